@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// Apply assembles v in the mount namespace of the calling process and makes it
+// the root of every process in it. The namespace must be private to the caller
+// and all threads must be in it. name is the jail's, for messages. After an
+// error the namespace is half-built and must be thrown away.
+//
+// It needs Linux 5.12 (mount_setattr) and CAP_SYS_ADMIN.
+func Apply(v *View, name string) error {
+	defer unix.Umask(unix.Umask(0)) // modes of what is made are as the view says
+
+	if err := makePrivate(); err != nil {
+		return err
+	}
+	root, err := openRoot(v, name)
+	if err != nil {
+		return err
+	}
+	defer root.close()
+	trees, err := openTrees(v.Spec.Mounts, v.Spec.Root.Path)
+	if err != nil {
+		return fmt.Errorf("jail %s: %w", name, err)
+	}
+	defer trees.close()
+
+	if err := root.fill(v, trees); err != nil {
+		return fmt.Errorf("jail %s: %w", name, err)
+	}
+	if err := root.pivot(); err != nil {
+		return fmt.Errorf("jail %s: %w", name, err)
+	}
+	return nil
+}
+
+// fill attaches the root, then everything that belongs in it, in this order.
+func (r *jailRoot) fill(v *View, trees treeList) error {
+	if err := r.attach(); err != nil {
+		return err
+	}
+	for _, t := range trees {
+		if err := r.place(t); err != nil {
+			return err
+		}
+	}
+	if v.Spec.Linux != nil {
+		for _, d := range v.Spec.Linux.Devices {
+			if err := r.mknod(d); err != nil {
+				return err
+			}
+		}
+	}
+	for _, l := range v.Links {
+		if err := r.link(l); err != nil {
+			return err
+		}
+	}
+	if v.Spec.Linux != nil {
+		for _, path := range v.Spec.Linux.ReadonlyPaths {
+			if err := r.readonly(path); err != nil {
+				return err
+			}
+		}
+		for _, path := range v.Spec.Linux.MaskedPaths {
+			if err := r.mask(path); err != nil {
+				return err
+			}
+		}
+	}
+	return r.seal(trees)
+}
+
+// makePrivate keeps what follows from reaching, or being reached by, other namespaces.
+func makePrivate() error {
+	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &attr); err != nil {
+		return &MountError{Op: "mount_setattr", Target: "/", Flags: []string{"rprivate"}, Err: err}
+	}
+	return nil
+}
+
+// openRoot opens the view's root as a detached tree.
+func openRoot(v *View, name string) (*jailRoot, error) {
+	r := &jailRoot{name: name, path: v.Spec.Root.Path, owned: map[uint64]bool{}}
+	if v.TmpfsRoot {
+		t, err := newFilesystem(specs.Mount{
+			Destination: "/", Type: "tmpfs", Source: "gojail", Options: []string{"mode=755", "nosuid", "nodev", "ro"},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("jail %s: %w", name, err)
+		}
+		r.fd, r.sealed = t.fd, t.sealed
+		return r, r.own(t.fd)
+	}
+	if err := checkRoot(r.path); err != nil {
+		return nil, err
+	}
+	options := append([]string{"rbind"}, v.RootOptions...)
+	if v.Spec.Root.Readonly {
+		options = append(options, "ro")
+	}
+	t, err := newBind(specs.Mount{Destination: "/", Type: "bind", Source: r.path, Options: options}, r.path)
+	if err != nil {
+		return nil, fmt.Errorf("jail %s: %w", name, err)
+	}
+	r.fd = t.fd
+	return r, nil
+}
+
+// checkRoot finds storage that is not there: an unmounted mount point is an empty directory.
+func checkRoot(path string) error {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("jail root %s does not exist", path)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("jail root %s is not a directory", path)
+	case err != nil:
+		return fmt.Errorf("jail root %s cannot be opened: %w", path, errnoOf(err))
+	}
+	defer dir.Close()
+	_, err = dir.Readdirnames(1)
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("jail root %s is empty: is its storage mounted?", path)
+	case err != nil:
+		return fmt.Errorf("jail root %s cannot be read: %w", path, errnoOf(err))
+	}
+	return nil
+}
+
+// attach mounts the root on top of "/". A lookup that starts at "/" begins below
+// what is mounted there, so that no path of the host is hidden by it.
+func (r *jailRoot) attach() error {
+	if err := unix.MoveMount(r.fd, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return &MountError{Op: "move_mount", Source: r.path, Target: "/", Err: err}
+	}
+	return nil
+}
+
+// seal makes the view's own tmpfs read-only where asked, now that all is in place.
+func (r *jailRoot) seal(trees treeList) error {
+	for _, t := range append(treeList{{fd: r.fd, sealed: r.sealed}}, trees...) {
+		if !t.sealed {
+			continue
+		}
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+			return &MountError{Op: "mount_setattr", Target: t.target(), Flags: []string{"ro"}, Err: err}
+		}
+	}
+	return nil
+}
+
+// pivot makes the root everybody's in this namespace and drops the old one, as
+// pivot_root(2) describes under "pivot_root(".", ".")".
+func (r *jailRoot) pivot() error {
+	if err := unix.Fchdir(r.fd); err != nil {
+		return &MountError{Op: "fchdir", Target: r.path, Err: err}
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		e := &MountError{Op: "pivot_root", Target: r.path, Err: err}
+		if err == unix.EINVAL {
+			e.Detail = "the node's own root must be a mount that can be left, which an initramfs or a chroot is not"
+		}
+		return e
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return &MountError{Op: "umount", Target: "the old root", Flags: []string{"detach"}, Err: err}
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return &MountError{Op: "chdir", Target: "/", Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"time"
+)
+
+// Level is how much a finding matters.
+type Level string
+
+// A launch fails where something is FAIL; WARN costs time or surprises somebody.
+const (
+	OK   Level = "OK"
+	Warn Level = "WARN"
+	Fail Level = "FAIL"
+)
+
+// Finding is one line of `gojail check`.
+type Finding struct {
+	Level   Level
+	Subject string // "kernel", "jail debian"
+	Found   string
+	Remedy  string // what to do; empty where there is nothing to do
+}
+
+func (f Finding) String() string {
+	text := fmt.Sprintf("%-4s  %s: %s", f.Level, f.Subject, f.Found)
+	if f.Remedy != "" {
+		text += "; " + f.Remedy
+	}
+	return text
+}
+
+// Node is where gojail's parts are on this node.
+type Node struct {
+	Config string // gojail.toml
+	State  string // state directory
+	Name   string // as slurmd calls the node; %n
+	LibDir string // where the plugin and its library are installed
+}
+
+// checker collects the findings about one node.
+type checker struct {
+	node   Node
+	config *Config
+	report func(Finding)
+}
+
+func (k *checker) ok(subject, format string, args ...any) {
+	k.report(Finding{OK, subject, fmt.Sprintf(format, args...), ""})
+}
+
+func (k *checker) warn(subject, remedy, format string, args ...any) {
+	k.report(Finding{Warn, subject, fmt.Sprintf(format, args...), remedy})
+}
+
+func (k *checker) fail(subject, remedy, format string, args ...any) {
+	k.report(Finding{Fail, subject, fmt.Sprintf(format, args...), remedy})
+}
+
+// Check looks for everything that would make a launch on this node fail, and
+// for what makes it slow. It reports as it goes, and changes nothing.
+func Check(node Node, report func(Finding)) {
+	k := &checker{node: node, report: report}
+	k.kernel()
+	k.parts()
+	k.state()
+	c, err := Load(node.Config, node.Name)
+	if err != nil {
+		k.fail("configuration", "no job step starts until this is right", "%v", err)
+		return
+	}
+	k.config = c
+	k.configuration()
+	k.scratch()
+	k.slurm()
+	for _, name := range c.JailNames() {
+		k.jailInTime(c.Jails[name])
+	}
+}
+
+func (k *checker) configuration() {
+	c := k.config
+	k.ok("configuration", "%s: %d jails, default %s", c.Path, len(c.Jails), c.Default)
+	for _, unknown := range c.Unknown(SystemAccounts()) {
+		k.warn("configuration", "it matches nobody; correct the name, or see to the directory service (getent)",
+			"this node knows no %s", unknown)
+	}
+}
+
+// storagePatience is how long a jail's storage may take to answer.
+const storagePatience = 5 * time.Second
+
+// jailInTime checks a jail in a goroutine of its own: a system call on storage
+// that hangs never comes back, and must not keep the other jails from being checked.
+func (k *checker) jailInTime(j *Jail) {
+	findings := make(chan Finding, 256)
+	go func() {
+		defer close(findings)
+		(&checker{node: k.node, config: k.config, report: func(f Finding) { findings <- f }}).jail(j)
+	}()
+	patience := time.After(storagePatience)
+	for {
+		select {
+		case f, more := <-findings:
+			if !more {
+				return
+			}
+			k.report(f)
+		case <-patience:
+			k.fail("jail "+j.Name, "see to the storage that it is on", "%s: the storage has not answered for %v", j.Root, storagePatience)
+			return
+		}
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// jail looks at one jail. It touches the jail's storage and can hang with it.
+func (k *checker) jail(j *Jail) {
+	subject := "jail " + j.Name
+	var fs unix.Statfs_t
+	if err := unix.Statfs(j.Root, &fs); err != nil {
+		k.fail(subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
+		return
+	}
+	facts, err := ReadHost(k.config, j, k.node.State)
+	if err != nil {
+		k.fail(subject, "see to its storage, or correct root =", "%v", err)
+		return
+	}
+	view, err := PlanJail(k.config, j, facts)
+	if err == nil {
+		_, err = PlanStage(k.config, j, facts)
+	}
+	if err != nil {
+		k.fail(subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		return
+	}
+	if !k.targets(j, view) || !k.sources(j) {
+		return
+	}
+	k.notes(j, facts)
+	k.ok(subject, "%s: %d mounts, none of its mount targets is missing", j.Root, len(view.Spec.Mounts))
+}
+
+func (k *checker) targets(j *Jail, view *View) bool {
+	subject := "jail " + j.Name
+	missing, err := MissingTargets(k.config, j, view)
+	if err != nil {
+		k.fail(subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		return false
+	}
+	if len(missing) == 0 {
+		return true
+	}
+	var paths []string
+	for _, t := range missing {
+		paths = append(paths, t.Path)
+	}
+	list := strings.Join(paths, " ")
+	if len(paths) > 4 {
+		list = fmt.Sprintf("%s and %d more", strings.Join(paths[:3], " "), len(paths)-3)
+	}
+	k.fail(subject, "make them once, for all nodes: gojail init "+j.Name, "mount targets are missing in %s: %s", j.Root, list)
+	return false
+}
+
+// sources looks for what is to be mounted.
+func (k *checker) sources(j *Jail) bool {
+	good := true
+	for _, m := range j.Mounts {
+		if m.Type == "bind" && !exists(m.Source) {
+			good = false
+			k.fail("jail "+j.Name, "mount or make it, or take it out of the configuration",
+				"%s (for %s) is not there on this node", m.Source, m.Destination)
+		}
+	}
+	for _, path := range k.config.Slurm.Host {
+		if j.Slurm && !exists(path) {
+			good = false
+			k.fail("jail "+j.Name, "correct host = of [slurm]", "%s is not there on this node", path)
+		}
+	}
+	return good
+}
+
+// notes tells what is probably not meant.
+func (k *checker) notes(j *Jail, facts *HostFacts) {
+	subject := "jail " + j.Name
+	if err := TrustedParents(filepath.Join(j.Root, "x")); err != nil {
+		k.warn(subject, "the root and what is above it should be root's", "%v", err)
+	}
+	for _, path := range j.Host {
+		if !facts.Exists[path] {
+			k.warn(subject, "take it out of host =", "%s is not there on this node and is left out", path)
+		}
+	}
+	for _, glob := range j.Devices {
+		if len(findDevices([]string{glob})) == 0 {
+			k.warn(subject, "load the driver, then: gojail reload "+j.Name, "no device matches %s on this node", glob)
+		}
+	}
+	for _, rule := range j.UserMounts {
+		if !exists(rule.Source) {
+			k.warn(subject, "correct source = of user_mounts", "users may mount %s, but it is not there on this node", rule.Source)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// kernel tries the calls that gojail needs (Linux 5.12). A tree that is never
+// attached vanishes when its descriptor is closed.
+func (k *checker) kernel() {
+	var name unix.Utsname
+	unix.Uname(&name)
+	release := unix.ByteSliceToString(name.Release[:])
+	remedy := "gojail needs Linux 5.12 or later and, in a container, CAP_SYS_ADMIN and a seccomp profile that permits mount calls"
+	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		k.fail("kernel", remedy, "%s: open_tree: %v", release, err)
+		return
+	}
+	defer unix.Close(fd)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		k.fail("kernel", remedy, "%s: mount_setattr: %v", release, err)
+		return
+	}
+	how, err := openBeneath(unix.AT_FDCWD, "/", unix.RESOLVE_NO_MAGICLINKS)
+	if err != nil {
+		k.fail("kernel", remedy, "%s: openat2: %v", release, err)
+		return
+	}
+	unix.Close(how)
+	k.ok("kernel", "%s has open_tree, mount_setattr and openat2", release)
+}
+
+// parts looks at the files beside each other in the library directory.
+func (k *checker) parts() {
+	remedy := "install gojail again on this node (make install)"
+	good := true
+	for _, name := range []string{"spank_gojail.so", "gojail-launcher", "libgojail.so"} {
+		path := filepath.Join(k.node.LibDir, name)
+		if err := checkPart(path); err != nil {
+			good = false
+			k.fail("installation", remedy, "%v", err)
+		}
+	}
+	if good {
+		k.ok("installation", "%s holds the plugin, the launcher and the library", k.node.LibDir)
+	}
+}
+
+// checkPart refuses a part that others could replace, or that was cut short.
+func checkPart(path string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := trusted(path, &st, unix.S_IFREG); err != nil {
+		return err
+	}
+	if err := TrustedParents(path); err != nil {
+		return err
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s: is no program or library: %v", path, err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if int64(p.Off+p.Filesz) > st.Size {
+			return fmt.Errorf("%s: was cut short at %d bytes", path, st.Size)
+		}
+	}
+	if filepath.Ext(path) == "" && st.Mode&0o111 == 0 {
+		return fmt.Errorf("%s: is not executable", path)
+	}
+	return nil
+}
+
+// state looks at the state directory; one that is not there is made by the first job.
+func (k *checker) state() {
+	dir := k.node.State
+	if err := TrustedParents(dir); err != nil {
+		k.fail("state", "move it to /run, or correct the directory", "%v", err)
+		return
+	}
+	var st unix.Stat_t
+	switch err := unix.Lstat(dir, &st); {
+	case err == unix.ENOENT && exists(filepath.Dir(dir)):
+		k.ok("state", "%s is not there yet; the first job makes it", dir)
+		return
+	case err != nil:
+		k.fail("state", "make the directory above it", "%s: %v", dir, err)
+		return
+	}
+	if err := trusted(dir, &st, unix.S_IFDIR); err != nil {
+		k.fail("state", "it is root's alone, mode 0700", "%v", err)
+		return
+	}
+	if err := writable(dir); err != nil {
+		k.fail("state", "make room, or mount it writable", "%v", err)
+		return
+	}
+	k.space("state", dir, 4<<20)
+}
+
+// scratch looks at the directory that holds every job's /tmp.
+func (k *checker) scratch() {
+	dir := k.config.Scratch
+	if err := TrustedParents(filepath.Join(dir, "jobs")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.fail("scratch", "every job's /tmp lies there: it must be root's", "%v", err)
+		return
+	}
+	if !exists(dir) {
+		if parent := nearest(dir); writable(parent) != nil {
+			k.fail("scratch", "make it, or name another one in the configuration", "%s is not there, and %s cannot be written", dir, parent)
+			return
+		}
+		k.ok("scratch", "%s is not there yet; the first job makes it", dir)
+		return
+	}
+	if err := writable(dir); err != nil {
+		k.fail("scratch", "every job's /tmp lies there: make room, or mount it writable", "%v", err)
+		return
+	}
+	k.space("scratch", dir, 1<<30)
+}
+
+// nearest is the first directory above path that is there.
+func nearest(path string) string {
+	for path = filepath.Dir(path); !exists(path); path = filepath.Dir(path) {
+	}
+	return path
+}
+
+// writable tries it: a full or read-only file system shows in no mode bits.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".gojail-check-")
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", dir, cause(err))
+	}
+	_, err = f.Write(make([]byte, 4096))
+	f.Close()
+	os.Remove(f.Name())
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", dir, cause(err))
+	}
+	return nil
+}
+
+func (k *checker) space(subject, dir string, want uint64) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		k.fail(subject, "", "%s: statfs: %v", dir, err)
+		return
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	switch {
+	case st.Files > 0 && st.Ffree < 100:
+		k.fail(subject, "remove files there", "%s: only %d files more can be made", dir, st.Ffree)
+	case free < want:
+		k.warn(subject, "make room", "%s: only %d MiB are free", dir, free>>20)
+	default:
+		k.ok(subject, "%s is root's and writable, %d MiB are free", dir, free>>20)
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// slurm looks at what gojail and Slurm must agree on.
+func (k *checker) slurm() {
+	c := k.config
+	conf := readSlurmConf(c)
+	if path := filepath.Join(c.Slurm.Conf, "slurm.conf"); !exists(path) {
+		k.fail("slurm", "correct slurm.conf's directory, conf = in [slurm]", "%s is not there", path)
+		return
+	}
+	k.plugstack(conf)
+	k.spool(conf)
+	if k.anySlurmJail() {
+		k.munge()
+		if commands, dir := findCommands(c); len(commands) == 0 {
+			k.warn("slurm", `install them, or name their directory in host = of [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
+				"no srun on this node: jails will have no Slurm commands")
+		} else {
+			k.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
+		}
+	}
+	k.latency(conf)
+}
+
+func (k *checker) anySlurmJail() bool {
+	for _, j := range k.config.Jails {
+		if j.Slurm {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *checker) plugstack(conf slurmConf) {
+	want := filepath.Join(k.node.LibDir, "spank_gojail.so")
+	line := "write this line into plugstack.conf: required " + want
+	for path, required := range conf.required {
+		if filepath.Base(path) != "spank_gojail.so" {
+			continue
+		}
+		switch {
+		case !required:
+			k.fail("plugstack", line, "%s is optional: where it cannot be loaded, jobs run outside their jail", path)
+		case filepath.IsAbs(path) && !exists(path):
+			k.fail("plugstack", line, "%s is not there", path)
+		default:
+			k.ok("plugstack", "%s is required", path)
+		}
+		return
+	}
+	k.fail("plugstack", line, "no plugstack.conf of %s names spank_gojail.so: jobs run outside their jail", k.config.Slurm.Conf)
+}
+
+// spool compares with slurm.conf: batch scripts are looked for there.
+func (k *checker) spool(conf slurmConf) {
+	want := conf.values["slurmdspooldir"]
+	if want == "" {
+		want = "/var/spool/slurmd" // slurm.conf(5)
+	}
+	want = strings.ReplaceAll(want, "%n", k.config.Node)
+	if strings.Contains(want, "%") {
+		return // %h: not ours to expand
+	}
+	if filepath.Clean(want) != k.config.Slurm.Spool {
+		k.fail("spool", "make spool = of [slurm] the same, else batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
+			k.config.Slurm.Spool, want)
+		return
+	}
+	if err := TrustedParents(want); err != nil {
+		k.warn("spool", "correct the directory", "%v", err)
+		return
+	}
+	k.ok("spool", "%s, as in slurm.conf", want)
+}
+
+func (k *checker) munge() {
+	var st unix.Stat_t
+	path := k.config.Slurm.Munge
+	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		k.fail("munge", "start munged, correct munge = of [slurm], or write slurm = false into the jails",
+			"%s is not munge's socket", path)
+		return
+	}
+	k.ok("munge", "%s is there", path)
+}
+
+// latency tells what costs each launch time that is not gojail's.
+func (k *checker) latency(conf slurmConf) {
+	for flag := range strings.SplitSeq(strings.ToLower(conf.values["prologflags"]), ",") {
+		if flag := strings.TrimSpace(flag); flag == "contain" || flag == "x11" {
+			k.warn("latency", "take it out of slurm.conf if you need no pam_slurm_adopt or X11",
+				"PrologFlags=%s costs each job about 100 ms", conf.values["prologflags"])
+		}
+	}
+	plugins, _ := filepath.Glob("/usr/lib*/*/hwloc/hwloc_*.so")
+	more, _ := filepath.Glob("/usr/lib*/hwloc/hwloc_*.so")
+	if plugins = append(plugins, more...); len(plugins) == 0 {
+		return
+	}
+	pids := processesNamed("slurmd")
+	if len(pids) == 0 || slices.ContainsFunc(pids, hasHwlocPath) {
+		return
+	}
+	k.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: libhwloc-plugins)",
+		"slurmstepd loads the hwloc plugins of %s in each launch, about 3.5 ms", filepath.Dir(plugins[0]))
+}
+
+func hasHwlocPath(pid string) bool {
+	text, _ := os.ReadFile("/proc/" + pid + "/environ")
+	return bytes.HasPrefix(text, []byte("HWLOC_PLUGINS_PATH=")) || bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
+}
+
+// processesNamed lists the pids of processes with that name (/proc/PID/comm).
+func processesNamed(name string) []string {
+	var pids []string
+	paths, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, path := range paths {
+		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}

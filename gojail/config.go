@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits of the C contract (include/gojail.h); contract_test.go compares them.
+const (
+	ContractVersion = 1
+	nameMax         = 64
+	pathMax         = 1024
+	textMax         = 1024
+	treesMax        = 32
+	siteMax         = 4 << 20
+)
+
+// Defaults of the C contract.
+const (
+	DefaultConfig = "/etc/gojail/gojail.toml"
+	DefaultState  = "/run/gojail"
+)
+
+// ReplyFD is where gojail-launcher writes its answer.
+const ReplyFD = 3
+
+// None is the name that stands for "no jail" in the configuration and in --jail.
+const None = "none"
+
+// Config is gojail.toml, checked: %n is expanded, defaults are filled in.
+type Config struct {
+	Path      string // the file it was read from
+	Node      string // what %n stands for
+	Identity  FileIdentity
+	Default   string // a jail's name, or None
+	AllowNone bool
+	Scratch   string
+	Deadline  time.Duration
+	Slurm     Slurm
+	Jails     map[string]*Jail
+}
+
+// Slurm is the [slurm] table: where the node's Slurm keeps its things.
+type Slurm struct {
+	Conf  string   // directory of slurm.conf
+	Spool string   // SlurmdSpoolDir
+	Munge string   // munge's socket
+	Host  []string // further host paths that Slurm needs
+}
+
+// Jail is one [jail.NAME] table.
+type Jail struct {
+	Name       string
+	Root       string
+	Readonly   bool
+	Options    []string // of the root mount
+	Users      []string // names or numbers; with Groups: both empty means everybody
+	Groups     []string
+	Slurm      bool
+	Tmp        string // TmpDisk or TmpTmpfs
+	TmpSize    int64  // bytes, tmpfs only; 0: no limit of our own
+	ShmSize    int64  // bytes; 0: no limit of our own
+	Data       []string
+	Host       []string
+	Local      []string
+	Devices    []string
+	Mounts     []Mount
+	UserMounts []UserRule
+}
+
+// Values of the key tmp.
+const (
+	TmpDisk  = "disk"
+	TmpTmpfs = "tmpfs"
+)
+
+// Mount is one [[jail.NAME.mounts]] table, in the words of the OCI runtime-spec.
+type Mount struct {
+	Destination string   `toml:"destination"`
+	Type        string   `toml:"type"`
+	Source      string   `toml:"source"`
+	Options     []string `toml:"options"`
+}
+
+// UserRule is one [[jail.NAME.user_mounts]] table: what --jail-mount may bind.
+type UserRule struct {
+	Source      string `toml:"source"`      // this path and all below it
+	Destination string `toml:"destination"` // only there and below; empty: anywhere that is not reserved
+	Readonly    bool   `toml:"readonly"`    // only :ro
+}
+
+// FileIdentity tells one version of a file from another.
+type FileIdentity struct {
+	Dev, Ino                                 uint64
+	Size                                     int64
+	MtimeSec, MtimeNsec, CtimeSec, CtimeNsec int64
+}
+
+// Load reads and checks the configuration at path; node is what %n stands for.
+//
+// The file and every directory above it must belong to root and be closed to
+// writing by others (a sticky directory such as /tmp may be open). Every error
+// is one line that names the file, the line where there is one, and the key.
+func Load(path, node string) (*Config, error) {
+	data, id, err := readTrusted(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseConfig(string(data), node)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	c.Path, c.Identity = path, id
+	return c, nil
+}
+
+// Jail finds a jail by name; the error lists the names there are.
+func (c *Config) Jail(name string) (*Jail, error) {
+	if j := c.Jails[name]; j != nil {
+		return j, nil
+	}
+	if len(c.Jails) == 0 {
+		return nil, fmt.Errorf("jail %q is unknown: %s defines no jail", name, c.Path)
+	}
+	return nil, fmt.Errorf("jail %q is unknown; this node has: %s", name, strings.Join(c.JailNames(), ", "))
+}
+
+// JailNames lists the jails in alphabetical order.
+func (c *Config) JailNames() []string { return slices.Sorted(maps.Keys(c.Jails)) }
+
+// Everybody tells whether the jail is open to all users.
+func (j *Jail) Everybody() bool { return len(j.Users) == 0 && len(j.Groups) == 0 }

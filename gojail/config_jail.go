@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// systemDirs are the top-level names that are never a jail's data: they hold
+// programs, configuration and the kernel's own file systems.
+var systemDirs = []string{
+	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "boot",
+	"dev", "proc", "sys", "run", "var", "opt", "nix", "snap", "lost+found",
+}
+
+func (s *source) jails(f *file, c *Config) error {
+	for name, fj := range f.Jail {
+		key := []string{"jail", name}
+		if !nameRule.MatchString(name) {
+			return s.refuse(key, "bad name: a letter or digit, then letters, digits, '.', '_' or '-', at most %d", nameMax)
+		}
+		if name == None {
+			return s.refuse(key, `"none" means no jail and cannot be the name of one`)
+		}
+		j, err := s.jail(name, &fj)
+		if err != nil {
+			return err
+		}
+		if err := s.mounts(c, j); err != nil {
+			return err
+		}
+		c.Jails[name] = j
+	}
+	return nil
+}
+
+func (s *source) jail(name string, f *fileJail) (*Jail, error) {
+	key := func(last string) []string { return []string{"jail", name, last} }
+	if f.Root == nil {
+		return nil, s.refuse([]string{"jail", name}, "root is missing: the directory that becomes / of the jail")
+	}
+	j := &Jail{
+		Name: name, Root: *f.Root, Readonly: f.Readonly, Options: f.Options,
+		Users: f.Users, Groups: f.Groups, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
+		Data: f.Data, Host: f.Host, Local: f.Local, Devices: f.Devices,
+		Mounts: f.Mounts, UserMounts: f.UserMounts,
+	}
+	if err := cleanPath(j.Root); err != nil {
+		return nil, s.refuse(key("root"), "%v", err)
+	}
+	if j.Options == nil {
+		j.Options = []string{"nosuid", "nodev"}
+	}
+	if bad := firstBad(j.Options, rootOptions); bad != "" {
+		return nil, s.refuse(key("options"), "%q is not an option of the root; known: %s", bad, strings.Join(rootOptions, " "))
+	}
+	if j.Host == nil {
+		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
+	}
+	if err := s.sizes(j, f); err != nil {
+		return nil, err
+	}
+	for last, list := range map[string][]string{"host": j.Host, "local": j.Local, "data": j.Data} {
+		if err := s.paths(list, key(last)...); err != nil {
+			return nil, err
+		}
+	}
+	for last, list := range map[string][]string{"users": j.Users, "groups": j.Groups} {
+		if i := slices.IndexFunc(list, badAccount); i >= 0 {
+			return nil, s.refuse(key(last), "%q is not a name or a number", list[i])
+		}
+	}
+	if err := s.dataDirs(j); err != nil {
+		return nil, err
+	}
+	return j, s.devices(j)
+}
+
+func badAccount(name string) bool {
+	return name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == ':' || r == ',' })
+}
+
+func (s *source) sizes(j *Jail, f *fileJail) (err error) {
+	key := func(last string) []string { return []string{"jail", j.Name, last} }
+	if f.Tmp != nil {
+		j.Tmp = *f.Tmp
+	}
+	if j.Tmp != TmpDisk && j.Tmp != TmpTmpfs {
+		return s.refuse(key("tmp"), `%q: write "disk" or "tmpfs"`, j.Tmp)
+	}
+	if j.TmpSize, err = s.size(f.TmpSize, key("tmp_size")...); err != nil {
+		return err
+	}
+	if j.TmpSize > 0 && j.Tmp != TmpTmpfs {
+		return s.refuse(key("tmp_size"), `only a tmpfs has a size; write tmp = "tmpfs" or leave it out`)
+	}
+	j.ShmSize, err = s.size(f.ShmSize, key("shm_size")...)
+	return err
+}
+
+func (s *source) dataDirs(j *Jail) error {
+	for _, dir := range j.Data {
+		name := strings.TrimPrefix(dir, "/")
+		key := []string{"jail", j.Name, "data"}
+		if strings.Contains(name, "/") {
+			return s.refuse(key, "%q: only directories directly below / of the jail", dir)
+		}
+		if slices.Contains(systemDirs, name) || name == "tmp" {
+			return s.refuse(key, "%q: is a system directory; output there stays on the node", dir)
+		}
+	}
+	return nil
+}
+
+func (s *source) devices(j *Jail) error {
+	for _, glob := range j.Devices {
+		key := []string{"jail", j.Name, "devices"}
+		if err := cleanPath(glob); err != nil {
+			return s.refuse(key, "%v", err)
+		}
+		if _, err := filepath.Match(glob, ""); err != nil || !strings.HasPrefix(glob, "/dev/") {
+			return s.refuse(key, `%q: write a pattern below /dev, such as "/dev/nvidia*"`, glob)
+		}
+		for _, own := range []string{"/dev/shm", "/dev/pts", "/dev/mqueue", "/dev/ptmx"} {
+			if under(glob, own) {
+				return s.refuse(key, "%q: every jail has %s already", glob, own)
+			}
+		}
+	}
+	return nil
+}
+
+// under tells whether path is dir or lies below it. Both are clean.
+func under(path, dir string) bool {
+	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
+}
+
+func firstBad(words, known []string) string {
+	for _, w := range words {
+		if !slices.Contains(known, w) {
+			return w
+		}
+	}
+	return ""
+}
+
+// duplicate finds a path that is in the list twice.
+func duplicate(paths []string) (string, bool) {
+	sorted := slices.Sorted(slices.Values(paths))
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			return sorted[i], true
+		}
+	}
+	return "", false
+}
+
+// reserved lists what the sandbox fills itself: nothing may be mounted there or below.
+func (c *Config) reserved(j *Jail) []string {
+	list := []string{"/proc", "/sys", "/tmp", "/dev/shm", "/dev/pts", "/dev/mqueue", c.Slurm.Spool}
+	if j.Slurm {
+		list = append(list, c.Slurm.Conf, c.Slurm.Munge)
+	}
+	return list
+}
+
+// fills refuses a destination that the sandbox fills itself.
+func (c *Config) fills(j *Jail, dst string) error {
+	if dst == "/dev" || dst == "/run" {
+		return fmt.Errorf("every jail has its own %s; only below it", dst)
+	}
+	for _, own := range c.reserved(j) {
+		if under(dst, own) {
+			return fmt.Errorf("every jail has its own %s", own)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// config turns the file into a Config, or names the first key that is wrong.
+func (s *source) config(f *file, node string) (*Config, error) {
+	if node != "" && !nameRule.MatchString(node) {
+		return nil, fmt.Errorf("node name %q: only letters, digits, '.', '_' and '-', at most %d", node, nameMax)
+	}
+	c := &Config{Node: node, AllowNone: f.AllowNone, Jails: map[string]*Jail{}}
+	steps := []func() error{
+		func() (err error) { c.Scratch, err = s.nodePath(f.Scratch, "/var/lib/gojail", node, "scratch"); return },
+		func() (err error) { c.Deadline, err = s.deadline(f.Deadline); return },
+		func() (err error) { c.Slurm, err = s.slurm(&f.Slurm, node); return },
+		func() error { return s.jails(f, c) },
+		func() error { return s.defaultJail(f, c) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (s *source) defaultJail(f *file, c *Config) error {
+	if f.Default == nil {
+		return fmt.Errorf(`default: missing; write the name of a jail, or default = "none"`)
+	}
+	c.Default = *f.Default
+	if c.Default == None {
+		if !c.AllowNone {
+			return s.refuse([]string{"default"}, `"none" needs allow_none = true`)
+		}
+		return nil
+	}
+	if c.Jails[c.Default] == nil {
+		return s.refuse([]string{"default"}, "there is no [jail.%s]; the jails are: %s", c.Default, strings.Join(c.JailNames(), ", "))
+	}
+	return nil
+}
+
+func (s *source) deadline(text *string) (time.Duration, error) {
+	if text == nil {
+		return 10 * time.Second, nil
+	}
+	d, err := time.ParseDuration(*text)
+	if err != nil || d < 100*time.Millisecond || d > 10*time.Minute {
+		return 0, s.refuse([]string{"deadline"}, `%q: write a time from "100ms" to "10m", such as "10s"`, *text)
+	}
+	return d, nil
+}
+
+func (s *source) slurm(f *fileSlurm, node string) (slurm Slurm, err error) {
+	if slurm.Conf, err = s.nodePath(f.Conf, "/etc/slurm", node, "slurm", "conf"); err != nil {
+		return
+	}
+	if slurm.Spool, err = s.nodePath(f.Spool, "/var/spool/slurmd", node, "slurm", "spool"); err != nil {
+		return
+	}
+	if slurm.Munge, err = s.nodePath(f.Munge, "/run/munge/munge.socket.2", node, "slurm", "munge"); err != nil {
+		return
+	}
+	slurm.Host = f.Host
+	return slurm, s.paths(f.Host, "slurm", "host")
+}
+
+// nodePath is a path in which %n stands for the node's name.
+func (s *source) nodePath(text *string, standard, node string, key ...string) (string, error) {
+	path := standard
+	if text != nil {
+		path = *text
+	}
+	expanded := strings.ReplaceAll(path, "%n", node)
+	if expanded != path && node == "" {
+		return "", s.refuse(key, "%q: the name of this node is not known; give it with --node", path)
+	}
+	if strings.Contains(expanded, "%") {
+		return "", s.refuse(key, "%q: of the %% words only %%n, the node's name, is known here", path)
+	}
+	if strings.ContainsAny(expanded, " \t") {
+		return "", s.refuse(key, "%q: must not contain blanks", path)
+	}
+	if err := cleanPath(expanded); err != nil {
+		return "", s.refuse(key, "%v", err)
+	}
+	return expanded, nil
+}
+
+func (s *source) paths(list []string, key ...string) error {
+	for _, path := range list {
+		if err := cleanPath(path); err != nil {
+			return s.refuse(key, "%v", err)
+		}
+	}
+	return nil
+}
+
+// cleanPath accepts what means the same to everybody who reads it: absolute,
+// without "..", "//", a slash at the end, or characters that cannot be seen.
+func cleanPath(path string) error {
+	switch {
+	case path == "":
+		return fmt.Errorf("the path is empty")
+	case !filepath.IsAbs(path):
+		return fmt.Errorf("%q: must be an absolute path", path)
+	case filepath.Clean(path) != path:
+		return fmt.Errorf("%q: write it as %q", path, filepath.Clean(path))
+	case path == "/":
+		return fmt.Errorf(`"/" itself cannot be used here`)
+	case len(path) >= pathMax:
+		return fmt.Errorf("%.40q...: longer than %d bytes", path, pathMax-1)
+	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("%q: contains a control character", path)
+	}
+	return nil
+}
+
+var sizeRule = regexp.MustCompile(`^([0-9]{1,12})([KMGT]?)$`)
+
+// size reads "0", "512M" or "4G" (powers of 1024) into bytes.
+func (s *source) size(text *string, key ...string) (int64, error) {
+	if text == nil {
+		return 0, nil
+	}
+	m := sizeRule.FindStringSubmatch(*text)
+	if m == nil {
+		return 0, s.refuse(key, `%q: write a size such as "512M" or "4G", or "0" for no limit`, *text)
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64)
+	shift := 0
+	if m[2] != "" {
+		shift = 10 * (strings.Index("KMGT", m[2]) + 1)
+	}
+	if n > 1<<60>>shift {
+		return 0, s.refuse(key, "%q: more than any memory holds", *text)
+	}
+	n <<= shift
+	return n, nil
+}

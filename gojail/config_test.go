@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const wholeConfig = `
+default    = "debian"
+allow_none = true
+scratch    = "/local/%n/gojail"
+deadline   = "5s"
+
+[slurm]
+conf  = "/etc/slurm"
+spool = "/var/spool/slurmd.%n"
+munge = "/run/munge/munge.socket.2"
+host  = ["/opt/slurm"]
+
+[jail.debian]
+root     = "/srv/jails/debian"
+readonly = true
+options  = ["nosuid"]
+users    = ["alice", "5001"]
+groups   = ["hpc"]
+slurm    = false
+tmp      = "tmpfs"
+tmp_size = "4G"
+shm_size = "512M"
+data     = ["/home"]
+host     = ["/etc/hosts"]
+local    = ["/var/tmp"]
+devices  = ["/dev/nvidia*"]
+[[jail.debian.mounts]]
+destination = "/scratch"
+type        = "bind"
+source      = "/scratch"
+options     = ["rbind", "nosuid", "nodev"]
+[[jail.debian.mounts]]
+destination = "/opt/tools"
+type        = "overlay"
+options     = ["lowerdir=/a:/b"]
+[[jail.debian.user_mounts]]
+source      = "/data"
+destination = "/mnt"
+readonly    = true
+
+[jail.bare]
+root = "/srv/jails/bare"
+`
+
+func TestParseConfigReadsEveryKey(t *testing.T) {
+	c, err := parseConfig(wholeConfig, "n1")
+	require.NoError(t, err)
+	assert.Equal(t, "debian", c.Default)
+	assert.True(t, c.AllowNone)
+	assert.Equal(t, "/local/n1/gojail", c.Scratch)
+	assert.Equal(t, 5*time.Second, c.Deadline)
+	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/run/munge/munge.socket.2", []string{"/opt/slurm"}}, c.Slurm)
+	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
+	assert.Equal(t, &Jail{
+		Name: "debian", Root: "/srv/jails/debian", Readonly: true, Options: []string{"nosuid"},
+		Users: []string{"alice", "5001"}, Groups: []string{"hpc"}, Tmp: "tmpfs", TmpSize: 4 << 30, ShmSize: 512 << 20,
+		Data: []string{"/home"}, Host: []string{"/etc/hosts"}, Local: []string{"/var/tmp"}, Devices: []string{"/dev/nvidia*"},
+		Mounts: []Mount{
+			{"/scratch", "bind", "/scratch", []string{"rbind", "nosuid", "nodev"}},
+			{"/opt/tools", "overlay", "overlay", []string{"lowerdir=/a:/b"}},
+		},
+		UserMounts: []UserRule{{"/data", "/mnt", true}},
+	}, c.Jails["debian"])
+}
+
+func TestParseConfigFillsInDefaults(t *testing.T) {
+	c, err := parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"", "")
+	require.NoError(t, err)
+	assert.Equal(t, "/var/lib/gojail", c.Scratch)
+	assert.Equal(t, 10*time.Second, c.Deadline)
+	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil}, c.Slurm)
+	assert.Equal(t, &Jail{
+		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
+		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
+	}, c.Jails["a"])
+	c, err = parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\nhost = []\noptions = []", "")
+	require.NoError(t, err)
+	assert.Empty(t, c.Jails["a"].Host, "an empty list is not the default")
+	assert.Empty(t, c.Jails["a"].Options)
+}
+
+func TestParseConfigRefuses(t *testing.T) {
+	head := "default = \"none\"\nallow_none = true\n"
+	jail := head + "[jail.a]\nroot = \"/j\"\n"
+	mount := jail + "[[jail.a.mounts]]\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"no default":         {"", `default: missing; write the name of a jail`},
+		"default unknown":    {"default = \"b\"\n[jail.a]\nroot = \"/j\"", "line 1: default: there is no [jail.b]; the jails are: a"},
+		"none not allowed":   {"default = \"none\"", `line 1: default: "none" needs allow_none = true`},
+		"syntax":             {"default = ", "line 1: "},
+		"unknown key":        {jail + "rot = 1", "line 5: jail.a.rot: unknown key"},
+		"unknown table":      {head + "[slrum]\nconf = \"/x\"", "line 3: slrum: unknown key"},
+		"unknown in array":   {mount + "destination = \"/x\"\nsrc = \"/y\"", "line 7: jail.a.mounts.src: unknown key"},
+		"upper case":         {jail + "Root = \"/k\"", "line 5: jail.a.Root: unknown key; keys are written in lower case"},
+		"wrong type":         {jail + "readonly = \"yes\"", "line 5 (last key \"jail.a.readonly\"): incompatible types"},
+		"bad name":           {head + "[jail.\"a b\"]\nroot = \"/j\"", "line 3: jail.a b: bad name"},
+		"none as name":       {head + "[jail.none]\nroot = \"/j\"", `jail.none: "none" means no jail`},
+		"no root":            {head + "[jail.a]\nreadonly = true", "line 3: jail.a: root is missing"},
+		"root is /":          {head + "[jail.a]\nroot = \"/\"", `line 4: jail.a.root: "/" itself`},
+		"relative root":      {head + "[jail.a]\nroot = \"j\"", `line 4: jail.a.root: "j": must be an absolute path`},
+		"unclean root":       {head + "[jail.a]\nroot = \"/j/../k\"", `write it as "/k"`},
+		"long path":          {head + "[jail.a]\nroot = \"/" + strings.Repeat("x", 1024) + "\"", "longer than 1023 bytes"},
+		"newline in path":    {head + "[jail.a]\nroot = \"/a\\nb\"", "control character"},
+		"root option":        {jail + "options = [\"nouid\"]", `line 5: jail.a.options: "nouid" is not an option of the root`},
+		"deadline":           {head + "deadline = \"soon\"", `line 3: deadline: "soon": write a time`},
+		"deadline too long":  {head + "deadline = \"2h\"", `write a time from "100ms" to "10m"`},
+		"scratch blank":      {head + "scratch = \"/a b\"", "line 3: scratch: \"/a b\": must not contain blanks"},
+		"percent":            {head + "scratch = \"/a/%h\"", "only %n, the node's name, is known"},
+		"node unknown":       {head + "scratch = \"/a/%n\"", "give it with --node"},
+		"tmp":                {jail + "tmp = \"ram\"", `line 5: jail.a.tmp: "ram": write "disk" or "tmpfs"`},
+		"size":               {jail + "shm_size = \"4GB\"", `line 5: jail.a.shm_size: "4GB": write a size`},
+		"size overflow":      {jail + "shm_size = \"999999999999T\"", "more than any memory holds"},
+		"size of disk":       {jail + "tmp_size = \"1G\"", "only a tmpfs has a size"},
+		"user":               {jail + "users = [\"a b\"]", `line 5: jail.a.users: "a b" is not a name`},
+		"data deep":          {jail + "data = [\"/home/x\"]", "only directories directly below /"},
+		"data system":        {jail + "data = [\"/etc\"]", "is a system directory"},
+		"device outside dev": {jail + "devices = [\"/etc/*\"]", "write a pattern below /dev"},
+		"device pattern":     {jail + "devices = [\"/dev/[a\"]", "write a pattern below /dev"},
+		"device pts":         {jail + "devices = [\"/dev/pts/*\"]", "every jail has /dev/pts already"},
+		"local nested":       {jail + "local = [\"/var/tmp\", \"/var/tmp/x\"]", `"/var/tmp/x" lies in "/var/tmp"`},
+		"local reserved":     {jail + "local = [\"/proc/x\"]", "every jail has its own /proc"},
+		"mount twice":        {mount + "destination = \"/etc/hosts\"\nsource = \"/x\"", `"/etc/hosts" is the destination of two mounts`},
+		"mount on /":         {mount + "destination = \"/\"\nsource = \"/x\"", `[[jail.a.mounts]] number 1: destination: "/" itself`},
+		"mount on /dev":      {mount + "destination = \"/dev\"\nsource = \"/x\"", "every jail has its own /dev; only below it"},
+		"mount on spool":     {mount + "destination = \"/var/spool/slurmd/x\"\nsource = \"/x\"", "every jail has its own /var/spool/slurmd"},
+		"mount type":         {mount + "destination = \"/x\"\ntype = \"nfs\"", `type: "nfs": write bind, tmpfs or overlay`},
+		"bind no source":     {mount + "destination = \"/x\"", "source: the path is empty"},
+		"mount option":       {mount + "destination = \"/x\"\nsource = \"/x\"\noptions = [\"nosiud\"]", `options: "nosiud" is not known`},
+		"shared option":      {mount + "destination = \"/x\"\nsource = \"/x\"\noptions = [\"rshared\"]", `"rshared" is not known`},
+		"overlay no lower":   {mount + "destination = \"/x\"\ntype = \"overlay\"", "an overlay needs lowerdir="},
+		"overlay no work":    {mount + "destination = \"/x\"\ntype = \"overlay\"\noptions = [\"lowerdir=/a\", \"upperdir=/b\"]", "go together"},
+		"rule no source":     {jail + "[[jail.a.user_mounts]]\ndestination = \"/mnt\"", "number 1: source is missing"},
+		"rule reserved":      {jail + "[[jail.a.user_mounts]]\nsource = \"/d\"\ndestination = \"/etc/x\"", "nothing may be mounted on /etc/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := parseConfig(test.text, "")
+			require.ErrorContains(t, err, test.want)
+			assert.Nil(t, c)
+			assert.NotContains(t, err.Error(), "\n", "one line")
+		})
+	}
+}
+
+func TestJailNamesTheJailsThereAre(t *testing.T) {
+	c, err := parseConfig(wholeConfig, "n1")
+	require.NoError(t, err)
+	_, err = c.Jail("debain")
+	assert.EqualError(t, err, `jail "debain" is unknown; this node has: bare, debian`)
+}
+
+func TestLoadRefusesWhatOthersCanWrite(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "gojail.toml")
+	text := []byte("default = \"none\"\nallow_none = true\n")
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+	c, err := Load(path, "")
+	require.NoError(t, err)
+	assert.EqualValues(t, len(text), c.Identity.Size)
+	assert.NotZero(t, c.Identity.Ino)
+	assert.NotZero(t, c.Identity.MtimeSec)
+
+	for name, test := range map[string]struct {
+		change func() error
+		want   string
+	}{
+		"group writes": {func() error { return os.Chmod(path, 0o664) }, "others can write it (mode 0664); run: chmod go-w " + path},
+		"owner":        {func() error { return os.Chown(path, 65534, 0) }, "belongs to uid 65534 and not to root"},
+		"directory":    {func() error { return os.Chmod(dir, 0o777) }, dir + ": others can write it (mode 0777)"},
+		"dir owner":    {func() error { return os.Chown(dir, 65534, 0) }, dir + ": belongs to uid 65534"},
+		"missing":      {func() error { return os.Remove(path) }, "cannot read the configuration: no such file"},
+		"a directory":  {func() error { os.Remove(path); return os.Mkdir(path, 0o755) }, "not a regular file"},
+		"a link out": {func() error {
+			open := t.TempDir()
+			target := filepath.Join(open, "gojail.toml")
+			os.Remove(path)
+			if err := os.WriteFile(target, text, 0o644); err != nil {
+				return err
+			}
+			if err := os.Symlink(target, path); err != nil {
+				return err
+			}
+			return os.Chmod(open, 0o777)
+		}, "others can write it (mode 0777)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.RemoveAll(path))
+			require.NoError(t, os.WriteFile(path, text, 0o644))
+			require.NoError(t, os.Chmod(dir, 0o755))
+			require.NoError(t, os.Chown(dir, 0, 0))
+			require.NoError(t, test.change())
+			_, err := Load(path, "")
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestExampleIsValid(t *testing.T) {
+	text, err := os.ReadFile("../gojail.toml.example")
+	require.NoError(t, err)
+	c, err := parseConfig(string(text), "n1")
+	require.NoError(t, err)
+	assert.Contains(t, c.Jails, "debian")
+	// What is commented out must be right too.
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		all = append(all, strings.TrimPrefix(line, "#: "))
+	}
+	_, err = parseConfig(strings.Join(all, ""), "n1")
+	assert.NoError(t, err)
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add(wholeConfig)
+	f.Add("default = \"none\"\nallow_none = true\n[jail]\n\"a\\\"b\" = 1")
+	f.Add("[[jail.a.mounts]]\nx.y = 1")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := parseConfig(text, "n1")
+		if err != nil {
+			require.NotContains(t, err.Error(), "\n")
+			return
+		}
+		for _, j := range c.Jails {
+			require.NoError(t, cleanPath(j.Root))
+			PlanJail(c, j, &HostFacts{})
+			PlanStage(c, j, &HostFacts{})
+		}
+		site, err := c.Site(noAccounts(), nil, fixedTime)
+		require.NoError(t, err)
+		require.True(t, strings.HasSuffix(site, "\nend\n"))
+	})
+}

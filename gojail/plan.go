@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// Options of what is the host's and only to be read.
+var hostReadonly = []string{"rbind", "ro", "nosuid", "nodev"}
+
+// The paths that OCI runtimes hide, or make read-only, because they tell about
+// or change the whole node (OCI runtime-spec, config-linux.md).
+var (
+	maskedPaths = []string{
+		"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+		"/sys/devices/virtual/powercap", "/sys/firmware",
+	}
+	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+)
+
+// PlanJail lists what makes up a jail, except what is each job's own (JobMounts).
+// It is pure: the node comes in as facts.
+func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
+	v := &View{
+		RootOptions: j.Options,
+		Links: []Link{
+			{"/dev/fd", "/proc/self/fd"},
+			{"/dev/stdin", "/proc/self/fd/0"},
+			{"/dev/stdout", "/proc/self/fd/1"},
+			{"/dev/stderr", "/proc/self/fd/2"},
+			{"/dev/ptmx", "pts/ptmx"},
+		},
+		Spec: &specs.Spec{
+			Version: specs.Version,
+			Root:    &specs.Root{Path: j.Root, Readonly: j.Readonly},
+			Linux: &specs.Linux{
+				Devices:       standardDevices(),
+				MaskedPaths:   maskedPaths,
+				ReadonlyPaths: readonlyPaths,
+			},
+		},
+	}
+	lists := [][]specs.Mount{
+		kernelMounts(), deviceMounts(facts), {tmpfs("/run", "mode=755", "nosuid", "nodev")},
+		localMounts(c, j), configuredMounts(j), hostFiles(j, facts),
+	}
+	if j.Slurm {
+		lists = append(lists, slurmMounts(c, facts))
+	}
+	lists = append(lists, []specs.Mount{tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")})
+	taken := map[string]bool{}
+	for _, list := range lists {
+		for _, m := range list {
+			if taken[m.Destination] {
+				return nil, fmt.Errorf("jail %s: %s is the destination of two mounts; "+
+					"what gojail brings itself need not be configured", j.Name, m.Destination)
+			}
+			taken[m.Destination] = true
+			v.Spec.Mounts = append(v.Spec.Mounts, m)
+		}
+	}
+	return v, nil
+}
+
+func kernelMounts() []specs.Mount {
+	return []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}},
+		{Destination: "/sys/fs/cgroup", Type: "bind", Source: "/sys/fs/cgroup", Options: []string{"rbind", "ro", "nosuid", "noexec", "nodev"}},
+		tmpfs("/dev", "mode=755", "nosuid", "noexec"),
+		// The host's: Slurm opens the terminal of --pty there.
+		{Destination: "/dev/pts", Type: "bind", Source: "/dev/pts", Options: []string{"rbind", "nosuid", "noexec"}},
+		// A place for the job's own.
+		tmpfs("/dev/shm", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"),
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+	}
+}
+
+func standardDevices() []specs.LinuxDevice {
+	mode := os.FileMode(0o666)
+	device := func(path string, major, minor int64) specs.LinuxDevice {
+		return specs.LinuxDevice{Path: path, Type: "c", Major: major, Minor: minor, FileMode: &mode}
+	}
+	return []specs.LinuxDevice{ // numbers: the kernel's admin-guide/devices.txt
+		device("/dev/null", 1, 3), device("/dev/zero", 1, 5), device("/dev/full", 1, 7),
+		device("/dev/random", 1, 8), device("/dev/urandom", 1, 9), device("/dev/tty", 5, 0),
+	}
+}
+
+func tmpfs(destination string, options ...string) specs.Mount {
+	return specs.Mount{Destination: destination, Type: "tmpfs", Source: "tmpfs", Options: options}
+}
+
+func bind(path string, options ...string) specs.Mount {
+	return specs.Mount{Destination: path, Type: "bind", Source: path, Options: options}
+}
+
+func deviceMounts(facts *HostFacts) []specs.Mount {
+	var mounts []specs.Mount
+	for _, d := range facts.Devices {
+		if inside(mounts, d.Path) {
+			continue // comes with its directory
+		}
+		mounts = append(mounts, bind(d.Path, "bind", "nosuid", "noexec"))
+	}
+	return mounts
+}
+
+// inside tells whether a mount in the list brings path with it.
+func inside(mounts []specs.Mount, path string) bool {
+	for _, m := range mounts {
+		if under(path, m.Destination) {
+			return true
+		}
+	}
+	return false
+}
+
+// LocalDir is where a jail's node-local directory lies on the node's disk.
+func (c *Config) LocalDir(j *Jail, path string) string {
+	return filepath.Join(c.Scratch, "local", j.Name, path)
+}
+
+func localMounts(c *Config, j *Jail) []specs.Mount {
+	var mounts []specs.Mount
+	for _, dir := range j.Local {
+		m := bind(dir, "bind", "nosuid", "nodev")
+		m.Source = c.LocalDir(j, dir)
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+func configuredMounts(j *Jail) []specs.Mount {
+	var mounts []specs.Mount
+	for _, m := range j.Mounts {
+		options := slices.Clone(m.Options)
+		if m.Type == "bind" && !slices.Contains(options, "bind") && !slices.Contains(options, "rbind") {
+			options = append([]string{"bind"}, options...) // the runtime-spec wants one of them
+		}
+		mounts = append(mounts, specs.Mount{Destination: m.Destination, Type: m.Type, Source: m.Source, Options: options})
+	}
+	return mounts
+}
+
+// hostFiles leaves out what this node does not have.
+func hostFiles(j *Jail, facts *HostFacts) []specs.Mount {
+	var mounts []specs.Mount
+	for _, path := range j.Host {
+		if !facts.Exists[path] {
+			continue
+		}
+		m := bind(path, hostReadonly...)
+		if to := facts.Leads[path]; to != "" {
+			m.Destination = to
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// slurmMounts make `srun` work inside the jail with the node's own Slurm.
+func slurmMounts(c *Config, facts *HostFacts) []specs.Mount {
+	paths := []string{c.Slurm.Conf}
+	paths = append(paths, c.Slurm.Host...)
+	paths = append(paths, facts.SlurmDirs...)
+	paths = append(paths, facts.SlurmFiles...)
+	paths = append(paths, facts.Libraries...)
+	var mounts []specs.Mount
+	for _, path := range paths {
+		if !inside(mounts, path) {
+			mounts = append(mounts, bind(path, hostReadonly...))
+		}
+	}
+	if !inside(mounts, c.Slurm.Munge) {
+		mounts = append(mounts, bind(c.Slurm.Munge, "bind", "ro", "nosuid", "nodev", "noexec"))
+	}
+	return mounts
+}
+
+// firstName is the top-level directory of an absolute path: "home" of /home/x.
+func firstName(path string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return name
+}

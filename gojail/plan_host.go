@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// HostFacts is all that the plans need to know about a node and a jail's storage.
+type HostFacts struct {
+	State      string            // state directory
+	HostTop    []Top             // directories and symlinks in / of the host
+	JailTop    []Top             // the same of the jail
+	Exists     map[string]bool   // those of the host's paths that matter
+	VarTmp     bool              // host and jail both have /var/tmp
+	Leads      map[string]string // host files that are symlinks into the jail's /run: where they lead
+	Devices    []Device          // what the globs found
+	SlurmDirs  []string          // Slurm's plugin directories
+	SlurmFiles []string          // Slurm's commands and libraries, the plugins of plugstack.conf
+	Libraries  []string          // others that these need and the jail lacks
+}
+
+// Top is an entry of a root directory.
+type Top struct {
+	Name string
+	Link string // target of a symlink; empty: a directory
+}
+
+// ReadHost reads the facts. It touches the jail's storage and can hang with it.
+func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
+	if err := checkRoot(j.Root); err != nil {
+		return nil, err
+	}
+	facts := &HostFacts{State: state, Exists: map[string]bool{}, Devices: findDevices(j.Devices)}
+	var err error
+	if facts.HostTop, err = readTop("/"); err != nil {
+		return nil, err
+	}
+	if facts.JailTop, err = readTop(j.Root); err != nil {
+		return nil, err
+	}
+	root, err := openJail(j)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	facts.VarTmp = exists("/var/tmp") && hasDirectory(root, "/var/tmp")
+
+	facts.Leads = readLeads(root, j.Host)
+
+	slurm := readSlurm(c)
+	facts.SlurmDirs = slurm.dirs
+	facts.SlurmFiles = slurm.files
+	for _, library := range slurm.libraries {
+		if !hasLibrary(root, library) {
+			facts.Libraries = append(facts.Libraries, library)
+		}
+	}
+	facts.look(slices.Concat(j.Host, c.Slurm.Host, slurm.dirs,
+		[]string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}))
+	for _, file := range slurm.files {
+		facts.look([]string{filepath.Dir(file)})
+	}
+	return facts, nil
+}
+
+func (f *HostFacts) look(paths []string) {
+	for _, path := range paths {
+		f.Exists[path] = exists(path)
+	}
+}
+
+// readTop lists the directories and symlinks of a root directory, sorted by name.
+func readTop(dir string) ([]Top, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", dir, cause(err))
+	}
+	var tops []Top
+	for _, e := range entries {
+		switch {
+		case e.IsDir():
+			tops = append(tops, Top{Name: e.Name()})
+		case e.Type()&os.ModeSymlink != 0:
+			if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+				tops = append(tops, Top{e.Name(), target})
+			}
+		}
+	}
+	slices.SortFunc(tops, func(a, b Top) int { return strings.Compare(a.Name, b.Name) })
+	return tops, nil
+}
+
+// readLeads follows symlinks such as /etc/resolv.conf -> ../run/systemd/resolve/
+// stub-resolv.conf. The jail's /run is a tmpfs, so that the target can be made
+// there, while the symlink itself dangles.
+func readLeads(root int, files []string) map[string]string {
+	leads := map[string]string{}
+	for _, file := range files {
+		dir, err := openBeneath(root, filepath.Dir(file), inJail)
+		if err != nil {
+			continue
+		}
+		buf := make([]byte, pathMax)
+		n, err := unix.Readlinkat(dir, filepath.Base(file), buf)
+		unix.Close(dir)
+		if err != nil {
+			continue
+		}
+		to := string(buf[:n])
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(file), to)
+		}
+		to = strings.Replace(filepath.Clean(to), "/var/run/", "/run/", 1)
+		if strings.HasPrefix(to, "/run/") && cleanPath(to) == nil {
+			leads[file] = to
+		}
+	}
+	return leads
+}
+
+// openJail opens a jail's root as the place that paths are resolved in.
+func openJail(j *Jail) (int, error) {
+	fd, err := unix.Open(j.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("jail root %s cannot be opened: %w", j.Root, err)
+	}
+	return fd, nil
+}
+
+const inJail = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
+
+func hasDirectory(root int, path string) bool {
+	st, err := statIn(root, path)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// hasLibrary looks for a library in the jail, where the host has it and in the
+// usual places. An empty file is only a mount target that `gojail init` made.
+func hasLibrary(root int, path string) bool {
+	base := filepath.Base(path)
+	for _, dir := range []string{filepath.Dir(path), "/usr/lib64", "/lib64", "/usr/lib", "/lib"} {
+		if st, err := statIn(root, filepath.Join(dir, base)); err == nil && st.Size > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func statIn(root int, path string) (st unix.Stat_t, err error) {
+	fd, err := openBeneath(root, path, inJail)
+	if err != nil {
+		return st, err
+	}
+	defer unix.Close(fd)
+	return st, unix.Fstat(fd, &st)
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"debug/elf"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// slurmParts is the node's Slurm as far as `srun` in a jail needs it.
+type slurmParts struct {
+	dirs      []string // plugin directories
+	files     []string // commands, Slurm's and munge's libraries, plugins of plugstack.conf
+	libraries []string // libraries of others that these need
+}
+
+// clientPlugins are the plugins that client commands load, whose libraries count too.
+var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.so", "cli_filter_none.so", "mpi_pmi2.so"}
+
+// glibc is never brought into a jail: it must fit the jail's own dynamic linker.
+var glibc = []string{"libc.so.", "libm.so.", "libresolv.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux", "linux-vdso"}
+
+// readSlurm looks at the files of the host. What it does not find is left out;
+// `gojail check` tells.
+func readSlurm(c *Config) slurmParts {
+	var parts slurmParts
+	commands, _ := findCommands(c)
+	conf := readSlurmConf(c)
+	dirs := slices.Clone(conf.plugins)
+	for _, command := range commands {
+		dirs = append(dirs, runpath(command)...)
+	}
+	slices.Sort(dirs)
+	parts.dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return !exists(dir) || isLibDir(dir) })
+
+	need := slices.Clone(commands)
+	for _, dir := range parts.dirs {
+		for _, pattern := range clientPlugins {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern))
+			need = append(need, found...)
+		}
+	}
+	parts.files = append(commands, ownLibraries()...)
+	parts.files = append(parts.files, slices.DeleteFunc(conf.plugstack, func(p string) bool { return !exists(p) })...)
+	for _, path := range closure(need, parts.dirs) {
+		base := filepath.Base(path)
+		switch {
+		case inDirs(path, parts.dirs):
+		case strings.HasPrefix(base, "libslurm") || strings.HasPrefix(base, "libmunge"):
+			parts.files = append(parts.files, path)
+		default:
+			parts.libraries = append(parts.libraries, path)
+		}
+	}
+	slices.Sort(parts.files)
+	parts.files = slices.Compact(parts.files)
+	return parts
+}
+
+// ownLibraries are Slurm's libraries that users' programs link (libslurm.so.N,
+// libpmi.so.0, libpmi2.so.0), by the name that they are loaded by.
+func ownLibraries() []string {
+	var list []string
+	for _, dir := range libDirs() {
+		for _, pattern := range []string{"libslurm.so.*", "libpmi.so.*", "libpmi2.so.*"} {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern))
+			for _, path := range found {
+				if name := soname(path); name == filepath.Base(path) {
+					list = append(list, path)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// closure lists the libraries that the files need, and those need in turn. This
+// is what ldd prints, without running anything.
+func closure(files, dirs []string) []string {
+	found := map[string]bool{}
+	for queue := slices.Clone(files); len(queue) > 0; queue = queue[1:] {
+		f, err := elf.Open(queue[0])
+		if err != nil {
+			continue
+		}
+		names, _ := f.ImportedLibraries()
+		machine := f.Machine
+		f.Close()
+		for _, name := range names {
+			if slices.ContainsFunc(glibc, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				continue
+			}
+			path := findLibrary(name, machine, dirs)
+			if path != "" && !found[path] {
+				found[path] = true
+				queue = append(queue, path)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func findLibrary(name string, machine elf.Machine, dirs []string) string {
+	for _, dir := range slices.Concat(dirs, libDirs()) {
+		path := filepath.Join(dir, name)
+		f, err := elf.Open(path)
+		if err != nil {
+			continue
+		}
+		same := f.Machine == machine
+		f.Close()
+		if same {
+			return path
+		}
+	}
+	return ""
+}
+
+// libDirs are the directories of ld.so: its configuration, then the built-in ones.
+func libDirs() []string {
+	var dirs []string
+	files, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
+	for _, file := range append(files, "/etc/ld.so.conf") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); filepath.IsAbs(line) && exists(line) {
+				dirs = append(dirs, filepath.Clean(line))
+			}
+		}
+	}
+	for _, dir := range []string{"/usr/lib64", "/usr/lib", "/lib64", "/lib"} {
+		if exists(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return realDirs(dirs)
+}
+
+// realDirs drops directories that are others by another name, such as /lib.
+func realDirs(dirs []string) []string {
+	seen := map[string]bool{}
+	var list []string
+	for _, dir := range dirs {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil && !seen[real] {
+			seen[real] = true
+			list = append(list, real)
+		}
+	}
+	return list
+}
+
+func isLibDir(dir string) bool { return slices.Contains(libDirs(), dir) }
+
+func inDirs(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return under(path, dir) })
+}
+
+// runpath is where a program looks for libraries first; Slurm's commands name
+// the plugin directory there.
+func runpath(program string) []string {
+	return dynamic(program, elf.DT_RUNPATH, elf.DT_RPATH)
+}
+
+func soname(path string) string {
+	if names := dynamic(path, elf.DT_SONAME); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
+func dynamic(path string, tags ...elf.DynTag) []string {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var list []string
+	for _, tag := range tags {
+		values, _ := f.DynString(tag)
+		for _, value := range values {
+			list = append(list, strings.Split(value, ":")...)
+		}
+	}
+	return list
+}

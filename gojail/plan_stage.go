@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// hostDirs are the directories of the host that make up the stage. Programs,
+// libraries and configuration are the node's own there.
+var hostDirs = []string{
+	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc",
+	"dev", "proc", "sys", "run", "var", "opt", "nix",
+}
+
+// PlanStage lists what makes up the stage: the view that slurmstepd has while it
+// opens --output and --input and changes to --chdir. Root code runs in it (PAM,
+// NSS, plugins), so of the jail it shows only data directories, nosuid and nodev.
+func PlanStage(c *Config, j *Jail, facts *HostFacts) (*View, error) {
+	v := &View{
+		TmpfsRoot: true,
+		Spec: &specs.Spec{
+			Version: specs.Version,
+			Root:    &specs.Root{Path: j.Root, Readonly: true},
+			Linux:   &specs.Linux{},
+		},
+	}
+	for _, top := range facts.HostTop {
+		switch {
+		case !slices.Contains(hostDirs, top.Name):
+		case top.Link != "":
+			v.Links = append(v.Links, Link{"/" + top.Name, top.Link})
+		default:
+			v.Spec.Mounts = append(v.Spec.Mounts, bind("/"+top.Name, "rbind"))
+		}
+	}
+	trusted, err := trustedMounts(c, j, facts, v.Spec.Mounts)
+	if err != nil {
+		return nil, err
+	}
+	v.Spec.Mounts = append(v.Spec.Mounts, trusted...)
+	data, err := dataDirs(c, j, facts)
+	if err != nil {
+		return nil, err
+	}
+	v.Spec.Mounts = append(v.Spec.Mounts, dataMounts(c, j, data)...)
+	// The place for the job's own.
+	v.Spec.Mounts = append(v.Spec.Mounts, tmpfs("/tmp", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"))
+	v.Links = append(v.Links, dataLinks(facts, data)...)
+	return v, nil
+}
+
+// trustedPaths are the host's paths that slurmstepd goes on using in the stage.
+func trustedPaths(c *Config, facts *HostFacts) []string {
+	list := []string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), facts.State}
+	list = append(list, c.Slurm.Host...)
+	list = append(list, facts.SlurmDirs...)
+	for _, file := range facts.SlurmFiles {
+		list = append(list, filepath.Dir(file))
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(path string) bool {
+		return path == "" || path == "/" || !facts.Exists[path]
+	})
+}
+
+// trustedMounts are those that no directory of the host brings along.
+func trustedMounts(c *Config, j *Jail, facts *HostFacts, have []specs.Mount) ([]specs.Mount, error) {
+	links := map[string]bool{}
+	for _, top := range facts.HostTop {
+		links[top.Name] = top.Link != "" && slices.Contains(hostDirs, top.Name)
+	}
+	var mounts []specs.Mount
+	for _, path := range trustedPaths(c, facts) {
+		if under(path, "/tmp") {
+			return nil, fmt.Errorf("jail %s: slurmd needs %s, but /tmp is private to each job; move it elsewhere", j.Name, path)
+		}
+		if links[firstName(path)] || inside(have, path) || inside(mounts, path) {
+			continue
+		}
+		mounts = append(mounts, bind(path, "rbind"))
+	}
+	return mounts, nil
+}
+
+// dataDirs are the directories of the jail that the stage shows.
+func dataDirs(c *Config, j *Jail, facts *HostFacts) ([]string, error) {
+	needed := map[string]string{}
+	for _, path := range trustedPaths(c, facts) {
+		needed[firstName(path)] = path
+	}
+	var dirs []string
+	for _, top := range facts.JailTop {
+		if top.Link == "" && ownData(j, top.Name) && (needed[top.Name] == "" || j.Data != nil) {
+			dirs = append(dirs, "/"+top.Name)
+		}
+	}
+	for _, dir := range j.Data {
+		if path := needed[firstName(dir)]; path != "" {
+			return nil, fmt.Errorf("jail %s: %s cannot be a data directory: slurmd needs the node's own %s", j.Name, dir, path)
+		}
+	}
+	if facts.VarTmp {
+		dirs = append(dirs, "/var/tmp")
+	}
+	return dirs, nil
+}
+
+// ownData tells whether a top-level directory of the jail is data. Left to
+// itself, it is what is no system directory and not root's home or hidden:
+// libraries that slurmstepd loads read ~/.NAME and /.NAME as root.
+func ownData(j *Jail, name string) bool {
+	if j.Data != nil {
+		return slices.Contains(j.Data, "/"+name)
+	}
+	return !slices.Contains(systemDirs, name) && name != "tmp" && name != "root" && !strings.HasPrefix(name, ".")
+}
+
+// dataMounts are the data directories from the jail's root, and what the jail
+// has mounted below them, so that a file means the same in both views. A tmpfs
+// or a writable overlay cannot be had twice: output there needs a task.
+func dataMounts(c *Config, j *Jail, dirs []string) []specs.Mount {
+	var mounts []specs.Mount
+	for _, dir := range dirs {
+		m := bind(dir, "rbind", "nosuid", "nodev")
+		m.Source = filepath.Join(j.Root, dir)
+		mounts = append(mounts, m)
+	}
+	data := slices.Clone(mounts)
+	for _, m := range slices.Concat(localMounts(c, j), configuredMounts(j)) {
+		if inside(data, m.Destination) && (m.Type == "bind" || m.Type == "overlay" && !writableOverlay(m)) {
+			m.Options = append(slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool {
+				return o == "nosuid" || o == "nodev"
+			}), "nosuid", "nodev") // last, so that nothing undoes them
+			mounts = append(mounts, m)
+		}
+	}
+	return mounts
+}
+
+func writableOverlay(m specs.Mount) bool {
+	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
+}
+
+// dataLinks keeps the jail's symlinks such as /home -> /data/home where they
+// lead into a data directory; elsewhere they would lead to the node's files.
+func dataLinks(facts *HostFacts, dirs []string) []Link {
+	var links []Link
+	for _, top := range facts.JailTop {
+		if top.Link == "" || slices.Contains(systemDirs, top.Name) || top.Name == "tmp" {
+			continue
+		}
+		to := filepath.Join("/", top.Link)
+		if slices.ContainsFunc(dirs, func(dir string) bool { return under(to, dir) }) {
+			links = append(links, Link{"/" + top.Name, top.Link})
+		}
+	}
+	return links
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// unknownRetry is how soon a user or group that nobody knows is looked up again:
+// the directory service may have been down.
+const unknownRetry = 60 * time.Second
+
+// Accounts resolves names, so that tests need no accounts of the machine.
+type Accounts struct {
+	UID func(name string) (uint32, error)
+	GID func(name string) (uint32, error)
+}
+
+// SystemAccounts asks the node's name service (nsswitch.conf).
+func SystemAccounts() Accounts {
+	return Accounts{
+		UID: func(name string) (uint32, error) {
+			u, err := user.Lookup(name)
+			if err != nil {
+				return 0, err
+			}
+			return number(u.Uid)
+		},
+		GID: func(name string) (uint32, error) {
+			g, err := user.LookupGroup(name)
+			if err != nil {
+				return 0, err
+			}
+			return number(g.Gid)
+		},
+	}
+}
+
+func number(text string) (uint32, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return uint32(n), err
+}
+
+// resolve turns names and numbers into ids, sorted. A name that nobody knows
+// matches nobody and is listed.
+func resolve(names []string, lookup func(string) (uint32, error)) (ids []uint32, unknown []string) {
+	for _, name := range names {
+		id, err := lookup(name)
+		if err != nil {
+			id, err = number(name)
+		}
+		if err != nil {
+			unknown = append(unknown, name)
+			continue
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), unknown
+}
+
+// Unknown lists the users and groups of all jails that do not exist.
+func (c *Config) Unknown(accounts Accounts) []string {
+	var list []string
+	for _, name := range c.JailNames() {
+		j := c.Jails[name]
+		_, users := resolve(j.Users, accounts.UID)
+		_, groups := resolve(j.Groups, accounts.GID)
+		for _, u := range users {
+			list = append(list, fmt.Sprintf("user %s of jail %s", u, name))
+		}
+		for _, g := range groups {
+			list = append(list, fmt.Sprintf("group %s of jail %s", g, name))
+		}
+	}
+	return list
+}
+
+// Site is the text of the site file, in the format of include/gojail.h; keys
+// gives each jail's key (see Key).
+func (c *Config) Site(accounts Accounts, keys map[string]string, now time.Time) (string, error) {
+	until := int64(0)
+	if len(c.Unknown(accounts)) > 0 {
+		until = now.Add(unknownRetry).Unix()
+	}
+	none := map[bool]string{true: "allow", false: "refuse"}[c.AllowNone]
+	id := c.Identity
+	var b strings.Builder
+	fmt.Fprintf(&b, "gojail-site %d\n", ContractVersion)
+	fmt.Fprintf(&b, "config %d %d %d %d %d %d %d\n", id.Dev, id.Ino, id.Size, id.MtimeSec, id.MtimeNsec, id.CtimeSec, id.CtimeNsec)
+	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
+	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
+	for _, name := range c.JailNames() {
+		c.siteJail(&b, c.Jails[name], accounts, keys[name])
+	}
+	b.WriteString("end\n")
+	if b.Len() > siteMax {
+		return "", fmt.Errorf("%s: compiles to more than %d bytes; use groups instead of long lists of users", c.Path, siteMax)
+	}
+	return b.String(), nil
+}
+
+func (c *Config) siteJail(b *strings.Builder, j *Jail, accounts Accounts, key string) {
+	fmt.Fprintf(b, "jail %s\nkey %s\n", j.Name, key)
+	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool)
+	if j.Everybody() {
+		b.WriteString("access all\n")
+		return
+	}
+	b.WriteString("access listed\n")
+	uids, _ := resolve(j.Users, accounts.UID)
+	gids, _ := resolve(j.Groups, accounts.GID)
+	for _, id := range uids {
+		fmt.Fprintf(b, "uid %d\n", id)
+	}
+	for _, id := range gids {
+		fmt.Fprintf(b, "gid %d\n", id)
+	}
+}
+
+// WriteSite compiles c into STATE/site. One process does so at a time; one that
+// cannot get the lock by the deadline gives up.
+func WriteSite(c *Config, state string, deadline time.Time) error {
+	keys := map[string]string{}
+	for name, j := range c.Jails {
+		keys[name] = c.Key(j)
+	}
+	text, err := c.Site(SystemAccounts(), keys, time.Now())
+	if err != nil {
+		return err
+	}
+	unlock, err := lockFile(filepath.Join(state, "site.lock"), deadline)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := filepath.Join(state, "site")
+	return replaceFile(path, text)
+}
+
+// replaceFile makes path hold text, wholly or not at all, readable by root only.
+func replaceFile(path, text string) error {
+	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
+	fail := func(err error) error {
+		os.Remove(temporary)
+		return fmt.Errorf("cannot write %s: %w; is the state directory full or read-only?", path, cause(err))
+	}
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fail(err)
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// lockFile takes an flock, which the kernel gives back if this process dies.
+func lockFile(path string, deadline time.Time) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w; is the state directory there and writable?", path, cause(err))
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if err != unix.EWOULDBLOCK && err != unix.EINTR || time.Now().After(deadline) {
+			f.Close()
+			return nil, fmt.Errorf("cannot lock %s: another process has been at it until the deadline", path)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}

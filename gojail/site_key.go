@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Key is 16 hex digits that change with anything that shapes the jail's
+// template: what is configured, the device nodes there are, and which Slurm is
+// installed. A zygote with another key is replaced for the next job.
+func (c *Config) Key(j *Jail) string {
+	template := *j
+	template.Users, template.Groups, template.UserMounts = nil, nil, nil // decided per step
+	template.Tmp, template.TmpSize, template.ShmSize = "", 0, 0
+	what := struct {
+		Version int
+		Jail    Jail
+		Slurm   Slurm
+		Scratch string
+		Present []string
+	}{ContractVersion, template, c.Slurm, c.Scratch, nil}
+	for _, d := range findDevices(j.Devices) {
+		what.Present = append(what.Present, fmt.Sprintf("%s %d", d.Path, d.Rdev))
+	}
+	if j.Slurm {
+		what.Present = append(what.Present, slurmPresent(c)...)
+	}
+	text, err := json.Marshal(what)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	sum := sha256.Sum256(text)
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+// slurmPresent identifies the node's Slurm: an upgrade replaces these files, and
+// a template has the old ones bound.
+func slurmPresent(c *Config) []string {
+	var list []string
+	commands, _ := findCommands(c)
+	for _, path := range append(commands, filepath.Join(c.Slurm.Conf, "plugstack.conf")) {
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err == nil {
+			list = append(list, fmt.Sprintf("%s %d %d %d", path, st.Dev, st.Ino, st.Mtim.Sec))
+		}
+	}
+	return list
+}
+
+// Device is a host device node (or a directory of them) that a glob found.
+type Device struct {
+	Path string
+	Rdev uint64 // 0 for a directory
+}
+
+// findDevices expands the globs on this node. What is neither a device nor a
+// directory is left out.
+func findDevices(globs []string) []Device {
+	var list []Device
+	for _, glob := range globs {
+		matches, _ := filepath.Glob(glob) // the pattern was checked by Load
+		for _, path := range matches {
+			var st unix.Stat_t
+			if err := unix.Stat(path, &st); err != nil {
+				continue
+			}
+			switch st.Mode & unix.S_IFMT {
+			case unix.S_IFCHR, unix.S_IFBLK:
+				list = append(list, Device{path, uint64(st.Rdev)})
+			case unix.S_IFDIR:
+				list = append(list, Device{Path: path})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Device) int { return slices.Compare([]byte(a.Path), []byte(b.Path)) })
+	return slices.Compact(list)
+}
+
+// findCommands lists the Slurm client commands of the node, from the first
+// directory that has srun: below slurm.host, then the usual ones.
+func findCommands(c *Config) ([]string, string) {
+	var dirs []string
+	for _, host := range c.Slurm.Host {
+		dirs = append(dirs, filepath.Join(host, "bin"))
+	}
+	for _, dir := range append(dirs, "/usr/bin", "/usr/local/bin", "/opt/slurm/bin") {
+		if _, err := os.Stat(filepath.Join(dir, "srun")); err != nil {
+			continue
+		}
+		var list []string
+		for _, name := range slurmCommands {
+			if path := filepath.Join(dir, name); exists(path) {
+				list = append(list, path)
+			}
+		}
+		return list, dir
+	}
+	return nil, ""
+}
+
+var slurmCommands = []string{
+	"srun", "sbatch", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sattach", "sbcast", "sstat",
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

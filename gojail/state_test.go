@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const someKey = "0123456789abcdef"
+
+func newState(t *testing.T) *State {
+	t.Helper()
+	needRoot(t)
+	s, err := OpenState(filepath.Join(t.TempDir(), "state"))
+	require.NoError(t, err)
+	return s
+}
+
+// sleeper is a process that can be a holder; it is reaped when the test ends.
+func sleeper(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd
+}
+
+// recordOf is the record of a live process.
+func recordOf(t *testing.T, pid int) string {
+	t.Helper()
+	start, err := processStart(pid)
+	require.NoError(t, err)
+	require.NotZero(t, start)
+	return fmt.Sprintf("%d %d %d %s\n", ContractVersion, pid, start, someKey)
+}
+
+// addRecord writes jobs/ID/NAME or jails/JAIL/zygote.
+func (s *State) addRecord(t *testing.T, path, text string) {
+	t.Helper()
+	path = filepath.Join(s.path, path)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func TestOpenState(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	s, err := OpenState(dir + "/made")
+	require.NoError(t, err)
+	info, err := os.Stat(s.Path())
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	_, err = OpenState(dir + "/made")
+	assert.NoError(t, err, "twice")
+
+	symlink(t, dir+"/made", dir+"/link")
+	writeFile(t, dir+"/file", "")
+	require.NoError(t, os.Mkdir(dir+"/open", 0o700))
+	require.NoError(t, os.Chmod(dir+"/open", 0o777))
+	require.NoError(t, os.Mkdir(dir+"/theirs", 0o700))
+	require.NoError(t, os.Chown(dir+"/theirs", 54321, 0))
+	for name, want := range map[string]string{
+		"link":   "is not a directory; remove it",
+		"file":   "is not a directory; remove it",
+		"open":   "can be written by others than root; make it root's, mode 0700",
+		"theirs": "can be written by others than root; make it root's, mode 0700",
+	} {
+		_, err := OpenState(filepath.Join(dir, name))
+		assert.EqualError(t, err, "the state directory "+filepath.Join(dir, name)+" "+want)
+	}
+	_, err = OpenState(dir + "/no/such")
+	assert.EqualError(t, err, "cannot make the state directory "+dir+"/no/such: no such file or directory")
+}
+
+func TestRecords(t *testing.T) {
+	noLeaks(t)
+	s := newState(t)
+	live := sleeper(t)
+	pid := live.Process.Pid
+	start, err := processStart(pid)
+	require.NoError(t, err)
+	dead := exec.Command("true")
+	require.NoError(t, dead.Run())
+
+	for name, text := range map[string]string{
+		"live":      recordOf(t, pid),
+		"dead":      fmt.Sprintf("1 %d 5 %s\n", dead.Process.Pid, someKey),
+		"recycled":  fmt.Sprintf("1 %d %d %s\n", pid, start+1, someKey),
+		"empty":     "",
+		"garbage":   "\x00\xff not a record",
+		"cut":       fmt.Sprintf("1 %d %d %s", pid, start, someKey),
+		"trailing":  recordOf(t, pid) + "x",
+		"version":   fmt.Sprintf("2 %d %d %s\n", pid, start, someKey),
+		"init":      fmt.Sprintf("1 1 %d %s\n", start, someKey),
+		"negative":  fmt.Sprintf("1 -5 %d %s\n", start, someKey),
+		"overflow":  fmt.Sprintf("1 4294967297 %d %s\n", start, someKey),
+		"lock":      "",
+		"live.json": "{}",
+		".live.new": "half",
+	} {
+		s.addRecord(t, "jobs/17/"+name, text)
+	}
+	symlink(t, "live", s.path+"/jobs/17/symlink")
+	require.NoError(t, os.Mkdir(s.path+"/jobs/17/directory", 0o700))
+	require.NoError(t, os.Mkdir(s.path+"/jobs/not-a-job", 0o700))
+
+	jobs, err := s.Jobs()
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	assert.Equal(t, "17", jobs[0].ID)
+	seen := map[string]string{}
+	for _, r := range jobs[0].Sandboxes {
+		seen[r.Name] = map[bool]string{true: "damaged"}[r.Damaged] + map[bool]string{true: "alive"}[r.Alive]
+	}
+	assert.Equal(t, map[string]string{
+		"live": "alive", "dead": "", "recycled": "", "empty": "damaged", "garbage": "damaged", "cut": "damaged",
+		"trailing": "damaged", "version": "damaged", "init": "damaged", "negative": "damaged", "overflow": "damaged",
+		"symlink": "damaged", "directory": "damaged",
+	}, seen)
+}
+
+// A zombie holds nothing.
+func TestRecordOfAZombie(t *testing.T) {
+	s := newState(t)
+	cmd := sleeper(t)
+	text := recordOf(t, cmd.Process.Pid)
+	s.addRecord(t, "jails/small/zygote", text)
+	zygotes, err := s.Zygotes()
+	require.NoError(t, err)
+	require.Len(t, zygotes, 1)
+	assert.True(t, zygotes[0].Alive)
+	assert.Equal(t, "small", zygotes[0].Name)
+	root, err := s.TemplateRoot("small")
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf("/proc/%d/root", cmd.Process.Pid), root)
+
+	require.NoError(t, cmd.Process.Kill())
+	require.Eventually(t, func() bool {
+		zygotes, err := s.Zygotes()
+		return err == nil && !zygotes[0].Alive
+	}, 5*time.Second, 5*time.Millisecond)
+	_, err = s.TemplateRoot("small")
+	assert.EqualError(t, err, "jail small has no template on this node at the moment; try again")
+}
+
+func TestScratchOfTheSite(t *testing.T) {
+	s := newState(t)
+	assert.Empty(t, s.Scratch())
+	s.addRecord(t, "site", "gojail-site 1\ndeadline 1\nscratch /local/n1\nend\n")
+	assert.Equal(t, "/local/n1", s.Scratch())
+	s.addRecord(t, "site", "gojail-site 1\ndeadline 1\nscratch /local/n1\n")
+	assert.Empty(t, s.Scratch(), "cut")
+	s.addRecord(t, "site", "gojail-site 1\nscratch ../x\nend\n")
+	assert.Empty(t, s.Scratch())
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Record says which process holds a sandbox, or a jail's template.
+type Record struct {
+	Name    string // of the file: SANDBOX; for a zygote, of the jail
+	PID     int
+	Start   uint64 // clock ticks from boot to the start of the process, proc(5)
+	Key     string // of the jail's configuration, see Config.Key
+	Alive   bool   // the process was there when the record was read
+	Damaged bool   // the file is no record; the other fields are empty
+}
+
+var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})\n$`)
+
+// readRecord reads a record and looks for its process. What it cannot make sense of is damaged.
+func readRecord(path string) Record {
+	r := Record{Name: filepath.Base(path), Damaged: true}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return r
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 128))
+	m := recordRule.FindStringSubmatch(string(text))
+	if err != nil || m == nil || m[1] != strconv.Itoa(ContractVersion) {
+		return r
+	}
+	pid, err := strconv.ParseInt(m[2], 10, 32)
+	start, err2 := strconv.ParseUint(m[3], 10, 64)
+	if err != nil || err2 != nil || pid < 2 || start == 0 {
+		return r
+	}
+	r = Record{Name: r.Name, PID: int(pid), Start: start, Key: m[4]}
+	if pidfd, err := r.open(); err == nil && pidfd >= 0 {
+		unix.Close(pidfd)
+		r.Alive = true
+	}
+	return r
+}
+
+// open gives a pidfd of the record's process (Linux 5.3), or -1 when it is gone.
+// With the pidfd at hand, a start time that matches rules out that the pid has
+// been given to another process.
+func (r Record) open() (int, error) {
+	pidfd, err := unix.PidfdOpen(r.PID, 0)
+	if err == unix.ESRCH || err == unix.EINVAL || err == unix.ENOENT {
+		return -1, nil // the last two: it is the number of a thread now
+	}
+	if err != nil {
+		return -1, fmt.Errorf("cannot open process %d of %s: %w", r.PID, r.Name, err)
+	}
+	if start, err := processStart(r.PID); err != nil || start != r.Start {
+		unix.Close(pidfd)
+		return -1, err
+	}
+	if gone, err := waitGone(pidfd, 0); err != nil || gone {
+		unix.Close(pidfd)
+		return -1, err
+	}
+	return pidfd, nil
+}
+
+// processStart is field 22 of /proc/PID/stat, or 0 when there is no such process.
+func processStart(pid int) (uint64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, errnoOf(err))
+	}
+	// The name in field 2 may hold blanks and brackets: count from its end.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("cannot understand /proc/%d/stat", pid)
+	}
+	return strconv.ParseUint(fields[22-3], 10, 64)
+}
+
+// waitGone waits for the end of a process: its pidfd becomes readable.
+func waitGone(pidfd int, patience time.Duration) (bool, error) {
+	until := time.Now().Add(patience)
+	for {
+		left := max(0, time.Until(until))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int((left+time.Millisecond-1)/time.Millisecond))
+		if err == unix.EINTR {
+			continue
+		}
+		return n > 0, err
+	}
+}
+
+// kill ends the record's process and waits for its end.
+func (r Record) kill(patience time.Duration) error {
+	pidfd, err := r.open()
+	if err != nil || pidfd < 0 {
+		return err
+	}
+	defer unix.Close(pidfd)
+	if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
+		return fmt.Errorf("cannot end process %d of %s: %w", r.PID, r.Name, err)
+	}
+	gone, err := waitGone(pidfd, patience)
+	if err == nil && !gone {
+		err = fmt.Errorf("process %d of %s does not end; it may hang in storage", r.PID, r.Name)
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SweepReport is what a sweep did.
+type SweepReport struct {
+	Removed []string // jobs that were torn down
+	Kept    []string // jobs that were left, each with the reason: "17: it is RUNNING"
+	Zygotes []string // jails whose zygote was gone; its record was removed
+}
+
+// sweep is one run of Sweep.
+type sweep struct {
+	state  *State
+	config *Config
+	squeue []string // where the command may be
+	ask    bool     // the controller has answered so far
+	report SweepReport
+}
+
+// Sweep tears down what jobs that are gone left behind, in the state directory and
+// in the scratch directory. The error is about what could not be undone.
+//
+// A job is there while a slurmstepd of it is, or until the controller says that it
+// ended. Any other answer, or none, leaves the job as it is. No grace time is
+// needed for what is being built: who builds is a slurmstepd (or gojail run's
+// process) that is found, and is looked for again under the job's lock.
+func Sweep(s *State, c *Config) (SweepReport, error) {
+	w := &sweep{state: s, config: c, squeue: squeuePlaces, ask: true}
+	return w.run()
+}
+
+func (w *sweep) run() (SweepReport, error) {
+	jobs, err := w.jobs()
+	for _, job := range jobs {
+		why, e := w.keep(job)
+		if why == "" && e == nil {
+			e = w.state.teardown(w.config.Scratch, job, func() error { return w.stillGone(job) })
+		}
+		var is *backAgain
+		switch {
+		case errors.As(e, &is):
+			w.report.Kept = append(w.report.Kept, job+": "+is.why)
+		case e != nil:
+			err = both(err, e)
+		case why != "":
+			w.report.Kept = append(w.report.Kept, job+": "+why)
+		default:
+			w.report.Removed = append(w.report.Removed, job)
+		}
+	}
+	return w.report, both(err, w.zygotes())
+}
+
+// jobs lists those of both directories: scratch outlives a boot, the state does not.
+func (w *sweep) jobs() ([]string, error) {
+	found := map[string]bool{}
+	known, err := directories(filepath.Join(w.state.path, "jobs"))
+	scratch, err2 := directories(filepath.Join(w.config.Scratch, "jobs"))
+	for _, job := range slices.Concat(known, scratch) {
+		if jobRule.MatchString(job) {
+			found[job] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), both(err, err2)
+}
+
+// keep gives the reason why a job is left alone, or "".
+func (w *sweep) keep(job string) (string, error) {
+	why, err := w.process(job)
+	if why != "" || err != nil || strings.HasPrefix(job, "run-") {
+		return why, err
+	}
+	return w.controller(job), nil
+}
+
+// backAgain says that a job, requeued maybe, has started after it was found to be gone.
+type backAgain struct{ why string }
+
+func (e *backAgain) Error() string { return e.why }
+
+func (w *sweep) stillGone(job string) error {
+	why, err := w.process(job)
+	if err == nil && why != "" {
+		err = &backAgain{why}
+	}
+	return err
+}
+
+// process looks for a process of the job on this node.
+func (w *sweep) process(job string) (string, error) {
+	pid, run := strings.CutPrefix(job, "run-")
+	if !run {
+		return stepdOf(w.config.Slurm.Spool, w.config.Node, job)
+	}
+	// Without a record it is of before the last boot, and the pid is another's, or
+	// it is being built under the job's lock and has a record afterwards.
+	records, err := w.state.sandboxes(job)
+	if err != nil || len(records) == 0 {
+		return "", err
+	}
+	number, err := strconv.Atoi(pid)
+	if err != nil {
+		return "", nil
+	}
+	start, err := processStart(number)
+	if err != nil || start == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("gojail run (process %d) is running", number), nil
+}
+
+// zygotes removes the records of those that are gone, unless one is just being made.
+func (w *sweep) zygotes() error {
+	records, err := w.state.Zygotes()
+	for _, r := range records {
+		if r.Alive {
+			continue
+		}
+		unlock, e := lockFile(filepath.Join(w.state.jail(r.Name), "lock"), time.Now())
+		if e != nil {
+			continue
+		}
+		if again := readRecord(w.state.zygote(r.Name)); !again.Alive {
+			e = os.Remove(w.state.zygote(r.Name))
+			if e == nil {
+				w.report.Zygotes = append(w.report.Zygotes, r.Name)
+			} else if !os.IsNotExist(e) {
+				err = both(err, fmt.Errorf("cannot remove %s: %w", w.state.zygote(r.Name), cause(e)))
+			}
+		}
+		unlock()
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How long the end of a job may wait: for a step that is being built at this
+// moment, and for a holder to end after SIGKILL.
+const (
+	teardownLock   = 2 * time.Second
+	teardownHolder = 2 * time.Second
+)
+
+// Teardown ends the sandboxes of a job: their holders, its scratch directory, its
+// records. The namespaces go with the last process in them, which is Slurm's to
+// end. What cannot be undone stays recorded, so that the sweep tries again, and is
+// the error. A job that is not known is torn down already.
+func Teardown(s *State, scratch, job string) error {
+	return s.teardown(scratch, job, func() error { return nil })
+}
+
+// teardown asks again, once it has the job's lock, whether it may.
+func (s *State) teardown(scratch, job string, mayI func() error) error {
+	if !jobRule.MatchString(job) {
+		return fmt.Errorf("%q is no job id", job)
+	}
+	parent := filepath.Join(scratch, "jobs")
+	if !present(s.job(job)) && !present(filepath.Join(parent, job)) {
+		return nil
+	}
+	lock, err := s.lockJob(job, time.Now().Add(teardownLock))
+	if err != nil {
+		return fmt.Errorf("job %s: %w", job, err)
+	}
+	defer lock.Close()
+	for _, step := range []func() error{
+		mayI,
+		func() error { return s.endHolders(job) },
+		func() error { return removeTree(parent, job) },
+		func() error { return s.forget(job) },
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("job %s: %w", job, err)
+		}
+	}
+	return nil
+}
+
+// lockJob takes the job's lock. The directory is made where it is missing: scratch
+// without records, as after a boot, is torn down under the same lock. A lock whose
+// file was removed while we waited for it is worth nothing; a new one is taken.
+func (s *State) lockJob(job string, until time.Time) (*os.File, error) {
+	path := filepath.Join(s.job(job), "lock")
+	for {
+		if err := os.MkdirAll(s.job(job), 0o700); err != nil {
+			return nil, fmt.Errorf("cannot make %s: %w", s.job(job), cause(err))
+		}
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err == nil {
+			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+			if err == nil && sameFile(f, path) {
+				return f, nil
+			}
+			f.Close()
+		}
+		if err != nil && err != unix.EWOULDBLOCK && err != unix.EINTR && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("cannot lock %s: %w", path, cause(err))
+		}
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("a step of it is being built at this moment (%s is locked); try again", path)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func sameFile(f *os.File, path string) bool {
+	have, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(have, there)
+}
+
+func present(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// endHolders kills every holder, also when one of them cannot be ended.
+func (s *State) endHolders(job string) error {
+	records, err := s.sandboxes(job)
+	for _, r := range records {
+		if !r.Damaged { // a damaged one names no process
+			err = both(err, r.kill(teardownHolder))
+		}
+	}
+	return err
+}
+
+// forget removes the records, and the lock as the last of them: who waits for it
+// finds that its file is gone when it has it.
+func (s *State) forget(job string) error {
+	entries, err := os.ReadDir(s.job(job))
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", s.job(job), cause(err))
+	}
+	for _, e := range entries {
+		if e.Name() == "lock" {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.job(job), e.Name())); err != nil {
+			return fmt.Errorf("cannot remove %s: %w", filepath.Join(s.job(job), e.Name()), cause(err))
+		}
+	}
+	if err := os.Remove(filepath.Join(s.job(job), "lock")); err != nil {
+		return fmt.Errorf("cannot remove the lock of %s: %w", s.job(job), cause(err))
+	}
+	// Not empty: a step has come meanwhile and holds a new lock; the job is its now.
+	if err := unix.Rmdir(s.job(job)); err != nil && err != unix.ENOTEMPTY {
+		return fmt.Errorf("cannot remove %s: %w", s.job(job), err)
+	}
+	return nil
+}
+
+// both are two errors in one line; errors.Join would make two lines of them.
+func both(err, more error) error {
+	switch {
+	case err == nil:
+		return more
+	case more == nil:
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, more)
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// someone is a user that exists nowhere.
+var someone = Credentials{UID: 54321, GID: 54321, Groups: []uint32{54322}}
+
+// userPlaces is a directory with what a user may and may not mount.
+func userPlaces(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	for name, mode := range map[string]os.FileMode{
+		"data": 0o755, "data/open": 0o755, "data/private": 0o700, "data/unreadable": 0o711, "data/group": 0o750,
+		"data/private/inner": 0o755, "other": 0o755,
+	} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(path, 0o755))
+		require.NoError(t, os.Chmod(path, mode))
+	}
+	require.NoError(t, os.Chown(dir+"/data/group", 0, 54322))
+	require.NoError(t, os.Chmod(dir+"/data/private", 0o700))
+	writeFile(t, dir+"/data/file", "")
+	require.NoError(t, os.WriteFile(dir+"/data/secret", nil, 0o600))
+	require.NoError(t, unix.Mkfifo(dir+"/data/fifo", 0o666))
+	symlink(t, dir+"/other", dir+"/data/escape")
+	symlink(t, "open", dir+"/data/link")
+	symlink(t, "/proc/self/root", dir+"/data/magic")
+	return dir
+}
+
+func userJail(dir string, readonly bool) (*Config, *Jail) {
+	j := &Jail{Name: "small", UserMounts: []UserRule{{Source: dir + "/data", Readonly: readonly}}}
+	return &Config{
+		Scratch: "/var/lib/gojail", Jails: map[string]*Jail{"small": j},
+		Slurm: Slurm{Conf: "/etc/slurm", Spool: "/var/spool/slurmd", Munge: "/run/munge/munge.socket.2"},
+	}, j
+}
+
+func TestUserMounts(t *testing.T) {
+	dir := userPlaces(t)
+	root := smallTree(t)
+	for _, name := range []string{"mnt/place", "home/closed"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, name), 0o755))
+	}
+	require.NoError(t, os.Chmod(root+"/home/closed", 0o700))
+	require.NoError(t, os.Mkdir(root+"/home/closed/inner", 0o755))
+	writeFile(t, root+"/mnt/file", "")
+	symlink(t, "/mnt/place", root+"/data/link")
+	symlink(t, "/etc", root+"/data/trap")
+	symlink(t, "/proc/self/root/mnt", root+"/data/magic")
+	zygote := fmt.Sprintf("/proc/%d/root", startZygote(t, root))
+	noLeaks(t)
+	c, j := userJail(dir, false)
+	data := dir + "/data"
+
+	for _, w := range []struct{ source, destination, want string }{
+		{data + "/open", "/mnt/place", "/mnt/place"},
+		{data + "/link", "/mnt/place", "/mnt/place"},
+		{data + "/group", "/mnt/place", "/mnt/place"},
+		{data + "/file", "/mnt/file", "/mnt/file"},
+		{data + "/open", "/data/link", "/mnt/place"},
+	} {
+		trees, err := c.OpenUserMounts(j, []UserMount{{Source: w.source, Destination: w.destination}}, someone, zygote)
+		if assert.NoError(t, err, w.source) {
+			assert.Equal(t, w.want, trees[0].Destination)
+			assert.NoError(t, unix.Close(trees[0].FD))
+		}
+	}
+	for _, w := range []struct{ source, destination, want string }{
+		{dir + "/other", "/mnt/place", dir + "/other may not be mounted in jail small; permitted are: " + data},
+		{data + "/escape", "/mnt/place", dir + "/other may not be mounted in jail small; permitted are: " + data},
+		{data + "/../other", "/mnt/place", dir + "/other may not be mounted in jail small; permitted are: " + data},
+		{data + "/absent", "/mnt/place", data + "/absent: no such directory or file on this node"},
+		{data + "/private", "/mnt/place", data + "/private: permission denied for user 54321"},
+		{data + "/private/inner", "/mnt/place", data + "/private/inner: permission denied for user 54321"},
+		{data + "/unreadable", "/mnt/place", data + "/unreadable: permission denied for user 54321"},
+		{data + "/secret", "/mnt/file", data + "/secret: permission denied for user 54321"},
+		{data + "/magic" + data + "/open", "/mnt/place", data + "/magic" + data + "/open: leads through a symlink that is not followed, as those of /proc"},
+		{data + "/fifo", "/mnt/file", data + "/fifo is neither a directory nor a regular file"},
+		{data + "/open", "/mnt/file", data + "/open and /mnt/file must both be directories, or both be files"},
+		{data + "/open", "/mnt/absent", "/mnt/absent does not exist in jail small; choose a directory that does"},
+		{data + "/open", "/data/trap", "nothing may be mounted on /etc: it would cover or change /etc of the jail"},
+		{data + "/open", "/data/magic", "destination /data/magic: leads through a symlink that is not followed, as those of /proc"},
+		{data + "/open", "/home/closed/inner", "destination /home/closed/inner: permission denied for user 54321"},
+		{data + "/open", "/", `/ leads to a path that cannot be mounted: "/" itself cannot be used here`},
+	} {
+		first := UserMount{Source: data + "/open", Destination: "/mnt/place"}
+		_, err := c.OpenUserMounts(j, []UserMount{first, {Source: w.source, Destination: w.destination}}, someone, zygote)
+		assert.EqualError(t, err, "--jail-mount="+w.source+":"+w.destination+": "+w.want)
+	}
+
+	c, j = userJail(dir, true)
+	_, err := c.OpenUserMounts(j, []UserMount{{Source: data + "/open", Destination: "/mnt/place"}}, someone, zygote)
+	assert.ErrorContains(t, err, "only read-only")
+	trees, err := c.OpenUserMounts(j, []UserMount{{Source: data + "/open", Destination: "/mnt/place", Readonly: true}}, someone, zygote)
+	require.NoError(t, err)
+	unix.Close(trees[0].FD)
+}
+
+// No thread of the process keeps the user's rights, or loses root's.
+func TestUserMountsLeaveRootAlone(t *testing.T) {
+	needRoot(t)
+	dir := userPlaces(t)
+	require.NoError(t, asUser(someone, "/", func(int) error {
+		assert.Equal(t, []string{"54321", "54321", "54321", "54321"}, statusField(t, unix.Gettid(), "Uid"))
+		assert.Equal(t, []string{"54321", "54321", "54321", "54321"}, statusField(t, unix.Gettid(), "Gid"))
+		assert.Equal(t, []string{"54322"}, statusField(t, unix.Gettid(), "Groups"))
+		assert.Equal(t, []string{"0000000000000000"}, statusField(t, unix.Gettid(), "CapEff"))
+		_, err := os.ReadFile(dir + "/data/secret")
+		assert.ErrorIs(t, err, os.ErrPermission)
+		return nil
+	}))
+	require.Eventually(t, func() bool {
+		tasks, err := os.ReadDir("/proc/self/task")
+		require.NoError(t, err)
+		for _, task := range tasks {
+			tid, _ := strconv.Atoi(task.Name())
+			if uid := statusField(t, tid, "Uid"); uid != nil && uid[0] != "0" {
+				return false
+			}
+		}
+		return true
+	}, 5*time.Second, 10*time.Millisecond)
+	_, err := os.ReadFile(dir + "/data/secret")
+	assert.NoError(t, err)
+}
+
+func statusField(t *testing.T, tid int, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/status", tid))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, is := strings.CutPrefix(line, name+":"); is {
+			return strings.Fields(value)
+		}
+	}
+	return nil
+}
+
+func init() { childActions["attach"] = attachChild }
+
+// attachChild attaches a user's tree and tells what it became.
+func attachChild(dir string) (any, error) {
+	if err := makePrivate(); err != nil {
+		return nil, err
+	}
+	source, err := unix.Open(dir+"/data", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	var options []string
+	for _, readonly := range []bool{false, true} {
+		fd, err := cloneForUser(source, readonly)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, dir+"/other", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return nil, err
+		}
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir+"/other/open", &st); err != nil {
+			return nil, err
+		}
+		options = append(options, fmt.Sprintf("%x", st.Flags&(unix.ST_NOSUID|unix.ST_NODEV|unix.ST_RDONLY)))
+	}
+	return options, nil
+}
+
+func TestUserMountsAreHarmless(t *testing.T) {
+	noLeaks(t)
+	dir := userPlaces(t)
+	var out []string
+	require.NoError(t, inNamespaceText(t, "attach", dir, &out))
+	assert.Equal(t, []string{"6", "7"}, out, "nosuid and nodev; then read-only too")
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import specs "github.com/opencontainers/runtime-spec/specs-go"
+
+// View is a root file system to assemble: a jail, or its stage. It is planned
+// without privilege and assembled by Apply.
+type View struct {
+	Spec        *specs.Spec // Root, Mounts in order, Linux.{Devices,MaskedPaths,ReadonlyPaths}
+	RootOptions []string    // mount options of the root bind; unused for a tmpfs root
+	TmpfsRoot   bool        // the stage: an empty tmpfs instead of Spec.Root.Path, read-only in the end
+	Links       []Link      // symlinks to make on file systems that the view itself mounted
+}
+
+// Link is a symlink of a view: Path is absolute in it, Target is kept as it is.
+type Link struct{ Path, Target string }

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gojail.h: the contract between the SPANK shim, gojail-launcher and libgojail.so.
+ *
+ * Everything that crosses from C to Go, or from one process to another, is
+ * described here and nowhere else; gojail/contract_test.go compares the Go side.
+ *
+ * State directory, one per node (default /run/gojail, root:root 0700):
+ *
+ *   site                      what the shim needs of gojail.toml, written by Go (below)
+ *   site.lock                 flock: one process compiles at a time
+ *   jails/JAIL/lock           flock: one launcher assembles at a time
+ *   jails/JAIL/socket         SOCK_SEQPACKET, the zygote listens
+ *   jails/JAIL/zygote         record of the zygote (below)
+ *   jails/JAIL/config.json    OCI runtime-spec of the template
+ *   jobs/JOB/lock             flock: one step builds at a time
+ *   jobs/JOB/SANDBOX          record of the holder (below)
+ *   jobs/JOB/SANDBOX.json     the config.json it was made from (hard link)
+ *   jobs/JOB/SANDBOX.mounts   the --jail-mount list of that sandbox, if any
+ *
+ * JOB is Slurm's job id, or "run-PID" for `gojail run`. SANDBOX is the jail's
+ * name, followed by "+" and 16 hex digits where --jail-mount was given.
+ *
+ * Records are one line, written to a temporary name and renamed, so that one is
+ * either whole or absent. A record whose process is gone, or whose start time
+ * (field 22 of /proc/PID/stat, proc(5)) differs, counts as absent.
+ *
+ *   zygote    "GOJAIL_VERSION pid starttime KEY\n"
+ *   SANDBOX   "GOJAIL_VERSION pid starttime KEY\n"
+ *
+ * site is text, a word and its values on each line, in this order:
+ *
+ *   gojail-site GOJAIL_VERSION
+ *   config DEV INO SIZE MTIME_SEC MTIME_NSEC CTIME_SEC CTIME_NSEC
+ *   until UNIX_SECONDS        compile again after this time; 0: never
+ *   default JAIL|none
+ *   none allow|refuse
+ *   deadline MILLISECONDS
+ *   scratch PATH              %n already expanded
+ *   jail NAME                 starts a jail; the lines up to the next belong to it
+ *   key KEY                   16 hex digits: changes with anything that shapes the template
+ *   tmp disk|tmpfs BYTES      BYTES 0: no limit of our own
+ *   shm BYTES                 likewise (tmpfs default: half of memory)
+ *   spool PATH                where the template has an empty tmpfs for batch scripts
+ *   access all|listed
+ *   uid N                     any number of these
+ *   gid N
+ *   end                       last line of the file
+ */
+#ifndef GOJAIL_H
+#define GOJAIL_H
+
+#include <stdint.h>
+
+#define GOJAIL_VERSION 1 /* raised when anything in this file changes */
+
+#define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
+#define GOJAIL_PATH_MAX 1024 /* any path that is configured */
+#define GOJAIL_TEXT_MAX 1024 /* one message, its NUL included */
+#define GOJAIL_KEY_LEN 16    /* hex digits */
+#define GOJAIL_TREES_MAX 32  /* detached trees handed over for one sandbox */
+#define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
+
+#define GOJAIL_DEFAULT_CONFIG "/etc/gojail/gojail.toml"
+#define GOJAIL_DEFAULT_STATE "/run/gojail"
+#define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* where no site file tells */
+
+/* The descriptor of the stage's mount namespace in every zygote. */
+#define GOJAIL_STAGE_FD 3
+
+/*
+ * gojail-launcher VERB [name=value]...
+ *
+ *   site      compile gojail.toml into the site file
+ *   template  assemble the jail and its stage, then stay as its zygote
+ *   sandbox   find or build a job's sandbox; the only way for --jail-mount
+ *   epilog    tear a job's sandboxes down
+ *   boot      sweep what jobs that are gone left behind (slurmd start)
+ *
+ * names: state, config, node, jail, key, job, uid, gid, groups (comma
+ * separated), mounts, script (the batch script's directory), deadline (ms).
+ * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
+ * where N goes on detached from the caller, then "ok", or "error TEXT". End of
+ * file without either means that it died.
+ */
+#define GOJAIL_REPLY_FD 3
+
+/* A mount to be attached in a sandbox: a detached tree and where it goes. */
+struct gojail_tree {
+	int32_t fd;
+	uint32_t flags;
+	char destination[GOJAIL_PATH_MAX]; /* absolute, resolved inside the jail */
+};
+
+/* flags of a tree: its parent directory becomes a tmpfs with this one entry. */
+#define GOJAIL_TREE_ALONE 1u
+
+/*
+ * What the zygote is asked on its socket: this header, ntrees trees, and their
+ * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply with its
+ * pid at once, then one with the result and, on success, its mount namespace and
+ * the stage's as SCM_RIGHTS. It lives on only if the caller then sends one byte,
+ * having written its record.
+ */
+struct gojail_request {
+	uint32_t version;
+	uint32_t flags;
+	uint64_t tmp_bytes; /* of a tmpfs; 0: the kernel's default */
+	uint64_t shm_bytes;
+	uint32_t ntrees;
+	uint32_t reserved;
+};
+
+#define GOJAIL_REQUEST_TMPFS 1u /* /tmp is a tmpfs of this sandbox, not among the trees */
+#define GOJAIL_REQUEST_SHM 2u   /* likewise /dev/shm */
+
+struct gojail_reply {
+	uint32_t version;
+	int32_t pid;
+	uint64_t start; /* start time, clock ticks since boot */
+	int32_t failed; /* 0, or text tells */
+	char text[GOJAIL_TEXT_MAX];
+};
+
+/*
+ * The one call into libgojail.so, on the main thread of a fresh process:
+ *
+ *     int gojail_call(struct gojail_call *call);   // 0 or -1 with call->text
+ *
+ * argv is the launcher's own, VERB first. Verbs here: site, mounts, epilog and
+ * boot as above, and the two halves of template:
+ *   stage, jail   assemble that view in the calling process's mount namespace,
+ *                 which is already private to it, and pivot into it.
+ * mounts fills trees; the caller owns the descriptors.
+ */
+struct gojail_call {
+	uint32_t version; /* GOJAIL_VERSION of the caller; another one is refused */
+	int32_t argc;
+	char **argv;
+	uint32_t ntrees;
+	struct gojail_tree trees[GOJAIL_TREES_MAX];
+	char text[GOJAIL_TEXT_MAX];
+};
+
+#define GOJAIL_CALL_SYMBOL "gojail_call"
+
+#endif

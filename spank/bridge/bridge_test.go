@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// bridge is a built library and a C program that loads it.
+type bridge struct{ library, host string }
+
+// answer is what the C program printed.
+type answer struct {
+	result, text   string
+	wallUs, cpuUs  int
+	trees, entries []string
+}
+
+func build(t *testing.T) bridge {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc")
+	}
+	dir := t.TempDir()
+	b := bridge{filepath.Join(dir, "libgojail.so"), filepath.Join(dir, "host")}
+	for _, line := range [][]string{
+		{"go", "build", "-buildmode=c-shared", "-o", b.library, "."},
+		{"gcc", "-Wall", "-Wextra", "-Werror", "-I../../include", "-o", b.host, "testdata/host.c", "-ldl"},
+	} {
+		out, err := exec.Command(line[0], line[1:]...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	return b
+}
+
+func (b bridge) call(t *testing.T, version int, unshare, look string, words ...string) answer {
+	t.Helper()
+	args := append([]string{b.library, strconv.Itoa(version), unshare, look}, words...)
+	out, err := exec.Command(b.host, args...).CombinedOutput()
+	require.NoError(t, err, string(out))
+	var a answer
+	for line := range strings.Lines(string(out)) {
+		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch word {
+		case "result":
+			a.result = rest
+		case "text":
+			a.text = rest
+		case "tree":
+			a.trees = append(a.trees, rest)
+		case "name":
+			a.entries = append(a.entries, rest)
+		case "time":
+			wall, cpu, _ := strings.Cut(rest, " ")
+			a.wallUs, _ = strconv.Atoi(wall)
+			a.cpuUs, _ = strconv.Atoi(cpu)
+		}
+	}
+	slices.Sort(a.entries)
+	return a
+}
+
+// node is a configuration, a state directory and a jail's root.
+type node struct{ config, state, root string }
+
+func (n node) words(verb string, more ...string) []string {
+	return append([]string{verb, "config=" + n.config, "state=" + n.state, "node=n1"}, more...)
+}
+
+const configText = `
+default = "none"
+allow_none = true
+scratch = "DIR/scratch"
+[jail.small]
+root = "DIR/root"
+slurm = false
+host = []
+[[jail.small.user_mounts]]
+source = "DIR/open"
+`
+
+func newNode(t *testing.T) node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	require.NoError(t, os.Chmod(dir, 0o755))
+	for _, name := range []string{"proc", "sys", "dev", "run", "tmp", "mnt", "etc", "var/spool/slurmd", "home"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "root", name), 0o755))
+	}
+	for _, name := range []string{"open/there", "closed", "scratch"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
+	}
+	state, err := os.MkdirTemp("/run", "gojail-test-") // not in /tmp, which is private to each job
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(state)) })
+	n := node{filepath.Join(dir, "gojail.toml"), state, filepath.Join(dir, "root")}
+	n.write(t, strings.ReplaceAll(configText, "DIR", dir))
+	return n
+}
+
+func (n node) write(t *testing.T, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(n.config, []byte(text), 0o600))
+}
+
+func TestRefusals(t *testing.T) {
+	b, n := build(t), newNode(t)
+	for _, c := range []struct {
+		version int
+		words   []string
+		want    string
+	}{
+		{99, n.words("site"), "libgojail.so speaks version 1 of its contract, the launcher 99; install gojail again on this node"},
+		{1, nil, "libgojail.so was called without a verb; install gojail again on this node"},
+		{1, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, epilog, jail, mounts, site, stage`},
+		{1, n.words("site", "colour=red"), `site: "colour=red" is not one of the words`},
+		{1, n.words("jail", "jail=big"), `jail "big" is unknown; this node has: small`},
+		{1, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: write it as SOURCE:DESTINATION"},
+		{1, n.words("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a number of a user or group`},
+		{1, n.words("epilog", "job=../../etc"), `"../../etc" is no job id`},
+	} {
+		a := b.call(t, c.version, "0", "/nowhere", c.words...)
+		assert.Equal(t, "-1", a.result, c.want)
+		assert.Contains(t, a.text, c.want)
+	}
+	n.write(t, "default = [broken")
+	a := b.call(t, 1, "0", "/nowhere", n.words("site")...)
+	assert.Equal(t, "-1", a.result)
+	assert.Contains(t, a.text, n.config+": line 1: ")
+	n.write(t, "default = \"none\"\nallow_none = true\n# "+strings.Repeat("x", 2000)+"\nkey\t = 1\n")
+	a = b.call(t, 1, "0", "/nowhere", n.words("site")...)
+	assert.Contains(t, a.text, "line 4: key: unknown key")
+}
+
+func TestLongTextIsCut(t *testing.T) {
+	b, n := build(t), newNode(t)
+	a := b.call(t, 1, "0", "/nowhere", n.words("site", strings.Repeat("x\n", 2000))...)
+	assert.Equal(t, "-1", a.result)
+	assert.Len(t, a.text, 1023)
+}
+
+func TestSite(t *testing.T) {
+	b, n := build(t), newNode(t)
+	a := b.call(t, 1, "0", "/nowhere", n.words("site")...)
+	require.Equal(t, "0", a.result, a.text)
+	text, err := os.ReadFile(filepath.Join(n.state, "site"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "jail small\n")
+	// Generous: what is measured depends on the machine; this catches a runtime that grew.
+	assert.Less(t, a.cpuUs, 500_000)
+	t.Logf("loading the library and the verb site took %d us, %d us of CPU", a.wallUs, a.cpuUs)
+}
+
+func TestAssemble(t *testing.T) {
+	b, n := build(t), newNode(t)
+	a := b.call(t, 1, "1", "/", n.words("jail", "jail=small")...)
+	require.Equal(t, "0", a.result, a.text)
+	assert.Equal(t, []string{"dev", "etc", "home", "mnt", "proc", "run", "sys", "tmp", "var"}, a.entries)
+	t.Logf("jail took %d us, %d us of CPU", a.wallUs, a.cpuUs)
+	text, err := os.ReadFile(filepath.Join(n.state, "jails/small/config.json"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"ociVersion"`)
+
+	a = b.call(t, 1, "1", "/home", n.words("stage", "jail=small")...)
+	require.Equal(t, "0", a.result, a.text)
+	t.Logf("stage took %d us, %d us of CPU", a.wallUs, a.cpuUs)
+
+	require.NoError(t, os.RemoveAll(n.root))
+	a = b.call(t, 1, "1", "/", n.words("jail", "jail=small")...)
+	assert.Equal(t, "jail root "+n.root+" does not exist", a.text)
+}
+
+// The test process stands in for the zygote: its root is the host's.
+func TestMounts(t *testing.T) {
+	b, n := build(t), newNode(t)
+	dir := filepath.Dir(n.config)
+	words := n.words("mounts", "jail=small", "uid=65534", "gid=65534", "groups=1,2", "mounts="+dir+"/open/there:/mnt:ro")
+	a := b.call(t, 1, "0", "/nowhere", words...)
+	assert.Equal(t, "jail small has no template on this node at the moment; try again", a.text)
+
+	stat, err := os.ReadFile("/proc/self/stat")
+	require.NoError(t, err)
+	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
+	require.NoError(t, os.MkdirAll(filepath.Join(n.state, "jails/small"), 0o700))
+	record := "1 " + strconv.Itoa(os.Getpid()) + " " + fields[19] + " 0123456789abcdef\n"
+	require.NoError(t, os.WriteFile(filepath.Join(n.state, "jails/small/zygote"), []byte(record), 0o600))
+
+	a = b.call(t, 1, "0", "/nowhere", words...)
+	require.Equal(t, "0", a.result, a.text)
+	assert.Equal(t, []string{"/mnt 40755"}, a.trees)
+	words[len(words)-1] = "mounts=" + dir + "/open/there:/mnt," + dir + "/closed:/srv"
+	a = b.call(t, 1, "0", "/nowhere", words...)
+	assert.Equal(t, "-1", a.result)
+	assert.Equal(t, "--jail-mount="+dir+"/closed:/srv: "+dir+"/closed may not be mounted in jail small; permitted are: "+dir+"/open", a.text)
+	assert.Empty(t, a.trees)
+}
+
+func TestEpilogAndBoot(t *testing.T) {
+	b, n := build(t), newNode(t)
+	left := filepath.Join(filepath.Dir(n.config), "scratch/jobs/17/tmp")
+	require.NoError(t, os.MkdirAll(left, 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(n.state, "jobs/17"), 0o700))
+	a := b.call(t, 1, "0", n.state+"/jobs", n.words("epilog", "job=17")...)
+	require.Equal(t, "0", a.result, a.text)
+	assert.NoDirExists(t, filepath.Dir(left))
+	assert.Empty(t, a.entries)
+	a = b.call(t, 1, "0", "/nowhere", n.words("epilog", "job=17")...)
+	assert.Equal(t, "0", a.result, a.text)
+	a = b.call(t, 1, "0", "/nowhere", n.words("boot")...)
+	assert.Equal(t, "0", a.result, a.text)
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bridge is libgojail.so: the one exported function through which
+// gojail-launcher calls the Go library. include/gojail.h is its contract.
+//
+//	go build -buildmode=c-shared -o build/lib/gojail/libgojail.so ./spank/bridge
+package main
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../../include
+#include "gojail.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"unsafe"
+
+	"github.com/gojail/gojail/gojail"
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	// A call lives for milliseconds. Only a sweep could ever reach the limit.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(64 << 20)
+}
+
+func main() {}
+
+//export gojail_call
+func gojail_call(call *C.struct_gojail_call) (result C.int) {
+	defer func() {
+		if p := recover(); p != nil {
+			result = fail(call, fmt.Errorf("internal error in libgojail.so: %v", p))
+		}
+	}()
+	call.ntrees = 0
+	if call.version != C.GOJAIL_VERSION {
+		return fail(call, fmt.Errorf("libgojail.so speaks version %d of its contract, the launcher %d; install gojail again on this node",
+			C.GOJAIL_VERSION, call.version))
+	}
+	request, err := parse(words(call))
+	if err != nil {
+		return fail(call, err)
+	}
+	trees, err := request.run()
+	if err == nil {
+		err = hand(call, trees)
+	}
+	if err != nil {
+		return fail(call, err)
+	}
+	return 0
+}
+
+func words(call *C.struct_gojail_call) []string {
+	if call.argc <= 0 || call.argv == nil {
+		return nil
+	}
+	var list []string
+	for _, p := range unsafe.Slice(call.argv, int(call.argc)) {
+		list = append(list, C.GoString(p))
+	}
+	return list
+}
+
+// hand gives the trees to the caller, who owns their descriptors from now on.
+func hand(call *C.struct_gojail_call, trees []gojail.Tree) (err error) {
+	defer func() {
+		if err != nil {
+			for _, t := range trees {
+				unix.Close(t.FD)
+			}
+		}
+	}()
+	if len(trees) > len(call.trees) {
+		return fmt.Errorf("--jail-mount: %d mounts; at most %d", len(trees), len(call.trees))
+	}
+	for i, t := range trees {
+		to := &call.trees[i]
+		if len(t.Destination) >= len(to.destination) {
+			return fmt.Errorf("--jail-mount: %.100s... is longer than %d bytes", t.Destination, len(to.destination)-1)
+		}
+		to.fd, to.flags = C.int32_t(t.FD), 0
+		put(to.destination[:], t.Destination)
+	}
+	call.ntrees = C.uint32_t(len(trees))
+	return nil
+}
+
+// fail puts the message into the call, as one line.
+func fail(call *C.struct_gojail_call, err error) C.int {
+	put(call.text[:], strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, err.Error()))
+	return -1
+}
+
+// put copies text into a C string, cut to what fits.
+func put(to []C.char, text string) {
+	n := min(len(text), len(to)-1)
+	for i := range n {
+		to[i] = C.char(text[i])
+	}
+	to[n] = 0
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A host for libgojail.so as small as can be, for bridge_test.go:
+ *
+ *     host LIBRARY VERSION UNSHARE LOOK VERB [name=value]...
+ *
+ * It makes one call, in a new mount namespace if UNSHARE is 1, and prints the
+ * result, the trees, the CPU time that loading and calling took, and the names
+ * in the directory LOOK as it is afterwards.
+ */
+#define _GNU_SOURCE
+#include "gojail.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static long wall_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000L + now.tv_nsec / 1000;
+}
+
+static long cpu_us(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000L + used.ru_utime.tv_usec +
+	       used.ru_stime.tv_usec;
+}
+
+int main(int argc, char **argv)
+{
+	static struct gojail_call call;
+	int (*gojail_call)(struct gojail_call *);
+	long cpu = cpu_us(), wall = wall_us();
+	void *library;
+	int result;
+
+	if (argc < 5)
+		return 2;
+	if (argv[3][0] == '1' && unshare(CLONE_NEWNS) < 0)
+		return 3;
+	library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		printf("dlopen %s\n", dlerror());
+		return 4;
+	}
+	*(void **)&gojail_call = dlsym(library, GOJAIL_CALL_SYMBOL);
+	if (!gojail_call)
+		return 5;
+	call.version = (uint32_t)atoi(argv[2]);
+	call.argc = argc - 5;
+	call.argv = argv + 5;
+	result = gojail_call(&call);
+	printf("result %d\ntext %s\ntime %ld %ld\n", result, call.text, wall_us() - wall, cpu_us() - cpu);
+	for (uint32_t i = 0; i < call.ntrees; i++) {
+		struct stat st = {0};
+
+		fstat(call.trees[i].fd, &st);
+		printf("tree %s %o\n", call.trees[i].destination, st.st_mode);
+	}
+	DIR *dir = opendir(argv[4]);
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (entry->d_name[0] != '.')
+			printf("name %s\n", entry->d_name);
+	return 0;
+}

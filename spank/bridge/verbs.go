@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+// verbs are what gojail-launcher may ask for.
+var verbs = map[string]func(*request) ([]gojail.Tree, error){
+	"site":   (*request).site,
+	"stage":  (*request).stage,
+	"jail":   (*request).jail,
+	"mounts": (*request).mounts,
+	"epilog": (*request).epilog,
+	"boot":   (*request).boot,
+}
+
+// request is a command line of gojail-launcher: VERB [name=value]...
+type request struct {
+	verb  string
+	words map[string]string
+}
+
+// known are the names of include/gojail.h. Some are for the launcher alone.
+var known = []string{
+	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
+}
+
+func parse(words []string) (*request, error) {
+	if len(words) == 0 {
+		return nil, fmt.Errorf("libgojail.so was called without a verb; install gojail again on this node")
+	}
+	r := &request{verb: words[0], words: map[string]string{
+		"state": gojail.DefaultState, "config": gojail.DefaultConfig,
+	}}
+	if verbs[r.verb] == nil {
+		return nil, fmt.Errorf("libgojail.so knows no verb %q, only: %s", r.verb, strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
+	}
+	for _, word := range words[1:] {
+		name, value, is := strings.Cut(word, "=")
+		if !is || !slices.Contains(known, name) {
+			return nil, fmt.Errorf("%s: %q is not one of the words %s with a value", r.verb, word, strings.Join(known, "=, "))
+		}
+		if value != "" {
+			r.words[name] = value
+		}
+	}
+	return r, nil
+}
+
+func (r *request) run() ([]gojail.Tree, error) { return verbs[r.verb](r) }
+
+func (r *request) load() (*gojail.Config, error) {
+	return gojail.Load(r.words["config"], r.words["node"])
+}
+
+// until is when the launcher's caller stops waiting.
+func (r *request) until() time.Time {
+	ms, err := strconv.Atoi(r.words["deadline"])
+	if err != nil || ms <= 0 {
+		ms = 10000
+	}
+	return time.Now().Add(time.Duration(ms) * time.Millisecond)
+}
+
+func (r *request) site() ([]gojail.Tree, error) {
+	state, err := gojail.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	return nil, gojail.WriteSite(c, state.Path(), r.until())
+}
+
+// facts are what stage and jail plan with.
+func (r *request) facts() (*gojail.Config, *gojail.Jail, *gojail.HostFacts, error) {
+	c, err := r.load()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	j, err := c.Jail(r.words["jail"])
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	facts, err := gojail.ReadHost(c, j, r.words["state"])
+	return c, j, facts, err
+}
+
+func (r *request) stage() ([]gojail.Tree, error) {
+	c, j, facts, err := r.facts()
+	if err != nil {
+		return nil, err
+	}
+	view, err := gojail.PlanStage(c, j, facts)
+	if err != nil {
+		return nil, err
+	}
+	return nil, gojail.Apply(view, j.Name)
+}
+
+// jail writes config.json first: the state directory is out of sight afterwards.
+func (r *request) jail() ([]gojail.Tree, error) {
+	c, j, facts, err := r.facts()
+	if err != nil {
+		return nil, err
+	}
+	view, err := gojail.PlanJail(c, j, facts)
+	if err != nil {
+		return nil, err
+	}
+	state, err := gojail.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(view.Spec, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := state.WriteSpec(j.Name, text); err != nil {
+		return nil, err
+	}
+	return nil, gojail.Apply(view, j.Name)
+}
+
+func (r *request) mounts() ([]gojail.Tree, error) {
+	c, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	j, err := c.Jail(r.words["jail"])
+	if err != nil {
+		return nil, err
+	}
+	list, err := gojail.ParseUserMounts(r.words["mounts"])
+	if err != nil {
+		return nil, err
+	}
+	who, err := r.credentials()
+	if err != nil {
+		return nil, err
+	}
+	state, err := gojail.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	root, err := state.TemplateRoot(j.Name)
+	if err != nil {
+		return nil, err
+	}
+	return c.OpenUserMounts(j, list, who, root)
+}
+
+func (r *request) credentials() (who gojail.Credentials, err error) {
+	number := func(name, text string) uint32 {
+		n, e := strconv.ParseUint(text, 10, 32)
+		if e != nil || n == 1<<32-1 {
+			err = fmt.Errorf("%s: %s=%q is not a number of a user or group", r.verb, name, text)
+		}
+		return uint32(n)
+	}
+	who.UID = number("uid", r.words["uid"])
+	who.GID = number("gid", r.words["gid"])
+	if r.words["groups"] != "" {
+		for _, text := range strings.Split(r.words["groups"], ",") {
+			who.Groups = append(who.Groups, number("groups", text))
+		}
+	}
+	return who, err
+}
+
+// epilog takes the scratch directory from the site file, which is the one that
+// the job was built with, and does not need the configuration to be right.
+func (r *request) epilog() ([]gojail.Tree, error) {
+	state, err := gojail.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	scratch := state.Scratch()
+	if scratch == "" {
+		c, err := r.load()
+		if err != nil {
+			return nil, err
+		}
+		scratch = c.Scratch
+	}
+	return nil, gojail.Teardown(state, scratch, r.words["job"])
+}
+
+func (r *request) boot() ([]gojail.Tree, error) {
+	c, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	state, err := gojail.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	_, err = gojail.Sweep(state, c)
+	return nil, err
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hooks.c: what the plugin does at each of Slurm's calls (slurm/spank.h).
+ *
+ *   srun, sbatch, salloc     init: options.  init_post_opt: check and pass them on.
+ *   slurmd                   init: sweep, in the background.
+ *   slurmstepd, root         init
+ *                            init_post_opt         find or build the sandbox; enter the stage
+ *               (Slurm opens --output, --error, --input and changes directory)
+ *               euid user    user_init             leave the stage
+ *     task      root         task_init_privileged  a fault ends here; else enter the jail
+ *               root         task_post_fork, last  enter the jail, for task epilogs
+ *               root         task_exit, last       leave it
+ *               root         exit                  leave whatever is still open
+ *   slurmstepd spank epilog  job_epilog: tear the job's sandboxes down.
+ *
+ * A fault before task_init_privileged is latched, and the hook returns 0: only
+ * there is an error a failure of the job (FAILED, exit code, text in the user's
+ * stderr) on every release; earlier it is exit code 0 or a drained node. Only
+ * -1 counts as an error before 25.05.
+ */
+#include "clock.h"
+#include "launch.h"
+#include "options.h"
+#include "sandbox.h"
+#include "site.h"
+#include "template.h"
+#include "window.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* All that the library exports: these names and the hooks. */
+#define HOOK __attribute__((visibility("default")))
+#pragma GCC visibility push(default)
+SPANK_PLUGIN(gojail, 1)
+#pragma GCC visibility pop
+
+static struct node node;
+static struct fault fault; /* the latch: the first fault of this step */
+static struct sandbox sandbox = SANDBOX_NONE;
+static struct window window = WINDOW_CLOSED;
+static uint32_t forked, ended;
+
+/* Copies a path, with %n as the node's name. */
+static int expand(char *to, size_t size, const char *from)
+{
+	size_t used = 0;
+
+	for (; *from && used < size - 1; from++) {
+		if (from[0] == '%' && from[1] == 'n') {
+			used += (size_t)snprintf(to + used, size - used, "%s", node.name);
+			from++;
+		} else {
+			to[used++] = *from;
+		}
+	}
+	if (used >= size - 1)
+		return -1;
+	to[used] = '\0';
+	return to[0] == '/' ? 0 : -1;
+}
+
+/* slurmd knows its name from -N; the processes that it starts, from a variable. */
+static void find_node_name(void)
+{
+	const char *name = getenv("SLURMD_NODENAME");
+	char line[4096];
+	ssize_t got;
+
+	if (name) {
+		snprintf(node.name, sizeof(node.name), "%s", name);
+		return;
+	}
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && (got = read(fd, line, sizeof(line) - 1)) > 0) {
+		line[got] = '\0';
+		for (char *word = line; word < line + got; word += strlen(word) + 1)
+			if (strncmp(word, "-N", 2) == 0)
+				snprintf(node.name, sizeof(node.name), "%s",
+					 word[2] ? word + 2 : word + 3 < line + got ? word + 3 : "");
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!node.name[0] && gethostname(node.name, sizeof(node.name) - 1) == 0)
+		node.name[strcspn(node.name, ".")] = '\0';
+}
+
+/* plugstack.conf: required /PATH/spank_gojail.so [config=FILE] [state=DIR] */
+static int find_node(int argc, char **argv)
+{
+	const char *config = GOJAIL_DEFAULT_CONFIG, *state = GOJAIL_DEFAULT_STATE;
+	Dl_info self;
+	char *slash;
+
+	find_node_name();
+	for (int i = 0; i < argc; i++) {
+		if (strncmp(argv[i], "config=", 7) == 0)
+			config = argv[i] + 7;
+		else if (strncmp(argv[i], "state=", 6) == 0)
+			state = argv[i] + 6;
+		else
+			return fault_set(&fault, "plugstack.conf: unknown argument \"%s\"; there are "
+						 "config=FILE and state=DIR", argv[i]);
+	}
+	if (!dladdr((void *)(uintptr_t)&find_node, &self) || self.dli_fname[0] != '/')
+		return fault_set(&fault, "plugstack.conf must name spank_gojail.so by its full path");
+	snprintf(node.libdir, sizeof(node.libdir), "%s", self.dli_fname);
+	slash = strrchr(node.libdir, '/');
+	*slash = '\0';
+	if (expand(node.config, sizeof(node.config), config) < 0 ||
+	    expand(node.state, sizeof(node.state), state) < 0)
+		return fault_set(&fault, "plugstack.conf: config= and state= must be full paths");
+	return 0;
+}
+
+/* Root's own directory: nothing of a user's is ever believed. */
+static int open_state(void)
+{
+	struct stat st;
+
+	if (mkdir(node.state, 0700) == 0 || lstat(node.state, &st) < 0)
+		lstat(node.state, &st);
+	if (lstat(node.state, &st) < 0)
+		return fault_set(&fault, "cannot make the state directory %s: %m; ask your administrator", node.state);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022))
+		return fault_set(&fault, "the state directory %s is not root's alone; ask your administrator", node.state);
+	return 0;
+}
+
+/* The batch script's directory is shown in the jail, where Slurm executes it. */
+static int find_script(spank_t sp, struct wish *wish)
+{
+	char **argv = NULL, *slash;
+	int argc = 0;
+
+	if (spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1 ||
+	    snprintf(wish->script, sizeof(wish->script), "%s", argv[0]) >= (int)sizeof(wish->script) ||
+	    wish->script[0] != '/')
+		return fault_set(&fault, "Slurm did not say where the batch script is");
+	slash = strrchr(wish->script, '/');
+	*slash = '\0';
+	return 0;
+}
+
+static int find_wish(spank_t sp, uint32_t step, struct wish *wish)
+{
+	gid_t *groups = NULL;
+	uint32_t job;
+
+	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_UID, &wish->user.uid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_GID, &wish->user.gid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &groups, &wish->user.ngroups) != ESPANK_SUCCESS)
+		return fault_set(&fault, "Slurm did not say whose step this is");
+	wish->user.groups = groups;
+	snprintf(wish->job, sizeof(wish->job), "%u", job);
+	return step == SLURM_BATCH_SCRIPT ? find_script(sp, wish) : 0;
+}
+
+/* The stage alone, so that the reason of a fault reaches the user's own file. */
+static void enter_stage_for_fault(const struct jail *jail)
+{
+	struct fault ignored = {0};
+	struct record zygote;
+
+	if (sandbox.stage < 0 && template_find(&node, jail->name, &zygote) == 0)
+		sandbox.stage = template_stage(&zygote);
+	if (sandbox.stage >= 0)
+		window_open_stage(&window, &sandbox, &ignored);
+}
+
+/* Configuration, wish, sandbox, stage: the way of a step into its jail. */
+static int prepare(spank_t sp, uint32_t step)
+{
+	static struct choice choice;
+	struct wish wish = {0};
+	struct site site = {0};
+	struct jail jail;
+	int result = -1;
+
+	if (fault.text[0] || open_state() < 0)
+		return -1;
+	if (site_open(&site, &node, &fault) < 0)
+		goto out;
+	if (options_choice(sp, &choice) < 0) {
+		fault_set(&fault, "the value of --jail or --jail-mount is too long");
+		goto out;
+	}
+	if (!choice.jail[0])
+		snprintf(choice.jail, sizeof(choice.jail), "%s", site.default_jail);
+	else if (strcmp(choice.jail, "none") == 0 && !site.none_allowed) {
+		fault_set(&fault, "--jail=none is not allowed at this site; leave the option out, or name a jail");
+		goto out;
+	}
+	if (strcmp(choice.jail, "none") == 0) {
+		result = choice.mounts[0] ? fault_set(&fault, "--jail-mount needs a jail; give --jail=NAME too") : 0;
+		goto out;
+	}
+	if (find_wish(sp, step, &wish) < 0 || site_jail(&site, choice.jail, &wish.user, &jail, &fault) < 0)
+		goto out;
+	wish.mounts = choice.mounts[0] ? choice.mounts : NULL;
+	result = sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault);
+	if (result == 0)
+		result = window_open_stage(&window, &sandbox, &fault);
+	if (result < 0)
+		enter_stage_for_fault(&jail);
+out:
+	site_close(&site);
+	return result;
+}
+
+HOOK int slurm_spank_init(spank_t sp, int argc, char **argv)
+{
+	struct launch launch;
+	int64_t until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS;
+
+	switch (spank_context()) {
+	case S_CTX_LOCAL:
+	case S_CTX_ALLOCATOR:
+		return options_register(sp);
+	case S_CTX_REMOTE:
+		if (options_register(sp) < 0)
+			fault_set(&fault, "Slurm did not take the plugin's options");
+		find_node(argc, argv);
+		return 0;
+	case S_CTX_SLURMD:
+		if (find_node(argc, argv) == 0 && open_state() == 0) {
+			launch_begin(&launch, &node, "boot", until);
+			launch_detached(&launch, &node);
+		} else {
+			slurm_error("gojail: %s", fault.text);
+		}
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+HOOK int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
+{
+	uint32_t step = 0;
+
+	(void)argc;
+	(void)argv;
+	if (spank_context() != S_CTX_REMOTE)
+		return options_submit();
+	if (spank_get_item(sp, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
+		fault_set(&fault, "Slurm did not say which step this is");
+	else if (step != SLURM_EXTERN_CONT && prepare(sp, step) < 0 && !fault.text[0])
+		fault_set(&fault, "the jail could not be prepared");
+	if (fault.text[0])
+		slurm_error("gojail: %s", fault.text); /* slurmd's log; the user's copy comes later */
+	return 0;
+}
+
+HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
+{
+	(void)sp;
+	(void)argc;
+	(void)argv;
+	window_close(&window, &fault);
+	return 0;
+}
+
+HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
+{
+	int task = 0;
+
+	(void)argc;
+	(void)argv;
+	if (!fault.text[0] && (sandbox.mnt < 0 || window_enter(sandbox.mnt, &fault) == 0))
+		return 0;
+	/* One line is enough, from however many tasks. */
+	spank_get_item(sp, S_TASK_ID, &task);
+	if (task == 0)
+		slurm_error("gojail: %s", fault.text);
+	return -1;
+}
+
+HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
+{
+	struct fault late = {0};
+	uint32_t tasks = 0;
+
+	(void)argc;
+	(void)argv;
+	if (sandbox.mnt < 0 || fault.text[0])
+		return 0;
+	if (spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || ++forked < tasks)
+		return 0;
+	/* The jail; if that fails, the stage: a task epilog never sees the host. */
+	if (window_open_jail(&window, &sandbox, &late) == 0 ||
+	    window_open_stage(&window, &sandbox, &late) == 0)
+		return 0;
+	slurm_error("gojail: %s", late.text);
+	return -1;
+}
+
+HOOK int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
+{
+	struct fault late = {0};
+
+	(void)sp;
+	(void)argc;
+	(void)argv;
+	if (++ended == forked && window_close(&window, &late) < 0)
+		slurm_error("gojail: %s", late.text);
+	return 0;
+}
+
+HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
+{
+	struct fault late = {0};
+
+	(void)sp;
+	(void)argc;
+	(void)argv;
+	/* Where opening --output failed, user_init was never called. */
+	if (window_close(&window, &late) < 0)
+		slurm_error("gojail: %s", late.text);
+	sandbox_close(&sandbox);
+	return 0;
+}
+
+HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
+{
+	int64_t until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS;
+	char path[GOJAIL_PATH_MAX + 32];
+	struct launch launch;
+	uint32_t job;
+
+	/* Whatever happens: an error here drains the node. The sweep comes again. */
+	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS || find_node(argc, argv) < 0)
+		goto out;
+	snprintf(path, sizeof(path), "%s/jobs/%u", node.state, job);
+	if (access(path, F_OK) < 0)
+		return 0; /* it had no jail here */
+	launch_begin(&launch, &node, "epilog", until);
+	launch_word(&launch, "job=%u", job);
+	launch_run(&launch, &node, until, &fault);
+out:
+	if (fault.text[0])
+		slurm_error("gojail: %s", fault.text);
+	return 0;
+}

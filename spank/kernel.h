@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel.h: system calls that a C library may be too old to know. Kernel >= 5.12
+ * (mount_setattr); each returns -1 and errno like a call of the C library.
+ */
+#ifndef GOJAIL_KERNEL_H
+#define GOJAIL_KERNEL_H
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+static inline int k_open_tree(int dir, const char *path, unsigned int flags)
+{
+	return (int)syscall(SYS_open_tree, dir, path, flags);
+}
+
+/* Attaches a detached tree on an open directory or file. */
+static inline int k_move_mount(int tree, int target)
+{
+	return (int)syscall(SYS_move_mount, tree, "", target, "",
+			    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+static inline int k_mount_setattr(int tree, uint64_t set)
+{
+	struct mount_attr attr = {.attr_set = set};
+
+	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+			    sizeof(attr));
+}
+
+/* An O_PATH descriptor; symlinks stay below dir, /proc's magic ones are refused. */
+static inline int k_open_in_root(int dir, const char *path, uint64_t resolve)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
+	};
+
+	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+static inline int k_pidfd_open(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static inline int k_pidfd_kill(int pidfd, int signal)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+}
+
+static inline void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* A descriptor that is closed where its variable goes out of scope. */
+#define scoped_fd __attribute__((cleanup(close_fd))) int
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * launcher.c: the single-threaded process between slurmstepd, which must not see
+ * Go's threads, and libgojail.so, which has them. Verbs: include/gojail.h.
+ */
+#include "clock.h"
+#include "fault.h"
+#include "kernel.h"
+#include "lock.h"
+#include "node.h"
+#include "record.h"
+#include "sandbox.h"
+#include "site.h"
+#include "template.h"
+#include "zygote.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static struct node node;
+static struct gojail_call *call; /* shared with the children that load the library */
+static int64_t until;
+
+static void say(const char *format, const char *text)
+{
+	dprintf(GOJAIL_REPLY_FD, format, text);
+}
+
+static const char *word(const char *name)
+{
+	size_t length = strlen(name);
+
+	for (int i = 1; i < call->argc; i++)
+		if (strncmp(call->argv[i], name, length) == 0 && call->argv[i][length] == '=')
+			return call->argv[i] + length + 1;
+	return "";
+}
+
+/*
+ * Slurm kills, or waits for, what it finds in a step's cgroup, and limits its
+ * memory and devices; what outlives a step must not be there (research: 26.05
+ * drains the node for it). Both versions of cgroups; failing is harmless.
+ */
+static void leave_step(void)
+{
+	static const char *const controllers[] = {"freezer", "memory", "devices", "cpuset", "cpu",
+						  "cpuacct", "pids", "blkio", "systemd"};
+	char path[128];
+	struct stat st;
+	/* Without it the kernel may choose a job's holder before the job. */
+	scoped_fd oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (oom >= 0 && write(oom, "-1000", 5) < 0)
+		close_fd(&oom);
+	if (stat("/sys/fs/cgroup/cgroup.procs", &st) == 0) {
+		mkdir("/sys/fs/cgroup/gojail", 0755);
+		scoped_fd fd = open("/sys/fs/cgroup/gojail/cgroup.procs", O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, "0", 1) < 0)
+			return;
+		return;
+	}
+	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++) {
+		snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.procs", controllers[i]);
+		scoped_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, "0", 1) < 0)
+			continue;
+	}
+}
+
+/* Goes on as a child of init: no step waits for it, and none kills it. */
+static void detach(void)
+{
+	pid_t child = fork();
+
+	if (child < 0) {
+		say("error cannot fork: %s\n", strerror(errno));
+		_exit(1);
+	}
+	if (child > 0) {
+		dprintf(GOJAIL_REPLY_FD, "pid %d\n", (int)child);
+		_exit(0);
+	}
+	setsid();
+}
+
+/* Loads the library and makes the one call. In a child, or as the last thing done. */
+static int call_library(const char *verb)
+{
+	char path[GOJAIL_PATH_MAX + 16];
+	int (*gojail_call)(struct gojail_call *);
+	void *library;
+
+	snprintf(path, sizeof(path), "%s/libgojail.so", node.libdir);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	*(void **)&gojail_call = library ? dlsym(library, GOJAIL_CALL_SYMBOL) : NULL;
+	if (!gojail_call) {
+		snprintf(call->text, sizeof(call->text), "cannot load libgojail.so: %.800s; "
+			 "install gojail again on this node", dlerror());
+		return -1;
+	}
+	call->argv[0] = (char *)(uintptr_t)verb;
+	call->version = GOJAIL_VERSION;
+	return gojail_call(call);
+}
+
+/* The call in a child of its own: it may hang in storage, die, or start threads. */
+static int call_in_child(const char *verb, struct fault *fault)
+{
+	struct pollfd wait;
+	int status, ready;
+	pid_t child;
+
+	call->text[0] = '\0';
+	child = fork();
+	if (child < 0)
+		return fault_set(fault, "cannot fork: %s", strerror(errno));
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* The reply is this process's to give; Go must not keep the pipe open. */
+		close(GOJAIL_REPLY_FD);
+		_exit(call_library(verb) == 0 ? 0 : 1);
+	}
+	scoped_fd pidfd = k_pidfd_open(child);
+	wait = (struct pollfd){.fd = pidfd, .events = POLLIN};
+	do
+		ready = poll(&wait, 1, clock_left(until));
+	while (ready < 0 && errno == EINTR);
+	if (ready <= 0) {
+		kill(child, SIGKILL);
+		return fault_set(fault, "preparing jail \"%s\" took longer than the deadline; does its storage "
+					"answer? See: gojail check", word("jail"));
+	}
+	if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	call->text[sizeof(call->text) - 1] = '\0';
+	if (call->text[0])
+		return fault_set(fault, "%s", call->text);
+	if (WIFSIGNALED(status))
+		return fault_set(fault, "%s/libgojail.so died of signal %d (%s); install gojail again on this node",
+				 node.libdir, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return fault_set(fault, "%s/libgojail.so failed without a message", node.libdir);
+}
+
+/* A mount namespace with that view in it; this process is inside afterwards. */
+static int make_view(const char *verb, struct fault *fault)
+{
+	if (unshare(CLONE_NEWNS) < 0)
+		return fault_set(fault, "cannot make a mount namespace: %s", strerror(errno));
+	return call_in_child(verb, fault);
+}
+
+static int assemble_template(struct fault *fault)
+{
+	scoped_fd host = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	int stage;
+
+	if (make_view("stage", fault) < 0)
+		return -1;
+	stage = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (host < 0 || stage < 0 || setns(host, CLONE_NEWNS) < 0)
+		return fault_set(fault, "cannot leave the stage: %s", strerror(errno));
+	if (make_view("jail", fault) < 0)
+		return -1;
+	return stage;
+}
+
+static int template(struct fault *fault)
+{
+	struct record zygote = {.pid = getpid(), .start = process_start(getpid())};
+	int listener, lock, stage, null;
+
+	int dir = template_dir(&node, word("jail"), fault);
+	if (dir < 0)
+		return -1;
+	lock = lock_until(dir, "lock", until, "the template of the jail", fault);
+	if (lock < 0)
+		return -1;
+	struct record other = {0};
+	if (record_find(dir, "zygote", &other) == 0 && strcmp(other.key, word("key")) == 0)
+		return 0; /* another launcher was faster */
+	snprintf(zygote.key, sizeof(zygote.key), "%s", word("key"));
+	listener = zygote_listen(dir, fault);
+	if (listener < 0)
+		return -1;
+	stage = assemble_template(fault);
+	null = stage < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		return fault_set(fault, "the jail has no /dev/null: %s", strerror(errno));
+	if (record_write(dir, "zygote", &zygote, fault) < 0)
+		return -1;
+	record_end(&other); /* the one of the old configuration; its holders live on */
+	say("ok\n", "");
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	/* Exactly the stage and the listener stay open. */
+	dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC);
+	dup3(listener, GOJAIL_STAGE_FD + 1, O_CLOEXEC);
+	syscall(SYS_close_range, GOJAIL_STAGE_FD + 2, ~0u, 0);
+	prctl(PR_SET_NAME, "gojail-zygote");
+	zygote_serve(GOJAIL_STAGE_FD + 1);
+}
+
+static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
+{
+	if (!wish->mounts)
+		return 0;
+	call->ntrees = 0;
+	if (call_library("mounts") < 0)
+		return fault_set(fault, "%s", call->text);
+	for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++) {
+		if (*count >= GOJAIL_TREES_MAX)
+			return fault_set(fault, "--jail-mount: more than %d mounts", GOJAIL_TREES_MAX - 4);
+		trees[(*count)++] = call->trees[i];
+	}
+	return 0;
+}
+
+static int sandbox(struct fault *fault)
+{
+	static gid_t groups[65536];
+	struct sandbox built = SANDBOX_NONE;
+	struct wish wish = {.mounts = word("mounts")[0] ? word("mounts") : NULL};
+	struct site site = {0};
+	struct jail jail;
+	char *list = (char *)(uintptr_t)word("groups");
+
+	snprintf(wish.job, sizeof(wish.job), "%s", word("job"));
+	snprintf(wish.script, sizeof(wish.script), "%s", word("script"));
+	wish.user = (struct user){.uid = (uid_t)strtoul(word("uid"), NULL, 10),
+				  .gid = (gid_t)strtoul(word("gid"), NULL, 10), .groups = groups};
+	while (*list && wish.user.ngroups < (int)(sizeof(groups) / sizeof(groups[0]))) {
+		groups[wish.user.ngroups++] = (gid_t)strtoul(list, &list, 10);
+		list += *list == ',';
+	}
+	if (!wish.job[0] || !word("uid")[0] || !word("gid")[0])
+		return fault_set(fault, "sandbox needs job=, uid= and gid=");
+	if (site_open(&site, &node, fault) < 0 ||
+	    site_jail(&site, word("jail"), &wish.user, &jail, fault) < 0)
+		return -1;
+	return sandbox_build(&built, &node, &site, &jail, &wish, user_trees, until, fault);
+}
+
+static int run(const char *verb, struct fault *fault)
+{
+	leave_step();
+	if (strcmp(verb, "template") == 0) {
+		detach();
+		return template(fault);
+	}
+	if (strcmp(verb, "boot") == 0)
+		detach();
+	if (strcmp(verb, "sandbox") == 0)
+		return sandbox(fault);
+	return call_in_child(verb, fault);
+}
+
+static int locate(char **argv)
+{
+	ssize_t length = readlink("/proc/self/exe", node.libdir, sizeof(node.libdir) - 1);
+	char *slash;
+
+	if (length <= 0)
+		return -1;
+	node.libdir[length] = '\0';
+	slash = strrchr(node.libdir, '/');
+	if (slash)
+		*slash = '\0';
+	call = mmap(NULL, sizeof(*call), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (call == MAP_FAILED)
+		return -1;
+	for (call->argv = argv + 1; call->argv[call->argc];)
+		call->argc++;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct fault fault = {0};
+	int deadline;
+
+	if (argc < 2 || strchr(argv[1], '=') || argv[1][0] == '-') {
+		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|epilog|boot [name=value]...\n"
+				"It is started by the plugin and by gojail(8), not by people.\n");
+		return 2;
+	}
+	if (fcntl(GOJAIL_REPLY_FD, F_GETFD) < 0)
+		dup2(STDERR_FILENO, GOJAIL_REPLY_FD); /* started by hand */
+	if (locate(argv) < 0) {
+		say("error cannot find out where gojail-launcher is: %s\n", strerror(errno));
+		return 1;
+	}
+	umask(022);
+	if (chdir("/") < 0)
+		return 1;
+	deadline = atoi(word("deadline"));
+	until = clock_ms() + (deadline > 0 ? deadline : GOJAIL_DEFAULT_DEADLINE_MS);
+	snprintf(node.state, sizeof(node.state), "%s", *word("state") ? word("state") : GOJAIL_DEFAULT_STATE);
+	snprintf(node.config, sizeof(node.config), "%s", *word("config") ? word("config") : GOJAIL_DEFAULT_CONFIG);
+	snprintf(node.name, sizeof(node.name), "%s", word("node"));
+	if (run(argv[1], &fault) < 0) {
+		say("error %s\n", fault.text);
+		return 1;
+	}
+	say("ok\n", "");
+	return 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A SPANK option carries one value to slurmstepd, the last one. --jail-mount may
+ * be given several times, so the whole list travels in SLURM_JAIL_MOUNT, which
+ * is a user's own way to set it as well; SLURM_JAIL likewise. Both start with
+ * SLURM_, so that --export=NONE keeps them (sbatch(1), --export). What the command line
+ * says replaces the variable, hence the variable always wins in slurmstepd:
+ * configuration, then environment, then command line.
+ *
+ * A nested srun sees what the job was submitted with in the variables below
+ * (plugstack.c of Slurm: spank_process_env_options) and hands it to the callback
+ * before its own command line.
+ */
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INHERITED_JAIL "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail"
+#define INHERITED_MOUNT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_mount"
+
+static struct choice given;
+static bool jail_inherited, mounts_inherited;
+
+static bool jail_name_ok(const char *name)
+{
+	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	static const char rest[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+	return name[0] && strchr(first, name[0]) && strlen(name) <= GOJAIL_NAME_MAX &&
+	       strspn(name, rest) == strlen(name);
+}
+
+/* One SRC:DST[:ro|:rw]; the node judges whether the site permits it. */
+static const char *mount_problem(const char *entry, size_t length)
+{
+	char text[OPTIONS_MOUNTS_MAX + 1], *destination, *mode;
+
+	snprintf(text, sizeof(text), "%.*s", (int)length, entry);
+	destination = strchr(text, ':');
+	if (!destination)
+		return "it is not SOURCE:DESTINATION";
+	*destination++ = '\0';
+	mode = strchr(destination, ':');
+	if (mode)
+		*mode++ = '\0';
+	if (text[0] != '/' || destination[0] != '/')
+		return "both paths must start with /";
+	if (mode && strcmp(mode, "ro") && strcmp(mode, "rw"))
+		return "only :ro or :rw may follow the destination";
+	if (strlen(text) >= GOJAIL_PATH_MAX || strlen(destination) >= GOJAIL_PATH_MAX)
+		return "a path is too long";
+	return NULL;
+}
+
+static int check_mounts(const char *list)
+{
+	const char *problem = *list ? NULL : "it is empty";
+
+	for (const char *at = list; *at && !problem;) {
+		size_t length = strcspn(at, ",");
+
+		problem = mount_problem(at, length);
+		at += length + (at[length] == ',');
+	}
+	if (!problem)
+		return 0;
+	slurm_error("gojail: --jail-mount=%s: %s; write it as --jail-mount=/data/set:/mnt or "
+		    "--jail-mount=/data/set:/mnt:ro", list, problem);
+	return -1;
+}
+
+static int check_jail(const char *name)
+{
+	if (jail_name_ok(name))
+		return 0;
+	slurm_error("gojail: --jail=%s is no name of a jail; give the name of one, or \"none\"", name);
+	return -1;
+}
+
+static bool is_inherited(const char *variable, const char *value)
+{
+	const char *inherited = getenv(variable);
+
+	return inherited && strcmp(inherited, value) == 0;
+}
+
+static int on_jail(int value, const char *argument, int remote)
+{
+	(void)value;
+	if (!argument || (!remote && check_jail(argument) < 0))
+		return -1;
+	jail_inherited = !remote && !given.jail[0] && is_inherited(INHERITED_JAIL, argument);
+	snprintf(given.jail, sizeof(given.jail), "%s", argument);
+	return 0;
+}
+
+static int on_mount(int value, const char *argument, int remote)
+{
+	size_t used = strlen(given.mounts);
+
+	(void)value;
+	if (!argument || (!remote && check_mounts(argument) < 0))
+		return -1;
+	if (remote || mounts_inherited)
+		used = 0; /* a command line replaces what is inherited */
+	mounts_inherited = !remote && !given.mounts[0] && is_inherited(INHERITED_MOUNT, argument);
+	if (used + strlen(argument) + 2 > sizeof(given.mounts)) {
+		slurm_error("gojail: --jail-mount: the list is longer than %d characters", OPTIONS_MOUNTS_MAX);
+		return -1;
+	}
+	snprintf(given.mounts + used, sizeof(given.mounts) - used, "%s%s", used ? "," : "", argument);
+	return 0;
+}
+
+static struct spank_option options[] = {
+	{"jail", "NAME",
+	 "run the tasks with the root file system (jail) NAME of this site instead of the node's "
+	 "own; \"none\": with the node's own, where the site allows it",
+	 1, 0, on_jail},
+	{"jail-mount", "SRC:DST[:ro]",
+	 "show the node's directory or file SRC at DST in the jail, read-only with :ro; may be "
+	 "given several times",
+	 1, 1, on_mount},
+};
+
+int options_register(spank_t sp)
+{
+	given = (struct choice){0};
+	jail_inherited = mounts_inherited = false;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (spank_option_register(sp, &options[i]) != ESPANK_SUCCESS)
+			return -1;
+	return 0;
+}
+
+/* From the command line: into the variable. From the environment: checked. */
+static int pass_on(const char *variable, const char *value, bool inherited, int (*check)(const char *))
+{
+	const char *set = getenv(variable);
+
+	if (value[0] && !inherited)
+		return setenv(variable, value, 1);
+	return set && set[0] ? check(set) : 0;
+}
+
+int options_submit(void)
+{
+	if (pass_on(OPTIONS_ENV_JAIL, given.jail, jail_inherited, check_jail) < 0 ||
+	    pass_on(OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0)
+		return -1;
+	return 0;
+}
+
+/* The variable of the step, else the option: see the head of this file. */
+static int choose(spank_t sp, const char *variable, const char *option, char *value, size_t size)
+{
+	int error = (int)spank_getenv(sp, variable, value, (int)size);
+
+	if (error && error != ESPANK_ENV_NOEXIST)
+		return -1;
+	if (error || !value[0])
+		snprintf(value, size, "%s", option);
+	return 0;
+}
+
+int options_choice(spank_t sp, struct choice *choice)
+{
+	if (choose(sp, OPTIONS_ENV_JAIL, given.jail, choice->jail, sizeof(choice->jail)) < 0 ||
+	    choose(sp, OPTIONS_ENV_MOUNT, given.mounts, choice->mounts, sizeof(choice->mounts)) < 0)
+		return -1;
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.h: --jail and --jail-mount, and the environment that carries them. */
+#ifndef GOJAIL_OPTIONS_H
+#define GOJAIL_OPTIONS_H
+
+#include "gojail.h"
+
+#include <slurm/spank.h>
+#include <stdbool.h>
+
+#define OPTIONS_ENV_JAIL "SLURM_JAIL"
+#define OPTIONS_ENV_MOUNT "SLURM_JAIL_MOUNT"
+#define OPTIONS_MOUNTS_MAX 8192
+
+struct choice {
+	char jail[GOJAIL_NAME_MAX + 1];      /* "": the site's default */
+	char mounts[OPTIONS_MOUNTS_MAX + 1]; /* "": none */
+};
+
+/* Registers the options; in every context, from the init hook only. */
+int options_register(spank_t sp);
+
+/* srun, sbatch, salloc: checks what the user wrote and passes it on. */
+int options_submit(void);
+
+/* slurmstepd: what the step asks for. -1 where it is too long to be meant. */
+int options_choice(spank_t sp, struct choice *choice);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record.h"
+
+#include "kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t process_start(pid_t pid)
+{
+	char path[64], text[1024], *field;
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || (got = read(fd, text, sizeof(text) - 1)) <= 0)
+		return 0;
+	text[got] = '\0';
+	/* The name in field 2 may hold blanks and brackets: count from its end. */
+	field = strrchr(text, ')');
+	if (!field || field[1] != ' ' || field[2] == 'Z' || field[2] == 'X')
+		return 0; /* a zombie holds nothing */
+	for (int i = 2; i < 22 && field; i++)
+		field = strchr(field + 1, ' ');
+	return field ? strtoull(field + 1, NULL, 10) : 0;
+}
+
+int record_find(int dir, const char *name, struct record *record)
+{
+	char text[128], key[GOJAIL_KEY_LEN + 2], end;
+	int version, pid;
+	ssize_t got;
+
+	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || (got = read(fd, text, sizeof(text) - 1)) <= 0)
+		return -1;
+	text[got] = '\0';
+	if (sscanf(text, "%d %d %" SCNu64 " %17s%c", &version, &pid, &record->start, key, &end) != 5 ||
+	    version != GOJAIL_VERSION || pid < 2 || end != '\n' || strlen(key) != GOJAIL_KEY_LEN)
+		return -1;
+	record->pid = pid;
+	memcpy(record->key, key, sizeof(record->key));
+	return record->start && process_start(record->pid) == record->start ? 0 : -1;
+}
+
+int record_write(int dir, const char *name, const struct record *record, struct fault *fault)
+{
+	char temporary[GOJAIL_NAME_MAX * 2 + 8], text[128];
+	int length, written;
+
+	snprintf(temporary, sizeof(temporary), ".%s.new", name);
+	length = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %s\n", GOJAIL_VERSION,
+			  (int)record->pid, record->start, record->key);
+	unlinkat(dir, temporary, 0);
+	scoped_fd fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		goto failed;
+	written = (int)write(fd, text, (size_t)length);
+	if (written >= 0 && written != length)
+		errno = ENOSPC;
+	if (written == length && renameat(dir, temporary, dir, name) == 0)
+		return 0;
+failed:
+	fault_set(fault, "cannot write the record %s in the state directory: %s; "
+			 "is it full or read-only?", name, strerror(errno));
+	unlinkat(dir, temporary, 0);
+	return -1;
+}
+
+void record_end(const struct record *record)
+{
+	scoped_fd pidfd = record->pid > 1 ? k_pidfd_open(record->pid) : -1;
+
+	/* The descriptor is of this process for good: what is checked is what is killed. */
+	if (pidfd >= 0 && process_start(record->pid) == record->start)
+		k_pidfd_kill(pidfd, SIGKILL);
+}

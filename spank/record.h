@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.h: who holds a namespace, as a one-line file (include/gojail.h). */
+#ifndef GOJAIL_RECORD_H
+#define GOJAIL_RECORD_H
+
+#include "fault.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct record {
+	pid_t pid;
+	uint64_t start;
+	char key[GOJAIL_KEY_LEN + 1];
+};
+
+/* Start time of a process in clock ticks since boot; 0 if there is none. */
+uint64_t process_start(pid_t pid);
+
+/*
+ * Reads dir/name. 0 only if it is whole and its process lives; everything else,
+ * damage included, counts as no record.
+ */
+int record_find(int dir, const char *name, struct record *record);
+
+/* Writes dir/name so that a reader sees all of it or nothing. */
+int record_write(int dir, const char *name, const struct record *record, struct fault *fault);
+
+/* Kills the process of a record, if it is still that one. */
+void record_end(const struct record *record);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* site.h: what the site file says of a jail and of this user's right to it. */
+#ifndef GOJAIL_SITE_H
+#define GOJAIL_SITE_H
+
+#include "fault.h"
+#include "node.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The site file, checked to belong to the gojail.toml that is there now. */
+struct site {
+	char *text;
+	char default_jail[GOJAIL_NAME_MAX + 1]; /* "none" where there is no default */
+	bool none_allowed;
+	int deadline_ms;
+	char scratch[GOJAIL_PATH_MAX];
+	const char *jails; /* the rest of the text */
+};
+
+struct jail {
+	char name[GOJAIL_NAME_MAX + 1];
+	char key[GOJAIL_KEY_LEN + 1];
+	bool tmpfs;
+	uint64_t tmp_bytes, shm_bytes;
+	char spool[GOJAIL_PATH_MAX];
+};
+
+struct user {
+	uid_t uid;
+	gid_t gid;
+	const gid_t *groups;
+	int ngroups;
+};
+
+/* Reads the site file, and has it compiled first where it is absent or old. */
+int site_open(struct site *site, const struct node *node, struct fault *fault);
+void site_close(struct site *site);
+
+/* Finds a jail that this user may use. */
+int site_jail(const struct site *site, const char *name, const struct user *user,
+	      struct jail *jail, struct fault *fault);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "window.h"
+
+#include "kernel.h"
+#include "sandbox.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+/* Names that the stage has from the host: nothing of the user's is put there. */
+static bool is_system(const char *destination)
+{
+	static const char *const names[] = {"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64",
+					    "libx32", "dev", "proc", "sys", "run", "var", "opt", "boot"};
+	size_t length;
+
+	while (*destination == '/')
+		destination++;
+	length = strcspn(destination, "/");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == length && strncmp(destination, names[i], length) == 0)
+			return true;
+	return length == 0;
+}
+
+/*
+ * setns(CLONE_NEWNS) is refused to a thread that shares its root and cwd. Threads
+ * that the caller makes later share them again, hence before every move.
+ */
+static int move(int mnt)
+{
+	return unshare(CLONE_FS) < 0 || setns(mnt, CLONE_NEWNS) < 0 ? -1 : 0;
+}
+
+static int window_begin(struct window *window, struct fault *fault)
+{
+	/* setns goes to the namespace's root; slurmd may have been in a chroot. */
+	window->host_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	window->host_ns = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (window->host_root >= 0 && window->host_ns >= 0)
+		return 0;
+	fault_set(fault, "cannot open slurmstepd's own namespace: %s", strerror(errno));
+	close_fd(&window->host_root);
+	close_fd(&window->host_ns);
+	return -1;
+}
+
+/* A detached copy of a mount of the current namespace, or -1. No symlinks: root looks. */
+static int clone_at(const char *path)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+
+	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+}
+
+static int attach_at(int tree, const char *path)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+
+	return at < 0 ? -1 : k_move_mount(tree, at);
+}
+
+int window_open_stage(struct window *window, const struct sandbox *sandbox, struct fault *fault)
+{
+	const char *paths[2 + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm"};
+	int trees[2 + GOJAIL_TREES_MAX], count = 2, result = -1;
+
+	for (int i = 0; i < sandbox->nmounts; i++)
+		if (!is_system(sandbox->mounts[i]))
+			paths[count++] = sandbox->mounts[i];
+	for (int i = 0; i < count; i++)
+		trees[i] = -1;
+	if (window_begin(window, fault) < 0)
+		return -1;
+	if (sandbox->mnt >= 0) {
+		if (move(sandbox->mnt) < 0)
+			goto failed;
+		for (int i = 0; i < count; i++)
+			trees[i] = clone_at(paths[i]);
+	}
+	/* A copy of the stage for this step: what is attached is the job's own. */
+	if (move(sandbox->stage) < 0 || unshare(CLONE_NEWNS) < 0)
+		goto failed;
+	for (int i = 0; i < count; i++)
+		/* /tmp and /dev/shm must be there; a user's mount may be where the stage has nothing. */
+		if (trees[i] < 0 ? i < 2 && sandbox->mnt >= 0 : attach_at(trees[i], paths[i]) < 0 && i < 2)
+			goto failed;
+	result = 0;
+failed:
+	if (result < 0) {
+		fault_set(fault, "cannot enter the stage of the jail: %s", strerror(errno));
+		window_close(window, fault);
+	}
+	for (int i = 0; i < count; i++)
+		close_fd(&trees[i]);
+	return result;
+}
+
+int window_open_jail(struct window *window, const struct sandbox *sandbox, struct fault *fault)
+{
+	if (window_begin(window, fault) < 0)
+		return -1;
+	scoped_fd cgroup = clone_at("/sys/fs/cgroup");
+	if (cgroup >= 0 && move(sandbox->mnt) == 0 && unshare(CLONE_NEWNS) == 0 &&
+	    attach_at(cgroup, "/sys/fs/cgroup") == 0)
+		return 0;
+	fault_set(fault, "cannot enter the jail for the task epilogs: %s", strerror(errno));
+	window_close(window, fault);
+	return -1;
+}
+
+int window_close(struct window *window, struct fault *fault)
+{
+	uid_t user = geteuid();
+	int result = 0;
+
+	if (window->host_root < 0)
+		return 0;
+	/* The bare system call moves this thread only; the C library moves them all. */
+	if (user != 0 && syscall(SYS_setresuid, -1, 0, -1) < 0)
+		result = -1;
+	else if (move(window->host_ns) < 0 || fchdir(window->host_root) < 0 || chroot(".") < 0)
+		result = -1;
+	if (result < 0)
+		fault_set(fault, "cannot leave the jail's namespace: %s", strerror(errno));
+	if (user != 0 && syscall(SYS_setresuid, -1, user, -1) < 0)
+		result = fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
+	close_fd(&window->host_root);
+	close_fd(&window->host_ns);
+	return result;
+}
+
+int window_clone(int mnt, const char *path, struct fault *fault)
+{
+	struct window window = WINDOW_CLOSED;
+	int tree = -1;
+
+	if (window_begin(&window, fault) < 0)
+		return -1;
+	if (move(mnt) == 0)
+		tree = clone_at(path);
+	if (window_close(&window, fault) < 0)
+		close_fd(&tree);
+	return tree;
+}
+
+int window_enter(int mnt, struct fault *fault)
+{
+	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
+	if (setns(mnt, CLONE_NEWNS) < 0)
+		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
+	return 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * window.h: moves the calling thread of slurmstepd into another mount namespace
+ * for a while, and back (design: the stage, the task epilog).
+ */
+#ifndef GOJAIL_WINDOW_H
+#define GOJAIL_WINDOW_H
+
+#include "fault.h"
+
+#include <stdbool.h>
+
+/* Where the thread came from; open while host_root >= 0. */
+struct window {
+	int host_root, host_ns;
+};
+
+#define WINDOW_CLOSED {.host_root = -1, .host_ns = -1}
+
+struct sandbox;
+
+/*
+ * The stage: the host's system directories and the jail's data directories, with
+ * the job's own /tmp, /dev/shm and user mounts. sandbox->mnt may be -1: then
+ * without the latter, enough for an error message to reach the user's file.
+ */
+int window_open_stage(struct window *window, const struct sandbox *sandbox, struct fault *fault);
+
+/* The jail itself, with the host's cgroup tree, which slurmstepd needs. */
+int window_open_jail(struct window *window, const struct sandbox *sandbox, struct fault *fault);
+
+/* Back to where the thread came from, whatever its effective uid is. */
+int window_close(struct window *window, struct fault *fault);
+
+/* A detached copy of a mount of that namespace, or -1; the thread comes back. */
+int window_clone(int mnt, const char *path, struct fault *fault);
+
+/* Moves the thread for good; for a task, before it becomes the user. */
+int window_enter(int mnt, struct fault *fault);
+
+#endif

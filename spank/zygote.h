@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zygote.h: the process that lives in a finished template and forks a holder for
+ * each sandbox. Two sides of one socket: the launcher serves, slurmstepd asks.
+ */
+#ifndef GOJAIL_ZYGOTE_H
+#define GOJAIL_ZYGOTE_H
+
+#include "node.h"
+#include "record.h"
+#include "sandbox.h"
+
+#include <stdint.h>
+
+/*
+ * Asks for a holder: its record and namespaces, and the socket to zygote_keep; -1
+ * with a fault; ZYGOTE_GONE where the zygote ended before it took the request.
+ */
+#define ZYGOTE_GONE (-2)
+int zygote_ask(const struct node *node, const char *jail, const struct gojail_request *request,
+	       const struct gojail_tree *trees, int64_t until, struct record *holder,
+	       struct sandbox *sandbox, struct fault *fault);
+
+/* Lets the holder live on. */
+int zygote_keep(int talk, struct fault *fault);
+
+/* Opens the socket in the jail's state directory; the launcher, before it unshares. */
+int zygote_listen(int dir, struct fault *fault);
+
+/* Serves for ever, inside the template, with the stage at GOJAIL_STAGE_FD. */
+__attribute__((noreturn)) void zygote_serve(int listener);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host.c: a stand-in for Slurm's side of the SPANK interface, so that the shim
+ * can run under sanitizers. It loads the plugin named by argv[1] and plays the
+ * calls of argv[2]; the facts of the step come from variables:
+ *
+ *   HOST_CONTEXT   local, allocator, remote, slurmd, script
+ *   HOST_JOB       job id
+ *   HOST_STEP      step id (batch: 4294967291, extern: 4294967292)
+ *   HOST_JAIL, HOST_MOUNT   option values, the latter separated by ';'
+ *   HOST_SCRIPT    path of the batch script
+ *   HOST_ARG1, HOST_ARG2   plugstack.conf arguments
+ *
+ * It prints "CALL rc" for each call and, in task, the jail's /marker.
+ */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static struct spank_option *options[8];
+static int noptions;
+
+static const char *fact(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? value : otherwise;
+}
+
+EXPORT spank_context_t spank_context(void)
+{
+	const char *context = fact("HOST_CONTEXT", "remote");
+
+	return strcmp(context, "local") == 0	 ? S_CTX_LOCAL :
+	       strcmp(context, "allocator") == 0 ? S_CTX_ALLOCATOR :
+	       strcmp(context, "slurmd") == 0	 ? S_CTX_SLURMD :
+	       strcmp(context, "script") == 0	 ? S_CTX_JOB_SCRIPT :
+						   S_CTX_REMOTE;
+}
+
+EXPORT spank_err_t spank_option_register(spank_t sp, struct spank_option *option)
+{
+	(void)sp;
+	options[noptions++] = option;
+	return (spank_err_t)0;
+}
+
+EXPORT spank_err_t spank_getenv(spank_t sp, const char *variable, char *value, int size)
+{
+	const char *set = getenv(variable);
+
+	(void)sp;
+	if (!set)
+		return (spank_err_t)ESPANK_ENV_NOEXIST;
+	if ((int)strlen(set) >= size)
+		return (spank_err_t)ESPANK_NOSPACE;
+	strcpy(value, set);
+	return (spank_err_t)0;
+}
+
+EXPORT spank_err_t spank_get_item(spank_t sp, spank_item_t item, ...)
+{
+	static gid_t groups[] = {5001, 5002};
+	static char *argv[2];
+	va_list args;
+	int rc = 0;
+
+	(void)sp;
+	va_start(args, item);
+	switch (item) {
+	case S_JOB_UID:
+	case S_JOB_GID:
+		*va_arg(args, uid_t *) = 5001;
+		break;
+	case S_JOB_ID:
+		*va_arg(args, uint32_t *) = (uint32_t)strtoul(fact("HOST_JOB", "7"), NULL, 10);
+		break;
+	case S_JOB_STEPID:
+		*va_arg(args, uint32_t *) = (uint32_t)strtoul(fact("HOST_STEP", "0"), NULL, 10);
+		break;
+	case S_JOB_LOCAL_TASK_COUNT:
+		*va_arg(args, uint32_t *) = 1;
+		break;
+	case S_TASK_ID:
+		*va_arg(args, int *) = 0;
+		break;
+	case S_JOB_SUPPLEMENTARY_GIDS:
+		*va_arg(args, gid_t **) = groups;
+		*va_arg(args, int *) = 2;
+		break;
+	case S_JOB_ARGV:
+		argv[0] = (char *)(uintptr_t)fact("HOST_SCRIPT", "/bin/true");
+		*va_arg(args, int *) = 1;
+		*va_arg(args, char ***) = argv;
+		break;
+	default:
+		rc = ESPANK_BAD_ARG;
+	}
+	va_end(args);
+	return (spank_err_t)rc;
+}
+
+EXPORT void slurm_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	printf("error: ");
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+}
+
+static int hook(void *plugin, const char *name)
+{
+	char *argv[] = {(char *)(uintptr_t)fact("HOST_ARG1", "state=/nonexistent"),
+			(char *)(uintptr_t)fact("HOST_ARG2", "config=/nonexistent")};
+	char symbol[64];
+	spank_f *call;
+	int rc;
+
+	snprintf(symbol, sizeof(symbol), "slurm_spank_%s", name);
+	*(void **)&call = dlsym(plugin, symbol);
+	if (!call) {
+		printf("%s missing\n", name);
+		exit(3);
+	}
+	rc = call(NULL, 2, argv);
+	printf("%s %d\n", name, rc);
+	fflush(stdout);
+	return rc;
+}
+
+static void give_options(void)
+{
+	int remote = spank_context() == S_CTX_REMOTE;
+	char *mounts = strdup(fact("HOST_MOUNT", "")), *rest = mounts, *one;
+
+	if (getenv("HOST_JAIL"))
+		printf("jail %d\n", options[0]->cb(options[0]->val, getenv("HOST_JAIL"), remote));
+	while ((one = strsep(&rest, ";")) && *one)
+		printf("jail-mount %d\n", options[1]->cb(options[1]->val, one, remote));
+	free(mounts);
+}
+
+/* The task: a fork that has become root again. */
+static void task(void *plugin)
+{
+	char line[128] = "";
+	pid_t child = fork();
+
+	if (child == 0) {
+		FILE *marker;
+
+		if (hook(plugin, "task_init_privileged") < 0)
+			_exit(1);
+		marker = fopen("/marker", "r");
+		if (marker && fgets(line, sizeof(line), marker))
+			printf("marker %s", line);
+		fflush(stdout);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
+int main(int argc, char **argv)
+{
+	void *plugin = argc == 3 ? dlopen(argv[1], RTLD_LAZY) : NULL;
+	char *rest = argc == 3 ? argv[2] : NULL, *name;
+
+	if (!plugin) {
+		fprintf(stderr, "usage: host PLUGIN CALL,CALL...: %s\n", argc == 3 ? dlerror() : "");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((name = strsep(&rest, ","))) {
+		if (strcmp(name, "options") == 0)
+			give_options();
+		else if (strcmp(name, "task") == 0)
+			task(plugin);
+		else if (strcmp(name, "environment") == 0)
+			printf("SLURM_JAIL=%s SLURM_JAIL_MOUNT=%s\n", fact("SLURM_JAIL", ""),
+			       fact("SLURM_JAIL_MOUNT", ""));
+		else
+			hook(plugin, name);
+	}
+	return 0;
+}

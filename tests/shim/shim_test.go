@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shim runs the SPANK shim under AddressSanitizer and
+// UndefinedBehaviorSanitizer, in a small host program of its own.
+package shim
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var sanitize = []string{"-std=gnu11", "-O1", "-g", "-fPIC", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+	"-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I../../include"}
+
+// The sources of the shim: all but what only the launcher runs, as in the Makefile.
+func shimSources(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("../../spank/*.c")
+	require.NoError(t, err)
+	return slices.DeleteFunc(all, func(path string) bool {
+		return slices.Contains([]string{"launcher.c", "zygote.c"}, filepath.Base(path))
+	})
+}
+
+type host struct {
+	program, plugin string
+	dir             string
+}
+
+func build(t *testing.T) host {
+	t.Helper()
+	// Not below /tmp: that is private to each job, and slurmd's files cannot be there.
+	require.NoError(t, os.MkdirAll("../../build", 0o755))
+	dir, err := os.MkdirTemp("../../build", "shim-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir, err = filepath.Abs(dir)
+	require.NoError(t, err)
+	h := host{dir: dir, program: filepath.Join(dir, "host"), plugin: filepath.Join(dir, "spank_gojail.so")}
+	compile := func(args ...string) {
+		out, err := exec.Command("gcc", append(append([]string{}, sanitize...), args...)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	compile(append([]string{"-shared", "-fvisibility=hidden", "-o", h.plugin}, shimSources(t)...)...)
+	compile("-rdynamic", "-o", h.program, "host/host.c", "-ldl")
+	return h
+}
+
+// run plays the calls in a mount namespace of its own and returns what was printed.
+func (h host) run(t *testing.T, calls string, env ...string) string {
+	t.Helper()
+	cmd := exec.Command(h.program, h.plugin, calls)
+	cmd.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOST_ARG1=state=" + h.dir + "/state", "HOST_ARG2=config=" + h.dir + "/gojail.toml"}, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.NotContains(t, string(out), "Sanitizer")
+	return string(out)
+}
+
+func requireRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: the shim changes namespaces")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	requireRoot(t)
+	h := build(t)
+	long := "/" + strings.Repeat("x", 2000) + ":/mnt"
+	inherited := "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail"
+	for _, row := range []struct {
+		name string
+		env  []string
+		want []string
+	}{
+		{"a jail", []string{"HOST_JAIL=debian"}, []string{"jail 0", "init_post_opt 0", "SLURM_JAIL=debian "}},
+		{"none", []string{"HOST_JAIL=none"}, []string{"SLURM_JAIL=none "}},
+		{"no name", []string{"HOST_JAIL="}, []string{"jail -1", "--jail= is no name of a jail"}},
+		{"a path", []string{"HOST_JAIL=../x"}, []string{"jail -1", "--jail=../x is no name of a jail"}},
+		{"too long", []string{"HOST_JAIL=" + strings.Repeat("a", 65)}, []string{"jail -1"}},
+		{"longest", []string{"HOST_JAIL=" + strings.Repeat("a", 64)}, []string{"jail 0"}},
+		{"environment", []string{"SLURM_JAIL=other"}, []string{"init_post_opt 0", "SLURM_JAIL=other "}},
+		{"bad environment", []string{"SLURM_JAIL=a/b"}, []string{"init_post_opt -1"}},
+		{"command line over environment", []string{"HOST_JAIL=a", "SLURM_JAIL=b"}, []string{"SLURM_JAIL=a "}},
+		{"environment over what the job was submitted with", []string{"HOST_JAIL=a", inherited + "=a", "SLURM_JAIL=b"},
+			[]string{"SLURM_JAIL=b "}},
+		{"a mount", []string{"HOST_MOUNT=/a:/b"}, []string{"jail-mount 0", "SLURM_JAIL_MOUNT=/a:/b\n"}},
+		{"mounts add up", []string{"HOST_MOUNT=/a:/b;/c:/d:ro"}, []string{"SLURM_JAIL_MOUNT=/a:/b,/c:/d:ro\n"}},
+		{"inherited mounts are replaced", []string{"HOST_MOUNT=/a:/b;/c:/d",
+			"SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_mount=/a:/b"}, []string{"SLURM_JAIL_MOUNT=/c:/d\n"}},
+		{"no destination", []string{"HOST_MOUNT=/a"}, []string{"jail-mount -1", "it is not SOURCE:DESTINATION"}},
+		{"relative", []string{"HOST_MOUNT=a:/b"}, []string{"jail-mount -1", "both paths must start with /"}},
+		{"mode", []string{"HOST_MOUNT=/a:/b:rx"}, []string{"jail-mount -1", "only :ro or :rw"}},
+		{"long path", []string{"HOST_MOUNT=" + long}, []string{"jail-mount -1", "too long"}},
+		{"long list", []string{"HOST_MOUNT=" + strings.Repeat("/a:/b;", 2000)}, []string{"the list is longer than"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			out := h.run(t, "init,options,init_post_opt,environment", append(row.env, "HOST_CONTEXT=local")...)
+			for _, want := range row.want {
+				assert.Contains(t, out, want)
+			}
+		})
+	}
+}
+
+const stepCalls = "init,options,init_post_opt,user_init,task,task_post_fork,task_exit,exit"
+
+// Without a launcher beside the plugin nothing can be prepared: every fault must
+// be latched, say why, and end in the task.
+func TestFaultsAreLatched(t *testing.T) {
+	requireRoot(t)
+	h := build(t)
+	config := filepath.Join(h.dir, "gojail.toml")
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600))
+	}
+	site := "gojail-site 1\nconfig 0 0 0 0 0 0 0\nuntil 0\n"
+	for _, row := range []struct {
+		name    string
+		prepare func()
+		env     []string
+		want    string
+	}{
+		{"no configuration", func() { os.Remove(config) }, nil, "cannot read the configuration"},
+		{"no launcher", func() { write("gojail.toml", "") }, nil, "cannot start"},
+		{"a site file of another configuration", func() { write("state/site", site) }, nil, "cannot start"},
+		{"an empty site file", func() { write("state/site", "") }, nil, "cannot start"},
+		{"a site file without line ends", func() { write("state/site", strings.Repeat("x", 70000)) }, nil, "cannot start"},
+		{"a site file of others", func() { require.NoError(t, os.Chmod(filepath.Join(h.dir, "state/site"), 0o666)) }, nil,
+			"not a file of root's alone"},
+		{"a state directory of others", func() { require.NoError(t, os.Chmod(filepath.Join(h.dir, "state"), 0o777)) }, nil,
+			"not root's alone"},
+		{"an unknown argument", nil, []string{"HOST_ARG1=speed=11"}, `unknown argument "speed=11"`},
+		{"a relative path", nil, []string{"HOST_ARG1=state=run"}, "must be full paths"},
+		{"an endless path", nil, []string{"HOST_ARG1=state=/" + strings.Repeat("%n", 2000), "SLURMD_NODENAME=n1"},
+			"must be full paths"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if row.prepare != nil {
+				row.prepare()
+			}
+			out := h.run(t, stepCalls, append(row.env, "HOST_JAIL=debian")...)
+			assert.Contains(t, out, row.want)
+			assert.Contains(t, out, "init_post_opt 0")
+			assert.Contains(t, out, "task_init_privileged -1")
+			assert.Contains(t, out, "exit 0")
+			assert.NotContains(t, out, "marker")
+		})
+	}
+}
+
+func TestExternStepAndEpilogDoNothing(t *testing.T) {
+	requireRoot(t)
+	h := build(t)
+	out := h.run(t, "init,init_post_opt,task_post_fork,exit", "HOST_STEP=4294967292")
+	assert.NotContains(t, out, "error")
+	out = h.run(t, "init,job_epilog", "HOST_CONTEXT=script")
+	assert.Equal(t, "init 0\njob_epilog 0\n", out)
+}
+
+// The record is "version pid starttime key".
+func endZygote(t *testing.T, record string) {
+	t.Helper()
+	var version, pid int
+	text, err := os.ReadFile(record)
+	if err != nil {
+		return
+	}
+	_, err = fmt.Sscanf(string(text), "%d %d", &version, &pid)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// The whole way of a step into a jail and back, with the real launcher and library.
+func TestStepInJail(t *testing.T) {
+	requireRoot(t)
+	h := build(t)
+	for _, part := range []string{"gojail-launcher", "libgojail.so"} {
+		built, err := filepath.Abs("../../build/lib/gojail/" + part)
+		require.NoError(t, err)
+		require.FileExists(t, built, "run: make")
+		require.NoError(t, os.Symlink(built, filepath.Join(h.dir, part)))
+	}
+	root := filepath.Join(h.dir, "root")
+	for _, dir := range []string{"tmp", "proc", "sys", "dev", "run", "etc", "spool", "mnt"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(h.dir, "spool/job00007"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "marker"), []byte("jail\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(h.dir, "gojail.toml"), []byte(`
+default = "debian"
+scratch = "`+h.dir+`/scratch"
+[slurm]
+spool = "`+h.dir+`/spool"
+[jail.debian]
+root = "`+root+`"
+slurm = false
+host = []
+`), 0o600))
+	t.Cleanup(func() { endZygote(t, filepath.Join(h.dir, "state/jails/debian/zygote")) })
+	// The spool's place in the jail.
+	require.NoError(t, os.MkdirAll(filepath.Join(root, h.dir, "spool"), 0o755))
+	for _, step := range [][]string{
+		{"HOST_STEP=4294967291", "HOST_SCRIPT=" + h.dir + "/spool/job00007/slurm_script"},
+		{"HOST_STEP=0"},
+	} {
+		out := h.run(t, stepCalls, step...)
+		assert.Contains(t, out, "marker jail")
+		assert.NotContains(t, out, "error")
+	}
+	out := h.run(t, "init,job_epilog", "HOST_CONTEXT=script")
+	assert.Equal(t, "init 0\njob_epilog 0\n", out)
+	assert.NoDirExists(t, filepath.Join(h.dir, "state/jobs/7"))
+	assert.NoDirExists(t, filepath.Join(h.dir, "scratch/jobs/7"))
+}
