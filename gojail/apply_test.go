@@ -260,6 +260,18 @@ func TestApplySourcesAreTheHosts(t *testing.T) {
 	assert.Empty(t, out.Files["/data"].Text)
 }
 
+// Who can write in the jail must not choose what of the host is mounted.
+func TestApplySourcesInTheRootStayThere(t *testing.T) {
+	noLeaks(t)
+	root, outside := smallTree(t), t.TempDir()
+	require.NoError(t, os.Mkdir(outside+"/secret", 0o755))
+	symlink(t, outside, filepath.Join(root, "trap"))
+	v := smallView(root)
+	v.Spec.Mounts = append(v.Spec.Mounts, specs.Mount{Destination: "/data", Type: "bind", Source: root + "/trap/secret"})
+	_, err := applyIn(t, v)
+	assert.EqualError(t, err, "jail small: mount source "+root+"/trap/secret (for /data) does not exist on this node")
+}
+
 func TestApplyRefusesRoots(t *testing.T) {
 	noLeaks(t)
 	dir := t.TempDir()

@@ -4,6 +4,7 @@ package gojail
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -83,7 +84,7 @@ func Check(node Node, report func(Finding)) {
 
 func (k *checker) configuration() {
 	c := k.config
-	k.ok("configuration", "%s: %d jails, default %s", c.Path, len(c.Jails), c.Default)
+	k.ok("configuration", "%s: jails: %s; default: %s", c.Path, strings.Join(c.JailNames(), ", "), c.Default)
 	for _, unknown := range c.Unknown(SystemAccounts()) {
 		k.warn("configuration", "it matches nobody; correct the name, or see to the directory service (getent)",
 			"this node knows no %s", unknown)

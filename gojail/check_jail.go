@@ -20,7 +20,7 @@ func (k *checker) jail(j *Jail) {
 	}
 	facts, err := ReadHost(k.config, j, k.node.State)
 	if err != nil {
-		k.fail(subject, "see to its storage, or correct root =", "%v", err)
+		k.fail(subject, "", "%v", err)
 		return
 	}
 	view, err := PlanJail(k.config, j, facts)

@@ -57,10 +57,27 @@ func (k *checker) plugstack(conf slurmConf) {
 			k.fail("plugstack", line, "%s is not there", path)
 		default:
 			k.ok("plugstack", "%s is required", path)
+			k.arguments(conf.arguments[path])
 		}
 		return
 	}
 	k.fail("plugstack", line, "no plugstack.conf of %s names spank_gojail.so: jobs run outside their jail", k.config.Slurm.Conf)
+}
+
+// arguments compares the plugin's with those that this check was started with.
+func (k *checker) arguments(words []string) {
+	used := map[string]string{"config": DefaultConfig, "state": DefaultState}
+	for _, word := range words {
+		if name, value, is := strings.Cut(word, "="); is {
+			used[name] = strings.ReplaceAll(value, "%n", k.node.Name)
+		}
+	}
+	for name, here := range map[string]string{"config": k.node.Config, "state": k.node.State} {
+		if used[name] != here {
+			k.fail("plugstack", "run gojail with --"+name+"="+used[name]+", or correct plugstack.conf",
+				"the plugin uses %s=%s, but this is a check of %s", name, used[name], here)
+		}
+	}
 }
 
 // spool compares with slurm.conf: batch scripts are looked for there.

@@ -26,6 +26,9 @@ const (
 	DefaultState  = "/run/gojail"
 )
 
+// Version of gojail.
+const Version = "0.1.0"
+
 // ReplyFD is where gojail-launcher writes its answer.
 const ReplyFD = 3
 

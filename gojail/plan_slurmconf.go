@@ -10,14 +10,15 @@ import (
 
 // slurmConf is what gojail wants to know from slurm.conf and plugstack.conf.
 type slurmConf struct {
-	plugins   []string          // PluginDir
-	plugstack []string          // absolute paths of the SPANK plugins
-	required  map[string]bool   // plugin path: "required" (true) or "optional"
-	values    map[string]string // slurm.conf, keys in lower case
+	plugins   []string            // PluginDir
+	plugstack []string            // absolute paths of the SPANK plugins
+	required  map[string]bool     // plugin path: "required" (true) or "optional"
+	arguments map[string][]string // plugin path: what follows it
+	values    map[string]string   // slurm.conf, keys in lower case
 }
 
 func readSlurmConf(c *Config) slurmConf {
-	s := slurmConf{required: map[string]bool{}, values: map[string]string{}}
+	s := slurmConf{required: map[string]bool{}, arguments: map[string][]string{}, values: map[string]string{}}
 	s.read(filepath.Join(c.Slurm.Conf, "slurm.conf"), 0)
 	for _, dir := range strings.Split(s.values["plugindir"], ":") {
 		if filepath.IsAbs(dir) {
@@ -66,6 +67,7 @@ func (s *slurmConf) readPlugstack(path string, depth int) {
 				s.plugstack = append(s.plugstack, filepath.Clean(words[1]))
 			}
 			s.required[words[1]] = words[0] == "required"
+			s.arguments[words[1]] = words[2:]
 		}
 	}
 }

@@ -18,6 +18,9 @@ func MakeLocal(c *Config, j *Jail) error {
 	if len(j.Local) == 0 {
 		return nil
 	}
+	if err := checkRoot(j.Root); err != nil {
+		return err
+	}
 	root, err := openJail(j)
 	if err != nil {
 		return err

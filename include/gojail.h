@@ -94,6 +94,8 @@ struct gojail_tree {
 
 /* flags of a tree: its parent directory becomes a tmpfs with this one entry. */
 #define GOJAIL_TREE_ALONE 1u
+/* The destination was resolved and judged: a symlink in it now is an attack. */
+#define GOJAIL_TREE_EXACT 2u
 
 /*
  * What the zygote is asked on its socket: this header, ntrees trees, and their

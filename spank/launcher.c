@@ -220,7 +220,8 @@ static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32
 	for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++) {
 		if (*count >= GOJAIL_TREES_MAX)
 			return fault_set(fault, "--jail-mount: more than %d mounts", GOJAIL_TREES_MAX - 4);
-		trees[(*count)++] = call->trees[i];
+		trees[*count] = call->trees[i];
+		trees[(*count)++].flags |= GOJAIL_TREE_EXACT;
 	}
 	return 0;
 }

@@ -58,8 +58,11 @@ static int parse_head(struct site *site, const char *identity)
 /* What gojail.toml is at this moment; a chmod, a touch, a rename all show. */
 static int config_identity(const struct node *node, char *text, size_t size, struct fault *fault)
 {
+	char directory[GOJAIL_PATH_MAX];
 	struct stat st;
 
+	snprintf(directory, sizeof(directory), "%s", node->config);
+	directory[strrchr(directory, '/') == directory ? 1 : strrchr(directory, '/') - directory] = '\0';
 	if (stat(node->config, &st) < 0)
 		return fault_set(fault, "cannot read the configuration %s: %s; no step is started "
 					"without it: ask your administrator", node->config, strerror(errno));
@@ -67,6 +70,11 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 		 (unsigned long long)st.st_ino, (long long)st.st_size,
 		 (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
 		 (long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+	/* Go judged the file; who may write its directory can put another one there at any time. */
+	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
+		return fault_set(fault, "the directory %s of the configuration is not root's alone; "
+					"ask your administrator to run: chown root %s; chmod go-w %s",
+				 directory, directory, directory);
 	return 0;
 }
 

@@ -134,7 +134,8 @@ static int attach(const struct gojail_tree *tree, struct fault *fault)
 		return -1;
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* Whatever symlinks the jail has there, they end inside it. */
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, tree->destination, 0);
+	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, tree->destination,
+						      tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
 
 	if (at < 0)
 		return fault_set(fault, "the mount target %s is not in the jail: %s; create it there first",

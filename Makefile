@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# make help lists the targets. make demo and make test do all of their own
+# set-up on a fresh Debian machine that has Go, gcc, make and root.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+libdir   = $(PREFIX)/lib/gojail
+sbindir  = $(PREFIX)/sbin
+
+GO ?= go
+CC ?= gcc
+BUILD := build
+
+CFLAGS   ?= -O2 -g
+CFLAGS   += -std=gnu11 -fPIC -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
+CPPFLAGS += -D_GNU_SOURCE -Iinclude
+LDFLAGS  += -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
+
+BRIDGE_PKG := ./spank/bridge
+CLI_PKG    := ./gojail/cmd/gojail
+GO_SRCS     = go.mod go.sum include/gojail.h $(shell find gojail spank -name '*.go' -not -name '*_test.go' 2>/dev/null)
+
+SHIM     := $(BUILD)/lib/gojail/spank_gojail.so
+LAUNCHER := $(BUILD)/lib/gojail/gojail-launcher
+LIBRARY  := $(BUILD)/lib/gojail/libgojail.so
+CLI      := $(BUILD)/sbin/gojail
+
+# In the shim: everything but what only the launcher runs.
+LAUNCHER_ONLY := spank/launcher.c spank/zygote.c
+SHIM_ONLY     := spank/hooks.c spank/options.c
+C_SRCS         = $(wildcard spank/*.c)
+SHIM_SRCS      = $(filter-out $(LAUNCHER_ONLY),$(C_SRCS))
+LAUNCHER_SRCS  = $(filter-out $(SHIM_ONLY),$(C_SRCS))
+C_HDRS         = $(wildcard spank/*.h include/*.h)
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: all help deps rootfs test check lint demo bench cluster cluster-down install fuzz asan clean
+
+all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) ## build plugin, launcher, library and CLI below build/
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+$(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $(SHIM_SRCS)
+
+$(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -pie $(LDFLAGS) -o $@ $(LAUNCHER_SRCS) -ldl
+
+$(LIBRARY): $(GO_SRCS)
+	@mkdir -p $(@D)
+	$(GO) build -buildmode=c-shared -trimpath -o $@ $(BRIDGE_PKG)
+	@rm -f $(@:.so=.h)
+
+$(CLI): $(GO_SRCS)
+	@mkdir -p $(@D)
+	$(GO) build -trimpath -o $@ $(CLI_PKG)
+
+deps: ## install the Debian packages that are missing
+	@tests/deps.sh
+
+rootfs: deps ## make the jail of the tests and the demo, once
+	@tests/rootfs/make
+
+check: ## gofmt and go vet
+	@unformatted=$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
+	if [ -n "$$unformatted" ]; then echo "gofmt -w is due for:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+
+# The build comes after deps (Slurm's headers) and the tests after both.
+test: deps ## everything but the long suites, on a private Slurm
+	@$(MAKE) --no-print-directory check all rootfs
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@$(GO) test -json -p 1 -count=1 -timeout 30m ./... | $(BUILD)/summary
+
+demo: deps ## a private Slurm with a jail: what a user and an administrator see
+	@$(MAKE) --no-print-directory all rootfs
+	@$(GO) run ./tests/demo
+
+bench: deps ## what a launch costs, against plain Slurm and others
+	@$(MAKE) --no-print-directory all rootfs
+	@$(GO) run ./tests/bench $(BENCH_ARGS)
+
+cluster: deps ## start a private Slurm with gojail and leave it running
+	@$(MAKE) --no-print-directory all rootfs
+	@$(GO) run ./tests/cluster/ctl up
+
+cluster-down: ## end it
+	@$(GO) run ./tests/cluster/ctl down
+
+install: ## install below $(DESTDIR)$(PREFIX); needs make all first
+	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir)
+	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(DESTDIR)$(libdir)
+	install -m 755 $(CLI) $(DESTDIR)$(sbindir)
+
+lint: check ## gofmt, go vet, staticcheck
+	$(GO) run $(STATICCHECK) ./...
+
+fuzz: ## each fuzz test for FUZZTIME
+	@tests/fuzz.sh $(or $(FUZZTIME),10s)
+
+asan: all ## the shim under ASan and UBSan in a small host program
+	$(GO) test -count=1 -v ./tests/shim
+
+clean: ## remove what was built; the jail in build/cache stays
+	rm -rf $(BUILD)/lib $(BUILD)/sbin

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+func checkCommand(n *node) *cobra.Command {
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Find what would make a job fail on this node, before a job finds it",
+		Long: `Checks the configuration and this node: who can write the configuration, the
+kernel, the installed files, the state and scratch directories, what slurm.conf
+and plugstack.conf say, and for each jail its storage, mount targets and mounts.
+Nothing is changed.
+
+Each line is OK, WARN (costs time, or may surprise somebody) or FAIL (launches
+fail), what was found, and what to do about it. The exit code is 1 if anything
+is FAIL. Where the plugin has arguments in plugstack.conf, give the same ones.`,
+		Example: `  gojail check
+  gojail check --quiet --state=/run/gojail/%n`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			failed := false
+			gojail.Check(n.Node, func(f gojail.Finding) {
+				failed = failed || f.Level == gojail.Fail
+				if !quiet || f.Level != gojail.OK {
+					fmt.Fprintln(cmd.OutOrStdout(), f)
+				}
+			})
+			if failed {
+				return silent(1)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "leave out the lines that are OK")
+	return cmd
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+// listing is what `gojail ls --json` prints.
+type listing struct {
+	Sandboxes []sandboxRow  `json:"sandboxes"`
+	Templates []templateRow `json:"templates"`
+}
+
+type sandboxRow struct {
+	Job       string     `json:"job"`
+	Jail      string     `json:"jail"`
+	Sandbox   string     `json:"sandbox"`
+	Holder    int        `json:"holder,omitempty"`
+	Started   *time.Time `json:"started,omitempty"`
+	UIDs      []uint32   `json:"uids"`      // of the processes in it
+	Processes int        `json:"processes"` // the holder not counted
+	State     string     `json:"state"`
+}
+
+type templateRow struct {
+	Jail    string     `json:"jail"`
+	Zygote  int        `json:"zygote,omitempty"`
+	Started *time.Time `json:"started,omitempty"`
+	Key     string     `json:"key,omitempty"`
+	State   string     `json:"state"`
+}
+
+func lsCommand(n *node) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the sandboxes on this node, and the jails that are assembled",
+		Long: `Lists each job's sandbox on this node with the process that holds it (its
+holder), the users and number of processes in it at the moment, and its state:
+  active    the holder is there
+  gone      the holder is not there; the next step of the job gets another one
+  damaged   the record cannot be read
+
+Below that, the jails that are assembled on this node (their zygotes):
+  current   the next job's sandbox comes from it
+  old       the configuration has changed; the next job has it assembled anew
+  unknown   the configuration cannot be read; see gojail check
+  gone      the next job has it assembled anew`,
+		Example: `  gojail ls
+  gojail ls --json | jq '.sandboxes[].job'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := n.list()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), list)
+			}
+			return list.print(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (n *node) list() (*listing, error) {
+	state, err := gojail.OpenState(n.State)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := state.Jobs()
+	if err != nil {
+		return nil, err
+	}
+	list := &listing{Sandboxes: []sandboxRow{}, Templates: []templateRow{}}
+	for _, job := range jobs {
+		for _, r := range job.Sandboxes {
+			list.Sandboxes = append(list.Sandboxes, sandbox(job.ID, r))
+		}
+	}
+	zygotes, err := state.Zygotes()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range zygotes {
+		list.Templates = append(list.Templates, n.template(r))
+	}
+	return list, nil
+}
+
+func sandbox(job string, r gojail.Record) sandboxRow {
+	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: life(r), UIDs: []uint32{}}
+	if r.Alive {
+		started := r.Started()
+		row.Holder, row.Started = r.PID, &started
+		users := r.Inhabitants()
+		row.UIDs = append(row.UIDs, slices.Sorted(maps.Keys(users))...)
+		for _, count := range users {
+			row.Processes += count
+		}
+	}
+	return row
+}
+
+func (n *node) template(r gojail.Record) templateRow {
+	row := templateRow{Jail: r.Name, State: life(r), Key: r.Key}
+	if !r.Alive {
+		return row
+	}
+	started := r.Started()
+	row.Zygote, row.Started, row.State = r.PID, &started, "old"
+	c, err := n.load()
+	if err != nil {
+		row.State = "unknown"
+	} else if j := c.Jails[r.Name]; j != nil && c.Key(j) == r.Key {
+		row.State = "current"
+	}
+	return row
+}
+
+func life(r gojail.Record) string {
+	switch {
+	case r.Damaged:
+		return "damaged"
+	case r.Alive:
+		return "active"
+	}
+	return "gone"
+}
+
+func (l *listing) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if len(l.Sandboxes) == 0 {
+		fmt.Fprintln(t, "No job has a sandbox on this node.")
+	} else {
+		fmt.Fprintln(t, "JOB\tJAIL\tHOLDER\tSTARTED\tUSERS\tPROCESSES\tSTATE")
+	}
+	for _, s := range l.Sandboxes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Job, s.Sandbox, number(s.Holder), date(s.Started), names(s.UIDs), s.Processes, s.State)
+	}
+	if len(l.Templates) > 0 {
+		fmt.Fprintln(t, "\nASSEMBLED JAIL\tZYGOTE\tSTARTED\tSTATE")
+	}
+	for _, z := range l.Templates {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", z.Jail, number(z.Zygote), date(z.Started), z.State)
+	}
+	return t.Flush()
+}
+
+func number(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+func date(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.Format(time.DateTime)
+}
+
+func names(uids []uint32) string {
+	var list []string
+	for _, uid := range uids {
+		name := strconv.FormatUint(uint64(uid), 10)
+		if u, err := user.LookupId(name); err == nil {
+			name = u.Username
+		}
+		list = append(list, name)
+	}
+	if len(list) == 0 {
+		return "-"
+	}
+	return strings.Join(list, ",")
+}

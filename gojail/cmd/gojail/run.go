@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+func runCommand(n *node) *cobra.Command {
+	var name string
+	var mounts []string
+	cmd := &cobra.Command{
+		Use:   "run JAIL [-u USER] [-- COMMAND [ARGUMENTS]]",
+		Short: "Run a command in a jail without Slurm, to have a look around",
+		Long: `Builds the same sandbox that a job gets, with its own /tmp and /dev/shm, runs a
+command in it, and removes it. Without a command: a shell. The command runs as
+root unless -u names somebody, in that user's home directory if the jail has it,
+with a clean environment. What it was ended with is the exit code.
+
+The user is the one of this node's name service; the rules about who may use the
+jail and what may be mounted are applied as for a job.`,
+		Example: `  gojail run debian
+  gojail run debian -- cat /etc/os-release
+  gojail run debian -u alice --jail-mount=/data:/mnt:ro -- ls -l /mnt`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+				return fmt.Errorf("gojail run needs the name of a jail; see: gojail run --help")
+			}
+			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
+				return fmt.Errorf("write -- before the command: gojail run %s -- %s", args[0], strings.Join(args[1:], " "))
+			}
+			return nil
+		},
+		ValidArgsFunction: n.jailNames,
+		RunE: func(_ *cobra.Command, args []string) error {
+			who, err := lookup(name)
+			if err != nil {
+				return err
+			}
+			return n.run(args[0], who, strings.Join(mounts, ","), args[1:])
+		},
+	}
+	cmd.Flags().StringVarP(&name, "user", "u", "root", "run the command as this user, by name or number")
+	cmd.Flags().StringArrayVar(&mounts, "jail-mount", nil, "SOURCE:DESTINATION[:ro], as for srun; may be repeated")
+	return cmd
+}
+
+// run builds a sandbox, runs the command in it and tears it down.
+func (n *node) run(name string, who *person, mounts string, command []string) error {
+	c, j, err := n.jail(name)
+	if err != nil {
+		return err
+	}
+	if _, err := gojail.ParseUserMounts(mounts); err != nil {
+		return err
+	}
+	state, err := gojail.OpenState(n.State)
+	if err != nil {
+		return err
+	}
+	job := fmt.Sprintf("run-%d", os.Getpid())
+	signals := make(chan os.Signal, 8) // from here on, the sandbox is removed in any case
+	signal.Notify(signals, passedOn...)
+	err = n.build(c, j, job, who, mounts)
+	code := 0
+	if err == nil {
+		code, err = inside(state, job, who, command, signals)
+	}
+	if e := gojail.Teardown(state, c.Scratch, job); err == nil {
+		err = e
+	}
+	if err == nil && code != 0 {
+		err = silent(code)
+	}
+	return err
+}
+
+// passedOn are the signals that the command gets in our place.
+var passedOn = []os.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
+
+// inside runs the command in the job's sandbox and gives its exit code.
+func inside(state *gojail.State, job string, who *person, command []string, signals chan os.Signal) (int, error) {
+	holder, err := state.Holder(job)
+	if err != nil {
+		return 0, err
+	}
+	namespace, err := holder.Namespace()
+	if err != nil {
+		return 0, err
+	}
+	defer namespace.Close()
+	type result struct {
+		cmd *exec.Cmd
+		err error
+	}
+	started := make(chan result)
+	go func() {
+		// Only this thread enters the jail. It is never unlocked, so it ends with the goroutine.
+		runtime.LockOSThread()
+		cmd, err := start(namespace, who, command)
+		started <- result{cmd, err}
+	}()
+	r := <-started
+	if r.err != nil {
+		return 0, r.err
+	}
+	go func() {
+		for s := range signals {
+			// The keyboard's signals come to the command by themselves.
+			if typed := s == unix.SIGINT || s == unix.SIGQUIT; !typed || !terminal() {
+				r.cmd.Process.Signal(s)
+			}
+		}
+	}()
+	code, err := exitCode(r.cmd.Wait())
+	holder.EndInhabitants()
+	return code, err
+}
+
+// start enters the namespace with the calling thread and starts the command.
+func start(namespace *os.File, who *person, command []string) (*exec.Cmd, error) {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return nil, fmt.Errorf("cannot enter the jail: unshare: %w", err)
+	}
+	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNS); err != nil {
+		return nil, fmt.Errorf("cannot enter the jail: setns: %w", err)
+	}
+	if len(command) == 0 {
+		command = []string{who.shell(), "-l"}
+	}
+	os.Setenv("PATH", who.path()) // what the command is looked up with
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = who.environment()
+	cmd.Dir = who.directory()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// A descriptor that this process was given could lead out of the jail.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("cannot close the node's descriptors: close_range: %w", err)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: who.uid, Gid: who.gid, Groups: who.groups}}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: cannot be run in the jail: %w", command[0], reason(err))
+	}
+	return cmd, nil
+}
+
+func reason(err error) error {
+	var e *exec.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// exitCode is as in a shell: 128 and the signal's number where one ended it.
+func exitCode(err error) (int, error) {
+	var e *exec.ExitError
+	if !errors.As(err, &e) {
+		return 0, err
+	}
+	if status := e.Sys().(syscall.WaitStatus); status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return e.ExitCode(), nil
+}
+
+func terminal() bool {
+	_, err := unix.IoctlGetTermios(0, unix.TCGETS)
+	return err == nil
+}

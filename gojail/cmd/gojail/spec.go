@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+func specCommand(n *node) *cobra.Command {
+	var job string
+	var stage bool
+	cmd := &cobra.Command{
+		Use:   "spec {JAIL | --job ID [JAIL]}",
+		Short: "Print the OCI config.json of a jail, or of a job's sandbox",
+		Long: `Prints what a jail is made of, in the terms of the OCI runtime specification:
+root, mounts in order, devices, hidden and read-only paths.
+
+With the name of a jail: what a job that started now would get on this node.
+With --job: what that job got when it started. A job that uses several jails, or
+different --jail-mount in its steps, has several sandboxes; name one.`,
+		Example: `  gojail spec debian
+  gojail spec --job 4711
+  gojail spec debian | jq -r '.mounts[] | .destination + " <- " + .source'`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: n.jailNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := strings.Join(args, "")
+			var spec *specs.Spec
+			var err error
+			switch {
+			case job != "" && stage:
+				return fmt.Errorf("--stage goes with the name of a jail, not with --job")
+			case job != "":
+				spec, err = n.jobSpec(job, name)
+			case name == "":
+				return fmt.Errorf("gojail spec needs the name of a jail, or --job; see: gojail spec --help")
+			default:
+				spec, err = n.jailSpec(name, stage)
+			}
+			if err != nil {
+				return err
+			}
+			return printJSON(cmd.OutOrStdout(), spec)
+		},
+	}
+	cmd.Flags().StringVar(&job, "job", "", "a job's id (see gojail ls)")
+	cmd.Flags().BoolVar(&stage, "stage", false, "the view that Slurm itself has while it opens the output files")
+	return cmd
+}
+
+func (n *node) jailSpec(name string, stage bool) (*specs.Spec, error) {
+	c, j, err := n.jail(name)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := gojail.ReadHost(c, j, n.State)
+	if err != nil {
+		return nil, err
+	}
+	if stage {
+		view, err := gojail.PlanStage(c, j, facts)
+		if err != nil {
+			return nil, err
+		}
+		return view.Spec, nil
+	}
+	view, err := gojail.PlanJail(c, j, facts)
+	if err != nil {
+		return nil, err
+	}
+	view.Spec.Mounts = append(view.Spec.Mounts, gojail.JobMounts(c, j, "JOBID")...)
+	return view.Spec, nil
+}
+
+func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
+	c, err := n.load()
+	if err != nil {
+		return nil, err
+	}
+	state, err := gojail.OpenState(n.State)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := state.Jobs()
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, job := range jobs {
+		for _, r := range job.Sandboxes {
+			if job.ID == id && (name == "" || name == r.Name || name == r.Jail()) {
+				found = append(found, r.Name)
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("job %s has no such sandbox on this node; see: gojail ls", id)
+	case 1:
+		return gojail.SandboxSpec(state, c, id, found[0])
+	}
+	return nil, fmt.Errorf("job %s has several sandboxes; name one of: %s", id, strings.Join(found, ", "))
+}
+
+func printJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(value)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+func sweepCommand(n *node) *cobra.Command {
+	return &cobra.Command{
+		Use:   "sweep",
+		Short: "Remove what jobs that are gone left behind on this node",
+		Long: `Ends the sandboxes and removes the scratch directories of jobs that are gone:
+no slurmstepd of theirs runs here, and Slurm's controller says that they ended.
+A job that may still be there is left alone, and the reason is printed. slurmd
+does the same when it starts, so this is rarely needed.`,
+		Example: `  gojail sweep`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := n.load()
+			if err != nil {
+				return err
+			}
+			state, err := gojail.OpenState(n.State)
+			if err != nil {
+				return err
+			}
+			report, err := gojail.Sweep(state, c)
+			out := cmd.OutOrStdout()
+			for _, job := range report.Removed {
+				fmt.Fprintf(out, "removed job %s\n", job)
+			}
+			for _, jail := range report.Zygotes {
+				fmt.Fprintf(out, "removed the record of jail %s, whose zygote is gone\n", jail)
+			}
+			for _, why := range report.Kept {
+				fmt.Fprintf(out, "kept job %s\n", why)
+			}
+			if err == nil && len(report.Removed)+len(report.Kept)+len(report.Zygotes) == 0 {
+				fmt.Fprintln(out, "nothing to remove")
+			}
+			return err
+		},
+	}
+}
+
+func reloadCommand(n *node) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reload [JAIL]",
+		Short: "Have jails assembled anew for the next job; running jobs are not touched",
+		Long: `A jail is assembled once on each node, and every job's sandbox is made from
+that. When gojail.toml changes this happens by itself. Use reload after something
+else has changed that jails show: a file of the node (/etc/resolv.conf), munged
+or Slurm itself, a driver and its devices, a mount below the jail's root.
+
+Without a name: every jail. Running jobs keep what they have.`,
+		Example: `  gojail reload
+  gojail reload debian`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: n.jailNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			state, err := gojail.OpenState(n.State)
+			if err != nil {
+				return err
+			}
+			names := args
+			if len(names) == 0 {
+				zygotes, err := state.Zygotes()
+				if err != nil {
+					return err
+				}
+				for _, r := range zygotes {
+					names = append(names, r.Name)
+				}
+			} else if _, _, err := n.jail(args[0]); err != nil {
+				return err
+			}
+			return reload(cmd, state, names)
+		},
+	}
+}
+
+func reload(cmd *cobra.Command, state *gojail.State, names []string) error {
+	ended := 0
+	for _, name := range names {
+		was, err := gojail.Reload(state, name, time.Now().Add(10*time.Second))
+		if err != nil {
+			return err
+		}
+		if was {
+			ended++
+			fmt.Fprintf(cmd.OutOrStdout(), "jail %s will be assembled anew for the next job\n", name)
+		}
+	}
+	if ended == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing to do: the next job has the jail assembled anyway")
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:         "version",
+		Short:       "Print the version",
+		Long:        `Prints the version of this command, and of the contract between the plugin and the library: that one must be the same in all parts on a node.`,
+		Example:     `  gojail version`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"anybody": "yes"},
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintf(cmd.OutOrStdout(), "gojail %s, contract %d, %s\n", gojail.Version, gojail.ContractVersion, runtime.Version())
+		},
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Jail is the jail of a sandbox's record.
+func (r Record) Jail() string { return jailOf(r.Name) }
+
+// ticksPerSecond is USER_HZ, which is 100 for every program on Linux (time(7)).
+const ticksPerSecond = 100
+
+// Started is when the record's process was started.
+func (r Record) Started() time.Time {
+	text, _ := os.ReadFile("/proc/stat")
+	_, after, _ := strings.Cut(string(text), "\nbtime ")
+	line, _, _ := strings.Cut(after, "\n")
+	boot, _ := strconv.ParseInt(line, 10, 64)
+	return time.Unix(boot+int64(r.Start/ticksPerSecond), 0)
+}
+
+// Namespace opens the mount namespace that the record's process holds.
+func (r Record) Namespace() (*os.File, error) {
+	path := fmt.Sprintf("/proc/%d/ns/mnt", r.PID)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: its holder is gone: %w", r.Name, cause(err))
+	}
+	// The pid may have been given to another process between the record and the open.
+	if start, err := processStart(r.PID); err != nil || start != r.Start {
+		f.Close()
+		return nil, fmt.Errorf("sandbox %s: its holder is gone", r.Name)
+	}
+	return f, nil
+}
+
+// Inhabitants counts the processes in the sandbox beside the holder, by user id.
+func (r Record) Inhabitants() map[uint32]int {
+	users := map[uint32]int{}
+	for _, pid := range r.inhabitants() {
+		var st unix.Stat_t
+		if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil {
+			users[st.Uid]++
+		}
+	}
+	return users
+}
+
+// inhabitants lists the processes in the holder's mount namespace, but for the
+// holder and slurmstepd, which enters it for its epilog.
+func (r Record) inhabitants() []int {
+	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == r.PID || !livesIn(pid, own) {
+			continue
+		}
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); bytes.HasPrefix(name, []byte("slurmstepd")) {
+			continue
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func livesIn(pid int, namespace string) bool {
+	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	return err == nil && link == namespace
+}
+
+// EndInhabitants kills what a command of `gojail run` left in its sandbox, as
+// Slurm does at the end of a step. It gives up after a second.
+func (r Record) EndInhabitants() {
+	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
+	for until := time.Now().Add(time.Second); err == nil && time.Now().Before(until); {
+		pids := r.inhabitants()
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range pids {
+			pidfd, err := unix.PidfdOpen(pid, 0)
+			if err != nil {
+				continue
+			}
+			if livesIn(pid, own) { // still the same process
+				unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+			}
+			unix.Close(pidfd)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Holder finds the one sandbox of a job that has just been built.
+func (s *State) Holder(job string) (Record, error) {
+	records, err := s.sandboxes(job)
+	if err != nil {
+		return Record{}, err
+	}
+	for _, r := range records {
+		if r.Alive {
+			return r, nil
+		}
+	}
+	return Record{}, fmt.Errorf("job %s has no sandbox; its holder ended as soon as it was started", job)
+}

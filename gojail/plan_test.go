@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// lines prints a view, one mount, device or link on a line.
+func lines(v *View) string {
+	var b strings.Builder
+	for _, m := range v.Spec.Mounts {
+		source := m.Source
+		if source == m.Destination {
+			source = "="
+		}
+		fmt.Fprintf(&b, "%s %s %s %s\n", m.Destination, m.Type, source, strings.Join(m.Options, ","))
+	}
+	for _, d := range v.Spec.Linux.Devices {
+		fmt.Fprintf(&b, "%s %s %d:%d\n", d.Path, d.Type, d.Major, d.Minor)
+	}
+	for _, l := range v.Links {
+		fmt.Fprintf(&b, "%s -> %s\n", l.Path, l.Target)
+	}
+	return b.String()
+}
+
+const planConfig = `
+default = "debian"
+[slurm]
+spool = "/var/spool/slurmd"
+host  = ["/opt/slurm"]
+[jail.debian]
+root    = "/srv/jails/debian"
+local   = ["/var/tmp", "/home/cache"]
+devices = ["/dev/nvidia*"]
+[[jail.debian.mounts]]
+destination = "/scratch"
+source      = "/lustre"
+options     = ["rbind", "suid", "nodev"]
+[[jail.debian.mounts]]
+destination = "/data/ram"
+type        = "tmpfs"
+options     = ["size=1G"]
+[[jail.debian.mounts]]
+destination = "/data/sets"
+type        = "overlay"
+options     = ["lowerdir=/sets/a:/sets/b"]
+`
+
+func planFacts() *HostFacts {
+	return &HostFacts{
+		State: "/run/gojail",
+		HostTop: []Top{
+			{"bin", "usr/bin"}, {"dev", ""}, {"etc", ""}, {"home", ""}, {"lib", "usr/lib"}, {"opt", ""},
+			{"proc", ""}, {"root", ""}, {"run", ""}, {"sys", ""}, {"tmp", ""}, {"usr", ""}, {"var", ""},
+		},
+		JailTop: []Top{
+			{".pmix", ""}, {"bin", "usr/bin"}, {"data", ""}, {"etc", ""}, {"evil", "/etc"}, {"home", ""},
+			{"opt", ""}, {"root", ""}, {"scratch", ""}, {"tmp", ""}, {"users", "home/users"}, {"usr", ""}, {"var", ""},
+		},
+		Exists: map[string]bool{
+			"/etc/hosts": true, "/etc/resolv.conf": true, "/etc/slurm": true, "/opt/slurm": true,
+			"/run/munge": true, "/var/spool/slurmd": true, "/usr/bin": true, "/usr/lib/slurm": true, "/plugins/gojail": true,
+		},
+		VarTmp:     true,
+		Leads:      map[string]string{"/etc/resolv.conf": "/run/systemd/resolve/stub-resolv.conf"},
+		Devices:    []Device{{"/dev/nvidia-caps", 0}, {"/dev/nvidia-caps/cap1", 7}, {"/dev/nvidia0", 8}},
+		SlurmDirs:  []string{"/usr/lib/slurm"},
+		SlurmFiles: []string{"/usr/bin/srun", "/opt/slurm/bin/squeue", "/plugins/gojail/spank_gojail.so"},
+		Libraries:  []string{"/usr/lib/libreadline.so.8"},
+	}
+}
+
+func planned(t *testing.T, text string) (*Config, *Jail) {
+	t.Helper()
+	c, err := parseConfig(text, "n1")
+	require.NoError(t, err)
+	return c, c.Jails["debian"]
+}
+
+func TestPlanJail(t *testing.T) {
+	c, j := planned(t, planConfig)
+	v, err := PlanJail(c, j, planFacts())
+	require.NoError(t, err)
+	assert.Equal(t, `/proc proc proc nosuid,noexec,nodev
+/sys sysfs sysfs ro,nosuid,noexec,nodev
+/sys/fs/cgroup bind = rbind,ro,nosuid,noexec,nodev
+/dev tmpfs tmpfs mode=755,nosuid,noexec
+/dev/pts bind = rbind,nosuid,noexec
+/dev/shm tmpfs tmpfs ro,mode=1777,size=4k,nosuid,nodev,noexec
+/dev/mqueue mqueue mqueue nosuid,noexec,nodev
+/dev/nvidia-caps bind = bind,nosuid,noexec
+/dev/nvidia0 bind = bind,nosuid,noexec
+/run tmpfs tmpfs mode=755,nosuid,nodev
+/var/tmp bind /var/lib/gojail/local/debian/var/tmp bind,nosuid,nodev
+/home/cache bind /var/lib/gojail/local/debian/home/cache bind,nosuid,nodev
+/scratch bind /lustre rbind,suid,nodev
+/data/ram tmpfs tmpfs size=1G
+/data/sets overlay overlay lowerdir=/sets/a:/sets/b
+/run/systemd/resolve/stub-resolv.conf bind /etc/resolv.conf rbind,ro,nosuid,nodev
+/etc/hosts bind = rbind,ro,nosuid,nodev
+/etc/slurm bind = rbind,ro,nosuid,nodev
+/opt/slurm bind = rbind,ro,nosuid,nodev
+/usr/lib/slurm bind = rbind,ro,nosuid,nodev
+/usr/bin/srun bind = rbind,ro,nosuid,nodev
+/plugins/gojail/spank_gojail.so bind = rbind,ro,nosuid,nodev
+/usr/lib/libreadline.so.8 bind = rbind,ro,nosuid,nodev
+/run/munge/munge.socket.2 bind = bind,ro,nosuid,nodev,noexec
+/var/spool/slurmd tmpfs tmpfs mode=755,nosuid,nodev
+/dev/null c 1:3
+/dev/zero c 1:5
+/dev/full c 1:7
+/dev/random c 1:8
+/dev/urandom c 1:9
+/dev/tty c 5:0
+/dev/fd -> /proc/self/fd
+/dev/stdin -> /proc/self/fd/0
+/dev/stdout -> /proc/self/fd/1
+/dev/stderr -> /proc/self/fd/2
+/dev/ptmx -> pts/ptmx
+`, lines(v))
+	assert.Equal(t, []string{"nosuid", "nodev"}, v.RootOptions)
+	assert.Equal(t, "/srv/jails/debian", v.Spec.Root.Path)
+	assert.False(t, v.TmpfsRoot)
+	assert.Contains(t, v.Spec.Linux.MaskedPaths, "/proc/kcore")
+	assert.Contains(t, v.Spec.Linux.ReadonlyPaths, "/proc/sys")
+}
+
+func TestPlanJailWithoutSlurm(t *testing.T) {
+	c, j := planned(t, planConfig)
+	j.Slurm = false
+	v, err := PlanJail(c, j, planFacts())
+	require.NoError(t, err)
+	assert.NotContains(t, lines(v), "slurm/")
+	assert.NotContains(t, lines(v), "munge")
+	assert.Contains(t, lines(v), "/var/spool/slurmd tmpfs", "batch scripts are there anyway")
+}
+
+func TestPlanJailRefusesWhatItBringsItself(t *testing.T) {
+	c, j := planned(t, "default = \"debian\"\n[jail.debian]\nroot = \"/j\"\nhost = [\"/usr/bin/srun\"]")
+	facts := planFacts()
+	facts.Exists["/usr/bin/srun"] = true
+	_, err := PlanJail(c, j, facts)
+	assert.ErrorContains(t, err, "jail debian: /usr/bin/srun is the destination of two mounts")
+}
+
+func TestPlanStage(t *testing.T) {
+	c, j := planned(t, planConfig)
+	v, err := PlanStage(c, j, planFacts())
+	require.NoError(t, err)
+	assert.True(t, v.TmpfsRoot)
+	assert.Equal(t, `/dev bind = rbind
+/etc bind = rbind
+/opt bind = rbind
+/proc bind = rbind
+/run bind = rbind
+/sys bind = rbind
+/usr bind = rbind
+/var bind = rbind
+/plugins/gojail bind = rbind
+/data bind /srv/jails/debian/data rbind,nosuid,nodev
+/home bind /srv/jails/debian/home rbind,nosuid,nodev
+/scratch bind /srv/jails/debian/scratch rbind,nosuid,nodev
+/var/tmp bind /srv/jails/debian/var/tmp rbind,nosuid,nodev
+/var/tmp bind /var/lib/gojail/local/debian/var/tmp bind,nosuid,nodev
+/home/cache bind /var/lib/gojail/local/debian/home/cache bind,nosuid,nodev
+/scratch bind /lustre rbind,suid,nosuid,nodev
+/data/sets overlay overlay lowerdir=/sets/a:/sets/b,nosuid,nodev
+/tmp tmpfs tmpfs ro,mode=1777,size=4k,nosuid,nodev,noexec
+/bin -> usr/bin
+/lib -> usr/lib
+/users -> home/users
+`, lines(v))
+}
+
+// What root code may load in the stage never comes from the jail: not the system
+// directories, not root's home, no hidden directory, no link to either.
+func TestStageShowsOnlyDataOfTheJail(t *testing.T) {
+	c, j := planned(t, planConfig)
+	v, err := PlanStage(c, j, planFacts())
+	require.NoError(t, err)
+	for _, m := range v.Spec.Mounts {
+		if strings.HasPrefix(m.Source, j.Root) {
+			assert.Contains(t, []string{"/data", "/home", "/scratch", "/var/tmp"}, m.Destination)
+			assert.Equal(t, []string{"nosuid", "nodev"}, m.Options[len(m.Options)-2:])
+		}
+	}
+	for _, l := range v.Links {
+		assert.NotEqual(t, "/evil", l.Path)
+	}
+}
+
+func TestStageKeepsTheHostWhereSlurmNeedsIt(t *testing.T) {
+	c, j := planned(t, strings.Replace(planConfig, `"/var/spool/slurmd"`, `"/data/slurm/spool"`, 1))
+	facts := planFacts()
+	facts.Exists["/data/slurm/spool"] = true
+	v, err := PlanStage(c, j, facts)
+	require.NoError(t, err)
+	assert.Contains(t, lines(v), "/data/slurm/spool bind = rbind\n")
+	assert.NotContains(t, lines(v), "/srv/jails/debian/data", "the jail's /data would hide the spool directory")
+
+	j.Data = []string{"/data"}
+	_, err = PlanStage(c, j, facts)
+	assert.EqualError(t, err, "jail debian: /data cannot be a data directory: slurmd needs the node's own /data/slurm/spool")
+
+	c.Slurm.Spool = "/tmp/spool"
+	facts.Exists["/tmp/spool"] = true
+	_, err = PlanStage(c, j, facts)
+	assert.ErrorContains(t, err, "slurmd needs /tmp/spool, but /tmp is private to each job")
+}
+
+func TestStageWithChosenData(t *testing.T) {
+	c, j := planned(t, planConfig)
+	j.Data = []string{"/home", "/root", "/missing"}
+	v, err := PlanStage(c, j, planFacts())
+	require.NoError(t, err)
+	assert.Contains(t, lines(v), "/home bind /srv/jails/debian/home")
+	assert.Contains(t, lines(v), "/root bind /srv/jails/debian/root")
+	assert.NotContains(t, lines(v), "/srv/jails/debian/data")
+	assert.NotContains(t, lines(v), "/missing")
+}
+
+func TestJobMounts(t *testing.T) {
+	c, j := planned(t, planConfig)
+	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "run-7")}}
+	assert.Equal(t, "/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
+		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev\n", lines(v))
+	c.Slurm.Spool = t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(c.Slurm.Spool, "job00012"), 0o700))
+	j.Tmp, j.TmpSize, j.ShmSize = TmpTmpfs, 1<<20, 1<<10
+	v.Spec.Mounts = JobMounts(c, j, "12")
+	assert.Equal(t, "/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
+		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev,size=1024\n"+
+		c.Slurm.Spool+"/job00012 bind = bind,ro,nosuid,nodev\n", lines(v))
+}
+
+func TestReadSlurmConf(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	write("slurm.conf", "# comment\nPluginDir=/opt/a:/opt/b # more\nPROLOGFLAGS = Contain\ninclude more.conf\n")
+	write("more.conf", "SlurmdSpoolDir=\"/spool/%n\"\n")
+	write("plugstack.conf", "include plugstack.conf.d/*.conf\nrequired  relative.so\n#required /no.so\n")
+	write("plugstack.conf.d/gojail.conf", "required /lib/gojail/spank_gojail.so state=/run/x\noptional /lib/other.so\n")
+	conf := readSlurmConf(&Config{Slurm: Slurm{Conf: dir}})
+	assert.Equal(t, []string{"/opt/a", "/opt/b"}, conf.plugins)
+	assert.Equal(t, "Contain", conf.values["prologflags"])
+	assert.Equal(t, "/spool/%n", conf.values["slurmdspooldir"])
+	assert.Equal(t, []string{"/lib/gojail/spank_gojail.so", "/lib/other.so"}, conf.plugstack)
+	assert.Equal(t, map[string]bool{"/lib/gojail/spank_gojail.so": true, "/lib/other.so": false, "relative.so": true}, conf.required)
+	assert.Equal(t, []string{"state=/run/x"}, conf.arguments["/lib/gojail/spank_gojail.so"])
+}
+
+// TestReadSlurmFindsWhatLddFinds uses the Slurm of this machine.
+func TestReadSlurmFindsWhatLddFinds(t *testing.T) {
+	if !exists("/usr/bin/srun") {
+		t.Skip("needs Slurm's client commands in /usr/bin")
+	}
+	parts := readSlurm(&Config{Slurm: Slurm{Conf: "/nonexistent"}})
+	assert.Contains(t, parts.files, "/usr/bin/srun")
+	assert.NotEmpty(t, parts.dirs, "srun names Slurm's plugin directory in its RUNPATH")
+	all := strings.Join(append(parts.files, parts.libraries...), "\n")
+	assert.Contains(t, all, "/libmunge.so.", "auth_munge.so needs it")
+	assert.NotContains(t, all, "/libc.so.", "the jail's own")
+}
+
+func TestLibraryThatOnlyInitMadeIsMissing(t *testing.T) {
+	j := &Jail{Name: "debian", Root: t.TempDir()}
+	lib := filepath.Join(j.Root, "usr/lib")
+	require.NoError(t, os.MkdirAll(lib, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(lib, "libempty.so.1"), nil, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(lib, "libfull.so.1"), []byte("x"), 0o644))
+	root, err := openJail(j)
+	require.NoError(t, err)
+	defer unix.Close(root)
+	assert.False(t, hasLibrary(root, "/usr/lib/libempty.so.1"))
+	assert.True(t, hasLibrary(root, "/usr/lib64/libfull.so.1"))
+	assert.False(t, hasLibrary(root, "/usr/lib/libnone.so.1"))
+}

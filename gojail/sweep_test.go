@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// newSweep is a node with its own directories and a FAKE squeue: a shell script
+// that has the answer for each job in answers, and fails as the real one does
+// for a job that it does not know. It writes down its environment and arguments.
+func newSweep(t *testing.T, answers map[string]string) (*sweep, string) {
+	t.Helper()
+	dir := t.TempDir()
+	s := newState(t)
+	for _, name := range []string{"scratch/jobs", "spool", "conf"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	}
+	script := "#!/bin/sh\nenv > " + dir + "/env\necho \"$@\" >> " + dir + "/asked\ncase \"$7\" in\n"
+	for job, answer := range answers {
+		script += job + ") " + answer + ";;\n"
+	}
+	script += "*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;\nesac\n"
+	require.NoError(t, os.WriteFile(dir+"/fake-squeue", []byte(script), 0o700))
+	c := &Config{Node: "n1", Scratch: dir + "/scratch", Slurm: Slurm{Conf: dir + "/conf", Spool: dir + "/spool"}}
+	return &sweep{state: s, config: c, squeue: []string{"/no/such", dir + "/fake-squeue"}, ask: true}, dir
+}
+
+func (w *sweep) addJob(t *testing.T, job string) {
+	t.Helper()
+	w.state.addRecord(t, "jobs/"+job+"/small", "rubbish")
+	require.NoError(t, os.MkdirAll(w.config.Scratch+"/jobs/"+job+"/tmp", 0o700))
+}
+
+func TestSweepAsksTheController(t *testing.T) {
+	noLeaks(t)
+	w, dir := newSweep(t, map[string]string{
+		"20": "echo 20 COMPLETED",
+		"21": "echo 21 RUNNING",
+		"22": "echo 22 COMPLETING",
+		"23": "echo 23 PENDING",
+		"24": "true",
+		"25": "echo 24 COMPLETED",
+		"26": "echo 26 COMPLETED; echo 27 RUNNING",
+		"27": "echo 27 STRANGE_NEW_STATE",
+		"28": "echo 28 CANCELLED",
+	})
+	for _, job := range []string{"19", "20", "21", "22", "23", "24", "25", "26", "27", "28"} {
+		w.addJob(t, job)
+	}
+	require.NoError(t, os.MkdirAll(dir+"/scratch/jobs/30/tmp", 0o700), "scratch alone")
+	require.NoError(t, os.MkdirAll(dir+"/scratch/jobs/mine", 0o700), "no job")
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"19", "20", "26", "28", "30"}, report.Removed)
+	assert.Equal(t, []string{
+		"21: it is RUNNING", "22: it is COMPLETING", "23: it is PENDING", "24: squeue does not list it",
+		"25: squeue does not list it", "27: it is STRANGE_NEW_STATE",
+	}, report.Kept)
+	for _, job := range []string{"21", "22", "23", "24", "25", "27"} {
+		assert.FileExists(t, w.state.job(job)+"/small")
+		assert.DirExists(t, dir+"/scratch/jobs/"+job+"/tmp")
+	}
+	for _, job := range report.Removed {
+		assert.NoDirExists(t, w.state.job(job))
+		assert.NoDirExists(t, dir+"/scratch/jobs/"+job)
+	}
+	assert.DirExists(t, dir+"/scratch/jobs/mine")
+
+	asked, err := os.ReadFile(dir + "/asked")
+	require.NoError(t, err)
+	assert.Contains(t, string(asked), "-h -t all -o %A %T -j 21\n")
+	env, err := os.ReadFile(dir + "/env")
+	require.NoError(t, err)
+	assert.Contains(t, string(env), "SLURM_CONF="+dir+"/conf/slurm.conf\n")
+	assert.NotContains(t, string(env), "HOME=")
+}
+
+// Without a definite answer everything stays, and a controller that does not answer is asked once.
+func TestSweepWithoutAController(t *testing.T) {
+	for name, answer := range map[string]string{
+		"unreachable": "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1",
+		"killed":      "kill -9 $$",
+	} {
+		w, dir := newSweep(t, map[string]string{"20": answer})
+		w.addJob(t, "20")
+		w.addJob(t, "21")
+		report, err := w.run()
+		require.NoError(t, err, name)
+		assert.Empty(t, report.Removed, name)
+		require.Len(t, report.Kept, 2, name)
+		assert.Contains(t, report.Kept[0], "20: squeue gives no answer (", name)
+		assert.Equal(t, "21: the controller did not answer for an earlier job", report.Kept[1], name)
+		asked, err := os.ReadFile(dir + "/asked")
+		require.NoError(t, err)
+		assert.NotContains(t, string(asked), "-j 21", name)
+	}
+	w, _ := newSweep(t, nil)
+	w.squeue = []string{"/no/such"}
+	w.addJob(t, "20")
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"20: there is no squeue on this node to ask whether it ended"}, report.Kept)
+}
+
+func TestSweepHungController(t *testing.T) {
+	w, _ := newSweep(t, map[string]string{"20": "exec sleep 100"})
+	w.addJob(t, "20")
+	before := time.Now()
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.Less(t, time.Since(before), 2*squeueDeadline)
+	assert.Contains(t, report.Kept[0], "20: squeue gives no answer (signal: killed")
+}
+
+// A job whose slurmstepd lives is not asked about, and not touched.
+func TestSweepFindsStepds(t *testing.T) {
+	noLeaks(t)
+	w, dir := newSweep(t, nil)
+	for _, job := range []string{"4000000001", "4000000002", "4000000003", "4000000004"} {
+		w.addJob(t, job)
+	}
+	live, err := net.Listen("unix", dir+"/spool/n1_4000000001.0")
+	require.NoError(t, err)
+	defer live.Close()
+	dead, err := net.Listen("unix", dir+"/spool/n1_4000000002.4294967291")
+	require.NoError(t, err)
+	dead.(*net.UnixListener).SetUnlinkOnClose(false)
+	dead.Close()
+	writeFile(t, dir+"/spool/n1_4000000002.5", "no socket")
+	other, err := net.Listen("unix", dir+"/spool/n2_4000000002.0")
+	require.NoError(t, err)
+	defer other.Close()
+	stepd := exec.Command("sleep", "1000")
+	stepd.Args[0] = "slurmstepd: [4000000003.batch]"
+	require.NoError(t, stepd.Start())
+	defer func() { stepd.Process.Kill(); stepd.Wait() }()
+
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"4000000002", "4000000004"}, report.Removed)
+	assert.Equal(t, []string{
+		"4000000001: its slurmstepd runs (n1_4000000001.0)",
+		"4000000003: its slurmstepd runs (4000000003.batch)",
+	}, report.Kept)
+}
+
+// A job that comes back between the controller's answer and the lock is left alone.
+func TestSweepLooksAgainUnderTheLock(t *testing.T) {
+	w, dir := newSweep(t, nil)
+	w.addJob(t, "20")
+	why, err := w.keep("20")
+	require.NoError(t, err)
+	require.Empty(t, why)
+	stepd, err := net.Listen("unix", dir+"/spool/n1_20.0")
+	require.NoError(t, err)
+	defer stepd.Close()
+	err = w.state.teardown(w.config.Scratch, "20", func() error { return w.stillGone("20") })
+	var back *backAgain
+	require.True(t, errors.As(err, &back))
+	assert.Equal(t, "its slurmstepd runs (n1_20.0)", back.why)
+	assert.FileExists(t, w.state.job("20")+"/small")
+}
+
+func TestSweepOfRuns(t *testing.T) {
+	w, dir := newSweep(t, nil)
+	live := fmt.Sprintf("run-%d", os.Getpid())
+	w.addJob(t, live)
+	dead := exec.Command("true")
+	require.NoError(t, dead.Run())
+	gone := fmt.Sprintf("run-%d", dead.Process.Pid)
+	w.addJob(t, gone)
+	require.NoError(t, os.MkdirAll(dir+"/scratch/jobs/run-1/tmp", 0o700), "of before a boot: the pid is another's")
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{gone, "run-1"}, report.Removed)
+	assert.Equal(t, []string{fmt.Sprintf("%s: gojail run (process %d) is running", live, os.Getpid())}, report.Kept)
+}
+
+func TestSweepOfZygotes(t *testing.T) {
+	noLeaks(t)
+	w, _ := newSweep(t, nil)
+	w.state.addRecord(t, "jails/alive/zygote", recordOf(t, sleeper(t).Process.Pid))
+	w.state.addRecord(t, "jails/gone/zygote", fmt.Sprintf("1 %d 1 %s\n", os.Getpid(), someKey))
+	w.state.addRecord(t, "jails/damaged/zygote", "rubbish")
+	w.state.addRecord(t, "jails/busy/zygote", "rubbish")
+	w.state.addRecord(t, "jails/made/lock", "")
+	unlock, err := lockFile(w.state.jail("busy")+"/lock", time.Now())
+	require.NoError(t, err)
+	report, err := w.run()
+	unlock()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"damaged", "gone"}, report.Zygotes)
+	assert.FileExists(t, w.state.zygote("alive"))
+	assert.FileExists(t, w.state.zygote("busy"))
+	assert.NoFileExists(t, w.state.zygote("gone"))
+}
+
+// One job that cannot be torn down does not keep the others from it.
+func TestSweepGoesOn(t *testing.T) {
+	w, _ := newSweep(t, nil)
+	w.addJob(t, "20")
+	w.addJob(t, "21")
+	lock, err := w.state.lockJob("20", time.Now())
+	require.NoError(t, err)
+	defer lock.Close()
+	report, err := w.run()
+	assert.ErrorContains(t, err, "job 20: a step of it is being built")
+	assert.Equal(t, []string{"21"}, report.Removed)
+}
+
+func TestSweepOfAnEmptyNode(t *testing.T) {
+	needRoot(t)
+	s := newState(t)
+	report, err := Sweep(s, &Config{Node: "n1", Scratch: t.TempDir() + "/absent", Slurm: Slurm{Spool: "/no/such"}})
+	require.NoError(t, err)
+	assert.Equal(t, SweepReport{}, report)
+}

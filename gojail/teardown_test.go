@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestTeardown(t *testing.T) {
+	noLeaks(t)
+	s, scratch := newState(t), t.TempDir()
+	holder, other := sleeper(t), sleeper(t)
+	start, err := processStart(other.Process.Pid)
+	require.NoError(t, err)
+	s.addRecord(t, "jobs/17/lock", "")
+	s.addRecord(t, "jobs/17/small", recordOf(t, holder.Process.Pid))
+	s.addRecord(t, "jobs/17/small.json", "{}")
+	s.addRecord(t, "jobs/17/recycled", fmt.Sprintf("1 %d %d %s\n", other.Process.Pid, start-1, someKey))
+	s.addRecord(t, "jobs/17/damaged", "rubbish")
+	s.addRecord(t, "jobs/18/small", recordOf(t, other.Process.Pid))
+	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp/a/b", 0o700))
+	require.NoError(t, os.MkdirAll(scratch+"/jobs/18/tmp", 0o700))
+	writeFile(t, scratch+"/jobs/17/tmp/a/b/file", "x")
+
+	require.NoError(t, Teardown(s, scratch, "17"))
+	assert.NoDirExists(t, s.path+"/jobs/17")
+	assert.NoDirExists(t, scratch+"/jobs/17")
+	assert.EqualError(t, holder.Wait(), "signal: killed")
+	assert.NoError(t, other.Process.Signal(syscall.Signal(0)), "a process that only has the pid is left alone")
+	assert.DirExists(t, scratch+"/jobs/18/tmp")
+	assert.FileExists(t, s.path+"/jobs/18/small")
+
+	require.NoError(t, Teardown(s, scratch, "17"), "twice")
+	require.NoError(t, Teardown(s, scratch, "99"), "unknown")
+	assert.NoDirExists(t, s.path+"/jobs/99")
+}
+
+func TestTeardownOfScratchAlone(t *testing.T) {
+	noLeaks(t)
+	s, scratch := newState(t), t.TempDir()
+	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp", 0o700))
+	require.NoError(t, Teardown(s, scratch, "17"))
+	assert.NoDirExists(t, scratch+"/jobs/17")
+	assert.NoDirExists(t, s.path+"/jobs/17")
+}
+
+func TestTeardownRefusesNames(t *testing.T) {
+	s, scratch := newState(t), t.TempDir()
+	for _, name := range []string{"", ".", "..", "17/../18", "/", "run-", "a", "17 "} {
+		assert.EqualError(t, Teardown(s, scratch, name), fmt.Sprintf("%q is no job id", name))
+	}
+}
+
+// A step that is being built holds the lock: nothing is touched.
+func TestTeardownUnderALock(t *testing.T) {
+	noLeaks(t)
+	s, scratch := newState(t), t.TempDir()
+	s.addRecord(t, "jobs/17/small", "rubbish")
+	lock, err := s.lockJob("17", time.Now())
+	require.NoError(t, err)
+	err = Teardown(s, scratch, "17")
+	assert.EqualError(t, err, "job 17: a step of it is being built at this moment ("+s.path+"/jobs/17/lock is locked); try again")
+	assert.FileExists(t, s.path+"/jobs/17/small")
+	lock.Close()
+	assert.NoError(t, Teardown(s, scratch, "17"))
+}
+
+// A lock whose file has gone while it was waited for is not taken for one.
+func TestLockIsNotAStaleFile(t *testing.T) {
+	s := newState(t)
+	first, err := s.lockJob("17", time.Now())
+	require.NoError(t, err)
+	defer first.Close()
+	require.NoError(t, os.RemoveAll(s.job("17")))
+	second, err := s.lockJob("17", time.Now())
+	require.NoError(t, err)
+	defer second.Close()
+	assert.True(t, sameFile(second, s.path+"/jobs/17/lock"))
+	assert.False(t, sameFile(first, s.path+"/jobs/17/lock"))
+}
+
+// What cannot be undone stays recorded and is tried again.
+func TestTeardownKeepsWhatItCannotUndo(t *testing.T) {
+	noLeaks(t)
+	out := map[string]string{}
+	require.NoError(t, inNamespaceText(t, "teardownMount", t.TempDir(), &out))
+	assert.Contains(t, out["first"], "/jobs/17/tmp/mounted: something is mounted there; unmount it")
+	assert.Equal(t, "true", out["recorded"])
+	assert.Equal(t, "precious", out["precious"], "mounts are not crossed")
+	assert.Empty(t, out["second"])
+}
+
+func init() { childActions["teardownMount"] = teardownMountChild }
+
+func teardownMountChild(dir string) (any, error) {
+	if err := makePrivate(); err != nil {
+		return nil, err
+	}
+	s, err := OpenState(dir + "/state")
+	if err != nil {
+		return nil, err
+	}
+	at := dir + "/scratch/jobs/17/tmp/mounted"
+	os.MkdirAll(at, 0o700)
+	os.MkdirAll(dir+"/elsewhere/full", 0o700)
+	os.MkdirAll(s.job("17"), 0o700)
+	os.WriteFile(dir+"/elsewhere/full/file", []byte("precious"), 0o600)
+	if err := unix.Mount(dir+"/elsewhere", at, "", unix.MS_BIND, ""); err != nil {
+		return nil, err
+	}
+	out := map[string]string{"first": fmt.Sprint(Teardown(s, dir+"/scratch", "17"))}
+	out["recorded"] = fmt.Sprint(present(s.job("17")))
+	text, _ := os.ReadFile(dir + "/elsewhere/full/file")
+	out["precious"] = string(text)
+	if err := unix.Unmount(at, 0); err != nil {
+		return nil, err
+	}
+	if err := Teardown(s, dir+"/scratch", "17"); err != nil {
+		out["second"] = err.Error()
+	}
+	return out, nil
+}
+
+func TestRemoveTreeFollowsNothing(t *testing.T) {
+	noLeaks(t)
+	dir, outside := t.TempDir(), t.TempDir()
+	writeFile(t, outside+"/precious", "")
+	require.NoError(t, os.MkdirAll(dir+"/top/a/b/c", 0o755))
+	symlink(t, outside, dir+"/top/link")
+	symlink(t, outside, dir+"/top/a/b/c/link")
+	require.NoError(t, unix.Mkfifo(dir+"/top/a/fifo", 0o600))
+	require.NoError(t, removeTree(dir, "top"))
+	assert.NoDirExists(t, dir+"/top")
+	assert.FileExists(t, outside+"/precious")
+
+	symlink(t, outside, dir+"/top")
+	require.NoError(t, removeTree(dir, "top"))
+	assert.FileExists(t, outside+"/precious")
+	assert.NoError(t, removeTree(dir+"/absent", "top"))
+}
+
+// Deeper than descriptors, and than a path can be long.
+func TestRemoveTreeDeep(t *testing.T) {
+	dir := t.TempDir()
+	deepTree(t, dir+"/top", 5000)
+	require.NoError(t, removeTree(dir, "top"))
+	assert.NoDirExists(t, dir+"/top")
+}
+
+func deepTree(t *testing.T, path string, depth int) {
+	t.Helper()
+	require.NoError(t, os.Mkdir(path, 0o755))
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	for range depth {
+		require.NoError(t, unix.Mkdirat(fd, "d", 0o755))
+		next, err := unix.Openat(fd, "d", unix.O_PATH|unix.O_CLOEXEC, 0)
+		require.NoError(t, err)
+		unix.Close(fd)
+		fd = next
+	}
+	unix.Close(fd)
+}
+
+func TestRemoveTreeWide(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(dir+"/top/tmp", 0o755))
+	for i := range 10000 {
+		require.NoError(t, os.Symlink("x", fmt.Sprintf("%s/top/tmp/%d", dir, i)))
+	}
+	require.NoError(t, removeTree(dir, "top"))
+	assert.NoDirExists(t, dir+"/top")
+}
+
+// A process that exchanges a directory for a symlink all the time leads nobody out.
+func TestRemoveTreeAgainstAnExchanger(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	writeFile(t, outside+"/precious", "")
+	var stop atomic.Bool
+	done := make(chan int)
+	go func() {
+		turns := 0
+		for ; !stop.Load(); turns++ {
+			os.MkdirAll(dir+"/top/tmp/x/y", 0o755)
+			os.Symlink(outside, dir+"/top/tmp/z")
+			unix.Renameat2(unix.AT_FDCWD, dir+"/top/tmp/x", unix.AT_FDCWD, dir+"/top/tmp/z", unix.RENAME_EXCHANGE)
+		}
+		done <- turns
+	}()
+	for range 200 {
+		removeTree(dir, "top") // may well lose the race
+	}
+	stop.Store(true)
+	t.Logf("%d turns", <-done)
+	assert.FileExists(t, outside+"/precious")
+	require.NoError(t, removeTree(dir, "top"))
+}
+
+func TestBothIsOneLine(t *testing.T) {
+	a, b := fmt.Errorf("a: %w", unix.EPERM), fmt.Errorf("b")
+	assert.EqualError(t, both(a, both(nil, b)), "a: operation not permitted; b")
+	assert.ErrorIs(t, both(a, b), unix.EPERM)
+	assert.NoError(t, both(nil, nil))
+}

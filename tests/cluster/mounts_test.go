@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+func mountStep(c *cluster.Cluster, mounts []string, args ...string) cluster.Result {
+	line := []string{"srun", "--jail=debian"}
+	for _, m := range mounts {
+		line = append(line, "--jail-mount="+m)
+	}
+	return c.Run(cluster.Alice, append(line, args...)...)
+}
+
+func TestMountShowsTheNodesDirectory(t *testing.T) {
+	c := shared(t)
+	onNode(t, c, "/data/alice/file", "of the node\n")
+	prints(t, "of the node", mountStep(c, []string{"/data/alice:/mnt"}, "cat", "/mnt/file"))
+}
+
+func TestMountIsWritableUnlessReadOnly(t *testing.T) {
+	c := shared(t)
+	t.Cleanup(func() { os.Remove(c.Path("/data/alice/new")) })
+	r := mountStep(c, []string{"/data/alice:/mnt:ro"}, "touch", "/mnt/new")
+	assert.NotZero(t, r.Code)
+	assert.Contains(t, r.Stderr, "Read-only file system")
+	missing(t, c, "/data/alice/new")
+	r = mountStep(c, []string{"/data/alice:/mnt"}, "touch", "/mnt/new")
+	require.Zero(t, r.Code, r)
+	assert.FileExists(t, c.Path("/data/alice/new"))
+}
+
+func TestMountIsRepeatable(t *testing.T) {
+	c := shared(t)
+	onNode(t, c, "/data/alice/file", "1\n")
+	onNode(t, c, "/data/shared/file", "2\n")
+	prints(t, "1\n2", mountStep(c, []string{"/data/alice:/mnt/data", "/data/shared:/data"}, "cat", "/mnt/data/file", "/data/file"))
+}
+
+func TestMountInBatchJobAndItsSteps(t *testing.T) {
+	c := shared(t)
+	onNode(t, c, "/data/alice/file", "of the node\n")
+	job := c.Batch(cluster.Alice, "cat /mnt/file; srun cat /mnt/file; srun --jail-mount=/data/shared:/mnt ls /mnt", "--jail=debian", "--jail-mount=/data/alice:/mnt")
+	assert.Equal(t, "COMPLETED of the node\nof the node\n", job.State+" "+job.Output, job)
+}
+
+func TestMountOfOneFile(t *testing.T) {
+	c := shared(t)
+	onNode(t, c, "/data/alice/file", "of the node\n")
+	inJail(t, c, "/home/alice/target", "of the jail\n")
+	prints(t, "of the node", mountStep(c, []string{"/data/alice/file:/home/alice/target"}, "cat", "/home/alice/target"))
+}
+
+// TestMountSourceHasTheUsersRights: root resolves nothing that the user could not.
+func TestMountSourceHasTheUsersRights(t *testing.T) {
+	c := shared(t)
+	r := c.Run(cluster.Bob, "srun", "--jail=debian", "--jail-mount=/data/alice/below:/mnt", "true")
+	refused(t, "/data/alice", r)
+	require.NoError(t, os.Symlink("/etc", c.Path("/data/alice/link")))
+	t.Cleanup(func() { os.Remove(c.Path("/data/alice/link")) })
+	refused(t, "/etc", mountStep(c, []string{"/data/alice/link:/mnt"}, "true"))
+}
+
+func TestMountIsRefused(t *testing.T) {
+	c := shared(t)
+	for mount, why := range map[string]string{
+		"/etc:/mnt":               "/etc may not be mounted in jail debian",
+		"/data/../etc:/mnt":       "/data/../etc",
+		"/database:/mnt":          "/database",
+		"/data/nothing:/mnt":      "/data/nothing",
+		"/data/alice:/etc":        "/etc",
+		"/data/alice:/proc":       "/proc",
+		"/data/alice:/mnt/absent": "/mnt/absent",
+	} {
+		r := mountStep(c, []string{mount}, "echo", "ran")
+		refused(t, why, r)
+		assert.NotContains(t, r.Stdout, "ran", mount)
+	}
+	r := c.Run(cluster.Alice, "srun", "--jail=other", "--jail-mount=/data:/mnt", "true")
+	refused(t, "permits no --jail-mount", r)
+}
+
+// TestMountDestinationStaysInTheJail: an absolute link in the jail leads to the
+// jail's own place, and ".." ends at its root.
+func TestMountDestinationStaysInTheJail(t *testing.T) {
+	c := shared(t)
+	onNode(t, c, "/data/alice/file", "of the node\n")
+	for name, target := range map[string]string{"absolute": "/mnt", "upward": "../../../../../../../../mnt"} {
+		link := c.Path(jailHome + name)
+		require.NoError(t, os.Symlink(target, link))
+		t.Cleanup(func() { os.Remove(link) })
+		prints(t, "of the node", mountStep(c, []string{"/data/alice:/home/alice/" + name}, "cat", "/mnt/file"))
+	}
+	missing(t, c, "/mnt")
+}
+
+func TestMountRules(t *testing.T) {
+	c := shared(t)
+	configure(t, c, strings.Replace(cluster.DefaultConfig, `source = "/data"`,
+		"source = \"/data\"\ndestination = \"/mnt\"\nreadonly = true", 1))
+	refused(t, "read-only", mountStep(c, []string{"/data/alice:/mnt"}, "true"))
+	refused(t, "/mnt", mountStep(c, []string{"/data/alice:/data:ro"}, "true"))
+	prints(t, "", mountStep(c, []string{"/data/alice:/mnt:ro"}, "true"))
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+func sortedLines(text string) string {
+	lines := strings.Fields(strings.ReplaceAll(text, " ", "_"))
+	slices.Sort(lines)
+	return strings.Join(lines, " ")
+}
+
+func TestMultiProg(t *testing.T) {
+	c := shared(t)
+	onNode(t, c, "/home/alice/programs", "0 cat /etc/gojail-jail\n1-2 sh -c 'echo $SLURM_PROCID-of-$(cat /etc/gojail-jail)'\n")
+	r := c.Run(cluster.Alice, "srun", "--jail=debian", "-n3", "--multi-prog", "/home/alice/programs")
+	require.Zero(t, r.Code, r)
+	assert.Equal(t, "1-of-debian 2-of-debian debian", sortedLines(r.Stdout), r)
+}
+
+func TestArray(t *testing.T) {
+	c := shared(t)
+	names := []string{"array.1", "array.2", "array.3"}
+	removed(t, c, names...)
+	job := c.Batch(cluster.Alice, where, "--jail=debian", "--array=1-3", "--output=/home/alice/array.%a")
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		return c.Root("squeue", "-h", "-j", job.ID).Stdout == ""
+	}))
+	for _, name := range names {
+		text, err := os.ReadFile(c.Path(jailHome + name))
+		require.NoError(t, err)
+		assert.Equal(t, "debian\n", string(text), name)
+	}
+}
+
+func TestNestedAndOverlappingSteps(t *testing.T) {
+	c := shared(t)
+	job := c.Batch(cluster.Alice, `srun -n2 cat /etc/gojail-jail
+srun --overlap sh -c 'sleep 1; cat /etc/gojail-jail' &
+srun --overlap cat /etc/gojail-jail
+wait
+srun --jail=other cat /etc/gojail-jail`, "--jail=debian", "-N2", "-n2")
+	assert.Equal(t, "COMPLETED", job.State, job)
+	assert.Equal(t, "debian debian debian debian debian debian other other", sortedLines(job.Output), job)
+}
+
+func TestPty(t *testing.T) {
+	c := shared(t)
+	r := c.Run(cluster.Alice, "script", "-qec", "srun --jail=debian --pty sh -c 'tty; cat /etc/gojail-jail; stty size'", "/dev/null")
+	require.Zero(t, r.Code, r)
+	assert.Regexp(t, `(?s)^/dev/pts/\d+\s+debian\s+\d+ \d+\s*$`, r.Stdout, r)
+}
+
+func TestRequeue(t *testing.T) {
+	c := shared(t)
+	removed(t, c, "requeue.out", "started")
+	script := `cat /etc/gojail-jail; ls /tmp
+if [ -z "$SLURM_RESTART_COUNT" ]; then touch /tmp/first ~/started; sleep 600; fi`
+	submit := c.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/bash\n" + script,
+		Args: []string{"sbatch", "--parsable", "--requeue", "--jail=debian", "--open-mode=append", "--output=/home/alice/requeue.out"}})
+	require.Zero(t, submit.Code, submit)
+	id := strings.TrimSpace(submit.Stdout)
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		_, err := os.Stat(c.Path(jailHome + "started"))
+		return err == nil
+	}))
+	require.Zero(t, c.Run(cluster.Alice, "scontrol", "requeue", id).Code)
+	cluster.Poll(cluster.Timeout, func() bool { // Slurm waits two minutes before it starts a requeued job
+		if c.JobFields(id)["JobState"] == "PENDING" {
+			c.Root("scontrol", "update", "jobid="+id, "starttime=now")
+		}
+		return strings.Count(read(c, jailHome+"requeue.out"), "debian") == 2
+	})
+	job := c.WaitJob(cluster.Job{ID: id})
+	assert.Equal(t, "COMPLETED", job.State, job)
+	assert.Equal(t, 2, strings.Count(job.Output, "debian\n"), job)
+	assert.NotContains(t, job.Output, "first", "the second run has a /tmp of its own")
+}
+
+// pmi2 asks the PMI2 server of the step, over the descriptor it inherited, for its rank.
+const pmi2 = `
+import os
+fd = int(os.environ["PMI_FD"])
+os.write(fd, b"cmd=init pmi_version=2 pmi_subversion=0\n")
+assert b"rc=0" in os.read(fd, 1024)
+ask = "cmd=fullinit;pmijobid=%s;pmirank=%s;threaded=FALSE;" % (os.environ["PMI_JOBID"], os.environ["PMI_RANK"])
+os.write(fd, b"%6d" % len(ask) + ask.encode())
+answer = os.read(fd, 4096).decode()
+answer = dict(word.split("=", 1) for word in answer[6:].split(";") if "=" in word)
+print("rank-" + answer["rank"] + "-of-" + answer["size"] + "-in-" + open("/etc/gojail-jail").read().strip())
+ask = "cmd=finalize;"
+os.write(fd, b"%6d" % len(ask) + ask.encode())
+os.read(fd, 4096)
+`
+
+func TestPMI2(t *testing.T) {
+	c := shared(t)
+	if !strings.Contains(c.Root("srun", "--mpi=list").Stdout+c.Root("srun", "--mpi=list").Stderr, "pmi2") {
+		t.Skip("needs Slurm's plugin mpi/pmi2, which this Slurm was built without")
+	}
+	inJail(t, c, "/home/alice/pmi2.py", pmi2)
+	r := c.Run(cluster.Alice, "srun", "--jail=debian", "--mpi=pmi2", "-N2", "-n4", "python3", "/home/alice/pmi2.py")
+	require.Zero(t, r.Code, r)
+	assert.Equal(t, "rank-0-of-4-in-debian rank-1-of-4-in-debian rank-2-of-4-in-debian rank-3-of-4-in-debian", sortedLines(r.Stdout), r)
+}

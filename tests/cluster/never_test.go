@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// traits are what a Go runtime, or careless C, would change in a host process.
+type traits struct {
+	Threads, SigBlk, SigIgn, SigCgt, OpenFiles string
+}
+
+func traitsOf(t *testing.T, c *cluster.Cluster, p cluster.Process) traits {
+	t.Helper()
+	limits, err := os.ReadFile(c.Path(fmt.Sprintf("/proc/%d/limits", p.Pid)))
+	require.NoError(t, err)
+	s := traits{Threads: p.Status["Threads"], SigBlk: p.Status["SigBlk"], SigIgn: p.Status["SigIgn"], SigCgt: p.Status["SigCgt"]}
+	for line := range strings.Lines(string(limits)) {
+		if strings.HasPrefix(line, "Max open files") {
+			s.OpenFiles = strings.TrimSpace(line)
+		}
+	}
+	return s
+}
+
+// running starts a step that stays and returns the traits of the processes around it.
+func running(t *testing.T, c *cluster.Cluster, options ...string) map[string]traits {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	args := append(append([]string{"srun", "-wn1"}, options...), "sleep", "1234")
+	srun := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: args})
+	require.NoError(t, srun.Start())
+	defer func() {
+		c.Run(cluster.Alice, "scancel", "-u", "alice")
+		srun.Wait()
+		end()
+	}()
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		return slices.ContainsFunc(c.Find("sleep 1234"), func(p cluster.Process) bool { return p.Status["Name"] == "sleep" })
+	}))
+	found := around(t, c)
+	cluster.Poll(cluster.Timeout, func() bool { // until the threads of the start-up are gone
+		last := found
+		found = around(t, c)
+		return len(found) == 4 && maps.Equal(last, found)
+	})
+	require.Len(t, found, 4)
+	return found
+}
+
+// around is the traits of each process around the running step.
+func around(t *testing.T, c *cluster.Cluster) map[string]traits {
+	found := map[string]traits{}
+	for _, p := range c.Processes() {
+		switch {
+		case strings.HasPrefix(p.Command, "srun") && p.Status["Threads"] != "1":
+			found["srun"] = traitsOf(t, c, p)
+		case strings.HasPrefix(p.Command, "slurmstepd"):
+			found["slurmstepd"] = traitsOf(t, c, p)
+		case strings.HasPrefix(p.Command, "/usr/sbin/slurmd -N n1"):
+			found["slurmd"] = traitsOf(t, c, p)
+		case p.Status["Name"] == "sleep":
+			found["task"] = traitsOf(t, c, p)
+		}
+	}
+	return found
+}
+
+// TestSlurmsProcessesAreUnchanged compares a cluster without the plugin to one with it.
+func TestSlurmsProcessesAreUnchanged(t *testing.T) {
+	plain := running(t, cluster.Start(t, cluster.Options{}))
+	c := shared(t)
+	assert.Equal(t, plain, running(t, c, "--jail=none"))
+	assert.Equal(t, plain, running(t, c, "--jail=debian"))
+}
+
+// TestClientsAreUnchanged: the limits and the signal mask that a job inherits from srun, sbatch and salloc.
+func TestClientsAreUnchanged(t *testing.T) {
+	const show = "grep -h -e Sig -e 'open files' /proc/self/status /proc/self/limits | grep -v -e SigQ -e SigPnd -e ShdPnd"
+	plain := cluster.Start(t, cluster.Options{})
+	c := shared(t)
+	for name, run := range map[string]func(c *cluster.Cluster, option ...string) string{
+		"srun": func(c *cluster.Cluster, option ...string) string {
+			return c.Run(cluster.Alice, append(append([]string{"srun"}, option...), "sh", "-c", show)...).Stdout
+		},
+		"sbatch": func(c *cluster.Cluster, option ...string) string {
+			return c.Batch(cluster.Alice, show, option...).Output
+		},
+		"salloc": func(c *cluster.Cluster, option ...string) string {
+			return c.Run(cluster.Alice, append(append([]string{"salloc", "-Q"}, option...), "sh", "-c", show)...).Stdout
+		},
+	} {
+		want := run(plain)
+		assert.Contains(t, want, "Max open files", name)
+		assert.Equal(t, want, run(c, "--jail=debian"), name)
+	}
+}
+
+func TestNoDescriptorOfThePluginInATask(t *testing.T) {
+	plain := cluster.Start(t, cluster.Options{})
+	c := shared(t)
+	list := func(c *cluster.Cluster, option ...string) string {
+		r := c.Run(cluster.Alice, append(append([]string{"srun"}, option...), "sh", "-c", "ls /proc/self/fd; ls -l /proc/self/fd | grep -c -e ns: -e gojail -e /srv")...)
+		return r.Stdout
+	}
+	want := list(plain)
+	assert.Equal(t, want, list(c, "--jail=debian"), "the first step of a job")
+	onNode(t, c, "/data/alice/file", "")
+	assert.Equal(t, want, list(c, "--jail=debian", "--jail-mount=/data/alice:/mnt"))
+	job := c.Batch(cluster.Alice, "ls /proc/self/fd | wc -l; srun ls /proc/self/fd | wc -l", "--jail=debian")
+	bare := plain.Batch(cluster.Alice, "ls /proc/self/fd | wc -l; srun ls /proc/self/fd | wc -l")
+	assert.Equal(t, bare.Output, job.Output)
+}
+
+// TestNothingIsLeftBehind: the template stays, all that belongs to jobs goes.
+func TestNothingIsLeftBehind(t *testing.T) {
+	c := shared(t)
+	for _, node := range cluster.Nodes { // makes the templates
+		prints(t, "debian", c.Run(cluster.Alice, "srun", "-w"+node, "--jail=debian", "cat", marker))
+	}
+	directories := []string{"/run/gojail", "/var/lib/gojail", "/var/spool/slurmd", "/tmp", "/dev/shm"}
+	settled := func() (inventory []string) {
+		require.True(t, c.WaitIdle())
+		cluster.Poll(10*time.Second, func() bool {
+			last := inventory
+			inventory = withoutSlurmsFiles(c.Inventory(directories...))
+			return slices.Equal(last, inventory)
+		})
+		return inventory
+	}
+	before := settled()
+	for i := range 4 {
+		c.Run(cluster.Alice, "srun", "-N2", "--jail=debian", "touch", "/tmp/file", "/dev/shm/file")
+		c.Run(cluster.Alice, "srun", "--jail=debian", "sh", "-c", "exit 1")
+		killed(t, c, i%2 == 0)
+	}
+	var after []string
+	same := cluster.Poll(20*time.Second, func() bool {
+		after = settled()
+		return slices.Equal(before, after)
+	})
+	assert.True(t, same, "before: %s\nafter: %s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+}
+
+// killed runs a job and ends it by scancel, or by SIGKILL to its slurmstepd.
+func killed(t *testing.T, c *cluster.Cluster, brutally bool) {
+	t.Helper()
+	submit := c.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/sh\ntouch /tmp/x\nsleep 4321\n",
+		Args: []string{"sbatch", "--parsable", "--no-requeue", "--jail=debian", "--output=/dev/null"}})
+	require.Zero(t, submit.Code, submit)
+	id := strings.TrimSpace(submit.Stdout)
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return len(c.Find("sleep 4321")) > 0 }))
+	if brutally {
+		for _, p := range c.Find("slurmstepd: [" + id) {
+			c.Root("kill", "-KILL", utoa(uint64(p.Pid)))
+		}
+	}
+	c.Run(cluster.Alice, "scancel", id)
+	for _, p := range append(c.Find("slurm_script"), c.Find("sleep 4321")...) {
+		if brutally { // with proctrack/linuxproc nobody else ends the tasks of a lost slurmstepd
+			c.Root("kill", "-KILL", utoa(uint64(p.Pid)))
+		}
+	}
+}
+
+// withoutSlurmsFiles drops what slurmd itself keeps and changes.
+func withoutSlurmsFiles(inventory []string) []string {
+	return slices.DeleteFunc(inventory, func(line string) bool {
+		return strings.Contains(line, "/cred_state") || strings.Contains(line, "hwloc_topo") ||
+			strings.Contains(line, ".4294967291") // the socket of a slurmstepd that was killed
+	})
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// allocation is a job without tasks of its own, for steps one by one.
+func allocation(t *testing.T, c *cluster.Cluster) (step func(script string) cluster.Result, id string) {
+	t.Helper()
+	r := c.Run(cluster.Alice, "salloc", "--no-shell", "-wn1", "-n1")
+	require.Zero(t, r.Code, r)
+	_, id, _ = strings.Cut(strings.TrimSpace(r.Stderr), "job allocation ")
+	id = strings.Fields(id)[0]
+	t.Cleanup(func() { c.Run(cluster.Alice, "scancel", id) })
+	return func(script string) cluster.Result {
+		return c.Run(cluster.Alice, "srun", "--jobid="+id, "--jail=debian", "sh", "-c", script)
+	}, id
+}
+
+func TestSlurmdRestartBetweenTwoSteps(t *testing.T) {
+	c := shared(t)
+	step, _ := allocation(t, c)
+	prints(t, "debian", step("touch /tmp/first; cat "+marker))
+	require.NoError(t, c.RestartSlurmd("n1"))
+	prints(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
+}
+
+// TestHolderKilledBetweenTwoSteps: a new one takes its place, and /tmp, a directory of the node, is still there.
+func TestHolderKilledBetweenTwoSteps(t *testing.T) {
+	c := shared(t)
+	step, id := allocation(t, c)
+	prints(t, "debian", step("touch /tmp/first; cat "+marker))
+	record, err := os.ReadFile(c.Path("/run/gojail/n1/jobs/" + id + "/debian"))
+	require.NoError(t, err)
+	c.Root("kill", "-KILL", strings.Fields(string(record))[1])
+	prints(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
+}
+
+func TestZygoteKilled(t *testing.T) {
+	c := shared(t)
+	step, _ := allocation(t, c)
+	prints(t, "debian", step("touch /tmp/first; cat "+marker))
+	c.Root("kill", "-KILL", strings.Fields(read(c, "/run/gojail/n1/jails/debian/zygote"))[1])
+	prints(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
+	prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+}
+
+// TestZygoteStopped: the deadline ends the launch, and steps of running jobs need no zygote.
+func TestZygoteStopped(t *testing.T) {
+	c := shared(t)
+	step, _ := allocation(t, c)
+	prints(t, "debian", step("cat "+marker))
+	pid := strings.Fields(read(c, "/run/gojail/n1/jails/debian/zygote"))[1]
+	require.Zero(t, c.Root("kill", "-STOP", pid).Code)
+	defer c.Root("kill", "-CONT", pid)
+	prints(t, "debian", step("cat "+marker))
+	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
+	assert.NotContains(t, r.Stdout, "ran in node")
+	if r.Code != 0 {
+		refused(t, "debian", r)
+	}
+}
+
+// TestDamagedState: records that are cut short, lie or are rubbish count as absent.
+func TestDamagedState(t *testing.T) {
+	c := shared(t)
+	for _, damage := range []string{"", "1", "1 1 1 0123456789abcdef\n", "\x00\xff\n", strings.Repeat("9", 10_000)} {
+		step, id := allocation(t, c)
+		prints(t, "debian", step("cat "+marker))
+		record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
+		require.NoError(t, os.WriteFile(record, []byte(damage), 0o600))
+		prints(t, "debian", step("cat "+marker))
+		require.NoError(t, os.WriteFile(c.Path("/run/gojail/n1/jails/debian/zygote"), []byte(damage), 0o600))
+		prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+		require.NoError(t, os.WriteFile(c.Path("/run/gojail/n1/site"), []byte(damage), 0o600))
+		prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+		c.Run(cluster.Alice, "scancel", id)
+	}
+}
+
+// TestConfigurationChangesReachTheNextJob: an old template is not used for it.
+func TestConfigurationChangesReachTheNextJob(t *testing.T) {
+	c := shared(t)
+	prints(t, "debian", c.Run(cluster.Alice, "srun", "--jail=debian", "cat", marker))
+	configure(t, c, withMount("/mnt")(cluster.DefaultConfig))
+	onNode(t, c, filepath.Join("/data/shared", "new"), "new\n")
+	prints(t, "new", c.Run(cluster.Alice, "srun", "--jail=debian", "cat", "/mnt/new"))
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+func TestStepsOfAJobShareTmpAndShm(t *testing.T) {
+	c := shared(t)
+	job := c.Batch(cluster.Alice, `srun sh -c 'echo one >/tmp/file; echo two >/dev/shm/file'
+srun cat /tmp/file /dev/shm/file
+cat /tmp/file /dev/shm/file`, "--jail=debian")
+	assert.Equal(t, "COMPLETED one\ntwo\none\ntwo\n", job.State+" "+job.Output, job)
+	for _, path := range []string{"/tmp/file", "/dev/shm/file", "/srv/jails/debian/tmp/file", "/srv/jails/debian/dev/shm/file"} {
+		missing(t, c, path)
+	}
+}
+
+func TestJobsHaveDifferentTmp(t *testing.T) {
+	c := shared(t)
+	removed(t, c, "up")
+	submit := c.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/sh\ntouch /tmp/mine /dev/shm/mine ~/up\nsleep 600\n",
+		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1"}})
+	require.Zero(t, submit.Code, submit)
+	id := strings.TrimSpace(submit.Stdout)
+	defer c.Run(cluster.Alice, "scancel", id)
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		_, err := os.Stat(c.Path(jailHome + "up"))
+		return err == nil
+	}))
+	prints(t, "", c.Run(cluster.Alice, "srun", "--jail=debian", "-wn1", "find", "/tmp", "/dev/shm", "-mindepth", "1"))
+	prints(t, "mine", c.Run(cluster.Alice, "srun", "--overlap", "--jobid="+id, "--jail=debian", "ls", "/tmp"))
+}
+
+func TestTmpIsUsableAndGoneWithTheJob(t *testing.T) {
+	c := shared(t)
+	prints(t, "1777 1777", c.Run(cluster.Alice, "srun", "--jail=debian", "sh", "-c",
+		`echo $(stat -c %a /tmp /dev/shm); mkdir -p /tmp/a/b; echo x >/tmp/a/b/c; chmod 0 /tmp/a`))
+	require.True(t, c.WaitIdle())
+	gone := cluster.Poll(cluster.Timeout, func() bool {
+		found, _ := filepath.Glob(c.Path("/var/lib/gojail/*/*/*"))
+		for _, path := range found {
+			if !strings.Contains(path, "/local/") {
+				return false
+			}
+		}
+		return true
+	})
+	assert.True(t, gone, c.Root("find", "/var/lib/gojail").Stdout)
+}

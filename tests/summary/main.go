@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command summary reads go test -json, prints what failed as it fails and one
+// line for each package, and ends with every skip's reason and the counts.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// event is one line of test2json (go doc test2json).
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64
+}
+
+type run struct {
+	output             map[string][]string // of each test, by package and name
+	parents            map[string]bool     // tests that have subtests
+	passed             []string
+	failed, skipped    []string
+	broken             []string // packages that do not build, or fail outside a test
+	packageHasFailures map[string]bool
+	reasons            map[string]string
+}
+
+func main() {
+	r := run{output: map[string][]string{}, parents: map[string]bool{}, packageHasFailures: map[string]bool{}, reasons: map[string]string{}}
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 16<<20)
+	for in.Scan() {
+		var e event
+		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
+			fmt.Println(in.Text()) // a build error of an older go
+			continue
+		}
+		r.take(e)
+	}
+	os.Exit(r.close())
+}
+
+func (r *run) take(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "output":
+		r.output[key] = append(r.output[key], e.Output)
+	case "build-output":
+		fmt.Print(e.Output)
+	case "pass", "fail", "skip":
+		r.result(e, key)
+	case "run":
+		if i := strings.LastIndex(e.Test, "/"); i >= 0 {
+			r.parents[e.Package+" "+e.Test[:i]] = true
+		}
+	}
+}
+
+func (r *run) result(e event, key string) {
+	if e.Test == "" {
+		r.packageResult(e, key)
+		return
+	}
+	if e.Action == "fail" {
+		r.packageHasFailures[e.Package] = true
+		fmt.Printf("---- FAIL %s\n%s", key, strings.Join(r.output[key], ""))
+	}
+	switch {
+	case r.parents[key] && e.Action != "fail":
+	case r.parents[key] && r.childFailed(key):
+	case e.Action == "pass":
+		r.passed = append(r.passed, key)
+	case e.Action == "fail":
+		r.failed = append(r.failed, key)
+	default:
+		r.skipped = append(r.skipped, key)
+		r.reasons[key] = reason(r.output[key])
+	}
+	delete(r.output, key)
+}
+
+func (r *run) packageResult(e event, key string) {
+	if e.Action == "skip" { // no test files
+		return
+	}
+	fmt.Printf("%-4s %s  %.1fs\n", e.Action, e.Package, e.Elapsed)
+	if e.Action == "fail" && !r.packageHasFailures[e.Package] {
+		fmt.Print(strings.Join(r.output[key], ""))
+		r.broken = append(r.broken, e.Package)
+	}
+}
+
+func (r *run) childFailed(parent string) bool {
+	for _, failed := range r.failed {
+		if strings.HasPrefix(failed, parent+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// reason is the text of t.Skip: the last line before the --- SKIP line, without its place in the source.
+func reason(output []string) string {
+	for _, line := range output {
+		line = strings.TrimSpace(line)
+		if _, text, found := strings.Cut(line, ".go:"); found {
+			_, text, _ = strings.Cut(text, ": ")
+			return text
+		}
+	}
+	return "no reason given"
+}
+
+// close prints the counts and returns the exit status.
+func (r *run) close() int {
+	fmt.Println()
+	for _, test := range r.skipped {
+		fmt.Printf("skipped %s: %s\n", test, r.reasons[test])
+	}
+	for _, test := range append(r.failed, r.broken...) {
+		fmt.Printf("failed  %s\n", test)
+	}
+	failed := len(r.failed) + len(r.broken)
+	fmt.Printf("%d passed, %d failed, %d skipped\n", len(r.passed), failed, len(r.skipped))
+	if failed > 0 || len(r.passed) == 0 {
+		return 1
+	}
+	return 0
+}
