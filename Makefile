@@ -28,7 +28,7 @@ CLI      := $(BUILD)/sbin/gojail
 
 # In the shim: everything but what only the launcher runs.
 LAUNCHER_ONLY := spank/launcher.c spank/zygote.c
-SHIM_ONLY     := spank/hooks.c spank/options.c
+SHIM_ONLY     := spank/hooks.c spank/options.c spank/end.c
 C_SRCS         = $(wildcard spank/*.c)
 SHIM_SRCS      = $(filter-out $(LAUNCHER_ONLY),$(C_SRCS))
 LAUNCHER_SRCS  = $(filter-out $(SHIM_ONLY),$(C_SRCS))
@@ -107,4 +107,4 @@ asan: all ## the shim under ASan and UBSan in a small host program
 	$(GO) test -count=1 -v ./tests/shim
 
 clean: ## remove what was built; the jail in build/cache stays
-	rm -rf $(BUILD)/lib $(BUILD)/sbin
+	rm -rf $(BUILD)/lib $(BUILD)/sbin $(BUILD)/summary

@@ -25,6 +25,9 @@ func (s *source) jails(f *file, c *Config) error {
 		if name == None {
 			return s.refuse(key, `"none" means no jail and cannot be the name of one`)
 		}
+		if name == "lock" || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".mounts") {
+			return s.refuse(key, "this name is taken by a file of the state directory; choose another one")
+		}
 		j, err := s.jail(name, &fj)
 		if err != nil {
 			return err

@@ -109,6 +109,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"upper case":         {jail + "Root = \"/k\"", "line 5: jail.a.Root: unknown key; keys are written in lower case"},
 		"wrong type":         {jail + "readonly = \"yes\"", "line 5 (last key \"jail.a.readonly\"): incompatible types"},
 		"bad name":           {head + "[jail.\"a b\"]\nroot = \"/j\"", "line 3: jail.a b: bad name"},
+		"name of a file":     {head + "[jail.lock]\nroot = \"/j\"", "this name is taken"},
 		"none as name":       {head + "[jail.none]\nroot = \"/j\"", `jail.none: "none" means no jail`},
 		"no root":            {head + "[jail.a]\nreadonly = true", "line 3: jail.a: root is missing"},
 		"root is /":          {head + "[jail.a]\nroot = \"/\"", `line 4: jail.a.root: "/" itself`},

@@ -66,7 +66,7 @@ func (r Record) inhabitants() []int {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == r.PID || !livesIn(pid, own) {
+		if err != nil || pid == r.PID || pid == os.Getpid() || !livesIn(pid, own) {
 			continue
 		}
 		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); bytes.HasPrefix(name, []byte("slurmstepd")) {

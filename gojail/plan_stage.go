@@ -91,8 +91,10 @@ func trustedMounts(c *Config, j *Jail, facts *HostFacts, have []specs.Mount) ([]
 // dataDirs are the directories of the jail that the stage shows.
 func dataDirs(c *Config, j *Jail, facts *HostFacts) ([]string, error) {
 	needed := map[string]string{}
+	varTmp := facts.VarTmp
 	for _, path := range trustedPaths(c, facts) {
 		needed[firstName(path)] = path
+		varTmp = varTmp && !under(path, "/var/tmp")
 	}
 	var dirs []string
 	for _, top := range facts.JailTop {
@@ -105,7 +107,7 @@ func dataDirs(c *Config, j *Jail, facts *HostFacts) ([]string, error) {
 			return nil, fmt.Errorf("jail %s: %s cannot be a data directory: slurmd needs the node's own %s", j.Name, dir, path)
 		}
 	}
-	if facts.VarTmp {
+	if varTmp {
 		dirs = append(dirs, "/var/tmp")
 	}
 	return dirs, nil

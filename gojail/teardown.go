@@ -33,7 +33,7 @@ func (s *State) teardown(scratch, job string, mayI func() error) error {
 	if !jobRule.MatchString(job) {
 		return fmt.Errorf("%q is no job id", job)
 	}
-	parent := filepath.Join(scratch, "jobs")
+	parent := s.scratchOf(scratch, job)
 	if !present(s.job(job)) && !present(filepath.Join(parent, job)) {
 		return nil
 	}
@@ -53,6 +53,16 @@ func (s *State) teardown(scratch, job string, mayI func() error) error {
 		}
 	}
 	return nil
+}
+
+// scratchOf is the directory that holds the job's scratch directory: the one that
+// was noted when it was made, else the one that is configured now.
+func (s *State) scratchOf(scratch, job string) string {
+	noted, err := os.Readlink(filepath.Join(s.job(job), ".scratch"))
+	if err == nil && cleanPath(noted) == nil && filepath.Base(noted) == job {
+		return filepath.Dir(noted)
+	}
+	return filepath.Join(scratch, "jobs")
 }
 
 // lockJob takes the job's lock. The directory is made where it is missing: scratch

@@ -15,6 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func TestTeardownFollowsTheNoteOfTheScratchDirectory(t *testing.T) {
+	s, scratch, before := newState(t), t.TempDir(), t.TempDir()
+	s.addRecord(t, "jobs/17/lock", "")
+	require.NoError(t, os.MkdirAll(before+"/jobs/17/tmp", 0o700))
+	require.NoError(t, os.Symlink(before+"/jobs/17", s.path+"/jobs/17/.scratch"))
+	require.NoError(t, Teardown(s, scratch, "17"))
+	assert.NoDirExists(t, before+"/jobs/17")
+	assert.NoDirExists(t, s.path+"/jobs/17")
+}
+
 func TestTeardown(t *testing.T) {
 	noLeaks(t)
 	s, scratch := newState(t), t.TempDir()

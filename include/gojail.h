@@ -14,6 +14,7 @@
  *   jails/JAIL/zygote         record of the zygote (below)
  *   jails/JAIL/config.json    OCI runtime-spec of the template
  *   jobs/JOB/lock             flock: one step builds at a time
+ *   jobs/JOB/.scratch         symlink to SCRATCH/jobs/JOB, which has the job's /tmp
  *   jobs/JOB/SANDBOX          record of the holder (below)
  *   jobs/JOB/SANDBOX.json     the config.json it was made from (hard link)
  *   jobs/JOB/SANDBOX.mounts   the --jail-mount list of that sandbox, if any

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-static int connect_until(const struct node *node, const char *jail, int64_t until, struct fault *fault)
+int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -112,29 +112,25 @@ static int receive(int talk, struct gojail_reply *reply, int *fds, int64_t until
 	return 0;
 }
 
-int zygote_ask(const struct node *node, const char *jail, const struct gojail_request *request,
-	       const struct gojail_tree *trees, int64_t until, struct record *holder,
-	       struct sandbox *sandbox, struct fault *fault)
+int zygote_ask(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
+	       int64_t until, struct record *holder, struct sandbox *sandbox, struct fault *fault)
 {
-	scoped_fd talk = connect_until(node, jail, until, fault);
 	struct gojail_reply reply = {0};
-	int fds[2] = {-1, -1}, kept;
+	int fds[2] = {-1, -1};
 
-	if (talk < 0)
-		return talk;
 	if (send_request(talk, request, trees, fault) < 0)
 		return -1;
 	if (receive(talk, &reply, fds, until) < 0) {
 		if (errno == ECONNRESET || errno == EPROTO)
 			return ZYGOTE_GONE;
-		return fault_set(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
-				 jail, strerror(errno));
+		return fault_set(fault, "the zygote of the jail did not answer: %s; ask your administrator",
+				 strerror(errno));
 	}
 	holder->pid = reply.pid;
 	holder->start = reply.start;
 	if (receive(talk, &reply, fds, until) < 0) {
-		fault_set(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
-				 "ask your administrator", strerror(errno), jail);
+		fault_set(fault, "the sandbox was not built in time: %s; the storage of the jail may hang: "
+				 "ask your administrator", strerror(errno));
 		record_end(holder);
 		return -1;
 	}
@@ -145,9 +141,7 @@ int zygote_ask(const struct node *node, const char *jail, const struct gojail_re
 	}
 	sandbox->mnt = fds[0];
 	sandbox->stage = fds[1];
-	kept = talk;
-	talk = -1;
-	return kept;
+	return 0;
 }
 
 int zygote_keep(int talk, struct fault *fault)

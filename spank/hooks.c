@@ -20,6 +20,7 @@
  * -1 counts as an error before 25.05.
  */
 #include "clock.h"
+#include "end.h"
 #include "launch.h"
 #include "options.h"
 #include "sandbox.h"
@@ -233,7 +234,7 @@ HOOK int slurm_spank_init(spank_t sp, int argc, char **argv)
 	case S_CTX_SLURMD:
 		if (find_node(argc, argv) == 0 && open_state() == 0) {
 			launch_begin(&launch, &node, "boot", until);
-			launch_detached(&launch, &node);
+			launch_detached(&launch);
 		} else {
 			slurm_error("gojail: %s", fault.text);
 		}
@@ -332,7 +333,7 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 {
 	int64_t until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS;
-	char path[GOJAIL_PATH_MAX + 32];
+	char path[GOJAIL_PATH_MAX + 32], name[32];
 	struct launch launch;
 	uint32_t job;
 
@@ -342,6 +343,9 @@ HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 	snprintf(path, sizeof(path), "%s/jobs/%u", node.state, job);
 	if (access(path, F_OK) < 0)
 		return 0; /* it had no jail here */
+	snprintf(name, sizeof(name), "%u", job);
+	if (end_job(&node, name) == 0)
+		return 0;
 	launch_begin(&launch, &node, "epilog", until);
 	launch_word(&launch, "job=%u", job);
 	launch_run(&launch, &node, until, &fault);

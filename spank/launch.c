@@ -168,11 +168,10 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 	return result;
 }
 
-void launch_detached(struct launch *launch, const struct node *node)
+void launch_detached(struct launch *launch)
 {
 	pid_t child;
 
-	(void)node;
 	/* The launcher's boot verb forks at once, and its first process ends. */
 	if (!launch->overflow && spawn(launch, -1, &child) == 0)
 		reap(child);

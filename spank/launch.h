@@ -25,6 +25,6 @@ __attribute__((format(printf, 2, 3))) void launch_word(struct launch *launch, co
 int launch_run(struct launch *launch, const struct node *node, int64_t until, struct fault *fault);
 
 /* Runs it and does not wait at all. */
-void launch_detached(struct launch *launch, const struct node *node);
+void launch_detached(struct launch *launch);
 
 #endif

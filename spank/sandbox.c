@@ -6,6 +6,7 @@
 #include "launch.h"
 #include "lock.h"
 #include "record.h"
+#include "scratch.h"
 #include "template.h"
 #include "window.h"
 #include "zygote.h"
@@ -137,34 +138,6 @@ static int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const ch
 	return 0;
 }
 
-/* The job's /tmp on node disk; its parent keeps other users out. */
-static int scratch_tree(const struct site *site, const struct wish *wish, struct fault *fault)
-{
-	char path[GOJAIL_PATH_MAX + 64];
-	struct stat st;
-	int tree;
-
-	snprintf(path, sizeof(path), "%s/jobs", site->scratch);
-	mkdir(site->scratch, 0711);
-	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s/jobs/%s", site->scratch, wish->job);
-	mkdir(path, 0700);
-	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	/* Root's alone, or a user could have put a symlink there. */
-	if (job < 0 || fstat(job, &st) < 0)
-		return fault_set(fault, "cannot make the job's scratch directory %s: %s", path, strerror(errno));
-	if (st.st_uid != 0 || (st.st_mode & 022))
-		return fault_set(fault, "the job's scratch directory %s is not root's alone", path);
-	if (mkdirat(job, "tmp", 01777) == 0 && fchmodat(job, "tmp", 01777, 0) < 0)
-		return fault_set(fault, "cannot make %s/tmp: %s", path, strerror(errno));
-	tree = k_open_tree(job, "tmp", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	if (tree >= 0 && k_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
-		return tree;
-	fault_set(fault, "cannot use %s/tmp as the job's /tmp: %s", path, strerror(errno));
-	close_fd(&tree);
-	return -1;
-}
-
 /* The batch script's directory, read-only, at the path that Slurm executes. */
 static int script_tree(const struct jail *jail, const struct wish *wish, struct fault *fault)
 {
@@ -216,7 +189,7 @@ static int collect(const struct site *site, const struct jail *jail, const struc
 		return fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
 				 strerror(errno));
 	if (!jail->tmpfs &&
-	    add_tree(trees, &request->ntrees, scratch_tree(site, wish, fault), "/tmp", 0) < 0)
+	    add_tree(trees, &request->ntrees, scratch_tree(site->scratch, wish->job, job, fault), "/tmp", 0) < 0)
 		return -1;
 	if (wish->script[0] &&
 	    add_tree(trees, &request->ntrees, script_tree(jail, wish, fault), wish->script,
@@ -243,16 +216,14 @@ static void keep_spec(const struct node *node, const struct jail *jail, const st
 }
 
 /* A zygote may be replaced (gojail reload, a new configuration) as it is asked. */
-static int ask(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
-	       const struct gojail_request *request, const struct gojail_tree *trees, int64_t until,
-	       struct record *holder, struct fault *fault)
+static int reach_zygote(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
 {
 	struct record zygote;
 
 	for (int attempt = 0; attempt < 5; attempt++) {
 		if (template_get(node, jail, until, &zygote, fault) < 0)
 			return -1;
-		int talk = zygote_ask(node, jail->name, request, trees, until, holder, sandbox, fault);
+		int talk = zygote_connect(node, jail->name, until, fault);
 		if (talk != ZYGOTE_GONE)
 			return talk;
 		clock_pause_ms(1);
@@ -261,36 +232,53 @@ static int ask(struct sandbox *sandbox, const struct node *node, const struct ja
 			 jail->name);
 }
 
+/* From the request to the record: what is left half-way, the holder ends by itself. */
+static int build(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		 const struct jail *jail, const struct wish *wish, int job, sandbox_trees user_trees,
+		 int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+{
+	char name[SANDBOX_NAME_MAX + 1];
+	struct record holder = {0};
+	int asked = ZYGOTE_GONE;
+	scoped_fd talk = -1;
+
+	for (int attempt = 0; attempt < 3 && asked == ZYGOTE_GONE; attempt++) {
+		close_fd(&talk);
+		talk = reach_zygote(node, jail, until, fault);
+		/* While the zygote forks, what the holder is to attach is collected. */
+		if (talk < 0 || (attempt == 0 && (collect(site, jail, wish, job, request, trees, fault) < 0 ||
+						  (user_trees && user_trees(wish, trees, &request->ntrees, fault) < 0))))
+			return -1;
+		asked = zygote_ask(talk, request, trees, until, &holder, sandbox, fault);
+	}
+	if (asked < 0)
+		return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
+				 jail->name);
+	sandbox_name(name, jail, wish);
+	memcpy(holder.key, jail->key, sizeof(holder.key));
+	if (record_write(job, name, &holder, fault) < 0)
+		return -1;
+	keep_spec(node, jail, wish, job, name);
+	return zygote_keep(talk, fault);
+}
+
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		  const struct jail *jail, const struct wish *wish, sandbox_trees user_trees,
 		  int64_t until, struct fault *fault)
 {
-	char name[SANDBOX_NAME_MAX + 1];
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {
 		.version = GOJAIL_VERSION, .tmp_bytes = jail->tmp_bytes, .shm_bytes = jail->shm_bytes};
-	struct record holder = {0};
 	struct fault ignored = {0};
-	int result = -1;
-
 	scoped_fd job = -1;
 	scoped_fd lock = lock_job(node, wish, until, &job, fault);
+	int result;
+
 	if (lock < 0)
 		return -1;
 	if (find(sandbox, node, jail, wish, until, &ignored) == 0)
 		return 0;
-	if (collect(site, jail, wish, job, &request, trees, fault) == 0 &&
-	    (!user_trees || user_trees(wish, trees, &request.ntrees, fault) == 0)) {
-		scoped_fd talk = ask(sandbox, node, jail, &request, trees, until, &holder, fault);
-
-		sandbox_name(name, jail, wish);
-		memcpy(holder.key, jail->key, sizeof(holder.key));
-		if (talk >= 0 && record_write(job, name, &holder, fault) == 0) {
-			keep_spec(node, jail, wish, job, name);
-			/* A holder that does not hear this ends by itself. */
-			result = zygote_keep(talk, fault);
-		}
-	}
+	result = build(sandbox, node, site, jail, wish, job, user_trees, until, &request, trees, fault);
 	for (uint32_t i = 0; i < request.ntrees; i++)
 		close_fd(&trees[i].fd);
 	if (result < 0) {

@@ -12,14 +12,15 @@
 
 #include <stdint.h>
 
-/*
- * Asks for a holder: its record and namespaces, and the socket to zygote_keep; -1
- * with a fault; ZYGOTE_GONE where the zygote ended before it took the request.
- */
+/* Where the zygote ended before it took the request; another one may be there now. */
 #define ZYGOTE_GONE (-2)
-int zygote_ask(const struct node *node, const char *jail, const struct gojail_request *request,
-	       const struct gojail_tree *trees, int64_t until, struct record *holder,
-	       struct sandbox *sandbox, struct fault *fault);
+
+/* Connects: the zygote forks at once. A socket, -1 with a fault, or ZYGOTE_GONE. */
+int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault);
+
+/* Asks for a holder: its record and namespaces. 0, -1 with a fault, or ZYGOTE_GONE. */
+int zygote_ask(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
+	       int64_t until, struct record *holder, struct sandbox *sandbox, struct fault *fault);
 
 /* Lets the holder live on. */
 int zygote_keep(int talk, struct fault *fault);

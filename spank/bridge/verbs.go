@@ -94,6 +94,9 @@ func (r *request) facts() (*gojail.Config, *gojail.Jail, *gojail.HostFacts, erro
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if err := gojail.MakeLocal(c, j); err != nil {
+		return nil, nil, nil, err
+	}
 	facts, err := gojail.ReadHost(c, j, r.words["state"])
 	return c, j, facts, err
 }

@@ -96,3 +96,12 @@ func TestConfigurationChangesReachTheNextJob(t *testing.T) {
 	onNode(t, c, filepath.Join("/data/shared", "new"), "new\n")
 	prints(t, "new", c.Run(cluster.Alice, "srun", "--jail=debian", "cat", "/mnt/new"))
 }
+
+// TestFirstJobOfANodeMounts: a job with mounts of its user may be the one that makes the template.
+func TestFirstJobOfANodeMounts(t *testing.T) {
+	c := shared(t)
+	cold(t, c)
+	onNode(t, c, "/data/alice/file", "of the node\n")
+	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-mount=/data/alice:/mnt", "cat", "/mnt/file")
+	prints(t, "of the node", r)
+}

@@ -19,6 +19,10 @@ import (
 	"github.com/gojail/gojail/gojail"
 )
 
+// The main thread is kept for main: the thread that enters the jail must be
+// another one, for /proc/PID/ns tells the namespaces of the main thread.
+func init() { runtime.LockOSThread() }
+
 func runCommand(n *node) *cobra.Command {
 	var name string
 	var mounts []string

@@ -13,9 +13,10 @@ import (
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:         "version",
-		Short:       "Print the version",
-		Long:        `Prints the version of this command, and of the contract between the plugin and the library: that one must be the same in all parts on a node.`,
+		Use:   "version",
+		Short: "Print the version",
+		Long: `Prints the version of this command, and of the contract between the plugin and
+the library, which must be the same in all parts on a node.`,
 		Example:     `  gojail version`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"anybody": "yes"},

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// site is a node with one jail whose programs are this machine's.
+type site struct {
+	dir, root string
+	flags     []string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	// Not below /tmp, which is private to each job.
+	dir, err := os.MkdirTemp("/var/tmp", "gojail-command-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	s := &site{dir: dir, root: filepath.Join(dir, "jail")}
+	for _, name := range []string{"proc", "sys", "dev", "etc", "usr", "data"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(s.root, name), 0o755))
+	}
+	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
+		if target, err := os.Readlink("/" + name); err == nil {
+			require.NoError(t, os.Symlink(target, filepath.Join(s.root, name)))
+		}
+	}
+	config := filepath.Join(dir, "gojail.toml")
+	require.NoError(t, os.WriteFile(config, []byte(`default = "tiny"
+scratch = "`+dir+`/scratch"
+[jail.tiny]
+root  = "`+s.root+`"
+slurm = false
+host  = ["/etc/passwd"]
+[[jail.tiny.mounts]]
+destination = "/usr"
+source = "/usr"
+options = ["rbind", "ro"]
+[[jail.tiny.user_mounts]]
+source = "/usr/lib"
+`), 0o644))
+	s.flags = []string{"--config=" + config, "--state=" + dir + "/state-%n", "--node=n1", "--libdir=../../../build/lib/gojail"}
+	return s
+}
+
+// gojail runs a command line in this process.
+func (s *site) gojail(args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := command(&node{})
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(append(s.flags, args...))
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func TestInitThenSpec(t *testing.T) {
+	s := newSite(t)
+	out, err := s.gojail("init", "tiny")
+	require.NoError(t, err)
+	assert.Contains(t, out, "made directory /tmp\n")
+	assert.Contains(t, out, "made file /etc/passwd\n")
+	out, err = s.gojail("init", "tiny")
+	require.NoError(t, err)
+	assert.Equal(t, "nothing to make: jail tiny has all its mount targets\n", out)
+
+	out, err = s.gojail("spec", "tiny")
+	require.NoError(t, err)
+	var spec specs.Spec
+	require.NoError(t, json.Unmarshal([]byte(out), &spec))
+	assert.Equal(t, s.root, spec.Root.Path)
+	last := spec.Mounts[len(spec.Mounts)-1]
+	assert.Equal(t, "/dev/shm", last.Destination, "the job's own mounts come last")
+	out, err = s.gojail("spec", "tiny", "--stage")
+	require.NoError(t, err)
+	assert.Contains(t, out, s.root+"/data")
+	assert.NotContains(t, out, s.root+"/etc")
+}
+
+func TestListAndSweepOnANodeWithoutJobs(t *testing.T) {
+	s := newSite(t)
+	out, err := s.gojail("ls")
+	require.NoError(t, err)
+	assert.Equal(t, "No job has a sandbox on this node.\n", out)
+	assert.DirExists(t, s.dir+"/state-n1", "%n is the node's name")
+	out, err = s.gojail("ls", "--json")
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"sandboxes": [], "templates": []}`, out)
+	out, err = s.gojail("sweep")
+	require.NoError(t, err)
+	assert.Equal(t, "nothing to remove\n", out)
+	out, err = s.gojail("reload")
+	require.NoError(t, err)
+	assert.Contains(t, out, "nothing to do")
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	s := newSite(t)
+	for want, args := range map[string][]string{
+		`jail "tniy" is unknown; this node has: tiny`:                    {"init", "tniy"},
+		"gojail init needs one argument: the name of a jail":             {"init"},
+		"write -- before the command: gojail run tiny -- ls /":           {"run", "tiny", "ls", "/"},
+		"gojail run needs the name of a jail":                            {"run", "--", "ls"},
+		`this node knows no user "no-such-user"`:                         {"run", "tiny", "-u", "no-such-user"},
+		"write it as SOURCE:DESTINATION":                                 {"run", "tiny", "--jail-mount=/usr"},
+		"gojail spec needs the name of a jail, or --job":                 {"spec"},
+		"job 17 has no such sandbox on this node; see: gojail ls":        {"spec", "--job=17"},
+		`unknown command "frob"`:                                         {"frob"},
+		"cannot start gojail-launcher; is gojail installed in /nowhere?": {"run", "tiny", "--libdir=/nowhere", "--", "ls"},
+	} {
+		_, err := s.gojail(args...)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+	for _, c := range command(&node{}).Commands() {
+		if c.Name() == "completion" || c.Name() == "help" {
+			continue
+		}
+		assert.NotEmpty(t, c.Short, c.Name())
+		assert.NotEmpty(t, c.Long, c.Name())
+		assert.Contains(t, c.Example, "gojail "+c.Name(), c.Name())
+		for line := range strings.Lines(c.Long) {
+			assert.LessOrEqual(t, len(line), 81, line)
+		}
+	}
+}
+
+func TestJailNamesComplete(t *testing.T) {
+	s := newSite(t)
+	var out bytes.Buffer
+	cmd := command(&node{})
+	cmd.SetOut(&out)
+	cmd.SetArgs(append([]string{"__complete"}, append(s.flags, "init", "")...))
+	require.NoError(t, cmd.Execute())
+	assert.True(t, strings.HasPrefix(out.String(), "tiny\n"), out.String())
+}
+
+func TestAnswerOfTheLauncher(t *testing.T) {
+	for text, want := range map[string]string{
+		"pid 7\nok\n":               "",
+		"error jail is on fire\n":   "jail is on fire",
+		"pid 7\nerror no storage\n": "no storage",
+		"":                          "ended without an answer",
+		"pid 7\n":                   "ended without an answer",
+	} {
+		err := answer(bufio.NewScanner(strings.NewReader(text)))
+		if want == "" {
+			assert.NoError(t, err, text)
+		} else {
+			assert.ErrorContains(t, err, want)
+		}
+	}
+}

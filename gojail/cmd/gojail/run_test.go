@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets the test binary be the gojail command: `gojail run` enters
+// namespaces and must be a process of its own.
+func TestMain(m *testing.M) {
+	if os.Getenv("GOJAIL_TEST_COMMAND") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func (s *site) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", append(s.flags, args...)...)
+	cmd.Env = append(os.Environ(), "GOJAIL_TEST_COMMAND=1")
+	return cmd
+}
+
+// ready makes the site one on which sandboxes can be built; what they leave is ended with the test.
+func (s *site) ready(t *testing.T) *site {
+	t.Helper()
+	if _, err := os.Stat("../../../build/lib/gojail/gojail-launcher"); err != nil {
+		t.Skip("needs build/lib/gojail: run make first")
+	}
+	_, err := s.gojail("init", "tiny")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		for _, cleanup := range []string{"sweep", "reload"} { // holders, then the zygote
+			_, err := s.gojail(cleanup)
+			assert.NoError(t, err)
+		}
+	})
+	return s
+}
+
+func TestRun(t *testing.T) {
+	s := newSite(t).ready(t)
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"run", "tiny", "--jail-mount=/usr/lib:/data:ro", "--", "sh", "-c", "test -e /data/os-release && touch /data/x"}, 1, "Read-only file system"}, // the first: no template is there
+		{[]string{"run", "tiny", "--", "sh", "-c", "ls /; exit 7"}, 7, "data\ndev\netc\n"},
+		{[]string{"run", "tiny", "--", "sh", "-c", "kill -TERM $$"}, 143, ""},
+		{[]string{"run", "tiny", "-u", "65534", "--", "sh", "-c", "id -u; pwd; touch /tmp/x && ls /tmp"}, 0, "65534\n/\nx\n"},
+		{[]string{"run", "tiny", "--", "ls", "/tmp"}, 0, ""},
+		{[]string{"run", "tiny", "--", "ls", "/proc/self/fd"}, 0, "0\n1\n2\n3\n"},
+		{[]string{"run", "tiny", "--", "env"}, 0, "HOME=/\n"},
+		{[]string{"run", "tiny", "--jail-mount=/etc:/data:ro", "--", "ls"}, 1, "/etc may not be mounted in jail tiny"},
+		{[]string{"run", "tiny", "--", "no-such-command"}, 1, "gojail: no-such-command: cannot be run in the jail"},
+	} {
+		cmd := s.command(test.args...)
+		out, _ := cmd.CombinedOutput()
+		assert.Equal(t, test.code, cmd.ProcessState.ExitCode(), "%v: %s", test.args, out)
+		assert.Contains(t, string(out), test.want, test.args)
+		assert.NotContains(t, string(out), "GOJAIL_TEST", "a clean environment")
+	}
+	for _, dir := range []string{"state-n1/jobs", "scratch/jobs"} {
+		entries, err := os.ReadDir(filepath.Join(s.dir, dir))
+		require.NoError(t, err)
+		assert.Empty(t, entries, "nothing is left in %s", dir)
+	}
+}
+
+func TestRunWithALocalDirectory(t *testing.T) {
+	s := newSite(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(s.root, "var/tmp"), 0o755))
+	require.NoError(t, os.Chmod(filepath.Join(s.root, "var/tmp"), os.ModeSticky|0o777))
+	config := filepath.Join(s.dir, "gojail.toml")
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	text = []byte(strings.Replace(string(text), "slurm = false", "slurm = false\nlocal = [\"/var/tmp\"]", 1))
+	require.NoError(t, os.WriteFile(config, text, 0o644))
+	s = s.ready(t)
+	out, err := s.command("run", "tiny", "-u", "65534", "--", "touch", "/var/tmp/x").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.FileExists(t, filepath.Join(s.dir, "scratch/local/tiny/var/tmp/x"))
+	assert.NoFileExists(t, filepath.Join(s.root, "var/tmp/x"))
+}
+
+func TestRunPassesSignalsOnAndLeavesNothing(t *testing.T) {
+	s := newSite(t).ready(t)
+	cmd := s.command("run", "tiny", "--", "sh", "-c", "trap 'echo caught; exit 5' USR1; echo up; setsid sleep 601 & while :; do sleep 0.05; done")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	buf := make([]byte, 3)
+	_, err = out.Read(buf)
+	require.NoError(t, err)
+	list, err := s.gojail("ls")
+	require.NoError(t, err)
+	assert.Regexp(t, `run-\d+ +tiny +\d+ .* root +[1-4] +active`, list)
+	assert.Regexp(t, `(?m)^tiny +\d+ .* current$`, list)
+	spec, err := s.gojail("spec", "--job", jobOf(list))
+	require.NoError(t, err)
+	assert.Contains(t, spec, "scratch/jobs/run-")
+
+	require.NoError(t, cmd.Process.Signal(syscall.SIGUSR1))
+	rest := make([]byte, 64)
+	n, _ := out.Read(rest)
+	cmd.Wait()
+	assert.Equal(t, "caught\n", string(rest[:n]))
+	assert.Equal(t, 5, cmd.ProcessState.ExitCode())
+	assert.Eventually(t, func() bool { return !running("sleep\x00601") }, 2*time.Second, 10*time.Millisecond, "its children are ended")
+	list, err = s.gojail("ls")
+	require.NoError(t, err)
+	assert.Contains(t, list, "No job has a sandbox")
+}
+
+func jobOf(list string) string {
+	for line := range strings.Lines(list) {
+		if strings.HasPrefix(line, "run-") {
+			return strings.Fields(line)[0]
+		}
+	}
+	return ""
+}
+
+func running(commandLine string) bool {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), commandLine) {
+			return true
+		}
+	}
+	return false
+}

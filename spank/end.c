@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "end.h"
+
+#include "clock.h"
+#include "kernel.h"
+#include "lock.h"
+#include "record.h"
+#include "scratch.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static int end_holder(int job, const char *name)
+{
+	struct record holder;
+	struct pollfd gone;
+
+	if (record_find(job, name, &holder) < 0)
+		return 0;
+	scoped_fd pidfd = k_pidfd_open(holder.pid);
+	if (pidfd < 0 || process_start(holder.pid) != holder.start)
+		return 0;
+	k_pidfd_kill(pidfd, SIGKILL);
+	gone = (struct pollfd){.fd = pidfd, .events = POLLIN};
+	return poll(&gone, 1, 1000) == 1 ? 0 : -1;
+}
+
+/* Holders first, then the scratch directory, then what points to them. */
+static int end_locked(int job, DIR *dir)
+{
+	struct dirent *entry;
+
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && end_holder(job, entry->d_name) < 0)
+			return -1;
+	if (scratch_remove(job) < 0)
+		return -1;
+	rewinddir(dir);
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, "lock") &&
+		    unlinkat(job, entry->d_name, 0) < 0)
+			return -1;
+	return unlinkat(job, "lock", 0);
+}
+
+int end_job(const struct node *node, const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	struct fault ignored = {0};
+	int result = -1;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, job);
+	dir = opendir(path);
+	if (!dir)
+		return -1;
+	scoped_fd lock = lock_until(dirfd(dir), "lock", clock_ms(), "the job", &ignored);
+	if (lock >= 0)
+		result = end_locked(dirfd(dir), dir);
+	closedir(dir);
+	/* Not empty: a step came meanwhile, and the job is its now. */
+	if (result == 0)
+		rmdir(path);
+	return result;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scratch.h"
+
+#include "kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/*
+ * Making two directories takes a file system up to a millisecond, which the end
+ * of a job can better afford than its start: it leaves these behind for others.
+ * They are new, never another job's: a process that is left over may be in that.
+ */
+#define SPARES 8
+
+static void spare_name(char *name, size_t size, int number)
+{
+	snprintf(name, size, "spare.%d", number);
+}
+
+/* NAME/tmp, as /tmp is everywhere. What is there already stays. */
+static int make(int jobs, const char *name)
+{
+	char tmp[64];
+
+	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	if (mkdirat(jobs, name, 0700) < 0 && errno != EEXIST)
+		return -1;
+	if (mkdirat(jobs, tmp, 01777) < 0)
+		return errno == EEXIST ? 0 : -1;
+	return fchmodat(jobs, tmp, 01777, 0); /* not as the umask has it */
+}
+
+/* 0 where JOB is there afterwards. */
+static int take_spare(int jobs, const char *name)
+{
+	char spare[32];
+
+	for (int i = 0; i < SPARES; i++) {
+		spare_name(spare, sizeof(spare), i);
+		if (renameat2(jobs, spare, jobs, name, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno != ENOENT)
+			break;
+	}
+	return -1;
+}
+
+static void make_spare(int jobs)
+{
+	char spare[32], making[32];
+
+	for (int i = 0; i < SPARES; i++) {
+		spare_name(spare, sizeof(spare), i);
+		if (faccessat(jobs, spare, F_OK, 0) == 0)
+			continue;
+		/* A spare has its name when it is complete. */
+		snprintf(making, sizeof(making), ".making.%d", (int)getpid());
+		if (make(jobs, making) < 0 || renameat2(jobs, making, jobs, spare, RENAME_NOREPLACE) < 0) {
+			char tmp[48];
+
+			snprintf(tmp, sizeof(tmp), "%s/tmp", making);
+			unlinkat(jobs, tmp, AT_REMOVEDIR);
+			unlinkat(jobs, making, AT_REMOVEDIR);
+		}
+		return;
+	}
+}
+
+static int open_jobs(const char *scratch, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/jobs", scratch);
+	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (jobs < 0 && errno == ENOENT) {
+		mkdir(scratch, 0711);
+		mkdir(path, 0700);
+		jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	}
+	if (jobs < 0 || fstat(jobs, &st) < 0)
+		return fault_set(fault, "cannot open the scratch directory %s: %s; ask your administrator", path,
+				 strerror(errno));
+	if (st.st_uid != 0 || (st.st_mode & 022))
+		return fault_set(fault, "the scratch directory %s is not root's alone; ask your administrator", path);
+	int open = jobs;
+	jobs = -1;
+	return open;
+}
+
+int scratch_tree(const char *scratch, const char *name, int job, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64], tmp[64];
+	scoped_fd jobs = open_jobs(scratch, fault);
+	int tree;
+
+	if (jobs < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/jobs/%s", scratch, name);
+	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	/* Noted first, so that the end of the job finds it whatever happens here. */
+	if (symlinkat(path, job, SCRATCH_LINK) < 0 && errno != EEXIST)
+		return fault_set(fault, "cannot note the scratch directory in the state directory: %s; is it full "
+					"or read-only?", strerror(errno));
+	if (take_spare(jobs, name) < 0 && make(jobs, name) < 0)
+		return fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator",
+				 path, strerror(errno));
+	tree = k_open_tree(jobs, tmp, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	if (tree >= 0 && k_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
+		return tree;
+	fault_set(fault, "cannot use %s/tmp as the job's /tmp: %s; ask your administrator", path, strerror(errno));
+	close_fd(&tree);
+	return -1;
+}
+
+int scratch_remove(int job)
+{
+	char path[GOJAIL_PATH_MAX + 64], tmp[64], *name;
+	ssize_t length = readlinkat(job, SCRATCH_LINK, path, sizeof(path) - 1);
+
+	if (length < 0)
+		return errno == ENOENT ? 0 : -1;
+	path[length] = '\0';
+	name = strrchr(path, '/');
+	if (!name)
+		return -1;
+	*name++ = '\0';
+	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	if (jobs < 0 || (unlinkat(jobs, tmp, AT_REMOVEDIR) < 0 && errno != ENOENT) ||
+	    (unlinkat(jobs, name, AT_REMOVEDIR) < 0 && errno != ENOENT))
+		return -1;
+	make_spare(jobs);
+	return 0;
+}

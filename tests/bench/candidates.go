@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// Where things are in the machine of the cluster.
+const (
+	partsDir  = "/opt/bench"      // the peers, built
+	treeDir   = "/mnt/tree"       // prepared's tree, in that slurmd's mount namespace
+	heldFile  = "/run/bench.held" // pid of the process in setns' namespace
+	jailRoot  = "/srv/jails/debian"
+	shimPath  = cluster.Prefix + "/lib/gojail/spank_gojail.so"
+	stateDir  = "/run/gojail/%n"
+	jailsName = "debian"
+)
+
+// candidate is one way to run a step; its name is that of its node.
+type candidate struct {
+	name    string
+	about   string
+	source  string   // peers/SOURCE.c, its plugin
+	cflags  []string // to build it with
+	plugin  string   // the line of plugstack.conf after "required"
+	options []string // of srun
+	wrapper []string // goes before the command
+	jailed  bool     // the command sees the jail
+	tree    bool     // slurmd's mount namespace has the prepared tree
+	gojail  bool     // needs gojail itself
+}
+
+// candidates, the first of which is what the others are compared with.
+func candidates() []candidate {
+	return []candidate{
+		{name: "plain", about: "Slurm without a plugin"},
+		{name: "plain2", about: "the same once more (A/A)"},
+		{name: "noop", about: "plugin with gojail's hooks, empty, but job_epilog",
+			source: "noop", plugin: partsDir + "/noop.so"},
+		{name: "noopepilog", about: "the same and job_epilog",
+			source: "noop", cflags: []string{"-DWITH_EPILOG"}, plugin: partsDir + "/noopepilog.so"},
+		{name: "prepared", about: "plugin: slurmstepd pivots into a tree mounted beforehand", jailed: true, tree: true,
+			source: "prepared", plugin: partsDir + "/prepared.so " + treeDir},
+		{name: "setns", about: "plugin: the task joins a namespace held by a process (the floor)", jailed: true,
+			source: "setns", plugin: partsDir + "/setns.so HELD"},
+		{name: "bwrap", about: "no plugin: srun bwrap ... COMMAND", jailed: true, wrapper: bwrapArgs()},
+		{name: "gojail", about: "gojail, --jail: own /tmp and /dev/shm per job", jailed: true, gojail: true,
+			plugin: shimPath + " state=" + stateDir, options: []string{"--jail=" + jailsName}},
+		{name: "gojailnone", about: "gojail loaded, a step without a jail", gojail: true,
+			plugin: shimPath + " state=" + stateDir},
+	}
+}
+
+// choose keeps the candidates that are listed, and plain in any case.
+func choose(only string) ([]candidate, error) {
+	all := candidates()
+	if only == "" {
+		return all, nil
+	}
+	names := strings.Split(only, ",")
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(c candidate) bool { return c.name == name }) {
+			return nil, fmt.Errorf("-only %s: there is no candidate %q", only, name)
+		}
+	}
+	return slices.DeleteFunc(all, func(c candidate) bool {
+		return c.name != "plain" && !slices.Contains(names, c.name)
+	}), nil
+}
+
+// conf is the node's slurm.conf.
+func (c candidate) conf() string { return "/etc/slurm/" + c.name + "/slurm.conf" }
+
+// pluginFile is the path of its plugin, or "".
+func (c candidate) pluginFile() string {
+	file, _, _ := strings.Cut(c.plugin, " ")
+	return file
+}

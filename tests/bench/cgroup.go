@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// group is the cgroup of one candidate: GROUP/slurmd for slurmd and what it
+// starts, GROUP and GROUP/gojail for what leaves Slurm's cgroups.
+type group struct {
+	root string // of the hierarchy, which the node sees its own group as
+	path string
+	v2   bool
+}
+
+// hierarchy is where CPU time is counted: cpuacct of version 1, or version 2.
+func hierarchy() (root string, v2 bool, err error) {
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		return "/sys/fs/cgroup", true, nil
+	}
+	if _, err := os.Stat("/sys/fs/cgroup/cpuacct/cpuacct.usage"); err == nil {
+		return "/sys/fs/cgroup/cpuacct", false, nil
+	}
+	return "", false, errors.New("bench: no cgroup hierarchy counts CPU time: neither version 2 nor cpuacct at /sys/fs/cgroup")
+}
+
+// makeGroups makes a cgroup for each candidate below one of this process.
+func makeGroups(chosen []candidate) (map[string]group, func(), error) {
+	root, v2, err := hierarchy()
+	if err != nil {
+		return nil, nil, err
+	}
+	removeStale(root)
+	base := filepath.Join(root, fmt.Sprintf("gojail-bench-%d", os.Getpid()))
+	groups := map[string]group{}
+	for _, c := range chosen {
+		g := group{root: root, path: filepath.Join(base, c.name), v2: v2}
+		groups[c.name] = g
+		if err := os.MkdirAll(filepath.Join(g.path, "slurmd"), 0o755); err != nil {
+			removeGroups(base)
+			return nil, nil, fmt.Errorf("bench: make a cgroup: %w", err)
+		}
+	}
+	return groups, func() { removeGroups(base) }, nil
+}
+
+// removeStale removes what a bench that was killed has left.
+func removeStale(root string) {
+	old, _ := filepath.Glob(filepath.Join(root, "gojail-bench-*"))
+	for _, base := range old {
+		_, pid, _ := strings.Cut(filepath.Base(base), "bench-")
+		if _, err := os.Stat("/proc/" + pid); err != nil {
+			removeGroups(base)
+		}
+	}
+}
+
+// removeGroups removes a cgroup and those below it, once their processes are gone.
+func removeGroups(base string) {
+	for range 100 {
+		var dirs []string
+		filepath.WalkDir(base, func(path string, entry os.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return nil
+		})
+		for i := len(dirs) - 1; i >= 0; i-- {
+			os.Remove(dirs[i])
+		}
+		if _, err := os.Stat(base); err != nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	fmt.Fprintf(os.Stderr, "bench: the cgroup %s could not be removed\n", base)
+}
+
+// cpu is the time used so far by all that was ever in the group.
+func (g group) cpu() (time.Duration, error) {
+	if !g.v2 {
+		text, err := os.ReadFile(filepath.Join(g.path, "cpuacct.usage"))
+		if err != nil {
+			return 0, err
+		}
+		ns, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return time.Duration(ns), err
+	}
+	text, err := os.ReadFile(filepath.Join(g.path, "cpu.stat"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, "usage_usec "); found {
+			us, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return time.Duration(us) * time.Microsecond, err
+		}
+	}
+	return 0, fmt.Errorf("bench: %s/cpu.stat has no usage_usec", g.path)
+}
+
+// pids lists the processes of GROUP/slurmd, or of the rest of the group.
+func (g group) pids(slurmd bool) []int {
+	files := []string{"slurmd/cgroup.procs"}
+	if !slurmd {
+		files = []string{"cgroup.procs", "gojail/cgroup.procs"}
+	}
+	var pids []int
+	for _, file := range files {
+		text, _ := os.ReadFile(filepath.Join(g.path, file))
+		for word := range strings.FieldsSeq(string(text)) {
+			pid, _ := strconv.Atoi(word)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// settle waits until slurmd is the only process of Slurm in the group and has
+// nothing to do, and returns the CPU time used by then.
+func (g group) settle() (time.Duration, error) {
+	last, quiet := time.Duration(-1), 0
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(4 * time.Millisecond) {
+		used, err := g.cpu()
+		if err != nil {
+			return 0, err
+		}
+		// slurmd's threads may wait for a message of the controller: two looks more.
+		if len(g.pids(true)) == 1 && used-last < 50*time.Microsecond {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		if last = used; quiet >= 3 {
+			return used, nil
+		}
+	}
+	return 0, fmt.Errorf("bench: %s does not come to rest: processes %v", g.path, g.pids(true))
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// settings are the command line.
+type settings struct {
+	rounds     int
+	modes      []string
+	only       string
+	file       string
+	seed       uint64
+	repetition int
+}
+
+func main() {
+	var s settings
+	var names string
+	flag.IntVar(&s.rounds, "rounds", 0, "rounds of every mode (default 40)")
+	flag.StringVar(&names, "mode", "first,job,later,n64,memory,parts", "what to measure")
+	flag.StringVar(&s.only, "only", "", "candidates to measure beside plain, parted by commas (default all)")
+	flag.StringVar(&s.file, "json", "", "write every sample to this file")
+	flag.Uint64Var(&s.seed, "seed", 7, "of the order within the rounds and of the bootstrap")
+	flag.IntVar(&s.repetition, "repetitions", 300, "of each part of a launch")
+	flag.Parse()
+	s.modes = strings.Split(names, ",")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := bench(ctx, s)
+	stop()
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("bench: interrupted; the cluster is gone, nothing is reported")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// bench runs everything; it leaves nothing but the report.
+func bench(ctx context.Context, s settings) error {
+	for _, name := range s.modes {
+		known := slices.ContainsFunc(modes(), func(m mode) bool { return m.name == name })
+		if !known && name != "memory" && name != "parts" {
+			return fmt.Errorf("bench: there is no mode %q", name)
+		}
+	}
+	chosen, err := choose(s.only)
+	if err != nil {
+		return err
+	}
+	if why := cluster.Missing(); why != "" {
+		return errors.New("bench: " + why)
+	}
+	begin := time.Now()
+	say := func(what string) { fmt.Fprintf(os.Stderr, "%5.0f s  %s\n", time.Since(begin).Seconds(), what) }
+	r := newReport(s.seed)
+	say(fmt.Sprintf("starting a cluster of %d nodes", len(chosen)))
+	m, err := startMachine(chosen)
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	random := rand.New(rand.NewPCG(s.seed, 0))
+	if err := m.run(ctx, s, r, random, say); err != nil {
+		return err
+	}
+	r.Load = append(r.Load, load())
+	r.judge(random)
+	r.print(os.Stdout, chosen, random)
+	if s.file != "" {
+		return r.save(s.file)
+	}
+	return nil
+}
+
+// run measures what is asked for.
+func (m *machine) run(ctx context.Context, s settings, r *report, random *rand.Rand, say func(string)) error {
+	var err error
+	say("looking whether each candidate does what it says")
+	if r.Seen, err = m.verify(ctx); err != nil {
+		return err
+	}
+	for _, of := range modes() {
+		if !slices.Contains(s.modes, of.name) {
+			continue
+		}
+		rounds := of.rounds
+		if s.rounds > 0 {
+			rounds = s.rounds
+		}
+		say(fmt.Sprintf("%s: %d rounds", of.name, rounds))
+		result, err := m.measure(ctx, of, rounds, random)
+		if err != nil {
+			return err
+		}
+		r.Modes = append(r.Modes, result)
+	}
+	if slices.Contains(s.modes, "memory") {
+		say("memory")
+		if r.Memory, err = m.measureMemory(ctx); err != nil {
+			return err
+		}
+	}
+	gojail := slices.ContainsFunc(m.chosen, func(c candidate) bool { return c.gojail })
+	if slices.Contains(s.modes, "parts") && gojail {
+		say("parts of a launch")
+		if r.Parts, err = m.measureParts(ctx, s.repetition); err != nil {
+			return err
+		}
+	}
+	say("done")
+	return nil
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// part is a part of a launch that peers/micro.c times.
+type part struct {
+	Name    string    `json:"name"`
+	About   string    `json:"about"`
+	Samples []float64 `json:"us"`
+}
+
+// parts in the order of the report, by the names that micro.c prints.
+var parts = []part{
+	{Name: "lookup", About: "site file read, jail found: the most that a step without a jail does"},
+	{Name: "template", About: "template built: launcher, Go, stage and jail, zygote ready"},
+	{Name: "build", About: "first step: sandbox built by the zygote, its namespaces in hand"},
+	{Name: "join", About: "later step: sandbox found, its namespaces in hand"},
+	{Name: "stage_open", About: "stage entered, with the job's /tmp and /dev/shm"},
+	{Name: "stage_close", About: "stage left"},
+	{Name: "epilog_window", About: "jail entered and left, for task epilogs"},
+	{Name: "epilog", About: "job_epilog's launcher: sandbox torn down"},
+	{Name: "fork", About: "floor: fork, exit, wait"},
+	{Name: "setns", About: "floor, and what each task does: setns to the sandbox"},
+	{Name: "mkdir", About: "floor: the job's two directories made on node disk (part of the first step)"},
+	{Name: "unshare", About: "floor: unshare(CLONE_NEWNS) of as many mounts"},
+}
+
+// measureParts runs micro.c in the machine, in a mount namespace of its own as
+// slurmd's is, with a state directory of its own; scratch is that of gojail's node.
+func (m *machine) measureParts(ctx context.Context, repetitions int) ([]part, error) {
+	spank := []string{"-I", filepath.Join(m.repo, "include"), "-I", filepath.Join(m.repo, "spank"), "peers/micro.c"}
+	for _, file := range []string{"ask", "fault", "launch", "lock", "record", "sandbox", "site", "template", "window"} {
+		spank = append(spank, filepath.Join(m.repo, "spank", file+".c"))
+	}
+	if err := m.compile("micro", spank...); err != nil {
+		return nil, err
+	}
+	const state, node = "/run/gojail/micro", "gojail"
+	for _, dir := range []string{state, "/var/spool/slurmd/" + node} {
+		if err := os.MkdirAll(m.Path(dir), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	micro := m.Exec(ctx, cluster.Command{Args: []string{"unshare", "--mount", "--propagation", "private",
+		partsDir + "/micro", cluster.Prefix + "/lib/gojail", cluster.ConfigPath, state,
+		node, jailsName, strconv.Itoa(repetitions)}})
+	var stderr strings.Builder
+	micro.Stderr = &stderr
+	stdout, err := micro.Output()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bench: peers/micro.c: %w: %s", err, stderr.String())
+	}
+	found := map[string][]float64{}
+	for line := range strings.Lines(string(stdout)) {
+		words := strings.Fields(line)
+		for _, word := range words[1:] {
+			us, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				return nil, fmt.Errorf("bench: peers/micro.c printed %q: %w", word, err)
+			}
+			found[words[0]] = append(found[words[0]], us)
+		}
+	}
+	list := make([]part, len(parts))
+	for i, p := range parts {
+		p.Samples = found[p.Name]
+		list[i] = p
+	}
+	return list, nil
+}

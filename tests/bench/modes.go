@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// mode is a way to launch.
+type mode struct {
+	name   string
+	about  string
+	rounds int      // by default
+	srun   []string // options
+}
+
+func modes() []mode {
+	return []mode{
+		{"first", "the first step of a job: srun --jobid in a fresh allocation; job_epilog is outside", 40, []string{"-n1"}},
+		{"job", "a job of its own: srun alone; CPU with the end of the job, job_epilog too", 40, []string{"-n1"}},
+		{"later", "later steps: srun --jobid in an allocation that had steps before", 40, []string{"-n1"}},
+		{"n64", "64 tasks: srun -n64 --overcommit in the same allocation", 40, []string{"-n64", "--overcommit"}},
+	}
+}
+
+// samples are a candidate's launches in one mode by round, in milliseconds; NaN
+// where one failed.
+type samples struct {
+	Wall []float64 `json:"wall_ms"`
+	CPU  []float64 `json:"node_cpu_ms"` // of the candidate's cgroup
+	Srun []float64 `json:"srun_cpu_ms"` // of srun itself
+}
+
+// measured is all launches of one mode.
+type measured struct {
+	Mode     string              `json:"mode"`
+	Rounds   int                 `json:"rounds"`
+	Load     string              `json:"load"` // at its start
+	Seconds  float64             `json:"seconds"`
+	Failed   []string            `json:"failed"`
+	Queued   int                 `json:"queued"`
+	Samples  map[string]*samples `json:"samples"`
+	allocate map[string]string   // the job of each candidate, where the mode has lasting ones
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// measure runs one mode: rounds of one launch per candidate, shuffled.
+func (m *machine) measure(ctx context.Context, of mode, rounds int, random *rand.Rand) (*measured, error) {
+	result := &measured{Mode: of.name, Rounds: rounds, Load: load(), Samples: map[string]*samples{}}
+	begin := time.Now()
+	for _, c := range m.chosen {
+		result.Samples[c.name] = &samples{}
+	}
+	if of.name == "later" || of.name == "n64" {
+		if err := m.allocateAll(result); err != nil {
+			return nil, err
+		}
+		defer m.releaseAll(result)
+	}
+	for range rounds {
+		for _, i := range random.Perm(len(m.chosen)) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			c := m.chosen[i]
+			if err := m.launch(of, c, result); err != nil {
+				return nil, fmt.Errorf("bench: mode %s, %s: %w", of.name, c.name, err)
+			}
+		}
+	}
+	result.Seconds = time.Since(begin).Seconds()
+	return result, nil
+}
+
+// launch makes one launch and counts it. An error ends the bench; a launch that
+// fails is a NaN and a line in the report.
+func (m *machine) launch(of mode, c candidate, result *measured) error {
+	options := of.srun
+	job := result.allocate[c.name]
+	if of.name == "first" {
+		var err error
+		if job, err = m.allocate(c, result); err != nil {
+			return err
+		}
+	}
+	if job != "" {
+		options = append([]string{"--jobid=" + job}, options...)
+	}
+	g := m.groups[c.name]
+	before, err := g.settle()
+	if err != nil {
+		return err
+	}
+	r, err := m.watch.run(c.srun(options, "true")...)
+	if err != nil {
+		return err
+	}
+	if of.name == "job" {
+		if err := m.awaitNoJob(c); err != nil {
+			return err
+		}
+	}
+	after, err := g.settle()
+	if err != nil {
+		return err
+	}
+	s := result.Samples[c.name]
+	wall, cpu, srun := ms(r.wall), ms(after-before), ms(r.cpu)
+	result.count(c, r)
+	if r.failed() {
+		wall, cpu, srun = math.NaN(), math.NaN(), math.NaN()
+	}
+	s.Wall, s.CPU, s.Srun = append(s.Wall, wall), append(s.CPU, cpu), append(s.Srun, srun)
+	if of.name == "first" {
+		return m.release(c, job)
+	}
+	return nil
+}
+
+// failed says whether a launch failed: srun's status is 0 for some that did.
+func (t timed) failed() bool { return t.code != 0 || strings.Contains(t.stderr, "error") }
+
+// count notes a launch that failed, or that had to wait for its node.
+func (r *measured) count(c candidate, t timed) {
+	if t.failed() {
+		r.Failed = append(r.Failed, c.name+": "+strings.Join(strings.Fields(t.String()), " "))
+	}
+	if strings.Contains(t.stderr, "queued") || strings.Contains(t.stderr, "busy") {
+		r.Queued++
+	}
+}
+
+var granted = regexp.MustCompile(`Granted job allocation (\d+)`)
+
+// allocate makes a job without a step on the candidate's node.
+func (m *machine) allocate(c candidate, result *measured) (string, error) {
+	r, err := m.watch.run("SLURM_CONF="+c.conf(), "salloc", "--no-shell", "-w", c.name, "-n", "8")
+	if err != nil {
+		return "", err
+	}
+	result.count(c, r)
+	found := granted.FindStringSubmatch(r.stderr)
+	if r.code != 0 || found == nil {
+		return "", fmt.Errorf("salloc: %s", r)
+	}
+	return found[1], nil
+}
+
+// release ends a job and waits until its node is free.
+func (m *machine) release(c candidate, job string) error {
+	if r, err := m.watch.run("scancel", job); err != nil || r.code != 0 {
+		return fmt.Errorf("scancel %s: %s %w", job, r, err)
+	}
+	return m.awaitNoJob(c)
+}
+
+// allocateAll gives each candidate an allocation that has had its first step.
+func (m *machine) allocateAll(result *measured) error {
+	result.allocate = map[string]string{}
+	for _, c := range m.chosen {
+		job, err := m.allocate(c, result)
+		if err != nil {
+			return fmt.Errorf("bench: %s: %w", c.name, err)
+		}
+		result.allocate[c.name] = job
+		r, err := m.watch.run(c.srun([]string{"--jobid=" + job, "-n1"}, "true")...)
+		if err != nil || r.failed() {
+			return fmt.Errorf("bench: %s: the first step: %s %w", c.name, r, err)
+		}
+	}
+	return nil
+}
+
+func (m *machine) releaseAll(result *measured) {
+	for _, c := range m.chosen {
+		if job := result.allocate[c.name]; job != "" {
+			if err := m.release(c, job); err != nil {
+				result.Failed = append(result.Failed, err.Error())
+			}
+		}
+	}
+}
+
+// awaitNoJob waits until Slurm has done all there is to do at the end of a job.
+func (m *machine) awaitNoJob(c candidate) error {
+	var r timed
+	var err error
+	if !cluster.Poll(15*time.Second, func() bool {
+		r, err = m.watch.run("squeue", "-h", "-w", c.name)
+		return err != nil || r.code == 0 && strings.TrimSpace(r.stdout) == ""
+	}) {
+		return fmt.Errorf("its job does not end: %s", r)
+	}
+	return err
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * micro.c: how long the parts of a launch take, with gojail's own code (spank/)
+ * and without Slurm, beside the system calls that they come down to.
+ *
+ *   micro LIBDIR CONFIG STATE NODE JAIL COUNT
+ *
+ * Prints a line for each: a name, then microseconds, one figure per repetition.
+ * As root in a mount namespace of its own; leaves a zygote and its state.
+ */
+#include "clock.h"
+#include "kernel.h"
+#include "launch.h"
+#include "record.h"
+#include "sandbox.h"
+#include "site.h"
+#include "template.h"
+#include "window.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static struct node node;
+static struct jail jail;
+static struct site site;
+static const char *wanted; /* the jail's name */
+static int count;
+static double *in_child; /* shared: a figure that a child took itself */
+static const struct user root_user = {0};
+
+static double now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static void check(int result, const char *what, const struct fault *fault)
+{
+	if (result >= 0)
+		return;
+	fprintf(stderr, "micro: %s: %s\n", what, fault && fault->text[0] ? fault->text : strerror(errno));
+	exit(1);
+}
+
+static int64_t soon(void)
+{
+	return clock_ms() + 10000;
+}
+
+/* A repetition: prepares, takes the time of what it is about, cleans up. */
+typedef double (*part)(int i);
+
+static void repeat(const char *name, part part, int times)
+{
+	printf("%s", name);
+	for (int i = 0; i < times; i++)
+		printf(" %.1f", part(i));
+	printf("\n");
+	fflush(stdout);
+}
+
+static struct wish job(int i)
+{
+	struct wish wish = {.user = root_user};
+
+	snprintf(wish.job, sizeof(wish.job), "%d", 1000000 + i);
+	return wish;
+}
+
+static double lookup(int i)
+{
+	struct fault fault = {0};
+	double begin = now_us();
+
+	(void)i;
+	check(site_open(&site, &node, &fault), "site", &fault);
+	check(site_jail(&site, wanted, &root_user, &jail, &fault), "jail", &fault);
+	begin = now_us() - begin;
+	site_close(&site);
+	return begin;
+}
+
+static double make_template(int i)
+{
+	struct fault fault = {0};
+	struct record zygote;
+	double begin;
+
+	(void)i;
+	if (template_find(&node, jail.name, &zygote) == 0)
+		record_end(&zygote);
+	while (template_find(&node, jail.name, &zygote) == 0)
+		clock_pause_ms(1);
+	begin = now_us();
+	check(template_get(&node, &jail, soon(), &zygote, &fault), "template", &fault);
+	return now_us() - begin;
+}
+
+static double build(int i)
+{
+	struct sandbox sandbox = SANDBOX_NONE;
+	struct fault fault = {0};
+	struct wish wish = job(i);
+	double begin = now_us();
+
+	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "sandbox", &fault);
+	begin = now_us() - begin;
+	sandbox_close(&sandbox);
+	return begin;
+}
+
+static double open_stage(int i)
+{
+	struct sandbox sandbox = SANDBOX_NONE;
+	struct window window = WINDOW_CLOSED;
+	struct fault fault = {0};
+	struct wish wish = job(i);
+	double begin;
+
+	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
+	begin = now_us();
+	check(window_open_stage(&window, &sandbox, &fault), "stage", &fault);
+	begin = now_us() - begin;
+	check(window_close(&window, &fault), "leave the stage", &fault);
+	sandbox_close(&sandbox);
+	return begin;
+}
+
+static double close_stage(int i)
+{
+	struct sandbox sandbox = SANDBOX_NONE;
+	struct window window = WINDOW_CLOSED;
+	struct fault fault = {0};
+	struct wish wish = job(i);
+	double begin;
+
+	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
+	check(window_open_stage(&window, &sandbox, &fault), "stage", &fault);
+	begin = now_us();
+	check(window_close(&window, &fault), "leave the stage", &fault);
+	begin = now_us() - begin;
+	sandbox_close(&sandbox);
+	return begin;
+}
+
+static double epilog_window(int i)
+{
+	struct sandbox sandbox = SANDBOX_NONE;
+	struct window window = WINDOW_CLOSED;
+	struct fault fault = {0};
+	struct wish wish = job(i);
+	double begin;
+
+	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
+	begin = now_us();
+	check(window_open_jail(&window, &sandbox, &fault), "jail window", &fault);
+	check(window_close(&window, &fault), "leave the jail", &fault);
+	begin = now_us() - begin;
+	sandbox_close(&sandbox);
+	return begin;
+}
+
+static double epilog(int i)
+{
+	struct fault fault = {0};
+	struct launch launch;
+	double begin = now_us();
+
+	launch_begin(&launch, &node, "epilog", soon());
+	launch_word(&launch, "job=%d", 1000000 + i);
+	check(launch_run(&launch, &node, soon(), &fault), "epilog", &fault);
+	return now_us() - begin;
+}
+
+/* What the first step does to scratch, and no more. */
+static double make_directories(int i)
+{
+	char outer[GOJAIL_PATH_MAX + 64], inner[GOJAIL_PATH_MAX + 80];
+	double begin;
+
+	snprintf(outer, sizeof(outer), "%s/jobs/%d", site.scratch, 2000000 + i);
+	snprintf(inner, sizeof(inner), "%s/tmp", outer);
+	begin = now_us();
+	check(mkdir(outer, 0700), outer, NULL);
+	check(mkdir(inner, 01777), inner, NULL);
+	begin = now_us() - begin;
+	rmdir(inner);
+	rmdir(outer);
+	return begin;
+}
+
+/* What a child does in the job's namespace, timed there; or the fork itself. */
+enum kernel_call { FORK, SETNS, UNSHARE };
+
+static double in_fork(enum kernel_call call, int i)
+{
+	struct sandbox sandbox = SANDBOX_NONE;
+	struct fault fault = {0};
+	struct wish wish = job(i);
+	double begin;
+	int status;
+	pid_t child;
+
+	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
+	begin = now_us();
+	child = fork();
+	if (child == 0) {
+		int result;
+
+		*in_child = now_us();
+		result = call == FORK ? 0 : window_enter(sandbox.mnt, &fault);
+		if (call == UNSHARE && result == 0) {
+			*in_child = now_us();
+			result = unshare(CLONE_NEWNS);
+		}
+		*in_child = now_us() - *in_child;
+		_exit(result < 0);
+	}
+	check(child, "fork", NULL);
+	if (waitpid(child, &status, 0) != child || status != 0)
+		check(-1, "a child failed", &fault);
+	begin = now_us() - begin;
+	sandbox_close(&sandbox);
+	return call == FORK ? begin : *in_child;
+}
+
+static double only_fork(int i) { return in_fork(FORK, i); }
+static double only_setns(int i) { return in_fork(SETNS, i); }
+static double only_unshare(int i) { return in_fork(UNSHARE, i); }
+
+int main(int argc, char **argv)
+{
+	struct fault fault = {0};
+
+	if (argc != 7)
+		return 2;
+	snprintf(node.libdir, sizeof(node.libdir), "%s", argv[1]);
+	snprintf(node.config, sizeof(node.config), "%s", argv[2]);
+	snprintf(node.state, sizeof(node.state), "%s", argv[3]);
+	snprintf(node.name, sizeof(node.name), "%s", argv[4]);
+	wanted = argv[5];
+	count = atoi(argv[6]);
+	in_child = mmap(NULL, sizeof(*in_child), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	repeat("lookup", lookup, count);
+	check(site_open(&site, &node, &fault), "site", &fault);
+	repeat("template", make_template, count);
+	repeat("build", build, count);
+	repeat("join", build, count); /* the same call: now it is there */
+	repeat("stage_open", open_stage, count);
+	repeat("stage_close", close_stage, count);
+	repeat("epilog_window", epilog_window, count);
+	repeat("setns", only_setns, count);
+	repeat("unshare", only_unshare, count);
+	repeat("fork", only_fork, count);
+	repeat("mkdir", make_directories, count);
+	repeat("epilog", epilog, count);
+	return 0;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// verdicts on an aim. "unclear": the median is beyond the aim, the interval is not.
+const (
+	met     = "met"
+	unclear = "unclear"
+	missed  = "MISSED"
+	missing = "not measured"
+)
+
+// aim is what a figure should be: a difference between two candidates.
+type aim struct {
+	about       string
+	mode        string
+	of, base    string
+	figure      func(*samples) []float64
+	most        float64
+	explanation string
+}
+
+func wall(s *samples) []float64 { return s.Wall }
+func cpu(s *samples) []float64  { return s.CPU }
+
+// aims on launches, in milliseconds.
+var aims = []aim{
+	{"first step: wall, against prepared", "first", "gojail", "prepared", wall, 0, "no more than the prepared tree"},
+	{"first step: node CPU, against plain", "first", "gojail", "plain", cpu, 1.5, ""},
+	{"later step: wall, against setns", "later", "gojail", "setns", wall, 0, "the floor"},
+	{"later step: wall, against plain", "later", "gojail", "plain", wall, 0.4, "what the floor costs"},
+	{"later step: node CPU, against setns", "later", "gojail", "setns", cpu, 0, "the floor"},
+	{"later step: node CPU, against plain", "later", "gojail", "plain", cpu, 0.4, "what the floor costs"},
+	{"no jail: wall, against noop", "later", "gojailnone", "noop", wall, 0, "the empty plugin"},
+	{"no jail: node CPU, against noop", "later", "gojailnone", "noop", cpu, 0, "the empty plugin"},
+	{"64 tasks: wall, against plain", "n64", "gojail", "plain", wall, 5, ""},
+}
+
+// more comparisons that have no aim.
+var comparisons = []aim{
+	{"A/A: wall", "first", "plain2", "plain", wall, math.Inf(1), ""},
+	{"A/A: node CPU", "first", "plain2", "plain", cpu, math.Inf(1), ""},
+	{"A/A: wall, 64 tasks", "n64", "plain2", "plain", wall, math.Inf(1), ""},
+	{"first step: wall, against noop", "first", "gojail", "noop", wall, math.Inf(1), ""},
+	{"first step: node CPU, against noop", "first", "gojail", "noop", cpu, math.Inf(1), ""},
+	{"whole job: wall, against plain", "job", "gojail", "plain", wall, math.Inf(1), ""},
+	{"whole job: node CPU, against plain", "job", "gojail", "plain", cpu, math.Inf(1), ""},
+	{"whole job: node CPU, against noopepilog", "job", "gojail", "noopepilog", cpu, math.Inf(1), ""},
+	{"job_epilog alone: node CPU", "job", "noopepilog", "noop", cpu, math.Inf(1), ""},
+	{"64 tasks: node CPU, against plain", "n64", "gojail", "plain", cpu, math.Inf(1), ""},
+	{"64 tasks: wall, against setns", "n64", "gojail", "setns", wall, math.Inf(1), ""},
+}
+
+// judge compares an estimate with the most that it should be.
+func judge(e estimate, most float64) string {
+	switch {
+	case math.IsNaN(e.Median):
+		return missing
+	case e.Median <= most:
+		return met
+	case e.Low <= most:
+		return unclear
+	}
+	return missed
+}
+
+// judged is one line of the verdict.
+type judged struct {
+	About   string   `json:"about"`
+	Figure  estimate `json:"figure"`
+	Aim     string   `json:"aim"`
+	Verdict string   `json:"verdict"`
+}
+
+// find compares two candidates in a mode, if both were measured.
+func (r *report) find(a aim, random *rand.Rand) estimate {
+	for _, m := range r.Modes {
+		if of, base := m.Samples[a.of], m.Samples[a.base]; m.Mode == a.mode && of != nil && base != nil {
+			return paired(a.figure(of), a.figure(base), random)
+		}
+	}
+	nan := math.NaN()
+	return estimate{nan, nan, nan, 0}
+}
+
+// judge judges all aims, those on memory too.
+func (r *report) judge(random *rand.Rand) {
+	for _, a := range aims {
+		e := r.find(a, random)
+		text := fmt.Sprintf("<= %+.1f ms", a.most)
+		if a.explanation != "" {
+			text += " (" + a.explanation + ")"
+		}
+		r.Verdicts = append(r.Verdicts, judged{a.about, e, text, judge(e, a.most)})
+	}
+	for _, a := range comparisons {
+		if e := r.find(a, random); e.N > 0 {
+			r.Verdicts = append(r.Verdicts, judged{a.about, e, "-", "-"})
+		}
+	}
+	private := func(p process) float64 { return p.Private }
+	stepd := func(m memory) process { return m.Stepd }
+	srun := func(m memory) process { return m.Srun }
+	for _, a := range []memoryAim{
+		{"slurmstepd: private memory, against plain", "plain", stepd, private, 50, "<= +50 kB"},
+		{"srun: private memory, against noop", "noop", srun, private, 20, "<= +20 kB (unchanged but for its spread)"},
+		{"srun: threads, against plain", "plain", srun, func(p process) float64 { return p.Threads }, 0, "unchanged"},
+		{"A/A: private memory of slurmstepd", "plain", stepd, private, math.Inf(1), "-"},
+		{"A/A: private memory of srun", "plain", srun, private, math.Inf(1), "-"},
+	} {
+		r.judgeMemory(a)
+	}
+}
+
+// memoryAim is what a process of gojail's step may have more than another's.
+type memoryAim struct {
+	about, base string
+	process     func(memory) process
+	figure      func(process) float64
+	most        float64
+	aim         string
+}
+
+func (r *report) judgeMemory(a memoryAim) {
+	subject := "gojail"
+	if math.IsInf(a.most, 1) {
+		subject = "plain2"
+	}
+	of, found := r.Memory[subject]
+	base, also := r.Memory[a.base]
+	verdict := judged{a.about, estimate{}, a.aim, missing}
+	if found && also {
+		d := a.figure(a.process(of)) - a.figure(a.process(base))
+		verdict.Figure = estimate{d, d, d, looks}
+		verdict.Verdict = judge(verdict.Figure, a.most)
+	}
+	if math.IsInf(a.most, 1) {
+		verdict.Verdict = "-"
+	}
+	r.Verdicts = append(r.Verdicts, verdict)
+}
