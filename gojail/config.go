@@ -52,6 +52,7 @@ type Config struct {
 type Slurm struct {
 	Conf  string   // directory of slurm.conf
 	Spool string   // SlurmdSpoolDir
+	Place string   // where a jail has an empty tmpfs for Spool: above the first %n, so that all nodes share one mount target
 	Munge string   // munge's socket
 	Host  []string // further host paths that Slurm needs
 }

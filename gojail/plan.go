@@ -55,7 +55,7 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	if j.Slurm {
 		lists = append(lists, slurmMounts(c, facts))
 	}
-	lists = append(lists, []specs.Mount{tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")})
+	lists = append(lists, spoolMounts(c))
 	taken := map[string]bool{}
 	for _, list := range lists {
 		for _, m := range list {
@@ -180,8 +180,31 @@ func slurmMounts(c *Config, facts *HostFacts) []specs.Mount {
 			mounts = append(mounts, bind(path, hostReadonly...))
 		}
 	}
-	if !inside(mounts, c.Slurm.Munge) {
-		mounts = append(mounts, bind(c.Slurm.Munge, "bind", "ro", "nosuid", "nodev", "noexec"))
+	if c.bringsMunge() {
+		// Each job's own is mounted on this: munged makes a new socket whenever it starts.
+		m := bind(c.Slurm.Munge, mungeOptions...)
+		m.Source = "/dev/null"
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+var mungeOptions = []string{"bind", "ro", "nosuid", "nodev", "noexec"}
+
+// bringsMunge tells whether munge's socket is mounted by itself: not where a
+// directory of the host brings it along.
+func (c *Config) bringsMunge() bool {
+	return !slices.ContainsFunc(append([]string{c.Slurm.Conf}, c.Slurm.Host...), func(dir string) bool {
+		return under(c.Slurm.Munge, dir)
+	})
+}
+
+// spoolMounts are the place for batch scripts. A node's own directory is made in
+// a tmpfs, not on the jail's storage, which would need one for each node.
+func spoolMounts(c *Config) []specs.Mount {
+	mounts := []specs.Mount{tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")}
+	if c.Slurm.Place != c.Slurm.Spool {
+		mounts = append([]specs.Mount{tmpfs(c.Slurm.Place, "ro", "mode=755", "size=4k", "nosuid", "nodev", "noexec")}, mounts...)
 	}
 	return mounts
 }

@@ -115,7 +115,7 @@ func TestPlanJail(t *testing.T) {
 /usr/bin/srun bind = rbind,ro,nosuid,nodev
 /plugins/gojail/spank_gojail.so bind = rbind,ro,nosuid,nodev
 /usr/lib/libreadline.so.8 bind = rbind,ro,nosuid,nodev
-/run/munge/munge.socket.2 bind = bind,ro,nosuid,nodev,noexec
+/run/munge/munge.socket.2 bind /dev/null bind,ro,nosuid,nodev,noexec
 /var/spool/slurmd tmpfs tmpfs mode=755,nosuid,nodev
 /dev/null c 1:3
 /dev/zero c 1:5

@@ -112,7 +112,11 @@ func (c *Config) Site(accounts Accounts, keys map[string]string, now time.Time) 
 
 func (c *Config) siteJail(b *strings.Builder, j *Jail, accounts Accounts, key string) {
 	fmt.Fprintf(b, "jail %s\nkey %s\n", j.Name, key)
-	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool)
+	munge := "-"
+	if j.Slurm && c.bringsMunge() {
+		munge = c.Slurm.Munge
+	}
+	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\nmunge %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool, munge)
 	if j.Everybody() {
 		b.WriteString("access all\n")
 		return

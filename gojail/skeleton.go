@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -31,7 +32,8 @@ func Targets(c *Config, j *Jail, v *View) []Target {
 	var targets []Target
 	mounts := append(append([]specs.Mount{}, v.Spec.Mounts...), JobMounts(c, j, "")...)
 	for i, m := range mounts {
-		if !inside(mounts[:i], filepath.Dir(m.Destination)) {
+		again := slices.ContainsFunc(mounts[:i], func(e specs.Mount) bool { return e.Destination == m.Destination })
+		if !again && !inside(mounts[:i], filepath.Dir(m.Destination)) {
 			targets = append(targets, Target{m.Destination, targetIsDir(m)})
 		}
 	}

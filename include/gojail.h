@@ -43,6 +43,7 @@
  *   tmp disk|tmpfs BYTES      BYTES 0: no limit of our own
  *   shm BYTES                 likewise (tmpfs default: half of memory)
  *   spool PATH                where the template has an empty tmpfs for batch scripts
+ *   munge PATH|-              munge's socket, which every sandbox gets anew; -: none
  *   access all|listed
  *   uid N                     any number of these
  *   gid N

@@ -112,7 +112,7 @@ static int receive(int talk, struct gojail_reply *reply, int *fds, int64_t until
 	return 0;
 }
 
-int zygote_ask(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
+int zygote_ask(int talk, const char *jail, const struct gojail_request *request, const struct gojail_tree *trees,
 	       int64_t until, struct record *holder, struct sandbox *sandbox, struct fault *fault)
 {
 	struct gojail_reply reply = {0};
@@ -123,14 +123,14 @@ int zygote_ask(int talk, const struct gojail_request *request, const struct goja
 	if (receive(talk, &reply, fds, until) < 0) {
 		if (errno == ECONNRESET || errno == EPROTO)
 			return ZYGOTE_GONE;
-		return fault_set(fault, "the zygote of the jail did not answer: %s; ask your administrator",
-				 strerror(errno));
+		return fault_set(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
+				 jail, strerror(errno));
 	}
 	holder->pid = reply.pid;
 	holder->start = reply.start;
 	if (receive(talk, &reply, fds, until) < 0) {
-		fault_set(fault, "the sandbox was not built in time: %s; the storage of the jail may hang: "
-				 "ask your administrator", strerror(errno));
+		fault_set(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
+				 "ask your administrator", strerror(errno), jail);
 		record_end(holder);
 		return -1;
 	}

@@ -157,6 +157,24 @@ static int script_tree(const struct jail *jail, const struct wish *wish, struct 
 	return -1;
 }
 
+/*
+ * munge's socket as it is now: munged makes a new one whenever it starts. Without
+ * one munged is down at the moment, which is no reason to fail a step that may
+ * never need it: the jail then has the template's empty file in its place.
+ */
+static int munge_tree(const struct jail *jail)
+{
+	struct stat st;
+	/* The directory is munge's own user's, who must not choose another file by a symlink. */
+	int tree = k_open_tree(AT_FDCWD, jail->munge, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+
+	if (tree >= 0 && (fstat(tree, &st) < 0 || !S_ISSOCK(st.st_mode) ||
+			  k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+							MOUNT_ATTR_NOEXEC) < 0))
+		close_fd(&tree);
+	return tree;
+}
+
 /* Another sandbox of the same job: /dev/shm, and a /tmp in memory, are one per job. */
 static int find_sibling(int job, struct record *sibling)
 {
@@ -195,6 +213,8 @@ static int collect(const struct site *site, const struct jail *jail, const struc
 	    add_tree(trees, &request->ntrees, script_tree(jail, wish, fault), wish->script,
 		     GOJAIL_TREE_ALONE) < 0)
 		return -1;
+	if (jail->munge[0])
+		add_tree(trees, &request->ntrees, munge_tree(jail), jail->munge, 0);
 	return 0;
 }
 
@@ -249,7 +269,7 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 		if (talk < 0 || (attempt == 0 && (collect(site, jail, wish, job, request, trees, fault) < 0 ||
 						  (user_trees && user_trees(wish, trees, &request->ntrees, fault) < 0))))
 			return -1;
-		asked = zygote_ask(talk, request, trees, until, &holder, sandbox, fault);
+		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, sandbox, fault);
 	}
 	if (asked < 0)
 		return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",

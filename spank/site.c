@@ -191,6 +191,8 @@ int site_jail(const struct site *site, const char *name, const struct user *user
 			jail->shm_bytes = strtoull(value, NULL, 10);
 		else if (strcmp(line, "spool") == 0)
 			snprintf(jail->spool, sizeof(jail->spool), "%s", value);
+		else if (strcmp(line, "munge") == 0)
+			snprintf(jail->munge, sizeof(jail->munge), "%s", value[0] == '/' ? value : "");
 		else if (strcmp(line, "access") == 0)
 			allowed = allowed || strcmp(value, "all") == 0;
 		else if (strcmp(line, "uid") == 0)

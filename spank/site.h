@@ -26,6 +26,7 @@ struct jail {
 	bool tmpfs;
 	uint64_t tmp_bytes, shm_bytes;
 	char spool[GOJAIL_PATH_MAX];
+	char munge[GOJAIL_PATH_MAX]; /* munge's socket, or "" */
 };
 
 struct user {

@@ -29,7 +29,8 @@ var parts = []part{
 	{Name: "stage_open", About: "stage entered, with the job's /tmp and /dev/shm"},
 	{Name: "stage_close", About: "stage left"},
 	{Name: "epilog_window", About: "jail entered and left, for task epilogs"},
-	{Name: "epilog", About: "job_epilog's launcher: sandbox torn down"},
+	{Name: "end", About: "job_epilog where /tmp is empty: sandbox torn down, a spare directory made"},
+	{Name: "epilog", About: "job_epilog's launcher, where /tmp is not: the same by Go"},
 	{Name: "fork", About: "floor: fork, exit, wait"},
 	{Name: "setns", About: "floor, and what each task does: setns to the sandbox"},
 	{Name: "mkdir", About: "floor: the job's two directories made on node disk (part of the first step)"},
@@ -40,7 +41,7 @@ var parts = []part{
 // slurmd's is, with a state directory of its own; scratch is that of gojail's node.
 func (m *machine) measureParts(ctx context.Context, repetitions int) ([]part, error) {
 	spank := []string{"-I", filepath.Join(m.repo, "include"), "-I", filepath.Join(m.repo, "spank"), "peers/micro.c"}
-	for _, file := range []string{"ask", "fault", "launch", "lock", "record", "sandbox", "site", "template", "window"} {
+	for _, file := range []string{"ask", "end", "fault", "launch", "lock", "record", "sandbox", "scratch", "site", "template", "window"} {
 		spank = append(spank, filepath.Join(m.repo, "spank", file+".c"))
 	}
 	if err := m.compile("micro", spank...); err != nil {
