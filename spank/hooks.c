@@ -28,13 +28,9 @@
 #include "template.h"
 #include "window.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* All that the library exports: these names and the hooks. */
@@ -48,92 +44,6 @@ static struct fault fault; /* the latch: the first fault of this step */
 static struct sandbox sandbox = SANDBOX_NONE;
 static struct window window = WINDOW_CLOSED;
 static uint32_t forked, ended;
-
-/* Copies a path, with %n as the node's name. */
-static int expand(char *to, size_t size, const char *from)
-{
-	size_t used = 0;
-
-	for (; *from && used < size - 1; from++) {
-		if (from[0] == '%' && from[1] == 'n') {
-			used += (size_t)snprintf(to + used, size - used, "%s", node.name);
-			from++;
-		} else {
-			to[used++] = *from;
-		}
-	}
-	if (used >= size - 1)
-		return -1;
-	to[used] = '\0';
-	return to[0] == '/' ? 0 : -1;
-}
-
-/* slurmd knows its name from -N; the processes that it starts, from a variable. */
-static void find_node_name(void)
-{
-	const char *name = getenv("SLURMD_NODENAME");
-	char line[4096];
-	ssize_t got;
-
-	if (name) {
-		snprintf(node.name, sizeof(node.name), "%s", name);
-		return;
-	}
-	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && (got = read(fd, line, sizeof(line) - 1)) > 0) {
-		line[got] = '\0';
-		for (char *word = line; word < line + got; word += strlen(word) + 1)
-			if (strncmp(word, "-N", 2) == 0)
-				snprintf(node.name, sizeof(node.name), "%s",
-					 word[2] ? word + 2 : word + 3 < line + got ? word + 3 : "");
-	}
-	if (fd >= 0)
-		close(fd);
-	if (!node.name[0] && gethostname(node.name, sizeof(node.name) - 1) == 0)
-		node.name[strcspn(node.name, ".")] = '\0';
-}
-
-/* plugstack.conf: required /PATH/spank_gojail.so [config=FILE] [state=DIR] */
-static int find_node(int argc, char **argv)
-{
-	const char *config = GOJAIL_DEFAULT_CONFIG, *state = GOJAIL_DEFAULT_STATE;
-	Dl_info self;
-	char *slash;
-
-	find_node_name();
-	for (int i = 0; i < argc; i++) {
-		if (strncmp(argv[i], "config=", 7) == 0)
-			config = argv[i] + 7;
-		else if (strncmp(argv[i], "state=", 6) == 0)
-			state = argv[i] + 6;
-		else
-			return fault_set(&fault, "plugstack.conf: unknown argument \"%s\"; there are "
-						 "config=FILE and state=DIR", argv[i]);
-	}
-	if (!dladdr((void *)(uintptr_t)&find_node, &self) || self.dli_fname[0] != '/')
-		return fault_set(&fault, "plugstack.conf must name spank_gojail.so by its full path");
-	snprintf(node.libdir, sizeof(node.libdir), "%s", self.dli_fname);
-	slash = strrchr(node.libdir, '/');
-	*slash = '\0';
-	if (expand(node.config, sizeof(node.config), config) < 0 ||
-	    expand(node.state, sizeof(node.state), state) < 0)
-		return fault_set(&fault, "plugstack.conf: config= and state= must be full paths");
-	return 0;
-}
-
-/* Root's own directory: nothing of a user's is ever believed. */
-static int open_state(void)
-{
-	struct stat st;
-
-	if (mkdir(node.state, 0700) == 0 || lstat(node.state, &st) < 0)
-		lstat(node.state, &st);
-	if (lstat(node.state, &st) < 0)
-		return fault_set(&fault, "cannot make the state directory %s: %m; ask your administrator", node.state);
-	if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022))
-		return fault_set(&fault, "the state directory %s is not root's alone; ask your administrator", node.state);
-	return 0;
-}
 
 /* The batch script's directory is shown in the jail, where Slurm executes it. */
 static int find_script(spank_t sp, struct wish *wish)
@@ -186,7 +96,7 @@ static int prepare(spank_t sp, uint32_t step)
 	struct jail jail;
 	int result = -1;
 
-	if (fault.text[0] || open_state() < 0)
+	if (fault.text[0] || node_open_state(&node, &fault) < 0)
 		return -1;
 	if (site_open(&site, &node, &fault) < 0)
 		goto out;
@@ -229,10 +139,10 @@ HOOK int slurm_spank_init(spank_t sp, int argc, char **argv)
 	case S_CTX_REMOTE:
 		if (options_register(sp) < 0)
 			fault_set(&fault, "Slurm did not take the plugin's options");
-		find_node(argc, argv);
+		node_find(&node, argc, argv, &fault);
 		return 0;
 	case S_CTX_SLURMD:
-		if (find_node(argc, argv) == 0 && open_state() == 0) {
+		if (node_find(&node, argc, argv, &fault) == 0 && node_open_state(&node, &fault) == 0) {
 			launch_begin(&launch, &node, "boot", until);
 			launch_detached(&launch);
 		} else {
@@ -338,7 +248,7 @@ HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 	uint32_t job;
 
 	/* Whatever happens: an error here drains the node. The sweep comes again. */
-	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS || find_node(argc, argv) < 0)
+	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS || node_find(&node, argc, argv, &fault) < 0)
 		goto out;
 	snprintf(path, sizeof(path), "%s/jobs/%u", node.state, job);
 	if (access(path, F_OK) < 0)

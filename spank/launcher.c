@@ -182,7 +182,7 @@ static int template(struct fault *fault)
 	int dir = template_dir(&node, word("jail"), fault);
 	if (dir < 0)
 		return -1;
-	lock = lock_until(dir, "lock", until, "the template of the jail", fault);
+	lock = lock_until(dir, "lock", until, "the template of the jail (does its storage answer?)", fault);
 	if (lock < 0)
 		return -1;
 	struct record other = {0};

@@ -3,7 +3,7 @@
 #ifndef GOJAIL_NODE_H
 #define GOJAIL_NODE_H
 
-#include "gojail.h"
+#include "fault.h"
 
 struct node {
 	char libdir[GOJAIL_PATH_MAX]; /* where the shim itself was loaded from */
@@ -11,5 +11,14 @@ struct node {
 	char state[GOJAIL_PATH_MAX];
 	char name[GOJAIL_NAME_MAX + 1]; /* as slurmd calls it; may be empty */
 };
+
+/*
+ * From plugstack.conf: required /PATH/spank_gojail.so [config=FILE] [state=DIR],
+ * where %n is the node's name; and from where the shim itself is.
+ */
+int node_find(struct node *node, int argc, char **argv, struct fault *fault);
+
+/* Makes the state directory if need be; it must be root's own: nothing of a user's is believed. */
+int node_open_state(const struct node *node, struct fault *fault);
 
 #endif
