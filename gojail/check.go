@@ -65,7 +65,7 @@ func (k *checker) fail(subject, remedy, format string, args ...any) {
 // for what makes it slow. It reports as it goes, and changes nothing.
 func Check(node Node, report func(Finding)) {
 	k := &checker{node: node, report: report}
-	k.kernel()
+	able := k.kernel()
 	k.parts()
 	k.state()
 	c, err := Load(node.Config, node.Name)
@@ -78,6 +78,9 @@ func Check(node Node, report func(Finding)) {
 	k.scratch()
 	k.slurm()
 	for _, name := range c.JailNames() {
+		if !able {
+			break // each would only say again what the kernel lacks
+		}
 		k.jailInTime(c.Jails[name])
 	}
 }

@@ -31,10 +31,12 @@ func (k *checker) jail(j *Jail) {
 		k.fail(subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return
 	}
-	if !k.targets(j, view) || !k.sources(j) {
+	targets, sources := k.targets(j, view), k.sources(j)
+	k.notes(j, facts)
+	k.inside(j, view)
+	if !targets || !sources {
 		return
 	}
-	k.notes(j, facts)
 	k.ok(subject, "%s: %d mounts, none of its mount targets is missing", j.Root, len(view.Spec.Mounts))
 }
 

@@ -13,31 +13,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel tries the calls that gojail needs (Linux 5.12). A tree that is never
-// attached vanishes when its descriptor is closed.
-func (k *checker) kernel() {
+// kernel tries the calls that gojail needs (Linux 5.12), and tells whether they
+// are there. A tree that is never attached vanishes when its descriptor is closed.
+func (k *checker) kernel() bool {
 	var name unix.Utsname
 	unix.Uname(&name)
 	release := unix.ByteSliceToString(name.Release[:])
 	remedy := "gojail needs Linux 5.12 or later and, in a container, CAP_SYS_ADMIN and a seccomp profile that permits mount calls"
+	lacks := func(call string, err error) bool {
+		k.fail("kernel", remedy, "%s: %s: %v; no jail can be assembled, and none is looked at", release, call, errnoOf(err))
+		return false
+	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		k.fail("kernel", remedy, "%s: open_tree: %v", release, err)
-		return
+		return lacks("open_tree", err)
 	}
 	defer unix.Close(fd)
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		k.fail("kernel", remedy, "%s: mount_setattr: %v", release, err)
-		return
+		return lacks("mount_setattr", err)
 	}
 	how, err := openBeneath(unix.AT_FDCWD, "/", unix.RESOLVE_NO_MAGICLINKS)
 	if err != nil {
-		k.fail("kernel", remedy, "%s: openat2: %v", release, err)
-		return
+		return lacks("openat2", err)
 	}
 	unix.Close(how)
 	k.ok("kernel", "%s has open_tree, mount_setattr and openat2", release)
+	return true
 }
 
 // parts looks at the files beside each other in the library directory.

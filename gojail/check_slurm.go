@@ -64,6 +64,23 @@ func (k *checker) plugstack(conf slurmConf) {
 	k.fail("plugstack", line, "no plugstack.conf of %s names spank_gojail.so: jobs run outside their jail", k.config.Slurm.Conf)
 }
 
+// PluginState is the state directory that plugstack.conf gives to the plugin, or
+// the default where it gives none or cannot be read.
+func PluginState(c *Config) string {
+	conf := readSlurmConf(c)
+	for path, words := range conf.arguments {
+		if filepath.Base(path) != "spank_gojail.so" {
+			continue
+		}
+		for _, word := range words {
+			if dir, is := strings.CutPrefix(word, "state="); is {
+				return strings.ReplaceAll(dir, "%n", c.Node)
+			}
+		}
+	}
+	return DefaultState
+}
+
 // arguments compares the plugin's with those that this check was started with.
 func (k *checker) arguments(words []string) {
 	used := map[string]string{"config": DefaultConfig, "state": DefaultState}

@@ -5,12 +5,15 @@ package gojail
 import (
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // checkedNode is a node on which everything is right.
@@ -29,12 +32,13 @@ func goodNode(t *testing.T) *checkedNode {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	n := &checkedNode{dir: dir, root: filepath.Join(dir, "jail"), conf: filepath.Join(dir, "slurm")}
 	n.Node = Node{Config: filepath.Join(dir, "gojail.toml"), State: filepath.Join(dir, "state"), Name: "n1", LibDir: filepath.Join(dir, "lib")}
-	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "slurm", "lib", "state"} {
+	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "jail/bin", "slurm", "lib", "state"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
 	for _, name := range []string{"spank_gojail.so", "gojail-launcher", "libgojail.so"} {
 		require.NoError(t, exec.Command("cp", "/bin/true", filepath.Join(n.LibDir, name)).Run())
 	}
+	n.write(t, "jail/bin/sh", "", 0o755)
 	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n", 0o644)
 	n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+dir+"/state\n", 0o644)
 	n.configure(t, "")
@@ -73,65 +77,69 @@ func TestCheckFindsNothingOnAGoodNode(t *testing.T) {
 	assert.Empty(t, entries)
 }
 
+// spoiled nodes, and what a check says about each.
+var spoiled = map[string]struct {
+	spoil func(t *testing.T, n *checkedNode)
+	want  string
+}{
+	"no configuration":   {func(t *testing.T, n *checkedNode) { os.Remove(n.Config) }, "FAIL  configuration: "},
+	"open configuration": {func(t *testing.T, n *checkedNode) { os.Chmod(n.Config, 0o666) }, "others can write it (mode 0666)"},
+	"bad configuration":  {func(t *testing.T, n *checkedNode) { n.configure(t, "rot = 1") }, "jail.a.rot: unknown key"},
+	"no library":         {func(t *testing.T, n *checkedNode) { os.Remove(n.LibDir + "/libgojail.so") }, "FAIL  installation: "},
+	"cut library": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Truncate(n.LibDir+"/libgojail.so", 4096))
+	}, "libgojail.so: is damaged or was cut short"},
+	"empty library": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Truncate(n.LibDir+"/libgojail.so", 0))
+	}, "libgojail.so: is damaged or was cut short"},
+	"open library":   {func(t *testing.T, n *checkedNode) { os.Chmod(n.LibDir, 0o777) }, "FAIL  installation: "},
+	"not executable": {func(t *testing.T, n *checkedNode) { os.Chmod(n.LibDir+"/gojail-launcher", 0o644) }, "is not executable"},
+	"open state":     {func(t *testing.T, n *checkedNode) { os.Chmod(n.State, 0o777) }, "FAIL  state: "},
+	"state a file": {func(t *testing.T, n *checkedNode) {
+		os.Remove(n.State)
+		n.write(t, "state", "", 0o600)
+	}, "not a directory"},
+	"open scratch": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Mkdir(n.dir+"/scratch", 0o755))
+		require.NoError(t, os.Chmod(n.dir+"/scratch", 0o777))
+	}, "FAIL  scratch: "},
+	"no slurm.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/slurm.conf") }, "slurm.conf is not there"},
+	"no plugin": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/plugstack.conf", "", 0o644) },
+		"FAIL  plugstack: no plugstack.conf of"},
+	"optional plugin": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/plugstack.conf", "optional "+n.LibDir+"/spank_gojail.so", 0o644)
+	}, "is optional: where it cannot be loaded, jobs run outside their jail"},
+	"other state": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so state=/run/%n config="+n.Config, 0o644)
+	}, "the plugin uses state=/run/n1"},
+	"other spool": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/slurm.conf", "", 0o644) },
+		"/spool here, but SlurmdSpoolDir is /var/spool/slurmd"},
+	"no munge": {func(t *testing.T, n *checkedNode) {
+		n.configure(t, "[jail.b]\nroot = \""+n.root+"\"")
+		text, err := os.ReadFile(n.Config)
+		require.NoError(t, err)
+		n.write(t, "gojail.toml", strings.Replace(string(text), "[slurm]", "[slurm]\nmunge = \"/nonexistent\"", 1), 0o644)
+	}, "FAIL  munge: /nonexistent is not munge's socket"},
+	"root gone":  {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root) }, "FAIL  jail a: jail root"},
+	"root empty": {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root); os.Mkdir(n.root, 0o755) }, "is empty: is its storage mounted?"},
+	"no target":  {func(t *testing.T, n *checkedNode) { os.Remove(n.root + "/tmp") }, "mount targets are missing in"},
+	"no source": {func(t *testing.T, n *checkedNode) {
+		n.configure(t, "[[jail.a.mounts]]\ndestination = \"/etc\"\nsource = \"/nonexistent\"")
+	}, "/nonexistent (for /etc) is not there on this node"},
+	"unknown user": {func(t *testing.T, n *checkedNode) { n.configure(t, "users = [\"no-such-user\"]") },
+		"WARN  configuration: this node knows no user no-such-user of jail a"},
+	"no device": {func(t *testing.T, n *checkedNode) { n.configure(t, "devices = [\"/dev/no-such*\"]") },
+		"WARN  jail a: no device matches /dev/no-such*"},
+	"rule": {func(t *testing.T, n *checkedNode) {
+		n.configure(t, "[[jail.a.user_mounts]]\nsource = \"/nonexistent\"")
+	},
+		"WARN  jail a: users may mount /nonexistent"},
+	"no shell":        {func(t *testing.T, n *checkedNode) { os.Remove(n.root + "/bin/sh") }, "has no /bin/sh"},
+	"root of another": {func(t *testing.T, n *checkedNode) { os.Chown(n.root, 65534, 0) }, "WARN  jail a: "},
+}
+
 func TestCheckFinds(t *testing.T) {
-	for name, test := range map[string]struct {
-		spoil func(t *testing.T, n *checkedNode)
-		want  string
-	}{
-		"no configuration":   {func(t *testing.T, n *checkedNode) { os.Remove(n.Config) }, "FAIL  configuration: "},
-		"open configuration": {func(t *testing.T, n *checkedNode) { os.Chmod(n.Config, 0o666) }, "others can write it (mode 0666)"},
-		"bad configuration":  {func(t *testing.T, n *checkedNode) { n.configure(t, "rot = 1") }, "jail.a.rot: unknown key"},
-		"no library":         {func(t *testing.T, n *checkedNode) { os.Remove(n.LibDir + "/libgojail.so") }, "FAIL  installation: "},
-		"cut library": {func(t *testing.T, n *checkedNode) {
-			require.NoError(t, os.Truncate(n.LibDir+"/libgojail.so", 4096))
-		}, "libgojail.so: is damaged or was cut short"},
-		"empty library": {func(t *testing.T, n *checkedNode) {
-			require.NoError(t, os.Truncate(n.LibDir+"/libgojail.so", 0))
-		}, "libgojail.so: is damaged or was cut short"},
-		"open library":   {func(t *testing.T, n *checkedNode) { os.Chmod(n.LibDir, 0o777) }, "FAIL  installation: "},
-		"not executable": {func(t *testing.T, n *checkedNode) { os.Chmod(n.LibDir+"/gojail-launcher", 0o644) }, "is not executable"},
-		"open state":     {func(t *testing.T, n *checkedNode) { os.Chmod(n.State, 0o777) }, "FAIL  state: "},
-		"state a file": {func(t *testing.T, n *checkedNode) {
-			os.Remove(n.State)
-			n.write(t, "state", "", 0o600)
-		}, "not a directory"},
-		"open scratch": {func(t *testing.T, n *checkedNode) {
-			require.NoError(t, os.Mkdir(n.dir+"/scratch", 0o755))
-			require.NoError(t, os.Chmod(n.dir+"/scratch", 0o777))
-		}, "FAIL  scratch: "},
-		"no slurm.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/slurm.conf") }, "slurm.conf is not there"},
-		"no plugin": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/plugstack.conf", "", 0o644) },
-			"FAIL  plugstack: no plugstack.conf of"},
-		"optional plugin": {func(t *testing.T, n *checkedNode) {
-			n.write(t, "slurm/plugstack.conf", "optional "+n.LibDir+"/spank_gojail.so", 0o644)
-		}, "is optional: where it cannot be loaded, jobs run outside their jail"},
-		"other state": {func(t *testing.T, n *checkedNode) {
-			n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so state=/run/%n config="+n.Config, 0o644)
-		}, "the plugin uses state=/run/n1"},
-		"other spool": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/slurm.conf", "", 0o644) },
-			"/spool here, but SlurmdSpoolDir is /var/spool/slurmd"},
-		"no munge": {func(t *testing.T, n *checkedNode) {
-			n.configure(t, "[jail.b]\nroot = \""+n.root+"\"")
-			text, err := os.ReadFile(n.Config)
-			require.NoError(t, err)
-			n.write(t, "gojail.toml", strings.Replace(string(text), "[slurm]", "[slurm]\nmunge = \"/nonexistent\"", 1), 0o644)
-		}, "FAIL  munge: /nonexistent is not munge's socket"},
-		"root gone":  {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root) }, "FAIL  jail a: jail root"},
-		"root empty": {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root); os.Mkdir(n.root, 0o755) }, "is empty: is its storage mounted?"},
-		"no target":  {func(t *testing.T, n *checkedNode) { os.Remove(n.root + "/tmp") }, "mount targets are missing in"},
-		"no source": {func(t *testing.T, n *checkedNode) {
-			n.configure(t, "[[jail.a.mounts]]\ndestination = \"/etc\"\nsource = \"/nonexistent\"")
-		}, "/nonexistent (for /etc) is not there on this node"},
-		"unknown user": {func(t *testing.T, n *checkedNode) { n.configure(t, "users = [\"no-such-user\"]") },
-			"WARN  configuration: this node knows no user no-such-user of jail a"},
-		"no device": {func(t *testing.T, n *checkedNode) { n.configure(t, "devices = [\"/dev/no-such*\"]") },
-			"WARN  jail a: no device matches /dev/no-such*"},
-		"rule": {func(t *testing.T, n *checkedNode) {
-			n.configure(t, "[[jail.a.user_mounts]]\nsource = \"/nonexistent\"")
-		},
-			"WARN  jail a: users may mount /nonexistent"},
-		"root of another": {func(t *testing.T, n *checkedNode) { os.Chown(n.root, 65534, 0) }, "WARN  jail a: "},
-	} {
+	for name, test := range spoiled {
 		t.Run(name, func(t *testing.T) {
 			n := goodNode(t)
 			test.spoil(t, n)
@@ -150,4 +158,61 @@ func TestCheckTellsWhatCostsTime(t *testing.T) {
 		}
 	})
 	assert.Contains(t, strings.Join(found, "\n"), "WARN  latency: PrologFlags=Alloc,Contain costs each job about 100 ms")
+}
+
+// inside is what a check says about the tree that is a jail's root.
+func (n *checkedNode) inside(t *testing.T, mounts ...specs.Mount) string {
+	t.Helper()
+	var found []string
+	c, err := parseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool/%n\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
+	require.NoError(t, err)
+	k := &checker{node: n.Node, config: c, report: func(f Finding) { found = append(found, f.String()) }}
+	k.inside(c.Jails["a"], &View{Spec: &specs.Spec{Mounts: mounts}})
+	return strings.Join(found, "\n")
+}
+
+func TestCheckOfSlurmUser(t *testing.T) {
+	n := goodNode(t)
+	warning := func(user, remedy string) string {
+		return "WARN  jail a: SlurmUser " + user + " of slurm.conf is not in " + n.root + "/etc/passwd: " +
+			`srun inside the jail ends with "Invalid user for SlurmUser"; append this line there: ` + remedy
+	}
+	n.write(t, "jail/etc/passwd", "root:x:0:0::/root:/bin/sh\nd:x:1\n\n", 0o644)
+	assert.Empty(t, n.inside(t), "SlurmUser is root if slurm.conf names none")
+	n.write(t, "slurm/slurm.conf", "SlurmUser=daemon\n", 0o644)
+	u, err := user.Lookup("daemon")
+	require.NoError(t, err)
+	assert.Equal(t, warning("daemon", "daemon:x:"+u.Uid+":"+u.Gid+"::/nonexistent:/usr/sbin/nologin"), n.inside(t))
+	n.write(t, "slurm/slurm.conf", "SlurmUser=1\n", 0o644)
+	assert.Empty(t, n.inside(t), "a number is one that passwd has")
+	n.write(t, "slurm/slurm.conf", "SlurmUser=nobody-here\n", 0o644)
+	assert.Equal(t, warning("nobody-here", "nobody-here:x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node"), n.inside(t))
+	assert.Empty(t, n.inside(t, specs.Mount{Destination: "/etc/passwd"}), "a mount brings another file")
+}
+
+// The file belongs to the jail: nothing of the node is read in its place, and nothing hangs.
+func TestCheckReadsPasswdInsideTheJail(t *testing.T) {
+	n := goodNode(t)
+	passwd := filepath.Join(n.root, "etc/passwd")
+	n.write(t, "slurm/slurm.conf", "SlurmUser=daemon\n", 0o644)
+	assert.Contains(t, n.inside(t), "is not in "+passwd, "no file at all")
+	require.NoError(t, os.Symlink("/proc/self/root/etc/passwd", passwd))
+	assert.Contains(t, n.inside(t), "is not in "+passwd)
+	require.NoError(t, os.Remove(passwd))
+	require.NoError(t, os.Symlink(strings.Repeat("../", 20)+"etc/passwd", passwd))
+	assert.Contains(t, n.inside(t), passwd+" cannot be read: too many levels of symbolic links", "it leads to itself, not out of the jail")
+	require.NoError(t, os.Remove(passwd))
+	require.NoError(t, unix.Mkfifo(passwd, 0o644))
+	assert.Contains(t, n.inside(t), passwd+" cannot be read: it is not a regular file")
+}
+
+func TestCheckOfWhatTheSpoolCovers(t *testing.T) {
+	n := goodNode(t)
+	n.write(t, "jail/etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0o644)
+	n.write(t, "slurm/slurm.conf", "", 0o644)
+	require.NoError(t, os.Mkdir(n.root+"/spool/n1", 0o755))
+	assert.Empty(t, n.inside(t), "mount targets of an earlier time")
+	require.NoError(t, os.Mkdir(n.root+"/spool/cron", 0o755))
+	n.write(t, "jail/spool/cron/tab", "", 0o644)
+	assert.Contains(t, n.inside(t), "WARN  jail a: /spool of the jail, which has cron, is covered")
 }

@@ -50,11 +50,11 @@ type Config struct {
 
 // Slurm is the [slurm] table: where the node's Slurm keeps its things.
 type Slurm struct {
-	Conf  string   // directory of slurm.conf
-	Spool string   // SlurmdSpoolDir
-	Place string   // where a jail has an empty tmpfs for Spool: above the first %n, so that all nodes share one mount target
-	Munge string   // munge's socket
-	Host  []string // further host paths that Slurm needs
+	Conf      string   // directory of slurm.conf
+	Spool     string   // SlurmdSpoolDir
+	SpoolBase string   // directory above the first %n of Spool, or Spool: an empty tmpfs in each jail
+	Munge     string   // munge's socket
+	Host      []string // further host paths that Slurm needs
 }
 
 // Jail is one [jail.NAME] table.

@@ -163,7 +163,7 @@ func duplicate(paths []string) (string, bool) {
 
 // reserved lists what the sandbox fills itself: nothing may be mounted there or below.
 func (c *Config) reserved(j *Jail) []string {
-	list := []string{"/proc", "/sys", "/tmp", "/dev/shm", "/dev/pts", "/dev/mqueue", c.Slurm.Place}
+	list := []string{"/proc", "/sys", "/tmp", "/dev/shm", "/dev/pts", "/dev/mqueue", c.Slurm.SpoolBase}
 	if j.Slurm {
 		list = append(list, c.Slurm.Conf, c.Slurm.Munge)
 	}

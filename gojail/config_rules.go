@@ -70,7 +70,7 @@ func (s *source) slurm(f *fileSlurm, node string) (slurm Slurm, err error) {
 	if slurm.Spool, err = s.nodePath(f.Spool, "/var/spool/slurmd", node, "slurm", "spool"); err != nil {
 		return
 	}
-	if slurm.Place, err = s.spoolPlace(f.Spool, slurm.Spool); err != nil {
+	if slurm.SpoolBase, err = s.spoolBase(f.Spool, slurm.Spool); err != nil {
 		return
 	}
 	if slurm.Munge, err = s.nodePath(f.Munge, "/run/munge/munge.socket.2", node, "slurm", "munge"); err != nil {
@@ -80,22 +80,22 @@ func (s *source) slurm(f *fileSlurm, node string) (slurm Slurm, err error) {
 	return slurm, s.paths(f.Host, "slurm", "host")
 }
 
-// spoolPlace is the directory before the first part with %n, and spool where
+// spoolBase is the directory before the first part with %n, and spool where
 // there is none. It covers what the jail has there, so that it must be Slurm's own.
-func (s *source) spoolPlace(text *string, spool string) (string, error) {
+func (s *source) spoolBase(text *string, spool string) (string, error) {
 	if text == nil {
 		return spool, nil
 	}
 	before, _, perNode := strings.Cut(*text, "%n")
-	place := filepath.Dir(before + "n")
-	if !perNode || under(place, "/run") { // a tmpfs in every jail
+	base := filepath.Dir(before + "n")
+	if !perNode || under(base, "/run") { // which is a tmpfs in every jail
 		return spool, nil
 	}
-	if place == "/" || filepath.Dir(place) == "/" && slices.Contains(systemDirs, place[1:]) {
+	if base == "/" || filepath.Dir(base) == "/" && slices.Contains(systemDirs, base[1:]) {
 		return "", s.refuse([]string{"slurm", "spool"}, "%q: would cover %s of every jail; use a sub-directory, such as %s",
-			*text, place, filepath.Join(place, "slurmd/%n"))
+			*text, base, filepath.Join(base, "slurmd/%n"))
 	}
-	return place, nil
+	return base, nil
 }
 
 // nodePath is a path in which %n stands for the node's name.

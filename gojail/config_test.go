@@ -94,60 +94,78 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	assert.Empty(t, c.Jails["a"].Options)
 }
 
-func TestParseConfigRefuses(t *testing.T) {
-	head := "default = \"none\"\nallow_none = true\n"
-	jail := head + "[jail.a]\nroot = \"/j\"\n"
-	mount := jail + "[[jail.a.mounts]]\n"
-	for name, test := range map[string]struct{ text, want string }{
-		"no default":         {"", `default: missing; write the name of a jail`},
-		"default unknown":    {"default = \"b\"\n[jail.a]\nroot = \"/j\"", "line 1: default: there is no [jail.b]; the jails are: a"},
-		"none not allowed":   {"default = \"none\"", `line 1: default: "none" needs allow_none = true`},
-		"syntax":             {"default = ", "line 1: "},
-		"unknown key":        {jail + "rot = 1", "line 5: jail.a.rot: unknown key"},
-		"unknown table":      {head + "[slrum]\nconf = \"/x\"", "line 3: slrum: unknown key"},
-		"unknown in array":   {mount + "destination = \"/x\"\nsrc = \"/y\"", "line 7: jail.a.mounts.src: unknown key"},
-		"upper case":         {jail + "Root = \"/k\"", "line 5: jail.a.Root: unknown key; keys are written in lower case"},
-		"wrong type":         {jail + "readonly = \"yes\"", "line 5 (last key \"jail.a.readonly\"): incompatible types"},
-		"bad name":           {head + "[jail.\"a b\"]\nroot = \"/j\"", "line 3: jail.a b: bad name"},
-		"name of a file":     {head + "[jail.lock]\nroot = \"/j\"", "this name is taken"},
-		"none as name":       {head + "[jail.none]\nroot = \"/j\"", `jail.none: "none" means no jail`},
-		"no root":            {head + "[jail.a]\nreadonly = true", "line 3: jail.a: root is missing"},
-		"root is /":          {head + "[jail.a]\nroot = \"/\"", `line 4: jail.a.root: "/" itself`},
-		"relative root":      {head + "[jail.a]\nroot = \"j\"", `line 4: jail.a.root: "j": must be an absolute path`},
-		"unclean root":       {head + "[jail.a]\nroot = \"/j/../k\"", `write it as "/k"`},
-		"long path":          {head + "[jail.a]\nroot = \"/" + strings.Repeat("x", 1024) + "\"", "longer than 1023 bytes"},
-		"newline in path":    {head + "[jail.a]\nroot = \"/a\\nb\"", "control character"},
-		"root option":        {jail + "options = [\"nouid\"]", `line 5: jail.a.options: "nouid" is not an option of the root`},
-		"deadline":           {head + "deadline = \"soon\"", `line 3: deadline: "soon": write a time`},
-		"deadline too long":  {head + "deadline = \"2h\"", `write a time from "100ms" to "10m"`},
-		"scratch blank":      {head + "scratch = \"/a b\"", "line 3: scratch: \"/a b\": must not contain blanks"},
-		"percent":            {head + "scratch = \"/a/%h\"", "only %n, the node's name, is known"},
-		"node unknown":       {head + "scratch = \"/a/%n\"", "give it with --node"},
-		"tmp":                {jail + "tmp = \"ram\"", `line 5: jail.a.tmp: "ram": write "disk" or "tmpfs"`},
-		"size":               {jail + "shm_size = \"4GB\"", `line 5: jail.a.shm_size: "4GB": write a size`},
-		"size overflow":      {jail + "shm_size = \"999999999999T\"", "more than any memory holds"},
-		"size of disk":       {jail + "tmp_size = \"1G\"", "only a tmpfs has a size"},
-		"user":               {jail + "users = [\"a b\"]", `line 5: jail.a.users: "a b" is not a name`},
-		"data deep":          {jail + "data = [\"/home/x\"]", "only directories directly below /"},
-		"data system":        {jail + "data = [\"/etc\"]", "is a system directory"},
-		"device outside dev": {jail + "devices = [\"/etc/*\"]", "write a pattern below /dev"},
-		"device pattern":     {jail + "devices = [\"/dev/[a\"]", "write a pattern below /dev"},
-		"device pts":         {jail + "devices = [\"/dev/pts/*\"]", "every jail has /dev/pts already"},
-		"local nested":       {jail + "local = [\"/var/tmp\", \"/var/tmp/x\"]", `"/var/tmp/x" lies in "/var/tmp"`},
-		"local reserved":     {jail + "local = [\"/proc/x\"]", "every jail has its own /proc"},
-		"mount twice":        {mount + "destination = \"/etc/hosts\"\nsource = \"/x\"", `"/etc/hosts" is the destination of two mounts`},
-		"mount on /":         {mount + "destination = \"/\"\nsource = \"/x\"", `[[jail.a.mounts]] number 1: destination: "/" itself`},
-		"mount on /dev":      {mount + "destination = \"/dev\"\nsource = \"/x\"", "every jail has its own /dev; only below it"},
-		"mount on spool":     {mount + "destination = \"/var/spool/slurmd/x\"\nsource = \"/x\"", "every jail has its own /var/spool/slurmd"},
-		"mount type":         {mount + "destination = \"/x\"\ntype = \"nfs\"", `type: "nfs": write bind, tmpfs or overlay`},
-		"bind no source":     {mount + "destination = \"/x\"", "source: the path is empty"},
-		"mount option":       {mount + "destination = \"/x\"\nsource = \"/x\"\noptions = [\"nosiud\"]", `options: "nosiud" is not known`},
-		"shared option":      {mount + "destination = \"/x\"\nsource = \"/x\"\noptions = [\"rshared\"]", `"rshared" is not known`},
-		"overlay no lower":   {mount + "destination = \"/x\"\ntype = \"overlay\"", "an overlay needs lowerdir="},
-		"overlay no work":    {mount + "destination = \"/x\"\ntype = \"overlay\"\noptions = [\"lowerdir=/a\", \"upperdir=/b\"]", "go together"},
-		"rule no source":     {jail + "[[jail.a.user_mounts]]\ndestination = \"/mnt\"", "number 1: source is missing"},
-		"rule reserved":      {jail + "[[jail.a.user_mounts]]\nsource = \"/d\"\ndestination = \"/etc/x\"", "nothing may be mounted on /etc/x"},
+func TestSpoolOfEachNodeIsRefused(t *testing.T) {
+	for spool, want := range map[string]string{
+		"/%n/spool":            "would cover / of every jail; use a sub-directory, such as /slurmd/%n",
+		"/var/%n":              "would cover /var of every jail; use a sub-directory, such as /var/slurmd/%n",
+		"/var/spool/slurmd/%n": `"/var/spool/slurmd/n2": every jail has its own /var/spool/slurmd`, // the local directory
 	} {
+		_, err := parseConfig("default = \"a\"\n[slurm]\nspool = \""+spool+"\"\n"+
+			"[jail.a]\nroot = \"/j\"\nlocal = [\"/var/spool/slurmd/n2\"]", "n1")
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+const (
+	headText  = "default = \"none\"\nallow_none = true\n"
+	jailText  = headText + "[jail.a]\nroot = \"/j\"\n"
+	mountText = jailText + "[[jail.a.mounts]]\n"
+)
+
+// refusedConfigs are files with one mistake, and what is said about it.
+var refusedConfigs = map[string]struct{ text, want string }{
+	"no default":         {"", `default: missing; write the name of a jail`},
+	"default unknown":    {"default = \"b\"\n[jail.a]\nroot = \"/j\"", "line 1: default: there is no [jail.b]; the jails are: a"},
+	"none not allowed":   {"default = \"none\"", `line 1: default: "none" needs allow_none = true`},
+	"syntax":             {"default = ", "line 1: "},
+	"unknown key":        {jailText + "rot = 1", "line 5: jail.a.rot: unknown key"},
+	"unknown table":      {headText + "[slrum]\nconf = \"/x\"", "line 3: slrum: unknown key"},
+	"unknown in array":   {mountText + "destination = \"/x\"\nsrc = \"/y\"", "line 7: jail.a.mounts.src: unknown key"},
+	"upper case":         {jailText + "Root = \"/k\"", "line 5: jail.a.Root: unknown key; keys are written in lower case"},
+	"wrong type":         {jailText + "readonly = \"yes\"", "line 5 (last key \"jail.a.readonly\"): incompatible types"},
+	"bad name":           {headText + "[jail.\"a b\"]\nroot = \"/j\"", "line 3: jail.a b: bad name"},
+	"name of a file":     {headText + "[jail.lock]\nroot = \"/j\"", "this name is taken"},
+	"none as name":       {headText + "[jail.none]\nroot = \"/j\"", `jail.none: "none" means no jail`},
+	"no root":            {headText + "[jail.a]\nreadonly = true", "line 3: jail.a: root is missing"},
+	"root is /":          {headText + "[jail.a]\nroot = \"/\"", `line 4: jail.a.root: "/" itself`},
+	"relative root":      {headText + "[jail.a]\nroot = \"j\"", `line 4: jail.a.root: "j": must be an absolute path`},
+	"unclean root":       {headText + "[jail.a]\nroot = \"/j/../k\"", `write it as "/k"`},
+	"long path":          {headText + "[jail.a]\nroot = \"/" + strings.Repeat("x", 1024) + "\"", "longer than 1023 bytes"},
+	"newline in path":    {headText + "[jail.a]\nroot = \"/a\\nb\"", "control character"},
+	"root option":        {jailText + "options = [\"nouid\"]", `line 5: jail.a.options: "nouid" is not an option of the root`},
+	"deadline":           {headText + "deadline = \"soon\"", `line 3: deadline: "soon": write a time`},
+	"deadline too long":  {headText + "deadline = \"2h\"", `write a time from "100ms" to "10m"`},
+	"scratch blank":      {headText + "scratch = \"/a b\"", "line 3: scratch: \"/a b\": must not contain blanks"},
+	"percent":            {headText + "scratch = \"/a/%h\"", "only %n, the node's name, is known"},
+	"node unknown":       {headText + "scratch = \"/a/%n\"", "give it with --node"},
+	"tmp":                {jailText + "tmp = \"ram\"", `line 5: jail.a.tmp: "ram": write "disk" or "tmpfs"`},
+	"size":               {jailText + "shm_size = \"4GB\"", `line 5: jail.a.shm_size: "4GB": write a size`},
+	"size overflow":      {jailText + "shm_size = \"999999999999T\"", "more than any memory holds"},
+	"size of disk":       {jailText + "tmp_size = \"1G\"", "only a tmpfs has a size"},
+	"user":               {jailText + "users = [\"a b\"]", `line 5: jail.a.users: "a b" is not a name`},
+	"data deep":          {jailText + "data = [\"/home/x\"]", "only directories directly below /"},
+	"data system":        {jailText + "data = [\"/etc\"]", "is a system directory"},
+	"device outside dev": {jailText + "devices = [\"/etc/*\"]", "write a pattern below /dev"},
+	"device pattern":     {jailText + "devices = [\"/dev/[a\"]", "write a pattern below /dev"},
+	"device pts":         {jailText + "devices = [\"/dev/pts/*\"]", "every jail has /dev/pts already"},
+	"local nested":       {jailText + "local = [\"/var/tmp\", \"/var/tmp/x\"]", `"/var/tmp/x" lies in "/var/tmp"`},
+	"local reserved":     {jailText + "local = [\"/proc/x\"]", "every jail has its own /proc"},
+	"mount twice":        {mountText + "destination = \"/etc/hosts\"\nsource = \"/x\"", `"/etc/hosts" is the destination of two mounts`},
+	"mount on /":         {mountText + "destination = \"/\"\nsource = \"/x\"", `[[jail.a.mounts]] number 1: destination: "/" itself`},
+	"mount on /dev":      {mountText + "destination = \"/dev\"\nsource = \"/x\"", "every jail has its own /dev; only below it"},
+	"mount on spool":     {mountText + "destination = \"/var/spool/slurmd/x\"\nsource = \"/x\"", "every jail has its own /var/spool/slurmd"},
+	"mount type":         {mountText + "destination = \"/x\"\ntype = \"nfs\"", `type: "nfs": write bind, tmpfs or overlay`},
+	"bind no source":     {mountText + "destination = \"/x\"", "source: the path is empty"},
+	"mount option":       {mountText + "destination = \"/x\"\nsource = \"/x\"\noptions = [\"nosiud\"]", `options: "nosiud" is not known`},
+	"shared option":      {mountText + "destination = \"/x\"\nsource = \"/x\"\noptions = [\"rshared\"]", `"rshared" is not known`},
+	"overlay no lower":   {mountText + "destination = \"/x\"\ntype = \"overlay\"", "an overlay needs lowerdir="},
+	"overlay no work":    {mountText + "destination = \"/x\"\ntype = \"overlay\"\noptions = [\"lowerdir=/a\", \"upperdir=/b\"]", "go together"},
+	"rule no source":     {jailText + "[[jail.a.user_mounts]]\ndestination = \"/mnt\"", "number 1: source is missing"},
+	"rule reserved":      {jailText + "[[jail.a.user_mounts]]\nsource = \"/d\"\ndestination = \"/etc/x\"", "nothing may be mounted on /etc/x"},
+}
+
+func TestParseConfigRefuses(t *testing.T) {
+	for name, test := range refusedConfigs {
 		t.Run(name, func(t *testing.T) {
 			c, err := parseConfig(test.text, "")
 			require.ErrorContains(t, err, test.want)

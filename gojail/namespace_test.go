@@ -122,10 +122,10 @@ func needRoot(t *testing.T) {
 // noLeaks fails the test when it leaves descriptors or mounts behind.
 func noLeaks(t *testing.T) {
 	t.Helper()
-	fds, mounts := openFiles(), mountTable(t)
+	fds, mounts := openFiles(), ownMounts(t)
 	t.Cleanup(func() {
 		require.Equal(t, fds, openFiles(), "descriptors left open")
-		require.Equal(t, mounts, mountTable(t), "mounts left behind")
+		require.Equal(t, mounts, ownMounts(t), "mounts left behind")
 	})
 }
 
@@ -144,8 +144,8 @@ func openFiles() []string {
 	return out
 }
 
-// mountTable lists the mounts below the test's own directories; others come and go.
-func mountTable(t *testing.T) []string {
+// ownMounts lists the mounts below the test's own directories; others come and go.
+func ownMounts(t *testing.T) []string {
 	t.Helper()
 	infos, err := mountinfo.GetMounts(nil)
 	require.NoError(t, err)

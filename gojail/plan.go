@@ -203,8 +203,8 @@ func (c *Config) bringsMunge() bool {
 // a tmpfs, not on the jail's storage, which would need one for each node.
 func spoolMounts(c *Config) []specs.Mount {
 	mounts := []specs.Mount{tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")}
-	if c.Slurm.Place != c.Slurm.Spool {
-		mounts = append([]specs.Mount{tmpfs(c.Slurm.Place, "ro", "mode=755", "size=4k", "nosuid", "nodev", "noexec")}, mounts...)
+	if c.Slurm.SpoolBase != c.Slurm.Spool {
+		mounts = append([]specs.Mount{tmpfs(c.Slurm.SpoolBase, "ro", "mode=755", "size=4k", "nosuid", "nodev", "noexec")}, mounts...)
 	}
 	return mounts
 }

@@ -3,11 +3,7 @@
 package gojail
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -28,8 +24,12 @@ func JobMounts(c *Config, j *Jail, job string) []specs.Mount {
 	if number, err := number(job); err == nil { // Slurm's name: five digits at least
 		dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number))
 		if exists(dir) { // of a batch job
-			mounts = append(mounts, bind(dir, "bind", "ro", "nosuid", "nodev"))
+			mounts = append(mounts, tmpfs(c.Slurm.Spool, "mode=755", "size=65536", "nosuid", "nodev"),
+				bind(dir, "bind", "ro", "nosuid", "nodev"))
 		}
+	}
+	if j.Slurm && c.bringsMunge() {
+		mounts = append(mounts, bind(c.Slurm.Munge, mungeOptions...))
 	}
 	return mounts
 }
@@ -54,39 +54,4 @@ func UserMountSpecs(list []UserMount) []specs.Mount {
 		mounts = append(mounts, m)
 	}
 	return mounts
-}
-
-// SandboxSpec is the config.json of a sandbox as it was built: what its template
-// was assembled from, the job's own mounts and the user's.
-func SandboxSpec(s *State, c *Config, job, sandbox string) (*specs.Spec, error) {
-	path := filepath.Join(s.job(job), sandbox)
-	text, err := os.ReadFile(path + ".json")
-	if err != nil {
-		return nil, fmt.Errorf("job %s has no config.json of its sandbox %s: %w", job, sandbox, cause(err))
-	}
-	var spec specs.Spec
-	if err := json.Unmarshal(text, &spec); err != nil {
-		return nil, fmt.Errorf("%s.json is damaged: %w", path, err)
-	}
-	if j := c.Jails[jailOf(sandbox)]; j != nil {
-		spec.Mounts = append(spec.Mounts, JobMounts(c, j, job)...)
-	}
-	list, err := os.ReadFile(path + ".mounts")
-	if errors.Is(err, fs.ErrNotExist) {
-		return &spec, nil
-	}
-	users, err := ParseUserMounts(string(list))
-	if err != nil {
-		return nil, fmt.Errorf("%s.mounts is damaged: %w", path, err)
-	}
-	spec.Mounts = append(spec.Mounts, UserMountSpecs(users)...)
-	return &spec, nil
-}
-
-// jailOf is the jail of a sandbox: its name, less "+" and 16 digits (include/gojail.h).
-func jailOf(sandbox string) string {
-	if n := len(sandbox) - 17; n > 0 && sandbox[n] == '+' {
-		return sandbox[:n]
-	}
-	return sandbox
 }

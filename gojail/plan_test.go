@@ -146,6 +146,25 @@ func TestPlanJailWithoutSlurm(t *testing.T) {
 	assert.Contains(t, lines(v), "/var/spool/slurmd tmpfs", "batch scripts are there anyway")
 }
 
+func TestSpoolOfEachNode(t *testing.T) {
+	for spool, want := range map[string]string{
+		"/var/spool/slurmd/%n": "/var/spool/slurmd tmpfs tmpfs ro,mode=755,size=4k,nosuid,nodev,noexec\n" +
+			"/var/spool/slurmd/n1 tmpfs tmpfs mode=755,nosuid,nodev\n",
+		"/slurm/a.%n/%n": "/slurm tmpfs tmpfs ro,mode=755,size=4k,nosuid,nodev,noexec\n" +
+			"/slurm/a.n1/n1 tmpfs tmpfs mode=755,nosuid,nodev\n",
+		"/run/%n":     "/run/n1 tmpfs tmpfs mode=755,nosuid,nodev\n",
+		"/run/s/%n/x": "/run/s/n1/x tmpfs tmpfs mode=755,nosuid,nodev\n",
+	} {
+		c, j := planned(t, strings.Replace(planConfig, "/var/spool/slurmd", spool, 1))
+		v, err := PlanJail(c, j, planFacts())
+		require.NoError(t, err)
+		assert.Contains(t, lines(v), "nosuid,nodev,noexec\n"+want+"/dev/null c", spool)
+		for _, target := range Targets(c, j, v) {
+			assert.NotContains(t, target.Path, "n1", "no node has a mount target of its own")
+		}
+	}
+}
+
 func TestPlanJailRefusesWhatItBringsItself(t *testing.T) {
 	c, j := planned(t, "default = \"debian\"\n[jail.debian]\nroot = \"/j\"\nhost = [\"/usr/bin/srun\"]")
 	facts := planFacts()
@@ -234,13 +253,16 @@ func TestJobMounts(t *testing.T) {
 	c, j := planned(t, planConfig)
 	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "run-7")}}
 	assert.Equal(t, "/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
-		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev\n", lines(v))
+		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev\n"+
+		"/run/munge/munge.socket.2 bind = bind,ro,nosuid,nodev,noexec\n", lines(v))
+	j.Slurm = false
 	c.Slurm.Spool = t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(c.Slurm.Spool, "job00012"), 0o700))
 	j.Tmp, j.TmpSize, j.ShmSize = TmpTmpfs, 1<<20, 1<<10
 	v.Spec.Mounts = JobMounts(c, j, "12")
 	assert.Equal(t, "/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev,size=1024\n"+
+		c.Slurm.Spool+" tmpfs tmpfs mode=755,size=65536,nosuid,nodev\n"+
 		c.Slurm.Spool+"/job00012 bind = bind,ro,nosuid,nodev\n", lines(v))
 }
 
@@ -288,4 +310,29 @@ func TestLibraryThatOnlyInitMadeIsMissing(t *testing.T) {
 	assert.False(t, hasLibrary(root, "/usr/lib/libempty.so.1"))
 	assert.True(t, hasLibrary(root, "/usr/lib64/libfull.so.1"))
 	assert.False(t, hasLibrary(root, "/usr/lib/libnone.so.1"))
+}
+
+// munge's socket may lie on the jail's storage, or come with a directory of the host.
+func TestMungeElsewhere(t *testing.T) {
+	text := strings.Replace(planConfig, "[slurm]", "[slurm]\nmunge = \"/opt/munge/socket\"", 1)
+	c, j := planned(t, text)
+	v, err := PlanJail(c, j, planFacts())
+	require.NoError(t, err)
+	assert.Contains(t, lines(v), "/opt/munge/socket bind /dev/null bind,ro,nosuid,nodev,noexec\n")
+	var targets []Target
+	for _, target := range Targets(c, j, v) {
+		if target.Path == "/opt/munge/socket" {
+			targets = append(targets, target)
+		}
+	}
+	assert.Equal(t, []Target{{"/opt/munge/socket", false}}, targets, "once, though each job mounts it again")
+
+	c, j = planned(t, strings.Replace(text, `["/opt/slurm"]`, `["/opt/munge"]`, 1))
+	v, err = PlanJail(c, j, planFacts())
+	require.NoError(t, err)
+	assert.NotContains(t, lines(v), "/opt/munge/socket")
+	site, err := c.Site(noAccounts(), nil, fixedTime)
+	require.NoError(t, err)
+	assert.Contains(t, site, "\nmunge -\n")
+	assert.Len(t, JobMounts(c, j, "run-7"), 2)
 }

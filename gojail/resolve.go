@@ -45,8 +45,18 @@ func openBeneath(dir int, path string, resolve uint64) (int, error) {
 	for try := 0; try < 100 && (err == unix.EAGAIN || err == unix.EINTR); try++ {
 		fd, err = unix.Openat2(dir, path, &how)
 	}
+	if err == unix.ENOSYS {
+		err = oldKernel{unix.ENOSYS}
+	}
 	return fd, err
 }
+
+// oldKernel is the error of a system call that this kernel does not have.
+type oldKernel struct{ errno unix.Errno }
+
+func (e oldKernel) Error() string { return e.errno.Error() + ": Linux 5.12 or later is needed" }
+
+func (e oldKernel) Unwrap() error { return e.errno }
 
 // target opens the place for a mount. It is made where it is missing, but only on
 // a file system of the view's own: on shared storage all nodes would race for it.

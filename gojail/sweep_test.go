@@ -150,8 +150,8 @@ func TestSweepFindsStepds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"4000000002", "4000000004"}, report.Removed)
 	assert.Equal(t, []string{
-		"4000000001: its slurmstepd runs (n1_4000000001.0)",
-		"4000000003: its slurmstepd runs (4000000003.batch)",
+		"4000000001: its step 0 runs here",
+		"4000000003: its step batch runs here",
 	}, report.Kept)
 }
 
@@ -168,7 +168,8 @@ func TestSweepLooksAgainUnderTheLock(t *testing.T) {
 	err = w.state.teardown(w.config.Scratch, "20", func() error { return w.stillGone("20") })
 	var back *backAgain
 	require.True(t, errors.As(err, &back))
-	assert.Equal(t, "its slurmstepd runs (n1_20.0)", back.why)
+	assert.Equal(t, "its step 0 runs here", back.why)
+	assert.Equal(t, "batch", stepName("4294967291"))
 	assert.FileExists(t, w.state.job("20")+"/small")
 }
 

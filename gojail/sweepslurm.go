@@ -41,7 +41,16 @@ func stepdOf(spool, node, job string) (string, error) {
 	if step == "" || err != nil {
 		return "", err
 	}
-	return "its slurmstepd runs (" + step + ")", nil
+	return "its step " + stepName(step[strings.LastIndex(step, ".")+1:]) + " runs here", nil
+}
+
+// stepName gives the steps with a name of their own, as slurm.h has their numbers.
+func stepName(number string) string {
+	names := map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
+	if name := names[number]; name != "" {
+		return name
+	}
+	return number
 }
 
 // stepdSocket tries the sockets NODE_JOB.STEP in the spool directory: one that

@@ -49,7 +49,7 @@ func userJail(dir string, readonly bool) (*Config, *Jail) {
 	j := &Jail{Name: "small", UserMounts: []UserRule{{Source: dir + "/data", Readonly: readonly}}}
 	return &Config{
 		Scratch: "/var/lib/gojail", Jails: map[string]*Jail{"small": j},
-		Slurm: Slurm{Conf: "/etc/slurm", Spool: "/var/spool/slurmd", Munge: "/run/munge/munge.socket.2"},
+		Slurm: Slurm{Conf: "/etc/slurm", Spool: "/var/spool/slurmd", SpoolBase: "/var/spool/slurmd", Munge: "/run/munge/munge.socket.2"},
 	}, j
 }
 

@@ -29,9 +29,10 @@ static inline int k_move_mount(int tree, int target)
 			    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
+/* Private too: a clone shares what is mounted on it with its source, which is the host's. */
 static inline int k_mount_setattr(int tree, uint64_t set)
 {
-	struct mount_attr attr = {.attr_set = set};
+	struct mount_attr attr = {.attr_set = set, .propagation = MS_PRIVATE};
 
 	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
 			    sizeof(attr));

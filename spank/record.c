@@ -80,3 +80,15 @@ void record_end(const struct record *record)
 	if (pidfd >= 0 && process_start(record->pid) == record->start)
 		k_pidfd_kill(pidfd, SIGKILL);
 }
+
+int record_namespace(const struct record *record)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)record->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && process_start(record->pid) != record->start)
+		close_fd(&fd);
+	return fd;
+}

@@ -26,6 +26,9 @@ int record_find(int dir, const char *name, struct record *record);
 /* Writes dir/name so that a reader sees all of it or nothing. */
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault);
 
+/* Opens the mount namespace of the process of a record; -1 if it is gone. */
+int record_namespace(const struct record *record);
+
 /* Kills the process of a record, if it is still that one. */
 void record_end(const struct record *record);
 

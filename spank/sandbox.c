@@ -6,12 +6,10 @@
 #include "launch.h"
 #include "lock.h"
 #include "record.h"
-#include "scratch.h"
 #include "template.h"
-#include "window.h"
+#include "trees.h"
 #include "zygote.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,18 +53,6 @@ static void note_mounts(struct sandbox *sandbox, const char *list)
 	}
 }
 
-static int open_namespace(const struct record *holder)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)holder->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && process_start(holder->pid) != holder->start)
-		close_fd(&fd);
-	return fd;
-}
-
 /* A sandbox that is there: its holder's namespace and the stage of any zygote. */
 static int find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
 		const struct wish *wish, int64_t until, struct fault *fault)
@@ -81,7 +67,7 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 	if (template_find(node, jail->name, &zygote) < 0 &&
 	    template_get(node, jail, until, &zygote, fault) < 0)
 		return -1;
-	sandbox->mnt = open_namespace(&holder);
+	sandbox->mnt = record_namespace(&holder);
 	sandbox->stage = template_stage(&zygote);
 	if (sandbox->mnt >= 0 && sandbox->stage >= 0)
 		return 0;
@@ -123,99 +109,6 @@ static int lock_job(const struct node *node, const struct wish *wish, int64_t un
 		close(lock);
 		close_fd(job);
 	}
-}
-
-static int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination,
-		    uint32_t flags)
-{
-	struct gojail_tree *tree = &trees[*count];
-
-	if (fd < 0 || *count >= GOJAIL_TREES_MAX)
-		return -1;
-	*tree = (struct gojail_tree){.fd = fd, .flags = flags};
-	snprintf(tree->destination, sizeof(tree->destination), "%s", destination);
-	*count += 1;
-	return 0;
-}
-
-/* The batch script's directory, read-only, at the path that Slurm executes. */
-static int script_tree(const struct jail *jail, const struct wish *wish, struct fault *fault)
-{
-	const char *slash = strrchr(wish->script, '/');
-	int tree;
-
-	if (!slash || strncmp(wish->script, jail->spool, (size_t)(slash - wish->script)) ||
-	    jail->spool[slash - wish->script])
-		return fault_set(fault, "the batch script is in %s, but gojail.toml has slurm.spool = \"%s\"; "
-					"ask your administrator to make it SlurmdSpoolDir", wish->script, jail->spool);
-	tree = k_open_tree(AT_FDCWD, wish->script, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	if (tree >= 0 &&
-	    k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
-		return tree;
-	fault_set(fault, "cannot bring the batch script in %s into the jail: %s", wish->script, strerror(errno));
-	close_fd(&tree);
-	return -1;
-}
-
-/*
- * munge's socket as it is now: munged makes a new one whenever it starts. Without
- * one munged is down at the moment, which is no reason to fail a step that may
- * never need it: the jail then has the template's empty file in its place.
- */
-static int munge_tree(const struct jail *jail)
-{
-	struct stat st;
-	/* The directory is munge's own user's, who must not choose another file by a symlink. */
-	int tree = k_open_tree(AT_FDCWD, jail->munge, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-
-	if (tree >= 0 && (fstat(tree, &st) < 0 || !S_ISSOCK(st.st_mode) ||
-			  k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-							MOUNT_ATTR_NOEXEC) < 0))
-		close_fd(&tree);
-	return tree;
-}
-
-/* Another sandbox of the same job: /dev/shm, and a /tmp in memory, are one per job. */
-static int find_sibling(int job, struct record *sibling)
-{
-	int copy = openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = -1;
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-
-	if (!dir) {
-		close_fd(&copy);
-		return -1;
-	}
-	for (struct dirent *entry; found < 0 && (entry = readdir(dir));)
-		if (entry->d_name[0] != '.' && record_find(job, entry->d_name, sibling) == 0)
-			found = 0;
-	closedir(dir);
-	return found;
-}
-
-/* Collects what the holder is to attach. */
-static int collect(const struct site *site, const struct jail *jail, const struct wish *wish, int job,
-		   struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
-{
-	struct record sibling;
-	scoped_fd mnt = find_sibling(job, &sibling) == 0 ? open_namespace(&sibling) : -1;
-
-	if (mnt < 0)
-		request->flags |= GOJAIL_REQUEST_SHM | (jail->tmpfs ? GOJAIL_REQUEST_TMPFS : 0);
-	else if (add_tree(trees, &request->ntrees, window_clone(mnt, "/dev/shm", fault), "/dev/shm", 0) < 0 ||
-		 (jail->tmpfs &&
-		  add_tree(trees, &request->ntrees, window_clone(mnt, "/tmp", fault), "/tmp", 0) < 0))
-		return fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
-				 strerror(errno));
-	if (!jail->tmpfs &&
-	    add_tree(trees, &request->ntrees, scratch_tree(site->scratch, wish->job, job, fault), "/tmp", 0) < 0)
-		return -1;
-	if (wish->script[0] &&
-	    add_tree(trees, &request->ntrees, script_tree(jail, wish, fault), wish->script,
-		     GOJAIL_TREE_ALONE) < 0)
-		return -1;
-	if (jail->munge[0])
-		add_tree(trees, &request->ntrees, munge_tree(jail), jail->munge, 0);
-	return 0;
 }
 
 /* What `gojail spec --job` prints: the template's spec, and the user's mounts. */
@@ -266,7 +159,7 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 		close_fd(&talk);
 		talk = reach_zygote(node, jail, until, fault);
 		/* While the zygote forks, what the holder is to attach is collected. */
-		if (talk < 0 || (attempt == 0 && (collect(site, jail, wish, job, request, trees, fault) < 0 ||
+		if (talk < 0 || (attempt == 0 && (trees_collect(site, jail, wish, job, request, trees, fault) < 0 ||
 						  (user_trees && user_trees(wish, trees, &request->ntrees, fault) < 0))))
 			return -1;
 		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, sandbox, fault);

@@ -41,7 +41,7 @@ var parts = []part{
 // slurmd's is, with a state directory of its own; scratch is that of gojail's node.
 func (m *machine) measureParts(ctx context.Context, repetitions int) ([]part, error) {
 	spank := []string{"-I", filepath.Join(m.repo, "include"), "-I", filepath.Join(m.repo, "spank"), "peers/micro.c"}
-	for _, file := range []string{"ask", "end", "fault", "launch", "lock", "record", "sandbox", "scratch", "site", "template", "window"} {
+	for _, file := range []string{"ask", "end", "fault", "launch", "lock", "record", "sandbox", "scratch", "site", "template", "trees", "window"} {
 		spank = append(spank, filepath.Join(m.repo, "spank", file+".c"))
 	}
 	if err := m.compile("micro", spank...); err != nil {

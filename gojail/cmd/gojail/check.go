@@ -22,9 +22,9 @@ Nothing is changed.
 
 Each line is OK, WARN (costs time, or may surprise somebody) or FAIL (launches
 fail), what was found, and what to do about it. The exit code is 1 if anything
-is FAIL. Where the plugin has arguments in plugstack.conf, give the same ones.`,
+is FAIL.`,
 		Example: `  gojail check
-  gojail check --quiet --state=/run/gojail/%n`,
+  gojail check --quiet`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			failed := false

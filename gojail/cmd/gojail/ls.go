@@ -28,6 +28,7 @@ type sandboxRow struct {
 	Job       string     `json:"job"`
 	Jail      string     `json:"jail"`
 	Sandbox   string     `json:"sandbox"`
+	Mounts    []string   `json:"jailMounts"` // --jail-mount of it
 	Holder    int        `json:"holder,omitempty"`
 	Started   *time.Time `json:"started,omitempty"`
 	UIDs      []uint32   `json:"uids"`      // of the processes in it
@@ -53,6 +54,8 @@ holder), the users and number of processes in it at the moment, and its state:
   active    the holder is there
   gone      the holder is not there; the next step of the job gets another one
   damaged   the record cannot be read
+
+Steps with different --jail-mount have different sandboxes of the same job.
 
 Below that, the jails that are assembled on this node (their zygotes):
   current   the next job's sandbox comes from it
@@ -89,7 +92,15 @@ func (n *node) list() (*listing, error) {
 	list := &listing{Sandboxes: []sandboxRow{}, Templates: []templateRow{}}
 	for _, job := range jobs {
 		for _, r := range job.Sandboxes {
-			list.Sandboxes = append(list.Sandboxes, sandbox(job.ID, r))
+			row := sandbox(job.ID, r)
+			mounts, err := state.UserMounts(job.ID, r.Name)
+			if err != nil {
+				row.State = "damaged"
+			}
+			for _, m := range mounts {
+				row.Mounts = append(row.Mounts, m.String())
+			}
+			list.Sandboxes = append(list.Sandboxes, row)
 		}
 	}
 	zygotes, err := state.Zygotes()
@@ -103,7 +114,7 @@ func (n *node) list() (*listing, error) {
 }
 
 func sandbox(job string, r gojail.Record) sandboxRow {
-	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: life(r), UIDs: []uint32{}}
+	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: life(r), UIDs: []uint32{}, Mounts: []string{}}
 	if r.Alive {
 		started := r.Started()
 		row.Holder, row.Started = r.PID, &started
@@ -147,10 +158,14 @@ func (l *listing) print(w io.Writer) error {
 	if len(l.Sandboxes) == 0 {
 		fmt.Fprintln(t, "No job has a sandbox on this node.")
 	} else {
-		fmt.Fprintln(t, "JOB\tJAIL\tHOLDER\tSTARTED\tUSERS\tPROCESSES\tSTATE")
+		fmt.Fprintln(t, "JOB\tJAIL\tHOLDER\tSTARTED\tUSERS\tPROCESSES\tSTATE\tJAIL-MOUNTS")
 	}
 	for _, s := range l.Sandboxes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Job, s.Sandbox, number(s.Holder), date(s.Started), names(s.UIDs), s.Processes, s.State)
+		mounts := "-"
+		if len(s.Mounts) > 0 {
+			mounts = strings.Join(s.Mounts, " ")
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, number(s.Holder), date(s.Started), names(s.UIDs), s.Processes, s.State, mounts)
 	}
 	if len(l.Templates) > 0 {
 		fmt.Fprintln(t, "\nASSEMBLED JAIL\tZYGOTE\tSTARTED\tSTATE")

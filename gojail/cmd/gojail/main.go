@@ -57,7 +57,7 @@ To begin with:
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&n.Config, "config", gojail.DefaultConfig, "the configuration")
-	flags.StringVar(&n.State, "state", gojail.DefaultState, "state directory, as plugstack.conf gives it; %n: the node's name")
+	flags.StringVar(&n.State, "state", "", "state directory; %n: the node's name (default: as plugstack.conf gives it, or "+gojail.DefaultState+")")
 	flags.StringVar(&n.Name, "node", "", "name of this node in slurm.conf (default: the host name up to the first dot)")
 	flags.StringVar(&n.LibDir, "libdir", "", "where the plugin is installed (default: ../lib/gojail from this command)")
 	root.AddCommand(checkCommand(n), initCommand(n), runCommand(n), lsCommand(n), specCommand(n),
@@ -73,6 +73,12 @@ func (n *node) prepare(cmd *cobra.Command) error {
 			return fmt.Errorf("this node has no host name; give --node: %w", err)
 		}
 		n.Name, _, _ = strings.Cut(host, ".")
+	}
+	if n.State == "" {
+		n.State = gojail.DefaultState
+		if c, err := n.load(); err == nil { // else the command itself says why
+			n.State = gojail.PluginState(c)
+		}
 	}
 	n.State = strings.ReplaceAll(n.State, "%n", n.Name)
 	if n.LibDir == "" {

@@ -110,6 +110,21 @@ func TestListAndSweepOnANodeWithoutJobs(t *testing.T) {
 	assert.Contains(t, out, "nothing to do")
 }
 
+func TestStateDirectoryIsThePlugins(t *testing.T) {
+	s := newSite(t)
+	config := filepath.Join(s.dir, "gojail.toml")
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	text = []byte(strings.Replace(string(text), "[jail.tiny]", "[slurm]\nconf = \""+s.dir+"\"\n[jail.tiny]", 1))
+	require.NoError(t, os.WriteFile(config, text, 0o644))
+	plugstack := "required /nowhere/spank_gojail.so state=" + s.dir + "/of-plugin-%n\n"
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "plugstack.conf"), []byte(plugstack), 0o644))
+	s.flags = []string{"--config=" + config, "--node=n1"}
+	_, err = s.gojail("ls")
+	require.NoError(t, err)
+	assert.DirExists(t, s.dir+"/of-plugin-n1")
+}
+
 func TestMistakesAreNamed(t *testing.T) {
 	s := newSite(t)
 	for want, args := range map[string][]string{

@@ -78,6 +78,23 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestMountsOfAJobStayInIt: on a node with systemd every mount is shared, and what
+// root mounts in the jail must not appear on the node.
+func TestMountsOfAJobStayInIt(t *testing.T) {
+	s := newSite(t).ready(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := s.command("run", "tiny", "--jail-mount=/usr/lib:/data", "--", "cat", "/proc/self/mountinfo")
+	cmd.Path, err = exec.LookPath("unshare")
+	require.NoError(t, err)
+	cmd.Args = append([]string{"unshare", "--mount", "--propagation=shared", self}, cmd.Args[1:]...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, string(out), " /tmp ")
+	assert.NotContains(t, string(out), " shared:")
+	assert.NotContains(t, string(out), " master:")
+}
+
 func TestRunWithALocalDirectory(t *testing.T) {
 	s := newSite(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(s.root, "var/tmp"), 0o755))
@@ -107,9 +124,16 @@ func TestRunPassesSignalsOnAndLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Regexp(t, `run-\d+ +tiny +\d+ .* root +[1-4] +active`, list)
 	assert.Regexp(t, `(?m)^tiny +\d+ .* current$`, list)
-	spec, err := s.gojail("spec", "--job", jobOf(list))
+	// What the job has, though the configuration is another one by now.
+	config := filepath.Join(s.dir, "gojail.toml")
+	text, err := os.ReadFile(config)
 	require.NoError(t, err)
-	assert.Contains(t, spec, "scratch/jobs/run-")
+	require.NoError(t, os.WriteFile(config, []byte(strings.Replace(string(text), "slurm = false", "slurm = false\ntmp = \"tmpfs\"\nshm_size = \"8M\"", 1)), 0o644))
+	spec, err := s.gojail("spec", "--job", jobOf(list))
+	require.NoError(t, os.WriteFile(config, text, 0o644))
+	require.NoError(t, err)
+	assert.Contains(t, spec, s.dir+"/scratch/jobs/"+jobOf(list)+"/tmp")
+	assert.NotContains(t, spec, "size=8")
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGUSR1))
 	rest := make([]byte, 64)

@@ -93,11 +93,16 @@ func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []string
+	var found, about []string
 	for _, job := range jobs {
 		for _, r := range job.Sandboxes {
-			if job.ID == id && (name == "" || name == r.Name || name == r.Jail()) {
+			switch {
+			case job.ID != id:
+			case name == r.Name:
+				return gojail.SandboxSpec(state, c, id, name)
+			case name == "" || name == r.Jail():
 				found = append(found, r.Name)
+				about = append(about, describe(state, id, r.Name))
 			}
 		}
 	}
@@ -107,7 +112,20 @@ func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
 	case 1:
 		return gojail.SandboxSpec(state, c, id, found[0])
 	}
-	return nil, fmt.Errorf("job %s has several sandboxes; name one of: %s", id, strings.Join(found, ", "))
+	return nil, fmt.Errorf("job %s has several sandboxes; name one of: %s", id, strings.Join(about, ", "))
+}
+
+// describe tells sandboxes of one jail from each other.
+func describe(state *gojail.State, job, sandbox string) string {
+	mounts, err := state.UserMounts(job, sandbox)
+	if err != nil || len(mounts) == 0 {
+		return sandbox
+	}
+	var list []string
+	for _, m := range mounts {
+		list = append(list, m.String())
+	}
+	return sandbox + " (" + strings.Join(list, " ") + ")"
 }
 
 func printJSON(w io.Writer, value any) error {

@@ -56,8 +56,8 @@ func reloadCommand(n *node) *cobra.Command {
 		Long: `A jail is assembled once on each node, and every job's sandbox is made from
 that. When gojail.toml changes this happens by itself. Use reload after
 something else has changed that jails show: a file of the node such as
-/etc/resolv.conf, a restart of munged, an upgrade of Slurm, a driver and its
-devices, a mount below the jail's root.
+/etc/resolv.conf, an upgrade of Slurm, a driver and its devices, a mount below
+the jail's root.
 
 Without a name: every jail. Running jobs keep what they have.`,
 		Example: `  gojail reload

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trees.h: what a job's sandbox has besides its template, as detached trees. */
+#ifndef GOJAIL_TREES_H
+#define GOJAIL_TREES_H
+
+#include "sandbox.h"
+
+/*
+ * Collects /tmp, /dev/shm, the batch script's directory and munge's socket; all
+ * but the user's mounts. job is the job's state directory. What is to be a tmpfs
+ * goes into the request's flags. The caller closes the trees, also after a fault.
+ */
+int trees_collect(const struct site *site, const struct jail *jail, const struct wish *wish, int job,
+		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);
+
+#endif
