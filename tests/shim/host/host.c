@@ -11,6 +11,7 @@
  *   HOST_SCRIPT    path of the batch script
  *   HOST_ARG1, HOST_ARG2   plugstack.conf arguments
  *
+ * The call "judge" reads values of --jail-mount, a line each, and prints a result for each.
  * It prints "CALL rc" for each call and, in task, the jail's /marker.
  */
 #include <dlfcn.h>
@@ -28,7 +29,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static struct spank_option *options[8];
-static int noptions;
+static int noptions, quiet;
 
 static const char *fact(const char *name, const char *otherwise)
 {
@@ -114,6 +115,8 @@ EXPORT void slurm_error(const char *format, ...)
 {
 	va_list args;
 
+	if (quiet)
+		return;
 	va_start(args, format);
 	printf("error: ");
 	vprintf(format, args);
@@ -153,6 +156,23 @@ static void give_options(void)
 	free(mounts);
 }
 
+/* One value of --jail-mount a line on standard input; one result a line. */
+static void judge(void *plugin)
+{
+	static char line[1 << 17];
+	spank_f *init;
+
+	*(void **)&init = dlsym(plugin, "slurm_spank_init");
+	quiet = 1;
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		noptions = 0;
+		if (init(NULL, 0, NULL) < 0)
+			exit(3);
+		printf("%d\n", options[1]->cb(options[1]->val, line, 0));
+	}
+}
+
 /* The task: a fork that has become root again. */
 static void task(void *plugin)
 {
@@ -186,6 +206,8 @@ int main(int argc, char **argv)
 	while ((name = strsep(&rest, ","))) {
 		if (strcmp(name, "options") == 0)
 			give_options();
+		else if (strcmp(name, "judge") == 0)
+			judge(plugin);
 		else if (strcmp(name, "task") == 0)
 			task(plugin);
 		else if (strcmp(name, "environment") == 0)
