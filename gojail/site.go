@@ -153,8 +153,10 @@ func WriteSite(c *Config, state string, deadline time.Time) error {
 }
 
 // replaceFile makes path hold text, wholly or not at all, readable by root only.
+// The caller holds a lock: the temporary name is always the same, so that what a
+// process that was killed left there is used up by the next one.
 func replaceFile(path, text string) error {
-	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
+	temporary := path + ".new"
 	fail := func(err error) error {
 		os.Remove(temporary)
 		return fmt.Errorf("cannot write %s: %w; is the state directory full or read-only?", path, cause(err))

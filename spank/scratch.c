@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 /*
@@ -14,13 +15,14 @@
  * They are new, never another job's: a process that is left over may be in that.
  */
 #define SPARES 8
+#define MAKING ".making"
 
 static void spare_name(char *name, size_t size, int number)
 {
 	snprintf(name, size, "spare.%d", number);
 }
 
-/* NAME/tmp, as /tmp is everywhere. What is there already stays. */
+/* NAME/tmp, as /tmp is everywhere. What is there already, half made maybe, stays. */
 static int make(int jobs, const char *name)
 {
 	char tmp[64];
@@ -28,8 +30,8 @@ static int make(int jobs, const char *name)
 	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
 	if (mkdirat(jobs, name, 0700) < 0 && errno != EEXIST)
 		return -1;
-	if (mkdirat(jobs, tmp, 01777) < 0)
-		return errno == EEXIST ? 0 : -1;
+	if (mkdirat(jobs, tmp, 01777) < 0 && errno != EEXIST)
+		return -1;
 	return fchmodat(jobs, tmp, 01777, 0); /* not as the umask has it */
 }
 
@@ -48,23 +50,22 @@ static int take_spare(int jobs, const char *name)
 	return -1;
 }
 
+/*
+ * A spare has its name when it is complete. One process makes one at a time, under
+ * one name, so that what a process that was killed left there is used by the next.
+ */
 static void make_spare(int jobs)
 {
-	char spare[32], making[32];
+	char spare[32];
 
+	if (flock(jobs, LOCK_EX | LOCK_NB) < 0)
+		return;
 	for (int i = 0; i < SPARES; i++) {
 		spare_name(spare, sizeof(spare), i);
 		if (faccessat(jobs, spare, F_OK, 0) == 0)
 			continue;
-		/* A spare has its name when it is complete. */
-		snprintf(making, sizeof(making), ".making.%d", (int)getpid());
-		if (make(jobs, making) < 0 || renameat2(jobs, making, jobs, spare, RENAME_NOREPLACE) < 0) {
-			char tmp[48];
-
-			snprintf(tmp, sizeof(tmp), "%s/tmp", making);
-			unlinkat(jobs, tmp, AT_REMOVEDIR);
-			unlinkat(jobs, making, AT_REMOVEDIR);
-		}
+		if (make(jobs, MAKING) == 0)
+			renameat2(jobs, MAKING, jobs, spare, RENAME_NOREPLACE);
 		return;
 	}
 }

@@ -87,20 +87,22 @@ if [ -z "$SLURM_RESTART_COUNT" ]; then touch /tmp/first ~/started; sleep 600; fi
 	assert.NotContains(t, job.Output, "first", "the second run has a /tmp of its own")
 }
 
-// pmi2 asks the PMI2 server of the step, over the descriptor it inherited, for its rank.
+// pmi2 asks the PMI2 server of the step, over the descriptor it inherited, for its
+// rank. The server writes the six digits of a length and then the answer: two
+// writes, which one read may or may not get together.
 const pmi2 = `
 import os
-fd = int(os.environ["PMI_FD"])
-os.write(fd, b"cmd=init pmi_version=2 pmi_subversion=0\n")
-assert b"rc=0" in os.read(fd, 1024)
-ask = "cmd=fullinit;pmijobid=%s;pmirank=%s;threaded=FALSE;" % (os.environ["PMI_JOBID"], os.environ["PMI_RANK"])
-os.write(fd, b"%6d" % len(ask) + ask.encode())
-answer = os.read(fd, 4096).decode()
-answer = dict(word.split("=", 1) for word in answer[6:].split(";") if "=" in word)
-print("rank-" + answer["rank"] + "-of-" + answer["size"] + "-in-" + open("/etc/gojail-jail").read().strip())
-ask = "cmd=finalize;"
-os.write(fd, b"%6d" % len(ask) + ask.encode())
-os.read(fd, 4096)
+server = open(int(os.environ["PMI_FD"]), "r+b", buffering=0)
+answers = open(server.fileno(), "rb", closefd=False)
+def ask(text):
+    server.write(b"%6d" % len(text) + text.encode())
+    answer = answers.read(int(answers.read(6))).decode()
+    return dict(word.split("=", 1) for word in answer.split(";") if "=" in word)
+server.write(b"cmd=init pmi_version=2 pmi_subversion=0\n")
+assert b"rc=0" in answers.readline()
+us = ask("cmd=fullinit;pmijobid=%s;pmirank=%s;threaded=FALSE;" % (os.environ["PMI_JOBID"], os.environ["PMI_RANK"]))
+print("rank-" + us["rank"] + "-of-" + us["size"] + "-in-" + open("/etc/gojail-jail").read().strip())
+ask("cmd=finalize;")
 `
 
 func TestPMI2(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -129,63 +128,4 @@ func TestNoDescriptorOfThePluginInATask(t *testing.T) {
 	job := c.Batch(cluster.Alice, "ls /proc/self/fd | wc -l; srun ls /proc/self/fd | wc -l", "--jail=debian")
 	bare := plain.Batch(cluster.Alice, "ls /proc/self/fd | wc -l; srun ls /proc/self/fd | wc -l")
 	assert.Equal(t, bare.Output, job.Output)
-}
-
-// TestNothingIsLeftBehind: the template stays, all that belongs to jobs goes.
-func TestNothingIsLeftBehind(t *testing.T) {
-	c := shared(t)
-	for _, node := range cluster.Nodes { // makes the templates
-		prints(t, "debian", c.Run(cluster.Alice, "srun", "-w"+node, "--jail=debian", "cat", marker))
-	}
-	directories := []string{"/run/gojail", "/var/lib/gojail", "/var/spool/slurmd", "/tmp", "/dev/shm"}
-	settled := func() (inventory []string) {
-		require.True(t, c.WaitIdle())
-		cluster.Poll(10*time.Second, func() bool {
-			last := inventory
-			inventory = withoutSlurmsFiles(c.Inventory(directories...))
-			return slices.Equal(last, inventory)
-		})
-		return inventory
-	}
-	before := settled()
-	for i := range 4 {
-		c.Run(cluster.Alice, "srun", "-N2", "--jail=debian", "touch", "/tmp/file", "/dev/shm/file")
-		c.Run(cluster.Alice, "srun", "--jail=debian", "sh", "-c", "exit 1")
-		killed(t, c, i%2 == 0)
-	}
-	var after []string
-	same := cluster.Poll(20*time.Second, func() bool {
-		after = settled()
-		return slices.Equal(before, after)
-	})
-	assert.True(t, same, "before: %s\nafter: %s", strings.Join(before, "\n"), strings.Join(after, "\n"))
-}
-
-// killed runs a job and ends it by scancel, or by SIGKILL to its slurmstepd.
-func killed(t *testing.T, c *cluster.Cluster, brutally bool) {
-	t.Helper()
-	submit := c.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/sh\ntouch /tmp/x\nsleep 4321\n",
-		Args: []string{"sbatch", "--parsable", "--no-requeue", "--jail=debian", "--output=/dev/null"}})
-	require.Zero(t, submit.Code, submit)
-	id := strings.TrimSpace(submit.Stdout)
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return len(c.Find("sleep 4321")) > 0 }))
-	if brutally {
-		for _, p := range c.Find("slurmstepd: [" + id) {
-			c.Root("kill", "-KILL", utoa(uint64(p.Pid)))
-		}
-	}
-	c.Run(cluster.Alice, "scancel", id)
-	for _, p := range append(c.Find("slurm_script"), c.Find("sleep 4321")...) {
-		if brutally { // with proctrack/linuxproc nobody else ends the tasks of a lost slurmstepd
-			c.Root("kill", "-KILL", utoa(uint64(p.Pid)))
-		}
-	}
-}
-
-// withoutSlurmsFiles drops what slurmd itself keeps and changes.
-func withoutSlurmsFiles(inventory []string) []string {
-	return slices.DeleteFunc(inventory, func(line string) bool {
-		return strings.Contains(line, "/cred_state") || strings.Contains(line, "hwloc_topo") ||
-			strings.Contains(line, ".4294967291") // the socket of a slurmstepd that was killed
-	})
 }

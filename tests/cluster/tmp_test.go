@@ -3,8 +3,8 @@
 package cluster_test
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -41,19 +41,23 @@ func TestJobsHaveDifferentTmp(t *testing.T) {
 	prints(t, "mine", c.Run(cluster.Alice, "srun", "--overlap", "--jobid="+id, "--jail=debian", "ls", "/tmp"))
 }
 
+// TestTmpIsUsableAndGoneWithTheJob: a /tmp that was never used goes another way than one with files in it.
 func TestTmpIsUsableAndGoneWithTheJob(t *testing.T) {
 	c := shared(t)
-	prints(t, "1777 1777", c.Run(cluster.Alice, "srun", "--jail=debian", "sh", "-c",
-		`echo $(stat -c %a /tmp /dev/shm); mkdir -p /tmp/a/b; echo x >/tmp/a/b/c; chmod 0 /tmp/a`))
-	require.True(t, c.WaitIdle())
-	gone := cluster.Poll(cluster.Timeout, func() bool {
-		found, _ := filepath.Glob(c.Path("/var/lib/gojail/*/*/*"))
-		for _, path := range found {
-			if !strings.Contains(path, "/local/") {
-				return false
-			}
-		}
-		return true
-	})
-	assert.True(t, gone, c.Root("find", "/var/lib/gojail").Stdout)
+	for _, use := range []string{"true", "mkdir -p /tmp/a/b; echo x >/tmp/a/b/c; chmod 0 /tmp/a"} {
+		step, id := allocation(t, c)
+		prints(t, "1777 1777", step("echo $(stat -c %a /tmp /dev/shm); "+use))
+		tmp, err := os.Open(c.Path("/var/lib/gojail/n1/jobs/" + id + "/tmp"))
+		require.NoError(t, err)
+		defer tmp.Close()
+		c.Run(cluster.Alice, "scancel", id)
+		require.True(t, c.WaitIdle())
+		var now string
+		gone := cluster.Poll(cluster.Timeout, func() bool {
+			now, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", tmp.Fd()))
+			return strings.HasSuffix(now, " (deleted)")
+		})
+		assert.True(t, gone, "the job's own /tmp is removed and no other job's: %s: %s", use, now)
+		onlySpares(t, c)
+	}
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// many writes into its /tmp and /dev/shm, waits for the 30 jobs to have done so at
+// the same time, and prints what it sees there.
+const many = `#!/bin/bash
+ls -A /tmp /dev/shm >/tmp/job.$SLURM_JOB_ID
+cp /tmp/job.$SLURM_JOB_ID /dev/shm/job.$SLURM_JOB_ID
+touch ~/many/here.$SLURM_JOB_ID
+for i in {1..300}; do
+	set -- ~/many/here.*
+	[ $# -lt 30 ] || break
+	sleep 0.1
+done
+echo $# jobs, node $SLURMD_NODENAME, jail $(cat /etc/gojail-jail), id $SLURM_JOB_ID: $(ls -A /tmp /dev/shm) $(cat /tmp/job.*)
+`
+
+// TestManyJobsAtOnce: 30 jobs, 15 on each node, all from one zygote per node.
+func TestManyJobsAtOnce(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	zygotes := func() string {
+		return read(c, "/run/gojail/n1/jails/debian/zygote") + read(c, "/run/gojail/n2/jails/debian/zygote")
+	}
+	theirs := zygotes()
+	dir := c.Path(jailHome + "many")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.Chown(dir, 5001, 5001))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+
+	ids := map[string]string{} // of the jobs, and the node of each
+	for i := range 30 {
+		node := cluster.Nodes[i%2]
+		submit := c.Do(cluster.Command{User: cluster.Alice, Stdin: many,
+			Args: []string{"sbatch", "--parsable", "--jail=debian", "-n1", "-w" + node, "--output=/home/alice/many/out.%j"}})
+		require.Zero(t, submit.Code, submit)
+		ids[strings.TrimSpace(submit.Stdout)] = node
+	}
+	for id, node := range ids {
+		job := c.WaitJob(cluster.Job{ID: id})
+		assert.Equal(t, "COMPLETED 0:0", job.State+" "+job.ExitCode, job)
+		want := fmt.Sprintf("30 jobs, node %s, jail debian, id %s: /dev/shm: job.%[2]s /tmp: job.%[2]s /dev/shm: /tmp: job.%[2]s\n", node, id)
+		assert.Equal(t, want, job.Output, job)
+	}
+	assert.Equal(t, theirs, zygotes(), "a zygote was replaced")
+	nothingLeft(t, c, before)
+}
