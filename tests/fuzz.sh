@@ -7,6 +7,6 @@ time=${1:?fuzz.sh TIME}
 for package in $(go list ./...); do
 	for fuzz in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
 		echo "== $package $fuzz"
-		go test -run '^$' -fuzz "^$fuzz\$" -fuzztime "$time" "$package"
+		go test -run '^$' -fuzz "^$fuzz\$" -fuzztime "$time" -fuzzminimizetime=1x "$package"
 	done
 done

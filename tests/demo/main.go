@@ -48,8 +48,6 @@ func gojail(args ...string) []string {
 var scenes = []scene{
 	{says: "The administrator makes the mount targets of the jail, once for all nodes.",
 		user: "root", args: gojail("init", "debian")},
-	{says: "(The spool directory has the node's name in it; the other slurmd of this machine has one, too.)",
-		user: "root", args: []string{"gojail", "--node=n2", "--state=/run/gojail/%n", "init", "debian"}},
 	{says: "The administrator asks whether a launch could fail on this node.",
 		user: "root", args: gojail("check")},
 	{says: "Without a jail a step sees the node: this file is not there.",
