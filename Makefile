@@ -7,6 +7,8 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 libdir   = $(PREFIX)/lib/gojail
 sbindir  = $(PREFIX)/sbin
+docdir   = $(PREFIX)/share/doc/gojail
+compdir  = $(PREFIX)/share/bash-completion/completions
 
 GO ?= go
 CC ?= gcc
@@ -92,10 +94,12 @@ cluster: deps ## start a private Slurm with gojail and leave it running
 cluster-down: ## end it
 	@$(GO) run ./tests/cluster/ctl down
 
-install: ## install below $(DESTDIR)$(PREFIX); needs make all first
-	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir)
+install: all ## install below $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
 	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(DESTDIR)$(sbindir)
+	install -m 644 README.md LICENSE gojail.toml.example slurm.conf.example plugstack.conf.example $(DESTDIR)$(docdir)
+	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail
 
 lint: check ## gofmt, go vet, staticcheck
 	$(GO) run $(STATICCHECK) ./...
