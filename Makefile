@@ -10,6 +10,9 @@ sbindir  = $(PREFIX)/sbin
 docdir   = $(PREFIX)/share/doc/gojail
 compdir  = $(PREFIX)/share/bash-completion/completions
 
+SHELL := /bin/bash
+Q      = $(if $(V),,@)# make V=1 shows the commands
+
 GO ?= go
 CC ?= gcc
 BUILD := build
@@ -41,26 +44,31 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .PHONY: all help deps rootfs test check lint demo bench cluster cluster-down install fuzz asan clean
 
 all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) ## build plugin, launcher, library and CLI below build/
+	@:
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 $(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $(SHIM_SRCS)
+	@echo "building $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $(SHIM_SRCS)
 
 $(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -pie $(LDFLAGS) -o $@ $(LAUNCHER_SRCS) -ldl
+	@echo "building $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -pie $(LDFLAGS) -o $@ $(LAUNCHER_SRCS) -ldl
 
 $(LIBRARY): $(GO_SRCS)
 	@mkdir -p $(@D)
-	$(GO) build -buildmode=c-shared -trimpath -o $@ $(BRIDGE_PKG)
+	@echo "building $@"
+	$(Q)$(GO) build -buildmode=c-shared -trimpath -buildvcs=false -o $@ $(BRIDGE_PKG)
 	@rm -f $(@:.so=.h)
 
 $(CLI): $(GO_SRCS)
 	@mkdir -p $(@D)
-	$(GO) build -trimpath -o $@ $(CLI_PKG)
+	@echo "building $@"
+	$(Q)$(GO) build -trimpath -buildvcs=false -o $@ $(CLI_PKG)
 
 deps: ## install the Debian packages that are missing
 	@tests/deps.sh
@@ -77,7 +85,7 @@ check: ## gofmt and go vet
 test: deps ## everything but the long suites, on a private Slurm
 	@$(MAKE) --no-print-directory check all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(GO) test -json -p 1 -count=1 -timeout 30m ./... | $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -p 1 -count=1 -timeout 30m ./... | $(BUILD)/summary
 
 demo: deps ## a private Slurm with a jail: what a user and an administrator see
 	@$(MAKE) --no-print-directory all rootfs
@@ -98,7 +106,8 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
 	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(DESTDIR)$(sbindir)
-	install -m 644 README.md LICENSE gojail.toml.example slurm.conf.example plugstack.conf.example $(DESTDIR)$(docdir)
+	install -m 644 README.md LICENSE gojail.toml.example slurm.conf.example $(DESTDIR)$(docdir)
+	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail
 
 lint: check ## gofmt, go vet, staticcheck

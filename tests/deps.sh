@@ -27,7 +27,8 @@ if [ ${#missing[@]} -gt 0 ]; then
 	fi
 	log=$(mktemp)
 	export DEBIAN_FRONTEND=noninteractive
-	if ! { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+	install=(apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}")
+	if ! { "${install[@]}" || { apt-get update && "${install[@]}"; }; } >"$log" 2>&1 </dev/null; then
 		tail -20 "$log" >&2
 		echo "deps: apt-get could not install ${missing[*]} (whole log: $log)" >&2
 		exit 1

@@ -105,3 +105,20 @@ func TestFirstJobOfANodeMounts(t *testing.T) {
 	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-mount=/data/alice:/mnt", "cat", "/mnt/file")
 	prints(t, "of the node", r)
 }
+
+// TestHolderWithoutRecordEnds: nobody would find it again.
+func TestHolderWithoutRecordEnds(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	step, id := allocation(t, c)
+	blocked := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
+	require.NoError(t, os.MkdirAll(filepath.Join(blocked, "full"), 0o700))
+	refused(t, "record", step(task))
+	require.NoError(t, os.RemoveAll(blocked))
+	assert.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		return len(c.Find("template state=/run/gojail/n1 ")) == strings.Count(strings.Join(before, "\n"), "template state=/run/gojail/n1 ")
+	}), "a holder is left")
+	prints(t, "debian", step("cat "+marker))
+	c.Run(cluster.Alice, "scancel", id)
+	nothingLeft(t, c, before)
+}
