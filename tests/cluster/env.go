@@ -33,7 +33,8 @@ fi
 command=${1##*/}; shift
 user=${CLUSTER_USER:-alice}
 case $command in
-gojail | scontrol) user=${CLUSTER_USER:-root} ;;
+gojail) user=root; set -- --node="${CLUSTER_NODE:-n1}" --state=/run/gojail/%%n "$@" ;;
+scontrol) user=${CLUSTER_USER:-root} ;;
 in-cluster) command=$1; shift ;;
 esac
 home=/home/$user; [ "$user" != root ] || home=/root
@@ -49,7 +50,8 @@ exec nsenter %[4]s env -C "$home" PATH=%[5]s/sbin:/usr/bin:/bin:/usr/sbin:/sbin 
 		}
 	}
 	text := fmt.Sprintf("# Source this: srun, sbatch, ... and gojail then run inside the private cluster;\n"+
-		"# in-cluster CMD runs anything there. CLUSTER_USER=alice|bob|root says who.\n"+
+		"# in-cluster CMD runs anything there. CLUSTER_USER=alice|bob|root says who,\n"+
+		"# CLUSTER_NODE=n1|n2 the node that gojail looks at.\n"+
 		"export PATH=%q:\"$PATH\"\n", bin)
 	return c.EnvFile(), replaceFile(c.EnvFile(), text, 0o644)
 }

@@ -24,48 +24,54 @@ type scene struct {
 }
 
 // config is what an administrator would write, but for the %n: two nodes share this machine.
-const config = `default    = "none"
-allow_none = true
-scratch    = "/var/lib/gojail/%n"
-deadline   = "10s"
+const config = `default    = "none"               # the jail of a step that names none
+allow_none = true                 # users may run on the node itself
+scratch    = "/var/lib/gojail/%n" # holds each job's /tmp
 
 [slurm]
 spool = "/var/spool/slurmd/%n"
 
 [jail.debian]
-root = "/srv/jails/debian"
+root = "/srv/jails/debian"        # a whole Linux tree, shared by all nodes
 [[jail.debian.user_mounts]]
-source = "/data"
+source = "/data"                  # what --jail-mount may bring in
+`
+
+// count tells node and jail apart: the jail is a small Debian, with no compiler.
+const count = `echo "$SLURMD_NODENAME: $(ls /usr/bin | wc -l) programs, compiler: $(command -v gcc || echo none)"`
+
+const script = `#!/bin/bash
+echo "the script runs in the jail $(cat /etc/gojail-jail)"
+srun sh -c 'echo written by a step >/tmp/shared'
+cat /tmp/shared
 `
 
 const output = "/home/alice/job.out"
 
-// gojail is a command line for node n1; a real node needs neither option.
-func gojail(args ...string) []string {
-	return append([]string{"gojail", "--node=n1", "--state=/run/gojail/%n"}, args...)
-}
-
 var scenes = []scene{
-	{says: "The administrator makes the mount targets of the jail, once for all nodes.",
-		user: "root", args: gojail("init", "debian")},
-	{says: "The administrator asks whether a launch could fail on this node.",
-		user: "root", args: gojail("check")},
-	{says: "Without a jail a step sees the node: this file is not there.",
-		user: "alice", args: []string{"srun", "cat", "/etc/gojail-jail"}, refused: true},
-	{says: "With --jail the whole root is the jail's, on every node.",
-		user: "alice", args: []string{"srun", "-Q", "--jail=debian", "-N2", "sh", "-c", `echo "$SLURMD_NODENAME: jail $(cat /etc/gojail-jail), Debian $(cat /etc/debian_version)"`}},
-	{says: "A batch job runs in it as well, with a private /tmp that its steps share.",
-		user: "alice", args: []string{"sbatch", "--wait", "--jail=debian", "--output=" + output},
-		stdin: "#!/bin/bash\necho \"batch script in $(cat /etc/gojail-jail)\"\nsrun sh -c 'echo from a step >/tmp/shared'\ncat /tmp/shared\n"},
-	{says: "Its output file is in the jail,",
+	{says: "The administrator has written this configuration for all nodes.",
+		user: "root", args: []string{"cat", "/etc/gojail/gojail.toml"}},
+	{says: "Once per jail: make the mount targets that it lacks.",
+		user: "root", args: []string{"gojail", "init", "debian"}},
+	{says: "On each node: could a launch fail?",
+		user: "root", args: []string{"gojail", "check"}},
+	{says: "A user's step without a jail runs on the node,",
+		user: "alice", args: []string{"srun", "-N2", "sh", "-c", count}},
+	{says: "and with --jail in the jail: other programs, libraries and files, on every node.",
+		user: "alice", args: []string{"srun", "--jail=debian", "-N2", "sh", "-c", count}},
+	{says: "So does a batch job. Its steps share a /tmp that nobody else sees.",
+		user: "alice", args: []string{"sbatch", "--jail=debian", "--output=" + output}, stdin: script},
+	{says: "The output file is inside the jail,",
 		user: "root", args: []string{"cat", "/srv/jails/debian" + output}},
-	{says: "not on the node.",
+	{says: "and not on the node.",
 		user: "root", args: []string{"ls", output}, refused: true},
-	{says: "The job's /tmp is gone with the job, and was never the node's.",
-		user: "root", args: []string{"ls", "-A", "/tmp", "/var/lib/gojail/n1/jobs"}},
-	{says: "The site permits to mount /data and what is below it.",
-		user: "alice", args: []string{"srun", "--jail=debian", "--jail-mount=/data/shared:/mnt:ro", "ls", "-l", "/mnt"}},
-	{says: "Anything else is refused, in one line, and nothing runs.",
+	{says: "The job's /tmp ended with the job: the next job's is empty,",
+		user: "alice", args: []string{"srun", "--jail=debian", "ls", "-A", "/tmp"}},
+	{says: "and the node's own has what it had.",
+		user: "root", args: []string{"ls", "-A", "/tmp"}},
+	{says: "The configuration permits users to bring /data into the jail.",
+		user: "alice", args: []string{"srun", "--jail=debian", "--jail-mount=/data/shared:/mnt:ro", "cat", "/mnt/measured.csv"}},
+	{says: "Anything else is refused, and nothing runs. The line with \"gojail:\" says why; the others are Slurm's.",
 		user: "alice", args: []string{"srun", "--jail=debian", "--jail-mount=/etc:/mnt", "echo", "this never runs"}, refused: true},
 }
 
@@ -74,9 +80,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "demo:", why)
 		os.Exit(1)
 	}
-	fmt.Println("Starting a private Slurm: munged, slurmctld, two slurmd, with gojail in plugstack.conf.")
+	fmt.Print("Starting a private Slurm: munged, slurmctld and the slurmd of two nodes, n1 and n2, with gojail in plugstack.conf.\n" +
+		"(The nodes share this machine, so each gojail command below is given --node and --state, which a real node does not need.)\n")
 	c, err := cluster.Up(cluster.Options{Plugin: true, Jails: []string{"debian"}, Config: config, Bare: true,
-		Files: map[string]string{"/data/shared/measured.csv": "1,2,3\n"}})
+		Files: map[string]string{"/data/shared/measured.csv": "1,2,3\n", "/tmp/of-the-node": ""}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -95,7 +102,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		surprises++
 	}
-	fmt.Println("\nThe private Slurm is stopped; nothing of it is left.")
+	fmt.Println("\nThe private Slurm is stopped; nothing of it is left. To try things yourself: make cluster")
 	if surprises > 0 {
 		os.Exit(1)
 	}
@@ -104,19 +111,45 @@ func main() {
 // play runs the scenes and returns how many went otherwise than expected.
 func play(c *cluster.Cluster) (surprises int) {
 	for _, s := range scenes {
-		fmt.Printf("\n%s\n  %s$ %s\n", s.says, s.user, quoted(s.args))
-		show("  | ", s.stdin)
-		r := c.Do(cluster.Command{User: s.user, Args: s.args, Stdin: s.stdin})
-		show("    ", r.Stdout+r.Stderr)
-		if r.Code != 0 {
-			fmt.Printf("    (exit status %d)\n", r.Code)
+		prompt := map[string]string{"root": "root@n1# ", "alice": "alice$ "}[s.user]
+		line := prompt + quoted(s.args)
+		if s.stdin != "" {
+			line += " <<'END'\n" + s.stdin + "END"
+		}
+		fmt.Println("\n" + s.says)
+		show("  ", line)
+		r := run(c, s)
+		show("    ", shortened(r.Stdout+r.Stderr))
+		if r.Stdout+r.Stderr == "" {
+			fmt.Println("    (prints nothing)")
 		}
 		if s.refused != (r.Code != 0) {
-			fmt.Println("    ^ this was not expected")
+			fmt.Printf("    ^ this was not expected (exit status %d)\n", r.Code)
 			surprises++
 		}
+		cluster.Poll(cluster.Timeout, func() bool { // a batch job goes on by itself
+			return c.Root("squeue", "-h").Stdout == "" && c.WaitIdle()
+		})
 	}
 	return surprises
+}
+
+// run runs the command of a scene, gojail's on node n1.
+func run(c *cluster.Cluster, s scene) cluster.Result {
+	if s.args[0] == "gojail" {
+		return c.Gojail("n1", s.args[1:]...)
+	}
+	return c.Do(cluster.Command{User: s.user, Args: s.args, Stdin: s.stdin})
+}
+
+// shortened is the text without the middle of a long list.
+func shortened(text string) string {
+	const most = 14
+	lines := strings.SplitAfter(text, "\n")
+	if len(lines) <= most {
+		return text
+	}
+	return strings.Join(lines[:4], "") + fmt.Sprintf("... (%d more lines)\n", len(lines)-5)
 }
 
 func show(indent, text string) {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command summary reads go test -json, prints what failed as it fails and one
-// line for each package, and ends with every skip's reason and the counts.
+// line for each package, and ends with every skip's reason and the counts. In CI
+// (the variable CI is set) a skip that the machine gives no cause for is a failure.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -23,29 +27,44 @@ type run struct {
 	parents            map[string]bool     // tests that have subtests
 	passed             []string
 	failed, skipped    []string
-	broken             []string // packages that do not build, or fail outside a test
+	broken             []string                 // packages that do not build, fail outside a test, or never ended
+	running            map[string]bool          // packages without a result so far
+	qualifies          func(reason string) bool // in CI: this machine has what the skipped test asks for
 	packageHasFailures map[string]bool
 	reasons            map[string]string
 }
 
+func newRun() *run {
+	return &run{output: map[string][]string{}, parents: map[string]bool{}, packageHasFailures: map[string]bool{},
+		reasons: map[string]string{}, running: map[string]bool{}}
+}
+
 func main() {
-	r := run{output: map[string][]string{}, parents: map[string]bool{}, packageHasFailures: map[string]bool{}, reasons: map[string]string{}}
+	r := newRun()
+	if os.Getenv("CI") != "" {
+		r.qualifies = qualifies
+	}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
 		var e event
 		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
-			fmt.Println(in.Text()) // a build error of an older go
+			fmt.Println(in.Text()) // of go itself
 			continue
 		}
 		r.take(e)
 	}
-	os.Exit(r.close())
+	if err := in.Err(); err != nil {
+		r.broken = append(r.broken, "go test's output: "+err.Error())
+	}
+	os.Exit(r.close(os.Stdout))
 }
 
 func (r *run) take(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
+	case "start":
+		r.running[e.Package] = true
 	case "output":
 		r.output[key] = append(r.output[key], e.Output)
 	case "build-output":
@@ -83,6 +102,7 @@ func (r *run) result(e event, key string) {
 }
 
 func (r *run) packageResult(e event, key string) {
+	delete(r.running, e.Package)
 	if e.Action == "skip" { // no test files
 		return
 	}
@@ -115,16 +135,25 @@ func reason(output []string) string {
 }
 
 // close prints the counts and returns the exit status.
-func (r *run) close() int {
-	fmt.Println()
+func (r *run) close(out io.Writer) int {
+	fmt.Fprintln(out)
+	var skipped []string
 	for _, test := range r.skipped {
-		fmt.Printf("skipped %s: %s\n", test, r.reasons[test])
+		if r.qualifies != nil && r.qualifies(r.reasons[test]) {
+			r.failed = append(r.failed, test+": skipped, but this machine has what it needs: "+r.reasons[test])
+			continue
+		}
+		skipped = append(skipped, test)
+		fmt.Fprintf(out, "skipped %s: %s\n", test, r.reasons[test])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.running)) {
+		r.broken = append(r.broken, name+": it did not come to its end")
 	}
 	for _, test := range append(r.failed, r.broken...) {
-		fmt.Printf("failed  %s\n", test)
+		fmt.Fprintf(out, "failed  %s\n", test)
 	}
 	failed := len(r.failed) + len(r.broken)
-	fmt.Printf("%d passed, %d failed, %d skipped\n", len(r.passed), failed, len(r.skipped))
+	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", len(r.passed), failed, len(skipped))
 	if failed > 0 || len(r.passed) == 0 {
 		return 1
 	}

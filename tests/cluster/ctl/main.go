@@ -43,7 +43,14 @@ func up(options cluster.Options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Slurm runs (pid %d, %s). Use it from a shell:\n  . %s\n  srun --jail=debian cat /etc/os-release\nEnd it with make cluster-down.\n", c.Pid, c.Dir, env)
+	fmt.Printf("A private Slurm runs, nodes n1 and n2. In any shell of root's:\n  source %s\n", env)
+	if options.Plugin {
+		fmt.Print("  srun --jail=debian cat /etc/gojail-jail          # as alice; CLUSTER_USER=bob or root for others\n" +
+			"  sbatch --jail=other --wrap='ls /' --output=/home/alice/out\n" +
+			"  gojail check                                     # of n1; CLUSTER_NODE=n2 for the other\n" +
+			"  in-cluster ls /srv/jails/other/home/alice        # anything else in there\n")
+	}
+	fmt.Println("It stays until: make cluster-down")
 	return nil
 }
 
@@ -54,5 +61,9 @@ func down() error {
 		return nil
 	}
 	defer os.Remove(c.EnvFile())
-	return c.Stop()
+	if err := c.Stop(); err != nil {
+		return err
+	}
+	fmt.Println("The private Slurm is stopped; nothing of it is left.")
+	return nil
 }

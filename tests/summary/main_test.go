@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// summarise is the exit status and the text after the last package.
+func summarise(inCI bool, events ...event) (int, string) {
+	r := newRun()
+	if inCI {
+		r.qualifies = func(reason string) bool { return !excused(reason, "5.15.0-1-amd64", false) }
+	}
+	for _, e := range events {
+		r.take(e)
+	}
+	var out bytes.Buffer
+	return r.close(&out), out.String()
+}
+
+var (
+	start = event{Action: "start", Package: "p"}
+	good  = event{Action: "pass", Package: "p", Test: "TestGood"}
+	ended = event{Action: "pass", Package: "p"}
+	told  = event{Action: "output", Package: "p", Test: "TestOld", Output: "    a_test.go:7: needs Linux 6.8: lowerdir+\n"}
+	old   = event{Action: "skip", Package: "p", Test: "TestOld"}
+	why   = event{Action: "output", Package: "p", Test: "TestRoot", Output: "    a_test.go:9: needs gcc\n"}
+	skip  = event{Action: "skip", Package: "p", Test: "TestRoot"}
+)
+
+func TestSummary(t *testing.T) {
+	code, text := summarise(false, start, good, why, skip, told, old, ended)
+	assert.Zero(t, code)
+	assert.Equal(t, "\nskipped p TestRoot: needs gcc\nskipped p TestOld: needs Linux 6.8: lowerdir+\n1 passed, 0 failed, 2 skipped\n", text)
+
+	code, text = summarise(true, start, good, why, skip, told, old, ended)
+	assert.Equal(t, 1, code)
+	assert.Equal(t, "\nskipped p TestOld: needs Linux 6.8: lowerdir+\nfailed  p TestRoot: skipped, but this machine has what it needs: needs gcc\n1 passed, 1 failed, 1 skipped\n", text)
+}
+
+func TestSummaryFails(t *testing.T) {
+	for name, events := range map[string][]event{
+		"no test at all":               {start, ended},
+		"a package that was cut short": {start, good},
+		"a test that failed":           {start, good, {Action: "fail", Package: "p", Test: "TestBad"}, {Action: "fail", Package: "p"}},
+		"a package without a failure":  {start, good, {Action: "fail", Package: "p"}},
+	} {
+		code, text := summarise(false, events...)
+		assert.Equal(t, 1, code, "%s: %s", name, text)
+	}
+}
+
+// TestSummaryCountsOnce: a test with subtests stands for them, unless it fails by itself.
+func TestSummaryCountsOnce(t *testing.T) {
+	sub := []event{start, {Action: "run", Package: "p", Test: "T"}, {Action: "run", Package: "p", Test: "T/a"}, {Action: "run", Package: "p", Test: "T/b"},
+		{Action: "pass", Package: "p", Test: "T/a"}}
+	_, text := summarise(false, append(sub, event{Action: "fail", Package: "p", Test: "T/b"}, event{Action: "fail", Package: "p", Test: "T"}, event{Action: "fail", Package: "p"})...)
+	assert.Equal(t, "\nfailed  p T/b\n1 passed, 1 failed, 0 skipped\n", text)
+	_, text = summarise(false, append(sub, event{Action: "pass", Package: "p", Test: "T/b"}, event{Action: "fail", Package: "p", Test: "T"}, event{Action: "fail", Package: "p"})...)
+	assert.Equal(t, "\nfailed  p T\n2 passed, 1 failed, 0 skipped\n", text)
+}
