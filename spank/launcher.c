@@ -145,6 +145,9 @@ static int call_in_child(const char *verb, struct fault *fault)
 	call->text[sizeof(call->text) - 1] = '\0';
 	if (call->text[0])
 		return fault_set(fault, "%s", call->text);
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return fault_set(fault, "%s/libgojail.so was killed at its work; was the node out of memory? Try again",
+				 node.libdir);
 	if (WIFSIGNALED(status))
 		return fault_set(fault, "%s/libgojail.so died of signal %d (%s); install gojail again on this node",
 				 node.libdir, WTERMSIG(status), strsignal(WTERMSIG(status)));
