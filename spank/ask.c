@@ -131,7 +131,7 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	if (receive(talk, &reply, fds, until) < 0) {
 		fault_set(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
 				 "ask your administrator", strerror(errno), jail);
-		record_end(holder);
+		record_end(holder, 0); /* it may hang: nobody waits */
 		return -1;
 	}
 	if (reply.failed || fds[0] < 0 || fds[1] < 0) {

@@ -8,33 +8,18 @@
 #include "scratch.h"
 
 #include <dirent.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-
-static int end_holder(int job, const char *name)
-{
-	struct record holder;
-	struct pollfd gone;
-
-	if (record_find(job, name, &holder) < 0)
-		return 0;
-	scoped_fd pidfd = k_pidfd_open(holder.pid);
-	if (pidfd < 0 || process_start(holder.pid) != holder.start)
-		return 0;
-	k_pidfd_kill(pidfd, SIGKILL);
-	gone = (struct pollfd){.fd = pidfd, .events = POLLIN};
-	return poll(&gone, 1, 1000) == 1 ? 0 : -1;
-}
 
 /* Holders first, then the scratch directory, then what points to them. */
 static int end_locked(int job, DIR *dir)
 {
 	struct dirent *entry;
+	struct record holder;
 
 	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && end_holder(job, entry->d_name) < 0)
+		if (entry->d_name[0] != '.' && record_find(job, entry->d_name, &holder) == 0 &&
+		    record_end(&holder, 1000) < 0)
 			return -1;
 	if (scratch_remove(job) < 0)
 		return -1;

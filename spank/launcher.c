@@ -201,7 +201,7 @@ static int template(struct fault *fault)
 		return fault_set(fault, "the jail has no /dev/null: %s", strerror(errno));
 	if (record_write(dir, "zygote", &zygote, fault) < 0)
 		return -1;
-	record_end(&other); /* the one of the old configuration; its holders live on */
+	record_end(&other, 0); /* the one of the old configuration; its holders live on */
 	say("ok\n", "");
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);

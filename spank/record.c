@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,13 +73,16 @@ failed:
 	return -1;
 }
 
-void record_end(const struct record *record)
+int record_end(const struct record *record, int patience_ms)
 {
 	scoped_fd pidfd = record->pid > 1 ? k_pidfd_open(record->pid) : -1;
+	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
 	/* The descriptor is of this process for good: what is checked is what is killed. */
-	if (pidfd >= 0 && process_start(record->pid) == record->start)
-		k_pidfd_kill(pidfd, SIGKILL);
+	if (pidfd < 0 || process_start(record->pid) != record->start)
+		return 0;
+	k_pidfd_kill(pidfd, SIGKILL);
+	return poll(&gone, 1, patience_ms) == 1 ? 0 : -1;
 }
 
 int record_namespace(const struct record *record)

@@ -29,7 +29,7 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 /* Opens the mount namespace of the process of a record; -1 if it is gone. */
 int record_namespace(const struct record *record);
 
-/* Kills the process of a record, if it is still that one. */
-void record_end(const struct record *record);
+/* Kills the process of a record, if it is still that one; 0 if it is gone within patience_ms. */
+int record_end(const struct record *record, int patience_ms);
 
 #endif
