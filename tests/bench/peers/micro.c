@@ -97,7 +97,7 @@ static double make_template(int i)
 
 	(void)i;
 	if (template_find(&node, jail.name, &zygote) == 0)
-		record_end(&zygote);
+		record_end(&zygote, 0);
 	while (template_find(&node, jail.name, &zygote) == 0)
 		clock_pause_ms(1);
 	begin = now_us();
