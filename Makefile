@@ -41,7 +41,7 @@ C_HDRS         = $(wildcard spank/*.h include/*.h)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help deps rootfs test check lint demo bench cluster cluster-down install fuzz asan clean
+.PHONY: all help deps rootfs test test-slurm check lint demo bench cluster cluster-down install fuzz asan clean
 
 all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) ## build plugin, launcher, library and CLI below build/
 	@:
@@ -86,6 +86,13 @@ test: deps ## everything but the long suites, on a private Slurm
 	@$(MAKE) --no-print-directory check all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -p 1 -count=1 -timeout 30m ./... | $(BUILD)/summary
+
+# Each release of Slurm comes from the Debian suite that has it, in a root of its own.
+RELEASE ?= 22.05 24.11 26.05
+
+test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@$(BUILD)/summary -columns "$(RELEASE)" tests/releases/test $(TEST_ARGS)
 
 demo: deps ## a private Slurm with a jail: what a user and an administrator see
 	@$(MAKE) --no-print-directory all rootfs

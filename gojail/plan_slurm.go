@@ -37,7 +37,7 @@ func readSlurm(c *Config) slurmParts {
 	slices.Sort(dirs)
 	parts.dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return !exists(dir) || isLibDir(dir) })
 
-	need := slices.Clone(commands)
+	need := append(slices.Clone(commands), findStepd(c)...)
 	for _, dir := range parts.dirs {
 		for _, pattern := range clientPlugins {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern))
@@ -59,6 +59,22 @@ func readSlurm(c *Config) slurmParts {
 	slices.Sort(parts.files)
 	parts.files = slices.Compact(parts.files)
 	return parts
+}
+
+// findStepd is slurmstepd, if it is where Slurm's programs usually are. Slurm 24.11
+// to 25.05 start a TaskProlog through it, in the jail, by a descriptor: what it
+// loads must be there, it itself need not.
+func findStepd(c *Config) []string {
+	dirs := []string{"/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/libexec/slurm"}
+	for _, host := range c.Slurm.Host {
+		dirs = append(dirs, filepath.Join(host, "sbin"))
+	}
+	for _, dir := range dirs {
+		if path := filepath.Join(dir, "slurmstepd"); exists(path) {
+			return []string{path}
+		}
+	}
+	return nil
 }
 
 // ownLibraries are Slurm's libraries that users' programs link (libslurm.so.N,

@@ -24,17 +24,17 @@ const (
 
 func init() {
 	switch {
-	case len(os.Args) == 3 && os.Args[0] == keeperName:
-		keep(os.Args[1], os.Args[2] == "bound")
+	case len(os.Args) == 4 && os.Args[0] == keeperName:
+		keep(os.Args[1], os.Args[2], os.Args[3] == "bound")
 	case len(os.Args) == 2 && os.Args[0] == hangName:
 		hang(os.Args[1])
 	}
 }
 
 // keep is the life of pid 1 of a cluster: assemble, report, reap.
-func keep(root string, bound bool) {
+func keep(root, base string, bound bool) {
 	report := os.NewFile(keeperReport, "report")
-	if err := assemble(root); err != nil {
+	if err := assemble(root, base); err != nil {
 		fmt.Fprintln(report, err)
 		os.Exit(1)
 	}
@@ -66,12 +66,12 @@ type mountCall struct {
 
 // machineMounts is what a machine shares with its host and what is its own,
 // in order. Targets are relative to the new root.
-func machineMounts(root string) []mountCall {
+func machineMounts(root, base string) []mountCall {
 	const bind, rbind = unix.MS_BIND, unix.MS_BIND | unix.MS_REC
 	return []mountCall{
 		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE, ""},
 		{root, root, "", bind, ""},
-		{"/usr", "usr", "", rbind, ""},
+		{filepath.Join(base, "usr"), "usr", "", rbind, ""},
 		{"", "usr", "", unix.MS_REMOUNT | bind | unix.MS_RDONLY, ""},
 		{"/dev", "dev", "", bind, ""},
 		{"devpts", "dev/pts", "devpts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,gid=5,mode=620,ptmxmode=666"},
@@ -83,9 +83,9 @@ func machineMounts(root string) []mountCall {
 	}
 }
 
-// assemble turns the keeper's fresh namespaces into the machine below root.
-func assemble(root string) error {
-	for _, m := range machineMounts(root) {
+// assemble turns the keeper's fresh namespaces into the machine below root, with base's /usr.
+func assemble(root, base string) error {
+	for _, m := range machineMounts(root, base) {
 		target := m.target
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(root, target)

@@ -35,6 +35,7 @@ type Cluster struct {
 	Dir      string // build/cluster/NAME
 	Pid      int    // of the keeper, in this machine's PID namespace
 	repo     string
+	base     base
 	root     string // of the machine, on disk
 	options  Options
 	pidfd    int
@@ -81,6 +82,10 @@ func newCluster(options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	from, err := findBase(repo)
+	if err != nil {
+		return nil, err
+	}
 	if options.CPUs == 0 {
 		options.CPUs = 16
 	}
@@ -91,7 +96,7 @@ func newCluster(options Options) (*Cluster, error) {
 	if err := os.MkdirAll(all, 0o755); err != nil {
 		return nil, err
 	}
-	c := &Cluster{Name: options.Name, repo: repo, options: options, pidfd: -1}
+	c := &Cluster{Name: options.Name, repo: repo, base: from, options: options, pidfd: -1}
 	if c.Name == "" {
 		removeStale(all)
 		if c.Dir, err = os.MkdirTemp(all, "test-"); err != nil {
@@ -182,7 +187,7 @@ func (c *Cluster) startKeeper() error {
 		bound = "free"
 	}
 	keeper := exec.Command("/proc/self/exe")
-	keeper.Args = []string{keeperName, c.root, bound}
+	keeper.Args = []string{keeperName, c.root, c.base.root, bound}
 	keeper.Env = []string{"PATH=/usr/sbin:/usr/bin", "GOMAXPROCS=1"}
 	keeper.Stdout, keeper.Stderr = log, log
 	keeper.ExtraFiles = []*os.File{reportEnd, life}

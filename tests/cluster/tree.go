@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -30,7 +28,7 @@ func (c *Cluster) makeRoot() error {
 		return err
 	}
 	for _, link := range []string{"bin", "sbin", "lib", "lib64", "lib32"} {
-		target, err := os.Readlink("/" + link)
+		target, err := os.Readlink(filepath.Join(c.base.root, link))
 		if err != nil {
 			continue
 		}
@@ -46,10 +44,10 @@ func (c *Cluster) makeRoot() error {
 	return nil
 }
 
-// makeEtc copies this machine's /etc without its secrets and adds the users.
+// makeEtc copies the base's /etc without its secrets and adds the users.
 func (c *Cluster) makeEtc() error {
 	etc := filepath.Join(c.root, "etc")
-	if out, err := exec.Command("cp", "-a", "/etc", etc).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-a", filepath.Join(c.base.root, "etc"), etc).CombinedOutput(); err != nil {
 		return fmt.Errorf("cluster: copy /etc: %s", out)
 	}
 	for _, secret := range []string{"ssh", "ssl/private", "shadow", "shadow-", "gshadow", "gshadow-", "slurm", "gojail", "munge", "resolv.conf", "hosts"} {
@@ -120,7 +118,7 @@ func (c *Cluster) makeDirectories() error {
 				return err
 			}
 		}
-		uid, gid, err := owner(d.owner)
+		uid, gid, err := c.owner(d.owner)
 		if err != nil {
 			return err
 		}
@@ -139,26 +137,13 @@ func (c *Cluster) makeDirectories() error {
 	return os.Symlink("../run", filepath.Join(c.root, "var/run"))
 }
 
-func owner(name string) (uid, gid int, err error) {
-	if id, ours := uids[name]; ours {
-		return id, id, nil
-	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return 0, 0, fmt.Errorf("cluster: %w; the packages of make deps create it", err)
-	}
-	uid, _ = strconv.Atoi(u.Uid)
-	gid, _ = strconv.Atoi(u.Gid)
-	return uid, gid, nil
-}
-
-// installGojail copies build/lib and build/sbin, so that a test may damage its own copy.
+// installGojail copies what make built, so that a test may damage its own copy.
 func (c *Cluster) installGojail() error {
 	if !c.options.Plugin {
 		return nil
 	}
 	for source, target := range map[string]string{"lib/gojail": "lib", "sbin": ""} {
-		from, to := filepath.Join(c.repo, "build", source), filepath.Join(c.root, Prefix, target)
+		from, to := filepath.Join(c.base.build, source), filepath.Join(c.root, Prefix, target)
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err
 		}
@@ -174,12 +159,8 @@ func (c *Cluster) installGojail() error {
 // file of a jail in place; replaceFile makes a new one.
 func (c *Cluster) makeJails() error {
 	for _, jail := range c.options.Jails {
-		cached, err := os.Readlink(filepath.Join(c.repo, "build/cache/jail"))
-		if err != nil {
-			return fmt.Errorf("cluster: no jail in build/cache: run make rootfs first")
-		}
 		root := filepath.Join(c.root, "srv/jails", jail)
-		if out, err := exec.Command("cp", "-al", filepath.Join(c.repo, "build/cache", cached), root).CombinedOutput(); err != nil {
+		if out, err := exec.Command("cp", "-al", c.base.jail, root).CombinedOutput(); err != nil {
 			return fmt.Errorf("cluster: copy the jail %s: %s", jail, out)
 		}
 		if err := replaceFile(filepath.Join(root, "etc/gojail-jail"), jail+"\n", 0o644); err != nil {

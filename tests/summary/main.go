@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command summary reads go test -json, prints what failed as it fails and one
-// line for each package, and ends with every skip's reason and the counts. In CI
+// line for each package, and ends with every skip's reason and the counts. With
+// -columns it runs a command once for each release of Slurm and adds a table. In CI
 // (the variable CI is set) a skip that the machine gives no cause for is a failure.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -40,16 +42,30 @@ func newRun() *run {
 }
 
 func main() {
-	r := newRun()
+	var judge func(string) bool
 	if os.Getenv("CI") != "" {
-		r.qualifies = qualifies
+		judge = qualifies
 	}
-	in := bufio.NewScanner(os.Stdin)
+	columns := flag.String("columns", "", "run COMMAND for each of these words, and print a table of tests and columns")
+	flag.Parse()
+	if *columns != "" {
+		os.Exit(runColumns(strings.Fields(*columns), flag.Args(), judge))
+	}
+	r := newRun()
+	r.qualifies = judge
+	r.read(os.Stdin)
+	os.Exit(r.close(os.Stdout))
+}
+
+// read takes every event; what is none is printed. It returns the last such line.
+func (r *run) read(from io.Reader) (last string) {
+	in := bufio.NewScanner(from)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
 		var e event
 		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
-			fmt.Println(in.Text()) // of go itself
+			last = in.Text() // of go itself
+			fmt.Println(last)
 			continue
 		}
 		r.take(e)
@@ -57,7 +73,7 @@ func main() {
 	if err := in.Err(); err != nil {
 		r.broken = append(r.broken, "go test's output: "+err.Error())
 	}
-	os.Exit(r.close(os.Stdout))
+	return last
 }
 
 func (r *run) take(e event) {
