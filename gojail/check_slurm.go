@@ -31,6 +31,7 @@ func (k *checker) slurm() {
 			k.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
 		}
 	}
+	k.features(conf)
 	k.latency(conf)
 }
 

@@ -19,7 +19,8 @@ type slurmParts struct {
 }
 
 // clientPlugins are the plugins that client commands load, whose libraries count too.
-var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.so", "cli_filter_none.so", "mpi_pmi2.so"}
+var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.so", "cli_filter_none.so", "mpi_pmi2.so",
+	"http_parser_*.so", "url_parser_*.so", "tls_*.so"} // 25.11
 
 // glibc is never brought into a jail: it must fit the jail's own dynamic linker.
 var glibc = []string{"libc.so.", "libm.so.", "libresolv.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux", "linux-vdso"}

@@ -44,6 +44,17 @@ static struct fault fault; /* the latch: the first fault of this step */
 static struct sandbox sandbox = SANDBOX_NONE;
 static struct window window = WINDOW_CLOSED;
 static uint32_t forked, ended;
+static pid_t stepd; /* the process that is in the stage */
+
+/*
+ * With SlurmdParameters=contain_spank (24.05) some hooks run in a child that shares
+ * our memory but neither descriptors nor namespaces: what it enters or leaves is
+ * lost with it. slurmstepd then stays in the stage, and leaves it in exit.
+ */
+static bool contained(void)
+{
+	return stepd && getpid() != stepd;
+}
 
 /* The batch script's directory is shown in the jail, where Slurm executes it. */
 static int find_script(spank_t sp, struct wish *wish)
@@ -166,6 +177,7 @@ HOOK int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 		fault_set(&fault, "Slurm did not say which step this is");
 	else if (step != SLURM_EXTERN_CONT && prepare(sp, step) < 0 && !fault.text[0])
 		fault_set(&fault, "the jail could not be prepared");
+	stepd = getpid();
 	if (fault.text[0])
 		slurm_error("gojail: %s", fault.text); /* slurmd's log; the user's copy comes later */
 	return 0;
@@ -176,7 +188,8 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	(void)sp;
 	(void)argc;
 	(void)argv;
-	window_close(&window, &fault);
+	if (!contained())
+		window_close(&window, &fault);
 	return 0;
 }
 
@@ -202,7 +215,7 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	if (sandbox.mnt < 0 || fault.text[0])
+	if (sandbox.mnt < 0 || fault.text[0] || contained())
 		return 0;
 	if (spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || ++forked < tasks)
 		return 0;
@@ -221,7 +234,7 @@ HOOK int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 	(void)sp;
 	(void)argc;
 	(void)argv;
-	if (++ended == forked && window_close(&window, &late) < 0)
+	if (!contained() && ++ended == forked && window_close(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	return 0;
 }

@@ -48,6 +48,9 @@ func (c *Cluster) startNodes() error {
 
 // daemon starts a program that goes into the background by itself.
 func (c *Cluster) daemon(args ...string) error {
+	if c.options.OneCPU {
+		defer oneCPU()()
+	}
 	if r := c.Do(Command{Dir: "/", Env: daemonEnv, Args: args}); r.Code != 0 {
 		return fmt.Errorf("cluster: %s: %s\n%s", strings.Join(args, " "), r, c.LogTails())
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +28,7 @@ type Options struct {
 	CPUs      int               // of each node, default 16; more than the machine has is fine
 	Bare      bool              // leave gojail init to the caller
 	Outlive   bool              // stay when the process that starts it ends
+	OneCPU    bool              // namespaces and daemons on one CPU, see oneCPU
 }
 
 // Cluster is a running private Slurm.
@@ -195,6 +197,9 @@ func (c *Cluster) startKeeper() error {
 		Setsid: true, PidFD: &c.pidfd,
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 	}
+	if c.options.OneCPU {
+		defer oneCPU()()
+	}
 	if err := keeper.Start(); err != nil {
 		lifeEnd.Close()
 		return fmt.Errorf("cluster: start the keeper in new namespaces: %w", err)
@@ -210,6 +215,28 @@ func (c *Cluster) startKeeper() error {
 		return err
 	}
 	return record(filepath.Join(c.Dir, "owner"), os.Getpid())
+}
+
+// oneCPU keeps the calling thread, and what it starts, on one CPU until the
+// function that it returns is called. Plugins of Slurm bind a mount namespace to a
+// file, which the kernel refuses to a namespace older than their own (do_loopback
+// in fs/namespace.c, EINVAL); on Linux 6.18 age is counted for each CPU.
+func oneCPU() (back func()) {
+	var all, first unix.CPUSet
+	runtime.LockOSThread()
+	if unix.SchedGetaffinity(0, &all) == nil {
+		for cpu := range 1024 {
+			if all.IsSet(cpu) {
+				first.Set(cpu)
+				break
+			}
+		}
+		unix.SchedSetaffinity(0, &first)
+	}
+	return func() {
+		unix.SchedSetaffinity(0, &all)
+		runtime.UnlockOSThread()
+	}
 }
 
 // record writes which process a pid means: the number and the start time.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// features judges what in slurm.conf touches namespaces as gojail does. What is
+// refused here was tried: tests/cluster/features_test.go.
+func (k *checker) features(conf slurmConf) {
+	if conf.values["jobcontainertype"] == "job_container/tmpfs" && !k.entireStep() {
+		k.fail("features", "take JobContainerType out, each job has its own /tmp already; or, with Slurm 24.11, write "+
+			"EntireStepInNS=true into job_container.conf",
+			"JobContainerType=job_container/tmpfs looks for its directory inside the jail: task epilogs fail")
+	}
+	if hasWord(conf.values["slurmdparameters"], "contain_spank") {
+		k.warn("features", "take it out of SlurmdParameters if users' task epilogs need the jail's /usr and /etc",
+			"contain_spank runs the plugin in processes of its own: task epilogs run in the stage, not in the jail")
+	}
+	for _, service := range []string{"/etc/pam.d/sshd", "/etc/pam.d/ssh"} {
+		if strings.Contains(strings.Join(confLines(service), "\n"), "pam_slurm_adopt") {
+			k.warn("features", "tell users: srun --overlap --jobid=JOB --pty bash is a shell in the jail of their job",
+				"pam_slurm_adopt: an ssh session is in its job's cgroup, but on the node, outside the jail")
+		}
+	}
+}
+
+// entireStep says whether slurmstepd itself is in the container (job_container.conf(5), 24.05).
+func (k *checker) entireStep() bool {
+	for _, line := range confLines(filepath.Join(k.config.Slurm.Conf, "job_container.conf")) {
+		for _, word := range strings.Fields(line) {
+			key, value, _ := strings.Cut(word, "=")
+			if strings.EqualFold(key, "EntireStepInNS") {
+				return strings.EqualFold(value, "true") || strings.EqualFold(value, "yes") || value == "1"
+			}
+		}
+	}
+	return false
+}
+
+// hasWord looks for a word in a list that is parted by commas.
+func hasWord(list, word string) bool {
+	for item := range strings.SplitSeq(list, ",") {
+		if strings.EqualFold(strings.TrimSpace(item), word) {
+			return true
+		}
+	}
+	return false
+}
