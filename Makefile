@@ -41,7 +41,7 @@ C_HDRS         = $(wildcard spank/*.h include/*.h)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help deps rootfs test test-slurm check lint demo bench cluster cluster-down install fuzz asan clean
+.PHONY: all help deps rootfs test test-slurm test-vm vm vm-shell check lint demo bench cluster cluster-down install fuzz asan clean
 
 all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) ## build plugin, launcher, library and CLI below build/
 	@:
@@ -85,7 +85,7 @@ check: ## gofmt and go vet
 test: deps ## everything but the long suites, on a private Slurm
 	@$(MAKE) --no-print-directory check all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -p 1 -count=1 -timeout 30m ./... | $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -p 1 -count=1 -timeout 30m $$($(GO) list ./... | grep -v /tests/vm) | $(BUILD)/summary
 
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05
@@ -93,6 +93,21 @@ RELEASE ?= 22.05 24.11 26.05
 test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(RELEASE)" tests/releases/test $(TEST_ARGS)
+
+test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-IOV and cgroup v2
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@tests/vm/fetch
+	@set -o pipefail; $(GO) test -json -count=1 -timeout 20m ./tests/vm | $(BUILD)/summary
+	@$(BUILD)/summary -columns "$(RELEASE)" tests/vm/test
+
+vm: deps ## TEST=Name: one test in the VM, on RELEASE
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" tests/vm/test $(or $(TEST),.)
+
+vm-shell: deps ## a shell in the VM, on RELEASE
+	@tests/releases/make $(firstword $(RELEASE))
+	@tests/vm/fetch
+	@$(GO) run ./tests/vm/ctl shell $(firstword $(RELEASE))
 
 demo: deps ## a private Slurm with a jail: what a user and an administrator see
 	@$(MAKE) --no-print-directory all rootfs

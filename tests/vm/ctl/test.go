@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/tests/vm"
+)
+
+// testTime is the limit of one package's tests; they print where they hang a little earlier.
+const testTime = 60 * time.Minute
+
+// test runs the tests of each package in a guest of its own.
+func test(ctx context.Context, release, pattern string, packages []string) (int, error) {
+	list, err := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...).Output()
+	if err != nil {
+		return 2, fmt.Errorf("ctl: go list %s: %w", strings.Join(packages, " "), err)
+	}
+	code := 0
+	for line := range strings.Lines(string(list)) {
+		name, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		passed, err := testPackage(ctx, release, pattern, name, dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		if !passed {
+			code = 1
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return code, nil
+}
+
+// testPackage boots a guest for one package. Its working directory is the package's, as with go test.
+func testPackage(ctx context.Context, release, pattern, name, dir string) (passed bool, err error) {
+	temporary, err := os.MkdirTemp("", "gojail-vm-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(temporary)
+	binary := filepath.Join(temporary, path.Base(name)+".test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", binary, name)
+	build.Env, build.Stderr, build.Stdout = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return false, fmt.Errorf("ctl: build the tests of %s: %w", name, err)
+	}
+	events, output, err := converter(name)
+	if err != nil {
+		return false, err
+	}
+	program := filepath.Base(binary)
+	r, err := vm.Run(ctx, vm.Options{
+		Release: release, Dir: dir, Output: output, Timeout: testTime, Files: map[string]string{program: binary},
+		Command: []string{path.Join(vm.Share, program), "-test.v=test2json", "-test.run=" + pattern, "-test.timeout=" + (testTime - 2*time.Minute).String()},
+	})
+	if err != nil || r.Code != 0 { // whatever the last line was: without a PASS at its end, a package has failed
+		fmt.Fprintf(output, "\n%v\nFAIL\n", errors.Join(err, fmt.Errorf("exit status %d", r.Code)))
+	}
+	output.Close()
+	return err == nil && r.Code == 0, errors.Join(err, events.Wait())
+}
+
+// converter starts go tool test2json, which turns what it reads into the events on our standard output.
+func converter(name string) (*exec.Cmd, io.WriteCloser, error) {
+	cmd := exec.Command("go", "tool", "test2json", "-t", "-p", name)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	output, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	return cmd, output, cmd.Start()
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command guest is pid 1 of the guest (package vm), the only program of its
+// initramfs: it loads the modules, puts the root together, runs the command of
+// the order, leaves the exit status in the share and switches the machine off.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/tests/vm"
+)
+
+func main() {
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "guest: this is the first process of a virtual machine; go run ./tests/vm/ctl starts one")
+		os.Exit(2)
+	}
+	status, err := work()
+	if err != nil {
+		fmt.Println("guest:", err) // on the console
+	} else if err := leaveStatus(status); err != nil {
+		fmt.Println("guest: leave the exit status:", err)
+	}
+	unix.Sync()
+	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+}
+
+// work makes the machine and runs the command in it.
+func work() (status int, err error) {
+	if err := earlyMounts(); err != nil {
+		return 0, err
+	}
+	if err := loadModules("/modules"); err != nil {
+		return 0, err
+	}
+	order, err := makeRoot()
+	if err != nil {
+		return 0, err
+	}
+	if err := network(); err != nil {
+		return 0, err
+	}
+	return run(order)
+}
+
+// leaveStatus writes the exit status under its name at once.
+func leaveStatus(status int) error {
+	file := filepath.Join(vm.Share, vm.StatusFile)
+	if err := os.WriteFile(file+".new", []byte(strconv.Itoa(status)), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// within waits for a file that the kernel makes on its own time.
+func within(limit time.Duration, path string) error {
+	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+		_, err := os.Stat(path)
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}

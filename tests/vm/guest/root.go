@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/tests/vm"
+)
+
+const (
+	newRoot = "/new"
+	shared  = "trans=virtio,version=9p2000.L,msize=512000,"
+	disk    = "/dev/vda"
+)
+
+type mountCall struct {
+	source, target, fstype string
+	flags                  uintptr
+	data                   string
+}
+
+// all makes the mount points and mounts, in order, below prefix.
+func all(prefix string, calls []mountCall) error {
+	for _, m := range calls {
+		target := filepath.Join(prefix, m.target)
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return fmt.Errorf("make the mount point %s: %w", target, err)
+		}
+		if err := unix.Mount(m.source, target, m.fstype, m.flags, m.data); err != nil {
+			return fmt.Errorf("mount %s on %s (type %q, %s): %w", m.source, target, m.fstype, m.data, err)
+		}
+	}
+	return nil
+}
+
+func earlyMounts() error {
+	return all("/", []mountCall{
+		{"proc", "proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
+		{"sysfs", "sys", "sysfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
+		{"devtmpfs", "dev", "devtmpfs", unix.MS_NOSUID, "mode=755"},
+	})
+}
+
+// layers mounts the guest's root: the shared directory under a layer in memory.
+func layers() error {
+	if err := all("/", []mountCall{
+		{vm.TagRoot, "/lower", "9p", unix.MS_RDONLY, shared + "cache=loose"},
+		{"tmpfs", "/layer", "tmpfs", 0, "size=50%,mode=755"},
+	}); err != nil {
+		return err
+	}
+	for _, dir := range []string{"/layer/upper", "/layer/work"} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return all("/", []mountCall{{"overlay", newRoot, "overlay", 0, "lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work"}})
+}
+
+// systemMounts is what every Linux machine has, and the share. That is never
+// cached: each write is there for the host at once.
+func systemMounts() []mountCall {
+	const safe = unix.MS_NOSUID | unix.MS_NODEV
+	return []mountCall{
+		{"/proc", "proc", "", unix.MS_MOVE, ""},
+		{"/sys", "sys", "", unix.MS_MOVE, ""},
+		{"/dev", "dev", "", unix.MS_MOVE, ""},
+		{"devpts", "dev/pts", "devpts", unix.MS_NOSUID | unix.MS_NOEXEC, "gid=5,mode=620,ptmxmode=666"},
+		{"tmpfs", "dev/shm", "tmpfs", safe, "mode=1777"},
+		{"mqueue", "dev/mqueue", "mqueue", safe | unix.MS_NOEXEC, ""},
+		{"tmpfs", "run", "tmpfs", safe, "mode=755"},
+		{"tmpfs", "tmp", "tmpfs", safe, "mode=1777"},
+		{"cgroup2", "sys/fs/cgroup", "cgroup2", safe | unix.MS_NOEXEC, ""},
+		{"bpf", "sys/fs/bpf", "bpf", safe | unix.MS_NOEXEC, "mode=700"},
+		{vm.TagShare, vm.Share, "9p", 0, shared + "cache=none"},
+	}
+}
+
+// makeRoot assembles the root, enters it and reads the order.
+func makeRoot() (vm.Order, error) {
+	var order vm.Order
+	if err := layers(); err != nil {
+		return order, err
+	}
+	if err := all(newRoot, systemMounts()); err != nil {
+		return order, err
+	}
+	if err := enter(newRoot); err != nil {
+		return order, err
+	}
+	order, err := vm.ReadOrder(filepath.Join(vm.Share, vm.OrderFile))
+	if err != nil {
+		return order, fmt.Errorf("read the order: %w", err)
+	}
+	if err := repository(order); err != nil {
+		return order, err
+	}
+	return order, configure()
+}
+
+// enter makes dir the root, as switch_root(8) does: an initramfs cannot be pivoted away.
+func enter(dir string) error {
+	if err := os.Chdir(dir); err != nil {
+		return err
+	}
+	if err := unix.Mount(".", "/", "", unix.MS_MOVE, ""); err != nil {
+		return fmt.Errorf("move the new root to /: %w", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return fmt.Errorf("enter the new root: %w", err)
+	}
+	return os.Chdir("/")
+}
+
+// repository mounts the work tree and, for a release, the scratch disk as its
+// build/, where package cluster finds the release: its root is the guest's.
+func repository(order vm.Order) error {
+	build := filepath.Join(order.Repository, "build")
+	if err := all("/", []mountCall{{vm.TagRepository, order.Repository, "9p", unix.MS_RDONLY, shared + "cache=loose"}}); err != nil {
+		return err
+	}
+	if order.Release == "" {
+		return nil
+	}
+	if err := within(10*time.Second, disk); err != nil {
+		return fmt.Errorf("the scratch disk: %w", err)
+	}
+	release := filepath.Join(build, "releases", order.Release)
+	const built = "/run/built" // outlives what the disk covers
+	if err := all("/", []mountCall{{release, built, "", unix.MS_BIND, ""}, {disk, build, "ext4", 0, ""}, {built, release, "", unix.MS_BIND, ""}}); err != nil {
+		return err
+	}
+	if err := unix.Unmount(built, 0); err != nil {
+		return err
+	}
+	return os.Symlink("/", filepath.Join(build, "cache/slurm-"+order.Release))
+}
+
+// configure writes what the root of a package manager leaves to the machine.
+func configure() error {
+	for link, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
+		if err := os.Symlink(target, filepath.Join("/dev", link)); err != nil {
+			return err
+		}
+	}
+	controllers, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	if err != nil {
+		return err
+	}
+	for controller := range strings.FieldsSeq(string(controllers)) { // for cgroups below the root, as systemd does
+		if err := os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+"+controller), 0o644); err != nil {
+			return fmt.Errorf("enable the cgroup controller %s: %w", controller, err)
+		}
+	}
+	const name = "vm"
+	if err := unix.Sethostname([]byte(name)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
+	}
+	for file, text := range map[string]string{
+		"/etc/hostname": name + "\n", "/etc/hosts": "127.0.0.1 localhost\n" + vm.Address + " " + name + "\n", "/etc/resolv.conf": "",
+	} {
+		os.Remove(file) // may be a symlink
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// places are the files of this machine that a guest is made of.
+type places struct {
+	repository string
+	fetched    string // by tests/vm/fetch
+	kernel     string
+	root       string // the guest's root
+	disk       string // the scratch disk, "" without a release
+}
+
+// find says where everything is. The error names the command that makes what is missing.
+func find(ctx context.Context, release string) (p places, err error) {
+	if os.Geteuid() != 0 {
+		return p, errors.New("vm: needs root: the root of a release has files that only root reads")
+	}
+	if p.repository, err = repository(); err != nil {
+		return p, err
+	}
+	cache := filepath.Join(p.repository, "build/cache")
+	if p.fetched, err = filepath.EvalSymlinks(filepath.Join(cache, "vm")); err != nil {
+		return p, errors.New("vm: needs QEMU and a kernel in build/cache/vm: run tests/vm/fetch")
+	}
+	kernels, _ := filepath.Glob(filepath.Join(p.fetched, "kernel/boot/vmlinuz-*"))
+	if len(kernels) != 1 {
+		return p, fmt.Errorf("vm: %s has %d kernels, not one: remove it and run tests/vm/fetch", p.fetched, len(kernels))
+	}
+	p.kernel, p.root = kernels[0], "/"
+	if release == "" {
+		return p, nil
+	}
+	if p.root, err = filepath.EvalSymlinks(filepath.Join(cache, "slurm-"+release)); err != nil {
+		return p, fmt.Errorf("vm: needs the root of Slurm %s in build/cache: run tests/releases/make %s", release, release)
+	}
+	p.disk, err = scratchDisk(ctx, p, release)
+	return p, err
+}
+
+// Missing says why no guest of a release can run here, or "".
+func Missing(release string) string {
+	if _, err := find(context.Background(), release); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// repository is the root of the work tree: the directory of go.mod.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil && dir != "/"; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.Join(err, errors.New("vm: not inside the repository: no go.mod above the working directory"))
+}
+
+// tool runs one of the programs that were fetched and returns what it prints.
+func (p places) tool(ctx context.Context, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(p.repository, "tests/vm/tool"), append([]string{p.fetched, program}, args...)...)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("vm: %s: %w", program, err)
+	}
+	return out, nil
+}
+
+// scratchDisk returns the image of a disk with the jail of the release, as
+// build/ of the guest has it. It is made once; guests write to copies.
+func scratchDisk(ctx context.Context, p places, release string) (string, error) {
+	cache := filepath.Join(p.repository, "build/cache")
+	jail, err := os.Readlink(filepath.Join(cache, "jail-"+release))
+	if err != nil {
+		return "", fmt.Errorf("vm: needs the jail of Slurm %s in build/cache: run tests/releases/make %s", release, release)
+	}
+	recipe := sha256.Sum256([]byte(jail + diskRecipe))
+	disk := filepath.Join(cache, fmt.Sprintf("scratch-%s-%x.ext4", release, recipe[:8]))
+	lock, err := os.OpenFile(filepath.Join(cache, "scratch.lock"), os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return "", fmt.Errorf("vm: lock %s: %w", lock.Name(), err)
+	}
+	if _, err := os.Stat(disk); err == nil {
+		return disk, nil
+	}
+	old, _ := filepath.Glob(filepath.Join(cache, "scratch-"+release+"-*"))
+	for _, path := range old { // of older jails, or of a run that was killed
+		os.RemoveAll(path)
+	}
+	return disk, makeDisk(ctx, p, jail, release, disk)
+}
+
+const (
+	diskRecipe = "1" // another number makes every disk anew
+	diskSize   = "8G"
+)
+
+func makeDisk(ctx context.Context, p places, jail, release, disk string) error {
+	tree := disk + ".tree"
+	defer os.RemoveAll(tree)
+	for _, dir := range []string{"cache", "cluster", "releases/" + release} {
+		if err := os.MkdirAll(filepath.Join(tree, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	copied := exec.CommandContext(ctx, "cp", "-al", filepath.Join(p.repository, "build/cache", jail), filepath.Join(tree, "cache", jail))
+	if out, err := copied.CombinedOutput(); err != nil {
+		return fmt.Errorf("vm: copy the jail: %w: %s", err, out)
+	}
+	if err := os.Symlink(jail, filepath.Join(tree, "cache/jail-"+release)); err != nil {
+		return err
+	}
+	if _, err := p.tool(ctx, "usr/sbin/mke2fs", "-q", "-t", "ext4", "-d", tree, disk+".new", diskSize); err != nil {
+		return err
+	}
+	return os.Rename(disk+".new", disk)
+}
