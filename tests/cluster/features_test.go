@@ -58,10 +58,10 @@ func TestFeatures(t *testing.T) {
 		release = "22.05"
 	}
 	for _, f := range features {
+		if f.since > release || f.last != "" && f.last < release {
+			continue // "-" in the table of releases
+		}
 		t.Run(f.name, func(t *testing.T) {
-			if f.since > release || f.last != "" && f.last < release {
-				t.Skipf("no such feature in Slurm %s (%s..%s)", release, f.since, f.last)
-			}
 			options := jailed
 			options.OneCPU = true
 			options.SlurmConf = maps.Clone(jailed.SlurmConf)
