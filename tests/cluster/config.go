@@ -90,6 +90,11 @@ func (c *Cluster) writeSlurmConf() error {
 	if err := replaceFile(filepath.Join(etc, "pam.d/slurm"), "auth required pam_permit.so\naccount required pam_permit.so\nsession required pam_permit.so\n", 0o644); err != nil {
 		return err
 	}
+	if unified() && c.options.Files["/etc/slurm/cgroup.conf"] == "" {
+		if err := replaceFile(filepath.Join(etc, "slurm/cgroup.conf"), "IgnoreSystemd=yes\n", 0o644); err != nil {
+			return err
+		}
+	}
 	return replaceFile(filepath.Join(etc, "slurm/slurm.conf"), conf, 0o644)
 }
 

@@ -78,13 +78,16 @@ func machineMounts(root, base string) []mountCall {
 		{"tmpfs", "dev/shm", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
 		{"proc", "proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"sysfs", "sys", "sysfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
-		{"/sys/fs/cgroup", "sys/fs/cgroup", "", rbind, ""},
+		cgroupMount(),
 		{"tmpfs", "run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
 	}
 }
 
 // assemble turns the keeper's fresh namespaces into the machine below root, with base's /usr.
 func assemble(root, base string) error {
+	if err := ownCgroups(); err != nil {
+		return err
+	}
 	for _, m := range machineMounts(root, base) {
 		target := m.target
 		if !filepath.IsAbs(target) {

@@ -100,7 +100,11 @@ func (c *Cluster) Exec(ctx context.Context, command Command) *exec.Cmd {
 
 // enter is the arguments of nsenter(1) that lead into the machine.
 func (c *Cluster) enter() []string {
-	return []string{"--target", strconv.Itoa(c.Pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--"}
+	args := []string{"--target", strconv.Itoa(c.Pid), "--mount", "--uts", "--ipc", "--net", "--pid"}
+	if unified() {
+		args = append(args, "--cgroup")
+	}
+	return append(args, "--")
 }
 
 // Path is where this machine sees a file of the cluster.

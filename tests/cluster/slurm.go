@@ -23,6 +23,9 @@ func (c *Cluster) startDaemons() error {
 
 // startHead starts munged and slurmctld.
 func (c *Cluster) startHead() error {
+	if err := c.prepareCgroups(); err != nil {
+		return err
+	}
 	for dir, user := range map[string]string{"/run/munge": "munge", "/run/slurm": "slurm", "/run/gojail": "root"} {
 		if r := c.Root("install", "-d", "-o", user, "-g", user, "-m", "755", dir); r.Code != 0 {
 			return fmt.Errorf("cluster: %s: %s", dir, r)
@@ -58,7 +61,12 @@ func (c *Cluster) daemon(args ...string) error {
 }
 
 // StartSlurmd starts the slurmd of a node.
-func (c *Cluster) StartSlurmd(node string) error { return c.daemon("/usr/sbin/slurmd", "-N", node) }
+func (c *Cluster) StartSlurmd(node string) error {
+	if err := c.daemon(inCgroup("/usr/sbin/slurmd", "-N", node)...); err != nil {
+		return err
+	}
+	return c.waitCgroup(node)
+}
 
 // Gojail runs the gojail command on a node, as root.
 func (c *Cluster) Gojail(node string, args ...string) Result {

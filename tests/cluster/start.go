@@ -197,6 +197,11 @@ func (c *Cluster) startKeeper() error {
 		Setsid: true, PidFD: &c.pidfd,
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 	}
+	cgroup, err := c.startIn(keeper.SysProcAttr)
+	if err != nil {
+		return err
+	}
+	defer cgroup.Close()
 	if c.options.OneCPU {
 		defer oneCPU()()
 	}
@@ -288,7 +293,7 @@ func (c *Cluster) Stop() error {
 	if c.lifeline != nil {
 		c.lifeline.Close()
 	}
-	return os.RemoveAll(c.Dir)
+	return errors.Join(c.removeCgroups(), os.RemoveAll(c.Dir))
 }
 
 // ended says whether the process behind a pidfd is gone (pidfd_open(2)).

@@ -20,10 +20,11 @@ type Order struct {
 
 // The share is the one directory that this machine and the guest both write.
 const (
-	Share      = "/vm"    // the guest's path of it
-	OrderFile  = "order"  // an Order, JSON
-	OutputFile = "output" // standard output and error of the command
-	StatusFile = "status" // its exit status, written at the end
+	Share       = "/vm"     // the guest's path of it
+	OrderFile   = "order"   // an Order, JSON
+	StartedFile = "started" // there once the guest has begun with the order
+	OutputFile  = "output"  // standard output and error of the command
+	StatusFile  = "status"  // its exit status, written at the end
 )
 
 // Mount tags (virtio-9p) of what this machine shares.

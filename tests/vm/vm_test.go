@@ -127,6 +127,16 @@ func TestTimeLimit(t *testing.T) {
 	nothingLeft(t, before)
 }
 
+func TestGuestThatDoesNotStart(t *testing.T) {
+	o, before := guest(t, "true"), runs(t)
+	usual := startTime
+	startTime = time.Second
+	t.Cleanup(func() { startTime = usual })
+	_, err := Run(t.Context(), o)
+	require.ErrorContains(t, err, "vm: the guest failed: "+errNotStarted.Error())
+	nothingLeft(t, before)
+}
+
 // TestQEMUEndsWithItsStarter kills the process that started a guest.
 func TestQEMUEndsWithItsStarter(t *testing.T) {
 	guest(t, "")

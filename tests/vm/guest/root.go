@@ -99,6 +99,9 @@ func makeRoot() (vm.Order, error) {
 	if err != nil {
 		return order, fmt.Errorf("read the order: %w", err)
 	}
+	if err := os.WriteFile(filepath.Join(vm.Share, vm.StartedFile), nil, 0o644); err != nil {
+		return order, err
+	}
 	if err := repository(order); err != nil {
 		return order, err
 	}

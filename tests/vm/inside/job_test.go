@@ -18,7 +18,7 @@ import (
 // hand, and finds it back after the job.
 func TestVFMovesIntoAJob(t *testing.T) {
 	v := cards(t)[0].makeVFs(t, 1)[0]
-	c := cluster.Start(t, cluster.Options{Files: map[string]string{"/etc/slurm/cgroup.conf": "CgroupPlugin=disabled\n"}})
+	c := cluster.Start(t, cluster.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const sees = "while [ ! -e /sys/class/net/vf0 ]; do sleep 0.1; done; cat /sys/class/net/vf0/address"

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// startTime is how long a guest may take to begin with its order; it takes six
+// seconds on an idle machine.
+var startTime = 90 * time.Second
+
+var errNotStarted = errors.New("its kernel does not get to its first process")
+
+// boot runs QEMU to its end and copies the command's output meanwhile.
+func boot(ctx context.Context, p places, dir string, o Options) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer time.AfterFunc(startTime, func() {
+		if _, err := os.Stat(filepath.Join(dir, "share", StartedFile)); err != nil {
+			cancel(errNotStarted)
+		}
+	}).Stop()
+	ended := make(chan error, 1)
+	go func() {
+		// The kernel kills QEMU when the thread that started it ends (PR_SET_PDEATHSIG).
+		runtime.LockOSThread()
+		cmd := exec.CommandContext(ctx, filepath.Join(p.repository, "tests/vm/tool"),
+			append([]string{p.fetched, "usr/bin/qemu-system-x86_64"}, arguments(p, dir, o)...)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		cmd.Env = []string{"PATH=" + Path, "TMPDIR=" + dir}
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		if o.Terminal {
+			cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+			defer keepTerminal()()
+		}
+		err := cmd.Run()
+		if err != nil {
+			err = fmt.Errorf("QEMU: %w: %s", err, strings.TrimSpace(errs.String()))
+		}
+		ended <- err
+	}()
+	output, err := os.Open(filepath.Join(dir, "share", OutputFile))
+	if err != nil {
+		return errors.Join(err, <-ended)
+	}
+	defer output.Close()
+	to := o.Output
+	if to == nil {
+		to = io.Discard
+	}
+	for {
+		select {
+		case err := <-ended:
+			if context.Cause(ctx) == errNotStarted {
+				return errNotStarted
+			}
+			_, copyErr := io.Copy(to, output)
+			return errors.Join(err, copyErr)
+		case <-time.After(50 * time.Millisecond):
+			io.Copy(to, output) // an error shows again at the end
+		}
+	}
+}
+
+// keepTerminal returns what puts the terminal back as it is now: QEMU makes it
+// raw, and does not get to undo that when it is killed.
+func keepTerminal() func() {
+	state, err := unix.IoctlGetTermios(0, unix.TCGETS)
+	if err != nil {
+		return func() {}
+	}
+	return func() { unix.IoctlSetTermios(0, unix.TCSETS, state) }
+}
+
+// tail is the last lines of a text.
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
