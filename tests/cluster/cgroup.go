@@ -22,21 +22,58 @@ func unified() bool {
 	return unix.Statfs(cgroupRoot, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// cgroupMount is the machine's cgroup tree. Slurm manages a v2 tree only where
-// every process is of its own PID namespace: the machine has a subtree to itself.
-func cgroupMount() mountCall {
-	if unified() {
-		return mountCall{"cgroup2", "sys/fs/cgroup", "cgroup2", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""}
+// controllers are the hierarchies of cgroup v1 here.
+func controllers() []string {
+	files, _ := filepath.Glob(cgroupRoot + "/*/tasks")
+	for i, file := range files {
+		files[i] = filepath.Dir(file)
 	}
-	return mountCall{cgroupRoot, "sys/fs/cgroup", "", unix.MS_BIND | unix.MS_REC, ""}
+	return files
+}
+
+// subtrees are where this machine keeps what belongs to the machine named name:
+// one directory with v2, one of each controller with v1.
+func subtrees(name string) []string {
+	if unified() {
+		return []string{filepath.Join(cgroupRoot, "gojail-"+name)}
+	}
+	list := controllers()
+	for i, dir := range list {
+		list[i] = filepath.Join(dir, "gojail-"+name)
+	}
+	return list
+}
+
+// cgroupMounts is the machine's cgroup tree. Slurm manages a v2 tree only where
+// every process is of its own PID namespace: the machine has a subtree to itself.
+// With v1 it has that only if own; otherwise it sees this machine's.
+func cgroupMounts(name string, own bool) []mountCall {
+	const target, flags = "sys/fs/cgroup", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	switch {
+	case unified():
+		return []mountCall{{"cgroup2", target, "cgroup2", flags, ""}}
+	case !own:
+		return []mountCall{{cgroupRoot, target, "", unix.MS_BIND | unix.MS_REC, ""}}
+	}
+	mounts := []mountCall{{"tmpfs", target, "tmpfs", flags, "mode=755"}}
+	for _, dir := range subtrees(name) {
+		controller := filepath.Base(filepath.Dir(dir))
+		mounts = append(mounts, mountCall{dir, filepath.Join(target, controller), "", unix.MS_BIND, ""})
+	}
+	return mounts
 }
 
 // ownCgroups makes the keeper's cgroup the root of what the machine sees. (A
 // clone into a new cgroup would make it the starter's; and it is of one thread:
 // the first, whose namespaces are the machine's.)
-func ownCgroups() error {
+func ownCgroups(name string, own bool) error {
 	if !unified() {
-		return nil
+		if !own {
+			return nil
+		}
+		if err := enterV1(name); err != nil {
+			return err
+		}
 	}
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
@@ -45,36 +82,63 @@ func ownCgroups() error {
 	return nil
 }
 
-// cgroup is the directory of the machine's subtree in this machine's tree.
-func (c *Cluster) cgroup() string { return filepath.Join(cgroupRoot, "gojail-"+c.Name) }
+// enterV1 makes the machine's subtree of each controller and enters it.
+func enterV1(name string) error {
+	for _, dir := range subtrees(name) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("cluster: make a cgroup: %w", err)
+		}
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // empty at first, and of use to nobody (cpuset(7))
+			if text, err := os.ReadFile(filepath.Join(dir, "..", file)); err == nil {
+				if err := os.WriteFile(filepath.Join(dir, file), text, 0); err != nil {
+					return fmt.Errorf("cluster: %w", err)
+				}
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
+			return fmt.Errorf("cluster: enter a cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// constrain is cgroup.conf and the plugins with which Slurm keeps each job to its
+// devices. Of a GRES without a plugin of its own 22.05 does not: it must be "gpu".
+func constrain() (cgroupConf string, slurmConf map[string]string) {
+	cgroupConf = "CgroupPlugin=cgroup/v1\nConstrainDevices=yes\n"
+	if unified() {
+		cgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainDevices=yes\n"
+	}
+	return cgroupConf, map[string]string{"ProctrackType": "proctrack/cgroup", "TaskPlugin": "task/cgroup"}
+}
 
 // startIn lets a process begin in the machine's cgroup; close it after the start.
 func (c *Cluster) startIn(attr *syscall.SysProcAttr) (*os.File, error) {
 	if !unified() {
 		return nil, nil
 	}
-	if err := os.MkdirAll(c.cgroup(), 0o755); err != nil {
+	path := subtrees(c.Name)[0]
+	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("cluster: make a cgroup: %w", err)
 	}
-	dir, err := os.Open(c.cgroup())
+	dir, err := os.Open(path)
 	if err == nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 	}
 	return dir, err
 }
 
-// removeCgroups removes the subtree once all of its processes are gone.
+// removeCgroups removes the subtrees once all of their processes are gone.
 func (c *Cluster) removeCgroups() error {
-	if !unified() {
-		return nil
-	}
 	var dirs []string
-	filepath.WalkDir(c.cgroup(), func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			dirs = append(dirs, path)
-		}
-		return nil
-	})
+	for _, tree := range subtrees(c.Name) {
+		filepath.WalkDir(tree, func(path string, entry os.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return nil
+		})
+	}
 	for _, dir := range slices.Backward(dirs) {
 		if err := unix.Rmdir(dir); err != nil && err != unix.ENOENT {
 			return fmt.Errorf("cluster: remove the cgroup %s: %w", dir, err)

@@ -66,6 +66,12 @@ func (c *Cluster) writeSlurmConf() error {
 	if err != nil {
 		return fmt.Errorf("cluster: slurm.conf.example: %w", err)
 	}
+	if c.options.Constrain {
+		_, lines := constrain()
+		for key, value := range lines {
+			conf = setLine(conf, key, value)
+		}
+	}
 	for key, value := range c.options.SlurmConf {
 		conf = setLine(conf, key, value)
 	}
@@ -90,12 +96,25 @@ func (c *Cluster) writeSlurmConf() error {
 	if err := replaceFile(filepath.Join(etc, "pam.d/slurm"), "auth required pam_permit.so\naccount required pam_permit.so\nsession required pam_permit.so\n", 0o644); err != nil {
 		return err
 	}
-	if unified() && c.options.Files["/etc/slurm/cgroup.conf"] == "" {
-		if err := replaceFile(filepath.Join(etc, "slurm/cgroup.conf"), "IgnoreSystemd=yes\n", 0o644); err != nil {
-			return err
-		}
+	if err := c.writeCgroupConf(); err != nil {
+		return err
 	}
 	return replaceFile(filepath.Join(etc, "slurm/slurm.conf"), conf, 0o644)
+}
+
+func (c *Cluster) writeCgroupConf() error {
+	text := ""
+	switch {
+	case c.options.Files["/etc/slurm/cgroup.conf"] != "":
+		return nil
+	case c.options.Constrain:
+		text, _ = constrain()
+	case unified():
+		text = "IgnoreSystemd=yes\n"
+	default:
+		return nil
+	}
+	return replaceFile(filepath.Join(c.root, "etc/slurm/cgroup.conf"), text, 0o644)
 }
 
 // fillSite replaces every line of the site section; the section and values name the same keys.

@@ -24,17 +24,17 @@ const (
 
 func init() {
 	switch {
-	case len(os.Args) == 4 && os.Args[0] == keeperName:
-		keep(os.Args[1], os.Args[2], os.Args[3] == "bound")
+	case len(os.Args) == 5 && os.Args[0] == keeperName:
+		keep(os.Args[1], os.Args[2], os.Args[3] == "bound", os.Args[4] == "own")
 	case len(os.Args) == 2 && os.Args[0] == hangName:
 		hang(os.Args[1])
 	}
 }
 
 // keep is the life of pid 1 of a cluster: assemble, report, reap.
-func keep(root, base string, bound bool) {
+func keep(root, base string, bound, cgroups bool) {
 	report := os.NewFile(keeperReport, "report")
-	if err := assemble(root, base); err != nil {
+	if err := assemble(root, base, cgroups); err != nil {
 		fmt.Fprintln(report, err)
 		os.Exit(1)
 	}
@@ -66,9 +66,9 @@ type mountCall struct {
 
 // machineMounts is what a machine shares with its host and what is its own,
 // in order. Targets are relative to the new root.
-func machineMounts(root, base string) []mountCall {
+func machineMounts(root, base string, own bool) []mountCall {
 	const bind, rbind = unix.MS_BIND, unix.MS_BIND | unix.MS_REC
-	return []mountCall{
+	mounts := []mountCall{
 		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE, ""},
 		{root, root, "", bind, ""},
 		{filepath.Join(base, "usr"), "usr", "", rbind, ""},
@@ -78,17 +78,20 @@ func machineMounts(root, base string) []mountCall {
 		{"tmpfs", "dev/shm", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
 		{"proc", "proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"sysfs", "sys", "sysfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
-		cgroupMount(),
 		{"tmpfs", "run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
 	}
+	return append(mounts, cgroupMounts(nameOf(root), own)...)
 }
 
+// nameOf is the name of the machine whose root file system is root.
+func nameOf(root string) string { return filepath.Base(filepath.Dir(root)) }
+
 // assemble turns the keeper's fresh namespaces into the machine below root, with base's /usr.
-func assemble(root, base string) error {
-	if err := ownCgroups(); err != nil {
+func assemble(root, base string, own bool) error {
+	if err := ownCgroups(nameOf(root), own); err != nil {
 		return err
 	}
-	for _, m := range machineMounts(root, base) {
+	for _, m := range machineMounts(root, base, own) {
 		target := m.target
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(root, target)

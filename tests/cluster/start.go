@@ -28,6 +28,7 @@ type Options struct {
 	CPUs      int               // of each node, default 16; more than the machine has is fine
 	Bare      bool              // leave gojail init to the caller
 	Outlive   bool              // stay when the process that starts it ends
+	Constrain bool              // Slurm keeps each job to its devices, in cgroups of the machine's own
 	OneCPU    bool              // namespaces and daemons on one CPU, see oneCPU
 }
 
@@ -189,7 +190,11 @@ func (c *Cluster) startKeeper() error {
 		bound = "free"
 	}
 	keeper := exec.Command("/proc/self/exe")
-	keeper.Args = []string{keeperName, c.root, c.base.root, bound}
+	cgroups := "shared"
+	if c.options.Constrain {
+		cgroups = "own"
+	}
+	keeper.Args = []string{keeperName, c.root, c.base.root, bound, cgroups}
 	keeper.Env = []string{"PATH=/usr/sbin:/usr/bin", "GOMAXPROCS=1"}
 	keeper.Stdout, keeper.Stderr = log, log
 	keeper.ExtraFiles = []*os.File{reportEnd, life}
