@@ -24,7 +24,7 @@ LDFLAGS  += -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
 
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
-GO_SRCS     = go.mod go.sum include/gojail.h $(shell find gojail spank -name '*.go' -not -name '*_test.go' 2>/dev/null)
+GO_SRCS     = go.mod go.sum include/gojail.h $(shell find gojail netsetup spank tomlfile trusted -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 SHIM     := $(BUILD)/lib/gojail/spank_gojail.so
 LAUNCHER := $(BUILD)/lib/gojail/gojail-launcher
@@ -128,7 +128,7 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
 	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(DESTDIR)$(sbindir)
-	install -m 644 README.md LICENSE gojail.toml.example slurm.conf.example $(DESTDIR)$(docdir)
+	install -m 644 README.md LICENSE gojail.toml.example network.toml.example slurm.conf.example $(DESTDIR)$(docdir)
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/trusted"
 )
 
 // jail looks at one jail. It touches the jail's storage and can hang with it.
@@ -84,7 +86,7 @@ func (k *checker) sources(j *Jail) bool {
 // notes tells what is probably not meant.
 func (k *checker) notes(j *Jail, facts *HostFacts) {
 	subject := "jail " + j.Name
-	if err := TrustedParents(filepath.Join(j.Root, "x")); err != nil {
+	if err := trusted.Parents(filepath.Join(j.Root, "x")); err != nil {
 		k.warn(subject, "the root and what is above it should be root's", "%v", err)
 	}
 	for _, path := range j.Host {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/trusted"
 )
 
 // kernel tries the calls that gojail needs (Linux 5.12), and tells whether they
@@ -64,10 +66,10 @@ func checkPart(path string) error {
 	if err := unix.Stat(path, &st); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := trusted(path, &st, unix.S_IFREG); err != nil {
+	if err := trusted.Check(path, &st, unix.S_IFREG); err != nil {
 		return err
 	}
-	if err := TrustedParents(path); err != nil {
+	if err := trusted.Parents(path); err != nil {
 		return err
 	}
 	f, err := elf.Open(path) // reads the section table, which is at the end of the file
@@ -84,7 +86,7 @@ func checkPart(path string) error {
 // state looks at the state directory; one that is not there is made by the first job.
 func (k *checker) state() {
 	dir := k.node.State
-	if err := TrustedParents(dir); err != nil {
+	if err := trusted.Parents(dir); err != nil {
 		k.fail("state", "move it to /run, or correct the directory", "%v", err)
 		return
 	}
@@ -97,7 +99,7 @@ func (k *checker) state() {
 		k.fail("state", "make the directory above it", "%s: %v", dir, err)
 		return
 	}
-	if err := trusted(dir, &st, unix.S_IFDIR); err != nil {
+	if err := trusted.Check(dir, &st, unix.S_IFDIR); err != nil {
 		k.fail("state", "it is root's alone, mode 0700", "%v", err)
 		return
 	}
@@ -111,7 +113,7 @@ func (k *checker) state() {
 // scratch looks at the directory that holds every job's /tmp.
 func (k *checker) scratch() {
 	dir := k.config.Scratch
-	if err := TrustedParents(filepath.Join(dir, "jobs")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := trusted.Parents(filepath.Join(dir, "jobs")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		k.fail("scratch", "every job's /tmp lies there: it must be root's", "%v", err)
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/trusted"
 )
 
 // slurm looks at what gojail and Slurm must agree on.
@@ -113,7 +115,7 @@ func (k *checker) spool(conf slurmConf) {
 			k.config.Slurm.Spool, want)
 		return
 	}
-	if err := TrustedParents(want); err != nil {
+	if err := trusted.Parents(want); err != nil {
 		k.warn("spool", "correct the directory", "%v", err)
 		return
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gojail/gojail/trusted"
 )
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
@@ -39,7 +41,7 @@ const None = "none"
 type Config struct {
 	Path      string // the file it was read from
 	Node      string // what %n stands for
-	Identity  FileIdentity
+	Identity  trusted.Identity
 	Default   string // a jail's name, or None
 	AllowNone bool
 	Scratch   string
@@ -98,20 +100,13 @@ type UserRule struct {
 	Readonly    bool   `toml:"readonly"`    // only :ro
 }
 
-// FileIdentity tells one version of a file from another.
-type FileIdentity struct {
-	Dev, Ino                                 uint64
-	Size                                     int64
-	MtimeSec, MtimeNsec, CtimeSec, CtimeNsec int64
-}
-
 // Load reads and checks the configuration at path; node is what %n stands for.
 //
 // The file and every directory above it must belong to root and be closed to
 // writing by others (a sticky directory such as /tmp may be open). Every error
 // is one line that names the file, the line where there is one, and the key.
 func Load(path, node string) (*Config, error) {
-	data, id, err := readTrusted(path)
+	data, id, err := trusted.ReadFile(path, "the configuration")
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"unknown table":      {headText + "[slrum]\nconf = \"/x\"", "line 3: slrum: unknown key"},
 	"unknown in array":   {mountText + "destination = \"/x\"\nsrc = \"/y\"", "line 7: jail.a.mounts.src: unknown key"},
 	"upper case":         {jailText + "Root = \"/k\"", "line 5: jail.a.Root: unknown key; keys are written in lower case"},
-	"wrong type":         {jailText + "readonly = \"yes\"", "line 5 (last key \"jail.a.readonly\"): incompatible types"},
+	"wrong type":         {jailText + "readonly = \"yes\"", "line 5: jail.a.readonly: is a text; write true or false"},
 	"bad name":           {headText + "[jail.\"a b\"]\nroot = \"/j\"", "line 3: jail.a b: bad name"},
 	"name of a file":     {headText + "[jail.lock]\nroot = \"/j\"", "this name is taken"},
 	"none as name":       {headText + "[jail.none]\nroot = \"/j\"", `jail.none: "none" means no jail`},

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/trusted"
 )
 
 var fixedTime = time.Unix(1000, 0)
@@ -41,7 +43,7 @@ func someAccounts() Accounts {
 func TestSiteIsExactlyTheContract(t *testing.T) {
 	c, err := parseConfig(wholeConfig, "n1")
 	require.NoError(t, err)
-	c.Identity = FileIdentity{1, 2, 3, 4, 5, 6, 7}
+	c.Identity = trusted.Identity{Dev: 1, Ino: 2, Size: 3, MtimeSec: 4, MtimeNsec: 5, CtimeSec: 6, CtimeNsec: 7}
 	keys := map[string]string{"debian": "0123456789abcdef", "bare": "fedcba9876543210"}
 	text, err := c.Site(someAccounts(), keys, fixedTime)
 	require.NoError(t, err)

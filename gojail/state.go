@@ -156,3 +156,14 @@ func directories(dir string) ([]string, error) {
 	}
 	return names, nil
 }
+
+// cause is the reason without the operation and path, which the caller names itself.
+func cause(err error) error {
+	if pe, ok := err.(*os.PathError); ok {
+		return pe.Err
+	}
+	if le, ok := err.(*os.LinkError); ok {
+		return le.Err
+	}
+	return err
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gojail/gojail/tomlfile"
 )
 
 // userMountsMax leaves room among the trees of one sandbox for the job's own.
@@ -28,11 +30,11 @@ func ParseUserMounts(text string) ([]UserMount, error) {
 	for _, item := range strings.Split(text, ",") {
 		m, err := parseUserMount(item)
 		if err != nil {
-			return nil, fmt.Errorf("--jail-mount=%.200s: %w", printable(item), err)
+			return nil, fmt.Errorf("--jail-mount=%.200s: %w", tomlfile.Printable(item), err)
 		}
 		for _, earlier := range mounts {
 			if under(earlier.Destination, m.Destination) {
-				return nil, fmt.Errorf("--jail-mount=%.200s: would hide the mount on %s, which comes before it", printable(item), earlier.Destination)
+				return nil, fmt.Errorf("--jail-mount=%.200s: would hide the mount on %s, which comes before it", tomlfile.Printable(item), earlier.Destination)
 			}
 		}
 		mounts = append(mounts, m)

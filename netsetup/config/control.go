@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+)
+
+// interfaceRule is what Linux takes as the name of an interface (IFNAMSIZ), less what nobody uses.
+var interfaceRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$`)
+
+func (r *reader) control() (err error) {
+	f := r.file.Control
+	if f == nil {
+		return nil
+	}
+	c := &r.config.Control
+	if f.Pool == nil {
+		return r.Refuse(key("control"), "pool is missing: the addresses of jobs in the node's own network")
+	}
+	if c.Pool, err = r.take(*f.Pool, "[control]"); err != nil {
+		return r.Refuse(key("control", "pool"), "%v", err)
+	}
+	if f.Interface != nil {
+		if !interfaceRule.MatchString(*f.Interface) {
+			return r.Refuse(key("control", "interface"), `%.100q: write the name of an interface, such as "eth0", or leave it out`, *f.Interface)
+		}
+		c.Interface = *f.Interface
+	}
+	c.MTU, err = within(r.Source, f.MTU, 0, mtuMin, mtuMax, key("control", "mtu"))
+	return err
+}
+
+// probe fills in what RFC 5227 leaves open for a local network: it asks three
+// times and waits one second at least, which would be long for a job step.
+func (r *reader) probe() (err error) {
+	f := &r.file.Probe
+	p := &r.config.Probe
+	p.Conflict = f.Conflict == nil || *f.Conflict
+	p.Gateway = f.Gateway == nil || *f.Gateway
+	if p.Timeout, err = r.duration(f.Timeout, 200*time.Millisecond, 10*time.Millisecond, 10*time.Second, key("probe", "timeout")); err != nil {
+		return err
+	}
+	if p.Tries, err = within(r.Source, f.Tries, 3, 1, 10, key("probe", "tries")); err != nil {
+		return err
+	}
+	p.Carrier, err = r.duration(f.Carrier, 10*time.Second, 0, 5*time.Minute, key("probe", "carrier"))
+	return err
+}
+
+func (r *reader) duration(text *string, standard, low, high time.Duration, k toml.Key) (time.Duration, error) {
+	if text == nil {
+		return standard, nil
+	}
+	d, err := time.ParseDuration(*text)
+	if err != nil || d < low || d > high {
+		return 0, r.Refuse(k, `%.100q: write a time from "%s" to "%s"`, *text, low, high)
+	}
+	return d, nil
+}
+
+func (r *reader) ufm() (err error) {
+	f := r.file.UFM
+	if f == nil {
+		return nil
+	}
+	u := &UFM{Required: f.Required == nil || *f.Required}
+	if f.URL == nil {
+		return r.Refuse(key("ufm"), `url is missing, such as "https://ufm.example.org"`)
+	}
+	if u.URL, err = r.https(*f.URL); err != nil {
+		return err
+	}
+	if f.Credentials == nil {
+		return r.Refuse(key("ufm"), `credentials is missing: the path of a file that only root can read, with "user:password"`)
+	}
+	if u.Credentials, err = absolute(r.Source, *f.Credentials, "ufm", "credentials"); err != nil {
+		return err
+	}
+	if f.CA != nil {
+		if u.CA, err = absolute(r.Source, *f.CA, "ufm", "ca"); err != nil {
+			return err
+		}
+	}
+	r.config.UFM = u
+	return nil
+}
+
+// https takes a URL of scheme, host and perhaps a port: the password travels in it.
+func (r *reader) https(text string) (string, error) {
+	k := key("ufm", "url")
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		return "", r.Refuse(k, `%.200q: write the scheme and the host, such as "https://ufm.example.org"; user and password go into the file credentials`, hidePassword(text))
+	case u.Scheme != "https":
+		return "", r.Refuse(k, "%.200q: must be https://, since the password is sent there", text)
+	}
+	return "https://" + u.Host, nil
+}
+
+// hidePassword cuts what is before an @.
+func hidePassword(text string) string {
+	if i := strings.LastIndex(text, "@"); i >= 0 {
+		return "..." + text[i:]
+	}
+	return text
+}

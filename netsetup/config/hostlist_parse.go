@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Limits of a host list. That of a range is Slurm's own (MAX_RANGE, hostlist.c).
+const (
+	hostRangeMax = 1 << 16 // names of one range
+	hostsMax     = 1 << 20 // names of a list
+	bracketsMax  = 5       // of one name
+	digitsMax    = 18      // of one number: it fits 64 bits
+)
+
+// ParseHostList reads a list such as "gpu[01-04,7],login,rack[1-2]n[1-3]".
+// What Slurm takes but never writes is refused: blanks, empty names, and
+// brackets that are not closed.
+func ParseHostList(text string) (HostList, error) {
+	h := HostList{text: text}
+	if text == "" {
+		return HostList{}, errors.New("the list of nodes is empty; name one at least")
+	}
+	for _, part := range splitHosts(text) {
+		p, err := parsePattern(part)
+		if err != nil {
+			return HostList{}, fmt.Errorf("%.100q: %w", part, err)
+		}
+		p.first = h.len
+		if h.len += p.len; h.len > hostsMax {
+			return HostList{}, fmt.Errorf("%.100q: more than %d nodes", text, hostsMax)
+		}
+		h.names = append(h.names, p)
+	}
+	return h, nil
+}
+
+// splitHosts cuts at the commas outside brackets.
+func splitHosts(text string) []string {
+	var parts []string
+	inside := false
+	for {
+		i := strings.IndexFunc(text, func(r rune) bool {
+			if r == '[' || r == ']' {
+				inside = r == '['
+			}
+			return r == ',' && !inside
+		})
+		if i < 0 {
+			return append(parts, text)
+		}
+		parts, text = append(parts, text[:i]), text[i+1:]
+	}
+}
+
+func parsePattern(part string) (hostPattern, error) {
+	p := hostPattern{len: 1}
+	if part == "" {
+		return p, errors.New("an empty name; is there a comma too many?")
+	}
+	rest := part
+	for rest != "" {
+		before, after, bracket := strings.Cut(rest, "[")
+		if i := strings.IndexFunc(before, notInHost); i >= 0 {
+			return p, fmt.Errorf("%q cannot be in a node's name", before[i:i+1])
+		}
+		if !bracket {
+			if rest != part {
+				return p, fmt.Errorf("%q after a bracket; Slurm takes names that end with one", rest)
+			}
+			p.plain = part
+			return p, nil
+		}
+		inside, after, closed := strings.Cut(after, "]")
+		if !closed {
+			return p, errors.New(`a "[" without "]"`)
+		}
+		b, err := parseBracket(before, inside)
+		if err != nil {
+			return p, err
+		}
+		p.brackets = append(p.brackets, b)
+		if len(p.brackets) > bracketsMax {
+			return p, fmt.Errorf("more than %d brackets", bracketsMax)
+		}
+		if p.len *= b.len; p.len > hostsMax {
+			return p, fmt.Errorf("more than %d nodes", hostsMax)
+		}
+		rest = after
+	}
+	return p, nil
+}
+
+func notInHost(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._-", r))
+}
+
+func parseBracket(before, inside string) (hostBracket, error) {
+	b := hostBracket{before: before}
+	for _, text := range strings.Split(inside, ",") {
+		from, to, isRange := strings.Cut(text, "-")
+		if !isRange {
+			to = from
+		}
+		for _, digits := range []string{from, to} {
+			if digits == "" || strings.Trim(digits, "0123456789") != "" {
+				return b, fmt.Errorf(`%q in brackets: write a number or a range, such as "3" or "01-16"`, text)
+			}
+			if len(digits) > digitsMax {
+				return b, fmt.Errorf("%q in brackets: more than %d digits", text, digitsMax)
+			}
+		}
+		r := hostRange{low: number(from), high: number(to), width: len(from), first: b.len}
+		if r.high < r.low {
+			return b, fmt.Errorf("%q in brackets: ends before it starts", text)
+		}
+		if r.high-r.low >= hostRangeMax {
+			return b, fmt.Errorf("%q in brackets: more than %d nodes, which Slurm does not take either", text, hostRangeMax)
+		}
+		b.ranges = append(b.ranges, r)
+		if b.len += int(r.high-r.low) + 1; b.len > hostsMax {
+			return b, fmt.Errorf("more than %d nodes", hostsMax)
+		}
+	}
+	return b, nil
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/tomlfile"
+)
+
+// Limits of an MTU, in bytes. IPoIB in datagram mode, the only one of mlx5's VFs,
+// has 4 bytes less than the InfiniBand link (ipoib_change_mtu, ipoib_main.c).
+const (
+	mtuMin   = 68
+	mtuMax   = 65535
+	ibMTUMin = 72
+	ibMTUMax = 4092
+)
+
+// OnNode tells whether the policy makes VFs on node.
+func (p *Policy) OnNode(node string) bool { return p.Nodes.Len() == 0 || p.Nodes.Contains(node) }
+
+func (r *reader) policies() error {
+	for i := range r.file.Policy {
+		at := r.Element("policy", i)
+		p, err := r.policy(at, &r.file.Policy[i])
+		if err != nil {
+			return err
+		}
+		r.config.Policies = append(r.config.Policies, p)
+	}
+	return nil
+}
+
+func (c *Config) policy(name string) *Policy {
+	if i := slices.IndexFunc(c.Policies, func(p *Policy) bool { return p.Name == name }); i >= 0 {
+		return c.Policies[i]
+	}
+	return nil
+}
+
+func (r *reader) policy(at *tomlfile.Source, f *filePolicy) (*Policy, error) {
+	if err := name(at, f.Name, func(n string) bool { return r.config.policy(n) != nil }); err != nil {
+		return nil, err
+	}
+	if f.VFs == nil {
+		return nil, at.Refuse(key("vfs"), "missing; how many VFs each PF gets")
+	}
+	p := &Policy{Line: at.Line(nil), Name: f.Name, Trust: f.Trust, SpoofCheck: f.SpoofCheck}
+	for _, step := range []func() error{
+		func() (err error) { p.Nodes, err = nodeList(at, f.Nodes); return },
+		func() (err error) { p.Priority, err = within(at, f.Priority, 50, 0, 99, key("priority")); return },
+		// sriov_numvfs has 16 bits; what the card can do is seen on the node.
+		func() (err error) { p.VFs, err = within(at, f.VFs, 0, 1, math.MaxUint16, key("vfs")); return },
+		func() (err error) { p.Link, err = link(at, f.Link); return },
+		func() (err error) { p.MTU, err = within(at, f.MTU, 0, mtuMin, mtuMax, key("mtu")); return },
+		func() error { return vlan(at, f, p) },
+		func() error { return rates(at, f, p) },
+		func() (err error) { p.RDMA, err = rdma(at, f.RDMA); return },
+		func() error { return infiniBand(at, f, p) },
+		func() error { return selector(at, &f.NIC, p) },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func link(at *tomlfile.Source, text *string) (LinkType, error) {
+	if text == nil {
+		return "", nil
+	}
+	switch l := LinkType(*text); l {
+	case Ethernet, InfiniBand:
+		return l, nil
+	}
+	return "", at.Refuse(key("link"), `%q: write "eth" or "ib", or leave it out for either`, *text)
+}
+
+func rdma(at *tomlfile.Source, text *string) (RDMAMode, error) {
+	if text == nil {
+		return RDMANone, nil
+	}
+	switch m := RDMAMode(*text); m {
+	case RDMANone, RDMAShared, RDMAExclusive:
+		return m, nil
+	}
+	return "", at.Refuse(key("rdma"), `%q: write "exclusive", "shared" or "none"`, *text)
+}
+
+func vlan(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
+	if p.VLAN, err = within(at, f.VLAN, 0, 0, 4094, key("vlan")); err != nil {
+		return err
+	}
+	if p.QoS, err = within(at, f.QoS, 0, 0, 7, key("qos")); err != nil {
+		return err
+	}
+	if p.VLAN > 0 {
+		p.Proto = proto8021Q
+	}
+	if f.Proto == nil {
+		return nil
+	}
+	for _, known := range []string{proto8021Q, proto8021ad} {
+		if strings.EqualFold(*f.Proto, known) {
+			p.Proto = known
+			return nil
+		}
+	}
+	return at.Refuse(key("proto"), `%q: write "802.1Q" or "802.1ad"`, *f.Proto)
+}
+
+func rates(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
+	if p.MinRate, err = within(at, f.MinRate, 0, 0, math.MaxInt32, key("min_rate")); err != nil {
+		return err
+	}
+	if p.MaxRate, err = within(at, f.MaxRate, 0, 0, math.MaxInt32, key("max_rate")); err != nil {
+		return err
+	}
+	if p.MaxRate > 0 && p.MinRate > p.MaxRate {
+		return at.Refuse(key("min_rate"), "%d is above max_rate, %d (Mbit/s)", p.MinRate, p.MaxRate)
+	}
+	return nil
+}
+
+// infiniBand refuses what the kernel cannot set on an InfiniBand VF: the PF's
+// netdev has link state and GUIDs only (ipoib_netdev_ops_pf, ipoib_main.c).
+func infiniBand(at *tomlfile.Source, f *filePolicy, p *Policy) error {
+	if p.Link != InfiniBand {
+		return nil
+	}
+	for _, k := range []struct {
+		key   string
+		there bool
+	}{
+		{"trust", f.Trust != nil}, {"spoof_check", f.SpoofCheck != nil}, {"vlan", f.VLAN != nil},
+		{"qos", f.QoS != nil}, {"proto", f.Proto != nil}, {"min_rate", f.MinRate != nil}, {"max_rate", f.MaxRate != nil},
+	} {
+		if k.there {
+			return at.Refuse(key(k.key), `an InfiniBand VF has no such thing; leave it out, or write link = "eth"`)
+		}
+	}
+	if p.MTU != 0 && (p.MTU < ibMTUMin || p.MTU > ibMTUMax) {
+		return at.Refuse(key("mtu"), "%d: IP over InfiniBand goes from %d to %d: 4 less than the link's MTU, as in 2044 or 4092", p.MTU, ibMTUMin, ibMTUMax)
+	}
+	return nil
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A file of two rails without a mistake: policies start in line 1, pools in 9, rails in 17.
+const (
+	policyLines = `[[policy]]
+name = "p"
+nic.pf = ["ens1"]
+vfs = 4
+[[policy]]
+name = "ib"
+nic.pf = ["ib0"]
+vfs = 4
+`
+	poolLines = `[[pool]]
+name = "a"
+subnet = "10.1.0.0/24"
+directory = "/d/a"
+[[pool]]
+name = "b"
+subnet = "10.2.0.0/24"
+directory = "/d/b"
+`
+	railLines = `[[rail]]
+name = "r0"
+policy = "p"
+pools = ["a"]
+[[rail]]
+name = "r1"
+policy = "p"
+pools = ["b"]
+`
+)
+
+// refused are files with one mistake, and the whole error.
+var refused = map[string]struct{ text, want string }{
+	// The text itself.
+	"syntax":           {"default = ", "line 1: unexpected EOF; expected value"},
+	"unknown key":      {policyLines + "nodez = \"a\"", `line 9: policy[1].nodez: unknown key`},
+	"unknown earlier":  {"[[policy]]\nnaem = \"x\"\n" + policyLines, `line 2: policy[0].naem: unknown key`},
+	"unknown table":    {"[rial]\nname = \"x\"", `line 1: rial: unknown key`},
+	"unknown in nic":   {"[[policy]]\nname = \"x\"\nnic = { vendr = \"15b3\" }", `line 3: policy[0].nic.vendr: unknown key`},
+	"unknown in route": {poolLines + "routes = [{ to = \"10.3.0.0/16\", gw = \"10.2.0.1\" }]", `line 9: pool[1].routes.gw: unknown key`},
+	"upper case":       {"[[policy]]\nName = \"x\"\n" + policyLines, `line 2: policy[0].Name: unknown key; keys are written in lower case`},
+	"wrong type":       {"[[policy]]\nvfs = \"4\"\n" + policyLines, `line 2: policy.vfs: is a text; write a whole number`},
+	"not a table":      {"policy = 1", `line 1: policy: is a number; write a list`},
+	"two brackets":     {"[[control]]\npool = \"x\"", `line 1: control: is there once only; write [control], with one bracket`},
+	"one bracket":      {"[rail]\nname = \"x\"", `line 1: rail: is one table; write [[rail]], with two brackets, or a list in [ ]`},
+	"written inline":   {"\npolicy = [\n  { name = \"a\", vfs = 0, nic = { pf = [\"e\"] } },\n]", `line 2: policy[0].vfs: 0: write a number from 1 to 65535`},
+
+	// Names, labels and references.
+	"no name":          {"[[policy]]\nvfs = 1", `line 1: policy[0].name: missing; each one needs a name`},
+	"long name":        {"[[pool]]\nname = \"abcdefghijklmnop\"", `line 2: pool[0].name: "abcdefghijklmnop": a letter or digit, then letters, digits, '_' or '-', at most 15 in all`},
+	"slash in name":    {"[[pool]]\nname = \"../x\"", `line 2: pool[0].name: "../x": a letter or digit, then letters, digits, '_' or '-', at most 15 in all`},
+	"dot in name":      {"[[pool]]\nname = \"a.b\"", `line 2: pool[0].name: "a.b": a letter or digit, then letters, digits, '_' or '-', at most 15 in all`},
+	"policy twice":     {policyLines + "[[policy]]\nname = \"p\"", `line 10: policy[2].name: "p" is there already; each name only once`},
+	"pool twice":       {poolLines + "[[pool]]\nname = \"a\"", `line 10: pool[2].name: "a" is there already; each name only once`},
+	"rail twice":       {policyLines + poolLines + railLines + "[[rail]]\nname = \"r0\"", `line 26: rail[2].name: "r0" is there already; each name only once`},
+	"none as name":     {policyLines + "[[rail]]\nname = \"none\"", `line 10: rail[0].name: "none" means no network and cannot be a name`},
+	"none as label":    {policyLines + poolLines + railLines + "labels = [\"none\"]", `line 25: rail[1].labels: "none" means no network and cannot be a label`},
+	"bad label":        {policyLines + poolLines + railLines + "labels = [\"a,b\"]", `line 25: rail[1].labels: "a,b": a letter or digit, then letters, digits, '.', '_' or '-', at most 64 in all`},
+	"label twice":      {policyLines + poolLines + railLines + "labels = [\"x\", \"x\"]", `line 25: rail[1].labels: "x" is there twice`},
+	"label is a rail":  {policyLines + poolLines + railLines + "labels = [\"r0\"]", `line 25: rail[1].labels: "r0" is the name of another rail, which --jail-net=r0 stands for`},
+	"default unknown":  {"default = \"x\"\n" + policyLines + poolLines + railLines, `line 1: default: there is no rail or label "x"; there are: r0, r1, none`},
+	"no policy":        {policyLines + "[[rail]]\nname = \"r\"", `line 9: rail[0].policy: missing; whose VFs the rail has: p, ib`},
+	"unknown policy":   {policyLines + "[[rail]]\nname = \"r\"\npolicy = \"q\"", `line 11: rail[0].policy: there is no policy "q"; there are: p, ib`},
+	"no pool":          {policyLines + "[[rail]]\nname = \"r\"\npolicy = \"p\"", `line 9: rail[0].pools: missing; whose addresses the rail gives, such as ["r"] (only InfiniBand does without)`},
+	"unknown pool":     {policyLines + "[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"x\"]", `line 12: rail[0].pools: there is no pool "x"; there are: none`},
+	"two of a family":  {policyLines + poolLines + "[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"a\", \"b\"]", `line 20: rail[0].pools: "b": the rail has a pool of this family already; one of IPv4 and one of IPv6 at most`},
+	"pool of two":      {policyLines + poolLines + strings.Replace(railLines, `"b"`, `"a"`, 1), `line 24: rail[1].pools: the pool "a" is that of the rail "r0" of line 17; a job has an address on each rail, and each needs a subnet of its own`},
+	"pool of control":  {policyLines + poolLines + railLines + "[control]\npool = \"b\"", `line 26: control.pool: the pool "b" is that of the rail "r1" of line 21; a job has an address on each rail, and each needs a subnet of its own`},
+	"pool in one rail": {policyLines + poolLines + "[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"a\", \"a\"]", `line 20: rail[0].pools: the pool "a" is that of the rail "r" of line 17; a job has an address on each rail, and each needs a subnet of its own`},
+
+	// Policies.
+	"nodes":            {policyLines + "nodes = \"a[1-\"", `line 9: policy[1].nodes: "a[1-": a "[" without "]"`},
+	"no vfs":           {"[[policy]]\nname = \"p\"\nnic.pf = [\"e\"]", `line 1: policy[0].vfs: missing; how many VFs each PF gets`},
+	"vfs":              {"[[policy]]\nname = \"p\"\nvfs = 65536", `line 3: policy[0].vfs: 65536: write a number from 1 to 65535`},
+	"priority":         {policyLines + "priority = 100", `line 9: policy[1].priority: 100: write a number from 0 to 99`},
+	"link":             {policyLines + "link = \"ethernet\"", `line 9: policy[1].link: "ethernet": write "eth" or "ib", or leave it out for either`},
+	"rdma":             {policyLines + "rdma = \"yes\"", `line 9: policy[1].rdma: "yes": write "exclusive", "shared" or "none"`},
+	"small mtu":        {policyLines + "mtu = 67", `line 9: policy[1].mtu: 67: write a number from 68 to 65535`},
+	"large mtu":        {policyLines + "mtu = 65536", `line 9: policy[1].mtu: 65536: write a number from 68 to 65535`},
+	"large ib mtu":     {policyLines + "link = \"ib\"\nmtu = 4093", `line 10: policy[1].mtu: 4093: IP over InfiniBand goes from 72 to 4092: 4 less than the link's MTU, as in 2044 or 4092`},
+	"small ib mtu":     {policyLines + "link = \"ib\"\nmtu = 71", `line 10: policy[1].mtu: 71: IP over InfiniBand goes from 72 to 4092: 4 less than the link's MTU, as in 2044 or 4092`},
+	"ib trust":         {policyLines + "link = \"ib\"\ntrust = true", `line 10: policy[1].trust: an InfiniBand VF has no such thing; leave it out, or write link = "eth"`},
+	"ib spoof check":   {policyLines + "link = \"ib\"\nspoof_check = false", `line 10: policy[1].spoof_check: an InfiniBand VF has no such thing; leave it out, or write link = "eth"`},
+	"ib vlan":          {policyLines + "link = \"ib\"\nvlan = 4", `line 10: policy[1].vlan: an InfiniBand VF has no such thing; leave it out, or write link = "eth"`},
+	"ib rate":          {policyLines + "link = \"ib\"\nmax_rate = 4", `line 10: policy[1].max_rate: an InfiniBand VF has no such thing; leave it out, or write link = "eth"`},
+	"mac":              {policyLines + "mac = \"02:00:00:00:00:01\"", `line 9: policy[1].mac: unknown key`},
+	"vlan":             {policyLines + "vlan = 4095", `line 9: policy[1].vlan: 4095: write a number from 0 to 4094`},
+	"qos":              {policyLines + "vlan = 1\nqos = 8", `line 10: policy[1].qos: 8: write a number from 0 to 7`},
+	"proto":            {policyLines + "vlan = 1\nproto = \"802.1p\"", `line 10: policy[1].proto: "802.1p": write "802.1Q" or "802.1ad"`},
+	"qos, no vlan":     {policyLines + "qos = 3", `line 9: policy[1].qos: travels in a VLAN tag only; write vlan = too, or leave it out`},
+	"proto, no vlan":   {policyLines + "vlan = 0\nproto = \"802.1Q\"", `line 10: policy[1].proto: travels in a VLAN tag only; write vlan = too, or leave it out`},
+	"qos, rail's vlan": {strings.Replace(policyLines, "vfs = 4", "vfs = 4\nqos = 3", 1) + poolLines + railLines + "vlan = 5", `line 5: policy[0].qos: travels in a VLAN tag only, and neither the policy nor its rail "r0" has a vlan`},
+	"rate":             {policyLines + "max_rate = -1", `line 9: policy[1].max_rate: -1: write a number from 0 to 2147483647`},
+	"min above max":    {policyLines + "min_rate = 20\nmax_rate = 10", `line 9: policy[1].min_rate: 20 is above max_rate, 10 (Mbit/s)`},
+	"rdma modes":       {strings.ReplaceAll(policyLines+"rdma = \"shared\"", "[\"ens1\"]", "[\"ens1\"]\nrdma = \"exclusive\""), `line 10: policy[1].rdma: "shared", but "exclusive" in the policy "p" of line 1; a node has one mode for all its RDMA devices`},
+
+	// Selectors.
+	"no nic":         {"[[policy]]\nname = \"p\"\nvfs = 1", `line 1: policy[0].nic: selects nothing; write at least one of vendor, device, root and pf`},
+	"empty nic":      {"[[policy]]\nname = \"p\"\nvfs = 1\nnic = { root = [] }", `line 4: policy[0].nic: selects nothing; write at least one of vendor, device, root and pf`},
+	"vendor":         {"[[policy]]\nname = \"p\"\nvfs = 1\nnic = { vendor = \"Mellanox\" }", `line 4: policy[0].nic.vendor: "Mellanox": write 4 hexadecimal digits, as lspci -n shows them, such as "15b3"`},
+	"device":         {"[[policy]]\nname = \"p\"\nvfs = 1\nnic = { device = \"0x101e\" }", `line 4: policy[0].nic.device: "0x101e": write 4 hexadecimal digits, as lspci -n shows them, such as "15b3"`},
+	"root":           {"[[policy]]\nname = \"p\"\nvfs = 1\nnic = { root = [\"86:00.0\"] }", `line 4: policy[0].nic.root: "86:00.0": write the PCI address of a PF with its domain, such as "0000:86:00.0"`},
+	"root twice":     {"[[policy]]\nname = \"p\"\nvfs = 1\nnic = { root = [\"0000:86:00.0\", \"0000:86:00.0\"] }", `line 4: policy[0].nic.root: "0000:86:00.0" is there twice`},
+	"pf name":        {"[[policy]]\nname = \"p\"\nvfs = 1\nnic = { pf = [\"a/b\"] }", `line 4: policy[0].nic.pf: "a/b": write the name of an interface, or some of its VFs, such as "ens1f0#0-3"`},
+	"pf backwards":   {"[[policy]]\nname = \"p\"\nvfs = 8\nnic = { pf = [\"e#3-2\"] }", `line 4: policy[0].nic.pf: "e#3-2": the range ends before it starts`},
+	"pf beyond":      {"[[policy]]\nname = \"p\"\nvfs = 4\nnic = { pf = [\"e#0-4\"] }", `line 4: policy[0].nic.pf: "e#0-4": there is no VF 4: vfs = 4 makes 0 to 3`},
+	"pf twice":       {"[[policy]]\nname = \"p\"\nvfs = 4\nnic = { pf = [\"e#0-2\", \"e#2\"] }", `line 4: policy[0].nic.pf: "e#2": has VFs that an earlier entry has already`},
+	"pf touches":     {"[[policy]]\nname = \"p\"\nvfs = 4\nnic = { pf = [\"e#2-3\", \"e#0-2\"] }", `line 4: policy[0].nic.pf: "e#0-2": has VFs that an earlier entry has already`},
+	"two for a root": {policyLines + "nic.root = [\"0000:86:00.0\"]\n[[policy]]\nname = \"c\"\nvfs = 1\nnic.root = [\"0000:86:00.0\"]", `line 13: policy[2].nic.root: "0000:86:00.0" is selected by the policy "ib" of line 5 too; one PF needs one policy`},
+	"two for a pf":   {policyLines + "[[policy]]\nname = \"c\"\nvfs = 4\nnic.pf = [\"ens1#2-3\"]", `line 12: policy[2].nic.pf: VFs of "ens1" are selected by the policy "p" of line 1 too; give each its range, such as "ens1#0-3"`},
+	"two counts of VFs": {"[[policy]]\nname = \"a\"\nvfs = 4\nnic.pf = [\"e#0-1\"]\n[[policy]]\nname = \"b\"\nvfs = 8\nnic.pf = [\"e#2-7\"]",
+		`line 7: policy[1].vfs: 8, but 4 in the policy "a" of line 1, for the same PF "e"; a PF has one number of VFs`},
+
+	// Pools.
+	"no subnet":         {"[[pool]]\nname = \"a\"", `line 1: pool[0].subnet: missing; the network of the rail, such as "10.1.0.0/24"`},
+	"subnet":            {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0\"", `line 3: pool[0].subnet: "10.1.0.0": write a network and its length, such as "10.1.0.0/24" or "fd00:1::/64"`},
+	"mapped subnet":     {"[[pool]]\nname = \"a\"\nsubnet = \"::ffff:10.1.0.0/120\"", `line 3: pool[0].subnet: "::ffff:10.1.0.0/120": write a network and its length, such as "10.1.0.0/24" or "fd00:1::/64"`},
+	"host bits":         {"[[pool]]\nname = \"a\"\nsubnet = \"172.16.11.0/16\"", `line 3: pool[0].subnet: "172.16.11.0/16" has host bits: that network is "172.16.0.0/16"; correct the address or the length`},
+	"multicast":         {"[[pool]]\nname = \"a\"\nsubnet = \"224.0.0.0/4\"", `line 3: pool[0].subnet: "224.0.0.0/4": is not a network of hosts`},
+	"everything":        {"[[pool]]\nname = \"a\"\nsubnet = \"0.0.0.0/0\"", `line 3: pool[0].subnet: "0.0.0.0/0": is not a network of hosts`},
+	"gateway outside":   {poolLines + "gateway = \"10.1.0.1\"", `line 9: pool[1].gateway: "10.1.0.1" is not in the subnet 10.2.0.0/24, so that nothing could reach it`},
+	"gateway is net":    {poolLines + "gateway = \"10.2.0.0\"", `line 9: pool[1].gateway: "10.2.0.0" is no host's address in 10.2.0.0/24`},
+	"gateway is bcast":  {poolLines + "gateway = \"10.2.0.255\"", `line 9: pool[1].gateway: "10.2.0.255" is no host's address in 10.2.0.0/24`},
+	"gateway text":      {poolLines + "gateway = \"10.2.0\"", `line 9: pool[1].gateway: "10.2.0": write an address`},
+	"gateway family":    {poolLines + "gateway = \"fe80::1\"", `line 9: pool[1].gateway: "fe80::1" is not in the subnet 10.2.0.0/24, so that nothing could reach it`},
+	"gateway zone":      {poolLines + "gateway = \"fe80::1%eth0\"", `line 9: pool[1].gateway: "fe80::1%eth0": write an address`},
+	"gateway of /32":    {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.1/32\"\ngateway = \"10.1.0.1\"", `line 4: pool[0].gateway: "10.1.0.1": the subnet 10.1.0.1/32 has one address, and that is the job's; leave the gateway out, or use a shorter prefix`},
+	"range outside":     {poolLines + "ranges = [\"10.2.0.200-10.2.1.10\"]", `line 9: pool[1].ranges: "10.2.0.200-10.2.1.10": is not in the subnet 10.2.0.0/24`},
+	"range of lines":    {poolLines + "ranges = [\n  \"10.2.0.200\",\n  \"10.3.0.1\",\n]", `line 9: pool[1].ranges: "10.3.0.1": is not in the subnet 10.2.0.0/24`},
+	"range backwards":   {poolLines + "ranges = [\"10.2.0.9-10.2.0.1\"]", `line 9: pool[1].ranges: "10.2.0.9-10.2.0.1": ends before it starts`},
+	"range text":        {poolLines + "ranges = [\"10.2.0.9-20\"]", `line 9: pool[1].ranges: "10.2.0.9-20": write an address or a range, such as "10.0.0.10-10.0.0.99"`},
+	"ranges meet":       {poolLines + "ranges = [\"10.2.0.5-10.2.0.9\", \"10.2.0.1-10.2.0.5\"]", `line 9: pool[1].ranges: 10.2.0.1-10.2.0.5 and 10.2.0.5-10.2.0.9 have addresses in common`},
+	"exclude outside":   {poolLines + "exclude = [\"10.1.0.1\"]", `line 9: pool[1].exclude: "10.1.0.1": is not in the subnet 10.2.0.0/24`},
+	"nothing left":      {poolLines + "ranges = [\"10.2.0.1\"]\ngateway = \"10.2.0.1\"", `line 5: pool[1]: gives no address: of 10.2.0.0/24 nothing is left without gateway and exclude`},
+	"route to":          {poolLines + "routes = [{ to = \"10.0.0.0\" }]", `line 9: pool[1].routes: to = "10.0.0.0": write a network, such as "10.0.0.0/8"`},
+	"route host bits":   {poolLines + "routes = [{ to = \"10.1.0.0/8\" }]", `line 9: pool[1].routes: to = "10.1.0.0/8" has host bits: that network is "10.0.0.0/8"`},
+	"route family":      {poolLines + "routes = [{ to = \"fd00::/8\" }]", `line 9: pool[1].routes: to = "fd00::/8" is not of the same family as the subnet 10.2.0.0/24`},
+	"default route":     {poolLines + "routes = [{ to = \"0.0.0.0/0\", via = \"10.2.0.1\" }]", `line 9: pool[1].routes: to = "0.0.0.0/0" is the default route; write gateway = instead`},
+	"own route":         {poolLines + "routes = [{ to = \"10.2.0.0/24\" }]", `line 9: pool[1].routes: to = "10.2.0.0/24" is the pool's own subnet, which needs no route`},
+	"route twice":       {poolLines + "routes = [{ to = \"10.0.0.0/8\" }, { to = \"10.0.0.0/8\" }]", `line 9: pool[1].routes: to = "10.0.0.0/8" is there twice`},
+	"via outside":       {poolLines + "routes = [{ to = \"10.0.0.0/8\", via = \"10.1.0.1\" }]", `line 9: pool[1].routes: via = "10.1.0.1" is not an address in the subnet 10.2.0.0/24`},
+	"via of no family":  {poolLines + "routes = [{ to = \"10.0.0.0/8\", via = \"fe80::1\" }]", `line 9: pool[1].routes: via = "fe80::1" is not an address in the subnet 10.2.0.0/24`},
+	"both shares":       {poolLines + "per_node = 1", `line 8: pool[1].directory: either nodes and per_node, or directory; not both`},
+	"no shares":         {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"", `line 1: pool[0]: where do addresses come from? write nodes and per_node, or a directory that all nodes share`},
+	"no nodes":          {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\nper_node = 1", `line 1: pool[0].nodes: missing; per_node needs the nodes that share the pool, in an order that stays`},
+	"no per_node":       {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\nnodes = \"n\"", `line 1: pool[0].per_node: missing; how many addresses each of the nodes has`},
+	"per_node":          {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\nnodes = \"n\"\nper_node = 0", `line 5: pool[0].per_node: 0: write a number from 1 to 65536`},
+	"pool's nodes":      {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\nnodes = \"\"\nper_node = 1", `line 4: pool[0].nodes: the list of nodes is empty; name one at least`},
+	"too small":         {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\ngateway = \"10.1.0.1\"\nnodes = \"n[1-127]\"\nper_node = 2", `line 6: pool[0].per_node: 127 nodes with 2 addresses each need 254, but the pool has 253; widen the subnet or the ranges`},
+	"relative":          {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\ndirectory = \"d\"", `line 4: pool[0].directory: "d": must be an absolute path`},
+	"unclean":           {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\ndirectory = \"/d/../e\"", `line 4: pool[0].directory: "/d/../e": write it as "/e"`},
+	"root directory":    {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\ndirectory = \"/\"", `line 4: pool[0].directory: "/" itself cannot be used here`},
+	"control character": {"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\ndirectory = \"/d\\u0007\"", `line 4: pool[0].directory: "/d\a": too long, or with a control character`},
+	"subnets overlap":   {strings.Replace(poolLines, "10.2.0.0/24", "10.0.0.0/8", 1), `line 7: pool[1].subnet: 10.0.0.0/8 and 10.1.0.0/24 of the pool "a" of line 1 overlap; give each rail a subnet of its own`},
+	"same addresses":    {strings.Replace(poolLines, "10.2.0.0/24", "10.1.0.0/24", 1), `line 5: pool[1].ranges: 10.1.0.1-10.1.0.254 and 10.1.0.1-10.1.0.254 of the pool "a" of line 1 have addresses in common; two machines would get the same one`},
+
+	// Rails.
+	"gres":            {policyLines + poolLines + railLines + "gres = \"nic:rail 0\"", `line 25: rail[1].gres: "nic:rail 0": write NAME or NAME:TYPE as in slurm.conf, such as "nic:rail0"`},
+	"gres of GPUs":    {policyLines + poolLines + railLines + "gres = \"gpu:a100\"", `line 25: rail[1].gres: "gpu:a100": Slurm takes "gpu" for GPUs; use another name, such as "nic"`},
+	"gres twice":      {policyLines + poolLines + strings.ReplaceAll(railLines, "policy =", "gres = \"nic\"\npolicy ="), `line 24: rail[1].gres: "nic" is that of the rail "r0" of line 17; each rail needs its own`},
+	"rail vlan":       {policyLines + poolLines + railLines + "vlan = -1", `line 25: rail[1].vlan: -1: write a number from 0 to 4094`},
+	"ib rail vlan":    {policyLines + "link = \"ib\"\n[[rail]]\nname = \"r\"\npolicy = \"ib\"\nvlan = 1", `line 13: rail[0].vlan: the rail is InfiniBand, which has partitions instead; write pkey =`},
+	"pkey":            {policyLines + "link = \"ib\"\n[[rail]]\nname = \"r\"\npolicy = \"ib\"\npkey = 0", `line 13: rail[0].pkey: 0x0: write a number from 0x0001 to 0x7fff`},
+	"full pkey":       {policyLines + "link = \"ib\"\n[[rail]]\nname = \"r\"\npolicy = \"ib\"\npkey = 0x8012", `line 13: rail[0].pkey: 0x8012: write 0x0012; the highest bit is the membership and not part of the key`},
+	"pkey, no ib":     {policyLines + poolLines + railLines + "pkey = 5", `line 25: rail[1].pkey: only InfiniBand has partitions, and the policy "p" does not say link = "ib"`},
+	"table 254":       {policyLines + poolLines + railLines + "table = 254", `line 25: rail[1].table: 254 is one of the kernel's own routing tables (0, 253 to 255); write another number`},
+	"table 0":         {policyLines + poolLines + railLines + "table = 0", `line 25: rail[1].table: 0 is one of the kernel's own routing tables (0, 253 to 255); write another number`},
+	"table below 1":   {policyLines + poolLines + railLines + "table = -1", `line 25: rail[1].table: -1: write a number from 1 to 2147483647, but not 253 to 255`},
+	"table twice":     {policyLines + poolLines + railLines + "table = 101", `line 25: rail[1].table: 101 is that of the rail "r0" of line 17; each rail needs its own (left out: 101 and the rail's place, from 0)`},
+	"default table":   {policyLines + poolLines + strings.Replace(railLines, "policy =", "table = 102\npolicy =", 1), `line 22: rail[1].table: 102 is that of the rail "r0" of line 17; each rail needs its own (left out: 101 and the rail's place, from 0)`},
+	"too many pkeys":  {manyRails(128), `line 645: rail[127].pkey: is the partition number 129 of this node with the default one; a port has room for 128`},
+	"too many rails":  {manyRails(1001), `line 5006: rail[1000]: more than 1000 rails`},
+	"reserved tables": {strings.ReplaceAll(manyRails(153), "pkey", "#"), `line 766: rail[152].table: 253 is one of the kernel's own routing tables (0, 253 to 255); write another number`},
+
+	// The rest.
+	"control, no pool":  {"[control]\nmtu = 1500", `line 1: control: pool is missing: the addresses of jobs in the node's own network`},
+	"control unknown":   {"[control]\npool = \"x\"", `line 2: control.pool: there is no pool "x"; there are: none`},
+	"control interface": {poolLines + "[control]\npool = \"a\"\ninterface = \"eth 0\"", `line 11: control.interface: "eth 0": write the name of an interface, such as "eth0", or leave it out`},
+	"control mtu":       {poolLines + "[control]\npool = \"a\"\nmtu = 1", `line 11: control.mtu: 1: write a number from 68 to 65535`},
+	"probe timeout":     {"[probe]\ntimeout = \"0s\"", `line 2: probe.timeout: "0s": write a time from "10ms" to "10s"`},
+	"probe tries":       {"[probe]\ntries = 11", `line 2: probe.tries: 11: write a number from 1 to 10`},
+	"probe carrier":     {"[probe]\ncarrier = \"long\"", `line 2: probe.carrier: "long": write a time from "0s" to "5m0s"`},
+	"ufm, no url":       {"[ufm]\nca = \"/x\"", `line 1: ufm: url is missing, such as "https://ufm.example.org"`},
+	"ufm http":          {"[ufm]\nurl = \"http://u\"", `line 2: ufm.url: "http://u": must be https://, since the password is sent there`},
+	"ufm user":          {"[ufm]\nurl = \"https://admin:secret@u\"", `line 2: ufm.url: "...@u": write the scheme and the host, such as "https://ufm.example.org"; user and password go into the file credentials`},
+	"ufm path":          {"[ufm]\nurl = \"https://u/ufmRest\"", `line 2: ufm.url: "https://u/ufmRest": write the scheme and the host, such as "https://ufm.example.org"; user and password go into the file credentials`},
+	"ufm credentials":   {"[ufm]\nurl = \"https://u\"", `line 1: ufm: credentials is missing: the path of a file that only root can read, with "user:password"`},
+	"ufm relative":      {"[ufm]\nurl = \"https://u\"\ncredentials = \"c\"", `line 3: ufm.credentials: "c": must be an absolute path`},
+	"ufm ca":            {"[ufm]\nurl = \"https://u\"\ncredentials = \"/c\"\nca = \"/a//b\"", `line 4: ufm.ca: "/a//b": write it as "/a/b"`},
+}
+
+// manyRails are InfiniBand rails in as many partitions.
+func manyRails(n int) string {
+	var b strings.Builder
+	b.WriteString("[[policy]]\nname = \"p\"\nnic.vendor = \"15b3\"\nlink = \"ib\"\nvfs = 1\n")
+	for i := range n {
+		fmt.Fprintf(&b, "[[rail]]\nname = \"r%d\"\npolicy = \"p\"\nlabels = [\"all\"]\npkey = %d\n", i, i+1)
+	}
+	return b.String()
+}
+
+func TestParseRefuses(t *testing.T) {
+	_, err := Parse(policyLines+poolLines+railLines, "n1")
+	require.NoError(t, err)
+	for name, test := range refused {
+		t.Run(name, func(t *testing.T) {
+			c, err := Parse(test.text, "n1")
+			require.EqualError(t, err, test.want)
+			assert.Nil(t, c)
+		})
+	}
+	_, err = Parse("", "a/b")
+	assert.EqualError(t, err, `node name "a/b": only letters, digits, '.', '_' and '-', at most 64`)
+}
+
+// What looks like a mistake of the kinds above and is none.
+func TestParseAccepts(t *testing.T) {
+	for name, text := range map[string]string{
+		"127 partitions":        manyRails(127),
+		"one partition":         strings.ReplaceAll(manyRails(140), "pkey = ", "pkey = 7 #"),
+		"the default partition": manyRails(127) + "[[rail]]\nname = \"d\"\npolicy = \"p\"\npkey = 0x7fff",
+		"qos of rails' vlan":    strings.Replace(policyLines, "vfs = 4", "vfs = 4\nqos = 3", 1) + poolLines + strings.ReplaceAll(railLines, "policy =", "vlan = 5\npolicy ="),
+		"a PF in two parts":     "[[policy]]\nname = \"a\"\nvfs = 8\nnic.pf = [\"e#0-3\"]\n[[policy]]\nname = \"b\"\nvfs = 8\nnic.pf = [\"e#4-7\"]",
+		"a PF on other nodes":   policyLines + "nodes = \"n2\"\n[[policy]]\nname = \"c\"\nnic.pf = [\"ib0\"]\nvfs = 2\nnodes = \"n1\"",
+		"a PF of two vendors":   "[[policy]]\nname = \"a\"\nvfs = 8\nnic = { pf = [\"e\"], vendor = \"15b3\" }\n[[policy]]\nname = \"b\"\nvfs = 8\nnic = { pf = [\"e\"], vendor = \"8086\" }",
+		"a PF elsewhere":        policyLines + "[[policy]]\nname = \"c\"\nnic.pf = [\"ib0\"]\nvfs = 2\nnodes = \"n2\"",
+		"qos of policy's vlan":  strings.Replace(policyLines, "vfs = 4", "vfs = 4\nqos = 3\nvlan = 9", 1) + poolLines + railLines,
+		"link-local via":        "[[pool]]\nname = \"a\"\nsubnet = \"fd00::/64\"\ndirectory = \"/d\"\nroutes = [{ to = \"fd01::/16\", via = \"fe80::1\" }]",
+		"a mode on other nodes": strings.ReplaceAll(policyLines+"nodes = \"n2\"\nrdma = \"shared\"", "[\"ens1\"]", "[\"ens1\"]\nrdma = \"exclusive\""),
+		"gateway of a /31":      "[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/31\"\ngateway = \"10.1.0.0\"\nnodes = \"n1\"\nper_node = 1",
+		"a /32":                 "[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/32\"\nnodes = \"n1\"\nper_node = 1",
+		"both of a /31":         "[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/31\"\nnodes = \"n1\"\nper_node = 2",
+		"both of a /127":        "[[pool]]\nname = \"a\"\nsubnet = \"fd00::/127\"\nnodes = \"n1\"\nper_node = 2",
+		"own name as label":     policyLines + poolLines + railLines + "labels = [\"r1\"]",
+		"default none":          "default = \"none\"",
+		"two parts of a subnet": strings.Replace(poolLines, "10.2.0.0/24\"", "10.1.0.0/24\"\nranges = [\"10.1.0.9\"]", 1) + "[[pool]]\nname = \"c\"\nsubnet = \"10.3.0.0/24\"\ndirectory = \"/d\"\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "two parts of a subnet" {
+				text = strings.Replace(text, "directory = \"/d/a\"", "directory = \"/d/a\"\nexclude = [\"10.1.0.9\"]", 1)
+			}
+			_, err := Parse(text, "n1")
+			assert.NoError(t, err)
+		})
+	}
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: only root's files are read")
+	}
+	path := filepath.Join(t.TempDir(), "network.toml")
+	require.NoError(t, os.WriteFile(path, []byte("\n[[rail]]\nname = \"a\"\ntable = 254\n"+policyLines), 0o644))
+	_, err := Load(path, "n1")
+	assert.EqualError(t, err, path+": line 2: rail[0].policy: missing; whose VFs the rail has: p, ib")
+	require.NoError(t, os.WriteFile(path, []byte(policyLines), 0o644))
+	c, err := Load(path, "n1")
+	require.NoError(t, err)
+	assert.Equal(t, path, c.Path)
+	assert.Equal(t, "n1", c.Node)
+	require.NoError(t, os.Chmod(path, 0o666))
+	_, err = Load(path, "n1")
+	assert.EqualError(t, err, path+": others can write it (mode 0666); run: chmod go-w "+path)
+	require.NoError(t, os.Remove(path))
+	_, err = Load(path, "n1")
+	assert.EqualError(t, err, path+": cannot read the network configuration: no such file or directory")
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(wholeText, "gpu01")
+	for _, test := range refused {
+		if len(test.text) < 1000 {
+			f.Add(test.text, "n1")
+		}
+	}
+	f.Fuzz(func(t *testing.T, text, node string) {
+		c, err := Parse(text, node)
+		if err != nil {
+			require.False(t, strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }), "%q", err)
+			return
+		}
+		for _, w := range c.Warnings() {
+			require.False(t, strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", w)
+		}
+		for _, r := range c.Rails {
+			require.NotNil(t, r.Policy)
+			require.Contains(t, r.Labels, r.Name)
+			r.Tag()
+		}
+		for _, p := range c.Pools {
+			require.NotZero(t, p.Size())
+			for _, r := range p.Usable() {
+				require.True(t, p.Subnet.Contains(r.First) && p.Subnet.Contains(r.Last))
+				require.False(t, r.Contains(p.Gateway))
+			}
+		}
+		for _, label := range append(c.LabelNames(), c.Default) {
+			if _, err := c.Labelled(label); err != nil {
+				require.ErrorContains(t, err, "is not on this node")
+			}
+		}
+	})
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tomlfile
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Decode puts text into the struct that into points to, and keeps what is needed
+// to name lines. Keys for which free is true are names that people choose: those
+// may have upper-case letters. A nil free is none.
+func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
+	meta, err := toml.Decode(text, into)
+	if err != nil {
+		return nil, decodeError(text, into, err)
+	}
+	s := &Source{text: text, meta: meta, arrays: map[string][]int{}}
+	for _, key := range meta.Undecoded() {
+		return nil, s.refuseFirst(key, "unknown key")
+	}
+	// The library itself would take "Root" for "root", and either one if both are there.
+	for _, key := range meta.Keys() {
+		last := key[len(key)-1]
+		if last != strings.ToLower(last) && (free == nil || !free(key)) {
+			return nil, s.refuseFirst(key, "unknown key; keys are written in lower case")
+		}
+	}
+	return s, nil
+}
+
+// Printable keeps what others wrote from breaking a message into several lines.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}
+
+// refuseFirst is Refuse for a key of the whole text, at the first place that has it.
+func (s *Source) refuseFirst(key toml.Key, text string) error {
+	for i := range s.headers(key[0]) {
+		e := s.Element(key[0], i)
+		e.cut()
+		if len(key) > 1 && slices.ContainsFunc(e.meta.Keys(), func(k toml.Key) bool { return slices.Equal(k, key) }) {
+			return e.Refuse(key[1:], "%s", text)
+		}
+	}
+	return s.Refuse(key, "%s", text)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tomlfile
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// decodeError is the library's error with its line, as one line for people.
+func decodeError(text string, into any, err error) error {
+	var p toml.ParseError
+	if errors.As(err, &p) {
+		return fmt.Errorf("line %d: %s", p.Position.Line, Printable(p.Message))
+	}
+	message := strings.TrimPrefix(firstMismatch(text, into, err).Error(), "toml: ")
+	return errors.New(Printable(inWords(message)))
+}
+
+var header = regexp.MustCompile(`(?m)^[ \t]*\[`)
+
+// firstMismatch finds the error of the first table that has it. For a value of a
+// wrong type the library names the last line with such a key, which may be in
+// another element of an array: so the text is cut after each table.
+func firstMismatch(text string, into any, err error) error {
+	cuts := header.FindAllStringIndex(text, -1)
+	sort.Search(len(cuts), func(i int) bool {
+		v := reflect.New(reflect.TypeOf(into).Elem())
+		_, e := toml.Decode(text[:cuts[i][0]], v.Interface())
+		var p toml.ParseError
+		if e == nil || errors.As(e, &p) {
+			return false
+		}
+		err = e
+		return true
+	})
+	return err
+}
+
+// mismatch is the library's message for a value of a wrong type, which speaks of Go's types.
+var mismatch = regexp.MustCompile(`^(line [0-9]+) \(last key "(.*)"\): ` +
+	`(?:incompatible types: TOML value has type (.*); destination has type (.*)|type mismatch for .*: expected (table) but found (.*))$`)
+
+var (
+	found = map[string]string{
+		"string": "a text", "int64": "a number", "float64": "a number with a point", "bool": "true or false", "[]any": "a list",
+		"map[string]any": "a table", "[]map[string]any": "an array of tables", "time.Time": "a time",
+	}
+	wanted = map[string]string{
+		"string": "a text in quotes", "integer": "a whole number", "boolean": "true or false", "slice": "a list", "table": "a table", "map": "a table",
+	}
+)
+
+// inWords says the same in TOML's words, or what it was given.
+func inWords(message string) string {
+	m := mismatch.FindStringSubmatch(message)
+	if m == nil {
+		return message
+	}
+	line, key, is, want := m[1], m[2], found[m[3]+m[6]], wanted[m[4]+m[5]]
+	switch {
+	case is == "" || want == "":
+		return message
+	case is == "a table" && want == "a list":
+		return fmt.Sprintf("%s: %s: is one table; write [[%s]], with two brackets, or a list in [ ]", line, key, key)
+	case is == "an array of tables" && want == "a table":
+		return fmt.Sprintf("%s: %s: is there once only; write [%s], with one bracket", line, key, key)
+	}
+	return fmt.Sprintf("%s: %s: is %s; write %s", line, key, is, want)
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tomlfile
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Source is a decoded text, or one element of an array of tables in it, with
+// what is needed to name a line.
+type Source struct {
+	text   string
+	meta   toml.MetaData
+	arrays map[string][]int // where each [[array]] starts; nil if that is not certain
+
+	// Of an element only, whose text and meta are filled in when they are needed.
+	whole *Source
+	array string // "rail"
+	index int
+	line  int // of its header
+}
+
+// Element is the i-th [[array]] of the text, from 0: keys are relative to it.
+// Only arrays at the top level have elements.
+func (s *Source) Element(array string, i int) *Source {
+	e := &Source{whole: s, array: array, index: i}
+	if starts := s.headers(array); i < len(starts) {
+		e.line = strings.Count(s.text[:starts[i]], "\n") + 1
+	} else { // written in another way than with [[array]]
+		e.line = s.Line(toml.Key{array})
+	}
+	return e
+}
+
+// cut fills in an element's own text: with empty lines above it, the lines keep
+// their numbers, and each of its keys is there only once.
+func (s *Source) cut() {
+	if s.whole == nil || s.text != "" {
+		return
+	}
+	starts := s.whole.headers(s.array)
+	if s.index >= len(starts) {
+		return
+	}
+	end := len(s.whole.text)
+	if s.index+1 < len(starts) {
+		end = starts[s.index+1]
+	}
+	s.text = strings.Repeat("\n", s.line-1) + s.whole.text[starts[s.index]:end]
+	var any map[string]any
+	s.meta, _ = toml.Decode(s.text, &any) // a part of what was decoded
+}
+
+// headers tells where each [[array]] starts, or nil if that is not certain.
+func (s *Source) headers(array string) []int {
+	if starts, known := s.arrays[array]; known {
+		return starts
+	}
+	count := 0
+	for _, key := range s.meta.Keys() {
+		if len(key) == 1 && key[0] == array {
+			count++
+		}
+	}
+	var starts []int
+	line := regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*["']?` + regexp.QuoteMeta(array) + `["']?[ \t]*\]\]`)
+	if found := line.FindAllStringIndex(s.text, -1); len(found) == count {
+		for _, at := range found {
+			starts = append(starts, at[0])
+		}
+	}
+	s.arrays[array] = starts
+	return starts
+}
+
+// Refuse makes the error for one key: "line 7: jail.debian.root: must be ...".
+// Without a key, it is for the element itself.
+func (s *Source) Refuse(key toml.Key, format string, args ...any) error {
+	line := s.Line(key)
+	if s.whole != nil {
+		key = append(toml.Key{fmt.Sprintf("%s[%d]", s.array, s.index)}, key...)
+	}
+	text := Printable(strings.Join(key, ".") + ": " + fmt.Sprintf(format, args...))
+	if line > 0 {
+		return fmt.Errorf("line %d: %s", line, text)
+	}
+	return errors.New(text)
+}
+
+// Line is the line of a key, from 1. Of one that is not there, it is the line of
+// the element's header, or 0. Of a key that is there several times, below an
+// array in the element, it is the last one's.
+func (s *Source) Line(key toml.Key) int {
+	if len(key) == 0 {
+		return s.line
+	}
+	if s.whole != nil {
+		key = append(toml.Key{s.array}, key...)
+	}
+	s.cut()
+	if line := s.find(key); line > 0 {
+		return line
+	}
+	return s.line
+}
+
+// trap refuses any value, so that the decoder tells where it stands.
+type trap struct{}
+
+func (trap) UnmarshalTOML(any) error { return errors.New("here") }
+
+// find is the line of a key, or 0. The library keeps positions to itself but
+// puts them into its errors: the text is decoded once more, into a type that
+// knows only this key and refuses its value.
+func (s *Source) find(key toml.Key) int {
+	t := reflect.TypeFor[trap]()
+	for i := len(key) - 1; i >= 0; i-- {
+		if i < len(key)-1 && strings.HasPrefix(s.meta.Type(key[:i+1]...), "Array") {
+			t = reflect.SliceOf(t)
+		}
+		fields := []reflect.StructField{tagged("Key", key[i], t)}
+		for n, other := range s.lookalikes(key[:i+1]) {
+			fields = append(fields, tagged(fmt.Sprintf("Other%d", n), other, reflect.TypeFor[any]()))
+		}
+		t = reflect.StructOf(fields)
+	}
+	_, err := toml.Decode(s.text, reflect.New(t).Interface())
+	var p toml.ParseError
+	if errors.As(err, &p) {
+		return p.Position.Line
+	}
+	return 0
+}
+
+func tagged(field, key string, t reflect.Type) reflect.StructField {
+	return reflect.StructField{Name: field, Type: t, Tag: reflect.StructTag("toml:" + strconv.Quote(key))}
+}
+
+// lookalikes are the keys beside key that differ from it in upper and lower case
+// only; the library would take them for it if they had no field of their own.
+func (s *Source) lookalikes(key toml.Key) []string {
+	var names []string
+	last := len(key) - 1
+	for _, other := range s.meta.Keys() {
+		if len(other) == len(key) && slices.Equal(other[:last], key[:last]) &&
+			other[last] != key[last] && strings.EqualFold(other[last], key[last]) && !slices.Contains(names, other[last]) {
+			names = append(names, other[last])
+		}
+	}
+	return names
+}

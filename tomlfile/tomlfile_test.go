@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tomlfile
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/BurntSushi/toml"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type shelf struct {
+	Title string          `toml:"title"`
+	Room  map[string]room `toml:"room"`
+	Book  []book          `toml:"book"`
+}
+
+type room struct {
+	Size int `toml:"size"`
+}
+
+type book struct {
+	Name  string   `toml:"name"`
+	Pages int      `toml:"pages"`
+	Tags  []string `toml:"tags"`
+	Cover struct {
+		Colour string `toml:"colour"`
+	} `toml:"cover"`
+}
+
+const books = `title = "all"
+[room.Hall]
+size = 1
+
+[[book]]
+name = "a"
+cover.colour = "red"
+
+  [[ "book" ]] # the second one
+tags = [
+  "x",
+]
+pages = 2
+[book.cover]
+colour = "blue"
+[[book]]
+name = "c"
+`
+
+func isRoomName(key toml.Key) bool { return len(key) == 2 && key[0] == "room" }
+
+func TestRefuseNamesTheLine(t *testing.T) {
+	var v shelf
+	s, err := Decode(books, &v, isRoomName)
+	require.NoError(t, err)
+	require.Len(t, v.Book, 3)
+	for _, test := range []struct {
+		at   *Source
+		key  toml.Key
+		want string
+	}{
+		{s, toml.Key{"title"}, "line 1: title: no"},
+		{s, toml.Key{"room", "Hall", "size"}, "line 3: room.Hall.size: no"},
+		{s, toml.Key{"absent"}, "absent: no"},
+		{s.Element("book", 0), toml.Key{"name"}, "line 6: book[0].name: no"},
+		{s.Element("book", 0), toml.Key{"cover", "colour"}, "line 7: book[0].cover.colour: no"},
+		{s.Element("book", 0), toml.Key{"pages"}, "line 5: book[0].pages: no"}, // is not there
+		{s.Element("book", 0), nil, "line 5: book[0]: no"},
+		{s.Element("book", 1), nil, "line 9: book[1]: no"},
+		{s.Element("book", 1), toml.Key{"tags"}, "line 10: book[1].tags: no"},
+		{s.Element("book", 1), toml.Key{"pages"}, "line 13: book[1].pages: no"},
+		{s.Element("book", 1), toml.Key{"cover", "colour"}, "line 15: book[1].cover.colour: no"},
+		{s.Element("book", 2), toml.Key{"name"}, "line 17: book[2].name: no"},
+		{s.Element("book", 2), toml.Key{"cover", "colour"}, "line 16: book[2].cover.colour: no"},
+	} {
+		assert.EqualError(t, test.at.Refuse(test.key, "n%s", "o"), test.want)
+	}
+}
+
+func TestRefuseIsOneLine(t *testing.T) {
+	s, err := Decode("", &shelf{}, nil)
+	require.NoError(t, err)
+	assert.EqualError(t, s.Refuse(toml.Key{"a\nb"}, "x\ty\u202e\xff"), "a?b: x?y?\ufffd")
+}
+
+func TestElementsThatAreNotWrittenAsTables(t *testing.T) {
+	for name, text := range map[string]string{
+		"inline":      "\nbook = [\n{ name = \"a\" }, { name = \"b\" }]",
+		"in a string": "title = \"\"\"\n[[book]]\"\"\"\n[[book]]\nname = \"a\"\n[[book]]\nname = \"b\"",
+	} {
+		s, err := Decode(text, &shelf{}, nil)
+		require.NoError(t, err, name)
+		line := s.Line(toml.Key{"book"})
+		assert.Equal(t, line, s.Element("book", 1).Line(toml.Key{"name"}), name)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"title = 1":                    `line 1: title: is a number; write a text in quotes`,
+		"title = ":                     "line 1: unexpected EOF; expected value",
+		"a = 1":                        "line 1: a: unknown key",
+		"Title = \"x\"\ntitle = \"y\"": "line 1: Title: unknown key; keys are written in lower case",
+		"[room.X]\nSize = 1":           "line 2: room.X.Size: unknown key; keys are written in lower case",
+		"[[book]]\npages = \"x\"\n[[book]]\npages = 2":           `line 2: book.pages: is a text; write a whole number`,
+		"[[book]]\npages = 2\n[[book]]\npages = \"x\"\n[[book]]": `line 4: book.pages: is a text; write a whole number`,
+		"[[book]]\nname = \"a\"\n[[book]]\nnmae = \"b\"":         "line 4: book[1].nmae: unknown key",
+		"[[book]]\ncover.x = 1\n[[book]]\ncover.x = 2":           "line 2: book[0].cover.x: unknown key",
+		"[book]\nname = \"a\"":                                   `line 1: book: is one table; write [[book]], with two brackets, or a list in [ ]`,
+		"book = [\"a\"]":                                         "line 1: book: is a text; write a table",
+		"[[book]]\npages = 1.5":                                  "line 2: book.pages: is a number with a point; write a whole number",
+		"title = true":                                           "line 1: title: is true or false; write a text in quotes",
+		"[[book]]\ntags = \"a\"":                                 "line 2: book.tags: is a text; write a list",
+		"\"a\\nb\" = 1":                                          "line 1: a?b: unknown key",
+	} {
+		_, err := Decode(text, &shelf{}, isRoomName)
+		assert.EqualError(t, err, want)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(books, 1)
+	f.Add("book = [{name = \"a\"}]", 0)
+	f.Add("[[book]]\n[[book]]\nx = 1\n[[book.y]]", 1)
+	f.Fuzz(func(t *testing.T, text string, i int) {
+		var v shelf
+		s, err := Decode(text, &v, isRoomName)
+		if err == nil {
+			err = s.Element("book", max(i, 0)).Refuse(toml.Key{"cover", "colour"}, "%s", text)
+		}
+		require.False(t, strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }), "%q", err)
+	})
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trusted
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Parents refuses a path if anybody but root could replace a directory above it,
+// including the directories that its symbolic links lead through.
+func Parents(path string) error {
+	dirs, err := visited(path)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		var st unix.Stat_t
+		if err := unix.Lstat(dir, &st); err != nil {
+			return fmt.Errorf("%s: cannot look at the directory %s: %w", path, dir, err)
+		}
+		if err := Check(dir, &st, unix.S_IFDIR); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visited walks path as the kernel does and lists every directory that it looks
+// a name up in. A path that ends early is no error: whoever opens it will see.
+func visited(path string) ([]string, error) {
+	var dirs []string
+	cur, rest := "/", strings.Split(path, "/")
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == "" || name == "." {
+			continue
+		}
+		dirs = append(dirs, cur)
+		next := filepath.Join(cur, name)
+		target, err := os.Readlink(next)
+		if err != nil { // no link
+			cur = next
+			if _, err := os.Lstat(next); err != nil {
+				return dirs, nil
+			}
+			continue
+		}
+		if links++; links > 40 { // the kernel's own limit, path_resolution(7)
+			return nil, fmt.Errorf("%s: too many symbolic links", path)
+		}
+		if filepath.IsAbs(target) {
+			cur = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return dirs, nil
+}
+
+// Check refuses what is not of the wanted type (unix.S_IFREG or S_IFDIR), not
+// root's, or open to others. It looks at st only.
+func Check(path string, st *unix.Stat_t, kind uint32) error {
+	if st.Mode&unix.S_IFMT != kind {
+		want := map[uint32]string{unix.S_IFREG: "regular file", unix.S_IFDIR: "directory"}[kind]
+		return fmt.Errorf("%s: not a %s", path, want)
+	}
+	if st.Uid != 0 {
+		return fmt.Errorf("%s: belongs to uid %d and not to root; run: chown root:root %s", path, st.Uid, path)
+	}
+	sticky := kind == unix.S_IFDIR && st.Mode&unix.S_ISVTX != 0
+	if st.Mode&0o022 != 0 && !sticky {
+		return fmt.Errorf("%s: others can write it (mode %04o); run: chmod go-w %s", path, st.Mode&0o7777, path)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trusted
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// SizeMax keeps a file that was named by mistake from filling memory, in bytes.
+const SizeMax = 1 << 20
+
+// Identity tells one version of a file from another.
+type Identity struct {
+	Dev, Ino                                 uint64
+	Size                                     int64
+	MtimeSec, MtimeNsec, CtimeSec, CtimeNsec int64
+}
+
+// ReadFile reads a file that only root can have written, and tells which version
+// it was; what names it in errors, as in "the configuration". Ownership is read
+// from the descriptor that the bytes come from.
+func ReadFile(path, what string) ([]byte, Identity, error) {
+	var id Identity
+	if !filepath.IsAbs(path) {
+		return nil, id, fmt.Errorf("%s: %s must be an absolute path", path, what)
+	}
+	if err := Parents(path); err != nil {
+		return nil, id, err
+	}
+	// A FIFO in the place of the file must not block root.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, id, fmt.Errorf("%s: cannot read %s: %w", path, what, errors.Unwrap(err))
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, id, fmt.Errorf("%s: cannot read %s: %w", path, what, err)
+	}
+	if err := Check(path, &st, unix.S_IFREG); err != nil {
+		return nil, id, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, SizeMax+1))
+	if err != nil {
+		return nil, id, fmt.Errorf("%s: cannot read %s: %w", path, what, errors.Unwrap(err))
+	}
+	if len(data) > SizeMax {
+		return nil, id, fmt.Errorf("%s: %s is larger than %d bytes", path, what, SizeMax)
+	}
+	return data, identity(&st), nil
+}
+
+func identity(st *unix.Stat_t) Identity {
+	return Identity{
+		Dev: uint64(st.Dev), Ino: st.Ino, Size: st.Size,
+		MtimeSec: st.Mtim.Sec, MtimeNsec: st.Mtim.Nsec,
+		CtimeSec: st.Ctim.Sec, CtimeNsec: st.Ctim.Nsec,
+	}
+}

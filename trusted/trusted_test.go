@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trusted
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestReadFile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: only root's files are read")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for name, test := range map[string]struct {
+		change func() error
+		want   string // "" is no error
+	}{
+		"as it should be":  {func() error { return nil }, ""},
+		"sticky":           {func() error { return os.Chmod(dir, 0o777|os.ModeSticky) }, ""},
+		"own link":         {func() error { return relink(path, path+".d/file") }, ""},
+		"group writes":     {func() error { return os.Chmod(path, 0o664) }, path + ": others can write it (mode 0664); run: chmod go-w " + path},
+		"owner":            {func() error { return os.Chown(path, 65534, 0) }, path + ": belongs to uid 65534 and not to root; run: chown root:root " + path},
+		"open directory":   {func() error { return os.Chmod(dir, 0o777) }, dir + ": others can write it (mode 0777); run: chmod go-w " + dir},
+		"directory":        {func() error { os.Remove(path); return os.Mkdir(path, 0o755) }, path + ": not a regular file"},
+		"pipe":             {func() error { os.Remove(path); return unix.Mkfifo(path, 0o644) }, path + ": not a regular file"},
+		"missing":          {func() error { return os.Remove(path) }, path + ": cannot read the secret: no such file or directory"},
+		"large":            {func() error { return os.Truncate(path, SizeMax+1) }, path + ": the secret is larger than 1048576 bytes"},
+		"link in a circle": {func() error { os.Remove(path); return os.Symlink("file", path) }, path + ": too many symbolic links"},
+		"link through an open directory": {func() error {
+			if err := relink(path, path+".d/file"); err != nil {
+				return err
+			}
+			return os.Chmod(path+".d", 0o777)
+		}, path + ".d: others can write it (mode 0777); run: chmod go-w " + path + ".d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.RemoveAll(path))
+			require.NoError(t, os.RemoveAll(path+".d"))
+			require.NoError(t, os.WriteFile(path, []byte("text"), 0o644))
+			require.NoError(t, os.Chmod(dir, 0o755))
+			require.NoError(t, test.change())
+			text, id, err := ReadFile(path, "the secret")
+			if test.want == "" {
+				require.NoError(t, err)
+				assert.Equal(t, "text", string(text))
+				assert.EqualValues(t, 4, id.Size)
+				assert.NotZero(t, id.Ino)
+				assert.NotZero(t, id.MtimeSec)
+				return
+			}
+			assert.EqualError(t, err, test.want)
+			assert.Nil(t, text)
+		})
+	}
+	_, _, err := ReadFile("file", "the secret")
+	assert.EqualError(t, err, "file: the secret must be an absolute path")
+}
+
+// relink puts the file's text at target and a link to it in its place.
+func relink(path, target string) error {
+	if err := os.Mkdir(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(path, target); err != nil {
+		return err
+	}
+	return os.Symlink(target, path)
+}
