@@ -7,7 +7,7 @@
  *   slurmstepd, root         init
  *                            init_post_opt         find or build the sandbox; enter the stage
  *               (Slurm opens --output, --error, --input and changes directory)
- *               euid user    user_init             leave the stage
+ *               euid user    user_init             show PMIx's directory in the jail; leave the stage
  *     task      root         task_init_privileged  a fault ends here; else enter the jail
  *               root         task_post_fork, last  enter the jail, for task epilogs
  *               root         task_exit, last       leave it
@@ -44,6 +44,8 @@ static struct fault fault; /* the latch: the first fault of this step */
 static struct sandbox sandbox = SANDBOX_NONE;
 static struct window window = WINDOW_CLOSED;
 static uint32_t forked, ended;
+static char pmix[GOJAIL_PATH_MAX + 64]; /* where the step's PMIx server would have its directory, or "" */
+static bool pmix_shown;
 static pid_t stepd; /* the process that is in the stage */
 
 /*
@@ -128,6 +130,8 @@ static int prepare(spank_t sp, uint32_t step)
 	if (find_wish(sp, step, &wish) < 0 || site_jail(&site, choice.jail, &wish.user, &jail, &fault) < 0)
 		goto out;
 	wish.mounts = choice.mounts[0] ? choice.mounts : NULL;
+	if (step <= SLURM_MAX_NORMAL_STEP_ID)
+		snprintf(pmix, sizeof(pmix), "%s/pmix.%s.%u", jail.spool, wish.job, (unsigned)step);
 	result = sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault);
 	if (result == 0)
 		result = window_open_stage(&window, &sandbox, &fault);
@@ -188,6 +192,9 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	(void)sp;
 	(void)argc;
 	(void)argv;
+	/* mpi/pmix has made it by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
+	if (sandbox.mnt >= 0 && pmix[0] && !fault.text[0])
+		pmix_shown = window_show(sandbox.mnt, pmix, &fault) == 0;
 	if (!contained())
 		window_close(&window, &fault);
 	return 0;
@@ -248,6 +255,8 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	(void)argv;
 	/* Where opening --output failed, user_init was never called. */
 	if (window_close(&window, &late) < 0)
+		slurm_error("gojail: %s", late.text);
+	if (pmix_shown && window_hide(sandbox.mnt, pmix, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	sandbox_close(&sandbox);
 	return 0;

@@ -6,7 +6,10 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
 /* Names that the stage has from the host: nothing of the user's is put there. */
 static bool is_system(const char *destination)
@@ -145,6 +148,63 @@ int window_clone(int mnt, const char *path, struct fault *fault)
 	if (window_close(&window, fault) < 0)
 		close_fd(&tree);
 	return tree;
+}
+
+/* user_init is called with the user's effective uid. The bare system call moves this thread only. */
+static int become(uid_t user)
+{
+	return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
+}
+
+/* The directory that holds path in the current namespace becomes the thread's own; its last part, or NULL. */
+static const char *enter_parent(const char *path)
+{
+	char parent[GOJAIL_PATH_MAX + 64];
+	const char *last = strrchr(path, '/');
+
+	if (!last || snprintf(parent, sizeof(parent), "%.*s", (int)(last - path), path) >= (int)sizeof(parent))
+		return NULL;
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, parent, RESOLVE_NO_SYMLINKS);
+	return at < 0 || fchdir(at) < 0 ? NULL : last + 1;
+}
+
+int window_show(int mnt, const char *path, struct fault *fault)
+{
+	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	struct window window = WINDOW_CLOSED;
+	uid_t user = geteuid();
+	const char *name;
+	int result = -1;
+
+	if (become(0) < 0)
+		return fault_set(fault, "cannot become root again: %s", strerror(errno));
+	scoped_fd tree = clone_at(path);
+	if (tree < 0 && errno == ENOENT) {
+		result = 1;
+	} else if (tree >= 0 && window_begin(&window, fault) == 0) {
+		if (k_mount_setattr(tree, attributes) == 0 && move(mnt) == 0 &&
+		    (name = enter_parent(path)) && (mkdir(name, 0755) == 0 || errno == EEXIST))
+			result = attach_at(tree, path);
+	}
+	if (result < 0)
+		fault_set(fault, "cannot show %s in the jail: %s", path, strerror(errno));
+	if (window_close(&window, fault) < 0)
+		result = -1;
+	return become(user) < 0 ? fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno)) : result;
+}
+
+int window_hide(int mnt, const char *path, struct fault *fault)
+{
+	struct window window = WINDOW_CLOSED;
+	const char *name;
+
+	if (window_begin(&window, fault) < 0)
+		return -1;
+	if (move(mnt) < 0 || !(name = enter_parent(path)) || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ||
+	    rmdir(name) < 0)
+		fault_set(fault, "cannot take %s out of the jail: %s", path, strerror(errno));
+	return window_close(&window, fault) < 0 || fault->text[0] ? -1 : 0;
 }
 
 int window_enter(int mnt, struct fault *fault)

@@ -35,6 +35,13 @@ int window_close(struct window *window, struct fault *fault);
 /* A detached copy of a mount of that namespace, or -1; the thread comes back. */
 int window_clone(int mnt, const char *path, struct fault *fault);
 
+/*
+ * Shows a directory of the thread's namespace at the same path of another, in a
+ * directory made for it, and takes it away again. 1: it is not there.
+ */
+int window_show(int mnt, const char *path, struct fault *fault);
+int window_hide(int mnt, const char *path, struct fault *fault);
+
 /* Moves the thread for good; for a task, before it becomes the user. */
 int window_enter(int mnt, struct fault *fault);
 

@@ -8,14 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // DefaultConfig is the gojail.toml of a cluster that asks for none of its own:
 // no jail unless the user names one, two jails, /data may be mounted.
-const DefaultConfig = `default    = "none"
+var DefaultConfig = `default    = "none"
 allow_none = true
 scratch    = "/var/lib/gojail/%n"
-deadline   = "5s"
+deadline   = "` + (5 * time.Second * Slow).String() + `"
 
 [slurm]
 spool = "/var/spool/slurmd/%n"

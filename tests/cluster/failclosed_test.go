@@ -228,4 +228,4 @@ func (f fault) sbatch(t *testing.T, c *cluster.Cluster) {
 }
 
 // limit is how long a launch may take to fail.
-func (f fault) limit() time.Duration { return f.within + 2*time.Second }
+func (f fault) limit() time.Duration { return f.within + 2*time.Second*cluster.Slow }

@@ -62,6 +62,9 @@ func TestFeatures(t *testing.T) {
 			continue // "-" in the table of releases
 		}
 		t.Run(f.name, func(t *testing.T) {
+			if f.name == "slurmstepd_memlock_all" && release >= "26.05" && !cluster.MayLock() {
+				t.Skip("needs CAP_SYS_RESOURCE: this slurmstepd ends below the usual limit of locked memory, with gojail or without")
+			}
 			options := jailed
 			options.OneCPU = true
 			options.SlurmConf = maps.Clone(jailed.SlurmConf)

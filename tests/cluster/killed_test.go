@@ -53,12 +53,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// sweep launches with a kill after 0, 2, 4, ... ms, until several launches were faster.
+// sweep launches with a kill after 0, 2, 4, ... ms, or as many times more on a slow
+// machine, until several launches were faster.
 func sweep(t *testing.T, launch func(ms int) (ran bool)) {
 	t.Helper()
 	ran, ended := 0, 0
-	for ms := 0; ms <= 40 || ran < 3; ms += 2 {
-		require.Less(t, ms, 400, "no launch outlives the kill")
+	for ms := 0; ms <= 40*int(cluster.Slow) || ran < 3; ms += 2 * int(cluster.Slow) {
+		require.Less(t, ms, 400*int(cluster.Slow), "no launch outlives the kill")
 		if launch(ms) {
 			ran++
 		} else {

@@ -156,7 +156,7 @@ func killed(t *testing.T, c *cluster.Cluster, brutally bool) {
 	}
 	c.Run(cluster.Alice, "scancel", id)
 	if brutally { // with proctrack/linuxproc nobody else ends the tasks of a lost slurmstepd
-		kill(c, "slurm_script")
+		kill(c, "/slurm_script") // not "slurm_script_launcher", which starts epilogs from 26.05 on
 		kill(c, "sleep 4321")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,16 @@ import (
 
 // Timeout of one command; a command that takes longer is killed.
 const Timeout = 60 * time.Second
+
+// Slow is how many times longer things may take here than on a machine of silicon.
+var Slow = slow()
+
+func slow() time.Duration {
+	if os.Getenv("GOJAIL_GUEST") != "" { // every processor of the guest of tests/vm is emulated
+		return 10
+	}
+	return 1
+}
 
 // Result of one command. Code is its exit status, 128+N for signal N, and -1
 // for a command that met the timeout.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // daemonEnv keeps hwloc from loading its graphics plugins in every slurmstepd:
@@ -62,10 +64,22 @@ func (c *Cluster) daemon(args ...string) error {
 
 // StartSlurmd starts the slurmd of a node.
 func (c *Cluster) StartSlurmd(node string) error {
-	if err := c.daemon(inCgroup("/usr/sbin/slurmd", "-N", node)...); err != nil {
+	command := []string{"/usr/sbin/slurmd", "-N", node}
+	if MayLock() {
+		command = append([]string{"/usr/bin/prlimit", "--memlock=unlimited"}, command...)
+	}
+	if err := c.daemon(inCgroup(command...)...); err != nil {
 		return err
 	}
 	return c.waitCgroup(node)
+}
+
+// MayLock says whether slurmd can have the limit of locked memory that slurmd.service
+// gives it. Without it a slurmstepd of 26.05 that has locked itself ends for want of memory.
+func MayLock() bool {
+	var limit unix.Rlimit
+	unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)
+	return limit.Max == unix.RLIM_INFINITY || unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: limit.Cur, Max: unix.RLIM_INFINITY}) == nil
 }
 
 // Gojail runs the gojail command on a node, as root.
