@@ -105,16 +105,31 @@ func (r Record) EndInhabitants() {
 	}
 }
 
-// Holder finds the one sandbox of a job that has just been built.
-func (s *State) Holder(job string) (Record, error) {
+// Holder finds a job's sandbox by its name, as `gojail ls` prints it (a jail's name
+// where there is no --jail-mount); without a name, the only one.
+func (s *State) Holder(job, name string) (Record, error) {
+	if !jobRule.MatchString(job) {
+		return Record{}, fmt.Errorf("%q is no job id; see: gojail ls", job)
+	}
 	records, err := s.sandboxes(job)
 	if err != nil {
 		return Record{}, err
 	}
+	var found []Record
+	var names []string
 	for _, r := range records {
 		if r.Alive {
-			return r, nil
+			names = append(names, r.Name)
+			if name == "" || name == r.Name {
+				found = append(found, r)
+			}
 		}
 	}
-	return Record{}, fmt.Errorf("job %s has no sandbox; its holder ended as soon as it was started", job)
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(names) == 0:
+		return Record{}, fmt.Errorf("job %s has no sandbox on this node; see: gojail ls", job)
+	}
+	return Record{}, fmt.Errorf("job %s has the sandboxes %s on this node; choose one with --sandbox", job, strings.Join(names, ", "))
 }

@@ -60,7 +60,7 @@ To begin with:
 	flags.StringVar(&n.State, "state", "", "state directory; %n: the node's name (default: as plugstack.conf gives it, or "+gojail.DefaultState+")")
 	flags.StringVar(&n.Name, "node", "", "name of this node in slurm.conf (default: the host name up to the first dot)")
 	flags.StringVar(&n.LibDir, "libdir", "", "where the plugin is installed (default: ../lib/gojail from this command)")
-	root.AddCommand(checkCommand(n), initCommand(n), runCommand(n), lsCommand(n), specCommand(n),
+	root.AddCommand(checkCommand(n), initCommand(n), runCommand(n), enterCommand(n), lsCommand(n), specCommand(n),
 		sweepCommand(n), reloadCommand(n), versionCommand())
 	return root
 }

@@ -80,8 +80,13 @@ func (n *node) run(name string, who *person, mounts string, command []string) er
 	signal.Notify(signals, passedOn...)
 	err = n.build(c, j, job, who, mounts)
 	code := 0
+	var holder gojail.Record
 	if err == nil {
-		code, err = inside(state, job, who, command, signals)
+		holder, err = state.Holder(job, "")
+	}
+	if err == nil {
+		code, err = inside(holder, who, command, signals)
+		holder.EndInhabitants()
 	}
 	if e := gojail.Teardown(state, c.Scratch, job); err == nil {
 		err = e
@@ -95,12 +100,8 @@ func (n *node) run(name string, who *person, mounts string, command []string) er
 // passedOn are the signals that the command gets in our place.
 var passedOn = []os.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
 
-// inside runs the command in the job's sandbox and gives its exit code.
-func inside(state *gojail.State, job string, who *person, command []string, signals chan os.Signal) (int, error) {
-	holder, err := state.Holder(job)
-	if err != nil {
-		return 0, err
-	}
+// inside runs the command in a sandbox and gives its exit code.
+func inside(holder gojail.Record, who *person, command []string, signals chan os.Signal) (int, error) {
 	namespace, err := holder.Namespace()
 	if err != nil {
 		return 0, err
@@ -129,9 +130,7 @@ func inside(state *gojail.State, job string, who *person, command []string, sign
 			}
 		}
 	}()
-	code, err := exitCode(r.cmd.Wait())
-	holder.EndInhabitants()
-	return code, err
+	return exitCode(r.cmd.Wait())
 }
 
 // start enters the namespace with the calling thread and starts the command.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+func enterCommand(n *node) *cobra.Command {
+	var name, sandbox string
+	cmd := &cobra.Command{
+		Use:   "enter JOB [-u USER] [-- COMMAND [ARGUMENTS]]",
+		Short: "Run a command in the sandbox of a running job",
+		Long: `Runs a command, or a shell, where the job's tasks are: in the same jail, with the
+same /tmp, /dev/shm and --jail-mount. It runs as root unless -u names somebody,
+and in the cgroup of the caller: Slurm neither limits nor ends it. What it was
+ended with is the exit code.
+
+It is for root, and for root's tools. A user gets a shell in the sandbox of a job
+of theirs from Slurm: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
+		Example: `  gojail ls
+  gojail enter 4711
+  gojail enter 4711 -u alice -- ls -l /tmp`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+				return fmt.Errorf("gojail enter needs a job's number; see: gojail ls")
+			}
+			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
+				return fmt.Errorf("write -- before the command: gojail enter %s -- %s", args[0], strings.Join(args[1:], " "))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			who, err := lookup(name)
+			if err != nil {
+				return err
+			}
+			return n.enter(args[0], sandbox, who, args[1:])
+		},
+	}
+	cmd.Flags().StringVarP(&name, "user", "u", "root", "run the command as this user, by name or number")
+	cmd.Flags().StringVar(&sandbox, "sandbox", "", "which one, where the job has several (gojail ls --json)")
+	return cmd
+}
+
+func (n *node) enter(job, sandbox string, who *person, command []string) error {
+	state, err := gojail.OpenState(n.State)
+	if err != nil {
+		return err
+	}
+	holder, err := state.Holder(job, sandbox)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, passedOn...)
+	code, err := inside(holder, who, command, signals)
+	if err == nil && code != 0 {
+		return silent(code)
+	}
+	return err
+}
