@@ -16,13 +16,14 @@
  *
  * A fault before task_init_privileged is latched, and the hook returns 0: only
  * there is an error a failure of the job (FAILED, exit code, text in the user's
- * stderr) on every release; earlier it is exit code 0 or a drained node. Only
- * -1 counts as an error before 25.05.
+ * stderr) on every release; earlier it is exit code 0 or a drained node, or from
+ * 25.05 on a failure of the job without a word of the reason.
  */
 #include "clock.h"
 #include "end.h"
 #include "launch.h"
 #include "options.h"
+#include "release.h"
 #include "sandbox.h"
 #include "site.h"
 #include "template.h"
@@ -212,7 +213,7 @@ HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 	spank_get_item(sp, S_TASK_ID, &task);
 	if (task == 0)
 		slurm_error("gojail: %s", fault.text);
-	return -1;
+	return HOOK_FAILED;
 }
 
 HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
@@ -231,7 +232,7 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	    window_open_stage(&window, &sandbox, &late) == 0)
 		return 0;
 	slurm_error("gojail: %s", late.text);
-	return -1;
+	return HOOK_FAILED;
 }
 
 HOOK int slurm_spank_task_exit(spank_t sp, int argc, char **argv)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* release.h: what differs between releases of Slurm, chosen where the plugin is built. */
+#ifndef GOJAIL_RELEASE_H
+#define GOJAIL_RELEASE_H
+
+#include <slurm/slurm_errno.h>
+#include <slurm/slurm_version.h>
+
+/*
+ * What a hook returns that fails. From 25.05 on Slurm prints the text of the error,
+ * and ESPANK_JOB_FAILURE blames the job, never the node. Before, only -1 is an error:
+ * with anything else the task runs.
+ */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+#define HOOK_FAILED ESPANK_JOB_FAILURE
+#else
+#define HOOK_FAILED (-1)
+#endif
+
+#endif
