@@ -41,7 +41,7 @@ C_HDRS         = $(wildcard spank/*.h include/*.h)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help deps rootfs test test-slurm test-vm vm vm-shell check lint demo bench cluster cluster-down install fuzz asan clean
+.PHONY: all help deps rootfs test test-slurm test-vm test-all vm vm-shell check lint demo bench cluster cluster-down install fuzz asan clean
 
 all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) ## build plugin, launcher, library and CLI below build/
 	@:
@@ -100,9 +100,14 @@ test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 20m ./tests/vm | $(BUILD)/summary
 	@$(BUILD)/summary -columns "$(RELEASE)" tests/vm/test
 
-vm: deps ## TEST=Name: one test in the VM, on RELEASE
+test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-slurm
+	@WHOLE=1 $(MAKE) --no-print-directory test-vm
+
+vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/cluster: of the suite
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" tests/vm/test $(or $(TEST),.)
+	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" tests/vm/test $(or $(TEST),.) $(or $(PACKAGE),./tests/vm/inside)
 
 vm-shell: deps ## a shell in the VM, on RELEASE
 	@tests/releases/make $(firstword $(RELEASE))

@@ -18,13 +18,13 @@ func enterCommand(n *node) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enter JOB [-u USER] [-- COMMAND [ARGUMENTS]]",
 		Short: "Run a command in the sandbox of a running job",
-		Long: `Runs a command, or a shell, where the job's tasks are: in the same jail, with the
-same /tmp, /dev/shm and --jail-mount. It runs as root unless -u names somebody,
-and in the cgroup of the caller: Slurm neither limits nor ends it. What it was
-ended with is the exit code.
+		Long: `Runs a command, or a shell, where the job's tasks are: in the same jail, with
+the same /tmp, /dev/shm and --jail-mount. It runs as root unless -u names
+somebody, and in the caller's cgroup: Slurm neither limits nor ends it. What
+it was ended with is the exit code.
 
-It is for root, and for root's tools. A user gets a shell in the sandbox of a job
-of theirs from Slurm: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
+It is for root, and for root's tools. A user has Slurm's way into the sandbox of
+a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 		Example: `  gojail ls
   gojail enter 4711
   gojail enter 4711 -u alice -- ls -l /tmp`,

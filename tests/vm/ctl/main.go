@@ -16,7 +16,8 @@ import (
 
 const usage = `usage: ctl run RELEASE COMMAND...           a command in the guest; its exit status is ctl's
        ctl shell RELEASE                    a shell in the guest
-       ctl test RELEASE PATTERN PACKAGE...  the packages' tests that match, as go test -json prints them
+       ctl test RELEASE PATTERN[!PATTERN] PACKAGE...
+                                            the packages' tests that match the first and not the second, as go test -json prints them
 RELEASE is 22.05, 24.11, 26.05, or host: the guest's root is this machine's`
 
 func main() {

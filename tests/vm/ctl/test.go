@@ -61,9 +61,10 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 		return false, err
 	}
 	program := filepath.Base(binary)
+	run, skip, _ := strings.Cut(pattern, "!")
 	r, err := vm.Run(ctx, vm.Options{
 		Release: release, Dir: dir, Output: output, Timeout: testTime, Files: map[string]string{program: binary},
-		Command: []string{path.Join(vm.Share, program), "-test.v=test2json", "-test.run=" + pattern, "-test.timeout=" + (testTime - 2*time.Minute).String()},
+		Command: []string{path.Join(vm.Share, program), "-test.v=test2json", "-test.run=" + run, "-test.skip=" + skip, "-test.timeout=" + (testTime - 2*time.Minute).String()},
 	})
 	if err != nil || r.Code != 0 { // whatever the last line was: without a PASS at its end, a package has failed
 		fmt.Fprintf(output, "\n%v\nFAIL\n", errors.Join(err, fmt.Errorf("exit status %d", r.Code)))
