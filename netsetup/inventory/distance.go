@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Distance is how far apart two PCI devices are, in the words and the order of
+// `nvidia-smi topo -m`.
+type Distance int
+
+// The distances, the nearest first.
+const (
+	Same Distance = iota // one device
+	PIX                  // one PCIe switch between them
+	PXB                  // several PCIe switches, but no host bridge
+	PHB                  // one host bridge, often the CPU's
+	NODE                 // several host bridges of one NUMA node
+	SYS                  // NUMA nodes, or unknown
+)
+
+func (d Distance) String() string {
+	return [...]string{"X", "PIX", "PXB", "PHB", "NODE", "SYS"}[d]
+}
+
+// MarshalText makes it a word in JSON.
+func (d Distance) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Between tells the distance of two devices from their places in sysfs, which
+// nest each device in the bridges above it.
+func Between(a, b Device) Distance {
+	first, second := strings.Split(a.path, "/"), strings.Split(b.path, "/")
+	common := 0
+	for common < min(len(first), len(second)) && first[common] == second[common] {
+		common++
+	}
+	left := max(len(first), len(second)) - common
+	switch {
+	case a.path == "" || b.path == "":
+		return SYS
+	case left == 0:
+		return Same
+	case common > 1 && left <= 2:
+		return PIX // below one port, or each below a port of one switch
+	case common > 1:
+		return PXB
+	case common == 1:
+		return PHB
+	case a.NUMA >= 0 && a.NUMA == b.NUMA:
+		return NODE
+	}
+	return SYS
+}
+
+// Nearest is the GPU that is nearest to a device, of several the one with the
+// lowest PCI address; nil without GPUs.
+func (inv *Inventory) Nearest(d Device) (*GPU, Distance) {
+	if len(inv.GPUs) == 0 {
+		return nil, SYS
+	}
+	gpu := slices.MinFunc(inv.GPUs, func(a, b *GPU) int {
+		return cmp.Compare(Between(a.Device, d), Between(b.Device, d))
+	})
+	return gpu, Between(gpu.Device, d)
+}

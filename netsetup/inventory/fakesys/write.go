@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakesys
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Write is a write to sysfs and what the kernel does about it.
+func (n *Tree) Write(path, text string) error {
+	name := filepath.Base(path)
+	hang, err := n.Hang[name], n.Fail[name]
+	if hang != nil {
+		<-hang
+		return &os.PathError{Op: "write", Path: path, Err: unix.EIO}
+	}
+	if err != nil && text != "0" {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	if err := n.kernel(path, strings.TrimSpace(text)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
+
+func (n *Tree) kernel(path, text string) error {
+	switch filepath.Base(path) {
+	case "sriov_numvfs":
+		return n.setNumVFs(path, text)
+	case "drivers_probe":
+		return n.probe(text)
+	case "unbind":
+		n.ToJob(text)
+		return os.Remove(n.Device(text) + "/driver")
+	}
+	return os.WriteFile(path, []byte(text+"\n"), 0o644)
+}
+
+// setNumVFs follows sriov_numvfs_store (drivers/pci/iov.c): another number needs zero first.
+func (n *Tree) setNumVFs(path, text string) error {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	c := n.cards[filepath.Base(dir)]
+	before, _ := os.ReadFile(path)
+	wanted, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return unix.EINVAL
+	case wanted > c.TotalVFs:
+		return unix.ERANGE
+	case strings.TrimSpace(string(before)) == text:
+		return nil
+	case wanted != 0 && strings.TrimSpace(string(before)) != "0":
+		return unix.EBUSY
+	}
+	n.removeVFs(c)
+	probes, _ := os.ReadFile(dir + "/sriov_drivers_autoprobe")
+	for i := range wanted {
+		n.addVF(c, i)
+		if strings.TrimSpace(string(probes)) == "1" {
+			n.bindVF(c, i)
+		}
+	}
+	return os.WriteFile(path, []byte(text+"\n"), 0o644)
+}
+
+// probe binds a VF's driver unless its card's autoprobe is off (pci_device_can_probe).
+func (n *Tree) probe(pci string) error {
+	for _, c := range n.cards {
+		for i := range c.TotalVFs {
+			if c.VF(i) != pci {
+				continue
+			}
+			probes, _ := os.ReadFile(n.Device(c.PCI) + "/sriov_drivers_autoprobe")
+			if _, err := os.Lstat(n.Device(pci) + "/driver"); err != nil && strings.TrimSpace(string(probes)) == "1" {
+				n.bindVF(c, i)
+			}
+			return nil // whatever has come of it, as the kernel
+		}
+	}
+	return unix.ENODEV
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// PCI vendors of GPUs.
+const (
+	nvidia = "10de"
+	amd    = "1002"
+)
+
+// GPU is a GPU. Minor, UUID and Model are known for NVIDIA's own driver only.
+type GPU struct {
+	Device
+	Minor int    `json:"minor"`           // of /dev/nvidiaN; -1: unknown
+	Node  string `json:"node,omitempty"`  // "/dev/nvidia0" below Roots.Dev
+	Model string `json:"model,omitempty"` // "NVIDIA H100 80GB HBM3"
+	UUID  string `json:"uuid,omitempty"`
+}
+
+// isGPU knows VGA (0x0300) and 3D (0x0302) controllers, AMD's displays without
+// one (0x0380) and its accelerators (0x1200).
+func isGPU(vendor, class string) bool {
+	is := func(classes ...string) bool {
+		for _, c := range classes {
+			if strings.HasPrefix(class, c) {
+				return true
+			}
+		}
+		return false
+	}
+	switch strings.TrimPrefix(vendor, "0x") {
+	case nvidia:
+		return is("0x0300", "0x0302")
+	case amd:
+		return is("0x0300", "0x0302", "0x0380", "0x1200")
+	}
+	return false
+}
+
+func readGPU(d directory, roots Roots) *GPU {
+	g := &GPU{Device: readDevice(d), Minor: -1}
+	driver := directory{filepath.Join(roots.Proc, "driver/nvidia/gpus", g.PCI), d.problems}
+	for line := range strings.Lines(driver.text("information")) {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "Model":
+			g.Model = value
+		case "GPU UUID":
+			g.UUID = value
+		case "Device Minor":
+			g.Minor = driver.numeric(value)
+		}
+	}
+	if g.Minor >= 0 {
+		g.Node = filepath.Join(roots.Dev, "nvidia"+strconv.Itoa(g.Minor))
+	}
+	return g
+}

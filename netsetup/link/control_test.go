@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/netsetup/netns"
+)
+
+// node is a "machine" with an interface in a network that it shares with peer.
+func node(t testing.TB) (host, peer *Namespace, c Control) {
+	t.Helper()
+	host, peer = space(t), space(t)
+	index, farEnd := veth(t, host, "eth0", peer, "eth0")
+	up(t, host, index, "192.0.2.1/24", "2001:db8::1/64")
+	up(t, peer, farEnd, "192.0.2.9/24", "2001:db8::9/64")
+	require.NoError(t, host.WaitCarrier(t.Context(), index))
+	return host, peer, Control{
+		Name: "gj4711", JobName: "ctl0", Interface: index, Proc: "/proc",
+		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.77"), netip.MustParseAddr("2001:db8::77")},
+	}
+}
+
+func forward(t testing.TB, n *Namespace) {
+	t.Helper()
+	_, err := n.SetSysctls("/proc", []Sysctl{{"ipv4/ip_forward", "1"}, {"ipv6/conf/all/forwarding", "1"}})
+	require.NoError(t, err)
+}
+
+// talk lets a connect to b's address, and tells as whom b saw it.
+func talk(t testing.TB, a, b *Namespace, address string) string {
+	t.Helper()
+	var server net.Listener
+	require.NoError(t, netns.Inside(b.fd, func() (err error) {
+		server, err = net.Listen("tcp", net.JoinHostPort(address, "0"))
+		return err
+	}))
+	defer server.Close()
+	go func() {
+		if c, err := server.Accept(); err == nil {
+			host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+			io.WriteString(c, host)
+			c.Close()
+		}
+	}()
+	var seen []byte
+	err := netns.Inside(a.fd, func() error {
+		c, err := net.DialTimeout("tcp", server.Addr().String(), 10*time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		seen, err = io.ReadAll(c)
+		return err
+	})
+	require.NoError(t, err)
+	return string(seen)
+}
+
+func TestControlReachesTheNodeAndTheNetwork(t *testing.T) {
+	host, peer, c := node(t)
+	forward(t, host)
+	job := space(t)
+	for range 2 {
+		require.NoError(t, AddControl(host, job, c))
+	}
+	assert.Equal(t, "192.0.2.77", talk(t, job, host, "192.0.2.1"))
+	assert.Equal(t, "192.0.2.77", talk(t, job, peer, "192.0.2.9"))
+	assert.Equal(t, "2001:db8::77", talk(t, job, host, "2001:db8::1"))
+	assert.Equal(t, "2001:db8::77", talk(t, job, peer, "2001:db8::9"))
+	assert.Equal(t, "192.0.2.1", talk(t, host, job, "192.0.2.77"))
+	assert.Equal(t, "192.0.2.9", talk(t, peer, job, "192.0.2.77"))
+	assert.Equal(t, "2001:db8::9", talk(t, peer, job, "2001:db8::77"))
+
+	ctl := named(t, job, "ctl0")
+	assert.Equal(t, "06:67:c0:00:02:4d", ctl.MAC.String())
+	assert.Equal(t, hostMAC.String(), named(t, host, "gj4711").MAC.String())
+	assert.Contains(t, ip(t, job, "route show default"), "default via 169.254.1.1 dev ctl0")
+	l, err := job.DefaultLink(true)
+	require.NoError(t, err)
+	assert.Equal(t, "ctl0", l.Name)
+
+	for range 2 {
+		require.NoError(t, RemoveControl(host, c))
+	}
+	assert.Equal(t, []string{"lo", "eth0"}, names(t, host))
+	assert.Equal(t, []string{"lo"}, names(t, job))
+	assert.Empty(t, ip(t, host, "neigh show proxy")+ip(t, host, "-6 neigh show proxy"))
+	assert.NotContains(t, ip(t, host, "route show table all")+ip(t, host, "-6 route show table all"), "77")
+}
+
+// TestControlOfAJobThatIsGone: its end took the pair with it; what the node answered for it stays until it is removed.
+func TestControlOfAJobThatIsGone(t *testing.T) {
+	host, _, c := node(t)
+	forward(t, host)
+	job := space(t)
+	require.NoError(t, AddControl(host, job, c))
+	require.NoError(t, job.Delete(named(t, job, "ctl0").Index))
+	assert.Contains(t, ip(t, host, "neigh show proxy"), "192.0.2.77")
+	require.NoError(t, RemoveControl(host, c))
+	assert.Empty(t, ip(t, host, "neigh show proxy")+ip(t, host, "-6 neigh show proxy"))
+}
+
+func TestControlWithoutForwarding(t *testing.T) {
+	host, _, c := node(t)
+	job := space(t)
+	_, err := host.SetSysctls("/proc", []Sysctl{{"ipv4/ip_forward", "0"}})
+	require.NoError(t, err)
+	err = AddControl(host, job, c)
+	assert.ErrorIs(t, err, ErrForwarding)
+	assert.ErrorContains(t, err, "/proc/sys/net/ipv4/conf/eth0/forwarding is 0; set net.ipv4.ip_forward=1 in /etc/sysctl.d")
+	assert.Equal(t, []string{"lo"}, names(t, job))
+	_, err = host.SetSysctls("/proc", []Sysctl{{"ipv4/ip_forward", "1"}})
+	require.NoError(t, err)
+	assert.ErrorContains(t, AddControl(host, job, c), "ipv6/conf/all/forwarding is 0")
+
+	c.HostOnly = true
+	require.NoError(t, AddControl(host, job, c))
+	assert.Equal(t, "192.0.2.77", talk(t, job, host, "192.0.2.1"))
+	assert.Equal(t, "2001:db8::77", talk(t, job, host, "2001:db8::1"))
+}
+
+func TestControlUnderATakenName(t *testing.T) {
+	host, _, c := node(t)
+	forward(t, host)
+	job, other := space(t), space(t)
+	require.NoError(t, AddControl(host, other, c))
+	assert.ErrorIs(t, AddControl(host, job, c), ErrNameTaken, "the pair leads to another job")
+	veth(t, job, "ctl0", job, "x")
+	assert.ErrorIs(t, AddControl(host, job, c), ErrNameTaken, "and this job has a link of that name")
+	c.Name, c.JobName = "gj4712", "lo"
+	assert.Error(t, AddControl(host, job, c))
+	assert.False(t, strings.Contains(strings.Join(names(t, host), " "), "gj4712"))
+	c.Name = "lo"
+	assert.ErrorContains(t, RemoveControl(host, c), "not a veth")
+}

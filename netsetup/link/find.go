@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Link is a network interface as its namespace sees it.
+type Link struct {
+	Index     int
+	Name      string
+	AltNames  []string
+	PCI       string // address of its PCI device, "0000:86:00.2"; "" for virtual links (IFLA_PARENT_DEV_NAME, Linux 5.14)
+	Kind      string // "veth", "macvlan", ...; "device" for hardware
+	Type      uint16 // ARPHRD_ETHER 1, ARPHRD_INFINIBAND 32
+	MAC       net.HardwareAddr
+	Broadcast net.HardwareAddr
+	MTU       int // bytes
+	TxQueue   int // packets
+	Up        bool
+	Running   bool // up, and with carrier
+	Peer      int  // index of the other end of a veth, or of the link below a macvlan
+}
+
+// Links lists the links of the namespace. VFs are not asked about, which keeps it cheap on a node with many.
+func (n *Namespace) Links() ([]Link, error) {
+	messages, err := dump(func() ([][]byte, error) {
+		req := n.request(unix.RTM_GETLINK, unix.NLM_F_DUMP)
+		req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+	})
+	if err != nil {
+		return nil, failed(err, "list the network interfaces")
+	}
+	links := make([]Link, 0, len(messages))
+	for _, m := range messages {
+		l, err := parse(m)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}
+
+// ByPCI finds the link of a PCI device. An error is ErrNotFound where the
+// device's link is in another namespace, or its driver has made none yet; where
+// a device has several links (ports), the lowest index is it.
+func (n *Namespace) ByPCI(address string) (Link, error) {
+	links, err := n.Links()
+	if err != nil {
+		return Link{}, err
+	}
+	slices.SortFunc(links, func(a, b Link) int { return a.Index - b.Index })
+	for _, l := range links {
+		if l.PCI == address && address != "" {
+			return l, nil
+		}
+	}
+	return Link{}, fmt.Errorf("find the network interface of PCI device %s: %w: it is in another network namespace or has no driver", address, ErrNotFound)
+}
+
+// ByName finds a link by its name or an alternative name.
+func (n *Namespace) ByName(name string) (Link, error) {
+	attribute := unix.IFLA_IFNAME
+	if len(name) >= unix.IFNAMSIZ {
+		attribute = unix.IFLA_ALT_IFNAME
+	}
+	l, err := n.get(0, nl.NewRtAttr(attribute, nl.ZeroTerminated(name)))
+	if errors.Is(err, ErrNotFound) && attribute == unix.IFLA_IFNAME {
+		l, err = n.get(0, nl.NewRtAttr(unix.IFLA_ALT_IFNAME, nl.ZeroTerminated(name)))
+	}
+	if err != nil {
+		return Link{}, failed(err, "find network interface %q", name)
+	}
+	return l, nil
+}
+
+// ByIndex finds a link by its index.
+func (n *Namespace) ByIndex(index int) (Link, error) {
+	l, err := n.get(index)
+	if err != nil {
+		return Link{}, failed(err, "find network interface %d", index)
+	}
+	return l, nil
+}
+
+func (n *Namespace) get(index int, attributes ...*nl.RtAttr) (Link, error) {
+	req := n.request(unix.RTM_GETLINK, 0)
+	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	msg.Index = int32(index)
+	req.AddData(msg)
+	for _, a := range attributes {
+		req.AddData(a)
+	}
+	messages, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+	if errors.Is(err, unix.ENODEV) || err == nil && len(messages) == 0 {
+		return Link{}, ErrNotFound
+	}
+	if err != nil {
+		return Link{}, err
+	}
+	return parse(messages[0])
+}
+
+func parse(message []byte) (Link, error) {
+	found, err := netlink.LinkDeserialize(nil, message)
+	if err != nil {
+		return Link{}, fmt.Errorf("read a message about a network interface: %w", err)
+	}
+	header := nl.DeserializeIfInfomsg(message)
+	a := found.Attrs()
+	l := Link{
+		Index: a.Index, Name: a.Name, AltNames: a.AltNames, Kind: found.Type(), Type: header.Type,
+		MAC: a.HardwareAddr, MTU: a.MTU, TxQueue: a.TxQLen, Peer: a.ParentIndex,
+		Up: a.RawFlags&unix.IFF_UP != 0, Running: a.RawFlags&unix.IFF_RUNNING != 0,
+	}
+	if a.ParentDevBus == "pci" {
+		l.PCI = a.ParentDev
+	}
+	attributes, err := nl.ParseRouteAttr(message[header.Len():])
+	if err != nil {
+		return Link{}, fmt.Errorf("read a message about a network interface: %w", err)
+	}
+	for _, a := range attributes {
+		if a.Attr.Type == unix.IFLA_BROADCAST {
+			l.Broadcast = slices.Clone(a.Value)
+		}
+	}
+	return l, nil
+}
+
+// on is a link for the library, which asks the kernel for none whose index is given.
+func on(index int) netlink.Link {
+	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// CharDevice is a device node below /dev.
+type CharDevice struct {
+	Path  string // relative to /dev: "infiniband/uverbs3"
+	Major uint32
+	Minor uint32
+}
+
+// RDMAByPCI is the name of the RDMA device of a PCI device, by its sysfs root:
+// that of the namespace which has it, see Sysfs. ErrNotFound: none there.
+func RDMAByPCI(sys, pci string) (string, error) {
+	dir := filepath.Join(sys, "bus/pci/devices", pci, "infiniband")
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("find the RDMA device of PCI device %s: %w", pci, err)
+	}
+	switch len(entries) {
+	case 0:
+		return "", fmt.Errorf("find the RDMA device of PCI device %s: %w: it is in another network namespace or its driver has no RDMA", pci, ErrNotFound)
+	case 1:
+		return entries[0].Name(), nil
+	}
+	return "", fmt.Errorf("find the RDMA device of PCI device %s: %d of them in %s, one was expected", pci, len(entries), dir)
+}
+
+// RDMAFiles are the device nodes of an RDMA device: uverbsN, umadN and issmN, and
+// rdma_cm, which all devices share. Ask after the last move: numbers change with each.
+func RDMAFiles(sys, device string) ([]CharDevice, error) {
+	var files []CharDevice
+	for _, class := range []string{"infiniband_verbs", "infiniband_mad"} {
+		dir := filepath.Join(sys, "class", class)
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("find the files of RDMA device %s: %w", device, err)
+		}
+		for _, e := range entries {
+			owner, err := os.ReadFile(filepath.Join(dir, e.Name(), "ibdev"))
+			if err != nil || strings.TrimSpace(string(owner)) != device {
+				continue // class attributes such as abi_version have no ibdev
+			}
+			file, err := charDevice(filepath.Join(dir, e.Name()))
+			if err != nil {
+				return nil, fmt.Errorf("find the files of RDMA device %s: %w", device, err)
+			}
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("find the files of RDMA device %s: %w: modprobe ib_uverbs, or it went meanwhile", device, ErrNotFound)
+	}
+	manager, err := charDevice(filepath.Join(sys, "class/misc/rdma_cm"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return files, nil // rdma_ucm is not loaded
+	}
+	return append(files, manager), err
+}
+
+func charDevice(dir string) (CharDevice, error) {
+	d := CharDevice{Path: filepath.Join("infiniband", filepath.Base(dir))}
+	text, err := os.ReadFile(filepath.Join(dir, "dev"))
+	if err != nil {
+		return d, err
+	}
+	if _, err := fmt.Sscanf(string(text), "%d:%d", &d.Major, &d.Minor); err != nil {
+		return d, fmt.Errorf("%s/dev: %q is not MAJOR:MINOR", dir, strings.TrimSpace(string(text)))
+	}
+	return d, nil
+}
+
+// Number is the device's number for mknod(2).
+func (d CharDevice) Number() uint64 { return unix.Mkdev(d.Major, d.Minor) }

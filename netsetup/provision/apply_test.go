@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+func full() *config.Policy {
+	return &config.Policy{Name: "a", VFs: 2, NIC: on("ens1f0"), MTU: 9000, Trust: new(true), SpoofCheck: new(false), VLAN: 100, Proto: "802.1Q", MaxRate: 1000}
+}
+
+// TestApply: the VFs get their identities before their drivers, in this order and no other.
+func TestApply(t *testing.T) {
+	f := newFake(t, ens1f0, ens2f0)
+	f.File(f.Device(ens1f0.PCI)+"/net/ens1f0/flags", "0x1002")
+	_, err := f.apply(t, site(full()))
+	require.NoError(t, err)
+	mac := func(i int) string { return MAC("gpu01", ens1f0.PCI, i).String() }
+	assert.Equal(t, []string{
+		"sriov_drivers_autoprobe 0", "sriov_numvfs 2",
+		"ens1f0 0 MAC " + mac(0), "ens1f0 0 VLAN 100 qos 0 802.1Q", "ens1f0 0 spoof off", "ens1f0 0 trust on",
+		"ens1f0 1 MAC " + mac(1), "ens1f0 1 VLAN 100 qos 0 802.1Q", "ens1f0 1 spoof off", "ens1f0 1 trust on",
+		"flags 0x1003", "ens1f0 0 rates 0-1000 Mbit/s", "ens1f0 1 rates 0-1000 Mbit/s", "mtu 9000", "sriov_drivers_autoprobe 1",
+		"drivers_probe 0000:86:01.0", "mtu 9000", "drivers_probe 0000:86:01.1", "mtu 9000",
+	}, f.said())
+	pf := f.inventory(t).PF("ens1f0")
+	assert.Equal(t, 9000, pf.MTU)
+	assert.True(t, pf.AutoProbe)
+	assert.Equal(t, 9000, pf.VFs[1].MTU)
+	assert.Zero(t, f.inventory(t).PF("ens2f0").NumVFs)
+
+	assert.Empty(t, lines(f.observed(t, site(full()), nil)), "a second run has nothing to do")
+	_, err = f.apply(t, site(full()))
+	require.NoError(t, err)
+	assert.Empty(t, f.said())
+
+	_, err = f.apply(t, site(&config.Policy{Name: "a", VFs: 3, NIC: on("ens1f0")}))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 0", "sriov_numvfs 3"}, f.said()[:3])
+	assert.Len(t, f.inventory(t).PF("ens1f0").VFs, 3)
+	_, err = f.apply(t, site(&config.Policy{Name: "a", VFs: 0, NIC: on("ens1f0")}))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 0", "sriov_drivers_autoprobe 1"}, f.said())
+}
+
+func TestApplyOnInfiniBand(t *testing.T) {
+	card := ens1f0
+	card.InfiniBand = true
+	f := newFake(t, card)
+	cfg := site(&config.Policy{Name: "a", VFs: 1, NIC: on("ens1f0"), Link: config.InfiniBand})
+	_, err := f.apply(t, cfg)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 1",
+		"ens1f0 0 GUID " + GUID("gpu01", card.PCI, 0).String(), "ens1f0 0 state auto",
+		"sriov_drivers_autoprobe 1", "drivers_probe 0000:86:01.0"}, f.said())
+	assert.Empty(t, lines(f.observed(t, cfg, nil)))
+}
+
+// TestOnlyWhatDiffers: one knob that was turned by hand, and a VF without an identity.
+func TestOnlyWhatDiffers(t *testing.T) {
+	f := newFake(t, ens1f0)
+	_, err := f.apply(t, site(full()))
+	require.NoError(t, err)
+	require.NoError(t, f.setVF("ens1f0", 1, link.VFKnobs{Trust: new(false)}))
+	assert.Equal(t, "ens1f0 (0000:86:00.0): VF 1 trust: off -> on", lines(f.observed(t, site(full()), nil)))
+	_, err = f.apply(t, site(full()))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"ens1f0 1 trust on"}, f.said())
+
+	require.NoError(t, f.setVF("ens1f0", 0, link.VFKnobs{MAC: make([]byte, 6)}))
+	steps, err := f.apply(t, site(full()))
+	require.NoError(t, err)
+	require.Len(t, steps, 2)
+	assert.Equal(t, []string{"ens1f0 0 MAC " + MAC("gpu01", ens1f0.PCI, 0).String(), "unbind 0000:86:01.0", "drivers_probe 0000:86:01.0", "mtu 9000"}, f.said(),
+		"that VF, and no other, is bound again")
+}
+
+// TestVFsOfJobsAreLeftAlone: with the right number of VFs a plan goes on around them.
+func TestVFsOfJobsAreLeftAlone(t *testing.T) {
+	f := newFake(t, ens1f0)
+	_, err := f.apply(t, site(full()))
+	require.NoError(t, err)
+	for i := range 2 {
+		require.NoError(t, f.setVF("ens1f0", i, link.VFKnobs{VLAN: &link.VLAN{ID: 7, Proto: link.Dot1Q}}))
+	}
+	p := f.observed(t, site(full()), map[string]string{ens1f0.VF(0): "42"})
+	assert.Equal(t, "ens1f0 (0000:86:00.0): VF 1 VLAN: 7 qos 0 802.1Q -> 100 qos 0 802.1Q", lines(p))
+	f.ToJob(ens1f0.VF(1))
+	assert.Empty(t, lines(f.observed(t, site(full()), map[string]string{ens1f0.VF(0): "42"})))
+}
+
+// TestJobThatCameMeanwhile takes a VF between plan and apply.
+func TestJobThatCameMeanwhile(t *testing.T) {
+	card := ens1f0
+	card.NumVFs = 3
+	f := newFake(t, card)
+	p, err := Make(site(full()), f.inventory(t), nil)
+	require.NoError(t, err)
+	f.ToJob(card.VF(2))
+	err = Apply(p, f.kernel, func(*Step) {})
+	require.ErrorContains(t, err, "VFs: 3 -> 2: VF 2 (0000:86:01.2) went to another network namespace a moment ago; drain the node first")
+	assert.Len(t, f.inventory(t).PF("ens1f0").VFs, 3)
+}
+
+// TestFailures fails each kind of step; the card is then as it was.
+func TestFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(*fake)
+		want string
+	}{
+		"no room for VFs":    {func(f *fake) { f.Fail["sriov_numvfs"] = unix.ENOMEM }, "VFs: 0 -> 2: write .*: cannot allocate memory; the PCI bridge has no room for the VFs: boot with pci=realloc$"},
+		"busy":               {func(f *fake) { f.Fail["sriov_numvfs"] = unix.EBUSY }, "VFs: 0 -> 2: write .*device or resource busy; somebody else made VFs"},
+		"the MAC is refused": {func(f *fake) { f.refuse["ens1f0 1 MAC"] = unix.EPERM }, "VF 1 MAC: - -> [0-9a-f:]+: operation not permitted$"},
+		"no such knob":       {func(f *fake) { f.refuse["ens1f0 1 trust"] = unix.EOPNOTSUPP }, "VF 1 trust: - -> on: operation not supported$"},
+		"no driver":          {func(f *fake) { f.Fail["drivers_probe"] = unix.EIO }, "VF 0 driver: - -> bound: write .*input/output error$"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, ens1f0)
+			c.harm(f)
+			_, err := f.apply(t, site(full()))
+			require.Error(t, err)
+			assert.Regexp(t, "^ens1f0 \\(0000:86:00.0\\): "+c.want, err.Error())
+			pf := f.inventory(t).PF("ens1f0")
+			assert.Zero(t, pf.NumVFs, "%v", f.said())
+			assert.Empty(t, pf.VFs)
+			assert.True(t, pf.AutoProbe)
+			assert.Equal(t, 1500, pf.MTU)
+			last := f.said()[len(f.said())-1]
+			assert.Equal(t, "sriov_drivers_autoprobe 1", last, "the first step is the last to be taken back")
+		})
+	}
+}
+
+func TestOtherCardsGoOn(t *testing.T) {
+	f := newFake(t, ens1f0, ens2f0)
+	f.refuse["ens2f0 0 trust"] = unix.EOPNOTSUPP // the first card of the plan
+	p := full()
+	p.NIC = on("ens1f0", "ens2f0")
+	_, err := f.apply(t, site(p))
+	require.ErrorContains(t, err, "ens2f0 (0000:3b:00.0): VF 0 trust: - -> on: operation not supported")
+	assert.Zero(t, f.inventory(t).PF("ens2f0").NumVFs)
+	assert.Equal(t, 2, f.inventory(t).PF("ens1f0").NumVFs)
+}
+
+// TestRatesNeedALink: an igb takes no rate before it has one.
+func TestRatesNeedALink(t *testing.T) {
+	f := newFake(t, ens1f0)
+	state := f.Device(ens1f0.PCI) + "/net/ens1f0/operstate"
+	f.File(state, "down")
+	set := f.kernel.SetVF
+	f.kernel.SetVF = func(pf string, number int, v link.VFKnobs) error {
+		if v.Rates != nil && !f.kernel.running(f.inventory(t).PF(pf)) {
+			go func() { f.say("the link comes up"); f.File(state, "up") }()
+			return unix.EINVAL
+		}
+		return set(pf, number, v)
+	}
+	_, err := f.apply(t, site(full()))
+	require.NoError(t, err)
+	said := strings.Join(f.said(), "\n")
+	assert.Contains(t, said, "the link comes up\nens1f0 0 rates 0-1000 Mbit/s\nens1f0 1 rates 0-1000 Mbit/s\n")
+
+	f = newFake(t, ens1f0)
+	f.refuse["ens1f0 0 rates"] = unix.EINVAL
+	_, err = f.apply(t, site(full()))
+	assert.ErrorContains(t, err, "VF 0 rates: - -> 0-1000 Mbit/s: invalid argument", "with a link it is asked once")
+	assert.Equal(t, 1, strings.Count(strings.Join(f.said(), "\n"), "ens1f0 0 rates"))
+	f.File(f.Device(ens1f0.PCI)+"/net/ens1f0/operstate", "down")
+	f.kernel.SetVF = func(pf string, number int, v link.VFKnobs) error {
+		if v.Rates != nil {
+			f.kernel.Patience = time.Second
+			return unix.EINVAL
+		}
+		return f.setVF(pf, number, v)
+	}
+	_, err = f.apply(t, site(full()))
+	assert.ErrorContains(t, err, "invalid argument; the link of ens1f0 has not come within 1s")
+}
+
+func TestHangingCard(t *testing.T) {
+	f := newFake(t, ens1f0)
+	release := make(chan struct{})
+	defer close(release)
+	f.Hang["sriov_numvfs"] = release
+	p, err := Make(site(full()), f.inventory(t), nil)
+	require.NoError(t, err)
+	err = Apply(p, f.kernel, func(s *Step) {
+		if s.What == "VFs" {
+			f.kernel.Patience = time.Second
+		}
+	})
+	require.ErrorIs(t, err, ErrHangs)
+	assert.Regexp(t, `VFs: 0 -> 2: write "2" to .*/sriov_numvfs does not come back after 1s; see dmesg`, err.Error())
+	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 2"}, f.said(), "nothing more is asked of it")
+}
+
+func TestVFsThatDoNotCome(t *testing.T) {
+	f := newFake(t, ens1f0)
+	f.kernel.Patience = time.Second
+	write := f.kernel.Write
+	f.kernel.Write = func(path, text string) error {
+		if strings.HasSuffix(path, "drivers_probe") {
+			return nil
+		}
+		return write(path, text)
+	}
+	_, err := f.apply(t, site(full()))
+	require.ErrorContains(t, err, "the driver of 0000:86:01.0 has not come within 1s; see dmesg; load the VFs' driver (modprobe $(cat ")
+}
+
+// TestKilledAnywhere ends Apply after each write and each knob, and runs it again.
+func TestKilledAnywhere(t *testing.T) {
+	type killed struct{}
+	for after := 0; ; after++ {
+		f := newFake(t, ens1f0)
+		count := 0
+		die := func() {
+			if count++; count > after {
+				panic(killed{})
+			}
+		}
+		set := f.kernel.SetVF
+		f.kernel.SetVF = func(pf string, number int, v link.VFKnobs) error { die(); return set(pf, number, v) }
+		died := func() (died bool) {
+			defer func() {
+				if r := recover(); r != nil {
+					died = true
+				}
+			}()
+			p, err := Make(site(full()), f.inventory(t), nil)
+			require.NoError(t, err)
+			require.NoError(t, Apply(p, f.kernel, func(*Step) { die() }))
+			return false
+		}()
+		f.kernel.SetVF = set
+		_, err := f.apply(t, site(full()))
+		require.NoError(t, err, "killed after %d", after)
+		require.Empty(t, lines(f.observed(t, site(full()), nil)), "killed after %d", after)
+		pf := f.inventory(t).PF("ens1f0")
+		require.True(t, pf.AutoProbe, "killed after %d", after)
+		require.Len(t, pf.VFs, 2)
+		require.Equal(t, 9000, pf.VFs[1].MTU)
+		if !died {
+			assert.Greater(t, after, 20)
+			return
+		}
+	}
+}
+
+func TestRDMAMode(t *testing.T) {
+	p := full()
+	p.RDMA = config.RDMAExclusive
+	f := newFake(t, ens1f0)
+	made, err := Make(site(p), f.inventory(t), nil)
+	require.NoError(t, err)
+	assert.ErrorContains(t, made.Observe(f.kernel), "modprobe ib_core", "without RDMA")
+
+	f.Module("ib_core", "netns_mode=Y")
+	f.rdma = fmt.Errorf("set: %w", link.ErrRDMABusy)
+	_, err = f.apply(t, site(p))
+	require.ErrorContains(t, err, "RDMA namespaces: shared -> exclusive: other network namespaces exist; the option is in "+f.Modprobe+"/gojail-rdma.conf now: update the initramfs if ib_core is in it, and reboot")
+	text, err := os.ReadFile(f.Modprobe + "/gojail-rdma.conf")
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "\noptions ib_core netns_mode=0\n")
+	assert.Equal(t, 2, f.inventory(t).PF("ens1f0").NumVFs, "the cards are done all the same")
+
+	f.rdma = nil
+	_, err = f.apply(t, site(p))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"rdma exclusive"}, f.said())
+	assert.Empty(t, lines(f.observed(t, site(p), nil)))
+
+	f.File(f.Modprobe+"/zz.conf", "options ib_core netns_mode=1")
+	_, err = f.apply(t, site(p))
+	assert.ErrorContains(t, err, f.Modprobe+"/zz.conf says otherwise, and comes later than")
+	f.File(f.Proc+"/cmdline", "quiet ib_core.netns_mode=N ro")
+	assert.Empty(t, lines(f.observed(t, site(p), nil)), "the command line comes last")
+
+	p.RDMA = config.RDMAShared
+	require.NoError(t, os.Remove(f.Proc+"/cmdline"))
+	made, err = Make(site(p), f.inventory(t), map[string]string{ens1f0.VF(0): "42"})
+	require.NoError(t, err)
+	assert.ErrorContains(t, Apply(made, f.kernel, func(*Step) {}), "RDMA namespaces: exclusive -> shared: VF 0000:86:01.0 is in use by job 42")
+	entries, err := os.ReadDir(f.Modprobe)
+	require.NoError(t, err)
+	assert.Len(t, entries, 2, "no temporary file stays")
+}

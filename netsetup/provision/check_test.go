@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/inventory/fakesys"
+)
+
+// prepared is a node that has everything for an InfiniBand policy with GPUs.
+func prepared(t *testing.T) *fake {
+	card := ens1f0
+	card.InfiniBand = true
+	f := newFake(t, card)
+	f.AddGPU(fakesys.GPU{PCI: "0000:87:00.0", Under: "pci0000:80/0000:80:02.0", Model: "NVIDIA H100 80GB HBM3"})
+	f.Module("nvidia_peermem")
+	f.Module("gdrdrv")
+	f.Module("ib_core", "netns_mode=N")
+	f.File(f.Modprobe+"/rdma.conf", "options ib_core netns_mode=0")
+	f.File(f.Device(card.PCI)+"/resource", "0x00000000fe000000 0xf 0x1\n"+strings.Repeat("0x0 0x0 0x0\n", 6)+"0x00000000fe800000 0xf 0x1\n"+strings.Repeat("0x0 0x0 0x0\n", 5))
+	f.File(f.Device(card.PCI)+"/iommu_group/type", "identity")
+	f.File(f.Device(card.PCI)+"/modalias", "pci:v000015B3")
+	return f
+}
+
+func (f *fake) check(t *testing.T) string {
+	t.Helper()
+	p := &config.Policy{Name: "a", VFs: 4, NIC: on("ens1f0"), Link: config.InfiniBand, RDMA: config.RDMAExclusive}
+	place := Place{Roots: f.roots(), Modprobe: f.Modprobe, Query: func(name string, args ...string) (string, error) {
+		if name == "mstconfig" {
+			return "", errors.New("executable file not found")
+		}
+		assert.Equal(t, []string{"-d", ens1f0.PCI, "query", "LINK_TYPE_P1"}, args)
+		return f.firmware, nil
+	}}
+	var out strings.Builder
+	require.NoError(t, RenderFindings(&out, Check(site(p), f.inventory(t), place)))
+	return out.String()
+}
+
+func TestCheckOfANodeInOrder(t *testing.T) {
+	f := prepared(t)
+	f.firmware = "Device #1:\n----------\nConfigurations:                     Next Boot\n         LINK_TYPE_P1                IB(1)\n"
+	assert.Equal(t, `
+OK    ens1f0: SR-IOV: at most 8 VFs
+OK    ens1f0: memory for VFs: there is
+OK    ens1f0: RDMA driver: mlx5_0
+OK    ens1f0: link: up
+OK    ens1f0: RDMA link: mlx5_0/1 ACTIVE, LinkUp
+OK    ens1f0: link layer: ib
+OK    ens1f0: link layer after a reboot: LINK_TYPE_P1 IB
+OK    ens1f0: subnet manager: LID 1
+OK    ens1f0: IOMMU: identity
+OK    nvidia_peermem: nvidia_peermem is loaded
+OK    gdrdrv: gdrdrv is loaded
+OK    RDMA namespaces: exclusive
+OK    RDMA namespaces after a reboot: exclusive, as `+f.Modprobe+`/rdma.conf says
+`, "\n"+f.check(t))
+}
+
+// TestCheckFinds harms one thing each: one line changes.
+func TestCheckFinds(t *testing.T) {
+	const port = "/infiniband/mlx5_0/ports/1/"
+	for name, c := range map[string]struct {
+		harm func(*fake, string)
+		want string
+	}{
+		"too few VFs": {func(f *fake, d string) { f.File(d+"/sriov_totalvfs", "2") }, "FAIL  ens1f0: SR-IOV: at most 2 VFs; wanted: 4 VFs; switch SR-IOV on in the BIOS, run `mlxconfig -d 0000:86:00.0 set SRIOV_EN=1 NUM_OF_VFS=4`, and reboot"},
+		"no memory": {func(f *fake, d string) {
+			f.File(d+"/resource", "0x00000000fe000000 0xf 0x1\n"+strings.Repeat("0x0 0x0 0x0\n", 12))
+		}, "FAIL  ens1f0: memory for VFs: the PCI bridge above has none; wanted: room for VFs; add pci=realloc"},
+		"a link that is down":  {func(f *fake, d string) { f.File(d+"/net/ens1f0/operstate", "down") }, "FAIL  ens1f0: link: down; wanted: up; ip link set ens1f0 up"},
+		"a port that is down":  {func(f *fake, d string) { f.File(d+port+"state", "1: DOWN"); f.File(d+port+"phys_state", "2: Polling") }, "FAIL  ens1f0: RDMA link: mlx5_0/1 DOWN, Polling; wanted: ACTIVE, LinkUp; look at the cable"},
+		"a port without an SM": {func(f *fake, d string) { f.File(d+port+"state", "2: INIT") }, "FAIL  ens1f0: RDMA link: mlx5_0/1 INIT, LinkUp; wanted: ACTIVE, LinkUp; the wire is good, but no subnet manager"},
+		"Ethernet":             {func(f *fake, d string) { f.File(d+"/net/ens1f0/type", "1") }, "FAIL  ens1f0: link layer: eth; wanted: ib; mlxconfig -d 0000:86:00.0 set LINK_TYPE_P1=IB, and reboot"},
+		"Ethernet next time":   {func(f *fake, d string) { f.firmware = "LINK_TYPE_P2  IB(1)\nLINK_TYPE_P1  ETH(2)" }, "FAIL  ens1f0: link layer after a reboot: LINK_TYPE_P1 ETH; wanted: IB; mlxconfig"},
+		"no subnet manager":    {func(f *fake, d string) { f.File(d+port+"sm_lid", "0x0") }, "FAIL  ens1f0: subnet manager: none has been heard of"},
+		"an IOMMU":             {func(f *fake, d string) { f.File(d+"/iommu_group/type", "DMA-FQ") }, "HINT  ens1f0: IOMMU: DMA-FQ; wanted: identity; add iommu=pt"},
+		"shared":               {func(f *fake, d string) { f.Module("ib_core", "netns_mode=Y") }, "FAIL  RDMA namespaces: shared; wanted: exclusive; rdma system set netns exclusive"},
+		"shared next time":     {func(f *fake, d string) { f.File(f.Modprobe+"/rdma.conf", "#options ib_core netns_mode=0") }, "FAIL  RDMA namespaces after a reboot: shared, as nothing, as it is the default says"},
+		"no peermem":           {func(f *fake, d string) { f.Unload("nvidia_peermem") }, "FAIL  nvidia_peermem: not loaded; wanted: loaded; modprobe nvidia-peermem"},
+		"no gdrdrv":            {func(f *fake, d string) { f.Unload("gdrdrv") }, "HINT  gdrdrv: not loaded"},
+		"no ib_core":           {func(f *fake, d string) { f.Unload("ib_core") }, "FAIL  RDMA namespaces: the kernel has no RDMA"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := prepared(t)
+			before := f.check(t)
+			c.harm(f, f.Device(ens1f0.PCI))
+			var changed []string
+			for line := range strings.Lines(f.check(t)) {
+				if !strings.Contains(before, line) {
+					changed = append(changed, line)
+				}
+			}
+			require.NotEmpty(t, changed)
+			assert.Contains(t, changed[0], c.want)
+			assert.Len(t, changed, 1)
+		})
+	}
+}
+
+func TestCheckWithoutTheDriver(t *testing.T) {
+	f := prepared(t)
+	f.ToJob(ens1f0.PCI)
+	assert.NotContains(t, f.check(t), "OK    ens1f0: RDMA driver", "in another namespace, or not loaded")
+	assert.Empty(t, Check(site(), f.inventory(t), Place{Roots: f.roots()}), "nothing is wanted")
+	findings := Check(site(&config.Policy{Name: "b", VFs: 1, NIC: on("ens7"), RDMA: config.RDMAShared}), f.inventory(t), Place{Roots: f.roots()})
+	require.Len(t, findings, 1)
+	assert.Contains(t, findings[0].Found, `policy "b" matches no network card`)
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/inventory/fakesys"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// fake is a node that behaves: sysfs, and what PFs keep for their VFs.
+type fake struct {
+	*fakesys.Tree
+	kernel   *Kernel
+	knobs    map[string]link.VFKnobs // "ens1f0 3"
+	mutex    sync.Mutex
+	log      []string
+	refuse   map[string]error // "ens1f0 3 trust": the driver's answer
+	firmware string           // what mlxconfig says
+	rdma     error            // what setting the RDMA mode ends with
+}
+
+func newFake(t *testing.T, cards ...fakesys.Card) *fake {
+	t.Helper()
+	f := &fake{Tree: fakesys.New(t), knobs: map[string]link.VFKnobs{}, refuse: map[string]error{}}
+	for _, c := range cards {
+		f.AddCard(c)
+	}
+	f.kernel = &Kernel{Roots: f.roots(), Modprobe: f.Modprobe, Patience: 10 * time.Second, Write: f.write, VF: f.vf, SetVF: f.setVF}
+	f.kernel.SetRDMAMode = func(mode string) error {
+		if f.rdma != nil {
+			return f.rdma
+		}
+		f.say("rdma " + mode)
+		f.Module("ib_core", "netns_mode="+map[string]string{"shared": "Y", "exclusive": "N"}[mode])
+		return nil
+	}
+	return f
+}
+
+func (f *fake) roots() inventory.Roots {
+	return inventory.Roots{Sys: f.Sys, Proc: f.Proc, Dev: f.Dev}
+}
+
+func (f *fake) write(path, text string) error {
+	f.say(filepath.Base(path) + " " + text)
+	err := f.Write(path, text)
+	if err == nil && filepath.Base(path) == "sriov_numvfs" {
+		for key := range f.knobs { // a VF's knobs go with it
+			if pf, number, _ := strings.Cut(key, " "); !f.HasVF(pf, int(number[0]-'0')) {
+				delete(f.knobs, key)
+			}
+		}
+	}
+	return err
+}
+
+// said is what was done, in order.
+func (f *fake) said() []string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return slices.Clone(f.log)
+}
+
+func (f *fake) say(line string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.log = append(f.log, line)
+}
+
+func (f *fake) vf(pf string, number int) (link.VFKnobs, error) {
+	key := fmt.Sprintf("%s %d", pf, number)
+	if !f.HasVF(pf, number) {
+		return link.VFKnobs{}, fmt.Errorf("VF %d: %w", number, link.ErrNotFound)
+	}
+	if _, known := f.knobs[key]; !known {
+		f.knobs[key] = link.VFKnobs{MAC: make(net.HardwareAddr, 6), VLAN: &link.VLAN{Proto: link.Dot1Q}, Rates: &link.Rates{},
+			SpoofCheck: new(true), Trust: new(false), LinkState: new(link.Disable), NodeGUID: new(uint64(0)), PortGUID: new(uint64(0))}
+	}
+	return f.knobs[key], nil
+}
+
+func (f *fake) setVF(pf string, number int, change link.VFKnobs) error {
+	v, err := f.vf(pf, number)
+	if err != nil {
+		return err
+	}
+	set := func(name string, text string) error {
+		key := fmt.Sprintf("%s %d %s", pf, number, name)
+		f.say(key + " " + text)
+		return f.refuse[key]
+	}
+	switch {
+	case change.MAC != nil:
+		v.MAC, err = change.MAC, set("MAC", change.MAC.String())
+	case change.NodeGUID != nil:
+		v.NodeGUID, v.PortGUID, err = change.NodeGUID, change.PortGUID, set("GUID", guidText(change))
+	case change.VLAN != nil:
+		v.VLAN, err = change.VLAN, set("VLAN", vlanKnob.text(change))
+	case change.Rates != nil:
+		v.Rates, err = change.Rates, set("rates", ratesKnob.text(change))
+	case change.SpoofCheck != nil:
+		v.SpoofCheck, err = change.SpoofCheck, set("spoof", onOff(change.SpoofCheck))
+	case change.Trust != nil:
+		v.Trust, err = change.Trust, set("trust", onOff(change.Trust))
+	case change.LinkState != nil:
+		v.LinkState, err = change.LinkState, set("state", change.LinkState.String())
+	}
+	if err == nil {
+		f.knobs[fmt.Sprintf("%s %d", pf, number)] = v
+	}
+	return err
+}
+
+func (f *fake) inventory(t *testing.T) *inventory.Inventory {
+	t.Helper()
+	inv, err := inventory.Read(f.roots())
+	require.NoError(t, err)
+	return inv
+}
+
+// observed is the plan of a configuration, with only what is needed.
+func (f *fake) observed(t *testing.T, cfg *config.Config, used map[string]string) *Plan {
+	t.Helper()
+	p, err := Make(cfg, f.inventory(t), used)
+	require.NoError(t, err)
+	require.NoError(t, p.Observe(f.kernel))
+	return p
+}
+
+// apply is what `gojail vf apply` does; it tells the steps that changed something.
+func (f *fake) apply(t *testing.T, cfg *config.Config) (steps []string, err error) {
+	t.Helper()
+	f.log = nil
+	p, err := Make(cfg, f.inventory(t), nil)
+	require.NoError(t, err)
+	err = Apply(p, f.kernel, func(s *Step) { steps = append(steps, s.String()) })
+	return steps, err
+}
+
+func lines(p *Plan) string {
+	var all []string
+	for _, s := range p.Steps {
+		all = append(all, s.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+// site is a configuration for node gpu01.
+func site(policies ...*config.Policy) *config.Config {
+	for i, p := range policies {
+		p.Line = 10 * (i + 1)
+	}
+	return &config.Config{Path: "network.toml", Node: "gpu01", Policies: policies}
+}
+
+func on(names ...string) config.Selector {
+	var s config.Selector
+	for _, name := range names {
+		r := config.PFRange{Name: name, Last: -1}
+		if before, after, found := strings.Cut(name, "#"); found {
+			r.Name = before
+			fmt.Sscanf(after, "%d-%d", &r.First, &r.Last)
+		}
+		s.PF = append(s.PF, r)
+	}
+	return s
+}
+
+var ens1f0 = fakesys.Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", NUMA: 1, CPUs: "16-31", TotalVFs: 8, RDMA: "mlx5_0"}
+var ens2f0 = fakesys.Card{PCI: "0000:3b:00.0", Under: "pci0000:3a/0000:3a:00.0", Name: "ens2f0", CPUs: "0-15", TotalVFs: 8}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// optionsFile is what gojail writes below modprobe.d.
+const optionsFile = "gojail-rdma.conf"
+
+var (
+	netnsOption  = regexp.MustCompile(`^options\s+ib_core\s(?:.*\s)?netns_mode=(\S+)`)
+	netnsCmdline = regexp.MustCompile(`(?:^|\s)ib_core\.netns_mode=(\S+)`)
+)
+
+// liveRDMAMode is the mode now. The kernel changes it only while no other network
+// namespace exists, so on most nodes only before their services start.
+func liveRDMAMode(mode config.RDMAMode, used map[string]string) setting {
+	return setting{
+		what: "RDMA namespaces", wanted: string(mode), stays: true,
+		allowed: func(*Kernel) error {
+			for vf, job := range used {
+				return fmt.Errorf("VF %s is in use by job %s; drain the node and wait for its jobs", vf, job)
+			}
+			return nil
+		},
+		get: func(k *Kernel) (string, error) { return rdmaNow(k.Sys) },
+		set: func(k *Kernel, to string) error {
+			err := k.SetRDMAMode(to)
+			if errors.Is(err, link.ErrRDMABusy) {
+				return fmt.Errorf("%w; the option is in %s now: update the initramfs if ib_core is in it, and reboot", link.ErrRDMABusy, filepath.Join(k.Modprobe, optionsFile))
+			}
+			return err
+		},
+	}
+}
+
+// nextRDMAMode is the mode after the next boot. It stays when the live one is refused.
+func nextRDMAMode(mode config.RDMAMode) setting {
+	return setting{
+		what: "RDMA namespaces at boot", wanted: string(mode), stays: true,
+		get: func(k *Kernel) (string, error) {
+			found, _, err := rdmaNext(k.Proc, k.Modprobe)
+			return found, err
+		},
+		set: func(k *Kernel, to string) error {
+			path := filepath.Join(k.Modprobe, optionsFile)
+			value := map[string]string{"exclusive": "0", "shared": "1"}[to]
+			text := "# by gojail vf apply, for the policies of network.toml\noptions ib_core netns_mode=" + value + "\n"
+			if err := replace(path, text); err != nil {
+				return err
+			}
+			if found, where, err := rdmaNext(k.Proc, k.Modprobe); err != nil || found != to {
+				return errors.Join(err, fmt.Errorf("%s says otherwise, and comes later than %s: remove its netns_mode of ib_core", where, path))
+			}
+			return nil
+		},
+	}
+}
+
+// replace writes a file so that it is there as a whole or as it was.
+func replace(path, text string) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".gojail-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.WriteString(text)
+	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}
+
+// rdmaNow reads the mode that ib_core is in (drivers/infiniband/core/device.c, netns_mode).
+func rdmaNow(sys string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(sys, "module/ib_core/parameters/netns_mode"))
+	if err != nil {
+		return "", errors.New("the kernel has no RDMA, or none with namespaces (Linux 5.3): modprobe ib_core")
+	}
+	return modeOf(string(text)), nil
+}
+
+// rdmaNext reads the mode that ib_core will start in, and which file says so: the
+// kernel's command line, or the last of modprobe's files, or nobody.
+func rdmaNext(proc, modprobe string) (mode, where string, err error) {
+	cmdline, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
+	if m := netnsCmdline.FindStringSubmatch(string(cmdline)); m != nil {
+		return modeOf(m[1]), "the kernel's command line", nil
+	}
+	mode, where = "shared", "nothing, as it is the default"
+	files, err := filepath.Glob(filepath.Join(modprobe, "*.conf"))
+	slices.Sort(files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", file, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if m := netnsOption.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+				mode, where = modeOf(m[1]), file
+			}
+		}
+	}
+	return mode, where, err
+}
+
+// modeOf understands a boolean of the kernel's: true is shared.
+func modeOf(text string) string {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "0", "n", "no", "off":
+		return "exclusive"
+	}
+	return "shared"
+}
