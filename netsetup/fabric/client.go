@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fabric
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Config is the [ufm] table of network.toml.
+type Config struct {
+	URL         string // https://HOST[:PORT]
+	Credentials string // path of a file that only root can read: "user:password"
+	CA          string // path of a PEM file; "": the system's authorities
+}
+
+const (
+	// callTimeout is for one request and its answer.
+	callTimeout = 10 * time.Second
+	// tries, firstPause: 4 requests within 1 + 1.6 + 2.56 seconds of pauses.
+	tries      = 4
+	firstPause = time.Second
+)
+
+// ErrAway means that UFM cannot be reached or is broken: worth another try later.
+var ErrAway = errors.New("UFM is away")
+
+// Client is a UFM. It keeps no connection between calls.
+type Client struct {
+	base           *url.URL
+	user, password string
+	http           *http.Client
+	pause          time.Duration // before the second try
+	answerMax      int64
+}
+
+// Open reads the credentials and certificates; it makes no call.
+func Open(c Config) (*Client, error) {
+	base, err := url.Parse(c.URL)
+	if err != nil || base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("%q cannot be UFM's address: write https://HOST or https://HOST:PORT; user and password go to the credentials file", redactURL(c.URL))
+	}
+	user, password, err := readCredentials(c.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	authorities, err := readAuthorities(c.CA)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		TLSClientConfig:        &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
+		DialContext:            (&net.Dialer{Timeout: callTimeout / 2}).DialContext,
+		TLSHandshakeTimeout:    callTimeout / 2,
+		ResponseHeaderTimeout:  callTimeout,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableKeepAlives:      true,
+		DisableCompression:     true, // a small answer cannot unpack to a huge one
+		Proxy:                  nil,  // the environment has no say
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{
+		base: base, user: user, password: password, pause: firstPause, answerMax: answerMax,
+		http: &http.Client{Transport: transport, CheckRedirect: stay, Timeout: callTimeout},
+	}, nil
+}
+
+// retry repeats a call while UFM is away and the context's time allows another try.
+func (c *Client) retry(ctx context.Context, call func() error) error {
+	pause := c.pause
+	for try := 1; ; try++ {
+		err := call()
+		if !errors.Is(err, ErrAway) || try == tries || ctx.Err() != nil {
+			return err
+		}
+		if until, ok := ctx.Deadline(); ok && time.Until(until) < pause {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		pause = pause * 8 / 5
+	}
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fabric
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/trusted"
+)
+
+// credentialsMax is more than any user and password have, in bytes.
+const credentialsMax = 4096
+
+// readCredentials reads "user:password" from a file that only root can read. What is
+// in the file is in no error.
+func readCredentials(path string) (user, password string, err error) {
+	text, err := readSecret(path)
+	if err != nil {
+		return "", "", fmt.Errorf("UFM's credentials: %w", err)
+	}
+	user, password, ok := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), ":")
+	if !ok || user == "" || password == "" || len(text) == credentialsMax || strings.ContainsAny(user+password, "\r\n\x00") {
+		return "", "", fmt.Errorf("UFM's credentials: %s must hold one line, user:password", path)
+	}
+	return user, password, nil
+}
+
+// readSecret reads at most credentialsMax bytes. The mode that counts is that of the
+// file which the bytes come from.
+func readSecret(path string) (string, error) {
+	if err := trusted.Parents(path); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0) // a FIFO must not block
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", path, errors.Unwrap(err))
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	if err := trusted.Check(path, &st, unix.S_IFREG); err != nil {
+		return "", err
+	}
+	if st.Mode&0o077 != 0 {
+		return "", fmt.Errorf("%s: others can read it (mode %04o); run: chmod 600 %s, and change the password", path, st.Mode&0o7777, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, credentialsMax))
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", path, errors.Unwrap(err))
+	}
+	return string(text), nil
+}
+
+func readAuthorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil // the system's
+	}
+	pem, _, err := trusted.ReadFile(path, "UFM's CA")
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: UFM's CA holds no certificate; it must be PEM", path)
+	}
+	return pool, nil
+}
+
+// redactURL leaves out what stands before the host, which may be a password.
+func redactURL(s string) string {
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		return "...@" + s[i+1:]
+	}
+	return s
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fabric
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/killtest"
+)
+
+func openQueue(t *testing.T) *Queue {
+	t.Helper()
+	q, err := OpenQueue(filepath.Join(t.TempDir(), "ufm"))
+	require.NoError(t, err)
+	return q
+}
+
+// kept is what the queue has, such as "add 0011 00000000000000fe".
+func kept(t *testing.T, q *Queue) []string {
+	t.Helper()
+	entries, err := q.List(t.Context())
+	require.NoError(t, err)
+	lines := []string{}
+	for _, e := range entries {
+		lines = append(lines, fmt.Sprintf("%s %04x %s", e.Op, e.PKey, e.GUID))
+	}
+	return lines
+}
+
+func TestDoSendsAndErases(t *testing.T) {
+	u, c, _ := start(t)
+	q := openQueue(t)
+	require.NoError(t, q.Do(t.Context(), c, Add, 0x11, 0xfe, 0xfd))
+	require.Len(t, u.Calls(), 1, "one call for both")
+	require.Equal(t, []string{"00000000000000fd", "00000000000000fe"}, u.Members(0x11))
+	require.NoError(t, q.Do(t.Context(), c, Remove, 0x11, 0xfe))
+	require.Equal(t, []string{"00000000000000fd"}, u.Members(0x11))
+	require.Empty(t, kept(t, q))
+	require.NoError(t, q.Do(t.Context(), c, Add, 0x7fff, 0xfe))
+	require.Len(t, u.Calls(), 2, "none for the default partition")
+}
+
+func TestKeptWhileUFMIsAway(t *testing.T) {
+	u, c, _ := start(t)
+	q := openQueue(t)
+	u.FailFirst(99, 503)
+	err := q.Do(t.Context(), c, Add, 0x11, 0xfe)
+	require.ErrorIs(t, err, ErrQueued)
+	require.ErrorIs(t, err, ErrAway)
+	oneLine(t, err)
+	require.NoError(t, q.Put(t.Context(), Add, 0x12, 0xfe))
+	require.NoError(t, q.Put(t.Context(), Remove, 0x13, 0xfc))
+	require.NoError(t, q.Put(t.Context(), Add, 0x11, 0xfd))
+	require.NoError(t, q.Put(t.Context(), Remove, 0x11, 0xfe))
+	want := []string{"add 0012 00000000000000fe", "remove 0013 00000000000000fc", "add 0011 00000000000000fd", "remove 0011 00000000000000fe"}
+	require.Equal(t, want, kept(t, q), "the remove took the add's place; the order is that of the last word")
+
+	done, err := q.Replay(t.Context(), c)
+	require.Zero(t, done)
+	require.ErrorContains(t, err, "4 calls are still kept in "+q.dir)
+	require.Equal(t, want, kept(t, q))
+
+	u.Work()
+	before := len(u.Calls())
+	done, err = q.Replay(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, 4, done)
+	require.Empty(t, kept(t, q))
+	calls := u.Calls()[before:]
+	require.Len(t, calls, 4)
+	for i, part := range []string{"0x0012", "0x0013", "0x0011", "remove_guids"} {
+		require.Contains(t, calls[i], part)
+	}
+	require.Equal(t, []string{"00000000000000fd"}, u.Members(0x11))
+}
+
+// TestLostAnswer: UFM has taken the add, and nobody knows. The remove must be sent.
+func TestLostAnswer(t *testing.T) {
+	u, c, _ := start(t)
+	q := openQueue(t)
+	u.Cut(true)
+	require.ErrorIs(t, q.Do(t.Context(), c, Add, 0x11, 0xfe), ErrQueued)
+	require.Equal(t, []string{"00000000000000fe"}, u.Members(0x11))
+	require.NoError(t, q.Put(t.Context(), Remove, 0x11, 0xfe))
+	u.Work()
+	_, err := q.Replay(t.Context(), c)
+	require.NoError(t, err)
+	require.Empty(t, u.Members(0x11))
+	require.Empty(t, kept(t, q))
+}
+
+func TestRefusalIsReportedAndTheRestGoesOn(t *testing.T) {
+	u, c, _ := start(t)
+	q := openQueue(t)
+	require.NoError(t, q.Put(t.Context(), Add, 0x11, 0xfe))
+	require.NoError(t, q.Put(t.Context(), Add, 0x12, 0xfe))
+	u.FailFirst(1, 409)
+	done, err := q.Replay(t.Context(), c)
+	require.Equal(t, 1, done)
+	require.ErrorContains(t, err, "it refuses (HTTP 409)")
+	require.Equal(t, []string{"add 0011 00000000000000fe"}, kept(t, q))
+}
+
+// TestNewerCallWhileOneIsOnItsWay: the job ends while its add hangs.
+func TestNewerCallWhileOneIsOnItsWay(t *testing.T) {
+	u, c, _ := start(t)
+	q := openQueue(t)
+	release := u.Hold()
+	done := make(chan error)
+	go func() { done <- q.Do(t.Context(), c, Add, 0x11, 0xfe) }()
+	require.Eventually(t, func() bool { return len(u.Calls()) > 0 }, 30*time.Second, time.Millisecond)
+	require.NoError(t, q.Put(t.Context(), Remove, 0x11, 0xfe), "is not held up")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, q.Do(ctx, c, Remove, 0x11, 0xfe), ErrQueued, "does not overtake the add")
+	require.Len(t, u.Calls(), 1)
+	u.Work()
+	require.NoError(t, q.Do(t.Context(), c, Add, 0x11, 0xfd), "another GUID does not wait")
+	release()
+	require.NoError(t, <-done)
+	require.Equal(t, []string{"00000000000000fd"}, u.Members(0x11), "the remove came last")
+	require.Empty(t, kept(t, q))
+}
+
+func TestDamagedEntriesAreSetAside(t *testing.T) {
+	u, c, _ := start(t)
+	q := openQueue(t)
+	require.NoError(t, q.Put(t.Context(), Add, 0x11, 0xfe))
+	require.NoError(t, q.Put(t.Context(), Add, 0x11, 0xfd))
+	whole, err := os.ReadFile(q.file(0x11, 0xfd))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(q.file(0x11, 0xfd), whole[:20], 0o600))
+	require.NoError(t, os.WriteFile(q.file(0x12, 0xfd), whole, 0o600)) // another's text
+	require.NoError(t, os.WriteFile(filepath.Join(q.dir, "new"), whole[:3], 0o600))
+	done, err := q.Replay(t.Context(), c)
+	require.Equal(t, 1, done)
+	require.ErrorContains(t, err, "0011-00000000000000fd.json.damaged is damaged; compare the partition")
+	require.ErrorContains(t, err, "0012-00000000000000fd.json.damaged is damaged")
+	require.Equal(t, []string{"00000000000000fe"}, u.Members(0x11), "what is whole is sent")
+	_, err = q.Replay(t.Context(), c)
+	require.ErrorContains(t, err, "fd.json.damaged", "still reported")
+	_, err = q.List(t.Context())
+	require.ErrorContains(t, err, "fd.json.damaged")
+	require.NoError(t, q.Do(t.Context(), c, Add, 0x11, 0xfd), "it does not stand in the way")
+}
+
+func TestQueueMustBeRoots(t *testing.T) {
+	start(t) // for root
+	q := openQueue(t)
+	require.NoError(t, os.Chmod(q.dir, 0o777))
+	_, err := OpenQueue(q.dir)
+	require.ErrorContains(t, err, "run: chmod go-w "+q.dir)
+	_, err = OpenQueue(q.dir + "/a/b")
+	require.ErrorContains(t, err, "cannot make "+q.dir+"/a/b: no such file")
+}
+
+func TestManyAtOnce(t *testing.T) {
+	u, c, _ := start(t)
+	q := openQueue(t)
+	var group sync.WaitGroup
+	errs := make([]error, 16)
+	for i := range errs {
+		group.Go(func() {
+			g := GUID(0x100 + i)
+			errs[i] = q.Do(t.Context(), c, Add, 0x11, g)
+			if i%2 == 0 && errs[i] == nil {
+				errs[i] = q.Do(t.Context(), c, Remove, 0x11, g)
+			}
+			if i%4 == 0 && errs[i] == nil {
+				_, errs[i] = q.Replay(t.Context(), c)
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.Len(t, u.Members(0x11), 8)
+	require.Empty(t, kept(t, q))
+}
+
+const orderVariable = "GOJAIL_TEST_ORDER"
+
+// order is what a child process, which is this test binary, is told to do.
+type order struct {
+	Config Config
+	Queue  string
+	Full   bool // the queue's file system is full after a few calls
+}
+
+func child(text string) int {
+	var o order
+	err := json.Unmarshal([]byte(text), &o)
+	if err == nil {
+		err = o.do()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func (o order) do() error {
+	if o.Full {
+		return fill(o.Queue)
+	}
+	c, err := Open(o.Config)
+	if err != nil {
+		return err
+	}
+	q, err := OpenQueue(o.Queue)
+	if err != nil {
+		return err
+	}
+	if err := q.Do(context.Background(), c, Add, 0x11, 0xfe); err != nil {
+		return err
+	}
+	return q.Do(context.Background(), c, Remove, 0x11, 0xfe)
+}
+
+// TestFileSystemFull keeps calls until there is no room, in a mount namespace of the child.
+func TestFileSystemFull(t *testing.T) {
+	start(t) // for root
+	text, err := json.Marshal(order{Queue: t.TempDir(), Full: true})
+	require.NoError(t, err)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+func fill(dir string) error {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size=32k"); err != nil {
+		return err
+	}
+	q, err := OpenQueue(dir)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	for g := GUID(1); ; g++ {
+		err := q.Put(ctx, Add, 0x11, g)
+		if err == nil {
+			continue
+		}
+		entries, listErr := q.List(ctx)
+		if !errors.Is(err, unix.ENOSPC) || listErr != nil || len(entries) != int(g)-1 || g < 3 {
+			return fmt.Errorf("%d of %d calls: %w, %v", len(entries), g-1, err, listErr)
+		}
+		return nil // all before are whole, the last is not there
+	}
+}
+
+// TestKilledAnywhere kills an add and a remove before each change of a file: whatever
+// UFM has in the end is what the last word that was kept says.
+func TestKilledAnywhere(t *testing.T) {
+	u, c, config := start(t)
+	places := 0
+	for n := 0; ; n++ {
+		q := openQueue(t)
+		before := len(u.Calls())
+		text, err := json.Marshal(order{Config: config, Queue: q.dir})
+		require.NoError(t, err)
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), orderVariable+"="+string(text), "GOMAXPROCS=1")
+		cmd.Stderr = os.Stderr
+		call, err := killtest.Run(cmd, n)
+		require.NoError(t, err)
+		removed := strings.Contains(strings.Join(u.Calls()[before:], "\n"), "remove_guids")
+		last := kept(t, q)
+		_, err = q.Replay(t.Context(), c)
+		require.NoError(t, err)
+		require.Empty(t, kept(t, q))
+		switch {
+		case len(last) > 0 && strings.HasPrefix(last[0], "add"):
+			require.False(t, removed)
+			require.Equal(t, []string{"00000000000000fe"}, u.Members(0x11))
+		case len(last) > 0 || removed:
+			require.Empty(t, u.Members(0x11))
+		}
+		require.NoError(t, q.Do(t.Context(), c, Remove, 0x11, 0xfe))
+		if call == "" {
+			break
+		}
+		places++
+	}
+	t.Logf("killed at %d places", places)
+	require.Greater(t, places, 8)
+}
+
+func FuzzEntry(f *testing.F) {
+	f.Add(Entry{Add, 0x11, 0xfe, 7, time.Unix(1790000000, 0)}.marshal())
+	f.Add([]byte(`{"op":"remove","pkey":"0x0011","guid":"","seq":1,"time":1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if e, err := parseEntry(text); err == nil {
+			require.Equal(t, string(text), string(e.marshal()))
+			require.Less(t, len(text), entryMax)
+			require.Equal(t, e.name(), filepath.Base(e.name()))
+		}
+	})
+}

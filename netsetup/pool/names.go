@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Every fact of the directory is in a name, because a name appears whole or not at
+// all, and needs no new inode: the files are hard links of one empty file per node.
+// Parts are joined by a comma, which none contains. Whatever does not read back as
+// it would be written is not ours.
+
+var vfRule = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.:_-]{0,31}$`)
+
+var wordRule = regexp.MustCompile(`^[0-9A-Za-z_+-][0-9A-Za-z._+-]{0,63}$`)
+
+// nameMax is NAME_MAX of all the file systems concerned.
+const nameMax = 255
+
+// leaseName is the name of a lease in its address's directory.
+func leaseName(l Lease) string {
+	return strings.Join([]string{l.Cluster, l.Job, l.Node, l.Rail, vfText(l.VF), timeText(l.Time)}, ",")
+}
+
+func parseLeaseName(addr netip.Addr, name string) (Lease, bool) {
+	f := strings.Split(name, ",")
+	if len(f) != 6 {
+		return Lease{}, false
+	}
+	at, ok := parseTime(f[5])
+	l := Lease{Owner{f[0], f[1], f[2], f[3]}, addr, strings.TrimPrefix(f[4], "-"), at}
+	return l, ok && l.check() == nil && leaseName(l) == name
+}
+
+// recordName is the name of a lease in its node's directory.
+func recordName(l Lease) string {
+	return strings.Join([]string{l.Cluster, l.Job, l.Rail, l.Addr.String(), vfText(l.VF), timeText(l.Time)}, ",")
+}
+
+func parseRecordName(node, name string) (Lease, bool) {
+	f := strings.Split(name, ",")
+	if len(f) != 6 {
+		return Lease{}, false
+	}
+	addr, ok := parseAddr(f[3])
+	at, ok2 := parseTime(f[5])
+	l := Lease{Owner{f[0], f[1], node, f[2]}, addr, strings.TrimPrefix(f[4], "-"), at}
+	return l, ok && ok2 && l.check() == nil && recordName(l) == name
+}
+
+// check refuses what cannot be a part of a name.
+func (l Lease) check() error {
+	if err := l.Owner.check(); err != nil {
+		return err
+	}
+	if l.VF != "" && !vfRule.MatchString(l.VF) {
+		return fmt.Errorf("%q is no PCI address of a VF", l.VF)
+	}
+	if len(leaseName(l)) > nameMax || len(recordName(l)) > nameMax {
+		return fmt.Errorf("%s: the names are too long for the file name of a lease", l.Owner)
+	}
+	return nil
+}
+
+func (o Owner) check() error {
+	for _, part := range []string{o.Cluster, o.Job, o.Node, o.Rail} {
+		if !word(part) {
+			return fmt.Errorf("%q cannot own an address: cluster, job, node and rail are up to 64 letters, digits and ._+-", part)
+		}
+	}
+	return nil
+}
+
+// word tells whether s can be a part of a name: letters, digits and ._+- only, no
+// leading dot, 1 to 64 bytes.
+func word(s string) bool { return wordRule.MatchString(s) }
+
+// vfText is a dash for an interface without a VF.
+func vfText(vf string) string {
+	if vf == "" {
+		return "-"
+	}
+	return vf
+}
+
+func timeText(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+// parseTime reads seconds since 1970, as timeText writes them.
+func parseTime(s string) (time.Time, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	at := time.Unix(n, 0)
+	return at, err == nil && n > 0 && n < 1<<40 && timeText(at) == s
+}
+
+func parseAddr(s string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(s)
+	return a, err == nil && a.Zone() == "" && a.String() == s
+}
+
+// A quarantine's mark lies in the address's directory, so that it is not free, and
+// once more in the list of quarantines, with the address in its first part's place.
+func markName(q Quarantined) string {
+	return strings.Join([]string{"quarantine", timeText(q.Time), q.MAC.String(), q.Node}, ",")
+}
+
+func isMark(name string) bool { return strings.HasPrefix(name, "quarantine,") }
+
+func quarantineName(q Quarantined) string {
+	return q.Addr.String() + strings.TrimPrefix(markName(q), "quarantine")
+}
+
+func parseQuarantine(name string) (Quarantined, bool) {
+	f := strings.Split(name, ",")
+	if len(f) != 4 || !word(f[3]) {
+		return Quarantined{}, false
+	}
+	addr, ok := parseAddr(f[0])
+	at, ok2 := parseTime(f[1])
+	mac, err := net.ParseMAC(f[2])
+	q := Quarantined{Addr: addr, MAC: mac, Node: f[3], Time: at}
+	return q, ok && ok2 && err == nil && quarantineName(q) == name
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/killtest"
+)
+
+// order is what a child process, which is this test binary, is told to do.
+type order struct {
+	Pool        *config.Pool
+	Node, State string
+	Do          string // acquire, release, conflict, sweep, expire
+	Jobs        int
+	MountSmall  bool // a file system with few inodes is mounted over the pool's directory
+}
+
+const orderVariable = "GOJAIL_TEST_ORDER"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(orderVariable); text != "" {
+		if err := child(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func (o order) command(t *testing.T) *exec.Cmd {
+	t.Helper()
+	text, err := json.Marshal(o)
+	require.NoError(t, err)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), orderVariable+"="+string(text), "GOMAXPROCS=1")
+	return cmd
+}
+
+func child(text string) error {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	if o.MountSmall {
+		if err := unix.Mount("tmpfs", o.Pool.Directory, "tmpfs", 0, "mode=700,nr_inodes=24"); err != nil {
+			return err
+		}
+	}
+	ctx := context.Background()
+	p, err := Open(ctx, o.Pool, o.Node, o.State)
+	if err != nil {
+		return err
+	}
+	if o.MountSmall {
+		return fillAndEmpty(ctx, p, o.Node)
+	}
+	for i := range o.Jobs {
+		c := claim(fmt.Sprint(i), o.Node, "rail0")
+		switch o.Do {
+		case "acquire":
+			a, err := p.Acquire(ctx, c)
+			if err != nil {
+				return err
+			}
+			fmt.Println(a)
+		case "release":
+			err = p.Release(ctx, c.Owner)
+		case "conflict":
+			var had []Lease
+			if had, err = p.(*shared).recorded(c.Owner); err == nil && len(had) == 1 {
+				_, err = p.Conflict(ctx, c, had[0].Addr, net.HardwareAddr{2, 0, 0, 0, 0, 5})
+			}
+		case "lift":
+			var list []Quarantined
+			if list, err = p.Quarantine(ctx); err == nil && len(list) > 0 {
+				err = p.Lift(ctx, list[0].Addr)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestManyProcessesAtOnce: 32 nodes take 300 addresses each of a pool that has just enough.
+func TestManyProcessesAtOnce(t *testing.T) {
+	site := newSite(t, "10.1.0.0/16")
+	site.pool.Ranges = []config.Range{rng("10.1.0.1", "10.1.37.128")} // 9600
+	require.Equal(t, uint64(9600), site.pool.Size())
+	var outputs [32]bytes.Buffer
+	var failed [32]error
+	var group sync.WaitGroup
+	for i := range outputs {
+		node := fmt.Sprintf("n%d", i)
+		cmd := order{Pool: site.pool, Node: node, State: filepath.Join(site.state, node), Do: "acquire", Jobs: 300}.command(t)
+		cmd.Stdout, cmd.Stderr = &outputs[i], os.Stderr
+		group.Go(func() { failed[i] = cmd.Run() })
+	}
+	group.Wait()
+	seen := map[string]int{}
+	for i := range outputs {
+		require.NoError(t, failed[i])
+		for lines := bufio.NewScanner(&outputs[i]); lines.Scan(); {
+			before, twice := seen[lines.Text()]
+			require.False(t, twice, "n%d and n%d both have %s", i, before, lines.Text())
+			seen[lines.Text()] = i
+		}
+	}
+	require.Len(t, seen, 9600)
+	s := site.open(t, "n0")
+	leases, err := s.Leases(t.Context())
+	require.NoError(t, err)
+	require.Len(t, leases, 9600)
+	_, err = s.Acquire(t.Context(), claim("late", "n0", "rail0"))
+	require.ErrorIs(t, err, ErrFull)
+	freed, err := s.SweepAll(t.Context(), func(Owner) bool { return false })
+	require.NoError(t, err)
+	require.Len(t, freed, 9600)
+	clean(t, s)
+}
+
+// TestSameNodeManyProcesses: the processes of one node ask for the same keys.
+func TestSameNodeManyProcesses(t *testing.T) {
+	site := newSite(t, "10.1.0.0/24")
+	var outputs [8]bytes.Buffer
+	var failed [8]error
+	var group sync.WaitGroup
+	for i := range outputs {
+		cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "n1"), Do: "acquire", Jobs: 20}.command(t)
+		cmd.Stdout, cmd.Stderr = &outputs[i], os.Stderr
+		group.Go(func() { failed[i] = cmd.Run() })
+	}
+	group.Wait()
+	for i := range outputs {
+		require.NoError(t, failed[i])
+		require.Equal(t, outputs[0].String(), outputs[i].String())
+	}
+	require.Len(t, strings.Fields(outputs[0].String()), 20)
+}
+
+// TestKilledAnywhere kills each operation before each of its changes. What is left
+// must be put right by the sweep, and also by the same operation once more.
+func TestKilledAnywhere(t *testing.T) {
+	for _, do := range []string{"acquire", "release", "conflict", "lift"} {
+		t.Run(do, func(t *testing.T) {
+			calls := 0
+			for n := 0; ; n++ {
+				site := newSite(t, "10.1.0.0/24")
+				s := site.open(t, "n1")
+				c, before := claim("0", "n1", "rail0"), netip.Addr{}
+				if do != "acquire" {
+					before = acquire(t, s, c)
+				}
+				if do == "lift" {
+					_, err := s.Conflict(t.Context(), c, before, net.HardwareAddr{2, 0, 0, 0, 0, 5})
+					require.NoError(t, err)
+				}
+				cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "state-n1"), Do: do, Jobs: 1}.command(t)
+				call, err := killtest.Run(cmd, n)
+				require.NoError(t, err)
+				atMostOneOwner(t, s)
+				if do == "conflict" {
+					names, err := namesIn(s.home(before))
+					require.NoError(t, err)
+					require.NotEmpty(t, names, "the address is free before %s", call)
+				}
+				other := acquire(t, s, claim("other", "n1", "rail0")) // another job meanwhile
+				require.Len(t, owners(t, s, other), 1)
+				if n%2 == 0 { // once more, as the next try of the job does
+					a := acquire(t, s, c)
+					require.Equal(t, a, acquire(t, s, c))
+				}
+				_, err = s.Sweep(t.Context(), func(Owner) bool { return false })
+				require.NoError(t, err)
+				list, err := s.Quarantine(t.Context())
+				require.NoError(t, err)
+				for _, q := range list {
+					require.NoError(t, s.Lift(t.Context(), q.Addr))
+				}
+				clean(t, s)
+				if call == "" {
+					break
+				}
+				calls++
+			}
+			t.Logf("killed at %d places", calls)
+			require.Greater(t, calls, 2)
+		})
+	}
+}
+
+func owners(t *testing.T, s *shared, addr netip.Addr) []Lease {
+	t.Helper()
+	leases, err := s.leasesOf(addr)
+	require.NoError(t, err)
+	return leases
+}
+
+func atMostOneOwner(t *testing.T, s *shared) {
+	t.Helper()
+	leases, err := s.Leases(t.Context())
+	require.NoError(t, err)
+	seen := map[netip.Addr]bool{}
+	for _, l := range leases {
+		require.False(t, seen[l.Addr])
+		seen[l.Addr] = true
+	}
+}
+
+// TestFileSystemFull leases until no inode is left, in a mount namespace of the child.
+func TestFileSystemFull(t *testing.T) {
+	site := newSite(t, "10.1.0.0/24")
+	cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "n1"), MountSmall: true}.command(t)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+func fillAndEmpty(ctx context.Context, p Pool, node string) error {
+	got := map[netip.Addr]bool{}
+	for i := 0; ; i++ {
+		c := claim(fmt.Sprint(i), node, "rail0")
+		a, err := p.Acquire(ctx, c)
+		if err == nil {
+			got[a] = true
+			continue
+		}
+		if !strings.Contains(err.Error(), "no space left on device; make room in the file system") {
+			return fmt.Errorf("not the right error: %w", err)
+		}
+		leases, err := p.Leases(ctx)
+		if err != nil || len(leases) != len(got) || len(got) < 2 {
+			return fmt.Errorf("%d leases, %d given: %w", len(leases), len(got), err)
+		}
+		break
+	}
+	if _, err := p.Sweep(ctx, func(Owner) bool { return false }); err != nil {
+		return err
+	}
+	for i := range len(got) {
+		if _, err := p.Acquire(ctx, claim(fmt.Sprint(i), node, "rail0")); err != nil {
+			return fmt.Errorf("after the sweep: %w", err)
+		}
+	}
+	return nil
+}

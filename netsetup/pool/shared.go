@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/trusted"
+)
+
+// shared is a pool whose leases lie in a directory that all nodes see.
+type shared struct {
+	name   string
+	root   string // the pool's own directory
+	node   string
+	usable usable
+	lock   string // file on this node
+	now    func() time.Time
+}
+
+func openShared(ctx context.Context, p *config.Pool, addresses usable, node, state string) (Pool, error) {
+	if !word(node) || !word(p.Name) {
+		return nil, fmt.Errorf("pool %q, node %q: the names may hold letters, digits and ._+- only", p.Name, node)
+	}
+	if err := os.Mkdir(state, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("pool %s: cannot make the directory %s: %w", p.Name, state, errors.Unwrap(err))
+	}
+	s := &shared{
+		name: p.Name, root: filepath.Join(p.Directory, p.Name), node: node, usable: addresses,
+		lock: filepath.Join(state, "pool-"+p.Name+".lock"), now: time.Now,
+	}
+	if err := trusted.Parents(s.lock); err != nil {
+		return nil, err
+	}
+	_, err := locked(ctx, s, "open", func() (struct{}, error) { return struct{}{}, s.prepare(p.Directory) })
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare checks the directory and makes the pool's own part of it.
+func (s *shared) prepare(dir string) error {
+	if err := trusted.Parents(dir); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return fmt.Errorf("cannot look at the directory %s: %w; run: mkdir -m 700 %s", dir, err, dir)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	if st.Mode&0o077 != 0 {
+		return fmt.Errorf("%s is open to others than its owner (mode %04o); run: chmod 700 %s", dir, st.Mode&0o7777, dir)
+	}
+	if st.Uid != 0 {
+		if err := s.squashed(dir, st.Uid); err != nil {
+			return err
+		}
+	}
+	for _, sub := range []string{"", "addresses", "nodes", "nodes/" + s.node, "full", "quarantine"} {
+		if err := os.Mkdir(s.path(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	f, err := os.OpenFile(s.self(), os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// squashed accepts a directory of another owner only if the file server makes root
+// that owner, which shows in what root makes there.
+func (s *shared) squashed(dir string, owner uint32) error {
+	path := filepath.Join(dir, "who,"+s.node)
+	var st unix.Stat_t
+	err := os.Mkdir(path, 0o700)
+	if err == nil {
+		err = unix.Lstat(path, &st)
+		os.Remove(path)
+	} else if errors.Is(err, fs.ErrExist) { // left by a process that was killed here
+		os.Remove(path)
+		return fmt.Errorf("%s was in the way and is removed; try again", path)
+	}
+	if err != nil {
+		return err
+	}
+	if st.Uid != owner {
+		return fmt.Errorf("%s belongs to uid %d, but what root makes there to uid %d; run: chown %d %s", dir, owner, st.Uid, st.Uid, dir)
+	}
+	return nil
+}
+
+// locked runs f with the node's lock of the pool. When f is given up on, it goes on
+// with the lock once the server is back: it can be repeated after every part of it.
+func locked[T any](ctx context.Context, s *shared, what string, f func() (T, error)) (T, error) {
+	lock, err := s.flock(ctx)
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("pool %s: cannot %s: %w", s.name, what, err)
+	}
+	return answered(ctx, s, what, func() (T, error) {
+		defer lock.Close()
+		return fresh(f)
+	})
+}
+
+// answered waits for f, which a file server that hangs keeps in the kernel, until the
+// context ends.
+func answered[T any](ctx context.Context, s *shared, what string, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	var r result
+	select {
+	case r = <-done:
+	case <-ctx.Done():
+		select {
+		case r = <-done:
+		default:
+			r.err = fmt.Errorf("%s does not answer in time; is its file server up?", s.root)
+		}
+	}
+	if r.err != nil {
+		return r.value, fmt.Errorf("pool %s: cannot %s: %w%s", s.name, what, r.err, advice(r.err))
+	}
+	return r.value, nil
+}
+
+// fresh runs f again when a handle is stale (NFS): the next try looks its paths up anew.
+func fresh[T any](f func() (T, error)) (value T, err error) {
+	for range 3 {
+		if value, err = f(); !errors.Is(err, unix.ESTALE) {
+			break
+		}
+	}
+	return value, err
+}
+
+// flock takes the lock of this node, which ends with its process. It is local, so
+// that no other node and no lock manager can hold up this one.
+func (s *shared) flock(ctx context.Context) (*os.File, error) {
+	f, err := os.OpenFile(s.lock, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+			f.Close()
+			return nil, fmt.Errorf("cannot lock %s: %w", s.lock, err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("another process of this node holds %s for too long; does the file server of %s hang?", s.lock, s.root)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// advice is what to do about an errno.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return "; the file server refuses this node's root: export it with no_root_squash, or give the directory to the account that root is squashed to"
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return "; make room in the file system, or raise its quota"
+	case errors.Is(err, unix.EROFS):
+		return "; mount it writable"
+	case errors.Is(err, unix.ESTALE):
+		return "; mount the file system again"
+	}
+	return ""
+}
