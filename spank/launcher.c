@@ -177,10 +177,12 @@ static int assemble_template(struct fault *fault)
 	return stage;
 }
 
+#define FIRST_FREE_FD 16 /* above those with a meaning */
+
 static int template(struct fault *fault)
 {
 	struct record zygote = {.pid = getpid(), .start = process_start(getpid())};
-	int listener, lock, stage, null;
+	int listener, lock, stage, null, reply;
 
 	int dir = template_dir(&node, word("jail"), fault);
 	if (dir < 0)
@@ -199,15 +201,25 @@ static int template(struct fault *fault)
 	null = stage < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return fault_set(fault, "the jail has no /dev/null: %s", strerror(errno));
-	if (record_write(dir, "zygote", &zygote, fault) < 0)
+	/* The stage has its number before anybody reads the record; the lock stays with its copy. */
+	lock = fcntl(lock, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	dir = fcntl(dir, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	reply = fcntl(GOJAIL_REPLY_FD, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	stage = fcntl(stage, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	listener = fcntl(listener, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	null = fcntl(null, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	if (lock < 0 || dir < 0 || reply < 0 || stage < 0 || listener < 0 || null < 0 ||
+	    dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || dup3(listener, GOJAIL_STAGE_FD + 1, O_CLOEXEC) < 0)
+		fault_set(fault, "cannot keep the zygote's descriptors: %s", strerror(errno));
+	if (fault->text[0] || record_write(dir, "zygote", &zygote, fault) < 0) {
+		dup2(reply, GOJAIL_REPLY_FD);
 		return -1;
+	}
 	record_end(&other, 0); /* the one of the old configuration; its holders live on */
-	say("ok\n", "");
+	dprintf(reply, "ok\n");
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
 	/* Exactly the stage and the listener stay open. */
-	dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC);
-	dup3(listener, GOJAIL_STAGE_FD + 1, O_CLOEXEC);
 	syscall(SYS_close_range, GOJAIL_STAGE_FD + 2, ~0u, 0);
 	prctl(PR_SET_NAME, "gojail-zygote");
 	zygote_serve(GOJAIL_STAGE_FD + 1);
