@@ -107,7 +107,7 @@ test-all: ## all of them: every release, in the VM too, with the longest tests t
 
 vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/cluster: of the suite
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" tests/vm/test $(or $(TEST),.) $(or $(PACKAGE),./tests/vm/inside)
+	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" tests/vm/test '$(or $(TEST),.)' $(or $(PACKAGE),./tests/vm/inside)
 
 vm-shell: deps ## a shell in the VM, on RELEASE
 	@tests/releases/make $(firstword $(RELEASE))

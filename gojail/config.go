@@ -14,7 +14,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	ContractVersion = 1
+	ContractVersion = 2
 	nameMax         = 64
 	pathMax         = 1024
 	textMax         = 1024
@@ -68,6 +68,7 @@ type Jail struct {
 	Users      []string // names or numbers; with Groups: both empty means everybody
 	Groups     []string
 	Slurm      bool
+	Network    string // label of the rails of a step that names none (network.toml), or None
 	Tmp        string // TmpDisk or TmpTmpfs
 	TmpSize    int64  // bytes, tmpfs only; 0: no limit of our own
 	ShmSize    int64  // bytes; 0: no limit of our own

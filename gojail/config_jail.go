@@ -47,7 +47,7 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 	}
 	j := &Jail{
 		Name: name, Root: *f.Root, Readonly: f.Readonly, Options: f.Options,
-		Users: f.Users, Groups: f.Groups, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
+		Users: f.Users, Groups: f.Groups, Network: None, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
 		Data: f.Data, Host: f.Host, Local: f.Local, Devices: f.Devices,
 		Mounts: f.Mounts, UserMounts: f.UserMounts,
 	}
@@ -62,6 +62,11 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 	}
 	if j.Host == nil {
 		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
+	}
+	if f.Network != nil {
+		if j.Network = *f.Network; !nameRule.MatchString(j.Network) {
+			return nil, s.refuse(key("network"), "%q is no label of rails; write one of network.toml, or \"none\"", j.Network)
+		}
 	}
 	if err := s.sizes(j, f); err != nil {
 		return nil, err

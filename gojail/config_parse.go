@@ -34,6 +34,7 @@ type fileJail struct {
 	Users      []string   `toml:"users"`
 	Groups     []string   `toml:"groups"`
 	Slurm      *bool      `toml:"slurm"`
+	Network    *string    `toml:"network"`
 	Tmp        *string    `toml:"tmp"`
 	TmpSize    *string    `toml:"tmp_size"`
 	ShmSize    *string    `toml:"shm_size"`

@@ -28,6 +28,7 @@ host  = ["/opt/slurm"]
 [jail.debian]
 root     = "/srv/jails/debian"
 readonly = true
+network  = "ai"
 options  = ["nosuid"]
 users    = ["alice", "5001"]
 groups   = ["hpc"]
@@ -68,7 +69,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
 	assert.Equal(t, &Jail{
 		Name: "debian", Root: "/srv/jails/debian", Readonly: true, Options: []string{"nosuid"},
-		Users: []string{"alice", "5001"}, Groups: []string{"hpc"}, Tmp: "tmpfs", TmpSize: 4 << 30, ShmSize: 512 << 20,
+		Users: []string{"alice", "5001"}, Groups: []string{"hpc"}, Network: "ai", Tmp: "tmpfs", TmpSize: 4 << 30, ShmSize: 512 << 20,
 		Data: []string{"/home"}, Host: []string{"/etc/hosts"}, Local: []string{"/var/tmp"}, Devices: []string{"/dev/nvidia*"},
 		Mounts: []Mount{
 			{"/scratch", "bind", "/scratch", []string{"rbind", "nosuid", "nodev"}},
@@ -85,7 +86,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	assert.Equal(t, 10*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil}, c.Slurm)
 	assert.Equal(t, &Jail{
-		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
+		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Network: "none", Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
 	}, c.Jails["a"])
 	c, err = parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\nhost = []\noptions = []", "")

@@ -33,6 +33,9 @@ func readSlurmConf(c *Config) slurmConf {
 	return s
 }
 
+// SlurmValue is a value of slurm.conf, "" where it has none.
+func (c *Config) SlurmValue(key string) string { return readSlurmConf(c).values[strings.ToLower(key)] }
+
 // read takes KEY=VALUE from lines with one key, as slurm.conf(5) has them for
 // what concerns us; include files are followed a few levels deep.
 func (s *slurmConf) read(path string, depth int) {

@@ -116,7 +116,7 @@ func (c *Config) siteJail(b *strings.Builder, j *Jail, accounts Accounts, key st
 	if j.Slurm && c.bringsMunge() {
 		munge = c.Slurm.Munge
 	}
-	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\nmunge %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool, munge)
+	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\nmunge %s\nnet %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool, munge, j.Network)
 	if j.Everybody() {
 		b.WriteString("access all\n")
 		return

@@ -47,7 +47,7 @@ func TestSiteIsExactlyTheContract(t *testing.T) {
 	keys := map[string]string{"debian": "0123456789abcdef", "bare": "fedcba9876543210"}
 	text, err := c.Site(someAccounts(), keys, fixedTime)
 	require.NoError(t, err)
-	assert.Equal(t, `gojail-site 1
+	assert.Equal(t, `gojail-site 2
 config 1 2 3 4 5 6 7
 until 0
 default debian
@@ -60,6 +60,7 @@ tmp disk 0
 shm 0
 spool /var/spool/slurmd.n1
 munge /run/munge/munge.socket.2
+net none
 access all
 jail debian
 key 0123456789abcdef
@@ -67,6 +68,7 @@ tmp tmpfs 4294967296
 shm 536870912
 spool /var/spool/slurmd.n1
 munge -
+net ai
 access listed
 uid 5001
 uid 6000
@@ -101,7 +103,7 @@ func TestWriteSiteReplacesTheFile(t *testing.T) {
 	require.NoError(t, WriteSite(c, state, time.Now().Add(time.Second)))
 	text, err := os.ReadFile(filepath.Join(state, "site"))
 	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(string(text), "gojail-site 1\n"))
+	assert.True(t, strings.HasPrefix(string(text), "gojail-site 2\n"))
 	assert.Contains(t, string(text), "\nkey "+c.Key(c.Jails["a"])+"\n")
 	st, err := os.Stat(filepath.Join(state, "site"))
 	require.NoError(t, err)

@@ -92,13 +92,13 @@ func TestRecords(t *testing.T) {
 
 	for name, text := range map[string]string{
 		"live":      recordOf(t, pid),
-		"dead":      fmt.Sprintf("1 %d 5 %s\n", dead.Process.Pid, someKey),
-		"recycled":  fmt.Sprintf("1 %d %d %s\n", pid, start+1, someKey),
+		"dead":      fmt.Sprintf("2 %d 5 %s\n", dead.Process.Pid, someKey),
+		"recycled":  fmt.Sprintf("2 %d %d %s\n", pid, start+1, someKey),
 		"empty":     "",
 		"garbage":   "\x00\xff not a record",
-		"cut":       fmt.Sprintf("1 %d %d %s", pid, start, someKey),
+		"cut":       fmt.Sprintf("2 %d %d %s", pid, start, someKey),
 		"trailing":  recordOf(t, pid) + "x",
-		"version":   fmt.Sprintf("2 %d %d %s\n", pid, start, someKey),
+		"version":   fmt.Sprintf("1 %d %d %s\n", pid, start, someKey),
 		"init":      fmt.Sprintf("1 1 %d %s\n", start, someKey),
 		"negative":  fmt.Sprintf("1 -5 %d %s\n", start, someKey),
 		"overflow":  fmt.Sprintf("1 4294967297 %d %s\n", start, someKey),

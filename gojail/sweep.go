@@ -77,6 +77,16 @@ func (w *sweep) jobs() ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), both(err, err2)
 }
 
+// Alive is how Sweep judges a job, for others who hold something of jobs: false
+// only where it is known to be gone.
+func Alive(s *State, c *Config) func(job string) bool {
+	w := &sweep{state: s, config: c, squeue: squeuePlaces, ask: true}
+	return func(job string) bool {
+		why, err := w.keep(job)
+		return why != "" || err != nil
+	}
+}
+
 // keep gives the reason why a job is left alone, or "".
 func (w *sweep) keep(job string) (string, error) {
 	why, err := w.process(job)

@@ -18,9 +18,13 @@
  *   jobs/JOB/SANDBOX          record of the holder (below)
  *   jobs/JOB/SANDBOX.json     the config.json it was made from (hard link)
  *   jobs/JOB/SANDBOX.mounts   the --jail-mount list of that sandbox, if any
+ *   jobs/JOB/.net             record of the holder of the job's network, once it is attached
+ *   jobs/JOB/.net.env         NAME=VALUE lines that its tasks get in their environment
+ *   net/                      the networks' own state (netsetup/attach)
+ *   net/jobs/JOB.json         there as long as the job may have something of a network
  *
  * JOB is Slurm's job id, or "run-PID" for `gojail run`. SANDBOX is the jail's
- * name, followed by "+" and 16 hex digits where --jail-mount was given.
+ * name, followed by "+" and 16 hex digits where --jail-mount or --jail-net was given.
  *
  * Records are one line, written to a temporary name and renamed, so that one is
  * either whole or absent. A record whose process is gone, or whose start time
@@ -28,6 +32,7 @@
  *
  *   zygote    "GOJAIL_VERSION pid starttime KEY\n"
  *   SANDBOX   "GOJAIL_VERSION pid starttime KEY\n"
+ *   .net      "GOJAIL_VERSION pid starttime KEY\n", KEY being a hash of --jail-net
  *
  * site is text, a word and its values on each line, in this order:
  *
@@ -44,6 +49,7 @@
  *   shm BYTES                 likewise (tmpfs default: half of memory)
  *   spool PATH                where the template has an empty tmpfs for batch scripts
  *   munge PATH|-              munge's socket, which every sandbox gets anew; -: none
+ *   net LABEL|none            the rails of a step that names none
  *   access all|listed
  *   uid N                     any number of these
  *   gid N
@@ -54,7 +60,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 1 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 2 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -75,12 +81,14 @@
  *
  *   site      compile gojail.toml into the site file
  *   template  assemble the jail and its stage, then stay as its zygote
- *   sandbox   find or build a job's sandbox; the only way for --jail-mount
+ *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
  *   epilog    tear a job's sandboxes down
  *   boot      sweep what jobs that are gone left behind (slurmd start)
  *
  * names: state, config, node, jail, key, job, uid, gid, groups (comma
- * separated), mounts, script (the batch script's directory), deadline (ms).
+ * separated), mounts, script (the batch script's directory), deadline (ms), net
+ * (the label of --jail-net), gpus and nics (what Slurm gave the job, as it writes
+ * them), holder (the process whose network namespace it is).
  * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
  * where N goes on detached from the caller, then "ok", or "error TEXT". End of
  * file without either means that it died.
@@ -98,6 +106,8 @@ struct gojail_tree {
 #define GOJAIL_TREE_ALONE 1u
 /* The destination was resolved and judged: a symlink in it now is an attack. */
 #define GOJAIL_TREE_EXACT 2u
+/* No tree: the job's network namespace, which the holder enters. */
+#define GOJAIL_TREE_NET 4u
 
 /*
  * What the zygote is asked on its socket: this header, ntrees trees, and their
@@ -117,6 +127,7 @@ struct gojail_request {
 
 #define GOJAIL_REQUEST_TMPFS 1u /* /tmp is a tmpfs of this sandbox, not among the trees */
 #define GOJAIL_REQUEST_SHM 2u   /* likewise /dev/shm */
+#define GOJAIL_REQUEST_NET 4u   /* the holder makes a network namespace */
 
 struct gojail_reply {
 	uint32_t version;
@@ -132,7 +143,8 @@ struct gojail_reply {
  *     int gojail_call(struct gojail_call *call);   // 0 or -1 with call->text
  *
  * argv is the launcher's own, VERB first. Verbs here: site, mounts, epilog and
- * boot as above, and the two halves of template:
+ * boot as above; net, which attaches the job's rails to the namespace of holder
+ * and writes .net.env; and the two halves of template:
  *   stage, jail   assemble that view in the calling process's mount namespace,
  *                 which is already private to it, and pivot into it.
  * mounts fills trees; the caller owns the descriptors.

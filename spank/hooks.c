@@ -29,6 +29,7 @@
 #include "template.h"
 #include "window.h"
 
+#include <errno.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,45 @@ static int find_wish(spank_t sp, uint32_t step, struct wish *wish)
 	return step == SLURM_BATCH_SCRIPT ? find_script(sp, wish) : 0;
 }
 
+/*
+ * What Slurm gave the job of GPUs and NICs. Its plugins set or remove the one
+ * variable in every step; the other is the user's (gres_common.c). Whether
+ * there are such plugins at all, Go knows.
+ */
+static void find_gres(spank_t sp, uint32_t step, char *gpus, char *nics, size_t size)
+{
+	bool whole = step == SLURM_BATCH_SCRIPT || step == SLURM_INTERACTIVE_STEP;
+
+	if (spank_getenv(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, (int)size) != ESPANK_SUCCESS)
+		gpus[0] = '\0';
+	if (spank_getenv(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, (int)size) != ESPANK_SUCCESS)
+		nics[0] = '\0';
+}
+
+/* NAME=VALUE lines that netsetup wrote for the tasks. */
+static void set_net_env(spank_t sp, const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64], line[4096], *value;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/.net.env", node.state, job);
+	file = fopen(path, "re");
+	if (!file) {
+		fault_set(&fault, "cannot read %s: %s", path, strerror(errno));
+		return;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		value = strchr(line, '=');
+		if (!value)
+			continue;
+		*value++ = '\0';
+		if (spank_setenv(sp, line, value, 1) != ESPANK_SUCCESS)
+			fault_set(&fault, "Slurm does not let %s be set in the tasks' environment", line);
+	}
+	fclose(file);
+}
+
 /* The stage alone, so that the reason of a fault reaches the user's own file. */
 static void enter_stage_for_fault(const struct jail *jail)
 {
@@ -105,6 +145,7 @@ static void enter_stage_for_fault(const struct jail *jail)
 static int prepare(spank_t sp, uint32_t step)
 {
 	static struct choice choice;
+	char gpus[512], nics[512];
 	struct wish wish = {0};
 	struct site site = {0};
 	struct jail jail;
@@ -126,16 +167,26 @@ static int prepare(spank_t sp, uint32_t step)
 	}
 	if (strcmp(choice.jail, "none") == 0) {
 		result = choice.mounts[0] ? fault_set(&fault, "--jail-mount needs a jail; give --jail=NAME too") : 0;
+		if (choice.net[0] && strcmp(choice.net, "none"))
+			result = fault_set(&fault, "--jail-net needs a jail; give --jail=NAME too");
 		goto out;
 	}
 	if (find_wish(sp, step, &wish) < 0 || site_jail(&site, choice.jail, &wish.user, &jail, &fault) < 0)
 		goto out;
 	wish.mounts = choice.mounts[0] ? choice.mounts : NULL;
+	wish.net = choice.net[0] ? choice.net : jail.net;
+	if (strcmp(wish.net, "none") == 0)
+		wish.net = NULL;
+	find_gres(sp, step, gpus, nics, sizeof(gpus));
+	wish.gpus = gpus;
+	wish.nics = nics;
 	if (step <= SLURM_MAX_NORMAL_STEP_ID)
 		snprintf(pmix, sizeof(pmix), "%s/pmix.%s.%u", jail.spool, wish.job, (unsigned)step);
 	result = sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault);
+	if (result == 0 && wish.net)
+		set_net_env(sp, wish.job);
 	if (result == 0)
-		result = window_open_stage(&window, &sandbox, &fault);
+		result = fault.text[0] ? -1 : window_open_stage(&window, &sandbox, &fault);
 	if (result < 0)
 		enter_stage_for_fault(&jail);
 out:
@@ -207,7 +258,7 @@ HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	if (!fault.text[0] && (sandbox.mnt < 0 || window_enter(sandbox.mnt, &fault) == 0))
+	if (!fault.text[0] && (sandbox.mnt < 0 || window_enter(sandbox.mnt, sandbox.net, &fault) == 0))
 		return 0;
 	/* One line is enough, from however many tasks. */
 	spank_get_item(sp, S_TASK_ID, &task);
@@ -263,6 +314,15 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
+/* Its VFs are to be given back: that is Go's. */
+static bool has_net(const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/net/jobs/%s.json", node.state, job);
+	return access(path, F_OK) == 0;
+}
+
 HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 {
 	int64_t until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS;
@@ -274,11 +334,13 @@ HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS || node_find(&node, argc, argv, &fault) < 0)
 		goto out;
 	snprintf(path, sizeof(path), "%s/jobs/%u", node.state, job);
-	if (access(path, F_OK) < 0)
-		return 0; /* it had no jail here */
 	snprintf(name, sizeof(name), "%u", job);
-	if (end_job(&node, name) == 0)
-		return 0;
+	if (!has_net(name)) {
+		if (access(path, F_OK) < 0)
+			return 0; /* it had no jail here */
+		if (end_job(&node, name) == 0)
+			return 0;
+	}
 	launch_begin(&launch, &node, "epilog", until);
 	launch_word(&launch, "job=%u", job);
 	launch_run(&launch, &node, until, &fault);

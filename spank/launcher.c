@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "fault.h"
 #include "kernel.h"
+#include "launch.h"
 #include "lock.h"
 #include "node.h"
 #include "record.h"
@@ -241,11 +242,27 @@ static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32
 	return 0;
 }
 
+/* In this process, as user_trees: a child of one that has Go's threads could not call it. */
+static int attach_net(const struct record *holder, struct fault *fault)
+{
+	static char word[32];
+	static char *argv[LAUNCH_WORDS_MAX + 2];
+
+	for (int i = 0; i < call->argc; i++)
+		argv[i] = call->argv[i];
+	snprintf(word, sizeof(word), "holder=%d", (int)holder->pid);
+	argv[call->argc++] = word;
+	call->argv = argv;
+	return call_library("net") < 0 ? fault_set(fault, "%s", call->text) : 0;
+}
+
 static int sandbox(struct fault *fault)
 {
+	static const struct sandbox_go go = {.trees = user_trees, .net = attach_net};
 	static gid_t groups[65536];
 	struct sandbox built = SANDBOX_NONE;
-	struct wish wish = {.mounts = word("mounts")[0] ? word("mounts") : NULL};
+	struct wish wish = {.mounts = word("mounts")[0] ? word("mounts") : NULL,
+			    .net = word("net")[0] ? word("net") : NULL};
 	struct site site = {0};
 	struct jail jail;
 	char *list = (char *)(uintptr_t)word("groups");
@@ -263,7 +280,7 @@ static int sandbox(struct fault *fault)
 	if (site_open(&site, &node, fault) < 0 ||
 	    site_jail(&site, word("jail"), &wish.user, &jail, fault) < 0)
 		return -1;
-	return sandbox_build(&built, &node, &site, &jail, &wish, user_trees, until, fault);
+	return sandbox_build(&built, &node, &site, &jail, &wish, &go, until, fault);
 }
 
 static int run(const char *verb, struct fault *fault)

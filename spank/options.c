@@ -19,9 +19,10 @@
 
 #define INHERITED_JAIL "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail"
 #define INHERITED_MOUNT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_mount"
+#define INHERITED_NET "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_net"
 
 static struct choice given;
-static bool jail_inherited, mounts_inherited;
+static bool jail_inherited, mounts_inherited, net_inherited;
 
 static bool jail_name_ok(const char *name)
 {
@@ -79,6 +80,14 @@ static int check_jail(const char *name)
 	return -1;
 }
 
+static int check_net(const char *label)
+{
+	if (jail_name_ok(label))
+		return 0;
+	slurm_error("gojail: --jail-net=%s is no label of rails; give one of this site's, or \"none\"", label);
+	return -1;
+}
+
 static bool is_inherited(const char *variable, const char *value)
 {
 	const char *inherited = getenv(variable);
@@ -93,6 +102,16 @@ static int on_jail(int value, const char *argument, int remote)
 		return -1;
 	jail_inherited = !remote && !given.jail[0] && is_inherited(INHERITED_JAIL, argument);
 	snprintf(given.jail, sizeof(given.jail), "%s", argument);
+	return 0;
+}
+
+static int on_net(int value, const char *argument, int remote)
+{
+	(void)value;
+	if (!argument || (!remote && check_net(argument) < 0))
+		return -1;
+	net_inherited = !remote && !given.net[0] && is_inherited(INHERITED_NET, argument);
+	snprintf(given.net, sizeof(given.net), "%s", argument);
 	return 0;
 }
 
@@ -123,12 +142,16 @@ static struct spank_option options[] = {
 	 "show the node's directory or file SRC at DST in the jail, read-only with :ro; may be "
 	 "given several times",
 	 1, 1, on_mount},
+	{"jail-net", "LABEL",
+	 "give the job a network of its own: a VF on each rail with that label; \"none\": the node's "
+	 "network. All steps of a job share it",
+	 1, 2, on_net},
 };
 
 int options_register(spank_t sp)
 {
 	given = (struct choice){0};
-	jail_inherited = mounts_inherited = false;
+	jail_inherited = mounts_inherited = net_inherited = false;
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		if (spank_option_register(sp, &options[i]) != ESPANK_SUCCESS)
 			return -1;
@@ -148,7 +171,8 @@ static int pass_on(const char *variable, const char *value, bool inherited, int 
 int options_submit(void)
 {
 	if (pass_on(OPTIONS_ENV_JAIL, given.jail, jail_inherited, check_jail) < 0 ||
-	    pass_on(OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0)
+	    pass_on(OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0 ||
+	    pass_on(OPTIONS_ENV_NET, given.net, net_inherited, check_net) < 0)
 		return -1;
 	return 0;
 }
@@ -168,7 +192,8 @@ static int choose(spank_t sp, const char *variable, const char *option, char *va
 int options_choice(spank_t sp, struct choice *choice)
 {
 	if (choose(sp, OPTIONS_ENV_JAIL, given.jail, choice->jail, sizeof(choice->jail)) < 0 ||
-	    choose(sp, OPTIONS_ENV_MOUNT, given.mounts, choice->mounts, sizeof(choice->mounts)) < 0)
+	    choose(sp, OPTIONS_ENV_MOUNT, given.mounts, choice->mounts, sizeof(choice->mounts)) < 0 ||
+	    choose(sp, OPTIONS_ENV_NET, given.net, choice->net, sizeof(choice->net)) < 0)
 		return -1;
 	return 0;
 }

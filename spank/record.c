@@ -85,12 +85,12 @@ int record_end(const struct record *record, int patience_ms)
 	return poll(&gone, 1, patience_ms) == 1 ? 0 : -1;
 }
 
-int record_namespace(const struct record *record)
+int record_namespace(const struct record *record, const char *kind)
 {
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)record->pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)record->pid, kind);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && process_start(record->pid) != record->start)
 		close_fd(&fd);

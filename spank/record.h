@@ -26,8 +26,8 @@ int record_find(int dir, const char *name, struct record *record);
 /* Writes dir/name so that a reader sees all of it or nothing. */
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault);
 
-/* Opens the mount namespace of the process of a record; -1 if it is gone. */
-int record_namespace(const struct record *record);
+/* Opens a namespace ("mnt", "net") of the process of a record; -1 if it is gone. */
+int record_namespace(const struct record *record, const char *kind);
 
 /* Kills the process of a record, if it is still that one; 0 if it is gone within patience_ms. */
 int record_end(const struct record *record, int patience_ms);

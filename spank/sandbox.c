@@ -21,21 +21,43 @@ void sandbox_close(struct sandbox *sandbox)
 {
 	close_fd(&sandbox->mnt);
 	close_fd(&sandbox->stage);
+	close_fd(&sandbox->net);
 	while (sandbox->nmounts > 0)
 		free(sandbox->mounts[--sandbox->nmounts]);
 }
 
-/* The jail's name, and a hash of the mounts where there are some (FNV-1a). */
+#define HASH_BEGIN 14695981039346656037ull /* FNV-1a */
+
+static uint64_t hash_of(uint64_t hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
+	return hash;
+}
+
+/* The jail's name, and a hash where there are mounts, or a network of the job's own. */
 static void sandbox_name(char *name, const struct jail *jail, const struct wish *wish)
 {
-	uint64_t hash = 14695981039346656037ull;
+	uint64_t hash = hash_of(hash_of(HASH_BEGIN, wish->mounts), wish->net ? "\n" : NULL);
 
 	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
-	if (!wish->mounts)
-		return;
-	for (const char *c = wish->mounts; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 1099511628211ull;
-	snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
+	if (wish->mounts || wish->net)
+		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
+}
+
+/* The job's network, if it is attached; -1 with a fault where it has other rails. */
+static int find_net(const char *state, const struct wish *wish, struct record *net, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64], key[GOJAIL_KEY_LEN + 1];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/.net", state, wish->job);
+	if (record_find(AT_FDCWD, path, net) < 0)
+		return -1;
+	snprintf(key, sizeof(key), "%016" PRIx64, hash_of(HASH_BEGIN, wish->net));
+	if (strcmp(key, net->key) == 0)
+		return 0;
+	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
+				"name the same ones, or start another job", wish->net);
 }
 
 /* Destinations of SRC:DST[:ro],... for the stage; Go has judged the list itself. */
@@ -58,8 +80,10 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 		const struct wish *wish, int64_t until, struct fault *fault)
 {
 	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 256];
-	struct record holder, zygote;
+	struct record holder, zygote, net;
 
+	if (wish->net && find_net(node->state, wish, &net, fault) < 0)
+		return -1;
 	sandbox_name(name, jail, wish);
 	snprintf(path, sizeof(path), "%s/jobs/%s/%s", node->state, wish->job, name);
 	if (record_find(AT_FDCWD, path, &holder) < 0)
@@ -67,12 +91,14 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 	if (template_find(node, jail->name, &zygote) < 0 &&
 	    template_get(node, jail, until, &zygote, fault) < 0)
 		return -1;
-	sandbox->mnt = record_namespace(&holder);
+	sandbox->mnt = record_namespace(&holder, "mnt");
 	sandbox->stage = template_stage(&zygote);
-	if (sandbox->mnt >= 0 && sandbox->stage >= 0)
+	sandbox->net = wish->net ? record_namespace(&net, "net") : -1;
+	if (sandbox->mnt >= 0 && sandbox->stage >= 0 && (!wish->net || sandbox->net >= 0))
 		return 0;
 	close_fd(&sandbox->mnt);
 	close_fd(&sandbox->stage);
+	close_fd(&sandbox->net);
 	return -1;
 }
 
@@ -145,12 +171,50 @@ static int reach_zygote(const struct node *node, const struct jail *jail, int64_
 			 jail->name);
 }
 
+/* The job's network for the holder: the one it has, or a new one. */
+static int ask_net(const struct node *node, const struct wish *wish, struct gojail_request *request,
+		   struct gojail_tree *trees, bool *made, struct fault *fault)
+{
+	struct record net;
+
+	*made = false;
+	if (!wish->net)
+		return 0;
+	if (find_net(node->state, wish, &net, fault) < 0) {
+		if (fault->text[0])
+			return -1;
+		request->flags |= GOJAIL_REQUEST_NET;
+		*made = true;
+		return 0;
+	}
+	if (request->ntrees >= GOJAIL_TREES_MAX)
+		return fault_set(fault, "--jail-mount: too many mounts");
+	trees[request->ntrees] = (struct gojail_tree){.fd = record_namespace(&net, "net"), .flags = GOJAIL_TREE_NET};
+	if (trees[request->ntrees].fd < 0)
+		return fault_set(fault, "the job's network ended at this moment; try again");
+	request->ntrees++;
+	return 0;
+}
+
+/* Go attaches the rails; the record says that they are. */
+static int attach_net(const struct wish *wish, const struct sandbox_go *go, int job, const struct record *holder,
+		      struct fault *fault)
+{
+	struct record net = *holder;
+
+	if (go->net(holder, fault) < 0)
+		return -1;
+	snprintf(net.key, sizeof(net.key), "%016" PRIx64, hash_of(HASH_BEGIN, wish->net));
+	return record_write(job, ".net", &net, fault);
+}
+
 /* From the request to the record: what is left half-way, the holder ends by itself. */
 static int build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		 const struct jail *jail, const struct wish *wish, int job, sandbox_trees user_trees,
+		 const struct jail *jail, const struct wish *wish, int job, const struct sandbox_go *go,
 		 int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	char name[SANDBOX_NAME_MAX + 1];
+	bool net_made = false;
 	struct record holder = {0};
 	int asked = ZYGOTE_GONE;
 	scoped_fd talk = -1;
@@ -160,13 +224,16 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 		talk = reach_zygote(node, jail, until, fault);
 		/* While the zygote forks, what the holder is to attach is collected. */
 		if (talk < 0 || (attempt == 0 && (trees_collect(site, jail, wish, job, request, trees, fault) < 0 ||
-						  (user_trees && user_trees(wish, trees, &request->ntrees, fault) < 0))))
+						  (go && go->trees(wish, trees, &request->ntrees, fault) < 0) ||
+						  ask_net(node, wish, request, trees, &net_made, fault) < 0)))
 			return -1;
 		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, sandbox, fault);
 	}
 	if (asked < 0)
 		return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
 				 jail->name);
+	if (net_made && attach_net(wish, go, job, &holder, fault) < 0)
+		return -1;
 	sandbox_name(name, jail, wish);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
 	if (record_write(job, name, &holder, fault) < 0)
@@ -176,7 +243,7 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 }
 
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		  const struct jail *jail, const struct wish *wish, sandbox_trees user_trees,
+		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault)
 {
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
@@ -191,7 +258,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 		return -1;
 	if (find(sandbox, node, jail, wish, until, &ignored) == 0)
 		return 0;
-	result = build(sandbox, node, site, jail, wish, job, user_trees, until, &request, trees, fault);
+	result = build(sandbox, node, site, jail, wish, job, go, until, &request, trees, fault);
 	for (uint32_t i = 0; i < request.ntrees; i++)
 		close_fd(&trees[i].fd);
 	if (result < 0) {
@@ -214,7 +281,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 		return 0;
 	if (fault->text[0])
 		return -1;
-	if (!wish->mounts)
+	if (!wish->mounts && !wish->net)
 		return sandbox_build(sandbox, node, site, jail, wish, NULL, until, fault);
 
 	for (int i = 0; i < wish->user.ngroups && used < sizeof(groups) - 16; i++)
@@ -226,7 +293,10 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	launch_word(&launch, "uid=%u", (unsigned)wish->user.uid);
 	launch_word(&launch, "gid=%u", (unsigned)wish->user.gid);
 	launch_word(&launch, "groups=%s", groups);
-	launch_word(&launch, "mounts=%s", wish->mounts);
+	launch_word(&launch, "mounts=%s", wish->mounts ? wish->mounts : "");
+	launch_word(&launch, "net=%s", wish->net ? wish->net : "");
+	launch_word(&launch, "gpus=%s", wish->gpus ? wish->gpus : "");
+	launch_word(&launch, "nics=%s", wish->nics ? wish->nics : "");
 	launch_word(&launch, "script=%s", wish->script);
 	if (launch_run(&launch, node, until, fault) < 0)
 		return -1;

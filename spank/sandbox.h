@@ -4,6 +4,7 @@
 #define GOJAIL_SANDBOX_H
 
 #include "node.h"
+#include "record.h"
 #include "site.h"
 
 #include <stdint.h>
@@ -15,32 +16,39 @@ struct wish {
 	char job[32];
 	struct user user;
 	const char *mounts; /* the --jail-mount list, or NULL */
+	const char *net;    /* the label of the rails, or NULL: the node's network */
+	const char *gpus, *nics; /* what Slurm gave the job, in its own words; may be NULL */
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 };
 
 struct sandbox {
 	int mnt, stage; /* mount namespaces; -1: none */
+	int net;        /* network namespace; -1: the node's */
 	char *mounts[GOJAIL_TREES_MAX]; /* destinations of the user's mounts */
 	int nmounts;
 };
 
-#define SANDBOX_NONE {.mnt = -1, .stage = -1}
+#define SANDBOX_NONE {.mnt = -1, .stage = -1, .net = -1}
 
 /*
  * Opens the job's sandbox of this jail, building it if need be; all steps of the
- * job with the same jail and mounts get the same one. A wish with mounts that is
- * not there yet starts a launcher, for the plan of the mounts is made in Go.
+ * job with the same jail and mounts get the same one. A wish with mounts or rails
+ * that is not there yet starts a launcher, for what these need is done in Go.
  */
 int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		 const struct jail *jail, const struct wish *wish, struct fault *fault);
 
-/* Opens the trees of the user's mounts; only the launcher has such a call. */
-typedef int (*sandbox_trees)(const struct wish *wish, struct gojail_tree *trees, uint32_t *count,
-			     struct fault *fault);
+/* What is done in Go; only the launcher has such calls. */
+struct sandbox_go {
+	/* Opens the trees of the user's mounts. */
+	int (*trees)(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault);
+	/* Attaches the job's rails to the network namespace of the holder. */
+	int (*net)(const struct record *holder, struct fault *fault);
+};
 
 /* Builds it, unless another step of the job was faster. */
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		  const struct jail *jail, const struct wish *wish, sandbox_trees user_trees,
+		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault);
 
 void sandbox_close(struct sandbox *sandbox);

@@ -193,6 +193,8 @@ int site_jail(const struct site *site, const char *name, const struct user *user
 			snprintf(jail->spool, sizeof(jail->spool), "%s", value);
 		else if (strcmp(line, "munge") == 0)
 			snprintf(jail->munge, sizeof(jail->munge), "%s", value[0] == '/' ? value : "");
+		else if (strcmp(line, "net") == 0)
+			snprintf(jail->net, sizeof(jail->net), "%.*s", GOJAIL_NAME_MAX, value);
 		else if (strcmp(line, "access") == 0)
 			allowed = allowed || strcmp(value, "all") == 0;
 		else if (strcmp(line, "uid") == 0)
@@ -203,7 +205,7 @@ int site_jail(const struct site *site, const char *name, const struct user *user
 	if (!here)
 		return unknown_jail(site, name, fault);
 	snprintf(jail->name, sizeof(jail->name), "%s", name);
-	if (strlen(jail->key) != GOJAIL_KEY_LEN || !jail->spool[0])
+	if (strlen(jail->key) != GOJAIL_KEY_LEN || !jail->spool[0] || !jail->net[0])
 		return fault_set(fault, "the site file is damaged; ask your administrator");
 	if (!allowed)
 		return fault_set(fault, "you (uid %u) may not use jail \"%s\"; ask your administrator "

@@ -27,6 +27,7 @@ struct jail {
 	uint64_t tmp_bytes, shm_bytes;
 	char spool[GOJAIL_PATH_MAX];
 	char munge[GOJAIL_PATH_MAX]; /* munge's socket, or "" */
+	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
 };
 
 struct user {

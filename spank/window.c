@@ -207,8 +207,10 @@ int window_hide(int mnt, const char *path, struct fault *fault)
 	return window_close(&window, fault) < 0 || fault->text[0] ? -1 : 0;
 }
 
-int window_enter(int mnt, struct fault *fault)
+int window_enter(int mnt, int net, struct fault *fault)
 {
+	if (net >= 0 && setns(net, CLONE_NEWNET) < 0)
+		return fault_set(fault, "cannot enter the job's network: %s", strerror(errno));
 	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
 	if (setns(mnt, CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));

@@ -42,7 +42,7 @@ int window_clone(int mnt, const char *path, struct fault *fault);
 int window_show(int mnt, const char *path, struct fault *fault);
 int window_hide(int mnt, const char *path, struct fault *fault);
 
-/* Moves the thread for good; for a task, before it becomes the user. */
-int window_enter(int mnt, struct fault *fault);
+/* Moves the thread for good, net first unless it is -1; for a task, before it becomes the user. */
+int window_enter(int mnt, int net, struct fault *fault);
 
 #endif

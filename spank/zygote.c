@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -147,16 +148,60 @@ static int attach(const struct gojail_tree *tree, struct fault *fault)
 	return 0;
 }
 
+/* A sysfs that shows this network namespace's devices, with what the template has on its own. */
+static int renew_sys(struct fault *fault)
+{
+	static const char *const kept[] = {"/sys/fs/cgroup", "/sys/firmware", "/sys/devices/virtual/powercap"};
+	enum { COUNT = sizeof(kept) / sizeof(kept[0]) };
+	int trees[COUNT], result = 0;
+
+	for (int i = 0; i < COUNT; i++)
+		trees[i] = k_open_tree(AT_FDCWD, kept[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	if (mount("sysfs", "/sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		result = fault_set(fault, "cannot mount the sysfs of the job's network: %s", strerror(errno));
+	for (int i = 0; i < COUNT; i++) {
+		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : open(kept[i], O_PATH | O_CLOEXEC);
+
+		if (at >= 0 && k_move_mount(trees[i], at) < 0)
+			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i], strerror(errno));
+		close_fd(&trees[i]);
+	}
+	return result;
+}
+
+static int enter_net(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+{
+	bool own = request->flags & GOJAIL_REQUEST_NET;
+
+	if (own && unshare(CLONE_NEWNET) < 0)
+		return fault_set(fault, "cannot make a network namespace: %s", strerror(errno));
+	for (uint32_t i = 0; i < request->ntrees; i++)
+		if (trees[i].flags & GOJAIL_TREE_NET) {
+			own = true;
+			if (setns(trees[i].fd, CLONE_NEWNET) < 0)
+				return fault_set(fault, "cannot enter the job's network: %s", strerror(errno));
+		}
+	if (!own || renew_sys(fault) < 0)
+		return own ? -1 : 0;
+	/* A place for the job's RDMA devices; what the template has there is the node's. */
+	mkdir("/dev/infiniband", 0755);
+	if (mount("tmpfs", "/dev/infiniband", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k") < 0)
+		return fault_set(fault, "cannot make /dev/infiniband of the job's own: %s", strerror(errno));
+	return 0;
+}
+
 static int assemble(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	if (unshare(CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot make a mount namespace: %s", strerror(errno));
+	if (enter_net(request, trees, fault) < 0)
+		return -1;
 	if ((request->flags & GOJAIL_REQUEST_TMPFS) && mount_tmpfs("/tmp", 01777, request->tmp_bytes, fault) < 0)
 		return -1;
 	if ((request->flags & GOJAIL_REQUEST_SHM) && mount_tmpfs("/dev/shm", 01777, request->shm_bytes, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < request->ntrees; i++)
-		if (attach(&trees[i], fault) < 0)
+		if (!(trees[i].flags & GOJAIL_TREE_NET) && attach(&trees[i], fault) < 0)
 			return -1;
 	return 0;
 }

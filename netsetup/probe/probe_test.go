@@ -204,3 +204,14 @@ func BenchmarkGateway(b *testing.B) {
 		require.NoError(b, err)
 	}
 }
+
+// TestAnnounceAfterSilence: the time for answers is over then, and not for what is sent.
+func TestAnnounceAfterSilence(t *testing.T) {
+	n := network(t, 1)
+	p := Open(n.job.FD(), n.rails[0].Index)
+	defer p.Close()
+	for _, address := range []string{"192.0.2.77", "2001:db8::77"} {
+		require.NoError(t, p.Conflict(t.Context(), ip(address), quick))
+		require.NoError(t, p.Announce(ip(address)), address)
+	}
+}

@@ -82,6 +82,7 @@ func join(index int, group netip.Addr) (int, error) {
 // error is ErrSilent if it never did.
 func (s *socket) exchange(ctx context.Context, o Options, send func() error, hear func([]byte, net.HardwareAddr) error) error {
 	o = o.orDefault()
+	defer s.file.SetDeadline(time.Time{}) // what is sent later has none
 	// A deadline in the past wakes the reader up when ctx ends.
 	defer context.AfterFunc(ctx, func() { s.file.SetDeadline(time.Unix(1, 0)) })()
 	for range o.Tries {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,7 @@ var verbs = map[string]func(*request) ([]gojail.Tree, error){
 	"stage":  (*request).stage,
 	"jail":   (*request).jail,
 	"mounts": (*request).mounts,
+	"net":    (*request).net,
 	"epilog": (*request).epilog,
 	"boot":   (*request).boot,
 }
@@ -33,6 +35,7 @@ type request struct {
 // known are the names of include/gojail.h. Some are for the launcher alone.
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
+	"net", "gpus", "nics", "holder",
 }
 
 func parse(words []string) (*request, error) {
@@ -198,7 +201,8 @@ func (r *request) epilog() ([]gojail.Tree, error) {
 		}
 		scratch = c.Scratch
 	}
-	return nil, gojail.Teardown(state, scratch, r.words["job"])
+	// The VFs first: as long as the job's namespace lives, they can be taken from it.
+	return nil, errors.Join(r.releaseNet(r.words["job"]), gojail.Teardown(state, scratch, r.words["job"]))
 }
 
 func (r *request) boot() ([]gojail.Tree, error) {
@@ -211,5 +215,5 @@ func (r *request) boot() ([]gojail.Tree, error) {
 		return nil, err
 	}
 	_, err = gojail.Sweep(state, c)
-	return nil, err
+	return nil, errors.Join(err, r.sweepNet(gojail.Alive(state, c)))
 }

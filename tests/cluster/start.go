@@ -29,6 +29,7 @@ type Options struct {
 	Bare      bool              // leave gojail init to the caller
 	Outlive   bool              // stay when the process that starts it ends
 	Constrain bool              // Slurm keeps each job to its devices, in cgroups of the machine's own
+	HostNet   bool              // the network of this machine, with its cards, which must be a VM of the tests
 	OneCPU    bool              // namespaces and daemons on one CPU, see oneCPU
 }
 
@@ -201,6 +202,9 @@ func (c *Cluster) startKeeper() error {
 	keeper.SysProcAttr = &syscall.SysProcAttr{
 		Setsid: true, PidFD: &c.pidfd,
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+	}
+	if c.options.HostNet {
+		keeper.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
 	}
 	cgroup, err := c.startIn(keeper.SysProcAttr)
 	if err != nil {

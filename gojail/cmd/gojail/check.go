@@ -18,7 +18,8 @@ func checkCommand(n *node) *cobra.Command {
 		Long: `Checks the configuration and this node: who can write the configuration, the
 kernel, the installed files, the state and scratch directories, what slurm.conf
 and plugstack.conf say, and for each jail its storage, mount targets and mounts.
-Nothing is changed.
+With a network.toml also that, the cards, drivers and VFs that it wants, where
+addresses come from, and quarantined VFs. Nothing is changed.
 
 Each line is OK, WARN (costs time, or may surprise somebody) or FAIL (launches
 fail), what was found, and what to do about it. The exit code is 1 if anything
@@ -28,12 +29,14 @@ is FAIL.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			failed := false
-			gojail.Check(n.Node, func(f gojail.Finding) {
+			report := func(f gojail.Finding) {
 				failed = failed || f.Level == gojail.Fail
 				if !quiet || f.Level != gojail.OK {
 					fmt.Fprintln(cmd.OutOrStdout(), f)
 				}
-			})
+			}
+			gojail.Check(n.Node, report)
+			n.checkNetwork(report)
 			if failed {
 				return silent(1)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/netsetup/provision"
 )
 
 // silent ends with an exit code and without a message: the reason was printed.
@@ -35,7 +36,11 @@ func main() {
 }
 
 // node is where things are, from the global flags.
-type node struct{ gojail.Node }
+type node struct {
+	gojail.Node
+	network string            // network.toml
+	kernel  *provision.Kernel // of tests; nil: this node's own
+}
 
 func command(n *node) *cobra.Command {
 	root := &cobra.Command{
@@ -57,11 +62,12 @@ To begin with:
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&n.Config, "config", gojail.DefaultConfig, "the configuration")
+	flags.StringVar(&n.network, "network", "", "the configuration of jobs' networks (default: network.toml beside --config)")
 	flags.StringVar(&n.State, "state", "", "state directory; %n: the node's name (default: as plugstack.conf gives it, or "+gojail.DefaultState+")")
 	flags.StringVar(&n.Name, "node", "", "name of this node in slurm.conf (default: the host name up to the first dot)")
 	flags.StringVar(&n.LibDir, "libdir", "", "where the plugin is installed (default: ../lib/gojail from this command)")
 	root.AddCommand(checkCommand(n), initCommand(n), runCommand(n), enterCommand(n), lsCommand(n), specCommand(n),
-		sweepCommand(n), reloadCommand(n), versionCommand())
+		sweepCommand(n), reloadCommand(n), vfCommand(n), gresCommand(n), netCommand(n), versionCommand())
 	return root
 }
 
@@ -73,6 +79,9 @@ func (n *node) prepare(cmd *cobra.Command) error {
 			return fmt.Errorf("this node has no host name; give --node: %w", err)
 		}
 		n.Name, _, _ = strings.Cut(host, ".")
+	}
+	if n.network == "" {
+		n.network = n.besideConfig()
 	}
 	if n.State == "" {
 		n.State = gojail.DefaultState

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +19,9 @@ func sweepCommand(n *node) *cobra.Command {
 		Long: `Ends the sandboxes and removes the scratch directories of jobs that are gone:
 no slurmstepd of theirs runs here, and Slurm's controller says that they ended.
 A job that may still be there is left alone, and the reason is printed. slurmd
-does the same when it starts, so this is rarely needed.`,
+does the same when it starts, so this is rarely needed.
+
+VFs and addresses of such jobs are given back, and quarantined VFs tried again.`,
 		Example: `  gojail sweep`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +44,9 @@ does the same when it starts, so this is rarely needed.`,
 			for _, why := range report.Kept {
 				fmt.Fprintf(out, "kept job %s\n", why)
 			}
-			if err == nil && len(report.Removed)+len(report.Kept)+len(report.Zygotes) == 0 {
+			vfs, err2 := n.sweepNetworks(cmd, c, state)
+			err = errors.Join(err, err2)
+			if err == nil && vfs+len(report.Removed)+len(report.Kept)+len(report.Zygotes) == 0 {
 				fmt.Fprintln(out, "nothing to remove")
 			}
 			return err

@@ -69,6 +69,12 @@ EXPORT spank_err_t spank_getenv(spank_t sp, const char *variable, char *value, i
 	return (spank_err_t)0;
 }
 
+EXPORT spank_err_t spank_setenv(spank_t sp, const char *variable, const char *value, int overwrite)
+{
+	(void)sp;
+	return setenv(variable, value, overwrite) ? (spank_err_t)ESPANK_NOSPACE : (spank_err_t)0;
+}
+
 EXPORT spank_err_t spank_get_item(spank_t sp, spank_item_t item, ...)
 {
 	static gid_t groups[] = {5001, 5002};

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/netsetup/attach"
+	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/jobnet"
+)
+
+func netCommand(n *node) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "net",
+		Short: "Show and check the networks of a job; for users, inside the job",
+		Long: `A job that was started with --jail-net has an interface of its own on each rail
+that it asked for. These commands show them and check them. In a job they need
+neither root nor a configuration.`,
+		Example: `  srun --jail=debian --jail-net=compute gojail net show
+  srun --jail=debian --jail-net=compute -N8 gojail net check`,
+		Annotations: map[string]string{"anybody": "yes"},
+		Args:        cobra.NoArgs,
+		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(netShowCommand(n), netCheckCommand(n))
+	return cmd
+}
+
+func netShowCommand(n *node) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [JOB]",
+		Short: "Show a job's interfaces",
+		Long: `Inside a job: its interface on each rail, with address, gateway, RDMA device and
+PCI address, as the kernel has them now. Any user may ask.
+
+On the node, as root: the same as it was recorded when the job's network was
+made, for one job or for all.`,
+		Example: `  srun --jail=debian --jail-net=compute gojail net show
+  gojail net show 4711 --json`,
+		Args:        cobra.MaximumNArgs(1),
+		Annotations: map[string]string{"anybody": "yes"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var networks []jobNetwork
+			var err error
+			if len(args) == 0 && (os.Geteuid() != 0 || os.Getenv("GOJAIL_NET_RAILS") != "") {
+				networks, err = lookInside()
+			} else {
+				networks, err = n.recorded(args)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), map[string][]jobNetwork{"networks": networks})
+			}
+			return printNetworks(cmd.OutOrStdout(), networks)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// jobNetwork is what `gojail net show` prints of a job.
+type jobNetwork struct {
+	Job string `json:"job,omitempty"`
+	jobnet.View
+}
+
+func lookInside() ([]jobNetwork, error) {
+	view, err := jobnet.Look(os.Getenv, inventory.Host.Sys)
+	if err != nil {
+		return nil, err
+	}
+	return []jobNetwork{{os.Getenv("SLURM_JOB_ID"), *view}}, nil
+}
+
+// recorded reads the records of one job, or of all.
+func (n *node) recorded(jobs []string) ([]jobNetwork, error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("only root can see the networks of jobs from outside; inside a job: gojail net show")
+	}
+	all := len(jobs) == 0
+	if all {
+		held, _, err := n.holders()
+		if err != nil {
+			return nil, err
+		}
+		jobs = slices.Compact(slices.Sorted(maps.Values(held)))
+	}
+	networks := []jobNetwork{}
+	for _, job := range jobs {
+		record, err := attach.Show(n.netState(), job)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && all: // it is being made, or given back
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("job %s has no network on this node; gojail vf ls shows which jobs have", job)
+		case err != nil:
+			return nil, err
+		default:
+			networks = append(networks, asRecorded(record))
+		}
+	}
+	return networks, nil
+}
+
+// asRecorded says nothing about what happened to the interfaces since.
+func asRecorded(record *attach.Network) jobNetwork {
+	const state = "attached"
+	network := jobNetwork{record.Job, jobnet.View{Rails: []jobnet.Rail{}}}
+	if c := record.Control; c != nil {
+		network.Control = &jobnet.Rail{Rail: "control", Interface: c.Name, State: state, Gateways: []netip.Addr{}, RDMA: []string{}}
+		for _, a := range c.Addresses {
+			network.Control.Addresses = append(network.Control.Addresses, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	for _, r := range record.Rails {
+		rail := jobnet.Rail{Rail: r.Rail, Interface: r.Name, PCI: r.PCI, State: state, RDMA: []string{}}
+		rail.Addresses = append([]netip.Prefix{}, r.Addresses...) // [] in JSON, not null
+		rail.Gateways = append([]netip.Addr{}, r.Gateways...)
+		if r.RDMA != "" {
+			rail.RDMA = append(rail.RDMA, r.RDMA)
+		}
+		network.Rails = append(network.Rails, rail)
+	}
+	return network
+}
+
+func printNetworks(w io.Writer, networks []jobNetwork) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	shown := 0
+	for _, network := range networks {
+		rows := network.Rails
+		if network.Control != nil {
+			rows = append([]jobnet.Rail{*network.Control}, rows...)
+		}
+		for _, r := range rows {
+			if shown == 0 {
+				fmt.Fprintln(t, "JOB\tRAIL\tINTERFACE\tADDRESS\tGATEWAY\tRDMA\tPCI\tSTATE")
+			}
+			shown++
+			cells := []string{network.Job, r.Rail, r.Interface, list(r.Addresses), list(r.Gateways), strings.Join(r.RDMA, ","), r.PCI, r.State}
+			for i, cell := range cells {
+				if cell == "" {
+					cells[i] = "-"
+				}
+			}
+			fmt.Fprintln(t, strings.Join(cells, "\t"))
+		}
+	}
+	if shown == 0 {
+		fmt.Fprintln(t, "There is no network of a job here: it was not started with --jail-net, or not in a jail.")
+	}
+	return t.Flush()
+}
+
+func list[T fmt.Stringer](all []T) string {
+	var texts []string
+	for _, one := range all {
+		texts = append(texts, one.String())
+	}
+	return strings.Join(texts, ",")
+}

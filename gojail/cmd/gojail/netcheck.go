@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/jobnet"
+)
+
+func netCheckCommand(n *node) *cobra.Command {
+	var asJSON bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check inside a job that all its nodes reach each other on each rail",
+		Long: `Looks at each rail of the job: is the link up, has it its address, does the
+gateway answer, do the job's other nodes answer on this rail. Started by srun on
+all nodes of a job, it prints a table: a line for each node as it is done, and a
+column for each rail, with "ok" or the first thing that is wrong:
+  missing, down, no carrier   the interface
+  no address                  it lacks the address that the job was given
+  no gateway                  the rail's gateway does not answer
+  no route                    a packet from the rail's address cannot be sent
+  3/7                         of 7 other nodes, 3 have answered
+What is wrong is said in full on standard error. The exit code is 1 if anything
+is.
+
+It needs no privilege and no server. One task on each node takes part, the
+others end at once. The nodes find each other by UDP broadcasts on each rail, at
+a port between 20000 and 29999 that job and step give, and answer each other
+directly. A node that does not take part, or that starts later than --timeout,
+is one that does not answer. An answer does not prove who sent it: another
+tenant of the same VLAN could forge one.
+
+Outside of srun only the job's own node is looked at.`,
+		Example: `  srun --jail=debian --jail-net=compute -N8 gojail net check
+  srun --overlap --jobid=4711 --jail=debian --jail-net=compute gojail net check`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"anybody": "yes"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if timeout <= 0 {
+				return fmt.Errorf("--timeout=%v: give a time such as 10s", timeout)
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return checkRails(ctx, n.Name, asJSON, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, a line for each node")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait for answers")
+	return cmd
+}
+
+// checkRails prints each line by one write, since srun mixes those of all nodes.
+func checkRails(ctx context.Context, host string, asJSON bool, out, problems io.Writer) error {
+	view, err := jobnet.Look(os.Getenv, inventory.Host.Sys)
+	if err != nil {
+		return err
+	}
+	if len(view.Rails) == 0 {
+		return fmt.Errorf("this job has no rails: start it with --jail-net=LABEL")
+	}
+	step, err := jobnet.StepOf(os.Getenv)
+	together := &step
+	switch {
+	case err != nil:
+		fmt.Fprintf(problems, "%s: %v\n", host, err)
+		together = nil
+	case step.Local != 0:
+		return nil
+	default:
+		host = step.Nodes.Name(step.Node)
+	}
+	t := newRailTable(view, host, together)
+	if !asJSON && (together == nil || step.Node == 0) { // before anybody can have an answer from here
+		fmt.Fprintln(out, t.header())
+	}
+	results := jobnet.Check(ctx, view, together)
+	failed := false
+	for _, r := range results {
+		for _, p := range r.Problems {
+			failed = true
+			fmt.Fprintf(problems, "%s: %s: %s\n", host, t.title(&r.Rail), p)
+		}
+	}
+	if asJSON {
+		line, err := json.Marshal(map[string]any{"node": host, "rails": results})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s\n", line)
+	} else {
+		fmt.Fprintln(out, t.row(host, results))
+	}
+	if failed {
+		return silent(1)
+	}
+	return nil
+}
+
+// railTable has columns of the same width on all nodes.
+type railTable struct {
+	view  *jobnet.View
+	nodes int // width
+}
+
+const railWidth = len("no carrier")
+
+func newRailTable(view *jobnet.View, host string, step *jobnet.Step) railTable {
+	t := railTable{view, max(len("NODE"), len(host))}
+	if step != nil {
+		for i := range step.Nodes.Len() {
+			t.nodes = max(t.nodes, len(step.Nodes.Name(i)))
+		}
+	}
+	return t
+}
+
+// title is the rail's name, or that of its interface.
+func (t railTable) title(r *jobnet.Rail) string {
+	if r.Rail == "" {
+		return r.Interface
+	}
+	return r.Rail
+}
+
+func (t railTable) header() string {
+	line := fmt.Sprintf("%-*s", t.nodes, "NODE")
+	for i := range t.view.Rails {
+		line += t.cell(&t.view.Rails[i], t.title(&t.view.Rails[i]))
+	}
+	return strings.TrimRight(line, " ")
+}
+
+func (t railTable) row(host string, results []*jobnet.Result) string {
+	line := fmt.Sprintf("%-*s", t.nodes, host)
+	for _, r := range results {
+		line += t.cell(&r.Rail, r.Result)
+	}
+	return strings.TrimRight(line, " ")
+}
+
+func (t railTable) cell(r *jobnet.Rail, text string) string {
+	return fmt.Sprintf("  %-*s", max(railWidth, len(t.title(r))), text)
+}

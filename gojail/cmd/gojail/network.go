@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/netsetup/attach"
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/link"
+	"github.com/gojail/gojail/netsetup/provision"
+)
+
+// hardware is the node's cards and how they are changed.
+type hardware struct {
+	*provision.Kernel
+	names *link.Namespace // knows the alternative names; nil: of tests
+}
+
+func (n *node) hardware() (hardware, error) {
+	if n.kernel != nil {
+		return hardware{n.kernel, nil}, nil
+	}
+	k, ns, err := provision.Host()
+	return hardware{k, ns}, err
+}
+
+func (h hardware) inventory() (*inventory.Inventory, error) {
+	inv, err := inventory.Read(h.Roots)
+	if err == nil && h.names != nil {
+		err = provision.AltNames(inv, h.names)
+	}
+	return inv, err
+}
+
+// besideConfig is where the plugin looks for network.toml.
+func (n *node) besideConfig() string {
+	return filepath.Join(filepath.Dir(n.Config), filepath.Base(config.DefaultPath))
+}
+
+func (n *node) loadNetwork() (*config.Config, error) { return config.Load(n.network, n.Name) }
+
+// netState is where package attach keeps what it does. Nothing makes it here.
+func (n *node) netState() string { return filepath.Join(n.State, "net") }
+
+// lockNetwork takes the lock that attach holds while it chooses VFs for a job.
+// It ends with the file, or the process.
+func (n *node) lockNetwork(say io.Writer) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(n.State), 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make the state directory %s: %w", n.State, err)
+	}
+	if _, err := gojail.OpenState(n.State); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(n.netState(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("cannot make the state directory of networks: %w", err)
+	}
+	path := filepath.Join(n.netState(), "lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the node's VFs: %w", err)
+	}
+	err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		fmt.Fprintf(say, "waiting for %s: a job is given its VFs, or another gojail is at work\n", path)
+		err = flock(f, unix.LOCK_EX)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// holders tells who has which VF. A node where no job ever had one has no records.
+func (n *node) holders() (jobs, quarantined map[string]string, err error) {
+	if _, err := os.Lstat(n.netState()); errors.Is(err, os.ErrNotExist) {
+		return map[string]string{}, nil, nil
+	}
+	return attach.Held(n.netState())
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/policy"
+)
+
+// choice is the VF of a job on one rail.
+type choice struct {
+	rail *config.Rail
+	vf   *inventory.VF
+	slot int // its place among the VFs of the rail, those that are not there counted
+}
+
+// choose finds a VF for each rail: the one that Slurm gave by GRES, else the free
+// one that is nearest to one of the job's GPUs, else the first free one. held says
+// who has VFs. It is pure.
+func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.GPU, held map[string]string) ([]choice, error) {
+	var chosen []choice
+	taken := map[string]bool{}
+	for _, rail := range rails {
+		all := candidates(rail, cards)
+		given := j.Devices != nil && rail.GRES != ""
+		if given {
+			all = slices.DeleteFunc(all, func(c choice) bool { return !slices.Contains(j.Devices, c.vf.PCI) })
+			if len(all) == 0 {
+				continue
+			}
+			if len(all) > 1 {
+				return nil, fmt.Errorf("rail %s: Slurm gave the job %d VFs of it by %s; a job has one on each rail, ask for one", rail.Name, len(all), rail.GRES)
+			}
+		}
+		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool { return taken[c.vf.PCI] || unusable(c.vf, held) != "" })
+		if len(free) == 0 {
+			return nil, noneFree(rail, all, held, taken)
+		}
+		slices.SortStableFunc(free, func(a, b choice) int { return distance(a.vf, gpus) - distance(b.vf, gpus) })
+		taken[free[0].vf.PCI] = true
+		chosen = append(chosen, free[0])
+	}
+	if len(chosen) == 0 && len(rails) > 0 {
+		return nil, fmt.Errorf("none of the VFs that Slurm gave (%s) belongs to a rail that the job asks for; compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
+	}
+	return chosen, nil
+}
+
+// candidates are the VFs of a rail.
+func candidates(rail *config.Rail, cards []policy.Card) (all []choice) {
+	slot := 0
+	for _, c := range cards {
+		for number, p := range c.VFs {
+			if p != rail.Policy {
+				continue
+			}
+			i := slices.IndexFunc(c.PF.VFs, func(vf *inventory.VF) bool { return vf.Number == number })
+			if i >= 0 {
+				all = append(all, choice{rail, c.PF.VFs[i], slot})
+			}
+			slot++
+		}
+	}
+	return all
+}
+
+// unusable says why nobody can get a VF at the moment, "" if it is free.
+func unusable(vf *inventory.VF, held map[string]string) string {
+	switch {
+	case held[vf.PCI] != "":
+		return held[vf.PCI]
+	case vf.User():
+		return "driver " + vf.Driver
+	case vf.Driver == "":
+		return "no driver"
+	case vf.Elsewhere() || vf.Name() == "":
+		return "in another network namespace"
+	}
+	return ""
+}
+
+func noneFree(rail *config.Rail, all []choice, held map[string]string, taken map[string]bool) error {
+	if len(all) == 0 {
+		return fmt.Errorf("rail %s: the node has no VFs for it; run: gojail vf apply", rail.Name)
+	}
+	var who []string
+	for _, c := range all {
+		why := unusable(c.vf, held)
+		if taken[c.vf.PCI] {
+			why = "another rail of this job"
+		}
+		who = append(who, c.vf.PCI+": "+why)
+	}
+	return fmt.Errorf("rail %s: %w (%s); wait for those jobs, or run: gojail sweep", rail.Name, errNoVF, strings.Join(who, "; "))
+}
+
+var errNoVF = errors.New("no VF is free")
+
+// distance is that to the nearest of the GPUs.
+func distance(vf *inventory.VF, gpus []*inventory.GPU) int {
+	nearest := inventory.SYS
+	for _, gpu := range gpus {
+		nearest = min(nearest, inventory.Between(vf.Device, gpu.Device))
+	}
+	return int(nearest)
+}

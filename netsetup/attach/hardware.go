@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// Hardware is where a VF is and what its PF decides about it: the one thing that
+// tests replace, by macvlan interfaces that stand in for VFs. What is nil is done
+// with real VFs.
+type Hardware struct {
+	Find      func(ns *link.Namespace, pci string) (link.Link, error) // a VF's or PF's interface; link.ErrNotFound
+	ReadVF    func(ns *link.Namespace, pf, vf int) (link.VFKnobs, error)
+	SetVF     func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
+	FindRDMA  func(ns *link.Namespace, pci string) (string, error) // name; link.ErrNotFound
+	RDMAFiles func(ns *link.Namespace, name string) ([]link.CharDevice, error)
+	MoveRDMA  func(from *link.Namespace, name string, to *link.Namespace) error
+}
+
+// complete puts the real thing where there is none.
+func (h Hardware) complete(proc string) Hardware {
+	if h.Find == nil {
+		h.Find = (*link.Namespace).ByPCI
+	}
+	if h.ReadVF == nil {
+		h.ReadVF = link.ReadVF
+	}
+	if h.SetVF == nil {
+		h.SetVF = link.SetVF
+	}
+	if h.FindRDMA == nil {
+		h.FindRDMA = func(ns *link.Namespace, pci string) (name string, err error) {
+			err = inSysfs(proc, ns, func(sys string) error { name, err = link.RDMAByPCI(sys, pci); return err })
+			return name, err
+		}
+	}
+	if h.RDMAFiles == nil {
+		h.RDMAFiles = func(ns *link.Namespace, name string) (files []link.CharDevice, err error) {
+			err = inSysfs(proc, ns, func(sys string) error { files, err = link.RDMAFiles(sys, name); return err })
+			return files, err
+		}
+	}
+	if h.MoveRDMA == nil {
+		h.MoveRDMA = link.MoveRDMA
+	}
+	return h
+}
+
+// inSysfs shows a sysfs of the namespace to f.
+func inSysfs(proc string, ns *link.Namespace, f func(sys string) error) error {
+	root, err := ns.Sysfs()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	return f(fmt.Sprintf("%s/self/fd/%d", proc, root))
+}

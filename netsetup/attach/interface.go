@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// sysctls make an interface answer for its own address only, with its own MAC:
+// the rules alone do not keep one rail from answering ARP for another.
+func (r *rail) sysctls(context.Context) error {
+	conf4, conf6 := "ipv4/conf/"+r.entry.Name+"/", "ipv6/conf/"+r.entry.Name+"/"
+	_, err := r.job.SetSysctls(r.site.Roots.Proc, []link.Sysctl{
+		{Name: conf4 + "rp_filter", Value: "1"},
+		{Name: conf4 + "arp_ignore", Value: "1"},
+		{Name: conf4 + "arp_announce", Value: "2"},
+		{Name: conf4 + "arp_notify", Value: "1"},
+	})
+	if err != nil {
+		return err
+	}
+	ipv6 := slices.ContainsFunc(r.config.Pools, func(p *config.Pool) bool { return !p.IPv4() })
+	set := []link.Sysctl{{Name: conf6 + "accept_ra", Value: "0"}, {Name: conf6 + "ndisc_notify", Value: "1"}}
+	if ipv6 {
+		set = append(set, link.Sysctl{Name: conf6 + "disable_ipv6", Value: "0"})
+	}
+	_, err = r.job.SetSysctls(r.site.Roots.Proc, set)
+	if errors.Is(err, fs.ErrNotExist) && !ipv6 {
+		return nil // a kernel without IPv6
+	}
+	return err
+}
+
+func (r *rail) up(context.Context) error { return r.job.Up(r.index) }
+
+// carrier waits for the wire; on InfiniBand for the subnet manager, which makes the port active.
+func (r *rail) carrier(ctx context.Context) error {
+	if r.site.Config.Probe.Carrier == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.site.Config.Probe.Carrier, fmt.Errorf("none after %v", r.site.Config.Probe.Carrier))
+	defer cancel()
+	err := r.job.WaitCarrier(ctx, r.index)
+	none := new(link.NoCarrierError)
+	if errors.As(err, &none) {
+		if pf, found := r.site.Hardware.Find(r.host, r.entry.PF); found == nil {
+			err = fmt.Errorf("%w (the PF %s is %s)", err, r.entry.PFName, linkText(pf))
+		}
+	}
+	return err
+}
+
+func linkText(l link.Link) string {
+	switch {
+	case !l.Up:
+		return "down"
+	case !l.Running:
+		return "up, without carrier"
+	}
+	return "up, with carrier"
+}

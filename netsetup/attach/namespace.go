@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// inode is the number of a namespace. The kernel uses numbers of namespaces that
+// are gone again: it finds one, but does not prove that it is the same.
+func inode(ns int) (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(ns, &st); err != nil {
+		return 0, fmt.Errorf("look at the network namespace: descriptor %d: %w", ns, err)
+	}
+	return st.Ino, nil
+}
+
+// openNamespace finds a network namespace by its number: that of a process or a
+// thread, or one that a descriptor or a mount holds. It returns -1 if there is
+// none. Where jobs have it, processes, is looked first; the youngest come first.
+func openNamespace(proc string, number uint64) int {
+	name := fmt.Sprintf("net:[%d]", number)
+	processes := numbers(proc)
+	slices.Reverse(processes)
+	for _, p := range processes {
+		if fd := openLink(filepath.Join(p, "ns/net"), name, number); fd >= 0 {
+			return fd
+		}
+	}
+	for _, p := range processes {
+		paths := numbers(filepath.Join(p, "fd"))
+		if threads := numbers(filepath.Join(p, "task")); len(threads) > 1 {
+			for _, thread := range threads {
+				paths = append(paths, filepath.Join(thread, "ns/net"))
+			}
+		}
+		for _, path := range paths {
+			if fd := openLink(path, name, number); fd >= 0 {
+				return fd
+			}
+		}
+	}
+	return openMounted(proc, name, number)
+}
+
+// numbers are the entries of a directory of /proc that are numbers: processes, threads, descriptors.
+func numbers(dir string) (paths []string) {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil // it is gone
+	}
+	defer file.Close()
+	names, _ := file.Readdirnames(-1)
+	for _, name := range names {
+		if name[0] >= '0' && name[0] <= '9' {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+	return paths
+}
+
+func openLink(path, name string, number uint64) int {
+	if target, err := os.Readlink(path); err != nil || target != name {
+		return -1
+	}
+	return openNumber(path, number)
+}
+
+// openMounted looks for a mount of it, such as those of `ip netns`.
+func openMounted(proc, name string, number uint64) int {
+	file, err := os.Open(filepath.Join(proc, "self/mountinfo"))
+	if err != nil {
+		return -1
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		fields := strings.Fields(lines.Text()) // proc_pid_mountinfo(5): the fourth is the root, the fifth where it is
+		if len(fields) > 4 && fields[3] == name {
+			if fd := openNumber(fields[4], number); fd >= 0 {
+				return fd
+			}
+		}
+	}
+	return -1
+}
+
+func openNumber(path string, number uint64) int {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1
+	}
+	var fs unix.Statfs_t
+	if found, err := inode(fd); err == nil && found == number && unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.NSFS_MAGIC {
+		return fd
+	}
+	unix.Close(fd)
+	return -1
+}
+
+// bootID tells one boot of the node from another.
+func bootID(proc string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return "", fmt.Errorf("which boot is this: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// rdmaBefore: on InfiniBand the move of the RDMA device makes the interface anew, so it comes first.
+func (e *entry) rdmaBefore() bool {
+	return e.RDMA == config.RDMAExclusive && e.Link == config.InfiniBand
+}
+
+func (e *entry) rdmaAfter() bool {
+	return e.RDMA == config.RDMAExclusive && e.Link != config.InfiniBand
+}
+
+func (r *rail) moveRDMA(ctx context.Context) error {
+	lock, err := r.state.lockNode(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	name, err := r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
+	if err != nil {
+		return err
+	}
+	return r.site.Hardware.MoveRDMA(r.host, name, r.job)
+}
+
+// returnRDMA brings the RDMA device back, from inside the job's namespace: the
+// kernel looks there for the device. A namespace that is gone gives it back by itself.
+func (r *rail) returnRDMA(ctx context.Context) error {
+	lock, err := r.state.lockNode(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if r.job != nil {
+		name, err := r.site.Hardware.FindRDMA(r.job, r.entry.PCI)
+		if err == nil {
+			err = r.site.Hardware.MoveRDMA(r.job, name, r.host)
+		}
+		if err != nil && !errors.Is(err, link.ErrNotFound) {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, homeTime)
+	defer cancel()
+	for {
+		_, err := r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
+		if err == nil || !errors.Is(err, link.ErrNotFound) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w; it has not come back in %v", err, homeTime)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// rdmaOf is the RDMA device of a rail and its files, once nothing moves any more.
+func (r *rail) rdmaOf() (name string, files []link.CharDevice, err error) {
+	where := r.host
+	switch r.entry.RDMA {
+	case config.RDMAExclusive:
+		where = r.job
+	case config.RDMAShared:
+	default:
+		return "", nil, nil
+	}
+	if name, err = r.site.Hardware.FindRDMA(where, r.entry.PCI); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", r.entry, err)
+	}
+	files, err = r.site.Hardware.RDMAFiles(where, name)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", r.entry, err)
+	}
+	return name, files, err
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/fabric"
+	"github.com/gojail/gojail/netsetup/fabric/fakeufm"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// fakeRDMA gives each VF an RDMA device. A file says in which namespace it is.
+type fakeRDMA struct {
+	n        *node
+	dir      string
+	ib       bool
+	moves    []string
+	refuses  error // what a move back ends with
+	exchange bool  // the interface is made anew by a move, under another name
+}
+
+func (n *node) withRDMA(ib bool) *fakeRDMA {
+	f := &fakeRDMA{n: n, dir: n.t.TempDir(), ib: ib, exchange: ib}
+	h := &n.site.Hardware
+	h.FindRDMA = func(ns *link.Namespace, pci string) (string, error) {
+		where, err := os.ReadFile(f.path(pci))
+		if here, _ := inode(ns.FD()); err == nil && string(where) != fmt.Sprint(here) {
+			err = fmt.Errorf("find the RDMA device of %s: %w", pci, link.ErrNotFound)
+		}
+		return "mlx5_" + pci, err
+	}
+	h.RDMAFiles = func(ns *link.Namespace, name string) ([]link.CharDevice, error) {
+		return []link.CharDevice{{Path: "infiniband/uverbs-" + name, Major: 231, Minor: 192}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 58}}, nil
+	}
+	h.MoveRDMA = f.move
+	here, err := inode(n.host.FD())
+	require.NoError(n.t, err)
+	for i := range n.cards {
+		for v := range n.vfs {
+			require.NoError(n.t, os.WriteFile(f.path(card(i).VF(v)), []byte(fmt.Sprint(here)), 0o600))
+		}
+	}
+	return f
+}
+
+func (f *fakeRDMA) path(pci string) string { return filepath.Join(f.dir, pci) }
+
+func (f *fakeRDMA) move(from *link.Namespace, name string, to *link.Namespace) error {
+	pci := strings.TrimPrefix(name, "mlx5_")
+	there, err := inode(to.FD())
+	if err != nil {
+		return err
+	}
+	home, _ := inode(f.n.host.FD())
+	if there == home && f.refuses != nil {
+		return f.refuses
+	}
+	l, err := f.n.site.Hardware.Find(f.n.host, pci)
+	f.moves = append(f.moves, fmt.Sprintf("%s, interface at home: %t", pci, err == nil))
+	if f.exchange && err == nil {
+		if err := f.n.host.Rename(l.Index, "ib"+pci[len(pci)-4:len(pci)-2]+pci[len(pci)-1:]); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(f.path(pci), []byte(fmt.Sprint(there)), 0o600)
+}
+
+func TestRDMAOfEthernet(t *testing.T) {
+	n := newNode(t, setup{cards: 2, policy: "rdma = \"exclusive\""})
+	rdma := n.withRDMA(false)
+	job := jobSpace(t)
+	before := n.snapshot()
+	got, err := n.attach(job)
+	require.NoError(t, err)
+	assert.Contains(t, got.Env, "NCCL_IB_HCA==mlx5_0000:80:01.0,mlx5_0000:81:01.0")
+	assert.Contains(t, got.Env, "UCX_NET_DEVICES=mlx5_0000:80:01.0:1,mlx5_0000:81:01.0:1")
+	assert.Contains(t, got.Env, "GOJAIL_NET_RAIL1_RDMA=mlx5_0000:81:01.0")
+	assert.Contains(t, got.Env, "NCCL_SOCKET_IFNAME==net1,net2")
+	assert.Len(t, got.Files, 3, "rdma_cm once")
+	n.release()
+	assert.ElementsMatch(t, []string{
+		"0000:80:01.0, interface at home: false", "0000:81:01.0, interface at home: false", // the interface first
+		"0000:80:01.0, interface at home: false", "0000:81:01.0, interface at home: false",
+	}, rdma.moves)
+	same(t, before, n.snapshot())
+
+	rdma.refuses = errors.New("no")
+	_, err = n.attach(job)
+	require.NoError(t, err)
+	assert.ErrorContains(t, Release(t.Context(), n.site, "4711"), "is in quarantine: undo \"rdma, after\": no")
+	rdma.refuses = nil
+	n.release()
+	same(t, before, n.snapshot())
+}
+
+func TestSharedRDMAStays(t *testing.T) {
+	n := newNode(t, setup{policy: "rdma = \"shared\""})
+	rdma := n.withRDMA(false)
+	got, err := n.attach(jobSpace(t))
+	require.NoError(t, err)
+	assert.Equal(t, "mlx5_0000:80:01.0", got.Rails[0].RDMA)
+	n.release()
+	assert.Empty(t, rdma.moves)
+}
+
+// infiniband is a node with a fabric whose partitions are UFM's.
+func infiniband(t *testing.T, required bool) (*node, *fakeufm.UFM, *fakeRDMA) {
+	n := newNode(t, setup{infiniband: true, policy: "link = \"ib\"\nrdma = \"exclusive\"", rail: "pkey = 0x12"})
+	u := fakeufm.Start("admin", "secret")
+	t.Cleanup(u.Close)
+	credentials, ca, err := u.WriteFiles(memory(t))
+	require.NoError(t, err)
+	n.site.Config.UFM = &config.UFM{URL: u.URL, Credentials: credentials, CA: ca, Required: required}
+	for v := range n.vfs {
+		guid := uint64(0xb8cef60300000010) + uint64(v)
+		require.NoError(t, n.site.Hardware.SetVF(n.host, pfIndex(t, n, 0), v, link.VFKnobs{PortGUID: &guid, NodeGUID: &guid}))
+	}
+	return n, u, n.withRDMA(true)
+}
+
+func TestInfiniBand(t *testing.T) {
+	n, u, rdma := infiniband(t, true)
+	job := jobSpace(t)
+	before, empty := n.snapshot(), inside(t, job)
+	_, err := n.attach(job)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"b8cef60300000010"}, u.Members(0x12))
+	assert.Equal(t, []string{"0000:80:01.0, interface at home: true"}, rdma.moves, "the device first")
+	n.release()
+	assert.Empty(t, u.Members(0x12))
+	assert.Equal(t, "0000:80:01.0, interface at home: true", rdma.moves[1], "the device last")
+	same(t, before, n.snapshot())
+	same(t, empty, inside(t, job))
+}
+
+// TestUFMIsAway: a job fails, or goes on, as the site wants; what UFM has not heard
+// is kept, and told by Sweep.
+func TestUFMIsAway(t *testing.T) {
+	usual := ufmTime
+	ufmTime = 300 * time.Millisecond
+	t.Cleanup(func() { ufmTime = usual })
+	n, u, _ := infiniband(t, true)
+	job := jobSpace(t)
+	u.Answer(http.StatusServiceUnavailable, "")
+	before := n.snapshot()
+	_, err := n.attach(job)
+	require.ErrorIs(t, err, fabric.ErrAway)
+	assert.ErrorContains(t, err, "rail rail0 (VF 0 of pf0, 0000:80:01.0): step \"partition\"")
+	same(t, before, n.snapshot())
+
+	n.site.Config.UFM.Required = false
+	_, err = n.attach(job)
+	require.NoError(t, err)
+	n.release()
+	same(t, before, n.snapshot())
+	n.site.Config.Rails[0].PKey = 0x13
+	_, err = n.attach(job)
+	assert.ErrorContains(t, err, "it may be in partition 0x0012 of another job still")
+	u.Work()
+	swept, err := Sweep(t.Context(), n.site, nobody)
+	require.NoError(t, err)
+	assert.Empty(t, swept.Problems)
+	_, err = n.attach(job)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"b8cef60300000010"}, u.Members(0x13))
+	n.release()
+}
+
+// TestUFMRemembersAnotherPartition: the node was reset before it could tell UFM.
+func TestUFMRemembersAnotherPartition(t *testing.T) {
+	n, u, _ := infiniband(t, true)
+	job := jobSpace(t)
+	_, err := n.attach(job)
+	require.NoError(t, err)
+	entry, err := os.ReadFile(store(n.site.State).vf(card(0).VF(0)))
+	require.NoError(t, err)
+	n.release()
+	client, err := fabric.Open(fabric.Config{URL: u.URL, Credentials: n.site.Config.UFM.Credentials, CA: n.site.Config.UFM.CA})
+	require.NoError(t, err)
+	require.NoError(t, client.Add(t.Context(), 0x77, 0xb8cef60300000010))
+	for _, pkey := range []uint16{0x12, 0} {
+		n.site.Config.Rails[0].PKey = pkey
+		_, err = n.attach(job)
+		require.NoError(t, err)
+		assert.Empty(t, u.Members(0x77))
+		n.release()
+		require.NoError(t, client.Add(t.Context(), 0x77, 0xb8cef60300000010))
+	}
+	var e map[string]any
+	require.NoError(t, json.Unmarshal(entry, &e))
+	assert.Equal(t, float64(0x12), e["pkey"])
+}

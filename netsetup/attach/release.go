@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// Release takes back all that a job has, whatever is left of it. It may be
+// repeated, and a job that has nothing is no error. All of it is tried although
+// some fails; a VF that could not be made what it was is in quarantine then.
+func Release(ctx context.Context, site Site, job string) error {
+	s, err := begin(ctx, &site, job)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.releaseAll(ctx); err != nil {
+		return &line{fmt.Errorf("release job %s: %w", job, err)}
+	}
+	return nil
+}
+
+// line is an error as one line: errors that were joined have one each.
+type line struct{ error }
+
+func (l *line) Error() string { return oneLine(l.error) }
+func (l *line) Unwrap() error { return l.error }
+
+// releaseAll undoes what the journals know about the job.
+func (s *session) releaseAll(ctx context.Context) error {
+	entries, err := s.state.of(s.job)
+	if err != nil {
+		return err
+	}
+	rec, unreadable := s.state.record(s.job)
+	err = errors.Join(unreadable, s.back(ctx, entries))
+	if failed := s.removeControl(ctx, rec); failed != nil {
+		return errors.Join(err, failed)
+	}
+	if rec != nil {
+		err = errors.Join(err, erase(s.state.job(s.job)))
+	}
+	return err
+}
+
+// back undoes the steps of VFs.
+func (s *session) back(ctx context.Context, entries []*entry) error {
+	spaces := map[uint64]*link.Namespace{}
+	var rails []*rail
+	for _, e := range entries {
+		space, ok := spaces[e.Netns]
+		if !ok && e.Boot == s.boot {
+			space = s.namespace(e.Netns)
+			spaces[e.Netns] = space
+		}
+		rails = append(rails, &rail{site: s.site, state: s.state, boot: s.boot, host: s.host, job: space, entry: e})
+	}
+	return s.each(rails, func(r *rail) error { return r.back(ctx) })
+}
+
+// releaseBefore releases what is left of the job from before. A VF in quarantine
+// is no hindrance, unless it may still answer for the job's address.
+func (s *session) releaseBefore(ctx context.Context) error {
+	failed := s.releaseAll(ctx)
+	if failed == nil {
+		return nil
+	}
+	left, err := s.state.of(s.job)
+	rec, unreadable := s.state.record(s.job)
+	if err != nil || unreadable != nil || rec != nil {
+		return failed
+	}
+	for _, e := range left {
+		if len(e.Pools) > 0 || e.Quarantined == "" {
+			return failed
+		}
+	}
+	return nil
+}
+
+// namespace finds the job's namespace: the one at hand, or by its number; nil if it is gone.
+func (s *session) namespace(number uint64) *link.Namespace {
+	if s.space != nil && s.netns == number {
+		return s.space
+	}
+	fd := openNamespace(s.site.Roots.Proc, number)
+	if fd < 0 {
+		return nil
+	}
+	defer unix.Close(fd)
+	ns, err := link.Open(fd)
+	if err != nil {
+		return nil
+	}
+	s.end = append(s.end, ns.Close)
+	return ns
+}

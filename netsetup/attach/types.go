@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"net/netip"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// Site is a node and its configuration.
+type Site struct {
+	Config   *config.Config
+	Cluster  string          // ClusterName of slurm.conf
+	State    string          // "/run/gojail/NODE/net": a directory of root's alone, on a file system that a reboot empties or not
+	Roots    inventory.Roots // Sys is a sysfs of the node's own network namespace
+	Host     int             // descriptor of the node's own network namespace
+	Queue    string          // directory of what UFM has not taken yet; outlives a reboot: "/var/lib/gojail/NODE/ufm"
+	Hardware Hardware        // the zero value is real VFs
+}
+
+// Job is who gets VFs.
+type Job struct {
+	ID      string
+	Netns   int      // descriptor of its network namespace
+	Label   string   // of the rails; "": the default ones
+	Devices []string // PCI addresses of the VFs that Slurm gave by GRES; nil: no GRES
+	GPUs    []string // PCI addresses
+}
+
+// Network is what a job has got.
+type Network struct {
+	Job     string            `json:"job"`
+	Control *ControlNet       `json:"control,omitempty"`
+	Rails   []RailNet         `json:"rails"`
+	Files   []link.CharDevice `json:"files,omitempty"` // below /dev, of its RDMA devices
+	Env     []string          `json:"env"`             // "NAME=value" for its tasks
+}
+
+// ControlNet is the interface with a job's default route.
+type ControlNet struct {
+	Name      string       `json:"name"` // "ctl0"
+	Addresses []netip.Addr `json:"addresses"`
+}
+
+// RailNet is a job's interface on one rail.
+type RailNet struct {
+	Rail      string         `json:"rail"`
+	Name      string         `json:"name"` // "net1"
+	PCI       string         `json:"pci"`
+	PF        string         `json:"pf"` // its name
+	VF        int            `json:"vf"` // number
+	MAC       string         `json:"mac"`
+	MTU       int            `json:"mtu"` // bytes
+	Addresses []netip.Prefix `json:"addresses"`
+	Gateways  []netip.Addr   `json:"gateways,omitempty"`
+	Table     int            `json:"table"`
+	RDMA      string         `json:"rdma,omitempty"` // "mlx5_3"
+}
+
+// Swept is what Sweep has done.
+type Swept struct {
+	Released  []string `json:"released"`  // jobs
+	Addresses []string `json:"addresses"` // leases of jobs that are gone
+	Kept      []Kept   `json:"kept"`
+	Problems  []string `json:"problems,omitempty"` // one line each
+}
+
+// Kept is a VF, or a job's record, that Sweep left.
+type Kept struct {
+	PCI string `json:"pci,omitempty"`
+	Job string `json:"job"`
+	Why string `json:"why"`
+}

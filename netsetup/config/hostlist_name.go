@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "fmt"
+
+// Name is the name at a place, from 0: the reverse of Index. It panics outside of the list.
+func (h HostList) Name(place int) string {
+	for i := range h.names {
+		if p := &h.names[i]; place < p.first+p.len {
+			return p.name(place - p.first)
+		}
+	}
+	panic(fmt.Sprintf("place %d in a list of %d nodes", place, h.len))
+}
+
+// name undoes place.
+func (p *hostPattern) name(place int) string {
+	if len(p.brackets) == 0 {
+		return p.plain
+	}
+	texts := make([]string, len(p.brackets))
+	for n := range p.brackets {
+		i := (n + len(p.brackets) - 1) % len(p.brackets) // the last one counts fastest, then the first
+		b := &p.brackets[i]
+		texts[i] = b.name(place % b.len)
+		place /= b.len
+	}
+	text := ""
+	for _, t := range texts {
+		text += t
+	}
+	return text
+}
+
+// name is the bracket with one of its numbers, and the text before it.
+func (b *hostBracket) name(place int) string {
+	r := b.ranges[0]
+	for _, next := range b.ranges {
+		if next.first <= place {
+			r = next
+		}
+	}
+	return fmt.Sprintf("%s%0*d", b.before, r.width, r.low+uint64(place-r.first))
+}

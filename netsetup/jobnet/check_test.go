@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobnet
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// long is never reached where all answer; short is, where somebody does not.
+const (
+	long  = time.Minute
+	short = 3 * time.Second
+)
+
+func TestEverybodyAnswers(t *testing.T) {
+	f := newFabric(t, 3)
+	f.silence()
+	all := f.check(long)
+	assert.Equal(t, []string{"ok | ok", "ok | ok", "ok | ok"}, results(all))
+	assert.Equal(t, answer{Interface: "net1", Result: "ok", State: "up", Addresses: []string{"10.77.0.1/24"},
+		Gateways: []string{"10.77.0.254"}, Silent: []string{}, Problems: []string{}}, all[0][0])
+	assert.Equal(t, []string{"fd77::254"}, all[2][1].Gateways)
+	assert.Equal(t, results(all), results(f.check(long)), "once more, with what the kernel knows by now")
+}
+
+func TestOnePortIsInAnotherNetwork(t *testing.T) {
+	f := newFabric(t, 3)
+	f.in(f.sw, "ip link set port2r1 nomaster")
+	all := f.check(short)
+	assert.Equal(t, []string{"ok | 1/2", "ok | 1/2", "ok | no gateway"}, results(all))
+	assert.Equal(t, []string{"n3"}, all[0][1].Silent)
+	assert.Equal(t, []string{"from fd77::2 no answer of n3"}, all[1][1].Problems)
+	assert.Equal(t, []string{"the gateway fd77::254 does not answer", "from fd77::3 no answer of n1,n2"}, all[2][1].Problems)
+}
+
+func TestInterfacesThatAreNotRight(t *testing.T) {
+	f := newFabric(t, 4)
+	f.in(f.sw, "ip link set port0r0 down")
+	f.in(f.nodes[1], "ip link set net1 down")
+	f.in(f.nodes[2], "ip addr flush dev net1; ip addr add 10.77.0.33/24 dev net1")
+	f.in(f.nodes[3], "ip link del net2")
+	f.wait(f.nodes[0], "net1", false)
+	all := f.check(short)
+	assert.Equal(t, []string{"no carrier | 2/3", "down | 2/3", "no address | 2/3", "0/3 | missing"}, results(all))
+	assert.Equal(t, []string{"net1 does not have the address 10.77.0.3"}, all[2][0].Problems)
+}
+
+// TestWrongTable: the address leads to a table that goes nowhere. Peers are answered
+// from the rail's address, so this shows on both sides.
+func TestWrongTable(t *testing.T) {
+	f := newFabric(t, 2)
+	f.in(f.nodes[0], "ip route flush table 101; ip route add unreachable default table 101")
+	all := f.check(short)
+	assert.Equal(t, []string{"no route | ok", "0/1 | ok"}, results(all), "n1 hears the question, and its answer has no way")
+	assert.Regexp(t, "^cannot send from 10.77.0.1: .*10.77.0.2:[0-9]+: sendto: no route to host$", all[0][0].Problems[0])
+}
+
+func TestVariablesAreNotNeeded(t *testing.T) {
+	f := newFabric(t, 2)
+	all := f.check(long, "GOJAIL_NET_RAILS=")
+	assert.Equal(t, []string{"ok | ok", "ok | ok"}, results(all))
+	assert.Equal(t, "net2", all[0][1].Interface)
+}
+
+func TestMessagesOfOthers(t *testing.T) {
+	step, err := StepOf(func(name string) string {
+		return map[string]string{"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "n[1-3]", "SLURM_NODEID": "1", "SLURM_LOCALID": "0"}[name]
+	})
+	require.NoError(t, err)
+	m := &meeting{step: step, done: make([]bool, 3)}
+	e := &endpoint{key: "rail0"}
+	good := message{Gojail: asks, Job: "7", Step: "0", Node: 2, Rail: "rail0"}
+	assert.True(t, m.ours(e, good))
+	for name, change := range map[string]func(*message){
+		"job": func(m *message) { m.Job = "8" }, "step": func(m *message) { m.Step = "1" }, "rail": func(m *message) { m.Rail = "rail1" },
+		"our own": func(m *message) { m.Node = 1 }, "no such node": func(m *message) { m.Node = 3 }, "negative": func(m *message) { m.Node = -1 },
+	} {
+		bad := good
+		change(&bad)
+		assert.False(t, m.ours(e, bad), name)
+	}
+}
+
+func TestOutsideOfAStep(t *testing.T) {
+	_, err := StepOf(func(string) string { return "" })
+	assert.ErrorContains(t, err, "start it with: srun --ntasks-per-node=1 gojail net check")
+	_, err = StepOf(func(name string) string {
+		return map[string]string{"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "n[1-3]", "SLURM_NODEID": "3", "SLURM_LOCALID": "0"}[name]
+	})
+	assert.EqualError(t, err, "SLURM_NODEID is 3, but the step has 3 nodes")
+}
+
+func TestBroadcast(t *testing.T) {
+	for subnet, want := range map[string]string{"10.1.2.3/22": "10.1.3.255", "10.1.2.3/24": "10.1.2.255", "10.1.2.3/30": "10.1.2.3", "172.16.0.1/12": "172.31.255.255"} {
+		assert.Equal(t, want, broadcast(netip.MustParsePrefix(subnet)).String(), subnet)
+	}
+}

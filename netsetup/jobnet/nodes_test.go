@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobnet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	vnetns "github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/netns"
+)
+
+// TestMain: the tests run this program once more as each task of a step.
+func TestMain(m *testing.M) {
+	if os.Getenv("JOBNET_TASK") == "" {
+		os.Exit(m.Run())
+	}
+	timeout, err := time.ParseDuration(os.Getenv("JOBNET_TASK"))
+	if err != nil {
+		panic(err)
+	}
+	view, err := Look(os.Getenv, "/sys")
+	if err != nil {
+		panic(err)
+	}
+	step, err := StepOf(os.Getenv)
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if err := json.NewEncoder(os.Stdout).Encode(Check(ctx, view, &step)); err != nil {
+		panic(err)
+	}
+}
+
+// fabric is a switch for each rail, which is the gateway too, and nodes with an
+// interface on each: net1 is rail0 (IPv4), net2 is rail1 (IPv6).
+type fabric struct {
+	t       *testing.T
+	sw      int // the network namespace of the switches
+	nodes   []int
+	program string
+}
+
+var subnets = []string{"10.77.0.%d/24", "fd77::%d/64"}
+
+func newFabric(t *testing.T, nodes int) *fabric {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make network namespaces")
+	}
+	f := &fabric{t: t, sw: namespace(t), program: program(t)}
+	f.in(f.sw, "ip link add rail0 type bridge; ip link add rail1 type bridge; "+
+		"sysctl -qw net.ipv6.conf.rail1.accept_dad=0; ip addr add 10.77.0.254/24 dev rail0; ip addr add fd77::254/64 dev rail1; ip link set rail0 up; ip link set rail1 up")
+	for n := range nodes {
+		node := namespace(t)
+		f.nodes = append(f.nodes, node)
+		for rail, subnet := range subnets {
+			f.veth(node, fmt.Sprintf("port%dr%d", n, rail), fmt.Sprintf("net%d", rail+1))
+			address := fmt.Sprintf(subnet, n+1)
+			own, _, _ := strings.Cut(address, "/")
+			f.in(f.sw, fmt.Sprintf("ip link set port%dr%d master rail%d up", n, rail, rail))
+			f.in(node, fmt.Sprintf("ip addr add %[1]s dev net%[2]d nodad; ip link set net%[2]d up; ip rule add from %[3]s lookup %[4]d 2>/dev/null || ip -6 rule add from %[3]s lookup %[4]d",
+				address, rail+1, own, 101+rail))
+		}
+		f.in(node, "ip link set lo up; ip route add 10.77.0.0/24 dev net1 table 101; ip route add default via 10.77.0.254 dev net1 table 101; "+
+			"ip -6 route add fd77::/64 dev net2 table 102; ip -6 route add default via fd77::254 dev net2 table 102")
+	}
+	for _, node := range f.nodes {
+		f.wait(node, "net1", true)
+		f.wait(node, "net2", true)
+	}
+	return f
+}
+
+// silence has the gateways swallow what they are asked: only the kernel's
+// neighbour entries tell then.
+func (f *fabric) silence() {
+	f.t.Helper()
+	require.NoError(f.t, netns.Inside(f.sw, func() error {
+		conn, err := net.ListenPacket("udp", fmt.Sprintf(":%d", discard))
+		if err == nil {
+			f.t.Cleanup(func() { conn.Close() })
+		}
+		return err
+	}))
+}
+
+// wait polls until a link has carrier, or has none, which the kernel tells later.
+func (f *fabric) wait(ns int, name string, carrier bool) {
+	f.t.Helper()
+	handle, err := netlink.NewHandleAt(vnetns.NsHandle(ns))
+	require.NoError(f.t, err)
+	defer handle.Close()
+	require.Eventually(f.t, func() bool {
+		l, err := handle.LinkByName(name)
+		return err == nil && carrier == (l.Attrs().RawFlags&unix.IFF_RUNNING != 0)
+	}, time.Minute, time.Millisecond, "the carrier of %s", name)
+}
+
+func namespace(t *testing.T) int {
+	ns, err := netns.New()
+	require.NoError(t, err)
+	t.Cleanup(func() { unix.Close(ns) })
+	return ns
+}
+
+// program is this program where anybody may run it.
+func program(t *testing.T) string {
+	dir, err := os.MkdirTemp("/var/tmp", "jobnet-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	own, err := os.Open("/proc/self/exe")
+	require.NoError(t, err)
+	defer own.Close()
+	path := filepath.Join(dir, "task")
+	copied, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+	require.NoError(t, err)
+	_, err = io.Copy(copied, own)
+	require.NoError(t, err)
+	require.NoError(t, copied.Close())
+	return path
+}
+
+func (f *fabric) veth(node int, port, name string) {
+	handle, err := netlink.NewHandleAt(vnetns.NsHandle(f.sw))
+	require.NoError(f.t, err)
+	defer handle.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = port
+	require.NoError(f.t, handle.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerNamespace: netlink.NsFd(node)}))
+}
+
+// in runs a line of shell in a network namespace.
+func (f *fabric) in(ns int, line string) {
+	f.t.Helper()
+	require.NoError(f.t, netns.Inside(ns, func() error {
+		out, err := exec.Command("sh", "-c", line).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s", line, err, out)
+		}
+		return nil
+	}))
+}
+
+// answer is what a task says of one rail.
+type answer struct {
+	Interface string
+	Result    string
+	State     string
+	Addresses []string
+	Gateways  []string
+	Silent    []string
+	Problems  []string
+}
+
+// check has nobody, without any privilege, run a task on each node at once.
+func (f *fabric) check(timeout time.Duration, env ...string) [][]answer {
+	f.t.Helper()
+	tasks := make([]*exec.Cmd, len(f.nodes))
+	out, errors := make([]strings.Builder, len(f.nodes)), make([]strings.Builder, len(f.nodes))
+	for n, node := range f.nodes {
+		cmd := exec.Command(f.program)
+		cmd.Env = append([]string{
+			"JOBNET_TASK=" + timeout.String(), "SLURM_JOB_ID=4711", "SLURM_STEP_ID=3", fmt.Sprintf("SLURM_NODEID=%d", n), "SLURM_LOCALID=0",
+			fmt.Sprintf("SLURM_STEP_NODELIST=n[1-%d]", len(f.nodes)),
+			"GOJAIL_NET_RAILS=rail0,rail1", "GOJAIL_NET_RAIL0_IFNAME=net1", "GOJAIL_NET_RAIL1_IFNAME=net2",
+			fmt.Sprintf("GOJAIL_NET_RAIL0_ADDRESS=10.77.0.%d", n+1), fmt.Sprintf("GOJAIL_NET_RAIL1_ADDRESS=fd77::%d", n+1)}, env...)
+		cmd.Stdout, cmd.Stderr = &out[n], &errors[n]
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
+		require.NoError(f.t, netns.Inside(node, cmd.Start))
+		tasks[n] = cmd
+	}
+	var all [][]answer
+	for n, cmd := range tasks {
+		require.NoError(f.t, cmd.Wait(), errors[n].String())
+		var answers []answer
+		require.NoError(f.t, json.Unmarshal([]byte(out[n].String()), &answers))
+		all = append(all, answers)
+	}
+	return all
+}
+
+// results are those of each node, "ok ok".
+func results(all [][]answer) []string {
+	var lines []string
+	for _, answers := range all {
+		var words []string
+		for _, a := range answers {
+			words = append(words, a.Result)
+		}
+		lines = append(lines, strings.Join(words, " | "))
+	}
+	return lines
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobnet
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The states of an interface.
+const (
+	Up        = "up"
+	Down      = "down"
+	NoCarrier = "no carrier"
+	Missing   = "missing" // a variable names it, and it is not there
+)
+
+// Control is the name of the interface with a job's default route.
+const Control = "ctl0"
+
+// Rail is a job's interface on one rail, or its control interface.
+type Rail struct {
+	Rail      string         `json:"rail"` // "": no variable tells which one it is
+	Interface string         `json:"interface"`
+	Addresses []netip.Prefix `json:"addresses"`
+	Gateways  []netip.Addr   `json:"gateways"`
+	RDMA      []string       `json:"rdma"`
+	PCI       string         `json:"pci,omitempty"`
+	State     string         `json:"state"`
+
+	index  int
+	wanted []netip.Addr // by its variable
+}
+
+// View is what a job has.
+type View struct {
+	Control *Rail  `json:"control"` // nil: the job has none
+	Rails   []Rail `json:"rails"`
+}
+
+// netName is what attach calls the interfaces of rails.
+var netName = regexp.MustCompile(`^net[0-9]+$`)
+
+// Look finds the rails that the GOJAIL_NET_ variables name, and what the kernel
+// says about them. Without variables, every net<N> is a rail. sys is a sysfs of
+// the job's network namespace.
+func Look(get func(string) string, sys string) (*View, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list the network interfaces: %w", err)
+	}
+	v := &View{Rails: []Rail{}}
+	for _, name := range fields(get("GOJAIL_NET_RAILS")) {
+		variable := "GOJAIL_NET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_"
+		r := Rail{Rail: name, Interface: get(variable + "IFNAME"), PCI: get(variable + "PCI")}
+		for _, text := range fields(get(variable + "ADDRESS")) {
+			text, _, _ = strings.Cut(text, "/")
+			if a, err := netip.ParseAddr(text); err == nil {
+				r.wanted = append(r.wanted, a)
+			}
+		}
+		v.Rails = append(v.Rails, r)
+	}
+	named := len(v.Rails) > 0
+	for _, l := range links {
+		switch name := l.Attrs().Name; {
+		case name == Control:
+			v.Control = &Rail{Rail: "control", Interface: name}
+		case !named && netName.MatchString(name):
+			v.Rails = append(v.Rails, Rail{Interface: name})
+		}
+	}
+	for i := range v.Rails {
+		if err := v.Rails[i].look(links, sys); err != nil {
+			return nil, err
+		}
+	}
+	if v.Control != nil {
+		err = v.Control.look(links, sys)
+	}
+	return v, err
+}
+
+func fields(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
+}
+
+// look asks the kernel about one interface.
+func (r *Rail) look(links []netlink.Link, sys string) error {
+	r.Addresses, r.Gateways, r.RDMA, r.State = []netip.Prefix{}, []netip.Addr{}, []string{}, Missing
+	i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == r.Interface })
+	if i < 0 {
+		return nil
+	}
+	a := links[i].Attrs()
+	r.index = a.Index
+	if a.ParentDevBus == "pci" {
+		r.PCI = a.ParentDev
+	}
+	switch {
+	case a.RawFlags&unix.IFF_UP == 0:
+		r.State = Down
+	case a.RawFlags&unix.IFF_RUNNING == 0:
+		r.State = NoCarrier
+	default:
+		r.State = Up
+	}
+	if err := r.addresses(links[i]); err != nil {
+		return err
+	}
+	if r.PCI != "" {
+		entries, _ := os.ReadDir(filepath.Join(sys, "bus/pci/devices", r.PCI, "infiniband"))
+		for _, e := range entries {
+			r.RDMA = append(r.RDMA, e.Name())
+		}
+	}
+	return r.gateways()
+}
+
+// addresses leaves out what the kernel makes by itself.
+func (r *Rail) addresses(l netlink.Link) error {
+	found, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("list the addresses of %s: %w", r.Interface, err)
+	}
+	for _, a := range found {
+		ip, _ := netip.AddrFromSlice(a.IP)
+		length, _ := a.Mask.Size()
+		if ip = ip.Unmap(); ip.Is4() || !ip.IsLinkLocalUnicast() {
+			r.Addresses = append(r.Addresses, netip.PrefixFrom(ip, length))
+		}
+	}
+	return nil
+}
+
+// gateways are the next hops of the default routes by the interface, in whichever table.
+func (r *Rail) gateways() error {
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		routes, err := netlink.RouteListFiltered(family, &netlink.Route{LinkIndex: r.index}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return fmt.Errorf("list the routes of %s: %w", r.Interface, err)
+		}
+		for _, route := range routes {
+			ip, isIP := netip.AddrFromSlice(route.Gw)
+			ip = ip.Unmap()
+			if toAll(route) && isIP && !slices.Contains(r.Gateways, ip) {
+				r.Gateways = append(r.Gateways, ip)
+			}
+		}
+	}
+	return nil
+}
+
+func toAll(r netlink.Route) bool {
+	if r.Dst == nil {
+		return true
+	}
+	length, _ := r.Dst.Mask.Size()
+	return length == 0
+}
+
+// lacks are the addresses that the rail should have and has not.
+func (r *Rail) lacks() []netip.Addr {
+	var none []netip.Addr
+	for _, want := range r.wanted {
+		if !slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool { return p.Addr() == want }) {
+			none = append(none, want)
+		}
+	}
+	return none
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/netsetup/attach"
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/gres"
+	"github.com/gojail/gojail/netsetup/inventory"
+)
+
+// network is netsetup's view of this node. network.toml lies beside gojail.toml.
+func (r *request) network() (site attach.Site, end func(), err error) {
+	c, err := r.load()
+	if err != nil {
+		return site, nil, err
+	}
+	site = attach.Site{Cluster: c.SlurmValue("ClusterName"), State: filepath.Join(r.words["state"], "net"), Roots: inventory.Host}
+	path := filepath.Join(filepath.Dir(r.words["config"]), filepath.Base(config.DefaultPath))
+	if site.Config, err = config.Load(path, r.words["node"]); errors.Is(err, fs.ErrNotExist) {
+		return site, nil, fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", path)
+	} else if err != nil {
+		return site, nil, err
+	}
+	host, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return site, nil, fmt.Errorf("cannot open the node's network namespace: %w", err)
+	}
+	site.Host = int(host.Fd())
+	return site, func() { host.Close() }, nil
+}
+
+// net attaches the job's rails to the network namespace of the holder, shows their
+// RDMA devices in its /dev, and leaves what the tasks' environment gets.
+func (r *request) net() ([]gojail.Tree, error) {
+	site, end, err := r.network()
+	if err != nil {
+		return nil, fmt.Errorf("--jail-net=%s: %w", r.words["net"], err)
+	}
+	defer end()
+	holder, err := strconv.Atoi(r.words["holder"])
+	if err != nil {
+		return nil, fmt.Errorf("net: holder=%q is not a process", r.words["holder"])
+	}
+	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", holder))
+	if err != nil {
+		return nil, fmt.Errorf("the job's sandbox ended while its network was attached: %w", err)
+	}
+	defer namespace.Close()
+	job := attach.Job{ID: r.words["job"], Netns: int(namespace.Fd()), Label: r.words["net"]}
+	if err := r.given(&job, site.Config); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), r.until())
+	defer cancel()
+	got, err := attach.Attach(ctx, site, job)
+	if err != nil {
+		return nil, err
+	}
+	if err := showFiles(holder, got); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(r.words["state"], "jobs", job.ID, ".net.env")
+	if err := os.WriteFile(path, []byte(strings.Join(got.Env, "\n")+"\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("cannot write %s: %w; is the state directory full?", path, err)
+	}
+	return nil, nil
+}
+
+// given is what Slurm gave the job. A user can set the variables where no plugin
+// of Slurm does: NICs count only with GresTypes=nic. GPUs are a mere preference.
+func (r *request) given(job *attach.Job, cfg *config.Config) error {
+	if r.words["nics"] == "" && r.words["gpus"] == "" {
+		return nil
+	}
+	c, err := r.load()
+	if err != nil {
+		return err
+	}
+	types := strings.Split(c.SlurmValue("GresTypes"), ",")
+	inv, err := inventory.Read(inventory.Host)
+	if err != nil {
+		return err
+	}
+	for _, name := range types {
+		switch strings.TrimSpace(name) {
+		case "nic":
+			devices, err := gres.Devices(cfg, inv)
+			if err != nil {
+				return err
+			}
+			given, err := gres.Given(r.words["nics"], devices)
+			if err != nil {
+				return err
+			}
+			for _, d := range given {
+				job.Devices = append(job.Devices, d.VF.PCI)
+			}
+		case "gpu":
+			for _, text := range strings.Split(r.words["gpus"], ",") {
+				if n, err := strconv.Atoi(text); err == nil && n >= 0 && n < len(inv.GPUs) {
+					job.GPUs = append(job.GPUs, inv.GPUs[n].PCI)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// showFiles makes the device nodes of the job's RDMA devices in the sandbox, whose
+// /dev/infiniband is a file system of its own. They go with it.
+func showFiles(holder int, got *attach.Network) error {
+	if len(got.Files) == 0 {
+		return nil
+	}
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", holder), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("the job's sandbox ended while its network was attached: %w", err)
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
+	dir, err := unix.Openat2(root, "/dev/infiniband", &how)
+	if err != nil {
+		return fmt.Errorf("the jail has no /dev/infiniband for the devices of its rails: %w", err)
+	}
+	defer unix.Close(dir)
+	for _, f := range got.Files {
+		name := filepath.Base(f.Path)
+		if err := unix.Mknodat(dir, name, unix.S_IFCHR|0o666, int(f.Number())); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("cannot make /dev/%s in the jail: %w", f.Path, err)
+		}
+		if err := unix.Fchmodat(dir, name, 0o666, 0); err != nil {
+			return fmt.Errorf("cannot open /dev/%s to the job: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+// releaseNet gives a job's VFs back. What it cannot do now, the sweep does.
+func (r *request) releaseNet(job string) error {
+	if !r.hasNet(job) {
+		return nil
+	}
+	site, end, err := r.network()
+	if err != nil {
+		return err
+	}
+	defer end()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return attach.Release(ctx, site, job)
+}
+
+func (r *request) hasNet(job string) bool {
+	_, err := os.Lstat(filepath.Join(r.words["state"], "net/jobs", job+".json"))
+	return err == nil
+}
+
+// sweepNet gives back the VFs of jobs that are gone.
+func (r *request) sweepNet(alive func(job string) bool) error {
+	if _, err := os.Lstat(filepath.Join(r.words["state"], "net")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	site, end, err := r.network()
+	if err != nil {
+		return err
+	}
+	defer end()
+	_, err = attach.Sweep(context.Background(), site, alive)
+	return err
+}

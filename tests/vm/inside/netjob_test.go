@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inside
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// networkConf has two rails, one on each card. Both nodes are this one machine: each
+// has two of a card's four VFs.
+func networkConf(cards []card) string {
+	var b strings.Builder
+	for i, c := range cards {
+		for n, vfs := range []string{"0-1", "2-3"} {
+			fmt.Fprintf(&b, "[[policy]]\nname = \"card%d-n%d\"\nnodes = \"n%[2]d\"\nnic = { pf = [\"%s#%s\"] }\nvfs = 4\nlink = \"eth\"\ntrust = false\nspoof_check = true\n", i, n+1, c.name, vfs)
+			fmt.Fprintf(&b, "[[pool]]\nname = \"p%d-n%d\"\nsubnet = \"10.%[1]d.0.0/24\"\nranges = [\"10.%[1]d.0.%d0-10.%[1]d.0.%[2]d9\"]\nnodes = \"n%[2]d\"\nper_node = 2\n", i, n+1, n+1)
+			fmt.Fprintf(&b, "[[rail]]\nname = \"rail%d-n%d\"\npolicy = \"card%[1]d-n%[2]d\"\npools = [\"p%[1]d-n%[2]d\"]\nvlan = %d\nlabels = [\"ai\", \"r%[1]d\"]\ntable = %[4]d\n", i, n+1, 100+i, 101+2*i+n)
+		}
+	}
+	b.WriteString("[[pool]]\nname = \"control\"\nsubnet = \"203.0.113.0/24\"\nnodes = \"n[1-2]\"\nper_node = 4\n" +
+		"[control]\npool = \"control\"\ninterface = \"" + controlCard + "\"\n[probe]\ngateway = false\n")
+	return b.String()
+}
+
+const controlCard = "control0"
+
+// netCluster is a private Slurm in the guest's own network, with VFs made by gojail vf apply.
+func netCluster(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	all := cards(t)
+	run(t, "ip link add "+controlCard+" type bridge && ip addr add 203.0.113.250/24 dev "+controlCard+" && ip link set "+controlCard+" up && sysctl -qw net.ipv4.ip_forward=1")
+	t.Cleanup(func() { run(t, "ip link del "+controlCard+"; ip addr flush dev lo; ip addr add 127.0.0.1/8 dev lo") })
+	for _, c := range all {
+		t.Cleanup(func() { write(t, c.device+"/sriov_numvfs", "0") })
+	}
+	c := cluster.Start(t, cluster.Options{Plugin: true, HostNet: true, Jails: []string{"debian", "other"},
+		Files: map[string]string{"/etc/gojail/network.toml": networkConf(all)}})
+	for _, node := range cluster.Nodes {
+		r := c.Gojail(node, "vf", "apply")
+		require.Zero(t, r.Code, r)
+	}
+	return c
+}
+
+// vfsNow is what jobs change: where each VF is, its name, MAC, MTU, what the PF decided, rules and routes.
+func vfsNow(t *testing.T) string {
+	return run(t, "for d in /sys/bus/pci/devices/*/physfn; do d=${d%/physfn}; echo $(basename $d) $(ls $d/net) $(cat $d/net/*/address $d/net/*/mtu $d/net/*/flags); done; ip -o link | grep -o 'vf [0-9].*'; ip rule; ip -o route show table all")
+}
+
+const inJob = `for i in /sys/class/net/*; do echo "$(basename $i) $(cat $i/address)"; done; env | grep -E '^(GOJAIL_NET|NCCL|UCX)' | sort`
+
+func TestJobOfSlurmHasItsRails(t *testing.T) {
+	c := netCluster(t)
+	before := vfsNow(t)
+	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", inJob)
+	require.Zero(t, r.Code, r)
+	for _, want := range []string{`(?m)^net1 `, `(?m)^net3 `, `(?m)^ctl0 `, `NCCL_SOCKET_IFNAME==ctl0`, `GOJAIL_NET_RAILS=`} {
+		assert.Regexp(t, want, r.Stdout)
+	}
+	names := regexp.MustCompile(`(?m)^(\w+) [0-9a-f:]{17}$`).FindAllStringSubmatch(r.Stdout, -1)
+	assert.Len(t, names, 4, "lo, ctl0 and a VF for each rail: %s", r.Stdout)
+	settle(t, before)
+
+	// All steps of a job share the network, and srun inside a job reaches slurmctld.
+	job := c.Batch(cluster.Alice, "#!/bin/sh\ncat /sys/class/net/net1/address\nsrun -n1 cat /sys/class/net/net1/address\n",
+		"-wn1", "--jail=debian", "--jail-net=ai", "--chdir=/tmp", "--output=/home/alice/net.out")
+	assert.Equal(t, "COMPLETED", job.State, "%v", job)
+	lines := strings.Fields(job.Output)
+	if assert.Len(t, lines, 2, "%v", job) {
+		assert.Equal(t, lines[0], lines[1])
+	}
+	settle(t, before)
+
+	// One rail, none, and one that is not there.
+	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "1")
+	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", "ls -d /sys/class/net/"+controlCard), "/sys/class/net/"+controlCard)
+	r = c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=nosuch", "echo", "ran")
+	assert.NotZero(t, r.Code, r)
+	assert.NotContains(t, r.Stdout, "ran")
+	assert.Contains(t, r.Stderr, "nosuch")
+	settle(t, before)
+	assert.True(t, c.WaitIdle(), c.Drained())
+}
+
+// TestPeersOfAJobMeetOnTheirRails: two nodes of a job, each with its VF on a rail.
+func TestPeersOfAJobMeetOnTheirRails(t *testing.T) {
+	c := netCluster(t)
+	before := vfsNow(t)
+	r := c.Run(cluster.Alice, "srun", "-N2", "--jail=debian", "--jail-net=ai", "bash", "-c",
+		`for r in 0 1; do for i in $(seq 40); do (exec 3<>/dev/udp/10.$r.0.$((20 - SLURM_PROCID*10))/9; echo x >&3) 2>/dev/null; `+
+			`grep -E "10\.$r\.0\.(10|20) +0x1 +0x2" /proc/net/arp && break; sleep 0.3; done; done`)
+	require.Zero(t, r.Code, r)
+	assert.Equal(t, 4, strings.Count(r.Stdout, "0x2"), "each node has found the other on each rail: %s", r)
+	settle(t, before)
+}
+
+// TestVFsAreFoundBackAfterACrash: the step, its slurmstepd, slurmd and the holder are killed at once.
+func TestVFsAreFoundBackAfterACrash(t *testing.T) {
+	c := netCluster(t)
+	before := vfsNow(t)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	srun := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=ai", "sleep", "4321"}})
+	require.NoError(t, srun.Start())
+	poll(t, "the task", func() bool {
+		return slices.ContainsFunc(c.Find("sleep 4321"), func(p cluster.Process) bool { return p.Status["Name"] == "sleep" })
+	})
+	require.NotEqual(t, before, vfsNow(t))
+	for _, whom := range []string{"slurmd -N n1", "slurmstepd: [", "gojail-holder", "sleep 4321"} {
+		for _, p := range c.Find(whom) {
+			c.Root("kill", "-KILL", fmt.Sprint(p.Pid))
+		}
+	}
+	holders, _ := os.ReadDir(c.Path("/run/gojail/n1/jobs"))
+	for _, job := range holders { // its title is the kernel's name of the process, not its command line
+		for _, name := range strings.Fields(run(t, "ls "+c.Path("/run/gojail/n1/jobs/"+job.Name()))) {
+			if strings.HasPrefix(name, "debian+") && !strings.Contains(name, ".") {
+				c.Root("kill", "-KILL", strings.Fields(run(t, "cat "+c.Path("/run/gojail/n1/jobs/"+job.Name()+"/"+name)))[1])
+			}
+		}
+	}
+	c.Run(cluster.Alice, "scancel", "-u", "alice")
+	end()
+	srun.Wait()
+	require.NoError(t, c.StartSlurmd("n1")) // which sweeps
+	settle(t, before)
+	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "2")
+	settle(t, before)
+}
+
+// settle waits until all VFs are as before.
+func settle(t *testing.T, before string) {
+	t.Helper()
+	after := ""
+	if !cluster.Poll(cluster.Timeout, func() bool { after = vfsNow(t); return after == before }) {
+		assert.Equal(t, before, after)
+	}
+}
+
+func prints(t *testing.T, r cluster.Result, want string) {
+	t.Helper()
+	assert.Zero(t, r.Code, r)
+	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
+}
