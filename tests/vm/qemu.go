@@ -41,6 +41,12 @@ func rail(n int) []string {
 	}
 }
 
+// commandLine is the guest kernel's. An emulated processor has been seen to lose the
+// interrupt of a timer that is set for each next event, and to wait for it for ever: a
+// periodic tick comes again. A guest that stands still all the same ends as a panic.
+const commandLine = "console=ttyS0 panic=-1 oops=panic quiet nohz=off highres=off " +
+	"rcupdate.rcu_cpu_stall_timeout=120 sysctl.kernel.panic_on_rcu_stall=1"
+
 // arguments is QEMU's command line for a guest whose files are below dir.
 func arguments(p places, dir string, o Options) []string {
 	const data = "usr/share/"
@@ -50,7 +56,7 @@ func arguments(p places, dir string, o Options) []string {
 	args := []string{"-L", filepath.Join(tools, data, "qemu"), "-L", filepath.Join(tools, data, "seabios"), "-L", filepath.Join(tools, "usr/lib/ipxe/qemu"),
 		"-M", "q35", "-smp", "2", "-m", "2048", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", p.kernel, "-initrd", filepath.Join(dir, "initramfs"),
-		"-append", "console=ttyS0 panic=-1 oops=panic quiet",
+		"-append", commandLine,
 		"-serial", "file:" + escape(filepath.Join(dir, "console")), "-device", "virtio-rng-pci"}
 	args = append(args, accelerator("/proc/cpuinfo", "/dev/kvm")...)
 	args = append(args, share(TagRoot, p.root, ",readonly=on")...)

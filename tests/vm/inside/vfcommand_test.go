@@ -138,20 +138,3 @@ func TestVFCommand(t *testing.T) {
 	assert.Contains(t, out, "VF 1 ("+rows[1].PCI+") is in another network namespace")
 	assert.Len(t, c.rows(), 4)
 }
-
-// TestVFsAreUnmanaged: the rule marks VFs and nothing else.
-func TestVFsAreUnmanaged(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 1)[0]
-	require.NoError(t, os.MkdirAll("/run/udev/rules.d", 0o755))
-	rules := "/run/udev/rules.d/80-gojail-vf.rules"
-	text, err := os.ReadFile(repository + "/systemd/80-gojail-vf.rules")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(rules, text, 0o644))
-	t.Cleanup(func() { os.Remove(rules) })
-	for name, marked := range map[string]bool{v.name(): true, cards(t)[0].name: false, "lo": false} {
-		out := run(t, "udevadm test --action=add /sys/class/net/"+name+" 2>&1")
-		for _, property := range []string{"NM_UNMANAGED=1", "GOJAIL_VF=1"} {
-			assert.Equal(t, marked, strings.Contains(out, property), "%s of %s: %s", property, name, out)
-		}
-	}
-}
