@@ -22,14 +22,21 @@ import (
 // seconds on an idle machine.
 var startTime = 90 * time.Second
 
+// errNotStarted is an emulator's: it has lost its first timer interrupt, or ended
+// over its own table of memory (iotlb_to_section). Both were seen on a busy machine.
 var errNotStarted = errors.New("its kernel does not get to its first process")
+
+func started(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "share", StartedFile))
+	return err == nil
+}
 
 // boot runs QEMU to its end and copies the command's output meanwhile.
 func boot(ctx context.Context, p places, dir string, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer time.AfterFunc(startTime, func() {
-		if _, err := os.Stat(filepath.Join(dir, "share", StartedFile)); err != nil {
+		if !started(dir) {
 			cancel(errNotStarted)
 		}
 	}).Stop()

@@ -20,7 +20,7 @@ func accelerator(cpuinfo, device string) []string {
 			return []string{"-accel", "kvm", "-cpu", "host"}
 		}
 	}
-	return []string{"-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"}
+	return []string{"-accel", "tcg,thread=single,tb-size=512", "-cpu", "max"}
 }
 
 // share is a directory of this machine that the guest mounts by its tag.

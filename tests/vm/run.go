@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	failure := boot(ctx, p, dir, o)
-	if failure == errNotStarted { // an emulated processor has lost its first timer interrupt: seen, rarely, on a busy machine
+	if failure != nil && ctx.Err() == nil && !started(dir) {
 		fmt.Fprintf(os.Stderr, "vm: a guest: %v; once more\n", failure)
 		failure = boot(ctx, p, dir, o)
 	}
