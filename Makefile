@@ -41,7 +41,7 @@ C_HDRS         = $(wildcard spank/*.h include/*.h)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help deps rootfs test test-slurm test-vm test-all vm vm-shell check lint demo bench cluster cluster-down install fuzz asan clean
+.PHONY: all help deps rootfs test test-slurm test-vm test-all vm vm-shell check lint demo bench bench-net cluster cluster-down install fuzz asan clean
 
 all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) ## build plugin, launcher, library and CLI below build/
 	@:
@@ -121,6 +121,9 @@ demo: deps ## a private Slurm with a jail: what a user and an administrator see
 bench: deps ## what a launch costs, against plain Slurm and others
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) run ./tests/bench $(BENCH_ARGS)
+
+bench-net: deps ## what a job's network costs, against CNI plugins' steps and bare messages
+	@$(GO) test -run '^$$' -bench 'Attach|Release' -benchtime 20x -count 5 ./netsetup/attach
 
 cluster: deps ## start a private Slurm with gojail and leave it running
 	@$(MAKE) --no-print-directory all rootfs

@@ -100,7 +100,30 @@ func (s *session) addControl(ctx context.Context, r *record) error {
 	if err := write(s.state.job(s.job), r); err != nil {
 		return err
 	}
+	if err := s.notTheNodes(r.Control); err != nil {
+		return err
+	}
 	return link.AddControl(s.host, s.space, r.Control.link(s.site.Roots.Proc))
+}
+
+// notTheNodes refuses an address of the node itself: the job would not reach it, nor others the job.
+func (s *session) notTheNodes(c *control) error {
+	links, err := s.host.Links()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		addresses, err := s.host.Addresses(l.Index)
+		if err != nil && !errors.Is(err, link.ErrNotFound) {
+			return err
+		}
+		for _, a := range addresses {
+			if a.Addr() == c.Address {
+				return fmt.Errorf("control interface: pool %q gives %s, which %s of this node has; exclude it in network.toml", c.Pool, c.Address, l)
+			}
+		}
+	}
+	return nil
 }
 
 // removeControl undoes addControl, any part of it, and any number of times.

@@ -83,6 +83,24 @@ func TestNoCarrier(t *testing.T) {
 	same(t, before, n.snapshot())
 }
 
+// TestOneRailFailsAndTheOthersDoNotWait: without an end, the first would for its carrier.
+func TestOneRailFailsAndTheOthersDoNotWait(t *testing.T) {
+	n := newNode(t, setup{cards: 2, probe: "carrier = \"5m\""})
+	sh(t, n.wire, "ip link set sw0 down")
+	before := n.snapshot()
+	interrupt = func(pci, step string, done bool) error {
+		if pci == card(1).VF(0) && step == "routes" {
+			return errTest
+		}
+		return nil
+	}
+	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
+	_, err := n.attach(jobSpace(t))
+	require.ErrorIs(t, err, errTest)
+	assert.NotContains(t, err.Error(), "rail0")
+	same(t, before, n.snapshot())
+}
+
 // TestTwoRailsInOneSubnet: what comes from one rail's address leaves by its VF, and
 // each VF answers ARP for its own address only.
 func TestTwoRailsInOneSubnet(t *testing.T) {
@@ -101,6 +119,18 @@ func TestTwoRailsInOneSubnet(t *testing.T) {
 			assert.Equal(t, address, talk(t, job, address, n.wire, "10.9.0.254"))
 			assert.Contains(t, sh(t, n.wire, "ip neigh show "+address), r.MAC)
 		}
+	}
+	sh(t, n.wire, "ip link set sw0 nomaster")
+	bridge, err := n.wire.ByName("br0")
+	require.NoError(t, err)
+	p := probe.Open(n.wire.FD(), bridge.Index)
+	defer p.Close()
+	assert.NoError(t, p.Conflict(t.Context(), got.Rails[0].Addresses[0].Addr(), probe.Options{}), "only the first rail has it")
+	assert.Error(t, p.Conflict(t.Context(), got.Rails[1].Addresses[0].Addr(), probe.Options{}))
+	for name, want := range map[string]string{"arp_ignore": "1", "arp_announce": "2", "rp_filter": "1"} {
+		value, err := job.Sysctl("/proc", "ipv4/conf/net2/"+name)
+		require.NoError(t, err)
+		assert.Equal(t, want, value, name)
 	}
 	n.release()
 }

@@ -3,10 +3,10 @@
 package attach
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -16,7 +16,7 @@ import (
 
 // homeTime is how long a VF may take to come back from a namespace that is gone:
 // the kernel takes namespaces apart in its own time.
-const homeTime = 10 * time.Second
+var homeTime = 10 * time.Second
 
 // rail is one VF on its way to a job, or back.
 type rail struct {
@@ -32,107 +32,40 @@ type rail struct {
 	away   bool // the VF has not come home
 }
 
-// setKnobs sets what the policy and the rail say about a VF, and nothing else.
-func (r *rail) setKnobs(context.Context) error {
-	pf, err := r.site.Hardware.Find(r.host, r.entry.PF)
-	if err != nil {
-		return err
+// rail begins the journal of a VF that was chosen.
+func (s *session) rail(c choice) *rail {
+	e := &entry{
+		Boot: s.boot, Job: s.job, Netns: s.netns, Phase: steps[0].name, Rail: c.rail.Name,
+		PCI: c.vf.PCI, PF: c.vf.PF.PCI, PFName: c.vf.PF.Name(), VF: c.vf.Number,
+		Name: fmt.Sprintf("net%d", c.rail.Index+1), Table: c.rail.Table, Link: config.LinkType(c.vf.Link),
+		RDMA: c.rail.Policy.RDMA, PKey: c.rail.PKey, Slot: c.slot, Pools: map[string]netip.Addr{},
 	}
-	if err := r.site.Hardware.SetVF(r.host, pf.Index, r.entry.VF, r.wanted()); err != nil {
-		return err
+	e.UFM = e.Link == config.InfiniBand && s.site.Config.UFM != nil
+	for _, p := range c.rail.Pools {
+		e.Pools[p.Name] = netip.Addr{}
 	}
-	mtu := r.config.Policy.MTU
-	if mtu == 0 || mtu == r.entry.Original.MTU {
-		return nil
-	}
+	return &rail{site: s.site, state: s.state, boot: s.boot, host: s.host, job: s.space, config: c.rail, entry: e}
+}
+
+// observe records what a VF is before anything is changed.
+func (r *rail) observe() error {
 	l, err := r.site.Hardware.Find(r.host, r.entry.PCI)
 	if err != nil {
 		return err
 	}
-	return r.host.Set(l.Index, link.Properties{MTU: mtu})
-}
-
-// wanted are the knobs of the rail's VF. What a driver does not tell is off.
-func (r *rail) wanted() link.VFKnobs {
-	p, have := r.config.Policy, r.entry.Original.Knobs
-	if r.entry.Link == config.InfiniBand {
-		return link.VFKnobs{}
-	}
-	want := link.VFKnobs{SpoofCheck: p.SpoofCheck, Trust: p.Trust}
-	vlan, qos, proto := r.config.Tag()
-	if vlan != 0 || have.VLAN != nil && have.VLAN.ID != 0 {
-		if proto == "" {
-			proto = link.Dot1Q
-		}
-		want.VLAN = &link.VLAN{ID: vlan, QoS: qos, Proto: proto}
-	}
-	if rates := (link.Rates{Min: p.MinRate, Max: p.MaxRate}); have.Rates != nil || rates != (link.Rates{}) {
-		want.Rates = &rates
-	}
-	return want
-}
-
-// restore makes a VF what it was. The PF comes first: while it does not trust a
-// VF, that one cannot set its own MAC.
-func (r *rail) restore(ctx context.Context) error {
-	var errs []error
 	pf, err := r.site.Hardware.Find(r.host, r.entry.PF)
-	if err == nil {
-		for _, knob := range single(r.entry.Original.Knobs) {
-			errs = append(errs, r.site.Hardware.SetVF(r.host, pf.Index, r.entry.VF, knob))
-		}
-	}
-	errs = append(errs, err)
-	if r.away {
-		return errors.Join(errs...)
-	}
-	l, err := r.home(ctx)
 	if err != nil {
-		return errors.Join(append(errs, err)...)
+		return err
 	}
-	was, back := r.entry.Original, link.Properties{}
-	if !bytes.Equal(l.MAC, was.MAC) && r.entry.Link != config.InfiniBand { // IPoIB's is its GID
-		back.MAC = was.MAC
+	knobs, err := r.site.Hardware.ReadVF(r.host, pf.Index, r.entry.VF)
+	if err != nil {
+		return err
 	}
-	if l.MTU != was.MTU {
-		back.MTU = was.MTU
+	r.entry.Original = original{Name: l.Name, AltNames: l.AltNames, MAC: l.MAC, MTU: l.MTU, TxQueue: l.TxQueue, Knobs: knobs}
+	if r.entry.RDMA == config.RDMAExclusive || r.entry.RDMA == config.RDMAShared {
+		r.entry.Original.RDMA, err = r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
 	}
-	if l.TxQueue != was.TxQueue {
-		back.TxQueue = was.TxQueue
-	}
-	if back.MAC != nil || back.MTU != 0 || back.TxQueue != 0 {
-		errs = append(errs, r.host.Down(l.Index), r.host.Set(l.Index, back))
-	}
-	return errors.Join(errs...)
-}
-
-// single are the knobs one by one, so that one that fails keeps no other from being set back.
-func single(k link.VFKnobs) (all []link.VFKnobs) {
-	if k.LinkState != nil {
-		all = append(all, link.VFKnobs{LinkState: k.LinkState})
-	}
-	if k.VLAN != nil {
-		all = append(all, link.VFKnobs{VLAN: k.VLAN})
-	}
-	if k.MAC != nil {
-		all = append(all, link.VFKnobs{MAC: k.MAC})
-	}
-	if k.NodeGUID != nil {
-		all = append(all, link.VFKnobs{NodeGUID: k.NodeGUID})
-	}
-	if k.PortGUID != nil {
-		all = append(all, link.VFKnobs{PortGUID: k.PortGUID})
-	}
-	if k.Rates != nil {
-		all = append(all, link.VFKnobs{Rates: k.Rates})
-	}
-	if k.SpoofCheck != nil {
-		all = append(all, link.VFKnobs{SpoofCheck: k.SpoofCheck})
-	}
-	if k.Trust != nil {
-		all = append(all, link.VFKnobs{Trust: k.Trust})
-	}
-	return all
+	return err
 }
 
 // move takes the VF into the job under the rail's name, in one message.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/link"
 )
 
@@ -55,14 +56,25 @@ func (s *session) back(ctx context.Context, entries []*entry) error {
 	spaces := map[uint64]*link.Namespace{}
 	var rails []*rail
 	for _, e := range entries {
-		space, ok := spaces[e.Netns]
-		if !ok && e.Boot == s.boot {
-			space = s.namespace(e.Netns)
-			spaces[e.Netns] = space
+		r := &rail{site: s.site, state: s.state, boot: s.boot, host: s.host, entry: e}
+		if e.Boot == s.boot && !r.allHome() {
+			if _, ok := spaces[e.Netns]; !ok {
+				spaces[e.Netns] = s.namespace(e.Netns)
+			}
+			r.job = spaces[e.Netns]
 		}
-		rails = append(rails, &rail{site: s.site, state: s.state, boot: s.boot, host: s.host, job: space, entry: e})
+		rails = append(rails, r)
 	}
 	return s.each(rails, func(r *rail) error { return r.back(ctx) })
+}
+
+// allHome tells whether the job's namespace has nothing of the VF: no need to look for it.
+func (r *rail) allHome() bool {
+	_, err := r.site.Hardware.Find(r.host, r.entry.PCI)
+	if err == nil && r.entry.RDMA == config.RDMAExclusive {
+		_, err = r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
+	}
+	return err == nil
 }
 
 // releaseBefore releases what is left of the job from before. A VF in quarantine

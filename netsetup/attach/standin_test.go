@@ -3,24 +3,18 @@
 package attach
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
-	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/netsetup/config"
@@ -185,87 +179,6 @@ func (n *node) kernelReturns() {
 	}
 }
 
-// standIns find by alias.
-func standIns(knobs string) Hardware {
-	return Hardware{
-		Find: func(ns *link.Namespace, pci string) (link.Link, error) {
-			handle, err := netlink.NewHandleAt(vnetns.NsHandle(ns.FD()), unix.NETLINK_ROUTE)
-			if err != nil {
-				return link.Link{}, err
-			}
-			defer handle.Close()
-			all, err := handle.LinkList()
-			if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-				return link.Link{}, err
-			}
-			for _, l := range all {
-				if l.Attrs().Alias == pci {
-					found, err := ns.ByIndex(l.Attrs().Index)
-					found.PCI = pci
-					return found, err
-				}
-			}
-			return link.Link{}, fmt.Errorf("find stand-in %s: %w", pci, link.ErrNotFound)
-		},
-		ReadVF: func(_ *link.Namespace, pf, vf int) (link.VFKnobs, error) { return loadKnobs(knobs, pf, vf) },
-		SetVF: func(_ *link.Namespace, pf, vf int, want link.VFKnobs) error {
-			k, err := loadKnobs(knobs, pf, vf)
-			if err != nil {
-				return err
-			}
-			return saveKnobs(knobs, pf, vf, merge(k, want))
-		},
-	}
-}
-
-func merge(k, want link.VFKnobs) link.VFKnobs {
-	for _, one := range single(want) {
-		switch {
-		case one.VLAN != nil:
-			k.VLAN = one.VLAN
-		case one.MAC != nil:
-			k.MAC = one.MAC
-		case one.Rates != nil:
-			k.Rates = one.Rates
-		case one.SpoofCheck != nil:
-			k.SpoofCheck = one.SpoofCheck
-		case one.Trust != nil:
-			k.Trust = one.Trust
-		case one.LinkState != nil:
-			k.LinkState = one.LinkState
-		case one.PortGUID != nil:
-			k.PortGUID = one.PortGUID
-		case one.NodeGUID != nil:
-			k.NodeGUID = one.NodeGUID
-		}
-	}
-	return k
-}
-
-func knobsFile(dir string, pf, vf int) string {
-	return filepath.Join(dir, fmt.Sprintf("%d-%d", pf, vf))
-}
-
-func loadKnobs(dir string, pf, vf int) (k link.VFKnobs, err error) {
-	text, err := os.ReadFile(knobsFile(dir, pf, vf))
-	if err != nil {
-		return k, err
-	}
-	return k, json.Unmarshal(text, &k)
-}
-
-func saveKnobs(dir string, pf, vf int, k link.VFKnobs) error {
-	text, err := json.Marshal(k)
-	if err != nil {
-		return err
-	}
-	path := knobsFile(dir, pf, vf)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
-
 // space is a namespace, until the end of the test.
 func space(t testing.TB) *link.Namespace {
 	t.Helper()
@@ -278,12 +191,21 @@ func space(t testing.TB) *link.Namespace {
 	return n
 }
 
-func handle(t testing.TB, n *link.Namespace) *netlink.Handle {
+// handle is the library's, for what package link does not make.
+func handle(t testing.TB, n *link.Namespace) (h *netlink.Handle) {
 	t.Helper()
-	h, err := netlink.NewHandleAt(vnetns.NsHandle(n.FD()), unix.NETLINK_ROUTE)
+	h, err := inSpace(n)
 	require.NoError(t, err)
 	t.Cleanup(h.Close)
 	return h
+}
+
+func inSpace(n *link.Namespace) (h *netlink.Handle, err error) {
+	err = netns.Inside(n.FD(), func() (err error) {
+		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
+	return h, err
 }
 
 func veth(t testing.TB, a *link.Namespace, name string, b *link.Namespace, peer string) (int, int) {
@@ -310,118 +232,11 @@ func sh(t testing.TB, n *link.Namespace, line string) string {
 	return string(out)
 }
 
-var timeOfLease = regexp.MustCompile(`,\d{9,}$`)
-
-// snapshot is all that an attach could change, outside of the job.
-func (n *node) snapshot() string {
-	n.t.Helper()
-	var lines []string
-	all, err := handle(n.t, n.host).LinkList()
-	require.NoError(n.t, err)
-	for _, l := range all {
-		a := l.Attrs()
-		lines = append(lines, fmt.Sprintf("link %s %s %s mtu %d txq %d up %t alt %v", a.Name, a.Alias, a.HardwareAddr, a.MTU, a.TxQLen, a.Flags&net.FlagUp != 0, a.AltNames))
-	}
-	lines = append(lines, network(n.t, n.host)...)
-	for _, dir := range []string{n.knobs, n.site.State, filepath.Join(n.dir, "pools")} {
-		require.NoError(n.t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || strings.HasSuffix(path, "lock") || strings.HasSuffix(path, "/self") {
-				return err
-			}
-			line := "file " + timeOfLease.ReplaceAllString(path, "")
-			if dir == n.knobs {
-				text, err := os.ReadFile(path)
-				require.NoError(n.t, err)
-				line += " " + string(text)
-			}
-			lines = append(lines, line)
-			return nil
-		}))
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-// network are rules, routes and proxies, without what the kernel makes for IPv6 by itself.
-func network(t testing.TB, n *link.Namespace) []string {
-	t.Helper()
-	text := sh(t, n, "ip rule; ip -6 rule; ip route show table all; ip -6 route show table all; ip neigh show proxy")
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(text), "\n"), func(line string) bool {
-		return strings.Contains(line, "fe80::") || strings.Contains(line, "ff00::") || strings.Contains(line, "local ::1") || strings.HasPrefix(line, "::1 ")
-	})
-}
-
-// inside is what a job's namespace has.
-func inside(t testing.TB, n *link.Namespace) string {
-	t.Helper()
-	links, err := n.Links()
-	require.NoError(t, err)
-	lines := network(t, n)
-	for _, l := range links {
-		lines = append(lines, "link "+l.Name)
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-// talk connects from an address in a to one in b, and tells as whom b saw it.
-func talk(t testing.TB, a *link.Namespace, from string, b *link.Namespace, to string) string {
-	t.Helper()
-	var server net.Listener
-	require.NoError(t, netns.Inside(b.FD(), func() (err error) {
-		server, err = net.Listen("tcp", net.JoinHostPort(to, "0"))
-		return err
-	}))
-	defer server.Close()
-	go func() {
-		if c, err := server.Accept(); err == nil {
-			host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-			io.WriteString(c, host)
-			c.Close()
-		}
-	}()
-	dialer := net.Dialer{Timeout: 10 * time.Second}
-	if from != "" {
-		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
-	}
-	var seen []byte
-	require.NoError(t, netns.Inside(a.FD(), func() error {
-		c, err := dialer.Dial("tcp", server.Addr().String())
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		seen, err = io.ReadAll(c)
-		return err
-	}))
-	return string(seen)
-}
-
 // gone waits until the kernel has taken apart the namespaces that nobody holds: their
 // stand-ins are nowhere, and a control interface's end in the host is gone.
 func (n *node) gone() {
 	require.Eventually(n.t, func() bool {
-		_, err := n.host.ByName("gj4711")
+		_, err := n.host.ByName(controlHostName("node1", "4711"))
 		return errors.Is(err, link.ErrNotFound)
 	}, 10*time.Second, 5*time.Millisecond)
-}
-
-// same ends the test with the lines that differ.
-func same(t testing.TB, want, got string, args ...any) {
-	t.Helper()
-	if want == got {
-		return
-	}
-	was, is := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for _, line := range was {
-		if !slices.Contains(is, line) {
-			t.Log("gone:", line)
-		}
-	}
-	for _, line := range is {
-		if !slices.Contains(was, line) {
-			t.Log("new: ", line)
-		}
-	}
-	t.Fatal(append([]any{"not as before:"}, args...)...)
 }

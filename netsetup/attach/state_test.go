@@ -3,14 +3,17 @@
 package attach
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -170,6 +173,21 @@ func TestAnotherBoot(t *testing.T) {
 	assert.Equal(t, 7, k.VLAN.ID)
 }
 
+// TestARebootThatEmptiedTheState: leases are all that is left.
+func TestARebootThatEmptiedTheState(t *testing.T) {
+	n := newNode(t, setup{directory: true})
+	got, err := n.attach(jobSpace(t))
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(n.site.State))
+	swept, err := Sweep(t.Context(), n.site, func(job string) bool { return job == "4711" })
+	require.NoError(t, err)
+	assert.Empty(t, swept.Addresses)
+	swept, err = Sweep(t.Context(), n.site, nobody)
+	require.NoError(t, err)
+	assert.Equal(t, []string{got.Rails[0].Addresses[0].Addr().String() + " of rail rail0 of job 4711 on node1"}, swept.Addresses)
+	assert.NotContains(t, n.snapshot(), "4711")
+}
+
 func TestDamagedJournals(t *testing.T) {
 	n := newNode(t, setup{vfs: 8})
 	job := jobSpace(t)
@@ -231,20 +249,145 @@ func TestTheHolderDied(t *testing.T) {
 	same(t, before, n.snapshot())
 }
 
+// TestANumberThatIsUsedAgain: the record speaks of a namespace of that number, but
+// of an older one, which had the VFs.
+func TestANumberThatIsUsedAgain(t *testing.T) {
+	n := newNode(t, setup{cards: 2})
+	before := n.snapshot()
+	old, job := jobSpace(t), jobSpace(t)
+	_, err := n.attach(old)
+	require.NoError(t, err)
+	was, err := inode(old.FD())
+	require.NoError(t, err)
+	is, err := inode(job.FD())
+	require.NoError(t, err)
+	path := store(n.site.State).job("4711")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), fmt.Sprint(was), fmt.Sprint(is), 1)), 0o600))
+	_, err = n.attach(job)
+	require.NoError(t, err)
+	assert.Contains(t, inside(t, job), "link net2")
+	assert.NotContains(t, inside(t, old), "link net")
+	n.release()
+	same(t, before, n.snapshot())
+}
+
+// TestAVFThatDoesNotComeBack keeps its addresses: it may answer for them somewhere.
+func TestAVFThatDoesNotComeBack(t *testing.T) {
+	usual := homeTime
+	homeTime = 100 * time.Millisecond
+	t.Cleanup(func() { homeTime = usual })
+	n := newNode(t, setup{control: true, directory: true})
+	before := n.snapshot()
+	job := jobSpace(t)
+	_, err := n.attach(job)
+	require.NoError(t, err)
+	job.Close()
+	n.gone()
+	err = Release(t.Context(), n.site, "4711")
+	require.ErrorIs(t, err, link.ErrNotFound)
+	assert.ErrorContains(t, err, "it has not come in 100ms: is a process of the job left, or its driver unbound?")
+	_, err = n.attach(jobSpace(t))
+	assert.ErrorContains(t, err, "job 4711: what it had before is not released")
+	swept, err := Sweep(t.Context(), n.site, nobody)
+	require.NoError(t, err)
+	assert.Len(t, swept.Kept, 1)
+	assert.Contains(t, n.snapshot(), "prod,4711,node1,rail0")
+	assert.NotContains(t, n.snapshot(), "prod,4711,node1,control")
+	n.kernelReturns()
+	_, err = n.attach(jobSpace(t))
+	require.NoError(t, err)
+	n.release()
+	same(t, before, n.snapshot())
+}
+
+// TestOneJobAtATime: Attach waits for Attach, and Sweep leaves alone what is under way.
+func TestOneJobAtATime(t *testing.T) {
+	n := newNode(t, setup{cards: 2, control: true})
+	job := jobSpace(t)
+	begun, goOn := make(chan bool, 8), make(chan bool)
+	interrupt = func(pci, step string, done bool) error {
+		if step == "move" && !done {
+			begun <- true
+			<-goOn
+		}
+		return nil
+	}
+	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
+	var wait sync.WaitGroup
+	var got [3]*Network
+	var errs [3]error
+	for i := range got {
+		wait.Go(func() { got[i], errs[i] = n.attach(job) })
+	}
+	<-begun
+	swept, err := Sweep(t.Context(), n.site, nobody)
+	assert.NoError(t, err)
+	assert.Equal(t, []Kept{{Job: "4711", Why: "it is being attached or released at this moment"}}, swept.Kept)
+	close(goOn)
+	wait.Wait()
+	require.NoError(t, errors.Join(errs[:]...))
+	assert.Equal(t, got[0].Env, got[1].Env)
+	assert.Equal(t, got[0].Env, got[2].Env)
+	assert.LessOrEqual(t, len(begun), 1, "each rail once")
+	n.release()
+}
+
+// TestACallerWithoutTime: what had been done is undone although the caller's time is over.
+func TestACallerWithoutTime(t *testing.T) {
+	n := newNode(t, setup{cards: 2, control: true, directory: true})
+	job := jobSpace(t)
+	before, empty := n.snapshot(), inside(t, job)
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupt = func(pci, step string, done bool) error {
+		if step == "routes" && done {
+			cancel()
+		}
+		return nil
+	}
+	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
+	_, err := Attach(ctx, n.site, Job{ID: "4711", Netns: job.FD()})
+	require.ErrorIs(t, err, context.Canceled)
+	same(t, before, n.snapshot())
+	same(t, empty, inside(t, job))
+}
+
+func TestAnotherLabelInTheSameNamespace(t *testing.T) {
+	n := newNode(t, setup{cards: 2})
+	job := jobSpace(t)
+	got, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: job.FD(), Label: "rail1"})
+	require.NoError(t, err)
+	assert.Equal(t, "net2", got.Rails[0].Name)
+	_, err = n.attach(job)
+	assert.ErrorContains(t, err, "job 4711 has the network \"rail1\" in this namespace already")
+	n.site.Config = nil
+	_, err = n.attach(job)
+	assert.ErrorContains(t, err, "write network.toml")
+	err = Release(t.Context(), n.site, "4711")
+	assert.ErrorContains(t, err, "undo \"address\": no configuration says where address pools are")
+	assert.NotContains(t, inside(t, job), "link net", "but the VF is home")
+}
+
 func TestManyJobs(t *testing.T) {
 	n := newNode(t, setup{vfs: 50, control: true, directory: true})
 	before := n.snapshot()
 	for range 2 {
 		var wait sync.WaitGroup
-		jobs, errs := make([]*link.Namespace, 50), make([]error, 50)
+		jobs, got, errs := make([]*link.Namespace, 50), make([]*Network, 50), make([]error, 50)
 		for i := range jobs {
 			jobs[i] = jobSpace(t)
 			wait.Go(func() {
-				_, errs[i] = Attach(t.Context(), n.site, Job{ID: fmt.Sprint(i), Netns: jobs[i].FD()})
+				got[i], errs[i] = Attach(t.Context(), n.site, Job{ID: fmt.Sprint(i), Netns: jobs[i].FD()})
 			})
 		}
 		wait.Wait()
 		require.NoError(t, errors.Join(errs...))
+		addresses := map[netip.Addr]bool{}
+		for _, g := range got {
+			addresses[g.Control.Addresses[0]], addresses[g.Rails[0].Addresses[0].Addr()] = true, true
+		}
+		assert.Len(t, addresses, 100)
 		held, _, err := Held(n.site.State)
 		require.NoError(t, err)
 		assert.Len(t, held, 50)

@@ -14,16 +14,16 @@ import (
 type Site struct {
 	Config   *config.Config
 	Cluster  string          // ClusterName of slurm.conf
-	State    string          // "/run/gojail/NODE/net": a directory of root's alone, on a file system that a reboot empties or not
+	State    string          // "/run/gojail/NODE/net": a directory of root's alone, made if only its last part is missing
 	Roots    inventory.Roots // Sys is a sysfs of the node's own network namespace
 	Host     int             // descriptor of the node's own network namespace
 	Queue    string          // directory of what UFM has not taken yet; outlives a reboot: "/var/lib/gojail/NODE/ufm"
 	Hardware Hardware        // the zero value is real VFs
 }
 
-// Job is who gets VFs.
+// Job is who gets VFs: a network namespace of a job of Slurm.
 type Job struct {
-	ID      string
+	ID      string   // up to 64 letters, digits and ._+-; a job with two namespaces has two
 	Netns   int      // descriptor of its network namespace
 	Label   string   // of the rails; "": the default ones
 	Devices []string // PCI addresses of the VFs that Slurm gave by GRES; nil: no GRES

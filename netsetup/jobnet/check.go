@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -80,6 +81,13 @@ func (r *Result) local() bool {
 		r.fail(r.State, "%s is %s", r.Interface, r.State)
 		return false
 	}
+	switch {
+	case r.device == "":
+	case !slices.Contains(r.RDMA, r.device):
+		r.fail("no RDMA", "the RDMA device %s is not there", r.device)
+	case !r.active:
+		r.fail("RDMA down", "port 1 of the RDMA device %s is not active", r.device)
+	}
 	lacks := r.lacks()
 	for _, a := range lacks {
 		r.fail("no address", "%s does not have the address %s", r.Interface, a)
@@ -112,7 +120,7 @@ func (r *Result) gateway(ctx context.Context, gateway netip.Addr) {
 // peers says which nodes are missing; of both families where they differ.
 func (r *Result) peers(e *endpoint, step *Step) {
 	if e.failed != nil {
-		r.fail("no route", "cannot send from %s: %v", e.own, e.failed)
+		r.fail("no route", "cannot send from %s: %v", e.own.Addr(), e.failed)
 	}
 	var silent []string
 	for node, answered := range e.answered {
@@ -123,7 +131,7 @@ func (r *Result) peers(e *endpoint, step *Step) {
 	if len(silent) == 0 {
 		return
 	}
-	r.fail(fmt.Sprintf("%d/%d", r.Peers-len(silent), r.Peers), "from %s no answer of %s", e.own, strings.Join(silent, ","))
+	r.fail(fmt.Sprintf("%d/%d", r.Peers-len(silent), r.Peers), "from %s no answer of %s", e.own.Addr(), strings.Join(silent, ","))
 	if len(silent) > len(r.Silent) {
 		r.Silent = silent
 	}

@@ -4,6 +4,7 @@ package jobnet
 
 import (
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -67,22 +68,43 @@ func TestVariablesAreNotNeeded(t *testing.T) {
 	assert.Equal(t, "net2", all[0][1].Interface)
 }
 
+// TestRDMA needs no interface: a fake sysfs stands for the job's.
+func TestRDMA(t *testing.T) {
+	sys := t.TempDir()
+	port := sys + "/bus/pci/devices/0000:86:01.0/infiniband/mlx5_3/ports/1"
+	require.NoError(t, os.MkdirAll(port, 0o755))
+	check := func(device, state string) []string {
+		require.NoError(t, os.WriteFile(port+"/state", []byte(state+"\n"), 0o644))
+		r := &Result{Rail: Rail{PCI: "0000:86:01.0", State: Up, device: device}, Result: OK}
+		r.devices(sys)
+		assert.True(t, r.local(), "IP is asked all the same")
+		return append([]string{r.Result}, r.Problems...)
+	}
+	assert.Equal(t, []string{"ok"}, check("mlx5_3", "4: ACTIVE"))
+	assert.Equal(t, []string{"ok"}, check("", "1: DOWN"))
+	assert.Equal(t, []string{"RDMA down", "port 1 of the RDMA device mlx5_3 is not active"}, check("mlx5_3", "1: DOWN"))
+	assert.Equal(t, []string{"no RDMA", "the RDMA device mlx5_9 is not there"}, check("mlx5_9", "4: ACTIVE"))
+}
+
 func TestMessagesOfOthers(t *testing.T) {
 	step, err := StepOf(func(name string) string {
 		return map[string]string{"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "n[1-3]", "SLURM_NODEID": "1", "SLURM_LOCALID": "0"}[name]
 	})
 	require.NoError(t, err)
 	m := &meeting{step: step, done: make([]bool, 3)}
-	e := &endpoint{key: "rail0"}
-	good := message{Gojail: asks, Job: "7", Step: "0", Node: 2, Rail: "rail0"}
-	assert.True(t, m.ours(e, good))
+	e := &endpoint{own: netip.MustParsePrefix("10.1.0.5/24")}
+	from := netip.MustParseAddr("10.1.0.77")
+	good := message{Gojail: asks, Job: "7", Step: "0", Node: 2}
+	assert.True(t, m.ours(e, good, from))
+	assert.True(t, m.ours(&endpoint{own: netip.MustParsePrefix("fd00::1/64")}, good, netip.MustParseAddr("fd00::2%net1")))
+	assert.False(t, m.ours(e, good, netip.MustParseAddr("10.2.0.77")), "another rail on the same link")
 	for name, change := range map[string]func(*message){
-		"job": func(m *message) { m.Job = "8" }, "step": func(m *message) { m.Step = "1" }, "rail": func(m *message) { m.Rail = "rail1" },
+		"job": func(m *message) { m.Job = "8" }, "step": func(m *message) { m.Step = "1" },
 		"our own": func(m *message) { m.Node = 1 }, "no such node": func(m *message) { m.Node = 3 }, "negative": func(m *message) { m.Node = -1 },
 	} {
 		bad := good
 		change(&bad)
-		assert.False(t, m.ours(e, bad), name)
+		assert.False(t, m.ours(e, bad, from), name)
 	}
 }
 

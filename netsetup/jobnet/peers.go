@@ -18,7 +18,6 @@ type message struct {
 	Job    string `json:"job"`
 	Step   string `json:"step"`
 	Node   int    `json:"node"` // who sends it
-	Rail   string `json:"rail"`
 	Done   bool   `json:"done"` // the sender has heard from all
 }
 
@@ -77,7 +76,7 @@ func (m *meeting) askAll(ctx context.Context) {
 
 func (m *meeting) askOnce() {
 	for _, e := range m.endpoints {
-		_, err := e.ask.WriteToUDPAddrPort(m.message(e, asks), e.all)
+		_, err := e.ask.WriteToUDPAddrPort(m.message(asks), e.all)
 		if err != nil {
 			m.mutex.Lock()
 			e.failed = err
@@ -86,10 +85,10 @@ func (m *meeting) askOnce() {
 	}
 }
 
-func (m *meeting) message(e *endpoint, what string) []byte {
+func (m *meeting) message(what string) []byte {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	text, _ := json.Marshal(message{what, m.step.Job, m.step.ID, m.step.Node, e.key, m.heardAll()})
+	text, _ := json.Marshal(message{what, m.step.Job, m.step.ID, m.step.Node, m.heardAll()})
 	return text
 }
 
@@ -108,22 +107,24 @@ func (m *meeting) listen(e *endpoint, conn *net.UDPConn) {
 			return
 		}
 		var got message
-		if json.Unmarshal(packet[:n], &got) == nil && m.ours(e, got) {
+		if json.Unmarshal(packet[:n], &got) == nil && m.ours(e, got, from.Addr()) {
 			m.take(e, got, from)
 		}
 	}
 }
 
-// ours refuses other steps, other rails that share the link, and nodes that the step has not.
-func (m *meeting) ours(e *endpoint, got message) bool {
-	return got.Job == m.step.Job && got.Step == m.step.ID && got.Rail == e.key &&
+// ours refuses other steps, nodes that the step has not, and other rails that share
+// the link: each rail has a subnet of its own. Its name may differ, where nodes with
+// other cards have other policies.
+func (m *meeting) ours(e *endpoint, got message, from netip.Addr) bool {
+	return got.Job == m.step.Job && got.Step == m.step.ID && e.own.Contains(from.Unmap().WithZone("")) &&
 		got.Node >= 0 && got.Node < len(m.done) && got.Node != m.step.Node
 }
 
 func (m *meeting) take(e *endpoint, got message, from netip.AddrPort) {
 	var failed error
 	if got.Gojail == asks { // if the answer is lost, the other one asks again
-		_, failed = e.ask.WriteToUDPAddrPort(m.message(e, answers), from)
+		_, failed = e.ask.WriteToUDPAddrPort(m.message(answers), from)
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

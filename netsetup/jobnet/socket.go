@@ -14,9 +14,7 @@ import (
 
 // endpoint is one address of a rail.
 type endpoint struct {
-	rail     *Rail
-	key      string // the rail's name in messages
-	own      netip.Addr
+	own      netip.Prefix
 	all      netip.AddrPort // where everybody on the link hears
 	ask      *net.UDPConn   // bound to our address: questions go out, answers come in
 	hear     *net.UDPConn   // bound to the interface: questions of others
@@ -29,10 +27,7 @@ var allNodes = netip.MustParseAddr("ff02::1")
 
 // open makes an endpoint; its sockets are closed by close.
 func open(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, error) {
-	e := &endpoint{rail: r, key: r.Rail, own: own.Addr(), answered: make([]bool, nodes)}
-	if e.key == "" {
-		e.key = r.Interface
-	}
+	e := &endpoint{own: own, answered: make([]bool, nodes)}
 	network, any := "udp4", "0.0.0.0"
 	to := broadcast(own)
 	if own.Addr().Is6() {
@@ -42,8 +37,8 @@ func open(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, error) {
 	e.all = netip.AddrPortFrom(to, uint16(port))
 	var err error
 	// Go lets a UDP socket broadcast.
-	if e.ask, err = net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(e.own, 0))); err != nil {
-		return nil, fmt.Errorf("open a socket at %s: %w", e.own, err)
+	if e.ask, err = net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(own.Addr(), 0))); err != nil {
+		return nil, fmt.Errorf("open a socket at %s: %w", own.Addr(), err)
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		err1 := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), r.Interface) })

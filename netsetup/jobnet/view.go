@@ -38,6 +38,8 @@ type Rail struct {
 
 	index  int
 	wanted []netip.Addr // by its variable
+	device string       // RDMA device, likewise; "": none
+	active bool         // that device's first port
 }
 
 // View is what a job has.
@@ -60,7 +62,7 @@ func Look(get func(string) string, sys string) (*View, error) {
 	v := &View{Rails: []Rail{}}
 	for _, name := range fields(get("GOJAIL_NET_RAILS")) {
 		variable := "GOJAIL_NET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_"
-		r := Rail{Rail: name, Interface: get(variable + "IFNAME"), PCI: get(variable + "PCI")}
+		r := Rail{Rail: name, Interface: get(variable + "IFNAME"), PCI: get(variable + "PCI"), device: get(variable + "RDMA")}
 		for _, text := range fields(get(variable + "ADDRESS")) {
 			text, _, _ = strings.Cut(text, "/")
 			if a, err := netip.ParseAddr(text); err == nil {
@@ -116,13 +118,22 @@ func (r *Rail) look(links []netlink.Link, sys string) error {
 	if err := r.addresses(links[i]); err != nil {
 		return err
 	}
-	if r.PCI != "" {
-		entries, _ := os.ReadDir(filepath.Join(sys, "bus/pci/devices", r.PCI, "infiniband"))
-		for _, e := range entries {
-			r.RDMA = append(r.RDMA, e.Name())
-		}
-	}
+	r.devices(sys)
 	return r.gateways()
+}
+
+// devices reads the RDMA devices of the interface's PCI device.
+func (r *Rail) devices(sys string) {
+	if r.PCI == "" {
+		return
+	}
+	dir := filepath.Join(sys, "bus/pci/devices", r.PCI, "infiniband")
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		r.RDMA = append(r.RDMA, e.Name())
+	}
+	state, _ := os.ReadFile(filepath.Join(dir, r.device, "ports/1/state"))
+	r.active = strings.Contains(string(state), "ACTIVE") // "4: ACTIVE"
 }
 
 // addresses leaves out what the kernel makes by itself.

@@ -28,7 +28,10 @@ func (r *request) network() (site attach.Site, end func(), err error) {
 	if err != nil {
 		return site, nil, err
 	}
-	site = attach.Site{Cluster: c.SlurmValue("ClusterName"), State: filepath.Join(r.words["state"], "net"), Roots: inventory.Host}
+	site = attach.Site{
+		Cluster: c.SlurmValue("ClusterName"), State: filepath.Join(r.words["state"], "net"),
+		Queue: filepath.Join(c.Scratch, "ufm"), Roots: inventory.Host,
+	}
 	path := filepath.Join(filepath.Dir(r.words["config"]), filepath.Base(config.DefaultPath))
 	if site.Config, err = config.Load(path, r.words["node"]); errors.Is(err, fs.ErrNotExist) {
 		return site, nil, fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", path)

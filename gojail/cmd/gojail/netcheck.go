@@ -28,6 +28,7 @@ gateway answer, do the job's other nodes answer on this rail. Started by srun on
 all nodes of a job, it prints a table: a line for each node as it is done, and a
 column for each rail, with "ok" or the first thing that is wrong:
   missing, down, no carrier   the interface
+  no RDMA, RDMA down          the job's RDMA device, or its port
   no address                  it lacks the address that the job was given
   no gateway                  the rail's gateway does not answer
   no route                    a packet from the rail's address cannot be sent
@@ -42,7 +43,8 @@ directly. A node that does not take part, or that starts later than --timeout,
 is one that does not answer. An answer does not prove who sent it: another
 tenant of the same VLAN could forge one.
 
-Outside of srun only the job's own node is looked at.`,
+Of a rail without addresses (RDMA only), interface and device are looked at.
+Outside of srun only the job's own node is.`,
 		Example: `  srun --jail=debian --jail-net=compute -N8 gojail net check
   srun --overlap --jobid=4711 --jail=debian --jail-net=compute gojail net check`,
 		Args:        cobra.NoArgs,

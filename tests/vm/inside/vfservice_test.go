@@ -83,7 +83,8 @@ func TestVFService(t *testing.T) {
 	install(t, "systemd/80-gojail-vf.rules", "/etc/udev/rules.d/80-gojail-vf.rules", as)
 	install(t, "network.toml.example", "/etc/gojail/network.toml", func(string) string {
 		return fmt.Sprintf("[[policy]]\nname = \"all\"\nnic = { root = [%q] }\nvfs = 2\ntrust = true\nrdma = \"exclusive\"\n"+
-			"[[rail]]\nname = \"rail0\"\npolicy = \"all\"\ngres = \"nic:rail0\"\n", filepath.Base(all[0].device))
+			"[[pool]]\nname = \"rail0\"\nsubnet = \"10.0.0.0/24\"\nnodes = \"vm\"\nper_node = 2\n"+
+			"[[rail]]\nname = \"rail0\"\npolicy = \"all\"\npools = [\"rail0\"]\ngres = \"nic:rail0\"\n", filepath.Base(all[0].device))
 	})
 	t.Cleanup(func() {
 		os.RemoveAll("/dev/" + gres.Directory)

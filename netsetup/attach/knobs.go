@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// setKnobs sets what the policy and the rail say about a VF, and nothing else.
+func (r *rail) setKnobs(context.Context) error {
+	pf, err := r.site.Hardware.Find(r.host, r.entry.PF)
+	if err != nil {
+		return err
+	}
+	if err := r.site.Hardware.SetVF(r.host, pf.Index, r.entry.VF, r.wanted()); err != nil {
+		return err
+	}
+	mtu := r.config.Policy.MTU
+	if mtu == 0 || mtu == r.entry.Original.MTU {
+		return nil
+	}
+	l, err := r.site.Hardware.Find(r.host, r.entry.PCI)
+	if err != nil {
+		return err
+	}
+	return r.host.Set(l.Index, link.Properties{MTU: mtu})
+}
+
+// wanted are the knobs of the rail's VF. What a driver does not tell is off.
+func (r *rail) wanted() link.VFKnobs {
+	p, have := r.config.Policy, r.entry.Original.Knobs
+	if r.entry.Link == config.InfiniBand {
+		return link.VFKnobs{}
+	}
+	want := link.VFKnobs{SpoofCheck: p.SpoofCheck, Trust: p.Trust}
+	vlan, qos, proto := r.config.Tag()
+	if vlan != 0 || have.VLAN != nil && have.VLAN.ID != 0 {
+		if proto == "" {
+			proto = link.Dot1Q
+		}
+		want.VLAN = &link.VLAN{ID: vlan, QoS: qos, Proto: proto}
+	}
+	if rates := (link.Rates{Min: p.MinRate, Max: p.MaxRate}); have.Rates != nil || rates != (link.Rates{}) {
+		want.Rates = &rates
+	}
+	return want
+}
+
+// restore makes a VF what it was. The PF comes first: while it does not trust a
+// VF, that one cannot set its own MAC.
+func (r *rail) restore(ctx context.Context) error {
+	var errs []error
+	pf, err := r.site.Hardware.Find(r.host, r.entry.PF)
+	if err == nil {
+		for _, knob := range single(r.entry.Original.Knobs) {
+			errs = append(errs, r.site.Hardware.SetVF(r.host, pf.Index, r.entry.VF, knob))
+		}
+	}
+	errs = append(errs, err)
+	if r.away {
+		return errors.Join(errs...)
+	}
+	l, err := r.home(ctx)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	was, back := r.entry.Original, link.Properties{}
+	if !bytes.Equal(l.MAC, was.MAC) && r.entry.Link != config.InfiniBand { // IPoIB's is its GID
+		back.MAC = was.MAC
+	}
+	if l.MTU != was.MTU {
+		back.MTU = was.MTU
+	}
+	if l.TxQueue != was.TxQueue {
+		back.TxQueue = was.TxQueue
+	}
+	if back.MAC != nil || back.MTU != 0 || back.TxQueue != 0 {
+		errs = append(errs, r.host.Down(l.Index), r.host.Set(l.Index, back))
+	}
+	return errors.Join(errs...)
+}
+
+// single are the knobs one by one, so that one that fails keeps no other from being set back.
+func single(k link.VFKnobs) (all []link.VFKnobs) {
+	if k.LinkState != nil {
+		all = append(all, link.VFKnobs{LinkState: k.LinkState})
+	}
+	if k.VLAN != nil {
+		all = append(all, link.VFKnobs{VLAN: k.VLAN})
+	}
+	if k.MAC != nil {
+		all = append(all, link.VFKnobs{MAC: k.MAC})
+	}
+	if k.NodeGUID != nil {
+		all = append(all, link.VFKnobs{NodeGUID: k.NodeGUID})
+	}
+	if k.PortGUID != nil {
+		all = append(all, link.VFKnobs{PortGUID: k.PortGUID})
+	}
+	if k.Rates != nil {
+		all = append(all, link.VFKnobs{Rates: k.Rates})
+	}
+	if k.SpoofCheck != nil {
+		all = append(all, link.VFKnobs{SpoofCheck: k.SpoofCheck})
+	}
+	if k.Trust != nil {
+		all = append(all, link.VFKnobs{Trust: k.Trust})
+	}
+	return all
+}

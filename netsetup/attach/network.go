@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// network is what the job is told, and what `gojail net show` shows.
+func (s *session) network(rec *record, rails []*rail) (*Network, error) {
+	n := &Network{Job: s.job, Rails: []RailNet{}}
+	if rec.Control != nil {
+		n.Control = &ControlNet{Name: controlName, Addresses: rec.Control.link("").Addresses}
+		if l, err := s.space.DefaultLink(rec.Control.Address.Is6()); err != nil || l.Name != controlName {
+			return nil, errors.Join(fmt.Errorf("the default route leads to %q and not to %s; a route of a rail's pool is in its place", l.Name, controlName), err)
+		}
+	}
+	for _, r := range rails {
+		one, err := s.railNet(r, n)
+		if err != nil {
+			return nil, err
+		}
+		n.Rails = append(n.Rails, one)
+	}
+	n.Env = environment(n)
+	return n, nil
+}
+
+func (s *session) railNet(r *rail, n *Network) (RailNet, error) {
+	r.host, r.job = s.host, s.space
+	l, err := r.site.Hardware.Find(r.job, r.entry.PCI)
+	if err != nil {
+		return RailNet{}, fmt.Errorf("%s: %w", r.entry, err)
+	}
+	one := RailNet{
+		Rail: r.entry.Rail, Name: l.Name, PCI: r.entry.PCI, PF: r.entry.PFName, VF: r.entry.VF,
+		MAC: l.MAC.String(), MTU: l.MTU, Table: r.entry.Table,
+	}
+	for _, p := range r.config.Pools {
+		one.Addresses = append(one.Addresses, r.prefix(p))
+		if p.Gateway.IsValid() {
+			one.Gateways = append(one.Gateways, p.Gateway)
+		}
+	}
+	name, files, err := r.rdmaOf()
+	if err != nil {
+		return RailNet{}, err
+	}
+	one.RDMA = name
+	for _, f := range files {
+		if !slices.Contains(n.Files, f) {
+			n.Files = append(n.Files, f)
+		}
+	}
+	return one, nil
+}
+
+// environment is what a job's programs are told about its network. Programs that
+// open sockets themselves (NCCL's bootstrap) go by the control interface, which
+// reaches every node; without one, by the rails.
+func environment(n *Network) []string {
+	var names, interfaces, hcas, devices, rails []string
+	for _, r := range n.Rails {
+		names, interfaces = append(names, r.Rail), append(interfaces, r.Name)
+		if r.RDMA != "" {
+			hcas, devices = append(hcas, r.RDMA), append(devices, r.RDMA+":1")
+		}
+		prefix := "GOJAIL_NET_" + strings.ToUpper(strings.ReplaceAll(r.Rail, "-", "_")) + "_"
+		rails = append(rails, prefix+"IFNAME="+r.Name, prefix+"PCI="+r.PCI)
+		var addresses []string
+		for _, a := range r.Addresses {
+			addresses = append(addresses, a.Addr().String())
+		}
+		if addresses != nil {
+			rails = append(rails, prefix+"ADDRESS="+strings.Join(addresses, ","))
+		}
+		if r.RDMA != "" {
+			rails = append(rails, prefix+"RDMA="+r.RDMA)
+		}
+	}
+	if n.Control != nil {
+		interfaces = []string{n.Control.Name}
+	}
+	var env []string
+	list := func(name, before string, values []string) {
+		if len(values) > 0 {
+			env = append(env, name+"="+before+strings.Join(values, ","))
+		}
+	}
+	list("GOJAIL_NET_RAILS", "", names)
+	list("NCCL_SOCKET_IFNAME", "=", interfaces) // "=": these names, not all that begin so
+	list("NCCL_IB_HCA", "=", hcas)
+	list("UCX_NET_DEVICES", "", devices)
+	return append(env, rails...)
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/trusted"
+)
+
+// store is the state directory:
+//
+//	vf/0000:86:00.2.json   a VF that a job holds: what it was before, and how far its steps are
+//	jobs/4711.json         a job: its control interface, and its network once that is complete
+//	lock, jobs.lock        see lock.go
+type store string
+
+// prepare makes what is missing of the directory, and refuses one that others can write.
+func (s store) prepare() error {
+	if err := trusted.Parents(string(s)); err != nil {
+		return err
+	}
+	for _, dir := range []string{"", "vf", "jobs"} {
+		path := filepath.Join(string(s), dir)
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("cannot make the directory %s: %w; make the one above it", path, err)
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return fmt.Errorf("cannot look at the directory %s: %w", path, err)
+		}
+		if err := trusted.Check(path, &st, unix.S_IFDIR); err != nil {
+			return err
+		}
+		if st.Mode&0o777 != 0o700 {
+			if err := os.Chmod(path, 0o700); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s store) vf(pci string) string  { return filepath.Join(string(s), "vf", pci+".json") }
+func (s store) job(job string) string { return filepath.Join(string(s), "jobs", job+".json") }
+
+// write replaces a journal as a whole, and returns when the disk has it.
+func write(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := replace(path, append(text, '\n')); err != nil {
+		return fmt.Errorf("cannot write the journal %s: %w; make room in its file system", path, err)
+	}
+	return nil
+}
+
+func replace(path string, text []byte) error {
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(path+".new"))
+	}
+	return syncDirectory(path)
+}
+
+// erase removes a journal; one that is gone is no error.
+func erase(path string) error {
+	for _, p := range []string{path + ".new", path} { // the first is left by a process that was killed in replace
+		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot erase the journal %s: %w", path, err)
+		}
+	}
+	return syncDirectory(path)
+}
+
+// tidy removes what is left of journals that were never there. First versions are
+// written with the node's lock, which the caller has.
+func (s store) tidy() error {
+	var errs []error
+	for _, dir := range []string{"vf", "jobs"} {
+		paths, err := filepath.Glob(filepath.Join(string(s), dir, "*.json.new"))
+		errs = append(errs, err)
+		for _, path := range paths {
+			journal := strings.TrimSuffix(path, ".new")
+			if _, err := os.Lstat(journal); errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, erase(journal))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func syncDirectory(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// damaged is a journal that cannot be understood. It is never erased: it is all
+// that is known about a VF that a job may have.
+type damaged struct {
+	path string
+	err  error
+}
+
+func (d *damaged) Error() string {
+	return fmt.Sprintf("the journal %s is damaged: %v; look after what it is about by hand, then remove it", d.path, d.err)
+}
+
+func (d *damaged) Unwrap() error { return d.err }
+
+func read(path string, into any, check func() error) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return &damaged{path, err}
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return &damaged{path, errors.New("text after its end")}
+	}
+	if err := check(); err != nil {
+		return &damaged{path, err}
+	}
+	return nil
+}
