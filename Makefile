@@ -8,6 +8,9 @@ DESTDIR ?=
 libdir   = $(PREFIX)/lib/gojail
 sbindir  = $(PREFIX)/sbin
 docdir   = $(PREFIX)/share/doc/gojail
+unitdir  = $(PREFIX)/lib/systemd/system
+udevdir  = $(PREFIX)/lib/udev/rules.d
+netdir   = $(PREFIX)/lib/systemd/network
 compdir  = $(PREFIX)/share/bash-completion/completions
 
 SHELL := /bin/bash
@@ -138,6 +141,10 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -m 755 $(CLI) $(DESTDIR)$(sbindir)
 	install -m 644 README.md LICENSE gojail.toml.example network.toml.example slurm.conf.example $(DESTDIR)$(docdir)
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
+	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
+	sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' systemd/gojail-vf.service >$(DESTDIR)$(unitdir)/gojail-vf.service
+	install -m 644 systemd/80-gojail-vf.rules $(DESTDIR)$(udevdir)
+	install -m 644 systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
 	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail
 
 lint: check ## gofmt, go vet, staticcheck

@@ -127,6 +127,8 @@ func TestAttachOverVFs(t *testing.T) {
 	}
 	_, err = attached(t, s, "4", "c")
 	assert.ErrorContains(t, err, "no VF is free")
+	run(t, "ip -n a link set net1 down && ip -n a link set net1 address 02:00:00:aa:bb:cc mtu 1300 name own && ip -n a link set own up")
+	assert.Contains(t, run(t, "ip -n a link show own"), "02:00:00:aa:bb:cc")
 	for _, job := range []string{"1", "2", "3"} {
 		for range 2 {
 			require.NoError(t, attach.Release(t.Context(), s, job))
@@ -173,6 +175,8 @@ func TestAttachOfAHolderThatIsKilled(t *testing.T) {
 		_, err = attach.Attach(t.Context(), s, attach.Job{ID: job, Netns: int(file.Fd())})
 		file.Close()
 		require.NoError(t, err)
+		enter := fmt.Sprintf("nsenter --net --target %d ", holder.Process.Pid)
+		run(t, enter+"ip link set net1 down && "+enter+"ip link set net1 address 02:00:00:aa:bb:0"+job+" mtu 1300")
 		require.NoError(t, holder.Process.Kill())
 		holder.Wait()
 	}

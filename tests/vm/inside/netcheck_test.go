@@ -3,11 +3,13 @@
 package inside
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,7 +43,9 @@ func TestNetCheckOfAJob(t *testing.T) {
 
 	// The step waits until root has moved a VF of n2 to another VLAN.
 	const wait = "while [ ! -e /home/alice/go ]; do sleep 0.2; done; exec /usr/local/bin/gojail net check --timeout=20s"
-	job := c.Exec(t.Context(), cluster.Command{User: cluster.Alice, Args: []string{"srun", "-N2", "--jail=debian", "--jail-net=ai", "sh", "-c", wait}})
+	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer end()
+	job := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-N2", "--jail=debian", "--jail-net=ai", "sh", "-c", wait}})
 	var out, problems strings.Builder
 	job.Stdout, job.Stderr = &out, &problems
 	require.NoError(t, job.Start())
@@ -55,7 +59,7 @@ func TestNetCheckOfAJob(t *testing.T) {
 	for _, number := range []string{"2", "3"} { // n2's VFs of the second card; the one that no job has is set back below
 		run(t, "ip link set "+all[1].name+" vf "+number+" vlan 999")
 	}
-	require.NoError(t, os.WriteFile(c.Path("/home/alice/go"), nil, 0o644))
+	require.NoError(t, os.WriteFile(c.Path("/srv/jails/debian/home/alice/go"), nil, 0o644))
 	assert.Error(t, job.Wait())
 	assert.Regexp(t, `(?m)^n1 +ok +0/1$`, out.String(), problems.String())
 	assert.Regexp(t, `(?m)^n2 +ok +0/1$`, out.String(), problems.String())
