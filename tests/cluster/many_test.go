@@ -5,6 +5,7 @@ package cluster_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,6 +28,9 @@ for i in {1..300}; do
 done
 echo $# jobs, node $SLURMD_NODENAME, jail $(cat /etc/gojail-jail), id $SLURM_JOB_ID: $(ls -A /tmp /dev/shm) $(cat /tmp/job.*)
 `
+
+// slow is what 26.05 adds to a job's output on a machine with much to do.
+var slow = regexp.MustCompile(`(?m)^.*error: Timed out waiting for \d+ connections to finish, abandoning them now\.\n`)
 
 // TestManyJobsAtOnce: 30 jobs, 15 on each node, all from one zygote per node.
 func TestManyJobsAtOnce(t *testing.T) {
@@ -53,7 +57,7 @@ func TestManyJobsAtOnce(t *testing.T) {
 		job := c.WaitJob(cluster.Job{ID: id})
 		assert.Equal(t, "COMPLETED 0:0", job.State+" "+job.ExitCode, job)
 		want := fmt.Sprintf("30 jobs, node %s, jail debian, id %s: /dev/shm: job.%[2]s /tmp: job.%[2]s /dev/shm: /tmp: job.%[2]s\n", node, id)
-		assert.Equal(t, want, job.Output, job)
+		assert.Equal(t, want, slow.ReplaceAllString(job.Output, ""), job)
 	}
 	assert.Equal(t, theirs, zygotes(), "a zygote was replaced")
 	nothingLeft(t, c, before)
