@@ -9,7 +9,7 @@
 //	choose.go                      which VF for which rail (pure)
 //	steps.go                       the list of steps, forward and back
 //	rail.go, knobs.go              VF and PF: originals, move, names, what a PF decides
-//	rdma.go, partition.go          RDMA devices; partitions of InfiniBand by UFM
+//	rdma.go, gid.go, partition.go  RDMA devices, RoCE GIDs; partitions of InfiniBand by UFM
 //	interface.go, address.go       inside the job: sysctls, carrier, addresses, routes, probes
 //	control.go                     the interface with the job's default route
 //	network.go                     what the job is told, in Go and in its environment

@@ -4,6 +4,7 @@ package attach
 
 import (
 	"fmt"
+	"net/netip"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,7 @@ type Hardware struct {
 	SetVF     func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
 	FindRDMA  func(ns *link.Namespace, pci string) (string, error) // name; link.ErrNotFound
 	RDMAFiles func(ns *link.Namespace, name string) ([]link.CharDevice, error)
+	FindGID   func(ns *link.Namespace, device string, address netip.Addr) (int, error) // RoCE v2; -1: not there
 	MoveRDMA  func(from *link.Namespace, name string, to *link.Namespace) error
 }
 
@@ -44,6 +46,9 @@ func (h Hardware) complete(proc string) Hardware {
 			err = inSysfs(proc, ns, func(sys string) error { files, err = link.RDMAFiles(sys, name); return err })
 			return files, err
 		}
+	}
+	if h.FindGID == nil {
+		h.FindGID = realFindGID(proc)
 	}
 	if h.MoveRDMA == nil {
 		h.MoveRDMA = link.MoveRDMA

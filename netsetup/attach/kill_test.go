@@ -14,7 +14,7 @@ import (
 // TestKilledAtEachChangeOfAFile is TestKilledAtEachStepAndSwept between the system
 // calls of a journal, a lease and a knob.
 func TestKilledAtEachChangeOfAFile(t *testing.T) {
-	n := newNode(t, setup{directory: true, policy: "vlan = 7"})
+	n := newNode(t, setup{control: true, directory: true, policy: "vlan = 7"})
 	job := jobSpace(t)
 	before, empty := n.snapshot(), inside(t, job)
 	for _, release := range []bool{false, true} {

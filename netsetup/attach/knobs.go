@@ -51,38 +51,50 @@ func (r *rail) wanted() link.VFKnobs {
 	return want
 }
 
-// restore makes a VF what it was. The PF comes first: while it does not trust a
-// VF, that one cannot set its own MAC.
+// restore makes a VF what it was. Its own properties come first: a PF that trusts it
+// no longer refuses any MAC from it (igb: even the one that it gave it).
 func (r *rail) restore(ctx context.Context) error {
-	var errs []error
 	pf, err := r.site.Hardware.Find(r.host, r.entry.PF)
-	if err == nil {
-		for _, knob := range single(r.entry.Original.Knobs) {
-			errs = append(errs, r.site.Hardware.SetVF(r.host, pf.Index, r.entry.VF, knob))
-		}
+	if err != nil {
+		return errors.Join(err, r.restoreLink(ctx, nil))
 	}
-	errs = append(errs, err)
+	set := func(k link.VFKnobs) error { return r.site.Hardware.SetVF(r.host, pf.Index, r.entry.VF, k) }
+	errs := []error{r.restoreLink(ctx, set)}
+	for _, knob := range single(r.entry.Original.Knobs) {
+		errs = append(errs, set(knob))
+	}
+	return errors.Join(errs...)
+}
+
+// restoreLink sets what the VF's own driver decides; a PF that refuses the MAC is
+// told to trust the VF for that moment.
+func (r *rail) restoreLink(ctx context.Context, setKnob func(link.VFKnobs) error) error {
 	if r.away {
-		return errors.Join(errs...)
+		return nil // moveHome has said so
 	}
 	l, err := r.home(ctx)
 	if err != nil {
-		return errors.Join(append(errs, err)...)
+		return err
 	}
 	was, back := r.entry.Original, link.Properties{}
-	if !bytes.Equal(l.MAC, was.MAC) && r.entry.Link != config.InfiniBand { // IPoIB's is its GID
-		back.MAC = was.MAC
-	}
 	if l.MTU != was.MTU {
 		back.MTU = was.MTU
 	}
 	if l.TxQueue != was.TxQueue {
 		back.TxQueue = was.TxQueue
 	}
-	if back.MAC != nil || back.MTU != 0 || back.TxQueue != 0 {
-		errs = append(errs, r.host.Down(l.Index), r.host.Set(l.Index, back))
+	if back.MTU != 0 || back.TxQueue != 0 {
+		err = r.host.Set(l.Index, back)
 	}
-	return errors.Join(errs...)
+	if bytes.Equal(l.MAC, was.MAC) || r.entry.Link == config.InfiniBand { // IPoIB's is its GID
+		return err
+	}
+	setMAC := func() error { return r.host.Set(l.Index, link.Properties{MAC: was.MAC}) }
+	failed := errors.Join(r.host.Down(l.Index), setMAC())
+	if failed != nil && setKnob != nil && was.Knobs.Trust != nil {
+		failed = errors.Join(setKnob(link.VFKnobs{Trust: new(true)}), setMAC())
+	}
+	return errors.Join(err, failed)
 }
 
 // single are the knobs one by one, so that one that fails keeps no other from being set back.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -49,7 +50,7 @@ func (s *session) railNet(r *rail, n *Network) (RailNet, error) {
 	if err != nil {
 		return RailNet{}, err
 	}
-	one.RDMA = name
+	one.RDMA, one.GID = name, r.gid
 	for _, f := range files {
 		if !slices.Contains(n.Files, f) {
 			n.Files = append(n.Files, f)
@@ -80,6 +81,9 @@ func environment(n *Network) []string {
 		if r.RDMA != "" {
 			rails = append(rails, prefix+"RDMA="+r.RDMA)
 		}
+		if r.GID != nil {
+			rails = append(rails, prefix+"GID_INDEX="+strconv.Itoa(*r.GID))
+		}
 	}
 	if n.Control != nil {
 		interfaces = []string{n.Control.Name}
@@ -94,5 +98,8 @@ func environment(n *Network) []string {
 	list("NCCL_SOCKET_IFNAME", "=", interfaces) // "=": these names, not all that begin so
 	list("NCCL_IB_HCA", "=", hcas)
 	list("UCX_NET_DEVICES", "", devices)
+	if index := gidIndex(n); index != "" {
+		env = append(env, "NCCL_IB_GID_INDEX="+index)
+	}
 	return append(env, rails...)
 }

@@ -27,7 +27,8 @@ type rail struct {
 	job    *link.Namespace // nil: gone
 	config *config.Rail    // nil on the way back
 	entry  *entry
-	index  int // of the interface in the job
+	index  int  // of the interface in the job
+	gid    *int // index of its address in the GID table
 	prober prober
 	away   bool // the VF has not come home
 }

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,8 +30,9 @@ type fakeRDMA struct {
 	dir      string
 	ib       bool
 	moves    []string
-	refuses  error // what a move back ends with
-	exchange bool  // the interface is made anew by a move, under another name
+	asked    atomic.Int32 // for GIDs
+	refuses  error        // what a move back ends with
+	exchange bool         // the interface is made anew by a move, under another name
 }
 
 func (n *node) withRDMA(ib bool) *fakeRDMA {
@@ -44,6 +47,12 @@ func (n *node) withRDMA(ib bool) *fakeRDMA {
 	}
 	h.RDMAFiles = func(ns *link.Namespace, name string) ([]link.CharDevice, error) {
 		return []link.CharDevice{{Path: "infiniband/uverbs-" + name, Major: 231, Minor: 192}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 58}}, nil
+	}
+	h.FindGID = func(*link.Namespace, string, netip.Addr) (int, error) {
+		if f.asked.Add(1) < 5 {
+			return -1, nil
+		}
+		return 3, nil
 	}
 	h.MoveRDMA = f.move
 	here, err := inode(n.host.FD())
@@ -90,6 +99,11 @@ func TestRDMAOfEthernet(t *testing.T) {
 	assert.Contains(t, got.Env, "GOJAIL_NET_RAIL1_RDMA=mlx5_0000:81:01.0")
 	assert.Contains(t, got.Env, "NCCL_SOCKET_IFNAME==net1,net2")
 	assert.Len(t, got.Files, 3, "rdma_cm once")
+	for _, r := range got.Rails {
+		assert.Equal(t, 3, *r.GID)
+		assert.Contains(t, got.Env, "GOJAIL_NET_"+strings.ToUpper(r.Rail)+"_GID_INDEX=3")
+	}
+	assert.Contains(t, got.Env, "NCCL_IB_GID_INDEX=3")
 	n.release()
 	assert.ElementsMatch(t, []string{
 		"0000:80:01.0, interface at home: false", "0000:81:01.0, interface at home: false", // the interface first
@@ -104,6 +118,31 @@ func TestRDMAOfEthernet(t *testing.T) {
 	rdma.refuses = nil
 	n.release()
 	same(t, before, n.snapshot())
+}
+
+func TestFindGID(t *testing.T) {
+	sys := t.TempDir()
+	port := filepath.Join(sys, "class/infiniband/mlx5_3/ports/1")
+	for _, dir := range []string{"gids", "gid_attrs/types"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(port, dir), 0o755))
+	}
+	for i, e := range []struct{ gid, kind string }{
+		{"fe80:0000:0000:0000:b8ce:f6ff:fe00:0010", "IB/RoCE v1"}, {"fe80:0000:0000:0000:b8ce:f6ff:fe00:0010", "RoCE v2"},
+		{"0000:0000:0000:0000:0000:ffff:0a01:0001", "IB/RoCE v1"}, {"0000:0000:0000:0000:0000:ffff:0a01:0001", "RoCE v2"},
+		{"0000:0000:0000:0000:0000:0000:0000:0000", ""},
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(port, "gids", fmt.Sprint(i)), []byte(e.gid+"\n"), 0o644))
+		if e.kind != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(port, "gid_attrs/types", fmt.Sprint(i)), []byte(e.kind+"\n"), 0o644))
+		}
+	}
+	for text, want := range map[string]int{"10.1.0.1": 3, "10.1.0.2": -1, "fe80::b8ce:f6ff:fe00:10": 1} {
+		index, err := findGID(sys, "mlx5_3", netip.MustParseAddr(text))
+		require.NoError(t, err)
+		assert.Equal(t, want, index, text)
+	}
+	_, err := findGID(sys, "mlx5_4", netip.MustParseAddr("10.1.0.1"))
+	assert.ErrorContains(t, err, "read the GIDs of RDMA device mlx5_4")
 }
 
 func TestSharedRDMAStays(t *testing.T) {

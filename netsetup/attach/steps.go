@@ -29,10 +29,11 @@ var steps = []step{
 	{name: "move", do: (*rail).move, undo: (*rail).moveHome},
 	{name: "sysctls", do: (*rail).sysctls}, // gone with the move
 	{name: "rdma, after", do: (*rail).moveRDMA, undo: (*rail).returnRDMA, when: (*entry).rdmaAfter},
-	{name: "up", do: (*rail).up},                  // the move sets it down
-	{name: "carrier", do: (*rail).carrier},        // changes nothing
-	{name: "conflict", do: (*rail).conflict},      // another address is freed like the first
-	{name: "set address", do: (*rail).setAddress}, // gone with the move
+	{name: "up", do: (*rail).up},                            // the move sets it down
+	{name: "carrier", do: (*rail).carrier},                  // changes nothing
+	{name: "conflict", do: (*rail).conflict},                // another address is freed like the first
+	{name: "set address", do: (*rail).setAddress},           // gone with the move
+	{name: "gid", do: (*rail).waitGID, when: (*entry).roce}, // changes nothing
 	{name: "routes", do: (*rail).routes, undo: (*rail).flush},
 	{name: "gateway", do: (*rail).gateway},   // changes nothing
 	{name: "announce", do: (*rail).announce}, // forgotten by the neighbours

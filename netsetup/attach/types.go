@@ -58,6 +58,7 @@ type RailNet struct {
 	Gateways  []netip.Addr   `json:"gateways,omitempty"`
 	Table     int            `json:"table"`
 	RDMA      string         `json:"rdma,omitempty"` // "mlx5_3"
+	GID       *int           `json:"gid,omitempty"`  // index of the first address in the table of RoCE v2 GIDs
 }
 
 // Swept is what Sweep has done.

@@ -187,6 +187,31 @@ func TestAttachOfAHolderThatIsKilled(t *testing.T) {
 	assert.Equal(t, before, asBefore(t, all, vfs, state))
 }
 
+// TestAttachAndANameThatIsTaken: the PF trusts the VF no longer when its MAC, which
+// the job had changed, can be set back.
+func TestAttachAndANameThatIsTaken(t *testing.T) {
+	all := cards(t)[:1]
+	vfs := all[0].makeVFs(t, 1)
+	state := filepath.Join(t.TempDir(), "net")
+	s := railsOf(t, all, 100, state)
+	before, name := asBefore(t, all, vfs, state), vfs[0].name()
+	namespace(t, "job")
+	_, err := attached(t, s, "1", "job")
+	require.NoError(t, err)
+	run(t, "ip -n job link set net1 down && ip -n job link set net1 address 02:00:00:aa:bb:cc")
+	run(t, "ip link add "+name+" type bridge")
+	t.Cleanup(func() { try("ip link del " + name + " type bridge") })
+	err = attach.Release(t.Context(), s, "1")
+	assert.ErrorContains(t, err, "is in quarantine")
+	assert.ErrorContains(t, err, "the name is taken")
+	assert.Contains(t, run(t, "ip link show "+all[0].name), "trust off")
+	run(t, "ip link del "+name+" type bridge")
+	swept, err := attach.Sweep(t.Context(), s, func(string) bool { return false })
+	require.NoError(t, err)
+	assert.Empty(t, swept.Problems)
+	assert.Equal(t, before, asBefore(t, all, vfs, state))
+}
+
 type attachTask struct {
 	Cards   []string
 	State   string

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// gidTime is how long the kernel may take to put a new address into a GID table: it does so in a work queue.
+var gidTime = 2 * time.Second
+
+func (e *entry) roce() bool {
+	return e.Link != config.InfiniBand && (e.RDMA == config.RDMAExclusive || e.RDMA == config.RDMAShared) && len(e.Pools) > 0
+}
+
+// waitGID waits for the RoCE v2 GID of the rail's address, so that no program starts
+// before it, and keeps its index. Without one, programs that need it say so.
+func (r *rail) waitGID(ctx context.Context) error {
+	where := r.job
+	if r.entry.RDMA == config.RDMAShared {
+		where = r.host
+	}
+	device, err := r.site.Hardware.FindRDMA(where, r.entry.PCI)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, gidTime)
+	defer cancel()
+	address := r.entry.Pools[r.config.Pools[0].Name]
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		index, err := r.site.Hardware.FindGID(where, device, address)
+		if err != nil {
+			return err
+		}
+		if index >= 0 {
+			r.gid = &index
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// findGID looks in the table of a device's first port, below a sysfs root; -1 if it
+// is not there. A GID of an IPv4 address is ::ffff:a.b.c.d (RoCE v2 annex, A17.4).
+func findGID(sys, device string, address netip.Addr) (int, error) {
+	port := filepath.Join(sys, "class/infiniband", device, "ports/1")
+	entries, err := os.ReadDir(filepath.Join(port, "gids"))
+	if err != nil {
+		return -1, fmt.Errorf("read the GIDs of RDMA device %s: %w", device, err)
+	}
+	found := -1
+	for _, e := range entries {
+		index, err := strconv.Atoi(e.Name())
+		if err != nil || found >= 0 && index > found {
+			continue
+		}
+		gid, err1 := os.ReadFile(filepath.Join(port, "gids", e.Name()))
+		kind, err2 := os.ReadFile(filepath.Join(port, "gid_attrs/types", e.Name()))
+		if err1 != nil || err2 != nil || strings.TrimSpace(string(kind)) != "RoCE v2" {
+			continue // an entry that is not in use has no type
+		}
+		if a, err := netip.ParseAddr(strings.TrimSpace(string(gid))); err == nil && a.As16() == address.As16() {
+			found = index
+		}
+	}
+	return found, nil
+}
+
+// gidIndex is the index that all rails have, as text; "" if they differ or have none.
+func gidIndex(n *Network) string {
+	text := ""
+	for _, r := range n.Rails {
+		switch {
+		case r.RDMA == "":
+		case r.GID == nil:
+			return ""
+		case text != "" && text != strconv.Itoa(*r.GID):
+			return ""
+		default:
+			text = strconv.Itoa(*r.GID)
+		}
+	}
+	return text
+}
+
+func realFindGID(proc string) func(*link.Namespace, string, netip.Addr) (int, error) {
+	return func(ns *link.Namespace, device string, address netip.Addr) (index int, err error) {
+		err = inSysfs(proc, ns, func(sys string) error { index, err = findGID(sys, device, address); return err })
+		return index, err
+	}
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+func TestOneJobAtATime(t *testing.T) {
+	n := newNode(t, setup{cards: 2, control: true})
+	job := jobSpace(t)
+	begun, goOn := make(chan bool, 8), make(chan bool)
+	interrupt = func(pci, step string, done bool) error {
+		if step == "move" && !done {
+			begun <- true
+			<-goOn
+		}
+		return nil
+	}
+	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
+	var wait sync.WaitGroup
+	var got [3]*Network
+	var errs [3]error
+	for i := range got {
+		wait.Go(func() { got[i], errs[i] = n.attach(job) })
+	}
+	<-begun
+	swept, err := Sweep(t.Context(), n.site, nobody)
+	assert.NoError(t, err)
+	assert.Equal(t, []Kept{{Job: "4711", Why: "it is being attached or released at this moment"}}, swept.Kept)
+	close(goOn)
+	wait.Wait()
+	require.NoError(t, errors.Join(errs[:]...))
+	assert.Equal(t, got[0].Env, got[1].Env)
+	assert.Equal(t, got[0].Env, got[2].Env)
+	assert.LessOrEqual(t, len(begun), 1, "each rail once")
+	n.release()
+}
+
+func TestACallerWithoutTime(t *testing.T) {
+	n := newNode(t, setup{cards: 2, control: true, directory: true})
+	job := jobSpace(t)
+	before, empty := n.snapshot(), inside(t, job)
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupt = func(pci, step string, done bool) error {
+		if step == "routes" && done {
+			cancel()
+		}
+		return nil
+	}
+	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
+	_, err := Attach(ctx, n.site, Job{ID: "4711", Netns: job.FD()})
+	require.ErrorIs(t, err, context.Canceled)
+	same(t, before, n.snapshot())
+	same(t, empty, inside(t, job))
+}
+
+func TestManyJobs(t *testing.T) {
+	n := newNode(t, setup{vfs: 50, control: true, directory: true})
+	before := n.snapshot()
+	for range 2 {
+		var wait sync.WaitGroup
+		jobs, got, errs := make([]*link.Namespace, 50), make([]*Network, 50), make([]error, 50)
+		for i := range jobs {
+			jobs[i] = jobSpace(t)
+			wait.Go(func() {
+				got[i], errs[i] = Attach(t.Context(), n.site, Job{ID: fmt.Sprint(i), Netns: jobs[i].FD()})
+			})
+		}
+		wait.Wait()
+		require.NoError(t, errors.Join(errs...))
+		addresses := map[netip.Addr]bool{}
+		for _, g := range got {
+			addresses[g.Control.Addresses[0]], addresses[g.Rails[0].Addresses[0].Addr()] = true, true
+		}
+		assert.Len(t, addresses, 100)
+		held, _, err := Held(n.site.State)
+		require.NoError(t, err)
+		assert.Len(t, held, 50)
+		for i := range jobs {
+			wait.Go(func() { errs[i] = Release(t.Context(), n.site, fmt.Sprint(i)) })
+		}
+		wait.Wait()
+		require.NoError(t, errors.Join(errs...))
+		same(t, before, n.snapshot())
+		for _, job := range jobs {
+			job.Close()
+		}
+	}
+}
+
+func TestManyJobsInARow(t *testing.T) {
+	n := newNode(t, setup{control: true, directory: true})
+	before, files := n.snapshot(), descriptors(t)
+	job := jobSpace(t)
+	empty := inside(t, job)
+	for i := range 120 {
+		id := fmt.Sprint(i)
+		_, err := Attach(t.Context(), n.site, Job{ID: id, Netns: job.FD()})
+		require.NoError(t, err)
+		require.NoError(t, Release(t.Context(), n.site, id))
+	}
+	same(t, before, n.snapshot())
+	same(t, empty, inside(t, job))
+	assert.LessOrEqual(t, descriptors(t), files+10)
+}
+
+func descriptors(t *testing.T) int {
+	all, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(all)
+}
