@@ -47,7 +47,15 @@ type Config struct {
 	Scratch   string
 	Deadline  time.Duration
 	Slurm     Slurm
+	Networks  Networks
 	Jails     map[string]*Jail
+}
+
+// Networks is what the site file has of network.toml, which this package does not
+// read: the caller of WriteSite fills it in.
+type Networks struct {
+	Identity *trusted.Identity // nil: there is no network.toml
+	Default  string            // its key default
 }
 
 // Slurm is the [slurm] table: where the node's Slurm keeps its things.
@@ -68,7 +76,7 @@ type Jail struct {
 	Users      []string // names or numbers; with Groups: both empty means everybody
 	Groups     []string
 	Slurm      bool
-	Network    string // label of the rails of a step that names none (network.toml), or None
+	Network    string // label of the rails of a step that names none, or None; "": as network.toml says
 	Tmp        string // TmpDisk or TmpTmpfs
 	TmpSize    int64  // bytes, tmpfs only; 0: no limit of our own
 	ShmSize    int64  // bytes; 0: no limit of our own

@@ -47,7 +47,7 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 	}
 	j := &Jail{
 		Name: name, Root: *f.Root, Readonly: f.Readonly, Options: f.Options,
-		Users: f.Users, Groups: f.Groups, Network: None, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
+		Users: f.Users, Groups: f.Groups, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
 		Data: f.Data, Host: f.Host, Local: f.Local, Devices: f.Devices,
 		Mounts: f.Mounts, UserMounts: f.UserMounts,
 	}

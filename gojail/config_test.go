@@ -86,7 +86,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	assert.Equal(t, 10*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil}, c.Slurm)
 	assert.Equal(t, &Jail{
-		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Network: "none", Tmp: "disk",
+		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
 	}, c.Jails["a"])
 	c, err = parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\nhost = []\noptions = []", "")

@@ -94,10 +94,13 @@ func (c *Config) Site(accounts Accounts, keys map[string]string, now time.Time) 
 		until = now.Add(unknownRetry).Unix()
 	}
 	none := map[bool]string{true: "allow", false: "refuse"}[c.AllowNone]
-	id := c.Identity
+	network := "-"
+	if c.Networks.Identity != nil {
+		network = c.Networks.Identity.String()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "gojail-site %d\n", ContractVersion)
-	fmt.Fprintf(&b, "config %d %d %d %d %d %d %d\n", id.Dev, id.Ino, id.Size, id.MtimeSec, id.MtimeNsec, id.CtimeSec, id.CtimeNsec)
+	fmt.Fprintf(&b, "config %s\nnetwork %s\n", c.Identity, network)
 	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
 	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
 	for _, name := range c.JailNames() {
@@ -116,7 +119,7 @@ func (c *Config) siteJail(b *strings.Builder, j *Jail, accounts Accounts, key st
 	if j.Slurm && c.bringsMunge() {
 		munge = c.Slurm.Munge
 	}
-	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\nmunge %s\nnet %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool, munge, j.Network)
+	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\nmunge %s\nnet %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool, munge, c.network(j))
 	if j.Everybody() {
 		b.WriteString("access all\n")
 		return
@@ -130,6 +133,17 @@ func (c *Config) siteJail(b *strings.Builder, j *Jail, accounts Accounts, key st
 	for _, id := range gids {
 		fmt.Fprintf(b, "gid %d\n", id)
 	}
+}
+
+// network is the label of a step that names none.
+func (c *Config) network(j *Jail) string {
+	switch {
+	case j.Network != "":
+		return j.Network
+	case c.Networks.Default != "":
+		return c.Networks.Default
+	}
+	return None
 }
 
 // WriteSite compiles c into STATE/site. One process does so at a time; one that

@@ -38,6 +38,7 @@
  *
  *   gojail-site GOJAIL_VERSION
  *   config DEV INO SIZE MTIME_SEC MTIME_NSEC CTIME_SEC CTIME_NSEC
+ *   network -|DEV INO SIZE ... likewise of network.toml beside it; -: there is none
  *   until UNIX_SECONDS        compile again after this time; 0: never
  *   default JAIL|none
  *   none allow|refuse

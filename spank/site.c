@@ -28,7 +28,7 @@ static const char *head(const char **at, const char *word, char *value, size_t s
 	return value;
 }
 
-static int parse_head(struct site *site, const char *identity)
+static int parse_head(struct site *site, const char *identity, const char *network)
 {
 	char value[GOJAIL_PATH_MAX], *end;
 	const char *at = site->text;
@@ -36,6 +36,7 @@ static int parse_head(struct site *site, const char *identity)
 
 	if (!head(&at, "gojail-site", value, sizeof(value)) || atoi(value) != GOJAIL_VERSION ||
 	    !head(&at, "config", value, sizeof(value)) || strcmp(value, identity) ||
+	    !head(&at, "network", value, sizeof(value)) || strcmp(value, network) ||
 	    !head(&at, "until", value, sizeof(value)))
 		return -1;
 	until = strtoll(value, &end, 10);
@@ -55,6 +56,31 @@ static int parse_head(struct site *site, const char *identity)
 	return strlen(at) >= 4 && strcmp(at + strlen(at) - 4, "end\n") == 0 ? 0 : -1;
 }
 
+static void identity_of(const struct stat *st, char *text, size_t size)
+{
+	snprintf(text, size, "%llu %llu %lld %lld %ld %lld %ld", (unsigned long long)st->st_dev,
+		 (unsigned long long)st->st_ino, (long long)st->st_size,
+		 (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
+		 (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+}
+
+/* network.toml beside gojail.toml; "-" where a site has none. */
+static int network_identity(const struct node *node, char *text, size_t size, struct fault *fault)
+{
+	const char *slash = strrchr(node->config, '/');
+	char path[GOJAIL_PATH_MAX + 16];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%.*s/network.toml", slash ? (int)(slash - node->config) : 0, node->config);
+	if (stat(path, &st) == 0)
+		identity_of(&st, text, size);
+	else if (errno == ENOENT)
+		snprintf(text, size, "-");
+	else
+		return fault_set(fault, "cannot look at %s: %s; ask your administrator", path, strerror(errno));
+	return 0;
+}
+
 /* What gojail.toml is at this moment; a chmod, a touch, a rename all show. */
 static int config_identity(const struct node *node, char *text, size_t size, struct fault *fault)
 {
@@ -66,10 +92,7 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 	if (stat(node->config, &st) < 0)
 		return fault_set(fault, "cannot read the configuration %s: %s; no step is started "
 					"without it: ask your administrator", node->config, strerror(errno));
-	snprintf(text, size, "%llu %llu %lld %lld %ld %lld %ld", (unsigned long long)st.st_dev,
-		 (unsigned long long)st.st_ino, (long long)st.st_size,
-		 (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
-		 (long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+	identity_of(&st, text, size);
 	/* Go judged the file; who may write its directory can put another one there at any time. */
 	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
 		return fault_set(fault, "the directory %s of the configuration is not root's alone; "
@@ -80,12 +103,13 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 
 static enum state site_read(struct site *site, const struct node *node, struct fault *fault)
 {
-	char path[GOJAIL_PATH_MAX + 8], identity[256];
+	char path[GOJAIL_PATH_MAX + 8], identity[256], network[256];
 	struct stat st;
 	ssize_t got;
 
 	site_close(site);
-	if (config_identity(node, identity, sizeof(identity), fault) < 0)
+	if (config_identity(node, identity, sizeof(identity), fault) < 0 ||
+	    network_identity(node, network, sizeof(network), fault) < 0)
 		return FAILED;
 	snprintf(path, sizeof(path), "%s/site", node->state);
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -100,7 +124,7 @@ static enum state site_read(struct site *site, const struct node *node, struct f
 	if (!site->text || (got = read(fd, site->text, (size_t)st.st_size)) < 0)
 		return STALE;
 	site->text[got] = '\0';
-	return parse_head(site, identity) == 0 ? FRESH : STALE;
+	return parse_head(site, identity, network) == 0 ? FRESH : STALE;
 }
 
 int site_open(struct site *site, const struct node *node, struct fault *fault)

@@ -56,6 +56,23 @@ func ReadFile(path, what string) ([]byte, Identity, error) {
 	return data, identity(&st), nil
 }
 
+// Identify tells which version of a file is there now; nil: none is.
+func Identify(path string) (*Identity, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err == unix.ENOENT {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: cannot be looked at: %w", path, err)
+	}
+	id := identity(&st)
+	return &id, nil
+}
+
+// String is the seven numbers, as include/gojail.h has them.
+func (id Identity) String() string {
+	return fmt.Sprintf("%d %d %d %d %d %d %d", id.Dev, id.Ino, id.Size, id.MtimeSec, id.MtimeNsec, id.CtimeSec, id.CtimeNsec)
+}
+
 func identity(st *unix.Stat_t) Identity {
 	return Identity{
 		Dev: uint64(st.Dev), Ino: st.Ino, Size: st.Size,

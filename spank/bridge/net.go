@@ -20,9 +20,29 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/gres"
 	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/trusted"
 )
 
-// network is netsetup's view of this node. network.toml lies beside gojail.toml.
+// networkPath is network.toml, which lies beside gojail.toml.
+func (r *request) networkPath() string {
+	return filepath.Join(filepath.Dir(r.words["config"]), filepath.Base(config.DefaultPath))
+}
+
+// networks is what the site file gets of network.toml. A network.toml that is
+// there and wrong stops every step: it may say that jobs have a network by default.
+func (r *request) networks() (n gojail.Networks, err error) {
+	if n.Identity, err = trusted.Identify(r.networkPath()); n.Identity == nil || err != nil {
+		return n, err
+	}
+	c, err := config.Load(r.networkPath(), r.words["node"])
+	if err != nil {
+		return n, err
+	}
+	n.Default = c.Default
+	return n, nil
+}
+
+// network is netsetup's view of this node.
 func (r *request) network() (site attach.Site, end func(), err error) {
 	c, err := r.load()
 	if err != nil {
@@ -32,7 +52,7 @@ func (r *request) network() (site attach.Site, end func(), err error) {
 		Cluster: c.SlurmValue("ClusterName"), State: filepath.Join(r.words["state"], "net"),
 		Queue: filepath.Join(c.Scratch, "ufm"), Roots: inventory.Host,
 	}
-	path := filepath.Join(filepath.Dir(r.words["config"]), filepath.Base(config.DefaultPath))
+	path := r.networkPath()
 	if site.Config, err = config.Load(path, r.words["node"]); errors.Is(err, fs.ErrNotExist) {
 		return site, nil, fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", path)
 	} else if err != nil {

@@ -84,6 +84,9 @@ func (r *request) site() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Networks, err = r.networks(); err != nil {
+		return nil, err
+	}
 	return nil, gojail.WriteSite(c, state.Path(), r.until())
 }
 

@@ -3,9 +3,11 @@
 package cluster_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/tests/cluster"
 )
@@ -32,5 +34,29 @@ func TestNetworkIsRefused(t *testing.T) {
 	assert.NotContains(t, r.Stdout, "ran")
 	r = c.Do(cluster.Command{User: cluster.Alice, Env: []string{"SLURM_JAIL_NET=ai"}, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=none", "cat", marker}})
 	prints(t, "debian", r)
+	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+}
+
+// TestDefaultNetworkIsAsked: network.toml may say that jobs have a network; a wrong
+// one, or one that comes later, is seen by the next step.
+func TestDefaultNetworkIsAsked(t *testing.T) {
+	c := shared(t)
+	path := c.Path("/etc/gojail/network.toml")
+	t.Cleanup(func() { require.NoError(t, os.Remove(path)) })
+	step := func() cluster.Result {
+		return c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
+	}
+	require.NoError(t, os.WriteFile(path, []byte("default = [\n"), 0o644))
+	refused(t, "network.toml: line 1", step())
+	require.NoError(t, os.WriteFile(path, []byte("[[policy]]\nname = \"p\"\nnic = { pf = [\"nosuch0\"] }\nvfs = 1\n[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\nnodes = \"n[1-2]\"\nper_node = 1\n"+
+		"[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"a\"]\n"), 0o644))
+	prints(t, "ran in debian", step())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append([]byte("default = \"r\"\n"), text...), 0o644))
+	r := step()
+	assert.NotContains(t, r.Stdout, "ran in", "there is no card: %s", r)
+	assert.Contains(t, r.Stderr, "rail r: the node has no VFs for it; run: gojail vf apply", r)
+	prints(t, "ran in debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", task))
 	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
 }
