@@ -104,7 +104,7 @@ test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-
 	@$(BUILD)/summary -columns "$(RELEASE)" tests/vm/test
 
 test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)
-	@$(MAKE) --no-print-directory test
+	@GOJAIL_JOBS=1000 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-slurm
 	@WHOLE=1 $(MAKE) --no-print-directory test-vm
 
@@ -124,6 +124,7 @@ demo: deps ## a private Slurm with a jail: what a user and an administrator see
 bench: deps ## what a launch costs, against plain Slurm and others
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) run ./tests/bench $(BENCH_ARGS)
+	@$(MAKE) --no-print-directory bench-net
 
 bench-net: deps ## what a job's network costs, against CNI plugins' steps and bare messages
 	@$(GO) test -run '^$$' -bench 'Attach|Release' -benchtime 20x -count 5 ./netsetup/attach

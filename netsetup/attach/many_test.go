@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -100,12 +101,17 @@ func TestManyJobs(t *testing.T) {
 	}
 }
 
+// TestManyJobsInARow: GOJAIL_JOBS says how many; make test-all has a thousand.
 func TestManyJobsInARow(t *testing.T) {
+	jobs := 120
+	if n, err := strconv.Atoi(os.Getenv("GOJAIL_JOBS")); err == nil {
+		jobs = n
+	}
 	n := newNode(t, setup{control: true, directory: true})
 	before, files := n.snapshot(), descriptors(t)
 	job := jobSpace(t)
 	empty := inside(t, job)
-	for i := range 120 {
+	for i := range jobs {
 		id := fmt.Sprint(i)
 		_, err := Attach(t.Context(), n.site, Job{ID: id, Netns: job.FD()})
 		require.NoError(t, err)
