@@ -28,9 +28,9 @@ func (r Record) Started() time.Time {
 	return time.Unix(boot+int64(r.Start/ticksPerSecond), 0)
 }
 
-// Namespace opens the mount namespace that the record's process holds.
-func (r Record) Namespace() (*os.File, error) {
-	path := fmt.Sprintf("/proc/%d/ns/mnt", r.PID)
+// Namespace opens a namespace that the record's process holds: "mnt" or "net".
+func (r Record) Namespace(kind string) (*os.File, error) {
+	path := fmt.Sprintf("/proc/%d/ns/%s", r.PID, kind)
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: its holder is gone: %w", r.Name, cause(err))

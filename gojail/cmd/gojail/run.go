@@ -102,11 +102,16 @@ var passedOn = []os.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT,
 
 // inside runs the command in a sandbox and gives its exit code.
 func inside(holder gojail.Record, who *person, command []string, signals chan os.Signal) (int, error) {
-	namespace, err := holder.Namespace()
+	mnt, err := holder.Namespace("mnt")
 	if err != nil {
 		return 0, err
 	}
-	defer namespace.Close()
+	defer mnt.Close()
+	net, err := holder.Namespace("net") // the node's own, unless the job has one
+	if err != nil {
+		return 0, err
+	}
+	defer net.Close()
 	type result struct {
 		cmd *exec.Cmd
 		err error
@@ -115,7 +120,7 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 	go func() {
 		// Only this thread enters the jail. It is never unlocked, so it ends with the goroutine.
 		runtime.LockOSThread()
-		cmd, err := start(namespace, who, command)
+		cmd, err := start(mnt, net, who, command)
 		started <- result{cmd, err}
 	}()
 	r := <-started
@@ -133,12 +138,15 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 	return exitCode(r.cmd.Wait())
 }
 
-// start enters the namespace with the calling thread and starts the command.
-func start(namespace *os.File, who *person, command []string) (*exec.Cmd, error) {
+// start enters the namespaces with the calling thread and starts the command.
+func start(mnt, net *os.File, who *person, command []string) (*exec.Cmd, error) {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return nil, fmt.Errorf("cannot enter the jail: unshare: %w", err)
 	}
-	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNS); err != nil {
+	if err := unix.Setns(int(net.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("cannot enter the job's network: setns: %w", err)
+	}
+	if err := unix.Setns(int(mnt.Fd()), unix.CLONE_NEWNS); err != nil {
 		return nil, fmt.Errorf("cannot enter the jail: setns: %w", err)
 	}
 	if len(command) == 0 {
