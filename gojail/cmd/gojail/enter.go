@@ -20,8 +20,8 @@ func enterCommand(n *node) *cobra.Command {
 		Short: "Run a command in the sandbox of a running job",
 		Long: `Runs a command, or a shell, where the job's tasks are: in the same jail, with
 the same /tmp, /dev/shm, --jail-mount and --jail-net. It runs as root unless -u
-names somebody, and in the caller's cgroup: Slurm neither limits nor ends it. What
-it was ended with is the exit code.
+names somebody, and in the caller's cgroup: Slurm neither limits nor ends it.
+What it was ended with is the exit code.
 
 It is for root, and for root's tools. A user has Slurm's way into the sandbox of
 a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
