@@ -3,7 +3,6 @@
 package attach
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -185,7 +184,7 @@ func TestWhatAJobChangesIsUndone(t *testing.T) {
 	before := n.snapshot()
 	_, err := n.attach(job)
 	require.NoError(t, err)
-	sh(t, job, fmt.Sprintf("ip link set net1 down; ip link set net1 address 02:00:00:aa:bb:cc mtu 1000 txqueuelen 7; ip link set net1 name own; ip addr add 172.16.0.1/24 dev own; ip link property del dev own altname alt-pf0v0; ip link set own up"))
+	sh(t, job, "ip link set net1 down; ip link set net1 address 02:00:00:aa:bb:cc mtu 1000 txqueuelen 7; ip link set net1 name own; ip addr add 172.16.0.1/24 dev own; ip link property del dev own altname alt-pf0v0; ip link set own up")
 	n.release()
 	same(t, before, n.snapshot())
 }

@@ -88,18 +88,20 @@ func rdmaUp(_ *preparation, c *policy.Card) *Finding {
 	if len(c.PF.RDMA) == 0 || !wantsRDMA(c) {
 		return nil
 	}
-	for _, port := range c.PF.RDMA[0].Ports {
-		found := fmt.Sprintf("%s/%d %s, %s", c.PF.RDMA[0].Name, port.Number, port.State, port.Physical)
-		if port.State == "ACTIVE" {
-			return finding(true, "RDMA link", found, "ACTIVE, LinkUp", "")
-		}
-		mend := "look at the cable and the switch's port"
-		if port.State == "INIT" {
-			mend = "the wire is good, but no subnet manager has set the port up: start one (opensm, UFM)"
-		}
-		return finding(false, "RDMA link", found, "ACTIVE, LinkUp", mend)
+	device := c.PF.RDMA[0]
+	if len(device.Ports) == 0 {
+		return finding(false, "RDMA link", device.Name+" has no port", "ACTIVE, LinkUp", "see dmesg")
 	}
-	return finding(false, "RDMA link", c.PF.RDMA[0].Name+" has no port", "ACTIVE, LinkUp", "see dmesg")
+	port := device.Ports[0] // of a PF: one function, one port
+	found := fmt.Sprintf("%s/%d %s, %s", device.Name, port.Number, port.State, port.Physical)
+	switch port.State {
+	case "ACTIVE":
+		return finding(true, "RDMA link", found, "ACTIVE, LinkUp", "")
+	case "INIT":
+		return finding(false, "RDMA link", found, "ACTIVE, LinkUp",
+			"the wire is good, but no subnet manager has set the port up: start one (opensm, UFM)")
+	}
+	return finding(false, "RDMA link", found, "ACTIVE, LinkUp", "look at the cable and the switch's port")
 }
 
 // wantedLink is the link layer that the card's policies ask for, "" either.
