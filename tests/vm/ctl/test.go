@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 )
 
 // testTime is the limit of one package's tests; they print where they hang a little earlier.
-const testTime = 60 * time.Minute
+const testTime = 40 * time.Minute
 
 // test runs the tests of each package in a guest of its own.
 func test(ctx context.Context, release, pattern string, packages []string) (int, error) {
@@ -62,8 +64,8 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 	}
 	program := filepath.Base(binary)
 	run, skip, _ := strings.Cut(pattern, "!")
-	r, err := vm.Run(ctx, vm.Options{
-		Release: release, Dir: dir, Output: output, Timeout: testTime, Files: map[string]string{program: binary},
+	r, err := lasting(ctx, output, vm.Options{
+		Release: release, Dir: dir, Timeout: testTime, Files: map[string]string{program: binary},
 		Command: []string{path.Join(vm.Share, program), "-test.v=test2json", "-test.run=" + run, "-test.skip=" + skip, "-test.timeout=" + (testTime - 2*time.Minute).String()},
 	})
 	if err != nil || r.Code != 0 { // whatever the last line was: without a PASS at its end, a package has failed
@@ -72,6 +74,24 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 	output.Close()
 	return err == nil && r.Code == 0, errors.Join(err, events.Wait())
 }
+
+// lasting runs a guest, and once more if it ended in the midst of its tests by a
+// stall of its kernel or by the end of QEMU: the emulator's doing, seen on busy machines.
+func lasting(ctx context.Context, output io.Writer, o vm.Options) (r vm.Result, err error) {
+	for attempt := 1; ; attempt++ {
+		var out bytes.Buffer
+		o.Output = &out
+		r, err = vm.Run(ctx, o)
+		if err == nil || attempt == 2 || ctx.Err() != nil || !emulators.MatchString(err.Error()) {
+			output.Write(out.Bytes())
+			return r, err
+		}
+		fmt.Fprintf(os.Stderr, "%v\nvm: that was the emulator's end, not the tests'; once more\n", err)
+	}
+}
+
+// emulators are the ends of a guest that its tests have no part in.
+var emulators = regexp.MustCompile(`the guest failed: (QEMU: |Kernel panic - not syncing: RCU Stall)`)
 
 // converter starts go tool test2json, which turns what it reads into the events on our standard output.
 func converter(name string) (*exec.Cmd, io.WriteCloser, error) {
