@@ -27,12 +27,14 @@ LDFLAGS  += -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
 
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
-GO_SRCS     = go.mod go.sum include/gojail.h $(shell find gojail netsetup spank tomlfile trusted -name '*.go' -not -name '*_test.go' 2>/dev/null)
+HEALTH_PKG := ./healthcheck/cmd/gojail-healthcheck
+GO_SRCS     = go.mod go.sum include/gojail.h $(shell find gojail healthcheck netsetup spank tomlfile trusted -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 SHIM     := $(BUILD)/lib/gojail/spank_gojail.so
 LAUNCHER := $(BUILD)/lib/gojail/gojail-launcher
 LIBRARY  := $(BUILD)/lib/gojail/libgojail.so
 CLI      := $(BUILD)/sbin/gojail
+HEALTH   := $(BUILD)/sbin/gojail-healthcheck
 
 # In the shim: everything but what only the launcher runs.
 LAUNCHER_ONLY := spank/launcher.c spank/zygote.c
@@ -46,7 +48,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: all help deps rootfs test test-slurm test-vm test-all vm vm-shell check lint demo bench bench-net cluster cluster-down install fuzz asan clean
 
-all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) ## build plugin, launcher, library and CLI below build/
+all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) $(HEALTH) ## build plugin, launcher, library and commands below build/
 	@:
 
 help: ## list the targets
@@ -72,6 +74,11 @@ $(CLI): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(GO) build -trimpath -buildvcs=false -o $@ $(CLI_PKG)
+
+$(HEALTH): $(GO_SRCS)
+	@mkdir -p $(@D)
+	@echo "building $@"
+	$(Q)$(GO) build -trimpath -buildvcs=false -o $@ $(HEALTH_PKG)
 
 deps: ## install the Debian packages that are missing
 	@tests/deps.sh
@@ -139,7 +146,7 @@ cluster-down: ## end it
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
 	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(DESTDIR)$(libdir)
-	install -m 755 $(CLI) $(DESTDIR)$(sbindir)
+	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
 	install -m 644 README.md LICENSE gojail.toml.example network.toml.example slurm.conf.example $(DESTDIR)$(docdir)
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// munge makes a credential, as slurmd does for each message. One without a
+// daemon that answers takes the node from the cluster within minutes.
+func munge(ctx context.Context, h *Host, s *Settings) Finding {
+	socket := s.Daemons.Munge
+	if socket == "none" || socket == "" && !present(filepath.Join(h.Roots.Etc, "munge/munge.key")) {
+		return Found(NotApplicable, "munge is not used here")
+	}
+	if socket == "" {
+		socket = filepath.Join(h.Roots.Run, "munge/munge.socket.2")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	err := mungeEncode(ctx, socket)
+	switch {
+	case err == nil:
+		return Found(OK, "munged makes credentials")
+	case errors.Is(err, os.ErrDeadlineExceeded), ctx.Err() != nil:
+		return Found(Fail, "munged does not answer")
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
+		return Found(Fail, "munged does not run")
+	case errors.Is(err, unix.EACCES):
+		return Found(Unknown, "munged's socket may not be used")
+	}
+	return Found(Fail, "%s", line(err.Error()))
+}
+
+// The header of munged's local protocol, version 4: magic, version, type, retries, length.
+const (
+	mungeMagic   = 0x00606d4b
+	mungeVersion = 4
+	mungeRequest = 2 // encode
+	mungeAnswer  = 3
+)
+
+// mungeEncode asks for a credential with the daemon's own choices and no payload,
+// over a socket of its own: cipher, MAC, compression and realm as munged likes, any
+// user and group may decode it.
+func mungeEncode(ctx context.Context, socket string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		conn.SetDeadline(deadline)
+	}
+	body := []byte{1, 1, 1, 0}                             // cipher, MAC and compression: the default; no realm
+	body = binary.BigEndian.AppendUint32(body, 0)          // ttl: the default
+	body = binary.BigEndian.AppendUint32(body, 0xffffffff) // any user
+	body = binary.BigEndian.AppendUint32(body, 0xffffffff) // any group
+	body = binary.BigEndian.AppendUint32(body, 0)          // bytes of payload
+	head := binary.BigEndian.AppendUint32(nil, mungeMagic)
+	head = append(head, mungeVersion, mungeRequest, 0)
+	head = binary.BigEndian.AppendUint32(head, uint32(len(body)))
+	if _, err := conn.Write(append(head, body...)); err != nil {
+		return err
+	}
+	answer := make([]byte, len(head)+1)
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		return errors.New("munged's answer is not understood: it ends early")
+	}
+	if binary.BigEndian.Uint32(answer) != mungeMagic || answer[4] != mungeVersion || answer[5] != mungeAnswer {
+		return errors.New("munged's answer is not understood")
+	}
+	if code := answer[len(head)]; code != 0 {
+		return fmt.Errorf("munged refuses to make a credential (code %d)", code)
+	}
+	return nil
+}
+
+// daemons looks for processes by name; a user's process of that name is none.
+func daemons(_ context.Context, h *Host, s *Settings) Finding {
+	if len(s.Daemons.Processes) == 0 {
+		return Found(NotApplicable, "no daemons are configured")
+	}
+	entries, err := os.ReadDir(h.Roots.Proc)
+	if err != nil {
+		return Found(Unknown, "cannot list processes: %v", err)
+	}
+	running := map[string]bool{}
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		dir := filepath.Join(h.Roots.Proc, e.Name())
+		text, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue
+		}
+		if name, state, _, ok := parseStat(text); ok && state != "Z" && state != "X" && systemOwned(dir) {
+			running[name] = true
+		}
+	}
+	if len(running) == 0 {
+		return Found(Unknown, "%s shows no processes", h.Roots.Proc)
+	}
+	var p problems
+	for _, name := range s.Daemons.Processes {
+		if !running[name[:min(len(name), 15)]] { // TASK_COMM_LEN
+			p.failed("%.30s does not run", name)
+		}
+	}
+	return p.finding("all configured daemons run")
+}
+
+// systemOwned is whether the owner is root or a system account (UID below 1000).
+func systemOwned(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Uid < 1000
+}

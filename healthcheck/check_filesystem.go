@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// Storage that has not answered after this long hangs. Shorter than the checks'
+// Timeout, so that the finding can name the file system.
+const storagePatience = 4 * time.Second
+
+// mounted looks at the mount table alone, which never hangs.
+func mounted(_ context.Context, h *Host, s *Settings) Finding {
+	f, err := os.Open(filepath.Join(h.Roots.Proc, "self/mountinfo"))
+	if err != nil {
+		return Found(Unknown, "cannot read the mount table: %v", err)
+	}
+	defer f.Close()
+	mounts, err := mountinfo.GetMountsFromReader(f, nil)
+	if err != nil || len(mounts) == 0 {
+		return Found(Unknown, "cannot understand the mount table")
+	}
+	at := map[string]*mountinfo.Info{} // the last one of a path is what is seen there
+	for _, m := range mounts {
+		at[m.Mountpoint] = m
+	}
+	var p problems
+	for _, fs := range s.fileSystems() {
+		m := at[filepath.Clean(fs.Path)]
+		for dir := fs.Path; m == nil && fs.Any && dir != "/"; m = at[dir] {
+			dir = filepath.Dir(dir)
+		}
+		switch {
+		case m == nil:
+			p.failed("%s is not mounted", fs.Path)
+		case !fs.ReadOnly && (option(m.Options, "ro") || option(m.VFSOptions, "ro")):
+			p.failed("%s is mounted read-only", fs.Path)
+		}
+	}
+	return p.finding("all file systems are mounted as configured")
+}
+
+// full asks each file system for its space.
+func full(ctx context.Context, _ *Host, s *Settings) Finding {
+	return eachFileSystem(ctx, s, func(fs FileSystem, p *problems) {
+		var st unix.Statfs_t
+		if err := unix.Statfs(fs.Path, &st); err != nil {
+			p.failed("%s does not tell its space: %v", fs.Path, err)
+			return
+		}
+		if st.Flags&unix.ST_RDONLY != 0 {
+			return // an image is always full
+		}
+		limit := fs.Full
+		if limit == 0 {
+			limit = 98
+		}
+		judgeSpace(p, fs.Path, limit, &st)
+	})
+}
+
+func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t) {
+	for _, what := range []struct {
+		name        string
+		free, total uint64
+	}{{"space", st.Bavail, st.Blocks - st.Bfree + st.Bavail}, {"inodes", st.Ffree, st.Files}} {
+		if what.total == 0 || what.free > what.total {
+			continue // file systems without inodes of their own say 0
+		}
+		used := 100 * (1 - float64(what.free)/float64(what.total))
+		p.note("%s: %.1f%% of %s used", path, used, what.name)
+		switch {
+		case used >= limit:
+			p.failed("%s is full (%s)", path, what.name)
+		case used >= limit-3:
+			p.warned("%s is nearly full (%s)", path, what.name)
+		}
+	}
+}
+
+// writable writes, flushes, renames and removes a file of its own in each file system.
+func writable(ctx context.Context, _ *Host, s *Settings) Finding {
+	return eachFileSystem(ctx, s, func(fs FileSystem, p *problems) {
+		err := probe(fs)
+		switch {
+		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+			p.warned("%s has no room for a file", fs.Path) // fs-full judges that
+		case err != nil:
+			p.failed("%s: %v", fs.Path, err)
+		}
+	})
+}
+
+func probe(fs FileSystem) error {
+	if fs.ReadOnly {
+		dir, err := os.Open(fs.Path)
+		if err != nil {
+			return fmt.Errorf("cannot be read: %w", cause(err))
+		}
+		return dir.Close()
+	}
+	// os.CreateTemp never opens what is there already: others may write to the directory too.
+	f, err := os.CreateTemp(fs.Path, ".gojail-healthcheck-*")
+	if err != nil {
+		return fmt.Errorf("no file can be made: %w", cause(err))
+	}
+	defer f.Close()
+	defer os.Remove(f.Name())
+	if _, err := f.WriteString("gojail-healthcheck\n"); err != nil {
+		return fmt.Errorf("cannot be written: %w", cause(err))
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("cannot be flushed: %w", cause(err))
+	}
+	return nil
+}
+
+// cause leaves out the path, which has a random part.
+func cause(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// eachFileSystem looks at all of them at once and names those that hang.
+func eachFileSystem(ctx context.Context, s *Settings, look func(FileSystem, *problems)) Finding {
+	ctx, cancel := context.WithTimeout(ctx, storagePatience)
+	defer cancel()
+	answers := make([]chan *problems, len(s.fileSystems()))
+	for i, fs := range s.fileSystems() {
+		answers[i] = make(chan *problems, 1)
+		go func() {
+			p := &problems{}
+			look(fs, p)
+			answers[i] <- p
+		}()
+	}
+	var all problems
+	for i, fs := range s.fileSystems() {
+		select {
+		case p := <-answers[i]:
+			all.fail, all.warn = append(all.fail, p.fail...), append(all.warn, p.warn...)
+			all.detail = append(all.detail, p.detail...)
+		case <-ctx.Done():
+			all.failed("%s does not answer", fs.Path)
+		}
+	}
+	return all.finding("all file systems answer")
+}
+
+func option(list, name string) bool {
+	return slices.Contains(strings.Split(list, ","), name)
+}

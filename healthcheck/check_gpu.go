@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// busGPUs are the PCI addresses of NVIDIA's GPUs, whatever the driver says:
+// VGA (0x0300) and 3D (0x0302) controllers, as lspci calls them.
+func busGPUs(sys string) ([]string, error) {
+	bus := filepath.Join(sys, "bus/pci/devices")
+	entries, err := os.ReadDir(bus)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, e := range entries {
+		dir := filepath.Join(bus, e.Name())
+		if vendor, _ := sysText(dir, "vendor"); vendor != "0x10de" {
+			continue
+		}
+		class, _ := sysText(dir, "class")
+		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
+		if strings.HasPrefix(filepath.Base(driver), "vfio") {
+			continue // given to a virtual machine on purpose
+		}
+		if strings.HasPrefix(class, "0x0300") || strings.HasPrefix(class, "0x0302") {
+			all = append(all, e.Name())
+		}
+	}
+	return all, nil
+}
+
+// noGPU is for nodes that have none and are not configured to.
+var noGPU = Found(NotApplicable, "the node has no NVIDIA GPU, and none is configured")
+
+// gpuLook is a check of GPUs that the driver has answered for.
+type gpuLook func(h *Host, s *Settings, f *gpuFacts, p *problems)
+
+// gpus makes a check of it. Without GPUs on the bus and in the configuration there
+// is nothing to look at; with a driver that does not answer, which gpu-driver
+// tells, nothing is known.
+func gpus(good string, l gpuLook) look {
+	return func(_ context.Context, h *Host, s *Settings) Finding {
+		f := facts(h, s)
+		if f.none {
+			return noGPU
+		}
+		if f.init != nvmlOK {
+			return Found(Unknown, "NVML does not work: %s", f.init)
+		}
+		if len(f.gpus) == 0 {
+			return Found(Unknown, "NVML shows no GPU")
+		}
+		var p problems
+		l(h, s, f, &p)
+		return p.finding("%s", good)
+	}
+}
+
+// gpuDriver is whether the driver and its library answer at all.
+func gpuDriver(_ context.Context, h *Host, s *Settings) Finding {
+	f := facts(h, s)
+	if f.none {
+		return noGPU
+	}
+	switch {
+	case s.GPU.Count == 0 && (f.init == nvmlNoDriver || f.init == nvmlNoLibrary):
+		return Found(Warn, "NVML does not work: %s; nor are GPUs configured", f.init) // a display's, perhaps
+	case f.init != nvmlOK:
+		return Found(Fail, "NVML does not work: %s", f.init)
+	}
+	loaded, err := loadedDriver(h)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Found(Unknown, "%s/driver/nvidia/version is not there", h.Roots.Proc)
+	case err != nil || f.driver == "":
+		return Found(Unknown, "the version of the driver is not understood")
+	case loaded != f.driver:
+		return Found(Fail, "driver %.20s is loaded, and its library is of %.20s", loaded, f.driver)
+	}
+	return Found(OK, "driver %.20s answers", loaded)
+}
+
+var driverVersion = regexp.MustCompile(`^NVRM version: .*? (\d+\.\d+(?:\.\d+)?) `)
+
+func loadedDriver(h *Host) (string, error) {
+	text, err := os.ReadFile(filepath.Join(h.Roots.Proc, "driver/nvidia/version"))
+	if err != nil {
+		return "", err
+	}
+	m := driverVersion.FindSubmatch(text)
+	if m == nil {
+		return "", errors.New("no version")
+	}
+	return string(m[1]), nil
+}
+
+// gpuCount tells a GPU that was lost from one that was never there: by the
+// configuration, the PCI bus and the driver.
+func gpuCount(_ context.Context, h *Host, s *Settings) Finding {
+	f := facts(h, s)
+	switch {
+	case f.none:
+		return noGPU
+	case f.busError != nil && s.GPU.Count == 0:
+		return Found(Unknown, "cannot list the PCI bus")
+	}
+	want := s.GPU.Count
+	if want == 0 {
+		want = len(f.bus)
+	}
+	var p problems
+	if f.busError == nil && len(f.bus) < want {
+		p.failed("the PCI bus shows fewer GPUs than the configured %d", want)
+	}
+	if f.init != nvmlOK && f.init != nvmlNoGPU {
+		p.unclear("NVML does not work: %s", f.init)
+		return p.finding("")
+	}
+	var driver []string
+	for _, g := range f.gpus {
+		driver = append(driver, g.pci)
+	}
+	p.note("bus: %s", strings.Join(f.bus, " "))
+	p.note("driver: %s", strings.Join(driver, " "))
+	if len(f.gpus) < want {
+		p.failed("the driver has fewer GPUs than %d%s", want, lost(f.bus, driver))
+	}
+	f2 := p.finding("all %d GPUs are there", want)
+	f2.Metrics = []Metric{{Name: "gpus", Help: "GPUs that the driver has.", Value: float64(len(f.gpus))}}
+	return f2
+}
+
+// lost names what is on the bus and not in the driver, if that can be said.
+func lost(bus, driver []string) string {
+	var gone []string
+	for _, pci := range bus {
+		if !slices.Contains(driver, pci) {
+			gone = append(gone, pci)
+		}
+	}
+	if len(gone) == 0 || slices.Contains(driver, "") {
+		return ""
+	}
+	return fmt.Sprintf(": %s is missing", strings.Join(gone, ", "))
+}

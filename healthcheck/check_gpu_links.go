@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// gpuLinks compares each GPU's active NVLinks with the configuration, or with
+// what most of the node's GPUs have.
+func gpuLinks(_ *Host, s *Settings, f *gpuFacts, p *problems) {
+	want := s.GPU.Links
+	if want == 0 {
+		want = usual(f)
+	}
+	each(f, p, "NVLink", func(g *gpuState) {
+		p.metric(g, "nvlinks_active", "A GPU's active NVLinks.", false, int64(g.activeLinks))
+		if g.activeLinks < want {
+			p.note("%s: %d of %d", g, g.activeLinks, g.links)
+			p.failed("%s has fewer active NVLinks than %d", g, want)
+		}
+	})
+}
+
+// usual is the most frequent number of active links, the greater one of two.
+func usual(f *gpuFacts) int {
+	frequent := map[int]int{}
+	best := 0
+	for i := range f.gpus {
+		g := &f.gpus[i]
+		if g.dead() || len(g.failed) > 0 {
+			continue
+		}
+		n := g.activeLinks
+		if frequent[n]++; frequent[n] > frequent[best] || frequent[n] == frequent[best] && n > best {
+			best = n
+		}
+	}
+	return best
+}
+
+// NVML_GPU_FABRIC_STATE_ of nvml.h.
+const (
+	fabricNotSupported = 0
+	fabricCompleted    = 3
+)
+
+// A fabric manager may take this long after boot to bring GPUs into the fabric.
+const fabricPatience = 5 * time.Minute
+
+// gpuFabric is whether the GPUs have joined the NVSwitches' fabric.
+func gpuFabric(h *Host, _ *Settings, f *gpuFacts, p *problems) {
+	up, known := uptime(h)
+	each(f, p, "fabric", func(g *gpuState) {
+		switch {
+		case g.fabricState == absent, g.fabricState == fabricNotSupported:
+		case g.fabricState == fabricCompleted && g.fabricStatus == nvmlOK:
+		case !known || up < fabricPatience:
+			p.unclear("%s has not joined the NVLink fabric yet", g)
+		case g.fabricState == fabricCompleted:
+			p.failed("%s could not join the NVLink fabric: %s", g, g.fabricStatus)
+		default:
+			p.failed("%s has not joined the NVLink fabric", g)
+		}
+	})
+}
+
+func uptime(h *Host) (time.Duration, bool) {
+	text, err := os.ReadFile(filepath.Join(h.Roots.Proc, "uptime"))
+	if err != nil {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	seconds, err := strconv.ParseFloat(first, 64)
+	return time.Duration(seconds * float64(time.Second)), err == nil
+}
+
+// gpuPCIe sees a GPU on fewer lanes than it has. The generation is no sign: it is
+// lowered at rest.
+func gpuPCIe(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
+	each(f, p, "PCIe width", func(g *gpuState) {
+		if g.width > 0 && g.width < g.maxWidth {
+			p.warned("%s uses %d of %d PCIe lanes", g, g.width, g.maxWidth)
+		}
+	})
+}

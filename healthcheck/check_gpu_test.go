@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck/fakenvml"
+)
+
+const driverText = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 00:00:00 UTC 2025\nGCC version:  gcc\n"
+
+// gpuHost has eight GPUs on its bus and a library that says the same but for the lines.
+func gpuHost(t *testing.T, lines ...string) (*Host, *Settings) {
+	t.Helper()
+	h, s := testHost(t), DefaultSettings()
+	for i := range 8 {
+		dir := fmt.Sprintf("%s/bus/pci/devices/0000:%02x:00.0", h.Roots.Sys, 0x10+i)
+		put(t, dir+"/vendor", "0x10de\n")
+		put(t, dir+"/class", "0x030200\n")
+	}
+	put(t, h.Roots.Sys+"/bus/pci/devices/0000:80:00.0/vendor", "0x10de\n") // an NVSwitch
+	put(t, h.Roots.Sys+"/bus/pci/devices/0000:80:00.0/class", "0x068000\n")
+	put(t, h.Roots.Proc+"/driver/nvidia/version", driverText)
+	put(t, h.Roots.Proc+"/uptime", "4000.12 9.0\n")
+	s.GPU.Library = fakenvml.New(t, lines...).Path
+	return h, s
+}
+
+var gpuLooks = map[string]look{
+	"driver": gpuDriver, "count": gpuCount, "lost": gpus("good", gpuLost), "recovery": gpus("good", gpuRecovery),
+	"ecc": gpus("good", gpuECC), "rows": gpus("good", gpuRows), "pages": gpus("good", gpuPages), "nvlink": gpus("good", gpuLinks),
+	"fabric": gpus("good", gpuFabric), "pcie": gpus("good", gpuPCIe), "clocks": gpuClocks, "temperature": gpus("good", gpuTemperature),
+	"persistence": gpus("good", gpuPersistence), "leftovers": gpus("good", gpuLeftovers),
+}
+
+func TestHealthyGPUs(t *testing.T) {
+	h, s := gpuHost(t)
+	for name, l := range gpuLooks {
+		f := once(h, l, s)
+		assert.Equal(t, OK, f.Verdict, "%s: %s", name, f.Text)
+	}
+}
+
+func TestNoGPUs(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	require.NoError(t, os.MkdirAll(h.Roots.Sys+"/bus/pci/devices", 0o755))
+	s.GPU.Library = "/no/such/library" // nor is it asked
+	for name, l := range gpuLooks {
+		assert.Equal(t, NotApplicable, once(h, l, s).Verdict, name)
+	}
+}
+
+// A broken driver is told once; what it hides is not known, and no healthy GPU is called sick.
+func TestBrokenDriver(t *testing.T) {
+	for code, words := range map[int]string{9: "the driver is not loaded", 18: "the driver and its library are of different versions", 999: "unknown error of the driver", 77: "NVML error 77"} {
+		h, s := gpuHost(t, fmt.Sprintf("- nvmlInit_v2 %d", code))
+		s.GPU.Count = 8
+		expect(t, once(h, gpuDriver, s), Fail, "NVML does not work: "+words)
+		for name, l := range gpuLooks {
+			if name != "driver" {
+				assert.Equal(t, Unknown, once(h, l, s).Verdict, name)
+			}
+		}
+	}
+	h, s := gpuHost(t)
+	s.GPU.Library = t.TempDir() + "/libnvidia-ml.so.1"
+	expect(t, once(h, gpuDriver, s), Warn, "NVML does not work: the library libnvidia-ml.so.1 cannot be loaded; nor are GPUs configured")
+	s.GPU.Count = 8
+	expect(t, once(h, gpuDriver, s), Fail, "NVML does not work: the library libnvidia-ml.so.1 cannot be loaded")
+	for i := range 8 { // all are given to virtual machines
+		require.NoError(t, os.Symlink("../../drivers/vfio-pci", fmt.Sprintf("%s/bus/pci/devices/0000:%02x:00.0/driver", h.Roots.Sys, 0x10+i)))
+	}
+	bus, err := busGPUs(h.Roots.Sys)
+	require.NoError(t, err)
+	assert.Empty(t, bus)
+}
+
+func TestDriverVersion(t *testing.T) {
+	h, s := gpuHost(t, "- nvmlSystemGetDriverVersion 0 570.124.06")
+	expect(t, once(h, gpuDriver, s), Fail, "driver 570.86.15 is loaded, and its library is of 570.124.06")
+	put(t, h.Roots.Proc+"/driver/nvidia/version", "garbage\n")
+	expect(t, once(h, gpuDriver, s), Unknown, "")
+	put(t, h.Roots.Proc+"/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n")
+	expect(t, once(h, gpuDriver, s), OK, "")
+}
+
+// A lost GPU must not turn off the checks that look for it.
+func TestGPUCount(t *testing.T) {
+	h, s := gpuHost(t, "- nvmlDeviceGetCount_v2 0 7")
+	expect(t, once(h, gpuCount, s), Fail, "the driver has fewer GPUs than 8: 0000:17:00.0 is missing")
+	h, s = gpuHost(t)
+	require.NoError(t, os.RemoveAll(h.Roots.Sys+"/bus/pci/devices/0000:12:00.0"))
+	s.GPU.Count = 8
+	expect(t, once(h, gpuCount, s), Fail, "the PCI bus shows fewer GPUs than the configured 8")
+	h, s = gpuHost(t, "- nvmlDeviceGetCount_v2 28")
+	expect(t, once(h, gpuCount, s), Fail, "")
+	h, s = gpuHost(t, "- nvmlDeviceGetCount_v2 0 4000000000")
+	assert.NotPanics(t, func() { once(h, gpuCount, s) })
+	h, s = gpuHost(t)
+	require.NoError(t, os.RemoveAll(h.Roots.Sys+"/bus"))
+	expect(t, once(h, gpuCount, s), Unknown, "")
+	s.GPU.Count = 8
+	h.Roots.Sys += "/gone"
+	expect(t, once(h, gpuCount, s), OK, "")
+}
+
+func TestBadGPUs(t *testing.T) {
+	for _, c := range []struct {
+		line, look string
+		verdict    Verdict
+		text       string
+	}{
+		{"3 nvmlDeviceGetTemperature 15", "lost", Fail, "GPU 3 (0000:13:00.0) is lost"},
+		{"3 nvmlDeviceGetHandleByIndex_v2 15", "lost", Fail, "GPU 3 is lost"},
+		{"3 nvmlDeviceGetHandleByIndex_v2 999", "lost", Fail, "GPU 3 cannot be used: unknown error of the driver"},
+		{"5 nvmlDeviceGetRemappedRows 16", "lost", Fail, "GPU 5 (0000:15:00.0) wants a reset"},
+		{"5 nvmlDeviceGetPersistenceMode 14", "lost", Warn, "GPU 5 (0000:15:00.0) has a corrupted infoROM"},
+		{"5 nvmlDeviceGetTemperature 15", "temperature", Unknown, "GPU 5 (0000:15:00.0) does not answer"},
+		{"0 nvmlDeviceGetFieldValues/230 0 0 2", "recovery", Fail, "GPU 0 (0000:10:00.0) wants a reboot of the node"},
+		{"0 nvmlDeviceGetFieldValues/230 0 0 9", "recovery", Fail, "GPU 0 (0000:10:00.0) wants recovery action 9"},
+		{"0 nvmlDeviceGetFieldValues/230 0 3 1", "recovery", OK, "good"},
+		{"0 nvmlDeviceGetFieldValues/230 2", "recovery", OK, "good"},
+		{"0 nvmlDeviceGetFieldValues/230 999", "recovery", Unknown, "GPU 0 (0000:10:00.0): recovery action: unknown error of the driver"},
+		{"1 nvmlDeviceGetMemoryErrorCounter/7 0 0 0 1 1", "ecc", Fail, "GPU 1 (0000:11:00.0) has uncorrectable errors in SRAM"},
+		{"1 nvmlDeviceGetMemoryErrorCounter/7 0 0 0 0 5", "ecc", OK, "good"},
+		{"1 nvmlDeviceGetMemoryErrorCounter/2 0 9 9 0 0", "ecc", OK, "good"},
+		{"1 nvmlDeviceGetMemoryErrorCounter/2 0 0 0 1 1", "ecc", Warn, "GPU 1 (0000:11:00.0) has uncorrectable errors in memory"},
+		{"1 nvmlDeviceGetMemoryErrorCounter/7 3", "ecc", OK, "good"},
+		{"2 nvmlDeviceGetRemappedRows 0 1 1 0 1", "rows", Fail, "GPU 2 (0000:12:00.0): row remapping has failed"},
+		{"2 nvmlDeviceGetRemappedRows 0 0 1 1 0", "rows", Warn, "GPU 2 (0000:12:00.0): row remapping waits for a reset"},
+		{"2 nvmlDeviceGetRemappedRows 3", "rows", OK, "good"},
+		{"2 nvmlDeviceGetRetiredPages 0 40 22", "pages", Warn, "GPU 2 (0000:12:00.0) has retired nearly all pages that it can"},
+		{"2 nvmlDeviceGetRetiredPagesPendingStatus 0 1", "pages", Warn, ""},
+		{"6 nvmlDeviceGetNvLinkState 0 1 1 1 1 0 1 1 1 1 1 1 1 1 1 1 1 1 1", "nvlink", Fail, "GPU 6 (0000:16:00.0) has fewer active NVLinks than 18"},
+		{"* nvmlDeviceGetNvLinkState 3", "nvlink", OK, "good"},
+		{"6 nvmlDeviceGetGpuFabricInfo 0 0 2", "fabric", Fail, "GPU 6 (0000:16:00.0) has not joined the NVLink fabric"},
+		{"6 nvmlDeviceGetGpuFabricInfo 0 999 3", "fabric", Fail, ""},
+		{"6 nvmlDeviceGetGpuFabricInfo 0 0 0", "fabric", OK, "good"},
+		{"6 nvmlDeviceGetGpuFabricInfo 3", "fabric", OK, "good"},
+		{"7 nvmlDeviceGetCurrPcieLinkWidth 0 8", "pcie", Warn, "GPU 7 (0000:17:00.0) uses 8 of 16 PCIe lanes"},
+		{"7 nvmlDeviceGetTemperature 0 89", "temperature", Warn, ""},
+		{"7 nvmlDeviceGetTemperatureThreshold 3", "temperature", OK, ""},
+		{"7 nvmlDeviceGetPersistenceMode 0 0", "persistence", Warn, "persistence mode of GPU 7 (0000:17:00.0) is off"},
+	} {
+		h, s := gpuHost(t, c.line)
+		f := once(h, gpuLooks[c.look], s)
+		assert.Equal(t, c.verdict.String(), f.Verdict.String(), "%s: %s", c.line, f.Text)
+		if c.text != "" {
+			assert.Equal(t, c.text, f.Text, c.line)
+		}
+		if c.verdict == OK {
+			expect(t, once(h, gpuDriver, s), OK, "")
+		}
+	}
+}
+
+func TestPendingRowsMayDrain(t *testing.T) {
+	h, s := gpuHost(t, "2 nvmlDeviceGetRemappedRows 0 0 1 1 0")
+	s.GPU.PendingFail = true
+	expect(t, once(h, gpuLooks["rows"], s), Fail, "")
+}
+
+func TestYoungFabric(t *testing.T) {
+	h, s := gpuHost(t, "* nvmlDeviceGetGpuFabricInfo 0 0 1")
+	put(t, h.Roots.Proc+"/uptime", "100.0 9.0\n")
+	expect(t, once(h, gpuLooks["fabric"], s), Unknown, "")
+}
+
+func TestGPUClocks(t *testing.T) {
+	h, s := gpuHost(t, "4 nvmlDeviceGetCurrentClocksEventReasons 0 0x48", "5 nvmlDeviceGetCurrentClocksEventReasons 0 0xc")
+	var f Finding
+	for range slowRuns - 1 {
+		f = again(h, gpuClocks, s, f)
+		expect(t, f, Warn, "GPU 4 (0000:14:00.0) is slowed down by heat or by its power supply")
+	}
+	f = again(h, gpuClocks, s, f)
+	expect(t, f, Fail, "")
+	well, s2 := gpuHost(t)
+	for range slowOf - slowRuns {
+		f = again(well, gpuClocks, s2, f)
+		expect(t, f, Fail, "")
+	}
+	expect(t, again(well, gpuClocks, s2, f), OK, "")
+}
+
+func TestGPULeftovers(t *testing.T) {
+	h, s := gpuHost(t, "4 nvmlDeviceGetComputeRunningProcesses_v3 0 100 101 102 103")
+	stat(t, h, "100", "a", "S", 1000)
+	put(t, h.Roots.Proc+"/100/cgroup", "5:devices:/slurm/uid_1000/job_7/step_0/task_0\n")
+	stat(t, h, "102", "dcgm", "S", 101)
+	put(t, h.Roots.Proc+"/102/cgroup", "0::/system.slice/dcgm.service\n")
+	expect(t, once(h, gpuLooks["leftovers"], s), OK, "") // 101 and 103 have ended
+	stat(t, h, "103", "b", "S", 1000)
+	put(t, h.Roots.Proc+"/103/cgroup", "0::/user.slice/user-1000.slice\n")
+	expect(t, once(h, gpuLooks["leftovers"], s), Fail, "GPU 4 (0000:14:00.0) has a user's process that belongs to no job")
+}
+
+// The library hangs in a process of its own: what hangs in it cannot be given up.
+func TestHangingLibrary(t *testing.T) {
+	if library := os.Getenv("GOJAIL_TEST_NVML"); library != "" {
+		(&gpuFacts{}).ask(library)
+		os.Exit(0)
+	}
+	for _, line := range []string{"- nvmlInit_v2 hang", "3 nvmlDeviceGetNvLinkState hang", "7 nvmlDeviceGetRemappedRows wait 60000"} {
+		library := fakenvml.New(t, line)
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHangingLibrary$")
+		cmd.Env = append(os.Environ(), "GOJAIL_TEST_NVML="+library.Path)
+		err := cmd.Run()
+		assert.Error(t, err, line)
+		assert.ErrorIs(t, ctx.Err(), context.DeadlineExceeded, line)
+		cancel()
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHangingLibrary$")
+	cmd.Env = append(os.Environ(), "GOJAIL_TEST_NVML="+fakenvml.New(t, "* nvmlDeviceGetTemperature wait 1").Path)
+	assert.NoError(t, cmd.Run())
+}
+
+func TestNvidiaSMI(t *testing.T) {
+	h, s := gpuHost(t)
+	smi := filepath.Join(t.TempDir(), "nvidia-smi")
+	s.GPU.SMI = smi
+	h.Command = func(ctx context.Context, name string, args ...string) ([]byte, error) {
+		return exec.CommandContext(ctx, name, args...).Output()
+	}
+	expect(t, once(h, nvidiaSMI, s), Warn, "there is no "+smi)
+	script := func(text string) {
+		require.NoError(t, os.WriteFile(smi, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	}
+	script(`printf '0, 00000000:10:00.0\n1, 00000000:11:00.0\n'`)
+	expect(t, once(h, nvidiaSMI, s), OK, "")
+	s.GPU.Count = 8
+	expect(t, once(h, nvidiaSMI, s), Fail, "nvidia-smi shows fewer GPUs than 8")
+	script("echo x; exit 15")
+	expect(t, once(h, nvidiaSMI, s), Fail, "nvidia-smi fails: a GPU is lost")
+	script("echo No devices were found")
+	expect(t, once(h, nvidiaSMI, s), Unknown, "the output of nvidia-smi is not understood")
+	h.Command = func(context.Context, string, ...string) ([]byte, error) { return nil, errors.New("exec format error") }
+	expect(t, once(h, nvidiaSMI, s), Unknown, "nvidia-smi cannot be run")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	expect(t, nvidiaSMI(ctx, h, s), Fail, "nvidia-smi does not answer")
+}
+
+func TestShortPCI(t *testing.T) {
+	for in, out := range map[string]string{"00000000:1B:00.0": "0000:1b:00.0", "00010000:1B:00.0": "00010000:1b:00.0", "": "", "0001:2A:00.0": "0001:2a:00.0"} {
+		assert.Equal(t, out, shortPCI(in))
+	}
+	assert.True(t, strings.HasPrefix(shortPCI("00000009:01:00.0"), "0009"))
+}

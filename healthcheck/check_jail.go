@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/gojail"
+)
+
+// jails asks gojail itself what would make a launch on this node fail: storage
+// that is gone or hangs, missing mount targets, a library of another release.
+func jails(_ context.Context, h *Host, s *Settings) Finding {
+	if !present(s.Jail.Config) {
+		return Found(NotApplicable, "no jails: there is no %s", s.Jail.Config)
+	}
+	var p problems
+	gojail.Check(jailNode(h, s), func(f gojail.Finding) { judgeJail(&p, f) })
+	return p.finding("jails can be assembled")
+}
+
+func judgeJail(p *problems, f gojail.Finding) {
+	switch f.Level {
+	case gojail.Fail:
+		p.failed("%s: %s", f.Subject, f.Found)
+		p.note("%s", f.Remedy)
+	case gojail.Warn: // what costs time or surprises somebody is for `gojail check`
+		p.note("%s: %s", f.Subject, f.Found)
+	}
+}
+
+// leftovers are jobs that gojail knows of and Slurm has no process for. One run
+// may see a job between its start and its first process: two in a row do not.
+func leftovers(_ context.Context, h *Host, s *Settings) Finding {
+	if !present(s.Jail.Config) {
+		return Found(NotApplicable, "no jails: there is no %s", s.Jail.Config)
+	}
+	path := jailNode(h, s).State
+	if !present(path) {
+		return Found(OK, "no job has had a jail since the node booted")
+	}
+	state, err := gojail.OpenState(path)
+	if err != nil {
+		return Found(Unknown, "%s", line(err.Error()))
+	}
+	jobs, err := state.Jobs()
+	if err != nil {
+		return Found(Unknown, "%s", line(err.Error()))
+	}
+	running, err := stepJobs(h.Roots.Proc)
+	if err != nil {
+		return Found(Unknown, "cannot list processes: %v", err)
+	}
+	var before, now []string
+	if json.Unmarshal(h.Kept, &before) != nil {
+		before = nil
+	}
+	var p problems
+	for _, job := range jobs {
+		if strings.HasPrefix(job.ID, "run-") || running[job.ID] {
+			continue
+		}
+		now = append(now, job.ID)
+		if slices.Contains(before, job.ID) {
+			p.warned("gojail still has something of jobs that have ended")
+			p.note("job %s", job.ID)
+		}
+	}
+	f := p.finding("nothing is left of jobs that have ended")
+	f.Keep, _ = json.Marshal(now)
+	return f
+}
+
+func jailNode(h *Host, s *Settings) gojail.Node {
+	n := gojail.Node{Config: s.Jail.Config, State: s.Jail.State, Name: h.Node, LibDir: s.Jail.LibDir}
+	if n.State == "" {
+		n.State = gojail.DefaultState
+		if c, err := gojail.Load(n.Config, n.Name); err == nil {
+			n.State = gojail.PluginState(c)
+		}
+	}
+	n.State = strings.ReplaceAll(n.State, "%n", h.Node)
+	return n
+}
+
+// stepJobs finds the jobs of root's slurmstepds by the title that they give themselves: "slurmstepd: [17.batch]".
+func stepJobs(proc string) (map[string]bool, error) {
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return nil, err
+	}
+	jobs := map[string]bool{}
+	for _, e := range entries {
+		dir := filepath.Join(proc, e.Name())
+		text, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue
+		}
+		name, _, _, ok := parseStat(text)
+		if !ok || name != "slurmstepd" || !rootOwned(dir) {
+			continue // the title of others is not read: that can hang
+		}
+		title, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil {
+			continue
+		}
+		_, step, found := bytes.Cut(title, []byte("["))
+		job, _, found2 := bytes.Cut(step, []byte("."))
+		if found && found2 {
+			jobs[string(job)] = true
+		}
+	}
+	return jobs, nil
+}
+
+// present is false only for what is known not to be there.
+func present(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/netsetup/inventory/fakesys"
+)
+
+const (
+	routeHead  = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+	routeLocal = "eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+	routeEth0  = "eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+	routeEth1  = "eth1\t00000000\t010200C0\t0003\t0\t0\t50\t00000000\t0\t0\t0\n"
+)
+
+func TestDefaultRoute(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	table := h.Roots.Proc + "/net/route"
+	for _, i := range []string{"eth0", "eth1"} {
+		put(t, h.Roots.Sys+"/class/net/"+i+"/operstate", "up\n")
+	}
+	put(t, table, routeHead+routeLocal)
+	expect(t, once(h, defaultRoute, s), NotApplicable, "")
+	s.Network.Interface = "eth0"
+	expect(t, once(h, defaultRoute, s), Fail, "the node has no default route")
+	put(t, table, routeHead+routeLocal+routeEth0)
+	expect(t, once(h, defaultRoute, s), OK, "")
+	put(t, table, routeHead+routeEth0+routeEth1) // that of the lower metric counts
+	expect(t, once(h, defaultRoute, s), Fail, "the default route leads to eth1 and not to eth0")
+	put(t, table, routeHead+routeEth0)
+	put(t, h.Roots.Sys+"/class/net/eth0/operstate", "down\n")
+	expect(t, once(h, defaultRoute, s), Fail, "eth0, which has the default route, is down")
+	put(t, table, "garbage")
+	expect(t, once(h, defaultRoute, s), Unknown, "")
+	put(t, table, routeHead)
+	put(t, h.Roots.Proc+"/net/ipv6_route",
+		"00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 00000001 00000001 00000000 00200200       lo\n"+
+			"00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000001 00000000 00450003     eth1\n")
+	s.Network.Interface = "eth1"
+	expect(t, once(h, defaultRoute, s), OK, "")
+}
+
+func port(t *testing.T, h *Host, device, state, physical, rate string) string {
+	dir := h.Roots.Sys + "/class/infiniband/" + device + "/ports/1"
+	put(t, dir+"/state", state+"\n")
+	put(t, dir+"/phys_state", physical+"\n")
+	put(t, dir+"/rate", rate+"\n")
+	return dir
+}
+
+func TestRDMAPorts(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	expect(t, once(h, rdmaPorts, s), NotApplicable, "")
+	s.Network.Ports = []string{"mlx5_0"}
+	expect(t, once(h, rdmaPorts, s), Fail, "RDMA port mlx5_0 is not there")
+	port(t, h, "mlx5_0", "4: ACTIVE", "5: LinkUp", "400 Gb/sec (4X NDR)")
+	port(t, h, "mlx5_1", "1: DOWN", "2: Polling", "10 Gb/sec")
+	port(t, h, "mlx5_2", "1: DOWN", "3: Disabled", "10 Gb/sec")
+	port(t, h, "mlx5_3", "1: DOWN", "2: Polling", "10 Gb/sec") // a VF
+	put(t, h.Roots.Sys+"/class/infiniband/mlx5_3/device/physfn/vendor", "")
+	expect(t, once(h, rdmaPorts, s), OK, "")
+	s.Network.Rate = 400
+	expect(t, once(h, rdmaPorts, s), OK, "")
+	s.Network.Rate = 800
+	expect(t, once(h, rdmaPorts, s), Fail, "RDMA port mlx5_0/1 is slower than 800 Gbit/s")
+	s.Network.Ports, s.Network.Rate = nil, 0
+	expect(t, once(h, rdmaPorts, s), Warn, "RDMA port mlx5_1/1 is not up")
+	s.Network.Except = []string{"mlx5_1"}
+	expect(t, once(h, rdmaPorts, s), OK, "")
+	s.Network.Ports = []string{"mlx5_0/1", "mlx5_0/2"}
+	port(t, h, "mlx5_0", "2: INIT", "5: LinkUp", "400 Gb/sec (4X NDR)")
+	expect(t, once(h, rdmaPorts, s), Fail, "RDMA port mlx5_0/1 is not up; RDMA port mlx5_0/2 is not there")
+	s.Network.Ports = []string{"mlx5_0"}
+	port(t, h, "mlx5_0", "perhaps", "5: LinkUp", "")
+	expect(t, once(h, rdmaPorts, s), Unknown, "")
+}
+
+func TestRDMAFlaps(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	dir := port(t, h, "mlx5_0", "4: ACTIVE", "5: LinkUp", "400 Gb/sec")
+	expect(t, once(h, rdmaFlaps, s), NotApplicable, "")
+	put(t, dir+"/counters/link_downed", "200\n")
+	f := again(h, rdmaFlaps, s, Finding{})
+	expect(t, f, OK, "") // what was before is not known
+	put(t, dir+"/counters/link_downed", "202\n")
+	f = again(h, rdmaFlaps, s, f)
+	expect(t, f, Warn, "the link of RDMA port mlx5_0/1 was down")
+	put(t, dir+"/counters/link_downed", "203\n")
+	f = again(h, rdmaFlaps, s, f)
+	expect(t, f, Fail, "the link of RDMA port mlx5_0/1 goes up and down")
+	put(t, dir+"/counters/link_downed", "0\n") // the driver was loaded anew
+	f = again(h, rdmaFlaps, s, f)
+	expect(t, f, Fail, "")
+	now := h.Now().Add(flapTime + time.Second)
+	h.Now = func() time.Time { return now }
+	expect(t, again(h, rdmaFlaps, s, f), OK, "")
+	put(t, dir+"/counters/link_downed", "many\n")
+	expect(t, again(h, rdmaFlaps, s, f), NotApplicable, "")
+}
+
+const policyText = `
+[[policy]]
+name = "left"
+vfs = 2
+rdma = "none"
+[policy.nic]
+pf = ["ens1f0"]
+`
+
+func TestVFs(t *testing.T) {
+	n := fakesys.New(t)
+	n.AddCard(fakesys.Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", TotalVFs: 8, NumVFs: 2, RDMA: "mlx5_0"})
+	h, s := testHost(t), DefaultSettings()
+	h.Roots.Sys, h.Roots.Proc, h.Roots.Dev = n.Sys, n.Proc, n.Dev
+	s.Network.Config = h.Roots.Etc + "/network.toml"
+	expect(t, once(h, vfs, s), NotApplicable, "")
+	put(t, s.Network.Config, policyText)
+	f := once(h, vfs, s)
+	expect(t, f, OK, "")
+	put(t, n.Device("0000:86:00.0")+"/sriov_numvfs", "1\n")
+	expect(t, once(h, vfs, s), Fail, "ens1f0 has fewer VFs than its policy wants")
+	put(t, n.Device("0000:86:00.0")+"/sriov_numvfs", "2\n")
+	require.NoError(t, os.Remove(n.Device("0000:86:01.1")+"/driver"))
+	expect(t, once(h, vfs, s), Fail, "VF 0000:86:01.1 has no driver")
+	put(t, s.Network.Config, "rot = 1\n")
+	expect(t, once(h, vfs, s), Fail, "")
+}
+
+func TestQuarantine(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	s.Network.Config, s.Jail.State = h.Roots.Etc+"/network.toml", h.Roots.Run+"/state-%n"
+	expect(t, once(h, quarantine, s), NotApplicable, "")
+	put(t, s.Network.Config, policyText)
+	expect(t, once(h, quarantine, s), OK, "")
+	put(t, h.Roots.Run+"/state-n1/net/vf/0000:86:00.2.json", "{") // a damaged journal
+	expect(t, once(h, quarantine, s), Warn, "VF 0000:86:00.2 is in quarantine")
+}
+
+func TestJail(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	s.Jail = JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
+	expect(t, once(h, jails, s), NotApplicable, "")
+	put(t, s.Jail.Config, "rot = 1\n")
+	expect(t, once(h, jails, s), Fail, "")
+	var p problems
+	judgeJail(&p, gojail.Finding{Level: gojail.OK, Subject: "kernel", Found: "good"})
+	judgeJail(&p, gojail.Finding{Level: gojail.Warn, Subject: "latency", Found: "slow", Remedy: "x"})
+	expect(t, p.finding("good"), OK, "good")
+	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail a", Found: "jail root /x: stale file handle", Remedy: "mount its storage"})
+	f := p.finding("good")
+	expect(t, f, Fail, "jail a: jail root /x: stale file handle")
+	assert.Contains(t, f.Detail, "mount its storage")
+}
+
+func TestJailLeftovers(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	s.Jail = JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
+	expect(t, once(h, leftovers, s), NotApplicable, "")
+	put(t, s.Jail.Config, "")
+	expect(t, once(h, leftovers, s), OK, "")
+	require.NoError(t, os.MkdirAll(s.Jail.State+"/jobs/17", 0o700))
+	require.NoError(t, os.MkdirAll(s.Jail.State+"/jobs/18", 0o700))
+	require.NoError(t, os.MkdirAll(s.Jail.State+"/jobs/run-99", 0o700))
+	require.NoError(t, os.Chmod(s.Jail.State, 0o700))
+	stat(t, h, "50", "slurmstepd", "S", 0)
+	put(t, h.Roots.Proc+"/50/cmdline", "slurmstepd: [17.extern]\x00")
+	stat(t, h, "51", "slurmstepd", "S", 1000) // anybody can call a process that
+	put(t, h.Roots.Proc+"/51/cmdline", "slurmstepd: [18.extern]\x00")
+	f := once(h, leftovers, s)
+	expect(t, f, OK, "") // it may have begun or ended just now
+	f = again(h, leftovers, s, f)
+	expect(t, f, Warn, "gojail still has something of jobs that have ended")
+	assert.Equal(t, "job 18", f.Detail)
+}

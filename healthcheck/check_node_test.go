@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+const mountTable = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+23 22 0:30 / /home rw,relatime shared:2 - nfs4 server:/home rw,vers=4.2
+24 22 0:31 / /data ro,relatime shared:3 - ext4 /dev/sdb rw
+25 22 0:32 / /err rw,relatime shared:4 - ext4 /dev/sdc ro
+`
+
+func TestMounted(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	put(t, h.Roots.Proc+"/self/mountinfo", mountTable)
+	for _, c := range []struct {
+		fs      FileSystem
+		verdict Verdict
+		text    string
+	}{
+		{FileSystem{Path: "/home"}, OK, ""},
+		{FileSystem{Path: "/home/"}, OK, ""},
+		{FileSystem{Path: "/home/deep/er", Any: true}, OK, ""},
+		{FileSystem{Path: "/home/deep"}, Fail, "/home/deep is not mounted"},
+		{FileSystem{Path: "/data"}, Fail, "/data is mounted read-only"},
+		{FileSystem{Path: "/data", ReadOnly: true}, OK, ""},
+		{FileSystem{Path: "/err"}, Fail, "/err is mounted read-only"},
+	} {
+		s.FileSystems = []FileSystem{c.fs}
+		expect(t, once(h, mounted, s), c.verdict, c.text)
+	}
+	put(t, h.Roots.Proc+"/self/mountinfo", "garbage\n")
+	expect(t, once(h, mounted, s), Unknown, "")
+	put(t, h.Roots.Proc+"/self/mountinfo", mountTable)
+	s.FileSystems = nil
+	expect(t, once(h, mounted, s), OK, "")
+}
+
+func TestSpace(t *testing.T) {
+	for _, c := range []struct {
+		free, files uint64
+		verdict     Verdict
+	}{{50, 50, OK}, {4, 50, Warn}, {1, 50, Fail}, {50, 1, Fail}, {0, 50, Fail}, {50, 0, Fail}} {
+		var p problems
+		judgeSpace(&p, "/x", 98, &unix.Statfs_t{Blocks: 100, Bfree: c.free, Bavail: c.free, Files: 100, Ffree: c.files})
+		expect(t, p.finding("good"), c.verdict, "")
+	}
+	var p problems
+	judgeSpace(&p, "/x", 98, &unix.Statfs_t{}) // overlay and some network file systems tell nothing
+	expect(t, p.finding("good"), OK, "")
+}
+
+func TestStorageAnswers(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	dir := t.TempDir()
+	s.FileSystems = []FileSystem{{Path: dir, Full: 100}}
+	expect(t, once(h, full, s), OK, "")
+	expect(t, once(h, writable, s), OK, "")
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	s.FileSystems = append(s.FileSystems, FileSystem{Path: dir + "/gone"})
+	expect(t, once(h, writable, s), Fail, dir+"/gone: no file can be made: no such file or directory")
+	expect(t, once(h, full, s), Fail, "")
+}
+
+func TestHangingStorageIsNamed(t *testing.T) {
+	s := DefaultSettings()
+	s.FileSystems = []FileSystem{{Path: "/good"}, {Path: "/hung"}}
+	ctx, cancel := context.WithCancel(context.Background())
+	never := make(chan struct{})
+	defer close(never)
+	f := eachFileSystem(ctx, s, func(fs FileSystem, _ *problems) {
+		if fs.Path == "/hung" {
+			cancel()
+			<-never
+		}
+	})
+	assert.Equal(t, Fail, f.Verdict)
+	assert.Contains(t, f.Text, "/hung does not answer")
+}
+
+func TestMemory(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	put(t, h.Roots.Proc+"/meminfo", "MemTotal:       2097152 kB\nMemAvailable:   1048576 kB\nSwapTotal:       524288 kB\nHugePages_Total:       0\n")
+	expect(t, once(h, memory, s), OK, "")
+	expect(t, once(h, swap, s), NotApplicable, "")
+	s.Memory = MemorySettings{Total: 4096, Available: 512, Swap: 512}
+	expect(t, once(h, memory, s), Fail, "less memory than the configured 4096 MiB")
+	expect(t, once(h, swap, s), OK, "")
+	s.Memory = MemorySettings{Total: 2048, Available: 2000, Swap: 513}
+	expect(t, once(h, memory, s), Warn, "")
+	expect(t, once(h, swap, s), Fail, "")
+	put(t, h.Roots.Proc+"/meminfo", "MemTotal: much\n")
+	expect(t, once(h, memory, s), Unknown, "")
+	expect(t, once(h, swap, s), Unknown, "")
+}
+
+func TestClock(t *testing.T) {
+	limit := DefaultSettings().Clock
+	for _, c := range []struct {
+		status  int32
+		offset  int64
+		verdict Verdict
+	}{
+		{unix.STA_NANO, 1000, OK}, {0, -900_000, OK}, {0, -2_000_000, Warn}, {unix.STA_NANO, 2_000_000_000, Warn},
+		{0, 61_000_000, Fail}, {unix.STA_UNSYNC, 0, Warn},
+	} {
+		expect(t, judgeClock(&unix.Timex{Status: c.status, Offset: c.offset}, limit), c.verdict, "")
+	}
+	assert.NotEqual(t, Fail, once(testHost(t), clock, DefaultSettings()).Verdict)
+}
+
+func stat(t *testing.T, h *Host, pid, name, state string, uid int) {
+	dir := filepath.Join(h.Roots.Proc, pid)
+	put(t, dir+"/stat", pid+" ("+name+") "+state+" 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0\n")
+	require.NoError(t, os.Chown(dir, uid, uid))
+}
+
+func TestStuck(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	expect(t, once(h, stuck, s), Unknown, "")
+	stat(t, h, "1", "systemd", "S", 0)
+	stat(t, h, "7", "nvidia-smi", "D", 0)
+	stat(t, h, "8", "nvidia) D (x", "D", 1000)
+	var f Finding
+	for range stuckRuns - 1 {
+		f = again(h, stuck, s, f)
+		expect(t, f, OK, "")
+	}
+	f = again(h, stuck, s, f)
+	expect(t, f, Fail, "stuck in the kernel: nvidia-smi")
+	stat(t, h, "7", "nvidia-smi", "S", 0)
+	f = again(h, stuck, s, f)
+	expect(t, f, Warn, "stuck in the kernel: nvidia) D (x")
+	put(t, h.Roots.Proc+"/8/stat", "garbage")
+	expect(t, again(h, stuck, s, f), OK, "")
+}
+
+func TestDisk(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	expect(t, once(h, disk, s), NotApplicable, "")
+	md, nvme := h.Roots.Sys+"/block/md0/md/", h.Roots.Sys+"/class/nvme/nvme0/"
+	put(t, md+"array_state", "clean\n")
+	put(t, nvme+"state", "live\n")
+	expect(t, once(h, disk, s), OK, "")
+	put(t, md+"degraded", "1\n")
+	expect(t, once(h, disk, s), Warn, "RAID array md0 is degraded")
+	put(t, md+"array_state", "inactive\n")
+	expect(t, once(h, disk, s), Fail, "RAID array md0 is inactive")
+	put(t, md+"array_state", "clean\n")
+	put(t, nvme+"state", "dead\n")
+	expect(t, once(h, disk, s), Fail, "nvme0 is dead")
+	put(t, nvme+"state", "sideways\n")
+	expect(t, once(h, disk, s), Unknown, "")
+}
+
+func TestEDAC(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	expect(t, once(h, edac, s), NotApplicable, "")
+	mc := h.Roots.Sys + "/devices/system/edac/mc/mc0/"
+	put(t, mc+"ue_count", "0\n")
+	put(t, mc+"ce_count", "10\n")
+	f := once(h, edac, s)
+	expect(t, f, OK, "")
+	put(t, mc+"ce_count", "5000\n")
+	expect(t, again(h, edac, s, f), Warn, "")
+	put(t, mc+"ue_count", "1\n")
+	expect(t, once(h, edac, s), Fail, "memory of controller mc0 had uncorrectable errors")
+	put(t, mc+"ue_count", "one\n")
+	expect(t, once(h, edac, s), Unknown, "")
+}
+
+func TestDaemons(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	expect(t, once(h, daemons, s), NotApplicable, "")
+	s.Daemons.Processes = []string{"sssd", "a-name-longer-than-the-kernel-keeps"}
+	expect(t, once(h, daemons, s), Unknown, "")
+	stat(t, h, "5", "sssd", "S", 0)
+	stat(t, h, "6", "a-name-longer-t", "S", 101)
+	expect(t, once(h, daemons, s), OK, "")
+	stat(t, h, "5", "sssd", "Z", 0)
+	expect(t, once(h, daemons, s), Fail, "sssd does not run")
+	stat(t, h, "5", "sssd", "S", 1000)
+	expect(t, once(h, daemons, s), Fail, "sssd does not run")
+}
+
+// munged is imitated for what a real one does not say.
+func fakeMunge(t *testing.T, answer []byte) string {
+	path := filepath.Join(t.TempDir(), "m")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if answer != nil {
+				c.Read(make([]byte, 64))
+				c.Write(answer)
+				c.Close()
+			}
+		}
+	}()
+	return path
+}
+
+func TestMunge(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	s.Daemons.Munge = fakeMunge(t, []byte{0, 0x60, 0x6d, 0x4b, 4, 3, 0, 0, 0, 0, 9, 0, 0})
+	expect(t, once(h, munge, s), OK, "")
+	s.Daemons.Munge = fakeMunge(t, []byte{0, 0x60, 0x6d, 0x4b, 4, 3, 0, 0, 0, 0, 9, 5, 0})
+	expect(t, once(h, munge, s), Fail, "munged refuses to make a credential (code 5)")
+	s.Daemons.Munge = fakeMunge(t, []byte("HTTP/1.1 400 no\r\n"))
+	expect(t, once(h, munge, s), Fail, "munged's answer is not understood")
+	s.Daemons.Munge = filepath.Join(t.TempDir(), "none")
+	expect(t, once(h, munge, s), Fail, "munged does not run")
+	ctx, cancel := context.WithDeadline(context.Background(), time.Now())
+	defer cancel()
+	s.Daemons.Munge = fakeMunge(t, nil)
+	expect(t, munge(ctx, h, s), Fail, "munged does not answer")
+	s.Daemons.Munge = "none"
+	expect(t, once(h, munge, s), NotApplicable, "")
+	s.Daemons.Munge = ""
+	expect(t, once(h, munge, s), NotApplicable, "")
+	put(t, h.Roots.Etc+"/munge/munge.key", "")
+	expect(t, once(h, munge, s), Fail, "munged does not run")
+}
+
+func TestMungeOfTheMachine(t *testing.T) {
+	path, err := exec.LookPath("munged")
+	if err != nil {
+		t.Skip("munged is not installed")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o755))
+	require.NoError(t, os.WriteFile(dir+"/key", make([]byte, 64), 0o400))
+	cmd := exec.Command(path, "--foreground", "--force", "--key-file="+dir+"/key", "--socket="+dir+"/s", "--pid-file="+dir+"/pid",
+		"--log-file="+dir+"/log", "--seed-file="+dir+"/seed", "--num-threads=1")
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	s := DefaultSettings()
+	s.Daemons.Munge = dir + "/s"
+	require.Eventually(t, func() bool {
+		return once(testHost(t), munge, s).Verdict == OK
+	}, 10*time.Second, 50*time.Millisecond)
+	assert.False(t, errors.Is(cmd.Process.Signal(unix.Signal(0)), os.ErrProcessDone))
+}

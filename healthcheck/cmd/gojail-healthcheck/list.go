@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/healthcheck"
+)
+
+func listCommand(n *node) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the checks as this node is configured",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := n.load(cmd)
+			if err != nil {
+				return err
+			}
+			return list(cmd.OutOrStdout(), c)
+		},
+	}
+}
+
+func list(to io.Writer, c *healthcheck.Config) error {
+	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "CHECK\tSEVERITY\tTIMEOUT\tBAD\tGOOD\tLOOKS AT")
+	on := map[string]healthcheck.Check{}
+	for _, check := range c.Rules(healthcheck.Checks()) {
+		on[check.Name] = check
+	}
+	for _, check := range healthcheck.Checks() {
+		if o, is := on[check.Name]; is {
+			fmt.Fprintf(w, "%s\t%s\t%v\t%d\t%d\t%s\n", o.Name, o.Severity, o.Timeout, o.Bad, o.Good, o.Looks)
+		} else {
+			fmt.Fprintf(w, "%s\toff\t-\t-\t-\t%s\n", check.Name, check.Looks)
+		}
+	}
+	return w.Flush()
+}
+
+func explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain CHECK",
+		Short: "Say what a check looks at and what to do when it fails",
+		Args:  cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return names(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, check := range healthcheck.Checks() {
+				if check.Name == args[0] {
+					explain(cmd.OutOrStdout(), check)
+					return nil
+				}
+			}
+			return fmt.Errorf("no check %.50q; there are: %s", args[0], strings.Join(names(), ", "))
+		},
+	}
+}
+
+func explain(to io.Writer, c healthcheck.Check) {
+	effect := "It is only told of: in the log, in metrics, and by the exit code 1."
+	if c.Severity == healthcheck.Drain {
+		effect = "It drains the node."
+	}
+	fmt.Fprintf(to, "%s looks at %s.\n\nBad after %d runs in a row, mended after %d. %s\n\nWhat to do: %s\n",
+		c.Name, strings.TrimSuffix(c.Looks, "."), max(1, c.Bad), max(1, c.Good), effect, c.Do)
+}
+
+func names() []string {
+	var all []string
+	for _, check := range healthcheck.Checks() {
+		all = append(all, check.Name)
+	}
+	return all
+}

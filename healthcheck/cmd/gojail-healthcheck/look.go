@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/drain"
+	"github.com/gojail/gojail/healthcheck/report"
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+// look is a run: look, remember, tell Slurm, report.
+func (n *node) look(cmd *cobra.Command) error {
+	began := time.Now()
+	if os.Geteuid() != 0 {
+		return errors.New("needs root")
+	}
+	c, err := n.load(cmd)
+	if err != nil {
+		return err
+	}
+	whole, cancel := context.WithDeadline(context.Background(), began.Add(c.Total))
+	defer cancel()
+	store := drain.Store{Run: c.Run, State: c.State}
+	if err := store.Prepare(); err != nil {
+		return err
+	}
+	lock, err := alone(whole, filepath.Join(c.Run, "lock"), c.Total/4)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	r := &report.Report{Node: n.name, Began: began, Dry: n.dry}
+	changes := n.run(whole, c, store, r)
+	r.Took = time.Since(began)
+	if !n.dry {
+		if c.Metrics != "" {
+			r.Errors = append(r.Errors, some(r.Metrics(c.Metrics))...)
+		}
+		if c.Syslog {
+			_ = r.Syslog(n.log, changes) // a node without a log is not sick for that
+		}
+	}
+	write := r.Text
+	switch {
+	case n.json:
+		write = r.JSON
+	case n.slurmd && len(changes) == 0 && !r.Outcome.Asked:
+		return nil // slurmd logs what a run with an exit code other than 0 says, every time
+	case n.slurmd:
+		write = r.Brief
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if exit := r.Exit(); exit != 0 {
+		return code(exit)
+	}
+	return nil
+}
+
+// run fills in the report. Half of the time is for looking, the rest for Slurm.
+func (n *node) run(whole context.Context, c *healthcheck.Config, store drain.Store, r *report.Report) []drain.Change {
+	boot, err := os.ReadFile(filepath.Join(n.roots.Proc, "sys/kernel/random/boot_id"))
+	r.Errors = append(r.Errors, some(err)...)
+	history, err := store.History(strings.TrimSpace(string(boot)))
+	r.Errors = append(r.Errors, some(err)...)
+	runner := run.Runner{
+		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Config: c, Now: time.Now},
+		Kept:   history.Kept(),
+		Checks: c.Rules(healthcheck.Checks()),
+		Locks:  c.Run,
+		Self:   []string{"/proc/self/exe", "child"},
+	}
+	looking, cancel := context.WithDeadline(whole, r.Began.Add(c.Total/2))
+	defer cancel()
+	r.Results = runner.Run(looking)
+	r.History = history
+	changes := history.Add(r.Results)
+	if c.Slurm.Drain {
+		slurm := &drain.Slurm{Slurm: c.Slurm, Node: n.name, Lock: filepath.Join(c.Run, "scontrol.lock")}
+		settler := drain.Settler{Slurm: slurm, Store: store, History: history, Now: time.Now, Dry: n.dry}
+		r.Outcome = settler.Settle(whole, r.Results)
+	}
+	if !n.dry {
+		r.Errors = append(r.Errors, some(store.Save(history))...)
+	}
+	return changes
+}
+
+func some(err error) []error {
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// alone takes the lock of a run; another one may be under way for a while.
+func alone(ctx context.Context, path string, patience time.Duration) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return file, nil
+		}
+		select {
+		case <-ctx.Done():
+			file.Close()
+			return nil, fmt.Errorf("another run is under way and does not end; to see which: fuser -v %s", path)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

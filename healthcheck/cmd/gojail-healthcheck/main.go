@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// gojail-healthcheck is the HealthCheckProgram of a node: it looks, and drains and
+// undrains the node in Slurm.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+// code ends with an exit code and without a message.
+type code int
+
+func (code) Error() string { return "" }
+
+// unknown is the exit code of a run that could not look (Nagios).
+const unknown = 3
+
+func main() {
+	err := command(&node{}).Execute()
+	var exit code
+	switch {
+	case err == nil:
+	case errors.As(err, &exit):
+		os.Exit(int(exit))
+	default:
+		fmt.Fprintln(os.Stderr, "gojail-healthcheck:", err)
+		os.Exit(unknown)
+	}
+}
+
+// node is what the flags say.
+type node struct {
+	config    string
+	name      string
+	slurmd    bool // started by slurmd
+	dry, json bool
+	roots     healthcheck.Roots
+	log       string
+}
+
+func command(n *node) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gojail-healthcheck",
+		Short: "Find out whether this node is fit for jobs, and tell Slurm",
+		Long: `gojail-healthcheck is for HealthCheckProgram in slurm.conf. It looks at the node
+with all its checks at once, drains the node if one fails that is worth it, and
+undrains what it drained itself once that is mended. A reason that somebody else
+set is left alone.
+
+The exit code is 0 if all is well, 1 for a warning, 2 for a fault that drains the
+node, 3 if something could not be found out. Started by slurmd, which puts in its
+log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
+		Example: `  gojail-healthcheck --dry-run
+  gojail-healthcheck explain memory`,
+		Args:              cobra.NoArgs,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		DisableAutoGenTag: true,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return n.look(cmd) },
+	}
+	n.roots, n.log = healthcheck.NodeRoots(), "/dev/log"
+	flags := root.PersistentFlags()
+	flags.StringVar(&n.config, "config", healthcheck.DefaultPath, "the configuration; need not be there")
+	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
+	root.Flags().BoolVar(&n.dry, "dry-run", false, "ask Slurm, but change nothing there nor in this node's memory")
+	root.Flags().BoolVar(&n.json, "json", false, "write JSON")
+	root.AddCommand(listCommand(n), explainCommand(), childCommand())
+	return root
+}
+
+// load finds out the node's name and reads the configuration.
+func (n *node) load(cmd *cobra.Command) (*healthcheck.Config, error) {
+	if n.name == "" {
+		n.name = os.Getenv("SLURMD_NODENAME")
+		n.slurmd = n.name != ""
+	}
+	if n.name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("this node has no host name; give --node: %w", err)
+		}
+		n.name, _, _ = strings.Cut(host, ".")
+	}
+	c, err := healthcheck.Load(n.config, n.name)
+	if errors.Is(err, fs.ErrNotExist) && !cmd.Flags().Changed("config") {
+		c, err = healthcheck.Defaults(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Run, c.State = strings.ReplaceAll(c.Run, "%n", n.name), strings.ReplaceAll(c.State, "%n", n.name)
+	c.Metrics = strings.ReplaceAll(c.Metrics, "%n", n.name)
+	return c, nil
+}
+
+func childCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "child",
+		Short:  "Do checks that can hang, for gojail-healthcheck itself",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return run.Serve(healthcheck.Checks(), cmd.InOrStdin(), cmd.OutOrStdout(), run.LockFD)
+		},
+	}
+}

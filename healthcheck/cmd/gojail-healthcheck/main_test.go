@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "child" {
+		main() // as the child of a test
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// site is a configuration in a directory of root's, and a scontrol that is not to be called.
+func site(t *testing.T, text string) (config, dir string) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: the files that it reads must be root's")
+	}
+	dir, err := os.MkdirTemp("/root", "gojail-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	config = filepath.Join(dir, "health.toml")
+	text = strings.ReplaceAll("run = \"DIR/run\"\nstate = \"DIR/state\"\nsyslog = false\nmetrics = \"DIR/%n.prom\"\nslurm.scontrol = \"DIR/scontrol\"\n"+
+		text, "DIR", dir)
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\necho called >>"+dir+"/called\nexit 1\n"), 0o700))
+	return config, dir
+}
+
+// call runs the command; its exit code is 3 if there is a message.
+func call(args ...string) (string, int, error) {
+	cmd := command(&node{})
+	var out bytes.Buffer
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	err := cmd.Execute()
+	var exit code
+	switch {
+	case errors.As(err, &exit):
+		return out.String(), int(exit), nil
+	case err != nil:
+		return out.String(), unknown, err
+	}
+	return out.String(), 0, nil
+}
+
+// only is the configuration with just these checks.
+func only(names ...string) string {
+	text := ""
+	for _, check := range healthcheck.Checks() {
+		off := "true"
+		for _, name := range names {
+			if check.Name == name {
+				off = "false"
+			}
+		}
+		text += "[check." + check.Name + "]\noff = " + off + "\n"
+	}
+	return text
+}
+
+func TestAHealthyNode(t *testing.T) {
+	config, dir := site(t, only("fs-mounted", "fs-write"))
+	for range 3 { // a second and a third process, as far as the node's memory goes
+		out, exit, err := call("--config", config, "--node", "n1")
+		require.NoError(t, err)
+		assert.Zero(t, exit, out)
+		assert.True(t, strings.HasPrefix(out, "OK: 2 of 2 checks are good\nfs-mounted  ok"), out)
+	}
+	assert.NoFileExists(t, filepath.Join(dir, "called"))
+	assert.FileExists(t, filepath.Join(dir, "n1.prom"))
+	assert.NoFileExists(t, filepath.Join(dir, "state/drain.json"))
+}
+
+func TestASickNodeWhoseControllerDoesNotAnswer(t *testing.T) {
+	config, dir := site(t, "[[filesystem]]\npath = \"DIR/nothing\"\n"+only("fs-mounted"))
+	out, exit, err := call("--config", config, "--node", "n1")
+	require.NoError(t, err)
+	assert.Equal(t, 2, exit)
+	assert.Contains(t, out, "CRITICAL: 0 of 1 checks are good; fs-mounted: "+dir+"/nothing is not mounted\n")
+	assert.Contains(t, out, "error: nothing is written to Slurm: "+dir+"/scontrol show n1: exit status 1; see: ")
+	assert.FileExists(t, filepath.Join(dir, "called"))
+}
+
+func TestDryRunLeavesNothing(t *testing.T) {
+	config, dir := site(t, "[[filesystem]]\npath = \"DIR/nothing\"\n"+only("fs-mounted"))
+	_, exit, err := call("--config", config, "--node", "n1", "--dry-run")
+	require.NoError(t, err)
+	assert.Equal(t, 2, exit)
+	assert.NoFileExists(t, filepath.Join(dir, "run/history.json"))
+	assert.NoFileExists(t, filepath.Join(dir, "n1.prom"))
+}
+
+func TestJSON(t *testing.T) {
+	config, _ := site(t, only("fs-mounted"))
+	out, _, err := call("--config", config, "--node", "n1", "--json")
+	require.NoError(t, err)
+	var got struct {
+		Node    string
+		Exit    int
+		Checks  []struct{ Check, Verdict string }
+		Summary string
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	assert.Equal(t, "n1", got.Node)
+	assert.Equal(t, []struct{ Check, Verdict string }{{"fs-mounted", "ok"}}, got.Checks)
+}
+
+// With a configuration that is wrong nothing is looked at, and nothing is told to Slurm.
+func TestAWrongConfigurationIsUnknown(t *testing.T) {
+	config, dir := site(t, "color = 1\n")
+	_, exit, err := call("--config", config, "--node", "n1")
+	assert.EqualError(t, err, config+": line 6: color: unknown key")
+	assert.Equal(t, 3, exit)
+	_, _, err = call("--config", dir+"/nothing.toml", "--node", "n1")
+	assert.ErrorContains(t, err, "nothing.toml: cannot read the configuration of health checks: no such file")
+	assert.NoFileExists(t, filepath.Join(dir, "called"))
+}
+
+// slurmd names the node, and has something to log only if there is something new.
+func TestStartedBySlurmd(t *testing.T) {
+	warn := strings.Replace(only("fs-mounted"), "[check.fs-mounted]\n", "[check.fs-mounted]\nseverity = \"warn\"\n", 1)
+	config, dir := site(t, "[[filesystem]]\npath = \"DIR/nothing\"\n"+warn)
+	t.Setenv("SLURMD_NODENAME", "n7")
+	out, exit, err := call("--config", config)
+	require.NoError(t, err)
+	assert.Equal(t, 1, exit)
+	assert.Equal(t, "WARNING: 0 of 1 checks are good; fs-mounted: "+dir+"/nothing is not mounted\n"+
+		"fs-mounted: fail: "+dir+"/nothing is not mounted\n", out)
+	assert.FileExists(t, filepath.Join(dir, "n7.prom"))
+	out, exit, err = call("--config", config)
+	require.NoError(t, err)
+	assert.Zero(t, exit)
+	assert.Empty(t, out)
+}
+
+func TestListAndExplain(t *testing.T) {
+	config, _ := site(t, "[check.munge]\nseverity = \"warn\"\nbad = 7\n[check.xid]\noff = true\n")
+	out, _, err := call("list", "--config", config)
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^munge +warn +5s +7 +1 +munged`, out)
+	assert.Regexp(t, `(?m)^xid +off +- `, out)
+	for _, check := range healthcheck.Checks() {
+		out, _, err := call("explain", check.Name)
+		require.NoError(t, err)
+		assert.Contains(t, out, "What to do: "+check.Do)
+	}
+	_, _, err = call("explain", "nothing")
+	assert.ErrorContains(t, err, `no check "nothing"; there are: fs-mounted, `)
+}

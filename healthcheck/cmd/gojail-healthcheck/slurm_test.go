@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// Both slurmd of a private cluster share one machine: each has directories of its own.
+const health = `
+total = "8s"
+run = "/run/health-%n"
+state = "/var/lib/health-%n"
+syslog = false
+metrics = "/run/health-%n.prom"
+slurm.again = "1s"
+slurm.timeout = "4s"
+[jail]
+config = "/nowhere/gojail.toml"
+[check.fs-full]
+timeout = "1s"
+bad = 1
+good = 1
+[check.fs-write]
+timeout = "1s"
+bad = 1
+good = 1
+[[override]]
+nodes = "n1"
+[[override.filesystem]]
+path = "/srv/scratch"
+`
+
+const program = "/opt/gojail-healthcheck"
+
+// start starts a cluster whose slurmd runs the real program.
+func start(t *testing.T) *cluster.Cluster {
+	if why := cluster.Missing(); why != "" {
+		t.Skip(why)
+	}
+	built := filepath.Join(t.TempDir(), "gojail-healthcheck")
+	out, err := exec.Command("go", "build", "-o", built, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	binary, err := os.ReadFile(built)
+	require.NoError(t, err)
+	return cluster.Start(t, cluster.Options{
+		Files: map[string]string{program: string(binary), "/etc/gojail/health.toml": health, "/srv/scratch/.keep": ""},
+		SlurmConf: map[string]string{
+			"HealthCheckProgram": program,
+			// An undrained node has to register first, and slurmctld does not ask it to while
+			// health checks are under way: with one each second that may take minutes.
+			"HealthCheckInterval":  "3",
+			"HealthCheckNodeState": "ANY",
+		},
+	})
+}
+
+func show(c *cluster.Cluster, node string) string {
+	return c.Root("scontrol", "show", "node", node).Stdout
+}
+
+// becomes waits until Slurm shows all of that for a node.
+func becomes(t *testing.T, c *cluster.Cluster, node string, words ...string) {
+	t.Helper()
+	ok := cluster.Poll(cluster.Timeout, func() bool {
+		text := show(c, node)
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				return false
+			}
+		}
+		return true
+	})
+	require.True(t, ok, "%v\n%s", words, show(c, node))
+}
+
+// returns waits until n1 is undrained. It takes jobs again once it has registered.
+func returns(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	ok := cluster.Poll(cluster.Timeout, func() bool {
+		text := show(c, "n1")
+		return strings.Contains(text, "State=IDLE") && !strings.Contains(text, "DRAIN")
+	})
+	require.True(t, ok, show(c, "n1"))
+}
+
+func TestSlurmdRunsItAndANodeIsDrainedAndComesBack(t *testing.T) {
+	c := start(t)
+	const reason = "Reason=[node_problem] gojail: fs-mounted: /srv/scratch is not mounted (id "
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", reason, "[root@")
+	assert.Contains(t, show(c, "n2"), "State=IDLE ")
+	t.Log(show(c, "n1"))
+
+	require.Zero(t, c.Root("mount", "-t", "tmpfs", "none", "/srv/scratch").Code)
+	returns(t, c)
+
+	// It fails again; then a person has a word of their own.
+	require.Zero(t, c.Root("umount", "/srv/scratch").Code)
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", reason)
+	require.Zero(t, c.Root("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=ADMIN SHUTDOWN").Code)
+	require.Zero(t, c.Root("mount", "-t", "tmpfs", "none", "/srv/scratch").Code)
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		_, err := os.Stat(c.Path("/var/lib/health-n1/drain.json"))
+		return os.IsNotExist(err)
+	}))
+	runs(t, c, 2)
+	assert.Contains(t, show(c, "n1"), "State=IDLE+DRAIN ")
+	assert.Contains(t, show(c, "n1"), "Reason=ADMIN SHUTDOWN [root@")
+}
+
+func TestAFileSystemHangs(t *testing.T) {
+	c := start(t)
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", "/srv/scratch is not mounted")
+	stop, err := c.Hang("/srv/scratch")
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", "Reason=[node_problem] gojail: fs-full: ", "[root@")
+	t.Log(show(c, "n1"))
+	runs(t, c, 3)
+	children := 0
+	for _, p := range c.Processes() {
+		if p.Status["Name"] == "gojail-healthch" {
+			children++
+		}
+	}
+	assert.LessOrEqual(t, children, 6, "two nodes' runs at most, with two children each")
+	stop()
+	require.Zero(t, c.Root("mount", "-t", "tmpfs", "none", "/srv/scratch").Code)
+	returns(t, c)
+}
+
+// runs waits for that many more runs on n1, by its metrics.
+func runs(t *testing.T, c *cluster.Cluster, n int) {
+	t.Helper()
+	last := func() string {
+		text, _ := os.ReadFile(c.Path("/run/health-n1.prom"))
+		_, value, _ := strings.Cut(string(text), "\ngojail_health_last_run_timestamp_seconds ")
+		value, _, _ = strings.Cut(value, "\n")
+		return value
+	}
+	for range n {
+		before := last()
+		require.True(t, cluster.Poll(cluster.Timeout, func() bool { return last() != before }))
+	}
+}

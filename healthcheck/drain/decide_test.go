@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+const (
+	mine    = "[node_problem] gojail: gpu: GPU 3 is lost (id 0badcafe)"
+	stamp   = "root@2026-11-21T17:00:00"
+	persons = "ADMIN SHUTDOWN"
+)
+
+func TestDecide(t *testing.T) {
+	record := &Record{ID: "0badcafe", Check: "gpu", Reason: mine, Stamp: stamp}
+	fresh := &Record{ID: "0badcafe", Check: "gpu", Reason: mine}
+	renaming := &Record{ID: "1", Check: "disk", Reason: "[node_problem] gojail: disk: full (id 1)", Before: record}
+	const renamed = "[node_problem] gojail: gpu: GPU 3 is lost (id 42)"
+	for name, test := range map[string]struct {
+		wish   Wish
+		record *Record
+		state  string
+		reason string
+		stamp  string
+		want   Decision
+	}{
+		"healthy":                                 {Nothing, nil, "IDLE", "", "", Decision{}},
+		"sick":                                    {ToDrain, nil, "IDLE", "", "", Decision{Drain, renamed}},
+		"sick with jobs":                          {ToDrain, nil, "MIXED+CLOUD", "", "", Decision{Drain, renamed}},
+		"sick, drained by a person":               {ToDrain, nil, "IDLE+DRAIN", persons, stamp, Decision{None, "it is drained already: " + persons}},
+		"sick, drained without a reason":          {ToDrain, nil, "IDLE+DRAIN", "", "", Decision{None, "it is drained already: "}},
+		"sick, drained by us without a record":    {ToDrain, nil, "IDLE+DRAIN", mine, stamp, Decision{None, "it is drained already: " + mine}},
+		"sick, down":                              {ToDrain, nil, "DOWN", "", "", Decision{Drain, renamed}},
+		"sick, down with a reason":                {ToDrain, nil, "DOWN+NOT_RESPONDING", "Not responding", "slurm@x", Decision{None, "it is down already: Not responding"}},
+		"sick, a person's word on a good node":    {ToDrain, nil, "IDLE", "watch the fan", "root@x", Decision{Drain, renamed + "; was: watch the fan"}},
+		"sick, our reason left over":              {ToDrain, nil, "IDLE", mine, stamp, Decision{Drain, renamed}},
+		"sick, boots":                             {ToDrain, nil, "IDLE+REBOOT_ISSUED", "", "", Decision{None, "the node is REBOOT_ISSUED"}},
+		"sick, in a maintenance":                  {ToDrain, nil, "IDLE+MAINTENANCE", "", "", Decision{None, "the node is MAINTENANCE"}},
+		"still sick":                              {ToHold, record, "IDLE+DRAIN", mine, stamp, Decision{Confirm, ""}},
+		"still sick, not yet confirmed":           {ToHold, fresh, "IDLE+DRAIN", mine, stamp, Decision{Confirm, ""}},
+		"still sick, somebody else's same words":  {ToHold, fresh, "IDLE+DRAIN", mine, "alice@x", Decision{Forget, "it is drained already: " + mine}},
+		"still sick, the drain never came":        {ToHold, fresh, "IDLE", "", "", Decision{Drain, renamed}},
+		"still sick, a person resumed it":         {ToHold, record, "IDLE", mine, stamp, Decision{Drain, renamed}},
+		"still sick, a person took over":          {ToHold, record, "IDLE+DRAIN", persons, "alice@x", Decision{Forget, "it is drained already: " + persons}},
+		"sick of another":                         {ToRename, record, "IDLE+DRAIN", mine, stamp, Decision{Drain, renamed}},
+		"sick of another, a person took over":     {ToRename, record, "IDLE+DRAIN", persons, stamp, Decision{Forget, "it is drained already: " + persons}},
+		"sick of another, the new one never came": {ToHold, renaming, "IDLE+DRAIN", mine, stamp, Decision{Drain, renamed}},
+		"mended":                         {ToUndrain, record, "IDLE+DRAIN", mine, stamp, Decision{Undrain, ""}},
+		"mended with jobs":               {ToUndrain, record, "MIXED+DRAIN+COMPLETING", mine, stamp, Decision{Undrain, ""}},
+		"mended before it was confirmed": {ToUndrain, fresh, "IDLE+DRAIN", mine, stamp, Decision{Undrain, ""}},
+		"mended, while renaming":         {ToUndrain, renaming, "IDLE+DRAIN", mine, stamp, Decision{Undrain, ""}},
+		"mended, a person took over":     {ToUndrain, record, "IDLE+DRAIN", persons, stamp, Decision{Forget, "it is drained already: " + persons}},
+		"mended, a person said the same": {ToUndrain, record, "IDLE+DRAIN", mine, "root@2026-11-21T18:00:00", Decision{Forget, "it is drained already: " + mine}},
+		"mended, a person added to it":   {ToUndrain, record, "IDLE+DRAIN", mine + " : see 17", stamp, Decision{Forget, "it is drained already: " + mine + " : see 17"}},
+		"mended, our reason's beginning": {ToUndrain, record, "IDLE+DRAIN", mine[:20], stamp, Decision{Forget, "it is drained already: " + mine[:20]}},
+		"mended, no reason at all":       {ToUndrain, record, "IDLE+DRAIN", "", "", Decision{Forget, "it is drained already: "}},
+		"mended, down":                   {ToUndrain, record, "DOWN+DRAIN", mine, stamp, Decision{None, "the node is DOWN+DRAIN"}},
+		"mended, fails":                  {ToUndrain, record, "IDLE+DRAIN+FAIL", mine, stamp, Decision{None, "the node is IDLE+DRAIN+FAIL"}},
+		"mended, boots":                  {ToUndrain, record, "IDLE+DRAIN+REBOOT_REQUESTED", mine, stamp, Decision{None, "the node is IDLE+DRAIN+REBOOT_REQUESTED"}},
+		"mended, in a maintenance":       {ToUndrain, record, "IDLE+DRAIN+MAINTENANCE", mine, stamp, Decision{None, "the node is IDLE+DRAIN+MAINTENANCE"}},
+		"mended, resumed by a person":    {ToUndrain, record, "IDLE", mine, stamp, Decision{Forget, "the node is not drained any more"}},
+	} {
+		node := &Node{Name: "n1", State: strings.Split(test.state, "+"), Reason: test.reason, Stamp: test.stamp}
+		assert.Equal(t, test.want, Decide(Want{test.wish, "gpu", "GPU 3 is lost"}, test.record, node, "42"), name)
+	}
+}
+
+func TestNothingIsWrittenForAnyWishThatIsNone(t *testing.T) {
+	for _, state := range []string{"IDLE", "IDLE+DRAIN", "DOWN"} {
+		node := &Node{State: strings.Split(state, "+"), Reason: mine, Stamp: stamp}
+		assert.Equal(t, Decision{}, Decide(Want{}, &Record{Reason: mine, Stamp: stamp}, node, "42"))
+	}
+}
+
+// results are of checks "a", "b", ... by letters: f fail, o ok, w warn, u unknown, n not applicable.
+func results(letters string) []run.Result {
+	verdicts := map[rune]healthcheck.Verdict{'f': healthcheck.Fail, 'o': healthcheck.OK, 'w': healthcheck.Warn,
+		'u': healthcheck.Unknown, 'n': healthcheck.NotApplicable}
+	var all []run.Result
+	for i, letter := range letters {
+		check := healthcheck.Check{Name: string(rune('a' + i)), Severity: healthcheck.Drain, Bad: 2, Good: 3}
+		all = append(all, run.Result{Check: check, Finding: healthcheck.Found(verdicts[letter], "text of %c", 'a'+i)})
+	}
+	return all
+}
+
+func TestWants(t *testing.T) {
+	record := &Record{ID: "1", Check: "a", Reason: "x"}
+	for name, test := range map[string]struct {
+		runs   string // of one node, one word a run
+		record *Record
+		want   string
+	}{
+		"fine":                            {"oo oo oo", nil, "nothing "},
+		"bad once":                        {"oo fo", nil, "nothing "},
+		"bad, good, bad":                  {"fo oo fo", nil, "nothing "},
+		"bad twice":                       {"fo fo", nil, "drain a"},
+		"bad, unknown, bad":               {"fo uo fo", nil, "drain a"},
+		"the first of two":                {"of of ff ff", nil, "drain a"},
+		"bad, then good too few times":    {"fo fo oo oo", nil, "drain a"},
+		"bad, then good":                  {"fo fo oo wo oo", nil, "nothing "},
+		"unknown is not good":             {"fo fo oo uo oo", nil, "drain a"},
+		"what is gone is not mended":      {"fo fo no no no no", nil, "drain a"},
+		"unknown for ever":                {"uu uu uu uu", nil, "nothing "},
+		"drained, still bad":              {"fo fo", record, "hold a"},
+		"drained, others are bad too":     {"ff ff", record, "hold a"},
+		"drained, mended, others are bad": {"of of of of", record, "rename b"},
+		"drained, mended":                 {"fo fo oo oo oo", record, "undrain a"},
+		"drained, booted, good once":      {"oo", record, "nothing "},
+		"drained, booted, good enough":    {"oo oo oo", record, "undrain a"},
+		"drained, booted, unknown":        {"uo uo uo uo", record, "nothing "},
+		"drained, booted, gone":           {"no no no no", record, "nothing "},
+		"drained, mended, another begins": {"oo oo oo of", record, "nothing "},
+		"drained by a check that is off":  {"o o", &Record{ID: "1", Check: "z", Reason: "x"}, "undrain z"},
+	} {
+		h := &History{}
+		var last []run.Result
+		for _, letters := range strings.Fields(test.runs) {
+			last = results(letters)
+			h.Add(last)
+		}
+		assert.Equal(t, test.want, h.Wants(last, test.record).String(), name)
+	}
+}
+
+func TestWarningsNeverDrain(t *testing.T) {
+	h := &History{}
+	bad := results("f")
+	bad[0].Check.Severity = healthcheck.WarnOnly
+	for range 10 {
+		h.Add(bad)
+	}
+	assert.Equal(t, Want{}, h.Wants(bad, nil))
+}
+
+func TestTheHistoryOfAnUnchangedNodeStaysTheSame(t *testing.T) {
+	store := Store{Run: t.TempDir()}
+	for _, letters := range []string{"owun", "ffff"} {
+		h := &History{}
+		for range 5 {
+			h.Add(results(letters))
+		}
+		require.NoError(t, store.Save(h))
+		require.NoError(t, unwritable(store, func() error {
+			assert.Empty(t, h.Add(results(letters)))
+			return store.Save(h)
+		}))
+	}
+}
+
+// unwritable does it where a file cannot be written.
+func unwritable(s Store, do func() error) error {
+	if err := os.Mkdir(s.history()+".new", 0o700); err != nil {
+		return err
+	}
+	defer os.Remove(s.history() + ".new")
+	return do()
+}
+
+func TestAsk(t *testing.T) {
+	now := time.Unix(1000, 0)
+	confirmed, fresh := &Record{Stamp: stamp}, &Record{}
+	want := Want{Wish: ToHold, Check: "a"}
+	for name, test := range map[string]struct {
+		asked  Asked
+		want   Want
+		record *Record
+		ask    bool
+	}{
+		"nothing":             {Asked{}, Want{}, nil, false},
+		"new":                 {Asked{}, want, confirmed, true},
+		"asked before":        {Asked{"hold a", 950}, want, confirmed, false},
+		"asked long ago":      {Asked{"hold a", 700}, want, confirmed, true},
+		"asked in the future": {Asked{"hold a", 5000}, want, confirmed, true},
+		"something else":      {Asked{"drain a", 950}, want, confirmed, true},
+		"unconfirmed":         {Asked{"hold a", 950}, want, fresh, true},
+	} {
+		h := &History{Asked: test.asked}
+		assert.Equal(t, test.ask, h.Ask(test.want, test.record, now, 5*time.Minute), name)
+	}
+}
+
+func TestAddTellsWhatIsNew(t *testing.T) {
+	h := &History{}
+	assert.Empty(t, h.Add(results("on")))
+	assert.Equal(t, []Change{{"a", healthcheck.Fail, "text of a"}}, h.Add(results("fn")))
+	assert.Equal(t, []Change{{"a", healthcheck.Fail, "text of a"}}, h.Add(results("fn")), "counts now")
+	assert.Empty(t, h.Add(results("fn")))
+	assert.Equal(t, []Change{{"a", healthcheck.OK, "text of a"}}, h.Add(results("on")))
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck"
+)
+
+// fakeScontrol keeps a node in files: state, reason, stamp. It logs its calls, and
+// does what the file before-VERB says first.
+const fakeScontrol = `#!/bin/sh
+cd "$(dirname "$0")"
+echo "$*" >>calls
+[ ! -e "before-$1" ] || . "./before-$1"
+case "$1 $2" in
+"show node")
+	echo "NodeName=$3 Arch=x86_64 CoresPerSocket=1 "
+	echo "   State=$(cat state) ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A"
+	[ ! -s reason ] || echo "   Reason=$(cat reason) [$(cat stamp)]"
+	echo
+	;;
+"update NodeName=n1")
+	for word; do
+		case "$word" in
+		State=DRAIN) echo IDLE+DRAIN >state ;;
+		State=UNDRAIN) echo IDLE >state ;;
+		Reason=*) printf %s "${word#Reason=}" >reason; echo root@2026-11-21T17:00:$(wc -l <calls) >stamp ;;
+		esac
+	done
+	;;
+*) exit 1 ;;
+esac
+`
+
+// site is a node with its fake controller.
+type site struct {
+	t       *testing.T
+	dir     string
+	settler Settler
+	now     time.Time
+	outcome Outcome
+}
+
+func newSite(t *testing.T) *site {
+	s := &site{t: t, dir: t.TempDir(), now: time.Unix(1e9, 0)}
+	for file, text := range map[string]string{"scontrol": fakeScontrol, "state": "IDLE", "reason": "", "stamp": ""} {
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o700))
+	}
+	s.settler = Settler{
+		Slurm: &Slurm{Slurm: healthcheck.Defaults().Slurm, Node: "n1", Lock: filepath.Join(s.dir, "lock")},
+		Store: Store{Run: filepath.Join(s.dir, "run"), State: filepath.Join(s.dir, "state.d")},
+		Now:   func() time.Time { return s.now },
+	}
+	s.settler.Slurm.Scontrol = filepath.Join(s.dir, "scontrol")
+	for _, dir := range []string{s.settler.Store.Run, s.settler.Store.State} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	return s
+}
+
+// run is runs of the health check, each in a new process: letters as for results.
+func (s *site) run(runs string) {
+	for _, letters := range strings.Fields(runs) {
+		h, err := s.settler.Store.History("boot")
+		require.NoError(s.t, err)
+		s.settler.History = h
+		h.Add(results(letters))
+		s.outcome = s.settler.Settle(context.Background(), results(letters))
+		require.NoError(s.t, s.settler.Store.Save(h))
+		s.now = s.now.Add(30 * time.Second)
+	}
+}
+
+func (s *site) boot() { require.NoError(s.t, os.Remove(s.settler.Store.history())) }
+
+func (s *site) set(file, text string) {
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600))
+}
+
+// calls are the calls of scontrol since the last time.
+func (s *site) calls() string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "calls"))
+	require.NoError(s.t, os.RemoveAll(filepath.Join(s.dir, "calls")))
+	return string(text)
+}
+
+// is checks the node in Slurm; the reason's id is put as ID.
+func (s *site) is(state, reason string) {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, "state"))
+	require.NoError(s.t, err)
+	assert.Equal(s.t, state, strings.TrimSpace(string(text)))
+	text, err = os.ReadFile(filepath.Join(s.dir, "reason"))
+	require.NoError(s.t, err)
+	if s.outcome.Record != nil {
+		text = []byte(strings.ReplaceAll(string(text), s.outcome.Record.ID, "ID"))
+	}
+	assert.Equal(s.t, reason, string(text))
+}
+
+const reasonA = "[node_problem] gojail: a: text of a (id ID)"
+
+func TestAFaultComesAndGoes(t *testing.T) {
+	s := newSite(t)
+	s.run("oo oo fo oo")
+	assert.Empty(t, s.calls(), "no question as long as nothing is wanted")
+	s.run("fo fo")
+	s.is("IDLE+DRAIN", reasonA)
+	s.calls()
+	s.run("fo fo ff fo oo oo")
+	assert.Empty(t, s.calls(), "nor as long as nothing else is")
+	s.run("oo oo oo")
+	s.is("IDLE", strings.ReplaceAll(reasonA, "ID", s.lastID()))
+	assert.Nil(t, s.outcome.Record)
+	s.calls()
+	s.run("oo oo oo")
+	assert.Empty(t, s.calls())
+}
+
+// lastID is the id in the reason.
+func (s *site) lastID() string {
+	text, err := os.ReadFile(filepath.Join(s.dir, "reason"))
+	require.NoError(s.t, err)
+	_, id, _ := strings.Cut(string(text), "(id ")
+	return strings.TrimSuffix(id, ")")
+}
+
+func TestADrainOutlivesABoot(t *testing.T) {
+	s := newSite(t)
+	s.run("fo fo")
+	s.boot()
+	s.run("oo oo")
+	s.is("IDLE+DRAIN", reasonA)
+	s.run("oo")
+	s.is("IDLE", strings.ReplaceAll(reasonA, "ID", s.lastID()))
+}
+
+func TestTheReasonFollowsTheFault(t *testing.T) {
+	s := newSite(t)
+	s.run("fo fo ff ff of of")
+	s.is("IDLE+DRAIN", reasonA)
+	s.run("of")
+	s.is("IDLE+DRAIN", "[node_problem] gojail: b: text of b (id ID)")
+	s.run("oo oo oo")
+	assert.Equal(t, Undrain, s.outcome.Action)
+}
+
+// A person drains a node; later the controller's answer is empty, then the checks
+// are good again: LBNL NHC's issue 134.
+func TestAPersonsDrainSurvives(t *testing.T) {
+	s := newSite(t)
+	s.set("state", "IDLE+DRAIN")
+	s.set("reason", persons)
+	s.set("stamp", stamp)
+	s.run("fo fo fo")
+	s.set("before-show", "exit 0")
+	s.run("ff ff of of of of")
+	s.set("before-show", "echo 'NodeName=n1 '; exit 0")
+	s.run("fo fo")
+	s.set("before-show", "")
+	s.run("fo fo oo oo oo oo oo")
+	s.is("IDLE+DRAIN", persons)
+	assert.NotContains(t, s.calls(), "update")
+}
+
+func TestAPersonTakesANodeOver(t *testing.T) {
+	for _, reason := range []string{persons, reasonA + " : see 17"} {
+		s := newSite(t)
+		s.run("fo fo")
+		s.set("reason", reason)
+		s.set("stamp", "alice@2026-11-21T18:00:00")
+		s.calls()
+		s.run("oo oo oo oo oo")
+		s.is("IDLE+DRAIN", reason)
+		assert.Equal(t, "show node n1\n", s.calls())
+		assert.Nil(t, s.outcome.Record)
+	}
+}
+
+// The same words, set anew by a person, are the person's.
+func TestAPersonsSameWordsAreTheirs(t *testing.T) {
+	s := newSite(t)
+	s.run("fo fo")
+	s.set("stamp", "root@2026-12-01T00:00:00")
+	s.calls()
+	s.run("oo oo oo oo")
+	assert.Equal(t, "show node n1\n", s.calls())
+}
+
+// scontrol fails, hangs, or answers for another node: LBNL NHC's issues 161, 159 and 95.
+func TestWithoutAnAnswerNothingIsWritten(t *testing.T) {
+	for name, before := range map[string]string{
+		"empty":        "exit 0",
+		"fails":        "echo 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1",
+		"hangs":        "sleep 1000",
+		"another node": "echo 'NodeName=n10 Arch=x'; echo '   State=IDLE ThreadsPerCore=1'; exit 0",
+		"two nodes":    "echo 'NodeName=n1 Arch=x'; echo '   State=IDLE ThreadsPerCore=1'",
+		"no state":     "echo 'NodeName=n1 Arch=x'; exit 0",
+		"a new state":  "echo 'NodeName=n1 Arch=x'; echo '   State=IDLE+% ThreadsPerCore=1'; exit 0",
+		"cut reason":   "echo 'NodeName=n1 Arch=x'; echo '   State=IDLE+DRAIN ThreadsPerCore=1'; echo '   Reason=x'; exit 0",
+	} {
+		s := newSite(t)
+		s.settler.Slurm.Timeout = 100 * time.Millisecond
+		s.set("before-show", before)
+		s.run("fo fo")
+		assert.Error(t, s.outcome.Err, name)
+		assert.NotContains(t, s.calls(), "update", name)
+
+		s.settler.Slurm.Timeout = time.Minute
+		s.set("before-show", "")
+		s.run("fo")
+		s.is("IDLE+DRAIN", reasonA)
+		s.settler.Slurm.Timeout = 100 * time.Millisecond
+		s.set("before-show", before)
+		s.run("oo oo oo oo")
+		s.is("IDLE+DRAIN", reasonA)
+
+		s.settler.Slurm.Timeout = time.Minute
+		s.set("before-show", "")
+		s.run("oo")
+		assert.Equal(t, Undrain, s.outcome.Action, name)
+	}
+}
+
+// The update is lost or comes without an answer, or this process is killed there.
+func TestAnUpdateWithoutAnAnswerIsSeenToLater(t *testing.T) {
+	for name, before := range map[string]string{
+		"refused":         "exit 1",
+		"hangs":           "sleep 1000",
+		"hangs, but came": "echo IDLE+DRAIN >state; printf %s \"${4#Reason=}\" >reason; echo root@x >stamp; sleep 1000",
+	} {
+		s := newSite(t)
+		s.set("before-update", before)
+		s.settler.Slurm.Timeout = 300 * time.Millisecond
+		s.run("fo fo")
+		assert.Error(t, s.outcome.Err, name)
+		s.set("before-update", "")
+		s.settler.Slurm.Timeout = time.Minute
+		s.run("fo")
+		s.is("IDLE+DRAIN", reasonA)
+		s.run("oo oo oo")
+		assert.Equal(t, Undrain, s.outcome.Action, name)
+	}
+}
+
+func TestAPersonWhoResumesASickNodeSeesItDrainedAgain(t *testing.T) {
+	s := newSite(t)
+	s.run("fo fo fo")
+	s.set("state", "IDLE")
+	s.run(strings.Repeat("fo ", 11))
+	s.is("IDLE+DRAIN", reasonA)
+}
+
+// Slurm forgets to clear reasons, and people write some on nodes that take jobs.
+func TestAReasonOnANodeThatTakesJobsIsKeptInOurs(t *testing.T) {
+	s := newSite(t)
+	s.set("reason", "say \"hä\"")
+	s.set("stamp", "alice@2026-11-21T18:00:00")
+	s.run("fo fo")
+	s.is("IDLE+DRAIN", reasonA+"; was: say 'h??'")
+	s.run("oo oo oo")
+	assert.Equal(t, Undrain, s.outcome.Action)
+	s.run("fo fo")
+	s.is("IDLE+DRAIN", reasonA)
+}
+
+func TestDryRunChangesNothing(t *testing.T) {
+	s := newSite(t)
+	s.settler.Dry = true
+	s.run("fo fo")
+	assert.Equal(t, Drain, s.outcome.Action)
+	assert.Equal(t, "show node n1\n", s.calls())
+	record, err := s.settler.Store.Record()
+	assert.NoError(t, err)
+	assert.Nil(t, record)
+}
+
+func TestADamagedRecordStillDrainsAndNeverUndrains(t *testing.T) {
+	for _, text := range []string{"", "{", "{}", "\x00"} {
+		s := newSite(t)
+		s.set("state.d/drain.json", text)
+		s.run("oo oo")
+		assert.ErrorContains(t, s.outcome.Err, "is damaged")
+		assert.Empty(t, s.calls())
+		s.run("fo fo")
+		s.is("IDLE+DRAIN", reasonA)
+		s.set("state.d/drain.json", text)
+		s.run("oo oo oo oo")
+		assert.NotContains(t, s.calls(), "UNDRAIN")
+	}
+}
+
+func TestASickNodeIsDrainedAlsoIfItsDiskIsFull(t *testing.T) {
+	s := newSite(t)
+	require.NoError(t, os.Mkdir(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o700))
+	s.run("fo fo")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand")
+	text, err := os.ReadFile(filepath.Join(s.dir, "state"))
+	require.NoError(t, err)
+	assert.Equal(t, "IDLE+DRAIN\n", string(text))
+}
+
+func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {
+	s := newSite(t)
+	t.Setenv("SLURM_TIME_FORMAT", "relative")
+	s.settler.Slurm.Conf = "/etc/other.conf"
+	s.set("before-show", "env >env; exit 1")
+	_, err := s.settler.Slurm.Show(context.Background())
+	assert.EqualError(t, err, fmt.Sprintf("%s show n1: exit status 1; see: %[1]s ping", s.settler.Slurm.Scontrol))
+	text, err := os.ReadFile(filepath.Join(s.dir, "env"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "SLURM_CONF=/etc/other.conf\n")
+	assert.NotContains(t, string(text), "SLURM_TIME_FORMAT")
+}
+
+func TestPrepareRefusesADirectoryOfOthers(t *testing.T) {
+	root, err := os.MkdirTemp("/root", "gojail-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(root) })
+	s := Store{Run: root + "/run/health", State: root + "/state"}
+	require.NoError(t, s.Prepare())
+	require.NoError(t, s.Prepare())
+	require.NoError(t, os.Chmod(s.State, 0o777))
+	assert.ErrorContains(t, s.Prepare(), "others can write it")
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+
+	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+// Slurm is the controller, as one node asks it.
+type Slurm struct {
+	healthcheck.Slurm
+	Node string
+	Lock string // a lock file: one scontrol that is stuck is enough
+}
+
+// Show asks for the node.
+func (s *Slurm) Show(ctx context.Context) (*Node, error) {
+	text, err := s.scontrol(ctx, "show", "node", s.Node)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNode(string(text), s.Node)
+}
+
+// Drain drains the node, or gives its drain another reason.
+func (s *Slurm) Drain(ctx context.Context, reason string) error {
+	_, err := s.scontrol(ctx, "update", "NodeName="+s.Node, "State=DRAIN", "Reason="+reason)
+	return err
+}
+
+// Undrain ends the node's drain and leaves its base state alone, unlike RESUME,
+// which would also bring back a node that is down (scontrol(1)).
+func (s *Slurm) Undrain(ctx context.Context) error {
+	_, err := s.scontrol(ctx, "update", "NodeName="+s.Node, "State=UNDRAIN")
+	return err
+}
+
+func (s *Slurm) scontrol(ctx context.Context, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	var env []string
+	if s.Conf != "" {
+		env = append(env, "SLURM_CONF="+s.Conf)
+	}
+	text, err := run.Command(ctx, s.Lock, env, s.Scontrol, args...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("%s %s %s: %w; see: %[1]s ping", s.Scontrol, args[0], s.Node, exit)
+	}
+	return text, err
+}

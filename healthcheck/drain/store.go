@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/trusted"
+)
+
+// Store is where a node's health is remembered, in two directories of root's.
+type Store struct {
+	Run   string // gone with the next boot: history.json, lock files
+	State string // stays: drain.json
+}
+
+// Prepare makes the directories if they are missing, and refuses them if others can write them.
+func (s Store) Prepare() error {
+	for _, dir := range []string{s.Run, s.State} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("cannot make the directory %s: %w", dir, errors.Unwrap(err))
+		}
+		if err := trusted.Parents(filepath.Join(dir, "file")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Store) history() string { return filepath.Join(s.Run, "history.json") }
+func (s Store) record() string  { return filepath.Join(s.State, "drain.json") }
+
+// History reads the history of this boot; one of another boot or a damaged one is an empty one.
+func (s Store) History(boot string) (*History, error) {
+	h := &History{}
+	err := read(s.history(), h)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil || h.Boot != boot {
+		h = &History{Boot: boot, Checks: map[string]Past{}}
+	}
+	return h, err
+}
+
+// Save writes the history if it is another than the one that is there.
+func (s Store) Save(h *History) error { return write(s.history(), h) }
+
+// Record reads the drain of ours that stands; nil is none.
+func (s Store) Record() (*Record, error) {
+	r := &Record{}
+	err := read(s.record(), r)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && (r.ID == "" || r.Check == "" || r.Reason == "") {
+		err = errors.New("something is missing")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %v; remove it and undrain this node by hand", s.record(), err)
+	}
+	return r, nil
+}
+
+// SetRecord writes the record, or removes it if it is nil.
+func (s Store) SetRecord(r *Record) error {
+	if r != nil {
+		return write(s.record(), r)
+	}
+	if err := os.Remove(s.record()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func read(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// write replaces a file as a whole. It does nothing if the file has that content.
+func write(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, text) {
+		return nil
+	}
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(path+".new"))
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fakenvml builds a stand-in for NVIDIA's libnvidia-ml.so.1 from C, for
+// tests: each call's answer, error code and delay come from a file. It needs a C
+// compiler, and stands for no hardware: what a driver really does is not in it.
+package fakenvml
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+//go:embed c/fakenvml.c
+var source []byte
+
+var build = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "fakenvml-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	c, so := filepath.Join(dir, "fakenvml.c"), filepath.Join(dir, "libnvidia-ml.so.1")
+	if err := os.WriteFile(c, source, 0o600); err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-o", so, c).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("cc: %w: %s", err, out)
+	}
+	return os.ReadFile(so)
+})
+
+// Library is one library, with answers of its own.
+type Library struct{ Path string }
+
+// New makes a library of eight healthy GPUs, and then what the lines say.
+func New(t testing.TB, lines ...string) Library {
+	t.Helper()
+	binary, err := build()
+	require.NoError(t, err)
+	l := Library{filepath.Join(t.TempDir(), "libnvidia-ml.so.1")}
+	require.NoError(t, os.WriteFile(l.Path, binary, 0o755))
+	require.NoError(t, os.WriteFile(l.Path+".answers", []byte(Healthy+strings.Join(lines, "\n")+"\n"), 0o644))
+	return l
+}
+
+// Healthy is eight GPUs with eighteen NVLinks each, at rest.
+var Healthy = healthy()
+
+func healthy() string {
+	var b strings.Builder
+	b.WriteString(`- nvmlSystemGetDriverVersion 0 570.86.15
+- nvmlDeviceGetCount_v2 0 8
+* nvmlDeviceGetName 0 NVIDIA H100 80GB HBM3
+* nvmlDeviceGetPersistenceMode 0 1
+* nvmlDeviceGetCurrPcieLinkWidth 0 16
+* nvmlDeviceGetMaxPcieLinkWidth 0 16
+* nvmlDeviceGetTemperature 0 34
+* nvmlDeviceGetTemperatureThreshold 0 92 89 95 87
+* nvmlDeviceGetCurrentClocksEventReasons 0 1
+* nvmlDeviceGetRetiredPages 3
+* nvmlDeviceGetRetiredPagesPendingStatus 3
+* nvmlDeviceGetGpuFabricInfo 0 0 3
+`)
+	b.WriteString("* nvmlDeviceGetNvLinkState 0" + strings.Repeat(" 1", 18) + "\n")
+	for i := range 8 {
+		fmt.Fprintf(&b, "%d nvmlDeviceGetMinorNumber 0 %d\n%d nvmlDeviceGetUUID 0 GPU-00000000-0000-0000-0000-00000000000%d\n%d nvmlDeviceGetPciInfo_v3 0 00000000:%02X:00.0\n", i, i, i, i, i, 0x10+i)
+	}
+	return b.String()
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/drain"
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+// Report is one run.
+type Report struct {
+	Node    string
+	Began   time.Time
+	Took    time.Duration
+	Results []run.Result
+	History *drain.History
+	Outcome drain.Outcome
+	Dry     bool
+	Errors  []error // what kept the run itself from being complete
+}
+
+// Exit is the exit code for Nagios: 0 all is well, 1 a warning, 2 a fault that
+// drains the node, 3 something is unknown (monitoring-plugins.org, guidelines).
+func (r *Report) Exit() int {
+	worst := 0
+	if len(r.Errors) > 0 || r.Outcome.Err != nil {
+		worst = 3
+	}
+	rank := map[int]int{0: 0, 3: 1, 1: 2, 2: 3}
+	for _, result := range r.Results {
+		if code := exit(result); rank[code] > rank[worst] {
+			worst = code
+		}
+	}
+	return worst
+}
+
+func exit(r run.Result) int {
+	switch {
+	case r.Verdict == healthcheck.Fail && r.Check.Severity == healthcheck.Drain:
+		return 2
+	case r.Verdict == healthcheck.Fail, r.Verdict == healthcheck.Warn:
+		return 1
+	case r.Verdict == healthcheck.Unknown:
+		return 3
+	}
+	return 0
+}
+
+// Text writes a line for Nagios and a table for people.
+func (r *Report) Text(to io.Writer) error {
+	fmt.Fprintln(to, r.summary())
+	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
+	for _, result := range r.Results {
+		text := result.Text
+		if result.Detail != "" {
+			text += " (" + result.Detail + ")"
+		}
+		if past := r.History.Checks[result.Check.Name]; result.Verdict == healthcheck.Fail && !past.Counts {
+			text += fmt.Sprintf(" [%d of %d runs]", past.Bad, result.Check.Bad)
+		} else if result.Verdict != healthcheck.Fail && past.Counts {
+			text += fmt.Sprintf(" [counts as bad until %d good runs, %d so far]", result.Check.Good, past.Good)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", result.Check.Name, result.Verdict, text)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, line := range r.slurm() {
+		fmt.Fprintln(to, line)
+	}
+	return nil
+}
+
+// Brief writes what is not good, a line each.
+func (r *Report) Brief(to io.Writer) error {
+	lines := []string{r.summary()}
+	for _, result := range r.Results {
+		if exit(result) != 0 {
+			lines = append(lines, fmt.Sprintf("%s: %v: %s", result.Check.Name, result.Verdict, result.Text))
+		}
+	}
+	_, err := fmt.Fprintln(to, strings.Join(append(lines, r.slurm()...), "\n"))
+	return err
+}
+
+// summary is the line that Nagios shows: the worst that there is.
+func (r *Report) summary() string {
+	word := [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[r.Exit()]
+	good := 0
+	var worst *run.Result
+	for i, result := range r.Results {
+		if exit(result) == 0 {
+			good++
+		} else if worst == nil && exit(result) == r.Exit() {
+			worst = &r.Results[i]
+		}
+	}
+	line := fmt.Sprintf("%s: %d of %d checks are good", word, good, len(r.Results))
+	if worst != nil {
+		line += fmt.Sprintf("; %s: %s", worst.Check.Name, worst.Text)
+	}
+	return line
+}
+
+// slurm says what Slurm was told, if that is anything.
+func (r *Report) slurm() []string {
+	var lines []string
+	for _, err := range r.Errors {
+		lines = append(lines, "error: "+err.Error())
+	}
+	o := r.Outcome
+	if o.Err != nil {
+		lines = append(lines, "error: "+o.Err.Error())
+	}
+	would := ""
+	if r.Dry {
+		would = "would be "
+	}
+	switch {
+	case o.Action == drain.Drain && o.Err == nil:
+		lines = append(lines, "Slurm: "+would+"drained: "+o.Why)
+	case o.Action == drain.Undrain && o.Err == nil:
+		lines = append(lines, "Slurm: "+would+"undrained")
+	case o.Why != "" && o.Action != drain.Drain:
+		lines = append(lines, "Slurm: left alone, "+o.Why)
+	}
+	return lines
+}
+
+type resultJSON struct {
+	Check    string               `json:"check"`
+	Severity healthcheck.Severity `json:"severity"`
+	Seconds  float64              `json:"seconds"`
+	Counts   bool                 `json:"counts"`
+	healthcheck.Finding
+}
+
+// JSON writes the whole of it.
+func (r *Report) JSON(to io.Writer) error {
+	out := struct {
+		Node     string        `json:"node"`
+		Time     time.Time     `json:"time"`
+		Seconds  float64       `json:"seconds"`
+		Exit     int           `json:"exit"`
+		Summary  string        `json:"summary"`
+		Checks   []resultJSON  `json:"checks"`
+		Asked    bool          `json:"slurm_asked"`
+		Action   string        `json:"slurm_action"`
+		Why      string        `json:"slurm_why,omitempty"`
+		Drain    *drain.Record `json:"drain,omitempty"`
+		Dry      bool          `json:"dry_run,omitempty"`
+		Messages []string      `json:"messages,omitempty"`
+	}{r.Node, r.Began, r.Took.Seconds(), r.Exit(), r.summary(), []resultJSON{}, r.Outcome.Asked,
+		r.Outcome.Action.String(), r.Outcome.Why, r.Outcome.Record, r.Dry, r.slurm()}
+	for _, result := range r.Results {
+		out.Checks = append(out.Checks, resultJSON{result.Check.Name, result.Check.Severity, result.Took.Seconds(),
+			r.History.Checks[result.Check.Name].Counts, result.Finding})
+	}
+	encoder := json.NewEncoder(to)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(out)
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/drain"
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+func result(name string, severity healthcheck.Severity, f healthcheck.Finding) run.Result {
+	return run.Result{Check: healthcheck.Check{Name: name, Severity: severity, Bad: 3, Good: 2}, Finding: f, Took: time.Millisecond}
+}
+
+func report(results ...run.Result) *Report {
+	r := &Report{Node: "n1", Began: time.Unix(1000, 0).UTC(), Took: time.Second, Results: results, History: &drain.History{}}
+	r.History.Add(results)
+	return r
+}
+
+var (
+	fine    = result("fine", healthcheck.Drain, healthcheck.Found(healthcheck.OK, "all is well"))
+	warm    = result("warm", healthcheck.Drain, healthcheck.Found(healthcheck.Warn, "it is warm"))
+	small   = result("small", healthcheck.WarnOnly, healthcheck.Found(healthcheck.Fail, "it is small"))
+	broken  = result("broken", healthcheck.Drain, healthcheck.Finding{Verdict: healthcheck.Fail, Text: "it is broken", Detail: "17 times"})
+	dark    = result("dark", healthcheck.Drain, healthcheck.Found(healthcheck.Unknown, "it is dark"))
+	without = result("without", healthcheck.Drain, healthcheck.Found(healthcheck.NotApplicable, "there is none"))
+)
+
+func TestExitCodesAndSummariesForNagios(t *testing.T) {
+	for _, test := range []struct {
+		results []run.Result
+		exit    int
+		summary string
+	}{
+		{nil, 0, "OK: 0 of 0 checks are good"},
+		{[]run.Result{fine, without}, 0, "OK: 2 of 2 checks are good"},
+		{[]run.Result{fine, warm}, 1, "WARNING: 1 of 2 checks are good; warm: it is warm"},
+		{[]run.Result{dark, small}, 1, "WARNING: 0 of 2 checks are good; small: it is small"},
+		{[]run.Result{fine, dark}, 3, "UNKNOWN: 1 of 2 checks are good; dark: it is dark"},
+		{[]run.Result{dark, warm, broken}, 2, "CRITICAL: 0 of 3 checks are good; broken: it is broken"},
+	} {
+		r := report(test.results...)
+		assert.Equal(t, test.exit, r.Exit(), test.summary)
+		assert.Equal(t, test.summary, r.summary())
+	}
+	r := report(fine)
+	r.Outcome.Err = errors.New("no answer")
+	assert.Equal(t, 3, r.Exit())
+	assert.Equal(t, "UNKNOWN: 1 of 1 checks are good", r.summary())
+}
+
+func TestText(t *testing.T) {
+	r := report(fine, broken, dark)
+	r.Outcome = drain.Outcome{Decision: drain.Decision{Action: drain.Drain, Why: "[node_problem] x"}}
+	var out bytes.Buffer
+	require.NoError(t, r.Text(&out))
+	assert.Equal(t, `CRITICAL: 1 of 3 checks are good; broken: it is broken
+fine    ok       all is well
+broken  fail     it is broken (17 times) [1 of 3 runs]
+dark    unknown  it is dark
+Slurm: drained: [node_problem] x
+`, out.String())
+
+	out.Reset()
+	require.NoError(t, r.Brief(&out))
+	assert.Equal(t, `CRITICAL: 1 of 3 checks are good; broken: it is broken
+broken: fail: it is broken
+dark: unknown: it is dark
+Slurm: drained: [node_problem] x
+`, out.String())
+
+	r.Dry = true
+	assert.Equal(t, []string{"Slurm: would be drained: [node_problem] x"}, r.slurm())
+	r.Outcome = drain.Outcome{Err: errors.New("no answer")}
+	assert.Equal(t, []string{"error: no answer"}, r.slurm())
+	r.Outcome = drain.Outcome{Decision: drain.Decision{Why: "it is drained already: x"}}
+	assert.Equal(t, []string{"Slurm: left alone, it is drained already: x"}, r.slurm())
+}
+
+func TestWhatStillCountsIsSaid(t *testing.T) {
+	r := report(broken)
+	r.History.Add([]run.Result{broken})
+	r.History.Add([]run.Result{broken})
+	good := result("broken", healthcheck.Drain, healthcheck.Found(healthcheck.OK, "it works"))
+	r.Results = []run.Result{good}
+	r.History.Add(r.Results)
+	var out bytes.Buffer
+	require.NoError(t, r.Text(&out))
+	assert.Contains(t, out.String(), "it works [counts as bad until 2 good runs, 1 so far]")
+}
+
+func TestJSON(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, report(fine, broken).JSON(&out))
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	assert.Equal(t, "none", got["slurm_action"])
+	assert.Equal(t, map[string]any{"check": "broken", "severity": "drain", "seconds": 0.001, "counts": false,
+		"verdict": "fail", "text": "it is broken", "detail": "17 times"}, got["checks"].([]any)[1])
+}
+
+func TestMetrics(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "health.prom")
+	withNumbers := fine
+	withNumbers.Metrics = []healthcheck.Metric{
+		{Name: "gpu_errors", Help: "Errors.", Labels: map[string]string{"gpu": "0"}, Value: 1},
+		{Name: "gpu_errors", Help: "Errors.", Labels: map[string]string{"gpu": "1"}, Value: 2},
+	}
+	require.NoError(t, report(withNumbers, broken).Metrics(path))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, line := range []string{
+		`gojail_health_check_status{check="broken",severity="drain"} 3`, `gojail_health_check_status{check="fine",severity="drain"} 1`,
+		`gojail_health_gpu_errors{gpu="1"} 2`, "# HELP gojail_health_gpu_errors Errors.", "gojail_health_last_run_timestamp_seconds 1000",
+		"gojail_health_drained 0",
+	} {
+		assert.Contains(t, string(text), line+"\n")
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+
+	// A check that contradicts itself spoils no others.
+	withNumbers.Metrics[1].Labels = map[string]string{"card": "1"}
+	assert.ErrorContains(t, report(withNumbers).Metrics(path), "metric gpu_errors: ")
+	text, err = os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "gojail_health_gpu_errors{gpu=\"0\"} 1\n")
+
+	assert.ErrorContains(t, report(fine).Metrics("/nowhere/health.prom"), "cannot write the metrics /nowhere/health.prom")
+}
+
+func TestSyslog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	log, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	require.NoError(t, err)
+	defer log.Close()
+	r := report()
+	require.NoError(t, r.Syslog(path, nil))
+	require.NoError(t, r.Syslog(path, []drain.Change{{Check: "broken", Verdict: healthcheck.Fail, Text: "it is broken"}}))
+	line := make([]byte, 1000)
+	n, err := log.Read(line)
+	require.NoError(t, err)
+	assert.Equal(t, "<27>gojail-healthcheck[PID]: broken: fail: it is broken", regexp.MustCompile(`\[\d+\]`).ReplaceAllString(string(line[:n]), "[PID]"))
+
+	// A log that nobody reads is full at some time, and that is no reason to wait.
+	many := make([]drain.Change, 100000)
+	for i := range many {
+		many[i].Text = strings.Repeat("x", 1000)
+	}
+	assert.ErrorContains(t, r.Syslog(path, many), "cannot write to the log")
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gojail/gojail/healthcheck"
+)
+
+// patience is how long the other children's checks wait for one, before they get a
+// process of their own. So one process is enough for a node where nothing hangs.
+const patience = 500 * time.Millisecond
+
+// slots is how many processes there can be at once, those included that are stuck.
+const slots = 32
+
+func (r *Runner) slot(i int) string { return filepath.Join(r.Locks, fmt.Sprintf("child.%d.lock", i)) }
+
+// children answers for all checks that are not for this process.
+func (r *Runner) children(ctx context.Context, answers chan<- answer) {
+	blocked := r.blocked()
+	var queue []int
+	for i, check := range r.Checks {
+		if held := blocked[check.Child]; check.Child != "" && held != nil {
+			answers <- r.beside(i, held)
+		} else if check.Child != "" {
+			queue = append(queue, i)
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b int) int { return cmp.Compare(r.Checks[a].Child, r.Checks[b].Child) })
+	r.work(ctx, queue, answers)
+}
+
+// blocked are the children that have a process of an earlier run that is stuck.
+func (r *Runner) blocked() map[string]*heldError {
+	all := map[string]*heldError{}
+	for i := range slots {
+		if _, err := os.Lstat(r.slot(i)); err != nil {
+			break // slots are taken from the first one on: no later one was ever used
+		}
+		file, err := takeSoon(r.slot(i))
+		if err == nil {
+			file.Close()
+			continue
+		}
+		var held *heldError
+		if !errors.As(err, &held) {
+			continue
+		}
+		for _, check := range r.Checks {
+			if check.Name == held.by {
+				all[check.Child] = held
+			}
+		}
+	}
+	return all
+}
+
+// beside answers for a check whose child is stuck.
+func (r *Runner) beside(place int, held *heldError) answer {
+	if check := r.Checks[place]; check.Name == held.by {
+		return answer{place, found(check.Hang, "does not answer", held), 0}
+	}
+	return answer{place, found(healthcheck.Unknown, "an earlier check beside it still hangs", held), 0}
+}
+
+// work answers for the checks of the queue, with one process after the other.
+func (r *Runner) work(ctx context.Context, queue []int, answers chan<- answer) {
+	for len(queue) > 0 && ctx.Err() == nil {
+		w, err := r.worker()
+		if err != nil {
+			for _, place := range queue {
+				answers <- answer{place, found(healthcheck.Unknown, "no process for the check", err), 0}
+			}
+			return
+		}
+		queue = r.serve(ctx, w, queue, answers)
+	}
+}
+
+// serve has a process do the checks of the queue, and returns those that another
+// one is to do: those after one that ended the process, and those of other children
+// after one that is slow.
+func (r *Runner) serve(ctx context.Context, w *worker, queue []int, answers chan<- answer) []int {
+	for i, place := range queue {
+		check, rest := r.Checks[place], queue[i+1:]
+		if err := w.ask(check, r.Kept[check.Name]); err != nil {
+			answers <- answer{place, found(healthcheck.Unknown, "the process of the check ended", err), 0}
+			w.process.kill()
+			return rest
+		}
+		same, others := r.split(rest, check.Child)
+		if len(others) > 0 && !w.await(ctx, min(patience, check.Timeout)) && ctx.Err() == nil {
+			go func() {
+				left, ended := r.settle(ctx, w, place, same, answers)
+				if !ended {
+					left = r.serve(ctx, w, left, answers)
+				}
+				r.work(ctx, left, answers)
+			}()
+			return others
+		}
+		if left, ended := r.settle(ctx, w, place, rest, answers); ended {
+			return left
+		}
+	}
+	w.process.kill()
+	return nil
+}
+
+// split divides the queue into checks of a child and others.
+func (r *Runner) split(queue []int, child string) (same, others []int) {
+	for _, place := range queue {
+		if r.Checks[place].Child == child {
+			same = append(same, place)
+		} else {
+			others = append(others, place)
+		}
+	}
+	return same, others
+}
+
+// settle waits for the answer to what w was asked, at most as long as the check may
+// take. It returns those after it that are still to do, and whether w has ended.
+func (r *Runner) settle(ctx context.Context, w *worker, place int, rest []int, answers chan<- answer) ([]int, bool) {
+	check := r.Checks[place]
+	answered := w.await(ctx, check.Timeout-time.Since(w.asked))
+	took := time.Since(w.asked)
+	switch {
+	case answered && w.answer.err == nil:
+		answers <- answer{place, w.answer.finding, took}
+		return rest, false
+	case answered:
+		answers <- answer{place, found(healthcheck.Unknown, "the process of the check ended", w.answer.err), took}
+	case ctx.Err() != nil:
+		answers <- answer{place, found(healthcheck.Unknown, "not looked at in time", nil), took}
+	default:
+		err := fmt.Errorf("no answer after %v", check.Timeout)
+		answers <- answer{place, found(check.Hang, "does not answer", err), took}
+	}
+	if w.process.kill() {
+		return rest, true
+	}
+	same, others := r.split(rest, check.Child)
+	for _, i := range same {
+		answers <- answer{i, found(healthcheck.Unknown, "an earlier check beside it still hangs", errStuck), 0}
+	}
+	return others, true
+}
+
+func found(v healthcheck.Verdict, text string, err error) healthcheck.Finding {
+	f := healthcheck.Found(v, "%s", text)
+	if err != nil {
+		f.Detail = err.Error()
+	}
+	return f
+}
+
+// recipient is whom a child asks, and question is what it is asked, one after the other.
+type recipient struct {
+	Roots  healthcheck.Roots   `json:"roots"`
+	Node   string              `json:"node"`
+	Config *healthcheck.Config `json:"config"`
+}
+
+type question struct {
+	Check   string          `json:"check"`
+	Timeout time.Duration   `json:"timeout"`
+	Kept    json.RawMessage `json:"kept,omitempty"`
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck"
+)
+
+const short, long = 200 * time.Millisecond, time.Hour
+
+// checks are the children's and this process's alike.
+func checks() []healthcheck.Check {
+	fine := func(_ context.Context, h *healthcheck.Host) healthcheck.Finding {
+		f := healthcheck.Found(healthcheck.OK, "fine on %s", h.Node)
+		f.Detail, f.Keep = string(h.Kept), json.RawMessage(`"now"`)
+		return f
+	}
+	forever := func(_ context.Context, h *healthcheck.Host) healthcheck.Finding {
+		pid := filepath.Join(h.Roots.Run, "pid")
+		_ = os.WriteFile(pid+".new", []byte(strconv.Itoa(os.Getpid())), 0o600)
+		_ = os.Rename(pid+".new", pid)
+		select {}
+	}
+	broken := func(context.Context, *healthcheck.Host) healthcheck.Finding { panic("no\nidea") }
+	gone := func(context.Context, *healthcheck.Host) healthcheck.Finding { os.Exit(7); panic("") }
+	asks := func(ctx context.Context, h *healthcheck.Host) healthcheck.Finding {
+		out, err := h.Command(ctx, "/bin/sh", "-c", "echo $0:$HOME:$SECRET", "hello")
+		return healthcheck.Found(healthcheck.OK, "%s%v", out, err)
+	}
+	waits := func(_ context.Context, h *healthcheck.Host) healthcheck.Finding { // until the first one is in its place
+		for {
+			if _, err := os.Stat(filepath.Join(h.Roots.Run, "pid")); err == nil {
+				return healthcheck.Found(healthcheck.OK, "it came")
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	starts := func(_ context.Context, h *healthcheck.Host) healthcheck.Finding {
+		_, err := h.Command(context.Background(), "/bin/sh", "-c", "sleep 1000 & wait")
+		return healthcheck.Found(healthcheck.OK, "%v", err)
+	}
+	return []healthcheck.Check{
+		{Name: "fine", Timeout: long, Run: fine},
+		{Name: "forever", Timeout: short, Run: forever, Hang: healthcheck.Fail},
+		{Name: "broken", Timeout: long, Run: broken},
+		{Name: "gone", Timeout: long, Run: gone, Hang: healthcheck.Fail},
+		{Name: "asks", Timeout: long, Run: asks},
+		{Name: "waits", Timeout: long, Run: waits},
+		{Name: "starts", Timeout: short, Run: starts, Hang: healthcheck.Fail},
+	}
+}
+
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "child":
+		if err := Serve(checks(), os.Stdin, os.Stdout, LockFD); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case len(os.Args) == 3 && os.Args[1] == "parent":
+		r := Runner{Host: healthcheck.Host{Roots: healthcheck.Roots{Run: os.Args[2]}}, Locks: os.Args[2], Self: self(),
+			Checks: []healthcheck.Check{in("a", "forever")}}
+		r.Checks[0].Timeout = long
+		r.Run(context.Background())
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func self() []string { return []string{"/proc/self/exe", "child"} }
+
+// in is a check in a child; an empty name is this process.
+func in(child, name string) healthcheck.Check {
+	for _, c := range checks() {
+		if c.Name == name {
+			c.Child = child
+			return c
+		}
+	}
+	panic(name)
+}
+
+func runner(t *testing.T, list ...healthcheck.Check) *Runner {
+	dir := t.TempDir()
+	return &Runner{
+		Host:   healthcheck.Host{Node: "n1", Roots: healthcheck.Roots{Run: dir}, Config: healthcheck.Defaults()},
+		Kept:   map[string]json.RawMessage{"fine": json.RawMessage(`"before"`)},
+		Checks: list, Locks: dir, Self: self(),
+	}
+}
+
+// said is each result as "name: verdict: text".
+func said(results []Result) []string {
+	var all []string
+	for _, r := range results {
+		all = append(all, fmt.Sprintf("%s: %v: %s", r.Check.Name, r.Verdict, r.Text))
+	}
+	return all
+}
+
+func TestChecksHereAndInChildren(t *testing.T) {
+	results := runner(t, in("", "fine"), in("a", "fine"), in("b", "fine")).Run(context.Background())
+	assert.Equal(t, []string{"fine: ok: fine on n1", "fine: ok: fine on n1", "fine: ok: fine on n1"}, said(results))
+	for _, r := range results {
+		assert.Equal(t, `"before"`, r.Detail)
+		assert.Equal(t, `"now"`, string(r.Keep))
+	}
+}
+
+func TestOneThatHangsOrBreaksStopsNoOther(t *testing.T) {
+	for _, child := range []string{"", "a"} {
+		list := []healthcheck.Check{in(child, "broken"), in(child, "forever"), in(child, "fine")}
+		if child != "" {
+			list = append(list, in(child, "gone"), in(child, "fine"))
+		}
+		results := runner(t, list...).Run(context.Background())
+		want := []string{"broken: unknown: the check itself is broken; please report it",
+			"forever: unknown: not done in time", "fine: ok: fine on n1"}
+		if child != "" {
+			want[1] = "forever: fail: does not answer"
+			want = append(want, "gone: unknown: the process of the check ended", "fine: ok: fine on n1")
+			assert.Contains(t, results[3].Detail, "exit status 7")
+		}
+		assert.Equal(t, want, said(results))
+		assert.Equal(t, "no\nidea", results[0].Detail)
+	}
+}
+
+func TestTheWholeEndsAlsoIfEverythingHangs(t *testing.T) {
+	var list []healthcheck.Check
+	for i := range 20 {
+		check := in([]string{"", "a", "b", "c"}[i%4], "forever")
+		check.Timeout = long
+		list = append(list, check)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), short)
+	defer cancel()
+	for _, s := range said(runner(t, list...).Run(ctx)) {
+		assert.Equal(t, "forever: unknown: not looked at in time", s)
+	}
+}
+
+func TestAStuckChildIsNotJoined(t *testing.T) {
+	r := runner(t, in("a", "fine"), in("a", "forever"), in("b", "fine"))
+	lock, err := take(filepath.Join(r.Locks, "child.0.lock"))
+	require.NoError(t, err)
+	_, err = lock.WriteString("forever")
+	require.NoError(t, err)
+	want := []string{"fine: unknown: an earlier check beside it still hangs", "forever: fail: does not answer", "fine: ok: fine on n1"}
+	assert.Equal(t, want, said(r.Run(context.Background())))
+	assert.NoFileExists(t, filepath.Join(r.Locks, "pid"))
+
+	lock.Close() // it is gone
+	r.Checks = r.Checks[:1]
+	assert.Equal(t, []string{"fine: ok: fine on n1"}, said(r.Run(context.Background())))
+}
+
+func TestOneProcessIsEnoughWhereNothingHangs(t *testing.T) {
+	r := runner(t, in("a", "fine"), in("b", "fine"), in("c", "asks"), in("a", "fine"))
+	r.Run(context.Background())
+	assert.FileExists(t, r.slot(0))
+	assert.NoFileExists(t, r.slot(1))
+}
+
+// What is slow holds up its own child only, and is waited for.
+func TestTheOthersDoNotWaitForOneThatIsSlow(t *testing.T) {
+	r := runner(t, in("a", "forever"), in("a", "fine"), in("b", "waits"), in("c", "fine"))
+	r.Checks[0].Timeout = long
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	defer cancel()
+	want := []string{"forever: unknown: not looked at in time", "fine: unknown: not looked at in time", "waits: ok: it came", "fine: ok: fine on n1"}
+	assert.Equal(t, want, said(r.Run(ctx)))
+}
+
+func TestWhatIsHangingIsNamedInTheLock(t *testing.T) {
+	r := runner(t, in("a", "fine"), in("a", "forever"))
+	r.Run(context.Background())
+	by, err := os.ReadFile(filepath.Join(r.Locks, "child.0.lock"))
+	require.NoError(t, err)
+	assert.Equal(t, "forever", string(by))
+}
+
+// A process in a frozen cgroup of version 1 does not die of SIGKILL, like one that
+// is stuck in the kernel.
+func TestAChildThatCannotBeKilled(t *testing.T) {
+	const freezer = "/sys/fs/cgroup/freezer"
+	if _, err := os.Stat(filepath.Join(freezer, "cgroup.procs")); err != nil {
+		t.Skip("no freezer of cgroup v1 on this machine")
+	}
+	group, err := os.MkdirTemp(freezer, "gojail-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.Eventually(t, func() bool { return os.Remove(group) == nil }, time.Minute, 10*time.Millisecond)
+	})
+	r := runner(t, in("a", "forever"), in("a", "fine"))
+	r.Checks[0].Timeout = 2 * time.Second
+	frozen := make(chan error, 1)
+	go func() {
+		pid := awaitPID(r.Locks)
+		err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(pid), 0)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(group, "freezer.state"), []byte("FROZEN"), 0)
+		}
+		frozen <- err
+	}()
+	thaw := func() { _ = os.WriteFile(filepath.Join(group, "freezer.state"), []byte("THAWED"), 0) }
+	t.Cleanup(thaw)
+	want := []string{"forever: fail: does not answer", "fine: unknown: an earlier check beside it still hangs"}
+	assert.Equal(t, want, said(r.Run(context.Background())))
+	require.NoError(t, <-frozen)
+	assert.Equal(t, want, said(r.Run(context.Background())), "of another run")
+	thaw()
+	r.Checks = r.Checks[1:]
+	assert.Eventually(t, func() bool { return r.Run(context.Background())[0].Verdict == healthcheck.OK }, time.Minute, 10*time.Millisecond)
+}
+
+func awaitPID(dir string) string {
+	for {
+		if pid, err := os.ReadFile(filepath.Join(dir, "pid")); err == nil {
+			return string(pid)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestChildrenEndWithTheirParent(t *testing.T) {
+	dir := t.TempDir()
+	parent := exec.Command("/proc/self/exe", "parent", dir)
+	require.NoError(t, parent.Start())
+	pid, err := strconv.Atoi(awaitPID(dir))
+	require.NoError(t, err)
+	require.NoError(t, parent.Process.Kill())
+	_ = parent.Wait()
+	assert.Eventually(t, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	}, time.Minute, time.Millisecond)
+}
+
+func TestProgramsOfAChildHaveABareEnvironmentAndEndWithIt(t *testing.T) {
+	t.Setenv("SECRET", "x")
+	r := runner(t, in("a", "asks"), in("a", "starts"))
+	assert.Equal(t, []string{"asks: ok: hello:/:?<nil>", "starts: fail: does not answer"}, said(r.Run(context.Background())))
+	// The shell's sleep had the lock as well.
+	assert.Eventually(t, func() bool {
+		lock, err := take(filepath.Join(r.Locks, "child.0.lock"))
+		if err == nil {
+			lock.Close()
+		}
+		return err == nil
+	}, time.Minute, time.Millisecond)
+}
+
+func TestCommand(t *testing.T) {
+	lock := filepath.Join(t.TempDir(), "lock")
+	t.Setenv("SECRET", "x")
+	out, err := Command(context.Background(), lock, []string{"A=b"}, "/usr/bin/env")
+	require.NoError(t, err)
+	assert.Equal(t, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nLC_ALL=C\nHOME=/\nA=b\n", string(out))
+
+	_, err = Command(context.Background(), lock, nil, "/bin/sh", "-c", "echo no; exit 3")
+	assert.EqualError(t, err, "exit status 3")
+
+	_, err = Command(context.Background(), lock, nil, "/nowhere")
+	assert.EqualError(t, err, "cannot start /nowhere: fork/exec /nowhere: no such file or directory")
+
+	ctx, cancel := context.WithTimeout(context.Background(), short)
+	defer cancel()
+	_, err = Command(ctx, lock, nil, "/bin/sh", "-c", "sleep 1000 & wait")
+	assert.EqualError(t, err, "/bin/sh does not answer in time")
+
+	held, err := take(lock)
+	require.NoError(t, err)
+	defer held.Close()
+	_, err = Command(context.Background(), lock, nil, "/bin/true")
+	assert.ErrorContains(t, err, "is stuck")
+}
+
+func TestTextsAreFitForAReason(t *testing.T) {
+	f := tidy(healthcheck.Finding{Text: "a\n\"b\"\xff" + strings.Repeat("x", 200)})
+	assert.Len(t, f.Text, textMax)
+	assert.True(t, strings.HasPrefix(f.Text, "a?'b'?x"), f.Text)
+}
