@@ -248,6 +248,8 @@ static int attach_net(const struct record *holder, struct fault *fault)
 	static char word[32];
 	static char *argv[LAUNCH_WORDS_MAX + 2];
 
+	if (call->argc > LAUNCH_WORDS_MAX)
+		return fault_set(fault, "sandbox: more than %d words", LAUNCH_WORDS_MAX);
 	for (int i = 0; i < call->argc; i++)
 		argv[i] = call->argv[i];
 	snprintf(word, sizeof(word), "holder=%d", (int)holder->pid);

@@ -155,14 +155,18 @@ static int renew_sys(struct fault *fault)
 	enum { COUNT = sizeof(kept) / sizeof(kept[0]) };
 	int trees[COUNT], result = 0;
 
-	for (int i = 0; i < COUNT; i++)
+	/* Two of them hide what is below: one that is there and cannot be kept is a fault. */
+	for (int i = 0; i < COUNT; i++) {
 		trees[i] = k_open_tree(AT_FDCWD, kept[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	if (mount("sysfs", "/sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		if (trees[i] < 0 && errno != ENOENT)
+			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i], strerror(errno));
+	}
+	if (result == 0 && mount("sysfs", "/sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		result = fault_set(fault, "cannot mount the sysfs of the job's network: %s", strerror(errno));
 	for (int i = 0; i < COUNT; i++) {
 		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : open(kept[i], O_PATH | O_CLOEXEC);
 
-		if (at >= 0 && k_move_mount(trees[i], at) < 0)
+		if (result == 0 && trees[i] >= 0 && (at < 0 || k_move_mount(trees[i], at) < 0))
 			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i], strerror(errno));
 		close_fd(&trees[i]);
 	}
