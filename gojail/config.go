@@ -14,7 +14,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	ContractVersion = 2
+	ContractVersion = 3
 	nameMax         = 64
 	pathMax         = 1024
 	textMax         = 1024
@@ -48,6 +48,7 @@ type Config struct {
 	Deadline  time.Duration
 	Slurm     Slurm
 	Networks  Networks
+	GPUs      [][]string // device nodes by the index that Slurm allocates; nil: it gives none
 	Jails     map[string]*Jail
 }
 
@@ -78,7 +79,7 @@ type Jail struct {
 	Slurm      bool
 	Network    string // label of the rails of a step that names none, or None; "": as network.toml says
 	Tmp        string // TmpDisk or TmpTmpfs
-	TmpSize    int64  // bytes, tmpfs only; 0: no limit of our own
+	TmpSize    int64  // bytes; 0: no limit of our own. With TmpDisk a project quota of the scratch file system
 	ShmSize    int64  // bytes; 0: no limit of our own
 	Data       []string
 	Host       []string
@@ -86,6 +87,7 @@ type Jail struct {
 	Devices    []string
 	Mounts     []Mount
 	UserMounts []UserRule
+	Isolation  Isolation
 }
 
 // Values of the key tmp.
@@ -124,6 +126,7 @@ func Load(path, node string) (*Config, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	c.Path, c.Identity = path, id
+	c.GPUs = readGPUs(c)
 	return c, nil
 }
 

@@ -71,6 +71,9 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 	if err := s.sizes(j, f); err != nil {
 		return nil, err
 	}
+	if err := s.isolation(j, f); err != nil {
+		return nil, err
+	}
 	for last, list := range map[string][]string{"host": j.Host, "local": j.Local, "data": j.Data} {
 		if err := s.paths(list, key(last)...); err != nil {
 			return nil, err
@@ -101,9 +104,6 @@ func (s *source) sizes(j *Jail, f *fileJail) (err error) {
 	}
 	if j.TmpSize, err = s.size(f.TmpSize, key("tmp_size")...); err != nil {
 		return err
-	}
-	if j.TmpSize > 0 && j.Tmp != TmpTmpfs {
-		return s.refuse(key("tmp_size"), `only a tmpfs has a size; write tmp = "tmpfs" or leave it out`)
 	}
 	j.ShmSize, err = s.size(f.ShmSize, key("shm_size")...)
 	return err

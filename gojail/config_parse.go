@@ -44,6 +44,13 @@ type fileJail struct {
 	Devices    []string   `toml:"devices"`
 	Mounts     []Mount    `toml:"mounts"`
 	UserMounts []UserRule `toml:"user_mounts"`
+
+	Namespaces   []string `toml:"namespaces"`
+	HidePID      *bool    `toml:"hidepid"`
+	NoNewPrivs   *bool    `toml:"no_new_privs"`
+	Capabilities []string `toml:"capabilities"`
+	Seccomp      *string  `toml:"seccomp"`
+	JailRoot     []string `toml:"jail_root"`
 }
 
 // source is the decoded text, which knows the line of each key.

@@ -40,6 +40,12 @@ data     = ["/home"]
 host     = ["/etc/hosts"]
 local    = ["/var/tmp"]
 devices  = ["/dev/nvidia*"]
+namespaces   = ["pid", "ipc"]
+hidepid      = false
+no_new_privs = false
+capabilities = ["CAP_KILL"]
+seccomp      = "/etc/gojail/seccomp.json"
+jail_root    = ["self"]
 [[jail.debian.mounts]]
 destination = "/scratch"
 type        = "bind"
@@ -76,6 +82,10 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 			{"/opt/tools", "overlay", "overlay", []string{"lowerdir=/a:/b"}},
 		},
 		UserMounts: []UserRule{{"/data", "/mnt", true}},
+		Isolation: Isolation{
+			Namespaces: []string{"pid", "ipc"}, Capabilities: []string{"CAP_KILL"},
+			Seccomp: "/etc/gojail/seccomp.json", JailRoot: []string{"self"},
+		},
 	}, c.Jails["debian"])
 }
 
@@ -88,6 +98,10 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	assert.Equal(t, &Jail{
 		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
+		Isolation: Isolation{
+			Namespaces: namespaceKinds, HidePID: true, NoNewPrivs: true, Capabilities: defaultCapabilities,
+			Seccomp: SeccompDefault,
+		},
 	}, c.Jails["a"])
 	c, err = parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\nhost = []\noptions = []", "")
 	require.NoError(t, err)
@@ -142,7 +156,6 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"tmp":                {jailText + "tmp = \"ram\"", `line 5: jail.a.tmp: "ram": write "disk" or "tmpfs"`},
 	"size":               {jailText + "shm_size = \"4GB\"", `line 5: jail.a.shm_size: "4GB": write a size`},
 	"size overflow":      {jailText + "shm_size = \"999999999999T\"", "more than any memory holds"},
-	"size of disk":       {jailText + "tmp_size = \"1G\"", "only a tmpfs has a size"},
 	"user":               {jailText + "users = [\"a b\"]", `line 5: jail.a.users: "a b" is not a name`},
 	"data deep":          {jailText + "data = [\"/home/x\"]", "only directories directly below /"},
 	"data system":        {jailText + "data = [\"/etc\"]", "is a system directory"},
@@ -260,7 +273,7 @@ func FuzzParseConfig(f *testing.F) {
 			PlanJail(c, j, &HostFacts{})
 			PlanStage(c, j, &HostFacts{})
 		}
-		site, err := c.Site(noAccounts(), nil, fixedTime)
+		site, err := c.Site(noAccounts(), nil, nil, fixedTime)
 		require.NoError(t, err)
 		require.True(t, strings.HasSuffix(site, "\nend\n"))
 	})

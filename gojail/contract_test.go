@@ -38,6 +38,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_DEFAULT_CONFIG": fmt.Sprintf("%q", DefaultConfig),
 		"GOJAIL_DEFAULT_STATE":  fmt.Sprintf("%q", DefaultState),
 		"GOJAIL_REPLY_FD":       fmt.Sprint(ReplyFD),
+		"GOJAIL_GPU_NODES_MAX":  fmt.Sprint(2 * gpusMax),
 	} {
 		assert.Equal(t, defines[name], value, name)
 	}
@@ -59,7 +60,8 @@ func TestContractSiteLines(t *testing.T) {
 	c, err := parseConfig(wholeConfig, "n1")
 	require.NoError(t, err)
 	delete(c.Jails, "bare")
-	site, err := c.Site(someAccounts(), map[string]string{"debian": "0123456789abcdef"}, fixedTime)
+	c.GPUs = [][]string{{"/dev/nvidia0"}}
+	site, err := c.Site(someAccounts(), map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
 	require.NoError(t, err)
 	var have []string
 	for line := range strings.Lines(site) {

@@ -28,7 +28,7 @@ func (r Record) Started() time.Time {
 	return time.Unix(boot+int64(r.Start/ticksPerSecond), 0)
 }
 
-// Namespace opens a namespace that the record's process holds: "mnt" or "net".
+// Namespace opens a namespace that the record's process holds, by its name in /proc/PID/ns.
 func (r Record) Namespace(kind string) (*os.File, error) {
 	path := fmt.Sprintf("/proc/%d/ns/%s", r.PID, kind)
 	f, err := os.Open(path)

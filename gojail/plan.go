@@ -49,7 +49,7 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 		},
 	}
 	lists := [][]specs.Mount{
-		kernelMounts(), deviceMounts(facts), {tmpfs("/run", "mode=755", "nosuid", "nodev")},
+		kernelMounts(j), deviceMounts(facts), {tmpfs("/run", "mode=755", "nosuid", "nodev")},
 		localMounts(c, j), configuredMounts(j), hostFiles(j, facts),
 	}
 	if j.Slurm {
@@ -70,9 +70,13 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	return v, nil
 }
 
-func kernelMounts() []specs.Mount {
+func kernelMounts(j *Jail) []specs.Mount {
+	proc := specs.Mount{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}}
+	if j.Isolation.HidePID {
+		proc.Options = append(proc.Options, "hidepid=2")
+	}
 	return []specs.Mount{
-		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		proc,
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}},
 		{Destination: "/sys/fs/cgroup", Type: "bind", Source: "/sys/fs/cgroup", Options: []string{"rbind", "ro", "nosuid", "noexec", "nodev"}},
 		tmpfs("/dev", "mode=755", "nosuid", "noexec"),

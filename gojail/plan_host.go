@@ -37,7 +37,7 @@ func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
 	if err := checkRoot(j.Root); err != nil {
 		return nil, err
 	}
-	facts := &HostFacts{State: state, Exists: map[string]bool{}, Devices: findDevices(j.Devices)}
+	facts := &HostFacts{State: state, Exists: map[string]bool{}, Devices: j.everybodys(c.GPUs)}
 	var err error
 	if facts.HostTop, err = readTop("/"); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package gojail
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
@@ -20,7 +21,7 @@ func JobMounts(c *Config, j *Jail, job string) []specs.Mount {
 	if j.Tmp == TmpTmpfs {
 		tmp = tmpfs("/tmp", sized(j.TmpSize)...)
 	}
-	mounts := []specs.Mount{tmp, tmpfs("/dev/shm", sized(j.ShmSize)...)}
+	mounts := append(namespaceMounts(j), tmp, tmpfs("/dev/shm", sized(j.ShmSize)...))
 	if number, err := number(job); err == nil { // Slurm's name: five digits at least
 		dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number))
 		if exists(dir) { // of a batch job
@@ -32,6 +33,14 @@ func JobMounts(c *Config, j *Jail, job string) []specs.Mount {
 		mounts = append(mounts, bind(c.Slurm.Munge, mungeOptions...))
 	}
 	return mounts
+}
+
+// namespaceMounts show what the job's own namespaces hold.
+func namespaceMounts(j *Jail) []specs.Mount {
+	own := map[string]string{"/proc": "pid", "/dev/mqueue": "ipc"}
+	return slices.DeleteFunc(kernelMounts(j), func(m specs.Mount) bool {
+		return own[m.Destination] == "" || !slices.Contains(j.Isolation.Namespaces, own[m.Destination])
+	})
 }
 
 func sized(bytes int64) []string {

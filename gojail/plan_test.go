@@ -92,7 +92,7 @@ func TestPlanJail(t *testing.T) {
 	c, j := planned(t, planConfig)
 	v, err := PlanJail(c, j, planFacts())
 	require.NoError(t, err)
-	assert.Equal(t, `/proc proc proc nosuid,noexec,nodev
+	assert.Equal(t, `/proc proc proc nosuid,noexec,nodev,hidepid=2
 /sys sysfs sysfs ro,nosuid,noexec,nodev
 /sys/fs/cgroup bind = rbind,ro,nosuid,noexec,nodev
 /dev tmpfs tmpfs mode=755,nosuid,noexec
@@ -252,10 +252,12 @@ func TestStageWithChosenData(t *testing.T) {
 func TestJobMounts(t *testing.T) {
 	c, j := planned(t, planConfig)
 	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "run-7")}}
-	assert.Equal(t, "/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
+	assert.Equal(t, "/proc proc proc nosuid,noexec,nodev,hidepid=2\n/dev/mqueue mqueue mqueue nosuid,noexec,nodev\n"+
+		"/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev\n"+
 		"/run/munge/munge.socket.2 bind = bind,ro,nosuid,nodev,noexec\n", lines(v))
 	j.Slurm = false
+	j.Isolation.Namespaces = nil
 	c.Slurm.Spool = t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(c.Slurm.Spool, "job00012"), 0o700))
 	j.Tmp, j.TmpSize, j.ShmSize = TmpTmpfs, 1<<20, 1<<10
@@ -331,8 +333,8 @@ func TestMungeElsewhere(t *testing.T) {
 	v, err = PlanJail(c, j, planFacts())
 	require.NoError(t, err)
 	assert.NotContains(t, lines(v), "/opt/munge/socket")
-	site, err := c.Site(noAccounts(), nil, fixedTime)
+	site, err := c.Site(noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, site, "\nmunge -\n")
-	assert.Len(t, JobMounts(c, j, "run-7"), 2)
+	assert.Len(t, JobMounts(c, j, "run-7"), 4)
 }

@@ -87,8 +87,8 @@ func (c *Config) Unknown(accounts Accounts) []string {
 }
 
 // Site is the text of the site file, in the format of include/gojail.h; keys
-// gives each jail's key (see Key).
-func (c *Config) Site(accounts Accounts, keys map[string]string, now time.Time) (string, error) {
+// gives each jail's key (see Key), and filters its seccomp program's file.
+func (c *Config) Site(accounts Accounts, keys, filters map[string]string, now time.Time) (string, error) {
 	until := int64(0)
 	if len(c.Unknown(accounts)) > 0 {
 		until = now.Add(unknownRetry).Unix()
@@ -104,7 +104,7 @@ func (c *Config) Site(accounts Accounts, keys map[string]string, now time.Time) 
 	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
 	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
 	for _, name := range c.JailNames() {
-		c.siteJail(&b, c.Jails[name], accounts, keys[name])
+		c.siteJail(&b, c.Jails[name], accounts, keys[name], filters[name])
 	}
 	b.WriteString("end\n")
 	if b.Len() > siteMax {
@@ -113,13 +113,26 @@ func (c *Config) Site(accounts Accounts, keys map[string]string, now time.Time) 
 	return b.String(), nil
 }
 
-func (c *Config) siteJail(b *strings.Builder, j *Jail, accounts Accounts, key string) {
+func (c *Config) siteJail(b *strings.Builder, j *Jail, accounts Accounts, key, filter string) {
 	fmt.Fprintf(b, "jail %s\nkey %s\n", j.Name, key)
 	munge := "-"
 	if j.Slurm && c.bringsMunge() {
 		munge = c.Slurm.Munge
 	}
 	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\nmunge %s\nnet %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool, munge, c.network(j))
+	if filter == "" {
+		filter = "-"
+	}
+	roots := strings.Join(j.Isolation.JailRoot, " ")
+	if roots == "" {
+		roots = "-"
+	}
+	for index, files := range j.perJob(c.GPUs) {
+		for _, file := range files {
+			fmt.Fprintf(b, "gpu %d %s\n", index, file)
+		}
+	}
+	fmt.Fprintf(b, "isolate %s\nbounding %x\nroot %s\nseccomp %s\n", j.Isolation.words(), j.Isolation.Bounding(), roots, filter)
 	if j.Everybody() {
 		b.WriteString("access all\n")
 		return
@@ -153,17 +166,20 @@ func WriteSite(c *Config, state string, deadline time.Time) error {
 	for name, j := range c.Jails {
 		keys[name] = c.Key(j)
 	}
-	text, err := c.Site(SystemAccounts(), keys, time.Now())
-	if err != nil {
-		return err
-	}
 	unlock, err := lockFile(filepath.Join(state, "site.lock"), deadline)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	path := filepath.Join(state, "site")
-	return replaceFile(path, text)
+	filters, err := writeFilters(c, state)
+	if err != nil {
+		return err
+	}
+	text, err := c.Site(SystemAccounts(), keys, filters, time.Now())
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(state, "site"), text)
 }
 
 // replaceFile makes path hold text, wholly or not at all, readable by root only.

@@ -20,6 +20,7 @@ func (c *Config) Key(j *Jail) string {
 	template := *j
 	template.Users, template.Groups, template.UserMounts = nil, nil, nil // decided per step
 	template.Tmp, template.TmpSize, template.ShmSize = "", 0, 0
+	template.Isolation = Isolation{HidePID: j.Isolation.HidePID}
 	what := struct {
 		Version int
 		Jail    Jail
@@ -27,7 +28,7 @@ func (c *Config) Key(j *Jail) string {
 		Scratch string
 		Present []string
 	}{ContractVersion, template, c.Slurm, c.Scratch, nil}
-	for _, d := range findDevices(j.Devices) {
+	for _, d := range j.everybodys(c.GPUs) {
 		what.Present = append(what.Present, fmt.Sprintf("%s %d", d.Path, d.Rdev))
 	}
 	if j.Slurm {

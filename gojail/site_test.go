@@ -45,9 +45,9 @@ func TestSiteIsExactlyTheContract(t *testing.T) {
 	require.NoError(t, err)
 	c.Identity = trusted.Identity{Dev: 1, Ino: 2, Size: 3, MtimeSec: 4, MtimeNsec: 5, CtimeSec: 6, CtimeNsec: 7}
 	keys := map[string]string{"debian": "0123456789abcdef", "bare": "fedcba9876543210"}
-	text, err := c.Site(someAccounts(), keys, fixedTime)
+	text, err := c.Site(someAccounts(), keys, nil, fixedTime)
 	require.NoError(t, err)
-	assert.Equal(t, `gojail-site 2
+	assert.Equal(t, `gojail-site 3
 config 1 2 3 4 5 6 7
 network -
 until 0
@@ -62,6 +62,10 @@ shm 0
 spool /var/spool/slurmd.n1
 munge /run/munge/munge.socket.2
 net none
+isolate pid ipc uts hidepid no_new_privs
+bounding a80425fb
+root -
+seccomp -
 access all
 jail debian
 key 0123456789abcdef
@@ -70,6 +74,10 @@ shm 536870912
 spool /var/spool/slurmd.n1
 munge -
 net ai
+isolate pid ipc
+bounding 20
+root self
+seccomp -
 access listed
 uid 5001
 uid 6000
@@ -81,7 +89,7 @@ end
 func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
 	c, err := parseConfig(wholeConfig, "n1")
 	require.NoError(t, err)
-	text, err := c.Site(noAccounts(), nil, fixedTime)
+	text, err := c.Site(noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, text, "\nuntil 1060\n")
 	assert.Contains(t, text, "\naccess listed\nuid 5001\nend\n", "an unknown name opens nothing")
@@ -91,7 +99,7 @@ func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
 func TestSiteWithOnlyUnknownUsersIsClosed(t *testing.T) {
 	c, err := parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\nusers = [\"nosuch\"]", "")
 	require.NoError(t, err)
-	text, err := c.Site(noAccounts(), nil, fixedTime)
+	text, err := c.Site(noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, text, "access listed\nend\n")
 }
@@ -104,14 +112,14 @@ func TestWriteSiteReplacesTheFile(t *testing.T) {
 	require.NoError(t, WriteSite(c, state, time.Now().Add(time.Second)))
 	text, err := os.ReadFile(filepath.Join(state, "site"))
 	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(string(text), "gojail-site 2\n"))
+	assert.True(t, strings.HasPrefix(string(text), "gojail-site "+version+"\n"))
 	assert.Contains(t, string(text), "\nkey "+c.Key(c.Jails["a"])+"\n")
 	st, err := os.Stat(filepath.Join(state, "site"))
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), st.Mode())
 	entries, err := os.ReadDir(state)
 	require.NoError(t, err)
-	assert.Len(t, entries, 2, "site and site.lock, no temporary file")
+	assert.Len(t, entries, 3, "site, site.lock and the seccomp filters, no temporary file")
 }
 
 func TestWriteSiteGivesUpAtTheDeadline(t *testing.T) {
@@ -153,6 +161,7 @@ func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
 		"user mounts": func(c *Config, j *Jail) { j.UserMounts = nil },
 		"default":     func(c *Config, j *Jail) { c.Default = None },
 		"deadline":    func(c *Config, j *Jail) { c.Deadline = 1 },
+		"namespaces":  func(c *Config, j *Jail) { j.Isolation.Namespaces = nil },
 	} {
 		assert.Equal(t, same, key(change), name)
 	}
@@ -165,6 +174,7 @@ func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
 		"host":     func(c *Config, j *Jail) { j.Host = nil },
 		"local":    func(c *Config, j *Jail) { j.Local = nil },
 		"device":   func(c *Config, j *Jail) { j.Devices = []string{"/dev/null"} },
+		"hidepid":  func(c *Config, j *Jail) { j.Isolation.HidePID = !j.Isolation.HidePID },
 		"mounts":   func(c *Config, j *Jail) { j.Mounts[0].Source = "/x" },
 		"spool":    func(c *Config, j *Jail) { c.Slurm.Spool = "/x" },
 		"scratch":  func(c *Config, j *Jail) { c.Scratch = "/x" },
@@ -182,8 +192,8 @@ func FuzzSiteLines(f *testing.F) {
 			return // Load refuses these
 		}
 		c.Slurm.Spool = spool
-		text, err := c.Site(noAccounts(), nil, fixedTime)
+		text, err := c.Site(noAccounts(), nil, nil, fixedTime)
 		require.NoError(t, err)
-		require.LessOrEqual(t, strings.Count(text, "\n"), 17, "no value makes a line of its own")
+		require.LessOrEqual(t, strings.Count(text, "\n"), 21, "no value makes a line of its own")
 	})
 }

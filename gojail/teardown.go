@@ -45,7 +45,7 @@ func (s *State) teardown(scratch, job string, mayI func() error) error {
 	for _, step := range []func() error{
 		mayI,
 		func() error { return s.endHolders(job) },
-		func() error { return removeTree(parent, job) },
+		func() error { return removeScratch(parent, job) },
 		func() error { return s.forget(job) },
 	} {
 		if err := step(); err != nil {

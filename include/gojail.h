@@ -9,6 +9,7 @@
  *
  *   site                      what the shim needs of gojail.toml, written by Go (below)
  *   site.lock                 flock: one process compiles at a time
+ *   seccomp/HASH              a compiled filter
  *   jails/JAIL/lock           flock: one launcher assembles at a time
  *   jails/JAIL/socket         SOCK_SEQPACKET, the zygote listens
  *   jails/JAIL/zygote         record of the zygote (below)
@@ -18,13 +19,14 @@
  *   jobs/JOB/SANDBOX          record of the holder (below)
  *   jobs/JOB/SANDBOX.json     the config.json it was made from (hard link)
  *   jobs/JOB/SANDBOX.mounts   the --jail-mount list of that sandbox, if any
+ *   jobs/JOB/.ns              record of the first holder, whose namespaces all sandboxes of the job share
  *   jobs/JOB/.net             record of the holder of the job's network, once it is attached
  *   jobs/JOB/.net.env         NAME=VALUE lines that its tasks get in their environment
  *   net/                      the networks' own state (netsetup/attach)
  *   net/jobs/JOB.json         there as long as the job may have something of a network
  *
  * JOB is Slurm's job id, or "run-PID" for `gojail run`. SANDBOX is the jail's
- * name, followed by "+" and 16 hex digits where --jail-mount or --jail-net was given.
+ * name, followed by "+" and 16 hex digits where --jail-mount, --jail-net or --jail-root was given.
  *
  * Records are one line, written to a temporary name and renamed, so that one is
  * either whole or absent. A record whose process is gone, or whose start time
@@ -32,6 +34,7 @@
  *
  *   zygote    "GOJAIL_VERSION pid starttime KEY\n"
  *   SANDBOX   "GOJAIL_VERSION pid starttime KEY\n"
+ *   .ns       "GOJAIL_VERSION pid starttime KEY\n", KEY being which ones: GOJAIL_REQUEST_PID...
  *   .net      "GOJAIL_VERSION pid starttime KEY\n", KEY being a hash of --jail-net
  *
  * site is text, a word and its values on each line, in this order:
@@ -51,6 +54,11 @@
  *   spool PATH                where the template has an empty tmpfs for batch scripts
  *   munge PATH|-              munge's socket, which every sandbox gets anew; -: none
  *   net LABEL|none            the rails of a step that names none
+ *   gpu INDEX PATH            any number: a device node that goes with Slurm's GPU of that index
+ *   isolate -|WORD...         of: pid ipc uts hidepid no_new_privs
+ *   bounding MASK             capabilities that the tasks keep, hexadecimal
+ *   root -|MODE...            what --jail-root may ask for, of: self range
+ *   seccomp PATH|-            their filter (struct sock_filter, seccomp(2)), below the state directory
  *   access all|listed
  *   uid N                     any number of these
  *   gid N
@@ -61,11 +69,12 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 2 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 3 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
 #define GOJAIL_TEXT_MAX 1024 /* one message, its NUL included */
+#define GOJAIL_GPU_NODES_MAX 128
 #define GOJAIL_KEY_LEN 16    /* hex digits */
 #define GOJAIL_TREES_MAX 32  /* detached trees handed over for one sandbox */
 #define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
@@ -76,6 +85,8 @@
 
 /* The descriptor of the stage's mount namespace in every zygote. */
 #define GOJAIL_STAGE_FD 3
+/* That of the user namespace in a holder that has one. */
+#define GOJAIL_USER_FD 3
 
 /*
  * gojail-launcher VERB [name=value]...
@@ -109,19 +120,23 @@ struct gojail_tree {
 #define GOJAIL_TREE_EXACT 2u
 /* No tree: the job's network namespace, which the holder enters. */
 #define GOJAIL_TREE_NET 4u
+/* Likewise its namespace of the kind that destination names: pid, ipc, uts. */
+#define GOJAIL_TREE_NS 8u
 
 /*
  * What the zygote is asked on its socket: this header, ntrees trees, and their
- * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply with its
- * pid at once, then one with the result and, on success, its mount namespace and
- * the stage's as SCM_RIGHTS. It lives on only if the caller then sends one byte,
- * having written its record.
+ * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply at once, so
+ * that the caller knows of it, then one with the result and, on success, its mount
+ * namespace and the stage's as SCM_RIGHTS. Where it went into a PID namespace it is
+ * another process by then. Pids are the node's. It lives on only if the caller then
+ * sends one byte, having written its record.
  */
 struct gojail_request {
 	uint32_t version;
 	uint32_t flags;
 	uint64_t tmp_bytes; /* of a tmpfs; 0: the kernel's default */
 	uint64_t shm_bytes;
+	uint32_t uid, gid; /* with GOJAIL_REQUEST_ROOT: whose user namespace it is */
 	uint32_t ntrees;
 	uint32_t reserved;
 };
@@ -129,6 +144,12 @@ struct gojail_request {
 #define GOJAIL_REQUEST_TMPFS 1u /* /tmp is a tmpfs of this sandbox, not among the trees */
 #define GOJAIL_REQUEST_SHM 2u   /* likewise /dev/shm */
 #define GOJAIL_REQUEST_NET 4u   /* the holder makes a network namespace */
+#define GOJAIL_REQUEST_PID 8u   /* it makes a PID namespace, or enters the job's, and has a /proc of that */
+#define GOJAIL_REQUEST_IPC 16u  /* likewise IPC, and /dev/mqueue */
+#define GOJAIL_REQUEST_UTS 32u  /* likewise UTS */
+#define GOJAIL_REQUEST_HIDEPID 64u /* that /proc hides the processes of other users */
+#define GOJAIL_REQUEST_DEV 256u /* a /dev of its own: the job's GPUs are put there */
+#define GOJAIL_REQUEST_ROOT 128u /* it makes a user namespace, in which uid is 0 and nobody else is anybody */
 
 struct gojail_reply {
 	uint32_t version;

@@ -139,6 +139,8 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 		close_fd(&fds[1]);
 		return fault_set(fault, "%s", reply.text[0] ? reply.text : "the sandbox could not be built");
 	}
+	holder->pid = reply.pid;
+	holder->start = reply.start;
 	sandbox->mnt = fds[0];
 	sandbox->stage = fds[1];
 	return 0;

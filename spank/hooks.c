@@ -7,8 +7,11 @@
  *   slurmstepd, root         init
  *                            init_post_opt         find or build the sandbox; enter the stage
  *               (Slurm opens --output, --error, --input and changes directory)
- *               euid user    user_init             show PMIx's directory in the jail; leave the stage
- *     task      root         task_init_privileged  a fault ends here; else enter the jail
+ *               euid user    user_init             show PMIx's directory in the jail; leave the stage; forks go to
+ *                                                  the job's PID namespace, until the first task_post_fork
+ *     task      root         task_init_privileged  a fault ends here; else enter the jail, and give up
+ *                                                  capabilities and system calls
+ *               user         task_init             with --jail-root: become root in the jail
  *               root         task_post_fork, last  enter the jail, for task epilogs
  *               root         task_exit, last       leave it
  *               root         exit                  leave whatever is still open
@@ -20,9 +23,12 @@
  * 25.05 on a failure of the job without a word of the reason.
  */
 #include "clock.h"
+#include "confine.h"
 #include "end.h"
+#include "gpus.h"
 #include "launch.h"
 #include "options.h"
+#include "pids.h"
 #include "release.h"
 #include "sandbox.h"
 #include "site.h"
@@ -33,6 +39,7 @@
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* All that the library exports: these names and the hooks. */
@@ -45,6 +52,7 @@ static struct node node;
 static struct fault fault; /* the latch: the first fault of this step */
 static struct sandbox sandbox = SANDBOX_NONE;
 static struct window window = WINDOW_CLOSED;
+static struct confine confine;
 static uint32_t forked, ended;
 static char pmix[GOJAIL_PATH_MAX + 64]; /* where the step's PMIx server would have its directory, or "" */
 static bool pmix_shown;
@@ -169,6 +177,8 @@ static int prepare(spank_t sp, uint32_t step)
 		result = choice.mounts[0] ? fault_set(&fault, "--jail-mount needs a jail; give --jail=NAME too") : 0;
 		if (choice.net[0] && strcmp(choice.net, "none"))
 			result = fault_set(&fault, "--jail-net needs a jail; give --jail=NAME too");
+		if (choice.root[0] && strcmp(choice.root, "none"))
+			result = fault_set(&fault, "--jail-root needs a jail; give --jail=NAME too");
 		goto out;
 	}
 	if (find_wish(sp, step, &wish) < 0 || site_jail(&site, choice.jail, &wish.user, &jail, &fault) < 0)
@@ -177,12 +187,21 @@ static int prepare(spank_t sp, uint32_t step)
 	wish.net = choice.net[0] ? choice.net : jail.net;
 	if (strcmp(wish.net, "none") == 0)
 		wish.net = NULL;
+	if (site_root(&jail, choice.root, sizeof(choice.root), &fault) < 0)
+		goto out;
+	wish.root = choice.root[0] ? choice.root : NULL;
 	find_gres(sp, step, gpus, nics, sizeof(gpus));
 	wish.gpus = gpus;
 	wish.nics = nics;
 	if (step <= SLURM_MAX_NORMAL_STEP_ID)
 		snprintf(pmix, sizeof(pmix), "%s/pmix.%s.%u", jail.spool, wish.job, (unsigned)step);
-	result = sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault);
+	result = confine_open(&confine, &node, &jail, &fault);
+	if (result == 0)
+		result = sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault);
+	if (result == 0 && sandbox.pid >= 0)
+		result = pids_prepare(sandbox.pid, sandbox.holder, &fault);
+	if (result == 0)
+		result = gpus_show(&jail, gpus, sandbox.mnt, &fault);
 	if (result == 0 && wish.net)
 		set_net_env(sp, wish.job);
 	if (result == 0)
@@ -249,22 +268,42 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 		pmix_shown = window_show(sandbox.mnt, pmix, &fault) == 0;
 	if (!contained())
 		window_close(&window, &fault);
+	/* The last thing before the tasks are forked. */
+	if (!fault.text[0])
+		pids_start(contained() ? 0 : (pid_t)syscall(SYS_gettid), &fault);
 	return 0;
 }
 
-HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
+/* One line is enough, from however many tasks. */
+static int task_failed(spank_t sp)
 {
 	int task = 0;
 
-	(void)argc;
-	(void)argv;
-	if (!fault.text[0] && (sandbox.mnt < 0 || window_enter(sandbox.mnt, sandbox.net, &fault) == 0))
-		return 0;
-	/* One line is enough, from however many tasks. */
 	spank_get_item(sp, S_TASK_ID, &task);
 	if (task == 0)
 		slurm_error("gojail: %s", fault.text);
 	return HOOK_FAILED;
+}
+
+HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (!fault.text[0] && sandbox.mnt >= 0)
+		sandbox_enter(&sandbox, &fault);
+	/* Who is to be root there gives up the powers of a root there: in task_init. */
+	if (!fault.text[0] && sandbox.mnt >= 0 && sandbox.user < 0)
+		confine_apply(&confine, &fault);
+	return fault.text[0] ? task_failed(sp) : 0;
+}
+
+HOOK int slurm_spank_task_init(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (!fault.text[0] && sandbox.user >= 0 && sandbox_become_root(&sandbox, &fault) == 0)
+		confine_apply(&confine, &fault);
+	return fault.text[0] ? task_failed(sp) : 0;
 }
 
 HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
@@ -274,6 +313,7 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
+	pids_stop(); /* all tasks are forked when the first of them is told of */
 	if (sandbox.mnt < 0 || fault.text[0] || contained())
 		return 0;
 	if (spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || ++forked < tasks)

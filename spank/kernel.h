@@ -59,6 +59,12 @@ static inline int k_pidfd_kill(int pidfd, int signal)
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
+/* Of this thread only: the C library would change all of the process. */
+static inline int k_seteuid(uid_t user)
+{
+	return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
+}
+
 static inline void close_fd(int *fd)
 {
 	if (*fd >= 0)

@@ -5,6 +5,7 @@
  */
 #include "clock.h"
 #include "fault.h"
+#include "kept.h"
 #include "kernel.h"
 #include "launch.h"
 #include "lock.h"
@@ -199,6 +200,8 @@ static int template(struct fault *fault)
 	if (listener < 0)
 		return -1;
 	stage = assemble_template(fault);
+	if (stage >= 0 && kept_find(fault) < 0)
+		return -1;
 	null = stage < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return fault_set(fault, "the jail has no /dev/null: %s", strerror(errno));
@@ -235,7 +238,7 @@ static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32
 		return fault_set(fault, "%s", call->text);
 	for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++) {
 		if (*count >= GOJAIL_TREES_MAX)
-			return fault_set(fault, "--jail-mount: more than %d mounts", GOJAIL_TREES_MAX - 4);
+			return fault_set(fault, "--jail-mount: more than %d mounts", GOJAIL_TREES_MAX - 8);
 		trees[*count] = call->trees[i];
 		trees[(*count)++].flags |= GOJAIL_TREE_EXACT;
 	}

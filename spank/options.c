@@ -20,9 +20,10 @@
 #define INHERITED_JAIL "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail"
 #define INHERITED_MOUNT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_mount"
 #define INHERITED_NET "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_net"
+#define INHERITED_ROOT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_root"
 
 static struct choice given;
-static bool jail_inherited, mounts_inherited, net_inherited;
+static bool jail_inherited, mounts_inherited, net_inherited, root_inherited;
 
 static bool jail_name_ok(const char *name)
 {
@@ -88,6 +89,17 @@ static int check_net(const char *label)
 	return -1;
 }
 
+static int check_root(const char *mode)
+{
+	static const char *const known[] = {"self", "range", "any", "none"};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(mode, known[i]) == 0)
+			return 0;
+	slurm_error("gojail: --jail-root=%s: write --jail-root, or =self, =range, or =none", mode);
+	return -1;
+}
+
 static bool is_inherited(const char *variable, const char *value)
 {
 	const char *inherited = getenv(variable);
@@ -112,6 +124,19 @@ static int on_net(int value, const char *argument, int remote)
 		return -1;
 	net_inherited = !remote && !given.net[0] && is_inherited(INHERITED_NET, argument);
 	snprintf(given.net, sizeof(given.net), "%s", argument);
+	return 0;
+}
+
+/* Without a value: what the jail allows. */
+static int on_root(int value, const char *argument, int remote)
+{
+	(void)value;
+	if (!argument || !argument[0] || strcmp(argument, "(null)") == 0)
+		argument = "any";
+	if (!remote && check_root(argument) < 0)
+		return -1;
+	root_inherited = !remote && !given.root[0] && is_inherited(INHERITED_ROOT, argument);
+	snprintf(given.root, sizeof(given.root), "%s", argument);
 	return 0;
 }
 
@@ -146,12 +171,16 @@ static struct spank_option options[] = {
 	 "give the job a network of its own: a VF on each rail with that label; \"none\": the node's "
 	 "network. All steps of a job share it",
 	 1, 2, on_net},
+	{"jail-root", "[MODE]",
+	 "be root (uid 0) in the jail, and nobody outside, where the site allows it; self: one's own "
+	 "files are root's; range: packages can be installed; none: not root",
+	 2, 3, on_root},
 };
 
 int options_register(spank_t sp)
 {
 	given = (struct choice){0};
-	jail_inherited = mounts_inherited = net_inherited = false;
+	jail_inherited = mounts_inherited = net_inherited = root_inherited = false;
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		if (spank_option_register(sp, &options[i]) != ESPANK_SUCCESS)
 			return -1;
@@ -172,7 +201,8 @@ int options_submit(void)
 {
 	if (pass_on(OPTIONS_ENV_JAIL, given.jail, jail_inherited, check_jail) < 0 ||
 	    pass_on(OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0 ||
-	    pass_on(OPTIONS_ENV_NET, given.net, net_inherited, check_net) < 0)
+	    pass_on(OPTIONS_ENV_NET, given.net, net_inherited, check_net) < 0 ||
+	    pass_on(OPTIONS_ENV_ROOT, given.root, root_inherited, check_root) < 0)
 		return -1;
 	return 0;
 }
@@ -193,7 +223,8 @@ int options_choice(spank_t sp, struct choice *choice)
 {
 	if (choose(sp, OPTIONS_ENV_JAIL, given.jail, choice->jail, sizeof(choice->jail)) < 0 ||
 	    choose(sp, OPTIONS_ENV_MOUNT, given.mounts, choice->mounts, sizeof(choice->mounts)) < 0 ||
-	    choose(sp, OPTIONS_ENV_NET, given.net, choice->net, sizeof(choice->net)) < 0)
+	    choose(sp, OPTIONS_ENV_NET, given.net, choice->net, sizeof(choice->net)) < 0 ||
+	    choose(sp, OPTIONS_ENV_ROOT, given.root, choice->root, sizeof(choice->root)) < 0)
 		return -1;
 	return 0;
 }

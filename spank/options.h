@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.h: --jail, --jail-mount and --jail-net, and the environment that carries them. */
+/* options.h: --jail, --jail-mount, --jail-net and --jail-root, and the environment that carries them. */
 #ifndef GOJAIL_OPTIONS_H
 #define GOJAIL_OPTIONS_H
 
@@ -11,12 +11,14 @@
 #define OPTIONS_ENV_JAIL "SLURM_JAIL"
 #define OPTIONS_ENV_MOUNT "SLURM_JAIL_MOUNT"
 #define OPTIONS_ENV_NET "SLURM_JAIL_NET"
+#define OPTIONS_ENV_ROOT "SLURM_JAIL_ROOT"
 #define OPTIONS_MOUNTS_MAX 8192
 
 struct choice {
 	char jail[GOJAIL_NAME_MAX + 1];      /* "": the site's default */
 	char mounts[OPTIONS_MOUNTS_MAX + 1]; /* "": none */
 	char net[GOJAIL_NAME_MAX + 1];       /* "": the jail's default */
+	char root[8];                        /* self, range, any, none or "" */
 };
 
 /* Registers the options; in every context, from the init hook only. */

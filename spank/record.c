@@ -75,23 +75,48 @@ failed:
 
 int record_end(const struct record *record, int patience_ms)
 {
-	scoped_fd pidfd = record->pid > 1 ? k_pidfd_open(record->pid) : -1;
+	scoped_fd pidfd = record_pidfd(record);
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
-	/* The descriptor is of this process for good: what is checked is what is killed. */
-	if (pidfd < 0 || process_start(record->pid) != record->start)
+	if (pidfd < 0)
 		return 0;
 	k_pidfd_kill(pidfd, SIGKILL);
 	return poll(&gone, 1, patience_ms) == 1 ? 0 : -1;
 }
 
-int record_namespace(const struct record *record, const char *kind)
+static int open_of(const struct record *record, const char *what)
 {
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)record->pid, kind);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)record->pid, what);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && process_start(record->pid) != record->start)
+		close_fd(&fd);
+	return fd;
+}
+
+int record_namespace(const struct record *record, const char *kind)
+{
+	char what[16];
+
+	snprintf(what, sizeof(what), "ns/%s", kind);
+	return open_of(record, what);
+}
+
+int record_user(const struct record *record)
+{
+	char what[16];
+
+	snprintf(what, sizeof(what), "fd/%d", GOJAIL_USER_FD);
+	return open_of(record, what);
+}
+
+int record_pidfd(const struct record *record)
+{
+	int fd = record->pid > 1 ? k_pidfd_open(record->pid) : -1;
+
+	/* The descriptor is of one process for good: what is checked is what is held. */
 	if (fd >= 0 && process_start(record->pid) != record->start)
 		close_fd(&fd);
 	return fd;

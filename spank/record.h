@@ -29,6 +29,12 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 /* Opens a namespace ("mnt", "net") of the process of a record; -1 if it is gone. */
 int record_namespace(const struct record *record, const char *kind);
 
+/* The process itself (pidfd_open(2)), or -1. */
+int record_pidfd(const struct record *record);
+
+/* The user namespace that a holder keeps for its tasks, or -1. */
+int record_user(const struct record *record);
+
 /* Kills the process of a record, if it is still that one; 0 if it is gone within patience_ms. */
 int record_end(const struct record *record, int patience_ms);
 

@@ -12,16 +12,27 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-void sandbox_close(struct sandbox *sandbox)
+static void close_all(struct sandbox *sandbox)
 {
 	close_fd(&sandbox->mnt);
 	close_fd(&sandbox->stage);
 	close_fd(&sandbox->net);
+	close_fd(&sandbox->pid);
+	close_fd(&sandbox->ipc);
+	close_fd(&sandbox->uts);
+	close_fd(&sandbox->user);
+	close_fd(&sandbox->holder);
+}
+
+void sandbox_close(struct sandbox *sandbox)
+{
+	close_all(sandbox);
 	while (sandbox->nmounts > 0)
 		free(sandbox->mounts[--sandbox->nmounts]);
 }
@@ -35,13 +46,14 @@ static uint64_t hash_of(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* The jail's name, and a hash where there are mounts, or a network of the job's own. */
+/* The jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace. */
 static void sandbox_name(char *name, const struct jail *jail, const struct wish *wish)
 {
 	uint64_t hash = hash_of(hash_of(HASH_BEGIN, wish->mounts), wish->net ? "\n" : NULL);
 
+	hash = hash_of(hash, wish->root);
 	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
-	if (wish->mounts || wish->net)
+	if (wish->mounts || wish->net || wish->root)
 		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
 }
 
@@ -58,6 +70,43 @@ static int find_net(const char *state, const struct wish *wish, struct record *n
 		return 0;
 	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
 				"name the same ones, or start another job", wish->net);
+}
+
+#define OWN (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
+
+/* The kinds of namespace that all sandboxes of a job share, where their jails have them. */
+static const struct {
+	uint32_t bit;
+	const char *name;
+} kinds[] = {{GOJAIL_REQUEST_PID, "pid"}, {GOJAIL_REQUEST_IPC, "ipc"}, {GOJAIL_REQUEST_UTS, "uts"}};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static int *kind_of(struct sandbox *sandbox, int kind)
+{
+	int *fds[KINDS] = {&sandbox->pid, &sandbox->ipc, &sandbox->uts};
+
+	return fds[kind];
+}
+
+/* Those of the sandbox's holder. 0 or -1. */
+static int find_own(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder)
+{
+	sandbox->holder = record_pidfd(holder);
+	if (sandbox->holder < 0)
+		return -1;
+	if (wish->root) {
+		sandbox->user = record_user(holder);
+		if (sandbox->user < 0)
+			return -1;
+	}
+	for (int i = 0; i < KINDS; i++)
+		if (jail->namespaces & kinds[i].bit) {
+			*kind_of(sandbox, i) = record_namespace(holder, kinds[i].name);
+			if (*kind_of(sandbox, i) < 0)
+				return -1;
+		}
+	return 0;
 }
 
 /* Destinations of SRC:DST[:ro],... for the stage; Go has judged the list itself. */
@@ -94,11 +143,10 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 	sandbox->mnt = record_namespace(&holder, "mnt");
 	sandbox->stage = template_stage(&zygote);
 	sandbox->net = wish->net ? record_namespace(&net, "net") : -1;
-	if (sandbox->mnt >= 0 && sandbox->stage >= 0 && (!wish->net || sandbox->net >= 0))
+	if (sandbox->mnt >= 0 && sandbox->stage >= 0 && (!wish->net || sandbox->net >= 0) &&
+	    find_own(sandbox, jail, wish, &holder) == 0)
 		return 0;
-	close_fd(&sandbox->mnt);
-	close_fd(&sandbox->stage);
-	close_fd(&sandbox->net);
+	close_all(sandbox);
 	return -1;
 }
 
@@ -196,6 +244,43 @@ static int ask_net(const struct node *node, const struct wish *wish, struct goja
 	return 0;
 }
 
+/* The job's own namespaces for the holder: those of its first sandbox, or new ones. */
+static int ask_own(const struct jail *jail, int job, struct gojail_request *request, struct gojail_tree *trees,
+		   struct fault *fault)
+{
+	struct record first;
+	uint64_t made = 0;
+
+	request->flags |= jail->namespaces;
+	if (record_find(job, ".ns", &first) < 0)
+		return 0;
+	made = strtoull(first.key, NULL, 16);
+	for (int i = 0; i < KINDS; i++) {
+		if (!(made & jail->namespaces & kinds[i].bit))
+			continue;
+		if (request->ntrees >= GOJAIL_TREES_MAX)
+			return fault_set(fault, "--jail-mount: too many mounts");
+		trees[request->ntrees] = (struct gojail_tree){
+			.fd = record_namespace(&first, kinds[i].name), .flags = GOJAIL_TREE_NS};
+		if (trees[request->ntrees].fd < 0)
+			return fault_set(fault, "the job's namespaces ended at this moment; try again");
+		snprintf(trees[request->ntrees].destination, GOJAIL_PATH_MAX, "%s", kinds[i].name);
+		request->ntrees++;
+	}
+	return 0;
+}
+
+/* The first holder's namespaces are the job's. */
+static int note_own(const struct jail *jail, int job, const struct record *holder, struct fault *fault)
+{
+	struct record first = *holder, other;
+
+	if (!(jail->namespaces & OWN) || record_find(job, ".ns", &other) == 0)
+		return 0;
+	snprintf(first.key, sizeof(first.key), "%016x", (unsigned)(jail->namespaces & OWN));
+	return record_write(job, ".ns", &first, fault);
+}
+
 /* Go attaches the rails; the record says that they are. */
 static int attach_net(const struct wish *wish, const struct sandbox_go *go, int job, const struct record *holder,
 		      struct fault *fault)
@@ -225,7 +310,8 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 		/* While the zygote forks, what the holder is to attach is collected. */
 		if (talk < 0 || (attempt == 0 && (trees_collect(site, jail, wish, job, request, trees, fault) < 0 ||
 						  (go && go->trees(wish, trees, &request->ntrees, fault) < 0) ||
-						  ask_net(node, wish, request, trees, &net_made, fault) < 0)))
+						  ask_net(node, wish, request, trees, &net_made, fault) < 0 ||
+						  ask_own(jail, job, request, trees, fault) < 0)))
 			return -1;
 		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, sandbox, fault);
 	}
@@ -234,9 +320,11 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 				 jail->name);
 	if (net_made && attach_net(wish, go, job, &holder, fault) < 0)
 		return -1;
+	if (find_own(sandbox, jail, wish, &holder) < 0)
+		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
 	sandbox_name(name, jail, wish);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
-	if (record_write(job, name, &holder, fault) < 0)
+	if (note_own(jail, job, &holder, fault) < 0 || record_write(job, name, &holder, fault) < 0)
 		return -1;
 	keep_spec(node, jail, wish, job, name);
 	return zygote_keep(talk, fault);
@@ -248,7 +336,8 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 {
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {
-		.version = GOJAIL_VERSION, .tmp_bytes = jail->tmp_bytes, .shm_bytes = jail->shm_bytes};
+		.version = GOJAIL_VERSION, .tmp_bytes = jail->tmp_bytes, .shm_bytes = jail->shm_bytes,
+		.flags = (wish->root ? GOJAIL_REQUEST_ROOT : 0) | (jail->ngpus ? GOJAIL_REQUEST_DEV : 0), .uid = wish->user.uid, .gid = wish->user.gid};
 	struct fault ignored = {0};
 	scoped_fd job = -1;
 	scoped_fd lock = lock_job(node, wish, until, &job, fault);
@@ -261,10 +350,8 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	result = build(sandbox, node, site, jail, wish, job, go, until, &request, trees, fault);
 	for (uint32_t i = 0; i < request.ntrees; i++)
 		close_fd(&trees[i].fd);
-	if (result < 0) {
-		close_fd(&sandbox->mnt);
-		close_fd(&sandbox->stage);
-	}
+	if (result < 0)
+		close_all(sandbox);
 	return result;
 }
 
@@ -303,4 +390,23 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	if (find(sandbox, node, jail, wish, until, fault) == 0)
 		return 0;
 	return fault_set(fault, "the sandbox was gone as soon as it was built; ask your administrator");
+}
+
+int sandbox_enter(const struct sandbox *sandbox, struct fault *fault)
+{
+	if ((sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0) ||
+	    (sandbox->ipc >= 0 && setns(sandbox->ipc, CLONE_NEWIPC) < 0) ||
+	    (sandbox->uts >= 0 && setns(sandbox->uts, CLONE_NEWUTS) < 0))
+		return fault_set(fault, "cannot enter the job's namespaces: %s", strerror(errno));
+	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
+	if (setns(sandbox->mnt, CLONE_NEWNS) < 0)
+		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
+	return 0;
+}
+
+int sandbox_become_root(const struct sandbox *sandbox, struct fault *fault)
+{
+	if (sandbox->user < 0 || setns(sandbox->user, CLONE_NEWUSER) == 0)
+		return 0;
+	return fault_set(fault, "cannot enter the job's user namespace: %s", strerror(errno));
 }

@@ -17,18 +17,20 @@ struct wish {
 	struct user user;
 	const char *mounts; /* the --jail-mount list, or NULL */
 	const char *net;    /* the label of the rails, or NULL: the node's network */
+	const char *root; /* self or range, or NULL: no user namespace */
 	const char *gpus, *nics; /* what Slurm gave the job, in its own words; may be NULL */
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 };
 
 struct sandbox {
-	int mnt, stage; /* mount namespaces; -1: none */
-	int net;        /* network namespace; -1: the node's */
+	int mnt, stage;         /* mount namespaces; -1: none */
+	int net, pid, ipc, uts, user; /* the job's own; -1: the node's */
+	int holder;                   /* pidfd of what holds them */
 	char *mounts[GOJAIL_TREES_MAX]; /* destinations of the user's mounts */
 	int nmounts;
 };
 
-#define SANDBOX_NONE {.mnt = -1, .stage = -1, .net = -1}
+#define SANDBOX_NONE {.mnt = -1, .stage = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1}
 
 /*
  * Opens the job's sandbox of this jail, building it if need be; all steps of the
@@ -50,6 +52,12 @@ struct sandbox_go {
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault);
+
+/* Moves the calling task into it for good, before it becomes the user. */
+int sandbox_enter(const struct sandbox *sandbox, struct fault *fault);
+
+/* Makes the calling task, which is the user already, root in it. */
+int sandbox_become_root(const struct sandbox *sandbox, struct fault *fault);
 
 void sandbox_close(struct sandbox *sandbox);
 

@@ -2,6 +2,7 @@
 #include "scratch.h"
 
 #include "kernel.h"
+#include "quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -92,7 +93,7 @@ static int open_jobs(const char *scratch, struct fault *fault)
 	return open;
 }
 
-int scratch_tree(const char *scratch, const char *name, int job, struct fault *fault)
+int scratch_tree(const char *scratch, const char *name, int job, uint64_t bytes, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], tmp[64];
 	scoped_fd jobs = open_jobs(scratch, fault);
@@ -109,6 +110,9 @@ int scratch_tree(const char *scratch, const char *name, int job, struct fault *f
 	if (take_spare(jobs, name) < 0 && make(jobs, name) < 0)
 		return fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator",
 				 path, strerror(errno));
+	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (bytes && dir >= 0 && quota_limit(dir, name, bytes, fault) < 0)
+		return -1;
 	tree = k_open_tree(jobs, tmp, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 && k_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
 		return tree;
@@ -134,6 +138,7 @@ int scratch_remove(int job)
 	if (jobs < 0 || (unlinkat(jobs, tmp, AT_REMOVEDIR) < 0 && errno != ENOENT) ||
 	    (unlinkat(jobs, name, AT_REMOVEDIR) < 0 && errno != ENOENT))
 		return -1;
+	quota_forget(jobs, name);
 	make_spare(jobs);
 	return 0;
 }

@@ -12,7 +12,7 @@
 #define SCRATCH_LINK ".scratch"
 
 /* Makes the job's /tmp and returns it as a detached tree; job is its state directory. */
-int scratch_tree(const char *scratch, const char *name, int job, struct fault *fault);
+int scratch_tree(const char *scratch, const char *name, int job, uint64_t bytes, struct fault *fault);
 
 /* Removes the scratch directory of a job if nothing was left in it; 0 if it is gone. */
 int scratch_remove(int job);

@@ -180,10 +180,64 @@ static int unknown_jail(const struct site *site, const char *name, struct fault 
 			 known[0] ? known : "(none is configured)");
 }
 
+/* The line "isolate": an unknown word is of another version, and refused. */
+static int parse_isolate(char *words, struct jail *jail)
+{
+	static const struct {
+		const char *word;
+		uint32_t bit;
+	} known[] = {{"pid", GOJAIL_REQUEST_PID}, {"ipc", GOJAIL_REQUEST_IPC}, {"uts", GOJAIL_REQUEST_UTS},
+		     {"hidepid", GOJAIL_REQUEST_HIDEPID}, {"-", 0}};
+	char *rest = NULL;
+
+	for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		size_t i = 0;
+
+		if (strcmp(word, "no_new_privs") == 0) {
+			jail->no_new_privs = true;
+			continue;
+		}
+		while (i < sizeof(known) / sizeof(known[0]) && strcmp(word, known[i].word))
+			i++;
+		if (i == sizeof(known) / sizeof(known[0]))
+			return -1;
+		jail->namespaces |= known[i].bit;
+	}
+	return 0;
+}
+
+/* One that is not known is not shown: it stays closed. */
+static void add_gpu(const char *value, struct jail *jail)
+{
+	if (jail->ngpus < (int)(sizeof(jail->gpus) / sizeof(jail->gpus[0])) &&
+	    sscanf(value, "%u %63s", &jail->gpus[jail->ngpus].index, jail->gpus[jail->ngpus].path) == 2)
+		jail->ngpus++;
+}
+
+int site_root(const struct jail *jail, char *mode, size_t size, struct fault *fault)
+{
+	const char *found = strstr(jail->roots, mode); /* neither word is part of the other */
+
+	if (!mode[0] || strcmp(mode, "none") == 0) {
+		mode[0] = '\0';
+		return 0;
+	}
+	if (jail->roots[0] == '-')
+		return fault_set(fault, "--jail-root: jail \"%s\" does not allow it; leave it out, or ask your administrator "
+				 "about jail_root in gojail.toml", jail->name);
+	if (strcmp(mode, "any") == 0) {
+		snprintf(mode, size, "%.*s", (int)strcspn(jail->roots, " "), jail->roots);
+		return 0;
+	}
+	if ((strcmp(mode, "self") && strcmp(mode, "range")) || !found)
+		return fault_set(fault, "--jail-root=%s: jail \"%s\" allows only %s", mode, jail->name, jail->roots);
+	return 0;
+}
+
 int site_jail(const struct site *site, const char *name, const struct user *user,
 	      struct jail *jail, struct fault *fault)
 {
-	bool here = false, allowed = user->uid == 0;
+	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false;
 	const char *at = site->jails, *end;
 
 	*jail = (struct jail){0};
@@ -219,6 +273,17 @@ int site_jail(const struct site *site, const char *name, const struct user *user
 			snprintf(jail->munge, sizeof(jail->munge), "%s", value[0] == '/' ? value : "");
 		else if (strcmp(line, "net") == 0)
 			snprintf(jail->net, sizeof(jail->net), "%.*s", GOJAIL_NAME_MAX, value);
+		else if (strcmp(line, "isolate") == 0)
+			isolated = parse_isolate(value, jail) == 0;
+		else if (strcmp(line, "bounding") == 0)
+			bounded = sscanf(value, "%" SCNx64, &jail->bounding) == 1;
+		else if (strcmp(line, "gpu") == 0)
+			add_gpu(value, jail);
+		else if (strcmp(line, "root") == 0)
+			snprintf(jail->roots, sizeof(jail->roots), "%s", value);
+		else if (strcmp(line, "seccomp") == 0)
+			filtered = snprintf(jail->seccomp, sizeof(jail->seccomp), "%s", value[0] == '-' ? "" : value) <
+				   (int)sizeof(jail->seccomp);
 		else if (strcmp(line, "access") == 0)
 			allowed = allowed || strcmp(value, "all") == 0;
 		else if (strcmp(line, "uid") == 0)
@@ -229,7 +294,7 @@ int site_jail(const struct site *site, const char *name, const struct user *user
 	if (!here)
 		return unknown_jail(site, name, fault);
 	snprintf(jail->name, sizeof(jail->name), "%s", name);
-	if (strlen(jail->key) != GOJAIL_KEY_LEN || !jail->spool[0] || !jail->net[0])
+	if (strlen(jail->key) != GOJAIL_KEY_LEN || !jail->spool[0] || !jail->net[0] || !isolated || !bounded || !filtered || !jail->roots[0])
 		return fault_set(fault, "the site file is damaged; ask your administrator");
 	if (!allowed)
 		return fault_set(fault, "you (uid %u) may not use jail \"%s\"; ask your administrator "

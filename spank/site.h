@@ -28,6 +28,16 @@ struct jail {
 	char spool[GOJAIL_PATH_MAX];
 	char munge[GOJAIL_PATH_MAX]; /* munge's socket, or "" */
 	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
+	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS, and _HIDEPID */
+	bool no_new_privs;
+	uint64_t bounding; /* capabilities, bit by number */
+	struct {
+		unsigned index;
+		char path[64];
+	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes that go with a GPU of Slurm's */
+	int ngpus;
+	char roots[16];    /* of self and range, a blank between; "-": none */
+	char seccomp[64];  /* its filter, below the state directory, or "" */
 };
 
 struct user {
@@ -40,6 +50,9 @@ struct user {
 /* Reads the site file, and has it compiled first where it is absent or old. */
 int site_open(struct site *site, const struct node *node, struct fault *fault);
 void site_close(struct site *site);
+
+/* What --jail-root=MODE means in this jail; mode "any" becomes the first that it allows. */
+int site_root(const struct jail *jail, char *mode, size_t size, struct fault *fault);
 
 /* Finds a jail that this user may use. */
 int site_jail(const struct site *site, const char *name, const struct user *user,

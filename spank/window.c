@@ -122,14 +122,13 @@ int window_close(struct window *window, struct fault *fault)
 
 	if (window->host_root < 0)
 		return 0;
-	/* The bare system call moves this thread only; the C library moves them all. */
-	if (user != 0 && syscall(SYS_setresuid, -1, 0, -1) < 0)
+	if (k_seteuid(0) < 0)
 		result = -1;
 	else if (move(window->host_ns) < 0 || fchdir(window->host_root) < 0 || chroot(".") < 0)
 		result = -1;
 	if (result < 0)
 		fault_set(fault, "cannot leave the jail's namespace: %s", strerror(errno));
-	if (user != 0 && syscall(SYS_setresuid, -1, user, -1) < 0)
+	if (k_seteuid(user) < 0)
 		result = fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
 	close_fd(&window->host_root);
 	close_fd(&window->host_ns);
@@ -148,12 +147,6 @@ int window_clone(int mnt, const char *path, struct fault *fault)
 	if (window_close(&window, fault) < 0)
 		close_fd(&tree);
 	return tree;
-}
-
-/* user_init is called with the user's effective uid. The bare system call moves this thread only. */
-static int become(uid_t user)
-{
-	return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
 }
 
 /* The directory that holds path in the current namespace becomes the thread's own; its last part, or NULL. */
@@ -177,7 +170,7 @@ int window_show(int mnt, const char *path, struct fault *fault)
 	const char *name;
 	int result = -1;
 
-	if (become(0) < 0)
+	if (k_seteuid(0) < 0)
 		return fault_set(fault, "cannot become root again: %s", strerror(errno));
 	scoped_fd tree = clone_at(path);
 	if (tree < 0 && errno == ENOENT) {
@@ -191,7 +184,37 @@ int window_show(int mnt, const char *path, struct fault *fault)
 		fault_set(fault, "cannot show %s in the jail: %s", path, strerror(errno));
 	if (window_close(&window, fault) < 0)
 		result = -1;
-	return become(user) < 0 ? fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno)) : result;
+	return k_seteuid(user) < 0 ? fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno)) : result;
+}
+
+/* As the node has it: kind, number, mode and owner. 0 where it is there already. */
+static int make_node(const char *path, const struct stat *st)
+{
+	const char *name = enter_parent(path);
+
+	if (!name)
+		return -1;
+	if (mknod(name, st->st_mode, st->st_rdev) < 0)
+		return errno == EEXIST ? 0 : -1;
+	return fchownat(AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : chmod(name, st->st_mode & 07777);
+}
+
+int window_nodes(int mnt, const char *const *paths, int count, struct fault *fault)
+{
+	struct stat nodes[GOJAIL_GPU_NODES_MAX];
+	struct window window = WINDOW_CLOSED;
+
+	for (int i = 0; i < count; i++)
+		if (stat(paths[i], &nodes[i]) < 0 || !(S_ISCHR(nodes[i].st_mode) || S_ISBLK(nodes[i].st_mode)))
+			return fault_set(fault, "the job's device %s is not there; ask your administrator", paths[i]);
+	if (window_begin(&window, fault) < 0)
+		return -1;
+	if (move(mnt) < 0)
+		fault_set(fault, "cannot enter the jail for the job's devices: %s", strerror(errno));
+	for (int i = 0; i < count && !fault->text[0]; i++)
+		if (make_node(paths[i], &nodes[i]) < 0)
+			fault_set(fault, "cannot make %s in the jail: %s", paths[i], strerror(errno));
+	return window_close(&window, fault) < 0 || fault->text[0] ? -1 : 0;
 }
 
 int window_hide(int mnt, const char *path, struct fault *fault)
@@ -205,14 +228,4 @@ int window_hide(int mnt, const char *path, struct fault *fault)
 	    rmdir(name) < 0)
 		fault_set(fault, "cannot take %s out of the jail: %s", path, strerror(errno));
 	return window_close(&window, fault) < 0 || fault->text[0] ? -1 : 0;
-}
-
-int window_enter(int mnt, int net, struct fault *fault)
-{
-	if (net >= 0 && setns(net, CLONE_NEWNET) < 0)
-		return fault_set(fault, "cannot enter the job's network: %s", strerror(errno));
-	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
-	if (setns(mnt, CLONE_NEWNS) < 0)
-		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
-	return 0;
 }

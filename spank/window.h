@@ -32,6 +32,9 @@ int window_open_jail(struct window *window, const struct sandbox *sandbox, struc
 /* Back to where the thread came from, whatever its effective uid is. */
 int window_close(struct window *window, struct fault *fault);
 
+/* Makes device nodes of the thread's namespace at the same paths of another, where they are not yet. */
+int window_nodes(int mnt, const char *const *paths, int count, struct fault *fault);
+
 /* A detached copy of a mount of that namespace, or -1; the thread comes back. */
 int window_clone(int mnt, const char *path, struct fault *fault);
 
@@ -41,8 +44,5 @@ int window_clone(int mnt, const char *path, struct fault *fault);
  */
 int window_show(int mnt, const char *path, struct fault *fault);
 int window_hide(int mnt, const char *path, struct fault *fault);
-
-/* Moves the thread for good, net first unless it is -1; for a task, before it becomes the user. */
-int window_enter(int mnt, int net, struct fault *fault);
 
 #endif

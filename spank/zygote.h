@@ -28,7 +28,7 @@ int zygote_keep(int talk, struct fault *fault);
 /* Opens the socket in the jail's state directory; the launcher, before it unshares. */
 int zygote_listen(int dir, struct fault *fault);
 
-/* Serves for ever, inside the template, with the stage at GOJAIL_STAGE_FD. */
+/* Serves for ever, inside the template after kept_find, with the stage at GOJAIL_STAGE_FD. */
 __attribute__((noreturn)) void zygote_serve(int listener);
 
 #endif

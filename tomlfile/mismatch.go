@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 )
@@ -20,15 +21,14 @@ func decodeError(text string, into any, err error) error {
 		return fmt.Errorf("line %d: %s", p.Position.Line, Printable(p.Message))
 	}
 	message := strings.TrimPrefix(firstMismatch(text, into, err).Error(), "toml: ")
-	return errors.New(Printable(inWords(message)))
+	return errors.New(Printable(inWords(message, reflect.TypeOf(into))))
 }
-
-var header = regexp.MustCompile(`(?m)^[ \t]*\[`)
 
 // firstMismatch finds the error of the first table that has it. For a value of a
 // wrong type the library names the last line with such a key, which may be in
 // another element of an array: so the text is cut after each table.
 func firstMismatch(text string, into any, err error) error {
+	header := regexp.MustCompile(`(?m)^[ \t]*\[`) // here, as hardly a file comes here
 	cuts := header.FindAllStringIndex(text, -1)
 	sort.Search(len(cuts), func(i int) bool {
 		v := reflect.New(reflect.TypeOf(into).Elem())
@@ -43,10 +43,6 @@ func firstMismatch(text string, into any, err error) error {
 	return err
 }
 
-// mismatch is the library's message for a value of a wrong type, which speaks of Go's types.
-var mismatch = regexp.MustCompile(`^(line [0-9]+) \(last key "(.*)"\): ` +
-	`(?:incompatible types: TOML value has type (.*); destination has type (.*)|type mismatch for .*: expected (table) but found (.*))$`)
-
 var (
 	found = map[string]string{
 		"string": "a text", "int64": "a number", "float64": "a number with a point", "bool": "true or false", "[]any": "a list",
@@ -58,12 +54,18 @@ var (
 )
 
 // inWords says the same in TOML's words, or what it was given.
-func inWords(message string) string {
+func inWords(message string, into reflect.Type) string {
+	// The library's message for a value of a wrong type, which speaks of Go's types.
+	mismatch := regexp.MustCompile(`^(line [0-9]+) \(last key "(.*)"\): ` +
+		`(?:incompatible types: TOML value has type (.*); destination has type (.*)|type mismatch for .*: expected (table) but found (.*))$`)
 	m := mismatch.FindStringSubmatch(message)
 	if m == nil {
 		return message
 	}
 	line, key, is, want := m[1], m[2], found[m[3]+m[6]], wanted[m[4]+m[5]]
+	if typeAt(into, strings.Split(key, ".")) == reflect.TypeFor[time.Duration]() {
+		want = `a time in quotes, such as "30s"`
+	}
 	switch {
 	case is == "" || want == "":
 		return message
@@ -73,4 +75,26 @@ func inWords(message string) string {
 		return fmt.Sprintf("%s: %s: is there once only; write [%s], with one bracket", line, key, key)
 	}
 	return fmt.Sprintf("%s: %s: is %s; write %s", line, key, is, want)
+}
+
+// typeAt is the type of a key below a type, or nil if that is not known.
+func typeAt(t reflect.Type, key []string) reflect.Type {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return typeAt(t.Elem(), key)
+	}
+	if len(key) == 0 {
+		return t
+	}
+	switch t.Kind() {
+	case reflect.Map:
+		return typeAt(t.Elem(), key[1:])
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			if f.Tag.Get("toml") == key[0] {
+				return typeAt(f.Type, key[1:])
+			}
+		}
+	}
+	return nil
 }

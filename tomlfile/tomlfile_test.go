@@ -5,6 +5,7 @@ package tomlfile
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/BurntSushi/toml"
@@ -119,6 +120,30 @@ func TestDecodeRefuses(t *testing.T) {
 		_, err := Decode(text, &shelf{}, isRoomName)
 		assert.EqualError(t, err, want)
 	}
+}
+
+// Below an embedded struct, a map and an array, too.
+func TestDecodeWantsATime(t *testing.T) {
+	type times struct {
+		Wait time.Duration `toml:"wait"`
+	}
+	type file struct {
+		times
+		One  map[string]times `toml:"one"`
+		Many []times          `toml:"many"`
+	}
+	for text, want := range map[string]string{
+		"wait = 1.5":           `line 1: wait: is a number with a point; write a time in quotes, such as "30s"`,
+		"[one.a]\nwait = true": `line 2: one.a.wait: is true or false; write a time in quotes, such as "30s"`,
+		"[[many]]\nwait = [1]": `line 2: many.wait: is a list; write a time in quotes, such as "30s"`,
+		"one.a = 1":            `line 1: one.a: is a number; write a table`,
+	} {
+		_, err := Decode(text, &file{}, nil)
+		assert.EqualError(t, err, want)
+	}
+	_, err := Decode("wait = \"soon\"", &file{}, nil)
+	assert.ErrorContains(t, err, "line 1: ")
+	t.Log(err)
 }
 
 func FuzzDecode(f *testing.F) {

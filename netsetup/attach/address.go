@@ -81,41 +81,48 @@ func (r *rail) free(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// conflict asks whether another machine has an address, and if so takes the next
-// one, as long as the pool gives one.
+// conflict asks about the addresses of a rail.
 func (r *rail) conflict(ctx context.Context) error {
-	if !r.site.Config.Probe.Conflict {
-		return nil
-	}
 	for _, p := range r.config.Pools {
-		for {
-			err := r.prober.open(r.job, r.index).Conflict(ctx, r.entry.Pools[p.Name], r.questions())
-			conflict := new(probe.ConflictError)
-			if err == nil {
-				break
-			}
-			if !errors.As(err, &conflict) {
-				return err
-			}
-			opened, err := r.site.pool(ctx, p)
-			if err != nil {
-				return err
-			}
-			next, err := opened.Conflict(ctx, r.claim(), conflict.Address, conflict.MAC)
-			if err != nil {
-				return err
-			}
-			r.entry.Pools[p.Name] = next
-			if err := r.note(); err != nil {
-				return err
-			}
+		err := r.site.unclaimed(ctx, func() *probe.Prober { return r.prober.open(r.job, r.index) }, p, r.claim(), r.entry.Pools[p.Name],
+			func(next netip.Addr) error {
+				r.entry.Pools[p.Name] = next
+				return r.note()
+			})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (r *rail) questions() probe.Options {
-	return probe.Options{Tries: r.site.Config.Probe.Tries, Timeout: r.site.Config.Probe.Timeout}
+// unclaimed asks whether another machine has an address, and if so takes the next
+// one, as long as the pool gives one. took hears of each.
+func (s *Site) unclaimed(ctx context.Context, asks func() *probe.Prober, p *config.Pool, claim pool.Claim, address netip.Addr, took func(netip.Addr) error) error {
+	if !s.Config.Asks(p) {
+		return nil
+	}
+	for {
+		err := asks().Conflict(ctx, address, s.questions())
+		conflict := new(probe.ConflictError)
+		if !errors.As(err, &conflict) {
+			return err
+		}
+		opened, err := s.pool(ctx, p)
+		if err != nil {
+			return err
+		}
+		if address, err = opened.Conflict(ctx, claim, conflict.Address, conflict.MAC); err != nil {
+			return err
+		}
+		if err := took(address); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Site) questions() probe.Options {
+	return probe.Options{Tries: s.Config.Probe.Tries, Timeout: s.Config.Probe.Timeout}
 }
 
 // prefix is the address of a pool with the length of its subnet.
@@ -191,7 +198,7 @@ func (r *rail) gateway(ctx context.Context) error {
 		if !p.Gateway.IsValid() {
 			continue
 		}
-		if _, err := r.prober.open(r.job, r.index).Gateway(ctx, r.entry.Pools[p.Name], p.Gateway, r.questions()); err != nil {
+		if _, err := r.prober.open(r.job, r.index).Gateway(ctx, r.entry.Pools[p.Name], p.Gateway, r.site.questions()); err != nil {
 			return err
 		}
 	}

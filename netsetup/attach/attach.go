@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/policy"
 	"github.com/gojail/gojail/netsetup/provision"
 )
@@ -76,10 +77,10 @@ func (s *session) attach(ctx context.Context, j Job) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.addControl(ctx, rec); err != nil {
+	if err := s.likeTheNode(); err != nil {
 		return nil, err
 	}
-	if err := s.forward(ctx, rails); err != nil {
+	if err := s.together(ctx, rec, rails); err != nil {
 		return nil, err
 	}
 	rec.Network, err = s.network(rec, rails)
@@ -89,7 +90,54 @@ func (s *session) attach(ctx context.Context, j Job) (*Network, error) {
 	return rec.Network, write(s.state.job(s.job), rec)
 }
 
-var errOther = errors.New("another rail of the job failed")
+var (
+	errOther   = errors.New("another rail of the job failed")
+	errControl = errors.New("the job's control interface failed")
+)
+
+// likeTheNode gives the namespace what programs know of the node: a loopback, and
+// who may ping without privilege, which is nobody in a new one (icmp(7)).
+func (s *session) likeTheNode() error {
+	const ping = "ipv4/ping_group_range"
+	lo, err := s.space.ByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := s.space.Up(lo.Index); err != nil {
+		return err
+	}
+	groups, err := s.host.Sysctl(s.site.Roots.Proc, ping)
+	if err != nil {
+		return err
+	}
+	_, err = s.space.SetSysctls(s.site.Roots.Proc, []link.Sysctl{{Name: ping, Value: groups}})
+	return err
+}
+
+// together makes the control interface while the rails go through their steps, since
+// each asks its network about addresses, which takes time. What fails first ends the
+// others, and its error is the one that counts.
+func (s *session) together(ctx context.Context, rec *record, rails []*rail) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	control := make(chan error, 1)
+	go func() {
+		err := s.addControl(ctx, rec)
+		if err != nil {
+			cancel(errControl)
+		}
+		control <- err
+	}()
+	err := s.forward(ctx, rails)
+	if err != nil {
+		cancel(errOther)
+	}
+	failed := <-control
+	if err == nil || failed != nil && context.Cause(ctx) == errControl {
+		return failed
+	}
+	return err
+}
 
 // forward takes all rails through their steps. The first that fails ends the
 // others, and its error is the one that counts.

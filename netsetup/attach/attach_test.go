@@ -33,6 +33,7 @@ func TestAttachAndRelease(t *testing.T) {
 				probe:  "timeout = \"30ms\"",
 				policy: "trust = true\nspoof_check = true\nmtu = 1400\nmax_rate = 100\nvlan = 7"})
 			job := jobSpace(t)
+			sh(t, n.host, "sysctl -qw net.ipv4.ping_group_range='0 4711'")
 			before, empty := n.snapshot(), inside(t, job)
 			got, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: job.FD()})
 			require.NoError(t, err)
@@ -51,6 +52,7 @@ func TestAttachAndRelease(t *testing.T) {
 				assert.True(t, *k.Trust)
 			}
 			assert.Contains(t, sh(t, job, "ip route show default"), "dev ctl0")
+			assert.Contains(t, sh(t, job, "sysctl net.ipv4.ping_group_range"), "= 0\t4711")
 			assert.Equal(t, got.Control.Addresses[0].String(), talk(t, job, "", n.host, "192.0.2.1"))
 			assert.Equal(t, got.Control.Addresses[0].String(), talk(t, job, "", n.wire, "192.0.2.254"))
 			again, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: job.FD()})

@@ -56,8 +56,7 @@ func chosen(t *testing.T, change func(*fakesys.Tree), j Job, held map[string]str
 	}
 	cfg, err := config.Parse(twoCards, "node1")
 	require.NoError(t, err)
-	inv, err := inventory.Read(inventory.Roots{Sys: tree.Sys, Proc: tree.Proc, Dev: tree.Dev})
-	require.NoError(t, err)
+	inv := tree.Inventory()
 	cards, _, err := policy.Cards(cfg, inv)
 	require.NoError(t, err)
 	rails, err := cfg.Labelled(label)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/pool"
+	"github.com/gojail/gojail/netsetup/probe"
 )
 
 // controlName is that of the control interface in a job.
@@ -81,29 +82,47 @@ func (c *control) link(proc string) link.Control {
 
 // addControl makes the control interface of the session's record.
 func (s *session) addControl(ctx context.Context, r *record) error {
-	lo, err := s.space.ByName("lo")
-	if err != nil {
-		return err
+	if r.Control == nil {
+		return nil
 	}
-	if err := s.space.Up(lo.Index); err != nil || r.Control == nil {
-		return err
-	}
-	opened, err := s.site.pool(ctx, s.site.Config.Control.Pool)
-	if err != nil {
+	if err := s.controlAddress(ctx, r); err != nil {
 		return fmt.Errorf("control interface: %w", err)
-	}
-	claim := pool.Claim{Owner: s.site.owner(s.job, controlRail), Slot: r.Control.Slot}
-	r.Control.Address, err = opened.Acquire(ctx, claim)
-	if err != nil {
-		return fmt.Errorf("control interface: %w", err)
-	}
-	if err := write(s.state.job(s.job), r); err != nil {
-		return err
-	}
-	if err := s.notTheNodes(r.Control); err != nil {
-		return err
 	}
 	return link.AddControl(s.host, s.space, r.Control.link(s.site.Roots.Proc))
+}
+
+// controlAddress gets an address that no machine of the node's network has. Jobs of
+// other nodes, for which their kernels answer, do not hear that question (a proxy
+// answers no ARP probe, arp_process in net/ipv4/arp.c): the pool keeps them apart.
+func (s *session) controlAddress(ctx context.Context, r *record) error {
+	p := s.site.Config.Control.Pool
+	opened, err := s.site.pool(ctx, p)
+	if err != nil {
+		return err
+	}
+	claim := pool.Claim{Owner: s.site.owner(s.job, controlRail), Slot: r.Control.Slot}
+	address, err := opened.Acquire(ctx, claim)
+	if err != nil {
+		return err
+	}
+	took := func(address netip.Addr) error {
+		r.Control.Address = address
+		if err := write(s.state.job(s.job), r); err != nil {
+			return err
+		}
+		return s.notTheNodes(r.Control)
+	}
+	if err := took(address); err != nil {
+		return err
+	}
+	var asker prober
+	defer func() { go asker.close() }() // it waits for the kernel, and nobody waits for it
+	asks := func() *probe.Prober { return asker.open(s.host, r.Control.Interface) }
+	err = s.site.unclaimed(ctx, asks, p, claim, address, took)
+	if errors.Is(err, probe.ErrLinkType) || errors.Is(err, probe.ErrNoCarrier) {
+		return nil // a tunnel, or a bridge of the node alone: nobody else is on that link
+	}
+	return err
 }
 
 // notTheNodes refuses an address of the node itself: the job would not reach it, nor others the job.
@@ -119,7 +138,7 @@ func (s *session) notTheNodes(c *control) error {
 		}
 		for _, a := range addresses {
 			if a.Addr() == c.Address {
-				return fmt.Errorf("control interface: pool %q gives %s, which %s of this node has; exclude it in network.toml", c.Pool, c.Address, l)
+				return fmt.Errorf("pool %q gives %s, which %s of this node has; exclude it in network.toml", c.Pool, c.Address, l)
 			}
 		}
 	}

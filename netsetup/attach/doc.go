@@ -4,7 +4,7 @@
 // and checked, and takes them back: Attach, Release, and Sweep for what processes
 // that were killed have left.
 //
-//	types.go                       Site, Job, Network, Swept
+//	site.go, types.go              Site, Job, Network, Swept
 //	attach.go, session.go          Attach; several rails side by side
 //	choose.go                      which VF for which rail (pure)
 //	steps.go                       the list of steps, forward and back

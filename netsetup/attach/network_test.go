@@ -58,6 +58,17 @@ func TestConflictOfADerivedAddress(t *testing.T) {
 	same(t, before, n.snapshot())
 }
 
+// TestConflictIsNotAskedAbout where the pool says so.
+func TestConflictIsNotAskedAbout(t *testing.T) {
+	n := newNode(t, setup{probe: asking + "\ngateway = false", pools: []string{"subnet = \"10.1.0.0/16\"\nconflict = false"}})
+	job := jobSpace(t)
+	sh(t, n.wire, "ip addr add 10.1.0.1/16 dev sw0")
+	got, err := n.attach(job)
+	require.NoError(t, err)
+	assert.Equal(t, "10.1.0.1", got.Rails[0].Addresses[0].Addr().String())
+	n.release()
+}
+
 func TestSilentGateway(t *testing.T) {
 	n := newNode(t, setup{cards: 2, probe: asking})
 	job := jobSpace(t)

@@ -107,7 +107,11 @@ func (n *node) networkTOML(w setup) string {
 	}
 	if w.control {
 		n.controlNetwork()
-		b.WriteString("[[pool]]\nname = \"control\"\nsubnet = \"192.0.2.0/24\"\nranges = [\"192.0.2.100-192.0.2.250\"]\nnodes = \"node1\"\nper_node = 100\n[control]\npool = \"control\"\n")
+		from := "nodes = \"node1\"\nper_node = 100"
+		if w.directory {
+			from = fmt.Sprintf("directory = %q", filepath.Join(n.dir, "pools"))
+		}
+		fmt.Fprintf(&b, "[[pool]]\nname = \"control\"\nsubnet = \"192.0.2.0/24\"\nranges = [\"192.0.2.100-192.0.2.250\"]\n%s\n[control]\npool = \"control\"\n", from)
 	}
 	return b.String()
 }

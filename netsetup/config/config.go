@@ -98,9 +98,9 @@ type Pool struct {
 	Line    int
 	Name    string
 	Subnet  netip.Prefix // masked: no host bits
-	Ranges  []Range      // what may be given, in the file's order; never network, broadcast and gateway. Default: the whole subnet
-	Exclude []Range      // see Usable
-	Gateway netip.Addr   // invalid: none; of IPv6 perhaps link-local
+	Ranges  []Range      // in the file's order, without network and broadcast; default: the whole subnet. Usable tells what may be given
+	Exclude []Range
+	Gateway netip.Addr // invalid: none; of IPv6 perhaps link-local
 	Routes  []Route
 
 	// Either the address is derived from the node's place in Nodes and the VF's
@@ -108,6 +108,8 @@ type Pool struct {
 	Nodes     HostList
 	PerNode   int    // addresses per node
 	Directory string // absolute
+
+	Conflict *bool // overrides that of [probe], see Asks; some switches take the questions for an attack
 }
 
 // Range is an inclusive range of addresses of one family.

@@ -40,7 +40,7 @@ func TestExample(t *testing.T) {
 		fmt.Fprintf(&b, "policy %s on %s: %v %d VFs %s mtu %d vlan %d rdma %s\n", p.Name, p.Nodes, p.NIC, p.VFs, p.Link, p.MTU, p.VLAN, p.RDMA)
 	}
 	for _, p := range c.Pools {
-		fmt.Fprintf(&b, "pool %s: %s %v gateway %s, %d addresses, %d x %d\n", p.Name, p.Subnet, p.Ranges, p.Gateway, p.Size(), p.Nodes.Len(), p.PerNode)
+		fmt.Fprintf(&b, "pool %s: %s %v gateway %s, %d addresses, %d x %d\n", p.Name, p.Subnet, p.Usable(), p.Gateway, p.Size(), p.Nodes.Len(), p.PerNode)
 	}
 	for _, r := range c.Rails {
 		fmt.Fprintf(&b, "rail %s: %s %v %s table %d\n", r.Name, r.Policy.Name, r.Labels, r.GRES, r.Table)

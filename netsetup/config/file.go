@@ -59,6 +59,7 @@ type filePool struct {
 	Nodes     *string     `toml:"nodes"`
 	PerNode   *int        `toml:"per_node"`
 	Directory *string     `toml:"directory"`
+	Conflict  *bool       `toml:"conflict"`
 }
 
 type fileRoute struct {

@@ -44,7 +44,7 @@ subnet   = "10.1.0.0/24"
 ranges   = ["10.1.0.128-10.1.0.255", "10.1.0.1-10.1.0.20"]
 exclude  = ["10.1.0.200", "10.1.0.130 - 10.1.0.139"]
 gateway  = "10.1.0.10"
-routes   = [{ to = "10.0.0.0/8", via = "10.1.0.10" }, { to = "192.168.0.0/16" }]
+routes   = [{ to = "10.0.0.0/8", via = "10.1.0.5" }, { to = "192.168.0.0/16" }]
 nodes    = "gpu[01-04]"
 per_node = 8
 
@@ -58,6 +58,7 @@ directory = "/shared/gojail/r0v6"
 name      = "ctl"
 subnet    = "172.16.0.0/16"
 directory = "/shared/gojail/ctl"
+conflict  = true
 
 [[rail]]
 name   = "rail0"
@@ -109,25 +110,25 @@ func TestParseReadsEveryKey(t *testing.T) {
 	r0 := &Pool{
 		Line: 28, Name: "r0", Subnet: netip.MustParsePrefix("10.1.0.0/24"), Gateway: addr("10.1.0.10"), Nodes: gpus, PerNode: 8,
 		Ranges: []Range{
-			{addr("10.1.0.128"), addr("10.1.0.254")},                                     // without broadcast
-			{addr("10.1.0.1"), addr("10.1.0.9")}, {addr("10.1.0.11"), addr("10.1.0.20")}, // without gateway
+			{addr("10.1.0.128"), addr("10.1.0.254")}, // without broadcast
+			{addr("10.1.0.1"), addr("10.1.0.20")},
 		},
 		Exclude: []Range{{addr("10.1.0.200"), addr("10.1.0.200")}, {addr("10.1.0.130"), addr("10.1.0.139")}},
-		Routes:  []Route{{netip.MustParsePrefix("10.0.0.0/8"), addr("10.1.0.10")}, {To: netip.MustParsePrefix("192.168.0.0/16")}},
+		Routes:  []Route{{netip.MustParsePrefix("10.0.0.0/8"), addr("10.1.0.5")}, {To: netip.MustParsePrefix("192.168.0.0/16")}},
 	}
 	v6 := &Pool{
 		Line: 38, Name: "r0v6", Subnet: netip.MustParsePrefix("fd00:1::/64"), Gateway: addr("fe80::1"), Directory: "/shared/gojail/r0v6",
 		Ranges: []Range{{addr("fd00:1::1"), addr("fd00:1::ffff:ffff:ffff:ffff")}},
 	}
 	ctl := &Pool{
-		Line: 44, Name: "ctl", Subnet: netip.MustParsePrefix("172.16.0.0/16"), Directory: "/shared/gojail/ctl",
+		Line: 44, Name: "ctl", Subnet: netip.MustParsePrefix("172.16.0.0/16"), Directory: "/shared/gojail/ctl", Conflict: &yes,
 		Ranges: []Range{{addr("172.16.0.1"), addr("172.16.255.254")}},
 	}
 	assert.Equal(t, []*Policy{eth, ib}, c.Policies)
 	assert.Equal(t, []*Pool{r0, v6, ctl}, c.Pools)
 	assert.Equal(t, []*Rail{
-		{Line: 49, Index: 0, Name: "rail0", Policy: eth, Pools: []*Pool{r0, v6}, GRES: "nic:rail0", VLAN: 200, Labels: []string{"rail0", "compute", "storage"}, Table: 400},
-		{Line: 58, Index: 1, Name: "ib0", Policy: ib, PKey: 0x12, Labels: []string{"ib0", "compute"}, Table: 102},
+		{Line: 50, Index: 0, Name: "rail0", Policy: eth, Pools: []*Pool{r0, v6}, GRES: "nic:rail0", VLAN: 200, Labels: []string{"rail0", "compute", "storage"}, Table: 400},
+		{Line: 59, Index: 1, Name: "ib0", Policy: ib, PKey: 0x12, Labels: []string{"ib0", "compute"}, Table: 102},
 	}, c.Rails)
 	assert.Same(t, c.Policies[0], c.Rails[0].Policy)
 	assert.Same(t, c.Pools[2], c.Control.Pool)
@@ -135,7 +136,11 @@ func TestParseReadsEveryKey(t *testing.T) {
 	assert.Equal(t, Probe{Timeout: 50 * time.Millisecond, Tries: 2, Carrier: time.Minute}, c.Probe)
 	assert.Equal(t, &UFM{"https://ufm.example.org:8443", "/etc/gojail/ufm.secret", "/etc/gojail/ufm.pem", false}, c.UFM)
 	assert.Equal(t, "compute", c.Default)
-	assert.EqualValues(t, 128-1-11+20-1, r0.Size())
+	assert.EqualValues(t, 128-1-11+20-2, r0.Size())
+	assert.Equal(t, []Range{{addr("10.1.0.1"), addr("10.1.0.4")}, {addr("10.1.0.6"), addr("10.1.0.9")}, {addr("10.1.0.11"), addr("10.1.0.20")}},
+		r0.Usable()[3:], "without gateway and what routes lead to")
+	assert.False(t, c.Asks(r0), "as [probe] says")
+	assert.True(t, c.Asks(ctl))
 	assert.Empty(t, c.Warnings())
 }
 

@@ -11,17 +11,32 @@ import (
 	"github.com/gojail/gojail/tomlfile"
 )
 
-// Usable is what the pool gives: its ranges in their order, without Exclude.
+// Usable is what the pool gives: its ranges in their order, without Exclude, the
+// gateway and what else routes lead to.
 func (p *Pool) Usable() []Range {
+	holes := append(slices.Clone(p.Exclude), Range{p.Gateway, p.Gateway})
+	for _, route := range p.Routes {
+		holes = append(holes, Range{route.Via, route.Via})
+	}
 	left := p.Ranges
-	for _, hole := range p.Exclude {
-		left = cut(left, hole)
+	for _, hole := range holes {
+		if hole.First.IsValid() {
+			left = cut(left, hole)
+		}
 	}
 	return left
 }
 
 // Size is how many addresses the pool gives, at most math.MaxUint64.
 func (p *Pool) Size() uint64 { return size(p.Usable()) }
+
+// Asks tells whether the network is asked if another machine has an address of the pool.
+func (c *Config) Asks(p *Pool) bool {
+	if p.Conflict != nil {
+		return *p.Conflict
+	}
+	return c.Probe.Conflict
+}
 
 // IPv4 tells the family of the pool.
 func (p *Pool) IPv4() bool { return p.Subnet.Addr().Is4() }
@@ -48,7 +63,7 @@ func (r *reader) pool(at *tomlfile.Source, f *filePool) (*Pool, error) {
 	if err := name(at, f.Name, func(n string) bool { return r.config.pool(n) != nil }); err != nil {
 		return nil, err
 	}
-	p := &Pool{Line: at.Line(nil), Name: f.Name}
+	p := &Pool{Line: at.Line(nil), Name: f.Name, Conflict: f.Conflict}
 	for _, step := range []func() error{
 		func() (err error) { p.Subnet, err = subnet(at, f.Subnet); return },
 		func() error { return gateway(at, f.Gateway, p) },
@@ -103,8 +118,8 @@ func gateway(at *tomlfile.Source, text *string, p *Pool) error {
 	return nil
 }
 
-// ranges reads what may be given. A gateway, network or broadcast address in a
-// range is left out: nobody who writes the whole subnet means to give them.
+// ranges reads what may be given. A network or broadcast address in a range is left
+// out, as Usable does with gateways: nobody who writes the whole subnet means them.
 func ranges(at *tomlfile.Source, f *filePool, p *Pool) (err error) {
 	p.Ranges = []Range{all(p.Subnet)}
 	if f.Ranges != nil {
@@ -115,18 +130,12 @@ func ranges(at *tomlfile.Source, f *filePool, p *Pool) (err error) {
 	for _, hole := range notForHosts(p.Subnet) {
 		p.Ranges = cut(p.Ranges, hole)
 	}
-	if p.Gateway.IsValid() {
-		p.Ranges = cut(p.Ranges, Range{p.Gateway, p.Gateway})
-	}
 	for _, text := range f.Exclude {
 		hole, err := parseRange(text, p.Subnet)
 		if err != nil {
 			return at.Refuse(key("exclude"), "%.100q: %v", text, err)
 		}
 		p.Exclude = append(p.Exclude, hole)
-	}
-	if p.Size() == 0 {
-		return at.Refuse(nil, "gives no address: of %s nothing is left without gateway and exclude", p.Subnet)
 	}
 	return nil
 }
@@ -165,6 +174,9 @@ func routes(at *tomlfile.Source, f []fileRoute, p *Pool) error {
 
 // shares reads where addresses come from: derived per node, or leased in a directory.
 func shares(at *tomlfile.Source, f *filePool, p *Pool) (err error) {
+	if p.Size() == 0 {
+		return at.Refuse(nil, "gives no address: of %s nothing is left without gateway, routes' via and exclude", p.Subnet)
+	}
 	derived := f.Nodes != nil || f.PerNode != nil
 	switch {
 	case derived && f.Directory != nil:

@@ -147,7 +147,8 @@ var refused = map[string]struct{ text, want string }{
 	"range text":        {poolLines + "ranges = [\"10.2.0.9-20\"]", `line 9: pool[1].ranges: "10.2.0.9-20": write an address or a range, such as "10.0.0.10-10.0.0.99"`},
 	"ranges meet":       {poolLines + "ranges = [\"10.2.0.5-10.2.0.9\", \"10.2.0.1-10.2.0.5\"]", `line 9: pool[1].ranges: 10.2.0.1-10.2.0.5 and 10.2.0.5-10.2.0.9 have addresses in common`},
 	"exclude outside":   {poolLines + "exclude = [\"10.1.0.1\"]", `line 9: pool[1].exclude: "10.1.0.1": is not in the subnet 10.2.0.0/24`},
-	"nothing left":      {poolLines + "ranges = [\"10.2.0.1\"]\ngateway = \"10.2.0.1\"", `line 5: pool[1]: gives no address: of 10.2.0.0/24 nothing is left without gateway and exclude`},
+	"nothing left":      {poolLines + "ranges = [\"10.2.0.1\"]\ngateway = \"10.2.0.1\"", `line 5: pool[1]: gives no address: of 10.2.0.0/24 nothing is left without gateway, routes' via and exclude`},
+	"nothing but via":   {poolLines + "ranges = [\"10.2.0.9\"]\nroutes = [{ to = \"10.0.0.0/8\", via = \"10.2.0.9\" }]", `line 5: pool[1]: gives no address: of 10.2.0.0/24 nothing is left without gateway, routes' via and exclude`},
 	"route to":          {poolLines + "routes = [{ to = \"10.0.0.0\" }]", `line 9: pool[1].routes: to = "10.0.0.0": write a network, such as "10.0.0.0/8"`},
 	"route host bits":   {poolLines + "routes = [{ to = \"10.1.0.0/8\" }]", `line 9: pool[1].routes: to = "10.1.0.0/8" has host bits: that network is "10.0.0.0/8"`},
 	"route family":      {poolLines + "routes = [{ to = \"fd00::/8\" }]", `line 9: pool[1].routes: to = "fd00::/8" is not of the same family as the subnet 10.2.0.0/24`},
@@ -308,6 +309,9 @@ func FuzzParse(f *testing.F) {
 			for _, r := range p.Usable() {
 				require.True(t, p.Subnet.Contains(r.First) && p.Subnet.Contains(r.Last))
 				require.False(t, r.Contains(p.Gateway))
+				for _, route := range p.Routes {
+					require.False(t, route.Via.IsValid() && r.Contains(route.Via))
+				}
 			}
 		}
 		for _, label := range append(c.LabelNames(), c.Default) {

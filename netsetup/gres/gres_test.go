@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/inventory/fakesys"
 )
 
@@ -35,16 +34,9 @@ func node(t *testing.T, vfs int, gresNames ...string) (*fakesys.Tree, *config.Co
 	return n, cfg
 }
 
-func read(t *testing.T, n *fakesys.Tree) *inventory.Inventory {
-	t.Helper()
-	inv, err := inventory.Read(inventory.Roots{Sys: n.Sys, Proc: n.Proc, Dev: n.Dev})
-	require.NoError(t, err)
-	return inv
-}
-
 func TestLines(t *testing.T) {
 	n, cfg := node(t, 4, "nic:rail0", "nic:rail1")
-	gresConf, slurmConf, err := Lines(cfg, read(t, n), "gpu01")
+	gresConf, slurmConf, err := Lines(cfg, n.Inventory(), "gpu01")
 	require.NoError(t, err)
 	assert.Equal(t, `NodeName=gpu01 Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia[0-1] Cores=0-3
 NodeName=gpu01 Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia[2-3] Cores=4-7
@@ -57,7 +49,7 @@ NodeName=gpu01 Name=nic Type=rail1 File=/dev/gojail/nic_[4-7] Cores=4-7
 func TestLinesOfOtherNames(t *testing.T) {
 	n, cfg := node(t, 4, "vf", "storage9:fast")
 	n.File(n.Proc+"/driver/nvidia/gpus/0000:31:00.0/information", "")
-	gresConf, slurmConf, err := Lines(cfg, read(t, n), "gpu01")
+	gresConf, slurmConf, err := Lines(cfg, n.Inventory(), "gpu01")
 	require.NoError(t, err)
 	assert.Equal(t, `NodeName=gpu01 Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia0 Cores=0-3
 NodeName=gpu01 Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia[2-3] Cores=4-7
@@ -69,25 +61,25 @@ NodeName=gpu01 Name=storage9 Type=fast File=/dev/gojail/storage9_[0-3] Cores=4-7
 }
 
 func TestLinesOfANodeWithout(t *testing.T) {
-	gresConf, slurmConf, err := Lines(&config.Config{}, read(t, fakesys.New(t)), "cpu01")
+	gresConf, slurmConf, err := Lines(&config.Config{}, fakesys.New(t).Inventory(), "cpu01")
 	require.NoError(t, err)
 	assert.Empty(t, gresConf+slurmConf)
 }
 
 func TestLinesThatAreRefused(t *testing.T) {
 	n, cfg := node(t, 3, "nic:a", "nic:b")
-	_, _, err := Lines(cfg, read(t, n), "gpu01")
+	_, _, err := Lines(cfg, n.Inventory(), "gpu01")
 	assert.ErrorContains(t, err, "ens0f0 has 3 VFs and should have 4; run `gojail vf apply` first")
 
 	n, cfg = node(t, 4, "nic:a", "nic:b")
 	cfg.Rails[1].Policy = cfg.Rails[0].Policy
-	_, _, err = Lines(cfg, read(t, n), "gpu01")
+	_, _, err = Lines(cfg, n.Inventory(), "gpu01")
 	assert.ErrorContains(t, err, `network.toml:5: rail "rail1" has the policy of rail "rail0", so Slurm would count its VFs twice`)
 }
 
 func TestGiven(t *testing.T) {
 	n, cfg := node(t, 4, "nic:a", "vf")
-	devices, err := Devices(cfg, read(t, n))
+	devices, err := Devices(cfg, n.Inventory())
 	require.NoError(t, err)
 	given, err := Given("mlx4_3,mlx4_0", devices)
 	require.NoError(t, err)
@@ -102,12 +94,44 @@ func TestGiven(t *testing.T) {
 	}
 }
 
+// TestGivenGPUs: the driver need not count GPUs as the bus does.
+func TestGivenGPUs(t *testing.T) {
+	n := fakesys.New(t)
+	for i, minor := range []int{2, 0, 1} {
+		n.AddGPU(fakesys.GPU{PCI: fmt.Sprintf("0000:%d0:00.0", i), Under: "pci0000:00", Minor: minor, Model: "NVIDIA H100 80GB HBM3"})
+	}
+	inv := n.Inventory()
+	got, err := GivenGPUs("0,2", inv)
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	assert.Equal(t, "0000:10:00.0", got[0].PCI)
+	assert.Equal(t, "0000:00:00.0", got[1].PCI)
+	for _, wrong := range []string{"3", "-1", "x", "0,,1"} {
+		_, err = GivenGPUs(wrong, inv)
+		assert.ErrorContains(t, err, "gres.conf is not that of `gojail gres`", wrong)
+	}
+	none, err := GivenGPUs("", inv)
+	require.NoError(t, err)
+	assert.Empty(t, none)
+
+	inv.GPUs[1].Minor = -1 // its driver is not loaded
+	got, err = GivenGPUs("0", inv)
+	require.NoError(t, err)
+	assert.Equal(t, "0000:20:00.0", got[0].PCI)
+	for _, g := range inv.GPUs {
+		g.Minor = -1
+	}
+	got, err = GivenGPUs("2", inv)
+	require.NoError(t, err)
+	assert.Equal(t, "0000:20:00.0", got[0].PCI)
+}
+
 func TestMakeFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes device nodes")
 	}
 	n, cfg := node(t, 4, "nic:a", "vf")
-	devices, err := Devices(cfg, read(t, n))
+	devices, err := Devices(cfg, n.Inventory())
 	require.NoError(t, err)
 	inode := map[string]uint64{}
 	for range 2 {

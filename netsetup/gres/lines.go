@@ -3,7 +3,6 @@
 package gres
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -91,9 +90,7 @@ func (g group) line(node string) string {
 // gpus are the lines of GPUs in the order of their files, which is Slurm's, and
 // a comment for each that Slurm cannot be told about.
 func gpus(inv *inventory.Inventory) (groups []group, notes string) {
-	all := slices.Clone(inv.GPUs)
-	slices.SortStableFunc(all, func(a, b *inventory.GPU) int { return cmp.Compare(a.Minor, b.Minor) })
-	for _, g := range all {
+	for _, g := range ordered(inv) {
 		if g.Minor < 0 {
 			notes += "# GPU " + g.PCI + " has no /dev/nvidiaN: its driver is not loaded, or it is not NVIDIA's\n"
 			continue

@@ -15,13 +15,6 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory/fakesys"
 )
 
-func read(t *testing.T, n *fakesys.Tree) *inventory.Inventory {
-	t.Helper()
-	inv, err := inventory.Read(inventory.Roots{Sys: n.Sys, Proc: n.Proc, Dev: n.Dev})
-	require.NoError(t, err)
-	return inv
-}
-
 // mlx is a card behind a switch of the second socket.
 var mlx = fakesys.Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0/0000:81:00.0/0000:82:08.0", Name: "ens1f0",
 	NUMA: 1, CPUs: "16-31", TotalVFs: 16, NumVFs: 12, RDMA: "mlx5_0"}
@@ -30,7 +23,7 @@ func TestCardWithVFs(t *testing.T) {
 	n := fakesys.New(t)
 	n.AddCard(mlx)
 	n.AddCard(fakesys.Card{PCI: "0000:01:00.0", Under: "pci0000:00/0000:00:01.0", Name: "eno1", NUMA: -1, Driver: "tg3"})
-	inv := read(t, n)
+	inv := n.Inventory()
 	require.Empty(t, inv.Problems)
 	require.Len(t, inv.PFs, 2)
 	plain, pf := inv.PFs[0], inv.PFs[1]
@@ -65,11 +58,11 @@ func TestInfiniBand(t *testing.T) {
 	n, card := fakesys.New(t), mlx
 	card.InfiniBand = true
 	n.AddCard(card)
-	pf := read(t, n).PFs[0]
+	pf := n.Inventory().PFs[0]
 	assert.Equal(t, inventory.InfiniBand, pf.Link)
 	assert.Equal(t, inventory.InfiniBand, pf.RDMA[0].Ports[0].Link)
 	n.ToJob(card.PCI)
-	assert.Empty(t, read(t, n).PFs[0].Link, "neither an interface nor an RDMA device tells")
+	assert.Empty(t, n.Inventory().PFs[0].Link, "neither an interface nor an RDMA device tells")
 }
 
 // TestVFInAJob: sysfs does not show what is in another network namespace.
@@ -78,7 +71,7 @@ func TestVFInAJob(t *testing.T) {
 	n.AddCard(mlx)
 	n.ToJob(mlx.VF(3))
 	require.NoError(t, n.Write(n.Sys+"/bus/pci/drivers/mlx5_core/unbind", mlx.VF(4)))
-	inv := read(t, n)
+	inv := n.Inventory()
 	require.Empty(t, inv.Problems)
 	vfs := inv.PFs[0].VFs
 	require.Len(t, vfs, 12)
@@ -117,7 +110,7 @@ func TestWhatIsGoneOrGarbled(t *testing.T) {
 				require.NoError(t, os.Remove(n.Device(mlx.VF(1))+"/net/ens1f0v1/mtu"))
 			}
 			c.harm(n)
-			inv := read(t, n)
+			inv := n.Inventory()
 			require.Len(t, inv.PFs, 1)
 			assert.Len(t, inv.PFs[0].VFs, c.vfs)
 			if c.problem == "" {
@@ -136,14 +129,14 @@ func TestGPUs(t *testing.T) {
 	n := fakesys.New(t)
 	n.AddGPU(fakesys.GPU{PCI: "0000:9a:00.0", Under: "pci0000:97", NUMA: 1, CPUs: "16-31", Minor: 4, Model: "NVIDIA H100 80GB HBM3"})
 	n.AddGPU(fakesys.GPU{PCI: "0000:1a:00.0", Under: "pci0000:15", NUMA: 0, CPUs: "0-15"})
-	inv := read(t, n)
+	inv := n.Inventory()
 	require.Len(t, inv.GPUs, 2)
 	assert.Equal(t, -1, inv.GPUs[0].Minor, "without its driver")
 	gpu := inv.GPUs[1]
 	assert.Equal(t, []any{4, n.Dev + "/nvidia4", "NVIDIA H100 80GB HBM3", "GPU-00000004", 1},
 		[]any{gpu.Minor, gpu.Node, gpu.Model, gpu.UUID, gpu.NUMA})
 	n.File(n.Proc+"/driver/nvidia/gpus/0000:9a:00.0/information", "Model: \t\nDevice Minor: what\nno colon")
-	inv = read(t, n)
+	inv = n.Inventory()
 	assert.Equal(t, -1, inv.GPUs[1].Minor)
 	assert.Len(t, inv.Problems, 1)
 }
@@ -164,7 +157,7 @@ func TestDistance(t *testing.T) {
 	}
 	n.AddCard(fakesys.Card{PCI: "0000:01:00.0", Under: "pci0000:00/0000:00:01.0", Name: "other", NUMA: 0})
 	n.AddCard(fakesys.Card{PCI: "0000:02:00.0", Under: "pci0000:01/0000:00:02.0", Name: "unknown", NUMA: -1})
-	inv := read(t, n)
+	inv := n.Inventory()
 	from := inv.PF("0000:86:00.0").Device
 	for pci, want := range map[string]string{
 		"0000:86:00.0": "X", "0000:86:00.1": "PIX", "0000:87:00.0": "PIX", "0000:8a:00.0": "PXB",
@@ -191,7 +184,7 @@ func TestList(t *testing.T) {
 	n.AddCard(fakesys.Card{PCI: "0000:c1:00.0", Under: "pci0000:c0", Name: "ens9", NUMA: -1, TotalVFs: 7})
 	n.AddCard(fakesys.Card{PCI: "0000:c2:00.0", Under: "pci0000:c0", Name: "plain"})
 	n.ToJob(card.VF(1))
-	rows := read(t, n).List(inventory.Holders{
+	rows := n.Inventory().List(inventory.Holders{
 		Rail:       map[string]string{card.VF(0): "rail0", card.VF(1): "rail0"},
 		Job:        map[string]string{card.VF(1): "17", card.VF(2): "18"},
 		Quarantine: map[string]string{card.VF(2): "its VLAN stays 100", card.VF(3): ""},
@@ -206,5 +199,5 @@ ens1f0  2   0000:86:01.2  ens1f0v2  mlx5_0v2  1     0000:87:00.0  PIX       -   
 ens1f0  3   0000:86:01.3  ens1f0v3  mlx5_0v3  1     0000:87:00.0  PIX       -      -    quarantined
 ens9    -   0000:c1:00.0  ens9      -         -     0000:1a:00.0  SYS       -      -    none of 7 VFs
 `, "\n"+out.String())
-	assert.Equal(t, []inventory.Row{}, read(t, fakesys.New(t)).List(inventory.Holders{}), "[] in JSON, not null")
+	assert.Equal(t, []inventory.Row{}, fakesys.New(t).Inventory().List(inventory.Holders{}), "[] in JSON, not null")
 }

@@ -3,7 +3,6 @@
 package policy_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -16,41 +15,14 @@ import (
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
-var (
-	ens1f0 = fakesys.Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", TotalVFs: 8, NumVFs: 4}
-	ens2f0 = fakesys.Card{PCI: "0000:3b:00.0", Under: "pci0000:3a/0000:3a:00.0", Name: "ens2f0", TotalVFs: 8, NumVFs: 2}
-)
+var site, on = fakesys.Site, fakesys.On
 
-func read(t *testing.T, cards ...fakesys.Card) *inventory.Inventory {
+func read(t *testing.T) *inventory.Inventory {
 	t.Helper()
 	n := fakesys.New(t)
-	for _, c := range cards {
-		n.AddCard(c)
-	}
-	inv, err := inventory.Read(inventory.Roots{Sys: n.Sys, Proc: n.Proc, Dev: n.Dev})
-	require.NoError(t, err)
-	return inv
-}
-
-// site is a configuration for node gpu01.
-func site(policies ...*config.Policy) *config.Config {
-	for i, p := range policies {
-		p.Line = 10 * (i + 1)
-	}
-	return &config.Config{Path: "network.toml", Node: "gpu01", Policies: policies}
-}
-
-func on(names ...string) config.Selector {
-	var s config.Selector
-	for _, name := range names {
-		r := config.PFRange{Name: name, Last: -1}
-		if before, after, found := strings.Cut(name, "#"); found {
-			r.Name = before
-			fmt.Sscanf(after, "%d-%d", &r.First, &r.Last)
-		}
-		s.PF = append(s.PF, r)
-	}
-	return s
+	n.AddCard(fakesys.Ens1f0.With(4))
+	n.AddCard(fakesys.Ens2f0.With(2))
+	return n.Inventory()
 }
 
 // owners is which policy has which VF: "aab-" for VF 0 to 3.
@@ -67,7 +39,7 @@ func owners(c policy.Card) string {
 }
 
 func TestWhosePolicy(t *testing.T) {
-	inv := read(t, ens1f0, ens2f0)
+	inv := read(t)
 	inv.PFs[1].AltNames = []string{"rail0"}
 	other, err := config.ParseHostList("cpu[01-09]")
 	require.NoError(t, err)
@@ -109,7 +81,7 @@ func TestWhosePolicy(t *testing.T) {
 }
 
 func TestRailVFs(t *testing.T) {
-	inv := read(t, ens1f0, ens2f0)
+	inv := read(t)
 	a := &config.Policy{Name: "a", VFs: 4, NIC: on("ens1f0#0-1", "ens2f0")}
 	b := &config.Policy{Name: "b", VFs: 4, NIC: on("ens1f0#2-3")}
 	cfg := site(a, b)

@@ -35,11 +35,11 @@ func TestApply(t *testing.T) {
 		"flags 0x1003", "ens1f0 0 rates 0-1000 Mbit/s", "ens1f0 1 rates 0-1000 Mbit/s", "mtu 9000", "sriov_drivers_autoprobe 1",
 		"drivers_probe 0000:86:01.0", "mtu 9000", "drivers_probe 0000:86:01.1", "mtu 9000",
 	}, f.said())
-	pf := f.inventory(t).PF("ens1f0")
+	pf := f.Inventory().PF("ens1f0")
 	assert.Equal(t, 9000, pf.MTU)
 	assert.True(t, pf.AutoProbe)
 	assert.Equal(t, 9000, pf.VFs[1].MTU)
-	assert.Zero(t, f.inventory(t).PF("ens2f0").NumVFs)
+	assert.Zero(t, f.Inventory().PF("ens2f0").NumVFs)
 
 	assert.Empty(t, lines(f.observed(t, site(full()), nil)), "a second run has nothing to do")
 	_, err = f.apply(t, site(full()))
@@ -49,7 +49,7 @@ func TestApply(t *testing.T) {
 	_, err = f.apply(t, site(&config.Policy{Name: "a", VFs: 3, NIC: on("ens1f0")}))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 0", "sriov_numvfs 3"}, f.said()[:3])
-	assert.Len(t, f.inventory(t).PF("ens1f0").VFs, 3)
+	assert.Len(t, f.Inventory().PF("ens1f0").VFs, 3)
 	_, err = f.apply(t, site(&config.Policy{Name: "a", VFs: 0, NIC: on("ens1f0")}))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 0", "sriov_drivers_autoprobe 1"}, f.said())
@@ -106,12 +106,12 @@ func TestJobThatCameMeanwhile(t *testing.T) {
 	card := ens1f0
 	card.NumVFs = 3
 	f := newFake(t, card)
-	p, err := Make(site(full()), f.inventory(t), nil)
+	p, err := Make(site(full()), f.Inventory(), Held{})
 	require.NoError(t, err)
 	f.ToJob(card.VF(2))
 	err = Apply(p, f.kernel, func(*Step) {})
 	require.ErrorContains(t, err, "VFs: 3 -> 2: VF 2 (0000:86:01.2) went to another network namespace a moment ago; drain the node first")
-	assert.Len(t, f.inventory(t).PF("ens1f0").VFs, 3)
+	assert.Len(t, f.Inventory().PF("ens1f0").VFs, 3)
 }
 
 // TestFailures fails each kind of step; the card is then as it was.
@@ -132,7 +132,7 @@ func TestFailures(t *testing.T) {
 			_, err := f.apply(t, site(full()))
 			require.Error(t, err)
 			assert.Regexp(t, "^ens1f0 \\(0000:86:00.0\\): "+c.want, err.Error())
-			pf := f.inventory(t).PF("ens1f0")
+			pf := f.Inventory().PF("ens1f0")
 			assert.Zero(t, pf.NumVFs, "%v", f.said())
 			assert.Empty(t, pf.VFs)
 			assert.True(t, pf.AutoProbe)
@@ -150,8 +150,8 @@ func TestOtherCardsGoOn(t *testing.T) {
 	p.NIC = on("ens1f0", "ens2f0")
 	_, err := f.apply(t, site(p))
 	require.ErrorContains(t, err, "ens2f0 (0000:3b:00.0): VF 0 trust: - -> on: operation not supported")
-	assert.Zero(t, f.inventory(t).PF("ens2f0").NumVFs)
-	assert.Equal(t, 2, f.inventory(t).PF("ens1f0").NumVFs)
+	assert.Zero(t, f.Inventory().PF("ens2f0").NumVFs)
+	assert.Equal(t, 2, f.Inventory().PF("ens1f0").NumVFs)
 }
 
 // TestRatesNeedALink: an igb takes no rate before it has one.
@@ -161,7 +161,7 @@ func TestRatesNeedALink(t *testing.T) {
 	f.File(state, "down")
 	set := f.kernel.SetVF
 	f.kernel.SetVF = func(pf string, number int, v link.VFKnobs) error {
-		if v.Rates != nil && !f.kernel.running(f.inventory(t).PF(pf)) {
+		if v.Rates != nil && !f.kernel.running(f.Inventory().PF(pf)) {
 			go func() { f.say("the link comes up"); f.File(state, "up") }()
 			return unix.EINVAL
 		}
@@ -194,7 +194,7 @@ func TestHangingCard(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	f.Hang["sriov_numvfs"] = release
-	p, err := Make(site(full()), f.inventory(t), nil)
+	p, err := Make(site(full()), f.Inventory(), Held{})
 	require.NoError(t, err)
 	err = Apply(p, f.kernel, func(s *Step) {
 		if s.What == "VFs" {
@@ -239,7 +239,7 @@ func TestKilledAnywhere(t *testing.T) {
 					died = true
 				}
 			}()
-			p, err := Make(site(full()), f.inventory(t), nil)
+			p, err := Make(site(full()), f.Inventory(), Held{})
 			require.NoError(t, err)
 			require.NoError(t, Apply(p, f.kernel, func(*Step) { die() }))
 			return false
@@ -248,7 +248,7 @@ func TestKilledAnywhere(t *testing.T) {
 		_, err := f.apply(t, site(full()))
 		require.NoError(t, err, "killed after %d", after)
 		require.Empty(t, lines(f.observed(t, site(full()), nil)), "killed after %d", after)
-		pf := f.inventory(t).PF("ens1f0")
+		pf := f.Inventory().PF("ens1f0")
 		require.True(t, pf.AutoProbe, "killed after %d", after)
 		require.Len(t, pf.VFs, 2)
 		require.Equal(t, 9000, pf.VFs[1].MTU)
@@ -263,7 +263,7 @@ func TestRDMAMode(t *testing.T) {
 	p := full()
 	p.RDMA = config.RDMAExclusive
 	f := newFake(t, ens1f0)
-	made, err := Make(site(p), f.inventory(t), nil)
+	made, err := Make(site(p), f.Inventory(), Held{})
 	require.NoError(t, err)
 	assert.ErrorContains(t, made.Observe(f.kernel), "modprobe ib_core", "without RDMA")
 
@@ -274,7 +274,7 @@ func TestRDMAMode(t *testing.T) {
 	text, err := os.ReadFile(f.Modprobe + "/gojail-rdma.conf")
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "\noptions ib_core netns_mode=0\n")
-	assert.Equal(t, 2, f.inventory(t).PF("ens1f0").NumVFs, "the cards are done all the same")
+	assert.Equal(t, 2, f.Inventory().PF("ens1f0").NumVFs, "the cards are done all the same")
 
 	f.rdma = nil
 	_, err = f.apply(t, site(p))
@@ -290,7 +290,7 @@ func TestRDMAMode(t *testing.T) {
 
 	p.RDMA = config.RDMAShared
 	require.NoError(t, os.Remove(f.Proc+"/cmdline"))
-	made, err = Make(site(p), f.inventory(t), map[string]string{ens1f0.VF(0): "42"})
+	made, err = Make(site(p), f.Inventory(), Held{Jobs: map[string]string{ens1f0.VF(0): "42"}})
 	require.NoError(t, err)
 	assert.ErrorContains(t, Apply(made, f.kernel, func(*Step) {}), "RDMA namespaces: exclusive -> shared: VF 0000:86:01.0 is in use by job 42")
 	entries, err := os.ReadDir(f.Modprobe)

@@ -33,7 +33,7 @@ func prepared(t *testing.T) *fake {
 func (f *fake) check(t *testing.T) string {
 	t.Helper()
 	p := &config.Policy{Name: "a", VFs: 4, NIC: on("ens1f0"), Link: config.InfiniBand, RDMA: config.RDMAExclusive}
-	place := Place{Roots: f.roots(), Modprobe: f.Modprobe, Query: func(name string, args ...string) (string, error) {
+	place := Place{Roots: f.Roots(), Modprobe: f.Modprobe, Query: func(name string, args ...string) (string, error) {
 		if name == "mstconfig" {
 			return "", errors.New("executable file not found")
 		}
@@ -41,7 +41,7 @@ func (f *fake) check(t *testing.T) string {
 		return f.firmware, nil
 	}}
 	var out strings.Builder
-	require.NoError(t, RenderFindings(&out, Check(site(p), f.inventory(t), place)))
+	require.NoError(t, RenderFindings(&out, Check(site(p), f.Inventory(), place)))
 	return out.String()
 }
 
@@ -110,8 +110,8 @@ func TestCheckWithoutTheDriver(t *testing.T) {
 	f := prepared(t)
 	f.ToJob(ens1f0.PCI)
 	assert.NotContains(t, f.check(t), "OK    ens1f0: RDMA driver", "in another namespace, or not loaded")
-	assert.Empty(t, Check(site(), f.inventory(t), Place{Roots: f.roots()}), "nothing is wanted")
-	findings := Check(site(&config.Policy{Name: "b", VFs: 1, NIC: on("ens7"), RDMA: config.RDMAShared}), f.inventory(t), Place{Roots: f.roots()})
+	assert.Empty(t, Check(site(), f.Inventory(), Place{Roots: f.Roots()}), "nothing is wanted")
+	findings := Check(site(&config.Policy{Name: "b", VFs: 1, NIC: on("ens7"), RDMA: config.RDMAShared}), f.Inventory(), Place{Roots: f.Roots()})
 	require.Len(t, findings, 1)
 	assert.Contains(t, findings[0].Found, `policy "b" matches no network card`)
 }

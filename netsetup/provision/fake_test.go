@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/inventory/fakesys"
 	"github.com/gojail/gojail/netsetup/link"
 )
@@ -38,7 +37,7 @@ func newFake(t *testing.T, cards ...fakesys.Card) *fake {
 	for _, c := range cards {
 		f.AddCard(c)
 	}
-	f.kernel = &Kernel{Roots: f.roots(), Modprobe: f.Modprobe, Patience: 10 * time.Second, Write: f.write, VF: f.vf, SetVF: f.setVF}
+	f.kernel = &Kernel{Roots: f.Roots(), Modprobe: f.Modprobe, Patience: 10 * time.Second, Write: f.write, VF: f.vf, SetVF: f.setVF}
 	f.kernel.SetRDMAMode = func(mode string) error {
 		if f.rdma != nil {
 			return f.rdma
@@ -48,10 +47,6 @@ func newFake(t *testing.T, cards ...fakesys.Card) *fake {
 		return nil
 	}
 	return f
-}
-
-func (f *fake) roots() inventory.Roots {
-	return inventory.Roots{Sys: f.Sys, Proc: f.Proc, Dev: f.Dev}
 }
 
 func (f *fake) write(path, text string) error {
@@ -124,17 +119,10 @@ func (f *fake) setVF(pf string, number int, change link.VFKnobs) error {
 	return err
 }
 
-func (f *fake) inventory(t *testing.T) *inventory.Inventory {
-	t.Helper()
-	inv, err := inventory.Read(f.roots())
-	require.NoError(t, err)
-	return inv
-}
-
 // observed is the plan of a configuration, with only what is needed.
 func (f *fake) observed(t *testing.T, cfg *config.Config, used map[string]string) *Plan {
 	t.Helper()
-	p, err := Make(cfg, f.inventory(t), used)
+	p, err := Make(cfg, f.Inventory(), Held{Jobs: used})
 	require.NoError(t, err)
 	require.NoError(t, p.Observe(f.kernel))
 	return p
@@ -144,7 +132,7 @@ func (f *fake) observed(t *testing.T, cfg *config.Config, used map[string]string
 func (f *fake) apply(t *testing.T, cfg *config.Config) (steps []string, err error) {
 	t.Helper()
 	f.log = nil
-	p, err := Make(cfg, f.inventory(t), nil)
+	p, err := Make(cfg, f.Inventory(), Held{})
 	require.NoError(t, err)
 	err = Apply(p, f.kernel, func(s *Step) { steps = append(steps, s.String()) })
 	return steps, err
@@ -158,26 +146,7 @@ func lines(p *Plan) string {
 	return strings.Join(all, "\n")
 }
 
-// site is a configuration for node gpu01.
-func site(policies ...*config.Policy) *config.Config {
-	for i, p := range policies {
-		p.Line = 10 * (i + 1)
-	}
-	return &config.Config{Path: "network.toml", Node: "gpu01", Policies: policies}
-}
-
-func on(names ...string) config.Selector {
-	var s config.Selector
-	for _, name := range names {
-		r := config.PFRange{Name: name, Last: -1}
-		if before, after, found := strings.Cut(name, "#"); found {
-			r.Name = before
-			fmt.Sscanf(after, "%d-%d", &r.First, &r.Last)
-		}
-		s.PF = append(s.PF, r)
-	}
-	return s
-}
-
-var ens1f0 = fakesys.Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", NUMA: 1, CPUs: "16-31", TotalVFs: 8, RDMA: "mlx5_0"}
-var ens2f0 = fakesys.Card{PCI: "0000:3b:00.0", Under: "pci0000:3a/0000:3a:00.0", Name: "ens2f0", CPUs: "0-15", TotalVFs: 8}
+var (
+	site, on       = fakesys.Site, fakesys.On
+	ens1f0, ens2f0 = fakesys.Ens1f0, fakesys.Ens2f0
+)

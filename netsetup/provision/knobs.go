@@ -164,8 +164,9 @@ func rates(pf *inventory.PF, number int, p *config.Policy) setting {
 	s := unlessUnknown(ratesKnob.setting(pf, number, wanted), "0-0 Mbit/s")
 	set := s.set
 	s.set = func(k *Kernel, to string) error {
+		running := k.running(pf) // looked at first: it may come up right after the refusal
 		err := set(k, to)
-		if !errors.Is(err, unix.EINVAL) || k.running(pf) {
+		if !errors.Is(err, unix.EINVAL) || running {
 			return err
 		}
 		if late := k.wait("the link of "+pf.Name(), func() bool { return k.running(pf) }); late != nil {

@@ -18,10 +18,25 @@ type Plan struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Make plans a node's VFs. used has the VFs that nobody may touch: PCI address
-// to the job that holds it. Every error says what in the policies does not fit
-// this node; with one, nothing is to be applied. Errors are joined, a line each.
-func Make(cfg *config.Config, inv *inventory.Inventory, used map[string]string) (*Plan, error) {
+// Held are the VFs that nobody may touch, by PCI address: those of jobs, with the job's
+// number, and those in quarantine, with the reason.
+type Held struct{ Jobs, Quarantined map[string]string }
+
+// why is empty for a VF that is nobody's, else what is so and what to do.
+func (h Held) why(pci string) (is, do string) {
+	if job, ok := h.Jobs[pci]; ok {
+		return "is in use by job " + job, "drain the node and wait for its jobs"
+	}
+	if reason, ok := h.Quarantined[pci]; ok { // nobody knows what is left in it, or who still uses it
+		return "is in quarantine (" + reason + ")", "gojail sweep tries to put it right; or do so and run: gojail vf lift " + pci
+	}
+	return "", ""
+}
+
+// Make plans a node's VFs. held are the VFs that nobody may touch. Every error says
+// what in the policies does not fit this node; with one, nothing is to be applied.
+// Errors are joined, a line each.
+func Make(cfg *config.Config, inv *inventory.Inventory, held Held) (*Plan, error) {
 	cards, warnings, err := policy.Cards(cfg, inv)
 	errs := []error{err}
 	p := &Plan{Warnings: append(warnings, inv.Problems...)}
@@ -29,11 +44,11 @@ func Make(cfg *config.Config, inv *inventory.Inventory, used map[string]string) 
 	errs = append(errs, err)
 	if mode != "" {
 		p.add(nil, nextRDMAMode(mode), nil)
-		p.add(nil, liveRDMAMode(mode, used), nil)
+		p.add(nil, liveRDMAMode(mode, held), nil)
 	}
 	for _, c := range cards {
-		errs = append(errs, fits(&c, cfg), free(&c, used))
-		p.card(&c, cfg.Node, used)
+		errs = append(errs, fits(&c, cfg), free(&c, held))
+		p.card(&c, cfg.Node, held)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -54,7 +69,7 @@ func (p *Plan) add(pf *inventory.PF, s setting, follows *Step) *Step {
 // card plans one card. What a PF keeps for a VF is set before the VF's driver
 // takes it, since most drivers read it once; the PF is up after that, since some
 // reset a VF for each change while they are up.
-func (p *Plan) card(c *policy.Card, node string, used map[string]string) {
+func (p *Plan) card(c *policy.Card, node string, held Held) {
 	pf, n := c.PF, len(c.VFs)
 	var made *Step
 	if pf.NumVFs != n {
@@ -63,7 +78,7 @@ func (p *Plan) card(c *policy.Card, node string, used map[string]string) {
 	}
 	identities := make([]*Step, n)
 	for i, owner := range c.VFs {
-		if made == nil && busy(pf, i, used) {
+		if made == nil && busy(pf, i, held) {
 			continue
 		}
 		identities[i] = p.add(pf, identity(pf, i, node), made)
@@ -97,10 +112,11 @@ func (p *Plan) card(c *policy.Card, node string, used map[string]string) {
 }
 
 // busy says whether a VF that is there must be left alone.
-func busy(pf *inventory.PF, number int, used map[string]string) bool {
+func busy(pf *inventory.PF, number int, held Held) bool {
 	for _, vf := range pf.VFs {
 		if vf.Number == number {
-			return used[vf.PCI] != "" || vf.Elsewhere() || vf.User()
+			is, _ := held.why(vf.PCI)
+			return is != "" || vf.Elsewhere() || vf.User()
 		}
 	}
 	return false
@@ -147,7 +163,7 @@ func fits(c *policy.Card, cfg *config.Config) error {
 }
 
 // free says which VFs stand against another number of VFs: those that somebody has.
-func free(c *policy.Card, used map[string]string) error {
+func free(c *policy.Card, held Held) error {
 	pf := c.PF
 	if pf.NumVFs == len(c.VFs) {
 		return nil
@@ -157,9 +173,10 @@ func free(c *policy.Card, used map[string]string) error {
 		errs = append(errs, fmt.Errorf("%s has %d VFs and should have %d, but VF %d (%s) %s; %s", pf, pf.NumVFs, len(c.VFs), vf.Number, vf.PCI, why, what))
 	}
 	for _, vf := range pf.VFs {
+		is, do := held.why(vf.PCI)
 		switch {
-		case used[vf.PCI] != "":
-			refuse(vf, "is in use by job "+used[vf.PCI], "drain the node and wait for its jobs")
+		case is != "":
+			refuse(vf, is, do)
 		case vf.User():
 			refuse(vf, "is bound to "+vf.Driver+", maybe for a virtual machine", "unbind it first")
 		case vf.Elsewhere():

@@ -72,11 +72,24 @@ func TestPlansThatAreRefused(t *testing.T) {
 			`policy "b": rdma is "exclusive", but "shared" of policy "a" (line 10); a node has one mode for all its cards`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Make(site(c.policies...), newFake(t, c.card).inventory(t), c.used)
+			_, err := Make(site(c.policies...), newFake(t, c.card).Inventory(), Held{Jobs: c.used})
 			require.ErrorContains(t, err, c.want)
 			assert.NotContains(t, err.Error(), "\n", "one error, one line")
 		})
 	}
+}
+
+func TestVFInQuarantine(t *testing.T) {
+	f := newFake(t, ens1f0.With(2))
+	held := Held{Quarantined: map[string]string{ens1f0.VF(1): "after job 42: its driver hangs"}}
+	_, err := Make(site(&config.Policy{Name: "a", VFs: 3, NIC: on("ens1f0")}), f.Inventory(), held)
+	assert.EqualError(t, err, "ens1f0 has 2 VFs and should have 3, but VF 1 (0000:86:01.1) is in quarantine (after job 42: its driver hangs); "+
+		"gojail sweep tries to put it right; or do so and run: gojail vf lift 0000:86:01.1")
+	p, err := Make(site(&config.Policy{Name: "a", VFs: 2, NIC: on("ens1f0"), Trust: new(true)}), f.Inventory(), held)
+	require.NoError(t, err)
+	require.NoError(t, p.Observe(f.kernel))
+	assert.NotContains(t, lines(p), "VF 1", "it is left alone")
+	assert.Contains(t, lines(p), "VF 0 trust")
 }
 
 func TestVFsThatSomebodyElseHas(t *testing.T) {
@@ -85,19 +98,19 @@ func TestVFsThatSomebodyElseHas(t *testing.T) {
 	f := newFake(t, card)
 	f.ToJob(card.VF(0))
 	cfg := site(&config.Policy{Name: "a", VFs: 3, NIC: on("ens1f0")})
-	_, err := Make(cfg, f.inventory(t), nil)
+	_, err := Make(cfg, f.Inventory(), Held{})
 	assert.ErrorContains(t, err, "VF 0 (0000:86:01.0) is in another network namespace; gojail sweep")
 
-	inv := f.inventory(t)
+	inv := f.Inventory()
 	inv.PFs[0].VFs[1].Driver = "vfio-pci"
-	_, err = Make(cfg, inv, nil)
+	_, err = Make(cfg, inv, Held{})
 	assert.ErrorContains(t, err, "VF 1 (0000:86:01.1) is bound to vfio-pci")
 }
 
 func TestPFWithoutAnInterface(t *testing.T) {
 	f := newFake(t, ens1f0)
 	f.ToJob(ens1f0.PCI)
-	_, err := Make(site(&config.Policy{Name: "a", VFs: 3, NIC: config.Selector{Root: []string{ens1f0.PCI}}}), f.inventory(t), nil)
+	_, err := Make(site(&config.Policy{Name: "a", VFs: 3, NIC: config.Selector{Root: []string{ens1f0.PCI}}}), f.Inventory(), Held{})
 	assert.ErrorContains(t, err, "0000:86:00.0 has no network interface here")
 }
 
@@ -144,7 +157,7 @@ func TestExample(t *testing.T) {
 	_, err = f.apply(t, cfg)
 	require.NoError(t, err)
 	for _, name := range []string{"ens1f0", "ens3f0"} {
-		vfs := f.inventory(t).PF(name).VFs
+		vfs := f.Inventory().PF(name).VFs
 		require.Len(t, vfs, 8, name)
 		assert.Equal(t, 9000, vfs[7].MTU)
 	}

@@ -25,12 +25,15 @@ var (
 
 // liveRDMAMode is the mode now. The kernel changes it only while no other network
 // namespace exists, so on most nodes only before their services start.
-func liveRDMAMode(mode config.RDMAMode, used map[string]string) setting {
+func liveRDMAMode(mode config.RDMAMode, held Held) setting {
 	return setting{
 		what: "RDMA namespaces", wanted: string(mode), stays: true,
 		allowed: func(*Kernel) error {
-			for vf, job := range used {
-				return fmt.Errorf("VF %s is in use by job %s; drain the node and wait for its jobs", vf, job)
+			for _, vfs := range []map[string]string{held.Jobs, held.Quarantined} {
+				for pci := range vfs {
+					is, do := held.why(pci)
+					return fmt.Errorf("VF %s %s; %s", pci, is, do)
+				}
 			}
 			return nil
 		},

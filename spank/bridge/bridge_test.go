@@ -124,7 +124,7 @@ func TestRefusals(t *testing.T) {
 		words   []string
 		want    string
 	}{
-		{99, n.words("site"), "libgojail.so speaks version 2 of its contract, the launcher 99; install gojail again on this node"},
+		{99, n.words("site"), "libgojail.so speaks version " + strconv.Itoa(gojail.ContractVersion) + " of its contract, the launcher 99; install gojail again on this node"},
 		{gojail.ContractVersion, nil, "libgojail.so was called without a verb; install gojail again on this node"},
 		{gojail.ContractVersion, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, epilog, jail, mounts, net, site, stage`},
 		{gojail.ContractVersion, n.words("site", "colour=red"), `site: "colour=red" is not one of the words`},
@@ -196,7 +196,7 @@ func TestMounts(t *testing.T) {
 	require.NoError(t, err)
 	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
 	require.NoError(t, os.MkdirAll(filepath.Join(n.state, "jails/small"), 0o700))
-	record := "2 " + strconv.Itoa(os.Getpid()) + " " + fields[19] + " 0123456789abcdef\n"
+	record := strconv.Itoa(gojail.ContractVersion) + " " + strconv.Itoa(os.Getpid()) + " " + fields[19] + " 0123456789abcdef\n"
 	require.NoError(t, os.WriteFile(filepath.Join(n.state, "jails/small/zygote"), []byte(record), 0o600))
 
 	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", words...)

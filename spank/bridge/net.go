@@ -20,6 +20,7 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/gres"
 	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/trusted"
 )
 
@@ -42,38 +43,30 @@ func (r *request) networks() (n gojail.Networks, err error) {
 	return n, nil
 }
 
-// network is netsetup's view of this node.
+// network is netsetup's view of this node; end is never nil. See attach.Files.Open of
+// what a Site is good for that comes with an error.
 func (r *request) network() (site attach.Site, end func(), err error) {
 	c, err := r.load()
 	if err != nil {
-		return site, nil, err
+		return attach.Site{Host: -1}, func() {}, err
 	}
-	site = attach.Site{
-		Cluster: c.SlurmValue("ClusterName"), State: filepath.Join(r.words["state"], "net"),
-		Queue: filepath.Join(c.Scratch, "ufm"), Roots: inventory.Host,
-	}
-	path := r.networkPath()
-	if site.Config, err = config.Load(path, r.words["node"]); errors.Is(err, fs.ErrNotExist) {
-		return site, nil, fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", path)
-	} else if err != nil {
-		return site, nil, err
-	}
-	host, err := os.Open("/proc/self/ns/net")
-	if err != nil {
-		return site, nil, fmt.Errorf("cannot open the node's network namespace: %w", err)
-	}
-	site.Host = int(host.Fd())
-	return site, func() { host.Close() }, nil
+	return attach.Files{
+		Config: r.networkPath(), Node: r.words["node"], Cluster: c.SlurmValue("ClusterName"),
+		State: r.words["state"], Scratch: c.Scratch,
+	}.Open()
 }
 
 // net attaches the job's rails to the network namespace of the holder, shows their
 // RDMA devices in its /dev, and leaves what the tasks' environment gets.
 func (r *request) net() ([]gojail.Tree, error) {
 	site, end, err := r.network()
+	defer end()
+	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", r.networkPath())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--jail-net=%s: %w", r.words["net"], err)
 	}
-	defer end()
 	holder, err := strconv.Atoi(r.words["holder"])
 	if err != nil {
 		return nil, fmt.Errorf("net: holder=%q is not a process", r.words["holder"])
@@ -133,10 +126,9 @@ func (r *request) given(job *attach.Job, cfg *config.Config) error {
 				job.Devices = append(job.Devices, d.VF.PCI)
 			}
 		case "gpu":
-			for _, text := range strings.Split(r.words["gpus"], ",") {
-				if n, err := strconv.Atoi(text); err == nil && n >= 0 && n < len(inv.GPUs) {
-					job.GPUs = append(job.GPUs, inv.GPUs[n].PCI)
-				}
+			given, _ := gres.GivenGPUs(r.words["gpus"], inv) // another numbering is no reason to fail
+			for _, g := range given {
+				job.GPUs = append(job.GPUs, g.PCI)
 			}
 		}
 	}
@@ -161,15 +153,28 @@ func showFiles(holder int, got *attach.Network) error {
 	}
 	defer unix.Close(dir)
 	for _, f := range got.Files {
-		name := filepath.Base(f.Path)
-		if err := unix.Mknodat(dir, name, unix.S_IFCHR|0o666, int(f.Number())); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("cannot make /dev/%s in the jail: %w", f.Path, err)
-		}
-		if err := unix.Fchmodat(dir, name, 0o666, 0); err != nil {
-			return fmt.Errorf("cannot open /dev/%s to the job: %w", f.Path, err)
+		if err := showFile(dir, f); err != nil {
+			return fmt.Errorf("cannot show /dev/%s to the job: %w", f.Path, err)
 		}
 	}
 	return nil
+}
+
+// showFile makes one, or finds it there from an earlier step of the job.
+func showFile(dir int, f link.CharDevice) error {
+	name := filepath.Base(f.Path)
+	err := unix.Mknodat(dir, name, unix.S_IFCHR|0o666, int(f.Number()))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != f.Number() {
+		return errors.New("another file is there, of a network that the job had before; submit the job again")
+	}
+	return unix.Fchmodat(dir, name, 0o666, 0) // whatever the umask is
 }
 
 // releaseNet gives a job's VFs back. What it cannot do now, the sweep does.
@@ -178,30 +183,30 @@ func (r *request) releaseNet(job string) error {
 		return nil
 	}
 	site, end, err := r.network()
-	if err != nil {
+	defer end()
+	if site.Host < 0 {
 		return err
 	}
-	defer end()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return attach.Release(ctx, site, job)
+	return errors.Join(err, attach.Release(ctx, site, job))
 }
 
 func (r *request) hasNet(job string) bool {
-	_, err := os.Lstat(filepath.Join(r.words["state"], "net/jobs", job+".json"))
+	_, err := os.Lstat(filepath.Join(attach.Dir(r.words["state"]), "jobs", job+".json"))
 	return err == nil
 }
 
 // sweepNet gives back the VFs of jobs that are gone.
 func (r *request) sweepNet(alive func(job string) bool) error {
-	if _, err := os.Lstat(filepath.Join(r.words["state"], "net")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(attach.Dir(r.words["state"])); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	site, end, err := r.network()
-	if err != nil {
+	defer end()
+	if site.Host < 0 {
 		return err
 	}
-	defer end()
-	_, err = attach.Sweep(context.Background(), site, alive)
-	return err
+	_, failed := attach.Sweep(context.Background(), site, alive)
+	return errors.Join(err, failed)
 }

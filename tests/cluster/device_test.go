@@ -18,16 +18,8 @@ import (
 // program with v2. The GPUs of these nodes are /dev/zero and /dev/full, which every
 // jail has and every user may open.
 func TestOnlyTheJobsDevices(t *testing.T) {
-	options := jailed
+	options := withGPUs("Name=gpu File=/dev/zero\nName=gpu File=/dev/full\n")
 	options.Constrain = true
-	options.Files = maps.Clone(jailed.Files)
-	options.Files["/etc/slurm/gres.conf"] = "Name=gpu File=/dev/zero\nName=gpu File=/dev/full\n"
-	options.SlurmConf = maps.Clone(jailed.SlurmConf)
-	maps.Copy(options.SlurmConf, map[string]string{
-		"GresTypes": "gpu",
-		"NodeName": "n1 NodeAddr=" + cluster.Address + " Port=6818 CPUs=2 Gres=gpu:2 State=UNKNOWN\n" +
-			"NodeName=n2 NodeAddr=" + cluster.Address + " Port=6819 CPUs=2 Gres=gpu:2 State=UNKNOWN",
-	})
 	c := cluster.Start(t, options)
 	const open = "for d in zero full null; do head -c0 /dev/$d && echo $d; done; exit 0"
 	opens := func(user, want string, args ...string) {
@@ -50,6 +42,46 @@ func TestOnlyTheJobsDevices(t *testing.T) {
 	out := c.Run(cluster.Alice, "srun", "--jail=debian", "cat", "/home/alice/devices.out").Stdout
 	assert.Equal(t, 2, strings.Count(out, "zero\n"), out)
 	assert.NotContains(t, out, "full\n")
+	for _, node := range cluster.Nodes {
+		assert.Equal(t, "idle", waitState(c, node), c.Drained())
+	}
+}
+
+// withGPUs are two of them on each node, as gres.conf has them.
+func withGPUs(gres string) cluster.Options {
+	options := jailed
+	options.Files = maps.Clone(jailed.Files)
+	options.Files["/etc/slurm/gres.conf"] = gres
+	options.SlurmConf = maps.Clone(jailed.SlurmConf)
+	maps.Copy(options.SlurmConf, map[string]string{
+		"GresTypes": "gpu",
+		"NodeName": "n1 NodeAddr=" + cluster.Address + " Port=6818 CPUs=2 Gres=gpu:2 State=UNKNOWN\n" +
+			"NodeName=n2 NodeAddr=" + cluster.Address + " Port=6819 CPUs=2 Gres=gpu:2 State=UNKNOWN",
+	})
+	return options
+}
+
+// TestOnlyTheJobsGPUsAreThere, by the index that Slurm allocated and not by what a
+// user writes into the environment. The GPUs of these nodes are consoles, and
+// gres.conf has them against the order of their names.
+func TestOnlyTheJobsGPUsAreThere(t *testing.T) {
+	options := withGPUs("NodeName=n[1-2] Name=gpu File=/dev/tty62\nNodeName=n[1-2] Name=gpu File=/dev/tty61\nNodeName=other Name=gpu File=/dev/tty60\n")
+	options.Config = strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", "[jail.debian]\ndevices = [\"/dev/tty6[0-2]\"]\n", 1)
+	c := cluster.Start(t, options)
+	const list = "cd /dev; echo $(ls -d tty6*)"
+	in := func(args ...string) cluster.Result {
+		return c.Run(cluster.Alice, append(append([]string{"srun", "-Q", "-wn1", "--jail=debian"}, args...), "sh", "-c", list)...)
+	}
+	prints(t, "tty60", in())
+	prints(t, "tty60 tty62", in("--gres=gpu:1"))
+	prints(t, "tty60 tty61 tty62", in("--gres=gpu:2"))
+	forged := c.Do(cluster.Command{User: cluster.Alice, Env: []string{"SLURM_STEP_GPUS=0,1", "SLURM_JOB_GPUS=0,1", "CUDA_VISIBLE_DEVICES=0,1"},
+		Args: []string{"srun", "-Q", "-wn1", "--jail=debian", "sh", "-c", list}})
+	prints(t, "tty60", forged)
+	job := c.Batch(cluster.Alice, "#!/bin/sh\n"+list+"\nstat -c '%t:%T %a' /dev/tty62; stat -c %F /dev/null /dev/pts /dev/shm /dev/ptmx\n"+
+		"srun --gres=none sh -c '"+list+"'\n", "--jail=debian", "--gres=gpu:1", "-wn1")
+	host := c.Root("stat", "-c", "%t:%T %a", "/dev/tty62").Stdout
+	assert.Equal(t, "COMPLETED tty60 tty62\n"+host+"character special file\ndirectory\ndirectory\nsymbolic link\ntty60 tty62\n", job.State+" "+job.Output, job)
 	for _, node := range cluster.Nodes {
 		assert.Equal(t, "idle", waitState(c, node), c.Drained())
 	}

@@ -49,7 +49,7 @@ func (n *node) besideConfig() string {
 func (n *node) loadNetwork() (*config.Config, error) { return config.Load(n.network, n.Name) }
 
 // netState is where package attach keeps what it does. Nothing makes it here.
-func (n *node) netState() string { return filepath.Join(n.State, "net") }
+func (n *node) netState() string { return attach.Dir(n.State) }
 
 // lockNetwork takes the lock that attach holds while it chooses VFs for a job.
 // It ends with the file, or the process.

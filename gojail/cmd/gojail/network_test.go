@@ -145,11 +145,11 @@ func TestVFApplyLeavesVFsOfJobsAlone(t *testing.T) {
 	s.record(t, left.VF(1))
 	s.write(t, strings.Replace(networkText, "vfs = 2", "vfs = 3", 1))
 	_, _, err = s.gojail("vf", "apply")
-	require.ErrorContains(t, err, "ens1f0 has 2 VFs and should have 3, but VF 1 (0000:86:01.1) is in use by job unknown (quarantined ")
-	assert.ErrorContains(t, err, "gojail vf lift 0000:86:01.1")
+	require.ErrorContains(t, err, "ens1f0 has 2 VFs and should have 3, but VF 1 (0000:86:01.1) is in quarantine (")
+	assert.ErrorContains(t, err, "); gojail sweep tries to put it right; or do so and run: gojail vf lift 0000:86:01.1")
 	assert.True(t, s.tree.HasVF("ens1f0", 1))
 	_, _, err = s.gojail("vf", "apply", "--dry-run")
-	assert.ErrorContains(t, err, "is in use")
+	assert.ErrorContains(t, err, "is in quarantine")
 }
 
 // TestVFApplyWaits for who gives VFs to a job.
@@ -329,5 +329,12 @@ func TestSweepOfNetworks(t *testing.T) {
 	s.record(t, left.VF(1))
 	out, _, err = s.gojail("sweep")
 	require.NoError(t, err)
-	assert.Regexp(t, "^kept 0000:86:01.1: the journal .* is damaged: .*\n$", out)
+	kept := "^kept 0000:86:01.1: the journal .* is damaged: .*\n$"
+	assert.Regexp(t, kept, out)
+
+	// What can be done without network.toml is done.
+	s.write(t, "broken")
+	out, _, err = s.gojail("sweep")
+	assert.ErrorContains(t, err, "network.toml: line 1")
+	assert.Regexp(t, kept, out)
 }

@@ -100,18 +100,26 @@ func (n *node) run(name string, who *person, mounts string, command []string) er
 // passedOn are the signals that the command gets in our place.
 var passedOn = []os.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
 
+// entered are the namespaces of a task, the jail itself last.
+var entered = []struct {
+	name string
+	flag int
+}{
+	{"pid", unix.CLONE_NEWPID}, {"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS},
+	{"net", unix.CLONE_NEWNET}, {"mnt", unix.CLONE_NEWNS},
+}
+
 // inside runs the command in a sandbox and gives its exit code.
 func inside(holder gojail.Record, who *person, command []string, signals chan os.Signal) (int, error) {
-	mnt, err := holder.Namespace("mnt")
-	if err != nil {
-		return 0, err
+	var namespaces []*os.File
+	for _, kind := range entered {
+		f, err := holder.Namespace(kind.name) // the node's, where the job has none of its own
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		namespaces = append(namespaces, f)
 	}
-	defer mnt.Close()
-	net, err := holder.Namespace("net") // the node's own, unless the job has one
-	if err != nil {
-		return 0, err
-	}
-	defer net.Close()
 	type result struct {
 		cmd *exec.Cmd
 		err error
@@ -120,7 +128,7 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 	go func() {
 		// Only this thread enters the jail. It is never unlocked, so it ends with the goroutine.
 		runtime.LockOSThread()
-		cmd, err := start(mnt, net, who, command)
+		cmd, err := start(namespaces, who, command)
 		started <- result{cmd, err}
 	}()
 	r := <-started
@@ -139,15 +147,14 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 }
 
 // start enters the namespaces with the calling thread and starts the command.
-func start(mnt, net *os.File, who *person, command []string) (*exec.Cmd, error) {
+func start(namespaces []*os.File, who *person, command []string) (*exec.Cmd, error) {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return nil, fmt.Errorf("cannot enter the jail: unshare: %w", err)
 	}
-	if err := unix.Setns(int(net.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, fmt.Errorf("cannot enter the job's network: setns: %w", err)
-	}
-	if err := unix.Setns(int(mnt.Fd()), unix.CLONE_NEWNS); err != nil {
-		return nil, fmt.Errorf("cannot enter the jail: setns: %w", err)
+	for i, kind := range entered {
+		if err := unix.Setns(int(namespaces[i].Fd()), kind.flag); err != nil {
+			return nil, fmt.Errorf("cannot enter the job's %s namespace: setns: %w", kind.name, err)
+		}
 	}
 	if len(command) == 0 {
 		command = []string{who.shell(), "-l"}

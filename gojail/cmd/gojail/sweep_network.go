@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,22 +20,18 @@ func (n *node) sweepNetworks(cmd *cobra.Command, c *gojail.Config, state *gojail
 	if _, err := os.Lstat(n.netState()); errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
-	h, err := n.hardware()
-	if err != nil {
-		return 0, err
+	site, end, wrong := attach.Files{
+		Config: n.network, Node: n.Name, Cluster: c.SlurmValue("ClusterName"), State: n.State, Scratch: c.Scratch,
+	}.Open()
+	defer end()
+	if site.Host < 0 {
+		return 0, wrong
 	}
-	defer h.names.Close()
-	host, err := os.Open("/proc/self/ns/net")
-	if err != nil {
-		return 0, fmt.Errorf("cannot open the node's network namespace: %w", err)
-	}
-	defer host.Close()
-	site := attach.Site{Cluster: c.SlurmValue("ClusterName"), State: n.netState(), Roots: h.Roots, Host: int(host.Fd()),
-		Queue: filepath.Join(c.Scratch, "ufm")}
-	if site.Config, err = n.loadNetwork(); err != nil {
-		return 0, err
+	if n.kernel != nil {
+		site.Roots = n.kernel.Roots
 	}
 	swept, err := attach.Sweep(cmd.Context(), site, gojail.Alive(state, c))
+	err = errors.Join(wrong, err)
 	if swept == nil {
 		return 0, err
 	}

@@ -114,18 +114,15 @@ func (n *node) showPlan(cmd *cobra.Command) error {
 }
 
 func (n *node) plan(cfg *config.Config, h hardware) (*provision.Plan, error) {
-	used, quarantined, err := n.holders()
+	jobs, quarantined, err := n.holders()
 	if err != nil {
 		return nil, err
-	}
-	for pci, why := range quarantined { // nobody knows what is left in it, or who still uses it
-		used[pci] = fmt.Sprintf("unknown (quarantined %s; gojail sweep tries again, gojail vf lift %s believes you)", why, pci)
 	}
 	inv, err := h.inventory()
 	if err != nil {
 		return nil, err
 	}
-	return provision.Make(cfg, inv, used)
+	return provision.Make(cfg, inv, provision.Held{Jobs: jobs, Quarantined: quarantined})
 }
 
 // makeDeviceNodes makes slurmd's files. Where VFs could not be made, their own

@@ -59,7 +59,7 @@ func (p provisioning) inventory() *inventory.Inventory {
 // plan is the list as --dry-run shows it.
 func (p provisioning) plan(cfg *config.Config, used map[string]string) string {
 	p.t.Helper()
-	plan, err := provision.Make(cfg, p.inventory(), used)
+	plan, err := provision.Make(cfg, p.inventory(), provision.Held{Jobs: used})
 	require.NoError(p.t, err)
 	require.NoError(p.t, plan.Observe(p.kernel))
 	var lines []string
@@ -71,7 +71,7 @@ func (p provisioning) plan(cfg *config.Config, used map[string]string) string {
 
 func (p provisioning) apply(cfg *config.Config) error {
 	p.t.Helper()
-	plan, err := provision.Make(cfg, p.inventory(), nil)
+	plan, err := provision.Make(cfg, p.inventory(), provision.Held{})
 	require.NoError(p.t, err)
 	return provision.Apply(plan, p.kernel, func(s *provision.Step) { p.t.Log(s) })
 }
@@ -127,12 +127,12 @@ func TestVFsThatAJobHas(t *testing.T) {
 	require.NoError(t, p.apply(cfg))
 	held := p.inventory().PF(all[0].name).VFs[1]
 	cfg.Policies[0].VFs = 3
-	_, err := provision.Make(cfg, p.inventory(), map[string]string{held.PCI: "42"})
+	_, err := provision.Make(cfg, p.inventory(), provision.Held{Jobs: map[string]string{held.PCI: "42"}})
 	assert.ErrorContains(t, err, "should have 3, but VF 1 ("+held.PCI+") is in use by job 42; drain the node")
 
 	namespace(t, "job")
 	vf{pci: held.PCI}.into(t, "job", "192.0.2.1")
-	_, err = provision.Make(cfg, p.inventory(), nil)
+	_, err = provision.Make(cfg, p.inventory(), provision.Held{})
 	assert.ErrorContains(t, err, "VF 1 ("+held.PCI+") is in another network namespace")
 	assert.Equal(t, 2, p.inventory().PF(all[0].name).NumVFs)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package hostlist
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 
 func TestNameIsTheReverseOfIndex(t *testing.T) {
 	for _, text := range []string{"a", "gpu[01-04,7],login", "rack[1-2]n[08-12]", "a[1-2]b[1-3]c[5,9-10],x"} {
-		h, err := ParseHostList(text)
+		h, err := Parse(text)
 		require.NoError(t, err)
 		var all []string
 		for i := range h.Len() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package hostlist
 
 import "fmt"
 
 // Name is the name at a place, from 0: the reverse of Index. It panics outside of the list.
-func (h HostList) Name(place int) string {
+func (h List) Name(place int) string {
 	for i := range h.names {
 		if p := &h.names[i]; place < p.first+p.len {
 			return p.name(place - p.first)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package hostlist
 
 import (
 	"errors"
@@ -16,30 +16,30 @@ const (
 	digitsMax    = 18      // of one number: it fits 64 bits
 )
 
-// ParseHostList reads a list such as "gpu[01-04,7],login,rack[1-2]n[1-3]".
+// Parse reads a list such as "gpu[01-04,7],login,rack[1-2]n[1-3]".
 // What Slurm takes but never writes is refused: blanks, empty names, and
 // brackets that are not closed.
-func ParseHostList(text string) (HostList, error) {
-	h := HostList{text: text}
+func Parse(text string) (List, error) {
+	h := List{text: text}
 	if text == "" {
-		return HostList{}, errors.New("the list of nodes is empty; name one at least")
+		return List{}, errors.New("the list of nodes is empty; name one at least")
 	}
-	for _, part := range splitHosts(text) {
+	for _, part := range Split(text) {
 		p, err := parsePattern(part)
 		if err != nil {
-			return HostList{}, fmt.Errorf("%.100q: %w", part, err)
+			return List{}, fmt.Errorf("%.100q: %w", part, err)
 		}
 		p.first = h.len
 		if h.len += p.len; h.len > hostsMax {
-			return HostList{}, fmt.Errorf("%.100q: more than %d nodes", text, hostsMax)
+			return List{}, fmt.Errorf("%.100q: more than %d nodes", text, hostsMax)
 		}
 		h.names = append(h.names, p)
 	}
 	return h, nil
 }
 
-// splitHosts cuts at the commas outside brackets.
-func splitHosts(text string) []string {
+// Split cuts at the commas outside brackets, whatever the parts are.
+func Split(text string) []string {
 	var parts []string
 	inside := false
 	for {

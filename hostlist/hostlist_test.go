@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package hostlist
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ var hostLists = map[string]string{
 func TestHostListHasTheOrderOfSlurm(t *testing.T) {
 	for text, want := range hostLists {
 		t.Run(text, func(t *testing.T) {
-			h, err := ParseHostList(text)
+			h, err := Parse(text)
 			require.NoError(t, err)
 			assert.Equal(t, text, h.String())
 			names := strings.Fields(want)
@@ -96,7 +96,7 @@ func TestHostListRefuses(t *testing.T) {
 		"a[1234567890123456789]":               "more than 18 digits",
 		"a\n":                                  "cannot be in a node's name",
 	} {
-		_, err := ParseHostList(text)
+		_, err := Parse(text)
 		if assert.ErrorContains(t, err, want, text) {
 			assert.NotContains(t, err.Error(), "\n")
 		}
@@ -104,7 +104,7 @@ func TestHostListRefuses(t *testing.T) {
 }
 
 func TestHostListIsNotExpanded(t *testing.T) {
-	h, err := ParseHostList("a[000000000000000001-000000000000065536]b[1-16]")
+	h, err := Parse("a[000000000000000001-000000000000065536]b[1-16]")
 	require.NoError(t, err)
 	assert.Equal(t, 1<<20, h.Len())
 	at, in := h.Index("a000000000000065536b16")
@@ -114,7 +114,7 @@ func TestHostListIsNotExpanded(t *testing.T) {
 }
 
 // expand lists the names one by one, in the order of Index.
-func (h HostList) expand() []string {
+func (h List) expand() []string {
 	var all []string
 	for _, p := range h.names {
 		if p.brackets == nil {
@@ -159,7 +159,7 @@ func FuzzHostList(f *testing.F) {
 	f.Add("a[1-2", "a[1-2")
 	f.Add("a[1-12][1-12]", "a111")
 	f.Fuzz(func(t *testing.T, text, node string) {
-		h, err := ParseHostList(text)
+		h, err := Parse(text)
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 			require.False(t, strings.ContainsFunc(err.Error(), unicode.IsControl))

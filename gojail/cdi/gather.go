@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cdi
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// Gather is the same in one directory of the node's own, for jails whose tree has no
+// mount targets, or is of a distribution that looks for libraries elsewhere: libraries
+// and links to them in dir/lib, programs in dir/bin. What lies below /dev, /run and
+// /proc stays; what else the devices bring is told in Unhandled. LibraryDirs is dir/lib.
+func (e *Edits) Gather(dir string) *Edits {
+	g := *e
+	g.Mounts, g.Links, g.LibraryDirs, g.Unhandled = nil, nil, nil, slices.Clone(e.Unhandled)
+	lib, bin := filepath.Join(dir, "lib"), filepath.Join(dir, "bin")
+	for _, m := range e.Mounts {
+		m.Options = slices.Clone(m.Options)
+		parent, base := filepath.Dir(m.Destination), filepath.Base(m.Destination)
+		switch {
+		case slices.Contains(e.LibraryDirs, parent):
+			m.Destination = filepath.Join(lib, base)
+		case slices.Contains([]string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"}, parent):
+			m.Destination = filepath.Join(bin, base)
+		case !stays(m.Destination):
+			g.Unhandled = append(g.Unhandled, "mount: "+m.Destination)
+			continue
+		}
+		if slices.ContainsFunc(g.Mounts, func(other specs.Mount) bool { return other.Destination == m.Destination }) {
+			g.Unhandled = append(g.Unhandled, "mount: another "+base+" from "+m.Source)
+			continue
+		}
+		g.Mounts = append(g.Mounts, m)
+	}
+	for _, l := range e.Links {
+		switch {
+		case stays(l.Path):
+			g.link(l)
+		case slices.Contains(e.LibraryDirs, filepath.Dir(l.Path)) && slices.Contains(e.LibraryDirs, filepath.Dir(l.to())):
+			g.link(Link{filepath.Join(lib, filepath.Base(l.Path)), filepath.Base(l.Target)})
+		default:
+			g.Unhandled = append(g.Unhandled, "link: "+l.Path+" to "+l.Target)
+		}
+	}
+	if len(e.LibraryDirs) > 0 {
+		g.LibraryDirs = []string{lib}
+	}
+	return &g
+}
+
+// stays tells whether a path lies where each jail has file systems of the node's own.
+func stays(path string) bool {
+	for _, dir := range []string{"/dev/", "/run/", "/proc/"} {
+		if strings.HasPrefix(path, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// to is where the link leads.
+func (l Link) to() string {
+	if filepath.IsAbs(l.Target) {
+		return filepath.Clean(l.Target)
+	}
+	return filepath.Join(filepath.Dir(l.Path), l.Target)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cdi
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	cncf "tags.cncf.io/container-device-interface/pkg/cdi"
+
+	"github.com/gojail/gojail/trusted"
+)
+
+// Source is where a node keeps what this package reads.
+type Source struct {
+	Dirs   []string // of CDI files; the last one that has a device wins
+	Params string   // of the NVIDIA driver
+}
+
+// Host is this node: the directories of the CDI specification.
+var Host = Source{
+	Dirs:   []string{cncf.DefaultStaticDir, cncf.DefaultDynamicDir},
+	Params: paramsPath,
+}
+
+// Registry is what the CDI files of a node say.
+type Registry struct {
+	source Source
+	cache  *cncf.Cache
+}
+
+// Read reads all CDI files. Directories that are not there are empty.
+func Read(source Source) (*Registry, error) {
+	for _, dir := range source.Dirs {
+		if err := trust(dir); err != nil {
+			return nil, err
+		}
+	}
+	cache, err := cncf.NewCache(cncf.WithSpecDirs(source.Dirs...), cncf.WithAutoRefresh(false))
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot read CDI files: %w", strings.Join(source.Dirs, ", "), err)
+	}
+	return &Registry{source, cache}, nil
+}
+
+// trust refuses a directory if anybody but root could have put a CDI file there.
+func trust(dir string) error {
+	if err := trusted.Parents(filepath.Join(dir, "file")); err != nil { // empty, too: it is read again
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: cannot read the directory of CDI files: %w", dir, errors.Unwrap(err))
+	}
+	for _, entry := range entries {
+		if ext := filepath.Ext(entry.Name()); entry.IsDir() || ext != ".json" && ext != ".yaml" {
+			continue // as the library has it
+		}
+		if _, _, err := trusted.ReadFile(filepath.Join(dir, entry.Name()), "the CDI file"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names are all devices, sorted.
+func (r *Registry) Names() []string {
+	return r.cache.ListDevices()
+}
+
+// Problems are the files that could not be read, and devices that two files of one
+// directory describe, one line each.
+func (r *Registry) Problems() []string {
+	var all []string
+	for path, list := range r.cache.GetErrors() {
+		for _, err := range list {
+			line := strings.ReplaceAll(err.Error(), "\n", " ")
+			if !strings.Contains(line, path) {
+				line = path + ": " + line
+			}
+			all = append(all, line)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// ForNode names the device that brings a device node, such as /dev/nvidia3, and the
+// fewest others: the GPU itself rather than "all". Numbers in names are NVML's and need
+// not be those of the nodes, which Slurm goes by.
+func (r *Registry) ForNode(path string) (name string, ok bool) {
+	fewest := 0
+	for _, candidate := range r.Names() {
+		nodes := r.cache.GetDevice(candidate).ContainerEdits.DeviceNodes
+		for _, node := range nodes {
+			if node.Path == path && (!ok || len(nodes) < fewest) {
+				name, fewest, ok = candidate, len(nodes), true
+			}
+		}
+	}
+	return name, ok
+}
+
+// missing says that a node has not the devices.
+func (r *Registry) missing(names []string) error {
+	text := fmt.Sprintf("no CDI device %s in %s", strings.Join(names, ", "), strings.Join(r.source.Dirs, ", "))
+	if known := r.Names(); len(known) > 0 {
+		if len(known) > 10 {
+			known = append(known[:10], "...")
+		}
+		text += " (there: " + strings.Join(known, ", ") + ")"
+	}
+	if problems := r.Problems(); len(problems) > 0 {
+		text += "; " + problems[0]
+	}
+	return errors.New(text + remedy(names[0]))
+}
+
+// remedy is the command that makes a CDI file.
+func remedy(name string) string {
+	if strings.HasPrefix(name, "nvidia.com/") {
+		return "; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+	}
+	return "; a CDI file of the device's vendor must be there"
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cdi
+
+import (
+	"debug/elf"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sonames adds the links that ldconfig(8) makes: programs ask for libcuda.so.1, and
+// what is mounted is libcuda.so.570.86.15.
+func (e *Edits) sonames() error {
+	for _, m := range e.Mounts {
+		dir, base := filepath.Split(m.Destination)
+		dir = filepath.Clean(dir)
+		if m.Type != "bind" || !slices.Contains(e.LibraryDirs, dir) || !strings.Contains(base, ".so.") {
+			continue
+		}
+		name, err := soname(m.Source)
+		if err != nil {
+			return err
+		}
+		// A link or a mount that the CDI file itself has in this place counts more.
+		path := filepath.Join(dir, name)
+		if name == "" || name == base || strings.Contains(name, "/") || e.has(path) {
+			continue
+		}
+		e.link(Link{path, base})
+	}
+	return nil
+}
+
+func (e *Edits) has(path string) bool {
+	for _, l := range e.Links {
+		if l.Path == path {
+			return true
+		}
+	}
+	for _, m := range e.Mounts {
+		if m.Destination == path {
+			return true
+		}
+	}
+	return false
+}
+
+// soname is what a shared library calls itself; "" if nothing, or if it is none.
+func soname(path string) (string, error) {
+	file, err := elf.Open(path)
+	if _, ok := err.(*elf.FormatError); ok {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("CDI: cannot read the library %s: %w", path, err)
+	}
+	defer file.Close()
+	names, err := file.DynString(elf.DT_SONAME)
+	if err != nil || len(names) == 0 {
+		return "", nil // no dynamic section
+	}
+	return names[0], nil
+}

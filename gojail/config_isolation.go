@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Isolation is what keeps the tasks of a jail from the node and from other jobs.
+type Isolation struct {
+	Namespaces   []string // of namespaceKinds: what each job gets of its own
+	HidePID      bool     // /proc shows a user only their own processes (proc(5), hidepid=2; Linux 5.8)
+	NoNewPrivs   bool     // prctl(2), PR_SET_NO_NEW_PRIVS
+	Capabilities []string // the bounding set (capabilities(7)), or AllCapabilities
+	Seccomp      string   // SeccompDefault, None, or the path of a profile
+	JailRoot     []string // of jailRoots: what --jail-root may ask for
+}
+
+// What the keys of Isolation may hold.
+const (
+	SeccompDefault  = "default"
+	AllCapabilities = "ALL"
+)
+
+var (
+	namespaceKinds = []string{"pid", "ipc", "uts"}
+	jailRoots      = []string{"self", "range"}
+)
+
+// capabilityNames are the kernel's, by number (linux/capability.h).
+var capabilityNames = []string{
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID",
+	"CAP_SETUID", "CAP_SETPCAP", "CAP_LINUX_IMMUTABLE", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN",
+	"CAP_NET_RAW", "CAP_IPC_LOCK", "CAP_IPC_OWNER", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_CHROOT",
+	"CAP_SYS_PTRACE", "CAP_SYS_PACCT", "CAP_SYS_ADMIN", "CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYS_RESOURCE",
+	"CAP_SYS_TIME", "CAP_SYS_TTY_CONFIG", "CAP_MKNOD", "CAP_LEASE", "CAP_AUDIT_WRITE", "CAP_AUDIT_CONTROL",
+	"CAP_SETFCAP", "CAP_MAC_OVERRIDE", "CAP_MAC_ADMIN", "CAP_SYSLOG", "CAP_WAKE_ALARM", "CAP_BLOCK_SUSPEND",
+	"CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
+}
+
+// defaultCapabilities are those that OCI runtimes give a container. A user has
+// none of them outside --jail-root; they bound what root's own jobs can do.
+var defaultCapabilities = []string{
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID",
+	"CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_AUDIT_WRITE",
+	"CAP_SETFCAP",
+}
+
+func (s *source) isolation(j *Jail, f *fileJail) error {
+	key := func(last string) []string { return []string{"jail", j.Name, last} }
+	i := &j.Isolation
+	*i = Isolation{
+		Namespaces: f.Namespaces, HidePID: f.HidePID == nil || *f.HidePID,
+		NoNewPrivs: f.NoNewPrivs == nil || *f.NoNewPrivs, Capabilities: f.Capabilities,
+		Seccomp: SeccompDefault, JailRoot: f.JailRoot,
+	}
+	if i.Namespaces == nil {
+		i.Namespaces = namespaceKinds
+	}
+	if i.Capabilities == nil {
+		i.Capabilities = defaultCapabilities
+	}
+	if f.Seccomp != nil {
+		i.Seccomp = *f.Seccomp
+	}
+	for _, list := range []struct {
+		key        string
+		words, all []string
+	}{
+		{"namespaces", i.Namespaces, namespaceKinds},
+		{"capabilities", i.Capabilities, append([]string{AllCapabilities}, capabilityNames...)},
+		{"jail_root", i.JailRoot, jailRoots},
+	} {
+		if bad := firstBad(list.words, list.all); bad != "" {
+			return s.refuse(key(list.key), "%q is not known; known: %s", bad, strings.Join(list.all, " "))
+		}
+		if twice, is := duplicate(list.words); is {
+			return s.refuse(key(list.key), "%q is there twice", twice)
+		}
+	}
+	if slices.Contains(i.Capabilities, AllCapabilities) && len(i.Capabilities) > 1 {
+		return s.refuse(key("capabilities"), "%q is all of them: write it alone", AllCapabilities)
+	}
+	if i.Seccomp != SeccompDefault && i.Seccomp != None {
+		if err := cleanPath(i.Seccomp); err != nil {
+			return s.refuse(key("seccomp"), `write "default", "none", or the path of a profile: %v`, err)
+		}
+		i.Seccomp = filepath.Clean(i.Seccomp)
+	}
+	return nil
+}
+
+// Bounding is the bounding set as a mask, bit n for capability n.
+func (i *Isolation) Bounding() uint64 {
+	if slices.Equal(i.Capabilities, []string{AllCapabilities}) {
+		return ^uint64(0)
+	}
+	var mask uint64
+	for _, name := range i.Capabilities {
+		mask |= 1 << slices.Index(capabilityNames, name)
+	}
+	return mask
+}
+
+// words are those of the site file's line "isolate" (include/gojail.h).
+func (i *Isolation) words() string {
+	words := slices.Clone(i.Namespaces)
+	slices.SortFunc(words, func(a, b string) int { return slices.Index(namespaceKinds, a) - slices.Index(namespaceKinds, b) })
+	if i.HidePID {
+		words = append(words, "hidepid")
+	}
+	if i.NoNewPrivs {
+		words = append(words, "no_new_privs")
+	}
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, " ")
+}

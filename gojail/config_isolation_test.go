@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// version is that of records and of the site file.
+var version = strconv.Itoa(ContractVersion)
+
+func isolationOf(t *testing.T, lines string) (Isolation, error) {
+	t.Helper()
+	c, err := parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\n"+lines, "n1")
+	if err != nil {
+		return Isolation{}, err
+	}
+	return c.Jails["a"].Isolation, nil
+}
+
+func TestIsolationIsOnByDefault(t *testing.T) {
+	i, err := isolationOf(t, "")
+	require.NoError(t, err)
+	assert.Equal(t, "pid ipc uts hidepid no_new_privs", i.words())
+	assert.Equal(t, uint64(0xa80425fb), i.Bounding(), "what OCI runtimes keep")
+	assert.Equal(t, SeccompDefault, i.Seccomp)
+	assert.Empty(t, i.JailRoot)
+}
+
+func TestIsolationCanBeSwitchedOff(t *testing.T) {
+	i, err := isolationOf(t, "namespaces = []\nhidepid = false\nno_new_privs = false\ncapabilities = [\"ALL\"]\nseccomp = \"none\"")
+	require.NoError(t, err)
+	assert.Equal(t, "-", i.words())
+	assert.Equal(t, ^uint64(0), i.Bounding())
+	assert.Equal(t, None, i.Seccomp)
+	i, err = isolationOf(t, `namespaces = ["uts", "pid"]`)
+	require.NoError(t, err)
+	assert.Equal(t, "pid uts hidepid no_new_privs", i.words(), "always in one order")
+	i, err = isolationOf(t, `capabilities = []`)
+	require.NoError(t, err)
+	assert.Zero(t, i.Bounding())
+}
+
+func TestIsolationRefusals(t *testing.T) {
+	for lines, want := range map[string]string{
+		`namespaces = ["user"]`:              `line 4: jail.a.namespaces: "user" is not known; known: pid ipc uts`,
+		`namespaces = ["pid", "pid"]`:        `line 4: jail.a.namespaces: "pid" is there twice`,
+		`capabilities = ["CAP_ROOT"]`:        `"CAP_ROOT" is not known`,
+		`capabilities = ["ALL", "CAP_KILL"]`: `write it alone`,
+		`seccomp = "strict"`:                 `line 4: jail.a.seccomp: write "default", "none", or the path of a profile`,
+		`jail_root = ["all"]`:                `line 4: jail.a.jail_root: "all" is not known; known: self range`,
+	} {
+		_, err := isolationOf(t, lines)
+		assert.ErrorContains(t, err, want, lines)
+	}
+}
+
+// TestCapabilityNumbers holds the list against the kernel's header.
+func TestCapabilityNumbers(t *testing.T) {
+	text, err := os.ReadFile("/usr/include/linux/capability.h")
+	if err != nil {
+		t.Skipf("the kernel's headers are not installed: %v", err)
+	}
+	found := 0
+	for _, m := range regexp.MustCompile(`(?m)^#define (CAP_[A-Z_]+)\s+(\d+)$`).FindAllStringSubmatch(string(text), -1) {
+		number, _ := strconv.Atoi(m[2])
+		require.Less(t, number, len(capabilityNames), m[1])
+		assert.Equal(t, m[1], capabilityNames[number])
+		found++
+	}
+	assert.Equal(t, len(capabilityNames), found)
+}
+
+// TestTmpSizeOfADiskCannotBeEscaped: a jail without a filter of its own gets one then, which refuses just that.
+func TestTmpSizeOfADiskCannotBeEscaped(t *testing.T) {
+	filter := func(lines string) []byte {
+		c, err := parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\n"+lines, "n1")
+		require.NoError(t, err)
+		program, err := c.Jails["a"].Filter()
+		require.NoError(t, err)
+		return program
+	}
+	assert.Nil(t, filter(`seccomp = "none"`))
+	assert.Nil(t, filter("seccomp = \"none\"\ntmp = \"tmpfs\"\ntmp_size = \"1G\""))
+	assert.NotNil(t, filter("seccomp = \"none\"\ntmp_size = \"1G\""))
+	assert.Greater(t, len(filter(`tmp_size = "1G"`)), len(filter("")))
+	assert.Equal(t, uint32(0x20000011), projectOf("17"))
+	assert.Equal(t, uint32(0x40000011), projectOf("run-17"))
+}

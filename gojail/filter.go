@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/gojail/gojail/gojail/seccomp"
+)
+
+// filterDir holds the compiled seccomp programs, below the state directory.
+const filterDir = "seccomp"
+
+// Filter compiles the seccomp program of a jail; nil: it has none.
+func (j *Jail) Filter() ([]byte, error) {
+	i := &j.Isolation
+	limited := j.Tmp == TmpDisk && j.TmpSize > 0
+	if i.Seccomp == None && !limited {
+		return nil, nil
+	}
+	caps := i.Capabilities
+	if slices.Equal(caps, []string{AllCapabilities}) {
+		caps = capabilityNames
+	}
+	var profile *specs.LinuxSeccomp
+	var err error
+	switch i.Seccomp {
+	case None:
+		profile = &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
+	case SeccompDefault:
+		profile, err = seccomp.Default(caps)
+	default:
+		profile, err = seccomp.Load(i.Seccomp, caps)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("jail %s: %w", j.Name, err)
+	}
+	if limited {
+		profile.Syscalls = append(quotaEscapes(), profile.Syscalls...) // the first rule that fits decides
+	}
+	program, err := seccomp.Compile(profile)
+	if err != nil {
+		return nil, fmt.Errorf("jail %s: seccomp: %w", j.Name, err)
+	}
+	return program, nil
+}
+
+// writeFilters compiles those of all jails. The names, relative to the state
+// directory, tell the content: a step that has read the site file of before finds
+// its own. They are small, few, and gone with the next boot.
+func writeFilters(c *Config, state string) (map[string]string, error) {
+	dir := filepath.Join(state, filterDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make %s: %w; is the state directory full or read-only?", dir, cause(err))
+	}
+	names := map[string]string{}
+	for _, name := range c.JailNames() {
+		program, err := c.Jails[name].Filter()
+		if err != nil {
+			return nil, err
+		}
+		if program == nil {
+			continue
+		}
+		sum := sha256.Sum256(program)
+		names[name] = filepath.Join(filterDir, fmt.Sprintf("%x", sum[:8]))
+		path := filepath.Join(state, names[name])
+		if st, err := os.Stat(path); err == nil && st.Size() == int64(len(program)) {
+			continue
+		}
+		if err := replaceFile(path, string(program)); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/hostlist"
+)
+
+// Limits of the C side (spank/site.h).
+const (
+	gpusMax    = 64
+	gpuPathMax = 64
+)
+
+// gpuNode is the device node of one GPU, as the driver names it.
+var gpuNode = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
+
+// readGPUs lists the device nodes of the node's GPUs by the index that Slurm
+// allocates them with: the order of their files in gres.conf, or, where the driver
+// finds them (AutoDetect), of their numbers. It is empty where Slurm has no GPUs
+// to give (GresTypes): then nobody can tell whose they are, and what a step says
+// of them in its environment is the user's own word.
+func readGPUs(c *Config) [][]string {
+	slurm := readSlurmConf(c)
+	if !slices.ContainsFunc(strings.Split(slurm.values["grestypes"], ","), func(name string) bool {
+		return strings.EqualFold(strings.TrimSpace(name), "gpu")
+	}) {
+		return nil
+	}
+	gpus := readGres(filepath.Join(c.Slurm.Conf, "gres.conf"), c.Node, 0)
+	if len(gpus) > 0 {
+		return gpus
+	}
+	found, _ := filepath.Glob("/dev/nvidia[0-9]*")
+	found = slices.DeleteFunc(found, func(path string) bool { return !gpuNode.MatchString(path) })
+	slices.SortFunc(found, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+	for _, path := range found {
+		gpus = append(gpus, []string{path})
+	}
+	return gpus
+}
+
+// readGres reads the lines of gres.conf(5) with Name=gpu for this node: File=
+// has one GPU for each name of a list, MultipleFiles= one GPU in all.
+func readGres(file, node string, depth int) (gpus [][]string) {
+	for _, line := range confLines(file) {
+		words := strings.Fields(line)
+		if len(words) == 2 && strings.EqualFold(words[0], "include") && depth < 4 {
+			gpus = append(gpus, readGres(beside(file, words[1]), node, depth+1)...)
+			continue
+		}
+		values := map[string]string{}
+		for _, word := range words {
+			key, value, _ := strings.Cut(word, "=")
+			values[strings.ToLower(key)] = value
+		}
+		if !strings.EqualFold(values["name"], "gpu") || !forNode(values["nodename"], node) {
+			continue
+		}
+		for _, file := range expandFiles(values["file"]) {
+			gpus = append(gpus, []string{file})
+		}
+		if all := expandFiles(values["multiplefiles"]); len(all) > 0 {
+			gpus = append(gpus, all)
+		}
+	}
+	return gpus
+}
+
+func forNode(list, node string) bool {
+	if list == "" {
+		return true
+	}
+	nodes, err := hostlist.Parse(list)
+	return err == nil && nodes.Contains(node)
+}
+
+// expandFiles reads "/dev/nvidia[0-3],/dev/nvidia7". What is no path of a device is left out.
+func expandFiles(list string) (files []string) {
+	for _, part := range hostlist.Split(list) {
+		before, _, _ := strings.Cut(part, "[")
+		dir := strings.LastIndex(before, "/") + 1
+		names, err := hostlist.Parse(part[dir:])
+		if err != nil || names.Len() > gpusMax {
+			continue
+		}
+		for i := range names.Len() {
+			if file := part[:dir] + names.Name(i); under(file, "/dev") && cleanPath(file) == nil && len(file) < gpuPathMax {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// perJob are the device nodes of a jail that each job gets by its allocation, by
+// GPU; the others are everybody's.
+func (j *Jail) perJob(gpus [][]string) [][]string {
+	var own [][]string
+	some := false
+	for _, files := range gpus {
+		files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return !j.hasDevice(path) })
+		own = append(own, files)
+		some = some || len(files) > 0
+	}
+	if !some {
+		return nil
+	}
+	return own
+}
+
+// hasDevice tells whether one of the patterns of the key devices names path.
+func (j *Jail) hasDevice(path string) bool {
+	return slices.ContainsFunc(j.Devices, func(glob string) bool {
+		matches, _ := filepath.Match(glob, path)
+		return matches
+	})
+}
+
+// everybodys are the devices of the jail's patterns that are not given by allocation.
+func (j *Jail) everybodys(gpus [][]string) []Device {
+	given := slices.Concat(j.perJob(gpus)...)
+	return slices.DeleteFunc(findDevices(j.Devices), func(d Device) bool { return slices.Contains(given, d.Path) })
+}

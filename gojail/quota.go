@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// Projects of the quota on a job's /tmp, as spank/quota.c numbers them.
+const (
+	projectOfJobs = 0x20000000
+	projectOfRuns = 0x40000000
+	projectMask   = 0x1fffffff
+)
+
+func projectOf(job string) uint32 {
+	base := uint32(projectOfJobs)
+	if pid, run := strings.CutPrefix(job, "run-"); run {
+		job, base = pid, projectOfRuns
+	}
+	n, _ := strconv.ParseUint(job, 10, 64)
+	return base | uint32(n)&projectMask
+}
+
+// forgetQuota takes a job's limit from the file system of dir, whose quota file
+// would else grow with every job. Where there is none, nothing happens.
+func forgetQuota(dir int, job string) {
+	const setQuota = 0x800008<<8 | 2 // Q_SETQUOTA, PRJQUOTA (linux/quota.h)
+	var limit [72]byte               // struct if_dqblk: no limit
+	binary.NativeEndian.PutUint32(limit[64:], 1)
+	unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(dir), setQuota, uintptr(projectOf(job)), uintptr(unsafe.Pointer(&limit)), 0, 0)
+}
+
+// removeScratch removes a job's scratch directory, and then its limit.
+func removeScratch(parent, job string) error {
+	if err := removeTree(parent, job); err != nil {
+		return err
+	}
+	if dir, err := openDirectory(unix.AT_FDCWD, parent, 0); err == nil {
+		forgetQuota(int(dir.Fd()), job)
+		dir.Close()
+	}
+	return nil
+}
+
+// quotaEscapes are the calls by which the owner of a file takes it out of its
+// project (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux 6.17).
+func quotaEscapes() []specs.LinuxSyscall {
+	refused := uint(unix.EPERM)
+	list := []specs.LinuxSyscall{{Names: []string{"file_setattr"}, Action: specs.ActErrno, ErrnoRet: &refused}}
+	for _, command := range []uint64{0x401c5820, 0x40086602, 0x40046602} { // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS of 64 and 32 bits
+		list = append(list, specs.LinuxSyscall{
+			Names: []string{"ioctl"}, Action: specs.ActErrno, ErrnoRet: &refused,
+			Args: []specs.LinuxSeccompArg{{Index: 1, Value: 0xffffffff, ValueTwo: command, Op: specs.OpMaskedEqual}},
+		})
+	}
+	return list
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"slices"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// What a filter looks at: offsets in struct seccomp_data, linux/seccomp.h.
+const (
+	offsetNumber = 0
+	offsetArch   = 4
+	offsetArgs   = 16
+)
+
+type code = []unix.SockFilter
+
+// Compile makes the program for this machine: an array of struct sock_filter, of 8
+// bytes each, at most 4096 of them. Of several rules for a call the first that matches
+// is the answer. A rule for a call that no kernel has is left out where it would allow,
+// and an error where it would refuse.
+func Compile(p *specs.LinuxSeccomp) ([]byte, error) {
+	program, err := compile(p, thisMachine())
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = binary.Write(&out, binary.NativeEndian, program)
+	return out.Bytes(), err
+}
+
+func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
+	if len(machine) == 0 {
+		return nil, fmt.Errorf("no filters for %s; switch seccomp off for this jail", runtime.GOARCH)
+	}
+	if len(p.Flags) > 0 || p.ListenerPath != "" {
+		return nil, fmt.Errorf("flags and listenerPath have no effect here; remove them from the profile")
+	}
+	if len(p.Architectures) > 0 && !slices.Contains(p.Architectures, machine[0].oci) {
+		return nil, fmt.Errorf("the profile is not for this machine; add %s to its architectures", machine[0].oci)
+	}
+	program := code{load(offsetArch)}
+	for i, a := range machine {
+		if i > 0 && !slices.Contains(p.Architectures, a.oci) {
+			continue
+		}
+		part, err := a.filter(p)
+		if err != nil {
+			return nil, err
+		}
+		// Too far for a conditional jump, which has 8 bits.
+		program = append(program, jump(unix.BPF_JEQ, a.audit, 1, 0), far(len(part)))
+		program = append(program, part...)
+	}
+	program = append(program, ret(unix.SECCOMP_RET_KILL_PROCESS))
+	if len(program) > unix.BPF_MAXINSNS {
+		return nil, fmt.Errorf("the profile makes a program of %d instructions, the kernel takes %d; give it fewer conditions", len(program), unix.BPF_MAXINSNS)
+	}
+	return program, nil
+}
+
+// span is a row of call numbers, up to the next span's, that have the same answer.
+type span struct {
+	first  uint32
+	answer code
+}
+
+// filter answers all calls of one ABI.
+func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
+	rules, newest, err := a.rules(p)
+	if err != nil {
+		return nil, err
+	}
+	other, err := action(p.DefaultAction, p.DefaultErrnoRet)
+	if err != nil {
+		return nil, err
+	}
+	var spans []span
+	add := func(first uint32, answer code) {
+		if n := len(spans); n == 0 || !slices.Equal(spans[n-1].answer, answer) {
+			spans = append(spans, span{first, answer})
+		}
+	}
+	for n := uint32(0); n <= newest; n++ {
+		answer, err := a.answer(rules[n], other)
+		if err != nil {
+			return nil, err
+		}
+		add(n, answer)
+	}
+	if p.DefaultAction == specs.ActErrno {
+		other = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	}
+	add(newest+1, code{ret(other)})
+	if a.x32 {
+		add(x32Bit, code{ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))})
+	}
+	return append(code{load(offsetNumber)}, search(spans)...), nil
+}
+
+// rules are the profile's by number, in its order, and the newest call that it names.
+func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]specs.LinuxSyscall, newest uint32, err error) {
+	numbers, known := a.numbers()
+	rules = map[uint32][]specs.LinuxSyscall{}
+	for _, rule := range p.Syscalls {
+		for _, name := range rule.Names {
+			n, ok := numbers[name]
+			if !ok {
+				if !known[name] && rule.Action != specs.ActAllow && rule.Action != specs.ActLog {
+					return nil, 0, fmt.Errorf("the profile refuses %q, which is no system call; is it misspelt?", name)
+				}
+				continue
+			}
+			rules[n] = append(rules[n], rule)
+			newest = max(newest, n)
+		}
+	}
+	return rules, newest, nil
+}
+
+// search finds the answer of the number that is loaded, in a binary tree of spans.
+func search(spans []span) code {
+	if len(spans) == 1 {
+		return spans[0].answer
+	}
+	middle := len(spans) / 2
+	low, high := search(spans[:middle]), search(spans[middle:])
+	tree := code{jump(unix.BPF_JGE, spans[middle].first, 0, 1), far(len(low))}
+	if len(low) <= 255 {
+		tree = code{jump(unix.BPF_JGE, spans[middle].first, uint8(len(low)), 0)}
+	}
+	return slices.Concat(tree, low, high)
+}
+
+func load(offset uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+}
+
+// jump skips yes or no instructions.
+func jump(op uint16, k uint32, yes, no uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, K: k, Jt: yes, Jf: no}
+}
+
+func far(skip int) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(skip)}
+}
+
+func ret(value uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value}
+}

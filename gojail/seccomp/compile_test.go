@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	allow = unix.SECCOMP_RET_ALLOW
+	kill  = unix.SECCOMP_RET_KILL_PROCESS
+	eperm = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	nosys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+)
+
+// TestComparisons tries each comparison with values around the bounds of both words.
+func TestComparisons(t *testing.T) {
+	values := []uint64{0, 1, 2, 7, 8, 9, 1<<32 - 1, 1 << 32, 1<<32 + 8, 8 << 32, 1<<63 + 8, 1<<64 - 1}
+	truth := map[specs.LinuxSeccompOperator]func(arg, v, two uint64) bool{
+		specs.OpEqualTo:      func(arg, v, _ uint64) bool { return arg == v },
+		specs.OpNotEqual:     func(arg, v, _ uint64) bool { return arg != v },
+		specs.OpLessThan:     func(arg, v, _ uint64) bool { return arg < v },
+		specs.OpLessEqual:    func(arg, v, _ uint64) bool { return arg <= v },
+		specs.OpGreaterEqual: func(arg, v, _ uint64) bool { return arg >= v },
+		specs.OpGreaterThan:  func(arg, v, _ uint64) bool { return arg > v },
+		specs.OpMaskedEqual:  func(arg, v, two uint64) bool { return arg&v == two },
+	}
+	for op, holds := range truth {
+		for _, v := range values {
+			for _, two := range []uint64{0, 8, 1 << 32, v} {
+				p := one(specs.LinuxSeccompArg{Index: 3, Value: v, ValueTwo: two, Op: op})
+				p.Architectures = []specs.Arch{specs.ArchX86_64, specs.ArchX86}
+				program := build(t, "amd64", p)
+				for _, arg := range values {
+					for i, abi := range machines["amd64"] {
+						a, b, c := arg, v, two
+						if !abi.wide {
+							a, b, c = uint64(uint32(a)), uint64(uint32(b)), uint64(uint32(c))
+						}
+						want := eperm
+						if holds(a, b, c) {
+							want = allow
+						}
+						got := ask(t, program, abi.audit, number(t, "amd64", i, "openat"), 0, 0, 0, arg)
+						require.Equal(t, want, got, "%s %#x %#x with %#x, ABI %d", op, v, two, arg, i)
+					}
+				}
+			}
+		}
+	}
+}
+
+// one is a profile that allows openat if args hold.
+func one(args ...specs.LinuxSeccompArg) *specs.LinuxSeccomp {
+	return &specs.LinuxSeccomp{
+		DefaultAction: specs.ActErrno,
+		Syscalls:      []specs.LinuxSyscall{{Names: []string{"openat"}, Action: specs.ActAllow, Args: args}},
+	}
+}
+
+func TestSeveralArguments(t *testing.T) {
+	openat := number(t, "amd64", 0, "openat")
+	is := func(index uint, value uint64) specs.LinuxSeccompArg {
+		return specs.LinuxSeccompArg{Index: index, Value: value, Op: specs.OpEqualTo}
+	}
+	all := build(t, "amd64", one(is(0, 1), is(1, 2), is(5, 3)))
+	assert.Equal(t, allow, int(ask(t, all, unix.AUDIT_ARCH_X86_64, openat, 1, 2, 0, 0, 0, 3)))
+	for _, args := range [][]uint64{{0, 2, 0, 0, 0, 3}, {1, 0, 0, 0, 0, 3}, {1, 2, 3}} {
+		assert.Equal(t, eperm, ask(t, all, unix.AUDIT_ARCH_X86_64, openat, args...), "%v", args)
+	}
+	// The same argument twice: each for itself.
+	any := build(t, "amd64", one(is(0, 1), is(0, 2)))
+	for arg, want := range map[uint64]uint32{0: eperm, 1: allow, 2: allow, 3: eperm} {
+		assert.Equal(t, want, ask(t, any, unix.AUDIT_ARCH_X86_64, openat, arg))
+	}
+}
+
+func TestFirstRuleWins(t *testing.T) {
+	errno := uint(22)
+	p := one(specs.LinuxSeccompArg{Index: 0, Value: 5, Op: specs.OpEqualTo})
+	p.Syscalls = append(p.Syscalls,
+		specs.LinuxSyscall{Names: []string{"openat"}, Action: specs.ActErrno, ErrnoRet: &errno},
+		specs.LinuxSyscall{Names: []string{"openat"}, Action: specs.ActAllow})
+	program := build(t, "arm64", p)
+	openat := number(t, "arm64", 0, "openat")
+	assert.Equal(t, allow, int(ask(t, program, unix.AUDIT_ARCH_AARCH64, openat, 5)))
+	assert.Equal(t, unix.SECCOMP_RET_ERRNO|uint32(22), ask(t, program, unix.AUDIT_ARCH_AARCH64, openat, 6))
+}
+
+// TestLongProgram: answers are found over distances that a conditional jump cannot skip.
+func TestLongProgram(t *testing.T) {
+	numbers, _ := machines["amd64"][0].numbers()
+	p := &specs.LinuxSeccomp{DefaultAction: specs.ActErrno}
+	for name, n := range numbers {
+		p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{name}, Action: specs.ActAllow,
+			Args: []specs.LinuxSeccompArg{{Value: uint64(n) + 1, Op: specs.OpEqualTo}}})
+	}
+	program := build(t, "amd64", p)
+	require.Greater(t, len(program), 2000)
+	for name, n := range numbers {
+		assert.Equal(t, allow, int(ask(t, program, unix.AUDIT_ARCH_X86_64, n, uint64(n)+1)), name)
+		assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, n, uint64(n)), name)
+	}
+}
+
+// TestOtherConventions: what the profile says of one ABI is no way round by another.
+func TestOtherConventions(t *testing.T) {
+	p := one()
+	openat := number(t, "amd64", 0, "openat")
+	program := build(t, "amd64", p)
+	assert.Equal(t, allow, int(ask(t, program, unix.AUDIT_ARCH_X86_64, openat)))
+	assert.Equal(t, nosys, ask(t, program, unix.AUDIT_ARCH_X86_64, openat|x32Bit))
+	assert.Equal(t, nosys, ask(t, program, unix.AUDIT_ARCH_X86_64, x32Bit))
+	assert.Equal(t, kill, int(ask(t, program, unix.AUDIT_ARCH_I386, openat)), "not listed")
+	assert.Equal(t, kill, int(ask(t, program, unix.AUDIT_ARCH_ARM, 5)))
+	assert.Equal(t, nosys, ask(t, program, unix.AUDIT_ARCH_X86_64, openat+1), "newer than the profile")
+	assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, openat-1))
+
+	p.DefaultAction, p.Syscalls[0].Action = specs.ActAllow, specs.ActErrno
+	program = build(t, "amd64", p)
+	assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, openat))
+	assert.Equal(t, allow, int(ask(t, program, unix.AUDIT_ARCH_X86_64, openat+1)))
+	for _, n := range []uint32{0, openat} {
+		assert.Equal(t, nosys, ask(t, program, unix.AUDIT_ARCH_X86_64, n|x32Bit), "no way round a list of refusals")
+	}
+}
+
+func TestRefusedProfiles(t *testing.T) {
+	large := uint(4096)
+	for want, change := range map[string]func(*specs.LinuxSeccomp){
+		`the profile refuses "opanet", which is no system call; is it misspelt?`: func(p *specs.LinuxSeccomp) {
+			p.DefaultAction = specs.ActAllow
+			p.Syscalls[0] = specs.LinuxSyscall{Names: []string{"opanet"}, Action: specs.ActErrno}
+		},
+		`unknown action "SCMP_ACT_NOTIFY" in the profile; SCMP_ACT_NOTIFY would need an agent on the node`: func(p *specs.LinuxSeccomp) {
+			p.Syscalls[0].Action = specs.ActNotify
+		},
+		`unknown action "" in the profile; SCMP_ACT_NOTIFY would need an agent on the node`: func(p *specs.LinuxSeccomp) {
+			p.DefaultAction = ""
+		},
+		`unknown comparison "~" in the profile`: func(p *specs.LinuxSeccomp) {
+			p.Syscalls[0].Args = []specs.LinuxSeccompArg{{Op: "~"}}
+		},
+		"a rule compares argument 6; a system call has 0 to 5": func(p *specs.LinuxSeccomp) {
+			p.Syscalls[0].Args = []specs.LinuxSeccompArg{{Index: 6, Op: specs.OpEqualTo}}
+		},
+		"errnoRet 4096 in the profile is no error number; at most 4095": func(p *specs.LinuxSeccomp) {
+			p.DefaultErrnoRet = &large
+		},
+		"flags and listenerPath have no effect here; remove them from the profile": func(p *specs.LinuxSeccomp) {
+			p.Flags = []specs.LinuxSeccompFlag{specs.LinuxSeccompFlagLog}
+		},
+		fmt.Sprintf("the profile is not for this machine; add %s to its architectures", machines[runtime.GOARCH][0].oci): func(p *specs.LinuxSeccomp) {
+			p.Architectures = []specs.Arch{specs.ArchS390X}
+		},
+		"instructions, the kernel takes 4096; give it fewer conditions": func(p *specs.LinuxSeccomp) {
+			for v := range uint64(900) {
+				p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{"read"}, Action: specs.ActAllow,
+					Args: []specs.LinuxSeccompArg{{Value: v, Op: specs.OpEqualTo}}})
+			}
+		},
+	} {
+		p := one()
+		change(p)
+		_, err := Compile(p)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+// TestMachines: a rule that allows a call of other machines only is no error.
+func TestMachines(t *testing.T) {
+	p := one()
+	p.Syscalls[0].Names = append(p.Syscalls[0].Names, "s390_runtime_instr", "set_tls")
+	build(t, "arm64", p)
+	_, err := compile(p, nil)
+	assert.ErrorContains(t, err, "switch seccomp off for this jail")
+}

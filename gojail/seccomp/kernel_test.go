@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	moby "github.com/moby/profiles/seccomp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestMain: with GOJAIL_TEST_FILTER this binary installs the program and becomes
+// the command that its arguments name.
+func TestMain(m *testing.M) {
+	text, ok := os.LookupEnv("GOJAIL_TEST_FILTER")
+	if !ok {
+		os.Exit(m.Run())
+	}
+	fmt.Fprintln(os.Stderr, become(text, os.Args[1:]))
+	os.Exit(1)
+}
+
+func become(filter string, argv []string) error {
+	runtime.LockOSThread()
+	program, err := hex.DecodeString(filter)
+	if err != nil {
+		return err
+	}
+	if len(program) > 0 {
+		if err := install(program); err != nil {
+			return err
+		}
+	}
+	return unix.Exec(argv[0], argv, nil)
+}
+
+// install filters this thread for good.
+func install(program []byte) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	prog := unix.SockFprog{Len: uint16(len(program) / 8), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
+	const setModeFilter = 1 // SECCOMP_SET_MODE_FILTER, linux/seccomp.h
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, setModeFilter, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		return fmt.Errorf("seccomp(2) refuses the program: %w", errno)
+	}
+	return nil
+}
+
+// caller is a program that makes one system call.
+func caller(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "call")
+	if out, err := exec.Command("gcc", "-static", "-o", path, "testdata/call.c").CombinedOutput(); err != nil {
+		t.Skipf("needs gcc: %s", out)
+	}
+	return path
+}
+
+// try makes a call under a filter, none if it is nil: 0 or more, or -errno.
+func try(t *testing.T, program []byte, argv ...string) int64 {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", argv...)
+	cmd.Env = []string{"GOJAIL_TEST_FILTER=" + hex.EncodeToString(program)}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	require.NoError(t, err, "%v: %s", argv, errs.String())
+	n, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+func compiled(t *testing.T, p *specs.LinuxSeccomp, err error) []byte {
+	t.Helper()
+	require.NoError(t, err)
+	program, err := Compile(p)
+	require.NoError(t, err)
+	return program
+}
+
+// TestKernel makes calls under the default filter, and without one, where each that
+// the filter refuses must fare otherwise.
+func TestKernel(t *testing.T) {
+	call := caller(t)
+	p, err := Default(nil)
+	program := compiled(t, p, err)
+	differ := 0
+	const fine, refused, missing = int64(0), -int64(unix.EPERM), -int64(unix.ENOSYS)
+	for _, test := range []struct {
+		name string
+		args string
+		want int64
+	}{
+		{"getppid", "", fine}, {"getpid", "", fine},
+		{"get_mempolicy", "", fine},
+		{"move_pages", "", fine},
+		{"process_vm_readv", "", fine},
+		{"personality", "0xffffffff", fine},
+		{"socket", "2 1", fine}, {"socket", "16 3", fine}, // INET, NETLINK
+		{"socket", "38 5", refused}, {"socket", "40 1", refused}, // ALG, VSOCK
+		{"personality", "0x0040000", refused}, // ADDR_NO_RANDOMIZE
+		{"unshare", "0x10000000", refused},    // CLONE_NEWUSER
+		{"unshare", "0x00020000", refused},    // CLONE_NEWNS
+		{"mount", "", refused}, {"umount2", "", refused}, {"setns", "-1", refused}, {"pivot_root", "", refused},
+		{"bpf", "", refused}, {"userfaultfd", "1", refused}, {"io_uring_setup", "", refused},
+		{"keyctl", "", refused}, {"perf_event_open", "", refused},
+		{"open_by_handle_at", "", refused}, {"init_module", "", refused}, {"swapoff", "", refused},
+		{"clone3", "", missing},
+		{"file_getattr", "-1", missing}, // newer than the profile
+	} {
+		argv := append([]string{call, "64", fmt.Sprint(number(t, runtime.GOARCH, 0, test.name))}, strings.Fields(test.args)...)
+		got, free := try(t, program, argv...), try(t, nil, argv...)
+		if test.want == fine {
+			assert.GreaterOrEqual(t, got, fine, "%s %s", test.name, test.args)
+			assert.GreaterOrEqual(t, free, fine, "%s %s", test.name, test.args)
+			continue
+		}
+		assert.Equal(t, test.want, got, "%s %s", test.name, test.args)
+		if free != got { // else this kernel or container refuses, too
+			differ++
+		}
+	}
+	assert.Greater(t, differ, 10)
+	unshared := fmt.Sprint(number(t, runtime.GOARCH, 0, "unshare"))
+	assert.Equal(t, fine, try(t, nil, call, "64", unshared, "0x10000000"), "without a filter it works")
+}
+
+// TestThirtyTwoBits: the other door of the kernel has the same lock.
+func TestThirtyTwoBits(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("needs amd64: 32-bit programs have a filter there only")
+	}
+	call := caller(t)
+	p, err := Default(nil)
+	program := compiled(t, p, err)
+	do := func(program []byte, name string, args ...string) int64 {
+		return try(t, program, append([]string{call, "32", fmt.Sprint(number(t, "amd64", 1, name))}, args...)...)
+	}
+	probe := exec.Command(call, "32", "20")
+	if out, err := probe.Output(); err != nil || strings.HasPrefix(string(out), "-") {
+		t.Skip("this kernel has no 32-bit calls (IA32_EMULATION)")
+	}
+	assert.Positive(t, do(program, "getpid"))
+	assert.Equal(t, int64(0), do(nil, "unshare", "0x10000000"))
+	assert.Equal(t, -int64(unix.EPERM), do(program, "unshare", "0x10000000"))
+	assert.Equal(t, -int64(unix.EPERM), do(program, "socket", "38", "5"))
+	assert.Equal(t, -int64(unix.ENOSYS), do(program, "socketcall", "1", "0"))
+	assert.Equal(t, -int64(unix.EFAULT), do(nil, "socketcall", "1", "0"))
+
+	p.Architectures = []specs.Arch{specs.ArchX86_64}
+	only := compiled(t, p, nil)
+	cmd := exec.Command("/proc/self/exe", call, "32", "20")
+	cmd.Env = []string{"GOJAIL_TEST_FILTER=" + hex.EncodeToString(only)}
+	var end *exec.ExitError
+	require.ErrorAs(t, cmd.Run(), &end, "a profile without 32-bit programs")
+	assert.Equal(t, syscall.SIGSYS, end.Sys().(syscall.WaitStatus).Signal())
+}
+
+// TestAdditions: what MPI needs is refused by Docker's profile as it is.
+func TestAdditions(t *testing.T) {
+	call := caller(t)
+	p, err := moby.GetDefaultProfile(bounded(nil))
+	program := compiled(t, p, err)
+	ours, err := Default(nil)
+	mine := compiled(t, ours, err)
+	for _, name := range additions {
+		if name == "set_mempolicy_home_node" {
+			continue // Linux 5.17
+		}
+		n := fmt.Sprint(number(t, runtime.GOARCH, 0, name))
+		assert.Equal(t, -int64(unix.EPERM), try(t, program, call, "64", n, "-1"), name)
+		assert.NotEqual(t, -int64(unix.EPERM), try(t, mine, call, "64", n, "-1"), name)
+	}
+}

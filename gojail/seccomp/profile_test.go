@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	moby "github.com/moby/profiles/seccomp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestDefaultByCapabilities(t *testing.T) {
+	for _, test := range []struct {
+		caps []string
+		name string
+		args []uint64
+		want uint32
+	}{
+		{nil, "mount", nil, eperm},
+		{[]string{"CAP_SYS_ADMIN"}, "mount", nil, allow},
+		{nil, "clone", []uint64{unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_THREAD}, allow},
+		{nil, "clone", []uint64{unix.CLONE_NEWPID}, eperm},
+		{[]string{"CAP_SYS_ADMIN"}, "clone", []uint64{unix.CLONE_NEWPID}, allow},
+		{nil, "clone3", nil, nosys},
+		{[]string{"CAP_SYS_ADMIN"}, "clone3", nil, allow},
+		{nil, "chroot", nil, eperm},
+		{[]string{"CAP_SYS_CHROOT"}, "chroot", nil, allow},
+		{nil, "kcmp", nil, eperm},
+		{[]string{"CAP_SYS_PTRACE"}, "kcmp", nil, allow},
+		{nil, "pidfd_getfd", nil, allow},
+		{nil, "mbind", nil, allow},
+		{nil, "process_vm_readv", nil, allow}, // Linux 4.8
+		{nil, "io_uring_setup", nil, eperm},
+		{nil, "userfaultfd", nil, eperm},
+	} {
+		p, err := Default(test.caps)
+		require.NoError(t, err)
+		program, err := compile(p, thisMachine())
+		require.NoError(t, err)
+		got := ask(t, program, thisMachine()[0].audit, number(t, runtime.GOARCH, 0, test.name), test.args...)
+		assert.Equal(t, test.want, got, "%s %v %v", test.name, test.args, test.caps)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: only root's files are read")
+	}
+	path := filepath.Join(t.TempDir(), "profile.json")
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o644)) }
+
+	text, err := json.Marshal(moby.DefaultProfile())
+	require.NoError(t, err)
+	write(string(text))
+	p, err := Load(path, []string{"CAP_SYS_CHROOT"})
+	require.NoError(t, err)
+	program, err := compile(p, thisMachine())
+	require.NoError(t, err)
+	for name, want := range map[string]uint32{"chroot": allow, "mount": eperm} {
+		assert.Equal(t, want, ask(t, program, thisMachine()[0].audit, number(t, runtime.GOARCH, 0, name)), name)
+	}
+
+	// As the runtime-spec has it.
+	write(`{"defaultAction":"SCMP_ACT_ALLOW","architectures":["` + string(thisMachine()[0].oci) + `"],
+		"syscalls":[{"names":["ptrace"],"action":"SCMP_ACT_ERRNO","errnoRet":38}]}`)
+	p, err = Load(path, nil)
+	require.NoError(t, err)
+	program, err = compile(p, thisMachine())
+	require.NoError(t, err)
+	assert.Equal(t, nosys, ask(t, program, thisMachine()[0].audit, number(t, runtime.GOARCH, 0, "ptrace")))
+
+	for text, want := range map[string]string{
+		`{`:  path + ": not a seccomp profile: unexpected end of JSON input",
+		`{}`: path + `: names no system calls; a profile has "defaultAction" and "syscalls"`,
+		`{"defaultAction":"SCMP_ACT_ALLOW","sycalls":[]}`: path + `: names no system calls; a profile has "defaultAction" and "syscalls"`,
+		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["ptrase"],"action":"SCMP_ACT_KILL"}]}`: path +
+			`: the profile refuses "ptrase", which is no system call; is it misspelt?`,
+	} {
+		write(text)
+		_, err = Load(path, nil)
+		assert.EqualError(t, err, want)
+	}
+	require.NoError(t, os.Chmod(path, 0o666))
+	_, err = Load(path, nil)
+	assert.ErrorContains(t, err, "others can write it")
+}

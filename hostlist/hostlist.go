@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostlist reads lists of names as Slurm writes them: "gpu[01-04,7],login".
+// It is pure, and agrees with `scontrol show hostnames` (hostlist.c of Slurm) in the
+// order and in the limits of a range; what Slurm takes but never writes is an error.
+package hostlist
+
+import "strings"
+
+// List is a list of node names as Slurm writes them: "gpu[01-04,7],login".
+// It is kept as ranges, so that a list of a million names is as cheap as one of
+// ten. The zero value is the empty list.
+type List struct {
+	text  string
+	names []hostPattern
+	len   int
+}
+
+// hostPattern is one part of the list, between commas: a plain name, or text and
+// brackets in turn, which ends with a bracket.
+type hostPattern struct {
+	plain    string // without brackets only
+	brackets []hostBracket
+	first    int // place of its first name in the list
+	len      int
+}
+
+// hostBracket is "n[1-3,07]" with the text before it.
+type hostBracket struct {
+	before string
+	ranges []hostRange
+	len    int
+}
+
+// hostRange is "01-04" in a bracket.
+type hostRange struct {
+	low, high uint64
+	width     int // digits of low as it is written: shorter numbers get zeroes in front
+	first     int // place of low in its bracket
+}
+
+// String is the list as it was written.
+func (h List) String() string { return h.text }
+
+// Len is how many names there are. A name that is there twice counts twice.
+func (h List) Len() int { return h.len }
+
+// Contains tells whether node is in the list.
+func (h List) Contains(node string) bool {
+	_, in := h.Index(node)
+	return in
+}
+
+// Index is the place of node, from 0, in the order of `scontrol show hostnames`:
+// as written, the last bracket of a name counting fastest, and then the first,
+// the second and so on. A name that is there twice has its first place.
+func (h List) Index(node string) (int, bool) {
+	for i := range h.names {
+		p := &h.names[i]
+		if len(p.brackets) == 0 {
+			if p.plain == node {
+				return p.first, true
+			}
+			continue
+		}
+		if at := p.find(node, nil); at >= 0 {
+			return p.first + at, true
+		}
+	}
+	return 0, false
+}
+
+// find is the lowest place of a name in the pattern, or -1; rest is what follows
+// the brackets that places tells the values of. Without text between two brackets
+// a name can be read in several ways.
+func (p *hostPattern) find(rest string, places []int) int {
+	if len(places) == len(p.brackets) {
+		if rest != "" {
+			return -1
+		}
+		return p.place(places)
+	}
+	b := &p.brackets[len(places)]
+	rest, found := strings.CutPrefix(rest, b.before)
+	if !found {
+		return -1
+	}
+	best := -1
+	for n := 1; n <= len(rest) && n <= digitsMax && isDigit(rest[n-1]); n++ {
+		at := b.find(rest[:n])
+		if at < 0 {
+			continue
+		}
+		if all := p.find(rest[n:], append(places, at)); all >= 0 && (best < 0 || all < best) {
+			best = all
+		}
+	}
+	return best
+}
+
+// place is the place in the pattern of the name with these places in its brackets.
+func (p *hostPattern) place(places []int) int {
+	last := len(places) - 1
+	at := 0
+	for i := last - 1; i >= 0; i-- {
+		at = at*p.brackets[i].len + places[i]
+	}
+	return at*p.brackets[last].len + places[last]
+}
+
+// find is the place of a number in the bracket, or -1.
+func (b *hostBracket) find(digits string) int {
+	n := number(digits)
+	for _, r := range b.ranges {
+		written := len(digits) == r.width || len(digits) > r.width && digits[0] != '0'
+		if written && r.low <= n && n <= r.high {
+			return r.first + int(n-r.low)
+		}
+	}
+	return -1
+}
+
+// number reads at most digitsMax digits.
+func number(digits string) uint64 {
+	var n uint64
+	for i := range len(digits) {
+		n = n*10 + uint64(digits[i]-'0')
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestOpen: a network.toml that cannot be used ends no Release and no Sweep.
+func TestOpen(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := t.TempDir()
+	files := Files{Config: filepath.Join(dir, "network.toml"), Node: "n1", Cluster: "c", State: filepath.Join(dir, "state"), Scratch: filepath.Join(dir, "scratch")}
+	require.NoError(t, os.Mkdir(files.State, 0o700))
+
+	site, end, err := files.Open()
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	assert.Nil(t, site.Config)
+	require.NoError(t, Release(t.Context(), site, "17"))
+	swept, err := Sweep(t.Context(), site, func(string) bool { return false })
+	require.NoError(t, err)
+	assert.Empty(t, swept.Problems)
+	_, err = Attach(t.Context(), site, Job{ID: "17", Netns: site.Host})
+	assert.EqualError(t, err, "there is no configuration of networks; write network.toml")
+	end()
+
+	require.NoError(t, os.WriteFile(files.Config, nil, 0o600))
+	site, end, err = files.Open()
+	require.NoError(t, err)
+	assert.Equal(t, "n1", site.Config.Node)
+	assert.Equal(t, "c", site.Cluster)
+	assert.Equal(t, filepath.Join(dir, "state/net"), site.State)
+	assert.Equal(t, filepath.Join(dir, "scratch/ufm"), site.Queue)
+	number, err := inode(site.Host)
+	require.NoError(t, err)
+	var st unix.Stat_t
+	require.NoError(t, unix.Stat("/proc/self/ns/net", &st))
+	assert.Equal(t, st.Ino, number)
+	end()
+	_, err = inode(site.Host)
+	assert.Error(t, err, "closed")
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakesys
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/inventory"
+)
+
+// Two cards, each at a socket of its own.
+var (
+	Ens1f0 = Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", NUMA: 1, CPUs: "16-31", TotalVFs: 8, RDMA: "mlx5_0"}
+	Ens2f0 = Card{PCI: "0000:3b:00.0", Under: "pci0000:3a/0000:3a:00.0", Name: "ens2f0", CPUs: "0-15", TotalVFs: 8}
+)
+
+// With is the card with VFs that are there from the start.
+func (c Card) With(vfs int) Card {
+	c.NumVFs = vfs
+	return c
+}
+
+// Roots is where package inventory finds the node.
+func (n *Tree) Roots() inventory.Roots {
+	return inventory.Roots{Sys: n.Sys, Proc: n.Proc, Dev: n.Dev}
+}
+
+// Inventory is the node as it is now.
+func (n *Tree) Inventory() *inventory.Inventory {
+	n.t.Helper()
+	inv, err := inventory.Read(n.Roots())
+	require.NoError(n.t, err)
+	return inv
+}
+
+// Site is a configuration for node gpu01, with the policies in lines 10, 20, ...
+func Site(policies ...*config.Policy) *config.Config {
+	for i, p := range policies {
+		p.Line = 10 * (i + 1)
+	}
+	return &config.Config{Path: "network.toml", Node: "gpu01", Policies: policies}
+}
+
+// On selects PFs by name, "ens1f0", or some VFs of them, "ens1f0#0-3".
+func On(names ...string) config.Selector {
+	var s config.Selector
+	for _, name := range names {
+		r := config.PFRange{Name: name, Last: -1}
+		if before, after, found := strings.Cut(name, "#"); found {
+			r.Name = before
+			fmt.Sscanf(after, "%d-%d", &r.First, &r.Last)
+		}
+		s.PF = append(s.PF, r)
+	}
+	return s
+}

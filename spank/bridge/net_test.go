@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/attach"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// holder is a process with a /dev of its own, where script runs first.
+func holder(t *testing.T, script string) int {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a mount namespace")
+	}
+	cmd := exec.Command("sh", "-ec", "mount -t tmpfs tmpfs /dev; "+script+"; echo ready; read end")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} // mounts stay there
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	return cmd.Process.Pid
+}
+
+var uverbs = &attach.Network{Files: []link.CharDevice{
+	{Path: "infiniband/uverbs3", Major: 231, Minor: 195}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 122},
+}}
+
+// TestShowFiles: the job has the nodes of its own RDMA devices, for everybody, and the node has no new one.
+func TestShowFiles(t *testing.T) {
+	before, _ := os.ReadDir("/dev/infiniband")
+	pid := holder(t, "mkdir /dev/infiniband")
+	old := unix.Umask(0o077)
+	defer unix.Umask(old)
+	require.NoError(t, showFiles(pid, uverbs))
+	require.NoError(t, showFiles(pid, uverbs), "a later step of the job")
+	dir := fmt.Sprintf("/proc/%d/root/dev/infiniband", pid)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 2)
+	for name, number := range map[string]uint64{"uverbs3": unix.Mkdev(231, 195), "rdma_cm": unix.Mkdev(10, 122)} {
+		var st unix.Stat_t
+		require.NoError(t, unix.Lstat(dir+"/"+name, &st))
+		assert.Equal(t, number, st.Rdev, name)
+		assert.EqualValues(t, unix.S_IFCHR|0o666, st.Mode, name)
+	}
+	after, _ := os.ReadDir("/dev/infiniband")
+	assert.Equal(t, before, after)
+}
+
+func TestShowFilesRefuses(t *testing.T) {
+	for script, want := range map[string]string{
+		":": "the jail has no /dev/infiniband for the devices of its rails: no such file or directory",
+		"mkdir /dev/else; ln -s else /dev/infiniband":                    "the jail has no /dev/infiniband for the devices of its rails: too many levels of symbolic links",
+		"mkdir /dev/infiniband; mknod /dev/infiniband/uverbs3 c 231 194": "cannot show /dev/infiniband/uverbs3 to the job: another file is there, of a network that the job had before; submit the job again",
+		"mkdir /dev/infiniband; ln -s ../null /dev/infiniband/uverbs3":   "cannot show /dev/infiniband/uverbs3 to the job: another file is there, of a network that the job had before; submit the job again",
+	} {
+		assert.EqualError(t, showFiles(holder(t, script), uverbs), want)
+	}
+	assert.ErrorContains(t, showFiles(1<<22+1, uverbs), "the job's sandbox ended while its network was attached")
+	assert.NoError(t, showFiles(1<<22+1, &attach.Network{}), "no RDMA, nothing to show")
+}

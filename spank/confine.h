@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* confine.h: what a task gives up for good before it becomes the user's program. */
+#ifndef GOJAIL_CONFINE_H
+#define GOJAIL_CONFINE_H
+
+#include "fault.h"
+#include "node.h"
+#include "site.h"
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct confine {
+	bool no_new_privs;
+	uint64_t bounding;           /* capabilities that stay, bit by number */
+	unsigned short instructions; /* of filter; 0: no filter */
+	struct sock_filter filter[BPF_MAXINSNS];
+};
+
+/* Reads what the jail asks for, before any task is there. */
+int confine_open(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault);
+
+/* In the task, as root, when it is in its namespaces. */
+int confine_apply(const struct confine *confine, struct fault *fault);
+
+#endif

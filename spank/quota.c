@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "quota.h"
+
+#include "kernel.h"
+
+#include <errno.h>
+#include <linux/dqblk_xfs.h>
+#include <linux/fs.h>
+#include <linux/quota.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#ifndef SYS_quotactl_fd
+#define SYS_quotactl_fd 443
+#endif
+
+/* QCMD of linux/quota.h shifts into the sign. */
+#define QUOTA(command) ((unsigned)(command) << SUBCMDSHIFT | PRJQUOTA)
+
+/* Projects of our own, by job; those of `gojail run` apart. gojail/quota.go has the same. */
+#define PROJECT_OF_JOBS 0x20000000u
+#define PROJECT_OF_RUNS 0x40000000u
+#define PROJECT_MASK 0x1fffffffu
+
+static uint32_t project_of(const char *job)
+{
+	if (strncmp(job, "run-", 4) == 0)
+		return PROJECT_OF_RUNS | ((uint32_t)strtoul(job + 4, NULL, 10) & PROJECT_MASK);
+	return PROJECT_OF_JOBS | ((uint32_t)strtoul(job, NULL, 10) & PROJECT_MASK);
+}
+
+static int set_limit(int dir, uint32_t project, uint64_t bytes)
+{
+	struct if_dqblk limit = {.dqb_bhardlimit = (bytes + QIF_DQBLKSIZE - 1) >> QIF_DQBLKSIZE_BITS, .dqb_valid = QIF_BLIMITS};
+
+	return (int)syscall(SYS_quotactl_fd, dir, QUOTA(Q_SETQUOTA), project, &limit);
+}
+
+/* A file system may count projects without holding them to a limit. */
+static int enforced(int dir)
+{
+	struct fs_quota_statv state = {.qs_version = FS_QSTATV_VERSION1};
+
+	if (syscall(SYS_quotactl_fd, dir, QUOTA(Q_XGETQSTATV), 0, &state) < 0)
+		return -1;
+	errno = EOPNOTSUPP;
+	return state.qs_flags & FS_QUOTA_PDQ_ENFD ? 0 : -1;
+}
+
+int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault)
+{
+	uint32_t project = project_of(job);
+	struct fsxattr attributes;
+
+	if (enforced(dir) < 0)
+		return fault_set(fault, "tmp_size: the file system of the scratch directory does not limit directories (%s); ask "
+				 "your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",
+				 strerror(errno));
+	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
+		return fault_set(fault, "tmp_size: cannot read the project of the job's /tmp: %s", strerror(errno));
+	attributes.fsx_projid = project;
+	attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+	if (set_limit(dir, project, bytes) < 0 || ioctl(dir, FS_IOC_FSSETXATTR, &attributes) < 0)
+		return fault_set(fault, "tmp_size: cannot limit the job's /tmp: %s", strerror(errno));
+	return 0;
+}
+
+void quota_forget(int dir, const char *job)
+{
+	if (set_limit(dir, project_of(job), 0) < 0)
+		return; /* there was none */
+}
