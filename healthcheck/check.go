@@ -68,6 +68,13 @@ type Finding struct {
 	Keep json.RawMessage `json:"keep,omitempty"`
 }
 
+// Forgotten is the Keep of a check that was told to forget what it has seen.
+type Forgotten struct {
+	// Record is the number of the last record of the kernel's log at that time: it
+	// and those before it do not count any more. 0: nobody has told it to forget.
+	Record int64 `json:"forgotten,omitempty"`
+}
+
 // Found is a Finding with a text.
 func Found(v Verdict, format string, args ...any) Finding {
 	return Finding{Verdict: v, Text: fmt.Sprintf(format, args...)}
@@ -98,7 +105,10 @@ type Check struct {
 	// with an empty Child share the process that slurmd waits for, and must not block.
 	Child string
 	Hang  Verdict // Fail or Unknown
-	Run   func(ctx context.Context, h *Host) Finding
+	// Absent may tell that the node has nothing for this check, so that its Run needs no
+	// Child to say so. It must not block. nil: one can never tell beforehand.
+	Absent func(h *Host) bool
+	Run    func(ctx context.Context, h *Host) Finding
 }
 
 // Host is the node that checks look at.
@@ -111,6 +121,8 @@ type Host struct {
 	// it wrote to its standard output. For use in a Child only. An *exec.ExitError
 	// has the exit code and the standard error.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
+	// Shared is what the checks of one run have in common; nil: each looks for itself.
+	Shared *Shared
 	// Kept is the Finding.Keep of this check's last run since boot, nil if there is none.
 	Kept json.RawMessage
 }

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -95,26 +94,18 @@ func daemons(_ context.Context, h *Host, s *Settings) Finding {
 	if len(s.Daemons.Processes) == 0 {
 		return Found(NotApplicable, "no daemons are configured")
 	}
-	entries, err := os.ReadDir(h.Roots.Proc)
+	all, err := h.processes()
 	if err != nil {
 		return Found(Unknown, "cannot list processes: %v", err)
 	}
-	running := map[string]bool{}
-	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
-			continue
-		}
-		dir := filepath.Join(h.Roots.Proc, e.Name())
-		text, err := os.ReadFile(filepath.Join(dir, "stat"))
-		if err != nil {
-			continue
-		}
-		if name, state, _, ok := parseStat(text); ok && state != "Z" && state != "X" && systemOwned(dir) {
-			running[name] = true
-		}
-	}
-	if len(running) == 0 {
+	if len(all) == 0 {
 		return Found(Unknown, "%s shows no processes", h.Roots.Proc)
+	}
+	running := map[string]bool{}
+	for _, one := range all {
+		if one.state != "Z" && one.state != "X" && one.system() {
+			running[one.name] = true
+		}
 	}
 	var p problems
 	for _, name := range s.Daemons.Processes {
@@ -123,10 +114,4 @@ func daemons(_ context.Context, h *Host, s *Settings) Finding {
 		}
 	}
 	return p.finding("all configured daemons run")
-}
-
-// systemOwned is whether the owner is root or a system account (UID below 1000).
-func systemOwned(path string) bool {
-	var st unix.Stat_t
-	return unix.Lstat(path, &st) == nil && st.Uid < 1000
 }

@@ -5,10 +5,7 @@ package healthcheck
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 )
 
 // disk looks at RAID arrays and NVMe controllers as sysfs shows them, without I/O to them.
@@ -59,13 +56,16 @@ func edac(_ context.Context, h *Host, _ *Settings) Finding {
 	if len(dirs) == 0 {
 		return Found(NotApplicable, "no driver counts the memory's errors (EDAC)")
 	}
-	var before map[string]int64
+	var before edacKept
 	if json.Unmarshal(h.Kept, &before) != nil {
-		before = nil
+		before = edacKept{}
 	}
 	var p problems
 	var metrics []Metric
-	now := map[string]int64{}
+	now := edacKept{Corrected: map[string]int64{}, Mended: before.Mended}
+	if before.Record > 0 { // those so far are of a memory that was replaced
+		now.Mended = map[string]int64{}
+	}
 	for _, dir := range dirs {
 		mc := filepath.Base(dir)
 		ue, ok := sysNumber(dir, "ue_count")
@@ -74,11 +74,14 @@ func edac(_ context.Context, h *Host, _ *Settings) Finding {
 			p.unclear("the error counts of memory controller %s cannot be read", mc)
 			continue
 		}
-		now[mc] = ce
-		if ue > 0 {
+		now.Corrected[mc] = ce
+		if before.Record > 0 {
+			now.Mended[mc] = ue
+		}
+		if ue > now.Mended[mc] {
 			p.failed("memory of controller %s had uncorrectable errors", mc)
 		}
-		if was, known := before[mc]; known && ce-was > correctableBurst {
+		if was, known := before.Corrected[mc]; known && ce-was > correctableBurst {
 			p.warned("memory of controller %s has many corrected errors", mc)
 		}
 		metrics = append(metrics, edacMetric(mc, "corrected", ce), edacMetric(mc, "uncorrected", ue))
@@ -89,26 +92,18 @@ func edac(_ context.Context, h *Host, _ *Settings) Finding {
 	return f
 }
 
+// edacKept is by controller: corrected errors so far, and uncorrected ones that do
+// not count any more.
+type edacKept struct {
+	Forgotten
+	Corrected map[string]int64 `json:"corrected,omitempty"`
+	Mended    map[string]int64 `json:"mended,omitempty"`
+}
+
 // More corrected errors than this between two runs are worth a word.
 const correctableBurst = 1000
 
 func edacMetric(mc, kind string, n int64) Metric {
 	return Metric{Name: "memory_errors_total", Help: "Errors of the node's memory since boot.", Counter: true,
 		Labels: map[string]string{"controller": mc, "kind": kind}, Value: float64(n)}
-}
-
-func matches(root, pattern string) []string {
-	all, _ := filepath.Glob(filepath.Join(root, pattern))
-	return all
-}
-
-func sysText(dir, name string) (string, bool) {
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	return strings.TrimSpace(string(text)), err == nil
-}
-
-func sysNumber(dir, name string) (int64, bool) {
-	text, _ := sysText(dir, name)
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil
 }

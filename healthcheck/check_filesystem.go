@@ -4,6 +4,7 @@ package healthcheck
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -51,9 +52,16 @@ func mounted(_ context.Context, h *Host, s *Settings) Finding {
 	return p.finding("all file systems are mounted as configured")
 }
 
+// A file system that was full is so until this much less of it is used, in percent.
+const roomAgain = 3
+
 // full asks each file system for its space.
-func full(ctx context.Context, _ *Host, s *Settings) Finding {
-	return eachFileSystem(ctx, s, func(fs FileSystem, p *problems) {
+func full(ctx context.Context, h *Host, s *Settings) Finding {
+	var before []string
+	if json.Unmarshal(h.Kept, &before) != nil {
+		before = nil
+	}
+	f, full := eachFileSystem(ctx, s, func(fs FileSystem, p *problems) {
 		var st unix.Statfs_t
 		if err := unix.Statfs(fs.Path, &st); err != nil {
 			p.failed("%s does not tell its space: %v", fs.Path, err)
@@ -66,8 +74,13 @@ func full(ctx context.Context, _ *Host, s *Settings) Finding {
 		if limit == 0 {
 			limit = 98
 		}
+		if slices.Contains(before, fs.Path) {
+			limit -= roomAgain
+		}
 		judgeSpace(p, fs.Path, limit, &st)
 	})
+	f.Keep, _ = json.Marshal(full)
+	return f
 }
 
 func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t) {
@@ -91,7 +104,7 @@ func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t) {
 
 // writable writes, flushes, renames and removes a file of its own in each file system.
 func writable(ctx context.Context, _ *Host, s *Settings) Finding {
-	return eachFileSystem(ctx, s, func(fs FileSystem, p *problems) {
+	f, _ := eachFileSystem(ctx, s, func(fs FileSystem, p *problems) {
 		err := probe(fs)
 		switch {
 		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
@@ -100,6 +113,7 @@ func writable(ctx context.Context, _ *Host, s *Settings) Finding {
 			p.failed("%s: %v", fs.Path, err)
 		}
 	})
+	return f
 }
 
 func probe(fs FileSystem) error {
@@ -135,8 +149,9 @@ func cause(err error) error {
 	return err
 }
 
-// eachFileSystem looks at all of them at once and names those that hang.
-func eachFileSystem(ctx context.Context, s *Settings, look func(FileSystem, *problems)) Finding {
+// eachFileSystem looks at all of them at once and names those that hang; it also
+// tells which ones failed.
+func eachFileSystem(ctx context.Context, s *Settings, look func(FileSystem, *problems)) (f Finding, failed []string) {
 	ctx, cancel := context.WithTimeout(ctx, storagePatience)
 	defer cancel()
 	answers := make([]chan *problems, len(s.fileSystems()))
@@ -150,15 +165,17 @@ func eachFileSystem(ctx context.Context, s *Settings, look func(FileSystem, *pro
 	}
 	var all problems
 	for i, fs := range s.fileSystems() {
-		select {
-		case p := <-answers[i]:
-			all.fail, all.warn = append(all.fail, p.fail...), append(all.warn, p.warn...)
-			all.detail = append(all.detail, p.detail...)
-		case <-ctx.Done():
+		before := len(all.fail)
+		if p, ok := await(ctx, answers[i]); ok {
+			all.add(p)
+		} else {
 			all.failed("%s does not answer", fs.Path)
 		}
+		if len(all.fail) > before {
+			failed = append(failed, fs.Path)
+		}
 	}
-	return all.finding("all file systems answer")
+	return all.finding("all file systems answer"), failed
 }
 
 func option(list, name string) bool {

@@ -9,10 +9,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gojail/gojail/expression"
 )
+
+// busGPUs are the node's, looked for once.
+func (h *Host) busGPUs() ([]string, error) {
+	if h.Shared == nil {
+		return busGPUs(h.Roots.Sys)
+	}
+	h.Shared.busOnce.Do(func() { h.Shared.bus, h.Shared.busError = busGPUs(h.Roots.Sys) })
+	return h.Shared.bus, h.Shared.busError
+}
 
 // busGPUs are the PCI addresses of NVIDIA's GPUs, whatever the driver says:
 // VGA (0x0300) and 3D (0x0302) controllers, as lspci calls them.
@@ -38,6 +48,12 @@ func busGPUs(sys string) ([]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// noGPUs is certain that there are none, nor are there to be.
+func noGPUs(h *Host, s *Settings) bool {
+	bus, err := h.busGPUs()
+	return s.GPU.Count == 0 && err == nil && len(bus) == 0
 }
 
 // noGPU is for nodes that have none and are not configured to.
@@ -91,14 +107,14 @@ func gpuDriver(_ context.Context, h *Host, s *Settings) Finding {
 	return Found(OK, "driver %.20s answers", loaded)
 }
 
-var driverVersion = regexp.MustCompile(`^NVRM version: .*? (\d+\.\d+(?:\.\d+)?) `)
+var driverVersion = expression.Of(`^NVRM version: .*? (\d+\.\d+(?:\.\d+)?) `)
 
 func loadedDriver(h *Host) (string, error) {
 	text, err := os.ReadFile(filepath.Join(h.Roots.Proc, "driver/nvidia/version"))
 	if err != nil {
 		return "", err
 	}
-	m := driverVersion.FindSubmatch(text)
+	m := driverVersion().FindSubmatch(text)
 	if m == nil {
 		return "", errors.New("no version")
 	}
@@ -106,10 +122,16 @@ func loadedDriver(h *Host) (string, error) {
 }
 
 // gpuCount tells a GPU that was lost from one that was never there: by the
-// configuration, the PCI bus and the driver.
+// configuration, else slurm.conf, the PCI bus and the driver.
 func gpuCount(_ context.Context, h *Host, s *Settings) Finding {
 	f := facts(h, s)
+	gres := 0
+	if s.GPU.Count == 0 {
+		gres = gresGPUs(h)
+	}
 	switch {
+	case f.none && gres > 0:
+		return Found(Fail, "the PCI bus shows no GPU, and slurm.conf has %d", gres)
 	case f.none:
 		return noGPU
 	case f.busError != nil && s.GPU.Count == 0:
@@ -117,7 +139,7 @@ func gpuCount(_ context.Context, h *Host, s *Settings) Finding {
 	}
 	want := s.GPU.Count
 	if want == 0 {
-		want = len(f.bus)
+		want = max(len(f.bus), gres)
 	}
 	var p problems
 	if f.busError == nil && len(f.bus) < want {

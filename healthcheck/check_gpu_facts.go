@@ -30,8 +30,18 @@ type gpuState struct {
 	failed map[string]nvmlCode // calls that neither worked nor are unsupported
 
 	persistence, width, maxWidth int64
+	generation, maxGeneration    int64 // of PCIe
+	replays                      int64 // of PCIe, since the driver was loaded
+	busy                         int64 // percent
+	mig                          int64 // 1: on
+	vbios                        string
+	appClock, usualClock         int64 // of the SMs, MHz: what is set, and the vendor's
 	temperature                  int64 // degrees Celsius
 	slowdown                     int64 // threshold, likewise
+	memoryHeat, memoryMax        int64 // likewise, of the memory
+	power                        int64 // mW
+	sramExceeded                 int64
+	linkErrors                   int64 // of all NVLinks, since the driver was loaded
 	clocks                       int64 // mask of reasons
 	recovery                     int64 // NVML_GPU_RECOVERY_ACTION_
 	volatileSRAM, volatileDRAM   int64 // uncorrectable errors since the driver was loaded
@@ -78,7 +88,7 @@ func facts(h *Host, s *Settings) *gpuFacts {
 	key := h.Roots.Sys + "\n" + s.GPU.Library
 	if factsOf[key] == nil {
 		f := &gpuFacts{}
-		f.bus, f.busError = busGPUs(h.Roots.Sys)
+		f.bus, f.busError = h.busGPUs()
 		f.none = s.GPU.Count == 0 && f.busError == nil && len(f.bus) == 0
 		if !f.none {
 			f.ask(s.GPU.Library)
@@ -115,7 +125,7 @@ func (n *nvml) state(index int) gpuState {
 		g.forget()
 		return g
 	}
-	ask := func(what string, v int64, code nvmlCode) int64 {
+	var ask asking = func(what string, v int64, code nvmlCode) int64 {
 		switch code {
 		case nvmlOK:
 			return v
@@ -140,11 +150,8 @@ func (n *nvml) state(index int) gpuState {
 	g.slowdown = ask("temperature threshold", v, code)
 	v, code = n.clocks(handle)
 	g.clocks = ask("clocks", v, code)
-	v, code = n.field(handle, fieldRecovery)
-	if code == 2 { // invalid argument: older drivers do not know the field
-		code = nvmlNotSupported
-	}
-	g.recovery = ask("recovery action", v, code)
+	g.recovery = n.ask(handle, fieldRecovery, "recovery action", ask)
+	n.settings(handle, &g, ask)
 	n.memory(handle, &g, ask)
 	n.fabrics(handle, &g, ask)
 	g.pids, code = n.processes(handle)
@@ -152,57 +159,12 @@ func (n *nvml) state(index int) gpuState {
 	return g
 }
 
-// fieldRecovery is NVML_FI_DEV_GET_GPU_RECOVERY_ACTION.
-const fieldRecovery = 230
-
-func (n *nvml) memory(handle nvmlGPU, g *gpuState, ask func(string, int64, nvmlCode) int64) {
-	ecc := func(kind, since, place int) int64 {
-		v, code := n.errors(handle, kind, since, place)
-		return ask("ECC", v, code)
-	}
-	g.volatileSRAM, g.volatileDRAM = ecc(eccUncorrected, eccVolatile, eccSRAM), ecc(eccUncorrected, eccVolatile, eccDRAM)
-	g.aggregate = max(ecc(eccUncorrected, eccAggregate, eccSRAM), ecc(eccUncorrected, eccAggregate, eccDRAM))
-	g.corrected = ecc(eccCorrected, eccVolatile, eccDRAM)
-	rows, code := n.rows(handle)
-	for i := range rows {
-		g.rows[i] = ask("row remapping", rows[i], code)
-	}
-	single, code := n.retired(handle, 0)
-	single = ask("retired pages", single, code)
-	double, code := n.retired(handle, 1)
-	double = ask("retired pages", double, code)
-	g.retired = absent
-	if single != absent && double != absent {
-		g.retired = single + double
-	}
-}
-
-// maxLinks is NVML_NVLINK_MAX_LINKS.
-const maxLinks = 36
-
-func (n *nvml) fabrics(handle nvmlGPU, g *gpuState, ask func(string, int64, nvmlCode) int64) {
-	state, status, code := n.fabric(handle)
-	g.fabricState, g.fabricStatus = ask("fabric", int64(state), code), status
-	for link := range maxLinks {
-		active, code := n.indexed("nvmlDeviceGetNvLinkState", handle, link)
-		if code == 2 { // invalid argument: there is no such link
-			break
-		}
-		if active = ask("NVLink", active, code); active == absent {
-			if code == nvmlNoFunction {
-				break
-			}
-			continue
-		}
-		g.links++
-		g.activeLinks += int(active & 1)
-	}
-}
-
 // forget makes all numbers absent.
 func (g *gpuState) forget() {
 	for _, v := range []*int64{&g.persistence, &g.width, &g.maxWidth, &g.temperature, &g.slowdown, &g.clocks, &g.recovery,
-		&g.volatileSRAM, &g.volatileDRAM, &g.aggregate, &g.corrected, &g.retired, &g.retiredPending, &g.fabricState} {
+		&g.volatileSRAM, &g.volatileDRAM, &g.aggregate, &g.corrected, &g.retired, &g.retiredPending, &g.fabricState,
+		&g.generation, &g.maxGeneration, &g.replays, &g.busy, &g.mig, &g.appClock, &g.usualClock, &g.memoryHeat, &g.memoryMax,
+		&g.power, &g.sramExceeded, &g.linkErrors} {
 		*v = absent
 	}
 }

@@ -3,6 +3,8 @@
 package healthcheck
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -79,12 +81,59 @@ func uptime(h *Host) (time.Duration, bool) {
 	return time.Duration(seconds * float64(time.Second)), err == nil
 }
 
-// gpuPCIe sees a GPU on fewer lanes than it has. The generation is no sign: it is
-// lowered at rest.
+// Of the last moments, from which on a GPU computes rather than rests.
+const atWork = 50 // percent
+
+// gpuPCIe sees a GPU on fewer lanes than it has. At rest some lower width and
+// generation; at work all of both are in use.
 func gpuPCIe(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
 	each(f, p, "PCIe width", func(g *gpuState) {
-		if g.width > 0 && g.width < g.maxWidth {
+		p.metric(g, "pcie_replays_total", "PCIe replays of a GPU since its driver was loaded.", true, g.replays)
+		switch {
+		case g.width > 0 && g.width < g.maxWidth && g.busy >= atWork:
+			p.failed("%s works with %d of %d PCIe lanes", g, g.width, g.maxWidth)
+		case g.width > 0 && g.width < g.maxWidth:
 			p.warned("%s uses %d of %d PCIe lanes", g, g.width, g.maxWidth)
+		case g.generation > 0 && g.generation < g.maxGeneration && g.busy >= atWork:
+			p.warned("%s works with PCIe generation %d of %d", g, g.generation, g.maxGeneration)
 		}
 	})
+}
+
+// More errors of NVLinks than this between two runs are worth a word: single ones are repeated.
+const linkErrorBurst = 100
+
+// gpuLinkErrors compares the NVLinks' error counts with the last run's.
+func gpuLinkErrors(ctx context.Context, h *Host, s *Settings) Finding {
+	return growing(ctx, h, s, "NVLinks have no burst of errors", "NVLink errors", func(g *gpuState) int64 { return g.linkErrors },
+		func(g *gpuState, p *problems, grown int64) {
+			p.metric(g, "nvlink_errors_total", "CRC errors, replays and recoveries of a GPU's NVLinks since its driver was loaded.", true, g.linkErrors)
+			if grown > linkErrorBurst {
+				p.warned("NVLinks of %s have many errors", g)
+			}
+		})
+}
+
+// growing is a check of how much a count of each GPU has grown since the last run.
+func growing(ctx context.Context, h *Host, s *Settings, good, what string, count func(*gpuState) int64, judge func(*gpuState, *problems, int64)) Finding {
+	var before, now = map[string]int64{}, map[string]int64{}
+	if json.Unmarshal(h.Kept, &before) != nil {
+		before = map[string]int64{}
+	}
+	f := gpus(good, func(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
+		each(f, p, what, func(g *gpuState) {
+			n, grown := count(g), int64(0)
+			if was, known := before[g.String()]; known && n != absent {
+				grown = n - was
+			}
+			if n != absent {
+				now[g.String()] = n
+			}
+			judge(g, p, grown)
+		})
+	})(ctx, h, s)
+	if len(now) > 0 {
+		f.Keep, _ = json.Marshal(now)
+	}
+	return f
 }

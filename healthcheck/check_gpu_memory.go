@@ -2,7 +2,10 @@
 
 package healthcheck
 
-import "strconv"
+import (
+	"context"
+	"strconv"
+)
 
 // gpuLost is what NVML says of a GPU instead of answering.
 func gpuLost(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
@@ -41,22 +44,33 @@ func gpuRecovery(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
 	})
 }
 
+// More corrected errors than this between two runs are worth a word.
+const gpuCorrectedBurst = 10_000
+
 // gpuECC: errors in SRAM that ECC could not correct come back; those of DRAM lead
 // to a remapped row, which gpu-rows judges.
-func gpuECC(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
-	each(f, p, "ECC", func(g *gpuState) {
-		if max(g.volatileSRAM, g.volatileDRAM, g.aggregate) > 0 {
-			p.note("%s: uncorrectable SRAM %d, DRAM %d, of its life %d; corrected %d", g, g.volatileSRAM, g.volatileDRAM, g.aggregate, g.corrected)
-		}
-		p.metric(g, "sram_uncorrectable_errors_total", "Errors in a GPU's SRAM that ECC could not correct, since its driver was loaded.", true, g.volatileSRAM)
-		p.metric(g, "memory_uncorrectable_errors_total", "Errors in a GPU's memory that ECC could not correct, since its driver was loaded.", true, g.volatileDRAM)
-		p.metric(g, "memory_corrected_errors_total", "Errors in a GPU's memory that ECC corrected, since its driver was loaded.", true, g.corrected)
-		if g.volatileSRAM > 0 {
-			p.failed("%s has uncorrectable errors in SRAM", g)
-		} else if g.volatileDRAM > 0 {
-			p.warned("%s has uncorrectable errors in memory", g)
-		}
-	})
+func gpuECC(ctx context.Context, h *Host, s *Settings) Finding {
+	return growing(ctx, h, s, "no uncorrectable errors", "ECC", func(g *gpuState) int64 { return g.corrected }, judgeECC)
+}
+
+func judgeECC(g *gpuState, p *problems, corrected int64) {
+	if max(g.volatileSRAM, g.volatileDRAM, g.aggregate) > 0 {
+		p.note("%s: uncorrectable SRAM %d, DRAM %d, of its life %d; corrected %d", g, g.volatileSRAM, g.volatileDRAM, g.aggregate, g.corrected)
+	}
+	p.metric(g, "sram_uncorrectable_errors_total", "Errors in a GPU's SRAM that ECC could not correct, since its driver was loaded.", true, g.volatileSRAM)
+	p.metric(g, "memory_uncorrectable_errors_total", "Errors in a GPU's memory that ECC could not correct, since its driver was loaded.", true, g.volatileDRAM)
+	p.metric(g, "memory_corrected_errors_total", "Errors in a GPU's memory that ECC corrected, since its driver was loaded.", true, g.corrected)
+	p.metric(g, "uncorrectable_errors_of_life", "Errors of a GPU's life that ECC could not correct.", false, g.aggregate)
+	switch {
+	case g.sramExceeded > 0:
+		p.failed("%s has more errors in SRAM than NVIDIA lets pass", g)
+	case g.volatileSRAM > 0:
+		p.failed("%s has uncorrectable errors in SRAM", g)
+	case g.volatileDRAM > 0:
+		p.warned("%s has uncorrectable errors in memory", g)
+	case corrected > gpuCorrectedBurst:
+		p.warned("%s has many corrected errors in memory", g)
+	}
 }
 
 // gpuRows: a row that could not be remapped stays bad for ever; one that is

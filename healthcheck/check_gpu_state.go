@@ -55,15 +55,18 @@ func gpuClocks(ctx context.Context, h *Host, s *Settings) Finding {
 	return f
 }
 
-// gpuTemperature warns at the GPU's own threshold, at which it slows down.
+// gpuTemperature warns at the GPU's own thresholds: where it slows down, and the
+// highest that its memory may have.
 func gpuTemperature(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
 	each(f, p, "temperature", func(g *gpuState) {
-		if g.temperature == absent {
-			return
-		}
 		p.metric(g, "temperature_celsius", "A GPU's temperature.", false, g.temperature)
+		p.metric(g, "memory_temperature_celsius", "The temperature of a GPU's memory.", false, g.memoryHeat)
+		p.metric(g, "power_milliwatts", "The power that a GPU takes.", false, g.power)
 		if g.slowdown > 0 && g.temperature >= g.slowdown {
 			p.warned("%s is so hot that it slows down", g)
+		}
+		if g.memoryMax > 0 && g.memoryHeat >= g.memoryMax {
+			p.warned("the memory of %s is too hot", g)
 		}
 	})
 }
@@ -103,11 +106,10 @@ func stray(dir string) bool {
 
 // nvidiaSMI runs the tool that people and other programs ask.
 func nvidiaSMI(ctx context.Context, h *Host, s *Settings) Finding {
-	bus, err := busGPUs(h.Roots.Sys)
 	switch {
 	case s.GPU.SMI == "none":
 		return Found(NotApplicable, "nvidia-smi is not asked for")
-	case s.GPU.Count == 0 && err == nil && len(bus) == 0:
+	case noGPUs(h, s):
 		return noGPU
 	case !present(s.GPU.SMI):
 		return Found(Warn, "there is no %s", s.GPU.SMI)

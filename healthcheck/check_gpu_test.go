@@ -40,9 +40,17 @@ func gpuHost(t *testing.T, lines ...string) (*Host, *Settings) {
 
 var gpuLooks = map[string]look{
 	"driver": gpuDriver, "count": gpuCount, "lost": gpus("good", gpuLost), "recovery": gpus("good", gpuRecovery),
-	"ecc": gpus("good", gpuECC), "rows": gpus("good", gpuRows), "pages": gpus("good", gpuPages), "nvlink": gpus("good", gpuLinks),
+	"ecc": gpuECC, "rows": gpus("good", gpuRows), "pages": gpus("good", gpuPages), "nvlink": gpus("good", gpuLinks),
 	"fabric": gpus("good", gpuFabric), "pcie": gpus("good", gpuPCIe), "clocks": gpuClocks, "temperature": gpus("good", gpuTemperature),
-	"persistence": gpus("good", gpuPersistence), "leftovers": gpus("good", gpuLeftovers),
+	"persistence": gpus("good", gpuPersistence), "nvlink-errors": gpuLinkErrors, "clock-setting": gpus("good", gpuClockSetting),
+	"vbios": gpus("good", gpuVBIOS), "mig": onMIG, "leftovers": gpus("good", gpuLeftovers),
+}
+
+// onMIG is gpuMIG where GPUs are to have it off.
+func onMIG(ctx context.Context, h *Host, s *Settings) Finding {
+	set := *s
+	set.GPU.MIG = "off"
+	return gpuMIG(ctx, h, &set)
 }
 
 func TestHealthyGPUs(t *testing.T) {
@@ -116,6 +124,23 @@ func TestGPUCount(t *testing.T) {
 	expect(t, once(h, gpuCount, s), OK, "")
 }
 
+// Slurm knows of GPUs that even the bus has lost.
+func TestGPUsOfSlurm(t *testing.T) {
+	h, s := gpuHost(t)
+	conf := h.Roots.Etc + "/slurm/slurm.conf"
+	put(t, conf, "NodeName=n[1-4] CPUs=8 \\\n Gres=gpu:h100:8,nic:2 # all\n")
+	expect(t, once(h, gpuCount, s), OK, "all 8 GPUs are there")
+	put(t, conf, "nodename=n[1-4] gres=gpu:9\n")
+	expect(t, once(h, gpuCount, s), Fail, "the PCI bus shows fewer GPUs than the configured 9; the driver has fewer GPUs than 9")
+	h, s = testHost(t), DefaultSettings()
+	require.NoError(t, os.MkdirAll(h.Roots.Sys+"/bus/pci/devices", 0o755))
+	put(t, h.Roots.Run+"/slurm/conf/slurm.conf", "NodeName=DEFAULT Gres=gpu:8\nNodeName=n[1-4]\nNodeName=n9 Gres=gpu:4\n")
+	expect(t, once(h, gpuCount, s), Fail, "the PCI bus shows no GPU, and slurm.conf has 8")
+	for gres, n := range map[string]int{"": 0, "gpu": 1, "gpu:4": 4, "gpu:a100": 1, "gpu:a100:2(S:0,1),gpu:h100:3": 5, "nic:8": 0, "gpu:1g.10gb:7": 0, "gpux:3": 0, "GPU:2": 2} {
+		assert.Equal(t, n, countGPUs(gres), gres)
+	}
+}
+
 func TestBadGPUs(t *testing.T) {
 	for _, c := range []struct {
 		line, look string
@@ -134,10 +159,21 @@ func TestBadGPUs(t *testing.T) {
 		{"0 nvmlDeviceGetFieldValues/230 2", "recovery", OK, "good"},
 		{"0 nvmlDeviceGetFieldValues/230 999", "recovery", Unknown, "GPU 0 (0000:10:00.0): recovery action: unknown error of the driver"},
 		{"1 nvmlDeviceGetMemoryErrorCounter/7 0 0 0 1 1", "ecc", Fail, "GPU 1 (0000:11:00.0) has uncorrectable errors in SRAM"},
-		{"1 nvmlDeviceGetMemoryErrorCounter/7 0 0 0 0 5", "ecc", OK, "good"},
-		{"1 nvmlDeviceGetMemoryErrorCounter/2 0 9 9 0 0", "ecc", OK, "good"},
+		{"1 nvmlDeviceGetMemoryErrorCounter/7 0 0 0 0 5", "ecc", OK, "no uncorrectable errors"},
+		{"1 nvmlDeviceGetMemoryErrorCounter/2 0 9 9 0 0", "ecc", OK, "no uncorrectable errors"},
 		{"1 nvmlDeviceGetMemoryErrorCounter/2 0 0 0 1 1", "ecc", Warn, "GPU 1 (0000:11:00.0) has uncorrectable errors in memory"},
-		{"1 nvmlDeviceGetMemoryErrorCounter/7 3", "ecc", OK, "good"},
+		{"1 nvmlDeviceGetMemoryErrorCounter/7 3", "ecc", OK, "no uncorrectable errors"},
+		{"1 nvmlDeviceGetSramEccErrorStatus 0 1", "ecc", Fail, "GPU 1 (0000:11:00.0) has more errors in SRAM than NVIDIA lets pass"},
+		{"1 nvmlDeviceGetSramEccErrorStatus 3", "ecc", OK, ""},
+		{"1 nvmlDeviceGetMigMode 0 1 1", "mig", Warn, "MIG of GPU 1 (0000:11:00.0) is on"},
+		{"1 nvmlDeviceGetMigMode 3", "mig", OK, ""},
+		{"2 nvmlDeviceGetVbiosVersion 0 96.00.99.00.01", "vbios", Warn, "the vBIOS of GPU 2 (0000:12:00.0) is another than that of its like"},
+		{"2 nvmlDeviceGetName 0 NVIDIA A100", "vbios", OK, ""},
+		{"2 nvmlDeviceGetVbiosVersion 3", "vbios", OK, ""},
+		{"3 nvmlDeviceGetApplicationsClock 0 1980 1200 2619", "clock-setting", Warn, "the application clock of GPU 3 (0000:13:00.0) is set to 1200 MHz, below the usual 1980"},
+		{"3 nvmlDeviceGetApplicationsClock 3", "clock-setting", OK, ""},
+		{"7 nvmlDeviceGetFieldValues/82 0 0 95", "temperature", Warn, "the memory of GPU 7 (0000:17:00.0) is too hot"},
+		{"7 nvmlDeviceGetFieldValues/82 0 3 0", "temperature", OK, ""},
 		{"2 nvmlDeviceGetRemappedRows 0 1 1 0 1", "rows", Fail, "GPU 2 (0000:12:00.0): row remapping has failed"},
 		{"2 nvmlDeviceGetRemappedRows 0 0 1 1 0", "rows", Warn, "GPU 2 (0000:12:00.0): row remapping waits for a reset"},
 		{"2 nvmlDeviceGetRemappedRows 3", "rows", OK, "good"},
@@ -164,6 +200,58 @@ func TestBadGPUs(t *testing.T) {
 			expect(t, once(h, gpuDriver, s), OK, "")
 		}
 	}
+}
+
+func TestPCIeAtWork(t *testing.T) {
+	const busy = "7 nvmlDeviceGetUtilizationRates 0 90 10"
+	h, s := gpuHost(t, busy)
+	expect(t, once(h, gpuLooks["pcie"], s), Warn, "GPU 7 (0000:17:00.0) works with PCIe generation 1 of 5")
+	h, s = gpuHost(t, busy, "7 nvmlDeviceGetCurrPcieLinkGeneration 0 5")
+	expect(t, once(h, gpuLooks["pcie"], s), OK, "")
+	h, s = gpuHost(t, busy, "7 nvmlDeviceGetCurrPcieLinkWidth 0 8")
+	expect(t, once(h, gpuLooks["pcie"], s), Fail, "GPU 7 (0000:17:00.0) works with 8 of 16 PCIe lanes")
+}
+
+// Counts matter by how much they grow from one run to the next.
+func TestGrowingErrors(t *testing.T) {
+	for name, line := range map[string]string{"nvlink-errors": "4 nvmlDeviceGetFieldValues/52 0 0 ", "ecc": "4 nvmlDeviceGetMemoryErrorCounter/2 0 "} {
+		h, s := gpuHost(t, line+"1000000")
+		f := again(h, gpuLooks[name], s, Finding{})
+		expect(t, f, OK, "") // they may be from long ago
+		h, s = gpuHost(t, line+"1000050")
+		f = again(h, gpuLooks[name], s, f)
+		expect(t, f, OK, "")
+		h, s = gpuHost(t, line+"2000000")
+		expect(t, again(h, gpuLooks[name], s, f), Warn, "")
+		h, s = gpuHost(t, line+"0") // the driver was loaded anew
+		expect(t, again(h, gpuLooks[name], s, f), OK, "")
+	}
+}
+
+func TestMIG(t *testing.T) {
+	h, s := gpuHost(t, "* nvmlDeviceGetMigMode 0 1 1", "2 nvmlDeviceGetMigMode 0 0 0")
+	expect(t, once(h, gpuMIG, s), NotApplicable, "")
+	s.GPU.MIG = "on"
+	expect(t, once(h, gpuMIG, s), Warn, "MIG of GPU 2 (0000:12:00.0) is off")
+}
+
+func TestPeermem(t *testing.T) {
+	h, s := gpuHost(t)
+	expect(t, once(h, gpuPeermem, s), NotApplicable, "")
+	require.NoError(t, os.MkdirAll(h.Roots.Sys+"/class/infiniband/mlx5_0", 0o755))
+	expect(t, once(h, gpuPeermem, s), Warn, "nvidia_peermem is not loaded")
+	s.GPU.Peermem = "ignore"
+	expect(t, once(h, gpuPeermem, s), NotApplicable, "")
+	s.GPU.Peermem = "drain"
+	expect(t, once(h, gpuPeermem, s), Fail, "nvidia_peermem is not loaded")
+	s.GPU.Peermem = "warn"
+	put(t, h.Roots.Proc+"/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n")
+	expect(t, once(h, gpuPeermem, s), OK, "the driver shares GPU memory as dma-buf")
+	require.NoError(t, os.MkdirAll(h.Roots.Sys+"/module/nvidia_peermem", 0o755))
+	expect(t, once(h, gpuPeermem, s), OK, "nvidia_peermem is loaded")
+	h, s = testHost(t), DefaultSettings()
+	require.NoError(t, os.MkdirAll(h.Roots.Sys+"/bus/pci/devices", 0o755))
+	expect(t, once(h, gpuPeermem, s), NotApplicable, "")
 }
 
 func TestPendingRowsMayDrain(t *testing.T) {

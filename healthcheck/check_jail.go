@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -55,7 +54,7 @@ func leftovers(_ context.Context, h *Host, s *Settings) Finding {
 	if err != nil {
 		return Found(Unknown, "%s", line(err.Error()))
 	}
-	running, err := stepJobs(h.Roots.Proc)
+	running, err := h.stepJobs()
 	if err != nil {
 		return Found(Unknown, "cannot list processes: %v", err)
 	}
@@ -92,23 +91,17 @@ func jailNode(h *Host, s *Settings) gojail.Node {
 }
 
 // stepJobs finds the jobs of root's slurmstepds by the title that they give themselves: "slurmstepd: [17.batch]".
-func stepJobs(proc string) (map[string]bool, error) {
-	entries, err := os.ReadDir(proc)
+func (h *Host) stepJobs() (map[string]bool, error) {
+	all, err := h.processes()
 	if err != nil {
 		return nil, err
 	}
 	jobs := map[string]bool{}
-	for _, e := range entries {
-		dir := filepath.Join(proc, e.Name())
-		text, err := os.ReadFile(filepath.Join(dir, "stat"))
-		if err != nil {
-			continue
-		}
-		name, _, _, ok := parseStat(text)
-		if !ok || name != "slurmstepd" || !rootOwned(dir) {
+	for _, one := range all {
+		if one.name != "slurmstepd" || !one.root() {
 			continue // the title of others is not read: that can hang
 		}
-		title, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		title, err := read(one.dir + "/cmdline")
 		if err != nil {
 			continue
 		}

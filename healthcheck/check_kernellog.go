@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gojail/gojail/expression"
 )
 
 // sign is a line of the kernel's log that tells of trouble.
 type sign struct {
-	word    string         // every such line has it; spares the expression for the others
-	line    *regexp.Regexp // its first group, if any, names the device
+	word    string                // every such line has it; spares the expression for the others
+	line    func() *regexp.Regexp // its first group, if any, names the device
 	verdict Verdict
 	text    string
 }
@@ -21,51 +23,65 @@ type sign struct {
 // What a jail's own programs can cause is no sign: OOM in a job's cgroup, faults
 // of a program. The texts are those of the kernel's sources, drivers/ and mm/.
 var signs = []sign{
-	{"Out of memory", regexp.MustCompile(`^Out of memory: Killed process`), Warn, "the node ran out of memory"},
-	{"hung_task", regexp.MustCompile(`^hung_task: blocked tasks`), Warn, "tasks hang in the kernel"},
-	{"blocked for more than", regexp.MustCompile(`^INFO: task .{1,40} blocked for more than \d+ seconds`), Warn, "tasks hang in the kernel"},
-	{"lockup", regexp.MustCompile(`(?:BUG: soft lockup|Watchdog detected hard LOCKUP)`), Warn, "a CPU was locked up"},
-	{"Machine Check", regexp.MustCompile(`^mce: .*Machine Check(?: Exception|: \d)|^mce: \[Hardware Error\]: CPU \d+: Machine Check`), Warn, "machine check exceptions"},
-	{"Hardware Error", regexp.MustCompile(`\[Hardware Error\]:.*(?:severity: fatal|Uncorrected)`), Warn, "uncorrected hardware errors"},
-	{"I/O error", regexp.MustCompile(`^(?:blk_update_request: |Buffer )?I/O error(?:,| on) dev(?:ice)? ([a-z0-9-]+)`), Warn, "I/O errors on"},
-	{"medium error", regexp.MustCompile(`critical medium error, dev ([a-z0-9]+)`), Fail, "medium errors on"},
-	{"read-only", regexp.MustCompile(`\(([a-z0-9-]+)\): Remounting filesystem read-only`), Fail, "a file system became read-only after errors:"},
-	{"Shutting down filesystem", regexp.MustCompile(`XFS \(([a-z0-9-]+)\): .*Shutting down filesystem`), Fail, "a file system was shut down after errors:"},
-	{"Disabling device after reset failure", regexp.MustCompile(`nvme (nvme\d+): Disabling device after reset failure`), Fail, "the kernel gave up on"},
-	{"removing", regexp.MustCompile(`nvme (nvme\d+): .*[Rr]emoving after probe failure`), Fail, "the kernel gave up on"},
-	{"Disk failure on", regexp.MustCompile(`md/raid[^:]*:(md\d+): Disk failure on`), Warn, "a disk failed in"},
-	{"insufficient power", regexp.MustCompile(`mlx5_core ([0-9a-f:.]+): .*insufficient power`), Warn, "too little power from the slot of"},
-	{"High Temperature", regexp.MustCompile(`mlx5_core ([0-9a-f:.]+): .*Port module event.*High Temperature`), Warn, "a hot transceiver in"},
+	{"Out of memory", expression.Of(`^Out of memory: Killed process`), Warn, "the node ran out of memory"},
+	{"hung_task", expression.Of(`^hung_task: blocked tasks`), Warn, "tasks hang in the kernel"},
+	{"blocked for more than", expression.Of(`^INFO: task .{1,40} blocked for more than \d+ seconds`), Warn, "tasks hang in the kernel"},
+	{"soft lockup", expression.Of(`BUG: soft lockup`), Warn, "a CPU was locked up"},
+	{"hard LOCKUP", expression.Of(`Watchdog detected hard LOCKUP`), Warn, "a CPU was locked up"},
+	{"Machine Check", expression.Of(`^mce: .*Machine Check(?: Exception|: \d)|^mce: \[Hardware Error\]: CPU \d+: Machine Check`), Warn, "machine check exceptions"},
+	{"Hardware Error", expression.Of(`\[Hardware Error\]:.*(?:severity: fatal|Uncorrected)`), Warn, "uncorrected hardware errors"},
+	{"I/O error", expression.Of(`^(?:blk_update_request: |Buffer )?I/O error(?:,| on) dev(?:ice)? ([a-z0-9-]+)`), Warn, "I/O errors on"},
+	{"medium error", expression.Of(`critical medium error, dev ([a-z0-9]+)`), Fail, "medium errors on"},
+	{"Remounting filesystem", expression.Of(`\(([a-z0-9-]+)\): Remounting filesystem read-only`), Fail, "a file system became read-only after errors:"},
+	{"Shutting down filesystem", expression.Of(`XFS \(([a-z0-9-]+)\): .*Shutting down filesystem`), Fail, "a file system was shut down after errors:"},
+	{"Disabling device after reset failure", expression.Of(`nvme (nvme\d+): Disabling device after reset failure`), Fail, "the kernel gave up on"},
+	{"emoving after probe failure", expression.Of(`nvme (nvme\d+): .*[Rr]emoving after probe failure`), Fail, "the kernel gave up on"},
+	{"reset controller", expression.Of(`nvme (nvme\d+): I/O .*timeout.*reset controller`), Warn, "timeouts of"},
+	{"no available path", expression.Of(`block (nvme\S+): no available path`), Warn, "no path to"},
+	{"beyond end of device", expression.Of(`(?:^|: )attempt to access beyond end of device`), Warn, "a file system reaches beyond the end of its device"},
+	{"while writing superblock", expression.Of(`\(([a-z0-9-]+)\): I/O error while writing superblock`), Fail, "a superblock cannot be written:"},
+	{"Cannot continue operation", expression.Of(`md/raid[^:]*:(md\d+): Cannot continue operation`), Fail, "too many disks failed in"},
+	{"Disk failure on", expression.Of(`md/raid[^:]*:(md\d+): Disk failure on`), Warn, "a disk failed in"},
+	{"insufficient power", expression.Of(`mlx5_core ([0-9a-f:.]+): .*insufficient power`), Warn, "too little power from the slot of"},
+	{"High Temperature", expression.Of(`mlx5_core ([0-9a-f:.]+): .*Port module event.*High Temperature`), Warn, "a hot transceiver in"},
 }
 
 // removable is what fails without any fault of the node: media, and files as disks.
-var removable = regexp.MustCompile(`^(?:sr|fd|loop|nbd|zram|ram)\d`)
+var removable = expression.Of(`^(?:sr|fd|loop|nbd|zram|ram)\d`)
 
 // kernelLog looks for signs in what the kernel has written since boot. What is bad
 // is kept until the node boots, though the log may be overwritten.
 func kernelLog(_ context.Context, h *Host, _ *Settings) Finding {
-	lines, err := readKernelLog(h.Roots.Kmsg)
-	if err != nil {
-		return Found(Unknown, "%s", line(err.Error()))
+	var words []string
+	for _, s := range signs {
+		words = append(words, s.word)
 	}
-	if len(lines) == 0 {
-		return Found(Unknown, "the kernel's log %s has no line of the kernel", h.Roots.Kmsg)
+	var lines []kernelLine
+	if mayHave(h.Roots.Kmsg, words...) {
+		var err error
+		if lines, err = readKernelLog(h.Roots.Kmsg); err != nil {
+			return Found(Unknown, "%s", line(err.Error()))
+		}
+		if len(lines) == 0 {
+			return Found(Unknown, "the kernel's log %s has no line of the kernel", h.Roots.Kmsg)
+		}
 	}
-	var p problems
-	if json.Unmarshal(h.Kept, &p.fail) != nil {
-		p.fail = nil
+	var kept kernelLogKept
+	if json.Unmarshal(h.Kept, &kept) != nil {
+		kept = kernelLogKept{}
 	}
-	for _, l := range lines {
+	p := problems{fail: kept.Fail}
+	for _, l := range after(lines, kept.Forgotten) {
 		for _, s := range signs {
 			if !strings.Contains(l.Text, s.word) {
 				continue
 			}
-			m := s.line.FindStringSubmatch(l.Text)
+			m := s.line().FindStringSubmatch(l.Text)
 			if m == nil {
 				continue
 			}
 			text := s.text
-			if len(m) > 1 && removable.MatchString(m[1]) {
+			if len(m) > 1 && removable().MatchString(m[1]) {
 				continue
 			}
 			if len(m) > 1 {
@@ -81,8 +97,14 @@ func kernelLog(_ context.Context, h *Host, _ *Settings) Finding {
 	p.fail = slices.Compact(slices.Sorted(slices.Values(p.fail)))
 	p.warn = slices.Compact(slices.Sorted(slices.Values(p.warn)))
 	f := p.finding("the kernel's log has no sign of trouble")
-	if len(p.fail) > 0 {
-		f.Keep, _ = json.Marshal(p.fail)
+	if len(p.fail) > 0 || kept.Record > 0 {
+		f.Keep, _ = json.Marshal(kernelLogKept{kept.Forgotten, p.fail})
 	}
 	return f
+}
+
+// kernelLogKept is what is bad until the node boots.
+type kernelLogKept struct {
+	Forgotten
+	Fail []string `json:"fail,omitempty"`
 }

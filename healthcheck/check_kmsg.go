@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,8 +16,9 @@ import (
 
 // kernelLine is one record of the kernel's log that the kernel itself wrote.
 type kernelLine struct {
-	Since time.Duration // since boot
-	Text  string
+	Record int64         // its number since boot
+	Since  time.Duration // since boot
+	Text   string
 }
 
 // Much of a log can be user programs' own words: only root may write to
@@ -42,8 +44,7 @@ func readKernelLog(path string) ([]kernelLine, error) {
 		return nil, fmt.Errorf("cannot read the kernel's log %s: %w", path, err)
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+	if !isDevice(fd) {
 		text, err := os.ReadFile(path)
 		return splitRecords(string(text)), err
 	}
@@ -53,6 +54,42 @@ func readKernelLog(path string) ([]kernelLine, error) {
 	}
 	kernelLogOf[path] = all
 	return all, nil
+}
+
+func isDevice(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR
+}
+
+// The whole log in one call, syslog(2). A line of it can be a user's own words: the
+// device alone escapes line ends, in a mount option for one. So it only serves to
+// tell what need not be looked for.
+const (
+	syslogReadAll    = 3
+	syslogSizeBuffer = 10
+	syslogMost       = 64 << 20
+)
+
+// theWholeLog is "" where it cannot be had so.
+var theWholeLog = sync.OnceValue(func() string {
+	size, err := unix.Klogctl(syslogSizeBuffer, nil)
+	if err != nil || size <= 0 {
+		return ""
+	}
+	text := make([]byte, min(4*size, syslogMost)) // each line has a stamp there that the kernel's buffer has not
+	n, err := unix.Klogctl(syslogReadAll, text)
+	if err != nil || n <= 0 || n == len(text) {
+		return ""
+	}
+	return string(text[:n])
+})
+
+// mayHave tells whether the kernel's log can have one of the words: false is certain.
+func mayHave(path string, words ...string) bool {
+	if path != NodeRoots().Kmsg || theWholeLog() == "" {
+		return true
+	}
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(theWholeLog(), w) })
 }
 
 func readRecords(fd int) (all []kernelLine, err error) {
@@ -92,14 +129,15 @@ func parseRecord(record string) (kernelLine, bool) {
 	}
 	text, _, _ = strings.Cut(text, "\n")
 	priority, rest, _ := strings.Cut(head, ",")
-	_, rest, _ = strings.Cut(rest, ",")
+	sequence, rest, _ := strings.Cut(rest, ",")
 	stamp, _, _ := strings.Cut(rest, ",")
 	level, ok := digits(priority)
 	usec, ok2 := digits(stamp)
-	if !ok || !ok2 || level>>3 != facilityKernel {
+	number, ok3 := digits(sequence)
+	if !ok || !ok2 || !ok3 || level>>3 != facilityKernel {
 		return kernelLine{}, false
 	}
-	return kernelLine{Since: time.Duration(usec) * time.Microsecond, Text: text}, true
+	return kernelLine{number, time.Duration(usec) * time.Microsecond, text}, true
 }
 
 func digits(text string) (n int64, ok bool) {
@@ -110,4 +148,24 @@ func digits(text string) (n int64, ok bool) {
 		n = n*10 + int64(c-'0')
 	}
 	return n, text != ""
+}
+
+// after leaves out the lines that a check was told to forget.
+func after(lines []kernelLine, forgotten Forgotten) []kernelLine {
+	for i, l := range lines {
+		if l.Record > forgotten.Record {
+			return lines[i:]
+		}
+	}
+	return nil
+}
+
+// ForgetNow is to forget what the kernel's log has so far.
+func ForgetNow(r Roots) (Forgotten, error) {
+	lines, err := readKernelLog(r.Kmsg)
+	f := Forgotten{1}
+	if len(lines) > 0 {
+		f.Record = max(1, lines[len(lines)-1].Record)
+	}
+	return f, err
 }

@@ -3,6 +3,7 @@
 package healthcheck
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 func TestParseRecord(t *testing.T) {
 	l, ok := parseRecord("6,12,3400000,-;text; with one\n DEVICE=+pci\n")
 	assert.True(t, ok)
-	assert.Equal(t, kernelLine{3400 * time.Millisecond, "text; with one"}, l)
+	assert.Equal(t, kernelLine{12, 3400 * time.Millisecond, "text; with one"}, l)
 	_, ok = parseRecord("14,12,34,-;a program's own words")
 	assert.False(t, ok)
 }
@@ -28,6 +29,30 @@ func TestKernelLogOfTheMachine(t *testing.T) {
 	}
 	for i := 1; i < len(lines); i++ {
 		assert.LessOrEqual(t, lines[0].Since, lines[i].Since)
+		assert.Less(t, lines[i-1].Record, lines[i].Record)
+	}
+	// What one way of reading has, the other has, too; the log goes on meanwhile.
+	if theWholeLog() != "" && len(lines) > 2 {
+		assert.True(t, mayHave("/dev/kmsg", "no such word", lines[len(lines)/2].Text), lines[len(lines)/2].Text)
+		assert.False(t, mayHave("/dev/kmsg", "no such word in any log \x00"))
+	}
+}
+
+// Each line that is a sign has the word that it is looked for by.
+func TestWordsOfSigns(t *testing.T) {
+	for _, name := range []string{"kmsg-bad", "xid-bad"} {
+		text, err := os.ReadFile("testdata/" + name)
+		require.NoError(t, err)
+		for _, l := range splitRecords(string(text)) {
+			for _, sign := range signs {
+				if sign.line().MatchString(l.Text) {
+					assert.Contains(t, l.Text, sign.word)
+				}
+			}
+			if gpu, _, _ := judgeXID(l.Text); gpu != "" {
+				assert.Regexp(t, "Xid|fallen off the bus", l.Text)
+			}
+		}
 	}
 }
 
@@ -51,7 +76,8 @@ func TestKernelLog(t *testing.T) {
 		"medium errors on sdb": Fail, "I/O errors on sdc": Warn, "I/O errors on dm-3": Warn,
 		"a file system became read-only after errors: sdd1": Fail, "the kernel gave up on nvme1": Fail,
 		"tasks hang in the kernel": Warn, "machine check exceptions": Warn, "the node ran out of memory": Warn,
-		"a hot transceiver in 0000:86:00.0": Warn,
+		"a hot transceiver in 0000:86:00.0": Warn, "timeouts of nvme2": Warn, "no path to nvme3n1": Warn,
+		"a file system reaches beyond the end of its device": Warn, "a superblock cannot be written: sde1": Fail, "too many disks failed in md7": Fail,
 	} {
 		found := false
 		for row := range strings.Lines(rest) {
@@ -115,4 +141,48 @@ func TestXIDOverriddenAndForgotten(t *testing.T) {
 	s.XID = nil
 	put(t, h.Roots.Kmsg, "4,3,3,-;NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)\n")
 	expect(t, again(h, xid, s, f), OK, "")
+}
+
+// What a person has mended is not seen again, though it still is in the log; what
+// comes later is.
+func TestForgotten(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	log := "4,1,1,-;NVRM: Xid (PCI:0000:1b:00): 79, x\n2,2,2,-;EXT4-fs (sdd1): Remounting filesystem read-only\n"
+	put(t, h.Roots.Kmsg, log)
+	for _, l := range []look{xid, kernelLog} {
+		h.Kept = nil
+		put(t, h.Roots.Kmsg, log)
+		f := once(h, l, s)
+		expect(t, f, Fail, "")
+		forgotten, err := ForgetNow(h.Roots)
+		require.NoError(t, err)
+		assert.Equal(t, Forgotten{2}, forgotten)
+		f.Keep, err = json.Marshal(forgotten)
+		require.NoError(t, err)
+		for range 2 {
+			f = again(h, l, s, f)
+			expect(t, f, OK, "")
+		}
+		put(t, h.Roots.Kmsg, log+"4,3,3,-;NVRM: Xid (PCI:0000:1b:00): 48, x\n2,4,4,-;EXT4-fs (sde1): Remounting filesystem read-only\n")
+		f = again(h, l, s, f)
+		expect(t, f, Fail, "")
+		assert.Regexp(t, "^(XID 48 on GPU 0000:1b:00|a file system became read-only after errors: sde1)$", f.Text)
+		expect(t, again(h, l, s, f), Fail, f.Text)
+	}
+}
+
+func TestForgottenMemoryErrors(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	mc := h.Roots.Sys + "/devices/system/edac/mc/mc0/"
+	put(t, mc+"ue_count", "1\n")
+	put(t, mc+"ce_count", "10\n")
+	f := once(h, edac, s)
+	expect(t, f, Fail, "")
+	f.Keep, _ = json.Marshal(Forgotten{1})
+	for range 2 {
+		f = again(h, edac, s, f)
+		expect(t, f, OK, "")
+	}
+	put(t, mc+"ue_count", "2\n")
+	expect(t, again(h, edac, s, f), Fail, "")
 }

@@ -4,7 +4,6 @@ package healthcheck
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -43,7 +42,7 @@ func swap(_ context.Context, h *Host, s *Settings) Finding {
 
 // meminfo is in MiB; false if a key that every kernel has is missing (proc_meminfo(5)).
 func meminfo(h *Host) (map[string]uint64, bool) {
-	text, err := os.ReadFile(filepath.Join(h.Roots.Proc, "meminfo"))
+	text, err := read(filepath.Join(h.Roots.Proc, "meminfo"))
 	if err != nil {
 		return nil, false
 	}
@@ -61,4 +60,43 @@ func meminfo(h *Host) (map[string]uint64, bool) {
 	_, available := has["MemAvailable"]
 	_, swap := has["SwapTotal"]
 	return has, has["MemTotal"] > 0 && available && swap
+}
+
+// hugePages compares the pool of huge pages, of the default size, with the configuration.
+func hugePages(_ context.Context, h *Host, s *Settings) Finding {
+	text, err := read(filepath.Join(h.Roots.Proc, "meminfo"))
+	_, rest, found := strings.Cut(string(text), "HugePages_Total:")
+	number, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	has, err2 := strconv.ParseUint(number, 10, 64)
+	switch want := s.Memory.HugePages; {
+	case want == 0:
+		return Found(NotApplicable, "no huge pages are configured")
+	case err != nil || !found || err2 != nil:
+		return Found(Unknown, "cannot understand %s/meminfo", h.Roots.Proc)
+	case has < want:
+		return Found(Fail, "fewer huge pages than the configured %d", want)
+	}
+	return Found(OK, "huge pages are as configured")
+}
+
+// idleMemory sees memory that is gone while no job runs: left in /dev/shm, in a
+// cache that is not one, or by a driver.
+func idleMemory(_ context.Context, h *Host, s *Settings) Finding {
+	want := s.Memory.Idle
+	if want == 0 {
+		return Found(NotApplicable, "no memory of an idle node is configured")
+	}
+	has, ok := meminfo(h)
+	jobs, err := h.stepJobs()
+	switch {
+	case !ok:
+		return Found(Unknown, "cannot understand %s/meminfo", h.Roots.Proc)
+	case err != nil:
+		return Found(Unknown, "cannot list processes: %v", err)
+	case len(jobs) > 0:
+		return Found(OK, "jobs run, and may have the memory")
+	case has["MemAvailable"] < want:
+		return Found(Fail, "no job runs, and less than %d MiB of memory is available", want)
+	}
+	return Found(OK, "an idle node has its memory")
 }

@@ -3,6 +3,9 @@
 package healthcheck
 
 import (
+	"context"
+	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -179,4 +182,119 @@ func TestJailLeftovers(t *testing.T) {
 	f = again(h, leftovers, s, f)
 	expect(t, f, Warn, "gojail still has something of jobs that have ended")
 	assert.Equal(t, "job 18", f.Detail)
+}
+
+func TestController(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a ping has a raw socket")
+	}
+	h, s := testHost(t), DefaultSettings()
+	expect(t, once(h, controller, s), NotApplicable, "")
+	put(t, h.Roots.Run+"/slurm/conf/slurm.conf", "ClusterName=x\nSlurmctldHost=no.such.host.invalid\n")
+	expect(t, once(h, controller, s), Unknown, "the name of the controller no.such.host.invalid is not found")
+	put(t, h.Roots.Etc+"/slurm/slurm.conf", "slurmctldhost=ctl(127.0.0.1) # this one\nSlurmctldPort=6817\n")
+	assert.Equal(t, []string{"127.0.0.1"}, slurmctldHosts(h))
+	f := again(h, controller, s, Finding{})
+	expect(t, f, OK, "")
+	assert.JSONEq(t, `["127.0.0.1"]`, string(f.Keep))
+	s.Network.Interface = "ctl0" // the controller is on this node
+	expect(t, again(h, controller, s, f), OK, "")
+
+	// It answered before; nothing answers for this address (RFC 5737).
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	h.Kept = []byte(`["192.0.2.1"]`)
+	s.Network.Controllers = []string{"192.0.2.1"}
+	f = controller(ctx, h, s)
+	assert.Contains(t, []Verdict{Warn, Fail, Unknown}, f.Verdict, f.Text) // by the machine's routes
+	var p problems
+	judgeWay(&p, "x", netip.MustParseAddr("127.0.0.1"), "eth7")
+	expect(t, p.finding("good"), OK, "")
+}
+
+// The kernel says by which interface it would send to a neighbour; nothing is sent.
+func TestTheWayToTheController(t *testing.T) {
+	all, err := net.Interfaces()
+	require.NoError(t, err)
+	for _, link := range all {
+		addrs, _ := link.Addrs()
+		for _, a := range addrs {
+			prefix, err := netip.ParsePrefix(a.String())
+			if err != nil || link.Flags&net.FlagLoopback != 0 || link.Flags&net.FlagUp == 0 || !prefix.Addr().Is4() || prefix.Bits() > 29 {
+				continue
+			}
+			neighbour := prefix.Masked().Addr().Next()
+			if neighbour == prefix.Addr() {
+				neighbour = neighbour.Next()
+			}
+			var p problems
+			judgeWay(&p, "ctl", neighbour, link.Name)
+			expect(t, p.finding("good"), OK, "")
+			judgeWay(&p, "ctl", neighbour, "other0")
+			expect(t, p.finding("good"), Fail, "the controller ctl is reached by "+link.Name+" and not by other0")
+			return
+		}
+	}
+	t.Skip("this machine has no network with neighbours")
+}
+
+func TestChecksum(t *testing.T) {
+	assert.Equal(t, ^uint16(0xddf2), checksum([]byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7})) // the example of RFC 1071
+}
+
+func TestRDMAErrors(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	dir := port(t, h, "mlx5_0", "4: ACTIVE", "5: LinkUp", "400 Gb/sec")
+	expect(t, once(h, rdmaErrors, s), NotApplicable, "")
+	put(t, dir+"/counters/symbol_error", "5000\n")
+	f := again(h, rdmaErrors, s, Finding{})
+	expect(t, f, OK, "")
+	put(t, dir+"/counters/symbol_error", "5050\n")
+	f = again(h, rdmaErrors, s, f)
+	expect(t, f, OK, "")
+	put(t, dir+"/counters/symbol_error", "6000\n")
+	expect(t, again(h, rdmaErrors, s, f), Warn, "RDMA port mlx5_0/1 has many errors (symbol_error)")
+	put(t, dir+"/counters/symbol_error", "many\n")
+	expect(t, again(h, rdmaErrors, s, f), NotApplicable, "")
+}
+
+func TestRDMAGIDs(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	dir := port(t, h, "mlx5_0", "4: ACTIVE", "5: LinkUp", "400 Gb/sec")
+	expect(t, once(h, rdmaGIDs, s), NotApplicable, "")
+	put(t, dir+"/link_layer", "Ethernet\n")
+	expect(t, once(h, rdmaGIDs, s), Warn, "RDMA port mlx5_0/1 has no GID of RoCE version 2")
+	put(t, dir+"/gid_attrs/types/0", "IB/RoCE v1\n")
+	put(t, dir+"/gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001\n")
+	put(t, dir+"/gid_attrs/types/1", "RoCE v2\n")
+	put(t, dir+"/gids/1", "0000:0000:0000:0000:0000:0000:0000:0000\n")
+	expect(t, once(h, rdmaGIDs, s), Warn, "")
+	put(t, dir+"/gids/1", "fe80:0000:0000:0000:0000:0000:0000:0001\n")
+	expect(t, once(h, rdmaGIDs, s), OK, "")
+}
+
+func TestCgroups(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	expect(t, once(h, cgroups, s), NotApplicable, "")
+	root := h.Roots.Sys + "/fs/cgroup"
+	scope := root + "/system.slice/slurmstepd.scope"
+	put(t, root+"/cgroup.controllers", "cpuset cpu io memory pids\n")
+	put(t, scope+"/cgroup.controllers", "cpuset cpu memory\n")
+	put(t, scope+"/job_17/step_0/user/cgroup.procs", "4711\n")
+	put(t, scope+"/job_18/cgroup.procs", "\n")
+	put(t, scope+"/job_sABC/cgroup.procs", "4712\n") // by SLUID
+	stat(t, h, "50", "slurmstepd", "S", 0)
+	put(t, h.Roots.Proc+"/50/cmdline", "slurmstepd: [17.0]\x00")
+	f := again(h, cgroups, s, Finding{})
+	expect(t, f, OK, "")
+	expect(t, again(h, cgroups, s, f), OK, "")
+	require.NoError(t, os.RemoveAll(h.Roots.Proc+"/50"))
+	f = again(h, cgroups, s, f)
+	expect(t, f, OK, "") // it may have ended just now
+	f = again(h, cgroups, s, f)
+	expect(t, f, Warn, "processes of jobs that have ended are left")
+	assert.Equal(t, "job 17", f.Detail)
+	h.Kept = nil
+	put(t, scope+"/cgroup.controllers", "memory\n")
+	expect(t, once(h, cgroups, s), Warn, "the cgroup controller cpu is not given to Slurm; the cgroup controller cpuset is not given to Slurm")
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func TestHangingStorageIsNamed(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	never := make(chan struct{})
 	defer close(never)
-	f := eachFileSystem(ctx, s, func(fs FileSystem, _ *problems) {
+	f, failed := eachFileSystem(ctx, s, func(fs FileSystem, _ *problems) {
 		if fs.Path == "/hung" {
 			cancel()
 			<-never
@@ -91,6 +92,21 @@ func TestHangingStorageIsNamed(t *testing.T) {
 	})
 	assert.Equal(t, Fail, f.Verdict)
 	assert.Contains(t, f.Text, "/hung does not answer")
+	assert.Contains(t, failed, "/hung")
+}
+
+// An answer that is there counts, also if the time is up because of another one.
+func TestAnAnswerThatIsThereCounts(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 20 {
+		answer := make(chan *problems, 1)
+		answer <- &problems{}
+		_, ok := await(ctx, answer)
+		assert.True(t, ok)
+	}
+	_, ok := await(ctx, make(chan *problems))
+	assert.False(t, ok)
 }
 
 func TestMemory(t *testing.T) {
@@ -260,4 +276,65 @@ func TestMungeOfTheMachine(t *testing.T) {
 		return once(testHost(t), munge, s).Verdict == OK
 	}, 10*time.Second, 50*time.Millisecond)
 	assert.False(t, errors.Is(cmd.Process.Signal(unix.Signal(0)), os.ErrProcessDone))
+}
+
+func TestLimits(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	expect(t, once(h, limits, s), Unknown, "")
+	stat(t, h, "1", "init", "S", 0)
+	put(t, h.Roots.Proc+"/sys/fs/file-nr", "1000\t0\t9223372036854775807\n")
+	put(t, h.Roots.Proc+"/sys/kernel/pid_max", "4194304\n")
+	put(t, h.Roots.Proc+"/loadavg", "0.10 0.20 0.30 2/900 77777\n")
+	expect(t, once(h, limits, s), OK, "")
+	put(t, h.Roots.Proc+"/sys/fs/file-nr", "900\t0\t1000\n")
+	put(t, h.Roots.Proc+"/sys/kernel/pid_max", "1000\n")
+	expect(t, once(h, limits, s), Warn, "open files are at 80% of what the kernel lets be; processes are at 80% of what the kernel lets be")
+	put(t, h.Roots.Proc+"/sys/fs/file-nr", "many\n")
+	expect(t, once(h, limits, s), Unknown, "")
+	put(t, h.Roots.Proc+"/sys/fs/file-nr", "1 0 1000\n")
+	put(t, h.Roots.Proc+"/sys/kernel/pid_max", "32768\n")
+	h.Shared = &Shared{processes: slices.Repeat([]process{{state: "Z"}}, manyZombies)}
+	h.Shared.once.Do(func() {})
+	expect(t, once(h, limits, s), Warn, "there are 1000 dead processes or more that their parents leave")
+}
+
+func TestHugePagesAndIdleMemory(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	const mem = "MemTotal:       2097152 kB\nMemAvailable:   1048576 kB\nSwapTotal:       524288 kB\nHugePages_Total:      16\nHugePages_Free: 1\n"
+	put(t, h.Roots.Proc+"/meminfo", mem)
+	stat(t, h, "1", "init", "S", 0)
+	expect(t, once(h, hugePages, s), NotApplicable, "")
+	expect(t, once(h, idleMemory, s), NotApplicable, "")
+	s.Memory.HugePages, s.Memory.Idle = 16, 1024
+	expect(t, once(h, hugePages, s), OK, "")
+	expect(t, once(h, idleMemory, s), OK, "")
+	s.Memory.HugePages, s.Memory.Idle = 17, 1025
+	expect(t, once(h, hugePages, s), Fail, "fewer huge pages than the configured 17")
+	expect(t, once(h, idleMemory, s), Fail, "no job runs, and less than 1025 MiB of memory is available")
+	stat(t, h, "50", "slurmstepd", "S", 0)
+	put(t, h.Roots.Proc+"/50/cmdline", "slurmstepd: [17.extern]\x00")
+	expect(t, once(h, idleMemory, s), OK, "jobs run, and may have the memory")
+	put(t, h.Roots.Proc+"/meminfo", "HugePages_Total: some\n")
+	expect(t, once(h, hugePages, s), Unknown, "")
+	expect(t, once(h, idleMemory, s), Unknown, "")
+}
+
+// A file system that was full is mended with some room only.
+func TestFullUntilThereIsRoom(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	dir := t.TempDir()
+	var st unix.Statfs_t
+	require.NoError(t, unix.Statfs(dir, &st))
+	if st.Blocks == 0 {
+		t.Skip("the temporary directory's file system does not tell its space")
+	}
+	used := 100 * max(1-float64(st.Bavail)/float64(st.Blocks-st.Bfree+st.Bavail), 1-float64(st.Ffree)/float64(max(st.Files, 1)))
+	s.FileSystems = []FileSystem{{Path: dir, Full: min(100, used+roomAgain/2.0)}}
+	f := again(h, full, s, Finding{})
+	expect(t, f, Warn, "")
+	assert.JSONEq(t, "null", string(f.Keep))
+	f.Keep = []byte(`["` + dir + `"]`)
+	f = again(h, full, s, f)
+	expect(t, f, Fail, "")
+	assert.JSONEq(t, `["`+dir+`"]`, string(f.Keep))
 }

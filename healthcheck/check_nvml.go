@@ -15,7 +15,12 @@ struct fabric { unsigned char cluster[16]; int status; unsigned int clique; unsi
 struct field { unsigned int id, scope; long long stamp, latency; int type, code; union { double d; unsigned int ui; unsigned long long ull; } value; };
 struct process { unsigned int pid; unsigned long long memory; unsigned int instance, compute; };
 
+struct sram { unsigned int version; unsigned long long counts[11]; unsigned int exceeded; };
+
 typedef int (*none_fn)(void);
+typedef int (*two_fn)(void *, unsigned int *, unsigned int *);
+typedef int (*pair_fn)(void *, unsigned int *);
+typedef int (*sram_fn)(void *, struct sram *);
 typedef int (*text_fn)(void *, char *, unsigned int);
 typedef int (*system_text_fn)(char *, unsigned int);
 typedef int (*count_fn)(unsigned int *);
@@ -45,6 +50,9 @@ static int call_pages(void *f, uintptr_t gpu, int cause, unsigned int *n) { *n =
 static int call_pci(void *f, uintptr_t gpu, struct pci *p) { return ((pci_fn)f)((void *)gpu, p); }
 static int call_fabric(void *f, uintptr_t gpu, struct fabric *p) { return ((fabric_fn)f)((void *)gpu, p); }
 static int call_fields(void *f, uintptr_t gpu, struct field *p) { return ((fields_fn)f)((void *)gpu, 1, p); }
+static int call_two(void *f, uintptr_t gpu, unsigned int *v) { return ((two_fn)f)((void *)gpu, v, v + 1); }
+static int call_pair(void *f, uintptr_t gpu, unsigned int *v) { return ((pair_fn)f)((void *)gpu, v); }
+static int call_sram(void *f, uintptr_t gpu, struct sram *p) { p->version = (unsigned int)sizeof(*p) | 1u << 24; return ((sram_fn)f)((void *)gpu, p); }
 static int call_processes(void *f, uintptr_t gpu, unsigned int *n, struct process *p) { return ((processes_fn)f)((void *)gpu, n, p); }
 */
 import "C"
@@ -225,12 +233,37 @@ func (n *nvml) fabric(gpu nvmlGPU) (state int, status, code nvmlCode) {
 	return int(v.state), nvmlCode(v.status), code
 }
 
+// mig is the MIG mode: 1 is on.
+func (n *nvml) mig(gpu nvmlGPU) (int64, nvmlCode) {
+	var v [2]C.uint // now, and after a reset
+	code := n.with("nvmlDeviceGetMigMode", func(f unsafe.Pointer) C.int { return C.call_two(f, gpu, &v[0]) })
+	return int64(v[0]), code
+}
+
+// busy is how much of the last moments the GPU computed, in percent.
+func (n *nvml) busy(gpu nvmlGPU) (int64, nvmlCode) {
+	var v [2]C.uint // the GPU, its memory
+	code := n.with("nvmlDeviceGetUtilizationRates", func(f unsafe.Pointer) C.int { return C.call_pair(f, gpu, &v[0]) })
+	return int64(v[0]), code
+}
+
+// sramExceeded is 1 if the GPU has had more errors in SRAM than NVIDIA's field
+// diagnosis lets pass. Driver 535 and later.
+func (n *nvml) sramExceeded(gpu nvmlGPU) (int64, nvmlCode) {
+	var v C.struct_sram
+	code := n.with("nvmlDeviceGetSramEccErrorStatus", func(f unsafe.Pointer) C.int { return C.call_sram(f, gpu, &v) })
+	return int64(v.exceeded), code
+}
+
 // field is one value of nvml.h's NVML_FI_ list, of an unsigned type.
 func (n *nvml) field(gpu nvmlGPU, id int) (int64, nvmlCode) {
 	v := C.struct_field{id: C.uint(id)}
 	code := n.with("nvmlDeviceGetFieldValues", func(f unsafe.Pointer) C.int { return C.call_fields(f, gpu, &v) })
 	if code == nvmlOK {
 		code = nvmlCode(v.code)
+	}
+	if v._type == 2 || v._type == 3 { // unsigned long, unsigned long long
+		return int64(*(*uint64)(unsafe.Pointer(&v.value))), code
 	}
 	return int64(*(*uint32)(unsafe.Pointer(&v.value))), code
 }

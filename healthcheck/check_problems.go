@@ -3,6 +3,7 @@
 package healthcheck
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,27 @@ func (p *problems) unclear(format string, args ...any) {
 }
 func (p *problems) note(format string, args ...any) {
 	p.detail = append(p.detail, tomlfile.Printable(fmt.Sprintf(format, args...)))
+}
+
+// await takes what a look in the background has found, unless ctx ends without it.
+func await(ctx context.Context, from <-chan *problems) (found *problems, ok bool) {
+	select {
+	case found = <-from:
+		return found, true
+	case <-ctx.Done():
+	}
+	select { // both may be there, and then select throws a coin
+	case found = <-from:
+		return found, true
+	default:
+		return nil, false
+	}
+}
+
+func (p *problems) add(more *problems) {
+	p.fail, p.unknown = append(p.fail, more.fail...), append(p.unknown, more.unknown...)
+	p.warn, p.detail = append(p.warn, more.warn...), append(p.detail, more.detail...)
+	p.metrics = append(p.metrics, more.metrics...)
 }
 
 // finding is the worst of it, or good. A warning beside something unknown is

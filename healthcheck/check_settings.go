@@ -18,6 +18,7 @@ import (
 
 // Settings is what the checks need to know about the site.
 type Settings struct {
+	NHC         string            `toml:"nhc"` // an nhc.conf of LBNL Node Health Check, whose check_* lines are looked at too; "": none
 	FileSystems []FileSystem      `toml:"filesystem"`
 	Memory      MemorySettings    `toml:"memory"`
 	Clock       ClockSettings     `toml:"clock"`
@@ -41,6 +42,8 @@ type MemorySettings struct {
 	Total     uint64 `toml:"total"`     // MiB, as RealMemory in slurm.conf: the node has at least that
 	Available uint64 `toml:"available"` // MiB: less than that is a warning
 	Swap      uint64 `toml:"swap"`      // MiB: the node has at least that
+	HugePages uint64 `toml:"hugepages"` // pages of the default size: the node has at least that many
+	Idle      uint64 `toml:"idle"`      // MiB that are available at least while no job runs
 }
 
 // ClockSettings is how far the clock may be off.
@@ -64,11 +67,12 @@ type JailSettings struct {
 
 // NetworkSettings is about the node's networks.
 type NetworkSettings struct {
-	Config    string   `toml:"config"`    // network.toml; without one there are no policies
-	Interface string   `toml:"interface"` // leads to the controller; "": whichever the default route names
-	Ports     []string `toml:"ports"`     // RDMA ports that must be up: "mlx5_0" or "mlx5_0/1"; none: all that the kernel has enabled
-	Rate      int      `toml:"rate"`      // Gbit/s that each has at least; 0: not asked
-	Except    []string `toml:"except"`    // RDMA devices that are not looked at, nor their counters read
+	Config      string   `toml:"config"`      // network.toml; without one there are no policies
+	Interface   string   `toml:"interface"`   // leads to the controller; "": whichever the default route names
+	Ports       []string `toml:"ports"`       // RDMA ports that must be up: "mlx5_0" or "mlx5_0/1"; none: all that the kernel has enabled
+	Rate        int      `toml:"rate"`        // Gbit/s that each has at least; 0: not asked
+	Controllers []string `toml:"controllers"` // hosts of slurmctld, by name or address; none: SlurmctldHost of slurm.conf
+	Except      []string `toml:"except"`      // RDMA devices that are not looked at, nor their counters read
 }
 
 // GPUSettings is about NVIDIA GPUs.
@@ -79,6 +83,8 @@ type GPUSettings struct {
 	Links       int    `toml:"links"`       // NVLinks that each GPU has at least; 0: as many as most of them have
 	PendingFail bool   `toml:"pending"`     // a row remapping that waits for a reset drains the node; else a warning
 	Persistence string `toml:"persistence"` // "warn" or "ignore" when persistence mode is off
+	MIG         string `toml:"mig"`         // "on" or "off", as all GPUs of the node have it; "": not asked
+	Peermem     string `toml:"peermem"`     // "warn", "drain" or "ignore" when nvidia_peermem is missing
 }
 
 // DefaultSettings is what holds without a health.toml.
@@ -87,7 +93,7 @@ func DefaultSettings() *Settings {
 		Clock:   ClockSettings{Warn: time.Second, Fail: time.Minute},
 		Jail:    JailSettings{Config: gojail.DefaultConfig, LibDir: "/usr/local/lib/gojail"},
 		Network: NetworkSettings{Config: config.DefaultPath},
-		GPU:     GPUSettings{Library: "libnvidia-ml.so.1", SMI: "/usr/bin/nvidia-smi", Persistence: "warn"},
+		GPU:     GPUSettings{Library: "libnvidia-ml.so.1", SMI: "/usr/bin/nvidia-smi", Persistence: "warn", Peermem: "warn"},
 	}
 }
 
@@ -105,11 +111,14 @@ func (s *Settings) check(refuse refusal) error {
 	errs := []error{
 		within(refuse, s.Clock.Warn, time.Millisecond, s.Clock.Fail, "clock", "warn"),
 		within(refuse, s.Clock.Fail, time.Millisecond, time.Hour, "clock", "fail"),
+		absolute(refuse, s.NHC, "nhc"),
 		absolute(refuse, s.Jail.Config, "jail", "config"),
 		absolute(refuse, s.Jail.State, "jail", "state"),
 		absolute(refuse, s.Jail.LibDir, "jail", "libdir"),
 		absolute(refuse, s.Network.Config, "network", "config"),
 		choice(refuse, s.GPU.Persistence, []string{"warn", "ignore"}, "gpu", "persistence"),
+		choice(refuse, s.GPU.MIG, []string{"on", "off", ""}, "gpu", "mig"),
+		choice(refuse, s.GPU.Peermem, []string{"warn", "drain", "ignore"}, "gpu", "peermem"),
 	}
 	if s.Daemons.Munge != "none" {
 		errs = append(errs, absolute(refuse, s.Daemons.Munge, "daemons", "munge"))

@@ -6,10 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gojail/gojail/expression"
 )
 
 // Which XIDs matter. After NVIDIA's catalogue of XIDs, where its immediate action
@@ -26,25 +27,32 @@ var (
 const xidRecovery = 154
 
 var (
-	xidLine = regexp.MustCompile(`^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,4}), ?(.*)`)
-	sxid    = regexp.MustCompile(`^nvidia-nvswitch\S*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
+	xidLine = expression.Of(`^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,4}), ?(.*)`)
+	sxid    = expression.Of(`^nvidia-nvswitch\S*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
 	// Two forms of the driver's line, which comes without an XID when the bus is dead.
-	offBus = regexp.MustCompile(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)([0-9a-fA-F:.]{7,16}).{0,60}fallen off the bus`)
+	offBus = expression.Of(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)([0-9a-fA-F:.]{7,16}).{0,60}fallen off the bus`)
 )
 
 // xid reads the driver's errors in the kernel's log. Once seen they are kept until
 // the node boots, though the log may be overwritten: a GPU does not mend itself.
 func xid(_ context.Context, h *Host, s *Settings) Finding {
-	lines, err := readKernelLog(h.Roots.Kmsg)
-	if err != nil {
-		return Found(Unknown, "%s", line(err.Error()))
+	var lines []kernelLine
+	if mayHave(h.Roots.Kmsg, "Xid", "fallen off the bus") {
+		var err error
+		if lines, err = readKernelLog(h.Roots.Kmsg); err != nil {
+			return Found(Unknown, "%s", line(err.Error()))
+		}
 	}
-	var kept map[string]Verdict
-	if json.Unmarshal(h.Kept, &kept) != nil || kept == nil {
+	var before xidKept
+	if json.Unmarshal(h.Kept, &before) != nil {
+		before = xidKept{}
+	}
+	kept := before.Seen
+	if kept == nil {
 		kept = map[string]Verdict{}
 	}
-	relevant := false
-	for _, l := range lines {
+	relevant := before.Record > 0 || lines == nil && mayHave(h.Roots.Kmsg, "NVRM")
+	for _, l := range after(lines, before.Forgotten) {
 		if strings.Contains(l.Text, "NVRM") || strings.Contains(l.Text, "SXid") {
 			relevant = true
 			rememberXID(kept, l.Text, s.XID)
@@ -63,8 +71,14 @@ func xid(_ context.Context, h *Host, s *Settings) Finding {
 		}
 	}
 	f := p.finding("no XID that matters")
-	f.Keep, _ = json.Marshal(kept)
+	f.Keep, _ = json.Marshal(xidKept{before.Forgotten, kept})
 	return f
+}
+
+// xidKept is what was seen since boot, by stable texts.
+type xidKept struct {
+	Forgotten
+	Seen map[string]Verdict `json:"seen,omitempty"`
 }
 
 // rememberXID takes one line. Where the driver says that a GPU wants no action any
@@ -83,7 +97,7 @@ func rememberXID(kept map[string]Verdict, text string, policy map[string]string)
 // judgeXID gives a line its GPU, its stable text and its verdict. No GPU: it is no
 // XID; no text: the GPU has recovered.
 func judgeXID(text string) (gpu, stable string, verdict Verdict) {
-	if m := xidLine.FindStringSubmatch(text); m != nil {
+	if m := xidLine().FindStringSubmatch(text); m != nil {
 		gpu = place(m[1])
 		code, _ := strconv.Atoi(m[2])
 		stable, verdict = "XID "+m[2]+" on GPU "+gpu, xidVerdict(code, m[3])
@@ -92,14 +106,14 @@ func judgeXID(text string) (gpu, stable string, verdict Verdict) {
 		}
 		return gpu, stable, verdict
 	}
-	if m := sxid.FindStringSubmatch(text); m != nil {
+	if m := sxid().FindStringSubmatch(text); m != nil {
 		gpu, verdict = place(m[1]), Warn
 		if m[3] == "Fatal" {
 			verdict = Fail
 		}
 		return gpu, "SXid " + m[2] + " on NVSwitch " + gpu, verdict
 	}
-	if m := offBus.FindStringSubmatch(text); m != nil {
+	if m := offBus().FindStringSubmatch(text); m != nil {
 		gpu = place(m[1])
 		return gpu, "GPU " + gpu + " has fallen off the bus", Fail
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/gojail/gojail/healthcheck/nccl/settings"
 )
 
 // DefaultPath is where health.toml lies.
@@ -23,6 +25,8 @@ type Config struct {
 	Slurm   Slurm  `toml:"slurm"`
 	// Check changes single checks, by name.
 	Check map[string]Rule `toml:"check"`
+	// NCCL is for the command nccl, on the machine that runs it.
+	NCCL settings.Settings `toml:"nccl"`
 	// Settings is what the checks themselves need.
 	Settings
 }
@@ -52,6 +56,7 @@ func Defaults() *Config {
 		Run:   "/run/gojail/health", State: "/var/lib/gojail/health", Syslog: true,
 		Slurm:    Slurm{Scontrol: "/usr/bin/scontrol", Timeout: 5 * time.Second, Drain: true, Again: 5 * time.Minute},
 		Check:    map[string]Rule{},
+		NCCL:     settings.Defaults(),
 		Settings: *DefaultSettings(),
 	}
 }
@@ -76,6 +81,9 @@ func (c *Config) check(refuse refusal) error {
 		if err := c.rule(refuse, name); err != nil {
 			return err
 		}
+	}
+	if err := c.NCCL.Check(settings.Refusal(refuse)); err != nil {
+		return err
 	}
 	return c.Settings.check(refuse)
 }

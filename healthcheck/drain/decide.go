@@ -82,14 +82,25 @@ func (h *History) mended(results []run.Result, name string) bool {
 	return true
 }
 
-// Ask tells whether Slurm has to be asked for that.
-func (h *History) Ask(want Want, record *Record, now time.Time, again time.Duration) bool {
+// Ask tells whether Slurm has to be asked for that. healthy is what the controller
+// had to say of the node when it sent for this run (SLURM_NODE_IS_HEALTHY, Slurm
+// 26.11 and later): "yes", "no" or "".
+func (h *History) Ask(want Want, record *Record, now time.Time, again time.Duration, healthy string) bool {
 	if want.Wish == Nothing {
 		return false
 	}
 	unconfirmed := record != nil && record.Stamp == ""
+	if h.Asked.For != want.String() || unconfirmed {
+		return true
+	}
+	switch {
+	case healthy == "no" && want.Wish != ToUndrain:
+		return false // it is drained, by whomever
+	case healthy == "yes" && record != nil:
+		return true // a person has resumed it
+	}
 	age := now.Sub(time.Unix(h.Asked.At, 0))
-	return h.Asked.For != want.String() || unconfirmed || age < 0 || age >= again
+	return age < 0 || age >= again
 }
 
 func (w Want) String() string {

@@ -175,19 +175,37 @@ func TestAsk(t *testing.T) {
 		asked  Asked
 		want   Want
 		record *Record
+		health string
 		ask    bool
 	}{
-		"nothing":             {Asked{}, Want{}, nil, false},
-		"new":                 {Asked{}, want, confirmed, true},
-		"asked before":        {Asked{"hold a", 950}, want, confirmed, false},
-		"asked long ago":      {Asked{"hold a", 700}, want, confirmed, true},
-		"asked in the future": {Asked{"hold a", 5000}, want, confirmed, true},
-		"something else":      {Asked{"drain a", 950}, want, confirmed, true},
-		"unconfirmed":         {Asked{"hold a", 950}, want, fresh, true},
+		"nothing":                         {Asked{}, Want{}, nil, "", false},
+		"new":                             {Asked{}, want, confirmed, "", true},
+		"asked before":                    {Asked{"hold a", 950}, want, confirmed, "", false},
+		"asked long ago":                  {Asked{"hold a", 700}, want, confirmed, "", true},
+		"asked in the future":             {Asked{"hold a", 5000}, want, confirmed, "", true},
+		"something else":                  {Asked{"drain a", 950}, want, confirmed, "", true},
+		"unconfirmed":                     {Asked{"hold a", 950}, want, fresh, "", true},
+		"known to be drained":             {Asked{"hold a", 700}, want, confirmed, "no", false},
+		"new, and drained":                {Asked{}, want, nil, "no", true},
+		"drained and mended":              {Asked{"undrain a", 700}, Want{Wish: ToUndrain, Check: "a"}, confirmed, "no", true},
+		"a person has resumed it":         {Asked{"hold a", 950}, want, confirmed, "yes", true},
+		"another's state, not ours":       {Asked{"drain a", 950}, Want{Wish: ToDrain, Check: "a"}, nil, "yes", false},
+		"a word of a release yet to come": {Asked{"hold a", 950}, want, confirmed, "maybe", false},
 	} {
 		h := &History{Asked: test.asked}
-		assert.Equal(t, test.ask, h.Ask(test.want, test.record, now, 5*time.Minute), name)
+		assert.Equal(t, test.ask, h.Ask(test.want, test.record, now, 5*time.Minute, test.health), name)
 	}
+}
+
+func TestForget(t *testing.T) {
+	h := &History{Checks: map[string]Past{"a": {Bad: 2, Counts: true, Text: "x", Keep: []byte(`{"seen":1}`)}}}
+	known, err := h.Forget("b", healthcheck.Forgotten{Record: 7})
+	assert.NoError(t, err)
+	assert.False(t, known)
+	known, err = h.Forget("a", healthcheck.Forgotten{Record: 7})
+	assert.NoError(t, err)
+	assert.True(t, known)
+	assert.Equal(t, Past{Counts: true, Text: "x", Keep: []byte(`{"forgotten":7}`)}, h.Checks["a"], "the next runs say whether it is mended")
 }
 
 func TestAddTellsWhatIsNew(t *testing.T) {

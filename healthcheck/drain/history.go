@@ -85,6 +85,20 @@ func (p Past) add(r run.Result) Past {
 	return p
 }
 
+// Forget makes a check start anew, which keeps what it saw until the node boots: a
+// person has mended that. It tells whether there was anything to forget.
+func (h *History) Forget(check string, forgotten healthcheck.Forgotten) (bool, error) {
+	past, known := h.Checks[check]
+	if !known {
+		return false, nil
+	}
+	var err error
+	past.Keep, err = json.Marshal(forgotten)
+	past.Bad = 0
+	h.Checks[check] = past
+	return true, err
+}
+
 // Kept is Finding.Keep of each check.
 func (h *History) Kept() map[string]json.RawMessage {
 	kept := map[string]json.RawMessage{}

@@ -28,7 +28,8 @@ type Settler struct {
 	Store   Store
 	History *History
 	Now     func() time.Time
-	Dry     bool // change nothing
+	Dry     bool   // change nothing
+	Healthy string // $SLURM_NODE_IS_HEALTHY: "yes", "no" or ""
 }
 
 // Settle asks Slurm if something is wanted that was not there before, and acts.
@@ -39,32 +40,43 @@ func (s *Settler) Settle(ctx context.Context, results []run.Result) (o Outcome) 
 	o.Record, damaged = s.Store.Record()
 	defer func() { o.Err = errors.Join(damaged, o.Err) }()
 	want := s.History.Wants(results, o.Record)
-	if !s.History.Ask(want, o.Record, s.Now(), s.Slurm.Again) {
+	if !s.History.Ask(want, o.Record, s.Now(), s.Slurm.Again, s.Healthy) {
 		if want.Wish == Nothing {
 			s.History.Asked = Asked{}
 		}
 		return o
 	}
-	o.Asked = true
-	node, err := s.Slurm.Show(ctx)
-	if err != nil {
-		o.Err = fmt.Errorf("nothing is written to Slurm: %w", err)
-		return o
-	}
-	id, err := newID()
-	if err != nil {
-		o.Err = err
-		return o
-	}
-	o.Decision = Decide(want, o.Record, node, id)
-	if s.Dry {
-		return o
-	}
-	if o.Err = s.act(ctx, want, node, id, &o); o.Err == nil {
+	if s.bring(ctx, want, &o); o.Err == nil && !s.Dry {
 		// Asked about again as the wish of the next run, which the record is part of.
 		s.History.Asked = Asked{s.History.Wants(results, o.Record).String(), s.Now().Unix()}
 	}
 	return o
+}
+
+// Bring asks Slurm and does what is wanted, without a history.
+func (s *Settler) Bring(ctx context.Context, want Want) (o Outcome) {
+	var damaged error
+	o.Record, damaged = s.Store.Record()
+	s.bring(ctx, want, &o)
+	o.Err = errors.Join(damaged, o.Err)
+	return o
+}
+
+func (s *Settler) bring(ctx context.Context, want Want, o *Outcome) {
+	o.Asked = true
+	node, err := s.Slurm.Show(ctx)
+	if err != nil {
+		o.Err = fmt.Errorf("nothing is written to Slurm: %w", err)
+		return
+	}
+	id, err := newID()
+	if err != nil {
+		o.Err = err
+		return
+	}
+	if o.Decision = Decide(want, o.Record, node, id); !s.Dry {
+		o.Err = s.act(ctx, want, node, id, o)
+	}
 }
 
 // act does what was decided. The record is written before Slurm is told of a drain

@@ -63,6 +63,13 @@ func healthy() string {
 * nvmlDeviceGetPersistenceMode 0 1
 * nvmlDeviceGetCurrPcieLinkWidth 0 16
 * nvmlDeviceGetMaxPcieLinkWidth 0 16
+* nvmlDeviceGetCurrPcieLinkGeneration 0 1
+* nvmlDeviceGetMaxPcieLinkGeneration 0 5
+* nvmlDeviceGetVbiosVersion 0 96.00.74.00.01
+* nvmlDeviceGetApplicationsClock 0 1980 1980 2619
+* nvmlDeviceGetDefaultApplicationsClock 0 1980 1980 2619
+* nvmlDeviceGetPowerUsage 0 70000
+* nvmlDeviceGetFieldValues/82 0 0 40
 * nvmlDeviceGetTemperature 0 34
 * nvmlDeviceGetTemperatureThreshold 0 92 89 95 87
 * nvmlDeviceGetCurrentClocksEventReasons 0 1

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -134,13 +135,29 @@ func TestMetrics(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	assert.Len(t, entries, 1)
+	withNumbers.Metrics[0].Labels = map[string]string{"gpu": "a\"b\\c\nd\xff"}
+	withNumbers.Metrics[0].Help = "Errors\nof \\."
+	require.NoError(t, report(withNumbers).Metrics(path))
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	found, err := promlint.New(file).Lint() // reads it as Prometheus does
+	require.NoError(t, err)
+	for _, p := range found { // a gauge that ends with _total is meant
+		assert.Contains(t, p.Text, "_total", p.Metric)
+	}
 
 	// A check that contradicts itself spoils no others.
 	withNumbers.Metrics[1].Labels = map[string]string{"card": "1"}
-	assert.ErrorContains(t, report(withNumbers).Metrics(path), "metric gpu_errors: ")
+	assert.ErrorContains(t, report(withNumbers).Metrics(path), "metric gpu_errors: has other labels than before")
+	assert.ErrorContains(t, report(withNumbers, withNumbers).Metrics(path), "metric gpu_errors: is there twice")
+	assert.NoError(t, fits(nil, healthcheck.Metric{Name: "a_1"}))
+	for _, name := range []string{"", "1a", "a-b", "a b", "A"} {
+		assert.Error(t, fits(nil, healthcheck.Metric{Name: name}), name)
+	}
 	text, err = os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "gojail_health_gpu_errors{gpu=\"0\"} 1\n")
+	assert.Contains(t, string(text), "gojail_health_gpu_errors{gpu=\"a")
 
 	assert.ErrorContains(t, report(fine).Metrics("/nowhere/health.prom"), "cannot write the metrics /nowhere/health.prom")
 }

@@ -30,9 +30,12 @@ func (r *Runner) children(ctx context.Context, answers chan<- answer) {
 	blocked := r.blocked()
 	var queue []int
 	for i, check := range r.Checks {
-		if held := blocked[check.Child]; check.Child != "" && held != nil {
+		if r.isHere(check) {
+			continue
+		}
+		if held := blocked[check.Child]; held != nil {
 			answers <- r.beside(i, held)
-		} else if check.Child != "" {
+		} else {
 			queue = append(queue, i)
 		}
 	}
@@ -83,27 +86,35 @@ func (r *Runner) work(ctx context.Context, queue []int, answers chan<- answer) {
 			}
 			return
 		}
-		queue = r.serve(ctx, w, queue, answers)
+		queue = r.serve(ctx, w, queue, 0, answers)
 	}
 }
 
 // serve has a process do the checks of the queue, and returns those that another
 // one is to do: those after one that ended the process, and those of other children
 // after one that is slow.
-func (r *Runner) serve(ctx context.Context, w *worker, queue []int, answers chan<- answer) []int {
+//
+// asked is how many of the queue it has been asked for already.
+func (r *Runner) serve(ctx context.Context, w *worker, queue []int, asked int, answers chan<- answer) []int {
 	for i, place := range queue {
 		check, rest := r.Checks[place], queue[i+1:]
-		if err := w.ask(check, r.Kept[check.Name]); err != nil {
-			answers <- answer{place, found(healthcheck.Unknown, "the process of the check ended", err), 0}
-			w.process.kill()
-			return rest
-		}
 		same, others := r.split(rest, check.Child)
+		if asked == 0 {
+			n, err := w.ask(r, append([]int{place}, same...))
+			if err != nil {
+				answers <- answer{place, found(healthcheck.Unknown, "the process of the check ended", err), 0}
+				w.process.kill()
+				return rest
+			}
+			asked = n
+		}
+		asked--
+		w.next()
 		if len(others) > 0 && !w.await(ctx, min(patience, check.Timeout)) && ctx.Err() == nil {
 			go func() {
 				left, ended := r.settle(ctx, w, place, same, answers)
 				if !ended {
-					left = r.serve(ctx, w, left, answers)
+					left = r.serve(ctx, w, left, asked, answers)
 				}
 				r.work(ctx, left, answers)
 			}()

@@ -44,7 +44,7 @@ func (r *Runner) Run(ctx context.Context) []Result {
 	}
 	answers := make(chan answer, len(r.Checks)) // nobody waits to write
 	for i, check := range r.Checks {
-		if check.Child == "" {
+		if r.isHere(check) {
 			go func() { answers <- r.here(ctx, i) }()
 		}
 	}
@@ -58,6 +58,11 @@ func (r *Runner) Run(ctx context.Context) []Result {
 		}
 	}
 	return results
+}
+
+// isHere tells whether this process does a check.
+func (r *Runner) isHere(check healthcheck.Check) bool {
+	return check.Child == "" || check.Absent != nil && check.Absent(&r.Host)
 }
 
 // here runs a check in this process.

@@ -33,7 +33,7 @@ func Serve(checks []healthcheck.Check, in io.Reader, out io.Writer, lock int) er
 	for _, check := range checks {
 		byName[check.Name] = check
 	}
-	answers := json.NewEncoder(out)
+	answers, shared := json.NewEncoder(out), &healthcheck.Shared{}
 	for {
 		var q question
 		if err := questions.Decode(&q); err == io.EOF {
@@ -46,23 +46,25 @@ func Serve(checks []healthcheck.Check, in io.Reader, out io.Writer, lock int) er
 			return fmt.Errorf("no check %.50q", q.Check)
 		}
 		label(lock, q.Check)
-		host := healthcheck.Host{Roots: to.Roots, Node: to.Node, Config: to.Config, Now: time.Now, Command: command, Kept: q.Kept}
+		host := healthcheck.Host{Roots: to.Roots, Node: to.Node, Config: to.Config, Now: time.Now, Command: command, Shared: shared, Kept: q.Kept}
 		ctx, cancel := context.WithTimeout(context.Background(), q.Timeout)
 		f := once(ctx, check, &host)
 		cancel()
-		label(lock, "")
 		if err := answers.Encode(f); err != nil {
 			return err
 		}
 	}
 }
 
-// label writes into the lock file which check is under way, if one is, for the run that finds it held.
+// label writes into the lock file which check is under way, for the run that finds
+// it held. It stays when the check has answered: one that tells of a file system
+// that hangs has left a thread there.
 func label(lock int, name string) {
-	if unix.Ftruncate(lock, 0) == nil {
-		_, _ = unix.Pwrite(lock, []byte(name), 0)
-	}
+	_, _ = unix.Pwrite(lock, fmt.Appendf(nil, "%-*s", labelSize, name), 0)
 }
+
+// labelSize is longer than the name of any check.
+const labelSize = 64
 
 // command is Host.Command in a child: it ends with the child at the latest.
 func command(ctx context.Context, name string, args ...string) ([]byte, error) {

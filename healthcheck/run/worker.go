@@ -16,7 +16,6 @@ import (
 // worker is a child that answers one question after the other.
 type worker struct {
 	process *process
-	to      *json.Encoder
 	asked   time.Time
 	answer  *reply // to what was asked last
 	replies chan reply
@@ -27,6 +26,10 @@ type reply struct {
 	finding healthcheck.Finding
 	err     error
 }
+
+// frugal are settings of Go for a process that soon ends: no garbage is collected
+// before there is much, and a node with hundreds of CPUs gets no structures for each.
+var frugal = []string{"GOGC=off", "GOMEMLIMIT=256MiB", "GOMAXPROCS=2"}
 
 // worker starts a child in the first slot that is free.
 func (r *Runner) worker() (*worker, error) {
@@ -39,13 +42,13 @@ func (r *Runner) worker() (*worker, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := start(lock, true, r.Self, nil)
+		p, err := start(lock, true, r.Self, frugal)
 		if err != nil {
 			return nil, err
 		}
-		w := &worker{process: p, to: json.NewEncoder(p.in), replies: make(chan reply, 2)}
+		w := &worker{process: p, replies: make(chan reply, len(r.Checks)+1)}
 		go w.read()
-		if err := w.to.Encode(recipient{r.Host.Roots, r.Host.Node, r.Host.Config}); err != nil {
+		if err := json.NewEncoder(p.in).Encode(recipient{r.Host.Roots, r.Host.Node, r.Host.Config}); err != nil {
 			p.kill()
 			return nil, fmt.Errorf("cannot ask %s: %w", r.Self[0], err)
 		}
@@ -63,7 +66,7 @@ func (w *worker) read() {
 		if err == io.EOF {
 			err = errors.Join(w.process.wait(), errEnd)
 		}
-		w.replies <- reply{f, err} // has room: one answer, late or not, and the end
+		w.replies <- reply{f, err} // has room: an answer to each question, and the end
 		if err != nil {
 			return
 		}
@@ -72,11 +75,31 @@ func (w *worker) read() {
 
 var errEnd = errors.New("without an answer")
 
-// ask puts a question, for which a child that has answered the one before has room.
-func (w *worker) ask(check healthcheck.Check, kept json.RawMessage) error {
-	w.asked, w.answer = time.Now(), nil
-	return w.to.Encode(question{check.Name, check.Timeout, kept})
+// pipeRoom is what a pipe takes for certain without being read, half of pipe(7)'s.
+const pipeRoom = 32 << 10
+
+// ask puts the questions for those places at once, as far as they fit into the
+// pipe, and tells how many these are: at least one.
+func (w *worker) ask(r *Runner, places []int) (n int, err error) {
+	var text []byte
+	for _, place := range places {
+		check := r.Checks[place]
+		one, err := json.Marshal(question{check.Name, check.Timeout, r.Kept[check.Name]})
+		if err != nil {
+			return 0, err
+		}
+		if n > 0 && len(text)+len(one) > pipeRoom {
+			break
+		}
+		text = append(append(text, one...), '\n')
+		n++
+	}
+	_, err = w.process.in.Write(text)
+	return n, err
 }
+
+// next turns to the next question, which the process has begun with by now.
+func (w *worker) next() { w.asked, w.answer = time.Now(), nil }
 
 // await tells whether the answer is there, after that time at most.
 func (w *worker) await(ctx context.Context, at time.Duration) bool {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/nhc"
+	"github.com/gojail/gojail/tomlfile"
 )
 
 func listCommand(n *node) *cobra.Command {
@@ -23,7 +25,10 @@ func listCommand(n *node) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(cmd.OutOrStdout(), c)
+			if err := list(cmd.OutOrStdout(), c); err != nil {
+				return err
+			}
+			return listNHC(cmd.OutOrStdout(), c, n.roots.Proc)
 		},
 	}
 }
@@ -45,14 +50,36 @@ func list(to io.Writer, c *healthcheck.Config) error {
 	return w.Flush()
 }
 
+// listNHC says how each line of nhc.conf that is for this node was read.
+func listNHC(to io.Writer, c *healthcheck.Config, proc string) error {
+	lines, err := c.NHCLines(proc)
+	if err != nil || len(lines) == 0 {
+		return err
+	}
+	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "\nLINE\tCHECK\t%s\n", c.NHC)
+	for _, l := range lines {
+		how := [...]string{nhc.Node: "nhc", nhc.Storage: "nhc-files", nhc.Command: "nhc-command"}[l.Domain]
+		text := l.Text
+		switch {
+		case l.Problem != "":
+			how, text = "not read", l.Text+"   # "+l.Problem
+		case l.Setting:
+			how = "no meaning"
+		case len(l.NotDone) > 0:
+			text += "   # without " + strings.Join(l.NotDone, " ")
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\n", l.Number, how, tomlfile.Printable(text))
+	}
+	return w.Flush()
+}
+
 func explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain CHECK",
-		Short: "Say what a check looks at and what to do when it fails",
-		Args:  cobra.ExactArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return names(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Use:               "explain CHECK",
+		Short:             "Say what a check looks at and what to do when it fails",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, check := range healthcheck.Checks() {
 				if check.Name == args[0] {
@@ -60,7 +87,7 @@ func explainCommand() *cobra.Command {
 					return nil
 				}
 			}
-			return fmt.Errorf("no check %.50q; there are: %s", args[0], strings.Join(names(), ", "))
+			return noCheck(args[0])
 		},
 	}
 }
@@ -72,6 +99,14 @@ func explain(to io.Writer, c healthcheck.Check) {
 	}
 	fmt.Fprintf(to, "%s looks at %s.\n\nBad after %d runs in a row, mended after %d. %s\n\nWhat to do: %s\n",
 		c.Name, strings.TrimSuffix(c.Looks, "."), max(1, c.Bad), max(1, c.Good), effect, c.Do)
+}
+
+func noCheck(name string) error {
+	return fmt.Errorf("no check %.50q; there are: %s", name, strings.Join(names(), ", "))
+}
+
+func completeCheck(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return names(), cobra.ShellCompDirectiveNoFileComp
 }
 
 func names() []string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ func (n *node) look(cmd *cobra.Command) error {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root")
 	}
+	debug.SetGCPercent(-1) // it ends before there is garbage worth the time
+	debug.SetMemoryLimit(256 << 20)
 	c, err := n.load(cmd)
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func (n *node) run(whole context.Context, c *healthcheck.Config, store drain.Sto
 	history, err := store.History(strings.TrimSpace(string(boot)))
 	r.Errors = append(r.Errors, some(err)...)
 	runner := run.Runner{
-		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Config: c, Now: time.Now},
+		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Config: c, Now: time.Now, Shared: &healthcheck.Shared{}},
 		Kept:   history.Kept(),
 		Checks: c.Rules(healthcheck.Checks()),
 		Locks:  c.Run,
@@ -90,7 +93,7 @@ func (n *node) run(whole context.Context, c *healthcheck.Config, store drain.Sto
 	changes := history.Add(r.Results)
 	if c.Slurm.Drain {
 		slurm := &drain.Slurm{Slurm: c.Slurm, Node: n.name, Lock: filepath.Join(c.Run, "scontrol.lock")}
-		settler := drain.Settler{Slurm: slurm, Store: store, History: history, Now: time.Now, Dry: n.dry}
+		settler := drain.Settler{Slurm: slurm, Store: store, History: history, Now: time.Now, Dry: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY")}
 		r.Outcome = settler.Settle(whole, r.Results)
 	}
 	if !n.dry {

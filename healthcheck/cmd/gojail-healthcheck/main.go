@@ -74,7 +74,7 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
 	root.Flags().BoolVar(&n.dry, "dry-run", false, "ask Slurm, but change nothing there nor in this node's memory")
 	root.Flags().BoolVar(&n.json, "json", false, "write JSON")
-	root.AddCommand(listCommand(n), explainCommand(), childCommand())
+	root.AddCommand(listCommand(n), ncclCommand(n), explainCommand(), forgetCommand(n), childCommand())
 	return root
 }
 

@@ -162,3 +162,23 @@ func TestListAndExplain(t *testing.T) {
 	_, _, err = call("explain", "nothing")
 	assert.ErrorContains(t, err, `no check "nothing"; there are: fs-mounted, `)
 }
+
+func TestForget(t *testing.T) {
+	config, dir := site(t, "[[filesystem]]\npath = \"DIR/nothing\"\nany = true\n"+only("fs-mounted"))
+	out, _, err := call("forget", "fs-mounted", "--config", config)
+	require.NoError(t, err)
+	assert.Equal(t, "nothing is remembered of fs-mounted\n", out)
+	_, _, err = call("--config", config, "--node", "n1")
+	require.NoError(t, err)
+	out, _, err = call("forget", "fs-mounted", "--config", config)
+	require.NoError(t, err)
+	assert.Equal(t, "fs-mounted starts anew with the next run\n", out)
+	text, err := os.ReadFile(filepath.Join(dir, "run/history.json"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"forgotten": `)
+	_, exit, err := call("--config", config, "--node", "n1")
+	require.NoError(t, err)
+	assert.Zero(t, exit)
+	_, _, err = call("forget", "nothing", "--config", config)
+	assert.ErrorContains(t, err, `no check "nothing"; there are: fs-mounted, `)
+}

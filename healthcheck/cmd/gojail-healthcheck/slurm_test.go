@@ -3,6 +3,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +44,9 @@ path = "/srv/scratch"
 const program = "/opt/gojail-healthcheck"
 
 // start starts a cluster whose slurmd runs the real program.
-func start(t *testing.T) *cluster.Cluster {
+func start(t *testing.T) *cluster.Cluster { return startWith(t, health, nil) }
+
+func startWith(t *testing.T, config string, files map[string]string) *cluster.Cluster {
 	if why := cluster.Missing(); why != "" {
 		t.Skip(why)
 	}
@@ -52,8 +55,10 @@ func start(t *testing.T) *cluster.Cluster {
 	require.NoError(t, err, string(out))
 	binary, err := os.ReadFile(built)
 	require.NoError(t, err)
+	all := map[string]string{program: string(binary), "/etc/gojail/health.toml": config, "/srv/scratch/.keep": ""}
+	maps.Copy(all, files)
 	return cluster.Start(t, cluster.Options{
-		Files: map[string]string{program: string(binary), "/etc/gojail/health.toml": health, "/srv/scratch/.keep": ""},
+		Files: all,
 		SlurmConf: map[string]string{
 			"HealthCheckProgram": program,
 			// An undrained node has to register first, and slurmctld does not ask it to while
@@ -115,6 +120,19 @@ func TestSlurmdRunsItAndANodeIsDrainedAndComesBack(t *testing.T) {
 	runs(t, c, 2)
 	assert.Contains(t, show(c, "n1"), "State=IDLE+DRAIN ")
 	assert.Contains(t, show(c, "n1"), "Reason=ADMIN SHUTDOWN [root@")
+}
+
+// A site that comes from LBNL NHC brings its nhc.conf.
+func TestALineOfNHCDrains(t *testing.T) {
+	config := strings.Split(health, "[[override]]")[0] + "[check.nhc-files]\nbad = 1\ngood = 1\n[[override]]\nnodes = \"n1\"\nnhc = \"/etc/nhc/nhc.conf\"\n"
+	c := startWith(t, config, map[string]string{"/etc/nhc/nhc.conf": "# ours\n* || check_file_test -d /srv/ready\n* || check_dmi_data_match x\n"})
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", "Reason=[node_problem] gojail: nhc-files: line 2: test -d /srv/ready fails (id ")
+	assert.Contains(t, show(c, "n2"), "State=IDLE ")
+	text, err := os.ReadFile(c.Path("/run/health-n1.prom"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "gojail_health_check_status{check=\"nhc-config\",severity=\"warn\"} 2\n")
+	require.Zero(t, c.Root("mkdir", "/srv/ready").Code)
+	returns(t, c)
 }
 
 func TestAFileSystemHangs(t *testing.T) {

@@ -3,7 +3,7 @@
 /*
  * A library with the part of NVML's interface that the checks use, for machines
  * without a GPU. What it answers stands in the file FILE.answers beside it, FILE
- * being the library itself, read anew at each call. A line is
+ * being the library itself, read anew when it has changed. A line is
  *
  *     GPU CALL CODE VALUE...      the answer: nvmlReturn_t, and what it writes
  *     GPU CALL wait MILLISECONDS  before it answers
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define VALUES 40
@@ -51,29 +52,61 @@ static void take(struct answer *a, char *rest)
 	}
 }
 
+/* The file's text, read anew when it is another one than before. */
+static const char *answers(void)
+{
+	static char *text;
+	static struct stat before;
+	char path[4096];
+	struct stat now;
+	Dl_info self;
+	FILE *f;
+	size_t n;
+
+	if (!dladdr((void *)answers, &self))
+		return NULL;
+	snprintf(path, sizeof(path), "%s.answers", self.dli_fname);
+	if (stat(path, &now))
+		return NULL;
+	if (text && now.st_ino == before.st_ino && now.st_size == before.st_size &&
+	    !memcmp(&now.st_mtim, &before.st_mtim, sizeof(now.st_mtim)))
+		return text;
+	free(text);
+	text = calloc(1, (size_t)now.st_size + 1);
+	before = now;
+	if (!text || !(f = fopen(path, "re")))
+		return NULL;
+	n = fread(text, 1, (size_t)now.st_size, f);
+	text[n] = 0;
+	fclose(f);
+	return text;
+}
+
 static struct answer ask(void *gpu, const char *call)
 {
 	struct answer a = {0};
-	char path[4096], line[1024], whose[16], name[80];
+	char line[1024], whose[16], name[80];
 	long index = (long)gpu - 1;
+	const char *text = answers(), *at;
 	int used;
-	Dl_info self;
-	FILE *f;
 
-	if (!dladdr((void *)ask, &self))
-		return a;
-	snprintf(path, sizeof(path), "%s.answers", self.dli_fname);
-	if (!(f = fopen(path, "re"))) {
+	if (!text)
 		a.code = 999;
-		return a;
-	}
-	while (fgets(line, sizeof(line), f)) {
-		if (line[0] == '#' || sscanf(line, "%15s %79s %n", whose, name, &used) != 2 || strcmp(name, call))
+	for (at = text; at && (at = strstr(at, call)); at += used) {
+		const char *begin = at, *end = at + strcspn(at, "\n");
+
+		used = (int)strlen(call);
+		while (begin > text && begin[-1] != '\n')
+			begin--;
+		snprintf(line, sizeof(line), "%.*s", (int)(end - begin), begin);
+		if (line[0] == '#' || sscanf(line, "%15s %79s %n", whose, name, &used) != 2 || strcmp(name, call)) {
+			used = (int)strlen(call);
 			continue;
+		}
 		if (!strcmp(whose, "*") || (gpu ? atol(whose) == index && strcmp(whose, "-") : !strcmp(whose, "-")))
 			take(&a, line + used);
+		used = (int)strlen(call);
 	}
-	fclose(f);
 	return a;
 }
 
@@ -114,6 +147,49 @@ EXPORT int nvmlDeviceGetCurrPcieLinkWidth(void *gpu, unsigned int *n) { return o
 EXPORT int nvmlDeviceGetMaxPcieLinkWidth(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
 EXPORT int nvmlDeviceGetRetiredPagesPendingStatus(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
 
+EXPORT int nvmlDeviceGetCurrPcieLinkGeneration(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
+EXPORT int nvmlDeviceGetMaxPcieLinkGeneration(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
+EXPORT int nvmlDeviceGetPcieReplayCounter(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
+EXPORT int nvmlDeviceGetPowerUsage(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
+EXPORT int nvmlDeviceGetVbiosVersion(void *gpu, char *to, unsigned int size) { return text(gpu, __func__, to, size); }
+
+/* values: the mode, and the one after a reset */
+EXPORT int nvmlDeviceGetMigMode(void *gpu, unsigned int *now, unsigned int *later)
+{
+	struct answer a = ask(gpu, __func__);
+
+	*now = (unsigned int)a.value[0];
+	*later = (unsigned int)a.value[1];
+	return a.code;
+}
+
+/* values: percent of the GPU, of its memory */
+EXPORT int nvmlDeviceGetUtilizationRates(void *gpu, unsigned int *to)
+{
+	struct answer a = ask(gpu, __func__);
+
+	to[0] = (unsigned int)a.value[0];
+	to[1] = (unsigned int)a.value[1];
+	return a.code;
+}
+
+struct sram {
+	unsigned int version;
+	unsigned long long counts[11];
+	unsigned int exceeded;
+};
+
+/* value: whether the threshold is exceeded */
+EXPORT int nvmlDeviceGetSramEccErrorStatus(void *gpu, struct sram *to)
+{
+	struct answer a = ask(gpu, __func__);
+
+	if (to->version != (sizeof(*to) | 1u << 24))
+		return 25; /* argument version mismatch */
+	to->exceeded = (unsigned int)a.value[0];
+	return a.code;
+}
+
 struct pci {
 	char legacy[16];
 	unsigned int domain, bus, device, id, subsystem;
@@ -140,6 +216,8 @@ static int indexed(void *gpu, const char *call, unsigned int which, unsigned int
 
 EXPORT int nvmlDeviceGetTemperature(void *gpu, int sensor, unsigned int *n) { return indexed(gpu, __func__, (unsigned int)sensor, n); }
 EXPORT int nvmlDeviceGetTemperatureThreshold(void *gpu, int which, unsigned int *n) { return indexed(gpu, __func__, (unsigned int)which, n); }
+EXPORT int nvmlDeviceGetApplicationsClock(void *gpu, int which, unsigned int *n) { return indexed(gpu, __func__, (unsigned int)which, n); }
+EXPORT int nvmlDeviceGetDefaultApplicationsClock(void *gpu, int which, unsigned int *n) { return indexed(gpu, __func__, (unsigned int)which, n); }
 EXPORT int nvmlDeviceGetNvLinkState(void *gpu, unsigned int which, unsigned int *n) { return indexed(gpu, __func__, which, n); }
 
 EXPORT int nvmlDeviceGetCurrentClocksEventReasons(void *gpu, unsigned long long *to)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// controller looks at the way to slurmctld: its name, the route, and whether its
+// host answers a ping, if it ever did. slurmctld itself is left in peace: each
+// connection without a message is an error in its log, each with one costs it time.
+func controller(ctx context.Context, h *Host, s *Settings) Finding {
+	hosts := s.Network.Controllers
+	if len(hosts) == 0 {
+		hosts = slurmctldHosts(h)
+	}
+	if len(hosts) == 0 {
+		return Found(NotApplicable, "no controller is configured, nor in slurm.conf")
+	}
+	var before, now []string // who has answered since boot
+	if json.Unmarshal(h.Kept, &before) != nil {
+		before = nil
+	}
+	var p problems
+	for _, host := range hosts {
+		addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil || len(addrs) == 0 {
+			p.unclear("the name of the controller %.60s is not found", host)
+			continue
+		}
+		addr := addrs[0].Unmap()
+		judgeWay(&p, host, addr, s.Network.Interface)
+		switch {
+		case echo(ctx, addr):
+			now = append(now, host)
+		case slices.Contains(before, host):
+			now = append(now, host)
+			p.warned("the controller %.60s does not answer a ping any more", host)
+		default:
+			p.note("%s does not answer a ping", host)
+		}
+	}
+	f := p.finding("the way to the controller is open")
+	f.Keep, _ = json.Marshal(now)
+	return f
+}
+
+// judgeWay asks the kernel by which interface it would send, and sends nothing.
+func judgeWay(p *problems, host string, addr netip.Addr, want string) {
+	routes, err := netlink.RouteGet(addr.AsSlice())
+	if err != nil || len(routes) == 0 {
+		p.failed("there is no route to the controller %.60s", host)
+		return
+	}
+	link, err := net.InterfaceByIndex(routes[0].LinkIndex)
+	switch {
+	case err != nil:
+		p.unclear("the route to the controller %.60s is not understood", host)
+	case want != "" && link.Name != want && link.Flags&net.FlagLoopback == 0: // the controller may be here
+		p.failed("the controller %.60s is reached by %.15s and not by %.15s", host, link.Name, want)
+	}
+}
+
+// A host that does not answer one of this many pings, of this time each, does not.
+const (
+	echoes   = 3
+	echoTime = 500 * time.Millisecond
+)
+
+// echo is a ping of ICMP or ICMPv6.
+func echo(ctx context.Context, addr netip.Addr) bool {
+	network, ask, answer := "ip4:icmp", byte(8), byte(0)
+	if addr.Is6() {
+		network, ask, answer = "ip6:ipv6-icmp", 128, 129
+	}
+	conn, err := net.ListenPacket(network, "")
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	id := byte(time.Now().UnixNano())
+	for seq := range byte(echoes) {
+		if ctx.Err() != nil {
+			return false
+		}
+		message := []byte{ask, 0, 0, 0, 'g', id, 'j', seq}
+		if addr.Is4() { // the kernel sums ICMPv6 itself
+			sum := checksum(message)
+			message[2], message[3] = byte(sum>>8), byte(sum)
+		}
+		if _, err := conn.WriteTo(message, &net.IPAddr{IP: addr.AsSlice(), Zone: addr.Zone()}); err != nil {
+			return false
+		}
+		conn.SetReadDeadline(time.Now().Add(echoTime))
+		reply := make([]byte, 256)
+		for {
+			n, from, err := conn.ReadFrom(reply)
+			if err != nil {
+				break
+			}
+			if ip, ok := from.(*net.IPAddr); ok && ip.IP.Equal(addr.AsSlice()) && n >= 8 && reply[0] == answer && reply[4] == 'g' && reply[5] == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checksum is that of RFC 1071, of an even number of bytes.
+func checksum(b []byte) uint16 {
+	sum := uint32(0)
+	for i := 0; i+1 < len(b); i += 2 {
+		sum += uint32(b[i])<<8 | uint32(b[i+1])
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}

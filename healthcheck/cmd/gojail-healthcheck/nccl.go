@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/healthcheck/nccl"
+)
+
+func ncclCommand(n *node) *cobra.Command {
+	var want nccl.Selection
+	var dry, json bool
+	cmd := &cobra.Command{
+		Use:   "nccl [NODES]",
+		Short: "Test GPUs and their network on idle nodes with all_reduce_perf jobs",
+		Long: `nccl submits all_reduce_perf of nccl-tests as jobs of low priority to idle nodes:
+to each node alone, then to pairs. A node is drained only if it is slow or wrong
+with two partners that are well with others, and only so many in one round
+(nccl.drains). Jobs that crash, hang, are cancelled or preempted drain nobody.
+Nodes that were tested lately (nccl.again) are left alone, unless they are NODES.
+
+It runs on one machine, as root, with Slurm's commands and the table [nccl] of
+health.toml. If it is killed, the next start goes on with what it began.
+
+The exit code is 0 if all is well, 1 for a warning, 2 for a bad node, 3 if
+something could not be found out.`,
+		Example: `  gojail-healthcheck nccl --dry-run
+  gojail-healthcheck nccl 'gpu[1-8]'
+  gojail-healthcheck nccl --retest gpu3`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				want.Nodes = args[0]
+			}
+			return n.nccl(cmd, want, dry, json)
+		},
+	}
+	cmd.Flags().BoolVar(&want.Retest, "retest", false, "test the nodes again that this command drained (of NODES), and undrain those that are well")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be submitted, change nothing")
+	cmd.Flags().BoolVar(&json, "json", false, "write JSON")
+	return cmd
+}
+
+// ncclReport is what nccl writes.
+type ncclReport interface {
+	Text(io.Writer) error
+	JSON(io.Writer) error
+}
+
+func (n *node) nccl(cmd *cobra.Command, want nccl.Selection, dry, json bool) error {
+	if os.Geteuid() != 0 {
+		return errors.New("needs root")
+	}
+	c, err := n.load(cmd)
+	if err != nil {
+		return err
+	}
+	if err := c.NCCL.Ready(); err != nil {
+		return err
+	}
+	account, err := nccl.Find(c.NCCL.User)
+	if err != nil {
+		return err
+	}
+	r := &nccl.Runner{
+		Config: c,
+		Slurm:  &nccl.Slurm{Slurm: c.Slurm, NCCL: &c.NCCL, User: account},
+		Store:  nccl.Store{State: filepath.Join(c.State, "nccl"), Run: c.Run},
+		Now:    time.Now,
+		Say: func(format string, args ...any) {
+			fmt.Fprintf(cmd.ErrOrStderr(), time.Now().Format(time.TimeOnly)+"  "+format+"\n", args...)
+		},
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if dry {
+		p, err := r.Preview(ctx, want)
+		if err != nil {
+			return err
+		}
+		return ncclWrite(cmd, p, json)
+	}
+	lock, err := r.Store.Prepare()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	report, err := r.Run(ctx, want)
+	if err != nil {
+		return err
+	}
+	if err := ncclWrite(cmd, report, json); err != nil {
+		return err
+	}
+	if report.Exit != 0 {
+		return code(report.Exit)
+	}
+	return nil
+}
+
+func ncclWrite(cmd *cobra.Command, report ncclReport, json bool) error {
+	if json {
+		return report.JSON(cmd.OutOrStdout())
+	}
+	return report.Text(cmd.OutOrStdout())
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// What says nothing of a node drains nobody.
+func TestNCCLFaultsOfTheInfrastructure(t *testing.T) {
+	s := startNCCL(t)
+	s.say("crash", "n1")
+	s.say("garbage", "n2")
+	s.say("truncated", "n3")
+	s.say("hang", "n4")
+	r := s.round()
+	assert.Equal(t, 3, r.Exit)
+	assert.Equal(t, map[string]string{"n1": "not known", "n2": "not known", "n3": "not known", "n4": "not known"}, results(r))
+	text := ""
+	for _, test := range r.Tests {
+		text += test.Nodes[0] + " " + test.Text + "\n"
+	}
+	t.Log(text)
+	assert.Regexp(t, `(?m)^n1 job \d+: failed, no result: it is no output of all_reduce_perf$`, text)
+	assert.Regexp(t, `(?m)^n2 job \d+: completed, no result: `, text)
+	assert.Regexp(t, `(?m)^n3 job \d+: completed, no result: the output ends early$`, text)
+	assert.Regexp(t, `(?m)^n4 its job did not end in time$`, text)
+
+	s.say("good", "n1", "n2", "n3", "n4")
+	s.say("crash", "n1+any", "n2+any")
+	r = s.round()
+	assert.Equal(t, "good alone, not known with a partner", results(r)["n1"])
+	assert.Empty(t, s.c.Drained())
+	_, err := os.Stat(s.c.Path("/data/alice/" + r.Tests[len(r.Tests)-1].Name + ".out"))
+	assert.NoError(t, err, "the output of others is kept")
+
+	t.Log("a submission that Slurm refuses")
+	s.forget()
+	require.Zero(t, s.c.Root("scontrol", "update", "partitionname=low", "state=DOWN").Code)
+	require.Zero(t, s.c.Root("scontrol", "update", "partitionname=low", "allowgroups=root").Code)
+	r = s.round()
+	assert.Equal(t, 3, r.Exit)
+	assert.Contains(t, r.Tests[0].Text, "not submitted: /usr/bin/sbatch: exit status 1: sbatch: error: ")
+	assert.Empty(t, s.c.Drained())
+}
+
+func TestNCCLWrongResultsAndTheCapOfDrains(t *testing.T) {
+	s := startNCCL(t)
+	s.say("wrong", "n2+any")
+	s.say("slow 300.00", "n4+any")
+	s.configure("drains = 2", "drains = 1")
+	r := s.round()
+	assert.Equal(t, map[string]string{"n1": "good", "n2": "bad, drained", "n3": "good",
+		"n4": "bad, not drained: one round drains 1 at most"}, results(r), "the worse of the two")
+	assert.Len(t, strings.Fields(s.c.Root("sinfo", "-h", "-t", "drain", "-N", "-p", "main", "-o", "%n").Stdout), 1)
+}
+
+// Another job comes and takes the node: no fault, no warning, and it is tested the next time.
+func TestNCCLAPreemptedJob(t *testing.T) {
+	s := startNCCL(t)
+	s.say("wait", "n3")
+	end := s.begin()
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return strings.Contains(s.ran(), "n3 ") }))
+	other := s.c.Run(cluster.Bob, "srun", "--exclusive", "-w", "n3", "true")
+	require.Zero(t, other.Code, other.String())
+	r := end()
+	assert.Zero(t, r.Exit, r.Summary)
+	assert.Equal(t, "has other work", results(r)["n3"])
+	assert.Empty(t, s.c.Drained())
+	s.idle("n1", "n2", "n3", "n4")
+	s.say("good", "n3")
+	assert.Equal(t, map[string]string{"n3": "good"}, results(s.round()))
+}

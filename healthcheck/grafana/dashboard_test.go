@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package grafana holds the dashboard for what gojail-healthcheck writes for
+// node_exporter's textfile collector. Import gojail-health.json in Grafana.
+package grafana
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/drain"
+	"github.com/gojail/gojail/healthcheck/fakenvml"
+	"github.com/gojail/gojail/healthcheck/report"
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+type panel struct {
+	ID      int
+	Type    string
+	Title   string
+	GridPos struct{ H, W, X, Y int }
+	Targets []struct {
+		Expr  string
+		RefID string
+	}
+}
+
+type dashboard struct {
+	UID, Title    string
+	SchemaVersion int
+	Panels        []panel
+	Templating    struct {
+		List []struct{ Name, Definition string }
+	}
+}
+
+func load(t *testing.T) (dashboard, string) {
+	text, err := os.ReadFile("gojail-health.json")
+	require.NoError(t, err)
+	var d dashboard
+	require.NoError(t, json.Unmarshal(text, &d))
+	return d, string(text)
+}
+
+func TestTheDashboardIsWhole(t *testing.T) {
+	d, _ := load(t)
+	assert.Equal(t, "gojail-health", d.UID)
+	ids := map[int]bool{}
+	for i, p := range d.Panels {
+		assert.NotEmpty(t, p.Title)
+		assert.False(t, ids[p.ID], "%s: the id is there twice", p.Title)
+		ids[p.ID] = true
+		assert.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
+		assert.Equal(t, p.Type == "row", len(p.Targets) == 0, p.Title)
+		for _, other := range d.Panels[:i] {
+			a, b := p.GridPos, other.GridPos
+			over := a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H
+			assert.False(t, over, "%s lies over %s", p.Title, other.Title)
+		}
+		for _, target := range p.Targets {
+			assert.Contains(t, target.Expr, `instance=~"$node"`, p.Title)
+			for _, pair := range []string{"()", "{}", "[]"} {
+				assert.Equal(t, strings.Count(target.Expr, pair[:1]), strings.Count(target.Expr, pair[1:]), target.Expr)
+			}
+		}
+	}
+}
+
+var metric = regexp.MustCompile(`gojail_health_[a-z0-9_]+`)
+
+// Each metric that the dashboard names is one that the health check writes, and
+// nearly all that it writes are on the dashboard.
+func TestItsMetricsExist(t *testing.T) {
+	_, text := load(t)
+	written := exposition(t)
+	for _, name := range metric.FindAllString(text, -1) {
+		assert.Contains(t, written, name)
+	}
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(written)) {
+		if !strings.Contains(text, name) {
+			missing = append(missing, strings.TrimPrefix(name, "gojail_health_"))
+		}
+	}
+	t.Log("written, but on no panel:", missing)
+	assert.LessOrEqual(t, len(missing), len(written)/4)
+}
+
+// exposition are the names in the file of a run of all checks on a made-up node.
+func exposition(t *testing.T) map[string]bool {
+	h := node(t)
+	r := report.Report{Node: "n1", Began: time.Now(), History: &drain.History{}}
+	for _, check := range healthcheck.Checks() {
+		if check.Name == "munge" || check.Name == "jail" || check.Name == "nvidia-smi" { // they have no numbers
+			continue
+		}
+		r.Results = append(r.Results, run.Result{Check: check, Finding: check.Run(context.Background(), h)})
+	}
+	r.History.Add(r.Results)
+	path := filepath.Join(t.TempDir(), "n1.prom")
+	require.NoError(t, r.Metrics(path))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "#") {
+			names[metric.FindString(line)] = true
+		}
+	}
+	require.Greater(t, len(names), 10)
+	return names
+}
+
+// node has GPUs, an RDMA port and a memory controller.
+func node(t *testing.T) *healthcheck.Host {
+	dir := t.TempDir()
+	h := &healthcheck.Host{Node: "n1", Config: healthcheck.Defaults(), Now: time.Now,
+		Command: func(context.Context, string, ...string) ([]byte, error) { return nil, os.ErrNotExist },
+		Roots: healthcheck.Roots{Sys: dir + "/sys", Proc: dir + "/proc", Dev: dir + "/dev", Etc: dir + "/etc",
+			Run: dir + "/run", Kmsg: dir + "/kmsg"}}
+	files := map[string]string{
+		"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 00:00:00 UTC 2025\n",
+		"proc/uptime":                "4000.12 9.0\n",
+		"proc/1/stat":                "1 (init) S 0 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 7 1 1 1\n",
+		"proc/1/status":              "Name:\tinit\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\n",
+		"proc/1/comm":                "init\n",
+		"sys/devices/system/edac/mc/mc0/ue_count": "0\n",
+		"sys/devices/system/edac/mc/mc0/ce_count": "3\n",
+	}
+	for name, text := range map[string]string{"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand",
+		"counters/link_downed": "0", "counters/symbol_error": "0", "counters/port_rcv_errors": "1", "counters/link_error_recovery": "0"} {
+		files["sys/class/infiniband/mlx5_0/ports/1/"+name] = text + "\n"
+	}
+	for i := range 8 {
+		pci := fmt.Sprintf("sys/bus/pci/devices/0000:%02x:00.0/", 0x10+i)
+		files[pci+"vendor"], files[pci+"class"] = "0x10de\n", "0x030200\n"
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	h.Config.GPU.Library = fakenvml.New(t).Path
+	return h
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nccl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gojail/gojail/healthcheck/nccl/settings"
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+// Verdict is what one test says of its nodes.
+type Verdict string
+
+// The verdicts. Nothing and Busy say nothing of the nodes.
+const (
+	Good    Verdict = "good"
+	Slow    Verdict = "slow"    // slower than warnBelow, but not bad
+	Bad     Verdict = "bad"     // slower than badBelow, or wrong
+	Nothing Verdict = "nothing" // and should have
+	Busy    Verdict = "busy"    // the nodes had other work
+)
+
+// Parts of what is expected.
+const (
+	warnBelow = 0.95
+	badBelow  = 0.90
+)
+
+// wrong is the text of a test with wrong results, the worst that there is.
+const wrong = "wrong results"
+
+// Judged is a verdict with its figures.
+type Judged struct {
+	Verdict  Verdict `json:"verdict,omitempty"`
+	BusBW    float64 `json:"busbw,omitempty"`    // GB/s, of the size that is judged by
+	Expected float64 `json:"expected,omitempty"` // GB/s
+	Size     string  `json:"size,omitempty"`
+	Text     string  `json:"text,omitempty"` // why, unless it is good
+}
+
+// pass tells whether the nodes did what they should.
+func (j Judged) pass() bool { return j.Verdict == Good || j.Verdict == Slow }
+
+// none is for a test that says nothing, busy for one that other work kept from it.
+func none(format string, args ...any) Judged {
+	return Judged{Verdict: Nothing, Text: fmt.Sprintf(format, args...)}
+}
+
+func busy(format string, args ...any) Judged {
+	return Judged{Verdict: Busy, Text: fmt.Sprintf(format, args...)}
+}
+
+// Judge compares a test of so many nodes with what is expected of them, line by
+// line: the worst line counts.
+func Judge(o *Output, nodes int, s *settings.Settings) Judged {
+	if want := nodes * s.GPUs; len(o.Models) != want {
+		return none("it ran on %d GPUs and not on %d", len(o.Models), want)
+	}
+	rows, why := matching(o.Models, s.Rows(nodes))
+	if len(rows) == 0 {
+		return none("%s", why)
+	}
+	worst := Judged{Verdict: Good}
+	for i, row := range rows {
+		size, _ := settings.Bytes(row.Size) // was checked
+		busbw, found := o.BusBW[size]
+		if !found && o.Wrong {
+			return Judged{Verdict: Bad, Text: wrong}
+		}
+		if !found {
+			return none("there is no line of %s", row.Size)
+		}
+		if i == 0 || busbw/row.BusBW < worst.BusBW/worst.Expected {
+			worst.BusBW, worst.Expected, worst.Size = busbw, row.BusBW, row.Size
+		}
+	}
+	switch part := worst.BusBW / worst.Expected; {
+	case o.Wrong:
+		worst.Verdict, worst.Text = Bad, wrong
+	case part < badBelow:
+		worst.Verdict, worst.Text = Bad, fmt.Sprintf("slow, %.0f %% of what is expected", 100*part)
+	case o.Failed:
+		worst.Verdict, worst.Text = Bad, "slower than NCCL_TESTS_MIN_BW"
+	case part < warnBelow:
+		worst.Verdict, worst.Text = Slow, fmt.Sprintf("%.0f %% of what is expected", 100*part)
+	}
+	return worst
+}
+
+// matching are the rows of the model; "H100 NVL" is closer than "H100".
+func matching(models []string, rows []settings.Expect) ([]settings.Expect, string) {
+	for _, model := range models {
+		if model != models[0] {
+			return nil, fmt.Sprintf("the GPUs are of several models: %s, %s", plain(models[0]), plain(model))
+		}
+	}
+	var best []settings.Expect
+	for _, row := range rows {
+		switch {
+		case !strings.Contains(strings.ToLower(models[0]), strings.ToLower(row.GPU)):
+		case len(best) > 0 && len(row.GPU) < len(best[0].GPU):
+		case len(best) > 0 && len(row.GPU) == len(best[0].GPU):
+			best = append(best, row)
+		default:
+			best = []settings.Expect{row}
+		}
+	}
+	return best, fmt.Sprintf("no [[nccl.expect]] is for %s", plain(models[0]))
+}
+
+// plain is what a job wrote, fit for a message.
+func plain(text string) string { return run.Plain(strings.TrimSpace(text), 50) }
+
+// plainLine is the first line of what a command complained of.
+func plainLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return run.Plain(line, 150)
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nccl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Output is what all_reduce_perf wrote (src/util.cu of nccl-tests: writeDeviceReport,
+// writeResultHeader, writeBenchmarkLineBody, writeResultFooter).
+type Output struct {
+	Models []string          // of the GPUs, in the order of their ranks
+	BusBW  map[int64]float64 // GB/s by the size of the message in bytes; of several figures the best
+	Wrong  bool              // a result was wrong, by the column #wrong or by the footer
+	Failed bool              // slower than its own environment asked for (NCCL_TESTS_MIN_BW)
+}
+
+// patterns are lines of the output. Compiled when they are needed: each run of the
+// health check loads this package.
+type patterns struct{ label, rank, outside, average *regexp.Regexp }
+
+var compiled = sync.OnceValue(func() patterns {
+	return patterns{
+		label:   regexp.MustCompile(`^ *[0-9]+: ?`), // of srun --label
+		rank:    regexp.MustCompile(`^#\s+Rank\s+([0-9]+)\s+(?:Group\s+[0-9]+\s+)?Pid\s+[0-9]+\s+on\s+\S+\s+device\s+[0-9]+\s+\[[^\]]*\]\s+(\S.*)$`),
+		outside: regexp.MustCompile(`^#\s+Out of bounds values\s+:\s+([0-9]+)\s+(OK|FAILED)$`),
+		average: regexp.MustCompile(`^#\s+Avg bus bandwidth\s+:\s+\S+(?:\s+(OK|FAILED))?$`),
+	}
+})
+
+// ParseOutput reads the output of one run, other programs' lines in between
+// included. What is not whole is an error: it says nothing of the node.
+func ParseOutput(text string) (*Output, error) {
+	o := &Output{BusBW: map[int64]float64{}}
+	is := compiled()
+	var columns []string
+	bounds, average := 0, 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(is.label.ReplaceAllString(strings.TrimRight(line, "\r\n"), ""))
+		if m := is.rank.FindStringSubmatch(line); m != nil {
+			if m[1] != strconv.Itoa(len(o.Models)) {
+				return nil, fmt.Errorf("rank %.10s comes after %d others: processes that do not know of each other (is all_reduce_perf built with MPI?)", m[1], len(o.Models))
+			}
+			o.Models = append(o.Models, strings.TrimSpace(m[2]))
+		} else if m := is.outside.FindStringSubmatch(line); m != nil {
+			bounds++
+			o.Wrong = o.Wrong || m[2] == "FAILED" || strings.Trim(m[1], "0") != ""
+		} else if m := is.average.FindStringSubmatch(line); m != nil {
+			average++
+			o.Failed = o.Failed || m[1] == "FAILED"
+		} else if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "#" && fields[1] == "size" {
+			columns = fields[1:]
+		} else if err := o.row(columns, fields); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case bounds > 1 || average > 1:
+		return nil, errors.New("there are results of more than one run")
+	case len(o.Models) == 0 && bounds == 0:
+		return nil, errors.New("it is no output of all_reduce_perf")
+	case bounds == 0 || average == 0:
+		return nil, errors.New("the output ends early")
+	case len(o.Models) == 0 || len(o.BusBW) == 0:
+		return nil, errors.New("the output has no GPUs or no figures")
+	}
+	return o, nil
+}
+
+// row reads one line of the table; any other line is none.
+func (o *Output) row(columns, fields []string) error {
+	if len(columns) == 0 || len(fields) < len(columns) {
+		return nil
+	}
+	size, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil || size <= 0 {
+		return nil
+	}
+	if !slices.Contains(columns, "busbw") || !slices.Contains(columns, "#wrong") {
+		return errors.New("the table has no columns busbw and #wrong: is this nccl-tests older than 2.13?")
+	}
+	for i, column := range columns {
+		if column != "busbw" && column != "#wrong" {
+			continue
+		}
+		value, err := strconv.ParseFloat(fields[i], 64)
+		switch {
+		case column == "#wrong" && fields[i] == "N/A": // not checked, all_reduce_perf -c 0
+		case err != nil || math.IsNaN(value) || math.IsInf(value, 0) || value < 0:
+			return fmt.Errorf("the line of %d bytes has %.20q for %s", size, fields[i], column)
+		case column == "#wrong":
+			o.Wrong = o.Wrong || value != 0
+		default:
+			o.BusBW[size] = max(o.BusBW[size], value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nccl
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Report is what a round found.
+type Report struct {
+	Round   string            `json:"round"`
+	Began   time.Time         `json:"began"`
+	Exit    int               `json:"exit"` // 0 all is well, 1 a warning, 2 a bad node, 3 something is unknown
+	Summary string            `json:"summary"`
+	Nodes   []NodeReport      `json:"nodes"`
+	Skipped map[string]string `json:"skipped,omitempty"`
+	Tests   []*Test           `json:"tests"`
+	Errors  []string          `json:"errors,omitempty"`
+}
+
+// NodeReport is one node's.
+type NodeReport struct {
+	Node    string `json:"node"`
+	Exit    int    `json:"exit"`
+	Result  string `json:"result"`            // "good", "slow alone", "bad"
+	Outcome string `json:"outcome,omitempty"` // what was done in Slurm
+	alone   string
+	pairs   string
+}
+
+func newReport(round *Round, skipped, outcomes map[string]string) *Report {
+	r := &Report{Round: round.ID, Began: round.Began, Nodes: []NodeReport{}, Skipped: skipped, Tests: round.Tests, Errors: round.Messages}
+	codes := []int{}
+	if len(r.Errors) > 0 {
+		codes = append(codes, 3)
+	}
+	counts := map[int]int{}
+	for _, node := range slices.Sorted(slices.Values(round.Nodes)) {
+		n := NodeReport{Node: node, Outcome: outcomes[node], alone: "-", pairs: "-"}
+		n.Result, n.Exit = round.result(node)
+		if t := round.alone(node); t != nil {
+			n.alone = t.Judged.String()
+		}
+		var pairs []string
+		for _, t := range round.pairs(node) {
+			pairs = append(pairs, t.partner(node)+": "+t.Judged.String())
+		}
+		if len(pairs) > 0 {
+			n.pairs = strings.Join(pairs, "; ")
+		}
+		codes = append(codes, n.Exit)
+		counts[n.Exit]++
+		r.Nodes = append(r.Nodes, n)
+	}
+	r.Exit = worst(codes)
+	r.Summary = r.summary(counts)
+	return r
+}
+
+// worst is the gravest of exit codes: bad, then a warning, then unknown.
+func worst(codes []int) int {
+	rank := map[int]int{0: 0, 3: 1, 1: 2, 2: 3}
+	gravest := 0
+	for _, code := range codes {
+		if rank[code] > rank[gravest] {
+			gravest = code
+		}
+	}
+	return gravest
+}
+
+// result is what is thought of a node, with its exit code.
+func (r *Round) result(node string) (string, int) {
+	alone, pairs := r.alone(node), r.pairs(node)
+	some := func(v Verdict) bool {
+		return slices.ContainsFunc(pairs, func(t *Test) bool { return t.Verdict == v && !r.bad(t.partner(node)) })
+	}
+	switch {
+	case r.bad(node):
+		return "bad", 2
+	case alone == nil || alone.Verdict == Nothing:
+		return "not known", 3
+	case alone.Verdict == Busy:
+		return "has other work", 0
+	case alone.Verdict == Bad:
+		return "bad alone", 1
+	case some(Bad) && r.passes(node):
+		return "bad with a partner, good with another: the partner, or the link", 1
+	case some(Bad):
+		return "bad with a partner, undecided", 1
+	case alone.Verdict == Slow || some(Slow):
+		return "slow", 1
+	case some(Nothing) && !r.passes(node):
+		return "good alone, not known with a partner", 3
+	}
+	return "good", 0
+}
+
+func (r *Report) summary(counts map[int]int) string {
+	word := [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[r.Exit]
+	if len(r.Nodes) == 0 {
+		return word + ": no node to test"
+	}
+	line := fmt.Sprintf("%s: %d of %d nodes are well", word, counts[0], len(r.Nodes))
+	for _, n := range r.Nodes {
+		if n.Exit == r.Exit && n.Exit != 0 {
+			line += fmt.Sprintf("; %s: %s", n.Node, n.Result)
+		}
+	}
+	return line
+}
+
+// String is the figures for people: "461 GB/s good".
+func (j Judged) String() string {
+	switch {
+	case j.Verdict == "":
+		return "not done"
+	case !j.says():
+		return j.Text
+	case j.Text != "":
+		return fmt.Sprintf("%.4g GB/s %s (%s)", j.BusBW, j.Verdict, j.Text)
+	}
+	return fmt.Sprintf("%.4g GB/s %s", j.BusBW, j.Verdict)
+}
+
+// Text writes a line for Nagios and a table for people.
+func (r *Report) Text(to io.Writer) error {
+	fmt.Fprintln(to, r.Summary)
+	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
+	if len(r.Nodes) > 0 {
+		fmt.Fprintln(w, "NODE\tRESULT\tIN SLURM\tALONE\tWITH PARTNERS")
+	}
+	for _, n := range r.Nodes {
+		outcome := n.Outcome
+		if outcome == "" {
+			outcome = "-"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", n.Node, n.Result, outcome, n.alone, n.pairs)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	writeSkipped(to, r.Skipped)
+	for _, text := range r.Errors {
+		fmt.Fprintln(to, "error:", text)
+	}
+	return nil
+}
+
+// JSON writes all of it.
+func (r *Report) JSON(to io.Writer) error { return writeJSON(to, r) }
+
+func writeJSON(to io.Writer, value any) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// writeSkipped writes who was left out, those with the same reason in one line.
+func writeSkipped(to io.Writer, skipped map[string]string) {
+	by := map[string][]string{}
+	for _, node := range slices.Sorted(maps.Keys(skipped)) {
+		by[skipped[node]] = append(by[skipped[node]], node)
+	}
+	for _, why := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(to, "not tested: %s: %s\n", strings.Join(by[why], ","), why)
+	}
+}
+
+// Text writes what would be submitted.
+func (p *Preview) Text(to io.Writer) error {
+	if p.Goes != "" {
+		fmt.Fprintf(to, "The round of %s was not finished and would be gone on with.\n", p.Goes)
+	}
+	for _, node := range p.Retest {
+		fmt.Fprintf(to, "%s would be reserved as %s%s, undrained, tested, and drained again unless it is well.\n", node, prefix, node)
+	}
+	fmt.Fprintf(to, "%d jobs would be submitted first; pairs are of nodes whose own test is good or bad.\n", len(p.Jobs))
+	for _, job := range p.Jobs {
+		fmt.Fprintf(to, "\n%s <<'EOF'\n%sEOF\n", shell(job.Sbatch), job.Script)
+	}
+	writeSkipped(to, p.Skipped)
+	return nil
+}
+
+// JSON writes all of it.
+func (p *Preview) JSON(to io.Writer) error { return writeJSON(to, p) }

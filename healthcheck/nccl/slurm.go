@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nccl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/nccl/settings"
+)
+
+// Slurm runs Slurm's commands, which lie beside scontrol.
+type Slurm struct {
+	healthcheck.Slurm
+	NCCL *settings.Settings
+	User *Account // whom the jobs belong to
+}
+
+// outputMax is how much of a command's or a job's output is read, in bytes.
+const outputMax = 4 << 20
+
+// call runs a command, as the jobs' account if as is not nil, and returns its
+// standard output. It has the time of one question to the controller.
+func (s *Slurm) call(ctx context.Context, as *Account, input string, argv ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	if !filepath.IsAbs(argv[0]) {
+		argv = append([]string{filepath.Join(filepath.Dir(s.Scontrol), argv[0])}, argv[1:]...)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.WaitDelay = "/", time.Second
+	cmd.Env = []string{"PATH=" + filepath.Dir(s.Scontrol) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C"}
+	if s.Conf != "" {
+		cmd.Env = append(cmd.Env, "SLURM_CONF="+s.Conf)
+	}
+	if as != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.credential()}
+		cmd.Env = append(cmd.Env, as.environment()...)
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &stdout, &stderr
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("%s does not answer in time", argv[0])
+	case err != nil:
+		return "", &refusedError{argv[0], err, plainLine(stderr.String())}
+	}
+	return stdout.String(), nil
+}
+
+// refusedError is a command that said no.
+type refusedError struct {
+	command string
+	err     error
+	text    string
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%s: %v: %s", e.command, e.err, e.text)
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+// isName tells whether a node's name may be a part of a path.
+func isName(name string) bool {
+	return name != "" && strings.Trim(name, letters+"._-") == "" && strings.Contains(letters, name[:1])
+}
+
+// Nodes are the states of the partition's nodes in Slurm's words: "idle".
+func (s *Slurm) Nodes(ctx context.Context) (map[string]string, error) {
+	argv := []string{"sinfo", "--noheader", "--Node", "--format=%N|%T"}
+	if s.NCCL.Partition != "" {
+		argv = append(argv, "--partition="+s.NCCL.Partition)
+	}
+	text, err := s.call(ctx, nil, "", argv...)
+	if err != nil {
+		return nil, err
+	}
+	states := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, state, found := strings.Cut(strings.TrimSpace(line), "|")
+		if !found || !isName(name) || state == "" {
+			return nil, fmt.Errorf("cannot understand what sinfo says: %s", plain(line))
+		}
+		states[name] = state
+	}
+	if len(states) == 0 {
+		return nil, errors.New("sinfo shows no node; is nccl.partition right?")
+	}
+	return states, nil
+}
+
+// free tells whether a job of ours would start on a node at once.
+func (s *Slurm) free(state string) bool {
+	return state == "idle" || s.NCCL.Reservation != "" && state == "reserved"
+}
+
+// Job is one of this tool's, as Slurm shows it.
+type Job struct {
+	ID, State, Name string // State in Slurm's words: "RUNNING"
+}
+
+// Jobs are all of this tool's jobs that Slurm still knows of. It forgets a job
+// MinJobAge after its end.
+func (s *Slurm) Jobs(ctx context.Context) ([]Job, error) {
+	text, err := s.call(ctx, nil, "", "squeue", "--noheader", "--states=all", "--user="+s.User.Name, "--format=%i|%T|%j")
+	if err != nil {
+		return nil, err
+	}
+	var jobs []Job
+	for line := range strings.Lines(text) {
+		parts := strings.SplitN(strings.TrimSpace(line), "|", 3)
+		if len(parts) != 3 || parts[0] == "" || parts[1] == "" {
+			return nil, fmt.Errorf("cannot understand what squeue says: %s", plain(line))
+		}
+		if strings.HasPrefix(parts[2], prefix) {
+			jobs = append(jobs, Job{parts[0], parts[1], parts[2]})
+		}
+	}
+	return jobs, nil
+}
+
+// unfinished are the states of jobs to come or under way (squeue(1), JOB STATE CODES).
+var unfinished = []string{"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING",
+	"STAGE_OUT", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
+
+// over tells whether the job has ended.
+func (j Job) over() bool { return !slices.Contains(unfinished, j.State) }
+
+// Cancel cancels a job.
+func (s *Slurm) Cancel(ctx context.Context, id string) error {
+	_, err := s.call(ctx, nil, "", "scancel", id)
+	return err
+}
+
+// Disturbed tells whether a job was suspended at any time, so that its figures say
+// nothing; an error if that cannot be found out any more.
+func (s *Slurm) Disturbed(ctx context.Context, id string) (bool, error) {
+	text, err := s.call(ctx, nil, "", "scontrol", "--oneliner", "show", "job", id)
+	if err != nil {
+		return false, err
+	}
+	fields := strings.Fields(text)
+	if !slices.Contains(fields, "JobId="+id) {
+		return false, fmt.Errorf("scontrol does not tell of job %s", id)
+	}
+	anew := slices.ContainsFunc(fields, func(f string) bool { return strings.HasPrefix(f, "Restarts=") && f != "Restarts=0" })
+	return anew || !slices.Contains(fields, "SuspendTime=None"), nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nhc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileTest is check_file_test FLAGS FILES: each flag of test(1) for each file. With
+// "-!" one of them at least is not so.
+func fileTest(_ *Line, args []string) (look, error) {
+	var flags, files []string
+	not := false
+	for _, arg := range args {
+		switch {
+		case arg == "-!":
+			not = true
+		case len(arg) == 2 && arg[0] == '-' && strings.Contains("abcdefghkprsuwxOGLSN", arg[1:]):
+			flags = append(flags, arg)
+		case strings.HasPrefix(arg, "-"):
+			return nil, fmt.Errorf("there is no test %.20s", arg)
+		default:
+			files = append(files, arg)
+		}
+	}
+	if len(flags) == 0 || len(files) == 0 {
+		return nil, errors.New("write at least one test and one file")
+	}
+	return func(context.Context, *System) (string, error) {
+		for _, flag := range flags {
+			for _, file := range files {
+				if !test(flag[1], file) {
+					if not {
+						return "", nil
+					}
+					return fmt.Sprintf("test %s %s fails", flag, file), nil
+				}
+			}
+		}
+		if not {
+			return fmt.Sprintf("test %s %s does not fail", strings.Join(flags, " "), strings.Join(files, " ")), nil
+		}
+		return "", nil
+	}, nil
+}
+
+// types of a file, for test(1).
+var types = map[byte]uint32{'b': unix.S_IFBLK, 'c': unix.S_IFCHR, 'd': unix.S_IFDIR, 'f': unix.S_IFREG, 'p': unix.S_IFIFO, 'S': unix.S_IFSOCK}
+
+// bits of a mode, likewise.
+var modeBits = map[byte]uint32{'g': unix.S_ISGID, 'k': unix.S_ISVTX, 'u': unix.S_ISUID}
+
+// access rights, likewise.
+var rights = map[byte]uint32{'r': unix.R_OK, 'w': unix.W_OK, 'x': unix.X_OK}
+
+func test(flag byte, file string) bool {
+	var st unix.Stat_t
+	if flag == 'h' || flag == 'L' {
+		return unix.Lstat(file, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
+	}
+	if right := rights[flag]; right != 0 {
+		return unix.Faccessat(unix.AT_FDCWD, file, right, unix.AT_EACCESS) == nil
+	}
+	if unix.Stat(file, &st) != nil {
+		return false
+	}
+	switch flag {
+	case 'a', 'e':
+		return true
+	case 's':
+		return st.Size > 0
+	case 'O':
+		return int(st.Uid) == unix.Geteuid()
+	case 'G':
+		return int(st.Gid) == unix.Getegid()
+	case 'N': // changed since it was read
+		return st.Mtim.Nano() >= st.Atim.Nano()
+	}
+	if kind := types[flag]; kind != 0 {
+		return st.Mode&unix.S_IFMT == kind
+	}
+	return st.Mode&modeBits[flag] != 0
+}

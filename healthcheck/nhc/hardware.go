@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nhc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// cpuInfo is check_hw_cpuinfo [SOCKETS [CORES [THREADS]]], by /proc/cpuinfo.
+func cpuInfo(_ *Line, args []string) (look, error) {
+	if err := arguments(args, 0, 3); err != nil {
+		return nil, err
+	}
+	want := [3]int{-1, -1, -1}
+	for i, text := range args {
+		var err error
+		if text != "" {
+			want[i], err = strconv.Atoi(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%.30q: write a whole number", text)
+		}
+	}
+	return func(_ context.Context, s *System) (string, error) {
+		has, err := s.cpus()
+		if err != nil {
+			return "", err
+		}
+		for i, what := range []string{"CPU sockets", "CPU cores", "CPU threads"} {
+			if want[i] >= 0 && has[i] != want[i] {
+				return fmt.Sprintf("the node has %d %s, and not %d", has[i], what, want[i]), nil
+			}
+		}
+		return "", nil
+	}, nil
+}
+
+// cpus are sockets, cores and threads of the node, whose sockets are taken to be equal.
+func (s *System) cpus() (has [3]int, err error) {
+	text, err := os.ReadFile(filepath.Join(s.Proc, "cpuinfo"))
+	if err != nil {
+		return has, errors.New("cpuinfo cannot be read")
+	}
+	processors, cores, siblings, sockets := 0, 0, 0, map[string]bool{}
+	for row := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(row, ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "processor":
+			processors++
+		case "physical id":
+			sockets[value] = true
+		case "cpu cores":
+			cores, _ = strconv.Atoi(value)
+		case "siblings":
+			siblings, _ = strconv.Atoi(value)
+		}
+	}
+	switch {
+	case processors == 0:
+		return has, errors.New("cpuinfo is not understood")
+	case len(sockets) == 0: // not all architectures tell
+		return [3]int{processors, processors, processors}, nil
+	case cores == 0 || siblings == 0:
+		return has, errors.New("cpuinfo is not understood")
+	}
+	return [3]int{len(sockets), len(sockets) * cores, len(sockets) * siblings}, nil
+}
+
+// meminfo is the sum of keys of /proc/meminfo, in kB.
+func (s *System) meminfo(keys []string) (sum int64, err error) {
+	text, err := os.ReadFile(filepath.Join(s.Proc, "meminfo"))
+	if err != nil {
+		return 0, errors.New("meminfo cannot be read")
+	}
+	has := map[string]int64{}
+	for row := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(row, ":")
+		if f := strings.Fields(value); len(f) == 2 {
+			if n, err := strconv.ParseInt(f[0], 10, 64); err == nil {
+				has[key] = n
+			}
+		}
+	}
+	for _, key := range keys {
+		n, known := has[key]
+		if !known {
+			return 0, fmt.Errorf("meminfo has no %s", key)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// memoryTotal is check_hw_mem and the like: MIN MAX [FUDGE], the last one a size or a percentage of what is there.
+func memoryTotal(keys ...string) func(*Line, []string) (look, error) {
+	return func(_ *Line, args []string) (look, error) {
+		if err := arguments(args, 2, 3); err != nil {
+			return nil, err
+		}
+		low, err := size(args[0])
+		high, err2 := size(args[1])
+		var fudge bound
+		var err3 error
+		if len(args) == 3 {
+			fudge, err3 = parseBound(args[2], false)
+		}
+		if err := errors.Join(err, err2, err3); err != nil {
+			return nil, err
+		}
+		return func(_ context.Context, s *System) (string, error) {
+			has, err := s.meminfo(keys)
+			if err != nil {
+				return "", err
+			}
+			slack := fudge.n
+			if fudge.percent {
+				slack = fudge.n * has / 100
+			}
+			switch {
+			case has+slack < low:
+				return fmt.Sprintf("%s is less than %s", strings.Join(keys, "+"), args[0]), nil
+			case has-slack > high:
+				return fmt.Sprintf("%s is more than %s", strings.Join(keys, "+"), args[1]), nil
+			}
+			return "", nil
+		}, nil
+	}
+}
+
+// memoryFree is check_hw_mem_free and the like: MIN.
+func memoryFree(keys ...string) func(*Line, []string) (look, error) {
+	return func(_ *Line, args []string) (look, error) {
+		if err := arguments(args, 1, 1); err != nil {
+			return nil, err
+		}
+		low, err := size(args[0])
+		return func(_ context.Context, s *System) (string, error) {
+			has, err := s.meminfo(keys)
+			if err != nil {
+				return "", err
+			}
+			if has < low {
+				return fmt.Sprintf("%s is less than %s", strings.Join(keys, "+"), args[0]), nil
+			}
+			return "", nil
+		}, err
+	}
+}
+
+// ethernet is check_hw_eth DEVICE.
+func ethernet(_ *Line, args []string) (look, error) {
+	if err := arguments(args, 1, 1); err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, s *System) (string, error) {
+		text, err := os.ReadFile(filepath.Join(s.Proc, "net/dev"))
+		if err != nil {
+			return "", errors.New("the network devices cannot be listed")
+		}
+		for row := range strings.Lines(string(text)) {
+			if name, _, found := strings.Cut(row, ":"); found && strings.TrimSpace(name) == args[0] {
+				return "", nil
+			}
+		}
+		return fmt.Sprintf("there is no network device %s", args[0]), nil
+	}, nil
+}
+
+// infiniband is check_hw_ib [RATE [DEVICE:PORT]]: one port at least is up with
+// exactly that rate, in Gbit/s.
+func infiniband(_ *Line, args []string) (look, error) {
+	if err := arguments(args, 0, 2); err != nil {
+		return nil, err
+	}
+	args = append(args, "", "")
+	rate, device := args[0], args[1]
+	return func(_ context.Context, s *System) (string, error) {
+		if abi := s.sysWord("class/infiniband_mad/abi_version", 0); abi == "" || abi == "0" {
+			return "the kernel's InfiniBand management (ib_umad) is not loaded", nil
+		}
+		ports, _ := filepath.Glob(filepath.Join(s.Sys, "class/infiniband/*/ports/*"))
+		for _, dir := range ports {
+			name := filepath.Base(filepath.Dir(filepath.Dir(dir)))
+			dir, _ = filepath.Rel(s.Sys, dir)
+			if device != "" && device != name && device != name+":"+filepath.Base(dir) {
+				continue
+			}
+			up := s.sysWord(dir+"/state", 1) == "ACTIVE" && s.sysWord(dir+"/phys_state", 1) == "LinkUp"
+			if up && (rate == "" || s.sysWord(dir+"/rate", 0) == rate) {
+				return "", nil
+			}
+		}
+		return strings.TrimSpace(fmt.Sprintf("no InfiniBand port is up with rate %s %s", rate, device)), nil
+	}, nil
+}
+
+// sysWord is one word of a file in /sys, or "".
+func (s *System) sysWord(path string, which int) string {
+	text, _ := os.ReadFile(filepath.Join(s.Sys, path))
+	if f := strings.Fields(string(text)); len(f) > which {
+		return f[which]
+	}
+	return ""
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nhc
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// room is what df says of a file system, in kB or in inodes.
+type room struct{ size, used, free int64 }
+
+// percentUsed is df's: of what users can have, rounded up.
+func (r room) percentUsed() int64 {
+	if r.used+r.free <= 0 {
+		return 0
+	}
+	return (100*r.used + r.used + r.free - 1) / (r.used + r.free)
+}
+
+// bound is one limit of a line; the zero value is none.
+type bound struct {
+	text    string
+	n       int64
+	percent bool
+}
+
+func parseBound(text string, inodes bool) (b bound, err error) {
+	b.text = text
+	if b.n, b.percent, err = percent(text); b.percent || text == "" {
+		return b, err
+	}
+	if inodes {
+		b.n, err = count(text)
+	} else {
+		b.n, err = size(text)
+	}
+	return b, err
+}
+
+// spaceRule is what a line asserts: a size between two bounds, or with free or used one bound of that.
+type spaceRule struct {
+	what      string // "size", "free" or "used"
+	inodes    bool
+	low, high bound
+}
+
+// spaceKind is check_fs_size, check_fs_free, check_fs_used, and the same of inodes.
+func spaceKind(what string, inodes bool) func(*Line, []string) (look, error) {
+	return func(_ *Line, args []string) (look, error) {
+		most := 2
+		if what == "size" {
+			most = 3
+		}
+		if err := arguments(args, 1, most); err != nil {
+			return nil, err
+		}
+		r, path := spaceRule{what: what, inodes: inodes}, filepath.Clean(args[0])
+		to := []*bound{&r.low, &r.high}
+		if what == "used" {
+			to = to[1:]
+		}
+		for i, text := range args[1:] {
+			var err error
+			if *to[i], err = parseBound(text, inodes); err != nil {
+				return nil, err
+			}
+			if to[i].percent && what == "size" {
+				return nil, fmt.Errorf("%.30q: write a size", text)
+			}
+		}
+		return func(_ context.Context, s *System) (string, error) { return r.look(s, path) }, nil
+	}
+}
+
+func (r spaceRule) look(s *System, path string) (string, error) {
+	at, err := s.mounts()
+	if err != nil {
+		return "", err
+	}
+	if _, mounted := at[path]; !mounted {
+		return "", Remark(path + " is no mount point, which NHC lets pass")
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return fmt.Sprintf("%s does not tell its space: %v", path, err), nil
+	}
+	if fault := r.judge(roomOf(&st, r.inodes)); fault != "" {
+		return path + " " + fault, nil
+	}
+	return "", nil
+}
+
+func roomOf(st *unix.Statfs_t, inodes bool) room {
+	if inodes {
+		return room{int64(st.Files), int64(st.Files - st.Ffree), int64(st.Ffree)}
+	}
+	unit := st.Frsize
+	if unit == 0 {
+		unit = st.Bsize
+	}
+	kb := func(blocks uint64) int64 { return int64((blocks*uint64(unit) + 1023) / 1024) }
+	return room{kb(st.Blocks), kb(st.Blocks - st.Bfree), kb(st.Bavail)}
+}
+
+// judge is never wrong about a file system without blocks or inodes of its own.
+func (r spaceRule) judge(has room) string {
+	unit := ""
+	if r.inodes {
+		unit = " inodes"
+	}
+	is := map[string]int64{"size": has.size, "free": has.free, "used": has.used}[r.what]
+	share := has.percentUsed()
+	if r.what == "free" {
+		share = 100 - share
+	}
+	less := func(b bound) bool { return b.percent && share < b.n || !b.percent && is < b.n }
+	switch {
+	case has.size == 0:
+	case r.low.text != "" && less(r.low):
+		return fmt.Sprintf("has less than %s%s %s", r.low.text, unit, map[string]string{"size": "in all", "free": "free"}[r.what])
+	case r.high.text != "" && r.what == "used" && !less(r.high):
+		return fmt.Sprintf("has %s or more%s used", r.high.text, unit)
+	case r.high.text != "" && r.what == "size" && is > r.high.n:
+		return fmt.Sprintf("has more than %s%s in all", r.high.text, unit)
+	}
+	return ""
+}

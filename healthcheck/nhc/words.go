@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nhc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gojail/gojail/expression"
+)
+
+// unescape takes the layer of backslashes off that bash's read takes, and tells
+// whether the next line goes on with this one.
+func unescape(line string) (text string, more bool) {
+	var b strings.Builder
+	for i := 0; i < len(line); i++ {
+		if line[i] != '\\' {
+			b.WriteByte(line[i])
+			continue
+		}
+		if i++; i == len(line) {
+			return b.String(), true
+		}
+		b.WriteByte(line[i])
+	}
+	return b.String(), false
+}
+
+// words splits a simple command as bash does, bash(1) "QUOTING" and "COMMENTS".
+// What bash would expand, run or redirect is an error.
+func words(text string) ([]string, error) {
+	var all []string
+	for {
+		text = strings.TrimLeft(text, " \t")
+		if text == "" || text[0] == '#' {
+			return all, nil
+		}
+		word, rest, err := word(text)
+		if err != nil {
+			return nil, err
+		}
+		all, text = append(all, word), rest
+	}
+}
+
+// What bash makes something of without quotes. Globs it leaves alone: NHC has them off.
+const special = "|&;()<>`\n"
+
+// braces is brace expansion, which comes before anything else.
+var braces = expression.Of(`\{[^{} ]*(?:,|\.\.)[^{} ]*\}`)
+
+var errBash = errors.New("is for bash; write a check_* with plain words")
+
+// word takes one word off the beginning of text.
+func word(text string) (word, rest string, err error) {
+	var b, bare strings.Builder // bare has only what stands without quotes
+	if text[0] == '~' {
+		return "", "", fmt.Errorf("%.20q %w", text, errBash)
+	}
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == ' ' || c == '\t':
+			rest = text[i:]
+		case c == '\'':
+			end := strings.IndexByte(text[i+1:], '\'')
+			if end < 0 {
+				return "", "", errors.New("a quote is not closed")
+			}
+			b.WriteString(text[i+1 : i+1+end])
+			i += end + 1
+			continue
+		case c == '"':
+			n, err := quoted(text[i+1:], &b)
+			if err != nil {
+				return "", "", err
+			}
+			i += n
+			continue
+		case c == '\\' && i+1 < len(text):
+			i++
+			b.WriteByte(text[i])
+			continue
+		case strings.IndexByte(special, c) >= 0 || c == '$' && expands(text[i+1:], "'\""):
+			return "", "", fmt.Errorf("%.20q %w", text[i:], errBash)
+		default:
+			b.WriteByte(c)
+			bare.WriteByte(c)
+			continue
+		}
+		break
+	}
+	if braces().MatchString(bare.String()) {
+		return "", "", fmt.Errorf("%.20q %w", bare.String(), errBash)
+	}
+	return b.String(), rest, nil
+}
+
+// quoted takes what stands up to the next double quote, and tells how much that was.
+func quoted(text string, to *strings.Builder) (int, error) {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '"':
+			return i + 1, nil
+		case c == '`' || c == '$' && expands(text[i+1:], ""):
+			return 0, fmt.Errorf("%.20q %w", text[i:], errBash)
+		case c == '\\' && i+1 < len(text) && strings.IndexByte("$`\"\\", text[i+1]) >= 0:
+			i++
+			c = text[i]
+		}
+		to.WriteByte(c)
+	}
+	return 0, errors.New("a quote is not closed")
+}
+
+// expands tells whether a dollar before that is more than a dollar; also says what
+// else begins an expansion at this place.
+func expands(after, also string) bool {
+	if after == "" {
+		return false
+	}
+	c := after[0]
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("({[@*#?$!-"+also, c) >= 0
+}
