@@ -28,17 +28,18 @@ LDFLAGS  += -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
 HEALTH_PKG := ./healthcheck/cmd/gojail-healthcheck
-GO_SRCS     = go.mod go.sum include/gojail.h $(shell find gojail healthcheck netsetup spank tomlfile trusted -name '*.go' -not -name '*_test.go' 2>/dev/null)
+GO_SRCS     = go.mod go.sum include/gojail.h $(shell find expression gojail healthcheck hostlist netsetup spank tomlfile trusted -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 SHIM     := $(BUILD)/lib/gojail/spank_gojail.so
 LAUNCHER := $(BUILD)/lib/gojail/gojail-launcher
 LIBRARY  := $(BUILD)/lib/gojail/libgojail.so
 CLI      := $(BUILD)/sbin/gojail
+JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
 
 # In the shim: everything but what only the launcher runs.
 LAUNCHER_ONLY := spank/launcher.c spank/zygote.c spank/holder.c spank/kept.c spank/userns.c
-SHIM_ONLY     := spank/hooks.c spank/confine.c spank/gpus.c spank/pids.c spank/options.c spank/end.c spank/node.c
+SHIM_ONLY     := spank/hooks.c spank/confine.c spank/gpus.c spank/pids.c spank/options.c spank/end.c spank/env.c spank/node.c
 C_SRCS         = $(wildcard spank/*.c)
 SHIM_SRCS      = $(filter-out $(LAUNCHER_ONLY),$(C_SRCS))
 LAUNCHER_SRCS  = $(filter-out $(SHIM_ONLY),$(C_SRCS))
@@ -46,9 +47,9 @@ C_HDRS         = $(wildcard spank/*.h include/*.h)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help deps rootfs test test-slurm test-vm test-all vm vm-shell check lint demo bench bench-net cluster cluster-down install fuzz asan clean
+.PHONY: all help deps rootfs test test-slurm test-vm test-escape test-all vm vm-shell check lint demo bench bench-isolation bench-net bench-health cluster cluster-down install fuzz asan clean
 
-all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) $(HEALTH) ## build plugin, launcher, library and commands below build/
+all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, library and commands below build/
 	@:
 
 help: ## list the targets
@@ -74,6 +75,12 @@ $(CLI): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(GO) build -trimpath -buildvcs=false -o $@ $(CLI_PKG)
+
+# For users in jails, whatever C library is there. Without cgo it knows /etc/passwd only: it is not for the node.
+$(JAILCLI): $(GO_SRCS)
+	@mkdir -p $(@D)
+	@echo "building $@"
+	$(Q)CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ $(CLI_PKG)
 
 $(HEALTH): $(GO_SRCS)
 	@mkdir -p $(@D)
@@ -115,6 +122,11 @@ test-all: ## all of them: every release, in the VM too, with the longest tests t
 	@$(MAKE) --no-print-directory test-slurm
 	@WHOLE=1 $(MAKE) --no-print-directory test-vm
 
+test-escape: deps ## all attacks on a jail; make test has the quick ones
+	@$(MAKE) --no-print-directory all rootfs
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@set -o pipefail; GOJAIL_ESCAPE=all $(GO) test -json -count=1 -timeout 60m ./tests/escape | $(BUILD)/summary
+
 vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/cluster: of the suite
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" tests/vm/test '$(or $(TEST),.)' $(or $(PACKAGE),./tests/vm/inside)
@@ -131,7 +143,15 @@ demo: deps ## a private Slurm with a jail: what a user and an administrator see
 bench: deps ## what a launch costs, against plain Slurm and others
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) run ./tests/bench $(BENCH_ARGS)
-	@$(MAKE) --no-print-directory bench-net
+	@$(MAKE) --no-print-directory bench-isolation bench-net bench-health
+
+bench-isolation: deps ## what each part of a job's isolation costs
+	@$(MAKE) --no-print-directory all rootfs
+	@$(GO) run ./tests/bench -of isolation -mode first,later $(BENCH_ARGS)
+
+bench-health: deps ## what a run of the health check costs, against NHC (NHC=DIR, its tree)
+	@$(MAKE) --no-print-directory all
+	@$(GO) run ./tests/bench/health
 
 bench-net: deps ## what a job's network costs, against CNI plugins' steps and bare messages
 	@$(GO) test -run '^$$' -bench 'Attach|Release' -benchtime 20x -count 5 ./netsetup/attach
@@ -145,12 +165,15 @@ cluster-down: ## end it
 
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
-	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(DESTDIR)$(libdir)
+	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
-	install -m 644 README.md LICENSE gojail.toml.example network.toml.example slurm.conf.example $(DESTDIR)$(docdir)
+	install -m 644 README.md LICENSE gojail.toml.example network.toml.example health.toml.example slurm.conf.example \
+		healthcheck/grafana/gojail-health.json $(DESTDIR)$(docdir)
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
-	sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' systemd/gojail-vf.service >$(DESTDIR)$(unitdir)/gojail-vf.service
+	for unit in vf nccl; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
+		systemd/gojail-$$unit.service >$(DESTDIR)$(unitdir)/gojail-$$unit.service; done
+	install -m 644 systemd/gojail-nccl.timer $(DESTDIR)$(unitdir)
 	install -m 644 systemd/80-gojail-vf.rules $(DESTDIR)$(udevdir)
 	install -m 644 systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
 	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail

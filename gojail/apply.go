@@ -61,8 +61,20 @@ func (r *jailRoot) fill(v *View, trees treeList) error {
 			}
 		}
 	}
+	for _, dir := range v.Dirs {
+		fd, err := r.target(dir, true)
+		if err != nil {
+			return err
+		}
+		unix.Close(fd)
+	}
 	for _, l := range v.Links {
 		if err := r.link(l); err != nil {
+			return err
+		}
+	}
+	for _, f := range v.Files {
+		if err := r.file(f); err != nil {
 			return err
 		}
 	}

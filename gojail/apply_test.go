@@ -140,6 +140,8 @@ func smallView(root string) *View {
 			},
 		},
 		Links: []Link{{Path: "/dev/fd", Target: "/proc/self/fd"}},
+		Dirs:  []string{"/dev/sub", "/dev/dri/by-path"},
+		Files: []File{{"/proc/uptime", "for ever\n"}, {"/proc/not/there", "nothing"}},
 	}
 }
 
@@ -154,10 +156,13 @@ func TestApplyAssemblesTheJail(t *testing.T) {
 	noLeaks(t)
 	root := smallTree(t)
 	out, err := applyIn(t, smallView(root), "/", "/etc/hostname", "/etc/resolv.conf", "/run", "/run/a/b/file",
-		"/dev/null", "/dev/sub/zero", "/dev/fd", "/proc/version", "/proc/tty", "/proc/sys/kernel/hostname", "/sys")
+		"/dev/null", "/dev/sub/zero", "/dev/fd", "/dev/dri", "/proc/version", "/proc/tty", "/proc/sys/kernel/hostname", "/proc/uptime", "/sys")
 	require.NoError(t, err)
+	assert.Equal(t, "by-path ", out.Files["/dev/dri"].Text)
+	assert.Equal(t, "for ever\n", out.Files["/proc/uptime"].Text)
+	assert.NotEmpty(t, out.Files["/proc/uptime"].Writes)
 
-	assert.Len(t, out.Mounts, 12, "nothing of the host is left")
+	assert.Len(t, out.Mounts, 13, "nothing of the host is left")
 	top := mountOf(out.Mounts, "/")
 	require.NotNil(t, top)
 	assert.Equal(t, "/", out.Cwd)

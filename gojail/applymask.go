@@ -40,6 +40,43 @@ func (r *jailRoot) mask(path string) error {
 	return cover(t.fd, target, path)
 }
 
+// file covers a file with another content, where there is one.
+func (r *jailRoot) file(f File) error {
+	target, err := r.existing(f.Path)
+	if err != nil || target < 0 {
+		return err
+	}
+	defer unix.Close(target)
+	t, err := newFilesystem(specs.Mount{Destination: f.Path, Type: "tmpfs", Source: "gojail-file",
+		Options: []string{"mode=755", "nosuid", "nodev", "noexec"}})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(t.fd)
+	fd, err := unix.Openat(t.fd, "file", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o444)
+	if err != nil {
+		return &MountError{Op: "make file", Target: f.Path, Err: err}
+	}
+	_, err = unix.Write(fd, []byte(f.Content))
+	unix.Close(fd)
+	if err != nil {
+		return &MountError{Op: "write", Target: f.Path, Err: err}
+	}
+	o, err := parseMountOptions([]string{"bind", "ro", "nosuid", "nodev", "noexec"})
+	if err != nil {
+		return err
+	}
+	bound, err := unix.OpenTree(t.fd, "file", o.openTreeFlags())
+	if err != nil {
+		return &MountError{Op: "open_tree", Target: f.Path, Err: err}
+	}
+	defer unix.Close(bound)
+	if err := setAttributes(bound, o); err != nil {
+		return &MountError{Op: "mount_setattr", Target: f.Path, Err: err}
+	}
+	return cover(bound, target, f.Path)
+}
+
 // readonly mounts path on itself, read-only, with all that is mounted below it.
 func (r *jailRoot) readonly(path string) error {
 	target, err := r.existing(path)

@@ -33,10 +33,12 @@ func (k *checker) jail(j *Jail) {
 		k.fail(subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return
 	}
-	targets, sources := k.targets(j, view), k.sources(j)
+	targets, sources, isolation := k.targets(j, view), k.sources(j), k.isolation(j)
 	k.notes(j, facts)
+	k.cdi(j)
+	k.stale(j)
 	k.inside(j, view)
-	if !targets || !sources {
+	if !targets || !sources || !isolation {
 		return
 	}
 	k.ok(subject, "%s: %d mounts, none of its mount targets is missing", j.Root, len(view.Spec.Mounts))

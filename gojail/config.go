@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/gojail/gojail/gojail/cdi"
 	"github.com/gojail/gojail/trusted"
 )
 
@@ -50,6 +52,8 @@ type Config struct {
 	Networks  Networks
 	GPUs      [][]string // device nodes by the index that Slurm allocates; nil: it gives none
 	Jails     map[string]*Jail
+
+	lookForCDI func() // finds out what CDI devices bring, once
 }
 
 // Networks is what the site file has of network.toml, which this package does not
@@ -85,9 +89,12 @@ type Jail struct {
 	Host       []string
 	Local      []string
 	Devices    []string
+	CDI        []string // devices that CDI files describe
 	Mounts     []Mount
 	UserMounts []UserRule
 	Isolation  Isolation
+
+	brought *brought // by the devices of CDI; nil: there are none
 }
 
 // Values of the key tmp.
@@ -127,6 +134,7 @@ func Load(path, node string) (*Config, error) {
 	}
 	c.Path, c.Identity = path, id
 	c.GPUs = readGPUs(c)
+	c.lookForCDI = sync.OnceFunc(func() { c.readCDI(cdi.Host) })
 	return c, nil
 }
 

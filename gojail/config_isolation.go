@@ -40,12 +40,12 @@ var capabilityNames = []string{
 	"CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
 }
 
-// defaultCapabilities are those that OCI runtimes give a container. A user has
+// defaultCapabilities are those that OCI runtimes give a container, but for
+// CAP_MKNOD: Slurm has no device filter unless ConstrainDevices is on. A user has
 // none of them outside --jail-root; they bound what root's own jobs can do.
 var defaultCapabilities = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID",
-	"CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_AUDIT_WRITE",
-	"CAP_SETFCAP",
+	"CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_AUDIT_WRITE", "CAP_SETFCAP",
 }
 
 func (s *source) isolation(j *Jail, f *fileJail) error {
@@ -82,6 +82,10 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 	}
 	if slices.Contains(i.Capabilities, AllCapabilities) && len(i.Capabilities) > 1 {
 		return s.refuse(key("capabilities"), "%q is all of them: write it alone", AllCapabilities)
+	}
+	if slices.Contains(i.JailRoot, "range") && (!i.NoNewPrivs || !slices.Contains(j.Options, "nosuid")) {
+		return s.refuse(key("jail_root"), `"range" needs no_new_privs = true and "nosuid" among the options: who is root there could make `+
+			`a set-user-ID file that gives others the node's root`)
 	}
 	if i.Seccomp != SeccompDefault && i.Seccomp != None {
 		if err := cleanPath(i.Seccomp); err != nil {

@@ -28,7 +28,7 @@ func TestIsolationIsOnByDefault(t *testing.T) {
 	i, err := isolationOf(t, "")
 	require.NoError(t, err)
 	assert.Equal(t, "pid ipc uts hidepid no_new_privs", i.words())
-	assert.Equal(t, uint64(0xa80425fb), i.Bounding(), "what OCI runtimes keep")
+	assert.Equal(t, uint64(0xa00425fb), i.Bounding(), "what OCI runtimes keep, but mknod")
 	assert.Equal(t, SeccompDefault, i.Seccomp)
 	assert.Empty(t, i.JailRoot)
 }
@@ -49,12 +49,14 @@ func TestIsolationCanBeSwitchedOff(t *testing.T) {
 
 func TestIsolationRefusals(t *testing.T) {
 	for lines, want := range map[string]string{
-		`namespaces = ["user"]`:              `line 4: jail.a.namespaces: "user" is not known; known: pid ipc uts`,
-		`namespaces = ["pid", "pid"]`:        `line 4: jail.a.namespaces: "pid" is there twice`,
-		`capabilities = ["CAP_ROOT"]`:        `"CAP_ROOT" is not known`,
-		`capabilities = ["ALL", "CAP_KILL"]`: `write it alone`,
-		`seccomp = "strict"`:                 `line 4: jail.a.seccomp: write "default", "none", or the path of a profile`,
-		`jail_root = ["all"]`:                `line 4: jail.a.jail_root: "all" is not known; known: self range`,
+		`namespaces = ["user"]`:                         `line 4: jail.a.namespaces: "user" is not known; known: pid ipc uts`,
+		`namespaces = ["pid", "pid"]`:                   `line 4: jail.a.namespaces: "pid" is there twice`,
+		`capabilities = ["CAP_ROOT"]`:                   `"CAP_ROOT" is not known`,
+		`capabilities = ["ALL", "CAP_KILL"]`:            `write it alone`,
+		`seccomp = "strict"`:                            `line 4: jail.a.seccomp: write "default", "none", or the path of a profile`,
+		"jail_root = [\"range\"]\nno_new_privs = false": `line 4: jail.a.jail_root: "range" needs no_new_privs = true and "nosuid"`,
+		"jail_root = [\"range\"]\noptions = []":         `"range" needs no_new_privs`,
+		`jail_root = ["all"]`:                           `line 4: jail.a.jail_root: "all" is not known; known: self range`,
 	} {
 		_, err := isolationOf(t, lines)
 		assert.ErrorContains(t, err, want, lines)

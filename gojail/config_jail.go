@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gojail/gojail/gojail/cdi"
 )
 
 // systemDirs are the top-level names that are never a jail's data: they hold
@@ -19,7 +21,7 @@ var systemDirs = []string{
 func (s *source) jails(f *file, c *Config) error {
 	for name, fj := range f.Jail {
 		key := []string{"jail", name}
-		if !nameRule.MatchString(name) {
+		if !nameRule().MatchString(name) {
 			return s.refuse(key, "bad name: a letter or digit, then letters, digits, '.', '_' or '-', at most %d", nameMax)
 		}
 		if name == None {
@@ -48,7 +50,7 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 	j := &Jail{
 		Name: name, Root: *f.Root, Readonly: f.Readonly, Options: f.Options,
 		Users: f.Users, Groups: f.Groups, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
-		Data: f.Data, Host: f.Host, Local: f.Local, Devices: f.Devices,
+		Data: f.Data, Host: f.Host, Local: f.Local, Devices: f.Devices, CDI: f.CDI,
 		Mounts: f.Mounts, UserMounts: f.UserMounts,
 	}
 	if err := cleanPath(j.Root); err != nil {
@@ -64,7 +66,7 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
 	}
 	if f.Network != nil {
-		if j.Network = *f.Network; !nameRule.MatchString(j.Network) {
+		if j.Network = *f.Network; !nameRule().MatchString(j.Network) {
 			return nil, s.refuse(key("network"), "%q is no label of rails; write one of network.toml, or \"none\"", j.Network)
 		}
 	}
@@ -124,6 +126,11 @@ func (s *source) dataDirs(j *Jail) error {
 }
 
 func (s *source) devices(j *Jail) error {
+	for _, name := range j.CDI {
+		if err := cdi.CheckName(name); err != nil {
+			return s.refuse([]string{"jail", j.Name, "cdi"}, "%v", err)
+		}
+	}
 	for _, glob := range j.Devices {
 		key := []string{"jail", j.Name, "devices"}
 		if err := cleanPath(glob); err != nil {

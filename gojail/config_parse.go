@@ -42,6 +42,7 @@ type fileJail struct {
 	Host       []string   `toml:"host"`
 	Local      []string   `toml:"local"`
 	Devices    []string   `toml:"devices"`
+	CDI        []string   `toml:"cdi"`
 	Mounts     []Mount    `toml:"mounts"`
 	UserMounts []UserRule `toml:"user_mounts"`
 

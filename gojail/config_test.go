@@ -40,6 +40,7 @@ data     = ["/home"]
 host     = ["/etc/hosts"]
 local    = ["/var/tmp"]
 devices  = ["/dev/nvidia*"]
+cdi      = ["nvidia.com/gpu=all"]
 namespaces   = ["pid", "ipc"]
 hidepid      = false
 no_new_privs = false
@@ -77,6 +78,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 		Name: "debian", Root: "/srv/jails/debian", Readonly: true, Options: []string{"nosuid"},
 		Users: []string{"alice", "5001"}, Groups: []string{"hpc"}, Network: "ai", Tmp: "tmpfs", TmpSize: 4 << 30, ShmSize: 512 << 20,
 		Data: []string{"/home"}, Host: []string{"/etc/hosts"}, Local: []string{"/var/tmp"}, Devices: []string{"/dev/nvidia*"},
+		CDI: []string{"nvidia.com/gpu=all"},
 		Mounts: []Mount{
 			{"/scratch", "bind", "/scratch", []string{"rbind", "nosuid", "nodev"}},
 			{"/opt/tools", "overlay", "overlay", []string{"lowerdir=/a:/b"}},
@@ -161,6 +163,7 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"data system":        {jailText + "data = [\"/etc\"]", "is a system directory"},
 	"device outside dev": {jailText + "devices = [\"/etc/*\"]", "write a pattern below /dev"},
 	"device pattern":     {jailText + "devices = [\"/dev/[a\"]", "write a pattern below /dev"},
+	"no CDI device":      {jailText + "cdi = [\"gpu=0\"]", "write VENDOR/CLASS=NAME, such as nvidia.com/gpu=all"},
 	"device pts":         {jailText + "devices = [\"/dev/pts/*\"]", "every jail has /dev/pts already"},
 	"local nested":       {jailText + "local = [\"/var/tmp\", \"/var/tmp/x\"]", `"/var/tmp/x" lies in "/var/tmp"`},
 	"local reserved":     {jailText + "local = [\"/proc/x\"]", "every jail has its own /proc"},

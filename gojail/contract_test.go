@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/cdi"
 )
 
 // contract reads the #define lines of include/gojail.h.
@@ -61,6 +63,7 @@ func TestContractSiteLines(t *testing.T) {
 	require.NoError(t, err)
 	delete(c.Jails, "bare")
 	c.GPUs = [][]string{{"/dev/nvidia0"}}
+	c.Jails["debian"].brought = &brought{edits: cdi.Edits{Env: []string{"A=b"}, LibraryDirs: []string{cdiDir + "/lib"}}}
 	site, err := c.Site(someAccounts(), map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
 	require.NoError(t, err)
 	var have []string

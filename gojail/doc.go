@@ -12,7 +12,8 @@
 //	record         state*.go     who holds which sandbox; teardown and sweep
 //
 // Beside them: usermount*.go and trees*.go (--jail-mount), skeleton*.go (mount
-// targets on shared storage), check*.go (`gojail check`). The command line is in
+// targets on shared storage), brought.go (what CDI devices bring), check*.go
+// (`gojail check`). The command line is in
 // cmd/gojail; the C side, which never loads this package into a process of
 // Slurm's, is in spank/, and include/gojail.h is the contract between the two.
 //

@@ -4,10 +4,10 @@ package gojail
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/gojail/gojail/expression"
 	"github.com/gojail/gojail/hostlist"
 )
 
@@ -18,7 +18,7 @@ const (
 )
 
 // gpuNode is the device node of one GPU, as the driver names it.
-var gpuNode = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
+var gpuNode = expression.Of(`^/dev/nvidia([0-9]+)$`)
 
 // readGPUs lists the device nodes of the node's GPUs by the index that Slurm
 // allocates them with: the order of their files in gres.conf, or, where the driver
@@ -37,7 +37,7 @@ func readGPUs(c *Config) [][]string {
 		return gpus
 	}
 	found, _ := filepath.Glob("/dev/nvidia[0-9]*")
-	found = slices.DeleteFunc(found, func(path string) bool { return !gpuNode.MatchString(path) })
+	found = slices.DeleteFunc(found, func(path string) bool { return !gpuNode().MatchString(path) })
 	slices.SortFunc(found, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(a) - len(b)
@@ -108,8 +108,13 @@ func expandFiles(list string) (files []string) {
 func (j *Jail) perJob(gpus [][]string) [][]string {
 	var own [][]string
 	some := false
-	for _, files := range gpus {
+	for index, files := range gpus {
 		files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return !j.hasDevice(path) })
+		for _, node := range j.brought.nodes(index) {
+			if !slices.Contains(files, node) {
+				files = append(files, node)
+			}
+		}
 		own = append(own, files)
 		some = some || len(files) > 0
 	}

@@ -50,12 +50,12 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	}
 	lists := [][]specs.Mount{
 		kernelMounts(j), deviceMounts(facts), {tmpfs("/run", "mode=755", "nosuid", "nodev")},
-		localMounts(c, j), configuredMounts(j), hostFiles(j, facts),
+		localMounts(c, j), configuredMounts(j), hostFiles(j, facts), commandMounts(facts),
 	}
 	if j.Slurm {
 		lists = append(lists, slurmMounts(c, facts))
 	}
-	lists = append(lists, spoolMounts(c))
+	lists = append(lists, cdiMounts(facts, lists), spoolMounts(c))
 	taken := map[string]bool{}
 	for _, list := range lists {
 		for _, m := range list {
@@ -67,6 +67,7 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 			v.Spec.Mounts = append(v.Spec.Mounts, m)
 		}
 	}
+	addCDI(v, facts)
 	return v, nil
 }
 
@@ -191,6 +192,16 @@ func slurmMounts(c *Config, facts *HostFacts) []specs.Mount {
 		mounts = append(mounts, m)
 	}
 	return mounts
+}
+
+// commandMounts bring the gojail command for users, `gojail net check` above all.
+func commandMounts(facts *HostFacts) []specs.Mount {
+	if facts.Command == "" {
+		return nil
+	}
+	m := bind("/run/gojail/bin/gojail", hostReadonly...)
+	m.Source = facts.Command
+	return []specs.Mount{m}
 }
 
 var mungeOptions = []string{"bind", "ro", "nosuid", "nodev", "noexec"}

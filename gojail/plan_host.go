@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/cdi"
 )
 
 // HostFacts is all that the plans need to know about a node and a jail's storage.
@@ -21,6 +23,9 @@ type HostFacts struct {
 	VarTmp     bool              // host and jail both have /var/tmp
 	Leads      map[string]string // host files that are symlinks into the jail's /run: where they lead
 	Devices    []Device          // what the globs found
+	Command    string            // gojail for jails, beside the plugin; "": there is none
+	CDI        cdi.Edits         // what the jail's CDI devices bring
+	Given      []string          // device nodes that each job gets by its allocation
 	SlurmDirs  []string          // Slurm's plugin directories
 	SlurmFiles []string          // Slurm's commands and libraries, the plugins of plugstack.conf
 	Libraries  []string          // others that these need and the jail lacks
@@ -37,8 +42,14 @@ func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
 	if err := checkRoot(j.Root); err != nil {
 		return nil, err
 	}
-	facts := &HostFacts{State: state, Exists: map[string]bool{}, Devices: j.everybodys(c.GPUs)}
+	c.withCDI()
+	facts := &HostFacts{
+		State: state, Exists: map[string]bool{}, Devices: j.everybodys(c.GPUs), Given: slices.Concat(j.perJob(c.GPUs)...),
+	}
 	var err error
+	if facts.CDI, err = j.cdiEdits(); err != nil {
+		return nil, err
+	}
 	if facts.HostTop, err = readTop("/"); err != nil {
 		return nil, err
 	}
@@ -54,6 +65,7 @@ func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
 
 	facts.Leads = readLeads(root, j.Host)
 
+	facts.Command = findCommand(c)
 	slurm := readSlurm(c)
 	facts.SlurmDirs = slurm.dirs
 	facts.SlurmFiles = slurm.files

@@ -62,6 +62,17 @@ func readSlurm(c *Config) slurmParts {
 	return parts
 }
 
+// findCommand is the gojail command that runs in any jail, whatever C library that
+// has: make install puts it beside the plugin.
+func findCommand(c *Config) string {
+	for _, plugin := range readSlurmConf(c).plugstack {
+		if path := filepath.Join(filepath.Dir(plugin), "gojail"); filepath.Base(plugin) == "spank_gojail.so" && exists(path) {
+			return path
+		}
+	}
+	return ""
+}
+
 // findStepd is slurmstepd, if it is where Slurm's programs usually are. Slurm 24.11
 // to 25.05 start a TaskProlog through it, in the jail, by a descriptor: what it
 // loads must be there, it itself need not.

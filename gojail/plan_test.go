@@ -78,6 +78,7 @@ func planFacts() *HostFacts {
 		SlurmDirs:  []string{"/usr/lib/slurm"},
 		SlurmFiles: []string{"/usr/bin/srun", "/opt/slurm/bin/squeue", "/plugins/gojail/spank_gojail.so"},
 		Libraries:  []string{"/usr/lib/libreadline.so.8"},
+		Command:    "/plugins/gojail/gojail",
 	}
 }
 
@@ -109,6 +110,7 @@ func TestPlanJail(t *testing.T) {
 /data/sets overlay overlay lowerdir=/sets/a:/sets/b
 /run/systemd/resolve/stub-resolv.conf bind /etc/resolv.conf rbind,ro,nosuid,nodev
 /etc/hosts bind = rbind,ro,nosuid,nodev
+/run/gojail/bin/gojail bind /plugins/gojail/gojail rbind,ro,nosuid,nodev
 /etc/slurm bind = rbind,ro,nosuid,nodev
 /opt/slurm bind = rbind,ro,nosuid,nodev
 /usr/lib/slurm bind = rbind,ro,nosuid,nodev

@@ -4,6 +4,8 @@ package gojail
 
 import (
 	"encoding/binary"
+	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -35,6 +37,27 @@ func forgetQuota(dir int, job string) {
 	var limit [72]byte               // struct if_dqblk: no limit
 	binary.NativeEndian.PutUint32(limit[64:], 1)
 	unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(dir), setQuota, uintptr(projectOf(job)), uintptr(unsafe.Pointer(&limit)), 0, 0)
+}
+
+// quotaEnforced tells why the file system that dir is, or would be, on does not
+// hold directories to a limit. Linux 5.14 (quotactl_fd).
+func quotaEnforced(dir string) error {
+	const getState = 0x5808<<8 | 2 // Q_XGETQSTATV, PRJQUOTA (linux/dqblk_xfs.h)
+	for ; !exists(dir) && dir != "/"; dir = filepath.Dir(dir) {
+	}
+	f, err := openDirectory(unix.AT_FDCWD, dir, 0)
+	if err != nil {
+		return fmt.Errorf("tmp_size: %s cannot be opened: %w", dir, err)
+	}
+	defer f.Close()
+	var state [192]byte // struct fs_quota_statv
+	state[0] = 1        // its version
+	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, f.Fd(), getState, 0, uintptr(unsafe.Pointer(&state)), 0, 0)
+	const enforced = 1 << 5 // FS_QUOTA_PDQ_ENFD
+	if errno != 0 || binary.NativeEndian.Uint16(state[2:])&enforced == 0 {
+		return fmt.Errorf("tmp_size: the file system of %s does not limit directories", dir)
+	}
+	return nil
 }
 
 // removeScratch removes a job's scratch directory, and then its limit.

@@ -5,6 +5,7 @@ package gojail
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -17,6 +18,13 @@ type jailRoot struct {
 	fd     int
 	sealed bool            // to be made read-only in the end
 	owned  map[uint64]bool // device numbers of the file systems that the view itself mounted
+	placed []placed        // those of the kernel's and of the view's own, in the order of mounting
+}
+
+// placed is a mount that the view has made.
+type placed struct {
+	path string
+	fd   int // the tree's
 }
 
 func (r *jailRoot) close() { unix.Close(r.fd) }
@@ -32,8 +40,15 @@ func (r *jailRoot) own(fd int) error {
 }
 
 // open resolves path with this root as "/": no symlink and no ".." leads out of
-// it, and no link of /proc does (openat2(2), Linux 5.6).
+// it, and no link of /proc does (openat2(2), Linux 5.6). What lies in a mount of the
+// view's own is looked up in there: who owns the root may rename the mount's
+// directory at any moment, and put another one in its place.
 func (r *jailRoot) open(path string) (int, error) {
+	for i := len(r.placed) - 1; i >= 0; i-- {
+		if rest, below := strings.CutPrefix(path, r.placed[i].path+"/"); below {
+			return openBeneath(r.placed[i].fd, rest, inJail)
+		}
+	}
 	return openBeneath(r.fd, path, inJail)
 }
 
@@ -136,6 +151,9 @@ func (r *jailRoot) place(t tree) error {
 	}
 	if err := unix.MoveMount(t.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return &MountError{Op: "move_mount", Source: t.mount.Source, Target: t.target(), Flags: t.mount.Options, Err: err}
+	}
+	if t.owned || t.mount.Type == "proc" || t.mount.Type == "sysfs" {
+		r.placed = append(r.placed, placed{t.target(), t.fd})
 	}
 	if t.owned {
 		return r.own(t.fd)

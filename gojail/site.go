@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unknownRetry is how soon a user or group that nobody knows is looked up again:
-// the directory service may have been down.
+// unknownRetry is how soon a user or group that nobody knows, or a CDI device that
+// is not there, is looked up again: a service may not have started yet.
 const unknownRetry = 60 * time.Second
 
 // Accounts resolves names, so that tests need no accounts of the machine.
@@ -89,8 +89,9 @@ func (c *Config) Unknown(accounts Accounts) []string {
 // Site is the text of the site file, in the format of include/gojail.h; keys
 // gives each jail's key (see Key), and filters its seccomp program's file.
 func (c *Config) Site(accounts Accounts, keys, filters map[string]string, now time.Time) (string, error) {
+	c.withCDI()
 	until := int64(0)
-	if len(c.Unknown(accounts)) > 0 {
+	if len(c.Unknown(accounts)) > 0 || c.lacksCDI() {
 		until = now.Add(unknownRetry).Unix()
 	}
 	none := map[bool]string{true: "allow", false: "refuse"}[c.AllowNone]
@@ -126,6 +127,9 @@ func (c *Config) siteJail(b *strings.Builder, j *Jail, accounts Accounts, key, f
 	roots := strings.Join(j.Isolation.JailRoot, " ")
 	if roots == "" {
 		roots = "-"
+	}
+	for _, v := range c.Environment(j) {
+		fmt.Fprintf(b, "%s %s=%s\n", map[bool]string{true: "prepend", false: "env"}[v.Prepend], v.Name, v.Value)
 	}
 	for index, files := range j.perJob(c.GPUs) {
 		for _, file := range files {

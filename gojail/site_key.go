@@ -17,6 +17,7 @@ import (
 // template: what is configured, the device nodes there are, and which Slurm is
 // installed. A zygote with another key is replaced for the next job.
 func (c *Config) Key(j *Jail) string {
+	c.withCDI()
 	template := *j
 	template.Users, template.Groups, template.UserMounts = nil, nil, nil // decided per step
 	template.Tmp, template.TmpSize, template.ShmSize = "", 0, 0
@@ -31,6 +32,8 @@ func (c *Config) Key(j *Jail) string {
 	for _, d := range j.everybodys(c.GPUs) {
 		what.Present = append(what.Present, fmt.Sprintf("%s %d", d.Path, d.Rdev))
 	}
+	what.Present = append(what.Present, j.brought.present()...)
+	what.Present = append(what.Present, identify(findCommand(c))...)
 	if j.Slurm {
 		what.Present = append(what.Present, slurmPresent(c)...)
 	}
@@ -48,12 +51,18 @@ func slurmPresent(c *Config) []string {
 	var list []string
 	commands, _ := findCommands(c)
 	for _, path := range append(commands, filepath.Join(c.Slurm.Conf, "plugstack.conf")) {
-		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err == nil {
-			list = append(list, fmt.Sprintf("%s %d %d %d", path, st.Dev, st.Ino, st.Mtim.Sec))
-		}
+		list = append(list, identify(path)...)
 	}
 	return list
+}
+
+// identify changes when a file is replaced, and is empty where there is none.
+func identify(path string) []string {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s %d %d %d", path, st.Dev, st.Ino, st.Mtim.Sec)}
 }
 
 // Device is a host device node (or a directory of them) that a glob found.

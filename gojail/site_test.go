@@ -63,7 +63,7 @@ spool /var/spool/slurmd.n1
 munge /run/munge/munge.socket.2
 net none
 isolate pid ipc uts hidepid no_new_privs
-bounding a80425fb
+bounding a00425fb
 root -
 seccomp -
 access all

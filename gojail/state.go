@@ -8,9 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
+
+	"github.com/gojail/gojail/expression"
 )
 
 // State is the state directory of a node; include/gojail.h tells what is in it.
@@ -46,7 +47,7 @@ type Job struct {
 }
 
 // jobRule is what a job's name looks like; nothing else is ever removed.
-var jobRule = regexp.MustCompile(`^(run-)?[0-9]{1,20}$`)
+var jobRule = expression.Of(`^(run-)?[0-9]{1,20}$`)
 
 // Jobs lists the jobs that have, or had, sandboxes on this node.
 func (s *State) Jobs() ([]Job, error) {
@@ -56,7 +57,7 @@ func (s *State) Jobs() ([]Job, error) {
 	}
 	var jobs []Job
 	for _, id := range ids {
-		if !jobRule.MatchString(id) {
+		if !jobRule().MatchString(id) {
 			continue
 		}
 		records, err := s.sandboxes(id)

@@ -8,12 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/expression"
 )
 
 // Record says which process holds a sandbox, or a jail's template.
@@ -26,7 +27,7 @@ type Record struct {
 	Damaged bool   // the file is no record; the other fields are empty
 }
 
-var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})\n$`)
+var recordRule = expression.Of(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})\n$`)
 
 // readRecord reads a record and looks for its process. What it cannot make sense of is damaged.
 func readRecord(path string) Record {
@@ -37,7 +38,7 @@ func readRecord(path string) Record {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 128))
-	m := recordRule.FindStringSubmatch(string(text))
+	m := recordRule().FindStringSubmatch(string(text))
 	if err != nil || m == nil || m[1] != strconv.Itoa(ContractVersion) {
 		return r
 	}

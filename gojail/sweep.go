@@ -70,7 +70,7 @@ func (w *sweep) jobs() ([]string, error) {
 	known, err := directories(filepath.Join(w.state.path, "jobs"))
 	scratch, err2 := directories(filepath.Join(w.config.Scratch, "jobs"))
 	for _, job := range slices.Concat(known, scratch) {
-		if jobRule.MatchString(job) {
+		if jobRule().MatchString(job) {
 			found[job] = true
 		}
 	}

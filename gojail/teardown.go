@@ -30,7 +30,7 @@ func Teardown(s *State, scratch, job string) error {
 
 // teardown asks again, once it has the job's lock, whether it may.
 func (s *State) teardown(scratch, job string, mayI func() error) error {
-	if !jobRule.MatchString(job) {
+	if !jobRule().MatchString(job) {
 		return fmt.Errorf("%q is no job id", job)
 	}
 	parent := s.scratchOf(scratch, job)

@@ -24,6 +24,7 @@ type Credentials struct {
 type Tree struct {
 	FD          int
 	Destination string
+	Root        bool // takes the place of the jail's root
 }
 
 // OpenUserMounts opens what --jail-mount asks for. Each source and destination

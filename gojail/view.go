@@ -11,7 +11,12 @@ type View struct {
 	RootOptions []string    // mount options of the root bind; unused for a tmpfs root
 	TmpfsRoot   bool        // the stage: an empty tmpfs instead of Spec.Root.Path, read-only in the end
 	Links       []Link      // symlinks to make on file systems that the view itself mounted
+	Dirs        []string    // likewise directories
+	Files       []File      // what hides files of /proc
 }
 
 // Link is a symlink of a view: Path is absolute in it, Target is kept as it is.
 type Link struct{ Path, Target string }
+
+// File is a file with a content of its own, read-only, over the one that is at Path.
+type File struct{ Path, Content string }

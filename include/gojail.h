@@ -54,6 +54,8 @@
  *   spool PATH                where the template has an empty tmpfs for batch scripts
  *   munge PATH|-              munge's socket, which every sandbox gets anew; -: none
  *   net LABEL|none            the rails of a step that names none
+ *   env NAME=VALUE            any number: what its tasks get in their environment
+ *   prepend NAME=DIRECTORY    any number: likewise, before what a list such as PATH has
  *   gpu INDEX PATH            any number: a device node that goes with Slurm's GPU of that index
  *   isolate -|WORD...         of: pid ipc uts hidepid no_new_privs
  *   bounding MASK             capabilities that the tasks keep, hexadecimal
@@ -100,7 +102,8 @@
  * names: state, config, node, jail, key, job, uid, gid, groups (comma
  * separated), mounts, script (the batch script's directory), deadline (ms), net
  * (the label of --jail-net), gpus and nics (what Slurm gave the job, as it writes
- * them), holder (the process whose network namespace it is).
+ * them), root (self or range of --jail-root), holder (the process whose network
+ * namespace it is), range and data (descriptors, see below).
  * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
  * where N goes on detached from the caller, then "ok", or "error TEXT". End of
  * file without either means that it died.
@@ -122,6 +125,10 @@ struct gojail_tree {
 #define GOJAIL_TREE_NET 4u
 /* Likewise its namespace of the kind that destination names: pid, ipc, uts. */
 #define GOJAIL_TREE_NS 8u
+/* Likewise a user namespace, which the holder keeps for the tasks instead of making one. */
+#define GOJAIL_TREE_USER 16u
+/* The jail's root, which takes the place of the template's: what is mounted there comes along. */
+#define GOJAIL_TREE_ROOT 32u
 
 /*
  * What the zygote is asked on its socket: this header, ntrees trees, and their
@@ -166,10 +173,13 @@ struct gojail_reply {
  *
  * argv is the launcher's own, VERB first. Verbs here: site, mounts, epilog and
  * boot as above; net, which attaches the job's rails to the namespace of holder
- * and writes .net.env; and the two halves of template:
+ * and writes .net.env; ids and range, for --jail-root=range; and the two halves of template:
  *   stage, jail   assemble that view in the calling process's mount namespace,
  *                 which is already private to it, and pivot into it.
  * mounts fills trees; the caller owns the descriptors.
+ *   ids     puts "UID GID COUNT" into text: the user's range of /etc/subuid and /etc/subgid.
+ *   range   fills trees: the jail's root, and data that is the user's, with their ids mapped
+ *           (MOUNT_ATTR_IDMAP) by the user namespaces range and data. So mounts does with data.
  */
 struct gojail_call {
 	uint32_t version; /* GOJAIL_VERSION of the caller; another one is refused */

@@ -6,9 +6,11 @@
 #include "kept.h"
 #include "record.h"
 #include "userns.h"
+#include "zygote.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -82,21 +84,29 @@ static int receive(int talk, struct gojail_request *request, struct gojail_tree 
 	return 0;
 }
 
+/* Attaches a new file system at a directory, and closes both. */
+static int mount_at(int at, const char *type, const char *options, uint64_t attributes, const char *path, struct fault *fault)
+{
+	scoped_fd made = at < 0 ? -1 : k_new_mount(type, options, attributes);
+	int result = made < 0 || k_move_mount(made, at) < 0 ? -1 : 0;
+
+	if (result < 0)
+		fault_set(fault, "cannot mount a private %s in the jail: %s%s", path, strerror(errno),
+			  errno == ENOENT ? "; create it with: gojail init" : "");
+	close_fd(&at);
+	return result;
+}
+
 static int mount_tmpfs(const char *path, mode_t mode, uint64_t bytes, struct fault *fault)
 {
-	char options[64], target[32];
+	char options[64];
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, 0);
 
+	snprintf(options, sizeof(options), "mode=%o", (unsigned)mode);
 	if (bytes)
 		snprintf(options, sizeof(options), "mode=%o,size=%" PRIu64, (unsigned)mode, bytes);
-	else
-		snprintf(options, sizeof(options), "mode=%o", (unsigned)mode);
-	snprintf(target, sizeof(target), "/proc/self/fd/%d", at);
-	if (at >= 0 && mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0)
-		return 0;
-	return fault_set(fault, "cannot mount a private %s in the jail: %s%s", path, strerror(errno),
-			 errno == ENOENT ? "; create it with: gojail init" : "");
+	return mount_at(root < 0 ? -1 : k_open_in_root(root, path, 0), "tmpfs", options,
+			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path, fault);
 }
 
 /* The batch script's directory alone in its parent: other jobs' do not show. */
@@ -152,8 +162,9 @@ static int enter(const struct gojail_request *request, const struct gojail_tree 
 
 static int enter_net(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
-	static const struct renewal sys = {
-		"/sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL};
+	static const struct renewal sys = {"/sys", "sysfs",
+					   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+					   NULL, SYSFS_MAGIC};
 	bool own = request->flags & GOJAIL_REQUEST_NET;
 
 	if (own && unshare(CLONE_NEWNET) < 0)
@@ -167,33 +178,41 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
 	if (!own || kept_renew(&sys, fault) < 0)
 		return own ? -1 : 0;
 	/* A place for the job's RDMA devices; what the template has there is the node's. */
-	mkdir("/dev/infiniband", 0755);
-	if (mount("tmpfs", "/dev/infiniband", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k") < 0)
-		return fault_set(fault, "cannot make /dev/infiniband of the job's own: %s", strerror(errno));
-	return 0;
+	scoped_fd dev = kept_open("/dev", TMPFS_MAGIC, fault);
+	if (dev < 0)
+		return -1;
+	mkdirat(dev, "infiniband", 0755);
+	return mount_at(openat(dev, "infiniband", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "tmpfs", "mode=755,size=64k",
+			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "/dev/infiniband", fault);
 }
 
 /* What shows the job's own processes, devices and message queues. */
 static int mount_own(const struct gojail_request *request, struct fault *fault)
 {
-	const struct renewal proc = {"/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-				     request->flags & GOJAIL_REQUEST_HIDEPID ? "hidepid=2" : NULL};
-	static const struct renewal dev = {"/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=1m"};
+	const uint64_t plain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	const struct renewal proc = {"/proc", "proc", plain, request->flags & GOJAIL_REQUEST_HIDEPID ? "hidepid=2" : NULL,
+				     PROC_SUPER_MAGIC};
+	static const struct renewal dev = {"/dev", "tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "mode=755,size=1m", TMPFS_MAGIC};
 
 	if ((request->flags & GOJAIL_REQUEST_PID) && kept_renew(&proc, fault) < 0)
 		return -1;
 	if ((request->flags & GOJAIL_REQUEST_DEV) && kept_renew(&dev, fault) < 0)
 		return -1;
-	if ((request->flags & GOJAIL_REQUEST_IPC) &&
-	    mount("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-		return fault_set(fault, "cannot mount the job's own /dev/mqueue: %s", strerror(errno));
-	return 0;
+	if (!(request->flags & GOJAIL_REQUEST_IPC))
+		return 0;
+	scoped_fd at = kept_open("/dev", TMPFS_MAGIC, fault);
+	if (at < 0)
+		return -1;
+	return mount_at(openat(at, "mqueue", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "mqueue", NULL, plain, "/dev/mqueue", fault);
 }
 
 static int assemble(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	if (unshare(CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot make a mount namespace: %s", strerror(errno));
+	for (uint32_t i = 0; i < request->ntrees; i++)
+		if ((trees[i].flags & GOJAIL_TREE_ROOT) && kept_root(trees[i].fd, fault) < 0)
+			return -1;
 	if (enter(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
 	    enter(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0 ||
 	    enter_net(request, trees, fault) < 0 || mount_own(request, fault) < 0)
@@ -203,7 +222,7 @@ static int assemble(const struct gojail_request *request, const struct gojail_tr
 	if ((request->flags & GOJAIL_REQUEST_SHM) && mount_tmpfs("/dev/shm", 01777, request->shm_bytes, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < request->ntrees; i++)
-		if (!(trees[i].flags & (GOJAIL_TREE_NET | GOJAIL_TREE_NS)) && attach(&trees[i], fault) < 0)
+		if (!(trees[i].flags & (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT)) && attach(&trees[i], fault) < 0)
 			return -1;
 	return 0;
 }
@@ -231,16 +250,15 @@ static int enter_pid(const struct gojail_request *request, const struct gojail_t
 	return 0;
 }
 
-/* Of this process, as the node numbers it: while /proc is still the node's. */
-static struct record find_self(void)
+/* The user namespace for the tasks: among the trees, or a new one where uid 0 is the user and nobody else is. */
+static int find_user(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
-	struct record self = {0};
-	char text[16] = "";
+	struct idmap user = {0, request->uid, 1}, group = {0, request->gid, 1};
 
-	if (readlink("/proc/self", text, sizeof(text) - 1) > 0)
-		self.pid = atoi(text);
-	self.start = process_start(self.pid);
-	return self;
+	for (uint32_t i = 0; i < request->ntrees; i++)
+		if (trees[i].flags & GOJAIL_TREE_USER)
+			return trees[i].fd;
+	return userns_make(ZYGOTE_PROC_FD, request->uid, &user, &group, false, fault);
 }
 
 /* One sandbox: assembled by this process, and there for as long as it lives. */
@@ -249,7 +267,7 @@ void holder_run(int talk)
 	static struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {0};
 	struct fault fault = {0};
-	struct record self = find_self();
+	struct record self = proc_self(ZYGOTE_PROC_FD);
 	char one;
 	int mnt, user = -1;
 
@@ -260,13 +278,13 @@ void holder_run(int talk)
 		answer(talk, &self, &fault, -1);
 		_exit(1);
 	}
-	self = find_self();
+	self = proc_self(ZYGOTE_PROC_FD);
 	if (assemble(&request, trees, &fault) < 0 ||
-	    ((request.flags & GOJAIL_REQUEST_ROOT) && (user = userns_make(request.uid, request.gid, &fault)) < 0)) {
+	    ((request.flags & GOJAIL_REQUEST_ROOT) && (user = find_user(&request, trees, &fault)) < 0)) {
 		answer(talk, &self, &fault, -1);
 		_exit(1);
 	}
-	mnt = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	mnt = openat(ZYGOTE_PROC_FD, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	/* That number is the user namespace's before anybody knows of it. */
 	if (user >= 0)
 		stage = fcntl(stage, F_DUPFD_CLOEXEC, GOJAIL_USER_FD + 1);

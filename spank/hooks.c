@@ -25,6 +25,7 @@
 #include "clock.h"
 #include "confine.h"
 #include "end.h"
+#include "env.h"
 #include "gpus.h"
 #include "launch.h"
 #include "options.h"
@@ -202,6 +203,8 @@ static int prepare(spank_t sp, uint32_t step)
 		result = pids_prepare(sandbox.pid, sandbox.holder, &fault);
 	if (result == 0)
 		result = gpus_show(&jail, gpus, sandbox.mnt, &fault);
+	if (result == 0)
+		env_jail(sp, &jail, &fault);
 	if (result == 0 && wish.net)
 		set_net_env(sp, wish.job);
 	if (result == 0)

@@ -11,111 +11,217 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
-/* What the template has mounted below /proc, /sys and /dev: masks, the cgroup tree, devices. */
+#define KEPT_MAX 256
+
+/* What the template has mounted, but its root, and the mount that each lies in: an index, or -1, the root. */
 static struct kept {
-	char path[256];
-} kept[64];
-static int nkept;
+	char path[200];
+	int id, parent, in;
+} kept[KEPT_MAX];
+static int nkept, root_id;
 
-static bool inside(const char *path, const char *dir)
-{
-	size_t length = strlen(dir);
-
-	return strncmp(path, dir, length) == 0 && (path[length] == '/' || !path[length]);
-}
-
-static bool have(const char *path)
+static int index_of(const char *path)
 {
 	for (int i = 0; i < nkept; i++)
-		if (inside(path, kept[i].path))
-			return true;
-	return false;
+		if (strcmp(path, kept[i].path) == 0)
+			return i;
+	return -1;
 }
 
-/* proc_pid_mountinfo(5): the fifth field. A mount on one that is kept comes along with it. */
-int kept_find(struct fault *fault)
+/* proc_pid_mountinfo(5): id, parent's id, and in the fifth field the path. */
+static int read_table(FILE *table)
 {
-	FILE *file = fopen("/proc/self/mountinfo", "re");
+	struct kept one = {0};
 	char *line = NULL;
 	size_t size = 0;
-	char path[256];
-	int result = file ? 0 : -1;
+	int result = 0;
 
-	while (file && result == 0 && getline(&line, &size, file) > 0) {
-		if (sscanf(line, "%*s %*s %*s %*s %255s", path) != 1)
-			result = -1;
-		else if (!(inside(path, "/proc") || inside(path, "/sys") || inside(path, "/dev")) || !strchr(path + 1, '/') || have(path))
-			continue;
-		else if (nkept == (int)(sizeof(kept) / sizeof(kept[0])))
-			result = -1;
+	while (result == 0 && getline(&line, &size, table) > 0) {
+		if (sscanf(line, "%d %d %*s %*s %199s", &one.id, &one.parent, one.path) != 3 ||
+		    strlen(one.path) == sizeof(one.path) - 1 || strchr(one.path, '\\'))
+			result = -1; /* longer or stranger than in a jail */
+		else if (strcmp(one.path, "/") == 0)
+			root_id = one.id;
+		else if (nkept < KEPT_MAX)
+			kept[nkept++] = one;
 		else
-			memcpy(kept[nkept++].path, path, sizeof(path));
+			result = -1;
 	}
 	free(line);
-	if (file)
-		fclose(file);
-	return result == 0 ? 0 : fault_set(fault, "cannot find out what the jail has mounted below /proc, /sys and /dev");
-}
-
-/* One entry of the /dev of the template, or a place for what is mounted there. */
-static int copy_entry(int from, int to, const char *name)
-{
-	char path[280], target[256] = "";
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/dev/%s", name);
-	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -1;
-	if (S_ISLNK(st.st_mode))
-		return readlinkat(from, name, target, sizeof(target) - 1) < 0 ? -1 : symlinkat(target, to, name);
-	if (S_ISDIR(st.st_mode))
-		return mkdirat(to, name, 0755);
-	if (mknodat(to, name, have(path) ? S_IFREG : st.st_mode, st.st_rdev) < 0)
-		return -1;
-	return fchmodat(to, name, st.st_mode & 07777, 0);
-}
-
-static int copy_devices(int from, const char *path, struct fault *fault)
-{
-	scoped_fd to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = to < 0 ? NULL : fdopendir(dup(from));
-	int result = dir ? 0 : -1;
-
-	for (struct dirent *entry; result == 0 && (entry = readdir(dir));)
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && copy_entry(from, to, entry->d_name) < 0)
-			result = fault_set(fault, "cannot make /dev/%s in the jail: %s", entry->d_name, strerror(errno));
-	if (dir)
-		closedir(dir);
-	else
-		fault_set(fault, "cannot read the jail's /dev: %s", strerror(errno));
 	return result;
 }
 
-int kept_renew(const struct renewal *new, struct fault *fault)
+/*
+ * The path of each lies in that of its parent. Who owns the jail's root can rename
+ * a directory with a mount in it: then the table has been written half before, half after.
+ */
+static int find_parent(struct kept *one)
 {
-	int trees[sizeof(kept) / sizeof(kept[0])], result = 0;
-	scoped_fd old = open(new->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int in = -1;
+	size_t length;
 
-	/* They hide what is below: one that is there and cannot be kept is a fault. */
+	for (int i = 0; i < nkept && in < 0; i++)
+		if (kept[i].id == one->parent)
+			in = i;
+	length = in < 0 ? 0 : strlen(kept[in].path);
+	one->in = in;
+	if (in < 0)
+		return one->parent == root_id ? 0 : -1;
+	if (strcmp(one->path, kept[in].path) == 0) /* on top of it: what is there to be kept is one mount */
+		return 0;
+	one->in = index_of(kept[in].path);
+	return strncmp(one->path, kept[in].path, length) == 0 && one->path[length] == '/' ? 0 : -1;
+}
+
+int kept_find(int proc, struct fault *fault)
+{
+	static const char *const needed[] = {"/proc", "/sys", "/dev"};
+	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+	FILE *table = fd < 0 ? NULL : fdopen(fd, "re");
+	int result = table ? read_table(table) : -1;
+
+	if (table)
+		fclose(table);
+	for (int i = 0; i < nkept && result == 0; i++)
+		result = find_parent(&kept[i]);
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && result == 0; i++)
+		result = index_of(needed[i]) < 0 ? -1 : 0;
+	return result == 0 ? 0 : fault_set(fault, "the jail's mounts are not what they should be; does somebody rename directories "
+					   "in the jail's root? Run: gojail reload");
+}
+
+/* Whether it is to be copied as one that lies right in that mount: not where it is on top of another. */
+static bool lies_in(int i, int in)
+{
+	return kept[i].in == in && index_of(kept[i].path) == i;
+}
+
+/* Copies of what is mounted right in that mount, at a path, with all that is mounted on them. */
+static int open_trees(int mount, const char *path, int *trees, struct fault *fault)
+{
+	int in = index_of(path), result = 0;
+
+	/* Some hide what is below: one that is there and cannot be kept is a fault. */
 	for (int i = 0; i < nkept; i++) {
 		trees[i] = -1;
-		if (!inside(kept[i].path, new->path))
+		if (!lies_in(i, in))
 			continue;
-		trees[i] = k_open_tree(AT_FDCWD, kept[i].path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+		trees[i] = k_open_tree(mount, kept[i].path + strlen(path) + 1,
+				       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
 		if (trees[i] < 0)
 			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
 	}
-	if (result == 0 && mount(new->type, new->path, new->type, new->flags, new->options) < 0)
-		result = fault_set(fault, "cannot mount the job's own %s: %s", new->path, strerror(errno));
-	if (result == 0 && strcmp(new->path, "/dev") == 0)
-		result = copy_devices(old, new->path, fault);
+	return result;
+}
+
+/* Puts them where they were, seen from the mount at that path; nobody's symlink leads elsewhere. */
+static int attach_trees(int result, int root, const char *path, int *trees, struct fault *fault)
+{
 	for (int i = 0; i < nkept; i++) {
-		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : open(kept[i].path, O_PATH | O_CLOEXEC);
+		const char *below = kept[i].path + strlen(path);
+		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : k_open_in_root(root, below, RESOLVE_NO_SYMLINKS);
 
 		if (result == 0 && trees[i] >= 0 && (at < 0 || k_move_mount(trees[i], at) < 0))
 			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
 		close_fd(&trees[i]);
 	}
+	return result;
+}
+
+static int copy_directory(int from, int to, const char *path, struct fault *fault);
+
+/* One entry of a directory of the template's /dev, or a place for what is mounted there. */
+static int copy_entry(int from, int to, const char *path, struct fault *fault)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char target[256] = "";
+	struct stat st;
+
+	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -1;
+	if (S_ISLNK(st.st_mode))
+		return readlinkat(from, name, target, sizeof(target) - 1) < 0 ? -1 : symlinkat(target, to, name);
+	if (S_ISDIR(st.st_mode)) {
+		if (mkdirat(to, name, 0755) < 0)
+			return -1;
+		if (index_of(path) >= 0)
+			return 0;
+		scoped_fd below = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		scoped_fd made = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		return copy_directory(below, made, path, fault);
+	}
+	if (mknodat(to, name, index_of(path) >= 0 ? S_IFREG : st.st_mode, st.st_rdev) < 0 ||
+	    fchownat(to, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -1;
+	return fchmodat(to, name, st.st_mode & 07777, 0);
+}
+
+static int copy_directory(int from, int to, const char *path, struct fault *fault)
+{
+	DIR *dir = from < 0 || to < 0 ? NULL : fdopendir(dup(from));
+	int result = dir ? 0 : -1;
+	char entry[256];
+
+	for (struct dirent *next; result == 0 && (next = readdir(dir));) {
+		if (strcmp(next->d_name, ".") == 0 || strcmp(next->d_name, "..") == 0)
+			continue;
+		result = snprintf(entry, sizeof(entry), "%s/%s", path, next->d_name) < (int)sizeof(entry) ? 0 : -1;
+		if (result < 0 || copy_entry(from, to, entry, fault) < 0)
+			result = fault_set(fault, "cannot make %s in the jail: %s", entry, strerror(errno));
+	}
+	if (dir)
+		closedir(dir);
+	else
+		fault_set(fault, "cannot read the jail's %s: %s", path, strerror(errno));
+	return result;
+}
+
+int kept_open(const char *path, long magic, struct fault *fault)
+{
+	struct statx about = {0};
+	struct statfs fs;
+	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic &&
+	    statx(fd, "", AT_EMPTY_PATH, STATX_INO, &about) == 0 && (about.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return fd;
+	close_fd(&fd);
+	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
+			 "Run: gojail reload", path);
+}
+
+int kept_renew(const struct renewal *new, struct fault *fault)
+{
+	int trees[KEPT_MAX], result;
+	scoped_fd old = kept_open(new->path, new->magic, fault);
+	scoped_fd made = old < 0 ? -1 : k_new_mount(new->type, new->options, new->attributes);
+
+	if (old < 0)
+		return -1;
+	result = open_trees(old, new->path, trees, fault);
+	if (result == 0 && (made < 0 || k_move_mount(made, old) < 0))
+		result = fault_set(fault, "cannot mount the job's own %s: %s", new->path, strerror(errno));
+	if (result == 0 && strcmp(new->path, "/dev") == 0) {
+		scoped_fd from = openat(old, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		scoped_fd to = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		result = copy_directory(from, to, new->path, fault);
+	}
+	return attach_trees(result, made, new->path, trees, fault);
+}
+
+int kept_root(int root, struct fault *fault)
+{
+	scoped_fd old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int trees[KEPT_MAX], result = open_trees(old, "", trees, fault);
+
+	if (result == 0 && (k_move_mount(root, old) < 0 || fchdir(root) < 0))
+		result = fault_set(fault, "cannot attach the jail's root: %s", strerror(errno));
+	result = attach_trees(result, root, "", trees, fault);
+	/* pivot_root(2): the old root goes on top of the new one, and away. */
+	if (result == 0 && (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
+		result = fault_set(fault, "cannot enter the jail's root: %s", strerror(errno));
 	return result;
 }

@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept.h: what a template has mounted below /proc, /sys and /dev, for a sandbox that has a new one of these. */
+/* kept.h: what a template has mounted, for a sandbox that has another root, /proc, /sys or /dev. */
 #ifndef GOJAIL_KEPT_H
 #define GOJAIL_KEPT_H
 
 #include "fault.h"
 
-/* Looks at the finished template that the caller is in: masks, read-only paths, the cgroup tree, devices. */
-int kept_find(struct fault *fault);
+#include <stdint.h>
 
-/* A new file system at path, /proc, /sys or /dev; flags and options are mount(2)'s. */
+/* Looks at the finished template that the caller is in; proc is the node's. */
+int kept_find(int proc, struct fault *fault);
+
+/*
+ * The template's mount at that path, of a magic number (statfs(2)). Who owns the
+ * jail's root can rename /proc as a directory, and put another in its place: what
+ * is not the mount is a fault.
+ */
+int kept_open(const char *path, long magic, struct fault *fault);
+
+/* A new file system at path, /proc, /sys or /dev, over one of that magic number. */
 struct renewal {
 	const char *path, *type;
-	unsigned long flags;
+	uint64_t attributes; /* MOUNT_ATTR_* */
 	const char *options;
+	long magic;
 };
 
 /* Mounts it, and on it what was found below; /dev gets its nodes and links again too. */
 int kept_renew(const struct renewal *new, struct fault *fault);
+
+/* Makes a detached tree the root, with all that was mounted in the old one. */
+int kept_root(int root, struct fault *fault);
 
 #endif

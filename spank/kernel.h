@@ -6,10 +6,13 @@
 #ifndef GOJAIL_KERNEL_H
 #define GOJAIL_KERNEL_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,6 +39,31 @@ static inline int k_mount_setattr(int tree, uint64_t set)
 
 	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
 			    sizeof(attr));
+}
+
+/* A new file system as a detached mount; options are KEY=VALUE, as mount(8) has them. Linux 5.2. */
+static inline int k_new_mount(const char *type, const char *options, uint64_t attributes)
+{
+	char list[128], *rest = NULL;
+	int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC), result = fs < 0 ? -1 : 0, saved;
+
+	snprintf(list, sizeof(list), "%s", options ? options : "");
+	for (char *key = strtok_r(list, ",", &rest); key && result == 0; key = strtok_r(NULL, ",", &rest)) {
+		char *value = strchr(key, '=');
+
+		if (value)
+			*value++ = '\0';
+		result = (int)syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, value ? value : "", 0);
+	}
+	if (result == 0)
+		result = (int)syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
+	if (result == 0)
+		result = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes);
+	saved = errno;
+	if (fs >= 0)
+		close(fs);
+	errno = saved;
+	return result;
 }
 
 /* An O_PATH descriptor; symlinks stay below dir, /proc's magic ones are refused. */

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define LAUNCH_WORDS_MAX 16
+#define LAUNCH_WORDS_MAX 20
 
 /* A command line for the launcher, built up before anything is forked. */
 struct launch {

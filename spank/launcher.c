@@ -14,6 +14,7 @@
 #include "sandbox.h"
 #include "site.h"
 #include "template.h"
+#include "userns.h"
 #include "zygote.h"
 
 #include <dlfcn.h>
@@ -27,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 static struct node node;
@@ -179,12 +181,24 @@ static int assemble_template(struct fault *fault)
 	return stage;
 }
 
+/* Of the jail, whose owner may have put something else there. */
+static int open_null(struct fault *fault)
+{
+	struct stat st;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+	if (null >= 0 && fstat(null, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
+		return null;
+	close_fd(&null);
+	return fault_set(fault, "the jail has no /dev/null");
+}
+
 #define FIRST_FREE_FD 16 /* above those with a meaning */
 
 static int template(struct fault *fault)
 {
 	struct record zygote = {.pid = getpid(), .start = process_start(getpid())};
-	int listener, lock, stage, null, reply;
+	int listener, lock, stage, null, reply, proc;
 
 	int dir = template_dir(&node, word("jail"), fault);
 	if (dir < 0)
@@ -199,12 +213,13 @@ static int template(struct fault *fault)
 	listener = zygote_listen(dir, fault);
 	if (listener < 0)
 		return -1;
-	stage = assemble_template(fault);
-	if (stage >= 0 && kept_find(fault) < 0)
+	proc = proc_open(fault);
+	stage = proc < 0 ? -1 : assemble_template(fault);
+	if (stage < 0 || kept_find(proc, fault) < 0)
 		return -1;
-	null = stage < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
+	null = open_null(fault);
 	if (null < 0)
-		return fault_set(fault, "the jail has no /dev/null: %s", strerror(errno));
+		return -1;
 	/* The stage has its number before anybody reads the record; the lock stays with its copy. */
 	lock = fcntl(lock, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
 	dir = fcntl(dir, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
@@ -212,8 +227,10 @@ static int template(struct fault *fault)
 	stage = fcntl(stage, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
 	listener = fcntl(listener, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
 	null = fcntl(null, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	if (lock < 0 || dir < 0 || reply < 0 || stage < 0 || listener < 0 || null < 0 ||
-	    dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || dup3(listener, GOJAIL_STAGE_FD + 1, O_CLOEXEC) < 0)
+	proc = fcntl(proc, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	if (proc < 0 || lock < 0 || dir < 0 || reply < 0 || stage < 0 || listener < 0 || null < 0 ||
+	    dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || dup3(listener, ZYGOTE_SOCKET_FD, O_CLOEXEC) < 0 ||
+	    dup3(proc, ZYGOTE_PROC_FD, O_CLOEXEC) < 0)
 		fault_set(fault, "cannot keep the zygote's descriptors: %s", strerror(errno));
 	if (fault->text[0] || record_write(dir, "zygote", &zygote, fault) < 0) {
 		dup2(reply, GOJAIL_REPLY_FD);
@@ -223,24 +240,89 @@ static int template(struct fault *fault)
 	dprintf(reply, "ok\n");
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
-	/* Exactly the stage and the listener stay open. */
-	syscall(SYS_close_range, GOJAIL_STAGE_FD + 2, ~0u, 0);
+	/* Exactly the stage, the socket and the node's /proc stay open. */
+	syscall(SYS_close_range, ZYGOTE_PROC_FD + 1, ~0u, 0);
 	prctl(PR_SET_NAME, "gojail-zygote");
-	zygote_serve(GOJAIL_STAGE_FD + 1);
+	zygote_serve();
+}
+
+/* One more word for the library's next calls. */
+static int add_word(const char *name, int value, struct fault *fault)
+{
+	static char words[3][32];
+	static char *argv[LAUNCH_WORDS_MAX + 4];
+	static int added;
+
+	if (added == 3 || call->argc > LAUNCH_WORDS_MAX + added)
+		return fault_set(fault, "sandbox: more than %d words", LAUNCH_WORDS_MAX);
+	for (int i = 0; call->argv != argv && i < call->argc; i++)
+		argv[i] = call->argv[i];
+	snprintf(words[added], sizeof(words[added]), "%s=%d", name, value);
+	argv[call->argc++] = words[added++];
+	call->argv = argv;
+	return 0;
+}
+
+/*
+ * --jail-root=range: 0 and up are the user's range of /etc/subuid on the tasks' side,
+ * and 0 and up in the jail's root on the disk's. In data the user's own id becomes
+ * root, and no other id means anybody. The user namespace for the tasks, or -1.
+ */
+static int range_trees(const struct wish *wish, struct fault *fault)
+{
+	struct idmap users = {0, 0, 0}, groups = {0, 0, 0};
+	struct idmap user = {wish->user.uid, 0, 1}, group = {wish->user.gid, 0, 1};
+	scoped_fd proc = proc_open(fault);
+	int range, data;
+
+	if (proc < 0)
+		return -1;
+	if (call_library("ids") < 0)
+		return fault_set(fault, "%s", call->text);
+	if (sscanf(call->text, "%u %u %u", &users.outside, &groups.outside, &users.count) != 3)
+		return fault_set(fault, "libgojail.so gave no ids; install gojail again on this node");
+	groups.count = users.count;
+	user.outside = users.outside;
+	group.outside = groups.outside;
+	range = userns_make(proc, wish->user.uid, &users, &groups, true, fault);
+	data = range < 0 ? -1 : userns_make(proc, 0, &user, &group, true, fault);
+	if (data < 0 || add_word("range", range, fault) < 0 || add_word("data", data, fault) < 0)
+		return -1;
+	call->ntrees = 0;
+	if (call_library("range") < 0)
+		return fault_set(fault, "%s", call->text);
+	return range;
+}
+
+static int add_tree(struct gojail_tree *trees, uint32_t *count, const struct gojail_tree *tree, struct fault *fault)
+{
+	if (*count >= GOJAIL_TREES_MAX)
+		return fault_set(fault, "the sandbox has more than %d mounts of its own", GOJAIL_TREES_MAX);
+	trees[(*count)++] = *tree;
+	return 0;
 }
 
 static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
+	if (wish->root && strcmp(wish->root, "range") == 0) {
+		struct gojail_tree user = {.flags = GOJAIL_TREE_USER};
+
+		user.fd = range_trees(wish, fault);
+		if (user.fd < 0 || add_tree(trees, count, &user, fault) < 0)
+			return -1;
+		for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++)
+			if (add_tree(trees, count, &call->trees[i], fault) < 0)
+				return -1;
+	}
 	if (!wish->mounts)
 		return 0;
 	call->ntrees = 0;
 	if (call_library("mounts") < 0)
 		return fault_set(fault, "%s", call->text);
 	for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++) {
-		if (*count >= GOJAIL_TREES_MAX)
-			return fault_set(fault, "--jail-mount: more than %d mounts", GOJAIL_TREES_MAX - 8);
-		trees[*count] = call->trees[i];
-		trees[(*count)++].flags |= GOJAIL_TREE_EXACT;
+		call->trees[i].flags |= GOJAIL_TREE_EXACT;
+		if (add_tree(trees, count, &call->trees[i], fault) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -248,16 +330,8 @@ static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32
 /* In this process, as user_trees: a child of one that has Go's threads could not call it. */
 static int attach_net(const struct record *holder, struct fault *fault)
 {
-	static char word[32];
-	static char *argv[LAUNCH_WORDS_MAX + 2];
-
-	if (call->argc > LAUNCH_WORDS_MAX)
-		return fault_set(fault, "sandbox: more than %d words", LAUNCH_WORDS_MAX);
-	for (int i = 0; i < call->argc; i++)
-		argv[i] = call->argv[i];
-	snprintf(word, sizeof(word), "holder=%d", (int)holder->pid);
-	argv[call->argc++] = word;
-	call->argv = argv;
+	if (add_word("holder", (int)holder->pid, fault) < 0)
+		return -1;
 	return call_library("net") < 0 ? fault_set(fault, "%s", call->text) : 0;
 }
 
@@ -267,7 +341,8 @@ static int sandbox(struct fault *fault)
 	static gid_t groups[65536];
 	struct sandbox built = SANDBOX_NONE;
 	struct wish wish = {.mounts = word("mounts")[0] ? word("mounts") : NULL,
-			    .net = word("net")[0] ? word("net") : NULL};
+			    .net = word("net")[0] ? word("net") : NULL,
+			    .root = word("root")[0] ? word("root") : NULL};
 	struct site site = {0};
 	struct jail jail;
 	char *list = (char *)(uintptr_t)word("groups");

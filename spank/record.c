@@ -6,19 +6,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
-uint64_t process_start(pid_t pid)
+static uint64_t start_of(int proc, const char *path)
 {
-	char path[64], text[1024], *field;
+	char text[1024], *field;
 	ssize_t got;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	scoped_fd fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || (got = read(fd, text, sizeof(text) - 1)) <= 0)
 		return 0;
 	text[got] = '\0';
@@ -120,4 +121,34 @@ int record_pidfd(const struct record *record)
 	if (fd >= 0 && process_start(record->pid) != record->start)
 		close_fd(&fd);
 	return fd;
+}
+
+uint64_t process_start(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return start_of(AT_FDCWD, path);
+}
+
+int proc_open(struct fault *fault)
+{
+	struct statfs fs;
+	int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
+		return fd;
+	close_fd(&fd);
+	return fault_set(fault, "/proc of the node is not there");
+}
+
+struct record proc_self(int proc)
+{
+	struct record self = {0};
+	char text[16] = "";
+
+	if (readlinkat(proc, "self", text, sizeof(text) - 1) > 0)
+		self.pid = atoi(text);
+	self.start = start_of(proc, "self/stat");
+	return self;
 }

@@ -29,6 +29,15 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 /* Opens a namespace ("mnt", "net") of the process of a record; -1 if it is gone. */
 int record_namespace(const struct record *record, const char *kind);
 
+/*
+ * The node's /proc, for a process that will be in a jail, where who owns the jail's
+ * root decides what is called /proc. -1 with a fault.
+ */
+int proc_open(struct fault *fault);
+
+/* The calling process as that /proc numbers it. */
+struct record proc_self(int proc);
+
 /* The process itself (pidfd_open(2)), or -1. */
 int record_pidfd(const struct record *record);
 

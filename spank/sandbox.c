@@ -57,6 +57,12 @@ static void sandbox_name(char *name, const struct jail *jail, const struct wish 
 		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
 }
 
+/* --jail-root=range: its mounts are made in Go. */
+static bool is_range(const struct wish *wish)
+{
+	return wish->root && strcmp(wish->root, "range") == 0;
+}
+
 /* The job's network, if it is attached; -1 with a fault where it has other rails. */
 static int find_net(const char *state, const struct wish *wish, struct record *net, struct fault *fault)
 {
@@ -368,7 +374,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 		return 0;
 	if (fault->text[0])
 		return -1;
-	if (!wish->mounts && !wish->net)
+	if (!wish->mounts && !wish->net && !is_range(wish))
 		return sandbox_build(sandbox, node, site, jail, wish, NULL, until, fault);
 
 	for (int i = 0; i < wish->user.ngroups && used < sizeof(groups) - 16; i++)
@@ -382,6 +388,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	launch_word(&launch, "groups=%s", groups);
 	launch_word(&launch, "mounts=%s", wish->mounts ? wish->mounts : "");
 	launch_word(&launch, "net=%s", wish->net ? wish->net : "");
+	launch_word(&launch, "root=%s", wish->root ? wish->root : "");
 	launch_word(&launch, "gpus=%s", wish->gpus ? wish->gpus : "");
 	launch_word(&launch, "nics=%s", wish->nics ? wish->nics : "");
 	launch_word(&launch, "script=%s", wish->script);
@@ -406,7 +413,10 @@ int sandbox_enter(const struct sandbox *sandbox, struct fault *fault)
 
 int sandbox_become_root(const struct sandbox *sandbox, struct fault *fault)
 {
-	if (sandbox->user < 0 || setns(sandbox->user, CLONE_NEWUSER) == 0)
+	if (sandbox->user < 0)
 		return 0;
-	return fault_set(fault, "cannot enter the job's user namespace: %s", strerror(errno));
+	/* With range, root is another id than the user's, who has all capabilities there as its owner. */
+	if (setns(sandbox->user, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0)
+		return 0;
+	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
 }

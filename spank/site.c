@@ -277,6 +277,8 @@ int site_jail(const struct site *site, const char *name, const struct user *user
 			isolated = parse_isolate(value, jail) == 0;
 		else if (strcmp(line, "bounding") == 0)
 			bounded = sscanf(value, "%" SCNx64, &jail->bounding) == 1;
+		else if ((strcmp(line, "env") == 0 || strcmp(line, "prepend") == 0) && !jail->env)
+			jail->env = at;
 		else if (strcmp(line, "gpu") == 0)
 			add_gpu(value, jail);
 		else if (strcmp(line, "root") == 0)

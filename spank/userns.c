@@ -2,6 +2,7 @@
 #include "userns.h"
 
 #include "kernel.h"
+#include "record.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -12,12 +13,10 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-static int write_file(const char *dir, const char *name, const char *text)
+static int write_file(int dir, const char *name, const char *text)
 {
-	char path[64];
+	scoped_fd fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	scoped_fd fd = open(path, O_WRONLY | O_CLOEXEC);
 	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
 }
 
@@ -34,35 +33,46 @@ static int become_owner(uid_t uid)
 	return (int)syscall(SYS_capset, &header, data);
 }
 
-int userns_make(uid_t uid, gid_t gid, struct fault *fault)
+static int write_map(int dir, const char *name, const struct idmap *map)
 {
-	char dir[32], path[48], uids[32], gids[32], one;
+	char line[48];
+
+	snprintf(line, sizeof(line), "%u %u %u\n", map->inside, map->outside, map->count);
+	return write_file(dir, name, line);
+}
+
+/* In the child: the namespace is there when its pid, as proc has it, is in the pipe. */
+__attribute__((noreturn)) static void be_namespace(int proc, uid_t owner, int ready)
+{
+	pid_t self = proc_self(proc).pid;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (become_owner(owner) < 0 || unshare(CLONE_NEWUSER) < 0 || write(ready, &self, sizeof(self)) != sizeof(self))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+int userns_make(int proc, uid_t owner, const struct idmap *users, const struct idmap *groups, bool setgroups,
+		struct fault *fault)
+{
 	int ready[2], user = -1;
-	pid_t child;
+	char name[16] = "";
+	pid_t child, outside = 0;
 
 	if (pipe2(ready, O_CLOEXEC) < 0 || (child = fork()) < 0)
 		return fault_set(fault, "cannot make a user namespace: %s", strerror(errno));
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (become_owner(uid) < 0 || unshare(CLONE_NEWUSER) < 0)
-			_exit(1);
-		if (write(ready[1], "r", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
+	if (child == 0)
+		be_namespace(proc, owner, ready[1]);
 	close(ready[1]);
-	snprintf(dir, sizeof(dir), "/proc/%d", (int)child);
-	snprintf(path, sizeof(path), "%s/ns/user", dir);
-	snprintf(uids, sizeof(uids), "0 %u 1\n", uid);
-	snprintf(gids, sizeof(gids), "0 %u 1\n", gid);
-	if (read(ready[0], &one, 1) != 1)
+	if (read(ready[0], &outside, sizeof(outside)) != sizeof(outside))
 		fault_set(fault, "this node does not let user namespaces be made; --jail-root needs them "
 				 "(sysctl user.max_user_namespaces)");
-	/* Dropping a group could open what is closed to it: setgroups(2) stays refused. */
-	else if (write_file(dir, "setgroups", "deny") < 0 || write_file(dir, "uid_map", uids) < 0 ||
-		 write_file(dir, "gid_map", gids) < 0 || (user = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		fault_set(fault, "cannot map uid %u to root of a user namespace: %s", uid, strerror(errno));
+	snprintf(name, sizeof(name), "%d", (int)outside);
+	scoped_fd dir = outside ? openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (outside && (dir < 0 || (!setgroups && write_file(dir, "setgroups", "deny") < 0) || write_map(dir, "uid_map", users) < 0 ||
+			write_map(dir, "gid_map", groups) < 0 || (user = openat(dir, "ns/user", O_RDONLY | O_CLOEXEC)) < 0))
+		fault_set(fault, "cannot map uid %u to %u of a user namespace: %s", users->outside, users->inside, strerror(errno));
 	close(ready[0]);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);

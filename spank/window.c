@@ -2,6 +2,7 @@
 #include "window.h"
 
 #include "kernel.h"
+#include "park.h"
 #include "sandbox.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static int move(int mnt)
 static int window_begin(struct window *window, struct fault *fault)
 {
 	/* setns goes to the namespace's root; slurmd may have been in a chroot. */
-	window->host_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	window->host_root = park(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 	window->host_ns = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (window->host_root >= 0 && window->host_ns >= 0)
 		return 0;
@@ -122,15 +123,15 @@ int window_close(struct window *window, struct fault *fault)
 
 	if (window->host_root < 0)
 		return 0;
+	scoped_fd root = unpark(&window->host_root);
 	if (k_seteuid(0) < 0)
 		result = -1;
-	else if (move(window->host_ns) < 0 || fchdir(window->host_root) < 0 || chroot(".") < 0)
+	else if (move(window->host_ns) < 0 || fchdir(root) < 0 || chroot(".") < 0)
 		result = -1;
 	if (result < 0)
 		fault_set(fault, "cannot leave the jail's namespace: %s", strerror(errno));
 	if (k_seteuid(user) < 0)
 		result = fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
-	close_fd(&window->host_root);
 	close_fd(&window->host_ns);
 	return result;
 }

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* Where the thread came from; open while host_root >= 0. */
+/* Where the thread came from; open while host_root, which is parked, is >= 0. */
 struct window {
 	int host_root, host_ns;
 };

@@ -28,11 +28,11 @@ int zygote_listen(int dir, struct fault *fault)
 	return -1;
 }
 
-void zygote_serve(int listener)
+void zygote_serve(void)
 {
 	signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel */
 	for (;;) {
-		int talk = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		int talk = accept4(ZYGOTE_SOCKET_FD, NULL, NULL, SOCK_CLOEXEC);
 
 		if (talk < 0) {
 			if (errno == EINTR || errno == ECONNABORTED)
@@ -41,7 +41,7 @@ void zygote_serve(int listener)
 			continue;
 		}
 		if (fork() == 0) {
-			close(listener);
+			close(ZYGOTE_SOCKET_FD);
 			signal(SIGCHLD, SIG_DFL);
 			holder_run(talk);
 		}

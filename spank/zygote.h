@@ -28,7 +28,11 @@ int zygote_keep(int talk, struct fault *fault);
 /* Opens the socket in the jail's state directory; the launcher, before it unshares. */
 int zygote_listen(int dir, struct fault *fault);
 
-/* Serves for ever, inside the template after kept_find, with the stage at GOJAIL_STAGE_FD. */
-__attribute__((noreturn)) void zygote_serve(int listener);
+/* Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (proc_open). */
+#define ZYGOTE_SOCKET_FD (GOJAIL_STAGE_FD + 1)
+#define ZYGOTE_PROC_FD (GOJAIL_STAGE_FD + 2)
+
+/* Serves for ever, inside the template after kept_find, with just these descriptors. */
+__attribute__((noreturn)) void zygote_serve(void);
 
 #endif

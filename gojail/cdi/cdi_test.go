@@ -79,6 +79,24 @@ func TestForNode(t *testing.T) {
 	}
 }
 
+func TestNodes(t *testing.T) {
+	n := newNode(t)
+	r := n.read(t)
+	assert.Equal(t, []string{"/dev/nvidia1", "/dev/dri/card2", "/dev/dri/renderD129"}, r.Nodes("nvidia.com/gpu=1"))
+	assert.Empty(t, r.Nodes("nvidia.com/gpu=8"))
+	assert.True(t, r.HasKind("nvidia.com/gpu=8"))
+	assert.False(t, r.HasKind("nvidia.com/mig=0"))
+	n.write(t, "etc/cdi/mig.yaml", "cdiVersion: [\n")
+	assert.True(t, n.read(t).HasKind("nvidia.com/mig=0"), "nobody knows")
+}
+
+func TestCheckName(t *testing.T) {
+	assert.NoError(t, CheckName("nvidia.com/gpu=GPU-58ef5ed3"))
+	for _, name := range []string{"", "gpu=0", "nvidia.com/gpu", "nvidia.com/gpu=", "nvidia.com/gpu=a b"} {
+		assert.ErrorContains(t, CheckName(name), "is no CDI device; write VENDOR/CLASS=NAME", name)
+	}
+}
+
 func TestMissing(t *testing.T) {
 	n := newNode(t)
 	_, err := n.read(t).Edits("nvidia.com/gpu=0", "nvidia.com/gpu=8")

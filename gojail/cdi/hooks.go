@@ -27,7 +27,8 @@ func (e *Edits) hooks(h *specs.Hooks, source Source) error {
 		name string
 		list []specs.Hook
 	}{
-		{"prestart", h.Prestart}, //nolint:staticcheck // deprecated, but CDI files may have it
+		//lint:ignore SA1019 it is deprecated, but CDI files may have it
+		{"prestart", h.Prestart},
 		{"createRuntime", h.CreateRuntime}, {"createContainer", h.CreateContainer},
 		{"startContainer", h.StartContainer}, {"poststart", h.Poststart}, {"poststop", h.Poststop},
 	} {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	cncf "tags.cncf.io/container-device-interface/pkg/cdi"
+	"tags.cncf.io/container-device-interface/pkg/parser"
 
 	"github.com/gojail/gojail/trusted"
 )
@@ -107,6 +108,35 @@ func (r *Registry) ForNode(path string) (name string, ok bool) {
 		}
 	}
 	return name, ok
+}
+
+// Nodes are the device nodes that a device brings itself, without those that come
+// with any device of its CDI file.
+func (r *Registry) Nodes(name string) []string {
+	var paths []string
+	if d := r.cache.GetDevice(name); d != nil {
+		for _, node := range d.ContainerEdits.DeviceNodes {
+			paths = append(paths, node.Path)
+		}
+	}
+	return paths
+}
+
+// HasKind tells whether a CDI file, or one that cannot be read, may have devices of
+// the kind: "nvidia.com/gpu" of nvidia.com/gpu=0.
+func (r *Registry) HasKind(device string) bool {
+	kind, _, _ := strings.Cut(device, "=")
+	return len(r.Problems()) > 0 || slices.ContainsFunc(r.Names(), func(name string) bool {
+		return strings.HasPrefix(name, kind+"=")
+	})
+}
+
+// CheckName refuses what is no name of a CDI device.
+func CheckName(name string) error {
+	if _, _, _, err := parser.ParseQualifiedName(name); err != nil {
+		return fmt.Errorf("%q is no CDI device; write VENDOR/CLASS=NAME, such as nvidia.com/gpu=all", name)
+	}
+	return nil
 }
 
 // missing says that a node has not the devices.

@@ -5,6 +5,7 @@ package cdi
 import (
 	"debug/elf"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func (e *Edits) has(path string) bool {
 // soname is what a shared library calls itself; "" if nothing, or if it is none.
 func soname(path string) (string, error) {
 	file, err := elf.Open(path)
-	if _, ok := err.(*elf.FormatError); ok {
+	if _, ok := err.(*elf.FormatError); ok || err == io.EOF { // io.EOF: shorter than its header
 		return "", nil
 	}
 	if err != nil {

@@ -4,15 +4,16 @@ package config
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/gojail/gojail/expression"
 )
 
 // interfaceRule is what Linux takes as the name of an interface (IFNAMSIZ), less what nobody uses.
-var interfaceRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$`)
+var interfaceRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$`)
 
 func (r *reader) control() (err error) {
 	f := r.file.Control
@@ -27,7 +28,7 @@ func (r *reader) control() (err error) {
 		return r.Refuse(key("control", "pool"), "%v", err)
 	}
 	if f.Interface != nil {
-		if !interfaceRule.MatchString(*f.Interface) {
+		if !interfaceRule().MatchString(*f.Interface) {
 			return r.Refuse(key("control", "interface"), `%.100q: write the name of an interface, such as "eth0", or leave it out`, *f.Interface)
 		}
 		c.Interface = *f.Interface

@@ -4,10 +4,10 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/gojail/gojail/expression"
 	"github.com/gojail/gojail/tomlfile"
 	"github.com/gojail/gojail/trusted"
 )
@@ -32,7 +32,7 @@ func Load(path, node string) (*Config, error) {
 
 // Parse is Load for a text. An empty node is one that no list of nodes names.
 func Parse(text, node string) (*Config, error) {
-	if node != "" && !nodeRule.MatchString(node) {
+	if node != "" && !nodeRule().MatchString(node) {
 		return nil, fmt.Errorf("node name %.100q: only letters, digits, '.', '_' and '-', at most 64", node)
 	}
 	r := &reader{config: &Config{Node: node}, used: map[*Pool]string{}}
@@ -64,10 +64,10 @@ type reader struct {
 func key(words ...string) toml.Key { return words }
 
 var (
-	nodeRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	nodeRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	// nameRule is what can be the name of an interface and of a file; sysctl(8) stumbles over dots.
-	nameRule  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,14}$`)
-	labelRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	nameRule  = expression.Of(`^[A-Za-z0-9][A-Za-z0-9_-]{0,14}$`)
+	labelRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 
 // name checks the name of a table among those before it.
@@ -75,7 +75,7 @@ func name(at *tomlfile.Source, name string, taken func(string) bool) error {
 	switch {
 	case name == "":
 		return at.Refuse(key("name"), "missing; each one needs a name")
-	case !nameRule.MatchString(name):
+	case !nameRule().MatchString(name):
 		return at.Refuse(key("name"), "%.100q: a letter or digit, then letters, digits, '_' or '-', at most 15 in all", name)
 	case name == None:
 		return at.Refuse(key("name"), `"none" means no network and cannot be a name`)

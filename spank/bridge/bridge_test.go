@@ -126,7 +126,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{99, n.words("site"), "libgojail.so speaks version " + strconv.Itoa(gojail.ContractVersion) + " of its contract, the launcher 99; install gojail again on this node"},
 		{gojail.ContractVersion, nil, "libgojail.so was called without a verb; install gojail again on this node"},
-		{gojail.ContractVersion, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, epilog, jail, mounts, net, site, stage`},
+		{gojail.ContractVersion, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, epilog, ids, jail, mounts, net, range, site, stage`},
 		{gojail.ContractVersion, n.words("site", "colour=red"), `site: "colour=red" is not one of the words`},
 		{gojail.ContractVersion, n.words("jail", "jail=big"), `jail "big" is unknown; this node has: small`},
 		{gojail.ContractVersion, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: write it as SOURCE:DESTINATION"},

@@ -48,6 +48,7 @@ func gojail_call(call *C.struct_gojail_call) (result C.int) {
 	}
 	trees, err := request.run()
 	if err == nil {
+		put(call.text[:], request.answer)
 		err = hand(call, trees)
 	}
 	if err != nil {
@@ -85,6 +86,9 @@ func hand(call *C.struct_gojail_call, trees []gojail.Tree) (err error) {
 			return fmt.Errorf("--jail-mount: %.100s... is longer than %d bytes", t.Destination, len(to.destination)-1)
 		}
 		to.fd, to.flags = C.int32_t(t.FD), 0
+		if t.Root {
+			to.flags = C.GOJAIL_TREE_ROOT
+		}
 		put(to.destination[:], t.Destination)
 	}
 	call.ntrees = C.uint32_t(len(trees))

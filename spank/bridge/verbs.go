@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gojail/gojail/gojail"
 )
 
@@ -21,6 +23,8 @@ var verbs = map[string]func(*request) ([]gojail.Tree, error){
 	"stage":  (*request).stage,
 	"jail":   (*request).jail,
 	"mounts": (*request).mounts,
+	"ids":    (*request).ids,
+	"range":  (*request).ranged,
 	"net":    (*request).net,
 	"epilog": (*request).epilog,
 	"boot":   (*request).boot,
@@ -30,12 +34,14 @@ var verbs = map[string]func(*request) ([]gojail.Tree, error){
 type request struct {
 	verb  string
 	words map[string]string
+
+	answer string // text for the caller
 }
 
 // known are the names of include/gojail.h. Some are for the launcher alone.
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
-	"net", "gpus", "nics", "holder",
+	"net", "gpus", "nics", "holder", "root", "range", "data",
 }
 
 func parse(words []string) (*request, error) {
@@ -168,7 +174,55 @@ func (r *request) mounts() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.OpenUserMounts(j, list, who, root)
+	trees, err := c.OpenUserMounts(j, list, who, root)
+	if err != nil || r.words["data"] == "" {
+		return trees, err
+	}
+	for i, t := range trees {
+		if err := r.mapData(t.FD, list[i]); err != nil {
+			for _, t := range trees {
+				unix.Close(t.FD)
+			}
+			return nil, err
+		}
+	}
+	return trees, nil
+}
+
+// mapData makes what is the user's on disk root's. What is only read may stay as it is.
+func (r *request) mapData(tree int, m gojail.UserMount) error {
+	data, err := strconv.Atoi(r.words["data"])
+	if err != nil {
+		return fmt.Errorf("mounts: data=%q is no descriptor", r.words["data"])
+	}
+	if err := gojail.MapIDs(tree, data, m.Source); err != nil && !m.Readonly {
+		return err
+	}
+	return nil
+}
+
+// ids tells the user's range to the launcher, which makes the user namespaces.
+func (r *request) ids() ([]gojail.Tree, error) {
+	who, err := r.credentials()
+	if err != nil {
+		return nil, err
+	}
+	found, err := gojail.SubIDs(who.UID)
+	r.answer = fmt.Sprintf("%d %d %d", found.UID, found.GID, found.Count)
+	return nil, err
+}
+
+func (r *request) ranged() ([]gojail.Tree, error) {
+	c, j, facts, err := r.facts()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := strconv.Atoi(r.words["range"])
+	data, also := strconv.Atoi(r.words["data"])
+	if err != nil || also != nil {
+		return nil, fmt.Errorf("range: range=%q and data=%q are no descriptors", r.words["range"], r.words["data"])
+	}
+	return c.OpenRange(j, facts, ids, data)
 }
 
 func (r *request) credentials() (who gojail.Credentials, err error) {

@@ -33,6 +33,8 @@ type candidate struct {
 	jailed  bool     // the command sees the jail
 	tree    bool     // slurmd's mount namespace has the prepared tree
 	gojail  bool     // needs gojail itself
+	own     bool     // is in a jail of gojail's
+	of      string   // "" or isolation: the comparison that it is for; plain ones are for both
 }
 
 // candidates, the first of which is what the others are compared with.
@@ -49,18 +51,59 @@ func candidates() []candidate {
 		{name: "setns", about: "plugin: the task joins a namespace held by a process (the floor)", jailed: true,
 			source: "setns", plugin: partsDir + "/setns.so HELD"},
 		{name: "bwrap", about: "no plugin: srun bwrap ... COMMAND", jailed: true, wrapper: bwrapArgs()},
-		{name: "gojail", about: "gojail, --jail: own /tmp and /dev/shm per job", jailed: true, gojail: true,
+		{name: "gojail", about: "gojail, --jail: own /tmp and /dev/shm per job", jailed: true, gojail: true, own: true,
 			plugin: shimPath + " state=" + stateDir, options: []string{"--jail=" + jailsName}},
 		{name: "gojailnone", about: "gojail loaded, a step without a jail", gojail: true,
 			plugin: shimPath + " state=" + stateDir},
 	}
 }
 
-// choose keeps the candidates that are listed, and plain in any case.
-func choose(only string) ([]candidate, error) {
-	all := candidates()
-	if only == "" {
-		return all, nil
+// isolated are jails that differ in what they keep from the tasks, as gojail.toml has it.
+var isolated = []struct{ name, about, config string }{
+	{"open", "nothing of it", off},
+	{"pids", "PID namespace, its /proc, hidepid", strings.Replace(off, "namespaces = []", `namespaces = ["pid"]`, 1)},
+	{"ipc", "IPC and UTS namespace", strings.Replace(off, "namespaces = []", `namespaces = ["ipc", "uts"]`, 1)},
+	{"rights", "no_new_privs, capabilities, seccomp", "namespaces = []\nhidepid = false\n"},
+	{"root", "all of it, and --jail-root", "jail_root = [\"self\"]\n"},
+}
+
+const off = "namespaces = []\nhidepid = false\nno_new_privs = false\ncapabilities = [\"ALL\"]\nseccomp = \"none\"\n"
+
+// isolations are candidates that show what each of these costs; gojail itself has all by default.
+func isolations() (list []candidate) {
+	for _, j := range isolated {
+		c := candidate{name: "gojail" + j.name, about: "gojail: " + j.about, jailed: true, gojail: true, own: true, of: "isolation",
+			plugin: shimPath + " state=" + stateDir, options: []string{"--jail=" + j.name}}
+		if j.name == "root" {
+			c.options = append(c.options, "--jail-root")
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// jailsConfig is the gojail.toml of the cluster.
+func jailsConfig() string {
+	config := cluster.DefaultConfig
+	for _, j := range isolated {
+		config += fmt.Sprintf("[jail.%s]\nroot = %q\n%s", j.name, jailRoot, j.config)
+	}
+	return config
+}
+
+// choose keeps the candidates that are listed, and plain in any case. Without a
+// list: those of the comparison.
+func choose(only, of string) ([]candidate, error) {
+	all := append(candidates(), isolations()...)
+	if of == "isolation" && only == "" {
+		both := []string{"plain", "plain2", "gojail"}
+		return slices.DeleteFunc(all, func(c candidate) bool { return c.of != of && !slices.Contains(both, c.name) }), nil
+	}
+	if of == "" && only == "" {
+		return candidates(), nil
+	}
+	if of != "" && of != "isolation" {
+		return nil, fmt.Errorf("-of %s: there is no such comparison; write isolation, or leave it out", of)
 	}
 	names := strings.Split(only, ",")
 	for _, name := range names {

@@ -40,7 +40,7 @@ func startMachine(chosen []candidate) (*machine, error) {
 	}
 	gojail := slices.ContainsFunc(chosen, func(c candidate) bool { return c.gojail })
 	m.Cluster, err = cluster.UpHead(cluster.Options{
-		Plugin: gojail, Jails: []string{jailsName}, SlurmConf: m.slurmConf(),
+		Plugin: gojail, Jails: []string{jailsName}, SlurmConf: m.slurmConf(), Config: jailsConfig(),
 	})
 	if err != nil {
 		m.clean()
@@ -119,8 +119,8 @@ func (m *machine) makeView() error {
 		return err
 	}
 	// gojail init ran for the head; the spool directory has the node's name in it.
-	for _, node := range []string{"gojail", "gojailnone"} {
-		if err := os.MkdirAll(m.Path(jailRoot+"/var/spool/slurmd/"+node), 0o755); err != nil {
+	for _, c := range m.chosen {
+		if err := os.MkdirAll(m.Path(jailRoot+"/var/spool/slurmd/"+c.name), 0o755); err != nil {
 			return err
 		}
 	}

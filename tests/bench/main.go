@@ -22,7 +22,7 @@ import (
 type settings struct {
 	rounds     int
 	modes      []string
-	only       string
+	only, of   string
 	file       string
 	seed       uint64
 	repetition int
@@ -34,6 +34,7 @@ func main() {
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of every mode (default 40)")
 	flag.StringVar(&names, "mode", "first,job,later,n64,memory,parts", "what to measure")
 	flag.StringVar(&s.only, "only", "", "candidates to measure beside plain, parted by commas (default all)")
+	flag.StringVar(&s.of, "of", "", "isolation: what each part of a job's isolation costs")
 	flag.StringVar(&s.file, "json", "", "write every sample to this file")
 	flag.Uint64Var(&s.seed, "seed", 7, "of the order within the rounds and of the bootstrap")
 	flag.IntVar(&s.repetition, "repetitions", 300, "of each part of a launch")
@@ -59,7 +60,7 @@ func bench(ctx context.Context, s settings) error {
 			return fmt.Errorf("bench: there is no mode %q", name)
 		}
 	}
-	chosen, err := choose(s.only)
+	chosen, err := choose(s.only, s.of)
 	if err != nil {
 		return err
 	}

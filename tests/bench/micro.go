@@ -32,7 +32,8 @@ var parts = []part{
 	{Name: "end", About: "job_epilog where /tmp is empty: sandbox torn down, a spare directory made"},
 	{Name: "epilog", About: "job_epilog's launcher, where /tmp is not: the same by Go"},
 	{Name: "fork", About: "floor: fork, exit, wait"},
-	{Name: "setns", About: "floor, and what each task does: setns to the sandbox"},
+	{Name: "setns", About: "floor, and what each task does: setns to the sandbox's namespaces"},
+	{Name: "confine", About: "what each task does: capabilities, no_new_privs, seccomp"},
 	{Name: "mkdir", About: "floor: the job's two directories made on node disk (part of the first step)"},
 	{Name: "unshare", About: "floor: unshare(CLONE_NEWNS) of as many mounts"},
 }
@@ -41,7 +42,7 @@ var parts = []part{
 // slurmd's is, with a state directory of its own; scratch is that of gojail's node.
 func (m *machine) measureParts(ctx context.Context, repetitions int) ([]part, error) {
 	spank := []string{"-I", filepath.Join(m.repo, "include"), "-I", filepath.Join(m.repo, "spank"), "peers/micro.c"}
-	for _, file := range []string{"ask", "end", "fault", "launch", "lock", "record", "sandbox", "scratch", "site", "template", "trees", "window"} {
+	for _, file := range []string{"ask", "confine", "end", "fault", "launch", "lock", "park", "quota", "record", "sandbox", "scratch", "site", "template", "trees", "window"} {
 		spank = append(spank, filepath.Join(m.repo, "spank", file+".c"))
 	}
 	if err := m.compile("micro", spank...); err != nil {

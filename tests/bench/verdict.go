@@ -40,6 +40,8 @@ var aims = []aim{
 	{"no jail: wall, against noop", "later", "gojailnone", "noop", wall, 0, "the empty plugin"},
 	{"no jail: node CPU, against noop", "later", "gojailnone", "noop", cpu, 0, "the empty plugin"},
 	{"64 tasks: wall, against plain", "n64", "gojail", "plain", wall, 5, ""},
+	{"all isolation: first step, wall, against plain", "first", "gojail", "plain", wall, 3, ""},
+	{"all isolation: later step, wall, against plain", "later", "gojail", "plain", wall, 0.5, ""},
 }
 
 // more comparisons that have no aim.
@@ -55,6 +57,22 @@ var comparisons = []aim{
 	{"job_epilog alone: node CPU", "job", "noopepilog", "noop", cpu, math.Inf(1), ""},
 	{"64 tasks: node CPU, against plain", "n64", "gojail", "plain", cpu, math.Inf(1), ""},
 	{"64 tasks: wall, against setns", "n64", "gojail", "setns", wall, math.Inf(1), ""},
+}
+
+// features are compared with a jail that isolates nothing but the files.
+func features() (list []aim) {
+	add := func(about, of, base string) {
+		for _, step := range []string{"first", "later"} {
+			list = append(list, aim{about + ": " + step + " step, wall", step, of, base, wall, math.Inf(1), ""},
+				aim{about + ": " + step + " step, node CPU", step, of, base, cpu, math.Inf(1), ""})
+		}
+	}
+	add("a jail alone, against plain", "gojailopen", "plain")
+	for _, j := range isolated[1:] {
+		add(j.about, "gojail"+j.name, "gojailopen")
+	}
+	add("all isolation", "gojail", "gojailopen")
+	return list
 }
 
 // judge compares an estimate with the most that it should be.
@@ -99,7 +117,7 @@ func (r *report) judge(random *rand.Rand) {
 		}
 		r.Verdicts = append(r.Verdicts, judged{a.about, e, text, judge(e, a.most)})
 	}
-	for _, a := range comparisons {
+	for _, a := range append(comparisons, features()...) {
 		if e := r.find(a, random); e.N > 0 {
 			r.Verdicts = append(r.Verdicts, judged{a.about, e, "-", "-"})
 		}

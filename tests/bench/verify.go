@@ -74,8 +74,8 @@ func (m *machine) verifyOne(c candidate) (seen, error) {
 	if s.Root != want {
 		return s, fmt.Errorf("the step's root is %q and should be %q", s.Root, want)
 	}
-	if own := c.name == "gojail"; s.OwnTmp != own {
-		return s, fmt.Errorf("own /tmp: %v, should be %v", s.OwnTmp, own)
+	if s.OwnTmp != c.own {
+		return s, fmt.Errorf("own /tmp: %v, should be %v", s.OwnTmp, c.own)
 	}
 	return s, m.verifyPlugin(c)
 }
@@ -87,7 +87,7 @@ func (m *machine) verifyCounted(c candidate) error {
 		names = append(names, command(pid))
 	}
 	for _, name := range []string{"gojail-zygote", "gojail-holder"} {
-		if c.name == "gojail" && !slices.Contains(names, name) {
+		if c.own && !slices.Contains(names, name) {
 			return fmt.Errorf("%s is not in the cgroup that is counted, which has %q beside slurmd", name, names)
 		}
 	}

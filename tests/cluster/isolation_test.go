@@ -94,7 +94,7 @@ const status = `grep -E '^(CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -
 func TestTasksGiveUpPrivileges(t *testing.T) {
 	c := shared(t)
 	for _, user := range []string{cluster.Alice, "root"} {
-		prints(t, "CapBnd: 00000000a80425fb NoNewPrivs: 1 Seccomp: 2", c.Run(user, "srun", "--jail=debian", "-wn1", "sh", "-c", status))
+		prints(t, "CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2", c.Run(user, "srun", "--jail=debian", "-wn1", "sh", "-c", status))
 		mounts := c.Run(user, "srun", "--jail=debian", "-wn1", "unshare", "-m", "true")
 		assert.Contains(t, mounts.Stderr, "Operation not permitted", mounts)
 	}
@@ -102,7 +102,7 @@ func TestTasksGiveUpPrivileges(t *testing.T) {
 	configure(t, c, strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", all, 1))
 	free := c.Run("root", "srun", "--jail=debian", "-wn1", "sh", "-c", status+"; "+processes).Stdout
 	assert.Contains(t, free, " NoNewPrivs: 0 Seccomp: 0")
-	assert.NotContains(t, free, "CapBnd: 00000000a80425fb")
+	assert.NotContains(t, free, "CapBnd: 00000000a00425fb")
 	assert.Contains(t, free, "slurmstepd", "the node's processes")
 	prints(t, "yes", c.Run("root", "srun", "--jail=debian", "-wn1", "unshare", "-m", "echo", "yes"))
 	own := "[jail.debian]\ncapabilities = [\"CAP_KILL\"]\n"
@@ -154,7 +154,7 @@ func TestRootInTheJail(t *testing.T) {
 		r := run("sh", "-c", script)
 		assert.NotZero(t, r.Code, "%s: %v", what, r)
 	}
-	prints(t, "CapBnd: 00000000a80425fb NoNewPrivs: 1 Seccomp: 2", run("sh", "-c", status))
+	prints(t, "CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2", run("sh", "-c", status))
 	prints(t, "same", run("sh", "-c", `[ $(readlink /proc/self/ns/user) != $(readlink /proc/1/ns/user 2>/dev/null || echo none) ] && echo same`))
 }
 
@@ -183,4 +183,51 @@ func TestJailRootIsRefused(t *testing.T) {
 	prints(t, "5001", run("--jail-root=none", "debian"))
 	job := c.Batch(cluster.Alice, "id -u; srun --jail-root id -u", "--jail=debian")
 	assert.Equal(t, "COMPLETED 5001\n0\n", job.State+" "+job.Output, job)
+}
+
+// TestRootOfARange: who is root there can install into the jail, whose files are root's on disk, and of
+// the data only what is the user's own.
+func TestRootOfARange(t *testing.T) {
+	c := shared(t)
+	configure(t, c, strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\"]\n", 1))
+	run := func(args ...string) cluster.Result {
+		return c.Run(cluster.Alice, append([]string{"srun", "-wn1", "--jail=debian", "--jail-root"}, args...)...)
+	}
+	for _, path := range []string{"/etc/subuid", "/etc/subgid"} {
+		keep := read(c, path)
+		require.NoError(t, os.WriteFile(c.Path(path), nil, 0o644))
+		t.Cleanup(func() { os.WriteFile(c.Path(path), []byte(keep), 0o644) })
+	}
+	refused(t, "ask your administrator for a line such as alice:100000:65536", run("true"))
+	for _, path := range []string{"/etc/subuid", "/etc/subgid"} {
+		require.NoError(t, os.WriteFile(c.Path(path), []byte("alice:300000:65536\n"), 0o644))
+	}
+	refused(t, "chmod 700 /srv", run("true"))
+	r := c.Root("chmod", "700", "/srv/jails")
+	require.Zero(t, r.Code, r)
+	t.Cleanup(func() { c.Root("chmod", "755", "/srv/jails") })
+	removed(t, c, "mine")
+	onNode(t, c, "/srv/jails/debian/home/bob/secret", "x")
+	require.NoError(t, os.Chown(c.Path("/srv/jails/debian/home/bob/secret"), 5002, 5002))
+	require.NoError(t, os.Chmod(c.Path("/srv/jails/debian/home/bob/secret"), 0o600))
+	script := `set -e; id -u; touch /usr/local/bin/tool; chown 7:8 /usr/local/bin/tool; chmod 4755 /usr/local/bin/tool
+stat -c '%u:%g %a' /usr/local/bin/tool; touch ~/mine; stat -c %u:%g ~/mine; stat -c %u /etc/passwd /home/bob; stat -c %u /tmp`
+	t.Cleanup(func() { os.Remove(c.Path("/srv/jails/debian/usr/local/bin/tool")) })
+	prints(t, "0\n7:8 4755\n0:0\n0\n65534\n65534", run("sh", "-c", script))
+	owner := func(path string) uint32 {
+		st, err := os.Stat(c.Path(path))
+		require.NoError(t, err)
+		return st.Sys().(*syscall.Stat_t).Uid
+	}
+	assert.EqualValues(t, 7, owner("/srv/jails/debian/usr/local/bin/tool"), "right on disk")
+	assert.EqualValues(t, 5001, owner(jailHome+"mine"))
+	for what, script := range map[string]string{
+		"another's file": "cat /home/bob/secret", "another's directory": "touch /home/bob/x", "a device": "mknod /usr/local/null c 1 3",
+		"a mount": "mount -t tmpfs none /mnt", "the node's settings": "echo x >/proc/sys/kernel/hostname",
+	} {
+		r := run("sh", "-c", script)
+		assert.NotZero(t, r.Code, "%s: %v", what, r)
+	}
+	prints(t, "0 alice", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-root", "--jail-mount=/data/alice:/mnt", "sh", "-c",
+		`echo $(stat -c %u /mnt) alice; touch /mnt/x; rm /mnt/x`))
 }

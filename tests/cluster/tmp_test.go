@@ -61,3 +61,17 @@ func TestTmpIsUsableAndGoneWithTheJob(t *testing.T) {
 		onlySpares(t, c)
 	}
 }
+
+// TestTmpLimitNeedsQuotas: where the scratch file system cannot limit a directory, no job runs without the limit.
+func TestTmpLimitNeedsQuotas(t *testing.T) {
+	c := shared(t)
+	require.Zero(t, c.Root("mkdir", "-p", "/run/scratch").Code)
+	config := strings.Replace(cluster.DefaultConfig, "/var/lib/gojail/%n", "/run/scratch/%n", 1) // a tmpfs
+	configure(t, c, strings.Replace(config, "[jail.debian]\n", "[jail.debian]\ntmp_size = \"8M\"\n", 1))
+	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
+	assert.NotContains(t, r.Stdout, "ran in")
+	refused(t, "tmp_size: the file system of the scratch directory does not limit directories (", r)
+	assert.Contains(t, r.Stderr, `; ask your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = "tmpfs"`, r)
+	assert.Contains(t, c.Gojail("n1", "check").Stdout, "does not limit directories; mount it with prjquota")
+	prints(t, "other", c.Run(cluster.Alice, "srun", "-wn1", "--jail=other", "cat", marker))
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -112,7 +113,7 @@ func scratchDisk(ctx context.Context, p places, release string) (string, error) 
 }
 
 const (
-	diskRecipe = "1" // another number makes every disk anew
+	diskRecipe = "2" // another number makes every disk anew
 	diskSize   = "8G"
 )
 
@@ -131,7 +132,8 @@ func makeDisk(ctx context.Context, p places, jail, release, disk string) error {
 	if err := os.Symlink(jail, filepath.Join(tree, "cache/jail-"+release)); err != nil {
 		return err
 	}
-	if _, err := p.tool(ctx, "usr/sbin/mke2fs", "-q", "-t", "ext4", "-d", tree, disk+".new", diskSize); err != nil {
+	quota := []string{"-O", "quota,project", "-E", "quotatype=prjquota"} // for tmp_size
+	if _, err := p.tool(ctx, "usr/sbin/mke2fs", slices.Concat([]string{"-q", "-t", "ext4"}, quota, []string{"-d", tree, disk + ".new", diskSize})...); err != nil {
 		return err
 	}
 	return os.Rename(disk+".new", disk)

@@ -15,6 +15,7 @@ import (
 
 func enterCommand(n *node) *cobra.Command {
 	var name, sandbox string
+	var privileged bool
 	cmd := &cobra.Command{
 		Use:   "enter JOB [-u USER] [-- COMMAND [ARGUMENTS]]",
 		Short: "Run a command in the sandbox of a running job",
@@ -22,6 +23,9 @@ func enterCommand(n *node) *cobra.Command {
 the same /tmp, /dev/shm, --jail-mount and --jail-net. It runs as root unless -u
 names somebody, and in the caller's cgroup: Slurm neither limits nor ends it.
 What it was ended with is the exit code.
+
+The programs are the jail's, which may be a user's: they get no more
+capabilities and system calls than the job's tasks, but for --privileged.
 
 It is for root, and for root's tools. A user has Slurm's way into the sandbox of
 a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
@@ -42,15 +46,16 @@ a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 			if err != nil {
 				return err
 			}
-			return n.enter(args[0], sandbox, who, args[1:])
+			return n.enter(args[0], sandbox, who, privileged, args[1:])
 		},
 	}
 	cmd.Flags().StringVarP(&name, "user", "u", "root", "run the command as this user, by name or number")
 	cmd.Flags().StringVar(&sandbox, "sandbox", "", "which one, where the job has several (gojail ls --json)")
+	cmd.Flags().BoolVar(&privileged, "privileged", false, privilegedHelp)
 	return cmd
 }
 
-func (n *node) enter(job, sandbox string, who *person, command []string) error {
+func (n *node) enter(job, sandbox string, who *person, privileged bool, command []string) error {
 	state, err := gojail.OpenState(n.State)
 	if err != nil {
 		return err
@@ -58,6 +63,14 @@ func (n *node) enter(job, sandbox string, who *person, command []string) error {
 	holder, err := state.Holder(job, sandbox)
 	if err != nil {
 		return err
+	}
+	if c, j, err := n.jail(holder.Jail()); err == nil {
+		who.jail, who.confined = c.Environment(j), j
+	} else if !privileged {
+		return fmt.Errorf("%w; what the jail takes from its tasks is not known: gojail enter --privileged goes in without", err)
+	}
+	if privileged {
+		who.confined = nil
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passedOn...)

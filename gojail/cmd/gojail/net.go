@@ -27,9 +27,9 @@ func netCommand(n *node) *cobra.Command {
 		Short: "Show and check the networks of a job; for users, inside the job",
 		Long: `A job that was started with --jail-net has an interface of its own on each rail
 that it asked for. These commands show them and check them. In a job they need
-neither root nor a configuration.`,
-		Example: `  srun --jail=debian --jail-net=compute gojail net show
-  srun --jail=debian --jail-net=compute -N8 gojail net check`,
+neither root nor a configuration; every jail has this command in /run/gojail/bin.`,
+		Example: `  srun --jail=debian --jail-net=compute /run/gojail/bin/gojail net show
+  srun --jail=debian --jail-net=compute -N8 /run/gojail/bin/gojail net check`,
 		Annotations: map[string]string{"anybody": "yes"},
 		Args:        cobra.NoArgs,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -48,7 +48,7 @@ PCI address, as the kernel has them now. Any user may ask.
 
 On the node, as root: the same as it was recorded when the job's network was
 made, for one job or for all.`,
-		Example: `  srun --jail=debian --jail-net=compute gojail net show
+		Example: `  srun --jail=debian --jail-net=compute /run/gojail/bin/gojail net show
   gojail net show 4711 --json`,
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: map[string]string{"anybody": "yes"},

@@ -45,8 +45,8 @@ tenant of the same VLAN could forge one.
 
 Of a rail without addresses (RDMA only), interface and device are looked at.
 Outside of srun only the job's own node is.`,
-		Example: `  srun --jail=debian --jail-net=compute -N8 gojail net check
-  srun --overlap --jobid=4711 --jail=debian --jail-net=compute gojail net check`,
+		Example: `  srun --jail=debian --jail-net=compute -N8 /run/gojail/bin/gojail net check
+  srun --overlap --jobid=4711 --jail=debian --jail-net=compute /run/gojail/bin/gojail net check`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"anybody": "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -8,6 +8,8 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+
+	"github.com/gojail/gojail/gojail"
 )
 
 // person is whom the command runs as.
@@ -15,6 +17,8 @@ type person struct {
 	name, home string
 	uid, gid   uint32
 	groups     []uint32
+	jail       []gojail.Variable // of the environment
+	confined   *gojail.Jail      // what its tasks give up, the command does too; nil: nothing
 }
 
 func lookup(name string) (*person, error) {
@@ -59,10 +63,16 @@ func (p *person) groupList() string {
 }
 
 func (p *person) path() string {
+	path := "/usr/local/bin:/usr/bin:/bin"
 	if p.uid == 0 {
-		return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
-	return "/usr/local/bin:/usr/bin:/bin"
+	for _, v := range p.jail {
+		if v.Prepend && v.Name == "PATH" {
+			path = v.Value + ":" + path
+		}
+	}
+	return path
 }
 
 // shell and directory are asked inside the jail.
@@ -87,6 +97,11 @@ func (p *person) environment() []string {
 	for _, name := range []string{"TERM", "LANG", "TZ"} {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
+		}
+	}
+	for _, v := range p.jail {
+		if v.Name != "PATH" { // nothing else of the environment is a list
+			env = append(env, v.Name+"="+v.Value)
 		}
 	}
 	return env

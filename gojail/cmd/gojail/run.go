@@ -26,6 +26,7 @@ func init() { runtime.LockOSThread() }
 func runCommand(n *node) *cobra.Command {
 	var name string
 	var mounts []string
+	var privileged bool
 	cmd := &cobra.Command{
 		Use:   "run JAIL [-u USER] [-- COMMAND [ARGUMENTS]]",
 		Short: "Run a command in a jail without Slurm, to have a look around",
@@ -33,6 +34,9 @@ func runCommand(n *node) *cobra.Command {
 command in it, and removes it. Without a command: a shell. The command runs as
 root unless -u names somebody, in that user's home directory if the jail has it,
 with a clean environment. What it was ended with is the exit code.
+
+The programs are the jail's: they get no more capabilities and system calls than
+tasks, unless --privileged is given.
 
 The user is the one of this node's name service; the rules about who may use the
 jail and what may be mounted are applied as for a job.`,
@@ -54,22 +58,29 @@ jail and what may be mounted are applied as for a job.`,
 			if err != nil {
 				return err
 			}
-			return n.run(args[0], who, strings.Join(mounts, ","), args[1:])
+			return n.run(args[0], who, strings.Join(mounts, ","), privileged, args[1:])
 		},
 	}
 	cmd.Flags().StringVarP(&name, "user", "u", "root", "run the command as this user, by name or number")
 	cmd.Flags().StringArrayVar(&mounts, "jail-mount", nil, "SOURCE:DESTINATION[:ro], as for srun; may be repeated")
+	cmd.Flags().BoolVar(&privileged, "privileged", false, privilegedHelp)
 	return cmd
 }
 
+const privilegedHelp = "with all capabilities and system calls: the jail's programs could take over the node"
+
 // run builds a sandbox, runs the command in it and tears it down.
-func (n *node) run(name string, who *person, mounts string, command []string) error {
+func (n *node) run(name string, who *person, mounts string, privileged bool, command []string) error {
 	c, j, err := n.jail(name)
 	if err != nil {
 		return err
 	}
 	if _, err := gojail.ParseUserMounts(mounts); err != nil {
 		return err
+	}
+	who.jail = c.Environment(j)
+	if !privileged {
+		who.confined = j
 	}
 	state, err := gojail.OpenState(n.State)
 	if err != nil {
@@ -167,6 +178,11 @@ func start(namespaces []*os.File, who *person, command []string) (*exec.Cmd, err
 	// A descriptor that this process was given could lead out of the jail.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("cannot close the node's descriptors: close_range: %w", err)
+	}
+	if who.confined != nil {
+		if err := who.confined.Confine(); err != nil {
+			return nil, err
+		}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: who.uid, Gid: who.gid, Groups: who.groups}}
 	if err := cmd.Start(); err != nil {

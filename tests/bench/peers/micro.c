@@ -9,6 +9,7 @@
  * As root in a mount namespace of its own; leaves a zygote and its state.
  */
 #include "clock.h"
+#include "confine.h"
 #include "end.h"
 #include "kernel.h"
 #include "launch.h"
@@ -30,6 +31,7 @@
 static struct node node;
 static struct jail jail;
 static struct site site;
+static struct confine confine;
 static const char *wanted; /* the jail's name */
 static int count;
 static double *in_child; /* shared: a figure that a child took itself */
@@ -212,7 +214,7 @@ static double make_directories(int i)
 }
 
 /* What a child does in the job's namespace, timed there; or the fork itself. */
-enum kernel_call { FORK, SETNS, UNSHARE };
+enum kernel_call { FORK, SETNS, UNSHARE, CONFINE };
 
 static double in_fork(enum kernel_call call, int i)
 {
@@ -230,10 +232,14 @@ static double in_fork(enum kernel_call call, int i)
 		int result;
 
 		*in_child = now_us();
-		result = call == FORK ? 0 : window_enter(sandbox.mnt, &fault);
+		result = call == FORK ? 0 : sandbox_enter(&sandbox, &fault);
 		if (call == UNSHARE && result == 0) {
 			*in_child = now_us();
 			result = unshare(CLONE_NEWNS);
+		}
+		if (call == CONFINE && result == 0) {
+			*in_child = now_us();
+			result = confine_apply(&confine, &fault);
 		}
 		*in_child = now_us() - *in_child;
 		_exit(result < 0);
@@ -248,6 +254,7 @@ static double in_fork(enum kernel_call call, int i)
 
 static double only_fork(int i) { return in_fork(FORK, i); }
 static double only_setns(int i) { return in_fork(SETNS, i); }
+static double only_confine(int i) { return in_fork(CONFINE, i); }
 static double only_unshare(int i) { return in_fork(UNSHARE, i); }
 
 int main(int argc, char **argv)
@@ -272,6 +279,8 @@ int main(int argc, char **argv)
 	repeat("stage_close", close_stage, count);
 	repeat("epilog_window", epilog_window, count);
 	repeat("setns", only_setns, count);
+	check(confine_open(&confine, &node, &jail, &fault), "confine", &fault);
+	repeat("confine", only_confine, count);
 	repeat("unshare", only_unshare, count);
 	repeat("fork", only_fork, count);
 	repeat("mkdir", make_directories, count);

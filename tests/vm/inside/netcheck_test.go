@@ -5,7 +5,6 @@ package inside
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,27 +21,22 @@ import (
 func TestNetCheckOfAJob(t *testing.T) {
 	c := netCluster(t)
 	before := vfsNow(t)
-	binary, err := os.ReadFile(filepath.Join(repository, "build/releases", cluster.Release(), "sbin/gojail"))
-	require.NoError(t, err)
-	command := c.Path("/srv/jails/debian/usr/local/bin/gojail")
-	require.NoError(t, os.MkdirAll(filepath.Dir(command), 0o755))
-	require.NoError(t, os.WriteFile(command, binary, 0o755))
 
 	step := []string{"srun", "-N2", "--ntasks-per-node=2", "--overcommit", "--jail=debian", "--jail-net=ai"}
-	r := c.Run(cluster.Alice, append(step, "/usr/local/bin/gojail", "net", "check")...)
+	r := c.Run(cluster.Alice, append(step, "/run/gojail/bin/gojail", "net", "check")...)
 	require.Zero(t, r.Code, r)
 	lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
 	slices.Sort(lines)
 	assert.Equal(t, []string{"NODE  rail0-n1    rail1-n1", "n1    ok          ok", "n2    ok          ok"}, lines, r)
 
-	r = c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r0", "/usr/local/bin/gojail", "net", "show")
+	r = c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r0", "/run/gojail/bin/gojail", "net", "show")
 	require.Zero(t, r.Code, r)
 	assert.Regexp(t, `(?m)^\d+ +rail0-n1 +net1 +10\.0\.0\.1\d/24 +- +- +0000:\S+ +up$`, r.Stdout)
 	assert.Regexp(t, `(?m)^\d+ +control +ctl0 +203\.0\.113\.\d+/32 +169\.254\.1\.1 `, r.Stdout)
 	settle(t, before)
 
 	// The step waits until root has moved a VF of n2 to another VLAN.
-	const wait = "while [ ! -e /home/alice/go ]; do sleep 0.2; done; exec /usr/local/bin/gojail net check --timeout=20s"
+	const wait = "while [ ! -e /home/alice/go ]; do sleep 0.2; done; exec /run/gojail/bin/gojail net check --timeout=20s"
 	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer end()
 	job := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-N2", "--jail=debian", "--jail-net=ai", "sh", "-c", wait}})

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Confine takes from the calling thread, and from what it starts, what a task of
+// the jail has not: capabilities, new privileges, system calls. The thread must be
+// locked to its goroutine and end with it; it needs CAP_SETPCAP. As confine_apply in
+// spank/confine.c does for tasks.
+func (j *Jail) Confine() error {
+	i := &j.Isolation
+	program, err := j.Filter()
+	if err != nil {
+		return err
+	}
+	for n := range 64 {
+		held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(n), 0, 0, 0)
+		if err != nil {
+			break // beyond the last of this kernel (capabilities(7))
+		}
+		if held == 0 || i.Bounding()>>n&1 == 1 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0); err != nil {
+			return fmt.Errorf("cannot drop capability %d: %w", n, err)
+		}
+	}
+	if i.NoNewPrivs {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("cannot set no_new_privs: %w", err)
+		}
+	}
+	if len(program) == 0 {
+		return nil
+	}
+	filter := unix.SockFprog{Len: uint16(len(program) / 8), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&filter)))
+	if errno != 0 {
+		return fmt.Errorf("cannot install the seccomp filter: %w", errno)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// TestAdministratorInTheJail: root looks into a jail with gojail's own commands, and
+// every program there may be the attacker's. What it is worth to them is judged here.
+func TestAdministratorInTheJail(t *testing.T) {
+	s := shared(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	job := s.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-Q", "-wn1", "--jail=closed", attackPath, "victim", "job-of-alice"}})
+	require.NoError(t, job.Start())
+	defer func() {
+		s.terminate("attack victim job-of-alice")
+		job.Wait()
+	}()
+	var id string
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		id = strings.TrimSpace(s.Root("squeue", "-h", "-t", "R", "-o", "%i").Stdout)
+		return id != "" && s.left("victim job-of-alice") == 1
+	}))
+	attacks := []string{"view", "descriptors", "setns", "handle", "beneath", "unmask", "fresh-mounts", "sysctl", "mknod", "init_module"}
+	gojail := []string{"gojail", "--node=n1", "--state=/run/gojail/%n"}
+	for _, p := range []place{
+		{name: "gojail enter", user: "root", command: append(gojail, "enter", id, "--")},
+		{name: "gojail enter -u alice", user: "root", command: append(gojail, "enter", id, "-u", "alice", "--")},
+		{name: "gojail run", user: "root", command: append(gojail, "run", "closed", "--")},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			for attack, v := range s.attack(t, p, attacks...) {
+				assert.Equal(t, held, v.word, "%s: %s", attack, v)
+			}
+		})
+	}
+}

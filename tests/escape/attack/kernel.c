@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// System calls that reach parts of the kernel which a job has no business with.
+// Each is made so that it does nothing, and fails in one way if it is let through
+// and with EPERM, EACCES or ENOSYS if it is not.
+
+#include "attack.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/klog.h>
+#include <sys/mount.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void reached(const char *call, long result)
+{
+	if (result < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES))
+		held_errno(call);
+	escaped("%s: %s", call, result < 0 ? strerror(errno) : "done");
+}
+
+static void try_bpf(void)
+{
+	union bpf_attr attr = {.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1};
+	reached("bpf", syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof attr));
+}
+
+static void try_perf(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_CPU_CLOCK, .exclude_kernel = 1};
+	reached("perf_event_open", syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
+}
+
+static void try_userfaultfd(void)
+{
+	enum { USER_MODE_ONLY = 1 }; // userfaultfd(2), Linux 5.11
+	reached("userfaultfd", syscall(SYS_userfaultfd, USER_MODE_ONLY));
+}
+
+static void try_io_uring(void)
+{
+	char parameters[120] = "";
+	reached("io_uring_setup", syscall(SYS_io_uring_setup, 1, parameters));
+}
+
+static void try_add_key(void)
+{
+	enum { PROCESS_KEYRING = -2 }; // keyctl(2): ends with this process
+	reached("add_key", syscall(SYS_add_key, "user", "attack", "x", 1, PROCESS_KEYRING));
+}
+
+static void try_keyctl(void)
+{
+	enum { GET_KEYRING_ID = 0, USER_KEYRING = -4 };
+	reached("keyctl", syscall(SYS_keyctl, GET_KEYRING_ID, USER_KEYRING, 0));
+}
+
+static void try_kexec(void) { reached("kexec_load", syscall(SYS_kexec_load, 0, 0, NULL, ~0UL)); }
+static void try_module(void) { reached("init_module", syscall(SYS_init_module, NULL, 0, "")); }
+static void try_reboot(void) { reached("reboot", syscall(SYS_reboot, 0, 0, 0, NULL)); }
+static void try_swapon(void) { reached("swapon", swapon("/nowhere", 0)); }
+static void try_iopl(void) { reached("iopl", syscall(SYS_iopl, 1)); }
+static void try_acct(void) { reached("acct", acct("/nowhere")); }
+static void try_handle(void) { reached("open_by_handle_at", syscall(SYS_open_by_handle_at, -1, NULL, 0)); }
+static void try_fsopen(void) { reached("fsopen", syscall(SYS_fsopen, "tmpfs", 0)); }
+static void try_userns(void) { reached("unshare(CLONE_NEWUSER)", unshare(CLONE_NEWUSER)); }
+static void try_mountns(void) { reached("unshare(CLONE_NEWNS)", unshare(CLONE_NEWNS)); }
+static void try_netns(void) { reached("unshare(CLONE_NEWNET)", unshare(CLONE_NEWNET)); }
+
+static void try_dmesg(void)
+{
+	enum { READ_ALL = 3 }; // syslog(2)
+	char text[64];
+	reached("syslog", klogctl(READ_ALL, text, sizeof text));
+}
+
+static void try_priority(void)
+{
+	errno = 0;
+	int higher = nice(-5);
+	reached("nice(-5)", higher == -1 && errno ? -1 : 0);
+}
+
+// hostname sets another name; the test looks whether it is the node's, and puts it back.
+static void hostname(void)
+{
+	const char name[] = "gojail-escape";
+	if (sethostname(name, sizeof name - 1) < 0)
+		held_errno("sethostname");
+	escaped("sethostname is done"); // in a UTS namespace of the job's own this says nothing yet
+}
+
+const struct attack kernel_attacks[] = {
+	{"bpf", try_bpf},
+	{"perf_event_open", try_perf},
+	{"userfaultfd", try_userfaultfd},
+	{"io_uring", try_io_uring},
+	{"add_key", try_add_key},
+	{"keyctl", try_keyctl},
+	{"kexec_load", try_kexec},
+	{"init_module", try_module},
+	{"reboot", try_reboot},
+	{"swapon", try_swapon},
+	{"iopl", try_iopl},
+	{"acct", try_acct},
+	{"open_by_handle_at", try_handle},
+	{"fsopen", try_fsopen},
+	{"user-namespace", try_userns},
+	{"mount-namespace", try_mountns},
+	{"net-namespace", try_netns},
+	{"dmesg", try_dmesg},
+	{"priority", try_priority},
+	{"hostname", hostname},
+	{},
+};

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// results are verdicts by the name of a place, then of an attack.
+type results map[string]map[string]verdict
+
+// TestAttacks runs every attack everywhere and prints the table.
+func TestAttacks(t *testing.T) {
+	s := shared(t)
+	all := results{}
+	s.controls(t, all)
+	for _, places := range [][]place{{openUser, openRoot}, {closedUser, closedRoot, closedSelf, closedRange}} {
+		t.Run("in "+places[0].jail, func(t *testing.T) {
+			s.victims(t, places[0].jail)
+			s.closeJails(t)
+			for _, p := range places {
+				all[p.name] = s.attack(t, p, names(rows)...)
+				s.judgeHostname(t, all[p.name])
+			}
+		})
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) { judge(t, r, all) })
+	}
+	t.Log(table(rows, all))
+}
+
+func names(rows []row) (list []string) {
+	for _, r := range rows {
+		list = append(list, r.name)
+	}
+	return list
+}
+
+// controls runs the attacks that already a plain jail holds where they do succeed.
+func (s *site) controls(t *testing.T, all results) {
+	t.Run("outside of jails", func(t *testing.T) {
+		s.victims(t, "open")
+		for _, p := range []place{onNode, rootOnNode, bareChroot, overmounted} {
+			var list []string
+			for _, r := range rows {
+				if r.control.name == p.name {
+					list = append(list, r.name)
+				}
+			}
+			all[p.name] = s.attack(t, p, list...)
+		}
+	})
+}
+
+// judgeHostname looks whether the name that was set is the node's, and puts that back.
+func (s *site) judgeHostname(t *testing.T, of map[string]verdict) {
+	const name, ours = "hostname", "head"
+	if of[name].word != escaped {
+		return
+	}
+	now := strings.TrimSpace(s.Root("hostname").Stdout)
+	if now == ours {
+		of[name] = verdict{held, "it is the job's own name that was set"}
+		return
+	}
+	of[name] = verdict{escaped, "the node's name became " + now}
+	assert.Zero(t, s.Root("hostname", ours).Code)
+}
+
+// judge compares the verdicts of one attack with what they must be.
+func judge(t *testing.T, r row, all results) {
+	control := all[r.control.name][r.name]
+	if control.word == held && strings.Contains(control.text, "Function not implemented") {
+		return // this kernel has no such system call
+	}
+	assert.Equal(t, escaped, control.word, "%s in its control (%s): %s", r.name, r.control.name, control)
+	for _, p := range []place{closedUser, closedSelf, closedRange, closedRoot} {
+		got, ran := all[p.name][r.name]
+		want := held
+		if r.limit != "" {
+			want = escaped
+		}
+		if ran && (p.name != closedRoot.name || r.root == "") {
+			assert.Equal(t, want, got.word, "%s (%s): %s", r.name, p.name, got)
+		}
+	}
+}
+
+// table shows who could do what where.
+func table(rows []row, all results) string {
+	var b strings.Builder
+	columns := []place{openUser, openRoot, closedUser, closedSelf, closedRange, closedRoot}
+	fmt.Fprintf(&b, "\n%-18s %-30s", "attack", "control")
+	for _, p := range columns {
+		fmt.Fprintf(&b, " %-20s", strings.Replace(p.name, "closed, --jail-root", "closed, jail-root", 1))
+	}
+	for _, r := range rows {
+		fmt.Fprintf(&b, "\n%-18s %-30s", r.name, all[r.control.name][r.name].word+" "+r.control.name)
+		for _, p := range columns {
+			fmt.Fprintf(&b, " %-20s", all[p.name][r.name].word)
+		}
+	}
+	b.WriteString("\n")
+	for _, p := range []place{closedUser, closedSelf, closedRange, closedRoot} {
+		for _, r := range rows {
+			if v := all[p.name][r.name]; v.word == escaped {
+				fmt.Fprintf(&b, "\n%s: %s: %s", p.name, r.name, v.text)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// TestCgroups: where Slurm keeps jobs in cgroups, a job does not leave its own and sees no other's.
+func TestCgroups(t *testing.T) {
+	if why := cluster.Missing(); why != "" {
+		t.Skip(why)
+	}
+	s, err := newSite(cluster.Options{Constrain: true})
+	if s != nil {
+		t.Cleanup(func() { assert.NoError(t, s.Stop()) })
+	}
+	require.NoError(t, err)
+	s.ShowLogs(t)
+	control := s.attack(t, rootOnNode, "cgroup-write")["cgroup-write"]
+	assert.Equal(t, escaped, control.word, "control: root on the node: %s", control)
+	for _, p := range []place{openUser, openRoot, closedUser, closedSelf, closedRoot} {
+		t.Run(p.name, func(t *testing.T) {
+			s.victims(t, p.jail)
+			verdicts := s.attack(t, p, "cgroup-write", "cgroup-see")
+			t.Log(verdicts)
+			assert.Equal(t, held, verdicts["cgroup-write"].word, verdicts)
+			// README: the tree is the node's, read-only.
+			assert.Equal(t, escaped, verdicts["cgroup-see"].word, verdicts)
+		})
+	}
+	t.Run("outlive", func(t *testing.T) {
+		t.Cleanup(func() { s.sweep(t, "daemon") })
+		r := s.step("closed", "daemon")
+		require.Zero(t, r.Code, r)
+		assert.True(t, cluster.Poll(cluster.Timeout, func() bool { return s.left("daemon") == 0 }), "it lives on: %s", r)
+	})
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// whole says that the long races run.
+var whole = os.Getenv("GOJAIL_ESCAPE") == "all"
+
+// attackPath is the program of the attacks, on the node and in both jails.
+const attackPath = "/opt/attack"
+
+// outside is a file that the node has and no jail.
+const outside = "/etc/gojail-outside"
+
+// The jails: "owned" is as "closed", and its content is the attacker's.
+var jails = []string{"open", "closed", "owned"}
+
+// allOff turns every part of a jail's isolation off that can be.
+const allOff = `namespaces = []
+hidepid = false
+no_new_privs = false
+capabilities = ["ALL"]
+seccomp = "none"
+options = []
+`
+
+// defaults is what the closed jails have beside the defaults.
+const defaults = `local = ["/mnt/data"]
+jail_root = ["self", "range"]
+`
+
+// site is a cluster with the jails and the attacks.
+type site struct{ *cluster.Cluster }
+
+var common struct {
+	site  *site
+	err   error
+	tried bool
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if common.site != nil {
+		if err := common.site.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// shared returns the common site, with its configuration in place.
+func shared(t *testing.T) *site {
+	t.Helper()
+	if why := cluster.Missing(); why != "" {
+		t.Skip(why)
+	}
+	if !common.tried {
+		common.tried = true
+		common.site, common.err = newSite(cluster.Options{})
+	}
+	require.NoError(t, common.err)
+	s := common.site
+	s.ShowLogs(t)
+	t.Cleanup(func() {
+		if !assert.True(t, s.WaitIdle(), "a test leaves its nodes idle: %s", s.Drained()) {
+			for _, node := range cluster.Nodes {
+				s.Resume(node)
+			}
+		}
+	})
+	return s
+}
+
+// newSite starts a cluster with the jails and the program; the error may come with one to be stopped.
+func newSite(options cluster.Options) (*site, error) {
+	program, err := buildAttack()
+	if err != nil {
+		return nil, err
+	}
+	options.Plugin, options.Jails, options.Config = true, jails, configuration
+	const ids = "alice:100000:65536\nbob:200000:65536\n"
+	options.Files = map[string]string{attackPath: program, outside: "a file of the node\n", "/etc/subuid": ids, "/etc/subgid": ids}
+	c, err := cluster.Up(options)
+	if err != nil {
+		return nil, err
+	}
+	s := &site{c}
+	for _, jail := range jails {
+		if err := os.WriteFile(c.Path("/srv/jails/"+jail+attackPath), []byte(program), 0o755); err != nil {
+			return s, err
+		}
+	}
+	return s, s.makeTrap()
+}
+
+// buildAttack compiles the program, static so that it runs in any jail.
+func buildAttack() (program string, err error) {
+	dir, err := os.MkdirTemp("", "gojail-escape-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	sources, _ := filepath.Glob("attack/*.c")
+	path := filepath.Join(dir, "attack")
+	args := append([]string{"-static", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", path}, sources...)
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("escape: gcc: %w\n%s", err, out)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
+
+// configuration is gojail.toml.
+var configuration = `default = "closed"
+allow_none = true
+scratch = "/var/lib/gojail/%n"
+deadline = "` + (10 * time.Second * cluster.Slow).String() + `"
+[slurm]
+spool = "/var/spool/slurmd/%n"
+[jail.open]
+root = "/srv/jails/open"
+` + allOff + `[[jail.open.user_mounts]]
+source = "/data"
+[jail.closed]
+root = "/srv/jails/closed"
+` + defaults + `[[jail.closed.user_mounts]]
+source = "/data"
+[jail.owned]
+root = "/srv/jails/owned"
+` + defaults + `[[jail.owned.user_mounts]]
+source = "/data"
+`
+
+// configure replaces a line of gojail.toml, the first one that there is, for the rest of the test.
+func (s *site) configure(t *testing.T, line, with string) {
+	t.Helper()
+	require.Contains(t, configuration, line+"\n")
+	require.NoError(t, s.WriteConfig(strings.Replace(configuration, line+"\n", with+"\n", 1)))
+	t.Cleanup(func() { require.NoError(t, s.WriteConfig(configuration)) })
+}
+
+// closeJails lets nobody but root come to the jails' roots on the node, as --jail-root=range demands.
+func (s *site) closeJails(t *testing.T) {
+	t.Helper()
+	dir := s.Path("/srv/jails")
+	require.NoError(t, os.Chmod(dir, 0o700))
+	t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o755)) })
+}

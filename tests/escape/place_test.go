@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// place is where, and as whom, attacks run.
+type place struct {
+	name    string
+	user    string
+	command []string // before attackPath and its arguments
+	jail    string   // of victims that are to be attacked from here
+}
+
+func inJail(name, user, jail string, more ...string) place {
+	return place{name: name, user: user, jail: jail, command: append([]string{"srun", "-Q", "-wn1", "--jail=" + jail}, more...)}
+}
+
+var (
+	// Controls that are no jails of ours.
+	onNode     = place{name: "node, user", user: cluster.Alice, jail: "open"}
+	rootOnNode = place{name: "node, root", user: "root", jail: "open"}
+	bareChroot = place{name: "bare chroot, root", user: "root", jail: "open",
+		command: []string{"sh", "-c", `exec 9</; exec chroot /srv/jails/open "$@"`, "sh"}}
+	// As switch_root(8) does it: the node's root stays below the jail's.
+	overmounted = place{name: "mounted over /, root", user: "root", jail: "open",
+		command: []string{"unshare", "-m", "sh", "-c", `cd /srv/jails/open && mount --bind . . && cd . && cd /srv/jails/open &&
+mount -t proc proc proc && mount --move . / && exec chroot . "$@"`, "sh"}}
+
+	openUser    = inJail("open, user", cluster.Alice, "open")
+	openRoot    = inJail("open, root", "root", "open")
+	closedUser  = inJail("closed, user", cluster.Alice, "closed")
+	closedRoot  = inJail("closed, root", "root", "closed")
+	closedSelf  = inJail("closed, --jail-root", cluster.Alice, "closed", "--jail-root=self")
+	closedRange = inJail("closed, --jail-root=range", cluster.Alice, "closed", "--jail-root=range")
+)
+
+// verdict of one attack in one place.
+type verdict struct {
+	word string // ESCAPED, HELD, or BROKEN: it did not come to an end
+	text string
+}
+
+const (
+	escaped = "ESCAPED"
+	held    = "HELD"
+)
+
+func (v verdict) String() string { return v.word + ": " + v.text }
+
+// attack runs attacks in a place and returns their verdicts. A step has some of them only:
+// on a slow machine all of them would meet the timeout of one command.
+func (s *site) attack(t *testing.T, p place, names ...string) map[string]verdict {
+	t.Helper()
+	env := []string{"ATTACK_HANDLE=" + s.handle(t), "ATTACK_CGROUPS=" + s.victimCgroups()}
+	verdicts := map[string]verdict{}
+	for some := range slices.Chunk(names, 60/int(cluster.Slow)) {
+		args := slices.Concat(p.command, []string{attackPath, "run"}, some)
+		r := s.Do(cluster.Command{User: p.user, Env: env, Args: args})
+		for line := range strings.Lines(r.Stdout) {
+			name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			word, text, _ := strings.Cut(rest, " ")
+			verdicts[name] = verdict{word, text}
+		}
+		for _, name := range some {
+			require.Contains(t, verdicts, name, "%s: no verdict: %s", p.name, r)
+		}
+	}
+	return verdicts
+}
+
+// handle is that of the file outside, for open_by_handle_at(2); "" where the file system has none.
+func (s *site) handle(t *testing.T) string {
+	t.Helper()
+	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, s.Path(outside), 0)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d:%s", h.Type(), hex.EncodeToString(h.Bytes()))
+}
+
+// jobCgroup is the name of a job's cgroup: job_N, or what newer releases make of it.
+var jobCgroup = regexp.MustCompile(`/([^/]+)/step_`)
+
+// victimCgroups are the names of the victims' cgroups, each between blanks.
+func (s *site) victimCgroups() string {
+	names := " "
+	for _, p := range s.Find(attackPath + " victim job") {
+		text, _ := os.ReadFile(s.Path(fmt.Sprintf("/proc/%d/cgroup", p.Pid)))
+		if match := jobCgroup.FindStringSubmatch(string(text)); match != nil {
+			names += match[1] + " "
+		}
+	}
+	return names
+}
+
+// victims starts one on the node and two in jobs in the jail, and ends them with the test.
+func (s *site) victims(t *testing.T, jail string) {
+	t.Helper()
+	s.victim(t, "node", onNode)
+	s.victim(t, "job-of-alice", inJail("", cluster.Alice, jail))
+	s.victim(t, "job-of-bob", inJail("", cluster.Bob, jail))
+}
+
+func (s *site) victim(t *testing.T, tag string, p place) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := s.Exec(ctx, cluster.Command{User: p.user, Args: append(append([]string{}, p.command...), attackPath, "victim", tag)})
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		s.terminate("attack victim " + tag)
+		cmd.Wait()
+		cancel()
+	})
+	ready := make([]byte, len("ready\n"))
+	_, err = io.ReadFull(out, ready)
+	require.NoError(t, err, "the victim %s: %s", tag, &stderr)
+}
+
+// terminate ends every process of the cluster whose command line contains the text.
+func (s *site) terminate(text string) {
+	for _, p := range s.Find(text) {
+		if !strings.HasPrefix(p.Command, "srun") {
+			s.Root("kill", fmt.Sprint(p.Pid))
+		}
+	}
+}

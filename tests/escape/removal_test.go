@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// TestRaceRemoval: the job's /tmp is removed by root, while a process that outlived
+// the job, as it can in "open", swaps a full directory in it for a link out of it.
+func TestRaceRemoval(t *testing.T) {
+	s := shared(t)
+	const canary, files = "/srv/canary", 200
+	dir := s.Path(canary)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	fill := func() {
+		for i := range files {
+			require.NoError(t, os.WriteFile(fmt.Sprintf("%s/%d", dir, i), nil, 0o644))
+		}
+	}
+	left := func() int {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		return len(entries)
+	}
+	t.Cleanup(func() { s.sweep(t, "swap") })
+	const prepare = `mkdir -p a && cd a && touch $(seq 0 199) && cd .. && ln -s ` + canary + ` b && (setsid ` + attackPath + ` swap a b >/dev/null 2>&1 &)`
+	fill()
+	r := s.Do(cluster.Command{User: "root", Args: []string{"sh", "-c", `mkdir /srv/control && cd /srv/control && ` + prepare +
+		`; for i in $(seq 20); do rm -f $(seq -f a/%g 0 199); done; rm -rf /srv/control`}})
+	require.Zero(t, r.Code, r)
+	assert.Less(t, left(), files, "control: a careless removal follows the link")
+	s.sweep(t, "swap")
+	fill()
+	for range rounds(3, 50) {
+		r := s.Run(cluster.Alice, "srun", "-Q", "-wn1", "--jail=open", "sh", "-c", "cd /tmp; "+prepare)
+		require.Zero(t, r.Code, r)
+		require.True(t, s.WaitIdle(), s.Drained())
+		gone := cluster.Poll(cluster.Timeout, func() bool { return s.left("swap") == 0 || len(s.scratch(t)) == 0 })
+		assert.True(t, gone, "left in the scratch directory: %v", s.scratch(t))
+		s.sweep(t, "swap")
+		require.Equal(t, files, left(), "files of the node's are removed")
+	}
+}
+
+// scratch lists the directories of jobs on n1 that are not spare ones for jobs to come.
+func (s *site) scratch(t *testing.T) (jobs []string) {
+	t.Helper()
+	entries, err := os.ReadDir(s.Path("/var/lib/gojail/n1/jobs"))
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if name := entry.Name(); name[0] >= '0' && name[0] <= '9' {
+			jobs = append(jobs, name)
+		}
+	}
+	return jobs
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// TestPlantedSetuid: root in a jail leaves a setuid program, with capabilities, wherever it can
+// write; whoever then runs it on the node, or in another job, does not become root.
+func TestPlantedSetuid(t *testing.T) {
+	s := shared(t)
+	places := []struct{ inJail, onNode string }{
+		{"/opt/evil", "/srv/jails/closed/opt/evil"},
+		{"/home/alice/evil", "/srv/jails/closed/home/alice/evil"},
+		{"/var/tmp/evil", "/srv/jails/closed/var/tmp/evil"},
+		{"/data/evil", "/srv/jails/closed/data/evil"},
+		{"/mnt/data/evil", "/var/lib/gojail/n1/local/closed/mnt/data/evil"},
+		{"/mnt/evil", "/data/alice/evil"},
+	}
+	for _, p := range []place{rootOnNode, closedSelf, closedRange} {
+		t.Run(p.name, func(t *testing.T) {
+			control := p.name == rootOnNode.name
+			if !control {
+				s.closeJails(t)
+			}
+			planted, escapes := 0, 0
+			for _, where := range places {
+				path, command := where.inJail, slices.Clone(p.command)
+				if path == "/mnt/evil" {
+					command = append(command, "--jail-mount=/data/alice:/mnt")
+				}
+				if control {
+					path, command = where.onNode, nil
+				}
+				t.Cleanup(func() { os.Remove(s.Path(where.onNode)) })
+				r := s.Run(p.user, append(command, attackPath, "plant", path)...)
+				info, err := os.Lstat(s.Path(where.onNode))
+				if err != nil {
+					assert.False(t, control, r)
+					continue // it may not write there
+				}
+				planted++
+				t.Logf("%s on the node: %s, uid %d", where.onNode, info.Mode(), info.Sys().(*syscall.Stat_t).Uid)
+				for _, user := range []string{cluster.Alice, cluster.Bob} {
+					if where.onNode == "/data/alice/evil" && user == cluster.Bob {
+						continue // who cannot come there
+					}
+					r := s.Run(user, "env", where.onNode, "root") // setpriv(1) itself goes where root may
+					if strings.Contains(r.Stdout, "root "+escaped) {
+						escapes++
+						assert.True(t, control, "planted at %s, run on the node by %s: %s", where.inJail, user, r)
+					}
+				}
+				if r := s.Run(cluster.Bob, "srun", "-wn1", "--jail=closed", where.inJail, "root"); !control && where.inJail != "/mnt/evil" {
+					assert.NotContains(t, r.Stdout, "root "+escaped, "planted at %s, run in another job: %s", where.inJail, r)
+				}
+			}
+			assert.NotZero(t, planted, "it could write nowhere")
+			if control {
+				assert.NotZero(t, escapes, "control: a setuid program works on the node")
+			}
+		})
+	}
+}
+
+// TestRangeWhereSetuidWorks: root in a jail is refused the whole of its ids where a setuid program
+// that it leaves there could be run: on the node, or in a jail without nosuid.
+func TestRangeWhereSetuidWorks(t *testing.T) {
+	s := shared(t)
+	r := s.Run(cluster.Alice, append(slices.Clone(closedRange.command), attackPath, "plant", "/opt/evil")...)
+	t.Cleanup(func() { os.Remove(s.Path("/srv/jails/closed/opt/evil")) })
+	assert.NotZero(t, r.Code, r)
+	assert.Contains(t, r.Stderr, "set-user-ID", r)
+	s.closeJails(t)
+	const root = `root = "/srv/jails/open"`
+	s.configure(t, root, root+"\njail_root = [\"range\"]")
+	r = s.Run(cluster.Alice, "srun", "-wn1", "--jail=open", "--jail-root=range", attackPath, "plant", "/opt/evil")
+	t.Cleanup(func() { os.Remove(s.Path("/srv/jails/open/opt/evil")) })
+	r = s.Run(cluster.Bob, "srun", "-wn1", "--jail=open", "/opt/evil", "root")
+	assert.NotContains(t, r.Stdout, "root "+escaped, r)
+}
+
+// TestJailRootIsNobodyOutside: what root in a jail may do to files that are not the user's.
+func TestJailRootIsNobodyOutside(t *testing.T) {
+	s := shared(t)
+	for path, mode := range map[string]os.FileMode{"/data/shared/of-root": 0o600, "/data/shared/of-bob": 0o600} {
+		require.NoError(t, os.WriteFile(s.Path(path), []byte("secret\n"), mode))
+		t.Cleanup(func() { os.Remove(s.Path(path)) })
+	}
+	require.NoError(t, os.Chown(s.Path("/data/shared/of-bob"), 5002, 5002))
+	for _, p := range []place{closedSelf, closedRange} {
+		t.Run(p.name, func(t *testing.T) {
+			s.closeJails(t)
+			for _, file := range []string{"of-root", "of-bob"} {
+				command := append(append([]string{}, p.command...), "--jail-mount=/data/shared:/mnt", "sh", "-c")
+				r := s.Run(p.user, append(command, "id -u; cat /mnt/"+file+"; chown 0 /mnt/"+file+"; rm -f /mnt/"+file+"; touch /mnt/new; true")...)
+				assert.Contains(t, r.Stdout, "0\n", r)
+				assert.NotContains(t, r.Stdout, "secret", "%s: %s", file, r)
+				assert.FileExists(t, s.Path("/data/shared/"+file), r)
+				assert.NoFileExists(t, s.Path("/data/shared/new"), r)
+			}
+		})
+	}
+}

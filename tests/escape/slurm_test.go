@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// pidOf is the process of a victim, as the node numbers it.
+func (s *site) pidOf(t *testing.T, tag string) int {
+	t.Helper()
+	for _, p := range s.Find(attackPath + " victim " + tag) {
+		if strings.HasPrefix(p.Command, attackPath) {
+			return p.Pid
+		}
+	}
+	require.Fail(t, "no victim "+tag)
+	return 0
+}
+
+// mark is what a job writes, to be found again where it should not be.
+const mark = "written by an attack"
+
+// opening is a batch job whose files slurmstepd is to open at a place that is not the jail's.
+type opening struct {
+	name   string
+	jail   string
+	option string
+	file   string // a pattern of files on the node: one of them shows the mark if the attack wrote there
+	text   string // the job's output shows it if the attack read there
+	output string // of the job, in the jail, for text
+	limit  string // why it is not held, or that it is a control
+}
+
+// openings are the attacks of TestThroughSlurm; the paths are of processes.
+func openings(node, other, bobs string) []opening {
+	const control = "it is a control"
+	const own = "README: a path can lead through the user's own other processes"
+	return []opening{
+		{name: "control: write", jail: "none", option: "--output=/data/alice/attack-control", file: "/data/alice/attack-control", limit: control},
+		{name: "control: write by a descriptor", jail: "none", option: "--output=/proc/self/root/data/alice/attack-root", file: "/data/alice/attack-root", limit: control},
+		{name: "write to the node's dev shm", option: "--output=/dev/shm/attack", file: "/dev/shm/attack"},
+		{name: "write to the node's tmp", option: "--output=/tmp/attack", file: "/tmp/attack"},
+		{name: "write to the node's var tmp", option: "--output=/var/tmp/attack", file: "/var/tmp/attack"},
+		{name: "write to the node's home", option: "--output=/home/alice/attack", file: "/home/alice/attack"},
+		{name: "write through slurmstepd's root", option: "--output=/proc/self/root/data/alice/attack-own", file: "/data/alice/attack-own"},
+		{name: "write through slurmstepd's directory", option: "--output=/proc/self/cwd/../../../../data/alice/attack-cwd", file: "/data/alice/attack-cwd"},
+		{name: "write through slurmstepd's descriptors", option: "--output=/proc/self/fd/%a/data/alice/attack-fd-%a", file: "/data/alice/attack-fd-*"},
+		{name: "write through a process of the node", option: "--output=" + node + "/root/data/alice/attack-node", file: "/data/alice/attack-node", limit: own},
+		{name: "write to another job's tmp", option: "--output=" + other + "/root/tmp/attack-job", file: other + "/root/tmp/attack-job", limit: own},
+		{name: "read another job's environment", option: "--input=" + other + "/environ", text: "SLURM_JOB_ID=", limit: own},
+		{name: "read another user's environment", option: "--input=" + bobs + "/environ", text: "SLURM_JOB_ID="},
+		{name: "read a file of the node", option: "--input=" + outside, text: "a file of the node",
+			limit: "README: while Slurm opens files, /etc is the node's"},
+	}
+}
+
+// TestThroughSlurm: slurmstepd opens files where the user says, before there is a task in the jail.
+func TestThroughSlurm(t *testing.T) {
+	s := shared(t)
+	s.victims(t, "closed")
+	process := func(tag string) string { return fmt.Sprintf("/proc/%d", s.pidOf(t, tag)) }
+	list := openings(process("node"), process("job-of-alice"), process("job-of-bob"))
+	var ids []string
+	for i, o := range list {
+		if o.jail == "" {
+			o.jail = "closed"
+		}
+		args := []string{"sbatch", "--parsable", "-wn1", "--jail=" + o.jail, o.option}
+		if strings.Contains(o.option, "%a") {
+			args = append(args, "--array=3-30")
+		}
+		if o.text != "" {
+			list[i].output = fmt.Sprintf("/srv/jails/closed/home/alice/attack-%d", i)
+			args = append(args, strings.Replace(list[i].output, "/srv/jails/closed", "--output=", 1))
+		}
+		r := s.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/bash\necho " + mark + "\ntr '\\0' '\\n'\n", Args: args})
+		require.Zero(t, r.Code, r)
+		ids = append(ids, strings.TrimSpace(r.Stdout))
+	}
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return s.Root("squeue", "-h", "-j", strings.Join(ids, ",")).Stdout == "" }))
+	for i, o := range list {
+		t.Run(o.name, func(t *testing.T) {
+			assert.Equal(t, o.limit != "", s.opened(o), "%s %s: %v", o.option, o.limit, s.JobFields(ids[i]))
+		})
+	}
+}
+
+// opened says whether a job read or wrote what it was to, and removes that.
+func (s *site) opened(o opening) bool {
+	pattern, want := o.file, mark
+	if o.text != "" {
+		pattern, want = o.output, o.text
+	}
+	files, _ := filepath.Glob(s.Path(pattern))
+	done := false
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		done = done || strings.Contains(string(text), want)
+		os.Remove(file)
+	}
+	return done
+}

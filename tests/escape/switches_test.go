@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// TestEachSwitchAlone: every part of the isolation holds what it is there for
+// without the others. The jail is "open" but for that one key.
+func TestEachSwitchAlone(t *testing.T) {
+	s := shared(t)
+	for _, alone := range []struct {
+		key     string
+		line    string // instead of the one that switches it off
+		p       place
+		attacks []string
+	}{
+		{"namespaces", `namespaces = ["pid"]`, openUser, []string{"proc-root", "see", "environ", "signal", "memory", "ptrace", "pidfd_getfd"}},
+		{"namespaces", `namespaces = ["ipc"]`, openUser, []string{"sysv-shm", "sysv-sem", "sysv-msg", "posix-mq"}},
+		{"namespaces", `namespaces = ["uts"]`, openRoot, []string{"hostname"}},
+		{"capabilities", "", openRoot, []string{"setns", "handle", "unmask", "fresh-mounts", "reboot", "swapon", "mount-namespace", "net-namespace", "dmesg"}},
+		{"seccomp", "", openUser, []string{"keyctl", "add_key", "keyring", "userfaultfd", "io_uring"}},
+	} {
+		name := alone.key
+		if _, value, found := strings.Cut(alone.line, " = "); found {
+			name += " " + value
+		}
+		t.Run(name, func(t *testing.T) {
+			s.configure(t, offLine(alone.key), alone.line)
+			s.victims(t, "open")
+			verdicts := s.attack(t, alone.p, alone.attacks...)
+			s.judgeHostname(t, verdicts)
+			for attack, v := range verdicts {
+				assert.Equal(t, held, v.word, "%s (%s): %s", attack, alone.p.name, v)
+			}
+		})
+	}
+}
+
+// offLine is the line that switches a part of "open" off.
+func offLine(key string) string {
+	for line := range strings.Lines(allOff) {
+		if name, _, _ := strings.Cut(line, " = "); name == key {
+			return strings.TrimSpace(line)
+		}
+	}
+	return key
+}
+
+// TestHidepidAlone: without a PID namespace, too, processes of other users are not to be seen.
+func TestHidepidAlone(t *testing.T) {
+	s := shared(t)
+	bob := openUser
+	bob.user = cluster.Bob
+	s.victim(t, "node", onNode)
+	s.victim(t, "job-of-alice", inJail("", cluster.Alice, "open"))
+	control := s.attack(t, bob, "see")["see"]
+	assert.Equal(t, escaped, control.word, "control: %s", control)
+	s.configure(t, offLine("hidepid"), "")
+	v := s.attack(t, bob, "see")["see"]
+	assert.Equal(t, held, v.word, "bob's: %s", v)
+}
+
+// TestSetuidSwitches: nosuid alone, and no_new_privs alone, hold a setuid program.
+func TestSetuidSwitches(t *testing.T) {
+	s := shared(t)
+	s.setuid(t, "/srv/jails/open/opt/planted", false)
+	for _, key := range []string{"no_new_privs", "options"} {
+		t.Run(key, func(t *testing.T) {
+			s.configure(t, offLine(key), "")
+			r := s.Run(cluster.Alice, "srun", "-wn1", "--jail=open", "/opt/planted", "root")
+			assert.Contains(t, r.Stdout, "root "+held, r)
+		})
+	}
+}

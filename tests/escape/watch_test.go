@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// TestWatchLaterSteps: a task of a job looks at the processes of its later steps from
+// the moment they are its user's: slurmstepd has made them, and whatever it has open
+// they have until they execute.
+func TestWatchLaterSteps(t *testing.T) {
+	s := shared(t)
+	steps := rounds(12, 200)
+	seconds := max(2, steps/8*int(cluster.Slow))
+	script := fmt.Sprintf("srun --overlap -n1 env ATTACK_SECONDS=%d %s run watch & for i in $(seq %d); do srun --overlap -n2 true; done; wait", seconds, attackPath, steps)
+	watch := func(jail string) string {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		cmd := s.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"salloc", "-Q", "-wn1", "-n4", "--jail=" + jail, "sh", "-c", script}})
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	t.Run("open", func(t *testing.T) {
+		s.victim(t, "node", onNode) // who is to be seen in the control
+		assert.Contains(t, watch("open"), "watch "+escaped, "control")
+	})
+	t.Run("closed", func(t *testing.T) {
+		assert.Contains(t, watch("closed"), "watch "+held)
+	})
+	t.Run("closed, all processes shown", func(t *testing.T) {
+		s.configure(t, `root = "/srv/jails/closed"`, "root = \"/srv/jails/closed\"\nhidepid = false")
+		out := watch("closed")
+		for try := 0; try < 5 && strings.Contains(out, "too late"); try++ {
+			out = watch("closed")
+		}
+		assert.Contains(t, out, "watch "+held+" nothing of the node")
+	})
+}

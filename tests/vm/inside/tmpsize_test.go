@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inside
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/vm"
+)
+
+const tmpLimit = 16 << 20
+
+// limited is a private Slurm whose scratch directory is on the guest's disk, which
+// has project quotas: jail debian limits /tmp, other does not.
+func limited(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	if os.Getenv(vm.GuestVariable) == "" {
+		t.Skip("runs in the VM: make test-vm")
+	}
+	config := strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", "[jail.debian]\ntmp_size = \"16M\"\n", 1)
+	return cluster.Start(t, cluster.Options{Plugin: true, Jails: []string{"debian", "other"}, Config: config})
+}
+
+// tmpQuota is what the file system allows a job's /tmp and what it has, in bytes
+// (Q_GETQUOTA and struct if_dqblk of linux/quota.h).
+func tmpQuota(t *testing.T, c *cluster.Cluster, job string) (limit, used uint64) {
+	t.Helper()
+	dir, err := os.Open(c.Path("/var/lib/gojail/n1"))
+	require.NoError(t, err)
+	defer dir.Close()
+	number, err := strconv.Atoi(job)
+	require.NoError(t, err)
+	const getQuota = 0x800007<<8 | 2 // for projects
+	var quota [72]byte
+	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), getQuota, uintptr(0x20000000|number), uintptr(unsafe.Pointer(&quota)), 0, 0)
+	require.Zero(t, errno, "%v", errno)
+	return binary.NativeEndian.Uint64(quota[:]) << 10, binary.NativeEndian.Uint64(quota[16:])
+}
+
+// leaveProject tries what takes a directory of one's own out of its project
+// (ioctl_fsxattr and ioctl_setflags, linux/fs.h; 0x20000000 is FS_PROJINHERIT_FL).
+const leaveProject = `import fcntl, os, struct
+os.mkdir("/tmp/mine")
+fd = os.open("/tmp/mine", os.O_RDONLY)
+def attempt(name, get, set, size, change):
+    data = bytearray(size)
+    fcntl.ioctl(fd, get, data)
+    change(data)
+    try:
+        fcntl.ioctl(fd, set, bytes(data))
+        print(name, "done")
+    except OSError as e:
+        print(name, e.strerror)
+attempt("project", 0x801c581f, 0x401c5820, 28, lambda d: struct.pack_into("I", d, 12, 7))
+attempt("inherit", 0x801c581f, 0x401c5820, 28, lambda d: struct.pack_into("I", d, 0, struct.unpack_from("I", d)[0] & ~0x200))
+attempt("flags", 0x80086601, 0x40086602, 8, lambda d: struct.pack_into("I", d, 0, struct.unpack_from("I", d)[0] & ~0x20000000))
+`
+
+// TestTmpOnDiskIsLimited: all steps of a job share a limit that no task gets around.
+func TestTmpOnDiskIsLimited(t *testing.T) {
+	c := limited(t)
+	assert.NotContains(t, c.Gojail("n1", "check").Stdout, "does not limit")
+	allocation := c.Run(cluster.Alice, "salloc", "-Q", "--no-shell", "-wn1", "-n1", "-Jlimited")
+	require.Zero(t, allocation.Code, allocation)
+	id := strings.TrimSpace(c.Root("squeue", "-h", "-nlimited", "-o%A").Stdout)
+	step := func(jail string, args ...string) cluster.Result {
+		return c.Run(cluster.Alice, append([]string{"srun", "-Q", "--jobid=" + id, "--jail=" + jail}, args...)...)
+	}
+	fill := func(name string) string { return "head -c 12M /dev/zero >/tmp/" + name }
+	r := step("debian", "sh", "-c", "df -B1 --output=size /tmp | tail -1; "+fill("one"))
+	require.Zero(t, r.Code, r)
+	assert.Equal(t, strconv.Itoa(tmpLimit), strings.TrimSpace(r.Stdout), "df shows the limit")
+	r = step("debian", "sh", "-c", "mkdir /tmp/below; "+fill("below/two"))
+	assert.NotZero(t, r.Code, r)
+	assert.Contains(t, r.Stderr, "Disk quota exceeded", r)
+	limit, used := tmpQuota(t, c, id)
+	assert.EqualValues(t, tmpLimit, limit)
+	assert.LessOrEqual(t, used, limit)
+	assert.Greater(t, used, uint64(12<<20))
+
+	r = step("debian", "sh", "-c", "rm -r /tmp/one /tmp/below; exec python3 -c \"$0\"", leaveProject)
+	const no = "Operation not permitted"
+	assert.Equal(t, fmt.Sprintf("project %s\ninherit %[1]s\nflags %[1]s\n", no), r.Stdout, r)
+	require.Zero(t, c.Run(cluster.Alice, "scancel", id).Code)
+	require.True(t, c.WaitIdle(), c.Drained())
+	poll(t, "the limit is forgotten", func() bool { limit, used = tmpQuota(t, c, id); return limit == 0 && used == 0 })
+
+	// The control: without a limit, all of that is possible.
+	r = c.Run(cluster.Alice, "srun", "-Q", "-wn1", "--jail=other", "sh", "-c", fill("one")+"; "+fill("two"))
+	assert.Zero(t, r.Code, r)
+	r = c.Run(cluster.Alice, "srun", "-Q", "-wn1", "--jail=other", "python3", "-c", leaveProject)
+	assert.Equal(t, "project done\ninherit done\nflags done\n", r.Stdout, r)
+}
+
+// TestTmpLimitOfAKilledJob: what the epilog could not forget, the sweep does.
+func TestTmpLimitOfAKilledJob(t *testing.T) {
+	c := limited(t)
+	submit := c.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/sh\nhead -c 1M /dev/zero >/tmp/file\ntouch /tmp/up\nexec sleep 31416\n",
+		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1", "--no-requeue"}})
+	require.Zero(t, submit.Code, submit)
+	id := strings.TrimSpace(submit.Stdout)
+	scratch := c.Path("/var/lib/gojail/n1/jobs/" + id + "/tmp")
+	poll(t, "the job", func() bool { _, err := os.Stat(scratch + "/up"); return err == nil })
+	limit, used := tmpQuota(t, c, id)
+	assert.EqualValues(t, tmpLimit, limit)
+	assert.GreaterOrEqual(t, used, uint64(1<<20))
+
+	holder, err := os.ReadFile(c.Path("/run/gojail/n1/jobs/" + id + "/debian"))
+	require.NoError(t, err)
+	slurmd, err := os.ReadFile(c.Path("/run/slurm/slurmd-n1.pid"))
+	require.NoError(t, err)
+	pids := []string{strings.TrimSpace(string(slurmd)), strings.Fields(string(holder))[1]}
+	for _, text := range []string{"slurmstepd: [" + id, "sleep 31416"} {
+		for _, p := range c.Find(text) {
+			pids = append(pids, strconv.Itoa(p.Pid))
+		}
+	}
+	require.GreaterOrEqual(t, len(pids), 4, "%v", pids)
+	c.Root(append([]string{"kill", "-KILL"}, pids...)...)
+	c.Root("scancel", id)
+	assert.DirExists(t, scratch)
+	limit, _ = tmpQuota(t, c, id)
+	assert.EqualValues(t, tmpLimit, limit, "nobody has had the time")
+
+	require.NoError(t, c.StartSlurmd("n1")) // which sweeps
+	poll(t, "the limit is forgotten", func() bool { limit, used = tmpQuota(t, c, id); return limit == 0 && used == 0 })
+	assert.NoDirExists(t, scratch)
+	c.Resume("n1")
+	assert.True(t, c.WaitIdle(), c.Drained())
+}
