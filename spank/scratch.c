@@ -71,6 +71,20 @@ static void make_spare(int jobs)
 	}
 }
 
+/* It, and what is missing above it: a directory of tmpfiles.d may be gone since the boot. */
+static void make_scratch(const char *scratch)
+{
+	char path[GOJAIL_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s", scratch);
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	mkdir(path, 0711);
+}
+
 static int open_jobs(const char *scratch, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 8];
@@ -79,7 +93,7 @@ static int open_jobs(const char *scratch, struct fault *fault)
 	snprintf(path, sizeof(path), "%s/jobs", scratch);
 	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (jobs < 0 && errno == ENOENT) {
-		mkdir(scratch, 0711);
+		make_scratch(scratch);
 		mkdir(path, 0700);
 		jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	}

@@ -88,7 +88,10 @@ int fill(const char *directory, int megabytes)
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), written = 0, why = errno;
 	for (; fd >= 0 && written < megabytes; written++) {
 		memset(block, written + 1, sizeof block);
-		if (write(fd, block, sizeof block) != sizeof block) {
+		ssize_t done = write(fd, block, sizeof block);
+		if (done >= 0 && done < (ssize_t)sizeof block)
+			done = write(fd, block, sizeof block); // the first one took the room that was left; this one says why
+		if (done != sizeof block) {
 			why = errno;
 			break;
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,6 +138,61 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 	settle(t, before)
 	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "2")
 	settle(t, before)
+}
+
+// TestSlurmKilledAmidAnAttach: slurmd, slurmstepd and what attaches for them are killed at once, at every
+// fourth state of the journal in turn. The start of slurmd sweeps, and all VFs are back.
+func TestSlurmKilledAmidAnAttach(t *testing.T) {
+	c := netCluster(t)
+	before := vfsNow(t)
+	states := 0
+	for at, reached := 1, true; reached; at += 4 {
+		require.Less(t, at, 400, "the attach never ends")
+		ctx, end := context.WithCancel(t.Context())
+		srun := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=ai", "sleep", "4322"}})
+		require.NoError(t, srun.Start())
+		reached, states = journalReaches(t, c, at), max(states, at)
+		if !reached {
+			assert.Greater(t, at, 8, "the journal has few states")
+		}
+		for _, whom := range []string{"slurmd -N n1", "slurmstepd: [", "gojail-launcher sandbox", "sleep 4322"} {
+			for _, p := range c.Find(whom) {
+				c.Root("kill", "-KILL", fmt.Sprint(p.Pid))
+			}
+		}
+		c.Run(cluster.Alice, "scancel", "-u", "alice")
+		end()
+		srun.Wait()
+		require.NoError(t, c.StartSlurmd("n1"), "killed at state %d", at)
+		settle(t, before)
+		require.False(t, t.Failed(), "killed at state %d", at)
+	}
+	t.Log("killed at", states/4+1, "states of the journal")
+	c.Resume("n1")
+	assert.True(t, c.WaitIdle(), c.Drained())
+}
+
+// journalReaches waits for the n-th state of a job's journal; false: the step runs without it.
+func journalReaches(t *testing.T, c *cluster.Cluster, n int) bool {
+	t.Helper()
+	last, seen, running := "", 0, false
+	poll(t, "the journal or the task", func() bool {
+		for range 50 { // a state lasts for milliseconds
+			files, _ := filepath.Glob(c.Path("/run/gojail/n1/net/jobs/*.json"))
+			for _, file := range files {
+				if text, err := os.ReadFile(file); err == nil && string(text) != last {
+					last = string(text)
+					seen++
+				}
+			}
+			if seen >= n {
+				return true
+			}
+		}
+		running = slices.ContainsFunc(c.Find("sleep 4322"), func(p cluster.Process) bool { return p.Status["Name"] == "sleep" })
+		return running
+	})
+	return seen >= n
 }
 
 // settle waits until all VFs are as before.
