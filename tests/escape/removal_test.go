@@ -35,9 +35,8 @@ func TestRaceRemoval(t *testing.T) {
 	const prepare = `mkdir -p a && cd a && touch $(seq 0 199) && cd .. && ln -s ` + canary + ` b && (setsid ` + attackPath + ` swap a b >/dev/null 2>&1 &)`
 	fill()
 	r := s.Do(cluster.Command{User: "root", Args: []string{"sh", "-c", `mkdir /srv/control && cd /srv/control && ` + prepare +
-		`; for i in $(seq 20); do rm -f $(seq -f a/%g 0 199); done; rm -rf /srv/control`}})
-	require.Zero(t, r.Code, r)
-	assert.Less(t, left(), files, "control: a careless removal follows the link")
+		`; for i in $(seq 20); do rm -f $(seq -f a/%g 0 199); done; rm -rf /srv/control`}}) // it may stumble over what it races with
+	assert.Less(t, left(), files, "control: a careless removal follows the link: %v", r)
 	s.sweep(t, "swap")
 	fill()
 	for range rounds(3, 50) {

@@ -175,13 +175,13 @@ func TestSlurmKilledAmidAnAttach(t *testing.T) {
 // journalReaches waits for the n-th state of a job's journal; false: the step runs without it.
 func journalReaches(t *testing.T, c *cluster.Cluster, n int) bool {
 	t.Helper()
-	last, seen, running := "", 0, false
+	last, seen, running := map[string]string{}, 0, false
 	poll(t, "the journal or the task", func() bool {
 		for range 50 { // a state lasts for milliseconds
-			files, _ := filepath.Glob(c.Path("/run/gojail/n1/net/jobs/*.json"))
+			files, _ := filepath.Glob(c.Path("/run/gojail/n1/net/*/*.json"))
 			for _, file := range files {
-				if text, err := os.ReadFile(file); err == nil && string(text) != last {
-					last = string(text)
+				if text, err := os.ReadFile(file); err == nil && string(text) != last[file] {
+					last[file] = string(text)
 					seen++
 				}
 			}
