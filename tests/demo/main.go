@@ -33,6 +33,7 @@ spool = "/var/spool/slurmd/%n"
 
 [jail.debian]
 root = "/srv/jails/debian"        # a whole Linux tree, shared by all nodes
+jail_root = ["self"]              # users may be root in it, and nobody outside
 [[jail.debian.user_mounts]]
 source = "/data"                  # what --jail-mount may bring in
 `
@@ -69,6 +70,12 @@ var scenes = []scene{
 		user: "alice", args: []string{"srun", "--jail=debian", "ls", "-A", "/tmp"}},
 	{says: "and the node's own has what it had.",
 		user: "root", args: []string{"ls", "-A", "/tmp"}},
+	{says: "A job sees its own processes only, by numbers of its own, on a node that runs many,",
+		user: "alice", args: []string{"srun", "--jail=debian", "sh", "-c", "cd /proc; echo processes: [0-9]*; echo shared memory segments: $(($(wc -l <sysvipc/shm) - 1))"}},
+	{says: "can be root there, where the site allows it, and is nobody outside:",
+		user: "alice", args: []string{"srun", "--jail=debian", "--jail-root", "sh", "-c", "id -un; touch ~/mine; stat -c '%U owns %n' ~/mine; cat /etc/shadow"}, refused: true},
+	{says: "the file that root made there is alice's.",
+		user: "root", args: []string{"stat", "-c", "%U owns %n", "/srv/jails/debian/home/alice/mine"}},
 	{says: "The configuration permits users to bring /data into the jail.",
 		user: "alice", args: []string{"srun", "--jail=debian", "--jail-mount=/data/shared:/mnt:ro", "cat", "/mnt/measured.csv"}},
 	{says: "Anything else is refused, and nothing runs. The line with \"gojail:\" says why; the others are Slurm's.",
