@@ -82,8 +82,8 @@ func Found(v Verdict, format string, args ...any) Finding {
 
 // Metric is one number for Prometheus, as gojail_health_<Name>.
 type Metric struct {
-	Name    string            `json:"name"` // without the prefix, with the unit at the end: "clock_offset_seconds"
-	Help    string            `json:"help"`
+	Name    string            `json:"name"`              // without the prefix, with the unit at the end: "clock_offset_seconds"
+	Help    string            `json:"help,omitempty"`    // of the first one with this name
 	Counter bool              `json:"counter,omitempty"` // else a gauge
 	Labels  map[string]string `json:"labels,omitempty"`  // the same keys for each Metric of one name
 	Value   float64           `json:"value"`

@@ -52,8 +52,11 @@ func busGPUs(sys string) ([]string, error) {
 
 // noGPUs is certain that there are none, nor are there to be.
 func noGPUs(h *Host, s *Settings) bool {
+	if s.GPU.Count > 0 {
+		return false
+	}
 	bus, err := h.busGPUs()
-	return s.GPU.Count == 0 && err == nil && len(bus) == 0
+	return err == nil && len(bus) == 0
 }
 
 // noGPU is for nodes that have none and are not configured to.

@@ -4,6 +4,7 @@ package healthcheck
 
 import (
 	"context"
+	"slices"
 	"strconv"
 )
 
@@ -106,6 +107,9 @@ func gpuPages(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
 
 // metric is one number of a GPU, unless that is absent.
 func (p *problems) metric(g *gpuState, name, help string, counter bool, value int64) {
+	if slices.ContainsFunc(p.metrics, func(m Metric) bool { return m.Name == "gpu_"+name }) {
+		help = "" // the first one has it
+	}
 	if value != absent {
 		p.metrics = append(p.metrics, Metric{Name: "gpu_" + name, Help: help, Counter: counter,
 			Labels: map[string]string{"gpu": strconv.Itoa(g.index)}, Value: float64(value)})

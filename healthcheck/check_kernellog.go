@@ -26,7 +26,7 @@ var signs = []sign{
 	{"Out of memory", expression.Of(`^Out of memory: Killed process`), Warn, "the node ran out of memory"},
 	{"hung_task", expression.Of(`^hung_task: blocked tasks`), Warn, "tasks hang in the kernel"},
 	{"blocked for more than", expression.Of(`^INFO: task .{1,40} blocked for more than \d+ seconds`), Warn, "tasks hang in the kernel"},
-	{"soft lockup", expression.Of(`BUG: soft lockup`), Warn, "a CPU was locked up"},
+	{"BUG: soft lockup", expression.Of(`BUG: soft lockup`), Warn, "a CPU was locked up"},
 	{"hard LOCKUP", expression.Of(`Watchdog detected hard LOCKUP`), Warn, "a CPU was locked up"},
 	{"Machine Check", expression.Of(`^mce: .*Machine Check(?: Exception|: \d)|^mce: \[Hardware Error\]: CPU \d+: Machine Check`), Warn, "machine check exceptions"},
 	{"Hardware Error", expression.Of(`\[Hardware Error\]:.*(?:severity: fatal|Uncorrected)`), Warn, "uncorrected hardware errors"},

@@ -3,6 +3,7 @@
 package healthcheck
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -70,26 +71,26 @@ const (
 	syslogMost       = 64 << 20
 )
 
-// theWholeLog is "" where it cannot be had so.
-var theWholeLog = sync.OnceValue(func() string {
+// theWholeLog is nil where it cannot be had so.
+var theWholeLog = sync.OnceValue(func() []byte {
 	size, err := unix.Klogctl(syslogSizeBuffer, nil)
 	if err != nil || size <= 0 {
-		return ""
+		return nil
 	}
 	text := make([]byte, min(4*size, syslogMost)) // each line has a stamp there that the kernel's buffer has not
 	n, err := unix.Klogctl(syslogReadAll, text)
 	if err != nil || n <= 0 || n == len(text) {
-		return ""
+		return nil
 	}
-	return string(text[:n])
+	return text[:n]
 })
 
 // mayHave tells whether the kernel's log can have one of the words: false is certain.
 func mayHave(path string, words ...string) bool {
-	if path != NodeRoots().Kmsg || theWholeLog() == "" {
+	if path != NodeRoots().Kmsg || theWholeLog() == nil {
 		return true
 	}
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(theWholeLog(), w) })
+	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(theWholeLog(), []byte(w)) })
 }
 
 func readRecords(fd int) (all []kernelLine, err error) {

@@ -338,3 +338,16 @@ func TestFullUntilThereIsRoom(t *testing.T) {
 	expect(t, f, Fail, "")
 	assert.JSONEq(t, `["`+dir+`"]`, string(f.Keep))
 }
+
+func TestParseStat(t *testing.T) {
+	p, ok := parseStat([]byte("17 (a) b (c) D 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 8 9\n"))
+	assert.True(t, ok)
+	assert.Equal(t, process{name: "a) b (c", state: "D", start: "4711"}, p)
+	p, ok = parseStat([]byte("17 (a) Z 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711\n"))
+	assert.True(t, ok)
+	assert.Equal(t, "4711", p.start)
+	for _, text := range []string{"", "17 (a", "17 a) S", "17 (a) S 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0\n"} {
+		_, ok = parseStat([]byte(text))
+		assert.False(t, ok, text)
+	}
+}

@@ -100,6 +100,8 @@ func networkChecks() []Check {
 			Severity: WarnOnly, Timeout: 4 * time.Second, Child: childNode, Hang: Unknown, Run: with(quarantine)},
 		{Name: "jail", Looks: "what `gojail check` calls FAIL: storage, mount targets, plugin and library", Do: "Run gojail check on the node.",
 			Severity: Drain, Timeout: 8 * time.Second, Bad: 2, Good: 2, Child: childNode, Hang: Fail, Run: with(jails)},
+		{Name: "jail-driver", Looks: "libraries of NVIDIA's driver in jails that bring it, as tasks see them", Do: "See to the driver's files on the node, remove empty ones from the jail's own storage, then run gojail reload.",
+			Severity: Drain, Timeout: 4 * time.Second, Bad: 2, Good: 2, Child: childNode, Hang: Unknown, Run: with(jailDriver)},
 		{Name: "jail-leftovers", Looks: "jobs that gojail knows of and that have no process of Slurm's", Do: "Run gojail sweep on the node.",
 			Severity: WarnOnly, Timeout: 4 * time.Second, Child: childNode, Hang: Unknown, Run: with(leftovers)},
 	}

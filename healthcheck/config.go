@@ -13,7 +13,8 @@ import (
 // DefaultPath is where health.toml lies.
 const DefaultPath = "/etc/gojail/health.toml"
 
-// Config is health.toml with the standard for what it leaves out, as one node sees it.
+// Config is health.toml with the standard for what it leaves out, as one node sees
+// it. A child of a run gets it as JSON, without what no check needs.
 type Config struct {
 	// Total is the longest that one run takes, whatever hangs.
 	Total time.Duration `toml:"total"`
@@ -24,9 +25,9 @@ type Config struct {
 	Metrics string `toml:"metrics"` // file below node_exporter's --collector.textfile.directory, *.prom; empty: none
 	Slurm   Slurm  `toml:"slurm"`
 	// Check changes single checks, by name.
-	Check map[string]Rule `toml:"check"`
+	Check map[string]Rule `toml:"check" json:"-"`
 	// NCCL is for the command nccl, on the machine that runs it.
-	NCCL settings.Settings `toml:"nccl"`
+	NCCL settings.Settings `toml:"nccl" json:"-"`
 	// Settings is what the checks themselves need.
 	Settings
 }
@@ -77,8 +78,12 @@ func (c *Config) check(refuse refusal) error {
 			return err
 		}
 	}
+	var names []string
+	for _, check := range Checks() {
+		names = append(names, check.Name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Check)) {
-		if err := c.rule(refuse, name); err != nil {
+		if err := c.rule(refuse, names, name); err != nil {
 			return err
 		}
 	}

@@ -45,9 +45,13 @@ type override struct {
 
 // Parse is Load for a text.
 func Parse(text, node string) (*Config, error) {
-	source, err := tomlfile.Decode(text, &file{}, nil)
+	whole := &file{Config: *Defaults()}
+	source, err := tomlfile.Decode(text, whole, nil)
 	if err != nil {
 		return nil, err
+	}
+	if len(whole.Override) == 0 {
+		return &whole.Config, whole.check(source.Refuse)
 	}
 	var tree map[string]any
 	if _, err := toml.Decode(text, &tree); err != nil {
@@ -122,12 +126,8 @@ func absolute(refuse refusal, path string, key ...string) error {
 	return nil
 }
 
-// rule checks the changes to one check.
-func (c *Config) rule(refuse refusal, name string) error {
-	names := []string{}
-	for _, check := range Checks() {
-		names = append(names, check.Name)
-	}
+// rule checks the changes to one check; names are all there are.
+func (c *Config) rule(refuse refusal, names []string, name string) error {
 	r := c.Check[name]
 	key := func(last string) toml.Key { return toml.Key{"check", name, last} }
 	switch {

@@ -5,8 +5,6 @@ package healthcheck
 import (
 	"bytes"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -46,22 +44,23 @@ func processes(proc string) ([]process, error) {
 		return nil, err
 	}
 	defer dir.Close()
+	fd := int(dir.Fd())
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]process, 0, len(names))
+	buffer := make([]byte, 4096) // a page is what the kernel makes of it
 	for _, name := range names {
-		if _, err := strconv.Atoi(name); err != nil {
+		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
-		p := process{pid: name, dir: filepath.Join(proc, name)}
-		text, err := readAt(int(dir.Fd()), name+"/stat")
+		text, err := readOnce(fd, name+"/stat", buffer)
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		var ok bool
-		if p.name, p.state, p.start, ok = parseStat(text); ok {
+		if p, ok := parseStat(text); ok {
+			p.pid, p.dir = name, proc+"/"+name
 			all = append(all, p)
 		}
 	}
@@ -69,16 +68,25 @@ func processes(proc string) ([]process, error) {
 }
 
 // parseStat takes the name between the first and the last parenthesis: it may have any in it (proc_pid_stat(5)).
-func parseStat(text []byte) (name, state, start string, ok bool) {
+func parseStat(text []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
-		return "", "", "", false
+		return p, false
 	}
-	fields := strings.Fields(string(text[end+1:]))
-	if len(fields) < 20 {
-		return "", "", "", false
+	rest := string(text[end+1:]) // " S 1 2 ...": the state is field 3, the start field 22
+	for field := 3; field <= 22; field++ {
+		rest = strings.TrimLeft(rest, " ")
+		word, more, _ := strings.Cut(rest, " ")
+		switch field {
+		case 3:
+			p.state = word
+		case 22:
+			p.start = strings.TrimSpace(word)
+		}
+		rest = more
 	}
-	return string(text[open+1 : end]), fields[0], fields[19], true
+	p.name = string(text[open+1 : end])
+	return p, p.start != ""
 }
 
 // root is whether it is root's.

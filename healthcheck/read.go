@@ -39,6 +39,21 @@ func readAt(dir int, path string) ([]byte, error) {
 	}
 }
 
+// readOnce is readAt for a file that the kernel writes in one go, as /proc/PID/stat,
+// and that fits into buffer.
+func readOnce(dir int, path string, buffer []byte) ([]byte, error) {
+	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buffer)
+	if err != nil {
+		return nil, err
+	}
+	return buffer[:n], nil
+}
+
 // sysText is a file of /sys in one line.
 func sysText(dir, name string) (string, bool) {
 	text, err := read(filepath.Join(dir, name))

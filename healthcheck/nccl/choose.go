@@ -20,8 +20,8 @@ type Selection struct {
 	Retest bool   // the nodes that this tool drained, and no others but their partners
 }
 
-// helpers is how many idle nodes there are as partners for each one that is tested again.
-const helpers = 3
+// partnersEach is how many idle nodes there are as partners for each one that is tested again.
+const partnersEach = 3
 
 // choose finds the nodes for a round, those of them that are tested again, and why
 // others are left out.
@@ -70,7 +70,7 @@ func (r *Runner) choose(ctx context.Context, want Selection) (nodes, retest []st
 	}
 	if len(retest) > 0 {
 		rand.Shuffle(len(helping), func(i, j int) { helping[i], helping[j] = helping[j], helping[i] })
-		nodes = helping[:min(len(helping), helpers*len(retest))]
+		nodes = helping[:min(len(helping), partnersEach*len(retest))]
 	}
 	return nodes, retest, skipped, nil
 }

@@ -38,30 +38,60 @@ func (r *Report) exposition() (string, error) {
 	for _, result := range r.Results {
 		all = append(all, result.Metrics...)
 	}
-	families, order := map[string][]healthcheck.Metric{}, []string{}
+	families := map[string]*family{}
 	var errs []error
 	for _, m := range all {
-		before := families[m.Name]
-		if err := fits(before, m); err != nil {
+		if families[m.Name] == nil {
+			families[m.Name] = &family{rows: map[string]bool{}}
+		}
+		if err := families[m.Name].add(m); err != nil {
 			errs = append(errs, fmt.Errorf("metric %s: %w", m.Name, err))
+		}
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		f := families[name]
+		if len(f.rows) == 0 {
 			continue
 		}
-		if before == nil {
-			order = append(order, m.Name)
-		}
-		families[m.Name] = append(before, m)
-	}
-	slices.Sort(order)
-	var b strings.Builder
-	for _, name := range order {
-		family := families[name]
 		// A counter's value is the device's own, which may begin anew: a gauge.
-		fmt.Fprintf(&b, "# HELP %s%s %s\n# TYPE %[1]s%[2]s gauge\n", prefix, name, escape.Replace(family[0].Help))
-		for _, m := range family {
-			fmt.Fprintf(&b, "%s%s%s %s\n", prefix, name, labels(m.Labels), strconv.FormatFloat(m.Value, 'g', -1, 64))
-		}
+		b.WriteString("# HELP " + prefix + name + " " + escape.Replace(f.help) + "\n# TYPE " + prefix + name + " gauge\n" + f.text)
 	}
 	return b.String(), errors.Join(errs...)
+}
+
+// family is the metrics of one name.
+type family struct {
+	help  string
+	names []string        // of labels, sorted
+	rows  map[string]bool // labels that there are
+	text  string
+}
+
+// add refuses what would make Prometheus refuse the whole file. The first one says
+// what help and labels the family has.
+func (f *family) add(m healthcheck.Metric) error {
+	if f.help == "" {
+		f.help = m.Help
+	}
+	if len(f.rows) == 0 {
+		f.names = slices.Sorted(maps.Keys(m.Labels))
+	}
+	for _, word := range append([]string{m.Name}, f.names...) {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || word[0] <= '9' {
+			return fmt.Errorf("%.50q is no name", word)
+		}
+	}
+	row, ok := f.labels(m.Labels)
+	switch {
+	case !ok:
+		return errors.New("has other labels than before")
+	case f.rows[row]:
+		return errors.New("is there twice")
+	}
+	f.rows[row] = true
+	f.text += prefix + m.Name + row + " " + strconv.FormatFloat(m.Value, 'g', -1, 64) + "\n"
+	return nil
 }
 
 // own are the numbers of the run itself.
@@ -94,38 +124,27 @@ func number(b bool) float64 {
 	return 0
 }
 
-// fits refuses what would make Prometheus refuse the whole file.
-func fits(family []healthcheck.Metric, m healthcheck.Metric) error {
-	for _, word := range append(slices.Collect(maps.Keys(m.Labels)), m.Name) {
-		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || word[0] <= '9' {
-			return fmt.Errorf("%.50q is no name", word)
-		}
-	}
-	for _, other := range family {
-		if maps.Equal(other.Labels, m.Labels) {
-			return errors.New("is there twice")
-		}
-		if !slices.Equal(slices.Sorted(maps.Keys(other.Labels)), slices.Sorted(maps.Keys(m.Labels))) {
-			return errors.New("has other labels than before")
-		}
-	}
-	return nil
-}
-
 var (
 	escape      = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 	escapeLabel = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-func labels(all map[string]string) string {
+// labels writes them, if they are those of the family.
+func (f *family) labels(all map[string]string) (row string, ok bool) {
+	if len(all) != len(f.names) {
+		return "", false
+	}
 	if len(all) == 0 {
-		return ""
+		return "", true
 	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		parts = append(parts, name+`="`+escapeLabel.Replace(strings.ToValidUTF8(all[name], "?"))+`"`)
+	for i, name := range f.names {
+		value, known := all[name]
+		if !known {
+			return "", false
+		}
+		row += string("{,"[min(i, 1)]) + name + `="` + escapeLabel.Replace(strings.ToValidUTF8(value, "?")) + `"`
 	}
-	return "{" + strings.Join(parts, ",") + "}"
+	return row + "}", true
 }
 
 // replace writes beside the file, where the collector looks for *.prom only, and

@@ -151,9 +151,9 @@ func TestMetrics(t *testing.T) {
 	withNumbers.Metrics[1].Labels = map[string]string{"card": "1"}
 	assert.ErrorContains(t, report(withNumbers).Metrics(path), "metric gpu_errors: has other labels than before")
 	assert.ErrorContains(t, report(withNumbers, withNumbers).Metrics(path), "metric gpu_errors: is there twice")
-	assert.NoError(t, fits(nil, healthcheck.Metric{Name: "a_1"}))
+	assert.NoError(t, (&family{rows: map[string]bool{}}).add(healthcheck.Metric{Name: "a_1"}))
 	for _, name := range []string{"", "1a", "a-b", "a b", "A"} {
-		assert.Error(t, fits(nil, healthcheck.Metric{Name: name}), name)
+		assert.Error(t, (&family{rows: map[string]bool{}}).add(healthcheck.Metric{Name: name}), name)
 	}
 	text, err = os.ReadFile(path)
 	require.NoError(t, err)

@@ -18,20 +18,26 @@ import (
 
 // patience is how long the other children's checks wait for one, before they get a
 // process of their own. So one process is enough for a node where nothing hangs.
-const patience = 500 * time.Millisecond
+const patience = 100 * time.Millisecond
 
 // slots is how many processes there can be at once, those included that are stuck.
 const slots = 32
 
 func (r *Runner) slot(i int) string { return filepath.Join(r.Locks, fmt.Sprintf("child.%d.lock", i)) }
 
-// children answers for all checks that are not for this process.
+// children answers for all checks that are not for this process, those of a child
+// together: the children come in the order of the list, where GPUs, which take
+// longest, have few behind them.
 func (r *Runner) children(ctx context.Context, answers chan<- answer) {
 	blocked := r.blocked()
 	var queue []int
+	first := map[string]int{}
 	for i, check := range r.Checks {
 		if r.isHere(check) {
 			continue
+		}
+		if _, known := first[check.Child]; !known {
+			first[check.Child] = i
 		}
 		if held := blocked[check.Child]; held != nil {
 			answers <- r.beside(i, held)
@@ -39,7 +45,7 @@ func (r *Runner) children(ctx context.Context, answers chan<- answer) {
 			queue = append(queue, i)
 		}
 	}
-	slices.SortStableFunc(queue, func(a, b int) int { return cmp.Compare(r.Checks[a].Child, r.Checks[b].Child) })
+	slices.SortStableFunc(queue, func(a, b int) int { return cmp.Compare(first[r.Checks[a].Child], first[r.Checks[b].Child]) })
 	r.work(ctx, queue, answers)
 }
 

@@ -184,6 +184,8 @@ func output(ctx context.Context, env []string, name string, args ...string) ([]b
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = env, "/", lastWait
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	runtime.LockOSThread() // for Pdeathsig, as in start
+	defer runtime.UnlockOSThread()
 	data, err := cmd.Output()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%s does not answer in time", name)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,8 +21,6 @@ const LockFD = 3
 // Serve is a child: it does the checks that in asks for, out of checks, one after
 // the other until the end of in. lock is LockFD.
 func Serve(checks []healthcheck.Check, in io.Reader, out io.Writer, lock int) error {
-	runtime.LockOSThread() // for Pdeathsig, as in start
-	defer runtime.UnlockOSThread()
 	var to recipient
 	questions := json.NewDecoder(in)
 	if err := questions.Decode(&to); err != nil {

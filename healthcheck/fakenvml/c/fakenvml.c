@@ -3,7 +3,7 @@
 /*
  * A library with the part of NVML's interface that the checks use, for machines
  * without a GPU. What it answers stands in the file FILE.answers beside it, FILE
- * being the library itself, read anew when it has changed. A line is
+ * being the library itself, read by nvmlInit_v2 if it has changed. A line is
  *
  *     GPU CALL CODE VALUE...      the answer: nvmlReturn_t, and what it writes
  *     GPU CALL wait MILLISECONDS  before it answers
@@ -30,82 +30,88 @@ struct answer {
 	char text[128];
 };
 
-static void take(struct answer *a, char *rest)
+/* A line of the file. */
+struct line {
+	char whose[16], call[80];
+	int hangs, waits; /* waits: microseconds */
+	struct answer answer;
+};
+
+static struct line *lines;
+static size_t line_count;
+static int known; /* the file was read */
+
+static struct line understand(const char *whose, const char *call, char *rest)
 {
+	struct line l = {.hangs = 0};
+	struct answer *a = &l.answer;
 	char *save = NULL, *word = strtok_r(rest, " \t\n", &save);
 
-	if (!word)
-		return;
-	if (!strcmp(word, "hang"))
-		for (;;)
-			pause();
-	if (!strcmp(word, "wait")) {
-		word = strtok_r(NULL, " \t\n", &save);
-		usleep(word ? atoi(word) * 1000 : 0);
-		return;
-	}
-	memset(a, 0, sizeof(*a));
+	snprintf(l.whose, sizeof(l.whose), "%s", whose);
+	snprintf(l.call, sizeof(l.call), "%s", call);
+	l.hangs = !strcmp(word, "hang");
+	if (!strcmp(word, "wait") && (word = strtok_r(NULL, " \t\n", &save)))
+		l.waits = atoi(word) * 1000;
+	if (l.hangs || l.waits)
+		return l;
 	a->code = atoi(word);
 	while ((word = strtok_r(NULL, " \t\n", &save)) && a->count < VALUES) {
 		snprintf(a->text + strlen(a->text), sizeof(a->text) - strlen(a->text), "%s%s", a->count ? " " : "", word);
 		a->value[a->count++] = strtoll(word, NULL, 0);
 	}
+	return l;
 }
 
-/* The file's text, read anew when it is another one than before. */
-static const char *answers(void)
+/* Reads the file if it is another one than before: not for each call, which would
+ * cost more than the real library's. */
+static void learn(void)
 {
-	static char *text;
 	static struct stat before;
-	char path[4096];
+	char path[4096], row[640], whose[16], call[80], rest[512];
+	struct line *more;
 	struct stat now;
 	Dl_info self;
 	FILE *f;
-	size_t n;
 
-	if (!dladdr((void *)answers, &self))
-		return NULL;
+	if (!dladdr((void *)learn, &self))
+		return;
 	snprintf(path, sizeof(path), "%s.answers", self.dli_fname);
-	if (stat(path, &now))
-		return NULL;
-	if (text && now.st_ino == before.st_ino && now.st_size == before.st_size &&
+	if (!stat(path, &now) && known && now.st_ino == before.st_ino && now.st_size == before.st_size &&
 	    !memcmp(&now.st_mtim, &before.st_mtim, sizeof(now.st_mtim)))
-		return text;
-	free(text);
-	text = calloc(1, (size_t)now.st_size + 1);
+		return;
 	before = now;
-	if (!text || !(f = fopen(path, "re")))
-		return NULL;
-	n = fread(text, 1, (size_t)now.st_size, f);
-	text[n] = 0;
+	line_count = 0;
+	if (!(known = (f = fopen(path, "re")) != NULL))
+		return;
+	while (fgets(row, sizeof(row), f)) {
+		if (row[0] == '#' || sscanf(row, "%15s %79s %511[^\n]", whose, call, rest) < 3)
+			continue;
+		if (!(more = realloc(lines, (line_count + 1) * sizeof(*lines))))
+			break;
+		lines = more;
+		lines[line_count++] = understand(whose, call, rest);
+	}
 	fclose(f);
-	return text;
 }
 
 static struct answer ask(void *gpu, const char *call)
 {
-	struct answer a = {0};
-	char line[1024], whose[16], name[80];
+	struct answer a = {.code = known ? 0 : 999};
 	long index = (long)gpu - 1;
-	const char *text = answers(), *at;
-	int used;
 
-	if (!text)
-		a.code = 999;
-	for (at = text; at && (at = strstr(at, call)); at += used) {
-		const char *begin = at, *end = at + strcspn(at, "\n");
+	for (size_t i = 0; i < line_count; i++) {
+		const struct line *l = &lines[i];
 
-		used = (int)strlen(call);
-		while (begin > text && begin[-1] != '\n')
-			begin--;
-		snprintf(line, sizeof(line), "%.*s", (int)(end - begin), begin);
-		if (line[0] == '#' || sscanf(line, "%15s %79s %n", whose, name, &used) != 2 || strcmp(name, call)) {
-			used = (int)strlen(call);
+		if (strcmp(l->call, call))
 			continue;
-		}
-		if (!strcmp(whose, "*") || (gpu ? atol(whose) == index && strcmp(whose, "-") : !strcmp(whose, "-")))
-			take(&a, line + used);
-		used = (int)strlen(call);
+		if (strcmp(l->whose, "*") && (gpu ? atol(l->whose) != index || !strcmp(l->whose, "-") : strcmp(l->whose, "-")))
+			continue;
+		while (l->hangs)
+			pause();
+		if (l->waits)
+			usleep((useconds_t)l->waits);
+		else
+			a = l->answer;
 	}
 	return a;
 }
@@ -128,7 +134,12 @@ static int one(void *gpu, const char *call, unsigned int *to)
 	return a.code;
 }
 
-EXPORT int nvmlInit_v2(void) { return ask(NULL, "nvmlInit_v2").code; }
+EXPORT int nvmlInit_v2(void)
+{
+	learn();
+	return ask(NULL, __func__).code;
+}
+
 EXPORT int nvmlShutdown(void) { return ask(NULL, "nvmlShutdown").code; }
 EXPORT int nvmlSystemGetDriverVersion(char *to, unsigned int size) { return text(NULL, __func__, to, size); }
 EXPORT int nvmlDeviceGetCount_v2(unsigned int *n) { return one(NULL, __func__, n); }

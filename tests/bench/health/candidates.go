@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/healthcheck"
+)
+
+// candidate is one program that is measured.
+type candidate struct {
+	name, about string
+	argv, env   []string
+	why         string // it is not measured, why
+	wall, cpu   []float64
+}
+
+// bare is the environment that slurmd gives.
+var bare = []string{"SLURMD_NODENAME=bench", "PATH=/usr/bin:/bin:/usr/sbin:/sbin"}
+
+func (n *node) candidates(ctx context.Context, s settings) ([]*candidate, error) {
+	noop, err := n.build("./tests/bench/health/noop")
+	if err != nil {
+		return nil, err
+	}
+	gojail, err := n.gojail(ctx, "gojail", n.smi)
+	if err != nil {
+		return nil, err
+	}
+	slow, err := n.gojail(ctx, "one slow", n.slowSMI)
+	if err != nil {
+		return nil, err
+	}
+	slow.about = fmt.Sprintf("gojail, with an nvidia-smi that takes %v", slowest)
+	list := []*candidate{{name: "noop", about: "a Go program that does nothing", argv: []string{noop}, env: bare}, gojail, slow}
+	return append(list, n.nhc(ctx, s)...), nil
+}
+
+// checks are twenty that any GPU node would have on.
+var checks = []string{
+	"fs-mounted", "fs-full", "fs-write", "memory", "limits", "stuck", "clock", "kernel-log", "daemons", "xid",
+	"gpu-driver", "gpu-count", "gpu-lost", "gpu-recovery", "gpu-ecc", "gpu-rows", "gpu-nvlink", "gpu-fabric",
+	"gpu-temperature", "nvidia-smi",
+}
+
+// gojail writes a health.toml, and looks whether each check is on and good.
+func (n *node) gojail(ctx context.Context, name, smi string) (*candidate, error) {
+	binary, err := n.build("./healthcheck/cmd/gojail-healthcheck")
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(n.dir, filepath.Base(smi)+".toml")
+	text := fmt.Sprintf("run = %q\nstate = %q\nsyslog = false\nmetrics = %q\nslurm.scontrol = %q\n"+
+		"[[filesystem]]\npath = \"/\"\nany = true\nfull = 100.0\nread_only = true\n[[filesystem]]\npath = %q\n"+
+		"[memory]\ntotal = 1\n[clock]\nwarn = \"1h\"\nfail = \"1h\"\n[daemons]\nprocesses = [%q]\n"+
+		"[gpu]\ncount = %d\nlibrary = %q\nsmi = %q\n",
+		n.run(), n.dir+"/state", n.run()+"/bench.prom", n.dir+"/scontrol", n.scratch, self(), gpus, n.library, smi)
+	for _, check := range healthcheck.Checks() {
+		if !slices.Contains(checks, check.Name) {
+			text += fmt.Sprintf("[check.%s]\noff = true\n", check.Name)
+		}
+	}
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	c := &candidate{name: name, argv: []string{binary, "--config", config}, env: bare}
+	cmd := exec.CommandContext(ctx, binary, "--config", config, "--json")
+	cmd.Env = bare
+	out, _ := cmd.Output()
+	var seen struct {
+		Checks []struct{ Check, Verdict, Text string }
+	}
+	if err := json.Unmarshal(out, &seen); err != nil {
+		return nil, fmt.Errorf("gojail-healthcheck: %w: %.300s", err, out)
+	}
+	var not []string
+	for _, check := range seen.Checks {
+		// What this machine does not have, or keep, is not for the bench to mend: a warning costs the same.
+		if check.Verdict != "ok" && check.Verdict != "warn" {
+			not = append(not, check.Check+": "+check.Verdict)
+		}
+	}
+	c.about = fmt.Sprintf("gojail-healthcheck, %d checks, %d GPUs through NVML, nvidia-smi", len(seen.Checks), gpus)
+	if len(not) > 0 {
+		c.about += " (" + strings.Join(not, ", ") + ")"
+	}
+	if len(seen.Checks) != len(checks) {
+		return nil, fmt.Errorf("%d checks are on and not %d: were some renamed?", len(seen.Checks), len(checks))
+	}
+	return c, nil
+}
+
+// self is the name of this process, a daemon that both look for.
+func self() string {
+	name, _ := os.ReadFile("/proc/self/comm")
+	return strings.TrimSpace(string(name))
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/healthcheck/fakenvml"
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+const gpus = 8
+
+// slowest is what the slow one of twenty checks takes.
+const slowest = 300 * time.Millisecond
+
+// node is this machine with GPUs and a scratch file system.
+type node struct {
+	dir     string
+	repo    string
+	library string // libnvidia-ml.so.1
+	smi     string // nvidia-smi
+	slowSMI string // one that takes the time slowest
+	scratch string // a mount point
+	mounts  []string
+}
+
+// makeNode makes the mounts in a namespace of this thread's own.
+func makeNode(dir string) (*node, error) {
+	repo, err := cluster.Repository()
+	if err != nil {
+		return nil, err
+	}
+	n := &node{dir: dir, repo: repo, library: filepath.Join(dir, "libnvidia-ml.so.1"),
+		smi: filepath.Join(dir, "nvidia-smi"), slowSMI: filepath.Join(dir, "nvidia-smi.slow"), scratch: filepath.Join(dir, "scratch")}
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return nil, fmt.Errorf("cannot make a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, fmt.Errorf("cannot keep mounts in their namespace: %w", err)
+	}
+	for _, path := range []string{n.scratch, n.run()} {
+		if err := os.Mkdir(path, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range []string{n.scratch, n.run(), "/sys/bus/pci", "/proc/driver"} {
+		if err := unix.Mount("tmpfs", path, "tmpfs", 0, "mode=755"); err != nil {
+			n.end()
+			return nil, fmt.Errorf("cannot mount a tmpfs on %s: %w", path, err)
+		}
+		n.mounts = append(n.mounts, path)
+	}
+	if err := n.makeGPUs(); err != nil {
+		n.end()
+		return nil, err
+	}
+	return n, nil
+}
+
+// run is what /run is to a node: a tmpfs.
+func (n *node) run() string { return filepath.Join(n.dir, "run") }
+
+// end drops the mounts, so that the directories below can be removed.
+func (n *node) end() {
+	for _, path := range n.mounts {
+		_ = unix.Unmount(path, unix.MNT_DETACH)
+	}
+}
+
+// makeGPUs makes what the driver of eight GPUs shows, its library and nvidia-smi.
+func (n *node) makeGPUs() error {
+	files := map[string]string{
+		"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 00:00:00 UTC 2025\n",
+		n.library + ".answers":        fakenvml.Healthy,
+	}
+	smi := "#!/bin/sh\n"
+	for i := range gpus {
+		device := fmt.Sprintf("/sys/bus/pci/devices/0000:%02x:00.0/", 0x10+i)
+		files[device+"vendor"], files[device+"class"] = "0x10de\n", "0x030200\n"
+		smi += fmt.Sprintf("echo '%d, 00000000:%02X:00.0'\n", i, 0x10+i)
+	}
+	files[n.smi] = smi
+	files[n.slowSMI] = strings.Replace(smi, "\n", fmt.Sprintf("\nsleep %v\n", slowest.Seconds()), 1)
+	for path, text := range files {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			return err
+		}
+	}
+	source := filepath.Join(n.repo, "healthcheck/fakenvml/c/fakenvml.c")
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-o", n.library, source).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("cc %s: %w: %s", source, err, out)
+	}
+	return nil
+}
+
+// build builds a command of this repository.
+func (n *node) build(pkg string) (string, error) {
+	path := filepath.Join(n.dir, filepath.Base(pkg))
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, pkg)
+	cmd.Dir = n.repo
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w: %s", pkg, err, out)
+	}
+	return path, nil
+}
