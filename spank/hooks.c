@@ -11,7 +11,7 @@
  *                                                  the job's PID namespace, until the first task_post_fork
  *     task      root         task_init_privileged  a fault ends here; else enter the jail, and give up
  *                                                  capabilities and system calls
- *               user         task_init             with --jail-root: become root in the jail
+ *               user         task_init             with --jail-root: become root in the jail; the cookies of --x11
  *               root         task_post_fork, last  enter the jail, for task epilogs
  *               root         task_exit, last       leave it
  *               root         exit                  leave whatever is still open
@@ -28,6 +28,7 @@
 #include "env.h"
 #include "gpus.h"
 #include "launch.h"
+#include "oci.h"
 #include "options.h"
 #include "pids.h"
 #include "release.h"
@@ -35,6 +36,7 @@
 #include "site.h"
 #include "template.h"
 #include "window.h"
+#include "x11.h"
 
 #include <errno.h>
 #include <slurm/slurm.h>
@@ -57,6 +59,7 @@ static struct confine confine;
 static uint32_t forked, ended;
 static char pmix[GOJAIL_PATH_MAX + 64]; /* where the step's PMIx server would have its directory, or "" */
 static bool pmix_shown;
+static struct x11 x11;
 static pid_t stepd; /* the process that is in the stage */
 
 /*
@@ -196,7 +199,10 @@ static int prepare(spank_t sp, uint32_t step)
 	wish.nics = nics;
 	if (step <= SLURM_MAX_NORMAL_STEP_ID)
 		snprintf(pmix, sizeof(pmix), "%s/pmix.%s.%u", jail.spool, wish.job, (unsigned)step);
-	result = confine_open(&confine, &node, &jail, &fault);
+	if (oci_is_step(jail.spool, wish.job, step))
+		fault_set(&fault, "--container and --jail do not go together: the bundle of the container is the node's; "
+				  "give --jail=none with --container");
+	result = fault.text[0] ? -1 : confine_open(&confine, &node, &jail, &fault);
 	if (result == 0)
 		result = sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault);
 	if (result == 0 && sandbox.pid >= 0)
@@ -271,6 +277,8 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 		pmix_shown = window_show(sandbox.mnt, pmix, &fault) == 0;
 	if (!contained())
 		window_close(&window, &fault);
+	if (sandbox.mnt >= 0 && !fault.text[0])
+		x11_take(&x11, sp);
 	/* The last thing before the tasks are forked. */
 	if (!fault.text[0])
 		pids_start(contained() ? 0 : (pid_t)syscall(SYS_gettid), &fault);
@@ -306,6 +314,8 @@ HOOK int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 	(void)argv;
 	if (!fault.text[0] && sandbox.user >= 0 && sandbox_become_root(&sandbox, &fault) == 0)
 		confine_apply(&confine, &fault);
+	if (!fault.text[0] && sandbox.mnt >= 0)
+		x11_put(&x11);
 	return fault.text[0] ? task_failed(sp) : 0;
 }
 

@@ -95,12 +95,12 @@ srun -n4 -O cat /tmp/sent`, "--jail=debian", "-N2", "-n2")
 // oci is the files of an OCI runtime that only says where it is.
 var oci = map[string]string{
 	"/etc/slurm/oci.conf": `RunTimeRun="/opt/oci/run %b"` + "\n" + `RunTimeQuery="/opt/oci/no"` + "\n" + `RunTimeKill="/opt/oci/no"` + "\n" + `RunTimeDelete="/opt/oci/no"` + "\n",
-	"/opt/oci/run":        "#!/bin/sh\necho $(cat /etc/gojail-jail || echo node)\ntest -s $1/config.json\n",
+	"/opt/oci/run":        "#!/bin/sh\ncat /etc/gojail-jail || echo node\ntest -s $1/config.json\n",
 	"/opt/oci/no":         "#!/bin/sh\nexit 0\n",
 }
 
-// TestOCIContainer: srun --container works on the node. In a jail, where Slurm starts the
-// runtime, too, the bundle that Slurm made on the node is not, and nothing of it runs outside.
+// TestOCIContainer: srun --container works on the node. The copy of the bundle that Slurm makes there is not in a
+// jail, where it would start the runtime: the step is refused.
 func TestOCIContainer(t *testing.T) {
 	options := jailed
 	options.Files = oci
@@ -118,7 +118,11 @@ func TestOCIContainer(t *testing.T) {
 
 	prints(t, "node", c.Run(cluster.Alice, "srun", "-wn1", "--container=/home/alice/bundle", "true"))
 	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--container=/home/alice/bundle", "true")
-	assert.NotZero(t, r.Code, r)
-	assert.Equal(t, "debian\n", r.Stdout, r)
+	refused(t, "--container and --jail do not go together", r)
+	assert.Empty(t, r.Stdout)
+	job := c.Batch(cluster.Alice, "echo ran", "--jail=debian", "--container=/home/alice/bundle", "--output=/home/alice/oci.out")
+	assert.Equal(t, "FAILED", job.State, job)
+	assert.Contains(t, job.Output, "--container and --jail do not go together", job)
+	assert.NotContains(t, job.Output, "ran", job)
 	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
 }
