@@ -52,7 +52,7 @@ static const char *word(const char *name)
 
 /*
  * Slurm kills, or waits for, what it finds in a step's cgroup, and limits its
- * memory and devices; what outlives a step must not be there (research: 26.05
+ * memory and devices; what outlives a step must not be there (26.05
  * drains the node for it). Both versions of cgroups; failing is harmless.
  */
 static void leave_step(void)
