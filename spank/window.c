@@ -6,11 +6,13 @@
 #include "sandbox.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 /* Names that the stage has from the host: nothing of the user's is put there. */
 static bool is_system(const char *destination)
@@ -150,9 +152,13 @@ int window_clone(int mnt, const char *path, struct fault *fault)
 	return tree;
 }
 
-/* The directory that holds path in the current namespace becomes the thread's own; its last part, or NULL. */
+/*
+ * The directory that holds path in the current namespace becomes the thread's own; its last part, or NULL.
+ * It is on a tmpfs of gojail's, whatever the jail's owner has put in its place by now: root makes nothing elsewhere.
+ */
 static const char *enter_parent(const char *path)
 {
+	struct statfs fs;
 	char parent[GOJAIL_PATH_MAX + 64];
 	const char *last = strrchr(path, '/');
 
@@ -160,7 +166,13 @@ static const char *enter_parent(const char *path)
 		return NULL;
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, parent, RESOLVE_NO_SYMLINKS);
-	return at < 0 || fchdir(at) < 0 ? NULL : last + 1;
+	if (at < 0 || fstatfs(at, &fs) < 0)
+		return NULL;
+	if (fs.f_type != TMPFS_MAGIC) {
+		errno = EXDEV;
+		return NULL;
+	}
+	return fchdir(at) < 0 ? NULL : last + 1;
 }
 
 int window_show(int mnt, const char *path, struct fault *fault)
