@@ -49,7 +49,7 @@ func TestMountIsRepeatable(t *testing.T) {
 func TestMountInBatchJobAndItsSteps(t *testing.T) {
 	c := shared(t)
 	onNode(t, c, "/data/alice/file", "of the node\n")
-	job := c.Batch(cluster.Alice, "cat /mnt/file; srun cat /mnt/file; srun --jail-mount=/data/shared:/mnt ls /mnt", "--jail=debian", "--jail-mount=/data/alice:/mnt")
+	job := c.Batch(cluster.Alice, "cat /mnt/file; srun -Q cat /mnt/file; srun -Q --jail-mount=/data/shared:/mnt ls /mnt", "--jail=debian", "--jail-mount=/data/alice:/mnt")
 	assert.Equal(t, "COMPLETED of the node\nof the node\n", job.State+" "+job.Output, job)
 }
 
