@@ -96,10 +96,18 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 	return nil
 }
 
+// bounding names the capabilities of the bounding set.
+func (i *Isolation) bounding() []string {
+	if slices.Equal(i.Capabilities, []string{AllCapabilities}) {
+		return capabilityNames
+	}
+	return i.Capabilities
+}
+
 // Bounding is the bounding set as a mask, bit n for capability n.
 func (i *Isolation) Bounding() uint64 {
 	if slices.Equal(i.Capabilities, []string{AllCapabilities}) {
-		return ^uint64(0)
+		return ^uint64(0) // a later kernel's too
 	}
 	var mask uint64
 	for _, name := range i.Capabilities {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -17,16 +16,12 @@ import (
 // filterDir holds the compiled seccomp programs, below the state directory.
 const filterDir = "seccomp"
 
-// Filter compiles the seccomp program of a jail; nil: it has none.
-func (j *Jail) Filter() ([]byte, error) {
+// profile is the seccomp profile of a jail's tasks; nil: they have none.
+func (j *Jail) profile() (*specs.LinuxSeccomp, error) {
 	i := &j.Isolation
 	limited := j.Tmp == TmpDisk && j.TmpSize > 0
 	if i.Seccomp == None && !limited {
 		return nil, nil
-	}
-	caps := i.Capabilities
-	if slices.Equal(caps, []string{AllCapabilities}) {
-		caps = capabilityNames
 	}
 	var profile *specs.LinuxSeccomp
 	var err error
@@ -34,15 +29,24 @@ func (j *Jail) Filter() ([]byte, error) {
 	case None:
 		profile = &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
 	case SeccompDefault:
-		profile, err = seccomp.Default(caps)
+		profile, err = seccomp.Default(i.bounding())
 	default:
-		profile, err = seccomp.Load(i.Seccomp, caps)
+		profile, err = seccomp.Load(i.Seccomp, i.bounding())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("jail %s: %w", j.Name, err)
 	}
 	if limited {
 		profile.Syscalls = append(quotaEscapes(), profile.Syscalls...) // the first rule that fits decides
+	}
+	return profile, nil
+}
+
+// Filter compiles the seccomp program of a jail; nil: it has none.
+func (j *Jail) Filter() ([]byte, error) {
+	profile, err := j.profile()
+	if profile == nil || err != nil {
+		return nil, err
 	}
 	program, err := seccomp.Compile(profile)
 	if err != nil {

@@ -41,7 +41,13 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 		Spec: &specs.Spec{
 			Version: specs.Version,
 			Root:    &specs.Root{Path: j.Root, Readonly: j.Readonly},
+			Process: &specs.Process{
+				Cwd: "/", NoNewPrivileges: j.Isolation.NoNewPrivs,
+				Capabilities: &specs.LinuxCapabilities{Bounding: j.Isolation.bounding()},
+			},
 			Linux: &specs.Linux{
+				Namespaces:    namespaces(j),
+				Seccomp:       facts.Seccomp,
 				Devices:       standardDevices(),
 				MaskedPaths:   maskedPaths,
 				ReadonlyPaths: readonlyPaths,
@@ -69,6 +75,15 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	}
 	addCDI(v, facts)
 	return v, nil
+}
+
+// namespaces are those that a job has of its own; --jail-net and --jail-root bring more.
+func namespaces(j *Jail) []specs.LinuxNamespace {
+	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}}
+	for _, kind := range j.Isolation.Namespaces {
+		all = append(all, specs.LinuxNamespace{Type: specs.LinuxNamespaceType(kind)}) // the OCI's words are ours
+	}
+	return all
 }
 
 func kernelMounts(j *Jail) []specs.Mount {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/cdi"
@@ -29,6 +30,7 @@ type HostFacts struct {
 	SlurmDirs  []string          // Slurm's plugin directories
 	SlurmFiles []string          // Slurm's commands and libraries, the plugins of plugstack.conf
 	Libraries  []string          // others that these need and the jail lacks
+	Seccomp    *specs.LinuxSeccomp
 }
 
 // Top is an entry of a root directory.
@@ -48,6 +50,9 @@ func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
 	}
 	var err error
 	if facts.CDI, err = j.cdiEdits(); err != nil {
+		return nil, err
+	}
+	if facts.Seccomp, err = j.profile(); err != nil {
 		return nil, err
 	}
 	if facts.HostTop, err = readTop("/"); err != nil {

@@ -7,7 +7,7 @@ import specs "github.com/opencontainers/runtime-spec/specs-go"
 // View is a root file system to assemble: a jail, or its stage. It is planned
 // without privilege and assembled by Apply.
 type View struct {
-	Spec        *specs.Spec // Root, Mounts in order, Linux.{Devices,MaskedPaths,ReadonlyPaths}
+	Spec        *specs.Spec // Apply takes Root, Mounts in order, Linux.{Devices,MaskedPaths,ReadonlyPaths}; the rest tells what tasks get
 	RootOptions []string    // mount options of the root bind; unused for a tmpfs root
 	TmpfsRoot   bool        // the stage: an empty tmpfs instead of Spec.Root.Path, read-only in the end
 	Links       []Link      // symlinks to make on file systems that the view itself mounted

@@ -12,7 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/hostlist"
 	"github.com/gojail/gojail/tomlfile"
 	"github.com/gojail/gojail/trusted"
 )
@@ -66,7 +66,7 @@ func Parse(text, node string) (*Config, error) {
 	for i, o := range overrides {
 		at := source.Element("override", i)
 		list, _ := o["nodes"].(string)
-		nodes, err := config.ParseHostList(list)
+		nodes, err := hostlist.Parse(list)
 		if err != nil {
 			return nil, at.Refuse(toml.Key{"nodes"}, "%v", err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/hostlist"
 )
 
 // slurmConf are the lines of slurm.conf; a node without the file has slurmd's own
@@ -57,7 +57,7 @@ func gresGPUs(h *Host) int {
 		if strings.EqualFold(names, "DEFAULT") && given {
 			usual = own
 		}
-		if nodes, err := config.ParseHostList(names); err == nil && nodes.Contains(h.Node) {
+		if nodes, err := hostlist.Parse(names); err == nil && nodes.Contains(h.Node) {
 			if gres = usual; given {
 				gres = own
 			}

@@ -153,6 +153,46 @@ static void enter_stage_for_fault(const struct jail *jail)
 		window_open_stage(&window, &sandbox, &ignored);
 }
 
+/* What the user asked for, or the site's default: 0, -1 with a fault. Jail "none" wants nothing else. */
+static int choose(spank_t sp, const struct site *site, struct choice *choice)
+{
+	if (options_choice(sp, choice) < 0)
+		return fault_set(&fault, "the value of --jail or --jail-mount is too long");
+	if (!choice->jail[0])
+		snprintf(choice->jail, sizeof(choice->jail), "%s", site->default_jail);
+	else if (strcmp(choice->jail, "none") == 0 && !site->none_allowed)
+		return fault_set(&fault, "--jail=none is not allowed at this site; leave the option out, or name a jail");
+	if (strcmp(choice->jail, "none"))
+		return 0;
+	if (choice->mounts[0])
+		return fault_set(&fault, "--jail-mount needs a jail; give --jail=NAME too");
+	if (choice->net[0] && strcmp(choice->net, "none"))
+		return fault_set(&fault, "--jail-net needs a jail; give --jail=NAME too");
+	if (choice->root[0] && strcmp(choice->root, "none"))
+		return fault_set(&fault, "--jail-root needs a jail; give --jail=NAME too");
+	return 0;
+}
+
+/* The sandbox, and all that is the step's own in it. */
+static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, const struct jail *jail, const struct wish *wish)
+{
+	if (step <= SLURM_MAX_NORMAL_STEP_ID)
+		snprintf(pmix, sizeof(pmix), "%s/pmix.%s.%u", jail->spool, wish->job, (unsigned)step);
+	if (oci_is_step(jail->spool, wish->job, step))
+		return fault_set(&fault, "--container and --jail do not go together: the bundle of the container is the node's; "
+				 "give --jail=none with --container");
+	if (confine_open(&confine, &node, jail, &fault) < 0 || sandbox_open(&sandbox, &node, site, jail, wish, &fault) < 0)
+		return -1;
+	if (sandbox.pid >= 0 && pids_prepare(sandbox.pid, sandbox.holder, &fault) < 0)
+		return -1;
+	if (gpus_show(jail, wish->gpus, sandbox.mnt, &fault) < 0)
+		return -1;
+	env_jail(sp, jail, &fault);
+	if (wish->net)
+		set_net_env(sp, wish->job);
+	return fault.text[0] ? -1 : window_open_stage(&window, &sandbox, &fault);
+}
+
 /* Configuration, wish, sandbox, stage: the way of a step into its jail. */
 static int prepare(spank_t sp, uint32_t step)
 {
@@ -165,56 +205,24 @@ static int prepare(spank_t sp, uint32_t step)
 
 	if (fault.text[0] || node_open_state(&node, &fault) < 0)
 		return -1;
-	if (site_open(&site, &node, &fault) < 0)
+	if (site_open(&site, &node, &fault) < 0 || choose(sp, &site, &choice) < 0)
 		goto out;
-	if (options_choice(sp, &choice) < 0) {
-		fault_set(&fault, "the value of --jail or --jail-mount is too long");
-		goto out;
-	}
-	if (!choice.jail[0])
-		snprintf(choice.jail, sizeof(choice.jail), "%s", site.default_jail);
-	else if (strcmp(choice.jail, "none") == 0 && !site.none_allowed) {
-		fault_set(&fault, "--jail=none is not allowed at this site; leave the option out, or name a jail");
-		goto out;
-	}
 	if (strcmp(choice.jail, "none") == 0) {
-		result = choice.mounts[0] ? fault_set(&fault, "--jail-mount needs a jail; give --jail=NAME too") : 0;
-		if (choice.net[0] && strcmp(choice.net, "none"))
-			result = fault_set(&fault, "--jail-net needs a jail; give --jail=NAME too");
-		if (choice.root[0] && strcmp(choice.root, "none"))
-			result = fault_set(&fault, "--jail-root needs a jail; give --jail=NAME too");
+		result = 0;
 		goto out;
 	}
-	if (find_wish(sp, step, &wish) < 0 || site_jail(&site, choice.jail, &wish.user, &jail, &fault) < 0)
+	if (find_wish(sp, step, &wish) < 0 || site_jail(&site, choice.jail, &wish.user, &jail, &fault) < 0 ||
+	    site_root(&jail, choice.root, sizeof(choice.root), &fault) < 0)
 		goto out;
 	wish.mounts = choice.mounts[0] ? choice.mounts : NULL;
 	wish.net = choice.net[0] ? choice.net : jail.net;
 	if (strcmp(wish.net, "none") == 0)
 		wish.net = NULL;
-	if (site_root(&jail, choice.root, sizeof(choice.root), &fault) < 0)
-		goto out;
 	wish.root = choice.root[0] ? choice.root : NULL;
 	find_gres(sp, step, gpus, nics, sizeof(gpus));
 	wish.gpus = gpus;
 	wish.nics = nics;
-	if (step <= SLURM_MAX_NORMAL_STEP_ID)
-		snprintf(pmix, sizeof(pmix), "%s/pmix.%s.%u", jail.spool, wish.job, (unsigned)step);
-	if (oci_is_step(jail.spool, wish.job, step))
-		fault_set(&fault, "--container and --jail do not go together: the bundle of the container is the node's; "
-				  "give --jail=none with --container");
-	result = fault.text[0] ? -1 : confine_open(&confine, &node, &jail, &fault);
-	if (result == 0)
-		result = sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault);
-	if (result == 0 && sandbox.pid >= 0)
-		result = pids_prepare(sandbox.pid, sandbox.holder, &fault);
-	if (result == 0)
-		result = gpus_show(&jail, gpus, sandbox.mnt, &fault);
-	if (result == 0)
-		env_jail(sp, &jail, &fault);
-	if (result == 0 && wish.net)
-		set_net_env(sp, wish.job);
-	if (result == 0)
-		result = fault.text[0] ? -1 : window_open_stage(&window, &sandbox, &fault);
+	result = enter_sandbox(sp, step, &site, &jail, &wish);
 	if (result < 0)
 		enter_stage_for_fault(&jail);
 out:

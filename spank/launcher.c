@@ -14,6 +14,7 @@
 #include "sandbox.h"
 #include "site.h"
 #include "template.h"
+#include "trees.h"
 #include "userns.h"
 #include "zygote.h"
 
@@ -294,24 +295,13 @@ static int range_trees(const struct wish *wish, struct fault *fault)
 	return range;
 }
 
-static int add_tree(struct gojail_tree *trees, uint32_t *count, const struct gojail_tree *tree, struct fault *fault)
-{
-	if (*count >= GOJAIL_TREES_MAX)
-		return fault_set(fault, "the sandbox has more than %d mounts of its own", GOJAIL_TREES_MAX);
-	trees[(*count)++] = *tree;
-	return 0;
-}
-
 static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
 	if (wish->root && strcmp(wish->root, "range") == 0) {
-		struct gojail_tree user = {.flags = GOJAIL_TREE_USER};
-
-		user.fd = range_trees(wish, fault);
-		if (user.fd < 0 || add_tree(trees, count, &user, fault) < 0)
+		if (trees_add(trees, count, range_trees(wish, fault), "", GOJAIL_TREE_USER, fault) < 0)
 			return -1;
 		for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++)
-			if (add_tree(trees, count, &call->trees[i], fault) < 0)
+			if (trees_add(trees, count, call->trees[i].fd, call->trees[i].destination, call->trees[i].flags, fault) < 0)
 				return -1;
 	}
 	if (!wish->mounts)
@@ -320,8 +310,8 @@ static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32
 	if (call_library("mounts") < 0)
 		return fault_set(fault, "%s", call->text);
 	for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++) {
-		call->trees[i].flags |= GOJAIL_TREE_EXACT;
-		if (add_tree(trees, count, &call->trees[i], fault) < 0)
+		if (trees_add(trees, count, call->trees[i].fd, call->trees[i].destination,
+			      call->trees[i].flags | GOJAIL_TREE_EXACT, fault) < 0)
 			return -1;
 	}
 	return 0;

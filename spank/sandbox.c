@@ -225,6 +225,17 @@ static int reach_zygote(const struct node *node, const struct jail *jail, int64_
 			 jail->name);
 }
 
+/* A namespace that the job has, for the holder to enter. */
+static int add_namespace(const struct record *of, const char *kind, uint32_t flag, struct gojail_request *request,
+			 struct gojail_tree *trees, struct fault *fault)
+{
+	int fd = record_namespace(of, kind);
+
+	if (fd < 0)
+		return fault_set(fault, "the job's %s namespace ended at this moment; try again", kind);
+	return trees_add(trees, &request->ntrees, fd, kind, flag, fault);
+}
+
 /* The job's network for the holder: the one it has, or a new one. */
 static int ask_net(const struct node *node, const struct wish *wish, struct gojail_request *request,
 		   struct gojail_tree *trees, bool *made, struct fault *fault)
@@ -241,13 +252,7 @@ static int ask_net(const struct node *node, const struct wish *wish, struct goja
 		*made = true;
 		return 0;
 	}
-	if (request->ntrees >= GOJAIL_TREES_MAX)
-		return fault_set(fault, "--jail-mount: too many mounts");
-	trees[request->ntrees] = (struct gojail_tree){.fd = record_namespace(&net, "net"), .flags = GOJAIL_TREE_NET};
-	if (trees[request->ntrees].fd < 0)
-		return fault_set(fault, "the job's network ended at this moment; try again");
-	request->ntrees++;
-	return 0;
+	return add_namespace(&net, "net", GOJAIL_TREE_NET, request, trees, fault);
 }
 
 /* The job's own namespaces for the holder: those of its first sandbox, or new ones. */
@@ -262,16 +267,9 @@ static int ask_own(const struct jail *jail, int job, struct gojail_request *requ
 		return 0;
 	made = strtoull(first.key, NULL, 16);
 	for (int i = 0; i < KINDS; i++) {
-		if (!(made & jail->namespaces & kinds[i].bit))
-			continue;
-		if (request->ntrees >= GOJAIL_TREES_MAX)
-			return fault_set(fault, "--jail-mount: too many mounts");
-		trees[request->ntrees] = (struct gojail_tree){
-			.fd = record_namespace(&first, kinds[i].name), .flags = GOJAIL_TREE_NS};
-		if (trees[request->ntrees].fd < 0)
-			return fault_set(fault, "the job's namespaces ended at this moment; try again");
-		snprintf(trees[request->ntrees].destination, GOJAIL_PATH_MAX, "%s", kinds[i].name);
-		request->ntrees++;
+		if ((made & jail->namespaces & kinds[i].bit) &&
+		    add_namespace(&first, kinds[i].name, GOJAIL_TREE_NS, request, trees, fault) < 0)
+			return -1;
 	}
 	return 0;
 }

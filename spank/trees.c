@@ -12,13 +12,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int add(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination,
-	       uint32_t flags)
+int trees_add(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
+	      struct fault *fault)
 {
 	struct gojail_tree *tree = &trees[*count];
 
-	if (fd < 0 || *count >= GOJAIL_TREES_MAX)
+	if (fd < 0)
 		return -1;
+	if (*count >= GOJAIL_TREES_MAX)
+		return fault_set(fault, "the sandbox has more than %d mounts of its own", GOJAIL_TREES_MAX);
 	*tree = (struct gojail_tree){.fd = fd, .flags = flags};
 	snprintf(tree->destination, sizeof(tree->destination), "%s", destination);
 	*count += 1;
@@ -87,19 +89,19 @@ int trees_collect(const struct site *site, const struct jail *jail, const struct
 	scoped_fd mnt = find_sibling(job, &sibling) == 0 ? record_namespace(&sibling, "mnt") : -1;
 
 	if (mnt >= 0) {
-		if (add(trees, count, window_clone(mnt, "/dev/shm", fault), "/dev/shm", 0) < 0 ||
-		    add(trees, count, window_clone(mnt, "/tmp", fault), "/tmp", 0) < 0)
+		if (trees_add(trees, count, window_clone(mnt, "/dev/shm", fault), "/dev/shm", 0, fault) < 0 ||
+		    trees_add(trees, count, window_clone(mnt, "/tmp", fault), "/tmp", 0, fault) < 0)
 			return fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
 					 strerror(errno));
 	} else {
 		request->flags |= GOJAIL_REQUEST_SHM | (jail->tmpfs ? GOJAIL_REQUEST_TMPFS : 0);
-		if (!jail->tmpfs && add(trees, count, scratch_tree(site->scratch, wish->job, job, jail->tmp_bytes, fault), "/tmp", 0) < 0)
+		if (!jail->tmpfs && trees_add(trees, count, scratch_tree(site->scratch, wish->job, job, jail->tmp_bytes, fault), "/tmp", 0, fault) < 0)
 			return -1;
 	}
 	if (wish->script[0] &&
-	    add(trees, count, script_tree(jail, wish, fault), wish->script, GOJAIL_TREE_ALONE) < 0)
+	    trees_add(trees, count, script_tree(jail, wish, fault), wish->script, GOJAIL_TREE_ALONE, fault) < 0)
 		return -1;
 	if (jail->munge[0])
-		add(trees, count, munge_tree(jail), jail->munge, 0);
+		trees_add(trees, count, munge_tree(jail), jail->munge, 0, fault);
 	return 0;
 }

@@ -13,4 +13,11 @@
 int trees_collect(const struct site *site, const struct jail *jail, const struct wish *wish, int job,
 		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);
 
+/*
+ * One more for the holder: a descriptor, and where it goes or what the flags say. -1,
+ * with a fault where there are too many; without one where fd is -1.
+ */
+int trees_add(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
+	      struct fault *fault);
+
 #endif

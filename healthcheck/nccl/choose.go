@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/hostlist"
 )
 
 // Selection is what a person asks for; the zero value is what the timer does.
@@ -84,7 +84,7 @@ func (r *Runner) named(want Selection) (func(string) bool, error) {
 	if text == "" {
 		return func(string) bool { return true }, nil
 	}
-	list, err := config.ParseHostList(text)
+	list, err := hostlist.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%.100q is no list of nodes: %w", text, err)
 	}

@@ -5,6 +5,8 @@ package config
 import (
 	"net/netip"
 	"time"
+
+	"github.com/gojail/gojail/hostlist"
 )
 
 // DefaultPath is where network.toml lies.
@@ -30,8 +32,8 @@ const None = "none"
 type Policy struct {
 	Line       int
 	Name       string
-	Nodes      HostList // empty: every node
-	Priority   int      // 0-99, default 50; where two policies match one VF the lower number wins
+	Nodes      hostlist.List // empty: every node
+	Priority   int           // 0-99, default 50; where two policies match one VF the lower number wins
 	NIC        Selector
 	VFs        int      // per PF
 	Link       LinkType // "" is either
@@ -105,7 +107,7 @@ type Pool struct {
 
 	// Either the address is derived from the node's place in Nodes and the VF's
 	// number, without any service; or leases lie in Directory, which all nodes share.
-	Nodes     HostList
+	Nodes     hostlist.List
 	PerNode   int    // addresses per node
 	Directory string // absolute
 

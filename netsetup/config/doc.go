@@ -8,7 +8,6 @@
 //	Rail            rail.go, label.go (what --jail-net names)
 //	Pool            pool.go, ranges.go (arithmetic on the ends of ranges only)
 //	Control, Probe, UFM          control.go
-//	HostList        hostlist.go  the node names of Slurm
 //	across.go       what no table can know alone; warning.go what is permitted but odd
 //
 // It is pure: nothing but Load touches the system, and what only a look at the

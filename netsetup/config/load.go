@@ -8,6 +8,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/hostlist"
 	"github.com/gojail/gojail/tomlfile"
 	"github.com/gojail/gojail/trusted"
 )
@@ -97,11 +98,11 @@ func within(at *tomlfile.Source, value *int, standard, low, high int, k toml.Key
 }
 
 // nodeList reads a host list; nil is the empty one.
-func nodeList(at *tomlfile.Source, text *string) (HostList, error) {
+func nodeList(at *tomlfile.Source, text *string) (hostlist.List, error) {
 	if text == nil {
-		return HostList{}, nil
+		return hostlist.List{}, nil
 	}
-	h, err := ParseHostList(*text)
+	h, err := hostlist.Parse(*text)
 	if err != nil {
 		return h, at.Refuse(key("nodes"), "%v", err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/hostlist"
 )
 
 const wholeText = `
@@ -98,7 +100,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	c, err := Parse(wholeText, "gpu01")
 	require.NoError(t, err)
 	yes, no := true, false
-	gpus, err := ParseHostList("gpu[01-04]")
+	gpus, err := hostlist.Parse("gpu[01-04]")
 	require.NoError(t, err)
 	addr := netip.MustParseAddr
 	eth := &Policy{

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/hostlist"
 )
 
 // Step is a Slurm step as one of its tasks sees it.
 type Step struct {
-	Job, ID string          // "4711", "0"
-	Node    int             // the place of this node among the step's nodes
-	Nodes   config.HostList // of the step
-	Local   int             // the task's place among those on this node
+	Job, ID string        // "4711", "0"
+	Node    int           // the place of this node among the step's nodes
+	Nodes   hostlist.List // of the step
+	Local   int           // the task's place among those on this node
 }
 
 // StepOf reads srun's variables. Outside of srun, in a batch script too, it is an
@@ -27,7 +27,7 @@ func StepOf(get func(string) string) (Step, error) {
 	if s.Job == "" || s.ID == "" || list == "" || err1 != nil || err2 != nil {
 		return s, fmt.Errorf("this is no step of Slurm's, so that the job's other nodes are not asked; start it with: srun --ntasks-per-node=1 gojail net check")
 	}
-	nodes, err := config.ParseHostList(list)
+	nodes, err := hostlist.Parse(list)
 	if err != nil {
 		return s, fmt.Errorf("cannot understand SLURM_STEP_NODELIST: %w", err)
 	}

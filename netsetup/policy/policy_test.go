@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/hostlist"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/inventory/fakesys"
@@ -41,7 +42,7 @@ func owners(c policy.Card) string {
 func TestWhosePolicy(t *testing.T) {
 	inv := read(t)
 	inv.PFs[1].AltNames = []string{"rail0"}
-	other, err := config.ParseHostList("cpu[01-09]")
+	other, err := hostlist.Parse("cpu[01-09]")
 	require.NoError(t, err)
 	a := func(name string, vfs, priority int, s config.Selector) *config.Policy {
 		return &config.Policy{Name: name, VFs: vfs, Priority: priority, NIC: s}

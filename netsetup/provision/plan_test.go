@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/hostlist"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory/fakesys"
 )
@@ -34,7 +35,7 @@ func TestIdentitiesAreTheNodesOwn(t *testing.T) {
 }
 
 func TestPlansThatAreRefused(t *testing.T) {
-	nodes, err := config.ParseHostList("gpu[01-04]")
+	nodes, err := hostlist.Parse("gpu[01-04]")
 	require.NoError(t, err)
 	a := func(change func(*config.Policy)) *config.Policy {
 		p := &config.Policy{Name: "a", VFs: 4, NIC: on("ens1f0")}

@@ -50,6 +50,18 @@ func TestSpecOfAJobIsWhatTheKernelHas(t *testing.T) {
 	mounts, err := mountinfo.GetMountsFromReader(bytes.NewReader(text), nil)
 	require.NoError(t, err)
 
+	own := map[string]bool{}
+	for _, ns := range spec.Linux.Namespaces {
+		own[string(ns.Type)] = true
+	}
+	for kind, file := range map[string]string{"mount": "mnt", "pid": "pid", "ipc": "ipc", "uts": "uts", "network": "net", "user": "user", "cgroup": "cgroup"} {
+		holders, err := os.Readlink(c.Path(fmt.Sprintf("/proc/%d/ns/%s", list.Sandboxes[0].Holder, file)))
+		require.NoError(t, err)
+		nodes, err := os.Readlink(c.Path("/proc/1/ns/" + file))
+		require.NoError(t, err)
+		assert.Equal(t, own[kind], holders != nodes, "own %s namespace", kind)
+	}
+
 	told := map[string][]string{} // destination: the flags of the mount on top there
 	count := map[string]int{}
 	for _, m := range spec.Mounts {

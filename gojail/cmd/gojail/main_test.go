@@ -87,6 +87,11 @@ func TestInitThenSpec(t *testing.T) {
 	assert.Equal(t, s.root, spec.Root.Path)
 	last := spec.Mounts[len(spec.Mounts)-1]
 	assert.Equal(t, "/dev/shm", last.Destination, "the job's own mounts come last")
+	assert.Contains(t, spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.PIDNamespace})
+	assert.True(t, spec.Process.NoNewPrivileges)
+	assert.Contains(t, spec.Process.Capabilities.Bounding, "CAP_CHOWN")
+	assert.NotContains(t, spec.Process.Capabilities.Bounding, "CAP_SYS_ADMIN")
+	assert.Equal(t, specs.ActErrno, spec.Linux.Seccomp.DefaultAction)
 	out, err = s.gojail("spec", "tiny", "--stage")
 	require.NoError(t, err)
 	assert.Contains(t, out, s.root+"/data")

@@ -21,7 +21,8 @@ func specCommand(n *node) *cobra.Command {
 		Use:   "spec {JAIL | --job ID [JAIL]}",
 		Short: "Print the OCI config.json of a jail, or of a job's sandbox",
 		Long: `Prints what a jail is made of, in the terms of the OCI runtime specification:
-root, mounts in order, devices, hidden and read-only paths.
+root, mounts in order, devices, hidden and read-only paths, and what keeps tasks
+from the node: namespaces, capabilities they can ever have, system calls.
 
 With the name of a jail: what a job that started now would get on this node.
 With --job: what that job got when it started. A job that uses several jails, or

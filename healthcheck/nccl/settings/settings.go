@@ -13,7 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/hostlist"
 )
 
 // Settings is [nccl].
@@ -101,7 +101,7 @@ func (s *Settings) Check(refuse Refusal) error {
 		}
 	}
 	if s.Nodes != "" {
-		if _, err := config.ParseHostList(s.Nodes); err != nil {
+		if _, err := hostlist.Parse(s.Nodes); err != nil {
 			return refuse(at("nodes"), "%v", err)
 		}
 	}

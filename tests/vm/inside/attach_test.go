@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/hostlist"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
@@ -55,7 +56,7 @@ func siteOf(cards []string, vlan int, state string) attach.Site {
 		p := &config.Policy{Name: name, VFs: 3, Link: config.Ethernet, NIC: config.Selector{PF: []config.PFRange{{Name: name, Last: -1}}},
 			VLAN: vlan, Trust: new(true), SpoofCheck: new(false), MTU: 1400}
 		subnet := netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/24", i+1))
-		nodes, _ := config.ParseHostList("n1")
+		nodes, _ := hostlist.Parse("n1")
 		pool := &config.Pool{Name: name, Subnet: subnet, Nodes: nodes, PerNode: 3,
 			Ranges: []config.Range{{First: subnet.Addr().Next(), Last: netip.MustParseAddr(fmt.Sprintf("10.%d.0.250", i+1))}}}
 		cfg.Policies, cfg.Pools = append(cfg.Policies, p), append(cfg.Pools, pool)

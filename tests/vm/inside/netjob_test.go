@@ -198,9 +198,11 @@ func journalReaches(t *testing.T, c *cluster.Cluster, n int) bool {
 // settle waits until all VFs are as before.
 func settle(t *testing.T, before string) {
 	t.Helper()
-	after := ""
-	if !cluster.Poll(cluster.Timeout, func() bool { after = vfsNow(t); return after == before }) {
-		assert.Equal(t, before, after)
+	was, is := strings.Split(before, "\n"), []string{}
+	if !cluster.Poll(cluster.Timeout, func() bool { is = strings.Split(vfsNow(t), "\n"); return slices.Equal(was, is) }) {
+		gone := slices.DeleteFunc(slices.Clone(was), func(line string) bool { return slices.Contains(is, line) })
+		come := slices.DeleteFunc(slices.Clone(is), func(line string) bool { return slices.Contains(was, line) })
+		assert.Fail(t, "the VFs are not as before", "gone:\n%s\ncome:\n%s", strings.Join(gone, "\n"), strings.Join(come, "\n"))
 	}
 }
 
