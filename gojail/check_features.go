@@ -21,7 +21,7 @@ func (k *checker) features(conf slurmConf) {
 	}
 	for _, service := range []string{"/etc/pam.d/sshd", "/etc/pam.d/ssh"} {
 		if strings.Contains(strings.Join(confLines(service), "\n"), "pam_slurm_adopt") {
-			k.warn("features", "tell users: srun --overlap --jobid=JOB --pty bash is a shell in the jail of their job",
+			k.warn("features", "tell users: srun --overlap --jobid=JOB --jail=NAME --pty bash is a shell in the jail of their job",
 				"pam_slurm_adopt: an ssh session is in its job's cgroup, but on the node, outside the jail")
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // kernel tries the calls that gojail needs (Linux 5.12), and tells whether they

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // slurm looks at what gojail and Slurm must agree on.
@@ -60,6 +60,7 @@ func (k *checker) plugstack(conf slurmConf) {
 			k.fail("plugstack", line, "%s is not there", path)
 		default:
 			k.ok("plugstack", "%s is required", path)
+			k.release(path)
 			k.arguments(conf.arguments[path])
 		}
 		return
@@ -94,7 +95,7 @@ func (k *checker) arguments(words []string) {
 	}
 	for name, here := range map[string]string{"config": k.node.Config, "state": k.node.State} {
 		if used[name] != here {
-			k.fail("plugstack", "run gojail with --"+name+"="+used[name]+", or correct plugstack.conf",
+			k.warn("plugstack", "right for a file that is to replace it; else run gojail with --"+name+"="+used[name]+", or correct plugstack.conf",
 				"the plugin uses %s=%s, but this is a check of %s", name, used[name], here)
 		}
 	}

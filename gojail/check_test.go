@@ -32,14 +32,16 @@ func goodNode(t *testing.T) *checkedNode {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	n := &checkedNode{dir: dir, root: filepath.Join(dir, "jail"), conf: filepath.Join(dir, "slurm")}
 	n.Node = Node{Config: filepath.Join(dir, "gojail.toml"), State: filepath.Join(dir, "state"), Name: "n1", LibDir: filepath.Join(dir, "lib")}
-	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "jail/bin", "slurm", "lib", "state"} {
+	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "jail/bin", "slurm", "lib", "plugins", "state"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
-	for _, name := range []string{"spank_gojail.so", "gojail-launcher", "libgojail.so"} {
+	for _, name := range []string{"gojail-launcher", "libgojail.so"} {
 		require.NoError(t, exec.Command("cp", "/bin/true", filepath.Join(n.LibDir, name)).Run())
 	}
+	n.plugin(t, "lib/spank_gojail.so", "0x160508")
+	n.plugin(t, "plugins/auth_munge.so", "0x160509") // another micro release fits
 	n.write(t, "jail/bin/sh", "", 0o755)
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n", 0o644)
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+dir+"/plugins\n", 0o644)
 	n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+dir+"/state\n", 0o644)
 	n.configure(t, "")
 	return n
@@ -49,6 +51,15 @@ func (n *checkedNode) configure(t *testing.T, more string) {
 	t.Helper()
 	n.write(t, "gojail.toml", "default = \"a\"\nscratch = \""+n.dir+"/scratch\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool\"\n"+
 		"[jail.a]\nroot = \""+n.root+"\"\nslurm = false\nhost = []\n"+more, 0o644)
+}
+
+// plugin makes a file that looks like a plugin of that release of Slurm.
+func (n *checkedNode) plugin(t *testing.T, name, release string) {
+	t.Helper()
+	cmd := exec.Command("gcc", "-shared", "-fPIC", "-o", filepath.Join(n.dir, name), "-x", "c", "-")
+	cmd.Stdin = strings.NewReader("const unsigned int plugin_version = " + release + ";\n")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }
 
 func (n *checkedNode) write(t *testing.T, name, text string, mode os.FileMode) {
@@ -109,6 +120,11 @@ var spoiled = map[string]struct {
 	"optional plugin": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "optional "+n.LibDir+"/spank_gojail.so", 0o644)
 	}, "is optional: where it cannot be loaded, jobs run outside their jail"},
+	"another release": {func(t *testing.T, n *checkedNode) { n.plugin(t, "lib/spank_gojail.so", "0x180b05") },
+		"FAIL  plugstack: PLUGIN was built for Slurm 24.11.5, and this node has 22.05.9"},
+	"no plugin of Slurm": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, exec.Command("cp", "/bin/true", n.LibDir+"/spank_gojail.so").Run())
+	}, "FAIL  plugstack: PLUGIN is no plugin of Slurm"},
 	"other state": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so state=/run/%n config="+n.Config, 0o644)
 	}, "the plugin uses state=/run/n1"},
@@ -143,7 +159,7 @@ func TestCheckFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := goodNode(t)
 			test.spoil(t, n)
-			assert.Contains(t, n.findings(), test.want)
+			assert.Contains(t, strings.ReplaceAll(n.findings(), n.LibDir+"/spank_gojail.so", "PLUGIN"), test.want)
 		})
 	}
 }

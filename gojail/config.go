@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/cdi"
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 var nameRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
-	"github.com/gojail/gojail/hostlist"
+	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/hostlist"
 )
 
 // Limits of the C side (spank/site.h).

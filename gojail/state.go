@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // State is the state directory of a node; include/gojail.h tells what is in it.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // Record says which process holds a sandbox, or a jail's template.

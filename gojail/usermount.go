@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/tomlfile"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // userMountsMax leaves room among the trees of one sandbox for the job's own.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // busGPUs are the node's, looked for once.

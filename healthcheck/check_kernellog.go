@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // sign is a line of the kernel's log that tells of trouble.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/healthcheck/nhc"
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // NHCLines reads the nhc.conf of the settings as this node has it; root acts on it, so

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/tomlfile"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // longest is how many characters a Finding.Text may have.

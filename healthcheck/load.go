@@ -12,9 +12,9 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/gojail/gojail/hostlist"
-	"github.com/gojail/gojail/tomlfile"
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/hostlist"
+	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // Load reads and checks health.toml, as the node of that name sees it. The file

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/hostlist"
+	"github.com/gojail/gojail/internal/hostlist"
 )
 
 // slurmConf are the lines of slurm.conf; a node without the file has slurmd's own

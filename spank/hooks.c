@@ -157,7 +157,7 @@ static void enter_stage_for_fault(const struct jail *jail)
 static int choose(spank_t sp, const struct site *site, struct choice *choice)
 {
 	if (options_choice(sp, choice) < 0)
-		return fault_set(&fault, "the value of --jail or --jail-mount is too long");
+		return fault_set(&fault, "the value of a --jail option is too long");
 	if (!choice->jail[0])
 		snprintf(choice->jail, sizeof(choice->jail), "%s", site->default_jail);
 	else if (strcmp(choice->jail, "none") == 0 && !site->none_allowed)

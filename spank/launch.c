@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 void launch_word(struct launch *launch, const char *format, ...)
@@ -28,9 +29,24 @@ void launch_word(struct launch *launch, const char *format, ...)
 	launch->argv[launch->argc] = NULL;
 }
 
+/* What root is about to run. One that is missing is told by who starts it. */
+static const char *untrusted(const struct node *node)
+{
+	static const char *const parts[] = {"gojail-launcher", "libgojail.so"};
+	char path[GOJAIL_PATH_MAX + 32];
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", node->libdir, parts[i]);
+		if (stat(path, &st) == 0 && (st.st_uid != 0 || (st.st_mode & 022)))
+			return parts[i];
+	}
+	return NULL;
+}
+
 void launch_begin(struct launch *launch, const struct node *node, const char *verb, int64_t until)
 {
-	*launch = (struct launch){0};
+	*launch = (struct launch){.untrusted = untrusted(node)};
 	launch_word(launch, "%s/gojail-launcher", node->libdir);
 	launch_word(launch, "%s", verb);
 	launch_word(launch, "state=%s", node->state);
@@ -96,7 +112,7 @@ static int await_reply(int reply, int64_t until, pid_t *detached, struct fault *
 			continue;
 		if (ready <= 0)
 			return fault_set(fault, "gojail-launcher did not answer before the deadline; "
-						"the storage of the jail may hang: ask your administrator");
+						"the storage of the jail may hang, or a link of its network be slow: ask your administrator");
 		got = read(reply, text + have, sizeof(text) - 1 - have);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -145,6 +161,11 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 	pid_t child = -1, detached = -1;
 	int pipefd[2], error, result = -1;
 
+	if (launch->untrusted) {
+		launch_free(launch);
+		return fault_set(fault, "%s/%s is not root's alone; ask your administrator to run: chown root %s/%s; chmod go-w %s/%s",
+				 node->libdir, launch->untrusted, node->libdir, launch->untrusted, node->libdir, launch->untrusted);
+	}
 	if (launch->overflow || pipe2(pipefd, O_CLOEXEC) < 0) {
 		launch_free(launch);
 		return fault_set(fault, "cannot prepare gojail-launcher: %s",
@@ -173,7 +194,7 @@ void launch_detached(struct launch *launch)
 	pid_t child;
 
 	/* The launcher's boot verb forks at once, and its first process ends. */
-	if (!launch->overflow && spawn(launch, -1, &child) == 0)
+	if (!launch->overflow && !launch->untrusted && spawn(launch, -1, &child) == 0)
 		reap(child);
 	launch_free(launch);
 }

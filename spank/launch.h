@@ -15,6 +15,7 @@ struct launch {
 	char *argv[LAUNCH_WORDS_MAX + 1];
 	int argc;
 	int overflow;
+	const char *untrusted; /* a part that others than root could replace, or NULL */
 };
 
 /* Starts with the verb and the names that every verb takes. */

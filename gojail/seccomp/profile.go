@@ -12,7 +12,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // additions are calls that Docker ties to a capability and jobs need without it. The

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gojail/gojail/hostlist"
+	"github.com/gojail/gojail/internal/hostlist"
 )
 
 // Selection is what a person asks for; the zero value is what the timer does.

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/expression"
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // program is a command of check_cmd_output or check_cmd_status.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // match is a match string: a glob, a /regular expression/ or a {range}.

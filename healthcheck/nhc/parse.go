@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // Domain is what a check may hang in: what shares it shares a process.

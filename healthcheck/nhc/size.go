@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 var amount = expression.Of(`^(0|[1-9][0-9]{0,17})([kKmMgGtTpPeE]?)$`)

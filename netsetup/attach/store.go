@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // store is the state directory:

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gojail/gojail/hostlist"
+	"github.com/gojail/gojail/internal/hostlist"
 )
 
 // DefaultPath is where network.toml lies.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // interfaceRule is what Linux takes as the name of an interface (IFNAMSIZ), less what nobody uses.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gojail/gojail/tomlfile"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // Labelled lists the rails that a label or a rail's name stands for on this node,

@@ -7,10 +7,10 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/gojail/gojail/expression"
-	"github.com/gojail/gojail/hostlist"
-	"github.com/gojail/gojail/tomlfile"
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/hostlist"
+	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // Load reads and checks the configuration at path, as the node of that name sees it.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/tomlfile"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // Limits of an MTU, in bytes. IPoIB in datagram mode, the only one of mlx5's VFs,

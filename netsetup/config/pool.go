@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/tomlfile"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // Usable is what the pool gives: its ranges in their order, without Exclude, the

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
-	"github.com/gojail/gojail/tomlfile"
+	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 var (

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // credentialsMax is more than any user and password have, in bytes.

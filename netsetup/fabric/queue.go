@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gojail/gojail/trusted"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // ErrQueued means that UFM has not taken a call yet, and that the queue keeps it.

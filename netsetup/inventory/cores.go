@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // core is a core and the CPUs (hardware threads) that the kernel has on it.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/gojail/gojail/hostlist"
+	"github.com/gojail/gojail/internal/hostlist"
 )
 
 // Step is a Slurm step as one of its tasks sees it.

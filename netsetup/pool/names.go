@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 )
 
 // Every fact of the directory is in a name, because a name appears whole or not at

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/trusted"
 )
 
 // shared is a pool whose leases lie in a directory that all nodes see.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/expression"
+	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/policy"

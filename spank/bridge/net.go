@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/gres"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/link"
-	"github.com/gojail/gojail/trusted"
 )
 
 // networkPath is network.toml, which lies beside gojail.toml.

@@ -54,6 +54,8 @@ var faults = []fault{
 	{name: "jail storage hangs", prepare: hangs(jailRoot), reason: "deadline", within: 2 * time.Second},
 	{name: "library missing", breaks: saveLib + "rm " + lib + "libgojail.so", mends: mendLib, reason: "libgojail.so"},
 	{name: "library truncated", breaks: saveLib + "rm " + lib + "libgojail.so; head -c 1000 /root/saved >" + lib + "libgojail.so", mends: mendLib, reason: "libgojail.so"},
+	{name: "library writable by others", breaks: "chmod 666 " + lib + "libgojail.so", mends: "chmod 755 " + lib + "libgojail.so", reason: "chmod go-w"},
+	{name: "launcher of somebody else", breaks: "chown alice " + lib + "gojail-launcher", mends: "chown root " + lib + "gojail-launcher", reason: "chown root"},
 	{name: "configuration missing", breaks: saveToml + "rm " + cluster.ConfigPath, mends: mendToml, reason: "gojail.toml"},
 	{name: "configuration malformed", breaks: saveToml + "echo nonsense >>" + cluster.ConfigPath, mends: mendToml, reason: "line "},
 	{name: "configuration with an unknown key", breaks: saveToml + "sed -i '1i colour = 1' " + cluster.ConfigPath, mends: mendToml, reason: "colour"},

@@ -29,6 +29,7 @@ type run struct {
 	parents            map[string]bool     // tests that have subtests
 	passed             []string
 	failed, skipped    []string
+	again              []string                 // passed after they had failed: a slow machine's tests may be run once more
 	broken             []string                 // packages that do not build, fail outside a test, or never ended
 	running            map[string]bool          // packages without a result so far
 	qualifies          func(reason string) bool // in CI: this machine has what the skipped test asks for
@@ -103,9 +104,13 @@ func (r *run) result(e event, key string) {
 		r.packageHasFailures[e.Package] = true
 		fmt.Printf("---- FAIL %s\n%s", key, strings.Join(r.output[key], ""))
 	}
+	if i := slices.Index(r.failed, key); i >= 0 && e.Action == "pass" {
+		r.failed, r.again = slices.Delete(r.failed, i, i+1), append(r.again, key)
+	}
 	switch {
 	case r.parents[key] && e.Action != "fail":
 	case r.parents[key] && r.childFailed(key):
+	case e.Action == "pass" && slices.Contains(r.passed, key) || e.Action == "fail" && slices.Contains(r.failed, key): // the second try
 	case e.Action == "pass":
 		r.passed = append(r.passed, key)
 	case e.Action == "fail":
@@ -167,6 +172,9 @@ func (r *run) close(out io.Writer) int {
 	}
 	for _, test := range append(r.failed, r.broken...) {
 		fmt.Fprintf(out, "failed  %s\n", test)
+	}
+	for _, test := range r.again {
+		fmt.Fprintf(out, "passed only at the second try %s\n", test)
 	}
 	failed := len(r.failed) + len(r.broken)
 	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", len(r.passed), failed, len(skipped))

@@ -63,3 +63,14 @@ func TestSummaryCountsOnce(t *testing.T) {
 	_, text = summarise(false, append(sub, event{Action: "pass", Package: "p", Test: "T/b"}, event{Action: "fail", Package: "p", Test: "T"}, event{Action: "fail", Package: "p"})...)
 	assert.Equal(t, "\nfailed  p T\n2 passed, 1 failed, 0 skipped\n", text)
 }
+
+func TestSummaryTellsOfASecondTry(t *testing.T) {
+	first := []event{start, good, {Action: "run", Package: "p", Test: "T/a"}, {Action: "fail", Package: "p", Test: "T/a"}, {Action: "fail", Package: "p", Test: "T"}}
+	second := append(first, event{Action: "pass", Package: "p", Test: "T/a"}, event{Action: "pass", Package: "p", Test: "T"}, ended)
+	code, text := summarise(false, second...)
+	assert.Zero(t, code)
+	assert.Equal(t, "\npassed only at the second try p T/a\n2 passed, 0 failed, 0 skipped\n", text)
+	code, text = summarise(false, append(first, event{Action: "fail", Package: "p", Test: "T/a"}, event{Action: "fail", Package: "p", Test: "T"}, event{Action: "fail", Package: "p"})...)
+	assert.Equal(t, 1, code)
+	assert.Equal(t, "\nfailed  p T/a\n1 passed, 1 failed, 0 skipped\n", text)
+}

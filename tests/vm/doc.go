@@ -14,7 +14,8 @@
 //
 // QEMU, the kernel and the few tools needed are fetched by tests/vm/fetch and
 // run in place: nothing is installed. Without usable KVM the guest is emulated,
-// which takes about ten times as long.
+// which takes about ten times as long; one or two tests of a package that fail are
+// run once more in a fresh guest, and the summary names them.
 //
 // A guest ends with its command, with the context, after a time limit, or when
 // its kernel panics; QEMU ends with the process that started it.

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/provision"
-	"github.com/gojail/gojail/trusted"
 )
 
 // networkCheck reports about the networks of jobs.

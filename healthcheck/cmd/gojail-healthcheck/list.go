@@ -12,7 +12,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/nhc"
-	"github.com/gojail/gojail/tomlfile"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 func listCommand(n *node) *cobra.Command {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/hostlist"
+	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"

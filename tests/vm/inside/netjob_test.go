@@ -54,9 +54,10 @@ func netCluster(t *testing.T) *cluster.Cluster {
 	return c
 }
 
-// vfsNow is what jobs change: where each VF is, its name, MAC, MTU, what the PF decided, rules and routes.
+// vfsNow is what jobs change: where each VF is, its name, MAC, MTU, what the PF decided, rules and routes. What the
+// kernel does to link-local routes while the PFs' carrier comes back, seconds after VFs were made, is not.
 func vfsNow(t *testing.T) string {
-	return run(t, "for d in /sys/bus/pci/devices/*/physfn; do d=${d%/physfn}; echo $(basename $d) $(ls $d/net) $(cat $d/net/*/address $d/net/*/mtu $d/net/*/flags); done; ip -o link | grep -o 'vf [0-9].*'; ip rule; ip -o route show table all")
+	return run(t, "for d in /sys/bus/pci/devices/*/physfn; do d=${d%/physfn}; echo $(basename $d) $(ls $d/net) $(cat $d/net/*/address $d/net/*/mtu $d/net/*/flags); done; ip -o link | grep -o 'vf [0-9].*'; ip rule; ip -o route show table all | grep -v -e fe80: -e ff00: | sed 's/ linkdown//'")
 }
 
 const inJob = `for i in /sys/class/net/*; do echo "$(basename $i) $(cat $i/address)"; done; env | grep -E '^(GOJAIL_NET|NCCL|UCX)' | sort`

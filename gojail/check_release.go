@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"debug/elf"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// release compares the release that the plugin was built for with the node's: a
+// SPANK plugin of another one is refused, and every srun, sbatch and slurmd with
+// it (Slurm's src/common/plugin.c compares major and minor).
+func (k *checker) release(plugin string) {
+	ours, err := pluginVersion(plugin)
+	if err != nil {
+		k.fail("plugstack", "install gojail again on this node (make install)", "%v", err)
+		return
+	}
+	path, theirs := nodesRelease(k.config)
+	switch {
+	case path == "":
+		k.warn("plugstack", "name it in PluginDir of slurm.conf", "Slurm's plugins are not found, so that nothing is known of its release; gojail's is %s", ours)
+	case ours>>8 != theirs>>8:
+		k.fail("plugstack", "build gojail against the headers of the Slurm that runs here (libslurm-dev, slurm-devel), and install it",
+			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, ours, theirs, path)
+	default:
+		k.ok("plugstack", "built for Slurm %s, this node has %s", ours, theirs)
+	}
+}
+
+// nodesRelease reads that of the node's Slurm from a plugin of its own; "" if none is found.
+func nodesRelease(c *Config) (path string, release slurmVersion) {
+	for _, dir := range slices.Concat(readSlurmConf(c).plugins, readSlurm(c).dirs) {
+		for _, pattern := range []string{"auth_*.so", "cred_*.so", "hash_*.so"} {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern))
+			for _, path := range found {
+				if release, err := pluginVersion(path); err == nil {
+					return path, release
+				}
+			}
+		}
+	}
+	return "", 0
+}
+
+// slurmVersion is SLURM_VERSION_NUMBER of slurm/slurm_version.h: major, minor, micro, a byte each.
+type slurmVersion uint32
+
+func (v slurmVersion) String() string { return fmt.Sprintf("%d.%02d.%d", v>>16, v>>8&0xff, v&0xff) }
+
+// pluginVersion reads the variable plugin_version, which every plugin of Slurm has.
+func pluginVersion(path string) (slurmVersion, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the plugin %s: %v", path, cause(err))
+	}
+	defer f.Close()
+	symbols, _ := f.DynamicSymbols()
+	for _, s := range symbols {
+		if s.Name != "plugin_version" || int(s.Section) >= len(f.Sections) {
+			continue
+		}
+		section := f.Sections[s.Section]
+		number := make([]byte, 4)
+		if _, err := section.ReadAt(number, int64(s.Value-section.Addr)); err == nil {
+			return slurmVersion(f.ByteOrder.Uint32(number)), nil
+		}
+	}
+	return 0, fmt.Errorf("%s is no plugin of Slurm", path)
+}
