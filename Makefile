@@ -17,13 +17,15 @@ SHELL := /bin/bash
 Q      = $(if $(V),,@)# make V=1 shows the commands
 
 GO ?= go
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 BUILD := build
 
 CFLAGS   ?= -O2 -g
-CFLAGS   += -std=gnu11 -fPIC -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
-CPPFLAGS += -D_GNU_SOURCE -Iinclude
-LDFLAGS  += -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
+override CFLAGS   += -std=gnu11 -fPIC -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
+override CPPFLAGS += -D_GNU_SOURCE -Iinclude
+override LDFLAGS  += -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
 
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
@@ -39,7 +41,7 @@ HEALTH   := $(BUILD)/sbin/gojail-healthcheck
 
 # In the shim: everything but what only the launcher runs.
 LAUNCHER_ONLY := spank/launcher.c spank/zygote.c spank/holder.c spank/kept.c spank/userns.c
-SHIM_ONLY     := spank/hooks.c spank/confine.c spank/gpus.c spank/pids.c spank/options.c spank/end.c spank/env.c spank/node.c spank/oci.c spank/x11.c
+SHIM_ONLY     := spank/hooks.c spank/confine.c spank/gpus.c spank/pids.c spank/options.c spank/end.c spank/env.c spank/node.c spank/oci.c spank/descriptors.c spank/x11.c
 C_SRCS         = $(wildcard spank/*.c)
 SHIM_SRCS      = $(filter-out $(LAUNCHER_ONLY),$(C_SRCS))
 LAUNCHER_SRCS  = $(filter-out $(SHIM_ONLY),$(C_SRCS))
@@ -82,10 +84,11 @@ $(JAILCLI): $(GO_SRCS)
 	@echo "building $@"
 	$(Q)CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ $(CLI_PKG)
 
+# The driver's library has what go-nvml calls only when it is loaded: never bound at the start, as hardened builds are.
 $(HEALTH): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -trimpath -buildvcs=false -o $@ $(HEALTH_PKG)
+	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='-extldflags=-Wl,-z,lazy' -o $@ $(HEALTH_PKG)
 
 deps: ## install the Debian packages that are missing
 	@tests/deps.sh

@@ -26,7 +26,26 @@ func (k *checker) release(plugin string) {
 		k.fail("plugstack", "build gojail against the headers of the Slurm that runs here (libslurm-dev, slurm-devel), and install it",
 			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, ours, theirs, path)
 	default:
+		k.earlier(plugin, theirs)
 		k.ok("plugstack", "built for Slurm %s, this node has %s", ours, theirs)
+	}
+}
+
+// earlier tells of required plugins before ours: up to 25.05 one that returns a positive
+// number ends the hook for all after it, and Slurm goes on (_do_call_stack in spank.c).
+func (k *checker) earlier(plugin string, release slurmVersion) {
+	if release >= 0x190500 {
+		return
+	}
+	conf := readSlurmConf(k.config)
+	for _, path := range conf.plugstack {
+		if path == filepath.Clean(plugin) {
+			return
+		}
+		if conf.required[path] {
+			k.warn("plugstack", "move it below gojail in plugstack.conf, unless it is to look at the jail's files, as pyxis",
+				"%s is required and comes before gojail: where it fails, Slurm %s does not ask gojail, and the step fails", path, release)
+		}
 	}
 }
 

@@ -78,6 +78,8 @@
 #define GOJAIL_TEXT_MAX 1024 /* one message, its NUL included */
 #define GOJAIL_GPU_NODES_MAX 128
 #define GOJAIL_KEY_LEN 16    /* hex digits */
+#define GOJAIL_MOUNTS_MAX 8192  /* bytes of a step's --jail-mount */
+#define GOJAIL_SANDBOXES_MAX 32 /* of one job on one node */
 #define GOJAIL_TREES_MAX 32  /* detached trees handed over for one sandbox */
 #define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
 

@@ -100,6 +100,10 @@ static int receive(int talk, struct gojail_reply *reply, int *fds, int64_t until
 		return -1;
 	}
 	got = recvmsg(talk, &message, MSG_CMSG_CLOEXEC);
+	if (got == 0) {
+		errno = ECONNRESET; /* it ended */
+		return -1;
+	}
 	if (got != sizeof(*reply) || reply->version != GOJAIL_VERSION) {
 		errno = got < 0 ? errno : EPROTO;
 		return -1;

@@ -61,12 +61,10 @@ static int receive(int talk, struct gojail_request *request, struct gojail_tree 
 	} control;
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
 				 .msg_controllen = sizeof(control)};
-	struct timeval patience = {.tv_sec = 5}; /* a caller that hangs holds nothing up but this child */
 	struct cmsghdr *header;
 	ssize_t got;
 
-	setsockopt(talk, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	got = recvmsg(talk, &message, MSG_CMSG_CLOEXEC);
+	got = recvmsg(talk, &message, MSG_CMSG_CLOEXEC); /* a caller that hangs holds nothing up but this child */
 	if (got <= 0)
 		_exit(1);
 	if (got < (ssize_t)sizeof(*request) || request->version != GOJAIL_VERSION ||
@@ -84,17 +82,18 @@ static int receive(int talk, struct gojail_request *request, struct gojail_tree 
 	return 0;
 }
 
-/* Attaches a new file system at a directory, and closes both. */
+/* Attaches a new file system at a directory, which it closes. A descriptor of the new one's root. */
 static int mount_at(int at, const char *type, const char *options, uint64_t attributes, const char *path, struct fault *fault)
 {
-	scoped_fd made = at < 0 ? -1 : k_new_mount(type, options, attributes);
-	int result = made < 0 || k_move_mount(made, at) < 0 ? -1 : 0;
+	int made = at < 0 ? -1 : k_new_mount(type, options, attributes);
 
-	if (result < 0)
+	if (made < 0 || k_move_mount(made, at) < 0) {
 		fault_set(fault, "cannot mount a private %s in the jail: %s%s", path, strerror(errno),
 			  errno == ENOENT ? "; create it with: gojail init" : "");
+		close_fd(&made);
+	}
 	close_fd(&at);
-	return result;
+	return made;
 }
 
 static int mount_tmpfs(const char *path, mode_t mode, uint64_t bytes, struct fault *fault)
@@ -109,35 +108,41 @@ static int mount_tmpfs(const char *path, mode_t mode, uint64_t bytes, struct fau
 			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path, fault);
 }
 
-/* The batch script's directory alone in its parent: other jobs' do not show. */
-static int make_parent(const char *destination, struct fault *fault)
+/* A place for the batch script's directory, alone in its parent: other jobs' do not show. */
+static int open_alone(const char *destination, struct fault *fault)
 {
 	char parent[GOJAIL_PATH_MAX], *slash;
+	int at;
 
 	snprintf(parent, sizeof(parent), "%s", destination);
 	slash = strrchr(parent, '/');
 	if (!slash || slash == parent)
 		return fault_set(fault, "%s is no place for a batch script", destination);
-	*slash = '\0';
-	if (mount_tmpfs(parent, 0755, 65536, fault) < 0)
+	*slash++ = '\0';
+	scoped_fd made = mount_tmpfs(parent, 0755, 65536, fault);
+	if (made < 0)
 		return -1;
-	if (mkdir(destination, 0755) < 0)
-		return fault_set(fault, "cannot make %s in the jail: %s", destination, strerror(errno));
-	return 0;
+	/* In what was mounted, wherever the jail's symlinks lead by now. */
+	at = mkdirat(made, slash, 0755) < 0 ? -1 : openat(made, slash, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return at < 0 ? fault_set(fault, "cannot make %s in the jail: %s", destination, strerror(errno)) : at;
+}
+
+/* Whatever symlinks the jail has there, they end inside it. */
+static int open_target(const struct gojail_tree *tree, struct fault *fault)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int at = root < 0 ? -1 : k_open_in_root(root, tree->destination, tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
+
+	return at < 0 ? fault_set(fault, "the mount target %s is not in the jail: %s; create it there first",
+				  tree->destination, strerror(errno)) : at;
 }
 
 static int attach(const struct gojail_tree *tree, struct fault *fault)
 {
-	if ((tree->flags & GOJAIL_TREE_ALONE) && make_parent(tree->destination, fault) < 0)
-		return -1;
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* Whatever symlinks the jail has there, they end inside it. */
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, tree->destination,
-						      tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
+	scoped_fd at = tree->flags & GOJAIL_TREE_ALONE ? open_alone(tree->destination, fault) : open_target(tree, fault);
 
 	if (at < 0)
-		return fault_set(fault, "the mount target %s is not in the jail: %s; create it there first",
-				 tree->destination, strerror(errno));
+		return -1;
 	if (k_move_mount(tree->fd, at) < 0)
 		return fault_set(fault, "cannot mount on %s in the jail: %s%s", tree->destination, strerror(errno),
 				 errno == ENOTDIR || errno == EINVAL ?
@@ -182,8 +187,9 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
 	if (dev < 0)
 		return -1;
 	mkdirat(dev, "infiniband", 0755);
-	return mount_at(openat(dev, "infiniband", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "tmpfs", "mode=755,size=64k",
-			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "/dev/infiniband", fault);
+	scoped_fd made = mount_at(openat(dev, "infiniband", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "tmpfs",
+				  "mode=755,size=64k", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "/dev/infiniband", fault);
+	return made < 0 ? -1 : 0;
 }
 
 /* What shows the job's own processes, devices and message queues. */
@@ -203,7 +209,9 @@ static int mount_own(const struct gojail_request *request, struct fault *fault)
 	scoped_fd at = kept_open("/dev", TMPFS_MAGIC, fault);
 	if (at < 0)
 		return -1;
-	return mount_at(openat(at, "mqueue", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "mqueue", NULL, plain, "/dev/mqueue", fault);
+	scoped_fd made = mount_at(openat(at, "mqueue", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "mqueue", NULL, plain,
+				  "/dev/mqueue", fault);
+	return made < 0 ? -1 : 0;
 }
 
 static int assemble(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
@@ -217,9 +225,9 @@ static int assemble(const struct gojail_request *request, const struct gojail_tr
 	    enter(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0 ||
 	    enter_net(request, trees, fault) < 0 || mount_own(request, fault) < 0)
 		return -1;
-	if ((request->flags & GOJAIL_REQUEST_TMPFS) && mount_tmpfs("/tmp", 01777, request->tmp_bytes, fault) < 0)
-		return -1;
-	if ((request->flags & GOJAIL_REQUEST_SHM) && mount_tmpfs("/dev/shm", 01777, request->shm_bytes, fault) < 0)
+	scoped_fd tmp = request->flags & GOJAIL_REQUEST_TMPFS ? mount_tmpfs("/tmp", 01777, request->tmp_bytes, fault) : -1;
+	scoped_fd shm = request->flags & GOJAIL_REQUEST_SHM ? mount_tmpfs("/dev/shm", 01777, request->shm_bytes, fault) : -1;
+	if (fault->text[0])
 		return -1;
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		if (!(trees[i].flags & (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT)) && attach(&trees[i], fault) < 0)

@@ -11,7 +11,8 @@
  *                                                  the job's PID namespace, until the first task_post_fork
  *     task      root         task_init_privileged  a fault ends here; else enter the jail, and give up
  *                                                  capabilities and system calls
- *               user         task_init             with --jail-root: become root in the jail; the cookies of --x11
+ *               user         task_init             no descriptor of the node's; with --jail-root: become root in the
+ *                                                  jail; the cookies of --x11
  *               root         task_post_fork, last  enter the jail, for task epilogs
  *               root         task_exit, last       leave it
  *               root         exit                  leave whatever is still open
@@ -21,9 +22,14 @@
  * there is an error a failure of the job (FAILED, exit code, text in the user's
  * stderr) on every release; earlier it is exit code 0 or a drained node, or from
  * 25.05 on a failure of the job without a word of the reason.
+ *
+ * Up to 25.05 a required plugin that returns a positive number ends a hook for those
+ * after it in plugstack.conf, and the step goes on (spank.c, _do_call_stack): what
+ * has not been called before is noticed in the next hook of the task.
  */
 #include "clock.h"
 #include "confine.h"
+#include "descriptors.h"
 #include "end.h"
 #include "env.h"
 #include "gpus.h"
@@ -42,6 +48,7 @@
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -57,6 +64,8 @@ static struct sandbox sandbox = SANDBOX_NONE;
 static struct window window = WINDOW_CLOSED;
 static struct confine confine;
 static uint32_t forked, ended;
+static bool judged;  /* init_post_opt was called */
+static bool entered; /* task_init_privileged was, in this task */
 static char pmix[GOJAIL_PATH_MAX + 64]; /* where the step's PMIx server would have its directory, or "" */
 static bool pmix_shown;
 static struct x11 x11;
@@ -230,10 +239,13 @@ out:
 	return result;
 }
 
+/* For what the jobs before left: big directories, VFs, a fabric manager that is slow. Nobody waits. */
+#define BOOT_MS (30 * 60 * 1000)
+
 HOOK int slurm_spank_init(spank_t sp, int argc, char **argv)
 {
 	struct launch launch;
-	int64_t until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS;
+	int64_t until = clock_ms() + BOOT_MS;
 
 	switch (spank_context()) {
 	case S_CTX_LOCAL:
@@ -272,6 +284,7 @@ HOOK int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	stepd = getpid();
 	if (fault.text[0])
 		slurm_error("gojail: %s", fault.text); /* slurmd's log; the user's copy comes later */
+	judged = true;
 	return 0;
 }
 
@@ -304,15 +317,29 @@ static int task_failed(spank_t sp)
 	return HOOK_FAILED;
 }
 
+#define UNASKED "an earlier plugin of plugstack.conf failed, and Slurm did not ask gojail; ask your administrator"
+
+/* Slurm forked the task while user_init's doing was in force. */
+static bool in_own_pids(void)
+{
+	struct stat own, wanted;
+
+	return sandbox.pid < 0 || (stat("/proc/thread-self/ns/pid", &own) == 0 && fstat(sandbox.pid, &wanted) == 0 &&
+				   own.st_dev == wanted.st_dev && own.st_ino == wanted.st_ino);
+}
+
 HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
+	if (!judged || (sandbox.mnt >= 0 && !in_own_pids()))
+		fault_set(&fault, UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
 		sandbox_enter(&sandbox, &fault);
 	/* Who is to be root there gives up the powers of a root there: in task_init. */
 	if (!fault.text[0] && sandbox.mnt >= 0 && sandbox.user < 0)
 		confine_apply(&confine, &fault);
+	entered = true;
 	return fault.text[0] ? task_failed(sp) : 0;
 }
 
@@ -320,6 +347,10 @@ HOOK int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
+	if (!entered)
+		fault_set(&fault, UNASKED);
+	if (!fault.text[0] && sandbox.mnt >= 0)
+		descriptors_check(&fault);
 	if (!fault.text[0] && sandbox.user >= 0 && sandbox_become_root(&sandbox, &fault) == 0)
 		confine_apply(&confine, &fault);
 	if (!fault.text[0] && sandbox.mnt >= 0)

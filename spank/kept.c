@@ -14,10 +14,11 @@
 #include <sys/vfs.h>
 
 #define KEPT_MAX 256
+#define KEPT_PATH 512
 
 /* What the template has mounted, but its root, and the mount that each lies in: an index, or -1, the root. */
 static struct kept {
-	char path[200];
+	char path[KEPT_PATH];
 	int id, parent, in;
 } kept[KEPT_MAX];
 static int nkept, root_id;
@@ -30,8 +31,26 @@ static int index_of(const char *path)
 	return -1;
 }
 
+/* The kernel writes blanks, tabs, ends of line and backslashes as \\ and three octal digits. */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (; *path; path++) {
+		unsigned byte;
+
+		if (*path == '\\' && sscanf(path + 1, "%3o", &byte) == 1) {
+			*to++ = (char)byte;
+			path += 3;
+		} else {
+			*to++ = *path;
+		}
+	}
+	*to = '\0';
+}
+
 /* proc_pid_mountinfo(5): id, parent's id, and in the fifth field the path. */
-static int read_table(FILE *table)
+static int read_table(FILE *table, struct fault *fault)
 {
 	struct kept one = {0};
 	char *line = NULL;
@@ -39,15 +58,18 @@ static int read_table(FILE *table)
 	int result = 0;
 
 	while (result == 0 && getline(&line, &size, table) > 0) {
-		if (sscanf(line, "%d %d %*s %*s %199s", &one.id, &one.parent, one.path) != 3 ||
-		    strlen(one.path) == sizeof(one.path) - 1 || strchr(one.path, '\\'))
-			result = -1; /* longer or stranger than in a jail */
-		else if (strcmp(one.path, "/") == 0)
+		if (sscanf(line, "%d %d %*s %*s %511s", &one.id, &one.parent, one.path) != 3 ||
+		    strlen(one.path) == sizeof(one.path) - 1)
+			result = fault_set(fault, "the jail has a mount whose path is longer than %d bytes", KEPT_PATH - 2);
+		unescape(one.path);
+		if (result < 0)
+			break;
+		if (strcmp(one.path, "/") == 0)
 			root_id = one.id;
 		else if (nkept < KEPT_MAX)
 			kept[nkept++] = one;
 		else
-			result = -1;
+			result = fault_set(fault, "the jail has more than %d mounts; are there automounts below what is mounted with rbind? Use bind", KEPT_MAX);
 	}
 	free(line);
 	return result;
@@ -80,7 +102,7 @@ int kept_find(int proc, struct fault *fault)
 	static const char *const needed[] = {"/proc", "/sys", "/dev"};
 	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
 	FILE *table = fd < 0 ? NULL : fdopen(fd, "re");
-	int result = table ? read_table(table) : -1;
+	int result = table ? read_table(table, fault) : -1;
 
 	if (table)
 		fclose(table);
@@ -136,13 +158,19 @@ static int copy_directory(int from, int to, const char *path, struct fault *faul
 static int copy_entry(int from, int to, const char *path, struct fault *fault)
 {
 	const char *name = strrchr(path, '/') + 1;
-	char target[256] = "";
+	char target[GOJAIL_PATH_MAX] = "";
 	struct stat st;
 
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -1;
-	if (S_ISLNK(st.st_mode))
-		return readlinkat(from, name, target, sizeof(target) - 1) < 0 ? -1 : symlinkat(target, to, name);
+	if (S_ISLNK(st.st_mode)) {
+		ssize_t length = readlinkat(from, name, target, sizeof(target));
+
+		if (length < 0 || length == (ssize_t)sizeof(target))
+			return -1;
+		target[length] = '\0';
+		return symlinkat(target, to, name);
+	}
 	if (S_ISDIR(st.st_mode)) {
 		if (mkdirat(to, name, 0755) < 0)
 			return -1;

@@ -2,9 +2,11 @@
 #include "launch.h"
 
 #include "clock.h"
-#include "kernel.h"
+#include "record.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -14,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 void launch_word(struct launch *launch, const char *format, ...)
 {
@@ -97,8 +100,8 @@ static int spawn(struct launch *launch, int reply, pid_t *pid)
 	return error;
 }
 
-/* Reads lines until "ok" (0), "error" or the end (-1). "pid N" is kept. */
-static int await_reply(int reply, int64_t until, pid_t *detached, struct fault *fault)
+/* Reads lines until "ok" (0), "error" or the end (-1). "pid N START" is kept. */
+static int await_reply(int reply, int64_t until, struct record *detached, struct fault *fault)
 {
 	char text[GOJAIL_TEXT_MAX + 16] = "", *line, *end;
 	size_t have = 0;
@@ -127,22 +130,14 @@ static int await_reply(int reply, int64_t until, pid_t *detached, struct fault *
 				return 0;
 			if (strncmp(line, "error ", 6) == 0)
 				return fault_set(fault, "%s", line + 6);
-			if (strncmp(line, "pid ", 4) == 0)
-				*detached = (pid_t)atoi(line + 4);
+			if (sscanf(line, "pid %d %" SCNu64, &detached->pid, &detached->start) != 2)
+				continue;
 		}
 		have = strlen(line);
 		memmove(text, line, have + 1);
 		if (have + 1 >= sizeof(text))
 			return fault_set(fault, "gojail-launcher gave an answer that is too long");
 	}
-}
-
-static void end_process(pid_t pid)
-{
-	scoped_fd pidfd = pid > 1 ? k_pidfd_open(pid) : -1;
-
-	if (pidfd >= 0)
-		k_pidfd_kill(pidfd, SIGKILL);
 }
 
 /*
@@ -158,7 +153,8 @@ static void reap(pid_t pid)
 
 int launch_run(struct launch *launch, const struct node *node, int64_t until, struct fault *fault)
 {
-	pid_t child = -1, detached = -1;
+	struct record detached = {0};
+	pid_t child = -1;
 	int pipefd[2], error, result = -1;
 
 	if (launch->untrusted) {
@@ -180,7 +176,7 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 		result = await_reply(pipefd[0], until, &detached, fault);
 		if (result < 0) {
 			kill(child, SIGKILL);
-			end_process(detached);
+			record_end(&detached, 0);
 		}
 		reap(child);
 	}

@@ -20,6 +20,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,6 +32,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <syslog.h>
 
 static struct node node;
 static struct gojail_call *call; /* shared with the children that load the library */
@@ -92,7 +94,7 @@ static void detach(void)
 		_exit(1);
 	}
 	if (child > 0) {
-		dprintf(GOJAIL_REPLY_FD, "pid %d\n", (int)child);
+		dprintf(GOJAIL_REPLY_FD, "pid %d %" PRIu64 "\n", (int)child, process_start(child));
 		_exit(0);
 	}
 	setsid();
@@ -142,8 +144,9 @@ static int call_in_child(const char *verb, struct fault *fault)
 	while (ready < 0 && errno == EINTR);
 	if (ready <= 0) {
 		kill(child, SIGKILL);
-		return fault_set(fault, "preparing jail \"%s\" took longer than the deadline; does its storage "
-					"answer? See: gojail check", word("jail"));
+		return word("jail")[0] ? fault_set(fault, "preparing jail \"%s\" took longer than the deadline; does its storage "
+						   "answer? See: gojail check", word("jail")) :
+			fault_set(fault, "what jobs left on this node was not removed before the deadline; run: gojail sweep");
 	}
 	if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
@@ -393,7 +396,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2 || strchr(argv[1], '=') || argv[1][0] == '-') {
 		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|epilog|boot [name=value]...\n"
-				"It is started by the plugin and by gojail(8), not by people.\n");
+				"It is started by the plugin and by gojail, not by people.\n");
 		return 2;
 	}
 	if (fcntl(GOJAIL_REPLY_FD, F_GETFD) < 0)
@@ -412,6 +415,8 @@ int main(int argc, char **argv)
 	snprintf(node.name, sizeof(node.name), "%s", word("node"));
 	if (run(argv[1], &fault) < 0) {
 		say("error %s\n", fault.text);
+		if (strcmp(argv[1], "boot") == 0)
+			syslog(LOG_ERR, "gojail: %s", fault.text); /* nobody reads the reply */
 		return 1;
 	}
 	say("ok\n", "");

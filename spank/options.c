@@ -37,7 +37,7 @@ static bool jail_name_ok(const char *name)
 /* One SRC:DST[:ro|:rw]; the node judges whether the site permits it. */
 static const char *mount_problem(const char *entry, size_t length)
 {
-	char text[OPTIONS_MOUNTS_MAX + 1], *destination, *mode;
+	char text[GOJAIL_MOUNTS_MAX + 1], *destination, *mode;
 
 	snprintf(text, sizeof(text), "%.*s", (int)length, entry);
 	destination = strchr(text, ':');
@@ -151,7 +151,7 @@ static int on_mount(int value, const char *argument, int remote)
 		used = 0; /* a command line replaces what is inherited */
 	mounts_inherited = !remote && !given.mounts[0] && is_inherited(INHERITED_MOUNT, argument);
 	if (used + strlen(argument) + 2 > sizeof(given.mounts)) {
-		slurm_error("gojail: --jail-mount: the list is longer than %d characters", OPTIONS_MOUNTS_MAX);
+		slurm_error("gojail: --jail-mount: the list is longer than %d characters", GOJAIL_MOUNTS_MAX);
 		return -1;
 	}
 	snprintf(given.mounts + used, sizeof(given.mounts) - used, "%s%s", used ? "," : "", argument);

@@ -12,11 +12,10 @@
 #define OPTIONS_ENV_MOUNT "SLURM_JAIL_MOUNT"
 #define OPTIONS_ENV_NET "SLURM_JAIL_NET"
 #define OPTIONS_ENV_ROOT "SLURM_JAIL_ROOT"
-#define OPTIONS_MOUNTS_MAX 8192
 
 struct choice {
 	char jail[GOJAIL_NAME_MAX + 1];      /* "": the site's default */
-	char mounts[OPTIONS_MOUNTS_MAX + 1]; /* "": none */
+	char mounts[GOJAIL_MOUNTS_MAX + 1]; /* "": none */
 	char net[GOJAIL_NAME_MAX + 1];       /* "": the jail's default */
 	char root[8];                        /* self, range, any, none or "" */
 };

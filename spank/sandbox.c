@@ -10,6 +10,7 @@
 #include "trees.h"
 #include "zygote.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -46,10 +47,13 @@ static uint64_t hash_of(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* The jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace. */
+/*
+ * The jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace. A user can
+ * find a list of mounts with any hash: what was asked is written beside the record, see is_same.
+ */
 static void sandbox_name(char *name, const struct jail *jail, const struct wish *wish)
 {
-	uint64_t hash = hash_of(hash_of(HASH_BEGIN, wish->mounts), wish->net ? "\n" : NULL);
+	uint64_t hash = hash_of(hash_of(HASH_BEGIN, wish->mounts), wish->net ? "\n" : "\t");
 
 	hash = hash_of(hash, wish->root);
 	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
@@ -115,34 +119,99 @@ static int find_own(struct sandbox *sandbox, const struct jail *jail, const stru
 	return 0;
 }
 
-/* Destinations of SRC:DST[:ro],... for the stage; Go has judged the list itself. */
-static void note_mounts(struct sandbox *sandbox, const char *list)
+/* As cleanPath in gojail/config_rules.go has it: no part is empty, "." or "..". */
+static bool is_clean(const char *path)
+{
+	if (*path != '/')
+		return false;
+	while (*path) {
+		size_t length = strcspn(++path, "/");
+
+		if (length == 0 || (length <= 2 && strncmp(path, "..", length) == 0))
+			return false;
+		path += length;
+	}
+	return true;
+}
+
+/* Destinations of SRC:DST[:ro],... for the stage; whether they are permitted is Go's to say. */
+static int note_mounts(struct sandbox *sandbox, const char *list, struct fault *fault)
 {
 	while (list && *list && sandbox->nmounts < GOJAIL_TREES_MAX) {
 		size_t length = strcspn(list, ","), source = strcspn(list, ":");
 
 		if (source < length) {
-			size_t destination = strcspn(list + source + 1, ":,");
+			char *destination = strndup(list + source + 1, strcspn(list + source + 1, ":,"));
 
-			sandbox->mounts[sandbox->nmounts++] = strndup(list + source + 1, destination);
+			if (!destination || !is_clean(destination)) {
+				free(destination);
+				return fault_set(fault, "--jail-mount=%.*s: write the destination as a full path without "
+						 "\".\", \"..\" or \"//\", and no / at its end", (int)length, list);
+			}
+			sandbox->mounts[sandbox->nmounts++] = destination;
 		}
 		list += length + (list[length] == ',');
 	}
+	return 0;
+}
+
+/* Writes dir/name anew; a text that is cut short is not this one. */
+static int write_text(int dir, const char *name, const char *text)
+{
+	scoped_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+/* Whether dir/name holds this text and nothing else; an empty text: it is not there, or empty. */
+static bool has_text(int dir, const char *name, const char *text)
+{
+	static char have[GOJAIL_MOUNTS_MAX + 1];
+	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t got = fd < 0 ? 0 : read(fd, have, sizeof(have));
+
+	return got == (ssize_t)strlen(text) && memcmp(have, text, (size_t)got) == 0;
+}
+
+/* The user whose job this is: a directory of that number may be what another user's job has left. */
+static int is_owners(int job, uid_t uid, struct fault *fault)
+{
+	char owner[24];
+
+	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
+	if (has_text(job, ".uid", owner) || (has_text(job, ".uid", "") && write_text(job, ".uid", owner) == 0))
+		return 0;
+	return fault_set(fault, "another user's job of this number has left its sandbox on this node; "
+				"ask your administrator to run: gojail sweep");
+}
+
+/* Whether the sandbox of that name was made for the very mounts of this wish. */
+static bool is_same(int job, const char *name, const struct wish *wish)
+{
+	char beside[SANDBOX_NAME_MAX + 16];
+
+	snprintf(beside, sizeof(beside), "%s.mounts", name);
+	return has_text(job, beside, wish->mounts ? wish->mounts : "");
 }
 
 /* A sandbox that is there: its holder's namespace and the stage of any zygote. */
 static int find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
 		const struct wish *wish, int64_t until, struct fault *fault)
 {
-	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 256];
+	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 64];
 	struct record holder, zygote, net;
 
 	if (wish->net && find_net(node->state, wish, &net, fault) < 0)
 		return -1;
 	sandbox_name(name, jail, wish);
-	snprintf(path, sizeof(path), "%s/jobs/%s/%s", node->state, wish->job, name);
-	if (record_find(AT_FDCWD, path, &holder) < 0)
+	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, wish->job);
+	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (job < 0 || record_find(job, name, &holder) < 0)
 		return -1;
+	if (is_owners(job, wish->user.uid, fault) < 0)
+		return -1;
+	if (!is_same(job, name, wish))
+		return fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
 	if (template_find(node, jail->name, &zygote) < 0 &&
 	    template_get(node, jail, until, &zygote, fault) < 0)
 		return -1;
@@ -191,21 +260,38 @@ static int lock_job(const struct node *node, const struct wish *wish, int64_t un
 	}
 }
 
-/* What `gojail spec --job` prints: the template's spec, and the user's mounts. */
-static void keep_spec(const struct node *node, const struct jail *jail, const struct wish *wish, int job,
-		      const char *name)
+/* What is to be there before the record: the user's mounts, by which later steps know the sandbox; and the template's
+ * spec, which `gojail spec --job` prints. */
+static int keep_beside(const struct node *node, const struct jail *jail, const struct wish *wish, int job,
+		       const char *name, struct fault *fault)
 {
 	char from[GOJAIL_PATH_MAX + 128], to[SANDBOX_NAME_MAX + 16];
 
+	snprintf(to, sizeof(to), "%s.mounts", name);
+	unlinkat(job, to, 0);
+	if (wish->mounts && write_text(job, to, wish->mounts) < 0)
+		return fault_set(fault, "cannot write %s in the state directory: %s; is it full or read-only?", to, strerror(errno));
 	snprintf(from, sizeof(from), "%s/jails/%s/config.json", node->state, jail->name);
 	snprintf(to, sizeof(to), "%s.json", name);
 	unlinkat(job, to, 0);
-	if (linkat(AT_FDCWD, from, job, to, 0) < 0 || !wish->mounts)
-		return; /* for people only: no step fails for it */
-	snprintf(to, sizeof(to), "%s.mounts", name);
-	scoped_fd fd = openat(job, to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && write(fd, wish->mounts, strlen(wish->mounts)) < 0)
-		unlinkat(job, to, 0);
+	linkat(AT_FDCWD, from, job, to, 0); /* for people only: no step fails for it */
+	return 0;
+}
+
+/* A sandbox is a process and some fifty mounts, which no cgroup of the job's counts. */
+static int count_sandboxes(int job, struct fault *fault)
+{
+	DIR *dir = fdopendir(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	int count = 0;
+
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		count += !strchr(entry->d_name, '.') && strcmp(entry->d_name, "lock");
+	if (dir)
+		closedir(dir);
+	if (count < GOJAIL_SANDBOXES_MAX)
+		return 0;
+	return fault_set(fault, "this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "
+				"no more are made: use the same options in more of its steps", count);
 }
 
 /* A zygote may be replaced (gojail reload, a new configuration) as it is asked. */
@@ -328,9 +414,9 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
 	sandbox_name(name, jail, wish);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
-	if (note_own(jail, job, &holder, fault) < 0 || record_write(job, name, &holder, fault) < 0)
+	if (note_own(jail, job, &holder, fault) < 0 || keep_beside(node, jail, wish, job, name, fault) < 0 ||
+	    record_write(job, name, &holder, fault) < 0)
 		return -1;
-	keep_spec(node, jail, wish, job, name);
 	return zygote_keep(talk, fault);
 }
 
@@ -347,10 +433,12 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	scoped_fd lock = lock_job(node, wish, until, &job, fault);
 	int result;
 
-	if (lock < 0)
+	if (lock < 0 || is_owners(job, wish->user.uid, fault) < 0)
 		return -1;
 	if (find(sandbox, node, jail, wish, until, &ignored) == 0)
 		return 0;
+	if (count_sandboxes(job, fault) < 0)
+		return -1;
 	result = build(sandbox, node, site, jail, wish, job, go, until, &request, trees, fault);
 	for (uint32_t i = 0; i < request.ntrees; i++)
 		close_fd(&trees[i].fd);
@@ -364,10 +452,11 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 {
 	int64_t until = clock_ms() + site->deadline_ms;
 	struct launch launch;
-	char groups[4096] = "";
+	static char groups[65536];
 	size_t used = 0;
 
-	note_mounts(sandbox, wish->mounts);
+	if (note_mounts(sandbox, wish->mounts, fault) < 0)
+		return -1;
 	if (find(sandbox, node, jail, wish, until, fault) == 0)
 		return 0;
 	if (fault->text[0])
@@ -375,9 +464,11 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	if (!wish->mounts && !wish->net && !is_range(wish))
 		return sandbox_build(sandbox, node, site, jail, wish, NULL, until, fault);
 
-	for (int i = 0; i < wish->user.ngroups && used < sizeof(groups) - 16; i++)
+	for (int i = 0; i < wish->user.ngroups && used < sizeof(groups); i++)
 		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "",
 					 (unsigned)wish->user.groups[i]);
+	if (used >= sizeof(groups))
+		return fault_set(fault, "the user has %d groups, more than --jail-mount and --jail-net can do with", wish->user.ngroups);
 	launch_begin(&launch, node, "sandbox", until);
 	launch_word(&launch, "jail=%s", jail->name);
 	launch_word(&launch, "job=%s", wish->job);

@@ -107,7 +107,23 @@ static int open_jobs(const char *scratch, struct fault *fault)
 	return open;
 }
 
-int scratch_tree(const char *scratch, const char *name, int job, uint64_t bytes, struct fault *fault)
+/* The job's directory is its user's: one that a job of that number left, whose end was lost, may be somebody else's. */
+static int own(int jobs, const char *name, uid_t uid)
+{
+	struct stat st;
+
+	if (fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -1;
+	if (st.st_uid == uid)
+		return 0;
+	if (st.st_uid != 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW); /* nobody's yet */
+}
+
+int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], tmp[64];
 	scoped_fd jobs = open_jobs(scratch, fault);
@@ -121,8 +137,10 @@ int scratch_tree(const char *scratch, const char *name, int job, uint64_t bytes,
 	if (symlinkat(path, job, SCRATCH_LINK) < 0 && errno != EEXIST)
 		return fault_set(fault, "cannot note the scratch directory in the state directory: %s; is it full "
 					"or read-only?", strerror(errno));
-	if (take_spare(jobs, name) < 0 && make(jobs, name) < 0)
-		return fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator",
+	if ((take_spare(jobs, name) < 0 && make(jobs, name) < 0) || own(jobs, name, uid) < 0)
+		return errno == EEXIST ? fault_set(fault, "another user's job of this number has left %s on this node; "
+						   "ask your administrator to run: gojail sweep", path) :
+			fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator",
 				 path, strerror(errno));
 	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (bytes && dir >= 0 && quota_limit(dir, name, bytes, fault) < 0)

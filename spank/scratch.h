@@ -8,11 +8,13 @@
 
 #include "fault.h"
 
+#include <sys/types.h>
+
 /* In a job's state directory: where its scratch directory is, as a symlink. */
 #define SCRATCH_LINK ".scratch"
 
-/* Makes the job's /tmp and returns it as a detached tree; job is its state directory. */
-int scratch_tree(const char *scratch, const char *name, int job, uint64_t bytes, struct fault *fault);
+/* Makes the /tmp of a job of that user and returns it as a detached tree; job is its state directory. */
+int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault);
 
 /* Removes the scratch directory of a job if nothing was left in it; 0 if it is gone. */
 int scratch_remove(int job);

@@ -95,7 +95,7 @@ int trees_collect(const struct site *site, const struct jail *jail, const struct
 					 strerror(errno));
 	} else {
 		request->flags |= GOJAIL_REQUEST_SHM | (jail->tmpfs ? GOJAIL_REQUEST_TMPFS : 0);
-		if (!jail->tmpfs && trees_add(trees, count, scratch_tree(site->scratch, wish->job, job, jail->tmp_bytes, fault), "/tmp", 0, fault) < 0)
+		if (!jail->tmpfs && trees_add(trees, count, scratch_tree(site->scratch, wish->job, wish->user.uid, job, jail->tmp_bytes, fault), "/tmp", 0, fault) < 0)
 			return -1;
 	}
 	if (wish->script[0] &&

@@ -44,10 +44,11 @@ static int write_map(int dir, const char *name, const struct idmap *map)
 /* In the child: the namespace is there when its pid, as proc has it, is in the pipe. */
 __attribute__((noreturn)) static void be_namespace(int proc, uid_t owner, int ready)
 {
-	pid_t self = proc_self(proc).pid;
+	pid_t self = proc_self(proc).pid, parent = getppid();
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (become_owner(owner) < 0 || unshare(CLONE_NEWUSER) < 0 || write(ready, &self, sizeof(self)) != sizeof(self))
+	/* The kernel forgets the signal with each change of credentials: last. Whose parent is gone by then ends. */
+	if (become_owner(owner) < 0 || unshare(CLONE_NEWUSER) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+	    getppid() != parent || write(ready, &self, sizeof(self)) != sizeof(self))
 		_exit(1);
 	for (;;)
 		pause();
@@ -60,8 +61,15 @@ int userns_make(int proc, uid_t owner, const struct idmap *users, const struct i
 	char name[16] = "";
 	pid_t child, outside = 0;
 
-	if (pipe2(ready, O_CLOEXEC) < 0 || (child = fork()) < 0)
+	if (pipe2(ready, O_CLOEXEC) < 0)
 		return fault_set(fault, "cannot make a user namespace: %s", strerror(errno));
+	child = fork();
+	if (child < 0) {
+		fault_set(fault, "cannot make a user namespace: %s", strerror(errno));
+		close(ready[0]);
+		close(ready[1]);
+		return -1;
+	}
 	if (child == 0)
 		be_namespace(proc, owner, ready[1]);
 	close(ready[1]);

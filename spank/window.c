@@ -18,7 +18,7 @@
 static bool is_system(const char *destination)
 {
 	static const char *const names[] = {"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64",
-					    "libx32", "dev", "proc", "sys", "run", "var", "opt", "boot"};
+					    "libx32", "dev", "proc", "sys", "run", "var", "opt", "nix", "boot"};
 	size_t length;
 
 	while (*destination == '/')
@@ -159,6 +159,7 @@ int window_clone(int mnt, const char *path, struct fault *fault)
 static const char *enter_parent(const char *path)
 {
 	struct statfs fs;
+	struct stat st;
 	char parent[GOJAIL_PATH_MAX + 64];
 	const char *last = strrchr(path, '/');
 
@@ -166,9 +167,9 @@ static const char *enter_parent(const char *path)
 		return NULL;
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, parent, RESOLVE_NO_SYMLINKS);
-	if (at < 0 || fstatfs(at, &fs) < 0)
+	if (at < 0 || fstatfs(at, &fs) < 0 || fstat(at, &st) < 0)
 		return NULL;
-	if (fs.f_type != TMPFS_MAGIC) {
+	if (fs.f_type != TMPFS_MAGIC || st.st_uid != 0 || (st.st_mode & 022)) {
 		errno = EXDEV;
 		return NULL;
 	}
@@ -185,7 +186,7 @@ int window_show(int mnt, const char *path, struct fault *fault)
 
 	if (k_seteuid(0) < 0)
 		return fault_set(fault, "cannot become root again: %s", strerror(errno));
-	scoped_fd tree = clone_at(path);
+	scoped_fd tree = access(path, F_OK) < 0 && errno == ENOENT ? -1 : clone_at(path);
 	if (tree < 0 && errno == ENOENT) {
 		result = 1;
 	} else if (tree >= 0 && window_begin(&window, fault) == 0) {
@@ -205,11 +206,17 @@ static int make_node(const char *path, const struct stat *st)
 {
 	const char *name = enter_parent(path);
 
+	mode_t mask;
+	int made;
+
 	if (!name)
 		return -1;
-	if (mknod(name, st->st_mode, st->st_rdev) < 0)
+	mask = umask(0); /* the thread's own, as its directory is: see move */
+	made = mknod(name, st->st_mode, st->st_rdev);
+	umask(mask);
+	if (made < 0)
 		return errno == EEXIST ? 0 : -1;
-	return fchownat(AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : chmod(name, st->st_mode & 07777);
+	return fchownat(AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
 }
 
 int window_nodes(int mnt, const char *const *paths, int count, struct fault *fault)

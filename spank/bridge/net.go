@@ -152,6 +152,9 @@ func showFiles(holder int, got *attach.Network) error {
 		return fmt.Errorf("the jail has no /dev/infiniband for the devices of its rails: %w", err)
 	}
 	defer unix.Close(dir)
+	if err := gojailsOwn(dir); err != nil {
+		return err
+	}
 	for _, f := range got.Files {
 		if err := showFile(dir, f); err != nil {
 			return fmt.Errorf("cannot show /dev/%s to the job: %w", f.Path, err)
@@ -160,9 +163,25 @@ func showFiles(holder int, got *attach.Network) error {
 	return nil
 }
 
+// gojailsOwn refuses all but the tmpfs that the holder mounted there: who owns the
+// jail's root can put a directory of theirs in its place while the rails are attached.
+func gojailsOwn(dir int) error {
+	var st unix.Stat_t
+	var fs unix.Statfs_t
+	if err := errors.Join(unix.Fstat(dir, &st), unix.Fstatfs(dir, &fs)); err != nil {
+		return err
+	}
+	if fs.Type != unix.TMPFS_MAGIC || st.Uid != 0 || st.Mode&0o022 != 0 {
+		return errors.New("/dev/infiniband of the jail is not what was mounted there; did somebody rename it in the jail's root? Run: gojail reload")
+	}
+	return nil
+}
+
 // showFile makes one, or finds it there from an earlier step of the job.
 func showFile(dir int, f link.CharDevice) error {
 	name := filepath.Base(f.Path)
+	mask := unix.Umask(0) // no chmod by name; the library's process is the only one of its file system state
+	defer unix.Umask(mask)
 	err := unix.Mknodat(dir, name, unix.S_IFCHR|0o666, int(f.Number()))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -174,7 +193,7 @@ func showFile(dir int, f link.CharDevice) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != f.Number() {
 		return errors.New("another file is there, of a network that the job had before; submit the job again")
 	}
-	return unix.Fchmodat(dir, name, 0o666, 0) // whatever the umask is
+	return nil
 }
 
 // releaseNet gives a job's VFs back. What it cannot do now, the sweep does.
@@ -207,6 +226,8 @@ func (r *request) sweepNet(alive func(job string) bool) error {
 	if site.Host < 0 {
 		return err
 	}
-	_, failed := attach.Sweep(context.Background(), site, alive)
+	ctx, cancel := context.WithDeadline(context.Background(), r.until())
+	defer cancel()
+	_, failed := attach.Sweep(ctx, site, alive)
 	return errors.Join(err, failed)
 }

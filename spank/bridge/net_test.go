@@ -65,12 +65,17 @@ func TestShowFiles(t *testing.T) {
 	assert.Equal(t, before, after)
 }
 
+const planted = "/dev/infiniband of the jail is not what was mounted there; did somebody rename it in the jail's root? Run: gojail reload"
+
 func TestShowFilesRefuses(t *testing.T) {
 	for script, want := range map[string]string{
 		":": "the jail has no /dev/infiniband for the devices of its rails: no such file or directory",
 		"mkdir /dev/else; ln -s else /dev/infiniband":                    "the jail has no /dev/infiniband for the devices of its rails: too many levels of symbolic links",
 		"mkdir /dev/infiniband; mknod /dev/infiniband/uverbs3 c 231 194": "cannot show /dev/infiniband/uverbs3 to the job: another file is there, of a network that the job had before; submit the job again",
 		"mkdir /dev/infiniband; ln -s ../null /dev/infiniband/uverbs3":   "cannot show /dev/infiniband/uverbs3 to the job: another file is there, of a network that the job had before; submit the job again",
+		"mkdir /dev/infiniband; chown 65534 /dev/infiniband":             planted,
+		"mkdir /dev/infiniband; chmod 777 /dev/infiniband":               planted,
+		"mkdir /dev/infiniband; mount --bind /usr/lib /dev/infiniband":   planted,
 	} {
 		assert.EqualError(t, showFiles(holder(t, script), uverbs), want)
 	}
