@@ -49,7 +49,7 @@ C_HDRS         = $(wildcard spank/*.h include/*.h)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help deps rootfs test test-slurm test-vm test-escape test-all vm vm-shell check lint demo bench bench-isolation bench-net bench-health cluster cluster-down install fuzz asan clean
+.PHONY: all help deps rootfs test test-slurm test-vm test-escape test-all vm vm-shell check lint demo bench bench-isolation bench-net bench-health cluster cluster-down install uninstall fuzz asan clean
 
 all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, library and commands below build/
 	@:
@@ -166,7 +166,7 @@ cluster: deps ## start a private Slurm with gojail and leave it running
 cluster-down: ## end it
 	@$(GO) run ./tests/cluster/ctl down
 
-install: all ## install below $(DESTDIR)$(PREFIX)
+install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for a package
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
 	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
@@ -180,6 +180,13 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -m 644 systemd/80-gojail-vf.rules $(DESTDIR)$(udevdir)
 	install -m 644 systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
 	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail
+	$(HEALTH) completion bash >$(DESTDIR)$(compdir)/gojail-healthcheck
+
+uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
+	rm -rf $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
+	rm -f $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(compdir)/,gojail gojail-healthcheck) \
+		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer) \
+		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
 
 lint: check ## gofmt, go vet, staticcheck
 	$(GO) run $(STATICCHECK) ./...

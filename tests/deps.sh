@@ -37,6 +37,12 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 if ! command -v go >/dev/null; then
-	echo "deps: Go is missing: install the release that go.mod names and put it into PATH" >&2
+	echo "deps: Go is missing: install the release that go.mod names (go.dev/dl) and put it into PATH" >&2
+	exit 1
+fi
+wanted=$(sed -n 's/^go //p' "$(dirname "$0")/../go.mod")
+# From 1.21 on, an older Go fetches the one that is wanted.
+if ! go version | grep -Eq 'go(1\.(2[1-9]|[3-9][0-9])|[2-9])'; then
+	echo "deps: $(go version) is too old: install Go $wanted or newer (go.dev/dl) and put it into PATH before the other" >&2
 	exit 1
 fi

@@ -54,6 +54,7 @@ func (c *Cluster) siteLines() map[string]string {
 		"JobAcctGatherType":     "jobacct_gather/none",
 		"AccountingStorageType": "accounting_storage/none",
 		"MpiDefault":            "none",
+		"SlurmdSpoolDir":        "/var/spool/slurmd/%n",
 	}
 }
 
