@@ -40,6 +40,10 @@ type Node struct {
 	State  string // state directory
 	Name   string // as slurmd calls the node; %n
 	LibDir string // where the plugin and its library are installed
+
+	// Accounts is asked for the users and groups of the jails. Nil: nobody is; a name
+	// service that hangs must not make a node look bad.
+	Accounts *Accounts
 }
 
 // checker collects the findings about one node.
@@ -88,7 +92,10 @@ func Check(node Node, report func(Finding)) {
 func (k *checker) configuration() {
 	c := k.config
 	k.ok("configuration", "%s: jails: %s; default: %s", c.Path, strings.Join(c.JailNames(), ", "), c.Default)
-	for _, unknown := range c.Unknown(SystemAccounts()) {
+	if k.node.Accounts == nil {
+		return
+	}
+	for _, unknown := range c.Unknown(*k.node.Accounts) {
 		k.warn("configuration", "it matches nobody; correct the name, or see to the directory service (getent)",
 			"this node knows no %s", unknown)
 	}

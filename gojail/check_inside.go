@@ -47,15 +47,23 @@ func (k *checker) slurmUser(j *Jail, root int) {
 		return
 	}
 	line := name + ":x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node"
-	u, err := user.Lookup(name)
-	if err != nil {
-		u, err = user.LookupId(name)
-	}
-	if err == nil {
+	if u := k.account(name); u != nil {
 		line = fmt.Sprintf("%s:x:%s:%s::/nonexistent:/usr/sbin/nologin", u.Username, u.Uid, u.Gid)
 	}
 	k.warn("jail "+j.Name, "append this line there: "+line,
 		`SlurmUser %s of slurm.conf is not in %s/etc/passwd: srun inside the jail ends with "Invalid user for SlurmUser"`, name, j.Root)
+}
+
+// account is a user of the node by name or number; nil: not known, or not to be asked.
+func (k *checker) account(name string) *user.User {
+	if k.node.Accounts == nil {
+		return nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		u, _ = user.LookupId(name)
+	}
+	return u
 }
 
 // hasAccount looks in the jail's passwd(5) for a user by name or number.

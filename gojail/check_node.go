@@ -139,15 +139,19 @@ func nearest(path string) string {
 	return path
 }
 
-// writable tries it: a full or read-only file system shows in no mode bits.
+// writable tries it: a full or read-only file system shows in no mode bits. The file
+// has a name only where the file system knows no other (open(2), O_TMPFILE).
 func writable(dir string) error {
-	f, err := os.CreateTemp(dir, ".gojail-check-")
-	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", dir, cause(err))
+	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) {
+		if f, err = os.CreateTemp(dir, ".gojail-check-"); err == nil {
+			defer os.Remove(f.Name())
+		}
 	}
-	_, err = f.Write(make([]byte, 4096))
-	f.Close()
-	os.Remove(f.Name())
+	if err == nil {
+		_, err = f.Write(make([]byte, 4096))
+		f.Close()
+	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be written: %w", dir, cause(err))
 	}

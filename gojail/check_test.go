@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/stretchr/testify/assert"
@@ -32,6 +33,8 @@ func goodNode(t *testing.T) *checkedNode {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	n := &checkedNode{dir: dir, root: filepath.Join(dir, "jail"), conf: filepath.Join(dir, "slurm")}
 	n.Node = Node{Config: filepath.Join(dir, "gojail.toml"), State: filepath.Join(dir, "state"), Name: "n1", LibDir: filepath.Join(dir, "lib")}
+	accounts := SystemAccounts()
+	n.Accounts = &accounts
 	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "jail/bin", "slurm", "lib", "plugins", "state"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
@@ -65,6 +68,13 @@ func (n *checkedNode) plugin(t *testing.T, name, release string) {
 func (n *checkedNode) write(t *testing.T, name, text string, mode os.FileMode) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(n.dir, name), []byte(text), mode))
+}
+
+func (n *checkedNode) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.dir, name))
+	require.NoError(t, err)
+	return string(text)
 }
 
 // findings are the lines that are not OK.
@@ -125,6 +135,9 @@ var spoiled = map[string]struct {
 	"no plugin of Slurm": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, exec.Command("cp", "/bin/true", n.LibDir+"/spank_gojail.so").Run())
 	}, "FAIL  plugstack: PLUGIN is no plugin of Slurm"},
+	"a plugin before": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/plugstack.conf", "required /lib/other.so\nrequired "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+n.dir+"/state\n", 0o644)
+	}, "WARN  plugstack: /lib/other.so is required and comes before gojail"},
 	"other state": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so state=/run/%n config="+n.Config, 0o644)
 	}, "the plugin uses state=/run/n1"},
@@ -135,7 +148,7 @@ var spoiled = map[string]struct {
 		text, err := os.ReadFile(n.Config)
 		require.NoError(t, err)
 		n.write(t, "gojail.toml", strings.Replace(string(text), "[slurm]", "[slurm]\nmunge = \"/nonexistent\"", 1), 0o644)
-	}, "FAIL  munge: /nonexistent is not munge's socket"},
+	}, "WARN  munge: /nonexistent is not munge's socket"},
 	"root gone":  {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root) }, "FAIL  jail a: jail root"},
 	"root empty": {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root); os.Mkdir(n.root, 0o755) }, "is empty: is its storage mounted?"},
 	"no target":  {func(t *testing.T, n *checkedNode) { os.Remove(n.root + "/tmp") }, "mount targets are missing in"},
@@ -162,6 +175,53 @@ func TestCheckFinds(t *testing.T) {
 			assert.Contains(t, strings.ReplaceAll(n.findings(), n.LibDir+"/spank_gojail.so", "PLUGIN"), test.want)
 		})
 	}
+}
+
+// A directory service that hangs is none of the health check's, which would drain the node.
+func TestCheckAsksNoNameServiceUnbidden(t *testing.T) {
+	n := goodNode(t)
+	n.configure(t, "users = [\"no-such-user\"]")
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nSlurmUser=daemon\n", 0o644)
+	n.write(t, "gojail.toml", strings.Replace(n.read(t, "gojail.toml"), "slurm = false\n", "", 1), 0o644)
+	assert.Contains(t, n.findings(), "no-such-user")
+	assert.NotContains(t, n.findings(), "UID:GID")
+	n.Accounts = nil
+	assert.NotContains(t, n.findings(), "no-such-user")
+	assert.Contains(t, n.findings(), "daemon:x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node")
+}
+
+func TestCheckOfMunge(t *testing.T) {
+	n := goodNode(t)
+	munge := func(lines string) (found []string) {
+		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n"+lines, 0o644)
+		c, err := parseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nmunge = \"/nonexistent\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
+		require.NoError(t, err)
+		(&checker{node: n.Node, config: c, report: func(f Finding) { found = append(found, f.String()) }}).munge(readSlurmConf(c))
+		return found
+	}
+	missing := []string{"WARN  munge: /nonexistent is not munge's socket: srun inside a jail fails; " +
+		"start munged, correct munge = of [slurm], or write slurm = false into the jails"}
+	assert.Equal(t, missing, munge(""))
+	assert.Equal(t, missing, munge("AuthType=auth/munge\n"))
+	assert.Empty(t, munge("AuthType=auth/slurm\n"), "it has no munge at all")
+}
+
+// A check that is killed leaves nothing: what it writes has no name.
+func TestCheckWritesWithoutAName(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
+	if err != nil {
+		t.Skipf("the file system of %s: %v", dir, err)
+	}
+	f.Close()
+	long := time.Unix(1, 0)
+	require.NoError(t, os.Chtimes(dir, long, long))
+	require.NoError(t, writable(dir))
+	st, err := os.Stat(dir)
+	require.NoError(t, err)
+	assert.Equal(t, long, st.ModTime(), "no entry was made")
+	assert.ErrorContains(t, writable("/proc"), "/proc cannot be written: ")
+	assert.ErrorContains(t, writable("/nonexistent"), "/nonexistent cannot be written: no such file or directory")
 }
 
 func TestCheckTellsWhatCostsTime(t *testing.T) {

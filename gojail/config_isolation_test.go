@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // version is that of records and of the site file.
@@ -94,4 +95,29 @@ func TestTmpSizeOfADiskCannotBeEscaped(t *testing.T) {
 	assert.Greater(t, len(filter(`tmp_size = "1G"`)), len(filter("")))
 	assert.Equal(t, uint32(0x20000011), projectOf("17"))
 	assert.Equal(t, uint32(0x40000011), projectOf("run-17"))
+}
+
+// TestNobodyTypesForOthers: also where the upper half of the command, which the kernel
+// does not look at, is another.
+func TestNobodyTypesForOthers(t *testing.T) {
+	needRoot(t)
+	try := func(lines string) (answers []error) {
+		c, err := parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\n"+lines, "n1")
+		require.NoError(t, err)
+		require.NoError(t, onThread(func() error {
+			if err := c.Jails["a"].Confine(); err != nil {
+				return err
+			}
+			for _, command := range []uintptr{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSTI | 1<<32, unix.TIOCGWINSZ} {
+				_, _, errno := unix.Syscall(unix.SYS_IOCTL, ^uintptr(0), command, 0)
+				answers = append(answers, errno)
+			}
+			return nil
+		}))
+		return answers
+	}
+	refused := []error{unix.EPERM, unix.EPERM, unix.EPERM, unix.EBADF}
+	assert.Equal(t, refused, try(""))
+	assert.Equal(t, refused, try("seccomp = \"none\"\ntmp_size = \"1G\""))
+	assert.Equal(t, []error{unix.EBADF, unix.EBADF, unix.EBADF, unix.EBADF}, try(`seccomp = "none"`))
 }

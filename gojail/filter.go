@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/seccomp"
 )
@@ -36,10 +37,29 @@ func (j *Jail) profile() (*specs.LinuxSeccomp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jail %s: %w", j.Name, err)
 	}
+	refused := typing()
 	if limited {
-		profile.Syscalls = append(quotaEscapes(), profile.Syscalls...) // the first rule that fits decides
+		refused = append(refused, quotaEscapes()...)
 	}
+	profile.Syscalls = append(refused, profile.Syscalls...) // the first rule that fits decides
 	return profile, nil
+}
+
+// typing is input for a terminal that was not typed there (ioctl_tty(2), ioctl_console(2)):
+// the jobs of a node share /dev/pts, and who looks into a jail may bring a terminal.
+func typing() []specs.LinuxSyscall { return refuseIoctl(unix.TIOCSTI, unix.TIOCLINUX) }
+
+// refuseIoctl: the kernel looks at the low half of a command only.
+func refuseIoctl(commands ...uint64) []specs.LinuxSyscall {
+	refused := uint(unix.EPERM)
+	var list []specs.LinuxSyscall
+	for _, command := range commands {
+		list = append(list, specs.LinuxSyscall{
+			Names: []string{"ioctl"}, Action: specs.ActErrno, ErrnoRet: &refused,
+			Args: []specs.LinuxSeccompArg{{Index: 1, Value: 0xffffffff, ValueTwo: command, Op: specs.OpMaskedEqual}},
+		})
+	}
+	return list
 }
 
 // Filter compiles the seccomp program of a jail; nil: it has none.

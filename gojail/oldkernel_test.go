@@ -99,7 +99,7 @@ func TestOldKernelIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := smallTree(t)
 			var out oldKernelResult
-			require.NoError(t, inNamespace(t, "old kernel", oldKernelInput{test.lacks, n.Node, root}, &out))
+			require.NoError(t, inNamespace(t, "old kernel", oldKernelInput{test.lacks, Node{Config: n.Config, State: n.State, Name: n.Name, LibDir: n.LibDir}, root}, &out))
 			assert.Contains(t, out.Check, test.want.Check)
 			assert.Regexp(t, `^FAIL  kernel: .*gojail needs Linux 5\.12 or later.*\n$`, out.Check, "one line")
 			assert.Contains(t, out.Apply, test.want.Apply)

@@ -75,17 +75,29 @@ func (s *slurmConf) readPlugstack(path string, depth int) {
 	}
 }
 
+// confLines are the lines that say something; one that ends in a backslash goes on
+// in the next (slurm.conf(5)).
 func confLines(path string) []string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil
 	}
 	var lines []string
+	begun := "" // of a line that the next one goes on with
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line != "" {
+		line = strings.TrimSpace(begun + line)
+		if before, more := strings.CutSuffix(line, `\`); more {
+			begun = before
+			continue
+		}
+		begun = ""
+		if line != "" {
 			lines = append(lines, line)
 		}
+	}
+	if begun != "" {
+		lines = append(lines, strings.TrimSpace(begun))
 	}
 	return lines
 }

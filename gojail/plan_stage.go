@@ -55,17 +55,22 @@ func PlanStage(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	return v, nil
 }
 
-// trustedPaths are the host's paths that slurmstepd goes on using in the stage.
-func trustedPaths(c *Config, facts *HostFacts) []string {
-	list := []string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), facts.State}
-	list = append(list, c.Slurm.Host...)
-	list = append(list, facts.SlurmDirs...)
-	for _, file := range facts.SlurmFiles {
+// trustedPaths are the host's paths that slurmstepd, which is root, goes on using in
+// the stage: it shows them, and nothing of a user's goes over them.
+func (c *Config) trustedPaths(state string, dirs, files []string) []string {
+	list := []string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}
+	list = slices.Concat(list, c.Slurm.Host, dirs)
+	for _, file := range files {
 		list = append(list, filepath.Dir(file))
 	}
 	slices.Sort(list)
-	return slices.DeleteFunc(slices.Compact(list), func(path string) bool {
-		return path == "" || path == "/" || !facts.Exists[path]
+	return slices.DeleteFunc(slices.Compact(list), func(path string) bool { return path == "" || path == "/" })
+}
+
+// shownPaths are those of them that are there.
+func shownPaths(c *Config, facts *HostFacts) []string {
+	return slices.DeleteFunc(c.trustedPaths(facts.State, facts.SlurmDirs, facts.SlurmFiles), func(path string) bool {
+		return !facts.Exists[path]
 	})
 }
 
@@ -76,8 +81,11 @@ func trustedMounts(c *Config, j *Jail, facts *HostFacts, have []specs.Mount) ([]
 		links[top.Name] = top.Link != "" && slices.Contains(hostDirs, top.Name)
 	}
 	var mounts []specs.Mount
-	for _, path := range trustedPaths(c, facts) {
+	for _, path := range shownPaths(c, facts) {
 		if under(path, "/tmp") {
+			if path == facts.State || slices.Contains(facts.SlurmFiles, filepath.Join(path, "spank_gojail.so")) {
+				return nil, fmt.Errorf("jail %s: gojail's directory %s cannot lie below /tmp, which is private to each job; move it elsewhere", j.Name, path)
+			}
 			return nil, fmt.Errorf("jail %s: slurmd needs %s, but /tmp is private to each job; move it elsewhere", j.Name, path)
 		}
 		if links[firstName(path)] || inside(have, path) || inside(mounts, path) {
@@ -92,7 +100,7 @@ func trustedMounts(c *Config, j *Jail, facts *HostFacts, have []specs.Mount) ([]
 func dataDirs(c *Config, j *Jail, facts *HostFacts) ([]string, error) {
 	needed := map[string]string{}
 	varTmp := facts.VarTmp
-	for _, path := range trustedPaths(c, facts) {
+	for _, path := range shownPaths(c, facts) {
 		needed[firstName(path)] = path
 		varTmp = varTmp && !under(path, "/var/tmp")
 	}

@@ -238,6 +238,12 @@ func TestStageKeepsTheHostWhereSlurmNeedsIt(t *testing.T) {
 	facts.Exists["/tmp/spool"] = true
 	_, err = PlanStage(c, j, facts)
 	assert.ErrorContains(t, err, "slurmd needs /tmp/spool, but /tmp is private to each job")
+	for _, own := range []string{"/tmp/a/state", "/tmp/a/lib"} {
+		facts.State, facts.SlurmFiles = "/tmp/a/state", []string{"/tmp/a/lib/spank_gojail.so"}
+		facts.Exists = map[string]bool{own: true}
+		_, err = PlanStage(c, j, facts)
+		assert.ErrorContains(t, err, "gojail's directory "+own+" cannot lie below /tmp, which is private to each job")
+	}
 }
 
 func TestStageWithChosenData(t *testing.T) {
@@ -277,13 +283,16 @@ func TestReadSlurmConf(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	write("slurm.conf", "# comment\nPluginDir=/opt/a:/opt/b # more\nPROLOGFLAGS = Contain\ninclude more.conf\n")
-	write("more.conf", "SlurmdSpoolDir=\"/spool/%n\"\n")
+	write("more.conf", "SlurmdSpoolDir=\"/spool/%n\"\nLaunchParameters=a,\\\n b,\\ # more\nc\nSlurmUser=\\\n\nEpilog=/x\\")
 	write("plugstack.conf", "include plugstack.conf.d/*.conf\nrequired  relative.so\n#required /no.so\n")
 	write("plugstack.conf.d/gojail.conf", "required /lib/gojail/spank_gojail.so state=/run/x\noptional /lib/other.so\n")
 	conf := readSlurmConf(&Config{Slurm: Slurm{Conf: dir}})
 	assert.Equal(t, []string{"/opt/a", "/opt/b"}, conf.plugins)
 	assert.Equal(t, "Contain", conf.values["prologflags"])
 	assert.Equal(t, "/spool/%n", conf.values["slurmdspooldir"])
+	assert.Equal(t, "a, b,c", conf.values["launchparameters"])
+	assert.Equal(t, "", conf.values["slurmuser"])
+	assert.Equal(t, "/x", conf.values["epilog"])
 	assert.Equal(t, []string{"/lib/gojail/spank_gojail.so", "/lib/other.so"}, conf.plugstack)
 	assert.Equal(t, map[string]bool{"/lib/gojail/spank_gojail.so": true, "/lib/other.so": false, "relative.so": true}, conf.required)
 	assert.Equal(t, []string{"state=/run/x"}, conf.arguments["/lib/gojail/spank_gojail.so"])

@@ -60,28 +60,10 @@ func quotaEnforced(dir string) error {
 	return nil
 }
 
-// removeScratch removes a job's scratch directory, and then its limit.
-func removeScratch(parent, job string) error {
-	if err := removeTree(parent, job); err != nil {
-		return err
-	}
-	if dir, err := openDirectory(unix.AT_FDCWD, parent, 0); err == nil {
-		forgetQuota(int(dir.Fd()), job)
-		dir.Close()
-	}
-	return nil
-}
-
 // quotaEscapes are the calls by which the owner of a file takes it out of its
 // project (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux 6.17).
 func quotaEscapes() []specs.LinuxSyscall {
 	refused := uint(unix.EPERM)
 	list := []specs.LinuxSyscall{{Names: []string{"file_setattr"}, Action: specs.ActErrno, ErrnoRet: &refused}}
-	for _, command := range []uint64{0x401c5820, 0x40086602, 0x40046602} { // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS of 64 and 32 bits
-		list = append(list, specs.LinuxSyscall{
-			Names: []string{"ioctl"}, Action: specs.ActErrno, ErrnoRet: &refused,
-			Args: []specs.LinuxSeccompArg{{Index: 1, Value: 0xffffffff, ValueTwo: command, Op: specs.OpMaskedEqual}},
-		})
-	}
-	return list
+	return append(list, refuseIoctl(0x401c5820, 0x40086602, 0x40046602)...) // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS of 64 and 32 bits
 }

@@ -42,7 +42,7 @@ func SandboxSpec(s *State, c *Config, job, sandbox string) (*specs.Spec, error) 
 			return nil, err
 		}
 		defer table.close()
-		table.settle(spec.Mounts, nil)
+		table.settle(spec.Mounts, nil) // in place: of the template's own all were made
 		scratch, _ := os.Readlink(filepath.Join(s.job(job), ".scratch"))
 		own = table.settle(own, spec.Mounts)
 		describeTmp(own, table, filepath.Join(scratch, "tmp"))

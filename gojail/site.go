@@ -222,8 +222,18 @@ func lockFile(path string, deadline time.Time) (unlock func(), err error) {
 		}
 		if err != unix.EWOULDBLOCK && err != unix.EINTR || time.Now().After(deadline) {
 			f.Close()
-			return nil, fmt.Errorf("cannot lock %s: another process has been at it until the deadline", path)
+			return nil, lockError(path, err)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
+}
+
+func lockError(path string, err error) error {
+	switch err {
+	case unix.EWOULDBLOCK, unix.EINTR:
+		return fmt.Errorf("cannot lock %s: another process has been at it until the deadline", path)
+	case unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK:
+		return fmt.Errorf("cannot lock %s: %w; have the directory on the node itself, in /run say, or mount Lustre with -o flock", path, err)
+	}
+	return fmt.Errorf("cannot lock %s: %w", path, cause(err))
 }

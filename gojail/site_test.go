@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/trusted"
 )
@@ -180,6 +181,17 @@ func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
 		"scratch":  func(c *Config, j *Jail) { c.Scratch = "/x" },
 	} {
 		assert.NotEqual(t, same, key(change), name)
+	}
+}
+
+func TestLockErrors(t *testing.T) {
+	for err, want := range map[error]string{
+		unix.EWOULDBLOCK: "cannot lock /s/lock: another process has been at it until the deadline",
+		unix.EIO:         "cannot lock /s/lock: input/output error",
+		unix.ENOSYS:      "cannot lock /s/lock: function not implemented; have the directory on the node itself, in /run say, or mount Lustre with -o flock",
+		unix.ENOLCK:      "cannot lock /s/lock: no locks available; have the directory on the node itself, in /run say, or mount Lustre with -o flock",
+	} {
+		assert.EqualError(t, lockError("/s/lock", err), want)
 	}
 }
 

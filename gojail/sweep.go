@@ -19,7 +19,12 @@ type SweepReport struct {
 	Removed []string // jobs that were torn down
 	Kept    []string // jobs that were left, each with the reason: "17: it is RUNNING"
 	Zygotes []string // jails whose zygote was gone; its record was removed
+
+	scratch []string // where the jobs' scratch directories are, or were
 }
+
+// sweepLimit bounds the removal of a directory that cannot be put into the trash.
+const sweepLimit = time.Minute
 
 // sweep is one run of Sweep.
 type sweep struct {
@@ -31,7 +36,8 @@ type sweep struct {
 }
 
 // Sweep tears down what jobs that are gone left behind, in the state directory and
-// in the scratch directory. The error is about what could not be undone.
+// in the scratch directory. The error is about what could not be undone. What the jobs
+// had on disk is in the trash then, see EmptyTrash.
 //
 // A job is there while a slurmstepd of it is, or until the controller says that it
 // ended. Any other answer, or none, leaves the job as it is. No grace time is
@@ -43,11 +49,12 @@ func Sweep(s *State, c *Config) (SweepReport, error) {
 }
 
 func (w *sweep) run() (SweepReport, error) {
+	w.report.scratch = []string{filepath.Join(w.config.Scratch, "jobs")}
 	jobs, err := w.jobs()
 	for _, job := range jobs {
 		why, e := w.keep(job)
 		if why == "" && e == nil {
-			e = w.state.teardown(w.config.Scratch, job, func() error { return w.stillGone(job) })
+			e = w.teardown(job)
 		}
 		var is *backAgain
 		switch {
@@ -62,6 +69,14 @@ func (w *sweep) run() (SweepReport, error) {
 		}
 	}
 	return w.report, both(err, w.zygotes())
+}
+
+func (w *sweep) teardown(job string) error {
+	parent, err := w.state.teardown(w.config.Scratch, job, time.Now().Add(sweepLimit), func() error { return w.stillGone(job) })
+	if parent != "" && !slices.Contains(w.report.scratch, parent) {
+		w.report.scratch = append(w.report.scratch, parent)
+	}
+	return err
 }
 
 // jobs lists those of both directories: scratch outlives a boot, the state does not.

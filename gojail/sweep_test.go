@@ -45,29 +45,29 @@ func (w *sweep) addJob(t *testing.T, job string) {
 func TestSweepAsksTheController(t *testing.T) {
 	noLeaks(t)
 	w, dir := newSweep(t, map[string]string{
-		"20": "echo 20 COMPLETED",
-		"21": "echo 21 RUNNING",
-		"22": "echo 22 COMPLETING",
-		"23": "echo 23 PENDING",
-		"24": "true",
-		"25": "echo 24 COMPLETED",
-		"26": "echo 26 COMPLETED; echo 27 RUNNING",
-		"27": "echo 27 STRANGE_NEW_STATE",
-		"28": "echo 28 CANCELLED",
+		"4000000020": "echo 4000000020 COMPLETED",
+		"4000000021": "echo 4000000021 RUNNING",
+		"4000000022": "echo 4000000022 COMPLETING",
+		"4000000023": "echo 4000000023 PENDING",
+		"4000000024": "true",
+		"4000000025": "echo 4000000024 COMPLETED",
+		"4000000026": "echo 4000000026 COMPLETED; echo 4000000027 RUNNING",
+		"4000000027": "echo 4000000027 STRANGE_NEW_STATE",
+		"4000000028": "echo 4000000028 CANCELLED",
 	})
-	for _, job := range []string{"19", "20", "21", "22", "23", "24", "25", "26", "27", "28"} {
+	for _, job := range []string{"4000000019", "4000000020", "4000000021", "4000000022", "4000000023", "4000000024", "4000000025", "4000000026", "4000000027", "4000000028"} {
 		w.addJob(t, job)
 	}
-	require.NoError(t, os.MkdirAll(dir+"/scratch/jobs/30/tmp", 0o700), "scratch alone")
+	require.NoError(t, os.MkdirAll(dir+"/scratch/jobs/4000000030/tmp", 0o700), "scratch alone")
 	require.NoError(t, os.MkdirAll(dir+"/scratch/jobs/mine", 0o700), "no job")
 	report, err := w.run()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"19", "20", "26", "28", "30"}, report.Removed)
+	assert.Equal(t, []string{"4000000019", "4000000020", "4000000026", "4000000028", "4000000030"}, report.Removed)
 	assert.Equal(t, []string{
-		"21: it is RUNNING", "22: it is COMPLETING", "23: it is PENDING", "24: squeue does not list it",
-		"25: squeue does not list it", "27: it is STRANGE_NEW_STATE",
+		"4000000021: it is RUNNING", "4000000022: it is COMPLETING", "4000000023: it is PENDING", "4000000024: squeue does not list it",
+		"4000000025: squeue does not list it", "4000000027: it is STRANGE_NEW_STATE",
 	}, report.Kept)
-	for _, job := range []string{"21", "22", "23", "24", "25", "27"} {
+	for _, job := range []string{"4000000021", "4000000022", "4000000023", "4000000024", "4000000025", "4000000027"} {
 		assert.FileExists(t, w.state.job(job)+"/small")
 		assert.DirExists(t, dir+"/scratch/jobs/"+job+"/tmp")
 	}
@@ -79,7 +79,7 @@ func TestSweepAsksTheController(t *testing.T) {
 
 	asked, err := os.ReadFile(dir + "/asked")
 	require.NoError(t, err)
-	assert.Contains(t, string(asked), "-h -t all -o %A %T -j 21\n")
+	assert.Contains(t, string(asked), "-h -t all -o %A %T -j 4000000021\n")
 	env, err := os.ReadFile(dir + "/env")
 	require.NoError(t, err)
 	assert.Contains(t, string(env), "SLURM_CONF="+dir+"/conf/slurm.conf\n")
@@ -92,35 +92,35 @@ func TestSweepWithoutAController(t *testing.T) {
 		"unreachable": "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1",
 		"killed":      "kill -9 $$",
 	} {
-		w, dir := newSweep(t, map[string]string{"20": answer})
-		w.addJob(t, "20")
-		w.addJob(t, "21")
+		w, dir := newSweep(t, map[string]string{"4000000020": answer})
+		w.addJob(t, "4000000020")
+		w.addJob(t, "4000000021")
 		report, err := w.run()
 		require.NoError(t, err, name)
 		assert.Empty(t, report.Removed, name)
 		require.Len(t, report.Kept, 2, name)
-		assert.Contains(t, report.Kept[0], "20: squeue gives no answer (", name)
-		assert.Equal(t, "21: the controller did not answer for an earlier job", report.Kept[1], name)
+		assert.Contains(t, report.Kept[0], "4000000020: squeue gives no answer (", name)
+		assert.Equal(t, "4000000021: the controller did not answer for an earlier job", report.Kept[1], name)
 		asked, err := os.ReadFile(dir + "/asked")
 		require.NoError(t, err)
-		assert.NotContains(t, string(asked), "-j 21", name)
+		assert.NotContains(t, string(asked), "-j 4000000021", name)
 	}
 	w, _ := newSweep(t, nil)
 	w.squeue = []string{"/no/such"}
-	w.addJob(t, "20")
+	w.addJob(t, "4000000020")
 	report, err := w.run()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"20: there is no squeue on this node to ask whether it ended"}, report.Kept)
+	assert.Equal(t, []string{"4000000020: there is no squeue on this node to ask whether it ended"}, report.Kept)
 }
 
 func TestSweepHungController(t *testing.T) {
-	w, _ := newSweep(t, map[string]string{"20": "exec sleep 100"})
-	w.addJob(t, "20")
+	w, _ := newSweep(t, map[string]string{"4000000020": "exec sleep 100"})
+	w.addJob(t, "4000000020")
 	before := time.Now()
 	report, err := w.run()
 	require.NoError(t, err)
 	assert.Less(t, time.Since(before), 2*squeueDeadline)
-	assert.Contains(t, report.Kept[0], "20: squeue gives no answer (signal: killed")
+	assert.Contains(t, report.Kept[0], "4000000020: squeue gives no answer (signal: killed")
 }
 
 // A job whose slurmstepd lives is not asked about, and not touched.
@@ -158,19 +158,19 @@ func TestSweepFindsStepds(t *testing.T) {
 // A job that comes back between the controller's answer and the lock is left alone.
 func TestSweepLooksAgainUnderTheLock(t *testing.T) {
 	w, dir := newSweep(t, nil)
-	w.addJob(t, "20")
-	why, err := w.keep("20")
+	w.addJob(t, "4000000020")
+	why, err := w.keep("4000000020")
 	require.NoError(t, err)
 	require.Empty(t, why)
-	stepd, err := net.Listen("unix", dir+"/spool/n1_20.0")
+	stepd, err := net.Listen("unix", dir+"/spool/n1_4000000020.0")
 	require.NoError(t, err)
 	defer stepd.Close()
-	err = w.state.teardown(w.config.Scratch, "20", func() error { return w.stillGone("20") })
+	err = w.teardown("4000000020")
 	var back *backAgain
 	require.True(t, errors.As(err, &back))
 	assert.Equal(t, "its step 0 runs here", back.why)
 	assert.Equal(t, "batch", stepName("4294967291"))
-	assert.FileExists(t, w.state.job("20")+"/small")
+	assert.FileExists(t, w.state.job("4000000020")+"/small")
 }
 
 func TestSweepOfRuns(t *testing.T) {
@@ -210,14 +210,14 @@ func TestSweepOfZygotes(t *testing.T) {
 // One job that cannot be torn down does not keep the others from it.
 func TestSweepGoesOn(t *testing.T) {
 	w, _ := newSweep(t, nil)
-	w.addJob(t, "20")
-	w.addJob(t, "21")
-	lock, err := w.state.lockJob("20", time.Now())
+	w.addJob(t, "4000000020")
+	w.addJob(t, "4000000021")
+	lock, err := w.state.lockJob("4000000020", time.Now())
 	require.NoError(t, err)
 	defer lock.Close()
 	report, err := w.run()
-	assert.ErrorContains(t, err, "job 20: a step of it is being built")
-	assert.Equal(t, []string{"21"}, report.Removed)
+	assert.ErrorContains(t, err, "job 4000000020: a step of it is being built")
+	assert.Equal(t, []string{"4000000021"}, report.Removed)
 }
 
 func TestSweepOfAnEmptyNode(t *testing.T) {
@@ -225,5 +225,5 @@ func TestSweepOfAnEmptyNode(t *testing.T) {
 	s := newState(t)
 	report, err := Sweep(s, &Config{Node: "n1", Scratch: t.TempDir() + "/absent", Slurm: Slurm{Spool: "/no/such"}})
 	require.NoError(t, err)
-	assert.Equal(t, SweepReport{}, report)
+	assert.Equal(t, SweepReport{scratch: report.scratch}, report)
 }

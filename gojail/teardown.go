@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,35 +25,48 @@ const (
 // records. The namespaces go with the last process in them, which is Slurm's to
 // end. What cannot be undone stays recorded, so that the sweep tries again, and is
 // the error. A job that is not known is torn down already.
-func Teardown(s *State, scratch, job string) error {
-	return s.teardown(scratch, job, func() error { return nil })
+//
+// The scratch directory goes to the trash, which is emptied until the time that is
+// given, whosever it was.
+func Teardown(s *State, scratch, job string, until time.Time) error {
+	parent, err := s.teardown(scratch, job, until, func() error { return nil })
+	if parent == "" || err != nil {
+		return err
+	}
+	for name, e := range emptyTrash(parent, until) {
+		if own := name == "" || strings.HasPrefix(name, job+"."); own && !errors.Is(e, errTimeIsUp) && !errors.Is(e, errBusy) {
+			err = both(err, fmt.Errorf("job %s: %w", job, e))
+		}
+	}
+	return err
 }
 
-// teardown asks again, once it has the job's lock, whether it may.
-func (s *State) teardown(scratch, job string, mayI func() error) error {
+// teardown does all but empty the trash, which is in parent. It asks again, once it has
+// the job's lock, whether it may.
+func (s *State) teardown(scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
 	if !jobRule().MatchString(job) {
-		return fmt.Errorf("%q is no job id", job)
+		return "", fmt.Errorf("%q is no job id", job)
 	}
-	parent := s.scratchOf(scratch, job)
+	parent = s.scratchOf(scratch, job)
 	if !present(s.job(job)) && !present(filepath.Join(parent, job)) {
-		return nil
+		return "", nil
 	}
 	lock, err := s.lockJob(job, time.Now().Add(teardownLock))
 	if err != nil {
-		return fmt.Errorf("job %s: %w", job, err)
+		return "", fmt.Errorf("job %s: %w", job, err)
 	}
 	defer lock.Close()
 	for _, step := range []func() error{
 		mayI,
 		func() error { return s.endHolders(job) },
-		func() error { return removeScratch(parent, job) },
+		func() error { return discard(parent, job, until) },
 		func() error { return s.forget(job) },
 	} {
 		if err := step(); err != nil {
-			return fmt.Errorf("job %s: %w", job, err)
+			return "", fmt.Errorf("job %s: %w", job, err)
 		}
 	}
-	return nil
+	return parent, nil
 }
 
 // scratchOf is the directory that holds the job's scratch directory: the one that
@@ -83,7 +97,7 @@ func (s *State) lockJob(job string, until time.Time) (*os.File, error) {
 			f.Close()
 		}
 		if err != nil && err != unix.EWOULDBLOCK && err != unix.EINTR && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("cannot lock %s: %w", path, cause(err))
+			return nil, lockError(path, err)
 		}
 		if time.Now().After(until) {
 			return nil, fmt.Errorf("a step of it is being built at this moment (%s is locked); try again", path)

@@ -5,6 +5,7 @@ package gojail
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -15,12 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func soon() time.Time { return time.Now().Add(time.Minute) }
+
 func TestTeardownFollowsTheNoteOfTheScratchDirectory(t *testing.T) {
 	s, scratch, before := newState(t), t.TempDir(), t.TempDir()
 	s.addRecord(t, "jobs/17/lock", "")
 	require.NoError(t, os.MkdirAll(before+"/jobs/17/tmp", 0o700))
 	require.NoError(t, os.Symlink(before+"/jobs/17", s.path+"/jobs/17/.scratch"))
-	require.NoError(t, Teardown(s, scratch, "17"))
+	require.NoError(t, Teardown(s, scratch, "17", soon()))
 	assert.NoDirExists(t, before+"/jobs/17")
 	assert.NoDirExists(t, s.path+"/jobs/17")
 }
@@ -41,7 +44,7 @@ func TestTeardown(t *testing.T) {
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/18/tmp", 0o700))
 	writeFile(t, scratch+"/jobs/17/tmp/a/b/file", "x")
 
-	require.NoError(t, Teardown(s, scratch, "17"))
+	require.NoError(t, Teardown(s, scratch, "17", soon()))
 	assert.NoDirExists(t, s.path+"/jobs/17")
 	assert.NoDirExists(t, scratch+"/jobs/17")
 	assert.EqualError(t, holder.Wait(), "signal: killed")
@@ -49,8 +52,8 @@ func TestTeardown(t *testing.T) {
 	assert.DirExists(t, scratch+"/jobs/18/tmp")
 	assert.FileExists(t, s.path+"/jobs/18/small")
 
-	require.NoError(t, Teardown(s, scratch, "17"), "twice")
-	require.NoError(t, Teardown(s, scratch, "99"), "unknown")
+	require.NoError(t, Teardown(s, scratch, "17", soon()), "twice")
+	require.NoError(t, Teardown(s, scratch, "99", soon()), "unknown")
 	assert.NoDirExists(t, s.path+"/jobs/99")
 }
 
@@ -58,7 +61,7 @@ func TestTeardownOfScratchAlone(t *testing.T) {
 	noLeaks(t)
 	s, scratch := newState(t), t.TempDir()
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp", 0o700))
-	require.NoError(t, Teardown(s, scratch, "17"))
+	require.NoError(t, Teardown(s, scratch, "17", soon()))
 	assert.NoDirExists(t, scratch+"/jobs/17")
 	assert.NoDirExists(t, s.path+"/jobs/17")
 }
@@ -66,7 +69,7 @@ func TestTeardownOfScratchAlone(t *testing.T) {
 func TestTeardownRefusesNames(t *testing.T) {
 	s, scratch := newState(t), t.TempDir()
 	for _, name := range []string{"", ".", "..", "17/../18", "/", "run-", "a", "17 "} {
-		assert.EqualError(t, Teardown(s, scratch, name), fmt.Sprintf("%q is no job id", name))
+		assert.EqualError(t, Teardown(s, scratch, name, soon()), fmt.Sprintf("%q is no job id", name))
 	}
 }
 
@@ -77,11 +80,11 @@ func TestTeardownUnderALock(t *testing.T) {
 	s.addRecord(t, "jobs/17/small", "rubbish")
 	lock, err := s.lockJob("17", time.Now())
 	require.NoError(t, err)
-	err = Teardown(s, scratch, "17")
+	err = Teardown(s, scratch, "17", soon())
 	assert.EqualError(t, err, "job 17: a step of it is being built at this moment ("+s.path+"/jobs/17/lock is locked); try again")
 	assert.FileExists(t, s.path+"/jobs/17/small")
 	lock.Close()
-	assert.NoError(t, Teardown(s, scratch, "17"))
+	assert.NoError(t, Teardown(s, scratch, "17", soon()))
 }
 
 // A lock whose file has gone while it was waited for is not taken for one.
@@ -98,15 +101,16 @@ func TestLockIsNotAStaleFile(t *testing.T) {
 	assert.False(t, sameFile(first, s.path+"/jobs/17/lock"))
 }
 
-// What cannot be undone stays recorded and is tried again.
+// What cannot be removed stays in the trash and is tried again.
 func TestTeardownKeepsWhatItCannotUndo(t *testing.T) {
 	noLeaks(t)
 	out := map[string]string{}
 	require.NoError(t, inNamespaceText(t, "teardownMount", t.TempDir(), &out))
-	assert.Contains(t, out["first"], "/jobs/17/tmp/mounted: something is mounted there; unmount it")
-	assert.Equal(t, "true", out["recorded"])
+	assert.Regexp(t, `^job 17: cannot remove .*/jobs/.trash/17\.\d+/tmp/mounted: something is mounted there; unmount it$`, out["first"])
+	assert.Equal(t, "<nil>", out["other"], "another job's end has no part in it")
+	assert.Regexp(t, `^\[\] cannot remove .*/tmp/mounted: something is mounted there; unmount it$`, out["sweep"])
 	assert.Equal(t, "precious", out["precious"], "mounts are not crossed")
-	assert.Empty(t, out["second"])
+	assert.Equal(t, "[] <nil> false", out["last"])
 }
 
 func init() { childActions["teardownMount"] = teardownMountChild }
@@ -119,25 +123,88 @@ func teardownMountChild(dir string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := dir + "/scratch/jobs/17/tmp/mounted"
-	os.MkdirAll(at, 0o700)
+	made := dir + "/scratch/jobs/17/tmp/mounted"
+	at := func() string {
+		moved, _ := filepath.Glob(dir + "/scratch/jobs/.trash/17.*/tmp/mounted")
+		return moved[0]
+	}
+	os.MkdirAll(made, 0o700)
 	os.MkdirAll(dir+"/elsewhere/full", 0o700)
 	os.MkdirAll(s.job("17"), 0o700)
 	os.WriteFile(dir+"/elsewhere/full/file", []byte("precious"), 0o600)
-	if err := unix.Mount(dir+"/elsewhere", at, "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(dir+"/elsewhere", made, "", unix.MS_BIND, ""); err != nil {
 		return nil, err
 	}
-	out := map[string]string{"first": fmt.Sprint(Teardown(s, dir+"/scratch", "17"))}
-	out["recorded"] = fmt.Sprint(present(s.job("17")))
+	out := map[string]string{"first": fmt.Sprint(Teardown(s, dir+"/scratch", "17", soon()))}
+	os.MkdirAll(dir+"/scratch/jobs/18/tmp", 0o700)
+	out["other"] = fmt.Sprint(Teardown(s, dir+"/scratch", "18", soon()))
+	report := SweepReport{scratch: []string{dir + "/scratch/jobs"}}
+	left, err := report.EmptyTrash(soon())
+	out["sweep"] = fmt.Sprint(left, " ", err)
 	text, _ := os.ReadFile(dir + "/elsewhere/full/file")
 	out["precious"] = string(text)
-	if err := unix.Unmount(at, 0); err != nil {
+	if err := unix.Unmount(at(), 0); err != nil {
 		return nil, err
 	}
-	if err := Teardown(s, dir+"/scratch", "17"); err != nil {
-		out["second"] = err.Error()
-	}
+	left, err = report.EmptyTrash(soon())
+	out["last"] = fmt.Sprint(left, " ", err, " ", present(dir+"/scratch/jobs/.trash"))
 	return out, nil
+}
+
+// When time is up the job is gone, and its files are for whoever comes next.
+func TestTeardownLeavesTrashToTheNext(t *testing.T) {
+	noLeaks(t)
+	s, scratch := newState(t), t.TempDir()
+	for _, job := range []string{"17", "18"} {
+		s.addRecord(t, "jobs/"+job+"/lock", "")
+		require.NoError(t, os.MkdirAll(scratch+"/jobs/"+job+"/tmp/a", 0o700))
+		writeFile(t, scratch+"/jobs/"+job+"/tmp/a/file", "x")
+	}
+	require.NoError(t, Teardown(s, scratch, "17", time.Now()))
+	assert.NoDirExists(t, s.path+"/jobs/17")
+	assert.NoDirExists(t, scratch+"/jobs/17")
+	left, err := filepath.Glob(scratch + "/jobs/.trash/17.*/tmp/a/file")
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+
+	// Its id comes again, and the same happens.
+	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp/a", 0o700))
+	require.NoError(t, Teardown(s, scratch, "17", time.Now()))
+	w := &sweep{state: s, config: &Config{Scratch: scratch}}
+	report, err := w.run()
+	require.NoError(t, err)
+	names, err := report.EmptyTrash(time.Now())
+	require.NoError(t, err)
+	require.Len(t, names, 2)
+	assert.Contains(t, names[0], "/jobs/.trash/17.")
+	assert.Contains(t, names[0], " in time: it is large, or a process keeps writing in it; run: gojail sweep")
+
+	// Two do not meet.
+	trash, err := openDirectory(unix.AT_FDCWD, scratch+"/jobs/.trash", 0)
+	require.NoError(t, err)
+	require.NoError(t, unix.Flock(int(trash.Fd()), unix.LOCK_EX))
+	names, err = report.EmptyTrash(soon())
+	require.NoError(t, err)
+	assert.Equal(t, []string{scratch + "/jobs/.trash: another process is emptying it at this moment"}, names)
+	trash.Close()
+
+	require.NoError(t, Teardown(s, scratch, "18", soon()))
+	entries, err := os.ReadDir(scratch + "/jobs")
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
+
+// On a disk that is full no directory can be made: the job's own is removed where it is.
+func TestTeardownWithoutATrash(t *testing.T) {
+	s, scratch := newState(t), t.TempDir()
+	s.addRecord(t, "jobs/17/lock", "")
+	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp/a", 0o700))
+	writeFile(t, scratch+"/jobs/.trash", "no directory")
+	assert.ErrorIs(t, Teardown(s, scratch, "17", time.Now()), errTimeIsUp)
+	assert.DirExists(t, s.path+"/jobs/17", "it stays recorded")
+	assert.ErrorContains(t, Teardown(s, scratch, "17", soon()), "/jobs/.trash: not a directory")
+	assert.NoDirExists(t, scratch+"/jobs/17")
+	assert.NoDirExists(t, s.path+"/jobs/17")
 }
 
 func TestRemoveTreeFollowsNothing(t *testing.T) {
@@ -148,21 +215,21 @@ func TestRemoveTreeFollowsNothing(t *testing.T) {
 	symlink(t, outside, dir+"/top/link")
 	symlink(t, outside, dir+"/top/a/b/c/link")
 	require.NoError(t, unix.Mkfifo(dir+"/top/a/fifo", 0o600))
-	require.NoError(t, removeTree(dir, "top"))
+	require.NoError(t, removeTree(dir, "top", soon()))
 	assert.NoDirExists(t, dir+"/top")
 	assert.FileExists(t, outside+"/precious")
 
 	symlink(t, outside, dir+"/top")
-	require.NoError(t, removeTree(dir, "top"))
+	require.NoError(t, removeTree(dir, "top", soon()))
 	assert.FileExists(t, outside+"/precious")
-	assert.NoError(t, removeTree(dir+"/absent", "top"))
+	assert.NoError(t, removeTree(dir+"/absent", "top", soon()))
 }
 
 // Deeper than descriptors, and than a path can be long.
 func TestRemoveTreeDeep(t *testing.T) {
 	dir := t.TempDir()
 	deepTree(t, dir+"/top", 5000)
-	require.NoError(t, removeTree(dir, "top"))
+	require.NoError(t, removeTree(dir, "top", soon()))
 	assert.NoDirExists(t, dir+"/top")
 }
 
@@ -187,7 +254,7 @@ func TestRemoveTreeWide(t *testing.T) {
 	for i := range 10000 {
 		require.NoError(t, os.Symlink("x", fmt.Sprintf("%s/top/tmp/%d", dir, i)))
 	}
-	require.NoError(t, removeTree(dir, "top"))
+	require.NoError(t, removeTree(dir, "top", soon()))
 	assert.NoDirExists(t, dir+"/top")
 }
 
@@ -207,12 +274,12 @@ func TestRemoveTreeAgainstAnExchanger(t *testing.T) {
 		done <- turns
 	}()
 	for range 200 {
-		removeTree(dir, "top") // may well lose the race
+		removeTree(dir, "top", soon()) // may well lose the race
 	}
 	stop.Store(true)
 	t.Logf("%d turns", <-done)
 	assert.FileExists(t, outside+"/precious")
-	require.NoError(t, removeTree(dir, "top"))
+	require.NoError(t, removeTree(dir, "top", soon()))
 }
 
 func TestBothIsOneLine(t *testing.T) {

@@ -3,6 +3,7 @@
 package gojail
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeLimit bounds the work on a tree that is huge, or that a left-over process
-// keeps filling. What is left then is the sweep's.
-const removeLimit = time.Minute
+// errTimeIsUp: the tree is huge, or a left-over process keeps filling it.
+var errTimeIsUp = errors.New("it is large, or a process keeps writing in it; run: gojail sweep")
 
 // remover empties one directory.
 type remover struct {
@@ -32,7 +32,8 @@ type remover struct {
 //
 // No symlink is followed and no mount is crossed: what is mounted there, in the
 // host's namespace, stays and is an error. A name that does not exist is removed.
-func removeTree(parent, name string) error {
+// What is left when time is up is an errTimeIsUp.
+func removeTree(parent, name string, until time.Time) error {
 	path := filepath.Join(parent, name)
 	dir, err := openDirectory(unix.AT_FDCWD, parent, 0)
 	if err == unix.ENOENT {
@@ -53,7 +54,7 @@ func removeTree(parent, name string) error {
 		return fmt.Errorf("cannot remove %s: %w", path, err)
 	}
 	defer top.Close()
-	r := &remover{top: top, path: path, until: time.Now().Add(removeLimit)}
+	r := &remover{top: top, path: path, until: until}
 	if err := r.empty(); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func openDirectory(dir int, name string, resolve uint64) (*os.File, error) {
 
 // empty removes all that is in top. What is moved up meanwhile is found by the next turn.
 func (r *remover) empty() error {
-	for time.Now().Before(r.until) {
+	for r.inTime() {
 		names, err := readNames(r.top)
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", r.path, errnoOf(err))
@@ -84,6 +85,9 @@ func (r *remover) empty() error {
 			return nil
 		}
 		for _, name := range names {
+			if !r.inTime() {
+				break
+			}
 			err := removeEntry(r.top, name, filepath.Join(r.path, name))
 			if isFull(err) {
 				err = r.emptyDirectory(name)
@@ -93,8 +97,10 @@ func (r *remover) empty() error {
 			}
 		}
 	}
-	return fmt.Errorf("cannot remove %s in %v: it is large, or a process keeps writing in it; run: gojail sweep", r.path, removeLimit)
+	return fmt.Errorf("cannot remove %s in time: %w", r.path, errTimeIsUp)
 }
+
+func (r *remover) inTime() bool { return time.Now().Before(r.until) }
 
 // emptyDirectory removes what is in top/name, and moves its full directories up to top.
 func (r *remover) emptyDirectory(name string) error {
@@ -110,7 +116,7 @@ func (r *remover) emptyDirectory(name string) error {
 		return fmt.Errorf("cannot remove %s: %w", path, err)
 	}
 	defer dir.Close()
-	for time.Now().Before(r.until) {
+	for r.inTime() {
 		names, err := readNames(dir)
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", path, errnoOf(err))
@@ -119,6 +125,9 @@ func (r *remover) emptyDirectory(name string) error {
 			return nil
 		}
 		for _, child := range names {
+			if !r.inTime() {
+				return nil
+			}
 			err := removeEntry(dir, child, filepath.Join(path, child))
 			if isFull(err) {
 				err = r.moveUp(dir, child)

@@ -30,14 +30,17 @@ type Tree struct {
 // OpenUserMounts opens what --jail-mount asks for. Each source and destination
 // is opened with the user's own rights; what was found is then held against the
 // site's rules. root is a directory in which the jail's root can be seen, such
-// as /proc/PID/root of its zygote. The process must be in the host's view.
+// as /proc/PID/root of its zygote; state is the state directory. The process must
+// be in the host's view.
 //
 // Trees are nosuid, nodev and private, with all that is mounted below them.
 // After an error none is open. It needs Linux 5.12.
-func (c *Config) OpenUserMounts(j *Jail, mounts []UserMount, who Credentials, root string) ([]Tree, error) {
+func (c *Config) OpenUserMounts(j *Jail, mounts []UserMount, who Credentials, root, state string) ([]Tree, error) {
+	slurm := readSlurm(c)
+	trusted := c.trustedPaths(state, slurm.dirs, slurm.files)
 	var trees []Tree
 	for _, m := range mounts {
-		t, err := c.openUserMount(j, m, who, root)
+		t, err := c.openUserMount(j, m, who, root, trusted)
 		if err != nil {
 			for _, t := range trees {
 				unix.Close(t.FD)
@@ -58,7 +61,7 @@ func (m UserMount) String() string {
 	return text
 }
 
-func (c *Config) openUserMount(j *Jail, m UserMount, who Credentials, root string) (Tree, error) {
+func (c *Config) openUserMount(j *Jail, m UserMount, who Credentials, root string, trusted []string) (Tree, error) {
 	source, target := -1, -1
 	defer func() { unix.Close(source); unix.Close(target) }()
 	err := asUser(who, root, func(rootFD int) (err error) {
@@ -79,7 +82,7 @@ func (c *Config) openUserMount(j *Jail, m UserMount, who Credentials, root strin
 	if t.Destination, err = pathOf(target, m.Destination); err != nil {
 		return t, err
 	}
-	if err := c.Permit(j, real, t.Destination, m.Readonly); err != nil {
+	if err := c.Permit(j, real, t.Destination, m.Readonly, trusted); err != nil {
 		return t, err
 	}
 	if err := sameKind(source, target, m); err != nil {

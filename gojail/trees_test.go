@@ -77,7 +77,7 @@ func TestUserMounts(t *testing.T) {
 		{data + "/file", "/mnt/file", "/mnt/file"},
 		{data + "/open", "/data/link", "/mnt/place"},
 	} {
-		trees, err := c.OpenUserMounts(j, []UserMount{{Source: w.source, Destination: w.destination}}, someone, zygote)
+		trees, err := c.OpenUserMounts(j, []UserMount{{Source: w.source, Destination: w.destination}}, someone, zygote, DefaultState)
 		if assert.NoError(t, err, w.source) {
 			assert.Equal(t, w.want, trees[0].Destination)
 			assert.NoError(t, unix.Close(trees[0].FD))
@@ -102,14 +102,14 @@ func TestUserMounts(t *testing.T) {
 		{data + "/open", "/", `/ leads to a path that cannot be mounted: "/" itself cannot be used here`},
 	} {
 		first := UserMount{Source: data + "/open", Destination: "/mnt/place"}
-		_, err := c.OpenUserMounts(j, []UserMount{first, {Source: w.source, Destination: w.destination}}, someone, zygote)
+		_, err := c.OpenUserMounts(j, []UserMount{first, {Source: w.source, Destination: w.destination}}, someone, zygote, DefaultState)
 		assert.EqualError(t, err, "--jail-mount="+w.source+":"+w.destination+": "+w.want)
 	}
 
 	c, j = userJail(dir, true)
-	_, err := c.OpenUserMounts(j, []UserMount{{Source: data + "/open", Destination: "/mnt/place"}}, someone, zygote)
+	_, err := c.OpenUserMounts(j, []UserMount{{Source: data + "/open", Destination: "/mnt/place"}}, someone, zygote, DefaultState)
 	assert.ErrorContains(t, err, "only read-only")
-	trees, err := c.OpenUserMounts(j, []UserMount{{Source: data + "/open", Destination: "/mnt/place", Readonly: true}}, someone, zygote)
+	trees, err := c.OpenUserMounts(j, []UserMount{{Source: data + "/open", Destination: "/mnt/place", Readonly: true}}, someone, zygote, DefaultState)
 	require.NoError(t, err)
 	unix.Close(trees[0].FD)
 }

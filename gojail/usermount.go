@@ -69,10 +69,15 @@ func parseUserMount(item string) (m UserMount, err error) {
 // Permit decides about a user mount by the site's rules. Source is where the
 // path really is, resolved with the user's own rights; destination is the path
 // in the jail. A caller that finds the destination to be a symbolic link asks
-// again with the place that it leads to.
-func (c *Config) Permit(j *Jail, source, destination string, readonly bool) error {
+// again with the place that it leads to. trusted is what root goes on using.
+func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trusted []string) error {
 	if err := c.refuseUser(j, destination); err != nil {
 		return err
+	}
+	for _, place := range slices.Concat(trusted, []string{c.Slurm.Munge, c.Scratch}) {
+		if covers(destination, place) {
+			return fmt.Errorf("nothing may be mounted on %s: the node's Slurm and gojail use their own %s; choose another directory", destination, place)
+		}
 	}
 	if len(j.UserMounts) == 0 {
 		return fmt.Errorf("jail %s permits no --jail-mount", j.Name)
@@ -108,7 +113,7 @@ func permitted(j *Jail) []string {
 // userClosed are the places where no user mount may go: a program that runs with
 // more rights than its user could be made to load or believe what is there.
 var userClosed = []string{
-	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/boot",
+	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/boot", "/nix",
 	"/dev", "/proc", "/sys", "/run", "/tmp",
 }
 
@@ -116,9 +121,14 @@ var userClosed = []string{
 func (c *Config) refuseUser(j *Jail, destination string) error {
 	closed := slices.Concat(userClosed, c.reserved(j))
 	for _, place := range closed {
-		if under(destination, place) || under(place, destination) {
+		if covers(destination, place) {
 			return fmt.Errorf("nothing may be mounted on %s: it would cover or change %s of the jail", destination, place)
 		}
 	}
 	return nil
+}
+
+// covers tells whether a mount on destination would hide place, or something in it.
+func covers(destination, place string) bool {
+	return under(destination, place) || under(place, destination)
 }

@@ -52,6 +52,8 @@ func TestPermit(t *testing.T) {
 	c, err := parseConfig(`default = "a"
 [slurm]
 spool = "/var/spool/n1/slurmd"
+munge = "/opt/munge/socket"
+host = ["/shared/pmix", "/cm/shared/apps/slurm"]
 [jail.a]
 root = "/j"
 [[jail.a.user_mounts]]
@@ -82,8 +84,20 @@ root = "/j"
 		{"a", "/data", "/var", false, "cover or change /var/spool/n1/slurmd"},
 		{"a", "/data", "/tmp/x", false, "nothing may be mounted on /tmp/x"},
 		{"b", "/data", "/x", false, "jail b permits no --jail-mount"},
+		{"a", "/data", "/nix/store", false, "nothing may be mounted on /nix/store"},
+		{"a", "/data", "/shared/pmix/lib/pmix", false,
+			"nothing may be mounted on /shared/pmix/lib/pmix: the node's Slurm and gojail use their own /shared/pmix; choose another directory"},
+		{"a", "/data", "/shared", false, "use their own /shared/pmix"},
+		{"a", "/data", "/shared/data", false, ""},
+		{"a", "/data", "/cm", false, "use their own /cm/shared/apps/slurm"},
+		{"a", "/data", "/site/state/x", false, "use their own /site/state"},
+		{"a", "/data", "/plugins", false, "use their own /plugins"},
+		{"a", "/data", "/commands/bin", false, "use their own /commands/bin"},
+		{"a", "/data", "/opt/munge", false, "nothing may be mounted on /opt/munge"},
+		{"a", "/data", "/var/lib", false, "use their own /var/lib/gojail"},
 	} {
-		err := c.Permit(c.Jails[test.jail], test.source, test.destination, test.readonly)
+		trusted := c.trustedPaths("/site/state", []string{"/plugins/slurm"}, []string{"/commands/bin/srun", "/srun"})
+		err := c.Permit(c.Jails[test.jail], test.source, test.destination, test.readonly, trusted)
 		if test.want == "" {
 			assert.NoError(t, err, "%v", test)
 		} else {

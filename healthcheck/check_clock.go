@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// clockMost is below 16 s, where the kernel gives up reckoning.
+const clockMost = 15 * time.Second
+
 // clock asks the kernel how well the clock is kept (adjtimex(2)); it sends nothing.
 func clock(_ context.Context, _ *Host, s *Settings) Finding {
 	var t unix.Timex
@@ -18,29 +21,35 @@ func clock(_ context.Context, _ *Host, s *Settings) Finding {
 	return judgeClock(&t, s.Clock)
 }
 
-// judgeClock: STA_UNSYNC says that no daemon has set the clock for a while; the
-// offset is what is still to be slewed, the error what the daemon vouches for.
+// judgeClock goes by the kernel's word: the greatest error that the clock can have as
+// whoever sets it vouches for it, and 0.5 ms more for each second since (maxerror).
+// From 16 s on, and if nobody ever set it, the kernel calls it unsynchronized
+// (kernel/time/ntp.c). The offset says nothing of that: it is what is still to be
+// slewed, 0.5 s at most.
 func judgeClock(t *unix.Timex, limit ClockSettings) Finding {
 	unit := time.Microsecond
 	if t.Status&unix.STA_NANO != 0 {
 		unit = time.Nanosecond
 	}
-	offset := time.Duration(t.Offset) * unit
-	off := max(offset.Abs(), 0)
+	offset, estimated, most := time.Duration(t.Offset)*unit, time.Duration(t.Esterror)*time.Microsecond, time.Duration(t.Maxerror)*time.Microsecond
 	var p problems
-	p.note("offset %v, estimated error %v", offset, time.Duration(t.Esterror)*time.Microsecond)
+	p.note("offset %v, estimated error %v, greatest %v", offset, estimated, most)
 	unsync := t.Status&unix.STA_UNSYNC != 0
-	switch {
-	case off > limit.Fail:
-		p.failed("the clock is off by more than %v", limit.Fail)
-	case off > limit.Warn:
-		p.warned("the clock is off by more than %v", limit.Warn)
+	const unkept = "nothing keeps the clock: the kernel calls it unsynchronized"
+	switch off := max(estimated, most); {
+	case unsync && limit.Fail > 0:
+		p.unclear(unkept) // that mends no node which is drained for its clock
 	case unsync:
-		p.warned("nothing keeps the clock: the kernel calls it unsynchronized")
+		p.warned(unkept)
+	case limit.Fail > 0 && off > limit.Fail:
+		p.failed("the clock may be off by more than %v", limit.Fail)
+	case off > limit.Warn:
+		p.warned("the clock may be off by more than %v", limit.Warn)
 	}
 	f := p.finding("the clock is kept")
 	f.Metrics = []Metric{
 		{Name: "clock_offset_seconds", Help: "What is still to be slewed of the clock.", Value: offset.Seconds()},
+		{Name: "clock_max_error_seconds", Help: "How far the clock may be off, as the kernel reckons.", Value: most.Seconds()},
 		{Name: "clock_unsynchronized", Help: "1 if the kernel calls the clock unsynchronized.", Value: number(unsync)},
 	}
 	return f

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -28,17 +29,14 @@ func controller(ctx context.Context, h *Host, s *Settings) Finding {
 	if json.Unmarshal(h.Kept, &before) != nil {
 		before = nil
 	}
+	ways := atOnce(hosts, func(host string) way { return lookFor(ctx, host, s.Network.Interface) })
 	var p problems
-	for _, host := range hosts {
-		addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		if err != nil || len(addrs) == 0 {
-			p.unclear("the name of the controller %.60s is not found", host)
-			continue
-		}
-		addr := addrs[0].Unmap()
-		judgeWay(&p, host, addr, s.Network.Interface)
+	for i, host := range hosts {
+		w := ways[i]
+		p.add(&w.problems)
 		switch {
-		case echo(ctx, addr):
+		case !w.known:
+		case w.answers:
 			now = append(now, host)
 		case slices.Contains(before, host):
 			now = append(now, host)
@@ -50,6 +48,36 @@ func controller(ctx context.Context, h *Host, s *Settings) Finding {
 	f := p.finding("the way to the controller is open")
 	f.Keep, _ = json.Marshal(now)
 	return f
+}
+
+// way is what was found of one controller.
+type way struct {
+	problems
+	known   bool // its name is
+	answers bool
+}
+
+func lookFor(ctx context.Context, host, want string) (w way) {
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil || len(addrs) == 0 {
+		w.unclear("the name of the controller %.60s is not found", host)
+		return w
+	}
+	addr := addrs[0].Unmap()
+	judgeWay(&w.problems, host, addr, want)
+	w.known, w.answers = true, echo(ctx, addr)
+	return w
+}
+
+// atOnce looks at all hosts side by side: each one that is silent takes its time.
+func atOnce[T any](hosts []string, look func(string) T) []T {
+	all := make([]T, len(hosts))
+	var wait sync.WaitGroup
+	for i, host := range hosts {
+		wait.Go(func() { all[i] = look(host) })
+	}
+	wait.Wait()
+	return all
 }
 
 // judgeWay asks the kernel by which interface it would send, and sends nothing.

@@ -50,11 +50,18 @@ const (
 	mungeAnswer  = 3
 )
 
+// mungeAgain is until munged is tried again whose queue is full (unix(7), EAGAIN).
+const mungeAgain = 10 * time.Millisecond
+
 // mungeEncode asks for a credential with the daemon's own choices and no payload,
 // over a socket of its own: cipher, MAC, compression and realm as munged likes, any
 // user and group may decode it.
 func mungeEncode(ctx context.Context, socket string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	for errors.Is(err, unix.EAGAIN) && ctx.Err() == nil { // many others ask at this moment
+		time.Sleep(mungeAgain)
+		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
 	if err != nil {
 		return err
 	}

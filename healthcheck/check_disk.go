@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 )
 
 // disk looks at RAID arrays and NVMe controllers as sysfs shows them, without I/O to them.
@@ -13,6 +14,9 @@ func disk(_ context.Context, h *Host, _ *Settings) Finding {
 	var p problems
 	seen := 0
 	for _, dir := range matches(h.Roots.Sys, "block/md*/md") {
+		if isContainer(dir) {
+			continue
+		}
 		name := filepath.Base(filepath.Dir(dir))
 		state, ok := sysText(dir, "array_state")
 		degraded, ok2 := sysNumber(dir, "degraded") // only arrays with redundancy have it
@@ -48,6 +52,13 @@ func disk(_ context.Context, h *Host, _ *Settings) Finding {
 		return Found(NotApplicable, "the node has neither RAID arrays nor NVMe")
 	}
 	return p.finding("RAID arrays and NVMe controllers are well")
+}
+
+// isContainer tells of an md device that is no array: it holds the metadata of arrays
+// ("external:imsm"; theirs is "external:/md127/0") and is always inactive (mdadm(8)).
+func isContainer(dir string) bool {
+	version, _ := sysText(dir, "metadata_version")
+	return strings.HasPrefix(version, "external:") && !strings.HasPrefix(version, "external:/") && !strings.HasPrefix(version, "external:-")
 }
 
 // edac is the memory controllers' count of errors since boot.

@@ -102,7 +102,7 @@ func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t) {
 	}
 }
 
-// writable writes, flushes, renames and removes a file of its own in each file system.
+// writable writes and flushes a file of its own in each file system.
 func writable(ctx context.Context, _ *Host, s *Settings) Finding {
 	f, _ := eachFileSystem(ctx, s, func(fs FileSystem, p *problems) {
 		err := probe(fs)
@@ -124,13 +124,12 @@ func probe(fs FileSystem) error {
 		}
 		return dir.Close()
 	}
-	// os.CreateTemp never opens what is there already: others may write to the directory too.
-	f, err := os.CreateTemp(fs.Path, ".gojail-healthcheck-*")
+	f, remove, err := scratch(fs.Path)
 	if err != nil {
 		return fmt.Errorf("no file can be made: %w", cause(err))
 	}
 	defer f.Close()
-	defer os.Remove(f.Name())
+	defer remove()
 	if _, err := f.WriteString("gojail-healthcheck\n"); err != nil {
 		return fmt.Errorf("cannot be written: %w", cause(err))
 	}
@@ -138,6 +137,20 @@ func probe(fs FileSystem) error {
 		return fmt.Errorf("cannot be flushed: %w", cause(err))
 	}
 	return nil
+}
+
+// scratch makes a file without a name, which is gone with this process whatever
+// becomes of it (O_TMPFILE); NFS and some others have none, and get one with a name.
+func scratch(dir string) (f *os.File, remove func(), err error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(fd), dir), func() {}, nil
+	}
+	// os.CreateTemp never opens what is there already: others may write to the directory too.
+	if f, err = os.CreateTemp(dir, ".gojail-healthcheck-*"); err != nil {
+		return nil, nil, err
+	}
+	return f, func() { os.Remove(f.Name()) }, nil
 }
 
 // cause leaves out the path, which has a random part.

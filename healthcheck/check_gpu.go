@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
 	"github.com/gojail/gojail/internal/expression"
 )
 
@@ -129,7 +131,7 @@ func loadedDriver(h *Host) (string, error) {
 func gpuCount(_ context.Context, h *Host, s *Settings) Finding {
 	f := facts(h, s)
 	gres := 0
-	if s.GPU.Count == 0 {
+	if s.GPU.Count == 0 && wholeGPUs(h, f) {
 		gres = gresGPUs(h)
 	}
 	switch {
@@ -164,6 +166,25 @@ func gpuCount(_ context.Context, h *Host, s *Settings) Finding {
 	f2 := p.finding("all %d GPUs are there", want)
 	f2.Metrics = []Metric{{Name: "gpus", Help: "GPUs that the driver has.", Value: float64(len(f.gpus))}}
 	return f2
+}
+
+// wholeGPUs tells whether Slurm's gres are certainly NVIDIA's GPUs one by one: neither
+// those of another maker, nor slices of MIG, which only the driver knows of.
+func wholeGPUs(h *Host, f *gpuFacts) bool {
+	sliced := slices.ContainsFunc(f.gpus, func(g gpuState) bool { return g.mig == nvml.DEVICE_MIG_ENABLE })
+	return !otherGPUs(h.Roots.Sys) && !sliced && (f.none || f.init == nvmlOK)
+}
+
+// otherGPUs tells whether the bus shows a display controller (class 0x03) or an
+// accelerator (0x1200) of AMD or Intel.
+func otherGPUs(sys string) bool {
+	return slices.ContainsFunc(matches(sys, "bus/pci/devices/*"), func(dir string) bool {
+		if vendor, _ := sysText(dir, "vendor"); vendor != "0x1002" && vendor != "0x8086" {
+			return false
+		}
+		class, _ := sysText(dir, "class")
+		return slices.ContainsFunc([]string{"0x0300", "0x0302", "0x0380", "0x1200"}, func(c string) bool { return strings.HasPrefix(class, c) })
+	})
 }
 
 // lost names what is on the bus and not in the driver, if that can be said.

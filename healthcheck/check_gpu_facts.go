@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
 // gpuFacts is what one look at NVML gave. All GPU checks of a run share it: they
@@ -47,7 +49,8 @@ type gpuState struct {
 	volatileSRAM, volatileDRAM   int64 // uncorrectable errors since the driver was loaded
 	aggregate                    int64 // uncorrectable errors of its life
 	corrected                    int64 // corrected errors since the driver was loaded
-	rows                         [4]int64
+	rows                         int64 // remapped ones after uncorrectable errors
+	rowsPending, rowsFailed      bool  // for a reset; for ever
 	retired, retiredPending      int64
 	fabricState                  int64
 	fabricStatus                 nvmlCode
@@ -104,8 +107,8 @@ func (f *gpuFacts) ask(library string) {
 		return
 	}
 	defer n.close()
-	f.driver, _ = n.driver()
-	count, code := n.count()
+	f.driver, _ = get(n, "nvmlSystemGetDriverVersion", n.SystemGetDriverVersion)
+	count, code := get(n, "nvmlDeviceGetCount_v2", n.DeviceGetCount)
 	if f.init = code; code != nvmlOK {
 		return
 	}
@@ -117,46 +120,37 @@ func (f *gpuFacts) ask(library string) {
 // No node has more; a library that says so is not believed.
 const maxGPUs = 64
 
-func (n *nvml) state(index int) gpuState {
-	g := gpuState{index: index, failed: map[string]nvmlCode{}, rows: [4]int64{absent, absent, absent, absent}}
-	handle, code := n.gpu(index)
+func newGPU(index int) *gpuState { return &gpuState{index: index, failed: map[string]nvmlCode{}} }
+
+// about begins to ask about a GPU, with where it is.
+func (n *nvmlLibrary) about(g *gpuState) (*asking, nvmlCode) {
+	device, code := get(n, "nvmlDeviceGetHandleByIndex_v2", of(n.DeviceGetHandleByIndex, g.index))
+	if code != nvmlOK {
+		return nil, code
+	}
+	a := &asking{n, device, g}
+	g.pci = shortPCI(a.text("PCI address", "nvmlDeviceGetPciInfo_v3", func() (string, nvml.Return) {
+		v, code := device.GetPciInfo()
+		return pciText(v.BusId[:]), code
+	}))
+	return a, nvmlOK
+}
+
+func (n *nvmlLibrary) state(index int) gpuState {
+	g := newGPU(index)
+	a, code := n.about(g)
 	if code != nvmlOK {
 		g.failed["handle"] = code
 		g.forget()
-		return g
+		return *g
 	}
-	var ask asking = func(what string, v int64, code nvmlCode) int64 {
-		switch code {
-		case nvmlOK:
-			return v
-		case nvmlNotSupported, nvmlNoFunction:
-		default:
-			g.failed[what] = code
-		}
-		return absent
-	}
-	pci, code := n.pci(handle)
-	ask("PCI address", 0, code)
-	g.pci = shortPCI(pci)
-	g.name, code = n.text("nvmlDeviceGetName", handle)
-	ask("name", 0, code)
-	one := func(what, call string) int64 { v, code := n.one(call, handle); return ask(what, v, code) }
-	g.persistence = one("persistence mode", "nvmlDeviceGetPersistenceMode")
-	g.width, g.maxWidth = one("PCIe width", "nvmlDeviceGetCurrPcieLinkWidth"), one("PCIe width", "nvmlDeviceGetMaxPcieLinkWidth")
-	g.retiredPending = one("retired pages", "nvmlDeviceGetRetiredPagesPendingStatus")
-	v, code := n.indexed("nvmlDeviceGetTemperature", handle, 0)
-	g.temperature = ask("temperature", v, code)
-	v, code = n.indexed("nvmlDeviceGetTemperatureThreshold", handle, 1) // slowdown
-	g.slowdown = ask("temperature threshold", v, code)
-	v, code = n.clocks(handle)
-	g.clocks = ask("clocks", v, code)
-	g.recovery = n.ask(handle, fieldRecovery, "recovery action", ask)
-	n.settings(handle, &g, ask)
-	n.memory(handle, &g, ask)
-	n.fabrics(handle, &g, ask)
-	g.pids, code = n.processes(handle)
-	ask("processes", 0, code)
-	return g
+	g.name = a.text("name", "nvmlDeviceGetName", a.device.GetName)
+	a.settings()
+	a.pcie()
+	a.condition()
+	a.memory()
+	a.links()
+	return *g
 }
 
 // forget makes all numbers absent.
@@ -164,7 +158,7 @@ func (g *gpuState) forget() {
 	for _, v := range []*int64{&g.persistence, &g.width, &g.maxWidth, &g.temperature, &g.slowdown, &g.clocks, &g.recovery,
 		&g.volatileSRAM, &g.volatileDRAM, &g.aggregate, &g.corrected, &g.retired, &g.retiredPending, &g.fabricState,
 		&g.generation, &g.maxGeneration, &g.replays, &g.busy, &g.mig, &g.appClock, &g.usualClock, &g.memoryHeat, &g.memoryMax,
-		&g.power, &g.sramExceeded, &g.linkErrors} {
+		&g.power, &g.sramExceeded, &g.linkErrors, &g.rows} {
 		*v = absent
 	}
 }
@@ -176,4 +170,16 @@ func shortPCI(pci string) string {
 		return strings.ToLower(pci)
 	}
 	return strings.TrimPrefix(domain, "0000") + ":" + rest
+}
+
+// pciText is a text of C.
+func pciText(c []int8) string {
+	text := make([]byte, 0, len(c))
+	for _, b := range c {
+		if b == 0 {
+			break
+		}
+		text = append(text, byte(b))
+	}
+	return string(text)
 }

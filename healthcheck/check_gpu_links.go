@@ -10,31 +10,37 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// gpuLinks compares each GPU's active NVLinks with the configuration, or with
-// what most of the node's GPUs have.
+// gpuLinks compares each GPU's active NVLinks with the configuration, or with what
+// most of the node's GPUs of its model have. Then one that has none at all is as it
+// was built, and where as many have none they may be without a bridge.
 func gpuLinks(_ *Host, s *Settings, f *gpuFacts, p *problems) {
-	want := s.GPU.Links
-	if want == 0 {
-		want = usual(f)
-	}
 	each(f, p, "NVLink", func(g *gpuState) {
 		p.metric(g, "nvlinks_active", "A GPU's active NVLinks.", false, int64(g.activeLinks))
+		want, say := s.GPU.Links, p.failed
+		if want == 0 && g.links > 0 {
+			var none bool
+			if want, none = usual(f, g.name); none && g.activeLinks == 0 {
+				say = p.warned
+			}
+		}
 		if g.activeLinks < want {
 			p.note("%s: %d of %d", g, g.activeLinks, g.links)
-			p.failed("%s has fewer active NVLinks than %d", g, want)
+			say("%s has fewer active NVLinks than %d", g, want)
 		}
 	})
 }
 
-// usual is the most frequent number of active links, the greater one of two.
-func usual(f *gpuFacts) int {
+// usual is the most frequent number of active links of a model, the greater one of
+// two, and whether none is as frequent.
+func usual(f *gpuFacts, model string) (best int, none bool) {
 	frequent := map[int]int{}
-	best := 0
 	for i := range f.gpus {
 		g := &f.gpus[i]
-		if g.dead() || len(g.failed) > 0 {
+		if g.dead() || len(g.failed) > 0 || g.name != model {
 			continue
 		}
 		n := g.activeLinks
@@ -42,14 +48,8 @@ func usual(f *gpuFacts) int {
 			best = n
 		}
 	}
-	return best
+	return best, frequent[0] == frequent[best]
 }
-
-// NVML_GPU_FABRIC_STATE_ of nvml.h.
-const (
-	fabricNotSupported = 0
-	fabricCompleted    = 3
-)
 
 // A fabric manager may take this long after boot to bring GPUs into the fabric.
 const fabricPatience = 5 * time.Minute
@@ -59,11 +59,11 @@ func gpuFabric(h *Host, _ *Settings, f *gpuFacts, p *problems) {
 	up, known := uptime(h)
 	each(f, p, "fabric", func(g *gpuState) {
 		switch {
-		case g.fabricState == absent, g.fabricState == fabricNotSupported:
-		case g.fabricState == fabricCompleted && g.fabricStatus == nvmlOK:
+		case g.fabricState == absent, g.fabricState == nvml.GPU_FABRIC_STATE_NOT_SUPPORTED:
+		case g.fabricState == nvml.GPU_FABRIC_STATE_COMPLETED && g.fabricStatus == nvmlOK:
 		case !known || up < fabricPatience:
 			p.unclear("%s has not joined the NVLink fabric yet", g)
-		case g.fabricState == fabricCompleted:
+		case g.fabricState == nvml.GPU_FABRIC_STATE_COMPLETED:
 			p.failed("%s could not join the NVLink fabric: %s", g, g.fabricStatus)
 		default:
 			p.failed("%s has not joined the NVLink fabric", g)

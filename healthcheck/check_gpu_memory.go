@@ -6,6 +6,8 @@ import (
 	"context"
 	"slices"
 	"strconv"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
 // gpuLost is what NVML says of a GPU instead of answering.
@@ -29,8 +31,14 @@ func gpuLost(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
 	}
 }
 
-// NVML_GPU_RECOVERY_ACTION_ of nvml.h.
-var recoveryActions = []string{"nothing", "a reset", "a reboot of the node", "P2P traffic to be drained", "to be drained and reset", "the IMEX domain to be recovered"}
+var recoveryActions = []string{
+	nvml.GPU_RECOVERY_ACTION_NONE:                "nothing",
+	nvml.GPU_RECOVERY_ACTION_GPU_RESET:           "a reset",
+	nvml.GPU_RECOVERY_ACTION_NODE_REBOOT:         "a reboot of the node",
+	nvml.GPU_RECOVERY_ACTION_DRAIN_P2P:           "P2P traffic to be drained",
+	nvml.GPU_RECOVERY_ACTION_DRAIN_AND_RESET:     "to be drained and reset",
+	nvml.GPU_RECOVERY_ACTION_DRAIN_AND_RESET + 1: "the IMEX domain to be recovered", // newer than go-nvml's list
+}
 
 // gpuRecovery is NVIDIA's own verdict about a GPU. Driver 560 and later.
 func gpuRecovery(_ *Host, _ *Settings, f *gpuFacts, p *problems) {
@@ -78,13 +86,13 @@ func judgeECC(g *gpuState, p *problems, corrected int64) {
 // pending is replaced at the next reset, and till then contained.
 func gpuRows(_ *Host, s *Settings, f *gpuFacts, p *problems) {
 	each(f, p, "row remapping", func(g *gpuState) {
-		p.metric(g, "rows_remapped", "Rows of a GPU's memory remapped after uncorrectable errors.", false, g.rows[1])
+		p.metric(g, "rows_remapped", "Rows of a GPU's memory remapped after uncorrectable errors.", false, g.rows)
 		switch {
-		case g.rows[3] > 0:
+		case g.rowsFailed:
 			p.failed("%s: row remapping has failed", g)
-		case g.rows[2] > 0 && s.GPU.PendingFail:
+		case g.rowsPending && s.GPU.PendingFail:
 			p.failed("%s: row remapping waits for a reset", g)
-		case g.rows[2] > 0:
+		case g.rowsPending:
 			p.warned("%s: row remapping waits for a reset", g)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
 // gpuMIG compares each GPU's MIG mode with the configuration.
@@ -17,9 +19,9 @@ func gpuMIG(ctx context.Context, h *Host, s *Settings) Finding {
 	return gpus("MIG is as configured", func(_ *Host, s *Settings, f *gpuFacts, p *problems) {
 		each(f, p, "MIG", func(g *gpuState) {
 			switch {
-			case s.GPU.MIG == "on" && g.mig != 1: // one that cannot has it off
+			case s.GPU.MIG == "on" && g.mig != nvml.DEVICE_MIG_ENABLE: // one that cannot has it off
 				p.warned("MIG of %s is off", g)
-			case s.GPU.MIG == "off" && g.mig == 1:
+			case s.GPU.MIG == "off" && g.mig == nvml.DEVICE_MIG_ENABLE:
 				p.warned("MIG of %s is on", g)
 			}
 		})

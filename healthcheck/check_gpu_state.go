@@ -14,13 +14,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"golang.org/x/sys/unix"
 )
 
 // Reasons for which the hardware itself lowers the clocks (nvmlClocksEventReasons):
 // its own thermal slowdown, and the power brake. A software power cap is no fault,
 // and the bit of any hardware slowdown alone can be either.
-const slowReasons = 0x40 | 0x80
+const slowReasons = nvml.ClocksThrottleReasonHwThermalSlowdown | nvml.ClocksThrottleReasonHwPowerBrakeSlowdown
 
 // A GPU that was slow in so many of the last runs is bad: about 3 of 10 minutes.
 const slowRuns, slowOf = 6, 20

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,6 +139,55 @@ func TestGPUsOfSlurm(t *testing.T) {
 	expect(t, once(h, gpuCount, s), Fail, "the PCI bus shows no GPU, and slurm.conf has 8")
 	for gres, n := range map[string]int{"": 0, "gpu": 1, "gpu:4": 4, "gpu:a100": 1, "gpu:a100:2(S:0,1),gpu:h100:3": 5, "nic:8": 0, "gpu:1g.10gb:7": 0, "gpux:3": 0, "GPU:2": 2} {
 		assert.Equal(t, n, countGPUs(gres), gres)
+	}
+}
+
+// Slurm counts other makers' GPUs too, and slices.
+func TestGresThatAreNoGPUsOfNVIDIA(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	device := h.Roots.Sys + "/bus/pci/devices/0000:05:00.0"
+	put(t, h.Roots.Etc+"/slurm/slurm.conf", "NodeName=n1 Gres=gpu:mi300x:8\n")
+	for ids, other := range map[string]bool{
+		"0x1002 0x120000": true, "0x1002 0x038000": true, "0x8086 0x030200": true, "0x8086 0x030000": true,
+		"0x8086 0x020000": false, "0x1a03 0x030000": false, // a network card; the display of a BMC
+	} {
+		vendor, class, _ := strings.Cut(ids, " ")
+		put(t, device+"/vendor", vendor+"\n")
+		put(t, device+"/class", class+"\n")
+		assert.Equal(t, map[bool]Verdict{true: NotApplicable, false: Fail}[other], once(h, gpuCount, s).Verdict, ids)
+	}
+
+	h, s = gpuHost(t, "3 nvmlDeviceGetMigMode 0 1 1")
+	put(t, h.Roots.Etc+"/slurm/slurm.conf", "NodeName=n1 Gres=gpu:56\n")
+	expect(t, once(h, gpuCount, s), OK, "all 8 GPUs are there")
+	h, s = gpuHost(t, "- nvmlInit_v2 999") // who knows
+	put(t, h.Roots.Etc+"/slurm/slurm.conf", "NodeName=n1 Gres=gpu:56\n")
+	expect(t, once(h, gpuCount, s), Unknown, "NVML does not work: unknown error of the driver")
+}
+
+// Models differ in their NVLinks, and cards for PCIe have them with a bridge only.
+func TestNVLinksOfUnequalGPUs(t *testing.T) {
+	model := func(i int) string { return fmt.Sprintf("%d nvmlDeviceGetName 0 Tesla T4", i) }
+	without := func(i int) string { return fmt.Sprintf("%d nvmlDeviceGetNvLinkState 3", i) }
+	unbridged := func(i int) string { return fmt.Sprintf("%d nvmlDeviceGetNvLinkState 0%s", i, strings.Repeat(" 0", 18)) }
+	for _, c := range []struct {
+		lines   []string
+		links   int
+		verdict Verdict
+		text    string
+	}{
+		{[]string{model(7), without(7)}, 0, OK, "good"},
+		{[]string{without(7)}, 0, OK, "good"},
+		{[]string{without(7)}, 18, Fail, "GPU 7 (0000:17:00.0) has fewer active NVLinks than 18"},
+		{[]string{model(7), unbridged(7)}, 0, OK, "good"},
+		{[]string{unbridged(4), unbridged(5), unbridged(6), unbridged(7)}, 0, Warn, ""},
+		{[]string{unbridged(4), unbridged(5), unbridged(6), unbridged(7)}, 18, Fail, ""},
+		{[]string{unbridged(7)}, 0, Fail, "GPU 7 (0000:17:00.0) has fewer active NVLinks than 18"},
+		{[]string{unbridged(3), unbridged(4), unbridged(5), unbridged(6), unbridged(7)}, 0, OK, "good"},
+	} {
+		h, s := gpuHost(t, c.lines...)
+		s.GPU.Links = c.links
+		expect(t, once(h, gpuLooks["nvlink"], s), c.verdict, c.text)
 	}
 }
 
@@ -298,22 +348,82 @@ func TestGPULeftovers(t *testing.T) {
 // The library hangs in a process of its own: what hangs in it cannot be given up.
 func TestHangingLibrary(t *testing.T) {
 	if library := os.Getenv("GOJAIL_TEST_NVML"); library != "" {
+		fmt.Println("asks") // however slowly it started
 		(&gpuFacts{}).ask(library)
 		os.Exit(0)
 	}
 	for _, line := range []string{"- nvmlInit_v2 hang", "3 nvmlDeviceGetNvLinkState hang", "7 nvmlDeviceGetRemappedRows wait 60000"} {
-		library := fakenvml.New(t, line)
-		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHangingLibrary$")
-		cmd.Env = append(os.Environ(), "GOJAIL_TEST_NVML="+library.Path)
-		err := cmd.Run()
-		assert.Error(t, err, line)
-		assert.ErrorIs(t, ctx.Err(), context.DeadlineExceeded, line)
-		cancel()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestHangingLibrary$")
+		cmd.Env = append(os.Environ(), "GOJAIL_TEST_NVML="+fakenvml.New(t, line).Path)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		_, err = io.ReadFull(out, make([]byte, len("asks\n")))
+		assert.NoError(t, err, line)
+		killed := time.AfterFunc(300*time.Millisecond, func() { cmd.Process.Kill() })
+		_ = cmd.Wait()
+		assert.False(t, killed.Stop(), "%s: it has ended by itself", line)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHangingLibrary$")
 	cmd.Env = append(os.Environ(), "GOJAIL_TEST_NVML="+fakenvml.New(t, "* nvmlDeviceGetTemperature wait 1").Path)
 	assert.NoError(t, cmd.Run())
+}
+
+// alone starts a process for a test that needs one of its own, and is true there: for
+// what a process does not get rid of, as fakenvml.Renamed.
+func alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv("GOJAIL_TEST_ALONE") != "" {
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "GOJAIL_TEST_ALONE=1")
+	out, err := cmd.CombinedOutput()
+	assert.NoError(t, err, "%s", out)
+	return false
+}
+
+// What an older driver's library lacks is no fault, nor does it end the process.
+func TestOlderLibrary(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	h, s := gpuHost(t)
+	var lacks []string
+	for _, name := range []string{"Name", "PersistenceMode", "CurrPcieLinkWidth", "CurrPcieLinkGeneration", "PcieReplayCounter", "PowerUsage",
+		"VbiosVersion", "MigMode", "UtilizationRates", "SramEccErrorStatus", "Temperature", "TemperatureThreshold", "ApplicationsClock",
+		"NvLinkState", "CurrentClocksEventReasons", "MemoryErrorCounter", "RemappedRows", "RetiredPages", "RetiredPagesPendingStatus",
+		"GpuFabricInfo", "FieldValues", "ComputeRunningProcesses_v3"} {
+		lacks = append(lacks, "nvmlDeviceGet"+name)
+	}
+	s.GPU.Library = fakenvml.Without(t, append(lacks, "nvmlDeviceValidateInforom")...).Path
+	for name, l := range gpuLooks {
+		f := once(h, l, s)
+		assert.Equal(t, OK, f.Verdict, "%s: %s", name, f.Text)
+	}
+	for _, g := range facts(h, s).gpus {
+		assert.Empty(t, g.failed)
+	}
+	expect(t, once(h, gpuInforom, s), NotApplicable, "no GPU can verify its infoROM")
+}
+
+func TestNoLibraryOfNVML(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	h, s := gpuHost(t)
+	s.GPU.Library = fakenvml.Without(t, "nvmlInit_v2").Path
+	expect(t, once(h, gpuDriver, s), Fail, "NVML does not work: the library lacks a call")
+}
+
+// Before driver 535 a call has another name.
+func TestOlderNameOfClocks(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	h, s := gpuHost(t)
+	s.GPU.Library = fakenvml.Renamed(t, []string{"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"}, "2 nvmlDeviceGetCurrentClocksThrottleReasons 0 0x48").Path
+	expect(t, once(h, gpuClocks, s), Warn, "GPU 2 (0000:12:00.0) is slowed down by heat or by its power supply")
 }
 
 func TestNvidiaSMI(t *testing.T) {

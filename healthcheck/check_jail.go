@@ -9,10 +9,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // jails asks gojail itself what would make a launch on this node fail: storage
@@ -21,8 +23,12 @@ func jails(_ context.Context, h *Host, s *Settings) Finding {
 	if !present(s.Jail.Config) {
 		return Found(NotApplicable, "no jails: there is no %s", s.Jail.Config)
 	}
+	node := jailNode(h, s)
+	if node.LibDir == "" {
+		return Found(Unknown, "cannot find out where gojail is installed; write libdir in [jail]")
+	}
 	var p problems
-	gojail.Check(jailNode(h, s), func(f gojail.Finding) { judgeJail(&p, f) })
+	gojail.Check(node, func(f gojail.Finding) { judgeJail(&p, f) })
 	return p.finding("jails can be assembled")
 }
 
@@ -30,7 +36,9 @@ func judgeJail(p *problems, f gojail.Finding) {
 	switch f.Level {
 	case gojail.Fail:
 		p.failed("%s: %s", f.Subject, f.Found)
-		p.note("%s", f.Remedy)
+		if f.Remedy != "" && !slices.Contains(p.detail, tomlfile.Printable(f.Remedy)) {
+			p.note("%s", f.Remedy)
+		}
 	case gojail.Warn: // what costs time or surprises somebody is for `gojail check`
 		p.note("%s: %s", f.Subject, f.Found)
 	}
@@ -87,6 +95,9 @@ func jailNode(h *Host, s *Settings) gojail.Node {
 		}
 	}
 	n.State = strings.ReplaceAll(n.State, "%n", h.Node)
+	if own, err := os.Executable(); n.LibDir == "" && err == nil {
+		n.LibDir = filepath.Join(filepath.Dir(own), "../lib/gojail") // as make install has it
+	}
 	return n
 }
 

@@ -4,9 +4,12 @@ package healthcheck
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,6 +136,10 @@ func TestVFs(t *testing.T) {
 	put(t, n.Device("0000:86:00.0")+"/sriov_numvfs", "2\n")
 	require.NoError(t, os.Remove(n.Device("0000:86:01.1")+"/driver"))
 	expect(t, once(h, vfs, s), Fail, "VF 0000:86:01.1 has no driver")
+	put(t, n.Device("0000:86:00.0")+"/sriov_totalvfs", "0\n")
+	expect(t, once(h, vfs, s), Fail, "VF 0000:86:01.1 has no driver; ens1f0: SR-IOV: at most 0 VFs; wanted: 2 VFs")
+	put(t, n.Device("0000:86:00.0")+"/sriov_numvfs", "0\n") // no wonder
+	expect(t, once(h, vfs, s), Fail, "VF 0000:86:01.1 has no driver; ens1f0: SR-IOV: at most 0 VFs; wanted: 2 VFs")
 	put(t, s.Network.Config, "rot = 1\n")
 	expect(t, once(h, vfs, s), Fail, "")
 }
@@ -158,9 +165,33 @@ func TestJail(t *testing.T) {
 	judgeJail(&p, gojail.Finding{Level: gojail.Warn, Subject: "latency", Found: "slow", Remedy: "x"})
 	expect(t, p.finding("good"), OK, "good")
 	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail a", Found: "jail root /x: stale file handle", Remedy: "mount its storage"})
+	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail b", Found: "jail root /y: stale file handle", Remedy: "mount its storage"})
+	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail c", Found: "bad"})
 	f := p.finding("good")
-	expect(t, f, Fail, "jail a: jail root /x: stale file handle")
-	assert.Contains(t, f.Detail, "mount its storage")
+	expect(t, f, Fail, "jail a: jail root /x: stale file handle; jail b: jail root /y: stale file handle; jail c: bad")
+	assert.Equal(t, "latency: slow; mount its storage", f.Detail, "each remedy once")
+}
+
+// The plugin is looked for where make install with this program's PREFIX puts it.
+func TestLibDirOfThisProgram(t *testing.T) {
+	if os.Getenv("GOJAIL_TEST_LIBDIR") != "" {
+		fmt.Println("libdir " + jailNode(testHost(t), DefaultSettings()).LibDir)
+		return
+	}
+	prefix := t.TempDir() + "/usr"
+	require.NoError(t, os.MkdirAll(prefix+"/sbin", 0o755))
+	self, err := os.ReadFile("/proc/self/exe")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(prefix+"/sbin/gojail-healthcheck", self, 0o755))
+	cmd := exec.Command(prefix+"/sbin/gojail-healthcheck", "-test.run=^TestLibDirOfThisProgram$")
+	cmd.Env = append(os.Environ(), "GOJAIL_TEST_LIBDIR=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, string(out), "libdir "+prefix+"/lib/gojail\n")
+
+	s := DefaultSettings()
+	s.Jail.LibDir = "/opt/gojail"
+	assert.Equal(t, "/opt/gojail", jailNode(testHost(t), s).LibDir)
 }
 
 func TestJailLeftovers(t *testing.T) {
@@ -210,6 +241,27 @@ func TestController(t *testing.T) {
 	var p problems
 	judgeWay(&p, "x", netip.MustParseAddr("127.0.0.1"), "eth7")
 	expect(t, p.finding("good"), OK, "")
+}
+
+// Four controllers that are silent for some time each are done in that time.
+func TestControllersAreLookedForAtOnce(t *testing.T) {
+	hosts := []string{"a", "b", "c", "d"}
+	var all sync.WaitGroup
+	all.Add(len(hosts))
+	done := make(chan []string, 1)
+	go func() {
+		done <- atOnce(hosts, func(host string) string {
+			all.Done()
+			all.Wait() // for the others
+			return host + "!"
+		})
+	}()
+	select {
+	case got := <-done:
+		assert.Equal(t, []string{"a!", "b!", "c!", "d!"}, got)
+	case <-time.After(10 * time.Second):
+		t.Fatal("one waits for another")
+	}
 }
 
 // The kernel says by which interface it would send to a neighbour; nothing is sent.

@@ -78,6 +78,28 @@ func TestStorageAnswers(t *testing.T) {
 	expect(t, once(h, full, s), Fail, "")
 }
 
+// A run that is killed in between leaves nothing, where files need no name.
+func TestAProbeHasNoName(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "gojail-test-")
+	if err != nil {
+		t.Skip("no tmpfs on this machine, which has files without a name for certain")
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	f, _, err := scratch(dir)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.WriteString("x")
+	assert.NoError(t, err)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+
+	f, remove, err := scratch("/proc/self/nothing")
+	assert.Error(t, err)
+	assert.Nil(t, f)
+	assert.Nil(t, remove)
+}
+
 func TestHangingStorageIsNamed(t *testing.T) {
 	s := DefaultSettings()
 	s.FileSystems = []FileSystem{{Path: "/good"}, {Path: "/hung"}}
@@ -127,17 +149,31 @@ func TestMemory(t *testing.T) {
 
 func TestClock(t *testing.T) {
 	limit := DefaultSettings().Clock
+	strict := ClockSettings{Warn: time.Second, Fail: 10 * time.Second}
 	for _, c := range []struct {
-		status  int32
-		offset  int64
-		verdict Verdict
+		status           int32
+		estimated, error int64
+		limit            ClockSettings
+		verdict          Verdict
+		text             string
 	}{
-		{unix.STA_NANO, 1000, OK}, {0, -900_000, OK}, {0, -2_000_000, Warn}, {unix.STA_NANO, 2_000_000_000, Warn},
-		{0, 61_000_000, Fail}, {unix.STA_UNSYNC, 0, Warn},
+		{unix.STA_NANO, 100, 500_000, limit, OK, "the clock is kept"},
+		{0, 100, 5_000_001, limit, Warn, "the clock may be off by more than 5s"},
+		{0, 5_000_001, 100, limit, Warn, "the clock may be off by more than 5s"},
+		{0, 100, 15_999_999, limit, Warn, ""}, // as far as the kernel reckons: no drain
+		{unix.STA_UNSYNC, 16_000_000, 16_000_000, limit, Warn, "nothing keeps the clock: the kernel calls it unsynchronized"},
+		{0, 100, 9_000_000, strict, Warn, "the clock may be off by more than 1s"},
+		{0, 100, 10_000_001, strict, Fail, "the clock may be off by more than 10s"},
+		{unix.STA_UNSYNC, 16_000_000, 16_000_000, strict, Unknown, "nothing keeps the clock: the kernel calls it unsynchronized"},
 	} {
-		expect(t, judgeClock(&unix.Timex{Status: c.status, Offset: c.offset}, limit), c.verdict, "")
+		expect(t, judgeClock(&unix.Timex{Status: c.status, Esterror: c.estimated, Maxerror: c.error}, c.limit), c.verdict, c.text)
 	}
-	assert.NotEqual(t, Fail, once(testHost(t), clock, DefaultSettings()).Verdict)
+	var now unix.Timex
+	_, err := unix.Adjtimex(&now)
+	require.NoError(t, err)
+	f := once(testHost(t), clock, DefaultSettings())
+	expect(t, f, judgeClock(&now, limit).Verdict, "")
+	assert.InDelta(t, float64(now.Maxerror)/1e6, f.Metrics[1].Value, 1)
 }
 
 func stat(t *testing.T, h *Host, pid, name, state string, uid int) {
@@ -182,6 +218,21 @@ func TestDisk(t *testing.T) {
 	expect(t, once(h, disk, s), Fail, "nvme0 is dead")
 	put(t, nvme+"state", "sideways\n")
 	expect(t, once(h, disk, s), Unknown, "")
+}
+
+// The container of arrays of Intel's or DDF's metadata is not one itself.
+func TestAnMDContainerIsNoArray(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	put(t, h.Roots.Sys+"/block/md127/md/array_state", "inactive\n")
+	put(t, h.Roots.Sys+"/block/md127/md/metadata_version", "external:imsm\n")
+	expect(t, once(h, disk, s), NotApplicable, "")
+	put(t, h.Roots.Sys+"/block/md126/md/array_state", "active\n")
+	put(t, h.Roots.Sys+"/block/md126/md/metadata_version", "external:/md127/0\n")
+	expect(t, once(h, disk, s), OK, "")
+	put(t, h.Roots.Sys+"/block/md126/md/array_state", "inactive\n")
+	expect(t, once(h, disk, s), Fail, "RAID array md126 is inactive")
+	put(t, h.Roots.Sys+"/block/md126/md/metadata_version", "external:-md127/0\n") // as mdmon writes while it takes it over
+	expect(t, once(h, disk, s), Fail, "RAID array md126 is inactive")
 }
 
 func TestEDAC(t *testing.T) {
@@ -256,6 +307,44 @@ func TestMunge(t *testing.T) {
 	expect(t, once(h, munge, s), NotApplicable, "")
 	put(t, h.Roots.Etc+"/munge/munge.key", "")
 	expect(t, once(h, munge, s), Fail, "munged does not run")
+}
+
+// A munged that others keep busy is asked again.
+func TestMungeWithAFullQueue(t *testing.T) {
+	h, s := testHost(t), DefaultSettings()
+	path := filepath.Join(t.TempDir(), "m")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	require.NoError(t, unix.Listen(fd, 0))
+	file := os.NewFile(uintptr(fd), path)
+	listener, err := net.FileListener(file)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	defer listener.Close()
+	for err == nil { // until nobody else is let in
+		_, err = net.Dial("unix", path)
+	}
+	require.ErrorIs(t, err, unix.EAGAIN)
+
+	s.Daemons.Munge = path
+	short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	expect(t, munge(short, h, s), Fail, "munged does not answer")
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				c.Read(make([]byte, 64))
+				c.Write([]byte{0, 0x60, 0x6d, 0x4b, 4, 3, 0, 0, 0, 0, 9, 0, 0})
+			}()
+		}
+	}()
+	expect(t, once(h, munge, s), OK, "munged makes credentials")
 }
 
 func TestMungeOfTheMachine(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // defaultRoute sees to it that the node's way out is the control network's, and
-// that the interface is up. The controller itself is asked by those who drain.
+// that the interface is up. The way to the controller is looked at by check_controller.go.
 func defaultRoute(_ context.Context, h *Host, s *Settings) Finding {
 	v4, err := os.ReadFile(filepath.Join(h.Roots.Proc, "net/route"))
 	if err != nil {

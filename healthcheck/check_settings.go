@@ -46,10 +46,10 @@ type MemorySettings struct {
 	Idle      uint64 `toml:"idle"`      // MiB that are available at least while no job runs
 }
 
-// ClockSettings is how far the clock may be off.
+// ClockSettings is how far the clock may be off, up to clockMost.
 type ClockSettings struct {
-	Warn time.Duration `toml:"warn"` // zero: 1 s
-	Fail time.Duration `toml:"fail"` // zero: 60 s. munge's credentials live for 300 s
+	Warn time.Duration `toml:"warn"`
+	Fail time.Duration `toml:"fail"` // 0: never
 }
 
 // DaemonSettings is what must run.
@@ -61,8 +61,8 @@ type DaemonSettings struct {
 // JailSettings is where gojail's parts are; without a gojail.toml there are no jails.
 type JailSettings struct {
 	Config string `toml:"config"`
-	State  string `toml:"state"` // %n is the node; "": as plugstack.conf has it
-	LibDir string `toml:"libdir"`
+	State  string `toml:"state"`  // %n is the node; "": as plugstack.conf has it
+	LibDir string `toml:"libdir"` // "": ../lib/gojail from this program
 }
 
 // NetworkSettings is about the node's networks.
@@ -80,7 +80,7 @@ type GPUSettings struct {
 	Count       int    `toml:"count"`       // how many the node has; 0: as many as its PCI bus shows, if a driver is installed
 	Library     string `toml:"library"`     // libnvidia-ml.so.1, or its absolute path
 	SMI         string `toml:"smi"`         // path of nvidia-smi; "none": it is not run
-	Links       int    `toml:"links"`       // NVLinks that each GPU has at least; 0: as many as most of them have
+	Links       int    `toml:"links"`       // NVLinks that each GPU has at least; 0: as many as most of its model have
 	PendingFail bool   `toml:"pending"`     // a row remapping that waits for a reset drains the node; else a warning
 	Persistence string `toml:"persistence"` // "warn" or "ignore" when persistence mode is off
 	MIG         string `toml:"mig"`         // "on" or "off", as all GPUs of the node have it; "": not asked
@@ -90,8 +90,8 @@ type GPUSettings struct {
 // DefaultSettings is what holds without a health.toml.
 func DefaultSettings() *Settings {
 	return &Settings{
-		Clock:   ClockSettings{Warn: time.Second, Fail: time.Minute},
-		Jail:    JailSettings{Config: gojail.DefaultConfig, LibDir: "/usr/local/lib/gojail"},
+		Clock:   ClockSettings{Warn: 5 * time.Second},
+		Jail:    JailSettings{Config: gojail.DefaultConfig},
 		Network: NetworkSettings{Config: config.DefaultPath},
 		GPU:     GPUSettings{Library: "libnvidia-ml.so.1", SMI: "/usr/bin/nvidia-smi", Persistence: "warn", Peermem: "warn"},
 	}
@@ -109,8 +109,8 @@ func (s *Settings) fileSystems() []FileSystem {
 // check refuses what cannot be meant.
 func (s *Settings) check(refuse refusal) error {
 	errs := []error{
-		within(refuse, s.Clock.Warn, time.Millisecond, s.Clock.Fail, "clock", "warn"),
-		within(refuse, s.Clock.Fail, time.Millisecond, time.Hour, "clock", "fail"),
+		within(refuse, s.Clock.Warn, time.Millisecond, clockMost, "clock", "warn"),
+		within(refuse, s.Clock.Fail, 0, clockMost, "clock", "fail"),
 		absolute(refuse, s.NHC, "nhc"),
 		absolute(refuse, s.Jail.Config, "jail", "config"),
 		absolute(refuse, s.Jail.State, "jail", "state"),

@@ -44,6 +44,6 @@ func TestSettingsOverTheStandard(t *testing.T) {
 	_, err := toml.Decode("[[filesystem]]\npath = \"/home\"\n[clock]\nwarn = \"2s\"\n[xid]\n13 = \"drain\"\n", s)
 	require.NoError(t, err)
 	assert.Equal(t, []FileSystem{{Path: "/home"}}, s.fileSystems())
-	assert.Equal(t, ClockSettings{Warn: 2 * time.Second, Fail: time.Minute}, s.Clock)
+	assert.Equal(t, ClockSettings{Warn: 2 * time.Second}, s.Clock)
 	assert.Equal(t, "drain", s.XID["13"])
 }

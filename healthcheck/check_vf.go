@@ -31,13 +31,16 @@ func vfs(_ context.Context, h *Host, s *Settings) Finding {
 		return Found(Unknown, "%s", line(err.Error()))
 	}
 	var p problems
+	failed := map[string]bool{} // cards
 	for _, f := range provision.Check(cfg, inv, provision.Place{Roots: roots, Modprobe: filepath.Join(h.Roots.Etc, "modprobe.d")}) {
 		switch {
 		case f.OK:
 		case f.Hint:
 			p.note("%s: %s", f.What, f.Found)
 		default:
-			p.failed("%s: %s, and not: %s", f.What, f.Found, f.Wanted)
+			p.failed("%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
+			card, _, _ := strings.Cut(f.What, ": ")
+			failed[card] = true
 		}
 	}
 	cards, _, err := policy.Cards(cfg, inv)
@@ -45,13 +48,14 @@ func vfs(_ context.Context, h *Host, s *Settings) Finding {
 		return Found(NotApplicable, "no policy is for this node")
 	}
 	for _, card := range cards {
-		missingVFs(&p, card)
+		missingVFs(&p, card, failed[card.PF.String()])
 	}
 	return p.finding("VFs are as %s wants them", cfg.Path)
 }
 
-func missingVFs(p *problems, card policy.Card) {
-	if card.PF.NumVFs < len(card.VFs) || len(card.PF.VFs) < card.PF.NumVFs {
+// missingVFs does not say that there are too few of a card for which the reason is said.
+func missingVFs(p *problems, card policy.Card, said bool) {
+	if !said && (card.PF.NumVFs < len(card.VFs) || len(card.PF.VFs) < card.PF.NumVFs) {
 		p.failed("%s has fewer VFs than its policy wants", card.PF)
 	}
 	for _, vf := range card.PF.VFs {

@@ -14,6 +14,7 @@ const (
 	childStorage = "storage"
 	childNode    = "node"
 	childGPU     = "gpu"
+	childInforom = "inforom"
 	childControl = "control" // a name service can hang
 	// What nhc.conf asserts can hang in three ways.
 	childNHC        = "nhc"
@@ -26,7 +27,7 @@ func Checks() []Check {
 	all := slices.Concat(nodeChecks(), networkChecks(), gpuChecks(), nhcChecks())
 	for i := range all {
 		switch c := &all[i]; c.Child {
-		case childGPU:
+		case childGPU, childInforom:
 			if c.Name == "gpu-count" {
 				continue // slurm.conf may know of GPUs that the bus has lost
 			}
@@ -64,13 +65,13 @@ func nodeChecks() []Check {
 			Severity: WarnOnly, Timeout: 2 * time.Second, Bad: 2, Run: with(swap)},
 		{Name: "stuck", Looks: "processes that several runs in a row see in D state", Do: "Find what they wait for in /proc/PID/stack; a driver's need a reboot.",
 			Severity: Drain, Timeout: 4 * time.Second, Good: 2, Run: with(stuck)},
-		{Name: "clock", Looks: "the kernel's word about the clock (adjtimex)", Do: "Start the time daemon, and see whether it reaches its servers.",
+		{Name: "clock", Looks: "whether the kernel calls the clock synchronized, and how far it may be off (adjtimex)", Do: "Start the time daemon, and see whether it reaches its servers.",
 			Severity: Drain, Timeout: 2 * time.Second, Bad: 2, Good: 2, Run: with(clock)},
-		{Name: "kernel-log", Looks: "the kernel's log since boot: storage that failed, hung tasks, machine checks", Do: "Read the kernel's log; reboot when the cause is gone.",
+		{Name: "kernel-log", Looks: "the kernel's log since boot: storage that failed, hung tasks, machine checks", Do: "Read the kernel's log; reboot when the cause is gone. " + afterRepair("kernel-log"),
 			Severity: Drain, Timeout: 4 * time.Second, Run: with(kernelLog)},
 		{Name: "disk", Looks: "RAID arrays and NVMe controllers (sysfs)", Do: "Replace the disk.",
 			Severity: Drain, Timeout: 4 * time.Second, Bad: 2, Good: 2, Run: with(disk)},
-		{Name: "edac", Looks: "the memory controllers' error counts (EDAC)", Do: "Replace the memory module that edac-util names, then reboot.",
+		{Name: "edac", Looks: "the memory controllers' error counts (EDAC)", Do: "Replace the memory module that edac-util names, then reboot. " + afterRepair("edac"),
 			Severity: Drain, Timeout: 4 * time.Second, Run: with(edac)},
 		{Name: "munge", Looks: "munged, by asking it for a credential", Do: "Start munged; its log tells what is wrong.",
 			Severity: Drain, Timeout: 5 * time.Second, Bad: 2, Run: with(munge)},
@@ -92,6 +93,8 @@ func networkChecks() []Check {
 			Severity: WarnOnly, Timeout: 4 * time.Second, Child: childNode, Hang: Unknown, Run: with(rdmaFlaps)},
 		{Name: "rdma-errors", Looks: "how much the error counts of RDMA ports grow", Do: "Clean or replace cable and transceiver.",
 			Severity: WarnOnly, Timeout: 4 * time.Second, Child: childNode, Hang: Unknown, Run: with(rdmaErrors)},
+		{Name: "rdma-pause", Looks: "how much of the time RoCE ports had to pause: PFC and pause frames received (ethtool, mlx5)", Do: "Look for the receiver that cannot keep up; ethtool -S shows the counters.",
+			Severity: WarnOnly, Timeout: 4 * time.Second, Child: childNode, Hang: Unknown, Run: with(rdmaPause)},
 		{Name: "rdma-gids", Looks: "GIDs of RoCE ports that are up (sysfs)", Do: "Bring the port's network interface up, with its address.",
 			Severity: WarnOnly, Timeout: 4 * time.Second, Bad: 2, Child: childNode, Hang: Unknown, Run: with(rdmaGIDs)},
 		{Name: "vf", Looks: "cards, drivers and VFs, against the policies of network.toml", Do: "Run gojail vf apply on the node, then gojail check.",
@@ -133,10 +136,12 @@ func gpuChecks() []Check {
 		{Name: "gpu-peermem", Looks: "whether RDMA can reach GPU memory: nvidia_peermem, or the open kernel modules", Do: "Load nvidia_peermem at boot.",
 			Severity: Drain, Timeout: 3 * time.Second, Bad: 2, Good: 2, Child: childGPU, Hang: Unknown, Run: with(gpuPeermem)},
 		gpu("gpu-leftovers", WarnOnly, "users' processes on GPUs outside of any job; needs proctrack/cgroup", "End the process.", gpus("no process is left on a GPU", gpuLeftovers)),
-		{Name: "xid", Looks: "the driver's XIDs in the kernel's log since boot", Do: "Look the number up in NVIDIA's XID catalogue; reset the GPU, or reboot.",
+		{Name: "xid", Looks: "the driver's XIDs in the kernel's log since boot", Do: "Look the number up in NVIDIA's XID catalogue; reset the GPU, or reboot. " + afterRepair("xid"),
 			Severity: Drain, Timeout: 4 * time.Second, Run: with(xid)},
 		{Name: "nvidia-smi", Looks: "whether nvidia-smi answers", Do: "Run it; reboot if it hangs.",
 			Severity: Drain, Timeout: 8 * time.Second, Bad: 2, Good: 2, Child: childGPU, Hang: Fail, Run: with(nvidiaSMI)},
+		{Name: "gpu-inforom", Looks: "the checksums of GPUs' infoROMs, once a day (NVML)", Do: "Reboot; if it stays, have the GPU looked at.",
+			Severity: WarnOnly, Timeout: inforomTimeout, Child: childInforom, Hang: Unknown, Run: with(gpuInforom)},
 	}
 }
 
@@ -152,6 +157,11 @@ func nhcChecks() []Check {
 		{Name: "nhc-config", Looks: "lines of nhc.conf that are not understood, or not done as they say", Do: "Write them in other words, or switch this check off; gojail-healthcheck list shows them.",
 			Severity: WarnOnly, Timeout: 4 * time.Second, Child: childNHC, Hang: Unknown, Run: with(nhcConfig)},
 	}
+}
+
+// afterRepair is for checks that keep what they saw until the node boots.
+func afterRepair(check string) string {
+	return "After a repair without a reboot: gojail-healthcheck forget " + check + "."
 }
 
 // gpu is a row for what one look at NVML has told.

@@ -43,15 +43,16 @@ slurm.again = "1m"
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"totl = 1":                      "line 1: totl: unknown key",
-		"total = 20":                    `line 1: total: 20ns: write a time from "2s" to "5m0s"`,
+		"total = 20":                    `line 1: total: is a number; write a time in quotes, such as "20s"`,
+		"total = \"20ns\"":              `line 1: total: 20ns: write a time from "2s" to "5m0s"`,
 		"\ntotal = \"1h\"":              `line 2: total: 1h0m0s: write a time from "2s" to "5m0s"`,
 		"run = \"x\"":                   `line 1: run: "x": write an absolute path`,
 		"state = \"/a/../b\"":           `line 1: state: "/a/../b": write an absolute path`,
 		"[slurm]\nscontrol = \"x\"":     `line 2: slurm.scontrol: "x": write an absolute path`,
 		"[check.nothing]\noff=true":     `line 1: check.nothing: no such check; there are: `,
-		"[[override]]\ntotal = \"30s\"": `line 1: override[0].nodes: the list of nodes is empty`,
-		"[[override]]\nnodes = \"n[\"":  `line 2: override[0].nodes: `,
-		"[[override]]\nnodes = \"n1\"\n[[override]]\nnodes=\"n2\"\nrun=\"x\"": `line 5: override[1].run: "x": write an absolute path`,
+		"[[override]]\ntotal = \"30s\"": `line 1: override 1: nodes: the list of nodes is empty`,
+		"[[override]]\nnodes = \"n[\"":  `line 2: override 1: nodes: `,
+		"[[override]]\nnodes = \"n1\"\n[[override]]\nnodes=\"n2\"\nrun=\"x\"": `line 5: override 2: run: "x": write an absolute path`,
 		"[[override]]\nnodes = \"n1\"\n[[override.override]]\nnodes=\"n2\"":   `unknown key`,
 	} {
 		_, err := Parse(text, "n9")

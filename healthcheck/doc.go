@@ -8,5 +8,7 @@
 // it belong to the packages below: run, drain and report. It is not for anything
 // that loads a node: a check that needs a job's worth of time is an active check.
 //
-// Kernel 5.12 or later, as for the rest of gojail; cgroup v1 or v2.
+// Kernel 5.12 or later, as for the rest of gojail; cgroup v1 or v2. The program must
+// be bound lazily (ld -z lazy, without LD_BIND_NOW), as go-nvml wants it: NVML's
+// functions are there only on nodes with a driver.
 package healthcheck

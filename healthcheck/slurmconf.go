@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/internal/hostlist"
+	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // slurmConf are the lines of slurm.conf; a node without the file has slurmd's own
 // copy of it. Sites have it on shared storage, too: for a Child only.
 func slurmConf(h *Host) []string {
 	for _, path := range []string{h.Config.Slurm.Conf, filepath.Join(h.Roots.Etc, "slurm/slurm.conf"), filepath.Join(h.Roots.Run, "slurm/conf/slurm.conf")} {
-		if text, err := read(path); err == nil {
-			return strings.Split(strings.ReplaceAll(string(text), "\\\n", " "), "\n")
+		if lines, err := slurmconf.Read(path); err == nil || len(lines) > 0 { // without a file that it includes, perhaps
+			return lines
 		}
 	}
 	return nil
@@ -29,7 +30,6 @@ func slurmctldHosts(h *Host) (all []string) {
 		if !found || !strings.EqualFold(strings.TrimSpace(key), "SlurmctldHost") {
 			continue
 		}
-		value, _, _ = strings.Cut(value, "#")
 		name, address, found := strings.Cut(strings.TrimSpace(value), "(")
 		if found {
 			name = strings.TrimSuffix(address, ")")
@@ -46,7 +46,6 @@ func slurmctldHosts(h *Host) (all []string) {
 func gresGPUs(h *Host) int {
 	usual, gres := "", ""
 	for _, row := range slurmConf(h) {
-		row, _, _ = strings.Cut(row, "#")
 		has := map[string]string{}
 		for _, word := range strings.Fields(row) {
 			key, value, _ := strings.Cut(word, "=")

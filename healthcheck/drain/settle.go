@@ -87,7 +87,7 @@ func (s *Settler) act(ctx context.Context, want Want, node *Node, id string, o *
 		if o.Record.Stamp == node.Stamp && o.Record.Before == nil {
 			return nil
 		}
-		return s.confirm(node, o)
+		return s.confirm(ctx, node, o)
 	case Drain:
 		r := &Record{ID: id, Check: want.Check, Reason: o.Why}
 		if o.Record.set(node) && node.is("DRAIN") {
@@ -95,7 +95,7 @@ func (s *Settler) act(ctx context.Context, want Want, node *Node, id string, o *
 		}
 		o.Record = r
 		// A sick node is drained also if its disk takes no record: a person undrains it then.
-		lost := s.Store.SetRecord(r)
+		lost := s.record(ctx, r)
 		if err := s.Slurm.Drain(ctx, r.Reason); err != nil {
 			return err
 		}
@@ -107,26 +107,38 @@ func (s *Settler) act(ctx context.Context, want Want, node *Node, id string, o *
 		if err != nil || after.Reason != r.Reason {
 			return nil // the next run looks again
 		}
-		return s.confirm(after, o)
+		return s.confirm(ctx, after, o)
 	case Undrain:
 		if err := s.Slurm.Undrain(ctx); err != nil {
 			return err
 		}
 		o.Record = nil
-		return s.Store.SetRecord(nil)
+		return s.record(ctx, nil)
 	case Forget:
 		o.Record = nil
-		return s.Store.SetRecord(nil)
+		return s.record(ctx, nil)
 	}
 	return nil
 }
 
 // confirm records who set the reason when.
-func (s *Settler) confirm(node *Node, o *Outcome) error {
+func (s *Settler) confirm(ctx context.Context, node *Node, o *Outcome) error {
 	r := *o.Record
 	r.Stamp, r.Before = node.Stamp, nil
 	o.Record = &r
-	return s.Store.SetRecord(&r)
+	return s.record(ctx, &r)
+}
+
+// record gives a disk that hangs as long as Slurm, and half of the time that is left:
+// the rest is for Slurm.
+func (s *Settler) record(ctx context.Context, r *Record) error {
+	patience := s.Slurm.Timeout
+	if end, limited := ctx.Deadline(); limited {
+		patience = min(patience, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.Store.SetRecord(ctx, r)
 }
 
 func newID() (string, error) {

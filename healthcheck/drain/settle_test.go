@@ -5,6 +5,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck"
 )
@@ -309,6 +311,67 @@ func TestASickNodeIsDrainedAlsoIfItsDiskIsFull(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(s.dir, "state"))
 	require.NoError(t, err)
 	assert.Equal(t, "IDLE+DRAIN\n", string(text))
+}
+
+// TestMain may be the process that writes records.
+func TestMain(m *testing.M) {
+	if len(os.Args) != 3 || os.Args[1] != "keep" {
+		os.Exit(m.Run())
+	}
+	text, err := io.ReadAll(os.Stdin)
+	if err == nil {
+		err = Keep(os.Args[2], text)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+var keeper = []string{"/proc/self/exe", "keep"}
+
+// The disk hangs: whoever opens a pipe that nobody reads waits like that.
+func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
+	s := newSite(t)
+	s.settler.Store.Self = keeper
+	s.settler.Slurm.Timeout = 2 * time.Second
+	pipe := filepath.Join(s.settler.Store.State, "drain.json.new")
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	s.run("fo fo")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: /proc/self/exe does not answer in time")
+	assert.Contains(t, s.calls(), "State=DRAIN")
+
+	// What is left of the time is shared with Slurm.
+	s = newSite(t)
+	s.settler.Store.Self = keeper
+	s.settler.Slurm.Timeout = time.Hour
+	require.NoError(t, unix.Mkfifo(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o600))
+	s.run("fo")
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
+	s.settler.History.Add(results("fo"))
+	s.outcome = s.settler.Settle(ctx, results("fo"))
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand")
+	assert.NoError(t, ctx.Err())
+	assert.Contains(t, s.calls(), "State=DRAIN")
+}
+
+func TestAnotherProcessWritesTheRecord(t *testing.T) {
+	s := newSite(t)
+	s.settler.Store.Self = keeper
+	s.run("fo fo")
+	require.NoError(t, s.outcome.Err)
+	record, err := s.settler.Store.Record()
+	require.NoError(t, err)
+	assert.Equal(t, s.outcome.Record, record)
+	assert.NotEmpty(t, record.Stamp)
+	s.run("oo oo oo")
+	require.NoError(t, s.outcome.Err)
+	assert.NoFileExists(t, s.settler.Store.record())
+
+	require.NoError(t, os.Mkdir(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o700))
+	s.run("fo fo")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: open "+s.settler.Store.record()+".new: is a directory")
 }
 
 func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {

@@ -4,15 +4,18 @@ package drain
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/healthcheck/run"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
@@ -20,6 +23,9 @@ import (
 type Store struct {
 	Run   string // gone with the next boot: history.json, lock files
 	State string // stays: drain.json
+	// Self is the command that writes drain.json: it calls Keep with its last argument and
+	// its standard input. None: this process writes itself, and hangs with the disk.
+	Self []string
 }
 
 // Prepare makes the directories if they are missing, and refuses them if others can write them.
@@ -70,15 +76,20 @@ func (s Store) Record() (*Record, error) {
 	return r, nil
 }
 
-// SetRecord writes the record, or removes it if it is nil.
-func (s Store) SetRecord(r *Record) error {
+// SetRecord writes the record, or removes it if it is nil, until ctx ends at most.
+// If it comes too late for that, the next run finds it.
+func (s Store) SetRecord(ctx context.Context, r *Record) error {
+	text := []byte{}
 	if r != nil {
-		return write(s.record(), r)
+		var err error
+		if text, err = marshal(r); err != nil {
+			return err
+		}
 	}
-	if err := os.Remove(s.record()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if len(s.Self) == 0 {
+		return Keep(s.record(), text)
 	}
-	return nil
+	return run.Feed(ctx, filepath.Join(s.Run, "record.lock"), text, append(slices.Clone(s.Self), s.record())...)
 }
 
 func read(path string, into any) error {
@@ -92,13 +103,28 @@ func read(path string, into any) error {
 	return nil
 }
 
-// write replaces a file as a whole. It does nothing if the file has that content.
-func write(path string, value any) error {
+func marshal(value any) ([]byte, error) {
 	text, err := json.MarshalIndent(value, "", "  ")
+	return append(text, '\n'), err
+}
+
+func write(path string, value any) error {
+	text, err := marshal(value)
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
+	return Keep(path, text)
+}
+
+// Keep replaces a file as a whole, or removes it if text is empty, and has it on the
+// disk before it returns. It does nothing if the file has that text.
+func Keep(path string, text []byte) error {
+	if len(text) == 0 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
 	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, text) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,9 @@ import (
 //go:embed c/fakenvml.c
 var source []byte
 
-var build = sync.OnceValues(func() ([]byte, error) {
+var build = sync.OnceValues(func() ([]byte, error) { return compile() })
+
+func compile(flags ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "fakenvml-")
 	if err != nil {
 		return nil, err
@@ -31,12 +34,13 @@ var build = sync.OnceValues(func() ([]byte, error) {
 	if err := os.WriteFile(c, source, 0o600); err != nil {
 		return nil, err
 	}
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-o", so, c).CombinedOutput()
+	flags = append(flags, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-o", so, c)
+	out, err := exec.Command("cc", flags...).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("cc: %w: %s", err, out)
 	}
 	return os.ReadFile(so)
-})
+}
 
 // Library is one library, with answers of its own.
 type Library struct{ Path string }
@@ -46,6 +50,33 @@ func New(t testing.TB, lines ...string) Library {
 	t.Helper()
 	binary, err := build()
 	require.NoError(t, err)
+	return library(t, binary, lines)
+}
+
+// Without is one that lacks calls, as that of an older driver does: see Renamed.
+func Without(t testing.TB, calls ...string) Library {
+	t.Helper()
+	var renamed []string
+	for _, call := range calls {
+		renamed = append(renamed, call, "lacking_"+call)
+	}
+	return Renamed(t, renamed)
+}
+
+// Renamed is one with other names for calls, each before its new one. It must be the
+// only one of its process: see find in fakenvml.c.
+func Renamed(t testing.TB, names []string, lines ...string) Library {
+	t.Helper()
+	var flags []string
+	for pair := range slices.Chunk(names, 2) {
+		flags = append(flags, "-D"+pair[0]+"="+pair[1])
+	}
+	binary, err := compile(flags...)
+	require.NoError(t, err)
+	return library(t, binary, lines)
+}
+
+func library(t testing.TB, binary []byte, lines []string) Library {
 	l := Library{filepath.Join(t.TempDir(), "libnvidia-ml.so.1")}
 	require.NoError(t, os.WriteFile(l.Path, binary, 0o755))
 	require.NoError(t, os.WriteFile(l.Path+".answers", []byte(Healthy+strings.Join(lines, "\n")+"\n"), 0o644))

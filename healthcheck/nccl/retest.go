@@ -33,6 +33,9 @@ func (r *Runner) take(ctx context.Context, round *Round, node string) error {
 		return err
 	}
 	if o.Action != drain.Undrain {
+		if err := r.release(ctx, node); err != nil { // of a start that was killed, perhaps
+			return err
+		}
 		return r.leave(round, node, o.Why)
 	}
 	if err := r.reserve(ctx, node); err != nil {

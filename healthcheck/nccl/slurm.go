@@ -3,7 +3,6 @@
 package nccl
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
+	"github.com/gojail/gojail/healthcheck/run"
 )
 
 // Slurm runs Slurm's commands, which lie beside scontrol.
@@ -25,8 +25,12 @@ type Slurm struct {
 	User *Account // whom the jobs belong to
 }
 
-// outputMax is how much of a command's or a job's output is read, in bytes.
-const outputMax = 4 << 20
+// How much of a command's output, which may be that of a job, and of its error
+// messages is kept, in bytes.
+const (
+	outputMax = 4 << 20
+	errorsMax = 64 << 10
+)
 
 // call runs a command, as the jobs' account if as is not nil, and returns its
 // standard output. It has the time of one question to the controller.
@@ -46,16 +50,16 @@ func (s *Slurm) call(ctx context.Context, as *Account, input string, argv ...str
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.credential()}
 		cmd.Env = append(cmd.Env, as.environment()...)
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &stdout, &stderr
+	stdout, stderr := &run.Head{Max: outputMax}, &run.Head{Max: errorsMax}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), stdout, stderr
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("%s does not answer in time", argv[0])
 	case err != nil:
-		return "", &refusedError{argv[0], err, plainLine(stderr.String())}
+		return "", &refusedError{argv[0], err, plainLine(string(stderr.Bytes()))}
 	}
-	return stdout.String(), nil
+	return string(stdout.Bytes()), nil
 }
 
 // refusedError is a command that said no.

@@ -129,19 +129,10 @@ func read(path string, into any) (bool, error) {
 	return true, json.Unmarshal(text, into)
 }
 
-// write replaces a file as a whole, and has it on the disk before it returns.
 func write(path string, value any) error {
 	text, err := json.MarshalIndent(value, "", " ")
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(text, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	return err
+	return drain.Keep(path, append(text, '\n'))
 }

@@ -171,10 +171,14 @@ func pingOne(ctx context.Context, s *System, argv []string) (string, error) {
 		switch {
 		case err == nil:
 			return "", nil
-		case ctx.Err() == nil && errors.As(err, &exit) && exit.ExitCode() == 2: // it could not even try
+		case ctx.Err() != nil:
+			return "", fmt.Errorf("there was no time left to ping %s; raise the check's timeout", target)
+		case errors.As(err, &exit) && exit.ExitCode() == 1:
+			return target + " does not answer a ping", nil
+		case errors.As(err, &exit) && exit.ExitCode() == 2: // it could not even try
 			return "", fmt.Errorf("ping cannot be used for %s", target)
 		}
-		return target + " does not answer a ping", nil
+		return "", fmt.Errorf("ping cannot be run: %w", err)
 	}
 	return "", errors.New("there is no ping that is root's")
 }

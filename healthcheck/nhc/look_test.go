@@ -273,6 +273,32 @@ func TestACommandThatGetsLessTimeThanItMayTake(t *testing.T) {
 	assert.EqualError(t, err, "/usr/bin/env was not given the 5s that it may take; raise the check's timeout")
 }
 
+// A host that was not asked is not blamed.
+func TestAPingThatCannotBeMade(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: ping must be root's")
+	}
+	before := pings
+	t.Cleanup(func() { pings = before })
+	pings = []string{"/usr/bin/env"}
+	late, cancel := context.WithCancel(context.Background())
+	cancel()
+	exits := func(how string) error { return exec.Command("/bin/sh", "-c", how).Run() }
+	for want, c := range map[string]struct {
+		ctx context.Context
+		err error
+	}{
+		"there was no time left to ping n2; raise the check's timeout": {late, exits("kill -9 $$")},
+		"ping cannot be run: signal: killed":                           {context.Background(), exits("kill -9 $$")},
+		"ping cannot be run: exec format error":                        {context.Background(), unix.ENOEXEC},
+	} {
+		s := &System{Command: func(context.Context, string, ...string) ([]byte, error) { return nil, c.err }}
+		fault, err := Parse("* || check_net_ping n2 n3", "n1")[0].Look(c.ctx, s)
+		assert.EqualError(t, err, want)
+		assert.Empty(t, fault)
+	}
+}
+
 // df's numbers, of a file system of 1000 blocks of 4 kB and 100 inodes.
 func TestSpace(t *testing.T) {
 	st := &unix.Statfs_t{Bsize: 4096, Frsize: 4096, Blocks: 1000, Bfree: 300, Bavail: 250, Files: 100, Ffree: 10}

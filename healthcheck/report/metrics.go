@@ -3,6 +3,7 @@
 package report
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,25 +11,43 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 const prefix = "gojail_health_"
 
+// metricsTime is for the file to be written, beyond what the run itself may take: a
+// run in which everything hangs is worth its metrics.
+const metricsTime = time.Second
+
 // Metrics replaces the file for node_exporter's textfile collector, at once. Its
-// directory must be root's.
+// directory must be root's. self is the command that does it, as its disk may hang: it
+// calls Replace with its last argument and its standard input, and holds lock. None:
+// this process does it itself.
 //
 // The text format (prometheus.io, "Exposition formats") is written here: Prometheus's
 // own package takes as long to load as all checks together. The tests read it with that.
-func (r *Report) Metrics(path string) error {
+func (r *Report) Metrics(path, lock string, self []string) error {
 	text, err := r.exposition()
-	if e := replace(path, text); e != nil {
+	if e := put(path, []byte(text), lock, self); e != nil {
 		err = errors.Join(err, fmt.Errorf("cannot write the metrics %s: %w", path, e))
 	}
 	return err
+}
+
+func put(path string, text []byte, lock string, self []string) error {
+	if len(self) == 0 {
+		return Replace(path, text)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), metricsTime)
+	defer cancel()
+	return run.Feed(ctx, lock, text, append(slices.Clone(self), path)...)
 }
 
 // exposition is all metrics, those of one name together. A check's metric that does
@@ -147,14 +166,18 @@ func (f *family) labels(all map[string]string) (row string, ok bool) {
 	return row + "}", true
 }
 
-// replace writes beside the file, where the collector looks for *.prom only, and
-// renames. It may be lost in a crash of the node: it is of this minute.
-func replace(path, text string) error {
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o644)
+// Replace writes beside the file, where the collector looks for *.prom only, and
+// renames. It may be lost in a crash of the node: it is of this minute. In a directory
+// that others can write, root would open what they put there.
+func Replace(path string, text []byte) error {
+	if err := trusted.Parents(path); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(text)
+	_, err = file.Write(text)
 	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
 		err = os.Rename(path+".new", path)
 	}

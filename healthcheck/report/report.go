@@ -92,21 +92,38 @@ func (r *Report) Brief(to io.Writer) error {
 	return err
 }
 
-// summary is the line that Nagios shows: the worst that there is.
+// summary is the line that Nagios shows: which checks are as bad as the worst one, and
+// how many there are that have something to look at. What that one says is a line of
+// Brief and of Text.
 func (r *Report) summary() string {
-	word := [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[r.Exit()]
-	good := 0
-	var worst *run.Result
-	for i, result := range r.Results {
-		if exit(result) == 0 {
-			good++
-		} else if worst == nil && exit(result) == r.Exit() {
-			worst = &r.Results[i]
+	exits, without := map[int][]string{}, 0
+	for _, result := range r.Results {
+		if result.Verdict == healthcheck.NotApplicable {
+			without++
+			continue
 		}
+		code := exit(result)
+		exits[code] = append(exits[code], result.Check.Name)
 	}
-	line := fmt.Sprintf("%s: %d of %d checks are good", word, good, len(r.Results))
-	if worst != nil {
-		line += fmt.Sprintf("; %s: %s", worst.Check.Name, worst.Text)
+	code, all := r.Exit(), len(r.Results)-without
+	line := [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[code] + ": "
+	switch names := exits[code]; {
+	case code == 0:
+		line += fmt.Sprintf("%d of %d checks are good", all, all)
+	case len(names) == 0:
+		line += fmt.Sprintf("%d of %d checks are good, but the run is not complete", len(exits[0]), all)
+	default:
+		does := [...]string{1: "warn", 2: "fail", 3: "cannot tell"}[code]
+		if len(names) == 1 && code != 3 {
+			does += "s"
+		}
+		line += fmt.Sprintf("%d of %d checks %s: %s", len(names), all, does, strings.Join(names, ", "))
+	}
+	switch {
+	case without == 1:
+		line += " (1 does not apply)"
+	case without > 1:
+		line += fmt.Sprintf(" (%d do not apply)", without)
 	}
 	return line
 }

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/drain"
@@ -49,11 +52,11 @@ func TestExitCodesAndSummariesForNagios(t *testing.T) {
 		summary string
 	}{
 		{nil, 0, "OK: 0 of 0 checks are good"},
-		{[]run.Result{fine, without}, 0, "OK: 2 of 2 checks are good"},
-		{[]run.Result{fine, warm}, 1, "WARNING: 1 of 2 checks are good; warm: it is warm"},
-		{[]run.Result{dark, small}, 1, "WARNING: 0 of 2 checks are good; small: it is small"},
-		{[]run.Result{fine, dark}, 3, "UNKNOWN: 1 of 2 checks are good; dark: it is dark"},
-		{[]run.Result{dark, warm, broken}, 2, "CRITICAL: 0 of 3 checks are good; broken: it is broken"},
+		{[]run.Result{fine, without}, 0, "OK: 1 of 1 checks are good (1 does not apply)"},
+		{[]run.Result{fine, warm}, 1, "WARNING: 1 of 2 checks warns: warm"},
+		{[]run.Result{dark, small, warm}, 1, "WARNING: 2 of 3 checks warn: small, warm"},
+		{[]run.Result{fine, dark}, 3, "UNKNOWN: 1 of 2 checks cannot tell: dark"},
+		{[]run.Result{dark, warm, broken, without, broken, without}, 2, "CRITICAL: 2 of 4 checks fail: broken, broken (2 do not apply)"},
 	} {
 		r := report(test.results...)
 		assert.Equal(t, test.exit, r.Exit(), test.summary)
@@ -62,7 +65,7 @@ func TestExitCodesAndSummariesForNagios(t *testing.T) {
 	r := report(fine)
 	r.Outcome.Err = errors.New("no answer")
 	assert.Equal(t, 3, r.Exit())
-	assert.Equal(t, "UNKNOWN: 1 of 1 checks are good", r.summary())
+	assert.Equal(t, "UNKNOWN: 1 of 1 checks are good, but the run is not complete", r.summary())
 }
 
 func TestText(t *testing.T) {
@@ -70,7 +73,7 @@ func TestText(t *testing.T) {
 	r.Outcome = drain.Outcome{Decision: drain.Decision{Action: drain.Drain, Why: "[node_problem] x"}}
 	var out bytes.Buffer
 	require.NoError(t, r.Text(&out))
-	assert.Equal(t, `CRITICAL: 1 of 3 checks are good; broken: it is broken
+	assert.Equal(t, `CRITICAL: 1 of 3 checks fails: broken
 fine    ok       all is well
 broken  fail     it is broken (17 times) [1 of 3 runs]
 dark    unknown  it is dark
@@ -79,7 +82,7 @@ Slurm: drained: [node_problem] x
 
 	out.Reset()
 	require.NoError(t, r.Brief(&out))
-	assert.Equal(t, `CRITICAL: 1 of 3 checks are good; broken: it is broken
+	assert.Equal(t, `CRITICAL: 1 of 3 checks fails: broken
 broken: fail: it is broken
 dark: unknown: it is dark
 Slurm: drained: [node_problem] x
@@ -115,14 +118,61 @@ func TestJSON(t *testing.T) {
 		"verdict": "fail", "text": "it is broken", "detail": "17 times"}, got["checks"].([]any)[1])
 }
 
+// TestMain may be the process that writes metrics.
+func TestMain(m *testing.M) {
+	if len(os.Args) != 3 || os.Args[1] != "put" {
+		os.Exit(m.Run())
+	}
+	text, err := io.ReadAll(os.Stdin)
+	if err == nil {
+		err = Replace(os.Args[2], text)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// ours is a directory in which only root can write.
+func ours(t *testing.T) string {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: the directory of metrics must be root's")
+	}
+	dir, err := os.MkdirTemp("/root", "gojail-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// What others can put in the place of the file is not opened.
+func TestMetricsInADirectoryOfOthers(t *testing.T) {
+	dir := ours(t)
+	path, lock, self := dir+"/n1.prom", filepath.Join(t.TempDir(), "lock"), []string{"/proc/self/exe", "put"}
+	require.NoError(t, report(fine).Metrics(path, lock, self))
+	assert.FileExists(t, path)
+
+	require.NoError(t, unix.Mkfifo(path+".new", 0o600))
+	assert.ErrorContains(t, report(fine).Metrics(path, lock, self), "n1.prom.new: no such device or address")
+
+	require.NoError(t, os.Chown(dir, 65534, 0))
+	assert.EqualError(t, report(fine).Metrics(path, lock, self),
+		"cannot write the metrics "+path+": "+dir+": belongs to uid 65534 and not to root; run: chown root:root "+dir)
+}
+
+// Nor does this process wait for a disk that hangs.
+func TestMetricsOnADiskThatHangs(t *testing.T) {
+	err := report(fine).Metrics(filepath.Join(t.TempDir(), "n1.prom"), filepath.Join(t.TempDir(), "lock"), []string{"/bin/sh", "-c", "sleep 1000"})
+	assert.ErrorContains(t, err, "/bin/sh does not answer in time")
+}
+
 func TestMetrics(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "health.prom")
+	path := filepath.Join(ours(t), "health.prom")
 	withNumbers := fine
 	withNumbers.Metrics = []healthcheck.Metric{
 		{Name: "gpu_errors", Help: "Errors.", Labels: map[string]string{"gpu": "0"}, Value: 1},
 		{Name: "gpu_errors", Help: "Errors.", Labels: map[string]string{"gpu": "1"}, Value: 2},
 	}
-	require.NoError(t, report(withNumbers, broken).Metrics(path))
+	require.NoError(t, report(withNumbers, broken).Metrics(path, "", nil))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, line := range []string{
@@ -137,7 +187,7 @@ func TestMetrics(t *testing.T) {
 	assert.Len(t, entries, 1)
 	withNumbers.Metrics[0].Labels = map[string]string{"gpu": "a\"b\\c\nd\xff"}
 	withNumbers.Metrics[0].Help = "Errors\nof \\."
-	require.NoError(t, report(withNumbers).Metrics(path))
+	require.NoError(t, report(withNumbers).Metrics(path, "", nil))
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
@@ -149,8 +199,8 @@ func TestMetrics(t *testing.T) {
 
 	// A check that contradicts itself spoils no others.
 	withNumbers.Metrics[1].Labels = map[string]string{"card": "1"}
-	assert.ErrorContains(t, report(withNumbers).Metrics(path), "metric gpu_errors: has other labels than before")
-	assert.ErrorContains(t, report(withNumbers, withNumbers).Metrics(path), "metric gpu_errors: is there twice")
+	assert.ErrorContains(t, report(withNumbers).Metrics(path, "", nil), "metric gpu_errors: has other labels than before")
+	assert.ErrorContains(t, report(withNumbers, withNumbers).Metrics(path, "", nil), "metric gpu_errors: is there twice")
 	assert.NoError(t, (&family{rows: map[string]bool{}}).add(healthcheck.Metric{Name: "a_1"}))
 	for _, name := range []string{"", "1a", "a-b", "a b", "A"} {
 		assert.Error(t, (&family{rows: map[string]bool{}}).add(healthcheck.Metric{Name: name}), name)
@@ -159,7 +209,7 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "gojail_health_gpu_errors{gpu=\"a")
 
-	assert.ErrorContains(t, report(fine).Metrics("/nowhere/health.prom"), "cannot write the metrics /nowhere/health.prom")
+	assert.ErrorContains(t, report(fine).Metrics("/nowhere/health.prom", "", nil), "cannot write the metrics /nowhere/health.prom")
 }
 
 func TestSyslog(t *testing.T) {

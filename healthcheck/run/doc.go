@@ -10,7 +10,8 @@
 // could tell anybody. Nothing here waits for such a process.
 //
 // The process that slurmd waits for must not get stuck itself: slurmd would wait
-// for ever (waitpid without a deadline in src/common/run_command.c, _kill_pg).
+// for ever (waitpid without a deadline in src/common/run_command.c, _kill_pg). What it
+// writes to a disk goes through Feed.
 //
 // Errors are findings. Any kernel will do.
 package run

@@ -3,6 +3,8 @@
 package run
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputMax is how much of a program's output is read, in bytes.
-const outputMax = 4 << 20
+// How much of a program's output and of its error messages is kept, in bytes.
+const (
+	outputMax = 4 << 20
+	errorsMax = 64 << 10
+)
 
 // heldError says that a process of an earlier run is still there.
 type heldError struct {
@@ -26,7 +31,7 @@ type heldError struct {
 }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("a process of an earlier run (%s) is stuck; to see which: fuser -v %s", e.by, e.lock)
+	return fmt.Sprintf("a process of an earlier run (%s) is stuck; to see which: fuser -v %s", cmp.Or(e.by, "before it said with what"), e.lock)
 }
 
 // process is a program in a process group of its own, which holds a lock.
@@ -143,15 +148,36 @@ func (p *process) wait() error {
 // and returns its standard output. An earlier one with the same lock that is stuck
 // is an error.
 func Command(ctx context.Context, lock string, env []string, name string, args ...string) ([]byte, error) {
+	return feed(ctx, lock, nil, env, append([]string{name}, args...))
+}
+
+// Feed has a child of this program do with input what this process must not: it could
+// hang. What the child writes to its standard output, if it fails, is the error.
+func Feed(ctx context.Context, lock string, input []byte, argv ...string) error {
+	text, err := feed(ctx, lock, input, frugal, argv)
+	var exit *exec.ExitError
+	if why := strings.TrimSpace(string(text)); errors.As(err, &exit) && why != "" {
+		return errors.New(why)
+	}
+	return err
+}
+
+func feed(ctx context.Context, lock string, input []byte, env, argv []string) ([]byte, error) {
 	file, err := takeSoon(lock)
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(file, false, append([]string{name}, args...), env)
+	p, err := start(file, input != nil, argv, env)
 	if err != nil {
 		return nil, err
 	}
 	defer p.kill()
+	if input != nil {
+		go func() {
+			_, _ = p.in.Write(input) // a program that does not take it says so itself
+			p.in.Close()
+		}()
+	}
 	type text struct {
 		data []byte
 		err  error
@@ -165,7 +191,7 @@ func Command(ctx context.Context, lock string, env []string, name string, args .
 	select {
 	case all = <-done:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s does not answer in time", name)
+		return nil, fmt.Errorf("%s does not answer in time", argv[0])
 	}
 	if all.err != nil {
 		return nil, all.err
@@ -175,9 +201,23 @@ func Command(ctx context.Context, lock string, env []string, name string, args .
 		p.ended <- err
 		return all.data, err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s does not end in time", name)
+		return nil, fmt.Errorf("%s does not end in time", argv[0])
 	}
 }
+
+// Head keeps the first Max bytes of what is written to it, and drops the rest.
+type Head struct {
+	Max  int
+	kept bytes.Buffer
+}
+
+func (h *Head) Write(text []byte) (int, error) {
+	h.kept.Write(text[:min(len(text), h.Max-h.kept.Len())])
+	return len(text), nil
+}
+
+// Bytes is what was kept.
+func (h *Head) Bytes() []byte { return h.kept.Bytes() }
 
 // output runs a program in the process group of this child.
 func output(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
@@ -186,9 +226,15 @@ func output(ctx context.Context, env []string, name string, args ...string) ([]b
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	runtime.LockOSThread() // for Pdeathsig, as in start
 	defer runtime.UnlockOSThread()
-	data, err := cmd.Output()
+	stdout, stderr := &Head{Max: outputMax}, &Head{Max: errorsMax}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err := cmd.Run()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%s does not answer in time", name)
 	}
-	return data, err
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		exit.Stderr = stderr.Bytes()
+	}
+	return stdout.Bytes(), err
 }

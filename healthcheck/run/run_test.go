@@ -196,7 +196,7 @@ func TestNoProcessForWhatIsAbsent(t *testing.T) {
 func TestTheOthersDoNotWaitForOneThatIsSlow(t *testing.T) {
 	r := runner(t, in("a", "forever"), in("a", "fine"), in("b", "waits"), in("c", "fine"))
 	r.Checks[0].Timeout = long
-	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*patience)
 	defer cancel()
 	want := []string{"forever: unknown: not looked at in time", "fine: unknown: not looked at in time", "waits: ok: it came", "fine: ok: fine on n1"}
 	assert.Equal(t, want, said(r.Run(ctx)))
@@ -208,6 +208,19 @@ func TestWhatIsHangingIsNamedInTheLock(t *testing.T) {
 	by, err := os.ReadFile(filepath.Join(r.Locks, "child.0.lock"))
 	require.NoError(t, err)
 	assert.Equal(t, "forever", strings.TrimSpace(string(by)))
+}
+
+// A process may get stuck before its first check.
+func TestTheLockDoesNotNameACheckOfAnEarlierProcess(t *testing.T) {
+	r := runner(t, in("a", "fine"))
+	require.NoError(t, os.WriteFile(r.slot(0), []byte("forever"), 0o600))
+	r.Checks[0].Timeout = short
+	r.Self = []string{"/bin/sleep", "1000"}
+	r.Run(context.Background())
+	by, err := os.ReadFile(r.slot(0))
+	require.NoError(t, err)
+	assert.Empty(t, string(by))
+	assert.EqualError(t, &heldError{"x.lock", ""}, "a process of an earlier run (before it said with what) is stuck; to see which: fuser -v x.lock")
 }
 
 // A process in a frozen cgroup of version 1 does not die of SIGKILL, like one that
@@ -304,6 +317,34 @@ func TestCommand(t *testing.T) {
 	defer held.Close()
 	_, err = Command(context.Background(), lock, nil, "/bin/true")
 	assert.ErrorContains(t, err, "is stuck")
+}
+
+func TestFeed(t *testing.T) {
+	dir := t.TempDir()
+	lock := filepath.Join(dir, "lock")
+	input := []byte(strings.Repeat("x", 200<<10)) // more than a pipe takes
+	require.NoError(t, Feed(context.Background(), lock, input, "/bin/sh", "-c", "cat >"+dir+"/got"))
+	got, err := os.ReadFile(dir + "/got")
+	require.NoError(t, err)
+	assert.Equal(t, len(input), len(got))
+	assert.EqualError(t, Feed(context.Background(), lock, input, "/bin/sh", "-c", "echo it is full; exit 1"), "it is full")
+	assert.EqualError(t, Feed(context.Background(), lock, input, "/bin/false"), "exit status 1")
+	ctx, cancel := context.WithTimeout(context.Background(), short)
+	defer cancel()
+	assert.EqualError(t, Feed(ctx, lock, input, "/bin/sleep", "1000"), "/bin/sleep does not answer in time")
+}
+
+// A program that writes without end takes its time, but no memory.
+func TestTheOutputOfAProgramIsBounded(t *testing.T) {
+	out, err := output(context.Background(), bare(nil), "/bin/sh", "-c", "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2; exit 3")
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 3, exit.ExitCode())
+	assert.Len(t, out, outputMax)
+	assert.Len(t, exit.Stderr, errorsMax)
+	out, err = output(context.Background(), bare(nil), "/bin/echo", "hello")
+	require.NoError(t, err)
+	assert.Equal(t, "hello\n", string(out))
 }
 
 func TestTextsAreFitForAReason(t *testing.T) {

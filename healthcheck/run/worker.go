@@ -44,6 +44,7 @@ func (r *Runner) worker() (*worker, error) {
 		if err != nil {
 			return nil, err
 		}
+		_ = lock.Truncate(0) // the label of a process that is gone
 		p, err := start(lock, true, r.Self, frugal)
 		if err != nil {
 			return nil, err

@@ -3,8 +3,10 @@
 package tomlfile
 
 import (
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/BurntSushi/toml"
@@ -22,6 +24,14 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 	for _, key := range meta.Undecoded() {
 		return nil, s.refuseFirst(key, "unknown key")
 	}
+	for _, key := range meta.Keys() {
+		if typeAt(reflect.TypeOf(into), key) != reflect.TypeFor[time.Duration]() {
+			continue
+		}
+		if err := s.refuseNumber(key); err != nil {
+			return nil, err
+		}
+	}
 	// The library itself would take "Root" for "root", and either one if both are there.
 	for _, key := range meta.Keys() {
 		last := key[len(key)-1]
@@ -30,6 +40,22 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 		}
 	}
 	return s, nil
+}
+
+// refuseNumber is for a time: the library would take 20 for 20 ns.
+func (s *Source) refuseNumber(key toml.Key) error {
+	const number, text = "Integer", "is a number; write " + aTime
+	starts := s.headers(key[0])
+	for i := range starts {
+		e := s.Element(key[0], i)
+		if e.cut(); e.meta.Type(key...) == number {
+			return e.Refuse(key[1:], text)
+		}
+	}
+	if len(starts) == 0 && s.meta.Type(key...) == number {
+		return s.Refuse(key, text)
+	}
+	return nil
 }
 
 // Printable keeps what others wrote from breaking a message into several lines.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tomlfile decodes a configuration in TOML strictly, and names the line
-// of a key in errors: "line 7: rail[0].table: ...".
+// of a key in errors: "line 7: rail 1: table: ...".
 //
 // Strictly: a key that no field takes is an error, and so is one that differs
 // from a field in upper and lower case only. What the values mean is the

@@ -53,6 +53,8 @@ var (
 	}
 )
 
+const aTime = `a time in quotes, such as "20s"`
+
 // inWords says the same in TOML's words, or what it was given.
 func inWords(message string, into reflect.Type) string {
 	// The library's message for a value of a wrong type, which speaks of Go's types.
@@ -64,7 +66,7 @@ func inWords(message string, into reflect.Type) string {
 	}
 	line, key, is, want := m[1], m[2], found[m[3]+m[6]], wanted[m[4]+m[5]]
 	if typeAt(into, strings.Split(key, ".")) == reflect.TypeFor[time.Duration]() {
-		want = `a time in quotes, such as "30s"`
+		want = aTime
 	}
 	switch {
 	case is == "" || want == "":

@@ -81,14 +81,19 @@ func (s *Source) headers(array string) []int {
 	return starts
 }
 
-// Refuse makes the error for one key: "line 7: jail.debian.root: must be ...".
-// Without a key, it is for the element itself.
+// Refuse makes the error for one key: "line 7: jail.debian.root: must be ...", or of
+// an element "line 7: rail 2: table: ...", counted from 1 as people do. Without a key,
+// it is for the element itself.
 func (s *Source) Refuse(key toml.Key, format string, args ...any) error {
 	line := s.Line(key)
-	if s.whole != nil {
-		key = append(toml.Key{fmt.Sprintf("%s[%d]", s.array, s.index)}, key...)
+	text := fmt.Sprintf(format, args...)
+	if len(key) > 0 {
+		text = strings.Join(key, ".") + ": " + text
 	}
-	text := Printable(strings.Join(key, ".") + ": " + fmt.Sprintf(format, args...))
+	if s.whole != nil {
+		text = fmt.Sprintf("%s %d: %s", s.array, s.index+1, text)
+	}
+	text = Printable(text)
 	if line > 0 {
 		return fmt.Errorf("line %d: %s", line, text)
 	}

@@ -66,16 +66,16 @@ func TestRefuseNamesTheLine(t *testing.T) {
 		{s, toml.Key{"title"}, "line 1: title: no"},
 		{s, toml.Key{"room", "Hall", "size"}, "line 3: room.Hall.size: no"},
 		{s, toml.Key{"absent"}, "absent: no"},
-		{s.Element("book", 0), toml.Key{"name"}, "line 6: book[0].name: no"},
-		{s.Element("book", 0), toml.Key{"cover", "colour"}, "line 7: book[0].cover.colour: no"},
-		{s.Element("book", 0), toml.Key{"pages"}, "line 5: book[0].pages: no"}, // is not there
-		{s.Element("book", 0), nil, "line 5: book[0]: no"},
-		{s.Element("book", 1), nil, "line 9: book[1]: no"},
-		{s.Element("book", 1), toml.Key{"tags"}, "line 10: book[1].tags: no"},
-		{s.Element("book", 1), toml.Key{"pages"}, "line 13: book[1].pages: no"},
-		{s.Element("book", 1), toml.Key{"cover", "colour"}, "line 15: book[1].cover.colour: no"},
-		{s.Element("book", 2), toml.Key{"name"}, "line 17: book[2].name: no"},
-		{s.Element("book", 2), toml.Key{"cover", "colour"}, "line 16: book[2].cover.colour: no"},
+		{s.Element("book", 0), toml.Key{"name"}, "line 6: book 1: name: no"},
+		{s.Element("book", 0), toml.Key{"cover", "colour"}, "line 7: book 1: cover.colour: no"},
+		{s.Element("book", 0), toml.Key{"pages"}, "line 5: book 1: pages: no"}, // is not there
+		{s.Element("book", 0), nil, "line 5: book 1: no"},
+		{s.Element("book", 1), nil, "line 9: book 2: no"},
+		{s.Element("book", 1), toml.Key{"tags"}, "line 10: book 2: tags: no"},
+		{s.Element("book", 1), toml.Key{"pages"}, "line 13: book 2: pages: no"},
+		{s.Element("book", 1), toml.Key{"cover", "colour"}, "line 15: book 2: cover.colour: no"},
+		{s.Element("book", 2), toml.Key{"name"}, "line 17: book 3: name: no"},
+		{s.Element("book", 2), toml.Key{"cover", "colour"}, "line 16: book 3: cover.colour: no"},
 	} {
 		assert.EqualError(t, test.at.Refuse(test.key, "n%s", "o"), test.want)
 	}
@@ -108,8 +108,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"[room.X]\nSize = 1":           "line 2: room.X.Size: unknown key; keys are written in lower case",
 		"[[book]]\npages = \"x\"\n[[book]]\npages = 2":           `line 2: book.pages: is a text; write a whole number`,
 		"[[book]]\npages = 2\n[[book]]\npages = \"x\"\n[[book]]": `line 4: book.pages: is a text; write a whole number`,
-		"[[book]]\nname = \"a\"\n[[book]]\nnmae = \"b\"":         "line 4: book[1].nmae: unknown key",
-		"[[book]]\ncover.x = 1\n[[book]]\ncover.x = 2":           "line 2: book[0].cover.x: unknown key",
+		"[[book]]\nname = \"a\"\n[[book]]\nnmae = \"b\"":         "line 4: book 2: nmae: unknown key",
+		"[[book]]\ncover.x = 1\n[[book]]\ncover.x = 2":           "line 2: book 1: cover.x: unknown key",
 		"[book]\nname = \"a\"":                                   `line 1: book: is one table; write [[book]], with two brackets, or a list in [ ]`,
 		"book = [\"a\"]":                                         "line 1: book: is a text; write a table",
 		"[[book]]\npages = 1.5":                                  "line 2: book.pages: is a number with a point; write a whole number",
@@ -133,10 +133,14 @@ func TestDecodeWantsATime(t *testing.T) {
 		Many []times          `toml:"many"`
 	}
 	for text, want := range map[string]string{
-		"wait = 1.5":           `line 1: wait: is a number with a point; write a time in quotes, such as "30s"`,
-		"[one.a]\nwait = true": `line 2: one.a.wait: is true or false; write a time in quotes, such as "30s"`,
-		"[[many]]\nwait = [1]": `line 2: many.wait: is a list; write a time in quotes, such as "30s"`,
-		"one.a = 1":            `line 1: one.a: is a number; write a table`,
+		"wait = 1.5":           `line 1: wait: is a number with a point; write a time in quotes, such as "20s"`,
+		"[one.a]\nwait = true": `line 2: one.a.wait: is true or false; write a time in quotes, such as "20s"`,
+		"[[many]]\nwait = [1]": `line 2: many.wait: is a list; write a time in quotes, such as "20s"`,
+		"wait = 20":            `line 1: wait: is a number; write a time in quotes, such as "20s"`,
+		"[[many]]\nwait = \"1s\"\n[[many]]\nwait = 1": `line 4: many 2: wait: is a number; write a time in quotes, such as "20s"`,
+		"[[many]]\nwait = 1\n[[many]]\nwait = \"1s\"": `line 2: many 1: wait: is a number; write a time in quotes, such as "20s"`,
+		"[one.a]\nwait = 1":                           `line 2: one.a.wait: is a number; write a time in quotes, such as "20s"`,
+		"one.a = 1":                                   `line 1: one.a: is a number; write a table`,
 	} {
 		_, err := Decode(text, &file{}, nil)
 		assert.EqualError(t, err, want)

@@ -21,10 +21,30 @@ import (
 
 // lockNode waits for the node's lock.
 func (s store) lockNode(ctx context.Context) (*os.File, error) {
-	return lock(ctx, filepath.Join(string(s), "lock"), "the node's lock", func(fd int) error {
+	return lock(ctx, s.lockPath(), "the node's lock", func(fd int) error {
 		return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	})
 }
+
+// Lock waits for the node's lock, without which no job is given a VF. It ends with the
+// file, or the process. busy is called with the lock's path if another process has it.
+// state is Site.State, the directory above which must be there.
+func Lock(ctx context.Context, state string, busy func(path string)) (*os.File, error) {
+	s := store(state)
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	now, cancel := context.WithTimeout(ctx, 0)
+	defer cancel()
+	file, err := s.lockNode(now)
+	if !errors.Is(err, errBusy) {
+		return file, err
+	}
+	busy(s.lockPath())
+	return s.lockNode(ctx)
+}
+
+func (s store) lockPath() string { return filepath.Join(string(s), "lock") }
 
 // withNode does something with the node's lock.
 func (s store) withNode(ctx context.Context, do func() error) error {

@@ -185,7 +185,7 @@ func TestSwitchLearns(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		return strings.Contains(sh(t, n.wire, "ip neigh show 10.1.0.1"), got.Rails[0].MAC)
-	}, 5*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	n.release()
 }
 

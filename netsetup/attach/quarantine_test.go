@@ -15,6 +15,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
+// stubborn is a node whose VF 0 of pf0 keeps its VLAN until the error is taken away.
 func stubborn(t *testing.T, failure *error) *node {
 	n := newNode(t, setup{cards: 2, policy: "vlan = 7"})
 	set, pf := n.site.Hardware.SetVF, pfIndex(t, n, 0)
@@ -61,6 +62,8 @@ func TestAVFThatCannotBeResetIsInQuarantine(t *testing.T) {
 	same(t, before, n.snapshot())
 }
 
+// TestTheSameJobGoesOnWithoutTheQuarantinedVF: also when it is still alive, Sweep
+// tries that VF again, and leaves the job's own alone.
 func TestTheSameJobGoesOnWithoutTheQuarantinedVF(t *testing.T) {
 	failure := errors.New("the card hangs")
 	n := stubborn(t, &failure)
@@ -95,6 +98,7 @@ func TestLift(t *testing.T) {
 	assert.Empty(t, quarantined)
 }
 
+// TestNameTaken: another interface has the VF's name meanwhile.
 func TestNameTaken(t *testing.T) {
 	n := newNode(t, setup{})
 	job := jobSpace(t)

@@ -242,5 +242,5 @@ func (n *node) gone() {
 	require.Eventually(n.t, func() bool {
 		_, err := n.host.ByName(controlHostName("node1", "4711"))
 		return errors.Is(err, link.ErrNotFound)
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }

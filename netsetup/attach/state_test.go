@@ -3,15 +3,18 @@
 package attach
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func TestAHeldVFIsNotGiven(t *testing.T) {
@@ -38,18 +41,8 @@ func TestAHeldVFIsNotGiven(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// stubborn is a node whose VF 0 of pf0 keeps its VLAN until the error is taken away.
-
-// TestTheSameJobGoesOnWithoutTheQuarantinedVF: also when it is still alive, Sweep
-
-// tries that VF again, and leaves the job's own alone.
-
-// TestNameTaken: another interface has the VF's name meanwhile.
-
 // TestAnotherBoot: VFs, namespaces and interfaces are new, so nothing is done to
-
 // them; leases are not.
-
 func TestAnotherBoot(t *testing.T) {
 	n := newNode(t, setup{cards: 2, directory: true, control: true, policy: "vlan = 7"})
 	job := jobSpace(t)
@@ -195,4 +188,28 @@ func TestStateIsRootsAlone(t *testing.T) {
 	assert.ErrorContains(t, Release(t.Context(), n.site, "4711"), "belongs to uid 65534")
 	require.NoError(t, os.Chown(n.site.State, 0, 0))
 	n.release()
+}
+
+// TestSweepDoesNotWait for a pool whose server hangs: the others are swept.
+func TestSweepDoesNotWait(t *testing.T) {
+	usual := sweepTime
+	sweepTime = 300 * time.Millisecond
+	t.Cleanup(func() { sweepTime = usual })
+	n := newNode(t, setup{cards: 2, directory: true})
+	lock, err := os.Create(filepath.Join(n.site.State, "pool-r0.lock"))
+	require.NoError(t, err)
+	defer lock.Close()
+	require.NoError(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	swept, err := Sweep(ctx, n.site, nobody)
+	require.NoError(t, err)
+	require.NoError(t, ctx.Err())
+	require.Len(t, swept.Problems, 1)
+	assert.Contains(t, swept.Problems[0], "pool r0: cannot open: another process of this node holds "+lock.Name())
+	lock.Close()
+	sweepTime = time.Minute
+	swept, err = Sweep(ctx, n.site, nobody)
+	require.NoError(t, err)
+	assert.Empty(t, swept.Problems)
 }

@@ -9,9 +9,15 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
+	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/pool"
 )
+
+// sweepTime is how long each job and each pool may take Sweep: one whose server hangs
+// must not keep it from the others. UFM likewise.
+var sweepTime = 30 * time.Second
 
 // Sweep puts right what others left: it releases jobs that are not alive, tries
 // quarantined VFs again, frees addresses of jobs that are gone, and tells UFM what
@@ -70,7 +76,10 @@ func (w *Swept) job(ctx context.Context, site Site, job string, alive func(job s
 		return
 	}
 	defer s.close()
-	if alive(job) {
+	living := alive(job)
+	ctx, cancel = context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	if living {
 		err = s.releaseStale(ctx)
 	} else if err = s.releaseAll(ctx); err == nil {
 		w.Released = append(w.Released, job)
@@ -120,17 +129,22 @@ func (w *Swept) leases(ctx context.Context, site Site, alive func(job string) bo
 		if p.Directory == "" {
 			continue
 		}
-		opened, err := site.pool(ctx, p)
-		if err != nil {
-			w.problem(err)
-			continue
-		}
-		freed, err := opened.Sweep(ctx, mine)
-		w.problem(err)
-		for _, l := range freed {
-			w.Addresses = append(w.Addresses, fmt.Sprintf("%s of %s", l.Addr, l.Owner))
-		}
+		w.problem(w.pool(ctx, site, p, mine))
 	}
+}
+
+func (w *Swept) pool(ctx context.Context, site Site, p *config.Pool, mine func(pool.Owner) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	opened, err := site.pool(ctx, p)
+	if err != nil {
+		return err
+	}
+	freed, err := opened.Sweep(ctx, mine)
+	for _, l := range freed {
+		w.Addresses = append(w.Addresses, fmt.Sprintf("%s of %s", l.Addr, l.Owner))
+	}
+	return err
 }
 
 func (w *Swept) keeps(job string) bool {
@@ -142,6 +156,8 @@ func (w *Swept) partitions(ctx context.Context, site Site) {
 	if site.Config == nil || site.Config.UFM == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
 	queue, client, err := site.ufm()
 	if err == nil {
 		_, err = queue.Replay(ctx, client)

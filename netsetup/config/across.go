@@ -31,8 +31,8 @@ func (r *reader) tables() error {
 	seen := map[int]*Rail{}
 	for i, rail := range r.config.Rails {
 		if o := seen[rail.Table]; o != nil {
-			return r.Element("rail", i).Refuse(key("table"), "%d is that of the rail %q of line %d; each rail needs its own (left out: %d and the rail's place, from 0)",
-				rail.Table, o.Name, o.Line, tableFirst)
+			return r.Element("rail", i).Refuse(key("table"), "%d is that of the rail %q of line %d; each rail needs its own (left out: %d and the rail's number)",
+				rail.Table, o.Name, o.Line, tableFirst-1)
 		}
 		seen[rail.Table] = rail
 	}

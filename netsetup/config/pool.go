@@ -121,7 +121,7 @@ func gateway(at *tomlfile.Source, text *string, p *Pool) error {
 // ranges reads what may be given. A network or broadcast address in a range is left
 // out, as Usable does with gateways: nobody who writes the whole subnet means them.
 func ranges(at *tomlfile.Source, f *filePool, p *Pool) (err error) {
-	p.Ranges = []Range{all(p.Subnet)}
+	p.Ranges = []Range{Whole(p.Subnet)}
 	if f.Ranges != nil {
 		if p.Ranges, err = parseRanges(f.Ranges, p.Subnet); err != nil {
 			return at.Refuse(key("ranges"), "%v", err)

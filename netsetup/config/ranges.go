@@ -78,8 +78,8 @@ func common(a, b []Range) (Range, Range, bool) {
 	return Range{}, Range{}, false
 }
 
-// all is the range of a subnet, from the first address to the last.
-func all(subnet netip.Prefix) Range {
+// Whole is the range of a subnet, from the first address to the last.
+func Whole(subnet netip.Prefix) Range {
 	first := subnet.Masked().Addr()
 	raw := first.AsSlice()
 	for bit := subnet.Bits(); bit < len(raw)*8; bit++ {
@@ -96,7 +96,7 @@ func notForHosts(subnet netip.Prefix) []Range {
 	if subnet.Addr().BitLen()-subnet.Bits() < 2 {
 		return nil
 	}
-	whole := all(subnet)
+	whole := Whole(subnet)
 	holes := []Range{{whole.First, whole.First}}
 	if subnet.Addr().Is4() {
 		holes = append(holes, Range{whole.Last, whole.Last})

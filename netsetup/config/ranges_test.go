@@ -34,6 +34,14 @@ func TestSizeOfRanges(t *testing.T) {
 	assert.EqualValues(t, uint64(math.MaxUint64), size([]Range{r("fd00::", "fd00::ffff:ffff:ffff:fffe"), r("fd01::", "fd01::1")}))
 }
 
+func TestWhole(t *testing.T) {
+	for subnet, want := range map[string]string{
+		"10.1.2.3/22": "10.1.0.0-10.1.3.255", "10.1.2.3/30": "10.1.2.0-10.1.2.3", "172.16.0.1/12": "172.16.0.0-172.31.255.255", "10.1.2.3/32": "10.1.2.3",
+	} {
+		assert.Equal(t, want, Whole(netip.MustParsePrefix(subnet)).String(), subnet)
+	}
+}
+
 func TestCutKeepsTheOrder(t *testing.T) {
 	r := func(first, last int) Range {
 		a := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}) }

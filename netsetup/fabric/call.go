@@ -40,31 +40,8 @@ type removeCall struct {
 	GUIDs []string `json:"guids"`
 }
 
-// Version asks for UFM's version: it answers and takes the credentials.
-func (c *Client) Version(ctx context.Context) (string, error) {
-	var answer struct {
-		Version string `json:"ufm_release_version"`
-	}
-	text, err := c.call(ctx, "ask for its version", http.MethodGet, "/ufmRest/app/ufm_version", nil)
-	if err != nil {
-		return "", err
-	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Version == "" {
-		return "", c.failed("ask for its version", fmt.Errorf("%w: the answer is no version", ErrAway))
-	}
-	return printable(answer.Version), nil
-}
-
-// Add makes GUIDs full members of a partition; those that are already stay.
-func (c *Client) Add(ctx context.Context, pkey uint16, guids ...GUID) error {
-	return c.change(ctx, "add", pkey, guids)
-}
-
-// Remove takes GUIDs out of a partition; those that are not in it are no error.
-func (c *Client) Remove(ctx context.Context, pkey uint16, guids ...GUID) error {
-	return c.change(ctx, "remove", pkey, guids)
-}
-
+// change makes GUIDs full members of a partition ("add"), or takes them out of it; those
+// that are or are not in it already are no error.
 func (c *Client) change(ctx context.Context, op string, pkey uint16, guids []GUID) error {
 	if Default(pkey) || len(guids) == 0 {
 		return nil
@@ -126,7 +103,7 @@ func parseMembers(text []byte) (map[uint16][]GUID, error) {
 		}
 		guids := make([]GUID, 0, len(partition.GUIDs))
 		for _, g := range partition.GUIDs {
-			guid, err := ParseGUID(g.GUID)
+			guid, err := parseGUID(g.GUID)
 			if err != nil {
 				return nil, fmt.Errorf("%w: partition %s in the answer: %v", ErrAway, key, err)
 			}

@@ -54,12 +54,9 @@ func open(t *testing.T, config Config) *Client {
 
 func TestPayloads(t *testing.T) {
 	u, c, _ := start(t)
-	version, err := c.Version(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "6.15.2-3", version)
-	require.NoError(t, c.Add(t.Context(), 0x11, 0x0011223344556677, 0xfe))
-	require.NoError(t, c.Remove(t.Context(), 0x11, 0xfe))
-	require.NoError(t, c.Add(t.Context(), 0x7abc, 0xfe))
+	require.NoError(t, c.change(t.Context(), "add", 0x11, []GUID{0x0011223344556677, 0xfe}))
+	require.NoError(t, c.change(t.Context(), "remove", 0x11, []GUID{0xfe}))
+	require.NoError(t, c.change(t.Context(), "add", 0x7abc, []GUID{0xfe}))
 	members, err := c.Members(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, map[uint16][]GUID{0x11: {0x0011223344556677}, 0x7abc: {0xfe}, 0x7fff: nil}, members)
@@ -72,26 +69,26 @@ func TestPayloads(t *testing.T) {
 func TestNothingIsAskedForTheDefaultPartition(t *testing.T) {
 	u, c, _ := start(t)
 	for _, pkey := range []uint16{0, 0x7fff} {
-		require.NoError(t, c.Add(t.Context(), pkey, 0xfe))
-		require.NoError(t, c.Remove(t.Context(), pkey, 0xfe))
+		require.NoError(t, c.change(t.Context(), "add", pkey, []GUID{0xfe}))
+		require.NoError(t, c.change(t.Context(), "remove", pkey, []GUID{0xfe}))
 	}
-	require.NoError(t, c.Add(t.Context(), 0x11))
-	require.ErrorContains(t, c.Add(t.Context(), 0x8011, 0xfe), "without the membership bit")
-	require.ErrorContains(t, c.Add(t.Context(), 0x11, 0), "is no GUID: the VF has not been given one")
+	require.NoError(t, c.change(t.Context(), "add", 0x11, nil))
+	require.ErrorContains(t, c.change(t.Context(), "add", 0x8011, []GUID{0xfe}), "without the membership bit")
+	require.ErrorContains(t, c.change(t.Context(), "add", 0x11, []GUID{0}), "is no GUID: the VF has not been given one")
 	require.Empty(t, u.Calls())
-	require.NoError(t, c.Remove(t.Context(), 0x12, 0xfe), "of a partition that is not there")
+	require.NoError(t, c.change(t.Context(), "remove", 0x12, []GUID{0xfe}), "of a partition that is not there")
 }
 
 func TestOnlyTheRightCertificate(t *testing.T) {
 	u, _, config := start(t)
 	config.CA = ""
-	_, err := open(t, config).Version(t.Context())
+	_, err := open(t, config).Members(t.Context())
 	require.ErrorContains(t, err, "its certificate is not right: x509: certificate signed by unknown authority")
 	require.NotErrorIs(t, err, ErrAway)
 	u2, _, config2 := start(t)
 	config.CA = config2.CA // httptest's certificate is the same everywhere, but not for this name:
 	config.URL = strings.Replace(u.URL, "127.0.0.1", "localhost", 1)
-	_, err = open(t, config).Version(t.Context())
+	_, err = open(t, config).Members(t.Context())
 	require.ErrorContains(t, err, "its certificate is not right")
 	require.Empty(t, u.Calls())
 	require.Empty(t, u2.Calls())
@@ -146,7 +143,7 @@ func oneLine(t *testing.T, err error) {
 func TestWrongPasswordIsNotRepeated(t *testing.T) {
 	u, _, config := start(t)
 	require.NoError(t, os.WriteFile(config.Credentials, []byte("admin:other\n"), 0o600))
-	err := open(t, config).Add(t.Context(), 0x11, 0xfe)
+	err := open(t, config).change(t.Context(), "add", 0x11, []GUID{0xfe})
 	require.ErrorContains(t, err, "does not take the user and password (HTTP 401); correct the credentials file")
 	require.NotContains(t, err.Error(), "other")
 	require.Len(t, u.Calls(), 1)
@@ -158,12 +155,12 @@ func TestDeadlineAndCancel(t *testing.T) {
 		u.Hang()
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		_, err := c.Version(ctx)
+		_, err := c.Members(ctx)
 		require.ErrorIs(t, err, ErrAway)
 		require.ErrorContains(t, err, "no answer in time")
 		ctx, cancel = context.WithCancel(t.Context())
 		cancel()
-		_, err = c.Version(ctx)
+		_, err = c.Members(ctx)
 		require.ErrorIs(t, err, context.Canceled)
 		oneLine(t, err)
 	})
@@ -175,9 +172,9 @@ func TestDeadlineAndCancel(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	u, c, _ := start(t)
 	c.base.Host = "127.0.0.1:1"
-	_, err := c.Version(t.Context())
+	_, err := c.Members(t.Context())
 	require.ErrorIs(t, err, ErrAway)
-	require.ErrorContains(t, err, "UFM 127.0.0.1:1: cannot ask for its version: UFM is away: dial tcp 127.0.0.1:1: connect: connection refused")
+	require.ErrorContains(t, err, "UFM 127.0.0.1:1: cannot list partitions: UFM is away: dial tcp 127.0.0.1:1: connect: connection refused")
 	require.Empty(t, u.Calls())
 }
 
@@ -212,7 +209,7 @@ func TestEnvironmentHasNoSay(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	_, c, _ := start(t)
 	require.Nil(t, c.http.Transport.(*http.Transport).Proxy)
-	_, err := c.Version(t.Context())
+	_, err := c.Members(t.Context())
 	require.NoError(t, err)
 }
 
@@ -221,13 +218,13 @@ func TestGUIDs(t *testing.T) {
 		"0011223344556677": 0x0011223344556677, "0011:2233:4455:6677": 0x0011223344556677,
 		"00:11:22:33:44:55:66:77": 0x0011223344556677, "0x0011223344556677": 0x0011223344556677,
 	} {
-		g, err := ParseGUID(text)
+		g, err := parseGUID(text)
 		require.NoError(t, err)
 		require.Equal(t, want, g)
 		require.Equal(t, "0011223344556677", g.String())
 	}
 	for _, text := range []string{"", "11", "0000:0000:0000:0000", "ffffffffffffffff", "00112233445566778", "g011223344556677"} {
-		_, err := ParseGUID(text)
+		_, err := parseGUID(text)
 		require.Error(t, err, text)
 	}
 }

@@ -49,7 +49,7 @@ func parseEntry(text []byte) (Entry, error) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		return e, errors.New("it is no entry")
 	}
-	guid, err := ParseGUID(f.GUID)
+	guid, err := parseGUID(f.GUID)
 	_, err2 := fmt.Sscanf(f.PKey, "0x%04X", &e.PKey)
 	e = Entry{f.Op, e.PKey, guid, f.Seq, time.Unix(f.Time, 0)}
 	if err != nil || err2 != nil || f.Op != Add && f.Op != Remove || checkCall(e.PKey, nil) != nil || !bytes.Equal(e.marshal(), text) {

@@ -14,9 +14,9 @@ type GUID uint64
 // String is the 16 hex digits that UFM uses.
 func (g GUID) String() string { return fmt.Sprintf("%016x", uint64(g)) }
 
-// ParseGUID reads 16 hex digits, also as sysfs (0011:2233:4455:6677) and ip(8)
+// parseGUID reads 16 hex digits, also as sysfs (0011:2233:4455:6677) and ip(8)
 // (00:11:22:...) write them. All zeroes and all ones are no GUIDs.
-func ParseGUID(s string) (GUID, error) {
+func parseGUID(s string) (GUID, error) {
 	digits := strings.TrimPrefix(strings.ReplaceAll(s, ":", ""), "0x")
 	n, err := strconv.ParseUint(digits, 16, 64)
 	g := GUID(n)

@@ -26,9 +26,6 @@ func (d Distance) String() string {
 	return [...]string{"X", "PIX", "PXB", "PHB", "NODE", "SYS"}[d]
 }
 
-// MarshalText makes it a word in JSON.
-func (d Distance) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
 // Between tells the distance of two devices from their places in sysfs, which
 // nest each device in the bridges above it.
 func Between(a, b Device) Distance {

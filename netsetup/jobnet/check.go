@@ -5,6 +5,7 @@ package jobnet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -119,8 +120,9 @@ func (r *Result) gateway(ctx context.Context, gateway netip.Addr) {
 
 // peers says which nodes are missing; of both families where they differ.
 func (r *Result) peers(e *endpoint, step *Step) {
-	if e.failed != nil {
-		r.fail("no route", "cannot send from %s: %v", e.own.Addr(), e.failed)
+	for _, node := range slices.Sorted(maps.Keys(e.failed)) {
+		r.fail("no route", "cannot send from %s: %v", e.own.Addr(), e.failed[node])
+		break // one tells enough
 	}
 	var silent []string
 	for node, answered := range e.answered {

@@ -3,6 +3,7 @@
 package jobnet
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"testing"
@@ -117,8 +118,36 @@ func TestOutsideOfAStep(t *testing.T) {
 	assert.EqualError(t, err, "SLURM_NODEID is 3, but the step has 3 nodes")
 }
 
-func TestBroadcast(t *testing.T) {
-	for subnet, want := range map[string]string{"10.1.2.3/22": "10.1.3.255", "10.1.2.3/24": "10.1.2.255", "10.1.2.3/30": "10.1.2.3", "172.16.0.1/12": "172.31.255.255"} {
-		assert.Equal(t, want, broadcast(netip.MustParsePrefix(subnet)).String(), subnet)
+func TestPauses(t *testing.T) {
+	for nodes, want := range map[int]time.Duration{2: 500 * time.Millisecond, 250: 500 * time.Millisecond, 600: 1200 * time.Millisecond, 5000: 2 * time.Second} {
+		assert.Equal(t, want, longestPause(nodes), nodes)
 	}
+}
+
+// TestErrorThatPasses: a packet that could not be sent is of no concern once another
+// one could, or once the node has heard all.
+func TestErrorThatPasses(t *testing.T) {
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	defer conn.Close()
+	nowhere, here := netip.MustParseAddrPort("240.0.0.1:9"), conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	e := &endpoint{own: netip.MustParsePrefix("127.0.0.1/8"), ask: conn, all: nowhere, answered: []bool{true, true, true}, failed: map[int]error{}}
+	m := &meeting{endpoints: []*endpoint{e}, done: make([]bool, 3)}
+	result := func() string {
+		r := &Result{Result: OK}
+		r.peers(e, &m.step)
+		return r.Result
+	}
+	m.askOnce()
+	m.send(e, answers, nowhere, 1)
+	m.send(e, answers, nowhere, 2)
+	assert.Len(t, e.failed, 3)
+	assert.Equal(t, "no route", result())
+	e.all = here
+	m.askOnce()
+	m.send(e, answers, here, 1)
+	assert.Equal(t, "no route", result(), "node 2 has had nothing")
+	m.done[2] = true
+	m.forget()
+	assert.Equal(t, OK, result())
 }

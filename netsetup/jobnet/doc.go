@@ -20,7 +20,8 @@
 // The tasks of a step find each other by UDP on the rails themselves. Each sends
 // a broadcast (IPv6: to all nodes of the link) from its address on a rail to a
 // port that the job's and the step's numbers give, and whoever gets it in the same
-// subnet answers from its own address to that of the question. An answer therefore
+// subnet answers from its own address to that of the question; who has not is asked to
+// the end, as tasks may start seconds apart. An answer therefore
 // proves one broadcast of ours and one packet to us, on that rail, by that address
 // and its routing table. It does not prove who sent it: another tenant of the same
 // VLAN could answer. Rails are one link for all nodes, as network.toml has them;

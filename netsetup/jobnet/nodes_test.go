@@ -3,6 +3,7 @@
 package jobnet
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,6 +42,8 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	fmt.Println("ready")
+	io.ReadAll(os.Stdin) // until all of the step are
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := json.NewEncoder(os.Stdout).Encode(Check(ctx, view, &step)); err != nil {
@@ -174,7 +177,8 @@ type answer struct {
 func (f *fabric) check(timeout time.Duration, env ...string) [][]answer {
 	f.t.Helper()
 	tasks := make([]*exec.Cmd, len(f.nodes))
-	out, errors := make([]strings.Builder, len(f.nodes)), make([]strings.Builder, len(f.nodes))
+	errors := make([]strings.Builder, len(f.nodes))
+	out, start := make([]*bufio.Reader, len(f.nodes)), make([]io.Closer, len(f.nodes))
 	for n, node := range f.nodes {
 		cmd := exec.Command(f.program)
 		cmd.Env = append([]string{
@@ -182,16 +186,28 @@ func (f *fabric) check(timeout time.Duration, env ...string) [][]answer {
 			fmt.Sprintf("SLURM_STEP_NODELIST=n[1-%d]", len(f.nodes)),
 			"GOJAIL_NET_RAILS=rail0,rail1", "GOJAIL_NET_RAIL0_IFNAME=net1", "GOJAIL_NET_RAIL1_IFNAME=net2",
 			fmt.Sprintf("GOJAIL_NET_RAIL0_ADDRESS=10.77.0.%d", n+1), fmt.Sprintf("GOJAIL_NET_RAIL1_ADDRESS=fd77::%d", n+1)}, env...)
-		cmd.Stdout, cmd.Stderr = &out[n], &errors[n]
+		cmd.Stderr = &errors[n]
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(f.t, err)
+		out[n] = bufio.NewReader(stdout)
+		start[n], err = cmd.StdinPipe()
+		require.NoError(f.t, err)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
 		require.NoError(f.t, netns.Inside(node, cmd.Start))
 		tasks[n] = cmd
 	}
+	for n := range tasks {
+		line, _ := out[n].ReadString('\n')
+		require.Equal(f.t, "ready\n", line, errors[n].String())
+	}
+	for _, s := range start {
+		s.Close()
+	}
 	var all [][]answer
 	for n, cmd := range tasks {
-		require.NoError(f.t, cmd.Wait(), errors[n].String())
 		var answers []answer
-		require.NoError(f.t, json.Unmarshal([]byte(out[n].String()), &answers))
+		require.NoError(f.t, json.NewDecoder(out[n]).Decode(&answers), errors[n].String())
+		require.NoError(f.t, cmd.Wait(), errors[n].String())
 		all = append(all, answers)
 	}
 	return all

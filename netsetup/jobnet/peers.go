@@ -52,9 +52,28 @@ func meet(ctx context.Context, step Step, endpoints []*endpoint) {
 		e.close()
 	}
 	m.readers.Wait()
+	m.forget()
 }
 
-// askAll slows down, so that a thousand nodes that wait for one do not flood the rails.
+// forget drops the errors of packets to nodes that have heard us by another one.
+func (m *meeting) forget() {
+	for _, e := range m.endpoints {
+		for node, done := range m.done {
+			if done || node == m.step.Node && !slices.Contains(e.answered, false) {
+				delete(e.failed, node)
+			}
+		}
+	}
+}
+
+// longestPause is that between two questions. Tasks of a step start seconds apart on
+// busy nodes, so that the last question should be late; but a thousand nodes that
+// wait for one must not flood the rails.
+func longestPause(nodes int) time.Duration {
+	return min(max(5*question/2, time.Duration(nodes)*2*time.Millisecond), 10*question)
+}
+
+// askAll slows down, and asks until the context ends.
 func (m *meeting) askAll(ctx context.Context) {
 	pause := question
 	for {
@@ -69,19 +88,26 @@ func (m *meeting) askAll(ctx context.Context) {
 			}
 			return
 		case <-time.After(pause):
-			pause = min(2*pause, 10*question)
+			pause = min(2*pause, longestPause(len(m.done)))
 		}
 	}
 }
 
 func (m *meeting) askOnce() {
 	for _, e := range m.endpoints {
-		_, err := e.ask.WriteToUDPAddrPort(m.message(asks), e.all)
-		if err != nil {
-			m.mutex.Lock()
-			e.failed = err
-			m.mutex.Unlock()
-		}
+		m.send(e, asks, e.all, m.step.Node)
+	}
+}
+
+// send keeps the error of the last packet to a node; our own stands for all.
+func (m *meeting) send(e *endpoint, what string, to netip.AddrPort, node int) {
+	_, err := e.ask.WriteToUDPAddrPort(m.message(what), to)
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if err != nil {
+		e.failed[node] = err
+	} else {
+		delete(e.failed, node)
 	}
 }
 
@@ -122,15 +148,11 @@ func (m *meeting) ours(e *endpoint, got message, from netip.Addr) bool {
 }
 
 func (m *meeting) take(e *endpoint, got message, from netip.AddrPort) {
-	var failed error
 	if got.Gojail == asks { // if the answer is lost, the other one asks again
-		_, failed = e.ask.WriteToUDPAddrPort(m.message(answers), from)
+		m.send(e, answers, from, got.Node)
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if failed != nil {
-		e.failed = failed
-	}
 	if got.Gojail == answers {
 		e.answered[got.Node] = true
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/config"
 )
 
 // endpoint is one address of a rail.
@@ -19,20 +21,17 @@ type endpoint struct {
 	ask      *net.UDPConn   // bound to our address: questions go out, answers come in
 	hear     *net.UDPConn   // bound to the interface: questions of others
 	answered []bool         // by node
-	failed   error          // of the last packet that could not be sent
+	failed   map[int]error  // by node: why the last packet to it could not be sent
 }
-
-// allNodes is everybody on a link (RFC 4291, 2.7.1), which switches never filter (RFC 4541, 3).
-var allNodes = netip.MustParseAddr("ff02::1")
 
 // open makes an endpoint; its sockets are closed by close.
 func open(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, error) {
-	e := &endpoint{own: own, answered: make([]bool, nodes)}
+	e := &endpoint{own: own, answered: make([]bool, nodes), failed: map[int]error{}}
 	network, any := "udp4", "0.0.0.0"
-	to := broadcast(own)
+	to := config.Whole(own).Last // the broadcast address
 	if own.Addr().Is6() {
 		network, any = "udp6", "[::]"
-		to = allNodes.WithZone(r.Interface)
+		to = netip.IPv6LinkLocalAllNodes().WithZone(r.Interface) // which switches never filter (RFC 4541, 3)
 	}
 	e.all = netip.AddrPortFrom(to, uint16(port))
 	var err error
@@ -40,14 +39,14 @@ func open(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, error) {
 	if e.ask, err = net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(own.Addr(), 0))); err != nil {
 		return nil, fmt.Errorf("open a socket at %s: %w", own.Addr(), err)
 	}
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+	listen := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		err1 := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), r.Interface) })
 		if err1 != nil {
 			return err1
 		}
 		return err
 	}}
-	conn, err := config.ListenPacket(context.Background(), network, fmt.Sprintf("%s:%d", any, port))
+	conn, err := listen.ListenPacket(context.Background(), network, fmt.Sprintf("%s:%d", any, port))
 	if err != nil {
 		e.close()
 		return nil, fmt.Errorf("listen on %s at UDP port %d: %w; does another gojail net check of this step run?", r.Interface, port, err)
@@ -61,14 +60,4 @@ func (e *endpoint) close() {
 	if e.hear != nil {
 		e.hear.Close()
 	}
-}
-
-// broadcast is the last address of a subnet.
-func broadcast(p netip.Prefix) netip.Addr {
-	bytes := p.Addr().AsSlice()
-	for i := p.Bits(); i < len(bytes)*8; i++ {
-		bytes[i/8] |= 0x80 >> (i % 8)
-	}
-	a, _ := netip.AddrFromSlice(bytes)
-	return a
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/netsetup/link"
 )
 
 // The states of an interface.
@@ -163,20 +164,12 @@ func (r *Rail) gateways() error {
 		for _, route := range routes {
 			ip, isIP := netip.AddrFromSlice(route.Gw)
 			ip = ip.Unmap()
-			if toAll(route) && isIP && !slices.Contains(r.Gateways, ip) {
+			if link.IsDefault(route) && isIP && !slices.Contains(r.Gateways, ip) {
 				r.Gateways = append(r.Gateways, ip)
 			}
 		}
 	}
 	return nil
-}
-
-func toAll(r netlink.Route) bool {
-	if r.Dst == nil {
-		return true
-	}
-	length, _ := r.Dst.Mask.Size()
-	return length == 0
 }
 
 // lacks are the addresses that the rail should have and has not.

@@ -95,7 +95,7 @@ func (n *Namespace) DefaultLink(ipv6 bool) (Link, error) {
 	}
 	best := netlink.Route{}
 	for _, r := range routes {
-		if r.LinkIndex != 0 && isDefault(r) && (best.LinkIndex == 0 || r.Priority < best.Priority) {
+		if r.LinkIndex != 0 && IsDefault(r) && (best.LinkIndex == 0 || r.Priority < best.Priority) {
 			best = r
 		}
 	}
@@ -105,7 +105,8 @@ func (n *Namespace) DefaultLink(ipv6 bool) (Link, error) {
 	return n.ByIndex(best.LinkIndex)
 }
 
-func isDefault(r netlink.Route) bool {
+// IsDefault tells whether a route leads to everywhere.
+func IsDefault(r netlink.Route) bool {
 	if r.Dst == nil {
 		return true
 	}

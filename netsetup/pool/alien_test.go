@@ -94,7 +94,7 @@ func TestDirectoryMustBeClosed(t *testing.T) {
 	require.ErrorContains(t, open(), "others can write it (mode 0777); run: chmod go-w "+site.state)
 	require.NoError(t, os.Chmod(site.state, 0o700))
 	require.NoError(t, os.Rename(dir, dir+".away"))
-	require.ErrorContains(t, open(), "run: mkdir -m 700 "+dir)
+	require.ErrorContains(t, open(), "is it mounted? Once for all nodes: mkdir -m 700 "+dir)
 	require.NoError(t, os.Symlink(dir+".away", dir))
 	require.ErrorContains(t, open(), "not a directory")
 }

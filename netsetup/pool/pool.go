@@ -56,10 +56,10 @@ func (q Quarantined) Until() time.Time { return q.Time.Add(QuarantineTime) }
 const (
 	// QuarantineTime is how long an address in conflict is not given.
 	QuarantineTime = time.Hour
-	// MaxConflicts is how many addresses one node may have in quarantine. One that
+	// maxConflicts is how many addresses one node may have in quarantine. One that
 	// finds more is in the wrong VLAN, or meets a router that answers for every
 	// address (proxy ARP): it must not take the pool away from all others.
-	MaxConflicts = 8
+	maxConflicts = 8
 )
 
 var (

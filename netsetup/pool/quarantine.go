@@ -68,7 +68,7 @@ func (s *shared) bounded() error {
 	mine := slices.DeleteFunc(all, func(q Quarantined) bool {
 		return q.Node != s.node || s.now().After(q.Until())
 	})
-	if len(mine) < MaxConflicts {
+	if len(mine) < maxConflicts {
 		return nil
 	}
 	return fmt.Errorf("%w: this node finds %d addresses in use; is the VLAN right, does a router answer for all (proxy ARP)?", ErrConflict, len(mine)+1)

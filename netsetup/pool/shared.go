@@ -48,23 +48,33 @@ func openShared(ctx context.Context, p *config.Pool, addresses usable, node, sta
 	return s, nil
 }
 
-// prepare checks the directory and makes the pool's own part of it.
-func (s *shared) prepare(dir string) error {
+// CheckDirectory says whether leases may lie in a directory, and makes nothing. Where a
+// file server makes root another user, that one owns it, which shows when a lease is made.
+func CheckDirectory(dir string) (owner uint32, err error) {
 	if err := trusted.Parents(dir); err != nil {
-		return err
+		return 0, err
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
-		return fmt.Errorf("cannot look at the directory %s: %w; run: mkdir -m 700 %s", dir, err, dir)
+		return 0, fmt.Errorf("cannot look at %s: %w; is it mounted? Once for all nodes: mkdir -m 700 %[1]s", dir, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return fmt.Errorf("%s is not a directory", dir)
+		return 0, fmt.Errorf("%s is not a directory", dir)
 	}
 	if st.Mode&0o077 != 0 {
-		return fmt.Errorf("%s is open to others than its owner (mode %04o); run: chmod 700 %s", dir, st.Mode&0o7777, dir)
+		return 0, fmt.Errorf("%s is open to others than its owner (mode %04o); run: chmod 700 %[1]s", dir, st.Mode&0o7777)
 	}
-	if st.Uid != 0 {
-		if err := s.squashed(dir, st.Uid); err != nil {
+	return st.Uid, nil
+}
+
+// prepare checks the directory and makes the pool's own part of it.
+func (s *shared) prepare(dir string) error {
+	owner, err := CheckDirectory(dir)
+	if err != nil {
+		return err
+	}
+	if owner != 0 {
+		if err := s.squashed(dir, owner); err != nil {
 			return err
 		}
 	}

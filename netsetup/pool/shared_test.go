@@ -239,7 +239,7 @@ func TestConflictsAreBounded(t *testing.T) {
 	c := claim("7", "n1", "rail0")
 	a := acquire(t, n1, c)
 	var err error
-	for range MaxConflicts {
+	for range maxConflicts {
 		a, err = n1.Conflict(t.Context(), c, a, mac)
 		require.NoError(t, err)
 	}
@@ -248,7 +248,7 @@ func TestConflictsAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "this node finds 9 addresses in use; is the VLAN right")
 	list, err := n1.Quarantine(t.Context())
 	require.NoError(t, err)
-	require.Len(t, list, MaxConflicts)
+	require.Len(t, list, maxConflicts)
 	leases, err := n1.Leases(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, leases, "the job has no address")

@@ -20,10 +20,7 @@ const (
 	override      = 0x20000000
 )
 
-var (
-	unknown6 = netip.IPv6Unspecified()
-	allNodes = netip.MustParseAddr("ff02::1")
-)
+var unknown6 = netip.IPv6Unspecified()
 
 // solicited is the group in which one asks for an address (RFC 4291 section 2.7.1).
 func solicited(a netip.Addr) netip.Addr {
@@ -43,7 +40,7 @@ func neighbourRequest(s *socket, from, to netip.Addr) packet {
 
 // neighbourAnnouncement: RFC 4861 section 7.2.6.
 func neighbourAnnouncement(s *socket, address netip.Addr) packet {
-	return s.ndp(address, allNodes, advertisement, override, address, targetOption)
+	return s.ndp(address, netip.IPv6LinkLocalAllNodes(), advertisement, override, address, targetOption)
 }
 
 // ndp is an IPv6 packet with a neighbour message, and the hardware address as its option if that is not 0.

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/netsetup/link"
+	"github.com/gojail/gojail/netsetup/netns"
 )
 
 // TestNoCarrierIsNotSilence: a link without carrier, or one that loses it meanwhile, is no proof that an address is free.
@@ -28,7 +29,7 @@ func TestNoCarrierIsNotSilence(t *testing.T) {
 	index := n.rails[0].Index
 	ask := func(o Options) error { return on(t, n.job, n.rails[0]).Conflict(t.Context(), ip("192.0.2.10"), o) }
 	done := make(chan error, 1)
-	go func() { done <- ask(Options{Tries: 40, Timeout: 50 * time.Millisecond}) }()
+	go func() { done <- ask(Options{Tries: 1200, Timeout: 50 * time.Millisecond}) }()
 	shell(t, n.job, "ip link set net1 down")
 	assert.ErrorIs(t, <-done, ErrNoCarrier)
 	assert.ErrorIs(t, ask(quick), ErrNoCarrier)
@@ -54,12 +55,20 @@ func TestCarrierIsLostMeanwhile(t *testing.T) {
 	require.NoError(t, far.Up(p.Index))
 	require.NoError(t, job.WaitCarrier(t.Context(), net1.Index))
 	asked := seen(t, far, p.Link)
+	prober := on(t, job, net1)
+	s, _, err := prober.socket(conflictFilter(ip("192.0.2.10"))) // it takes the same one
+	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		done <- on(t, job, net1).Conflict(t.Context(), ip("192.0.2.10"), Options{Tries: 1, Timeout: 500 * time.Millisecond})
+		done <- prober.Conflict(t.Context(), ip("192.0.2.10"), Options{Tries: 1, Timeout: time.Hour})
 	}()
 	asked()
 	require.NoError(t, far.Down(p.Index))
+	require.Eventually(t, func() bool {
+		err := netns.Inside(job.FD(), func() error { _, err := ask(net1.Index); return err })
+		return errors.Is(err, ErrNoCarrier)
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, s.file.SetDeadline(time.Now())) // the hour is over
 	assert.ErrorIs(t, <-done, ErrNoCarrier)
 }
 
@@ -68,7 +77,7 @@ func seen(t *testing.T, n *link.Namespace, l link.Link) func() {
 	s, _, err := on(t, n, l).socket(conflictFilter(ip("192.0.2.10")))
 	require.NoError(t, err)
 	return func() {
-		require.NoError(t, s.file.SetDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, s.file.SetDeadline(time.Now().Add(time.Minute)))
 		_, _, err := s.receive()
 		require.NoError(t, err)
 	}
@@ -185,14 +194,14 @@ func TestRouterAdvertisements(t *testing.T) {
 	n := network(t, 2)
 	_, err := n.job.SetSysctls("/proc", []link.Sysctl{{Name: "ipv6/conf/net2/accept_ra", Value: "0"}})
 	require.NoError(t, err)
-	s, _, err := on(t, n.peer, n.other).socket(silence(allNodes))
+	s, _, err := on(t, n.peer, n.other).socket(silence(netip.IPv6LinkLocalAllNodes()))
 	require.NoError(t, err)
 	from := ip("fe80::bad")
-	advert := s.ndp(from, allNodes, 134, 0x40000708, from, 0) // hop limit 64, lifetime 1800 s
-	advert.data = advert.data[:56]                            // 16 bytes: no target, no options
+	advert := s.ndp(from, netip.IPv6LinkLocalAllNodes(), 134, 0x40000708, from, 0) // hop limit 64, lifetime 1800 s
+	advert.data = advert.data[:56]                                                 // 16 bytes: no target, no options
 	advert.data[5], advert.data[42], advert.data[43] = 16, 0, 0
 	copy(advert.data[48:], make([]byte, 8))
-	sum := checksum(from, allNodes, advert.data[40:])
+	sum := checksum(from, netip.IPv6LinkLocalAllNodes(), advert.data[40:])
 	advert.data[42], advert.data[43] = byte(sum>>8), byte(sum)
 	require.Eventually(t, func() bool {
 		require.NoError(t, s.send(advert))

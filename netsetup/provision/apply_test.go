@@ -101,6 +101,24 @@ func TestVFsOfJobsAreLeftAlone(t *testing.T) {
 	assert.Empty(t, lines(f.observed(t, site(full()), map[string]string{ens1f0.VF(0): "42"})))
 }
 
+// TestVFsWithoutAPolicyAreLeftAlone once they are there: they may be an administrator's own.
+func TestVFsWithoutAPolicyAreLeftAlone(t *testing.T) {
+	cfg := site(&config.Policy{Name: "a", VFs: 4, NIC: on("ens1f0#2-3")})
+	f := newFake(t, ens1f0.With(4))
+	_, err := f.apply(t, cfg)
+	require.NoError(t, err)
+	said := strings.Join(f.said(), "\n")
+	assert.NotRegexp(t, "ens1f0 [01] MAC|0000:86:01.[01]", said)
+	assert.Contains(t, said, "ens1f0 2 MAC")
+	assert.Empty(t, lines(f.observed(t, cfg, nil)))
+
+	f = newFake(t, ens1f0)
+	_, err = f.apply(t, cfg)
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(f.said(), "\n"), "ens1f0 0 MAC", "what it makes is complete")
+	assert.Len(t, f.Inventory().PF("ens1f0").VFs, 4)
+}
+
 // TestJobThatCameMeanwhile takes a VF between plan and apply.
 func TestJobThatCameMeanwhile(t *testing.T) {
 	card := ens1f0

@@ -3,9 +3,9 @@
 package provision
 
 import (
-	"fmt"
-	"io"
+	"context"
 	"os/exec"
+	"time"
 
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
@@ -33,9 +33,19 @@ type Place struct {
 
 // HostPlace is this node.
 var HostPlace = Place{Roots: inventory.Host, Modprobe: "/etc/modprobe.d", Query: func(name string, args ...string) (string, error) {
-	out, err := exec.Command(name, args...).Output()
-	return string(out), err
+	return query(10*time.Second, name, args...)
 }}
+
+// query gives up on a command after a while, and on what it started, which may keep
+// its output open, a second later.
+func query(patience time.Duration, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	return string(out), err
+}
 
 // preparation is what the checks look at.
 type preparation struct {
@@ -56,19 +66,22 @@ var (
 	}
 )
 
+// Policies is What of a finding about the policies as a whole.
+const Policies = "policies"
+
 // Check says what the node lacks for its policies: a finding for each thing that
 // they need, good or bad. Nothing is changed.
 func Check(cfg *config.Config, inv *inventory.Inventory, at Place) []Finding {
 	var all []Finding
 	cards, warnings, err := policy.Cards(cfg, inv)
 	for _, warning := range warnings {
-		all = append(all, Finding{What: "policies", Found: warning, Wanted: "a card for each policy", Mend: "correct its nic or its nodes", Hint: true})
+		all = append(all, Finding{What: Policies, Found: warning, Wanted: "a card for each policy", Mend: "correct its nic or its nodes", Hint: true})
 	}
 	if err == nil {
 		_, err = rdmaMode(cfg, cards)
 	}
 	if err != nil {
-		return append(all, Finding{What: "policies", Found: err.Error(), Wanted: "policies that fit this node", Mend: "correct " + cfg.Path})
+		return append(all, Finding{What: Policies, Found: err.Error(), Wanted: "policies that fit this node", Mend: "correct " + cfg.Path})
 	}
 	p := &preparation{Place: at, config: cfg, cards: cards, inv: inv}
 	p.mode, _ = rdmaMode(cfg, cards)
@@ -97,23 +110,10 @@ func finding(ok bool, what, found, wanted, mend string) *Finding {
 	return f
 }
 
-// RenderFindings writes a line for each finding.
-func RenderFindings(w io.Writer, findings []Finding) error {
-	for _, f := range findings {
-		level, more := "OK", ""
-		switch {
-		case f.OK:
-		case f.Hint:
-			level = "HINT"
-		default:
-			level = "FAIL"
-		}
-		if !f.OK {
-			more = fmt.Sprintf("; wanted: %s; %s", f.Wanted, f.Mend)
-		}
-		if _, err := fmt.Fprintf(w, "%-4s  %s: %s%s\n", level, f.What, f.Found, more); err != nil {
-			return err
-		}
+// hint marks a finding, if there is one, as one that VFs work without.
+func hint(f *Finding) *Finding {
+	if f != nil {
+		f.Hint = true
 	}
-	return nil
+	return f
 }

@@ -156,7 +156,7 @@ func linkTypeNext(p *preparation, c *policy.Card) *Finding {
 		}
 		for _, m := range linkTypeLine().FindAllStringSubmatch(out, -1) {
 			if m[1] == parameter {
-				return finding(m[2] == linkTypeName[wanted], "link layer after a reboot", parameter+" "+m[2], linkTypeName[wanted], switchOver(c.PF, wanted))
+				return hint(finding(m[2] == linkTypeName[wanted], "link layer after a reboot", parameter+" "+m[2], linkTypeName[wanted], switchOver(c.PF, wanted)))
 			}
 		}
 	}
@@ -182,9 +182,7 @@ func iommu(p *preparation, c *policy.Card) *Finding {
 		return nil // there is none, or it is off
 	}
 	found := strings.TrimSpace(string(kind))
-	f := finding(found == "identity", "IOMMU", found, "identity", "add iommu=pt to the kernel's command line and reboot")
-	f.Hint = true
-	return f
+	return hint(finding(found == "identity", "IOMMU", found, "identity", "add iommu=pt to the kernel's command line and reboot"))
 }
 
 func (p *preparation) cmdline() string {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/policy"
@@ -34,18 +35,20 @@ func (p *preparation) module(name, mend string, others ...string) *Finding {
 	return finding(false, name, "not loaded", "loaded", mend)
 }
 
-// peerMemory is GPUDirect RDMA: the card reads and writes GPU memory.
+// peerMemory is GPUDirect RDMA: the card reads and writes GPU memory. NVIDIA's open
+// kernel modules do that with the kernel's own dma-buf.
 func peerMemory(p *preparation) *Finding {
-	return p.module("nvidia_peermem", "modprobe nvidia-peermem, and name it in /etc/modules-load.d; it comes with NVIDIA's driver, built after the RDMA driver", "nv_peer_mem")
+	f := hint(p.module("nvidia_peermem", "modprobe nvidia-peermem, and name it in /etc/modules-load.d; it comes with NVIDIA's driver, built after the RDMA driver", "nv_peer_mem"))
+	version, _ := os.ReadFile(filepath.Join(p.Proc, "driver/nvidia/version"))
+	if f != nil && !f.OK && strings.Contains(string(version), "Open Kernel Module") {
+		return hint(finding(true, f.What, "not loaded; the open kernel modules do without it", f.Wanted, ""))
+	}
+	return f
 }
 
 // gdrCopy lets a CPU copy small messages to GPU memory.
 func gdrCopy(p *preparation) *Finding {
-	f := p.module("gdrdrv", "install NVIDIA's gdrcopy, modprobe gdrdrv, and name it in /etc/modules-load.d")
-	if f != nil {
-		f.Hint = true
-	}
-	return f
+	return hint(p.module("gdrdrv", "install NVIDIA's gdrcopy, modprobe gdrdrv, and name it in /etc/modules-load.d"))
 }
 
 func rdmaModeNow(p *preparation) *Finding {
@@ -66,8 +69,8 @@ func rdmaModeNext(p *preparation) *Finding {
 	}
 	found, where, err := rdmaNext(p.Proc, p.Modprobe)
 	if err != nil {
-		return finding(false, "RDMA namespaces after a reboot", err.Error(), string(p.mode), "correct "+where)
+		return hint(finding(false, "RDMA namespaces after a reboot", err.Error(), string(p.mode), "correct "+where))
 	}
-	return finding(found == string(p.mode), "RDMA namespaces after a reboot", found+", as "+where+" says", string(p.mode),
-		"gojail vf apply, which writes "+filepath.Join(p.Modprobe, optionsFile)+"; then update the initramfs")
+	return hint(finding(found == string(p.mode), "RDMA namespaces after a reboot", found+", as "+where+" says", string(p.mode),
+		"gojail vf apply, which writes "+filepath.Join(p.Modprobe, optionsFile)+"; then update the initramfs"))
 }

@@ -4,8 +4,10 @@ package provision
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,7 +43,16 @@ func (f *fake) check(t *testing.T) string {
 		return f.firmware, nil
 	}}
 	var out strings.Builder
-	require.NoError(t, RenderFindings(&out, Check(site(p), f.Inventory(), place)))
+	for _, f := range Check(site(p), f.Inventory(), place) {
+		switch {
+		case f.OK:
+			fmt.Fprintf(&out, "OK    %s: %s\n", f.What, f.Found)
+		case f.Hint:
+			fmt.Fprintf(&out, "HINT  %s: %s; wanted: %s; %s\n", f.What, f.Found, f.Wanted, f.Mend)
+		default:
+			fmt.Fprintf(&out, "FAIL  %s: %s; wanted: %s; %s\n", f.What, f.Found, f.Wanted, f.Mend)
+		}
+	}
 	return out.String()
 }
 
@@ -80,14 +91,18 @@ func TestCheckFinds(t *testing.T) {
 		"a port that is down":  {func(f *fake, d string) { f.File(d+port+"state", "1: DOWN"); f.File(d+port+"phys_state", "2: Polling") }, "FAIL  ens1f0: RDMA link: mlx5_0/1 DOWN, Polling; wanted: ACTIVE, LinkUp; look at the cable"},
 		"a port without an SM": {func(f *fake, d string) { f.File(d+port+"state", "2: INIT") }, "FAIL  ens1f0: RDMA link: mlx5_0/1 INIT, LinkUp; wanted: ACTIVE, LinkUp; the wire is good, but no subnet manager"},
 		"Ethernet":             {func(f *fake, d string) { f.File(d+"/net/ens1f0/type", "1") }, "FAIL  ens1f0: link layer: eth; wanted: ib; mlxconfig -d 0000:86:00.0 set LINK_TYPE_P1=IB, and reboot"},
-		"Ethernet next time":   {func(f *fake, d string) { f.firmware = "LINK_TYPE_P2  IB(1)\nLINK_TYPE_P1  ETH(2)" }, "FAIL  ens1f0: link layer after a reboot: LINK_TYPE_P1 ETH; wanted: IB; mlxconfig"},
+		"Ethernet next time":   {func(f *fake, d string) { f.firmware = "LINK_TYPE_P2  IB(1)\nLINK_TYPE_P1  ETH(2)" }, "HINT  ens1f0: link layer after a reboot: LINK_TYPE_P1 ETH; wanted: IB; mlxconfig"},
 		"no subnet manager":    {func(f *fake, d string) { f.File(d+port+"sm_lid", "0x0") }, "FAIL  ens1f0: subnet manager: none has been heard of"},
 		"an IOMMU":             {func(f *fake, d string) { f.File(d+"/iommu_group/type", "DMA-FQ") }, "HINT  ens1f0: IOMMU: DMA-FQ; wanted: identity; add iommu=pt"},
 		"shared":               {func(f *fake, d string) { f.Module("ib_core", "netns_mode=Y") }, "FAIL  RDMA namespaces: shared; wanted: exclusive; rdma system set netns exclusive"},
-		"shared next time":     {func(f *fake, d string) { f.File(f.Modprobe+"/rdma.conf", "#options ib_core netns_mode=0") }, "FAIL  RDMA namespaces after a reboot: shared, as nothing, as it is the default says"},
-		"no peermem":           {func(f *fake, d string) { f.Unload("nvidia_peermem") }, "FAIL  nvidia_peermem: not loaded; wanted: loaded; modprobe nvidia-peermem"},
-		"no gdrdrv":            {func(f *fake, d string) { f.Unload("gdrdrv") }, "HINT  gdrdrv: not loaded"},
-		"no ib_core":           {func(f *fake, d string) { f.Unload("ib_core") }, "FAIL  RDMA namespaces: the kernel has no RDMA"},
+		"shared next time":     {func(f *fake, d string) { f.File(f.Modprobe+"/rdma.conf", "#options ib_core netns_mode=0") }, "HINT  RDMA namespaces after a reboot: shared, as nothing, as it is the default says"},
+		"no peermem":           {func(f *fake, d string) { f.Unload("nvidia_peermem") }, "HINT  nvidia_peermem: not loaded; wanted: loaded; modprobe nvidia-peermem"},
+		"the open modules": {func(f *fake, d string) {
+			f.Unload("nvidia_peermem")
+			f.File(f.Proc+"/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\n")
+		}, "OK    nvidia_peermem: not loaded; the open kernel modules do without it"},
+		"no gdrdrv":  {func(f *fake, d string) { f.Unload("gdrdrv") }, "HINT  gdrdrv: not loaded"},
+		"no ib_core": {func(f *fake, d string) { f.Unload("ib_core") }, "FAIL  RDMA namespaces: the kernel has no RDMA"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := prepared(t)
@@ -104,6 +119,17 @@ func TestCheckFinds(t *testing.T) {
 			assert.Len(t, changed, 1)
 		})
 	}
+}
+
+// TestCheckDoesNotWait for a command that hangs, nor for one that keeps its output open.
+func TestCheckDoesNotWait(t *testing.T) {
+	began := time.Now()
+	_, err := query(time.Second, "sh", "-c", "sleep 20 & exec sleep 300")
+	assert.Error(t, err)
+	assert.Less(t, time.Since(began), 20*time.Second)
+	out, err := query(time.Minute, "echo", "IB(1)")
+	require.NoError(t, err)
+	assert.Equal(t, "IB(1)\n", out)
 }
 
 func TestCheckWithoutTheDriver(t *testing.T) {

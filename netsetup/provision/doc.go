@@ -5,7 +5,8 @@
 //
 //	configuration  package config
 //	inventory      package inventory
-//	plan           policy.go: whose policy is each VF's; plan.go: the list of steps
+//	policies       package policy: whose policy is each VF's
+//	plan           plan.go: the list of steps
 //	apply          apply.go: one loop over the list; settings.go: what each step reads and writes
 //	check          check*.go: `gojail check`, the host's preparation
 //

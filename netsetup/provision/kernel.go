@@ -75,11 +75,9 @@ func AltNames(inv *inventory.Inventory, ns *link.Namespace) error {
 	if err != nil {
 		return err
 	}
-	for _, pf := range inv.PFs {
-		for _, l := range links {
-			if l.Name == pf.Name() {
-				pf.AltNames = l.AltNames
-			}
+	for _, l := range links {
+		if pf := inv.PF(l.Name); pf != nil {
+			pf.AltNames = l.AltNames
 		}
 	}
 	return nil

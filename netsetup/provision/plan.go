@@ -78,8 +78,8 @@ func (p *Plan) card(c *policy.Card, node string, held Held) {
 	}
 	identities := make([]*Step, n)
 	for i, owner := range c.VFs {
-		if made == nil && busy(pf, i, held) {
-			continue
+		if made == nil && (owner == nil || busy(pf, i, held)) {
+			continue // what no policy speaks of stays as it is; only new ones get an identity
 		}
 		identities[i] = p.add(pf, identity(pf, i, node), made)
 		for _, knob := range knobs(pf, i, owner) {

@@ -222,4 +222,15 @@ func TestEpilogAndBoot(t *testing.T) {
 	assert.Equal(t, "0", a.result, a.text)
 	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("boot")...)
 	assert.Equal(t, "0", a.result, a.text)
+
+	// In half a second the job ends; its files are removed at the next occasion.
+	require.NoError(t, os.MkdirAll(left+"/full", 0o700))
+	jobs := filepath.Dir(filepath.Dir(left))
+	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("epilog", "job=17", "deadline=500")...)
+	assert.Equal(t, "0", a.result, a.text)
+	assert.NoDirExists(t, filepath.Dir(left))
+	assert.DirExists(t, jobs+"/.trash")
+	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("boot")...)
+	assert.Equal(t, "0", a.result, a.text)
+	assert.NoDirExists(t, jobs+"/.trash")
 }

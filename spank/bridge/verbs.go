@@ -174,7 +174,7 @@ func (r *request) mounts() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	trees, err := c.OpenUserMounts(j, list, who, root)
+	trees, err := c.OpenUserMounts(j, list, who, root, state.Path())
 	if err != nil || r.words["data"] == "" {
 		return trees, err
 	}
@@ -246,6 +246,7 @@ func (r *request) credentials() (who gojail.Credentials, err error) {
 // epilog takes the scratch directory from the site file, which is the one that
 // the job was built with, and does not need the configuration to be right.
 func (r *request) epilog() ([]gojail.Tree, error) {
+	until := r.until().Add(-leave)
 	state, err := gojail.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
@@ -259,10 +260,14 @@ func (r *request) epilog() ([]gojail.Tree, error) {
 		scratch = c.Scratch
 	}
 	// The VFs first: as long as the job's namespace lives, they can be taken from it.
-	return nil, errors.Join(r.releaseNet(r.words["job"]), gojail.Teardown(state, scratch, r.words["job"]))
+	return nil, errors.Join(r.releaseNet(r.words["job"]), gojail.Teardown(state, scratch, r.words["job"], until))
 }
 
+// leave is for the end, before the launcher kills: it counts from an earlier moment.
+const leave = time.Second
+
 func (r *request) boot() ([]gojail.Tree, error) {
+	until := r.until().Add(-leave)
 	c, err := r.load()
 	if err != nil {
 		return nil, err
@@ -271,6 +276,8 @@ func (r *request) boot() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = gojail.Sweep(state, c)
-	return nil, errors.Join(err, r.sweepNet(gojail.Alive(state, c)))
+	report, err := gojail.Sweep(state, c)
+	err = errors.Join(err, r.sweepNet(gojail.Alive(state, c)))
+	_, err2 := report.EmptyTrash(until) // last: it may take all the time there is
+	return nil, errors.Join(err, err2)
 }

@@ -230,4 +230,4 @@ func (f fault) sbatch(t *testing.T, c *cluster.Cluster) {
 }
 
 // limit is how long a launch may take to fail.
-func (f fault) limit() time.Duration { return f.within + 2*time.Second*cluster.Slow }
+func (f fault) limit() time.Duration { return f.within + 5*time.Second*cluster.Slow }

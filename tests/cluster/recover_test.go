@@ -66,6 +66,7 @@ func TestZygoteStopped(t *testing.T) {
 	prints(t, "debian", step("cat "+marker))
 	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
 	assert.NotContains(t, r.Stdout, "ran in node")
+	assert.Less(t, r.Duration, cluster.Timeout/2, r)
 	if r.Code != 0 {
 		refused(t, "debian", r)
 	}

@@ -26,7 +26,7 @@ fail), what was found, and what to do about it. The exit code is 1 if anything
 is FAIL.`,
 		Example: `  gojail check
   gojail check --quiet`,
-		Args: cobra.NoArgs,
+		Args: none("it looks at all jails"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			failed := false
 			report := func(f gojail.Finding) {
@@ -35,6 +35,8 @@ is FAIL.`,
 					fmt.Fprintln(cmd.OutOrStdout(), f)
 				}
 			}
+			accounts := gojail.SystemAccounts()
+			n.Accounts = &accounts
 			gojail.Check(n.Node, report)
 			n.checkNetwork(report)
 			if failed {

@@ -11,11 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gojail/gojail/gojail"
-	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/pool"
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
@@ -46,8 +44,8 @@ func (n *node) checkNetwork(report func(gojail.Finding)) {
 		k.say(gojail.Warn, "", "%s: %s", cfg.Path, warning)
 	}
 	k.preparation(cfg)
-	for _, pool := range poolsHere(cfg) {
-		k.pool(cfg, pool)
+	for _, p := range poolsHere(cfg) {
+		k.pool(cfg, p)
 	}
 	k.quarantine()
 }
@@ -69,17 +67,21 @@ func (k networkCheck) preparation(cfg *config.Config) {
 	if k.kernel == nil {
 		place.Query = provision.HostPlace.Query
 	}
+	fits := true
 	for _, f := range provision.Check(cfg, inv, place) {
+		fits = fits && (f.OK || f.Hint || f.What != provision.Policies)
 		switch {
 		case f.OK:
 			k.say(gojail.OK, "", "%s: %s", f.What, f.Found)
 		case f.Hint:
-			k.say(gojail.Warn, f.Mend, "%s: %s, and not: %s", f.What, f.Found, f.Wanted)
+			k.say(gojail.Warn, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
 		default:
-			k.say(gojail.Fail, f.Mend, "%s: %s, and not: %s", f.What, f.Found, f.Wanted)
+			k.say(gojail.Fail, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
 		}
 	}
-	k.made(cfg, h)
+	if fits { // else it would say the same
+		k.made(cfg, h)
+	}
 }
 
 // made says whether `gojail vf apply` would do something.
@@ -127,7 +129,10 @@ func (k networkCheck) pool(cfg *config.Config, p *config.Pool) {
 		return
 	}
 	answer := make(chan error, 1) // a directory that hangs keeps its goroutine
-	go func() { answer <- sharedDirectory(p.Directory) }()
+	go func() {
+		_, err := pool.CheckDirectory(p.Directory)
+		answer <- err
+	}()
 	select {
 	case err := <-answer:
 		if err != nil {
@@ -138,25 +143,6 @@ func (k networkCheck) pool(cfg *config.Config, p *config.Pool) {
 	case <-time.After(storagePatience):
 		k.say(gojail.Fail, "see to its file server", "pool %q: %s has not answered for %v", p.Name, p.Directory, storagePatience)
 	}
-}
-
-// sharedDirectory is what package pool asks of the directory. Where a file server
-// makes root another user, that one owns it, which shows when a lease is made.
-func sharedDirectory(dir string) error {
-	if err := trusted.Parents(dir); err != nil {
-		return err
-	}
-	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return fmt.Errorf("cannot look at %s: %w; is it mounted? Once for all nodes: mkdir -m 700 %[1]s", dir, err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return fmt.Errorf("%s is not a directory", dir)
-	}
-	if st.Mode&0o077 != 0 {
-		return fmt.Errorf("%s is open to others than its owner (mode %04o); run: chmod 700 %[1]s", dir, st.Mode&0o7777)
-	}
-	return nil
 }
 
 func (k networkCheck) quarantine() {

@@ -25,7 +25,9 @@ names somebody, and in the caller's cgroup: Slurm neither limits nor ends it.
 What it was ended with is the exit code.
 
 The programs are the jail's, which may be a user's: they get no more
-capabilities and system calls than the job's tasks, but for --privileged.
+capabilities and system calls than the job's tasks, but for --privileged, and a
+terminal of their own. They have the keyboard where their output goes to the
+terminal.
 
 It is for root, and for root's tools. A user has Slurm's way into the sandbox of
 a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,

@@ -35,8 +35,10 @@ func (n *node) build(c *gojail.Config, j *gojail.Jail, job string, who *person, 
 		return fmt.Errorf("cannot start gojail-launcher; is gojail installed in %s? (--libdir): %w", n.LibDir, reason(err))
 	}
 	// It keeps the deadline itself; this is for one that hangs.
-	timer := time.AfterFunc(c.Deadline+2*time.Second, func() { cmd.Process.Kill() })
+	patience := c.Deadline + 2*time.Second
+	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer timer.Stop()
+	read.SetReadDeadline(time.Now().Add(patience)) // a process that it left may keep the pipe open
 	reply := answer(bufio.NewScanner(read))
 	cmd.Wait()
 	return reply

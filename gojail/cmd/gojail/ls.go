@@ -64,7 +64,7 @@ Below that, the jails that are assembled on this node (their zygotes):
   gone      the next job has it assembled anew`,
 		Example: `  gojail ls
   gojail ls --json | jq '.sandboxes[].job'`,
-		Args: cobra.NoArgs,
+		Args: none("it lists all jobs and jails"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := n.list()
 			if err != nil {

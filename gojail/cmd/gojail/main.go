@@ -54,7 +54,9 @@ To begin with:
   1. write /etc/gojail/gojail.toml (gojail.toml.example explains every key)
   2. gojail init NAME     make the mount targets in the jail, once for all nodes
   3. gojail check         find what would make a job fail, on each node
-  4. gojail run NAME      have a look around inside, without Slurm`,
+  4. gojail run NAME      have a look around inside, without Slurm
+  5. write plugstack.conf on all nodes and submit hosts (plugstack.conf.example)
+  6. restart slurmd on the nodes`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
@@ -137,6 +139,16 @@ func (n *node) jailNames(cmd *cobra.Command, args []string, _ string) ([]string,
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return c.JailNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// none wants no argument, and says why.
+func none(why string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("%s takes no argument: %s", cmd.CommandPath(), why)
+		}
+		return nil
+	}
 }
 
 // one wants exactly one argument, and says what it is.

@@ -8,12 +8,17 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail"
 )
 
 // site is a node with one jail whose programs are this machine's.
@@ -141,6 +146,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		"write it as SOURCE:DESTINATION":                                 {"run", "tiny", "--jail-mount=/usr"},
 		"gojail spec needs the name of a jail, or --job":                 {"spec"},
 		"job 17 has no such sandbox on this node; see: gojail ls":        {"spec", "--job=17"},
+		"gojail check takes no argument: it looks at all jails":          {"check", "debian"},
+		"gojail ls takes no argument: it lists all jobs and jails":       {"ls", "17"},
+		"gojail sweep takes no argument: it looks at all jobs":           {"sweep", "17"},
 		`unknown command "frob"`:                                         {"frob"},
 		"cannot start gojail-launcher; is gojail installed in /nowhere?": {"run", "tiny", "--libdir=/nowhere", "--", "ls"},
 	} {
@@ -171,6 +179,24 @@ func TestJailNamesComplete(t *testing.T) {
 	cmd.SetArgs(append([]string{"__complete"}, append(s.flags, "init", "")...))
 	require.NoError(t, cmd.Execute())
 	assert.True(t, strings.HasPrefix(out.String(), "tiny\n"), out.String())
+}
+
+// What the launcher left behind with its descriptors keeps nobody waiting.
+func TestAnswerThatNeverEnds(t *testing.T) {
+	s := newSite(t)
+	launcher := "#!/bin/sh\nsleep 605 & echo $! >" + s.dir + "/pid\n"
+	require.NoError(t, os.WriteFile(s.dir+"/gojail-launcher", []byte(launcher), 0o755))
+	n := &node{}
+	n.LibDir = s.dir
+	before := time.Now()
+	err := n.build(&gojail.Config{Deadline: 100 * time.Millisecond}, &gojail.Jail{Name: "tiny"}, "run-1", &person{}, "")
+	assert.ErrorContains(t, err, "did not give one by the deadline")
+	assert.Less(t, time.Since(before), 20*time.Second)
+	text, err := os.ReadFile(s.dir + "/pid")
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 func TestAnswerOfTheLauncher(t *testing.T) {

@@ -3,13 +3,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail"
 	"github.com/gojail/gojail/netsetup/attach"
@@ -53,39 +52,16 @@ func (n *node) netState() string { return attach.Dir(n.State) }
 
 // lockNetwork takes the lock that attach holds while it chooses VFs for a job.
 // It ends with the file, or the process.
-func (n *node) lockNetwork(say io.Writer) (*os.File, error) {
+func (n *node) lockNetwork(ctx context.Context, say io.Writer) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(n.State), 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the state directory %s: %w", n.State, err)
 	}
 	if _, err := gojail.OpenState(n.State); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(n.netState(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("cannot make the state directory of networks: %w", err)
-	}
-	path := filepath.Join(n.netState(), "lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock the node's VFs: %w", err)
-	}
-	err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	return attach.Lock(ctx, n.netState(), func(path string) {
 		fmt.Fprintf(say, "waiting for %s: a job is given its VFs, or another gojail is at work\n", path)
-		err = flock(f, unix.LOCK_EX)
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
-	}
-	return f, nil
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+	})
 }
 
 // holders tells who has which VF. A node where no job ever had one has no records.

@@ -310,6 +310,10 @@ func TestCheckOfAWrongNetwork(t *testing.T) {
 	assert.Regexp(t, `^FAIL  network: DIR/network.toml: line 9: .* has host bits.*; no job with a network starts until this is right\n$`, s.network(t))
 	s.write(t, strings.Replace(networkText, "ens1f0", "ens9f9", 1))
 	assert.Contains(t, s.network(t), "matches no network card of n1")
+	s.write(t, strings.NewReplacer("ens1f0", "ens9f9", "vfs = 2", "vfs = 2\nnodes = \"n1\"").Replace(networkText))
+	found := s.network(t)
+	assert.Regexp(t, "FAIL  network: policies: .* matches no network card of n1; .*; wanted: policies that fit this node; correct DIR/network.toml\n", found)
+	assert.NotContains(t, found, "network: VFs:", "once is enough")
 	s.write(t, strings.Replace(networkText, `directory = "DIR/leases"`, `nodes = "n[2-9]"
 per_node = 4`, 1))
 	assert.Contains(t, s.network(t), `FAIL  network: pool "left" has no addresses for this node, n1; add it at the end of nodes in DIR/network.toml, line 7`)

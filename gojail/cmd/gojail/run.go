@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -36,7 +37,8 @@ root unless -u names somebody, in that user's home directory if the jail has it,
 with a clean environment. What it was ended with is the exit code.
 
 The programs are the jail's: they get no more capabilities and system calls than
-tasks, unless --privileged is given.
+tasks, unless --privileged is given, and a terminal of their own. They have the
+keyboard where their output goes to the terminal.
 
 The user is the one of this node's name service; the rules about who may use the
 jail and what may be mounted are applied as for a job.`,
@@ -69,6 +71,9 @@ jail and what may be mounted are applied as for a job.`,
 
 const privilegedHelp = "with all capabilities and system calls: the jail's programs could take over the node"
 
+// runPatience is how long somebody may wait for the prompt while files are removed.
+const runPatience = 5 * time.Second
+
 // run builds a sandbox, runs the command in it and tears it down.
 func (n *node) run(name string, who *person, mounts string, privileged bool, command []string) error {
 	c, j, err := n.jail(name)
@@ -99,7 +104,7 @@ func (n *node) run(name string, who *person, mounts string, privileged bool, com
 		code, err = inside(holder, who, command, signals)
 		holder.EndInhabitants()
 	}
-	if e := gojail.Teardown(state, c.Scratch, job); err == nil {
+	if e := gojail.Teardown(state, c.Scratch, job, time.Now().Add(runPatience)); err == nil {
 		err = e
 	}
 	if err == nil && code != 0 {
@@ -131,6 +136,11 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 		defer f.Close()
 		namespaces = append(namespaces, f)
 	}
+	t, err := openTerminal(who.uid)
+	if err != nil {
+		return 0, err
+	}
+	defer t.close()
 	type result struct {
 		cmd *exec.Cmd
 		err error
@@ -139,7 +149,7 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 	go func() {
 		// Only this thread enters the jail. It is never unlocked, so it ends with the goroutine.
 		runtime.LockOSThread()
-		cmd, err := start(namespaces, who, command)
+		cmd, err := start(namespaces, who, command, t)
 		started <- result{cmd, err}
 	}()
 	r := <-started
@@ -148,17 +158,21 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 	}
 	go func() {
 		for s := range signals {
-			// The keyboard's signals come to the command by themselves.
-			if typed := s == unix.SIGINT || s == unix.SIGQUIT; !typed || !terminal() {
-				r.cmd.Process.Signal(s)
-			}
+			r.cmd.Process.Signal(s)
 		}
 	}()
-	return exitCode(r.cmd.Wait())
+	if err := t.begin(); err != nil {
+		r.cmd.Process.Kill()
+		r.cmd.Wait()
+		return 0, err
+	}
+	err = r.cmd.Wait()
+	t.drain()
+	return exitCode(err)
 }
 
 // start enters the namespaces with the calling thread and starts the command.
-func start(namespaces []*os.File, who *person, command []string) (*exec.Cmd, error) {
+func start(namespaces []*os.File, who *person, command []string, t *terminal) (*exec.Cmd, error) {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return nil, fmt.Errorf("cannot enter the jail: unshare: %w", err)
 	}
@@ -174,7 +188,7 @@ func start(namespaces []*os.File, who *person, command []string) (*exec.Cmd, err
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = who.environment()
 	cmd.Dir = who.directory()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
 	// A descriptor that this process was given could lead out of the jail.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("cannot close the node's descriptors: close_range: %w", err)
@@ -184,7 +198,8 @@ func start(namespaces []*os.File, who *person, command []string) (*exec.Cmd, err
 			return nil, err
 		}
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: who.uid, Gid: who.gid, Groups: who.groups}}
+	cmd.SysProcAttr = t.session()
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: who.uid, Gid: who.gid, Groups: who.groups}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: cannot be run in the jail: %w", command[0], reason(err))
 	}
@@ -213,9 +228,4 @@ func exitCode(err error) (int, error) {
 		return 128 + int(status.Signal()), nil
 	}
 	return e.ExitCode(), nil
-}
-
-func terminal() bool {
-	_, err := unix.IoctlGetTermios(0, unix.TCGETS)
-	return err == nil
 }

@@ -19,11 +19,12 @@ func sweepCommand(n *node) *cobra.Command {
 		Long: `Ends the sandboxes and removes the scratch directories of jobs that are gone:
 no slurmstepd of theirs runs here, and Slurm's controller says that they ended.
 A job that may still be there is left alone, and the reason is printed. slurmd
-does the same when it starts, so this is rarely needed.
+does the same when it starts, so this is rarely needed. Files of jobs' /tmp for
+which their epilog had no time are removed, too.
 
 VFs and addresses of such jobs are given back, and quarantined VFs tried again.`,
 		Example: `  gojail sweep`,
-		Args:    cobra.NoArgs,
+		Args:    none("it looks at all jobs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := n.load()
 			if err != nil {
@@ -45,14 +46,21 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 				fmt.Fprintf(out, "kept job %s\n", why)
 			}
 			vfs, err2 := n.sweepNetworks(cmd, c, state)
-			err = errors.Join(err, err2)
-			if err == nil && vfs+len(report.Removed)+len(report.Kept)+len(report.Zygotes) == 0 {
+			left, err3 := report.EmptyTrash(time.Now().Add(sweepPatience))
+			for _, why := range left {
+				fmt.Fprintln(out, why)
+			}
+			err = errors.Join(err, err2, err3)
+			if err == nil && vfs+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes) == 0 {
 				fmt.Fprintln(out, "nothing to remove")
 			}
 			return err
 		},
 	}
 }
+
+// sweepPatience is for the millions of files that jobs may leave.
+const sweepPatience = 30 * time.Minute
 
 func reloadCommand(n *node) *cobra.Command {
 	return &cobra.Command{

@@ -65,7 +65,7 @@ func (n *node) apply(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	lock, err := n.lockNetwork(cmd.ErrOrStderr())
+	lock, err := n.lockNetwork(cmd.Context(), cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ of a GPU, errors of memory. After a repair without a reboot, forget makes one st
 anew. What is still wrong, or comes again, it finds again. The next runs undrain the
 node if all is well; forget itself tells Slurm nothing.`,
 		Example:           "  gojail-healthcheck forget xid",
-		Args:              cobra.ExactArgs(1),
+		Args:              oneCheck,
 		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(names(), args[0]) {

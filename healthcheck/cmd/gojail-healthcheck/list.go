@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -74,31 +75,46 @@ func listNHC(to io.Writer, c *healthcheck.Config, proc string) error {
 	return w.Flush()
 }
 
-func explainCommand() *cobra.Command {
+func explainCommand(n *node) *cobra.Command {
 	return &cobra.Command{
 		Use:               "explain CHECK",
-		Short:             "Say what a check looks at and what to do when it fails",
-		Args:              cobra.ExactArgs(1),
+		Short:             "Say what a check looks at and what to do when it fails, as this node is configured",
+		Args:              oneCheck,
 		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, check := range healthcheck.Checks() {
-				if check.Name == args[0] {
-					explain(cmd.OutOrStdout(), check)
-					return nil
-				}
+			all := healthcheck.Checks()
+			i := slices.IndexFunc(all, func(c healthcheck.Check) bool { return c.Name == args[0] })
+			if i < 0 {
+				return noCheck(args[0])
 			}
-			return noCheck(args[0])
+			c, err := n.load(cmd)
+			if err != nil {
+				return err
+			}
+			explain(cmd.OutOrStdout(), all[i], c)
+			return nil
 		},
 	}
 }
 
-func explain(to io.Writer, c healthcheck.Check) {
-	effect := "It is only told of: in the log, in metrics, and by the exit code 1."
-	if c.Severity == healthcheck.Drain {
-		effect = "It drains the node."
+func explain(to io.Writer, check healthcheck.Check, c *healthcheck.Config) {
+	effect := "It is switched off."
+	if on := c.Rules([]healthcheck.Check{check}); len(on) > 0 {
+		effect = fmt.Sprintf("Bad after %s, mended after %s. ", inARow(on[0].Bad), inARow(on[0].Good))
+		if on[0].Severity == healthcheck.Drain {
+			effect += "It drains the node."
+		} else {
+			effect += "It is only told of: in the log, in metrics, and by the exit code 1."
+		}
 	}
-	fmt.Fprintf(to, "%s looks at %s.\n\nBad after %d runs in a row, mended after %d. %s\n\nWhat to do: %s\n",
-		c.Name, strings.TrimSuffix(c.Looks, "."), max(1, c.Bad), max(1, c.Good), effect, c.Do)
+	fmt.Fprintf(to, "%s looks at %s.\n\n%s\n\nWhat to do: %s\n", check.Name, strings.TrimSuffix(check.Looks, "."), effect, check.Do)
+}
+
+func inARow(runs int) string {
+	if runs == 1 {
+		return "1 run"
+	}
+	return fmt.Sprintf("%d runs in a row", runs)
 }
 
 func noCheck(name string) error {

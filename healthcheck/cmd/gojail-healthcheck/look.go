@@ -35,7 +35,7 @@ func (n *node) look(cmd *cobra.Command) error {
 	}
 	whole, cancel := context.WithDeadline(context.Background(), began.Add(c.Total))
 	defer cancel()
-	store := drain.Store{Run: c.Run, State: c.State}
+	store := drain.Store{Run: c.Run, State: c.State, Self: []string{"/proc/self/exe", "keep", keepRecord}}
 	if err := store.Prepare(); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (n *node) look(cmd *cobra.Command) error {
 	r.Took = time.Since(began)
 	if !n.dry {
 		if c.Metrics != "" {
-			r.Errors = append(r.Errors, some(r.Metrics(c.Metrics))...)
+			r.Errors = append(r.Errors, some(r.Metrics(c.Metrics, filepath.Join(c.Run, "metrics.lock"), []string{"/proc/self/exe", "keep", keepMetrics}))...)
 		}
 		if c.Syslog {
 			_ = r.Syslog(n.log, changes) // a node without a log is not sick for that

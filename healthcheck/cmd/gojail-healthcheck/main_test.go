@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "child" {
+	if len(os.Args) > 1 && (os.Args[1] == "child" || os.Args[1] == "keep") {
 		main() // as the child of a test
 		return
 	}
@@ -91,7 +91,7 @@ func TestASickNodeWhoseControllerDoesNotAnswer(t *testing.T) {
 	out, exit, err := call("--config", config, "--node", "n1")
 	require.NoError(t, err)
 	assert.Equal(t, 2, exit)
-	assert.Contains(t, out, "CRITICAL: 0 of 1 checks are good; fs-mounted: "+dir+"/nothing is not mounted\n")
+	assert.Contains(t, out, "CRITICAL: 1 of 1 checks fails: fs-mounted\nfs-mounted  fail  "+dir+"/nothing is not mounted")
 	assert.Contains(t, out, "error: nothing is written to Slurm: "+dir+"/scontrol show n1: exit status 1; see: ")
 	assert.FileExists(t, filepath.Join(dir, "called"))
 }
@@ -139,7 +139,7 @@ func TestStartedBySlurmd(t *testing.T) {
 	out, exit, err := call("--config", config)
 	require.NoError(t, err)
 	assert.Equal(t, 1, exit)
-	assert.Equal(t, "WARNING: 0 of 1 checks are good; fs-mounted: "+dir+"/nothing is not mounted\n"+
+	assert.Equal(t, "WARNING: 1 of 1 checks warns: fs-mounted\n"+
 		"fs-mounted: fail: "+dir+"/nothing is not mounted\n", out)
 	assert.FileExists(t, filepath.Join(dir, "n7.prom"))
 	out, exit, err = call("--config", config)
@@ -155,9 +155,26 @@ func TestListAndExplain(t *testing.T) {
 	assert.Regexp(t, `(?m)^munge +warn +5s +7 +1 +munged`, out)
 	assert.Regexp(t, `(?m)^xid +off +- `, out)
 	for _, check := range healthcheck.Checks() {
-		out, _, err := call("explain", check.Name)
+		out, _, err := call("explain", check.Name, "--config", config)
 		require.NoError(t, err)
 		assert.Contains(t, out, "What to do: "+check.Do)
+	}
+	for check, want := range map[string]string{
+		"munge":      "Bad after 7 runs in a row, mended after 1 run. It is only told of: in the log, in metrics, and by the exit code 1.",
+		"xid":        "It is switched off.",
+		"disk":       "Bad after 2 runs in a row, mended after 2 runs in a row. It drains the node.",
+		"edac":       "After a repair without a reboot: gojail-healthcheck forget edac.",
+		"kernel-log": "Bad after 1 run, mended after 1 run. It drains the node.",
+	} {
+		out, _, err := call("explain", check, "--config", config)
+		require.NoError(t, err)
+		assert.Contains(t, out, want)
+	}
+	for _, command := range []string{"explain", "forget"} {
+		_, _, err = call(command)
+		assert.EqualError(t, err, command+" needs the name of a check; see: gojail-healthcheck list")
+		_, _, err = call(command, "a", "b")
+		assert.Error(t, err)
 	}
 	_, _, err = call("explain", "nothing")
 	assert.ErrorContains(t, err, `no check "nothing"; there are: fs-mounted, `)

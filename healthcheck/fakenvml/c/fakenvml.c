@@ -3,7 +3,8 @@
 /*
  * A library with the part of NVML's interface that the checks use, for machines
  * without a GPU. What it answers stands in the file FILE.answers beside it, FILE
- * being the library itself, read by nvmlInit_v2 if it has changed. A line is
+ * being the library itself, whose name begins with libnvidia-ml.so. nvmlInit_v2
+ * reads it. A line is
  *
  *     GPU CALL CODE VALUE...      the answer: nvmlReturn_t, and what it writes
  *     GPU CALL wait MILLISECONDS  before it answers
@@ -14,11 +15,11 @@
  */
 
 #define _GNU_SOURCE
-#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define VALUES 40
@@ -62,24 +63,23 @@ static struct line understand(const char *whose, const char *call, char *rest)
 	return l;
 }
 
-/* Reads the file if it is another one than before: not for each call, which would
- * cost more than the real library's. */
+/* The one that was loaded last. A program's calls go to the first library that it
+ * had, for ever: that one answers for those that come after it. */
+static int find(struct dl_phdr_info *info, size_t size, void *path)
+{
+	(void)size;
+	if (strstr(info->dlpi_name, "libnvidia-ml.so"))
+		snprintf(path, PATH_MAX, "%s.answers", info->dlpi_name);
+	return 0;
+}
+
 static void learn(void)
 {
-	static struct stat before;
-	char path[4096], row[640], whose[16], call[80], rest[512];
+	char path[PATH_MAX] = "", row[640], whose[16], call[80], rest[512];
 	struct line *more;
-	struct stat now;
-	Dl_info self;
 	FILE *f;
 
-	if (!dladdr((void *)learn, &self))
-		return;
-	snprintf(path, sizeof(path), "%s.answers", self.dli_fname);
-	if (!stat(path, &now) && known && now.st_ino == before.st_ino && now.st_size == before.st_size &&
-	    !memcmp(&now.st_mtim, &before.st_mtim, sizeof(now.st_mtim)))
-		return;
-	before = now;
+	dl_iterate_phdr(find, path);
 	line_count = 0;
 	if (!(known = (f = fopen(path, "re")) != NULL))
 		return;
@@ -106,8 +106,9 @@ static struct answer ask(void *gpu, const char *call)
 			continue;
 		if (strcmp(l->whose, "*") && (gpu ? atol(l->whose) != index || !strcmp(l->whose, "-") : strcmp(l->whose, "-")))
 			continue;
-		while (l->hangs)
-			pause();
+		if (l->hangs)
+			for (;;)
+				pause();
 		if (l->waits)
 			usleep((useconds_t)l->waits);
 		else
@@ -162,6 +163,7 @@ EXPORT int nvmlDeviceGetCurrPcieLinkGeneration(void *gpu, unsigned int *n) { ret
 EXPORT int nvmlDeviceGetMaxPcieLinkGeneration(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
 EXPORT int nvmlDeviceGetPcieReplayCounter(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
 EXPORT int nvmlDeviceGetPowerUsage(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
+EXPORT int nvmlDeviceValidateInforom(void *gpu) { return ask(gpu, __func__).code; }
 EXPORT int nvmlDeviceGetVbiosVersion(void *gpu, char *to, unsigned int size) { return text(gpu, __func__, to, size); }
 
 /* values: the mode, and the one after a reset */
@@ -270,12 +272,15 @@ EXPORT int nvmlDeviceGetRemappedRows(void *gpu, unsigned int *corrected, unsigne
 EXPORT int nvmlDeviceGetRetiredPages(void *gpu, int cause, unsigned int *count, unsigned long long *to)
 {
 	struct answer a = ask(gpu, __func__);
+	unsigned int room = *count;
 
-	(void)to;
 	if (a.code)
 		return a.code;
 	*count = (unsigned int)a.value[cause & 1];
-	return *count ? 7 : 0; /* insufficient size */
+	if (room < *count)
+		return 7; /* insufficient size */
+	memset(to, 0, *count * sizeof(*to));
+	return 0;
 }
 
 struct fabric {

@@ -124,15 +124,15 @@ func (s *Settings) checkExpect(refuse Refusal) error {
 		_, sizeErr := Bytes(e.Size)
 		switch {
 		case e.GPU == "":
-			return refuse(key, "%d: gpu is missing: write a part of the model's name, as in \"H100\"", i)
+			return refuse(key, "%d: gpu is missing: write a part of the model's name, as in \"H100\"", i+1)
 		case e.GPUs < 1 || e.GPUs > 64:
-			return refuse(key, "%d: gpus = %d: write how many GPUs each node has, from 1 to 64", i, e.GPUs)
+			return refuse(key, "%d: gpus = %d: write how many GPUs each node has, from 1 to 64", i+1, e.GPUs)
 		case e.Nodes != 1 && e.Nodes != 2:
-			return refuse(key, "%d: nodes = %d: write 1 for a node alone, 2 for a pair", i, e.Nodes)
+			return refuse(key, "%d: nodes = %d: write 1 for a node alone, 2 for a pair", i+1, e.Nodes)
 		case sizeErr != nil:
-			return refuse(key, "%d: size = %.30q: %v", i, e.Size, sizeErr)
+			return refuse(key, "%d: size = %.30q: %v", i+1, e.Size, sizeErr)
 		case !(e.BusBW > 0 && e.BusBW < 1e6):
-			return refuse(key, "%d: busbw = %v: write GB/s", i, e.BusBW)
+			return refuse(key, "%d: busbw = %v: write GB/s", i+1, e.BusBW)
 		}
 	}
 	return nil

@@ -83,12 +83,12 @@ func TestSettingsRefuse(t *testing.T) {
 		`output = "/shared/%j"`:                 `nccl.output: "/shared/%j": write`,
 		`here = "/a b"`:                         `nccl.here: "/a b": write`,
 		`nodes = "n["`:                          `nccl.nodes: `,
-		strings.Replace(row, "H100", "", 1):     `nccl.expect: 0: gpu is missing`,
-		strings.Replace(row, "gpus = 8", "", 1): `nccl.expect: 0: gpus = 0: write`,
-		row + strings.Replace(row, "= 1\n", "= 3\n", 1): `nccl.expect: 1: nodes = 3: write 1 for a node alone`,
-		strings.Replace(row, "16G", "16T", 1):           `nccl.expect: 0: size = "16T": write bytes as in`,
-		strings.Replace(row, "460", "0.0", 1):           `nccl.expect: 0: busbw = 0: write GB/s`,
-		strings.Replace(row, "460", "nan", 1):           `nccl.expect: 0: busbw = NaN: write GB/s`,
+		strings.Replace(row, "H100", "", 1):     `nccl.expect: 1: gpu is missing`,
+		strings.Replace(row, "gpus = 8", "", 1): `nccl.expect: 1: gpus = 0: write`,
+		row + strings.Replace(row, "= 1\n", "= 3\n", 1): `nccl.expect: 2: nodes = 3: write 1 for a node alone`,
+		strings.Replace(row, "16G", "16T", 1):           `nccl.expect: 1: size = "16T": write bytes as in`,
+		strings.Replace(row, "460", "0.0", 1):           `nccl.expect: 1: busbw = 0: write GB/s`,
+		strings.Replace(row, "460", "nan", 1):           `nccl.expect: 1: busbw = NaN: write GB/s`,
 	} {
 		_, err := parse(t, text)
 		assert.ErrorContains(t, err, want, text)

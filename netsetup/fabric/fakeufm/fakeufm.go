@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakeufm is a stand-in for NVIDIA's UFM in tests: the four REST calls that
+// Package fakeufm is a stand-in for NVIDIA's UFM in tests: the three REST calls that
 // gojail makes, over TLS with a certificate of its own, and the ways in which a UFM
 // can fail. It is not checked against a real UFM.
 package fakeufm
@@ -180,8 +180,6 @@ func (u *UFM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (u *UFM) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
-	case "GET /ufmRest/app/ufm_version":
-		io.WriteString(w, `{"ufm_release_version": "6.15.2-3"}`)
 	case "POST /ufmRest/resources/pkeys":
 		u.change(w, r, true)
 	case "POST /ufmRest/actions/remove_guids_from_pkey":

@@ -60,7 +60,7 @@ func (n *node) gojail(ctx context.Context, name, smi string) (*candidate, error)
 	config := filepath.Join(n.dir, filepath.Base(smi)+".toml")
 	text := fmt.Sprintf("run = %q\nstate = %q\nsyslog = false\nmetrics = %q\nslurm.scontrol = %q\n"+
 		"[[filesystem]]\npath = \"/\"\nany = true\nfull = 100.0\nread_only = true\n[[filesystem]]\npath = %q\n"+
-		"[memory]\ntotal = 1\n[clock]\nwarn = \"1h\"\nfail = \"1h\"\n[daemons]\nprocesses = [%q]\n"+
+		"[memory]\ntotal = 1\n[clock]\nwarn = \"15s\"\n[daemons]\nprocesses = [%q]\n"+
 		"[gpu]\ncount = %d\nlibrary = %q\nsmi = %q\n",
 		n.run(), n.dir+"/state", n.run()+"/bench.prom", n.dir+"/scontrol", n.scratch, self(), gpus, n.library, smi)
 	for _, check := range healthcheck.Checks() {

@@ -144,6 +144,7 @@ func TestAttachFindsAConflict(t *testing.T) {
 	vfs := all[0].makeVFs(t, 3)
 	state := filepath.Join(t.TempDir(), "net")
 	s := railsOf(t, all, 0, state)
+	s.Config.Probe.Tries = 50 // an answer ends it, however late it is on emulated CPUs
 	before := asBefore(t, all, vfs[:1], state)
 	namespace(t, "other")
 	namespace(t, "job")

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// push is what a program of the jail does to a terminal that it finds: it types a
+// command for whoever reads from there next.
+func push() {
+	for fd := range 4 {
+		if fd == 3 {
+			fd, _ = unix.Open("/dev/tty", unix.O_RDWR, 0)
+		}
+		for _, c := range []byte("echo owned\n") {
+			_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI, uintptr(unsafe.Pointer(&c)))
+			if errno != 0 {
+				fmt.Println("TIOCSTI:", errno)
+				break
+			}
+		}
+	}
+}
+
+// outer is the administrator's terminal, as a shell leaves it.
+type outer struct {
+	pty, tty *os.File
+	modes    unix.Termios
+}
+
+func newOuter(t *testing.T) *outer {
+	t.Helper()
+	o := &terminal{}
+	require.NoError(t, o.open(0))
+	t.Cleanup(func() { o.close(); o.tty.Close() })
+	modes, err := unix.IoctlGetTermios(int(o.tty.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	modes.Iflag |= unix.ICRNL
+	modes.Oflag |= unix.OPOST | unix.ONLCR
+	modes.Lflag |= unix.ICANON | unix.ECHO | unix.ISIG
+	require.NoError(t, unix.IoctlSetTermios(int(o.tty.Fd()), unix.TCSETS, modes))
+	return &outer{o.pty, o.tty, *modes}
+}
+
+// on has a command led by that terminal, on the descriptors of which it is.
+func (o *outer) on(cmd *exec.Cmd, stdin, stdout, stderr bool) *exec.Cmd {
+	ctty := -1
+	for fd, is := range []bool{stdin, stdout, stderr} {
+		if is {
+			[]func(){func() { cmd.Stdin = o.tty }, func() { cmd.Stdout = o.tty }, func() { cmd.Stderr = o.tty }}[fd]()
+			ctty = fd
+		}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: ctty}
+	return cmd
+}
+
+// shows reads what the terminal shows until it has that.
+func (o *outer) shows(t *testing.T, want string) string {
+	t.Helper()
+	var seen bytes.Buffer
+	buffer := make([]byte, 4096)
+	o.pty.SetReadDeadline(time.Now().Add(20 * time.Second))
+	for !strings.Contains(seen.String(), want) {
+		n, err := o.pty.Read(buffer)
+		seen.Write(buffer[:n])
+		require.NoError(t, err, "%q is not shown: %q", want, seen.String())
+	}
+	return seen.String()
+}
+
+func (o *outer) typed(t *testing.T, text string) {
+	t.Helper()
+	_, err := io.WriteString(o.pty, text)
+	require.NoError(t, err)
+}
+
+func (o *outer) untouched(t *testing.T, what any) {
+	t.Helper()
+	waiting, err := unix.IoctlGetInt(int(o.tty.Fd()), unix.TIOCINQ)
+	require.NoError(t, err)
+	assert.Zero(t, waiting, "%v: bytes wait for root's shell", what)
+	modes, err := unix.IoctlGetTermios(int(o.tty.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	assert.Equal(t, o.modes, *modes, "%v", what)
+}
+
+func TestNothingIsTypedIntoRootsTerminal(t *testing.T) {
+	s := newSite(t).ready(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, exec.Command("cp", self, s.root+"/data/push").Run())
+	job := s.command("run", "tiny", "--", "sh", "-c", "echo up; exec sleep 606")
+	up, err := job.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, job.Start())
+	defer func() { job.Process.Signal(unix.SIGTERM); job.Wait() }()
+	_, err = up.Read(make([]byte, 3))
+	require.NoError(t, err)
+	list, err := s.gojail("ls")
+	require.NoError(t, err)
+	for _, on := range [][3]bool{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, true}} {
+		for _, privileged := range []bool{false, true} {
+			o := newOuter(t)
+			args := []string{"enter", jobOf(list), fmt.Sprintf("--privileged=%t", privileged), "--", "/data/push"}
+			cmd := o.on(s.command(args...), on[0], on[1], on[2])
+			require.NoError(t, cmd.Start())
+			cmd.Wait()
+			assert.Zero(t, cmd.ProcessState.ExitCode(), "%v", on)
+			o.untouched(t, on)
+		}
+	}
+}
+
+func TestATerminalOfItsOwn(t *testing.T) {
+	s := newSite(t).ready(t)
+	o := newOuter(t)
+	require.NoError(t, unix.IoctlSetWinsize(int(o.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 11, Col: 77}))
+	cmd := o.on(s.command("run", "tiny", "-u", "65534", "--", "sh"), true, true, true)
+	require.NoError(t, cmd.Start())
+	o.typed(t, "stty size; echo to-$((1+1)) >/dev/stderr\r")
+	assert.Contains(t, o.shows(t, "to-2\r\n"), "11 77\r\n")
+	require.NoError(t, unix.IoctlSetWinsize(int(o.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 78}))
+	o.typed(t, "trap 'stty size' WINCH; sleep 600\r")
+	o.shows(t, "sleep 600")
+	assert.Eventually(t, func() bool { return running("sleep\x00600") }, 5*time.Second, 10*time.Millisecond)
+	o.typed(t, "\x03") // Ctrl-C ends what runs there, not this command
+	o.typed(t, "stty size\r")
+	o.shows(t, "12 78\r\n")
+	o.typed(t, "exit 7\r")
+	cmd.Wait()
+	assert.Equal(t, 7, cmd.ProcessState.ExitCode())
+	o.untouched(t, "exit")
+
+	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT} {
+		cmd = o.on(s.command("run", "tiny", "--", "sh", "-c", "echo up; exec sleep 602"), true, true, true)
+		require.NoError(t, cmd.Start())
+		o.shows(t, "up\r\n")
+		require.NoError(t, cmd.Process.Signal(sig))
+		cmd.Wait()
+		assert.Equal(t, 128+int(sig), cmd.ProcessState.ExitCode())
+		o.untouched(t, sig)
+	}
+}
+
+// All of the output comes, to where it goes, and what stays in the background does not keep the terminal.
+func TestOutputOfATerminal(t *testing.T) {
+	s := newSite(t).ready(t)
+	o := newOuter(t)
+	var text strings.Builder
+	cmd := o.on(s.command("run", "tiny", "--", "sh", "-c", "setsid sleep 603 & seq 20000; echo to stderr >&2; cat; echo end"), true, false, true)
+	cmd.Stdout = &text
+	require.NoError(t, cmd.Run())
+	assert.True(t, strings.HasSuffix(text.String(), "\n19999\n20000\nend\n"), "without keyboard the input is empty")
+	assert.Equal(t, "to stderr\r\n", o.shows(t, "stderr\r\n"))
+	cmd = o.on(s.command("run", "tiny", "--", "sh", "-c", "setsid sleep 604 & seq 20000; echo e''nd"), true, true, true)
+	require.NoError(t, cmd.Start())
+	assert.Contains(t, o.shows(t, "\nend\r\n"), "\n19999\r\n20000\r\n")
+	require.NoError(t, cmd.Wait())
+	o.untouched(t, "the end")
+	cmd = o.on(s.command("run", "tiny", "--", "sh", "-c", "yes & exit 3"), true, true, true)
+	require.NoError(t, cmd.Start())
+	done := make(chan error)
+	go func() { done <- cmd.Wait() }()
+	go io.Copy(io.Discard, o.pty)
+	select {
+	case <-done:
+		assert.Equal(t, 3, cmd.ProcessState.ExitCode())
+	case <-time.After(20 * time.Second):
+		cmd.Process.Kill()
+		t.Error("what writes in the background keeps the command")
+	}
+}

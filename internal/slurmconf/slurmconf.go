@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurmconf
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// depthMax is how deep includes go; they may go in a circle.
+const depthMax = 8
+
+// Read returns the lines of a file as Split does, with those of the files that it
+// includes in the place of "Include NAME". An error comes with the lines of all
+// files that could be read.
+func Read(path string) ([]string, error) { return read(path, 0) }
+
+func read(path string, depth int) ([]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	var errs []error
+	for _, line := range Split(string(text)) {
+		words := strings.Fields(line)
+		if len(words) != 2 || !strings.EqualFold(words[0], "Include") {
+			all = append(all, line)
+			continue
+		}
+		if depth == depthMax {
+			errs = append(errs, errors.New(path+": files include each other too deep"))
+			continue
+		}
+		more, err := read(Beside(path, words[1]), depth+1)
+		all, errs = append(all, more...), append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+// Beside is the path of a file that another one names: beside that one, unless it is absolute.
+func Beside(path, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(path), name)
+}
+
+// Split returns the lines of a text: without comments, empty ones and space at their
+// ends, and those that end with "\" as one with the next. A "\" before another
+// character, as in "\#", stands for that character.
+func Split(text string) []string {
+	var all []string
+	whole := ""
+	add := func() {
+		if whole = strings.TrimSpace(whole); whole != "" {
+			all = append(all, whole)
+		}
+		whole = ""
+	}
+	for row := range strings.Lines(text) {
+		part, goesOn := plain(strings.TrimSpace(row))
+		if whole += part; !goesOn {
+			add()
+		}
+	}
+	add()
+	return all
+}
+
+// plain is a row without its comment and escapes, and whether the next one belongs to it.
+func plain(row string) (text string, goesOn bool) {
+	var b strings.Builder
+	for i := 0; i < len(row); i++ {
+		switch row[i] {
+		case '#':
+			return b.String(), false
+		case '\\':
+			if i++; i == len(row) {
+				return b.String(), true
+			}
+		}
+		b.WriteByte(row[i])
+	}
+	return b.String(), false
+}
