@@ -15,7 +15,9 @@
  *   jails/JAIL/zygote         record of the zygote (below)
  *   jails/JAIL/config.json    OCI runtime-spec of the template
  *   jobs/JOB/lock             flock: one step builds at a time
- *   jobs/JOB/.scratch         symlink to SCRATCH/jobs/JOB, which has the job's /tmp
+ *   jobs/JOB/.uid             whose job it is
+ *   jobs/JOB/.scratch         symlink to SCRATCH/jobs/JOB, which is the user's and has the job's /tmp as tmp;
+ *                             SCRATCH/jobs/.trash has what is still to be removed of jobs that ended
  *   jobs/JOB/SANDBOX          record of the holder (below)
  *   jobs/JOB/SANDBOX.json     the config.json it was made from (hard link)
  *   jobs/JOB/SANDBOX.mounts   the --jail-mount list of that sandbox, if any
@@ -71,7 +73,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 3 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 4 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */

@@ -5,6 +5,7 @@
 #include "quota.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,6 +18,7 @@
  */
 #define SPARES 8
 #define MAKING ".making"
+#define TRASH ".trash" /* gojail/trash.go */
 
 static void spare_name(char *name, size_t size, int number)
 {
@@ -107,20 +109,15 @@ static int open_jobs(const char *scratch, struct fault *fault)
 	return open;
 }
 
-/* The job's directory is its user's: one that a job of that number left, whose end was lost, may be somebody else's. */
-static int own(int jobs, const char *name, uid_t uid)
+/*
+ * The job's directory is its user's. One that a job of that number left, whose end
+ * was lost, may be somebody else's; with two clusters on a node, it may be in use.
+ */
+static bool is_others(int jobs, const char *name, uid_t uid)
 {
 	struct stat st;
 
-	if (fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -1;
-	if (st.st_uid == uid)
-		return 0;
-	if (st.st_uid != 0) {
-		errno = EEXIST;
-		return -1;
-	}
-	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW); /* nobody's yet */
+	return fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != uid && st.st_uid != 0;
 }
 
 int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault)
@@ -133,14 +130,15 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 		return -1;
 	snprintf(path, sizeof(path), "%s/jobs/%s", scratch, name);
 	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	if (is_others(jobs, name, uid))
+		return fault_set(fault, "another user's job of this number has left %s on this node; "
+				 "ask your administrator to run: gojail sweep", path);
 	/* Noted first, so that the end of the job finds it whatever happens here. */
 	if (symlinkat(path, job, SCRATCH_LINK) < 0 && errno != EEXIST)
 		return fault_set(fault, "cannot note the scratch directory in the state directory: %s; is it full "
 					"or read-only?", strerror(errno));
-	if ((take_spare(jobs, name) < 0 && make(jobs, name) < 0) || own(jobs, name, uid) < 0)
-		return errno == EEXIST ? fault_set(fault, "another user's job of this number has left %s on this node; "
-						   "ask your administrator to run: gojail sweep", path) :
-			fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator",
+	if ((take_spare(jobs, name) < 0 && make(jobs, name) < 0) || fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
+		return fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator",
 				 path, strerror(errno));
 	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (bytes && dir >= 0 && quota_limit(dir, name, bytes, fault) < 0)
@@ -167,6 +165,8 @@ int scratch_remove(int job)
 	*name++ = '\0';
 	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	if (jobs >= 0 && faccessat(jobs, TRASH, F_OK, 0) == 0)
+		return -1; /* other jobs left more than there was time for: that is Go's */
 	if (jobs < 0 || (unlinkat(jobs, tmp, AT_REMOVEDIR) < 0 && errno != ENOENT) ||
 	    (unlinkat(jobs, name, AT_REMOVEDIR) < 0 && errno != ENOENT))
 		return -1;

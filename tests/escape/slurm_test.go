@@ -57,7 +57,7 @@ func openings(node, other, bobs string) []opening {
 		{name: "write through slurmstepd's descriptors", option: "--output=/proc/self/fd/%a/data/alice/attack-fd-%a", file: "/data/alice/attack-fd-*"},
 		{name: "write through a process of the node", option: "--output=" + node + "/root/data/alice/attack-node", file: "/data/alice/attack-node", limit: own},
 		{name: "write to another job's tmp", option: "--output=" + other + "/root/tmp/attack-job", file: other + "/root/tmp/attack-job", limit: own},
-		{name: "read another job's environment", option: "--input=" + other + "/environ", text: "SLURM_JOB_ID=", limit: own},
+		{name: "read another job's environment", option: "--input=" + other + "/environ", text: "SLURM_JOB_ID="},
 		{name: "read another user's environment", option: "--input=" + bobs + "/environ", text: "SLURM_JOB_ID="},
 		{name: "read a file of the node", option: "--input=" + outside, text: "a file of the node",
 			limit: "README: while Slurm opens files, /etc is the node's"},
