@@ -9,6 +9,7 @@ import (
 
 	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/hostlist"
+	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // Limits of the C side (spank/site.h).
@@ -32,7 +33,7 @@ func readGPUs(c *Config) [][]string {
 	}) {
 		return nil
 	}
-	gpus := readGres(filepath.Join(c.Slurm.Conf, "gres.conf"), c.Node, 0)
+	gpus := readGres(filepath.Join(c.Slurm.Conf, "gres.conf"), c.Node)
 	if len(gpus) > 0 {
 		return gpus
 	}
@@ -52,15 +53,11 @@ func readGPUs(c *Config) [][]string {
 
 // readGres reads the lines of gres.conf(5) with Name=gpu for this node: File=
 // has one GPU for each name of a list, MultipleFiles= one GPU in all.
-func readGres(file, node string, depth int) (gpus [][]string) {
-	for _, line := range confLines(file) {
-		words := strings.Fields(line)
-		if len(words) == 2 && strings.EqualFold(words[0], "include") && depth < 4 {
-			gpus = append(gpus, readGres(beside(file, words[1]), node, depth+1)...)
-			continue
-		}
+func readGres(file, node string) (gpus [][]string) {
+	lines, _ := slurmconf.Read(file) // most nodes have none
+	for _, line := range lines {
 		values := map[string]string{}
-		for _, word := range words {
+		for _, word := range strings.Fields(line) {
 			key, value, _ := strings.Cut(word, "=")
 			values[strings.ToLower(key)] = value
 		}

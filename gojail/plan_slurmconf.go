@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // slurmConf is what gojail wants to know from slurm.conf and plugstack.conf.
@@ -19,7 +21,7 @@ type slurmConf struct {
 
 func readSlurmConf(c *Config) slurmConf {
 	s := slurmConf{required: map[string]bool{}, arguments: map[string][]string{}, values: map[string]string{}}
-	s.read(filepath.Join(c.Slurm.Conf, "slurm.conf"), 0)
+	s.read(filepath.Join(c.Slurm.Conf, "slurm.conf"))
 	for _, dir := range strings.Split(s.values["plugindir"], ":") {
 		if filepath.IsAbs(dir) {
 			s.plugins = append(s.plugins, filepath.Clean(dir))
@@ -37,13 +39,10 @@ func readSlurmConf(c *Config) slurmConf {
 func (c *Config) SlurmValue(key string) string { return readSlurmConf(c).values[strings.ToLower(key)] }
 
 // read takes KEY=VALUE from lines with one key, as slurm.conf(5) has them for
-// what concerns us; include files are followed a few levels deep.
-func (s *slurmConf) read(path string, depth int) {
-	for _, line := range confLines(path) {
-		if words := strings.Fields(line); len(words) == 2 && strings.EqualFold(words[0], "include") && depth < 4 {
-			s.read(beside(path, words[1]), depth+1)
-			continue
-		}
+// what concerns us.
+func (s *slurmConf) read(path string) {
+	lines, _ := slurmconf.Read(path) // gojail check tells of a slurm.conf that is not there
+	for _, line := range lines {
 		if key, value, ok := strings.Cut(line, "="); ok {
 			s.values[strings.ToLower(strings.TrimSpace(key))] = strings.Trim(strings.TrimSpace(value), `"`)
 		}
@@ -59,7 +58,7 @@ func (s *slurmConf) readPlugstack(path string, depth int) {
 		}
 		switch words[0] {
 		case "include":
-			files, _ := filepath.Glob(beside(path, words[1]))
+			files, _ := filepath.Glob(slurmconf.Beside(path, words[1]))
 			for _, file := range files {
 				if depth < 4 {
 					s.readPlugstack(file, depth+1)
@@ -75,36 +74,18 @@ func (s *slurmConf) readPlugstack(path string, depth int) {
 	}
 }
 
-// confLines are the lines that say something; one that ends in a backslash goes on
-// in the next (slurm.conf(5)).
+// confLines are the lines of a file that say something; "#" begins a comment.
 func confLines(path string) []string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil
 	}
 	var lines []string
-	begun := "" // of a line that the next one goes on with
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
-		line = strings.TrimSpace(begun + line)
-		if before, more := strings.CutSuffix(line, `\`); more {
-			begun = before
-			continue
-		}
-		begun = ""
-		if line != "" {
+		if line = strings.TrimSpace(line); line != "" {
 			lines = append(lines, line)
 		}
 	}
-	if begun != "" {
-		lines = append(lines, strings.TrimSpace(begun))
-	}
 	return lines
-}
-
-func beside(path, name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(filepath.Dir(path), name)
 }

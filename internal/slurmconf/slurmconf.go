@@ -70,17 +70,19 @@ func Split(text string) []string {
 	return all
 }
 
-// plain is a row without its comment and escapes, and whether the next one belongs to it.
+// plain is a row without its comment and escapes, and whether the next one belongs to it:
+// it ends in a backslash, after which there may be space or a comment.
 func plain(row string) (text string, goesOn bool) {
 	var b strings.Builder
 	for i := 0; i < len(row); i++ {
-		switch row[i] {
-		case '#':
+		switch {
+		case row[i] == '#':
 			return b.String(), false
-		case '\\':
-			if i++; i == len(row) {
+		case row[i] == '\\':
+			if rest := strings.TrimSpace(row[i+1:]); rest == "" || rest[0] == '#' && rest != row[i+1:] {
 				return b.String(), true
 			}
+			i++
 		}
 		b.WriteByte(row[i])
 	}
