@@ -4,7 +4,10 @@
 #include "kernel.h"
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -43,11 +46,8 @@ static int drop_capabilities(uint64_t bounding, struct fault *fault)
 	return 0;
 }
 
-int confine_apply(const struct confine *confine, struct fault *fault)
+static int apply(const struct confine *confine, struct sock_fprog program, struct fault *fault)
 {
-	struct sock_fprog program = {.len = confine->instructions,
-				     .filter = (struct sock_filter *)(uintptr_t)confine->filter};
-
 	if (drop_capabilities(confine->bounding, fault) < 0)
 		return -1;
 	if (confine->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -56,4 +56,43 @@ int confine_apply(const struct confine *confine, struct fault *fault)
 	if (program.len && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) < 0)
 		return fault_set(fault, "cannot install the seccomp filter: %s", strerror(errno));
 	return 0;
+}
+
+int confine_apply(const struct confine *confine, struct fault *fault)
+{
+	struct sock_fprog program = {.len = confine->instructions,
+				     .filter = (struct sock_filter *)(uintptr_t)confine->filter};
+
+	return apply(confine, program, fault);
+}
+
+#ifdef __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+int confine_begin(const struct confine *confine, struct fault *fault)
+{
+	/* setns(*, CLONE_NEWUSER) is permitted; all else is as the filter says. Its jumps are relative. */
+	static const struct sock_filter join[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setns, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* the low half: little endian */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE_NEWUSER, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	static struct sock_filter filter[BPF_MAXINSNS];
+	struct sock_fprog program = {.filter = filter};
+
+	if (confine->instructions) {
+		if (confine->instructions > BPF_MAXINSNS - sizeof(join) / sizeof(join[0]))
+			return fault_set(fault, "the seccomp filter is too long for --jail-root; shorten the profile");
+		memcpy(filter, join, sizeof(join));
+		memcpy((char *)filter + sizeof(join), confine->filter, confine->instructions * sizeof(filter[0]));
+		program.len = (unsigned short)(confine->instructions + sizeof(join) / sizeof(join[0]));
+	}
+	return apply(confine, program, fault);
 }

@@ -24,4 +24,10 @@ int confine_open(struct confine *confine, const struct node *node, const struct 
 /* In the task, as root, when it is in its namespaces. */
 int confine_apply(const struct confine *confine, struct fault *fault);
 
+/*
+ * Likewise, for a task that is still to join a user namespace, where confine_apply
+ * is due again: that gives capabilities back. Whatever happens in between, it runs with no more.
+ */
+int confine_begin(const struct confine *confine, struct fault *fault);
+
 #endif

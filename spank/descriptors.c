@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "descriptors.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 /* Those that every jail has, and terminals (the kernel's admin-guide/devices.txt). */
 static bool is_standard(dev_t device)
@@ -34,7 +38,44 @@ static bool is_kernels(int fd)
 	return false;
 }
 
-int descriptors_check(struct fault *fault)
+/* Whether a mount is of that table: proc_pid_mountinfo(5), the number at the beginning of each line. Other tasks read it too. */
+static bool has_mount(int table, uint64_t id)
+{
+	static char text[65536];
+	size_t have = 0;
+	off_t at = 0;
+	ssize_t got;
+
+	while ((got = pread(table, text + have, sizeof(text) - 1 - have, at)) > 0) {
+		char *line = text, *end;
+
+		at += got;
+		text[have + (size_t)got] = '\0';
+		for (; (end = strchr(line, '\n')); line = end + 1)
+			if (strtoull(line, NULL, 10) == id)
+				return true;
+		have = strlen(line);
+		memmove(text, line, have);
+	}
+	return false;
+}
+
+/* A file with a path, as a FIFO may be one. STATX_MNT_ID: Linux 5.8. */
+static bool is_of(int stage, int fd)
+{
+	struct statx about = {0};
+
+	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) == 0 && (about.stx_mask & STATX_MNT_ID) && has_mount(stage, about.stx_mnt_id);
+}
+
+static bool is_pipe(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+}
+
+int descriptors_check(int stage, struct fault *fault)
 {
 	static const char *const options[] = {"--input", "--output", "--error"};
 	struct stat st;
@@ -50,6 +91,8 @@ int descriptors_check(struct fault *fault)
 			kind = "a device";
 		else if (S_ISREG(st.st_mode) && is_kernels(fd))
 			kind = "a file of the kernel's";
+		else if ((S_ISREG(st.st_mode) || (S_ISFIFO(st.st_mode) && !is_pipe(fd))) && !is_of(stage, fd))
+			return fault_set(fault, "%s: its path leads through a process, out of what the job sees; name a file", options[fd]);
 		if (kind)
 			return fault_set(fault, "%s: %s of the node is not brought into a jail; name a file", options[fd], kind);
 	}

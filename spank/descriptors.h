@@ -7,9 +7,11 @@
 
 /*
  * In the task, when Slurm has given it its descriptors 0 to 2: none is a directory, a
- * device but the standard ones, or a file of the kernel's. Slurm opened them in the
- * stage, where /proc, /dev and /run are the node's. 0, or -1 with a fault.
+ * device but the standard ones, a file of the kernel's, or one that is not of the
+ * stage: Slurm opened them there, where /proc, /dev and /run are the node's, and
+ * through /proc a path can lead out of it. stage is mountinfo of the stage, opened
+ * in it. 0, or -1 with a fault.
  */
-int descriptors_check(struct fault *fault);
+int descriptors_check(int stage, struct fault *fault);
 
 #endif

@@ -45,6 +45,7 @@
 #include "x11.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,6 +71,7 @@ static char pmix[GOJAIL_PATH_MAX + 64]; /* where the step's PMIx server would ha
 static bool pmix_shown;
 static struct x11 x11;
 static pid_t stepd; /* the process that is in the stage */
+static int stage = -1; /* mountinfo of the stage: read where a task has a file of its as stdin, stdout or stderr */
 
 /*
  * With SlurmdParameters=contain_spank (24.05) some hooks run in a child that shares
@@ -199,7 +201,10 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 	env_jail(sp, jail, &fault);
 	if (wish->net)
 		set_net_env(sp, wish->job);
-	return fault.text[0] ? -1 : window_open_stage(&window, &sandbox, &fault);
+	if (fault.text[0] || window_open_stage(&window, &sandbox, &fault) < 0)
+		return -1;
+	stage = open("/proc/thread-self/mountinfo", O_RDONLY | O_CLOEXEC);
+	return 0;
 }
 
 /* Configuration, wish, sandbox, stage: the way of a step into its jail. */
@@ -336,9 +341,9 @@ HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 		fault_set(&fault, UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
 		sandbox_enter(&sandbox, &fault);
-	/* Who is to be root there gives up the powers of a root there: in task_init. */
-	if (!fault.text[0] && sandbox.mnt >= 0 && sandbox.user < 0)
-		confine_apply(&confine, &fault);
+	/* Who is to be root there gives up the powers of a root there, too: in task_init. */
+	if (!fault.text[0] && sandbox.mnt >= 0 && (sandbox.user < 0 ? confine_apply : confine_begin)(&confine, &fault) < 0)
+		return task_failed(sp);
 	entered = true;
 	return fault.text[0] ? task_failed(sp) : 0;
 }
@@ -350,7 +355,7 @@ HOOK int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 	if (!entered)
 		fault_set(&fault, UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
-		descriptors_check(&fault);
+		descriptors_check(stage, &fault);
 	if (!fault.text[0] && sandbox.user >= 0 && sandbox_become_root(&sandbox, &fault) == 0)
 		confine_apply(&confine, &fault);
 	if (!fault.text[0] && sandbox.mnt >= 0)

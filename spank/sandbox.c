@@ -428,15 +428,16 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	struct gojail_request request = {
 		.version = GOJAIL_VERSION, .tmp_bytes = jail->tmp_bytes, .shm_bytes = jail->shm_bytes,
 		.flags = (wish->root ? GOJAIL_REQUEST_ROOT : 0) | (jail->ngpus ? GOJAIL_REQUEST_DEV : 0), .uid = wish->user.uid, .gid = wish->user.gid};
-	struct fault ignored = {0};
 	scoped_fd job = -1;
 	scoped_fd lock = lock_job(node, wish, until, &job, fault);
 	int result;
 
 	if (lock < 0 || is_owners(job, wish->user.uid, fault) < 0)
 		return -1;
-	if (find(sandbox, node, jail, wish, until, &ignored) == 0)
+	if (find(sandbox, node, jail, wish, until, fault) == 0)
 		return 0;
+	if (fault->text[0])
+		return -1;
 	if (count_sandboxes(job, fault) < 0)
 		return -1;
 	result = build(sandbox, node, site, jail, wish, job, go, until, &request, trees, fault);

@@ -62,3 +62,33 @@ func TestManyJobsAtOnce(t *testing.T) {
 	assert.Equal(t, theirs, zygotes(), "a zygote was replaced")
 	nothingLeft(t, c, before)
 }
+
+// TestManySandboxes: a job has no more than 32 of them on a node, each a process and its mounts.
+func TestManySandboxes(t *testing.T) {
+	c := shared(t)
+	warm(t, c)
+	_, id := allocation(t, c)
+	holders := func() int { return len(c.Find("gojail-launcher")) }
+	before := holders()
+	step := func(i int) cluster.Result {
+		dir := fmt.Sprintf("/data/alice/%d", i)
+		if err := os.Mkdir(c.Path(dir), 0o755); err == nil {
+			t.Cleanup(func() { os.Remove(c.Path(dir)) })
+		}
+		return c.Run(cluster.Alice, "srun", "--jobid="+id, "-n1", "--jail=debian", "--jail-mount="+dir+":/mnt", "cat", marker)
+	}
+	for i := range 32 {
+		prints(t, "debian", step(i))
+	}
+	r := step(32)
+	refused(t, "this job has 32 sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "+
+		"no more are made: use the same options in more of its steps", r)
+	assert.Empty(t, r.Stdout)
+	r = c.Run(cluster.Alice, "srun", "--jobid="+id, "--jail=other", "echo", "ran")
+	refused(t, "this job has 32 sandboxes on this node", r)
+	prints(t, "debian", step(7))
+	prints(t, "debian", c.Run(cluster.Bob, "srun", "-wn1", "--jail=debian", "cat", marker))
+	assert.True(t, cluster.Poll(cluster.Timeout, func() bool { return holders() == before+32 }), "%d", holders()-before)
+	c.Run(cluster.Alice, "scancel", id)
+	assert.True(t, cluster.Poll(cluster.Timeout, func() bool { return holders() == before }), "%d of them are left", holders()-before)
+}

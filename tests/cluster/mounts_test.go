@@ -89,6 +89,23 @@ func TestMountIsRefused(t *testing.T) {
 	refused(t, "permits no --jail-mount", r)
 }
 
+// TestMountDestinationIsClean: one place has one name, whoever compares it.
+func TestMountDestinationIsClean(t *testing.T) {
+	c := shared(t)
+	for _, destination := range []string{"/./etc", "/home/../etc", "//etc", "//mnt", "/mnt/", "/mnt/.", "/mnt/..", "/..", "/", "/mnt//data", "/.//mnt"} {
+		mount := "/data/alice:" + destination
+		for how, r := range map[string]cluster.Result{
+			"--jail-mount":     mountStep(c, []string{mount}, "echo", "ran"),
+			"second":           mountStep(c, []string{"/data/shared:/mnt", mount}, "echo", "ran"),
+			"SLURM_JAIL_MOUNT": c.Do(cluster.Command{User: cluster.Alice, Env: []string{"SLURM_JAIL_MOUNT=" + mount}, Args: []string{"srun", "--jail=debian", "echo", "ran"}}),
+		} {
+			assert.NotContains(t, r.Stdout, "ran", "%s %s", how, destination)
+			refused(t, "--jail-mount="+mount+": write the destination as a full path", r)
+			assert.Equal(t, 1, strings.Count(r.Stderr, "gojail: "), r)
+		}
+	}
+}
+
 // TestMountDestinationStaysInTheJail: an absolute link in the jail leads to the
 // jail's own place, and ".." ends at its root.
 func TestMountDestinationStaysInTheJail(t *testing.T) {

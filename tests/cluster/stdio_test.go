@@ -81,6 +81,54 @@ func TestStdinReachesTheJail(t *testing.T) {
 	assert.Equal(t, text, r.Stdout)
 }
 
+// TestStdioOfAllKinds: what tasks are given of files and of the devices that every jail has; terminals are in interactive_test.go.
+func TestStdioOfAllKinds(t *testing.T) {
+	c := shared(t)
+	inJail(t, c, "/home/alice/in", "typed\n")
+	srun := func(args ...string) cluster.Result {
+		return c.Run(cluster.Alice, append([]string{"srun", "-Q", "-wn1", "--jail=debian"}, args...)...)
+	}
+	prints(t, "", srun("--input=none", "cat"))
+	prints(t, "", srun("--input=/dev/null", "cat"))
+	prints(t, "", srun("--output=/dev/null", "echo", "lost"))
+	prints(t, "", srun("--error=none", "sh", "-c", "echo lost >&2"))
+	for option, want := range map[string]string{
+		"":                         "batch",
+		"--input=/home/alice/in":   "typed batch",
+		"--input=/dev/null":        "batch",
+		"--input=/dev/zero":        "0 batch",
+		"--error=/dev/null":        "batch",
+		"--error=/home/alice/kind": "batch",
+	} {
+		removed(t, c, "kind")
+		args := []string{"-wn1", "--jail=debian", "--output=/home/alice/kinds"}
+		if option != "" {
+			args = append(args, option)
+		}
+		job := c.Batch(cluster.Alice, "head -c6 | tr '\\0' 0 | uniq | head -c1000 | sed 's/000000/0/'; echo; echo batch; echo wrong >&2", args...)
+		os.Remove(c.Path(job.Seen))
+		assert.Equal(t, "COMPLETED", job.State, "%s: %v", option, job)
+		want := strings.Fields(want)
+		if !strings.HasPrefix(option, "--error") {
+			want = append(want, "wrong")
+		}
+		assert.ElementsMatch(t, want, strings.Fields(job.Output), "%s: %v", option, job)
+	}
+}
+
+// TestOutputToPipe: a FIFO of the user's in the jail, which another of their programs reads.
+func TestOutputToPipe(t *testing.T) {
+	c := shared(t)
+	removed(t, c, "pipe0")
+	r := c.Run(cluster.Alice, "srun", "-Q", "-wn1", "--jail=debian", "mkfifo", "/home/alice/pipe0")
+	require.Zero(t, r.Code, r)
+	end := make(chan cluster.Result)
+	go func() { end <- c.Run(cluster.Alice, "cat", jailHome+"pipe0") }()
+	r = c.Run(cluster.Alice, "srun", "-Q", "-wn1", "--jail=debian", "--output=/home/alice/pipe%t", "echo", "through")
+	assert.Zero(t, r.Code, r)
+	prints(t, "through", <-end)
+}
+
 // TestOutputThatCannotBeWritten is the user's mistake, as without a jail.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	c := shared(t)

@@ -44,7 +44,6 @@ type opening struct {
 // openings are the attacks of TestThroughSlurm; the paths are of processes.
 func openings(node, other, bobs string) []opening {
 	const control = "it is a control"
-	const own = "README: a path can lead through the user's own other processes"
 	return []opening{
 		{name: "control: write", jail: "none", option: "--output=/data/alice/attack-control", file: "/data/alice/attack-control", limit: control},
 		{name: "control: write by a descriptor", jail: "none", option: "--output=/proc/self/root/data/alice/attack-root", file: "/data/alice/attack-root", limit: control},
@@ -55,9 +54,10 @@ func openings(node, other, bobs string) []opening {
 		{name: "write through slurmstepd's root", option: "--output=/proc/self/root/data/alice/attack-own", file: "/data/alice/attack-own"},
 		{name: "write through slurmstepd's directory", option: "--output=/proc/self/cwd/../../../../data/alice/attack-cwd", file: "/data/alice/attack-cwd"},
 		{name: "write through slurmstepd's descriptors", option: "--output=/proc/self/fd/%a/data/alice/attack-fd-%a", file: "/data/alice/attack-fd-*"},
-		{name: "write through a process of the node", option: "--output=" + node + "/root/data/alice/attack-node", file: "/data/alice/attack-node", limit: own},
-		{name: "write to another job's tmp", option: "--output=" + other + "/root/tmp/attack-job", file: other + "/root/tmp/attack-job", limit: own},
+		{name: "write through a process of the node", option: "--output=" + node + "/root/data/alice/attack-node", file: "/data/alice/attack-node"},
+		{name: "write to another job's tmp", option: "--output=" + other + "/root/tmp/attack-job", file: other + "/root/tmp/attack-job"},
 		{name: "read another job's environment", option: "--input=" + other + "/environ", text: "SLURM_JOB_ID="},
+		{name: "control: read the environment", jail: "none", option: "--input=" + other + "/environ", text: "SLURM_JOB_ID=", limit: control},
 		{name: "read another user's environment", option: "--input=" + bobs + "/environ", text: "SLURM_JOB_ID="},
 		{name: "read a file of the node", option: "--input=" + outside, text: "a file of the node",
 			limit: "README: while Slurm opens files, /etc is the node's"},
@@ -80,8 +80,11 @@ func TestThroughSlurm(t *testing.T) {
 			args = append(args, "--array=3-30")
 		}
 		if o.text != "" {
-			list[i].output = fmt.Sprintf("/srv/jails/closed/home/alice/attack-%d", i)
-			args = append(args, strings.Replace(list[i].output, "/srv/jails/closed", "--output=", 1))
+			list[i].output = fmt.Sprintf("/home/alice/attack-%d", i)
+			args = append(args, "--output="+list[i].output)
+			if o.jail != "none" {
+				list[i].output = "/srv/jails/" + o.jail + list[i].output
+			}
 		}
 		r := s.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/bash\necho " + mark + "\ntr '\\0' '\\n'\n", Args: args})
 		require.Zero(t, r.Code, r)

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// Lists of --jail-mount after which FNV-1a is what it is before them, so that the sandbox has the
+// name of one without mounts (spank/sandbox.c, sandbox_name). Whoever wants others reduces the
+// lattice of the powers of FNV's prime modulo 2^64, a matter of seconds.
+const (
+	unseenMnt = "/data/x341*9^m\xe99)\xda=//([')()\xe9\xdex]/h)\xf5+:/mnt"
+	unseenEtc = "/data/x22k[W\xd8'.-omnZ\xfe+i9z;\xeb7*7Yjo\xe9':/./etc"
+)
+
+// TestListWithTheHashOfAnother: a step does not come into a sandbox that was made for other mounts,
+// and Slurm's own files are never looked up in what the jail has at the places of those mounts.
+func TestListWithTheHashOfAnother(t *testing.T) {
+	s := shared(t)
+	r := s.Run(cluster.Alice, "salloc", "--no-shell", "-wn1", "-n1")
+	require.Zero(t, r.Code, r)
+	_, id, _ := strings.Cut(strings.TrimSpace(r.Stderr), "job allocation ")
+	id = strings.Fields(id)[0]
+	t.Cleanup(func() { s.Run(cluster.Alice, "scancel", id) })
+
+	step := slices.Clip([]string{"--jobid=" + id, "--jail-root=self"})
+	r = s.srun("closed", append(step, "true")...)
+	require.Zero(t, r.Code, r)
+	for _, list := range []string{unseenMnt, unseenEtc} {
+		hash := fnv.New64a()
+		hash.Write([]byte(list + "\tself"))
+		assert.FileExists(t, s.Path(filepath.Join("/run/gojail/n1/jobs", id, fmt.Sprintf("closed+%016x", hash.Sum64()))), "control: it is its name")
+	}
+	r = s.srun("closed", append(step, "--jail-mount="+unseenMnt, "echo", "ran")...)
+	assert.NotZero(t, r.Code, r)
+	assert.NotContains(t, r.Stdout, "ran")
+	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the number of this one; change --jail-mount", r)
+
+	etc := slices.Clip(append(step, "--jail-mount="+unseenEtc))
+	r = s.srun("closed", append(etc, "echo", "ran")...)
+	assert.NotZero(t, r.Code, r)
+	assert.NotContains(t, r.Stdout, "ran")
+	assert.Contains(t, r.Stderr, "gojail: --jail-mount=", r)
+	r = s.srun("closed", append(etc, "--input="+s.lead(t, "/etc/gojail-jail"), "cat")...)
+	assert.NotContains(t, r.Stdout, "closed", "slurmstepd found the jail's own /etc: %s", r)
+
+	r = s.srun("closed", append(step, "cat", "/etc/gojail-jail")...)
+	assert.Equal(t, "closed\n", r.Stdout, r)
+}
