@@ -183,10 +183,12 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	$(HEALTH) completion bash >$(DESTDIR)$(compdir)/gojail-healthcheck
 
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
-	rm -rf $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
-	rm -f $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(compdir)/,gojail gojail-healthcheck) \
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(LAUNCHER) $(LIBRARY) $(JAILCLI))) \
+		$(addprefix $(DESTDIR)$(docdir)/,README.md LICENSE gojail.toml.example network.toml.example health.toml.example \
+		slurm.conf.example plugstack.conf.example gojail-health.json) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(compdir)/,gojail gojail-healthcheck) \
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer) \
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
+	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
 
 lint: check ## gofmt, go vet, staticcheck
 	$(GO) run $(STATICCHECK) ./...

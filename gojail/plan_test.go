@@ -290,7 +290,7 @@ func TestReadSlurmConf(t *testing.T) {
 	assert.Equal(t, []string{"/opt/a", "/opt/b"}, conf.plugins)
 	assert.Equal(t, "Contain", conf.values["prologflags"])
 	assert.Equal(t, "/spool/%n", conf.values["slurmdspooldir"])
-	assert.Equal(t, "a,b,c", conf.values["launchparameters"])
+	assert.Equal(t, "a, b,c", conf.values["launchparameters"])
 	assert.Equal(t, "", conf.values["slurmuser"])
 	assert.Equal(t, "/x", conf.values["epilog"])
 	assert.Equal(t, []string{"/lib/gojail/spank_gojail.so", "/lib/other.so"}, conf.plugstack)

@@ -28,9 +28,16 @@ func discard(parent, job string, until time.Time) error {
 		return fmt.Errorf("cannot open %s: %w", parent, err)
 	}
 	defer dir.Close()
-	unix.Mkdirat(int(dir.Fd()), trashName, 0o700)
 	to := fmt.Sprintf("%s/%s.%d", trashName, job, time.Now().UnixNano()) // the id may come again
-	if err := unix.Renameat(int(dir.Fd()), job, int(dir.Fd()), to); err != nil {
+	move := func() error {
+		unix.Mkdirat(int(dir.Fd()), trashName, 0o700)
+		return unix.Renameat(int(dir.Fd()), job, int(dir.Fd()), to)
+	}
+	err = move()
+	for tries := 0; err == unix.ENOENT && tries < 3; tries++ { // who has emptied the trash removes it
+		err = move()
+	}
+	if err != nil {
 		if err := removeTree(parent, job, until); err != nil {
 			return err
 		}
@@ -56,8 +63,8 @@ func emptyTrash(parent string, until time.Time) map[string]error {
 	defer dir.Close()
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == unix.EWOULDBLOCK {
 		return map[string]error{"": fmt.Errorf("%s: %w", path, errBusy)}
-	} else if err != nil {
-		return map[string]error{"": lockError(path, err)}
+	} else if err != nil && !slices.Contains([]error{unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK}, err) {
+		return map[string]error{"": lockError(path, err)} // without locks two remove the same: each goes on where a name is gone
 	}
 	left := map[string]error{}
 	for { // others discard meanwhile

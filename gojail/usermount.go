@@ -74,8 +74,9 @@ func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trus
 	if err := c.refuseUser(j, destination); err != nil {
 		return err
 	}
-	for _, place := range slices.Concat(trusted, []string{c.Slurm.Munge, c.Scratch}) {
-		if covers(destination, place) {
+	for _, place := range append(slices.Clone(trusted), c.Slurm.Munge, c.Scratch) {
+		// Only what lies in scratch: it is used before the stage is, and a node's disk is often above it.
+		if covers(destination, place) && (place != c.Scratch || under(destination, place)) {
 			return fmt.Errorf("nothing may be mounted on %s: the node's Slurm and gojail use their own %s; choose another directory", destination, place)
 		}
 	}

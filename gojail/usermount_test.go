@@ -94,7 +94,8 @@ root = "/j"
 		{"a", "/data", "/plugins", false, "use their own /plugins"},
 		{"a", "/data", "/commands/bin", false, "use their own /commands/bin"},
 		{"a", "/data", "/opt/munge", false, "nothing may be mounted on /opt/munge"},
-		{"a", "/data", "/var/lib", false, "use their own /var/lib/gojail"},
+		{"a", "/data", "/var/lib/gojail/jobs", false, "use their own /var/lib/gojail"},
+		{"a", "/data", "/var/lib", false, ""},
 	} {
 		trusted := c.trustedPaths("/site/state", []string{"/plugins/slurm"}, []string{"/commands/bin/srun", "/srun"})
 		err := c.Permit(c.Jails[test.jail], test.source, test.destination, test.readonly, trusted)

@@ -107,7 +107,6 @@ func collectInforoms(ctx context.Context, answers <-chan inforomAnswer) map[stri
 // the others from the next run.
 func askInforoms(path string, kept map[string]inforom, now time.Time, answers chan<- inforomAnswer) {
 	defer close(answers)
-	began := time.Now()
 	n, code := openNVML(path)
 	if code != nvmlOK {
 		answers <- inforomAnswer{inforom: inforom{Code: code}}
@@ -129,6 +128,7 @@ func askInforoms(path string, kept map[string]inforom, now time.Time, answers ch
 		}
 		answers <- inforomAnswer{g.String(), one}
 	}
+	began := time.Now() // the library's own start can take seconds, and one GPU is to be read
 	for gpu, device := range due {
 		if time.Since(began) > inforomEnough {
 			break

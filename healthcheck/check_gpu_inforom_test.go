@@ -119,3 +119,9 @@ func TestSlowInforoms(t *testing.T) {
 	assert.Less(t, runs, 8)
 	expect(t, f, Warn, "GPU 7 (0000:17:00.0) has a corrupted infoROM")
 }
+
+// TestInforomsOfALibraryThatStartsSlowly: without persistence mode its start takes longer than the readings may.
+func TestInforomsOfALibraryThatStartsSlowly(t *testing.T) {
+	h, s := gpuHost(t, "* nvmlInit_v2 wait 1500", "7 nvmlDeviceValidateInforom 14")
+	expect(t, inTime(t, h, s, inforomTimeout, Finding{}), Warn, "GPU 7 (0000:17:00.0) has a corrupted infoROM")
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "descriptors.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdbool.h>
@@ -65,7 +66,13 @@ static bool is_of(int stage, int fd)
 {
 	struct statx about = {0};
 
-	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) == 0 && (about.stx_mask & STATX_MNT_ID) && has_mount(stage, about.stx_mnt_id);
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) < 0 || !(about.stx_mask & STATX_MNT_ID))
+		return false;
+	/* A mount that goes, of an automounter, shifts the text while it is read. */
+	for (int tries = 0; tries < 3; tries++)
+		if (has_mount(stage, about.stx_mnt_id))
+			return true;
+	return false;
 }
 
 static bool is_pipe(int fd)
@@ -83,8 +90,11 @@ int descriptors_check(int stage, struct fault *fault)
 	for (int fd = 0; fd < 3; fd++) {
 		const char *kind = NULL;
 
-		if (fstat(fd, &st) < 0)
-			continue; /* closed */
+		if (fstat(fd, &st) < 0) {
+			if (errno == EBADF)
+				continue; /* closed */
+			return fault_set(fault, "%s: cannot look at its file: %s", options[fd], strerror(errno));
+		}
 		if (S_ISDIR(st.st_mode))
 			kind = "a directory";
 		else if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_standard(st.st_rdev)))

@@ -158,6 +158,8 @@ static void enter_stage_for_fault(const struct jail *jail)
 	struct fault ignored = {0};
 	struct record zygote;
 
+	if (window.host_root >= 0)
+		return; /* it is there */
 	if (sandbox.stage < 0 && template_find(&node, jail->name, &zygote) == 0)
 		sandbox.stage = template_stage(&zygote);
 	if (sandbox.stage >= 0)
@@ -204,7 +206,7 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 	if (fault.text[0] || window_open_stage(&window, &sandbox, &fault) < 0)
 		return -1;
 	stage = open("/proc/thread-self/mountinfo", O_RDONLY | O_CLOEXEC);
-	return 0;
+	return stage < 0 ? fault_set(&fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
 }
 
 /* Configuration, wish, sandbox, stage: the way of a step into its jail. */
@@ -264,6 +266,8 @@ HOOK int slurm_spank_init(spank_t sp, int argc, char **argv)
 	case S_CTX_SLURMD:
 		if (node_find(&node, argc, argv, &fault) == 0 && node_open_state(&node, &fault) == 0) {
 			launch_begin(&launch, &node, "boot", until);
+			if (launch.untrusted)
+				slurm_error("gojail: %s/%s is not root's alone: nothing of earlier jobs is removed", node.libdir, launch.untrusted);
 			launch_detached(&launch);
 		} else {
 			slurm_error("gojail: %s", fault.text);

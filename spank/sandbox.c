@@ -179,10 +179,16 @@ static int is_owners(int job, uid_t uid, struct fault *fault)
 	char owner[24];
 
 	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
-	if (has_text(job, ".uid", owner) || (has_text(job, ".uid", "") && write_text(job, ".uid", owner) == 0))
+	if (has_text(job, ".uid", owner))
 		return 0;
-	return fault_set(fault, "another user's job of this number has left its sandbox on this node; "
-				"ask your administrator to run: gojail sweep");
+	if (!has_text(job, ".uid", ""))
+		return fault_set(fault, "another user's job of this number has left its sandbox on this node; "
+				 "ask your administrator to run: gojail sweep");
+	if (write_text(job, ".uid", owner) == 0)
+		return 0;
+	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
+	unlinkat(job, ".uid", 0);
+	return -1;
 }
 
 /* Whether the sandbox of that name was made for the very mounts of this wish. */
@@ -282,10 +288,11 @@ static int keep_beside(const struct node *node, const struct jail *jail, const s
 static int count_sandboxes(int job, struct fault *fault)
 {
 	DIR *dir = fdopendir(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct record holder;
 	int count = 0;
 
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		count += !strchr(entry->d_name, '.') && strcmp(entry->d_name, "lock");
+		count += entry->d_name[0] != '.' && record_find(job, entry->d_name, &holder) == 0;
 	if (dir)
 		closedir(dir);
 	if (count < GOJAIL_SANDBOXES_MAX)

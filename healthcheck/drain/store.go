@@ -79,12 +79,9 @@ func (s Store) Record() (*Record, error) {
 // SetRecord writes the record, or removes it if it is nil, until ctx ends at most.
 // If it comes too late for that, the next run finds it.
 func (s Store) SetRecord(ctx context.Context, r *Record) error {
-	text := []byte{}
-	if r != nil {
-		var err error
-		if text, err = marshal(r); err != nil {
-			return err
-		}
+	text, err := marshal(r)
+	if err != nil {
+		return err
 	}
 	if len(s.Self) == 0 {
 		return Keep(s.record(), text)
@@ -116,10 +113,13 @@ func write(path string, value any) error {
 	return Keep(path, text)
 }
 
-// Keep replaces a file as a whole, or removes it if text is empty, and has it on the
-// disk before it returns. It does nothing if the file has that text.
+// nothing is marshal's text of nil.
+const nothing = "null\n"
+
+// Keep replaces a file as a whole, or removes it if text is that of nil, and has it on
+// the disk before it returns. It does nothing if the file has that text.
 func Keep(path string, text []byte) error {
-	if len(text) == 0 {
+	if string(text) == nothing {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

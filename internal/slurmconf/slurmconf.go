@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // depthMax is how deep includes go; they may go in a circle.
@@ -61,7 +62,7 @@ func Split(text string) []string {
 		whole = ""
 	}
 	for row := range strings.Lines(text) {
-		part, goesOn := plain(strings.TrimSpace(row))
+		part, goesOn := plain(strings.TrimRightFunc(row, unicode.IsSpace)) // blanks before it may part two words
 		if whole += part; !goesOn {
 			add()
 		}

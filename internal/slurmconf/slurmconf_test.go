@@ -17,10 +17,11 @@ func TestSplit(t *testing.T) {
 		"# nothing\n\n  \n":           nil,
 		"A=1\nB=2":                    {"A=1", "B=2"},
 		" A=1 # one\r\nB=2\r\n":       {"A=1", "B=2"},
-		"A=1 \\\n  B=2 \\ \nC=3\nD=4": {"A=1 B=2 C=3", "D=4"},
+		"A=1 \\\n  B=2 \\ \nC=3\nD=4": {"A=1   B=2 C=3", "D=4"},
 		"NodeName=n\\\n1":             {"NodeName=n1"},
 		"A=1 # one \\\nB=2":           {"A=1", "B=2"}, // a comment does not go on
 		"A=1,\\ # one\n2":             {"A=1,2"},
+		"A=1\\\n  B=2":                {"A=1  B=2"},
 		"A=1 \\\n# one\nB=2":          {"A=1", "B=2"},
 		"A=C\\#1 # sharp":             {"A=C#1"},
 		"A=1\\\\\nB=2":                {"A=1\\", "B=2"},

@@ -156,9 +156,19 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 	if r.err != nil {
 		return 0, r.err
 	}
+	done := make(chan struct{})
 	go func() {
 		for s := range signals {
-			r.cmd.Process.Signal(s)
+			select {
+			case <-done: // its number may be another's by now
+				return
+			default:
+			}
+			target := r.cmd.Process.Pid
+			if s == unix.SIGINT || s == unix.SIGQUIT {
+				target = -target // as a terminal does: to what it has started, too; it leads a session
+			}
+			unix.Kill(target, s.(unix.Signal))
 		}
 	}()
 	if err := t.begin(); err != nil {
@@ -167,6 +177,7 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 		return 0, err
 	}
 	err = r.cmd.Wait()
+	close(done)
 	t.drain()
 	return exitCode(err)
 }

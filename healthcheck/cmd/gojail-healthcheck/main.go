@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -135,6 +136,8 @@ func keepCommand() *cobra.Command {
 			text, err := io.ReadAll(cmd.InOrStdin())
 			switch {
 			case err != nil:
+			case !bytes.HasSuffix(text, []byte("\n")):
+				err = errors.New("the text did not come as a whole: the run has ended")
 			case args[0] == keepRecord:
 				err = drain.Keep(args[1], text)
 			case args[0] == keepMetrics:
