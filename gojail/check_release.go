@@ -12,13 +12,13 @@ import (
 // release compares the release that the plugin was built for with the node's: a
 // SPANK plugin of another one is refused, and every srun, sbatch and slurmd with
 // it (Slurm's src/common/plugin.c compares major and minor).
-func (k *checker) release(plugin string) {
+func (k *checker) release(plugin string, conf slurmConf) {
 	ours, err := pluginVersion(plugin)
 	if err != nil {
 		k.fail("plugstack", "install gojail again on this node (make install)", "%v", err)
 		return
 	}
-	path, theirs := nodesRelease(k.config)
+	path, theirs := nodesRelease(slices.Concat(conf.plugins, readSlurm(k.config).dirs))
 	switch {
 	case path == "":
 		k.warn("plugstack", "name it in PluginDir of slurm.conf", "Slurm's plugins are not found, so that nothing is known of its release; gojail's is %s", ours)
@@ -26,18 +26,17 @@ func (k *checker) release(plugin string) {
 		k.fail("plugstack", "build gojail against the headers of the Slurm that runs here (libslurm-dev, slurm-devel), and install it",
 			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, ours, theirs, path)
 	default:
-		k.earlier(plugin, theirs)
+		k.earlier(plugin, conf, theirs)
 		k.ok("plugstack", "built for Slurm %s, this node has %s", ours, theirs)
 	}
 }
 
 // earlier tells of required plugins before ours: up to 25.05 one that returns a positive
 // number ends the hook for all after it, and Slurm goes on (_do_call_stack in spank.c).
-func (k *checker) earlier(plugin string, release slurmVersion) {
+func (k *checker) earlier(plugin string, conf slurmConf, release slurmVersion) {
 	if release >= 0x190500 {
 		return
 	}
-	conf := readSlurmConf(k.config)
 	for _, path := range conf.plugstack {
 		if path == filepath.Clean(plugin) {
 			return
@@ -49,9 +48,10 @@ func (k *checker) earlier(plugin string, release slurmVersion) {
 	}
 }
 
-// nodesRelease reads that of the node's Slurm from a plugin of its own; "" if none is found.
-func nodesRelease(c *Config) (path string, release slurmVersion) {
-	for _, dir := range slices.Concat(readSlurmConf(c).plugins, readSlurm(c).dirs) {
+// nodesRelease reads that of the node's Slurm from a plugin of its own in the first
+// directory that has one; "" if none has.
+func nodesRelease(dirs []string) (path string, release slurmVersion) {
+	for _, dir := range dirs {
 		for _, pattern := range []string{"auth_*.so", "cred_*.so", "hash_*.so"} {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern))
 			for _, path := range found {

@@ -60,7 +60,7 @@ func (k *checker) plugstack(conf slurmConf) {
 			k.fail("plugstack", line, "%s is not there", path)
 		default:
 			k.ok("plugstack", "%s is required", path)
-			k.release(path)
+			k.release(path, conf)
 			k.arguments(conf.arguments[path])
 		}
 		return

@@ -326,8 +326,6 @@ static int task_failed(spank_t sp)
 	return HOOK_FAILED;
 }
 
-#define UNASKED "an earlier plugin of plugstack.conf failed, and Slurm did not ask gojail; ask your administrator"
-
 /* Slurm forked the task while user_init's doing was in force. */
 static bool in_own_pids(void)
 {
@@ -342,7 +340,7 @@ HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	if (!judged || (sandbox.mnt >= 0 && !in_own_pids()))
-		fault_set(&fault, UNASKED);
+		fault_set(&fault, NODE_UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
 		sandbox_enter(&sandbox, &fault);
 	/* Who is to be root there gives up the powers of a root there, too: in task_init. */
@@ -357,7 +355,7 @@ HOOK int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	if (!entered)
-		fault_set(&fault, UNASKED);
+		fault_set(&fault, NODE_UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
 		descriptors_check(stage, &fault);
 	if (!fault.text[0] && sandbox.user >= 0 && sandbox_become_root(&sandbox, &fault) == 0)

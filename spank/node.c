@@ -87,7 +87,7 @@ int node_open_state(const struct node *node, struct fault *fault)
 	struct stat st;
 
 	if (!node->state[0])
-		return fault_set(fault, "an earlier plugin of plugstack.conf failed, and Slurm did not ask gojail; ask your administrator");
+		return fault_set(fault, NODE_UNASKED);
 	if (lstat(node->state, &st) < 0) {
 		snprintf(parent, sizeof(parent), "%s", node->state);
 		*strrchr(parent, '/') = '\0';

@@ -5,6 +5,9 @@
 
 #include "fault.h"
 
+/* What a hook finds out that is called after one that was not. */
+#define NODE_UNASKED "an earlier plugin of plugstack.conf failed, and Slurm did not ask gojail; ask your administrator"
+
 struct node {
 	char libdir[GOJAIL_PATH_MAX]; /* where the shim itself was loaded from */
 	char config[GOJAIL_PATH_MAX];
