@@ -105,7 +105,7 @@ check: ## gofmt and go vet
 test: deps ## everything but the long suites, on a private Slurm
 	@$(MAKE) --no-print-directory check all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -p 1 -count=1 -timeout 30m $$($(GO) list ./... | grep -v /tests/vm) | $(BUILD)/summary
+	@$(BUILD)/summary -again "$(GO) test -json -p 1 -count=1 -timeout 30m" $$($(GO) list ./... | grep -v /tests/vm)
 
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05

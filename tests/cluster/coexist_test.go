@@ -99,12 +99,13 @@ var (
 	changing = regexp.MustCompile(`\[\d+-\d+-\d+T\S+\] |(StepId=|STEP |JOB )\d+|\[\d+\]|pid \d+|CANCELLED AT \S+|\d+s ago`)
 )
 
-// outcome is the exit status of a command and its lines in order of the alphabet.
+// outcome is the exit status of a command and its lines in order of the alphabet, each
+// once: a step that is cancelled says so for each signal that comes before its end.
 func outcome(r cluster.Result) string {
 	text := queued.ReplaceAllString(r.Stdout+"\n"+r.Stderr, "")
 	lines := strings.Split(strings.TrimSpace(changing.ReplaceAllString(text, "-")), "\n")
 	slices.Sort(lines)
-	return fmt.Sprintf("%d: %s", r.Code, strings.Join(lines, " | "))
+	return fmt.Sprintf("%d: %s", r.Code, strings.Join(slices.Compact(lines), " | "))
 }
 
 // TestSlurmDoesToTasksWhatItDoesWithout compares steps in a jail with steps on the node.

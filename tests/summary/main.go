@@ -2,7 +2,8 @@
 
 // Command summary reads go test -json, prints what failed as it fails and one
 // line for each package, and ends with every skip's reason and the counts. With
-// -columns it runs a command once for each release of Slurm and adds a table. In CI
+// -columns it runs a command once for each release of Slurm and adds a table; with
+// -again it runs go test itself, and once more what fails of it, if that is little. In CI
 // (the variable CI is set) a skip that the machine gives no cause for is a failure.
 package main
 
@@ -48,7 +49,13 @@ func main() {
 		judge = qualifies
 	}
 	columns := flag.String("columns", "", "run COMMAND for each of these words, and print a table of tests and columns")
+	again := flag.String("again", "", "run this command with ARGUMENTS, packages, and once more for the few tests of a package that fail")
 	flag.Parse()
+	if *again != "" {
+		r := newRun()
+		r.qualifies = judge
+		os.Exit(runOnce(r, strings.Fields(*again), flag.Args()))
+	}
 	if *columns != "" {
 		os.Exit(runColumns(strings.Fields(*columns), flag.Args(), judge))
 	}
