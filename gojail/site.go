@@ -3,7 +3,6 @@
 package gojail
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/wholefile"
 )
 
 // unknownRetry is how soon a user or group that nobody knows, or a CDI device that
@@ -187,24 +188,10 @@ func WriteSite(c *Config, state string, deadline time.Time) error {
 }
 
 // replaceFile makes path hold text, wholly or not at all, readable by root only.
-// The caller holds a lock: the temporary name is always the same, so that what a
-// process that was killed left there is used up by the next one.
+// The caller holds a lock.
 func replaceFile(path, text string) error {
-	temporary := path + ".new"
-	fail := func(err error) error {
-		os.Remove(temporary)
+	if err := wholefile.Write(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("cannot write %s: %w; is the state directory full or read-only?", path, cause(err))
-	}
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return fail(err)
-	}
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fail(err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return fail(err)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/trusted"
+	"github.com/gojail/gojail/internal/wholefile"
 )
 
 // store is the state directory:
@@ -60,36 +61,20 @@ func write(path string, value any) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(path, append(text, '\n')); err != nil {
+	if err := wholefile.Save(path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("cannot write the journal %s: %w; make room in its file system", path, err)
 	}
 	return nil
 }
 
-func replace(path string, text []byte) error {
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(path+".new"))
-	}
-	return syncDirectory(path)
-}
-
 // erase removes a journal; one that is gone is no error.
 func erase(path string) error {
-	for _, p := range []string{path + ".new", path} { // the first is left by a process that was killed in replace
+	for _, p := range []string{path + wholefile.Suffix, path} { // the first is left by a process that was killed in write
 		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot erase the journal %s: %w", path, err)
 		}
 	}
-	return syncDirectory(path)
+	return wholefile.Sync(filepath.Dir(path))
 }
 
 // tidy removes what is left of journals that were never there. First versions are
@@ -107,15 +92,6 @@ func (s store) tidy() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func syncDirectory(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // damaged is a journal that cannot be understood. It is never erased: it is all

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/wholefile"
 )
 
 // entryFile is an entry on disk: PKEY-GUID.json, such as 0011-0011223344556677.json.
@@ -84,7 +86,11 @@ func (q *Queue) read() (entries []Entry, damaged []string, err error) {
 		return nil, nil, fmt.Errorf("cannot read %s: %w", q.dir, errors.Unwrap(err))
 	}
 	for _, f := range files {
-		if f.Name() == "lock" || f.Name() == "new" {
+		if strings.HasSuffix(f.Name(), wholefile.Suffix) {
+			os.Remove(filepath.Join(q.dir, f.Name())) // if it stays, it is still no entry
+			continue
+		}
+		if f.Name() == "lock" {
 			continue
 		}
 		e, err := readEntry(filepath.Join(q.dir, f.Name()))
@@ -100,31 +106,7 @@ func (q *Queue) read() (entries []Entry, damaged []string, err error) {
 	return entries, damaged, nil
 }
 
-// write puts an entry in place at once and on disk; sync makes its name last.
+// write puts an entry in place at once and on disk.
 func (q *Queue) write(e Entry) error {
-	fresh := filepath.Join(q.dir, "new")
-	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(e.marshal()); err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		os.Remove(fresh)
-		return err
-	}
-	return os.Rename(fresh, filepath.Join(q.dir, e.name()))
-}
-
-func (q *Queue) sync() error {
-	d, err := os.Open(q.dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return wholefile.Save(filepath.Join(q.dir, e.name()), e.marshal(), 0o600)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/internal/trusted"
+	"github.com/gojail/gojail/internal/wholefile"
 )
 
 // ErrQueued means that UFM has not taken a call yet, and that the queue keeps it.
@@ -74,7 +75,7 @@ func (q *Queue) Put(ctx context.Context, op Op, pkey uint16, guids ...GUID) erro
 				return err
 			}
 		}
-		return q.sync()
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("UFM's queue: cannot keep a call: %w", err)
@@ -164,7 +165,7 @@ func (q *Queue) setAside(ctx context.Context) (entries []Entry, problems []error
 			}
 			problems = append(problems, q.damaged(aside))
 		}
-		return q.sync()
+		return wholefile.Sync(q.dir)
 	})
 	return entries, problems, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/wholefile"
 	"github.com/gojail/gojail/netsetup/killtest"
 )
 
@@ -145,7 +146,7 @@ func TestDamagedEntriesAreSetAside(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(q.file(0x11, 0xfd), whole[:20], 0o600))
 	require.NoError(t, os.WriteFile(q.file(0x12, 0xfd), whole, 0o600)) // another's text
-	require.NoError(t, os.WriteFile(filepath.Join(q.dir, "new"), whole[:3], 0o600))
+	require.NoError(t, os.WriteFile(q.file(0x11, 0xfc)+wholefile.Suffix, whole[:3], 0o600))
 	done, err := q.Replay(t.Context(), c)
 	require.Equal(t, 1, done)
 	require.ErrorContains(t, err, "0011-00000000000000fd.json.damaged is damaged; compare the partition")

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/wholefile"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/link"
 )
@@ -60,7 +61,7 @@ func nextRDMAMode(mode config.RDMAMode) setting {
 			path := filepath.Join(k.Modprobe, optionsFile)
 			value := map[string]string{"exclusive": "0", "shared": "1"}[to]
 			text := "# by gojail vf apply, for the policies of network.toml\noptions ib_core netns_mode=" + value + "\n"
-			if err := replace(path, text); err != nil {
+			if err := wholefile.Save(path, []byte(text), 0o644); err != nil {
 				return err
 			}
 			if found, where, err := rdmaNext(k.Proc, k.Modprobe); err != nil || found != to {
@@ -69,21 +70,6 @@ func nextRDMAMode(mode config.RDMAMode) setting {
 			return nil
 		},
 	}
-}
-
-// replace writes a file so that it is there as a whole or as it was.
-func replace(path, text string) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".gojail-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name())
-	_, err = temporary.WriteString(text)
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
 }
 
 // rdmaNow reads the mode that ib_core is in (drivers/infiniband/core/device.c, netns_mode).
