@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 bool is_outside(int directory)
@@ -60,7 +61,14 @@ void each_pid(void (*f)(pid_t))
 	own[0] = getpid();
 	own[1] = getppid(); // who runs the attacks
 	own[2] = 1;
-	for (pid_t pid = 2; pid < 40000; pid++) // the kernel's default pid_max is 32768
+	// The kernel's default pid_max is 32768; in a namespace, since Linux 6.14, it is 4 million, and numbers go up one by one.
+	pid_t newest = fork();
+	if (newest == 0)
+		_exit(0);
+	if (newest > 0)
+		waitpid(newest, NULL, 0);
+	pid_t last = newest > 40000 ? newest : 40000;
+	for (pid_t pid = 2; pid <= last; pid++)
 		if (pid != own[0] && pid != own[1])
 			f(pid);
 }
