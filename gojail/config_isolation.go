@@ -16,6 +16,7 @@ type Isolation struct {
 	Capabilities []string // the bounding set (capabilities(7)), or AllCapabilities
 	Seccomp      string   // SeccompDefault, None, or the path of a profile
 	JailRoot     []string // of jailRoots: what --jail-root may ask for
+	KeepProjects bool     // no task changes the project of a file: a jail of this node has a quota by it
 }
 
 // What the keys of Isolation may hold.
@@ -94,6 +95,18 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 		i.Seccomp = filepath.Clean(i.Seccomp)
 	}
 	return nil
+}
+
+// keepProjects is for all jails where one limits its /tmp on disk: a task of another jail would put
+// files of its own into that job's project.
+func (c *Config) keepProjects() {
+	limited := false
+	for _, j := range c.Jails {
+		limited = limited || j.Tmp == TmpDisk && j.TmpSize > 0
+	}
+	for _, j := range c.Jails {
+		j.Isolation.KeepProjects = limited
+	}
 }
 
 // bounding names the capabilities of the bounding set.

@@ -39,6 +39,7 @@ func (s *source) jails(f *file, c *Config) error {
 		}
 		c.Jails[name] = j
 	}
+	c.keepProjects()
 	return nil
 }
 

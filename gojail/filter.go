@@ -20,8 +20,7 @@ const filterDir = "seccomp"
 // profile is the seccomp profile of a jail's tasks; nil: they have none.
 func (j *Jail) profile() (*specs.LinuxSeccomp, error) {
 	i := &j.Isolation
-	limited := j.Tmp == TmpDisk && j.TmpSize > 0
-	if i.Seccomp == None && !limited {
+	if i.Seccomp == None && !i.KeepProjects {
 		return nil, nil
 	}
 	var profile *specs.LinuxSeccomp
@@ -38,7 +37,7 @@ func (j *Jail) profile() (*specs.LinuxSeccomp, error) {
 		return nil, fmt.Errorf("jail %s: %w", j.Name, err)
 	}
 	refused := typing()
-	if limited {
+	if i.KeepProjects {
 		refused = append(refused, quotaEscapes()...)
 	}
 	profile.Syscalls = append(refused, profile.Syscalls...) // the first rule that fits decides

@@ -5,6 +5,7 @@ package gojail
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,10 +34,24 @@ func projectOf(job string) uint32 {
 // forgetQuota takes a job's limit from the file system of dir, whose quota file
 // would else grow with every job. Where there is none, nothing happens.
 func forgetQuota(dir int, job string) {
-	const setQuota = 0x800008<<8 | 2 // Q_SETQUOTA, PRJQUOTA (linux/quota.h)
-	var limit [72]byte               // struct if_dqblk: no limit
-	binary.NativeEndian.PutUint32(limit[64:], 1)
+	const setQuota, limits = 0x800008<<8 | 2, 5 // Q_SETQUOTA, PRJQUOTA; QIF_LIMITS (linux/quota.h)
+	var limit [72]byte                          // struct if_dqblk: no limit
+	binary.NativeEndian.PutUint32(limit[64:], limits)
 	unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(dir), setQuota, uintptr(projectOf(job)), uintptr(unsafe.Pointer(&limit)), 0, 0)
+}
+
+// takeAnyProject lets a directory take what is of another project: rename(2) moves nothing from
+// one project into another, and who owns a directory has chosen its own (ioctl_fsxattr, linux/fs.h).
+func takeAnyProject(dir *os.File) {
+	const get, set, inherit = 0x801c581f, 0x401c5820, 0x200
+	var attributes [28]byte // struct fsxattr
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), get, uintptr(unsafe.Pointer(&attributes))); errno != 0 {
+		return // a file system without projects
+	}
+	if flags := binary.NativeEndian.Uint32(attributes[:]); flags&inherit != 0 {
+		binary.NativeEndian.PutUint32(attributes[:], flags&^inherit)
+		unix.Syscall(unix.SYS_IOCTL, dir.Fd(), set, uintptr(unsafe.Pointer(&attributes)))
+	}
 }
 
 // quotaEnforced tells why the file system that dir is, or would be, on does not
@@ -61,7 +76,7 @@ func quotaEnforced(dir string) error {
 }
 
 // quotaEscapes are the calls by which the owner of a file takes it out of its
-// project (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux 6.17).
+// project, or into another job's, whose limit it then fills (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux 6.17).
 func quotaEscapes() []specs.LinuxSyscall {
 	refused := uint(unix.EPERM)
 	list := []specs.LinuxSyscall{{Names: []string{"file_setattr"}, Action: specs.ActErrno, ErrnoRet: &refused}}

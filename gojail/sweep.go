@@ -73,18 +73,21 @@ func (w *sweep) run() (SweepReport, error) {
 
 func (w *sweep) teardown(job string) error {
 	parent, err := w.state.teardown(w.config.Scratch, job, time.Now().Add(sweepLimit), func() error { return w.stillGone(job) })
+	if err == nil {
+		w.state.forgetEnded(job)
+	}
 	if parent != "" && !slices.Contains(w.report.scratch, parent) {
 		w.report.scratch = append(w.report.scratch, parent)
 	}
 	return err
 }
 
-// jobs lists those of both directories: scratch outlives a boot, the state does not.
+// jobs lists those of both directories, scratch outlives a boot, the state does not; and those whose end failed.
 func (w *sweep) jobs() ([]string, error) {
 	found := map[string]bool{}
 	known, err := directories(filepath.Join(w.state.path, "jobs"))
 	scratch, err2 := directories(filepath.Join(w.config.Scratch, "jobs"))
-	for _, job := range slices.Concat(known, scratch) {
+	for _, job := range slices.Concat(known, scratch, w.state.ended()) {
 		if jobRule().MatchString(job) {
 			found[job] = true
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -153,6 +154,37 @@ func TestSweepFindsStepds(t *testing.T) {
 		"4000000001: its step 0 runs here",
 		"4000000003: its step batch runs here",
 	}, report.Kept)
+}
+
+// A user's process can give itself any title, and be one that is not to be dumped: then its files in /proc are root's.
+func TestSweepIsNotKeptByTitles(t *testing.T) {
+	needRoot(t)
+	w, _ := newSweep(t, nil)
+	w.addJob(t, "4000000001")
+	for _, undumpable := range []bool{false, true} {
+		user := exec.Command("sleep", "1000")
+		user.Args[0] = "slurmstepd: [4000000001.0]"
+		user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if undumpable { // its own program can be executed, but not read
+			text, err := os.ReadFile(user.Path)
+			require.NoError(t, err)
+			dir, err := os.MkdirTemp("", "gojail-test-")
+			require.NoError(t, err)
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			require.NoError(t, os.Chmod(dir, 0o755))
+			user.Path = dir + "/sleep"
+			require.NoError(t, os.WriteFile(user.Path, text, 0o700))
+			require.NoError(t, os.Chmod(user.Path, 0o111))
+		}
+		require.NoError(t, user.Start())
+		t.Cleanup(func() { user.Process.Kill(); user.Wait() })
+		why, err := stepdProcess("4000000001")
+		require.NoError(t, err)
+		assert.Empty(t, why)
+	}
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"4000000001"}, report.Removed)
 }
 
 // A job that comes back between the controller's answer and the lock is left alone.

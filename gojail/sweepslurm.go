@@ -89,6 +89,7 @@ func answers(dir *os.File, name string) bool {
 }
 
 // stepdProcess looks for the title that slurmstepd gives itself: "slurmstepd: [JOB.STEP]".
+// A user's process can give itself the same: only root's count.
 func stepdProcess(job string) (string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -102,12 +103,22 @@ func stepdProcess(job string) (string, error) {
 		if err != nil {
 			continue // gone
 		}
-		if rest, is := bytes.CutPrefix(text, []byte("slurmstepd: ["+job+".")); is {
+		if rest, is := bytes.CutPrefix(text, []byte("slurmstepd: ["+job+".")); is && isRoots(e.Name()) {
 			step, _, _ := strings.Cut(string(rest), "]")
 			return job + "." + step, nil
 		}
 	}
 	return "", nil
+}
+
+// isRoots tells whether root started the process, whatever user it acts for at this moment. The
+// owner of /proc/PID would not tell: it is root for whatever is not to be dumped.
+func isRoots(pid string) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) // not knowing counts as yes
+	}
+	return bytes.Contains(text, []byte("\nUid:\t0\t")) // the real one, proc_pid_status(5)
 }
 
 // controller gives the reason to keep a job, or "" when Slurm knows that it ended.

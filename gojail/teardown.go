@@ -33,6 +33,11 @@ func Teardown(s *State, scratch, job string, until time.Time) error {
 	if parent == "" || err != nil {
 		return err
 	}
+	return emptyTrashOf(parent, job, until)
+}
+
+// emptyTrashOf empties the trash as far as time allows. The error is about what is this job's, and cannot be removed.
+func emptyTrashOf(parent, job string, until time.Time) (err error) {
 	for name, e := range emptyTrash(parent, until) {
 		if own := name == "" || strings.HasPrefix(name, job+"."); own && !errors.Is(e, errTimeIsUp) && !errors.Is(e, errBusy) {
 			err = both(err, fmt.Errorf("job %s: %w", job, e))

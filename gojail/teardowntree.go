@@ -18,17 +18,21 @@ var errTimeIsUp = errors.New("it is large, or a process keeps writing in it; run
 
 // remover empties one directory.
 type remover struct {
-	top   *os.File
-	path  string // of top
-	moved int    // directories moved up to top
+	tops  []*os.File // what is emptied; then, inside it, directories that full ones could not be moved out of
+	moved int        // directories moved up
 	until time.Time
 }
+
+// maxTops is how many directories in each other may be such that nothing moves out of
+// them: one open descriptor, and one turn of recursion, each.
+const maxTops = 64
 
 // removeTree removes parent/name and all below it. What is in there was a user's:
 // processes that are left over may exchange directories for symlinks at any
 // moment, and a tree can be deeper than there are descriptors or stack. So it is
 // never walked: a directory is opened only directly below parent/name, and a
-// directory in it that is not empty is moved up to there, to be next.
+// directory in it that is not empty is moved up to there, to be next. What cannot
+// be moved, see moveUp, is emptied where it is, in the same way.
 //
 // No symlink is followed and no mount is crossed: what is mounted there, in the
 // host's namespace, stays and is an error. A name that does not exist is removed.
@@ -54,8 +58,8 @@ func removeTree(parent, name string, until time.Time) error {
 		return fmt.Errorf("cannot remove %s: %w", path, err)
 	}
 	defer top.Close()
-	r := &remover{top: top, path: path, until: until}
-	if err := r.empty(); err != nil {
+	r := &remover{until: until}
+	if err := r.empty(top, path); err != nil {
 		return err
 	}
 	if err := unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR); err != nil && err != unix.ENOENT {
@@ -74,38 +78,58 @@ func openDirectory(dir int, name string, resolve uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// empty removes all that is in top. What is moved up meanwhile is found by the next turn.
-func (r *remover) empty() error {
+// empty removes all that is in top, one of r.tops meanwhile. What is moved up is found by the next turn.
+func (r *remover) empty(top *os.File, path string) error {
+	r.tops = append(r.tops, top)
+	defer func() { r.tops = r.tops[:len(r.tops)-1] }()
+	takeAnyProject(top)
+	return r.turns(top, path, func(name string) error {
+		return r.open(top, name, path, func(dir *os.File, path string) error {
+			return r.turns(dir, path, func(child string) error { return r.moveUp(dir, child, path) })
+		})
+	})
+}
+
+// turns removes what is in dir until it is empty, its files first: they give room for what moves.
+func (r *remover) turns(dir *os.File, path string, full func(name string) error) error {
 	for r.inTime() {
-		names, err := readNames(r.top)
+		names, err := readNames(dir)
 		if err != nil {
-			return fmt.Errorf("cannot read %s: %w", r.path, errnoOf(err))
+			return fmt.Errorf("cannot read %s: %w", path, errnoOf(err))
 		}
 		if len(names) == 0 {
 			return nil
 		}
+		var left []string
 		for _, name := range names {
 			if !r.inTime() {
 				break
 			}
-			err := removeEntry(r.top, name, filepath.Join(r.path, name))
-			if isFull(err) {
-				err = r.emptyDirectory(name)
+			if err := removeEntry(dir, name, filepath.Join(path, name)); isFull(err) {
+				left = append(left, name)
+			} else if err != nil {
+				return err
 			}
-			if err != nil {
+		}
+		for _, name := range left {
+			if !r.inTime() {
+				break
+			}
+			if err := full(name); err != nil {
 				return err
 			}
 		}
 	}
-	return fmt.Errorf("cannot remove %s in time: %w", r.path, errTimeIsUp)
+	return fmt.Errorf("cannot remove %s in time: %w", path, errTimeIsUp)
 }
 
 func (r *remover) inTime() bool { return time.Now().Before(r.until) }
 
-// emptyDirectory removes what is in top/name, and moves its full directories up to top.
-func (r *remover) emptyDirectory(name string) error {
-	path := filepath.Join(r.path, name)
-	dir, err := openDirectory(int(r.top.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+// open opens the directory in/name for what is to be done there.
+func (r *remover) open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
+	path = filepath.Join(path, name)
+	// Not a comparison of devices: a subvolume of btrfs has its own, and is no mount.
+	dir, err := openDirectory(int(in.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	switch err {
 	case nil:
 	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
@@ -116,38 +140,43 @@ func (r *remover) emptyDirectory(name string) error {
 		return fmt.Errorf("cannot remove %s: %w", path, err)
 	}
 	defer dir.Close()
-	for r.inTime() {
-		names, err := readNames(dir)
-		if err != nil {
-			return fmt.Errorf("cannot read %s: %w", path, errnoOf(err))
-		}
-		if len(names) == 0 {
-			return nil
-		}
-		for _, child := range names {
-			if !r.inTime() {
-				return nil
-			}
-			err := removeEntry(dir, child, filepath.Join(path, child))
-			if isFull(err) {
-				err = r.moveUp(dir, child)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	makeWritable(dir)
+	return do(dir, path)
 }
 
-func (r *remover) moveUp(dir *os.File, child string) error {
+// moveUp moves a full directory to one of r.tops. Where none takes it, it becomes one itself: a full
+// file system has no room for its name, and out of a subvolume of btrfs only subvolumes move.
+func (r *remover) moveUp(dir *os.File, child, path string) error {
+	err := r.rename(dir, child)
+	if err == unix.EROFS { // so it is for a subvolume that its owner has made read-only
+		if err := r.open(dir, child, path, func(*os.File, string) error { return nil }); err != nil {
+			return err
+		}
+		err = r.rename(dir, child)
+	}
+	switch err {
+	case nil, unix.ENOENT, unix.EEXIST: // EEXIST: left by a process that died; the next name is free
+		return nil
+	case unix.EXDEV, unix.ENOSPC, unix.EDQUOT:
+		if len(r.tops) < maxTops {
+			return r.open(dir, child, path, r.empty)
+		}
+	case unix.EBUSY:
+		return fmt.Errorf("cannot remove %s: something is mounted there; unmount it", filepath.Join(path, child))
+	}
+	return fmt.Errorf("cannot move %s out of the way: %w", filepath.Join(path, child), err)
+}
+
+func (r *remover) rename(dir *os.File, child string) (err error) {
 	r.moved++
 	to := fmt.Sprintf(".gojail-%d-%d", os.Getpid(), r.moved)
-	err := unix.Renameat2(int(dir.Fd()), child, int(r.top.Fd()), to, unix.RENAME_NOREPLACE)
-	if err != nil && err != unix.ENOENT && err != unix.EEXIST { // EEXIST: left by a process that died; the next name is free
-		return fmt.Errorf("cannot move %s/%s out of the way: %w", dir.Name(), child, err)
+	for _, top := range r.tops {
+		err = unix.Renameat2(int(dir.Fd()), child, int(top.Fd()), to, unix.RENAME_NOREPLACE)
+		if err != unix.EXDEV && err != unix.ENOSPC && err != unix.EDQUOT {
+			return err
+		}
 	}
-	return nil
+	return err
 }
 
 func isFull(err error) bool { return err == unix.ENOTEMPTY || err == unix.EEXIST }

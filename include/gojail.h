@@ -24,6 +24,8 @@
  *   jobs/JOB/.ns              record of the first holder, whose namespaces all sandboxes of the job share
  *   jobs/JOB/.net             record of the holder of the job's network, once it is attached
  *   jobs/JOB/.net.env         NAME=VALUE lines that its tasks get in their environment
+ *   ended/JOB                 empty: the end of that job failed; that of a later job, or the sweep, tries again
+ *   ended/.tried              when that was tried last, at most once in GOJAIL_RETRY_PAUSE seconds
  *   net/                      the networks' own state (netsetup/attach)
  *   net/jobs/JOB.json         there as long as the job may have something of a network
  *
@@ -73,7 +75,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 4 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 5 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -83,6 +85,7 @@
 #define GOJAIL_MOUNTS_MAX 8192  /* bytes of a step's --jail-mount */
 #define GOJAIL_SANDBOXES_MAX 32 /* of one job on one node */
 #define GOJAIL_TREES_MAX 32  /* detached trees handed over for one sandbox */
+#define GOJAIL_RETRY_PAUSE 10 /* seconds */
 #define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
 
 #define GOJAIL_DEFAULT_CONFIG "/etc/gojail/gojail.toml"
@@ -107,7 +110,8 @@
  * separated), mounts, script (the batch script's directory), deadline (ms), net
  * (the label of --jail-net), gpus and nics (what Slurm gave the job, as it writes
  * them), root (self or range of --jail-root), holder (the process whose network
- * namespace it is), range and data (descriptors, see below).
+ * namespace it is), range and data (descriptors, see below), parent (the process
+ * with which the verb sandbox ends).
  * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
  * where N goes on detached from the caller, then "ok", or "error TEXT". End of
  * file without either means that it died.

@@ -10,6 +10,8 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 /* Holders first, then the scratch directory, then what points to them. */
 static int end_locked(int job, DIR *dir)
@@ -50,4 +52,43 @@ int end_job(const struct node *node, const char *job)
 	if (result == 0)
 		rmdir(path);
 	return result;
+}
+
+void end_failed(const struct node *node, const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	int note = -1;
+
+	/* Who has just tried the last of them removes the directory. */
+	for (int tries = 0; note < 0 && tries < 3; tries++) {
+		snprintf(path, sizeof(path), "%s/ended", node->state);
+		mkdir(path, 0700);
+		snprintf(path, sizeof(path), "%s/ended/%s", node->state, job);
+		note = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	}
+	close_fd(&note);
+}
+
+/* gojail/sweepended.go */
+bool end_is_due(const struct node *node)
+{
+	char path[GOJAIL_PATH_MAX + 16];
+	struct dirent *entry;
+	struct stat tried;
+	bool due = false;
+	time_t ago;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/ended", node->state);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!due && (entry = readdir(dir)))
+		due = entry->d_name[0] != '.';
+	if (due && fstatat(dirfd(dir), ".tried", &tried, AT_SYMLINK_NOFOLLOW) == 0) {
+		ago = time(NULL) - tried.st_mtime;
+		due = ago < 0 || ago >= GOJAIL_RETRY_PAUSE; /* < 0: the clock was set back */
+	}
+	closedir(dir);
+	return due;
 }

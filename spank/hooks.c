@@ -427,6 +427,7 @@ HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 	int64_t until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS;
 	char path[GOJAIL_PATH_MAX + 32], name[32];
 	struct launch launch;
+	bool gone;
 	uint32_t job;
 
 	/* Whatever happens: an error here drains the node. The sweep comes again. */
@@ -434,15 +435,14 @@ HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 		goto out;
 	snprintf(path, sizeof(path), "%s/jobs/%u", node.state, job);
 	snprintf(name, sizeof(name), "%u", job);
-	if (!has_net(name)) {
-		if (access(path, F_OK) < 0)
-			return 0; /* it had no jail here */
-		if (end_job(&node, name) == 0)
-			return 0;
-	}
+	/* Nothing there: it had no jail here. */
+	gone = !has_net(name) && (access(path, F_OK) < 0 || end_job(&node, name) == 0);
+	if (gone && !end_is_due(&node))
+		return 0;
 	launch_begin(&launch, &node, "epilog", until);
 	launch_word(&launch, "job=%u", job);
-	launch_run(&launch, &node, until, &fault);
+	if (launch_run(&launch, &node, until, &fault) < 0 && !gone)
+		end_failed(&node, name);
 out:
 	if (fault.text[0])
 		slurm_error("gojail: %s", fault.text);

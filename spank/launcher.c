@@ -328,6 +328,19 @@ static int attach_net(const struct record *holder, struct fault *fault)
 	return call_library("net") < 0 ? fault_set(fault, "%s", call->text) : 0;
 }
 
+/*
+ * Who asked for a sandbox may be killed meanwhile, and the job's end come and go before it is there: nobody
+ * would end it. `gojail run` does not say who it is: the thread that forked may end before the process.
+ */
+static int end_with_parent(struct fault *fault)
+{
+	pid_t parent = (pid_t)atoi(word("parent"));
+
+	if (parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+		return fault_set(fault, "who asked for the sandbox has ended");
+	return 0;
+}
+
 static int sandbox(struct fault *fault)
 {
 	static const struct sandbox_go go = {.trees = user_trees, .net = attach_net};
@@ -348,6 +361,8 @@ static int sandbox(struct fault *fault)
 		groups[wish.user.ngroups++] = (gid_t)strtoul(list, &list, 10);
 		list += *list == ',';
 	}
+	if (end_with_parent(fault) < 0)
+		return -1;
 	if (!wish.job[0] || !word("uid")[0] || !word("gid")[0])
 		return fault_set(fault, "sandbox needs job=, uid= and gid=");
 	if (site_open(&site, &node, fault) < 0 ||

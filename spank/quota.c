@@ -30,9 +30,16 @@ static uint32_t project_of(const char *job)
 	return PROJECT_OF_JOBS | ((uint32_t)strtoul(job, NULL, 10) & PROJECT_MASK);
 }
 
+/* Files, too: empty ones take no room of the job's, and the last inode of the file system from all others. */
+#define BYTES_PER_FILE 4096
+#define FILES_MIN 16384
+
 static int set_limit(int dir, uint32_t project, uint64_t bytes)
 {
-	struct if_dqblk limit = {.dqb_bhardlimit = (bytes + QIF_DQBLKSIZE - 1) >> QIF_DQBLKSIZE_BITS, .dqb_valid = QIF_BLIMITS};
+	uint64_t files = bytes / BYTES_PER_FILE;
+	struct if_dqblk limit = {.dqb_bhardlimit = (bytes + QIF_DQBLKSIZE - 1) >> QIF_DQBLKSIZE_BITS,
+				 .dqb_ihardlimit = bytes && files < FILES_MIN ? FILES_MIN : files,
+				 .dqb_valid = QIF_LIMITS};
 
 	return (int)syscall(SYS_quotactl_fd, dir, QUOTA(Q_SETQUOTA), project, &limit);
 }

@@ -44,7 +44,7 @@ int record_pidfd(const struct record *record);
 /* The user namespace that a holder keeps for its tasks, or -1. */
 int record_user(const struct record *record);
 
-/* Kills the process of a record, if it is still that one; 0 if it is gone within patience_ms. */
+/* Kills the process of a record, if it is still that one; 0 if it is gone within patience_ms, or holds nothing then. */
 int record_end(const struct record *record, int patience_ms);
 
 #endif

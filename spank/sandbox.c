@@ -478,6 +478,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	if (used >= sizeof(groups))
 		return fault_set(fault, "the user has %d groups, more than --jail-mount and --jail-net can do with", wish->user.ngroups);
 	launch_begin(&launch, node, "sandbox", until);
+	launch_word(&launch, "parent=%d", (int)getpid());
 	launch_word(&launch, "jail=%s", jail->name);
 	launch_word(&launch, "job=%s", wish->job);
 	launch_word(&launch, "uid=%u", (unsigned)wish->user.uid);

@@ -41,7 +41,7 @@ type request struct {
 // known are the names of include/gojail.h. Some are for the launcher alone.
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
-	"net", "gpus", "nics", "holder", "root", "range", "data",
+	"net", "gpus", "nics", "holder", "root", "range", "data", "parent",
 }
 
 func parse(words []string) (*request, error) {
@@ -260,7 +260,9 @@ func (r *request) epilog() ([]gojail.Tree, error) {
 		scratch = c.Scratch
 	}
 	// The VFs first: as long as the job's namespace lives, they can be taken from it.
-	return nil, errors.Join(r.releaseNet(r.words["job"]), gojail.Teardown(state, scratch, r.words["job"], until))
+	err = errors.Join(r.releaseNet(r.words["job"]), gojail.Teardown(state, scratch, r.words["job"], until))
+	state.RetryEnded(r.load, until, r.releaseNet)
+	return nil, err
 }
 
 // leave is for the end, before the launcher kills: it counts from an earlier moment.

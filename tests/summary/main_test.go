@@ -13,7 +13,9 @@ import (
 func summarise(inCI bool, events ...event) (int, string) {
 	r := newRun()
 	if inCI {
-		r.qualifies = func(reason string) bool { return !excused(reason, "5.15.0-1-amd64", false) }
+		r.qualifies = func(reason string) bool {
+			return !excused(reason, "5.15.0-1-amd64", false, []string{"nodev", "proc", "xfs"})
+		}
 	}
 	for _, e := range events {
 		r.take(e)
@@ -40,6 +42,15 @@ func TestSummary(t *testing.T) {
 	code, text = summarise(true, start, good, why, skip, told, old, ended)
 	assert.Equal(t, 1, code)
 	assert.Equal(t, "\nskipped p TestOld: needs Linux 6.8: lowerdir+\nfailed  p TestRoot: skipped, but this machine has what it needs: needs gcc\n1 passed, 1 failed, 1 skipped\n", text)
+}
+
+func TestSummaryExcusesKernels(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"a_test.go:7: needs the kernel's btrfs": true, "a_test.go:7: needs the kernel's xfs": false,
+		"a_test.go:7: needs mkfs.xfs: make deps installs it": false, "needs Linux 6.8: lowerdir+": true, "needs Linux 5.14": false,
+	} {
+		assert.Equal(t, want, excused(reason, "5.15.0-1-amd64", false, []string{"nodev", "proc", "xfs"}), reason)
+	}
 }
 
 func TestSummaryFails(t *testing.T) {

@@ -5,16 +5,23 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-var needsLinux = regexp.MustCompile(`needs Linux (\d+)\.(\d+)`)
+var (
+	needsLinux      = regexp.MustCompile(`needs Linux (\d+)\.(\d+)`)
+	needsFileSystem = regexp.MustCompile(`needs the kernel's (\w+)`)
+)
 
 // qualifies says whether a test that was skipped for that reason had no cause on
 // this machine: Debian, where make deps installs what is missing, and root.
-// What nobody can install is left: an older kernel, and /tmp on an overlay.
+// What nobody can install is left: an older kernel, one that lacks a file
+// system, and /tmp on an overlay.
 func qualifies(reason string) bool {
 	if _, err := os.Stat("/etc/debian_version"); err != nil || os.Geteuid() != 0 {
 		return false
@@ -24,11 +31,18 @@ func qualifies(reason string) bool {
 	if unix.Uname(&name) != nil || unix.Statfs(os.TempDir(), &fs) != nil {
 		return true
 	}
-	return !excused(reason, unix.ByteSliceToString(name.Release[:]), fs.Type == unix.OVERLAYFS_SUPER_MAGIC)
+	if needs := needsFileSystem.FindStringSubmatch(reason); needs != nil {
+		exec.Command("modprobe", needs[1]).Run() // it may be a module that nobody has asked for
+	}
+	known, err := os.ReadFile("/proc/filesystems")
+	return err != nil || !excused(reason, unix.ByteSliceToString(name.Release[:]), fs.Type == unix.OVERLAYFS_SUPER_MAGIC, strings.Fields(string(known)))
 }
 
 // excused says whether the reason lies in the kernel, or in a /tmp on an overlay.
-func excused(reason, release string, overlay bool) bool {
+func excused(reason, release string, overlay bool, fileSystems []string) bool {
+	if needs := needsFileSystem.FindStringSubmatch(reason); needs != nil {
+		return !slices.Contains(fileSystems, needs[1])
+	}
 	if overlay && regexp.MustCompile(`temporary directory .*upper layer`).MatchString(reason) {
 		return true
 	}

@@ -67,6 +67,20 @@ attempt("inherit", 0x801c581f, 0x401c5820, 28, lambda d: struct.pack_into("I", d
 attempt("flags", 0x80086601, 0x40086602, 8, lambda d: struct.pack_into("I", d, 0, struct.unpack_from("I", d)[0] & ~0x20000000))
 `
 
+// makeFiles makes more empty files than a /tmp may have that is limited to a few MB: 16384.
+const makeFiles = `import os
+n = 0
+try:
+    while n < 17000:
+        os.mknod("/tmp/%d" % n)
+        n += 1
+    print(n, "made")
+except OSError as e:
+    print(n, e.strerror)
+for i in range(n): # the job's end has no time for them here
+    os.unlink("/tmp/%d" % i)
+`
+
 // TestTmpOnDiskIsLimited: all steps of a job share a limit that no task gets around.
 func TestTmpOnDiskIsLimited(t *testing.T) {
 	c := limited(t)
@@ -92,14 +106,26 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	r = step("debian", "sh", "-c", "rm -r /tmp/one /tmp/below; exec python3 -c \"$0\"", leaveProject)
 	const no = "Operation not permitted"
 	assert.Equal(t, fmt.Sprintf("project %s\ninherit %[1]s\nflags %[1]s\n", no), r.Stdout, r)
+	r = step("debian", "python3", "-c", makeFiles)
+	assert.Regexp(t, `^1[56]\d\d\d Disk quota exceeded\n$`, r.Stdout, r) // less the few directories
 	require.Zero(t, c.Run(cluster.Alice, "scancel", id).Code)
 	require.True(t, c.WaitIdle(), c.Drained())
 	poll(t, "the limit is forgotten", func() bool { limit, used = tmpQuota(t, c, id); return limit == 0 && used == 0 })
 
+	// A jail without a limit is no place either to put files into the project of a job that has one.
+	other := func(args ...string) cluster.Result {
+		return c.Run(cluster.Alice, append([]string{"srun", "-Q", "-wn1", "--jail=other"}, args...)...)
+	}
+	r = other("python3", "-c", leaveProject)
+	assert.Equal(t, fmt.Sprintf("project %s\ninherit %[1]s\nflags %[1]s\n", no), r.Stdout, r)
+
 	// The control: without a limit, all of that is possible.
-	r = c.Run(cluster.Alice, "srun", "-Q", "-wn1", "--jail=other", "sh", "-c", fill("one")+"; "+fill("two"))
+	r = other("sh", "-c", fill("one")+"; "+fill("two"))
 	assert.Zero(t, r.Code, r)
-	r = c.Run(cluster.Alice, "srun", "-Q", "-wn1", "--jail=other", "python3", "-c", leaveProject)
+	r = other("python3", "-c", makeFiles)
+	assert.Equal(t, "17000 made\n", r.Stdout, r)
+	require.NoError(t, c.WriteConfig(cluster.DefaultConfig))
+	r = other("python3", "-c", leaveProject)
 	assert.Equal(t, "project done\ninherit done\nflags done\n", r.Stdout, r)
 }
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// image is a file system in a file: how it is made.
+type image struct {
+	size int64
+	mkfs []string
+}
+
+var images = map[string]image{
+	"ext4":  {32 << 20, []string{"-q"}},
+	"xfs":   {300 << 20, []string{"-q"}},
+	"btrfs": {64 << 20, []string{"-q", "--mixed"}}, // so that files alone can fill it
+}
+
+func needImage(t *testing.T, kind string) {
+	t.Helper()
+	needRoot(t)
+	if _, err := exec.LookPath("mkfs." + kind); err != nil {
+		t.Skip("needs mkfs." + kind + ": make deps installs it")
+	}
+	exec.Command("modprobe", kind).Run()
+	known, err := os.ReadFile("/proc/filesystems")
+	require.NoError(t, err)
+	if !slices.Contains(strings.Fields(string(known)), kind) {
+		t.Skip("needs the kernel's " + kind)
+	}
+}
+
+// mountImage makes one in dir, and mounts it on dir/scratch. It is gone with the mount namespace.
+func mountImage(kind, dir string) error {
+	i := images[kind]
+	if err := makePrivate(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(dir+"/image", nil, 0o600); err != nil {
+		return err
+	}
+	if err := os.Truncate(dir+"/image", i.size); err != nil {
+		return err
+	}
+	for _, line := range [][]string{
+		append(append([]string{"mkfs." + kind}, i.mkfs...), dir+"/image"),
+		{"mount", "-t", kind, "-o", "loop", dir + "/image", dir + "/scratch"},
+	} {
+		if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(line, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// whatUsersDo to the /tmp of a job, so that its end could not remove it.
+var whatUsersDo = map[string]func(tmp string) error{
+	"fill it": func(tmp string) error {
+		for i := range 40 {
+			deep := fmt.Sprintf("%s/%d%s", tmp, i, strings.Repeat("/deep", 30))
+			if err := os.MkdirAll(deep, 0o755); err != nil {
+				return err
+			}
+		}
+		return fill(tmp)
+	},
+	"give it other projects": func(tmp string) error {
+		if err := setProject(tmp+"/..", 5); err != nil { // the administrator's own, for all of the scratch directory
+			return err
+		}
+		for i := range 100 {
+			tmp += "/deep"
+			if err := os.Mkdir(tmp, 0o755); err != nil {
+				return err
+			}
+			if err := setProject(tmp, uint32(100+i)); err != nil {
+				return err
+			}
+		}
+		return os.WriteFile(tmp+"/file", nil, 0o600)
+	},
+	"make subvolumes": func(tmp string) error {
+		for range 5 {
+			if err := makeSubvolume(tmp, "volume"); err != nil {
+				return err
+			}
+			if err := os.MkdirAll(tmp+"/volume"+strings.Repeat("/deep", 100), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(tmp+"/volume/deep/deep/file", nil, 0o600); err != nil {
+				return err
+			}
+			tmp += "/volume/deep"
+		}
+		return nil
+	},
+	"make subvolumes read-only": func(tmp string) error {
+		for _, path := range []string{"/one", "/one/two", "/empty"} {
+			if err := makeSubvolume(filepath.Dir(tmp+path), filepath.Base(path)); err != nil {
+				return err
+			}
+			if err := os.MkdirAll(tmp+path+"/a/b", 0o755); err != nil {
+				return err
+			}
+		}
+		os.RemoveAll(tmp + "/empty/a")
+		for _, path := range []string{"/one/two", "/one", "/empty"} {
+			if err := subvolumeFlags(tmp+path, subvolumeReadonly); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+}
+
+// fill writes until there is no room for a byte or a name, with files of all sizes.
+func fill(dir string) error {
+	for size := 8 << 20; size > 0; size /= 2 {
+		data := make([]byte, size)
+		for i := range data {
+			data[i] = byte(i * i >> 3)
+		}
+		for n := 0; ; n++ {
+			if err := os.WriteFile(fmt.Sprintf("%s/%d-%d", dir, size, n), data, 0o600); err != nil {
+				break
+			}
+		}
+	}
+	for n := 0; os.Mkdir(fmt.Sprintf("%s/room%d", dir, n), 0o700) == nil; n++ {
+	}
+	return nil
+}
+
+// setProject is what chattr -p NUMBER +P does (ioctl_fsxattr, linux/fs.h).
+func setProject(path string, project uint32) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	var attributes [28]byte
+	binary.NativeEndian.PutUint32(attributes[0:], 0x200)
+	binary.NativeEndian.PutUint32(attributes[12:], project)
+	return ioctl(dir, 0x401c5820, unsafe.Pointer(&attributes))
+}
+
+// makeSubvolume is what any user may do in a directory of his on btrfs (linux/btrfs.h).
+func makeSubvolume(path, name string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	var arguments [4096]byte
+	copy(arguments[8:], name)
+	return ioctl(dir, 0x5000940e, unsafe.Pointer(&arguments))
+}
+
+func subvolumeFlags(path string, flags uint64) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return ioctl(dir, 0x4008941a, unsafe.Pointer(&flags))
+}
+
+const subvolumeReadonly = 2
+
+func ioctl(f *os.File, command uintptr, argument unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), command, uintptr(argument)); errno != 0 {
+		return fmt.Errorf("ioctl %x on %s: %w", command, f.Name(), errno)
+	}
+	return nil
+}
+
+// TestTeardownWhateverTheUserDid: no file system is an excuse for what a job leaves.
+func TestTeardownWhateverTheUserDid(t *testing.T) {
+	for _, c := range []struct{ kind, deed string }{
+		{"ext4", "fill it"}, {"xfs", "fill it"}, {"btrfs", "fill it"},
+		{"xfs", "give it other projects"},
+		{"btrfs", "make subvolumes"}, {"btrfs", "make subvolumes read-only"},
+	} {
+		for _, where := range []string{"trash", "place"} {
+			t.Run(c.kind+" "+c.deed+" "+where, func(t *testing.T) {
+				needImage(t, c.kind)
+				noLeaks(t)
+				left := []string{}
+				require.NoError(t, inNamespace(t, "userDid", []string{c.kind, c.deed, where, t.TempDir()}, &left))
+				assert.Empty(t, left)
+			})
+		}
+	}
+}
+
+func init() { childActions["userDid"] = userDidChild }
+
+func userDidChild(input string) (any, error) {
+	words := strings.Split(strings.Trim(input, `[]"`), `","`)
+	kind, deed, where, dir := words[0], words[1], words[2], words[3]
+	s, err := OpenState(dir + "/state")
+	if err != nil {
+		return nil, err
+	}
+	if err := both(os.Mkdir(dir+"/scratch", 0o700), mountImage(kind, dir)); err != nil {
+		return nil, err
+	}
+	jobs := dir + "/scratch/jobs"
+	if err := os.MkdirAll(jobs+"/17/tmp", 0o700); err != nil {
+		return nil, err
+	}
+	if where == "place" { // where there cannot be a trash
+		if err := os.WriteFile(jobs+"/.trash", nil, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if err := whatUsersDo[deed](jobs + "/17/tmp"); err != nil {
+		return nil, err
+	}
+	left := []string{}
+	err = Teardown(s, dir+"/scratch", "17", time.Now().Add(2*time.Minute))
+	if where == "place" {
+		os.Remove(jobs + "/.trash")
+		if err != nil && strings.Contains(err.Error(), "/jobs/.trash: not a directory") {
+			err = nil
+		}
+	}
+	if err != nil {
+		left = append(left, err.Error())
+	}
+	filepath.WalkDir(jobs, func(path string, _ os.DirEntry, _ error) error {
+		if path != jobs {
+			left = append(left, path)
+		}
+		return nil
+	})
+	return left[:min(len(left), 10)], nil
+}

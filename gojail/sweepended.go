@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The end of a job may fail for a reason that passes: a mount that somebody made there, storage that
+// does not answer. It is noted (include/gojail.h), and the ends of later jobs try again.
+const (
+	retryPause = 10 * time.Second // GOJAIL_RETRY_PAUSE
+	retryMost  = 8                // jobs that the end of one other job tries
+	retryTime  = 3 * time.Second  // after which it begins with no other: Slurm waits for it
+)
+
+// RetryEnded tries again to end the jobs whose end failed, those first that were tried last longest ago.
+// release is for what they have of networks. What fails again stays noted; it is nobody's error
+// here, for the job that ends at this moment is another.
+func (s *State) RetryEnded(load func() (*Config, error), until time.Time, release func(job string) error) {
+	jobs := s.ended()
+	if len(jobs) == 0 {
+		return
+	}
+	tried, err := os.OpenFile(filepath.Join(s.endedDir(), ".tried"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return
+	}
+	defer tried.Close()
+	if unix.Flock(int(tried.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return // another end of a job is at it
+	}
+	info, err := tried.Stat()
+	if err != nil {
+		return
+	}
+	// One that was just made is empty, and this is the first try.
+	if ago := time.Since(info.ModTime()); info.Size() > 0 && ago >= 0 && ago < retryPause {
+		return
+	}
+	if _, err := tried.WriteAt([]byte("\n"), 0); err != nil {
+		return
+	}
+	c, err := load()
+	if err != nil {
+		return
+	}
+	w := &sweep{state: s, config: c}
+	begin := time.Now()
+	for _, job := range jobs[:min(len(jobs), retryMost)] {
+		if time.Since(begin) > retryTime || time.Now().After(until) {
+			return
+		}
+		if w.endAgain(job, until, release) == nil {
+			s.forgetEnded(job)
+		} else {
+			os.Chtimes(filepath.Join(s.endedDir(), job), time.Time{}, time.Now())
+		}
+	}
+}
+
+// endAgain leaves a job alone that is back.
+func (w *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
+	var failed error
+	asked := false
+	mayI := func() error {
+		asked = true
+		if err := w.stillGone(job); err != nil {
+			return err
+		}
+		failed = release(job) // under the lock of the job: no step of it is being built
+		return nil
+	}
+	parent, err := w.state.teardown(w.config.Scratch, job, until, mayI)
+	if err == nil && !asked { // it has nothing but a network
+		err = mayI()
+	}
+	if err == nil && parent != "" {
+		err = emptyTrashOf(parent, job, until)
+	}
+	return both(err, failed)
+}
+
+// ended lists the jobs whose end failed, the one first that was tried last longest ago.
+func (s *State) ended() (jobs []string) {
+	entries, _ := os.ReadDir(s.endedDir())
+	times := map[string]time.Time{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && jobRule().MatchString(e.Name()) {
+			jobs, times[e.Name()] = append(jobs, e.Name()), info.ModTime()
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b string) int { return times[a].Compare(times[b]) })
+	return jobs
+}
+
+// forgetEnded removes the note of a job, and with the last of them all that is there.
+func (s *State) forgetEnded(job string) {
+	if os.Remove(filepath.Join(s.endedDir(), job)) != nil || len(s.ended()) > 0 {
+		return
+	}
+	os.Remove(filepath.Join(s.endedDir(), ".tried"))
+	os.Remove(s.endedDir()) // not where another job is noted meanwhile
+}
+
+func (s *State) endedDir() string { return filepath.Join(s.path, "ended") }

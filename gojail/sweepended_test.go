@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// retry tries the ends that failed once more, as if the last time were long ago; released are those that had networks.
+func (w *sweep) retry(t *testing.T, release error) (released []string) {
+	t.Helper()
+	if tried := w.state.endedDir() + "/.tried"; exists(tried) {
+		require.NoError(t, os.Chtimes(tried, time.Time{}, time.Now().Add(-retryPause)))
+	}
+	w.state.RetryEnded(func() (*Config, error) { return w.config, nil }, soon(), func(job string) error {
+		released = append(released, job)
+		return release
+	})
+	return released
+}
+
+func TestRetryEnded(t *testing.T) {
+	noLeaks(t)
+	w, dir := newSweep(t, nil)
+	assert.Empty(t, w.retry(t, nil), "nothing is noted")
+	for _, job := range []string{"4000000001", "4000000002"} {
+		w.addJob(t, job)
+		w.state.addRecord(t, "ended/"+job, "")
+	}
+	w.state.addRecord(t, "ended/4000000003", "") // nothing of it is left but a network
+	w.addJob(t, "4000000004")                    // whose end did not fail
+	running, err := net.Listen("unix", dir+"/spool/n1_4000000002.0")
+	require.NoError(t, err)
+
+	assert.ElementsMatch(t, []string{"4000000001", "4000000003"}, w.retry(t, nil))
+	assert.NoDirExists(t, w.state.job("4000000001"))
+	assert.NoDirExists(t, dir+"/scratch/jobs/4000000001")
+	assert.Equal(t, []string{"4000000002"}, w.state.ended())
+	for _, job := range []string{"4000000002", "4000000004"} {
+		assert.FileExists(t, w.state.job(job)+"/small", "it is back, or there")
+		assert.DirExists(t, dir+"/scratch/jobs/"+job+"/tmp")
+	}
+
+	running.Close()
+	w.state.RetryEnded(func() (*Config, error) { panic("too early") }, soon(), nil)
+	assert.Equal(t, []string{"4000000002"}, w.retry(t, errors.New("no fabric manager")))
+	assert.Equal(t, []string{"4000000002"}, w.state.ended(), "its network is not given back")
+	tried, err := os.Open(w.state.endedDir() + "/.tried")
+	require.NoError(t, err)
+	require.NoError(t, unix.Flock(int(tried.Fd()), unix.LOCK_EX))
+	assert.Empty(t, w.retry(t, nil), "one at a time")
+	tried.Close()
+	assert.Equal(t, []string{"4000000002"}, w.retry(t, nil))
+	assert.NoDirExists(t, w.state.endedDir())
+}
+
+// TestRetryEndedTakesTurns: many that fail for good do not keep the others from it.
+func TestRetryEndedTakesTurns(t *testing.T) {
+	w, _ := newSweep(t, nil)
+	for i := range retryMost + 1 {
+		job := "400000000" + string(rune('0'+i))
+		w.state.addRecord(t, "ended/"+job, "")
+		require.NoError(t, os.Chtimes(w.state.endedDir()+"/"+job, time.Time{}, time.Now().Add(time.Duration(i-100)*time.Second)))
+	}
+	failed := errors.New("for good")
+	assert.Len(t, w.retry(t, failed), retryMost)
+	assert.Equal(t, "4000000008", w.retry(t, failed)[0])
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.Len(t, report.Removed, retryMost+1, "the sweep clears all")
+	assert.NoDirExists(t, w.state.endedDir())
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestTracerKeepsNobodyWaiting: process 1 of a PID namespace does not end before a tracer outside has
+// reaped what it traces in there. What it held it has let go of by then.
+func TestTracerKeepsNobodyWaiting(t *testing.T) {
+	needRoot(t)
+	holder := exec.Command("sh", "-c", "sleep 1000 & wait")
+	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	require.NoError(t, holder.Start())
+	pid := holder.Process.Pid
+	child := 0
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+		_, err := fmt.Sscan(string(text), &child)
+		return err == nil
+	}, time.Minute, time.Millisecond)
+
+	traced, reap, done := make(chan error), make(chan bool), make(chan bool)
+	go func() { // a tracer is a thread
+		runtime.LockOSThread()
+		_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(child), 0, 0, 0, 0)
+		traced <- errnoOrNil(errno)
+		<-reap
+		var status unix.WaitStatus
+		unix.Wait4(child, &status, unix.WALL, nil)
+		close(done)
+	}()
+	require.NoError(t, <-traced)
+	start, err := processStart(pid)
+	require.NoError(t, err)
+	r := Record{Name: "small", PID: pid, Start: start}
+	assert.NoError(t, r.kill(100*time.Millisecond))
+	assert.DirExists(t, fmt.Sprintf("/proc/%d", pid), "it has not ended")
+	close(reap)
+	<-done
+	assert.EqualError(t, holder.Wait(), "signal: killed")
+}
+
+func errnoOrNil(errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}
