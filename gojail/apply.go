@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -34,8 +35,21 @@ func Apply(v *View, name string) error {
 		return fmt.Errorf("jail %s: %w", name, err)
 	}
 	defer trees.close()
+	data, err := openTrees(v.Data, v.Spec.Root.Path)
+	if err != nil {
+		return fmt.Errorf("jail %s: %w", name, err)
+	}
+	defer data.close()
+	for i := range data {
+		data[i].data = true
+	}
+	foreign, err := openTrees(v.Foreign, v.Spec.Root.Path)
+	if err != nil {
+		return fmt.Errorf("jail %s: %w", name, err)
+	}
+	defer foreign.close()
 
-	if err := root.fill(v, trees); err != nil {
+	if err := root.fill(v, slices.Concat(trees, data), foreign); err != nil {
 		return fmt.Errorf("jail %s: %w", name, err)
 	}
 	if err := root.pivot(); err != nil {
@@ -45,7 +59,7 @@ func Apply(v *View, name string) error {
 }
 
 // fill attaches the root, then everything that belongs in it, in this order.
-func (r *jailRoot) fill(v *View, trees treeList) error {
+func (r *jailRoot) fill(v *View, trees, foreign treeList) error {
 	if err := r.attach(); err != nil {
 		return err
 	}
@@ -53,6 +67,9 @@ func (r *jailRoot) fill(v *View, trees treeList) error {
 		if err := r.place(t); err != nil {
 			return err
 		}
+	}
+	for _, t := range foreign {
+		_ = r.place(t) // data without a place for it is noexec: what is there instead is not loaded
 	}
 	if v.Spec.Linux != nil {
 		for _, d := range v.Spec.Linux.Devices {

@@ -15,10 +15,6 @@ func (k *checker) features(conf slurmConf) {
 			"EntireStepInNS=true into job_container.conf",
 			"JobContainerType=job_container/tmpfs looks for its directory inside the jail: task epilogs fail")
 	}
-	if hasWord(conf.values["slurmdparameters"], "contain_spank") {
-		k.warn("features", "take it out of SlurmdParameters if users' task epilogs need the jail's /usr and /etc",
-			"contain_spank runs the plugin in processes of its own: task epilogs run in the stage, not in the jail")
-	}
 	for _, service := range []string{"/etc/pam.d/sshd", "/etc/pam.d/ssh"} {
 		if strings.Contains(strings.Join(confLines(service), "\n"), "pam_slurm_adopt") {
 			k.warn("features", "tell users: srun --overlap --jobid=JOB --jail=NAME --pty bash is a shell in the jail of their job",
@@ -35,16 +31,6 @@ func (k *checker) entireStep() bool {
 			if strings.EqualFold(key, "EntireStepInNS") {
 				return strings.EqualFold(value, "true") || strings.EqualFold(value, "yes") || value == "1"
 			}
-		}
-	}
-	return false
-}
-
-// hasWord looks for a word in a list that is parted by commas.
-func hasWord(list, word string) bool {
-	for item := range strings.SplitSeq(list, ",") {
-		if strings.EqualFold(strings.TrimSpace(item), word) {
-			return true
 		}
 	}
 	return false

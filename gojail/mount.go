@@ -53,6 +53,7 @@ type tree struct {
 	fd     int
 	mount  specs.Mount
 	dir    bool // its root is a directory
+	data   bool // of users, where root looks: what is mounted in it stays in it
 	owned  bool // a file system of the view's own, in which targets may be made
 	sealed bool // to be made read-only when all is in place
 }

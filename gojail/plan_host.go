@@ -30,6 +30,7 @@ type HostFacts struct {
 	SlurmDirs  []string          // Slurm's plugin directories
 	SlurmFiles []string          // Slurm's commands and libraries, the plugins of plugstack.conf
 	Libraries  []string          // others that these need and the jail lacks
+	Foreign    []string          // directories of libraries that the node has in places that are a jail's data
 	Seccomp    *specs.LinuxSeccomp
 }
 
@@ -79,6 +80,7 @@ func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
 			facts.Libraries = append(facts.Libraries, library)
 		}
 	}
+	facts.Foreign = foreignDirs(ldConf)
 	facts.look(slices.Concat(j.Host, c.Slurm.Host, slurm.dirs,
 		[]string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}))
 	for _, file := range slurm.files {

@@ -5,7 +5,6 @@ package gojail
 import (
 	"debug/elf"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -150,28 +149,11 @@ func findLibrary(name string, machine elf.Machine, dirs []string) string {
 
 // libDirs are the directories of ld.so: its configuration, then the built-in ones.
 func libDirs() []string {
-	var dirs []string
-	files, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
-	for _, file := range append(files, "/etc/ld.so.conf") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); filepath.IsAbs(line) && exists(line) {
-				dirs = append(dirs, filepath.Clean(line))
-			}
-		}
-	}
-	for _, dir := range []string{"/usr/lib64", "/usr/lib", "/lib64", "/lib"} {
-		if exists(dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return realDirs(dirs)
+	dirs := ldDirs(ldConf, 0)
+	return realDirs(append(dirs, "/usr/lib64", "/usr/lib", "/lib64", "/lib"))
 }
 
-// realDirs drops directories that are others by another name, such as /lib.
+// realDirs drops directories that are not there, and others by another name, such as /lib.
 func realDirs(dirs []string) []string {
 	seen := map[string]bool{}
 	var list []string

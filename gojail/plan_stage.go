@@ -20,7 +20,8 @@ var hostDirs = []string{
 
 // PlanStage lists what makes up the stage: the view that slurmstepd has while it
 // opens --output and --input and changes to --chdir. Root code runs in it (PAM,
-// NSS, plugins), so of the jail it shows only data directories, nosuid and nodev.
+// NSS, plugins), so of the jail it shows only data directories, nosuid, nodev and
+// noexec: no library is loaded from there, whatever path the node's ld.so.conf names.
 func PlanStage(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	v := &View{
 		TmpfsRoot: true,
@@ -48,7 +49,15 @@ func PlanStage(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Spec.Mounts = append(v.Spec.Mounts, dataMounts(c, j, data)...)
+	for _, m := range dataMounts(c, j, data) {
+		m.Options = append(m.Options, "noexec")
+		v.Data = append(v.Data, m)
+	}
+	for _, dir := range facts.Foreign {
+		if !inside(v.Spec.Mounts, dir) {
+			v.Foreign = append(v.Foreign, bind(dir, "rbind", "ro", "nosuid", "nodev"))
+		}
+	}
 	// The place for the job's own.
 	v.Spec.Mounts = append(v.Spec.Mounts, tmpfs("/tmp", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"))
 	v.Links = append(v.Links, dataLinks(facts, data)...)

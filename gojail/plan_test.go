@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 // lines prints a view, one mount, device or link on a line.
 func lines(v *View) string {
 	var b strings.Builder
-	for _, m := range v.Spec.Mounts {
+	for _, m := range slices.Concat(v.Spec.Mounts, v.Data, v.Foreign) {
 		source := m.Source
 		if source == m.Destination {
 			source = "="
@@ -78,6 +79,7 @@ func planFacts() *HostFacts {
 		SlurmDirs:  []string{"/usr/lib/slurm"},
 		SlurmFiles: []string{"/usr/bin/srun", "/opt/slurm/bin/squeue", "/plugins/gojail/spank_gojail.so"},
 		Libraries:  []string{"/usr/lib/libreadline.so.8"},
+		Foreign:    []string{"/data/lib", "/plugins/gojail/lib", "/srv/lib"},
 		Command:    "/plugins/gojail/gojail",
 	}
 }
@@ -189,15 +191,17 @@ func TestPlanStage(t *testing.T) {
 /usr bind = rbind
 /var bind = rbind
 /plugins/gojail bind = rbind
-/data bind /srv/jails/debian/data rbind,nosuid,nodev
-/home bind /srv/jails/debian/home rbind,nosuid,nodev
-/scratch bind /srv/jails/debian/scratch rbind,nosuid,nodev
-/var/tmp bind /srv/jails/debian/var/tmp rbind,nosuid,nodev
-/var/tmp bind /var/lib/gojail/local/debian/var/tmp bind,nosuid,nodev
-/home/cache bind /var/lib/gojail/local/debian/home/cache bind,nosuid,nodev
-/scratch bind /lustre rbind,suid,nosuid,nodev
-/data/sets overlay overlay lowerdir=/sets/a:/sets/b,nosuid,nodev
 /tmp tmpfs tmpfs ro,mode=1777,size=4k,nosuid,nodev,noexec
+/data bind /srv/jails/debian/data rbind,nosuid,nodev,noexec
+/home bind /srv/jails/debian/home rbind,nosuid,nodev,noexec
+/scratch bind /srv/jails/debian/scratch rbind,nosuid,nodev,noexec
+/var/tmp bind /srv/jails/debian/var/tmp rbind,nosuid,nodev,noexec
+/var/tmp bind /var/lib/gojail/local/debian/var/tmp bind,nosuid,nodev,noexec
+/home/cache bind /var/lib/gojail/local/debian/home/cache bind,nosuid,nodev,noexec
+/scratch bind /lustre rbind,suid,nosuid,nodev,noexec
+/data/sets overlay overlay lowerdir=/sets/a:/sets/b,nosuid,nodev,noexec
+/data/lib bind = rbind,ro,nosuid,nodev
+/srv/lib bind = rbind,ro,nosuid,nodev
 /bin -> usr/bin
 /lib -> usr/lib
 /users -> home/users
@@ -211,10 +215,13 @@ func TestStageShowsOnlyDataOfTheJail(t *testing.T) {
 	v, err := PlanStage(c, j, planFacts())
 	require.NoError(t, err)
 	for _, m := range v.Spec.Mounts {
+		assert.False(t, strings.HasPrefix(m.Source, j.Root), m)
+	}
+	for _, m := range v.Data {
 		if strings.HasPrefix(m.Source, j.Root) {
 			assert.Contains(t, []string{"/data", "/home", "/scratch", "/var/tmp"}, m.Destination)
-			assert.Equal(t, []string{"nosuid", "nodev"}, m.Options[len(m.Options)-2:])
 		}
+		assert.Equal(t, []string{"nosuid", "nodev", "noexec"}, m.Options[len(m.Options)-3:])
 	}
 	for _, l := range v.Links {
 		assert.NotEqual(t, "/evil", l.Path)

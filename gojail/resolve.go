@@ -18,13 +18,14 @@ type jailRoot struct {
 	fd     int
 	sealed bool            // to be made read-only in the end
 	owned  map[uint64]bool // device numbers of the file systems that the view itself mounted
-	placed []placed        // those of the kernel's and of the view's own, in the order of mounting
+	placed []placed        // those of the kernel's, of the view's own, and its data, in the order of mounting
 }
 
 // placed is a mount that the view has made.
 type placed struct {
-	path string
-	fd   int // the tree's
+	path    string
+	fd      int    // the tree's
+	resolve uint64 // how paths in it are looked up
 }
 
 func (r *jailRoot) close() { unix.Close(r.fd) }
@@ -46,7 +47,7 @@ func (r *jailRoot) own(fd int) error {
 func (r *jailRoot) open(path string) (int, error) {
 	for i := len(r.placed) - 1; i >= 0; i-- {
 		if rest, below := strings.CutPrefix(path, r.placed[i].path+"/"); below {
-			return openBeneath(r.placed[i].fd, rest, inJail)
+			return openBeneath(r.placed[i].fd, rest, r.placed[i].resolve)
 		}
 	}
 	return openBeneath(r.fd, path, inJail)
@@ -133,6 +134,8 @@ func (r *jailRoot) resolveError(path string, err error) error {
 		return nil
 	case unix.ELOOP:
 		return fmt.Errorf("mount target %s in %s is a symlink that cannot be followed", path, r.path)
+	case unix.EXDEV:
+		return fmt.Errorf("mount target %s in %s is a symlink that leads out of its data directory; put a directory there", path, r.path)
 	case unix.ENOTDIR:
 		return fmt.Errorf("mount target %s in %s lies below a file", path, r.path)
 	}
@@ -152,8 +155,11 @@ func (r *jailRoot) place(t tree) error {
 	if err := unix.MoveMount(t.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return &MountError{Op: "move_mount", Source: t.mount.Source, Target: t.target(), Flags: t.mount.Options, Err: err}
 	}
-	if t.owned || t.mount.Type == "proc" || t.mount.Type == "sysfs" {
-		r.placed = append(r.placed, placed{t.target(), t.fd})
+	switch {
+	case t.data:
+		r.placed = append(r.placed, placed{t.target(), t.fd, unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+	case t.owned || t.mount.Type == "proc" || t.mount.Type == "sysfs":
+		r.placed = append(r.placed, placed{t.target(), t.fd, inJail})
 	}
 	if t.owned {
 		return r.own(t.fd)

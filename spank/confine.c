@@ -2,11 +2,14 @@
 #include "confine.h"
 
 #include "kernel.h"
+#include "sandbox.h"
 
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
+#include <slurm/spank.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,4 +98,64 @@ int confine_begin(const struct confine *confine, struct fault *fault)
 		program.len = (unsigned short)(confine->instructions + sizeof(join) / sizeof(join[0]));
 	}
 	return apply(confine, program, fault);
+}
+
+static struct {
+	pthread_t thread; /* whose forks they are; a fork has the same */
+	const struct sandbox *sandbox;
+	const struct confine *confine;
+	struct fault *fault;
+	bool none; /* there was a fault, and the tasks tell it */
+} epilogs;
+static volatile bool forks_epilogs;
+static volatile uint32_t forks_before;
+
+static bool forks_here(void)
+{
+	return forks_epilogs && pthread_equal(epilogs.thread, pthread_self());
+}
+
+static void after_fork(void)
+{
+	if (forks_here() && forks_before)
+		forks_before--;
+}
+
+/* Slurm calls no hook between this fork and the program of the user's. */
+static void in_epilog(void)
+{
+	bool is_one = forks_here() && !forks_before;
+
+	forks_epilogs = false;
+	if (!is_one)
+		return;
+	if (epilogs.none)
+		_exit(0);
+	if (!epilogs.fault->text[0] && sandbox_enter(epilogs.sandbox, epilogs.fault) == 0 &&
+	    confine_apply(epilogs.confine, epilogs.fault) == 0)
+		return;
+	slurm_error("gojail: no task epilog is run: %s", epilogs.fault->text);
+	_exit(127);
+}
+
+int confine_epilogs(const struct sandbox *sandbox, const struct confine *confine, uint32_t before, struct fault *fault)
+{
+	static bool prepared;
+
+	if (!prepared && (errno = pthread_atfork(NULL, after_fork, in_epilog)) != 0)
+		return fault_set(fault, "cannot prepare the task epilogs: %s", strerror(errno));
+	prepared = true;
+	epilogs.thread = pthread_self();
+	epilogs.sandbox = sandbox;
+	epilogs.confine = confine;
+	epilogs.fault = fault;
+	epilogs.none = fault->text[0];
+	forks_before = before;
+	forks_epilogs = true;
+	return 0;
+}
+
+void confine_epilogs_end(void)
+{
+	forks_epilogs = false;
 }

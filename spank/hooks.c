@@ -13,7 +13,8 @@
  *                                                  capabilities and system calls
  *               user         task_init             no descriptor of the node's; with --jail-root: become root in the
  *                                                  jail; the cookies of --x11
- *               root         task_post_fork, last  enter the jail, for task epilogs
+ *               root         task_post_fork, first what is forked from now on is a task epilog: into the jail with it
+ *               root         task_post_fork, last  enter the jail, where Slurm looks for task epilogs
  *               root         task_exit, last       leave it
  *               root         exit                  leave whatever is still open
  *   slurmstepd spank epilog  job_epilog: tear the job's sandboxes down.
@@ -50,7 +51,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* All that the library exports: these names and the hooks. */
@@ -65,8 +65,9 @@ static struct sandbox sandbox = SANDBOX_NONE;
 static struct window window = WINDOW_CLOSED;
 static struct confine confine;
 static uint32_t forked, ended;
-static bool judged;  /* init_post_opt was called */
-static bool entered; /* task_init_privileged was, in this task */
+static bool external; /* a step without tasks, which no jail is for */
+static bool judged;   /* init_post_opt was called */
+static bool entered;  /* task_init_privileged was, in this task */
 static char pmix[GOJAIL_PATH_MAX + 64]; /* where the step's PMIx server would have its directory, or "" */
 static bool pmix_shown;
 static struct x11 x11;
@@ -288,7 +289,7 @@ HOOK int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 		return options_submit();
 	if (spank_get_item(sp, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
 		fault_set(&fault, "Slurm did not say which step this is");
-	else if (step != SLURM_EXTERN_CONT && prepare(sp, step) < 0 && !fault.text[0])
+	else if (!(external = step == SLURM_EXTERN_CONT) && prepare(sp, step) < 0 && !fault.text[0])
 		fault_set(&fault, "the jail could not be prepared");
 	stepd = getpid();
 	if (fault.text[0])
@@ -297,9 +298,30 @@ HOOK int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
+/*
+ * So many forks are tasks, to be in the job's PID namespace. Those after them are task epilogs, for which Slurm
+ * calls no hook: in the node's namespaces, and with all of root's rights. That of a step with a fault, whose tasks
+ * do not run, would be a program of the user's on the node.
+ */
+static int see_to_forks(uint32_t tasks)
+{
+	if (external)
+		return 0;
+	if (!judged)
+		fault_set(&fault, NODE_UNASKED);
+	if (sandbox.mnt < 0 && !fault.text[0])
+		return 0; /* no jail */
+	if (confine_epilogs(&sandbox, &confine, tasks, &fault) < 0)
+		return -1;
+	if (!fault.text[0])
+		pids_start(stepd, &fault);
+	return 0;
+}
+
 HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
-	(void)sp;
+	uint32_t tasks = 0;
+
 	(void)argc;
 	(void)argv;
 	/* mpi/pmix has made it by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
@@ -309,9 +331,11 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 		window_close(&window, &fault);
 	if (sandbox.mnt >= 0 && !fault.text[0])
 		x11_take(&x11, sp);
-	/* The last thing before the tasks are forked. */
-	if (!fault.text[0])
-		pids_start(contained() ? 0 : (pid_t)syscall(SYS_gettid), &fault);
+	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
+	if (spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS)
+		fault_set(&fault, "Slurm did not say how many tasks this step has");
+	else
+		see_to_forks(tasks);
 	return 0;
 }
 
@@ -372,14 +396,18 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	pids_stop(); /* all tasks are forked when the first of them is told of */
-	if (sandbox.mnt < 0 || fault.text[0] || contained())
+	if (forked++ == 0) { /* all tasks are forked when the first of them is told of */
+		pids_stop();
+		if (see_to_forks(0) < 0) {
+			slurm_error("gojail: %s", fault.text);
+			return HOOK_FAILED;
+		}
+	}
+	if (sandbox.mnt < 0 || fault.text[0] || contained() ||
+	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || forked < tasks)
 		return 0;
-	if (spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || ++forked < tasks)
-		return 0;
-	/* The jail; if that fails, the stage: a task epilog never sees the host. */
-	if (window_open_jail(&window, &sandbox, &late) == 0 ||
-	    window_open_stage(&window, &sandbox, &late) == 0)
+	/* Up to 23.02 Slurm looks for the program before it forks. The jail; if that fails, the stage. */
+	if (window_open_jail(&window, &sandbox, &late) == 0 || window_open_stage(&window, &sandbox, &late) == 0)
 		return 0;
 	slurm_error("gojail: %s", late.text);
 	return HOOK_FAILED;
@@ -392,7 +420,11 @@ HOOK int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 	(void)sp;
 	(void)argc;
 	(void)argv;
-	if (!contained() && ++ended == forked && window_close(&window, &late) < 0)
+	if (++ended != forked)
+		return 0;
+	confine_epilogs_end();
+	pids_stop();
+	if (!contained() && window_close(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	return 0;
 }
@@ -404,6 +436,7 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	(void)sp;
 	(void)argc;
 	(void)argv;
+	confine_epilogs_end();
 	/* Where opening --output failed, user_init was never called. */
 	if (window_close(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);

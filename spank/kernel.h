@@ -41,6 +41,14 @@ static inline int k_mount_setattr(int tree, uint64_t set)
 			    sizeof(attr));
 }
 
+/* Maps the ids of a detached tree by a user namespace. Linux 5.12, and file systems that can. */
+static inline int k_map_ids(int tree, int namespace)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)namespace};
+
+	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
+}
+
 /* A new file system as a detached mount; options are KEY=VALUE, as mount(8) has them. Linux 5.2. */
 static inline int k_new_mount(const char *type, const char *options, uint64_t attributes)
 {

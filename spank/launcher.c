@@ -269,10 +269,10 @@ static int add_word(const char *name, int value, struct fault *fault)
 
 /*
  * --jail-root=range: 0 and up are the user's range of /etc/subuid on the tasks' side,
- * and 0 and up in the jail's root on the disk's. In data the user's own id becomes
- * root, and no other id means anybody. The user namespace for the tasks, or -1.
+ * and 0 and up in the jail's root on the disk's. In data, and of the batch script, the
+ * user's own id becomes root, and no other id means anybody. The user namespace for the tasks, or -1.
  */
-static int range_trees(const struct wish *wish, struct fault *fault)
+static int range_trees(const struct wish *wish, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
 {
 	struct idmap users = {0, 0, 0}, groups = {0, 0, 0};
 	struct idmap user = {wish->user.uid, 0, 1}, group = {wish->user.gid, 0, 1};
@@ -290,6 +290,11 @@ static int range_trees(const struct wish *wish, struct fault *fault)
 	group.outside = groups.outside;
 	range = userns_make(proc, wish->user.uid, &users, &groups, true, fault);
 	data = range < 0 ? -1 : userns_make(proc, 0, &user, &group, true, fault);
+	/* Slurm's file of the batch script is the user's, who is root in the jail. */
+	for (uint32_t i = 0; data >= 0 && i < count; i++)
+		if ((trees[i].flags & GOJAIL_TREE_ALONE) && k_map_ids(trees[i].fd, data) < 0)
+			return fault_set(fault, "--jail-root=range: the file system of %s cannot map ids (%s); give --jail-root=range to "
+					 "srun inside the job, or ask your administrator for ext4, xfs or btrfs there", wish->script, strerror(errno));
 	if (data < 0 || add_word("range", range, fault) < 0 || add_word("data", data, fault) < 0)
 		return -1;
 	call->ntrees = 0;
@@ -301,7 +306,7 @@ static int range_trees(const struct wish *wish, struct fault *fault)
 static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
 	if (wish->root && strcmp(wish->root, "range") == 0) {
-		if (trees_add(trees, count, range_trees(wish, fault), "", GOJAIL_TREE_USER, fault) < 0)
+		if (trees_add(trees, count, range_trees(wish, trees, *count, fault), "", GOJAIL_TREE_USER, fault) < 0)
 			return -1;
 		for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++)
 			if (trees_add(trees, count, call->trees[i].fd, call->trees[i].destination, call->trees[i].flags, fault) < 0)

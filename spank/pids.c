@@ -17,7 +17,7 @@ static struct fault *latch;
 
 static bool mine(void)
 {
-	return started && (!only || only == (pid_t)syscall(SYS_gettid));
+	return started && only == (pid_t)syscall(SYS_gettid);
 }
 
 /* Slurm forks its tasks with the effective uid of the user. */

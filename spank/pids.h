@@ -15,7 +15,7 @@
 /* Descriptors of the namespace and of its holder (pidfd), which outlive the forks. */
 int pids_prepare(int namespace, int holder, struct fault *fault);
 
-/* From here on, forks of that thread, or of any with 0, go there; what fails there is put into fault. */
+/* From here on, forks of that thread go there; what fails there is put into fault. */
 void pids_start(pid_t thread, struct fault *fault);
 void pids_stop(void);
 

@@ -84,8 +84,12 @@ int window_open_stage(struct window *window, const struct sandbox *sandbox, stru
 	if (sandbox->mnt >= 0) {
 		if (move(sandbox->mnt) < 0)
 			goto failed;
-		for (int i = 0; i < count; i++)
+		for (int i = 0; i < count; i++) {
 			trees[i] = clone_at(paths[i]);
+			/* Root is to load no library from there, whatever path the node's ld.so.conf has. */
+			if (trees[i] >= 0 && k_mount_setattr(trees[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) < 0)
+				goto failed;
+		}
 	}
 	/* A copy of the stage for this step: what is attached is the job's own. */
 	if (move(sandbox->stage) < 0 || unshare(CLONE_NEWNS) < 0)

@@ -20,7 +20,6 @@ type feature struct {
 	files       map[string]string
 	check       string // what gojail check says of it; a failed check: it is refused
 	refused     bool
-	stage       bool // task epilogs run in the stage, not in the jail
 }
 
 const oldContainer = "AutoBasePath=true\nBasePath=/var/lib/slurm/container\n"
@@ -34,8 +33,7 @@ var features = []feature{
 	{name: "slurmstepd_memlock", conf: map[string]string{"LaunchParameters": "slurmstepd_memlock"}},
 	{name: "slurmstepd_memlock_all", conf: map[string]string{"LaunchParameters": "slurmstepd_memlock_all"}},
 	{name: "UsePAM=0", conf: map[string]string{"UsePAM": "0"}},
-	{name: "contain_spank", since: "24.11", conf: map[string]string{"SlurmdParameters": "config_overrides,contain_spank"},
-		check: "task epilogs run in the stage", stage: true},
+	{name: "contain_spank", since: "24.11", conf: map[string]string{"SlurmdParameters": "config_overrides,contain_spank"}},
 	{name: "job_container/tmpfs", last: "24.11",
 		conf:  map[string]string{"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain"},
 		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer}, check: "EntireStepInNS=true", refused: true},
@@ -76,23 +74,19 @@ func TestFeatures(t *testing.T) {
 			assert.Contains(t, r.Stdout+r.Stderr, f.check)
 			assert.Equal(t, f.refused, r.Code != 0, r)
 			if !f.refused {
-				featureWorks(t, c, f.stage)
+				featureWorks(t, c)
 			}
 		})
 	}
 }
 
-func featureWorks(t *testing.T, c *cluster.Cluster, stage bool) {
+func featureWorks(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	prints(t, "debian", c.Run(cluster.Alice, "srun", "--jail=debian", "cat", marker))
 	r := c.Do(cluster.Command{User: cluster.Alice, Env: []string{"SITE_EPILOG=/home/alice/epilog.out"},
 		Args: []string{"srun", "--jail=debian", "-n2", "sh", "-c", "echo $$ >/tmp/of-the-job"}})
 	require.Zero(t, r.Code, r)
-	if stage {
-		prints(t, "", c.Run(cluster.Alice, "srun", "--jail=debian", "cat", "/home/alice/epilog.out")) // the node's /etc, the jail's /home
-	} else {
-		prints(t, "debian", c.Run(cluster.Alice, "srun", "--jail=debian", "cat", "/home/alice/epilog.out"))
-	}
+	prints(t, "debian", c.Run(cluster.Alice, "srun", "--jail=debian", "cat", "/home/alice/epilog.out"))
 
 	require.Zero(t, c.Run(cluster.Alice, "srun", "--jail=debian", "mkdir", "/home/alice/only").Code)
 	job := c.Batch(cluster.Alice, "#!/bin/sh\ncat "+marker+"\nsrun cat "+marker+"\n", "--jail=debian",

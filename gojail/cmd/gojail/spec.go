@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -71,6 +72,7 @@ func (n *node) jailSpec(name string, stage bool) (*specs.Spec, error) {
 		if err != nil {
 			return nil, err
 		}
+		view.Spec.Mounts = slices.Concat(view.Spec.Mounts, view.Data, view.Foreign)
 		return view.Spec, nil
 	}
 	view, err := gojail.PlanJail(c, j, facts)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+const (
+	pamSource  = "int siteword(void);\nint pam_sm_open_session(void *h, int f, int c, const char **v) { (void)h; (void)f; (void)c; (void)v; return siteword(); }\n"
+	pamService = "/etc/pam.d/slurm"
+	pamModule  = "/opt/site/pam_site.so" // of root
+)
+
+// compile makes a library of C source.
+func compile(t *testing.T, source string, options ...string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	from, object := filepath.Join(dir, "x.c"), filepath.Join(dir, "x.so")
+	require.NoError(t, os.WriteFile(from, []byte(source), 0o644))
+	out, err := exec.Command("gcc", append([]string{"-shared", "-fPIC", "-o", object, from}, options...)...).CombinedOutput()
+	require.NoError(t, err, string(out))
+	text, err := os.ReadFile(object)
+	require.NoError(t, err)
+	return text
+}
+
+// siteLibrary is libsite.so.1, which says whose it is when it is loaded.
+func siteLibrary(t *testing.T, whose string) []byte {
+	return compile(t, strings.Replace(librarySource, "uid %d euid", whose+"'s: uid %d euid", 1)+"int siteword(void) { return 0; }\n", "-Wl,-soname,libsite.so.1")
+}
+
+// put writes a file of the node's for the rest of the test.
+func (s *site) put(t *testing.T, path string, text []byte) {
+	t.Helper()
+	before, err := os.ReadFile(s.Path(path))
+	there := err == nil
+	require.NoError(t, os.MkdirAll(filepath.Dir(s.Path(path)), 0o755))
+	require.NoError(t, os.WriteFile(s.Path(path), text, 0o755))
+	t.Cleanup(func() {
+		if there {
+			require.NoError(t, os.WriteFile(s.Path(path), before, 0o644))
+		} else {
+			require.NoError(t, os.Remove(s.Path(path)))
+		}
+	})
+}
+
+// TestPlantedInALibraryDirectory: the node's ld.so.conf names a directory that is data in the jail, and a PAM
+// module needs a library of it. Root loads the node's one or none, whoever owns that path in the jail.
+func TestPlantedInALibraryDirectory(t *testing.T) {
+	s := shared(t)
+	t.Cleanup(func() {
+		for _, path := range []string{"/data/trace", "/data/lib", "/data/alice/lib", owned + "/data/trace", owned + "/data/lib", owned + "/data/other"} {
+			os.RemoveAll(s.Path(path))
+		}
+		s.reload(t)
+	})
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "libsite.so"), siteLibrary(t, "node"), 0o755))
+	s.put(t, "/data/lib/libsite.so.1", siteLibrary(t, "node"))
+	t.Cleanup(func() { require.Zero(t, s.Root("ldconfig").Code) })
+	s.put(t, "/etc/ld.so.conf.d/site.conf", []byte("/data/lib\n"))
+	require.Zero(t, s.Root("ldconfig").Code)
+	s.put(t, pamModule, compile(t, pamSource, "-L"+dir, "-lsite"))
+	service, err := os.ReadFile(s.Path(pamService))
+	require.NoError(t, err)
+	s.put(t, pamService, append(service, "session optional "+pamModule+"\n"...))
+	s.plant(t, "/data/lib/libsite.so.1", siteLibrary(t, "jail"))
+	s.plant(t, "/data/other/libsite.so.1", siteLibrary(t, "jail"))
+	s.put(t, "/data/alice/lib/libsite.so.1", siteLibrary(t, "mount"))
+	// loads is what root has loaded in a step.
+	loads := func(args ...string) string {
+		r := s.Run(cluster.Alice, append(append([]string{"srun", "-wn1"}, args...), "true")...)
+		require.Zero(t, r.Code, r)
+		var text string
+		for _, path := range []string{"/data/trace", owned + "/data/trace"} {
+			trace, _ := os.ReadFile(s.Path(path))
+			text += string(trace)
+			os.Remove(s.Path(path))
+		}
+		return text
+	}
+	s.own(t)
+	s.reload(t)
+	require.Contains(t, loads("--jail=none"), "node's: uid 0", "control: the PAM module is asked")
+	trace := loads("--jail=owned")
+	assert.Contains(t, trace, "node's: uid 0", "the node's own is there too")
+	assert.NotContains(t, trace, "jail's: uid 0")
+	assert.NotContains(t, loads("--jail=owned", "--jail-mount=/data/alice/lib:/data/lib"), "mount's: uid 0")
+	s.exchange(t, "/data/lib", "/data/other")
+	assert.NotContains(t, loads("--jail=owned"), "jail's: uid 0", "the directory got another name")
+}
+
+// TestPlantedMountTarget: a directory of the node's is mounted in the jail's data. Who owns the data makes
+// the target a symlink to where root looks, and finds nothing of the users' there.
+func TestPlantedMountTarget(t *testing.T) {
+	s := shared(t)
+	s.own(t)
+	target := s.Path(owned + "/mnt/data")
+	require.NoError(t, os.Rename(target, target+".was"))
+	t.Cleanup(func() {
+		os.Remove(target)
+		require.NoError(t, os.Rename(target+".was", target))
+		s.reload(t)
+	})
+	require.NoError(t, os.Symlink("/etc/pam.d", target))
+	s.put(t, "/var/lib/gojail/n1/local/owned/mnt/data/slurm", []byte("auth required pam_permit.so\naccount required pam_permit.so\n"+
+		"session required pam_exec.so /usr/bin/touch /data/ran\n"))
+	t.Cleanup(func() { os.Remove(s.Path(owned + "/data/ran")) })
+	s.reload(t)
+	r := s.Run(cluster.Alice, "srun", "-wn1", "--jail=owned", "true")
+	assert.NotZero(t, r.Code, r)
+	assert.Contains(t, r.Stderr, "mount target /mnt/data in /srv/jails/owned is a symlink that leads out", r)
+	assert.NoFileExists(t, s.Path(owned+"/data/ran"), "root did what a user has written")
+}
