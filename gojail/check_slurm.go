@@ -19,10 +19,12 @@ func (k *checker) slurm() {
 	c := k.config
 	conf := readSlurmConf(c)
 	if path := filepath.Join(c.Slurm.Conf, "slurm.conf"); !exists(path) {
-		k.fail("slurm", "correct slurm.conf's directory, conf = in [slurm]", "%s is not there", path)
+		k.fail("slurm", "correct slurm.conf's directory, conf = in [slurm]; where slurmctld sends it, start slurmd first", "%s is not there", path)
 		return
 	}
-	k.plugstack(conf)
+	if k.configless(conf) {
+		k.plugstack(conf)
+	}
 	k.spool(conf)
 	if k.anySlurmJail() {
 		k.munge(conf)
@@ -44,6 +46,22 @@ func (k *checker) anySlurmJail() bool {
 		}
 	}
 	return false
+}
+
+// configless looks for what slurmctld cannot send: a plugstack.conf at another place than
+// beside its slurm.conf. Where it is missing, Slurm loads no plugin, and says nothing.
+func (k *checker) configless(conf slurmConf) bool {
+	path := conf.values["plugstackconfig"]
+	if path == "" || !strings.Contains(strings.ToLower(conf.values["slurmctldparameters"]), "enable_configless") {
+		return true
+	}
+	const remedy = "take PlugStackConfig out of slurm.conf: slurmctld sends the plugstack.conf that lies beside its slurm.conf"
+	if !exists(path) {
+		k.fail("plugstack", remedy, "PlugStackConfig=%s is not on this node: jobs run outside their jail", path)
+		return false
+	}
+	k.warn("plugstack", remedy, "PlugStackConfig=%s with enable_configless: jobs run outside their jail on a node without that file", path)
+	return true
 }
 
 func (k *checker) plugstack(conf slurmConf) {

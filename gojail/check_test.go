@@ -127,6 +127,14 @@ var spoiled = map[string]struct {
 	"no slurm.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/slurm.conf") }, "slurm.conf is not there"},
 	"no plugin": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/plugstack.conf", "", 0o644) },
 		"FAIL  plugstack: no plugstack.conf of"},
+	"plugstack.conf that is not sent": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
+			"SlurmctldParameters=idle_on_node_suspend,enable_configless\nPlugStackConfig=/nonexistent/plugstack.conf\n", 0o644)
+	}, "FAIL  plugstack: PlugStackConfig=/nonexistent/plugstack.conf is not on this node: jobs run outside their jail; take PlugStackConfig out of slurm.conf"},
+	"plugstack.conf that other nodes lack": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
+			"SlurmctldParameters=enable_configless\nPlugStackConfig="+n.conf+"/plugstack.conf\n", 0o644)
+	}, "plugstack.conf with enable_configless: jobs run outside their jail on a node without that file; take PlugStackConfig out"},
 	"optional plugin": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "optional "+n.LibDir+"/spank_gojail.so", 0o644)
 	}, "is optional: where it cannot be loaded, jobs run outside their jail"},

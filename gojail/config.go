@@ -70,6 +70,7 @@ type Slurm struct {
 	SpoolBase string   // directory above the first %n of Spool, or Spool: an empty tmpfs in each jail
 	Munge     string   // munge's socket
 	Host      []string // further host paths that Slurm needs
+	Cache     string   // directory of the copy of slurm.conf that slurmd fetched; "": there is none
 }
 
 // Jail is one [jail.NAME] table.
@@ -133,6 +134,7 @@ func Load(path, node string) (*Config, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	c.Path, c.Identity = path, id
+	c.Slurm.look()
 	c.GPUs = readGPUs(c)
 	c.lookForCDI = sync.OnceFunc(func() { c.readCDI(cdi.Host) })
 	return c, nil

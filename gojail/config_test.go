@@ -72,7 +72,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 	assert.True(t, c.AllowNone)
 	assert.Equal(t, "/local/n1/gojail", c.Scratch)
 	assert.Equal(t, 5*time.Second, c.Deadline)
-	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}}, c.Slurm)
+	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}, ""}, c.Slurm)
 	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
 	assert.Equal(t, &Jail{
 		Name: "debian", Root: "/srv/jails/debian", Readonly: true, Options: []string{"nosuid"},
@@ -96,7 +96,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "/var/lib/gojail", c.Scratch)
 	assert.Equal(t, 10*time.Second, c.Deadline)
-	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil}, c.Slurm)
+	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil, ""}, c.Slurm)
 	assert.Equal(t, &Jail{
 		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},

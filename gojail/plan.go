@@ -60,6 +60,7 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	}
 	if j.Slurm {
 		lists = append(lists, slurmMounts(c, facts))
+		v.Links = append(v.Links, c.Slurm.cacheLinks()...)
 	}
 	lists = append(lists, cdiMounts(facts, lists), spoolMounts(c))
 	taken := map[string]bool{}
@@ -194,9 +195,9 @@ func slurmMounts(c *Config, facts *HostFacts) []specs.Mount {
 	paths = append(paths, facts.SlurmDirs...)
 	paths = append(paths, facts.SlurmFiles...)
 	paths = append(paths, facts.Libraries...)
-	var mounts []specs.Mount
+	mounts := c.Slurm.cacheMounts()
 	for _, path := range paths {
-		if !inside(mounts, path) {
+		if path != c.Slurm.Cache && !inside(mounts, path) {
 			mounts = append(mounts, bind(path, hostReadonly...))
 		}
 	}

@@ -74,6 +74,14 @@ func (c *Cluster) writeSlurmConf() error {
 			conf = setLine(conf, key, value)
 		}
 	}
+	if c.options.Accounting {
+		for key, value := range accountingLines {
+			conf = setLine(conf, key, value)
+		}
+	}
+	if c.options.NoConf {
+		conf = setLine(conf, "SlurmctldParameters", "enable_configless")
+	}
 	for key, value := range c.options.SlurmConf {
 		conf = setLine(conf, key, value)
 	}
@@ -89,7 +97,7 @@ func (c *Cluster) writeSlurmConf() error {
 		return fmt.Errorf("cluster: plugstack.conf.example has no line %q", siteBegin)
 	}
 	etc := filepath.Join(c.root, "etc")
-	if err := replaceFile(filepath.Join(etc, "slurm/plugstack.conf"), begin+plugstack+"\n", 0o644); err != nil {
+	if err := replaceFile(filepath.Join(c.root, c.confDir(), "plugstack.conf"), begin+plugstack+"\n", 0o644); err != nil {
 		return err
 	}
 	if err := replaceFile(filepath.Join(etc, "gojail/gojail.toml"), c.options.Config, 0o644); err != nil {
@@ -101,7 +109,18 @@ func (c *Cluster) writeSlurmConf() error {
 	if err := c.writeCgroupConf(); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(etc, "slurm/slurm.conf"), conf, 0o644)
+	if err := c.writeSlurmdbdConf(); err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(c.root, c.confDir(), "slurm.conf"), conf, 0o644)
+}
+
+// confDir is where slurm.conf lies in the machine. With NoConf that is slurmctld's alone.
+func (c *Cluster) confDir() string {
+	if c.options.NoConf {
+		return "/srv/slurmctld"
+	}
+	return "/etc/slurm"
 }
 
 func (c *Cluster) writeCgroupConf() error {
@@ -116,7 +135,7 @@ func (c *Cluster) writeCgroupConf() error {
 	default:
 		return nil
 	}
-	return replaceFile(filepath.Join(c.root, "etc/slurm/cgroup.conf"), text, 0o644)
+	return replaceFile(filepath.Join(c.root, c.confDir(), "cgroup.conf"), text, 0o644)
 }
 
 // fillSite replaces every line of the site section; the section and values name the same keys.

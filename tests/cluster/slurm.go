@@ -36,7 +36,10 @@ func (c *Cluster) startHead() error {
 	if r := c.Root("setpriv", "--reuid=munge", "--regid=munge", "--init-groups", "/usr/sbin/munged"); r.Code != 0 {
 		return fmt.Errorf("cluster: munged: %s", r)
 	}
-	return c.daemon("/usr/sbin/slurmctld", "-c")
+	if err := c.startAccounting(); err != nil {
+		return err
+	}
+	return c.daemon("/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf"))
 }
 
 func (c *Cluster) startNodes() error {
@@ -65,6 +68,9 @@ func (c *Cluster) daemon(args ...string) error {
 // StartSlurmd starts the slurmd of a node.
 func (c *Cluster) StartSlurmd(node string) error {
 	command := []string{"/usr/sbin/slurmd", "-N", node}
+	if c.options.NoConf {
+		command = append(command, "--conf-server", Address+":6817")
+	}
 	if MayLock() {
 		command = append([]string{"/usr/bin/prlimit", "--memlock=unlimited"}, command...)
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,18 +20,20 @@ import (
 
 // Options of a cluster; the zero value is a plain Slurm without gojail.
 type Options struct {
-	Name      string            // directory below build/cluster; default: a new one, test-*
-	Plugin    bool              // install gojail from build/ and name it in plugstack.conf
-	Jails     []string          // root file systems to make as /srv/jails/NAME
-	Config    string            // gojail.toml; default: DefaultConfig
-	SlurmConf map[string]string // lines of slurm.conf to replace or add
-	Files     map[string]string // programs to put into the machine, by path
-	CPUs      int               // of each node, default 16; more than the machine has is fine
-	Bare      bool              // leave gojail init to the caller
-	Outlive   bool              // stay when the process that starts it ends
-	Constrain bool              // Slurm keeps each job to its devices, in cgroups of the machine's own
-	HostNet   bool              // the network of this machine, with its cards, which must be a VM of the tests
-	OneCPU    bool              // namespaces and daemons on one CPU, see oneCPU
+	Name       string            // directory below build/cluster; default: a new one, test-*
+	Plugin     bool              // install gojail from build/ and name it in plugstack.conf
+	Jails      []string          // root file systems to make as /srv/jails/NAME
+	Config     string            // gojail.toml; default: DefaultConfig
+	SlurmConf  map[string]string // lines of slurm.conf to replace or add
+	Files      map[string]string // programs to put into the machine, by path
+	CPUs       int               // of each node, default 16; more than the machine has is fine
+	Bare       bool              // leave gojail init to the caller
+	Outlive    bool              // stay when the process that starts it ends
+	Constrain  bool              // Slurm keeps each job to its devices, in cgroups of the machine's own
+	HostNet    bool              // the network of this machine, with its cards, which must be a VM of the tests
+	Accounting bool              // slurmdbd, on a database of the machine's own
+	NoConf     bool              // slurmd gets slurm.conf and plugstack.conf from slurmctld; there is no /etc/slurm
+	OneCPU     bool              // namespaces and daemons on one CPU, see oneCPU
 }
 
 // Cluster is a running private Slurm.
@@ -55,7 +58,11 @@ func Up(options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{c.makeRoot, c.startKeeper, c.initJails, c.startDaemons} {
+	steps := []func() error{c.makeRoot, c.startKeeper, c.initJails, c.startDaemons}
+	if options.NoConf { // only slurmd brings what gojail init reads
+		slices.Reverse(steps[2:])
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, c.Stop())
 		}
