@@ -24,6 +24,10 @@ type Finding struct {
 	Subject string // "kernel", "jail debian"
 	Found   string
 	Remedy  string // what to do; empty where there is nothing to do
+
+	// Content is whether users can bring it about: it is about a tree that they may
+	// change, or about room that their files may take.
+	Content bool
 }
 
 func (f Finding) String() string {
@@ -49,35 +53,42 @@ type Node struct {
 // checker collects the findings about one node.
 type checker struct {
 	node   Node
-	config *Config
+	config *Config // nil: it is not right
 	report func(Finding)
 }
 
 func (k *checker) ok(subject, format string, args ...any) {
-	k.report(Finding{OK, subject, fmt.Sprintf(format, args...), ""})
+	k.report(Finding{Level: OK, Subject: subject, Found: fmt.Sprintf(format, args...)})
 }
 
 func (k *checker) warn(subject, remedy, format string, args ...any) {
-	k.report(Finding{Warn, subject, fmt.Sprintf(format, args...), remedy})
+	k.report(Finding{Level: Warn, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 func (k *checker) fail(subject, remedy, format string, args ...any) {
-	k.report(Finding{Fail, subject, fmt.Sprintf(format, args...), remedy})
+	k.failIn(false, subject, remedy, format, args...)
+}
+
+// failIn is fail for what may be users' content.
+func (k *checker) failIn(content bool, subject, remedy, format string, args ...any) {
+	k.report(Finding{Level: Fail, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy, Content: content})
 }
 
 // Check looks for everything that would make a launch on this node fail, and
 // for what makes it slow. It reports as it goes, and changes nothing.
 func Check(node Node, report func(Finding)) {
 	k := &checker{node: node, report: report}
+	c, err := Load(node.Config, node.Name)
+	if err == nil {
+		k.config = c
+	}
 	able := k.kernel()
 	k.parts()
 	k.state()
-	c, err := Load(node.Config, node.Name)
 	if err != nil {
 		k.fail("configuration", "no job step starts until this is right", "%v", err)
 		return
 	}
-	k.config = c
 	k.configuration()
 	k.scratch()
 	k.slurm()

@@ -5,8 +5,10 @@ package gojail
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +68,10 @@ func (k *checker) account(name string) *user.User {
 	return u
 }
 
+// passwdMost is more than any passwd(5) has, and little enough to be read at once: the
+// file may be a user's.
+const passwdMost = 16 << 20
+
 // hasAccount looks in the jail's passwd(5) for a user by name or number.
 func hasAccount(root int, name string) (bool, error) {
 	f, err := openFileIn(root, "/etc/passwd")
@@ -76,7 +82,7 @@ func hasAccount(root int, name string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
+	lines := bufio.NewScanner(io.LimitReader(f, passwdMost))
 	for lines.Scan() {
 		fields := strings.Split(lines.Text(), ":")
 		if len(fields) >= 3 && (fields[0] == name || fields[2] == name) {
@@ -120,14 +126,17 @@ func (k *checker) spoolBase(j *Jail, root int) {
 		return
 	}
 	defer unix.Close(place)
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/self/fd/%d", place))
+	dir, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", place))
 	if err != nil {
 		return
 	}
-	for _, e := range entries {
-		if !emptyDirectory(place, e.Name()) {
+	defer dir.Close()
+	names, _ := dir.Readdirnames(256) // of a user's directory there may be any number
+	slices.Sort(names)
+	for _, name := range names {
+		if !emptyDirectory(place, name) {
 			k.warn("jail "+j.Name, "give SlurmdSpoolDir a directory of its own, such as /var/spool/slurmd/%n",
-				"%s of the jail, which has %s, is covered: %%n makes it the place of the nodes' spool directories", base, e.Name())
+				"%s of the jail, which has %s, is covered: %%n makes it the place of the nodes' spool directories", base, name)
 			return
 		}
 	}

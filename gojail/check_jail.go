@@ -5,6 +5,7 @@ package gojail
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +18,15 @@ func (k *checker) jail(j *Jail) {
 	subject := "jail " + j.Name
 	var fs unix.Statfs_t
 	if err := unix.Statfs(j.Root, &fs); err != nil {
-		k.fail(subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
+		k.failIn(content(j), subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
+		return
+	}
+	if err := checkRoot(j.Root); err != nil {
+		k.failIn(content(j), subject, "", "%v", err)
+		return
+	}
+	if crowded(j.Root) {
+		k.warn(subject, "is this the tree that was meant?", "%s has more than %d entries; it is not looked at", j.Root, crowdedRoot)
 		return
 	}
 	facts, err := ReadHost(k.config, j, k.node.State)
@@ -30,7 +39,7 @@ func (k *checker) jail(j *Jail) {
 		_, err = PlanStage(k.config, j, facts)
 	}
 	if err != nil {
-		k.fail(subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		k.failIn(content(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return
 	}
 	targets, sources, isolation := k.targets(j, view), k.sources(j), k.isolation(j)
@@ -48,23 +57,33 @@ func (k *checker) targets(j *Jail, view *View) bool {
 	subject := "jail " + j.Name
 	missing, err := MissingTargets(k.config, j, view)
 	if err != nil {
-		k.fail(subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		var all []string
+		for _, t := range Targets(k.config, j, view) {
+			all = append(all, t.Path)
+		}
+		theirs := content(j, all...) || slices.ContainsFunc(j.Mounts, usersSource)
+		k.failIn(theirs, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return false
 	}
-	if len(missing) == 0 {
-		return true
-	}
-	var paths []string
+	paths := map[bool][]string{} // by whose they are
 	for _, t := range missing {
-		paths = append(paths, t.Path)
+		theirs := content(j, t.Path)
+		paths[theirs] = append(paths[theirs], t.Path)
 	}
-	list := strings.Join(paths, " ")
-	if len(paths) > 4 {
-		list = fmt.Sprintf("%s and %d more", strings.Join(paths[:3], " "), len(paths)-3)
+	for _, theirs := range []bool{false, true} {
+		list := strings.Join(paths[theirs], " ")
+		if n := len(paths[theirs]); n > 4 {
+			list = fmt.Sprintf("%s and %d more", strings.Join(paths[theirs][:3], " "), n-3)
+		}
+		if list != "" {
+			k.failIn(theirs, subject, "make them once, for all nodes: gojail init "+j.Name, "mount targets are missing in %s: %s", j.Root, list)
+		}
 	}
-	k.fail(subject, "make them once, for all nodes: gojail init "+j.Name, "mount targets are missing in %s: %s", j.Root, list)
-	return false
+	return len(missing) == 0
 }
+
+// usersSource is whether users may rename what is to be mounted, or put another thing there.
+func usersSource(m Mount) bool { return m.Type == "bind" && trusted.Parents(m.Source) != nil }
 
 // sources looks for what is to be mounted.
 func (k *checker) sources(j *Jail) bool {
@@ -72,7 +91,7 @@ func (k *checker) sources(j *Jail) bool {
 	for _, m := range j.Mounts {
 		if m.Type == "bind" && !exists(m.Source) {
 			good = false
-			k.fail("jail "+j.Name, "mount or make it, or take it out of the configuration",
+			k.failIn(usersSource(m), "jail "+j.Name, "mount or make it, or take it out of the configuration",
 				"%s (for %s) is not there on this node", m.Source, m.Destination)
 		}
 	}

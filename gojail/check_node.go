@@ -104,7 +104,7 @@ func (k *checker) state() {
 		return
 	}
 	if err := writable(dir); err != nil {
-		k.fail("state", "make room, or mount it writable", "%v", err)
+		k.failIn(noRoom(err) && k.jobsWriteTo(dir), "state", "make room, or mount it writable", "%v", err)
 		return
 	}
 	k.space("state", dir, 4<<20)
@@ -118,15 +118,16 @@ func (k *checker) scratch() {
 		return
 	}
 	if !exists(dir) {
-		if parent := nearest(dir); writable(parent) != nil {
-			k.fail("scratch", "make it, or name another one in the configuration", "%s is not there, and %s cannot be written", dir, parent)
+		parent := nearest(dir)
+		if err := writable(parent); err != nil {
+			k.failIn(noRoom(err), "scratch", "make it, or name another one in the configuration", "%s is not there, and %s cannot be written", dir, parent)
 			return
 		}
 		k.ok("scratch", "%s is not there yet; the first job makes it", dir)
 		return
 	}
 	if err := writable(dir); err != nil {
-		k.fail("scratch", "every job's /tmp lies there: make room, or mount it writable", "%v", err)
+		k.failIn(noRoom(err), "scratch", "every job's /tmp lies there: make room, or mount it writable", "%v", err)
 		return
 	}
 	k.space("scratch", dir, 1<<30)
@@ -167,7 +168,7 @@ func (k *checker) space(subject, dir string, want uint64) {
 	free := st.Bavail * uint64(st.Bsize)
 	switch {
 	case st.Files > 0 && st.Ffree < 100:
-		k.fail(subject, "remove files there", "%s: only %d files more can be made", dir, st.Ffree)
+		k.failIn(k.jobsWriteTo(dir), subject, "remove files there", "%s: only %d files more can be made", dir, st.Ffree)
 	case free < want:
 		k.warn(subject, "make room", "%s: only %d MiB are free", dir, free>>20)
 	default:

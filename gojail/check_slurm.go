@@ -182,11 +182,17 @@ func hasHwlocPath(pid string) bool {
 	return bytes.HasPrefix(text, []byte("HWLOC_PLUGINS_PATH=")) || bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
 }
 
-// processesNamed lists the pids of processes with that name (/proc/PID/comm).
+// processesNamed lists the pids of root's processes with that name (/proc/PID/comm).
+// Anybody may call a process that, and have its memory on a file system of his own,
+// where who reads its environment waits for ever.
 func processesNamed(name string) []string {
 	var pids []string
 	paths, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, path := range paths {
+		var st unix.Stat_t
+		if unix.Stat(filepath.Dir(path), &st) != nil || st.Uid != 0 {
+			continue
+		}
 		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name {
 			pids = append(pids, filepath.Base(filepath.Dir(path)))
 		}

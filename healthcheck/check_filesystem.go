@@ -55,7 +55,12 @@ func mounted(_ context.Context, h *Host, s *Settings) Finding {
 // A file system that was full is so until this much less of it is used, in percent.
 const roomAgain = 3
 
-// full asks each file system for its space.
+// From this on one is full for which health.toml has no `full`, in percent.
+const fullAnyway = 98
+
+// full asks each file system for its space. One that is full drains the node only if
+// health.toml says from when on it is: what the jobs of users may write to, as /tmp,
+// /home or gojail's scratch, one of them could fill on every node.
 func full(ctx context.Context, h *Host, s *Settings) Finding {
 	var before []string
 	if json.Unmarshal(h.Kept, &before) != nil {
@@ -70,20 +75,20 @@ func full(ctx context.Context, h *Host, s *Settings) Finding {
 		if st.Flags&unix.ST_RDONLY != 0 {
 			return // an image is always full
 		}
-		limit := fs.Full
+		limit, say := fs.Full, p.failed
 		if limit == 0 {
-			limit = 98
+			limit, say = fullAnyway, p.warned
 		}
 		if slices.Contains(before, fs.Path) {
 			limit -= roomAgain
 		}
-		judgeSpace(p, fs.Path, limit, &st)
+		judgeSpace(p, fs.Path, limit, &st, say)
 	})
 	f.Keep, _ = json.Marshal(full)
 	return f
 }
 
-func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t) {
+func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t, say func(format string, args ...any)) {
 	for _, what := range []struct {
 		name        string
 		free, total uint64
@@ -95,14 +100,14 @@ func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t) {
 		p.note("%s: %.1f%% of %s used", path, used, what.name)
 		switch {
 		case used >= limit:
-			p.failed("%s is full (%s)", path, what.name)
+			say("%s is full (%s)", path, what.name)
 		case used >= limit-3:
 			p.warned("%s is nearly full (%s)", path, what.name)
 		}
 	}
 }
 
-// writable writes and flushes a file of its own in each file system.
+// writable writes a file of its own in each file system.
 func writable(ctx context.Context, _ *Host, s *Settings) Finding {
 	f, _ := eachFileSystem(ctx, s, func(fs FileSystem, p *problems) {
 		err := probe(fs)
@@ -130,13 +135,34 @@ func probe(fs FileSystem) error {
 	}
 	defer f.Close()
 	defer remove()
-	if _, err := f.WriteString("gojail-healthcheck\n"); err != nil {
+	if err := writeThrough(f); err != nil {
 		return fmt.Errorf("cannot be written: %w", cause(err))
 	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("cannot be flushed: %w", cause(err))
-	}
 	return nil
+}
+
+// writeThrough writes to the disk or the server itself (open(2), O_DIRECT). A flush may
+// have to wait for all that jobs have written (ext4, data=ordered), which takes minutes
+// where they write a lot; it is for file systems that know nothing else.
+func writeThrough(f *os.File) error {
+	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE) // aligned
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(page)
+	copy(page, "gojail-healthcheck\n")
+	if _, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, unix.O_DIRECT); err == nil {
+		if _, err = f.Write(page); !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+		if _, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, 0); err != nil {
+			return err
+		}
+	}
+	if _, err := f.Write(page); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // scratch makes a file without a name, which is gone with this process whatever

@@ -32,10 +32,15 @@ func jails(_ context.Context, h *Host, s *Settings) Finding {
 	return p.finding("jails can be assembled")
 }
 
+// judgeJail: what users can bring about drains no node, for they could do so on all.
 func judgeJail(p *problems, f gojail.Finding) {
 	switch f.Level {
 	case gojail.Fail:
-		p.failed("%s: %s", f.Subject, f.Found)
+		tell := p.failed
+		if f.Content {
+			tell = p.warned
+		}
+		tell("%s: %s", f.Subject, f.Found)
 		if f.Remedy != "" && !slices.Contains(p.detail, tomlfile.Printable(f.Remedy)) {
 			p.note("%s", f.Remedy)
 		}

@@ -59,7 +59,8 @@ func jailDriver(_ context.Context, h *Host, s *Settings) Finding {
 		}
 		// The process may have ended before its root was opened, and the number be another's.
 		if again, err := state.TemplateRoot(name); err == nil && again == path {
-			driverFiles(&p, name, root)
+			theirs := slices.Contains(c.Jails[name].Isolation.JailRoot, "range")
+			driverFiles(&p, name, root, theirs)
 		}
 		unix.Close(root)
 	}
@@ -78,8 +79,9 @@ func isDriver(path string) bool {
 }
 
 // driverFiles looks at the libraries below a jail's root. What is in a jail is its
-// users': no link leads out of it, and nothing but a regular file is opened.
-func driverFiles(p *problems, jail string, root int) {
+// users': no link leads out of it, and nothing but a regular file is opened. theirs is
+// whether they may change files of root, too.
+func driverFiles(p *problems, jail string, root int, theirs bool) {
 	for _, dir := range driverDirs {
 		fd, err := inRoot(root, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
@@ -91,15 +93,16 @@ func driverFiles(p *problems, jail string, root int) {
 		slices.Sort(names)
 		for _, name := range names {
 			if isDriver(name) && strings.Contains(name, ".so") {
-				driverFile(p, jail, root, filepath.Join(dir, name))
+				driverFile(p, jail, root, filepath.Join(dir, name), theirs)
 			}
 		}
 	}
 }
 
-// driverFile lets a file drain the node only if it is root's: users may have files
-// of that name in a jail's directories.
-func driverFile(p *problems, jail string, root int, path string) {
+// driverFile lets a file drain the node only if it is root's, and where root put it:
+// users may have files of that name in a jail's directories, and in their own they may
+// give it to a file or a link of root's.
+func driverFile(p *problems, jail string, root int, path string, theirs bool) {
 	fd, err := inRoot(root, path, unix.O_PATH)
 	if err != nil {
 		return // a link whose end is not there: the loader passes it over
@@ -109,18 +112,20 @@ func driverFile(p *problems, jail string, root int, path string) {
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return
 	}
-	tell := p.failed
-	if st.Uid != 0 {
-		tell = p.warned
-	}
+	wrong := ""
 	switch {
 	case st.Size == 0:
-		tell("jail %.30s: %.60s is empty", jail, filepath.Base(path))
+		wrong = "is empty"
 	case !isELF(fd):
-		tell("jail %.30s: %.60s is no library", jail, filepath.Base(path))
+		wrong = "is no library"
 	default:
 		return
 	}
+	tell := p.failed
+	if theirs || st.Uid != 0 || gojail.UsersMayChange(root, path) {
+		tell = p.warned
+	}
+	tell("jail %.30s: %.60s %s", jail, filepath.Base(path), wrong)
 	p.note("jail %s: /%s", jail, path)
 }
 

@@ -53,6 +53,8 @@ func TestJailDriver(t *testing.T) {
 		": >libcuda.so.1; chown 1000 libcuda.so.1": {Warn, "jail gpu: libcuda.so.1 is empty"},
 		"mkfifo libcuda.so.1; ln -s /dev/zero libcuda.so; mkdir libnvidia-x.so; : >libother.so": {OK, ""},
 		": >/run/empty; ln -s /run/empty libcuda.so":                                            {Fail, "jail gpu: libcuda.so is empty"}, // in the jail, not on the node
+		": >/run/empty; chown 1000 .; ln -s /run/empty libcuda.so":                              {Warn, "jail gpu: libcuda.so is empty"}, // a user's link to a file of root
+		": >libcuda.so.1; chmod 777 .":                                                          {Warn, "jail gpu: libcuda.so.1 is empty"},
 	} {
 		h, s := testHost(t), DefaultSettings()
 		s.Jail = JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}

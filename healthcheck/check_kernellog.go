@@ -21,33 +21,36 @@ type sign struct {
 }
 
 // What a jail's own programs can cause is no sign: OOM in a job's cgroup, faults
-// of a program. The texts are those of the kernel's sources, drivers/ and mm/.
+// of a program. The texts are those of the kernel's sources, drivers/ and mm/. Those
+// that drain begin where the line does, and have no room for other words before more
+// letters than a process's name has: see chosen.
 var signs = []sign{
 	{"Out of memory", expression.Of(`^Out of memory: Killed process`), Warn, "the node ran out of memory"},
 	{"hung_task", expression.Of(`^hung_task: blocked tasks`), Warn, "tasks hang in the kernel"},
-	{"blocked for more than", expression.Of(`^INFO: task .{1,40} blocked for more than \d+ seconds`), Warn, "tasks hang in the kernel"},
-	{"BUG: soft lockup", expression.Of(`BUG: soft lockup`), Warn, "a CPU was locked up"},
-	{"hard LOCKUP", expression.Of(`Watchdog detected hard LOCKUP`), Warn, "a CPU was locked up"},
-	{"Machine Check", expression.Of(`^mce: .*Machine Check(?: Exception|: \d)|^mce: \[Hardware Error\]: CPU \d+: Machine Check`), Warn, "machine check exceptions"},
-	{"Hardware Error", expression.Of(`\[Hardware Error\]:.*(?:severity: fatal|Uncorrected)`), Warn, "uncorrected hardware errors"},
-	{"I/O error", expression.Of(`^(?:blk_update_request: |Buffer )?I/O error(?:,| on) dev(?:ice)? ([a-z0-9-]+)`), Warn, "I/O errors on"},
-	{"medium error", expression.Of(`critical medium error, dev ([a-z0-9]+)`), Fail, "medium errors on"},
-	{"Remounting filesystem", expression.Of(`\(([a-z0-9-]+)\): Remounting filesystem read-only`), Fail, "a file system became read-only after errors:"},
-	{"Shutting down filesystem", expression.Of(`XFS \(([a-z0-9-]+)\): .*Shutting down filesystem`), Fail, "a file system was shut down after errors:"},
-	{"Disabling device after reset failure", expression.Of(`nvme (nvme\d+): Disabling device after reset failure`), Fail, "the kernel gave up on"},
-	{"emoving after probe failure", expression.Of(`nvme (nvme\d+): .*[Rr]emoving after probe failure`), Fail, "the kernel gave up on"},
-	{"reset controller", expression.Of(`nvme (nvme\d+): I/O .*timeout.*reset controller`), Warn, "timeouts of"},
-	{"no available path", expression.Of(`block (nvme\S+): no available path`), Warn, "no path to"},
-	{"beyond end of device", expression.Of(`(?:^|: )attempt to access beyond end of device`), Warn, "a file system reaches beyond the end of its device"},
-	{"while writing superblock", expression.Of(`\(([a-z0-9-]+)\): I/O error while writing superblock`), Fail, "a superblock cannot be written:"},
-	{"Cannot continue operation", expression.Of(`md/raid[^:]*:(md\d+): Cannot continue operation`), Fail, "too many disks failed in"},
-	{"Disk failure on", expression.Of(`md/raid[^:]*:(md\d+): Disk failure on`), Warn, "a disk failed in"},
-	{"insufficient power", expression.Of(`mlx5_core ([0-9a-f:.]+): .*insufficient power`), Warn, "too little power from the slot of"},
-	{"High Temperature", expression.Of(`mlx5_core ([0-9a-f:.]+): .*Port module event.*High Temperature`), Warn, "a hot transceiver in"},
+	{"blocked for more than", expression.Of(`^INFO: task .{1,80}:\d+ blocked for more than \d+ seconds`), Warn, "tasks hang in the kernel"},
+	{"BUG: soft lockup", expression.Of(`^(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#\d`), Warn, "a CPU was locked up"},
+	{"hard LOCKUP", expression.Of(`^(?:NMI )?(?:watchdog: )?(?:CPU ?\d+: )?Watchdog detected hard LOCKUP on`), Warn, "a CPU was locked up"},
+	{"Machine Check", expression.Of(`^(?:mce: )?\[Hardware Error\]: CPU \d+: Machine Check(?: Exception)?: \d`), Warn, "machine check exceptions"},
+	{"Hardware Error", expression.Of(`^(?:mce: |\{\d+\})?\[Hardware Error\]: .*(?:severity: fatal|Uncorrected)`), Warn, "uncorrected hardware errors"},
+	{"I/O error", expression.Of(`^(?:blk_update_request: |print_req_error: |Buffer )?I/O error(?:,| on) dev(?:ice)? ([a-z0-9-]+), (?:sector|logical block) \d`), Warn, "I/O errors on"},
+	{"medium error", expression.Of(`^(?:blk_update_request: |print_req_error: )?critical medium error, dev ([a-z0-9-]+), sector \d+(?: |$)`), Fail, "medium errors on"},
+	{"Remounting filesystem", expression.Of(`^[A-Z][A-Za-z0-9]{2,7}(?:-fs)? \(([a-z0-9-]+)\): Remounting filesystem read-only$`), Fail, "a file system became read-only after errors:"},
+	{"Shutting down filesystem", expression.Of(`^XFS \(([a-z0-9-]+)\): (?:[A-Za-z]+ )?(?:I/O Error|Corruption of (?:in-memory data|on-disk metadata)|Block device removal|initiated shutdown received).*\. +Shutting down filesystem\.?$`), Fail, "a file system was shut down after errors:"},
+	{"Disabling device after reset failure", expression.Of(`^nvme (nvme\d+): Disabling device after reset failure: -?\d+$`), Fail, "the kernel gave up on"},
+	{"emoving after probe failure", expression.Of(`^nvme (nvme\d+): [Rr]emoving after probe failure status: -?\d+$`), Fail, "the kernel gave up on"},
+	{"reset controller", expression.Of(`^nvme (nvme\d+): I/O (?:tag )?\d+ .*timeout, reset controller`), Warn, "timeouts of"},
+	{"no available path", expression.Of(`^block (nvme\w+): no available path - `), Warn, "no path to"},
+	{"beyond end of device", expression.Of(`^(?:[^:]{1,60}: )?attempt to access beyond end of device`), Warn, "a file system reaches beyond the end of its device"},
+	{"while writing superblock", expression.Of(`^EXT[234]-fs \(([a-z0-9-]+)\): I/O error while writing superblock$`), Fail, "a superblock cannot be written:"},
+	{"Cannot continue operation", expression.Of(`^md/raid\d*:(md\d+): Cannot continue operation \(\d+/\d+ failed\)`), Fail, "too many disks failed in"},
+	{"Disk failure on", expression.Of(`^md/raid\d*:(md\d+): Disk failure on `), Warn, "a disk failed in"},
+	{"insufficient power", expression.Of(`^mlx5_core ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]+)[: ].*insufficient power`), Warn, "too little power from the slot of"},
+	{"High Temperature", expression.Of(`^mlx5_core ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]+)[: ].*Port module event.*High Temperature`), Warn, "a hot transceiver in"},
 }
 
-// removable is what fails without any fault of the node: media, and files as disks.
-var removable = expression.Of(`^(?:sr|fd|loop|nbd|zram|ram)\d`)
+// removable is what fails without any fault of the node: media, files as disks, and
+// disks of which a user's program is the driver (ublk).
+var removable = expression.Of(`^(?:sr|fd|loop|nbd|zram|ram|ublkb)\d`)
 
 // kernelLog looks for signs in what the kernel has written since boot. What is bad
 // is kept until the node boots, though the log may be overwritten.
@@ -77,7 +80,7 @@ func kernelLog(_ context.Context, h *Host, _ *Settings) Finding {
 				continue
 			}
 			m := s.line().FindStringSubmatch(l.Text)
-			if m == nil {
+			if m == nil || chosen(l.Text) {
 				continue
 			}
 			text := s.text

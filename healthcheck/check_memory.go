@@ -80,7 +80,8 @@ func hugePages(_ context.Context, h *Host, s *Settings) Finding {
 }
 
 // idleMemory sees memory that is gone while no job runs: left in /dev/shm, in a
-// cache that is not one, or by a driver.
+// cache that is not one, or by a driver. What users have left, files in memory and
+// processes, is a warning: a job could drain each node that it was on.
 func idleMemory(_ context.Context, h *Host, s *Settings) Finding {
 	want := s.Memory.Idle
 	if want == 0 {
@@ -95,6 +96,8 @@ func idleMemory(_ context.Context, h *Host, s *Settings) Finding {
 		return Found(Unknown, "cannot list processes: %v", err)
 	case len(jobs) > 0:
 		return Found(OK, "jobs run, and may have the memory")
+	case has["MemAvailable"] < want && has["MemAvailable"]+has["Shmem"]+has["AnonPages"] >= want:
+		return Found(Warn, "no job runs, and files in memory or processes leave less than %d MiB available", want)
 	case has["MemAvailable"] < want:
 		return Found(Fail, "no job runs, and less than %d MiB of memory is available", want)
 	}

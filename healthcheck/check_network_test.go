@@ -172,6 +172,33 @@ func TestJail(t *testing.T) {
 	assert.Equal(t, "latency: slow; mount its storage", f.Detail, "each remedy once")
 }
 
+// What users can bring about on every node drains none.
+func TestJailWithUsersContent(t *testing.T) {
+	var p problems
+	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail a", Found: "mount targets are missing", Remedy: "make them", Content: true})
+	f := p.finding("good")
+	expect(t, f, Warn, "jail a: mount targets are missing")
+	assert.Equal(t, "make them", f.Detail)
+	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail b", Found: "bad"})
+	expect(t, p.finding("good"), Fail, "jail b: bad")
+
+	// A node that has nothing of gojail, but two jails that lack everything.
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a tree of a user")
+	}
+	h, s := testHost(t), DefaultSettings()
+	s.Jail = JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
+	put(t, h.Roots.Run+"/ours/x", "")
+	put(t, h.Roots.Run+"/theirs/x", "")
+	require.NoError(t, os.Chown(h.Roots.Run+"/theirs", 65534, 65534))
+	put(t, s.Jail.Config, fmt.Sprintf("default = \"ours\"\n[jail.ours]\nroot = %q\n[jail.theirs]\nroot = %q\n", h.Roots.Run+"/ours", h.Roots.Run+"/theirs"))
+	p = problems{}
+	gojail.Check(jailNode(h, s), func(f gojail.Finding) { judgeJail(&p, f) })
+	assert.Contains(t, fmt.Sprint(p.fail), "jail ours: mount targets are missing")
+	assert.NotContains(t, fmt.Sprint(p.fail), "jail theirs")
+	assert.Contains(t, fmt.Sprint(p.warn), "jail theirs: mount targets are missing")
+}
+
 // The plugin is looked for where make install with this program's PREFIX puts it.
 func TestLibDirOfThisProgram(t *testing.T) {
 	if os.Getenv("GOJAIL_TEST_LIBDIR") != "" {

@@ -5,6 +5,7 @@ package healthcheck
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -56,11 +57,11 @@ func TestSpace(t *testing.T) {
 		verdict     Verdict
 	}{{50, 50, OK}, {4, 50, Warn}, {1, 50, Fail}, {50, 1, Fail}, {0, 50, Fail}, {50, 0, Fail}} {
 		var p problems
-		judgeSpace(&p, "/x", 98, &unix.Statfs_t{Blocks: 100, Bfree: c.free, Bavail: c.free, Files: 100, Ffree: c.files})
+		judgeSpace(&p, "/x", 98, &unix.Statfs_t{Blocks: 100, Bfree: c.free, Bavail: c.free, Files: 100, Ffree: c.files}, p.failed)
 		expect(t, p.finding("good"), c.verdict, "")
 	}
 	var p problems
-	judgeSpace(&p, "/x", 98, &unix.Statfs_t{}) // overlay and some network file systems tell nothing
+	judgeSpace(&p, "/x", 98, &unix.Statfs_t{}, p.failed) // overlay and some network file systems tell nothing
 	expect(t, p.finding("good"), OK, "")
 }
 
@@ -76,6 +77,40 @@ func TestStorageAnswers(t *testing.T) {
 	s.FileSystems = append(s.FileSystems, FileSystem{Path: dir + "/gone"})
 	expect(t, once(h, writable, s), Fail, dir+"/gone: no file can be made: no such file or directory")
 	expect(t, once(h, full, s), Fail, "")
+}
+
+// A job may fill what users can write to, so that alone drains no node.
+func TestAJobThatFillsAFileSystem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a tmpfs")
+	}
+	h, s := testHost(t), DefaultSettings()
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("none", dir, "tmpfs", 0, "size=1m,nr_inodes=8"))
+	t.Cleanup(func() { unix.Unmount(dir, 0) })
+	s.FileSystems = []FileSystem{{Path: dir}}
+	asked := *s
+	asked.FileSystems = []FileSystem{{Path: dir, Full: 90}}
+	expect(t, once(h, full, s), OK, "")
+	require.NoError(t, unix.Fallocate(touch(t, dir+"/job"), 0, 0, 1<<20))
+	expect(t, once(h, full, s), Warn, dir+" is full (space)")
+	expect(t, once(h, writable, s), Warn, dir+" has no room for a file")
+	expect(t, once(h, full, &asked), Fail, dir+" is full (space)")
+	require.NoError(t, os.Truncate(dir+"/job", 0))
+	for i := range 6 {
+		touch(t, fmt.Sprint(dir, "/", i))
+	}
+	expect(t, once(h, full, s), Warn, dir+" is full (inodes)")
+	expect(t, once(h, writable, s), Warn, dir+" has no room for a file")
+	expect(t, once(h, full, &asked), Fail, dir+" is full (inodes)")
+}
+
+// touch makes a file that is open until the end of the test.
+func touch(t *testing.T, path string) int {
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	return int(f.Fd())
 }
 
 // A run that is killed in between leaves nothing, where files need no name.
@@ -98,6 +133,44 @@ func TestAProbeHasNoName(t *testing.T) {
 	assert.Error(t, err)
 	assert.Nil(t, f)
 	assert.Nil(t, remove)
+}
+
+// The probe does not queue behind what jobs have written to the page cache: it has no
+// page there.
+func TestAProbePassesTheCache(t *testing.T) {
+	f, err := os.Create(t.TempDir() + "/f")
+	require.NoError(t, err)
+	defer f.Close()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETFL, unix.O_DIRECT); err != nil {
+		t.Skipf("the temporary directory's file system: %v", err)
+	}
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, 0)
+	require.NoError(t, err)
+	require.NoError(t, writeThrough(f))
+	var pages unix.Cachestat_t
+	if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &pages, 0); err != nil {
+		t.Skipf("needs Linux 6.5: %v", err)
+	}
+	assert.Zero(t, pages.Cache)
+	st, err := f.Stat()
+	require.NoError(t, err)
+	assert.EqualValues(t, os.Getpagesize(), st.Size())
+}
+
+func TestAProbeOfAFileSystemThatIsACache(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a ramfs")
+	}
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("none", dir, "ramfs", 0, ""))
+	t.Cleanup(func() { unix.Unmount(dir, 0) })
+	f, err := os.Create(dir + "/f")
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, writeThrough(f))
+	text, err := os.ReadFile(dir + "/f")
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "gojail-healthcheck\n")
 }
 
 func TestHangingStorageIsNamed(t *testing.T) {
@@ -186,7 +259,7 @@ func TestStuck(t *testing.T) {
 	h, s := testHost(t), DefaultSettings()
 	expect(t, once(h, stuck, s), Unknown, "")
 	stat(t, h, "1", "systemd", "S", 0)
-	stat(t, h, "7", "nvidia-smi", "D", 0)
+	put(t, h.Roots.Proc+"/7/stat", "7 (nvidia-modeset/kthread_q) D 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0\n")
 	stat(t, h, "8", "nvidia) D (x", "D", 1000)
 	var f Finding
 	for range stuckRuns - 1 {
@@ -194,12 +267,37 @@ func TestStuck(t *testing.T) {
 		expect(t, f, OK, "")
 	}
 	f = again(h, stuck, s, f)
-	expect(t, f, Fail, "stuck in the kernel: nvidia-smi")
-	stat(t, h, "7", "nvidia-smi", "S", 0)
+	expect(t, f, Fail, "stuck in the kernel: nvidia-modeset/kthre")
+	stat(t, h, "7", "nvidia-modeset/kthread_q", "S", 0)
 	f = again(h, stuck, s, f)
 	expect(t, f, Warn, "stuck in the kernel: nvidia) D (x")
 	put(t, h.Roots.Proc+"/8/stat", "garbage")
 	expect(t, again(h, stuck, s, f), OK, "")
+}
+
+// A program of root's that a user may start goes by any name, that of a link to it.
+func TestStuckUnderAnotherName(t *testing.T) {
+	for name, c := range map[string]struct {
+		comm, exe, cgroup string
+		verdict           Verdict
+	}{
+		"a user's link":          {"nvidia-x", "/usr/bin/sudo", "0::/system.slice/slurmstepd.scope/job_1/step_0/user/task_0\n", Warn},
+		"it ends":                {"nvidia-x", "", "0::/user.slice/user-1000.slice/session-1.scope\n", Warn},
+		"NVIDIA's, for a user":   {"nvidia-modprobe", "/usr/bin/nvidia-modprobe", "0::/system.slice/slurmd.service\n", Warn},
+		"NVIDIA's service":       {"nvidia-persiste", "/usr/bin/nvidia-persistenced", "0::/system.slice/nvidia-persistenced.service\n", Fail},
+		"a user's link to sudo":  {"gojail-zygote", "/usr/bin/sudo", "0::/system.slice/slurmd.service\n", Warn},
+		"a jail's first process": {"gojail-zygote", "/usr/lib/gojail/gojail-launcher", "0::/system.slice/slurmd.service\n", Fail},
+	} {
+		h, s := testHost(t), DefaultSettings()
+		stat(t, h, "7", c.comm, "D", 0)
+		put(t, h.Roots.Proc+"/7/cgroup", c.cgroup)
+		if c.exe != "" {
+			require.NoError(t, os.Symlink(c.exe, h.Roots.Proc+"/7/exe"))
+		}
+		f := Finding{Keep: []byte(`{"7/4711": 4}`)}
+		f = again(h, stuck, s, f)
+		assert.Equal(t, c.verdict, f.Verdict, name)
+	}
 }
 
 func TestDisk(t *testing.T) {
@@ -300,7 +398,7 @@ func TestMunge(t *testing.T) {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Now())
 	defer cancel()
 	s.Daemons.Munge = fakeMunge(t, nil)
-	expect(t, munge(ctx, h, s), Fail, "munged does not answer")
+	expect(t, munge(ctx, h, s), Unknown, "munged does not answer")
 	s.Daemons.Munge = "none"
 	expect(t, once(h, munge, s), NotApplicable, "")
 	s.Daemons.Munge = ""
@@ -330,7 +428,7 @@ func TestMungeWithAFullQueue(t *testing.T) {
 	s.Daemons.Munge = path
 	short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	expect(t, munge(short, h, s), Fail, "munged does not answer")
+	expect(t, munge(short, h, s), Unknown, "munged does not answer")
 	go func() {
 		time.Sleep(100 * time.Millisecond)
 		for {
@@ -400,6 +498,10 @@ func TestHugePagesAndIdleMemory(t *testing.T) {
 	s.Memory.HugePages, s.Memory.Idle = 17, 1025
 	expect(t, once(h, hugePages, s), Fail, "fewer huge pages than the configured 17")
 	expect(t, once(h, idleMemory, s), Fail, "no job runs, and less than 1025 MiB of memory is available")
+	for _, left := range []string{"Shmem: 1024 kB\n", "AnonPages: 1024 kB\n"} { // of a job that has ended
+		put(t, h.Roots.Proc+"/meminfo", mem+left)
+		expect(t, once(h, idleMemory, s), Warn, "no job runs, and files in memory or processes leave less than 1025 MiB available")
+	}
 	stat(t, h, "50", "slurmstepd", "S", 0)
 	put(t, h.Roots.Proc+"/50/cmdline", "slurmstepd: [17.extern]\x00")
 	expect(t, once(h, idleMemory, s), OK, "jobs run, and may have the memory")

@@ -34,7 +34,7 @@ type FileSystem struct {
 	Path     string  `toml:"path"`      // absolute: a mount point, unless Any
 	Any      bool    `toml:"any"`       // need not be a mount point of its own
 	ReadOnly bool    `toml:"read_only"` // is mounted read-only on purpose, and not written to
-	Full     float64 `toml:"full"`      // percent of blocks or inodes from which it is full; 0: 98. 3 less is a warning
+	Full     float64 `toml:"full"`      // percent of blocks or inodes from which it is full, and drains the node; 3 less is a warning. 0: 98, and it is a warning too
 }
 
 // MemorySettings is about memory; zero is not asked for.

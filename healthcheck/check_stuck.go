@@ -5,6 +5,8 @@ package healthcheck
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -33,7 +35,7 @@ func stuck(_ context.Context, h *Host, _ *Settings) Finding {
 		id := one.pid + "/" + one.start
 		now[id] = before[id] + 1
 		if now[id] >= stuckRuns {
-			judgeStuck(&p, one.name, one.root())
+			judgeStuck(&p, &one)
 		}
 	}
 	f := p.finding("no process is stuck in the kernel")
@@ -42,12 +44,22 @@ func stuck(_ context.Context, h *Host, _ *Settings) Finding {
 	return f
 }
 
-// judgeStuck lets a process drain the node only if no user could have made it: a
-// name is anybody's to choose, and a file system in user space hangs at will.
-func judgeStuck(p *problems, name string, root bool) {
-	if root && (strings.HasPrefix(name, "nvidia") || strings.HasPrefix(name, "gojail-")) {
-		p.failed("stuck in the kernel: %.20s", name)
-		return
+// judgeStuck lets a process drain the node only if no user could have made it.
+func judgeStuck(p *problems, one *process) {
+	if strings.HasPrefix(one.name, "nvidia") || strings.HasPrefix(one.name, "gojail-") {
+		if one.kernel || one.root() && one.ours() {
+			p.failed("stuck in the kernel: %.20s", one.name)
+			return
+		}
 	}
-	p.warned("stuck in the kernel: %.20s", name)
+	p.warned("stuck in the kernel: %.20s", one.name)
+}
+
+// ours is a program of gojail or a service of NVIDIA's. That root runs it under that
+// name does not do: a user may start any program with root's rights (set-user-ID) by a
+// link of any name, and have it write to a file system of his own, which hangs at will.
+func (p *process) ours() bool {
+	exe, _ := os.Readlink(p.dir + "/exe")
+	groups, _ := read(p.dir + "/cgroup")
+	return strings.HasPrefix(filepath.Base(exe), "gojail-") || strings.Contains(string(groups), "/system.slice/nvidia")
 }

@@ -28,7 +28,9 @@ const xidRecovery = 154
 
 var (
 	xidLine = expression.Of(`^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,4}), ?(.*)`)
-	sxid    = expression.Of(`^nvidia-nvswitch\S*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
+	sxid    = expression.Of(`^nvidia-nvswitch\d*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
+	// The last such word is the driver's: a process's name may come before.
+	linkEvent = expression.Of(`^.*\b(Fatal|Nonfatal) `)
 	// Two forms of the driver's line, which comes without an XID when the bus is dead.
 	offBus = expression.Of(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)([0-9a-fA-F:.]{7,16}).{0,60}fallen off the bus`)
 )
@@ -97,6 +99,9 @@ func rememberXID(kept map[string]Verdict, text string, policy map[string]string)
 // judgeXID gives a line its GPU, its stable text and its verdict. No GPU: it is no
 // XID; no text: the GPU has recovered.
 func judgeXID(text string) (gpu, stable string, verdict Verdict) {
+	if chosen(text) {
+		return "", "", OK
+	}
 	if m := xidLine().FindStringSubmatch(text); m != nil {
 		gpu = place(m[1])
 		code, _ := strconv.Atoi(m[2])
@@ -132,7 +137,7 @@ func xidVerdict(code int, words string) Verdict {
 	case slices.Contains(xidWarn, code):
 		return Warn
 	case slices.Contains(xidByText, code):
-		if strings.Contains(words, " Fatal ") {
+		if m := linkEvent().FindStringSubmatch(words); m != nil && m[1] == "Fatal" {
 			return Fail
 		}
 		return Warn
@@ -144,11 +149,11 @@ func xidVerdict(code int, words string) Verdict {
 
 // recoveryVerdict reads "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)".
 func recoveryVerdict(words string) Verdict {
-	_, now, found := strings.Cut(words, " to ")
+	at := strings.LastIndex(words, " to ") // a process's name, before that, may have any words
 	switch {
-	case !found:
+	case at < 0:
 		return Warn
-	case strings.Contains(now, "(None)"):
+	case strings.Contains(words[at:], "(None)"):
 		return OK
 	}
 	return Fail

@@ -47,9 +47,9 @@ func nodeChecks() []Check {
 	return []Check{
 		{Name: "fs-mounted", Looks: "the configured file systems in the mount table", Do: "Mount the file system, or look in the kernel's log why it became read-only.",
 			Severity: Drain, Timeout: 2 * time.Second, Good: 2, Run: with(mounted)},
-		{Name: "fs-full", Looks: "space and inodes of the configured file systems (statfs)", Do: "Make room; where it does not answer see to its server or disk.",
+		{Name: "fs-full", Looks: "space and inodes of the configured file systems (statfs)", Do: "Make room; where it does not answer see to its server or disk. One that is full drains the node only where health.toml has `full`.",
 			Severity: Drain, Timeout: storageTimeout, Bad: 3, Good: 3, Child: childStorage, Hang: Fail, Run: with(full)},
-		{Name: "fs-write", Looks: "a small file written to each configured file system, flushed and removed", Do: "See to the file system's server or disk.",
+		{Name: "fs-write", Looks: "a small file written to the disk or server of each configured file system, and removed", Do: "See to the file system's server or disk.",
 			Severity: Drain, Timeout: storageTimeout, Bad: 3, Good: 3, Child: childStorage, Hang: Fail, Run: with(writable)},
 		{Name: "memory", Looks: "memory in all, and available (/proc/meminfo)", Do: "Look for a memory module that is gone, or correct `total` in [memory].",
 			Severity: Drain, Timeout: 2 * time.Second, Bad: 2, Run: with(memory)},

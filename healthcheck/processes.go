@@ -16,7 +16,11 @@ import (
 type process struct {
 	pid, dir           string
 	name, state, start string
+	kernel             bool // one of the kernel's threads
 }
+
+// A flag of /proc/PID/stat, of linux/sched.h.
+const kernelThread = 0x00200000
 
 // Shared is what several checks of one process look at, looked at once.
 type Shared struct {
@@ -73,13 +77,16 @@ func parseStat(text []byte) (p process, ok bool) {
 	if open < 0 || end < open {
 		return p, false
 	}
-	rest := string(text[end+1:]) // " S 1 2 ...": the state is field 3, the start field 22
+	rest := string(text[end+1:]) // " S 1 2 ...": the state is field 3, flags are field 9, the start field 22
 	for field := 3; field <= 22; field++ {
 		rest = strings.TrimLeft(rest, " ")
 		word, more, _ := strings.Cut(rest, " ")
 		switch field {
 		case 3:
 			p.state = word
+		case 9:
+			flags, _ := digits(word)
+			p.kernel = flags&kernelThread != 0
 		case 22:
 			p.start = strings.TrimSpace(word)
 		}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/trusted"
+)
+
+// content is whether users may change what these paths of a jail lead to: the tree is
+// theirs, or --jail-root makes them root in it, or a directory on the way is open to them.
+func content(j *Jail, paths ...string) bool {
+	if slices.Contains(j.Isolation.JailRoot, "range") || trusted.Parents(filepath.Join(j.Root, "x")) != nil {
+		return true
+	}
+	root, err := openJail(j)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(root)
+	return slices.ContainsFunc(paths, func(path string) bool { return UsersMayChange(root, path) })
+}
+
+// UsersMayChange tells whether a directory that a path leads through, below a root
+// that is open, belongs to somebody else than root or is open to others. So users may
+// make, rename or remove what is at its end. The walk is the kernel's, link by link.
+func UsersMayChange(root int, path string) bool {
+	cur, rest := "/", strings.Split(path, "/")
+	for links := 0; len(rest) > 0 && links <= 40; { // the kernel's own limit, path_resolution(7)
+		name := rest[0]
+		rest = rest[1:]
+		if name == "" || name == "." {
+			continue
+		}
+		dir, err := openBeneath(root, cur, inJail)
+		if err != nil {
+			return false // it ends where only root can change it
+		}
+		var st unix.Stat_t
+		err = unix.Fstat(dir, &st)
+		to := make([]byte, pathMax)
+		n, notALink := unix.Readlinkat(dir, name, to)
+		unix.Close(dir)
+		switch {
+		case err != nil || st.Uid != 0 || st.Mode&0o022 != 0:
+			return true
+		case notALink != nil:
+			cur = filepath.Join(cur, name)
+			continue
+		}
+		links++
+		target := string(to[:n])
+		if filepath.IsAbs(target) {
+			cur = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return false
+}
+
+// crowdedRoot is more than any distribution has in its root; each entry is looked at,
+// and a user to whom the tree belongs may make any number.
+const crowdedRoot = 4096
+
+func crowded(root string) bool {
+	dir, err := os.Open(root)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(crowdedRoot + 1)
+	return len(names) > crowdedRoot
+}
+
+// noRoom is whether a file could not be written because others have taken the room.
+func noRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// jobsWriteTo is whether jobs may fill a directory's file system: it has their scratch,
+// or a directory that is open to all users of a node.
+func (k *checker) jobsWriteTo(dir string) bool {
+	open := []string{"/tmp", "/var/tmp", "/dev/shm"}
+	if k.config != nil {
+		open = append(open, k.config.Scratch)
+	}
+	var own, other unix.Stat_t
+	return unix.Stat(dir, &own) == nil && slices.ContainsFunc(open, func(path string) bool {
+		return unix.Stat(path, &other) == nil && other.Dev == own.Dev
+	})
+}
