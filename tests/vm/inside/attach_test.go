@@ -86,7 +86,8 @@ func asBefore(t *testing.T, all []card, vfs []vf, state string) string {
 		}
 	}
 	for _, v := range vfs {
-		lines = append(lines, fmt.Sprint(v.pci, " ", v.name(), " ", run(t, fmt.Sprintf("cd /sys/bus/pci/devices/%s/net/*/ && cat address mtu tx_queue_len flags", v.pci))))
+		rdma, _ := try("ls /sys/bus/pci/devices/" + v.pci + "/infiniband 2>/dev/null")
+		lines = append(lines, fmt.Sprint(v.pci, " ", v.name(), " ", rdma, " ", run(t, fmt.Sprintf("cd /sys/bus/pci/devices/%s/net/*/ && cat address mtu tx_queue_len flags", v.pci))))
 	}
 	for _, dir := range []string{"vf", "jobs"} {
 		files, err := os.ReadDir(filepath.Join(state, dir))
@@ -217,6 +218,7 @@ func TestAttachAndANameThatIsTaken(t *testing.T) {
 type attachTask struct {
 	Cards   []string
 	State   string
+	RDMA    config.RDMAMode
 	Release bool
 }
 
@@ -227,6 +229,7 @@ func attachChild(text string) int {
 		panic(err)
 	}
 	s := siteOf(task.Cards, 100, task.State)
+	s.Config.Policies[0].RDMA = task.RDMA
 	s.Config.Probe.Conflict = false
 	s.Host = 3
 	var err error
@@ -246,14 +249,19 @@ func attachChild(text string) int {
 // alive and then gone, and Sweep.
 func TestAttachKilledAnywhere(t *testing.T) {
 	all := cards(t)[:1]
-	vfs := all[0].makeVFs(t, 1)
+	killedAnywhere(t, all, all[0].makeVFs(t, 1), "", 1)
+}
+
+// killedAnywhere returns how often an RDMA device was away when the attach was killed.
+func killedAnywhere(t *testing.T, all []card, vfs []vf, rdma config.RDMAMode, every int) (away int) {
+	t.Helper()
 	state := filepath.Join(t.TempDir(), "net")
 	s := railsOf(t, all, 100, state)
 	before := asBefore(t, all, vfs, state)
 	t.Cleanup(func() { try("ip netns del job") })
-	for change, ended := 0, false; !ended; change++ {
+	for change, ended := 0, false; !ended; change += every {
 		run(t, "ip netns add job")
-		text, err := json.Marshal(attachTask{Cards: []string{all[0].name}, State: state})
+		text, err := json.Marshal(attachTask{Cards: []string{all[0].name}, State: state, RDMA: rdma})
 		require.NoError(t, err)
 		cmd := exec.Command("/proc/self/exe")
 		cmd.Env = append(os.Environ(), attachOrder+"="+string(text))
@@ -269,7 +277,10 @@ func TestAttachKilledAnywhere(t *testing.T) {
 		}
 		require.NoError(t, err)
 		ended = call == ""
-		if change%2 == 0 {
+		if !strings.Contains(run(t, "rdma dev"), "rxe") {
+			away++
+		}
+		if change/every%2 == 0 {
 			run(t, "ip netns del job")
 		}
 		swept, err := attach.Sweep(t.Context(), s, func(string) bool { return false })
@@ -281,4 +292,5 @@ func TestAttachKilledAnywhere(t *testing.T) {
 			t.Log(change, "changes")
 		}
 	}
+	return away
 }

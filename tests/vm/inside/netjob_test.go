@@ -4,6 +4,7 @@ package inside
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,12 +20,12 @@ import (
 )
 
 // networkConf has two rails, one on each card. Both nodes are this one machine: each
-// has two of a card's four VFs.
-func networkConf(cards []card) string {
+// has two of a card's four VFs. key is one more key of all policies.
+func networkConf(cards []card, key string) string {
 	var b strings.Builder
 	for i, c := range cards {
 		for n, vfs := range []string{"0-1", "2-3"} {
-			fmt.Fprintf(&b, "[[policy]]\nname = \"card%d-n%d\"\nnodes = \"n%[2]d\"\nnic = { pf = [\"%s#%s\"] }\nvfs = 4\nlink = \"eth\"\ntrust = false\nspoof_check = true\n", i, n+1, c.name, vfs)
+			fmt.Fprintf(&b, "[[policy]]\nname = \"card%d-n%d\"\nnodes = \"n%[2]d\"\nnic = { pf = [\"%s#%s\"] }\nvfs = 4\nlink = \"eth\"\ntrust = false\nspoof_check = true\n%[5]s\n", i, n+1, c.name, vfs, key)
 			fmt.Fprintf(&b, "[[pool]]\nname = \"p%d-n%d\"\nsubnet = \"10.%[1]d.0.0/24\"\nranges = [\"10.%[1]d.0.%d0-10.%[1]d.0.%[2]d9\"]\nnodes = \"n%[2]d\"\nper_node = 2\n", i, n+1, n+1)
 			fmt.Fprintf(&b, "[[rail]]\nname = \"rail%d-n%d\"\npolicy = \"card%[1]d-n%[2]d\"\npools = [\"p%[1]d-n%[2]d\"]\nvlan = %d\nlabels = [\"ai\", \"r%[1]d\"]\ntable = %[4]d\n", i, n+1, 100+i, 101+2*i+n)
 		}
@@ -39,6 +40,11 @@ const controlCard = "control0"
 // netCluster is a private Slurm in the guest's own network, with VFs made by gojail vf apply.
 func netCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
+	return netClusterWith(t, "")
+}
+
+func netClusterWith(t *testing.T, key string) *cluster.Cluster {
+	t.Helper()
 	all := cards(t)
 	run(t, "ip link add "+controlCard+" type bridge && ip addr add 203.0.113.250/24 dev "+controlCard+" && ip link set "+controlCard+" up && sysctl -qw net.ipv4.ip_forward=1")
 	t.Cleanup(func() { run(t, "ip link del "+controlCard+"; ip addr flush dev lo; ip addr add 127.0.0.1/8 dev lo") })
@@ -46,7 +52,7 @@ func netCluster(t *testing.T) *cluster.Cluster {
 		t.Cleanup(func() { write(t, c.device+"/sriov_numvfs", "0") })
 	}
 	c := cluster.Start(t, cluster.Options{Plugin: true, HostNet: true, Jails: []string{"debian", "other"},
-		Files: map[string]string{"/etc/gojail/network.toml": networkConf(all)}})
+		Files: map[string]string{"/etc/gojail/network.toml": networkConf(all, key)}})
 	for _, node := range cluster.Nodes {
 		r := c.Gojail(node, "vf", "apply")
 		require.Zero(t, r.Code, r)
@@ -54,10 +60,10 @@ func netCluster(t *testing.T) *cluster.Cluster {
 	return c
 }
 
-// vfsNow is what jobs change: where each VF is, its name, MAC, MTU, what the PF decided, rules and routes. What the
+// vfsNow is what jobs change: where each VF is and its RDMA device, its name, MAC, MTU, what the PF decided, rules and routes. What the
 // kernel does to link-local routes while the PFs' carrier comes back, seconds after VFs were made, is not.
 func vfsNow(t *testing.T) string {
-	return run(t, "for d in /sys/bus/pci/devices/*/physfn; do d=${d%/physfn}; echo $(basename $d) $(ls $d/net) $(cat $d/net/*/address $d/net/*/mtu $d/net/*/flags); done; ip -o link | grep -o 'vf [0-9].*'; ip rule; ip -o route show table all | grep -v -e fe80: -e ff00: | sed 's/ linkdown//'")
+	return run(t, "for d in /sys/bus/pci/devices/*/physfn; do d=${d%/physfn}; echo $(basename $d) $(ls $d/net) $(ls $d/infiniband 2>/dev/null) $(cat $d/net/*/address $d/net/*/mtu $d/net/*/flags); done; ip -o link | grep -o 'vf [0-9].*'; ip rule; ip -o route show table all | grep -v -e fe80: -e ff00: | sed 's/ linkdown//'")
 }
 
 const inJob = `for i in /sys/class/net/*; do echo "$(basename $i) $(cat $i/address)"; done; env | grep -E '^(GOJAIL_NET|NCCL|UCX)' | sort`
@@ -144,15 +150,20 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 // TestSlurmKilledAmidAnAttach: slurmd, slurmstepd and what attaches for them are killed at once, at every
 // fourth state of the journal in turn. The start of slurmd sweeps, and all VFs are back.
 func TestSlurmKilledAmidAnAttach(t *testing.T) {
-	c := netCluster(t)
-	before := vfsNow(t)
-	states := 0
-	for at, reached := 1, true; reached; at += 4 {
+	killAmidAttaches(t, netCluster(t), "ai", 4)
+}
+
+// killAmidAttaches returns the phases that the journals of VFs were in, one of each kill and VF.
+func killAmidAttaches(t *testing.T, c *cluster.Cluster, label string, every int) (phases []string) {
+	t.Helper()
+	before, kills := vfsNow(t), 0
+	for at, reached := 1, true; reached; at += every {
 		require.Less(t, at, 400, "the attach never ends")
 		ctx, end := context.WithCancel(t.Context())
-		srun := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=ai", "sleep", "4322"}})
+		srun := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=" + label, "sleep", "4322"}})
 		require.NoError(t, srun.Start())
-		reached, states = journalReaches(t, c, at), max(states, at)
+		reached = journalReaches(t, c, at)
+		kills++
 		if !reached {
 			assert.Greater(t, at, 8, "the journal has few states")
 		}
@@ -161,6 +172,12 @@ func TestSlurmKilledAmidAnAttach(t *testing.T) {
 				c.Root("kill", "-KILL", fmt.Sprint(p.Pid))
 			}
 		}
+		files, _ := filepath.Glob(c.Path("/run/gojail/n1/net/vf/*.json"))
+		for _, file := range files {
+			var journal struct{ Phase string }
+			require.NoError(t, json.Unmarshal([]byte(run(t, "cat "+file)), &journal))
+			phases = append(phases, journal.Phase)
+		}
 		c.Run(cluster.Alice, "scancel", "-u", "alice")
 		end()
 		srun.Wait()
@@ -168,9 +185,10 @@ func TestSlurmKilledAmidAnAttach(t *testing.T) {
 		settle(t, before)
 		require.False(t, t.Failed(), "killed at state %d", at)
 	}
-	t.Log("killed at", states/4+1, "states of the journal")
+	t.Log("killed", kills, "times, VFs at:", strings.Join(phases, "; "))
 	c.Resume("n1")
 	assert.True(t, c.WaitIdle(), c.Drained())
+	return phases
 }
 
 // journalReaches waits for the n-th state of a job's journal; false: the step runs without it.

@@ -80,7 +80,7 @@ func TestSoftRoCEMovesOnceItsVFIsThere(t *testing.T) {
 func ownModules(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/sys/module/siw"); err != nil {
-		t.Skip("needs siw and a patched rxe: tests/vm/modules builds them")
+		t.Skip("needs siw and a patched rxe, which tests/vm/modules builds where it can")
 	}
 }
 
