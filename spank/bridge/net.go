@@ -182,7 +182,11 @@ func showFile(dir int, f link.CharDevice) error {
 	name := filepath.Base(f.Path)
 	mask := unix.Umask(0) // no chmod by name; the library's process is the only one of its file system state
 	defer unix.Umask(mask)
-	err := unix.Mknodat(dir, name, unix.S_IFCHR|0o666, int(f.Number()))
+	mode := uint32(0o666)
+	if strings.HasPrefix(name, "issm") {
+		mode = 0o600 // who opens it tells the fabric of a subnet manager there (drivers/infiniband/core/user_mad.c)
+	}
+	err := unix.Mknodat(dir, name, unix.S_IFCHR|mode, int(f.Number()))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

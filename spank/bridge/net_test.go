@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,10 +41,10 @@ func holder(t *testing.T, script string) int {
 }
 
 var uverbs = &attach.Network{Files: []link.CharDevice{
-	{Path: "infiniband/uverbs3", Major: 231, Minor: 195}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 122},
+	{Path: "infiniband/uverbs3", Major: 231, Minor: 195}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 122}, {Path: "infiniband/issm3", Major: 231, Minor: 67},
 }}
 
-// TestShowFiles: the job has the nodes of its own RDMA devices, for everybody, and the node has no new one.
+// TestShowFiles: the job has the nodes of its own RDMA devices, for everybody but that of subnet managers, and the node has no new one.
 func TestShowFiles(t *testing.T) {
 	before, _ := os.ReadDir("/dev/infiniband")
 	pid := holder(t, "mkdir /dev/infiniband")
@@ -54,12 +55,12 @@ func TestShowFiles(t *testing.T) {
 	dir := fmt.Sprintf("/proc/%d/root/dev/infiniband", pid)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, entries, 2)
-	for name, number := range map[string]uint64{"uverbs3": unix.Mkdev(231, 195), "rdma_cm": unix.Mkdev(10, 122)} {
+	assert.Len(t, entries, 3)
+	for _, f := range uverbs.Files {
 		var st unix.Stat_t
-		require.NoError(t, unix.Lstat(dir+"/"+name, &st))
-		assert.Equal(t, number, st.Rdev, name)
-		assert.EqualValues(t, unix.S_IFCHR|0o666, st.Mode, name)
+		require.NoError(t, unix.Lstat("/proc/"+strconv.Itoa(pid)+"/root/dev/"+f.Path, &st))
+		assert.Equal(t, f.Number(), st.Rdev, f.Path)
+		assert.EqualValues(t, unix.S_IFCHR|map[bool]int{true: 0o600, false: 0o666}[f.Path == "infiniband/issm3"], st.Mode, f.Path)
 	}
 	after, _ := os.ReadDir("/dev/infiniband")
 	assert.Equal(t, before, after)
