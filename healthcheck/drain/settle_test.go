@@ -5,7 +5,6 @@ package drain
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/run"
 )
 
 // fakeScontrol keeps a node in files: state, reason, stamp. It logs its calls, and
@@ -315,35 +315,37 @@ func TestASickNodeIsDrainedAlsoIfItsDiskIsFull(t *testing.T) {
 
 // TestMain may be the process that writes records.
 func TestMain(m *testing.M) {
-	if len(os.Args) != 3 || os.Args[1] != "keep" {
+	if len(os.Args) != 2 || os.Args[1] != "child" {
 		os.Exit(m.Run())
 	}
-	text, err := io.ReadAll(os.Stdin)
-	if err == nil {
-		err = Keep(os.Args[2], text)
-	}
-	if err != nil {
-		fmt.Println(err)
+	keep := run.Service{Writes: map[string]func(string, []byte) error{"record": Keep}}
+	if err := run.Serve(keep, os.Stdin, os.Stdout, run.LockFD); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-var keeper = []string{"/proc/self/exe", "keep"}
+// writer is a process that writes records, as in a run.
+func writer(t *testing.T) run.Writer {
+	r := &run.Runner{Locks: t.TempDir(), Self: []string{"/proc/self/exe", "child"}}
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
+	return r.Writer("record")
+}
 
 // The disk hangs: whoever opens a pipe that nobody reads waits like that.
 func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s := newSite(t)
-	s.settler.Store.Self = keeper
+	s.settler.Store.Write = writer(t)
 	s.settler.Slurm.Timeout = 2 * time.Second
 	pipe := filepath.Join(s.settler.Store.State, "drain.json.new")
 	require.NoError(t, unix.Mkfifo(pipe, 0o600))
 	s.run("fo fo")
-	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: /proc/self/exe does not answer in time")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: the disk does not answer in time")
 	assert.Contains(t, s.calls(), "State=DRAIN")
 
 	// What is left of the time is shared with Slurm.
 	s = newSite(t)
-	s.settler.Store.Self = keeper
+	s.settler.Store.Write = writer(t)
 	s.settler.Slurm.Timeout = time.Hour
 	require.NoError(t, unix.Mkfifo(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o600))
 	s.run("fo")
@@ -358,7 +360,7 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 
 func TestAnotherProcessWritesTheRecord(t *testing.T) {
 	s := newSite(t)
-	s.settler.Store.Self = keeper
+	s.settler.Store.Write = writer(t)
 	s.run("fo fo")
 	require.NoError(t, s.outcome.Err)
 	record, err := s.settler.Store.Record()

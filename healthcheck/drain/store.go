@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -23,9 +22,8 @@ import (
 type Store struct {
 	Run   string // gone with the next boot: history.json, lock files
 	State string // stays: drain.json
-	// Self is the command that writes drain.json: it calls Keep with its last argument and
-	// its standard input. None: this process writes itself, and hangs with the disk.
-	Self []string
+	// Write is Keep for drain.json, with a deadline. nil: Keep itself, which hangs with the disk.
+	Write run.Writer
 }
 
 // Prepare makes the directories if they are missing, and refuses them if others can write them.
@@ -83,10 +81,10 @@ func (s Store) SetRecord(ctx context.Context, r *Record) error {
 	if err != nil {
 		return err
 	}
-	if len(s.Self) == 0 {
+	if s.Write == nil {
 		return Keep(s.record(), text)
 	}
-	return run.Feed(ctx, filepath.Join(s.Run, "record.lock"), text, append(slices.Clone(s.Self), s.record())...)
+	return s.Write(ctx, s.record(), text)
 }
 
 func read(path string, into any) error {

@@ -111,7 +111,7 @@ func exposition(t *testing.T) map[string]bool {
 	}
 	r.History.Add(r.Results)
 	path := filepath.Join(t.TempDir(), "n1.prom")
-	require.NoError(t, r.Metrics(path, "", nil))
+	require.NoError(t, r.Metrics(path, nil))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	names := map[string]bool{}

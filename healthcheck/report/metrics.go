@@ -22,32 +22,31 @@ import (
 
 const prefix = "gojail_health_"
 
-// metricsTime is for the file to be written, beyond what the run itself may take: a
+// MetricsTime is for the file to be written, beyond what the run itself may take: a
 // run in which everything hangs is worth its metrics.
-const metricsTime = time.Second
+const MetricsTime = time.Second
 
 // Metrics replaces the file for node_exporter's textfile collector, at once. Its
-// directory must be root's. self is the command that does it, as its disk may hang: it
-// calls Replace with its last argument and its standard input, and holds lock. None:
-// this process does it itself.
+// directory must be root's. write is Replace with a deadline, as the disk may hang.
+// nil: Replace itself.
 //
 // The text format (prometheus.io, "Exposition formats") is written here: Prometheus's
 // own package takes as long to load as all checks together. The tests read it with that.
-func (r *Report) Metrics(path, lock string, self []string) error {
+func (r *Report) Metrics(path string, write run.Writer) error {
 	text, err := r.exposition()
-	if e := put(path, []byte(text), lock, self); e != nil {
+	if e := put(path, []byte(text), write); e != nil {
 		err = errors.Join(err, fmt.Errorf("cannot write the metrics %s: %w", path, e))
 	}
 	return err
 }
 
-func put(path string, text []byte, lock string, self []string) error {
-	if len(self) == 0 {
+func put(path string, text []byte, write run.Writer) error {
+	if write == nil {
 		return Replace(path, text)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), metricsTime)
+	ctx, cancel := context.WithTimeout(context.Background(), MetricsTime)
 	defer cancel()
-	return run.Feed(ctx, lock, text, append(slices.Clone(self), path)...)
+	return write(ctx, path, text)
 }
 
 // exposition is all metrics, those of one name together. A check's metric that does

@@ -4,10 +4,10 @@ package report
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -118,21 +118,6 @@ func TestJSON(t *testing.T) {
 		"verdict": "fail", "text": "it is broken", "detail": "17 times"}, got["checks"].([]any)[1])
 }
 
-// TestMain may be the process that writes metrics.
-func TestMain(m *testing.M) {
-	if len(os.Args) != 3 || os.Args[1] != "put" {
-		os.Exit(m.Run())
-	}
-	text, err := io.ReadAll(os.Stdin)
-	if err == nil {
-		err = Replace(os.Args[2], text)
-	}
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-}
-
 // ours is a directory in which only root can write.
 func ours(t *testing.T) string {
 	if os.Geteuid() != 0 {
@@ -147,22 +132,25 @@ func ours(t *testing.T) string {
 // What others can put in the place of the file is not opened.
 func TestMetricsInADirectoryOfOthers(t *testing.T) {
 	dir := ours(t)
-	path, lock, self := dir+"/n1.prom", filepath.Join(t.TempDir(), "lock"), []string{"/proc/self/exe", "put"}
-	require.NoError(t, report(fine).Metrics(path, lock, self))
+	path := dir + "/n1.prom"
+	require.NoError(t, report(fine).Metrics(path, nil))
 	assert.FileExists(t, path)
 
 	require.NoError(t, unix.Mkfifo(path+".new", 0o600))
-	assert.ErrorContains(t, report(fine).Metrics(path, lock, self), "n1.prom.new: no such device or address")
+	assert.ErrorContains(t, report(fine).Metrics(path, nil), "n1.prom.new: no such device or address")
 
 	require.NoError(t, os.Chown(dir, 65534, 0))
-	assert.EqualError(t, report(fine).Metrics(path, lock, self),
+	assert.EqualError(t, report(fine).Metrics(path, nil),
 		"cannot write the metrics "+path+": "+dir+": belongs to uid 65534 and not to root; run: chown root:root "+dir)
 }
 
 // Nor does this process wait for a disk that hangs.
 func TestMetricsOnADiskThatHangs(t *testing.T) {
-	err := report(fine).Metrics(filepath.Join(t.TempDir(), "n1.prom"), filepath.Join(t.TempDir(), "lock"), []string{"/bin/sh", "-c", "sleep 1000"})
-	assert.ErrorContains(t, err, "/bin/sh does not answer in time")
+	never := func(ctx context.Context, path string, _ []byte) error {
+		<-ctx.Done()
+		return fmt.Errorf("%s: it took too long", filepath.Base(path))
+	}
+	assert.EqualError(t, report(fine).Metrics("/srv/n1.prom", never), "cannot write the metrics /srv/n1.prom: n1.prom: it took too long")
 }
 
 func TestMetrics(t *testing.T) {
@@ -172,7 +160,7 @@ func TestMetrics(t *testing.T) {
 		{Name: "gpu_errors", Help: "Errors.", Labels: map[string]string{"gpu": "0"}, Value: 1},
 		{Name: "gpu_errors", Help: "Errors.", Labels: map[string]string{"gpu": "1"}, Value: 2},
 	}
-	require.NoError(t, report(withNumbers, broken).Metrics(path, "", nil))
+	require.NoError(t, report(withNumbers, broken).Metrics(path, nil))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, line := range []string{
@@ -187,7 +175,7 @@ func TestMetrics(t *testing.T) {
 	assert.Len(t, entries, 1)
 	withNumbers.Metrics[0].Labels = map[string]string{"gpu": "a\"b\\c\nd\xff"}
 	withNumbers.Metrics[0].Help = "Errors\nof \\."
-	require.NoError(t, report(withNumbers).Metrics(path, "", nil))
+	require.NoError(t, report(withNumbers).Metrics(path, nil))
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
@@ -199,8 +187,8 @@ func TestMetrics(t *testing.T) {
 
 	// A check that contradicts itself spoils no others.
 	withNumbers.Metrics[1].Labels = map[string]string{"card": "1"}
-	assert.ErrorContains(t, report(withNumbers).Metrics(path, "", nil), "metric gpu_errors: has other labels than before")
-	assert.ErrorContains(t, report(withNumbers, withNumbers).Metrics(path, "", nil), "metric gpu_errors: is there twice")
+	assert.ErrorContains(t, report(withNumbers).Metrics(path, nil), "metric gpu_errors: has other labels than before")
+	assert.ErrorContains(t, report(withNumbers, withNumbers).Metrics(path, nil), "metric gpu_errors: is there twice")
 	assert.NoError(t, (&family{rows: map[string]bool{}}).add(healthcheck.Metric{Name: "a_1"}))
 	for _, name := range []string{"", "1a", "a-b", "a b", "A"} {
 		assert.Error(t, (&family{rows: map[string]bool{}}).add(healthcheck.Metric{Name: name}), name)
@@ -209,7 +197,7 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "gojail_health_gpu_errors{gpu=\"a")
 
-	assert.ErrorContains(t, report(fine).Metrics("/nowhere/health.prom", "", nil), "cannot write the metrics /nowhere/health.prom")
+	assert.ErrorContains(t, report(fine).Metrics("/nowhere/health.prom", nil), "cannot write the metrics /nowhere/health.prom")
 }
 
 func TestSyslog(t *testing.T) {

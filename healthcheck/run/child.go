@@ -29,7 +29,12 @@ func (r *Runner) slot(i int) string { return filepath.Join(r.Locks, fmt.Sprintf(
 // together: the children come in the order of the list, where GPUs, which take
 // longest, have few behind them.
 func (r *Runner) children(ctx context.Context, answers chan<- answer) {
-	blocked := r.blocked()
+	blocked := map[string]*heldError{}
+	for _, check := range r.Checks {
+		if held := r.held[check.Name]; held != nil {
+			blocked[check.Child] = held
+		}
+	}
 	var queue []int
 	first := map[string]int{}
 	for i, check := range r.Checks {
@@ -49,26 +54,21 @@ func (r *Runner) children(ctx context.Context, answers chan<- answer) {
 	r.work(ctx, queue, answers)
 }
 
-// blocked are the children that have a process of an earlier run that is stuck.
-func (r *Runner) blocked() map[string]*heldError {
-	all := map[string]*heldError{}
+// stuck are the processes of earlier runs that are stuck, by what they were doing.
+func (r *Runner) stuck() map[string]*heldError {
+	all, end := map[string]*heldError{}, time.Now().Add(lastWait)
 	for i := range slots {
 		if _, err := os.Lstat(r.slot(i)); err != nil {
 			break // slots are taken from the first one on: no later one was ever used
 		}
-		file, err := takeSoon(r.slot(i))
+		file, err := takeUntil(r.slot(i), end)
 		if err == nil {
 			file.Close()
 			continue
 		}
 		var held *heldError
-		if !errors.As(err, &held) {
-			continue
-		}
-		for _, check := range r.Checks {
-			if check.Name == held.by {
-				all[check.Child] = held
-			}
+		if errors.As(err, &held) {
+			all[held.by] = held
 		}
 	}
 	return all
@@ -106,10 +106,11 @@ func (r *Runner) serve(ctx context.Context, w *worker, queue []int, asked int, a
 		check, rest := r.Checks[place], queue[i+1:]
 		same, others := r.split(rest, check.Child)
 		if asked == 0 {
-			n, err := w.ask(r, append([]int{place}, same...))
+			n, err := w.ask(r.questions(append([]int{place}, same...)))
 			if err != nil {
 				answers <- answer{place, found(healthcheck.Unknown, "the process of the check ended", err), 0}
-				w.process.kill()
+				r.sick.Store(true)
+				w.kill()
 				return rest
 			}
 			asked = n
@@ -130,8 +131,16 @@ func (r *Runner) serve(ctx context.Context, w *worker, queue []int, asked int, a
 			return left
 		}
 	}
-	w.process.kill()
+	r.keep(w)
 	return nil
+}
+
+func (r *Runner) questions(places []int) (all []question) {
+	for _, place := range places {
+		check := r.Checks[place]
+		all = append(all, question{Check: check.Name, Timeout: check.Timeout, Kept: r.Kept[check.Name]})
+	}
+	return all
 }
 
 // split divides the queue into checks of a child and others.
@@ -164,7 +173,8 @@ func (r *Runner) settle(ctx context.Context, w *worker, place int, rest []int, a
 		err := fmt.Errorf("no answer after %v", check.Timeout)
 		answers <- answer{place, found(check.Hang, "does not answer", err), took}
 	}
-	if w.process.kill() {
+	r.sick.Store(true)
+	if w.kill() {
 		return rest, true
 	}
 	same, others := r.split(rest, check.Child)
@@ -182,15 +192,20 @@ func found(v healthcheck.Verdict, text string, err error) healthcheck.Finding {
 	return f
 }
 
-// recipient is whom a child asks, and question is what it is asked, one after the other.
+// recipient is whom a child works for.
 type recipient struct {
 	Roots  healthcheck.Roots   `json:"roots"`
 	Node   string              `json:"node"`
 	Config *healthcheck.Config `json:"config"`
 }
 
+// question is for a check, or to write a file.
 type question struct {
-	Check   string          `json:"check"`
-	Timeout time.Duration   `json:"timeout"`
+	Check   string          `json:"check,omitempty"`
+	Timeout time.Duration   `json:"timeout,omitempty"`
 	Kept    json.RawMessage `json:"kept,omitempty"`
+
+	Write string `json:"write,omitempty"`
+	Path  string `json:"path,omitempty"`
+	Text  []byte `json:"text,omitempty"`
 }

@@ -100,9 +100,9 @@ func take(lock string) (*os.File, error) {
 	return file, nil
 }
 
-// takeSoon is take with some patience: a process that was killed may take a moment to end.
-func takeSoon(lock string) (file *os.File, err error) {
-	for end := time.Now().Add(lastWait); ; time.Sleep(lastWait / 20) {
+// takeUntil is take with some patience: a process that was killed may take a moment to end.
+func takeUntil(lock string, end time.Time) (file *os.File, err error) {
+	for ; ; time.Sleep(lastWait / 20) {
 		file, err = take(lock)
 		var held *heldError
 		if !errors.As(err, &held) || time.Now().After(end) {
@@ -148,36 +148,15 @@ func (p *process) wait() error {
 // and returns its standard output. An earlier one with the same lock that is stuck
 // is an error.
 func Command(ctx context.Context, lock string, env []string, name string, args ...string) ([]byte, error) {
-	return feed(ctx, lock, nil, env, append([]string{name}, args...))
-}
-
-// Feed has a child of this program do with input what this process must not: it could
-// hang. What the child writes to its standard output, if it fails, is the error.
-func Feed(ctx context.Context, lock string, input []byte, argv ...string) error {
-	text, err := feed(ctx, lock, input, frugal, argv)
-	var exit *exec.ExitError
-	if why := strings.TrimSpace(string(text)); errors.As(err, &exit) && why != "" {
-		return errors.New(why)
-	}
-	return err
-}
-
-func feed(ctx context.Context, lock string, input []byte, env, argv []string) ([]byte, error) {
-	file, err := takeSoon(lock)
+	file, err := takeUntil(lock, time.Now().Add(lastWait))
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(file, input != nil, argv, env)
+	p, err := start(file, false, append([]string{name}, args...), env)
 	if err != nil {
 		return nil, err
 	}
 	defer p.kill()
-	if input != nil {
-		go func() {
-			_, _ = p.in.Write(input) // a program that does not take it says so itself
-			p.in.Close()
-		}()
-	}
 	type text struct {
 		data []byte
 		err  error
@@ -191,7 +170,7 @@ func feed(ctx context.Context, lock string, input []byte, env, argv []string) ([
 	select {
 	case all = <-done:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s does not answer in time", argv[0])
+		return nil, fmt.Errorf("%s does not answer in time", name)
 	}
 	if all.err != nil {
 		return nil, all.err
@@ -201,7 +180,7 @@ func feed(ctx context.Context, lock string, input []byte, env, argv []string) ([
 		p.ended <- err
 		return all.data, err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s does not end in time", argv[0])
+		return nil, fmt.Errorf("%s does not end in time", name)
 	}
 }
 
@@ -219,10 +198,10 @@ func (h *Head) Write(text []byte) (int, error) {
 // Bytes is what was kept.
 func (h *Head) Bytes() []byte { return h.kept.Bytes() }
 
-// output runs a program in the process group of this child.
-func output(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
+// output runs a program in the process group of this child, which has the lock, too.
+func output(ctx context.Context, lock *os.File, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = env, "/", lastWait
+	cmd.Env, cmd.Dir, cmd.WaitDelay, cmd.ExtraFiles = env, "/", lastWait, []*os.File{lock}
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	runtime.LockOSThread() // for Pdeathsig, as in start
 	defer runtime.UnlockOSThread()

@@ -67,7 +67,7 @@ func checks() []healthcheck.Check {
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "child":
-		if err := Serve(checks(), os.Stdin, os.Stdout, LockFD); err != nil {
+		if err := Serve(service(), os.Stdin, os.Stdout, LockFD); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -79,6 +79,13 @@ func TestMain(m *testing.M) {
 	default:
 		os.Exit(m.Run())
 	}
+}
+
+func service() Service {
+	return Service{Checks: checks(), Writes: map[string]func(string, []byte) error{
+		"file": func(path string, text []byte) error { return os.WriteFile(path, text, 0o600) },
+		"gone": func(string, []byte) error { os.Exit(7); return nil },
+	}}
 }
 
 func self() []string { return []string{"/proc/self/exe", "child"} }
@@ -96,11 +103,20 @@ func in(child, name string) healthcheck.Check {
 
 func runner(t *testing.T, list ...healthcheck.Check) *Runner {
 	dir := t.TempDir()
-	return &Runner{
+	r := &Runner{
 		Host:   healthcheck.Host{Node: "n1", Roots: healthcheck.Roots{Run: dir}, Config: healthcheck.Defaults()},
 		Kept:   map[string]json.RawMessage{"fine": json.RawMessage(`"before"`)},
 		Checks: list, Locks: dir, Self: self(),
 	}
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
+	return r
+}
+
+// whole is a run to its end.
+func whole(t *testing.T, r *Runner) []Result {
+	results := r.Run(context.Background())
+	require.NoError(t, r.Close())
+	return results
 }
 
 // said is each result as "name: verdict: text".
@@ -161,12 +177,12 @@ func TestAStuckChildIsNotJoined(t *testing.T) {
 	_, err = lock.WriteString("forever")
 	require.NoError(t, err)
 	want := []string{"fine: unknown: an earlier check beside it still hangs", "forever: fail: does not answer", "fine: ok: fine on n1"}
-	assert.Equal(t, want, said(r.Run(context.Background())))
+	assert.Equal(t, want, said(whole(t, r)))
 	assert.NoFileExists(t, filepath.Join(r.Locks, "pid"))
 
 	lock.Close() // it is gone
 	r.Checks = r.Checks[:1]
-	assert.Equal(t, []string{"fine: ok: fine on n1"}, said(r.Run(context.Background())))
+	assert.Equal(t, []string{"fine: ok: fine on n1"}, said(whole(t, r)))
 }
 
 func TestOneProcessIsEnoughWhereNothingHangs(t *testing.T) {
@@ -249,12 +265,12 @@ func TestAChildThatCannotBeKilled(t *testing.T) {
 	thaw := func() { _ = os.WriteFile(filepath.Join(group, "freezer.state"), []byte("THAWED"), 0) }
 	t.Cleanup(thaw)
 	want := []string{"forever: fail: does not answer", "fine: unknown: an earlier check beside it still hangs"}
-	assert.Equal(t, want, said(r.Run(context.Background())))
+	assert.Equal(t, want, said(whole(t, r)))
 	require.NoError(t, <-frozen)
-	assert.Equal(t, want, said(r.Run(context.Background())), "of another run")
+	assert.Equal(t, want, said(whole(t, r)), "of another run")
 	thaw()
 	r.Checks = r.Checks[1:]
-	assert.Eventually(t, func() bool { return r.Run(context.Background())[0].Verdict == healthcheck.OK }, time.Minute, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return whole(t, r)[0].Verdict == healthcheck.OK }, time.Minute, 10*time.Millisecond)
 }
 
 func awaitPID(dir string) string {
@@ -319,30 +335,18 @@ func TestCommand(t *testing.T) {
 	assert.ErrorContains(t, err, "is stuck")
 }
 
-func TestFeed(t *testing.T) {
-	dir := t.TempDir()
-	lock := filepath.Join(dir, "lock")
-	input := []byte(strings.Repeat("x", 200<<10)) // more than a pipe takes
-	require.NoError(t, Feed(context.Background(), lock, input, "/bin/sh", "-c", "cat >"+dir+"/got"))
-	got, err := os.ReadFile(dir + "/got")
-	require.NoError(t, err)
-	assert.Equal(t, len(input), len(got))
-	assert.EqualError(t, Feed(context.Background(), lock, input, "/bin/sh", "-c", "echo it is full; exit 1"), "it is full")
-	assert.EqualError(t, Feed(context.Background(), lock, input, "/bin/false"), "exit status 1")
-	ctx, cancel := context.WithTimeout(context.Background(), short)
-	defer cancel()
-	assert.EqualError(t, Feed(ctx, lock, input, "/bin/sleep", "1000"), "/bin/sleep does not answer in time")
-}
-
 // A program that writes without end takes its time, but no memory.
 func TestTheOutputOfAProgramIsBounded(t *testing.T) {
-	out, err := output(context.Background(), bare(nil), "/bin/sh", "-c", "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2; exit 3")
+	lock, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer lock.Close()
+	out, err := output(context.Background(), lock, bare(nil), "/bin/sh", "-c", "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2; exit 3")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 3, exit.ExitCode())
 	assert.Len(t, out, outputMax)
 	assert.Len(t, exit.Stderr, errorsMax)
-	out, err = output(context.Background(), bare(nil), "/bin/echo", "hello")
+	out, err = output(context.Background(), lock, bare(nil), "/bin/echo", "hello")
 	require.NoError(t, err)
 	assert.Equal(t, "hello\n", string(out))
 }

@@ -7,6 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gojail/gojail/healthcheck"
@@ -19,6 +22,17 @@ type Runner struct {
 	Checks []healthcheck.Check
 	Locks  string   // a directory of root's for lock files
 	Self   []string // the command that serves a child: it calls Serve with its standard input and output
+	// Inside is what the first child can do, as part of this process and not as one of
+	// its own, which costs less. For a process that itself has a parent which kills it at
+	// a deadline and does not wait for it, and starts another if it crashes. nil: none.
+	Inside *Service
+
+	held   map[string]*heldError // by what it does
+	sick   atomic.Bool           // something hung or crashed
+	mutex  sync.Mutex
+	kept   *worker // has nothing more to do
+	closed bool
+	lock   *os.File // of the child that is inside
 }
 
 // Result is what one check found.
@@ -36,7 +50,7 @@ type answer struct {
 }
 
 // Run runs all checks and returns a result for each, in their order, at the end of
-// ctx at the latest. What is not done by then is Unknown.
+// ctx at the latest. What is not done by then is Unknown. Close has to follow.
 func (r *Runner) Run(ctx context.Context) []Result {
 	results := make([]Result, len(r.Checks))
 	for i, check := range r.Checks {
@@ -48,12 +62,14 @@ func (r *Runner) Run(ctx context.Context) []Result {
 			go func() { answers <- r.here(ctx, i) }()
 		}
 	}
+	r.held = r.stuck()
 	go r.children(ctx, answers)
 	for range r.Checks {
 		select {
 		case a := <-answers:
 			results[a.place].Finding, results[a.place].Took = tidy(a.finding), a.took
 		case <-ctx.Done():
+			r.sick.Store(true)
 			return results
 		}
 	}

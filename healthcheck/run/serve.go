@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,23 +15,26 @@ import (
 	"github.com/gojail/gojail/healthcheck"
 )
 
-// LockFD is the descriptor of the lock file in a child. It is left open for the
-// programs that a check starts: one of those that is stuck counts as well.
+// LockFD is the descriptor of the lock file in a child.
 const LockFD = 3
 
-// Serve is a child: it does the checks that in asks for, out of checks, one after
-// the other until the end of in. lock is LockFD.
-func Serve(checks []healthcheck.Check, in io.Reader, out io.Writer, lock int) error {
+// Service is what a child can do.
+type Service struct {
+	Checks []healthcheck.Check
+	Writes map[string]func(path string, text []byte) error // by kind, for Runner.Writer
+}
+
+// Serve is a child: it does what in asks for, one after the other, until the end of
+// in. lock is LockFD.
+func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 	var to recipient
 	questions := json.NewDecoder(in)
 	if err := questions.Decode(&to); err != nil {
 		return fmt.Errorf("this command is for gojail-healthcheck itself, which asks for checks on its standard input: %w", err)
 	}
-	byName := map[string]healthcheck.Check{}
-	for _, check := range checks {
-		byName[check.Name] = check
-	}
-	answers, shared := json.NewEncoder(out), &healthcheck.Shared{}
+	answers := json.NewEncoder(out)
+	host := healthcheck.Host{Roots: to.Roots, Node: to.Node, Config: to.Config, Now: time.Now, Shared: &healthcheck.Shared{}}
+	s := server{Service: service, host: host, lock: os.NewFile(uintptr(lock), "lock")}
 	for {
 		var q question
 		if err := questions.Decode(&q); err == io.EOF {
@@ -38,34 +42,71 @@ func Serve(checks []healthcheck.Check, in io.Reader, out io.Writer, lock int) er
 		} else if err != nil {
 			return err
 		}
-		check, known := byName[q.Check]
-		if !known {
-			return fmt.Errorf("no check %.50q", q.Check)
+		f, err := s.answer(context.Background(), q)
+		if err != nil {
+			return err
 		}
-		label(lock, q.Check)
-		host := healthcheck.Host{Roots: to.Roots, Node: to.Node, Config: to.Config, Now: time.Now, Command: command, Shared: shared, Kept: q.Kept}
-		ctx, cancel := context.WithTimeout(context.Background(), q.Timeout)
-		f := once(ctx, check, &host)
-		cancel()
 		if err := answers.Encode(f); err != nil {
 			return err
 		}
 	}
 }
 
-// label writes into the lock file which check is under way, for the run that finds
-// it held. It stays when the check has answered: one that tells of a file system
-// that hangs has left a thread there.
-func label(lock int, name string) {
-	_, _ = unix.Pwrite(lock, fmt.Appendf(nil, "%-*s", labelSize, name), 0)
+// server answers questions, in a process of its own or in that which asks.
+type server struct {
+	Service
+	host healthcheck.Host
+	lock *os.File
+	last string // check
+}
+
+func (s *server) answer(ctx context.Context, q question) (healthcheck.Finding, error) {
+	if q.Write != "" {
+		return s.write(q)
+	}
+	for _, check := range s.Checks {
+		if check.Name != q.Check {
+			continue
+		}
+		s.last = q.Check
+		s.label(q.Check)
+		host := s.host
+		host.Kept, host.Command = q.Kept, s.command
+		ctx, cancel := context.WithTimeout(ctx, q.Timeout)
+		defer cancel()
+		return once(ctx, check, &host), nil
+	}
+	return healthcheck.Finding{}, fmt.Errorf("no check %.50q", q.Check)
+}
+
+// write answers with the error as the text.
+func (s *server) write(q question) (healthcheck.Finding, error) {
+	write := s.Writes[q.Write]
+	if write == nil {
+		return healthcheck.Finding{}, fmt.Errorf("nothing of the kind %.20q is written", q.Write)
+	}
+	s.label(q.Write)
+	defer func() { s.label(s.last) }()
+	if err := write(q.Path, q.Text); err != nil {
+		return healthcheck.Finding{Text: err.Error()}, nil
+	}
+	return healthcheck.Finding{Verdict: healthcheck.OK}, nil
+}
+
+// label writes into the lock file what is under way, for the run that finds it held.
+// It stays when that is done: a check that tells of a file system that hangs has left
+// a thread there.
+func (s *server) label(name string) {
+	_, _ = unix.Pwrite(int(s.lock.Fd()), fmt.Appendf(nil, "%-*s", labelSize, name), 0)
 }
 
 // labelSize is longer than the name of any check.
 const labelSize = 64
 
-// command is Host.Command in a child: it ends with the child at the latest.
-func command(ctx context.Context, name string, args ...string) ([]byte, error) {
-	return output(ctx, bare(nil), name, args...)
+// command is Host.Command in a child: it ends with the child at the latest. It has the
+// lock as well: a program that is stuck counts as its check.
+func (s *server) command(ctx context.Context, name string, args ...string) ([]byte, error) {
+	return output(ctx, s.lock, bare(nil), name, args...)
 }
 
 // bare is the environment of programs: what slurmd was started with is of no concern to them.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/gojail/gojail/healthcheck"
@@ -15,7 +16,11 @@ import (
 
 // worker is a child that answers one question after the other.
 type worker struct {
-	process *process
+	// ask asks questions at once, as far as there is room, and tells how many these are: at least one.
+	ask func(all []question) (n int, err error)
+	// kill ends it, and tells whether it is gone.
+	kill func() bool
+
 	asked   time.Time
 	answer  *reply // to what was asked last
 	replies chan reply
@@ -45,29 +50,38 @@ func (r *Runner) worker() (*worker, error) {
 			return nil, err
 		}
 		_ = lock.Truncate(0) // the label of a process that is gone
-		p, err := start(lock, true, r.Self, frugal)
-		if err != nil {
-			return nil, err
+		if r.enter() {
+			return r.inside(lock), nil
 		}
-		w := &worker{process: p, replies: make(chan reply, len(r.Checks)+1)}
-		go w.read()
-		if err := json.NewEncoder(p.in).Encode(recipient{r.Host.Roots, r.Host.Node, r.Host.Config}); err != nil {
-			p.kill()
-			return nil, fmt.Errorf("cannot ask %s: %w", r.Self[0], err)
-		}
-		return w, nil
+		return r.outside(lock)
 	}
 	return nil, fmt.Errorf("%d processes of earlier runs are stuck; reboot this node", slots)
 }
 
+// outside is a child that is a process.
+func (r *Runner) outside(lock *os.File) (*worker, error) {
+	p, err := start(lock, true, r.Self, frugal)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{kill: p.kill, replies: make(chan reply, len(r.Checks)+1)}
+	w.ask = func(all []question) (int, error) { return send(p.in, all) }
+	go w.read(p)
+	if err := json.NewEncoder(p.in).Encode(recipient{r.Host.Roots, r.Host.Node, r.Host.Config}); err != nil {
+		p.kill()
+		return nil, fmt.Errorf("cannot ask %s: %w", r.Self[0], err)
+	}
+	return w, nil
+}
+
 // read hands on a reply for each question, and one for the end.
-func (w *worker) read() {
-	answers := json.NewDecoder(io.LimitReader(w.process.out, outputMax))
+func (w *worker) read(p *process) {
+	answers := json.NewDecoder(io.LimitReader(p.out, outputMax))
 	for {
 		var f healthcheck.Finding
 		err := answers.Decode(&f)
 		if err == io.EOF {
-			err = errors.Join(w.process.wait(), errEnd)
+			err = errors.Join(p.wait(), errEnd)
 		}
 		w.replies <- reply{f, err} // has room: an answer to each question, and the end
 		if err != nil {
@@ -81,13 +95,11 @@ var errEnd = errors.New("without an answer")
 // pipeRoom is what a pipe takes for certain without being read, half of pipe(7)'s.
 const pipeRoom = 32 << 10
 
-// ask puts the questions for those places at once, as far as they fit into the
-// pipe, and tells how many these are: at least one.
-func (w *worker) ask(r *Runner, places []int) (n int, err error) {
+// send writes the questions at once, as far as they fit into the pipe for certain.
+func send(pipe io.Writer, all []question) (n int, err error) {
 	var text []byte
-	for _, place := range places {
-		check := r.Checks[place]
-		one, err := json.Marshal(question{check.Name, check.Timeout, r.Kept[check.Name]})
+	for _, q := range all {
+		one, err := json.Marshal(q)
 		if err != nil {
 			return 0, err
 		}
@@ -97,7 +109,7 @@ func (w *worker) ask(r *Runner, places []int) (n int, err error) {
 		text = append(append(text, one...), '\n')
 		n++
 	}
-	_, err = w.process.in.Write(text)
+	_, err = pipe.Write(text)
 	return n, err
 }
 

@@ -92,9 +92,15 @@ func typeAt(t reflect.Type, key []string) reflect.Type {
 	case reflect.Map:
 		return typeAt(t.Elem(), key[1:])
 	case reflect.Struct:
-		for _, f := range reflect.VisibleFields(t) {
+		for i := range t.NumField() { // reflect.VisibleFields takes longer than all else about a file
+			f := t.Field(i)
 			if f.Tag.Get("toml") == key[0] {
 				return typeAt(f.Type, key[1:])
+			}
+			if f.Anonymous {
+				if of := typeAt(f.Type, key); of != nil {
+					return of
+				}
 			}
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 // look is a run: look, remember, tell Slurm, report.
 func (n *node) look(cmd *cobra.Command) error {
-	began := time.Now()
+	began := started()
 	if os.Geteuid() != 0 {
 		return errors.New("needs root")
 	}
@@ -35,7 +35,7 @@ func (n *node) look(cmd *cobra.Command) error {
 	}
 	whole, cancel := context.WithDeadline(context.Background(), began.Add(c.Total))
 	defer cancel()
-	store := drain.Store{Run: c.Run, State: c.State, Self: []string{"/proc/self/exe", "keep", keepRecord}}
+	store := drain.Store{Run: c.Run, State: c.State}
 	if err := store.Prepare(); err != nil {
 		return err
 	}
@@ -44,17 +44,32 @@ func (n *node) look(cmd *cobra.Command) error {
 		return err
 	}
 	defer lock.Close()
+	runner := run.Runner{
+		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Config: c, Now: time.Now, Shared: &healthcheck.Shared{}},
+		Checks: c.Rules(healthcheck.Checks()),
+		Locks:  c.Run,
+		Self:   []string{"/proc/self/exe", "child"},
+	}
+	if supervised() {
+		if err := hand(lock, c.Total+report.MetricsTime+grace); err != nil {
+			return err
+		}
+		all := service()
+		runner.Inside = &all
+	}
+	store.Write = runner.Writer(writeRecord)
 	r := &report.Report{Node: n.name, Began: began, Dry: n.dry}
-	changes := n.run(whole, c, store, r)
+	changes := n.run(whole, c, store, &runner, r)
 	r.Took = time.Since(began)
 	if !n.dry {
 		if c.Metrics != "" {
-			r.Errors = append(r.Errors, some(r.Metrics(c.Metrics, filepath.Join(c.Run, "metrics.lock"), []string{"/proc/self/exe", "keep", keepMetrics}))...)
+			r.Errors = append(r.Errors, some(r.Metrics(c.Metrics, runner.Writer(writeMetrics)))...)
 		}
 		if c.Syslog {
 			_ = r.Syslog(n.log, changes) // a node without a log is not sick for that
 		}
 	}
+	r.Errors = append(r.Errors, some(runner.Close())...)
 	write := r.Text
 	switch {
 	case n.json:
@@ -74,18 +89,12 @@ func (n *node) look(cmd *cobra.Command) error {
 }
 
 // run fills in the report. Half of the time is for looking, the rest for Slurm.
-func (n *node) run(whole context.Context, c *healthcheck.Config, store drain.Store, r *report.Report) []drain.Change {
+func (n *node) run(whole context.Context, c *healthcheck.Config, store drain.Store, runner *run.Runner, r *report.Report) []drain.Change {
 	boot, err := os.ReadFile(filepath.Join(n.roots.Proc, "sys/kernel/random/boot_id"))
 	r.Errors = append(r.Errors, some(err)...)
 	history, err := store.History(strings.TrimSpace(string(boot)))
 	r.Errors = append(r.Errors, some(err)...)
-	runner := run.Runner{
-		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Config: c, Now: time.Now, Shared: &healthcheck.Shared{}},
-		Kept:   history.Kept(),
-		Checks: c.Rules(healthcheck.Checks()),
-		Locks:  c.Run,
-		Self:   []string{"/proc/self/exe", "child"},
-	}
+	runner.Kept = history.Kept()
 	looking, cancel := context.WithDeadline(whole, r.Began.Add(c.Total/2))
 	defer cancel()
 	r.Results = runner.Run(looking)

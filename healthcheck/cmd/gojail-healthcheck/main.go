@@ -5,10 +5,8 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -30,16 +28,13 @@ func (code) Error() string { return "" }
 const unknown = 3
 
 func main() {
-	err := command(&node{}).Execute()
-	var exit code
-	switch {
-	case err == nil:
-	case errors.As(err, &exit):
-		os.Exit(int(exit))
-	default:
+	exit := code(0)
+	if err := command(&node{}).Execute(); err != nil && !errors.As(err, &exit) {
 		fmt.Fprintln(os.Stderr, "gojail-healthcheck:", err)
-		os.Exit(unknown)
+		exit = unknown
 	}
+	tell(int(exit))
+	os.Exit(int(exit))
 }
 
 // node is what the flags say.
@@ -78,7 +73,7 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
 	root.Flags().BoolVar(&n.dry, "dry-run", false, "look, and say what is wrong; nothing is changed or remembered, so that each failure is the first one")
 	root.Flags().BoolVar(&n.json, "json", false, "write JSON")
-	root.AddCommand(listCommand(n), ncclCommand(n), explainCommand(n), forgetCommand(n), childCommand(), keepCommand())
+	root.AddCommand(listCommand(n), ncclCommand(n), explainCommand(n), forgetCommand(n), childCommand())
 	return root
 }
 
@@ -114,43 +109,22 @@ func childCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return run.Serve(healthcheck.Checks(), cmd.InOrStdin(), cmd.OutOrStdout(), run.LockFD)
+			return run.Serve(service(), cmd.InOrStdin(), cmd.OutOrStdout(), run.LockFD)
 		},
 	}
 }
 
-// What keep writes.
+// What a child writes, as its lock file says.
 const (
-	keepRecord  = "record"
-	keepMetrics = "metrics"
+	writeRecord  = "record"
+	writeMetrics = "metrics"
 )
 
-// keepCommand writes a file for a run, which does not wait for a disk that hangs.
-func keepCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "keep KIND PATH",
-		Short:  "Write a file, for gojail-healthcheck itself",
-		Hidden: true,
-		Args:   cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := io.ReadAll(cmd.InOrStdin())
-			switch {
-			case err != nil:
-			case !bytes.HasSuffix(text, []byte("\n")):
-				err = errors.New("the text did not come as a whole: the run has ended")
-			case args[0] == keepRecord:
-				err = drain.Keep(args[1], text)
-			case args[0] == keepMetrics:
-				err = report.Replace(args[1], text)
-			default:
-				err = fmt.Errorf("nothing of the kind %.20q is kept", args[0])
-			}
-			if err != nil {
-				fmt.Fprintln(cmd.OutOrStdout(), err) // for run.Feed
-				return code(unknown)
-			}
-			return nil
-		},
+// service is what children do.
+func service() run.Service {
+	return run.Service{
+		Checks: healthcheck.Checks(),
+		Writes: map[string]func(string, []byte) error{writeRecord: drain.Keep, writeMetrics: report.Replace},
 	}
 }
 

@@ -18,11 +18,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "child" || os.Args[1] == "keep") {
+	if len(os.Args) > 1 && os.Args[1] == "child" {
 		main() // as the child of a test
 		return
 	}
-	os.Exit(m.Run())
+	exit := m.Run()
+	os.RemoveAll(buildDir)
+	os.Exit(exit)
 }
 
 // site is a configuration in a directory of root's, and a scontrol that is not to be called.

@@ -5,8 +5,6 @@ package main
 import (
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,10 +48,7 @@ func startWith(t *testing.T, config string, files map[string]string) *cluster.Cl
 	if why := cluster.Missing(); why != "" {
 		t.Skip(why)
 	}
-	built := filepath.Join(t.TempDir(), "gojail-healthcheck")
-	out, err := exec.Command("go", "build", "-o", built, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	binary, err := os.ReadFile(built)
+	binary, err := os.ReadFile(build(t))
 	require.NoError(t, err)
 	all := map[string]string{program: string(binary), "/etc/gojail/health.toml": config, "/srv/scratch/.keep": ""}
 	maps.Copy(all, files)

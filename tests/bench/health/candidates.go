@@ -26,7 +26,7 @@ type candidate struct {
 // bare is the environment that slurmd gives.
 var bare = []string{"SLURMD_NODENAME=bench", "PATH=/usr/bin:/bin:/usr/sbin:/sbin"}
 
-func (n *node) candidates(ctx context.Context, s settings) ([]*candidate, error) {
+func (n *node) candidates(ctx context.Context, s settings) (list []*candidate, err error) {
 	noop, err := n.build("./tests/bench/health/noop")
 	if err != nil {
 		return nil, err
@@ -39,8 +39,14 @@ func (n *node) candidates(ctx context.Context, s settings) ([]*candidate, error)
 	if err != nil {
 		return nil, err
 	}
+	if s.before != "" {
+		before := *gojail
+		before.name, before.about = "before", "the same with "+s.before
+		before.argv = append([]string{s.before}, gojail.argv[1:]...)
+		list = append(list, &before)
+	}
 	slow.about = fmt.Sprintf("gojail, with an nvidia-smi that takes %v", slowest)
-	list := []*candidate{{name: "noop", about: "a Go program that does nothing", argv: []string{noop}, env: bare}, gojail, slow}
+	list = append(list, &candidate{name: "noop", about: "a Go program that does nothing", argv: []string{noop}, env: bare}, gojail, slow)
 	return append(list, n.nhc(ctx, s)...), nil
 }
 

@@ -9,7 +9,7 @@
 // with this program. NHC is not part of this repository: --nhc, or NHC in the
 // environment, names a directory with its source, else it is cloned.
 //
-//	go run ./tests/bench/health [--rounds N] [--nhc DIR]
+//	go run ./tests/bench/health [--rounds N] [--nhc DIR] [--before FILE]
 //
 // Needs root, a C compiler, and Linux 5.12 as gojail.
 package main
@@ -29,6 +29,7 @@ func main() {
 	var s settings
 	flag.IntVar(&s.rounds, "rounds", 50, "rounds of every candidate")
 	flag.StringVar(&s.nhc, "nhc", os.Getenv("NHC"), "directory with the source of LBNL NHC (default: $NHC, else a clone of "+nhcURL+")")
+	flag.StringVar(&s.before, "before", "", "another build of gojail-healthcheck to compare with")
 	flag.Parse()
 	runtime.LockOSThread() // the namespace is this thread's, and what it starts is in it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -43,6 +44,7 @@ func main() {
 type settings struct {
 	rounds int
 	nhc    string
+	before string
 }
 
 func bench(ctx context.Context, s settings) error {

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/healthcheck/fakenvml"
+)
+
+// build is the real program: only that has a supervisor. TestMain removes it.
+func build(t *testing.T) string {
+	require.NoError(t, built())
+	return filepath.Join(buildDir, "gojail-healthcheck")
+}
+
+var (
+	buildDir string
+	built    = sync.OnceValue(func() (err error) {
+		if buildDir, err = os.MkdirTemp("", "gojail-test-"); err != nil {
+			return err
+		}
+		out, err := exec.Command("go", "build", "-o", buildDir, ".").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("go build: %w: %s", err, out)
+		}
+		return nil
+	})
+)
+
+// supervisedRun is one run of it.
+type supervisedRun struct {
+	cmd      *exec.Cmd
+	out, err bytes.Buffer
+}
+
+func begin(t *testing.T, program, config string, args ...string) *supervisedRun {
+	r := &supervisedRun{cmd: exec.Command(program, append([]string{"--config", config, "--node=n1"}, args...)...)}
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.err // pipes, as slurmd's: read until all writers have closed them
+	r.cmd.WaitDelay = time.Minute
+	require.NoError(t, r.cmd.Start())
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	return r
+}
+
+// wait is its exit code; -1: it or what it wrote did not end in time.
+func (r *supervisedRun) wait() int {
+	began := time.Now()
+	if _ = r.cmd.Wait(); time.Since(began) > 50*time.Second {
+		return -1
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// child is the process that does the run.
+func (r *supervisedRun) child(t *testing.T) int {
+	var pid int
+	path := fmt.Sprintf("/proc/%d/task/%[1]d/children", r.cmd.Process.Pid)
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(path)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		return pid > 0
+	}, time.Minute, time.Millisecond)
+	return pid
+}
+
+func gone(t *testing.T, pid int) {
+	assert.Eventually(t, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	}, time.Minute, time.Millisecond)
+}
+
+// nvml is a configuration with two checks of a library that hangs for good.
+func nvml(t *testing.T, library, more string) (config, dir string) {
+	return site(t, more+"[gpu]\ncount = 8\nlibrary = \""+library+"\"\n"+
+		strings.Replace(only("fs-mounted", "gpu-driver", "gpu-lost"), "[check.gpu-driver]\n", "[check.gpu-driver]\ntimeout = \"1s\"\n", 1))
+}
+
+func TestASupervisedRun(t *testing.T) {
+	program := build(t)
+	config, dir := nvml(t, fakenvml.New(t).Path, "")
+	r := begin(t, program, config, "--json")
+	status := r.wait()
+	assert.Contains(t, r.out.String(), `"gpu-lost"`)
+	assert.Empty(t, r.err.String())
+	assert.FileExists(t, dir+"/n1.prom")
+	assert.NoFileExists(t, dir+"/run/inside")
+
+	unsupervised, exit, err := call("--config", config, "--node", "n1", "--json")
+	require.NoError(t, err)
+	assert.Equal(t, exit, status, unsupervised)
+
+	out, err := exec.Command(program, "--config", "/nowhere/health.toml").CombinedOutput()
+	assert.EqualError(t, err, "exit status 3")
+	assert.Contains(t, string(out), "gojail-healthcheck: /nowhere/health.toml: cannot read")
+	out, err = exec.Command(program, "explain", "memory").CombinedOutput()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), "memory looks at")
+}
+
+func TestChecksNeedNoProcessOfTheirOwn(t *testing.T) {
+	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "")
+	r := stopped(t, build(t), config, dir, func(pid int) {
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+		require.NoError(t, err)
+		require.NotEmpty(t, lists)
+		for _, list := range lists {
+			text, err := os.ReadFile(list)
+			require.NoError(t, err)
+			assert.Empty(t, string(text))
+		}
+	})
+	r.wait()
+}
+
+func TestARunWhoseNVMLHangs(t *testing.T) {
+	program := build(t)
+	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "")
+	r := begin(t, program, config)
+	pid := r.child(t)
+	assert.Equal(t, 2, r.wait())
+	assert.Contains(t, r.out.String(), "gpu-driver  fail     does not answer")
+	assert.Contains(t, r.out.String(), "gpu-lost    unknown  an earlier check beside it still hangs")
+	gone(t, pid)
+	assert.FileExists(t, dir+"/n1.prom")
+	assert.FileExists(t, dir+"/run/inside")
+
+	r = begin(t, program, config)
+	assert.Equal(t, 2, r.wait())
+	assert.Contains(t, r.out.String(), "gpu-driver  fail     does not answer")
+	assert.NotContains(t, r.out.String(), "beside it", "each has a process, which can be killed")
+}
+
+// A crash in the driver's library costs the run; the next try has processes for that.
+func TestARunWhoseNVMLCrashes(t *testing.T) {
+	dir := t.TempDir()
+	library := filepath.Join(dir, "libnvidia-ml.so.1")
+	cc := exec.Command("cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-")
+	cc.Stdin = strings.NewReader("int nvmlInit_v2(void) { __builtin_trap(); }\n")
+	out, err := cc.CombinedOutput()
+	require.NoError(t, err, string(out))
+	config, dir := nvml(t, library, "")
+	for range 2 {
+		r := begin(t, build(t), config)
+		assert.Equal(t, 3, r.wait())
+		assert.Contains(t, r.out.String(), "fs-mounted  ok")
+		assert.Contains(t, r.out.String(), "gpu-driver  unknown  the process of the check ended")
+		assert.Equal(t, 1, strings.Count(r.out.String(), "gpu-driver  unknown"))
+		assert.Empty(t, r.err.String(), "of the try that crashed")
+		assert.FileExists(t, dir+"/n1.prom")
+		assert.FileExists(t, dir+"/run/inside")
+	}
+}
+
+// stopped is a run that does nothing any more, once it has the lock.
+func stopped(t *testing.T, program, config, dir string, stop func(pid int)) *supervisedRun {
+	r := begin(t, program, config)
+	pid := r.child(t)
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(dir + "/run/child.0.lock")
+		return strings.HasPrefix(string(text), "gpu-driver")
+	}, time.Minute, time.Millisecond, &r.err)
+	stop(pid)
+	return r
+}
+
+func TestARunThatDoesNotEndIsNotWaitedFor(t *testing.T) {
+	program := build(t)
+	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "total = \"2s\"\nslurm.timeout = \"1s\"\n")
+	r := stopped(t, program, config, dir, func(pid int) { require.NoError(t, unix.Kill(pid, unix.SIGSTOP)) })
+	pid := r.child(t)
+	assert.Equal(t, 3, r.wait())
+	assert.Contains(t, r.err.String(), "gojail-healthcheck: the run is not done in time; to see what hangs: ")
+	gone(t, pid)
+}
+
+// slurmd kills what takes too long.
+func TestARunEndsWithItsSupervisor(t *testing.T) {
+	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "total = \"5m\"\n")
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	text = bytes.Replace(text, []byte(`timeout = "1s"`), []byte(`timeout = "2m"`), 1) // longer than gone waits
+	require.NoError(t, os.WriteFile(config, text, 0o600))
+	r := stopped(t, build(t), config, dir, func(int) {})
+	pid := r.child(t)
+	require.NoError(t, r.cmd.Process.Kill())
+	r.wait()
+	gone(t, pid)
+}
+
+func TestWhatAProgramOfACheckStartsEndsWithTheRun(t *testing.T) {
+	config, dir := site(t, "[gpu]\ncount = 8\nsmi = \"DIR/smi\"\n"+only("nvidia-smi"))
+	script := "#!/bin/sh\nsleep 1000 </dev/null >/dev/null 2>&1 &\necho $! >" + dir + "/pid\n"
+	require.NoError(t, os.WriteFile(dir+"/smi", []byte(script), 0o700))
+	begin(t, build(t), config).wait()
+	text, err := os.ReadFile(dir + "/pid")
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	gone(t, pid)
+}
+
+// A process in a frozen cgroup of version 1 does not die of SIGKILL, like one that
+// is stuck in the kernel.
+func TestARunThatCannotBeKilled(t *testing.T) {
+	const freezer = "/sys/fs/cgroup/freezer"
+	if _, err := os.Stat(filepath.Join(freezer, "cgroup.procs")); err != nil {
+		t.Skip("no freezer of cgroup v1 on this machine")
+	}
+	group, err := os.MkdirTemp(freezer, "gojail-test-")
+	require.NoError(t, err)
+	state := func(word string) error { return os.WriteFile(filepath.Join(group, "freezer.state"), []byte(word), 0) }
+	t.Cleanup(func() {
+		_ = state("THAWED")
+		assert.Eventually(t, func() bool { return os.Remove(group) == nil }, time.Minute, 10*time.Millisecond)
+	})
+	program := build(t)
+	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "total = \"2s\"\nslurm.timeout = \"1s\"\n")
+	r := stopped(t, program, config, dir, func(pid int) {
+		require.NoError(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
+		require.NoError(t, state("FROZEN"))
+	})
+	assert.Equal(t, 3, r.wait(), "also its output is closed")
+
+	// The next run is not kept out by it, and knows what it hangs with.
+	r = begin(t, program, config)
+	assert.Equal(t, 2, r.wait())
+	assert.Contains(t, r.out.String(), "gpu-driver  fail     does not answer")
+	assert.Contains(t, r.out.String(), "gpu-lost    unknown  an earlier check beside it still hangs")
+	label, err := os.ReadFile(dir + "/run/child.1.lock")
+	require.NoError(t, err, "of the process that wrote the metrics")
+	assert.NotContains(t, string(label), "gpu", "none has joined it")
+}
