@@ -69,7 +69,7 @@ func (r Record) inhabitants() []int {
 		if err != nil || pid == r.PID || pid == os.Getpid() || !livesIn(pid, own) {
 			continue
 		}
-		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); bytes.HasPrefix(name, []byte("slurmstepd")) {
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); bytes.HasPrefix(name, []byte("slurmstepd")) && isRoots(e.Name()) {
 			continue
 		}
 		pids = append(pids, pid)
