@@ -108,23 +108,14 @@ static struct {
 	bool none; /* there was a fault, and the tasks tell it */
 } epilogs;
 static volatile bool forks_epilogs;
-static volatile uint32_t forks_before;
 
-static bool forks_here(void)
-{
-	return forks_epilogs && pthread_equal(epilogs.thread, pthread_self());
-}
-
-static void after_fork(void)
-{
-	if (forks_here() && forks_before)
-		forks_before--;
-}
-
-/* Slurm calls no hook between this fork and the program of the user's. */
+/*
+ * Slurm calls no hook between this fork and the program of the user's. As the user, the thread forks tasks, and what a
+ * plugin wants in user_init (_fork_all_tasks in Slurm's mgr.c); then it is root's again.
+ */
 static void in_epilog(void)
 {
-	bool is_one = forks_here() && !forks_before;
+	bool is_one = forks_epilogs && geteuid() == 0 && pthread_equal(epilogs.thread, pthread_self());
 
 	forks_epilogs = false;
 	if (!is_one)
@@ -138,11 +129,11 @@ static void in_epilog(void)
 	_exit(127);
 }
 
-int confine_epilogs(const struct sandbox *sandbox, const struct confine *confine, uint32_t before, struct fault *fault)
+int confine_epilogs(const struct sandbox *sandbox, const struct confine *confine, struct fault *fault)
 {
 	static bool prepared;
 
-	if (!prepared && (errno = pthread_atfork(NULL, after_fork, in_epilog)) != 0)
+	if (!prepared && (errno = pthread_atfork(NULL, NULL, in_epilog)) != 0)
 		return fault_set(fault, "cannot prepare the task epilogs: %s", strerror(errno));
 	prepared = true;
 	epilogs.thread = pthread_self();
@@ -150,7 +141,6 @@ int confine_epilogs(const struct sandbox *sandbox, const struct confine *confine
 	epilogs.confine = confine;
 	epilogs.fault = fault;
 	epilogs.none = fault->text[0];
-	forks_before = before;
 	forks_epilogs = true;
 	return 0;
 }

@@ -299,11 +299,11 @@ HOOK int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 }
 
 /*
- * So many forks are tasks, to be in the job's PID namespace. Those after them are task epilogs, for which Slurm
+ * What is forked from now on is to be in the job's PID namespace. After the tasks come task epilogs, for which Slurm
  * calls no hook: in the node's namespaces, and with all of root's rights. That of a step with a fault, whose tasks
- * do not run, would be a program of the user's on the node.
+ * do not run, would be a program of the user's on the node. Root's tasks look like epilogs.
  */
-static int see_to_forks(uint32_t tasks)
+static int see_to_forks(bool tasks_of_root)
 {
 	if (external)
 		return 0;
@@ -311,7 +311,7 @@ static int see_to_forks(uint32_t tasks)
 		fault_set(&fault, NODE_UNASKED);
 	if (sandbox.mnt < 0 && !fault.text[0])
 		return 0; /* no jail */
-	if (confine_epilogs(&sandbox, &confine, tasks, &fault) < 0)
+	if (!tasks_of_root && confine_epilogs(&sandbox, &confine, &fault) < 0)
 		return -1;
 	if (!fault.text[0])
 		pids_start(stepd, &fault);
@@ -320,7 +320,7 @@ static int see_to_forks(uint32_t tasks)
 
 HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
-	uint32_t tasks = 0;
+	uid_t user;
 
 	(void)argc;
 	(void)argv;
@@ -332,10 +332,10 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	if (sandbox.mnt >= 0 && !fault.text[0])
 		x11_take(&x11, sp);
 	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
-	if (spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS)
-		fault_set(&fault, "Slurm did not say how many tasks this step has");
+	if (spank_get_item(sp, S_JOB_UID, &user) != ESPANK_SUCCESS)
+		fault_set(&fault, "Slurm did not say whose job this is");
 	else
-		see_to_forks(tasks);
+		see_to_forks(user == 0);
 	return 0;
 }
 
@@ -398,7 +398,7 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	(void)argv;
 	if (forked++ == 0) { /* all tasks are forked when the first of them is told of */
 		pids_stop();
-		if (see_to_forks(0) < 0) {
+		if (see_to_forks(false) < 0) {
 			slurm_error("gojail: %s", fault.text);
 			return HOOK_FAILED;
 		}
