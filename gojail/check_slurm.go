@@ -189,12 +189,9 @@ func processesNamed(name string) []string {
 	var pids []string
 	paths, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, path := range paths {
-		var st unix.Stat_t
-		if unix.Stat(filepath.Dir(path), &st) != nil || st.Uid != 0 {
-			continue
-		}
-		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name {
-			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		pid := filepath.Base(filepath.Dir(path))
+		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name && isRoots(pid) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids

@@ -7,17 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/run"
 	"github.com/gojail/gojail/internal/trusted"
+	"github.com/gojail/gojail/internal/wholefile"
 )
 
 const prefix = "gojail_health_"
@@ -172,16 +170,5 @@ func Replace(path string, text []byte) error {
 	if err := trusted.Parents(path); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(path+".new"))
-	}
-	return nil
+	return wholefile.Write(path, text, 0o644)
 }
