@@ -30,21 +30,25 @@ func runOnce(r *run, command, packages []string) int {
 
 // execute reads what the command prints. One that fails without a failed test is broken itself.
 func (r *run) execute(argv []string) {
-	cmd := exec.Command(argv[0], argv[1:]...)
+	last, err := r.follow(exec.Command(argv[0], argv[1:]...))
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || len(r.failed)+len(r.broken) == 0) {
+		r.broken = append(r.broken, fmt.Sprintf("%s: %v: %s", argv[0], err, last))
+	}
+}
+
+// follow runs a command, reads what it prints, and returns the last line that was no event.
+func (r *run) follow(cmd *exec.Cmd) (last string, err error) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		r.broken = append(r.broken, err.Error())
-		return
+		return "", err
 	}
-	last := r.read(out)
-	var exit *exec.ExitError
-	if err := cmd.Wait(); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || len(r.failed)+len(r.broken) == 0) {
-		r.broken = append(r.broken, fmt.Sprintf("%s: %v: %s", argv[0], err, last))
-	}
+	last = r.read(out)
+	return last, cmd.Wait()
 }
 
 // fewFailed are the tests, without their parts, of the packages of which no more

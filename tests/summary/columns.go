@@ -38,18 +38,13 @@ func runColumns(names, command []string, qualifies func(string) bool) int {
 		c.run.qualifies = qualifies
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Env = append(os.Environ(), columnVariable+"="+name)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
+		last, err := c.run.follow(cmd)
+		if cmd.Process == nil { // it was not started
 			fmt.Println(err)
 			return 1
 		}
-		last := c.run.read(out)
 		var exit *exec.ExitError
-		if err := cmd.Wait(); errors.As(err, &exit) && exit.ExitCode() == cannotBeHad {
+		if errors.As(err, &exit) && exit.ExitCode() == cannotBeHad {
 			c.missing = last
 		} else if err != nil && len(c.run.failed) == 0 {
 			c.run.broken = append(c.run.broken, fmt.Sprintf("%s: %v: %s", strings.Join(command, " "), err, last))
