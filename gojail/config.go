@@ -16,7 +16,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	ContractVersion = 5
+	ContractVersion = 6
 	nameMax         = 64
 	pathMax         = 1024
 	textMax         = 1024

@@ -12,6 +12,7 @@ import (
 type Isolation struct {
 	Namespaces   []string // of namespaceKinds: what each job gets of its own
 	HidePID      bool     // /proc shows a user only their own processes (proc(5), hidepid=2; Linux 5.8)
+	Cgroups      string   // CgroupsJob or CgroupsNode: what /sys/fs/cgroup shows
 	NoNewPrivs   bool     // prctl(2), PR_SET_NO_NEW_PRIVS
 	Capabilities []string // the bounding set (capabilities(7)), or AllCapabilities
 	Seccomp      string   // SeccompDefault, None, or the path of a profile
@@ -23,6 +24,8 @@ type Isolation struct {
 const (
 	SeccompDefault  = "default"
 	AllCapabilities = "ALL"
+	CgroupsJob      = "job"  // the job's own part of the tree, at its path in it
+	CgroupsNode     = "node" // all of it
 )
 
 var (
@@ -54,7 +57,7 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 	i := &j.Isolation
 	*i = Isolation{
 		Namespaces: f.Namespaces, HidePID: f.HidePID == nil || *f.HidePID,
-		NoNewPrivs: f.NoNewPrivs == nil || *f.NoNewPrivs, Capabilities: f.Capabilities,
+		Cgroups: CgroupsJob, NoNewPrivs: f.NoNewPrivs == nil || *f.NoNewPrivs, Capabilities: f.Capabilities,
 		Seccomp: SeccompDefault, JailRoot: f.JailRoot,
 	}
 	if i.Namespaces == nil {
@@ -66,6 +69,9 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 	if f.Seccomp != nil {
 		i.Seccomp = *f.Seccomp
 	}
+	if f.Cgroups != nil {
+		i.Cgroups = *f.Cgroups
+	}
 	for _, list := range []struct {
 		key        string
 		words, all []string
@@ -73,6 +79,7 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 		{"namespaces", i.Namespaces, namespaceKinds},
 		{"capabilities", i.Capabilities, append([]string{AllCapabilities}, capabilityNames...)},
 		{"jail_root", i.JailRoot, jailRoots},
+		{"cgroups", []string{i.Cgroups}, []string{CgroupsJob, CgroupsNode}},
 	} {
 		if bad := firstBad(list.words, list.all); bad != "" {
 			return s.refuse(key(list.key), "%q is not known; known: %s", bad, strings.Join(list.all, " "))
@@ -135,6 +142,9 @@ func (i *Isolation) words() string {
 	slices.SortFunc(words, func(a, b string) int { return slices.Index(namespaceKinds, a) - slices.Index(namespaceKinds, b) })
 	if i.HidePID {
 		words = append(words, "hidepid")
+	}
+	if i.Cgroups == CgroupsJob {
+		words = append(words, "cgroup")
 	}
 	if i.NoNewPrivs {
 		words = append(words, "no_new_privs")

@@ -28,21 +28,21 @@ func isolationOf(t *testing.T, lines string) (Isolation, error) {
 func TestIsolationIsOnByDefault(t *testing.T) {
 	i, err := isolationOf(t, "")
 	require.NoError(t, err)
-	assert.Equal(t, "pid ipc uts hidepid no_new_privs", i.words())
+	assert.Equal(t, "pid ipc uts hidepid cgroup no_new_privs", i.words())
 	assert.Equal(t, uint64(0xa00425fb), i.Bounding(), "what OCI runtimes keep, but mknod")
 	assert.Equal(t, SeccompDefault, i.Seccomp)
 	assert.Empty(t, i.JailRoot)
 }
 
 func TestIsolationCanBeSwitchedOff(t *testing.T) {
-	i, err := isolationOf(t, "namespaces = []\nhidepid = false\nno_new_privs = false\ncapabilities = [\"ALL\"]\nseccomp = \"none\"")
+	i, err := isolationOf(t, "namespaces = []\nhidepid = false\ncgroups = \"node\"\nno_new_privs = false\ncapabilities = [\"ALL\"]\nseccomp = \"none\"")
 	require.NoError(t, err)
 	assert.Equal(t, "-", i.words())
 	assert.Equal(t, ^uint64(0), i.Bounding())
 	assert.Equal(t, None, i.Seccomp)
 	i, err = isolationOf(t, `namespaces = ["uts", "pid"]`)
 	require.NoError(t, err)
-	assert.Equal(t, "pid uts hidepid no_new_privs", i.words(), "always in one order")
+	assert.Equal(t, "pid uts hidepid cgroup no_new_privs", i.words(), "always in one order")
 	i, err = isolationOf(t, `capabilities = []`)
 	require.NoError(t, err)
 	assert.Zero(t, i.Bounding())
@@ -57,6 +57,7 @@ func TestIsolationRefusals(t *testing.T) {
 		`seccomp = "strict"`:                            `line 4: jail.a.seccomp: write "default", "none", or the path of a profile`,
 		"jail_root = [\"range\"]\nno_new_privs = false": `line 4: jail.a.jail_root: "range" needs no_new_privs = true and "nosuid"`,
 		"jail_root = [\"range\"]\noptions = []":         `"range" needs no_new_privs`,
+		`cgroups = "none"`:                              `line 4: jail.a.cgroups: "none" is not known; known: job node`,
 		`jail_root = ["all"]`:                           `line 4: jail.a.jail_root: "all" is not known; known: self range`,
 	} {
 		_, err := isolationOf(t, lines)

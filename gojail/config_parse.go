@@ -48,6 +48,7 @@ type fileJail struct {
 
 	Namespaces   []string `toml:"namespaces"`
 	HidePID      *bool    `toml:"hidepid"`
+	Cgroups      *string  `toml:"cgroups"`
 	NoNewPrivs   *bool    `toml:"no_new_privs"`
 	Capabilities []string `toml:"capabilities"`
 	Seccomp      *string  `toml:"seccomp"`

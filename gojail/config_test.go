@@ -43,6 +43,7 @@ devices  = ["/dev/nvidia*"]
 cdi      = ["nvidia.com/gpu=all"]
 namespaces   = ["pid", "ipc"]
 hidepid      = false
+cgroups      = "node"
 no_new_privs = false
 capabilities = ["CAP_KILL"]
 seccomp      = "/etc/gojail/seccomp.json"
@@ -85,7 +86,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 		},
 		UserMounts: []UserRule{{"/data", "/mnt", true}},
 		Isolation: Isolation{
-			Namespaces: []string{"pid", "ipc"}, Capabilities: []string{"CAP_KILL"},
+			Namespaces: []string{"pid", "ipc"}, Cgroups: CgroupsNode, Capabilities: []string{"CAP_KILL"},
 			Seccomp: "/etc/gojail/seccomp.json", JailRoot: []string{"self"},
 		},
 	}, c.Jails["debian"])
@@ -101,7 +102,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
 		Isolation: Isolation{
-			Namespaces: namespaceKinds, HidePID: true, NoNewPrivs: true, Capabilities: defaultCapabilities,
+			Namespaces: namespaceKinds, HidePID: true, Cgroups: CgroupsJob, NoNewPrivs: true, Capabilities: defaultCapabilities,
 			Seccomp: SeccompDefault,
 		},
 	}, c.Jails["a"])

@@ -45,7 +45,7 @@ func (j *Jail) profile() (*specs.LinuxSeccomp, error) {
 }
 
 // typing is input for a terminal that was not typed there (ioctl_tty(2), ioctl_console(2)):
-// the jobs of a node share /dev/pts, and who looks into a jail may bring a terminal.
+// who looks into a jail may bring a terminal.
 func typing() []specs.LinuxSyscall { return refuseIoctl(unix.TIOCSTI, unix.TIOCLINUX) }
 
 // refuseIoctl: the kernel looks at the low half of a command only.

@@ -160,12 +160,12 @@ func isDirectory(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
-// newFilesystem makes a file system that is not there yet: proc, sysfs, tmpfs, mqueue, overlay.
+// newFilesystem makes a file system that is not there yet: proc, sysfs, tmpfs, devpts, mqueue, overlay.
 func newFilesystem(m specs.Mount) (tree, error) {
 	switch m.Type {
-	case "proc", "sysfs", "tmpfs", "mqueue", "overlay":
+	case "proc", "sysfs", "tmpfs", "devpts", "mqueue", "overlay":
 	default:
-		return tree{}, fmt.Errorf("mount %s: type %q is not one of bind, proc, sysfs, tmpfs, mqueue, overlay", m.Destination, m.Type)
+		return tree{}, fmt.Errorf("mount %s: type %q is not one of bind, proc, sysfs, tmpfs, devpts, mqueue, overlay", m.Destination, m.Type)
 	}
 	o, err := parseMountOptions(m.Options)
 	if err != nil {

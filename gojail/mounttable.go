@@ -106,6 +106,19 @@ func (t *mountTable) settle(mounts, below []specs.Mount) []specs.Mount {
 	return made
 }
 
+// cgroups are those that the job's steps were shown as their own (spank/cgroups.h).
+func (t *mountTable) cgroups() []specs.Mount {
+	var mounts []specs.Mount
+	for _, info := range t.mounts {
+		if top := t.top(cgroupRoot); top != nil && top.FSType == "tmpfs" && info.Parent == top.ID && under(info.Mountpoint, cgroupRoot) {
+			m := bind(info.Mountpoint, "bind")
+			setFlags(&m, info)
+			mounts = append(mounts, m)
+		}
+	}
+	return mounts
+}
+
 // setFlags replaces the options that are flags of a mount by those it has: some
 // are inherited from where it was cloned.
 func setFlags(m *specs.Mount, info *mountinfo.Info) {

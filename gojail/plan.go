@@ -87,18 +87,23 @@ func namespaces(j *Jail) []specs.LinuxNamespace {
 	return all
 }
 
+const cgroupRoot = "/sys/fs/cgroup"
+
 func kernelMounts(j *Jail) []specs.Mount {
 	proc := specs.Mount{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}}
 	if j.Isolation.HidePID {
 		proc.Options = append(proc.Options, "hidepid=2")
 	}
+	cgroup := tmpfs(cgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/cgroups.c fills each job's
+	if j.Isolation.Cgroups == CgroupsNode {
+		cgroup = bind(cgroupRoot, "rbind", "ro", "nosuid", "noexec", "nodev")
+	}
 	return []specs.Mount{
 		proc,
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}},
-		{Destination: "/sys/fs/cgroup", Type: "bind", Source: "/sys/fs/cgroup", Options: []string{"rbind", "ro", "nosuid", "noexec", "nodev"}},
+		cgroup,
 		tmpfs("/dev", "mode=755", "nosuid", "noexec"),
-		// The host's: Slurm opens the terminal of --pty there.
-		{Destination: "/dev/pts", Type: "bind", Source: "/dev/pts", Options: []string{"rbind", "nosuid", "noexec"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "ptmxmode=666", "mode=620", "gid=5"}},
 		// A place for the job's own.
 		tmpfs("/dev/shm", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"),
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},

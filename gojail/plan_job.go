@@ -21,7 +21,7 @@ func JobMounts(c *Config, j *Jail, job string) []specs.Mount {
 	if j.Tmp == TmpTmpfs {
 		tmp = tmpfs("/tmp", sized(j.TmpSize)...)
 	}
-	mounts := append(namespaceMounts(j), tmp, tmpfs("/dev/shm", sized(j.ShmSize)...))
+	mounts := append(kernelOwn(j), tmp, tmpfs("/dev/shm", sized(j.ShmSize)...))
 	if number, err := number(job); err == nil { // Slurm's name: five digits at least
 		dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number))
 		if exists(dir) { // of a batch job
@@ -35,12 +35,12 @@ func JobMounts(c *Config, j *Jail, job string) []specs.Mount {
 	return mounts
 }
 
-// namespaceMounts show what the job's own namespaces hold.
-func namespaceMounts(j *Jail) []specs.Mount {
-	own := map[string]string{"/proc": "pid", "/dev/mqueue": "ipc"}
-	return slices.DeleteFunc(kernelMounts(j), func(m specs.Mount) bool {
-		return own[m.Destination] == "" || !slices.Contains(j.Isolation.Namespaces, own[m.Destination])
-	})
+// kernelOwn are those of the kernel's file systems that show what is the job's own.
+func kernelOwn(j *Jail) []specs.Mount {
+	own := map[string]bool{
+		"/dev/pts": true, cgroupRoot: j.Isolation.Cgroups == CgroupsJob, "/proc": slices.Contains(j.Isolation.Namespaces, "pid"), "/dev/mqueue": slices.Contains(j.Isolation.Namespaces, "ipc"),
+	}
+	return slices.DeleteFunc(kernelMounts(j), func(m specs.Mount) bool { return !own[m.Destination] })
 }
 
 func sized(bytes int64) []string {

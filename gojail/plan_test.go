@@ -97,9 +97,9 @@ func TestPlanJail(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, `/proc proc proc nosuid,noexec,nodev,hidepid=2
 /sys sysfs sysfs ro,nosuid,noexec,nodev
-/sys/fs/cgroup bind = rbind,ro,nosuid,noexec,nodev
+/sys/fs/cgroup tmpfs tmpfs mode=755,size=64k,nosuid,noexec,nodev
 /dev tmpfs tmpfs mode=755,nosuid,noexec
-/dev/pts bind = rbind,nosuid,noexec
+/dev/pts devpts devpts nosuid,noexec,ptmxmode=666,mode=620,gid=5
 /dev/shm tmpfs tmpfs ro,mode=1777,size=4k,nosuid,nodev,noexec
 /dev/mqueue mqueue mqueue nosuid,noexec,nodev
 /dev/nvidia-caps bind = bind,nosuid,noexec
@@ -267,17 +267,18 @@ func TestStageWithChosenData(t *testing.T) {
 func TestJobMounts(t *testing.T) {
 	c, j := planned(t, planConfig)
 	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "run-7")}}
-	assert.Equal(t, "/proc proc proc nosuid,noexec,nodev,hidepid=2\n/dev/mqueue mqueue mqueue nosuid,noexec,nodev\n"+
+	const pts = "/dev/pts devpts devpts nosuid,noexec,ptmxmode=666,mode=620,gid=5\n"
+	assert.Equal(t, "/proc proc proc nosuid,noexec,nodev,hidepid=2\n/sys/fs/cgroup tmpfs tmpfs mode=755,size=64k,nosuid,noexec,nodev\n"+pts+"/dev/mqueue mqueue mqueue nosuid,noexec,nodev\n"+
 		"/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev\n"+
 		"/run/munge/munge.socket.2 bind = bind,ro,nosuid,nodev,noexec\n", lines(v))
 	j.Slurm = false
-	j.Isolation.Namespaces = nil
+	j.Isolation.Namespaces, j.Isolation.Cgroups = nil, CgroupsNode
 	c.Slurm.Spool = t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(c.Slurm.Spool, "job00012"), 0o700))
 	j.Tmp, j.TmpSize, j.ShmSize = TmpTmpfs, 1<<20, 1<<10
 	v.Spec.Mounts = JobMounts(c, j, "12")
-	assert.Equal(t, "/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
+	assert.Equal(t, pts+"/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev,size=1024\n"+
 		c.Slurm.Spool+" tmpfs tmpfs mode=755,size=65536,nosuid,nodev\n"+
 		c.Slurm.Spool+"/job00012 bind = bind,ro,nosuid,nodev\n", lines(v))
@@ -354,5 +355,5 @@ func TestMungeElsewhere(t *testing.T) {
 	site, err := c.Site(noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, site, "\nmunge -\n")
-	assert.Len(t, JobMounts(c, j, "run-7"), 4)
+	assert.Len(t, JobMounts(c, j, "run-7"), 6)
 }

@@ -44,7 +44,7 @@ func SandboxSpec(s *State, c *Config, job, sandbox string) (*specs.Spec, error) 
 		defer table.close()
 		table.settle(spec.Mounts, nil) // in place: of the template's own all were made
 		scratch, _ := os.Readlink(filepath.Join(s.job(job), ".scratch"))
-		own = table.settle(own, spec.Mounts)
+		own = append(table.settle(own, spec.Mounts), table.cgroups()...)
 		describeTmp(own, table, filepath.Join(scratch, "tmp"))
 	}
 	spec.Mounts = append(spec.Mounts, own...)

@@ -21,7 +21,7 @@ func (c *Config) Key(j *Jail) string {
 	template := *j
 	template.Users, template.Groups, template.UserMounts = nil, nil, nil // decided per step
 	template.Tmp, template.TmpSize, template.ShmSize = "", 0, 0
-	template.Isolation = Isolation{HidePID: j.Isolation.HidePID}
+	template.Isolation = Isolation{HidePID: j.Isolation.HidePID, Cgroups: j.Isolation.Cgroups}
 	what := struct {
 		Version int
 		Jail    Jail

@@ -48,7 +48,7 @@ func TestSiteIsExactlyTheContract(t *testing.T) {
 	keys := map[string]string{"debian": "0123456789abcdef", "bare": "fedcba9876543210"}
 	text, err := c.Site(someAccounts(), keys, nil, fixedTime)
 	require.NoError(t, err)
-	assert.Equal(t, `gojail-site 5
+	assert.Equal(t, `gojail-site 6
 config 1 2 3 4 5 6 7
 network -
 until 0
@@ -63,7 +63,7 @@ shm 0
 spool /var/spool/slurmd.n1
 munge /run/munge/munge.socket.2
 net none
-isolate pid ipc uts hidepid no_new_privs
+isolate pid ipc uts hidepid cgroup no_new_privs
 bounding a00425fb
 root -
 seccomp -
@@ -176,6 +176,7 @@ func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
 		"local":    func(c *Config, j *Jail) { j.Local = nil },
 		"device":   func(c *Config, j *Jail) { j.Devices = []string{"/dev/null"} },
 		"hidepid":  func(c *Config, j *Jail) { j.Isolation.HidePID = !j.Isolation.HidePID },
+		"cgroups":  func(c *Config, j *Jail) { j.Isolation.Cgroups = CgroupsJob },
 		"mounts":   func(c *Config, j *Jail) { j.Mounts[0].Source = "/x" },
 		"spool":    func(c *Config, j *Jail) { c.Slurm.Spool = "/x" },
 		"scratch":  func(c *Config, j *Jail) { c.Scratch = "/x" },

@@ -61,7 +61,7 @@
  *   env NAME=VALUE            any number: what its tasks get in their environment
  *   prepend NAME=DIRECTORY    any number: likewise, before what a list such as PATH has
  *   gpu INDEX PATH            any number: a device node that goes with Slurm's GPU of that index
- *   isolate -|WORD...         of: pid ipc uts hidepid no_new_privs
+ *   isolate -|WORD...         of: pid ipc uts hidepid cgroup no_new_privs
  *   bounding MASK             capabilities that the tasks keep, hexadecimal
  *   root -|MODE...            what --jail-root may ask for, of: self range
  *   seccomp PATH|-            their filter (struct sock_filter, seccomp(2)), below the state directory
@@ -75,7 +75,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 5 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 6 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -164,6 +164,7 @@ struct gojail_request {
 #define GOJAIL_REQUEST_UTS 32u  /* likewise UTS */
 #define GOJAIL_REQUEST_HIDEPID 64u /* that /proc hides the processes of other users */
 #define GOJAIL_REQUEST_DEV 256u /* a /dev of its own: the job's GPUs are put there */
+#define GOJAIL_REQUEST_CGROUP 512u /* a place for its own cgroups, and no others, in /sys/fs/cgroup */
 #define GOJAIL_REQUEST_ROOT 128u /* it makes a user namespace, in which uid is 0 and nobody else is anybody */
 
 struct gojail_reply {

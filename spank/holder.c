@@ -197,7 +197,17 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
 	return made < 0 ? -1 : 0;
 }
 
-/* What shows the job's own processes, devices and message queues. */
+/* Each step puts there what Slurm made for the job: see cgroups.h. */
+static int mount_cgroups(struct fault *fault)
+{
+	scoped_fd sys = kept_open("/sys", SYSFS_MAGIC, fault);
+	scoped_fd made = sys < 0 ? -1 : mount_at(openat(sys, "fs/cgroup", O_PATH | O_DIRECTORY | O_CLOEXEC), "tmpfs", "mode=755,size=64k",
+						 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, "/sys/fs/cgroup", fault);
+
+	return made < 0 ? -1 : 0;
+}
+
+/* What shows the job's own processes, devices, terminals and message queues. */
 static int mount_own(const struct gojail_request *request, struct fault *fault)
 {
 	const uint64_t plain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
@@ -209,11 +219,15 @@ static int mount_own(const struct gojail_request *request, struct fault *fault)
 		return -1;
 	if ((request->flags & GOJAIL_REQUEST_DEV) && kept_renew(&dev, fault) < 0)
 		return -1;
-	if (!(request->flags & GOJAIL_REQUEST_IPC))
-		return 0;
+	if ((request->flags & GOJAIL_REQUEST_CGROUP) && mount_cgroups(fault) < 0)
+		return -1;
 	scoped_fd at = kept_open("/dev", TMPFS_MAGIC, fault);
 	if (at < 0)
 		return -1;
+	scoped_fd pts = mount_at(openat(at, "pts", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "devpts", "ptmxmode=666,mode=620,gid=5",
+				 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "/dev/pts", fault);
+	if (pts < 0 || !(request->flags & GOJAIL_REQUEST_IPC))
+		return pts < 0 ? -1 : 0;
 	scoped_fd made = mount_at(openat(at, "mqueue", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "mqueue", NULL, plain,
 				  "/dev/mqueue", fault);
 	return made < 0 ? -1 : 0;

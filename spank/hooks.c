@@ -7,7 +7,7 @@
  *   slurmstepd, root         init
  *                            init_post_opt         find or build the sandbox; enter the stage
  *               (Slurm opens --output, --error, --input and changes directory)
- *               euid user    user_init             show PMIx's directory in the jail; leave the stage; forks go to
+ *               euid user    user_init             show the job's cgroups and PMIx's directory in the jail; leave the stage; forks go to
  *                                                  the job's PID namespace, until the first task_post_fork
  *     task      root         task_init_privileged  a fault ends here; else enter the jail, and give up
  *                                                  capabilities and system calls
@@ -28,6 +28,7 @@
  * after it in plugstack.conf, and the step goes on (spank.c, _do_call_stack): what
  * has not been called before is noticed in the next hook of the task.
  */
+#include "cgroups.h"
 #include "clock.h"
 #include "confine.h"
 #include "descriptors.h"
@@ -47,6 +48,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,8 +70,9 @@ static uint32_t forked, ended;
 static bool external; /* a step without tasks, which no jail is for */
 static bool judged;   /* init_post_opt was called */
 static bool entered;  /* task_init_privileged was, in this task */
-static char pmix[GOJAIL_PATH_MAX + 64]; /* where the step's PMIx server would have its directory, or "" */
-static bool pmix_shown;
+/* What the jail is to show of the step: the directory of its PMIx server first, if it has one; and the job's cgroups. */
+static struct shown shown[1 + CGROUPS_MAX];
+static bool own_cgroups;
 static struct x11 x11;
 static pid_t stepd; /* the process that is in the stage */
 static int stage = -1; /* mountinfo of the stage: read where a task has a file of its as stdin, stdout or stderr */
@@ -191,7 +194,8 @@ static int choose(spank_t sp, const struct site *site, struct choice *choice)
 static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, const struct jail *jail, const struct wish *wish)
 {
 	if (step <= SLURM_MAX_NORMAL_STEP_ID)
-		snprintf(pmix, sizeof(pmix), "%s/pmix.%s.%u", jail->spool, wish->job, (unsigned)step);
+		snprintf(shown[0].path, sizeof(shown[0].path), "%s/pmix.%s.%u", jail->spool, wish->job, (unsigned)step);
+	own_cgroups = jail->namespaces & GOJAIL_REQUEST_CGROUP;
 	if (oci_is_step(jail->spool, wish->job, step))
 		return fault_set(&fault, "--container and --jail do not go together: the bundle of the container is the node's; "
 				 "give --jail=none with --container");
@@ -318,15 +322,27 @@ static int see_to_forks(bool tasks_of_root)
 	return 0;
 }
 
+/* Slurm's mpi/pmix has made its directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
+static void show_own(void)
+{
+	struct shown *list = shown[0].path[0] ? shown : shown + 1;
+	int count = shown + 1 - list;
+
+	shown[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	if (own_cgroups)
+		count += cgroups_find(shown + 1, CGROUPS_MAX);
+	if (count)
+		window_show(sandbox.mnt, list, count, &fault);
+}
+
 HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
 	uid_t user;
 
 	(void)argc;
 	(void)argv;
-	/* mpi/pmix has made it by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
-	if (sandbox.mnt >= 0 && pmix[0] && !fault.text[0])
-		pmix_shown = window_show(sandbox.mnt, pmix, &fault) == 0;
+	if (sandbox.mnt >= 0 && !fault.text[0])
+		show_own();
 	if (!contained())
 		window_close(&window, &fault);
 	if (sandbox.mnt >= 0 && !fault.text[0])
@@ -440,7 +456,7 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	/* Where opening --output failed, user_init was never called. */
 	if (window_close(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
-	if (pmix_shown && window_hide(sandbox.mnt, pmix, &late) < 0)
+	if (shown[0].done && window_hide(sandbox.mnt, shown[0].path, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	sandbox_close(&sandbox);
 	return 0;

@@ -187,7 +187,7 @@ static int parse_isolate(char *words, struct jail *jail)
 		const char *word;
 		uint32_t bit;
 	} known[] = {{"pid", GOJAIL_REQUEST_PID}, {"ipc", GOJAIL_REQUEST_IPC}, {"uts", GOJAIL_REQUEST_UTS},
-		     {"hidepid", GOJAIL_REQUEST_HIDEPID}, {"-", 0}};
+		     {"hidepid", GOJAIL_REQUEST_HIDEPID}, {"cgroup", GOJAIL_REQUEST_CGROUP}, {"-", 0}};
 	char *rest = NULL;
 
 	for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {

@@ -28,7 +28,7 @@ struct jail {
 	char spool[GOJAIL_PATH_MAX];
 	char munge[GOJAIL_PATH_MAX]; /* munge's socket, or "" */
 	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
-	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS, and _HIDEPID */
+	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS, _HIDEPID, and _CGROUP */
 	bool no_new_privs;
 	const char *env; /* its lines env and prepend, in the site's text; NULL: none */
 	uint64_t bounding; /* capabilities, bit by number */

@@ -69,10 +69,13 @@ static int attach_at(int tree, const char *path)
 	return at < 0 ? -1 : k_move_mount(tree, at);
 }
 
+enum { PTS = 2, OWN }; /* what every sandbox has for its stage */
+
 int window_open_stage(struct window *window, const struct sandbox *sandbox, struct fault *fault)
 {
-	const char *paths[2 + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm"};
-	int trees[2 + GOJAIL_TREES_MAX], count = 2, result = -1;
+	/* Slurm opens the terminal of --pty in the stage. */
+	const char *paths[OWN + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm", "/dev/pts"};
+	int trees[OWN + GOJAIL_TREES_MAX], count = OWN, result = -1;
 
 	for (int i = 0; i < sandbox->nmounts; i++)
 		if (!is_system(sandbox->mounts[i]))
@@ -87,7 +90,7 @@ int window_open_stage(struct window *window, const struct sandbox *sandbox, stru
 		for (int i = 0; i < count; i++) {
 			trees[i] = clone_at(paths[i]);
 			/* Root is to load no library from there, whatever path the node's ld.so.conf has. */
-			if (trees[i] >= 0 && k_mount_setattr(trees[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) < 0)
+			if (trees[i] >= 0 && k_mount_setattr(trees[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | (i == PTS ? 0 : MOUNT_ATTR_NODEV)) < 0)
 				goto failed;
 		}
 	}
@@ -95,8 +98,8 @@ int window_open_stage(struct window *window, const struct sandbox *sandbox, stru
 	if (move(sandbox->stage) < 0 || unshare(CLONE_NEWNS) < 0)
 		goto failed;
 	for (int i = 0; i < count; i++)
-		/* /tmp and /dev/shm must be there; a user's mount may be where the stage has nothing. */
-		if (trees[i] < 0 ? i < 2 && sandbox->mnt >= 0 : attach_at(trees[i], paths[i]) < 0 && i < 2)
+		/* These must be there; a user's mount may be where the stage has nothing. */
+		if (trees[i] < 0 ? i < OWN && sandbox->mnt >= 0 : attach_at(trees[i], paths[i]) < 0 && i < OWN)
 			goto failed;
 	result = 0;
 failed:
@@ -156,50 +159,80 @@ int window_clone(int mnt, const char *path, struct fault *fault)
 	return tree;
 }
 
-/*
- * The directory that holds path in the current namespace becomes the thread's own; its last part, or NULL.
- * It is on a tmpfs of gojail's, whatever the jail's owner has put in its place by now: root makes nothing elsewhere.
- */
-static const char *enter_parent(const char *path)
+/* A tmpfs of gojail's, whatever the jail's owner has put in its place by now: root makes nothing elsewhere. */
+static bool is_ours(int dir)
 {
 	struct statfs fs;
 	struct stat st;
-	char parent[GOJAIL_PATH_MAX + 64];
+
+	if (fstatfs(dir, &fs) < 0 || fstat(dir, &st) < 0)
+		return false;
+	errno = EXDEV;
+	return fs.f_type == TMPFS_MAGIC && st.st_uid == 0 && !(st.st_mode & 022);
+}
+
+/* The directory that holds path in the current namespace becomes the thread's own; its last part, or NULL. */
+static const char *enter_parent(const char *path)
+{
+	char parent[GOJAIL_PATH_MAX + 64], *rest = NULL;
 	const char *last = strrchr(path, '/');
 
 	if (!last || snprintf(parent, sizeof(parent), "%.*s", (int)(last - path), path) >= (int)sizeof(parent))
 		return NULL;
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, parent, RESOLVE_NO_SYMLINKS);
-	if (at < 0 || fstatfs(at, &fs) < 0 || fstat(at, &st) < 0)
-		return NULL;
-	if (fs.f_type != TMPFS_MAGIC || st.st_uid != 0 || (st.st_mode & 022)) {
-		errno = EXDEV;
-		return NULL;
+	scoped_fd at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (char *name = strtok_r(parent, "/", &rest); name && at >= 0; name = strtok_r(NULL, "/", &rest)) {
+		scoped_fd in = at;
+
+		at = openat(in, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (at < 0 && errno == ENOENT && is_ours(in) && (mkdirat(in, name, 0755) == 0 || errno == EEXIST))
+			at = openat(in, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	}
-	return fchdir(at) < 0 ? NULL : last + 1;
+	return at < 0 || !is_ours(at) || fchdir(at) < 0 ? NULL : last + 1;
 }
 
-int window_show(int mnt, const char *path, struct fault *fault)
+/* Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. */
+static int show_at(int tree, const char *path)
 {
-	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	const char *name = enter_parent(path);
+	struct stat there, wanted;
+
+	if (!name || (mkdir(name, 0755) < 0 && errno != EEXIST) || fstat(tree, &wanted) < 0)
+		return -1;
+	if (lstat(name, &there) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
+		return 0;
+	umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW); /* an earlier step's, if any */
+	return attach_at(tree, path);
+}
+
+int window_show(int mnt, struct shown *list, int count, struct fault *fault)
+{
 	struct window window = WINDOW_CLOSED;
 	uid_t user = geteuid();
-	const char *name;
-	int result = -1;
+	int trees[SHOWN_MAX], result = -1;
+	mode_t mask;
 
-	if (k_seteuid(0) < 0)
+	if (count > SHOWN_MAX || k_seteuid(0) < 0)
 		return fault_set(fault, "cannot become root again: %s", strerror(errno));
-	scoped_fd tree = access(path, F_OK) < 0 && errno == ENOENT ? -1 : clone_at(path);
-	if (tree < 0 && errno == ENOENT) {
-		result = 1;
-	} else if (tree >= 0 && window_begin(&window, fault) == 0) {
-		if (k_mount_setattr(tree, attributes) == 0 && move(mnt) == 0 &&
-		    (name = enter_parent(path)) && (mkdir(name, 0755) == 0 || errno == EEXIST))
-			result = attach_at(tree, path);
+	for (int i = 0; i < count; i++) {
+		trees[i] = clone_at(list[i].path);
+		if (trees[i] < 0 ? errno != ENOENT : k_mount_setattr(trees[i], list[i].attributes) < 0)
+			fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
 	}
-	if (result < 0)
-		fault_set(fault, "cannot show %s in the jail: %s", path, strerror(errno));
+	if (!fault->text[0] && window_begin(&window, fault) == 0) {
+		result = move(mnt);
+		mask = umask(0); /* the thread's own, as its directory is: see move */
+		for (int i = 0; i < count && result == 0; i++) {
+			list[i].done = trees[i] >= 0;
+			result = list[i].done ? show_at(trees[i], list[i].path) : 0;
+			if (result < 0)
+				fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
+		}
+		umask(mask);
+		if (result < 0)
+			fault_set(fault, "cannot enter the jail to show what is the job's own there: %s", strerror(errno));
+	}
+	for (int i = 0; i < count; i++)
+		close_fd(&trees[i]);
 	if (window_close(&window, fault) < 0)
 		result = -1;
 	return k_seteuid(user) < 0 ? fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno)) : result;
@@ -209,7 +242,6 @@ int window_show(int mnt, const char *path, struct fault *fault)
 static int make_node(const char *path, const struct stat *st)
 {
 	const char *name = enter_parent(path);
-
 	mode_t mask;
 	int made;
 

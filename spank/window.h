@@ -9,6 +9,7 @@
 #include "fault.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Where the thread came from; open while host_root, which is parked, is >= 0. */
 struct window {
@@ -38,11 +39,20 @@ int window_nodes(int mnt, const char *const *paths, int count, struct fault *fau
 /* A detached copy of a mount of that namespace, or -1; the thread comes back. */
 int window_clone(int mnt, const char *path, struct fault *fault);
 
+#define SHOWN_MAX 20
+
+/* A directory of the thread's namespace that is to be at the same path of another. */
+struct shown {
+	char path[GOJAIL_PATH_MAX + 64];
+	uint64_t attributes; /* MOUNT_ATTR_..., mount_setattr(2) */
+	bool done;	     /* it was there, and is shown */
+};
+
 /*
- * Shows a directory of the thread's namespace at the same path of another, in a
- * directory made for it, and takes it away again. 1: it is not there.
+ * Shows them in directories made for them below a tmpfs of gojail's, in the place of what
+ * was shown at that path before; and takes one of them away again.
  */
-int window_show(int mnt, const char *path, struct fault *fault);
+int window_show(int mnt, struct shown *list, int count, struct fault *fault);
 int window_hide(int mnt, const char *path, struct fault *fault);
 
 #endif

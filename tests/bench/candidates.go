@@ -67,7 +67,7 @@ var isolated = []struct{ name, about, config string }{
 	{"root", "all of it, and --jail-root", "jail_root = [\"self\"]\n"},
 }
 
-const off = "namespaces = []\nhidepid = false\nno_new_privs = false\ncapabilities = [\"ALL\"]\nseccomp = \"none\"\n"
+const off = "namespaces = []\nhidepid = false\ncgroups = \"node\"\nno_new_privs = false\ncapabilities = [\"ALL\"]\nseccomp = \"none\"\n"
 
 // isolations are candidates that show what each of these costs; gojail itself has all by default.
 func isolations() (list []candidate) {

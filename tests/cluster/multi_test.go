@@ -55,11 +55,16 @@ srun --jail=other cat /etc/gojail-jail`, "--jail=debian", "-N2", "-n2")
 	assert.Equal(t, "debian debian debian debian debian debian other other", sortedLines(job.Output), job)
 }
 
+// TestPty: the terminal of --pty is among the job's own, and the only one there.
 func TestPty(t *testing.T) {
 	c := shared(t)
-	r := c.Run(cluster.Alice, "script", "-qec", "srun --jail=debian --pty sh -c 'tty; cat /etc/gojail-jail; stty size'", "/dev/null")
-	require.Zero(t, r.Code, r)
-	assert.Regexp(t, `(?s)/dev/pts/\d+\s+debian\s+\d+ \d+\s*$`, r.Stdout, r)
+	for range 2 {
+		r := c.Run(cluster.Alice, "script", "-qec", "srun --jail=debian --pty sh -c 'tty; ls /dev/pts; cat /etc/gojail-jail; stty size; echo on it >/dev/tty'", "/dev/null")
+		require.Zero(t, r.Code, r)
+		assert.Regexp(t, `(?s)/dev/pts/0\s+0\s+ptmx\s+debian\s+\d+ \d+\s+on it\s*$`, r.Stdout, r)
+	}
+	r := c.Run(cluster.Alice, "script", "-qec", "srun --jail=debian script -qec tty /dev/null", "/dev/null")
+	assert.Regexp(t, `/dev/pts/0\s*$`, r.Stdout, "what a task opens is there, too: %s", r)
 }
 
 func TestRequeue(t *testing.T) {

@@ -112,7 +112,7 @@ func (c *Cluster) Exec(ctx context.Context, command Command) *exec.Cmd {
 // enter is the arguments of nsenter(1) that lead into the machine.
 func (c *Cluster) enter() []string {
 	args := []string{"--target", strconv.Itoa(c.Pid), "--mount", "--uts", "--ipc", "--net", "--pid"}
-	if unified() {
+	if unified() || c.options.Constrain { // which have a part of the tree to themselves
 		args = append(args, "--cgroup")
 	}
 	return append(args, "--")

@@ -31,6 +31,7 @@ var jails = []string{"open", "closed", "owned"}
 
 // allOff turns every part of a jail's isolation off that can be.
 const allOff = `namespaces = []
+cgroups = "node"
 hidepid = false
 no_new_privs = false
 capabilities = ["ALL"]

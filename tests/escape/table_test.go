@@ -64,5 +64,5 @@ var rows = []row{
 	{name: "tmp", control: onNode},
 	{name: "abstract-socket", control: openUser, limit: "abstract sockets belong to the network namespace, which is the node's without --jail-net"},
 	{name: "keyring", control: openUser},
-	{name: "terminal", control: openUser, limit: "Slurm opens the terminal of --pty in the node's devpts, where the user's other terminals are too"},
+	{name: "terminal", control: onNode},
 }

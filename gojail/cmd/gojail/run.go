@@ -136,7 +136,7 @@ func inside(holder gojail.Record, who *person, command []string, signals chan os
 		defer f.Close()
 		namespaces = append(namespaces, f)
 	}
-	t, err := openTerminal(who.uid)
+	t, err := newTerminal()
 	if err != nil {
 		return 0, err
 	}
@@ -191,6 +191,9 @@ func start(namespaces []*os.File, who *person, command []string, t *terminal) (*
 		if err := unix.Setns(int(namespaces[i].Fd()), kind.flag); err != nil {
 			return nil, fmt.Errorf("cannot enter the job's %s namespace: setns: %w", kind.name, err)
 		}
+	}
+	if err := t.open(who.uid); err != nil {
+		return nil, err
 	}
 	if len(command) == 0 {
 		command = []string{who.shell(), "-l"}

@@ -30,9 +30,9 @@ type terminal struct {
 	shown                 chan struct{}
 }
 
-// openTerminal is called in the node's view. The keyboard is the command's where its
-// output is on the terminal, too: in `gojail run ... | less` it is less's.
-func openTerminal(uid uint32) (*terminal, error) {
+// newTerminal is called in the node's view, before open. The keyboard is the command's
+// where its output is on the terminal, too: in `gojail run ... | less` it is less's.
+func newTerminal() (*terminal, error) {
 	t := &terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	in, out, errs := term.IsTerminal(0), term.IsTerminal(1), term.IsTerminal(2)
 	t.keyboard = in && out && foreground()
@@ -43,23 +43,34 @@ func openTerminal(uid uint32) (*terminal, error) {
 		}
 		t.stdin = null
 	}
-	if !out && !errs {
-		return t, nil
+	if errs {
+		t.ours = os.Stderr
 	}
-	if err := t.open(uid); err != nil {
-		return nil, fmt.Errorf("cannot make a terminal for the command: %w", err)
+	if out {
+		t.ours = os.Stdout
+	}
+	return t, nil
+}
+
+// open makes the pty, if one is needed, among those of the jail that the calling thread is in.
+func (t *terminal) open(uid uint32) error {
+	if t.ours == nil {
+		return nil
+	}
+	if err := t.make(uid); err != nil {
+		return fmt.Errorf("cannot make a terminal for the command: %w", err)
 	}
 	if t.keyboard {
 		t.stdin = t.tty
 	}
-	if errs {
-		t.stderr, t.ours = t.tty, os.Stderr
+	if term.IsTerminal(2) {
+		t.stderr = t.tty
 	}
-	if out {
-		t.stdout, t.ours = t.tty, os.Stdout
+	if t.ours == os.Stdout {
+		t.stdout = t.tty
 	}
 	t.resize() // before the command looks
-	return t, nil
+	return nil
 }
 
 // foreground tells whether the shell has given us the terminal, or it is not a shell's at all.
@@ -68,16 +79,17 @@ func foreground() bool {
 	return err != nil || group == unix.Getpgrp()
 }
 
-func (t *terminal) open(uid uint32) (err error) {
-	t.ptyFD, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+func (t *terminal) make(uid uint32) (err error) {
+	const path = "/dev/pts/ptmx"
+	t.ptyFD, err = unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return fmt.Errorf("/dev/ptmx: %w", err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	t.pty = os.NewFile(uintptr(t.ptyFD), "/dev/ptmx")
+	t.pty = os.NewFile(uintptr(t.ptyFD), path)
 	if err := unix.IoctlSetPointerInt(t.ptyFD, unix.TIOCSPTLCK, 0); err != nil {
 		return err
 	}
-	// Linux 4.13. By no path: /dev/pts may be another one than that of /dev/ptmx.
+	// Linux 4.13. By no path, which the jail's owner may have led elsewhere.
 	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(t.ptyFD), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		return errno

@@ -45,7 +45,7 @@ type outer struct {
 func newOuter(t *testing.T) *outer {
 	t.Helper()
 	o := &terminal{}
-	require.NoError(t, o.open(0))
+	require.NoError(t, o.make(0))
 	t.Cleanup(func() { o.close(); o.tty.Close() })
 	modes, err := unix.IoctlGetTermios(int(o.tty.Fd()), unix.TCGETS)
 	require.NoError(t, err)
@@ -134,6 +134,8 @@ func TestATerminalOfItsOwn(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	o.typed(t, "stty size; echo to-$((1+1)) >/dev/stderr\r")
 	assert.Contains(t, o.shows(t, "to-2\r\n"), "11 77\r\n")
+	o.typed(t, "tty\r")
+	o.shows(t, "\r\n/dev/pts/0\r\n") // among the jail's own
 	require.NoError(t, unix.IoctlSetWinsize(int(o.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 78}))
 	o.typed(t, "trap 'stty size' WINCH; sleep 600\r")
 	o.shows(t, "sleep 600")
