@@ -92,10 +92,10 @@
 #define GOJAIL_DEFAULT_STATE "/run/gojail"
 #define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* where no site file tells */
 
-/* The descriptor of the stage's mount namespace in every zygote. */
+/* The descriptor of the stage's mount namespace in every zygote, and of the job's own in every holder. */
 #define GOJAIL_STAGE_FD 3
 /* That of the user namespace in a holder that has one. */
-#define GOJAIL_USER_FD 3
+#define GOJAIL_USER_FD 4
 
 /*
  * gojail-launcher VERB [name=value]...
@@ -127,7 +127,7 @@ struct gojail_tree {
 
 /* flags of a tree: its parent directory becomes a tmpfs with this one entry. */
 #define GOJAIL_TREE_ALONE 1u
-/* The destination was resolved and judged: a symlink in it now is an attack. */
+/* A user's, for the stage, too. Its destination was resolved and judged: a symlink in it now is an attack. */
 #define GOJAIL_TREE_EXACT 2u
 /* No tree: the job's network namespace, which the holder enters. */
 #define GOJAIL_TREE_NET 4u
@@ -142,7 +142,7 @@ struct gojail_tree {
  * What the zygote is asked on its socket: this header, ntrees trees, and their
  * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply at once, so
  * that the caller knows of it, then one with the result and, on success, its mount
- * namespace and the stage's as SCM_RIGHTS. Where it went into a PID namespace it is
+ * namespace and its stage's as SCM_RIGHTS. Where it went into a PID namespace it is
  * another process by then. Pids are the node's. It lives on only if the caller then
  * sends one byte, having written its record.
  */

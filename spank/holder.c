@@ -5,6 +5,7 @@
 #include "kernel.h"
 #include "kept.h"
 #include "record.h"
+#include "stage.h"
 #include "userns.h"
 #include "zygote.h"
 
@@ -22,9 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-static int stage = GOJAIL_STAGE_FD;
-
-static void answer(int talk, const struct record *self, const struct fault *fault, int mnt)
+static void answer(int talk, const struct record *self, const struct fault *fault, int mnt, int stage)
 {
 	struct gojail_reply reply = {.version = GOJAIL_VERSION, .pid = self->pid, .start = self->start};
 	struct iovec part = {.iov_base = &reply, .iov_len = sizeof(reply)};
@@ -288,6 +287,15 @@ static int find_user(const struct gojail_request *request, const struct gojail_t
 	return userns_make(ZYGOTE_PROC_FD, request->uid, &user, &group, false, fault);
 }
 
+/* The descriptor with a number that means nothing. */
+static int above(int fd)
+{
+	int other = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, GOJAIL_USER_FD + 1);
+
+	close_fd(&fd);
+	return other;
+}
+
 /* One sandbox: assembled by this process, and there for as long as it lives. */
 void holder_run(int talk)
 {
@@ -296,33 +304,34 @@ void holder_run(int talk)
 	struct fault fault = {0};
 	struct record self = proc_self(ZYGOTE_PROC_FD);
 	char one;
-	int mnt, user = -1;
+	int mnt, stage, user = -1;
 
 	prctl(PR_SET_NAME, "gojail-holder");
 	setsid();
-	answer(talk, &self, &fault, -1);
+	answer(talk, &self, &fault, -1, -1);
 	if (receive(talk, &request, trees, &fault) < 0 || enter_pid(&request, trees, &fault) < 0) {
-		answer(talk, &self, &fault, -1);
+		answer(talk, &self, &fault, -1, -1);
 		_exit(1);
 	}
 	self = proc_self(ZYGOTE_PROC_FD);
 	if (assemble(&request, trees, &fault) < 0 ||
 	    ((request.flags & GOJAIL_REQUEST_ROOT) && (user = find_user(&request, trees, &fault)) < 0)) {
-		answer(talk, &self, &fault, -1);
+		answer(talk, &self, &fault, -1, -1);
 		_exit(1);
 	}
-	mnt = openat(ZYGOTE_PROC_FD, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	/* That number is the user namespace's before anybody knows of it. */
-	if (user >= 0)
-		stage = fcntl(stage, F_DUPFD_CLOEXEC, GOJAIL_USER_FD + 1);
-	if (mnt < 0 || stage < 0 || (user >= 0 && dup3(user, GOJAIL_USER_FD, O_CLOEXEC) < 0)) {
+	mnt = above(openat(ZYGOTE_PROC_FD, "self/ns/mnt", O_RDONLY | O_CLOEXEC));
+	stage = above(stage_make(ZYGOTE_PROC_FD, trees, request.ntrees, &fault));
+	user = above(user);
+	/* These numbers are theirs before anybody knows of them. */
+	if (mnt < 0 || stage < 0 || dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || (user >= 0 && dup3(user, GOJAIL_USER_FD, O_CLOEXEC) < 0)) {
 		fault_set(&fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
 		close_fd(&mnt);
 	}
-	answer(talk, &self, &fault, mnt);
+	answer(talk, &self, &fault, mnt, stage);
 	if (mnt < 0 || recv(talk, &one, 1, 0) != 1)
 		_exit(1);
-	/* Root in a jail can look at /proc/PID/fd: there is nothing but /dev/null, and its user namespace. */
+	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)). */
+	prctl(PR_SET_DUMPABLE, 0);
 	syscall(SYS_close_range, user >= 0 ? GOJAIL_USER_FD + 1 : GOJAIL_USER_FD, ~0u, 0);
 	for (;;)
 		pause();

@@ -14,7 +14,7 @@
  *               user         task_init             no descriptor of the node's; with --jail-root: become root in the
  *                                                  jail; the cookies of --x11
  *               root         task_post_fork, first what is forked from now on is a task epilog: into the jail with it
- *               root         task_post_fork, last  enter the jail, where Slurm looks for task epilogs
+ *               root         task_post_fork, last  up to 23.02: enter the jail, where Slurm looks for task epilogs
  *               root         task_exit, last       leave it
  *               root         exit                  leave whatever is still open
  *   slurmstepd spank epilog  job_epilog: tear the job's sandboxes down.
@@ -165,9 +165,9 @@ static void enter_stage_for_fault(const struct jail *jail)
 	if (window.host_root >= 0)
 		return; /* it is there */
 	if (sandbox.stage < 0 && template_find(&node, jail->name, &zygote) == 0)
-		sandbox.stage = template_stage(&zygote);
+		sandbox.stage = record_stage(&zygote);
 	if (sandbox.stage >= 0)
-		window_open_stage(&window, &sandbox, &ignored);
+		window_open_stage(&window, sandbox.stage, &ignored);
 }
 
 /* What the user asked for, or the site's default: 0, -1 with a fault. Jail "none" wants nothing else. */
@@ -208,7 +208,7 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 	env_jail(sp, jail, &fault);
 	if (wish->net)
 		set_net_env(sp, wish->job);
-	if (fault.text[0] || window_open_stage(&window, &sandbox, &fault) < 0)
+	if (fault.text[0] || window_open_stage(&window, sandbox.stage, &fault) < 0)
 		return -1;
 	stage = open("/proc/thread-self/mountinfo", O_RDONLY | O_CLOEXEC);
 	return stage < 0 ? fault_set(&fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
@@ -419,11 +419,11 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 			return HOOK_FAILED;
 		}
 	}
-	if (sandbox.mnt < 0 || fault.text[0] || contained() ||
+	if (!EPILOG_LOOKED_FOR || sandbox.mnt < 0 || fault.text[0] || contained() ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || forked < tasks)
 		return 0;
-	/* Up to 23.02 Slurm looks for the program before it forks. The jail; if that fails, the stage. */
-	if (window_open_jail(&window, &sandbox, &late) == 0 || window_open_stage(&window, &sandbox, &late) == 0)
+	/* The jail; if that fails, the stage. */
+	if (window_open_jail(&window, &sandbox, &late) == 0 || window_open_stage(&window, sandbox.stage, &late) == 0)
 		return 0;
 	slurm_error("gojail: %s", late.text);
 	return HOOK_FAILED;

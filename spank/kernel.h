@@ -85,6 +85,33 @@ static inline int k_open_in_root(int dir, const char *path, uint64_t resolve)
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 
+static inline void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* A descriptor that is closed where its variable goes out of scope. */
+#define scoped_fd __attribute__((cleanup(close_fd))) int
+
+/* A detached copy of a mount of the current namespace, or -1. No symlinks: root looks. */
+static inline int k_clone_at(const char *path)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+
+	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+}
+
+static inline int k_attach_at(int tree, const char *path)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+
+	return at < 0 ? -1 : k_move_mount(tree, at);
+}
+
 static inline int k_pidfd_open(pid_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, pid, 0);
@@ -100,15 +127,5 @@ static inline int k_seteuid(uid_t user)
 {
 	return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
 }
-
-static inline void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-/* A descriptor that is closed where its variable goes out of scope. */
-#define scoped_fd __attribute__((cleanup(close_fd))) int
 
 #endif

@@ -119,12 +119,22 @@ int record_namespace(const struct record *record, const char *kind)
 	return open_of(record, what);
 }
 
-int record_user(const struct record *record)
+static int descriptor_of(const struct record *record, int number)
 {
 	char what[16];
 
-	snprintf(what, sizeof(what), "fd/%d", GOJAIL_USER_FD);
+	snprintf(what, sizeof(what), "fd/%d", number);
 	return open_of(record, what);
+}
+
+int record_stage(const struct record *record)
+{
+	return descriptor_of(record, GOJAIL_STAGE_FD);
+}
+
+int record_user(const struct record *record)
+{
+	return descriptor_of(record, GOJAIL_USER_FD);
 }
 
 int record_pidfd(const struct record *record)

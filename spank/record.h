@@ -41,6 +41,9 @@ struct record proc_self(int proc);
 /* The process itself (pidfd_open(2)), or -1. */
 int record_pidfd(const struct record *record);
 
+/* The mount namespace of the stage that a zygote or a holder keeps, or -1. */
+int record_stage(const struct record *record);
+
 /* The user namespace that a holder keeps for its tasks, or -1. */
 int record_user(const struct record *record);
 

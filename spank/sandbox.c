@@ -34,8 +34,6 @@ static void close_all(struct sandbox *sandbox)
 void sandbox_close(struct sandbox *sandbox)
 {
 	close_all(sandbox);
-	while (sandbox->nmounts > 0)
-		free(sandbox->mounts[--sandbox->nmounts]);
 }
 
 #define HASH_BEGIN 14695981039346656037ull /* FNV-1a */
@@ -119,42 +117,6 @@ static int find_own(struct sandbox *sandbox, const struct jail *jail, const stru
 	return 0;
 }
 
-/* As cleanPath in gojail/config_rules.go has it: no part is empty, "." or "..". */
-static bool is_clean(const char *path)
-{
-	if (*path != '/')
-		return false;
-	while (*path) {
-		size_t length = strcspn(++path, "/");
-
-		if (length == 0 || (length <= 2 && strncmp(path, "..", length) == 0))
-			return false;
-		path += length;
-	}
-	return true;
-}
-
-/* Destinations of SRC:DST[:ro],... for the stage; whether they are permitted is Go's to say. */
-static int note_mounts(struct sandbox *sandbox, const char *list, struct fault *fault)
-{
-	while (list && *list && sandbox->nmounts < GOJAIL_TREES_MAX) {
-		size_t length = strcspn(list, ","), source = strcspn(list, ":");
-
-		if (source < length) {
-			char *destination = strndup(list + source + 1, strcspn(list + source + 1, ":,"));
-
-			if (!destination || !is_clean(destination)) {
-				free(destination);
-				return fault_set(fault, "--jail-mount=%.*s: write the destination as a full path without "
-						 "\".\", \"..\" or \"//\", and no / at its end", (int)length, list);
-			}
-			sandbox->mounts[sandbox->nmounts++] = destination;
-		}
-		list += length + (list[length] == ',');
-	}
-	return 0;
-}
-
 /* Writes dir/name anew; a text that is cut short is not this one. */
 static int write_text(int dir, const char *name, const char *text)
 {
@@ -200,12 +162,12 @@ static bool is_same(int job, const char *name, const struct wish *wish)
 	return has_text(job, beside, wish->mounts ? wish->mounts : "");
 }
 
-/* A sandbox that is there: its holder's namespace and the stage of any zygote. */
+/* A sandbox that is there: what its holder keeps. */
 static int find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
-		const struct wish *wish, int64_t until, struct fault *fault)
+		const struct wish *wish, struct fault *fault)
 {
 	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 64];
-	struct record holder, zygote, net;
+	struct record holder, net;
 
 	if (wish->net && find_net(node->state, wish, &net, fault) < 0)
 		return -1;
@@ -218,11 +180,8 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 		return -1;
 	if (!is_same(job, name, wish))
 		return fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
-	if (template_find(node, jail->name, &zygote) < 0 &&
-	    template_get(node, jail, until, &zygote, fault) < 0)
-		return -1;
 	sandbox->mnt = record_namespace(&holder, "mnt");
-	sandbox->stage = template_stage(&zygote);
+	sandbox->stage = record_stage(&holder);
 	sandbox->net = wish->net ? record_namespace(&net, "net") : -1;
 	if (sandbox->mnt >= 0 && sandbox->stage >= 0 && (!wish->net || sandbox->net >= 0) &&
 	    find_own(sandbox, jail, wish, &holder) == 0)
@@ -441,7 +400,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 
 	if (lock < 0 || is_owners(job, wish->user.uid, fault) < 0)
 		return -1;
-	if (find(sandbox, node, jail, wish, until, fault) == 0)
+	if (find(sandbox, node, jail, wish, fault) == 0)
 		return 0;
 	if (fault->text[0])
 		return -1;
@@ -463,9 +422,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	static char groups[65536];
 	size_t used = 0;
 
-	if (note_mounts(sandbox, wish->mounts, fault) < 0)
-		return -1;
-	if (find(sandbox, node, jail, wish, until, fault) == 0)
+	if (find(sandbox, node, jail, wish, fault) == 0)
 		return 0;
 	if (fault->text[0])
 		return -1;
@@ -492,7 +449,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	launch_word(&launch, "script=%s", wish->script);
 	if (launch_run(&launch, node, until, fault) < 0)
 		return -1;
-	if (find(sandbox, node, jail, wish, until, fault) == 0)
+	if (find(sandbox, node, jail, wish, fault) == 0)
 		return 0;
 	return fault_set(fault, "the sandbox was gone as soon as it was built; ask your administrator");
 }

@@ -23,11 +23,9 @@ struct wish {
 };
 
 struct sandbox {
-	int mnt, stage;         /* mount namespaces; -1: none */
+	int mnt, stage;         /* mount namespaces: the jail and its stage; -1: none */
 	int net, pid, ipc, uts, user; /* the job's own; -1: the node's */
 	int holder;                   /* pidfd of what holds them */
-	char *mounts[GOJAIL_TREES_MAX]; /* destinations of the user's mounts */
-	int nmounts;
 };
 
 #define SANDBOX_NONE {.mnt = -1, .stage = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1}

@@ -51,16 +51,3 @@ int template_get(const struct node *node, const struct jail *jail, int64_t until
 	return fault_set(fault, "the zygote of jail \"%s\" ended as soon as it was started; "
 				"ask your administrator", jail->name);
 }
-
-int template_stage(const struct record *zygote)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)zygote->pid, GOJAIL_STAGE_FD);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	/* The pid may have been given to another process between look and open. */
-	if (fd >= 0 && process_start(zygote->pid) != zygote->start)
-		close_fd(&fd);
-	return fd;
-}

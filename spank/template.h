@@ -19,7 +19,5 @@ int template_get(const struct node *node, const struct jail *jail, int64_t until
 /* Finds any live zygote of the jail, whatever it was configured like. */
 int template_find(const struct node *node, const char *jail, struct record *zygote);
 
-/* Opens the mount namespace of the stage that a zygote keeps. */
-int template_stage(const struct record *zygote);
 
 #endif

@@ -14,22 +14,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-/* Names that the stage has from the host: nothing of the user's is put there. */
-static bool is_system(const char *destination)
-{
-	static const char *const names[] = {"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64",
-					    "libx32", "dev", "proc", "sys", "run", "var", "opt", "nix", "boot"};
-	size_t length;
-
-	while (*destination == '/')
-		destination++;
-	length = strcspn(destination, "/");
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strlen(names[i]) == length && strncmp(destination, names[i], length) == 0)
-			return true;
-	return length == 0;
-}
-
 /*
  * setns(CLONE_NEWNS) is refused to a thread that shares its root and cwd. Threads
  * that the caller makes later share them again, hence before every move.
@@ -52,74 +36,29 @@ static int window_begin(struct window *window, struct fault *fault)
 	return -1;
 }
 
-/* A detached copy of a mount of the current namespace, or -1. No symlinks: root looks. */
-static int clone_at(const char *path)
+int window_open_stage(struct window *window, int stage, struct fault *fault)
 {
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
-
-	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-}
-
-static int attach_at(int tree, const char *path)
-{
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
-
-	return at < 0 ? -1 : k_move_mount(tree, at);
-}
-
-enum { PTS = 2, OWN }; /* what every sandbox has for its stage */
-
-int window_open_stage(struct window *window, const struct sandbox *sandbox, struct fault *fault)
-{
-	/* Slurm opens the terminal of --pty in the stage. */
-	const char *paths[OWN + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm", "/dev/pts"};
-	int trees[OWN + GOJAIL_TREES_MAX], count = OWN, result = -1;
-
-	for (int i = 0; i < sandbox->nmounts; i++)
-		if (!is_system(sandbox->mounts[i]))
-			paths[count++] = sandbox->mounts[i];
-	for (int i = 0; i < count; i++)
-		trees[i] = -1;
 	if (window_begin(window, fault) < 0)
 		return -1;
-	if (sandbox->mnt >= 0) {
-		if (move(sandbox->mnt) < 0)
-			goto failed;
-		for (int i = 0; i < count; i++) {
-			trees[i] = clone_at(paths[i]);
-			/* Root is to load no library from there, whatever path the node's ld.so.conf has. */
-			if (trees[i] >= 0 && k_mount_setattr(trees[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | (i == PTS ? 0 : MOUNT_ATTR_NODEV)) < 0)
-				goto failed;
-		}
-	}
-	/* A copy of the stage for this step: what is attached is the job's own. */
-	if (move(sandbox->stage) < 0 || unshare(CLONE_NEWNS) < 0)
-		goto failed;
-	for (int i = 0; i < count; i++)
-		/* These must be there; a user's mount may be where the stage has nothing. */
-		if (trees[i] < 0 ? i < OWN && sandbox->mnt >= 0 : attach_at(trees[i], paths[i]) < 0 && i < OWN)
-			goto failed;
-	result = 0;
-failed:
-	if (result < 0) {
-		fault_set(fault, "cannot enter the stage of the jail: %s", strerror(errno));
-		window_close(window, fault);
-	}
-	for (int i = 0; i < count; i++)
-		close_fd(&trees[i]);
-	return result;
+	if (move(stage) == 0)
+		return 0;
+	fault_set(fault, "cannot enter the stage of the jail: %s", strerror(errno));
+	window_close(window, fault);
+	return -1;
 }
 
 int window_open_jail(struct window *window, const struct sandbox *sandbox, struct fault *fault)
 {
 	if (window_begin(window, fault) < 0)
 		return -1;
-	scoped_fd cgroup = clone_at("/sys/fs/cgroup");
+	scoped_fd cgroup = k_clone_at("/sys/fs/cgroup");
+	scoped_fd proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (cgroup >= 0 && move(sandbox->mnt) == 0 && unshare(CLONE_NEWNS) == 0 &&
-	    attach_at(cgroup, "/sys/fs/cgroup") == 0)
+	    k_attach_at(cgroup, "/sys/fs/cgroup") == 0) {
+		/* Not closed: the kernel is to take the copy apart when slurmstepd has ended, and nobody waits for it. */
+		window->copy = openat(proc, "thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
 		return 0;
+	}
 	fault_set(fault, "cannot enter the jail for the task epilogs: %s", strerror(errno));
 	window_close(window, fault);
 	return -1;
@@ -153,7 +92,7 @@ int window_clone(int mnt, const char *path, struct fault *fault)
 	if (window_begin(&window, fault) < 0)
 		return -1;
 	if (move(mnt) == 0)
-		tree = clone_at(path);
+		tree = k_clone_at(path);
 	if (window_close(&window, fault) < 0)
 		close_fd(&tree);
 	return tree;
@@ -201,7 +140,7 @@ static int show_at(int tree, const char *path)
 	if (lstat(name, &there) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
 		return 0;
 	umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW); /* an earlier step's, if any */
-	return attach_at(tree, path);
+	return k_attach_at(tree, path);
 }
 
 int window_show(int mnt, struct shown *list, int count, struct fault *fault)
@@ -214,7 +153,7 @@ int window_show(int mnt, struct shown *list, int count, struct fault *fault)
 	if (count > SHOWN_MAX || k_seteuid(0) < 0)
 		return fault_set(fault, "cannot become root again: %s", strerror(errno));
 	for (int i = 0; i < count; i++) {
-		trees[i] = clone_at(list[i].path);
+		trees[i] = k_clone_at(list[i].path);
 		if (trees[i] < 0 ? errno != ENOENT : k_mount_setattr(trees[i], list[i].attributes) < 0)
 			fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
 	}

@@ -14,18 +14,19 @@
 /* Where the thread came from; open while host_root, which is parked, is >= 0. */
 struct window {
 	int host_root, host_ns;
+	int copy; /* the jail's, made for this window; -1: none */
 };
 
-#define WINDOW_CLOSED {.host_root = -1, .host_ns = -1}
+#define WINDOW_CLOSED {.host_root = -1, .host_ns = -1, .copy = -1}
 
 struct sandbox;
 
 /*
- * The stage: the host's system directories and the jail's data directories, with
- * the job's own /tmp, /dev/shm and user mounts. sandbox->mnt may be -1: then
- * without the latter, enough for an error message to reach the user's file.
+ * The stage of the job: the host's system directories and the jail's data directories, with
+ * the job's own /tmp, /dev/shm, /dev/pts and user mounts; or that of the jail, without the
+ * latter: enough for an error message to reach the user's file.
  */
-int window_open_stage(struct window *window, const struct sandbox *sandbox, struct fault *fault);
+int window_open_stage(struct window *window, int stage, struct fault *fault);
 
 /* The jail itself, with the host's cgroup tree, which slurmstepd needs. */
 int window_open_jail(struct window *window, const struct sandbox *sandbox, struct fault *fault);

@@ -26,7 +26,7 @@ var parts = []part{
 	{Name: "template", About: "template built: launcher, Go, stage and jail, zygote ready"},
 	{Name: "build", About: "first step: sandbox built by the zygote, its namespaces in hand"},
 	{Name: "join", About: "later step: sandbox found, its namespaces in hand"},
-	{Name: "stage_open", About: "stage entered, with the job's /tmp and /dev/shm"},
+	{Name: "stage_open", About: "the job's stage entered"},
 	{Name: "stage_close", About: "stage left"},
 	{Name: "epilog_window", About: "jail entered and left, for task epilogs"},
 	{Name: "end", About: "job_epilog where /tmp is empty: sandbox torn down, a spare directory made"},

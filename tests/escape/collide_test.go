@@ -51,7 +51,7 @@ func TestListWithTheHashOfAnother(t *testing.T) {
 	r = s.srun("closed", append(etc, "echo", "ran")...)
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
-	assert.Contains(t, r.Stderr, "gojail: --jail-mount=", r)
+	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the number of this one", r)
 	r = s.srun("closed", append(etc, "--input="+s.lead(t, "/etc/gojail-jail"), "cat")...)
 	assert.NotContains(t, r.Stdout, "closed", "slurmstepd found the jail's own /etc: %s", r)
 

@@ -130,7 +130,7 @@ static double open_stage(int i)
 
 	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
 	begin = now_us();
-	check(window_open_stage(&window, &sandbox, &fault), "stage", &fault);
+	check(window_open_stage(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us() - begin;
 	check(window_close(&window, &fault), "leave the stage", &fault);
 	sandbox_close(&sandbox);
@@ -146,7 +146,7 @@ static double close_stage(int i)
 	double begin;
 
 	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
-	check(window_open_stage(&window, &sandbox, &fault), "stage", &fault);
+	check(window_open_stage(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us();
 	check(window_close(&window, &fault), "leave the stage", &fault);
 	begin = now_us() - begin;
