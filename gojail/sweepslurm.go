@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,7 +100,7 @@ func stepdProcess(job string) (string, error) {
 		if name := e.Name(); name[0] < '1' || name[0] > '9' {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		text, err := beginning(filepath.Join("/proc", e.Name(), "cmdline"))
 		if err != nil {
 			continue // gone
 		}
@@ -109,6 +110,20 @@ func stepdProcess(job string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// titleMost is longer than the title of any slurmstepd.
+const titleMost = 128
+
+// beginning reads no more of a process's title than that: any process may have one of gigabytes, which need
+// not even be in its memory (PR_SET_MM_MAP, prctl(2)).
+func beginning(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, titleMost))
 }
 
 // isRoots tells whether root started the process, whatever user it acts for at this moment. The

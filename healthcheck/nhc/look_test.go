@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -341,4 +342,18 @@ func TestSocketsOfTheMachine(t *testing.T) {
 			assert.Regexp(t, `^[0-9a-f.:]+:([0-9]+|\*)$`, s.local)
 		}
 	}
+}
+
+// TestLongCommandLine: a user's process has as long a command line as it likes.
+func TestLongCommandLine(t *testing.T) {
+	const long = 256 << 20
+	s, dir := node(t)
+	require.NoError(t, os.Truncate(dir+"/proc/10/cmdline", long))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	all, err := s.processes(t.Context())
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	assert.Len(t, all, 4)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(long/8))
 }

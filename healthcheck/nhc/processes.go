@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,7 +45,7 @@ func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
 		}
 		dir := filepath.Join(s.Proc, e.Name())
 		var st unix.Stat_t
-		text, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		text, err := readArgs(filepath.Join(dir, "cmdline"))
 		if err != nil || unix.Lstat(dir, &st) != nil {
 			continue // it has ended meanwhile
 		}
@@ -59,6 +60,20 @@ func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
 		return nil, fmt.Errorf("%s shows no processes", s.Proc)
 	}
 	return all, nil
+}
+
+// argsMost is what is looked at of a command line, and was all that Linux showed up to 4.1.
+const argsMost = 4096
+
+// readArgs reads no more: any user's process may have gigabytes there, which need not even be in its
+// memory (PR_SET_MM_MAP, prctl(2)).
+func readArgs(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, argsMost))
 }
 
 // wanted is a process that must run, or must not.
