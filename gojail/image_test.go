@@ -26,7 +26,7 @@ type image struct {
 }
 
 var images = map[string]image{
-	"ext4":  {32 << 20, []string{"-q"}},
+	"ext4":  {32 << 20, []string{"-q", "-O", "encrypt"}},
 	"xfs":   {300 << 20, []string{"-q"}},
 	"btrfs": {64 << 20, []string{"-q", "--mixed"}}, // so that files alone can fill it
 }
@@ -109,6 +109,34 @@ var whatUsersDo = map[string]func(tmp string) error{
 		}
 		return nil
 	},
+	"make subvolumes in subvolumes": func(tmp string) error {
+		for range maxTops + 10 {
+			if err := makeSubvolume(tmp, "v"); err != nil {
+				return err
+			}
+			if err := os.Mkdir(tmp+"/v/d", 0o755); err != nil {
+				return err
+			}
+			tmp += "/v/d"
+		}
+		return nil
+	},
+	"encrypt it": func(tmp string) error {
+		tmp += "/secret"
+		if err := os.Mkdir(tmp, 0o755); err != nil {
+			return err
+		}
+		lock, err := encrypt(tmp)
+		if err != nil {
+			return err
+		}
+		for i := range 3 {
+			if err := os.MkdirAll(fmt.Sprintf("%s/%d%s", tmp, i, strings.Repeat("/deep", 3*maxTops)), 0o755); err != nil {
+				return err
+			}
+		}
+		return lock()
+	},
 	"make subvolumes read-only": func(tmp string) error {
 		for _, path := range []string{"/one", "/one/two", "/empty"} {
 			if err := makeSubvolume(filepath.Dir(tmp+path), filepath.Base(path)); err != nil {
@@ -171,6 +199,38 @@ func makeSubvolume(path, name string) error {
 	return ioctl(dir, 0x5000940e, unsafe.Pointer(&arguments))
 }
 
+// encrypt is what any user may do with an empty directory of his (fscrypt.rst in the kernel's documentation).
+// lock takes the key away: nobody else will ever have it.
+func encrypt(path string) (lock func() error, err error) {
+	const addKey, setPolicy, removeKey = 0xc0506617, 0x800c6613, 0xc0406618 // linux/fscrypt.h
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var key [80 + 64]byte // struct fscrypt_add_key_arg, and the key
+	key[0], key[40] = 2, 64
+	copy(key[80:], "any key")
+	if err := ioctl(dir, addKey, unsafe.Pointer(&key)); err != nil {
+		return nil, err
+	}
+	policy := [24]byte{2, 1, 4} // struct fscrypt_policy_v2: AES
+	copy(policy[8:], key[8:24])
+	if err := ioctl(dir, setPolicy, unsafe.Pointer(&policy)); err != nil {
+		return nil, err
+	}
+	return func() error {
+		above, err := os.Open(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		defer above.Close()
+		var remove [64]byte // struct fscrypt_remove_key_arg
+		copy(remove[:], key[:40])
+		return ioctl(above, removeKey, unsafe.Pointer(&remove))
+	}, nil
+}
+
 func subvolumeFlags(path string, flags uint64) error {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -194,7 +254,8 @@ func TestTeardownWhateverTheUserDid(t *testing.T) {
 	for _, c := range []struct{ kind, deed string }{
 		{"ext4", "fill it"}, {"xfs", "fill it"}, {"btrfs", "fill it"},
 		{"xfs", "give it other projects"},
-		{"btrfs", "make subvolumes"}, {"btrfs", "make subvolumes read-only"},
+		{"ext4", "encrypt it"},
+		{"btrfs", "make subvolumes"}, {"btrfs", "make subvolumes in subvolumes"}, {"btrfs", "make subvolumes read-only"},
 	} {
 		for _, where := range []string{"trash", "place"} {
 			t.Run(c.kind+" "+c.deed+" "+where, func(t *testing.T) {

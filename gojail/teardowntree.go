@@ -21,11 +21,17 @@ type remover struct {
 	tops  []*os.File // what is emptied; then, inside it, directories that full ones could not be moved out of
 	moved int        // directories moved up
 	until time.Time
+
+	deep     *os.File // with errTooDeep, where to begin next
+	deepPath string
 }
 
-// maxTops is how many directories in each other may be such that nothing moves out of
-// them: one open descriptor, and one turn of recursion, each.
+// maxTops is how many directories in each other are emptied at once, where nothing moves
+// out of them: one open descriptor, and one turn of recursion, each.
 const maxTops = 64
+
+// errTooDeep: there are more than that.
+var errTooDeep = errors.New("too deep")
 
 // removeTree removes parent/name and all below it. What is in there was a user's:
 // processes that are left over may exchange directories for symlinks at any
@@ -58,8 +64,7 @@ func removeTree(parent, name string, until time.Time) error {
 		return fmt.Errorf("cannot remove %s: %w", path, err)
 	}
 	defer top.Close()
-	r := &remover{until: until}
-	if err := r.empty(top, path); err != nil {
+	if err := emptyTree(top, path, until); err != nil {
 		return err
 	}
 	if err := unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR); err != nil && err != unix.ENOENT {
@@ -76,6 +81,24 @@ func openDirectory(dir int, name string, resolve uint64) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), name), nil
+}
+
+// emptyTree empties top. What is too deep in it is emptied first, and for its own; then it begins again.
+func emptyTree(top *os.File, path string, until time.Time) error {
+	for at, atPath := top, path; ; {
+		r := &remover{until: until}
+		err := r.empty(at, atPath)
+		done := at == top
+		if !done {
+			at.Close()
+		}
+		at, atPath = top, path
+		if err == errTooDeep {
+			at, atPath = r.deep, r.deepPath
+		} else if err != nil || done {
+			return err
+		}
+	}
 }
 
 // empty removes all that is in top, one of r.tops meanwhile. What is moved up is found by the next turn.
@@ -127,7 +150,9 @@ func (r *remover) inTime() bool { return time.Now().Before(r.until) }
 
 // open opens the directory in/name for what is to be done there.
 func (r *remover) open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
-	path = filepath.Join(path, name)
+	if len(path) < pathMax { // it is for people only, and a tree may be deep
+		path = filepath.Join(path, name)
+	}
 	// Not a comparison of devices: a subvolume of btrfs has its own, and is no mount.
 	dir, err := openDirectory(int(in.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	switch err {
@@ -145,7 +170,8 @@ func (r *remover) open(in *os.File, name, path string, do func(dir *os.File, pat
 }
 
 // moveUp moves a full directory to one of r.tops. Where none takes it, it becomes one itself: a full
-// file system has no room for its name, and out of a subvolume of btrfs only subvolumes move.
+// file system has no room for its name, out of a subvolume of btrfs only subvolumes move, and nothing
+// does out of a directory that was encrypted with a key that is gone.
 func (r *remover) moveUp(dir *os.File, child, path string) error {
 	err := r.rename(dir, child)
 	if err == unix.EROFS { // so it is for a subvolume that its owner has made read-only
@@ -157,14 +183,24 @@ func (r *remover) moveUp(dir *os.File, child, path string) error {
 	switch err {
 	case nil, unix.ENOENT, unix.EEXIST: // EEXIST: left by a process that died; the next name is free
 		return nil
-	case unix.EXDEV, unix.ENOSPC, unix.EDQUOT:
+	case unix.EXDEV, unix.ENOSPC, unix.EDQUOT, unix.ENOKEY:
 		if len(r.tops) < maxTops {
 			return r.open(dir, child, path, r.empty)
 		}
+		return r.open(dir, child, path, r.putOff)
 	case unix.EBUSY:
 		return fmt.Errorf("cannot remove %s: something is mounted there; unmount it", filepath.Join(path, child))
 	}
 	return fmt.Errorf("cannot move %s out of the way: %w", filepath.Join(path, child), err)
+}
+
+// putOff keeps a directory for emptyTree.
+func (r *remover) putOff(dir *os.File, path string) (err error) {
+	if r.deep, err = openDirectory(int(dir.Fd()), ".", 0); err != nil {
+		return fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	r.deepPath = path
+	return errTooDeep
 }
 
 func (r *remover) rename(dir *os.File, child string) (err error) {
