@@ -64,23 +64,17 @@ func (s *State) RetryEnded(load func() (*Config, error), until time.Time, releas
 	}
 }
 
-// endAgain leaves a job alone that is back.
+// endAgain leaves a job alone that is back. One that has nothing but a network is locked, too.
 func (w *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
 	var failed error
-	asked := false
-	mayI := func() error {
-		asked = true
+	parent, err := w.state.teardownLocked(w.config.Scratch, job, until, func() error {
 		if err := w.stillGone(job); err != nil {
 			return err
 		}
 		failed = release(job) // under the lock of the job: no step of it is being built
 		return nil
-	}
-	parent, err := w.state.teardown(w.config.Scratch, job, until, mayI)
-	if err == nil && !asked { // it has nothing but a network
-		err = mayI()
-	}
-	if err == nil && parent != "" {
+	})
+	if err == nil {
 		err = emptyTrashOf(parent, job, until)
 	}
 	return both(err, failed)

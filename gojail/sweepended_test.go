@@ -62,6 +62,25 @@ func TestRetryEnded(t *testing.T) {
 	assert.NoDirExists(t, w.state.endedDir())
 }
 
+// TestRetryEndedUnderTheLock: a job that was requeued and comes back at that moment waits, and its network is not taken away.
+func TestRetryEndedUnderTheLock(t *testing.T) {
+	w, _ := newSweep(t, nil)
+	w.addJob(t, "4000000001")
+	w.state.addRecord(t, "ended/4000000001", "")
+	w.state.addRecord(t, "ended/4000000002", "") // nothing of it is left but a network
+	released := 0
+	w.state.RetryEnded(func() (*Config, error) { return w.config, nil }, soon(), func(job string) error {
+		released++
+		lock, err := w.state.lockJob(job, time.Now())
+		assert.ErrorContains(t, err, "is locked", job)
+		lock.Close()
+		return nil
+	})
+	assert.Equal(t, 2, released)
+	assert.Empty(t, w.state.ended())
+	assert.NoDirExists(t, w.state.job("4000000002"))
+}
+
 // TestRetryEndedTakesTurns: many that fail for good do not keep the others from it.
 func TestRetryEndedTakesTurns(t *testing.T) {
 	w, _ := newSweep(t, nil)

@@ -56,11 +56,17 @@ func (s *State) teardown(scratch, job string, until time.Time, mayI func() error
 	if !present(s.job(job)) && !present(filepath.Join(parent, job)) {
 		return "", nil
 	}
+	return s.teardownLocked(scratch, job, until, mayI)
+}
+
+// teardownLocked takes the lock of a job of which nothing may be there, too.
+func (s *State) teardownLocked(scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
 	lock, err := s.lockJob(job, time.Now().Add(teardownLock))
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", job, err)
 	}
 	defer lock.Close()
+	parent = s.scratchOf(scratch, job)
 	for _, step := range []func() error{
 		mayI,
 		func() error { return s.endHolders(job) },
