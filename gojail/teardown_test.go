@@ -106,9 +106,9 @@ func TestTeardownKeepsWhatItCannotUndo(t *testing.T) {
 	noLeaks(t)
 	out := map[string]string{}
 	require.NoError(t, inNamespaceText(t, "teardownMount", t.TempDir(), &out))
-	assert.Regexp(t, `^job 17: cannot remove .*/jobs/.trash/17\.\d+/tmp/mounted: something is mounted there; unmount it$`, out["first"])
+	assert.Regexp(t, `^job 17: cannot remove .*/jobs/.trash/17\.\d+/tmp/mounted\?\[2J: something is mounted there; unmount it$`, out["first"], "the name is a user's")
 	assert.Equal(t, "<nil>", out["other"], "another job's end has no part in it")
-	assert.Regexp(t, `^\[\] cannot remove .*/tmp/mounted: something is mounted there; unmount it$`, out["sweep"])
+	assert.Regexp(t, `^\[\] cannot remove .*/tmp/mounted\?\[2J: something is mounted there; unmount it$`, out["sweep"])
 	assert.Equal(t, "precious", out["precious"], "mounts are not crossed")
 	assert.Equal(t, "[] <nil> false", out["last"])
 }
@@ -123,9 +123,9 @@ func teardownMountChild(dir string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := dir + "/scratch/jobs/17/tmp/mounted"
+	made := dir + "/scratch/jobs/17/tmp/mounted\x1b[2J"
 	at := func() string {
-		moved, _ := filepath.Glob(dir + "/scratch/jobs/.trash/17.*/tmp/mounted")
+		moved, _ := filepath.Glob(dir + "/scratch/jobs/.trash/17.*/tmp/mounted*")
 		return moved[0]
 	}
 	os.MkdirAll(made, 0o700)

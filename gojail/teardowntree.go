@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // errTimeIsUp: the tree is huge, or a left-over process keeps filling it.
@@ -128,7 +130,7 @@ func (r *remover) turns(dir *os.File, path string, full func(name string) error)
 			if !r.inTime() {
 				break
 			}
-			if err := removeEntry(dir, name, filepath.Join(path, name)); isFull(err) {
+			if err := removeEntry(dir, name, forPeople(path, name)); isFull(err) {
 				left = append(left, name)
 			} else if err != nil {
 				return err
@@ -150,9 +152,7 @@ func (r *remover) inTime() bool { return time.Now().Before(r.until) }
 
 // open opens the directory in/name for what is to be done there.
 func (r *remover) open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
-	if len(path) < pathMax { // it is for people only, and a tree may be deep
-		path = filepath.Join(path, name)
-	}
+	path = forPeople(path, name)
 	// Not a comparison of devices: a subvolume of btrfs has its own, and is no mount.
 	dir, err := openDirectory(int(in.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	switch err {
@@ -189,9 +189,9 @@ func (r *remover) moveUp(dir *os.File, child, path string) error {
 		}
 		return r.open(dir, child, path, r.putOff)
 	case unix.EBUSY:
-		return fmt.Errorf("cannot remove %s: something is mounted there; unmount it", filepath.Join(path, child))
+		return fmt.Errorf("cannot remove %s: something is mounted there; unmount it", forPeople(path, child))
 	}
-	return fmt.Errorf("cannot move %s out of the way: %w", filepath.Join(path, child), err)
+	return fmt.Errorf("cannot move %s out of the way: %w", forPeople(path, child), err)
 }
 
 // putOff keeps a directory for emptyTree.
@@ -213,6 +213,14 @@ func (r *remover) rename(dir *os.File, child string) (err error) {
 		}
 	}
 	return err
+}
+
+// forPeople is path/name for a message. The name is a user's choice, and so is how many there are in each other.
+func forPeople(path, name string) string {
+	if len(path) >= pathMax {
+		return path
+	}
+	return filepath.Join(path, tomlfile.Printable(name))
 }
 
 func isFull(err error) bool { return err == unix.ENOTEMPTY || err == unix.EEXIST }
