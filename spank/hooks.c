@@ -14,7 +14,7 @@
  *               user         task_init             no descriptor of the node's; with --jail-root: become root in the
  *                                                  jail; the cookies of --x11
  *               root         task_post_fork, first what is forked from now on is a task epilog: into the jail with it
- *               root         task_post_fork, last  up to 23.02: enter the jail, where Slurm looks for task epilogs
+ *               root         task_post_fork, last  enter the stage, where Slurm up to 23.02 looks for task epilogs
  *               root         task_exit, last       leave it
  *               root         exit                  leave whatever is still open
  *   slurmstepd spank epilog  job_epilog: tear the job's sandboxes down.
@@ -419,11 +419,11 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 			return HOOK_FAILED;
 		}
 	}
-	if (!EPILOG_LOOKED_FOR || sandbox.mnt < 0 || fault.text[0] || contained() ||
+	if (sandbox.mnt < 0 || fault.text[0] || contained() ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || forked < tasks)
 		return 0;
-	/* The jail; if that fails, the stage. */
-	if (window_open_jail(&window, &sandbox, &late) == 0 || window_open_stage(&window, sandbox.stage, &late) == 0)
+	/* Not the jail: what Slurm reads of its tasks meanwhile is the node's /proc and /sys, and none that a user has put there. */
+	if (!EPILOG_IS_LOOKED_FOR || window_open_stage(&window, sandbox.stage, &late) == 0)
 		return 0;
 	slurm_error("gojail: %s", late.text);
 	return HOOK_FAILED;

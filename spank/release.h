@@ -17,7 +17,7 @@
 #define HOOK_FAILED (-1)
 #endif
 
-/* Whether slurmstepd looks for the program of a task epilog before it forks (_access in Slurm's mgr.c). */
-#define EPILOG_LOOKED_FOR (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0))
+/* Up to 23.02 Slurm looks for the program of a task epilog before it forks (_run_script_as_user in mgr.c). */
+#define EPILOG_IS_LOOKED_FOR (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0))
 
 #endif

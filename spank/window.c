@@ -3,7 +3,6 @@
 
 #include "kernel.h"
 #include "park.h"
-#include "sandbox.h"
 
 #include <errno.h>
 #include <linux/magic.h>
@@ -43,23 +42,6 @@ int window_open_stage(struct window *window, int stage, struct fault *fault)
 	if (move(stage) == 0)
 		return 0;
 	fault_set(fault, "cannot enter the stage of the jail: %s", strerror(errno));
-	window_close(window, fault);
-	return -1;
-}
-
-int window_open_jail(struct window *window, const struct sandbox *sandbox, struct fault *fault)
-{
-	if (window_begin(window, fault) < 0)
-		return -1;
-	scoped_fd cgroup = k_clone_at("/sys/fs/cgroup");
-	scoped_fd proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (cgroup >= 0 && move(sandbox->mnt) == 0 && unshare(CLONE_NEWNS) == 0 &&
-	    k_attach_at(cgroup, "/sys/fs/cgroup") == 0) {
-		/* Not closed: the kernel is to take the copy apart when slurmstepd has ended, and nobody waits for it. */
-		window->copy = openat(proc, "thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
-		return 0;
-	}
-	fault_set(fault, "cannot enter the jail for the task epilogs: %s", strerror(errno));
 	window_close(window, fault);
 	return -1;
 }

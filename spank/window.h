@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * window.h: moves the calling thread of slurmstepd into another mount namespace
- * for a while, and back (design: the stage, the task epilog).
+ * for a while, and back.
  */
 #ifndef GOJAIL_WINDOW_H
 #define GOJAIL_WINDOW_H
@@ -14,12 +14,9 @@
 /* Where the thread came from; open while host_root, which is parked, is >= 0. */
 struct window {
 	int host_root, host_ns;
-	int copy; /* the jail's, made for this window; -1: none */
 };
 
-#define WINDOW_CLOSED {.host_root = -1, .host_ns = -1, .copy = -1}
-
-struct sandbox;
+#define WINDOW_CLOSED {.host_root = -1, .host_ns = -1}
 
 /*
  * The stage of the job: the host's system directories and the jail's data directories, with
@@ -27,9 +24,6 @@ struct sandbox;
  * latter: enough for an error message to reach the user's file.
  */
 int window_open_stage(struct window *window, int stage, struct fault *fault);
-
-/* The jail itself, with the host's cgroup tree, which slurmstepd needs. */
-int window_open_jail(struct window *window, const struct sandbox *sandbox, struct fault *fault);
 
 /* Back to where the thread came from, whatever its effective uid is. */
 int window_close(struct window *window, struct fault *fault);

@@ -28,7 +28,6 @@ var parts = []part{
 	{Name: "join", About: "later step: sandbox found, its namespaces in hand"},
 	{Name: "stage_open", About: "the job's stage entered"},
 	{Name: "stage_close", About: "stage left"},
-	{Name: "epilog_window", About: "jail entered and left, for task epilogs"},
 	{Name: "end", About: "job_epilog where /tmp is empty: sandbox torn down, a spare directory made"},
 	{Name: "epilog", About: "job_epilog's launcher, where /tmp is not: the same by Go"},
 	{Name: "fork", About: "floor: fork, exit, wait"},

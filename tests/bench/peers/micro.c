@@ -154,23 +154,6 @@ static double close_stage(int i)
 	return begin;
 }
 
-static double epilog_window(int i)
-{
-	struct sandbox sandbox = SANDBOX_NONE;
-	struct window window = WINDOW_CLOSED;
-	struct fault fault = {0};
-	struct wish wish = job(i);
-	double begin;
-
-	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
-	begin = now_us();
-	check(window_open_jail(&window, &sandbox, &fault), "jail window", &fault);
-	check(window_close(&window, &fault), "leave the jail", &fault);
-	begin = now_us() - begin;
-	sandbox_close(&sandbox);
-	return begin;
-}
-
 /* The end of a job that left nothing in its /tmp. */
 static double end_clean(int i)
 {
@@ -277,7 +260,6 @@ int main(int argc, char **argv)
 	repeat("join", build, count); /* the same call: now it is there */
 	repeat("stage_open", open_stage, count);
 	repeat("stage_close", close_stage, count);
-	repeat("epilog_window", epilog_window, count);
 	repeat("setns", only_setns, count);
 	check(confine_open(&confine, &node, &jail, &fault), "confine", &fault);
 	repeat("confine", only_confine, count);

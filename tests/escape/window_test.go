@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// TestFalseProcWhileTasksRun: who owns the jail's content gives it another /proc while tasks run, in which
+// whatever slurmstepd reads about its processes never answers. It waits for that, and the step for it.
+func TestFalseProcWhileTasksRun(t *testing.T) {
+	if why := cluster.Missing(); why != "" {
+		t.Skip(why)
+	}
+	s, err := newSite(cluster.Options{SlurmConf: map[string]string{"JobAcctGatherType": "jobacct_gather/linux"}})
+	if s != nil {
+		t.Cleanup(func() { assert.NoError(t, s.Stop()) })
+	}
+	require.NoError(t, err)
+	s.own(t)
+	s.reload(t)
+
+	ended := make(chan cluster.Result)
+	go func() {
+		ended <- s.Run(cluster.Alice, "srun", "-wn1", "-n2", "-O", "--jail=owned", "sh", "-c",
+			"echo >/tmp/$SLURM_PROCID; until [ -e /tmp/go ]; do sleep 0.1; done; sleep $SLURM_PROCID")
+	}()
+	tmp := s.Path("/var/lib/gojail/n1/jobs/[0-9]*/tmp")
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		there, _ := filepath.Glob(tmp + "/[01]")
+		return len(there) == 2
+	}))
+	var pipes []string
+	for _, p := range s.Processes() {
+		dir := s.Path(fmt.Sprintf("%s/false/%d", owned, p.Pid))
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		require.NoError(t, unix.Mkfifo(filepath.Join(dir, "stat"), 0o644))
+		pipes = append(pipes, filepath.Join(dir, "stat"))
+	}
+	t.Cleanup(func() { os.RemoveAll(s.Path(owned + "/false")) })
+	s.exchange(t, "/proc", "/false")
+	there, err := filepath.Glob(tmp)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(there[0], "go"), nil, 0o644))
+	select {
+	case r := <-ended:
+		assert.Zero(t, r.Code, r)
+	case <-time.After(20 * time.Second * cluster.Slow):
+		assert.Fail(t, "the step does not end", "%s", strings.Join(commands(s), "\n"))
+		for _, pipe := range pipes { // whoever waits there is let go
+			if fd, err := unix.Open(pipe, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
+				time.Sleep(100 * time.Millisecond)
+				unix.Close(fd)
+			}
+		}
+		<-ended
+	}
+	assert.True(t, s.WaitIdle(), s.Drained())
+}
+
+func commands(s *site) (list []string) {
+	for _, p := range s.Processes() {
+		list = append(list, fmt.Sprint(p.Pid, " ", p.Command))
+	}
+	return list
+}
