@@ -423,10 +423,10 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || forked < tasks)
 		return 0;
 	/* Not the jail: what Slurm reads of its tasks meanwhile is the node's /proc and /sys, and none that a user has put there. */
-	if (!EPILOG_IS_LOOKED_FOR || window_open_stage(&window, sandbox.stage, &late) == 0)
-		return 0;
-	slurm_error("gojail: %s", late.text);
-	return HOOK_FAILED;
+	if (EPILOG_IS_LOOKED_FOR && window_open_stage(&window, sandbox.stage, &late) < 0)
+		/* A failure here would drain the node. Slurm looks for them on the node then, and they run in the jail or nowhere. */
+		slurm_error("gojail: %s", late.text);
+	return 0;
 }
 
 HOOK int slurm_spank_task_exit(spank_t sp, int argc, char **argv)

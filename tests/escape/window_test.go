@@ -75,3 +75,46 @@ func commands(s *site) (list []string) {
 	}
 	return list
 }
+
+// TestExchangedTmpWhileTasksStart: who owns the jail's content takes its /tmp away and puts it back, over and over,
+// while Slurm starts tasks. Steps may fail of it; no node is drained.
+func TestExchangedTmpWhileTasksStart(t *testing.T) {
+	s := shared(t)
+	s.own(t)
+	s.reload(t)
+	rounds := 6
+	if whole {
+		rounds = 200
+	}
+	tmp, link := s.Path(owned+"/tmp"), s.Path(owned+"/link")
+	stop, stopped := make(chan bool), make(chan error)
+	exchange := func() error { return unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE) }
+	require.NoError(t, os.Symlink("home", link))
+	go func() {
+		var err error
+		for done := false; !done && err == nil; {
+			select {
+			case <-stop:
+				done = true
+			default:
+				err = exchange()
+				time.Sleep(time.Duration(100+time.Now().UnixNano()%1000) * time.Microsecond)
+			}
+		}
+		stopped <- err
+	}()
+	t.Cleanup(func() {
+		if st, err := os.Lstat(tmp); err == nil && !st.IsDir() {
+			require.NoError(t, exchange())
+		}
+		require.NoError(t, os.Remove(link))
+	})
+	for range rounds {
+		s.Batch(cluster.Alice, "true", "--jail=owned", "-wn1", "--output=/home/alice/exchanged")
+		if !assert.Empty(t, s.Drained()) {
+			break
+		}
+	}
+	close(stop)
+	require.NoError(t, <-stopped)
+}
