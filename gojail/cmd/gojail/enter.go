@@ -58,6 +58,9 @@ a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 }
 
 func (n *node) enter(job, sandbox string, who *person, privileged bool, command []string) error {
+	if err := n.apart(); err != nil {
+		return err
+	}
 	state, err := gojail.OpenState(n.State)
 	if err != nil {
 		return err

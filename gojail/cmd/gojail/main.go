@@ -23,7 +23,7 @@ type silent int
 func (silent) Error() string { return "" }
 
 func main() {
-	err := command(&node{}).Execute()
+	err := command(&node{program: true}).Execute()
 	var code silent
 	switch {
 	case err == nil:
@@ -40,6 +40,7 @@ type node struct {
 	gojail.Node
 	network string            // network.toml
 	kernel  *provision.Kernel // of tests; nil: this node's own
+	program bool              // this process is gojail, and no test of it
 }
 
 func command(n *node) *cobra.Command {

@@ -76,6 +76,9 @@ const runPatience = 5 * time.Second
 
 // run builds a sandbox, runs the command in it and tears it down.
 func (n *node) run(name string, who *person, mounts string, privileged bool, command []string) error {
+	if err := n.apart(); err != nil {
+		return err
+	}
 	c, j, err := n.jail(name)
 	if err != nil {
 		return err

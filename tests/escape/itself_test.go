@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// itselfSource is loaded into every program of the jail. In gojail's own it takes hold of the program's
+// file, and hands it to one that waits until it can be written.
+const itselfSource = `
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((constructor)) static void loaded(void)
+{
+	char name[200] = "";
+	if (readlink("/proc/self/exe", name, sizeof name - 1) < 0 || (strcmp(name, "/") && access(name, F_OK) == 0))
+		return; /* it is of the jail */
+	if (dup2(open("/proc/self/exe", O_RDONLY), 9) == 9 && fork() == 0) {
+		setsid();
+		execl("/opt/waits", "/opt/waits", NULL);
+	}
+	_exit(0);
+}
+`
+
+const waitsSource = `
+#include <fcntl.h>
+#include <unistd.h>
+int main(void)
+{
+	if (fcntl(9, F_GETFD) == 0)
+		write(1, "has it", 6);
+	for (int tries = 0; tries < 100; tries++, usleep(10000)) {
+		int fd = open("/proc/self/fd/9", O_WRONLY);
+		if (fd >= 0)
+			return write(fd, "written by an attack", 20) != 20;
+	}
+	return 1;
+}
+`
+
+// TestGojailIsNotWritten: in a jail whose content is the attacker's, the program that root runs there is a link to
+// the process itself, which is gojail at that moment. Root in a jail gets no hold of the node's program by that.
+func TestGojailIsNotWritten(t *testing.T) {
+	s := shared(t)
+	compile := func(source string, args ...string) []byte {
+		from, to := filepath.Join(t.TempDir(), "a.c"), filepath.Join(t.TempDir(), "a")
+		require.NoError(t, os.WriteFile(from, []byte(source), 0o644))
+		out, err := exec.Command("gcc", append(args, "-o", to, from)...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		text, err := os.ReadFile(to)
+		require.NoError(t, err)
+		return text
+	}
+	const library = "/opt/itself.so"
+	s.plant(t, library, compile(itselfSource, "-shared", "-fPIC"))
+	s.plant(t, "/opt/waits", compile(waitsSource, "-static"))
+	s.plant(t, "/etc/ld.so.preload", []byte(library+"\n"))
+	itself := s.Path(owned + "/opt/itself")
+	require.NoError(t, os.Symlink("/proc/self/exe", itself))
+	t.Cleanup(func() { os.Remove(itself) })
+	s.victim(t, "job-of-alice", inJail("", cluster.Alice, "owned"))
+	id := strings.TrimSpace(s.Root("squeue", "-h", "-t", "R", "-o", "%i").Stdout)
+	require.NotEmpty(t, id)
+
+	program := s.Path(cluster.Prefix + "/sbin/gojail")
+	before, err := os.ReadFile(program)
+	require.NoError(t, err)
+	r := s.Gojail("n1", "enter", id, "--", "/opt/itself")
+	assert.Contains(t, r.Stdout, "has it", "control: %s", r)
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return len(s.Find("/opt/waits")) == 0 }))
+	after, err := os.ReadFile(program)
+	require.NoError(t, err)
+	if !assert.Equal(t, string(before[:20]), string(after[:20]), r) {
+		require.NoError(t, os.Remove(program))
+		require.NoError(t, os.WriteFile(program, before, 0o755))
+	}
+}
