@@ -68,6 +68,9 @@ func mountImage(kind, dir string) error {
 	return nil
 }
 
+// tooDeep to be emptied where it is: something must be moved out.
+const tooDeep = 4 * maxTops
+
 // whatUsersDo to the /tmp of a job, so that its end could not remove it.
 var whatUsersDo = map[string]func(tmp string) error{
 	"fill it": func(tmp string) error {
@@ -83,7 +86,7 @@ var whatUsersDo = map[string]func(tmp string) error{
 		if err := setProject(tmp+"/..", 5); err != nil { // the administrator's own, for all of the scratch directory
 			return err
 		}
-		for i := range 100 {
+		for i := range tooDeep {
 			tmp += "/deep"
 			if err := os.Mkdir(tmp, 0o755); err != nil {
 				return err
@@ -99,7 +102,7 @@ var whatUsersDo = map[string]func(tmp string) error{
 			if err := makeSubvolume(tmp, "volume"); err != nil {
 				return err
 			}
-			if err := os.MkdirAll(tmp+"/volume"+strings.Repeat("/deep", 100), 0o755); err != nil {
+			if err := os.MkdirAll(tmp+"/volume"+strings.Repeat("/deep", tooDeep), 0o755); err != nil {
 				return err
 			}
 			if err := os.WriteFile(tmp+"/volume/deep/deep/file", nil, 0o600); err != nil {

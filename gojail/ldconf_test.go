@@ -15,8 +15,8 @@ func TestForeignDirs(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"ld.so.conf":          "include ld.so.conf.d/*.conf other.conf\n/boot # of nobody\nhwcap 1 nosegneg\n",
-		"ld.so.conf.d/a.conf": "# comment\n/usr/local/lib\n/home/\n/etc/x=libc6\n",
-		"ld.so.conf.d/b.conf": "include " + dir + "/ld.so.conf\n/srv=libc6\n/home\n/nosuch/lib\nrelative/lib\n/tmp\n",
+		"ld.so.conf.d/a.conf": "# comment\n/usr/local/lib\n/home/\n/etc/x=libc6\n/\n",
+		"ld.so.conf.d/b.conf": "include " + dir + "/ld.so.conf\n/srv =libc6\n/home\n/nosuch/lib\nseccomp\n/tmp\n",
 		"other.conf":          "  /mnt  \n",
 	} {
 		path := filepath.Join(dir, name)

@@ -4,36 +4,48 @@ package gojail
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
-// A slurm.conf of the node's own comes before the copy that slurmd fetched.
+// A slurm.conf of the node's own comes before the copy that slurmd fetched, and that before the one that sackd did.
 func TestWhereSlurmConfIs(t *testing.T) {
-	dir := t.TempDir()
-	cache := filepath.Join(dir, "spool/conf-cache")
-	found := func() Slurm {
-		s := Slurm{Conf: filepath.Join(dir, "etc"), Spool: filepath.Join(dir, "spool")}
+	var found []string
+	require.NoError(t, inNamespace(t, "slurmConf", t.TempDir(), &found))
+	assert.Equal(t, []string{
+		"/etc ", // nothing was fetched yet
+		"/run/slurm/conf ",
+		"/spool/conf-cache /spool/conf-cache",
+		"/etc /spool/conf-cache",
+	}, found)
+}
+
+func init() { childActions["slurmConf"] = slurmConfChild }
+
+func slurmConfChild(input string) (any, error) {
+	dir := strings.Trim(input, `"`)
+	if err := makePrivate(); err != nil {
+		return nil, err
+	}
+	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, ""); err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, with := range []string{"", runConf, dir + "/spool/conf-cache", dir + "/etc"} {
+		if with != "" {
+			if err := both(os.MkdirAll(with, 0o755), os.WriteFile(with+"/slurm.conf", nil, 0o644)); err != nil {
+				return nil, err
+			}
+		}
+		s := Slurm{Conf: dir + "/etc", Spool: dir + "/spool"}
 		s.look()
-		return Slurm{Conf: strings.TrimPrefix(s.Conf, dir), Cache: strings.TrimPrefix(s.Cache, dir)}
+		found = append(found, strings.TrimPrefix(s.Conf, dir)+" "+strings.TrimPrefix(s.Cache, dir))
 	}
-	put := func(in string) {
-		require.NoError(t, os.MkdirAll(in, 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(in, "slurm.conf"), nil, 0o644))
-	}
-	require.NoError(t, os.MkdirAll(cache, 0o755))
-	if exists(runConf + "/slurm.conf") {
-		t.Skip("this machine's own Slurm is configless")
-	}
-	assert.Equal(t, Slurm{Conf: "/etc"}, found(), "nothing was fetched yet")
-	put(cache)
-	assert.Equal(t, Slurm{Conf: "/spool/conf-cache", Cache: "/spool/conf-cache"}, found())
-	put(filepath.Join(dir, "etc"))
-	assert.Equal(t, Slurm{Conf: "/etc", Cache: "/spool/conf-cache"}, found())
+	return found, nil
 }
 
 // The directory is shown where no spool directory covers it, under the names that it has on the node.

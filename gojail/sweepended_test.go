@@ -43,6 +43,7 @@ func TestRetryEnded(t *testing.T) {
 	assert.ElementsMatch(t, []string{"4000000001", "4000000003"}, w.retry(t, nil))
 	assert.NoDirExists(t, w.state.job("4000000001"))
 	assert.NoDirExists(t, dir+"/scratch/jobs/4000000001")
+	assert.NoDirExists(t, dir+"/scratch/jobs/"+trashName)
 	assert.Equal(t, []string{"4000000002"}, w.state.ended())
 	for _, job := range []string{"4000000002", "4000000004"} {
 		assert.FileExists(t, w.state.job(job)+"/small", "it is back, or there")
@@ -58,6 +59,10 @@ func TestRetryEnded(t *testing.T) {
 	require.NoError(t, unix.Flock(int(tried.Fd()), unix.LOCK_EX))
 	assert.Empty(t, w.retry(t, nil), "one at a time")
 	tried.Close()
+	require.NoError(t, os.Chtimes(tried.Name(), time.Time{}, time.Now().Add(time.Hour)))
+	asked := false
+	w.state.RetryEnded(func() (*Config, error) { asked = true; return nil, errors.New("no configuration") }, soon(), nil)
+	assert.True(t, asked, "the clock went back")
 	assert.Equal(t, []string{"4000000002"}, w.retry(t, nil))
 	assert.NoDirExists(t, w.state.endedDir())
 }
