@@ -30,18 +30,20 @@ func contract(t *testing.T) map[string]string {
 func TestContractConstants(t *testing.T) {
 	defines := contract(t)
 	for name, value := range map[string]string{
-		"GOJAIL_VERSION":        fmt.Sprint(ContractVersion),
-		"GOJAIL_NAME_MAX":       fmt.Sprint(nameMax),
-		"GOJAIL_PATH_MAX":       fmt.Sprint(pathMax),
-		"GOJAIL_TEXT_MAX":       fmt.Sprint(textMax),
-		"GOJAIL_TREES_MAX":      fmt.Sprint(treesMax),
-		"GOJAIL_KEY_LEN":        fmt.Sprint(len((&Config{}).Key(&Jail{}))),
-		"GOJAIL_SITE_MAX":       "(4 << 20)",
-		"GOJAIL_DEFAULT_CONFIG": fmt.Sprintf("%q", DefaultConfig),
-		"GOJAIL_DEFAULT_STATE":  fmt.Sprintf("%q", DefaultState),
-		"GOJAIL_REPLY_FD":       fmt.Sprint(ReplyFD),
-		"GOJAIL_RETRY_PAUSE":    fmt.Sprint(retryPause.Seconds()),
-		"GOJAIL_GPU_NODES_MAX":  fmt.Sprint(2 * gpusMax),
+		"GOJAIL_VERSION":         fmt.Sprint(ContractVersion),
+		"GOJAIL_PROJECT_OF_JOBS": fmt.Sprintf("%#x", projectOfJobs),
+		"GOJAIL_PROJECT_OF_RUNS": fmt.Sprintf("%#x", projectOfRuns),
+		"GOJAIL_NAME_MAX":        fmt.Sprint(nameMax),
+		"GOJAIL_PATH_MAX":        fmt.Sprint(pathMax),
+		"GOJAIL_TEXT_MAX":        fmt.Sprint(textMax),
+		"GOJAIL_TREES_MAX":       fmt.Sprint(treesMax),
+		"GOJAIL_KEY_LEN":         fmt.Sprint(len((&Config{}).Key(&Jail{}))),
+		"GOJAIL_SITE_MAX":        "(4 << 20)",
+		"GOJAIL_DEFAULT_CONFIG":  fmt.Sprintf("%q", DefaultConfig),
+		"GOJAIL_DEFAULT_STATE":   fmt.Sprintf("%q", DefaultState),
+		"GOJAIL_REPLY_FD":        fmt.Sprint(ReplyFD),
+		"GOJAIL_RETRY_PAUSE":     fmt.Sprint(retryPause.Seconds()),
+		"GOJAIL_GPU_NODES_MAX":   fmt.Sprint(2 * gpusMax),
 	} {
 		assert.Equal(t, defines[name], value, name)
 	}

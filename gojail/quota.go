@@ -15,11 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Projects of the quota on a job's /tmp, as spank/quota.c numbers them.
+// Projects of the quota on a job's /tmp (include/gojail.h).
 const (
-	projectOfJobs = 0x20000000
+	projectOfJobs = 0x80000000
 	projectOfRuns = 0x40000000
-	projectMask   = 0x1fffffff
 )
 
 func projectOf(job string) uint32 {
@@ -28,7 +27,7 @@ func projectOf(job string) uint32 {
 		job, base = pid, projectOfRuns
 	}
 	n, _ := strconv.ParseUint(job, 10, 64)
-	return base | uint32(n)&projectMask
+	return base ^ uint32(n)
 }
 
 // forgetQuota takes a job's limit from the file system of dir, whose quota file

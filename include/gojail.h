@@ -88,6 +88,14 @@
 #define GOJAIL_RETRY_PAUSE 10 /* seconds */
 #define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
 
+/*
+ * The project of the quota on a job's /tmp: all 32 bits of the job's number, of which a federation
+ * fills the upper 6 with its cluster, and the first of these flipped, so that small numbers stay the
+ * administrator's; with fewer than 32 clusters none is shared. A `gojail run` has its pid and the other bit.
+ */
+#define GOJAIL_PROJECT_OF_JOBS 0x80000000
+#define GOJAIL_PROJECT_OF_RUNS 0x40000000
+
 #define GOJAIL_DEFAULT_CONFIG "/etc/gojail/gojail.toml"
 #define GOJAIL_DEFAULT_STATE "/run/gojail"
 #define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* where no site file tells */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "quota.h"
 
+#include "gojail.h"
 #include "kernel.h"
 
 #include <errno.h>
@@ -18,16 +19,11 @@
 /* QCMD of linux/quota.h shifts into the sign. */
 #define QUOTA(command) ((unsigned)(command) << SUBCMDSHIFT | PRJQUOTA)
 
-/* Projects of our own, by job; those of `gojail run` apart. gojail/quota.go has the same. */
-#define PROJECT_OF_JOBS 0x20000000u
-#define PROJECT_OF_RUNS 0x40000000u
-#define PROJECT_MASK 0x1fffffffu
-
 static uint32_t project_of(const char *job)
 {
 	if (strncmp(job, "run-", 4) == 0)
-		return PROJECT_OF_RUNS | ((uint32_t)strtoul(job + 4, NULL, 10) & PROJECT_MASK);
-	return PROJECT_OF_JOBS | ((uint32_t)strtoul(job, NULL, 10) & PROJECT_MASK);
+		return GOJAIL_PROJECT_OF_RUNS ^ (uint32_t)strtoul(job + 4, NULL, 10);
+	return GOJAIL_PROJECT_OF_JOBS ^ (uint32_t)strtoul(job, NULL, 10);
 }
 
 /* Files, too: empty ones take no room of the job's, and the last inode of the file system from all others. */

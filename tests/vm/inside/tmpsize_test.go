@@ -43,7 +43,7 @@ func tmpQuota(t *testing.T, c *cluster.Cluster, job string) (limit, used uint64)
 	require.NoError(t, err)
 	const getQuota = 0x800007<<8 | 2 // for projects
 	var quota [72]byte
-	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), getQuota, uintptr(0x20000000|number), uintptr(unsafe.Pointer(&quota)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), getQuota, uintptr(0x80000000|number), uintptr(unsafe.Pointer(&quota)), 0, 0)
 	require.Zero(t, errno, "%v", errno)
 	return binary.NativeEndian.Uint64(quota[:]) << 10, binary.NativeEndian.Uint64(quota[16:])
 }
