@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/run"
@@ -332,13 +331,14 @@ func writer(t *testing.T) run.Writer {
 	return r.Writer("record")
 }
 
-// The disk hangs: whoever opens a pipe that nobody reads waits like that.
+// The disk hangs while Slurm is asked: whoever opens a pipe that nobody writes to waits like that.
+const hangs = "[ -p state.d/drain.json ] || mkfifo state.d/drain.json"
+
 func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s := newSite(t)
 	s.settler.Store.Write = writer(t)
 	s.settler.Slurm.Timeout = 2 * time.Second
-	pipe := filepath.Join(s.settler.Store.State, "drain.json.new")
-	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	s.set("before-show", hangs)
 	s.run("fo fo")
 	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: the disk does not answer in time")
 	assert.Contains(t, s.calls(), "State=DRAIN")
@@ -347,7 +347,7 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s = newSite(t)
 	s.settler.Store.Write = writer(t)
 	s.settler.Slurm.Timeout = time.Hour
-	require.NoError(t, unix.Mkfifo(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o600))
+	s.set("before-show", hangs)
 	s.run("fo")
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
