@@ -17,11 +17,11 @@ import (
 // slurm looks at what gojail and Slurm must agree on.
 func (k *checker) slurm() {
 	c := k.config
-	conf := readSlurmConf(c)
 	if path := filepath.Join(c.Slurm.Conf, "slurm.conf"); !exists(path) {
 		k.fail("slurm", "correct slurm.conf's directory, conf = in [slurm]; where slurmctld sends it, start slurmd first", "%s is not there", path)
 		return
 	}
+	conf := k.slurmdsConf()
 	if k.configless(conf) {
 		k.plugstack(conf)
 	}
@@ -48,22 +48,6 @@ func (k *checker) anySlurmJail() bool {
 	return false
 }
 
-// configless looks for what slurmctld cannot send: a plugstack.conf at another place than
-// beside its slurm.conf. Where it is missing, Slurm loads no plugin, and says nothing.
-func (k *checker) configless(conf slurmConf) bool {
-	path := conf.values["plugstackconfig"]
-	if path == "" || !strings.Contains(strings.ToLower(conf.values["slurmctldparameters"]), "enable_configless") {
-		return true
-	}
-	const remedy = "take PlugStackConfig out of slurm.conf: slurmctld sends the plugstack.conf that lies beside its slurm.conf"
-	if !exists(path) {
-		k.fail("plugstack", remedy, "PlugStackConfig=%s is not on this node: jobs run outside their jail", path)
-		return false
-	}
-	k.warn("plugstack", remedy, "PlugStackConfig=%s with enable_configless: jobs run outside their jail on a node without that file", path)
-	return true
-}
-
 func (k *checker) plugstack(conf slurmConf) {
 	want := filepath.Join(k.node.LibDir, "spank_gojail.so")
 	line := "write this line into plugstack.conf: required " + want
@@ -83,7 +67,7 @@ func (k *checker) plugstack(conf slurmConf) {
 		}
 		return
 	}
-	k.fail("plugstack", line, "no plugstack.conf of %s names spank_gojail.so: jobs run outside their jail", k.config.Slurm.Conf)
+	k.fail("plugstack", line, "no plugstack.conf of %s names spank_gojail.so: jobs run outside their jail", conf.dir)
 }
 
 // PluginState is the state directory that plugstack.conf gives to the plugin, or

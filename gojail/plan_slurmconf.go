@@ -12,6 +12,7 @@ import (
 
 // slurmConf is what gojail wants to know from slurm.conf and plugstack.conf.
 type slurmConf struct {
+	dir       string              // where they are
 	plugins   []string            // PluginDir
 	plugstack []string            // absolute paths of the SPANK plugins
 	required  map[string]bool     // plugin path: "required" (true) or "optional"
@@ -20,7 +21,7 @@ type slurmConf struct {
 }
 
 func readSlurmConf(c *Config) slurmConf {
-	s := slurmConf{required: map[string]bool{}, arguments: map[string][]string{}, values: map[string]string{}}
+	s := slurmConf{dir: c.Slurm.Conf, required: map[string]bool{}, arguments: map[string][]string{}, values: map[string]string{}}
 	s.read(filepath.Join(c.Slurm.Conf, "slurm.conf"))
 	for _, dir := range strings.Split(s.values["plugindir"], ":") {
 		if filepath.IsAbs(dir) {

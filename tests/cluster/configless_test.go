@@ -44,3 +44,72 @@ func TestConfigless(t *testing.T) {
 	require.Zero(t, r.Code, r)
 	prints(t, "PartitionName=extra Nodes=n2 State=UP", <-running)
 }
+
+// TestConfiglessInclude: slurmctld sends plugstack.conf, but not what that includes: the node must have it.
+func TestConfiglessInclude(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Plugin: true, Jails: []string{"debian", "other"}, NoConf: true})
+	const sent = "/srv/slurmctld/plugstack.conf"
+	line := read(c, sent)
+	include := func(dir, name string) {
+		require.Zero(t, c.Root("mkdir", "-p", dir).Code)
+		write(t, c.Path(dir+"/gojail.conf"), line)
+		write(t, c.Path(sent), "include "+name+"\n")
+		reconfigured(t, c, "plugstack.conf", "include "+name+"\n")
+	}
+	try := func() cluster.Result { return c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker) }
+	include("/srv/slurmctld/plugstack.conf.d", "plugstack.conf.d/*.conf")
+	assert.Contains(t, try().Stderr, "unrecognized option '--jail=debian'")
+	assert.Contains(t, c.Gojail("n1", "check").Stdout, "FAIL  plugstack: no plugstack.conf of /var/spool/slurmd/n1/conf-cache names spank_gojail.so")
+
+	include("/etc/plugins", "/etc/plugins/*.conf")
+	prints(t, "debian", try())
+	assert.NotContains(t, c.Gojail("n1", "check").Stdout, "FAIL")
+}
+
+// reconfigured waits until the nodes have what slurmctld sends anew.
+func reconfigured(t *testing.T, c *cluster.Cluster, file, text string) {
+	t.Helper()
+	r := c.Root("scontrol", "reconfigure")
+	require.Zero(t, r.Code, r)
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+		for _, node := range cluster.Nodes {
+			if read(c, "/var/spool/slurmd/"+node+"/conf-cache/"+file) != text {
+				return false
+			}
+		}
+		return c.WaitIdle()
+	}), c.Drained())
+}
+
+// TestConfiglessBesideAFile: slurmd --conf-server takes what slurmctld sends, also where the node has a slurm.conf, and
+// srun takes that one. check tells of the jobs that run on the node itself for it.
+func TestConfiglessBesideAFile(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Plugin: true, Jails: []string{"debian", "other"}, NoConf: true})
+	copied := func(file string) string { return read(c, "/srv/slurmctld/"+file) }
+	require.Zero(t, c.Root("mkdir", "-p", "/etc/slurm").Code)
+	for _, file := range []string{"slurm.conf", "plugstack.conf"} {
+		write(t, c.Path("/etc/slurm/"+file), copied(file))
+	}
+	for _, jail := range []string{"debian", "other"} {
+		require.Zero(t, c.Gojail("n1", "init", jail).Code)
+	}
+	try := func() cluster.Result { return c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker) }
+	check := func() string { return c.Gojail("n1", "check").Stdout }
+	const differs = "WARN  slurm: srun takes /etc/slurm/plugstack.conf, slurmd what slurmctld sends, /var/spool/slurmd/n1/conf-cache/plugstack.conf"
+	prints(t, "debian", try())
+	assert.NotContains(t, check(), "FAIL")
+	assert.NotContains(t, check(), "WARN  slurm", "both are the same")
+
+	write(t, c.Path("/etc/slurm/plugstack.conf"), "")
+	assert.Contains(t, try().Stderr, "unrecognized option '--jail=debian'")
+	assert.Contains(t, check(), differs)
+	assert.Contains(t, check(), "OK    plugstack: ", "a step that another node's srun starts")
+
+	write(t, c.Path("/etc/slurm/plugstack.conf"), copied("plugstack.conf"))
+	write(t, c.Path("/srv/slurmctld/plugstack.conf"), "# none\n")
+	reconfigured(t, c, "plugstack.conf", "# none\n")
+	r := try()
+	assert.Contains(t, r.Stderr, marker+": No such file", "it runs on the node: %s", r)
+	assert.Contains(t, check(), differs)
+	assert.Contains(t, check(), "FAIL  plugstack: no plugstack.conf of /var/spool/slurmd/n1/conf-cache names spank_gojail.so: jobs run outside their jail")
+}
