@@ -8,6 +8,7 @@
 #include <linux/dqblk_xfs.h>
 #include <linux/fs.h>
 #include <linux/quota.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -51,22 +52,43 @@ static int enforced(int dir)
 	return state.qs_flags & FS_QUOTA_PDQ_ENFD ? 0 : -1;
 }
 
+/* What is made in the directory from now on is of the project, too. */
+static int join(int dir, uint32_t project)
+{
+	struct fsxattr attributes;
+
+	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
+		return -1;
+	attributes.fsx_projid = project;
+	attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+	return ioctl(dir, FS_IOC_FSSETXATTR, &attributes);
+}
+
+static bool has_limit(int dir, uint32_t project, uint64_t bytes)
+{
+	struct if_dqblk limit = {0};
+
+	return syscall(SYS_quotactl_fd, dir, QUOTA(Q_GETQUOTA), project, &limit) == 0 && limit.dqb_bhardlimit &&
+	       limit.dqb_bhardlimit <= bytes >> QIF_DQBLKSIZE_BITS;
+}
+
 int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault)
 {
 	uint32_t project = project_of(job);
-	struct fsxattr attributes;
 
 	if (enforced(dir) < 0)
 		return fault_set(fault, "tmp_size: the file system of the scratch directory does not limit directories (%s); ask "
 				 "your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",
 				 strerror(errno));
-	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
-		return fault_set(fault, "tmp_size: cannot read the project of the job's /tmp: %s", strerror(errno));
-	attributes.fsx_projid = project;
-	attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
-	if (set_limit(dir, project, bytes) < 0 || ioctl(dir, FS_IOC_FSSETXATTR, &attributes) < 0)
+	if ((!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0) || join(dir, project) < 0)
 		return fault_set(fault, "tmp_size: cannot limit the job's /tmp: %s", strerror(errno));
 	return 0;
+}
+
+void quota_count(int dir, const char *job)
+{
+	if (enforced(dir) == 0 && join(dir, project_of(job)) < 0)
+		return; /* a full file system, maybe: no reason to fail a job that has no limit */
 }
 
 void quota_forget(int dir, const char *job)

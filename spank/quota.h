@@ -7,8 +7,11 @@
 
 #include <stdint.h>
 
-/* Limits the directory, and all that is made below it from now on, to so many bytes. */
+/* Limits the directory, and all that is made below it from now on, to so many bytes; a lower limit of the job's stays. */
 int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault);
+
+/* Has what is made below it counted without a limit: another jail of the job may set one later, for that as well. */
+void quota_count(int dir, const char *job);
 
 /* Forgets the limit; dir is any of the file system. */
 void quota_forget(int dir, const char *job);

@@ -143,12 +143,25 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (bytes && dir >= 0 && quota_limit(dir, name, bytes, fault) < 0)
 		return -1;
+	if (!bytes && dir >= 0)
+		quota_count(dir, name);
 	tree = k_open_tree(jobs, tmp, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 && k_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
 		return tree;
 	fault_set(fault, "cannot use %s/tmp as the job's /tmp: %s; ask your administrator", path, strerror(errno));
 	close_fd(&tree);
 	return -1;
+}
+
+int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault)
+{
+	scoped_fd dir = openat(job, SCRATCH_LINK "/tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir < 0 && errno == ENOENT)
+		return 0; /* it is in memory */
+	if (dir < 0)
+		return fault_set(fault, "tmp_size: cannot open the job's /tmp: %s", strerror(errno));
+	return quota_limit(dir, name, bytes, fault);
 }
 
 int scratch_remove(int job)

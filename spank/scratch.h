@@ -16,6 +16,9 @@
 /* Makes the /tmp of a job of that user and returns it as a detached tree; job is its state directory. */
 int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault);
 
+/* Limits the /tmp that another jail of the job has made, where it is on disk. */
+int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault);
+
 /* Removes the scratch directory of a job if nothing was left in it; 0 if it is gone. */
 int scratch_remove(int job);
 

@@ -93,6 +93,8 @@ int trees_collect(const struct site *site, const struct jail *jail, const struct
 		    trees_add(trees, count, window_clone(mnt, "/tmp", fault), "/tmp", 0, fault) < 0)
 			return fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
 					 strerror(errno));
+		if (!jail->tmpfs && jail->tmp_bytes && scratch_limit(wish->job, job, jail->tmp_bytes, fault) < 0)
+			return -1;
 	} else {
 		request->flags |= GOJAIL_REQUEST_SHM | (jail->tmpfs ? GOJAIL_REQUEST_TMPFS : 0);
 		if (!jail->tmpfs && trees_add(trees, count, scratch_tree(site->scratch, wish->job, wish->user.uid, job, jail->tmp_bytes, fault), "/tmp", 0, fault) < 0)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,6 +68,31 @@ attempt("inherit", 0x801c581f, 0x401c5820, 28, lambda d: struct.pack_into("I", d
 attempt("flags", 0x80086601, 0x40086602, 8, lambda d: struct.pack_into("I", d, 0, struct.unpack_from("I", d)[0] & ~0x20000000))
 `
 
+// manyProjects makes a deep tree of directories that nothing may be moved between.
+const manyProjects = `import fcntl, os, struct
+os.chdir("/tmp")
+for i in range(300):
+    os.mkdir("deep")
+    os.chdir("deep")
+    fd = os.open(".", os.O_RDONLY)
+    fcntl.ioctl(fd, 0x401c5820, struct.pack("4I12x", 0x200, 0, 0, 1000 + i))
+    os.close(fd)
+print("made")
+`
+
+// ownProject is what an administrator may do with the scratch directories.
+func ownProject(t *testing.T, path string) {
+	t.Helper()
+	dir, err := os.Open(path)
+	require.NoError(t, err)
+	defer dir.Close()
+	var attributes [28]byte
+	binary.NativeEndian.PutUint32(attributes[0:], 0x200)
+	binary.NativeEndian.PutUint32(attributes[12:], 999)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), 0x401c5820, uintptr(unsafe.Pointer(&attributes)))
+	require.Zero(t, errno, "%v", errno)
+}
+
 // makeFiles makes more empty files than a /tmp may have that is limited to a few MB: 16384.
 const makeFiles = `import os
 n = 0
@@ -127,6 +153,38 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	require.NoError(t, c.WriteConfig(cluster.DefaultConfig))
 	r = other("python3", "-c", leaveProject)
 	assert.Equal(t, "project done\ninherit done\nflags done\n", r.Stdout, r)
+
+	// And what a job can do then does not keep its end from removing it.
+	ownProject(t, c.Path("/var/lib/gojail/n1/jobs"))
+	r = other("python3", "-c", manyProjects)
+	assert.Equal(t, "made\n", r.Stdout, r)
+	poll(t, "it is removed", func() bool {
+		left, err := filepath.Glob(c.Path("/var/lib/gojail/n1/jobs") + "/[0-9.]*") // not the spares
+		return err == nil && len(left) == 0
+	})
+}
+
+// TestTmpLimitOfSeveralJails: the lowest of a job's jails is that of its /tmp, in whatever order they come and also
+// for what there was before.
+func TestTmpLimitOfSeveralJails(t *testing.T) {
+	c := limited(t)
+	steps := func(does string, names ...string) string {
+		script := ""
+		for _, name := range names {
+			jail, file, _ := strings.Cut(name, " ")
+			script += "export NAME='" + name + "' FILE=/tmp/sub/" + file + "; srun -Q --jail=" + jail + " sh -c '" + does + "; true'\n"
+		}
+		return c.Batch(cluster.Alice, script, "--jail=none", "-wn1").Output
+	}
+	const over = "head: error writing 'standard output': Disk quota exceeded\n"
+	assert.Equal(t, "other one\n"+over+over,
+		steps("mkdir -p /tmp/sub; head -c 12M /dev/zero >$FILE && echo $NAME", "other one", "debian two", "other three"))
+
+	text, err := os.ReadFile(c.Path(cluster.ConfigPath))
+	require.NoError(t, err)
+	require.NoError(t, c.WriteConfig(strings.Replace(string(text), "[jail.other]\n", "[jail.other]\ntmp_size = \"32M\"\n", 1)))
+	assert.Equal(t, "32\n16\n16\n", steps("df -BM --output=size /tmp | tail -1 | tr -dc \"0-9\\n\"", "other", "debian", "other"))
+	assert.Equal(t, "16\n16\n", steps("df -BM --output=size /tmp | tail -1 | tr -dc \"0-9\\n\"", "debian", "other"))
 }
 
 // TestTmpLimitOfAKilledJob: what the epilog could not forget, the sweep does.
