@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -109,15 +110,12 @@ func daemons(_ context.Context, h *Host, s *Settings) Finding {
 	if len(all) == 0 {
 		return Found(Unknown, "%s shows no processes", h.Roots.Proc)
 	}
-	running := map[string]bool{}
-	for _, one := range all {
-		if one.state != "Z" && one.state != "X" && one.system() {
-			running[one.name] = true
-		}
-	}
 	var p problems
 	for _, name := range s.Daemons.Processes {
-		if !running[name[:min(len(name), 15)]] { // TASK_COMM_LEN
+		short := name[:min(len(name), 15)] // TASK_COMM_LEN
+		if !slices.ContainsFunc(all, func(one process) bool {
+			return one.name == short && one.state != "Z" && one.state != "X" && one.system()
+		}) {
 			p.failed("%.30s does not run", name)
 		}
 	}

@@ -32,7 +32,7 @@ const MetricsTime = time.Second
 // own package takes as long to load as all checks together. The tests read it with that.
 func (r *Report) Metrics(path string, write run.Writer) error {
 	text, err := r.exposition()
-	if e := put(path, []byte(text), write); e != nil {
+	if e := put(path, text, write); e != nil {
 		err = errors.Join(err, fmt.Errorf("cannot write the metrics %s: %w", path, e))
 	}
 	return err
@@ -49,7 +49,7 @@ func put(path string, text []byte, write run.Writer) error {
 
 // exposition is all metrics, those of one name together. A check's metric that does
 // not fit is left out and is an error.
-func (r *Report) exposition() (string, error) {
+func (r *Report) exposition() ([]byte, error) {
 	all := r.own()
 	for _, result := range r.Results {
 		all = append(all, result.Metrics...)
@@ -64,16 +64,17 @@ func (r *Report) exposition() (string, error) {
 			errs = append(errs, fmt.Errorf("metric %s: %w", m.Name, err))
 		}
 	}
-	var b strings.Builder
+	var text []byte
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		f := families[name]
 		if len(f.rows) == 0 {
 			continue
 		}
 		// A counter's value is the device's own, which may begin anew: a gauge.
-		b.WriteString("# HELP " + prefix + name + " " + escape.Replace(f.help) + "\n# TYPE " + prefix + name + " gauge\n" + f.text)
+		text = append(text, "# HELP "+prefix+name+" "+escape.Replace(f.help)+"\n# TYPE "+prefix+name+" gauge\n"...)
+		text = append(text, f.text...)
 	}
-	return b.String(), errors.Join(errs...)
+	return text, errors.Join(errs...)
 }
 
 // family is the metrics of one name.
@@ -81,7 +82,7 @@ type family struct {
 	help  string
 	names []string        // of labels, sorted
 	rows  map[string]bool // labels that there are
-	text  string
+	text  []byte
 }
 
 // add refuses what would make Prometheus refuse the whole file. The first one says
@@ -106,7 +107,8 @@ func (f *family) add(m healthcheck.Metric) error {
 		return errors.New("is there twice")
 	}
 	f.rows[row] = true
-	f.text += prefix + m.Name + row + " " + strconv.FormatFloat(m.Value, 'g', -1, 64) + "\n"
+	f.text = append(f.text, prefix+m.Name+row+" "...)
+	f.text = append(strconv.AppendFloat(f.text, m.Value, 'g', -1, 64), '\n')
 	return nil
 }
 

@@ -64,17 +64,19 @@ func (s *Source) headers(array string) []int {
 	if starts, known := s.arrays[array]; known {
 		return starts
 	}
-	count := 0
-	for _, key := range s.meta.Keys() {
-		if len(key) == 1 && key[0] == array {
-			count++
-		}
-	}
 	var starts []int
-	line := regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*["']?` + regexp.QuoteMeta(array) + `["']?[ \t]*\]\]`)
-	if found := line.FindAllStringIndex(s.text, -1); len(found) == count {
-		for _, at := range found {
-			starts = append(starts, at[0])
+	if s.meta.Type(array) == "ArrayHash" { // else the expression takes longer than all else
+		count := 0
+		for _, key := range s.meta.Keys() {
+			if len(key) == 1 && key[0] == array {
+				count++
+			}
+		}
+		line := regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*["']?` + regexp.QuoteMeta(array) + `["']?[ \t]*\]\]`)
+		if found := line.FindAllStringIndex(s.text, -1); len(found) == count {
+			for _, at := range found {
+				starts = append(starts, at[0])
+			}
 		}
 	}
 	s.arrays[array] = starts
