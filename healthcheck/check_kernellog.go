@@ -59,8 +59,13 @@ func kernelLog(_ context.Context, h *Host, _ *Settings) Finding {
 	for _, s := range signs {
 		words = append(words, s.word)
 	}
+	var kept kernelLogKept
+	if json.Unmarshal(h.Kept, &kept) != nil {
+		kept = kernelLogKept{}
+	}
 	var lines []kernelLine
-	if mayHave(h.Roots.Kmsg, words...) {
+	may, next := kept.Log.mayHave(h.Roots.Kmsg, "", words...)
+	if may {
 		var err error
 		if lines, err = readKernelLog(h.Roots.Kmsg); err != nil {
 			return Found(Unknown, "%s", line(err.Error()))
@@ -68,10 +73,6 @@ func kernelLog(_ context.Context, h *Host, _ *Settings) Finding {
 		if len(lines) == 0 {
 			return Found(Unknown, "the kernel's log %s has no line of the kernel", h.Roots.Kmsg)
 		}
-	}
-	var kept kernelLogKept
-	if json.Unmarshal(h.Kept, &kept) != nil {
-		kept = kernelLogKept{}
 	}
 	p := problems{fail: kept.Fail}
 	for _, l := range after(lines, kept.Forgotten) {
@@ -100,9 +101,10 @@ func kernelLog(_ context.Context, h *Host, _ *Settings) Finding {
 	p.fail = slices.Compact(slices.Sorted(slices.Values(p.fail)))
 	p.warn = slices.Compact(slices.Sorted(slices.Values(p.warn)))
 	f := p.finding("the kernel's log has no sign of trouble")
-	if len(p.fail) > 0 || kept.Record > 0 {
-		f.Keep, _ = json.Marshal(kernelLogKept{kept.Forgotten, p.fail})
+	if len(p.warn) > 0 { // as long as the log has it
+		next = seenLog{}
 	}
+	f.Keep, _ = json.Marshal(kernelLogKept{kept.Forgotten, p.fail, next})
 	return f
 }
 
@@ -110,4 +112,5 @@ func kernelLog(_ context.Context, h *Host, _ *Settings) Finding {
 type kernelLogKept struct {
 	Forgotten
 	Fail []string `json:"fail,omitempty"`
+	Log  seenLog  `json:"log,omitzero"`
 }

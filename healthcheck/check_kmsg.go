@@ -64,13 +64,14 @@ func isDevice(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR
 }
 
-// The whole log in one call, syslog(2). A line of it can be a user's own words: the
+// The log in one call, syslog(2). A line of it can be a user's own words: the
 // device alone escapes line ends, in a mount option for one. So it only serves to
 // tell what need not be looked for.
 const (
 	syslogReadAll    = 3
 	syslogSizeBuffer = 10
 	syslogMost       = 64 << 20
+	syslogNewest     = 8 << 10
 )
 
 // theWholeLog is nil where it cannot be had so.
@@ -87,13 +88,62 @@ var theWholeLog = sync.OnceValue(func() []byte {
 	return text[:n]
 })
 
-// mayHave tells whether the kernel's log can have one of the words: false is certain.
-func mayHave(path string, words ...string) bool {
-	if path != NodeRoots().Kmsg || theWholeLog() == nil {
-		return true
+// theNewestLog is the last lines that fit; nil where lines have no stamps, and may be the same.
+var theNewestLog = sync.OnceValue(func() []byte {
+	if stamps, _ := sysText("/sys/module/printk/parameters", "time"); stamps != "Y" {
+		return nil
 	}
-	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(theWholeLog(), []byte(w)) })
+	text := make([]byte, syslogNewest)
+	n, _ := unix.Klogctl(syslogReadAll, text)
+	return text[:max(n, 0)]
+})
+
+// seenLog is up to where a check needs not look at the kernel's log any more. The zero
+// value is for one that has to look at all of it.
+type seenLog struct {
+	Line string `json:"line,omitempty"` // the last one
+	For  string `json:"for,omitempty"`  // who has looked, by which rules: a later version looks for more
 }
+
+// mayHave tells whether the kernel's log can have one of the words, after what was seen
+// by the same rules: false is certain. If the check then has nothing of it that a later
+// run would have to see again, that may begin at next.
+func (seen seenLog) mayHave(path, rules string, words ...string) (may bool, next seenLog) {
+	if path != NodeRoots().Kmsg {
+		return true, seenLog{}
+	}
+	next = seenLog{seen.Line, thisProgram() + " " + rules}
+	text, found := seen.after(next.For)
+	if !found {
+		text = theWholeLog()
+	}
+	if text == nil {
+		return true, seenLog{}
+	}
+	if len(text) > 0 {
+		next.Line = string(text[bytes.LastIndexByte(text[:len(text)-1], '\n')+1:])
+	}
+	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(text, []byte(w)) }), next
+}
+
+// after is what the log has after the line, if it is among the newest. Each line begins
+// with a stamp of the kernel's, so that none of a user's words is taken for it.
+func (seen seenLog) after(who string) (text []byte, found bool) {
+	if seen.For != who || seen.Line == "" {
+		return nil, false
+	}
+	_, text, found = bytes.Cut(theNewestLog(), []byte("\n"+seen.Line))
+	return text, found
+}
+
+// thisProgram is its file, which is another one after an upgrade.
+var thisProgram = sync.OnceValue(func() string {
+	var st unix.Stat_t
+	if unix.Stat("/proc/self/exe", &st) != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d/%d", st.Ino, st.Size, st.Mtim.Nano())
+})
 
 func readRecords(fd int) (all []kernelLine, err error) {
 	record := make([]byte, 8192) // the kernel's limit of one record

@@ -33,8 +33,109 @@ func TestKernelLogOfTheMachine(t *testing.T) {
 	}
 	// What one way of reading has, the other has, too; the log goes on meanwhile.
 	if theWholeLog() != nil && len(lines) > 2 {
-		assert.True(t, mayHave("/dev/kmsg", "no such word", lines[len(lines)/2].Text), lines[len(lines)/2].Text)
-		assert.False(t, mayHave("/dev/kmsg", "no such word in any log \x00"))
+		var none seenLog
+		may, _ := none.mayHave("/dev/kmsg", "", "no such word", lines[len(lines)/2].Text)
+		assert.True(t, may, lines[len(lines)/2].Text)
+		may, seen := none.mayHave("/dev/kmsg", "", "no such word in any log \x00")
+		assert.False(t, may)
+		assert.Contains(t, string(theWholeLog()), seen.Line)
+		if newest := theNewestLog(); newest != nil {
+			assert.Contains(t, string(newest), seen.Line)
+			may, _ = seen.mayHave("/dev/kmsg", "", "no such word in any log \x00")
+			assert.False(t, may)
+		}
+	}
+}
+
+// What a run has seen is not looked at once more, and nothing else is left out.
+func TestSeenLog(t *testing.T) {
+	whole, newest := theWholeLog, theNewestLog
+	t.Cleanup(func() { theWholeLog, theNewestLog = whole, newest })
+	var log string
+	reads := 0
+	theWholeLog = func() []byte { reads++; return []byte(log) }
+	theNewestLog = func() []byte { return []byte(log[max(0, len(log)-100):]) }
+	var seen seenLog
+	look := func(more, rules string, words ...string) (may bool) {
+		log += more
+		may, seen = seen.mayHave("/dev/kmsg", rules, words...)
+		return may
+	}
+	assert.False(t, look("<6>[    1.000001] one\n<6>[    2.000002] two\n", "", "bad", "worse"))
+	assert.Equal(t, "<6>[    2.000002] two\n", seen.Line)
+	assert.Equal(t, 1, reads)
+	assert.False(t, look("", "", "bad", "worse"))
+	assert.False(t, look("<6>[    3.000003] three\n<6>[    4.000004] four\n", "", "bad", "worse"))
+	assert.Equal(t, "<6>[    4.000004] four\n", seen.Line)
+	assert.Equal(t, 1, reads, "only what is new is looked at")
+	assert.True(t, look("", "other", "bad", "two"), "it was judged by other rules")
+	assert.Equal(t, 2, reads)
+	own := thisProgram
+	t.Cleanup(func() { thisProgram = own })
+	thisProgram = func() string { return "a later version" }
+	assert.True(t, look("", "other", "bad", "one"))
+	assert.Equal(t, 3, reads)
+
+	seen = seenLog{}
+	assert.False(t, look("", "", "bad"))
+	assert.True(t, look("<6>[    5.000005] bad\n<6>[    6.000006] six\n", "", "bad"))
+	assert.Equal(t, "<6>[    6.000006] six\n", seen.Line)
+	assert.False(t, look("", "", "bad"), "the check has judged it")
+	seen = seenLog{}
+	assert.True(t, look("", "", "bad"), "or has not")
+
+	log = "<6>[    7.000007] seven\n"
+	assert.False(t, look("", "", "bad"))
+	assert.True(t, look("<6>[    8.000008] bad\n"+strings.Repeat("<6>[    9.000009] nine\n", 9), "", "bad"), "the line is not among the newest")
+	assert.False(t, look("<6>[   10.000010] ten\n", "", "worse"))
+	forged := "<6>[   12.000012] x: " + seen.Line
+	assert.True(t, look("<6>[   11.000011] worse\n"+strings.Repeat(forged, 9), "", "worse"), "a user wrote the line again")
+	theNewestLog = func() []byte { return nil }
+	log, seen = "", seenLog{}
+	assert.False(t, look("<6>one\n", "", "bad"))
+	assert.True(t, look("<6>bad\n<6>one\n", "", "bad"), "without stamps")
+	theWholeLog = func() []byte { return nil }
+	assert.True(t, look("", "", "bad"), "no log")
+	assert.Empty(t, seen)
+}
+
+// What a check says of the log does not depend on what it has seen of it.
+func TestSeenLogOfChecks(t *testing.T) {
+	whole, newest := theWholeLog, theNewestLog
+	t.Cleanup(func() { theWholeLog, theNewestLog = whole, newest; delete(kernelLogOf, "/dev/kmsg") })
+	var log string
+	theWholeLog = func() []byte { return []byte(log) }
+	theNewestLog = theWholeLog
+	h, s := testHost(t), DefaultSettings()
+	h.Roots.Kmsg = "/dev/kmsg"
+	write := func(text string) {
+		l := kernelLine{int64(len(log)), time.Second, text}
+		log += "<6>[    1.000000] " + text + "\n"
+		kernelLogOf["/dev/kmsg"] = append(kernelLogOf["/dev/kmsg"], l)
+	}
+	for range 2 {
+		write("Linux version")
+	}
+	f, g := once(h, kernelLog, s), once(h, xid, s)
+	expect(t, f, OK, "")
+	expect(t, g, NotApplicable, "")
+	write("NVRM: loading NVIDIA UNIX x86_64 Kernel Module")
+	write("NVRM: Xid (PCI:0000:1b:00): 13, x")
+	write("Out of memory: Killed process 7")
+	for range 3 {
+		f, g = again(h, kernelLog, s, f), again(h, xid, s, g)
+		expect(t, f, Warn, "the node ran out of memory")
+		expect(t, g, OK, "")
+	}
+	s.XID = map[string]string{"13": "drain"}
+	expect(t, again(h, xid, s, g), Fail, "XID 13 on GPU 0000:1b:00")
+	write("NVRM: Xid (PCI:0000:1b:00): 79, x")
+	write("EXT4-fs (sdd1): Remounting filesystem read-only")
+	s.XID = nil
+	for range 3 {
+		f, g = again(h, kernelLog, s, f), again(h, xid, s, g)
+		expect(t, f, Fail, "a file system became read-only after errors: sdd1")
+		expect(t, g, Fail, "XID 79 on GPU 0000:1b:00")
 	}
 }
 

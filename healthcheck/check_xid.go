@@ -5,6 +5,7 @@ package healthcheck
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -38,30 +39,36 @@ var (
 // xid reads the driver's errors in the kernel's log. Once seen they are kept until
 // the node boots, though the log may be overwritten: a GPU does not mend itself.
 func xid(_ context.Context, h *Host, s *Settings) Finding {
+	var before xidKept
+	if json.Unmarshal(h.Kept, &before) != nil {
+		before = xidKept{}
+	}
+	words := []string{"Xid", "fallen off the bus"}
+	if !before.Driver {
+		words = append(words, "NVRM")
+	}
+	policy, _ := json.Marshal(s.XID)
+	may, next := before.Log.mayHave(h.Roots.Kmsg, fmt.Sprint(words, string(policy)), words...)
 	var lines []kernelLine
-	if mayHave(h.Roots.Kmsg, "Xid", "fallen off the bus") {
+	if may {
 		var err error
 		if lines, err = readKernelLog(h.Roots.Kmsg); err != nil {
 			return Found(Unknown, "%s", line(err.Error()))
 		}
 	}
-	var before xidKept
-	if json.Unmarshal(h.Kept, &before) != nil {
-		before = xidKept{}
-	}
 	kept := before.Seen
 	if kept == nil {
 		kept = map[string]Verdict{}
 	}
-	relevant := before.Record > 0 || lines == nil && mayHave(h.Roots.Kmsg, "NVRM")
 	for _, l := range after(lines, before.Forgotten) {
 		if strings.Contains(l.Text, "NVRM") || strings.Contains(l.Text, "SXid") {
-			relevant = true
+			before.Driver = true
 			rememberXID(kept, l.Text, s.XID)
 		}
 	}
-	if !relevant && len(kept) == 0 {
-		return Found(NotApplicable, "the kernel's log has no word of the NVIDIA driver")
+	keep, _ := json.Marshal(xidKept{before.Forgotten, kept, before.Driver, next})
+	if !before.Driver && before.Record == 0 && len(kept) == 0 {
+		return Finding{Verdict: NotApplicable, Text: "the kernel's log has no word of the NVIDIA driver", Keep: keep}
 	}
 	var p problems
 	for text, verdict := range kept {
@@ -73,14 +80,16 @@ func xid(_ context.Context, h *Host, s *Settings) Finding {
 		}
 	}
 	f := p.finding("no XID that matters")
-	f.Keep, _ = json.Marshal(xidKept{before.Forgotten, kept})
+	f.Keep = keep
 	return f
 }
 
 // xidKept is what was seen since boot, by stable texts.
 type xidKept struct {
 	Forgotten
-	Seen map[string]Verdict `json:"seen,omitempty"`
+	Seen   map[string]Verdict `json:"seen,omitempty"`
+	Driver bool               `json:"driver,omitempty"` // the log had a word of it
+	Log    seenLog            `json:"log,omitzero"`
 }
 
 // rememberXID takes one line. Where the driver says that a GPU wants no action any

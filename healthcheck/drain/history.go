@@ -10,7 +10,7 @@ import (
 )
 
 // History is what earlier runs since the node's boot saw. It stays the same, byte
-// for byte, as long as the checks say the same.
+// for byte, as long as the checks say and keep the same.
 type History struct {
 	Boot   string          `json:"boot"` // /proc/sys/kernel/random/boot_id
 	Checks map[string]Past `json:"checks"`
