@@ -2,6 +2,11 @@
 
 // gojail-healthcheck is the HealthCheckProgram of a node: it looks, and drains and
 // undrains the node in Slurm.
+//
+// Go's runtime needs not look for a cgroup's share of CPUs: see onecpu.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
 package main
 
 import (
@@ -15,6 +20,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/drain"
+	_ "github.com/gojail/gojail/healthcheck/onecpu"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
 )
