@@ -31,19 +31,25 @@ func (n *node) candidates(ctx context.Context, s settings) (list []*candidate, e
 	if err != nil {
 		return nil, err
 	}
-	gojail, err := n.gojail(ctx, "gojail", n.smi)
+	binary, err := n.build("./healthcheck/cmd/gojail-healthcheck")
 	if err != nil {
 		return nil, err
 	}
-	slow, err := n.gojail(ctx, "one slow", n.slowSMI)
+	gojail, err := n.gojail(ctx, "gojail", binary, n.smi)
+	if err != nil {
+		return nil, err
+	}
+	slow, err := n.gojail(ctx, "one slow", binary, n.slowSMI)
 	if err != nil {
 		return nil, err
 	}
 	if s.before != "" {
-		before := *gojail
-		before.name, before.about = "before", "the same with "+s.before
-		before.argv = append([]string{s.before}, gojail.argv[1:]...)
-		list = append(list, &before)
+		before, err := n.gojail(ctx, "before", s.before, n.smi)
+		if err != nil {
+			return nil, err
+		}
+		before.about = "the same with " + s.before
+		list = append(list, before)
 	}
 	slow.about = fmt.Sprintf("gojail, with an nvidia-smi that takes %v", slowest)
 	list = append(list, &candidate{name: "noop", about: "a Go program that does nothing", argv: []string{noop}, env: bare}, gojail, slow)
@@ -57,18 +63,15 @@ var checks = []string{
 	"gpu-temperature", "nvidia-smi",
 }
 
-// gojail writes a health.toml, and looks whether each check is on and good.
-func (n *node) gojail(ctx context.Context, name, smi string) (*candidate, error) {
-	binary, err := n.build("./healthcheck/cmd/gojail-healthcheck")
-	if err != nil {
-		return nil, err
-	}
-	config := filepath.Join(n.dir, filepath.Base(smi)+".toml")
+// gojail writes a health.toml, and looks whether each check is on and good. What a
+// candidate remembers is its own.
+func (n *node) gojail(ctx context.Context, name, binary, smi string) (*candidate, error) {
+	config := filepath.Join(n.dir, name+".toml")
 	text := fmt.Sprintf("run = %q\nstate = %q\nsyslog = false\nmetrics = %q\nslurm.scontrol = %q\n"+
 		"[[filesystem]]\npath = \"/\"\nany = true\nfull = 100.0\nread_only = true\n[[filesystem]]\npath = %q\n"+
 		"[memory]\ntotal = 1\n[clock]\nwarn = \"15s\"\n[daemons]\nprocesses = [%q]\n"+
 		"[gpu]\ncount = %d\nlibrary = %q\nsmi = %q\n",
-		n.run(), n.dir+"/state", n.run()+"/bench.prom", n.dir+"/scontrol", n.scratch, self(), gpus, n.library, smi)
+		filepath.Join(n.run(), name), filepath.Join(n.dir, "state", name), filepath.Join(n.run(), name+".prom"), n.dir+"/scontrol", n.scratch, self(), gpus, n.library, smi)
 	for _, check := range healthcheck.Checks() {
 		if !slices.Contains(checks, check.Name) {
 			text += fmt.Sprintf("[check.%s]\noff = true\n", check.Name)

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"syscall"
 )
@@ -53,6 +54,13 @@ func bench(ctx context.Context, s settings) error {
 	}
 	if s.rounds < 2 {
 		return errors.New("two rounds at least, please")
+	}
+	if s.before != "" {
+		path, err := filepath.Abs(s.before)
+		if err != nil {
+			return err
+		}
+		s.before = path
 	}
 	dir, err := os.MkdirTemp("", "gojail-bench-health-")
 	if err != nil {

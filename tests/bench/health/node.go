@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,25 +80,34 @@ func (n *node) makeGPUs() error {
 		"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 00:00:00 UTC 2025\n",
 		n.library + ".answers":        fakenvml.Healthy,
 	}
-	smi := "#!/bin/sh\n"
+	rows := ""
 	for i := range gpus {
 		device := fmt.Sprintf("/sys/bus/pci/devices/0000:%02x:00.0/", 0x10+i)
 		files[device+"vendor"], files[device+"class"] = "0x10de\n", "0x030200\n"
-		smi += fmt.Sprintf("echo '%d, 00000000:%02X:00.0'\n", i, 0x10+i)
+		rows += fmt.Sprintf(`%d, 00000000:%02X:00.0\n`, i, 0x10+i)
 	}
-	files[n.smi] = smi
-	files[n.slowSMI] = strings.Replace(smi, "\n", fmt.Sprintf("\nsleep %v\n", slowest.Seconds()), 1)
 	for path, text := range files {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
-	source := filepath.Join(n.repo, "healthcheck/fakenvml/c/fakenvml.c")
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-o", n.library, source).CombinedOutput()
-	if err != nil {
+	for path, pause := range map[string]time.Duration{n.smi: 0, n.slowSMI: slowest} {
+		err := n.compile(path, "tests/bench/health/smi/nvidia-smi.c", "-static", "-nostartfiles",
+			fmt.Sprintf(`-DROWS="%s"`, rows), fmt.Sprintf("-DPAUSE_NS=%d", pause))
+		if err != nil {
+			return err
+		}
+	}
+	return n.compile(n.library, "healthcheck/fakenvml/c/fakenvml.c", "-shared", "-fPIC", "-fvisibility=hidden")
+}
+
+// compile compiles a file of this repository.
+func (n *node) compile(path, source string, flags ...string) error {
+	cmd := exec.Command("cc", append(flags, "-O1", "-o", path, filepath.Join(n.repo, source))...)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cc %s: %w: %s", source, err, out)
 	}
 	return nil
