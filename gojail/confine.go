@@ -31,6 +31,9 @@ func (j *Jail) Confine() error {
 			return fmt.Errorf("cannot drop capability %d: %w", n, err)
 		}
 	}
+	if err := dropInheritable(i.Bounding()); err != nil {
+		return fmt.Errorf("cannot drop inheritable capabilities: %w", err)
+	}
 	if i.NoNewPrivs {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("cannot set no_new_privs: %w", err)
@@ -45,4 +48,17 @@ func (j *Jail) Confine() error {
 		return fmt.Errorf("cannot install the seccomp filter: %w", errno)
 	}
 	return nil
+}
+
+// dropInheritable: a program of root's has what is inheritable, whatever the bounding set is.
+func dropInheritable(bounding uint64) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return err
+	}
+	for half := range data {
+		data[half].Inheritable &= uint32(bounding >> (32 * half))
+	}
+	return unix.Capset(&header, &data[0])
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -38,6 +39,25 @@ int confine_open(struct confine *confine, const struct node *node, const struct 
 	return 0;
 }
 
+/* A program of root's has what is inheritable, whatever the bounding set is; slurmd in a container may have some. */
+static int drop_inheritable(uint64_t bounding, struct fault *fault)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	static bool done;
+
+	if (done) /* in a user namespace there are none, and the filter, which may refuse these calls, is in force */
+		return 0;
+	if (syscall(SYS_capget, &header, data) == 0) {
+		for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+			data[i].inheritable &= (uint32_t)(bounding >> (32 * i));
+		done = syscall(SYS_capset, &header, data) == 0;
+		if (done)
+			return 0;
+	}
+	return fault_set(fault, "cannot drop inheritable capabilities: %s", strerror(errno));
+}
+
 /* PR_CAPBSET_READ fails beyond the last capability of this kernel (capabilities(7)). */
 static int drop_capabilities(uint64_t bounding, struct fault *fault)
 {
@@ -46,7 +66,7 @@ static int drop_capabilities(uint64_t bounding, struct fault *fault)
 	for (unsigned long number = 0; number < 64 && prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++)
 		if (!(bounding >> number & 1) && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0)
 			return fault_set(fault, "cannot drop capability %lu: %s", number, strerror(errno));
-	return 0;
+	return drop_inheritable(bounding, fault);
 }
 
 static int apply(const struct confine *confine, struct sock_fprog program, struct fault *fault)

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestInheritableCapabilities: what is inheritable a program of root's has, whatever the bounding set is
+// (capabilities(7)). slurmd may have some: of the container that it is in, for one.
+func TestInheritableCapabilities(t *testing.T) {
+	s := shared(t)
+	own := []string{"/usr/bin/setpriv", "--inh-caps=+sys_admin"}
+	look := []string{"grep", "Cap", "/proc/self/status"}
+	require.NoError(t, s.StopSlurmd("n1"))
+	t.Cleanup(func() { assert.NoError(t, s.RestartSlurmd("n1")) })
+	r := s.Root(append(own, "/usr/sbin/slurmd", "-N", "n1")...)
+	require.Zero(t, r.Code, r)
+	require.True(t, s.WaitIdle(), s.Drained())
+	gojail := append(own, "gojail", "--node=n1", "--state=/run/gojail/%n", "run")
+	for name, command := range map[string][]string{
+		"a task":                  {"srun", "-Q", "-wn1", "--jail=closed"},
+		"a task of an open jail":  {"srun", "-Q", "-wn1", "--jail=open"},
+		"gojail run":              append(append([]string{}, gojail...), "closed", "--"),
+		"gojail run --privileged": append(append([]string{}, gojail...), "--privileged", "closed", "--"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := s.Root(append(command, look...)...)
+			open := name != "a task" && name != "gojail run"
+			assert.Equal(t, open, regexp.MustCompile(`CapInh:\t0*200000\n`).MatchString(r.Stdout), r)
+			assert.Equal(t, open, regexp.MustCompile(`CapEff:\t[0-9a-f]{10}[2367abef]`).MatchString(r.Stdout), r)
+		})
+	}
+}
