@@ -19,14 +19,19 @@ import (
 // confinedIn is what a program says of the jail, the namespaces and the rights that it has.
 const confinedIn = "cat " + marker + "; " + status + "; echo; cd /proc/self/ns; readlink ipc uts pid net"
 
+// epilogSays what confinedIn does, in a file that the epilog may write in whatever jail.
+func epilogSays(name string) string {
+	return "#!/bin/sh\n{ " + confinedIn + "; } >/tmp/" + name + ".$SLURM_LOCALID 2>&1\n"
+}
+
 // TestTaskEpilogIsConfined: a task epilog, the user's and the site's, runs in the jail and with no more
 // rights than its task, whether that is root there or not.
 func TestTaskEpilogIsConfined(t *testing.T) {
 	options := jailed
-	options.Config = rooted
+	options.Config = strings.Replace(rooted, `["self"]`, `["self", "range"]`, 1)
 	options.Files = map[string]string{
 		"/etc/slurm/task_prolog": "#!/bin/sh\n",
-		"/etc/slurm/task_epilog": "#!/bin/sh\n{ " + confinedIn + "; } >/home/alice/site.$SLURM_LOCALID 2>&1\n",
+		"/etc/slurm/task_epilog": epilogSays("site"),
 	}
 	for _, parameters := range []string{"config_overrides", "config_overrides,contain_spank"} { // the second means nothing to 22.05
 		t.Run(parameters, func(t *testing.T) {
@@ -38,16 +43,19 @@ func TestTaskEpilogIsConfined(t *testing.T) {
 }
 
 func epilogsAreConfined(t *testing.T, c *cluster.Cluster) {
-	inJail(t, c, "/home/alice/epilog", "#!/bin/sh\n{ "+confinedIn+"; } >/home/alice/own.$SLURM_LOCALID 2>&1\n")
-	for _, root := range []string{"none", "self"} {
-		r := c.Run(cluster.Alice, "srun", "-wn1", "-n2", "-O", "--jail=debian", "--jail-root="+root, "--task-epilog=/home/alice/epilog",
+	inJail(t, c, "/home/alice/epilog", epilogSays("own"))
+	ranged(t, c)
+	_, job := allocation(t, c)
+	for _, root := range []string{"none", "self", "range"} {
+		r := c.Run(cluster.Alice, "srun", "--jobid="+job, "-n2", "-O", "--jail=debian", "--jail-root="+root, "--task-epilog=/home/alice/epilog",
 			"sh", "-c", "[ $SLURM_LOCALID = 1 ] || { "+confinedIn+"; }")
 		require.Zero(t, r.Code, r)
 		for _, name := range []string{"own.0", "own.1", "site.0", "site.1"} {
-			text := read(c, jailHome+name)
+			path := "/var/lib/gojail/n1/jobs/" + job + "/tmp/" + name
+			text := read(c, path)
 			assert.True(t, strings.HasPrefix(text, "debian\n"+strings.TrimPrefix(confined, "ran in debian ")), "--jail-root=%s %s: %s", root, name, text)
 			assert.Equal(t, r.Stdout, text, "--jail-root=%s %s: as its task", root, name)
-			os.Remove(c.Path(jailHome + name))
+			os.Remove(c.Path(path))
 		}
 	}
 }
