@@ -74,4 +74,9 @@ func TestTmpLimitNeedsQuotas(t *testing.T) {
 	assert.Contains(t, r.Stderr, `; ask your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = "tmpfs"`, r)
 	assert.Contains(t, c.Gojail("n1", "check").Stdout, "does not limit directories; mount it with prjquota")
 	prints(t, "other", c.Run(cluster.Alice, "srun", "-wn1", "--jail=other", "cat", marker))
+
+	job := c.Batch(cluster.Alice, "srun -Q --jail=other cat "+marker+"; srun -Q --jail=debian sh -c '"+task+"'", "--jail=none", "-wn1")
+	assert.Contains(t, job.Output, "other\n", "it has made the job's /tmp: %s", job)
+	assert.Contains(t, job.Output, "tmp_size: the file system of the scratch directory does not limit directories (", job)
+	assert.NotContains(t, job.Output, "ran in", job)
 }
