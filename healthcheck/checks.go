@@ -4,6 +4,7 @@ package healthcheck
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gojail/gojail/healthcheck/nhc"
@@ -22,8 +23,11 @@ const (
 	childNHCCommand = "nhc-command"
 )
 
-// Checks is every check there is, in the order in which they are shown.
-func Checks() []Check {
+// Checks is every check there is, in the order in which they are shown. It is made once,
+// and not to be changed.
+func Checks() []Check { return allChecks() }
+
+var allChecks = sync.OnceValue(func() []Check {
 	all := slices.Concat(nodeChecks(), networkChecks(), gpuChecks(), nhcChecks())
 	for i := range all {
 		switch c := &all[i]; c.Child {
@@ -37,7 +41,7 @@ func Checks() []Check {
 		}
 	}
 	return all
-}
+})
 
 // storageTimeout is a little more than storagePatience.
 const storageTimeout = 6 * time.Second

@@ -5,7 +5,6 @@ package healthcheck
 import (
 	"bytes"
 	"os"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -77,23 +76,21 @@ func parseStat(text []byte) (p process, ok bool) {
 	if open < 0 || end < open {
 		return p, false
 	}
-	rest := string(text[end+1:]) // " S 1 2 ...": the state is field 3, flags are field 9, the start field 22
-	for field := 3; field <= 22; field++ {
-		rest = strings.TrimLeft(rest, " ")
-		word, more, _ := strings.Cut(rest, " ")
+	field := 3
+	for word := range bytes.FieldsSeq(text[end+1:]) { // " S 1 2 ...": the state is field 3, flags are field 9, the start field 22
 		switch field {
 		case 3:
-			p.state = word
+			p.state = string(word)
 		case 9:
-			flags, _ := digits(word)
+			flags, _ := digits(string(word))
 			p.kernel = flags&kernelThread != 0
 		case 22:
-			p.start = strings.TrimSpace(word)
+			p.start, p.name = string(word), string(text[open+1:end])
+			return p, true
 		}
-		rest = more
+		field++
 	}
-	p.name = string(text[open+1 : end])
-	return p, p.start != ""
+	return p, false
 }
 
 // root is whether it is root's.

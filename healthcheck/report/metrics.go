@@ -99,16 +99,16 @@ func (f *family) add(m healthcheck.Metric) error {
 			return fmt.Errorf("%.50q is no name", word)
 		}
 	}
-	row, ok := f.labels(m.Labels)
-	switch {
-	case !ok:
+	text, ok := f.labels(append(f.text, prefix+m.Name...), m.Labels)
+	if !ok {
 		return errors.New("has other labels than before")
-	case f.rows[row]:
+	}
+	row := string(text[len(f.text):])
+	if f.rows[row] {
 		return errors.New("is there twice")
 	}
 	f.rows[row] = true
-	f.text = append(f.text, prefix+m.Name+row+" "...)
-	f.text = append(strconv.AppendFloat(f.text, m.Value, 'g', -1, 64), '\n')
+	f.text = append(strconv.AppendFloat(append(text, ' '), m.Value, 'g', -1, 64), '\n')
 	return nil
 }
 
@@ -147,22 +147,24 @@ var (
 	escapeLabel = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// labels writes them, if they are those of the family.
-func (f *family) labels(all map[string]string) (row string, ok bool) {
+// labels adds them to a text, if they are those of the family.
+func (f *family) labels(text []byte, all map[string]string) (row []byte, ok bool) {
 	if len(all) != len(f.names) {
-		return "", false
-	}
-	if len(all) == 0 {
-		return "", true
+		return nil, false
 	}
 	for i, name := range f.names {
 		value, known := all[name]
 		if !known {
-			return "", false
+			return nil, false
 		}
-		row += string("{,"[min(i, 1)]) + name + `="` + escapeLabel.Replace(strings.ToValidUTF8(value, "?")) + `"`
+		text = append(text, "{,"[min(i, 1)])
+		text = append(append(text, name...), `="`...)
+		text = append(append(text, escapeLabel.Replace(strings.ToValidUTF8(value, "?"))...), '"')
 	}
-	return row + "}", true
+	if len(all) > 0 {
+		text = append(text, '}')
+	}
+	return text, true
 }
 
 // Replace writes beside the file, where the collector looks for *.prom only, and
