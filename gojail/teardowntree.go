@@ -183,7 +183,7 @@ func (r *remover) moveUp(dir *os.File, child, path string) error {
 	switch err {
 	case nil, unix.ENOENT, unix.EEXIST: // EEXIST: left by a process that died; the next name is free
 		return nil
-	case unix.EXDEV, unix.ENOSPC, unix.EDQUOT, unix.ENOKEY:
+	case unix.EXDEV, unix.ENOSPC, unix.EDQUOT, unix.ENOKEY, unix.EMLINK:
 		if len(r.tops) < maxTops {
 			return r.open(dir, child, path, r.empty)
 		}

@@ -13,9 +13,9 @@ int fault_set(struct fault *fault, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(fault->text, sizeof(fault->text), format, args);
 	va_end(args);
-	/* The text travels in lines. */
+	/* The text travels in lines, and is shown on terminals: what a user wrote may be in it. */
 	for (char *c = fault->text; *c; c++)
-		if (*c == '\n' || *c == '\r')
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = ' ';
 	return -1;
 }

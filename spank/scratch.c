@@ -141,9 +141,11 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 		return fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator",
 				 path, strerror(errno));
 	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (bytes && dir >= 0 && quota_limit(dir, name, bytes, fault) < 0)
+	if (dir < 0)
+		return fault_set(fault, "cannot open the job's %s/tmp: %s; ask your administrator", path, strerror(errno));
+	if (bytes && quota_limit(dir, name, bytes, fault) < 0)
 		return -1;
-	if (!bytes && dir >= 0)
+	if (!bytes)
 		quota_count(dir, name);
 	tree = k_open_tree(jobs, tmp, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 && k_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
