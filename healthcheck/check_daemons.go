@@ -33,7 +33,7 @@ func munge(ctx context.Context, h *Host, s *Settings) Finding {
 	switch {
 	case err == nil:
 		return Found(OK, "munged makes credentials")
-	case errors.Is(err, os.ErrDeadlineExceeded), ctx.Err() != nil:
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
 		// Users may ask it as often as they like: it may be busy with that, and not sick.
 		return Found(Unknown, "munged does not answer")
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,6 +100,14 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	assert.Contains(t, r.Stderr, "nosuch")
 	settle(t, before)
 	assert.True(t, c.WaitIdle(), c.Drained())
+
+	// Abstract Unix sockets belong to a network: those of the node are not the job's (unix(7)).
+	listener, err := net.Listen("unix", "@gojail-abstract")
+	require.NoError(t, err)
+	defer listener.Close()
+	const seen = "grep -c @gojail-abstract /proc/net/unix; true"
+	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", seen), "1")
+	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", seen), "0")
 }
 
 // TestPeersOfAJobMeetOnTheirRails: two nodes of a job, each with its VF on a rail.
