@@ -174,7 +174,7 @@ func (r *Runner) settle(ctx context.Context, w *worker, place int, rest []int, a
 		answers <- answer{place, found(check.Hang, "does not answer", err), took}
 	}
 	r.sick.Store(true)
-	if w.kill() {
+	if w.kill() || w.inside {
 		return rest, true
 	}
 	same, others := r.split(rest, check.Child)

@@ -70,7 +70,7 @@ func (r *Runner) inside(lock *os.File) *worker {
 		}
 	}()
 	return &worker{
-		replies: replies,
+		inside: true, replies: replies,
 		ask: func(all []question) (int, error) {
 			for _, q := range all {
 				questions <- q

@@ -20,6 +20,8 @@ type worker struct {
 	ask func(all []question) (n int, err error)
 	// kill ends it, and tells whether it is gone.
 	kill func() bool
+	// inside: it cannot be ended before this process, and does not keep others from going on.
+	inside bool
 
 	asked   time.Time
 	answer  *reply // to what was asked last
