@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -27,8 +26,6 @@ func (n *node) look(cmd *cobra.Command) error {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root")
 	}
-	debug.SetGCPercent(-1) // it ends before there is garbage worth the time
-	debug.SetMemoryLimit(256 << 20)
 	c, err := n.load(cmd)
 	if err != nil {
 		return err
