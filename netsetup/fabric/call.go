@@ -3,15 +3,11 @@
 package fabric
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"unicode"
@@ -22,6 +18,14 @@ const (
 	answerMax = 32 << 20
 	// shownMax is how much of a refusal is shown.
 	shownMax = 200
+)
+
+// Answers of HTTP that mean something here.
+const (
+	unauthorized    = 401
+	forbidden       = 403
+	notFound        = 404
+	tooManyRequests = 429
 )
 
 // addCall is the body of POST /ufmRest/resources/pkeys. Full members may talk to all;
@@ -59,12 +63,12 @@ func (c *Client) change(ctx context.Context, op string, pkey uint16, guids []GUI
 		what = fmt.Sprintf("%s %d GUIDs in partition %s", op, len(names), key)
 	}
 	if op == "add" {
-		_, err := c.call(ctx, what, http.MethodPost, "/ufmRest/resources/pkeys", addCall{key, true, true, "full", names})
+		_, err := c.call(ctx, what, "POST", "/ufmRest/resources/pkeys", addCall{key, true, true, "full", names})
 		return err
 	}
-	_, err := c.call(ctx, what, http.MethodPost, "/ufmRest/actions/remove_guids_from_pkey", removeCall{key, names})
+	_, err := c.call(ctx, what, "POST", "/ufmRest/actions/remove_guids_from_pkey", removeCall{key, names})
 	var refused *refusal
-	if errors.As(err, &refused) && refused.status == http.StatusNotFound {
+	if errors.As(err, &refused) && refused.status == notFound {
 		return nil // no such partition: nobody is in it
 	}
 	return err
@@ -73,7 +77,7 @@ func (c *Client) change(ctx context.Context, op string, pkey uint16, guids []GUI
 // Members lists the GUIDs in each partition.
 func (c *Client) Members(ctx context.Context) (map[uint16][]GUID, error) {
 	const what = "list partitions"
-	text, err := c.call(ctx, what, http.MethodGet, "/ufmRest/resources/pkeys/?guids_data=true", nil)
+	text, err := c.call(ctx, what, "GET", "/ufmRest/resources/pkeys/?guids_data=true", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +126,7 @@ type refusal struct {
 
 func (r *refusal) Error() string {
 	switch r.status {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	case unauthorized, forbidden:
 		return fmt.Sprintf("it does not take the user and password (HTTP %d); correct the credentials file", r.status)
 	}
 	return fmt.Sprintf("it refuses (HTTP %d): %s", r.status, r.text)
@@ -139,7 +143,7 @@ func (c *Client) call(ctx context.Context, what, method, path string, body any) 
 	}
 	var answer []byte
 	err := c.retry(ctx, func() (err error) {
-		answer, err = c.request(ctx, method, path, payload)
+		answer, err = c.once(ctx, method, path, payload)
 		return err
 	})
 	if err != nil {
@@ -152,41 +156,30 @@ func (c *Client) failed(what string, err error) error {
 	return fmt.Errorf("UFM %s: cannot %s: %w", c.base.Host, what, err)
 }
 
-func (c *Client) request(ctx context.Context, method, path string, payload []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.base.String(), "/")+path, bytes.NewReader(payload))
-	if err != nil {
-		return nil, err
-	}
-	req.SetBasicAuth(c.user, c.password)
-	req.Header.Set("Accept", "application/json")
-	if payload != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, unreachable(ctx, err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, c.answerMax+1))
+func (c *Client) once(ctx context.Context, method, path string, payload []byte) ([]byte, error) {
+	status, text, err := c.request(ctx, method, strings.TrimSuffix(c.base.String(), "/")+path, c.user, c.password, payload, c.answerMax+1)
 	switch {
 	case err != nil:
 		return nil, unreachable(ctx, err)
 	case int64(len(text)) > c.answerMax:
-		return nil, &refusal{resp.StatusCode, fmt.Sprintf("the answer is larger than %d bytes", c.answerMax)}
-	case resp.StatusCode >= 500, resp.StatusCode == http.StatusTooManyRequests:
-		return nil, fmt.Errorf("%w: HTTP %d: %s", ErrAway, resp.StatusCode, c.shown(text))
-	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return nil, &refusal{resp.StatusCode, c.shown(text)}
+		return nil, &refusal{status, fmt.Sprintf("the answer is larger than %d bytes", c.answerMax)}
+	case status >= 500, status == tooManyRequests:
+		return nil, fmt.Errorf("%w: HTTP %d: %s", ErrAway, status, c.shown(text))
+	case status < 200 || status > 299:
+		return nil, &refusal{status, c.shown(text)}
 	}
 	return text, nil
 }
 
 // unreachable is why there was no answer. A certificate that is wrong stays wrong.
 func unreachable(ctx context.Context, err error) error {
-	var certificate *tls.CertificateVerificationError
+	var certificate interface {
+		error
+		WrongCertificate()
+	}
 	switch {
 	case errors.As(err, &certificate):
-		return fmt.Errorf("its certificate is not right: %v; set ca in [ufm], or renew the certificate", certificate.Err)
+		return fmt.Errorf("its certificate is not right: %v; set ca in [ufm], or renew the certificate", certificate)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%w: %w", ErrAway, context.Canceled)
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:

@@ -4,14 +4,17 @@ package fabric
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"time"
 )
+
+// HTTPS is https.New, for programs that call UFM. nil: Open refuses.
+var HTTPS func(authorities []byte, timeout time.Duration) (request, bool)
+
+// request is one request, as package https makes it.
+type request = func(ctx context.Context, method, url, user, password string, payload []byte, most int64) (status int, answer []byte, err error)
 
 // Config is the [ufm] table of network.toml.
 type Config struct {
@@ -35,7 +38,7 @@ var ErrAway = errors.New("UFM is away")
 type Client struct {
 	base           *url.URL
 	user, password string
-	http           *http.Client
+	request        request
 	pause          time.Duration // before the second try
 	answerMax      int64
 }
@@ -54,21 +57,14 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		TLSClientConfig:        &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
-		DialContext:            (&net.Dialer{Timeout: callTimeout / 2}).DialContext,
-		TLSHandshakeTimeout:    callTimeout / 2,
-		ResponseHeaderTimeout:  callTimeout,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableKeepAlives:      true,
-		DisableCompression:     true, // a small answer cannot unpack to a huge one
-		Proxy:                  nil,  // the environment has no say
+	if HTTPS == nil {
+		return nil, errors.New("this program was built without what calls UFM")
 	}
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{
-		base: base, user: user, password: password, pause: firstPause, answerMax: answerMax,
-		http: &http.Client{Transport: transport, CheckRedirect: stay, Timeout: callTimeout},
-	}, nil
+	request, ok := HTTPS(authorities, callTimeout)
+	if !ok {
+		return nil, fmt.Errorf("%s: UFM's CA holds no certificate; it must be PEM", c.CA)
+	}
+	return &Client{base: base, user: user, password: password, pause: firstPause, answerMax: answerMax, request: request}, nil
 }
 
 // retry repeats a call while UFM is away and the context's time allows another try.

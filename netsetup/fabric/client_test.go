@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,11 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/netsetup/fabric/fakeufm"
+	"github.com/gojail/gojail/netsetup/fabric/https"
 )
 
 const secret = "s3cret:with colon"
 
 func TestMain(m *testing.M) {
+	HTTPS = https.New
 	if order := os.Getenv(orderVariable); order != "" {
 		os.Exit(child(order))
 	}
@@ -208,7 +209,6 @@ func TestOpenRefuses(t *testing.T) {
 func TestEnvironmentHasNoSay(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	_, c, _ := start(t)
-	require.Nil(t, c.http.Transport.(*http.Transport).Proxy)
 	_, err := c.Members(t.Context())
 	require.NoError(t, err)
 }
@@ -247,4 +247,13 @@ func FuzzMembers(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAProgramThatIsNotToCallUFM(t *testing.T) {
+	_, _, config := start(t)
+	before := HTTPS
+	t.Cleanup(func() { HTTPS = before })
+	HTTPS = nil
+	_, err := Open(config)
+	require.EqualError(t, err, "this program was built without what calls UFM")
 }

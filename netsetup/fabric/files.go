@@ -3,7 +3,6 @@
 package fabric
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -60,19 +59,13 @@ func readSecret(path string) (string, error) {
 	return string(text), nil
 }
 
-func readAuthorities(path string) (*x509.CertPool, error) {
+// readAuthorities gives PEM; nil: the system's.
+func readAuthorities(path string) ([]byte, error) {
 	if path == "" {
-		return nil, nil // the system's
+		return nil, nil
 	}
 	pem, _, err := trusted.ReadFile(path, "UFM's CA")
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: UFM's CA holds no certificate; it must be PEM", path)
-	}
-	return pool, nil
+	return pem, err
 }
 
 // redactURL leaves out what stands before the host, which may be a password.

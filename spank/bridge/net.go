@@ -19,6 +19,8 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/fabric"
+	"github.com/gojail/gojail/netsetup/fabric/https"
 	"github.com/gojail/gojail/netsetup/gres"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/link"
@@ -50,6 +52,7 @@ func (r *request) network() (site attach.Site, end func(), err error) {
 	if err != nil {
 		return attach.Site{Host: -1}, func() {}, err
 	}
+	fabric.HTTPS = https.New
 	return attach.Files{
 		Config: r.networkPath(), Node: r.words["node"], Cluster: c.SlurmValue("ClusterName"),
 		State: r.words["state"], Scratch: c.Scratch,

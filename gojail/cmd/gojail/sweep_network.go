@@ -12,6 +12,8 @@ import (
 
 	"github.com/gojail/gojail/gojail"
 	"github.com/gojail/gojail/netsetup/attach"
+	"github.com/gojail/gojail/netsetup/fabric"
+	"github.com/gojail/gojail/netsetup/fabric/https"
 )
 
 // sweepNetworks gives back what jobs that are gone had of networks, and says how
@@ -20,6 +22,7 @@ func (n *node) sweepNetworks(cmd *cobra.Command, c *gojail.Config, state *gojail
 	if _, err := os.Lstat(n.netState()); errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
+	fabric.HTTPS = https.New
 	site, end, wrong := attach.Files{
 		Config: n.network, Node: n.Name, Cluster: c.SlurmValue("ClusterName"), State: n.State, Scratch: c.Scratch,
 	}.Open()
