@@ -104,11 +104,14 @@ func (m *machine) buildPeers() error {
 }
 
 func (m *machine) compile(name string, args ...string) error {
-	gcc := exec.Command("gcc", append([]string{"-O2", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
-		"-o", filepath.Join(m.Path(partsDir), name)}, args...)...)
-	gcc.Dir = filepath.Join(m.repo, "tests/bench")
+	return compile(m.repo, filepath.Join(m.Path(partsDir), name), args...)
+}
+
+func compile(repo, to string, args ...string) error {
+	gcc := exec.Command("gcc", append([]string{"-O2", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", to}, args...)...)
+	gcc.Dir = filepath.Join(repo, "tests/bench")
 	if out, err := gcc.CombinedOutput(); err != nil {
-		return fmt.Errorf("bench: gcc %s: %w\n%s", name, err, out)
+		return fmt.Errorf("bench: gcc %s: %w\n%s", filepath.Base(to), err, out)
 	}
 	return nil
 }

@@ -37,14 +37,19 @@ var parts = []part{
 	{Name: "unshare", About: "floor: unshare(CLONE_NEWNS) of as many mounts"},
 }
 
+// microSources are gojail's own code that micro.c measures, for compile.
+func microSources(repo string) []string {
+	list := []string{"-I", filepath.Join(repo, "include"), "-I", filepath.Join(repo, "spank"), "peers/micro.c"}
+	for _, file := range []string{"ask", "confine", "end", "fault", "launch", "lock", "park", "quota", "record", "sandbox", "scratch", "site", "template", "trees", "window"} {
+		list = append(list, filepath.Join(repo, "spank", file+".c"))
+	}
+	return list
+}
+
 // measureParts runs micro.c in the machine, in a mount namespace of its own as
 // slurmd's is, with a state directory of its own; scratch is that of gojail's node.
 func (m *machine) measureParts(ctx context.Context, repetitions int) ([]part, error) {
-	spank := []string{"-I", filepath.Join(m.repo, "include"), "-I", filepath.Join(m.repo, "spank"), "peers/micro.c"}
-	for _, file := range []string{"ask", "confine", "end", "fault", "launch", "lock", "park", "quota", "record", "sandbox", "scratch", "site", "template", "trees", "window"} {
-		spank = append(spank, filepath.Join(m.repo, "spank", file+".c"))
-	}
-	if err := m.compile("micro", spank...); err != nil {
+	if err := m.compile("micro", microSources(m.repo)...); err != nil {
 		return nil, err
 	}
 	const state, node = "/run/gojail/micro", "gojail"
