@@ -2,11 +2,6 @@
 
 // gojail-healthcheck is the HealthCheckProgram of a node: it looks, and drains and
 // undrains the node in Slurm.
-//
-// Go's runtime needs not look for a cgroup's share of CPUs: see onecpu.
-//
-//go:debug containermaxprocs=0
-//go:debug updatemaxprocs=0
 package main
 
 import (
