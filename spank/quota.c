@@ -52,13 +52,15 @@ static int enforced(int dir)
 	return state.qs_flags & FS_QUOTA_PDQ_ENFD ? 0 : -1;
 }
 
-/* What is made in the directory from now on is of the project, too. */
-static int join(int dir, uint32_t project)
+/* What is made in the directory from now on is of the project, too; leave: unless it is of another, which it has inherited. */
+static int join(int dir, uint32_t project, bool leave)
 {
 	struct fsxattr attributes;
 
 	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
 		return -1;
+	if (leave && attributes.fsx_projid)
+		return 0;
 	attributes.fsx_projid = project;
 	attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
 	return ioctl(dir, FS_IOC_FSSETXATTR, &attributes);
@@ -80,14 +82,14 @@ int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault)
 		return fault_set(fault, "tmp_size: the file system of the scratch directory does not limit directories (%s); ask "
 				 "your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",
 				 strerror(errno));
-	if ((!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0) || join(dir, project) < 0)
+	if ((!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0) || join(dir, project, false) < 0)
 		return fault_set(fault, "tmp_size: cannot limit the job's /tmp: %s", strerror(errno));
 	return 0;
 }
 
 void quota_count(int dir, const char *job)
 {
-	if (enforced(dir) == 0 && join(dir, project_of(job)) < 0)
+	if (enforced(dir) == 0 && join(dir, project_of(job), true) < 0)
 		return; /* a full file system, maybe: no reason to fail a job that has no limit */
 }
 

@@ -93,6 +93,12 @@ func ownProject(t *testing.T, path string) {
 	require.Zero(t, errno, "%v", errno)
 }
 
+const projectOfTmp = `import fcntl, os, struct
+data = bytearray(28)
+fcntl.ioctl(os.open("/tmp", os.O_RDONLY), 0x801c581f, data) # FS_IOC_FSGETXATTR
+print(struct.unpack_from("I", data, 12)[0])
+`
+
 // makeFiles makes more empty files than a /tmp may have that is limited to a few MB: 16384.
 const makeFiles = `import os
 n = 0
@@ -158,6 +164,11 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	ownProject(t, c.Path("/var/lib/gojail/n1/jobs"))
 	r = other("python3", "-c", manyProjects)
 	assert.Equal(t, "made\n", r.Stdout, r)
+	var project string
+	for range 4 { // some have directories that were made before
+		project = other("python3", "-c", projectOfTmp).Stdout
+	}
+	assert.Equal(t, "999\n", project, "what the administrator has all of it in stays, where no jail limits /tmp")
 	poll(t, "it is removed", func() bool {
 		left, err := filepath.Glob(c.Path("/var/lib/gojail/n1/jobs") + "/[0-9.]*") // not the spares
 		return err == nil && len(left) == 0
