@@ -89,8 +89,9 @@ int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault)
 
 void quota_count(int dir, const char *job)
 {
-	if (enforced(dir) == 0 && join(dir, project_of(job), true) < 0)
-		return; /* a full file system, maybe: no reason to fail a job that has no limit */
+	/* What fails here, on a full file system maybe, is no reason to fail a job that has no limit. */
+	if (enforced(dir) == 0)
+		(void)join(dir, project_of(job), true);
 }
 
 void quota_forget(int dir, const char *job)

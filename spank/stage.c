@@ -27,32 +27,31 @@ static bool is_system(const char *destination)
 enum { PTS = 2, OWN }; /* those that must be there */
 
 /* Copies of the job's own for the stage. Root is to load no library from there, whatever path the node's ld.so.conf has. */
-static int collect(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies)
+static int collect(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies, int *found)
 {
 	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
-	int found = OWN;
 
 	for (int i = 0; i < OWN; i++)
 		copies[i] = k_clone_at(paths[i]);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system(trees[i].destination))
 			continue;
-		paths[found] = trees[i].destination;
-		copies[found++] = k_open_tree(trees[i].fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+		paths[*found] = trees[i].destination;
+		copies[(*found)++] = k_open_tree(trees[i].fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	}
-	for (int i = 0; i < found; i++)
+	for (int i = 0; i < *found; i++)
 		if (copies[i] < 0 || k_mount_setattr(copies[i], i == PTS ? attributes : attributes | MOUNT_ATTR_NODEV) < 0)
-			return -found;
-	return found;
+			return -1;
+	return 0;
 }
 
 int stage_make(int proc, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
 {
 	const char *paths[OWN + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm", "/dev/pts"};
-	int copies[OWN + GOJAIL_TREES_MAX], found = collect(trees, count, paths, copies), made = -1;
+	int copies[OWN + GOJAIL_TREES_MAX], found = OWN, made = -1;
 	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 
-	if (found > 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {
+	if (collect(trees, count, paths, copies, &found) == 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {
 		int missing = 0;
 
 		/* A user's mount may be where the stage has nothing. */
@@ -63,7 +62,7 @@ int stage_make(int proc, const struct gojail_tree *trees, uint32_t count, struct
 	}
 	if (made < 0)
 		fault_set(fault, "cannot make the stage of the job: %s", strerror(errno));
-	for (int i = 0; i < (found < 0 ? -found : found); i++)
+	for (int i = 0; i < found; i++)
 		close_fd(&copies[i]);
 	if (jail < 0 || setns(jail, CLONE_NEWNS) < 0) {
 		fault_set(fault, "cannot return from the stage: %s", strerror(errno));

@@ -19,5 +19,4 @@ int template_get(const struct node *node, const struct jail *jail, int64_t until
 /* Finds any live zygote of the jail, whatever it was configured like. */
 int template_find(const struct node *node, const char *jail, struct record *zygote);
 
-
 #endif

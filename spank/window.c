@@ -129,22 +129,22 @@ int window_show(int mnt, struct shown *list, int count, struct fault *fault)
 {
 	struct window window = WINDOW_CLOSED;
 	uid_t user = geteuid();
-	int trees[SHOWN_MAX], result = -1;
+	int result = -1;
 	mode_t mask;
 
-	if (count > SHOWN_MAX || k_seteuid(0) < 0)
+	if (k_seteuid(0) < 0)
 		return fault_set(fault, "cannot become root again: %s", strerror(errno));
 	for (int i = 0; i < count; i++) {
-		trees[i] = k_clone_at(list[i].path);
-		if (trees[i] < 0 ? errno != ENOENT : k_mount_setattr(trees[i], list[i].attributes) < 0)
+		list[i].tree = k_clone_at(list[i].path);
+		if (list[i].tree < 0 ? errno != ENOENT : k_mount_setattr(list[i].tree, list[i].attributes) < 0)
 			fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
 	}
 	if (!fault->text[0] && window_begin(&window, fault) == 0) {
 		result = move(mnt);
 		mask = umask(0); /* the thread's own, as its directory is: see move */
 		for (int i = 0; i < count && result == 0; i++) {
-			list[i].done = trees[i] >= 0;
-			result = list[i].done ? show_at(trees[i], list[i].path) : 0;
+			list[i].done = list[i].tree >= 0;
+			result = list[i].done ? show_at(list[i].tree, list[i].path) : 0;
 			if (result < 0)
 				fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
 		}
@@ -153,7 +153,7 @@ int window_show(int mnt, struct shown *list, int count, struct fault *fault)
 			fault_set(fault, "cannot enter the jail to show what is the job's own there: %s", strerror(errno));
 	}
 	for (int i = 0; i < count; i++)
-		close_fd(&trees[i]);
+		close_fd(&list[i].tree);
 	if (window_close(&window, fault) < 0)
 		result = -1;
 	return k_seteuid(user) < 0 ? fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno)) : result;

@@ -34,12 +34,11 @@ int window_nodes(int mnt, const char *const *paths, int count, struct fault *fau
 /* A detached copy of a mount of that namespace, or -1; the thread comes back. */
 int window_clone(int mnt, const char *path, struct fault *fault);
 
-#define SHOWN_MAX 20
-
 /* A directory of the thread's namespace that is to be at the same path of another. */
 struct shown {
 	char path[GOJAIL_PATH_MAX + 64];
 	uint64_t attributes; /* MOUNT_ATTR_..., mount_setattr(2) */
+	int tree;	     /* of window_show alone */
 	bool done;	     /* it was there, and is shown */
 };
 
