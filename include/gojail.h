@@ -152,7 +152,8 @@ struct gojail_tree {
  * that the caller knows of it, then one with the result and, on success, its mount
  * namespace and its stage's as SCM_RIGHTS. Where it went into a PID namespace it is
  * another process by then. Pids are the node's. It lives on only if the caller then
- * sends one byte, having written its record.
+ * sends one byte, having written its record. The holder is a child that the zygote
+ * forks, or one that has begun a sandbox beforehand (spank/holder.h): nobody can tell.
  */
 struct gojail_request {
 	uint32_t version;

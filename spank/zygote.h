@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygote.h: the process that lives in a finished template and forks a holder for
- * each sandbox. Two sides of one socket: the launcher serves, slurmstepd asks.
+ * zygote.h: the process that lives in a finished template and forks a holder for each
+ * sandbox; and when nobody asks a spare, which is the holder of the next.
+ * Two sides of one socket: the launcher serves, slurmstepd asks.
  */
 #ifndef GOJAIL_ZYGOTE_H
 #define GOJAIL_ZYGOTE_H
@@ -15,7 +16,7 @@
 /* Where the zygote ended before it took the request; another one may be there now. */
 #define ZYGOTE_GONE (-2)
 
-/* Connects: the zygote forks at once. A socket, -1 with a fault, or ZYGOTE_GONE. */
+/* Connects: the zygote forks at once, or has done so before. A socket, -1 with a fault, or ZYGOTE_GONE. */
 int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault);
 
 /* Asks for a holder: its record and namespaces. 0, -1 with a fault, or ZYGOTE_GONE. */

@@ -24,7 +24,8 @@ type part struct {
 var parts = []part{
 	{Name: "lookup", About: "site file read, jail found: the most that a step without a jail does"},
 	{Name: "template", About: "template built: launcher, Go, stage and jail, zygote ready"},
-	{Name: "build", About: "first step: sandbox built by the zygote, its namespaces in hand"},
+	{Name: "build", About: "first step right after another job's: sandbox built by the zygote, its namespaces in hand"},
+	{Name: "spare", About: "first step: the same where a sandbox was begun beforehand"},
 	{Name: "join", About: "later step: sandbox found, its namespaces in hand"},
 	{Name: "stage_open", About: "the job's stage entered"},
 	{Name: "stage_close", About: "stage left"},

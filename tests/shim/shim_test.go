@@ -27,7 +27,7 @@ func shimSources(t *testing.T) []string {
 	all, err := filepath.Glob("../../spank/*.c")
 	require.NoError(t, err)
 	return slices.DeleteFunc(all, func(path string) bool {
-		return slices.Contains([]string{"launcher.c", "zygote.c", "holder.c", "kept.c", "userns.c"}, filepath.Base(path))
+		return slices.Contains([]string{"launcher.c", "zygote.c", "holder.c", "assemble.c", "kept.c", "userns.c"}, filepath.Base(path))
 	})
 }
 
