@@ -115,7 +115,7 @@ test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(RELEASE)" tests/releases/test $(TEST_ARGS)
 
-test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-IOV and cgroup v2
+test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-IOV and cgroup v2; SUITE=Name: of the suite only these
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@tests/vm/fetch
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 20m ./tests/vm | $(BUILD)/summary
