@@ -61,11 +61,22 @@ func (c *Cluster) Find(text string) []Process {
 }
 
 // Inventory is what jobs must not add to: processes, mounts and mount
-// namespaces of the machine, and the files of the directories.
+// namespaces of the machine, and the files of the directories. Each zygote may have a spare.
 func (c *Cluster) Inventory(directories ...string) []string {
 	var found []string
 	namespaces := map[string]bool{}
-	for _, p := range c.Processes() {
+	all := c.Processes()
+	spares := map[string]bool{} // by pid of their parent
+	for _, p := range all {
+		if p.Status["Name"] == "gojail-zygote" {
+			spares[strconv.Itoa(p.Pid)] = true
+		}
+	}
+	for _, p := range all {
+		if parent := p.Status["PPid"]; p.Status["Name"] == "gojail-spare" && spares[parent] {
+			delete(spares, parent)
+			continue
+		}
 		if !strings.Contains(p.Command, "slurmctld") { // starts children of its own as it likes
 			found = append(found, "process "+p.Command)
 		}

@@ -29,8 +29,7 @@ var notOurs = regexp.MustCompile(`/cred_state|hwloc_topo|/var/spool/slurmd/(n[12
 // deadline is what was left of it as a zygote was started.
 var deadline = regexp.MustCompile(` deadline=\d+`)
 
-// settled is what the machine has once its jobs are gone, and each zygote has a sandbox for the next. A spare directory is
-// there, or it is not.
+// settled is what the machine has once its jobs are gone. A spare is there, or it is not.
 func settled(t *testing.T, c *cluster.Cluster) (inventory []string) {
 	t.Helper()
 	require.True(t, c.WaitIdle(), c.Drained())
@@ -40,19 +39,9 @@ func settled(t *testing.T, c *cluster.Cluster) (inventory []string) {
 		for i, line := range inventory {
 			inventory[i] = deadline.ReplaceAllString(line, "")
 		}
-		return slices.Equal(last, inventory) && named(c, "gojail-spare") == named(c, "gojail-zygote")
+		return slices.Equal(last, inventory)
 	})
 	return inventory
-}
-
-// named is how many processes of the machine have that name.
-func named(c *cluster.Cluster, name string) (count int) {
-	for _, p := range c.Processes() {
-		if p.Status["Name"] == name {
-			count++
-		}
-	}
-	return count
 }
 
 // warm makes the templates of the jail debian and returns what the machine has then.
