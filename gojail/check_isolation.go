@@ -4,10 +4,13 @@ package gojail
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // isolation looks whether the node can do what the jail keeps from its tasks.
@@ -20,6 +23,14 @@ func (k *checker) isolation(j *Jail) bool {
 	}
 	if _, err := j.Filter(); err != nil {
 		fail("correct the profile, or seccomp =", err)
+	}
+	if j.Isolation.Abstract == AbstractStep {
+		if ruleset, err := scopeRuleset(); err != nil {
+			fail(`boot Linux 6.12 or newer with landlock among lsm=, or write abstract_sockets = "node"`,
+				fmt.Errorf("this node's kernel cannot keep abstract sockets apart: %w", err))
+		} else {
+			unix.Close(ruleset)
+		}
 	}
 	if j.Tmp == TmpDisk && j.TmpSize > 0 {
 		if err := quotaEnforced(k.config.Scratch); err != nil {

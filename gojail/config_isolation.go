@@ -13,6 +13,7 @@ type Isolation struct {
 	Namespaces   []string // of namespaceKinds: what each job gets of its own
 	HidePID      bool     // /proc shows a user only their own processes (proc(5), hidepid=2; Linux 5.8)
 	Cgroups      string   // CgroupsJob or CgroupsNode: what /sys/fs/cgroup shows
+	Abstract     string   // AbstractNode or AbstractStep: whose abstract Unix sockets a task reaches
 	NoNewPrivs   bool     // prctl(2), PR_SET_NO_NEW_PRIVS
 	Capabilities []string // the bounding set (capabilities(7)), or AllCapabilities
 	Seccomp      string   // SeccompDefault, None, or the path of a profile
@@ -26,6 +27,8 @@ const (
 	AllCapabilities = "ALL"
 	CgroupsJob      = "job"  // the job's own part of the tree, at its path in it
 	CgroupsNode     = "node" // all of it
+	AbstractNode    = "node" // all of its network namespace
+	AbstractStep    = "step" // those of the step's tasks (landlock(7), Linux 6.12)
 )
 
 var (
@@ -57,7 +60,7 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 	i := &j.Isolation
 	*i = Isolation{
 		Namespaces: f.Namespaces, HidePID: f.HidePID == nil || *f.HidePID,
-		Cgroups: CgroupsJob, NoNewPrivs: f.NoNewPrivs == nil || *f.NoNewPrivs, Capabilities: f.Capabilities,
+		Cgroups: CgroupsJob, Abstract: AbstractNode, NoNewPrivs: f.NoNewPrivs == nil || *f.NoNewPrivs, Capabilities: f.Capabilities,
 		Seccomp: SeccompDefault, JailRoot: f.JailRoot,
 	}
 	if i.Namespaces == nil {
@@ -72,6 +75,9 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 	if f.Cgroups != nil {
 		i.Cgroups = *f.Cgroups
 	}
+	if f.Abstract != nil {
+		i.Abstract = *f.Abstract
+	}
 	for _, list := range []struct {
 		key        string
 		words, all []string
@@ -80,6 +86,7 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 		{"capabilities", i.Capabilities, append([]string{AllCapabilities}, capabilityNames...)},
 		{"jail_root", i.JailRoot, jailRoots},
 		{"cgroups", []string{i.Cgroups}, []string{CgroupsJob, CgroupsNode}},
+		{"abstract_sockets", []string{i.Abstract}, []string{AbstractNode, AbstractStep}},
 	} {
 		if bad := firstBad(list.words, list.all); bad != "" {
 			return s.refuse(key(list.key), "%q is not known; known: %s", bad, strings.Join(list.all, " "))
@@ -148,6 +155,9 @@ func (i *Isolation) words() string {
 	}
 	if i.NoNewPrivs {
 		words = append(words, "no_new_privs")
+	}
+	if i.Abstract == AbstractStep {
+		words = append(words, "scope")
 	}
 	if len(words) == 0 {
 		return "-"

@@ -57,6 +57,7 @@ func TestIsolationRefusals(t *testing.T) {
 		`seccomp = "strict"`:                            `line 4: jail.a.seccomp: write "default", "none", or the path of a profile`,
 		"jail_root = [\"range\"]\nno_new_privs = false": `line 4: jail.a.jail_root: "range" needs no_new_privs = true and "nosuid"`,
 		"jail_root = [\"range\"]\noptions = []":         `"range" needs no_new_privs`,
+		`abstract_sockets = "job"`:                      `line 4: jail.a.abstract_sockets: "job" is not known; known: node step`,
 		`cgroups = "none"`:                              `line 4: jail.a.cgroups: "none" is not known; known: job node`,
 		`jail_root = ["all"]`:                           `line 4: jail.a.jail_root: "all" is not known; known: self range`,
 	} {

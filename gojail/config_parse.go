@@ -49,6 +49,7 @@ type fileJail struct {
 	Namespaces   []string `toml:"namespaces"`
 	HidePID      *bool    `toml:"hidepid"`
 	Cgroups      *string  `toml:"cgroups"`
+	Abstract     *string  `toml:"abstract_sockets"`
 	NoNewPrivs   *bool    `toml:"no_new_privs"`
 	Capabilities []string `toml:"capabilities"`
 	Seccomp      *string  `toml:"seccomp"`

@@ -43,6 +43,7 @@ devices  = ["/dev/nvidia*"]
 cdi      = ["nvidia.com/gpu=all"]
 namespaces   = ["pid", "ipc"]
 hidepid      = false
+abstract_sockets = "step"
 cgroups      = "node"
 no_new_privs = false
 capabilities = ["CAP_KILL"]
@@ -86,7 +87,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 		},
 		UserMounts: []UserRule{{"/data", "/mnt", true}},
 		Isolation: Isolation{
-			Namespaces: []string{"pid", "ipc"}, Cgroups: CgroupsNode, Capabilities: []string{"CAP_KILL"},
+			Namespaces: []string{"pid", "ipc"}, Cgroups: CgroupsNode, Abstract: AbstractStep, Capabilities: []string{"CAP_KILL"},
 			Seccomp: "/etc/gojail/seccomp.json", JailRoot: []string{"self"},
 		},
 	}, c.Jails["debian"])
@@ -102,7 +103,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
 		Isolation: Isolation{
-			Namespaces: namespaceKinds, HidePID: true, Cgroups: CgroupsJob, NoNewPrivs: true, Capabilities: defaultCapabilities,
+			Namespaces: namespaceKinds, HidePID: true, Cgroups: CgroupsJob, Abstract: AbstractNode, NoNewPrivs: true, Capabilities: defaultCapabilities,
 			Seccomp: SeccompDefault,
 		},
 	}, c.Jails["a"])

@@ -31,6 +31,11 @@ func (j *Jail) Confine() error {
 			return fmt.Errorf("cannot drop capability %d: %w", n, err)
 		}
 	}
+	if i.Abstract == AbstractStep {
+		if err := keepApart(); err != nil {
+			return fmt.Errorf("cannot keep abstract sockets apart: %w", err)
+		}
+	}
 	if err := dropInheritable(i.Bounding()); err != nil {
 		return fmt.Errorf("cannot drop inheritable capabilities: %w", err)
 	}
@@ -48,6 +53,29 @@ func (j *Jail) Confine() error {
 		return fmt.Errorf("cannot install the seccomp filter: %w", errno)
 	}
 	return nil
+}
+
+// keepApart makes the thread, and what it starts, a domain whose abstract Unix sockets are its own. Linux 6.12.
+func keepApart() error {
+	ruleset, err := scopeRuleset()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(ruleset)
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// scopeRuleset fails where the kernel has no Landlock, or none with this scope: E2BIG.
+func scopeRuleset() (int, error) {
+	attr := struct{ fs, net, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
 }
 
 // dropInheritable: a program of root's has what is inheritable, whatever the bounding set is.

@@ -61,7 +61,7 @@
  *   env NAME=VALUE            any number: what its tasks get in their environment
  *   prepend NAME=DIRECTORY    any number: likewise, before what a list such as PATH has
  *   gpu INDEX PATH            any number: a device node that goes with Slurm's GPU of that index
- *   isolate -|WORD...         of: pid ipc uts hidepid cgroup no_new_privs
+ *   isolate -|WORD...         of: pid ipc uts hidepid cgroup no_new_privs scope
  *   bounding MASK             capabilities that the tasks keep, hexadecimal
  *   root -|MODE...            what --jail-root may ask for, of: self range
  *   seccomp PATH|-            their filter (struct sock_filter, seccomp(2)), below the state directory
@@ -75,7 +75,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 6 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 7 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */

@@ -41,6 +41,7 @@
 #include "pids.h"
 #include "release.h"
 #include "sandbox.h"
+#include "scope.h"
 #include "site.h"
 #include "template.h"
 #include "window.h"
@@ -203,6 +204,8 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 		return -1;
 	if (sandbox.pid >= 0 && pids_prepare(sandbox.pid, sandbox.holder, &fault) < 0)
 		return -1;
+	if (jail->scope && scope_open(&fault) < 0)
+		return -1;
 	if (gpus_show(jail, wish->gpus, sandbox.mnt, &fault) < 0)
 		return -1;
 	env_jail(sp, jail, &fault);
@@ -317,8 +320,10 @@ static int see_to_forks(bool tasks_of_root)
 		return 0; /* no jail */
 	if (!tasks_of_root && confine_epilogs(&sandbox, &confine, &fault) < 0)
 		return -1;
-	if (!fault.text[0])
+	if (!fault.text[0]) {
 		pids_start(stepd, &fault);
+		scope_start(stepd, &fault);
+	}
 	return 0;
 }
 

@@ -197,6 +197,10 @@ static int parse_isolate(char *words, struct jail *jail)
 			jail->no_new_privs = true;
 			continue;
 		}
+		if (strcmp(word, "scope") == 0) {
+			jail->scope = true;
+			continue;
+		}
 		while (i < sizeof(known) / sizeof(known[0]) && strcmp(word, known[i].word))
 			i++;
 		if (i == sizeof(known) / sizeof(known[0]))

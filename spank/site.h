@@ -30,6 +30,7 @@ struct jail {
 	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
 	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS, _HIDEPID, and _CGROUP */
 	bool no_new_privs;
+	bool scope; /* abstract sockets are each step's own */
 	const char *env; /* its lines env and prepend, in the site's text; NULL: none */
 	uint64_t bounding; /* capabilities, bit by number */
 	struct {

@@ -32,6 +32,7 @@ var jails = []string{"open", "closed", "owned"}
 // allOff turns every part of a jail's isolation off that can be.
 const allOff = `namespaces = []
 cgroups = "node"
+abstract_sockets = "node"
 hidepid = false
 no_new_privs = false
 capabilities = ["ALL"]

@@ -25,6 +25,7 @@ func TestEachSwitchAlone(t *testing.T) {
 		{"namespaces", `namespaces = ["ipc"]`, openUser, []string{"sysv-shm", "sysv-sem", "sysv-msg", "posix-mq"}},
 		{"namespaces", `namespaces = ["uts"]`, openRoot, []string{"hostname"}},
 		{"capabilities", "", openRoot, []string{"setns", "handle", "unmask", "fresh-mounts", "reboot", "swapon", "mount-namespace", "net-namespace", "dmesg"}},
+		{"abstract_sockets", `abstract_sockets = "step"`, openUser, []string{"abstract-socket"}},
 		{"seccomp", "", openUser, []string{"keyctl", "add_key", "keyring", "userfaultfd", "io_uring"}},
 	} {
 		name := alone.key

@@ -62,7 +62,7 @@ var rows = []row{
 	{name: "posix-mq", control: openUser},
 	{name: "posix-shm", control: onNode},
 	{name: "tmp", control: onNode},
-	{name: "abstract-socket", control: openUser, limit: "abstract sockets belong to the network namespace, which is the node's without --jail-net"},
+	{name: "abstract-socket", control: openUser, limit: "abstract sockets belong to the network namespace, which is the node's without --jail-net: abstract_sockets = \"step\" is the switch"},
 	{name: "keyring", control: openUser},
 	{name: "terminal", control: onNode},
 }
