@@ -201,11 +201,3 @@ func TestForget(t *testing.T) {
 	_, _, err = call("forget", "nothing", "--config", config)
 	assert.ErrorContains(t, err, `no check "nothing"; there are: fs-mounted, `)
 }
-
-// The runtime of Go must not wake for its threads more often than a run of some
-// milliseconds can bear: what brief.go sets holds for each thread.
-func TestTimersAreSlack(t *testing.T) {
-	text, err := os.ReadFile("/proc/self/timerslack_ns") // Linux 4.6
-	require.NoError(t, err)
-	assert.Equal(t, "1000000", strings.TrimSpace(string(text)))
-}

@@ -13,6 +13,8 @@
 
 #include "supervise.h"
 
+#include "../../onecpu/onecpu.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -171,6 +173,7 @@ static pid_t start(int out, int err, int *socket)
 			_exit(UNKNOWN);
 		close(pair[0]);
 		control = pair[1];
+		gojail_onecpu_stay();
 		return 0;
 	}
 	close(pair[1]);

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -200,6 +201,43 @@ func TestARunEndsWithItsSupervisor(t *testing.T) {
 	require.NoError(t, r.cmd.Process.Kill())
 	r.wait()
 	gone(t, pid)
+}
+
+// What a run starts may look at its CPUs, or need them all: what a check starts, and scontrol.
+func TestARunHasOneCPUAndWhatItStartsHasAll(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/timerslack_ns") // Linux 4.6
+	require.NoError(t, err)
+	var cpus unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &cpus))
+	mine := [2]string{strings.TrimSpace(string(own)), strconv.Itoa(cpus.Count())}
+	for check, name := range map[string]string{"nvidia-smi": "smi", "fs-mounted": "scontrol"} {
+		config, dir := site(t, "[gpu]\ncount = 8\nsmi = \"DIR/smi\"\n[[filesystem]]\npath = \"/nowhere\"\n"+only(check))
+		script := "#!/bin/sh\nfor thread in $$ $(ls /proc/$PPID/task); do cd /proc/$thread; cat timerslack_ns; sed -n 's/^Cpus_allowed:.//p' status; done >$0.has\n"
+		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(script), 0o700))
+		begin(t, build(t), config).wait()
+		text, err := os.ReadFile(dir + "/" + name + ".has")
+		require.NoError(t, err)
+		words := strings.Fields(string(text))
+		require.Greater(t, len(words), 2)
+		threads := map[[2]string]int{}
+		for i := 0; i < len(words); i += 2 {
+			threads[[2]string{words[i], strconv.Itoa(ones(words[i+1]))}]++
+		}
+		assert.Equal(t, mine, [2]string{words[0], strconv.Itoa(ones(words[1]))}, "of %s", name)
+		assert.Equal(t, 2, threads[mine], "of %s and the thread that started it", name)
+		delete(threads, mine)
+		assert.Len(t, threads, 1)
+		assert.NotZero(t, threads[[2]string{"5000000", "1"}], "of the run's other threads")
+	}
+}
+
+// ones counts the bits of a mask as the kernel writes it.
+func ones(mask string) (n int) {
+	for _, digit := range strings.ReplaceAll(mask, ",", "") {
+		value, _ := strconv.ParseUint(string(digit), 16, 8)
+		n += bits.OnesCount64(value)
+	}
+	return n
 }
 
 func TestWhatAProgramOfACheckStartsEndsWithTheRun(t *testing.T) {
