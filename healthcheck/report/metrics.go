@@ -57,10 +57,12 @@ func (r *Report) exposition() ([]byte, error) {
 	families := map[string]*family{}
 	var errs []error
 	for _, m := range all {
-		if families[m.Name] == nil {
-			families[m.Name] = &family{rows: map[string]bool{}}
+		f := families[m.Name]
+		if f == nil {
+			f = &family{rows: map[string]bool{}}
+			families[m.Name] = f
 		}
-		if err := families[m.Name].add(m); err != nil {
+		if err := f.add(m); err != nil {
 			errs = append(errs, fmt.Errorf("metric %s: %w", m.Name, err))
 		}
 	}
@@ -93,10 +95,10 @@ func (f *family) add(m healthcheck.Metric) error {
 	}
 	if len(f.rows) == 0 {
 		f.names = slices.Sorted(maps.Keys(m.Labels))
-	}
-	for _, word := range append([]string{m.Name}, f.names...) {
-		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || word[0] <= '9' {
-			return fmt.Errorf("%.50q is no name", word)
+		for _, word := range append([]string{m.Name}, f.names...) {
+			if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || word[0] <= '9' {
+				return fmt.Errorf("%.50q is no name", word)
+			}
 		}
 	}
 	text, ok := f.labels(append(f.text, prefix+m.Name...), m.Labels)
