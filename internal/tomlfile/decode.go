@@ -25,6 +25,10 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 		return nil, s.refuseFirst(key, "unknown key")
 	}
 	for _, key := range meta.Keys() {
+		switch meta.Type(key...) {
+		case "Hash", "ArrayHash", "Bool": // no time is one, or it would not have been decoded
+			continue
+		}
 		if typeAt(reflect.TypeOf(into), key) != reflect.TypeFor[time.Duration]() {
 			continue
 		}
