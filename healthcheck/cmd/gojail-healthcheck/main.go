@@ -74,7 +74,9 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
 	root.Flags().BoolVar(&n.dry, "dry-run", false, "look, and say what is wrong; nothing is changed or remembered, so that each failure is the first one")
 	root.Flags().BoolVar(&n.json, "json", false, "write JSON")
-	root.AddCommand(listCommand(n), ncclCommand(n), explainCommand(n), forgetCommand(n), childCommand())
+	if !supervised() { // a run has no command, and is spared making them
+		root.AddCommand(listCommand(n), ncclCommand(n), explainCommand(n), forgetCommand(n), childCommand())
+	}
 	return root
 }
 
