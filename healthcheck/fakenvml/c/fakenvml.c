@@ -34,6 +34,7 @@ struct answer {
 /* A line of the file. */
 struct line {
 	char whose[16], call[80];
+	unsigned int hash; /* of the call */
 	int hangs, waits; /* waits: microseconds */
 	struct answer answer;
 };
@@ -41,6 +42,16 @@ struct line {
 static struct line *lines;
 static size_t line_count;
 static int known; /* the file was read */
+
+/* Most lines are of another call: what a run asks for should cost next to nothing here. */
+static unsigned int hash(const char *call)
+{
+	unsigned int h = 0;
+
+	while (*call)
+		h = 31 * h + (unsigned char)*call++;
+	return h;
+}
 
 static struct line understand(const char *whose, const char *call, char *rest)
 {
@@ -50,6 +61,7 @@ static struct line understand(const char *whose, const char *call, char *rest)
 
 	snprintf(l.whose, sizeof(l.whose), "%s", whose);
 	snprintf(l.call, sizeof(l.call), "%s", call);
+	l.hash = hash(call);
 	l.hangs = !strcmp(word, "hang");
 	if (!strcmp(word, "wait") && (word = strtok_r(NULL, " \t\n", &save)))
 		l.waits = atoi(word) * 1000;
@@ -98,11 +110,12 @@ static struct answer ask(void *gpu, const char *call)
 {
 	struct answer a = {.code = known ? 0 : 999};
 	long index = (long)gpu - 1;
+	unsigned int wanted = hash(call);
 
 	for (size_t i = 0; i < line_count; i++) {
 		const struct line *l = &lines[i];
 
-		if (strcmp(l->call, call))
+		if (l->hash != wanted || strcmp(l->call, call))
 			continue;
 		if (strcmp(l->whose, "*") && (gpu ? atol(l->whose) != index || !strcmp(l->whose, "-") : strcmp(l->whose, "-")))
 			continue;
