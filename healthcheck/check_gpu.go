@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // busGPUs are the node's, looked for once.
@@ -40,14 +38,14 @@ func busGPUs(sys string) ([]string, error) {
 		if vendor, _ := sysText(dir, "vendor"); vendor != "0x10de" {
 			continue
 		}
-		class, _ := sysText(dir, "class")
+		if class, _ := sysText(dir, "class"); !strings.HasPrefix(class, "0x0300") && !strings.HasPrefix(class, "0x0302") {
+			continue
+		}
 		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
 		if strings.HasPrefix(filepath.Base(driver), "vfio") {
 			continue // given to a virtual machine on purpose
 		}
-		if strings.HasPrefix(class, "0x0300") || strings.HasPrefix(class, "0x0302") {
-			all = append(all, e.Name())
-		}
+		all = append(all, e.Name())
 	}
 	return all, nil
 }
@@ -112,18 +110,33 @@ func gpuDriver(_ context.Context, h *Host, s *Settings) Finding {
 	return Found(OK, "driver %.20s answers", loaded)
 }
 
-var driverVersion = expression.Of(`^NVRM version: .*? (\d+\.\d+(?:\.\d+)?) `)
-
+// loadedDriver is the first version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 ...".
 func loadedDriver(h *Host) (string, error) {
-	text, err := os.ReadFile(filepath.Join(h.Roots.Proc, "driver/nvidia/version"))
+	text, err := read(filepath.Join(h.Roots.Proc, "driver/nvidia/version"))
 	if err != nil {
 		return "", err
 	}
-	m := driverVersion().FindSubmatch(text)
-	if m == nil {
-		return "", errors.New("no version")
+	first, _, _ := strings.Cut(string(text), "\n")
+	if words, found := strings.CutPrefix(first, "NVRM version: "); found {
+		for word := range strings.FieldsSeq(words) {
+			if isVersion(word) {
+				return word, nil
+			}
+		}
 	}
-	return string(m[1]), nil
+	return "", errors.New("no version")
+}
+
+// isVersion is for a driver's: two numbers or three, between points.
+func isVersion(word string) bool {
+	numbers := 0
+	for number := range strings.SplitSeq(word, ".") {
+		if _, ok := digits(number); !ok {
+			return false
+		}
+		numbers++
+	}
+	return numbers == 2 || numbers == 3
 }
 
 // gpuCount tells a GPU that was lost from one that was never there: by the

@@ -99,8 +99,10 @@ func TestBrokenDriver(t *testing.T) {
 func TestDriverVersion(t *testing.T) {
 	h, s := gpuHost(t, "- nvmlSystemGetDriverVersion 0 570.124.06")
 	expect(t, once(h, gpuDriver, s), Fail, "driver 570.86.15 is loaded, and its library is of 570.124.06")
-	put(t, h.Roots.Proc+"/driver/nvidia/version", "garbage\n")
-	expect(t, once(h, gpuDriver, s), Unknown, "")
+	for _, garbage := range []string{"garbage\n", "NVRM version: NVIDIA 570. .5 1.2.3.4 5.x\nGCC version: gcc 12.2.0 \n", "GCC version: gcc 12.2.0 \n"} {
+		put(t, h.Roots.Proc+"/driver/nvidia/version", garbage)
+		expect(t, once(h, gpuDriver, s), Unknown, "the version of the driver is not understood")
+	}
 	put(t, h.Roots.Proc+"/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n")
 	expect(t, once(h, gpuDriver, s), OK, "")
 }

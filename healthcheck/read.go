@@ -39,24 +39,27 @@ func readAt(dir int, path string) ([]byte, error) {
 	}
 }
 
-// readOnce is readAt for a file that the kernel writes in one go, as /proc/PID/stat,
-// and that fits into buffer.
+// readOnce is readAt for a file that the kernel writes in one go, as /proc/PID/stat or
+// those of /sys, and that fits into buffer: a page.
 func readOnce(dir int, path string, buffer []byte) ([]byte, error) {
 	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	n, err := unix.Read(fd, buffer)
-	if err != nil {
-		return nil, err
+	for {
+		n, err := unix.Read(fd, buffer)
+		if err == unix.EINTR {
+			continue
+		}
+		return buffer[:max(n, 0)], err
 	}
-	return buffer[:n], nil
 }
 
 // sysText is a file of /sys in one line.
 func sysText(dir, name string) (string, bool) {
-	text, err := read(filepath.Join(dir, name))
+	var buffer [4096]byte
+	text, err := readOnce(unix.AT_FDCWD, filepath.Join(dir, name), buffer[:])
 	return strings.TrimSpace(string(text)), err == nil
 }
 

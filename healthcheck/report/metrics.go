@@ -66,7 +66,7 @@ func (r *Report) exposition() ([]byte, error) {
 			errs = append(errs, fmt.Errorf("metric %s: %w", m.Name, err))
 		}
 	}
-	var text []byte
+	text := make([]byte, 0, 16<<10)
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		f := families[name]
 		if len(f.rows) == 0 {
