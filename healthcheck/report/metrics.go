@@ -50,21 +50,23 @@ func put(path string, text []byte, write run.Writer) error {
 // exposition is all metrics, those of one name together. A check's metric that does
 // not fit is left out and is an error.
 func (r *Report) exposition() ([]byte, error) {
-	all := r.own()
-	for _, result := range r.Results {
-		all = append(all, result.Metrics...)
-	}
 	families := map[string]*family{}
 	var errs []error
-	for _, m := range all {
-		f := families[m.Name]
-		if f == nil {
-			f = &family{rows: map[string]bool{}}
-			families[m.Name] = f
+	add := func(all []healthcheck.Metric) {
+		for _, m := range all {
+			f := families[m.Name]
+			if f == nil {
+				f = &family{rows: map[string]bool{}}
+				families[m.Name] = f
+			}
+			if err := f.add(m); err != nil {
+				errs = append(errs, fmt.Errorf("metric %s: %w", m.Name, err))
+			}
 		}
-		if err := f.add(m); err != nil {
-			errs = append(errs, fmt.Errorf("metric %s: %w", m.Name, err))
-		}
+	}
+	add(r.own())
+	for _, result := range r.Results {
+		add(result.Metrics)
 	}
 	text := make([]byte, 0, 16<<10)
 	for _, name := range slices.Sorted(maps.Keys(families)) {
@@ -119,12 +121,12 @@ func (r *Report) own() []healthcheck.Metric {
 	one := func(name, help string, value float64) healthcheck.Metric {
 		return healthcheck.Metric{Name: name, Help: help, Value: value}
 	}
-	all := []healthcheck.Metric{
+	all := make([]healthcheck.Metric, 0, 4+3*len(r.Results))
+	all = append(all,
 		one("last_run_timestamp_seconds", "When the last run began.", float64(r.Began.UnixMilli())/1000),
 		one("run_duration_seconds", "How long the last run took.", r.Took.Seconds()),
 		one("drained", "1 if the node is drained by its health checks.", number(r.Outcome.Record != nil)),
-		one("run_errors", "What kept the last run from being complete.", float64(len(r.Errors))+number(r.Outcome.Err != nil)),
-	}
+		one("run_errors", "What kept the last run from being complete.", float64(len(r.Errors))+number(r.Outcome.Err != nil)))
 	for _, result := range r.Results {
 		name := result.Check.Name
 		whose := map[string]string{"check": name, "severity": string(result.Check.Severity)}
