@@ -5,9 +5,10 @@
 // same kinds, and a Go program that does nothing.
 //
 // Each round runs each candidate once, in shuffled order. The node is this machine
-// with eight GPUs of a stand-in for NVIDIA's library, in a mount namespace that ends
-// with this program. NHC is not part of this repository: --nhc, or NHC in the
-// environment, names a directory with its source, else it is cloned.
+// with eight GPUs, in a mount namespace that ends with this program. NVIDIA's library
+// and nvidia-smi are stand-ins that cost next to nothing. NHC is not part of this
+// repository: --nhc, or NHC in the environment, names a directory with its source, else
+// it is cloned.
 //
 //	go run ./tests/bench/health [--rounds N] [--nhc DIR] [--before FILE]
 //
