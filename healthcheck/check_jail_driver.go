@@ -88,15 +88,34 @@ func driverFiles(p *problems, jail string, root int, theirs bool) {
 			continue // not every distribution has each
 		}
 		file := os.NewFile(uintptr(fd), dir)
-		names, _ := file.Readdirnames(-1)
+		for _, name := range driverNames(file) {
+			driverFile(p, jail, root, filepath.Join(dir, name), theirs)
+		}
 		file.Close()
-		slices.Sort(names)
+	}
+}
+
+// Of a directory of a user's there may be any number. A distribution has some thousands, the driver some fifty.
+const (
+	mostEntries = 1 << 16
+	mostDriver  = 1 << 10
+)
+
+func driverNames(dir *os.File) (found []string) {
+	for seen := 0; seen < mostEntries && len(found) < mostDriver; {
+		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
 			if isDriver(name) && strings.Contains(name, ".so") {
-				driverFile(p, jail, root, filepath.Join(dir, name), theirs)
+				found = append(found, name)
 			}
 		}
+		seen += len(names)
+		if err != nil {
+			break
+		}
 	}
+	slices.Sort(found)
+	return found
 }
 
 // driverFile lets a file drain the node only if it is root's, and where root put it:

@@ -74,3 +74,24 @@ func TestJailDriver(t *testing.T) {
 	put(t, s.Jail.Config, "default = \"cpu\"\n[jail.cpu]\nroot = \"/srv\"\n")
 	expect(t, once(h, jailDriver, s), NotApplicable, "no jail brings NVIDIA's driver")
 }
+
+// TestDriverNamesAreBounded: whose directory it is may fill it, with names of the driver's too.
+func TestDriverNamesAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	names := func() []string {
+		file, err := os.Open(dir)
+		require.NoError(t, err)
+		defer file.Close()
+		return driverNames(file)
+	}
+	for i := range 3000 {
+		put(t, fmt.Sprintf("%s/other-%d.so", dir, i), "")
+	}
+	put(t, dir+"/libcuda.so.1", "")
+	put(t, dir+"/libnvidia-ml.so.1", "")
+	assert.Equal(t, []string{"libcuda.so.1", "libnvidia-ml.so.1"}, names())
+	for i := range 3 * mostDriver {
+		put(t, fmt.Sprintf("%s/libnvidia-%d.so", dir, i), "")
+	}
+	assert.LessOrEqual(t, len(names()), 2*mostDriver)
+}
