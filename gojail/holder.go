@@ -16,18 +16,6 @@ import (
 // Jail is the jail of a sandbox's record.
 func (r Record) Jail() string { return jailOf(r.Name) }
 
-// ticksPerSecond is USER_HZ, which is 100 for every program on Linux (time(7)).
-const ticksPerSecond = 100
-
-// Started is when the record's process was started.
-func (r Record) Started() time.Time {
-	text, _ := os.ReadFile("/proc/stat")
-	_, after, _ := strings.Cut(string(text), "\nbtime ")
-	line, _, _ := strings.Cut(after, "\n")
-	boot, _ := strconv.ParseInt(line, 10, 64)
-	return time.Unix(boot+int64(r.Start/ticksPerSecond), 0)
-}
-
 // Namespace opens a namespace that the record's process holds, by its name in /proc/PID/ns.
 func (r Record) Namespace(kind string) (*os.File, error) {
 	path := fmt.Sprintf("/proc/%d/ns/%s", r.PID, kind)

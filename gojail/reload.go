@@ -27,10 +27,8 @@ func Reload(s *State, jail string, deadline time.Time) (bool, error) {
 	}
 	defer unlock()
 	r := readRecord(s.zygote(jail))
-	if r.Alive {
-		if err := r.kill(time.Until(deadline)); err != nil {
-			return false, fmt.Errorf("jail %s: %w", jail, err)
-		}
+	if err := r.kill(time.Until(deadline)); err != nil {
+		return false, fmt.Errorf("jail %s: %w", jail, err)
 	}
 	if err := os.Remove(s.zygote(jail)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("jail %s: cannot remove the record of its zygote: %w", jail, cause(err))

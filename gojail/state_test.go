@@ -138,6 +138,7 @@ func TestRecordOfAZombie(t *testing.T) {
 	require.Len(t, zygotes, 1)
 	assert.True(t, zygotes[0].Alive)
 	assert.Equal(t, "small", zygotes[0].Name)
+	assert.WithinDuration(t, time.Now(), zygotes[0].Written, time.Minute, "the record's time: its process can be days older")
 	root, err := s.TemplateRoot("small")
 	require.NoError(t, err)
 	assert.Equal(t, fmt.Sprintf("/proc/%d/root", cmd.Process.Pid), root)

@@ -21,10 +21,11 @@ import (
 type Record struct {
 	Name    string // of the file: SANDBOX; for a zygote, of the jail
 	PID     int
-	Start   uint64 // clock ticks from boot to the start of the process, proc(5)
-	Key     string // of the jail's configuration, see Config.Key
-	Alive   bool   // the process was there when the record was read
-	Damaged bool   // the file is no record; the other fields are empty
+	Start   uint64    // clock ticks from boot to the start of the process, proc(5)
+	Key     string    // of the jail's configuration, see Config.Key
+	Written time.Time // when the process became what it is: a holder was a zygote's spare before
+	Alive   bool      // the process was there when the record was read
+	Damaged bool      // the file is no record of this version; of another one's there are pid and start, to end the process
 }
 
 var recordRule = expression.Of(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})\n$`)
@@ -39,7 +40,7 @@ func readRecord(path string) Record {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 128))
 	m := recordRule().FindStringSubmatch(string(text))
-	if err != nil || m == nil || m[1] != strconv.Itoa(ContractVersion) {
+	if err != nil || m == nil {
 		return r
 	}
 	pid, err := strconv.ParseInt(m[2], 10, 32)
@@ -47,7 +48,14 @@ func readRecord(path string) Record {
 	if err != nil || err2 != nil || pid < 2 || start == 0 {
 		return r
 	}
-	r = Record{Name: r.Name, PID: int(pid), Start: start, Key: m[4]}
+	r.PID, r.Start = int(pid), start
+	if m[1] != strconv.Itoa(ContractVersion) {
+		return r
+	}
+	if info, err := f.Stat(); err == nil {
+		r.Written = info.ModTime()
+	}
+	r.Key, r.Damaged = m[4], false
 	if pidfd, err := r.open(); err == nil && pidfd >= 0 {
 		unix.Close(pidfd)
 		r.Alive = true

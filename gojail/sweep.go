@@ -162,7 +162,9 @@ func (w *sweep) zygotes() error {
 			continue
 		}
 		if again := readRecord(w.state.zygote(r.Name)); !again.Alive {
-			e = os.Remove(w.state.zygote(r.Name))
+			if e = again.kill(teardownHolder); e == nil { // one of another version may be there
+				e = os.Remove(w.state.zygote(r.Name))
+			}
 			if e == nil {
 				w.report.Zygotes = append(w.report.Zygotes, r.Name)
 			} else if !os.IsNotExist(e) {

@@ -135,9 +135,7 @@ func present(path string) bool {
 func (s *State) endHolders(job string) error {
 	records, err := s.sandboxes(job)
 	for _, r := range records {
-		if !r.Damaged { // a damaged one names no process
-			err = both(err, r.kill(teardownHolder))
-		}
+		err = both(err, r.kill(teardownHolder))
 	}
 	return err
 }

@@ -176,14 +176,21 @@ int assemble_begin(const struct gojail_request *request, const struct gojail_tre
 	return mount_own(request, fault);
 }
 
-bool assemble_stands(void)
+int assemble_stands(const struct gojail_request *request, struct fault *fault)
 {
-	struct fault fault = {0};
-	scoped_fd proc = kept_open("/proc", PROC_SUPER_MAGIC, &fault);
-	scoped_fd sys = kept_open("/sys", SYSFS_MAGIC, &fault);
-	scoped_fd dev = kept_open("/dev", TMPFS_MAGIC, &fault);
+	static const struct {
+		uint32_t bit;
+		const char *path;
+		long magic;
+	} begun[] = {{GOJAIL_REQUEST_PID, "/proc", PROC_SUPER_MAGIC}, {GOJAIL_REQUEST_CGROUP, "/sys", SYSFS_MAGIC}, {~0u, "/dev", TMPFS_MAGIC}};
 
-	return proc >= 0 && sys >= 0 && dev >= 0;
+	for (size_t i = 0; i < sizeof(begun) / sizeof(begun[0]); i++) {
+		scoped_fd at = request->flags & begun[i].bit ? kept_open(begun[i].path, begun[i].magic, fault) : -1;
+
+		if (at < 0 && fault->text[0])
+			return -1;
+	}
+	return 0;
 }
 
 int assemble_end(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)

@@ -7,8 +7,6 @@
 
 #include "gojail.h"
 
-#include <stdbool.h>
-
 /* Puts the process into the namespace of that kind: the job's, where it is among the trees, else a new one. */
 int assemble_enter(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
 		   const char *name, int flag, struct fault *fault);
@@ -16,8 +14,8 @@ int assemble_enter(const struct gojail_request *request, const struct gojail_tre
 /* A mount namespace, and in it what the request's flags tell: the same for any job whose trees are no namespace and no root. */
 int assemble_begin(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
-/* Whether what was begun some time ago is still where it was: who owns the jail's root can rename directories there. */
-bool assemble_stands(void);
+/* Whether what was begun some time ago is still where it was: who owns the jail's root can rename directories there. 0 or -1. */
+int assemble_stands(const struct gojail_request *request, struct fault *fault);
 
 /* What is only right at the time: the host name, /tmp and /dev/shm, and the trees. */
 int assemble_end(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);

@@ -224,15 +224,20 @@ static int next(int zygote)
 	}
 }
 
-/* Looks at the request, which may come late or never, and leaves it there. */
-static bool look(int talk, struct gojail_request *request)
+/* Looks at the request, which may come late or never, and leaves it there. Who asks sees the end, and asks the next zygote. */
+static bool look(int zygote, int talk, struct gojail_request *request)
 {
+	struct pollfd wait[] = {{.fd = talk, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};
 	struct iovec parts[] = {
 		{.iov_base = request, .iov_len = sizeof(*request)},
 		{.iov_base = trees, .iov_len = sizeof(trees)},
 	};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 
+	while (poll(wait, 2, -1) < 0 && errno == EINTR)
+		;
+	if (wait[1].revents)
+		_exit(0);
 	return is_whole(recvmsg(talk, &message, MSG_PEEK), request);
 }
 
@@ -252,9 +257,9 @@ void holder_spare(int zygote, const struct gojail_request *usual)
 	for (say(zygote, SPARE_READY, -1);; say(zygote, SPARE_GIVES, talk), close(talk)) {
 		talk = next(zygote);
 		say(zygote, SPARE_BUSY, -1);
-		if (!look(talk, &request) || !is_usual(&request, trees))
+		if (!look(zygote, talk, &request) || !is_usual(&request, trees))
 			continue;
-		if ((request.flags | later) == (made.flags | later) && assemble_stands())
+		if ((request.flags | later) == (made.flags | later))
 			break;
 		say(zygote, SPARE_GIVES, talk);
 		_exit(0); /* the next spare is like this one */
@@ -263,7 +268,8 @@ void holder_spare(int zygote, const struct gojail_request *usual)
 	close(zygote);
 	prctl(PR_SET_NAME, "gojail-holder");
 	self = proc_self(ZYGOTE_PROC_FD);
-	answer(talk, &self, &fault, -1, -1);
-	receive(talk, &request, trees, &fault);
+	answer(talk, &self, &fault, -1, -1); /* before what may hang: the jail's root can be on storage that does not answer */
+	if (receive(talk, &request, trees, &fault) == 0)
+		assemble_stands(&request, &fault);
 	hold(talk, &request, trees, &self, &fault);
 }

@@ -384,7 +384,7 @@ HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	if (!judged || (sandbox.mnt >= 0 && !in_own_pids()))
+	if (!judged || (sandbox.mnt >= 0 && (!in_own_pids() || !scope_holds())))
 		fault_set(&fault, NODE_UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
 		sandbox_enter(&sandbox, &fault);

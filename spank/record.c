@@ -39,14 +39,17 @@ int record_find(int dir, const char *name, struct record *record)
 	int version, pid;
 	ssize_t got;
 
+	*record = (struct record){0};
 	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || (got = read(fd, text, sizeof(text) - 1)) <= 0)
 		return -1;
 	text[got] = '\0';
 	if (sscanf(text, "%d %d %" SCNu64 " %17s%c", &version, &pid, &record->start, key, &end) != 5 ||
-	    version != GOJAIL_VERSION || pid < 2 || end != '\n' || strlen(key) != GOJAIL_KEY_LEN)
+	    pid < 2 || end != '\n' || strlen(key) != GOJAIL_KEY_LEN)
 		return -1;
 	record->pid = pid;
+	if (version != GOJAIL_VERSION)
+		return -1;
 	memcpy(record->key, key, sizeof(record->key));
 	return record->start && process_start(record->pid) == record->start ? 0 : -1;
 }

@@ -34,6 +34,11 @@ int scope_open(struct fault *fault)
 	return 0;
 }
 
+bool scope_holds(void)
+{
+	return ruleset < 0; /* closed before the fork, or never opened */
+}
+
 void scope_start(pid_t thread, struct fault *latch)
 {
 	only = thread;

@@ -97,3 +97,22 @@ func judgeEarly(t *testing.T, hook, stdout, said string, ok bool) {
 		assert.True(t, ok && strings.Contains(stdout, "ran in"), "control: %s", said)
 	}
 }
+
+// TestEarlierPluginKeepsNoScopeAway: without a PID namespace, too, it is noticed that the step's domain was never begun.
+func TestEarlierPluginKeepsNoScopeAway(t *testing.T) {
+	if !scopes(t) {
+		t.Skip("needs Landlock as Linux 6.12 has it")
+	}
+	options := jailed
+	options.Config = strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nnamespaces = [\"ipc\", \"uts\"]\nabstract_sockets = \"step\"\n", 1)
+	c := cluster.Start(t, options)
+	buildEarly(t, c)
+	stack := read(c, "/etc/slurm/plugstack.conf")
+	for _, hook := range []string{"none", "user_init"} {
+		write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
+		require.Zero(t, c.Gojail("n1", "init", "debian").Code)
+		r := c.Run(cluster.Alice, "srun", "-Q", "-wn1", "-n2", "--jail=debian", "sh", "-c", "echo ran")
+		assert.Equal(t, hook == "none", strings.Contains(r.Stdout, "ran"), r)
+		resume(t, c)
+	}
+}

@@ -108,6 +108,42 @@ func TestFirstJobOfANodeMounts(t *testing.T) {
 	prints(t, "of the node", r)
 }
 
+// TestRecordsOfAnotherVersion: after an upgrade nobody asks the processes of before, and each of them is ended in its time.
+func TestRecordsOfAnotherVersion(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	older := func(record string) (pid int) {
+		pid = recorded(t, c, record)
+		text := read(c, "/run/gojail/n1/"+record)
+		_, rest, _ := strings.Cut(text, " ")
+		write(t, c.Path("/run/gojail/n1/"+record), "1 "+rest)
+		return pid
+	}
+	gone := func(pid int) bool {
+		return cluster.Poll(cluster.Timeout, func() bool { _, err := c.Process(pid); return err != nil })
+	}
+	_, id := allocation(t, c)
+	step := func() {
+		prints(t, "debian", c.Run(cluster.Alice, "srun", "--jobid="+id, "--jail=debian", "cat", marker))
+	}
+	step()
+	holder := older("jobs/" + id + "/debian")
+	c.Run(cluster.Alice, "scancel", id)
+	assert.True(t, gone(holder), "the holder of a job that has ended lives on")
+
+	zygote := older("jails/debian/zygote")
+	prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	assert.True(t, gone(zygote), "the zygote in whose place there is another lives on")
+	for _, command := range []string{"reload", "sweep"} {
+		zygote = older("jails/debian/zygote")
+		r := c.Gojail("n1", command)
+		require.Zero(t, r.Code, r)
+		assert.True(t, gone(zygote), command)
+		prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	}
+	nothingLeft(t, c, before)
+}
+
 // holders is how many sandboxes are held.
 func holders(c *cluster.Cluster) (count int) {
 	for _, p := range c.Processes() {

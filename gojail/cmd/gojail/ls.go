@@ -116,8 +116,7 @@ func (n *node) list() (*listing, error) {
 func sandbox(job string, r gojail.Record) sandboxRow {
 	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: life(r), UIDs: []uint32{}, Mounts: []string{}}
 	if r.Alive {
-		started := r.Started()
-		row.Holder, row.Started = r.PID, &started
+		row.Holder, row.Started = r.PID, &r.Written
 		users := r.Inhabitants()
 		row.UIDs = append(row.UIDs, slices.Sorted(maps.Keys(users))...)
 		for _, count := range users {
@@ -132,8 +131,7 @@ func (n *node) template(r gojail.Record) templateRow {
 	if !r.Alive {
 		return row
 	}
-	started := r.Started()
-	row.Zygote, row.Started, row.State = r.PID, &started, "old"
+	row.Zygote, row.Started, row.State = r.PID, &r.Written, "old"
 	c, err := n.load()
 	if err != nil {
 		row.State = "unknown"
