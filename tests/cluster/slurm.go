@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -65,9 +66,9 @@ func (c *Cluster) daemon(args ...string) error {
 	return nil
 }
 
-// StartSlurmd starts the slurmd of a node.
-func (c *Cluster) StartSlurmd(node string) error {
-	command := []string{"/usr/sbin/slurmd", "-N", node}
+// StartSlurmd starts the slurmd of a node, by another command if one is given: setpriv(1), say.
+func (c *Cluster) StartSlurmd(node string, by ...string) error {
+	command := append(slices.Clone(by), "/usr/sbin/slurmd", "-N", node)
 	if c.options.NoConf {
 		command = append(command, "--conf-server", Address+":6817")
 	}

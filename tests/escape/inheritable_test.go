@@ -18,8 +18,7 @@ func TestInheritableCapabilities(t *testing.T) {
 	look := []string{"grep", "Cap", "/proc/self/status"}
 	require.NoError(t, s.StopSlurmd("n1"))
 	t.Cleanup(func() { assert.NoError(t, s.RestartSlurmd("n1")) })
-	r := s.Root(append(own, "/usr/sbin/slurmd", "-N", "n1")...)
-	require.Zero(t, r.Code, r)
+	require.NoError(t, s.StartSlurmd("n1", own...))
 	require.True(t, s.WaitIdle(), s.Drained())
 	gojail := append(own, "gojail", "--node=n1", "--state=/run/gojail/%n", "run")
 	for name, command := range map[string][]string{
