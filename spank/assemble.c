@@ -202,7 +202,7 @@ int assemble_end(const struct gojail_request *request, const struct gojail_tree 
 	if (fault->text[0])
 		return -1;
 	for (uint32_t i = 0; i < request->ntrees; i++)
-		if (!(trees[i].flags & (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT)) && attach(&trees[i], fault) < 0)
+		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach(&trees[i], fault) < 0)
 			return -1;
 	return 0;
 }

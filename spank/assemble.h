@@ -7,6 +7,9 @@
 
 #include "gojail.h"
 
+/* Trees of these flags are not attached: namespaces, and the root, which is there first. */
+#define ASSEMBLE_NO_MOUNT (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT)
+
 /* Puts the process into the namespace of that kind: the job's, where it is among the trees, else a new one. */
 int assemble_enter(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
 		   const char *name, int flag, struct fault *fault);

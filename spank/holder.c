@@ -4,6 +4,7 @@
 
 #include "assemble.h"
 #include "kernel.h"
+#include "pass.h"
 #include "record.h"
 #include "stage.h"
 #include "userns.h"
@@ -131,7 +132,7 @@ static bool is_usual(const struct gojail_request *request, const struct gojail_t
 	bool usual = (request->flags & GOJAIL_REQUEST_SHM) && !(request->flags & GOJAIL_REQUEST_NET);
 
 	for (uint32_t i = 0; i < request->ntrees; i++)
-		usual = usual && !(trees[i].flags & (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT));
+		usual = usual && !(trees[i].flags & ASSEMBLE_NO_MOUNT);
 	return usual;
 }
 
@@ -186,22 +187,10 @@ void holder_run(int talk, int told)
 	hold(talk, &request, trees, &self, &fault);
 }
 
-/* One byte for the zygote, and who asks for a sandbox. */
+/* For the zygote: one of SPARE_..., and who asks for a sandbox. */
 static void say(int zygote, char what, int talk)
 {
-	struct iovec part = {.iov_base = &what, .iov_len = 1};
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {.align = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-
-	if (talk >= 0) {
-		memcpy(CMSG_DATA(&control.align), &talk, sizeof(talk));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-	}
-	if (sendmsg(zygote, &message, MSG_NOSIGNAL) < 0)
+	if (pass_send(zygote, what, talk) < 0)
 		_exit(1);
 }
 

@@ -4,6 +4,7 @@
 
 #include "holder.h"
 #include "kernel.h"
+#include "pass.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,27 +73,6 @@ static void fork_spare(struct zygote *zygote)
 		close_fd(&zygote->spare);
 }
 
-/* What the spare says, 0 at its end; and who asks for a sandbox that it is not made for. */
-static char hear(int spare, int *talk)
-{
-	char what = 0;
-	struct iovec part = {.iov_base = &what, .iov_len = 1};
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	struct cmsghdr *header;
-
-	*talk = -1;
-	if (recvmsg(spare, &message, MSG_CMSG_CLOEXEC) <= 0)
-		return 0;
-	header = CMSG_FIRSTHDR(&message);
-	if (header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(talk, CMSG_DATA(header), sizeof(*talk));
-	return what;
-}
-
 /* A spare is made when nobody has asked for this long: not in the way of the launch that took the last one. */
 #define SPARE_AFTER_MS 100
 
@@ -113,8 +93,10 @@ void zygote_serve(void)
 			fork_spare(&zygote);
 			was_ready = false;
 		} else if (wait[0].revents) {
-			char what = hear(zygote.spare, &talk);
+			char what;
 
+			if (pass_receive(zygote.spare, 0, &what, &talk) <= 0)
+				what = 0; /* its end */
 			if (talk >= 0)
 				fork_holder(&zygote, talk);
 			ready = what == SPARE_READY || what == SPARE_GIVES;

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -125,7 +124,7 @@ func TestLauncherEndsWithItsStep(t *testing.T) {
 	before := warm(t, c)
 	step, id := allocation(t, c)
 	prints(t, "debian", step("cat "+marker))
-	zygote := strings.Fields(read(c, "/run/gojail/n1/jails/debian/zygote"))[1]
+	zygote := strconv.Itoa(recorded(t, c, "jails/debian/zygote"))
 	require.Zero(t, c.Root("kill", "-STOP", zygote).Code)
 	defer c.Root("kill", "-CONT", zygote)
 	done := make(chan cluster.Result)

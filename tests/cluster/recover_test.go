@@ -5,6 +5,7 @@ package cluster_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestZygoteKilled(t *testing.T) {
 	c := shared(t)
 	step, _ := allocation(t, c)
 	prints(t, "debian", step("touch /tmp/first; cat "+marker))
-	c.Root("kill", "-KILL", strings.Fields(read(c, "/run/gojail/n1/jails/debian/zygote"))[1])
+	c.Root("kill", "-KILL", strconv.Itoa(recorded(t, c, "jails/debian/zygote")))
 	prints(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
 	prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 }
@@ -61,7 +62,7 @@ func TestZygoteStopped(t *testing.T) {
 	c := shared(t)
 	step, _ := allocation(t, c)
 	prints(t, "debian", step("cat "+marker))
-	pid := strings.Fields(read(c, "/run/gojail/n1/jails/debian/zygote"))[1]
+	pid := strconv.Itoa(recorded(t, c, "jails/debian/zygote"))
 	require.Zero(t, c.Root("kill", "-STOP", pid).Code)
 	defer c.Root("kill", "-CONT", pid)
 	prints(t, "debian", step("cat "+marker))

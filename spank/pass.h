@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass.h: one byte over a socket, and a descriptor with it (SCM_RIGHTS, unix(7)). */
+#ifndef GOJAIL_PASS_H
+#define GOJAIL_PASS_H
+
+/* fd -1: the byte alone. 0, or -1 with errno. */
+int pass_send(int socket, char what, int fd);
+
+/* Flags of recvmsg(2). fd is -1 where none came. 1, 0 at the end of the other side, or -1 with errno. */
+int pass_receive(int socket, int flags, char *what, int *fd);
+
+#endif
