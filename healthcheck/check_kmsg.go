@@ -69,12 +69,12 @@ func isDevice(fd int) bool {
 // tell what need not be looked for.
 const (
 	syslogReadAll    = 3
+	syslogSizeUnread = 9
 	syslogSizeBuffer = 10
 	syslogMost       = 64 << 20
-	syslogNewest     = 8 << 10
 )
 
-// theWholeLog is nil where it cannot be had so.
+// theWholeLog is nil where it cannot be had so. It has nothing from before a dmesg --clear.
 var theWholeLog = sync.OnceValue(func() []byte {
 	size, err := unix.Klogctl(syslogSizeBuffer, nil)
 	if err != nil || size <= 0 {
@@ -88,21 +88,43 @@ var theWholeLog = sync.OnceValue(func() []byte {
 	return text[:n]
 })
 
-// theNewestLog is the last lines that fit; nil where lines have no stamps, and may be the same.
-var theNewestLog = sync.OnceValue(func() []byte {
-	if stamps, _ := sysText("/sys/module/printk/parameters", "time"); stamps != "Y" {
-		return nil
+// logMark tells at half the cost of reading it that the log is as it was.
+type logMark struct {
+	Oldest int64 `json:"oldest,omitempty"` // the number of the first record that the kernel still has
+	Unread int   `json:"unread,omitempty"` // bytes of what nobody took from /proc/kmsg
+}
+
+var theLogMark = sync.OnceValue(readLogMark)
+
+func readLogMark() (mark logMark) {
+	fd, err := unix.Open(NodeRoots().Kmsg, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return logMark{}
 	}
-	text := make([]byte, syslogNewest)
-	n, _ := unix.Klogctl(syslogReadAll, text)
-	return text[:max(n, 0)]
+	defer unix.Close(fd)
+	record := make([]byte, recordMost)
+	n, _ := unix.Read(fd, record) // for how it looks see parseRecord
+	_, rest, _ := strings.Cut(string(record[:max(n, 0)]), ",")
+	number, _, _ := strings.Cut(rest, ",")
+	if mark.Oldest, _ = digits(number); mark.Oldest == 0 && number != "0" {
+		return logMark{}
+	}
+	mark.Unread, _ = unix.Klogctl(syslogSizeUnread, nil)
+	return mark
+}
+
+// stamps tells whether each line of the log begins with the time, so that no two are the same.
+var stamps = sync.OnceValue(func() bool {
+	on, _ := sysText("/sys/module/printk/parameters", "time")
+	return on == "Y"
 })
 
 // seenLog is up to where a check needs not look at the kernel's log any more. The zero
 // value is for one that has to look at all of it.
 type seenLog struct {
-	Line string `json:"line,omitempty"` // the last one
-	For  string `json:"for,omitempty"`  // who has looked, by which rules: a later version looks for more
+	Mark logMark `json:"mark,omitzero"`  // of the log then, if a change of it changes that
+	Line string  `json:"line,omitempty"` // the last one
+	For  string  `json:"for,omitempty"`  // who has looked, by which rules: a later version looks for more
 }
 
 // mayHave tells whether the kernel's log can have one of the words, after what was seen
@@ -112,28 +134,42 @@ func (seen seenLog) mayHave(path, rules string, words ...string) (may bool, next
 	if path != NodeRoots().Kmsg {
 		return true, seenLog{}
 	}
-	next = seenLog{seen.Line, thisProgram() + " " + rules}
-	text, found := seen.after(next.For)
-	if !found {
-		text = theWholeLog()
+	next.For = thisProgram() + " " + rules
+	if seen.For != next.For {
+		seen = seenLog{}
 	}
+	mark := theLogMark() // first: what comes meanwhile is in the text, not in the mark
+	if mark != (logMark{}) && mark == seen.Mark {
+		return false, seen
+	}
+	text := theWholeLog()
 	if text == nil {
 		return true, seenLog{}
 	}
-	if len(text) > 0 {
-		next.Line = string(text[bytes.LastIndexByte(text[:len(text)-1], '\n')+1:])
+	if mark.Unread == len(text) {
+		next.Mark = mark // nobody takes from /proc/kmsg
 	}
-	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(text, []byte(w)) }), next
+	next.Line = string(text[bytes.LastIndexByte(text[:len(text)-1], '\n')+1:])
+	fresh, found := seen.after(text)
+	if !found && mark.Unread > len(text) {
+		return true, next // the device has what was cleared
+	}
+	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(fresh, []byte(w)) }), next
 }
 
-// after is what the log has after the line, if it is among the newest. Each line begins
-// with a stamp of the kernel's, so that none of a user's words is taken for it.
-func (seen seenLog) after(who string) (text []byte, found bool) {
-	if seen.For != who || seen.Line == "" {
-		return nil, false
+// after is what the text has after the line, or all of it if the line is not there. Each
+// line begins with a stamp of the kernel's: none of a user's words is taken for it.
+func (seen seenLog) after(text []byte) (fresh []byte, found bool) {
+	if seen.Line == "" || !stamps() {
+		return text, false
 	}
-	_, text, found = bytes.Cut(theNewestLog(), []byte("\n"+seen.Line))
-	return text, found
+	if fresh, found := bytes.CutPrefix(text, []byte(seen.Line)); found {
+		return fresh, true
+	}
+	if at := bytes.Index(text, []byte("\n"+seen.Line)); at >= 0 {
+		return text[at+1+len(seen.Line):], true
+	}
+	return text, false
 }
 
 // thisProgram is its file, which is another one after an upgrade.
@@ -145,8 +181,10 @@ var thisProgram = sync.OnceValue(func() string {
 	return fmt.Sprintf("%d/%d/%d", st.Ino, st.Size, st.Mtim.Nano())
 })
 
+const recordMost = 8192 // the kernel's limit of one record
+
 func readRecords(fd int) (all []kernelLine, err error) {
-	record := make([]byte, 8192) // the kernel's limit of one record
+	record := make([]byte, recordMost)
 	for {
 		n, err := unix.Read(fd, record)
 		switch {

@@ -39,42 +39,73 @@ func TestKernelLogOfTheMachine(t *testing.T) {
 		may, seen := none.mayHave("/dev/kmsg", "", "no such word in any log \x00")
 		assert.False(t, may)
 		assert.Contains(t, string(theWholeLog()), seen.Line)
-		if newest := theNewestLog(); newest != nil {
-			assert.Contains(t, string(newest), seen.Line)
-			may, _ = seen.mayHave("/dev/kmsg", "", "no such word in any log \x00")
-			assert.False(t, may)
-		}
+		may, _ = seen.mayHave("/dev/kmsg", "", "no such word in any log \x00")
+		assert.False(t, may)
 	}
+}
+
+// Each line changes the mark of the real log, whoever writes it.
+func TestMarkOfTheMachine(t *testing.T) {
+	before := readLogMark()
+	if before.Unread == 0 {
+		t.Skip("the kernel's log may not be read, or a daemon takes it from /proc/kmsg")
+	}
+	device, err := os.OpenFile("/dev/kmsg", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer device.Close()
+	_, err = device.WriteString("<15>gojail: a test of the kernel's log\n")
+	require.NoError(t, err)
+	assert.NotEqual(t, before, readLogMark())
+}
+
+// fakeLog stands in for the kernel's, and counts how often all of it is read.
+type fakeLog struct {
+	text  string
+	mark  logMark
+	reads int
+}
+
+func newFakeLog(t *testing.T) *fakeLog {
+	log := &fakeLog{}
+	whole, mark, stamped := theWholeLog, theLogMark, stamps
+	t.Cleanup(func() { theWholeLog, theLogMark, stamps = whole, mark, stamped })
+	theWholeLog = func() []byte { log.reads++; return []byte(log.text) }
+	theLogMark = func() logMark { return log.mark }
+	stamps = func() bool { return true }
+	return log
+}
+
+// write adds lines that nobody takes from /proc/kmsg.
+func (log *fakeLog) write(text string) {
+	log.text += text
+	log.mark.Unread += len(text)
 }
 
 // What a run has seen is not looked at once more, and nothing else is left out.
 func TestSeenLog(t *testing.T) {
-	whole, newest := theWholeLog, theNewestLog
-	t.Cleanup(func() { theWholeLog, theNewestLog = whole, newest })
-	var log string
-	reads := 0
-	theWholeLog = func() []byte { reads++; return []byte(log) }
-	theNewestLog = func() []byte { return []byte(log[max(0, len(log)-100):]) }
+	log := newFakeLog(t)
 	var seen seenLog
 	look := func(more, rules string, words ...string) (may bool) {
-		log += more
+		log.write(more)
 		may, seen = seen.mayHave("/dev/kmsg", rules, words...)
 		return may
 	}
 	assert.False(t, look("<6>[    1.000001] one\n<6>[    2.000002] two\n", "", "bad", "worse"))
 	assert.Equal(t, "<6>[    2.000002] two\n", seen.Line)
-	assert.Equal(t, 1, reads)
+	assert.Equal(t, 1, log.reads)
 	assert.False(t, look("", "", "bad", "worse"))
-	assert.False(t, look("<6>[    3.000003] three\n<6>[    4.000004] four\n", "", "bad", "worse"))
+	assert.Equal(t, 1, log.reads, "nothing is new")
+	assert.False(t, look("<6>[    3.000003] three\n<6>[    4.000004] four\n", "", "bad", "worse", "two"), "only what is new is looked at")
 	assert.Equal(t, "<6>[    4.000004] four\n", seen.Line)
-	assert.Equal(t, 1, reads, "only what is new is looked at")
+	assert.Equal(t, 2, log.reads)
 	assert.True(t, look("", "other", "bad", "two"), "it was judged by other rules")
-	assert.Equal(t, 2, reads)
 	own := thisProgram
 	t.Cleanup(func() { thisProgram = own })
 	thisProgram = func() string { return "a later version" }
 	assert.True(t, look("", "other", "bad", "one"))
-	assert.Equal(t, 3, reads)
+	assert.Equal(t, 4, log.reads)
 
 	seen = seenLog{}
 	assert.False(t, look("", "", "bad"))
@@ -84,33 +115,63 @@ func TestSeenLog(t *testing.T) {
 	seen = seenLog{}
 	assert.True(t, look("", "", "bad"), "or has not")
 
-	log = "<6>[    7.000007] seven\n"
-	assert.False(t, look("", "", "bad"))
-	assert.True(t, look("<6>[    8.000008] bad\n"+strings.Repeat("<6>[    9.000009] nine\n", 9), "", "bad"), "the line is not among the newest")
-	assert.False(t, look("<6>[   10.000010] ten\n", "", "worse"))
+	log.text, log.mark = "<6>[    7.000007] seven\n", logMark{7, 24}
+	assert.False(t, look("", "", "bad"), "what it had seen was overwritten")
+	assert.False(t, look("<6>[    8.000008] eight\n", "", "bad", "seven"))
 	forged := "<6>[   12.000012] x: " + seen.Line
-	assert.True(t, look("<6>[   11.000011] worse\n"+strings.Repeat(forged, 9), "", "worse"), "a user wrote the line again")
-	theNewestLog = func() []byte { return nil }
-	log, seen = "", seenLog{}
-	assert.False(t, look("<6>one\n", "", "bad"))
-	assert.True(t, look("<6>bad\n<6>one\n", "", "bad"), "without stamps")
+	assert.True(t, look("<6>[   11.000011] worse\n"+forged, "", "worse"), "a user wrote the line again")
+	stamps = func() bool { return false }
+	seen = seenLog{}
+	assert.False(t, look("<6>one\n", "", "no"))
+	assert.True(t, look("<6>no\n<6>one\n", "", "no"), "without stamps")
 	theWholeLog = func() []byte { return nil }
+	log.mark = logMark{}
 	assert.True(t, look("", "", "bad"), "no log")
 	assert.Empty(t, seen)
 }
 
+// The mark is believed only as long as a new line must change it.
+func TestMarkOfTheLog(t *testing.T) {
+	log := newFakeLog(t)
+	var seen seenLog
+	look := func(words ...string) (may bool) {
+		may, seen = seen.mayHave("/dev/kmsg", "", words...)
+		return may
+	}
+	log.write("<6>[    1.000001] one\n")
+	log.mark.Unread = 0 // a daemon takes all lines from /proc/kmsg
+	assert.False(t, look("bad"))
+	log.text += "<6>[    2.000002] bad\n"
+	assert.True(t, look("bad"), "the mark is the same")
+	log.mark.Unread = len(log.text)
+	assert.False(t, look("bad"))
+	assert.NotEmpty(t, seen.Mark)
+	log.text += "<6>[    3.000003] bad\n"
+	log.mark.Oldest++
+	assert.True(t, look("bad"), "a line came, another of its length went")
+	log.mark.Unread = len(log.text)
+	assert.False(t, look("bad"))
+
+	log.text = "<6>[    4.000004] four\n" // dmesg --clear: the device still has the others
+	log.mark.Unread += len(log.text)
+	assert.True(t, look("bad"), "what was cleared was perhaps not seen")
+	reads := log.reads
+	assert.False(t, look("bad"), "the check has read the device")
+	assert.Equal(t, reads+1, log.reads)
+	log.mark = logMark{} // that cannot be told
+	assert.False(t, look("bad"))
+	assert.Empty(t, seen.Mark)
+}
+
 // What a check says of the log does not depend on what it has seen of it.
 func TestSeenLogOfChecks(t *testing.T) {
-	whole, newest := theWholeLog, theNewestLog
-	t.Cleanup(func() { theWholeLog, theNewestLog = whole, newest; delete(kernelLogOf, "/dev/kmsg") })
-	var log string
-	theWholeLog = func() []byte { return []byte(log) }
-	theNewestLog = theWholeLog
+	log := newFakeLog(t)
+	t.Cleanup(func() { delete(kernelLogOf, "/dev/kmsg") })
 	h, s := testHost(t), DefaultSettings()
 	h.Roots.Kmsg = "/dev/kmsg"
 	write := func(text string) {
-		l := kernelLine{int64(len(log)), time.Second, text}
-		log += "<6>[    1.000000] " + text + "\n"
+		l := kernelLine{int64(len(log.text)), time.Second, text}
+		log.write("<6>[    1.000000] " + text + "\n")
 		kernelLogOf["/dev/kmsg"] = append(kernelLogOf["/dev/kmsg"], l)
 	}
 	for range 2 {
