@@ -25,7 +25,10 @@ BUILD := build
 CFLAGS   ?= -O2 -g
 override CFLAGS   += -std=gnu11 -fPIC -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
 override CPPFLAGS += -D_GNU_SOURCE -Iinclude
-override LDFLAGS  += -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
+override LDFLAGS  += -Wl,-z,relro -Wl,-z,noexecstack
+# Each srun and slurmstepd loads the plugin, and needs few of its symbols, as of Slurm's own libraries: those too are bound lazily.
+SHIM_LDFLAGS     := -Wl,-z,lazy
+LAUNCHER_LDFLAGS := -Wl,-z,now -pie
 
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
@@ -61,12 +64,12 @@ help: ## list the targets
 $(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $(SHIM_SRCS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
 
 $(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -pie $(LDFLAGS) -o $@ $(LAUNCHER_SRCS) -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -o $@ $(LAUNCHER_SRCS) -ldl
 
 $(LIBRARY): $(GO_SRCS)
 	@mkdir -p $(@D)

@@ -58,14 +58,18 @@ static int drop_inheritable(uint64_t bounding, struct fault *fault)
 	return fault_set(fault, "cannot drop inheritable capabilities: %s", strerror(errno));
 }
 
-/* PR_CAPBSET_READ fails beyond the last capability of this kernel (capabilities(7)). */
+/* PR_CAPBSET_DROP is invalid beyond the last capability of this kernel (prctl(2)). */
 static int drop_capabilities(uint64_t bounding, struct fault *fault)
 {
 	if (bounding == UINT64_MAX)
 		return 0;
-	for (unsigned long number = 0; number < 64 && prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++)
-		if (!(bounding >> number & 1) && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0)
-			return fault_set(fault, "cannot drop capability %lu: %s", number, strerror(errno));
+	for (unsigned long number = 0; number < 64; number++) {
+		if (bounding >> number & 1 || prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0)
+			continue;
+		if (errno == EINVAL)
+			break;
+		return fault_set(fault, "cannot drop capability %lu: %s", number, strerror(errno));
+	}
 	return drop_inheritable(bounding, fault);
 }
 

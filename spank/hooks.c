@@ -35,10 +35,12 @@
 #include "end.h"
 #include "env.h"
 #include "gpus.h"
+#include "kernel.h"
 #include "launch.h"
 #include "oci.h"
 #include "options.h"
 #include "pids.h"
+#include "record.h"
 #include "release.h"
 #include "sandbox.h"
 #include "scope.h"
@@ -165,8 +167,10 @@ static void enter_stage_for_fault(const struct jail *jail)
 
 	if (window.host_root >= 0)
 		return; /* it is there */
-	if (sandbox.stage < 0 && template_find(&node, jail->name, &zygote) == 0)
-		sandbox.stage = record_stage(&zygote);
+	if (sandbox.stage < 0 && template_find(&node, jail->name, &zygote) == 0) {
+		scoped_fd process = record_process(&zygote);
+		sandbox.stage = process_stage(process);
+	}
 	if (sandbox.stage >= 0)
 		window_open_stage(&window, sandbox.stage, &ignored);
 }

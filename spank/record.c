@@ -9,7 +9,6 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,7 @@ static uint64_t start_of(int proc, const char *path)
 	return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
-int record_find(int dir, const char *name, struct record *record)
+int record_open(int dir, const char *name, struct record *record)
 {
 	char text[128], key[GOJAIL_KEY_LEN + 2], end;
 	int version, pid;
@@ -51,7 +50,14 @@ int record_find(int dir, const char *name, struct record *record)
 	if (version != GOJAIL_VERSION)
 		return -1;
 	memcpy(record->key, key, sizeof(record->key));
-	return record->start && process_start(record->pid) == record->start ? 0 : -1;
+	return record->start ? record_process(record) : -1;
+}
+
+int record_find(int dir, const char *name, struct record *record)
+{
+	scoped_fd process = record_open(dir, name, record);
+
+	return process < 0 ? -1 : 0;
 }
 
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault)
@@ -78,76 +84,75 @@ failed:
 	return -1;
 }
 
-/*
- * Process 1 of a PID namespace waits, as the last thing it does, until the others there are reaped: who is
- * traced from outside is reaped when the tracer likes. Its mounts and other namespaces are gone
- * by then (do_exit in the kernel's exit.c).
- */
-static bool has_let_go(const struct record *record)
+int record_process(const struct record *record)
 {
-	char path[64], link[64];
+	char path[32];
+	int process;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)record->pid);
-	return readlink(path, link, sizeof(link)) < 0 && errno == ENOENT;
+	snprintf(path, sizeof(path), "/proc/%d", (int)record->pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (process >= 0 && (record->pid < 2 || start_of(process, "stat") != record->start))
+		close_fd(&process);
+	return process;
 }
 
+int process_namespace(int process, const char *kind)
+{
+	char path[16];
+
+	snprintf(path, sizeof(path), "ns/%s", kind);
+	return openat(process, path, O_RDONLY | O_CLOEXEC);
+}
+
+static int descriptor_of(int process, int number)
+{
+	char path[16];
+
+	snprintf(path, sizeof(path), "fd/%d", number);
+	return openat(process, path, O_RDONLY | O_CLOEXEC);
+}
+
+int process_stage(int process)
+{
+	return descriptor_of(process, GOJAIL_STAGE_FD);
+}
+
+int process_user(int process)
+{
+	return descriptor_of(process, GOJAIL_USER_FD);
+}
+
+/* A process in exit has let go of its namespaces before its number can be another's (do_exit in the kernel's exit.c). */
+static int has_mounts(int process)
+{
+	char link[64];
+
+	return readlinkat(process, "ns/mnt", link, sizeof(link)) > 0 ? 0 : -1;
+}
+
+int process_pidfd(const struct record *record, int process)
+{
+	int fd = process < 0 ? -1 : k_pidfd_open(record->pid);
+
+	if (fd >= 0 && has_mounts(process) < 0) /* by now the number may have been another's */
+		close_fd(&fd);
+	return fd;
+}
+
+/*
+ * Process 1 of a PID namespace waits, as the last thing it does, until the others there are reaped: who is
+ * traced from outside is reaped when the tracer likes. It holds nothing by then.
+ */
 int record_end(const struct record *record, int patience_ms)
 {
-	scoped_fd pidfd = record_pidfd(record);
+	scoped_fd process = record_process(record);
+	scoped_fd pidfd = process_pidfd(record, process);
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
 	if (pidfd < 0)
 		return 0;
 	k_pidfd_kill(pidfd, SIGKILL);
-	return poll(&gone, 1, patience_ms) == 1 || has_let_go(record) ? 0 : -1;
-}
-
-static int open_of(const struct record *record, const char *what)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)record->pid, what);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && process_start(record->pid) != record->start)
-		close_fd(&fd);
-	return fd;
-}
-
-int record_namespace(const struct record *record, const char *kind)
-{
-	char what[16];
-
-	snprintf(what, sizeof(what), "ns/%s", kind);
-	return open_of(record, what);
-}
-
-static int descriptor_of(const struct record *record, int number)
-{
-	char what[16];
-
-	snprintf(what, sizeof(what), "fd/%d", number);
-	return open_of(record, what);
-}
-
-int record_stage(const struct record *record)
-{
-	return descriptor_of(record, GOJAIL_STAGE_FD);
-}
-
-int record_user(const struct record *record)
-{
-	return descriptor_of(record, GOJAIL_USER_FD);
-}
-
-int record_pidfd(const struct record *record)
-{
-	int fd = record->pid > 1 ? k_pidfd_open(record->pid) : -1;
-
-	/* The descriptor is of one process for good: what is checked is what is held. */
-	if (fd >= 0 && process_start(record->pid) != record->start)
-		close_fd(&fd);
-	return fd;
+	return poll(&gone, 1, patience_ms) == 1 || (has_mounts(process) < 0 && errno == ENOENT) ? 0 : -1;
 }
 
 uint64_t process_start(pid_t pid)

@@ -23,11 +23,26 @@ uint64_t process_start(pid_t pid);
  */
 int record_find(int dir, const char *name, struct record *record);
 
+/* The same, and the process: see record_process; -1 if there is none. */
+int record_open(int dir, const char *name, struct record *record);
+
 /* Writes dir/name so that a reader sees all of it or nothing. */
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault);
 
-/* Opens a namespace ("mnt", "net") of the process of a record; -1 if it is gone. */
-int record_namespace(const struct record *record, const char *kind);
+/* The process of a record as its directory of /proc, which never becomes another's; -1 if it is gone. */
+int record_process(const struct record *record);
+
+/* Opens a namespace ("mnt", "net") of a process; -1 if it is gone. */
+int process_namespace(int process, const char *kind);
+
+/* The mount namespace of the stage that a zygote or a holder keeps, or -1. */
+int process_stage(int process);
+
+/* The user namespace that a holder keeps for its tasks, or -1. */
+int process_user(int process);
+
+/* The process itself (pidfd_open(2)), or -1; process is record_process. */
+int process_pidfd(const struct record *record, int process);
 
 /*
  * The node's /proc, for a process that will be in a jail, where who owns the jail's
@@ -37,15 +52,6 @@ int proc_open(struct fault *fault);
 
 /* The calling process as that /proc numbers it. */
 struct record proc_self(int proc);
-
-/* The process itself (pidfd_open(2)), or -1. */
-int record_pidfd(const struct record *record);
-
-/* The mount namespace of the stage that a zygote or a holder keeps, or -1. */
-int record_stage(const struct record *record);
-
-/* The user namespace that a holder keeps for its tasks, or -1. */
-int record_user(const struct record *record);
 
 /* Kills the process of a record, if it is still that one; 0 if it is gone within patience_ms, or holds nothing then. */
 int record_end(const struct record *record, int patience_ms);

@@ -98,19 +98,20 @@ static int *kind_of(struct sandbox *sandbox, int kind)
 }
 
 /* Those of the sandbox's holder. 0 or -1. */
-static int find_own(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder)
+static int find_own(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder,
+		    int process)
 {
-	sandbox->holder = record_pidfd(holder);
+	sandbox->holder = process_pidfd(holder, process);
 	if (sandbox->holder < 0)
 		return -1;
 	if (wish->root) {
-		sandbox->user = record_user(holder);
+		sandbox->user = process_user(process);
 		if (sandbox->user < 0)
 			return -1;
 	}
 	for (int i = 0; i < KINDS; i++)
 		if (jail->namespaces & kinds[i].bit) {
-			*kind_of(sandbox, i) = record_namespace(holder, kinds[i].name);
+			*kind_of(sandbox, i) = process_namespace(process, kinds[i].name);
 			if (*kind_of(sandbox, i) < 0)
 				return -1;
 		}
@@ -174,17 +175,19 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 	sandbox_name(name, jail, wish);
 	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, wish->job);
 	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (job < 0 || record_find(job, name, &holder) < 0)
+	scoped_fd process = job < 0 ? -1 : record_open(job, name, &holder);
+	if (process < 0)
 		return -1;
 	if (is_owners(job, wish->user.uid, fault) < 0)
 		return -1;
 	if (!is_same(job, name, wish))
 		return fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
-	sandbox->mnt = record_namespace(&holder, "mnt");
-	sandbox->stage = record_stage(&holder);
-	sandbox->net = wish->net ? record_namespace(&net, "net") : -1;
+	scoped_fd of_net = wish->net ? record_process(&net) : -1;
+	sandbox->mnt = process_namespace(process, "mnt");
+	sandbox->stage = process_stage(process);
+	sandbox->net = process_namespace(of_net, "net");
 	if (sandbox->mnt >= 0 && sandbox->stage >= 0 && (!wish->net || sandbox->net >= 0) &&
-	    find_own(sandbox, jail, wish, &holder) == 0)
+	    find_own(sandbox, jail, wish, &holder, process) == 0)
 		return 0;
 	close_all(sandbox);
 	return -1;
@@ -281,7 +284,8 @@ static int reach_zygote(const struct node *node, const struct jail *jail, int64_
 static int add_namespace(const struct record *of, const char *kind, uint32_t flag, struct gojail_request *request,
 			 struct gojail_tree *trees, struct fault *fault)
 {
-	int fd = record_namespace(of, kind);
+	scoped_fd process = record_process(of);
+	int fd = process_namespace(process, kind);
 
 	if (fd < 0)
 		return fault_set(fault, "the job's %s namespace ended at this moment; try again", kind);
@@ -376,7 +380,8 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 				 jail->name);
 	if (net_made && attach_net(wish, go, job, &holder, fault) < 0)
 		return -1;
-	if (find_own(sandbox, jail, wish, &holder) < 0)
+	scoped_fd process = record_process(&holder);
+	if (find_own(sandbox, jail, wish, &holder, process) < 0)
 		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
 	sandbox_name(name, jail, wish);
 	memcpy(holder.key, jail->key, sizeof(holder.key));

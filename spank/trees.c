@@ -86,7 +86,8 @@ int trees_collect(const struct site *site, const struct jail *jail, const struct
 {
 	uint32_t *count = &request->ntrees;
 	struct record sibling;
-	scoped_fd mnt = find_sibling(job, &sibling) == 0 ? record_namespace(&sibling, "mnt") : -1;
+	scoped_fd process = find_sibling(job, &sibling) == 0 ? record_process(&sibling) : -1;
+	scoped_fd mnt = process_namespace(process, "mnt");
 
 	if (mnt >= 0) {
 		if (trees_add(trees, count, window_clone(mnt, "/dev/shm", fault), "/dev/shm", 0, fault) < 0 ||

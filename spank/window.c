@@ -129,7 +129,8 @@ int window_show(int mnt, struct shown *list, int count, struct fault *fault)
 {
 	struct window window = WINDOW_CLOSED;
 	uid_t user = geteuid();
-	int result = -1;
+	bool found = false;
+	int result;
 	mode_t mask;
 
 	if (k_seteuid(0) < 0)
@@ -138,8 +139,10 @@ int window_show(int mnt, struct shown *list, int count, struct fault *fault)
 		list[i].tree = k_clone_at(list[i].path);
 		if (list[i].tree < 0 ? errno != ENOENT : k_mount_setattr(list[i].tree, list[i].attributes) < 0)
 			fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
+		found = found || list[i].tree >= 0;
 	}
-	if (!fault->text[0] && window_begin(&window, fault) == 0) {
+	result = fault->text[0] || (found && window_begin(&window, fault) < 0) ? -1 : 0;
+	if (found && result == 0) {
 		result = move(mnt);
 		mask = umask(0); /* the thread's own, as its directory is: see move */
 		for (int i = 0; i < count && result == 0; i++) {

@@ -66,12 +66,6 @@ func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 	return program, nil
 }
 
-// span is a row of call numbers, up to the next span's, that have the same answer.
-type span struct {
-	first  uint32
-	answer code
-}
-
 // filter answers all calls of one ABI.
 func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 	rules, newest, err := a.rules(p)
@@ -102,7 +96,7 @@ func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 	if a.x32 {
 		add(x32Bit, code{ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))})
 	}
-	return append(code{load(offsetNumber)}, search(spans)...), nil
+	return append(code{load(offsetNumber)}, search(spans, newest)...), nil
 }
 
 // rules are the profile's by number, in its order, and the newest call that it names.
@@ -123,20 +117,6 @@ func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]specs.LinuxSyscall
 		}
 	}
 	return rules, newest, nil
-}
-
-// search finds the answer of the number that is loaded, in a binary tree of spans.
-func search(spans []span) code {
-	if len(spans) == 1 {
-		return spans[0].answer
-	}
-	middle := len(spans) / 2
-	low, high := search(spans[:middle]), search(spans[middle:])
-	tree := code{jump(unix.BPF_JGE, spans[middle].first, 0, 1), far(len(low))}
-	if len(low) <= 255 {
-		tree = code{jump(unix.BPF_JGE, spans[middle].first, uint8(len(low)), 0)}
-	}
-	return slices.Concat(tree, low, high)
 }
 
 func load(offset uint32) unix.SockFilter {

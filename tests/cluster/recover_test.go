@@ -3,6 +3,7 @@
 package cluster_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/gojail"
 	"github.com/gojail/gojail/tests/cluster"
 )
 
@@ -77,7 +79,9 @@ func TestZygoteStopped(t *testing.T) {
 // TestDamagedState: records that are cut short, lie or are rubbish count as absent.
 func TestDamagedState(t *testing.T) {
 	c := shared(t)
-	for _, damage := range []string{"", "1", "1 1 1 0123456789abcdef\n", "\x00\xff\n", strings.Repeat("9", 10_000)} {
+	warm(t, c)
+	other := fmt.Sprintf("%d %d 1 0123456789abcdef\n", gojail.ContractVersion, c.Find("slurmctld")[0].Pid) // its pid was given to another process
+	for _, damage := range []string{"", "1", "1 1 1 0123456789abcdef\n", other, "\x00\xff\n", strings.Repeat("9", 10_000)} {
 		step, id := allocation(t, c)
 		prints(t, "debian", step("cat "+marker))
 		record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
@@ -89,6 +93,7 @@ func TestDamagedState(t *testing.T) {
 		prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 		c.Run(cluster.Alice, "scancel", id)
 	}
+	cold(t, c) // the holders whose records are lost live until the node boots
 }
 
 // TestConfigurationChangesReachTheNextJob: an old template is not used for it.
