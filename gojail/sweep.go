@@ -19,6 +19,7 @@ type SweepReport struct {
 	Removed []string // jobs that were torn down
 	Kept    []string // jobs that were left, each with the reason: "17: it is RUNNING"
 	Zygotes []string // jails whose zygote was gone; its record was removed
+	Lost    []int    // processes that held something without a record, and were ended
 
 	scratch []string // where the jobs' scratch directories are, or were
 }
@@ -35,8 +36,8 @@ type sweep struct {
 	report SweepReport
 }
 
-// Sweep tears down what jobs that are gone left behind, in the state directory and
-// in the scratch directory. The error is about what could not be undone. What the jobs
+// Sweep tears down what jobs that are gone left behind, in the state directory, in
+// the scratch directory, and in processes whose record is lost. The error is about what could not be undone. What the jobs
 // had on disk is in the trash then, see EmptyTrash.
 //
 // A job is there while a slurmstepd of it is, or until the controller says that it
@@ -68,7 +69,7 @@ func (w *sweep) run() (SweepReport, error) {
 			w.report.Removed = append(w.report.Removed, job)
 		}
 	}
-	return w.report, both(err, w.zygotes())
+	return w.report, both(both(err, w.zygotes()), w.lost())
 }
 
 func (w *sweep) teardown(job string) error {

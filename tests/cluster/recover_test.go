@@ -93,7 +93,46 @@ func TestDamagedState(t *testing.T) {
 		prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 		c.Run(cluster.Alice, "scancel", id)
 	}
-	cold(t, c) // the holders whose records are lost live until the node boots
+	prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn2", "--jail=debian", "cat", marker))
+	require.True(t, c.WaitIdle())
+	r := c.Gojail("n1", "sweep")
+	require.Zero(t, r.Code, r)
+	assert.Contains(t, r.Stdout, "whose record is lost")
+	assert.Zero(t, holders(c), "a holder is left")
+	assert.Equal(t, 1, zygotes(c, "n1"), "a zygote is left")
+	assert.Equal(t, 1, zygotes(c, "n2"), "the other node's")
+	prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+}
+
+// TestSweepLeavesWhoIsAlive: a record is lost while its job runs.
+func TestSweepLeavesWhoIsAlive(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	step, id := allocation(t, c)
+	done := make(chan cluster.Result)
+	go func() { done <- step("sleep 4321 || cat " + marker) }()
+	record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return len(c.Find("sleep 4321")) > 1 && holders(c) == 1 }))
+	text, err := os.ReadFile(record)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(record))
+	shares := filepath.Join(filepath.Dir(record), ".ns") // tells of it, too
+	require.NoError(t, os.Rename(shares, shares+".away"))
+	r := c.Gojail("n1", "sweep")
+	assert.Zero(t, r.Code, r)
+	assert.Contains(t, r.Stdout, "processes are in its sandbox")
+	require.NoError(t, os.WriteFile(record, text, 0o600))
+	require.NoError(t, os.Rename(shares+".away", shares))
+	r = c.Gojail("n1", "sweep")
+	assert.NotContains(t, r.Stdout, "lost")
+	for _, p := range c.Find("sleep 4321") {
+		if p.Status["Name"] == "sleep" {
+			c.Root("kill", utoa(uint64(p.Pid)))
+		}
+	}
+	prints(t, "debian", <-done)
+	c.Run(cluster.Alice, "scancel", id)
+	nothingLeft(t, c, before)
 }
 
 // TestConfigurationChangesReachTheNextJob: an old template is not used for it.
@@ -154,6 +193,16 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 func holders(c *cluster.Cluster) (count int) {
 	for _, p := range c.Processes() {
 		if p.Status["Name"] == "gojail-holder" {
+			count++
+		}
+	}
+	return count
+}
+
+// zygotes is how many templates are kept on a node.
+func zygotes(c *cluster.Cluster, node string) (count int) {
+	for _, p := range c.Find("state=/run/gojail/" + node + " ") {
+		if p.Status["Name"] == "gojail-zygote" {
 			count++
 		}
 	}

@@ -20,7 +20,8 @@ func sweepCommand(n *node) *cobra.Command {
 no slurmstepd of theirs runs here, and Slurm's controller says that they ended.
 A job that may still be there is left alone, and the reason is printed. slurmd
 does the same when it starts, so this is rarely needed. Files of jobs' /tmp for
-which their epilog had no time are removed, too.
+which their epilog had no time are removed, too. Processes of gojail's whose
+record was removed or damaged are ended, unless somebody is in their sandbox.
 
 VFs and addresses of such jobs are given back, and quarantined VFs tried again.`,
 		Example: `  gojail sweep`,
@@ -42,6 +43,9 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 			for _, jail := range report.Zygotes {
 				fmt.Fprintf(out, "removed the record of jail %s, whose zygote is gone\n", jail)
 			}
+			for _, pid := range report.Lost {
+				fmt.Fprintf(out, "ended process %d of gojail, whose record is lost\n", pid)
+			}
 			for _, why := range report.Kept {
 				fmt.Fprintf(out, "kept job %s\n", why)
 			}
@@ -51,7 +55,7 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 				fmt.Fprintln(out, why)
 			}
 			err = errors.Join(err, err2, err3)
-			if err == nil && vfs+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes) == 0 {
+			if err == nil && vfs+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+len(report.Lost) == 0 {
 				fmt.Fprintln(out, "nothing to remove")
 			}
 			return err

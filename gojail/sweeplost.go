@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gojail
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// keeper is a process of gojail's that keeps a sandbox or a template.
+type keeper struct {
+	Record
+	holder bool // of a sandbox
+}
+
+// lost ends what keeps something of which no record tells, because somebody removed or damaged it:
+// nobody else finds that, and storage stays in use. Where somebody lives it is left.
+func (w *sweep) lost() error {
+	keepers := w.state.keepers() // first: who keeps something has a record by then
+	known, err := w.state.recorded()
+	if err != nil {
+		return err
+	}
+	for _, k := range keepers {
+		if known[k.PID] {
+			continue
+		}
+		if k.holder && len(k.inhabitants()) > 0 {
+			w.report.Kept = append(w.report.Kept, fmt.Sprintf("whose record is lost: processes are in its sandbox (process %d holds it)", k.PID))
+			continue
+		}
+		if e := k.kill(teardownHolder); e != nil {
+			err = both(err, e)
+		} else {
+			w.report.Lost = append(w.report.Lost, k.PID)
+		}
+	}
+	return err
+}
+
+// recorded are the processes in all records.
+func (s *State) recorded() (map[int]bool, error) {
+	known := map[int]bool{}
+	jobs, err := s.Jobs()
+	zygotes, err2 := s.Zygotes()
+	for _, job := range jobs {
+		zygotes = append(zygotes, job.Sandboxes...)
+		zygotes = append(zygotes, readRecord(filepath.Join(s.job(job.ID), ".ns"))) // of what its sandboxes share
+	}
+	for _, r := range zygotes {
+		known[r.PID] = true
+	}
+	return known, both(err, err2)
+}
+
+// keepers are the node's, of this state directory. A holder whose sandbox is being built is not among them.
+func (s *State) keepers() (list []keeper) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		proc := filepath.Join("/proc", e.Name())
+		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
+		holder := string(name) == "gojail-holder\n"
+		if !holder && string(name) != "gojail-zygote\n" || !isRoots(e.Name()) || !s.started(proc) || holder && !keeps(proc) {
+			continue
+		}
+		if start, err := processStart(pid); err == nil && start > 0 {
+			list = append(list, keeper{Record{Name: string(name[:len(name)-1]), PID: pid, Start: start}, holder})
+		}
+	}
+	return list
+}
+
+// started tells whether the process's words, the launcher's once, name this state directory.
+func (s *State) started(proc string) bool {
+	f, err := os.Open(filepath.Join(proc, "cmdline"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	words, err := io.ReadAll(io.LimitReader(f, 16<<10))
+	return err == nil && bytes.Contains(words, []byte("\x00state="+s.path+"\x00"))
+}
+
+// keeps tells whether a holder's sandbox is there: then it has closed all but its stage and its user namespace.
+func keeps(proc string) bool {
+	fds, err := os.ReadDir(filepath.Join(proc, "fd"))
+	for _, fd := range fds {
+		number, e := strconv.Atoi(fd.Name())
+		if e != nil || number > 4 { // GOJAIL_USER_FD
+			return false
+		}
+	}
+	return err == nil && len(fds) > 0
+}
