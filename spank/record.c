@@ -91,8 +91,10 @@ int record_process(const struct record *record)
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)record->pid);
 	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (process >= 0 && (record->pid < 2 || start_of(process, "stat") != record->start))
+	if (process >= 0 && (record->pid < 2 || start_of(process, "stat") != record->start)) {
 		close_fd(&process);
+		errno = ESRCH;
+	}
 	return process;
 }
 
@@ -146,13 +148,18 @@ int process_pidfd(const struct record *record, int process)
 int record_end(const struct record *record, int patience_ms)
 {
 	scoped_fd process = record_process(record);
+
+	if (process < 0)
+		return errno == ENOENT || errno == ESRCH ? 0 : -1;
 	scoped_fd pidfd = process_pidfd(record, process);
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
-	if (pidfd < 0)
-		return 0;
-	k_pidfd_kill(pidfd, SIGKILL);
-	return poll(&gone, 1, patience_ms) == 1 || (has_mounts(process) < 0 && errno == ENOENT) ? 0 : -1;
+	if (pidfd >= 0) {
+		k_pidfd_kill(pidfd, SIGKILL);
+		if (poll(&gone, 1, patience_ms) == 1)
+			return 0;
+	}
+	return has_mounts(process) < 0 && errno == ENOENT ? 0 : -1;
 }
 
 uint64_t process_start(pid_t pid)

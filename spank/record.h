@@ -29,7 +29,7 @@ int record_open(int dir, const char *name, struct record *record);
 /* Writes dir/name so that a reader sees all of it or nothing. */
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault);
 
-/* The process of a record as its directory of /proc, which never becomes another's; -1 if it is gone. */
+/* The process of a record as its directory of /proc, which never becomes another's; -1 with ENOENT or ESRCH if it is gone. */
 int record_process(const struct record *record);
 
 /* Opens a namespace ("mnt", "net") of a process; -1 if it is gone. */
