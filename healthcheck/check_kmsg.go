@@ -72,6 +72,7 @@ const (
 	syslogSizeUnread = 9
 	syslogSizeBuffer = 10
 	syslogMost       = 64 << 20
+	syslogNewest     = 8 << 10
 )
 
 // theWholeLog is nil where it cannot be had so. It has nothing from before a dmesg --clear.
@@ -86,6 +87,13 @@ var theWholeLog = sync.OnceValue(func() []byte {
 		return nil
 	}
 	return text[:n]
+})
+
+// theNewestLog is the last lines that fit.
+var theNewestLog = sync.OnceValue(func() []byte {
+	text := make([]byte, syslogNewest)
+	n, _ := unix.Klogctl(syslogReadAll, text)
+	return text[:max(n, 0)]
 })
 
 // logMark tells at half the cost of reading it that the log is as it was.
@@ -142,8 +150,8 @@ func (seen seenLog) mayHave(path, rules string, words ...string) (may bool, next
 	if mark != (logMark{}) && mark == seen.Mark {
 		return false, seen
 	}
-	text := theWholeLog()
-	if text == nil {
+	text := seen.text(mark)
+	if len(text) == 0 {
 		return true, seenLog{}
 	}
 	if mark.Unread == len(text) {
@@ -155,6 +163,18 @@ func (seen seenLog) mayHave(path, rules string, words ...string) (may bool, next
 		return true, next // the device has what was cleared
 	}
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(fresh, []byte(w)) }), next
+}
+
+// text is the log: the newest lines if they have the last that was seen, and the mark
+// will not tell anything next time either, else all of it.
+func (seen seenLog) text(mark logMark) []byte {
+	if mark.Unread == 0 {
+		newest := theNewestLog()
+		if _, found := seen.after(newest); found {
+			return newest
+		}
+	}
+	return theWholeLog()
 }
 
 // after is what the text has after the line, or all of it if the line is not there. Each
