@@ -35,6 +35,9 @@ func TestNetworkIsRefused(t *testing.T) {
 	r = c.Do(cluster.Command{User: cluster.Alice, Env: []string{"SLURM_JAIL_NET=ai"}, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=none", "cat", marker}})
 	prints(t, "debian", r)
 	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+	r = c.Gojail("n1", "sweep")
+	assert.Zero(t, r.Code, r)
+	assert.Empty(t, r.Stderr, "what a user asked for is no fault of the node's")
 }
 
 // TestDefaultNetworkIsAsked: network.toml may say that jobs have a network; a wrong
