@@ -199,10 +199,10 @@ func holders(c *cluster.Cluster) (count int) {
 	return count
 }
 
-// zygotes is how many templates are kept on a node.
+// zygotes is how many templates of jail debian are kept on a node.
 func zygotes(c *cluster.Cluster, node string) (count int) {
 	for _, p := range c.Find("state=/run/gojail/" + node + " ") {
-		if p.Status["Name"] == "gojail-zygote" {
+		if p.Status["Name"] == "gojail-zygote" && strings.Contains(p.Command, " jail=debian ") {
 			count++
 		}
 	}
