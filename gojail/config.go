@@ -36,6 +36,9 @@ const Version = "0.1.0"
 // ReplyFD is where gojail-launcher writes its answer.
 const ReplyFD = 3
 
+// userFD is the highest descriptor of a holder.
+const userFD = 4
+
 // None is the name that stands for "no jail" in the configuration and in --jail.
 const None = "none"
 

@@ -17,7 +17,7 @@ import (
 // SweepReport is what a sweep did.
 type SweepReport struct {
 	Removed []string // jobs that were torn down
-	Kept    []string // jobs that were left, each with the reason: "17: it is RUNNING"
+	Kept    []string // what was left, each with the reason: "job 17: it is RUNNING"
 	Zygotes []string // jails whose zygote was gone; its record was removed
 	Lost    []int    // processes that held something without a record, and were ended
 
@@ -37,8 +37,8 @@ type sweep struct {
 }
 
 // Sweep tears down what jobs that are gone left behind, in the state directory, in
-// the scratch directory, and in processes whose record is lost. The error is about what could not be undone. What the jobs
-// had on disk is in the trash then, see EmptyTrash.
+// the scratch directory, and in processes whose record is lost. The error is about
+// what could not be undone. What the jobs had on disk is in the trash then, see EmptyTrash.
 //
 // A job is there while a slurmstepd of it is, or until the controller says that it
 // ended. Any other answer, or none, leaves the job as it is. No grace time is
@@ -60,11 +60,11 @@ func (w *sweep) run() (SweepReport, error) {
 		var is *backAgain
 		switch {
 		case errors.As(e, &is):
-			w.report.Kept = append(w.report.Kept, job+": "+is.why)
+			w.report.Kept = append(w.report.Kept, "job "+job+": "+is.why)
 		case e != nil:
 			err = both(err, e)
 		case why != "":
-			w.report.Kept = append(w.report.Kept, job+": "+why)
+			w.report.Kept = append(w.report.Kept, "job "+job+": "+why)
 		default:
 			w.report.Removed = append(w.report.Removed, job)
 		}

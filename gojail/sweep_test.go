@@ -65,8 +65,8 @@ func TestSweepAsksTheController(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"4000000019", "4000000020", "4000000026", "4000000028", "4000000030"}, report.Removed)
 	assert.Equal(t, []string{
-		"4000000021: it is RUNNING", "4000000022: it is COMPLETING", "4000000023: it is PENDING", "4000000024: squeue does not list it",
-		"4000000025: squeue does not list it", "4000000027: it is STRANGE_NEW_STATE",
+		"job 4000000021: it is RUNNING", "job 4000000022: it is COMPLETING", "job 4000000023: it is PENDING", "job 4000000024: squeue does not list it",
+		"job 4000000025: squeue does not list it", "job 4000000027: it is STRANGE_NEW_STATE",
 	}, report.Kept)
 	for _, job := range []string{"4000000021", "4000000022", "4000000023", "4000000024", "4000000025", "4000000027"} {
 		assert.FileExists(t, w.state.job(job)+"/small")
@@ -100,8 +100,8 @@ func TestSweepWithoutAController(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Empty(t, report.Removed, name)
 		require.Len(t, report.Kept, 2, name)
-		assert.Contains(t, report.Kept[0], "4000000020: squeue gives no answer (", name)
-		assert.Equal(t, "4000000021: the controller did not answer for an earlier job", report.Kept[1], name)
+		assert.Contains(t, report.Kept[0], "job 4000000020: squeue gives no answer (", name)
+		assert.Equal(t, "job 4000000021: the controller did not answer for an earlier job", report.Kept[1], name)
 		asked, err := os.ReadFile(dir + "/asked")
 		require.NoError(t, err)
 		assert.NotContains(t, string(asked), "-j 4000000021", name)
@@ -111,7 +111,7 @@ func TestSweepWithoutAController(t *testing.T) {
 	w.addJob(t, "4000000020")
 	report, err := w.run()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"4000000020: there is no squeue on this node to ask whether it ended"}, report.Kept)
+	assert.Equal(t, []string{"job 4000000020: there is no squeue on this node to ask whether it ended"}, report.Kept)
 }
 
 func TestSweepHungController(t *testing.T) {
@@ -121,7 +121,7 @@ func TestSweepHungController(t *testing.T) {
 	report, err := w.run()
 	require.NoError(t, err)
 	assert.Less(t, time.Since(before), 2*squeueDeadline)
-	assert.Contains(t, report.Kept[0], "4000000020: squeue gives no answer (signal: killed")
+	assert.Contains(t, report.Kept[0], "job 4000000020: squeue gives no answer (signal: killed")
 }
 
 // A job whose slurmstepd lives is not asked about, and not touched.
@@ -151,8 +151,8 @@ func TestSweepFindsStepds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"4000000002", "4000000004"}, report.Removed)
 	assert.Equal(t, []string{
-		"4000000001: its step 0 runs here",
-		"4000000003: its step batch runs here",
+		"job 4000000001: its step 0 runs here",
+		"job 4000000003: its step batch runs here",
 	}, report.Kept)
 }
 
@@ -217,7 +217,7 @@ func TestSweepOfRuns(t *testing.T) {
 	report, err := w.run()
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{gone, "run-1"}, report.Removed)
-	assert.Equal(t, []string{fmt.Sprintf("%s: gojail run (process %d) is running", live, os.Getpid())}, report.Kept)
+	assert.Equal(t, []string{fmt.Sprintf("job %s: gojail run (process %d) is running", live, os.Getpid())}, report.Kept)
 }
 
 func TestSweepOfZygotes(t *testing.T) {

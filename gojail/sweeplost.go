@@ -30,7 +30,7 @@ func (w *sweep) lost() error {
 			continue
 		}
 		if k.holder && len(k.inhabitants()) > 0 {
-			w.report.Kept = append(w.report.Kept, fmt.Sprintf("whose record is lost: processes are in its sandbox (process %d holds it)", k.PID))
+			w.report.Kept = append(w.report.Kept, fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", k.PID))
 			continue
 		}
 		if e := k.kill(teardownHolder); e != nil {
@@ -94,7 +94,7 @@ func keeps(proc string) bool {
 	fds, err := os.ReadDir(filepath.Join(proc, "fd"))
 	for _, fd := range fds {
 		number, e := strconv.Atoi(fd.Name())
-		if e != nil || number > 4 { // GOJAIL_USER_FD
+		if e != nil || number > userFD {
 			return false
 		}
 	}

@@ -153,6 +153,13 @@ func (s store) list(dir string) (names []string, err error) {
 	return names, nil
 }
 
+// empty tells that no job holds anything.
+func (s store) empty() bool {
+	jobs, err := s.list("jobs")
+	vfs, err2 := s.list("vf")
+	return err == nil && err2 == nil && len(jobs)+len(vfs) == 0
+}
+
 // of is what journals say about a job.
 func (s store) of(job string) (mine []*entry, err error) {
 	all, _, err := s.entries()

@@ -49,3 +49,28 @@ func TestOpen(t *testing.T) {
 	_, err = inode(site.Host)
 	assert.Error(t, err, "closed")
 }
+
+// TestOpenToSweep: a node without network.toml sweeps in silence, unless a job holds something there.
+func TestOpenToSweep(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := t.TempDir()
+	files := Files{Config: filepath.Join(dir, "network.toml"), Node: "n1", State: dir, Scratch: dir}
+	jobs := filepath.Join(Dir(dir), "jobs")
+	require.NoError(t, os.MkdirAll(jobs, 0o700))
+	_, end, err := files.OpenToSweep()
+	require.NoError(t, err)
+	end()
+
+	require.NoError(t, os.WriteFile(filepath.Join(jobs, "17.json"), []byte("damaged"), 0o600))
+	_, end, err = files.OpenToSweep()
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	end()
+
+	require.NoError(t, os.Remove(filepath.Join(jobs, "17.json")))
+	require.NoError(t, os.WriteFile(files.Config, []byte("nonsense"), 0o600))
+	_, end, err = files.OpenToSweep()
+	require.Error(t, err, "it is there, and wrong")
+	end()
+}

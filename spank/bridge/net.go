@@ -45,24 +45,24 @@ func (r *request) networks() (n gojail.Networks, err error) {
 	return n, nil
 }
 
-// network is netsetup's view of this node; end is never nil. See attach.Files.Open of
-// what a Site is good for that comes with an error.
-func (r *request) network() (site attach.Site, end func(), err error) {
+// network is netsetup's view of this node, through one of attach.Files' methods; end is never nil.
+// See attach.Files.Open of what a Site is good for that comes with an error.
+func (r *request) network(open func(attach.Files) (attach.Site, func(), error)) (site attach.Site, end func(), err error) {
 	c, err := r.load()
 	if err != nil {
 		return attach.Site{Host: -1}, func() {}, err
 	}
 	fabric.HTTPS = https.New
-	return attach.Files{
+	return open(attach.Files{
 		Config: r.networkPath(), Node: r.words["node"], Cluster: c.SlurmValue("ClusterName"),
 		State: r.words["state"], Scratch: c.Scratch,
-	}.Open()
+	})
 }
 
 // net attaches the job's rails to the network namespace of the holder, shows their
 // RDMA devices in its /dev, and leaves what the tasks' environment gets.
 func (r *request) net() ([]gojail.Tree, error) {
-	site, end, err := r.network()
+	site, end, err := r.network(attach.Files.Open)
 	defer end()
 	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", r.networkPath())
@@ -208,7 +208,7 @@ func (r *request) releaseNet(job string) error {
 	if !r.hasNet(job) {
 		return nil
 	}
-	site, end, err := r.network()
+	site, end, err := r.network(attach.Files.Open)
 	defer end()
 	if site.Host < 0 {
 		return err
@@ -228,7 +228,7 @@ func (r *request) sweepNet(alive func(job string) bool) error {
 	if _, err := os.Lstat(attach.Dir(r.words["state"])); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	site, end, err := r.network()
+	site, end, err := r.network(attach.Files.OpenToSweep)
 	defer end()
 	if site.Host < 0 {
 		return err

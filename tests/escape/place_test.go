@@ -69,7 +69,7 @@ func (s *site) attack(t *testing.T, p place, names ...string) map[string]verdict
 	t.Helper()
 	env := []string{"ATTACK_HANDLE=" + s.handle(t), "ATTACK_CGROUPS=" + s.victimCgroups()}
 	verdicts := map[string]verdict{}
-	for some := range slices.Chunk(names, 60/int(cluster.Slow)) {
+	for some := range slices.Chunk(names, 30/int(cluster.Slow)) {
 		args := slices.Concat(p.command, []string{attackPath, "run"}, some)
 		r := s.Do(cluster.Command{User: p.user, Env: env, Args: args})
 		for line := range strings.Lines(r.Stdout) {

@@ -47,7 +47,7 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 				fmt.Fprintf(out, "ended process %d of gojail, whose record is lost\n", pid)
 			}
 			for _, why := range report.Kept {
-				fmt.Fprintf(out, "kept job %s\n", why)
+				fmt.Fprintf(out, "kept %s\n", why)
 			}
 			vfs, err2 := n.sweepNetworks(cmd, c, state)
 			left, err3 := report.EmptyTrash(time.Now().Add(sweepPatience))

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -26,13 +25,10 @@ func (n *node) sweepNetworks(cmd *cobra.Command, c *gojail.Config, state *gojail
 	fabric.HTTPS = https.New
 	site, end, wrong := attach.Files{
 		Config: n.network, Node: n.Name, Cluster: c.SlurmValue("ClusterName"), State: n.State, Scratch: c.Scratch,
-	}.Open()
+	}.OpenToSweep()
 	defer end()
 	if site.Host < 0 {
 		return 0, wrong
-	}
-	if jobs, bad, err := n.holders(); errors.Is(wrong, fs.ErrNotExist) && err == nil && len(jobs)+len(bad) == 0 {
-		wrong = nil // somebody asked for a network on a node that has none to give
 	}
 	if n.kernel != nil {
 		site.Roots = n.kernel.Roots
