@@ -60,10 +60,23 @@ func (a abi) equal(index uint, mask, value uint64, yes, no target) (steps []step
 		}
 		steps = append(steps, step{jump(unix.BPF_JEQ, value, 0, 0), yes, no})
 	}
-	if a.wide {
+	if a.wide && (mask>>32 != 0 || value>>32 != 0) {
 		word(high, uint32(mask>>32), uint32(value>>32), next, no)
 	}
 	word(low, uint32(mask), uint32(value), yes, no)
+	return steps
+}
+
+// among asks whether the argument is one of values, which have the same high word.
+func (a abi) among(index uint, values []uint64) (steps []step) {
+	if a.wide {
+		steps = append(steps, loadArg(index, high), step{jump(unix.BPF_JEQ, uint32(values[0]>>32), 0, 0), next, isFalse})
+	}
+	steps = append(steps, loadArg(index, low))
+	for _, v := range values {
+		steps = append(steps, step{jump(unix.BPF_JEQ, uint32(v), 0, 0), isTrue, next})
+	}
+	steps[len(steps)-1].no = isFalse
 	return steps
 }
 
@@ -92,8 +105,8 @@ func loadArg(index uint, half int) step {
 }
 
 // settle turns targets into distances; rest instructions of the rule come behind it.
-// The longest rule, of six arguments with at most 6 instructions each, stays far
-// below the 255 that a jump can skip.
+// The longest rule, of six arguments with at most 6 instructions each, and the longest row
+// of values stay below the 255 that a jump can skip.
 func settle(steps []step, rest int) code {
 	var all code
 	for i, s := range steps {

@@ -79,7 +79,7 @@ func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 	var spans []span
 	add := func(first uint32, answer code) {
 		if n := len(spans); n == 0 || !slices.Equal(spans[n-1].answer, answer) {
-			spans = append(spans, span{first, answer})
+			spans = append(spans, span{first: first, answer: answer})
 		}
 	}
 	for n := uint32(0); n <= newest; n++ {

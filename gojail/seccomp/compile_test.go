@@ -82,6 +82,76 @@ func TestSeveralArguments(t *testing.T) {
 	}
 }
 
+// TestManyValues: rules that differ in a value only are one row of comparisons, and as many
+// rows as jumps and high words make of them.
+func TestManyValues(t *testing.T) {
+	p := &specs.LinuxSeccomp{DefaultAction: specs.ActErrno, Architectures: []specs.Arch{specs.ArchX86_64, specs.ArchX86}}
+	errno := uint(unix.EDOM)
+	add := func(value uint64, index uint, action specs.LinuxSeccompAction, errno *uint) {
+		p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{"openat"}, Action: action, ErrnoRet: errno,
+			Args: []specs.LinuxSeccompArg{{Index: index, Value: value, Op: specs.OpEqualTo}}})
+	}
+	for v := range uint64(450) {
+		add(3*v, 0, specs.ActAllow, nil)
+	}
+	add(7<<32, 0, specs.ActAllow, nil)
+	add(7<<32|1, 0, specs.ActAllow, nil)
+	add(7<<32|8, 0, specs.ActLog, nil)
+	add(8, 0, specs.ActLog, nil)
+	add(2, 1, specs.ActAllow, nil)
+	add(4, 0, specs.ActErrno, &errno)
+	add(5, 0, specs.ActErrno, &errno)
+	add(7, 0, specs.ActErrno, nil)
+	program := build(t, "amd64", p)
+	assert.Less(t, len(program), 1000)
+	for i, abi := range machines["amd64"] {
+		openat := number(t, "amd64", i, "openat")
+		for v := range uint64(1360) {
+			want := uint32(eperm)
+			switch {
+			case v%3 == 0 && v < 3*450, v == 1 && !abi.wide:
+				want = allow
+			case v == 8:
+				want = unix.SECCOMP_RET_LOG
+			case v == 4, v == 5:
+				want = unix.SECCOMP_RET_ERRNO | uint32(unix.EDOM)
+			}
+			require.Equal(t, want, ask(t, program, abi.audit, openat, v), "%d, ABI %d", v, i)
+		}
+		assert.EqualValues(t, allow, ask(t, program, abi.audit, openat, 7<<32))
+		assert.EqualValues(t, allow, ask(t, program, abi.audit, openat, 1, 2))
+	}
+	assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, number(t, "amd64", 0, "openat"), 7<<32|3))
+	assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, number(t, "amd64", 0, "openat"), 3<<32))
+}
+
+// TestExceptions: a number that is answered otherwise than those around it.
+func TestExceptions(t *testing.T) {
+	refused := func(n uint32) bool { return n%2 == 1 && n != 41 || n == 100 || n == 300 }
+	numbers, _ := machines["amd64"][0].numbers()
+	for _, first := range []specs.LinuxSeccompAction{specs.ActAllow, specs.ActLog} {
+		p := &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
+		for name, n := range numbers {
+			if refused(n) {
+				p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{name}, Action: specs.ActErrno})
+			} else if n < 10 {
+				p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{name}, Action: first})
+			}
+		}
+		program := build(t, "amd64", p)
+		for _, n := range numbers {
+			want, err := action(specs.ActAllow, nil)
+			if refused(n) {
+				want, err = action(specs.ActErrno, nil)
+			} else if n < 10 {
+				want, err = action(first, nil)
+			}
+			require.NoError(t, err)
+			require.Equal(t, want, ask(t, program, unix.AUDIT_ARCH_X86_64, n), n)
+		}
+	}
+}
+
 func TestFirstRuleWins(t *testing.T) {
 	errno := uint(22)
 	p := one(specs.LinuxSeccompArg{Index: 0, Value: 5, Op: specs.OpEqualTo})
@@ -163,7 +233,7 @@ func TestRefusedProfiles(t *testing.T) {
 		"instructions, the kernel takes 4096; give it fewer conditions": func(p *specs.LinuxSeccomp) {
 			for v := range uint64(900) {
 				p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{"read"}, Action: specs.ActAllow,
-					Args: []specs.LinuxSeccompArg{{Value: v, Op: specs.OpEqualTo}}})
+					Args: []specs.LinuxSeccompArg{{Index: uint(v % 6), Value: v, Op: specs.OpEqualTo}}})
 			}
 		},
 	} {

@@ -4,6 +4,7 @@ package seccomp
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -13,13 +14,20 @@ import (
 // answer asks the rules of one call in turn; other is what no rule answers.
 func (a abi) answer(rules []specs.LinuxSyscall, other uint32) (code, error) {
 	var all code
-	for _, rule := range rules {
+	for i := 0; i < len(rules); i++ {
+		rule := rules[i]
 		value, err := action(rule.Action, rule.ErrnoRet)
 		if err != nil {
 			return nil, err
 		}
 		if len(rule.Args) == 0 {
 			return append(all, ret(value)), nil
+		}
+		if row := a.row(rules[i:]); len(row) > 1 {
+			part := a.among(rule.Args[0].Index, row)
+			all = append(append(all, settle(part, 1)...), ret(value))
+			i += len(row) - 1
+			continue
 		}
 		for _, args := range alternatives(rule.Args) {
 			part, err := a.match(args, value)
@@ -30,6 +38,24 @@ func (a abi) answer(rules []specs.LinuxSyscall, other uint32) (code, error) {
 		}
 	}
 	return append(all, ret(other)), nil
+}
+
+// longestRow is so short that its jumps have 8 bits.
+const longestRow = 200
+
+// row is what the first rules compare one argument with, if that is all they do, and to the
+// same end: they are one question then.
+func (a abi) row(rules []specs.LinuxSyscall) (values []uint64) {
+	first := rules[0]
+	for _, r := range rules {
+		if len(values) == longestRow || r.Action != first.Action || !reflect.DeepEqual(r.ErrnoRet, first.ErrnoRet) || len(r.Args) != 1 ||
+			r.Args[0].Op != specs.OpEqualTo || r.Args[0].Index != first.Args[0].Index || r.Args[0].Index > 5 ||
+			a.wide && r.Args[0].Value>>32 != first.Args[0].Value>>32 {
+			break
+		}
+		values = append(values, r.Args[0].Value)
+	}
+	return values
 }
 
 // alternatives: comparisons of different arguments must all be true; with one argument

@@ -8,10 +8,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// span is a row of call numbers, up to the next span's, that have the same answer.
+// span is a row of call numbers, up to the next span's, that have the same answer, but for a few.
 type span struct {
 	first  uint32
 	answer code
+	but    []exception
+}
+
+// exception is one number within a span.
+type exception struct {
+	number uint32
+	answer code
+}
+
+// mostExceptions of a span: each is a question more to all of its numbers.
+const mostExceptions = 8
+
+// fold makes an exception of each span of one number that lies within another: that is one
+// question, and not the two of its bounds.
+func fold(spans []span) (folded []span) {
+	for i := 0; i < len(spans); i++ {
+		if n := len(folded); n > 0 && i+1 < len(spans) && len(folded[n-1].but) < mostExceptions &&
+			spans[i].first+1 == spans[i+1].first && slices.Equal(folded[n-1].answer, spans[i+1].answer) {
+			folded[n-1].but = append(folded[n-1].but, exception{spans[i].first, spans[i].answer})
+			i++
+			continue
+		}
+		folded = append(folded, spans[i])
+	}
+	return folded
 }
 
 // tree is a program that is written from its end: a jump goes forward only, and what
@@ -30,7 +55,7 @@ const reach = 250
 // the numbers up to newest, of which all are asked about, each half has as many as can be.
 func search(spans []span, newest uint32) code {
 	var t tree
-	t.search(spans, newest+1)
+	t.search(fold(spans), newest+1)
 	slices.Reverse(t.backward)
 	return t.backward
 }
@@ -38,7 +63,7 @@ func search(spans []span, newest uint32) code {
 // search is where the search among spans up to end begins: an index of backward.
 func (t *tree) search(spans []span, end uint32) (at int) {
 	if len(spans) == 1 {
-		return t.answer(spans[0].answer)
+		return t.leaf(spans[0])
 	}
 	middle := halve(spans, end)
 	high := t.search(spans[middle:], end)
@@ -61,6 +86,17 @@ func halve(spans []span, end uint32) int {
 		}
 	}
 	return best
+}
+
+// leaf is where the questions of one span begin.
+func (t *tree) leaf(s span) (at int) {
+	at = t.answer(s.answer)
+	for _, e := range slices.Backward(s.but) {
+		is := t.near(t.answer(e.answer))
+		at = t.near(at)
+		at = t.add(jump(unix.BPF_JEQ, e.number, t.skip(is), t.skip(at)))
+	}
+	return at
 }
 
 // answer is where the code of an answer begins.
