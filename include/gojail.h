@@ -75,7 +75,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 7 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 8 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -149,9 +149,8 @@ struct gojail_tree {
 /*
  * What the zygote is asked on its socket: this header, ntrees trees, and their
  * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply at once, so
- * that the caller knows of it, then one with the result and, on success, its mount
- * namespace and its stage's as SCM_RIGHTS. Where it went into a PID namespace it is
- * another process by then. Pids are the node's. It lives on only if the caller then
+ * that the caller knows of it, then one with the result. Where it went into a PID
+ * namespace it is another process by then. Pids are the node's. It lives on only if the caller then
  * sends one byte, having written its record. The holder is a child that the zygote
  * forks, or one that has begun a sandbox beforehand (spank/holder.h): nobody can tell.
  */

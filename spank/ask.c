@@ -78,16 +78,8 @@ static int send_request(int talk, const struct gojail_request *request, const st
 	return 0;
 }
 
-/* One answer; descriptors that come with it go into fds, which has room for two. */
-static int receive(int talk, struct gojail_reply *reply, int *fds, int64_t until)
+static int receive(int talk, struct gojail_reply *reply, int64_t until)
 {
-	struct iovec part = {.iov_base = reply, .iov_len = sizeof(*reply)};
-	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-				 .msg_controllen = sizeof(control)};
 	struct pollfd wait = {.fd = talk, .events = POLLIN};
 	ssize_t got;
 	int ready;
@@ -99,7 +91,7 @@ static int receive(int talk, struct gojail_reply *reply, int *fds, int64_t until
 		errno = ETIMEDOUT;
 		return -1;
 	}
-	got = recvmsg(talk, &message, MSG_CMSG_CLOEXEC);
+	got = recv(talk, reply, sizeof(*reply), 0);
 	if (got == 0) {
 		errno = ECONNRESET; /* it ended */
 		return -1;
@@ -109,22 +101,17 @@ static int receive(int talk, struct gojail_reply *reply, int *fds, int64_t until
 		return -1;
 	}
 	reply->text[sizeof(reply->text) - 1] = '\0';
-	for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header))
-		if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-		    header->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-			memcpy(fds, CMSG_DATA(header), 2 * sizeof(int));
 	return 0;
 }
 
 int zygote_ask(int talk, const char *jail, const struct gojail_request *request, const struct gojail_tree *trees,
-	       int64_t until, struct record *holder, struct sandbox *sandbox, struct fault *fault)
+	       int64_t until, struct record *holder, struct fault *fault)
 {
 	struct gojail_reply reply = {0};
-	int fds[2] = {-1, -1};
 
 	if (send_request(talk, request, trees, fault) < 0)
 		return -1;
-	if (receive(talk, &reply, fds, until) < 0) {
+	if (receive(talk, &reply, until) < 0) {
 		if (errno == ECONNRESET || errno == EPROTO)
 			return ZYGOTE_GONE;
 		return fault_set(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
@@ -132,21 +119,16 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	}
 	holder->pid = reply.pid;
 	holder->start = reply.start;
-	if (receive(talk, &reply, fds, until) < 0) {
+	if (receive(talk, &reply, until) < 0) {
 		fault_set(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
 				 "ask your administrator", strerror(errno), jail);
 		record_end(holder, 0); /* it may hang: nobody waits */
 		return -1;
 	}
-	if (reply.failed || fds[0] < 0 || fds[1] < 0) {
-		close_fd(&fds[0]);
-		close_fd(&fds[1]);
+	if (reply.failed)
 		return fault_set(fault, "%s", reply.text[0] ? reply.text : "the sandbox could not be built");
-	}
 	holder->pid = reply.pid;
 	holder->start = reply.start;
-	sandbox->mnt = fds[0];
-	sandbox->stage = fds[1];
 	return 0;
 }
 

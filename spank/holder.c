@@ -19,27 +19,15 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-static void answer(int talk, const struct record *self, const struct fault *fault, int mnt, int stage)
+static void answer(int talk, const struct record *self, const struct fault *fault)
 {
 	struct gojail_reply reply = {.version = GOJAIL_VERSION, .pid = self->pid, .start = self->start};
-	struct iovec part = {.iov_base = &reply, .iov_len = sizeof(reply)};
-	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {.align = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-			       .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	int fds[2] = {mnt, stage};
 
 	if (fault->text[0]) {
 		reply.failed = 1;
 		memcpy(reply.text, fault->text, sizeof(reply.text));
-	} else if (mnt >= 0) {
-		memcpy(CMSG_DATA(&control.align), fds, sizeof(fds));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
 	}
-	if (sendmsg(talk, &message, MSG_NOSIGNAL) < 0)
+	if (send(talk, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
 		_exit(1); /* nobody waits for this sandbox any more */
 }
 
@@ -140,24 +128,21 @@ static bool is_usual(const struct gojail_request *request, const struct gojail_t
 __attribute__((noreturn)) static void hold(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
 					   const struct record *self, struct fault *fault)
 {
-	int mnt, stage, user = -1;
+	int stage, user = -1;
 	char one;
 
 	if (fault->text[0] || assemble_end(request, trees, fault) < 0 ||
 	    ((request->flags & GOJAIL_REQUEST_ROOT) && (user = find_user(request, trees, fault)) < 0)) {
-		answer(talk, self, fault, -1, -1);
+		answer(talk, self, fault);
 		_exit(1);
 	}
-	mnt = above(openat(ZYGOTE_PROC_FD, "self/ns/mnt", O_RDONLY | O_CLOEXEC));
 	stage = above(stage_make(ZYGOTE_PROC_FD, trees, request->ntrees, fault));
 	user = above(user);
 	/* These numbers are theirs before anybody knows of them. */
-	if (mnt < 0 || stage < 0 || dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || (user >= 0 && dup3(user, GOJAIL_USER_FD, O_CLOEXEC) < 0)) {
+	if (stage < 0 || dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || (user >= 0 && dup3(user, GOJAIL_USER_FD, O_CLOEXEC) < 0))
 		fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
-		close_fd(&mnt);
-	}
-	answer(talk, self, fault, mnt, stage);
-	if (mnt < 0 || recv(talk, &one, 1, 0) != 1)
+	answer(talk, self, fault);
+	if (fault->text[0] || recv(talk, &one, 1, 0) != 1)
 		_exit(1);
 	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)). */
 	prctl(PR_SET_DUMPABLE, 0);
@@ -176,7 +161,7 @@ void holder_run(int talk, int told)
 
 	prctl(PR_SET_NAME, "gojail-holder");
 	setsid();
-	answer(talk, &self, &fault, -1, -1);
+	answer(talk, &self, &fault);
 	if (receive(talk, &request, trees, &fault) == 0 && enter_pid(&request, trees, &fault) == 0) {
 		self = proc_self(ZYGOTE_PROC_FD);
 		assemble_begin(&request, trees, &fault);
@@ -257,7 +242,7 @@ void holder_spare(int zygote, const struct gojail_request *usual)
 	close(zygote);
 	prctl(PR_SET_NAME, "gojail-holder");
 	self = proc_self(ZYGOTE_PROC_FD);
-	answer(talk, &self, &fault, -1, -1); /* before what may hang: the jail's root can be on storage that does not answer */
+	answer(talk, &self, &fault); /* before what may hang: the jail's root can be on storage that does not answer */
 	if (receive(talk, &request, trees, &fault) == 0)
 		assemble_stands(&request, &fault);
 	hold(talk, &request, trees, &self, &fault);

@@ -94,9 +94,9 @@ int node_open_state(const struct node *node, struct fault *fault)
 		if (parent[0])
 			mkdir(parent, 0755); /* state=/run/gojail/%n */
 		mkdir(node->state, 0700);
+		if (lstat(node->state, &st) < 0)
+			return fault_set(fault, "cannot make the state directory %s: %m; ask your administrator", node->state);
 	}
-	if (lstat(node->state, &st) < 0)
-		return fault_set(fault, "cannot make the state directory %s: %m; ask your administrator", node->state);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022))
 		return fault_set(fault, "the state directory %s is not root's alone; ask your administrator", node->state);
 	return 0;

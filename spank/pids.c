@@ -2,15 +2,15 @@
 #include "pids.h"
 
 #include "kernel.h"
+#include "sandbox.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <string.h>
 
-static int job = -1, own = -1, init = -1;
+static int job = -1, own = -1; /* pidfds */
 static volatile bool started;
 static pid_t only;
 static struct fault *latch;
@@ -21,24 +21,26 @@ static bool mine(void)
 }
 
 /* Slurm forks its tasks with the effective uid of the user. */
-static int go(int namespace)
+static int go(int process)
 {
 	uid_t user = geteuid();
-	int result = k_seteuid(0) < 0 ? -1 : setns(namespace, CLONE_NEWPID);
+	int result = k_seteuid(0) < 0 ? -1 : setns(process, CLONE_NEWPID);
+	int why = errno;
 
-	return k_seteuid(user) < 0 ? -1 : result;
+	if (k_seteuid(user) < 0)
+		return -1;
+	errno = why;
+	return result;
 }
 
-/* A fork into a namespace whose process 1 is gone fails; the task is to tell why. */
+/* A fork into a namespace whose process 1 is gone would fail; the task is to tell why. */
 static void before(void)
 {
-	struct pollfd gone = {.fd = init, .events = POLLIN};
-
-	if (!mine())
+	if (!mine() || go(job) == 0)
 		return;
-	if (poll(&gone, 1, 0) != 0)
-		fault_set(latch, "the holder of the job's sandbox was killed; start the step again");
-	else if (go(job) < 0)
+	if (errno == ESRCH)
+		fault_set(latch, SANDBOX_HOLDER_GONE);
+	else
 		fault_set(latch, "cannot enter the job's PID namespace: %s", strerror(errno));
 }
 
@@ -53,13 +55,12 @@ static void in_child(void)
 	started = false;
 }
 
-int pids_prepare(int namespace, int holder, struct fault *fault)
+int pids_prepare(int holder, struct fault *fault)
 {
-	own = open("/proc/thread-self/ns/pid", O_RDONLY | O_CLOEXEC);
+	own = k_pidfd_open(getpid());
 	if (own < 0 || (errno = pthread_atfork(before, after, in_child)) != 0)
 		return fault_set(fault, "cannot prepare the job's PID namespace: %s", strerror(errno));
-	job = namespace;
-	init = holder;
+	job = holder;
 	return 0;
 }
 

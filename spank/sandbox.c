@@ -21,14 +21,10 @@
 
 static void close_all(struct sandbox *sandbox)
 {
-	close_fd(&sandbox->mnt);
+	close_fd(&sandbox->holder);
 	close_fd(&sandbox->stage);
 	close_fd(&sandbox->net);
-	close_fd(&sandbox->pid);
-	close_fd(&sandbox->ipc);
-	close_fd(&sandbox->uts);
 	close_fd(&sandbox->user);
-	close_fd(&sandbox->holder);
 }
 
 void sandbox_close(struct sandbox *sandbox)
@@ -86,36 +82,28 @@ static int find_net(const char *state, const struct wish *wish, struct record *n
 static const struct {
 	uint32_t bit;
 	const char *name;
-} kinds[] = {{GOJAIL_REQUEST_PID, "pid"}, {GOJAIL_REQUEST_IPC, "ipc"}, {GOJAIL_REQUEST_UTS, "uts"}};
+	int flag;
+} kinds[] = {{GOJAIL_REQUEST_PID, "pid", CLONE_NEWPID}, {GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC}, {GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS}};
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-static int *kind_of(struct sandbox *sandbox, int kind)
+/* What a holder holds. 0 or -1. */
+static int find_held(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder,
+		     int process)
 {
-	int *fds[KINDS] = {&sandbox->pid, &sandbox->ipc, &sandbox->uts};
+	struct stat pids = {0};
 
-	return fds[kind];
-}
-
-/* Those of the sandbox's holder. 0 or -1. */
-static int find_own(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder,
-		    int process)
-{
-	sandbox->holder = process_pidfd(holder, process);
-	if (sandbox->holder < 0)
-		return -1;
-	if (wish->root) {
-		sandbox->user = process_user(process);
-		if (sandbox->user < 0)
-			return -1;
-	}
+	sandbox->kinds = CLONE_NEWNS;
 	for (int i = 0; i < KINDS; i++)
-		if (jail->namespaces & kinds[i].bit) {
-			*kind_of(sandbox, i) = process_namespace(process, kinds[i].name);
-			if (*kind_of(sandbox, i) < 0)
-				return -1;
-		}
-	return 0;
+		if (jail->namespaces & kinds[i].bit)
+			sandbox->kinds |= kinds[i].flag;
+	if ((sandbox->kinds & CLONE_NEWPID) && fstatat(process, "ns/pid", &pids, 0) < 0)
+		return -1;
+	sandbox->pids = pids.st_ino;
+	sandbox->stage = process_stage(process);
+	sandbox->user = wish->root ? process_user(process) : -1;
+	sandbox->holder = process_pidfd(holder, process);
+	return sandbox->stage < 0 || sandbox->holder < 0 || (wish->root && sandbox->user < 0) ? -1 : 0;
 }
 
 /* Writes dir/name anew; a text that is cut short is not this one. */
@@ -159,6 +147,8 @@ static bool is_same(int job, const char *name, const struct wish *wish)
 {
 	char beside[SANDBOX_NAME_MAX + 16];
 
+	if (!strchr(name, '+'))
+		return true; /* it stands for no mounts */
 	snprintf(beside, sizeof(beside), "%s.mounts", name);
 	return has_text(job, beside, wish->mounts ? wish->mounts : "");
 }
@@ -183,11 +173,8 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 	if (!is_same(job, name, wish))
 		return fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
 	scoped_fd of_net = wish->net ? record_process(&net) : -1;
-	sandbox->mnt = process_namespace(process, "mnt");
-	sandbox->stage = process_stage(process);
-	sandbox->net = process_namespace(of_net, "net");
-	if (sandbox->mnt >= 0 && sandbox->stage >= 0 && (!wish->net || sandbox->net >= 0) &&
-	    find_own(sandbox, jail, wish, &holder, process) == 0)
+	sandbox->net = wish->net ? process_namespace(of_net, "net") : -1;
+	if ((!wish->net || sandbox->net >= 0) && find_held(sandbox, jail, wish, &holder, process) == 0)
 		return 0;
 	close_all(sandbox);
 	return -1;
@@ -373,7 +360,7 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 						  ask_net(node, wish, request, trees, &net_made, fault) < 0 ||
 						  ask_own(jail, job, request, trees, fault) < 0)))
 			return -1;
-		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, sandbox, fault);
+		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, fault);
 	}
 	if (asked < 0)
 		return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
@@ -381,7 +368,7 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 	if (net_made && attach_net(wish, go, job, &holder, fault) < 0)
 		return -1;
 	scoped_fd process = record_process(&holder);
-	if (find_own(sandbox, jail, wish, &holder, process) < 0)
+	if (find_held(sandbox, jail, wish, &holder, process) < 0)
 		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
 	sandbox_name(name, jail, wish);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
@@ -461,13 +448,11 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 
 int sandbox_enter(const struct sandbox *sandbox, struct fault *fault)
 {
-	if ((sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0) ||
-	    (sandbox->ipc >= 0 && setns(sandbox->ipc, CLONE_NEWIPC) < 0) ||
-	    (sandbox->uts >= 0 && setns(sandbox->uts, CLONE_NEWUTS) < 0))
-		return fault_set(fault, "cannot enter the job's namespaces: %s", strerror(errno));
+	if (sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0)
+		return fault_set(fault, "cannot enter the job's network: %s", strerror(errno));
 	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
-	if (setns(sandbox->mnt, CLONE_NEWNS) < 0)
-		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
+	if (setns(sandbox->holder, sandbox->kinds & ~CLONE_NEWPID) < 0)
+		return errno == ESRCH ? fault_set(fault, SANDBOX_HOLDER_GONE) : fault_set(fault, "cannot enter the jail: %s", strerror(errno));
 	return 0;
 }
 

@@ -19,9 +19,9 @@
 /* Connects: the zygote forks at once, or has done so before. A socket, -1 with a fault, or ZYGOTE_GONE. */
 int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault);
 
-/* Asks for a holder: its record and namespaces. 0, -1 with a fault, or ZYGOTE_GONE. */
+/* Asks for a holder. 0, -1 with a fault, or ZYGOTE_GONE. */
 int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
-	       const struct gojail_tree *trees, int64_t until, struct record *holder, struct sandbox *sandbox, struct fault *fault);
+	       const struct gojail_tree *trees, int64_t until, struct record *holder, struct fault *fault);
 
 /* Lets the holder live on. */
 int zygote_keep(int talk, struct fault *fault);
