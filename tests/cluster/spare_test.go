@@ -117,7 +117,7 @@ func TestSpareWaitsForASlowCaller(t *testing.T) {
 		prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	}
 	assert.Equal(t, spare, spareOf(t, c, zygote), "it waits for the one that says nothing")
-	require.Zero(t, c.Gojail("n1", "reload").Code)
+	require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
 	assert.True(t, cluster.Poll(cluster.Timeout, func() bool { _, err := c.Process(spare); return err != nil }), "it serves the template of before")
 	silent.Close()
 	prints(t, "debian", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
