@@ -150,9 +150,10 @@ struct gojail_tree {
  * What the zygote is asked on its socket: this header, ntrees trees, and their
  * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply at once, so
  * that the caller knows of it, then one with the result. Where it went into a PID
- * namespace it is another process by then. Pids are the node's. It lives on only if the caller then
- * sends one byte, having written its record. The holder is a child that the zygote
- * forks, or one that has begun a sandbox beforehand (spank/holder.h): nobody can tell.
+ * namespace it is another process by then. Pids are the node's. It lives on only if
+ * the caller then sends one byte, having written its record. The holder is a child
+ * that the zygote forks, or one that has begun a sandbox beforehand (spank/holder.h):
+ * nobody can tell.
  */
 struct gojail_request {
 	uint32_t version;

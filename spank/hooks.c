@@ -52,7 +52,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <sched.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <string.h>
@@ -207,11 +206,11 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 				 "give --jail=none with --container");
 	if (confine_open(&confine, &node, jail, &fault) < 0 || sandbox_open(&sandbox, &node, site, jail, wish, &fault) < 0)
 		return -1;
-	if ((sandbox.kinds & CLONE_NEWPID) && pids_prepare(sandbox.holder, &fault) < 0)
+	if (sandbox.pid >= 0 && pids_prepare(sandbox.pid, sandbox.holder, &fault) < 0)
 		return -1;
 	if (jail->scope && scope_open(&fault) < 0)
 		return -1;
-	if (gpus_show(jail, wish->gpus, sandbox.holder, &fault) < 0)
+	if (gpus_show(jail, wish->gpus, sandbox.mnt, &fault) < 0)
 		return -1;
 	env_jail(sp, jail, &fault);
 	if (wish->net)
@@ -321,7 +320,7 @@ static int see_to_forks(bool tasks_of_root)
 		return 0;
 	if (!judged)
 		fault_set(&fault, NODE_UNASKED);
-	if (sandbox.holder < 0 && !fault.text[0])
+	if (sandbox.mnt < 0 && !fault.text[0])
 		return 0; /* no jail */
 	if (!tasks_of_root && confine_epilogs(&sandbox, &confine, &fault) < 0)
 		return -1;
@@ -342,7 +341,7 @@ static void show_own(void)
 	if (own_cgroups)
 		count += cgroups_find(shown + 1, CGROUPS_MAX);
 	if (count)
-		window_show(sandbox.holder, list, count, &fault);
+		window_show(sandbox.mnt, list, count, &fault);
 }
 
 HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
@@ -351,11 +350,11 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	if (sandbox.holder >= 0 && !fault.text[0])
+	if (sandbox.mnt >= 0 && !fault.text[0])
 		show_own();
 	if (!contained())
 		window_close(&window, &fault);
-	if (sandbox.holder >= 0 && !fault.text[0])
+	if (sandbox.mnt >= 0 && !fault.text[0])
 		x11_take(&x11, sp);
 	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
 	if (spank_get_item(sp, S_JOB_UID, &user) != ESPANK_SUCCESS)
@@ -379,21 +378,22 @@ static int task_failed(spank_t sp)
 /* Slurm forked the task while user_init's doing was in force. */
 static bool in_own_pids(void)
 {
-	struct stat own;
+	struct stat own, wanted;
 
-	return !(sandbox.kinds & CLONE_NEWPID) || (stat("/proc/thread-self/ns/pid", &own) == 0 && own.st_ino == sandbox.pids);
+	return sandbox.pid < 0 || (stat("/proc/thread-self/ns/pid", &own) == 0 && fstat(sandbox.pid, &wanted) == 0 &&
+				   own.st_dev == wanted.st_dev && own.st_ino == wanted.st_ino);
 }
 
 HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	if (!judged || (sandbox.holder >= 0 && (!in_own_pids() || !scope_holds())))
+	if (!judged || (sandbox.mnt >= 0 && (!in_own_pids() || !scope_holds())))
 		fault_set(&fault, NODE_UNASKED);
-	if (!fault.text[0] && sandbox.holder >= 0)
+	if (!fault.text[0] && sandbox.mnt >= 0)
 		sandbox_enter(&sandbox, &fault);
 	/* Who is to be root there gives up the powers of a root there, too: in task_init. */
-	if (!fault.text[0] && sandbox.holder >= 0 && (sandbox.user < 0 ? confine_apply : confine_begin)(&confine, &fault) < 0)
+	if (!fault.text[0] && sandbox.mnt >= 0 && (sandbox.user < 0 ? confine_apply : confine_begin)(&confine, &fault) < 0)
 		return task_failed(sp);
 	entered = true;
 	return fault.text[0] ? task_failed(sp) : 0;
@@ -405,11 +405,11 @@ HOOK int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 	(void)argv;
 	if (!entered)
 		fault_set(&fault, NODE_UNASKED);
-	if (!fault.text[0] && sandbox.holder >= 0)
+	if (!fault.text[0] && sandbox.mnt >= 0)
 		descriptors_check(stage, &fault);
 	if (!fault.text[0] && sandbox.user >= 0 && sandbox_become_root(&sandbox, &fault) == 0)
 		confine_apply(&confine, &fault);
-	if (!fault.text[0] && sandbox.holder >= 0)
+	if (!fault.text[0] && sandbox.mnt >= 0)
 		x11_put(&x11);
 	return fault.text[0] ? task_failed(sp) : 0;
 }
@@ -428,7 +428,7 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 			return HOOK_FAILED;
 		}
 	}
-	if (sandbox.holder < 0 || fault.text[0] || contained() ||
+	if (sandbox.mnt < 0 || fault.text[0] || contained() ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || forked < tasks)
 		return 0;
 	/* Not the jail: what Slurm reads of its tasks meanwhile is the node's /proc and /sys, and none that a user has put there. */
@@ -465,7 +465,7 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	/* Where opening --output failed, user_init was never called. */
 	if (window_close(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
-	if (shown[0].done && window_hide(sandbox.holder, shown[0].path, &late) < 0)
+	if (shown[0].done && window_hide(sandbox.mnt, shown[0].path, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	sandbox_close(&sandbox);
 	return 0;

@@ -2,15 +2,15 @@
 #include "pids.h"
 
 #include "kernel.h"
-#include "sandbox.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <string.h>
 
-static int job = -1, own = -1; /* pidfds */
+static int job = -1, own = -1, init = -1;
 static volatile bool started;
 static pid_t only;
 static struct fault *latch;
@@ -21,26 +21,24 @@ static bool mine(void)
 }
 
 /* Slurm forks its tasks with the effective uid of the user. */
-static int go(int process)
+static int go(int namespace)
 {
 	uid_t user = geteuid();
-	int result = k_seteuid(0) < 0 ? -1 : setns(process, CLONE_NEWPID);
-	int why = errno;
+	int result = k_seteuid(0) < 0 ? -1 : setns(namespace, CLONE_NEWPID);
 
-	if (k_seteuid(user) < 0)
-		return -1;
-	errno = why;
-	return result;
+	return k_seteuid(user) < 0 ? -1 : result;
 }
 
-/* A fork into a namespace whose process 1 is gone would fail; the task is to tell why. */
+/* A fork into a namespace whose process 1 is gone fails; the task is to tell why. */
 static void before(void)
 {
-	if (!mine() || go(job) == 0)
+	struct pollfd gone = {.fd = init, .events = POLLIN};
+
+	if (!mine())
 		return;
-	if (errno == ESRCH)
-		fault_set(latch, SANDBOX_HOLDER_GONE);
-	else
+	if (poll(&gone, 1, 0) != 0)
+		fault_set(latch, "the holder of the job's sandbox was killed; start the step again");
+	else if (go(job) < 0)
 		fault_set(latch, "cannot enter the job's PID namespace: %s", strerror(errno));
 }
 
@@ -55,12 +53,13 @@ static void in_child(void)
 	started = false;
 }
 
-int pids_prepare(int holder, struct fault *fault)
+int pids_prepare(int namespace, int holder, struct fault *fault)
 {
-	own = k_pidfd_open(getpid());
+	own = open("/proc/thread-self/ns/pid", O_RDONLY | O_CLOEXEC);
 	if (own < 0 || (errno = pthread_atfork(before, after, in_child)) != 0)
 		return fault_set(fault, "cannot prepare the job's PID namespace: %s", strerror(errno));
-	job = holder;
+	job = namespace;
+	init = holder;
 	return 0;
 }
 

@@ -12,8 +12,8 @@
 
 #include <sys/types.h>
 
-/* The namespace's process 1, a pidfd that outlives the forks. */
-int pids_prepare(int holder, struct fault *fault);
+/* Descriptors of the namespace and of its holder (pidfd), which outlive the forks. */
+int pids_prepare(int namespace, int holder, struct fault *fault);
 
 /* From here on, forks of that thread go there; what fails there is put into fault. */
 void pids_start(pid_t thread, struct fault *fault);

@@ -21,10 +21,14 @@
 
 static void close_all(struct sandbox *sandbox)
 {
-	close_fd(&sandbox->holder);
+	close_fd(&sandbox->mnt);
 	close_fd(&sandbox->stage);
 	close_fd(&sandbox->net);
+	close_fd(&sandbox->pid);
+	close_fd(&sandbox->ipc);
+	close_fd(&sandbox->uts);
 	close_fd(&sandbox->user);
+	close_fd(&sandbox->holder);
 }
 
 void sandbox_close(struct sandbox *sandbox)
@@ -82,28 +86,41 @@ static int find_net(const char *state, const struct wish *wish, struct record *n
 static const struct {
 	uint32_t bit;
 	const char *name;
-	int flag;
-} kinds[] = {{GOJAIL_REQUEST_PID, "pid", CLONE_NEWPID}, {GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC}, {GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS}};
+} kinds[] = {{GOJAIL_REQUEST_PID, "pid"}, {GOJAIL_REQUEST_IPC, "ipc"}, {GOJAIL_REQUEST_UTS, "uts"}};
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* What a holder holds. 0 or -1. */
+static int *kind_of(struct sandbox *sandbox, int kind)
+{
+	int *fds[KINDS] = {&sandbox->pid, &sandbox->ipc, &sandbox->uts};
+
+	return fds[kind];
+}
+
+/*
+ * What a holder holds. 0 or -1. Descriptors, and not just its pidfd: who is in a domain of Landlock's (scope.h)
+ * may not enter by that.
+ */
 static int find_held(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder,
 		     int process)
 {
-	struct stat pids = {0};
-
-	sandbox->kinds = CLONE_NEWNS;
-	for (int i = 0; i < KINDS; i++)
-		if (jail->namespaces & kinds[i].bit)
-			sandbox->kinds |= kinds[i].flag;
-	if ((sandbox->kinds & CLONE_NEWPID) && fstatat(process, "ns/pid", &pids, 0) < 0)
-		return -1;
-	sandbox->pids = pids.st_ino;
+	sandbox->mnt = process_namespace(process, "mnt");
 	sandbox->stage = process_stage(process);
-	sandbox->user = wish->root ? process_user(process) : -1;
 	sandbox->holder = process_pidfd(holder, process);
-	return sandbox->stage < 0 || sandbox->holder < 0 || (wish->root && sandbox->user < 0) ? -1 : 0;
+	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->holder < 0)
+		return -1;
+	if (wish->root) {
+		sandbox->user = process_user(process);
+		if (sandbox->user < 0)
+			return -1;
+	}
+	for (int i = 0; i < KINDS; i++)
+		if (jail->namespaces & kinds[i].bit) {
+			*kind_of(sandbox, i) = process_namespace(process, kinds[i].name);
+			if (*kind_of(sandbox, i) < 0)
+				return -1;
+		}
+	return 0;
 }
 
 /* Writes dir/name anew; a text that is cut short is not this one. */
@@ -448,11 +465,13 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 
 int sandbox_enter(const struct sandbox *sandbox, struct fault *fault)
 {
-	if (sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0)
-		return fault_set(fault, "cannot enter the job's network: %s", strerror(errno));
+	if ((sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0) ||
+	    (sandbox->ipc >= 0 && setns(sandbox->ipc, CLONE_NEWIPC) < 0) ||
+	    (sandbox->uts >= 0 && setns(sandbox->uts, CLONE_NEWUTS) < 0))
+		return fault_set(fault, "cannot enter the job's namespaces: %s", strerror(errno));
 	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
-	if (setns(sandbox->holder, sandbox->kinds & ~CLONE_NEWPID) < 0)
-		return errno == ESRCH ? fault_set(fault, SANDBOX_HOLDER_GONE) : fault_set(fault, "cannot enter the jail: %s", strerror(errno));
+	if (setns(sandbox->mnt, CLONE_NEWNS) < 0)
+		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
 	return 0;
 }
 

@@ -8,7 +8,6 @@
 #include "site.h"
 
 #include <stdint.h>
-#include <sys/types.h>
 
 #define SANDBOX_NAME_MAX (GOJAIL_NAME_MAX + 1 + 16)
 
@@ -24,14 +23,12 @@ struct wish {
 };
 
 struct sandbox {
-	int holder;    /* a pidfd, by which its namespaces are entered (setns(2), Linux 5.8); -1: no sandbox */
-	int kinds;     /* the job's own of them: CLONE_NEWNS and others */
-	ino_t pids;    /* its PID namespace, with CLONE_NEWPID */
-	int stage;     /* a mount namespace; -1: none */
-	int net, user; /* the job's own; -1: the node's */
+	int mnt, stage;         /* mount namespaces: the jail and its stage; -1: none */
+	int net, pid, ipc, uts, user; /* the job's own; -1: the node's */
+	int holder;                   /* pidfd of what holds them */
 };
 
-#define SANDBOX_NONE {.holder = -1, .stage = -1, .net = -1, .user = -1}
+#define SANDBOX_NONE {.mnt = -1, .stage = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1}
 
 /*
  * Opens the job's sandbox of this jail, building it if need be; all steps of the
@@ -53,8 +50,6 @@ struct sandbox_go {
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault);
-
-#define SANDBOX_HOLDER_GONE "the holder of the job's sandbox was killed; start the step again"
 
 /* Moves the calling task into it for good, before it becomes the user. */
 int sandbox_enter(const struct sandbox *sandbox, struct fault *fault);

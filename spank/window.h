@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * window.h: moves the calling thread of slurmstepd into another mount namespace
- * for a while, and back. mnt is a descriptor of the namespace, or a pidfd of who is in it
- * (setns(2), Linux 5.8).
+ * for a while, and back.
  */
 #ifndef GOJAIL_WINDOW_H
 #define GOJAIL_WINDOW_H
