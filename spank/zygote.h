@@ -9,7 +9,6 @@
 
 #include "node.h"
 #include "record.h"
-#include "sandbox.h"
 
 #include <stdint.h>
 
