@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cgroups.h"
 
+#include "kernel.h"
+
 #include <linux/mount.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,22 +36,23 @@ static int set_path(struct shown *one, const char *controllers, const char *path
 
 int cgroups_find(struct shown *list, int max)
 {
-	FILE *file = fopen("/proc/thread-self/cgroup", "re");
-	char *line = NULL;
-	size_t size = 0;
+	static char text[16384]; /* what is beyond it is not shown */
+	scoped_fd fd = k_open_own("cgroup");
+	ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	char *at = text, *end;
 	int count = 0;
 
-	while (file && count < max && getline(&line, &size, file) > 0) { /* ID:CONTROLLERS:PATH, cgroups(7) */
-		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+	text[length < 0 ? 0 : length] = '\0';
+	for (; count < max && (end = strchr(at, '\n')); at = end + 1) { /* ID:CONTROLLERS:PATH, cgroups(7) */
+		char *controllers = strchr(at, ':'), *path;
 
+		*end = '\0';
+		path = controllers ? strchr(controllers + 1, ':') : NULL;
 		if (!path)
 			continue;
 		*controllers++ = *path++ = '\0';
 		if (cut_to_job(path) && set_path(&list[count], controllers, path) == 0)
 			count++;
 	}
-	free(line);
-	if (file)
-		fclose(file);
 	return count;
 }

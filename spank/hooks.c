@@ -165,7 +165,7 @@ static void enter_stage_for_fault(const struct jail *jail)
 	struct fault ignored = {0};
 	struct record zygote;
 
-	if (window.host_root >= 0)
+	if (window.open)
 		return; /* it is there */
 	if (sandbox.stage < 0 && template_find(&node, jail->name, &zygote) == 0) {
 		scoped_fd process = record_process(&zygote);
@@ -217,7 +217,7 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 		set_net_env(sp, wish->job);
 	if (fault.text[0] || window_open_stage(&window, sandbox.stage, &fault) < 0)
 		return -1;
-	stage = open("/proc/thread-self/mountinfo", O_RDONLY | O_CLOEXEC);
+	stage = k_open_own("mountinfo");
 	return stage < 0 ? fault_set(&fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
 }
 
@@ -353,7 +353,7 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	if (sandbox.mnt >= 0 && !fault.text[0])
 		show_own();
 	if (!contained())
-		window_close(&window, &fault);
+		window_leave(&window, &fault);
 	if (sandbox.mnt >= 0 && !fault.text[0])
 		x11_take(&x11, sp);
 	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
@@ -380,7 +380,7 @@ static bool in_own_pids(void)
 {
 	struct stat own, wanted;
 
-	return sandbox.pid < 0 || (stat("/proc/thread-self/ns/pid", &own) == 0 && fstat(sandbox.pid, &wanted) == 0 &&
+	return sandbox.pid < 0 || (stat("/proc/self/ns/pid", &own) == 0 && fstat(sandbox.pid, &wanted) == 0 &&
 				   own.st_dev == wanted.st_dev && own.st_ino == wanted.st_ino);
 }
 
@@ -449,7 +449,7 @@ HOOK int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 		return 0;
 	confine_epilogs_end();
 	pids_stop();
-	if (!contained() && window_close(&window, &late) < 0)
+	if (!contained() && window_leave(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	return 0;
 }

@@ -24,6 +24,15 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
+/* A file of the calling thread in /proc; the main thread's is found in half the time by the process. */
+static inline int k_open_own(const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%s", syscall(SYS_gettid) == getpid() ? "/proc/self" : "/proc/thread-self", name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 static inline int k_open_tree(int dir, const char *path, unsigned int flags)
 {
 	return (int)syscall(SYS_open_tree, dir, path, flags);

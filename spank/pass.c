@@ -23,13 +23,13 @@ int pass_send(int socket, char what, int fd)
 	return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
-int pass_receive(int socket, int flags, char *what, int *fd)
+int pass_receive(int socket, char *what, int *fd)
 {
 	union control control;
 	struct iovec part = {.iov_base = what, .iov_len = 1};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *header;
-	int got = (int)recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+	int got = (int)recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 
 	*fd = -1;
 	if (got == 1 && (header = CMSG_FIRSTHDR(&message)) && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))

@@ -132,7 +132,7 @@ static int has_mounts(int process)
 	return readlinkat(process, "ns/mnt", link, sizeof(link)) > 0 ? 0 : -1;
 }
 
-int process_pidfd(const struct record *record, int process)
+static int open_pidfd(const struct record *record, int process)
 {
 	int fd = process < 0 ? -1 : k_pidfd_open(record->pid);
 
@@ -151,7 +151,7 @@ int record_end(const struct record *record, int patience_ms)
 
 	if (process < 0)
 		return errno == ENOENT || errno == ESRCH ? 0 : -1;
-	scoped_fd pidfd = process_pidfd(record, process);
+	scoped_fd pidfd = open_pidfd(record, process);
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
 	if (pidfd >= 0) {

@@ -41,9 +41,6 @@ int process_stage(int process);
 /* The user namespace that a holder keeps for its tasks, or -1. */
 int process_user(int process);
 
-/* The process itself (pidfd_open(2)), or -1; process is record_process. */
-int process_pidfd(const struct record *record, int process);
-
 /*
  * The node's /proc, for a process that will be in a jail, where who owns the jail's
  * root decides what is called /proc. -1 with a fault.

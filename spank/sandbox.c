@@ -104,9 +104,9 @@ static int *kind_of(struct sandbox *sandbox, int kind)
 static int find_held(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder,
 		     int process)
 {
-	sandbox->mnt = process_namespace(process, "mnt");
+	sandbox->holder = k_pidfd_open(holder->pid);
+	sandbox->mnt = process_namespace(process, "mnt"); /* there is one: the number was not yet another's a moment ago */
 	sandbox->stage = process_stage(process);
-	sandbox->holder = process_pidfd(holder, process);
 	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->holder < 0)
 		return -1;
 	if (wish->root) {

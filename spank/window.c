@@ -2,7 +2,6 @@
 #include "window.h"
 
 #include "kernel.h"
-#include "park.h"
 
 #include <errno.h>
 #include <linux/magic.h>
@@ -22,17 +21,37 @@ static int move(int mnt)
 	return unshare(CLONE_FS) < 0 || setns(mnt, CLONE_NEWNS) < 0 ? -1 : 0;
 }
 
+/* Whether a directory is the thread's root: the same one of the same mount. */
+static bool is_root(int dir)
+{
+	struct statx there = {0}, root = {0};
+
+	return statx(dir, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &there) == 0 &&
+	       statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &root) == 0 && (there.stx_mask & root.stx_mask & STATX_MNT_ID) &&
+	       there.stx_mnt_id == root.stx_mnt_id && there.stx_ino == root.stx_ino;
+}
+
+/* setns goes to the root of a namespace; in a chroot that is another, of which the stage would be made. */
+static int find_home(struct window *window, struct fault *fault)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	window->home = k_open_own("ns/mnt");
+	if (root < 0 || window->home < 0 || move(window->home) < 0)
+		return fault_set(fault, "cannot open slurmstepd's own namespace: %s", strerror(errno));
+	if (is_root(root))
+		return 0;
+	if (fchdir(root) < 0 || chroot(".") < 0)
+		fault_set(fault, "cannot return to the chroot of slurmd: %s", strerror(errno));
+	return fault_set(fault, "slurmd is in a chroot, where there are no jails; ask your administrator to start it without chroot(8)");
+}
+
 static int window_begin(struct window *window, struct fault *fault)
 {
-	/* setns goes to the namespace's root; slurmd may have been in a chroot. */
-	window->host_root = park(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-	window->host_ns = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	if (window->host_root >= 0 && window->host_ns >= 0)
-		return 0;
-	fault_set(fault, "cannot open slurmstepd's own namespace: %s", strerror(errno));
-	close_fd(&window->host_root);
-	close_fd(&window->host_ns);
-	return -1;
+	window->open = window->home >= 0 || find_home(window, fault) == 0;
+	if (!window->open)
+		close_fd(&window->home);
+	return window->open ? 0 : -1;
 }
 
 int window_open_stage(struct window *window, int stage, struct fault *fault)
@@ -46,23 +65,26 @@ int window_open_stage(struct window *window, int stage, struct fault *fault)
 	return -1;
 }
 
-int window_close(struct window *window, struct fault *fault)
+int window_leave(struct window *window, struct fault *fault)
 {
 	uid_t user = geteuid();
 	int result = 0;
 
-	if (window->host_root < 0)
+	if (!window->open)
 		return 0;
-	scoped_fd root = unpark(&window->host_root);
-	if (k_seteuid(0) < 0)
-		result = -1;
-	else if (move(window->host_ns) < 0 || fchdir(root) < 0 || chroot(".") < 0)
-		result = -1;
-	if (result < 0)
-		fault_set(fault, "cannot leave the jail's namespace: %s", strerror(errno));
+	window->open = false;
+	if (k_seteuid(0) < 0 || move(window->home) < 0)
+		result = fault_set(fault, "cannot leave the jail's namespace: %s", strerror(errno));
 	if (k_seteuid(user) < 0)
 		result = fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
-	close_fd(&window->host_ns);
+	return result;
+}
+
+int window_close(struct window *window, struct fault *fault)
+{
+	int result = window_leave(window, fault);
+
+	close_fd(&window->home);
 	return result;
 }
 

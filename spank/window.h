@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where the thread came from; open while host_root, which is parked, is >= 0. */
 struct window {
-	int host_root, host_ns;
+	int home; /* the namespace that the thread came from; once known, for the next time, too */
+	bool open;
 };
 
-#define WINDOW_CLOSED {.host_root = -1, .host_ns = -1}
+#define WINDOW_CLOSED {.home = -1}
 
 /*
  * The stage of the job: the host's system directories and the jail's data directories, with
@@ -25,7 +25,8 @@ struct window {
  */
 int window_open_stage(struct window *window, int stage, struct fault *fault);
 
-/* Back to where the thread came from, whatever its effective uid is. */
+/* Back to where the thread came from, whatever its effective uid is; and the same for good. */
+int window_leave(struct window *window, struct fault *fault);
 int window_close(struct window *window, struct fault *fault);
 
 /* Makes device nodes of the thread's namespace at the same paths of another, where they are not yet. */

@@ -95,7 +95,7 @@ void zygote_serve(void)
 		} else if (wait[0].revents) {
 			char what;
 
-			if (pass_receive(zygote.spare, 0, &what, &talk) <= 0)
+			if (pass_receive(zygote.spare, &what, &talk) <= 0)
 				what = 0; /* its end */
 			if (talk >= 0)
 				fork_holder(&zygote, talk);
