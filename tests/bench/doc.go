@@ -3,8 +3,9 @@
 // Command bench measures what a launch costs with gojail, against plain Slurm
 // and against other ways to give a step another root.
 //
-// It starts one private cluster (tests/cluster) with a node, that is a slurmd,
-// for every candidate of candidates.go. A node differs from the others in its
+// It starts private clusters (tests/cluster), one after the other, that share the
+// rounds. Each has a node, that is a slurmd, for every candidate of candidates.go, in
+// an order of its own. A node differs from the others in its
 // plugstack.conf alone; srun uses that node's configuration, so that the plugin
 // is loaded on both sides. A round is one launch on every node in shuffled
 // order; what is compared is the difference within a round, whose median is

@@ -20,7 +20,8 @@ import (
 
 // settings are the command line.
 type settings struct {
-	rounds     int
+	rounds     int // in all clusters together
+	clusters   int
 	modes      []string
 	only, of   string
 	file       string
@@ -32,6 +33,7 @@ func main() {
 	var s settings
 	var names string
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of every mode (default 40)")
+	flag.IntVar(&s.clusters, "clusters", 4, "clusters, one after the other, that share the rounds")
 	flag.StringVar(&names, "mode", "first,job,later,n64,memory,parts", "what to measure")
 	flag.StringVar(&s.only, "only", "", "candidates to measure beside plain, parted by commas (default all)")
 	flag.StringVar(&s.of, "of", "", "isolation: what each part of a job's isolation costs")
@@ -60,6 +62,9 @@ func bench(ctx context.Context, s settings) error {
 			return fmt.Errorf("bench: there is no mode %q", name)
 		}
 	}
+	if s.clusters < 1 {
+		return fmt.Errorf("bench: -clusters %d: at least 1", s.clusters)
+	}
 	chosen, err := choose(s.only, s.of)
 	if err != nil {
 		return err
@@ -70,15 +75,12 @@ func bench(ctx context.Context, s settings) error {
 	begin := time.Now()
 	say := func(what string) { fmt.Fprintf(os.Stderr, "%5.0f s  %s\n", time.Since(begin).Seconds(), what) }
 	r := newReport(s.seed)
-	say(fmt.Sprintf("starting a cluster of %d nodes", len(chosen)))
-	m, err := startMachine(chosen)
-	if err != nil {
-		return err
-	}
-	defer m.stop()
 	random := rand.New(rand.NewPCG(s.seed, 0))
-	if err := m.run(ctx, s, r, random, say); err != nil {
-		return err
+	for i := range s.clusters {
+		say(fmt.Sprintf("starting cluster %d of %d, of %d nodes", i+1, s.clusters, len(chosen)))
+		if err := oneCluster(ctx, s, chosen, i, r, random, say); err != nil {
+			return err
+		}
 	}
 	r.Load = append(r.Load, load())
 	r.judge(random)
@@ -89,9 +91,16 @@ func bench(ctx context.Context, s settings) error {
 	return nil
 }
 
-// run measures what is asked for.
-func (m *machine) run(ctx context.Context, s settings, r *report, random *rand.Rand, say func(string)) error {
-	var err error
+// oneCluster measures what is asked for, with the number-th part of the rounds. Who is started first is
+// faster than the next, by 0.2 ms of 35: every cluster has an order of its own.
+func oneCluster(ctx context.Context, s settings, chosen []candidate, number int, r *report, random *rand.Rand, say func(string)) error {
+	order := slices.Clone(chosen)
+	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	m, err := startMachine(order)
+	if err != nil {
+		return err
+	}
+	defer m.stop()
 	say("looking whether each candidate does what it says")
 	if r.Seen, err = m.verify(ctx); err != nil {
 		return err
@@ -104,13 +113,22 @@ func (m *machine) run(ctx context.Context, s settings, r *report, random *rand.R
 		if s.rounds > 0 {
 			rounds = s.rounds
 		}
+		rounds = rounds*(number+1)/s.clusters - rounds*number/s.clusters
 		say(fmt.Sprintf("%s: %d rounds", of.name, rounds))
 		result, err := m.measure(ctx, of, rounds, random)
 		if err != nil {
 			return err
 		}
-		r.Modes = append(r.Modes, result)
+		r.add(result)
 	}
+	if number == 0 {
+		return m.measureOnce(ctx, s, r, say)
+	}
+	return nil
+}
+
+// measureOnce measures what has no rounds.
+func (m *machine) measureOnce(ctx context.Context, s settings, r *report, say func(string)) (err error) {
 	if slices.Contains(s.modes, "memory") {
 		say("memory")
 		if r.Memory, err = m.measureMemory(ctx); err != nil {
@@ -120,10 +138,7 @@ func (m *machine) run(ctx context.Context, s settings, r *report, random *rand.R
 	gojail := slices.ContainsFunc(m.chosen, func(c candidate) bool { return c.gojail })
 	if slices.Contains(s.modes, "parts") && gojail {
 		say("parts of a launch")
-		if r.Parts, err = m.measureParts(ctx, s.repetition); err != nil {
-			return err
-		}
+		r.Parts, err = m.measureParts(ctx, s.repetition)
 	}
-	say("done")
-	return nil
+	return err
 }

@@ -91,6 +91,21 @@ func (r *report) busy() bool {
 	return one > float64(runtime.NumCPU())/4
 }
 
+// add counts what one cluster's launches took.
+func (r *report) add(more *measured) {
+	i := slices.IndexFunc(r.Modes, func(m *measured) bool { return m.Mode == more.Mode })
+	if i < 0 {
+		r.Modes = append(r.Modes, more)
+		return
+	}
+	m := r.Modes[i]
+	m.Rounds, m.Seconds, m.Queued, m.Failed = m.Rounds+more.Rounds, m.Seconds+more.Seconds, m.Queued+more.Queued, append(m.Failed, more.Failed...)
+	for name, s := range more.Samples {
+		sum := m.Samples[name]
+		sum.Wall, sum.CPU, sum.Srun = append(sum.Wall, s.Wall...), append(sum.CPU, s.CPU...), append(sum.Srun, s.Srun...)
+	}
+}
+
 // print writes every table. chosen gives the order of the rows.
 func (r *report) print(w io.Writer, chosen []candidate, random *rand.Rand) {
 	fmt.Fprintf(w, "\n# gojail bench: %s | kernel %s | %s | %s\n", r.Machine, r.Kernel, r.Slurm, r.Date)
