@@ -23,11 +23,12 @@ endif
 BUILD := build
 
 CFLAGS   ?= -O2 -g
-override CFLAGS   += -std=gnu11 -fPIC -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
+override CFLAGS   += -std=gnu11 -fPIC -fdata-sections -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
 override CPPFLAGS += -D_GNU_SOURCE -Iinclude
 override LDFLAGS  += -Wl,-z,relro -Wl,-z,noexecstack
 # Each srun and slurmstepd loads the plugin, and needs few of its symbols, as of Slurm's own libraries: those too are bound lazily.
-SHIM_LDFLAGS     := -Wl,-z,lazy
+# Small variables stand together, apart from buffers: the first write to a page is a fault, and again after the fork of a task.
+SHIM_LDFLAGS     := -Wl,-z,lazy -Wl,--sort-section=alignment
 LAUNCHER_LDFLAGS := -Wl,-z,now -pie
 
 BRIDGE_PKG := ./spank/bridge

@@ -15,9 +15,9 @@
 
 struct choice {
 	char jail[GOJAIL_NAME_MAX + 1];      /* "": the site's default */
-	char mounts[GOJAIL_MOUNTS_MAX + 1]; /* "": none */
 	char net[GOJAIL_NAME_MAX + 1];       /* "": the jail's default */
 	char root[8];                        /* self, range, any, none or "" */
+	char mounts[GOJAIL_MOUNTS_MAX + 1]; /* "": none */
 };
 
 /* Registers the options; in every context, from the init hook only. */
