@@ -36,7 +36,18 @@ func (k *checker) slurm() {
 		}
 	}
 	k.features(conf)
+	k.chroot()
 	k.latency(conf)
+}
+
+// chroot: setns(2) goes to the root of a mount namespace, which is another than slurmd's then.
+func (k *checker) chroot() {
+	for _, pid := range processesNamed("slurmd") {
+		if root, err := os.Readlink("/proc/" + pid + "/root"); err == nil && root != "/" {
+			k.fail("slurmd", "start it without chroot(8), in a mount namespace whose root that is",
+				"process %s is in a chroot, %s, where no step gets a jail", pid, root)
+		}
+	}
 }
 
 func (k *checker) anySlurmJail() bool {

@@ -179,7 +179,7 @@ static struct spank_option options[] = {
 
 int options_register(spank_t sp)
 {
-	given = (struct choice){0};
+	given.jail[0] = given.net[0] = given.root[0] = given.mounts[0] = '\0';
 	jail_inherited = mounts_inherited = net_inherited = root_inherited = false;
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		if (spank_option_register(sp, &options[i]) != ESPANK_SUCCESS)
