@@ -21,14 +21,15 @@ static int move(int mnt)
 	return unshare(CLONE_FS) < 0 || setns(mnt, CLONE_NEWNS) < 0 ? -1 : 0;
 }
 
-/* Whether a directory is the thread's root: the same one of the same mount. */
+/* Whether a directory is the thread's root: the same one of the same mount. The subvolumes of a btrfs differ in the device alone. */
 static bool is_root(int dir)
 {
 	struct statx there = {0}, root = {0};
 
 	return statx(dir, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &there) == 0 &&
 	       statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &root) == 0 && (there.stx_mask & root.stx_mask & STATX_MNT_ID) &&
-	       there.stx_mnt_id == root.stx_mnt_id && there.stx_ino == root.stx_ino;
+	       there.stx_mnt_id == root.stx_mnt_id && there.stx_ino == root.stx_ino &&
+	       there.stx_dev_major == root.stx_dev_major && there.stx_dev_minor == root.stx_dev_minor;
 }
 
 /* setns goes to the root of a namespace; in a chroot that is another, of which the stage would be made. */
