@@ -36,13 +36,14 @@ func (k *checker) slurm() {
 		}
 	}
 	k.features(conf)
-	k.chroot()
-	k.latency(conf)
+	slurmds := processesNamed("slurmd")
+	k.chroot(slurmds)
+	k.latency(conf, slurmds)
 }
 
 // chroot: setns(2) goes to the root of a mount namespace, which is another than slurmd's then.
-func (k *checker) chroot() {
-	for _, pid := range processesNamed("slurmd") {
+func (k *checker) chroot(slurmds []string) {
+	for _, pid := range slurmds {
 		if root, err := os.Readlink("/proc/" + pid + "/root"); err == nil && root != "/" {
 			k.fail("slurmd", "start it without chroot(8), in a mount namespace whose root that is",
 				"process %s is in a chroot, %s, where no step gets a jail", pid, root)
@@ -152,7 +153,7 @@ func (k *checker) munge(conf slurmConf) {
 }
 
 // latency tells what costs each launch time that is not gojail's.
-func (k *checker) latency(conf slurmConf) {
+func (k *checker) latency(conf slurmConf, slurmds []string) {
 	for flag := range strings.SplitSeq(strings.ToLower(conf.values["prologflags"]), ",") {
 		if flag := strings.TrimSpace(flag); flag == "contain" || flag == "x11" {
 			k.warn("latency", "take it out of slurm.conf if you need no pam_slurm_adopt or X11",
@@ -164,8 +165,7 @@ func (k *checker) latency(conf slurmConf) {
 	if plugins = append(plugins, more...); len(plugins) == 0 {
 		return
 	}
-	pids := processesNamed("slurmd")
-	if len(pids) == 0 || slices.ContainsFunc(pids, hasHwlocPath) {
+	if len(slurmds) == 0 || slices.ContainsFunc(slurmds, hasHwlocPath) {
 		return
 	}
 	k.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: libhwloc-plugins)",

@@ -132,15 +132,6 @@ static int has_mounts(int process)
 	return readlinkat(process, "ns/mnt", link, sizeof(link)) > 0 ? 0 : -1;
 }
 
-static int open_pidfd(const struct record *record, int process)
-{
-	int fd = process < 0 ? -1 : k_pidfd_open(record->pid);
-
-	if (fd >= 0 && has_mounts(process) < 0) /* by now the number may have been another's */
-		close_fd(&fd);
-	return fd;
-}
-
 /*
  * Process 1 of a PID namespace waits, as the last thing it does, until the others there are reaped: who is
  * traced from outside is reaped when the tracer likes. It holds nothing by then.
@@ -151,10 +142,10 @@ int record_end(const struct record *record, int patience_ms)
 
 	if (process < 0)
 		return errno == ENOENT || errno == ESRCH ? 0 : -1;
-	scoped_fd pidfd = open_pidfd(record, process);
+	scoped_fd pidfd = k_pidfd_open(record->pid);
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
-	if (pidfd >= 0) {
+	if (pidfd >= 0 && has_mounts(process) == 0) { /* else the number may have been another's by then */
 		k_pidfd_kill(pidfd, SIGKILL);
 		if (poll(&gone, 1, patience_ms) == 1)
 			return 0;
