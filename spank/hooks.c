@@ -341,7 +341,7 @@ static void show_own(void)
 	if (own_cgroups)
 		count += cgroups_find(shown + 1, CGROUPS_MAX);
 	if (count)
-		window_show(sandbox.mnt, list, count, &fault);
+		window_show(sandbox.mnt, sandbox.root, list, count, &fault);
 }
 
 HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)

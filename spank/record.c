@@ -106,6 +106,11 @@ int process_namespace(int process, const char *kind)
 	return openat(process, path, O_RDONLY | O_CLOEXEC);
 }
 
+int process_root(int process)
+{
+	return openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 static int descriptor_of(int process, int number)
 {
 	char path[16];

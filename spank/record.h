@@ -35,6 +35,9 @@ int record_process(const struct record *record);
 /* Opens a namespace ("mnt", "net") of a process; -1 if it is gone. */
 int process_namespace(int process, const char *kind);
 
+/* What is "/" to a process, whatever is mounted below it; -1 if it is gone. */
+int process_root(int process);
+
 /* The mount namespace of the stage that a zygote or a holder keeps, or -1. */
 int process_stage(int process);
 

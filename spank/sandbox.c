@@ -23,6 +23,7 @@ static void close_all(struct sandbox *sandbox)
 {
 	close_fd(&sandbox->mnt);
 	close_fd(&sandbox->stage);
+	close_fd(&sandbox->root);
 	close_fd(&sandbox->net);
 	close_fd(&sandbox->pid);
 	close_fd(&sandbox->ipc);
@@ -107,7 +108,8 @@ static int find_held(struct sandbox *sandbox, const struct jail *jail, const str
 	sandbox->holder = k_pidfd_open(holder->pid);
 	sandbox->mnt = process_namespace(process, "mnt"); /* there is one: the number was not yet another's a moment ago */
 	sandbox->stage = process_stage(process);
-	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->holder < 0)
+	sandbox->root = process_root(process);
+	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->root < 0 || sandbox->holder < 0)
 		return -1;
 	if (wish->root) {
 		sandbox->user = process_user(process);

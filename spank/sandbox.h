@@ -24,11 +24,12 @@ struct wish {
 
 struct sandbox {
 	int mnt, stage;         /* mount namespaces: the jail and its stage; -1: none */
+	int root;               /* of the jail, to look at */
 	int net, pid, ipc, uts, user; /* the job's own; -1: the node's */
 	int holder;                   /* pidfd of what holds them */
 };
 
-#define SANDBOX_NONE {.mnt = -1, .stage = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1}
+#define SANDBOX_NONE {.mnt = -1, .stage = -1, .root = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1}
 
 /*
  * Opens the job's sandbox of this jail, building it if need be; all steps of the

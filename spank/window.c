@@ -134,6 +134,36 @@ static const char *enter_parent(const char *path)
 	return at < 0 || !is_ours(at) || fchdir(at) < 0 ? NULL : last + 1;
 }
 
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool is_shown(int root, const char *path, const struct stat *wanted)
+{
+	scoped_fd at = k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+	struct stat there;
+
+	return at >= 0 && fstat(at, &there) == 0 && is_same(&there, wanted);
+}
+
+/* Opens what is to be shown and is not yet; whether that is so. */
+static bool find_shown(int root, struct shown *one, struct fault *fault)
+{
+	struct stat wanted;
+	bool there = lstat(one->path, &wanted) == 0;
+
+	one->tree = -1;
+	one->done = there && is_shown(root, one->path, &wanted);
+	if (one->done || (!there && errno == ENOENT))
+		return false;
+	one->tree = k_clone_at(one->path);
+	if (one->tree >= 0 && k_mount_setattr(one->tree, one->attributes) == 0)
+		return true;
+	fault_set(fault, "cannot show %s in the jail: %s", one->path, strerror(errno));
+	return false;
+}
+
 /* Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. */
 static int show_at(int tree, const char *path)
 {
@@ -142,13 +172,13 @@ static int show_at(int tree, const char *path)
 
 	if (!name || (mkdir(name, 0755) < 0 && errno != EEXIST) || fstat(tree, &wanted) < 0)
 		return -1;
-	if (lstat(name, &there) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
+	if (lstat(name, &there) == 0 && is_same(&there, &wanted))
 		return 0;
 	umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW); /* an earlier step's, if any */
 	return k_attach_at(tree, path);
 }
 
-int window_show(int mnt, struct shown *list, int count, struct fault *fault)
+int window_show(int mnt, int root, struct shown *list, int count, struct fault *fault)
 {
 	struct window window = WINDOW_CLOSED;
 	uid_t user = geteuid();
@@ -158,19 +188,17 @@ int window_show(int mnt, struct shown *list, int count, struct fault *fault)
 
 	if (k_seteuid(0) < 0)
 		return fault_set(fault, "cannot become root again: %s", strerror(errno));
-	for (int i = 0; i < count; i++) {
-		list[i].tree = k_clone_at(list[i].path);
-		if (list[i].tree < 0 ? errno != ENOENT : k_mount_setattr(list[i].tree, list[i].attributes) < 0)
-			fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
-		found = found || list[i].tree >= 0;
-	}
+	for (int i = 0; i < count; i++)
+		found = find_shown(root, &list[i], fault) || found;
 	result = fault->text[0] || (found && window_begin(&window, fault) < 0) ? -1 : 0;
 	if (found && result == 0) {
 		result = move(mnt);
 		mask = umask(0); /* the thread's own, as its directory is: see move */
 		for (int i = 0; i < count && result == 0; i++) {
-			list[i].done = list[i].tree >= 0;
-			result = list[i].done ? show_at(list[i].tree, list[i].path) : 0;
+			if (list[i].tree < 0)
+				continue;
+			list[i].done = true;
+			result = show_at(list[i].tree, list[i].path);
 			if (result < 0)
 				fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
 		}

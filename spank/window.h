@@ -40,14 +40,15 @@ struct shown {
 	char path[GOJAIL_PATH_MAX + 64];
 	uint64_t attributes; /* MOUNT_ATTR_..., mount_setattr(2) */
 	int tree;	     /* of window_show alone */
-	bool done;	     /* it was there, and is shown */
+	bool done;	     /* it is there, and is shown */
 };
 
 /*
- * Shows them in directories made for them below a tmpfs of gojail's, in the place of what
- * was shown at that path before; and takes one of them away again.
+ * Shows them in directories made for them below a tmpfs of gojail's, in the place of what was shown at that path
+ * before; and takes one of them away again. Root is the one of that namespace: what it shows already, as a job's next
+ * step finds it, costs no way there. To take the last one away, an umount(2), is what costs most (0.1 ms and more).
  */
-int window_show(int mnt, struct shown *list, int count, struct fault *fault);
+int window_show(int mnt, int root, struct shown *list, int count, struct fault *fault);
 int window_hide(int mnt, const char *path, struct fault *fault);
 
 #endif

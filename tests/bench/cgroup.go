@@ -18,7 +18,11 @@ type group struct {
 	root string // of the hierarchy, which the node sees its own group as
 	path string
 	v2   bool
+	jobs []string // with -cgroups: where Slurm keeps the node's jobs, in the hierarchies of jobHierarchies
 }
+
+// jobHierarchies are those of version 1 that proctrack/cgroup and task/cgroup use with cgroupConf.
+var jobHierarchies = []string{"freezer", "memory", "devices"}
 
 // hierarchy is where CPU time is counted: cpuacct of version 1, or version 2.
 func hierarchy() (root string, v2 bool, err error) {
@@ -31,24 +35,46 @@ func hierarchy() (root string, v2 bool, err error) {
 	return "", false, errors.New("bench: no cgroup hierarchy counts CPU time: neither version 2 nor cpuacct at /sys/fs/cgroup")
 }
 
-// makeGroups makes a cgroup for each candidate below one of this process.
-func makeGroups(chosen []candidate) (map[string]group, func(), error) {
+const cgroupConf = "CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\nConstrainDevices=yes\n"
+
+// makeGroups makes a cgroup for each candidate below one of this process, and with jobs one for Slurm's.
+func makeGroups(chosen []candidate, jobs bool) (map[string]group, func(), error) {
 	root, v2, err := hierarchy()
 	if err != nil {
 		return nil, nil, err
 	}
-	removeStale(root)
-	base := filepath.Join(root, fmt.Sprintf("gojail-bench-%d", os.Getpid()))
-	groups := map[string]group{}
-	for _, c := range chosen {
-		g := group{root: root, path: filepath.Join(base, c.name), v2: v2}
-		groups[c.name] = g
-		if err := os.MkdirAll(filepath.Join(g.path, "slurmd"), 0o755); err != nil {
-			removeGroups(base)
-			return nil, nil, fmt.Errorf("bench: make a cgroup: %w", err)
+	roots := []string{root}
+	if jobs && v2 {
+		return nil, nil, errors.New("bench: -cgroups needs a machine with cgroup version 1; leave it out")
+	} else if jobs {
+		for _, name := range jobHierarchies {
+			roots = append(roots, filepath.Join("/sys/fs/cgroup", name))
 		}
 	}
-	return groups, func() { removeGroups(base) }, nil
+	own := fmt.Sprintf("gojail-bench-%d", os.Getpid())
+	remove := func() {
+		for _, root := range roots {
+			removeGroups(filepath.Join(root, own))
+		}
+	}
+	for _, root := range roots {
+		removeStale(root)
+	}
+	groups := map[string]group{}
+	for _, c := range chosen {
+		g := group{root: root, path: filepath.Join(root, own, c.name), v2: v2}
+		for _, root := range roots[1:] {
+			g.jobs = append(g.jobs, filepath.Join(root, own, c.name))
+		}
+		for _, dir := range append([]string{filepath.Join(g.path, "slurmd")}, g.jobs...) {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				remove()
+				return nil, nil, fmt.Errorf("bench: make a cgroup: %w", err)
+			}
+		}
+		groups[c.name] = g
+	}
+	return groups, remove, nil
 }
 
 // removeStale removes what a bench that was killed has left.
@@ -123,9 +149,9 @@ func (g group) pids(slurmd bool) []int {
 	return pids
 }
 
-// settle waits until slurmd is the only process of Slurm in the group and has
+// settle waits until no more processes of Slurm are in the group than at rest and slurmd has
 // nothing to do, and returns the CPU time used by then.
-func (g group) settle() (time.Duration, error) {
+func (g group) settle(atRest int) (time.Duration, error) {
 	last, quiet := time.Duration(-1), 0
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(4 * time.Millisecond) {
 		used, err := g.cpu()
@@ -133,7 +159,7 @@ func (g group) settle() (time.Duration, error) {
 			return 0, err
 		}
 		// slurmd's threads may wait for a message of the controller: two looks more.
-		if len(g.pids(true)) == 1 && used-last < 50*time.Microsecond {
+		if len(g.pids(true)) == atRest && used-last < 50*time.Microsecond {
 			quiet++
 		} else {
 			quiet = 0

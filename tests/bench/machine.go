@@ -29,18 +29,18 @@ type machine struct {
 }
 
 // startMachine builds the peers and starts the cluster with every node idle.
-func startMachine(chosen []candidate) (*machine, error) {
+func startMachine(chosen []candidate, cgroups bool) (*machine, error) {
 	repo, err := cluster.Repository()
 	if err != nil {
 		return nil, err
 	}
 	m := &machine{repo: repo, chosen: chosen}
-	if m.groups, m.clean, err = makeGroups(chosen); err != nil {
+	if m.groups, m.clean, err = makeGroups(chosen, cgroups); err != nil {
 		return nil, err
 	}
 	gojail := slices.ContainsFunc(chosen, func(c candidate) bool { return c.gojail })
 	m.Cluster, err = cluster.UpHead(cluster.Options{
-		Plugin: gojail, Jails: []string{jailsName}, SlurmConf: m.slurmConf(), Config: jailsConfig(),
+		Plugin: gojail, Jails: []string{jailsName}, SlurmConf: m.slurmConf(cgroups), Config: jailsConfig(),
 	})
 	if err != nil {
 		m.clean()
@@ -68,19 +68,23 @@ func (m *machine) stop() {
 }
 
 // slurmConf is what the controller's slurm.conf has in other words than the tests' one.
-func (m *machine) slurmConf() map[string]string {
+func (m *machine) slurmConf(cgroups bool) map[string]string {
 	var nodes, names []string
 	for i, c := range m.chosen {
 		names = append(names, c.name)
 		nodes = append(nodes, fmt.Sprintf("%s NodeAddr=%s Port=%d CPUs=%d State=UNKNOWN",
 			c.name, cluster.Address, 6900+i, cpusPerNode))
 	}
-	return map[string]string{
+	conf := map[string]string{
 		"NodeName":        strings.Join(nodes, "\nNodeName="),
 		"PartitionName":   "main Nodes=" + strings.Join(names, ",") + " Default=YES MaxTime=INFINITE State=UP",
 		"PlugStackConfig": "/etc/slurm/plugstack.conf",
 		"DebugFlags":      "NO_CONF_HASH", // each node has a slurm.conf of its own
 	}
+	if cgroups {
+		conf["ProctrackType"], conf["TaskPlugin"] = "proctrack/cgroup", "task/cgroup"
+	}
+	return conf
 }
 
 // buildPeers compiles peers/*.c into the machine.
@@ -191,7 +195,11 @@ func (m *machine) startNode(c candidate, conf string) error {
 		line = "required " + strings.Replace(c.plugin, "HELD", strconv.Itoa(held), 1) + "\n"
 	}
 	conf = strings.Replace(conf, "PlugStackConfig=/etc/slurm/plugstack.conf", "PlugStackConfig="+plugstack, 1)
-	for path, text := range map[string]string{plugstack: line, c.conf(): conf} {
+	files := map[string]string{plugstack: line, c.conf(): conf}
+	if len(m.groups[c.name].jobs) > 0 {
+		files["/etc/slurm/"+c.name+"/cgroup.conf"] = cgroupConf
+	}
+	for path, text := range files {
 		if err := os.MkdirAll(m.Path(filepath.Dir(path)), 0o755); err != nil {
 			return err
 		}
@@ -202,13 +210,18 @@ func (m *machine) startNode(c candidate, conf string) error {
 	g := m.groups[c.name]
 	// The node sees its own cgroup as the root of the hierarchy: see doc.go.
 	inside := fmt.Sprintf("set -e\nmount --bind %s %s\n", g.path, g.root)
+	enter := "echo 0 >" + g.path + "/slurmd/cgroup.procs && "
+	for i, path := range g.jobs {
+		enter += "echo 0 >" + path + "/cgroup.procs && "
+		inside += fmt.Sprintf("mount --bind %s /sys/fs/cgroup/%s\n", path, jobHierarchies[i])
+	}
 	if c.tree {
 		inside += treeScript(treeDir)
 	}
 	inside += fmt.Sprintf("exec /usr/sbin/slurmd -N %s -f %s\n", c.name, c.conf())
 	r := m.Do(cluster.Command{
 		Dir: "/", Env: []string{"HWLOC_PLUGINS_PATH=/nonexistent", "LANG=C.UTF-8"},
-		Args: []string{"sh", "-c", "echo 0 >" + g.path + "/slurmd/cgroup.procs && exec unshare --mount --propagation private sh -c \"$0\"", inside},
+		Args: []string{"sh", "-c", enter + "exec unshare --cgroup --mount --propagation private sh -c \"$0\"", inside},
 	})
 	if r.Code != 0 {
 		return fmt.Errorf("bench: slurmd of %s: %s\n%s", c.name, r, m.Log(c.name))

@@ -27,6 +27,7 @@ type settings struct {
 	file       string
 	seed       uint64
 	repetition int
+	cgroups    bool
 }
 
 func main() {
@@ -34,9 +35,10 @@ func main() {
 	var names string
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of every mode (default 40)")
 	flag.IntVar(&s.clusters, "clusters", 4, "clusters, one after the other, that share the rounds")
-	flag.StringVar(&names, "mode", "first,job,later,n64,memory,parts", "what to measure")
+	flag.StringVar(&names, "mode", "first,job,later,batch,n64,memory,parts", "what to measure")
 	flag.StringVar(&s.only, "only", "", "candidates to measure beside plain, parted by commas (default all)")
 	flag.StringVar(&s.of, "of", "", "isolation: what each part of a job's isolation costs")
+	flag.BoolVar(&s.cgroups, "cgroups", false, "Slurm keeps jobs in cgroups (proctrack/cgroup, task/cgroup), as on most sites")
 	flag.StringVar(&s.file, "json", "", "write every sample to this file")
 	flag.Uint64Var(&s.seed, "seed", 7, "of the order within the rounds and of the bootstrap")
 	flag.IntVar(&s.repetition, "repetitions", 300, "of each part of a launch")
@@ -74,7 +76,7 @@ func bench(ctx context.Context, s settings) error {
 	}
 	begin := time.Now()
 	say := func(what string) { fmt.Fprintf(os.Stderr, "%5.0f s  %s\n", time.Since(begin).Seconds(), what) }
-	r := newReport(s.seed)
+	r := newReport(s)
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	for i := range s.clusters {
 		say(fmt.Sprintf("starting cluster %d of %d, of %d nodes", i+1, s.clusters, len(chosen)))
@@ -96,7 +98,7 @@ func bench(ctx context.Context, s settings) error {
 func oneCluster(ctx context.Context, s settings, chosen []candidate, number int, r *report, random *rand.Rand, say func(string)) error {
 	order := slices.Clone(chosen)
 	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	m, err := startMachine(order)
+	m, err := startMachine(order, s.cgroups)
 	if err != nil {
 		return err
 	}

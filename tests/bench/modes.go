@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ func modes() []mode {
 		{"first", "the first step of a job: srun --jobid in a fresh allocation; job_epilog is outside", 40, []string{"-n1"}},
 		{"job", "a job of its own: srun alone; CPU with the end of the job, job_epilog too", 40, []string{"-n1"}},
 		{"later", "later steps: srun --jobid in an allocation that had steps before", 40, []string{"-n1"}},
+		{"batch", "the same while the job's batch script runs: its cgroups stay from step to step", 40, []string{"-n1"}},
 		{"n64", "64 tasks: srun -n64 --overcommit in the same allocation", 40, []string{"-n64", "--overcommit"}},
 	}
 }
@@ -49,19 +51,20 @@ type measured struct {
 	Queued   int                 `json:"queued"`
 	Samples  map[string]*samples `json:"samples"`
 	allocate map[string]string   // the job of each candidate, where the mode has lasting ones
+	atRest   int                 // processes of each node's slurmd and steps between launches
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // measure runs one mode: rounds of one launch per candidate, shuffled.
 func (m *machine) measure(ctx context.Context, of mode, rounds int, random *rand.Rand) (*measured, error) {
-	result := &measured{Mode: of.name, Rounds: rounds, Load: load(), Samples: map[string]*samples{}}
+	result := &measured{Mode: of.name, Rounds: rounds, Load: load(), Samples: map[string]*samples{}, atRest: 1}
 	begin := time.Now()
 	for _, c := range m.chosen {
 		result.Samples[c.name] = &samples{}
 	}
-	if of.name == "later" || of.name == "n64" {
-		if err := m.allocateAll(result); err != nil {
+	if slices.Contains([]string{"later", "batch", "n64"}, of.name) {
+		if err := m.allocateAll(of, result); err != nil {
 			return nil, err
 		}
 		defer m.releaseAll(result)
@@ -96,7 +99,7 @@ func (m *machine) launch(of mode, c candidate, result *measured) error {
 		options = append([]string{"--jobid=" + job}, options...)
 	}
 	g := m.groups[c.name]
-	before, err := g.settle()
+	before, err := g.settle(result.atRest)
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func (m *machine) launch(of mode, c candidate, result *measured) error {
 			return err
 		}
 	}
-	after, err := g.settle()
+	after, err := g.settle(result.atRest)
 	if err != nil {
 		return err
 	}
@@ -155,6 +158,22 @@ func (m *machine) allocate(c candidate, result *measured) (string, error) {
 	return found[1], nil
 }
 
+// script is a job's batch script while steps are measured: with its slurmstepd two processes.
+const script = "exec sleep 1d"
+
+// submit makes a job with a batch script on the candidate's node.
+func (m *machine) submit(c candidate) (string, error) {
+	words := []string{"SLURM_CONF=" + c.conf(), "sbatch", "--parsable", "-w", c.name, "-n", "8", "-o", "/dev/null", "--wrap=" + script}
+	r, err := m.watch.run(append(words, c.options...)...)
+	if err != nil || r.code != 0 {
+		return "", fmt.Errorf("sbatch: %s %w", r, err)
+	}
+	if !cluster.Poll(cluster.Timeout, func() bool { return len(m.groups[c.name].pids(true)) == 3 }) {
+		return "", fmt.Errorf("its batch script does not run")
+	}
+	return strings.TrimSpace(r.stdout), nil
+}
+
 // release ends a job and waits until its node is free.
 func (m *machine) release(c candidate, job string) error {
 	if r, err := m.watch.run("scancel", job); err != nil || r.code != 0 {
@@ -164,10 +183,17 @@ func (m *machine) release(c candidate, job string) error {
 }
 
 // allocateAll gives each candidate an allocation that has had its first step.
-func (m *machine) allocateAll(result *measured) error {
+func (m *machine) allocateAll(of mode, result *measured) error {
 	result.allocate = map[string]string{}
 	for _, c := range m.chosen {
-		job, err := m.allocate(c, result)
+		var job string
+		var err error
+		if of.name == "batch" {
+			result.atRest = 3
+			job, err = m.submit(c)
+		} else {
+			job, err = m.allocate(c, result)
+		}
 		if err != nil {
 			return fmt.Errorf("bench: %s: %w", c.name, err)
 		}

@@ -26,6 +26,7 @@ type report struct {
 	Date     string            `json:"date"`
 	Seed     uint64            `json:"seed"`
 	Cgroup   string            `json:"cgroup"`
+	Jobs     string            `json:"jobs"` // how Slurm keeps track of their processes
 	Load     []string          `json:"load"` // before and after
 	Seen     map[string]seen   `json:"seen"`
 	Modes    []*measured       `json:"modes"`
@@ -55,7 +56,7 @@ func nullable(values []float64) []*float64 {
 }
 
 // newReport fills in what is known before the first launch.
-func newReport(seed uint64) *report {
+func newReport(s settings) *report {
 	var uts unix.Utsname
 	unix.Uname(&uts)
 	model := runtime.GOARCH
@@ -73,7 +74,8 @@ func newReport(seed uint64) *report {
 		Kernel:  unix.ByteSliceToString(uts.Release[:]),
 		Slurm:   strings.TrimSpace(string(version)),
 		Date:    time.Now().UTC().Format("2006-01-02 15:04 UTC"),
-		Seed:    seed, Cgroup: map[bool]string{true: "v2 cpu.stat", false: "v1 cpuacct"}[v2],
+		Seed:    s.seed, Cgroup: map[bool]string{true: "v2 cpu.stat", false: "v1 cpuacct"}[v2],
+		Jobs: map[bool]string{true: "proctrack/cgroup, task/cgroup", false: "proctrack/linuxproc"}[s.cgroups],
 		Load: []string{load()},
 	}
 }
@@ -111,7 +113,7 @@ func (r *report) print(w io.Writer, chosen []candidate, random *rand.Rand) {
 	fmt.Fprintf(w, "\n# gojail bench: %s | kernel %s | %s | %s\n", r.Machine, r.Kernel, r.Slurm, r.Date)
 	fmt.Fprintf(w, "# seed %d | node CPU: cgroup %s of the candidate, gojail's launcher, zygote and holders in it | load %s\n",
 		r.Seed, r.Cgroup, strings.Join(r.Load, " -> "))
-	fmt.Fprintf(w, "# user alice, proctrack/linuxproc, UsePAM=1, no PrologFlags; slurmd with HWLOC_PLUGINS_PATH=/nonexistent\n")
+	fmt.Fprintf(w, "# user alice, %s, UsePAM=1, no PrologFlags; slurmd with HWLOC_PLUGINS_PATH=/nonexistent\n", r.Jobs)
 	if r.busy() {
 		fmt.Fprintf(w, "# THE MACHINE WAS BUSY when this began: wall times say little\n")
 	}

@@ -42,6 +42,7 @@ var aims = []aim{
 	{"64 tasks: wall, against plain", "n64", "gojail", "plain", wall, 5, ""},
 	{"all isolation: first step, wall, against plain", "first", "gojail", "plain", wall, 3, ""},
 	{"all isolation: later step, wall, against plain", "later", "gojail", "plain", wall, 0.5, ""},
+	{"all isolation: a batch job's step, wall, against plain", "batch", "gojail", "plain", wall, 0.5, ""},
 }
 
 // more comparisons that have no aim.
