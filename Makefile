@@ -28,7 +28,8 @@ override CPPFLAGS += -D_GNU_SOURCE -Iinclude
 override LDFLAGS  += -Wl,-z,relro -Wl,-z,noexecstack
 # Each srun and slurmstepd loads the plugin, and needs few of its symbols, as of Slurm's own libraries: those too are bound lazily.
 # Small variables stand together, apart from buffers: the first write to a page is a fault, and again after the fork of a task.
-SHIM_LDFLAGS     := -Wl,-z,lazy -Wl,--sort-section=alignment
+# Two mappings in the place of four, which are not taken down when srun ends: loaded in less time than an empty plugin.
+SHIM_LDFLAGS     := -Wl,-z,lazy -Wl,--sort-section=alignment -Wl,-z,noseparate-code -Wl,-z,nodelete
 LAUNCHER_LDFLAGS := -Wl,-z,now -pie
 
 BRIDGE_PKG := ./spank/bridge

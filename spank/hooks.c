@@ -462,6 +462,7 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	confine_epilogs_end();
+	pids_stop(); /* the plugin stays loaded */
 	/* Where opening --output failed, user_init was never called. */
 	if (window_close(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
