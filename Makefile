@@ -65,6 +65,8 @@ help: ## list the targets
 
 $(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile
 	@mkdir -p $(@D)
+	@echo '#include <slurm/spank.h>' | $(CC) $(CPPFLAGS) -fsyntax-only -xc - 2>/dev/null || \
+		{ echo "$(CC) finds no slurm/spank.h: install libslurm-dev (RPM: slurm-devel), or name its place: make CPPFLAGS=-I/opt/slurm/include"; exit 1; }
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
 

@@ -21,7 +21,7 @@ static bool lists(const char *list, unsigned long index)
 	return false;
 }
 
-int gpus_show(const struct jail *jail, const char *list, int mnt, struct fault *fault)
+int gpus_show(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault)
 {
 	const char *paths[GOJAIL_GPU_NODES_MAX];
 	int count = 0;
@@ -29,5 +29,5 @@ int gpus_show(const struct jail *jail, const char *list, int mnt, struct fault *
 	for (int i = 0; i < jail->ngpus; i++)
 		if (lists(list, jail->gpus[i].index))
 			paths[count++] = jail->gpus[i].path;
-	return count ? window_nodes(mnt, paths, count, fault) : 0;
+	return count ? window_nodes(mnt, root, paths, count, fault) : 0;
 }

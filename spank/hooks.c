@@ -210,7 +210,7 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 		return -1;
 	if (jail->scope && scope_open(&fault) < 0)
 		return -1;
-	if (gpus_show(jail, wish->gpus, sandbox.mnt, &fault) < 0)
+	if (gpus_show(jail, wish->gpus, sandbox.mnt, sandbox.root, &fault) < 0)
 		return -1;
 	env_jail(sp, jail, &fault);
 	if (wish->net)

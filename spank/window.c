@@ -139,23 +139,25 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static bool is_shown(int root, const char *path, const struct stat *wanted)
+/* What another namespace has at a path, without the way there; no symlinks, which would lead to the caller's own. */
+static bool look(int root, const char *path, struct stat *st)
 {
 	scoped_fd at = k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
-	struct stat there;
 
-	return at >= 0 && fstat(at, &there) == 0 && is_same(&there, wanted);
+	return at >= 0 && fstat(at, st) == 0;
 }
 
 /* Opens what is to be shown and is not yet; whether that is so. */
 static bool find_shown(int root, struct shown *one, struct fault *fault)
 {
-	struct stat wanted;
-	bool there = lstat(one->path, &wanted) == 0;
+	struct stat wanted, there;
+	bool exists = lstat(one->path, &wanted) == 0;
 
 	one->tree = -1;
-	one->done = there && is_shown(root, one->path, &wanted);
-	if (one->done || (!there && errno == ENOENT))
+	if (!exists && errno == ENOENT)
+		return false;
+	one->done = exists && look(root, one->path, &there) && is_same(&there, &wanted);
+	if (one->done)
 		return false;
 	one->tree = k_clone_at(one->path);
 	if (one->tree >= 0 && k_mount_setattr(one->tree, one->attributes) == 0)
@@ -230,14 +232,19 @@ static int make_node(const char *path, const struct stat *st)
 	return fchownat(AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
 }
 
-int window_nodes(int mnt, const char *const *paths, int count, struct fault *fault)
+int window_nodes(int mnt, int root, const char *const *paths, int count, struct fault *fault)
 {
-	struct stat nodes[GOJAIL_GPU_NODES_MAX];
+	struct stat nodes[GOJAIL_GPU_NODES_MAX], there;
 	struct window window = WINDOW_CLOSED;
+	bool all = true;
 
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
 		if (stat(paths[i], &nodes[i]) < 0 || !(S_ISCHR(nodes[i].st_mode) || S_ISBLK(nodes[i].st_mode)))
 			return fault_set(fault, "the job's device %s is not there; ask your administrator", paths[i]);
+		all = all && look(root, paths[i], &there) && there.st_rdev == nodes[i].st_rdev;
+	}
+	if (all)
+		return 0;
 	if (window_begin(&window, fault) < 0)
 		return -1;
 	if (move(mnt) < 0)

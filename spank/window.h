@@ -29,8 +29,8 @@ int window_open_stage(struct window *window, int stage, struct fault *fault);
 int window_leave(struct window *window, struct fault *fault);
 int window_close(struct window *window, struct fault *fault);
 
-/* Makes device nodes of the thread's namespace at the same paths of another, where they are not yet. */
-int window_nodes(int mnt, const char *const *paths, int count, struct fault *fault);
+/* Makes device nodes of the thread's namespace at the same paths of another, where they are not yet; root: see window_show. */
+int window_nodes(int mnt, int root, const char *const *paths, int count, struct fault *fault);
 
 /* A detached copy of a mount of that namespace, or -1; the thread comes back. */
 int window_clone(int mnt, const char *path, struct fault *fault);

@@ -82,6 +82,10 @@ func TestOnlyTheJobsGPUsAreThere(t *testing.T) {
 		"srun --gres=none sh -c '"+list+"'\n", "--jail=debian", "--gres=gpu:1", "-wn1")
 	host := c.Root("stat", "-c", "%t:%T %a", "/dev/tty62").Stdout
 	assert.Equal(t, "COMPLETED tty60 tty62\n"+host+"character special file\ndirectory\ndirectory\nsymbolic link\ntty60 tty62\n", job.State+" "+job.Output, job)
+	// A later step has what is there already, and one that is not.
+	steps := c.Do(cluster.Command{User: cluster.Alice, Env: []string{"LIST=" + list}, Args: []string{"salloc", "-Q", "-wn1", "--gres=gpu:2", "sh", "-c",
+		`for gpus in 1 2 2; do srun -Q --jail=debian --gres=gpu:$gpus sh -c "$LIST"; done`}})
+	prints(t, "tty60 tty62\ntty60 tty61 tty62\ntty60 tty61 tty62", steps)
 	for _, node := range cluster.Nodes {
 		assert.Equal(t, "idle", waitState(c, node), c.Drained())
 	}
