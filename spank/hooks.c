@@ -344,16 +344,29 @@ static void show_own(void)
 		window_show(sandbox.mnt, sandbox.root, list, count, &fault);
 }
 
+/* What root does of user_init, which Slurm calls as the user. */
+static void leave_stage(void)
+{
+	uid_t user = geteuid();
+
+	if (k_seteuid(0) < 0)
+		fault_set(&fault, "cannot become root again: %s", strerror(errno));
+	if (sandbox.mnt >= 0 && !fault.text[0])
+		show_own();
+	if (!contained())
+		window_leave(&window, &fault);
+	if (k_seteuid(user) < 0)
+		fault_set(&fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
+}
+
 HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
 	uid_t user;
 
 	(void)argc;
 	(void)argv;
-	if (sandbox.mnt >= 0 && !fault.text[0])
-		show_own();
-	if (!contained())
-		window_leave(&window, &fault);
+	if (sandbox.mnt >= 0 || window.open)
+		leave_stage();
 	if (sandbox.mnt >= 0 && !fault.text[0])
 		x11_take(&x11, sp);
 	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */

@@ -55,7 +55,7 @@ static void in_child(void)
 
 int pids_prepare(int namespace, int holder, struct fault *fault)
 {
-	own = k_open_own("ns/pid");
+	own = k_pidfd_open(getpid()); /* Linux 5.8; the way by /proc takes twice as long */
 	if (own < 0 || (errno = pthread_atfork(before, after, in_child)) != 0)
 		return fault_set(fault, "cannot prepare the job's PID namespace: %s", strerror(errno));
 	job = namespace;

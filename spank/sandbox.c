@@ -136,7 +136,7 @@ static int write_text(int dir, const char *name, const char *text)
 /* Whether dir/name holds this text and nothing else; an empty text: it is not there, or empty. */
 static bool has_text(int dir, const char *name, const char *text)
 {
-	static char have[GOJAIL_MOUNTS_MAX + 1];
+	char have[GOJAIL_MOUNTS_MAX + 1];
 	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	ssize_t got = fd < 0 ? 0 : read(fd, have, sizeof(have));
 

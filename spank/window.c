@@ -183,13 +183,10 @@ static int show_at(int tree, const char *path)
 int window_show(int mnt, int root, struct shown *list, int count, struct fault *fault)
 {
 	struct window window = WINDOW_CLOSED;
-	uid_t user = geteuid();
 	bool found = false;
 	int result;
 	mode_t mask;
 
-	if (k_seteuid(0) < 0)
-		return fault_set(fault, "cannot become root again: %s", strerror(errno));
 	for (int i = 0; i < count; i++)
 		found = find_shown(root, &list[i], fault) || found;
 	result = fault->text[0] || (found && window_begin(&window, fault) < 0) ? -1 : 0;
@@ -210,9 +207,7 @@ int window_show(int mnt, int root, struct shown *list, int count, struct fault *
 	}
 	for (int i = 0; i < count; i++)
 		close_fd(&list[i].tree);
-	if (window_close(&window, fault) < 0)
-		result = -1;
-	return k_seteuid(user) < 0 ? fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno)) : result;
+	return window_close(&window, fault) < 0 ? -1 : result;
 }
 
 /* As the node has it: kind, number, mode and owner. 0 where it is there already. */
