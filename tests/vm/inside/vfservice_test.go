@@ -59,7 +59,7 @@ func startSystemd(t *testing.T, cards []card) func(line string) (string, error) 
 		return try("nsenter --target=" + one + " --pid --mount --cgroup sh -c '" + line + "'")
 	}
 	poll(t, "systemd to be up", func() bool {
-		state, _ := within("systemctl is-system-running")
+		state, _ := within("systemctl is-system-running --wait") // asked over and over it would be slower still
 		return state == "running" || state == "degraded"
 	})
 	return within
