@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -158,8 +159,12 @@ func (m *machine) allocate(c candidate, result *measured) (string, error) {
 	return found[1], nil
 }
 
-// script is a job's batch script while steps are measured: with its slurmstepd two processes.
-const script = "exec sleep 1d"
+// script is a job's batch script while steps are measured, and withScript the processes that a node has with it:
+// slurmd, the script's slurmstepd, the script.
+const (
+	script     = "exec sleep 1d"
+	withScript = 3
+)
 
 // submit makes a job with a batch script on the candidate's node.
 func (m *machine) submit(c candidate) (string, error) {
@@ -168,8 +173,8 @@ func (m *machine) submit(c candidate) (string, error) {
 	if err != nil || r.code != 0 {
 		return "", fmt.Errorf("sbatch: %s %w", r, err)
 	}
-	if !cluster.Poll(cluster.Timeout, func() bool { return len(m.groups[c.name].pids(true)) == 3 }) {
-		return "", fmt.Errorf("its batch script does not run")
+	if !cluster.Poll(cluster.Timeout, func() bool { return len(m.groups[c.name].pids(true)) == withScript }) {
+		return "", errors.New("its batch script does not run")
 	}
 	return strings.TrimSpace(r.stdout), nil
 }
@@ -189,7 +194,7 @@ func (m *machine) allocateAll(of mode, result *measured) error {
 		var job string
 		var err error
 		if of.name == "batch" {
-			result.atRest = 3
+			result.atRest = withScript
 			job, err = m.submit(c)
 		} else {
 			job, err = m.allocate(c, result)
