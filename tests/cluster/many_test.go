@@ -21,7 +21,7 @@ const many = `#!/bin/bash
 ls -A /tmp /dev/shm >/tmp/job.$SLURM_JOB_ID
 cp /tmp/job.$SLURM_JOB_ID /dev/shm/job.$SLURM_JOB_ID
 touch ~/many/here.$SLURM_JOB_ID
-for i in {1..300}; do
+for i in {1..900}; do
 	set -- ~/many/here.*
 	[ $# -lt 30 ] || break
 	sleep 0.1
@@ -53,6 +53,9 @@ func TestManyJobsAtOnce(t *testing.T) {
 		require.Zero(t, submit.Code, submit)
 		ids[strings.TrimSpace(submit.Stdout)] = node
 	}
+	// A slow VM needs longer for all of them than WaitJob waits for one.
+	done := func() bool { return c.Root("squeue", "-h", "--user="+cluster.Alice).Stdout == "" }
+	assert.True(t, cluster.Poll(3*cluster.Timeout, done))
 	for id, node := range ids {
 		job := c.WaitJob(cluster.Job{ID: id})
 		assert.Equal(t, "COMPLETED 0:0", job.State+" "+job.ExitCode, job)
