@@ -16,7 +16,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	ContractVersion = 8
+	ContractVersion = 9
 	nameMax         = 64
 	pathMax         = 1024
 	textMax         = 1024
@@ -35,9 +35,6 @@ const Version = "0.1.0"
 
 // ReplyFD is where gojail-launcher writes its answer.
 const ReplyFD = 3
-
-// userFD is the highest descriptor of a holder.
-const userFD = 4
 
 // None is the name that stands for "no jail" in the configuration and in --jail.
 const None = "none"

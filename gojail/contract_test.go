@@ -42,7 +42,6 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_DEFAULT_CONFIG":  fmt.Sprintf("%q", DefaultConfig),
 		"GOJAIL_DEFAULT_STATE":   fmt.Sprintf("%q", DefaultState),
 		"GOJAIL_REPLY_FD":        fmt.Sprint(ReplyFD),
-		"GOJAIL_USER_FD":         fmt.Sprint(userFD),
 		"GOJAIL_RETRY_PAUSE":     fmt.Sprint(retryPause.Seconds()),
 		"GOJAIL_GPU_NODES_MAX":   fmt.Sprint(2 * gpusMax),
 	} {

@@ -39,7 +39,7 @@ func recordOf(t *testing.T, pid int) string {
 	start, err := processStart(pid)
 	require.NoError(t, err)
 	require.NotZero(t, start)
-	return fmt.Sprintf("%d %d %d %s\n", ContractVersion, pid, start, someKey)
+	return fmt.Sprintf("%d %d %d %s 0\n", ContractVersion, pid, start, someKey)
 }
 
 // addRecord writes jobs/ID/NAME or jails/JAIL/zygote.
@@ -92,16 +92,17 @@ func TestRecords(t *testing.T) {
 
 	for name, text := range map[string]string{
 		"live":      recordOf(t, pid),
-		"dead":      fmt.Sprintf(version+" %d 5 %s\n", dead.Process.Pid, someKey),
-		"recycled":  fmt.Sprintf(version+" %d %d %s\n", pid, start+1, someKey),
+		"dead":      fmt.Sprintf(version+" %d 5 %s 0\n", dead.Process.Pid, someKey),
+		"recycled":  fmt.Sprintf(version+" %d %d %s 0\n", pid, start+1, someKey),
 		"empty":     "",
 		"garbage":   "\x00\xff not a record",
-		"cut":       fmt.Sprintf(version+" %d %d %s", pid, start, someKey),
+		"cut":       fmt.Sprintf(version+" %d %d %s 0", pid, start, someKey),
 		"trailing":  recordOf(t, pid) + "x",
+		"no user":   fmt.Sprintf(version+" %d %d %s\n", pid, start, someKey),
 		"version":   fmt.Sprintf("1 %d %d %s\n", pid, start, someKey),
-		"init":      fmt.Sprintf(version+" 1 %d %s\n", start, someKey),
-		"negative":  fmt.Sprintf(version+" -5 %d %s\n", start, someKey),
-		"overflow":  fmt.Sprintf(version+" 4294967297 %d %s\n", start, someKey),
+		"init":      fmt.Sprintf(version+" 1 %d %s 0\n", start, someKey),
+		"negative":  fmt.Sprintf(version+" -5 %d %s 0\n", start, someKey),
+		"overflow":  fmt.Sprintf(version+" 4294967297 %d %s 0\n", start, someKey),
 		"lock":      "",
 		"live.json": "{}",
 		".live.new": "half",
@@ -122,7 +123,7 @@ func TestRecords(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{
 		"live": "alive", "dead": "", "recycled": "", "empty": "damaged", "garbage": "damaged", "cut": "damaged",
-		"trailing": "damaged", "version": "damaged", "init": "damaged", "negative": "damaged", "overflow": "damaged",
+		"trailing": "damaged", "no user": "damaged", "version": "damaged", "init": "damaged", "negative": "damaged", "overflow": "damaged",
 		"symlink": "damaged", "directory": "damaged",
 	}, seen)
 }

@@ -28,7 +28,7 @@ type Record struct {
 	Damaged bool      // the file is no record of this version; of another one's there are pid and start, to end the process
 }
 
-var recordRule = expression.Of(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})\n$`)
+var recordRule = expression.Of(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?\n$`)
 
 // readRecord reads a record and looks for its process. What it cannot make sense of is damaged.
 func readRecord(path string) Record {
@@ -49,7 +49,7 @@ func readRecord(path string) Record {
 		return r
 	}
 	r.PID, r.Start = int(pid), start
-	if m[1] != strconv.Itoa(ContractVersion) {
+	if m[1] != strconv.Itoa(ContractVersion) || m[5] == "" {
 		return r
 	}
 	if info, err := f.Stat(); err == nil {

@@ -224,7 +224,7 @@ func TestSweepOfZygotes(t *testing.T) {
 	noLeaks(t)
 	w, _ := newSweep(t, nil)
 	w.state.addRecord(t, "jails/alive/zygote", recordOf(t, sleeper(t).Process.Pid))
-	w.state.addRecord(t, "jails/gone/zygote", fmt.Sprintf(version+" %d 1 %s\n", os.Getpid(), someKey))
+	w.state.addRecord(t, "jails/gone/zygote", fmt.Sprintf(version+" %d 1 %s 0\n", os.Getpid(), someKey))
 	w.state.addRecord(t, "jails/damaged/zygote", "rubbish")
 	w.state.addRecord(t, "jails/busy/zygote", "rubbish")
 	w.state.addRecord(t, "jails/made/lock", "")

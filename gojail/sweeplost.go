@@ -57,7 +57,7 @@ func (s *State) recorded() (map[int]bool, error) {
 	return known, both(err, err2)
 }
 
-// keepers are the node's, of this state directory. A holder whose sandbox is being built is not among them.
+// keepers are the node's, of this state directory. Who builds a sandbox has another name, and ends by itself.
 func (s *State) keepers() (list []keeper) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -68,7 +68,7 @@ func (s *State) keepers() (list []keeper) {
 		proc := filepath.Join("/proc", e.Name())
 		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
 		holder := string(name) == "gojail-holder\n"
-		if !holder && string(name) != "gojail-zygote\n" || !isRoots(e.Name()) || !s.started(proc) || holder && !keeps(proc) {
+		if !holder && string(name) != "gojail-zygote\n" || !isRoots(e.Name()) || !s.started(proc) {
 			continue
 		}
 		if start, err := processStart(pid); err == nil && start > 0 {
@@ -87,16 +87,4 @@ func (s *State) started(proc string) bool {
 	defer f.Close()
 	words, err := io.ReadAll(io.LimitReader(f, 16<<10))
 	return err == nil && bytes.Contains(words, []byte("\x00state="+s.path+"\x00"))
-}
-
-// keeps tells whether a holder's sandbox is there: then it has closed all but its stage and its user namespace.
-func keeps(proc string) bool {
-	fds, err := os.ReadDir(filepath.Join(proc, "fd"))
-	for _, fd := range fds {
-		number, e := strconv.Atoi(fd.Name())
-		if e != nil || number > userFD {
-			return false
-		}
-	}
-	return err == nil && len(fds) > 0
 }

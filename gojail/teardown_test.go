@@ -37,7 +37,7 @@ func TestTeardown(t *testing.T) {
 	s.addRecord(t, "jobs/17/lock", "")
 	s.addRecord(t, "jobs/17/small", recordOf(t, holder.Process.Pid))
 	s.addRecord(t, "jobs/17/small.json", "{}")
-	s.addRecord(t, "jobs/17/recycled", fmt.Sprintf(version+" %d %d %s\n", other.Process.Pid, start-1, someKey))
+	s.addRecord(t, "jobs/17/recycled", fmt.Sprintf(version+" %d %d %s 0\n", other.Process.Pid, start-1, someKey))
 	s.addRecord(t, "jobs/17/damaged", "rubbish")
 	s.addRecord(t, "jobs/18/small", recordOf(t, other.Process.Pid))
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp/a/b", 0o700))

@@ -34,7 +34,7 @@ func inJail(t *testing.T, state, jail, commands string) {
 	require.NoError(t, err)
 	p, ok := parseStat(text)
 	require.True(t, ok)
-	put(t, state+"/jails/"+jail+"/zygote", fmt.Sprintf("%d %d %s %016x\n", gojail.ContractVersion, cmd.Process.Pid, p.start, 1))
+	put(t, state+"/jails/"+jail+"/zygote", fmt.Sprintf("%d %d %s %016x 0\n", gojail.ContractVersion, cmd.Process.Pid, p.start, 1))
 	require.NoError(t, os.Chmod(state, 0o700))
 }
 

@@ -33,13 +33,13 @@
  * name, followed by "+" and 16 hex digits where --jail-mount, --jail-net or --jail-root was given.
  *
  * Records are one line, written to a temporary name and renamed, so that one is
- * either whole or absent. A record whose process is gone, or whose start time
- * (field 22 of /proc/PID/stat, proc(5)) differs, counts as absent.
+ * either whole or absent. A record whose process is gone counts as absent: one that
+ * has another start time (field 22 of /proc/PID/stat, proc(5)), and not the record.
  *
- *   zygote    "GOJAIL_VERSION pid starttime KEY\n"
- *   SANDBOX   "GOJAIL_VERSION pid starttime KEY\n"
- *   .ns       "GOJAIL_VERSION pid starttime KEY\n", KEY being which ones: GOJAIL_REQUEST_PID...
- *   .net      "GOJAIL_VERSION pid starttime KEY\n", KEY being a hash of --jail-net
+ *   zygote    "GOJAIL_VERSION pid starttime KEY 0\n"
+ *   SANDBOX   "GOJAIL_VERSION pid starttime KEY UID\n", UID being whose job it is
+ *   .ns       "GOJAIL_VERSION pid starttime KEY UID\n", KEY being which ones: GOJAIL_REQUEST_PID...
+ *   .net      "GOJAIL_VERSION pid starttime KEY UID\n", KEY being a hash of --jail-net
  *
  * site is text, a word and its values on each line, in this order:
  *
@@ -75,7 +75,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 8 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 9 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -100,10 +100,18 @@
 #define GOJAIL_DEFAULT_STATE "/run/gojail"
 #define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* where no site file tells */
 
-/* The descriptor of the stage's mount namespace in every zygote, and of the job's own in every holder. */
-#define GOJAIL_STAGE_FD 3
-/* That of the user namespace in a holder that has one. */
-#define GOJAIL_USER_FD 4
+/*
+ * What a holder has at which descriptor, for the steps of its job to take (pidfd_getfd(2)); a zygote has the first.
+ * To find them in /proc costs a step five times as much.
+ */
+#define GOJAIL_STAGE_FD 3  /* mount namespace of the stage: the jail's, the job's own */
+#define GOJAIL_USER_FD 4   /* user namespace, if it has one */
+#define GOJAIL_ROOT_FD 5   /* of the jail, O_PATH */
+#define GOJAIL_MNT_FD 6    /* its own namespaces */
+#define GOJAIL_PID_FD 7
+#define GOJAIL_IPC_FD 8
+#define GOJAIL_UTS_FD 9
+#define GOJAIL_RECORD_FD 10 /* its record, O_PATH: who has it there is its process */
 
 /*
  * gojail-launcher VERB [name=value]...
@@ -151,7 +159,7 @@ struct gojail_tree {
  * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply at once, so
  * that the caller knows of it, then one with the result. Where it went into a PID
  * namespace it is another process by then. Pids are the node's. It lives on only if
- * the caller then sends one byte, having written its record. The holder is a child
+ * the caller then sends one byte, with its record, that it has written. The holder is a child
  * that the zygote forks, or one that has begun a sandbox beforehand (spank/holder.h):
  * nobody can tell.
  */

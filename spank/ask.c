@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "kernel.h"
+#include "pass.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -132,9 +133,13 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	return 0;
 }
 
-int zygote_keep(int talk, struct fault *fault)
+int zygote_keep(int talk, int dir, const char *name, struct fault *fault)
 {
-	if (send(talk, "k", 1, MSG_NOSIGNAL) == 1)
+	scoped_fd record = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (record < 0)
+		return fault_set(fault, "cannot open the record %s in the state directory: %s", name, strerror(errno));
+	if (pass_send(talk, 'k', record) == 0)
 		return 0;
 	return fault_set(fault, "the holder of the sandbox ended: %s", strerror(errno));
 }

@@ -108,10 +108,25 @@ static int find_user(const struct gojail_request *request, const struct gojail_t
 /* The descriptor with a number that means nothing. */
 static int above(int fd)
 {
-	int other = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, GOJAIL_USER_FD + 1);
+	int other = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, GOJAIL_RECORD_FD + 1);
 
 	close_fd(&fd);
 	return other;
+}
+
+/* What the steps will take: these numbers are theirs before anybody knows of them. */
+static void keep(int stage, int user, struct fault *fault)
+{
+	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc", "self/ns/uts"};
+	int fds[GOJAIL_RECORD_FD] = {[GOJAIL_STAGE_FD] = above(stage), [GOJAIL_USER_FD] = above(user)};
+
+	close(GOJAIL_USER_FD); /* there is not always one */
+	fds[GOJAIL_ROOT_FD] = above(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		fds[GOJAIL_MNT_FD + i] = above(openat(ZYGOTE_PROC_FD, own[i], O_RDONLY | O_CLOEXEC));
+	for (int number = GOJAIL_STAGE_FD; number < GOJAIL_RECORD_FD; number++)
+		if ((fds[number] < 0 || dup3(fds[number], number, O_CLOEXEC) < 0) && (number != GOJAIL_USER_FD || user >= 0))
+			fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
 }
 
 /* What another job is likely to ask for as well: no other sandbox of a job that has one, no network, no root of its own. */
@@ -124,11 +139,13 @@ static bool is_usual(const struct gojail_request *request, const struct gojail_t
 	return usual;
 }
 
+#define BUILDER "gojail-builder"
+
 /* Ends the sandbox that was begun, and holds it for as long as this process lives. */
 __attribute__((noreturn)) static void hold(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
 					   const struct record *self, struct fault *fault)
 {
-	int stage, user = -1;
+	int user = -1, record;
 	char one;
 
 	if (fault->text[0] || assemble_end(request, trees, fault) < 0 ||
@@ -136,17 +153,15 @@ __attribute__((noreturn)) static void hold(int talk, const struct gojail_request
 		answer(talk, self, fault);
 		_exit(1);
 	}
-	stage = above(stage_make(ZYGOTE_PROC_FD, trees, request->ntrees, fault));
-	user = above(user);
-	/* These numbers are theirs before anybody knows of them. */
-	if (stage < 0 || dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || (user >= 0 && dup3(user, GOJAIL_USER_FD, O_CLOEXEC) < 0))
-		fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
+	talk = above(talk);
+	keep(stage_make(ZYGOTE_PROC_FD, trees, request->ntrees, fault), user, fault);
 	answer(talk, self, fault);
-	if (fault->text[0] || recv(talk, &one, 1, 0) != 1)
+	if (fault->text[0] || pass_receive(talk, &one, &record) != 1 || dup3(above(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
 		_exit(1);
 	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)). */
 	prctl(PR_SET_DUMPABLE, 0);
-	syscall(SYS_close_range, user >= 0 ? GOJAIL_USER_FD + 1 : GOJAIL_USER_FD, ~0u, 0);
+	syscall(SYS_close_range, GOJAIL_RECORD_FD + 1, ~0u, 0);
+	prctl(PR_SET_NAME, "gojail-holder"); /* what has this name and no record, a sweep ends */
 	for (;;)
 		pause();
 }
@@ -159,7 +174,7 @@ void holder_run(int talk, int told)
 	struct fault fault = {0};
 	struct record self = proc_self(ZYGOTE_PROC_FD);
 
-	prctl(PR_SET_NAME, "gojail-holder");
+	prctl(PR_SET_NAME, BUILDER);
 	setsid();
 	answer(talk, &self, &fault);
 	if (receive(talk, &request, trees, &fault) == 0 && enter_pid(&request, trees, &fault) == 0) {
@@ -240,7 +255,7 @@ void holder_spare(int zygote, const struct gojail_request *usual)
 	}
 	close(ZYGOTE_SOCKET_FD);
 	close(zygote);
-	prctl(PR_SET_NAME, "gojail-holder");
+	prctl(PR_SET_NAME, BUILDER);
 	self = proc_self(ZYGOTE_PROC_FD);
 	answer(talk, &self, &fault); /* before what may hang: the jail's root can be on storage that does not answer */
 	if (receive(talk, &request, trees, &fault) == 0)

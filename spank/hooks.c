@@ -168,8 +168,8 @@ static void enter_stage_for_fault(const struct jail *jail)
 	if (window.open)
 		return; /* it is there */
 	if (sandbox.stage < 0 && template_find(&node, jail->name, &zygote) == 0) {
-		scoped_fd process = record_process(&zygote);
-		sandbox.stage = process_stage(process);
+		scoped_fd process = record_pidfd(&zygote);
+		sandbox.stage = record_take(&zygote, process, GOJAIL_STAGE_FD);
 	}
 	if (sandbox.stage >= 0)
 		window_open_stage(&window, sandbox.stage, &ignored);

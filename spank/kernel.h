@@ -135,6 +135,12 @@ static inline int k_pidfd_kill(int pidfd, int signal)
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
+/* A copy of a descriptor of another process, over which it takes ptrace's rights. Linux 5.6. */
+static inline int k_pidfd_getfd(int pidfd, int fd)
+{
+	return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+}
+
 /* A ruleset of Landlock's that keeps abstract Unix sockets of others out of reach, and does no more. Linux 6.12, else E2BIG. */
 static inline int k_landlock_scope(void)
 {

@@ -9,9 +9,12 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 static uint64_t start_of(int proc, const char *path)
@@ -32,30 +35,78 @@ static uint64_t start_of(int proc, const char *path)
 	return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
-int record_open(int dir, const char *name, struct record *record)
+static bool has_ended(int pidfd)
+{
+	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&gone, 1, 0) != 0;
+}
+
+/*
+ * Whether a process has the record that is open here, in a fifth of the time that its start takes to read. It is not
+ * opened: if that is another process, and this another file, then to close it may wait for who serves it.
+ */
+static bool has_record(pid_t pid, int record)
+{
+	char path[48];
+	struct stat wanted;
+	struct statx has;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, GOJAIL_RECORD_FD);
+	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &has) == 0 && fstat(record, &wanted) == 0 &&
+	       has.stx_ino == wanted.st_ino && makedev(has.stx_dev_major, has.stx_dev_minor) == wanted.st_dev;
+}
+
+/* A pidfd of the process of a record; fd is that record, or -1. */
+static int open_pidfd(const struct record *record, int fd)
+{
+	int process = k_pidfd_open(record->pid);
+	bool is_its = process >= 0 && ((fd >= 0 && has_record(record->pid, fd)) || process_start(record->pid) == record->start);
+
+	/* The number was the process's when it was opened if it is so later. */
+	if (!is_its || has_ended(process))
+		close_fd(&process);
+	return process;
+}
+
+/* Opens and reads dir/name: a descriptor of it, or -1. */
+static int read_record(int dir, const char *name, struct record *record)
 {
 	char text[128], key[GOJAIL_KEY_LEN + 2], end;
-	int version, pid;
-	ssize_t got;
+	int version, pid, fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	*record = (struct record){0};
-	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || (got = read(fd, text, sizeof(text) - 1)) <= 0)
-		return -1;
-	text[got] = '\0';
-	if (sscanf(text, "%d %d %" SCNu64 " %17s%c", &version, &pid, &record->start, key, &end) != 5 ||
-	    pid < 2 || end != '\n' || strlen(key) != GOJAIL_KEY_LEN)
-		return -1;
-	record->pid = pid;
-	if (version != GOJAIL_VERSION)
-		return -1;
+	text[got < 0 ? 0 : got] = '\0';
+	if (sscanf(text, "%d %d %" SCNu64, &version, &pid, &record->start) != 3 || pid < 2)
+		goto none;
+	record->pid = pid; /* that of another version's, too: it is to be ended */
+	if (version != GOJAIL_VERSION || sscanf(text, "%*d %*d %*u %17s %" SCNu32 "%c", key, &record->uid, &end) != 3 ||
+	    end != '\n' || strlen(key) != GOJAIL_KEY_LEN || !record->start)
+		goto none;
 	memcpy(record->key, key, sizeof(record->key));
-	return record->start ? record_process(record) : -1;
+	return fd;
+none:
+	close_fd(&fd);
+	return -1;
+}
+
+int record_open(int dir, const char *name, struct record *record)
+{
+	scoped_fd fd = read_record(dir, name, record);
+
+	return fd < 0 ? -1 : open_pidfd(record, fd);
+}
+
+int record_pidfd(const struct record *record)
+{
+	return open_pidfd(record, -1);
 }
 
 int record_find(int dir, const char *name, struct record *record)
 {
-	scoped_fd process = record_open(dir, name, record);
+	scoped_fd fd = read_record(dir, name, record);
+	scoped_fd process = fd < 0 ? -1 : record_pidfd(record);
 
 	return process < 0 ? -1 : 0;
 }
@@ -66,8 +117,8 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 	int length, written;
 
 	snprintf(temporary, sizeof(temporary), ".%s.new", name);
-	length = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %s\n", GOJAIL_VERSION,
-			  (int)record->pid, record->start, record->key);
+	length = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %s %" PRIu32 "\n", GOJAIL_VERSION,
+			  (int)record->pid, record->start, record->key, record->uid);
 	unlinkat(dir, temporary, 0);
 	scoped_fd fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -106,27 +157,21 @@ int process_namespace(int process, const char *kind)
 	return openat(process, path, O_RDONLY | O_CLOEXEC);
 }
 
-int process_root(int process)
+int record_take(const struct record *record, int pidfd, int number)
 {
-	return openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
+	char path[48];
+	int taken = k_pidfd_getfd(pidfd, number);
 
-static int descriptor_of(int process, int number)
-{
-	char path[16];
-
-	snprintf(path, sizeof(path), "fd/%d", number);
-	return openat(process, path, O_RDONLY | O_CLOEXEC);
-}
-
-int process_stage(int process)
-{
-	return descriptor_of(process, GOJAIL_STAGE_FD);
-}
-
-int process_user(int process)
-{
-	return descriptor_of(process, GOJAIL_USER_FD);
+	if (taken >= 0 || errno == EBADF || errno == ESRCH)
+		return taken;
+	/* Root may not do that, either, where kernel.yama.ptrace_scope is 3 (the kernel's admin-guide/LSM/Yama.rst). */
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)record->pid, number);
+	taken = open(path, O_CLOEXEC | (number == GOJAIL_ROOT_FD ? O_PATH : O_RDONLY));
+	if (taken >= 0 && has_ended(pidfd)) {
+		close_fd(&taken);
+		errno = ESRCH;
+	}
+	return taken;
 }
 
 /* A process in exit has let go of its namespaces before its number can be another's (do_exit in the kernel's exit.c). */

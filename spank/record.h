@@ -12,6 +12,7 @@ struct record {
 	pid_t pid;
 	uint64_t start;
 	char key[GOJAIL_KEY_LEN + 1];
+	uint32_t uid; /* whose job it is */
 };
 
 /* Start time of a process in clock ticks since boot; 0 if there is none. */
@@ -23,26 +24,23 @@ uint64_t process_start(pid_t pid);
  */
 int record_find(int dir, const char *name, struct record *record);
 
-/* The same, and the process: see record_process; -1 if there is none. */
+/* The same, and a pidfd of the process; -1 if there is none. */
 int record_open(int dir, const char *name, struct record *record);
+
+/* What the process of a record and its pidfd has at one of the descriptors GOJAIL_..._FD, or -1. */
+int record_take(const struct record *record, int pidfd, int number);
 
 /* Writes dir/name so that a reader sees all of it or nothing. */
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault);
+
+/* A pidfd of the process of a record; -1 if it is gone. */
+int record_pidfd(const struct record *record);
 
 /* The process of a record as its directory of /proc, which never becomes another's; -1 with ENOENT or ESRCH if it is gone. */
 int record_process(const struct record *record);
 
 /* Opens a namespace ("mnt", "net") of a process; -1 if it is gone. */
 int process_namespace(int process, const char *kind);
-
-/* What is "/" to a process, whatever is mounted below it; -1 if it is gone. */
-int process_root(int process);
-
-/* The mount namespace of the stage that a zygote or a holder keeps, or -1. */
-int process_stage(int process);
-
-/* The user namespace that a holder keeps for its tasks, or -1. */
-int process_user(int process);
 
 /*
  * The node's /proc, for a process that will be in a jail, where who owns the jail's

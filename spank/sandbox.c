@@ -87,7 +87,8 @@ static int find_net(const char *state, const struct wish *wish, struct record *n
 static const struct {
 	uint32_t bit;
 	const char *name;
-} kinds[] = {{GOJAIL_REQUEST_PID, "pid"}, {GOJAIL_REQUEST_IPC, "ipc"}, {GOJAIL_REQUEST_UTS, "uts"}};
+	int fd; /* of a holder */
+} kinds[] = {{GOJAIL_REQUEST_PID, "pid", GOJAIL_PID_FD}, {GOJAIL_REQUEST_IPC, "ipc", GOJAIL_IPC_FD}, {GOJAIL_REQUEST_UTS, "uts", GOJAIL_UTS_FD}};
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -99,26 +100,24 @@ static int *kind_of(struct sandbox *sandbox, int kind)
 }
 
 /*
- * What a holder holds. 0 or -1. Descriptors, and not just its pidfd: who is in a domain of Landlock's (scope.h)
- * may not enter by that.
+ * What the holder of the sandbox holds. 0 or -1. Descriptors, and not just its pidfd: who is in a domain of Landlock's
+ * (scope.h) may not enter by that.
  */
-static int find_held(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder,
-		     int process)
+static int find_held(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder)
 {
-	sandbox->holder = k_pidfd_open(holder->pid);
-	sandbox->mnt = process_namespace(process, "mnt"); /* there is one: the number was not yet another's a moment ago */
-	sandbox->stage = process_stage(process);
-	sandbox->root = process_root(process);
-	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->root < 0 || sandbox->holder < 0)
+	sandbox->mnt = record_take(holder, sandbox->holder, GOJAIL_MNT_FD);
+	sandbox->stage = record_take(holder, sandbox->holder, GOJAIL_STAGE_FD);
+	sandbox->root = record_take(holder, sandbox->holder, GOJAIL_ROOT_FD);
+	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->root < 0)
 		return -1;
 	if (wish->root) {
-		sandbox->user = process_user(process);
+		sandbox->user = record_take(holder, sandbox->holder, GOJAIL_USER_FD);
 		if (sandbox->user < 0)
 			return -1;
 	}
 	for (int i = 0; i < KINDS; i++)
 		if (jail->namespaces & kinds[i].bit) {
-			*kind_of(sandbox, i) = process_namespace(process, kinds[i].name);
+			*kind_of(sandbox, i) = record_take(holder, sandbox->holder, kinds[i].fd);
 			if (*kind_of(sandbox, i) < 0)
 				return -1;
 		}
@@ -143,6 +142,8 @@ static bool has_text(int dir, const char *name, const char *text)
 	return got == (ssize_t)strlen(text) && memcmp(have, text, (size_t)got) == 0;
 }
 
+#define OTHERS "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"
+
 /* The user whose job this is: a directory of that number may be what another user's job has left. */
 static int is_owners(int job, uid_t uid, struct fault *fault)
 {
@@ -152,8 +153,7 @@ static int is_owners(int job, uid_t uid, struct fault *fault)
 	if (has_text(job, ".uid", owner))
 		return 0;
 	if (!has_text(job, ".uid", ""))
-		return fault_set(fault, "another user's job of this number has left its sandbox on this node; "
-				 "ask your administrator to run: gojail sweep");
+		return fault_set(fault, OTHERS);
 	if (write_text(job, ".uid", owner) == 0)
 		return 0;
 	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
@@ -184,16 +184,16 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 	sandbox_name(name, jail, wish);
 	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, wish->job);
 	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	scoped_fd process = job < 0 ? -1 : record_open(job, name, &holder);
-	if (process < 0)
+	sandbox->holder = job < 0 ? -1 : record_open(job, name, &holder);
+	if (sandbox->holder < 0)
 		return -1;
-	if (is_owners(job, wish->user.uid, fault) < 0)
-		return -1;
-	if (!is_same(job, name, wish))
-		return fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
 	scoped_fd of_net = wish->net ? record_process(&net) : -1;
 	sandbox->net = wish->net ? process_namespace(of_net, "net") : -1;
-	if ((!wish->net || sandbox->net >= 0) && find_held(sandbox, jail, wish, &holder, process) == 0)
+	if (holder.uid != wish->user.uid)
+		fault_set(fault, OTHERS);
+	else if (!is_same(job, name, wish))
+		fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
+	else if ((!wish->net || sandbox->net >= 0) && find_held(sandbox, jail, wish, &holder) == 0)
 		return 0;
 	close_all(sandbox);
 	return -1;
@@ -384,17 +384,18 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 	if (asked < 0)
 		return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
 				 jail->name);
+	holder.uid = wish->user.uid;
 	if (net_made && attach_net(wish, go, job, &holder, fault) < 0)
 		return -1;
-	scoped_fd process = record_process(&holder);
-	if (find_held(sandbox, jail, wish, &holder, process) < 0)
+	sandbox->holder = record_pidfd(&holder);
+	if (find_held(sandbox, jail, wish, &holder) < 0)
 		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
 	sandbox_name(name, jail, wish);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
 	if (note_own(jail, job, &holder, fault) < 0 || keep_beside(node, jail, wish, job, name, fault) < 0 ||
 	    record_write(job, name, &holder, fault) < 0)
 		return -1;
-	return zygote_keep(talk, fault);
+	return zygote_keep(talk, job, name, fault);
 }
 
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,

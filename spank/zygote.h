@@ -22,8 +22,8 @@ int zygote_connect(const struct node *node, const char *jail, int64_t until, str
 int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	       const struct gojail_tree *trees, int64_t until, struct record *holder, struct fault *fault);
 
-/* Lets the holder live on. */
-int zygote_keep(int talk, struct fault *fault);
+/* Lets the holder live on, with its record dir/name. */
+int zygote_keep(int talk, int dir, const char *name, struct fault *fault);
 
 /* Opens the socket in the jail's state directory; the launcher, before it unshares. */
 int zygote_listen(int dir, struct fault *fault);

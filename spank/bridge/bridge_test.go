@@ -196,7 +196,7 @@ func TestMounts(t *testing.T) {
 	require.NoError(t, err)
 	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
 	require.NoError(t, os.MkdirAll(filepath.Join(n.state, "jails/small"), 0o700))
-	record := strconv.Itoa(gojail.ContractVersion) + " " + strconv.Itoa(os.Getpid()) + " " + fields[19] + " 0123456789abcdef\n"
+	record := strconv.Itoa(gojail.ContractVersion) + " " + strconv.Itoa(os.Getpid()) + " " + fields[19] + " 0123456789abcdef 0\n"
 	require.NoError(t, os.WriteFile(filepath.Join(n.state, "jails/small/zygote"), []byte(record), 0o600))
 
 	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", words...)

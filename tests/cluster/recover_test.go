@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +51,26 @@ func TestHolderKilledBetweenTwoSteps(t *testing.T) {
 	prints(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
 }
 
+// TestNumberOfAHolderIsReused: the record of a sandbox whose holder is gone tells of the number that the holder of another
+// sandbox of the job has by now.
+func TestNumberOfAHolderIsReused(t *testing.T) {
+	c := shared(t)
+	debian, id := allocation(t, c)
+	other := func() cluster.Result {
+		return c.Run(cluster.Alice, "srun", "--jobid="+id, "--jail=other", "cat", marker)
+	}
+	prints(t, "debian", debian("cat "+marker))
+	prints(t, "other", other())
+	record := "/run/gojail/n1/jobs/" + id + "/other"
+	pid, killed := recorded(t, c, "jobs/"+id+"/debian"), recorded(t, c, "jobs/"+id+"/other")
+	c.Root("kill", "-KILL", strconv.Itoa(killed))
+	text := strings.Replace(read(c, record), fmt.Sprintf(" %d ", killed), fmt.Sprintf(" %d ", pid), 1)
+	require.NoError(t, os.WriteFile(c.Path(record), []byte(text), 0o600))
+	prints(t, "other", other())
+	assert.NotEqual(t, pid, recorded(t, c, "jobs/"+id+"/other"))
+	prints(t, "debian", debian("cat "+marker))
+}
+
 func TestZygoteKilled(t *testing.T) {
 	c := shared(t)
 	step, _ := allocation(t, c)
@@ -80,8 +101,8 @@ func TestZygoteStopped(t *testing.T) {
 func TestDamagedState(t *testing.T) {
 	c := shared(t)
 	warm(t, c)
-	other := fmt.Sprintf("%d %d 1 0123456789abcdef\n", gojail.ContractVersion, c.Find("slurmctld")[0].Pid) // its pid was given to another process
-	for _, damage := range []string{"", "1", "1 1 1 0123456789abcdef\n", other, "\x00\xff\n", strings.Repeat("9", 10_000)} {
+	other := fmt.Sprintf("%d %d 1 0123456789abcdef 0\n", gojail.ContractVersion, c.Find("slurmctld")[0].Pid) // its pid was given to another process
+	for _, damage := range []string{"", "1", "1 1 1 0123456789abcdef 0\n", other, "\x00\xff\n", strings.Repeat("9", 10_000)} {
 		step, id := allocation(t, c)
 		prints(t, "debian", step("cat "+marker))
 		record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
@@ -113,7 +134,8 @@ func TestSweepLeavesWhoIsAlive(t *testing.T) {
 	done := make(chan cluster.Result)
 	go func() { done <- step("sleep 4321 || cat " + marker) }()
 	record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return len(c.Find("sleep 4321")) > 1 && holders(c) == 1 }))
+	sleeps := func(p cluster.Process) bool { return p.Status["Name"] == "sleep" }
+	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return slices.ContainsFunc(c.Find("sleep 4321"), sleeps) && holders(c) == 1 }))
 	text, err := os.ReadFile(record)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(record))
@@ -127,7 +149,7 @@ func TestSweepLeavesWhoIsAlive(t *testing.T) {
 	r = c.Gojail("n1", "sweep")
 	assert.NotContains(t, r.Stdout, "lost")
 	for _, p := range c.Find("sleep 4321") {
-		if p.Status["Name"] == "sleep" {
+		if sleeps(p) {
 			c.Root("kill", utoa(uint64(p.Pid)))
 		}
 	}
@@ -190,10 +212,10 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 	nothingLeft(t, c, before)
 }
 
-// holders is how many sandboxes are held.
+// holders is how many sandboxes are held, or being built.
 func holders(c *cluster.Cluster) (count int) {
 	for _, p := range c.Processes() {
-		if p.Status["Name"] == "gojail-holder" {
+		if name := p.Status["Name"]; name == "gojail-holder" || name == "gojail-builder" {
 			count++
 		}
 	}

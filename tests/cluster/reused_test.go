@@ -65,3 +65,21 @@ func TestNumberOfAnotherUsersJob(t *testing.T) {
 		}
 	}
 }
+
+// TestSandboxOfAnotherUsersJob: it is still held.
+func TestSandboxOfAnotherUsersJob(t *testing.T) {
+	c := shared(t)
+	step, id := allocation(t, c)
+	prints(t, "debian", step("cat "+marker))
+	record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
+	alices, err := os.ReadFile(record)
+	require.NoError(t, err)
+	bobs := strings.Replace(string(alices), " 5001\n", " 5002\n", 1)
+	require.NotEqual(t, string(alices), bobs)
+	require.NoError(t, os.WriteFile(record, []byte(bobs), 0o600))
+	r := step("echo ran")
+	refused(t, "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep", r)
+	assert.NotContains(t, r.Stdout, "ran")
+	require.NoError(t, os.WriteFile(record, alices, 0o600))
+	prints(t, "debian", step("cat "+marker))
+}
