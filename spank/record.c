@@ -105,8 +105,7 @@ int record_pidfd(const struct record *record)
 
 int record_find(int dir, const char *name, struct record *record)
 {
-	scoped_fd fd = read_record(dir, name, record);
-	scoped_fd process = fd < 0 ? -1 : record_pidfd(record);
+	scoped_fd process = record_open(dir, name, record);
 
 	return process < 0 ? -1 : 0;
 }
