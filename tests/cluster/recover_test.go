@@ -179,6 +179,7 @@ func TestFirstJobOfANodeMounts(t *testing.T) {
 // TestRecordsOfAnotherVersion: after an upgrade nobody asks the processes of before, and each of them is ended in its time.
 func TestRecordsOfAnotherVersion(t *testing.T) {
 	c := shared(t)
+	cold(t, c) // the reload below ends the zygote of any other jail, too
 	before := warm(t, c)
 	older := func(record string) (pid int) {
 		pid = recorded(t, c, record)
