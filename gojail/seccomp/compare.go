@@ -25,70 +25,77 @@ type step struct {
 	yes, no target
 }
 
-// compare is the code of one comparison. The program sees an argument as two words;
-// of a 32-bit call only the low one counts, and the low half of what it is compared with.
-func (a abi) compare(arg specs.LinuxSeccompArg) ([]step, error) {
-	if arg.Index > 5 {
-		return nil, fmt.Errorf("a rule compares argument %d; a system call has 0 to 5", arg.Index)
-	}
-	const all = ^uint64(0)
-	switch arg.Op {
+// steps returns the code of one comparison. The program sees an argument as two words; the
+// high one is left out where the kernel does not look at it.
+func (c comparison) steps() ([]step, error) {
+	switch c.op {
 	case specs.OpEqualTo:
-		return a.equal(arg.Index, all, arg.Value, isTrue, isFalse), nil
+		return c.equal(c.seen, c.value, isTrue, isFalse), nil
 	case specs.OpNotEqual:
-		return a.equal(arg.Index, all, arg.Value, isFalse, isTrue), nil
+		return c.equal(c.seen, c.value, isFalse, isTrue), nil
 	case specs.OpMaskedEqual:
-		return a.equal(arg.Index, arg.Value, arg.ValueTwo, isTrue, isFalse), nil
+		return c.equal(c.value, c.two, isTrue, isFalse), nil
 	case specs.OpGreaterThan:
-		return a.order(arg.Index, unix.BPF_JGT, arg.Value, isTrue, isFalse), nil
+		return c.order(unix.BPF_JGT, isTrue, isFalse), nil
 	case specs.OpGreaterEqual:
-		return a.order(arg.Index, unix.BPF_JGE, arg.Value, isTrue, isFalse), nil
+		return c.order(unix.BPF_JGE, isTrue, isFalse), nil
 	case specs.OpLessThan:
-		return a.order(arg.Index, unix.BPF_JGE, arg.Value, isFalse, isTrue), nil
+		return c.order(unix.BPF_JGE, isFalse, isTrue), nil
 	case specs.OpLessEqual:
-		return a.order(arg.Index, unix.BPF_JGT, arg.Value, isFalse, isTrue), nil
+		return c.order(unix.BPF_JGT, isFalse, isTrue), nil
 	}
-	return nil, fmt.Errorf("unknown comparison %q in the profile", arg.Op)
+	return nil, fmt.Errorf("unknown comparison %q in the profile", c.op)
 }
+
+// wide reports whether the kernel looks at the high word.
+func (c comparison) wide() bool { return c.seen>>32 != 0 }
 
 // equal asks whether argument & mask == value.
-func (a abi) equal(index uint, mask, value uint64, yes, no target) (steps []step) {
-	word := func(half int, mask, value uint32, yes, no target) {
-		steps = append(steps, loadArg(index, half))
-		if mask != ^uint32(0) {
-			steps = append(steps, step{ins: unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: mask}})
-		}
-		steps = append(steps, step{jump(unix.BPF_JEQ, value, 0, 0), yes, no})
+func (c comparison) equal(mask, value uint64, yes, no target) (steps []step) {
+	if c.wide() && (mask>>32 != 0 || value>>32 != 0) {
+		steps = append(steps, loadArg(c.index, high)...)
+		steps = append(steps, keep(uint32(mask>>32))...)
+		steps = append(steps, step{jump(unix.BPF_JEQ, uint32(value>>32), 0, 0), next, no})
 	}
-	if a.wide && (mask>>32 != 0 || value>>32 != 0) {
-		word(high, uint32(mask>>32), uint32(value>>32), next, no)
-	}
-	word(low, uint32(mask), uint32(value), yes, no)
-	return steps
+	steps = append(steps, loadArg(c.index, low)...)
+	steps = append(steps, keep(uint32(mask))...)
+	return append(steps, step{jump(unix.BPF_JEQ, uint32(value), 0, 0), yes, no})
 }
 
-// among asks whether the argument is one of values, which have the same high word.
-func (a abi) among(index uint, values []uint64) (steps []step) {
-	if a.wide {
-		steps = append(steps, loadArg(index, high), step{jump(unix.BPF_JEQ, uint32(values[0]>>32), 0, 0), next, isFalse})
+// among asks whether the argument is one of the rules' values, which have the same high word.
+func among(rules []rule) (steps []step) {
+	c := rules[0].comparisons[0]
+	if c.wide() {
+		steps = append(loadArg(c.index, high), step{jump(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, isFalse})
 	}
-	steps = append(steps, loadArg(index, low))
-	for _, v := range values {
-		steps = append(steps, step{jump(unix.BPF_JEQ, uint32(v), 0, 0), isTrue, next})
+	steps = append(steps, loadArg(c.index, low)...)
+	steps = append(steps, keep(uint32(c.seen))...)
+	for _, r := range rules {
+		steps = append(steps, step{jump(unix.BPF_JEQ, uint32(r.comparisons[0].value), 0, 0), isTrue, next})
 	}
 	steps[len(steps)-1].no = isFalse
 	return steps
 }
 
-// order asks whether argument > value, or >=, as op says. The high word decides
-// unless it is equal; then the low one does.
-func (a abi) order(index uint, op uint16, value uint64, yes, no target) (steps []step) {
-	if a.wide {
-		steps = append(steps, loadArg(index, high),
-			step{jump(unix.BPF_JGT, uint32(value>>32), 0, 0), yes, next},
-			step{jump(unix.BPF_JEQ, uint32(value>>32), 0, 0), next, no})
+// order asks whether argument > value, or >=, as op says, of numbers without a sign. The high
+// word decides unless it is equal; then the low one does.
+func (c comparison) order(op uint16, yes, no target) (steps []step) {
+	if c.wide() {
+		steps = append(loadArg(c.index, high),
+			step{jump(unix.BPF_JGT, uint32(c.value>>32), 0, 0), yes, next},
+			step{jump(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, no})
 	}
-	return append(steps, loadArg(index, low), step{jump(op, uint32(value), 0, 0), yes, no})
+	steps = append(steps, loadArg(c.index, low)...)
+	steps = append(steps, keep(uint32(c.seen))...)
+	return append(steps, step{jump(op, uint32(c.value), 0, 0), yes, no})
+}
+
+// keep clears the bits of the word that mask lacks.
+func keep(mask uint32) []step {
+	if mask == ^uint32(0) {
+		return nil
+	}
+	return []step{{ins: unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: mask}}}
 }
 
 const (
@@ -97,11 +104,11 @@ const (
 )
 
 // loadArg loads half of an argument, whichever of its halves the machine has first.
-func loadArg(index uint, half int) step {
+func loadArg(index uint, half int) []step {
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 { // big-endian
 		half = high - half
 	}
-	return step{ins: load(offsetArgs + 8*uint32(index) + 4*uint32(half))}
+	return []step{{ins: load(offsetArgs + 8*uint32(index) + 4*uint32(half))}}
 }
 
 // settle turns targets into distances; rest instructions of the rule come behind it.

@@ -83,7 +83,7 @@ func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 		}
 	}
 	for n := uint32(0); n <= newest; n++ {
-		answer, err := a.answer(rules[n], other)
+		answer, err := answer(rules[n], other)
 		if err != nil {
 			return nil, err
 		}
@@ -100,19 +100,23 @@ func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 }
 
 // rules are the profile's by number, in its order, and the newest call that it names.
-func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]specs.LinuxSyscall, newest uint32, err error) {
+func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint32, err error) {
 	numbers, known := a.numbers()
-	rules = map[uint32][]specs.LinuxSyscall{}
-	for _, rule := range p.Syscalls {
-		for _, name := range rule.Names {
+	rules = map[uint32][]rule{}
+	for _, from := range p.Syscalls {
+		for _, name := range from.Names {
 			n, ok := numbers[name]
 			if !ok {
-				if !known[name] && rule.Action != specs.ActAllow && rule.Action != specs.ActLog {
+				if !known[name] && from.Action != specs.ActAllow && from.Action != specs.ActLog {
 					return nil, 0, fmt.Errorf("the profile refuses %q, which is no system call; is it misspelt?", name)
 				}
 				continue
 			}
-			rules[n] = append(rules[n], rule)
+			r, err := a.rule(name, from)
+			if err != nil {
+				return nil, 0, err
+			}
+			rules[n] = append(rules[n], r)
 			newest = max(newest, n)
 		}
 	}

@@ -26,6 +26,13 @@
 // release that knows the profile's names (2.5.4 lacks 14 of them), and would keep the
 // command from being linked statically. Both are compared call by call in the tests.
 //
+// One thing differs on purpose: of an argument that the kernel takes as int only those
+// 32 bits are compared (of a mode 16, see arguments.txt), for whatever the profile does
+// with it. libseccomp compares 64, as seccomp(2) shows them, and takes
+// socket(0x100000028, ...) for another family than AF_VSOCK. All comparisons are of
+// numbers without a sign; -1 may be written as 0xffffffff or with all 64 bits. A value that
+// such an argument cannot have is an error.
+//
 // Needs Linux 4.14 (SECCOMP_RET_KILL_PROCESS); from 5.11 on the kernel does not even
 // run the program for a call that is always allowed. Errors are one line.
 package seccomp

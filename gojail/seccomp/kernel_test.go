@@ -112,6 +112,13 @@ func TestKernel(t *testing.T) {
 		{"personality", "0xffffffff", fine},
 		{"socket", "2 1", fine}, {"socket", "16 3", fine}, // INET, NETLINK
 		{"socket", "38 5", refused}, {"socket", "40 1", refused}, // ALG, VSOCK
+		// The kernel takes an int of these: what is above it is no other family.
+		{"socket", "0xdeadbeef00000002 1", fine},
+		{"socket", "0x100000026 5", refused}, {"socket", "0x100000028 1", refused},
+		{"socket", "0xffffffff00000026 5", refused}, {"socket", "0x8000000000000028 1", refused},
+		{"personality", "0x7ffffffff", fine},
+		{"personality", "0x100040000", refused}, {"unshare", "0x110000000", refused},
+		{"clone", "0x110000200", refused}, {"clone", "0x100020200", refused}, // with CLONE_FS, else EINVAL
 		{"personality", "0x0040000", refused}, // ADDR_NO_RANDOMIZE
 		{"unshare", "0x10000000", refused},    // CLONE_NEWUSER
 		{"unshare", "0x00020000", refused},    // CLONE_NEWNS
@@ -137,6 +144,24 @@ func TestKernel(t *testing.T) {
 	assert.Greater(t, differ, 10)
 	unshared := fmt.Sprint(number(t, runtime.GOARCH, 0, "unshare"))
 	assert.Equal(t, fine, try(t, nil, call, "64", unshared, "0x10000000"), "without a filter it works")
+	vsock := []string{call, "64", fmt.Sprint(number(t, runtime.GOARCH, 0, "socket")), "0x100000028", "1"}
+	if plain := try(t, nil, call, "64", vsock[2], "40", "1"); plain >= 0 { // this kernel has vsock
+		assert.GreaterOrEqual(t, try(t, nil, vsock...), fine, "without a filter the high bits change nothing")
+	}
+}
+
+// TestX32: the numbers of the third convention have no way round.
+func TestX32(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("needs amd64: other machines have no x32")
+	}
+	call := caller(t)
+	p, err := Default(nil)
+	program := compiled(t, p, err)
+	for _, name := range []string{"getpid", "socket", "unshare", "mount"} {
+		n := fmt.Sprint(number(t, "amd64", 0, name) | x32Bit)
+		assert.Equal(t, -int64(unix.ENOSYS), try(t, program, call, "64", n, "40", "1"), name)
+	}
 }
 
 // TestThirtyTwoBits: the other door of the kernel has the same lock.
@@ -158,6 +183,8 @@ func TestThirtyTwoBits(t *testing.T) {
 	assert.Equal(t, int64(0), do(nil, "unshare", "0x10000000"))
 	assert.Equal(t, -int64(unix.EPERM), do(program, "unshare", "0x10000000"))
 	assert.Equal(t, -int64(unix.EPERM), do(program, "socket", "38", "5"))
+	assert.Equal(t, -int64(unix.EPERM), do(program, "socket", "0x100000026", "5"))
+	assert.Equal(t, -int64(unix.EPERM), do(program, "socket", "0x100000028", "1"))
 	assert.Equal(t, -int64(unix.ENOSYS), do(program, "socketcall", "1", "0"))
 	assert.Equal(t, -int64(unix.EFAULT), do(nil, "socketcall", "1", "0"))
 

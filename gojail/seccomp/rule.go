@@ -4,33 +4,49 @@ package seccomp
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 )
 
+// rule is what the profile says of one call of one ABI: the answer if all comparisons hold.
+type rule struct {
+	answer      uint32
+	comparisons []comparison
+}
+
+// rule returns what a rule of the profile means for the call name.
+func (a abi) rule(name string, from specs.LinuxSyscall) (r rule, err error) {
+	if r.answer, err = action(from.Action, from.ErrnoRet); err != nil {
+		return r, err
+	}
+	for _, arg := range from.Args {
+		c, err := a.comparison(name, arg)
+		if err != nil {
+			return r, err
+		}
+		r.comparisons = append(r.comparisons, c)
+	}
+	return r, nil
+}
+
 // answer asks the rules of one call in turn; other is what no rule answers.
-func (a abi) answer(rules []specs.LinuxSyscall, other uint32) (code, error) {
+func answer(rules []rule, other uint32) (code, error) {
 	var all code
 	for i := 0; i < len(rules); i++ {
 		rule := rules[i]
-		value, err := action(rule.Action, rule.ErrnoRet)
-		if err != nil {
-			return nil, err
+		if len(rule.comparisons) == 0 {
+			return append(all, ret(rule.answer)), nil
 		}
-		if len(rule.Args) == 0 {
-			return append(all, ret(value)), nil
-		}
-		if row := a.row(rules[i:]); len(row) > 1 {
-			part := a.among(rule.Args[0].Index, row)
-			all = append(append(all, settle(part, 1)...), ret(value))
-			i += len(row) - 1
+		if n := rowLength(rules[i:]); n > 1 {
+			part := among(rules[i : i+n])
+			all = append(append(all, settle(part, 1)...), ret(rule.answer))
+			i += n - 1
 			continue
 		}
-		for _, args := range alternatives(rule.Args) {
-			part, err := a.match(args, value)
+		for _, comparisons := range alternatives(rule.comparisons) {
+			part, err := match(comparisons, rule.answer)
 			if err != nil {
 				return nil, err
 			}
@@ -43,39 +59,40 @@ func (a abi) answer(rules []specs.LinuxSyscall, other uint32) (code, error) {
 // longestRow is so short that its jumps have 8 bits.
 const longestRow = 200
 
-// row is what the first rules compare one argument with, if that is all they do, and to the
-// same end: they are one question then.
-func (a abi) row(rules []specs.LinuxSyscall) (values []uint64) {
+// rowLength returns how many of the first rules are one question: each compares the same
+// argument with one value, all have the same high word and the same answer.
+func rowLength(rules []rule) int {
 	first := rules[0]
-	for _, r := range rules {
-		if len(values) == longestRow || r.Action != first.Action || !reflect.DeepEqual(r.ErrnoRet, first.ErrnoRet) || len(r.Args) != 1 ||
-			r.Args[0].Op != specs.OpEqualTo || r.Args[0].Index != first.Args[0].Index || r.Args[0].Index > 5 ||
-			a.wide && r.Args[0].Value>>32 != first.Args[0].Value>>32 {
-			break
+	for n, r := range rules {
+		if n == longestRow || r.answer != first.answer || len(r.comparisons) != 1 {
+			return n
 		}
-		values = append(values, r.Args[0].Value)
+		c, of := r.comparisons[0], first.comparisons[0]
+		if c.op != specs.OpEqualTo || c.index != of.index || c.seen != of.seen || c.value>>32 != of.value>>32 {
+			return n
+		}
 	}
-	return values
+	return len(rules)
 }
 
 // alternatives: comparisons of different arguments must all be true; with one argument
 // compared twice each stands for itself, as runc has it for profiles of old.
-func alternatives(args []specs.LinuxSeccompArg) [][]specs.LinuxSeccompArg {
+func alternatives(all []comparison) [][]comparison {
 	seen := map[uint]bool{}
-	for _, arg := range args {
-		if seen[arg.Index] {
-			return slices.Collect(slices.Chunk(args, 1))
+	for _, c := range all {
+		if seen[c.index] {
+			return slices.Collect(slices.Chunk(all, 1))
 		}
-		seen[arg.Index] = true
+		seen[c.index] = true
 	}
-	return [][]specs.LinuxSeccompArg{args}
+	return [][]comparison{all}
 }
 
-// match returns value if all of args are true, and goes on behind itself if not.
-func (a abi) match(args []specs.LinuxSeccompArg, value uint32) (code, error) {
+// match returns value if all comparisons are true, and goes on behind itself if not.
+func match(comparisons []comparison, value uint32) (code, error) {
 	all := code{ret(value)}
-	for _, arg := range slices.Backward(args) {
-		part, err := a.compare(arg)
+	for _, c := range slices.Backward(comparisons) {
+		part, err := c.steps()
 		if err != nil {
 			return nil, err
 		}

@@ -10,11 +10,14 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/klog.h>
 #include <sys/mount.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -74,6 +77,63 @@ static void try_userns(void) { reached("unshare(CLONE_NEWUSER)", unshare(CLONE_N
 static void try_mountns(void) { reached("unshare(CLONE_NEWNS)", unshare(CLONE_NEWNS)); }
 static void try_netns(void) { reached("unshare(CLONE_NEWNET)", unshare(CLONE_NEWNET)); }
 
+// try_family makes a socket. The kernel takes an int as the family and drops what is above it. A
+// kernel without the family says EAFNOSUPPORT: then the call has been let through all the same.
+static void try_family(long family, long type) { reached("socket", syscall(SYS_socket, family, type, 0L)); }
+
+static void try_vsock(void) { try_family(AF_VSOCK, SOCK_STREAM); }
+static void try_vsock_high(void) { try_family(AF_VSOCK | 1L << 32, SOCK_STREAM); }
+static void try_alg(void) { try_family(AF_ALG, SOCK_SEQPACKET); }
+static void try_alg_high(void) { try_family(AF_ALG | (long)(~0UL << 32), SOCK_SEQPACKET); }
+
+static void try_clone_high(void)
+{
+	// With CLONE_FS it is an error in any case, and makes no process.
+	reached("clone(CLONE_NEWUSER)", syscall(SYS_clone, 1L << 32 | CLONE_NEWUSER | CLONE_FS, NULL, NULL, NULL, 0L));
+}
+
+static void try_personality_high(void)
+{
+	long before = syscall(SYS_personality, 0xffffffffL);
+	reached("personality(ADDR_NO_RANDOMIZE)", syscall(SYS_personality, 1L << 32 | ADDR_NO_RANDOMIZE | before));
+}
+
+// The other conventions of x86: int $0x80, whose call numbers are those of i386, and the numbers of x32.
+#ifdef __x86_64__
+// A kernel without IA32_EMULATION ends a process that calls it so.
+static void no_i386(int signal)
+{
+	(void)signal;
+	errno = ENOSYS;
+	held_errno("int $0x80");
+}
+
+static long call_i386(long number, long one, long two)
+{
+	long result;
+	signal(SIGSEGV, no_i386);
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(0L) : "memory", "r8", "r9", "r10", "r11");
+	if ((int)result >= 0)
+		return (int)result;
+	errno = -(int)result;
+	return -1;
+}
+
+enum { I386_SOCKETCALL = 102, I386_UNSHARE = 310, I386_SOCKET = 359, X32 = 0x40000000 };
+static void try_i386_vsock(void) { reached("int $0x80: socket", call_i386(I386_SOCKET, AF_VSOCK, SOCK_STREAM)); }
+static void try_i386_alg(void) { reached("int $0x80: socket", call_i386(I386_SOCKET, AF_ALG, SOCK_SEQPACKET)); }
+static void try_i386_socketcall(void) { reached("int $0x80: socketcall", call_i386(I386_SOCKETCALL, 1, 0)); }
+static void try_i386_userns(void) { reached("int $0x80: unshare", call_i386(I386_UNSHARE, CLONE_NEWUSER, 0)); }
+static void try_x32_vsock(void) { reached("x32 socket", syscall(X32 | SYS_socket, (long)AF_VSOCK, (long)SOCK_STREAM, 0L)); }
+#else
+static void no_such_call(void) { errno = ENOSYS, held_errno("another convention"); }
+#define try_i386_vsock no_such_call
+#define try_i386_alg no_such_call
+#define try_i386_socketcall no_such_call
+#define try_i386_userns no_such_call
+#define try_x32_vsock no_such_call
+#endif
+
 static void try_dmesg(void)
 {
 	enum { READ_ALL = 3 }; // syslog(2)
@@ -115,6 +175,17 @@ const struct attack kernel_attacks[] = {
 	{"user-namespace", try_userns},
 	{"mount-namespace", try_mountns},
 	{"net-namespace", try_netns},
+	{"socket-vsock", try_vsock},
+	{"socket-vsock-high", try_vsock_high},
+	{"socket-alg", try_alg},
+	{"socket-alg-high", try_alg_high},
+	{"clone-high", try_clone_high},
+	{"personality-high", try_personality_high},
+	{"i386-vsock", try_i386_vsock},
+	{"i386-alg", try_i386_alg},
+	{"i386-socketcall", try_i386_socketcall},
+	{"i386-user-namespace", try_i386_userns},
+	{"x32-vsock", try_x32_vsock},
 	{"dmesg", try_dmesg},
 	{"priority", try_priority},
 	{"hostname", hostname},
