@@ -37,13 +37,13 @@ func (k *checker) earlier(plugin string, conf slurmConf, release slurmVersion) {
 	if release >= 0x190500 {
 		return
 	}
-	for _, path := range conf.plugstack {
-		if path == filepath.Clean(plugin) {
+	for _, p := range conf.plugstack {
+		if p.path == plugin {
 			return
 		}
-		if conf.required[path] {
+		if p.required {
 			k.warn("plugstack", "move it below gojail in plugstack.conf, unless it is to look at the jail's files, as pyxis",
-				"%s is required and comes before gojail: where it fails, Slurm %s does not ask gojail, and the step fails", path, release)
+				"%s is required and comes before gojail: where it fails, Slurm %s does not ask gojail, and the step fails", p.path, release)
 		}
 	}
 }

@@ -60,61 +60,6 @@ func (k *checker) anySlurmJail() bool {
 	return false
 }
 
-func (k *checker) plugstack(conf slurmConf) {
-	want := filepath.Join(k.node.LibDir, "spank_gojail.so")
-	line := "write this line into plugstack.conf: required " + want
-	for path, required := range conf.required {
-		if filepath.Base(path) != "spank_gojail.so" {
-			continue
-		}
-		switch {
-		case !required:
-			k.fail("plugstack", line, "%s is optional: where it cannot be loaded, jobs run outside their jail", path)
-		case filepath.IsAbs(path) && !exists(path):
-			k.fail("plugstack", line, "%s is not there", path)
-		default:
-			k.ok("plugstack", "%s is required", path)
-			k.release(path, conf)
-			k.arguments(conf.arguments[path])
-		}
-		return
-	}
-	k.fail("plugstack", line, "no plugstack.conf of %s names spank_gojail.so: jobs run outside their jail", conf.dir)
-}
-
-// PluginState is the state directory that plugstack.conf gives to the plugin, or
-// the default where it gives none or cannot be read.
-func PluginState(c *Config) string {
-	conf := readSlurmConf(c)
-	for path, words := range conf.arguments {
-		if filepath.Base(path) != "spank_gojail.so" {
-			continue
-		}
-		for _, word := range words {
-			if dir, is := strings.CutPrefix(word, "state="); is {
-				return strings.ReplaceAll(dir, "%n", c.Node)
-			}
-		}
-	}
-	return DefaultState
-}
-
-// arguments compares the plugin's with those that this check was started with.
-func (k *checker) arguments(words []string) {
-	used := map[string]string{"config": DefaultConfig, "state": DefaultState}
-	for _, word := range words {
-		if name, value, is := strings.Cut(word, "="); is {
-			used[name] = strings.ReplaceAll(value, "%n", k.node.Name)
-		}
-	}
-	for name, here := range map[string]string{"config": k.node.Config, "state": k.node.State} {
-		if used[name] != here {
-			k.warn("plugstack", "right for a file that is to replace it; else run gojail with --"+name+"="+used[name]+", or correct plugstack.conf",
-				"the plugin uses %s=%s, but this is a check of %s", name, used[name], here)
-		}
-	}
-}
-
 // spool compares with slurm.conf: batch scripts are looked for there.
 func (k *checker) spool(conf slurmConf) {
 	want := conf.values["slurmdspooldir"]

@@ -77,6 +77,12 @@ func (n *checkedNode) read(t *testing.T, name string) string {
 	return string(text)
 }
 
+// plugstack writes plugstack.conf with one more argument.
+func (n *checkedNode) plugstack(t *testing.T, argument string) {
+	t.Helper()
+	n.write(t, "slurm/plugstack.conf", strings.TrimSpace(n.read(t, "slurm/plugstack.conf"))+" "+argument+"\n", 0o644)
+}
+
 // findings are the lines that are not OK.
 func (n *checkedNode) findings() string {
 	var list []string
@@ -127,6 +133,30 @@ var spoiled = map[string]struct {
 	"no slurm.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/slurm.conf") }, "slurm.conf is not there"},
 	"no plugin": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/plugstack.conf", "", 0o644) },
 		"FAIL  plugstack: no plugstack.conf of"},
+	"unknown argument": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "conf=/etc/x") },
+		`line 1: unknown argument "conf=/etc/x" of spank_gojail.so: every job step fails; the arguments are config=FILE and state=DIR`},
+	"argument without a value": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "config") }, `unknown argument "config"`},
+	"relative argument":        {func(t *testing.T, n *checkedNode) { n.plugstack(t, "state=gojail") }, `FAIL  plugstack: CONF/plugstack.conf line 1: argument "state=gojail" is not a full path`},
+	"the plugin's configuration missing": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "config=/etc/x/gojail.toml") },
+		"FAIL  plugstack: the plugin uses config=/etc/x/gojail.toml, with which every job step fails: /etc/x/gojail.toml: cannot read the configuration: no such file"},
+	"the plugin's configuration damaged": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "other.toml", "rot = 1\n", 0o644)
+		n.plugstack(t, "config="+n.dir+"/other.toml")
+	}, "other.toml: line 1: rot: unknown key"},
+	"plugin named twice": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Mkdir(n.conf+"/plugstack.conf.d", 0o755))
+		n.write(t, "slurm/plugstack.conf.d/a.conf", "required "+n.LibDir+"/spank_gojail.so\n", 0o644)
+		n.write(t, "slurm/plugstack.conf", "# Debian's\ninclude plugstack.conf.d/*.conf\n"+n.read(t, "slurm/plugstack.conf"), 0o644)
+	}, "FAIL  plugstack: spank_gojail.so is named 2 times (CONF/plugstack.conf.d/a.conf line 1, CONF/plugstack.conf line 3): every job step fails"},
+	"plugin by a relative name": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/plugstack.conf", "required spank_gojail.so", 0o644)
+	}, "line 1: spank_gojail.so is in no directory of PluginDir"},
+	"line that Slurm ignores": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/plugstack.conf", "requierd /x.so\n"+n.read(t, "slurm/plugstack.conf"), 0o644)
+	}, `WARN  plugstack: CONF/plugstack.conf line 1: "requierd /x.so": Slurm ignores this line`},
+	"another required plugin missing": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/plugstack.conf", n.read(t, "slurm/plugstack.conf")+"required /opt/none/x.so\n", 0o644)
+	}, "line 2: required plugin /opt/none/x.so is not there: srun, sbatch and slurmd cannot start"},
 	"plugstack.conf that is not sent": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
 			"SlurmctldParameters=idle_on_node_suspend,enable_configless\nPlugStackConfig=/nonexistent/plugstack.conf\n", 0o644)
@@ -180,7 +210,7 @@ func TestCheckFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := goodNode(t)
 			test.spoil(t, n)
-			assert.Contains(t, strings.ReplaceAll(n.findings(), n.LibDir+"/spank_gojail.so", "PLUGIN"), test.want)
+			assert.Contains(t, strings.NewReplacer(n.LibDir+"/spank_gojail.so", "PLUGIN", n.conf+"/", "CONF/").Replace(n.findings()), test.want)
 		})
 	}
 }

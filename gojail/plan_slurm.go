@@ -45,7 +45,11 @@ func readSlurm(c *Config) slurmParts {
 		}
 	}
 	parts.files = append(commands, ownLibraries()...)
-	parts.files = append(parts.files, slices.DeleteFunc(conf.plugstack, func(p string) bool { return !exists(p) })...)
+	for _, plugin := range conf.plugstack {
+		if filepath.IsAbs(plugin.path) && exists(plugin.path) {
+			parts.files = append(parts.files, plugin.path)
+		}
+	}
 	for _, path := range closure(need, parts.dirs) {
 		base := filepath.Base(path)
 		switch {
@@ -64,8 +68,9 @@ func readSlurm(c *Config) slurmParts {
 // findCommand is the gojail command that runs in any jail, whatever C library that
 // has: make install puts it beside the plugin.
 func findCommand(c *Config) string {
-	for _, plugin := range readSlurmConf(c).plugstack {
-		if path := filepath.Join(filepath.Dir(plugin), "gojail"); filepath.Base(plugin) == "spank_gojail.so" && exists(path) {
+	conf := readSlurmConf(c)
+	for _, plugin := range conf.own() {
+		if path := filepath.Join(filepath.Dir(plugin.path), "gojail"); filepath.IsAbs(path) && exists(path) {
 			return path
 		}
 	}

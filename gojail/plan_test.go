@@ -290,20 +290,30 @@ func TestReadSlurmConf(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	write("slurm.conf", "# comment\nPluginDir=/opt/a:/opt/b # more\nPROLOGFLAGS = Contain\ninclude more.conf\n")
+	write("slurm.conf", "# comment\nPluginDir=/opt/a:"+dir+"/plugins # more\nPROLOGFLAGS = Contain\ninclude more.conf\n")
 	write("more.conf", "SlurmdSpoolDir=\"/spool/%n\"\nLaunchParameters=a,\\\n b,\\ # more\nc\nSlurmUser=\\\n\nEpilog=/x\\")
-	write("plugstack.conf", "include plugstack.conf.d/*.conf\nrequired  relative.so\n#required /no.so\n")
-	write("plugstack.conf.d/gojail.conf", "required /lib/gojail/spank_gojail.so state=/run/x\noptional /lib/other.so\n")
+	write("plugstack.conf", "include plugstack.conf.d/*.conf\nrequired  relative.so\n#required /no.so\nrequired\tthere.so # now\nrequierd /x.so\n")
+	write("plugins/there.so", "")
+	write("plugstack.conf.d/gojail.conf", "required /lib/gojail/spank_gojail.so state=/run/%n state=/run/x/%n\noptional /lib/other.so \\\nmore\n")
 	conf := readSlurmConf(&Config{Slurm: Slurm{Conf: dir}})
-	assert.Equal(t, []string{"/opt/a", "/opt/b"}, conf.plugins)
+	assert.Equal(t, []string{"/opt/a", dir + "/plugins"}, conf.plugins)
 	assert.Equal(t, "Contain", conf.values["prologflags"])
 	assert.Equal(t, "/spool/%n", conf.values["slurmdspooldir"])
 	assert.Equal(t, "a, b,c", conf.values["launchparameters"])
 	assert.Equal(t, "", conf.values["slurmuser"])
 	assert.Equal(t, "/x", conf.values["epilog"])
-	assert.Equal(t, []string{"/lib/gojail/spank_gojail.so", "/lib/other.so"}, conf.plugstack)
-	assert.Equal(t, map[string]bool{"/lib/gojail/spank_gojail.so": true, "/lib/other.so": false, "relative.so": true}, conf.required)
-	assert.Equal(t, []string{"state=/run/x"}, conf.arguments["/lib/gojail/spank_gojail.so"])
+	at := func(name string, line int) string { return fmt.Sprintf("%s/%s line %d", dir, name, line) }
+	assert.Equal(t, []spankPlugin{
+		{"/lib/gojail/spank_gojail.so", true, []string{"state=/run/%n", "state=/run/x/%n"}, at("plugstack.conf.d/gojail.conf", 1)},
+		{"/lib/other.so", false, []string{"\\"}, at("plugstack.conf.d/gojail.conf", 2)},
+		{"relative.so", true, []string{}, at("plugstack.conf", 2)},
+		{dir + "/plugins/there.so", true, []string{}, at("plugstack.conf", 4)},
+	}, conf.plugstack)
+	assert.Equal(t, []string{at("plugstack.conf.d/gojail.conf", 3) + `: "more"`, at("plugstack.conf", 5) + `: "requierd /x.so"`}, conf.ignored)
+	own := conf.own()
+	require.Len(t, own, 1)
+	assert.Equal(t, "/run/x/n1", own[0].argument("state", "/run/gojail", "n1"), "the last one counts")
+	assert.Equal(t, "/etc/g", own[0].argument("config", "/etc/g", "n1"))
 }
 
 // TestReadSlurmFindsWhatLddFinds uses the Slurm of this machine.

@@ -20,10 +20,14 @@ import (
 // jails asks gojail itself what would make a launch on this node fail: storage
 // that is gone or hangs, missing mount targets, a library of another release.
 func jails(_ context.Context, h *Host, s *Settings) Finding {
-	if !present(s.Jail.Config) {
-		return Found(NotApplicable, "no jails: there is no %s", s.Jail.Config)
-	}
 	node := jailNode(h, s)
+	if !present(node.Config) {
+		path, named := gojail.PluginConfig(slurmConfDir(h), h.Node)
+		if !named {
+			return Found(NotApplicable, "no jails: there is no %s", node.Config)
+		}
+		node.Config = path // Slurm asks for jails all the same: every step fails without it
+	}
 	if node.LibDir == "" {
 		return Found(Unknown, "cannot find out where gojail is installed; write libdir in [jail]")
 	}

@@ -158,6 +158,10 @@ func TestJail(t *testing.T) {
 	h, s := testHost(t), DefaultSettings()
 	s.Jail = JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
 	expect(t, once(h, jails, s), NotApplicable, "")
+	put(t, h.Roots.Etc+"/slurm/slurm.conf", "")
+	put(t, h.Roots.Etc+"/slurm/plugstack.conf", "required /lib/gojail/spank_gojail.so config="+h.Roots.Etc+"/none.toml\n")
+	expect(t, once(h, jails, s), Fail, "") // every step fails without that file
+	put(t, h.Roots.Etc+"/slurm/plugstack.conf", "")
 	put(t, s.Jail.Config, "rot = 1\n")
 	expect(t, once(h, jails, s), Fail, "")
 	var p problems

@@ -15,12 +15,27 @@ import (
 // slurmConf are the lines of slurm.conf; a node without the file has slurmd's own
 // copy of it. Sites have it on shared storage, too: for a Child only.
 func slurmConf(h *Host) []string {
-	for _, path := range []string{h.Config.Slurm.Conf, filepath.Join(h.Roots.Etc, "slurm/slurm.conf"), filepath.Join(h.Roots.Run, "slurm/conf/slurm.conf")} {
+	for _, path := range slurmConfPaths(h) {
 		if lines, err := slurmconf.Read(path); err == nil || len(lines) > 0 { // without a file that it includes, perhaps
 			return lines
 		}
 	}
 	return nil
+}
+
+// slurmConfPaths returns where slurm.conf may lie, the most likely first.
+func slurmConfPaths(h *Host) []string {
+	return []string{h.Config.Slurm.Conf, filepath.Join(h.Roots.Etc, "slurm/slurm.conf"), filepath.Join(h.Roots.Run, "slurm/conf/slurm.conf")}
+}
+
+// slurmConfDir returns the directory of the first slurm.conf that is there.
+func slurmConfDir(h *Host) string {
+	for _, path := range slurmConfPaths(h) {
+		if path != "" && present(path) {
+			return filepath.Dir(path)
+		}
+	}
+	return "/etc/slurm"
 }
 
 // slurmctldHosts are the addresses of SlurmctldHost=NAME(ADDRESS), slurm.conf(5).
