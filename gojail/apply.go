@@ -147,6 +147,9 @@ func openRoot(v *View, name string) (*jailRoot, error) {
 	return r, nil
 }
 
+// errEmptyRoot is the one fault of a root that users of the jail can bring about in it.
+var errEmptyRoot = errors.New("is empty")
+
 // checkRoot finds storage that is not there: an unmounted mount point is an empty directory.
 func checkRoot(path string) error {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -162,7 +165,7 @@ func checkRoot(path string) error {
 	_, err = dir.Readdirnames(1)
 	switch {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("jail root %s is empty: is its storage mounted?", path)
+		return fmt.Errorf("jail root %s %w: is its storage mounted?", path, errEmptyRoot)
 	case err != nil:
 		return fmt.Errorf("jail root %s cannot be read: %w", path, errnoOf(err))
 	}

@@ -28,6 +28,27 @@ func content(j *Jail, paths ...string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return UsersMayChange(root, path) })
 }
 
+// rootContent reports whether users can bring it about that a jail's root is missing or unreadable:
+// a directory above it is theirs, or lies in a jail whose users may be root in it. What they may do
+// in the root itself does not matter here.
+func (k *checker) rootContent(j *Jail) bool {
+	if trusted.Parents(j.Root) != nil {
+		return true
+	}
+	for _, other := range k.config.Jails {
+		var root, dir unix.Stat_t
+		if !slices.Contains(other.Isolation.JailRoot, "range") || unix.Stat(other.Root, &root) != nil {
+			continue
+		}
+		for path := filepath.Dir(j.Root); path != "/"; path = filepath.Dir(path) {
+			if unix.Stat(path, &dir) == nil && dir.Dev == root.Dev && dir.Ino == root.Ino {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // UsersMayChange tells whether a directory that a path leads through, below a root
 // that is open, belongs to somebody else than root or is open to others. So users may
 // make, rename or remove what is at its end. The walk is the kernel's, link by link.

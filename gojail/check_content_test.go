@@ -90,6 +90,24 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 			mkdir(t, n.root, user)
 		}, "", "is empty"},
 		"root's tree gone": {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root) }, "jail root", ""},
+		"a tree gone whose users may be root in it": {func(t *testing.T, n *checkedNode) {
+			n.configure(t, "jail_root = [\"range\"]")
+			os.RemoveAll(n.root)
+		}, "jail root", ""},
+		"a file in the place of a tree whose users may be root in it": {func(t *testing.T, n *checkedNode) {
+			n.configure(t, "jail_root = [\"self\", \"range\"]")
+			os.RemoveAll(n.root)
+			n.write(t, "jail", "", 0o644)
+		}, "is not a directory", ""},
+		"a tree emptied by users who may be root in it": {func(t *testing.T, n *checkedNode) {
+			n.configure(t, "jail_root = [\"range\"]")
+			os.RemoveAll(n.root)
+			mkdir(t, n.root, 0)
+		}, "", "is empty"},
+		"a tree gone from a jail whose users may be root in it": {func(t *testing.T, n *checkedNode) {
+			require.NoError(t, os.Chmod(n.dir, 0o700)) // nobody reaches set-user-ID files
+			n.configure(t, "jail_root = [\"range\"]\n[jail.b]\nroot = \""+n.root+"/opt/b\"\nslurm = false\nhost = []\n")
+		}, "", "jail b: jail root"},
 		"a tree gone from a user's directory": {func(t *testing.T, n *checkedNode) {
 			os.RemoveAll(n.root)
 			mkdir(t, n.dir+"/home", user)

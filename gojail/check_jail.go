@@ -3,6 +3,7 @@
 package gojail
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -18,11 +19,12 @@ func (k *checker) jail(j *Jail) {
 	subject := "jail " + j.Name
 	var fs unix.Statfs_t
 	if err := unix.Statfs(j.Root, &fs); err != nil {
-		k.failIn(content(j), subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
+		k.failIn(k.rootContent(j), subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
 		return
 	}
 	if err := checkRoot(j.Root); err != nil {
-		k.failIn(content(j), subject, "", "%v", err)
+		theirs := k.rootContent(j) || errors.Is(err, errEmptyRoot) && content(j)
+		k.failIn(theirs, subject, "mount its storage, or correct root =", "%v", err)
 		return
 	}
 	if crowded(j.Root) {
