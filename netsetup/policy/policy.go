@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
@@ -45,7 +46,7 @@ func Cards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warnings
 		if !here(p, cfg.Node) || matched[p] {
 			continue
 		}
-		text := fmt.Sprintf("%s matches no network card of %s; `gojail vf ls` shows what there is", At(cfg, p), cfg.Node)
+		text := fmt.Sprintf("%s matches no network card of %s: it selects %s, but %s", At(cfg, p), cfg.Node, describeSelector(p.NIC), describeCards(inv))
 		if p.Nodes.Len() > 0 {
 			errs = append(errs, errors.New(text))
 		} else {
@@ -55,9 +56,64 @@ func Cards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warnings
 	return cards, warnings, errors.Join(errs...)
 }
 
+// describeSelector returns what a policy's nic selects, in the words of network.toml.
+func describeSelector(s config.Selector) string {
+	var words []string
+	add := func(key string, values ...string) {
+		if len(values) > 0 && values[0] != "" {
+			words = append(words, key+" "+strings.Join(values, " or "))
+		}
+	}
+	add("vendor", s.Vendor)
+	add("device", s.Device)
+	add("root", s.Root...)
+	var names []string
+	for _, r := range s.PF {
+		names = append(names, r.Name)
+	}
+	add("pf", names...)
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, " and ")
+}
+
+// cardsMax is how many cards a message names.
+const cardsMax = 8
+
+// describeCards returns the cards of a node, in the words of a selector.
+func describeCards(inv *inventory.Inventory) string {
+	var list []string
+	for _, pf := range inv.PFs {
+		text := fmt.Sprintf("%s (root %s, vendor %s, device %s)", pf, pf.PCI, pf.Vendor, pf.Device.Device)
+		if !pf.SRIOV {
+			text += " without SR-IOV"
+		}
+		list = append(list, text)
+	}
+	switch n := len(list); {
+	case n == 0:
+		return "the node has no network card on PCI"
+	case n > cardsMax:
+		list = append(list[:cardsMax], fmt.Sprintf("%d more", n-cardsMax))
+	}
+	return "the node has " + strings.Join(list, ", ")
+}
+
 // At names a policy as an editor finds it: "network.toml:12: policy "rail0"".
 func At(cfg *config.Config, p *config.Policy) string {
 	return fmt.Sprintf("%s:%d: policy %q", cfg.Path, p.Line, p.Name)
+}
+
+// CountFor returns how many policies are for the node.
+func CountFor(cfg *config.Config) int {
+	n := 0
+	for _, p := range cfg.Policies {
+		if here(p, cfg.Node) {
+			n++
+		}
+	}
+	return n
 }
 
 func here(p *config.Policy, node string) bool {

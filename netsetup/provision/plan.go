@@ -5,6 +5,7 @@ package provision
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/gojail/gojail/netsetup/config"
@@ -16,6 +17,19 @@ import (
 type Plan struct {
 	Steps    []*Step  `json:"steps"`
 	Warnings []string `json:"warnings,omitempty"`
+	cards    int      // that a policy matches
+	policies int      // that are for this node
+}
+
+// Idle returns why a plan without a step to take is right.
+func (p *Plan) Idle() string {
+	switch {
+	case p.policies == 0:
+		return "nothing to do: no policy of network.toml is for this node"
+	case p.cards == 0:
+		return "nothing to do: no policy of network.toml matches a card of this node, and it has no card with SR-IOV"
+	}
+	return "nothing to do: the node is as network.toml wants it"
 }
 
 // Held are the VFs that nobody may touch, by PCI address: those of jobs, with the job's
@@ -39,7 +53,12 @@ func (h Held) why(pci string) (is, do string) {
 func Make(cfg *config.Config, inv *inventory.Inventory, held Held) (*Plan, error) {
 	cards, warnings, err := policy.Cards(cfg, inv)
 	errs := []error{err}
-	p := &Plan{Warnings: append(warnings, inv.Problems...)}
+	p := &Plan{Warnings: append(warnings, inv.Problems...), cards: len(cards), policies: policy.CountFor(cfg)}
+	if len(cards) == 0 && slices.ContainsFunc(inv.PFs, func(pf *inventory.PF) bool { return pf.SRIOV }) {
+		for _, warning := range warnings {
+			errs = append(errs, errors.New(warning+"; correct its nic, or say with nodes which nodes it is for"))
+		}
+	}
 	mode, err := rdmaMode(cfg, cards)
 	errs = append(errs, err)
 	if mode != "" {

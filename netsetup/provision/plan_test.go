@@ -66,6 +66,8 @@ func TestPlansThatAreRefused(t *testing.T) {
 		"a VLAN on InfiniBand": {ib, []*config.Policy{a(func(p *config.Policy) { p.VLAN = 7 })}, nil, `vlan and spoof_check are Ethernet's`},
 		"this node's, but no such card": {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.Nodes, p.NIC = nodes, on("ens9") })}, nil,
 			`network.toml:10: policy "a" matches no network card of gpu01`},
+		"no such card, on any node": {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.NIC = on("ens9") })}, nil,
+			`policy "a" matches no network card of gpu01: it selects pf ens9, but the node has ens1f0 (root 0000:86:00.0, `},
 		"a VF in use": {small, []*config.Policy{a(same)}, map[string]string{small.VF(1): "42"},
 			`ens1f0 has 2 VFs and should have 4, but VF 1 (0000:86:01.1) is in use by job 42; drain the node and wait for its jobs`},
 		"two RDMA modes": {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.NIC, p.RDMA = on("ens1f0#0-1"), config.RDMAShared }),
@@ -78,6 +80,11 @@ func TestPlansThatAreRefused(t *testing.T) {
 			assert.NotContains(t, err.Error(), "\n", "one error, one line")
 		})
 	}
+	// A node whose cards cannot have VFs may be in one network.toml with others.
+	plan, err := Make(site(a(func(p *config.Policy) { p.NIC = on("ens9") })), newFake(t, plain).Inventory(), Held{})
+	require.NoError(t, err)
+	assert.Contains(t, plan.Warnings[0], "ens1f0 (root 0000:86:00.0, vendor 15b3, device 1017) without SR-IOV")
+	assert.Contains(t, plan.Idle(), "no policy of network.toml matches a card of this node")
 }
 
 func TestVFInQuarantine(t *testing.T) {

@@ -91,7 +91,7 @@ func (p *Plan) Render(w io.Writer) error {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	if len(p.Steps) == 0 {
-		_, err := fmt.Fprintln(w, "nothing to do: the node is as network.toml wants it")
+		_, err := fmt.Fprintln(w, p.Idle())
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

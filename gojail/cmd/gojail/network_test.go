@@ -138,6 +138,21 @@ ens1f0 (0000:86:00.0): VF 1 driver: - -> bound
 	assert.Equal(t, "nothing to do: the node is as network.toml wants it\n", out)
 }
 
+func TestVFApplyWithoutAMatch(t *testing.T) {
+	wrong := strings.Replace(networkText, "ens1f0", "ens9f9", 1)
+	s := newNetSite(t, wrong)
+	for _, args := range [][]string{{"vf", "apply"}, {"vf", "apply", "--dry-run"}} {
+		out, _, err := s.gojail(args...)
+		assert.Empty(t, out)
+		assert.ErrorContains(t, err, `matches no network card of n1: it selects pf ens9f9, but the node has ens2f0 (root 0000:3b:00.0, vendor 15b3, device 1017), ens1f0 (root`)
+		assert.ErrorContains(t, err, "; correct its nic, or say with nodes which nodes it is for")
+	}
+	s.write(t, strings.Replace(wrong, "vfs = 2", "vfs = 2\nnodes = \"n2\"", 1))
+	out, _, err := s.gojail("vf", "apply")
+	require.NoError(t, err)
+	assert.Equal(t, "nothing to do: no policy of network.toml is for this node\n", out)
+}
+
 func TestVFApplyLeavesVFsOfJobsAlone(t *testing.T) {
 	s := newNetSite(t, networkText)
 	_, _, err := s.gojail("vf", "apply")
@@ -312,7 +327,7 @@ func TestCheckOfAWrongNetwork(t *testing.T) {
 	assert.Contains(t, s.network(t), "matches no network card of n1")
 	s.write(t, strings.NewReplacer("ens1f0", "ens9f9", "vfs = 2", "vfs = 2\nnodes = \"n1\"").Replace(networkText))
 	found := s.network(t)
-	assert.Regexp(t, "FAIL  network: policies: .* matches no network card of n1; .*; wanted: policies that fit this node; correct DIR/network.toml\n", found)
+	assert.Regexp(t, "FAIL  network: policies: .* matches no network card of n1: .*; wanted: policies that fit this node; correct DIR/network.toml\n", found)
 	assert.NotContains(t, found, "network: VFs:", "once is enough")
 	s.write(t, strings.Replace(networkText, `directory = "DIR/leases"`, `nodes = "n[2-9]"
 per_node = 4`, 1))

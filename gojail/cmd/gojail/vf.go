@@ -44,7 +44,10 @@ Each change is a line. A card whose change fails is taken back to what it was,
 the others go on. A number of VFs that would take one away from a job is
 refused: drain the node first. While a job is given its VFs, this waits.
 
-The exit code is 0 if the node is as network.toml wants it, else 1.`,
+The exit code is 0 if the node is as network.toml wants it, else 1. A policy
+that matches no card of the node is a warning. It is an error where its nodes
+names the node, or where no policy matches although a card has SR-IOV: nodes
+says which nodes a policy is for.`,
 		Example: `  gojail vf apply --dry-run
   gojail vf apply`,
 		Args: cobra.NoArgs,
@@ -88,7 +91,7 @@ func (n *node) apply(cmd *cobra.Command) error {
 		fmt.Fprintln(cmd.OutOrStdout(), s)
 	})
 	if err == nil && steps == 0 {
-		fmt.Fprintln(cmd.OutOrStdout(), "nothing to do: the node is as network.toml wants it")
+		fmt.Fprintln(cmd.OutOrStdout(), plan.Idle())
 	}
 	return errors.Join(err, makeDeviceNodes(cfg, h, err == nil))
 }
