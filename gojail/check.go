@@ -48,6 +48,14 @@ type Node struct {
 	// Accounts is asked for the users and groups of the jails. Nil: nobody is; a name
 	// service that hangs must not make a node look bad.
 	Accounts *Accounts
+	Passwd   string // passwd(5) of the node; empty: /etc/passwd
+}
+
+func (n *Node) passwd() string {
+	if n.Passwd != "" {
+		return n.Passwd
+	}
+	return "/etc/passwd"
 }
 
 // checker collects the findings about one node.

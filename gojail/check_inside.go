@@ -4,10 +4,13 @@ package gojail
 
 import (
 	"bufio"
+	"debug/elf"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,14 +26,152 @@ func (k *checker) inside(j *Jail, view *View) {
 	}
 	defer unix.Close(root)
 	brought := func(path string) bool { return inside(view.Spec.Mounts, path) }
-	if _, err := statIn(root, "/bin/sh"); err == unix.ENOENT && !brought("/bin/sh") && !brought("/usr/bin/sh") {
+	if lacks := lacksShell(root, brought); lacks != "" {
 		k.warn("jail "+j.Name, "install a shell, or correct root = if this is not the tree that was meant",
-			"%s has no /bin/sh: most batch scripts and many programs need it", j.Root)
+			"%s %s: most batch scripts and many programs need it", j.Root, lacks)
 	}
+	k.linker(j, root, brought)
+	k.homes(j, root, brought)
 	if j.Slurm && !brought("/etc/passwd") {
 		k.slurmUser(j, root)
 	}
 	k.spoolBase(j, root)
+}
+
+// lacksShell returns what is wrong with /bin/sh of a jail, "" if nothing is.
+func lacksShell(root int, brought func(path string) bool) string {
+	const shell = "/bin/sh"
+	if brought(shell) || brought("/usr"+shell) {
+		return ""
+	}
+	f, err := openFileIn(root, shell)
+	if err == nil {
+		defer f.Close()
+		if interpreter := interpreterOf(f); interpreter != "" && missingIn(root, interpreter, brought) {
+			return "has a " + shell + " whose dynamic linker, " + interpreter + ", is not there"
+		}
+		return ""
+	}
+	if err != unix.ENOENT {
+		return "has a " + shell + " that cannot be used: " + err.Error()
+	}
+	if target := linkIn(root, shell); target != "" {
+		if brought(target) {
+			return ""
+		}
+		return "has a " + shell + " that leads to " + target + ", which is not there"
+	}
+	return "has no " + shell
+}
+
+// linkIn returns where a symbolic link of a jail leads to, "" if it is none.
+func linkIn(root int, path string) string {
+	dir, err := openBeneath(root, filepath.Dir(path), inJail)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(dir)
+	to := make([]byte, pathMax)
+	n, err := unix.Readlinkat(dir, filepath.Base(path), to)
+	if err != nil {
+		return ""
+	}
+	if target := string(to[:n]); filepath.IsAbs(target) {
+		return filepath.Clean(target)
+	}
+	return filepath.Join(filepath.Dir(path), string(to[:n]))
+}
+
+// missingIn reports whether a jail lacks a file that no mount brings either. Where /lib64 is a link
+// to usr/lib64, a mount of /usr brings it.
+func missingIn(root int, path string, brought func(path string) bool) bool {
+	_, err := statIn(root, path)
+	return err == unix.ENOENT && !brought(path) && !brought("/usr"+path)
+}
+
+// interpreterOf returns the dynamic linker that a program names, "" if it names none.
+func interpreterOf(program io.ReaderAt) string {
+	f, err := elf.NewFile(program)
+	if err != nil {
+		return ""
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP && p.Filesz < pathMax {
+			text := make([]byte, p.Filesz)
+			if _, err := p.ReadAt(text, 0); err == nil {
+				return strings.TrimRight(string(text), "\x00")
+			}
+		}
+	}
+	return ""
+}
+
+// linker looks in a jail for the dynamic linker of the node's srun: Slurm's commands and libraries are
+// the node's, and no mount brings a C library.
+func (k *checker) linker(j *Jail, root int, brought func(path string) bool) {
+	commands, _ := findCommands(k.config)
+	if !j.Slurm || len(commands) == 0 {
+		return
+	}
+	f, err := os.Open(commands[0])
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if interpreter := interpreterOf(f); interpreter != "" && missingIn(root, interpreter, brought) {
+		k.warn("jail "+j.Name, "install glibc there, or write slurm = false",
+			"%s has no %s, the dynamic linker of the node's %s: Slurm's commands and libraries cannot run in it", j.Root, interpreter, filepath.Base(commands[0]))
+	}
+}
+
+const (
+	firstUserID = 1000  // UID_MIN, login.defs(5)
+	lastUserID  = 65533 // nobody's is the next
+	homesMax    = 1000  // how many homes are looked at
+)
+
+// homes looks in a jail for the directories where users' jobs start. It does not look at them on
+// the node, where they may lie on storage that hangs.
+func (k *checker) homes(j *Jail, root int, brought func(path string) bool) {
+	missing := map[string][]string{} // by the directory above
+	for _, home := range k.userHomes() {
+		if brought(home) {
+			continue
+		}
+		if _, err := statIn(root, home); err == unix.ENOENT {
+			missing[filepath.Dir(home)] = append(missing[filepath.Dir(home)], home)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(missing)) {
+		homes := missing[dir]
+		if dir == "/" {
+			dir = homes[0]
+		}
+		k.warn("jail "+j.Name, fmt.Sprintf(`bring them: [[jail.%s.mounts]] destination = %q, source = %[2]q, options = ["rbind", "nosuid", "nodev"]; then: gojail init %[1]s`, j.Name, dir),
+			"%s has no %s, a user's home directory by the node's passwd, and no mount brings it (%d such below %s): a job that is submitted there fails", j.Root, homes[0], len(homes), dir)
+	}
+}
+
+// userHomes returns the home directories of the users in the node's passwd(5). A name service is not
+// asked: it may hang, and may have any number.
+func (k *checker) userHomes() []string {
+	text, _ := os.ReadFile(k.node.passwd())
+	var homes []string
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Split(strings.TrimSpace(line), ":")
+		if len(fields) < 7 || len(homes) == homesMax || slices.Contains([]string{"nologin", "false"}, filepath.Base(fields[6])) {
+			continue
+		}
+		uid, err := number(fields[2])
+		home := filepath.Clean(fields[5])
+		top, _, _ := strings.Cut(strings.TrimPrefix(home, "/"), "/")
+		if err != nil || uid < firstUserID || uid > lastUserID || !filepath.IsAbs(home) || slices.Contains(append(systemDirs, "", "nonexistent"), top) {
+			continue
+		}
+		homes = append(homes, home)
+	}
+	slices.Sort(homes)
+	return slices.Compact(homes)
 }
 
 // slurmUser: Slurm's commands look SlurmUser up as they read slurm.conf, and end

@@ -62,24 +62,50 @@ func (k *checker) anySlurmJail() bool {
 
 // spool compares with slurm.conf: batch scripts are looked for there.
 func (k *checker) spool(conf slurmConf) {
-	want := conf.values["slurmdspooldir"]
-	if want == "" {
-		want = "/var/spool/slurmd" // slurm.conf(5)
+	given := conf.values["slurmdspooldir"]
+	if given == "" {
+		given = standardSpool
 	}
-	want = strings.ReplaceAll(want, "%n", k.config.Node)
-	if strings.Contains(want, "%") {
-		return // %h: not ours to expand
-	}
-	if filepath.Clean(want) != k.config.Slurm.Spool {
-		k.fail("spool", "make spool = of [slurm] the same, else batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
+	host, _, _ := strings.Cut(hostName(), ".")
+	want := filepath.Clean(strings.NewReplacer("%n", k.config.Node, "%h", host).Replace(given))
+	if want != k.config.Slurm.Spool {
+		k.fail("spool", "take spool = out of [slurm], or make it the same; else batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
 			k.config.Slurm.Spool, want)
 		return
 	}
-	if err := trusted.Parents(want); err != nil {
-		k.warn("spool", "correct the directory", "%v", err)
+	// SlurmUser tells slurmd what to run as whom: a directory of its own gives it nothing more.
+	if err := trusted.ParentsOf(want, k.slurmUID(conf)); err != nil {
+		k.warn("spool", "", "who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v", err)
 		return
 	}
 	k.ok("spool", "%s, as in slurm.conf", want)
+}
+
+// slurmUID returns SlurmUser's number, or root's where it is not known without asking a name service.
+func (k *checker) slurmUID(conf slurmConf) uint32 {
+	name := conf.values["slurmuser"]
+	if uid, err := number(name); err == nil {
+		return uid
+	}
+	uid, _ := passwdUID(k.node.passwd(), name)
+	return uid
+}
+
+// passwdUID returns the number of a user in a file like passwd(5).
+func passwdUID(path, name string) (uint32, bool) {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Split(line, ":"); len(fields) >= 3 && fields[0] == name && name != "" {
+			uid, err := number(fields[2])
+			return uid, err == nil
+		}
+	}
+	return 0, false
+}
+
+func hostName() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // munge: a launch goes well without its socket (spank/trees.c).

@@ -35,6 +35,7 @@ func goodNode(t *testing.T) *checkedNode {
 	n.Node = Node{Config: filepath.Join(dir, "gojail.toml"), State: filepath.Join(dir, "state"), Name: "n1", LibDir: filepath.Join(dir, "lib")}
 	accounts := SystemAccounts()
 	n.Accounts = &accounts
+	n.Passwd = filepath.Join(dir, "passwd")
 	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "jail/bin", "slurm", "lib", "plugins", "state"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
@@ -201,7 +202,24 @@ var spoiled = map[string]struct {
 		n.configure(t, "[[jail.a.user_mounts]]\nsource = \"/nonexistent\"")
 	},
 		"WARN  jail a: users may mount /nonexistent"},
-	"no shell":        {func(t *testing.T, n *checkedNode) { os.Remove(n.root + "/bin/sh") }, "has no /bin/sh"},
+	"no shell": {func(t *testing.T, n *checkedNode) { os.Remove(n.root + "/bin/sh") }, "has no /bin/sh"},
+	"a shell that leads nowhere": {func(t *testing.T, n *checkedNode) {
+		os.Remove(n.root + "/bin/sh")
+		require.NoError(t, os.Symlink("/etc/../usr/bin/dash", n.root+"/bin/sh")) // which the node has
+	}, "has a /bin/sh that leads to /usr/bin/dash, which is not there"},
+	"a shell in a circle": {func(t *testing.T, n *checkedNode) {
+		os.Remove(n.root + "/bin/sh")
+		require.NoError(t, os.Symlink("sh", n.root+"/bin/sh"))
+	}, "has a /bin/sh that cannot be used: too many levels of symbolic links"},
+	"a shell without its dynamic linker": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, exec.Command("cp", "/bin/true", n.root+"/bin/sh").Run())
+	}, "has a /bin/sh whose dynamic linker, /lib"},
+	"homes that no mount brings": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.MkdirAll(n.root+"/home/there", 0o755))
+		n.write(t, "passwd", "root:x:0:0::/root:/bin/sh\nd:x:2:2::/home/d:/bin/sh\nnobody:x:65534:1::/nonexistent:/bin/sh\na:x:1001:1::/home/a:/bin/sh\n"+
+			"b:x:1002:1::/home/b:/bin/sh\nc:x:1003:1::/home/c:/usr/sbin/nologin\ne:x:1004:1::/home/there:/bin/sh\nf:x:1005:1::/var/lib/f:/bin/sh\n", 0o644)
+	}, "has no /home/a, a user's home directory by the node's passwd, and no mount brings it (2 such below /home): a job that is submitted there fails; " +
+		`bring them: [[jail.a.mounts]] destination = "/home", source = "/home", options = ["rbind", "nosuid", "nodev"]; then: gojail init a`},
 	"root of another": {func(t *testing.T, n *checkedNode) { os.Chown(n.root, 65534, 0) }, "WARN  jail a: "},
 }
 
@@ -285,8 +303,50 @@ func (n *checkedNode) inside(t *testing.T, mounts ...specs.Mount) string {
 	return strings.Join(found, "\n")
 }
 
+func TestCheckOfHomesThatAMountBrings(t *testing.T) {
+	n := goodNode(t)
+	n.write(t, "passwd", "a:x:1001:1::/home/a:/bin/sh\n", 0o644)
+	assert.Contains(t, n.inside(t), "has no /home/a")
+	assert.NotContains(t, n.inside(t, specs.Mount{Destination: "/home"}), "has no /home/a")
+}
+
+// glibc gives the jail the dynamic linker of the node's Slurm.
+func (n *checkedNode) glibc(t *testing.T) {
+	t.Helper()
+	commands, _ := findCommands(&Config{})
+	if len(commands) == 0 {
+		return
+	}
+	f, err := os.Open(commands[0])
+	require.NoError(t, err)
+	defer f.Close()
+	linker := interpreterOf(f)
+	require.NoError(t, os.MkdirAll(filepath.Join(n.root, filepath.Dir(linker)), 0o755))
+	n.write(t, "jail"+linker, "", 0o755)
+}
+
+// A jail without glibc, where Slurm's commands are to work.
+func TestCheckOfGlibc(t *testing.T) {
+	n := goodNode(t)
+	commands, _ := findCommands(&Config{})
+	if len(commands) == 0 {
+		t.Skip("Slurm is not installed")
+	}
+	f, err := os.Open(commands[0])
+	require.NoError(t, err)
+	defer f.Close()
+	linker := interpreterOf(f)
+	require.NotEmpty(t, linker)
+	want := n.root + " has no " + linker + ", the dynamic linker of the node's srun: Slurm's commands and libraries cannot run in it; install glibc there, or write slurm = false"
+	assert.Contains(t, n.inside(t), want)
+	assert.NotContains(t, n.inside(t, specs.Mount{Destination: "/usr"}), want)
+	n.glibc(t)
+	assert.NotContains(t, n.inside(t), want)
+}
+
 func TestCheckOfSlurmUser(t *testing.T) {
 	n := goodNode(t)
+	n.glibc(t)
 	warning := func(user, remedy string) string {
 		return "WARN  jail a: SlurmUser " + user + " of slurm.conf is not in " + n.root + "/etc/passwd: " +
 			`srun inside the jail ends with "Invalid user for SlurmUser"; append this line there: ` + remedy
@@ -322,6 +382,7 @@ func TestCheckReadsPasswdInsideTheJail(t *testing.T) {
 
 func TestCheckOfWhatTheSpoolCovers(t *testing.T) {
 	n := goodNode(t)
+	n.glibc(t)
 	n.write(t, "jail/etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0o644)
 	n.write(t, "slurm/slurm.conf", "", 0o644)
 	require.NoError(t, os.Mkdir(n.root+"/spool/n1", 0o755))

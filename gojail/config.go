@@ -129,7 +129,7 @@ func Load(path, node string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := parseConfig(string(data), node)
+	c, err := parseConfigOn(string(data), node, readSpoolDir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -57,24 +57,32 @@ type fileJail struct {
 }
 
 // source is the decoded text, which knows the line of each key.
-type source struct{ *tomlfile.Source }
+type source struct {
+	*tomlfile.Source
+	spoolDir func(conf string) spoolDir // what slurm.conf says, by the directory that conf names
+}
 
+// parseConfig is Load for a text, and looks at nothing else: spool is slurm.conf(5)'s default.
 func parseConfig(text, node string) (*Config, error) {
-	c, err := decodeConfig(text, node)
+	return parseConfigOn(text, node, func(string) spoolDir { return spoolDir{dir: standardSpool} })
+}
+
+func parseConfigOn(text, node string, spool func(conf string) spoolDir) (*Config, error) {
+	c, err := decodeConfig(text, node, spool)
 	if err != nil {
 		return nil, errors.New(tomlfile.Printable(err.Error())) // it may quote what the file holds
 	}
 	return c, nil
 }
 
-func decodeConfig(text, node string) (*Config, error) {
+func decodeConfig(text, node string, spool func(conf string) spoolDir) (*Config, error) {
 	var f file
 	isJailName := func(key toml.Key) bool { return len(key) == 2 && key[0] == "jail" }
 	decoded, err := tomlfile.Decode(text, &f, isJailName)
 	if err != nil {
 		return nil, err
 	}
-	s := &source{decoded}
+	s := &source{decoded, spool}
 	return s.config(&f, node)
 }
 

@@ -68,10 +68,7 @@ func (s *source) slurm(f *fileSlurm, node string) (slurm Slurm, err error) {
 	if slurm.Conf, err = s.nodePath(f.Conf, "/etc/slurm", node, "slurm", "conf"); err != nil {
 		return
 	}
-	if slurm.Spool, err = s.nodePath(f.Spool, "/var/spool/slurmd", node, "slurm", "spool"); err != nil {
-		return
-	}
-	if slurm.SpoolBase, err = s.spoolBase(f.Spool, slurm.Spool); err != nil {
+	if slurm.Spool, slurm.SpoolBase, err = s.spool(f.Spool, slurm.Conf, node); err != nil {
 		return
 	}
 	if slurm.Munge, err = s.nodePath(f.Munge, "/run/munge/munge.socket.2", node, "slurm", "munge"); err != nil {
@@ -81,12 +78,28 @@ func (s *source) slurm(f *fileSlurm, node string) (slurm Slurm, err error) {
 	return slurm, s.paths(f.Host, "slurm", "host")
 }
 
+// spool returns SlurmdSpoolDir as the file has it, or else slurm.conf, and spoolBase of it.
+func (s *source) spool(text *string, conf, node string) (spool, base string, err error) {
+	from := ""
+	if text == nil {
+		given := s.spoolDir(conf)
+		perNode := strings.ReplaceAll(given.dir, "%h", "%n")
+		spool, from = strings.ReplaceAll(given.dir, "%h", given.host), given.from
+		if spool, err = s.nodePath(&spool, "", node, "slurm", "spool"); err == nil {
+			base, err = s.spoolBase(&perNode, spool)
+		}
+	} else if spool, err = s.nodePath(text, "", node, "slurm", "spool"); err == nil {
+		base, err = s.spoolBase(text, spool)
+	}
+	if err != nil && from != "" {
+		err = fmt.Errorf("%w (SlurmdSpoolDir of %s)", err, from)
+	}
+	return spool, base, err
+}
+
 // spoolBase is the directory before the first part with %n, and spool where
 // there is none. It covers what the jail has there, so that it must be Slurm's own.
 func (s *source) spoolBase(text *string, spool string) (string, error) {
-	if text == nil {
-		return spool, nil
-	}
 	before, _, perNode := strings.Cut(*text, "%n")
 	base := filepath.Dir(before + "n")
 	if !perNode || under(base, "/run") { // which is a tmpfs in every jail

@@ -142,6 +142,35 @@ func (s *slurmConf) readPlugstack(path string, depth int) {
 	}
 }
 
+// standardSpool is SlurmdSpoolDir's default, slurm.conf(5).
+const standardSpool = "/var/spool/slurmd"
+
+// spoolDir is SlurmdSpoolDir: %n stands for the node's name, %h for its host's.
+type spoolDir struct {
+	dir  string
+	host string
+	from string // the slurm.conf that has it; "": none does
+}
+
+// readSpoolDir reads SlurmdSpoolDir from the slurm.conf in a directory, or from the copy that slurmd
+// fetched. %h is NodeHostname, which is this host's own name.
+func readSpoolDir(conf string) spoolDir {
+	host, _, _ := strings.Cut(hostName(), ".")
+	for _, dir := range []string{conf, runConf, filepath.Join(standardSpool, cacheName)} {
+		path := filepath.Join(dir, "slurm.conf")
+		if !exists(path) {
+			continue
+		}
+		s := slurmConf{values: map[string]string{}}
+		s.read(path)
+		if value := s.values["slurmdspooldir"]; value != "" {
+			return spoolDir{filepath.Clean(value), host, path}
+		}
+		break
+	}
+	return spoolDir{dir: standardSpool}
+}
+
 // confLines returns the lines of a file that say something; "#" begins a comment.
 func confLines(path string) []string {
 	text, err := os.ReadFile(path)

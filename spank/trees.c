@@ -35,8 +35,8 @@ static int script_tree(const struct jail *jail, const struct wish *wish, struct 
 
 	if (!slash || strncmp(wish->script, jail->spool, (size_t)(slash - wish->script)) ||
 	    jail->spool[slash - wish->script])
-		return fault_set(fault, "the batch script is in %s, but gojail.toml has slurm.spool = \"%s\"; "
-					"ask your administrator to make it SlurmdSpoolDir", wish->script, jail->spool);
+		return fault_set(fault, "the batch script is in %s, but gojail expects SlurmdSpoolDir to be %s; "
+					"ask your administrator to run gojail check", wish->script, jail->spool);
 	tree = k_open_tree(AT_FDCWD, wish->script, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 &&
 	    k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)

@@ -13,7 +13,10 @@ import (
 
 // Parents refuses a path if anybody but root could replace a directory above it,
 // including the directories that its symbolic links lead through.
-func Parents(path string) error {
+func Parents(path string) error { return ParentsOf(path, 0) }
+
+// ParentsOf is Parents where directories may also belong to the given user.
+func ParentsOf(path string, owner uint32) error {
 	dirs, err := visited(path)
 	if err != nil {
 		return err
@@ -22,6 +25,9 @@ func Parents(path string) error {
 		var st unix.Stat_t
 		if err := unix.Lstat(dir, &st); err != nil {
 			return fmt.Errorf("%s: cannot look at the directory %s: %w", path, dir, err)
+		}
+		if st.Uid == owner {
+			st.Uid = 0
 		}
 		if err := Check(dir, &st, unix.S_IFDIR); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -278,8 +280,15 @@ func (r *request) boot() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := gojail.Sweep(state, c)
+	// What slurm.conf and gres.conf say is in the site file, too: slurmd reads them anew as it starts.
+	if _, missing := os.Stat(filepath.Join(state.Path(), "site")); missing == nil {
+		if c.Networks, err = r.networks(); err == nil {
+			err = gojail.WriteSite(c, state.Path(), until)
+		}
+	}
+	report, err2 := gojail.Sweep(state, c)
+	err = errors.Join(err, err2)
 	err = errors.Join(err, r.sweepNet(gojail.Alive(state, c)))
-	_, err2 := report.EmptyTrash(until) // last: it may take all the time there is
+	_, err2 = report.EmptyTrash(until) // last: it may take all the time there is
 	return nil, errors.Join(err, err2)
 }
