@@ -38,6 +38,17 @@ func (k *checker) inside(j *Jail, view *View) {
 	k.spoolBase(j, root)
 }
 
+// LacksShell returns what is wrong with /bin/sh of a jail, as in "has no /bin/sh", "" if nothing is or
+// the root cannot be opened.
+func LacksShell(j *Jail, view *View) string {
+	root, err := openJail(j)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(root)
+	return lacksShell(root, func(path string) bool { return inside(view.Spec.Mounts, path) })
+}
+
 // lacksShell returns what is wrong with /bin/sh of a jail, "" if nothing is.
 func lacksShell(root int, brought func(path string) bool) string {
 	const shell = "/bin/sh"

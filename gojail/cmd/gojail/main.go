@@ -58,11 +58,13 @@ To begin with:
   4. gojail run NAME      have a look around inside, without Slurm
   5. write plugstack.conf on all nodes and submit hosts (plugstack.conf.example)
   6. restart slurmd on the nodes`,
+		Version:           version(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return n.prepare(cmd) },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
 	flags.StringVar(&n.Config, "config", gojail.DefaultConfig, "the configuration")
 	flags.StringVar(&n.network, "network", "", "the configuration of jobs' networks (default: network.toml beside --config)")
@@ -82,6 +84,11 @@ func (n *node) prepare(cmd *cobra.Command) error {
 			return fmt.Errorf("this node has no host name; give --node: %w", err)
 		}
 		n.Name, _, _ = strings.Cut(host, ".")
+	}
+	for _, path := range []*string{&n.Config, &n.network, &n.State, &n.LibDir} {
+		if err := makeAbsolute(path); err != nil {
+			return err
+		}
 	}
 	if n.network == "" {
 		n.network = n.besideConfig()
@@ -106,6 +113,19 @@ func (n *node) prepare(cmd *cobra.Command) error {
 	if os.Geteuid() != 0 && cmd.Annotations["anybody"] == "" && !completes(cmd) {
 		return fmt.Errorf("%s needs root", cmd.CommandPath())
 	}
+	return nil
+}
+
+// makeAbsolute turns a path that was typed in the working directory into a full one.
+func makeAbsolute(path *string) error {
+	if *path == "" {
+		return nil
+	}
+	full, err := filepath.Abs(*path)
+	if err != nil {
+		return fmt.Errorf("cannot find out what %s means: %w; give the full path", *path, err)
+	}
+	*path = full
 	return nil
 }
 

@@ -215,3 +215,37 @@ func TestAnswerOfTheLauncher(t *testing.T) {
 		}
 	}
 }
+
+func TestInitOfATreeWithoutAShell(t *testing.T) {
+	s := newSite(t)
+	config := filepath.Join(s.dir, "gojail.toml")
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	typo := filepath.Join(s.dir, "jial")
+	require.NoError(t, os.MkdirAll(typo+"/data", 0o755)) // an empty one is refused anyway
+	head, _, _ := strings.Cut(strings.Replace(string(text), s.root, typo, 1), "[[")
+	require.NoError(t, os.WriteFile(config, []byte(head), 0o644))
+	_, err = s.gojail("init", "tiny")
+	assert.ErrorContains(t, err, typo+" has no /bin/sh: it is probably not the tree that was meant, and nothing was made; correct root = in "+config+", or run: gojail init --force tiny")
+	entries, err := os.ReadDir(typo)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+	out, err := s.gojail("init", "--force", "tiny")
+	require.NoError(t, err)
+	assert.Contains(t, out, "made directory /proc")
+}
+
+func TestRelativeConfiguration(t *testing.T) {
+	s := newSite(t)
+	t.Chdir(s.dir)
+	s.flags = append(s.flags, "--config=gojail.toml")
+	_, err := s.gojail("spec", "tiny")
+	assert.NoError(t, err)
+}
+
+func TestVersion(t *testing.T) {
+	s := newSite(t)
+	out, err := s.gojail("--version")
+	require.NoError(t, err)
+	assert.Contains(t, out, "gojail "+gojail.Version+", contract ")
+}

@@ -21,7 +21,11 @@ the library, which must be the same in all parts on a node.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"anybody": "yes"},
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "gojail %s, contract %d, %s\n", gojail.Version, gojail.ContractVersion, runtime.Version())
+			fmt.Fprintln(cmd.OutOrStdout(), version())
 		},
 	}
+}
+
+func version() string {
+	return fmt.Sprintf("gojail %s, contract %d, %s", gojail.Version, gojail.ContractVersion, runtime.Version())
 }

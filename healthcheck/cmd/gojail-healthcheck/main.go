@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gojail/gojail/gojail"
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/drain"
 	_ "github.com/gojail/gojail/healthcheck/onecpu"
@@ -63,12 +64,14 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 		Example: `  gojail-healthcheck --dry-run
   gojail-healthcheck explain memory`,
 		Args:              cobra.NoArgs,
+		Version:           gojail.Version,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return n.look(cmd) },
 	}
 	n.roots, n.log = healthcheck.NodeRoots(), "/dev/log"
+	root.SetVersionTemplate("gojail-healthcheck {{.Version}}\n")
 	flags := root.PersistentFlags()
 	flags.StringVar(&n.config, "config", healthcheck.DefaultPath, "the configuration; need not be there")
 	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
