@@ -84,7 +84,7 @@ func TestCheckOfPlugstack(t *testing.T) {
 	health := func() string { return c.Root("gojail-healthcheck", "--dry-run", "--node=n1").Stdout }
 	prints(t, "debian", try())
 	for name, test := range map[string]struct{ text, want string }{
-		"an unknown argument":       {line + " conf=/etc/x", `unknown argument "conf=/etc/x"`},
+		"an unknown argument":       {line + " conf=/etc/x", "conf=/etc/x"},
 		"a missing configuration":   {line + " config=/etc/gojail/none.toml", "the plugin uses config=/etc/gojail/none.toml, with which every job step fails"},
 		"named twice by an include": {"include plugstack.conf.d/*.conf\n" + line, "spank_gojail.so is named 2 times"},
 	} {
