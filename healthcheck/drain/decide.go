@@ -180,19 +180,26 @@ func undrain(node *Node, drained bool) Decision {
 }
 
 const (
-	// As other tools for Slurm mark drains that are no user's fault.
-	mark    = "[node_problem] gojail: "
+	// [node_problem] is how other tools for Slurm mark drains that are no user's fault. It
+	// comes last: sinfo -R shows the first 20 characters of a reason, which are the check's.
+	mark    = " [node_problem] gojail"
+	markOld = "[node_problem] gojail: " // where it came first; nodes may still be drained so
 	idStart = " (id "
 	wasMax  = 100 // bytes of another reason
 )
 
+// isOurs reports whether a reason is of the form that this program writes, or once wrote.
 func isOurs(reason string) bool {
-	return strings.HasPrefix(reason, mark) && strings.Contains(reason, idStart)
+	before, _, hasID := strings.Cut(reason, idStart)
+	check, _, _ := strings.Cut(before, ": ")
+	ours := strings.HasSuffix(before, mark) && check != "" && !strings.Contains(check, " ")
+	return hasID && (ours || strings.HasPrefix(before, markOld))
 }
 
 // reason is the line for Slurm.
 func (w Want) reason(id, before string) string {
-	reason := fmt.Sprintf("%s%s: %s%s%s)", mark, w.Check, w.Text, idStart, id)
+	text := strings.ReplaceAll(w.Text, idStart, " (") // else the mark is not where isOurs looks
+	reason := fmt.Sprintf("%s: %s%s%s%s)", w.Check, text, mark, idStart, id)
 	if before != "" {
 		reason += "; was: " + run.Plain(before, wasMax)
 	}

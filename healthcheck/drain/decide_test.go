@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	mine    = "[node_problem] gojail: gpu: GPU 3 is lost (id 0badcafe)"
+	mine    = "gpu: GPU 3 is lost [node_problem] gojail (id 0badcafe)"
 	stamp   = "root@2026-11-21T17:00:00"
 	persons = "ADMIN SHUTDOWN"
 )
@@ -24,8 +24,8 @@ const (
 func TestDecide(t *testing.T) {
 	record := &Record{ID: "0badcafe", Check: "gpu", Reason: mine, Stamp: stamp}
 	fresh := &Record{ID: "0badcafe", Check: "gpu", Reason: mine}
-	renaming := &Record{ID: "1", Check: "disk", Reason: "[node_problem] gojail: disk: full (id 1)", Before: record}
-	const renamed = "[node_problem] gojail: gpu: GPU 3 is lost (id 42)"
+	renaming := &Record{ID: "1", Check: "disk", Reason: "disk: full [node_problem] gojail (id 1)", Before: record}
+	const renamed = "gpu: GPU 3 is lost [node_problem] gojail (id 42)"
 	for name, test := range map[string]struct {
 		wish   Wish
 		record *Record
@@ -215,4 +215,27 @@ func TestAddTellsWhatIsNew(t *testing.T) {
 	assert.Equal(t, []Change{{"a", healthcheck.Fail, "text of a"}}, h.Add(results("fn")), "counts now")
 	assert.Empty(t, h.Add(results("fn")))
 	assert.Equal(t, []Change{{"a", healthcheck.OK, "text of a"}}, h.Add(results("on")))
+}
+
+// TestReasonNamesTheCheck: sinfo -R shows the first 20 characters.
+func TestReasonNamesTheCheck(t *testing.T) {
+	for _, c := range healthcheck.Checks() {
+		reason := Want{Check: c.Name, Text: "text (id 1) of it"}.reason("0badcafe", "")
+		assert.Contains(t, reason[:20], c.Name)
+		assert.True(t, isOurs(reason), reason)
+		assert.True(t, isOurs(reason+"; was: somebody's"), reason)
+	}
+}
+
+// TestReasonOfBefore: what an earlier version wrote is still its own, and is taken back.
+func TestReasonOfBefore(t *testing.T) {
+	const old = "[node_problem] gojail: gpu: GPU 3 is lost (id 0badcafe)"
+	assert.True(t, isOurs(old))
+	for _, other := range []string{"", "fix (id 3)", "[node_problem] other: x (id 1)", "see [node_problem] gojail (id 1)", "gpu: GPU 3 [node_problem] gojail"} {
+		assert.False(t, isOurs(other), other)
+	}
+	record := &Record{ID: "0badcafe", Check: "gpu", Reason: old, Stamp: "root@2026-01-01T00:00:00"}
+	node := &Node{State: []string{"IDLE", "DRAIN"}, Reason: old, Stamp: record.Stamp}
+	assert.Equal(t, Decision{Undrain, ""}, Decide(Want{ToUndrain, "gpu", ""}, record, node, "1"))
+	assert.Equal(t, Decision{Confirm, ""}, Decide(Want{ToHold, "gpu", "GPU 3 is lost"}, record, node, "1"))
 }

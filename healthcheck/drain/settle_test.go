@@ -110,7 +110,7 @@ func (s *site) is(state, reason string) {
 	assert.Equal(s.t, reason, string(text))
 }
 
-const reasonA = "[node_problem] gojail: a: text of a (id ID)"
+const reasonA = "a: text of a [node_problem] gojail (id ID)"
 
 func TestAFaultComesAndGoes(t *testing.T) {
 	s := newSite(t)
@@ -152,7 +152,7 @@ func TestTheReasonFollowsTheFault(t *testing.T) {
 	s.run("fo fo ff ff of of")
 	s.is("IDLE+DRAIN", reasonA)
 	s.run("of")
-	s.is("IDLE+DRAIN", "[node_problem] gojail: b: text of b (id ID)")
+	s.is("IDLE+DRAIN", "b: text of b [node_problem] gojail (id ID)")
 	s.run("oo oo oo")
 	assert.Equal(t, Undrain, s.outcome.Action)
 }

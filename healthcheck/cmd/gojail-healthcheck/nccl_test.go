@@ -166,7 +166,7 @@ func (s ncclSite) forget() {
 	require.NoError(s, os.Remove(s.c.Path("/var/lib/health/nccl/tested.json")))
 }
 
-const ncclReason = "Reason=[node_problem] gojail: nccl: all_reduce_perf is slow or wrong with two partners that are well (id "
+const ncclReason = "Reason=nccl: all_reduce_perf is slow or wrong with two partners that are well [node_problem] gojail (id "
 
 func TestNCCLGoodRoundAndThenNothingToDo(t *testing.T) {
 	s := startNCCL(t)

@@ -95,7 +95,7 @@ func returns(t *testing.T, c *cluster.Cluster) {
 
 func TestSlurmdRunsItAndANodeIsDrainedAndComesBack(t *testing.T) {
 	c := start(t)
-	const reason = "Reason=[node_problem] gojail: fs-mounted: /srv/scratch is not mounted (id "
+	const reason = "Reason=fs-mounted: /srv/scratch is not mounted [node_problem] gojail (id "
 	becomes(t, c, "n1", "State=IDLE+DRAIN ", reason, "[root@")
 	assert.Contains(t, show(c, "n2"), "State=IDLE ")
 	t.Log(show(c, "n1"))
@@ -121,7 +121,7 @@ func TestSlurmdRunsItAndANodeIsDrainedAndComesBack(t *testing.T) {
 func TestALineOfNHCDrains(t *testing.T) {
 	config := strings.Split(health, "[[override]]")[0] + "[check.nhc-files]\nbad = 1\ngood = 1\n[[override]]\nnodes = \"n1\"\nnhc = \"/etc/nhc/nhc.conf\"\n"
 	c := startWith(t, config, map[string]string{"/etc/nhc/nhc.conf": "# ours\n* || check_file_test -d /srv/ready\n* || check_dmi_data_match x\n"})
-	becomes(t, c, "n1", "State=IDLE+DRAIN ", "Reason=[node_problem] gojail: nhc-files: line 2: test -d /srv/ready fails (id ")
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", "Reason=nhc-files: line 2: test -d /srv/ready fails [node_problem] gojail (id ")
 	assert.Contains(t, show(c, "n2"), "State=IDLE ")
 	text, err := os.ReadFile(c.Path("/run/health-n1.prom"))
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestAFileSystemHangs(t *testing.T) {
 	stop, err := c.Hang("/srv/scratch")
 	require.NoError(t, err)
 	t.Cleanup(stop)
-	becomes(t, c, "n1", "State=IDLE+DRAIN ", "Reason=[node_problem] gojail: fs-full: ", "[root@")
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", "Reason=fs-full: ", "[root@")
 	t.Log(show(c, "n1"))
 	runs(t, c, 3)
 	children := 0
