@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 var nameRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -157,8 +158,8 @@ func cleanPath(path string) error {
 		return fmt.Errorf(`"/" itself cannot be used here`)
 	case len(path) >= pathMax:
 		return fmt.Errorf("%.40q...: longer than %d bytes", path, pathMax-1)
-	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("%q: contains a control character", path)
+	case tomlfile.Printable(path) != path:
+		return fmt.Errorf("%q: contains a control character or another that cannot be shown", path)
 	}
 	return nil
 }

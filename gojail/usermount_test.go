@@ -35,6 +35,9 @@ func TestParseUserMountsRefuses(t *testing.T) {
 		"/a:/b,/c:/b":                            "would hide the mount on /b",
 		"/a:/b/c,/a:/b":                          "would hide the mount on /b/c",
 		"/a\n:/b":                                "control character",
+		"/a\u009b:/b":                            `"/a\u009b": contains a control character`,
+		"/a\x9b:/b":                              `"/a\x9b": contains a control character`,
+		"/a:/b\u202e":                            `"/b\u202e": contains a control character or another that cannot be shown`,
 		strings.Repeat("/a:/b/x,", 30) + "/a:/c": "would hide",
 	} {
 		_, err := ParseUserMounts(text)

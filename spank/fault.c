@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault.h"
+#include "printable.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,8 +15,6 @@ int fault_set(struct fault *fault, const char *format, ...)
 	vsnprintf(fault->text, sizeof(fault->text), format, args);
 	va_end(args);
 	/* The text travels in lines, and is shown on terminals: what a user wrote may be in it. */
-	for (char *c = fault->text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = ' ';
+	make_printable(fault->text);
 	return -1;
 }

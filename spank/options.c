@@ -12,7 +12,9 @@
  * before its own command line.
  */
 #include "options.h"
+#include "printable.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +58,20 @@ static const char *mount_problem(const char *entry, size_t length)
 	return NULL;
 }
 
+/* Says what is wrong with an option, which the user wrote. */
+__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
+{
+	char text[GOJAIL_MOUNTS_MAX + 300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	make_printable(text);
+	slurm_error("gojail: %s", text);
+	return -1;
+}
+
 static int check_mounts(const char *list)
 {
 	const char *problem = *list ? NULL : "it is empty";
@@ -68,25 +84,22 @@ static int check_mounts(const char *list)
 	}
 	if (!problem)
 		return 0;
-	slurm_error("gojail: --jail-mount=%s: %s; write it as --jail-mount=/data/set:/mnt or "
-		    "--jail-mount=/data/set:/mnt:ro", list, problem);
-	return -1;
+	return refuse("--jail-mount=%s: %s; write it as --jail-mount=/data/set:/mnt or "
+		      "--jail-mount=/data/set:/mnt:ro", list, problem);
 }
 
 static int check_jail(const char *name)
 {
 	if (jail_name_ok(name))
 		return 0;
-	slurm_error("gojail: --jail=%s is no name of a jail; give the name of one, or \"none\"", name);
-	return -1;
+	return refuse("--jail=%s is no name of a jail; give the name of one, or \"none\"", name);
 }
 
 static int check_net(const char *label)
 {
 	if (jail_name_ok(label))
 		return 0;
-	slurm_error("gojail: --jail-net=%s is no label of rails; give one of this site's, or \"none\"", label);
-	return -1;
+	return refuse("--jail-net=%s is no label of rails; give one of this site's, or \"none\"", label);
 }
 
 static int check_root(const char *mode)
@@ -96,8 +109,7 @@ static int check_root(const char *mode)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(mode, known[i]) == 0)
 			return 0;
-	slurm_error("gojail: --jail-root=%s: write --jail-root, or =self, =range, or =none", mode);
-	return -1;
+	return refuse("--jail-root=%s: write --jail-root, or =self, =range, or =none", mode);
 }
 
 static bool is_inherited(const char *variable, const char *value)

@@ -13,6 +13,7 @@ import (
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // Report is one run.
@@ -62,7 +63,7 @@ func (r *Report) Text(to io.Writer) error {
 	for _, result := range r.Results {
 		text := result.Text
 		if result.Detail != "" {
-			text += " (" + result.Detail + ")"
+			text += " (" + tomlfile.Printable(result.Detail) + ")" // it may have the name of a user's file or process
 		}
 		if past := r.History.Checks[result.Check.Name]; result.Verdict == healthcheck.Fail && !past.Counts {
 			text += fmt.Sprintf(" [%d of %d runs]", past.Bad, result.Check.Bad)

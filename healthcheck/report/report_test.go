@@ -220,3 +220,12 @@ func TestSyslog(t *testing.T) {
 	}
 	assert.ErrorContains(t, r.Syslog(path, many), "cannot write to the log")
 }
+
+// TestTextIsPrintable: a detail can have the name of a user's process.
+func TestTextIsPrintable(t *testing.T) {
+	r := &Report{Node: "n1", History: &drain.History{}, Results: []run.Result{
+		result("a", healthcheck.WarnOnly, healthcheck.Finding{Verdict: healthcheck.Warn, Text: "stuck", Detail: "Ü\u009b2J\x1b[2J\u202e"})}}
+	var text strings.Builder
+	require.NoError(t, r.Text(&text))
+	assert.Contains(t, text.String(), "(Ü?2J?[2J?)")
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 )
@@ -62,14 +63,23 @@ func (s *Source) refuseNumber(key toml.Key) error {
 	return nil
 }
 
-// Printable keeps what others wrote from breaking a message into several lines.
+// Printable keeps what others wrote from breaking a message into several lines, from commanding
+// the terminal that shows it (C1 controls, too) and from turning it around. What is no
+// UTF-8 becomes '?', byte by byte. make_printable in spank/printable.c is the same in C.
 func Printable(text string) string {
+	var valid strings.Builder
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			r = '?'
+		}
+		valid.WriteRune(r)
+	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return '?'
-	}, text)
+	}, valid.String())
 }
 
 // refuseFirst is Refuse for a key of the whole text, at the first place that has it.

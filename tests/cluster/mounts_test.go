@@ -3,6 +3,7 @@
 package cluster_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -127,4 +128,19 @@ func TestMountRules(t *testing.T) {
 	refused(t, "read-only", mountStep(c, []string{"/data/alice:/mnt"}, "true"))
 	refused(t, "/mnt", mountStep(c, []string{"/data/alice:/data:ro"}, "true"))
 	prints(t, "", mountStep(c, []string{"/data/alice:/mnt:ro"}, "true"))
+}
+
+// TestMessagesCommandNoTerminal: what a user wrote comes back in a message without anything that a
+// terminal obeys, as code points and as bytes, whoever makes the message.
+func TestMessagesCommandNoTerminal(t *testing.T) {
+	c := shared(t)
+	for _, option := range []string{"--jail=Ü%s", "--jail-net=Ü%s", "--jail-root=Ü%s", "--jail-mount=data/Ü%s:/mnt", "--jail-mount=/data/Ü%s:/mnt"} {
+		for _, bad := range []string{"\u009b2J", "\x9b2J", "\u202e", "\u2028", "\x1b[2J"} {
+			r := c.Run(cluster.Alice, "srun", fmt.Sprintf(option, bad), "true")
+			assert.NotZero(t, r.Code, option)
+			assert.Contains(t, r.Stderr, "gojail: "+option[:strings.Index(option, "=")]+"=", "%s", r)
+			assert.Contains(t, r.Stderr, "Ü", "%s", r)
+			assert.NotContains(t, r.Stderr, bad, "%s %q", option, bad)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // listing is what `gojail ls --json` prints.
@@ -161,7 +162,7 @@ func (l *listing) print(w io.Writer) error {
 	for _, s := range l.Sandboxes {
 		mounts := "-"
 		if len(s.Mounts) > 0 {
-			mounts = strings.Join(s.Mounts, " ")
+			mounts = tomlfile.Printable(strings.Join(s.Mounts, " ")) // those of a job that is older than the rule for them
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, number(s.Holder), date(s.Started), names(s.UIDs), s.Processes, s.State, mounts)
 	}
