@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Whether "0,2,4-7" has the index: Slurm writes it so (gres_common.c). */
 static bool lists(const char *list, unsigned long index)
@@ -26,6 +27,8 @@ int gpus_show(const struct jail *jail, const char *list, int mnt, int root, stru
 	const char *paths[GOJAIL_GPU_NODES_MAX];
 	int count = 0;
 
+	if (jail->ngpus && strspn(list, "0123456789,-") != strlen(list))
+		return fault_set(fault, "cannot tell the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator", list);
 	for (int i = 0; i < jail->ngpus; i++)
 		if (lists(list, jail->gpus[i].index))
 			paths[count++] = jail->gpus[i].path;

@@ -54,6 +54,7 @@
 #include <linux/mount.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,25 +121,37 @@ static int find_wish(spank_t sp, uint32_t step, struct wish *wish)
 	return step == SLURM_BATCH_SCRIPT ? find_script(sp, wish) : 0;
 }
 
+/* Reads a list of the step's environment; "" where Slurm sets none. One that cannot be read whole is never read in part. */
+static int read_list(spank_t sp, const char *name, char *list, size_t size)
+{
+	spank_err_t got = spank_getenv(sp, name, list, (int)size);
+
+	if (got == ESPANK_ENV_NOEXIST)
+		list[0] = '\0';
+	if (got == ESPANK_SUCCESS || got == ESPANK_ENV_NOEXIST)
+		return 0;
+	return fault_set(&fault, "cannot read %s of the step: %s; ask your administrator", name,
+			 got == ESPANK_NOSPACE ? "it is too long" : "Slurm refuses it");
+}
+
 /*
  * What Slurm gave the job of GPUs and NICs. Its plugins set or remove the one
  * variable in every step; the other is the user's (gres_common.c). Whether
  * there are such plugins at all, Go knows.
  */
-static void find_gres(spank_t sp, uint32_t step, char *gpus, char *nics, size_t size)
+static int find_gres(spank_t sp, uint32_t step, char *gpus, char *nics, size_t size)
 {
 	bool whole = step == SLURM_BATCH_SCRIPT || step == SLURM_INTERACTIVE_STEP;
 
-	if (spank_getenv(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, (int)size) != ESPANK_SUCCESS)
-		gpus[0] = '\0';
-	if (spank_getenv(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, (int)size) != ESPANK_SUCCESS)
-		nics[0] = '\0';
+	return read_list(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, size) < 0 ||
+		       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, size) < 0 ? -1 : 0;
 }
 
 /* NAME=VALUE lines that netsetup wrote for the tasks. */
 static void set_net_env(spank_t sp, const char *job)
 {
-	char path[GOJAIL_PATH_MAX + 64], line[4096], *value;
+	char path[GOJAIL_PATH_MAX + 64], *line = NULL, *value;
+	size_t size = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/jobs/%s/.net.env", node.state, job);
@@ -147,7 +160,7 @@ static void set_net_env(spank_t sp, const char *job)
 		fault_set(&fault, "cannot read %s: %s", path, strerror(errno));
 		return;
 	}
-	while (fgets(line, sizeof(line), file)) {
+	while (getline(&line, &size, file) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		value = strchr(line, '=');
 		if (!value)
@@ -156,6 +169,7 @@ static void set_net_env(spank_t sp, const char *job)
 		if (spank_setenv(sp, line, value, 1) != ESPANK_SUCCESS)
 			fault_set(&fault, "Slurm does not let %s be set in the tasks' environment", line);
 	}
+	free(line);
 	fclose(file);
 }
 
@@ -221,11 +235,13 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 	return stage < 0 ? fault_set(&fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
 }
 
+#define GRES_MAX 4096 /* bytes of the list of a step's GPUs, or NICs */
+
 /* Configuration, wish, sandbox, stage: the way of a step into its jail. */
 static int prepare(spank_t sp, uint32_t step)
 {
 	static struct choice choice;
-	char gpus[512], nics[512];
+	static char gpus[GRES_MAX], nics[GRES_MAX];
 	struct wish wish = {0};
 	struct site site = {0};
 	struct jail jail;
@@ -247,7 +263,8 @@ static int prepare(spank_t sp, uint32_t step)
 	if (strcmp(wish.net, "none") == 0)
 		wish.net = NULL;
 	wish.root = choice.root[0] ? choice.root : NULL;
-	find_gres(sp, step, gpus, nics, sizeof(gpus));
+	if (find_gres(sp, step, gpus, nics, sizeof(gpus)) < 0)
+		goto out;
 	wish.gpus = gpus;
 	wish.nics = nics;
 	result = enter_sandbox(sp, step, &site, &jail, &wish);

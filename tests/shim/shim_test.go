@@ -220,7 +220,13 @@ host = []
 		assert.Contains(t, out, "marker jail")
 		assert.NotContains(t, out, "error")
 	}
-	out := h.run(t, "init,job_epilog", "HOST_CONTEXT=script")
+	// Devices are all of the job's or none: a list that cannot be read whole is a fault.
+	out := h.run(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS="+strings.Repeat("0,", 3000)+"0")
+	assert.Contains(t, out, "error: gojail: cannot read SLURM_STEP_GPUS of the step: it is too long")
+	assert.NotContains(t, out, "marker")
+	out = h.run(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS="+strings.Repeat("0,", 300)+"0")
+	assert.Contains(t, out, "marker jail")
+	out = h.run(t, "init,job_epilog", "HOST_CONTEXT=script")
 	assert.Equal(t, "init 0\njob_epilog 0\n", out)
 	assert.NoDirExists(t, filepath.Join(h.dir, "state/jobs/7"))
 	assert.NoDirExists(t, filepath.Join(h.dir, "scratch/jobs/7"))
