@@ -38,13 +38,15 @@ type host struct {
 
 func build(t *testing.T) host {
 	t.Helper()
-	// Not below /tmp: that is private to each job, and slurmd's files cannot be there.
-	require.NoError(t, os.MkdirAll("../../build", 0o755))
-	dir, err := os.MkdirTemp("../../build", "shim-")
+	parent, err := filepath.Abs("../../build")
+	require.NoError(t, err)
+	// Not below /tmp, where the clone may be: that is private to each job, and slurmd's files cannot be there.
+	if parent, err = filepath.EvalSymlinks(parent); err != nil || strings.HasPrefix(parent, "/tmp/") {
+		parent = "/var/lib"
+	}
+	dir, err := os.MkdirTemp(parent, "gojail-shim-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	dir, err = filepath.Abs(dir)
-	require.NoError(t, err)
 	h := host{dir: dir, program: filepath.Join(dir, "host"), plugin: filepath.Join(dir, "spank_gojail.so")}
 	compile := func(args ...string) {
 		out, err := exec.Command("gcc", append(append([]string{}, sanitize...), args...)...).CombinedOutput()
