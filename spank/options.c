@@ -109,7 +109,7 @@ static int check_root(const char *mode)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(mode, known[i]) == 0)
 			return 0;
-	return refuse("--jail-root=%s: write --jail-root, or =self, =range, or =none", mode);
+	return refuse("--jail-root=%s is no mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
 }
 
 static bool is_inherited(const char *variable, const char *value)
@@ -139,10 +139,15 @@ static int on_net(int value, const char *argument, int remote)
 	return 0;
 }
 
-/* Without a value: what the jail allows. */
+/*
+ * Without a value: what the jail allows. Slurm gives none of it here, and "" or "(null)" to slurmstepd and to what a
+ * job starts; "" that a user wrote, as in --jail-root=$MODE, says nothing.
+ */
 static int on_root(int value, const char *argument, int remote)
 {
 	(void)value;
+	if (argument && !argument[0] && !remote && (given.root[0] || !is_inherited(INHERITED_ROOT, "")))
+		return check_root("");
 	if (!argument || !argument[0] || strcmp(argument, "(null)") == 0)
 		argument = "any";
 	if (!remote && check_root(argument) < 0)

@@ -106,6 +106,12 @@ func TestOptions(t *testing.T) {
 		{"relative", []string{"HOST_MOUNT=a:/b"}, []string{"jail-mount -1", "both paths must start with /"}},
 		{"mode", []string{"HOST_MOUNT=/a:/b:rx"}, []string{"jail-mount -1", "only :ro or :rw"}},
 		{"long path", []string{"HOST_MOUNT=" + long}, []string{"jail-mount -1", "too long"}},
+		{"root", []string{"HOST_ROOT=-"}, []string{"jail-root 0", "SLURM_JAIL_ROOT=any\n"}},
+		{"root of an empty value", []string{"HOST_ROOT="}, []string{"jail-root -1", "error: gojail: --jail-root= is no mode; write"}},
+		{"root of an unknown value", []string{"HOST_ROOT=all"}, []string{"jail-root -1", "--jail-root=all is no mode"}},
+		{"inherited root without a value", []string{"HOST_ROOT=", inherited + "_root="}, []string{"jail-root 0", "init_post_opt 0"}},
+		{"empty variables are none", []string{"SLURM_JAIL=", "SLURM_JAIL_MOUNT=", "SLURM_JAIL_NET=", "SLURM_JAIL_ROOT="},
+			[]string{"init_post_opt 0", "SLURM_JAIL= SLURM_JAIL_MOUNT=\nSLURM_JAIL_ROOT=\n"}},
 		{"long list", []string{"HOST_MOUNT=" + strings.Repeat("/a:/b;", 2000)}, []string{"the list is longer than"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

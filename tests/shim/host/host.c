@@ -7,7 +7,7 @@
  *   HOST_CONTEXT   local, allocator, remote, slurmd, script
  *   HOST_JOB       job id
  *   HOST_STEP      step id (batch: 4294967291, extern: 4294967292)
- *   HOST_JAIL, HOST_MOUNT   option values, the latter separated by ';'
+ *   HOST_JAIL, HOST_MOUNT, HOST_ROOT   option values, the second separated by ';'; HOST_ROOT=- is the option without one
  *   HOST_SCRIPT    path of the batch script
  *   HOST_ARG1, HOST_ARG2   plugstack.conf arguments
  *
@@ -153,6 +153,7 @@ static int hook(void *plugin, const char *name)
 static void give_options(void)
 {
 	int remote = spank_context() == S_CTX_REMOTE;
+	const char *root = getenv("HOST_ROOT");
 	char *mounts = strdup(fact("HOST_MOUNT", "")), *rest = mounts, *one;
 
 	if (getenv("HOST_JAIL"))
@@ -160,6 +161,8 @@ static void give_options(void)
 	while ((one = strsep(&rest, ";")) && *one)
 		printf("jail-mount %d\n", options[1]->cb(options[1]->val, one, remote));
 	free(mounts);
+	if (root)
+		printf("jail-root %d\n", options[3]->cb(options[3]->val, strcmp(root, "-") ? root : NULL, remote));
 }
 
 /* One value of --jail-mount a line on standard input; one result a line. */
@@ -219,8 +222,8 @@ int main(int argc, char **argv)
 		else if (strcmp(name, "task") == 0)
 			task(plugin);
 		else if (strcmp(name, "environment") == 0)
-			printf("SLURM_JAIL=%s SLURM_JAIL_MOUNT=%s\n", fact("SLURM_JAIL", ""),
-			       fact("SLURM_JAIL_MOUNT", ""));
+			printf("SLURM_JAIL=%s SLURM_JAIL_MOUNT=%s\nSLURM_JAIL_ROOT=%s\n", fact("SLURM_JAIL", ""),
+			       fact("SLURM_JAIL_MOUNT", ""), fact("SLURM_JAIL_ROOT", ""));
 		else
 			hook(plugin, name);
 	}
