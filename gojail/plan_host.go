@@ -80,6 +80,7 @@ func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
 			facts.Libraries = append(facts.Libraries, library)
 		}
 	}
+	facts.Libraries = append(facts.Libraries, missingPMIx(root, slurm.pmix)...)
 	facts.Foreign = foreignDirs(ldConf)
 	facts.look(slices.Concat(j.Host, c.Slurm.Host, slurm.dirs,
 		[]string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}))

@@ -15,10 +15,11 @@ type slurmParts struct {
 	dirs      []string // plugin directories
 	files     []string // commands, Slurm's and munge's libraries, plugins of plugstack.conf
 	libraries []string // libraries of others that these need
+	pmix      []string // directories of libpmix
 }
 
 // clientPlugins are the plugins that client commands load, whose libraries count too.
-var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.so", "cli_filter_none.so", "mpi_pmi2.so",
+var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.so", "cli_filter_none.so", "mpi_*.so",
 	"http_parser_*.so", "url_parser_*.so", "tls_*.so"} // 25.11
 
 // glibc is never brought into a jail: it must fit the jail's own dynamic linker.
@@ -44,6 +45,8 @@ func readSlurm(c *Config) slurmParts {
 			need = append(need, found...)
 		}
 	}
+	parts.pmix = findPMIx(parts.dirs)
+	need = append(need, pmixNeeds(parts.pmix)...)
 	parts.files = append(commands, ownLibraries()...)
 	for _, plugin := range conf.plugstack {
 		if filepath.IsAbs(plugin.path) && exists(plugin.path) {
@@ -53,7 +56,7 @@ func readSlurm(c *Config) slurmParts {
 	for _, path := range closure(need, parts.dirs) {
 		base := filepath.Base(path)
 		switch {
-		case inDirs(path, parts.dirs):
+		case inDirs(path, parts.dirs) || filepath.Base(path) == pmixNames[0]: // see missingPMIx
 		case strings.HasPrefix(base, "libslurm") || strings.HasPrefix(base, "libmunge"):
 			parts.files = append(parts.files, path)
 		default:

@@ -16,14 +16,14 @@ import (
 	"github.com/gojail/gojail/tests/cluster"
 )
 
+// pmixPath leads the program to libpmix, which lies where only Slurm's plugin looks.
+const pmixPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/pmix2/lib"
+
 // TestPMIx: tasks in a jail meet through Slurm's PMIx server, on both nodes and
-// in one step after another; its directory is in the jail as long as the step.
+// in one step after another, and in a batch job, too; its directory is in the jail as long as
+// the step. The jail has no libpmix of its own: the node's is brought along.
 func TestPMIx(t *testing.T) {
-	options := jailed
-	// PMIx is a part of the jail's software: this jail has the node's.
-	options.Config = strings.Replace(cluster.DefaultConfig, "[jail.other]",
-		"[[jail.debian.mounts]]\ndestination = \"/usr\"\nsource = \"/usr\"\noptions = [\"rbind\", \"ro\"]\n[jail.other]", 1)
-	c := cluster.Start(t, options)
+	c := cluster.Start(t, jailed)
 	if !strings.Contains(c.Run(cluster.Alice, "srun", "--mpi=list").String(), "pmix") {
 		return // "-" in the table of releases: Debian's 26.05 has no mpi/pmix
 	}
@@ -35,14 +35,16 @@ func TestPMIx(t *testing.T) {
 	write(t, c.Path("/srv/jails/debian/home/alice/pmix"), string(text))
 	require.NoError(t, os.Chmod(c.Path("/srv/jails/debian/home/alice/pmix"), 0o755))
 	for range 2 {
-		r := c.Run(cluster.Alice, "srun", "-N2", "-n4", "--mpi=pmix", "--jail=debian", "/home/alice/pmix")
+		r := c.Run(cluster.Alice, "srun", "-N2", "-n4", "--mpi=pmix", "--jail=debian", "env", pmixPath, "/home/alice/pmix")
 		require.Zero(t, r.Code, r)
 		assert.NotContains(t, r.Stderr, "PMIX", "what it prints where it does without its files")
 		ranks := strings.Split(strings.TrimSpace(r.Stdout), "\n")
 		slices.Sort(ranks)
 		assert.Equal(t, []string{"rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"}, ranks, r)
 	}
-	job := c.Batch(cluster.Alice, "#!/bin/sh\nfor i in 1 2; do srun --mpi=pmix /home/alice/pmix; done\n"+
+	job := c.Batch(cluster.Alice, "srun --mpi=pmix -n1 cat "+marker, "--jail=debian", "-n2", "--output=/home/alice/nested.out")
+	assert.Equal(t, "COMPLETED debian\n", job.State+" "+job.Output, job)
+	job = c.Batch(cluster.Alice, "#!/bin/sh\nfor i in 1 2; do srun --mpi=pmix env "+pmixPath+" /home/alice/pmix; done\n"+
 		"srun ls -A /var/spool/slurmd/n1\n", "--jail=debian", "-wn1", "-n2", "--chdir=/tmp", "--output=/home/alice/pmix.out")
 	assert.Equal(t, "COMPLETED", job.State, "%v", job)
 	text, err = os.ReadFile(c.Path("/srv/jails/debian/home/alice/pmix.out"))
