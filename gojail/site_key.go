@@ -116,8 +116,10 @@ func findCommands(c *Config) ([]string, string) {
 	return nil, ""
 }
 
+// slurmCommands are all client commands of Slurm 22.05 to 26.05 but sview, which is a desktop's.
 var slurmCommands = []string{
-	"srun", "sbatch", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sattach", "sbcast", "sstat",
+	"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "scrun", "sdiag", "sgather",
+	"sh5util", "sinfo", "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger", "swait",
 }
 
 func exists(path string) bool {
