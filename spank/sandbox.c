@@ -46,24 +46,30 @@ static uint64_t hash_of(uint64_t hash, const char *text)
 	return hash;
 }
 
-/*
- * The jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace. A user can
- * find a list of mounts with any hash: what was asked is written beside the record, see is_same.
- */
-static void sandbox_name(char *name, const struct jail *jail, const struct wish *wish)
-{
-	uint64_t hash = hash_of(hash_of(HASH_BEGIN, wish->mounts), wish->net ? "\n" : "\t");
-
-	hash = hash_of(hash, wish->root);
-	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
-	if (wish->mounts || wish->net || wish->root)
-		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
-}
-
 /* --jail-root=range: its mounts are made in Go. */
 static bool is_range(const struct wish *wish)
 {
 	return wish->root && strcmp(wish->root, "range") == 0;
+}
+
+/* Numbers what a sandbox is besides its mounts: with a network of the job's own or the node's, as root or not. */
+static uint64_t kind_number(const struct wish *wish)
+{
+	return (wish->net ? 1 : 0) | (!wish->root ? 0 : is_range(wish) ? 2 : 4);
+}
+
+/*
+ * The jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace. A user can
+ * find a list of mounts with any hash: sandboxes of two kinds differ in the last digit whatever their mounts are, and
+ * the mounts are written beside the record, see is_same.
+ */
+static void sandbox_name(char *name, const struct jail *jail, const struct wish *wish)
+{
+	uint64_t hash = (hash_of(HASH_BEGIN, wish->mounts) & ~7ull) | kind_number(wish);
+
+	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
+	if (wish->mounts || wish->net || wish->root)
+		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
 }
 
 /* The job's network, if it is attached; -1 with a fault where it has other rails. */

@@ -39,8 +39,8 @@ func TestListWithTheHashOfAnother(t *testing.T) {
 	require.Zero(t, r.Code, r)
 	for _, list := range []string{unseenMnt, unseenEtc} {
 		hash := fnv.New64a()
-		hash.Write([]byte(list + "\tself"))
-		assert.FileExists(t, s.Path(filepath.Join("/run/gojail/n1/jobs", id, fmt.Sprintf("closed+%016x", hash.Sum64()))), "control: it is its name")
+		hash.Write([]byte(list))
+		assert.FileExists(t, s.Path(filepath.Join("/run/gojail/n1/jobs", id, fmt.Sprintf("closed+%016x", hash.Sum64()&^7|4))), "control: it is its name")
 	}
 	r = s.srun("closed", append(step, "--jail-mount="+unseenMnt, "echo", "ran")...)
 	assert.NotZero(t, r.Code, r)
