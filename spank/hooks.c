@@ -77,6 +77,7 @@ static bool entered;  /* task_init_privileged was, in this task */
 /* What the jail is to show of the step: the directory of its PMIx server first, if it has one; and the job's cgroups. */
 static struct shown shown[1 + CGROUPS_MAX];
 static bool own_cgroups;
+static char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 static struct x11 x11;
 static pid_t stepd; /* the process that is in the stage */
 static int stage = -1; /* mountinfo of the stage: read where a task has a file of its as stdin, stdout or stderr */
@@ -267,6 +268,7 @@ static int prepare(spank_t sp, uint32_t step)
 		goto out;
 	wish.gpus = gpus;
 	wish.nics = nics;
+	memcpy(script, wish.script, sizeof(script));
 	result = enter_sandbox(sp, step, &site, &jail, &wish);
 	if (result < 0)
 		enter_stage_for_fault(&jail);
@@ -498,6 +500,8 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 		slurm_error("gojail: %s", late.text);
 	if (shown[0].done && window_hide(sandbox.mnt, shown[0].path, &late) < 0)
 		slurm_error("gojail: %s", late.text);
+	if (script[0] && sandbox.root >= 0)
+		window_detach(sandbox.root, script);
 	sandbox_close(&sandbox);
 	return 0;
 }

@@ -24,6 +24,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,15 +271,15 @@ static int add_word(const char *name, int value, struct fault *fault)
 /*
  * --jail-root=range: 0 and up are the user's range of /etc/subuid on the tasks' side,
  * and 0 and up in the jail's root on the disk's. In data, and of the batch script, the
- * user's own id becomes root, and no other id means anybody. The user namespace for the tasks, or -1.
+ * user's own id becomes root, and no other id means anybody.
  */
-static int range_trees(const struct wish *wish, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
+static int make_range(const struct wish *wish, int *range, int *data, struct fault *fault)
 {
 	struct idmap users = {0, 0, 0}, groups = {0, 0, 0};
 	struct idmap user = {wish->user.uid, 0, 1}, group = {wish->user.gid, 0, 1};
 	scoped_fd proc = proc_open(fault);
-	int range, data;
 
+	*range = *data = -1;
 	if (proc < 0)
 		return -1;
 	if (call_library("ids") < 0)
@@ -288,14 +289,46 @@ static int range_trees(const struct wish *wish, const struct gojail_tree *trees,
 	groups.count = users.count;
 	user.outside = users.outside;
 	group.outside = groups.outside;
-	range = userns_make(proc, wish->user.uid, &users, &groups, true, fault);
-	data = range < 0 ? -1 : userns_make(proc, 0, &user, &group, true, fault);
-	/* Slurm's file of the batch script is the user's, who is root in the jail. */
-	for (uint32_t i = 0; data >= 0 && i < count; i++)
-		if ((trees[i].flags & GOJAIL_TREE_ALONE) && k_map_ids(trees[i].fd, data) < 0)
-			return fault_set(fault, "--jail-root=range: the file system of %s cannot map ids (%s); give --jail-root=range to "
-					 "srun inside the job, or ask your administrator for ext4, xfs or btrfs there", wish->script, strerror(errno));
-	if (data < 0 || add_word("range", range, fault) < 0 || add_word("data", data, fault) < 0)
+	*range = userns_make(proc, wish->user.uid, &users, &groups, true, fault);
+	*data = *range < 0 ? -1 : userns_make(proc, 0, &user, &group, true, fault);
+	return *data < 0 ? -1 : 0;
+}
+
+/* Maps the tree of the batch script: Slurm's file is the user's, who is root in the jail. */
+static int map_script(const struct wish *wish, int tree, int data, struct fault *fault)
+{
+	if (k_map_ids(tree, data) == 0)
+		return 0;
+	return fault_set(fault, "--jail-root=range: the file system of %s cannot map ids (%s); give --jail-root=range to "
+			 "srun inside the job, or ask your administrator for ext4, xfs or btrfs there", wish->script, strerror(errno));
+}
+
+static bool is_range(const struct wish *wish)
+{
+	return wish->root && strcmp(wish->root, "range") == 0;
+}
+
+/* Maps the script for a sandbox that is there. */
+static int range_script(const struct wish *wish, int tree, struct fault *fault)
+{
+	int range, data;
+
+	if (!is_range(wish))
+		return 0;
+	return make_range(wish, &range, &data, fault) < 0 ? -1 : map_script(wish, tree, data, fault);
+}
+
+/* Makes the trees of --jail-root=range. The user namespace for the tasks, or -1. */
+static int range_trees(const struct wish *wish, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
+{
+	int range, data;
+
+	if (make_range(wish, &range, &data, fault) < 0)
+		return -1;
+	for (uint32_t i = 0; i < count; i++)
+		if ((trees[i].flags & GOJAIL_TREE_ALONE) && map_script(wish, trees[i].fd, data, fault) < 0)
+			return -1;
+	if (add_word("range", range, fault) < 0 || add_word("data", data, fault) < 0)
 		return -1;
 	call->ntrees = 0;
 	if (call_library("range") < 0)
@@ -305,7 +338,7 @@ static int range_trees(const struct wish *wish, const struct gojail_tree *trees,
 
 static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
-	if (wish->root && strcmp(wish->root, "range") == 0) {
+	if (is_range(wish)) {
 		if (trees_add(trees, count, range_trees(wish, trees, *count, fault), "", GOJAIL_TREE_USER, fault) < 0)
 			return -1;
 		for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++)
@@ -348,7 +381,7 @@ static int end_with_parent(struct fault *fault)
 
 static int sandbox(struct fault *fault)
 {
-	static const struct sandbox_go go = {.trees = user_trees, .net = attach_net};
+	static const struct sandbox_go go = {.trees = user_trees, .net = attach_net, .script = range_script};
 	static gid_t groups[65536];
 	struct sandbox built = SANDBOX_NONE;
 	struct wish wish = {.mounts = word("mounts")[0] ? word("mounts") : NULL,

@@ -8,6 +8,7 @@
 #include "record.h"
 #include "template.h"
 #include "trees.h"
+#include "window.h"
 #include "zygote.h"
 
 #include <dirent.h>
@@ -404,6 +405,23 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 	return zygote_keep(talk, job, name, fault);
 }
 
+/* Reports whether the sandbox has all that this step needs: one that another step made lacks the batch script. */
+static bool has_script(const struct sandbox *sandbox, const struct wish *wish)
+{
+	return !wish->script[0] || window_has(sandbox->root, wish->script);
+}
+
+/* Shows the batch script in a sandbox that another step made, where Slurm executes it. */
+static int show_script(const struct sandbox *sandbox, const struct jail *jail, const struct wish *wish,
+		       const struct sandbox_go *go, struct fault *fault)
+{
+	scoped_fd tree = trees_script(jail, wish, fault);
+
+	if (tree < 0 || (go && go->script(wish, tree, fault) < 0))
+		return -1;
+	return window_attach(sandbox->mnt, sandbox->root, wish->script, tree, fault);
+}
+
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault)
@@ -418,8 +436,12 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 
 	if (lock < 0 || is_owners(job, wish->user.uid, fault) < 0)
 		return -1;
-	if (find(sandbox, node, jail, wish, fault) == 0)
-		return 0;
+	if (find(sandbox, node, jail, wish, fault) == 0) {
+		result = has_script(sandbox, wish) ? 0 : show_script(sandbox, jail, wish, go, fault);
+		if (result < 0)
+			close_all(sandbox);
+		return result;
+	}
 	if (fault->text[0])
 		return -1;
 	if (count_sandboxes(job, fault) < 0)
@@ -440,8 +462,9 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	static char groups[65536];
 	size_t used = 0;
 
-	if (find(sandbox, node, jail, wish, fault) == 0)
+	if (find(sandbox, node, jail, wish, fault) == 0 && has_script(sandbox, wish))
 		return 0;
+	close_all(sandbox);
 	if (fault->text[0])
 		return -1;
 	if (!wish->mounts && !wish->net && !is_range(wish))

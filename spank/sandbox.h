@@ -45,6 +45,8 @@ struct sandbox_go {
 	int (*trees)(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault);
 	/* Attaches the job's rails to the network namespace of the holder. */
 	int (*net)(const struct record *holder, struct fault *fault);
+	/* Maps the ids of the tree of the batch script, where --jail-root asks for that. */
+	int (*script)(const struct wish *wish, int tree, struct fault *fault);
 };
 
 /* Builds it, unless another step of the job was faster. */

@@ -27,8 +27,7 @@ int trees_add(struct gojail_tree *trees, uint32_t *count, int fd, const char *de
 	return 0;
 }
 
-/* The batch script's directory, read-only, at the path that Slurm executes. */
-static int script_tree(const struct jail *jail, const struct wish *wish, struct fault *fault)
+int trees_script(const struct jail *jail, const struct wish *wish, struct fault *fault)
 {
 	const char *slash = strrchr(wish->script, '/');
 	int tree;
@@ -102,7 +101,7 @@ int trees_collect(const struct site *site, const struct jail *jail, const struct
 			return -1;
 	}
 	if (wish->script[0] &&
-	    trees_add(trees, count, script_tree(jail, wish, fault), wish->script, GOJAIL_TREE_ALONE, fault) < 0)
+	    trees_add(trees, count, trees_script(jail, wish, fault), wish->script, GOJAIL_TREE_ALONE, fault) < 0)
 		return -1;
 	if (jail->munge[0])
 		trees_add(trees, count, munge_tree(jail), jail->munge, 0, fault);

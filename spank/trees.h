@@ -13,6 +13,9 @@
 int trees_collect(const struct site *site, const struct jail *jail, const struct wish *wish, int job,
 		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);
 
+/* Opens the directory of the batch script as a detached, read-only tree, or -1 with a fault. */
+int trees_script(const struct jail *jail, const struct wish *wish, struct fault *fault);
+
 /*
  * One more for the holder: a descriptor, and where it goes or what the flags say. -1,
  * with a fault where there are too many; without one where fd is -1.

@@ -250,6 +250,56 @@ int window_nodes(int mnt, int root, const char *const *paths, int count, struct 
 	return window_close(&window, fault) < 0 || fault->text[0] ? -1 : 0;
 }
 
+/* Opens the directory that holds path in another namespace, with its last part; -1 where it is no tmpfs of gojail's. */
+static int open_holder(int root, const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[GOJAIL_PATH_MAX];
+	int dir;
+
+	if (!slash || slash == path || snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path) >= (int)sizeof(parent))
+		return -1;
+	*name = slash + 1;
+	dir = k_open_in_root(root, parent, 0);
+	if (dir >= 0 && !is_ours(dir))
+		close_fd(&dir);
+	return dir;
+}
+
+bool window_has(int root, const char *path)
+{
+	scoped_fd at = k_open_in_root(root, path, 0);
+	struct stat wanted, there;
+
+	return at >= 0 && lstat(path, &wanted) == 0 && fstat(at, &there) == 0 && is_same(&there, &wanted);
+}
+
+int window_attach(int mnt, int root, const char *path, int tree, struct fault *fault)
+{
+	struct window window = WINDOW_CLOSED;
+	const char *name;
+	scoped_fd dir = open_holder(root, path, &name);
+	bool made = dir >= 0 && (mkdirat(dir, name, 0755) == 0 || errno == EEXIST);
+	scoped_fd at = made ? openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	if (at < 0)
+		return fault_set(fault, "cannot make %s in the jail: %s", path, strerror(errno));
+	if (window_begin(&window, fault) < 0)
+		return -1;
+	if (move(mnt) < 0 || k_move_mount(tree, at) < 0)
+		fault_set(fault, "cannot show %s in the jail: %s", path, strerror(errno));
+	return window_close(&window, fault) < 0 || fault->text[0] ? -1 : 0;
+}
+
+void window_detach(int root, const char *path)
+{
+	const char *name;
+	scoped_fd dir = open_holder(root, path, &name);
+
+	if (dir >= 0)
+		unlinkat(dir, name, AT_REMOVEDIR);
+}
+
 int window_hide(int mnt, const char *path, struct fault *fault)
 {
 	struct window window = WINDOW_CLOSED;

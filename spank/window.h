@@ -51,4 +51,14 @@ struct shown {
 int window_show(int mnt, int root, struct shown *list, int count, struct fault *fault);
 int window_hide(int mnt, const char *path, struct fault *fault);
 
+/* Reports whether another namespace, by its root, shows at path what the thread's namespace has there. */
+bool window_has(int root, const char *path);
+
+/*
+ * Attaches a detached tree at path of another namespace, in a directory made for it in a tmpfs of gojail's; and
+ * removes that directory again, with what is mounted on it.
+ */
+int window_attach(int mnt, int root, const char *path, int tree, struct fault *fault);
+void window_detach(int root, const char *path);
+
 #endif

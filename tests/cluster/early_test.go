@@ -21,7 +21,7 @@ func TestEarlierPluginFails(t *testing.T) {
 	options := jailed
 	options.Config = rooted
 	c := cluster.Start(t, options)
-	buildEarly(t, c)
+	buildPlugin(t, c, "early")
 	stack := read(c, "/etc/slurm/plugstack.conf")
 	for _, hook := range []string{"none", "init", "init_post_opt", "user_init", "task_init_privileged", "task_init"} {
 		t.Run(hook, func(t *testing.T) {
@@ -43,12 +43,14 @@ func endures(t *testing.T, c *cluster.Cluster) bool {
 	return version[1] < "25.05"
 }
 
-func buildEarly(t *testing.T, c *cluster.Cluster) {
+// buildPlugin makes /opt/NAME/spank_NAME.so in the machine, of testdata/NAME.c.
+func buildPlugin(t *testing.T, c *cluster.Cluster, name string) {
 	t.Helper()
-	source, err := os.ReadFile("testdata/early.c")
+	source, err := os.ReadFile("testdata/" + name + ".c")
 	require.NoError(t, err)
-	write(t, c.Path("/opt/early/early.c"), string(source))
-	r := c.Root("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", "/opt/early/spank_early.so", "/opt/early/early.c")
+	dir := "/opt/" + name + "/"
+	write(t, c.Path(dir+name+".c"), string(source))
+	r := c.Root("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", dir+"spank_"+name+".so", dir+name+".c")
 	require.Zero(t, r.Code, r)
 }
 
@@ -106,7 +108,7 @@ func TestEarlierPluginKeepsNoScopeAway(t *testing.T) {
 	options := jailed
 	options.Config = strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nnamespaces = [\"ipc\", \"uts\"]\nabstract_sockets = \"step\"\n", 1)
 	c := cluster.Start(t, options)
-	buildEarly(t, c)
+	buildPlugin(t, c, "early")
 	stack := read(c, "/etc/slurm/plugstack.conf")
 	for _, hook := range []string{"none", "user_init"} {
 		write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))

@@ -106,7 +106,7 @@ func TestNoTaskEpilogWithoutItsSandbox(t *testing.T) {
 // on (up to 24.11) or not. No task epilog runs on the node for it.
 func TestTaskEpilogAfterAnEarlierPluginFails(t *testing.T) {
 	c := cluster.Start(t, jailed)
-	buildEarly(t, c)
+	buildPlugin(t, c, "early")
 	for _, place := range []string{"", "/srv/jails/debian"} {
 		onNode(t, c, place+"/home/alice/epilog", "#!/bin/sh\nid -u >/home/alice/ran\n")
 	}
