@@ -4,7 +4,6 @@ package gojail
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,20 +83,6 @@ func UsersMayChange(root int, path string) bool {
 		rest = append(strings.Split(target, "/"), rest...)
 	}
 	return false
-}
-
-// crowdedRoot is more than any distribution has in its root; each entry is looked at,
-// and a user to whom the tree belongs may make any number.
-const crowdedRoot = 4096
-
-func crowded(root string) bool {
-	dir, err := os.Open(root)
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(crowdedRoot + 1)
-	return len(names) > crowdedRoot
 }
 
 // noRoom is whether a file could not be written because others have taken the room.

@@ -177,16 +177,32 @@ func TestContentOfAJailWithARootOfItsOwn(t *testing.T) {
 	assert.True(t, content(j, "/etc/x"))
 }
 
-// What a user may make in the tree does not keep the check busy until it looks as
-// though the storage hung.
-func TestCheckOfATreeWithoutEnd(t *testing.T) {
+// What a user may make in the tree keeps neither the check nor a launch busy until it looks as
+// though the storage hung; where the data directories are named, jobs start all the same.
+func TestTreeWithoutEnd(t *testing.T) {
 	n := goodNode(t)
-	for i := range crowdedRoot {
+	for i := range topMax {
 		require.NoError(t, os.Mkdir(fmt.Sprint(n.root, "/", i), 0o755))
 	}
-	assert.Contains(t, n.findings(), "WARN  jail a: "+n.root+" has more than 4096 entries")
+	const found = " has more than 4096 entries, too many to look for data directories among them; " +
+		`remove what does not belong there, or name them in gojail.toml: data = ["/home"]`
+	assert.Contains(t, n.findings(), "FAIL  jail a: jail root "+n.root+found)
 	node, content := n.failures()
-	assert.Empty(t, node+content)
+	assert.Empty(t, node)
+	assert.NotEmpty(t, content)
+	c, err := Load(n.Config, n.Name)
+	require.NoError(t, err)
+	_, err = ReadHost(c, c.Jails["a"], n.State)
+	assert.EqualError(t, err, "jail root "+n.root+found)
+
+	require.NoError(t, os.Mkdir(filepath.Join(n.root, "home"), 0o755))
+	n.configure(t, `data = ["/home", "/none"]`)
+	assert.NotContains(t, n.findings(), found)
+	c, err = Load(n.Config, n.Name)
+	require.NoError(t, err)
+	facts, err := ReadHost(c, c.Jails["a"], n.State)
+	require.NoError(t, err)
+	assert.Equal(t, []Top{{Name: "home"}}, facts.JailTop)
 
 	n.write(t, "jail/etc/passwd", strings.Repeat("a\n", passwdMost/2)+"daemon:x:1:1::/:/bin/sh\n", 0o644)
 	root, err := openJail(&Jail{Root: n.root})

@@ -27,13 +27,10 @@ func (k *checker) jail(j *Jail) {
 		k.failIn(theirs, subject, "mount its storage, or correct root =", "%v", err)
 		return
 	}
-	if crowded(j.Root) {
-		k.warn(subject, "is this the tree that was meant?", "%s has more than %d entries; it is not looked at", j.Root, crowdedRoot)
-		return
-	}
 	facts, err := ReadHost(k.config, j, k.node.State)
 	if err != nil {
-		k.fail(subject, "", "%v", err)
+		crowded := (*crowdedError)(nil)
+		k.failIn(errors.As(err, &crowded), subject, "", "%v", err)
 		return
 	}
 	view, err := PlanJail(k.config, j, facts)

@@ -4,6 +4,7 @@ package gojail
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,7 +60,7 @@ func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
 	if facts.HostTop, err = readTop("/"); err != nil {
 		return nil, err
 	}
-	if facts.JailTop, err = readTop(j.Root); err != nil {
+	if facts.JailTop, err = readJailTop(j, j.Root); err != nil {
 		return nil, err
 	}
 	root, err := openJail(j)
@@ -98,12 +99,30 @@ func (f *HostFacts) look(paths []string) {
 
 // readTop lists the directories and symlinks of a root directory, sorted by name.
 func readTop(dir string) ([]Top, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", dir, cause(err))
+	tops, crowded, err := readTopUpTo(dir, topMax)
+	if err == nil && crowded {
+		err = fmt.Errorf("%s has more than %d entries", dir, topMax)
 	}
-	var tops []Top
-	for _, e := range entries {
+	return tops, err
+}
+
+// topMax is more than the root of any distribution has. A user to whom a jail's tree belongs
+// may make any number, and each launch would read them all.
+const topMax = 4096
+
+// readTopUpTo reads no more than most entries, and reports whether there are more.
+func readTopUpTo(dir string, most int) (tops []Top, crowded bool, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, false, fmt.Errorf("cannot read %s: %w", dir, cause(err))
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(most + 1)
+	if err != nil && err != io.EOF {
+		return nil, false, fmt.Errorf("cannot read %s: %w", dir, cause(err))
+	}
+	crowded = len(entries) > most
+	for _, e := range entries[:min(len(entries), most)] {
 		switch {
 		case e.IsDir():
 			tops = append(tops, Top{Name: e.Name()})
@@ -114,7 +133,36 @@ func readTop(dir string) ([]Top, error) {
 		}
 	}
 	slices.SortFunc(tops, func(a, b Top) int { return strings.Compare(a.Name, b.Name) })
+	return tops, crowded, nil
+}
+
+// readJailTop lists those of a jail's root. Where the site names the jail's data directories,
+// nothing else is looked for in a root with too many entries.
+func readJailTop(j *Jail, root string) ([]Top, error) {
+	tops, crowded, err := readTopUpTo(root, topMax)
+	if err != nil || !crowded {
+		return tops, err
+	}
+	if j.Data == nil {
+		return nil, &crowdedError{j.Root}
+	}
+	tops = nil
+	for _, name := range j.Data {
+		var st unix.Stat_t
+		name = firstName(name)
+		if unix.Lstat(filepath.Join(root, name), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			tops = append(tops, Top{Name: name})
+		}
+	}
 	return tops, nil
+}
+
+// crowdedError is that of a root that is not read whole.
+type crowdedError struct{ root string }
+
+func (e *crowdedError) Error() string {
+	return fmt.Sprintf("jail root %s has more than %d entries, too many to look for data directories among them; "+
+		`remove what does not belong there, or name them in gojail.toml: data = ["/home"]`, e.root, topMax)
 }
 
 // readLeads follows symlinks such as /etc/resolv.conf -> ../run/systemd/resolve/
