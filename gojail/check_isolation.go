@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -44,8 +43,8 @@ func (k *checker) isolation(j *Jail) bool {
 		}
 	}
 	if slices.Contains(j.Isolation.JailRoot, "range") {
-		if err := refuseSuid(j.Root); err != nil {
-			fail("chmod 700 "+filepath.Dir(j.Root), err)
+		if remedy, err := k.config.tryRange(j); err != nil {
+			fail(remedy, err)
 		}
 	}
 	return good

@@ -122,23 +122,31 @@ func newBind(m specs.Mount, jail string) (tree, error) {
 	return t, err
 }
 
-// cloneSource opens a source. One that lies below the jail's root is resolved in
-// there: who may write in the jail must not choose what of the host is mounted.
+// cloneSource clones the mount at a source. By its path an automounter mounts what is to be there.
 func cloneSource(source, jail string, o mountOptions) (int, error) {
 	if !under(source, jail) || source == jail {
 		return unix.OpenTree(unix.AT_FDCWD, source, o.openTreeFlags())
+	}
+	fd, err := openSourceOf(source, jail)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fd)
+	return unix.OpenTree(fd, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
+}
+
+// openSourceOf opens a source as a place. One that lies below the jail's root is resolved in
+// there: who may write in the jail must not choose what of the host is mounted.
+func openSourceOf(source, jail string) (int, error) {
+	if !under(source, jail) || source == jail {
+		return unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
 	root, err := unix.Open(jail, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(root)
-	fd, err := openBeneath(root, strings.TrimPrefix(source, jail), inJail)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(fd)
-	return unix.OpenTree(fd, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
+	return openBeneath(root, strings.TrimPrefix(source, jail), inJail)
 }
 
 // setAttributes gives a detached tree its options, and makes it private: it must

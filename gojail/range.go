@@ -3,14 +3,14 @@
 package gojail
 
 import (
+	"errors"
 	"fmt"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/trusted"
@@ -74,83 +74,227 @@ func subRange(text string, names []string) (first, count uint32) {
 	return 0, 0
 }
 
-// OpenRange opens the jail's root with the ids of the user namespace ids, and the
-// jail's data with those of data, as detached trees; the first is the root.
+// OpenRange opens the root of the jail's template with the ids of the user namespace ids,
+// and its data with those of data, as detached trees; the first is the root.
+//
+// The root is one mount, without those on it: what the template has mounted there is
+// attached to it as it is, and what was mounted on the node since does not appear.
 //
 // It needs Linux 5.12 and file systems that can map ids (mount_setattr(2), "ID-mapped
 // mounts": ext4, xfs, btrfs and others; nfs and lustre cannot).
-func (c *Config) OpenRange(j *Jail, facts *HostFacts, ids, data int) (trees []Tree, err error) {
-	defer func() {
-		if err != nil {
-			for _, t := range trees {
-				unix.Close(t.FD)
-			}
-		}
-	}()
-	if err := refuseSuid(j.Root); err != nil {
+func (c *Config) OpenRange(j *Jail, facts *HostFacts, template Record, ids, data int) (trees []Tree, err error) {
+	namespace, err := template.Namespace("mnt")
+	if err != nil {
+		return nil, err
+	}
+	defer namespace.Close()
+	view, err := readMountView(strconv.Itoa(template.PID))
+	if err != nil {
+		return nil, err
+	}
+	defer view.close()
+	// Only now it is certain that the process is still the template's.
+	if start, err := processStart(template.PID); err != nil || start != template.Start {
+		return nil, fmt.Errorf("the template of jail %s ended meanwhile; try again", j.Name)
+	}
+	root, err := view.mountOf(view.root)
+	if err != nil || root == nil {
+		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name, err)
+	}
+	if err := c.refuseSuid(regionOf(root)); err != nil {
+		return nil, forUsers(err)
+	}
+	if facts.JailTop, err = readJailTop(j, fmt.Sprintf("/proc/self/fd/%d", view.root)); err != nil {
 		return nil, err
 	}
 	dirs, err := dataDirs(c, j, facts)
 	if err != nil {
 		return nil, err
 	}
-	options := append([]string{"rbind"}, j.Options...)
-	if j.Readonly {
-		options = append(options, "ro")
+	places, err := view.openPlaces(dirs)
+	defer func() {
+		for _, p := range places {
+			unix.Close(p.fd)
+		}
+	}()
+	if err != nil {
+		return nil, err
 	}
-	root := specs.Mount{Destination: "/", Type: "bind", Source: j.Root, Options: options}
-	for i, m := range append([]specs.Mount{root}, dataMounts(c, j, dirs)...) {
-		if m.Type != "bind" {
-			continue // as the template has it
+	err = inMountNamespace(int(namespace.Fd()), func() (err error) {
+		trees, err = view.openRange(places, ids, data)
+		return err
+	})
+	return trees, err
+}
+
+// place is a directory in a view, open, at a path without symbolic links.
+type place struct {
+	fd   int
+	path string
+}
+
+// openPlaces opens directories in a view, but for those that are not there any more.
+func (v *mountView) openPlaces(dirs []string) ([]place, error) {
+	var places []place
+	for _, dir := range dirs {
+		fd, err := openBeneath(v.root, dir, inJail)
+		if err == unix.ENOENT {
+			continue
 		}
-		t, err := newBind(m, j.Root)
 		if err != nil {
-			return trees, err
+			return places, fmt.Errorf("data directory %s of the jail cannot be opened: %w", dir, err)
 		}
-		trees = append(trees, Tree{FD: t.fd, Destination: m.Destination, Root: i == 0})
-		namespace := data
-		if i == 0 {
-			namespace = ids
+		path, err := pathOf(fd, dir)
+		places = append(places, place{fd, path})
+		if err != nil {
+			return places, err
 		}
-		if err := MapIDs(t.fd, namespace, m.Source); err != nil && !slices.Contains(m.Options, "ro") {
+	}
+	return places, nil
+}
+
+// forUsers adds to an error what its reader, a user, can do.
+func forUsers(err error) error {
+	if suid := (*suidError)(nil); errors.As(err, &suid) {
+		return fmt.Errorf("%w; use --jail-root=self, or ask your administrator to %s", err, suid.remedy())
+	}
+	return err
+}
+
+// inMountNamespace runs f on a thread of its own in a mount namespace.
+func inMountNamespace(namespace int, f func() error) error {
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return fmt.Errorf("cannot enter the jail's template: unshare: %w", err)
+		}
+		if err := unix.Setns(namespace, unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("cannot enter the jail's template: setns: %w", err)
+		}
+		return f()
+	})
+}
+
+// openRange clones the root and the data directories of a view, whose namespace the thread is in.
+func (v *mountView) openRange(places []place, ids, data int) (trees []Tree, err error) {
+	defer func() {
+		if err != nil {
+			for _, t := range trees {
+				unix.Close(t.FD)
+			}
+			trees = nil
+		}
+	}()
+	fd, err := cloneMapped(v.root, false, ids)
+	if err != nil {
+		return nil, cannotMap("the jail's root", err)
+	}
+	trees = append(trees, Tree{FD: fd, Destination: "/", Root: true})
+	for _, p := range places {
+		more, err := v.openData(p, data)
+		trees = append(trees, more...)
+		if err != nil {
 			return trees, err
 		}
 	}
 	return trees, nil
 }
 
-// MapIDs maps the ids of a detached tree by a user namespace.
+// openData clones a data directory with all that the view has mounted in it: at once, or
+// mount by mount where some cannot map ids.
+func (v *mountView) openData(p place, data int) ([]Tree, error) {
+	if fd, err := cloneMapped(p.fd, true, data); err == nil {
+		return []Tree{{FD: fd, Destination: p.path}}, nil
+	}
+	fd, err := v.openDataMount(p, data)
+	if err != nil {
+		return nil, err
+	}
+	trees := []Tree{{FD: fd, Destination: p.path}}
+	for _, m := range v.below(p.path) {
+		at, err := openBeneath(v.root, m.Mountpoint, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS)
+		if err != nil {
+			continue // another mount covers it
+		}
+		fd, err := v.openDataMount(place{at, m.Mountpoint}, data)
+		unix.Close(at)
+		if err != nil {
+			return trees, err
+		}
+		trees = append(trees, Tree{FD: fd, Destination: m.Mountpoint})
+	}
+	return trees, nil
+}
+
+// below returns the mounts below a path, each after those that it lies in.
+func (v *mountView) below(path string) []*mountinfo.Info {
+	var list []*mountinfo.Info
+	for _, m := range v.mounts {
+		if m.Mountpoint != path && under(m.Mountpoint, path) {
+			list = append(list, m)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *mountinfo.Info) int { return len(a.Mountpoint) - len(b.Mountpoint) })
+	return slices.CompactFunc(list, func(a, b *mountinfo.Info) bool { return a.Mountpoint == b.Mountpoint })
+}
+
+// openDataMount clones one mount. Where ids cannot be mapped, what is only read, and what has
+// no files of users, stays as the template has it.
+func (v *mountView) openDataMount(p place, data int) (int, error) {
+	fd, failed := cloneMapped(p.fd, false, data)
+	if failed == nil {
+		return fd, nil
+	}
+	m, err := v.mountOf(p.fd)
+	if err != nil {
+		return -1, err
+	}
+	if m != nil && (slices.Contains(strings.Split(m.Options, ","), "ro") || slices.Contains([]string{"tmpfs", "overlay", "autofs"}, m.FSType)) {
+		return cloneNosuid(p.fd, false)
+	}
+	return -1, cannotMap(p.path+" of the jail", failed)
+}
+
+// cloneMapped clones the mount at an open place, maybe with those below it, with the ids of a user namespace.
+func cloneMapped(at int, recursive bool, namespace int) (int, error) {
+	fd, err := cloneNosuid(at, recursive)
+	if err != nil {
+		return -1, err
+	}
+	if err := mapIDs(fd, namespace); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// cloneNosuid clones likewise, private, nosuid and nodev.
+func cloneNosuid(at int, recursive bool) (int, error) {
+	o := mountOptions{recursive: recursive, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	fd, err := unix.OpenTree(at, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return -1, &MountError{Op: "open_tree", Err: err}
+	}
+	if err := setAttributes(fd, o); err != nil {
+		unix.Close(fd)
+		return -1, &MountError{Op: "mount_setattr", Flags: []string{"nosuid", "nodev"}, Err: err}
+	}
+	return fd, nil
+}
+
+// MapIDs maps the ids of a detached tree, of all mounts in it, by a user namespace.
 func MapIDs(tree, namespace int, source string) error {
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(namespace)}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
-		return fmt.Errorf("--jail-root=range: the file system of %s, or of a mount below it, cannot map ids (%w); "+
-			"use --jail-root=self, or ask your administrator for ext4, xfs or btrfs there", source, err)
+	if err := mapIDs(tree, namespace); err != nil {
+		return cannotMap(source+", or of a mount below it,", err)
 	}
 	return nil
 }
 
-// refuseSuid: root in the jail can leave set-user-ID files of the node's root in
-// the jail's storage. Nobody may be able to run them on the node.
-func refuseSuid(root string) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(root, &st); err != nil {
-		return fmt.Errorf("jail root %s cannot be looked at: %w", root, err)
-	}
-	if st.Flags&unix.ST_NOSUID != 0 {
-		return nil
-	}
-	for dir := root; ; dir = filepath.Dir(dir) {
-		var st unix.Stat_t
-		if err := unix.Stat(dir, &st); err != nil {
-			return fmt.Errorf("%s cannot be looked at: %w", dir, err)
-		}
-		if dir != root && st.Uid == 0 && st.Mode&0o011 == 0 {
-			return nil // nobody gets past it
-		}
-		if dir == "/" {
-			break
-		}
-	}
-	return fmt.Errorf("--jail-root=range: a set-user-ID file that is made in the jail could be run on the node; "+
-		"ask your administrator to mount %s nosuid there, or to close a directory above it: chmod 700 %s", root, filepath.Dir(root))
+func mapIDs(tree, namespace int) error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(namespace)}
+	return unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
+}
+
+func cannotMap(what string, err error) error {
+	return fmt.Errorf("--jail-root=range: the file system of %s cannot map ids (%w); "+
+		"use --jail-root=self, or ask your administrator for ext4, xfs or btrfs there", what, err)
 }

@@ -128,12 +128,22 @@ func (s *State) WriteSpec(jail string, text []byte) error {
 	return replaceFile(filepath.Join(s.jail(jail), "config.json"), string(text))
 }
 
+// Template returns the record of the process that holds a jail's template.
+func (s *State) Template(jail string) (Record, error) {
+	r := readRecord(s.zygote(jail))
+	if !r.Alive {
+		return r, fmt.Errorf("jail %s has no template on this node at the moment; try again", jail)
+	}
+	return r, nil
+}
+
 // TemplateRoot is a path under which the root of a jail's template can be seen.
 func (s *State) TemplateRoot(jail string) (string, error) {
-	if r := readRecord(s.zygote(jail)); r.Alive {
-		return fmt.Sprintf("/proc/%d/root", r.PID), nil
+	r, err := s.Template(jail)
+	if err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("jail %s has no template on this node at the moment; try again", jail)
+	return fmt.Sprintf("/proc/%d/root", r.PID), nil
 }
 
 func (s *State) job(id string) string      { return filepath.Join(s.path, "jobs", id) }

@@ -176,17 +176,13 @@ func sameKind(source, target int, m UserMount) error {
 }
 
 func cloneForUser(source int, readonly bool) (int, error) {
-	o := mountOptions{recursive: true, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	if readonly {
-		o.set |= unix.MOUNT_ATTR_RDONLY
+	fd, err := cloneNosuid(source, true)
+	if err != nil || !readonly {
+		return fd, err
 	}
-	fd, err := unix.OpenTree(source, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
-	if err != nil {
-		return -1, &MountError{Op: "open_tree", Flags: []string{"recursive"}, Err: err}
-	}
-	if err := setAttributes(fd, o); err != nil {
+	if err := setAttributes(fd, mountOptions{recursive: true, set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		unix.Close(fd)
-		return -1, &MountError{Op: "mount_setattr", Flags: []string{"nosuid", "nodev"}, Err: err}
+		return -1, &MountError{Op: "mount_setattr", Flags: []string{"ro"}, Err: err}
 	}
 	return fd, nil
 }

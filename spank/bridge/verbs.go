@@ -224,7 +224,15 @@ func (r *request) ranged() ([]gojail.Tree, error) {
 	if err != nil || also != nil {
 		return nil, fmt.Errorf("range: range=%q and data=%q are no descriptors", r.words["range"], r.words["data"])
 	}
-	return c.OpenRange(j, facts, ids, data)
+	state, err := gojail.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	template, err := state.Template(j.Name)
+	if err != nil {
+		return nil, err
+	}
+	return c.OpenRange(j, facts, template, ids, data)
 }
 
 func (r *request) credentials() (who gojail.Credentials, err error) {

@@ -90,6 +90,84 @@ func TestRangeWhereSetuidWorks(t *testing.T) {
 	assert.NotContains(t, r.Stdout, "root "+escaped, r)
 }
 
+// TestRangeAndLaterMounts: what is mounted on the node below a jail's root after the jail's template was
+// made is not in the hands of root in the jail, wherever it is mounted and whatever is asked for beside it.
+func TestRangeAndLaterMounts(t *testing.T) {
+	s := shared(t)
+	s.closeJails(t)
+	require.Zero(t, s.Run(cluster.Alice, append(slices.Clone(closedRange.command), "true")...).Code, "the template is there")
+	for _, where := range []string{"/opt", "/home", "/data", "/usr/lib"} {
+		for name, more := range map[string][]string{"": nil, " with --jail-mount": {"--jail-mount=/data/alice:/mnt"}} {
+			t.Run(where[1:]+name, func(t *testing.T) {
+				late := where + "/late"
+				s.mountLate(t, "/shared", "/srv/jails/closed"+late)
+				command := append(slices.Clone(closedRange.command), more...)
+				r := s.Run(cluster.Alice, append(command, attackPath, "plant", late+"/evil")...)
+				t.Log(r)
+				assert.NoFileExists(t, s.Path("/shared/evil"))
+				r = s.Run(cluster.Alice, "env", "/shared/evil", "root")
+				assert.NotContains(t, r.Stdout, "root "+escaped, r)
+			})
+		}
+	}
+}
+
+// mountLate shows a directory of the node, which is made for it, at a path as well, for the rest of the test.
+func (s *site) mountLate(t *testing.T, dir, path string) {
+	t.Helper()
+	for _, made := range []string{dir, path} {
+		require.NoError(t, os.MkdirAll(s.Path(made), 0o755))
+		t.Cleanup(func() { os.RemoveAll(s.Path(made)) })
+	}
+	r := s.Root("mount", "--bind", dir, path)
+	require.Zero(t, r.Code, r)
+	t.Cleanup(func() { s.Root("umount", "-l", path) })
+}
+
+// TestRangeWhereUsersGetToTheRoot: the jail's root is closed by what gojail.toml calls it, and users
+// of the node come there another way.
+func TestRangeWhereUsersGetToTheRoot(t *testing.T) {
+	s := shared(t)
+	const root, source = `root = "/srv/jails/closed"`, "/srv/jails/closed"
+	link := func(t *testing.T) {
+		require.NoError(t, os.Symlink("../srv/jails", s.Path("/closed/jails")))
+		s.configure(t, root, `root = "/closed/jails/closed"`)
+	}
+	bind := func(from, to string) func(t *testing.T) {
+		return func(t *testing.T) {
+			s.closeJails(t)
+			s.mountLate(t, "/elsewhere", "/elsewhere")
+			require.NoError(t, os.MkdirAll(s.Path(to), 0o755))
+			t.Cleanup(func() { s.Root("umount", "-l", to) })
+			require.Zero(t, s.Root("mount", "--bind", from, to).Code)
+		}
+	}
+	for _, way := range []struct {
+		name  string
+		open  func(t *testing.T)
+		plant string // in the jail
+		found string // on the node
+	}{
+		{"symbolic link above it", link, "/opt/evil", source + "/opt/evil"},
+		{"bind mount of it", bind(source, "/elsewhere/x"), "/opt/evil", "/elsewhere/x/opt/evil"},
+		{"bind mount of what it has", bind(source+"/opt", "/elsewhere/x"), "/opt/evil", "/elsewhere/x/evil"},
+		{"bind mount of what has it", bind("/srv/jails", "/elsewhere/x"), "/opt/evil", "/elsewhere/x/closed/opt/evil"},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			require.NoError(t, os.MkdirAll(s.Path("/closed"), 0o700))
+			t.Cleanup(func() { os.RemoveAll(s.Path("/closed")) })
+			t.Cleanup(func() { os.Remove(s.Path(source + way.plant)) })
+			way.open(t)
+			r := s.Run(cluster.Alice, append(slices.Clone(closedRange.command), attackPath, "plant", way.plant)...)
+			assert.NotZero(t, r.Code, r)
+			assert.Contains(t, r.Stderr, "set-user-ID", r)
+			assert.NoFileExists(t, s.Path(source+way.plant))
+			r = s.Run(cluster.Alice, "env", way.found, "root")
+			assert.NotContains(t, r.Stdout, "root "+escaped, r)
+		})
+	}
+}
+
 // TestJailRootIsNobodyOutside: what root in a jail may do to files that are not the user's.
 func TestJailRootIsNobodyOutside(t *testing.T) {
 	s := shared(t)
