@@ -39,6 +39,7 @@ GO_SRCS     = go.mod go.sum include/gojail.h $(wildcard healthcheck/cmd/*/*.[ch]
 	$(shell find gojail healthcheck internal netsetup spank -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 SHIM     := $(BUILD)/lib/gojail/spank_gojail.so
+SUBMIT   := $(BUILD)/lib/gojail/job_submit_gojail.so
 LAUNCHER := $(BUILD)/lib/gojail/gojail-launcher
 LIBRARY  := $(BUILD)/lib/gojail/libgojail.so
 CLI      := $(BUILD)/sbin/gojail
@@ -57,7 +58,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: all help deps rootfs test test-slurm test-vm test-escape test-all vm vm-shell check lint demo bench bench-isolation bench-net bench-health cluster cluster-down install uninstall fuzz asan clean
 
-all: $(SHIM) $(LAUNCHER) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, library and commands below build/
+all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, library and commands below build/
 	@:
 
 help: ## list the targets
@@ -69,6 +70,10 @@ $(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile
 		{ echo "$(CC) finds no slurm/spank.h: install libslurm-dev (RPM: slurm-devel), or name its place: make CPPFLAGS=-I/opt/slurm/include"; exit 1; }
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
+
+$(SUBMIT): spank/submit/job_submit_gojail.c Makefile | $(SHIM)
+	@echo "building $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $<
 
 $(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile
 	@mkdir -p $(@D)
@@ -176,7 +181,7 @@ cluster-down: ## end it
 
 install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for a package
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
-	install -m 755 $(SHIM) $(LAUNCHER) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
+	install -m 755 $(SHIM) $(SUBMIT) $(LAUNCHER) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
 	install -m 644 README.md LICENSE gojail.toml.example network.toml.example health.toml.example slurm.conf.example \
 		healthcheck/grafana/gojail-health.json $(DESTDIR)$(docdir)
@@ -191,7 +196,7 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	$(HEALTH) completion bash >$(DESTDIR)$(compdir)/gojail-healthcheck
 
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
-	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(LAUNCHER) $(LIBRARY) $(JAILCLI))) \
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(LIBRARY) $(JAILCLI))) \
 		$(addprefix $(DESTDIR)$(docdir)/,README.md LICENSE gojail.toml.example network.toml.example health.toml.example \
 		slurm.conf.example plugstack.conf.example gojail-health.json) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(compdir)/,gojail gojail-healthcheck) \
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer) \

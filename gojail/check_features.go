@@ -15,12 +15,29 @@ func (k *checker) features(conf slurmConf) {
 			"EntireStepInNS=true into job_container.conf",
 			"JobContainerType=job_container/tmpfs looks for its directory inside the jail: task epilogs fail")
 	}
+	k.loginScripts(conf)
 	for _, service := range []string{"/etc/pam.d/sshd", "/etc/pam.d/ssh"} {
 		if strings.Contains(strings.Join(confLines(service), "\n"), "pam_slurm_adopt") {
 			k.warn("features", "tell users: srun --overlap --jobid=JOB --jail=NAME --pty bash is a shell in the jail of their job",
 				"pam_slurm_adopt: an ssh session is in its job's cgroup, but on the node, outside the jail")
 		}
 	}
+}
+
+// loginScripts warns where users must be in jails and slurmd may run their login scripts outside of them:
+// "su - USER", before slurmstepd and the plugin exist (_get_user_env in slurmd/req.c).
+func (k *checker) loginScripts(conf slurmConf) {
+	if k.config.AllowNone {
+		return
+	}
+	for name := range strings.SplitSeq(conf.values["jobsubmitplugins"], ",") {
+		if name = strings.TrimSpace(name); strings.TrimPrefix(name, "job_submit/") == "gojail" {
+			k.ok("features", "JobSubmitPlugins has gojail: slurmd runs no login scripts of users on the node")
+			return
+		}
+	}
+	k.warn("features", "write JobSubmitPlugins=gojail into slurm.conf, append :"+k.node.LibDir+" to its PluginDir (scontrol show config), and restart slurmctld",
+		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, outside the jail and the job's cgroup")
 }
 
 // entireStep says whether slurmstepd itself is in the container (job_container.conf(5), 24.05).

@@ -45,7 +45,7 @@ func goodNode(t *testing.T) *checkedNode {
 	n.plugin(t, "lib/spank_gojail.so", "0x160508")
 	n.plugin(t, "plugins/auth_munge.so", "0x160509") // another micro release fits
 	n.write(t, "jail/bin/sh", "", 0o755)
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+dir+"/plugins\n", 0o644)
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+dir+"/plugins\nJobSubmitPlugins=lua,gojail\n", 0o644)
 	n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+dir+"/state\n", 0o644)
 	n.configure(t, "")
 	return n
@@ -180,6 +180,10 @@ var spoiled = map[string]struct {
 	"other state": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so state=/run/%n config="+n.Config, 0o644)
 	}, "the plugin uses state=/run/n1"},
+	"login scripts on the node": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=lua\n", 0o644)
+	}, "WARN  features: sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, " +
+		"outside the jail and the job's cgroup; write JobSubmitPlugins=gojail into slurm.conf, append :"},
 	"other spool": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/slurm.conf", "", 0o644) },
 		"/spool here, but SlurmdSpoolDir is /var/spool/slurmd"},
 	"no munge": {func(t *testing.T, n *checkedNode) {
@@ -231,6 +235,17 @@ func TestCheckFinds(t *testing.T) {
 			assert.Contains(t, strings.NewReplacer(n.LibDir+"/spank_gojail.so", "PLUGIN", n.conf+"/", "CONF/").Replace(n.findings()), test.want)
 		})
 	}
+}
+
+func TestCheckOfLoginScripts(t *testing.T) {
+	n := goodNode(t)
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
+	assert.Contains(t, n.findings(), "~/.bash_profile")
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=job_submit/gojail\n", 0o644)
+	assert.Empty(t, n.findings())
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
+	n.write(t, "gojail.toml", "allow_none = true\n"+n.read(t, "gojail.toml"), 0o644)
+	assert.Empty(t, n.findings(), "users may run outside of jails anyhow")
 }
 
 // A directory service that hangs is none of the health check's, which would drain the node.

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// job_submit/gojail, loaded by slurmctld alone (JobSubmitPlugins=gojail). For a batch job with
+// SLURM_GET_USER_ENV=1 in its environment slurmd runs "su - USER" on the node before slurmstepd
+// and every SPANK plugin exist: the user's login scripts run outside the jail (_get_user_env in
+// slurmd/req.c). sbatch sets the variable for --get-user-env and for --export with anything but
+// ALL, scrontab for every job, and a user may export it or send it by a client of his own. Every
+// way of submitting a job leads through job_submit, and no job's environment changes after that.
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT extern const char plugin_name[];
+EXPORT extern const char plugin_type[];
+EXPORT extern const uint32_t plugin_version;
+const char plugin_name[] = "gojail: no login scripts of users outside their jails";
+const char plugin_type[] = "job_submit/gojail";
+const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+// job_submit clears the request in every entry of that name: slurmd looks for any that says "1".
+EXPORT int job_submit(job_desc_msg_t *job, uint32_t uid, char **message)
+{
+	static const char asks[] = "SLURM_GET_USER_ENV=1";
+
+	(void)uid;
+	(void)message;
+	for (uint32_t i = 0; job->environment && i < job->env_size; i++) {
+		char *entry = job->environment[i];
+		if (entry && !strcmp(entry, asks))
+			entry[sizeof(asks) - 2] = '0';
+	}
+	return SLURM_SUCCESS;
+}
+
+// job_modify has nothing to do: an update of a job carries no environment. Up to 22.05 it has
+// no fourth argument, which the calling convention lets it ignore.
+EXPORT int job_modify(job_desc_msg_t *job, void *record, uint32_t uid, char **message)
+{
+	(void)job;
+	(void)record;
+	(void)uid;
+	(void)message;
+	return SLURM_SUCCESS;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package escape_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/cluster"
+)
+
+// loginScript is alice's ~/.bash_profile on the node. It leaves a trace there.
+const loginScript = "id -un >>/home/alice/ran-on-the-node\n"
+
+// printJail is a batch script that prints the jail in which it runs.
+const printJail = "#!/bin/sh\ncat /etc/gojail-jail\n"
+
+// logins are the ways to submit a batch job for which slurmd runs the user's login scripts on the node.
+var logins = []struct {
+	name   string
+	env    []string
+	script string
+	args   []string
+}{
+	{name: "--get-user-env", args: []string{"sbatch", "--parsable", "--get-user-env"}},
+	{name: "--export=NONE", args: []string{"sbatch", "--parsable", "--export=NONE"}},
+	{name: "--export=NAME=VALUE", args: []string{"sbatch", "--parsable", "--export=NAME=VALUE"}},
+	{name: "#SBATCH --get-user-env", args: []string{"sbatch", "--parsable"},
+		script: "#!/bin/sh\n#SBATCH --get-user-env\ncat /etc/gojail-jail\n"},
+	{name: "SBATCH_EXPORT", env: []string{"SBATCH_EXPORT=NONE"}, args: []string{"sbatch", "--parsable"}},
+	{name: "SBATCH_GET_USER_ENV", env: []string{"SBATCH_GET_USER_ENV=1"}, args: []string{"sbatch", "--parsable"}},
+	{name: "a variable of the user's", env: []string{"SLURM_GET_USER_ENV=1"}, args: []string{"sbatch", "--parsable"}},
+	{name: "a client of the user's own", args: []string{"/tmp/twice"}},
+}
+
+// TestLoginScripts submits jobs for which slurmd would run the user's login scripts on the node
+// before any plugin. JobSubmitPlugins=gojail prevents that, whatever client submits the job.
+func TestLoginScripts(t *testing.T) {
+	client, err := os.ReadFile("testdata/twice.c")
+	require.NoError(t, err)
+	for name, cured := range map[string]bool{"control": false, "JobSubmitPlugins=gojail": true} {
+		t.Run(name, func(t *testing.T) {
+			options := cluster.Options{Plugin: true, Jails: []string{"closed"}, Config: compulsory, Files: map[string]string{
+				"/home/alice/.bash_profile": loginScript, "/tmp/twice.c": string(client)}}
+			if cured {
+				options.SlurmConf = map[string]string{"JobSubmitPlugins": "gojail", "PluginDir": pluginDirs(t)}
+			}
+			c := cluster.Start(t, options)
+			r := c.Root("gcc", "-Wall", "-Wextra", "-Werror", "-o", "/tmp/twice", "/tmp/twice.c", "-lslurm")
+			require.Zero(t, r.Code, r)
+			for _, l := range logins {
+				t.Run(l.name, func(t *testing.T) {
+					ran := c.Path("/home/alice/ran-on-the-node")
+					require.NoError(t, os.RemoveAll(ran))
+					if l.script == "" {
+						l.script = printJail
+					}
+					r := c.Do(cluster.Command{User: cluster.Alice, Env: l.env, Stdin: l.script, Args: l.args})
+					require.Zero(t, r.Code, r)
+					job := c.WaitJob(cluster.Job{ID: strings.TrimSpace(r.Stdout), Submit: r})
+					assert.Equal(t, "COMPLETED closed\n", job.State+" "+job.Output, job)
+					_, err := os.Stat(ran)
+					assert.Equal(t, cured, os.IsNotExist(err), "the login script ran on the node: %v", err)
+				})
+			}
+		})
+	}
+}
+
+// compulsory is a gojail.toml that lets nobody run outside of a jail.
+const compulsory = `default = "closed"
+allow_none = false
+scratch = "/var/lib/gojail/%n"
+[slurm]
+spool = "/var/spool/slurmd/%n"
+[jail.closed]
+root = "/srv/jails/closed"
+`
+
+// pluginDirs returns Slurm's own directory of plugins and gojail's, as PluginDir names them.
+func pluginDirs(t *testing.T) string {
+	t.Helper()
+	root := "/"
+	if release := cluster.Release(); release != "" {
+		root = filepath.Join("../../build/cache/slurm-" + release)
+	}
+	found, err := filepath.Glob(filepath.Join(root, "usr/lib/*/slurm-wlm"))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	_, inside, _ := strings.Cut(found[0], "usr/lib/")
+	return "/usr/lib/" + inside + ":" + cluster.Prefix + "/lib/gojail"
+}
