@@ -4,6 +4,7 @@ package gojail
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +26,8 @@ func (k *checker) features(conf slurmConf) {
 }
 
 // loginScripts warns where users must be in jails and slurmd may run their login scripts outside of them:
-// "su - USER", before slurmstepd and the plugin exist (_get_user_env in slurmd/req.c).
+// "su - USER", before slurmstepd and the plugin exist (_get_user_env in slurmd/req.c). Up to 24.11
+// GetEnvTimeout=0 keeps it from that; 25.05 ignores the key.
 func (k *checker) loginScripts(conf slurmConf) {
 	if k.config.AllowNone {
 		return
@@ -35,6 +37,11 @@ func (k *checker) loginScripts(conf slurmConf) {
 			k.ok("features", "JobSubmitPlugins has gojail: slurmd runs no login scripts of users on the node")
 			return
 		}
+	}
+	path, release := nodesRelease(slices.Concat(conf.plugins, readSlurm(k.config).dirs))
+	if conf.values["getenvtimeout"] == "0" && path != "" && release < 0x190500 {
+		k.ok("features", "GetEnvTimeout=0: slurmd %s runs no login scripts of users on the node", release)
+		return
 	}
 	k.warn("features", "write JobSubmitPlugins=gojail into slurm.conf, append :"+k.node.LibDir+" to its PluginDir (scontrol show config), and restart slurmctld",
 		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, outside the jail and the job's cgroup")

@@ -244,6 +244,11 @@ func TestCheckOfLoginScripts(t *testing.T) {
 	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=job_submit/gojail\n", 0o644)
 	assert.Empty(t, n.findings())
 	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nGetEnvTimeout=0\n", 0o644)
+	assert.Empty(t, n.findings())
+	n.plugin(t, "lib/spank_gojail.so", "0x190500")
+	n.plugin(t, "plugins/auth_munge.so", "0x190500")
+	assert.Contains(t, n.findings(), "~/.bash_profile", "Slurm 25.05 ignores GetEnvTimeout")
 	n.write(t, "gojail.toml", "allow_none = true\n"+n.read(t, "gojail.toml"), 0o644)
 	assert.Empty(t, n.findings(), "users may run outside of jails anyhow")
 }

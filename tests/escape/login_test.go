@@ -20,13 +20,15 @@ const loginScript = "id -un >>/home/alice/ran-on-the-node\n"
 // printJail is a batch script that prints the jail in which it runs.
 const printJail = "#!/bin/sh\ncat /etc/gojail-jail\n"
 
-// logins are the ways to submit a batch job for which slurmd runs the user's login scripts on the node.
-var logins = []struct {
+// login is a way to submit a batch job for which slurmd runs the user's login scripts on the node.
+type login struct {
 	name   string
 	env    []string
-	script string
+	script string // default: printJail
 	args   []string
-}{
+}
+
+var logins = []login{
 	{name: "--get-user-env", args: []string{"sbatch", "--parsable", "--get-user-env"}},
 	{name: "--export=NONE", args: []string{"sbatch", "--parsable", "--export=NONE"}},
 	{name: "--export=NAME=VALUE", args: []string{"sbatch", "--parsable", "--export=NAME=VALUE"}},
@@ -38,38 +40,57 @@ var logins = []struct {
 	{name: "a client of the user's own", args: []string{"/tmp/twice"}},
 }
 
+// loginCures are what a site can do about it; the first, nothing, is the control.
+var loginCures = []struct {
+	name, last string // the last release that has it
+	conf       func(t *testing.T) map[string]string
+}{
+	{name: "control", conf: func(*testing.T) map[string]string { return nil }},
+	{name: "JobSubmitPlugins=gojail", conf: func(t *testing.T) map[string]string {
+		return map[string]string{"JobSubmitPlugins": "gojail", "PluginDir": pluginDirs(t)}
+	}},
+	{name: "GetEnvTimeout=0", last: "24.11", conf: func(*testing.T) map[string]string {
+		return map[string]string{"GetEnvTimeout": "0"}
+	}},
+}
+
 // TestLoginScripts submits jobs for which slurmd would run the user's login scripts on the node
-// before any plugin. JobSubmitPlugins=gojail prevents that, whatever client submits the job.
+// before any plugin. Each cure prevents that, whatever client submits the job.
 func TestLoginScripts(t *testing.T) {
 	client, err := os.ReadFile("testdata/twice.c")
 	require.NoError(t, err)
-	for name, cured := range map[string]bool{"control": false, "JobSubmitPlugins=gojail": true} {
-		t.Run(name, func(t *testing.T) {
-			options := cluster.Options{Plugin: true, Jails: []string{"closed"}, Config: compulsory, Files: map[string]string{
-				"/home/alice/.bash_profile": loginScript, "/tmp/twice.c": string(client)}}
-			if cured {
-				options.SlurmConf = map[string]string{"JobSubmitPlugins": "gojail", "PluginDir": pluginDirs(t)}
-			}
-			c := cluster.Start(t, options)
+	for _, cure := range loginCures {
+		if cure.last != "" && cluster.Release() > cure.last {
+			continue
+		}
+		t.Run(cure.name, func(t *testing.T) {
+			c := cluster.Start(t, cluster.Options{Plugin: true, Jails: []string{"closed"}, Config: compulsory, SlurmConf: cure.conf(t),
+				Files: map[string]string{"/home/alice/.bash_profile": loginScript, "/tmp/twice.c": string(client)}})
 			r := c.Root("gcc", "-Wall", "-Wextra", "-Werror", "-o", "/tmp/twice", "/tmp/twice.c", "-lslurm")
 			require.Zero(t, r.Code, r)
+			cured := cure.name != "control"
+			assert.Equal(t, cured, !strings.Contains(c.Gojail("n1", "check").Stdout, "WARN  features: sbatch --get-user-env"))
 			for _, l := range logins {
-				t.Run(l.name, func(t *testing.T) {
-					ran := c.Path("/home/alice/ran-on-the-node")
-					require.NoError(t, os.RemoveAll(ran))
-					if l.script == "" {
-						l.script = printJail
-					}
-					r := c.Do(cluster.Command{User: cluster.Alice, Env: l.env, Stdin: l.script, Args: l.args})
-					require.Zero(t, r.Code, r)
-					job := c.WaitJob(cluster.Job{ID: strings.TrimSpace(r.Stdout), Submit: r})
-					assert.Equal(t, "COMPLETED closed\n", job.State+" "+job.Output, job)
-					_, err := os.Stat(ran)
-					assert.Equal(t, cured, os.IsNotExist(err), "the login script ran on the node: %v", err)
-				})
+				t.Run(l.name, func(t *testing.T) { submitLogin(t, c, l, cured) })
 			}
 		})
 	}
+}
+
+// submitLogin submits one job, which runs in its jail, and whose login script runs on the node if nothing cures that.
+func submitLogin(t *testing.T, c *cluster.Cluster, l login, cured bool) {
+	t.Helper()
+	ran := c.Path("/home/alice/ran-on-the-node")
+	require.NoError(t, os.RemoveAll(ran))
+	if l.script == "" {
+		l.script = printJail
+	}
+	r := c.Do(cluster.Command{User: cluster.Alice, Env: l.env, Stdin: l.script, Args: l.args})
+	require.Zero(t, r.Code, r)
+	job := c.WaitJob(cluster.Job{ID: strings.TrimSpace(r.Stdout), Submit: r})
+	assert.Equal(t, "COMPLETED closed\n", job.State+" "+job.Output, job)
+	_, err := os.Stat(ran)
+	assert.Equal(t, cured, os.IsNotExist(err), "the login script ran on the node: %v", err)
 }
 
 // compulsory is a gojail.toml that lets nobody run outside of a jail.
