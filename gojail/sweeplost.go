@@ -8,7 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // keeper is a process of gojail's that keeps a sandbox or a template.
@@ -29,7 +32,7 @@ func (w *sweep) lost() error {
 		if known[k.PID] {
 			continue
 		}
-		if k.holder && len(k.inhabitants()) > 0 {
+		if k.holder && k.isInhabited() {
 			w.report.Kept = append(w.report.Kept, fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", k.PID))
 			continue
 		}
@@ -40,6 +43,54 @@ func (w *sweep) lost() error {
 		}
 	}
 	return err
+}
+
+// isInhabited reports whether a process lives in any namespace that the holder has and this process has not, or in a PID
+// namespace below the holder's: a process with a mount namespace of its own ends with process 1 of its PID namespace, and loses
+// its network with the holder of that.
+func (k keeper) isInhabited() bool {
+	own := map[string]bool{}
+	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
+		theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", k.PID, kind))
+		mine, err2 := os.Readlink("/proc/self/ns/" + kind)
+		if err == nil && err2 == nil && theirs != mine {
+			own[theirs] = true
+		}
+	}
+	entries, _ := os.ReadDir("/proc")
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		pid, err := strconv.Atoi(e.Name())
+		return err == nil && pid != k.PID && pid != os.Getpid() && livesInAny(pid, own) && !isHolder(e.Name())
+	})
+}
+
+// livesInAny reports whether one of a process's namespaces, or of those above its PID namespace, is one of these.
+func livesInAny(pid int, namespaces map[string]bool) bool {
+	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
+		if link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind)); err == nil && namespaces[link] {
+			return true
+		}
+	}
+	ns, err := unix.Open(fmt.Sprintf("/proc/%d/ns/pid", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	for err == nil {
+		parent, e := unix.IoctlRetInt(ns, unix.NS_GET_PARENT)
+		unix.Close(ns)
+		if ns, err = parent, e; err != nil {
+			return false // EPERM: that was the outermost one
+		}
+		var st unix.Stat_t
+		if unix.Fstat(ns, &st) == nil && namespaces[fmt.Sprintf("pid:[%d]", st.Ino)] {
+			unix.Close(ns)
+			return true
+		}
+	}
+	return false
+}
+
+// isHolder reports whether a process is one of gojail's: the other sandboxes of a job share its namespaces.
+func isHolder(pid string) bool {
+	name, _ := os.ReadFile("/proc/" + pid + "/comm")
+	return string(name) == "gojail-holder\n" && isRoots(pid)
 }
 
 // recorded are the processes in all records.
