@@ -35,6 +35,7 @@ func (k *checker) slurm() {
 			k.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
 		}
 	}
+	k.epilog(conf)
 	k.features(conf)
 	slurmds := processesNamed("slurmd")
 	k.chroot(slurmds)

@@ -16,7 +16,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	ContractVersion = 9
+	ContractVersion = 10
 	nameMax         = 64
 	pathMax         = 1024
 	textMax         = 1024

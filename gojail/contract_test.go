@@ -43,6 +43,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_DEFAULT_STATE":   fmt.Sprintf("%q", DefaultState),
 		"GOJAIL_REPLY_FD":        fmt.Sprint(ReplyFD),
 		"GOJAIL_RETRY_PAUSE":     fmt.Sprint(retryPause.Seconds()),
+		"GOJAIL_END_MS":          fmt.Sprint(endMost.Milliseconds()),
 		"GOJAIL_GPU_NODES_MAX":   fmt.Sprint(2 * gpusMax),
 	} {
 		assert.Equal(t, defines[name], value, name)

@@ -5,6 +5,7 @@ package gojail
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,13 +31,29 @@ func projectOf(job string) uint32 {
 	return base ^ uint32(n)
 }
 
-// forgetQuota takes a job's limit from the file system of dir, whose quota file
-// would else grow with every job. Where there is none, nothing happens.
-func forgetQuota(dir int, job string) {
-	const setQuota, limits = 0x800008<<8 | 2, 5 // Q_SETQUOTA, PRJQUOTA; QIF_LIMITS (linux/quota.h)
-	var limit [72]byte                          // struct if_dqblk: no limit
-	binary.NativeEndian.PutUint32(limit[64:], limits)
-	unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(dir), setQuota, uintptr(projectOf(job)), uintptr(unsafe.Pointer(&limit)), 0, 0)
+// forgetUnusedQuotas takes the limits of jobs that have nothing left on the file system of dir, whose quota
+// file would else grow with every job. A limit lasts as long as there is something to be limited: a descriptor of an
+// ended job's file may have been passed to another job (unix(7), SCM_RIGHTS). Where there are no quotas, nothing happens.
+func forgetUnusedQuotas(dir *os.File) {
+	const getNextQuota, setQuota, limits = 0x800009<<8 | 2, 0x800008<<8 | 2, 5 // Q_GETNEXTQUOTA, Q_SETQUOTA, PRJQUOTA; QIF_LIMITS (linux/quota.h)
+	const space, inodes, id = 16, 40, 68                                       // of struct if_nextdqblk
+	for project := uint64(projectOfRuns); project <= math.MaxUint32; {
+		var next, none [72]byte
+		if _, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), getNextQuota, uintptr(project), uintptr(unsafe.Pointer(&next)), 0, 0); errno != 0 {
+			return // ENOENT: that was the last
+		}
+		found := binary.NativeEndian.Uint32(next[id:])
+		if binary.NativeEndian.Uint64(next[space:]) == 0 && binary.NativeEndian.Uint64(next[inodes:]) == 0 && hasLimit(next[:]) {
+			binary.NativeEndian.PutUint32(none[64:], limits)
+			unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), setQuota, uintptr(found), uintptr(unsafe.Pointer(&none)), 0, 0)
+		}
+		project = max(uint64(found), project) + 1
+	}
+}
+
+// hasLimit reports whether a struct if_dqblk has a hard limit of space or of inodes.
+func hasLimit(quota []byte) bool {
+	return binary.NativeEndian.Uint64(quota) != 0 || binary.NativeEndian.Uint64(quota[24:]) != 0
 }
 
 // takeAnyProject lets a directory take what is of another project: rename(2) moves nothing from

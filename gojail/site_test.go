@@ -48,7 +48,7 @@ func TestSiteIsExactlyTheContract(t *testing.T) {
 	keys := map[string]string{"debian": "0123456789abcdef", "bare": "fedcba9876543210"}
 	text, err := c.Site(someAccounts(), keys, nil, fixedTime)
 	require.NoError(t, err)
-	assert.Equal(t, `gojail-site 9
+	assert.Equal(t, "gojail-site "+version+`
 config 1 2 3 4 5 6 7
 network -
 until 0

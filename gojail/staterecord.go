@@ -123,19 +123,36 @@ func (r Record) hasLetGo() bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// kill ends the record's process and waits for its end.
+// kill kills the record's process and waits for its end.
 func (r Record) kill(patience time.Duration) error {
 	pidfd, err := r.open()
 	if err != nil || pidfd < 0 {
 		return err
 	}
 	defer unix.Close(pidfd)
-	if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
-		return fmt.Errorf("cannot end process %d of %s: %w", r.PID, r.Name, err)
+	if err := r.signalBy(pidfd); err != nil {
+		return err
 	}
 	gone, err := waitGone(pidfd, patience)
 	if err == nil && !gone && !r.hasLetGo() {
 		err = fmt.Errorf("process %d of %s does not end; it may hang in storage", r.PID, r.Name)
 	}
 	return err
+}
+
+// signal kills the record's process and does not wait.
+func (r Record) signal() error {
+	pidfd, err := r.open()
+	if err != nil || pidfd < 0 {
+		return err
+	}
+	defer unix.Close(pidfd)
+	return r.signalBy(pidfd)
+}
+
+func (r Record) signalBy(pidfd int) error {
+	if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
+		return fmt.Errorf("cannot end process %d of %s: %w", r.PID, r.Name, err)
+	}
+	return nil
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // The end of a job may fail for a reason that passes: a mount that somebody made there, storage that
-// does not answer. It is noted (include/gojail.h), and the ends of later jobs try again.
+// does not answer. It is noted (include/gojail.h), and what runs after the ends of later jobs tries again.
 const (
 	retryPause = 10 * time.Second // GOJAIL_RETRY_PAUSE
 	retryMost  = 8                // jobs that the end of one other job tries
-	retryTime  = 3 * time.Second  // after which it begins with no other: Slurm waits for it
+	retryTime  = 3 * time.Second  // after which it begins with no other: the files of the job that ends wait
 )
 
 // RetryEnded tries again to end the jobs whose end failed, those first that were tried last longest ago.
@@ -101,5 +101,19 @@ func (s *State) forgetEnded(job string) {
 	os.Remove(filepath.Join(s.endedDir(), ".tried"))
 	os.Remove(s.endedDir()) // not where another job is noted meanwhile
 }
+
+// NoteEnded notes a job whose end failed, as spank/end.c does.
+func (s *State) NoteEnded(job string) {
+	if !jobRule().MatchString(job) {
+		return
+	}
+	os.Mkdir(s.endedDir(), 0o700)
+	if f, err := os.OpenFile(filepath.Join(s.endedDir(), job), os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600); err == nil {
+		f.Close()
+	}
+}
+
+// Ended lists the jobs whose end failed and that no later one has made up for.
+func (s *State) Ended() []string { return s.ended() }
 
 func (s *State) endedDir() string { return filepath.Join(s.path, "ended") }

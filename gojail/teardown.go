@@ -21,13 +21,18 @@ const (
 	teardownHolder = 2 * time.Second
 )
 
-// Teardown ends the sandboxes of a job: their holders, its scratch directory, its
+// EndJob ends the sandboxes of a job: their holders, its scratch directory, its
 // records. The namespaces go with the last process in them, which is Slurm's to
 // end. What cannot be undone stays recorded, so that the sweep tries again, and is
 // the error. A job that is not known is torn down already.
 //
-// The scratch directory goes to the trash, which is emptied until the time that is
-// given, whosever it was.
+// The scratch directory goes to the trash, where it is left for EmptyTrash.
+func EndJob(s *State, scratch, job string, until time.Time) error {
+	_, err := s.teardown(scratch, job, until, func() error { return nil })
+	return err
+}
+
+// Teardown is EndJob, and empties the trash until the time that is given, whosever it was.
 func Teardown(s *State, scratch, job string, until time.Time) error {
 	parent, err := s.teardown(scratch, job, until, func() error { return nil })
 	if parent == "" || err != nil {
@@ -38,7 +43,7 @@ func Teardown(s *State, scratch, job string, until time.Time) error {
 
 // emptyTrashOf empties the trash as far as time allows. The error is about what is this job's, and cannot be removed.
 func emptyTrashOf(parent, job string, until time.Time) (err error) {
-	for name, e := range emptyTrash(parent, until) {
+	for name, e := range emptyTrash(parent, job, until, false) {
 		if own := name == "" || strings.HasPrefix(name, job+"."); own && !errors.Is(e, errTimeIsUp) && !errors.Is(e, errBusy) {
 			err = both(err, fmt.Errorf("job %s: %w", job, e))
 		}
@@ -61,7 +66,7 @@ func (s *State) teardown(scratch, job string, until time.Time, mayI func() error
 
 // teardownLocked takes the lock of a job of which nothing may be there, too.
 func (s *State) teardownLocked(scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
-	lock, err := s.lockJob(job, time.Now().Add(teardownLock))
+	lock, err := s.lockJob(job, earlier(time.Now().Add(teardownLock), until))
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", job, err)
 	}
@@ -69,7 +74,7 @@ func (s *State) teardownLocked(scratch, job string, until time.Time, mayI func()
 	parent = s.scratchOf(scratch, job)
 	for _, step := range []func() error{
 		mayI,
-		func() error { return s.endHolders(job) },
+		func() error { return s.endHolders(job, until) },
 		func() error { return discard(parent, job, until) },
 		func() error { return s.forget(job) },
 	} {
@@ -131,13 +136,28 @@ func present(path string) bool {
 	return err == nil
 }
 
-// endHolders kills every holder, also when one of them cannot be ended.
-func (s *State) endHolders(job string) error {
+// endHolders kills every holder, and then waits for all of them at once: a job may have GOJAIL_SANDBOXES_MAX.
+func (s *State) endHolders(job string, until time.Time) error {
 	records, err := s.sandboxes(job)
+	return both(err, killAll(records, earlier(time.Now().Add(teardownHolder), until)))
+}
+
+// killAll kills the processes of the records and waits until all of them have ended.
+func killAll(records []Record, until time.Time) (err error) {
 	for _, r := range records {
-		err = both(err, r.kill(teardownHolder))
+		err = both(err, r.signal())
+	}
+	for _, r := range records {
+		err = both(err, r.kill(time.Until(until)))
 	}
 	return err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // forget removes the records, and the lock as the last of them: who waits for it

@@ -288,3 +288,48 @@ func TestBothIsOneLine(t *testing.T) {
 	assert.ErrorIs(t, both(a, b), unix.EPERM)
 	assert.NoError(t, both(nil, nil))
 }
+
+// TestEmptyTrashTakesTurns: a job that left very many files keeps nobody else's.
+func TestEmptyTrashTakesTurns(t *testing.T) {
+	parent := t.TempDir()
+	for _, name := range []string{"17.1/tmp", "18.1/tmp", "19.1/tmp"} {
+		require.NoError(t, os.MkdirAll(parent+"/"+trashName+"/"+name, 0o700))
+		writeFile(t, parent+"/"+trashName+"/"+name+"/file", "x")
+	}
+	for i := range 200_000 {
+		require.NoError(t, os.Symlink("x", fmt.Sprintf("%s/%s/17.1/tmp/%d", parent, trashName, i)))
+	}
+	left := emptyTrash(parent, "17", time.Now().Add(3*trashSlice/2), false)
+	entries, err := os.ReadDir(parent + "/" + trashName)
+	if !os.IsNotExist(err) { // it went faster
+		require.NoError(t, err)
+	}
+	for _, e := range entries {
+		assert.Equal(t, "17.1", e.Name(), "%v", left)
+	}
+	assert.Empty(t, emptyTrash(parent, "", soon(), true))
+	assert.NoDirExists(t, parent+"/"+trashName)
+}
+
+// TestRemoveTreeSeizesDirectories: a descriptor that is passed to another process of the user is worth nothing any more.
+func TestRemoveTreeSeizesDirectories(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(dir+"/top/tmp", 0o777))
+	require.NoError(t, os.Chmod(dir+"/top/tmp", 0o777))
+	writeFile(t, dir+"/top/tmp/file", "x")
+	passed, err := openDirectory(unix.AT_FDCWD, dir+"/top/tmp", 0)
+	require.NoError(t, err)
+	defer passed.Close()
+	r := &remover{until: soon()}
+	top, err := openDirectory(unix.AT_FDCWD, dir+"/top", 0)
+	require.NoError(t, err)
+	defer top.Close()
+	require.NoError(t, r.open(top, "tmp", dir+"/top", func(*os.File, string) error {
+		var st unix.Stat_t
+		require.NoError(t, unix.Fstat(int(passed.Fd()), &st))
+		assert.Zero(t, st.Uid)
+		assert.EqualValues(t, 0o700, st.Mode&0o7777)
+		return nil
+	}))
+}

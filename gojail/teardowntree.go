@@ -108,6 +108,7 @@ func (r *remover) empty(top *os.File, path string) error {
 	r.tops = append(r.tops, top)
 	defer func() { r.tops = r.tops[:len(r.tops)-1] }()
 	takeAnyProject(top)
+	seizeDirectory(top)
 	return r.turns(top, path, func(name string) error {
 		return r.open(top, name, path, func(dir *os.File, path string) error {
 			return r.turns(dir, path, func(child string) error { return r.moveUp(dir, child, path) })
@@ -166,7 +167,16 @@ func (r *remover) open(in *os.File, name, path string, do func(dir *os.File, pat
 	}
 	defer dir.Close()
 	makeWritable(dir)
+	seizeDirectory(dir)
 	return do(dir, path)
+}
+
+// seizeDirectory makes a directory root's alone before it is emptied: a descriptor of it may have been passed to a
+// process of another job, which could else make files there as fast as they are removed. Where that is refused, as
+// by an NFS server, the removal goes on without.
+func seizeDirectory(dir *os.File) {
+	unix.Fchown(int(dir.Fd()), 0, 0)
+	unix.Fchmod(int(dir.Fd()), 0o700)
 }
 
 // moveUp moves a full directory to one of r.tops. Where none takes it, it becomes one itself: a full

@@ -20,6 +20,26 @@ import (
 // reaped what it traces in there. What it held it has let go of by then.
 func TestTracerKeepsNobodyWaiting(t *testing.T) {
 	needRoot(t)
+	r := tracedHolder(t)
+	assert.NoError(t, r.kill(100*time.Millisecond))
+	assert.DirExists(t, fmt.Sprintf("/proc/%d", r.PID), "it has not ended")
+}
+
+// TestHoldersEndTogether: the end of a job waits once, however many of its holders do not end.
+func TestHoldersEndTogether(t *testing.T) {
+	needRoot(t)
+	var records []Record
+	for range 5 {
+		records = append(records, tracedHolder(t))
+	}
+	begin := time.Now()
+	assert.NoError(t, killAll(records, begin.Add(200*time.Millisecond)))
+	assert.Less(t, time.Since(begin), 600*time.Millisecond)
+}
+
+// tracedHolder starts a process that does not end when it is killed, until the test has ended.
+func tracedHolder(t *testing.T) Record {
+	t.Helper()
 	holder := exec.Command("sh", "-c", "sleep 1000 & wait")
 	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	require.NoError(t, holder.Start())
@@ -41,15 +61,16 @@ func TestTracerKeepsNobodyWaiting(t *testing.T) {
 		unix.Wait4(child, &status, unix.WALL, nil)
 		close(done)
 	}()
+	t.Cleanup(func() {
+		holder.Process.Kill()
+		close(reap)
+		<-done
+		holder.Wait()
+	})
 	require.NoError(t, <-traced)
 	start, err := processStart(pid)
 	require.NoError(t, err)
-	r := Record{Name: "small", PID: pid, Start: start}
-	assert.NoError(t, r.kill(100*time.Millisecond))
-	assert.DirExists(t, fmt.Sprintf("/proc/%d", pid), "it has not ended")
-	close(reap)
-	<-done
-	assert.EqualError(t, holder.Wait(), "signal: killed")
+	return Record{Name: "small", PID: pid, Start: start}
 }
 
 func errnoOrNil(errno unix.Errno) error {

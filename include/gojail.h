@@ -24,7 +24,7 @@
  *   jobs/JOB/.ns              record of the first holder, whose namespaces all sandboxes of the job share
  *   jobs/JOB/.net             record of the holder of the job's network, once it is attached
  *   jobs/JOB/.net.env         NAME=VALUE lines that its tasks get in their environment
- *   ended/JOB                 empty: the end of that job failed; that of a later job, or the sweep, tries again
+ *   ended/JOB                 empty: the end of that job failed; the verb clean after that of a later job, or the sweep, tries again
  *   ended/.tried              when that was tried last, at most once in GOJAIL_RETRY_PAUSE seconds
  *   net/                      the networks' own state (netsetup/attach)
  *   net/jobs/JOB.json         there as long as the job may have something of a network
@@ -75,7 +75,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 9 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 10 /* raised when anything in this file changes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -99,6 +99,7 @@
 #define GOJAIL_DEFAULT_CONFIG "/etc/gojail/gojail.toml"
 #define GOJAIL_DEFAULT_STATE "/run/gojail"
 #define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* where no site file tells */
+#define GOJAIL_END_MS 3000 /* of the end of a job without a network */
 
 /*
  * What a holder has at which descriptor, for the steps of its job to take (pidfd_getfd(2)); a zygote has the first.
@@ -119,7 +120,8 @@
  *   site      compile gojail.toml into the site file
  *   template  assemble the jail and its stage, then stay as its zygote
  *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
- *   epilog    tear a job's sandboxes down
+ *   epilog    tear a job's sandboxes down; its files are in the trash then
+ *   clean     remove what is in the trash, and try again what failed at the ends of jobs
  *   boot      sweep what jobs that are gone left behind (slurmd start)
  *
  * names: state, config, node, jail, key, job, uid, gid, groups (comma
@@ -127,9 +129,10 @@
  * (the label of --jail-net), gpus and nics (what Slurm gave the job, as it writes
  * them), root (self or range of --jail-root), holder (the process whose network
  * namespace it is), range and data (descriptors, see below), parent (the process
- * with which the verb sandbox ends).
+ * with which the verb sandbox ends), scratch (the scratch directory whose trash
+ * is meant besides that of the configuration).
  * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
- * where N goes on detached from the caller, then "ok", or "error TEXT". End of
+ * where N goes on detached from the caller (template, clean, boot), then "ok", or "error TEXT". End of
  * file without either means that it died.
  */
 #define GOJAIL_REPLY_FD 3
@@ -197,8 +200,8 @@ struct gojail_reply {
  *
  *     int gojail_call(struct gojail_call *call);   // 0 or -1 with call->text
  *
- * argv is the launcher's own, VERB first. Verbs here: site, mounts, epilog and
- * boot as above; net, which attaches the job's rails to the namespace of holder
+ * argv is the launcher's own, VERB first. Verbs here: site, mounts, epilog, clean
+ * and boot as above; net, which attaches the job's rails to the namespace of holder
  * and writes .net.env; ids and range, for --jail-root=range; and the two halves of template:
  *   stage, jail   assemble that view in the calling process's mount namespace,
  *                 which is already private to it, and pivot into it.

@@ -13,19 +13,33 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Holders first, then the scratch directory, then what points to them. */
-static int end_locked(int job, DIR *dir)
+/* Kills all holders before it waits for the first: a job may have GOJAIL_SANDBOXES_MAX of them. */
+static int end_holders(int job, DIR *dir, int64_t until)
 {
 	struct dirent *entry;
 	struct record holder;
 
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.') {
+	for (int wait = 0; wait <= 1; wait++) {
+		rewinddir(dir);
+		while ((entry = readdir(dir))) {
+			if (entry->d_name[0] == '.')
+				continue;
 			record_find(job, entry->d_name, &holder); /* of another version of gojail, too */
-			if (record_end(&holder, 1000) < 0)
+			if (record_end(&holder, wait ? clock_left(until) : 0) < 0 && wait)
 				return -1;
 		}
-	if (scratch_remove(job) < 0)
+	}
+	return 0;
+}
+
+/* Holders first, then the scratch directory, then what points to them. */
+static int end_locked(int job, DIR *dir, int64_t until, struct leftover *left)
+{
+	struct dirent *entry;
+
+	if (end_holders(job, dir, until) < 0)
+		return -1;
+	if (scratch_remove(job, left) < 0)
 		return -1;
 	rewinddir(dir);
 	while ((entry = readdir(dir)))
@@ -35,7 +49,7 @@ static int end_locked(int job, DIR *dir)
 	return unlinkat(job, "lock", 0);
 }
 
-int end_job(const struct node *node, const char *job)
+int end_job(const struct node *node, const char *job, int64_t until, struct leftover *left)
 {
 	char path[GOJAIL_PATH_MAX + 64];
 	struct fault ignored = {0};
@@ -48,7 +62,7 @@ int end_job(const struct node *node, const char *job)
 		return -1;
 	scoped_fd lock = lock_until(dirfd(dir), "lock", clock_ms(), "the job", &ignored);
 	if (lock >= 0)
-		result = end_locked(dirfd(dir), dir);
+		result = end_locked(dirfd(dir), dir, until, left);
 	closedir(dir);
 	/* Not empty: a step came meanwhile, and the job is its now. */
 	if (result == 0)

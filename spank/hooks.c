@@ -515,12 +515,31 @@ static bool has_net(const char *job)
 	return access(path, F_OK) == 0;
 }
 
+/*
+ * How long Slurm waits for the end of a job at most, and how much of that for the files that the job left. What takes
+ * longer goes on in a process of its own. With a network the whole GOJAIL_DEFAULT_DEADLINE_MS: a VF is the next
+ * job's as soon as this returns. `gojail check` compares with slurm.conf (gojail/check_epilog.go).
+ */
+#define LEFTOVER_MS 1000
+
+static void clean(const char *job, const struct leftover *left)
+{
+	struct launch launch;
+
+	launch_begin(&launch, &node, "clean", clock_ms() + BOOT_MS);
+	launch_word(&launch, "job=%s", job);
+	if (left->name[0])
+		launch_word(&launch, "scratch=%s", left->scratch);
+	launch_detached(&launch);
+}
+
 HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 {
-	int64_t until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS;
+	struct leftover left = {.name = ""};
 	char path[GOJAIL_PATH_MAX + 32], name[32];
+	int64_t begin = clock_ms(), until;
 	struct launch launch;
-	bool gone;
+	bool gone, net;
 	uint32_t job;
 
 	/* Whatever happens: an error here drains the node. The sweep comes again. */
@@ -528,14 +547,20 @@ HOOK int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 		goto out;
 	snprintf(path, sizeof(path), "%s/jobs/%u", node.state, job);
 	snprintf(name, sizeof(name), "%u", job);
+	net = has_net(name);
+	until = begin + (net ? GOJAIL_DEFAULT_DEADLINE_MS : GOJAIL_END_MS);
 	/* Nothing there: it had no jail here. */
-	gone = !has_net(name) && (access(path, F_OK) < 0 || end_job(&node, name) == 0);
-	if (gone && !end_is_due(&node))
-		return 0;
-	launch_begin(&launch, &node, "epilog", until);
-	launch_word(&launch, "job=%u", job);
-	if (launch_run(&launch, &node, until, &fault) < 0 && !gone)
-		end_failed(&node, name);
+	gone = !net && (access(path, F_OK) < 0 || end_job(&node, name, begin + GOJAIL_END_MS / 2, &left) == 0);
+	if (!gone) {
+		launch_begin(&launch, &node, "epilog", until);
+		launch_word(&launch, "job=%u", job);
+		if (launch_run(&launch, &node, until, &fault) < 0)
+			end_failed(&node, name);
+	}
+	if (!gone || left.name[0] || end_is_due(&node)) {
+		clean(name, &left);
+		scratch_wait(&left, begin + LEFTOVER_MS);
+	}
 out:
 	if (fault.text[0])
 		slurm_error("gojail: %s", fault.text);

@@ -82,7 +82,8 @@ int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault)
 		return fault_set(fault, "tmp_size: the file system of the scratch directory does not limit directories (%s); ask "
 				 "your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",
 				 strerror(errno));
-	if ((!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0) || join(dir, project, false) < 0)
+	/* In this order: a limit of a project that has nothing is taken for that of a job that ended. */
+	if (join(dir, project, false) < 0 || (!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0))
 		return fault_set(fault, "tmp_size: cannot limit the job's /tmp: %s", strerror(errno));
 	return 0;
 }
@@ -94,8 +95,18 @@ void quota_count(int dir, const char *job)
 		(void)join(dir, project_of(job), true);
 }
 
-void quota_forget(int dir, const char *job)
+/*
+ * A limit lasts as long as there is something to be limited: a descriptor of an ended job's file may have been passed to
+ * another job. The directory counts as a file, so that a job that is there is never without its limit: quota_limit.
+ */
+void quota_forget_unused(int dir)
 {
-	if (set_limit(dir, project_of(job), 0) < 0)
-		return; /* there was none */
+	struct if_nextdqblk found;
+	uint64_t project = GOJAIL_PROJECT_OF_RUNS;
+
+	while (project <= UINT32_MAX && syscall(SYS_quotactl_fd, dir, QUOTA(Q_GETNEXTQUOTA), (uint32_t)project, &found) == 0) {
+		if (!found.dqb_curspace && !found.dqb_curinodes && (found.dqb_bhardlimit || found.dqb_ihardlimit))
+			set_limit(dir, found.dqb_id, 0);
+		project = (uint64_t)found.dqb_id + 1;
+	}
 }

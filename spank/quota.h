@@ -16,7 +16,7 @@ int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault);
  */
 void quota_count(int dir, const char *job);
 
-/* Forgets the limit; dir is any of the file system. */
-void quota_forget(int dir, const char *job);
+/* Forgets the limits of jobs that have nothing left on the file system of dir. */
+void quota_forget_unused(int dir);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scratch.h"
 
+#include "clock.h"
 #include "kernel.h"
 #include "quota.h"
 
@@ -15,8 +16,9 @@
  * Making two directories takes a file system up to a millisecond, which the end
  * of a job can better afford than its start: it leaves these behind for others.
  * They are new, never another job's: a process that is left over may be in that.
+ * They are a reserve, too: that many jobs start on a file system that others have filled.
  */
-#define SPARES 8
+#define SPARES 32
 #define MAKING ".making"
 #define TRASH ".trash" /* gojail/trash.go */
 
@@ -54,10 +56,10 @@ static int take_spare(int jobs, const char *name)
 }
 
 /*
- * A spare has its name when it is complete. One process makes one at a time, under
+ * A spare has its name when it is complete. One process makes them, one at a time, under
  * one name, so that what a process that was killed left there is used by the next.
  */
-static void make_spare(int jobs)
+static void make_spares(int jobs)
 {
 	char spare[32];
 
@@ -67,10 +69,10 @@ static void make_spare(int jobs)
 		spare_name(spare, sizeof(spare), i);
 		if (faccessat(jobs, spare, F_OK, 0) == 0)
 			continue;
-		if (make(jobs, MAKING) == 0)
-			renameat2(jobs, MAKING, jobs, spare, RENAME_NOREPLACE);
-		return;
+		if (make(jobs, MAKING) < 0 || renameat2(jobs, MAKING, jobs, spare, RENAME_NOREPLACE) < 0)
+			break;
 	}
+	flock(jobs, LOCK_UN);
 }
 
 /* It, and what is missing above it: a directory of tmpfiles.d may be gone since the boot. */
@@ -120,6 +122,14 @@ static bool is_others(int jobs, const char *name, uid_t uid)
 	return fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != uid && st.st_uid != 0;
 }
 
+/* Makes the directory of a job of that user, from a spare if there is one. */
+static int claim(int jobs, const char *name, uid_t uid)
+{
+	if (take_spare(jobs, name) < 0 && make(jobs, name) < 0)
+		return -1;
+	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
+}
+
 int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], tmp[64];
@@ -137,9 +147,11 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 	if (symlinkat(path, job, SCRATCH_LINK) < 0 && errno != EEXIST)
 		return fault_set(fault, "cannot note the scratch directory in the state directory: %s; is it full "
 					"or read-only?", strerror(errno));
-	if ((take_spare(jobs, name) < 0 && make(jobs, name) < 0) || fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
-		return fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator",
-				 path, strerror(errno));
+	if (claim(jobs, name, uid) < 0)
+		return errno == ENOSPC || errno == EDQUOT ?
+			fault_set(fault, "no room for the job's /tmp: jobs have filled the file system of %s (%s); try again later, and ask "
+					 "your administrator for tmp_size, which limits each job", scratch, strerror(errno)) :
+			fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator", path, strerror(errno));
 	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fault_set(fault, "cannot open the job's %s/tmp: %s; ask your administrator", path, strerror(errno));
@@ -166,9 +178,29 @@ int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault
 	return quota_limit(dir, name, bytes, fault);
 }
 
-int scratch_remove(int job)
+/* SCRATCH/jobs is open: moves a job's directory, in which files are, to the trash. The id may come again. */
+static int move_to_trash(int jobs, const char *name, struct leftover *left)
 {
-	char path[GOJAIL_PATH_MAX + 64], tmp[64], *name;
+	char to[sizeof(left->name) + sizeof(TRASH)];
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(left->name, sizeof(left->name), "%s.%lld", name, now.tv_sec * 1000000000LL + now.tv_nsec);
+	snprintf(to, sizeof(to), TRASH "/%s", left->name);
+	for (int tries = 0; tries < 3; tries++) {
+		mkdirat(jobs, TRASH, 0700);
+		if (renameat2(jobs, name, jobs, to, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno != ENOENT) /* the process that empties the trash removes it at the end */
+			break;
+	}
+	left->name[0] = '\0';
+	return -1;
+}
+
+int scratch_remove(int job, struct leftover *left)
+{
+	char path[GOJAIL_PATH_MAX + 64], tmp[64], *name, *last;
 	ssize_t length = readlinkat(job, SCRATCH_LINK, path, sizeof(path) - 1);
 
 	if (length < 0)
@@ -180,12 +212,32 @@ int scratch_remove(int job)
 	*name++ = '\0';
 	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
-	if (jobs >= 0 && faccessat(jobs, TRASH, F_OK, 0) == 0)
-		return -1; /* other jobs left more than there was time for: that is Go's */
-	if (jobs < 0 || (unlinkat(jobs, tmp, AT_REMOVEDIR) < 0 && errno != ENOENT) ||
-	    (unlinkat(jobs, name, AT_REMOVEDIR) < 0 && errno != ENOENT))
+	if (jobs < 0)
 		return -1;
-	quota_forget(jobs, name);
-	make_spare(jobs);
+	if ((unlinkat(jobs, tmp, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
+	    (unlinkat(jobs, name, AT_REMOVEDIR) == 0 || errno == ENOENT)) {
+		quota_forget_unused(jobs);
+		make_spares(jobs);
+		return 0;
+	}
+	last = strrchr(path, '/'); /* .../jobs */
+	if (!last || last == path)
+		return -1;
+	*last = '\0';
+	snprintf(left->scratch, sizeof(left->scratch), "%s", path);
+	if (move_to_trash(jobs, name, left) < 0)
+		return -1;
+	make_spares(jobs);
 	return 0;
+}
+
+void scratch_wait(const struct leftover *left, int64_t until)
+{
+	char path[GOJAIL_PATH_MAX + 160];
+
+	if (!left->name[0])
+		return;
+	snprintf(path, sizeof(path), "%s/jobs/" TRASH "/%s", left->scratch, left->name);
+	for (int pause = 1; access(path, F_OK) == 0 && clock_left(until) > 0; pause = pause < 20 ? pause * 2 : pause)
+		clock_pause_ms(pause);
 }

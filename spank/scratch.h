@@ -8,6 +8,7 @@
 
 #include "fault.h"
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* In a job's state directory: where its scratch directory is, as a symlink. */
@@ -19,7 +20,16 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 /* Limits the /tmp that another jail of the job has made, where it is on disk. */
 int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault);
 
-/* Removes the scratch directory of a job if nothing was left in it; 0 if it is gone. */
-int scratch_remove(int job);
+/* What the end of a job leaves to be removed: SCRATCH/jobs/.trash/NAME. Empty: nothing. */
+struct leftover {
+	char scratch[GOJAIL_PATH_MAX + 64]; /* SCRATCH */
+	char name[64];
+};
+
+/* Removes the scratch directory of a job, or moves it to the trash if files are in it; 0 if it is gone. */
+int scratch_remove(int job, struct leftover *left);
+
+/* Waits until what was left is removed; not for longer than until then. */
+void scratch_wait(const struct leftover *left, int64_t until);
 
 #endif

@@ -126,7 +126,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{99, n.words("site"), "libgojail.so speaks version " + strconv.Itoa(gojail.ContractVersion) + " of its contract, the launcher 99; install gojail again on this node"},
 		{gojail.ContractVersion, nil, "libgojail.so was called without a verb; install gojail again on this node"},
-		{gojail.ContractVersion, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, epilog, ids, jail, mounts, net, range, site, stage`},
+		{gojail.ContractVersion, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, clean, epilog, ids, jail, mounts, net, range, site, stage`},
 		{gojail.ContractVersion, n.words("site", "colour=red"), `site: "colour=red" is not one of the words`},
 		{gojail.ContractVersion, n.words("jail", "jail=big"), `jail "big" is unknown; this node has: small`},
 		{gojail.ContractVersion, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: write it as SOURCE:DESTINATION"},
@@ -223,14 +223,14 @@ func TestEpilogAndBoot(t *testing.T) {
 	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("boot")...)
 	assert.Equal(t, "0", a.result, a.text)
 
-	// In half a second the job ends; its files are removed at the next occasion.
+	// The job ends in no time; its files are removed afterwards.
 	require.NoError(t, os.MkdirAll(left+"/full", 0o700))
 	jobs := filepath.Dir(filepath.Dir(left))
 	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("epilog", "job=17", "deadline=500")...)
 	assert.Equal(t, "0", a.result, a.text)
 	assert.NoDirExists(t, filepath.Dir(left))
 	assert.DirExists(t, jobs+"/.trash")
-	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("boot")...)
+	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("clean", "job=17")...)
 	assert.Equal(t, "0", a.result, a.text)
 	assert.NoDirExists(t, jobs+"/.trash")
 }

@@ -29,6 +29,7 @@ var verbs = map[string]func(*request) ([]gojail.Tree, error){
 	"range":  (*request).ranged,
 	"net":    (*request).net,
 	"epilog": (*request).epilog,
+	"clean":  (*request).clean,
 	"boot":   (*request).boot,
 }
 
@@ -43,7 +44,7 @@ type request struct {
 // known are the names of include/gojail.h. Some are for the launcher alone.
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
-	"net", "gpus", "nics", "holder", "root", "range", "data", "parent",
+	"net", "gpus", "nics", "holder", "root", "range", "data", "parent", "scratch",
 }
 
 func parse(words []string) (*request, error) {
@@ -253,26 +254,53 @@ func (r *request) credentials() (who gojail.Credentials, err error) {
 	return who, err
 }
 
-// epilog takes the scratch directory from the site file, which is the one that
-// the job was built with, and does not need the configuration to be right.
+// epilog needs no configuration that is right.
 func (r *request) epilog() ([]gojail.Tree, error) {
+	state, err := gojail.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := r.scratch(state)
+	if err != nil {
+		return nil, err
+	}
+	// The VFs first: as long as the job's namespace lives, they can be taken from it.
+	return nil, errors.Join(r.releaseNet(r.words["job"]), gojail.EndJob(state, scratch, r.words["job"], r.until().Add(-leave)))
+}
+
+// scratch is taken from the site file, which is the one that jobs were built with.
+func (r *request) scratch(state *gojail.State) (string, error) {
+	if scratch := state.Scratch(); scratch != "" {
+		return scratch, nil
+	}
+	c, err := r.load()
+	if err != nil {
+		return "", err
+	}
+	return c.Scratch, nil
+}
+
+// clean does what takes long, after the end of a job: Slurm does not wait for it.
+func (r *request) clean() ([]gojail.Tree, error) {
 	until := r.until().Add(-leave)
 	state, err := gojail.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
-	scratch := state.Scratch()
-	if scratch == "" {
-		c, err := r.load()
-		if err != nil {
-			return nil, err
-		}
-		scratch = c.Scratch
-	}
-	// The VFs first: as long as the job's namespace lives, they can be taken from it.
-	err = errors.Join(r.releaseNet(r.words["job"]), gojail.Teardown(state, scratch, r.words["job"], until))
 	state.RetryEnded(r.load, until, r.releaseNet)
-	return nil, err
+	var trashes []string
+	if noted := r.words["scratch"]; noted != "" {
+		trashes = append(trashes, noted)
+	}
+	scratch, err := r.scratch(state)
+	if err == nil && !slices.Contains(trashes, scratch) {
+		trashes = append(trashes, scratch)
+	}
+	failed := gojail.EmptyTrash(trashes, r.words["job"], until)
+	if failed != nil {
+		state.NoteEnded(r.words["job"])
+	}
+	return nil, errors.Join(err, failed)
 }
 
 // leave is for the end, before the launcher kills: it counts from an earlier moment.
