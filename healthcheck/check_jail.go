@@ -53,8 +53,8 @@ func judgeJail(p *problems, f gojail.Finding) {
 	}
 }
 
-// leftovers are jobs that gojail knows of and Slurm has no process for. One run
-// may see a job between its start and its first process: two in a row do not.
+// leftovers are jobs whose end failed, and that nothing has made up for since. A job that gojail knows of and that has no
+// process of Slurm's is none: an allocation between two of its steps looks the same.
 func leftovers(_ context.Context, h *Host, s *Settings) Finding {
 	if !present(s.Jail.Config) {
 		return Found(NotApplicable, "no jails: there is no %s", s.Jail.Config)
@@ -67,27 +67,16 @@ func leftovers(_ context.Context, h *Host, s *Settings) Finding {
 	if err != nil {
 		return Found(Unknown, "%s", line(err.Error()))
 	}
-	jobs, err := state.Jobs()
-	if err != nil {
-		return Found(Unknown, "%s", line(err.Error()))
-	}
-	running, err := h.stepJobs()
-	if err != nil {
-		return Found(Unknown, "cannot list processes: %v", err)
-	}
-	var before, now []string
+	var before []string
 	if json.Unmarshal(h.Kept, &before) != nil {
 		before = nil
 	}
+	now := state.Ended()
 	var p problems
-	for _, job := range jobs {
-		if strings.HasPrefix(job.ID, "run-") || running[job.ID] {
-			continue
-		}
-		now = append(now, job.ID)
-		if slices.Contains(before, job.ID) {
+	for _, job := range now {
+		if slices.Contains(before, job) { // one run may see what is being made up for
 			p.warned("gojail still has something of jobs that have ended")
-			p.note("job %s", job.ID)
+			p.note("job %s", job)
 		}
 	}
 	f := p.finding("nothing is left of jobs that have ended")

@@ -109,7 +109,7 @@ func networkChecks() []Check {
 			Severity: Drain, Timeout: 8 * time.Second, Bad: 2, Good: 2, Child: childNode, Hang: Fail, Run: with(jails)},
 		{Name: "jail-driver", Looks: "libraries of NVIDIA's driver in jails that bring it, as tasks see them", Do: "See to the driver's files on the node, remove empty ones from the jail's own storage, then run gojail reload.",
 			Severity: Drain, Timeout: 4 * time.Second, Bad: 2, Good: 2, Child: childNode, Hang: Unknown, Run: with(jailDriver)},
-		{Name: "jail-leftovers", Looks: "jobs that gojail knows of and that have no process of Slurm's", Do: "Run gojail sweep on the node.",
+		{Name: "jail-leftovers", Looks: "jobs whose end failed and was not made up for since", Do: "Run gojail sweep on the node.",
 			Severity: WarnOnly, Timeout: 4 * time.Second, Child: childNode, Hang: Unknown, Run: with(leftovers)},
 	}
 }
