@@ -26,6 +26,11 @@ func Reload(s *State, jail string, deadline time.Time) (bool, error) {
 		return false, fmt.Errorf("jail %s: %w", jail, err)
 	}
 	defer unlock()
+	return s.endZygote(jail, deadline)
+}
+
+// endZygote ends the zygote of a jail whose lock the caller has. Sandboxes live on: each holder has namespaces of its own.
+func (s *State) endZygote(jail string, deadline time.Time) (bool, error) {
 	r := readRecord(s.zygote(jail))
 	if err := r.kill(time.Until(deadline)); err != nil {
 		return false, fmt.Errorf("jail %s: %w", jail, err)
@@ -34,4 +39,25 @@ func Reload(s *State, jail string, deadline time.Time) (bool, error) {
 		return false, fmt.Errorf("jail %s: cannot remove the record of its zygote: %w", jail, cause(err))
 	}
 	return r.Alive, nil
+}
+
+// EndUnusedZygotes ends the zygotes of jails that the configuration does not have any more, and returns these
+// jails: nobody would ask such a zygote again, and the storage of its jail would stay in use.
+func EndUnusedZygotes(s *State, c *Config) (jails []string, err error) {
+	records, err := s.Zygotes()
+	for _, r := range records {
+		if c.Jails[r.Name] != nil || !r.Alive {
+			continue
+		}
+		unlock, e := lockFile(filepath.Join(s.jail(r.Name), "lock"), time.Now())
+		if e != nil {
+			continue // a launcher with an earlier configuration makes it; the next sweep ends it
+		}
+		if _, e = s.endZygote(r.Name, time.Now().Add(teardownHolder)); e == nil {
+			jails = append(jails, r.Name)
+		}
+		err = both(err, e)
+		unlock()
+	}
+	return jails, err
 }

@@ -19,6 +19,7 @@ type SweepReport struct {
 	Removed []string // jobs that were torn down
 	Kept    []string // what was left, each with the reason: "job 17: it is RUNNING"
 	Zygotes []string // jails whose zygote was gone; its record was removed
+	Unused  []string // jails that are not configured any more; their zygote was ended
 	Lost    []int    // processes that held something without a record, and were ended
 
 	scratch []string // where the jobs' scratch directories are, or were
@@ -69,7 +70,9 @@ func (w *sweep) run() (SweepReport, error) {
 			w.report.Removed = append(w.report.Removed, job)
 		}
 	}
-	return w.report, both(both(err, w.zygotes()), w.lost())
+	unused, err2 := EndUnusedZygotes(w.state, w.config)
+	w.report.Unused = unused
+	return w.report, both(both(err, err2), both(w.zygotes(), w.lost()))
 }
 
 func (w *sweep) teardown(job string) error {

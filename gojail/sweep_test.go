@@ -223,6 +223,7 @@ func TestSweepOfRuns(t *testing.T) {
 func TestSweepOfZygotes(t *testing.T) {
 	noLeaks(t)
 	w, _ := newSweep(t, nil)
+	w.config.Jails = map[string]*Jail{"alive": {Name: "alive"}}
 	w.state.addRecord(t, "jails/alive/zygote", recordOf(t, sleeper(t).Process.Pid))
 	w.state.addRecord(t, "jails/gone/zygote", fmt.Sprintf(version+" %d 1 %s 0\n", os.Getpid(), someKey))
 	w.state.addRecord(t, "jails/damaged/zygote", "rubbish")
@@ -258,4 +259,20 @@ func TestSweepOfAnEmptyNode(t *testing.T) {
 	report, err := Sweep(s, &Config{Node: "n1", Scratch: t.TempDir() + "/absent", Slurm: Slurm{Spool: "/no/such"}})
 	require.NoError(t, err)
 	assert.Equal(t, SweepReport{scratch: report.scratch}, report)
+}
+
+// TestSweepEndsUnusedZygotes: of jails that were taken out of the configuration.
+func TestSweepEndsUnusedZygotes(t *testing.T) {
+	w, _ := newSweep(t, nil)
+	used, unused := sleeper(t), sleeper(t)
+	w.config.Jails = map[string]*Jail{"small": {Name: "small"}}
+	w.state.addRecord(t, "jails/small/zygote", recordOf(t, used.Process.Pid))
+	w.state.addRecord(t, "jails/gone/zygote", recordOf(t, unused.Process.Pid))
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"gone"}, report.Unused)
+	assert.EqualError(t, unused.Wait(), "signal: killed")
+	assert.NoFileExists(t, w.state.zygote("gone"))
+	assert.NoError(t, used.Process.Signal(syscall.Signal(0)))
+	assert.FileExists(t, w.state.zygote("small"))
 }

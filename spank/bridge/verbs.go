@@ -96,7 +96,11 @@ func (r *request) site() ([]gojail.Tree, error) {
 	if c.Networks, err = r.networks(); err != nil {
 		return nil, err
 	}
-	return nil, gojail.WriteSite(c, state.Path(), r.until())
+	if err := gojail.WriteSite(c, state.Path(), r.until()); err != nil {
+		return nil, err
+	}
+	gojail.EndUnusedZygotes(state, c) // what fails is left to the sweep
+	return nil, nil
 }
 
 // facts are what stage and jail plan with.

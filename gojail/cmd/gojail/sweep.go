@@ -43,6 +43,9 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 			for _, jail := range report.Zygotes {
 				fmt.Fprintf(out, "removed the record of jail %s, whose zygote is gone\n", jail)
 			}
+			for _, jail := range report.Unused {
+				fmt.Fprintf(out, "ended the zygote of jail %s, which is not configured any more\n", jail)
+			}
 			for _, pid := range report.Lost {
 				fmt.Fprintf(out, "ended process %d of gojail, whose record is lost\n", pid)
 			}
@@ -55,7 +58,7 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 				fmt.Fprintln(out, why)
 			}
 			err = errors.Join(err, err2, err3)
-			if err == nil && vfs+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+len(report.Lost) == 0 {
+			if err == nil && vfs+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+len(report.Unused)+len(report.Lost) == 0 {
 				fmt.Fprintln(out, "nothing to remove")
 			}
 			return err
