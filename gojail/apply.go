@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -32,12 +33,12 @@ func Apply(v *View, name string) error {
 	defer root.close()
 	trees, err := openTrees(v.Spec.Mounts, v.Spec.Root.Path)
 	if err != nil {
-		return fmt.Errorf("jail %s: %w", name, err)
+		return ofJail(name, err)
 	}
 	defer trees.close()
 	data, err := openTrees(v.Data, v.Spec.Root.Path)
 	if err != nil {
-		return fmt.Errorf("jail %s: %w", name, err)
+		return ofJail(name, err)
 	}
 	defer data.close()
 	for i := range data {
@@ -45,15 +46,15 @@ func Apply(v *View, name string) error {
 	}
 	foreign, err := openTrees(v.Foreign, v.Spec.Root.Path)
 	if err != nil {
-		return fmt.Errorf("jail %s: %w", name, err)
+		return ofJail(name, err)
 	}
 	defer foreign.close()
 
 	if err := root.fill(v, slices.Concat(trees, data), foreign); err != nil {
-		return fmt.Errorf("jail %s: %w", name, err)
+		return ofJail(name, err)
 	}
 	if err := root.pivot(); err != nil {
-		return fmt.Errorf("jail %s: %w", name, err)
+		return ofJail(name, err)
 	}
 	return nil
 }
@@ -127,7 +128,7 @@ func openRoot(v *View, name string) (*jailRoot, error) {
 			Destination: "/", Type: "tmpfs", Source: "gojail", Options: []string{"mode=755", "nosuid", "nodev", "ro"},
 		})
 		if err != nil {
-			return nil, fmt.Errorf("jail %s: %w", name, err)
+			return nil, ofJail(name, err)
 		}
 		r.fd, r.sealed = t.fd, t.sealed
 		return r, r.own(t.fd)
@@ -141,10 +142,18 @@ func openRoot(v *View, name string) (*jailRoot, error) {
 	}
 	t, err := newBind(specs.Mount{Destination: "/", Type: "bind", Source: r.path, Options: options}, r.path)
 	if err != nil {
-		return nil, fmt.Errorf("jail %s: %w", name, err)
+		return nil, ofJail(name, err)
 	}
 	r.fd = t.fd
 	return r, nil
+}
+
+// ofJail names the jail of an error that does not name it yet.
+func ofJail(name string, err error) error {
+	if err == nil || strings.HasPrefix(err.Error(), "jail "+name+": ") {
+		return err
+	}
+	return fmt.Errorf("jail %s: %w", name, err)
 }
 
 // errEmptyRoot is the one fault of a root that users of the jail can bring about in it.

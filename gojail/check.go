@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // Level is how much a finding matters.
@@ -37,6 +39,27 @@ func (f Finding) String() string {
 	}
 	return text
 }
+
+// forAdministrator returns the finding for a person who is the administrator: nobody else is to be
+// asked, and a remedy that the error names already is not said again.
+func (f Finding) forAdministrator() Finding {
+	f.Found = ForAdministrator(f.Found)
+	if strings.Contains(f.Found, f.Remedy) {
+		f.Remedy = ""
+	}
+	return f
+}
+
+// forRoot turns what users are told to ask for into what root is to do.
+var forRoot = strings.NewReplacer(
+	", or ask your administrator to ", ", or ", ", or ask your administrator for ", ", or use ",
+	"; ask your administrator to ", "; ", "; ask your administrator for ", "; write ", ": ask your administrator to ", ": ",
+	"ask your administrator to ", "", "ask your administrator for ", "write ", ", or ask your administrator", "",
+	"; ask your administrator", "", ": ask your administrator", "",
+)
+
+// ForAdministrator returns a message that is worded for users as the administrator is to read it.
+func ForAdministrator(text string) string { return forRoot.Replace(text) }
 
 // Node is where gojail's parts are on this node.
 type Node struct {
@@ -85,7 +108,7 @@ func (k *checker) failIn(content bool, subject, remedy, format string, args ...a
 // Check looks for everything that would make a launch on this node fail, and
 // for what makes it slow. It reports as it goes, and changes nothing.
 func Check(node Node, report func(Finding)) {
-	k := &checker{node: node, report: report}
+	k := &checker{node: node, report: func(f Finding) { report(f.forAdministrator()) }}
 	c, err := Load(node.Config, node.Name)
 	if err == nil {
 		k.config = c
@@ -94,7 +117,9 @@ func Check(node Node, report func(Finding)) {
 	k.parts()
 	k.state()
 	if err != nil {
-		k.fail("configuration", "no job step starts until this is right", "%v", err)
+		for _, line := range tomlfile.List(err) {
+			k.fail("configuration", "no job step starts until this is right", "%s", line)
+		}
 		return
 	}
 	k.configuration()

@@ -87,7 +87,7 @@ func checkPart(path string) error {
 func (k *checker) state() {
 	dir := k.node.State
 	if err := trusted.Parents(dir); err != nil {
-		k.fail("state", "move it to /run, or correct the directory", "%v", err)
+		k.fail("state", "or move it to /run, with state= in plugstack.conf", "%v", err)
 		return
 	}
 	var st unix.Stat_t

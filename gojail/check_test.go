@@ -253,6 +253,23 @@ func TestCheckOfLoginScripts(t *testing.T) {
 	assert.Empty(t, n.findings(), "users may run outside of jails anyhow")
 }
 
+func TestForAdministrator(t *testing.T) {
+	for text, want := range map[string]string{
+		"x; ask your administrator to run: gojail sweep":                     "x; run: gojail sweep",
+		"no step is started without it: ask your administrator":              "no step is started without it",
+		"x; ask your administrator to mount A, or to close B: chmod":         "x; mount A, or to close B: chmod",
+		"x; ask your administrator for a line such as a:1:2":                 "x; write a line such as a:1:2",
+		"use --jail-root=self, or ask your administrator for ext4 there":     "use --jail-root=self, or use ext4 there",
+		"no rails; leave the option out, or ask your administrator":          "no rails; leave the option out",
+		"cannot make the state directory /x: denied; ask your administrator": "cannot make the state directory /x: denied",
+	} {
+		assert.Equal(t, want, ForAdministrator(text))
+	}
+	f := Finding{Found: "open; ask your administrator to close it: chmod 700 /srv", Remedy: "chmod 700 /srv"}.forAdministrator()
+	assert.Equal(t, Finding{Found: "open; close it: chmod 700 /srv"}, f, "a remedy once")
+	assert.EqualError(t, ofJail("a", ofJail("a", os.ErrNotExist)), "jail a: file does not exist")
+}
+
 // A directory service that hangs is none of the health check's, which would drain the node.
 func TestCheckAsksNoNameServiceUnbidden(t *testing.T) {
 	n := goodNode(t)

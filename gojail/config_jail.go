@@ -4,11 +4,13 @@ package gojail
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/gojail/gojail/gojail/cdi"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // systemDirs are the top-level names that are never a jail's data: they hold
@@ -19,27 +21,37 @@ var systemDirs = []string{
 }
 
 func (s *source) jails(f *file, c *Config) error {
-	for name, fj := range f.Jail {
-		key := []string{"jail", name}
-		if !nameRule().MatchString(name) {
-			return s.refuse(key, "bad name: a letter or digit, then letters, digits, '.', '_' or '-', at most %d", nameMax)
-		}
-		if name == None {
-			return s.refuse(key, `"none" means no jail and cannot be the name of one`)
-		}
-		if name == "lock" || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".mounts") {
-			return s.refuse(key, "this name is taken by a file of the state directory; choose another one")
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(f.Jail)) {
+		fj := f.Jail[name]
+		if err := s.jailName(name); err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		j, err := s.jail(name, &fj)
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.mounts(c, j)
 		}
-		if err := s.mounts(c, j); err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		c.Jails[name] = j
 	}
+	if err := tomlfile.Join(errs...); err != nil {
+		return err
+	}
 	c.keepProjects()
+	return nil
+}
+
+func (s *source) jailName(name string) error {
+	key := []string{"jail", name}
+	switch {
+	case !nameRule().MatchString(name):
+		return s.refuse(key, "bad name: a letter or digit, then letters, digits, '.', '_' or '-', at most %d", nameMax)
+	case name == None:
+		return s.refuse(key, `"none" means no jail and cannot be the name of one`)
+	case name == "lock" || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".mounts"):
+		return s.refuse(key, "this name is taken by a file of the state directory; choose another one")
+	}
 	return nil
 }
 
@@ -54,43 +66,33 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 		Data: f.Data, Host: f.Host, Local: f.Local, Devices: f.Devices, CDI: f.CDI,
 		Mounts: f.Mounts, UserMounts: f.UserMounts,
 	}
+	var errs []error
 	if err := cleanPath(j.Root); err != nil {
-		return nil, s.refuse(key("root"), "%v", err)
+		errs = append(errs, s.refuse(key("root"), "%v", err))
 	}
 	if j.Options == nil {
 		j.Options = []string{"nosuid", "nodev"}
 	}
 	if bad := firstBad(j.Options, rootOptions); bad != "" {
-		return nil, s.refuse(key("options"), "%q is not an option of the root; known: %s", bad, strings.Join(rootOptions, " "))
+		errs = append(errs, s.refuse(key("options"), "%q is not an option of the root; known: %s", bad, strings.Join(rootOptions, " ")))
 	}
 	if j.Host == nil {
 		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
 	}
 	if f.Network != nil {
 		if j.Network = *f.Network; !nameRule().MatchString(j.Network) {
-			return nil, s.refuse(key("network"), "%q is no label of rails; write one of network.toml, or \"none\"", j.Network)
+			errs = append(errs, s.refuse(key("network"), "%q is no label of rails; write one of network.toml, or \"none\"", j.Network))
 		}
 	}
-	if err := s.sizes(j, f); err != nil {
-		return nil, err
-	}
-	if err := s.isolation(j, f); err != nil {
-		return nil, err
-	}
-	for last, list := range map[string][]string{"host": j.Host, "local": j.Local, "data": j.Data} {
-		if err := s.paths(list, key(last)...); err != nil {
-			return nil, err
-		}
-	}
+	errs = append(errs, s.sizes(j, f), s.isolation(j, f))
+	errs = append(errs, s.paths(j.Host, key("host")...), s.paths(j.Local, key("local")...), s.paths(j.Data, key("data")...))
 	for last, list := range map[string][]string{"users": j.Users, "groups": j.Groups} {
 		if i := slices.IndexFunc(list, badAccount); i >= 0 {
-			return nil, s.refuse(key(last), "%q is not a name or a number", list[i])
+			errs = append(errs, s.refuse(key(last), "%q is not a name or a number", list[i]))
 		}
 	}
-	if err := s.dataDirs(j); err != nil {
-		return nil, err
-	}
-	return j, s.devices(j)
+	errs = append(errs, s.dataDirs(j), s.devices(j))
+	return j, tomlfile.Join(errs...)
 }
 
 func badAccount(name string) bool {

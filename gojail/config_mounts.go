@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // Option words of mount(8) that hold for any mount.
@@ -27,38 +29,48 @@ var typeOptions = map[string][]string{
 // mounts checks everything that has a destination in the jail: mounts, local
 // directories, host files, and the rules for user mounts.
 func (s *source) mounts(c *Config, j *Jail) error {
+	var errs []error
 	all := slices.Concat(j.Local, j.Host)
 	for i := range j.Mounts {
 		m := &j.Mounts[i]
 		if err := c.checkMount(j, m); err != nil {
-			return fmt.Errorf("[[jail.%s.mounts]] number %d: %w", j.Name, i+1, err)
+			errs = append(errs, s.tableError(err, i, "jail", j.Name, "mounts"))
 		}
 		all = append(all, m.Destination)
 	}
 	for last, list := range map[string][]string{"local": j.Local, "host": j.Host} {
 		for _, dst := range list {
 			if err := c.fills(j, dst); err != nil {
-				return s.refuse([]string{"jail", j.Name, last}, "%q: %v", dst, err)
+				errs = append(errs, s.refuse([]string{"jail", j.Name, last}, "%q: %v", dst, err))
 			}
 		}
 	}
 	if dst, twice := duplicate(all); twice {
-		return fmt.Errorf("jail.%s: %q is the destination of two mounts (mounts, local and host count)", j.Name, dst)
+		errs = append(errs, fmt.Errorf("jail.%s: %q is the destination of two mounts (mounts, local and host count); leave one of them", j.Name, dst))
 	}
 	for _, dir := range j.Local {
 		for _, other := range j.Local {
 			// Users write to the outer one: they could put a symlink in the place of the inner one.
 			if dir != other && under(dir, other) {
-				return s.refuse([]string{"jail", j.Name, "local"}, "%q lies in %q; one of them is enough", dir, other)
+				errs = append(errs, s.refuse([]string{"jail", j.Name, "local"}, "%q lies in %q; one of them is enough", dir, other))
 			}
 		}
 	}
 	for i, rule := range j.UserMounts {
 		if err := c.checkRule(j, rule); err != nil {
-			return fmt.Errorf("[[jail.%s.user_mounts]] number %d: %w", j.Name, i+1, err)
+			errs = append(errs, s.tableError(err, i, "jail", j.Name, "user_mounts"))
 		}
 	}
-	return nil
+	return tomlfile.Join(errs...)
+}
+
+// tableError names an error about the i-th [[table]], counted from 1, by its line.
+func (s *source) tableError(err error, i int, key ...string) error {
+	err = fmt.Errorf("[[%s]] number %d: %w", strings.Join(key, "."), i+1, err)
+	if line := s.TableLine(i, key...); line > 0 {
+		err = fmt.Errorf("line %d: %w", line, err)
+	}
+	return err
 }
 
 func (c *Config) checkMount(j *Jail, m *Mount) error {

@@ -70,9 +70,21 @@ func parseConfig(text, node string) (*Config, error) {
 func parseConfigOn(text, node string, spool func(conf string) spoolDir) (*Config, error) {
 	c, err := decodeConfig(text, node, spool)
 	if err != nil {
-		return nil, errors.New(tomlfile.Printable(err.Error())) // it may quote what the file holds
+		return nil, printable(err) // it may quote what the file holds
 	}
 	return c, nil
+}
+
+func printable(err error) error {
+	var all tomlfile.Mistakes
+	if !errors.As(err, &all) {
+		return errors.New(tomlfile.Printable(err.Error()))
+	}
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, errors.New(tomlfile.Printable(one.Error())))
+	}
+	return tomlfile.Join(errs...)
 }
 
 func decodeConfig(text, node string, spool func(conf string) spoolDir) (*Config, error) {

@@ -4,6 +4,7 @@ package gojail
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,10 +30,16 @@ func (s *source) config(f *file, node string) (*Config, error) {
 		func() error { return s.jails(f, c) },
 		func() error { return s.defaultJail(f, c) },
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return nil, err
+	var errs []error
+	for i, step := range steps {
+		err := step()
+		errs = append(errs, err)
+		if err != nil && i == 2 {
+			break // where mounts may lie depends on it
 		}
+	}
+	if err := tomlfile.Join(errs...); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -48,8 +55,8 @@ func (s *source) defaultJail(f *file, c *Config) error {
 		}
 		return nil
 	}
-	if c.Jails[c.Default] == nil {
-		return s.refuse([]string{"default"}, "there is no [jail.%s]; the jails are: %s", c.Default, strings.Join(c.JailNames(), ", "))
+	if _, there := f.Jail[c.Default]; !there {
+		return s.refuse([]string{"default"}, "there is no [jail.%s]; the jails are: %s", c.Default, strings.Join(slices.Sorted(maps.Keys(f.Jail)), ", "))
 	}
 	return nil
 }

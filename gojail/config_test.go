@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 const wholeConfig = `
@@ -181,6 +183,44 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"overlay no work":    {mountText + "destination = \"/x\"\ntype = \"overlay\"\noptions = [\"lowerdir=/a\", \"upperdir=/b\"]", "go together"},
 	"rule no source":     {jailText + "[[jail.a.user_mounts]]\ndestination = \"/mnt\"", "number 1: source is missing"},
 	"rule reserved":      {jailText + "[[jail.a.user_mounts]]\nsource = \"/d\"\ndestination = \"/etc/x\"", "nothing may be mounted on /etc/x"},
+}
+
+func TestParseConfigListsAllMistakes(t *testing.T) {
+	_, err := parseConfig("default = \"c\"\nscratch = \"x\"\n[jail.a]\nroot = \"j\"\ntmp = \"ram\"\n[jail.b]\nroot = \"/j\"\n"+
+		"[[jail.b.mounts]]\ndestination = \"/x\"\nsource = \"/x\"\n[[jail.b.mounts]]\ndestination = \"y\"\n", "n1")
+	assert.Equal(t, []string{
+		`line 2: scratch: "x": must be an absolute path`,
+		`line 4: jail.a.root: "j": must be an absolute path`,
+		`line 5: jail.a.tmp: "ram": write "disk" or "tmpfs"`,
+		`line 11: [[jail.b.mounts]] number 2: destination: "y": must be an absolute path`,
+		`line 1: default: there is no [jail.c]; the jails are: a, b`,
+	}, tomlfile.List(err))
+}
+
+func TestSpoolIsSlurmConfs(t *testing.T) {
+	const text = "default = \"a\"\n[jail.a]\nroot = \"/j\"\n"
+	for dir, want := range map[string]Slurm{
+		"/var/lib/slurm/slurmd":   {Spool: "/var/lib/slurm/slurmd", SpoolBase: "/var/lib/slurm/slurmd"},
+		"/var/spool/slurmd/%n":    {Spool: "/var/spool/slurmd/n1", SpoolBase: "/var/spool/slurmd"},
+		"/var/spool/slurmd/%h":    {Spool: "/var/spool/slurmd/host", SpoolBase: "/var/spool/slurmd"},
+		"/var/spool/slurmd/%h-%n": {Spool: "/var/spool/slurmd/host-n1", SpoolBase: "/var/spool/slurmd"},
+	} {
+		given := func(conf string) spoolDir {
+			assert.Equal(t, "/etc/slurm", conf)
+			return spoolDir{dir, "host", "/etc/slurm/slurm.conf"}
+		}
+		c, err := parseConfigOn(text, "n1", given)
+		require.NoError(t, err)
+		assert.Equal(t, want, Slurm{Spool: c.Slurm.Spool, SpoolBase: c.Slurm.SpoolBase}, dir)
+		c, err = parseConfigOn(text+"[slurm]\nspool = \"/spool\"", "n1", given)
+		require.NoError(t, err)
+		assert.Equal(t, "/spool", c.Slurm.Spool, "what gojail.toml says comes first")
+	}
+	_, err := parseConfigOn(text, "n1", func(string) spoolDir { return spoolDir{"/var/%h", "h", "/etc/slurm/slurm.conf"} })
+	assert.ErrorContains(t, err, "would cover /var of every jail; use a sub-directory, such as /var/slurmd/%n (SlurmdSpoolDir of /etc/slurm/slurm.conf)")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/slurm.conf", []byte("SlurmdSpoolDir=/x/%n/\n"), 0o644))
+	assert.Equal(t, "/x/%n", readSpoolDir(dir).dir)
 }
 
 func TestParseConfigRefuses(t *testing.T) {

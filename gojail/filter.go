@@ -34,7 +34,7 @@ func (j *Jail) profile() (*specs.LinuxSeccomp, error) {
 		profile, err = seccomp.Load(i.Seccomp, i.bounding())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("jail %s: %w", j.Name, err)
+		return nil, ofJail(j.Name, err)
 	}
 	refused := typing()
 	if i.KeepProjects {

@@ -22,8 +22,8 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 		return nil, decodeError(text, into, err)
 	}
 	s := &Source{text: text, meta: meta, arrays: map[string][]int{}}
-	for _, key := range meta.Undecoded() {
-		return nil, s.refuseFirst(key, "unknown key")
+	if err := s.refuseUnknown(reflect.TypeOf(into)); err != nil {
+		return nil, err
 	}
 	for _, key := range meta.Keys() {
 		switch meta.Type(key...) {
@@ -45,6 +45,19 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 		}
 	}
 	return s, nil
+}
+
+// refuseUnknown lists the keys that the struct has no field for; of an unknown table, not those in it.
+func (s *Source) refuseUnknown(into reflect.Type) error {
+	var errs []error
+	unknown := map[string]bool{}
+	for _, key := range s.meta.Undecoded() {
+		if name := key.String(); !unknown[name] && !unknown[key[:len(key)-1].String()] {
+			errs = append(errs, s.refuseFirst(key, "unknown key"+suggest(into, key)))
+		}
+		unknown[key.String()] = true
+	}
+	return Join(errs...)
 }
 
 // refuseNumber is for a time: the library would take 20 for 20 ns.

@@ -18,10 +18,21 @@ import (
 func decodeError(text string, into any, err error) error {
 	var p toml.ParseError
 	if errors.As(err, &p) {
-		return fmt.Errorf("line %d: %s", p.Position.Line, Printable(p.Message))
+		return fmt.Errorf("line %d: %s%s", p.Position.Line, Printable(p.Message), remedyFor(p.Message))
 	}
 	message := strings.TrimPrefix(firstMismatch(text, into, err).Error(), "toml: ")
 	return errors.New(Printable(inWords(message, reflect.TypeOf(into))))
+}
+
+// remedyFor returns what to do about an error of the library's parser.
+func remedyFor(message string) string {
+	if strings.Contains(message, "already been defined") || strings.Contains(message, "was already created") {
+		return " Leave one of them; a table such as [jail.NAME] may be there only once, with all of its keys below it"
+	}
+	if strings.Contains(message, "expected value") || strings.Contains(message, "expected a") {
+		return "; write KEY = VALUE, and text in quotes"
+	}
+	return ""
 }
 
 // firstMismatch finds the error of the first table that has it. For a value of a

@@ -119,6 +119,19 @@ func (s *Source) Line(key toml.Key) int {
 	return s.line
 }
 
+// TableLine returns the line of the i-th [[table]] of that key, from 0; 0: it is written in another way.
+func (s *Source) TableLine(i int, key ...string) int {
+	var parts []string
+	for _, part := range key {
+		parts = append(parts, `["']?`+regexp.QuoteMeta(part)+`["']?`)
+	}
+	header := regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*` + strings.Join(parts, `[ \t]*\.[ \t]*`) + `[ \t]*\]\]`) // only for an error
+	if found := header.FindAllStringIndex(s.text, -1); i < len(found) {
+		return strings.Count(s.text[:found[i][0]], "\n") + 1
+	}
+	return 0
+}
+
 // trap refuses any value, so that the decoder tells where it stands.
 type trap struct{}
 

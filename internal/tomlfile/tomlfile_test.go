@@ -3,6 +3,9 @@
 package tomlfile
 
 import (
+	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -102,13 +105,15 @@ func TestElementsThatAreNotWrittenAsTables(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"title = 1":                    `line 1: title: is a number; write a text in quotes`,
-		"title = ":                     "line 1: unexpected EOF; expected value",
+		"title = ":                     "line 1: unexpected EOF; expected value; write KEY = VALUE, and text in quotes",
 		"a = 1":                        "line 1: a: unknown key",
 		"Title = \"x\"\ntitle = \"y\"": "line 1: Title: unknown key; keys are written in lower case",
 		"[room.X]\nSize = 1":           "line 2: room.X.Size: unknown key; keys are written in lower case",
 		"[[book]]\npages = \"x\"\n[[book]]\npages = 2":           `line 2: book.pages: is a text; write a whole number`,
 		"[[book]]\npages = 2\n[[book]]\npages = \"x\"\n[[book]]": `line 4: book.pages: is a text; write a whole number`,
-		"[[book]]\nname = \"a\"\n[[book]]\nnmae = \"b\"":         "line 4: book 2: nmae: unknown key",
+		"[[book]]\nname = \"a\"\n[[book]]\nnmae = \"b\"":         "line 4: book 2: nmae: unknown key; did you mean name?",
+		"[[book]]\npagesNum = 1":                                 "line 2: book 1: pagesNum: unknown key",
+		"Book = 1":                                               "line 1: Book: is a number; write a list",
 		"[[book]]\ncover.x = 1\n[[book]]\ncover.x = 2":           "line 2: book 1: cover.x: unknown key",
 		"[book]\nname = \"a\"":                                   `line 1: book: is one table; write [[book]], with two brackets, or a list in [ ]`,
 		"book = [\"a\"]":                                         "line 1: book: is a text; write a table",
@@ -120,6 +125,44 @@ func TestDecodeRefuses(t *testing.T) {
 		_, err := Decode(text, &shelf{}, isRoomName)
 		assert.EqualError(t, err, want)
 	}
+}
+
+func TestDecodeListsAllUnknownKeys(t *testing.T) {
+	_, err := Decode("titel = 1\n[rooms.a]\nsize = 1\n[[book]]\nname = \"a\"\npgaes = 2\ntag = []\n[[book]]\ncover.color = 1", &shelf{}, isRoomName)
+	assert.EqualError(t, err, "line 1: titel: unknown key; did you mean title? (and 4 more mistakes)")
+	assert.Equal(t, []string{
+		"x.toml: line 1: titel: unknown key; did you mean title?", "x.toml: line 2: rooms.a: unknown key; did you mean room?",
+		"x.toml: line 6: book 1: pgaes: unknown key; did you mean pages?", "x.toml: line 7: book 1: tag: unknown key; did you mean tags?",
+		"x.toml: line 9: book 2: cover.color: unknown key; did you mean colour?",
+	}, List(fmt.Errorf("x.toml: %w", err)))
+	_, err = Decode(strings.Repeat("x", 10)+"1 = 1\n"+"x2 = 1\nx3 = 1\nx4 = 1\nx5 = 1\nx6 = 1\nx7 = 1\nx8 = 1\nx9 = 1\nx10 = 1\nx11 = 1\nx12 = 1", &shelf{}, nil)
+	lines := List(err)
+	assert.Len(t, lines, 11)
+	assert.Equal(t, "2 more mistakes", lines[10])
+	assert.Equal(t, []string{"one"}, List(errors.New("one")))
+}
+
+func TestSuggest(t *testing.T) {
+	type file struct {
+		NumVFs   int  `toml:"num_vfs"`
+		Readonly bool `toml:"readonly"`
+		Mounts   []struct {
+			Source string `toml:"source"`
+		} `toml:"mounts"`
+	}
+	for key, want := range map[string]string{
+		"numVfs": "num_vfs", "num-vfs": "num_vfs", "readonyl": "readonly", "mount": "mounts", "mounts.sorce": "source", "colour": "", "x": "",
+	} {
+		if want != "" {
+			want = "; did you mean " + want + "?"
+		}
+		assert.Equal(t, want, suggest(reflect.TypeFor[*file](), strings.Split(key, ".")), key)
+	}
+}
+
+func TestDefinedTwice(t *testing.T) {
+	_, err := Decode("[room.a]\nsize = 1\n[room.a]\nsize = 2", &shelf{}, nil)
+	assert.EqualError(t, err, "line 3: Key 'room.a' has already been defined. Leave one of them; a table such as [jail.NAME] may be there only once, with all of its keys below it")
 }
 
 // Below an embedded struct, a map and an array, too.

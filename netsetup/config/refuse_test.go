@@ -48,11 +48,11 @@ pools = ["b"]
 // refused are files with one mistake, and the whole error.
 var refused = map[string]struct{ text, want string }{
 	// The text itself.
-	"syntax":           {"default = ", "line 1: unexpected EOF; expected value"},
-	"unknown key":      {policyLines + "nodez = \"a\"", `line 9: policy 2: nodez: unknown key`},
-	"unknown earlier":  {"[[policy]]\nnaem = \"x\"\n" + policyLines, `line 2: policy 1: naem: unknown key`},
-	"unknown table":    {"[rial]\nname = \"x\"", `line 1: rial: unknown key`},
-	"unknown in nic":   {"[[policy]]\nname = \"x\"\nnic = { vendr = \"15b3\" }", `line 3: policy 1: nic.vendr: unknown key`},
+	"syntax":           {"default = ", "line 1: unexpected EOF; expected value; write KEY = VALUE, and text in quotes"},
+	"unknown key":      {policyLines + "nodez = \"a\"", `line 9: policy 2: nodez: unknown key; did you mean nodes?`},
+	"unknown earlier":  {"[[policy]]\nnaem = \"x\"\n" + policyLines, `line 2: policy 1: naem: unknown key; did you mean name?`},
+	"unknown table":    {"[rial]\nname = \"x\"", `line 1: rial: unknown key; did you mean rail?`},
+	"unknown in nic":   {"[[policy]]\nname = \"x\"\nnic = { vendr = \"15b3\" }", `line 3: policy 1: nic.vendr: unknown key; did you mean vendor?`},
 	"unknown in route": {poolLines + "routes = [{ to = \"10.3.0.0/16\", gw = \"10.2.0.1\" }]", `line 9: pool 2: routes.gw: unknown key`},
 	"upper case":       {"[[policy]]\nName = \"x\"\n" + policyLines, `line 2: policy 1: Name: unknown key; keys are written in lower case`},
 	"wrong type":       {"[[policy]]\nvfs = \"4\"\n" + policyLines, `line 2: policy.vfs: is a text; write a whole number`},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/internal/tomlfile"
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
@@ -30,7 +31,12 @@ func main() {
 	case errors.As(err, &code):
 		os.Exit(int(code))
 	default:
-		fmt.Fprintln(os.Stderr, "gojail:", err)
+		for _, line := range tomlfile.List(err) {
+			if os.Geteuid() == 0 {
+				line = gojail.ForAdministrator(line)
+			}
+			fmt.Fprintln(os.Stderr, "gojail:", line)
+		}
 		os.Exit(1)
 	}
 }
