@@ -38,6 +38,19 @@ func (s Store) Prepare() error {
 	return nil
 }
 
+// Adopt takes over what another store has and this one lacks.
+func (s Store) Adopt(from Store) error {
+	for old, own := range map[string]string{from.history(): s.history(), from.record(): s.record()} {
+		if _, err := os.Lstat(own); old == own || !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.Rename(old, own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot take over what an earlier version remembers: %w", err)
+		}
+	}
+	return nil
+}
+
 func (s Store) history() string { return filepath.Join(s.Run, "history.json") }
 func (s Store) record() string  { return filepath.Join(s.State, "drain.json") }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/healthcheck"
-	"github.com/gojail/gojail/healthcheck/drain"
 )
 
 func forgetCommand(n *node) *cobra.Command {
@@ -45,11 +44,11 @@ node if all is well; forget itself tells Slurm nothing.`,
 }
 
 func (n *node) forget(cmd *cobra.Command, c *healthcheck.Config, check string) error {
-	store := drain.Store{Run: c.Run, State: c.State}
-	if err := store.Prepare(); err != nil {
+	store, err := n.store(c)
+	if err != nil {
 		return err
 	}
-	lock, err := alone(context.Background(), filepath.Join(c.Run, "lock"), c.Total)
+	lock, err := alone(context.Background(), filepath.Join(n.runDir, "lock"), c.Total)
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (n *node) forget(cmd *cobra.Command, c *healthcheck.Config, check string) e
 		return err
 	}
 	if !known {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing is remembered of %s\n", check)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing is remembered of %s on %s; if slurm.conf has another name for this node, give it with --node\n", check, n.name)
 		return err
 	}
 	if err := store.Save(history); err != nil {

@@ -32,11 +32,11 @@ func (n *node) look(cmd *cobra.Command) error {
 	}
 	whole, cancel := context.WithDeadline(context.Background(), began.Add(c.Total))
 	defer cancel()
-	store := drain.Store{Run: c.Run, State: c.State}
-	if err := store.Prepare(); err != nil {
+	store, err := n.store(c)
+	if err != nil {
 		return err
 	}
-	lock, err := alone(whole, filepath.Join(c.Run, "lock"), c.Total/4)
+	lock, err := alone(whole, filepath.Join(n.runDir, "lock"), c.Total/4)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (n *node) look(cmd *cobra.Command) error {
 	runner := run.Runner{
 		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Config: c, Now: time.Now, Shared: &healthcheck.Shared{}},
 		Checks: c.Rules(healthcheck.Checks()),
-		Locks:  c.Run,
+		Locks:  n.runDir,
 		Self:   []string{"/proc/self/exe", "child"},
 	}
 	if supervised() {
@@ -98,7 +98,7 @@ func (n *node) run(whole context.Context, c *healthcheck.Config, store drain.Sto
 	r.History = history
 	changes := history.Add(r.Results)
 	if c.Slurm.Drain {
-		slurm := &drain.Slurm{Slurm: c.Slurm, Node: n.name, Lock: filepath.Join(c.Run, "scontrol.lock")}
+		slurm := &drain.Slurm{Slurm: c.Slurm, Node: n.name, Lock: filepath.Join(n.runDir, "scontrol.lock")}
 		settler := drain.Settler{Slurm: slurm, Store: store, History: history, Now: time.Now, Dry: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY")}
 		r.Outcome = settler.Settle(whole, r.Results)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,8 @@ type node struct {
 	dry, json bool
 	roots     healthcheck.Roots
 	log       string
+	runDir    string // the directories of the node itself
+	stateDir  string
 }
 
 func command(n *node) *cobra.Command {
@@ -103,9 +106,32 @@ func (n *node) load(cmd *cobra.Command) (*healthcheck.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n.name == "" || filepath.Base(n.name) != n.name || n.name == "." || n.name == ".." {
+		return nil, fmt.Errorf("%.60q is not the name of a node; give the one in slurm.conf with --node", n.name)
+	}
+	n.runDir, n.stateDir = ownDirectory(c.Run, n.name), ownDirectory(c.State, n.name)
 	c.Run, c.State = strings.ReplaceAll(c.Run, "%n", n.name), strings.ReplaceAll(c.State, "%n", n.name)
 	c.Metrics = strings.ReplaceAll(c.Metrics, "%n", n.name)
 	return c, nil
+}
+
+// ownDirectory returns where a node remembers what it saw: each slurmd of a machine that has
+// several has its own counts and drains, also where the path does not name the node.
+func ownDirectory(path, name string) string {
+	if strings.Contains(path, "%n") {
+		return strings.ReplaceAll(path, "%n", name)
+	}
+	return filepath.Join(path, "nodes", name)
+}
+
+// store returns the node's own store, with what an earlier version left in the directories
+// above it. Of several nodes the first takes that: a drain counts only where Slurm shows it.
+func (n *node) store(c *healthcheck.Config) (drain.Store, error) {
+	store := drain.Store{Run: n.runDir, State: n.stateDir}
+	if err := store.Prepare(); err != nil {
+		return store, err
+	}
+	return store, store.Adopt(drain.Store{Run: c.Run, State: c.State})
 }
 
 func childCommand() *cobra.Command {

@@ -85,7 +85,7 @@ func TestAHealthyNode(t *testing.T) {
 	}
 	assert.NoFileExists(t, filepath.Join(dir, "called"))
 	assert.FileExists(t, filepath.Join(dir, "n1.prom"))
-	assert.NoFileExists(t, filepath.Join(dir, "state/drain.json"))
+	assert.NoFileExists(t, filepath.Join(dir, "state/nodes/n1/drain.json"))
 }
 
 func TestASickNodeWhoseControllerDoesNotAnswer(t *testing.T) {
@@ -103,7 +103,7 @@ func TestDryRunLeavesNothing(t *testing.T) {
 	_, exit, err := call("--config", config, "--node", "n1", "--dry-run")
 	require.NoError(t, err)
 	assert.Equal(t, 2, exit)
-	assert.NoFileExists(t, filepath.Join(dir, "run/history.json"))
+	assert.NoFileExists(t, filepath.Join(dir, "run/nodes/n1/history.json"))
 	assert.NoFileExists(t, filepath.Join(dir, "n1.prom"))
 }
 
@@ -184,15 +184,15 @@ func TestListAndExplain(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	config, dir := site(t, "[[filesystem]]\npath = \"DIR/nothing\"\nany = true\n"+only("fs-mounted"))
-	out, _, err := call("forget", "fs-mounted", "--config", config)
+	out, _, err := call("forget", "fs-mounted", "--config", config, "--node", "n1")
 	require.NoError(t, err)
-	assert.Equal(t, "nothing is remembered of fs-mounted\n", out)
+	assert.Equal(t, "nothing is remembered of fs-mounted on n1; if slurm.conf has another name for this node, give it with --node\n", out)
 	_, _, err = call("--config", config, "--node", "n1")
 	require.NoError(t, err)
-	out, _, err = call("forget", "fs-mounted", "--config", config)
+	out, _, err = call("forget", "fs-mounted", "--config", config, "--node", "n1")
 	require.NoError(t, err)
 	assert.Equal(t, "fs-mounted starts anew with the next run\n", out)
-	text, err := os.ReadFile(filepath.Join(dir, "run/history.json"))
+	text, err := os.ReadFile(filepath.Join(dir, "run/nodes/n1/history.json"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"forgotten": `)
 	_, exit, err := call("--config", config, "--node", "n1")
@@ -200,4 +200,38 @@ func TestForget(t *testing.T) {
 	assert.Zero(t, exit)
 	_, _, err = call("forget", "nothing", "--config", config)
 	assert.ErrorContains(t, err, `no check "nothing"; there are: fs-mounted, `)
+}
+
+// TestTwoNodesOfOneMachine: without %n in the paths, too, each node counts for itself.
+func TestTwoNodesOfOneMachine(t *testing.T) {
+	config, dir := site(t, "[[override]]\nnodes = \"n1\"\n[[override.filesystem]]\npath = \"DIR/nothing\"\n"+only("fs-mounted"))
+	for range 2 {
+		_, exit, err := call("--config", config, "--node", "n1")
+		require.NoError(t, err)
+		assert.Equal(t, 2, exit)
+		_, exit, err = call("--config", config, "--node", "n2")
+		require.NoError(t, err)
+		assert.Zero(t, exit)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "run/nodes/n1/history.json"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"verdict": "fail"`)
+	_, _, err = call("--config", config, "--node", "../n1")
+	assert.ErrorContains(t, err, `"../n1" is not the name of a node`)
+}
+
+// TestWhatAnEarlierVersionRemembers: history and drain move with the node.
+func TestWhatAnEarlierVersionRemembers(t *testing.T) {
+	config, dir := site(t, only("fs-mounted"))
+	const record = `{"id": "1", "check": "fs-mounted", "reason": "[node_problem] gojail: fs-mounted: x (id 1)"}`
+	for _, d := range []string{"run", "state"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "state/drain.json"), []byte(record), 0o600))
+	_, _, err := call("--config", config, "--node", "n1")
+	require.NoError(t, err)
+	assert.NoFileExists(t, filepath.Join(dir, "state/drain.json"))
+	text, err := os.ReadFile(filepath.Join(dir, "state/nodes/n1/drain.json"))
+	require.NoError(t, err)
+	assert.Equal(t, record, string(text))
 }

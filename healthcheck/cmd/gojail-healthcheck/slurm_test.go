@@ -165,3 +165,17 @@ func runs(t *testing.T, c *cluster.Cluster, n int) {
 		require.True(t, cluster.Poll(cluster.Timeout, func() bool { return last() != before }))
 	}
 }
+
+// TestTwoSlurmdShareThePaths: without %n one node's drain is neither forgotten nor taken back by the other.
+func TestTwoSlurmdShareThePaths(t *testing.T) {
+	config := strings.NewReplacer("/run/health-%n\"", "/run/health\"", "/var/lib/health-%n", "/var/lib/health").Replace(health)
+	c := startWith(t, config, nil)
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", "Reason=fs-mounted: ", "[root@")
+	runs(t, c, 3)
+	assert.Contains(t, show(c, "n1"), "Reason=fs-mounted: ")
+	assert.Contains(t, show(c, "n2"), "State=IDLE ")
+	require.FileExists(t, c.Path("/var/lib/health/nodes/n1/drain.json"))
+	require.NoFileExists(t, c.Path("/var/lib/health/nodes/n2/drain.json"))
+	require.Zero(t, c.Root("mount", "-t", "tmpfs", "none", "/srv/scratch").Code)
+	returns(t, c)
+}
