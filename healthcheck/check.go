@@ -105,6 +105,10 @@ type Check struct {
 	// with an empty Child share the process that slurmd waits for, and must not block.
 	Child string
 	Hang  Verdict // Fail or Unknown
+	// Slow returns why a healthy node, too, may pass the Timeout, "" if it may not. With a
+	// reason Hang is a warning, until a later run finds the process still there that was
+	// killed: that one hangs. It must not block. nil: never.
+	Slow func(h *Host) string
 	// Absent may tell that the node has nothing for this check, so that its Run needs no
 	// Child to say so. It must not block. nil: one can never tell beforehand.
 	Absent func(h *Host) bool

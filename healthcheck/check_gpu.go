@@ -4,6 +4,7 @@ package healthcheck
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -98,6 +99,30 @@ func gpuDriver(_ context.Context, h *Host, s *Settings) Finding {
 	case f.init != nvmlOK:
 		return Found(Fail, "NVML does not work: %s", f.init)
 	}
+	found := driverVersion(h, f)
+	found.Keep = keepPersistence(len(f.gpus) > 0 && !slices.ContainsFunc(f.gpus, func(g gpuState) bool { return g.persistence != int64(nvml.FEATURE_ENABLED) }))
+	return found
+}
+
+// keepPersistence remembers whether persistence mode was on in all GPUs when they last answered.
+func keepPersistence(on bool) json.RawMessage {
+	keep, _ := json.Marshal(on)
+	return keep
+}
+
+// withoutPersistence returns why the driver may be slow: without persistence mode it
+// initializes every GPU anew for whoever comes first, some seconds for each. With it, or where a
+// process stays in the driver although it was killed, silence is a hang.
+func withoutPersistence(h *Host) string {
+	var on bool
+	if json.Unmarshal(h.Kept, &on) == nil && on {
+		return ""
+	}
+	return "slow: persistence mode is not known to be on; nvidia-persistenced turns it on"
+}
+
+// driverVersion compares the version of the library that answered with that of the driver.
+func driverVersion(h *Host, f *gpuFacts) Finding {
 	loaded, err := loadedDriver(h)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -116,9 +116,11 @@ func nvidiaSMI(ctx context.Context, h *Host, s *Settings) Finding {
 		return Found(Warn, "there is no %s", s.GPU.SMI)
 	}
 	want := max(s.GPU.Count, 1)
-	out, err := h.Command(ctx, s.GPU.SMI, "--query-gpu=index,pci.bus_id", "--format=csv,noheader")
+	out, err := h.Command(ctx, s.GPU.SMI, "--query-gpu=index,pci.bus_id,persistence_mode", "--format=csv,noheader")
 	var exit *exec.ExitError
 	switch {
+	case ctx.Err() != nil && withoutPersistence(h) != "":
+		return Found(Warn, "%s", withoutPersistence(h))
 	case ctx.Err() != nil:
 		return Found(Fail, "nvidia-smi does not answer")
 	case err != nil && errors.As(err, &exit):
@@ -126,8 +128,9 @@ func nvidiaSMI(ctx context.Context, h *Host, s *Settings) Finding {
 	case err != nil:
 		return Found(Unknown, "nvidia-smi cannot be run")
 	}
-	rows := 0
+	rows, persistent := 0, true
 	for row := range strings.Lines(string(out)) {
+		persistent = persistent && strings.HasSuffix(strings.TrimSpace(row), ", Enabled")
 		if _, pci, found := strings.Cut(row, ", "); !found || strings.Count(pci, ":") != 2 {
 			return Finding{Verdict: Unknown, Text: "the output of nvidia-smi is not understood", Detail: fmt.Sprintf("%.80q", row)}
 		}
@@ -136,7 +139,9 @@ func nvidiaSMI(ctx context.Context, h *Host, s *Settings) Finding {
 	if rows < want {
 		return Found(Fail, "nvidia-smi shows fewer GPUs than %d", want)
 	}
-	return Found(OK, "nvidia-smi answers")
+	f := Found(OK, "nvidia-smi answers")
+	f.Keep = keepPersistence(persistent)
+	return f
 }
 
 // smiWords: nvidia-smi ends with NVML's codes (nvidia-smi(1), "RETURN VALUE").

@@ -441,6 +441,13 @@ func TestNvidiaSMI(t *testing.T) {
 	}
 	script(`printf '0, 00000000:10:00.0\n1, 00000000:11:00.0\n'`)
 	expect(t, once(h, nvidiaSMI, s), OK, "")
+	for text, keep := range map[string]string{`printf '0, 00000000:10:00.0, Enabled\n1, 00000000:11:00.0, Enabled\n'`: "true",
+		`printf '0, 00000000:10:00.0, Enabled\n1, 00000000:11:00.0, Disabled\n'`: "false"} {
+		script(text)
+		f := once(h, nvidiaSMI, s)
+		expect(t, f, OK, "")
+		assert.Equal(t, keep, string(f.Keep), text)
+	}
 	s.GPU.Count = 8
 	expect(t, once(h, nvidiaSMI, s), Fail, "nvidia-smi shows fewer GPUs than 8")
 	script("echo x; exit 15")
@@ -451,6 +458,10 @@ func TestNvidiaSMI(t *testing.T) {
 	expect(t, once(h, nvidiaSMI, s), Unknown, "nvidia-smi cannot be run")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
+	expect(t, nvidiaSMI(ctx, h, s), Warn, "slow: persistence mode is not known to be on; nvidia-persistenced turns it on")
+	h.Kept = keepPersistence(false)
+	expect(t, nvidiaSMI(ctx, h, s), Warn, "slow: persistence mode is not known to be on; nvidia-persistenced turns it on")
+	h.Kept = keepPersistence(true)
 	expect(t, nvidiaSMI(ctx, h, s), Fail, "nvidia-smi does not answer")
 }
 
@@ -459,4 +470,17 @@ func TestShortPCI(t *testing.T) {
 		assert.Equal(t, out, shortPCI(in))
 	}
 	assert.True(t, strings.HasPrefix(shortPCI("00000009:01:00.0"), "0009"))
+}
+
+// TestPersistenceIsRemembered: with it on in all GPUs a driver that is silent hangs, else it may be slow.
+func TestPersistenceIsRemembered(t *testing.T) {
+	for line, keep := range map[string]string{"": "true", "7 nvmlDeviceGetPersistenceMode 0 0": "false", "3 nvmlDeviceGetPersistenceMode 3": "false"} {
+		h, s := gpuHost(t, line)
+		f := once(h, gpuDriver, s)
+		assert.Equal(t, keep, string(f.Keep), "%q: %s", line, f.Text)
+	}
+	h, _ := gpuHost(t)
+	assert.NotEmpty(t, withoutPersistence(h), "never answered since boot")
+	h.Kept = keepPersistence(true)
+	assert.Empty(t, withoutPersistence(h))
 }

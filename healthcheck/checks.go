@@ -117,8 +117,8 @@ func networkChecks() []Check {
 // gpuChecks are those of NVIDIA GPUs. The first one finds out whether NVML answers at all.
 func gpuChecks() []Check {
 	return []Check{
-		{Name: "gpu-driver", Looks: "whether NVML answers, and is of the loaded driver's version", Do: "Reboot; after an update of the driver that is what is missing.",
-			Severity: Drain, Timeout: 8 * time.Second, Bad: 2, Good: 2, Child: childGPU, Hang: Fail, Run: with(gpuDriver)},
+		{Name: "gpu-driver", Looks: "whether NVML answers, and is of the loaded driver's version", Do: "If it is slow, start nvidia-persistenced with persistence mode. Else reboot; after an update of the driver that is what is missing.",
+			Severity: Drain, Timeout: 8 * time.Second, Bad: 2, Good: 2, Child: childGPU, Hang: Fail, Slow: withoutPersistence, Run: with(gpuDriver)},
 		{Name: "gpu-count", Looks: "GPUs of the configuration or of slurm.conf, on the PCI bus, and in the driver", Do: "Reboot; if the GPU stays away, have it looked at.",
 			Severity: Drain, Timeout: 3 * time.Second, Bad: 2, Good: 2, Child: childGPU, Hang: Unknown, Run: with(gpuCount)},
 		gpu("gpu-lost", Drain, "GPUs that the driver has lost, or that want a reset", "Reset the GPU, or reboot.", gpus("no GPU is lost", gpuLost)),
@@ -143,7 +143,7 @@ func gpuChecks() []Check {
 		{Name: "xid", Looks: "the driver's XIDs in the kernel's log since boot", Do: "Look the number up in NVIDIA's XID catalogue; reset the GPU, or reboot. " + afterRepair("xid"),
 			Severity: Drain, Timeout: 4 * time.Second, Run: with(xid)},
 		{Name: "nvidia-smi", Looks: "whether nvidia-smi answers", Do: "Run it; reboot if it hangs.",
-			Severity: Drain, Timeout: 8 * time.Second, Bad: 2, Good: 2, Child: childGPU, Hang: Fail, Run: with(nvidiaSMI)},
+			Severity: Drain, Timeout: 8 * time.Second, Bad: 2, Good: 2, Child: childGPU, Hang: Fail, Slow: withoutPersistence, Run: with(nvidiaSMI)},
 		{Name: "gpu-inforom", Looks: "the checksums of GPUs' infoROMs, once a day (NVML)", Do: "Reboot; if it stays, have the GPU looked at.",
 			Severity: WarnOnly, Timeout: inforomTimeout, Child: childInforom, Hang: Unknown, Run: with(gpuInforom)},
 	}

@@ -171,7 +171,7 @@ func (r *Runner) settle(ctx context.Context, w *worker, place int, rest []int, a
 		answers <- answer{place, found(healthcheck.Unknown, "not looked at in time", nil), took}
 	default:
 		err := fmt.Errorf("no answer after %v", check.Timeout)
-		answers <- answer{place, found(check.Hang, "does not answer", err), took}
+		answers <- answer{place, r.late(check, err), took}
 	}
 	r.sick.Store(true)
 	if w.kill() || w.inside {
@@ -182,6 +182,18 @@ func (r *Runner) settle(ctx context.Context, w *worker, place int, rest []int, a
 		answers <- answer{i, found(healthcheck.Unknown, "an earlier check beside it still hangs", errStuck), 0}
 	}
 	return others, true
+}
+
+// late returns what it means that a check passes its timeout.
+func (r *Runner) late(check healthcheck.Check, err error) healthcheck.Finding {
+	host := r.Host
+	host.Kept = r.Kept[check.Name]
+	if check.Slow != nil {
+		if why := check.Slow(&host); why != "" {
+			return found(healthcheck.Warn, why, err)
+		}
+	}
+	return found(check.Hang, "does not answer", err)
 }
 
 func found(v healthcheck.Verdict, text string, err error) healthcheck.Finding {

@@ -156,6 +156,27 @@ func TestOneThatHangsOrBreaksStopsNoOther(t *testing.T) {
 	}
 }
 
+// TestASlowCheckIsAWarningUntilItsProcessStays: what is killed at its timeout and ends was slow.
+func TestASlowCheckIsAWarningUntilItsProcessStays(t *testing.T) {
+	slow := in("a", "forever")
+	slow.Slow = func(h *healthcheck.Host) string {
+		if string(h.Kept) == "true" {
+			return ""
+		}
+		return "slow: as may be"
+	}
+	r := runner(t, slow)
+	assert.Equal(t, []string{"forever: warn: slow: as may be"}, said(r.Run(context.Background())))
+	r = runner(t, slow)
+	r.Kept["forever"] = json.RawMessage("true")
+	assert.Equal(t, []string{"forever: fail: does not answer"}, said(r.Run(context.Background())))
+
+	r = again(t, runner(t, slow)) // inside: its process is this one, which does not end
+	assert.Equal(t, []string{"forever: warn: slow: as may be"}, said(whole(t, r)))
+	next := &Runner{Host: r.Host, Kept: r.Kept, Checks: r.Checks, Locks: r.Locks, Self: r.Self}
+	assert.Equal(t, []string{"forever: fail: does not answer"}, said(whole(t, next)))
+}
+
 func TestTheWholeEndsAlsoIfEverythingHangs(t *testing.T) {
 	var list []healthcheck.Check
 	for i := range 20 {

@@ -99,7 +99,7 @@ func TestASupervisedRun(t *testing.T) {
 	assert.Contains(t, r.out.String(), `"gpu-lost"`)
 	assert.Empty(t, r.err.String())
 	assert.FileExists(t, dir+"/n1.prom")
-	assert.NoFileExists(t, dir+"/run/inside")
+	assert.NoFileExists(t, dir+"/run/nodes/n1/inside")
 
 	unsupervised, exit, err := call("--config", config, "--node", "n1", "--json")
 	require.NoError(t, err)
@@ -130,20 +130,41 @@ func TestChecksNeedNoProcessOfTheirOwn(t *testing.T) {
 
 func TestARunWhoseNVMLHangs(t *testing.T) {
 	program := build(t)
-	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "")
+	good := fakenvml.New(t).Path
+	config, dir := nvml(t, good, "")
 	r := begin(t, program, config)
+	r.wait()
+	require.Contains(t, r.out.String(), "gpu-lost    ok", "the driver answers, and persistence mode is on")
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	hangs := strings.ReplaceAll(string(text), good, fakenvml.New(t, "- nvmlInit_v2 hang").Path)
+	require.NoError(t, os.WriteFile(config, []byte(hangs), 0o600))
+
+	r = begin(t, program, config)
 	pid := r.child(t)
 	assert.Equal(t, 2, r.wait())
 	assert.Contains(t, r.out.String(), "gpu-driver  fail     does not answer")
 	assert.Contains(t, r.out.String(), "gpu-lost    unknown  does not answer")
 	gone(t, pid)
 	assert.FileExists(t, dir+"/n1.prom")
-	assert.FileExists(t, dir+"/run/inside")
+	assert.FileExists(t, dir+"/run/nodes/n1/inside")
 
 	r = begin(t, program, config)
 	assert.Equal(t, 2, r.wait())
 	assert.Contains(t, r.out.String(), "gpu-driver  fail     does not answer")
 	assert.NotContains(t, r.out.String(), "beside it", "each has a process, which can be killed")
+}
+
+// TestADriverThatIsSlow: without persistence mode the GPUs are initialized anew each time. That drains no node.
+func TestADriverThatIsSlow(t *testing.T) {
+	program := build(t)
+	config, _ := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "")
+	for range 3 {
+		r := begin(t, program, config)
+		r.wait()
+		assert.Contains(t, r.out.String(), "gpu-driver  warn     slow: persistence mode is not known to be on; nvidia-persistenced turns it on")
+		assert.NotContains(t, r.out.String(), " fail ")
+	}
 }
 
 // A crash in the driver's library costs the run; the next try has processes for that.
@@ -163,7 +184,7 @@ func TestARunWhoseNVMLCrashes(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(r.out.String(), "gpu-driver  unknown"))
 		assert.Empty(t, r.err.String(), "of the try that crashed")
 		assert.FileExists(t, dir+"/n1.prom")
-		assert.FileExists(t, dir+"/run/inside")
+		assert.FileExists(t, dir+"/run/nodes/n1/inside")
 	}
 }
 
@@ -172,7 +193,7 @@ func stopped(t *testing.T, program, config, dir string, stop func(pid int)) *sup
 	r := begin(t, program, config)
 	pid := r.child(t)
 	require.Eventually(t, func() bool {
-		text, _ := os.ReadFile(dir + "/run/child.0.lock")
+		text, _ := os.ReadFile(dir + "/run/nodes/n1/child.0.lock")
 		return strings.HasPrefix(string(text), "gpu-driver")
 	}, time.Minute, time.Millisecond, &r.err)
 	stop(pid)
@@ -279,7 +300,7 @@ func TestARunThatCannotBeKilled(t *testing.T) {
 	assert.Equal(t, 2, r.wait())
 	assert.Contains(t, r.out.String(), "gpu-driver  fail     does not answer")
 	assert.Contains(t, r.out.String(), "gpu-lost    unknown  an earlier check beside it still hangs")
-	label, err := os.ReadFile(dir + "/run/child.1.lock")
+	label, err := os.ReadFile(dir + "/run/nodes/n1/child.1.lock")
 	require.NoError(t, err, "of the process that wrote the metrics")
 	assert.NotContains(t, string(label), "gpu", "none has joined it")
 }
