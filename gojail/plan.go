@@ -55,7 +55,7 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 		},
 	}
 	lists := [][]specs.Mount{
-		kernelMounts(j), deviceMounts(facts), {tmpfs("/run", "mode=755", "nosuid", "nodev")},
+		kernelMounts(j), deviceMounts(facts), runMounts(),
 		localMounts(c, j), configuredMounts(j), hostFiles(j, facts), commandMounts(facts),
 	}
 	if j.Slurm {
@@ -107,6 +107,18 @@ func kernelMounts(j *Jail) []specs.Mount {
 		// A place for the job's own.
 		tmpfs("/dev/shm", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"),
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+	}
+}
+
+// runOptions are those of each sandbox's /run, as include/gojail.h has them.
+const runOptions = "mode=755,size=64m,nr_inodes=16k"
+
+// runMounts returns the places for each sandbox's own /run (spank/assemble.c), and in
+// it for what gojail brings: one mount, that sandboxes move as a whole.
+func runMounts() []specs.Mount {
+	return []specs.Mount{
+		tmpfs("/run", "ro", "mode=755", "nosuid", "nodev"),
+		tmpfs("/run/gojail", "ro", "mode=755", "nosuid", "nodev"),
 	}
 }
 

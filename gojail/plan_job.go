@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
@@ -21,7 +22,8 @@ func JobMounts(c *Config, j *Jail, job string) []specs.Mount {
 	if j.Tmp == TmpTmpfs {
 		tmp = tmpfs("/tmp", sized(j.TmpSize)...)
 	}
-	mounts := append(kernelOwn(j), tmp, tmpfs("/dev/shm", sized(j.ShmSize)...))
+	run := tmpfs("/run", append(strings.Split(runOptions, ","), "nosuid", "nodev")...)
+	mounts := append(kernelOwn(j), run, tmp, tmpfs("/dev/shm", sized(j.ShmSize)...))
 	if number, err := number(job); err == nil { // Slurm's name: five digits at least
 		dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number))
 		if exists(dir) { // of a batch job

@@ -104,7 +104,8 @@ func TestPlanJail(t *testing.T) {
 /dev/mqueue mqueue mqueue nosuid,noexec,nodev
 /dev/nvidia-caps bind = bind,nosuid,noexec
 /dev/nvidia0 bind = bind,nosuid,noexec
-/run tmpfs tmpfs mode=755,nosuid,nodev
+/run tmpfs tmpfs ro,mode=755,nosuid,nodev
+/run/gojail tmpfs tmpfs ro,mode=755,nosuid,nodev
 /var/tmp bind /var/lib/gojail/local/debian/var/tmp bind,nosuid,nodev
 /home/cache bind /var/lib/gojail/local/debian/home/cache bind,nosuid,nodev
 /scratch bind /lustre rbind,suid,nodev
@@ -268,8 +269,9 @@ func TestJobMounts(t *testing.T) {
 	c, j := planned(t, planConfig)
 	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "run-7")}}
 	const pts = "/dev/pts devpts devpts nosuid,noexec,ptmxmode=666,mode=620,gid=5\n"
+	const run = "/run tmpfs tmpfs mode=755,size=64m,nr_inodes=16k,nosuid,nodev\n"
 	assert.Equal(t, "/proc proc proc nosuid,noexec,nodev,hidepid=2\n/sys/fs/cgroup tmpfs tmpfs mode=755,size=64k,nosuid,noexec,nodev\n"+pts+"/dev/mqueue mqueue mqueue nosuid,noexec,nodev\n"+
-		"/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
+		run+"/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev\n"+
 		"/run/munge/munge.socket.2 bind = bind,ro,nosuid,nodev,noexec\n", lines(v))
 	j.Slurm = false
@@ -278,7 +280,7 @@ func TestJobMounts(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(c.Slurm.Spool, "job00012"), 0o700))
 	j.Tmp, j.TmpSize, j.ShmSize = TmpTmpfs, 1<<20, 1<<10
 	v.Spec.Mounts = JobMounts(c, j, "12")
-	assert.Equal(t, pts+"/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
+	assert.Equal(t, pts+run+"/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev,size=1024\n"+
 		c.Slurm.Spool+" tmpfs tmpfs mode=755,size=65536,nosuid,nodev\n"+
 		c.Slurm.Spool+"/job00012 bind = bind,ro,nosuid,nodev\n", lines(v))
@@ -365,5 +367,5 @@ func TestMungeElsewhere(t *testing.T) {
 	site, err := c.Site(noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, site, "\nmunge -\n")
-	assert.Len(t, JobMounts(c, j, "run-7"), 6)
+	assert.Len(t, JobMounts(c, j, "run-7"), 7)
 }

@@ -152,7 +152,10 @@ struct gojail_tree {
 #define GOJAIL_TREE_NET 4u
 /* Likewise its namespace of the kind that destination names: pid, ipc, uts. */
 #define GOJAIL_TREE_NS 8u
-/* Likewise a user namespace, which the holder keeps for the tasks instead of making one. */
+/*
+ * Likewise a user namespace, which the holder keeps for the tasks instead of making one. destination is
+ * "UID GID", what root of it is on the node: the sandbox's /run is theirs.
+ */
 #define GOJAIL_TREE_USER 16u
 /* The jail's root, which takes the place of the template's: what is mounted there comes along. */
 #define GOJAIL_TREE_ROOT 32u
@@ -175,6 +178,9 @@ struct gojail_request {
 	uint32_t ntrees;
 	uint32_t reserved;
 };
+
+/* Of each sandbox's /run, a tmpfs. */
+#define GOJAIL_RUN_OPTIONS "mode=755,size=64m,nr_inodes=16k"
 
 #define GOJAIL_REQUEST_TMPFS 1u /* /tmp is a tmpfs of this sandbox, not among the trees */
 #define GOJAIL_REQUEST_SHM 2u   /* likewise /dev/shm */

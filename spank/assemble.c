@@ -163,6 +163,38 @@ static int mount_own(const struct gojail_request *request, struct fault *fault)
 	return made < 0 ? -1 : 0;
 }
 
+/* Whose the files of the jail's root are on the node: root's, or with --jail-root=range those of the tree's destination. */
+static int find_root(const struct gojail_request *request, const struct gojail_tree *trees, unsigned *uid, unsigned *gid, struct fault *fault)
+{
+	*uid = *gid = 0;
+	for (uint32_t i = 0; i < request->ntrees; i++)
+		if ((trees[i].flags & GOJAIL_TREE_USER) && sscanf(trees[i].destination, "%u %u", uid, gid) != 2)
+			return fault_set(fault, "the zygote was sent a damaged request");
+	return 0;
+}
+
+/* The job's own /run, with Debian's /run/lock. What programs leave there ends with the sandbox: no other job's root is to find it. */
+static int mount_run(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+{
+	char options[96];
+	const struct renewal run = {"/run", "tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, options, TMPFS_MAGIC};
+	unsigned uid, gid;
+
+	if (find_root(request, trees, &uid, &gid, fault) < 0)
+		return -1;
+	snprintf(options, sizeof(options), GOJAIL_RUN_OPTIONS ",uid=%u,gid=%u", uid, gid);
+	if (kept_renew(&run, fault) < 0)
+		return -1;
+	scoped_fd made = kept_open("/run", TMPFS_MAGIC, fault);
+	if (made < 0)
+		return -1;
+	/* One that is there is a mount of the site's. */
+	if (mkdirat(made, "lock", 0700) < 0 ? errno != EEXIST :
+	    fchownat(made, "lock", uid, gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(made, "lock", 01777, 0) < 0)
+		return fault_set(fault, "cannot make /run/lock in the jail: %s", strerror(errno));
+	return 0;
+}
+
 int assemble_begin(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	if (unshare(CLONE_NEWNS) < 0)
@@ -171,7 +203,7 @@ int assemble_begin(const struct gojail_request *request, const struct gojail_tre
 		if ((trees[i].flags & GOJAIL_TREE_ROOT) && kept_root(trees[i].fd, fault) < 0)
 			return -1;
 	if (assemble_enter(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
-	    enter_net(request, trees, fault) < 0)
+	    enter_net(request, trees, fault) < 0 || mount_run(request, trees, fault) < 0)
 		return -1;
 	return mount_own(request, fault);
 }
@@ -190,7 +222,8 @@ int assemble_stands(const struct gojail_request *request, struct fault *fault)
 		if (at < 0 && fault->text[0])
 			return -1;
 	}
-	return 0;
+	scoped_fd run = kept_open("/run", TMPFS_MAGIC, fault);
+	return run < 0 ? -1 : 0;
 }
 
 int assemble_end(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +15,23 @@
 #include <sys/vfs.h>
 
 #define KEPT_MAX 256
-#define KEPT_PATH 512
 
-/* What the template has mounted, but its root, and the mount that each lies in: an index, or -1, the root. */
-static struct kept {
-	char path[KEPT_PATH];
-	int id, parent, in;
-} kept[KEPT_MAX];
-static int nkept, root_id;
+/* A mount of the template; in is the path of the mount that it lies in, "" for the root. */
+struct mount {
+	char *path;
+	const char *in;
+	int id, parent;
+};
+
+/* Those that a sandbox may have to move. What lies in a mount that stays goes with it, however many there are: homes, for instance. */
+static struct mount kept[KEPT_MAX];
+static int nkept;
+
+/* All mounts of the template, while kept_find reads them. */
+struct table {
+	struct mount *list;
+	int count, room, root_id;
+};
 
 static int index_of(const char *path)
 {
@@ -49,89 +59,123 @@ static void unescape(char *path)
 	*to = '\0';
 }
 
-/* proc_pid_mountinfo(5): id, parent's id, and in the fifth field the path. */
-static int read_table(FILE *table, struct fault *fault)
+static int add_mount(struct table *table, const struct mount *one)
 {
-	struct kept one = {0};
+	if (table->count == table->room) {
+		int room = table->room ? 2 * table->room : 256;
+		struct mount *list = realloc(table->list, (size_t)room * sizeof(*list));
+
+		if (!list)
+			return -1;
+		table->list = list;
+		table->room = room;
+	}
+	table->list[table->count++] = *one;
+	return 0;
+}
+
+/* Reads proc_pid_mountinfo(5): id, parent's id, and in the fifth field the path. */
+static int read_table(FILE *file, struct table *table, struct fault *fault)
+{
 	char *line = NULL;
 	size_t size = 0;
 	int result = 0;
 
-	while (result == 0 && getline(&line, &size, table) > 0) {
-		if (sscanf(line, "%d %d %*s %*s %511s", &one.id, &one.parent, one.path) != 3 ||
-		    strlen(one.path) == sizeof(one.path) - 1)
-			result = fault_set(fault, "the jail has a mount whose path is longer than %d bytes", KEPT_PATH - 2);
-		unescape(one.path);
-		if (result < 0)
+	while (result == 0 && getline(&line, &size, file) > 0) {
+		struct mount one = {0};
+
+		if (sscanf(line, "%d %d %*s %*s %ms", &one.id, &one.parent, &one.path) != 3 || add_mount(table, &one) < 0) {
+			free(one.path);
+			result = fault_set(fault, "cannot read the jail's mounts from /proc/self/mountinfo: %s", strerror(errno));
 			break;
+		}
+		unescape(one.path);
 		if (strcmp(one.path, "/") == 0)
-			root_id = one.id;
-		else if (nkept < KEPT_MAX)
-			kept[nkept++] = one;
-		else
-			result = fault_set(fault, "the jail has more than %d mounts; are there automounts below what is mounted with rbind? Use bind", KEPT_MAX);
+			table->root_id = one.id;
 	}
 	free(line);
 	return result;
 }
 
-/*
- * The path of each lies in that of its parent. Who owns the jail's root can rename
- * a directory with a mount in it: then the table has been written half before, half after.
- */
-static int find_parent(struct kept *one)
+/* Returns the mount that a mount lies in, or NULL. Those of one parent stand side by side: the last answer is tried first. */
+static const struct mount *find_parent(const struct table *table, const struct mount *one, int *last)
 {
-	int in = -1;
+	for (int tried = 0; tried <= table->count; tried++) {
+		int i = tried == 0 ? *last : tried - 1;
+
+		if (table->list[i].id == one->parent) {
+			*last = i;
+			return &table->list[i];
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Keeps a mount that lies in the root, or in one that a sandbox replaces. The path of each lies in that of its parent.
+ * Who owns the jail's root can rename a directory with a mount in it: then the table has been written half before, half after.
+ */
+static int keep_mount(const struct table *table, struct mount *one, int *last, struct fault *fault)
+{
+	static const char *const replaced[] = {"/proc", "/sys", "/dev", "/run"};
+	const struct mount *parent = find_parent(table, one, last);
 	size_t length;
 
-	for (int i = 0; i < nkept && in < 0; i++)
-		if (kept[i].id == one->parent)
-			in = i;
-	length = in < 0 ? 0 : strlen(kept[in].path);
-	one->in = in;
-	if (in < 0)
-		return one->parent == root_id ? 0 : -1;
-	if (strcmp(one->path, kept[in].path) == 0) /* on top of it: what is there to be kept is one mount */
+	if (strcmp(one->path, "/") == 0)
 		return 0;
-	one->in = index_of(kept[in].path);
-	return strncmp(one->path, kept[in].path, length) == 0 && one->path[length] == '/' ? 0 : -1;
+	if (!parent)
+		return -1;
+	one->in = one->parent == table->root_id ? "" : NULL;
+	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+		if (one->parent != table->root_id && strcmp(parent->path, replaced[i]) == 0)
+			one->in = replaced[i];
+	if (!one->in || strcmp(one->path, one->in) == 0) /* on top of one: both are one mount for who replaces it */
+		return 0;
+	length = strlen(one->in);
+	if (strncmp(one->path, one->in, length) != 0 || one->path[length] != '/')
+		return -1;
+	if (index_of(one->path) >= 0)
+		return 0;
+	if (nkept == KEPT_MAX)
+		return fault_set(fault, "cannot keep %s in the jail: more than %d mounts lie right in its root, /run, /dev, /proc or /sys; "
+				 "have fewer there", one->path, KEPT_MAX);
+	kept[nkept] = *one;
+	kept[nkept].path = strdup(one->path); /* parents are looked up in the table, which is freed */
+	return kept[nkept++].path ? 0 : fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
 }
 
 int kept_find(int proc, struct fault *fault)
 {
-	static const char *const needed[] = {"/proc", "/sys", "/dev"};
-	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
-	FILE *table = fd < 0 ? NULL : fdopen(fd, "re");
-	int result = table ? read_table(table, fault) : -1;
+	static const char *const needed[] = {"/proc", "/sys", "/dev", "/run"};
+	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC), last = 0;
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
+	struct table table = {0};
+	int result = file ? read_table(file, &table, fault) : -1;
 
-	if (table)
-		fclose(table);
-	for (int i = 0; i < nkept && result == 0; i++)
-		result = find_parent(&kept[i]);
+	if (file)
+		fclose(file);
+	for (int i = 0; i < table.count && result == 0; i++)
+		result = keep_mount(&table, &table.list[i], &last, fault);
+	for (int i = 0; i < table.count; i++)
+		free(table.list[i].path);
+	free(table.list);
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && result == 0; i++)
 		result = index_of(needed[i]) < 0 ? -1 : 0;
 	return result == 0 ? 0 : fault_set(fault, "the jail's mounts are not what they should be; does somebody rename directories "
 					   "in the jail's root? Run: gojail reload");
 }
 
-/* Whether it is to be copied as one that lies right in that mount: not where it is on top of another. */
-static bool lies_in(int i, int in)
-{
-	return kept[i].in == in && index_of(kept[i].path) == i;
-}
-
-/* Copies of what is mounted right in that mount, at a path, with all that is mounted on them. */
+/* Opens what is mounted right in that mount, at a path, with all that is mounted on it, to be moved. */
 static int open_trees(int mount, const char *path, int *trees, struct fault *fault)
 {
-	int in = index_of(path), result = 0;
+	int result = 0;
 
 	/* Some hide what is below: one that is there and cannot be kept is a fault. */
 	for (int i = 0; i < nkept; i++) {
 		trees[i] = -1;
-		if (!lies_in(i, in))
+		if (strcmp(kept[i].in, path) != 0)
 			continue;
-		trees[i] = k_open_tree(mount, kept[i].path + strlen(path) + 1,
-				       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+		trees[i] = k_open_tree(mount, kept[i].path + strlen(path) + 1, OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 		if (trees[i] < 0)
 			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
 	}
@@ -154,14 +198,14 @@ static int attach_trees(int result, int root, const char *path, int *trees, stru
 
 static int copy_directory(int from, int to, const char *path, struct fault *fault);
 
-/* One entry of a directory of the template's /dev, or a place for what is mounted there. */
+/* Copies one entry of a directory of the template's /dev or /run, or makes a place for what is mounted there. */
 static int copy_entry(int from, int to, const char *path, struct fault *fault)
 {
 	const char *name = strrchr(path, '/') + 1;
 	char target[GOJAIL_PATH_MAX] = "";
-	struct stat st;
+	struct stat st, parent;
 
-	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || fstat(to, &parent) < 0)
 		return -1;
 	if (S_ISLNK(st.st_mode)) {
 		ssize_t length = readlinkat(from, name, target, sizeof(target));
@@ -172,7 +216,8 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 		return symlinkat(target, to, name);
 	}
 	if (S_ISDIR(st.st_mode)) {
-		if (mkdirat(to, name, 0755) < 0)
+		/* Whose the new file system is, theirs are its directories. */
+		if (mkdirat(to, name, 0755) < 0 || fchownat(to, name, parent.st_uid, parent.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 			return -1;
 		if (index_of(path) >= 0)
 			return 0;
@@ -231,7 +276,7 @@ int kept_renew(const struct renewal *new, struct fault *fault)
 	result = open_trees(old, new->path, trees, fault);
 	if (result == 0 && (made < 0 || k_move_mount(made, old) < 0))
 		result = fault_set(fault, "cannot mount the job's own %s: %s", new->path, strerror(errno));
-	if (result == 0 && strcmp(new->path, "/dev") == 0) {
+	if (result == 0 && new->magic == TMPFS_MAGIC) {
 		scoped_fd from = openat(old, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		scoped_fd to = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

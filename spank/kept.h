@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept.h: what a template has mounted, for a sandbox that has another root, /proc, /sys or /dev. */
+/* kept.h: what a template has mounted, for a sandbox that has another root, /proc, /sys, /dev or /run. */
 #ifndef GOJAIL_KEPT_H
 #define GOJAIL_KEPT_H
 
@@ -17,7 +17,7 @@ int kept_find(int proc, struct fault *fault);
  */
 int kept_open(const char *path, long magic, struct fault *fault);
 
-/* A new file system at path, /proc, /sys or /dev, over one of that magic number. */
+/* A new file system at path, /proc, /sys, /dev or /run, over one of that magic number. */
 struct renewal {
 	const char *path, *type;
 	uint64_t attributes; /* MOUNT_ATTR_* */
@@ -25,10 +25,10 @@ struct renewal {
 	long magic;
 };
 
-/* Mounts it, and on it what was found below; /dev gets its nodes and links again too. */
+/* Mounts it, and moves to it what was found below; /dev and /run get their nodes, links and directories again too. */
 int kept_renew(const struct renewal *new, struct fault *fault);
 
-/* Makes a detached tree the root, with all that was mounted in the old one. */
+/* Makes a detached tree the root, and moves to it all that was mounted in the old one. */
 int kept_root(int root, struct fault *fault);
 
 #endif

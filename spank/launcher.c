@@ -269,18 +269,25 @@ static int add_word(const char *name, int value, struct fault *fault)
 	return 0;
 }
 
+/* The user namespaces of --jail-root=range. */
+struct range {
+	int tasks; /* of the tasks */
+	int data;  /* for the ids of data; no process is in it */
+	char root[32]; /* "UID GID" on the node of root in tasks */
+};
+
 /*
  * --jail-root=range: 0 and up are the user's range of /etc/subuid on the tasks' side,
  * and 0 and up in the jail's root on the disk's. In data, and of the batch script, the
  * user's own id becomes root, and no other id means anybody.
  */
-static int make_range(const struct wish *wish, int *range, int *data, struct fault *fault)
+static int make_range(const struct wish *wish, struct range *range, struct fault *fault)
 {
 	struct idmap users = {0, 0, 0}, groups = {0, 0, 0};
 	struct idmap user = {wish->user.uid, 0, 1}, group = {wish->user.gid, 0, 1};
 	scoped_fd proc = proc_open(fault);
 
-	*range = *data = -1;
+	*range = (struct range){.tasks = -1, .data = -1};
 	if (proc < 0)
 		return -1;
 	if (call_library("ids") < 0)
@@ -290,9 +297,10 @@ static int make_range(const struct wish *wish, int *range, int *data, struct fau
 	groups.count = users.count;
 	user.outside = users.outside;
 	group.outside = groups.outside;
-	*range = userns_make(proc, wish->user.uid, &users, &groups, true, fault);
-	*data = *range < 0 ? -1 : userns_make(proc, 0, &user, &group, true, fault);
-	return *data < 0 ? -1 : 0;
+	snprintf(range->root, sizeof(range->root), "%u %u", users.outside, groups.outside);
+	range->tasks = userns_make(proc, wish->user.uid, &users, &groups, true, fault);
+	range->data = range->tasks < 0 ? -1 : userns_make(proc, 0, &user, &group, true, fault);
+	return range->data < 0 ? -1 : 0;
 }
 
 /* Maps the tree of the batch script: Slurm's file is the user's, who is root in the jail. */
@@ -312,35 +320,36 @@ static bool is_range(const struct wish *wish)
 /* Maps the script for a sandbox that is there. */
 static int range_script(const struct wish *wish, int tree, struct fault *fault)
 {
-	int range, data;
+	struct range range;
 
 	if (!is_range(wish))
 		return 0;
-	return make_range(wish, &range, &data, fault) < 0 ? -1 : map_script(wish, tree, data, fault);
+	return make_range(wish, &range, fault) < 0 ? -1 : map_script(wish, tree, range.data, fault);
 }
 
-/* Makes the trees of --jail-root=range. The user namespace for the tasks, or -1. */
-static int range_trees(const struct wish *wish, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
+/* Makes the trees of --jail-root=range; 0 or -1. The user namespace for the tasks is range->tasks. */
+static int range_trees(const struct wish *wish, const struct gojail_tree *trees, uint32_t count, struct range *range, struct fault *fault)
 {
-	int range, data;
-
-	if (make_range(wish, &range, &data, fault) < 0)
+	if (make_range(wish, range, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < count; i++)
-		if ((trees[i].flags & GOJAIL_TREE_ALONE) && map_script(wish, trees[i].fd, data, fault) < 0)
+		if ((trees[i].flags & GOJAIL_TREE_ALONE) && map_script(wish, trees[i].fd, range->data, fault) < 0)
 			return -1;
-	if (add_word("range", range, fault) < 0 || add_word("data", data, fault) < 0)
+	if (add_word("range", range->tasks, fault) < 0 || add_word("data", range->data, fault) < 0)
 		return -1;
 	call->ntrees = 0;
 	if (call_library("range") < 0)
 		return fault_set(fault, "%s", call->text);
-	return range;
+	return 0;
 }
 
 static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
 	if (is_range(wish)) {
-		if (trees_add(trees, count, range_trees(wish, trees, *count, fault), "", GOJAIL_TREE_USER, fault) < 0)
+		struct range range;
+
+		if (range_trees(wish, trees, *count, &range, fault) < 0 ||
+		    trees_add(trees, count, range.tasks, range.root, GOJAIL_TREE_USER, fault) < 0)
 			return -1;
 		for (uint32_t i = 0; i < call->ntrees && i < GOJAIL_TREES_MAX; i++)
 			if (trees_add(trees, count, call->trees[i].fd, call->trees[i].destination, call->trees[i].flags, fault) < 0)
