@@ -47,7 +47,7 @@ JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
 
 # In the shim: everything but what only the launcher runs.
-LAUNCHER_ONLY := spank/launcher.c spank/zygote.c spank/holder.c spank/assemble.c spank/kept.c spank/stage.c spank/userns.c
+LAUNCHER_ONLY := spank/launcher.c spank/zygote.c spank/holder.c spank/assemble.c spank/accounts.c spank/kept.c spank/stage.c spank/userns.c
 SHIM_ONLY     := spank/hooks.c spank/cgroups.c spank/confine.c spank/gpus.c spank/pids.c spank/scope.c spank/options.c spank/end.c spank/env.c spank/node.c spank/oci.c spank/descriptors.c spank/x11.c
 C_SRCS         = $(wildcard spank/*.c)
 SHIM_SRCS      = $(filter-out $(LAUNCHER_ONLY),$(C_SRCS))

@@ -32,7 +32,7 @@ func (k *checker) inside(j *Jail, view *View) {
 	}
 	k.linker(j, root, brought)
 	k.homes(j, root, brought)
-	if j.Slurm && !brought("/etc/passwd") {
+	if j.Slurm && !inside(JobMounts(k.config, j, ""), "/etc/passwd") && !brought("/etc/passwd") {
 		k.slurmUser(j, root)
 	}
 	k.spoolBase(j, root)

@@ -189,6 +189,14 @@ func configuredMounts(j *Jail) []specs.Mount {
 	return mounts
 }
 
+// accountFiles are files that packages add users to. A sandbox mounts the node's, with what
+// the jail has of its own behind them, on the jail's, or leaves the jail's to root of a
+// --jail-root=range (spank/accounts.c).
+var accountFiles = []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"}
+
+// accountsDir is where a template has the node's; GOJAIL_ACCOUNTS in include/gojail.h.
+const accountsDir = "/run/gojail/node"
+
 // hostFiles leaves out what this node does not have.
 func hostFiles(j *Jail, facts *HostFacts) []specs.Mount {
 	var mounts []specs.Mount
@@ -197,7 +205,9 @@ func hostFiles(j *Jail, facts *HostFacts) []specs.Mount {
 			continue
 		}
 		m := bind(path, hostReadonly...)
-		if to := facts.Leads[path]; to != "" {
+		if slices.Contains(accountFiles, path) {
+			m.Destination = filepath.Join(accountsDir, filepath.Base(path))
+		} else if to := facts.Leads[path]; to != "" {
 			m.Destination = to
 		}
 		mounts = append(mounts, m)

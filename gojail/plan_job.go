@@ -31,6 +31,11 @@ func JobMounts(c *Config, j *Jail, job string) []specs.Mount {
 				bind(dir, "bind", "ro", "nosuid", "nodev"))
 		}
 	}
+	for _, path := range j.Host {
+		if slices.Contains(accountFiles, path) && exists(path) {
+			mounts = append(mounts, bind(path, "bind", "ro", "nosuid", "nodev", "noexec"))
+		}
+	}
 	if j.Slurm && c.bringsMunge() {
 		mounts = append(mounts, bind(c.Slurm.Munge, mungeOptions...))
 	}

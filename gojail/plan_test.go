@@ -286,6 +286,19 @@ func TestJobMounts(t *testing.T) {
 		c.Slurm.Spool+"/job00012 bind = bind,ro,nosuid,nodev\n", lines(v))
 }
 
+// The node's users are mounted by each sandbox, behind them what packages of the jail brought.
+func TestAccountsAreEachSandboxs(t *testing.T) {
+	c, j := planned(t, "default = \"debian\"\n[jail.debian]\nroot = \"/j\"\nhost = [\"/etc/passwd\", \"/etc/hosts\"]")
+	facts := planFacts()
+	facts.Exists["/etc/passwd"] = true
+	v, err := PlanJail(c, j, facts)
+	require.NoError(t, err)
+	assert.Contains(t, lines(v), "/run/gojail/node/passwd bind /etc/passwd rbind,ro,nosuid,nodev\n/etc/hosts bind = ")
+	assert.NotContains(t, lines(v), "\n/etc/passwd ")
+	assert.Contains(t, lines(&View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "7")}}), "\n/etc/passwd bind = bind,ro,nosuid,nodev,noexec\n")
+	assert.Contains(t, Targets(c, j, v), Target{"/etc/passwd", false})
+}
+
 func TestReadSlurmConf(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -33,7 +33,7 @@ func TestTargetsAreThoseOnTheJailsStorage(t *testing.T) {
 	c, j, v := emptyJail(t)
 	assert.Equal(t, []Target{
 		{"/proc", true}, {"/sys", true}, {"/dev", true}, {"/run", true}, {"/var/tmp", true},
-		{j.Host[0], false}, {"/var/spool/slurmd", true}, {"/tmp", true},
+		{"/var/spool/slurmd", true}, {"/tmp", true}, {j.Host[0], false},
 	}, Targets(c, j, v), "nothing below /dev and /run, which the sandbox fills itself")
 }
 

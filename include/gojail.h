@@ -182,6 +182,9 @@ struct gojail_request {
 /* Of each sandbox's /run, a tmpfs. */
 #define GOJAIL_RUN_OPTIONS "mode=755,size=64m,nr_inodes=16k"
 
+/* Where in /run a template has the node's passwd, group, shadow and gshadow, for sandboxes to mount on those of /etc. */
+#define GOJAIL_ACCOUNTS "gojail/node"
+
 #define GOJAIL_REQUEST_TMPFS 1u /* /tmp is a tmpfs of this sandbox, not among the trees */
 #define GOJAIL_REQUEST_SHM 2u   /* likewise /dev/shm */
 #define GOJAIL_REQUEST_NET 4u   /* the holder makes a network namespace */

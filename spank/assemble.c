@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "assemble.h"
 
+#include "accounts.h"
 #include "kept.h"
 #include "kernel.h"
 
@@ -182,6 +183,7 @@ static int mount_run(const struct gojail_request *request, const struct gojail_t
 
 	if (find_root(request, trees, &uid, &gid, fault) < 0)
 		return -1;
+	bool range = uid != 0;
 	snprintf(options, sizeof(options), GOJAIL_RUN_OPTIONS ",uid=%u,gid=%u", uid, gid);
 	if (kept_renew(&run, fault) < 0)
 		return -1;
@@ -192,7 +194,7 @@ static int mount_run(const struct gojail_request *request, const struct gojail_t
 	if (mkdirat(made, "lock", 0700) < 0 ? errno != EEXIST :
 	    fchownat(made, "lock", uid, gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(made, "lock", 01777, 0) < 0)
 		return fault_set(fault, "cannot make /run/lock in the jail: %s", strerror(errno));
-	return 0;
+	return range ? 0 : accounts_mount(made, fault);
 }
 
 int assemble_begin(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
@@ -223,7 +225,7 @@ int assemble_stands(const struct gojail_request *request, struct fault *fault)
 			return -1;
 	}
 	scoped_fd run = kept_open("/run", TMPFS_MAGIC, fault);
-	return run < 0 ? -1 : 0;
+	return run < 0 ? -1 : accounts_mount(run, fault);
 }
 
 int assemble_end(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)

@@ -4,10 +4,12 @@ package cluster_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/tests/cluster"
@@ -35,6 +37,46 @@ func TestRunOfARange(t *testing.T) {
 	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-root=range", "sh", "-c",
 		"mkdir /run/sshd /run/munge/x && touch /run/adduser /run/lock/x && chown 7:8 /run/adduser && stat -c '%a %u:%g' /run /run/lock /run/munge /run/sshd /run/adduser")
 	prints(t, "755 0:0\n1777 0:0\n755 0:0\n755 0:0\n644 7:8", r)
+}
+
+// A package that brings a user, as openssh-server does: its postinst fails if one command does.
+const packageScript = `set -e
+mkdir -p /tmp/p/DEBIAN
+printf 'Package: brings\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@localhost>\nDescription: brings a user\n' >/tmp/p/DEBIAN/control
+printf '#!/bin/sh -e\ngroupadd --system brought\nuseradd --system --gid brought --no-create-home brought\nmkdir -p /run/brings /var/lib/brings\nchown brought:brought /run/brings /var/lib/brings\n: >/run/lock/brings\n' >/tmp/p/DEBIAN/postinst
+chmod 755 /tmp/p/DEBIAN/postinst
+dpkg-deb --root-owner-group -b /tmp/p /tmp/brings.deb >/dev/null
+dpkg -i /tmp/brings.deb >/dev/null
+stat -c %U:%G /var/lib/brings`
+
+// TestPackagesThatBringUsers are installed by range into a jail that has the node's passwd and group;
+// later jobs know their users and the node's.
+func TestPackagesThatBringUsers(t *testing.T) {
+	c := shared(t)
+	r := c.Root("sh", "-c", `cd /srv/jails && cp -al debian fresh && rm -rf fresh/etc fresh/var && cp -a debian/etc debian/var fresh && grep -v alice debian/etc/passwd >fresh/etc/passwd`)
+	require.Zero(t, r.Code, r)
+	t.Cleanup(func() { c.Root("rm", "-rf", "/srv/jails/fresh") })
+	// Nothing that the jail's owner writes there takes the place of a user of the node.
+	own, err := os.OpenFile(c.Path("/srv/jails/fresh/etc/passwd"), os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	_, err = own.WriteString("bob:x:77:77::/:/bin/sh\nzero:x:0:0::/:/bin/sh\nperson:x:1077:1077::/:/bin/sh\n+evil:x:78:78::/:/bin/sh\nfine:x:79:79::/:/bin/sh\nhalf:x:80:80")
+	require.NoError(t, err)
+	require.NoError(t, own.Close())
+	configure(t, c, cluster.DefaultConfig+"[jail.fresh]\nroot = \"/srv/jails/fresh\"\njail_root = [\"range\"]\nhost = [\"/etc/passwd\", \"/etc/group\"]\n")
+	ranged(t, c)
+	r = c.Gojail("n1", "init", "fresh")
+	require.Zero(t, r.Code, r)
+	alice := func(args ...string) cluster.Result {
+		return c.Run(cluster.Alice, append([]string{"srun", "-wn1", "--jail=fresh"}, args...)...)
+	}
+	prints(t, "alice\nfine\nbob:5002", alice("sh", "-c", "id -un; getent passwd fine | cut -d: -f1; echo bob:$(id -u bob)\ngetent passwd zero person half +evil evil; :"))
+	prints(t, "brought:brought", alice("--jail-root=range", "sh", "-c", packageScript))
+	for range 2 { // the first may be one that was begun before the package came
+		// By name: the node may have others with the ids, who come first where an id is looked up.
+		prints(t, "alice\nsame", alice("sh", "-c", "id -un; getent group brought >/dev/null && test $(id -u brought) = $(stat -c %u /var/lib/brings) && echo same"))
+	}
+	assert.Contains(t, read(c, "/srv/jails/fresh/etc/passwd"), "\nbrought:")
+	assert.NotContains(t, read(c, "/etc/passwd"), "brought")
 }
 
 // TestManyMountsBelowARecursiveOne: hundreds of homes that an automounter has mounted come along with /home.
