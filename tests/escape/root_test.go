@@ -133,9 +133,10 @@ func TestRangeWhereUsersGetToTheRoot(t *testing.T) {
 		require.NoError(t, os.Symlink("../srv/jails", s.Path("/closed/jails")))
 		s.configure(t, root, `root = "/closed/jails/closed"`)
 	}
-	bind := func(from, to string) func(t *testing.T) {
+	bind := func(closed, from, to string) func(t *testing.T) {
 		return func(t *testing.T) {
-			s.closeJails(t)
+			require.NoError(t, os.Chmod(s.Path(closed), 0o700))
+			t.Cleanup(func() { os.Chmod(s.Path(closed), 0o755) })
 			s.mountLate(t, "/elsewhere", "/elsewhere")
 			require.NoError(t, os.MkdirAll(s.Path(to), 0o755))
 			t.Cleanup(func() { s.Root("umount", "-l", to) })
@@ -149,9 +150,9 @@ func TestRangeWhereUsersGetToTheRoot(t *testing.T) {
 		found string // on the node
 	}{
 		{"symbolic link above it", link, "/opt/evil", source + "/opt/evil"},
-		{"bind mount of it", bind(source, "/elsewhere/x"), "/opt/evil", "/elsewhere/x/opt/evil"},
-		{"bind mount of what it has", bind(source+"/opt", "/elsewhere/x"), "/opt/evil", "/elsewhere/x/evil"},
-		{"bind mount of what has it", bind("/srv/jails", "/elsewhere/x"), "/opt/evil", "/elsewhere/x/closed/opt/evil"},
+		{"bind mount of it", bind("/srv/jails", source, "/elsewhere/x"), "/opt/evil", "/elsewhere/x/opt/evil"},
+		{"bind mount of what it has", bind("/srv/jails", source+"/opt", "/elsewhere/x"), "/opt/evil", "/elsewhere/x/evil"},
+		{"bind mount of what has it", bind("/srv", "/srv/jails", "/elsewhere/x"), "/opt/evil", "/elsewhere/x/closed/opt/evil"},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			require.NoError(t, os.MkdirAll(s.Path("/closed"), 0o700))
