@@ -117,7 +117,7 @@ func interpreterOf(program io.ReaderAt) string {
 	return ""
 }
 
-// linker looks in a jail for the dynamic linker of the node's srun: Slurm's commands and libraries are
+// linker looks in a jail for the dynamic linker of the node's Slurm, whose commands and libraries are
 // the node's, and no mount brings a C library.
 func (k *checker) linker(j *Jail, root int, brought func(path string) bool) {
 	commands, _ := findCommands(k.config)
@@ -131,7 +131,7 @@ func (k *checker) linker(j *Jail, root int, brought func(path string) bool) {
 	defer f.Close()
 	if interpreter := interpreterOf(f); interpreter != "" && missingIn(root, interpreter, brought) {
 		k.warn("jail "+j.Name, "install glibc there, or write slurm = false",
-			"%s has no %s, the dynamic linker of the node's %s: Slurm's commands and libraries cannot run in it", j.Root, interpreter, filepath.Base(commands[0]))
+			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in it", j.Root, interpreter)
 	}
 }
 

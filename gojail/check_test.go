@@ -374,7 +374,7 @@ func TestCheckOfGlibc(t *testing.T) {
 	defer f.Close()
 	linker := interpreterOf(f)
 	require.NotEmpty(t, linker)
-	want := n.root + " has no " + linker + ", the dynamic linker of the node's srun: Slurm's commands and libraries cannot run in it; install glibc there, or write slurm = false"
+	want := n.root + " has no " + linker + ", the dynamic linker of the node's Slurm: its commands and libraries cannot run in it; install glibc there, or write slurm = false"
 	assert.Contains(t, n.inside(t), want)
 	assert.NotContains(t, n.inside(t, specs.Mount{Destination: "/usr"}), want)
 	n.glibc(t)

@@ -20,7 +20,7 @@
  */
 
 #define OWN_MAX (256 << 10)  /* bytes of the jail's file that are read */
-#define SYSTEM_IDS 1000      /* below are those of packages, and above those of people (adduser.conf(5)) */
+#define SYSTEM_IDS 1000      /* below are those of packages, and above those of people (adduser.conf(5)); as many lines are looked up */
 
 struct text {
 	char *bytes; /* ends with a NUL */
@@ -79,6 +79,7 @@ static bool is_system_line(const char *line, size_t length)
 static void append_own(struct text *node, const struct text *own)
 {
 	const char *line = own->bytes, *end;
+	int looked_up = 0;
 	char *grown = realloc(node->bytes, node->length + own->length + 2);
 
 	if (!grown)
@@ -90,7 +91,7 @@ static void append_own(struct text *node, const struct text *own)
 	for (; (end = memchr(line, '\n', own->length - (size_t)(line - own->bytes))); line = end + 1) {
 		size_t length = (size_t)(end - line);
 
-		if (!is_system_line(line, length) || has_name(node->bytes, line, strcspn(line, ":")))
+		if (!is_system_line(line, length) || looked_up++ >= SYSTEM_IDS || has_name(node->bytes, line, strcspn(line, ":")))
 			continue;
 		memcpy(node->bytes + node->length, line, length + 1);
 		node->length += length + 1;
