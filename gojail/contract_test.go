@@ -45,6 +45,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_RETRY_PAUSE":     fmt.Sprint(retryPause.Seconds()),
 		"GOJAIL_END_MS":          fmt.Sprint(endMost.Milliseconds()),
 		"GOJAIL_ACCOUNTS":        fmt.Sprintf("%q", strings.TrimPrefix(accountsDir, "/run/")),
+		"GOJAIL_OPTIONAL":        fmt.Sprintf("%q", strings.TrimPrefix(optionalDir, "/run/")),
 		"GOJAIL_RUN_OPTIONS":     fmt.Sprintf("%q", runOptions),
 		"GOJAIL_GPU_NODES_MAX":   fmt.Sprint(2 * gpusMax),
 	} {

@@ -61,6 +61,7 @@ func PlanJail(c *Config, j *Jail, facts *HostFacts) (*View, error) {
 	if j.Slurm {
 		lists = append(lists, slurmMounts(c, facts))
 		v.Links = append(v.Links, c.Slurm.cacheLinks()...)
+		v.Links = append(v.Links, optionalLinks(facts)...)
 	}
 	lists = append(lists, cdiMounts(facts, lists), spoolMounts(c))
 	taken := map[string]bool{}

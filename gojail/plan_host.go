@@ -31,6 +31,7 @@ type HostFacts struct {
 	SlurmDirs  []string          // Slurm's plugin directories
 	SlurmFiles []string          // Slurm's commands and libraries, the plugins of plugstack.conf
 	Libraries  []string          // others that these need and the jail lacks
+	Optional   []string          // of those, what slurmstepd does without: root of a range may install it
 	Foreign    []string          // directories of libraries that the node has in places that are a jail's data
 	Seccomp    *specs.LinuxSeccomp
 }
@@ -82,6 +83,8 @@ func ReadHost(c *Config, j *Jail, state string) (*HostFacts, error) {
 		}
 	}
 	facts.Libraries = append(facts.Libraries, missingPMIx(root, slurm.pmix)...)
+	stepd := closure(findStepd(c), slurm.dirs)
+	facts.Optional = slices.DeleteFunc(slices.Clone(facts.Libraries), func(path string) bool { return slices.Contains(stepd, path) })
 	facts.Foreign = foreignDirs(ldConf)
 	facts.look(slices.Concat(j.Host, c.Slurm.Host, slurm.dirs,
 		[]string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}))

@@ -80,6 +80,19 @@ func findCommand(c *Config) string {
 	return ""
 }
 
+// optionalDir is where a template names what root of a range may install; GOJAIL_OPTIONAL in include/gojail.h.
+const optionalDir = "/run/gojail/optional"
+
+// optionalLinks name the libraries that a step with --jail-root=range does not get, so that a package can bring them:
+// a file that is mounted cannot be replaced.
+func optionalLinks(facts *HostFacts) []Link {
+	var links []Link
+	for _, path := range facts.Optional {
+		links = append(links, Link{filepath.Join(optionalDir, strings.ReplaceAll(path[1:], "/", ":")), path})
+	}
+	return links
+}
+
 // findStepd is slurmstepd, if it is where Slurm's programs usually are. Slurm 24.11
 // to 25.05 start a TaskProlog through it, in the jail, by a descriptor: what it
 // loads must be there, it itself need not.

@@ -185,6 +185,10 @@ struct gojail_request {
 /* Where in /run a template has the node's passwd, group, shadow and gshadow, for sandboxes to mount on those of /etc. */
 #define GOJAIL_ACCOUNTS "gojail/node"
 
+/* Likewise a symbolic link to each library that Slurm's commands need and the jail lacks, its path with ':' for '/': root of
+ * --jail-root=range, who may install it, gets none of the node's. */
+#define GOJAIL_OPTIONAL "gojail/optional"
+
 #define GOJAIL_REQUEST_TMPFS 1u /* /tmp is a tmpfs of this sandbox, not among the trees */
 #define GOJAIL_REQUEST_SHM 2u   /* likewise /dev/shm */
 #define GOJAIL_REQUEST_NET 4u   /* the holder makes a network namespace */

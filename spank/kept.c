@@ -165,6 +165,15 @@ int kept_find(int proc, struct fault *fault)
 					   "in the jail's root? Run: gojail reload");
 }
 
+/* Reports whether an open place is the root of a mount. Who replaces a file in the jail's root drops what is mounted on it
+ * (detach_mounts in fs/namespace.c), in the template, too. */
+static bool is_mount(int at)
+{
+	struct statx about = {0};
+
+	return statx(at, "", AT_EMPTY_PATH, STATX_INO, &about) == 0 && (about.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
 /* Opens what is mounted right in that mount, at a path, with all that is mounted on it, to be moved. */
 static int open_trees(int mount, const char *path, int *trees, struct fault *fault)
 {
@@ -175,9 +184,11 @@ static int open_trees(int mount, const char *path, int *trees, struct fault *fau
 		trees[i] = -1;
 		if (strcmp(kept[i].in, path) != 0)
 			continue;
-		trees[i] = k_open_tree(mount, kept[i].path + strlen(path) + 1, OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+		trees[i] = k_open_in_root(mount, kept[i].path + strlen(path), RESOLVE_NO_SYMLINKS);
 		if (trees[i] < 0)
 			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
+		else if (!is_mount(trees[i]))
+			close_fd(&trees[i]);
 	}
 	return result;
 }
@@ -253,12 +264,10 @@ static int copy_directory(int from, int to, const char *path, struct fault *faul
 
 int kept_open(const char *path, long magic, struct fault *fault)
 {
-	struct statx about = {0};
 	struct statfs fs;
 	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic &&
-	    statx(fd, "", AT_EMPTY_PATH, STATX_INO, &about) == 0 && (about.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic && is_mount(fd))
 		return fd;
 	close_fd(&fd);
 	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
@@ -285,11 +294,29 @@ int kept_renew(const struct renewal *new, struct fault *fault)
 	return attach_trees(result, made, new->path, trees, fault);
 }
 
+/* Leaves out what root in the jail may install there instead: a file that is mounted cannot be replaced (rename(2), EBUSY). */
+static void leave_optional(int root, int *trees)
+{
+	scoped_fd list = k_open_in_root(root, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
+	char name[GOJAIL_PATH_MAX];
+	struct stat st;
+
+	for (int i = 0; i < nkept && list >= 0; i++) {
+		if (trees[i] < 0 || snprintf(name, sizeof(name), "%s", kept[i].path + 1) >= (int)sizeof(name))
+			continue;
+		for (char *slash = name; (slash = strchr(slash, '/'));)
+			*slash = ':';
+		if (fstatat(list, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			close_fd(&trees[i]);
+	}
+}
+
 int kept_root(int root, struct fault *fault)
 {
 	scoped_fd old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int trees[KEPT_MAX], result = open_trees(old, "", trees, fault);
 
+	leave_optional(old, trees);
 	if (result == 0 && (k_move_mount(root, old) < 0 || fchdir(root) < 0))
 		result = fault_set(fault, "cannot attach the jail's root: %s", strerror(errno));
 	result = attach_trees(result, root, "", trees, fault);

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,4 +94,35 @@ mkdir -p %s && mount -t tmpfs -o size=4k home %[2]s && echo here >h%[1]d/file`, 
 	for range 2 {
 		prints(t, "here", c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "cat", filepath.Join("/mnt", fmt.Sprintf("h%d", homes), "file")))
 	}
+}
+
+// TestRangeReplacesLibraries: a library that is the node's in other steps, as the jail lacks it, can be installed
+// by root of a range; those who come later have the jail's own, root of a range too.
+func TestRangeReplacesLibraries(t *testing.T) {
+	c := shared(t)
+	configure(t, c, strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\"]\n", 1))
+	ranged(t, c)
+	step := func(args ...string) cluster.Result {
+		return c.Run(cluster.Alice, append([]string{"srun", "-wn1", "--jail=debian"}, args...)...)
+	}
+	r := step("sh", "-c", "basename -a $(readlink /run/gojail/optional/*); awk '{print $5}' /proc/self/mountinfo")
+	require.Zero(t, r.Code, r)
+	names := strings.Fields(r.Stdout)
+	var library string
+	for _, path := range names {
+		if strings.HasPrefix(path, "/") && strings.Contains(path, ".so.") && slices.Contains(names, filepath.Base(path)) {
+			library = path
+		}
+	}
+	if library == "" {
+		t.Skip("Slurm's commands need no library here that the jail lacks")
+	}
+	t.Cleanup(func() { // a file that is not on the storage of others' jails
+		c.Root("sh", "-c", "rm -f /srv/jails/debian"+library+"; : >/srv/jails/debian"+library)
+		c.Gojail("n1", "reload", "debian")
+	})
+	for range 2 {
+		prints(t, "own", step("--jail-root=range", "sh", "-c", fmt.Sprintf("echo own >%[1]s.new && mv %[1]s.new %[1]s && cat %[1]s", library)))
+	}
+	prints(t, "own", step("cat", library))
 }
