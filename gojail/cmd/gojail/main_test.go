@@ -91,7 +91,7 @@ func TestInitThenSpec(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &spec))
 	assert.Equal(t, s.root, spec.Root.Path)
 	last := spec.Mounts[len(spec.Mounts)-1]
-	assert.Equal(t, "/dev/shm", last.Destination, "the job's own mounts come last")
+	assert.Equal(t, "/etc/passwd", last.Destination, "the job's own mounts come last, and what is made of the jail's own file in them")
 	assert.Contains(t, spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.PIDNamespace})
 	assert.True(t, spec.Process.NoNewPrivileges)
 	assert.Contains(t, spec.Process.Capabilities.Bounding, "CAP_CHOWN")
