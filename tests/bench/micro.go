@@ -41,7 +41,7 @@ var parts = []part{
 // microSources are gojail's own code that micro.c measures, for compile.
 func microSources(repo string) []string {
 	list := []string{"-I", filepath.Join(repo, "include"), "-I", filepath.Join(repo, "spank"), "peers/micro.c"}
-	for _, file := range []string{"ask", "confine", "end", "fault", "launch", "lock", "pass", "quota", "record", "sandbox", "scratch", "site", "template", "trees", "window"} {
+	for _, file := range []string{"ask", "confine", "end", "fault", "launch", "lock", "pass", "printable", "quota", "record", "sandbox", "scratch", "site", "template", "trees", "window"} {
 		list = append(list, filepath.Join(repo, "spank", file+".c"))
 	}
 	return list
