@@ -127,7 +127,7 @@ func (v vf) home(t *testing.T) {
 
 func poll(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	require.Eventually(t, done, time.Minute, 20*time.Millisecond, what)
+	require.Eventually(t, done, 3*time.Minute, 20*time.Millisecond, what)
 }
 
 // reaches says whether one of a few pings from a namespace is answered.
