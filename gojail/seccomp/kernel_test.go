@@ -177,7 +177,7 @@ func TestThirtyTwoBits(t *testing.T) {
 	}
 	probe := exec.Command(call, "32", "20")
 	if out, err := probe.Output(); err != nil || strings.HasPrefix(string(out), "-") {
-		t.Skip("this kernel has no 32-bit calls (IA32_EMULATION)")
+		t.Skip("needs the kernel's CONFIG_IA32_EMULATION: 32-bit calls")
 	}
 	assert.Positive(t, do(program, "getpid"))
 	assert.Equal(t, int64(0), do(nil, "unshare", "0x10000000"))
