@@ -165,8 +165,7 @@ int kept_find(int proc, struct fault *fault)
 					   "in the jail's root? Run: gojail reload");
 }
 
-/* Reports whether an open place is the root of a mount. Who replaces a file in the jail's root drops what is mounted on it
- * (detach_mounts in fs/namespace.c), in the template, too. */
+/* Reports whether an open place is the root of a mount. */
 static bool is_mount(int at)
 {
 	struct statx about = {0};
@@ -174,21 +173,39 @@ static bool is_mount(int at)
 	return statx(at, "", AT_EMPTY_PATH, STATX_INO, &about) == 0 && (about.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
+/*
+ * Reports whether root in the jail may install what the template has at a path: a file that is mounted cannot be
+ * replaced (rename(2), EBUSY). Once it was, the template lacks the mount, too (detach_mounts in fs/namespace.c).
+ */
+static bool is_optional(int list, const char *path)
+{
+	char name[GOJAIL_PATH_MAX];
+	struct stat st;
+
+	if (list < 0 || snprintf(name, sizeof(name), "%s", path + 1) >= (int)sizeof(name))
+		return false;
+	for (char *slash = name; (slash = strchr(slash, '/'));)
+		*slash = ':';
+	return fstatat(list, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* Opens what is mounted right in that mount, at a path, with all that is mounted on it, to be moved. */
 static int open_trees(int mount, const char *path, int *trees, struct fault *fault)
 {
+	scoped_fd optional = *path ? -1 : k_open_in_root(mount, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
 	int result = 0;
 
 	/* Some hide what is below: one that is there and cannot be kept is a fault. */
 	for (int i = 0; i < nkept; i++) {
 		trees[i] = -1;
-		if (strcmp(kept[i].in, path) != 0)
+		if (strcmp(kept[i].in, path) != 0 || is_optional(optional, kept[i].path))
 			continue;
 		trees[i] = k_open_in_root(mount, kept[i].path + strlen(path), RESOLVE_NO_SYMLINKS);
 		if (trees[i] < 0)
 			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
 		else if (!is_mount(trees[i]))
-			close_fd(&trees[i]);
+			result = fault_set(fault, "cannot keep %s in the jail: it was replaced in the jail's root, and what was mounted there "
+					   "is gone; run: gojail reload", kept[i].path);
 	}
 	return result;
 }
@@ -294,29 +311,11 @@ int kept_renew(const struct renewal *new, struct fault *fault)
 	return attach_trees(result, made, new->path, trees, fault);
 }
 
-/* Leaves out what root in the jail may install there instead: a file that is mounted cannot be replaced (rename(2), EBUSY). */
-static void leave_optional(int root, int *trees)
-{
-	scoped_fd list = k_open_in_root(root, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
-	char name[GOJAIL_PATH_MAX];
-	struct stat st;
-
-	for (int i = 0; i < nkept && list >= 0; i++) {
-		if (trees[i] < 0 || snprintf(name, sizeof(name), "%s", kept[i].path + 1) >= (int)sizeof(name))
-			continue;
-		for (char *slash = name; (slash = strchr(slash, '/'));)
-			*slash = ':';
-		if (fstatat(list, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			close_fd(&trees[i]);
-	}
-}
-
 int kept_root(int root, struct fault *fault)
 {
 	scoped_fd old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int trees[KEPT_MAX], result = open_trees(old, "", trees, fault);
 
-	leave_optional(old, trees);
 	if (result == 0 && (k_move_mount(root, old) < 0 || fchdir(root) < 0))
 		result = fault_set(fault, "cannot attach the jail's root: %s", strerror(errno));
 	result = attach_trees(result, root, "", trees, fault);
