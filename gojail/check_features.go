@@ -38,10 +38,12 @@ func (k *checker) loginScripts(conf slurmConf) {
 			return
 		}
 	}
-	path, release := nodesRelease(slices.Concat(conf.plugins, readSlurm(k.config).dirs))
-	if conf.values["getenvtimeout"] == "0" && path != "" && release < 0x190500 {
-		k.ok("features", "GetEnvTimeout=0: slurmd %s runs no login scripts of users on the node", release)
-		return
+	if conf.values["getenvtimeout"] == "0" {
+		path, release := nodesRelease(slices.Concat(conf.plugins, readSlurm(k.config).dirs))
+		if path != "" && release < 0x190500 {
+			k.ok("features", "GetEnvTimeout=0: slurmd %s runs no login scripts of users on the node", release)
+			return
+		}
 	}
 	k.warn("features", "write JobSubmitPlugins=gojail into slurm.conf, append :"+k.node.LibDir+" to its PluginDir (scontrol show config), and restart slurmctld",
 		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, outside the jail and the job's cgroup")

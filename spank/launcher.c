@@ -312,17 +312,12 @@ static int map_script(const struct wish *wish, int tree, int data, struct fault 
 			 "srun inside the job, or ask your administrator for ext4, xfs or btrfs there", wish->script, strerror(errno));
 }
 
-static bool is_range(const struct wish *wish)
-{
-	return wish->root && strcmp(wish->root, "range") == 0;
-}
-
 /* Maps the script for a sandbox that is there. */
 static int range_script(const struct wish *wish, int tree, struct fault *fault)
 {
 	struct range range;
 
-	if (!is_range(wish))
+	if (!wish_is_range(wish))
 		return 0;
 	return make_range(wish, &range, fault) < 0 ? -1 : map_script(wish, tree, range.data, fault);
 }
@@ -345,7 +340,7 @@ static int range_trees(const struct wish *wish, const struct gojail_tree *trees,
 
 static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
-	if (is_range(wish)) {
+	if (wish_is_range(wish)) {
 		struct range range;
 
 		if (range_trees(wish, trees, *count, &range, fault) < 0 ||

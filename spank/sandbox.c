@@ -47,16 +47,10 @@ static uint64_t hash_of(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* --jail-root=range: its mounts are made in Go. */
-static bool is_range(const struct wish *wish)
-{
-	return wish->root && strcmp(wish->root, "range") == 0;
-}
-
 /* Numbers what a sandbox is besides its mounts: with a network of the job's own or the node's, as root or not. */
 static uint64_t kind_number(const struct wish *wish)
 {
-	return (wish->net ? 1 : 0) | (!wish->root ? 0 : is_range(wish) ? 2 : 4);
+	return (wish->net ? 1 : 0) | (!wish->root ? 0 : wish_is_range(wish) ? 2 : 4);
 }
 
 /*
@@ -467,7 +461,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	close_all(sandbox);
 	if (fault->text[0])
 		return -1;
-	if (!wish->mounts && !wish->net && !is_range(wish))
+	if (!wish->mounts && !wish->net && !wish_is_range(wish))
 		return sandbox_build(sandbox, node, site, jail, wish, NULL, until, fault);
 
 	for (int i = 0; i < wish->user.ngroups && used < sizeof(groups); i++)

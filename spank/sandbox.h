@@ -7,7 +7,9 @@
 #include "record.h"
 #include "site.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SANDBOX_NAME_MAX (GOJAIL_NAME_MAX + 1 + 16)
 
@@ -21,6 +23,12 @@ struct wish {
 	const char *gpus, *nics; /* what Slurm gave the job, in its own words; may be NULL */
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 };
+
+/* Reports whether --jail-root=range is asked for, whose mounts are made in Go. */
+static inline bool wish_is_range(const struct wish *wish)
+{
+	return wish->root && strcmp(wish->root, "range") == 0;
+}
 
 struct sandbox {
 	int mnt, stage;         /* mount namespaces: the jail and its stage; -1: none */
