@@ -16,9 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
-func init() { childActions["apply"] = applyChild }
+func init() { nstest.Actions["apply"] = applyChild }
 
 // applied is what the child of a test sees in the view that it assembled.
 type applied struct {
@@ -31,7 +33,7 @@ type applied struct {
 
 type seen struct {
 	Mode   fs.FileMode
-	Text   string // first bytes of a file, names of a directory, target of a symlink
+	Text   string // first bytes of a file, names of a directory, target of a nstest.Symlink
 	Writes string // "" or the error when something is made there
 	UID    uint32
 	Rdev   uint64
@@ -47,12 +49,12 @@ func applyChild(input string) (any, error) {
 	if err := json.Unmarshal([]byte(input), &in); err != nil {
 		return nil, err
 	}
-	before := openFiles()
+	before := nstest.OpenFiles()
 	if err := Apply(in.View, "small"); err != nil {
 		return nil, err
 	}
 	out := applied{Files: map[string]seen{}}
-	out.OpenFiles = len(openFiles()) - len(before)
+	out.OpenFiles = len(nstest.OpenFiles()) - len(before)
 	out.Cwd, _ = os.Getwd()
 	out.Mounts, _ = mountinfo.GetMounts(nil)
 	for _, path := range in.Look {
@@ -112,48 +114,15 @@ func start(path string) string {
 	return string(data)
 }
 
-// smallView is a jail with one of each kind of mount that needs no host files.
-func smallView(root string) *View {
-	mode := os.FileMode(0o666)
-	gid := uint32(5)
-	return &View{
-		RootOptions: []string{"nosuid", "nodev"},
-		Spec: &specs.Spec{
-			Root: &specs.Root{Path: root},
-			Mounts: []specs.Mount{
-				{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "nodev", "noexec"}},
-				{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "nodev", "noexec", "ro"}},
-				{Destination: "/dev", Type: "tmpfs", Source: "dev", Options: []string{"mode=755", "size=64k", "nosuid", "noexec"}},
-				{Destination: "/dev/pts", Type: "bind", Source: "/dev/pts", Options: []string{"bind", "nosuid", "noexec"}},
-				{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "nodev", "noexec"}},
-				{Destination: "/run", Type: "tmpfs", Source: "run", Options: []string{"mode=755", "nosuid", "nodev", "ro"}},
-				{Destination: "/run/a/b/file", Type: "bind", Source: "/etc/passwd", Options: []string{"ro"}},
-				{Destination: "/etc/resolv.conf", Type: "bind", Source: "/etc/passwd", Options: []string{"ro", "nosuid", "nodev", "noexec"}},
-			},
-			Linux: &specs.Linux{
-				Devices: []specs.LinuxDevice{
-					{Path: "/dev/null", Type: "c", Major: 1, Minor: 3, FileMode: &mode, GID: &gid},
-					{Path: "/dev/sub/zero", Type: "c", Major: 1, Minor: 5, FileMode: &mode},
-				},
-				MaskedPaths:   []string{"/proc/version", "/proc/tty", "/proc/not/there"},
-				ReadonlyPaths: []string{"/proc/sys", "/proc/absent"},
-			},
-		},
-		Links: []Link{{Path: "/dev/fd", Target: "/proc/self/fd"}},
-		Dirs:  []string{"/dev/sub", "/dev/dri/by-path"},
-		Files: []File{{"/proc/uptime", "for ever\n"}, {"/proc/not/there", "nothing"}},
-	}
-}
-
 func applyIn(t *testing.T, v *View, paths ...string) (applied, error) {
 	t.Helper()
 	var out applied
-	err := inNamespace(t, "apply", applyInput{View: v, Look: paths}, &out)
+	err := nstest.Run(t, "apply", applyInput{View: v, Look: paths}, &out)
 	return out, err
 }
 
 func TestApplyAssemblesTheJail(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	root := smallTree(t)
 	out, err := applyIn(t, smallView(root), "/", "/etc/hostname", "/etc/resolv.conf", "/run", "/run/a/b/file",
 		"/dev/null", "/dev/sub/zero", "/dev/fd", "/dev/dri", "/proc/version", "/proc/tty", "/proc/sys/kernel/hostname", "/proc/uptime", "/sys")
@@ -163,7 +132,7 @@ func TestApplyAssemblesTheJail(t *testing.T) {
 	assert.NotEmpty(t, out.Files["/proc/uptime"].Writes)
 
 	assert.Len(t, out.Mounts, 13, "nothing of the host is left")
-	top := mountOf(out.Mounts, "/")
+	top := nstest.MountOf(out.Mounts, "/")
 	require.NotNil(t, top)
 	assert.Equal(t, "/", out.Cwd)
 	assert.Zero(t, out.OpenFiles, "descriptors left open")
@@ -185,7 +154,7 @@ func TestApplyAssemblesTheJail(t *testing.T) {
 		"/proc/tty":        "ro,nosuid,nodev,noexec",
 		"/proc/sys":        "ro,nosuid,nodev,noexec",
 	} {
-		m := mountOf(out.Mounts, path)
+		m := nstest.MountOf(out.Mounts, path)
 		if assert.NotNil(t, m, path) {
 			assert.Equal(t, want, strings.Replace(m.Options, ",relatime", "", 1), path)
 			assert.Empty(t, m.Optional, "%s is private", path)
@@ -213,7 +182,7 @@ func TestApplyAssemblesTheJail(t *testing.T) {
 }
 
 func TestApplyReadonlyRoot(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	v := smallView(smallTree(t))
 	v.Spec.Root.Readonly = true
 	out, err := applyIn(t, v, "/", "/etc", "/dev")
@@ -224,7 +193,7 @@ func TestApplyReadonlyRoot(t *testing.T) {
 }
 
 func TestApplyTmpfsRoot(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	root := smallTree(t)
 	v := &View{
 		TmpfsRoot: true,
@@ -248,9 +217,9 @@ func TestApplyTmpfsRoot(t *testing.T) {
 
 // A source below the jail's root, or below another mount's target, is the host's.
 func TestApplySourcesAreTheHosts(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	root := smallTree(t)
-	writeFile(t, filepath.Join(root, "data/marker"), "from the root")
+	nstest.WriteFile(t, filepath.Join(root, "data/marker"), "from the root")
 	v := smallView(root)
 	v.RootOptions = append(v.RootOptions, "ro")
 	v.Spec.Mounts = append(v.Spec.Mounts,
@@ -267,10 +236,10 @@ func TestApplySourcesAreTheHosts(t *testing.T) {
 
 // Who can write in the jail must not choose what of the host is mounted.
 func TestApplySourcesInTheRootStayThere(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	root, outside := smallTree(t), t.TempDir()
 	require.NoError(t, os.Mkdir(outside+"/secret", 0o755))
-	symlink(t, outside, filepath.Join(root, "trap"))
+	nstest.Symlink(t, outside, filepath.Join(root, "trap"))
 	v := smallView(root)
 	v.Spec.Mounts = append(v.Spec.Mounts, specs.Mount{Destination: "/data", Type: "bind", Source: root + "/trap/secret"})
 	_, err := applyIn(t, v)
@@ -278,9 +247,9 @@ func TestApplySourcesInTheRootStayThere(t *testing.T) {
 }
 
 func TestApplyRefusesRoots(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	dir := t.TempDir()
-	writeFile(t, dir+"/file", "")
+	nstest.WriteFile(t, dir+"/file", "")
 	require.NoError(t, os.Mkdir(dir+"/empty", 0o755))
 	for path, want := range map[string]string{
 		dir + "/absent": "jail root " + dir + "/absent does not exist",
@@ -293,7 +262,7 @@ func TestApplyRefusesRoots(t *testing.T) {
 }
 
 func TestApplyMissingTarget(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	for _, path := range []string{"/opt", "/opt/deep/er", "/data/new"} {
 		root := smallTree(t)
 		v := smallView(root)
@@ -305,7 +274,7 @@ func TestApplyMissingTarget(t *testing.T) {
 }
 
 func TestApplyErrorsNameEverything(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	root := smallTree(t)
 	for _, c := range []struct {
 		mount specs.Mount
@@ -332,7 +301,7 @@ func TestApplyErrorsNameEverything(t *testing.T) {
 }
 
 func TestApplyOverlay(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	root := smallTree(t)
 	dir := t.TempDir()
 	for _, name := range []string{"upper", "work"} {
@@ -346,7 +315,7 @@ func TestApplyOverlay(t *testing.T) {
 	}
 	long := filepath.Join(dir, strings.Repeat("x", 200), "lower")
 	require.NoError(t, os.MkdirAll(long, 0o755))
-	writeFile(t, filepath.Join(long, "lower-file"), "")
+	nstest.WriteFile(t, filepath.Join(long, "lower-file"), "")
 	out, err := applyIn(t, overlayOn(long+":/usr"), "/data")
 	if err != nil && strings.Contains(err.Error(), "lowerdir+") {
 		t.Skip("lowerdir+ needs Linux 6.8: " + err.Error())

@@ -15,11 +15,6 @@ import (
 	"github.com/gojail/gojail/gojail/cdi"
 )
 
-// cdiDir is where a jail has the libraries and programs that its CDI devices bring:
-// in its /run, which is the node's own. The path is the same on every node and with
-// every driver, so that the ld.so.cache of a jail may name it.
-const cdiDir = "/run/gojail/cdi"
-
 // nvidiaDriver is there where NVIDIA's driver is loaded.
 const nvidiaDriver = "/sys/module/nvidia"
 

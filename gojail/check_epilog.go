@@ -12,7 +12,6 @@ import (
 // How long Slurm waits at most for the end of a job (slurm_spank_job_epilog), with a second for processes that have to
 // be reaped: without a network, and with one.
 const (
-	endMost    = 3 * time.Second // GOJAIL_END_MS
 	endMostNet = 10 * time.Second
 	endReap    = 2 * time.Second
 )

@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func init() {
-	childActions["tryRange"] = func(dir string) (any, error) {
-		if err := makePrivate(); err != nil {
+	nstest.Actions["tryRange"] = func(dir string) (any, error) {
+		if err := nstest.MakePrivate(); err != nil {
 			return nil, err
 		}
 		layers := "lowerdir=" + dir + "/lower,upperdir=" + dir + "/upper,workdir=" + dir + "/work"
@@ -42,7 +44,7 @@ func init() {
 
 // TestCheckTriesIDMaps: the file systems themselves are asked, as a launch asks them.
 func TestCheckTriesIDMaps(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	dir, err := os.MkdirTemp("/var/tmp", "gojail-range-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -50,7 +52,7 @@ func TestCheckTriesIDMaps(t *testing.T) {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, sub), 0o755))
 	}
 	var found map[string]string
-	require.NoError(t, inNamespaceText(t, "tryRange", dir, &found))
+	require.NoError(t, nstest.RunText(t, "tryRange", dir, &found))
 	want := `--jail-root=range: the file system of ` + dir + `/overlay cannot map ids (invalid argument); take "range" out of jail_root, or use ext4, xfs or btrfs there`
 	assert.Equal(t, map[string]string{"overlay": want, "data": want}, found)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // checkedNode is a node on which everything is right.
@@ -25,7 +27,7 @@ type checkedNode struct {
 
 func goodNode(t *testing.T) *checkedNode {
 	t.Helper()
-	needRoot(t)
+	nstest.NeedRoot(t)
 	// Not below /tmp, which is private to each job: the check would say so.
 	dir, err := os.MkdirTemp("/var/tmp", "gojail-check-")
 	require.NoError(t, err)

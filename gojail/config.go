@@ -14,27 +14,8 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// Limits of the C contract (include/gojail.h); contract_test.go compares them.
-const (
-	ContractVersion = 10
-	nameMax         = 64
-	pathMax         = 1024
-	textMax         = 1024
-	treesMax        = 32
-	siteMax         = 4 << 20
-)
-
-// Defaults of the C contract.
-const (
-	DefaultConfig = "/etc/gojail/gojail.toml"
-	DefaultState  = "/run/gojail"
-)
-
 // Version of gojail.
 const Version = "0.1.0"
-
-// ReplyFD is where gojail-launcher writes its answer.
-const ReplyFD = 3
 
 // None is the name that stands for "no jail" in the configuration and in --jail.
 const None = "none"

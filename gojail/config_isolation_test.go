@@ -11,10 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-)
 
-// version is that of records and of the site file.
-var version = strconv.Itoa(ContractVersion)
+	"github.com/gojail/gojail/internal/nstest"
+)
 
 func isolationOf(t *testing.T, lines string) (Isolation, error) {
 	t.Helper()
@@ -102,7 +101,7 @@ func TestTmpSizeOfADiskCannotBeEscaped(t *testing.T) {
 // TestNobodyTypesForOthers: also where the upper half of the command, which the kernel
 // does not look at, is another.
 func TestNobodyTypesForOthers(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	try := func(lines string) (answers []error) {
 		c, err := parseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\n"+lines, "n1")
 		require.NoError(t, err)

@@ -12,65 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-const wholeConfig = `
-default    = "debian"
-allow_none = true
-scratch    = "/local/%n/gojail"
-deadline   = "5s"
-
-[slurm]
-conf  = "/etc/slurm"
-spool = "/var/spool/slurmd.%n"
-munge = "/run/munge/munge.socket.2"
-host  = ["/opt/slurm"]
-
-[jail.debian]
-root     = "/srv/jails/debian"
-readonly = true
-network  = "ai"
-options  = ["nosuid"]
-users    = ["alice", "5001"]
-groups   = ["hpc"]
-slurm    = false
-tmp      = "tmpfs"
-tmp_size = "4G"
-shm_size = "512M"
-data     = ["/home"]
-host     = ["/etc/hosts"]
-local    = ["/var/tmp"]
-devices  = ["/dev/nvidia*"]
-cdi      = ["nvidia.com/gpu=all"]
-namespaces   = ["pid", "ipc"]
-hidepid      = false
-abstract_sockets = "step"
-cgroups      = "node"
-no_new_privs = false
-capabilities = ["CAP_KILL"]
-seccomp      = "/etc/gojail/seccomp.json"
-jail_root    = ["self"]
-[[jail.debian.mounts]]
-destination = "/scratch"
-type        = "bind"
-source      = "/scratch"
-options     = ["rbind", "nosuid", "nodev"]
-[[jail.debian.mounts]]
-destination = "/opt/tools"
-type        = "overlay"
-options     = ["lowerdir=/a:/b"]
-[[jail.debian.user_mounts]]
-source      = "/data"
-destination = "/mnt"
-readonly    = true
-
-[jail.bare]
-root = "/srv/jails/bare"
-`
-
 func TestParseConfigReadsEveryKey(t *testing.T) {
-	c, err := parseConfig(wholeConfig, "n1")
+	c, err := parseConfig(wholeConfig(t), "n1")
 	require.NoError(t, err)
 	assert.Equal(t, "debian", c.Default)
 	assert.True(t, c.AllowNone)
@@ -235,14 +182,14 @@ func TestParseConfigRefuses(t *testing.T) {
 }
 
 func TestJailNamesTheJailsThereAre(t *testing.T) {
-	c, err := parseConfig(wholeConfig, "n1")
+	c, err := parseConfig(wholeConfig(t), "n1")
 	require.NoError(t, err)
 	_, err = c.Jail("debain")
 	assert.EqualError(t, err, `jail "debain" is unknown; this node has: bare, debian`)
 }
 
 func TestLoadRefusesWhatOthersCanWrite(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "gojail.toml")
 	text := []byte("default = \"none\"\nallow_none = true\n")
@@ -304,7 +251,7 @@ func TestExampleIsValid(t *testing.T) {
 }
 
 func FuzzParseConfig(f *testing.F) {
-	f.Add(wholeConfig)
+	f.Add(wholeConfig(f))
 	f.Add("default = \"none\"\nallow_none = true\n[jail]\n\"a\\\"b\" = 1")
 	f.Add("[[jail.a.mounts]]\nx.y = 1")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gojail/gojail/gojail/cdi"
 )
 
 // contract reads the #define lines of include/gojail.h.
@@ -37,7 +35,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_PATH_MAX":        fmt.Sprint(pathMax),
 		"GOJAIL_TEXT_MAX":        fmt.Sprint(textMax),
 		"GOJAIL_TREES_MAX":       fmt.Sprint(treesMax),
-		"GOJAIL_KEY_LEN":         fmt.Sprint(len((&Config{}).Key(&Jail{}))),
+		"GOJAIL_KEY_LEN":         fmt.Sprint(KeyLen),
 		"GOJAIL_SITE_MAX":        "(4 << 20)",
 		"GOJAIL_DEFAULT_CONFIG":  fmt.Sprintf("%q", DefaultConfig),
 		"GOJAIL_DEFAULT_STATE":   fmt.Sprintf("%q", DefaultState),
@@ -52,33 +50,4 @@ func TestContractConstants(t *testing.T) {
 		assert.Equal(t, defines[name], value, name)
 	}
 	assert.Equal(t, 4<<20, siteMax)
-}
-
-// TestContractSiteLines holds the words of the site file, as the header lists
-// them, against what Site writes.
-func TestContractSiteLines(t *testing.T) {
-	text, err := os.ReadFile("../include/gojail.h")
-	require.NoError(t, err)
-	_, list, found := strings.Cut(string(text), "site is text")
-	require.True(t, found)
-	list, _, _ = strings.Cut(list, "*/")
-	var want []string
-	for _, m := range regexp.MustCompile(`(?m)^ \*   ([a-z-]+)\b`).FindAllStringSubmatch(list, -1) {
-		want = append(want, m[1])
-	}
-	c, err := parseConfig(wholeConfig, "n1")
-	require.NoError(t, err)
-	delete(c.Jails, "bare")
-	c.GPUs = [][]string{{"/dev/nvidia0"}}
-	c.Jails["debian"].brought = &brought{edits: cdi.Edits{Env: []string{"A=b"}, LibraryDirs: []string{cdiDir + "/lib"}}}
-	site, err := c.Site(someAccounts(), map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
-	require.NoError(t, err)
-	var have []string
-	for line := range strings.Lines(site) {
-		word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if len(have) == 0 || have[len(have)-1] != word {
-			have = append(have, word)
-		}
-	}
-	assert.Equal(t, want, have)
 }

@@ -13,10 +13,7 @@ import (
 )
 
 // Limits of the C side (spank/site.h).
-const (
-	gpusMax    = 64
-	gpuPathMax = 64
-)
+const gpuPathMax = 64
 
 // gpuNode is the device node of one GPU, as the driver names it.
 var gpuNode = expression.Of(`^/dev/nvidia([0-9]+)$`)

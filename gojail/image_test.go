@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // image is a file system in a file: how it is made and mounted.
@@ -36,7 +38,7 @@ var images = map[string]image{
 
 func needImage(t *testing.T, kind string) {
 	t.Helper()
-	needRoot(t)
+	nstest.NeedRoot(t)
 	kind, _, _ = strings.Cut(kind, " ")
 	if _, err := exec.LookPath("mkfs." + kind); err != nil {
 		t.Skip("needs mkfs." + kind + ": make deps installs it")
@@ -61,7 +63,7 @@ func needQuota(t *testing.T, err error) {
 func mountImage(name, dir string) error {
 	i := images[name]
 	kind, _, _ := strings.Cut(name, " ")
-	if err := makePrivate(); err != nil {
+	if err := nstest.MakePrivate(); err != nil {
 		return err
 	}
 	if err := os.WriteFile(dir+"/image", nil, 0o600); err != nil {
@@ -276,9 +278,9 @@ func TestTeardownWhateverTheUserDid(t *testing.T) {
 		for _, where := range []string{"trash", "place"} {
 			t.Run(c.kind+" "+c.deed+" "+where, func(t *testing.T) {
 				needImage(t, c.kind)
-				noLeaks(t)
+				nstest.NoLeaks(t)
 				left := []string{}
-				err := inNamespace(t, "userDid", []string{c.kind, c.deed, where, t.TempDir()}, &left)
+				err := nstest.Run(t, "userDid", []string{c.kind, c.deed, where, t.TempDir()}, &left)
 				needQuota(t, err)
 				require.NoError(t, err)
 				assert.Empty(t, left)
@@ -287,7 +289,7 @@ func TestTeardownWhateverTheUserDid(t *testing.T) {
 	}
 }
 
-func init() { childActions["userDid"] = userDidChild }
+func init() { nstest.Actions["userDid"] = userDidChild }
 
 func userDidChild(input string) (any, error) {
 	words := strings.Split(strings.Trim(input, `[]"`), `","`)

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 const longTitle = 256 << 20
@@ -30,7 +32,7 @@ type titleAreas struct {
 }
 
 func init() {
-	childActions["longTitle"] = func(string) (any, error) {
+	nstest.Actions["longTitle"] = func(string) (any, error) {
 		area, err := unix.Mmap(-1, 0, longTitle, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 		if err != nil {
 			return nil, err
@@ -60,7 +62,7 @@ func init() {
 // TestLongTitle: a process, any user's, says where its title is, and that may be
 // memory of any size that it does not even have (PR_SET_MM_MAP, prctl(2)).
 func TestLongTitle(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	dir, err := os.MkdirTemp("", "gojail-test-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -69,7 +71,7 @@ func TestLongTitle(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "user"), own, 0o755))
 	user := exec.Command(filepath.Join(dir, "user"), "-test.run=^TestChild$")
-	user.Env = append(os.Environ(), childVariable+"=longTitle")
+	user.Env = append(os.Environ(), nstest.Variable+"=longTitle")
 	user.Dir = "/"
 	user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	stdin, err := user.StdinPipe()

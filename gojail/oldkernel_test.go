@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // oldKernelInput names the system calls that the kernel is to lack, as an older
@@ -24,7 +26,7 @@ type oldKernelInput struct {
 type oldKernelResult struct{ Apply, Local, Find, Check string }
 
 func init() {
-	childActions["old kernel"] = func(input string) (any, error) {
+	nstest.Actions["old kernel"] = func(input string) (any, error) {
 		var in oldKernelInput
 		if err := json.Unmarshal([]byte(input), &in); err != nil {
 			return nil, err
@@ -99,7 +101,7 @@ func TestOldKernelIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := smallTree(t)
 			var out oldKernelResult
-			require.NoError(t, inNamespace(t, "old kernel", oldKernelInput{test.lacks, Node{Config: n.Config, State: n.State, Name: n.Name, LibDir: n.LibDir}, root}, &out))
+			require.NoError(t, nstest.Run(t, "old kernel", oldKernelInput{test.lacks, Node{Config: n.Config, State: n.State, Name: n.Name, LibDir: n.LibDir}, root}, &out))
 			assert.Contains(t, out.Check, test.want.Check)
 			assert.Regexp(t, `^FAIL  kernel: .*gojail needs Linux 5\.12 or later.*\n$`, out.Check, "one line")
 			assert.Contains(t, out.Apply, test.want.Apply)

@@ -111,9 +111,6 @@ func kernelMounts(j *Jail) []specs.Mount {
 	}
 }
 
-// runOptions are those of each sandbox's /run, as include/gojail.h has them.
-const runOptions = "mode=755,size=64m,nr_inodes=16k"
-
 // runMounts returns the places for each sandbox's own /run (spank/assemble.c), and in
 // it for what gojail brings: one mount, that sandboxes move as a whole.
 func runMounts() []specs.Mount {
@@ -194,9 +191,6 @@ func configuredMounts(j *Jail) []specs.Mount {
 // the jail has of its own behind them, on the jail's, or leaves the jail's to root of a
 // --jail-root=range (spank/accounts.c).
 var accountFiles = []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"}
-
-// accountsDir is where a template has the node's; GOJAIL_ACCOUNTS in include/gojail.h.
-const accountsDir = "/run/gojail/node"
 
 // hostFiles leaves out what this node does not have.
 func hostFiles(j *Jail, facts *HostFacts) []specs.Mount {

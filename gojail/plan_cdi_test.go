@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/cdi"
 )
 
-func node(path string, major, minor int64) specs.LinuxDevice {
+func deviceNode(path string, major, minor int64) specs.LinuxDevice {
 	return specs.LinuxDevice{Path: path, Type: "c", Major: major, Minor: minor}
 }
 
@@ -28,8 +28,8 @@ func TestPlanCDI(t *testing.T) {
 	require.NoError(t, err)
 	facts.CDI = cdi.Edits{
 		Devices: []specs.LinuxDevice{
-			node("/dev/nvidia1", 195, 1), node("/dev/dri/card1", 226, 1), node("/dev/nvidia0", 195, 0),
-			node("/dev/nvidia-caps/cap1", 7, 1), node("/dev/nvidiactl", 195, 255), node("/dev/null", 1, 3),
+			deviceNode("/dev/nvidia1", 195, 1), deviceNode("/dev/dri/card1", 226, 1), deviceNode("/dev/nvidia0", 195, 0),
+			deviceNode("/dev/nvidia-caps/cap1", 7, 1), deviceNode("/dev/nvidiactl", 195, 255), deviceNode("/dev/null", 1, 3),
 		},
 		Mounts: []specs.Mount{
 			bind(cdiDir+"/lib/libcuda.so.1", "ro"), bind("/etc/slurm/sub", "ro"), bind("/scratch/socket", "ro"),
@@ -61,8 +61,8 @@ func TestPlanCDI(t *testing.T) {
 // TestGiveNodes: what comes with the CDI device of a GPU goes with the GPU.
 func TestGiveNodes(t *testing.T) {
 	devices := []specs.LinuxDevice{
-		node("/dev/nvidia0", 195, 0), node("/dev/dri/card1", 226, 1), node("/dev/nvidia1", 195, 1), node("/dev/dri/card2", 226, 2),
-		node("/dev/nvidiactl", 195, 255), node("/dev/kfd", 1, 1),
+		deviceNode("/dev/nvidia0", 195, 0), deviceNode("/dev/dri/card1", 226, 1), deviceNode("/dev/nvidia1", 195, 1), deviceNode("/dev/dri/card2", 226, 2),
+		deviceNode("/dev/nvidiactl", 195, 255), deviceNode("/dev/kfd", 1, 1),
 	}
 	each := map[string][]string{
 		"/dev/nvidia0": {"/dev/nvidia0", "/dev/dri/card1", "/dev/kfd", "/dev/not-asked-for"},

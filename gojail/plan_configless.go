@@ -14,9 +14,8 @@ import (
 // /run/slurm/conf to it for commands, and SLURM_CONF of every task names the file there
 // (_establish_configuration in slurmd.c, setup_env in env.c).
 const (
-	cacheName   = "conf-cache"
-	runConf     = "/run/slurm/conf"
-	cacheInJail = "/run/gojail/slurm" // also in spank/holder.c
+	cacheName = "conf-cache"
+	runConf   = "/run/slurm/conf"
 )
 
 // look finds slurmd's copy. A slurm.conf of the node's own comes first, as with Slurm.

@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // A slurm.conf of the node's own comes before the copy that slurmd fetched, and that before the one that sackd did.
 func TestWhereSlurmConfIs(t *testing.T) {
 	var found []string
-	require.NoError(t, inNamespace(t, "slurmConf", t.TempDir(), &found))
+	require.NoError(t, nstest.Run(t, "slurmConf", t.TempDir(), &found))
 	assert.Equal(t, []string{
 		"/etc ", // nothing was fetched yet
 		"/run/slurm/conf ",
@@ -24,11 +26,11 @@ func TestWhereSlurmConfIs(t *testing.T) {
 	}, found)
 }
 
-func init() { childActions["slurmConf"] = slurmConfChild }
+func init() { nstest.Actions["slurmConf"] = slurmConfChild }
 
 func slurmConfChild(input string) (any, error) {
 	dir := strings.Trim(input, `"`)
-	if err := makePrivate(); err != nil {
+	if err := nstest.MakePrivate(); err != nil {
 		return nil, err
 	}
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, ""); err != nil {

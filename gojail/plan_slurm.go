@@ -80,9 +80,6 @@ func findCommand(c *Config) string {
 	return ""
 }
 
-// optionalDir is where a template names what root of a range may install; GOJAIL_OPTIONAL in include/gojail.h.
-const optionalDir = "/run/gojail/optional"
-
 // optionalLinks name the libraries that a step with --jail-root=range does not get, so that a package can bring them:
 // a file that is mounted cannot be replaced.
 func optionalLinks(facts *HostFacts) []Link {

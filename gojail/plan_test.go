@@ -377,8 +377,5 @@ func TestMungeElsewhere(t *testing.T) {
 	v, err = PlanJail(c, j, planFacts())
 	require.NoError(t, err)
 	assert.NotContains(t, lines(v), "/opt/munge/socket")
-	site, err := c.Site(noAccounts(), nil, nil, fixedTime)
-	require.NoError(t, err)
-	assert.Contains(t, site, "\nmunge -\n")
 	assert.Len(t, JobMounts(c, j, "run-7"), 7)
 }

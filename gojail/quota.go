@@ -16,12 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Projects of the quota on a job's /tmp (include/gojail.h).
-const (
-	projectOfJobs = 0x80000000
-	projectOfRuns = 0x40000000
-)
-
 func projectOf(job string) uint32 {
 	base := uint32(projectOfJobs)
 	if pid, run := strings.CutPrefix(job, "run-"); run {

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // TestProjectOfAFederationsJob: a node of a federation has jobs of all its clusters, and each its own limit.
@@ -36,9 +38,9 @@ func TestProjectOfAFederationsJob(t *testing.T) {
 // TestTeardownForgetsTheLimit: quota files do not grow with every job.
 func TestTeardownForgetsTheLimit(t *testing.T) {
 	needImage(t, "ext4 quota")
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	var seen []string
-	err := inNamespace(t, "limited", t.TempDir(), &seen)
+	err := nstest.Run(t, "limited", t.TempDir(), &seen)
 	needQuota(t, err)
 	require.NoError(t, err)
 	assert.Equal(t, []string{
@@ -48,7 +50,7 @@ func TestTeardownForgetsTheLimit(t *testing.T) {
 	}, seen)
 }
 
-func init() { childActions["limited"] = limitedChild }
+func init() { nstest.Actions["limited"] = limitedChild }
 
 func limitedChild(input string) (any, error) {
 	dir := strings.Trim(input, `"`)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func TestSubRange(t *testing.T) {
@@ -42,12 +44,12 @@ type judged struct {
 }
 
 func init() {
-	childActions["judge"] = func(input string) (any, error) {
+	nstest.Actions["judge"] = func(input string) (any, error) {
 		var j judged
 		if err := json.Unmarshal([]byte(input), &j); err != nil {
 			return nil, err
 		}
-		if err := makePrivate(); err != nil {
+		if err := nstest.MakePrivate(); err != nil {
 			return nil, err
 		}
 		for _, args := range append([][]string{{"-t", "tmpfs", "-o", "mode=755", "tmpfs", "DIR"}, nil}, j.Mounts...) {
@@ -137,7 +139,7 @@ func TestSuidFilesOfAJailAreNotForTheNode(t *testing.T) {
 				test.Root = "/jails/debian"
 			}
 			var got string
-			require.NoError(t, inNamespace(t, "judge", test.judged, &got))
+			require.NoError(t, nstest.Run(t, "judge", test.judged, &got))
 			if test.want != "" {
 				test.want = could + test.want
 			}

@@ -12,13 +12,15 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 type unixStat = syscall.Stat_t
 
 // Targets are resolved in the jail, whatever symlinks its content has.
 func TestTargetsStayInTheRoot(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	outside := t.TempDir()
 	for name, c := range map[string]struct{ link, where string }{
 		"absolute":        {outside, ""},
@@ -32,7 +34,7 @@ func TestTargetsStayInTheRoot(t *testing.T) {
 		"into a tmpfs":    {"/run/made", ""},
 	} {
 		root := smallTree(t)
-		symlink(t, c.link, filepath.Join(root, "trap"))
+		nstest.Symlink(t, c.link, filepath.Join(root, "trap"))
 		v := smallView(root)
 		v.Spec.Mounts = append(v.Spec.Mounts, specs.Mount{Destination: "/trap", Type: "tmpfs", Source: "trapped"})
 		out, err := applyIn(t, v)
@@ -45,7 +47,7 @@ func TestTargetsStayInTheRoot(t *testing.T) {
 			assert.EqualError(t, err, "jail small: mount target /trap in "+root+" is the root itself", name)
 		default:
 			if assert.NoError(t, err, name) {
-				m := mountOf(out.Mounts, c.where)
+				m := nstest.MountOf(out.Mounts, c.where)
 				if assert.NotNil(t, m, name) {
 					assert.Equal(t, "trapped", m.Source, name)
 				}
@@ -59,7 +61,7 @@ func TestTargetsStayInTheRoot(t *testing.T) {
 
 // Devices and links go only on file systems that the view mounted itself.
 func TestNodesOnlyOnOwnFilesystems(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	root := smallTree(t)
 	v := smallView(root)
 	v.Spec.Linux.Devices = append(v.Spec.Linux.Devices, specs.LinuxDevice{Path: "/data/null", Type: "c", Major: 1, Minor: 3})

@@ -4,8 +4,11 @@ package gojail
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/cdi"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
@@ -42,13 +46,13 @@ func someAccounts() Accounts {
 }
 
 func TestSiteIsExactlyTheContract(t *testing.T) {
-	c, err := parseConfig(wholeConfig, "n1")
+	c, err := parseConfig(wholeConfig(t), "n1")
 	require.NoError(t, err)
 	c.Identity = trusted.Identity{Dev: 1, Ino: 2, Size: 3, MtimeSec: 4, MtimeNsec: 5, CtimeSec: 6, CtimeNsec: 7}
 	keys := map[string]string{"debian": "0123456789abcdef", "bare": "fedcba9876543210"}
 	text, err := c.Site(someAccounts(), keys, nil, fixedTime)
 	require.NoError(t, err)
-	assert.Equal(t, "gojail-site "+version+`
+	assert.Equal(t, "gojail-site "+strconv.Itoa(ContractVersion)+`
 config 1 2 3 4 5 6 7
 network -
 until 0
@@ -88,7 +92,7 @@ end
 }
 
 func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
-	c, err := parseConfig(wholeConfig, "n1")
+	c, err := parseConfig(wholeConfig(t), "n1")
 	require.NoError(t, err)
 	text, err := c.Site(noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
@@ -113,7 +117,7 @@ func TestWriteSiteReplacesTheFile(t *testing.T) {
 	require.NoError(t, WriteSite(c, state, time.Now().Add(time.Second)))
 	text, err := os.ReadFile(filepath.Join(state, "site"))
 	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(string(text), "gojail-site "+version+"\n"))
+	assert.True(t, strings.HasPrefix(string(text), "gojail-site "+strconv.Itoa(ContractVersion)+"\n"))
 	assert.Contains(t, string(text), "\nkey "+c.Key(c.Jails["a"])+"\n")
 	st, err := os.Stat(filepath.Join(state, "site"))
 	require.NoError(t, err)
@@ -143,8 +147,9 @@ func TestWriteSiteNamesAMissingStateDirectory(t *testing.T) {
 }
 
 func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
+	assert.Len(t, (&Config{}).Key(&Jail{}), KeyLen)
 	base := func() *Config {
-		c, err := parseConfig(wholeConfig, "n1")
+		c, err := parseConfig(wholeConfig(t), "n1")
 		require.NoError(t, err)
 		return c
 	}
@@ -209,4 +214,44 @@ func FuzzSiteLines(f *testing.F) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, strings.Count(text, "\n"), 21, "no value makes a line of its own")
 	})
+}
+
+// TestContractSiteLines holds the words of the site file, as the header lists
+// them, against what Site writes.
+func TestContractSiteLines(t *testing.T) {
+	text, err := os.ReadFile("../include/gojail.h")
+	require.NoError(t, err)
+	_, list, found := strings.Cut(string(text), "site is text")
+	require.True(t, found)
+	list, _, _ = strings.Cut(list, "*/")
+	var want []string
+	for _, m := range regexp.MustCompile(`(?m)^ \*   ([a-z-]+)\b`).FindAllStringSubmatch(list, -1) {
+		want = append(want, m[1])
+	}
+	c, err := parseConfig(wholeConfig(t), "n1")
+	require.NoError(t, err)
+	delete(c.Jails, "bare")
+	c.GPUs = [][]string{{"/dev/nvidia0"}}
+	c.Jails["debian"].brought = &brought{edits: cdi.Edits{Env: []string{"A=b"}, LibraryDirs: []string{cdiDir + "/lib"}}}
+	site, err := c.Site(someAccounts(), map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
+	require.NoError(t, err)
+	var have []string
+	for line := range strings.Lines(site) {
+		word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if len(have) == 0 || have[len(have)-1] != word {
+			have = append(have, word)
+		}
+	}
+	assert.Equal(t, want, have)
+}
+
+func TestSiteWithMungeOfTheHosts(t *testing.T) {
+	const text = "scratch = \"/var/lib/gojail\"\n[slurm]\nmunge = \"/opt/munge/socket\"\nspool = \"/var/spool/slurmd\"\nhost = [%q]\n[jail.debian]\nroot = \"/jails/debian\"\nslurm = true\n"
+	for host, want := range map[string]string{"/opt/slurm": "\nmunge /opt/munge/socket\n", "/opt/munge": "\nmunge -\n"} {
+		c, err := parseConfig(fmt.Sprintf(text, host), "n1")
+		require.NoError(t, err)
+		site, err := c.Site(noAccounts(), nil, nil, fixedTime)
+		require.NoError(t, err)
+		assert.Contains(t, site, want, host)
+	}
 }

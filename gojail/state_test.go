@@ -7,51 +7,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
-const someKey = "0123456789abcdef"
-
-func newState(t *testing.T) *State {
-	t.Helper()
-	needRoot(t)
-	s, err := OpenState(filepath.Join(t.TempDir(), "state"))
-	require.NoError(t, err)
-	return s
-}
-
-// sleeper is a process that can be a holder; it is reaped when the test ends.
-func sleeper(t *testing.T) *exec.Cmd {
-	t.Helper()
-	cmd := exec.Command("sleep", "1000")
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	return cmd
-}
-
-// recordOf is the record of a live process.
-func recordOf(t *testing.T, pid int) string {
-	t.Helper()
-	start, err := processStart(pid)
-	require.NoError(t, err)
-	require.NotZero(t, start)
-	return fmt.Sprintf("%d %d %d %s 0\n", ContractVersion, pid, start, someKey)
-}
-
-// addRecord writes jobs/ID/NAME or jails/JAIL/zygote.
-func (s *State) addRecord(t *testing.T, path, text string) {
-	t.Helper()
-	path = filepath.Join(s.path, path)
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-}
-
 func TestOpenState(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	dir := t.TempDir()
 	s, err := OpenState(dir + "/made")
 	require.NoError(t, err)
@@ -61,8 +28,8 @@ func TestOpenState(t *testing.T) {
 	_, err = OpenState(dir + "/made")
 	assert.NoError(t, err, "twice")
 
-	symlink(t, dir+"/made", dir+"/link")
-	writeFile(t, dir+"/file", "")
+	nstest.Symlink(t, dir+"/made", dir+"/link")
+	nstest.WriteFile(t, dir+"/file", "")
 	require.NoError(t, os.Mkdir(dir+"/open", 0o700))
 	require.NoError(t, os.Chmod(dir+"/open", 0o777))
 	require.NoError(t, os.Mkdir(dir+"/theirs", 0o700))
@@ -81,7 +48,7 @@ func TestOpenState(t *testing.T) {
 }
 
 func TestRecords(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	s := newState(t)
 	live := sleeper(t)
 	pid := live.Process.Pid
@@ -92,24 +59,24 @@ func TestRecords(t *testing.T) {
 
 	for name, text := range map[string]string{
 		"live":      recordOf(t, pid),
-		"dead":      fmt.Sprintf(version+" %d 5 %s 0\n", dead.Process.Pid, someKey),
-		"recycled":  fmt.Sprintf(version+" %d %d %s 0\n", pid, start+1, someKey),
+		"dead":      fmt.Sprintf(strconv.Itoa(ContractVersion)+" %d 5 %s 0\n", dead.Process.Pid, someKey),
+		"recycled":  fmt.Sprintf(strconv.Itoa(ContractVersion)+" %d %d %s 0\n", pid, start+1, someKey),
 		"empty":     "",
 		"garbage":   "\x00\xff not a record",
-		"cut":       fmt.Sprintf(version+" %d %d %s 0", pid, start, someKey),
+		"cut":       fmt.Sprintf(strconv.Itoa(ContractVersion)+" %d %d %s 0", pid, start, someKey),
 		"trailing":  recordOf(t, pid) + "x",
-		"no user":   fmt.Sprintf(version+" %d %d %s\n", pid, start, someKey),
+		"no user":   fmt.Sprintf(strconv.Itoa(ContractVersion)+" %d %d %s\n", pid, start, someKey),
 		"version":   fmt.Sprintf("1 %d %d %s\n", pid, start, someKey),
-		"init":      fmt.Sprintf(version+" 1 %d %s 0\n", start, someKey),
-		"negative":  fmt.Sprintf(version+" -5 %d %s 0\n", start, someKey),
-		"overflow":  fmt.Sprintf(version+" 4294967297 %d %s 0\n", start, someKey),
+		"init":      fmt.Sprintf(strconv.Itoa(ContractVersion)+" 1 %d %s 0\n", start, someKey),
+		"negative":  fmt.Sprintf(strconv.Itoa(ContractVersion)+" -5 %d %s 0\n", start, someKey),
+		"overflow":  fmt.Sprintf(strconv.Itoa(ContractVersion)+" 4294967297 %d %s 0\n", start, someKey),
 		"lock":      "",
 		"live.json": "{}",
 		".live.new": "half",
 	} {
-		s.addRecord(t, "jobs/17/"+name, text)
+		addRecord(t, s, "jobs/17/"+name, text)
 	}
-	symlink(t, "live", s.path+"/jobs/17/symlink")
+	nstest.Symlink(t, "live", s.path+"/jobs/17/symlink")
 	require.NoError(t, os.Mkdir(s.path+"/jobs/17/directory", 0o700))
 	require.NoError(t, os.Mkdir(s.path+"/jobs/not-a-job", 0o700))
 
@@ -133,7 +100,7 @@ func TestRecordOfAZombie(t *testing.T) {
 	s := newState(t)
 	cmd := sleeper(t)
 	text := recordOf(t, cmd.Process.Pid)
-	s.addRecord(t, "jails/small/zygote", text)
+	addRecord(t, s, "jails/small/zygote", text)
 	zygotes, err := s.Zygotes()
 	require.NoError(t, err)
 	require.Len(t, zygotes, 1)
@@ -156,10 +123,10 @@ func TestRecordOfAZombie(t *testing.T) {
 func TestScratchOfTheSite(t *testing.T) {
 	s := newState(t)
 	assert.Empty(t, s.Scratch())
-	s.addRecord(t, "site", "gojail-site 1\ndeadline 1\nscratch /local/n1\nend\n")
+	addRecord(t, s, "site", "gojail-site 1\ndeadline 1\nscratch /local/n1\nend\n")
 	assert.Equal(t, "/local/n1", s.Scratch())
-	s.addRecord(t, "site", "gojail-site 1\ndeadline 1\nscratch /local/n1\n")
+	addRecord(t, s, "site", "gojail-site 1\ndeadline 1\nscratch /local/n1\n")
 	assert.Empty(t, s.Scratch(), "cut")
-	s.addRecord(t, "site", "gojail-site 1\nscratch ../x\nend\n")
+	addRecord(t, s, "site", "gojail-site 1\nscratch ../x\nend\n")
 	assert.Empty(t, s.Scratch())
 }

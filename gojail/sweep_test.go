@@ -9,12 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // newSweep is a node with its own directories and a FAKE squeue: a shell script
@@ -39,12 +42,12 @@ func newSweep(t *testing.T, answers map[string]string) (*sweep, string) {
 
 func (w *sweep) addJob(t *testing.T, job string) {
 	t.Helper()
-	w.state.addRecord(t, "jobs/"+job+"/small", "rubbish")
+	addRecord(t, w.state, "jobs/"+job+"/small", "rubbish")
 	require.NoError(t, os.MkdirAll(w.config.Scratch+"/jobs/"+job+"/tmp", 0o700))
 }
 
 func TestSweepAsksTheController(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	w, dir := newSweep(t, map[string]string{
 		"4000000020": "echo 4000000020 COMPLETED",
 		"4000000021": "echo 4000000021 RUNNING",
@@ -126,7 +129,7 @@ func TestSweepHungController(t *testing.T) {
 
 // A job whose slurmstepd lives is not asked about, and not touched.
 func TestSweepFindsStepds(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	w, dir := newSweep(t, nil)
 	for _, job := range []string{"4000000001", "4000000002", "4000000003", "4000000004"} {
 		w.addJob(t, job)
@@ -138,7 +141,7 @@ func TestSweepFindsStepds(t *testing.T) {
 	require.NoError(t, err)
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
-	writeFile(t, dir+"/spool/n1_4000000002.5", "no socket")
+	nstest.WriteFile(t, dir+"/spool/n1_4000000002.5", "no socket")
 	other, err := net.Listen("unix", dir+"/spool/n2_4000000002.0")
 	require.NoError(t, err)
 	defer other.Close()
@@ -158,7 +161,7 @@ func TestSweepFindsStepds(t *testing.T) {
 
 // A user's process can give itself any title, and be one that is not to be dumped: then its files in /proc are root's.
 func TestSweepIsNotKeptByTitles(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	w, _ := newSweep(t, nil)
 	w.addJob(t, "4000000001")
 	for _, undumpable := range []bool{false, true} {
@@ -221,14 +224,14 @@ func TestSweepOfRuns(t *testing.T) {
 }
 
 func TestSweepOfZygotes(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	w, _ := newSweep(t, nil)
 	w.config.Jails = map[string]*Jail{"alive": {Name: "alive"}}
-	w.state.addRecord(t, "jails/alive/zygote", recordOf(t, sleeper(t).Process.Pid))
-	w.state.addRecord(t, "jails/gone/zygote", fmt.Sprintf(version+" %d 1 %s 0\n", os.Getpid(), someKey))
-	w.state.addRecord(t, "jails/damaged/zygote", "rubbish")
-	w.state.addRecord(t, "jails/busy/zygote", "rubbish")
-	w.state.addRecord(t, "jails/made/lock", "")
+	addRecord(t, w.state, "jails/alive/zygote", recordOf(t, sleeper(t).Process.Pid))
+	addRecord(t, w.state, "jails/gone/zygote", fmt.Sprintf(strconv.Itoa(ContractVersion)+" %d 1 %s 0\n", os.Getpid(), someKey))
+	addRecord(t, w.state, "jails/damaged/zygote", "rubbish")
+	addRecord(t, w.state, "jails/busy/zygote", "rubbish")
+	addRecord(t, w.state, "jails/made/lock", "")
 	unlock, err := lockFile(w.state.jail("busy")+"/lock", time.Now())
 	require.NoError(t, err)
 	report, err := w.run()
@@ -254,7 +257,7 @@ func TestSweepGoesOn(t *testing.T) {
 }
 
 func TestSweepOfAnEmptyNode(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	s := newState(t)
 	report, err := Sweep(s, &Config{Node: "n1", Scratch: t.TempDir() + "/absent", Slurm: Slurm{Spool: "/no/such"}})
 	require.NoError(t, err)
@@ -266,8 +269,8 @@ func TestSweepEndsUnusedZygotes(t *testing.T) {
 	w, _ := newSweep(t, nil)
 	used, unused := sleeper(t), sleeper(t)
 	w.config.Jails = map[string]*Jail{"small": {Name: "small"}}
-	w.state.addRecord(t, "jails/small/zygote", recordOf(t, used.Process.Pid))
-	w.state.addRecord(t, "jails/gone/zygote", recordOf(t, unused.Process.Pid))
+	addRecord(t, w.state, "jails/small/zygote", recordOf(t, used.Process.Pid))
+	addRecord(t, w.state, "jails/gone/zygote", recordOf(t, unused.Process.Pid))
 	report, err := w.run()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"gone"}, report.Unused)

@@ -14,9 +14,8 @@ import (
 // The end of a job may fail for a reason that passes: a mount that somebody made there, storage that
 // does not answer. It is noted (include/gojail.h), and what runs after the ends of later jobs tries again.
 const (
-	retryPause = 10 * time.Second // GOJAIL_RETRY_PAUSE
-	retryMost  = 8                // jobs that the end of one other job tries
-	retryTime  = 3 * time.Second  // after which it begins with no other: the files of the job that ends wait
+	retryMost = 8               // jobs that the end of one other job tries
+	retryTime = 3 * time.Second // after which it begins with no other: the files of the job that ends wait
 )
 
 // RetryEnded tries again to end the jobs whose end failed, those first that were tried last longest ago.

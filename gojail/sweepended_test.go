@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // retry tries the ends that failed once more, as if the last time were long ago; released are those that had networks.
@@ -28,15 +30,15 @@ func (w *sweep) retry(t *testing.T, release error) (released []string) {
 }
 
 func TestRetryEnded(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	w, dir := newSweep(t, nil)
 	assert.Empty(t, w.retry(t, nil), "nothing is noted")
 	for _, job := range []string{"4000000001", "4000000002"} {
 		w.addJob(t, job)
-		w.state.addRecord(t, "ended/"+job, "")
+		addRecord(t, w.state, "ended/"+job, "")
 	}
-	w.state.addRecord(t, "ended/4000000003", "") // nothing of it is left but a network
-	w.addJob(t, "4000000004")                    // whose end did not fail
+	addRecord(t, w.state, "ended/4000000003", "") // nothing of it is left but a network
+	w.addJob(t, "4000000004")                     // whose end did not fail
 	running, err := net.Listen("unix", dir+"/spool/n1_4000000002.0")
 	require.NoError(t, err)
 
@@ -71,8 +73,8 @@ func TestRetryEnded(t *testing.T) {
 func TestRetryEndedUnderTheLock(t *testing.T) {
 	w, _ := newSweep(t, nil)
 	w.addJob(t, "4000000001")
-	w.state.addRecord(t, "ended/4000000001", "")
-	w.state.addRecord(t, "ended/4000000002", "") // nothing of it is left but a network
+	addRecord(t, w.state, "ended/4000000001", "")
+	addRecord(t, w.state, "ended/4000000002", "") // nothing of it is left but a network
 	released := 0
 	w.state.RetryEnded(func() (*Config, error) { return w.config, nil }, soon(), func(job string) error {
 		released++
@@ -91,7 +93,7 @@ func TestRetryEndedTakesTurns(t *testing.T) {
 	w, _ := newSweep(t, nil)
 	for i := range retryMost + 1 {
 		job := "400000000" + string(rune('0'+i))
-		w.state.addRecord(t, "ended/"+job, "")
+		addRecord(t, w.state, "ended/"+job, "")
 		require.NoError(t, os.Chtimes(w.state.endedDir()+"/"+job, time.Time{}, time.Now().Add(time.Duration(i-100)*time.Second)))
 	}
 	failed := errors.New("for good")

@@ -11,11 +11,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // TestLostHolderIsInhabited: a process counts, whichever namespace of the holder it lives in.
 func TestLostHolderIsInhabited(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	for lives, want := range map[string]bool{
 		"exec sleep 1000":                  false,
 		"sleep 1000":                       true,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,13 +15,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func soon() time.Time { return time.Now().Add(time.Minute) }
 
 func TestTeardownFollowsTheNoteOfTheScratchDirectory(t *testing.T) {
 	s, scratch, before := newState(t), t.TempDir(), t.TempDir()
-	s.addRecord(t, "jobs/17/lock", "")
+	addRecord(t, s, "jobs/17/lock", "")
 	require.NoError(t, os.MkdirAll(before+"/jobs/17/tmp", 0o700))
 	require.NoError(t, os.Symlink(before+"/jobs/17", s.path+"/jobs/17/.scratch"))
 	require.NoError(t, Teardown(s, scratch, "17", soon()))
@@ -29,20 +32,20 @@ func TestTeardownFollowsTheNoteOfTheScratchDirectory(t *testing.T) {
 }
 
 func TestTeardown(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	s, scratch := newState(t), t.TempDir()
 	holder, other := sleeper(t), sleeper(t)
 	start, err := processStart(other.Process.Pid)
 	require.NoError(t, err)
-	s.addRecord(t, "jobs/17/lock", "")
-	s.addRecord(t, "jobs/17/small", recordOf(t, holder.Process.Pid))
-	s.addRecord(t, "jobs/17/small.json", "{}")
-	s.addRecord(t, "jobs/17/recycled", fmt.Sprintf(version+" %d %d %s 0\n", other.Process.Pid, start-1, someKey))
-	s.addRecord(t, "jobs/17/damaged", "rubbish")
-	s.addRecord(t, "jobs/18/small", recordOf(t, other.Process.Pid))
+	addRecord(t, s, "jobs/17/lock", "")
+	addRecord(t, s, "jobs/17/small", recordOf(t, holder.Process.Pid))
+	addRecord(t, s, "jobs/17/small.json", "{}")
+	addRecord(t, s, "jobs/17/recycled", fmt.Sprintf(strconv.Itoa(ContractVersion)+" %d %d %s 0\n", other.Process.Pid, start-1, someKey))
+	addRecord(t, s, "jobs/17/damaged", "rubbish")
+	addRecord(t, s, "jobs/18/small", recordOf(t, other.Process.Pid))
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp/a/b", 0o700))
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/18/tmp", 0o700))
-	writeFile(t, scratch+"/jobs/17/tmp/a/b/file", "x")
+	nstest.WriteFile(t, scratch+"/jobs/17/tmp/a/b/file", "x")
 
 	require.NoError(t, Teardown(s, scratch, "17", soon()))
 	assert.NoDirExists(t, s.path+"/jobs/17")
@@ -58,7 +61,7 @@ func TestTeardown(t *testing.T) {
 }
 
 func TestTeardownOfScratchAlone(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	s, scratch := newState(t), t.TempDir()
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp", 0o700))
 	require.NoError(t, Teardown(s, scratch, "17", soon()))
@@ -75,9 +78,9 @@ func TestTeardownRefusesNames(t *testing.T) {
 
 // A step that is being built holds the lock: nothing is touched.
 func TestTeardownUnderALock(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	s, scratch := newState(t), t.TempDir()
-	s.addRecord(t, "jobs/17/small", "rubbish")
+	addRecord(t, s, "jobs/17/small", "rubbish")
 	lock, err := s.lockJob("17", time.Now())
 	require.NoError(t, err)
 	err = Teardown(s, scratch, "17", soon())
@@ -103,9 +106,9 @@ func TestLockIsNotAStaleFile(t *testing.T) {
 
 // What cannot be removed stays in the trash and is tried again.
 func TestTeardownKeepsWhatItCannotUndo(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	out := map[string]string{}
-	require.NoError(t, inNamespaceText(t, "teardownMount", t.TempDir(), &out))
+	require.NoError(t, nstest.RunText(t, "teardownMount", t.TempDir(), &out))
 	assert.Regexp(t, `^job 17: cannot remove .*/jobs/.trash/17\.\d+/tmp/mounted\?\[2J: something is mounted there; unmount it$`, out["first"], "the name is a user's")
 	assert.Equal(t, "<nil>", out["other"], "another job's end has no part in it")
 	assert.Regexp(t, `^\[\] cannot remove .*/tmp/mounted\?\[2J: something is mounted there; unmount it$`, out["sweep"])
@@ -113,10 +116,10 @@ func TestTeardownKeepsWhatItCannotUndo(t *testing.T) {
 	assert.Equal(t, "[] <nil> false", out["last"])
 }
 
-func init() { childActions["teardownMount"] = teardownMountChild }
+func init() { nstest.Actions["teardownMount"] = teardownMountChild }
 
 func teardownMountChild(dir string) (any, error) {
-	if err := makePrivate(); err != nil {
+	if err := nstest.MakePrivate(); err != nil {
 		return nil, err
 	}
 	s, err := OpenState(dir + "/state")
@@ -153,12 +156,12 @@ func teardownMountChild(dir string) (any, error) {
 
 // When time is up the job is gone, and its files are for whoever comes next.
 func TestTeardownLeavesTrashToTheNext(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	s, scratch := newState(t), t.TempDir()
 	for _, job := range []string{"17", "18"} {
-		s.addRecord(t, "jobs/"+job+"/lock", "")
+		addRecord(t, s, "jobs/"+job+"/lock", "")
 		require.NoError(t, os.MkdirAll(scratch+"/jobs/"+job+"/tmp/a", 0o700))
-		writeFile(t, scratch+"/jobs/"+job+"/tmp/a/file", "x")
+		nstest.WriteFile(t, scratch+"/jobs/"+job+"/tmp/a/file", "x")
 	}
 	require.NoError(t, Teardown(s, scratch, "17", time.Now()))
 	assert.NoDirExists(t, s.path+"/jobs/17")
@@ -197,9 +200,9 @@ func TestTeardownLeavesTrashToTheNext(t *testing.T) {
 // On a disk that is full no directory can be made: the job's own is removed where it is.
 func TestTeardownWithoutATrash(t *testing.T) {
 	s, scratch := newState(t), t.TempDir()
-	s.addRecord(t, "jobs/17/lock", "")
+	addRecord(t, s, "jobs/17/lock", "")
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp/a", 0o700))
-	writeFile(t, scratch+"/jobs/.trash", "no directory")
+	nstest.WriteFile(t, scratch+"/jobs/.trash", "no directory")
 	assert.ErrorIs(t, Teardown(s, scratch, "17", time.Now()), errTimeIsUp)
 	assert.DirExists(t, s.path+"/jobs/17", "it stays recorded")
 	assert.ErrorContains(t, Teardown(s, scratch, "17", soon()), "/jobs/.trash: not a directory")
@@ -208,18 +211,18 @@ func TestTeardownWithoutATrash(t *testing.T) {
 }
 
 func TestRemoveTreeFollowsNothing(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	dir, outside := t.TempDir(), t.TempDir()
-	writeFile(t, outside+"/precious", "")
+	nstest.WriteFile(t, outside+"/precious", "")
 	require.NoError(t, os.MkdirAll(dir+"/top/a/b/c", 0o755))
-	symlink(t, outside, dir+"/top/link")
-	symlink(t, outside, dir+"/top/a/b/c/link")
+	nstest.Symlink(t, outside, dir+"/top/link")
+	nstest.Symlink(t, outside, dir+"/top/a/b/c/link")
 	require.NoError(t, unix.Mkfifo(dir+"/top/a/fifo", 0o600))
 	require.NoError(t, removeTree(dir, "top", soon()))
 	assert.NoDirExists(t, dir+"/top")
 	assert.FileExists(t, outside+"/precious")
 
-	symlink(t, outside, dir+"/top")
+	nstest.Symlink(t, outside, dir+"/top")
 	require.NoError(t, removeTree(dir, "top", soon()))
 	assert.FileExists(t, outside+"/precious")
 	assert.NoError(t, removeTree(dir+"/absent", "top", soon()))
@@ -261,7 +264,7 @@ func TestRemoveTreeWide(t *testing.T) {
 // A process that exchanges a directory for a symlink all the time leads nobody out.
 func TestRemoveTreeAgainstAnExchanger(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
-	writeFile(t, outside+"/precious", "")
+	nstest.WriteFile(t, outside+"/precious", "")
 	var stop atomic.Bool
 	done := make(chan int)
 	go func() {
@@ -294,7 +297,7 @@ func TestEmptyTrashTakesTurns(t *testing.T) {
 	parent := t.TempDir()
 	for _, name := range []string{"17.1/tmp", "18.1/tmp", "19.1/tmp"} {
 		require.NoError(t, os.MkdirAll(parent+"/"+trashName+"/"+name, 0o700))
-		writeFile(t, parent+"/"+trashName+"/"+name+"/file", "x")
+		nstest.WriteFile(t, parent+"/"+trashName+"/"+name+"/file", "x")
 	}
 	for i := range 200_000 {
 		require.NoError(t, os.Symlink("x", fmt.Sprintf("%s/%s/17.1/tmp/%d", parent, trashName, i)))
@@ -313,11 +316,11 @@ func TestEmptyTrashTakesTurns(t *testing.T) {
 
 // TestRemoveTreeSeizesDirectories: a descriptor that is passed to another process of the user is worth nothing any more.
 func TestRemoveTreeSeizesDirectories(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(dir+"/top/tmp", 0o777))
 	require.NoError(t, os.Chmod(dir+"/top/tmp", 0o777))
-	writeFile(t, dir+"/top/tmp/file", "x")
+	nstest.WriteFile(t, dir+"/top/tmp/file", "x")
 	passed, err := openDirectory(unix.AT_FDCWD, dir+"/top/tmp", 0)
 	require.NoError(t, err)
 	defer passed.Close()

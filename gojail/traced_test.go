@@ -14,12 +14,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // TestTracerKeepsNobodyWaiting: process 1 of a PID namespace does not end before a tracer outside has
 // reaped what it traces in there. What it held it has let go of by then.
 func TestTracerKeepsNobodyWaiting(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	r := tracedHolder(t)
 	assert.NoError(t, r.kill(100*time.Millisecond))
 	assert.DirExists(t, fmt.Sprintf("/proc/%d", r.PID), "it has not ended")
@@ -27,7 +29,7 @@ func TestTracerKeepsNobodyWaiting(t *testing.T) {
 
 // TestHoldersEndTogether: the end of a job waits once, however many of its holders do not end.
 func TestHoldersEndTogether(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	var records []Record
 	for range 5 {
 		records = append(records, tracedHolder(t))

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // someone is a user that exists nowhere.
@@ -36,12 +38,12 @@ func userPlaces(t *testing.T) string {
 	}
 	require.NoError(t, os.Chown(dir+"/data/group", 0, 54322))
 	require.NoError(t, os.Chmod(dir+"/data/private", 0o700))
-	writeFile(t, dir+"/data/file", "")
+	nstest.WriteFile(t, dir+"/data/file", "")
 	require.NoError(t, os.WriteFile(dir+"/data/secret", nil, 0o600))
 	require.NoError(t, unix.Mkfifo(dir+"/data/fifo", 0o666))
-	symlink(t, dir+"/other", dir+"/data/escape")
-	symlink(t, "open", dir+"/data/link")
-	symlink(t, "/proc/self/root", dir+"/data/magic")
+	nstest.Symlink(t, dir+"/other", dir+"/data/escape")
+	nstest.Symlink(t, "open", dir+"/data/link")
+	nstest.Symlink(t, "/proc/self/root", dir+"/data/magic")
 	return dir
 }
 
@@ -61,12 +63,12 @@ func TestUserMounts(t *testing.T) {
 	}
 	require.NoError(t, os.Chmod(root+"/home/closed", 0o700))
 	require.NoError(t, os.Mkdir(root+"/home/closed/inner", 0o755))
-	writeFile(t, root+"/mnt/file", "")
-	symlink(t, "/mnt/place", root+"/data/link")
-	symlink(t, "/etc", root+"/data/trap")
-	symlink(t, "/proc/self/root/mnt", root+"/data/magic")
+	nstest.WriteFile(t, root+"/mnt/file", "")
+	nstest.Symlink(t, "/mnt/place", root+"/data/link")
+	nstest.Symlink(t, "/etc", root+"/data/trap")
+	nstest.Symlink(t, "/proc/self/root/mnt", root+"/data/magic")
 	zygote := fmt.Sprintf("/proc/%d/root", startZygote(t, root))
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	c, j := userJail(dir, false)
 	data := dir + "/data"
 
@@ -116,7 +118,7 @@ func TestUserMounts(t *testing.T) {
 
 // No thread of the process keeps the user's rights, or loses root's.
 func TestUserMountsLeaveRootAlone(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	dir := userPlaces(t)
 	for range 50 { // the main thread, which never ends, is offered now and then
 		require.NoError(t, asUser(someone, "/", func(int) error { return nil }))
@@ -159,11 +161,11 @@ func statusField(t *testing.T, tid int, name string) []string {
 	return nil
 }
 
-func init() { childActions["attach"] = attachChild }
+func init() { nstest.Actions["attach"] = attachChild }
 
 // attachChild attaches a user's tree, cloned from a shared mount, and tells what it became.
 func attachChild(dir string) (any, error) {
-	if err := makePrivate(); err != nil {
+	if err := nstest.MakePrivate(); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(
@@ -192,7 +194,7 @@ func attachChild(dir string) (any, error) {
 			return nil, err
 		}
 		for _, path := range []string{"/other", "/other/below"} {
-			if m := mountOf(mounts, dir+path); m != nil {
+			if m := nstest.MountOf(mounts, dir+path); m != nil {
 				seen = append(seen, path+" "+strings.Replace(m.Options, ",relatime", "", 1)+" "+m.Optional)
 			}
 		}
@@ -201,9 +203,9 @@ func attachChild(dir string) (any, error) {
 }
 
 func TestUserMountsAreHarmless(t *testing.T) {
-	noLeaks(t)
+	nstest.NoLeaks(t)
 	var seen []string
-	require.NoError(t, inNamespaceText(t, "attach", userPlaces(t), &seen))
+	require.NoError(t, nstest.RunText(t, "attach", userPlaces(t), &seen))
 	assert.Equal(t, []string{
 		"/other rw,nosuid,nodev ", "/other/below rw,nosuid,nodev ",
 		"/other ro,nosuid,nodev ", "/other/below ro,nosuid,nodev ",

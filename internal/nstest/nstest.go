@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nstest runs parts of a test in a mount namespace of their own, and holds
+// what such tests need. A package that uses it has a test named TestChild that calls Child.
+package nstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// A test that mounts starts this test binary again in a mount namespace of its
+// own. The child does one of these, named in Variable, and prints what it saw.
+const Variable = "GOJAIL_TEST_CHILD"
+
+var Actions = map[string]func(input string) (any, error){}
+
+func init() {
+	// As the first thing that a test needs, not from TestMain: other tests of the package need no child.
+	name := os.Getenv(Variable)
+	if name == "" {
+		return
+	}
+	childMain = func() {
+		result, err := Actions[name](os.Getenv("GOJAIL_TEST_INPUT"))
+		reply := childReply{Result: result}
+		if err != nil {
+			reply.Error = err.Error()
+		}
+		json.NewEncoder(os.Stdout).Encode(reply)
+		os.Exit(0)
+	}
+}
+
+var childMain func()
+
+// Child does a child's work where this process is one, and ends it: after all of the package's init functions.
+func Child() {
+	if childMain != nil {
+		childMain()
+	}
+}
+
+// Command is this test binary again, as a child that does an action.
+func Command(action, input string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestChild$")
+	cmd.Env = append(os.Environ(), Variable+"="+action, "GOJAIL_TEST_INPUT="+input)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	return cmd
+}
+
+// MakePrivate keeps what a child mounts from the node.
+func MakePrivate() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }
+
+type childReply struct {
+	Result any
+	Error  string
+}
+
+// Run runs an action in a private mount namespace; its result is decoded into result.
+func Run(t *testing.T, action string, input, result any) error {
+	t.Helper()
+	text, err := json.Marshal(input)
+	require.NoError(t, err)
+	return RunText(t, action, string(text), result)
+}
+
+// RunText is Run with an input that is text.
+func RunText(t *testing.T, action, input string, result any) error {
+	t.Helper()
+	NeedRoot(t)
+	cmd := Command(action, input)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	require.NoError(t, cmd.Run(), stderr.String())
+	reply := childReply{Result: result}
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &reply), stdout.String()+stderr.String())
+	if reply.Error != "" {
+		return fmt.Errorf("%s", reply.Error)
+	}
+	return nil
+}
+
+// NeedRoot skips the test where the user is not root.
+func NeedRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+// NoLeaks fails the test when it leaves descriptors or mounts behind.
+func NoLeaks(t *testing.T) {
+	t.Helper()
+	fds, mounts := OpenFiles(), ownMounts(t)
+	t.Cleanup(func() {
+		require.Equal(t, fds, OpenFiles(), "descriptors left open")
+		require.Equal(t, mounts, ownMounts(t), "mounts left behind")
+	})
+}
+
+// OpenFiles lists what this process has open, less what the runtime opens for itself.
+func OpenFiles() []string {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	var out []string
+	for _, e := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + e.Name())
+		// The runtime polls, and watches the cgroup's CPU limit, by whatever path it has in this view.
+		if err != nil || strings.HasPrefix(target, "anon_inode:[event") || strings.HasPrefix(target, "/proc/") || strings.Contains(target, "/cpu.") {
+			continue
+		}
+		out = append(out, e.Name()+" "+target)
+	}
+	return out
+}
+
+// ownMounts lists the mounts below the test's own directories; others come and go.
+func ownMounts(t *testing.T) []string {
+	t.Helper()
+	infos, err := mountinfo.GetMounts(nil)
+	require.NoError(t, err)
+	var out []string
+	for _, i := range infos {
+		if strings.Contains(i.Mountpoint, "/"+t.Name()) {
+			out = append(out, i.Mountpoint)
+		}
+	}
+	return out
+}
+
+// WriteFile makes a file.
+func WriteFile(t *testing.T, path, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// Symlink makes a symbolic link.
+func Symlink(t *testing.T, target, path string) {
+	t.Helper()
+	require.NoError(t, os.Symlink(target, path))
+}
+
+// MountOf finds the mount at path in mountinfo lines, the topmost one.
+func MountOf(mounts []*mountinfo.Info, path string) *mountinfo.Info {
+	var found *mountinfo.Info
+	for _, m := range mounts {
+		if m.Mountpoint == path {
+			found = m
+		}
+	}
+	return found
+}
