@@ -107,9 +107,9 @@ func (k *checker) failIn(content bool, subject, remedy, format string, args ...a
 
 // Check looks for everything that would make a launch on this node fail, and
 // for what makes it slow. It reports as it goes, and changes nothing.
-func Check(node Node, report func(Finding)) {
-	k := &checker{node: node, report: func(f Finding) { report(f.forAdministrator()) }}
-	c, err := Load(node.Config, node.Name)
+func Check(n Node, report func(Finding)) {
+	k := &checker{node: n, report: func(f Finding) { report(f.forAdministrator()) }}
+	c, err := Load(n.Config, n.Name)
 	if err == nil {
 		k.config = c
 	}

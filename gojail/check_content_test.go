@@ -187,8 +187,8 @@ func TestTreeWithoutEnd(t *testing.T) {
 	const found = " has more than 4096 entries, too many to look for data directories among them; " +
 		`remove what does not belong there, or name them in gojail.toml: data = ["/home"]`
 	assert.Contains(t, n.findings(), "FAIL  jail a: jail root "+n.root+found)
-	node, content := n.failures()
-	assert.Empty(t, node)
+	onNode, content := n.failures()
+	assert.Empty(t, onNode)
 	assert.NotEmpty(t, content)
 	c, err := Load(n.Config, n.Name)
 	require.NoError(t, err)

@@ -94,11 +94,11 @@ func PluginState(c *Config) string {
 
 // PluginConfig returns the configuration that the plugin uses by the plugstack.conf in or named by
 // the slurm.conf of a directory, and whether that names the plugin at all.
-func PluginConfig(dir, node string) (path string, named bool) {
-	conf := readSlurmConf(&Config{Node: node, Slurm: Slurm{Conf: dir}})
+func PluginConfig(dir, name string) (path string, named bool) {
+	conf := readSlurmConf(&Config{Node: name, Slurm: Slurm{Conf: dir}})
 	own := conf.own()
 	if len(own) == 0 {
 		return "", false
 	}
-	return own[0].argument("config", DefaultConfig, node), true
+	return own[0].argument("config", DefaultConfig, name), true
 }

@@ -77,8 +77,8 @@ func (j *Jail) Filter() ([]byte, error) {
 // writeFilters compiles those of all jails. The names, relative to the state
 // directory, tell the content: a step that has read the site file of before finds
 // its own. They are small, few, and gone with the next boot.
-func writeFilters(c *Config, state string) (map[string]string, error) {
-	dir := filepath.Join(state, filterDir)
+func writeFilters(c *Config, stateDir string) (map[string]string, error) {
+	dir := filepath.Join(stateDir, filterDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make %s: %w; is the state directory full or read-only?", dir, cause(err))
 	}
@@ -93,7 +93,7 @@ func writeFilters(c *Config, state string) (map[string]string, error) {
 		}
 		sum := sha256.Sum256(program)
 		names[name] = filepath.Join(filterDir, fmt.Sprintf("%x", sum[:8]))
-		path := filepath.Join(state, names[name])
+		path := filepath.Join(stateDir, names[name])
 		if st, err := os.Stat(path); err == nil && st.Size() == int64(len(program)) {
 			continue
 		}

@@ -71,7 +71,7 @@ func limitedChild(input string) (any, error) {
 	}
 	defer scratch.Close()
 	const get, set = 0x800007<<8 | 2, 0x800008<<8 | 2 // Q_GETQUOTA and Q_SETQUOTA, PRJQUOTA (linux/quota.h)
-	quota := func(command uintptr) (kB uint64, err error) {
+	usage := func(command uintptr) (kB uint64, err error) {
 		var limit [72]byte // struct if_dqblk
 		binary.NativeEndian.PutUint64(limit[0:], 1024)
 		binary.NativeEndian.PutUint32(limit[64:], 1) // QIF_BLIMITS
@@ -80,11 +80,11 @@ func limitedChild(input string) (any, error) {
 		}
 		return binary.NativeEndian.Uint64(limit[0:]), err
 	}
-	_, e1 := quota(set)
-	before, e2 := quota(get)
+	_, e1 := usage(set)
+	before, e2 := usage(get)
 	e3 := both(setProject(tmp, projectOf("17")), os.WriteFile(tmp+"/file", make([]byte, 1<<16), 0o600))
 	e4 := Teardown(s, dir+"/scratch", "17", time.Now().Add(time.Minute))
-	after, e5 := quota(get)
+	after, e5 := usage(get)
 	return []string{
 		quotaEnforced("/proc").Error(),
 		fmt.Sprintf("a job has %d kB of project %#x", before, projectOf("17")),

@@ -15,8 +15,8 @@ import (
 // template that is assembled anew, and has the site file compiled again.
 // Sandboxes that are there live on. It tells whether there was a zygote.
 func Reload(s *State, jail string, deadline time.Time) (bool, error) {
-	if err := os.Remove(filepath.Join(s.path, "site")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("cannot remove %s/site: %w", s.path, cause(err))
+	if err := os.Remove(filepath.Join(s.Path(), "site")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("cannot remove %s/site: %w", s.Path(), cause(err))
 	}
 	if !present(s.zygote(jail)) {
 		return false, nil

@@ -166,17 +166,17 @@ func (c *Config) network(j *Jail) string {
 
 // WriteSite compiles c into STATE/site. One process does so at a time; one that
 // cannot get the lock by the deadline gives up.
-func WriteSite(c *Config, state string, deadline time.Time) error {
+func WriteSite(c *Config, stateDir string, deadline time.Time) error {
 	keys := map[string]string{}
 	for name, j := range c.Jails {
 		keys[name] = c.Key(j)
 	}
-	unlock, err := lockFile(filepath.Join(state, "site.lock"), deadline)
+	unlock, err := lockFile(filepath.Join(stateDir, "site.lock"), deadline)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	filters, err := writeFilters(c, state)
+	filters, err := writeFilters(c, stateDir)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func WriteSite(c *Config, state string, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(state, "site"), text)
+	return replaceFile(filepath.Join(stateDir, "site"), text)
 }
 
 // replaceFile makes path hold text, wholly or not at all, readable by root only.

@@ -130,3 +130,12 @@ func TestScratchOfTheSite(t *testing.T) {
 	addRecord(t, s, "site", "gojail-site 1\nscratch ../x\nend\n")
 	assert.Empty(t, s.Scratch())
 }
+
+// newState is an empty state directory.
+func newState(t *testing.T) *State {
+	t.Helper()
+	nstest.NeedRoot(t)
+	s, err := OpenState(filepath.Join(t.TempDir(), "state"))
+	require.NoError(t, err)
+	return s
+}

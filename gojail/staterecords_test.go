@@ -10,21 +10,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/gojail/gojail/internal/nstest"
 )
 
 // someKey is the key of a template.
 const someKey = "0123456789abcdef"
-
-// newState is an empty state directory.
-func newState(t *testing.T) *State {
-	t.Helper()
-	nstest.NeedRoot(t)
-	s, err := OpenState(filepath.Join(t.TempDir(), "state"))
-	require.NoError(t, err)
-	return s
-}
 
 // sleeper is a process that can be a holder; it is reaped when the test ends.
 func sleeper(t *testing.T) *exec.Cmd {
@@ -45,7 +34,7 @@ func recordOf(t *testing.T, pid int) string {
 }
 
 // addRecord writes jobs/ID/NAME or jails/JAIL/zygote.
-func addRecord(t *testing.T, s *State, path, text string) {
+func addRecord(t *testing.T, s interface{ Path() string }, path, text string) {
 	t.Helper()
 	path = filepath.Join(s.Path(), path)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))

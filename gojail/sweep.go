@@ -91,7 +91,7 @@ func (w *sweep) jobs() ([]string, error) {
 	found := map[string]bool{}
 	known, err := directories(filepath.Join(w.state.path, "jobs"))
 	scratch, err2 := directories(filepath.Join(w.config.Scratch, "jobs"))
-	for _, job := range slices.Concat(known, scratch, w.state.ended()) {
+	for _, job := range slices.Concat(known, scratch, w.state.Ended()) {
 		if jobRule().MatchString(job) {
 			found[job] = true
 		}

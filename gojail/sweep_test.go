@@ -26,7 +26,7 @@ import (
 func newSweep(t *testing.T, answers map[string]string) (*sweep, string) {
 	t.Helper()
 	dir := t.TempDir()
-	s := newState(t)
+	s := newNode(t)
 	for _, name := range []string{"scratch/jobs", "spool", "conf"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
 	}
@@ -258,7 +258,7 @@ func TestSweepGoesOn(t *testing.T) {
 
 func TestSweepOfAnEmptyNode(t *testing.T) {
 	nstest.NeedRoot(t)
-	s := newState(t)
+	s := newNode(t)
 	report, err := Sweep(s, &Config{Node: "n1", Scratch: t.TempDir() + "/absent", Slurm: Slurm{Spool: "/no/such"}})
 	require.NoError(t, err)
 	assert.Equal(t, SweepReport{scratch: report.scratch}, report)

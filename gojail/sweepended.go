@@ -22,7 +22,7 @@ const (
 // release is for what they have of networks. What fails again stays noted; it is nobody's error
 // here, for the job that ends at this moment is another.
 func (s *State) RetryEnded(load func() (*Config, error), until time.Time, release func(job string) error) {
-	jobs := s.ended()
+	jobs := s.Ended()
 	if len(jobs) == 0 {
 		return
 	}
@@ -79,8 +79,8 @@ func (w *sweep) endAgain(job string, until time.Time, release func(job string) e
 	return both(err, failed)
 }
 
-// ended lists the jobs whose end failed, the one first that was tried last longest ago.
-func (s *State) ended() (jobs []string) {
+// Ended lists the jobs whose end failed and that no later one has made up for, the one first that was tried last longest ago.
+func (s *State) Ended() (jobs []string) {
 	entries, _ := os.ReadDir(s.endedDir())
 	times := map[string]time.Time{}
 	for _, e := range entries {
@@ -94,7 +94,7 @@ func (s *State) ended() (jobs []string) {
 
 // forgetEnded removes the note of a job, and with the last of them all that is there.
 func (s *State) forgetEnded(job string) {
-	if os.Remove(filepath.Join(s.endedDir(), job)) != nil || len(s.ended()) > 0 {
+	if os.Remove(filepath.Join(s.endedDir(), job)) != nil || len(s.Ended()) > 0 {
 		return
 	}
 	os.Remove(filepath.Join(s.endedDir(), ".tried"))
@@ -111,8 +111,5 @@ func (s *State) NoteEnded(job string) {
 		f.Close()
 	}
 }
-
-// Ended lists the jobs whose end failed and that no later one has made up for.
-func (s *State) Ended() []string { return s.ended() }
 
 func (s *State) endedDir() string { return filepath.Join(s.path, "ended") }

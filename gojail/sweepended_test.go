@@ -46,7 +46,7 @@ func TestRetryEnded(t *testing.T) {
 	assert.NoDirExists(t, w.state.job("4000000001"))
 	assert.NoDirExists(t, dir+"/scratch/jobs/4000000001")
 	assert.NoDirExists(t, dir+"/scratch/jobs/"+trashName)
-	assert.Equal(t, []string{"4000000002"}, w.state.ended())
+	assert.Equal(t, []string{"4000000002"}, w.state.Ended())
 	for _, job := range []string{"4000000002", "4000000004"} {
 		assert.FileExists(t, w.state.job(job)+"/small", "it is back, or there")
 		assert.DirExists(t, dir+"/scratch/jobs/"+job+"/tmp")
@@ -55,7 +55,7 @@ func TestRetryEnded(t *testing.T) {
 	running.Close()
 	w.state.RetryEnded(func() (*Config, error) { panic("too early") }, soon(), nil)
 	assert.Equal(t, []string{"4000000002"}, w.retry(t, errors.New("no fabric manager")))
-	assert.Equal(t, []string{"4000000002"}, w.state.ended(), "its network is not given back")
+	assert.Equal(t, []string{"4000000002"}, w.state.Ended(), "its network is not given back")
 	tried, err := os.Open(w.state.endedDir() + "/.tried")
 	require.NoError(t, err)
 	require.NoError(t, unix.Flock(int(tried.Fd()), unix.LOCK_EX))
@@ -84,7 +84,7 @@ func TestRetryEndedUnderTheLock(t *testing.T) {
 		return nil
 	})
 	assert.Equal(t, 2, released)
-	assert.Empty(t, w.state.ended())
+	assert.Empty(t, w.state.Ended())
 	assert.NoDirExists(t, w.state.job("4000000002"))
 }
 

@@ -137,5 +137,5 @@ func (s *State) started(proc string) bool {
 	}
 	defer f.Close()
 	words, err := io.ReadAll(io.LimitReader(f, 16<<10))
-	return err == nil && bytes.Contains(words, []byte("\x00state="+s.path+"\x00"))
+	return err == nil && bytes.Contains(words, []byte("\x00state="+s.Path()+"\x00"))
 }

@@ -22,18 +22,18 @@ import (
 func soon() time.Time { return time.Now().Add(time.Minute) }
 
 func TestTeardownFollowsTheNoteOfTheScratchDirectory(t *testing.T) {
-	s, scratch, before := newState(t), t.TempDir(), t.TempDir()
+	s, scratch, before := newNode(t), t.TempDir(), t.TempDir()
 	addRecord(t, s, "jobs/17/lock", "")
 	require.NoError(t, os.MkdirAll(before+"/jobs/17/tmp", 0o700))
-	require.NoError(t, os.Symlink(before+"/jobs/17", s.path+"/jobs/17/.scratch"))
+	require.NoError(t, os.Symlink(before+"/jobs/17", s.Path()+"/jobs/17/.scratch"))
 	require.NoError(t, Teardown(s, scratch, "17", soon()))
 	assert.NoDirExists(t, before+"/jobs/17")
-	assert.NoDirExists(t, s.path+"/jobs/17")
+	assert.NoDirExists(t, s.Path()+"/jobs/17")
 }
 
 func TestTeardown(t *testing.T) {
 	nstest.NoLeaks(t)
-	s, scratch := newState(t), t.TempDir()
+	s, scratch := newNode(t), t.TempDir()
 	holder, other := sleeper(t), sleeper(t)
 	start, err := processStart(other.Process.Pid)
 	require.NoError(t, err)
@@ -48,29 +48,29 @@ func TestTeardown(t *testing.T) {
 	nstest.WriteFile(t, scratch+"/jobs/17/tmp/a/b/file", "x")
 
 	require.NoError(t, Teardown(s, scratch, "17", soon()))
-	assert.NoDirExists(t, s.path+"/jobs/17")
+	assert.NoDirExists(t, s.Path()+"/jobs/17")
 	assert.NoDirExists(t, scratch+"/jobs/17")
 	assert.EqualError(t, holder.Wait(), "signal: killed")
 	assert.NoError(t, other.Process.Signal(syscall.Signal(0)), "a process that only has the pid is left alone")
 	assert.DirExists(t, scratch+"/jobs/18/tmp")
-	assert.FileExists(t, s.path+"/jobs/18/small")
+	assert.FileExists(t, s.Path()+"/jobs/18/small")
 
 	require.NoError(t, Teardown(s, scratch, "17", soon()), "twice")
 	require.NoError(t, Teardown(s, scratch, "99", soon()), "unknown")
-	assert.NoDirExists(t, s.path+"/jobs/99")
+	assert.NoDirExists(t, s.Path()+"/jobs/99")
 }
 
 func TestTeardownOfScratchAlone(t *testing.T) {
 	nstest.NoLeaks(t)
-	s, scratch := newState(t), t.TempDir()
+	s, scratch := newNode(t), t.TempDir()
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp", 0o700))
 	require.NoError(t, Teardown(s, scratch, "17", soon()))
 	assert.NoDirExists(t, scratch+"/jobs/17")
-	assert.NoDirExists(t, s.path+"/jobs/17")
+	assert.NoDirExists(t, s.Path()+"/jobs/17")
 }
 
 func TestTeardownRefusesNames(t *testing.T) {
-	s, scratch := newState(t), t.TempDir()
+	s, scratch := newNode(t), t.TempDir()
 	for _, name := range []string{"", ".", "..", "17/../18", "/", "run-", "a", "17 "} {
 		assert.EqualError(t, Teardown(s, scratch, name, soon()), fmt.Sprintf("%q is no job id", name))
 	}
@@ -79,20 +79,20 @@ func TestTeardownRefusesNames(t *testing.T) {
 // A step that is being built holds the lock: nothing is touched.
 func TestTeardownUnderALock(t *testing.T) {
 	nstest.NoLeaks(t)
-	s, scratch := newState(t), t.TempDir()
+	s, scratch := newNode(t), t.TempDir()
 	addRecord(t, s, "jobs/17/small", "rubbish")
 	lock, err := s.lockJob("17", time.Now())
 	require.NoError(t, err)
 	err = Teardown(s, scratch, "17", soon())
-	assert.EqualError(t, err, "job 17: a step of it is being built at this moment ("+s.path+"/jobs/17/lock is locked); try again")
-	assert.FileExists(t, s.path+"/jobs/17/small")
+	assert.EqualError(t, err, "job 17: a step of it is being built at this moment ("+s.Path()+"/jobs/17/lock is locked); try again")
+	assert.FileExists(t, s.Path()+"/jobs/17/small")
 	lock.Close()
 	assert.NoError(t, Teardown(s, scratch, "17", soon()))
 }
 
 // A lock whose file has gone while it was waited for is not taken for one.
 func TestLockIsNotAStaleFile(t *testing.T) {
-	s := newState(t)
+	s := newNode(t)
 	first, err := s.lockJob("17", time.Now())
 	require.NoError(t, err)
 	defer first.Close()
@@ -100,8 +100,8 @@ func TestLockIsNotAStaleFile(t *testing.T) {
 	second, err := s.lockJob("17", time.Now())
 	require.NoError(t, err)
 	defer second.Close()
-	assert.True(t, sameFile(second, s.path+"/jobs/17/lock"))
-	assert.False(t, sameFile(first, s.path+"/jobs/17/lock"))
+	assert.True(t, sameFile(second, s.Path()+"/jobs/17/lock"))
+	assert.False(t, sameFile(first, s.Path()+"/jobs/17/lock"))
 }
 
 // What cannot be removed stays in the trash and is tried again.
@@ -157,14 +157,14 @@ func teardownMountChild(dir string) (any, error) {
 // When time is up the job is gone, and its files are for whoever comes next.
 func TestTeardownLeavesTrashToTheNext(t *testing.T) {
 	nstest.NoLeaks(t)
-	s, scratch := newState(t), t.TempDir()
+	s, scratch := newNode(t), t.TempDir()
 	for _, job := range []string{"17", "18"} {
 		addRecord(t, s, "jobs/"+job+"/lock", "")
 		require.NoError(t, os.MkdirAll(scratch+"/jobs/"+job+"/tmp/a", 0o700))
 		nstest.WriteFile(t, scratch+"/jobs/"+job+"/tmp/a/file", "x")
 	}
 	require.NoError(t, Teardown(s, scratch, "17", time.Now()))
-	assert.NoDirExists(t, s.path+"/jobs/17")
+	assert.NoDirExists(t, s.Path()+"/jobs/17")
 	assert.NoDirExists(t, scratch+"/jobs/17")
 	left, err := filepath.Glob(scratch + "/jobs/.trash/17.*/tmp/a/file")
 	require.NoError(t, err)
@@ -199,15 +199,15 @@ func TestTeardownLeavesTrashToTheNext(t *testing.T) {
 
 // On a disk that is full no directory can be made: the job's own is removed where it is.
 func TestTeardownWithoutATrash(t *testing.T) {
-	s, scratch := newState(t), t.TempDir()
+	s, scratch := newNode(t), t.TempDir()
 	addRecord(t, s, "jobs/17/lock", "")
 	require.NoError(t, os.MkdirAll(scratch+"/jobs/17/tmp/a", 0o700))
 	nstest.WriteFile(t, scratch+"/jobs/.trash", "no directory")
 	assert.ErrorIs(t, Teardown(s, scratch, "17", time.Now()), errTimeIsUp)
-	assert.DirExists(t, s.path+"/jobs/17", "it stays recorded")
+	assert.DirExists(t, s.Path()+"/jobs/17", "it stays recorded")
 	assert.ErrorContains(t, Teardown(s, scratch, "17", soon()), "/jobs/.trash: not a directory")
 	assert.NoDirExists(t, scratch+"/jobs/17")
-	assert.NoDirExists(t, s.path+"/jobs/17")
+	assert.NoDirExists(t, s.Path()+"/jobs/17")
 }
 
 func TestRemoveTreeFollowsNothing(t *testing.T) {
@@ -335,4 +335,13 @@ func TestRemoveTreeSeizesDirectories(t *testing.T) {
 		assert.EqualValues(t, 0o700, st.Mode&0o7777)
 		return nil
 	}))
+}
+
+// newNode is a node with an empty state directory.
+func newNode(t *testing.T) *State {
+	t.Helper()
+	nstest.NeedRoot(t)
+	s, err := OpenState(filepath.Join(t.TempDir(), "state"))
+	require.NoError(t, err)
+	return s
 }

@@ -12,7 +12,7 @@ import (
 // wholeConfig is a gojail.toml with every key.
 func wholeConfig(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/whole.toml")
+	text, err := os.ReadFile("../config/testdata/whole.toml")
 	require.NoError(t, err)
 	return string(text)
 }

@@ -26,8 +26,8 @@ func jailDriver(_ context.Context, h *Host, s *Settings) Finding {
 	if !present(s.Jail.Config) {
 		return Found(NotApplicable, "no jails: there is no %s", s.Jail.Config)
 	}
-	node := jailNode(h, s)
-	c, err := gojail.Load(node.Config, node.Name)
+	n := jailNode(h, s)
+	c, err := gojail.Load(n.Config, n.Name)
 	if err != nil {
 		return Found(Unknown, "%s", line(err.Error()))
 	}
@@ -40,10 +40,10 @@ func jailDriver(_ context.Context, h *Host, s *Settings) Finding {
 	if len(with) == 0 {
 		return Found(NotApplicable, "no jail brings NVIDIA's driver")
 	}
-	if !present(node.State) {
+	if !present(n.State) {
 		return Found(OK, "no jail was assembled since the node booted")
 	}
-	state, err := gojail.OpenState(node.State)
+	state, err := gojail.OpenState(n.State)
 	if err != nil {
 		return Found(Unknown, "%s", line(err.Error()))
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/gojail/gojail/gojail"
 	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/attach"
-	"github.com/gojail/gojail/netsetup/config"
+	netconfig "github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/fabric"
 	"github.com/gojail/gojail/netsetup/fabric/https"
 	"github.com/gojail/gojail/netsetup/gres"
@@ -28,7 +28,7 @@ import (
 
 // networkPath is network.toml, which lies beside gojail.toml.
 func (r *request) networkPath() string {
-	return filepath.Join(filepath.Dir(r.words["config"]), filepath.Base(config.DefaultPath))
+	return filepath.Join(filepath.Dir(r.words["config"]), filepath.Base(netconfig.DefaultPath))
 }
 
 // networks is what the site file gets of network.toml. A network.toml that is
@@ -37,7 +37,7 @@ func (r *request) networks() (n gojail.Networks, err error) {
 	if n.Identity, err = trusted.Identify(r.networkPath()); n.Identity == nil || err != nil {
 		return n, err
 	}
-	c, err := config.Load(r.networkPath(), r.words["node"])
+	c, err := netconfig.Load(r.networkPath(), r.words["node"])
 	if err != nil {
 		return n, err
 	}
@@ -101,7 +101,7 @@ func (r *request) net() ([]gojail.Tree, error) {
 
 // given is what Slurm gave the job. A user can set the variables where no plugin
 // of Slurm does: NICs count only with GresTypes=nic. GPUs are a mere preference.
-func (r *request) given(job *attach.Job, cfg *config.Config) error {
+func (r *request) given(job *attach.Job, cfg *netconfig.Config) error {
 	if r.words["nics"] == "" && r.words["gpus"] == "" {
 		return nil
 	}

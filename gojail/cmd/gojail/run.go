@@ -90,7 +90,7 @@ func (n *node) run(name string, who *person, mounts string, privileged bool, com
 	if !privileged {
 		who.confined = j
 	}
-	state, err := gojail.OpenState(n.State)
+	s, err := gojail.OpenState(n.State)
 	if err != nil {
 		return err
 	}
@@ -101,13 +101,13 @@ func (n *node) run(name string, who *person, mounts string, privileged bool, com
 	code := 0
 	var holder gojail.Record
 	if err == nil {
-		holder, err = state.Holder(job, "")
+		holder, err = s.Holder(job, "")
 	}
 	if err == nil {
 		code, err = inside(holder, who, command, signals)
 		holder.EndInhabitants()
 	}
-	if e := gojail.Teardown(state, c.Scratch, job, time.Now().Add(runPatience)); err == nil {
+	if e := gojail.Teardown(s, c.Scratch, job, time.Now().Add(runPatience)); err == nil {
 		err = e
 	}
 	if err == nil && code != 0 {

@@ -88,11 +88,11 @@ func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := gojail.OpenState(n.State)
+	s, err := gojail.OpenState(n.State)
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := state.Jobs()
+	jobs, err := s.Jobs()
 	if err != nil {
 		return nil, err
 	}
@@ -102,10 +102,10 @@ func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
 			switch {
 			case job.ID != id:
 			case name == r.Name:
-				return gojail.SandboxSpec(state, c, id, name)
+				return gojail.SandboxSpec(s, c, id, name)
 			case name == "" || name == r.Jail():
 				found = append(found, r.Name)
-				about = append(about, describe(state, id, r.Name))
+				about = append(about, describe(s, id, r.Name))
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
 	case 0:
 		return nil, fmt.Errorf("job %s has no such sandbox on this node; see: gojail ls", id)
 	case 1:
-		return gojail.SandboxSpec(state, c, id, found[0])
+		return gojail.SandboxSpec(s, c, id, found[0])
 	}
 	return nil, fmt.Errorf("job %s has several sandboxes; name one of: %s", id, strings.Join(about, ", "))
 }
