@@ -89,7 +89,7 @@ func (w *sweep) teardown(job string) error {
 // jobs lists those of both directories, scratch outlives a boot, the state does not; and those whose end failed.
 func (w *sweep) jobs() ([]string, error) {
 	found := map[string]bool{}
-	known, err := directories(filepath.Join(w.state.path, "jobs"))
+	known, err := directories(filepath.Join(w.state.Path(), "jobs"))
 	scratch, err2 := directories(filepath.Join(w.config.Scratch, "jobs"))
 	for _, job := range slices.Concat(known, scratch, w.state.Ended()) {
 		if jobRule().MatchString(job) {

@@ -20,19 +20,19 @@ import (
 // jails asks gojail itself what would make a launch on this node fail: storage
 // that is gone or hangs, missing mount targets, a library of another release.
 func jails(_ context.Context, h *Host, s *Settings) Finding {
-	node := jailNode(h, s)
-	if !present(node.Config) {
+	n := jailNode(h, s)
+	if !present(n.Config) {
 		path, named := gojail.PluginConfig(slurmConfDir(h), h.Node)
 		if !named {
-			return Found(NotApplicable, "no jails: there is no %s", node.Config)
+			return Found(NotApplicable, "no jails: there is no %s", n.Config)
 		}
-		node.Config = path // Slurm asks for jails all the same: every step fails without it
+		n.Config = path // Slurm asks for jails all the same: every step fails without it
 	}
-	if node.LibDir == "" {
+	if n.LibDir == "" {
 		return Found(Unknown, "cannot find out where gojail is installed; write libdir in [jail]")
 	}
 	var p problems
-	gojail.Check(node, func(f gojail.Finding) { judgeJail(&p, f) })
+	gojail.Check(n, func(f gojail.Finding) { judgeJail(&p, f) })
 	return p.finding("jails can be assembled")
 }
 
