@@ -13,7 +13,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/check"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
@@ -22,7 +25,7 @@ import (
 func jails(_ context.Context, h *Host, s *Settings) Finding {
 	n := jailNode(h, s)
 	if !present(n.Config) {
-		path, named := gojail.PluginConfig(slurmConfDir(h), h.Node)
+		path, named := node.PluginConfig(slurmConfDir(h), h.Node)
 		if !named {
 			return Found(NotApplicable, "no jails: there is no %s", n.Config)
 		}
@@ -32,14 +35,14 @@ func jails(_ context.Context, h *Host, s *Settings) Finding {
 		return Found(Unknown, "cannot find out where gojail is installed; write libdir in [jail]")
 	}
 	var p problems
-	gojail.Check(n, func(f gojail.Finding) { judgeJail(&p, f) })
+	check.Check(n, func(f check.Finding) { judgeJail(&p, f) })
 	return p.finding("jails can be assembled")
 }
 
 // judgeJail: what users can bring about drains no node, for they could do so on all.
-func judgeJail(p *problems, f gojail.Finding) {
+func judgeJail(p *problems, f check.Finding) {
 	switch f.Level {
-	case gojail.Fail:
+	case check.Fail:
 		tell := p.failed
 		if f.Content {
 			tell = p.warned
@@ -48,7 +51,7 @@ func judgeJail(p *problems, f gojail.Finding) {
 		if f.Remedy != "" && !slices.Contains(p.detail, tomlfile.Printable(f.Remedy)) {
 			p.note("%s", f.Remedy)
 		}
-	case gojail.Warn: // what costs time or surprises somebody is for `gojail check`
+	case check.Warn: // what costs time or surprises somebody is for `gojail check`
 		p.note("%s: %s", f.Subject, f.Found)
 	}
 }
@@ -63,7 +66,7 @@ func leftovers(_ context.Context, h *Host, s *Settings) Finding {
 	if !present(path) {
 		return Found(OK, "no job has had a jail since the node booted")
 	}
-	state, err := gojail.OpenState(path)
+	state, err := state.OpenState(path)
 	if err != nil {
 		return Found(Unknown, "%s", line(err.Error()))
 	}
@@ -84,12 +87,12 @@ func leftovers(_ context.Context, h *Host, s *Settings) Finding {
 	return f
 }
 
-func jailNode(h *Host, s *Settings) gojail.Node {
-	n := gojail.Node{Config: s.Jail.Config, State: s.Jail.State, Name: h.Node, LibDir: s.Jail.LibDir}
+func jailNode(h *Host, s *Settings) check.Node {
+	n := check.Node{Config: s.Jail.Config, State: s.Jail.State, Name: h.Node, LibDir: s.Jail.LibDir}
 	if n.State == "" {
-		n.State = gojail.DefaultState
-		if c, err := gojail.Load(n.Config, n.Name); err == nil {
-			n.State = gojail.PluginState(c)
+		n.State = contract.DefaultState
+		if c, err := node.Load(n.Config, n.Name); err == nil {
+			n.State = node.PluginState(c)
 		}
 	}
 	n.State = strings.ReplaceAll(n.State, "%n", h.Node)

@@ -12,7 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/check"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/state"
 )
 
 // driverDirs are where tasks find the driver's libraries: those that a jail's CDI
@@ -27,7 +30,7 @@ func jailDriver(_ context.Context, h *Host, s *Settings) Finding {
 		return Found(NotApplicable, "no jails: there is no %s", s.Jail.Config)
 	}
 	n := jailNode(h, s)
-	c, err := gojail.Load(n.Config, n.Name)
+	c, err := node.Load(n.Config, n.Name)
 	if err != nil {
 		return Found(Unknown, "%s", line(err.Error()))
 	}
@@ -43,7 +46,7 @@ func jailDriver(_ context.Context, h *Host, s *Settings) Finding {
 	if !present(n.State) {
 		return Found(OK, "no jail was assembled since the node booted")
 	}
-	state, err := gojail.OpenState(n.State)
+	state, err := state.OpenState(n.State)
 	if err != nil {
 		return Found(Unknown, "%s", line(err.Error()))
 	}
@@ -67,7 +70,7 @@ func jailDriver(_ context.Context, h *Host, s *Settings) Finding {
 	return p.finding("the driver's libraries in jails are whole")
 }
 
-func bringsDriver(j *gojail.Jail) bool {
+func bringsDriver(j *config.Jail) bool {
 	return len(j.CDI) > 0 || slices.ContainsFunc(j.Host, func(pattern string) bool {
 		return strings.Contains(pattern, "nvidia") || strings.Contains(pattern, "libcuda")
 	})
@@ -141,7 +144,7 @@ func driverFile(p *problems, jail string, root int, path string, theirs bool) {
 		return
 	}
 	tell := p.failed
-	if theirs || st.Uid != 0 || gojail.UsersMayChange(root, path) {
+	if theirs || st.Uid != 0 || check.UsersMayChange(root, path) {
 		tell = p.warned
 	}
 	tell("jail %.30s: %.60s %s", jail, filepath.Base(path), wrong)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/contract"
 )
 
 // inJail starts a process whose /run is its own, after the commands have run there:
@@ -34,7 +34,7 @@ func inJail(t *testing.T, state, jail, commands string) {
 	require.NoError(t, err)
 	p, ok := parseStat(text)
 	require.True(t, ok)
-	put(t, state+"/jails/"+jail+"/zygote", fmt.Sprintf("%d %d %s %016x 0\n", gojail.ContractVersion, cmd.Process.Pid, p.start, 1))
+	put(t, state+"/jails/"+jail+"/zygote", fmt.Sprintf("%d %d %s %016x 0\n", contract.Version, cmd.Process.Pid, p.start, 1))
 	require.NoError(t, os.Chmod(state, 0o700))
 }
 

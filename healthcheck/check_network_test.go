@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/netsetup/inventory/fakesys"
 )
 
@@ -165,12 +165,12 @@ func TestJail(t *testing.T) {
 	put(t, s.Jail.Config, "rot = 1\n")
 	expect(t, once(h, jails, s), Fail, "")
 	var p problems
-	judgeJail(&p, gojail.Finding{Level: gojail.OK, Subject: "kernel", Found: "good"})
-	judgeJail(&p, gojail.Finding{Level: gojail.Warn, Subject: "latency", Found: "slow", Remedy: "x"})
+	judgeJail(&p, check.Finding{Level: check.OK, Subject: "kernel", Found: "good"})
+	judgeJail(&p, check.Finding{Level: check.Warn, Subject: "latency", Found: "slow", Remedy: "x"})
 	expect(t, p.finding("good"), OK, "good")
-	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail a", Found: "jail root /x: stale file handle", Remedy: "mount its storage"})
-	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail b", Found: "jail root /y: stale file handle", Remedy: "mount its storage"})
-	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail c", Found: "bad"})
+	judgeJail(&p, check.Finding{Level: check.Fail, Subject: "jail a", Found: "jail root /x: stale file handle", Remedy: "mount its storage"})
+	judgeJail(&p, check.Finding{Level: check.Fail, Subject: "jail b", Found: "jail root /y: stale file handle", Remedy: "mount its storage"})
+	judgeJail(&p, check.Finding{Level: check.Fail, Subject: "jail c", Found: "bad"})
 	f := p.finding("good")
 	expect(t, f, Fail, "jail a: jail root /x: stale file handle; jail b: jail root /y: stale file handle; jail c: bad")
 	assert.Equal(t, "latency: slow; mount its storage", f.Detail, "each remedy once")
@@ -179,11 +179,11 @@ func TestJail(t *testing.T) {
 // What users can bring about on every node drains none.
 func TestJailWithUsersContent(t *testing.T) {
 	var p problems
-	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail a", Found: "mount targets are missing", Remedy: "make them", Content: true})
+	judgeJail(&p, check.Finding{Level: check.Fail, Subject: "jail a", Found: "mount targets are missing", Remedy: "make them", Content: true})
 	f := p.finding("good")
 	expect(t, f, Warn, "jail a: mount targets are missing")
 	assert.Equal(t, "make them", f.Detail)
-	judgeJail(&p, gojail.Finding{Level: gojail.Fail, Subject: "jail b", Found: "bad"})
+	judgeJail(&p, check.Finding{Level: check.Fail, Subject: "jail b", Found: "bad"})
 	expect(t, p.finding("good"), Fail, "jail b: bad")
 
 	// A node that has nothing of gojail, but two jails that lack everything.
@@ -197,7 +197,7 @@ func TestJailWithUsersContent(t *testing.T) {
 	require.NoError(t, os.Chown(h.Roots.Run+"/theirs", 65534, 65534))
 	put(t, s.Jail.Config, fmt.Sprintf("default = \"ours\"\n[jail.ours]\nroot = %q\n[jail.theirs]\nroot = %q\n", h.Roots.Run+"/ours", h.Roots.Run+"/theirs"))
 	p = problems{}
-	gojail.Check(jailNode(h, s), func(f gojail.Finding) { judgeJail(&p, f) })
+	check.Check(jailNode(h, s), func(f check.Finding) { judgeJail(&p, f) })
 	assert.Contains(t, fmt.Sprint(p.fail), "jail ours: mount targets are missing")
 	assert.NotContains(t, fmt.Sprint(p.fail), "jail theirs")
 	assert.Contains(t, fmt.Sprint(p.warn), "jail theirs: mount targets are missing")

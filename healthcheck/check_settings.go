@@ -12,7 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/netsetup/config"
 )
 
@@ -91,7 +91,7 @@ type GPUSettings struct {
 func DefaultSettings() *Settings {
 	return &Settings{
 		Clock:   ClockSettings{Warn: 5 * time.Second},
-		Jail:    JailSettings{Config: gojail.DefaultConfig},
+		Jail:    JailSettings{Config: contract.DefaultConfig},
 		Network: NetworkSettings{Config: config.DefaultPath},
 		GPU:     GPUSettings{Library: "libnvidia-ml.so.1", SMI: "/usr/bin/nvidia-smi", Persistence: "warn", Peermem: "warn"},
 	}

@@ -3,7 +3,7 @@
  * gojail.h: the contract between the SPANK shim, gojail-launcher and libgojail.so.
  *
  * Everything that crosses from C to Go, or from one process to another, is
- * described here and nowhere else; gojail/contract_test.go compares the Go side.
+ * described here and nowhere else; gojail/contract/contract_test.go compares the Go side.
  *
  * State directory, one per node (default /run/gojail, root:root 0700):
  *

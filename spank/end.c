@@ -85,7 +85,7 @@ void end_failed(const struct node *node, const char *job)
 	close_fd(&note);
 }
 
-/* gojail/sweepended.go */
+/* gojail/state/ended.go, gojail/sandbox/sweepended.go */
 bool end_is_due(const struct node *node)
 {
 	char path[GOJAIL_PATH_MAX + 16];

@@ -518,7 +518,7 @@ static bool has_net(const char *job)
 /*
  * How long Slurm waits for the end of a job at most, and how much of that for the files that the job left. What takes
  * longer goes on in a process of its own. With a network the whole GOJAIL_DEFAULT_DEADLINE_MS: a VF is the next
- * job's as soon as this returns. `gojail check` compares with slurm.conf (gojail/check_epilog.go).
+ * job's as soon as this returns. `gojail check` compares with slurm.conf (gojail/check/epilog.go).
  */
 #define LEFTOVER_MS 1000
 

@@ -20,7 +20,7 @@
  */
 #define SPARES 32
 #define MAKING ".making"
-#define TRASH ".trash" /* gojail/trash.go */
+#define TRASH ".trash" /* gojail/sandbox/trash.go */
 
 static void spare_name(char *name, size_t size, int number)
 {

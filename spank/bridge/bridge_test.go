@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/contract"
 )
 
 // bridge is a built library and a C program that loads it.
@@ -71,10 +71,10 @@ func (b bridge) call(t *testing.T, version int, unshare, look string, words ...s
 	return a
 }
 
-// node is a configuration, a state directory and a jail's root.
-type node struct{ config, state, root string }
+// testNode is a configuration, a state directory and a jail's root.
+type testNode struct{ config, state, root string }
 
-func (n node) words(verb string, more ...string) []string {
+func (n testNode) words(verb string, more ...string) []string {
 	return append([]string{verb, "config=" + n.config, "state=" + n.state, "node=n1"}, more...)
 }
 
@@ -90,7 +90,7 @@ host = []
 source = "DIR/open"
 `
 
-func newNode(t *testing.T) node {
+func newNode(t *testing.T) testNode {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -107,12 +107,12 @@ func newNode(t *testing.T) node {
 	state, err := os.MkdirTemp("/run", "gojail-test-") // not in /tmp, which is private to each job
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(state)) })
-	n := node{filepath.Join(dir, "gojail.toml"), state, filepath.Join(dir, "root")}
+	n := testNode{filepath.Join(dir, "gojail.toml"), state, filepath.Join(dir, "root")}
 	n.write(t, strings.ReplaceAll(configText, "DIR", dir))
 	return n
 }
 
-func (n node) write(t *testing.T, text string) {
+func (n testNode) write(t *testing.T, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(n.config, []byte(text), 0o600))
 }
@@ -124,38 +124,38 @@ func TestRefusals(t *testing.T) {
 		words   []string
 		want    string
 	}{
-		{99, n.words("site"), "libgojail.so speaks version " + strconv.Itoa(gojail.ContractVersion) + " of its contract, the launcher 99; install gojail again on this node"},
-		{gojail.ContractVersion, nil, "libgojail.so was called without a verb; install gojail again on this node"},
-		{gojail.ContractVersion, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, clean, epilog, ids, jail, mounts, net, range, site, stage`},
-		{gojail.ContractVersion, n.words("site", "colour=red"), `site: "colour=red" is not one of the words`},
-		{gojail.ContractVersion, n.words("jail", "jail=big"), `jail "big" is unknown; this node has: small`},
-		{gojail.ContractVersion, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: write it as SOURCE:DESTINATION"},
-		{gojail.ContractVersion, n.words("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a number of a user or group`},
-		{gojail.ContractVersion, n.words("epilog", "job=../../etc"), `"../../etc" is no job id`},
+		{99, n.words("site"), "libgojail.so speaks version " + strconv.Itoa(contract.Version) + " of its contract, the launcher 99; install gojail again on this node"},
+		{contract.Version, nil, "libgojail.so was called without a verb; install gojail again on this node"},
+		{contract.Version, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, clean, epilog, ids, jail, mounts, net, range, site, stage`},
+		{contract.Version, n.words("site", "colour=red"), `site: "colour=red" is not one of the words`},
+		{contract.Version, n.words("jail", "jail=big"), `jail "big" is unknown; this node has: small`},
+		{contract.Version, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: write it as SOURCE:DESTINATION"},
+		{contract.Version, n.words("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a number of a user or group`},
+		{contract.Version, n.words("epilog", "job=../../etc"), `"../../etc" is no job id`},
 	} {
 		a := b.call(t, c.version, "0", "/nowhere", c.words...)
 		assert.Equal(t, "-1", a.result, c.want)
 		assert.Contains(t, a.text, c.want)
 	}
 	n.write(t, "default = [broken")
-	a := b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("site")...)
+	a := b.call(t, contract.Version, "0", "/nowhere", n.words("site")...)
 	assert.Equal(t, "-1", a.result)
 	assert.Contains(t, a.text, n.config+": line 1: ")
 	n.write(t, "default = \"none\"\nallow_none = true\n# "+strings.Repeat("x", 2000)+"\nkey\t = 1\n")
-	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("site")...)
+	a = b.call(t, contract.Version, "0", "/nowhere", n.words("site")...)
 	assert.Contains(t, a.text, "line 4: key: unknown key")
 }
 
 func TestLongTextIsCut(t *testing.T) {
 	b, n := build(t), newNode(t)
-	a := b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("site", strings.Repeat("x\n", 2000))...)
+	a := b.call(t, contract.Version, "0", "/nowhere", n.words("site", strings.Repeat("x\n", 2000))...)
 	assert.Equal(t, "-1", a.result)
 	assert.Len(t, a.text, 1023)
 }
 
 func TestSite(t *testing.T) {
 	b, n := build(t), newNode(t)
-	a := b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("site")...)
+	a := b.call(t, contract.Version, "0", "/nowhere", n.words("site")...)
 	require.Equal(t, "0", a.result, a.text)
 	text, err := os.ReadFile(filepath.Join(n.state, "site"))
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestSite(t *testing.T) {
 
 func TestAssemble(t *testing.T) {
 	b, n := build(t), newNode(t)
-	a := b.call(t, gojail.ContractVersion, "1", "/", n.words("jail", "jail=small")...)
+	a := b.call(t, contract.Version, "1", "/", n.words("jail", "jail=small")...)
 	require.Equal(t, "0", a.result, a.text)
 	assert.Equal(t, []string{"dev", "etc", "home", "mnt", "proc", "run", "sys", "tmp", "var"}, a.entries)
 	t.Logf("jail took %d us, %d us of CPU", a.wallUs, a.cpuUs)
@@ -175,12 +175,12 @@ func TestAssemble(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"ociVersion"`)
 
-	a = b.call(t, gojail.ContractVersion, "1", "/home", n.words("stage", "jail=small")...)
+	a = b.call(t, contract.Version, "1", "/home", n.words("stage", "jail=small")...)
 	require.Equal(t, "0", a.result, a.text)
 	t.Logf("stage took %d us, %d us of CPU", a.wallUs, a.cpuUs)
 
 	require.NoError(t, os.RemoveAll(n.root))
-	a = b.call(t, gojail.ContractVersion, "1", "/", n.words("jail", "jail=small")...)
+	a = b.call(t, contract.Version, "1", "/", n.words("jail", "jail=small")...)
 	assert.Equal(t, "jail root "+n.root+" does not exist", a.text)
 }
 
@@ -189,21 +189,21 @@ func TestMounts(t *testing.T) {
 	b, n := build(t), newNode(t)
 	dir := filepath.Dir(n.config)
 	words := n.words("mounts", "jail=small", "uid=65534", "gid=65534", "groups=1,2", "mounts="+dir+"/open/there:/mnt:ro")
-	a := b.call(t, gojail.ContractVersion, "0", "/nowhere", words...)
+	a := b.call(t, contract.Version, "0", "/nowhere", words...)
 	assert.Equal(t, "jail small has no template on this node at the moment; try again", a.text)
 
 	stat, err := os.ReadFile("/proc/self/stat")
 	require.NoError(t, err)
 	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
 	require.NoError(t, os.MkdirAll(filepath.Join(n.state, "jails/small"), 0o700))
-	record := strconv.Itoa(gojail.ContractVersion) + " " + strconv.Itoa(os.Getpid()) + " " + fields[19] + " 0123456789abcdef 0\n"
+	record := strconv.Itoa(contract.Version) + " " + strconv.Itoa(os.Getpid()) + " " + fields[19] + " 0123456789abcdef 0\n"
 	require.NoError(t, os.WriteFile(filepath.Join(n.state, "jails/small/zygote"), []byte(record), 0o600))
 
-	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", words...)
+	a = b.call(t, contract.Version, "0", "/nowhere", words...)
 	require.Equal(t, "0", a.result, a.text)
 	assert.Equal(t, []string{"/mnt 40755"}, a.trees)
 	words[len(words)-1] = "mounts=" + dir + "/open/there:/mnt," + dir + "/closed:/srv"
-	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", words...)
+	a = b.call(t, contract.Version, "0", "/nowhere", words...)
 	assert.Equal(t, "-1", a.result)
 	assert.Equal(t, "--jail-mount="+dir+"/closed:/srv: "+dir+"/closed may not be mounted in jail small; permitted are: "+dir+"/open", a.text)
 	assert.Empty(t, a.trees)
@@ -214,23 +214,23 @@ func TestEpilogAndBoot(t *testing.T) {
 	left := filepath.Join(filepath.Dir(n.config), "scratch/jobs/17/tmp")
 	require.NoError(t, os.MkdirAll(left, 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(n.state, "jobs/17"), 0o700))
-	a := b.call(t, gojail.ContractVersion, "0", n.state+"/jobs", n.words("epilog", "job=17")...)
+	a := b.call(t, contract.Version, "0", n.state+"/jobs", n.words("epilog", "job=17")...)
 	require.Equal(t, "0", a.result, a.text)
 	assert.NoDirExists(t, filepath.Dir(left))
 	assert.Empty(t, a.entries)
-	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("epilog", "job=17")...)
+	a = b.call(t, contract.Version, "0", "/nowhere", n.words("epilog", "job=17")...)
 	assert.Equal(t, "0", a.result, a.text)
-	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("boot")...)
+	a = b.call(t, contract.Version, "0", "/nowhere", n.words("boot")...)
 	assert.Equal(t, "0", a.result, a.text)
 
 	// The job ends in no time; its files are removed afterwards.
 	require.NoError(t, os.MkdirAll(left+"/full", 0o700))
 	jobs := filepath.Dir(filepath.Dir(left))
-	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("epilog", "job=17", "deadline=500")...)
+	a = b.call(t, contract.Version, "0", "/nowhere", n.words("epilog", "job=17", "deadline=500")...)
 	assert.Equal(t, "0", a.result, a.text)
 	assert.NoDirExists(t, filepath.Dir(left))
 	assert.DirExists(t, jobs+"/.trash")
-	a = b.call(t, gojail.ContractVersion, "0", "/nowhere", n.words("clean", "job=17")...)
+	a = b.call(t, contract.Version, "0", "/nowhere", n.words("clean", "job=17")...)
 	assert.Equal(t, "0", a.result, a.text)
 	assert.NoDirExists(t, jobs+"/.trash")
 }

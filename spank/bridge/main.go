@@ -18,8 +18,9 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/gojail/gojail/gojail"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/mount"
 )
 
 func init() {
@@ -69,7 +70,7 @@ func words(call *C.struct_gojail_call) []string {
 }
 
 // hand gives the trees to the caller, who owns their descriptors from now on.
-func hand(call *C.struct_gojail_call, trees []gojail.Tree) (err error) {
+func hand(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 	defer func() {
 		if err != nil {
 			for _, t := range trees {

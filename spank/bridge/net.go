@@ -15,7 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/attach"
 	netconfig "github.com/gojail/gojail/netsetup/config"
@@ -33,7 +35,7 @@ func (r *request) networkPath() string {
 
 // networks is what the site file gets of network.toml. A network.toml that is
 // there and wrong stops every step: it may say that jobs have a network by default.
-func (r *request) networks() (n gojail.Networks, err error) {
+func (r *request) networks() (n config.Networks, err error) {
 	if n.Identity, err = trusted.Identify(r.networkPath()); n.Identity == nil || err != nil {
 		return n, err
 	}
@@ -54,14 +56,14 @@ func (r *request) network(open func(attach.Files) (attach.Site, func(), error)) 
 	}
 	fabric.HTTPS = https.New
 	return open(attach.Files{
-		Config: r.networkPath(), Node: r.words["node"], Cluster: c.SlurmValue("ClusterName"),
+		Config: r.networkPath(), Node: r.words["node"], Cluster: node.SlurmValue(c, "ClusterName"),
 		State: r.words["state"], Scratch: c.Scratch,
 	})
 }
 
 // net attaches the job's rails to the network namespace of the holder, shows their
 // RDMA devices in its /dev, and leaves what the tasks' environment gets.
-func (r *request) net() ([]gojail.Tree, error) {
+func (r *request) net() ([]mount.Tree, error) {
 	site, end, err := r.network(attach.Files.Open)
 	defer end()
 	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +111,7 @@ func (r *request) given(job *attach.Job, cfg *netconfig.Config) error {
 	if err != nil {
 		return err
 	}
-	types := strings.Split(c.SlurmValue("GresTypes"), ",")
+	types := strings.Split(node.SlurmValue(c, "GresTypes"), ",")
 	inv, err := inventory.Read(inventory.Host)
 	if err != nil {
 		return err

@@ -16,11 +16,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/gojail/sandbox"
+	"github.com/gojail/gojail/gojail/site"
+	"github.com/gojail/gojail/gojail/state"
 )
 
 // verbs are what gojail-launcher may ask for.
-var verbs = map[string]func(*request) ([]gojail.Tree, error){
+var verbs = map[string]func(*request) ([]mount.Tree, error){
 	"site":   (*request).site,
 	"stage":  (*request).stage,
 	"jail":   (*request).jail,
@@ -52,7 +59,7 @@ func parse(words []string) (*request, error) {
 		return nil, fmt.Errorf("libgojail.so was called without a verb; install gojail again on this node")
 	}
 	r := &request{verb: words[0], words: map[string]string{
-		"state": gojail.DefaultState, "config": gojail.DefaultConfig,
+		"state": contract.DefaultState, "config": contract.DefaultConfig,
 	}}
 	if verbs[r.verb] == nil {
 		return nil, fmt.Errorf("libgojail.so knows no verb %q, only: %s", r.verb, strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
@@ -69,10 +76,10 @@ func parse(words []string) (*request, error) {
 	return r, nil
 }
 
-func (r *request) run() ([]gojail.Tree, error) { return verbs[r.verb](r) }
+func (r *request) run() ([]mount.Tree, error) { return verbs[r.verb](r) }
 
-func (r *request) load() (*gojail.Config, error) {
-	return gojail.Load(r.words["config"], r.words["node"])
+func (r *request) load() (*config.Config, error) {
+	return node.Load(r.words["config"], r.words["node"])
 }
 
 // until is when the launcher's caller stops waiting.
@@ -84,8 +91,8 @@ func (r *request) until() time.Time {
 	return time.Now().Add(time.Duration(ms) * time.Millisecond)
 }
 
-func (r *request) site() ([]gojail.Tree, error) {
-	state, err := gojail.OpenState(r.words["state"])
+func (r *request) site() ([]mount.Tree, error) {
+	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
@@ -96,15 +103,15 @@ func (r *request) site() ([]gojail.Tree, error) {
 	if c.Networks, err = r.networks(); err != nil {
 		return nil, err
 	}
-	if err := gojail.WriteSite(c, state.Path(), r.until()); err != nil {
+	if err := site.Write(c, state.Path(), r.until()); err != nil {
 		return nil, err
 	}
-	gojail.EndUnusedZygotes(state, c) // what fails is left to the sweep
+	sandbox.EndUnusedZygotes(state, c) // what fails is left to the sweep
 	return nil, nil
 }
 
 // facts are what stage and jail plan with.
-func (r *request) facts() (*gojail.Config, *gojail.Jail, *gojail.HostFacts, error) {
+func (r *request) facts() (*config.Config, *config.Jail, *node.HostFacts, error) {
 	c, err := r.load()
 	if err != nil {
 		return nil, nil, nil, err
@@ -113,36 +120,36 @@ func (r *request) facts() (*gojail.Config, *gojail.Jail, *gojail.HostFacts, erro
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := gojail.MakeLocal(c, j); err != nil {
+	if err := mount.MakeLocal(c, j); err != nil {
 		return nil, nil, nil, err
 	}
-	facts, err := gojail.ReadHost(c, j, r.words["state"])
+	facts, err := node.ReadHost(c, j, r.words["state"])
 	return c, j, facts, err
 }
 
-func (r *request) stage() ([]gojail.Tree, error) {
+func (r *request) stage() ([]mount.Tree, error) {
 	c, j, facts, err := r.facts()
 	if err != nil {
 		return nil, err
 	}
-	view, err := gojail.PlanStage(c, j, facts)
+	view, err := plan.Stage(c, j, facts)
 	if err != nil {
 		return nil, err
 	}
-	return nil, gojail.Apply(view, j.Name)
+	return nil, mount.Apply(view, j.Name)
 }
 
 // jail writes config.json first: the state directory is out of sight afterwards.
-func (r *request) jail() ([]gojail.Tree, error) {
+func (r *request) jail() ([]mount.Tree, error) {
 	c, j, facts, err := r.facts()
 	if err != nil {
 		return nil, err
 	}
-	view, err := gojail.PlanJail(c, j, facts)
+	view, err := plan.Jail(c, j, facts)
 	if err != nil {
 		return nil, err
 	}
-	state, err := gojail.OpenState(r.words["state"])
+	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
@@ -153,10 +160,10 @@ func (r *request) jail() ([]gojail.Tree, error) {
 	if err := state.WriteSpec(j.Name, text); err != nil {
 		return nil, err
 	}
-	return nil, gojail.Apply(view, j.Name)
+	return nil, mount.Apply(view, j.Name)
 }
 
-func (r *request) mounts() ([]gojail.Tree, error) {
+func (r *request) mounts() ([]mount.Tree, error) {
 	c, err := r.load()
 	if err != nil {
 		return nil, err
@@ -165,7 +172,7 @@ func (r *request) mounts() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := gojail.ParseUserMounts(r.words["mounts"])
+	list, err := config.ParseUserMounts(r.words["mounts"])
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +180,7 @@ func (r *request) mounts() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := gojail.OpenState(r.words["state"])
+	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +188,7 @@ func (r *request) mounts() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	trees, err := c.OpenUserMounts(j, list, who, root, state.Path())
+	trees, err := mount.OpenUserMounts(c, j, list, who, root, state.Path())
 	if err != nil || r.words["data"] == "" {
 		return trees, err
 	}
@@ -197,29 +204,29 @@ func (r *request) mounts() ([]gojail.Tree, error) {
 }
 
 // mapData makes what is the user's on disk root's. What is only read may stay as it is.
-func (r *request) mapData(tree int, m gojail.UserMount) error {
+func (r *request) mapData(tree int, m config.UserMount) error {
 	data, err := strconv.Atoi(r.words["data"])
 	if err != nil {
 		return fmt.Errorf("mounts: data=%q is no descriptor", r.words["data"])
 	}
-	if err := gojail.MapIDs(tree, data, m.Source); err != nil && !m.Readonly {
+	if err := mount.MapIDs(tree, data, m.Source); err != nil && !m.Readonly {
 		return err
 	}
 	return nil
 }
 
 // ids tells the user's range to the launcher, which makes the user namespaces.
-func (r *request) ids() ([]gojail.Tree, error) {
+func (r *request) ids() ([]mount.Tree, error) {
 	who, err := r.credentials()
 	if err != nil {
 		return nil, err
 	}
-	found, err := gojail.SubIDs(who.UID)
+	found, err := mount.SubIDs(who.UID)
 	r.answer = fmt.Sprintf("%d %d %d", found.UID, found.GID, found.Count)
 	return nil, err
 }
 
-func (r *request) ranged() ([]gojail.Tree, error) {
+func (r *request) ranged() ([]mount.Tree, error) {
 	c, j, facts, err := r.facts()
 	if err != nil {
 		return nil, err
@@ -229,7 +236,7 @@ func (r *request) ranged() ([]gojail.Tree, error) {
 	if err != nil || also != nil {
 		return nil, fmt.Errorf("range: range=%q and data=%q are no descriptors", r.words["range"], r.words["data"])
 	}
-	state, err := gojail.OpenState(r.words["state"])
+	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
@@ -237,10 +244,10 @@ func (r *request) ranged() ([]gojail.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.OpenRange(j, facts, template, ids, data)
+	return mount.OpenRange(c, j, facts, template, ids, data)
 }
 
-func (r *request) credentials() (who gojail.Credentials, err error) {
+func (r *request) credentials() (who mount.Credentials, err error) {
 	number := func(name, text string) uint32 {
 		n, e := strconv.ParseUint(text, 10, 32)
 		if e != nil || n == 1<<32-1 {
@@ -259,8 +266,8 @@ func (r *request) credentials() (who gojail.Credentials, err error) {
 }
 
 // epilog needs no configuration that is right.
-func (r *request) epilog() ([]gojail.Tree, error) {
-	state, err := gojail.OpenState(r.words["state"])
+func (r *request) epilog() ([]mount.Tree, error) {
+	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
@@ -269,11 +276,11 @@ func (r *request) epilog() ([]gojail.Tree, error) {
 		return nil, err
 	}
 	// The VFs first: as long as the job's namespace lives, they can be taken from it.
-	return nil, errors.Join(r.releaseNet(r.words["job"]), gojail.EndJob(state, scratch, r.words["job"], r.until().Add(-leave)))
+	return nil, errors.Join(r.releaseNet(r.words["job"]), sandbox.EndJob(state, scratch, r.words["job"], r.until().Add(-leave)))
 }
 
 // scratch is taken from the site file, which is the one that jobs were built with.
-func (r *request) scratch(state *gojail.State) (string, error) {
+func (r *request) scratch(state *state.State) (string, error) {
 	if scratch := state.Scratch(); scratch != "" {
 		return scratch, nil
 	}
@@ -285,13 +292,13 @@ func (r *request) scratch(state *gojail.State) (string, error) {
 }
 
 // clean does what takes long, after the end of a job: Slurm does not wait for it.
-func (r *request) clean() ([]gojail.Tree, error) {
+func (r *request) clean() ([]mount.Tree, error) {
 	until := r.until().Add(-leave)
-	state, err := gojail.OpenState(r.words["state"])
+	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
-	state.RetryEnded(r.load, until, r.releaseNet)
+	sandbox.RetryEnded(state, r.load, until, r.releaseNet)
 	var trashes []string
 	if noted := r.words["scratch"]; noted != "" {
 		trashes = append(trashes, noted)
@@ -300,7 +307,7 @@ func (r *request) clean() ([]gojail.Tree, error) {
 	if err == nil && !slices.Contains(trashes, scratch) {
 		trashes = append(trashes, scratch)
 	}
-	failed := gojail.EmptyTrash(trashes, r.words["job"], until)
+	failed := sandbox.EmptyTrash(trashes, r.words["job"], until)
 	if failed != nil {
 		state.NoteEnded(r.words["job"])
 	}
@@ -310,25 +317,25 @@ func (r *request) clean() ([]gojail.Tree, error) {
 // leave is for the end, before the launcher kills: it counts from an earlier moment.
 const leave = time.Second
 
-func (r *request) boot() ([]gojail.Tree, error) {
+func (r *request) boot() ([]mount.Tree, error) {
 	until := r.until().Add(-leave)
 	c, err := r.load()
 	if err != nil {
 		return nil, err
 	}
-	state, err := gojail.OpenState(r.words["state"])
+	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
 	// What slurm.conf and gres.conf say is in the site file, too: slurmd reads them anew as it starts.
 	if _, missing := os.Stat(filepath.Join(state.Path(), "site")); missing == nil {
 		if c.Networks, err = r.networks(); err == nil {
-			err = gojail.WriteSite(c, state.Path(), until)
+			err = site.Write(c, state.Path(), until)
 		}
 	}
-	report, err2 := gojail.Sweep(state, c)
+	report, err2 := sandbox.Sweep(state, c)
 	err = errors.Join(err, err2)
-	err = errors.Join(err, r.sweepNet(gojail.Alive(state, c)))
+	err = errors.Join(err, r.sweepNet(sandbox.Alive(state, c)))
 	_, err2 = report.EmptyTrash(until) // last: it may take all the time there is
 	return nil, errors.Join(err, err2)
 }

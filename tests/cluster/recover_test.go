@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/tests/cluster"
 )
 
@@ -101,7 +101,7 @@ func TestZygoteStopped(t *testing.T) {
 func TestDamagedState(t *testing.T) {
 	c := shared(t)
 	warm(t, c)
-	other := fmt.Sprintf("%d %d 1 0123456789abcdef 0\n", gojail.ContractVersion, c.Find("slurmctld")[0].Pid) // its pid was given to another process
+	other := fmt.Sprintf("%d %d 1 0123456789abcdef 0\n", contract.Version, c.Find("slurmctld")[0].Pid) // its pid was given to another process
 	for _, damage := range []string{"", "1", "1 1 1 0123456789abcdef 0\n", other, "\x00\xff\n", strings.Repeat("9", 10_000)} {
 		step, id := allocation(t, c)
 		prints(t, "debian", step("cat "+marker))

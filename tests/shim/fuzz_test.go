@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
 )
 
 // pieces are what mount lists are made of, and what breaks them.
@@ -52,7 +52,7 @@ func TestMountListsRandom(t *testing.T) {
 	require.Equal(t, len(lists), len(results))
 	taken := 0
 	for i, list := range lists {
-		if _, err := gojail.ParseUserMounts(list); err == nil && list != "" {
+		if _, err := config.ParseUserMounts(list); err == nil && list != "" {
 			taken++
 			assert.Equal(t, "0", results[i], "%.200q", list)
 		}

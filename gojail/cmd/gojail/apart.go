@@ -13,7 +13,7 @@ import (
 // apart begins anew from a mount of this program that is read-only. What root runs in a jail may be a
 // link to /proc/self/exe, and so this program, loaded with the jail's libraries: who is root there
 // could write into the node's file as soon as nobody runs it.
-func (n *node) apart() error {
+func (n *localNode) apart() error {
 	const own = "/proc/self/exe"
 	var file unix.Statx_t
 	var fs unix.Statfs_t

@@ -7,10 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/check"
+	"github.com/gojail/gojail/gojail/site"
 )
 
-func checkCommand(n *node) *cobra.Command {
+func checkCommand(n *localNode) *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -29,15 +30,15 @@ is FAIL.`,
 		Args: none("it looks at all jails"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			failed := false
-			report := func(f gojail.Finding) {
-				failed = failed || f.Level == gojail.Fail
-				if !quiet || f.Level != gojail.OK {
+			report := func(f check.Finding) {
+				failed = failed || f.Level == check.Fail
+				if !quiet || f.Level != check.OK {
 					fmt.Fprintln(cmd.OutOrStdout(), f)
 				}
 			}
-			accounts := gojail.SystemAccounts()
+			accounts := site.SystemAccounts()
 			n.Accounts = &accounts
-			gojail.Check(n.Node, report)
+			check.Check(n.Node, report)
 			n.checkNetwork(report)
 			if failed {
 				return silent(1)

@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/gojail/state"
 )
 
-func enterCommand(n *node) *cobra.Command {
+func enterCommand(n *localNode) *cobra.Command {
 	var name, sandbox string
 	var privileged bool
 	cmd := &cobra.Command{
@@ -57,11 +58,11 @@ a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 	return cmd
 }
 
-func (n *node) enter(job, sandbox string, who *person, privileged bool, command []string) error {
+func (n *localNode) enter(job, sandbox string, who *person, privileged bool, command []string) error {
 	if err := n.apart(); err != nil {
 		return err
 	}
-	state, err := gojail.OpenState(n.State)
+	state, err := state.OpenState(n.State)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (n *node) enter(job, sandbox string, who *person, privileged bool, command 
 		return err
 	}
 	if c, j, err := n.jail(holder.Jail()); err == nil {
-		who.jail, who.confined = c.Environment(j), j
+		who.jail, who.confined = plan.Environment(c, j), j
 	} else if !privileged {
 		return fmt.Errorf("%w; what the jail takes from its tasks is not known: gojail enter --privileged goes in without", err)
 	}

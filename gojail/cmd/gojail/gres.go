@@ -10,7 +10,7 @@ import (
 	"github.com/gojail/gojail/netsetup/gres"
 )
 
-func gresCommand(n *node) *cobra.Command {
+func gresCommand(n *localNode) *cobra.Command {
 	return &cobra.Command{
 		Use:   "gres",
 		Short: "Print this node's lines for gres.conf and slurm.conf",

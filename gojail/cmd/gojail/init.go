@@ -13,13 +13,16 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/check"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
 )
 
 // initPatience is how long another node may take to do the same.
 const initPatience = 30 * time.Second
 
-func initCommand(n *node) *cobra.Command {
+func initCommand(n *localNode) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "init JAIL",
@@ -42,19 +45,19 @@ unless a person at a terminal says yes, or --force is given.`,
 			if err != nil {
 				return err
 			}
-			facts, err := gojail.ReadHost(c, j, n.State)
+			facts, err := node.ReadHost(c, j, n.State)
 			if err != nil {
 				return err
 			}
-			view, err := gojail.PlanJail(c, j, facts)
+			view, err := plan.Jail(c, j, facts)
 			if err != nil {
 				return err
 			}
-			if lacks := gojail.LacksShell(j, view); lacks != "" && !force && !agrees(cmd, j.Root+" "+lacks) {
+			if lacks := check.LacksShell(j, view); lacks != "" && !force && !agrees(cmd, j.Root+" "+lacks) {
 				return fmt.Errorf("%s %s: it is probably not the tree that was meant, and nothing was made; correct root = in %s, or run: gojail init --force %s",
 					j.Root, lacks, c.Path, j.Name)
 			}
-			made, err := gojail.MakeTargets(c, j, view, time.Now().Add(initPatience))
+			made, err := mount.MakeTargets(c, j, view, time.Now().Add(initPatience))
 			for _, t := range made {
 				fmt.Fprintln(cmd.OutOrStdout(), "made", t)
 			}

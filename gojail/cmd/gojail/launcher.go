@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
 )
 
 // build has gojail-launcher build a sandbox, as slurmstepd does for a job.
-func (n *node) build(c *gojail.Config, j *gojail.Jail, job string, who *person, mounts string) error {
+func (n *localNode) build(c *config.Config, j *config.Jail, job string, who *person, mounts string) error {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/site"
+	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
@@ -45,7 +46,7 @@ type templateRow struct {
 	State   string     `json:"state"`
 }
 
-func lsCommand(n *node) *cobra.Command {
+func lsCommand(n *localNode) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls",
@@ -81,8 +82,8 @@ Below that, the jails that are assembled on this node (their zygotes):
 	return cmd
 }
 
-func (n *node) list() (*listing, error) {
-	state, err := gojail.OpenState(n.State)
+func (n *localNode) list() (*listing, error) {
+	state, err := state.OpenState(n.State)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (n *node) list() (*listing, error) {
 	list := &listing{Sandboxes: []sandboxRow{}, Templates: []templateRow{}}
 	for _, job := range jobs {
 		for _, r := range job.Sandboxes {
-			row := sandbox(job.ID, r)
+			row := describeSandbox(job.ID, r)
 			mounts, err := state.UserMounts(job.ID, r.Name)
 			if err != nil {
 				row.State = "damaged"
@@ -114,7 +115,7 @@ func (n *node) list() (*listing, error) {
 	return list, nil
 }
 
-func sandbox(job string, r gojail.Record) sandboxRow {
+func describeSandbox(job string, r state.Record) sandboxRow {
 	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: life(r), UIDs: []uint32{}, Mounts: []string{}}
 	if r.Alive {
 		row.Holder, row.Started = r.PID, &r.Written
@@ -127,7 +128,7 @@ func sandbox(job string, r gojail.Record) sandboxRow {
 	return row
 }
 
-func (n *node) template(r gojail.Record) templateRow {
+func (n *localNode) template(r state.Record) templateRow {
 	row := templateRow{Jail: r.Name, State: life(r), Key: r.Key}
 	if !r.Alive {
 		return row
@@ -136,13 +137,13 @@ func (n *node) template(r gojail.Record) templateRow {
 	c, err := n.load()
 	if err != nil {
 		row.State = "unknown"
-	} else if j := c.Jails[r.Name]; j != nil && c.Key(j) == r.Key {
+	} else if j := c.Jails[r.Name]; j != nil && site.Key(c, j) == r.Key {
 		row.State = "current"
 	}
 	return row
 }
 
-func life(r gojail.Record) string {
+func life(r state.Record) string {
 	switch {
 	case r.Damaged:
 		return "damaged"

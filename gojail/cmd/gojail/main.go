@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/check"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/tomlfile"
 	"github.com/gojail/gojail/netsetup/provision"
 )
@@ -24,7 +27,7 @@ type silent int
 func (silent) Error() string { return "" }
 
 func main() {
-	err := command(&node{program: true}).Execute()
+	err := command(&localNode{program: true}).Execute()
 	var code silent
 	switch {
 	case err == nil:
@@ -33,7 +36,7 @@ func main() {
 	default:
 		for _, line := range tomlfile.List(err) {
 			if os.Geteuid() == 0 {
-				line = gojail.ForAdministrator(line)
+				line = check.ForAdministrator(line)
 			}
 			fmt.Fprintln(os.Stderr, "gojail:", line)
 		}
@@ -42,14 +45,14 @@ func main() {
 }
 
 // node is where things are, from the global flags.
-type node struct {
-	gojail.Node
+type localNode struct {
+	check.Node
 	network string            // network.toml
 	kernel  *provision.Kernel // of tests; nil: this node's own
 	program bool              // this process is gojail, and no test of it
 }
 
-func command(n *node) *cobra.Command {
+func command(n *localNode) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gojail",
 		Short: "Check, prepare and look at the jails of this node",
@@ -72,9 +75,9 @@ To begin with:
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.StringVar(&n.Config, "config", gojail.DefaultConfig, "the configuration")
+	flags.StringVar(&n.Config, "config", contract.DefaultConfig, "the configuration")
 	flags.StringVar(&n.network, "network", "", "the configuration of jobs' networks (default: network.toml beside --config)")
-	flags.StringVar(&n.State, "state", "", "state directory; %n: the node's name (default: as plugstack.conf gives it, or "+gojail.DefaultState+")")
+	flags.StringVar(&n.State, "state", "", "state directory; %n: the node's name (default: as plugstack.conf gives it, or "+contract.DefaultState+")")
 	flags.StringVar(&n.Name, "node", "", "name of this node in slurm.conf (default: the host name up to the first dot)")
 	flags.StringVar(&n.LibDir, "libdir", "", "where the plugin is installed (default: ../lib/gojail from this command)")
 	root.AddCommand(checkCommand(n), initCommand(n), runCommand(n), enterCommand(n), lsCommand(n), specCommand(n),
@@ -83,7 +86,7 @@ To begin with:
 }
 
 // prepare fills in what the flags leave open.
-func (n *node) prepare(cmd *cobra.Command) error {
+func (n *localNode) prepare(cmd *cobra.Command) error {
 	if n.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -100,9 +103,9 @@ func (n *node) prepare(cmd *cobra.Command) error {
 		n.network = n.besideConfig()
 	}
 	if n.State == "" {
-		n.State = gojail.DefaultState
+		n.State = contract.DefaultState
 		if c, err := n.load(); err == nil { // else the command itself says why
-			n.State = gojail.PluginState(c)
+			n.State = node.PluginState(c)
 		}
 	}
 	n.State = strings.ReplaceAll(n.State, "%n", n.Name)
@@ -144,10 +147,10 @@ func completes(cmd *cobra.Command) bool {
 	return false
 }
 
-func (n *node) load() (*gojail.Config, error) { return gojail.Load(n.Config, n.Node.Name) }
+func (n *localNode) load() (*config.Config, error) { return node.Load(n.Config, n.Node.Name) }
 
 // jail loads the configuration and finds one jail in it.
-func (n *node) jail(name string) (*gojail.Config, *gojail.Jail, error) {
+func (n *localNode) jail(name string) (*config.Config, *config.Jail, error) {
 	c, err := n.load()
 	if err != nil {
 		return nil, nil, err
@@ -157,7 +160,7 @@ func (n *node) jail(name string) (*gojail.Config, *gojail.Jail, error) {
 }
 
 // jailNames completes the name of a jail in the shell.
-func (n *node) jailNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (n *localNode) jailNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || n.prepare(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

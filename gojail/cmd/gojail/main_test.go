@@ -18,16 +18,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
 )
 
-// site is a node with one jail whose programs are this machine's.
-type site struct {
+// testSite is a node with one jail whose programs are this machine's.
+type testSite struct {
 	dir, root string
 	flags     []string
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T) *testSite {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -37,7 +37,7 @@ func newSite(t *testing.T) *site {
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
-	s := &site{dir: dir, root: filepath.Join(dir, "jail")}
+	s := &testSite{dir: dir, root: filepath.Join(dir, "jail")}
 	for _, name := range []string{"proc", "sys", "dev", "etc", "usr", "data"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(s.root, name), 0o755))
 	}
@@ -65,9 +65,9 @@ source = "/usr/lib"
 }
 
 // gojail runs a command line in this process.
-func (s *site) gojail(args ...string) (string, error) {
+func (s *testSite) gojail(args ...string) (string, error) {
 	var out bytes.Buffer
-	cmd := command(&node{})
+	cmd := command(&localNode{})
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
 	cmd.SetArgs(append(s.flags, args...))
@@ -158,7 +158,7 @@ func TestMistakesAreNamed(t *testing.T) {
 }
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
-	for _, c := range command(&node{}).Commands() {
+	for _, c := range command(&localNode{}).Commands() {
 		if c.Name() == "completion" || c.Name() == "help" {
 			continue
 		}
@@ -174,7 +174,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 func TestJailNamesComplete(t *testing.T) {
 	s := newSite(t)
 	var out bytes.Buffer
-	cmd := command(&node{})
+	cmd := command(&localNode{})
 	cmd.SetOut(&out)
 	cmd.SetArgs(append([]string{"__complete"}, append(s.flags, "init", "")...))
 	require.NoError(t, cmd.Execute())
@@ -186,10 +186,10 @@ func TestAnswerThatNeverEnds(t *testing.T) {
 	s := newSite(t)
 	launcher := "#!/bin/sh\nsleep 605 & echo $! >" + s.dir + "/pid\n"
 	require.NoError(t, os.WriteFile(s.dir+"/gojail-launcher", []byte(launcher), 0o755))
-	n := &node{}
+	n := &localNode{}
 	n.LibDir = s.dir
 	before := time.Now()
-	err := n.build(&gojail.Config{Deadline: 100 * time.Millisecond}, &gojail.Jail{Name: "tiny"}, "run-1", &person{}, "")
+	err := n.build(&config.Config{Deadline: 100 * time.Millisecond}, &config.Jail{Name: "tiny"}, "run-1", &person{}, "")
 	assert.ErrorContains(t, err, "did not give one by the deadline")
 	assert.Less(t, time.Since(before), 20*time.Second)
 	text, err := os.ReadFile(s.dir + "/pid")
@@ -247,5 +247,5 @@ func TestVersion(t *testing.T) {
 	s := newSite(t)
 	out, err := s.gojail("--version")
 	require.NoError(t, err)
-	assert.Contains(t, out, "gojail "+gojail.Version+", contract ")
+	assert.Contains(t, out, "gojail "+config.Version+", contract ")
 }

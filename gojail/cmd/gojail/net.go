@@ -21,7 +21,7 @@ import (
 	"github.com/gojail/gojail/netsetup/jobnet"
 )
 
-func netCommand(n *node) *cobra.Command {
+func netCommand(n *localNode) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "net",
 		Short: "Show and check the networks of a job; for users, inside the job",
@@ -38,7 +38,7 @@ neither root nor a configuration; every jail has this command in /run/gojail/bin
 	return cmd
 }
 
-func netShowCommand(n *node) *cobra.Command {
+func netShowCommand(n *localNode) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show [JOB]",
@@ -88,7 +88,7 @@ func lookInside() ([]jobNetwork, error) {
 }
 
 // recorded reads the records of one job, or of all.
-func (n *node) recorded(jobs []string) ([]jobNetwork, error) {
+func (n *localNode) recorded(jobs []string) ([]jobNetwork, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("only root can see the networks of jobs from outside; inside a job: gojail net show")
 	}

@@ -121,7 +121,7 @@ n1: left-rail: net2 is missing
 
 func TestCommandsBelowVFAndNetHaveHelp(t *testing.T) {
 	for _, above := range []string{"vf", "net"} {
-		parent, _, err := command(&node{}).Find([]string{above})
+		parent, _, err := command(&localNode{}).Find([]string{above})
 		require.NoError(t, err)
 		for _, c := range parent.Commands() {
 			assert.NotEmpty(t, c.Short, c.Name())

@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/netsetup/jobnet"
 )
 
-func netCheckCommand(n *node) *cobra.Command {
+func netCheckCommand(n *localNode) *cobra.Command {
 	var asJSON bool
 	var timeout time.Duration
 	cmd := &cobra.Command{

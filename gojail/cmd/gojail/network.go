@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
@@ -24,7 +24,7 @@ type hardware struct {
 	names *link.Namespace // knows the alternative names; nil: of tests
 }
 
-func (n *node) hardware() (hardware, error) {
+func (n *localNode) hardware() (hardware, error) {
 	if n.kernel != nil {
 		return hardware{n.kernel, nil}, nil
 	}
@@ -41,22 +41,22 @@ func (h hardware) inventory() (*inventory.Inventory, error) {
 }
 
 // besideConfig is where the plugin looks for network.toml.
-func (n *node) besideConfig() string {
+func (n *localNode) besideConfig() string {
 	return filepath.Join(filepath.Dir(n.Config), filepath.Base(config.DefaultPath))
 }
 
-func (n *node) loadNetwork() (*config.Config, error) { return config.Load(n.network, n.Name) }
+func (n *localNode) loadNetwork() (*config.Config, error) { return config.Load(n.network, n.Name) }
 
 // netState is where package attach keeps what it does. Nothing makes it here.
-func (n *node) netState() string { return attach.Dir(n.State) }
+func (n *localNode) netState() string { return attach.Dir(n.State) }
 
 // lockNetwork takes the lock that attach holds while it chooses VFs for a job.
 // It ends with the file, or the process.
-func (n *node) lockNetwork(ctx context.Context, say io.Writer) (*os.File, error) {
+func (n *localNode) lockNetwork(ctx context.Context, say io.Writer) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(n.State), 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the state directory %s: %w", n.State, err)
 	}
-	if _, err := gojail.OpenState(n.State); err != nil {
+	if _, err := state.OpenState(n.State); err != nil {
 		return nil, err
 	}
 	return attach.Lock(ctx, n.netState(), func(path string) {
@@ -65,7 +65,7 @@ func (n *node) lockNetwork(ctx context.Context, say io.Writer) (*os.File, error)
 }
 
 // holders tells who has which VF. A node where no job ever had one has no records.
-func (n *node) holders() (jobs, quarantined map[string]string, err error) {
+func (n *localNode) holders() (jobs, quarantined map[string]string, err error) {
 	if _, err := os.Lstat(n.netState()); errors.Is(err, os.ErrNotExist) {
 		return map[string]string{}, nil, nil
 	}

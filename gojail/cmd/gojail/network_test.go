@@ -43,7 +43,7 @@ gres = "nic:rail0"
 
 // netSite is a site with two network cards, one of which has a policy.
 type netSite struct {
-	*site
+	*testSite
 	tree   *fakesys.Tree
 	kernel *provision.Kernel
 }
@@ -52,7 +52,7 @@ var left = fakesys.Card{PCI: "0000:86:00.0", Under: "pci0000:80", Name: "ens1f0"
 
 func newNetSite(t *testing.T, text string) *netSite {
 	t.Helper()
-	s := &netSite{site: newSite(t), tree: fakesys.New(t)}
+	s := &netSite{testSite: newSite(t), tree: fakesys.New(t)}
 	s.tree.AddCard(left)
 	s.tree.AddCard(fakesys.Card{PCI: "0000:3b:00.0", Under: "pci0000:3a", Name: "ens2f0", TotalVFs: 4})
 	s.write(t, text)
@@ -90,7 +90,7 @@ func (s *netSite) write(t *testing.T, text string) {
 // gojail runs a command line; standard error is apart.
 func (s *netSite) gojail(args ...string) (out, problems string, err error) {
 	var stdout, stderr bytes.Buffer
-	cmd := command(&node{kernel: s.kernel})
+	cmd := command(&localNode{kernel: s.kernel})
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
 	cmd.SetArgs(append(s.flags, args...))
@@ -181,7 +181,7 @@ func TestVFApplyWaits(t *testing.T) {
 	defer problems.Close()
 	done := make(chan error, 1)
 	go func() {
-		cmd := command(&node{kernel: s.kernel})
+		cmd := command(&localNode{kernel: s.kernel})
 		cmd.SetOut(&bytes.Buffer{})
 		cmd.SetErr(problems)
 		cmd.SetArgs(append(s.flags, "vf", "apply"))

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/plan"
 )
 
 // person is whom the command runs as.
@@ -17,8 +18,8 @@ type person struct {
 	name, home string
 	uid, gid   uint32
 	groups     []uint32
-	jail       []gojail.Variable // of the environment
-	confined   *gojail.Jail      // what its tasks give up, the command does too; nil: nothing
+	jail       []plan.Variable // of the environment
+	confined   *config.Jail    // what its tasks give up, the command does too; nil: nothing
 }
 
 func lookup(name string) (*person, error) {

@@ -17,14 +17,18 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/gojail/sandbox"
+	"github.com/gojail/gojail/gojail/state"
 )
 
 // The main thread is kept for main: the thread that enters the jail must be
 // another one, for /proc/PID/ns tells the namespaces of the main thread.
 func init() { runtime.LockOSThread() }
 
-func runCommand(n *node) *cobra.Command {
+func runCommand(n *localNode) *cobra.Command {
 	var name string
 	var mounts []string
 	var privileged bool
@@ -75,7 +79,7 @@ const privilegedHelp = "with all capabilities and system calls: the jail's progr
 const runPatience = 5 * time.Second
 
 // run builds a sandbox, runs the command in it and tears it down.
-func (n *node) run(name string, who *person, mounts string, privileged bool, command []string) error {
+func (n *localNode) run(name string, who *person, mounts string, privileged bool, command []string) error {
 	if err := n.apart(); err != nil {
 		return err
 	}
@@ -83,14 +87,14 @@ func (n *node) run(name string, who *person, mounts string, privileged bool, com
 	if err != nil {
 		return err
 	}
-	if _, err := gojail.ParseUserMounts(mounts); err != nil {
+	if _, err := config.ParseUserMounts(mounts); err != nil {
 		return err
 	}
-	who.jail = c.Environment(j)
+	who.jail = plan.Environment(c, j)
 	if !privileged {
 		who.confined = j
 	}
-	s, err := gojail.OpenState(n.State)
+	s, err := state.OpenState(n.State)
 	if err != nil {
 		return err
 	}
@@ -99,7 +103,7 @@ func (n *node) run(name string, who *person, mounts string, privileged bool, com
 	signal.Notify(signals, passedOn...)
 	err = n.build(c, j, job, who, mounts)
 	code := 0
-	var holder gojail.Record
+	var holder state.Record
 	if err == nil {
 		holder, err = s.Holder(job, "")
 	}
@@ -107,7 +111,7 @@ func (n *node) run(name string, who *person, mounts string, privileged bool, com
 		code, err = inside(holder, who, command, signals)
 		holder.EndInhabitants()
 	}
-	if e := gojail.Teardown(s, c.Scratch, job, time.Now().Add(runPatience)); err == nil {
+	if e := sandbox.Teardown(s, c.Scratch, job, time.Now().Add(runPatience)); err == nil {
 		err = e
 	}
 	if err == nil && code != 0 {
@@ -129,7 +133,7 @@ var entered = []struct {
 }
 
 // inside runs the command in a sandbox and gives its exit code.
-func inside(holder gojail.Record, who *person, command []string, signals chan os.Signal) (int, error) {
+func inside(holder state.Record, who *person, command []string, signals chan os.Signal) (int, error) {
 	var namespaces []*os.File
 	for _, kind := range entered {
 		f, err := holder.Namespace(kind.name) // the node's, where the job has none of its own
@@ -211,7 +215,7 @@ func start(namespaces []*os.File, who *person, command []string, t *terminal) (*
 		return nil, fmt.Errorf("cannot close the node's descriptors: close_range: %w", err)
 	}
 	if who.confined != nil {
-		if err := who.confined.Confine(); err != nil {
+		if err := mount.Confine(who.confined); err != nil {
 			return nil, err
 		}
 	}

@@ -29,14 +29,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func (s *site) command(args ...string) *exec.Cmd {
+func (s *testSite) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", append(s.flags, args...)...)
 	cmd.Env = append(os.Environ(), "GOJAIL_TEST_COMMAND=1")
 	return cmd
 }
 
 // ready makes the site one on which sandboxes can be built; what they leave is ended with the test.
-func (s *site) ready(t *testing.T) *site {
+func (s *testSite) ready(t *testing.T) *testSite {
 	t.Helper()
 	if _, err := os.Stat("../../../build/lib/gojail/gojail-launcher"); err != nil {
 		t.Skip("needs build/lib/gojail: run make first")

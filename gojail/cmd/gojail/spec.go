@@ -12,10 +12,12 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/gojail/state"
 )
 
-func specCommand(n *node) *cobra.Command {
+func specCommand(n *localNode) *cobra.Command {
 	var job string
 	var stage bool
 	cmd := &cobra.Command{
@@ -58,37 +60,37 @@ different --jail-mount in its steps, has several sandboxes; name one.`,
 	return cmd
 }
 
-func (n *node) jailSpec(name string, stage bool) (*specs.Spec, error) {
+func (n *localNode) jailSpec(name string, stage bool) (*specs.Spec, error) {
 	c, j, err := n.jail(name)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := gojail.ReadHost(c, j, n.State)
+	facts, err := node.ReadHost(c, j, n.State)
 	if err != nil {
 		return nil, err
 	}
 	if stage {
-		view, err := gojail.PlanStage(c, j, facts)
+		view, err := plan.Stage(c, j, facts)
 		if err != nil {
 			return nil, err
 		}
 		view.Spec.Mounts = slices.Concat(view.Spec.Mounts, view.Data, view.Foreign)
 		return view.Spec, nil
 	}
-	view, err := gojail.PlanJail(c, j, facts)
+	view, err := plan.Jail(c, j, facts)
 	if err != nil {
 		return nil, err
 	}
-	view.Spec.Mounts = append(view.Spec.Mounts, gojail.JobMounts(c, j, "JOBID")...)
+	view.Spec.Mounts = append(view.Spec.Mounts, plan.JobMounts(c, j, "JOBID")...)
 	return view.Spec, nil
 }
 
-func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
+func (n *localNode) jobSpec(id, name string) (*specs.Spec, error) {
 	c, err := n.load()
 	if err != nil {
 		return nil, err
 	}
-	s, err := gojail.OpenState(n.State)
+	s, err := state.OpenState(n.State)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
 			switch {
 			case job.ID != id:
 			case name == r.Name:
-				return gojail.SandboxSpec(s, c, id, name)
+				return state.Spec(s, c, id, name)
 			case name == "" || name == r.Jail():
 				found = append(found, r.Name)
 				about = append(about, describe(s, id, r.Name))
@@ -113,13 +115,13 @@ func (n *node) jobSpec(id, name string) (*specs.Spec, error) {
 	case 0:
 		return nil, fmt.Errorf("job %s has no such sandbox on this node; see: gojail ls", id)
 	case 1:
-		return gojail.SandboxSpec(s, c, id, found[0])
+		return state.Spec(s, c, id, found[0])
 	}
 	return nil, fmt.Errorf("job %s has several sandboxes; name one of: %s", id, strings.Join(about, ", "))
 }
 
 // describe tells sandboxes of one jail from each other.
-func describe(state *gojail.State, job, sandbox string) string {
+func describe(state *state.State, job, sandbox string) string {
 	mounts, err := state.UserMounts(job, sandbox)
 	if err != nil || len(mounts) == 0 {
 		return sandbox

@@ -9,10 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/sandbox"
+	"github.com/gojail/gojail/gojail/state"
 )
 
-func sweepCommand(n *node) *cobra.Command {
+func sweepCommand(n *localNode) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sweep",
 		Short: "Remove what jobs that are gone left behind on this node",
@@ -31,11 +32,11 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 			if err != nil {
 				return err
 			}
-			state, err := gojail.OpenState(n.State)
+			state, err := state.OpenState(n.State)
 			if err != nil {
 				return err
 			}
-			report, err := gojail.Sweep(state, c)
+			report, err := sandbox.Sweep(state, c)
 			out := cmd.OutOrStdout()
 			for _, job := range report.Removed {
 				fmt.Fprintf(out, "removed job %s\n", job)
@@ -69,7 +70,7 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 // sweepPatience is for the millions of files that jobs may leave.
 const sweepPatience = 30 * time.Minute
 
-func reloadCommand(n *node) *cobra.Command {
+func reloadCommand(n *localNode) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload [JAIL]",
 		Short: "Have jails assembled anew for the next job; running jobs are not touched",
@@ -85,7 +86,7 @@ Without a name: every jail. Running jobs keep what they have.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: n.jailNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			state, err := gojail.OpenState(n.State)
+			state, err := state.OpenState(n.State)
 			if err != nil {
 				return err
 			}
@@ -106,10 +107,10 @@ Without a name: every jail. Running jobs keep what they have.`,
 	}
 }
 
-func reload(cmd *cobra.Command, state *gojail.State, names []string) error {
+func reload(cmd *cobra.Command, state *state.State, names []string) error {
 	ended := 0
 	for _, name := range names {
-		was, err := gojail.Reload(state, name, time.Now().Add(10*time.Second))
+		was, err := sandbox.Reload(state, name, time.Now().Add(10*time.Second))
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/sandbox"
+	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/fabric"
 	"github.com/gojail/gojail/netsetup/fabric/https"
@@ -18,13 +21,13 @@ import (
 
 // sweepNetworks gives back what jobs that are gone had of networks, and says how
 // much it did. A node where no job ever had a network has nothing to sweep.
-func (n *node) sweepNetworks(cmd *cobra.Command, c *gojail.Config, state *gojail.State) (done int, err error) {
+func (n *localNode) sweepNetworks(cmd *cobra.Command, c *config.Config, state *state.State) (done int, err error) {
 	if _, err := os.Lstat(n.netState()); errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
 	fabric.HTTPS = https.New
 	site, end, wrong := attach.Files{
-		Config: n.network, Node: n.Name, Cluster: c.SlurmValue("ClusterName"), State: n.State, Scratch: c.Scratch,
+		Config: n.network, Node: n.Name, Cluster: node.SlurmValue(c, "ClusterName"), State: n.State, Scratch: c.Scratch,
 	}.OpenToSweep()
 	defer end()
 	if site.Host < 0 {
@@ -33,7 +36,7 @@ func (n *node) sweepNetworks(cmd *cobra.Command, c *gojail.Config, state *gojail
 	if n.kernel != nil {
 		site.Roots = n.kernel.Roots
 	}
-	swept, err := attach.Sweep(cmd.Context(), site, gojail.Alive(state, c))
+	swept, err := attach.Sweep(cmd.Context(), site, sandbox.Alive(state, c))
 	err = errors.Join(wrong, err)
 	if swept == nil {
 		return 0, err

@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 )
 
 func versionCommand() *cobra.Command {
@@ -27,5 +28,5 @@ the library, which must be the same in all parts on a node.`,
 }
 
 func version() string {
-	return fmt.Sprintf("gojail %s, contract %d, %s", gojail.Version, gojail.ContractVersion, runtime.Version())
+	return fmt.Sprintf("gojail %s, contract %d, %s", config.Version, contract.Version, runtime.Version())
 }

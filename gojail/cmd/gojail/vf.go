@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
-func vfCommand(n *node) *cobra.Command {
+func vfCommand(n *localNode) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vf",
 		Short: "Make this node's virtual network functions (VFs), list them, release one",
@@ -30,7 +30,7 @@ network.toml say which cards have how many; see network.toml.example.`,
 	return cmd
 }
 
-func vfApplyCommand(n *node) *cobra.Command {
+func vfApplyCommand(n *localNode) *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "apply",
@@ -63,7 +63,7 @@ says which nodes a policy is for.`,
 }
 
 // apply holds the lock from before it looks at the VFs until they are as wanted.
-func (n *node) apply(cmd *cobra.Command) error {
+func (n *localNode) apply(cmd *cobra.Command) error {
 	cfg, err := n.loadNetwork()
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (n *node) apply(cmd *cobra.Command) error {
 	return errors.Join(err, makeDeviceNodes(cfg, h, err == nil))
 }
 
-func (n *node) showPlan(cmd *cobra.Command) error {
+func (n *localNode) showPlan(cmd *cobra.Command) error {
 	cfg, err := n.loadNetwork()
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (n *node) showPlan(cmd *cobra.Command) error {
 	return plan.Render(cmd.OutOrStdout())
 }
 
-func (n *node) plan(cfg *config.Config, h hardware) (*provision.Plan, error) {
+func (n *localNode) plan(cfg *config.Config, h hardware) (*provision.Plan, error) {
 	jobs, quarantined, err := n.holders()
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func makeDeviceNodes(cfg *config.Config, h hardware, applied bool) error {
 	return gres.MakeFiles(h.Dev, devices)
 }
 
-func vfLiftCommand(n *node) *cobra.Command {
+func vfLiftCommand(n *localNode) *cobra.Command {
 	return &cobra.Command{
 		Use:   "lift PCI",
 		Short: "End the quarantine of a VF",

@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
-func vfListCommand(n *node) *cobra.Command {
+func vfListCommand(n *localNode) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls",
@@ -48,7 +48,7 @@ it), its rail, the job that has it, and its state:
 }
 
 // listVFs shows what there is, even where network.toml is not right yet.
-func (n *node) listVFs(cmd *cobra.Command) ([]inventory.Row, error) {
+func (n *localNode) listVFs(cmd *cobra.Command) ([]inventory.Row, error) {
 	h, err := n.hardware()
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (n *node) listVFs(cmd *cobra.Command) ([]inventory.Row, error) {
 }
 
 // railNames are the rails of each VF by its PCI address; several where rails share a policy.
-func (n *node) railNames(inv *inventory.Inventory) (map[string]string, error) {
+func (n *localNode) railNames(inv *inventory.Inventory) (map[string]string, error) {
 	cfg, err := n.loadNetwork()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail"
+	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/healthcheck"
 	"github.com/gojail/gojail/healthcheck/drain"
 	_ "github.com/gojail/gojail/healthcheck/onecpu"
@@ -67,7 +67,7 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 		Example: `  gojail-healthcheck --dry-run
   gojail-healthcheck explain memory`,
 		Args:              cobra.NoArgs,
-		Version:           gojail.Version,
+		Version:           config.Version,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,

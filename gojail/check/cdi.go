@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/site"
+)
+
+// cdi tells what a jail's CDI devices bring, and where they are not of the driver
+// that runs. What cannot be had, ReadHost has told.
+func (k *checker) cdi(j *config.Jail) {
+	if j.Brought == nil {
+		return
+	}
+	subject := "jail " + j.Name
+	for _, name := range j.Brought.Absent {
+		k.warn(subject, "if it has such devices, write their CDI file, for example: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+			"no CDI file of this node describes %s: jobs here do without", name)
+	}
+	edits := j.Brought.Edits
+	if len(j.Brought.Absent) < len(j.CDI) {
+		text := fmt.Sprintf("CDI brings %s: %d device nodes, %d files in %s", strings.Join(j.CDI, ", "), len(edits.Devices), len(edits.Mounts), contract.CDIDir)
+		if n := len(edits.Unhandled); n > 0 {
+			text += fmt.Sprintf("; %d things it asks for are left out, such as the %s", n, edits.Unhandled[0])
+		}
+		k.ok(subject, "%s", text)
+	}
+	loaded, err := os.ReadFile(filepath.Join(node.NvidiaDriver, "version"))
+	version := strings.TrimSpace(string(loaded))
+	for _, m := range edits.Mounts {
+		of, is := strings.CutPrefix(filepath.Base(m.Destination), "libcuda.so.")
+		if is && err == nil && strings.Contains(of, ".") && of != version {
+			k.fail(subject, "run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, then: gojail reload "+j.Name,
+				"the CDI file brings libraries of NVIDIA's driver %s, but %s is loaded: CUDA does not start", of, version)
+		}
+	}
+}
+
+// stale compares what the site file was compiled with to what is there now.
+func (k *checker) stale(j *config.Jail) {
+	text, err := os.ReadFile(filepath.Join(k.node.State, "site"))
+	if err != nil || !strings.Contains(string(text), "\nconfig "+k.config.Identity.String()+"\n") {
+		return // the next step compiles it
+	}
+	_, key, found := strings.Cut(string(text), "\njail "+j.Name+"\nkey ")
+	if found && !strings.HasPrefix(key, site.Key(k.config, j)+"\n") {
+		k.warn("jail "+j.Name, "for the next jobs: gojail reload "+j.Name,
+			"devices, CDI files or Slurm's programs of this node have changed since the last job")
+	}
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bufio"
+	"debug/elf"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// inside looks for what jobs expect of the tree that is the jail's root, where
+// no mount brings it.
+func (k *checker) inside(j *config.Jail, view *plan.View) {
+	root, err := node.OpenJail(j)
+	if err != nil {
+		return // the storage went away meanwhile; the next check tells
+	}
+	defer unix.Close(root)
+	brought := func(path string) bool { return plan.Inside(view.Spec.Mounts, path) }
+	if lacks := lacksShell(root, brought); lacks != "" {
+		k.warn("jail "+j.Name, "install a shell, or correct root = if this is not the tree that was meant",
+			"%s %s: most batch scripts and many programs need it", j.Root, lacks)
+	}
+	k.linker(j, root, brought)
+	k.homes(j, root, brought)
+	if j.Slurm && !plan.Inside(plan.JobMounts(k.config, j, ""), "/etc/passwd") && !brought("/etc/passwd") {
+		k.slurmUser(j, root)
+	}
+	k.spoolBase(j, root)
+}
+
+// LacksShell returns what is wrong with /bin/sh of a jail, as in "has no /bin/sh", "" if nothing is or
+// the root cannot be opened.
+func LacksShell(j *config.Jail, view *plan.View) string {
+	root, err := node.OpenJail(j)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(root)
+	return lacksShell(root, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
+}
+
+// lacksShell returns what is wrong with /bin/sh of a jail, "" if nothing is.
+func lacksShell(root int, brought func(path string) bool) string {
+	const shell = "/bin/sh"
+	if brought(shell) || brought("/usr"+shell) {
+		return ""
+	}
+	f, err := openFileIn(root, shell)
+	if err == nil {
+		defer f.Close()
+		if interpreter := interpreterOf(f); interpreter != "" && missingIn(root, interpreter, brought) {
+			return "has a " + shell + " whose dynamic linker, " + interpreter + ", is not there"
+		}
+		return ""
+	}
+	if err != unix.ENOENT {
+		return "has a " + shell + " that cannot be used: " + err.Error()
+	}
+	if target := linkIn(root, shell); target != "" {
+		if brought(target) {
+			return ""
+		}
+		return "has a " + shell + " that leads to " + target + ", which is not there"
+	}
+	return "has no " + shell
+}
+
+// linkIn returns where a symbolic link of a jail leads to, "" if it is none.
+func linkIn(root int, path string) string {
+	dir, err := rootpath.OpenBeneath(root, filepath.Dir(path), rootpath.InRoot)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(dir)
+	to := make([]byte, contract.PathMax)
+	n, err := unix.Readlinkat(dir, filepath.Base(path), to)
+	if err != nil {
+		return ""
+	}
+	if target := string(to[:n]); filepath.IsAbs(target) {
+		return filepath.Clean(target)
+	}
+	return filepath.Join(filepath.Dir(path), string(to[:n]))
+}
+
+// missingIn reports whether a jail lacks a file that no mount brings either. Where /lib64 is a link
+// to usr/lib64, a mount of /usr brings it.
+func missingIn(root int, path string, brought func(path string) bool) bool {
+	_, err := node.StatIn(root, path)
+	return err == unix.ENOENT && !brought(path) && !brought("/usr"+path)
+}
+
+// interpreterOf returns the dynamic linker that a program names, "" if it names none.
+func interpreterOf(program io.ReaderAt) string {
+	f, err := elf.NewFile(program)
+	if err != nil {
+		return ""
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP && p.Filesz < contract.PathMax {
+			text := make([]byte, p.Filesz)
+			if _, err := p.ReadAt(text, 0); err == nil {
+				return strings.TrimRight(string(text), "\x00")
+			}
+		}
+	}
+	return ""
+}
+
+// linker looks in a jail for the dynamic linker of the node's Slurm, whose commands and libraries are
+// the node's, and no mount brings a C library.
+func (k *checker) linker(j *config.Jail, root int, brought func(path string) bool) {
+	commands, _ := node.FindCommands(k.config)
+	if !j.Slurm || len(commands) == 0 {
+		return
+	}
+	f, err := os.Open(commands[0])
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if interpreter := interpreterOf(f); interpreter != "" && missingIn(root, interpreter, brought) {
+		k.warn("jail "+j.Name, "install glibc there, or write slurm = false",
+			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in it", j.Root, interpreter)
+	}
+}
+
+const (
+	firstUserID = 1000  // UID_MIN, login.defs(5)
+	lastUserID  = 65533 // nobody's is the next
+	homesMax    = 1000  // how many homes are looked at
+)
+
+// homes looks in a jail for the directories where users' jobs start. It does not look at them on
+// the node, where they may lie on storage that hangs.
+func (k *checker) homes(j *config.Jail, root int, brought func(path string) bool) {
+	missing := map[string][]string{} // by the directory above
+	for _, home := range k.userHomes() {
+		if brought(home) {
+			continue
+		}
+		if _, err := node.StatIn(root, home); err == unix.ENOENT {
+			missing[filepath.Dir(home)] = append(missing[filepath.Dir(home)], home)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(missing)) {
+		homes := missing[dir]
+		if dir == "/" {
+			dir = homes[0]
+		}
+		k.warn("jail "+j.Name, fmt.Sprintf(`bring them: [[jail.%s.mounts]] destination = %q, source = %[2]q, options = ["rbind", "nosuid", "nodev"]; then: gojail init %[1]s`, j.Name, dir),
+			"%s has no %s, a user's home directory by the node's passwd, and no mount brings it (%d such below %s): a job that is submitted there fails", j.Root, homes[0], len(homes), dir)
+	}
+}
+
+// userHomes returns the home directories of the users in the node's passwd(5). A name service is not
+// asked: it may hang, and may have any number.
+func (k *checker) userHomes() []string {
+	text, _ := os.ReadFile(k.node.passwd())
+	var homes []string
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Split(strings.TrimSpace(line), ":")
+		if len(fields) < 7 || len(homes) == homesMax || slices.Contains([]string{"nologin", "false"}, filepath.Base(fields[6])) {
+			continue
+		}
+		uid, err := config.ParseID(fields[2])
+		home := filepath.Clean(fields[5])
+		top, _, _ := strings.Cut(strings.TrimPrefix(home, "/"), "/")
+		if err != nil || uid < firstUserID || uid > lastUserID || !filepath.IsAbs(home) || slices.Contains(append(config.SystemDirs, "", "nonexistent"), top) {
+			continue
+		}
+		homes = append(homes, home)
+	}
+	slices.Sort(homes)
+	return slices.Compact(homes)
+}
+
+// slurmUser: Slurm's commands look SlurmUser up as they read slurm.conf, and end
+// where it is unknown.
+func (k *checker) slurmUser(j *config.Jail, root int) {
+	name := node.ReadSlurmConf(k.config).Values["slurmuser"]
+	if name == "" {
+		name = "root" // slurm.conf(5)
+	}
+	known, err := hasAccount(root, name)
+	if err != nil {
+		k.warn("jail "+j.Name, "see to the file", "%s/etc/passwd cannot be read: %v", j.Root, err)
+		return
+	}
+	if known {
+		return
+	}
+	line := name + ":x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node"
+	if u := k.account(name); u != nil {
+		line = fmt.Sprintf("%s:x:%s:%s::/nonexistent:/usr/sbin/nologin", u.Username, u.Uid, u.Gid)
+	}
+	k.warn("jail "+j.Name, "append this line there: "+line,
+		`SlurmUser %s of slurm.conf is not in %s/etc/passwd: srun inside the jail ends with "Invalid user for SlurmUser"`, name, j.Root)
+}
+
+// account is a user of the node by name or number; nil: not known, or not to be asked.
+func (k *checker) account(name string) *user.User {
+	if k.node.Accounts == nil {
+		return nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		u, _ = user.LookupId(name)
+	}
+	return u
+}
+
+// passwdMost is more than any passwd(5) has, and little enough to be read at once: the
+// file may be a user's.
+const passwdMost = 16 << 20
+
+// hasAccount looks in the jail's passwd(5) for a user by name or number.
+func hasAccount(root int, name string) (bool, error) {
+	f, err := openFileIn(root, "/etc/passwd")
+	if err == unix.ENOENT {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, passwdMost))
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), ":")
+		if len(fields) >= 3 && (fields[0] == name || fields[2] == name) {
+			return true, nil
+		}
+	}
+	return false, lines.Err()
+}
+
+// openFileIn opens a regular file of a jail for reading. It is opened as a place
+// first: what a device or a pipe does when it is opened must not happen.
+func openFileIn(root int, path string) (*os.File, error) {
+	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, fmt.Errorf("it is not a regular file")
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return nil, oneline.Cause(err)
+	}
+	return f, nil
+}
+
+// spoolBase tells where the tmpfs for the nodes' spool directories covers
+// something. Empty directories were mount targets once.
+func (k *checker) spoolBase(j *config.Jail, root int) {
+	base := k.config.Slurm.SpoolBase
+	if base == k.config.Slurm.Spool {
+		return
+	}
+	place, err := rootpath.OpenBeneath(root, base, rootpath.InRoot)
+	if err != nil {
+		return
+	}
+	defer unix.Close(place)
+	dir, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", place))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(256) // of a user's directory there may be any number
+	slices.Sort(names)
+	for _, name := range names {
+		if !emptyDirectory(place, name) {
+			k.warn("jail "+j.Name, "give SlurmdSpoolDir a directory of its own, such as /var/spool/slurmd/%n",
+				"%s of the jail, which has %s, is covered: %%n makes it the place of the nodes' spool directories", base, name)
+			return
+		}
+	}
+}
+
+func emptyDirectory(dir int, name string) bool {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	names, _ := f.Readdirnames(1)
+	return len(names) == 0
+}

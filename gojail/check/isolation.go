@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/quota"
+)
+
+// isolation looks whether the node can do what the jail keeps from its tasks.
+func (k *checker) isolation(j *config.Jail) bool {
+	subject := "jail " + j.Name
+	good := true
+	fail := func(fix string, err error) {
+		good = false
+		k.fail(subject, fix, "%v", strings.TrimPrefix(err.Error(), subject+": "))
+	}
+	if _, err := node.Filter(j); err != nil {
+		fail("correct the profile, or seccomp =", err)
+	}
+	if j.Isolation.Abstract == config.AbstractStep {
+		if ruleset, err := mount.ScopeRuleset(); err != nil {
+			fail(`boot Linux 6.12 or newer with landlock among lsm=, or write abstract_sockets = "node"`,
+				fmt.Errorf("this node's kernel cannot keep abstract sockets apart: %w", err))
+		} else {
+			unix.Close(ruleset)
+		}
+	}
+	if j.Tmp == config.TmpDisk && j.TmpSize > 0 {
+		if err := quota.Enforced(k.config.Scratch); err != nil {
+			fail(`mount it with prjquota, or write tmp = "tmpfs"`, err)
+		}
+	}
+	if len(j.Isolation.JailRoot) > 0 {
+		text, err := os.ReadFile("/proc/sys/user/max_user_namespaces") // user_namespaces(7)
+		if err == nil && strings.TrimSpace(string(text)) == "0" {
+			fail("sysctl -w user.max_user_namespaces=65536, or take jail_root out", errors.New("this node lets no user namespace be made"))
+		}
+	}
+	if slices.Contains(j.Isolation.JailRoot, "range") {
+		if remedy, err := tryRange(k.config, j); err != nil {
+			fail(remedy, err)
+		}
+	}
+	return good
+}

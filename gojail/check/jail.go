@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/trusted"
+)
+
+// jail looks at one jail. It touches the jail's storage and can hang with it.
+func (k *checker) jail(j *config.Jail) {
+	subject := "jail " + j.Name
+	var fs unix.Statfs_t
+	if err := unix.Statfs(j.Root, &fs); err != nil {
+		k.failIn(k.rootContent(j), subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
+		return
+	}
+	if err := node.CheckRoot(j.Root); err != nil {
+		theirs := k.rootContent(j) || errors.Is(err, node.ErrEmptyRoot) && content(j)
+		k.failIn(theirs, subject, "mount its storage, or correct root =", "%v", err)
+		return
+	}
+	facts, err := node.ReadHost(k.config, j, k.node.State)
+	if err != nil {
+		crowded := (*node.CrowdedError)(nil)
+		k.failIn(errors.As(err, &crowded), subject, "", "%v", err)
+		return
+	}
+	view, err := plan.Jail(k.config, j, facts)
+	if err == nil {
+		_, err = plan.Stage(k.config, j, facts)
+	}
+	if err != nil {
+		k.failIn(content(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		return
+	}
+	targets, sources, isolation := k.targets(j, view), k.sources(j), k.isolation(j)
+	k.notes(j, facts)
+	k.cdi(j)
+	k.stale(j)
+	k.inside(j, view)
+	if !targets || !sources || !isolation {
+		return
+	}
+	k.ok(subject, "%s: %d mounts, none of its mount targets is missing", j.Root, len(view.Spec.Mounts))
+}
+
+func (k *checker) targets(j *config.Jail, view *plan.View) bool {
+	subject := "jail " + j.Name
+	missing, err := mount.MissingTargets(k.config, j, view)
+	if err != nil {
+		var all []string
+		for _, t := range plan.Targets(k.config, j, view) {
+			all = append(all, t.Path)
+		}
+		theirs := content(j, all...) || slices.ContainsFunc(j.Mounts, usersSource)
+		k.failIn(theirs, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		return false
+	}
+	paths := map[bool][]string{} // by whose they are
+	for _, t := range missing {
+		theirs := content(j, t.Path)
+		paths[theirs] = append(paths[theirs], t.Path)
+	}
+	for _, theirs := range []bool{false, true} {
+		list := strings.Join(paths[theirs], " ")
+		if n := len(paths[theirs]); n > 4 {
+			list = fmt.Sprintf("%s and %d more", strings.Join(paths[theirs][:3], " "), n-3)
+		}
+		if list != "" {
+			k.failIn(theirs, subject, "make them once, for all nodes: gojail init "+j.Name, "mount targets are missing in %s: %s", j.Root, list)
+		}
+	}
+	return len(missing) == 0
+}
+
+// usersSource is whether users may rename what is to be mounted, or put another thing there.
+func usersSource(m config.Mount) bool { return m.Type == "bind" && trusted.Parents(m.Source) != nil }
+
+// sources looks for what is to be mounted.
+func (k *checker) sources(j *config.Jail) bool {
+	good := true
+	for _, m := range j.Mounts {
+		if m.Type == "bind" && !rootpath.Exists(m.Source) {
+			good = false
+			k.failIn(usersSource(m), "jail "+j.Name, "mount or make it, or take it out of the configuration",
+				"%s (for %s) is not there on this node", m.Source, m.Destination)
+		}
+	}
+	for _, path := range k.config.Slurm.Host {
+		if j.Slurm && !rootpath.Exists(path) {
+			good = false
+			k.fail("jail "+j.Name, "correct host = of [slurm]", "%s is not there on this node", path)
+		}
+	}
+	return good
+}
+
+// notes tells what is probably not meant.
+func (k *checker) notes(j *config.Jail, facts *node.HostFacts) {
+	subject := "jail " + j.Name
+	if err := trusted.Parents(filepath.Join(j.Root, "x")); err != nil {
+		k.warn(subject, "the root and what is above it should be root's", "%v", err)
+	}
+	for _, path := range j.Host {
+		if !facts.Exists[path] {
+			k.warn(subject, "take it out of host =", "%s is not there on this node and is left out", path)
+		}
+	}
+	for _, glob := range j.Devices {
+		if len(node.FindDevices([]string{glob})) == 0 {
+			k.warn(subject, "load the driver, then: gojail reload "+j.Name, "no device matches %s on this node", glob)
+		}
+	}
+	for _, rule := range j.UserMounts {
+		if !rootpath.Exists(rule.Source) {
+			k.warn(subject, "correct source = of user_mounts", "users may mount %s, but it is not there on this node", rule.Source)
+		}
+	}
+}

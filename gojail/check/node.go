@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/trusted"
+)
+
+// kernel tries the calls that gojail needs (Linux 5.12), and tells whether they
+// are there. A tree that is never attached vanishes when its descriptor is closed.
+func (k *checker) kernel() bool {
+	var name unix.Utsname
+	unix.Uname(&name)
+	release := unix.ByteSliceToString(name.Release[:])
+	remedy := "gojail needs Linux 5.12 or later and, in a container, CAP_SYS_ADMIN and a seccomp profile that permits mount calls"
+	lacks := func(call string, err error) bool {
+		k.fail("kernel", remedy, "%s: %s: %v; no jail can be assembled, and none is looked at", release, call, oneline.Errno(err))
+		return false
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return lacks("open_tree", err)
+	}
+	defer unix.Close(fd)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return lacks("mount_setattr", err)
+	}
+	how, err := rootpath.OpenBeneath(unix.AT_FDCWD, "/", unix.RESOLVE_NO_MAGICLINKS)
+	if err != nil {
+		return lacks("openat2", err)
+	}
+	unix.Close(how)
+	k.ok("kernel", "%s has open_tree, mount_setattr and openat2", release)
+	return true
+}
+
+// parts looks at the files beside each other in the library directory.
+func (k *checker) parts() {
+	remedy := "install gojail again on this node (make install)"
+	good := true
+	for _, name := range []string{"spank_gojail.so", "gojail-launcher", "libgojail.so"} {
+		path := filepath.Join(k.node.LibDir, name)
+		if err := checkPart(path); err != nil {
+			good = false
+			k.fail("installation", remedy, "%v", err)
+		}
+	}
+	if good {
+		k.ok("installation", "%s holds the plugin, the launcher and the library", k.node.LibDir)
+	}
+}
+
+// checkPart refuses a part that others could replace, or that was cut short.
+func checkPart(path string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := trusted.Check(path, &st, unix.S_IFREG); err != nil {
+		return err
+	}
+	if err := trusted.Parents(path); err != nil {
+		return err
+	}
+	f, err := elf.Open(path) // reads the section table, which is at the end of the file
+	if err != nil {
+		return fmt.Errorf("%s: is damaged or was cut short: %v", path, err)
+	}
+	f.Close()
+	if filepath.Ext(path) == "" && st.Mode&0o111 == 0 {
+		return fmt.Errorf("%s: is not executable", path)
+	}
+	return nil
+}
+
+// state looks at the state directory; one that is not there is made by the first job.
+func (k *checker) state() {
+	dir := k.node.State
+	if err := trusted.Parents(dir); err != nil {
+		k.fail("state", "or move it to /run, with state= in plugstack.conf", "%v", err)
+		return
+	}
+	var st unix.Stat_t
+	switch err := unix.Lstat(dir, &st); {
+	case err == unix.ENOENT && rootpath.Exists(filepath.Dir(dir)):
+		k.ok("state", "%s is not there yet; the first job makes it", dir)
+		return
+	case err != nil:
+		k.fail("state", "make the directory above it", "%s: %v", dir, err)
+		return
+	}
+	if err := trusted.Check(dir, &st, unix.S_IFDIR); err != nil {
+		k.fail("state", "it is root's alone, mode 0700", "%v", err)
+		return
+	}
+	if err := writable(dir); err != nil {
+		k.failIn(noRoom(err) && k.jobsWriteTo(dir), "state", "make room, or mount it writable", "%v", err)
+		return
+	}
+	k.space("state", dir, 4<<20)
+}
+
+// scratch looks at the directory that holds every job's /tmp.
+func (k *checker) scratch() {
+	dir := k.config.Scratch
+	if err := trusted.Parents(filepath.Join(dir, "jobs")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.fail("scratch", "every job's /tmp lies there: it must be root's", "%v", err)
+		return
+	}
+	if !rootpath.Exists(dir) {
+		parent := nearest(dir)
+		if err := writable(parent); err != nil {
+			k.failIn(noRoom(err), "scratch", "make it, or name another one in the configuration", "%s is not there, and %s cannot be written", dir, parent)
+			return
+		}
+		k.ok("scratch", "%s is not there yet; the first job makes it", dir)
+		return
+	}
+	if err := writable(dir); err != nil {
+		k.failIn(noRoom(err), "scratch", "every job's /tmp lies there: make room, or mount it writable", "%v", err)
+		return
+	}
+	k.space("scratch", dir, 1<<30)
+}
+
+// nearest is the first directory above path that is there.
+func nearest(path string) string {
+	for path = filepath.Dir(path); !rootpath.Exists(path); path = filepath.Dir(path) {
+	}
+	return path
+}
+
+// writable tries it: a full or read-only file system shows in no mode bits. The file
+// has a name only where the file system knows no other (open(2), O_TMPFILE).
+func writable(dir string) error {
+	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) {
+		if f, err = os.CreateTemp(dir, ".gojail-check-"); err == nil {
+			defer os.Remove(f.Name())
+		}
+	}
+	if err == nil {
+		_, err = f.Write(make([]byte, 4096))
+		f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", dir, oneline.Cause(err))
+	}
+	return nil
+}
+
+func (k *checker) space(subject, dir string, want uint64) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		k.fail(subject, "", "%s: statfs: %v", dir, err)
+		return
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	switch {
+	case st.Files > 0 && st.Ffree < 100:
+		k.failIn(k.jobsWriteTo(dir), subject, "remove files there", "%s: only %d files more can be made", dir, st.Ffree)
+	case free < want:
+		k.warn(subject, "make room", "%s: only %d MiB are free", dir, free>>20)
+	default:
+		k.ok(subject, "%s is root's and writable, %d MiB are free", dir, free>>20)
+	}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// plugstack checks what plugstack.conf, read as Slurm does, makes of gojail's plugin.
+func (k *checker) plugstack(conf node.SlurmConf) {
+	line := "write this line into plugstack.conf: required " + filepath.Join(k.node.LibDir, node.PluginName)
+	k.otherLines(conf)
+	own := conf.Own()
+	if len(own) == 0 {
+		k.fail("plugstack", line, "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, node.PluginName)
+		return
+	}
+	if len(own) > 1 {
+		var places []string
+		for _, p := range own {
+			places = append(places, p.At)
+		}
+		k.fail("plugstack", "leave one of these lines; a file may be included by another one, as Debian's plugstack.conf includes plugstack.conf.d",
+			"%s is named %d times (%s): every job step fails", node.PluginName, len(own), strings.Join(places, ", "))
+	}
+	p := own[0]
+	switch {
+	case !p.Required:
+		k.fail("plugstack", line, "%s: %s is optional: where it cannot be loaded, jobs run outside their jail", p.At, p.Path)
+	case !filepath.IsAbs(p.Path):
+		k.fail("plugstack", line, "%s: %s is in no directory of PluginDir: srun, sbatch and slurmd cannot start", p.At, p.Path)
+	case !rootpath.Exists(p.Path):
+		k.fail("plugstack", line, "%s: %s is not there: srun, sbatch and slurmd cannot start", p.At, p.Path)
+	default:
+		k.ok("plugstack", "%s is required", p.Path)
+		k.release(p.Path, conf)
+	}
+	k.arguments(&p)
+}
+
+// otherLines checks the lines of plugstack.conf that do not name gojail's plugin.
+func (k *checker) otherLines(conf node.SlurmConf) {
+	for _, line := range conf.Ignored {
+		k.warn("plugstack", "write required, optional or include, and a path", "%s: Slurm ignores this line", line)
+	}
+	for _, p := range conf.Plugstack {
+		if p.Required && filepath.Base(p.Path) != node.PluginName && filepath.IsAbs(p.Path) && !rootpath.Exists(p.Path) {
+			k.fail("plugstack", "install it, or take its line out", "%s: required plugin %s is not there: srun, sbatch and slurmd cannot start", p.At, p.Path)
+		}
+	}
+}
+
+// arguments checks the plugin's arguments as the plugin does (node_find in spank/node.c), and that
+// they name the files that this check was started with.
+func (k *checker) arguments(p *node.SpankPlugin) {
+	for _, word := range p.Arguments {
+		name, value, _ := strings.Cut(word, "=")
+		switch {
+		case name != "config" && name != "state" || !strings.Contains(word, "="):
+			k.fail("plugstack", "the arguments are config=FILE and state=DIR", "%s: unknown argument %q of %s: every job step fails", p.At, word, node.PluginName)
+		case !filepath.IsAbs(value):
+			k.fail("plugstack", "write the full path", "%s: argument %q is not a full path: every job step fails", p.At, word)
+		}
+	}
+	config := p.Argument("config", contract.DefaultConfig, k.node.Name)
+	if config != k.node.Config && filepath.IsAbs(config) {
+		if _, err := node.Load(config, k.node.Name); err != nil {
+			k.fail("plugstack", fmt.Sprintf("correct that file, or config= in %s", p.At),
+				"the plugin uses config=%s, with which every job step fails: %v", config, err)
+		}
+	}
+	for _, used := range []struct{ name, value, here string }{
+		{"config", config, k.node.Config},
+		{"state", p.Argument("state", contract.DefaultState, k.node.Name), k.node.State},
+	} {
+		if used.value != used.here {
+			k.warn("plugstack", "right for a file that is to replace it; else run gojail with --"+used.name+"="+used.value+", or correct plugstack.conf",
+				"the plugin uses %s=%s, but this is a check of %s", used.name, used.value, used.here)
+		}
+	}
+}

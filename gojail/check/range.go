@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// tryRange reports whether --jail-root=range would be refused in a jail, and what an administrator
+// can do: it does with detached mounts what a launch does.
+func tryRange(c *config.Config, j *config.Jail) (remedy string, err error) {
+	root, err := node.OpenJail(j)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(root)
+	view, err := mount.ReadMountView("self")
+	if err != nil {
+		return "", err
+	}
+	defer view.Close()
+	own, err := view.RegionOf(root)
+	if err == nil {
+		err = mount.RefuseSuid(c, own)
+	}
+	if suid := (*mount.SuidError)(nil); errors.As(err, &suid) {
+		return suid.Remedy(), err
+	}
+	if err != nil {
+		return "", err
+	}
+	return `take "range" out of jail_root, or use ext4, xfs or btrfs there`, tryMaps(c, j, root)
+}
+
+// tryMaps maps the ids of a jail's root, and of what is mounted in its data directories.
+func tryMaps(c *config.Config, j *config.Jail, root int) error {
+	namespace, err := openUserNamespace()
+	if err != nil {
+		return err
+	}
+	defer namespace.Close()
+	try := func(at int, path string) error {
+		fd, err := mount.CloneMapped(at, false, int(namespace.Fd()))
+		if err != nil {
+			return fmt.Errorf("--jail-root=range: the file system of %s cannot map ids (%w)", path, err)
+		}
+		return unix.Close(fd)
+	}
+	if err := try(root, j.Root); err != nil {
+		return err
+	}
+	for _, m := range plan.ConfiguredMounts(j) {
+		if m.Type != "bind" || slices.Contains(m.Options, "ro") || !isData(j, m.Destination) {
+			continue
+		}
+		if err := tryMount(c, j, m, try); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tryMount(c *config.Config, j *config.Jail, m specs.Mount, try func(at int, path string) error) error {
+	at, err := mount.OpenSourceOf(m.Source, j.Root)
+	if err != nil {
+		return nil // another finding tells
+	}
+	defer unix.Close(at)
+	return try(at, m.Source)
+}
+
+// openUserNamespace opens a new user namespace in which some ids are mapped. A process holds it meanwhile.
+func openUserNamespace() (*os.File, error) {
+	cmd := exec.Command("cat")
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1 << 16, Size: mount.RangeCount}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}
+	hold, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a user namespace to try id-mapped mounts with: %w", oneline.Cause(err))
+	}
+	defer func(hold io.Closer) { hold.Close(); cmd.Wait() }(hold)
+	return os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
+}
+
+// isData reports whether a path lies in a data directory of a jail, or is one.
+func isData(j *config.Jail, path string) bool {
+	if j.Data == nil {
+		return plan.OwnData(j, config.FirstName(path))
+	}
+	return slices.ContainsFunc(j.Data, func(dir string) bool { return config.Under(path, dir) })
+}

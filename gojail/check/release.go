@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"debug/elf"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// release compares the release that the plugin was built for with the node's: a
+// SPANK plugin of another one is refused, and every srun, sbatch and slurmd with
+// it (Slurm's src/common/plugin.c compares major and minor).
+func (k *checker) release(plugin string, conf node.SlurmConf) {
+	ours, err := pluginVersion(plugin)
+	if err != nil {
+		k.fail("plugstack", "install gojail again on this node (make install)", "%v", err)
+		return
+	}
+	path, theirs := nodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
+	switch {
+	case path == "":
+		k.warn("plugstack", "name it in PluginDir of slurm.conf", "Slurm's plugins are not found, so that nothing is known of its release; gojail's is %s", ours)
+	case ours>>8 != theirs>>8:
+		k.fail("plugstack", "build gojail against the headers of the Slurm that runs here (libslurm-dev, slurm-devel), and install it",
+			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, ours, theirs, path)
+	default:
+		k.earlier(plugin, conf, theirs)
+		k.ok("plugstack", "built for Slurm %s, this node has %s", ours, theirs)
+	}
+}
+
+// earlier tells of required plugins before ours: up to 25.05 one that returns a positive
+// number ends the hook for all after it, and Slurm goes on (_do_call_stack in spank.c).
+func (k *checker) earlier(plugin string, conf node.SlurmConf, release slurmVersion) {
+	if release >= 0x190500 {
+		return
+	}
+	for _, p := range conf.Plugstack {
+		if p.Path == plugin {
+			return
+		}
+		if p.Required {
+			k.warn("plugstack", "move it below gojail in plugstack.conf, unless it is to look at the jail's files, as pyxis",
+				"%s is required and comes before gojail: where it fails, Slurm %s does not ask gojail, and the step fails", p.Path, release)
+		}
+	}
+}
+
+// nodesRelease reads that of the node's Slurm from a plugin of its own in the first
+// directory that has one; "" if none has.
+func nodesRelease(dirs []string) (path string, release slurmVersion) {
+	for _, dir := range dirs {
+		for _, pattern := range []string{"auth_*.so", "cred_*.so", "hash_*.so"} {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern))
+			for _, path := range found {
+				if release, err := pluginVersion(path); err == nil {
+					return path, release
+				}
+			}
+		}
+	}
+	return "", 0
+}
+
+// slurmVersion is SLURM_VERSION_NUMBER of slurm/slurm_version.h: major, minor, micro, a byte each.
+type slurmVersion uint32
+
+func (v slurmVersion) String() string { return fmt.Sprintf("%d.%02d.%d", v>>16, v>>8&0xff, v&0xff) }
+
+// pluginVersion reads the variable plugin_version, which every plugin of Slurm has.
+func pluginVersion(path string) (slurmVersion, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the plugin %s: %v", path, oneline.Cause(err))
+	}
+	defer f.Close()
+	symbols, _ := f.DynamicSymbols()
+	for _, s := range symbols {
+		if s.Name != "plugin_version" || int(s.Section) >= len(f.Sections) {
+			continue
+		}
+		section := f.Sections[s.Section]
+		number := make([]byte, 4)
+		if _, err := section.ReadAt(number, int64(s.Value-section.Addr)); err == nil {
+			return slurmVersion(f.ByteOrder.Uint32(number)), nil
+		}
+	}
+	return 0, fmt.Errorf("%s is no plugin of Slurm", path)
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/trusted"
+)
+
+// slurm looks at what gojail and Slurm must agree on.
+func (k *checker) slurm() {
+	c := k.config
+	if path := filepath.Join(c.Slurm.Conf, "slurm.conf"); !rootpath.Exists(path) {
+		k.fail("slurm", "correct slurm.conf's directory, conf = in [slurm]; where slurmctld sends it, start slurmd first", "%s is not there", path)
+		return
+	}
+	conf := k.slurmdsConf()
+	if k.configless(conf) {
+		k.plugstack(conf)
+	}
+	k.spool(conf)
+	if k.anySlurmJail() {
+		k.munge(conf)
+		if commands, dir := node.FindCommands(c); len(commands) == 0 {
+			k.warn("slurm", `install them, or name their directory in host = of [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
+				"no srun on this node: jails will have no Slurm commands")
+		} else {
+			k.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
+		}
+	}
+	k.epilog(conf)
+	k.features(conf)
+	slurmds := processesNamed("slurmd")
+	k.chroot(slurmds)
+	k.latency(conf, slurmds)
+}
+
+// chroot: setns(2) goes to the root of a mount namespace, which is another than slurmd's then.
+func (k *checker) chroot(slurmds []string) {
+	for _, pid := range slurmds {
+		if root, err := os.Readlink("/proc/" + pid + "/root"); err == nil && root != "/" {
+			k.fail("slurmd", "start it without chroot(8), in a mount namespace whose root that is",
+				"process %s is in a chroot, %s, where no step gets a jail", pid, root)
+		}
+	}
+}
+
+func (k *checker) anySlurmJail() bool {
+	for _, j := range k.config.Jails {
+		if j.Slurm {
+			return true
+		}
+	}
+	return false
+}
+
+// spool compares with slurm.conf: batch scripts are looked for there.
+func (k *checker) spool(conf node.SlurmConf) {
+	given := conf.Values["slurmdspooldir"]
+	if given == "" {
+		given = config.StandardSpool
+	}
+	host, _, _ := strings.Cut(node.HostName(), ".")
+	want := filepath.Clean(strings.NewReplacer("%n", k.config.Node, "%h", host).Replace(given))
+	if want != k.config.Slurm.Spool {
+		k.fail("spool", "take spool = out of [slurm], or make it the same; else batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
+			k.config.Slurm.Spool, want)
+		return
+	}
+	// SlurmUser tells slurmd what to run as whom: a directory of its own gives it nothing more.
+	if err := trusted.ParentsOf(want, k.slurmUID(conf)); err != nil {
+		k.warn("spool", "", "who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v", err)
+		return
+	}
+	k.ok("spool", "%s, as in slurm.conf", want)
+}
+
+// slurmUID returns SlurmUser's number, or root's where it is not known without asking a name service.
+func (k *checker) slurmUID(conf node.SlurmConf) uint32 {
+	name := conf.Values["slurmuser"]
+	if uid, err := config.ParseID(name); err == nil {
+		return uid
+	}
+	uid, _ := passwdUID(k.node.passwd(), name)
+	return uid
+}
+
+// passwdUID returns the number of a user in a file like passwd(5).
+func passwdUID(path, name string) (uint32, bool) {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Split(line, ":"); len(fields) >= 3 && fields[0] == name && name != "" {
+			uid, err := config.ParseID(fields[2])
+			return uid, err == nil
+		}
+	}
+	return 0, false
+}
+
+// munge: a launch goes well without its socket (spank/trees.c).
+func (k *checker) munge(conf node.SlurmConf) {
+	if auth := conf.Values["authtype"]; auth != "" && auth != "auth/munge" {
+		return
+	}
+	var st unix.Stat_t
+	path := k.config.Slurm.Munge
+	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		k.warn("munge", "start munged, correct munge = of [slurm], or write slurm = false into the jails",
+			"%s is not munge's socket: srun inside a jail fails", path)
+		return
+	}
+	k.ok("munge", "%s is there", path)
+}
+
+// latency tells what costs each launch time that is not gojail's.
+func (k *checker) latency(conf node.SlurmConf, slurmds []string) {
+	for flag := range strings.SplitSeq(strings.ToLower(conf.Values["prologflags"]), ",") {
+		if flag := strings.TrimSpace(flag); flag == "contain" || flag == "x11" {
+			k.warn("latency", "take it out of slurm.conf if you need no pam_slurm_adopt or X11",
+				"PrologFlags=%s costs each job about 100 ms", conf.Values["prologflags"])
+		}
+	}
+	plugins, _ := filepath.Glob("/usr/lib*/*/hwloc/hwloc_*.so")
+	more, _ := filepath.Glob("/usr/lib*/hwloc/hwloc_*.so")
+	if plugins = append(plugins, more...); len(plugins) == 0 {
+		return
+	}
+	if len(slurmds) == 0 || slices.ContainsFunc(slurmds, hasHwlocPath) {
+		return
+	}
+	k.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: libhwloc-plugins)",
+		"slurmstepd loads the hwloc plugins of %s in each launch, about 3.5 ms", filepath.Dir(plugins[0]))
+}
+
+func hasHwlocPath(pid string) bool {
+	text, _ := os.ReadFile("/proc/" + pid + "/environ")
+	return bytes.HasPrefix(text, []byte("HWLOC_PLUGINS_PATH=")) || bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
+}
+
+// processesNamed lists the pids of root's processes with that name (/proc/PID/comm).
+// Anybody may call a process that, and have its memory on a file system of his own,
+// where who reads its environment waits for ever.
+func processesNamed(name string) []string {
+	var pids []string
+	paths, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, path := range paths {
+		pid := filepath.Base(filepath.Dir(path))
+		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name && procfs.IsRoots(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/config/configtest"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+func TestParseConfigReadsEveryKey(t *testing.T) {
+	c, err := ParseConfig(configtest.Whole(t), "n1")
+	require.NoError(t, err)
+	assert.Equal(t, "debian", c.Default)
+	assert.True(t, c.AllowNone)
+	assert.Equal(t, "/local/n1/gojail", c.Scratch)
+	assert.Equal(t, 5*time.Second, c.Deadline)
+	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}, ""}, c.Slurm)
+	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
+	assert.Equal(t, &Jail{
+		Name: "debian", Root: "/srv/jails/debian", Readonly: true, Options: []string{"nosuid"},
+		Users: []string{"alice", "5001"}, Groups: []string{"hpc"}, Network: "ai", Tmp: "tmpfs", TmpSize: 4 << 30, ShmSize: 512 << 20,
+		Data: []string{"/home"}, Host: []string{"/etc/hosts"}, Local: []string{"/var/tmp"}, Devices: []string{"/dev/nvidia*"},
+		CDI: []string{"nvidia.com/gpu=all"},
+		Mounts: []Mount{
+			{"/scratch", "bind", "/scratch", []string{"rbind", "nosuid", "nodev"}},
+			{"/opt/tools", "overlay", "overlay", []string{"lowerdir=/a:/b"}},
+		},
+		UserMounts: []UserRule{{"/data", "/mnt", true}},
+		Isolation: Isolation{
+			Namespaces: []string{"pid", "ipc"}, Cgroups: CgroupsNode, Abstract: AbstractStep, Capabilities: []string{"CAP_KILL"},
+			Seccomp: "/etc/gojail/seccomp.json", JailRoot: []string{"self"},
+		},
+	}, c.Jails["debian"])
+}
+
+func TestParseConfigFillsInDefaults(t *testing.T) {
+	c, err := ParseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"", "")
+	require.NoError(t, err)
+	assert.Equal(t, "/var/lib/gojail", c.Scratch)
+	assert.Equal(t, 10*time.Second, c.Deadline)
+	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil, ""}, c.Slurm)
+	assert.Equal(t, &Jail{
+		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
+		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
+		Isolation: Isolation{
+			Namespaces: namespaceKinds, HidePID: true, Cgroups: CgroupsJob, Abstract: AbstractNode, NoNewPrivs: true, Capabilities: defaultCapabilities,
+			Seccomp: SeccompDefault,
+		},
+	}, c.Jails["a"])
+	c, err = ParseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\nhost = []\noptions = []", "")
+	require.NoError(t, err)
+	assert.Empty(t, c.Jails["a"].Host, "an empty list is not the default")
+	assert.Empty(t, c.Jails["a"].Options)
+}
+
+func TestSpoolOfEachNodeIsRefused(t *testing.T) {
+	for spool, want := range map[string]string{
+		"/%n/spool":            "would cover / of every jail; use a sub-directory, such as /slurmd/%n",
+		"/var/%n":              "would cover /var of every jail; use a sub-directory, such as /var/slurmd/%n",
+		"/var/spool/slurmd/%n": `"/var/spool/slurmd/n2": every jail has its own /var/spool/slurmd`, // the local directory
+	} {
+		_, err := ParseConfig("default = \"a\"\n[slurm]\nspool = \""+spool+"\"\n"+
+			"[jail.a]\nroot = \"/j\"\nlocal = [\"/var/spool/slurmd/n2\"]", "n1")
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+const (
+	headText  = "default = \"none\"\nallow_none = true\n"
+	jailText  = headText + "[jail.a]\nroot = \"/j\"\n"
+	mountText = jailText + "[[jail.a.mounts]]\n"
+)
+
+// refusedConfigs are files with one mistake, and what is said about it.
+var refusedConfigs = map[string]struct{ text, want string }{
+	"no default":         {"", `default: missing; write the name of a jail`},
+	"default unknown":    {"default = \"b\"\n[jail.a]\nroot = \"/j\"", "line 1: default: there is no [jail.b]; the jails are: a"},
+	"none not allowed":   {"default = \"none\"", `line 1: default: "none" needs allow_none = true`},
+	"syntax":             {"default = ", "line 1: "},
+	"unknown key":        {jailText + "rot = 1", "line 5: jail.a.rot: unknown key"},
+	"unknown table":      {headText + "[slrum]\nconf = \"/x\"", "line 3: slrum: unknown key"},
+	"unknown in array":   {mountText + "destination = \"/x\"\nsrc = \"/y\"", "line 7: jail.a.mounts.src: unknown key"},
+	"upper case":         {jailText + "Root = \"/k\"", "line 5: jail.a.Root: unknown key; keys are written in lower case"},
+	"wrong type":         {jailText + "readonly = \"yes\"", "line 5: jail.a.readonly: is a text; write true or false"},
+	"bad name":           {headText + "[jail.\"a b\"]\nroot = \"/j\"", "line 3: jail.a b: bad name"},
+	"name of a file":     {headText + "[jail.lock]\nroot = \"/j\"", "this name is taken"},
+	"none as name":       {headText + "[jail.none]\nroot = \"/j\"", `jail.none: "none" means no jail`},
+	"no root":            {headText + "[jail.a]\nreadonly = true", "line 3: jail.a: root is missing"},
+	"root is /":          {headText + "[jail.a]\nroot = \"/\"", `line 4: jail.a.root: "/" itself`},
+	"relative root":      {headText + "[jail.a]\nroot = \"j\"", `line 4: jail.a.root: "j": must be an absolute path`},
+	"unclean root":       {headText + "[jail.a]\nroot = \"/j/../k\"", `write it as "/k"`},
+	"long path":          {headText + "[jail.a]\nroot = \"/" + strings.Repeat("x", 1024) + "\"", "longer than 1023 bytes"},
+	"newline in path":    {headText + "[jail.a]\nroot = \"/a\\nb\"", "control character"},
+	"root option":        {jailText + "options = [\"nouid\"]", `line 5: jail.a.options: "nouid" is not an option of the root`},
+	"deadline":           {headText + "deadline = \"soon\"", `line 3: deadline: "soon": write a time`},
+	"deadline too long":  {headText + "deadline = \"2h\"", `write a time from "100ms" to "10m"`},
+	"scratch blank":      {headText + "scratch = \"/a b\"", "line 3: scratch: \"/a b\": must not contain blanks"},
+	"percent":            {headText + "scratch = \"/a/%h\"", "only %n, the node's name, is known"},
+	"node unknown":       {headText + "scratch = \"/a/%n\"", "give it with --node"},
+	"tmp":                {jailText + "tmp = \"ram\"", `line 5: jail.a.tmp: "ram": write "disk" or "tmpfs"`},
+	"size":               {jailText + "shm_size = \"4GB\"", `line 5: jail.a.shm_size: "4GB": write a size`},
+	"size overflow":      {jailText + "shm_size = \"999999999999T\"", "more than any memory holds"},
+	"user":               {jailText + "users = [\"a b\"]", `line 5: jail.a.users: "a b" is not a name`},
+	"data deep":          {jailText + "data = [\"/home/x\"]", "only directories directly below /"},
+	"data system":        {jailText + "data = [\"/etc\"]", "is a system directory"},
+	"device outside dev": {jailText + "devices = [\"/etc/*\"]", "write a pattern below /dev"},
+	"device pattern":     {jailText + "devices = [\"/dev/[a\"]", "write a pattern below /dev"},
+	"no CDI device":      {jailText + "cdi = [\"gpu=0\"]", "write VENDOR/CLASS=NAME, such as nvidia.com/gpu=all"},
+	"device pts":         {jailText + "devices = [\"/dev/pts/*\"]", "every jail has /dev/pts already"},
+	"local nested":       {jailText + "local = [\"/var/tmp\", \"/var/tmp/x\"]", `"/var/tmp/x" lies in "/var/tmp"`},
+	"local reserved":     {jailText + "local = [\"/proc/x\"]", "every jail has its own /proc"},
+	"mount twice":        {mountText + "destination = \"/etc/hosts\"\nsource = \"/x\"", `"/etc/hosts" is the destination of two mounts`},
+	"mount on /":         {mountText + "destination = \"/\"\nsource = \"/x\"", `[[jail.a.mounts]] number 1: destination: "/" itself`},
+	"mount on /dev":      {mountText + "destination = \"/dev\"\nsource = \"/x\"", "every jail has its own /dev; only below it"},
+	"mount on spool":     {mountText + "destination = \"/var/spool/slurmd/x\"\nsource = \"/x\"", "every jail has its own /var/spool/slurmd"},
+	"mount type":         {mountText + "destination = \"/x\"\ntype = \"nfs\"", `type: "nfs": write bind, tmpfs or overlay`},
+	"bind no source":     {mountText + "destination = \"/x\"", "source: the path is empty"},
+	"mount option":       {mountText + "destination = \"/x\"\nsource = \"/x\"\noptions = [\"nosiud\"]", `options: "nosiud" is not known`},
+	"shared option":      {mountText + "destination = \"/x\"\nsource = \"/x\"\noptions = [\"rshared\"]", `"rshared" is not known`},
+	"overlay no lower":   {mountText + "destination = \"/x\"\ntype = \"overlay\"", "an overlay needs lowerdir="},
+	"overlay no work":    {mountText + "destination = \"/x\"\ntype = \"overlay\"\noptions = [\"lowerdir=/a\", \"upperdir=/b\"]", "go together"},
+	"rule no source":     {jailText + "[[jail.a.user_mounts]]\ndestination = \"/mnt\"", "number 1: source is missing"},
+	"rule reserved":      {jailText + "[[jail.a.user_mounts]]\nsource = \"/d\"\ndestination = \"/etc/x\"", "nothing may be mounted on /etc/x"},
+}
+
+func TestParseConfigListsAllMistakes(t *testing.T) {
+	_, err := ParseConfig("default = \"c\"\nscratch = \"x\"\n[jail.a]\nroot = \"j\"\ntmp = \"ram\"\n[jail.b]\nroot = \"/j\"\n"+
+		"[[jail.b.mounts]]\ndestination = \"/x\"\nsource = \"/x\"\n[[jail.b.mounts]]\ndestination = \"y\"\n", "n1")
+	assert.Equal(t, []string{
+		`line 2: scratch: "x": must be an absolute path`,
+		`line 4: jail.a.root: "j": must be an absolute path`,
+		`line 5: jail.a.tmp: "ram": write "disk" or "tmpfs"`,
+		`line 11: [[jail.b.mounts]] number 2: destination: "y": must be an absolute path`,
+		`line 1: default: there is no [jail.c]; the jails are: a, b`,
+	}, tomlfile.List(err))
+}
+
+func TestParseConfigRefuses(t *testing.T) {
+	for name, test := range refusedConfigs {
+		t.Run(name, func(t *testing.T) {
+			c, err := ParseConfig(test.text, "")
+			require.ErrorContains(t, err, test.want)
+			assert.Nil(t, c)
+			assert.NotContains(t, err.Error(), "\n", "one line")
+		})
+	}
+}
+
+func TestJailNamesTheJailsThereAre(t *testing.T) {
+	c, err := ParseConfig(configtest.Whole(t), "n1")
+	require.NoError(t, err)
+	_, err = c.Jail("debain")
+	assert.EqualError(t, err, `jail "debain" is unknown; this node has: bare, debian`)
+}
+
+func TestExampleIsValid(t *testing.T) {
+	text, err := os.ReadFile("../../gojail.toml.example")
+	require.NoError(t, err)
+	c, err := ParseConfig(string(text), "n1")
+	require.NoError(t, err)
+	assert.Contains(t, c.Jails, "debian")
+	// What is commented out must be right too.
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		all = append(all, strings.TrimPrefix(line, "#: "))
+	}
+	_, err = ParseConfig(strings.Join(all, ""), "n1")
+	assert.NoError(t, err)
+}

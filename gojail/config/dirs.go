@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+// HostDirs are the directories of the host that make up the stage. Programs,
+// libraries and configuration are the node's own there.
+var HostDirs = []string{
+	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc",
+	"dev", "proc", "sys", "run", "var", "opt", "nix",
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// Isolation is what keeps the tasks of a jail from the node and from other jobs.
+type Isolation struct {
+	Namespaces   []string // of namespaceKinds: what each job gets of its own
+	HidePID      bool     // /proc shows a user only their own processes (proc(5), hidepid=2; Linux 5.8)
+	Cgroups      string   // CgroupsJob or CgroupsNode: what /sys/fs/cgroup shows
+	Abstract     string   // AbstractNode or AbstractStep: whose abstract Unix sockets a task reaches
+	NoNewPrivs   bool     // prctl(2), PR_SET_NO_NEW_PRIVS
+	Capabilities []string // the bounding set (capabilities(7)), or AllCapabilities
+	Seccomp      string   // SeccompDefault, None, or the path of a profile
+	JailRoot     []string // of jailRoots: what --jail-root may ask for
+	KeepProjects bool     // no task changes the project of a file: a jail of this node has a quota by it
+}
+
+// What the keys of Isolation may hold.
+const (
+	SeccompDefault  = "default"
+	AllCapabilities = "ALL"
+	CgroupsJob      = "job"  // the job's own part of the tree, at its path in it
+	CgroupsNode     = "node" // all of it
+	AbstractNode    = "node" // all of its network namespace
+	AbstractStep    = "step" // those of the step's tasks (landlock(7), Linux 6.12)
+)
+
+var (
+	namespaceKinds = []string{"pid", "ipc", "uts"}
+	jailRoots      = []string{"self", "range"}
+)
+
+// capabilityNames are the kernel's, by number (linux/capability.h).
+var capabilityNames = []string{
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID",
+	"CAP_SETUID", "CAP_SETPCAP", "CAP_LINUX_IMMUTABLE", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN",
+	"CAP_NET_RAW", "CAP_IPC_LOCK", "CAP_IPC_OWNER", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_CHROOT",
+	"CAP_SYS_PTRACE", "CAP_SYS_PACCT", "CAP_SYS_ADMIN", "CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYS_RESOURCE",
+	"CAP_SYS_TIME", "CAP_SYS_TTY_CONFIG", "CAP_MKNOD", "CAP_LEASE", "CAP_AUDIT_WRITE", "CAP_AUDIT_CONTROL",
+	"CAP_SETFCAP", "CAP_MAC_OVERRIDE", "CAP_MAC_ADMIN", "CAP_SYSLOG", "CAP_WAKE_ALARM", "CAP_BLOCK_SUSPEND",
+	"CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
+}
+
+// defaultCapabilities are those that OCI runtimes give a container, but for
+// CAP_MKNOD: Slurm has no device filter unless ConstrainDevices is on. A user has
+// none of them outside --jail-root; they bound what root's own jobs can do.
+var defaultCapabilities = []string{
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID",
+	"CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_AUDIT_WRITE", "CAP_SETFCAP",
+}
+
+func (s *source) isolation(j *Jail, f *fileJail) error {
+	key := func(last string) []string { return []string{"jail", j.Name, last} }
+	i := &j.Isolation
+	*i = Isolation{
+		Namespaces: f.Namespaces, HidePID: f.HidePID == nil || *f.HidePID,
+		Cgroups: CgroupsJob, Abstract: AbstractNode, NoNewPrivs: f.NoNewPrivs == nil || *f.NoNewPrivs, Capabilities: f.Capabilities,
+		Seccomp: SeccompDefault, JailRoot: f.JailRoot,
+	}
+	if i.Namespaces == nil {
+		i.Namespaces = namespaceKinds
+	}
+	if i.Capabilities == nil {
+		i.Capabilities = defaultCapabilities
+	}
+	if f.Seccomp != nil {
+		i.Seccomp = *f.Seccomp
+	}
+	if f.Cgroups != nil {
+		i.Cgroups = *f.Cgroups
+	}
+	if f.Abstract != nil {
+		i.Abstract = *f.Abstract
+	}
+	for _, list := range []struct {
+		key        string
+		words, all []string
+	}{
+		{"namespaces", i.Namespaces, namespaceKinds},
+		{"capabilities", i.Capabilities, append([]string{AllCapabilities}, capabilityNames...)},
+		{"jail_root", i.JailRoot, jailRoots},
+		{"cgroups", []string{i.Cgroups}, []string{CgroupsJob, CgroupsNode}},
+		{"abstract_sockets", []string{i.Abstract}, []string{AbstractNode, AbstractStep}},
+	} {
+		if bad := firstBad(list.words, list.all); bad != "" {
+			return s.refuse(key(list.key), "%q is not known; known: %s", bad, strings.Join(list.all, " "))
+		}
+		if twice, is := duplicate(list.words); is {
+			return s.refuse(key(list.key), "%q is there twice", twice)
+		}
+	}
+	if slices.Contains(i.Capabilities, AllCapabilities) && len(i.Capabilities) > 1 {
+		return s.refuse(key("capabilities"), "%q is all of them: write it alone", AllCapabilities)
+	}
+	if slices.Contains(i.JailRoot, "range") && (!i.NoNewPrivs || !slices.Contains(j.Options, "nosuid")) {
+		return s.refuse(key("jail_root"), `"range" needs no_new_privs = true and "nosuid" among the options: who is root there could make `+
+			`a set-user-ID file that gives others the node's root`)
+	}
+	if i.Seccomp != SeccompDefault && i.Seccomp != None {
+		if err := rootpath.CheckClean(i.Seccomp); err != nil {
+			return s.refuse(key("seccomp"), `write "default", "none", or the path of a profile: %v`, err)
+		}
+		i.Seccomp = filepath.Clean(i.Seccomp)
+	}
+	return nil
+}
+
+// keepProjects is for all jails where one limits its /tmp on disk: a task of another jail would put
+// files of its own into that job's project.
+func (c *Config) keepProjects() {
+	limited := false
+	for _, j := range c.Jails {
+		limited = limited || j.Tmp == TmpDisk && j.TmpSize > 0
+	}
+	for _, j := range c.Jails {
+		j.Isolation.KeepProjects = limited
+	}
+}
+
+// BoundingNames names the capabilities of the bounding set.
+func (i *Isolation) BoundingNames() []string {
+	if slices.Equal(i.Capabilities, []string{AllCapabilities}) {
+		return capabilityNames
+	}
+	return i.Capabilities
+}
+
+// Bounding is the bounding set as a mask, bit n for capability n.
+func (i *Isolation) Bounding() uint64 {
+	if slices.Equal(i.Capabilities, []string{AllCapabilities}) {
+		return ^uint64(0) // a later kernel's too
+	}
+	var mask uint64
+	for _, name := range i.Capabilities {
+		mask |= 1 << slices.Index(capabilityNames, name)
+	}
+	return mask
+}
+
+// Words are those of the site file's line "isolate" (include/gojail.h).
+func (i *Isolation) Words() string {
+	words := slices.Clone(i.Namespaces)
+	slices.SortFunc(words, func(a, b string) int { return slices.Index(namespaceKinds, a) - slices.Index(namespaceKinds, b) })
+	if i.HidePID {
+		words = append(words, "hidepid")
+	}
+	if i.Cgroups == CgroupsJob {
+		words = append(words, "cgroup")
+	}
+	if i.NoNewPrivs {
+		words = append(words, "no_new_privs")
+	}
+	if i.Abstract == AbstractStep {
+		words = append(words, "scope")
+	}
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, " ")
+}

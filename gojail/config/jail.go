@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/cdi"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// SystemDirs are the top-level names that are never a jail's data: they hold
+// programs, configuration and the kernel's own file systems.
+var SystemDirs = []string{
+	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "boot",
+	"dev", "proc", "sys", "run", "var", "opt", "nix", "snap", "lost+found",
+}
+
+func (s *source) jails(f *file, c *Config) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(f.Jail)) {
+		fj := f.Jail[name]
+		if err := s.jailName(name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		j, err := s.jail(name, &fj)
+		if err == nil {
+			err = s.mounts(c, j)
+		}
+		errs = append(errs, err)
+		c.Jails[name] = j
+	}
+	if err := tomlfile.Join(errs...); err != nil {
+		return err
+	}
+	c.keepProjects()
+	return nil
+}
+
+func (s *source) jailName(name string) error {
+	key := []string{"jail", name}
+	switch {
+	case !nameRule().MatchString(name):
+		return s.refuse(key, "bad name: a letter or digit, then letters, digits, '.', '_' or '-', at most %d", contract.NameMax)
+	case name == None:
+		return s.refuse(key, `"none" means no jail and cannot be the name of one`)
+	case name == "lock" || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".mounts"):
+		return s.refuse(key, "this name is taken by a file of the state directory; choose another one")
+	}
+	return nil
+}
+
+func (s *source) jail(name string, f *fileJail) (*Jail, error) {
+	key := func(last string) []string { return []string{"jail", name, last} }
+	if f.Root == nil {
+		return nil, s.refuse([]string{"jail", name}, "root is missing: the directory that becomes / of the jail")
+	}
+	j := &Jail{
+		Name: name, Root: *f.Root, Readonly: f.Readonly, Options: f.Options,
+		Users: f.Users, Groups: f.Groups, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
+		Data: f.Data, Host: f.Host, Local: f.Local, Devices: f.Devices, CDI: f.CDI,
+		Mounts: f.Mounts, UserMounts: f.UserMounts,
+	}
+	var errs []error
+	if err := rootpath.CheckClean(j.Root); err != nil {
+		errs = append(errs, s.refuse(key("root"), "%v", err))
+	}
+	if j.Options == nil {
+		j.Options = []string{"nosuid", "nodev"}
+	}
+	if bad := firstBad(j.Options, rootOptions); bad != "" {
+		errs = append(errs, s.refuse(key("options"), "%q is not an option of the root; known: %s", bad, strings.Join(rootOptions, " ")))
+	}
+	if j.Host == nil {
+		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
+	}
+	if f.Network != nil {
+		if j.Network = *f.Network; !nameRule().MatchString(j.Network) {
+			errs = append(errs, s.refuse(key("network"), "%q is no label of rails; write one of network.toml, or \"none\"", j.Network))
+		}
+	}
+	errs = append(errs, s.sizes(j, f), s.isolation(j, f))
+	errs = append(errs, s.paths(j.Host, key("host")...), s.paths(j.Local, key("local")...), s.paths(j.Data, key("data")...))
+	for last, list := range map[string][]string{"users": j.Users, "groups": j.Groups} {
+		if i := slices.IndexFunc(list, BadAccount); i >= 0 {
+			errs = append(errs, s.refuse(key(last), "%q is not a name or a number", list[i]))
+		}
+	}
+	errs = append(errs, s.dataDirs(j), s.devices(j))
+	return j, tomlfile.Join(errs...)
+}
+
+func BadAccount(name string) bool {
+	return name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == ':' || r == ',' })
+}
+
+func (s *source) sizes(j *Jail, f *fileJail) (err error) {
+	key := func(last string) []string { return []string{"jail", j.Name, last} }
+	if f.Tmp != nil {
+		j.Tmp = *f.Tmp
+	}
+	if j.Tmp != TmpDisk && j.Tmp != TmpTmpfs {
+		return s.refuse(key("tmp"), `%q: write "disk" or "tmpfs"`, j.Tmp)
+	}
+	if j.TmpSize, err = s.size(f.TmpSize, key("tmp_size")...); err != nil {
+		return err
+	}
+	j.ShmSize, err = s.size(f.ShmSize, key("shm_size")...)
+	return err
+}
+
+func (s *source) dataDirs(j *Jail) error {
+	for _, dir := range j.Data {
+		name := strings.TrimPrefix(dir, "/")
+		key := []string{"jail", j.Name, "data"}
+		if strings.Contains(name, "/") {
+			return s.refuse(key, "%q: only directories directly below / of the jail", dir)
+		}
+		if slices.Contains(SystemDirs, name) || name == "tmp" {
+			return s.refuse(key, "%q: is a system directory; output there stays on the node", dir)
+		}
+	}
+	return nil
+}
+
+func (s *source) devices(j *Jail) error {
+	for _, name := range j.CDI {
+		if err := cdi.CheckName(name); err != nil {
+			return s.refuse([]string{"jail", j.Name, "cdi"}, "%v", err)
+		}
+	}
+	for _, glob := range j.Devices {
+		key := []string{"jail", j.Name, "devices"}
+		if err := rootpath.CheckClean(glob); err != nil {
+			return s.refuse(key, "%v", err)
+		}
+		if _, err := filepath.Match(glob, ""); err != nil || !strings.HasPrefix(glob, "/dev/") {
+			return s.refuse(key, `%q: write a pattern below /dev, such as "/dev/nvidia*"`, glob)
+		}
+		for _, own := range []string{"/dev/shm", "/dev/pts", "/dev/mqueue", "/dev/ptmx"} {
+			if Under(glob, own) {
+				return s.refuse(key, "%q: every jail has %s already", glob, own)
+			}
+		}
+	}
+	return nil
+}
+
+// Under tells whether path is dir or lies below it. Both are clean.
+func Under(path, dir string) bool {
+	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
+}
+
+func firstBad(words, known []string) string {
+	for _, w := range words {
+		if !slices.Contains(known, w) {
+			return w
+		}
+	}
+	return ""
+}
+
+// duplicate finds a path that is in the list twice.
+func duplicate(paths []string) (string, bool) {
+	sorted := slices.Sorted(slices.Values(paths))
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			return sorted[i], true
+		}
+	}
+	return "", false
+}
+
+// reserved lists what the sandbox fills itself: nothing may be mounted there or below.
+func (c *Config) reserved(j *Jail) []string {
+	list := []string{"/proc", "/sys", "/tmp", "/dev/shm", "/dev/pts", "/dev/mqueue", c.Slurm.SpoolBase}
+	if j.Slurm {
+		list = append(list, c.Slurm.Conf, c.Slurm.Munge)
+	}
+	return list
+}
+
+// fills refuses a destination that the sandbox fills itself.
+func (c *Config) fills(j *Jail, dst string) error {
+	if dst == "/dev" || dst == "/run" {
+		return fmt.Errorf("every jail has its own %s; only below it", dst)
+	}
+	for _, own := range c.reserved(j) {
+		if Under(dst, own) {
+			return fmt.Errorf("every jail has its own %s", own)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// Option words of mount(8) that hold for any mount.
+var flagOptions = []string{
+	"ro", "rw", "nosuid", "suid", "nodev", "dev", "noexec", "exec",
+	"noatime", "relatime", "strictatime", "nodiratime", "diratime", "nosymfollow", "symfollow",
+}
+
+// rootOptions are those that make sense for the root; readonly has its own key.
+var rootOptions = []string{"nosuid", "suid", "nodev", "dev", "noexec", "exec", "noatime", "relatime", "strictatime", "nodiratime", "nosymfollow"}
+
+// typeOptions are the further words of each type; those that end in = take a value.
+var typeOptions = map[string][]string{
+	"bind":    {"bind", "rbind"},
+	"tmpfs":   {"size=", "nr_inodes=", "mode=", "uid=", "gid=", "huge="},
+	"overlay": {"lowerdir=", "upperdir=", "workdir=", "userxattr", "volatile", "index=", "metacopy=", "redirect_dir=", "xino="},
+}
+
+// mounts checks everything that has a destination in the jail: mounts, local
+// directories, host files, and the rules for user mounts.
+func (s *source) mounts(c *Config, j *Jail) error {
+	var errs []error
+	all := slices.Concat(j.Local, j.Host)
+	for i := range j.Mounts {
+		m := &j.Mounts[i]
+		if err := c.checkMount(j, m); err != nil {
+			errs = append(errs, s.tableError(err, i, "jail", j.Name, "mounts"))
+		}
+		all = append(all, m.Destination)
+	}
+	for last, list := range map[string][]string{"local": j.Local, "host": j.Host} {
+		for _, dst := range list {
+			if err := c.fills(j, dst); err != nil {
+				errs = append(errs, s.refuse([]string{"jail", j.Name, last}, "%q: %v", dst, err))
+			}
+		}
+	}
+	if dst, twice := duplicate(all); twice {
+		errs = append(errs, fmt.Errorf("jail.%s: %q is the destination of two mounts (mounts, local and host count); leave one of them", j.Name, dst))
+	}
+	for _, dir := range j.Local {
+		for _, other := range j.Local {
+			// Users write to the outer one: they could put a symlink in the place of the inner one.
+			if dir != other && Under(dir, other) {
+				errs = append(errs, s.refuse([]string{"jail", j.Name, "local"}, "%q lies in %q; one of them is enough", dir, other))
+			}
+		}
+	}
+	for i, rule := range j.UserMounts {
+		if err := c.checkRule(j, rule); err != nil {
+			errs = append(errs, s.tableError(err, i, "jail", j.Name, "user_mounts"))
+		}
+	}
+	return tomlfile.Join(errs...)
+}
+
+// tableError names an error about the i-th [[table]], counted from 1, by its line.
+func (s *source) tableError(err error, i int, key ...string) error {
+	err = fmt.Errorf("[[%s]] number %d: %w", strings.Join(key, "."), i+1, err)
+	if line := s.TableLine(i, key...); line > 0 {
+		err = fmt.Errorf("line %d: %w", line, err)
+	}
+	return err
+}
+
+func (c *Config) checkMount(j *Jail, m *Mount) error {
+	if err := rootpath.CheckClean(m.Destination); err != nil {
+		return fmt.Errorf("destination: %w", err)
+	}
+	if err := c.fills(j, m.Destination); err != nil {
+		return fmt.Errorf("destination: %q: %w", m.Destination, err)
+	}
+	if m.Type == "" {
+		m.Type = "bind"
+	}
+	words, known := typeOptions[m.Type]
+	if !known {
+		return fmt.Errorf("type: %q: write bind, tmpfs or overlay", m.Type)
+	}
+	if m.Type == "bind" {
+		if err := rootpath.CheckClean(m.Source); err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+	} else if m.Source == "" {
+		m.Source = m.Type
+	}
+	for _, option := range m.Options {
+		if err := checkOption(option, words); err != nil {
+			return fmt.Errorf("options: %w", err)
+		}
+	}
+	return checkOverlay(m)
+}
+
+func checkOption(option string, words []string) error {
+	name, value, valued := strings.Cut(option, "=")
+	if valued {
+		name += "="
+	}
+	if !slices.Contains(flagOptions, name) && !slices.Contains(words, name) {
+		return fmt.Errorf("%q is not known; known: %s", option, strings.Join(slices.Concat(flagOptions, words), " "))
+	}
+	if valued && (value == "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == ',' || r == 0x7f })) {
+		return fmt.Errorf("%q: the value is empty or holds a blank or a comma", option)
+	}
+	return nil
+}
+
+// checkOverlay wants the layers of an overlay as whole, absolute paths.
+func checkOverlay(m *Mount) error {
+	if m.Type != "overlay" {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, option := range m.Options {
+		name, value, _ := strings.Cut(option, "=")
+		if name != "lowerdir" && name != "upperdir" && name != "workdir" {
+			continue
+		}
+		found[name] = true
+		for _, dir := range strings.Split(value, ":") {
+			if err := rootpath.CheckClean(dir); err != nil {
+				return fmt.Errorf("options: %s: %w", name, err)
+			}
+		}
+	}
+	if !found["lowerdir"] {
+		return fmt.Errorf("options: an overlay needs lowerdir=")
+	}
+	if found["upperdir"] != found["workdir"] {
+		return fmt.Errorf("options: upperdir= and workdir= go together")
+	}
+	return nil
+}
+
+func (c *Config) checkRule(j *Jail, rule UserRule) error {
+	if rule.Source == "" {
+		return fmt.Errorf("source is missing: the directory that users may mount from")
+	}
+	if err := rootpath.CheckClean(rule.Source); err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	if rule.Destination == "" {
+		return nil
+	}
+	if err := rootpath.CheckClean(rule.Destination); err != nil {
+		return fmt.Errorf("destination: %w", err)
+	}
+	if err := c.refuseUser(j, rule.Destination); err != nil {
+		return fmt.Errorf("destination: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// file is gojail.toml as it is written; nil is "not there".
+type file struct {
+	Default   *string             `toml:"default"`
+	AllowNone bool                `toml:"allow_none"`
+	Scratch   *string             `toml:"scratch"`
+	Deadline  *string             `toml:"deadline"`
+	Slurm     fileSlurm           `toml:"slurm"`
+	Jail      map[string]fileJail `toml:"jail"`
+}
+
+type fileSlurm struct {
+	Conf  *string  `toml:"conf"`
+	Spool *string  `toml:"spool"`
+	Munge *string  `toml:"munge"`
+	Host  []string `toml:"host"`
+}
+
+type fileJail struct {
+	Root       *string    `toml:"root"`
+	Readonly   bool       `toml:"readonly"`
+	Options    []string   `toml:"options"`
+	Users      []string   `toml:"users"`
+	Groups     []string   `toml:"groups"`
+	Slurm      *bool      `toml:"slurm"`
+	Network    *string    `toml:"network"`
+	Tmp        *string    `toml:"tmp"`
+	TmpSize    *string    `toml:"tmp_size"`
+	ShmSize    *string    `toml:"shm_size"`
+	Data       []string   `toml:"data"`
+	Host       []string   `toml:"host"`
+	Local      []string   `toml:"local"`
+	Devices    []string   `toml:"devices"`
+	CDI        []string   `toml:"cdi"`
+	Mounts     []Mount    `toml:"mounts"`
+	UserMounts []UserRule `toml:"user_mounts"`
+
+	Namespaces   []string `toml:"namespaces"`
+	HidePID      *bool    `toml:"hidepid"`
+	Cgroups      *string  `toml:"cgroups"`
+	Abstract     *string  `toml:"abstract_sockets"`
+	NoNewPrivs   *bool    `toml:"no_new_privs"`
+	Capabilities []string `toml:"capabilities"`
+	Seccomp      *string  `toml:"seccomp"`
+	JailRoot     []string `toml:"jail_root"`
+}
+
+// source is the decoded text, which knows the line of each key.
+type source struct {
+	*tomlfile.Source
+	spoolDir func(conf string) SpoolDir // what slurm.conf says, by the directory that conf names
+}
+
+// ParseConfig is Load for a text, and looks at nothing else: spool is slurm.conf(5)'s default.
+func ParseConfig(text, node string) (*Config, error) {
+	return ParseConfigOn(text, node, func(string) SpoolDir { return SpoolDir{Dir: StandardSpool} })
+}
+
+func ParseConfigOn(text, node string, spool func(conf string) SpoolDir) (*Config, error) {
+	c, err := decodeConfig(text, node, spool)
+	if err != nil {
+		return nil, printable(err) // it may quote what the file holds
+	}
+	return c, nil
+}
+
+func printable(err error) error {
+	var all tomlfile.Mistakes
+	if !errors.As(err, &all) {
+		return errors.New(tomlfile.Printable(err.Error()))
+	}
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, errors.New(tomlfile.Printable(one.Error())))
+	}
+	return tomlfile.Join(errs...)
+}
+
+func decodeConfig(text, node string, spool func(conf string) SpoolDir) (*Config, error) {
+	var f file
+	isJailName := func(key toml.Key) bool { return len(key) == 2 && key[0] == "jail" }
+	decoded, err := tomlfile.Decode(text, &f, isJailName)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{decoded, spool}
+	return s.config(&f, node)
+}
+
+// refuse makes the error for one key: "line 7: jail.debian.root: must be ...".
+func (s *source) refuse(key toml.Key, format string, args ...any) error {
+	return s.Refuse(key, format, args...)
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+var nameRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// config turns the file into a Config, or names the first key that is wrong.
+func (s *source) config(f *file, node string) (*Config, error) {
+	if node != "" && !nameRule().MatchString(node) {
+		return nil, fmt.Errorf("node name %q: only letters, digits, '.', '_' and '-', at most %d", node, contract.NameMax)
+	}
+	c := &Config{Node: node, AllowNone: f.AllowNone, Jails: map[string]*Jail{}}
+	steps := []func() error{
+		func() (err error) { c.Scratch, err = s.nodePath(f.Scratch, "/var/lib/gojail", node, "scratch"); return },
+		func() (err error) { c.Deadline, err = s.deadline(f.Deadline); return },
+		func() (err error) { c.Slurm, err = s.slurm(&f.Slurm, node); return },
+		func() error { return s.jails(f, c) },
+		func() error { return s.defaultJail(f, c) },
+	}
+	var errs []error
+	for i, step := range steps {
+		err := step()
+		errs = append(errs, err)
+		if err != nil && i == 2 {
+			break // where mounts may lie depends on it
+		}
+	}
+	if err := tomlfile.Join(errs...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *source) defaultJail(f *file, c *Config) error {
+	if f.Default == nil {
+		return fmt.Errorf(`default: missing; write the name of a jail, or default = "none"`)
+	}
+	c.Default = *f.Default
+	if c.Default == None {
+		if !c.AllowNone {
+			return s.refuse([]string{"default"}, `"none" needs allow_none = true`)
+		}
+		return nil
+	}
+	if _, there := f.Jail[c.Default]; !there {
+		return s.refuse([]string{"default"}, "there is no [jail.%s]; the jails are: %s", c.Default, strings.Join(slices.Sorted(maps.Keys(f.Jail)), ", "))
+	}
+	return nil
+}
+
+func (s *source) deadline(text *string) (time.Duration, error) {
+	if text == nil {
+		return 10 * time.Second, nil
+	}
+	d, err := time.ParseDuration(*text)
+	if err != nil || d < 100*time.Millisecond || d > 10*time.Minute {
+		return 0, s.refuse([]string{"deadline"}, `%q: write a time from "100ms" to "10m", such as "10s"`, *text)
+	}
+	return d, nil
+}
+
+func (s *source) slurm(f *fileSlurm, node string) (slurm Slurm, err error) {
+	if slurm.Conf, err = s.nodePath(f.Conf, "/etc/slurm", node, "slurm", "conf"); err != nil {
+		return
+	}
+	if slurm.Spool, slurm.SpoolBase, err = s.spool(f.Spool, slurm.Conf, node); err != nil {
+		return
+	}
+	if slurm.Munge, err = s.nodePath(f.Munge, "/run/munge/munge.socket.2", node, "slurm", "munge"); err != nil {
+		return
+	}
+	slurm.Host = f.Host
+	return slurm, s.paths(f.Host, "slurm", "host")
+}
+
+// spool returns SlurmdSpoolDir as the file has it, or else slurm.conf, and spoolBase of it.
+func (s *source) spool(text *string, conf, node string) (spool, base string, err error) {
+	from := ""
+	if text == nil {
+		given := s.spoolDir(conf)
+		perNode := strings.ReplaceAll(given.Dir, "%h", "%n")
+		spool, from = strings.ReplaceAll(given.Dir, "%h", given.Host), given.From
+		if spool, err = s.nodePath(&spool, "", node, "slurm", "spool"); err == nil {
+			base, err = s.spoolBase(&perNode, spool)
+		}
+	} else if spool, err = s.nodePath(text, "", node, "slurm", "spool"); err == nil {
+		base, err = s.spoolBase(text, spool)
+	}
+	if err != nil && from != "" {
+		err = fmt.Errorf("%w (SlurmdSpoolDir of %s)", err, from)
+	}
+	return spool, base, err
+}
+
+// spoolBase is the directory before the first part with %n, and spool where
+// there is none. It covers what the jail has there, so that it must be Slurm's own.
+func (s *source) spoolBase(text *string, spool string) (string, error) {
+	before, _, perNode := strings.Cut(*text, "%n")
+	base := filepath.Dir(before + "n")
+	if !perNode || Under(base, "/run") { // which is a tmpfs in every jail
+		return spool, nil
+	}
+	if base == "/" || filepath.Dir(base) == "/" && slices.Contains(SystemDirs, base[1:]) {
+		return "", s.refuse([]string{"slurm", "spool"}, "%q: would cover %s of every jail; use a sub-directory, such as %s",
+			*text, base, filepath.Join(base, "slurmd/%n"))
+	}
+	return base, nil
+}
+
+// nodePath is a path in which %n stands for the node's name.
+func (s *source) nodePath(text *string, standard, node string, key ...string) (string, error) {
+	path := standard
+	if text != nil {
+		path = *text
+	}
+	expanded := strings.ReplaceAll(path, "%n", node)
+	if expanded != path && node == "" {
+		return "", s.refuse(key, "%q: the name of this node is not known; give it with --node", path)
+	}
+	if strings.Contains(expanded, "%") {
+		return "", s.refuse(key, "%q: of the %% words only %%n, the node's name, is known here", path)
+	}
+	if strings.ContainsAny(expanded, " \t") {
+		return "", s.refuse(key, "%q: must not contain blanks", path)
+	}
+	if err := rootpath.CheckClean(expanded); err != nil {
+		return "", s.refuse(key, "%v", err)
+	}
+	return expanded, nil
+}
+
+func (s *source) paths(list []string, key ...string) error {
+	for _, path := range list {
+		if err := rootpath.CheckClean(path); err != nil {
+			return s.refuse(key, "%v", err)
+		}
+	}
+	return nil
+}
+
+var sizeRule = expression.Of(`^([0-9]{1,12})([KMGT]?)$`)
+
+// size reads "0", "512M" or "4G" (powers of 1024) into bytes.
+func (s *source) size(text *string, key ...string) (int64, error) {
+	if text == nil {
+		return 0, nil
+	}
+	m := sizeRule().FindStringSubmatch(*text)
+	if m == nil {
+		return 0, s.refuse(key, `%q: write a size such as "512M" or "4G", or "0" for no limit`, *text)
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64)
+	shift := 0
+	if m[2] != "" {
+		shift = 10 * (strings.Index("KMGT", m[2]) + 1)
+	}
+	if n > 1<<60>>shift {
+		return 0, s.refuse(key, "%q: more than any memory holds", *text)
+	}
+	n <<= shift
+	return n, nil
+}

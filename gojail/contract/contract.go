@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import "time"
+
+// Limits of the C contract (include/gojail.h); contract_test.go compares them.
+const (
+	Version  = 10
+	NameMax  = 64
+	PathMax  = 1024
+	textMax  = 1024
+	TreesMax = 32
+	SiteMax  = 4 << 20
+)
+
+// Defaults of the C contract.
+const (
+	DefaultConfig = "/etc/gojail/gojail.toml"
+	DefaultState  = "/run/gojail"
+)
+
+// ReplyFD is where gojail-launcher writes its answer.
+const ReplyFD = 3
+
+// KeyLen is the length of a template's key in the site file and in records, in bytes.
+const KeyLen = 16
+
+// GpusMax is the number of GPUs of a node.
+const GpusMax = 64
+
+// Times of the end of a job.
+const (
+	RetryPause = 10 * time.Second // between two tries to end the jobs whose end failed
+	EndMost    = 3 * time.Second  // that the end of one job takes, without networks
+)
+
+// CacheInJail is where a jail shows the slurm.conf that slurmd fetched; also in spank/.
+const CacheInJail = "/run/gojail/slurm"
+
+// OptionalDir is where a template names what root of a range may install; GOJAIL_OPTIONAL in include/gojail.h.
+const OptionalDir = "/run/gojail/optional"
+
+// AccountsDir is where a template has the node's; GOJAIL_ACCOUNTS in include/gojail.h.
+const AccountsDir = "/run/gojail/node"
+
+// RunOptions are those of each sandbox's /run, as include/gojail.h has them.
+const RunOptions = "mode=755,size=64m,nr_inodes=16k"
+
+// CDIDir is where a jail has the libraries and programs that its CDI devices bring:
+// in its /run, which is the node's own. The path is the same on every node and with
+// every driver, so that the ld.so.cache of a jail may name it.
+const CDIDir = "/run/gojail/cdi"
+
+// Projects of the quota on a job's /tmp (include/gojail.h).
+const (
+	ProjectOfJobs = 0x80000000
+	ProjectOfRuns = 0x40000000
+)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// contract reads the #define lines of include/gojail.h.
+func contract(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../../include/gojail.h")
+	require.NoError(t, err)
+	defines := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^#define (GOJAIL_\w+)[ \t]+(.+?)[ \t]*(/\*.*)?$`).FindAllStringSubmatch(string(text), -1) {
+		defines[m[1]] = m[2]
+	}
+	return defines
+}
+
+func TestContractConstants(t *testing.T) {
+	defines := contract(t)
+	for name, value := range map[string]string{
+		"GOJAIL_VERSION":         fmt.Sprint(Version),
+		"GOJAIL_PROJECT_OF_JOBS": fmt.Sprintf("%#x", ProjectOfJobs),
+		"GOJAIL_PROJECT_OF_RUNS": fmt.Sprintf("%#x", ProjectOfRuns),
+		"GOJAIL_NAME_MAX":        fmt.Sprint(NameMax),
+		"GOJAIL_PATH_MAX":        fmt.Sprint(PathMax),
+		"GOJAIL_TEXT_MAX":        fmt.Sprint(textMax),
+		"GOJAIL_TREES_MAX":       fmt.Sprint(TreesMax),
+		"GOJAIL_KEY_LEN":         fmt.Sprint(KeyLen),
+		"GOJAIL_SITE_MAX":        "(4 << 20)",
+		"GOJAIL_DEFAULT_CONFIG":  fmt.Sprintf("%q", DefaultConfig),
+		"GOJAIL_DEFAULT_STATE":   fmt.Sprintf("%q", DefaultState),
+		"GOJAIL_REPLY_FD":        fmt.Sprint(ReplyFD),
+		"GOJAIL_RETRY_PAUSE":     fmt.Sprint(RetryPause.Seconds()),
+		"GOJAIL_END_MS":          fmt.Sprint(EndMost.Milliseconds()),
+		"GOJAIL_ACCOUNTS":        fmt.Sprintf("%q", strings.TrimPrefix(AccountsDir, "/run/")),
+		"GOJAIL_OPTIONAL":        fmt.Sprintf("%q", strings.TrimPrefix(OptionalDir, "/run/")),
+		"GOJAIL_RUN_OPTIONS":     fmt.Sprintf("%q", RunOptions),
+		"GOJAIL_GPU_NODES_MAX":   fmt.Sprint(2 * GpusMax),
+	} {
+		assert.Equal(t, defines[name], value, name)
+	}
+	assert.Equal(t, 4<<20, SiteMax)
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mount assembles a view: it makes the mounts that were planned, and those that a user asked for.
+package mount
+
+import (
+	"slices"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+)
+
+// Apply assembles v in the mount namespace of the calling process and makes it
+// the root of every process in it. The namespace must be private to the caller
+// and all threads must be in it. name is the jail's, for messages. After an
+// error the namespace is half-built and must be thrown away.
+//
+// It needs Linux 5.12 (mount_setattr) and CAP_SYS_ADMIN.
+func Apply(v *plan.View, name string) error {
+	defer unix.Umask(unix.Umask(0)) // modes of what is made are as the view says
+
+	if err := makePrivate(); err != nil {
+		return err
+	}
+	root, err := openRoot(v, name)
+	if err != nil {
+		return err
+	}
+	defer root.close()
+	trees, err := openTrees(v.Spec.Mounts, v.Spec.Root.Path)
+	if err != nil {
+		return config.JailError(name, err)
+	}
+	defer trees.close()
+	data, err := openTrees(v.Data, v.Spec.Root.Path)
+	if err != nil {
+		return config.JailError(name, err)
+	}
+	defer data.close()
+	for i := range data {
+		data[i].data = true
+	}
+	foreign, err := openTrees(v.Foreign, v.Spec.Root.Path)
+	if err != nil {
+		return config.JailError(name, err)
+	}
+	defer foreign.close()
+
+	if err := root.fill(v, slices.Concat(trees, data), foreign); err != nil {
+		return config.JailError(name, err)
+	}
+	if err := root.pivot(); err != nil {
+		return config.JailError(name, err)
+	}
+	return nil
+}
+
+// fill attaches the root, then everything that belongs in it, in this order.
+func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
+	if err := r.attach(); err != nil {
+		return err
+	}
+	for _, t := range trees {
+		if err := r.place(t); err != nil {
+			return err
+		}
+	}
+	for _, t := range foreign {
+		_ = r.place(t) // data without a place for it is noexec: what is there instead is not loaded
+	}
+	if v.Spec.Linux != nil {
+		for _, d := range v.Spec.Linux.Devices {
+			if err := r.mknod(d); err != nil {
+				return err
+			}
+		}
+	}
+	for _, dir := range v.Dirs {
+		fd, err := r.target(dir, true)
+		if err != nil {
+			return err
+		}
+		unix.Close(fd)
+	}
+	for _, l := range v.Links {
+		if err := r.link(l); err != nil {
+			return err
+		}
+	}
+	for _, f := range v.Files {
+		if err := r.file(f); err != nil {
+			return err
+		}
+	}
+	if v.Spec.Linux != nil {
+		for _, path := range v.Spec.Linux.ReadonlyPaths {
+			if err := r.readonly(path); err != nil {
+				return err
+			}
+		}
+		for _, path := range v.Spec.Linux.MaskedPaths {
+			if err := r.mask(path); err != nil {
+				return err
+			}
+		}
+	}
+	return r.seal(trees)
+}
+
+// makePrivate keeps what follows from reaching, or being reached by, other namespaces.
+func makePrivate() error {
+	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &attr); err != nil {
+		return &MountError{Op: "mount_setattr", Target: "/", Flags: []string{"rprivate"}, Err: err}
+	}
+	return nil
+}
+
+// openRoot opens the view's root as a detached tree.
+func openRoot(v *plan.View, name string) (*jailRoot, error) {
+	r := &jailRoot{name: name, path: v.Spec.Root.Path, owned: map[uint64]bool{}}
+	if v.TmpfsRoot {
+		t, err := newFilesystem(specs.Mount{
+			Destination: "/", Type: "tmpfs", Source: "gojail", Options: []string{"mode=755", "nosuid", "nodev", "ro"},
+		})
+		if err != nil {
+			return nil, config.JailError(name, err)
+		}
+		r.fd, r.sealed = t.fd, t.sealed
+		return r, r.own(t.fd)
+	}
+	if err := node.CheckRoot(r.path); err != nil {
+		return nil, err
+	}
+	options := append([]string{"rbind"}, v.RootOptions...)
+	if v.Spec.Root.Readonly {
+		options = append(options, "ro")
+	}
+	t, err := newBind(specs.Mount{Destination: "/", Type: "bind", Source: r.path, Options: options}, r.path)
+	if err != nil {
+		return nil, config.JailError(name, err)
+	}
+	r.fd = t.fd
+	return r, nil
+}
+
+// attach mounts the root on top of "/". A lookup that starts at "/" begins below
+// what is mounted there, so that no path of the host is hidden by it.
+func (r *jailRoot) attach() error {
+	if err := unix.MoveMount(r.fd, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return &MountError{Op: "move_mount", Source: r.path, Target: "/", Err: err}
+	}
+	return nil
+}
+
+// seal makes the view's own tmpfs read-only where asked, now that all is in place.
+func (r *jailRoot) seal(trees treeList) error {
+	for _, t := range append(treeList{{fd: r.fd, sealed: r.sealed}}, trees...) {
+		if !t.sealed {
+			continue
+		}
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+			return &MountError{Op: "mount_setattr", Target: t.target(), Flags: []string{"ro"}, Err: err}
+		}
+	}
+	return nil
+}
+
+// pivot makes the root everybody's in this namespace and drops the old one, as
+// pivot_root(2) describes under "pivot_root(".", ".")".
+func (r *jailRoot) pivot() error {
+	if err := unix.Fchdir(r.fd); err != nil {
+		return &MountError{Op: "fchdir", Target: r.path, Err: err}
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		e := &MountError{Op: "pivot_root", Target: r.path, Err: err}
+		if err == unix.EINVAL {
+			e.Detail = "the node's own root must be a mount that can be left, which an initramfs or a chroot is not"
+		}
+		return e
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return &MountError{Op: "umount", Target: "the old root", Flags: []string{"detach"}, Err: err}
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return &MountError{Op: "chdir", Target: "/", Err: err}
+	}
+	return nil
+}

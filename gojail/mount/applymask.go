@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/plan"
+)
+
+// mask hides what is at path behind an empty directory or /dev/null. What is not
+// there needs no mask (OCI runtime-spec, config-linux.md, "Masked Paths").
+func (r *jailRoot) mask(path string) error {
+	target, err := r.existing(path)
+	if err != nil || target < 0 {
+		return err
+	}
+	defer unix.Close(target)
+	dir, err := isDirectory(target)
+	if err != nil {
+		return err
+	}
+	var t tree
+	if dir {
+		t, err = newFilesystem(specs.Mount{Destination: path, Type: "tmpfs", Source: "gojail-mask",
+			Options: []string{"mode=555", "size=4k", "nosuid", "nodev", "noexec"}})
+	} else {
+		// nodev would make reading it fail instead of giving nothing.
+		t, err = newBind(specs.Mount{Destination: path, Type: "bind", Source: "/dev/null", Options: []string{"ro", "nosuid", "noexec", "dev"}}, r.path)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(t.fd)
+	if dir {
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+			return &MountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
+		}
+	}
+	return cover(t.fd, target, path)
+}
+
+// file covers a file with another content, where there is one.
+func (r *jailRoot) file(f plan.File) error {
+	target, err := r.existing(f.Path)
+	if err != nil || target < 0 {
+		return err
+	}
+	defer unix.Close(target)
+	t, err := newFilesystem(specs.Mount{Destination: f.Path, Type: "tmpfs", Source: "gojail-file",
+		Options: []string{"mode=755", "nosuid", "nodev", "noexec"}})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(t.fd)
+	fd, err := unix.Openat(t.fd, "file", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o444)
+	if err != nil {
+		return &MountError{Op: "make file", Target: f.Path, Err: err}
+	}
+	_, err = unix.Write(fd, []byte(f.Content))
+	unix.Close(fd)
+	if err != nil {
+		return &MountError{Op: "write", Target: f.Path, Err: err}
+	}
+	o, err := parseMountOptions([]string{"bind", "ro", "nosuid", "nodev", "noexec"})
+	if err != nil {
+		return err
+	}
+	bound, err := unix.OpenTree(t.fd, "file", o.openTreeFlags())
+	if err != nil {
+		return &MountError{Op: "open_tree", Target: f.Path, Err: err}
+	}
+	defer unix.Close(bound)
+	if err := setAttributes(bound, o); err != nil {
+		return &MountError{Op: "mount_setattr", Target: f.Path, Err: err}
+	}
+	return cover(bound, target, f.Path)
+}
+
+// readonly mounts path on itself, read-only, with all that is mounted below it.
+func (r *jailRoot) readonly(path string) error {
+	target, err := r.existing(path)
+	if err != nil || target < 0 {
+		return err
+	}
+	defer unix.Close(target)
+	o, err := parseMountOptions([]string{"rbind", "ro"})
+	if err != nil {
+		return err
+	}
+	fd, err := unix.OpenTree(target, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return &MountError{Op: "open_tree", Target: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if err := setAttributes(fd, o); err != nil {
+		return &MountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
+	}
+	return cover(fd, target, path)
+}
+
+// existing opens path in the view, or gives -1 where nothing is there.
+func (r *jailRoot) existing(path string) (int, error) {
+	fd, err := r.open(path)
+	if err == unix.ENOENT || err == unix.ENOTDIR {
+		return -1, nil
+	}
+	return fd, r.resolveError(path, err)
+}
+
+func cover(fd, target int, path string) error {
+	if err := unix.MoveMount(fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return &MountError{Op: "move_mount", Target: path, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// MountError is a system call that failed while a view was assembled.
+type MountError struct {
+	Op     string   // the system call
+	Source string   // what was to be mounted; may be empty
+	Target string   // where, inside the view; may be empty
+	Flags  []string // mount options by name
+	Detail string   // the kernel's own words, or what to do; may be empty
+	Err    error    // a unix.Errno
+}
+
+func (e *MountError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.Source != "" {
+		b.WriteString(" " + e.Source)
+	}
+	if e.Target != "" && e.Target != e.Source {
+		b.WriteString(" on " + e.Target)
+	}
+	if len(e.Flags) > 0 {
+		b.WriteString(" (" + strings.Join(e.Flags, ",") + ")")
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	if e.Err == unix.ENOSYS {
+		b.WriteString(": Linux 5.12 or later is needed")
+	}
+	if e.Detail != "" {
+		b.WriteString(": " + e.Detail)
+	}
+	return b.String()
+}
+
+func (e *MountError) Unwrap() error { return e.Err }
+
+// tree is a mount, or a tree of them, with its place in the view. It is detached
+// until jailRoot.place attaches it; fd stays valid.
+type tree struct {
+	fd     int
+	mount  specs.Mount
+	dir    bool // its root is a directory
+	data   bool // of users, where root looks: what is mounted in it stays in it
+	owned  bool // a file system of the view's own, in which targets may be made
+	sealed bool // to be made read-only when all is in place
+}
+
+func (t tree) target() string { return t.mount.Destination }
+
+type treeList []tree
+
+func (l treeList) close() {
+	for _, t := range l {
+		unix.Close(t.fd)
+	}
+}
+
+// openTrees makes every mount as a detached tree, in the host's view: no source
+// can be hidden by a mount of ours.
+func openTrees(mounts []specs.Mount, jail string) (treeList, error) {
+	var trees treeList
+	for _, m := range mounts {
+		var t tree
+		var err error
+		if config.IsBind(m) {
+			t, err = newBind(m, jail)
+		} else {
+			t, err = newFilesystem(m)
+		}
+		if err != nil {
+			trees.close()
+			return nil, err
+		}
+		trees = append(trees, t)
+	}
+	return trees, nil
+}
+
+// newBind clones the mount at m.Source. Options of an rbind hold for all that is
+// mounted below it. jail is the root of the jail on the host.
+func newBind(m specs.Mount, jail string) (tree, error) {
+	o, err := parseMountOptions(m.Options)
+	if err == nil && len(o.data) > 0 {
+		err = fmt.Errorf("%q is no option of a bind mount", o.data[0])
+	}
+	if err != nil {
+		return tree{}, fmt.Errorf("mount %s: %w", m.Destination, err)
+	}
+	if !filepath.IsAbs(m.Source) {
+		return tree{}, fmt.Errorf("mount %s: source %q is not an absolute path", m.Destination, m.Source)
+	}
+	fd, err := cloneSource(m.Source, jail, o)
+	if errors.Is(err, unix.ENOENT) {
+		return tree{}, fmt.Errorf("mount source %s (for %s) does not exist on this node", m.Source, m.Destination)
+	}
+	if err != nil {
+		return tree{}, &MountError{Op: "open_tree", Source: m.Source, Target: m.Destination, Flags: m.Options, Err: err}
+	}
+	t := tree{fd: fd, mount: m}
+	if err := setAttributes(fd, o); err != nil {
+		unix.Close(fd)
+		return tree{}, &MountError{Op: "mount_setattr", Source: m.Source, Target: m.Destination, Flags: m.Options, Err: err}
+	}
+	t.dir, err = isDirectory(fd)
+	return t, err
+}
+
+// cloneSource clones the mount at a source. By its path an automounter mounts what is to be there.
+func cloneSource(source, jail string, o mountOptions) (int, error) {
+	if !config.Under(source, jail) || source == jail {
+		return unix.OpenTree(unix.AT_FDCWD, source, o.openTreeFlags())
+	}
+	fd, err := OpenSourceOf(source, jail)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fd)
+	return unix.OpenTree(fd, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
+}
+
+// OpenSourceOf opens a source as a place. One that lies below the jail's root is resolved in
+// there: who may write in the jail must not choose what of the host is mounted.
+func OpenSourceOf(source, jail string) (int, error) {
+	if !config.Under(source, jail) || source == jail {
+		return unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	root, err := unix.Open(jail, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	return rootpath.OpenBeneath(root, strings.TrimPrefix(source, jail), rootpath.InRoot)
+}
+
+// setAttributes gives a detached tree its options, and makes it private: it must
+// not share what is mounted on it later with the place that it was cloned from.
+func setAttributes(fd int, o mountOptions) error {
+	flags := uint(unix.AT_EMPTY_PATH)
+	if o.recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	attr := unix.MountAttr{Attr_set: o.set, Attr_clr: o.clear, Propagation: unix.MS_PRIVATE}
+	return unix.MountSetattr(fd, "", flags, &attr)
+}
+
+func isDirectory(fd int) (bool, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return false, &MountError{Op: "fstat", Err: err}
+	}
+	return st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+}
+
+// newFilesystem makes a file system that is not there yet: proc, sysfs, tmpfs, devpts, mqueue, overlay.
+func newFilesystem(m specs.Mount) (tree, error) {
+	switch m.Type {
+	case "proc", "sysfs", "tmpfs", "devpts", "mqueue", "overlay":
+	default:
+		return tree{}, fmt.Errorf("mount %s: type %q is not one of bind, proc, sysfs, tmpfs, devpts, mqueue, overlay", m.Destination, m.Type)
+	}
+	o, err := parseMountOptions(m.Options)
+	if err != nil {
+		return tree{}, fmt.Errorf("mount %s: %w", m.Destination, err)
+	}
+	t := tree{mount: m, dir: true, owned: m.Type == "tmpfs"}
+	if t.owned && o.set&unix.MOUNT_ATTR_RDONLY != 0 { // targets are made in it first
+		t.sealed = true
+		o.set &^= unix.MOUNT_ATTR_RDONLY
+	}
+	ctx, err := unix.Fsopen(m.Type, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return tree{}, &MountError{Op: "fsopen", Source: m.Type, Target: m.Destination, Err: err}
+	}
+	defer unix.Close(ctx)
+	if err := configure(ctx, m, o); err != nil {
+		return tree{}, err
+	}
+	t.fd, err = unix.Fsmount(ctx, unix.FSMOUNT_CLOEXEC, int(o.set))
+	if err != nil {
+		return tree{}, &MountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options, Detail: contextMessage(ctx), Err: err}
+	}
+	return t, nil
+}
+
+// configure gives the file system context its source and data options and creates the superblock.
+func configure(ctx int, m specs.Mount, o mountOptions) error {
+	fail := func(what string, err error) error {
+		return &MountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: contextMessage(ctx), Err: err}
+	}
+	if m.Source != "" {
+		if err := unix.FsconfigSetString(ctx, "source", m.Source); err != nil {
+			return fail("source="+m.Source, err)
+		}
+	}
+	for _, option := range splitLayers(o.data) {
+		key, value, has := strings.Cut(option, "=")
+		var err error
+		if has {
+			err = unix.FsconfigSetString(ctx, key, value)
+		} else {
+			err = unix.FsconfigSetFlag(ctx, key)
+		}
+		if err != nil {
+			return fail(option, err)
+		}
+	}
+	if err := unix.FsconfigCreate(ctx); err != nil {
+		return fail("create", err)
+	}
+	return nil
+}
+
+// contextMessage reads what the kernel has to say about a file system context
+// (fsopen(2)): lines that start with their level, such as "e tmpfs: Bad value for 'size'".
+func contextMessage(ctx int) string {
+	var lines []string
+	buf := make([]byte, 512)
+	for len(lines) < 4 {
+		n, err := unix.Read(ctx, buf)
+		if err != nil || n <= 0 {
+			break
+		}
+		line := strings.TrimSpace(string(buf[:n]))
+		if len(line) > 2 && line[1] == ' ' {
+			line = line[2:]
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/trusted"
+)
+
+// IDRange is what a user may be in a user namespace, from uid and gid 0 of it on
+// (subuid(5), subgid(5)).
+type IDRange struct {
+	UID, GID uint32 // first of the range on the node
+	Count    uint32 // of both
+}
+
+// RangeCount is as many as packages need; more are not used.
+const RangeCount = 1 << 16
+
+// SubIDs reads a user's range of /etc/subuid and /etc/subgid.
+func SubIDs(uid uint32) (IDRange, error) {
+	name := strconv.FormatUint(uint64(uid), 10)
+	names := []string{name}
+	if u, err := user.LookupId(name); err == nil {
+		names = append(names, u.Username)
+	}
+	var r IDRange
+	var counts [2]uint32
+	for i, path := range []string{"/etc/subuid", "/etc/subgid"} {
+		text, _, err := trusted.ReadFile(path, "the file of subordinate ids")
+		if err != nil {
+			return r, fmt.Errorf("--jail-root=range: %w", err)
+		}
+		first, count := subRange(string(text), names)
+		if count == 0 {
+			return r, fmt.Errorf("--jail-root=range: %s has no range of at least %d ids for %s; ask your administrator for a line such as %s:100000:65536",
+				path, RangeCount, names[len(names)-1], names[len(names)-1])
+		}
+		counts[i] = count
+		if i == 0 {
+			r.UID = first
+		} else {
+			r.GID = first
+		}
+	}
+	r.Count = min(counts[0], counts[1], RangeCount)
+	return r, nil
+}
+
+// subRange is the first range of at least rangeCount ids: NAME:FIRST:COUNT. It is
+// never one with ids of the node's own users in it.
+func subRange(text string, names []string) (first, count uint32) {
+	const ownUsers = 1 << 16
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSpace(line), ":")
+		if len(fields) != 3 || !slices.Contains(names, fields[0]) {
+			continue
+		}
+		first, err := config.ParseID(fields[1])
+		count, also := config.ParseID(fields[2])
+		if err == nil && also == nil && first >= ownUsers && count >= RangeCount && uint64(first)+uint64(count) < 1<<32 {
+			return first, count
+		}
+	}
+	return 0, 0
+}
+
+// OpenRange opens the root of the jail's template with the ids of the user namespace ids,
+// and its data with those of data, as detached trees; the first is the root.
+//
+// The root is one mount, without those on it: what the template has mounted there is
+// attached to it as it is, and what was mounted on the node since does not appear.
+//
+// It needs Linux 5.12 and file systems that can map ids (mount_setattr(2), "ID-mapped
+// mounts": ext4, xfs, btrfs and others; nfs and lustre cannot).
+func OpenRange(c *config.Config, j *config.Jail, facts *node.HostFacts, template state.Record, ids, data int) (trees []Tree, err error) {
+	namespace, err := template.Namespace("mnt")
+	if err != nil {
+		return nil, err
+	}
+	defer namespace.Close()
+	view, err := ReadMountView(strconv.Itoa(template.PID))
+	if err != nil {
+		return nil, err
+	}
+	defer view.Close()
+	// Only now it is certain that the process is still the template's.
+	if start, err := procfs.StartTime(template.PID); err != nil || start != template.Start {
+		return nil, fmt.Errorf("the template of jail %s ended meanwhile; try again", j.Name)
+	}
+	root, err := view.mountOf(view.root)
+	if err != nil || root == nil {
+		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name, err)
+	}
+	if err := RefuseSuid(c, regionOf(root)); err != nil {
+		return nil, forUsers(err)
+	}
+	if facts.JailTop, err = node.ReadJailTop(j, fmt.Sprintf("/proc/self/fd/%d", view.root)); err != nil {
+		return nil, err
+	}
+	dirs, err := plan.DataDirs(c, j, facts)
+	if err != nil {
+		return nil, err
+	}
+	places, err := view.openPlaces(dirs)
+	defer func() {
+		for _, p := range places {
+			unix.Close(p.fd)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	err = inMountNamespace(int(namespace.Fd()), func() (err error) {
+		trees, err = view.openRange(places, ids, data)
+		return err
+	})
+	return trees, err
+}
+
+// place is a directory in a view, open, at a path without symbolic links.
+type place struct {
+	fd   int
+	path string
+}
+
+// openPlaces opens directories in a view, but for those that are not there any more.
+func (v *mountView) openPlaces(dirs []string) ([]place, error) {
+	var places []place
+	for _, dir := range dirs {
+		fd, err := rootpath.OpenBeneath(v.root, dir, rootpath.InRoot)
+		if err == unix.ENOENT {
+			continue
+		}
+		if err != nil {
+			return places, fmt.Errorf("data directory %s of the jail cannot be opened: %w", dir, err)
+		}
+		path, err := rootpath.OfDescriptor(fd, dir)
+		places = append(places, place{fd, path})
+		if err != nil {
+			return places, err
+		}
+	}
+	return places, nil
+}
+
+// forUsers adds to an error what its reader, a user, can do.
+func forUsers(err error) error {
+	if suid := (*SuidError)(nil); errors.As(err, &suid) {
+		return fmt.Errorf("%w; use --jail-root=self, or ask your administrator to %s", err, suid.Remedy())
+	}
+	return err
+}
+
+// inMountNamespace runs f on a thread of its own in a mount namespace.
+func inMountNamespace(namespace int, f func() error) error {
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return fmt.Errorf("cannot enter the jail's template: unshare: %w", err)
+		}
+		if err := unix.Setns(namespace, unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("cannot enter the jail's template: setns: %w", err)
+		}
+		return f()
+	})
+}
+
+// openRange clones the root and the data directories of a view, whose namespace the thread is in.
+func (v *mountView) openRange(places []place, ids, data int) (trees []Tree, err error) {
+	defer func() {
+		if err != nil {
+			for _, t := range trees {
+				unix.Close(t.FD)
+			}
+			trees = nil
+		}
+	}()
+	fd, err := CloneMapped(v.root, false, ids)
+	if err != nil {
+		return nil, cannotMap("the jail's root", err)
+	}
+	trees = append(trees, Tree{FD: fd, Destination: "/", Root: true})
+	for _, p := range places {
+		more, err := v.openData(p, data)
+		trees = append(trees, more...)
+		if err != nil {
+			return trees, err
+		}
+	}
+	return trees, nil
+}
+
+// openData clones a data directory with all that the view has mounted in it: at once, or
+// mount by mount where some cannot map ids.
+func (v *mountView) openData(p place, data int) ([]Tree, error) {
+	if fd, err := CloneMapped(p.fd, true, data); err == nil {
+		return []Tree{{FD: fd, Destination: p.path}}, nil
+	}
+	fd, err := v.openDataMount(p, data)
+	if err != nil {
+		return nil, err
+	}
+	trees := []Tree{{FD: fd, Destination: p.path}}
+	for _, m := range v.below(p.path) {
+		at, err := rootpath.OpenBeneath(v.root, m.Mountpoint, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS)
+		if err != nil {
+			continue // another mount covers it
+		}
+		fd, err := v.openDataMount(place{at, m.Mountpoint}, data)
+		unix.Close(at)
+		if err != nil {
+			return trees, err
+		}
+		trees = append(trees, Tree{FD: fd, Destination: m.Mountpoint})
+	}
+	return trees, nil
+}
+
+// below returns the mounts below a path, each after those that it lies in.
+func (v *mountView) below(path string) []*mountinfo.Info {
+	var list []*mountinfo.Info
+	for _, m := range v.mounts {
+		if m.Mountpoint != path && config.Under(m.Mountpoint, path) {
+			list = append(list, m)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *mountinfo.Info) int { return len(a.Mountpoint) - len(b.Mountpoint) })
+	return slices.CompactFunc(list, func(a, b *mountinfo.Info) bool { return a.Mountpoint == b.Mountpoint })
+}
+
+// openDataMount clones one mount. Where ids cannot be mapped, what is only read, and what has
+// no files of users, stays as the template has it.
+func (v *mountView) openDataMount(p place, data int) (int, error) {
+	fd, failed := CloneMapped(p.fd, false, data)
+	if failed == nil {
+		return fd, nil
+	}
+	m, err := v.mountOf(p.fd)
+	if err != nil {
+		return -1, err
+	}
+	if m != nil && (slices.Contains(strings.Split(m.Options, ","), "ro") || slices.Contains([]string{"tmpfs", "overlay", "autofs"}, m.FSType)) {
+		return cloneNosuid(p.fd, false)
+	}
+	return -1, cannotMap(p.path+" of the jail", failed)
+}
+
+// CloneMapped clones the mount at an open place, maybe with those below it, with the ids of a user namespace.
+func CloneMapped(at int, recursive bool, namespace int) (int, error) {
+	fd, err := cloneNosuid(at, recursive)
+	if err != nil {
+		return -1, err
+	}
+	if err := mapIDs(fd, namespace); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// cloneNosuid clones likewise, private, nosuid and nodev.
+func cloneNosuid(at int, recursive bool) (int, error) {
+	o := mountOptions{recursive: recursive, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	fd, err := unix.OpenTree(at, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return -1, &MountError{Op: "open_tree", Err: err}
+	}
+	if err := setAttributes(fd, o); err != nil {
+		unix.Close(fd)
+		return -1, &MountError{Op: "mount_setattr", Flags: []string{"nosuid", "nodev"}, Err: err}
+	}
+	return fd, nil
+}
+
+// MapIDs maps the ids of a detached tree, of all mounts in it, by a user namespace.
+func MapIDs(tree, namespace int, source string) error {
+	if err := mapIDs(tree, namespace); err != nil {
+		return cannotMap(source+", or of a mount below it,", err)
+	}
+	return nil
+}
+
+func mapIDs(tree, namespace int) error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(namespace)}
+	return unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
+}
+
+func cannotMap(what string, err error) error {
+	return fmt.Errorf("--jail-root=range: the file system of %s cannot map ids (%w); "+
+		"use --jail-root=self, or ask your administrator for ext4, xfs or btrfs there", what, err)
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// jailRoot is the root of a view while it is filled.
+type jailRoot struct {
+	name   string // the jail's, for messages
+	path   string // on the host, for messages
+	fd     int
+	sealed bool            // to be made read-only in the end
+	owned  map[uint64]bool // device numbers of the file systems that the view itself mounted
+	placed []placed        // those of the kernel's, of the view's own, and its data, in the order of mounting
+}
+
+// placed is a mount that the view has made.
+type placed struct {
+	path    string
+	fd      int    // the tree's
+	resolve uint64 // how paths in it are looked up
+}
+
+func (r *jailRoot) close() { unix.Close(r.fd) }
+
+// own says that targets may be made in the file system of fd.
+func (r *jailRoot) own(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &MountError{Op: "fstat", Err: err}
+	}
+	r.owned[st.Dev] = true
+	return nil
+}
+
+// open resolves path with this root as "/": no symlink and no ".." leads out of
+// it, and no link of /proc does (openat2(2), Linux 5.6). What lies in a mount of the
+// view's own is looked up in there: who owns the root may rename the mount's
+// directory at any moment, and put another one in its place.
+func (r *jailRoot) open(path string) (int, error) {
+	for i := len(r.placed) - 1; i >= 0; i-- {
+		if rest, below := strings.CutPrefix(path, r.placed[i].path+"/"); below {
+			return rootpath.OpenBeneath(r.placed[i].fd, rest, r.placed[i].resolve)
+		}
+	}
+	return rootpath.OpenBeneath(r.fd, path, rootpath.InRoot)
+}
+
+// target opens the place for a mount. It is made where it is missing, but only on
+// a file system of the view's own: on shared storage all nodes would race for it.
+func (r *jailRoot) target(path string, dir bool) (int, error) {
+	fd, err := r.open(path)
+	if err != unix.ENOENT {
+		return fd, r.resolveError(path, err)
+	}
+	parent, err := r.parent(path)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(parent)
+	base := filepath.Base(path)
+	if dir {
+		err = unix.Mkdirat(parent, base, 0o755)
+	} else {
+		err = unix.Mknodat(parent, base, unix.S_IFREG|0o644, 0)
+	}
+	if err != nil {
+		return -1, &MountError{Op: "make mount target", Target: path, Err: err}
+	}
+	fd, err = r.open(path)
+	return fd, r.resolveError(path, err)
+}
+
+// parent opens the directory of path, in which something is to be made.
+func (r *jailRoot) parent(path string) (int, error) {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
+		return -1, fmt.Errorf("mount target %q is not a clean absolute path below /", path)
+	}
+	fd, err := r.target(filepath.Dir(path), true)
+	if err == nil {
+		var st unix.Stat_t
+		if err = unix.Fstat(fd, &st); err == nil && r.owned[st.Dev] {
+			return fd, nil
+		}
+		unix.Close(fd)
+		err = r.missing(path)
+	}
+	if _, is := err.(*missingTarget); is {
+		err = r.missing(path) // name what was asked for, not its parent
+	}
+	return -1, err
+}
+
+// missingTarget is the error for a target that launches never make.
+type missingTarget struct{ path, root, name string }
+
+func (r *jailRoot) missing(path string) error { return &missingTarget{path, r.path, r.name} }
+
+func (e *missingTarget) Error() string {
+	return fmt.Sprintf("mount target %s is missing in %s; create it once with: gojail init %s", e.path, e.root, e.name)
+}
+
+func (r *jailRoot) resolveError(path string, err error) error {
+	switch err {
+	case nil:
+		return nil
+	case unix.ELOOP:
+		return fmt.Errorf("mount target %s in %s is a symlink that cannot be followed", path, r.path)
+	case unix.EXDEV:
+		return fmt.Errorf("mount target %s in %s is a symlink that leads out of its data directory; put a directory there", path, r.path)
+	case unix.ENOTDIR:
+		return fmt.Errorf("mount target %s in %s lies below a file", path, r.path)
+	}
+	return &MountError{Op: "openat2", Target: path, Err: err}
+}
+
+// place attaches a tree at its destination.
+func (r *jailRoot) place(t tree) error {
+	fd, err := r.target(t.target(), t.dir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := r.fits(t, fd); err != nil {
+		return err
+	}
+	if err := unix.MoveMount(t.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return &MountError{Op: "move_mount", Source: t.mount.Source, Target: t.target(), Flags: t.mount.Options, Err: err}
+	}
+	switch {
+	case t.data:
+		r.placed = append(r.placed, placed{t.target(), t.fd, unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+	case t.owned || t.mount.Type == "proc" || t.mount.Type == "sysfs":
+		r.placed = append(r.placed, placed{t.target(), t.fd, rootpath.InRoot})
+	}
+	if t.owned {
+		return r.own(t.fd)
+	}
+	return nil
+}
+
+// fits refuses a target of the wrong kind, and the root itself, which would hide the jail.
+func (r *jailRoot) fits(t tree, target int) error {
+	var st, root unix.Stat_t
+	if err := unix.Fstat(target, &st); err != nil {
+		return &MountError{Op: "fstat", Target: t.target(), Err: err}
+	}
+	if err := unix.Fstat(r.fd, &root); err != nil {
+		return &MountError{Op: "fstat", Target: "/", Err: err}
+	}
+	if st.Dev == root.Dev && st.Ino == root.Ino {
+		return fmt.Errorf("mount target %s in %s is the root itself", t.target(), r.path)
+	}
+	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if isDir != t.dir {
+		kind := map[bool]string{true: "a directory", false: "a file"}
+		return fmt.Errorf("mount target %s in %s is %s, but its source %s is %s",
+			t.target(), r.path, kind[isDir], t.mount.Source, kind[t.dir])
+	}
+	return nil
+}
+
+// mknod makes a device node on a file system of the view's own.
+func (r *jailRoot) mknod(d specs.LinuxDevice) error {
+	kinds := map[string]uint32{"c": unix.S_IFCHR, "u": unix.S_IFCHR, "b": unix.S_IFBLK}
+	kind, known := kinds[d.Type]
+	if !known {
+		return fmt.Errorf("device %s: type %q is not one of c, b", d.Path, d.Type)
+	}
+	mode := uint32(0o666)
+	if d.FileMode != nil {
+		mode = uint32(d.FileMode.Perm())
+	}
+	parent, err := r.parent(d.Path)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", d.Path, err)
+	}
+	defer unix.Close(parent)
+	base := filepath.Base(d.Path)
+	if err := unix.Mknodat(parent, base, kind|mode, int(unix.Mkdev(uint32(d.Major), uint32(d.Minor)))); err != nil {
+		return &MountError{Op: "mknod", Target: d.Path, Err: err}
+	}
+	if d.UID == nil && d.GID == nil {
+		return nil
+	}
+	uid, gid := -1, -1
+	if d.UID != nil {
+		uid = int(*d.UID)
+	}
+	if d.GID != nil {
+		gid = int(*d.GID)
+	}
+	if err := unix.Fchownat(parent, base, uid, gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &MountError{Op: "chown", Target: d.Path, Err: err}
+	}
+	return nil
+}
+
+func (r *jailRoot) link(l plan.Link) error {
+	parent, err := r.parent(l.Path)
+	if err != nil {
+		return fmt.Errorf("link %s: %w", l.Path, err)
+	}
+	defer unix.Close(parent)
+	if err := unix.Symlinkat(l.Target, parent, filepath.Base(l.Path)); err != nil {
+		return &MountError{Op: "symlink", Source: l.Target, Target: l.Path, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// MissingTargets lists the targets that are not there.
+func MissingTargets(c *config.Config, j *config.Jail, v *plan.View) ([]plan.Target, error) {
+	root, err := node.OpenJail(j)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	var missing []plan.Target
+	for _, t := range plan.Targets(c, j, v) {
+		st, err := node.StatIn(root, t.Path)
+		switch {
+		case err == unix.ENOENT:
+			missing = append(missing, t)
+		case err != nil:
+			return nil, fmt.Errorf("jail %s: mount target %s in %s cannot be reached: %w", j.Name, t.Path, j.Root, err)
+		case (st.Mode&unix.S_IFMT == unix.S_IFDIR) != t.Dir:
+			return nil, fmt.Errorf("jail %s: mount target %s in %s must be a %s; move what is there away",
+				j.Name, t.Path, j.Root, map[bool]string{true: "directory", false: "file"}[t.Dir])
+		}
+	}
+	return missing, nil
+}
+
+// MakeTargets makes the missing targets on the jail's storage and lists them.
+// One node does so at a time (flock on ROOT/.gojail.lock).
+func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.Time) ([]plan.Target, error) {
+	missing, err := MissingTargets(c, j, v)
+	if err != nil || len(missing) == 0 {
+		return nil, err
+	}
+	unlock, err := filelock.Lock(filepath.Join(j.Root, ".gojail.lock"), deadline)
+	if err != nil {
+		return nil, fmt.Errorf("jail %s: %w (a node that may write to the storage is needed)", j.Name, err)
+	}
+	defer unlock()
+	root, err := node.OpenJail(j)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	defer unix.Umask(unix.Umask(0))
+	var made []plan.Target
+	for _, t := range missing {
+		if err := makeTarget(root, t, &made); err != nil {
+			return made, fmt.Errorf("jail %s: cannot make the %s in %s: %w", j.Name, t, j.Root, err)
+		}
+	}
+	return made, nil
+}
+
+// makeTarget makes one target and the directories above it. Every parent is
+// resolved inside the root, so that no symlink of the jail leads out of it.
+func makeTarget(root int, t plan.Target, made *[]plan.Target) error {
+	parent, err := rootpath.OpenBeneath(root, filepath.Dir(t.Path), rootpath.InRoot)
+	if err == unix.ENOENT {
+		if err := makeTarget(root, plan.Target{Path: filepath.Dir(t.Path), Dir: true}, made); err != nil {
+			return err
+		}
+		parent, err = rootpath.OpenBeneath(root, filepath.Dir(t.Path), rootpath.InRoot)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	dir, err := unix.Openat(parent, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	if err := makeEntry(dir, filepath.Base(t.Path), t.Dir); err != nil {
+		if err == unix.EEXIST { // made a moment ago by another node, or a dangling symlink
+			if _, err := node.StatIn(root, t.Path); err == nil {
+				return nil
+			}
+			return fmt.Errorf("a symlink that leads nowhere is in its place; remove it or let it lead somewhere")
+		}
+		return err
+	}
+	*made = append(*made, t)
+	return nil
+}
+
+func makeEntry(dir int, name string, isDir bool) error {
+	if isDir {
+		return unix.Mkdirat(dir, name, 0o755)
+	}
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}

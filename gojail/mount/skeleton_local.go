@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// MakeLocal makes the node-local directories of a jail below scratch, each with
+// the owner and mode that the directory has in the jail. It is called before a
+// jail is assembled; what is there already is left as it is.
+func MakeLocal(c *config.Config, j *config.Jail) error {
+	if len(j.Local) == 0 {
+		return nil
+	}
+	if err := node.CheckRoot(j.Root); err != nil {
+		return err
+	}
+	root, err := node.OpenJail(j)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	for _, path := range j.Local {
+		like, err := node.StatIn(root, path)
+		if err == unix.ENOENT {
+			return fmt.Errorf("jail %s: mount target %s is missing in %s; create it once with: gojail init %s", j.Name, path, j.Root, j.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("jail %s: local directory %s cannot be reached in %s: %w", j.Name, path, j.Root, err)
+		}
+		if err := makeBelow(c.Scratch, filepath.Join("local", j.Name, path), like); err != nil {
+			return fmt.Errorf("jail %s: cannot make the local directory %s on this node: %w", j.Name, plan.LocalDir(c, j, path), err)
+		}
+	}
+	return nil
+}
+
+// makeBelow makes scratch and the directories of path below it, the last one
+// like the given one. Those in between are root's alone, so nobody can replace them.
+func makeBelow(scratch, path string, like unix.Stat_t) error {
+	if err := os.MkdirAll(scratch, 0o711); err != nil {
+		return err
+	}
+	dir := scratch
+	names := strings.Split(path, "/")
+	for _, name := range names[:len(names)-1] {
+		dir = filepath.Join(dir, name)
+		if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
+			return err
+		}
+	}
+	dir = filepath.Join(dir, names[len(names)-1])
+	if st, err := os.Lstat(dir); err == nil {
+		if !st.IsDir() {
+			return fmt.Errorf("there is something else in its place")
+		}
+		return nil
+	}
+	return makeLike(dir, like)
+}
+
+// makeLike makes a directory under another name first: it appears with its owner
+// and mode, or not at all.
+func makeLike(dir string, like unix.Stat_t) error {
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary) // only if something failed: else it has moved
+	if err := os.Lchown(temporary, int(like.Uid), int(like.Gid)); err != nil {
+		return err
+	}
+	if err := unix.Chmod(temporary, like.Mode&0o7777); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, dir); err != nil && !rootpath.Exists(dir) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// region is a directory with all below it, as the kernel names it whichever mounts
+// show it: by its file system, and by its path in there (proc_pid_mountinfo(5)).
+type region struct {
+	major, minor int
+	path         string
+}
+
+// regionOf returns what a mount shows of its file system.
+func regionOf(m *mountinfo.Info) region { return region{m.Major, m.Minor, m.Root} }
+
+// holds reports whether other lies in r.
+func (r region) holds(other region) bool {
+	return r.major == other.major && r.minor == other.minor && config.Under(other.path, r.path)
+}
+
+// mountView is the mount table of a process with its root directory.
+type mountView struct {
+	mounts []*mountinfo.Info
+	root   int // O_PATH
+}
+
+// ReadMountView reads the table of a process by its name in /proc.
+func ReadMountView(process string) (*mountView, error) {
+	fail := func(err error) (*mountView, error) {
+		return nil, fmt.Errorf("cannot read the mount table of process %s: %w", process, oneline.Cause(err))
+	}
+	text, err := os.ReadFile("/proc/" + process + "/mountinfo")
+	if err != nil {
+		return fail(err)
+	}
+	mounts, err := mountinfo.GetMountsFromReader(bytes.NewReader(text), nil)
+	if err != nil {
+		return fail(err)
+	}
+	root, err := unix.Open("/proc/"+process+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail(err)
+	}
+	return &mountView{mounts, root}, nil
+}
+
+func (v *mountView) Close() { unix.Close(v.root) }
+
+// mountOf returns the mount that an open file lies on, or nil where the table lacks it.
+func (v *mountView) mountOf(fd int) (*mountinfo.Info, error) {
+	id, err := mountID(fd)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range v.mounts {
+		if m.ID == id {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+// mountID returns the number in mountinfo of the mount that an open file lies on (Linux 5.8).
+func mountID(fd int) (int, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
+		return 0, err
+	}
+	if st.Mask&unix.STATX_MNT_ID == 0 {
+		return 0, rootpath.OldKernel{Errno: unix.ENOSYS}
+	}
+	return int(st.Mnt_id), nil
+}
+
+// RegionOf returns where an open directory lies.
+func (v *mountView) RegionOf(fd int) (region, error) {
+	m, err := v.mountOf(fd)
+	if err != nil {
+		return region{}, err
+	}
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return region{}, oneline.Cause(err)
+	}
+	if m == nil || !config.Under(path, m.Mountpoint) {
+		return region{}, fmt.Errorf("%s is not in the mount table", path)
+	}
+	r := regionOf(m)
+	r.path = filepath.Join(r.path, relative(path, m.Mountpoint))
+	return r, nil
+}
+
+// relative returns the rest of a path that is, or lies below, dir.
+func relative(path, dir string) string { return strings.TrimPrefix(path, strings.TrimSuffix(dir, "/")) }
+
+// SuidError says where a set-user-ID file that is made in a jail could be run.
+type SuidError struct {
+	path  string // as the node's users see it
+	mount string // the mount point that shows it
+	jail  string // the jail that shows it, in the place of mount
+}
+
+func (e *SuidError) Error() string {
+	where := "on the node in " + e.path
+	if e.jail != "" {
+		where = fmt.Sprintf("in jail %s, which shows %s", e.jail, e.path)
+	}
+	return "--jail-root=range: a set-user-ID file that is made in the jail could be run " + where
+}
+
+// Remedy says what an administrator can do about it.
+func (e *SuidError) Remedy() string {
+	above := filepath.Dir(e.path)
+	switch {
+	case e.jail != "":
+		return fmt.Sprintf(`give jail %s no_new_privs = true, or its mounts the option "nosuid"`, e.jail)
+	case e.mount == "/":
+		return "close a directory above it: chmod 700 " + above
+	case above == "/":
+		return "mount it nosuid: mount -o remount,bind,nosuid " + e.mount
+	}
+	return fmt.Sprintf("mount it nosuid (mount -o remount,bind,nosuid %s), or close a directory above it: chmod 700 %s", e.mount, above)
+}
+
+// RefuseSuid refuses the ids of root in a region where users of this node can run what
+// is made there: by any path of the node, or of a jail where set-user-ID files work.
+// Users who see a mount of it that is nosuid may still move files about in that mount.
+func RefuseSuid(c *config.Config, own region) error {
+	if strings.HasSuffix(own.path, "//deleted") {
+		return errors.New("the jail's root was removed on this node; run: gojail reload")
+	}
+	views, err := usersViews()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, v := range views {
+			v.Close()
+		}
+	}()
+	reach := []region{own}
+	for i := 0; i < len(reach); i++ {
+		for _, v := range views {
+			more, err := v.spread(reach[i])
+			if err != nil {
+				return err
+			}
+			for _, r := range more {
+				if !slices.Contains(reach, r) {
+					reach = append(reach, r)
+				}
+			}
+		}
+		if err := refuseJails(c, views[0], reach[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usersViews returns the mount tables of this node's users: that of slurmd, from which this
+// process has its own, and that of process 1, where slurmd's unit has mounts of its own. A
+// process 1 that root may not look at, as in some containers, cannot be judged.
+func usersViews() ([]*mountView, error) {
+	own, err := ReadMountView("self")
+	if err != nil {
+		return nil, err
+	}
+	if ns, err := os.Readlink("/proc/self/ns/mnt"); err == nil && procfs.LivesIn(1, ns) {
+		return []*mountView{own}, nil
+	}
+	first, err := ReadMountView("1")
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return []*mountView{own}, nil
+	}
+	if err != nil {
+		own.Close()
+		return nil, err
+	}
+	return []*mountView{own, first}, nil
+}
+
+// spread returns the regions that users can move files to from r, and refuses one where
+// they can run set-user-ID files.
+func (v *mountView) spread(r region) ([]region, error) {
+	var more []region
+	for _, m := range v.mounts {
+		shown, path := regionOf(m), m.Mountpoint
+		if shown.holds(r) {
+			path = filepath.Join(path, relative(r.path, shown.path))
+		} else if !r.holds(shown) {
+			continue
+		}
+		open, err := v.isOpen(m, path)
+		if err != nil {
+			return nil, err
+		}
+		options := strings.Split(m.Options, ",")
+		switch {
+		case !open:
+		case !slices.Contains(options, "nosuid"):
+			return nil, &SuidError{path: path, mount: m.Mountpoint}
+		case shown != r && shown.holds(r) && !slices.Contains(options, "ro"):
+			more = append(more, shown)
+		}
+	}
+	return more, nil
+}
+
+// isOpen reports whether users get to a path by this mount: no other mount covers it, and no
+// directory above it is root's and closed to others. The path is the kernel's, and each
+// name is looked up where the one before it led: a symbolic link ends the walk.
+func (v *mountView) isOpen(m *mountinfo.Info, path string) (bool, error) {
+	fd, err := unix.FcntlInt(uintptr(v.root), unix.F_DUPFD_CLOEXEC, 0)
+	defer func() { unix.Close(fd) }()
+	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if err != nil || name == "" {
+			break
+		}
+		var st unix.Stat_t
+		if err = unix.Fstat(fd, &st); err != nil {
+			break
+		}
+		if st.Uid == 0 && st.Mode&0o011 == 0 {
+			return false, nil // nobody gets past it
+		}
+		var next int
+		next, err = rootpath.OpenBeneath(fd, name, unix.RESOLVE_NO_SYMLINKS)
+		unix.Close(fd)
+		fd = next
+	}
+	switch err {
+	case nil:
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
+		return false, nil // another mount covers a directory above it
+	default:
+		return false, fmt.Errorf("cannot look up %s: %w", path, err)
+	}
+	id, err := mountID(fd)
+	return id == m.ID, err
+}
+
+// refuseJails refuses a region that a jail shows where set-user-ID files work.
+func refuseJails(c *config.Config, v *mountView, r region) error {
+	for _, name := range c.JailNames() {
+		j := c.Jails[name]
+		if j.Isolation.NoNewPrivs {
+			continue
+		}
+		root := specs.Mount{Destination: "/", Type: "bind", Source: j.Root, Options: append([]string{"rbind"}, j.Options...)}
+		for _, m := range append([]specs.Mount{root}, plan.ConfiguredMounts(j)...) {
+			o, err := parseMountOptions(m.Options)
+			if m.Type != "bind" || err == nil && o.set&unix.MOUNT_ATTR_NOSUID != 0 {
+				continue
+			}
+			shown, err := v.shownBy(m.Source, j.Root, o.recursive)
+			if err != nil {
+				return fmt.Errorf("cannot tell what jail %s shows of %s: %w", name, m.Source, err)
+			}
+			for _, other := range shown {
+				if r.holds(other) || other.holds(r) {
+					return &SuidError{path: m.Source, jail: name}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// shownBy returns the regions that a bind mount of a jail shows, but for those that are nosuid on the node.
+func (v *mountView) shownBy(source, jail string, recursive bool) ([]region, error) {
+	fd, err := OpenSourceOf(source, jail)
+	if err == unix.ENOENT {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	at, err := v.mountOf(fd)
+	if err != nil {
+		return nil, err
+	}
+	own, err := v.RegionOf(fd)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(at.Mountpoint, relative(own.path, at.Root))
+	var shown []region
+	for _, m := range v.mounts {
+		switch {
+		case slices.Contains(strings.Split(m.Options, ","), "nosuid"):
+		case m == at:
+			shown = append(shown, own)
+		case recursive && config.Under(m.Mountpoint, path):
+			shown = append(shown, regionOf(m))
+		}
+	}
+	return shown, nil
+}

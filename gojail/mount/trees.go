@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// Credentials are a user's, as the kernel checks them.
+type Credentials struct {
+	UID, GID uint32
+	Groups   []uint32 // supplementary
+}
+
+// Tree is a user's mount as a detached tree. The caller closes FD, which is
+// close-on-exec, and attaches it to Destination without following any symlink:
+// the path has none in it, and is where the site's rules permit it.
+type Tree struct {
+	FD          int
+	Destination string
+	Root        bool // takes the place of the jail's root
+}
+
+// OpenUserMounts opens what --jail-mount asks for. Each source and destination
+// is opened with the user's own rights; what was found is then held against the
+// site's rules. root is a directory in which the jail's root can be seen, such
+// as /proc/PID/root of its zygote; state is the state directory. The process must
+// be in the host's view.
+//
+// Trees are nosuid, nodev and private, with all that is mounted below them.
+// After an error none is open. It needs Linux 5.12.
+func OpenUserMounts(c *config.Config, j *config.Jail, mounts []config.UserMount, who Credentials, root, state string) ([]Tree, error) {
+	slurm := node.ReadSlurm(c)
+	trusted := plan.TrustedPaths(c, state, slurm.Dirs, slurm.Files)
+	var trees []Tree
+	for _, m := range mounts {
+		t, err := openUserMount(c, j, m, who, root, trusted)
+		if err != nil {
+			for _, t := range trees {
+				unix.Close(t.FD)
+			}
+			return nil, fmt.Errorf("--jail-mount=%s: %w", m, err)
+		}
+		trees = append(trees, t)
+	}
+	return trees, nil
+}
+
+func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Credentials, root string, trusted []string) (Tree, error) {
+	source, target := -1, -1
+	defer func() { unix.Close(source); unix.Close(target) }()
+	err := asUser(who, root, func(rootFD int) (err error) {
+		if source, err = openSource(m.Source, who); err != nil {
+			return err
+		}
+		target, err = openDestination(rootFD, m.Destination, j.Name, who)
+		return err
+	})
+	if err != nil {
+		return Tree{}, err
+	}
+	t := Tree{FD: -1}
+	real, err := rootpath.OfDescriptor(source, m.Source)
+	if err != nil {
+		return t, err
+	}
+	if t.Destination, err = rootpath.OfDescriptor(target, m.Destination); err != nil {
+		return t, err
+	}
+	if err := c.Permit(j, real, t.Destination, m.Readonly, trusted); err != nil {
+		return t, err
+	}
+	if err := sameKind(source, target, m); err != nil {
+		return t, err
+	}
+	t.FD, err = cloneForUser(source, m.Readonly)
+	return t, err
+}
+
+// openSource runs as the user, who must be able to read what is to be mounted.
+func openSource(path string, who Credentials) (int, error) {
+	// O_DIRECTORY first: it makes an automounter mount what is to be there.
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	need := uint32(unix.R_OK | unix.X_OK)
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	if err == unix.ENOTDIR {
+		how.Flags &^= unix.O_DIRECTORY
+		need = unix.R_OK
+		fd, err = unix.Openat2(unix.AT_FDCWD, path, &how)
+	}
+	if err != nil {
+		return -1, userError(path, who, err)
+	}
+	if err := unix.Faccessat2(fd, "", need, unix.AT_EMPTY_PATH|unix.AT_EACCESS); err != nil {
+		unix.Close(fd)
+		return -1, userError(path, who, err)
+	}
+	return fd, nil
+}
+
+// openDestination runs as the user, so that no one learns what is in others' directories.
+func openDestination(root int, path, jail string, who Credentials) (int, error) {
+	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
+	if err == unix.ENOENT {
+		return -1, fmt.Errorf("%s does not exist in jail %s; choose a directory that does", path, jail)
+	}
+	if err != nil {
+		return -1, userError("destination "+path, who, err)
+	}
+	return fd, nil
+}
+
+func userError(path string, who Credentials, err error) error {
+	switch err {
+	case unix.ENOENT:
+		return fmt.Errorf("%s: no such directory or file on this node", path)
+	case unix.EACCES, unix.EPERM:
+		return fmt.Errorf("%s: permission denied for user %d", path, who.UID)
+	case unix.ELOOP:
+		return fmt.Errorf("%s: leads through a symlink that is not followed, as those of /proc", path)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// sameKind lets a directory go on a directory, and a file on a file.
+func sameKind(source, target int, m config.UserMount) error {
+	var s, d unix.Stat_t
+	if err := unix.Fstat(source, &s); err != nil {
+		return fmt.Errorf("%s: %w", m.Source, err)
+	}
+	if err := unix.Fstat(target, &d); err != nil {
+		return fmt.Errorf("%s: %w", m.Destination, err)
+	}
+	kind := s.Mode & unix.S_IFMT
+	if kind != unix.S_IFDIR && kind != unix.S_IFREG {
+		return fmt.Errorf("%s is neither a directory nor a regular file", m.Source)
+	}
+	if kind != d.Mode&unix.S_IFMT {
+		return fmt.Errorf("%s and %s must both be directories, or both be files", m.Source, m.Destination)
+	}
+	return nil
+}
+
+func cloneForUser(source int, readonly bool) (int, error) {
+	fd, err := cloneNosuid(source, true)
+	if err != nil || !readonly {
+		return fd, err
+	}
+	if err := setAttributes(fd, mountOptions{recursive: true, set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		unix.Close(fd)
+		return -1, &MountError{Op: "mount_setattr", Flags: []string{"ro"}, Err: err}
+	}
+	return fd, nil
+}
+
+// asUser runs f on a thread that has the user's rights and no others, with the
+// directory root, opened before. No other thread's rights change.
+func asUser(who Credentials, root string, f func(rootFD int) error) error {
+	rootFD, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("the jail's template cannot be looked at (%s: %w); try again", root, err)
+	}
+	defer unix.Close(rootFD)
+	return onThread(func() error {
+		if err := become(who); err != nil {
+			return err
+		}
+		return f(rootFD)
+	})
+}
+
+// onThread runs f on a thread that ends with it. The main thread is held
+// meanwhile if it comes first: the runtime would not end but only park it.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			done <- f()
+			return
+		}
+		err := onThread(f)
+		runtime.UnlockOSThread()
+		done <- err
+	}()
+	return <-done
+}
+
+// become gives up this thread's rights for the user's. The raw calls change one
+// thread (credentials(7)); the C library's would change all. Leaving uid 0 drops
+// every capability (capabilities(7)).
+func become(who Credentials) error {
+	var list unsafe.Pointer
+	if len(who.Groups) > 0 {
+		list = unsafe.Pointer(&who.Groups[0])
+	}
+	uid, gid := uintptr(who.UID), uintptr(who.GID)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(who.Groups)), uintptr(list), 0); errno != 0 {
+		return fmt.Errorf("cannot take on the groups of user %d: %w", who.UID, errno)
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, gid, gid, gid); errno != 0 {
+		return fmt.Errorf("cannot take on group %d of user %d: %w", who.GID, who.UID, errno)
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid); errno != 0 {
+		return fmt.Errorf("cannot take on the rights of user %d: %w", who.UID, errno)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package node reads what this node has: Slurm's files, GPUs, devices, and a jail's root.
+package node
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/cdi"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// HostFacts is all that the plans need to know about a node and a jail's storage.
+type HostFacts struct {
+	State      string            // state directory
+	HostTop    []Top             // directories and symlinks in / of the host
+	JailTop    []Top             // the same of the jail
+	Exists     map[string]bool   // those of the host's paths that matter
+	VarTmp     bool              // host and jail both have /var/tmp
+	Leads      map[string]string // host files that are symlinks into the jail's /run: where they lead
+	Devices    []Device          // what the globs found
+	Command    string            // gojail for jails, beside the plugin; "": there is none
+	CDI        cdi.Edits         // what the jail's CDI devices bring
+	Given      []string          // device nodes that each job gets by its allocation
+	SlurmDirs  []string          // Slurm's plugin directories
+	SlurmFiles []string          // Slurm's commands and libraries, the plugins of plugstack.conf
+	Libraries  []string          // others that these need and the jail lacks
+	Optional   []string          // of those, what slurmstepd does without: root of a range may install it
+	Foreign    []string          // directories of libraries that the node has in places that are a jail's data
+	Seccomp    *specs.LinuxSeccomp
+}
+
+// Top is an entry of a root directory.
+type Top struct {
+	Name string
+	Link string // target of a symlink; empty: a directory
+}
+
+// ReadHost reads the facts. It touches the jail's storage and can hang with it.
+func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error) {
+	if err := CheckRoot(j.Root); err != nil {
+		return nil, err
+	}
+	WithCDI(c)
+	facts := &HostFacts{
+		State: state, Exists: map[string]bool{}, Devices: Everybodys(j, c.GPUs), Given: slices.Concat(PerJob(j, c.GPUs)...),
+	}
+	var err error
+	if facts.CDI, err = cdiEdits(j); err != nil {
+		return nil, err
+	}
+	if facts.Seccomp, err = profile(j); err != nil {
+		return nil, err
+	}
+	if facts.HostTop, err = readTop("/"); err != nil {
+		return nil, err
+	}
+	if facts.JailTop, err = ReadJailTop(j, j.Root); err != nil {
+		return nil, err
+	}
+	root, err := OpenJail(j)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	facts.VarTmp = rootpath.Exists("/var/tmp") && hasDirectory(root, "/var/tmp")
+
+	facts.Leads = readLeads(root, j.Host)
+
+	facts.Command = FindCommand(c)
+	slurm := ReadSlurm(c)
+	facts.SlurmDirs = slurm.Dirs
+	facts.SlurmFiles = slurm.Files
+	for _, library := range slurm.Libraries {
+		if !HasLibrary(root, library) {
+			facts.Libraries = append(facts.Libraries, library)
+		}
+	}
+	facts.Libraries = append(facts.Libraries, missingPMIx(root, slurm.pmix)...)
+	stepd := closure(findStepd(c), slurm.Dirs)
+	facts.Optional = slices.DeleteFunc(slices.Clone(facts.Libraries), func(path string) bool { return slices.Contains(stepd, path) })
+	facts.Foreign = foreignDirs(ldConf)
+	facts.look(slices.Concat(j.Host, c.Slurm.Host, slurm.Dirs,
+		[]string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}))
+	for _, file := range slurm.Files {
+		facts.look([]string{filepath.Dir(file)})
+	}
+	return facts, nil
+}
+
+func (f *HostFacts) look(paths []string) {
+	for _, path := range paths {
+		f.Exists[path] = rootpath.Exists(path)
+	}
+}
+
+// readTop lists the directories and symlinks of a root directory, sorted by name.
+func readTop(dir string) ([]Top, error) {
+	tops, crowded, err := readTopUpTo(dir, TopMax)
+	if err == nil && crowded {
+		err = fmt.Errorf("%s has more than %d entries", dir, TopMax)
+	}
+	return tops, err
+}
+
+// TopMax is more than the root of any distribution has. A user to whom a jail's tree belongs
+// may make any number, and each launch would read them all.
+const TopMax = 4096
+
+// readTopUpTo reads no more than most entries, and reports whether there are more.
+func readTopUpTo(dir string, most int) (tops []Top, crowded bool, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, false, fmt.Errorf("cannot read %s: %w", dir, oneline.Cause(err))
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(most + 1)
+	if err != nil && err != io.EOF {
+		return nil, false, fmt.Errorf("cannot read %s: %w", dir, oneline.Cause(err))
+	}
+	crowded = len(entries) > most
+	for _, e := range entries[:min(len(entries), most)] {
+		switch {
+		case e.IsDir():
+			tops = append(tops, Top{Name: e.Name()})
+		case e.Type()&os.ModeSymlink != 0:
+			if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+				tops = append(tops, Top{e.Name(), target})
+			}
+		}
+	}
+	slices.SortFunc(tops, func(a, b Top) int { return strings.Compare(a.Name, b.Name) })
+	return tops, crowded, nil
+}
+
+// ReadJailTop lists those of a jail's root. Where the site names the jail's data directories,
+// nothing else is looked for in a root with too many entries.
+func ReadJailTop(j *config.Jail, root string) ([]Top, error) {
+	tops, crowded, err := readTopUpTo(root, TopMax)
+	if err != nil || !crowded {
+		return tops, err
+	}
+	if j.Data == nil {
+		return nil, &CrowdedError{j.Root}
+	}
+	tops = nil
+	for _, name := range j.Data {
+		var st unix.Stat_t
+		name = config.FirstName(name)
+		if unix.Lstat(filepath.Join(root, name), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			tops = append(tops, Top{Name: name})
+		}
+	}
+	return tops, nil
+}
+
+// CrowdedError is that of a root that is not read whole.
+type CrowdedError struct{ root string }
+
+func (e *CrowdedError) Error() string {
+	return fmt.Sprintf("jail root %s has more than %d entries, too many to look for data directories among them; "+
+		`remove what does not belong there, or name them in gojail.toml: data = ["/home"]`, e.root, TopMax)
+}
+
+// readLeads follows symlinks such as /etc/resolv.conf -> ../run/systemd/resolve/
+// stub-resolv.conf. The jail's /run is a tmpfs, so that the target can be made
+// there, while the symlink itself dangles.
+func readLeads(root int, files []string) map[string]string {
+	leads := map[string]string{}
+	for _, file := range files {
+		dir, err := rootpath.OpenBeneath(root, filepath.Dir(file), rootpath.InRoot)
+		if err != nil {
+			continue
+		}
+		buf := make([]byte, contract.PathMax)
+		n, err := unix.Readlinkat(dir, filepath.Base(file), buf)
+		unix.Close(dir)
+		if err != nil {
+			continue
+		}
+		to := string(buf[:n])
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(file), to)
+		}
+		to = strings.Replace(filepath.Clean(to), "/var/run/", "/run/", 1)
+		if strings.HasPrefix(to, "/run/") && rootpath.CheckClean(to) == nil {
+			leads[file] = to
+		}
+	}
+	return leads
+}
+
+// OpenJail opens a jail's root as the place that paths are resolved in.
+func OpenJail(j *config.Jail) (int, error) {
+	fd, err := unix.Open(j.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("jail root %s cannot be opened: %w", j.Root, err)
+	}
+	return fd, nil
+}
+
+func hasDirectory(root int, path string) bool {
+	st, err := StatIn(root, path)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// HasLibrary looks for a library in the jail, where the host has it and in the
+// usual places. An empty file is only a mount target that `gojail init` made.
+func HasLibrary(root int, path string) bool {
+	base := filepath.Base(path)
+	for _, dir := range []string{filepath.Dir(path), "/usr/lib64", "/lib64", "/usr/lib", "/lib"} {
+		if st, err := StatIn(root, filepath.Join(dir, base)); err == nil && st.Size > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func StatIn(root int, path string) (st unix.Stat_t, err error) {
+	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
+	if err != nil {
+		return st, err
+	}
+	defer unix.Close(fd)
+	return st, unix.Fstat(fd, &st)
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/seccomp"
+)
+
+// FilterDir holds the compiled seccomp programs, below the state directory.
+const FilterDir = "seccomp"
+
+// profile is the seccomp profile of a jail's tasks; nil: they have none.
+func profile(j *config.Jail) (*specs.LinuxSeccomp, error) {
+	i := &j.Isolation
+	if i.Seccomp == config.None && !i.KeepProjects {
+		return nil, nil
+	}
+	var profile *specs.LinuxSeccomp
+	var err error
+	switch i.Seccomp {
+	case config.None:
+		profile = &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
+	case config.SeccompDefault:
+		profile, err = seccomp.Default(i.BoundingNames())
+	default:
+		profile, err = seccomp.Load(i.Seccomp, i.BoundingNames())
+	}
+	if err != nil {
+		return nil, config.JailError(j.Name, err)
+	}
+	refused := typing()
+	if i.KeepProjects {
+		refused = append(refused, quotaEscapes()...)
+	}
+	profile.Syscalls = append(refused, profile.Syscalls...) // the first rule that fits decides
+	return profile, nil
+}
+
+// typing is input for a terminal that was not typed there (ioctl_tty(2), ioctl_console(2)):
+// who looks into a jail may bring a terminal.
+func typing() []specs.LinuxSyscall { return refuseIoctl(unix.TIOCSTI, unix.TIOCLINUX) }
+
+// refuseIoctl: the kernel looks at the low half of a command only.
+func refuseIoctl(commands ...uint64) []specs.LinuxSyscall {
+	refused := uint(unix.EPERM)
+	var list []specs.LinuxSyscall
+	for _, command := range commands {
+		list = append(list, specs.LinuxSyscall{
+			Names: []string{"ioctl"}, Action: specs.ActErrno, ErrnoRet: &refused,
+			Args: []specs.LinuxSeccompArg{{Index: 1, Value: 0xffffffff, ValueTwo: command, Op: specs.OpMaskedEqual}},
+		})
+	}
+	return list
+}
+
+// Filter compiles the seccomp program of a jail; nil: it has none.
+func Filter(j *config.Jail) ([]byte, error) {
+	profile, err := profile(j)
+	if profile == nil || err != nil {
+		return nil, err
+	}
+	program, err := seccomp.Compile(profile)
+	if err != nil {
+		return nil, fmt.Errorf("jail %s: seccomp: %w", j.Name, err)
+	}
+	return program, nil
+}

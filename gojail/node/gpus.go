@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/hostlist"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurmconf"
+)
+
+// Limits of the C side (spank/site.h).
+const gpuPathMax = 64
+
+// gpuNode is the device node of one GPU, as the driver names it.
+var gpuNode = expression.Of(`^/dev/nvidia([0-9]+)$`)
+
+// readGPUs lists the device nodes of the node's GPUs by the index that Slurm
+// allocates them with: the order of their files in gres.conf, or, where the driver
+// finds them (AutoDetect), of their numbers. It is empty where Slurm has no GPUs
+// to give (GresTypes): then nobody can tell whose they are, and what a step says
+// of them in its environment is the user's own word.
+func readGPUs(c *config.Config) [][]string {
+	slurm := ReadSlurmConf(c)
+	if !slices.ContainsFunc(strings.Split(slurm.Values["grestypes"], ","), func(name string) bool {
+		return strings.EqualFold(strings.TrimSpace(name), "gpu")
+	}) {
+		return nil
+	}
+	gpus := readGres(filepath.Join(c.Slurm.Conf, "gres.conf"), c.Node)
+	if len(gpus) > 0 {
+		return gpus
+	}
+	found, _ := filepath.Glob("/dev/nvidia[0-9]*")
+	found = slices.DeleteFunc(found, func(path string) bool { return !gpuNode().MatchString(path) })
+	slices.SortFunc(found, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+	for _, path := range found {
+		gpus = append(gpus, []string{path})
+	}
+	return gpus
+}
+
+// readGres reads the lines of gres.conf(5) with Name=gpu for this node: File=
+// has one GPU for each name of a list, MultipleFiles= one GPU in all.
+func readGres(file, node string) (gpus [][]string) {
+	lines, _ := slurmconf.Read(file) // most nodes have none
+	for _, line := range lines {
+		values := map[string]string{}
+		for _, word := range strings.Fields(line) {
+			key, value, _ := strings.Cut(word, "=")
+			values[strings.ToLower(key)] = value
+		}
+		if !strings.EqualFold(values["name"], "gpu") || !forNode(values["nodename"], node) {
+			continue
+		}
+		for _, file := range expandFiles(values["file"]) {
+			gpus = append(gpus, []string{file})
+		}
+		if all := expandFiles(values["multiplefiles"]); len(all) > 0 {
+			gpus = append(gpus, all)
+		}
+	}
+	return gpus
+}
+
+func forNode(list, node string) bool {
+	if list == "" {
+		return true
+	}
+	nodes, err := hostlist.Parse(list)
+	return err == nil && nodes.Contains(node)
+}
+
+// expandFiles reads "/dev/nvidia[0-3],/dev/nvidia7". What is no path of a device is left out.
+func expandFiles(list string) (files []string) {
+	for _, part := range hostlist.Split(list) {
+		before, _, _ := strings.Cut(part, "[")
+		dir := strings.LastIndex(before, "/") + 1
+		names, err := hostlist.Parse(part[dir:])
+		if err != nil || names.Len() > contract.GpusMax {
+			continue
+		}
+		for i := range names.Len() {
+			if file := part[:dir] + names.Name(i); config.Under(file, "/dev") && rootpath.CheckClean(file) == nil && len(file) < gpuPathMax {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// PerJob are the device nodes of a jail that each job gets by its allocation, by
+// GPU; the others are everybody's.
+func PerJob(j *config.Jail, gpus [][]string) [][]string {
+	var own [][]string
+	some := false
+	for index, files := range gpus {
+		files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return !hasDevice(j, path) })
+		for _, node := range nodes(j.Brought, index) {
+			if !slices.Contains(files, node) {
+				files = append(files, node)
+			}
+		}
+		own = append(own, files)
+		some = some || len(files) > 0
+	}
+	if !some {
+		return nil
+	}
+	return own
+}
+
+// hasDevice tells whether one of the patterns of the key devices names path.
+func hasDevice(j *config.Jail, path string) bool {
+	return slices.ContainsFunc(j.Devices, func(glob string) bool {
+		matches, _ := filepath.Match(glob, path)
+		return matches
+	})
+}
+
+// Everybodys are the devices of the jail's patterns that are not given by allocation.
+func Everybodys(j *config.Jail, gpus [][]string) []Device {
+	given := slices.Concat(PerJob(j, gpus)...)
+	return slices.DeleteFunc(FindDevices(j.Devices), func(d Device) bool { return slices.Contains(given, d.Path) })
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurmconf"
+)
+
+// ldConf is where the node's dynamic linker looks for libraries.
+const ldConf = "/etc/ld.so.conf"
+
+// ldDirs are the directories that a ld.so.conf names, with the files that it includes, as ldconfig(8) reads it.
+func ldDirs(path string, depth int) []string {
+	var dirs []string
+	for _, line := range ConfLines(path) {
+		words := strings.Fields(line)
+		if words[0] == "include" && depth < 8 {
+			for _, pattern := range words[1:] {
+				files, _ := filepath.Glob(slurmconf.Beside(path, pattern))
+				for _, file := range files {
+					dirs = append(dirs, ldDirs(file, depth+1)...)
+				}
+			}
+		} else if dir, _, _ := strings.Cut(line, "="); filepath.IsAbs(dir) { // DIR=TYPE, of old C libraries
+			dirs = append(dirs, filepath.Clean(strings.TrimSpace(dir)))
+		}
+	}
+	return dirs
+}
+
+// foreignDirs are those of them that are not below a directory that the stage has from the node anyway.
+func foreignDirs(path string) []string {
+	dirs := slices.DeleteFunc(ldDirs(path, 0), func(dir string) bool {
+		return slices.Contains(config.HostDirs, config.FirstName(dir)) || config.Under(dir, "/tmp") || !rootpath.Exists(dir) || rootpath.CheckClean(dir) != nil
+	})
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/gojail/gojail/gojail/cdi"
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/trusted"
+)
+
+// Load reads and checks the configuration at path; node is what %n stands for.
+//
+// The file and every directory above it must belong to root and be closed to
+// writing by others (a sticky directory such as /tmp may be open). Every error
+// is one line that names the file, the line where there is one, and the key.
+func Load(path, node string) (*config.Config, error) {
+	data, id, err := trusted.ReadFile(path, "the configuration")
+	if err != nil {
+		return nil, err
+	}
+	c, err := config.ParseConfigOn(string(data), node, readSpoolDir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	c.Path, c.Identity = path, id
+	look(&c.Slurm)
+	c.GPUs = readGPUs(c)
+	c.LookForCDI = sync.OnceFunc(func() { ReadCDI(c, cdi.Host) })
+	return c, nil
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+)
+
+// PluginState returns the state directory that plugstack.conf gives to the plugin, or
+// the default where it gives none or cannot be read.
+func PluginState(c *config.Config) string {
+	conf := ReadSlurmConf(c)
+	if own := conf.Own(); len(own) > 0 {
+		return own[0].Argument("state", contract.DefaultState, c.Node)
+	}
+	return contract.DefaultState
+}
+
+// PluginConfig returns the configuration that the plugin uses by the plugstack.conf in or named by
+// the slurm.conf of a directory, and whether that names the plugin at all.
+func PluginConfig(dir, name string) (path string, named bool) {
+	conf := ReadSlurmConf(&config.Config{Node: name, Slurm: config.Slurm{Conf: dir}})
+	own := conf.Own()
+	if len(own) == 0 {
+		return "", false
+	}
+	return own[0].Argument("config", contract.DefaultConfig, name), true
+}

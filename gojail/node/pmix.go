@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"debug/elf"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// pmixNames are the names by which Slurm's mpi/pmix opens the library: the second up to 22.05.
+var pmixNames = []string{"libpmix.so.2", "libpmix.so"}
+
+// findPMIx returns the directories of libpmix that the plugins mpi/pmix open it from with
+// dlopen(3). No header of the plugins names it: the path is among their constants.
+func findPMIx(pluginDirs []string) []string {
+	var dirs []string
+	for _, dir := range pluginDirs {
+		plugins, _ := filepath.Glob(filepath.Join(dir, "mpi_pmix*.so"))
+		for _, plugin := range plugins {
+			dirs = append(dirs, slices.DeleteFunc(constantPaths(plugin), func(dir string) bool { return !hasPMIx(dir) })...)
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+func hasPMIx(dir string) bool {
+	return slices.ContainsFunc(pmixNames, func(name string) bool { return rootpath.Exists(filepath.Join(dir, name)) })
+}
+
+// constantPaths returns the absolute paths among the constants of a library.
+func constantPaths(library string) []string {
+	f, err := elf.Open(library)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	section := f.Section(".rodata")
+	if section == nil {
+		return nil
+	}
+	data, _ := section.Data()
+	return slices.DeleteFunc(strings.Split(string(data), "\x00"), func(text string) bool {
+		return !strings.HasPrefix(text, "/") || text == "/" || rootpath.CheckClean(strings.TrimSuffix(text, "/")) != nil
+	})
+}
+
+// pmixFiles returns what a directory of libpmix has to be brought along: the library by its
+// names, and the directory of its components (MCA), which it opens when it starts.
+func pmixFiles(dir string) (libraries []string, components string) {
+	for _, name := range pmixNames {
+		if path := filepath.Join(dir, name); rootpath.Exists(path) {
+			libraries = append(libraries, path)
+		}
+	}
+	if path := filepath.Join(dir, "pmix"); rootpath.Exists(path) {
+		components = path
+	}
+	return libraries, components
+}
+
+// pmixNeeds returns the files of libpmix whose own libraries are needed, too.
+func pmixNeeds(dirs []string) []string {
+	var need []string
+	for _, dir := range dirs {
+		libraries, components := pmixFiles(dir)
+		need = append(need, libraries...)
+		found, _ := filepath.Glob(filepath.Join(components, "*.so"))
+		need = append(need, found...)
+	}
+	return need
+}
+
+// missingPMIx returns what a jail lacks of libpmix. One that has it at the place where Slurm
+// looks for it keeps its own: its MPI was built with that.
+func missingPMIx(root int, dirs []string) []string {
+	var missing []string
+	for _, dir := range dirs {
+		libraries, components := pmixFiles(dir)
+		if slices.ContainsFunc(libraries, func(path string) bool {
+			st, err := StatIn(root, path)
+			return err == nil && st.Size > 0
+		}) {
+			continue
+		}
+		missing = append(missing, libraries...)
+		if components != "" {
+			missing = append(missing, components)
+		}
+	}
+	return missing
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"debug/elf"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// slurmParts is the node's Slurm as far as `srun` in a jail needs it.
+type slurmParts struct {
+	Dirs      []string // plugin directories
+	Files     []string // commands, Slurm's and munge's libraries, plugins of plugstack.conf
+	Libraries []string // libraries of others that these need
+	pmix      []string // directories of libpmix
+}
+
+// clientPlugins are the plugins that client commands load, whose libraries count too.
+var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.so", "cli_filter_none.so", "mpi_*.so",
+	"http_parser_*.so", "url_parser_*.so", "tls_*.so"} // 25.11
+
+// glibc is never brought into a jail: it must fit the jail's own dynamic linker.
+var glibc = []string{"libc.so.", "libm.so.", "libresolv.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux", "linux-vdso"}
+
+// ReadSlurm looks at the files of the host. What it does not find is left out;
+// `gojail check` tells.
+func ReadSlurm(c *config.Config) slurmParts {
+	var parts slurmParts
+	commands, _ := FindCommands(c)
+	conf := ReadSlurmConf(c)
+	dirs := slices.Clone(conf.Plugins)
+	for _, command := range commands {
+		dirs = append(dirs, runpath(command)...)
+	}
+	slices.Sort(dirs)
+	parts.Dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return !rootpath.Exists(dir) || isLibDir(dir) })
+
+	need := append(slices.Clone(commands), findStepd(c)...)
+	for _, dir := range parts.Dirs {
+		for _, pattern := range clientPlugins {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern))
+			need = append(need, found...)
+		}
+	}
+	parts.pmix = findPMIx(parts.Dirs)
+	need = append(need, pmixNeeds(parts.pmix)...)
+	parts.Files = append(commands, ownLibraries()...)
+	for _, plugin := range conf.Plugstack {
+		if filepath.IsAbs(plugin.Path) && rootpath.Exists(plugin.Path) {
+			parts.Files = append(parts.Files, plugin.Path)
+		}
+	}
+	for _, path := range closure(need, parts.Dirs) {
+		base := filepath.Base(path)
+		switch {
+		case inDirs(path, parts.Dirs) || filepath.Base(path) == pmixNames[0]: // see missingPMIx
+		case strings.HasPrefix(base, "libslurm") || strings.HasPrefix(base, "libmunge"):
+			parts.Files = append(parts.Files, path)
+		default:
+			parts.Libraries = append(parts.Libraries, path)
+		}
+	}
+	slices.Sort(parts.Files)
+	parts.Files = slices.Compact(parts.Files)
+	return parts
+}
+
+// FindCommand is the gojail command that runs in any jail, whatever C library that
+// has: make install puts it beside the plugin.
+func FindCommand(c *config.Config) string {
+	conf := ReadSlurmConf(c)
+	for _, plugin := range conf.Own() {
+		if path := filepath.Join(filepath.Dir(plugin.Path), "gojail"); filepath.IsAbs(path) && rootpath.Exists(path) {
+			return path
+		}
+	}
+	return ""
+}
+
+// findStepd is slurmstepd, if it is where Slurm's programs usually are. Slurm 24.11
+// to 25.05 start a TaskProlog through it, in the jail, by a descriptor: what it
+// loads must be there, it itself need not.
+func findStepd(c *config.Config) []string {
+	dirs := []string{"/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/libexec/slurm"}
+	for _, host := range c.Slurm.Host {
+		dirs = append(dirs, filepath.Join(host, "sbin"))
+	}
+	for _, dir := range dirs {
+		if path := filepath.Join(dir, "slurmstepd"); rootpath.Exists(path) {
+			return []string{path}
+		}
+	}
+	return nil
+}
+
+// ownLibraries are Slurm's libraries that users' programs link (libslurm.so.N,
+// libpmi.so.0, libpmi2.so.0), by the name that they are loaded by.
+func ownLibraries() []string {
+	var list []string
+	for _, dir := range libDirs() {
+		for _, pattern := range []string{"libslurm.so.*", "libpmi.so.*", "libpmi2.so.*"} {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern))
+			for _, path := range found {
+				if name := soname(path); name == filepath.Base(path) {
+					list = append(list, path)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// closure lists the libraries that the files need, and those need in turn. This
+// is what ldd prints, without running anything.
+func closure(files, dirs []string) []string {
+	found := map[string]bool{}
+	for queue := slices.Clone(files); len(queue) > 0; queue = queue[1:] {
+		f, err := elf.Open(queue[0])
+		if err != nil {
+			continue
+		}
+		names, _ := f.ImportedLibraries()
+		machine := f.Machine
+		f.Close()
+		for _, name := range names {
+			if slices.ContainsFunc(glibc, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				continue
+			}
+			path := findLibrary(name, machine, dirs)
+			if path != "" && !found[path] {
+				found[path] = true
+				queue = append(queue, path)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func findLibrary(name string, machine elf.Machine, dirs []string) string {
+	for _, dir := range slices.Concat(dirs, libDirs()) {
+		path := filepath.Join(dir, name)
+		f, err := elf.Open(path)
+		if err != nil {
+			continue
+		}
+		same := f.Machine == machine
+		f.Close()
+		if same {
+			return path
+		}
+	}
+	return ""
+}
+
+// libDirs are the directories of ld.so: its configuration, then the built-in ones.
+func libDirs() []string {
+	dirs := ldDirs(ldConf, 0)
+	return realDirs(append(dirs, "/usr/lib64", "/usr/lib", "/lib64", "/lib"))
+}
+
+// realDirs drops directories that are not there, and others by another name, such as /lib.
+func realDirs(dirs []string) []string {
+	seen := map[string]bool{}
+	var list []string
+	for _, dir := range dirs {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil && !seen[real] {
+			seen[real] = true
+			list = append(list, real)
+		}
+	}
+	return list
+}
+
+func isLibDir(dir string) bool { return slices.Contains(libDirs(), dir) }
+
+func inDirs(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return config.Under(path, dir) })
+}
+
+// runpath is where a program looks for libraries first; Slurm's commands name
+// the plugin directory there.
+func runpath(program string) []string {
+	return dynamic(program, elf.DT_RUNPATH, elf.DT_RPATH)
+}
+
+func soname(path string) string {
+	if names := dynamic(path, elf.DT_SONAME); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
+func dynamic(path string, tags ...elf.DynTag) []string {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var list []string
+	for _, tag := range tags {
+		values, _ := f.DynString(tag)
+		for _, value := range values {
+			list = append(list, strings.Split(value, ":")...)
+		}
+	}
+	return list
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurmconf"
+)
+
+// SlurmConf is what gojail wants to know from slurm.conf and plugstack.conf.
+type SlurmConf struct {
+	Dir       string            // where they are
+	Plugins   []string          // PluginDir
+	Plugstack []SpankPlugin     // in Slurm's order
+	Ignored   []string          // lines of plugstack.conf that Slurm ignores, with their places
+	Values    map[string]string // slurm.conf, keys in lower case
+}
+
+// SpankPlugin is one line of plugstack.conf.
+type SpankPlugin struct {
+	Path      string // the path that Slurm opens, or the name as written, which is in no plugin directory
+	Required  bool
+	Arguments []string
+	At        string // file and line
+}
+
+// PluginName is the file name of gojail's own SPANK plugin.
+const PluginName = "spank_gojail.so"
+
+func ReadSlurmConf(c *config.Config) SlurmConf {
+	s := SlurmConf{Dir: c.Slurm.Conf, Values: map[string]string{}}
+	s.read(filepath.Join(c.Slurm.Conf, "slurm.conf"))
+	for _, dir := range strings.Split(s.Values["plugindir"], ":") {
+		if filepath.IsAbs(dir) {
+			s.Plugins = append(s.Plugins, filepath.Clean(dir))
+		}
+	}
+	stack := s.Values["plugstackconfig"]
+	if !filepath.IsAbs(stack) {
+		stack = filepath.Join(c.Slurm.Conf, "plugstack.conf")
+	}
+	s.readPlugstack(stack, 0)
+	for i, p := range s.Plugstack {
+		s.Plugstack[i].Path = s.findPlugin(c, p.Path)
+	}
+	return s
+}
+
+// findPlugin returns the path that Slurm opens for a plugin of plugstack.conf: a relative name
+// is looked up in PluginDir (_spank_plugin_find in spank.c).
+func (s *SlurmConf) findPlugin(c *config.Config, name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	dirs := s.Plugins
+	if len(dirs) == 0 { // the built-in directory, which Slurm's commands name as their RUNPATH
+		commands, _ := FindCommands(c)
+		for _, command := range commands {
+			dirs = append(dirs, runpath(command)...)
+		}
+	}
+	for _, dir := range dirs {
+		if path := filepath.Join(dir, name); rootpath.Exists(path) {
+			return path
+		}
+	}
+	return name
+}
+
+// Own returns the lines of plugstack.conf that name gojail's plugin.
+func (s *SlurmConf) Own() []SpankPlugin {
+	var list []SpankPlugin
+	for _, p := range s.Plugstack {
+		if filepath.Base(p.Path) == PluginName {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Argument returns the value of a plugin's argument NAME=VALUE with %n expanded; the last one counts.
+func (p *SpankPlugin) Argument(name, standard, node string) string {
+	value := standard
+	for _, word := range p.Arguments {
+		if given, is := strings.CutPrefix(word, name+"="); is {
+			value = given
+		}
+	}
+	return strings.ReplaceAll(value, "%n", node)
+}
+
+// SlurmValue is a value of slurm.conf, "" where it has none.
+func SlurmValue(c *config.Config, key string) string {
+	return ReadSlurmConf(c).Values[strings.ToLower(key)]
+}
+
+// read takes KEY=VALUE from lines with one key, as slurm.conf(5) has them for
+// what concerns us.
+func (s *SlurmConf) read(path string) {
+	lines, _ := slurmconf.Read(path) // gojail check tells of a slurm.conf that is not there
+	for _, line := range lines {
+		if key, value, ok := strings.Cut(line, "="); ok {
+			s.Values[strings.ToLower(strings.TrimSpace(key))] = strings.Trim(strings.TrimSpace(value), `"`)
+		}
+	}
+}
+
+// includeMax is how deep plugstack.conf may include files. Slurm has no limit of its own.
+const includeMax = 8
+
+// readPlugstack reads "required|optional PATH ARGUMENTS" and "include GLOB" as Slurm does: "#" begins a
+// comment, and a backslash is a character like any other (_plugin_stack_parse_line in spank.c).
+func (s *SlurmConf) readPlugstack(path string, depth int) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		at := fmt.Sprintf("%s line %d", path, number)
+		switch {
+		case len(words) > 1 && words[0] == "include":
+			files, _ := filepath.Glob(slurmconf.Beside(path, words[1]))
+			for _, file := range files {
+				if depth < includeMax {
+					s.readPlugstack(file, depth+1)
+				}
+			}
+		case len(words) > 1 && (words[0] == "required" || words[0] == "optional"):
+			s.Plugstack = append(s.Plugstack, SpankPlugin{words[1], words[0] == "required", words[2:], at})
+		default:
+			s.Ignored = append(s.Ignored, fmt.Sprintf("%s: %q", at, strings.TrimSpace(line)))
+		}
+	}
+}
+
+// readSpoolDir reads SlurmdSpoolDir from the slurm.conf in a directory, or from the copy that slurmd
+// fetched. %h is NodeHostname, which is this host's own name.
+func readSpoolDir(conf string) config.SpoolDir {
+	host, _, _ := strings.Cut(HostName(), ".")
+	for _, dir := range []string{conf, RunConf, filepath.Join(config.StandardSpool, CacheName)} {
+		path := filepath.Join(dir, "slurm.conf")
+		if !rootpath.Exists(path) {
+			continue
+		}
+		s := SlurmConf{Values: map[string]string{}}
+		s.read(path)
+		if value := s.Values["slurmdspooldir"]; value != "" {
+			return config.SpoolDir{Dir: filepath.Clean(value), Host: host, From: path}
+		}
+		break
+	}
+	return config.SpoolDir{Dir: config.StandardSpool}
+}
+
+// ConfLines returns the lines of a file that say something; "#" begins a comment.
+func ConfLines(path string) []string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
+)
+
+// addCDI puts what the jail's CDI devices bring into its view. Nodes that go with
+// Slurm's GPUs are made for each job; here are the directories for them.
+func addCDI(v *View, facts *node.HostFacts) {
+	mounted := deviceMounts(facts)
+	for _, d := range facts.CDI.Devices {
+		if !slices.Contains(facts.Given, d.Path) && !Inside(mounted, d.Path) && !node.HasNode(v.Spec.Linux.Devices, d.Path) {
+			v.Spec.Linux.Devices = append(v.Spec.Linux.Devices, d)
+		}
+	}
+	for _, l := range facts.CDI.Links {
+		v.Links = append(v.Links, Link(l))
+	}
+	for _, f := range facts.CDI.Files {
+		v.Files = append(v.Files, File(f))
+	}
+	for _, path := range facts.Given {
+		if dir := filepath.Dir(path); dir != "/dev" && !slices.Contains(v.Dirs, dir) {
+			v.Dirs = append(v.Dirs, dir)
+		}
+	}
+}
+
+// cdiMounts leaves out what another mount brings already, such as a directory of
+// the host with the driver's sockets.
+func cdiMounts(facts *node.HostFacts, lists [][]specs.Mount) (mounts []specs.Mount) {
+	have := slices.Concat(lists...)
+	for _, m := range facts.CDI.Mounts {
+		brings := func(other specs.Mount) bool {
+			return config.IsBind(other) && config.Under(m.Destination, other.Destination)
+		}
+		if !slices.ContainsFunc(have, brings) {
+			mounts = append(mounts, m)
+		}
+	}
+	return mounts
+}
+
+// Variable is one of the tasks' environment: its value, or a directory that goes
+// first in a list such as PATH.
+type Variable struct {
+	Name, Value string
+	Prepend     bool
+}
+
+// Environment is what the jail's CDI devices want tasks to have, LD_LIBRARY_PATH
+// among it: the dynamic linker looks there for what the jail's ld.so.cache has not.
+func Environment(c *config.Config, j *config.Jail) (list []Variable) {
+	node.WithCDI(c)
+	if j.Brought == nil {
+		return nil
+	}
+	for _, line := range j.Brought.Edits.Env {
+		name, value, _ := strings.Cut(line, "=")
+		list = append(list, Variable{Name: name, Value: value})
+	}
+	if len(j.Brought.Edits.LibraryDirs) > 0 {
+		list = append(list, Variable{"LD_LIBRARY_PATH", contract.CDIDir + "/lib", true})
+	}
+	program := func(m specs.Mount) bool { return config.Under(m.Destination, contract.CDIDir+"/bin") }
+	if slices.ContainsFunc(j.Brought.Edits.Mounts, program) {
+		list = append(list, Variable{"PATH", contract.CDIDir + "/bin", true})
+	}
+	return list
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan turns a jail's configuration and the facts of the node into a view, in terms of the OCI
+// runtime-spec. It is pure.
+package plan
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
+)
+
+// Options of what is the host's and only to be read.
+var hostReadonly = []string{"rbind", "ro", "nosuid", "nodev"}
+
+// The paths that OCI runtimes hide, or make read-only, because they tell about
+// or change the whole node (OCI runtime-spec, config-linux.md).
+var (
+	maskedPaths = []string{
+		"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+		"/sys/devices/virtual/powercap", "/sys/firmware",
+	}
+	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+)
+
+// Jail lists what makes up a jail, except what is each job's own (JobMounts).
+// It is pure: the node comes in as facts.
+func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error) {
+	v := &View{
+		RootOptions: j.Options,
+		Links: []Link{
+			{"/dev/fd", "/proc/self/fd"},
+			{"/dev/stdin", "/proc/self/fd/0"},
+			{"/dev/stdout", "/proc/self/fd/1"},
+			{"/dev/stderr", "/proc/self/fd/2"},
+			{"/dev/ptmx", "pts/ptmx"},
+		},
+		Spec: &specs.Spec{
+			Version: specs.Version,
+			Root:    &specs.Root{Path: j.Root, Readonly: j.Readonly},
+			Process: &specs.Process{
+				Cwd: "/", NoNewPrivileges: j.Isolation.NoNewPrivs,
+				Capabilities: &specs.LinuxCapabilities{Bounding: j.Isolation.BoundingNames()},
+			},
+			Linux: &specs.Linux{
+				Namespaces:    namespaces(j),
+				Seccomp:       facts.Seccomp,
+				Devices:       standardDevices(),
+				MaskedPaths:   maskedPaths,
+				ReadonlyPaths: readonlyPaths,
+			},
+		},
+	}
+	lists := [][]specs.Mount{
+		kernelMounts(j), deviceMounts(facts), runMounts(),
+		localMounts(c, j), ConfiguredMounts(j), hostFiles(j, facts), commandMounts(facts),
+	}
+	if j.Slurm {
+		lists = append(lists, slurmMounts(c, facts))
+		v.Links = append(v.Links, cacheLinks(&c.Slurm)...)
+		v.Links = append(v.Links, optionalLinks(facts)...)
+	}
+	lists = append(lists, cdiMounts(facts, lists), spoolMounts(c))
+	taken := map[string]bool{}
+	for _, list := range lists {
+		for _, m := range list {
+			if taken[m.Destination] {
+				return nil, fmt.Errorf("jail %s: %s is the destination of two mounts; "+
+					"what gojail brings itself need not be configured", j.Name, m.Destination)
+			}
+			taken[m.Destination] = true
+			v.Spec.Mounts = append(v.Spec.Mounts, m)
+		}
+	}
+	addCDI(v, facts)
+	return v, nil
+}
+
+// namespaces are those that a job has of its own; --jail-net and --jail-root bring more.
+func namespaces(j *config.Jail) []specs.LinuxNamespace {
+	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}}
+	for _, kind := range j.Isolation.Namespaces {
+		all = append(all, specs.LinuxNamespace{Type: specs.LinuxNamespaceType(kind)}) // the OCI's words are ours
+	}
+	return all
+}
+
+const CgroupRoot = "/sys/fs/cgroup"
+
+func kernelMounts(j *config.Jail) []specs.Mount {
+	proc := specs.Mount{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}}
+	if j.Isolation.HidePID {
+		proc.Options = append(proc.Options, "hidepid=2")
+	}
+	cgroup := Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/cgroups.c fills each job's
+	if j.Isolation.Cgroups == config.CgroupsNode {
+		cgroup = Bind(CgroupRoot, "rbind", "ro", "nosuid", "noexec", "nodev")
+	}
+	return []specs.Mount{
+		proc,
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}},
+		cgroup,
+		Tmpfs("/dev", "mode=755", "nosuid", "noexec"),
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "ptmxmode=666", "mode=620", "gid=5"}},
+		// A place for the job's own.
+		Tmpfs("/dev/shm", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"),
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+	}
+}
+
+// runMounts returns the places for each sandbox's own /run (spank/assemble.c), and in
+// it for what gojail brings: one mount, that sandboxes move as a whole.
+func runMounts() []specs.Mount {
+	return []specs.Mount{
+		Tmpfs("/run", "ro", "mode=755", "nosuid", "nodev"),
+		Tmpfs("/run/gojail", "ro", "mode=755", "nosuid", "nodev"),
+	}
+}
+
+func standardDevices() []specs.LinuxDevice {
+	mode := os.FileMode(0o666)
+	device := func(path string, major, minor int64) specs.LinuxDevice {
+		return specs.LinuxDevice{Path: path, Type: "c", Major: major, Minor: minor, FileMode: &mode}
+	}
+	return []specs.LinuxDevice{ // numbers: the kernel's admin-guide/devices.txt
+		device("/dev/null", 1, 3), device("/dev/zero", 1, 5), device("/dev/full", 1, 7),
+		device("/dev/random", 1, 8), device("/dev/urandom", 1, 9), device("/dev/tty", 5, 0),
+	}
+}
+
+func Tmpfs(destination string, options ...string) specs.Mount {
+	return specs.Mount{Destination: destination, Type: "tmpfs", Source: "tmpfs", Options: options}
+}
+
+func Bind(path string, options ...string) specs.Mount {
+	return specs.Mount{Destination: path, Type: "bind", Source: path, Options: options}
+}
+
+func deviceMounts(facts *node.HostFacts) []specs.Mount {
+	var mounts []specs.Mount
+	for _, d := range facts.Devices {
+		if Inside(mounts, d.Path) {
+			continue // comes with its directory
+		}
+		mounts = append(mounts, Bind(d.Path, "bind", "nosuid", "noexec"))
+	}
+	return mounts
+}
+
+// Inside tells whether a mount in the list brings path with it.
+func Inside(mounts []specs.Mount, path string) bool {
+	for _, m := range mounts {
+		if config.Under(path, m.Destination) {
+			return true
+		}
+	}
+	return false
+}
+
+// LocalDir is where a jail's node-local directory lies on the node's disk.
+func LocalDir(c *config.Config, j *config.Jail, path string) string {
+	return filepath.Join(c.Scratch, "local", j.Name, path)
+}
+
+func localMounts(c *config.Config, j *config.Jail) []specs.Mount {
+	var mounts []specs.Mount
+	for _, dir := range j.Local {
+		m := Bind(dir, "bind", "nosuid", "nodev")
+		m.Source = LocalDir(c, j, dir)
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+func ConfiguredMounts(j *config.Jail) []specs.Mount {
+	var mounts []specs.Mount
+	for _, m := range j.Mounts {
+		options := slices.Clone(m.Options)
+		if m.Type == "bind" && !slices.Contains(options, "bind") && !slices.Contains(options, "rbind") {
+			options = append([]string{"bind"}, options...) // the runtime-spec wants one of them
+		}
+		mounts = append(mounts, specs.Mount{Destination: m.Destination, Type: m.Type, Source: m.Source, Options: options})
+	}
+	return mounts
+}
+
+// accountFiles are files that packages add users to. A sandbox mounts the node's, with what
+// the jail has of its own behind them, on the jail's, or leaves the jail's to root of a
+// --jail-root=range (spank/accounts.c).
+var accountFiles = []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"}
+
+// hostFiles leaves out what this node does not have.
+func hostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
+	var mounts []specs.Mount
+	for _, path := range j.Host {
+		if !facts.Exists[path] {
+			continue
+		}
+		m := Bind(path, hostReadonly...)
+		if slices.Contains(accountFiles, path) {
+			m.Destination = filepath.Join(contract.AccountsDir, filepath.Base(path))
+		} else if to := facts.Leads[path]; to != "" {
+			m.Destination = to
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// slurmMounts make `srun` work inside the jail with the node's own Slurm.
+func slurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
+	paths := []string{c.Slurm.Conf}
+	paths = append(paths, c.Slurm.Host...)
+	paths = append(paths, facts.SlurmDirs...)
+	paths = append(paths, facts.SlurmFiles...)
+	paths = append(paths, facts.Libraries...)
+	mounts := cacheMounts(&c.Slurm)
+	for _, path := range paths {
+		if path != c.Slurm.Cache && !Inside(mounts, path) {
+			mounts = append(mounts, Bind(path, hostReadonly...))
+		}
+	}
+	if BringsMunge(c) {
+		// Each job's own is mounted on this: munged makes a new socket whenever it starts.
+		m := Bind(c.Slurm.Munge, mungeOptions...)
+		m.Source = "/dev/null"
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// commandMounts bring the gojail command for users, `gojail net check` above all.
+func commandMounts(facts *node.HostFacts) []specs.Mount {
+	if facts.Command == "" {
+		return nil
+	}
+	m := Bind("/run/gojail/bin/gojail", hostReadonly...)
+	m.Source = facts.Command
+	return []specs.Mount{m}
+}
+
+var mungeOptions = []string{"bind", "ro", "nosuid", "nodev", "noexec"}
+
+// BringsMunge tells whether munge's socket is mounted by itself: not where a
+// directory of the host brings it along.
+func BringsMunge(c *config.Config) bool {
+	return !slices.ContainsFunc(append([]string{c.Slurm.Conf}, c.Slurm.Host...), func(dir string) bool {
+		return config.Under(c.Slurm.Munge, dir)
+	})
+}
+
+// spoolMounts are the place for batch scripts. A node's own directory is made in
+// a tmpfs, not on the jail's storage, which would need one for each node.
+func spoolMounts(c *config.Config) []specs.Mount {
+	mounts := []specs.Mount{Tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")}
+	if c.Slurm.SpoolBase != c.Slurm.Spool {
+		mounts = append([]specs.Mount{Tmpfs(c.Slurm.SpoolBase, "ro", "mode=755", "size=4k", "nosuid", "nodev", "noexec")}, mounts...)
+	}
+	return mounts
+}

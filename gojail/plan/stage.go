@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+)
+
+// Stage lists what makes up the stage: the view that slurmstepd has while it
+// opens --output and --input and changes to --chdir. Root code runs in it (PAM,
+// NSS, plugins), so of the jail it shows only data directories, nosuid, nodev and
+// noexec: no library is loaded from there, whatever path the node's ld.so.conf names.
+func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error) {
+	v := &View{
+		TmpfsRoot: true,
+		Spec: &specs.Spec{
+			Version: specs.Version,
+			Root:    &specs.Root{Path: j.Root, Readonly: true},
+			Linux:   &specs.Linux{},
+		},
+	}
+	for _, top := range facts.HostTop {
+		switch {
+		case !slices.Contains(config.HostDirs, top.Name):
+		case top.Link != "":
+			v.Links = append(v.Links, Link{"/" + top.Name, top.Link})
+		default:
+			v.Spec.Mounts = append(v.Spec.Mounts, Bind("/"+top.Name, "rbind"))
+		}
+	}
+	trusted, err := trustedMounts(c, j, facts, v.Spec.Mounts)
+	if err != nil {
+		return nil, err
+	}
+	v.Spec.Mounts = append(v.Spec.Mounts, trusted...)
+	data, err := DataDirs(c, j, facts)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range dataMounts(c, j, data) {
+		m.Options = append(m.Options, "noexec")
+		v.Data = append(v.Data, m)
+	}
+	for _, dir := range facts.Foreign {
+		if !Inside(v.Spec.Mounts, dir) {
+			v.Foreign = append(v.Foreign, Bind(dir, "rbind", "ro", "nosuid", "nodev"))
+		}
+	}
+	// The place for the job's own.
+	v.Spec.Mounts = append(v.Spec.Mounts, Tmpfs("/tmp", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"))
+	v.Links = append(v.Links, dataLinks(facts, data)...)
+	return v, nil
+}
+
+// TrustedPaths are the host's paths that slurmstepd, which is root, goes on using in
+// the stage: it shows them, and nothing of a user's goes over them.
+func TrustedPaths(c *config.Config, state string, dirs, files []string) []string {
+	list := []string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}
+	list = slices.Concat(list, c.Slurm.Host, dirs)
+	for _, file := range files {
+		list = append(list, filepath.Dir(file))
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(path string) bool { return path == "" || path == "/" })
+}
+
+// shownPaths are those of them that are there.
+func shownPaths(c *config.Config, facts *node.HostFacts) []string {
+	return slices.DeleteFunc(TrustedPaths(c, facts.State, facts.SlurmDirs, facts.SlurmFiles), func(path string) bool {
+		return !facts.Exists[path]
+	})
+}
+
+// trustedMounts are those that no directory of the host brings along.
+func trustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, have []specs.Mount) ([]specs.Mount, error) {
+	links := map[string]bool{}
+	for _, top := range facts.HostTop {
+		links[top.Name] = top.Link != "" && slices.Contains(config.HostDirs, top.Name)
+	}
+	var mounts []specs.Mount
+	for _, path := range shownPaths(c, facts) {
+		if config.Under(path, "/tmp") {
+			if path == facts.State || slices.Contains(facts.SlurmFiles, filepath.Join(path, "spank_gojail.so")) {
+				return nil, fmt.Errorf("jail %s: gojail's directory %s cannot lie below /tmp, which is private to each job; move it elsewhere", j.Name, path)
+			}
+			return nil, fmt.Errorf("jail %s: slurmd needs %s, but /tmp is private to each job; move it elsewhere", j.Name, path)
+		}
+		if links[config.FirstName(path)] || Inside(have, path) || Inside(mounts, path) {
+			continue
+		}
+		mounts = append(mounts, Bind(path, "rbind"))
+	}
+	return mounts, nil
+}
+
+// DataDirs are the directories of the jail that the stage shows.
+func DataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]string, error) {
+	needed := map[string]string{}
+	varTmp := facts.VarTmp
+	for _, path := range shownPaths(c, facts) {
+		needed[config.FirstName(path)] = path
+		varTmp = varTmp && !config.Under(path, "/var/tmp")
+	}
+	var dirs []string
+	for _, top := range facts.JailTop {
+		if top.Link == "" && OwnData(j, top.Name) && (needed[top.Name] == "" || j.Data != nil) {
+			dirs = append(dirs, "/"+top.Name)
+		}
+	}
+	for _, dir := range j.Data {
+		if path := needed[config.FirstName(dir)]; path != "" {
+			return nil, fmt.Errorf("jail %s: %s cannot be a data directory: slurmd needs the node's own %s", j.Name, dir, path)
+		}
+	}
+	if varTmp {
+		dirs = append(dirs, "/var/tmp")
+	}
+	return dirs, nil
+}
+
+// OwnData tells whether a top-level directory of the jail is data. Left to
+// itself, it is what is no system directory and not root's home or hidden:
+// libraries that slurmstepd loads read ~/.NAME and /.NAME as root.
+func OwnData(j *config.Jail, name string) bool {
+	if j.Data != nil {
+		return slices.Contains(j.Data, "/"+name)
+	}
+	return !slices.Contains(config.SystemDirs, name) && name != "tmp" && name != "root" && !strings.HasPrefix(name, ".")
+}
+
+// dataMounts are the data directories from the jail's root, and what the jail
+// has mounted below them, so that a file means the same in both views. A tmpfs
+// or a writable overlay cannot be had twice: output there needs a task.
+func dataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mount {
+	var mounts []specs.Mount
+	for _, dir := range dirs {
+		m := Bind(dir, "rbind", "nosuid", "nodev")
+		m.Source = filepath.Join(j.Root, dir)
+		mounts = append(mounts, m)
+	}
+	data := slices.Clone(mounts)
+	for _, m := range slices.Concat(localMounts(c, j), ConfiguredMounts(j)) {
+		if Inside(data, m.Destination) && (m.Type == "bind" || m.Type == "overlay" && !writableOverlay(m)) {
+			m.Options = append(slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool {
+				return o == "nosuid" || o == "nodev"
+			}), "nosuid", "nodev") // last, so that nothing undoes them
+			mounts = append(mounts, m)
+		}
+	}
+	return mounts
+}
+
+func writableOverlay(m specs.Mount) bool {
+	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
+}
+
+// dataLinks keeps the jail's symlinks such as /home -> /data/home where they
+// lead into a data directory; elsewhere they would lead to the node's files.
+func dataLinks(facts *node.HostFacts, dirs []string) []Link {
+	var links []Link
+	for _, top := range facts.JailTop {
+		if top.Link == "" || slices.Contains(config.SystemDirs, top.Name) || top.Name == "tmp" {
+			continue
+		}
+		to := filepath.Join("/", top.Link)
+		if slices.ContainsFunc(dirs, func(dir string) bool { return config.Under(to, dir) }) {
+			links = append(links, Link{"/" + top.Name, top.Link})
+		}
+	}
+	return links
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// Reload ends the zygote of a jail, so that the next job's sandbox comes from a
+// template that is assembled anew, and has the site file compiled again.
+// Sandboxes that are there live on. It tells whether there was a zygote.
+func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
+	if err := os.Remove(filepath.Join(s.Path(), "site")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("cannot remove %s/site: %w", s.Path(), oneline.Cause(err))
+	}
+	if !present(s.ZygoteRecord(jail)) {
+		return false, nil
+	}
+	unlock, err := filelock.Lock(filepath.Join(s.JailDir(jail), "lock"), deadline)
+	if err != nil {
+		return false, fmt.Errorf("jail %s: %w", jail, err)
+	}
+	defer unlock()
+	return endZygote(s, jail, deadline)
+}
+
+// endZygote ends the zygote of a jail whose lock the caller has. Sandboxes live on: each holder has namespaces of its own.
+func endZygote(s *state.State, jail string, deadline time.Time) (bool, error) {
+	r := state.ReadRecord(s.ZygoteRecord(jail))
+	if err := r.Kill(time.Until(deadline)); err != nil {
+		return false, fmt.Errorf("jail %s: %w", jail, err)
+	}
+	if err := os.Remove(s.ZygoteRecord(jail)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("jail %s: cannot remove the record of its zygote: %w", jail, oneline.Cause(err))
+	}
+	return r.Alive, nil
+}
+
+// EndUnusedZygotes ends the zygotes of jails that the configuration does not have any more, and returns these
+// jails: nobody would ask such a zygote again, and the storage of its jail would stay in use.
+func EndUnusedZygotes(s *state.State, c *config.Config) (jails []string, err error) {
+	records, err := s.Zygotes()
+	for _, r := range records {
+		if c.Jails[r.Name] != nil || !r.Alive {
+			continue
+		}
+		unlock, e := filelock.Lock(filepath.Join(s.JailDir(r.Name), "lock"), time.Now())
+		if e != nil {
+			continue // a launcher with an earlier configuration makes it; the next sweep ends it
+		}
+		if _, e = endZygote(s, r.Name, time.Now().Add(teardownHolder)); e == nil {
+			jails = append(jails, r.Name)
+		}
+		err = oneline.Both(err, e)
+		unlock()
+	}
+	return jails, err
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/procfs"
+)
+
+// keeper is a process of gojail's that keeps a sandbox or a template.
+type keeper struct {
+	state.Record
+	holder bool // of a sandbox
+}
+
+// lost ends what keeps something of which no record tells, because somebody removed or damaged it:
+// nobody else finds that, and storage stays in use. Where somebody lives it is left.
+func (w *sweep) lost() error {
+	keepers := keepers(w.state) // first: who keeps something has a record by then
+	known, err := recorded(w.state)
+	if err != nil {
+		return err
+	}
+	for _, k := range keepers {
+		if known[k.PID] {
+			continue
+		}
+		if k.holder && k.isInhabited() {
+			w.report.Kept = append(w.report.Kept, fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", k.PID))
+			continue
+		}
+		if e := k.Kill(teardownHolder); e != nil {
+			err = oneline.Both(err, e)
+		} else {
+			w.report.Lost = append(w.report.Lost, k.PID)
+		}
+	}
+	return err
+}
+
+// isInhabited reports whether a process lives in any namespace that the holder has and this process has not, or in a PID
+// namespace below the holder's: a process with a mount namespace of its own ends with process 1 of its PID namespace, and loses
+// its network with the holder of that.
+func (k keeper) isInhabited() bool {
+	own := map[string]bool{}
+	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
+		theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", k.PID, kind))
+		mine, err2 := os.Readlink("/proc/self/ns/" + kind)
+		if err == nil && err2 == nil && theirs != mine {
+			own[theirs] = true
+		}
+	}
+	entries, _ := os.ReadDir("/proc")
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		pid, err := strconv.Atoi(e.Name())
+		return err == nil && pid != k.PID && pid != os.Getpid() && livesInAny(pid, own) && !isHolder(e.Name())
+	})
+}
+
+// livesInAny reports whether one of a process's namespaces, or of those above its PID namespace, is one of these.
+func livesInAny(pid int, namespaces map[string]bool) bool {
+	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
+		if link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind)); err == nil && namespaces[link] {
+			return true
+		}
+	}
+	ns, err := unix.Open(fmt.Sprintf("/proc/%d/ns/pid", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	for err == nil {
+		parent, e := unix.IoctlRetInt(ns, unix.NS_GET_PARENT)
+		unix.Close(ns)
+		if ns, err = parent, e; err != nil {
+			return false // EPERM: that was the outermost one
+		}
+		var st unix.Stat_t
+		if unix.Fstat(ns, &st) == nil && namespaces[fmt.Sprintf("pid:[%d]", st.Ino)] {
+			unix.Close(ns)
+			return true
+		}
+	}
+	return false
+}
+
+// isHolder reports whether a process is one of gojail's: the other sandboxes of a job share its namespaces.
+func isHolder(pid string) bool {
+	name, _ := os.ReadFile("/proc/" + pid + "/comm")
+	return string(name) == "gojail-holder\n" && procfs.IsRoots(pid)
+}
+
+// recorded are the processes in all records.
+func recorded(s *state.State) (map[int]bool, error) {
+	known := map[int]bool{}
+	jobs, err := s.Jobs()
+	zygotes, err2 := s.Zygotes()
+	for _, job := range jobs {
+		zygotes = append(zygotes, job.Sandboxes...)
+		zygotes = append(zygotes, state.ReadRecord(filepath.Join(s.JobDir(job.ID), ".ns"))) // of what its sandboxes share
+	}
+	for _, r := range zygotes {
+		known[r.PID] = true
+	}
+	return known, oneline.Both(err, err2)
+}
+
+// keepers are the node's, of this state directory. Who builds a sandbox has another name, and ends by itself.
+func keepers(s *state.State) (list []keeper) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		proc := filepath.Join("/proc", e.Name())
+		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
+		holder := string(name) == "gojail-holder\n"
+		if !holder && string(name) != "gojail-zygote\n" || !procfs.IsRoots(e.Name()) || !started(s, proc) {
+			continue
+		}
+		if start, err := procfs.StartTime(pid); err == nil && start > 0 {
+			list = append(list, keeper{state.Record{Name: string(name[:len(name)-1]), PID: pid, Start: start}, holder})
+		}
+	}
+	return list
+}
+
+// started tells whether the process's words, the launcher's once, name this state directory.
+func started(s *state.State, proc string) bool {
+	f, err := os.Open(filepath.Join(proc, "cmdline"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	words, err := io.ReadAll(io.LimitReader(f, 16<<10))
+	return err == nil && bytes.Contains(words, []byte("\x00state="+s.Path()+"\x00"))
+}

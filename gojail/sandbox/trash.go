@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/quota"
+	"github.com/gojail/gojail/internal/rmtree"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// trashName is the directory beside the jobs' scratch directories that they are moved
+// to when their job has ended. Millions of files take longer than Slurm gives an
+// epilog: a process that Slurm does not wait for removes them (the launcher's verb clean), or a sweep.
+const trashName = ".trash"
+
+// discard moves a job's scratch directory to the trash. The caller holds the job's lock. A directory that
+// cannot be moved, because the disk is full for example, is removed where it is.
+func discard(parent, job string, until time.Time) error {
+	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, parent, 0)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot open %s: %w", parent, err)
+	}
+	defer dir.Close()
+	to := fmt.Sprintf("%s/%s.%d", trashName, job, time.Now().UnixNano()) // the id may come again
+	move := func() error {
+		unix.Mkdirat(int(dir.Fd()), trashName, 0o700)
+		return unix.Renameat(int(dir.Fd()), job, int(dir.Fd()), to)
+	}
+	err = move()
+	for tries := 0; err == unix.ENOENT && tries < 3; tries++ { // the process that empties the trash removes it at the end
+		err = move()
+	}
+	if err == nil {
+		return nil
+	}
+	if err := rmtree.Remove(parent, job, until); err != nil {
+		return err
+	}
+	quota.ForgetUnusedQuotas(dir)
+	return nil
+}
+
+// errBusy: the process that has the lock of the trash goes on until it is empty.
+var errBusy = errors.New("another process is emptying it at this moment")
+
+// trashSlice is how long one job's files are removed before those of the next job have their turn: neither
+// millions of files nor a process that keeps making new ones delay the others.
+const trashSlice = 200 * time.Millisecond
+
+// trash is one run that empties a trash directory.
+type trash struct {
+	path  string
+	own   string // the job whose files are removed first, or ""
+	until time.Time
+	wait  bool // until another process that empties it has done so
+
+	left map[string]error // what is not removed, by name, and why; "" is the trash itself
+}
+
+// emptyTrash removes what was discarded as far as time allows, and returns what is left, as trash.left.
+func emptyTrash(parent, own string, until time.Time, wait bool) map[string]error {
+	t := &trash{path: filepath.Join(parent, trashName), own: own, until: until, wait: wait, left: map[string]error{}}
+	for t.emptyOnce() && time.Now().Before(until) {
+	}
+	if dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, parent, 0); err == nil {
+		quota.ForgetUnusedQuotas(dir)
+		dir.Close()
+	}
+	return t.left
+}
+
+// emptyOnce reports whether something was discarded after the trash was found to be empty and before it was unlocked:
+// the process that discarded it met the lock, and relies on this one.
+func (t *trash) emptyOnce() (more bool) {
+	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, t.path, 0)
+	if err == unix.ENOENT {
+		return false
+	}
+	if err != nil {
+		t.left[""] = fmt.Errorf("cannot open %s: %w", t.path, err)
+		return false
+	}
+	defer dir.Close()
+	if err := t.lock(dir); err != nil {
+		t.left[""] = err
+		return false
+	}
+	if err := t.emptyLocked(dir); err != nil {
+		t.left[""] = err
+		return false
+	}
+	unix.Flock(int(dir.Fd()), unix.LOCK_UN)
+	names, err := t.names(dir)
+	return err == nil && len(names) > 0
+}
+
+func (t *trash) lock(dir *os.File) error {
+	for {
+		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil, slices.Contains([]error{unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK}, err):
+			return nil // without locks two remove the same: each goes on where a name is gone
+		case err != unix.EWOULDBLOCK:
+			return filelock.Explain(t.path, err)
+		case !t.wait || time.Now().After(t.until):
+			return fmt.Errorf("%s: %w", t.path, errBusy)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// names lists what is there and not known to stay: t.own's first.
+func (t *trash) names(dir *os.File) ([]string, error) {
+	names, err := rmtree.ReadNames(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", t.path, oneline.Errno(err))
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return t.left[name] != nil })
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case t.isOwn(a) == t.isOwn(b):
+			return 0
+		case t.isOwn(a):
+			return -1
+		}
+		return 1
+	})
+	return names, nil
+}
+
+func (t *trash) isOwn(name string) bool { return t.own != "" && strings.HasPrefix(name, t.own+".") }
+
+func (t *trash) emptyLocked(dir *os.File) error {
+	for { // others discard meanwhile
+		names, err := t.names(dir)
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			unix.Rmdir(t.path) // if nothing is left; the next job that ends makes it again
+			return nil
+		}
+		for _, name := range names {
+			turn := time.Now().Add(trashSlice)
+			if turn.After(t.until) {
+				turn = t.until
+			}
+			if err := rmtree.Remove(t.path, name, turn); err != nil && (!errors.Is(err, rmtree.ErrTimeIsUp) || !time.Now().Before(t.until)) {
+				t.left[name] = err
+			}
+		}
+	}
+}
+
+// EmptyTrash empties what the sweep, and the ends of jobs before it, had no time for.
+// left are the paths that are not gone when time is up, with the reason. It waits for
+// a process that does the same.
+func (r *SweepReport) EmptyTrash(until time.Time) (left []string, err error) {
+	for _, parent := range r.scratch {
+		for _, e := range emptyTrash(parent, "", until, true) {
+			if errors.Is(e, rmtree.ErrTimeIsUp) || errors.Is(e, errBusy) {
+				left = append(left, e.Error())
+			} else {
+				err = oneline.Both(err, e)
+			}
+		}
+	}
+	slices.Sort(left)
+	return left, err
+}
+
+// EmptyTrash empties the trash of the scratch directories, the files of the job that ended first. Where another process
+// does so already, it returns at once. The error is about files of the job that cannot be removed.
+func EmptyTrash(scratch []string, job string, until time.Time) (err error) {
+	for _, dir := range scratch {
+		err = oneline.Both(err, emptyTrashOf(filepath.Join(dir, "jobs"), job, until))
+	}
+	return err
+}

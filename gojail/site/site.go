@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package site compiles the configuration into the site file that the plugin reads.
+package site
+
+import (
+	"fmt"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/filelock"
+)
+
+// unknownRetry is how soon a user or group that nobody knows, or a CDI device that
+// is not there, is looked up again: a service may not have started yet.
+const unknownRetry = 60 * time.Second
+
+// Accounts resolves names, so that tests need no accounts of the machine.
+type Accounts struct {
+	UID func(name string) (uint32, error)
+	GID func(name string) (uint32, error)
+}
+
+// SystemAccounts asks the node's name service (nsswitch.conf).
+func SystemAccounts() Accounts {
+	return Accounts{
+		UID: func(name string) (uint32, error) {
+			u, err := user.Lookup(name)
+			if err != nil {
+				return 0, err
+			}
+			return config.ParseID(u.Uid)
+		},
+		GID: func(name string) (uint32, error) {
+			g, err := user.LookupGroup(name)
+			if err != nil {
+				return 0, err
+			}
+			return config.ParseID(g.Gid)
+		},
+	}
+}
+
+// resolve turns names and numbers into ids, sorted. A name that nobody knows
+// matches nobody and is listed.
+func resolve(names []string, lookup func(string) (uint32, error)) (ids []uint32, unknown []string) {
+	for _, name := range names {
+		id, err := lookup(name)
+		if err != nil {
+			id, err = config.ParseID(name)
+		}
+		if err != nil {
+			unknown = append(unknown, name)
+			continue
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), unknown
+}
+
+// Unknown lists the users and groups of all jails that do not exist.
+func Unknown(c *config.Config, accounts Accounts) []string {
+	var list []string
+	for _, name := range c.JailNames() {
+		j := c.Jails[name]
+		_, users := resolve(j.Users, accounts.UID)
+		_, groups := resolve(j.Groups, accounts.GID)
+		for _, u := range users {
+			list = append(list, fmt.Sprintf("user %s of jail %s", u, name))
+		}
+		for _, g := range groups {
+			list = append(list, fmt.Sprintf("group %s of jail %s", g, name))
+		}
+	}
+	return list
+}
+
+// Compile is the text of the site file, in the format of include/gojail.h; keys
+// gives each jail's key (see Key), and filters its seccomp program's file.
+func Compile(c *config.Config, accounts Accounts, keys, filters map[string]string, now time.Time) (string, error) {
+	node.WithCDI(c)
+	until := int64(0)
+	if len(Unknown(c, accounts)) > 0 || node.LacksCDI(c) {
+		until = now.Add(unknownRetry).Unix()
+	}
+	none := map[bool]string{true: "allow", false: "refuse"}[c.AllowNone]
+	network := "-"
+	if c.Networks.Identity != nil {
+		network = c.Networks.Identity.String()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "gojail-site %d\n", contract.Version)
+	fmt.Fprintf(&b, "config %s\nnetwork %s\n", c.Identity, network)
+	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
+	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
+	for _, name := range c.JailNames() {
+		siteJail(c, &b, c.Jails[name], accounts, keys[name], filters[name])
+	}
+	b.WriteString("end\n")
+	if b.Len() > contract.SiteMax {
+		return "", fmt.Errorf("%s: compiles to more than %d bytes; use groups instead of long lists of users", c.Path, contract.SiteMax)
+	}
+	return b.String(), nil
+}
+
+func siteJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) {
+	fmt.Fprintf(b, "jail %s\nkey %s\n", j.Name, key)
+	munge := "-"
+	if j.Slurm && plan.BringsMunge(c) {
+		munge = c.Slurm.Munge
+	}
+	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\nmunge %s\nnet %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool, munge, network(c, j))
+	if filter == "" {
+		filter = "-"
+	}
+	roots := strings.Join(j.Isolation.JailRoot, " ")
+	if roots == "" {
+		roots = "-"
+	}
+	for _, v := range plan.Environment(c, j) {
+		fmt.Fprintf(b, "%s %s=%s\n", map[bool]string{true: "prepend", false: "env"}[v.Prepend], v.Name, v.Value)
+	}
+	for index, files := range node.PerJob(j, c.GPUs) {
+		for _, file := range files {
+			fmt.Fprintf(b, "gpu %d %s\n", index, file)
+		}
+	}
+	fmt.Fprintf(b, "isolate %s\nbounding %x\nroot %s\nseccomp %s\n", j.Isolation.Words(), j.Isolation.Bounding(), roots, filter)
+	if j.Everybody() {
+		b.WriteString("access all\n")
+		return
+	}
+	b.WriteString("access listed\n")
+	uids, _ := resolve(j.Users, accounts.UID)
+	gids, _ := resolve(j.Groups, accounts.GID)
+	for _, id := range uids {
+		fmt.Fprintf(b, "uid %d\n", id)
+	}
+	for _, id := range gids {
+		fmt.Fprintf(b, "gid %d\n", id)
+	}
+}
+
+// network is the label of a step that names none.
+func network(c *config.Config, j *config.Jail) string {
+	switch {
+	case j.Network != "":
+		return j.Network
+	case c.Networks.Default != "":
+		return c.Networks.Default
+	}
+	return config.None
+}
+
+// Write compiles c into STATE/site. One process does so at a time; one that
+// cannot get the lock by the deadline gives up.
+func Write(c *config.Config, stateDir string, deadline time.Time) error {
+	keys := map[string]string{}
+	for name, j := range c.Jails {
+		keys[name] = Key(c, j)
+	}
+	unlock, err := filelock.Lock(filepath.Join(stateDir, "site.lock"), deadline)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	filters, err := writeFilters(c, stateDir)
+	if err != nil {
+		return err
+	}
+	text, err := Compile(c, SystemAccounts(), keys, filters, time.Now())
+	if err != nil {
+		return err
+	}
+	return state.ReplaceFile(filepath.Join(stateDir, "site"), text)
+}

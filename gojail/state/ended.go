@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ended lists the jobs whose end failed and that no later one has made up for, the one first that was tried last longest ago.
+func (s *State) Ended() (jobs []string) {
+	entries, _ := os.ReadDir(s.EndedDir())
+	times := map[string]time.Time{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && JobRule().MatchString(e.Name()) {
+			jobs, times[e.Name()] = append(jobs, e.Name()), info.ModTime()
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b string) int { return times[a].Compare(times[b]) })
+	return jobs
+}
+
+// ForgetEnded removes the note of a job, and with the last of them all that is there.
+func (s *State) ForgetEnded(job string) {
+	if os.Remove(filepath.Join(s.EndedDir(), job)) != nil || len(s.Ended()) > 0 {
+		return
+	}
+	os.Remove(filepath.Join(s.EndedDir(), ".tried"))
+	os.Remove(s.EndedDir()) // not where another job is noted meanwhile
+}
+
+// NoteEnded notes a job whose end failed, as spank/end.c does.
+func (s *State) NoteEnded(job string) {
+	if !JobRule().MatchString(job) {
+		return
+	}
+	os.Mkdir(s.EndedDir(), 0o700)
+	if f, err := os.OpenFile(filepath.Join(s.EndedDir(), job), os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600); err == nil {
+		f.Close()
+	}
+}
+
+func (s *State) EndedDir() string { return filepath.Join(s.path, "ended") }

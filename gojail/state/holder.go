@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/procfs"
+)
+
+// Jail is the jail of a sandbox's record.
+func (r Record) Jail() string { return jailOf(r.Name) }
+
+// Namespace opens a namespace that the record's process holds, by its name in /proc/PID/ns.
+func (r Record) Namespace(kind string) (*os.File, error) {
+	path := fmt.Sprintf("/proc/%d/ns/%s", r.PID, kind)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: its holder is gone: %w", r.Name, oneline.Cause(err))
+	}
+	// The pid may have been given to another process between the record and the open.
+	if start, err := procfs.StartTime(r.PID); err != nil || start != r.Start {
+		f.Close()
+		return nil, fmt.Errorf("sandbox %s: its holder is gone", r.Name)
+	}
+	return f, nil
+}
+
+// Inhabitants counts the processes in the sandbox beside the holder, by user id.
+func (r Record) Inhabitants() map[uint32]int {
+	users := map[uint32]int{}
+	for _, pid := range r.inhabitants() {
+		var st unix.Stat_t
+		if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil {
+			users[st.Uid]++
+		}
+	}
+	return users
+}
+
+// inhabitants lists the processes in the holder's mount namespace, but for the
+// holder and slurmstepd, which enters it for its epilog.
+func (r Record) inhabitants() []int {
+	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == r.PID || pid == os.Getpid() || !procfs.LivesIn(pid, own) {
+			continue
+		}
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); bytes.HasPrefix(name, []byte("slurmstepd")) && procfs.IsRoots(e.Name()) {
+			continue
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// EndInhabitants kills what a command of `gojail run` left in its sandbox, as
+// Slurm does at the end of a step. It gives up after a second.
+func (r Record) EndInhabitants() {
+	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
+	for until := time.Now().Add(time.Second); err == nil && time.Now().Before(until); {
+		pids := r.inhabitants()
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range pids {
+			pidfd, err := unix.PidfdOpen(pid, 0)
+			if err != nil {
+				continue
+			}
+			if procfs.LivesIn(pid, own) { // still the same process
+				unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+			}
+			unix.Close(pidfd)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Holder finds a job's sandbox by its name, as `gojail ls` prints it (a jail's name
+// where there is no --jail-mount); without a name, the only one.
+func (s *State) Holder(job, name string) (Record, error) {
+	if !JobRule().MatchString(job) {
+		return Record{}, fmt.Errorf("%q is no job id; see: gojail ls", job)
+	}
+	records, err := s.Sandboxes(job)
+	if err != nil {
+		return Record{}, err
+	}
+	var found []Record
+	var names []string
+	for _, r := range records {
+		if r.Alive {
+			names = append(names, r.Name)
+			if name == "" || name == r.Name {
+				found = append(found, r)
+			}
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(names) == 0:
+		return Record{}, fmt.Errorf("job %s has no sandbox on this node; see: gojail ls", job)
+	}
+	return Record{}, fmt.Errorf("job %s has the sandboxes %s on this node; choose one with --sandbox", job, strings.Join(names, ", "))
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// Spec is the config.json of a sandbox: what its template was assembled
+// from, then the job's own mounts and the user's. While its holder lives, they
+// are told as the kernel has them; else as they were planned.
+func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) {
+	path := filepath.Join(s.JobDir(job), sandbox)
+	text, err := os.ReadFile(path + ".json")
+	if err != nil {
+		return nil, fmt.Errorf("job %s has no config.json of its sandbox %s: %w", job, sandbox, oneline.Cause(err))
+	}
+	var spec specs.Spec
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return nil, fmt.Errorf("%s.json is damaged: %w", path, err)
+	}
+	users, err := s.UserMounts(job, sandbox)
+	if err != nil {
+		return nil, err
+	}
+	j := c.Jails[jailOf(sandbox)]
+	if j == nil { // it was taken out of the configuration
+		j = &config.Jail{Name: jailOf(sandbox), Tmp: config.TmpDisk, Slurm: true}
+	}
+	own := append(plan.JobMounts(c, j, job), plan.UserMountSpecs(users)...)
+	if r := ReadRecord(path); r.Alive {
+		table, err := readMountTable(r)
+		if err != nil {
+			return nil, err
+		}
+		defer table.close()
+		table.settle(spec.Mounts, nil) // in place: of the template's own all were made
+		scratch, _ := os.Readlink(filepath.Join(s.JobDir(job), ".scratch"))
+		own = append(table.settle(own, spec.Mounts), table.cgroups()...)
+		describeTmp(own, table, filepath.Join(scratch, "tmp"))
+	}
+	spec.Mounts = append(spec.Mounts, own...)
+	return &spec, nil
+}
+
+// UserMounts are the --jail-mount that a sandbox was built with.
+func (s *State) UserMounts(job, sandbox string) ([]config.UserMount, error) {
+	path := filepath.Join(s.JobDir(job), sandbox+".mounts")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", path, oneline.Cause(err))
+	}
+	mounts, err := config.ParseUserMounts(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return mounts, nil
+}
+
+// describeTmp tells of /tmp and /dev/shm what the job got, whatever is configured now.
+func describeTmp(mounts []specs.Mount, table *mountTable, scratch string) {
+	for i := range mounts {
+		m := &mounts[i]
+		if m.Destination != "/tmp" && m.Destination != "/dev/shm" {
+			continue
+		}
+		top := table.top(m.Destination)
+		if top.FSType != "tmpfs" || top.Root != "/" {
+			*m = specs.Mount{Destination: m.Destination, Type: "bind", Source: scratch, Options: []string{"bind"}}
+		} else {
+			*m = plan.Tmpfs(m.Destination, slices.Concat([]string{"mode=1777"}, sizeOf(top))...)
+		}
+		setFlags(m, top)
+	}
+}
+
+// jailOf is the jail of a sandbox: its name, less "+" and 16 digits (include/gojail.h).
+func jailOf(sandbox string) string {
+	if n := len(sandbox) - 17; n > 0 && sandbox[n] == '+' {
+		return sandbox[:n]
+	}
+	return sandbox
+}

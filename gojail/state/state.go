@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package state reads and writes the state directory: records, holders, and what a running sandbox was made of.
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/gojail/gojail/internal/expression"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// State is the state directory of a node; include/gojail.h tells what is in it.
+type State struct{ path string }
+
+// OpenState opens the state directory, and makes it (0700) where only the last
+// part of its path is missing. It must be root's and closed to writing by others.
+func OpenState(path string) (*State, error) {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("cannot make the state directory %s: %w", path, oneline.Cause(err))
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the state directory %s: %w", path, oneline.Cause(err))
+	}
+	st, _ := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return nil, fmt.Errorf("the state directory %s is not a directory; remove it", path)
+	case st.Uid != 0 || info.Mode().Perm()&0o022 != 0:
+		return nil, fmt.Errorf("the state directory %s can be written by others than root; make it root's, mode 0700", path)
+	}
+	return &State{path}, nil
+}
+
+// Path is where the directory is.
+func (s *State) Path() string { return s.path }
+
+// Job is what the state directory knows of a job.
+type Job struct {
+	ID        string // Slurm's job id, or run-PID
+	Sandboxes []Record
+}
+
+// JobRule is what a job's name looks like; nothing else is ever removed.
+var JobRule = expression.Of(`^(run-)?[0-9]{1,20}$`)
+
+// Jobs lists the jobs that have, or had, sandboxes on this node.
+func (s *State) Jobs() ([]Job, error) {
+	ids, err := Directories(filepath.Join(s.path, "jobs"))
+	if err != nil {
+		return nil, err
+	}
+	var jobs []Job
+	for _, id := range ids {
+		if !JobRule().MatchString(id) {
+			continue
+		}
+		records, err := s.Sandboxes(id)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, Job{id, records})
+	}
+	return jobs, nil
+}
+
+// Sandboxes reads the records in jobs/ID; a job that is not there has none.
+func (s *State) Sandboxes(id string) ([]Record, error) {
+	entries, err := os.ReadDir(s.JobDir(id))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read %s: %w", s.JobDir(id), oneline.Cause(err))
+	}
+	var records []Record
+	for _, e := range entries {
+		name := e.Name()
+		if name == "lock" || name[0] == '.' || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".mounts") {
+			continue
+		}
+		records = append(records, ReadRecord(filepath.Join(s.JobDir(id), name)))
+	}
+	return records, nil
+}
+
+// Zygotes lists the records of the jails' zygotes; Name is the jail's.
+func (s *State) Zygotes() ([]Record, error) {
+	jails, err := Directories(filepath.Join(s.path, "jails"))
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for _, jail := range jails {
+		path := s.ZygoteRecord(jail)
+		if _, err := os.Lstat(path); err != nil {
+			continue // being made
+		}
+		r := ReadRecord(path)
+		r.Name = jail
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// Scratch is the scratch directory that the site file names: the one that the
+// launches on this node use. Empty: there is no site file that can be read.
+func (s *State) Scratch() string {
+	text, err := os.ReadFile(filepath.Join(s.path, "site"))
+	if err != nil || !strings.HasSuffix(string(text), "\nend\n") {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if path, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "scratch "); is && rootpath.CheckClean(path) == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// WriteSpec keeps the config.json that a jail's template is assembled from.
+func (s *State) WriteSpec(jail string, text []byte) error {
+	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
+		return fmt.Errorf("cannot make %s: %w; is the state directory full or read-only?", s.JailDir(jail), oneline.Cause(err))
+	}
+	return ReplaceFile(filepath.Join(s.JailDir(jail), "config.json"), string(text))
+}
+
+// Template returns the record of the process that holds a jail's template.
+func (s *State) Template(jail string) (Record, error) {
+	r := ReadRecord(s.ZygoteRecord(jail))
+	if !r.Alive {
+		return r, fmt.Errorf("jail %s has no template on this node at the moment; try again", jail)
+	}
+	return r, nil
+}
+
+// TemplateRoot is a path under which the root of a jail's template can be seen.
+func (s *State) TemplateRoot(jail string) (string, error) {
+	r, err := s.Template(jail)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("/proc/%d/root", r.PID), nil
+}
+
+func (s *State) JobDir(id string) string { return filepath.Join(s.path, "jobs", id) }
+
+func (s *State) JailDir(name string) string { return filepath.Join(s.path, "jails", name) }
+
+func (s *State) ZygoteRecord(name string) string { return filepath.Join(s.JailDir(name), "zygote") }
+
+// Directories lists the names of the directories in dir, which may be missing.
+func Directories(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", dir, oneline.Cause(err))
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}

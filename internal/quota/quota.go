@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package quota reads and drops the project quotas of jobs.
+package quota
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+func ProjectOf(job string) uint32 {
+	base := uint32(contract.ProjectOfJobs)
+	if pid, run := strings.CutPrefix(job, "run-"); run {
+		job, base = pid, contract.ProjectOfRuns
+	}
+	n, _ := strconv.ParseUint(job, 10, 64)
+	return base ^ uint32(n)
+}
+
+// ForgetUnusedQuotas takes the limits of jobs that have nothing left on the file system of dir, whose quota
+// file would else grow with every job. A limit lasts as long as there is something to be limited: a descriptor of an
+// ended job's file may have been passed to another job (unix(7), SCM_RIGHTS). Where there are no quotas, nothing happens.
+func ForgetUnusedQuotas(dir *os.File) {
+	const getNextQuota, setQuota, limits = 0x800009<<8 | 2, 0x800008<<8 | 2, 5 // Q_GETNEXTQUOTA, Q_SETQUOTA, PRJQUOTA; QIF_LIMITS (linux/quota.h)
+	const space, inodes, id = 16, 40, 68                                       // of struct if_nextdqblk
+	for project := uint64(contract.ProjectOfRuns); project <= math.MaxUint32; {
+		var next, none [72]byte
+		if _, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), getNextQuota, uintptr(project), uintptr(unsafe.Pointer(&next)), 0, 0); errno != 0 {
+			return // ENOENT: that was the last
+		}
+		found := binary.NativeEndian.Uint32(next[id:])
+		if binary.NativeEndian.Uint64(next[space:]) == 0 && binary.NativeEndian.Uint64(next[inodes:]) == 0 && hasLimit(next[:]) {
+			binary.NativeEndian.PutUint32(none[64:], limits)
+			unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), setQuota, uintptr(found), uintptr(unsafe.Pointer(&none)), 0, 0)
+		}
+		project = max(uint64(found), project) + 1
+	}
+}
+
+// hasLimit reports whether a struct if_dqblk has a hard limit of space or of inodes.
+func hasLimit(quota []byte) bool {
+	return binary.NativeEndian.Uint64(quota) != 0 || binary.NativeEndian.Uint64(quota[24:]) != 0
+}
+
+// TakeAnyProject lets a directory take what is of another project: rename(2) moves nothing from
+// one project into another, and who owns a directory has chosen its own (ioctl_fsxattr, linux/fs.h).
+func TakeAnyProject(dir *os.File) {
+	const get, set, inherit = 0x801c581f, 0x401c5820, 0x200
+	var attributes [28]byte // struct fsxattr
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), get, uintptr(unsafe.Pointer(&attributes))); errno != 0 {
+		return // a file system without projects
+	}
+	if flags := binary.NativeEndian.Uint32(attributes[:]); flags&inherit != 0 {
+		binary.NativeEndian.PutUint32(attributes[:], flags&^inherit)
+		unix.Syscall(unix.SYS_IOCTL, dir.Fd(), set, uintptr(unsafe.Pointer(&attributes)))
+	}
+}
+
+// Enforced tells why the file system that dir is, or would be, on does not
+// hold directories to a limit. Linux 5.14 (quotactl_fd).
+func Enforced(dir string) error {
+	const getState = 0x5808<<8 | 2 // Q_XGETQSTATV, PRJQUOTA (linux/dqblk_xfs.h)
+	for ; !rootpath.Exists(dir) && dir != "/"; dir = filepath.Dir(dir) {
+	}
+	f, err := rootpath.OpenDirectory(unix.AT_FDCWD, dir, 0)
+	if err != nil {
+		return fmt.Errorf("tmp_size: %s cannot be opened: %w", dir, err)
+	}
+	defer f.Close()
+	var state [192]byte // struct fs_quota_statv
+	state[0] = 1        // its version
+	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, f.Fd(), getState, 0, uintptr(unsafe.Pointer(&state)), 0, 0)
+	const enforced = 1 << 5 // FS_QUOTA_PDQ_ENFD
+	if errno != 0 || binary.NativeEndian.Uint16(state[2:])&enforced == 0 {
+		return fmt.Errorf("tmp_size: the file system of %s does not limit directories", dir)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rootpath resolves paths inside a root that others may write to: by openat2(2), Linux 5.6, never by
+// their text.
+package rootpath
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// CheckClean accepts what means the same to everybody who reads it: absolute,
+// without "..", "//", a slash at the end, or characters that cannot be seen.
+func CheckClean(path string) error {
+	switch {
+	case path == "":
+		return fmt.Errorf("the path is empty")
+	case !filepath.IsAbs(path):
+		return fmt.Errorf("%q: must be an absolute path", path)
+	case filepath.Clean(path) != path:
+		return fmt.Errorf("%q: write it as %q", path, filepath.Clean(path))
+	case path == "/":
+		return fmt.Errorf(`"/" itself cannot be used here`)
+	case len(path) >= contract.PathMax:
+		return fmt.Errorf("%.40q...: longer than %d bytes", path, contract.PathMax-1)
+	case tomlfile.Printable(path) != path:
+		return fmt.Errorf("%q: contains a control character or another that cannot be shown", path)
+	}
+	return nil
+}
+
+const InRoot = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
+
+// OpenBeneath opens path below dir for use as a place (O_PATH).
+func OpenBeneath(dir int, path string, resolve uint64) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
+	fd, err := -1, error(unix.EAGAIN)
+	// The kernel says EAGAIN when something was renamed or mounted meanwhile, anywhere.
+	for try := 0; try < 100 && (err == unix.EAGAIN || err == unix.EINTR); try++ {
+		fd, err = unix.Openat2(dir, path, &how)
+	}
+	if err == unix.ENOSYS {
+		err = OldKernel{unix.ENOSYS}
+	}
+	return fd, err
+}
+
+// OldKernel is the error of a system call that this kernel does not have.
+type OldKernel struct{ Errno unix.Errno }
+
+func (e OldKernel) Error() string { return e.Errno.Error() + ": Linux 5.12 or later is needed" }
+
+func (e OldKernel) Unwrap() error { return e.Errno }
+
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// OpenDirectory opens name in dir itself for reading.
+func OpenDirectory(dir int, name string, resolve uint64) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: resolve}
+	fd, err := unix.Openat2(dir, name, &how)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// OfDescriptor tells where an open file really is, as seen from the root of its own namespace.
+func OfDescriptor(fd int, asked string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return "", fmt.Errorf("%s: %w", asked, err)
+	}
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", asked, oneline.Errno(err))
+	}
+	if st.Nlink == 0 || !strings.HasPrefix(path, "/") {
+		return "", fmt.Errorf("%s: was deleted meanwhile", asked)
+	}
+	if err := CheckClean(path); err != nil {
+		return "", fmt.Errorf("%s leads to a path that cannot be mounted: %w", asked, err)
+	}
+	return path, nil
+}
