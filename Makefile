@@ -45,6 +45,7 @@ LIBRARY  := $(BUILD)/lib/gojail/libgojail.so
 CLI      := $(BUILD)/sbin/gojail
 JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
+PAGES    := $(wildcard docs/*.md)
 
 # In the shim: everything but what only the launcher runs.
 LAUNCHER_ONLY := spank/launcher.c spank/zygote.c spank/holder.c spank/assemble.c spank/accounts.c spank/kept.c spank/stage.c spank/userns.c
@@ -183,8 +184,10 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
 	install -m 755 $(SHIM) $(SUBMIT) $(LAUNCHER) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
-	install -m 644 README.md LICENSE gojail.toml.example network.toml.example health.toml.example slurm.conf.example \
-		healthcheck/grafana/gojail-health.json $(DESTDIR)$(docdir)
+	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example health.toml.example \
+		slurm.conf.example healthcheck/grafana/gojail-health.json $(DESTDIR)$(docdir)
+	install -d $(DESTDIR)$(docdir)/docs
+	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
 	for unit in vf nccl; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
@@ -197,11 +200,11 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(LIBRARY) $(JAILCLI))) \
-		$(addprefix $(DESTDIR)$(docdir)/,README.md LICENSE gojail.toml.example network.toml.example health.toml.example \
-		slurm.conf.example plugstack.conf.example gojail-health.json) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(compdir)/,gojail gojail-healthcheck) \
+		$(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example \
+		health.toml.example slurm.conf.example plugstack.conf.example gojail-health.json $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(compdir)/,gojail gojail-healthcheck) \
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer) \
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
-	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
+	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
 
 lint: check ## gofmt, go vet, staticcheck
 	$(GO) run $(STATICCHECK) ./...

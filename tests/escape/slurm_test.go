@@ -60,7 +60,7 @@ func openings(node, other, bobs string) []opening {
 		{name: "control: read the environment", jail: "none", option: "--input=" + other + "/environ", text: "SLURM_JOB_ID=", limit: control},
 		{name: "read another user's environment", option: "--input=" + bobs + "/environ", text: "SLURM_JOB_ID="},
 		{name: "read a file of the node", option: "--input=" + outside, text: "a file of the node",
-			limit: "README: while Slurm opens files, /etc is the node's"},
+			limit: "docs/users.md: while Slurm opens files, /etc is the node's"},
 	}
 }
 
