@@ -24,7 +24,7 @@ BUILD := build
 
 CFLAGS   ?= -O2 -g
 override CFLAGS   += -std=gnu11 -fPIC -fdata-sections -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
-override CPPFLAGS += -D_GNU_SOURCE -Iinclude
+override CPPFLAGS += -D_GNU_SOURCE -Iinclude -Ispank
 override LDFLAGS  += -Wl,-z,relro -Wl,-z,noexecstack
 # Each srun and slurmstepd loads the plugin, and needs few of its symbols, as of Slurm's own libraries: those too are bound lazily.
 # Small variables stand together, apart from buffers: the first write to a page is a fault, and again after the fork of a task.
@@ -47,13 +47,10 @@ JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
 PAGES    := $(wildcard docs/*.md)
 
-# In the shim: everything but what only the launcher runs.
-LAUNCHER_ONLY := spank/launcher.c spank/zygote.c spank/holder.c spank/assemble.c spank/accounts.c spank/kept.c spank/stage.c spank/userns.c
-SHIM_ONLY     := spank/hooks.c spank/cgroups.c spank/confine.c spank/gpus.c spank/pids.c spank/scope.c spank/options.c spank/end.c spank/env.c spank/node.c spank/oci.c spank/descriptors.c spank/x11.c
-C_SRCS         = $(wildcard spank/*.c)
-SHIM_SRCS      = $(filter-out $(LAUNCHER_ONLY),$(C_SRCS))
-LAUNCHER_SRCS  = $(filter-out $(SHIM_ONLY),$(C_SRCS))
-C_HDRS         = $(wildcard spank/*.h include/*.h)
+# Each binary is its folder and what both are linked with.
+SHIM_SRCS      = $(wildcard spank/common/*.c spank/plugin/*.c)
+LAUNCHER_SRCS  = $(wildcard spank/common/*.c spank/launcher/*.c)
+C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 

@@ -166,7 +166,7 @@ struct gojail_tree {
  * that the caller knows of it, then one with the result. Where it went into a PID
  * namespace it is another process by then. Pids are the node's. It lives on only if
  * the caller then sends one byte, with its record, that it has written. The holder is a child
- * that the zygote forks, or one that has begun a sandbox beforehand (spank/holder.h):
+ * that the zygote forks, or one that has begun a sandbox beforehand (spank/launcher/holder.h):
  * nobody can tell.
  */
 struct gojail_request {

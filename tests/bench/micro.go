@@ -41,8 +41,10 @@ var parts = []part{
 // microSources are gojail's own code that micro.c measures, for compile.
 func microSources(repo string) []string {
 	list := []string{"-I", filepath.Join(repo, "include"), "-I", filepath.Join(repo, "spank"), "peers/micro.c"}
-	for _, file := range []string{"ask", "confine", "end", "fault", "launch", "lock", "pass", "printable", "quota", "record", "sandbox", "scratch", "site", "template", "trees", "window"} {
-		list = append(list, filepath.Join(repo, "spank", file+".c"))
+	common, _ := filepath.Glob(filepath.Join(repo, "spank", "common", "*.c"))
+	list = append(list, common...)
+	for _, file := range []string{"confine", "end"} {
+		list = append(list, filepath.Join(repo, "spank", "plugin", file+".c"))
 	}
 	return list
 }

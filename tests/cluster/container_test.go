@@ -18,7 +18,7 @@ var unfiltered = strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", "[jai
 
 // stacks are plugstack.conf with a container plugin, and whose files the programs
 // see that it runs in user_init and task_exit of a step in a jail: only before
-// gojail in the list it is called within the step's windows (spank/hooks.c).
+// gojail in the list it is called within the step's windows (spank/plugin/hooks.c).
 var stacks = map[string]struct{ lines, hooks, others string }{
 	"after gojail":  {"GOJAIL\nrequired /opt/box/spank_box.so\n", "/home/alice/hooks", jailHome + "hooks"},
 	"before gojail": {"required /opt/box/spank_box.so\nGOJAIL\n", jailHome + "hooks", "/home/alice/hooks"},

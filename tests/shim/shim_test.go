@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,16 +18,19 @@ import (
 )
 
 var sanitize = []string{"-std=gnu11", "-O1", "-g", "-fPIC", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
-	"-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I../../include"}
+	"-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I../../include", "-I../../spank"}
 
-// The sources of the shim: all but what only the launcher runs, as in the Makefile.
+// shimSources returns the sources of the plugin by folder, as the Makefile takes them.
 func shimSources(t *testing.T) []string {
 	t.Helper()
-	all, err := filepath.Glob("../../spank/*.c")
-	require.NoError(t, err)
-	return slices.DeleteFunc(all, func(path string) bool {
-		return slices.Contains([]string{"launcher.c", "zygote.c", "holder.c", "assemble.c", "kept.c", "userns.c"}, filepath.Base(path))
-	})
+	var sources []string
+	for _, folder := range []string{"common", "plugin"} {
+		found, err := filepath.Glob("../../spank/" + folder + "/*.c")
+		require.NoError(t, err)
+		require.NotEmpty(t, found, folder)
+		sources = append(sources, found...)
+	}
+	return sources
 }
 
 type host struct {

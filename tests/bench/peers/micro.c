@@ -8,16 +8,16 @@
  * Prints a line for each: a name, then microseconds, one figure per repetition.
  * As root in a mount namespace of its own; leaves a zygote and its state.
  */
-#include "clock.h"
-#include "confine.h"
-#include "end.h"
-#include "kernel.h"
-#include "launch.h"
-#include "record.h"
-#include "sandbox.h"
-#include "site.h"
-#include "template.h"
-#include "window.h"
+#include "common/clock.h"
+#include "plugin/confine.h"
+#include "plugin/end.h"
+#include "common/kernel.h"
+#include "common/launch.h"
+#include "common/record.h"
+#include "common/sandbox.h"
+#include "common/site.h"
+#include "common/template.h"
+#include "common/window.h"
 
 #include <errno.h>
 #include <sched.h>

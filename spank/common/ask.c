@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ask.c: the side of the zygote's socket that asks. */
+#include "common/zygote.h"
+
+#include "common/clock.h"
+#include "common/kernel.h"
+#include "common/pass.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/jails/%s", node->state, jail);
+	scoped_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* sun_path has 108 bytes (unix(7)); the way through /proc is always short. */
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/socket", dir);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	while (fd >= 0 && dir >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		/* EAGAIN: its queue is full (connect(2)). */
+		if (errno == ECONNREFUSED || errno == ENOENT) {
+			close(fd);
+			return ZYGOTE_GONE;
+		}
+		if (errno != EAGAIN && errno != EINTR) {
+			fault_set(fault, "cannot reach the zygote of jail \"%s\": %s", jail, strerror(errno));
+			close_fd(&fd);
+		} else if (clock_left(until) == 0) {
+			fault_set(fault, "the zygote of jail \"%s\" does not answer; ask your administrator", jail);
+			close_fd(&fd);
+		} else {
+			clock_pause_ms(1);
+		}
+	}
+	if (fd >= 0 && dir < 0)
+		close_fd(&fd);
+	if (fd < 0)
+		fault_set(fault, "cannot reach the zygote of jail \"%s\": %s", jail, strerror(errno));
+	return fd;
+}
+
+static int send_request(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
+			struct fault *fault)
+{
+	struct iovec parts[] = {
+		{.iov_base = (void *)(uintptr_t)request, .iov_len = sizeof(*request)},
+		{.iov_base = (void *)(uintptr_t)trees, .iov_len = request->ntrees * sizeof(*trees)},
+	};
+	union {
+		char bytes[CMSG_SPACE(GOJAIL_TREES_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	int fds[GOJAIL_TREES_MAX];
+
+	for (uint32_t i = 0; i < request->ntrees; i++)
+		fds[i] = trees[i].fd;
+	if (request->ntrees) {
+		struct cmsghdr *header = &control.align;
+
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(request->ntrees * sizeof(int));
+		memcpy(CMSG_DATA(header), fds, request->ntrees * sizeof(int));
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(request->ntrees * sizeof(int));
+	}
+	/* A zygote that ended meanwhile shows when its answer is waited for. */
+	if (sendmsg(talk, &message, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+		return fault_set(fault, "cannot ask the zygote for a sandbox: %s", strerror(errno));
+	return 0;
+}
+
+static int receive(int talk, struct gojail_reply *reply, int64_t until)
+{
+	struct pollfd wait = {.fd = talk, .events = POLLIN};
+	ssize_t got;
+	int ready;
+
+	do
+		ready = poll(&wait, 1, clock_left(until));
+	while (ready < 0 && errno == EINTR);
+	if (ready <= 0) {
+		errno = ETIMEDOUT;
+		return -1;
+	}
+	got = recv(talk, reply, sizeof(*reply), 0);
+	if (got == 0) {
+		errno = ECONNRESET; /* it ended */
+		return -1;
+	}
+	if (got != sizeof(*reply) || reply->version != GOJAIL_VERSION) {
+		errno = got < 0 ? errno : EPROTO;
+		return -1;
+	}
+	reply->text[sizeof(reply->text) - 1] = '\0';
+	return 0;
+}
+
+int zygote_ask(int talk, const char *jail, const struct gojail_request *request, const struct gojail_tree *trees,
+	       int64_t until, struct record *holder, struct fault *fault)
+{
+	struct gojail_reply reply = {0};
+
+	if (send_request(talk, request, trees, fault) < 0)
+		return -1;
+	if (receive(talk, &reply, until) < 0) {
+		if (errno == ECONNRESET || errno == EPROTO)
+			return ZYGOTE_GONE;
+		return fault_set(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
+				 jail, strerror(errno));
+	}
+	holder->pid = reply.pid;
+	holder->start = reply.start;
+	if (receive(talk, &reply, until) < 0) {
+		fault_set(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
+				 "ask your administrator", strerror(errno), jail);
+		record_end(holder, 0); /* it may hang: nobody waits */
+		return -1;
+	}
+	if (reply.failed)
+		return fault_set(fault, "%s", reply.text[0] ? reply.text : "the sandbox could not be built");
+	holder->pid = reply.pid;
+	holder->start = reply.start;
+	return 0;
+}
+
+int zygote_keep(int talk, int dir, const char *name, struct fault *fault)
+{
+	scoped_fd record = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (record < 0)
+		return fault_set(fault, "cannot open the record %s in the state directory: %s", name, strerror(errno));
+	if (pass_send(talk, 'k', record) == 0)
+		return 0;
+	return fault_set(fault, "the holder of the sandbox ended: %s", strerror(errno));
+}

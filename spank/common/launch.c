@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/launch.h"
+
+#include "common/clock.h"
+#include "common/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void launch_word(struct launch *launch, const char *format, ...)
+{
+	va_list args;
+	char *word = NULL;
+
+	va_start(args, format);
+	if (launch->argc >= LAUNCH_WORDS_MAX || vasprintf(&word, format, args) < 0)
+		launch->overflow = 1;
+	else
+		launch->argv[launch->argc++] = word;
+	va_end(args);
+	launch->argv[launch->argc] = NULL;
+}
+
+/* What root is about to run. One that is missing is told by who starts it. */
+static const char *untrusted(const struct node *node)
+{
+	static const char *const parts[] = {"gojail-launcher", "libgojail.so"};
+	char path[GOJAIL_PATH_MAX + 32];
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", node->libdir, parts[i]);
+		if (stat(path, &st) == 0 && (st.st_uid != 0 || (st.st_mode & 022)))
+			return parts[i];
+	}
+	return NULL;
+}
+
+void launch_begin(struct launch *launch, const struct node *node, const char *verb, int64_t until)
+{
+	*launch = (struct launch){.untrusted = untrusted(node)};
+	launch_word(launch, "%s/gojail-launcher", node->libdir);
+	launch_word(launch, "%s", verb);
+	launch_word(launch, "state=%s", node->state);
+	launch_word(launch, "config=%s", node->config);
+	launch_word(launch, "node=%s", node->name);
+	launch_word(launch, "deadline=%d", clock_left(until));
+}
+
+static void launch_free(struct launch *launch)
+{
+	for (int i = 0; i < launch->argc; i++)
+		free(launch->argv[i]);
+	launch->argc = 0;
+}
+
+/*
+ * posix_spawn and not fork: slurmstepd has threads and, at times, much memory.
+ * The child gets a clean signal state, no descriptor but reply, no environment
+ * but a path, and a process group of its own.
+ */
+static int spawn(struct launch *launch, int reply, pid_t *pid)
+{
+	static char *environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int error;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&files, 0, 1);
+	posix_spawn_file_actions_adddup2(&files, 0, 2);
+	if (reply >= 0)
+		posix_spawn_file_actions_adddup2(&files, reply, GOJAIL_REPLY_FD);
+	else
+		posix_spawn_file_actions_adddup2(&files, 0, GOJAIL_REPLY_FD);
+	posix_spawn_file_actions_addclosefrom_np(&files, GOJAIL_REPLY_FD + 1);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						      POSIX_SPAWN_SETSID);
+	error = posix_spawn(pid, launch->argv[0], &files, &attributes, launch->argv, environment);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&files);
+	return error;
+}
+
+/* Reads lines until "ok" (0), "error" or the end (-1). "pid N START" is kept. */
+static int await_reply(int reply, int64_t until, struct record *detached, struct fault *fault)
+{
+	char text[GOJAIL_TEXT_MAX + 16] = "", *line, *end;
+	size_t have = 0;
+
+	for (;;) {
+		struct pollfd wait = {.fd = reply, .events = POLLIN};
+		int ready = poll(&wait, 1, clock_left(until));
+		ssize_t got;
+
+		if (ready < 0 && errno == EINTR)
+			continue;
+		if (ready <= 0)
+			return fault_set(fault, "gojail-launcher did not answer before the deadline; "
+						"the storage of the jail may hang, or a link of its network be slow: ask your administrator");
+		got = read(reply, text + have, sizeof(text) - 1 - have);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return fault_set(fault, "gojail-launcher ended without an answer; "
+						"ask your administrator to look at the node");
+		have += (size_t)got;
+		text[have] = '\0';
+		for (line = text; (end = strchr(line, '\n')); line = end + 1) {
+			*end = '\0';
+			if (strcmp(line, "ok") == 0)
+				return 0;
+			if (strncmp(line, "error ", 6) == 0)
+				return fault_set(fault, "%s", line + 6);
+			if (sscanf(line, "pid %d %" SCNu64, &detached->pid, &detached->start) != 2)
+				continue;
+		}
+		have = strlen(line);
+		memmove(text, line, have + 1);
+		if (have + 1 >= sizeof(text))
+			return fault_set(fault, "gojail-launcher gave an answer that is too long");
+	}
+}
+
+/*
+ * Our own child is reaped, but never waited for longer than a second: killed and
+ * still there means that it hangs in the kernel, and slurmstepd must not join it.
+ */
+static void reap(pid_t pid)
+{
+	for (int64_t until = clock_ms() + 1000; clock_left(until) > 0; clock_pause_ms(1))
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return;
+}
+
+int launch_run(struct launch *launch, const struct node *node, int64_t until, struct fault *fault)
+{
+	struct record detached = {0};
+	pid_t child = -1;
+	int pipefd[2], error, result = -1;
+
+	if (launch->untrusted) {
+		launch_free(launch);
+		return fault_set(fault, "%s/%s is not root's alone; ask your administrator to run: chown root %s/%s; chmod go-w %s/%s",
+				 node->libdir, launch->untrusted, node->libdir, launch->untrusted, node->libdir, launch->untrusted);
+	}
+	if (launch->overflow || pipe2(pipefd, O_CLOEXEC) < 0) {
+		launch_free(launch);
+		return fault_set(fault, "cannot prepare gojail-launcher: %s",
+				 launch->overflow ? "its command line is too long" : strerror(errno));
+	}
+	error = spawn(launch, pipefd[1], &child);
+	close(pipefd[1]);
+	if (error) {
+		fault_set(fault, "cannot start %s/gojail-launcher: %s; ask your administrator to "
+				 "install gojail again on this node", node->libdir, strerror(error));
+	} else {
+		result = await_reply(pipefd[0], until, &detached, fault);
+		if (result < 0) {
+			kill(child, SIGKILL);
+			record_end(&detached, 0);
+		}
+		reap(child);
+	}
+	close(pipefd[0]);
+	launch_free(launch);
+	return result;
+}
+
+void launch_detached(struct launch *launch)
+{
+	pid_t child;
+
+	/* The launcher's boot verb forks at once, and its first process ends. */
+	if (!launch->overflow && !launch->untrusted && spawn(launch, -1, &child) == 0)
+		reap(child);
+	launch_free(launch);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch.h: runs gojail-launcher, and never waits for it past the deadline. */
+#ifndef GOJAIL_LAUNCH_H
+#define GOJAIL_LAUNCH_H
+
+#include "common/fault.h"
+#include "common/node.h"
+
+#include <stdint.h>
+
+#define LAUNCH_WORDS_MAX 20
+
+/* A command line for the launcher, built up before anything is forked. */
+struct launch {
+	char *argv[LAUNCH_WORDS_MAX + 1];
+	int argc;
+	int overflow;
+	const char *untrusted; /* a part that others than root could replace, or NULL */
+};
+
+/* Starts with the verb and the names that every verb takes. */
+void launch_begin(struct launch *launch, const struct node *node, const char *verb, int64_t until);
+__attribute__((format(printf, 2, 3))) void launch_word(struct launch *launch, const char *format, ...);
+
+/* Runs it, waits for "ok" until then, and frees the command line in any case. */
+int launch_run(struct launch *launch, const struct node *node, int64_t until, struct fault *fault);
+
+/* Runs it and does not wait at all. */
+void launch_detached(struct launch *launch);
+
+#endif

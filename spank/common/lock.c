@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/lock.h"
+
+#include "common/clock.h"
+#include "common/kernel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/file.h>
+
+int lock_until(int dir, const char *name, int64_t until, const char *what, struct fault *fault)
+{
+	scoped_fd fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int locked;
+
+	if (fd < 0)
+		return fault_set(fault, "cannot open the lock of %s: %s; is the state directory full "
+					"or read-only?", what, strerror(errno));
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (clock_left(until) == 0)
+			return fault_set(fault, "%s is still being prepared by another process", what);
+		clock_pause_ms(1);
+	}
+	locked = fd;
+	fd = -1;
+	return locked;
+}

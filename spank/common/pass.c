@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/pass.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+union control {
+	char bytes[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+int pass_send(int socket, char what, int fd)
+{
+	union control control = {.align = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec part = {.iov_base = &what, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+int pass_receive(int socket, char *what, int *fd)
+{
+	union control control;
+	struct iovec part = {.iov_base = what, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *header;
+	int got = (int)recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+
+	*fd = -1;
+	if (got == 1 && (header = CMSG_FIRSTHDR(&message)) && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+	return got;
+}

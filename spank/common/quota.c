@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/quota.h"
+
+#include "gojail.h"
+#include "common/kernel.h"
+
+#include <errno.h>
+#include <linux/dqblk_xfs.h>
+#include <linux/fs.h>
+#include <linux/quota.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#ifndef SYS_quotactl_fd
+#define SYS_quotactl_fd 443
+#endif
+
+/* QCMD of linux/quota.h shifts into the sign. */
+#define QUOTA(command) ((unsigned)(command) << SUBCMDSHIFT | PRJQUOTA)
+
+static uint32_t project_of(const char *job)
+{
+	if (strncmp(job, "run-", 4) == 0)
+		return GOJAIL_PROJECT_OF_RUNS ^ (uint32_t)strtoul(job + 4, NULL, 10);
+	return GOJAIL_PROJECT_OF_JOBS ^ (uint32_t)strtoul(job, NULL, 10);
+}
+
+/* Files, too: empty ones take no room of the job's, and the last inode of the file system from all others. */
+#define BYTES_PER_FILE 4096
+#define FILES_MIN 16384
+
+static int set_limit(int dir, uint32_t project, uint64_t bytes)
+{
+	uint64_t files = bytes / BYTES_PER_FILE;
+	struct if_dqblk limit = {.dqb_bhardlimit = (bytes + QIF_DQBLKSIZE - 1) >> QIF_DQBLKSIZE_BITS,
+				 .dqb_ihardlimit = bytes && files < FILES_MIN ? FILES_MIN : files,
+				 .dqb_valid = QIF_LIMITS};
+
+	return (int)syscall(SYS_quotactl_fd, dir, QUOTA(Q_SETQUOTA), project, &limit);
+}
+
+/* A file system may count projects without holding them to a limit. */
+static int enforced(int dir)
+{
+	struct fs_quota_statv state = {.qs_version = FS_QSTATV_VERSION1};
+
+	if (syscall(SYS_quotactl_fd, dir, QUOTA(Q_XGETQSTATV), 0, &state) < 0)
+		return -1;
+	errno = EOPNOTSUPP;
+	return state.qs_flags & FS_QUOTA_PDQ_ENFD ? 0 : -1;
+}
+
+/* What is made in the directory from now on is of the project, too; leave: unless it is of another, which it has inherited. */
+static int join(int dir, uint32_t project, bool leave)
+{
+	struct fsxattr attributes;
+
+	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
+		return -1;
+	if (leave && attributes.fsx_projid)
+		return 0;
+	attributes.fsx_projid = project;
+	attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+	return ioctl(dir, FS_IOC_FSSETXATTR, &attributes);
+}
+
+static bool has_limit(int dir, uint32_t project, uint64_t bytes)
+{
+	struct if_dqblk limit = {0};
+
+	return syscall(SYS_quotactl_fd, dir, QUOTA(Q_GETQUOTA), project, &limit) == 0 && limit.dqb_bhardlimit &&
+	       limit.dqb_bhardlimit <= bytes >> QIF_DQBLKSIZE_BITS;
+}
+
+int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault)
+{
+	uint32_t project = project_of(job);
+
+	if (enforced(dir) < 0)
+		return fault_set(fault, "tmp_size: the file system of the scratch directory does not limit directories (%s); ask "
+				 "your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",
+				 strerror(errno));
+	/* In this order: a limit of a project that has nothing is taken for that of a job that ended. */
+	if (join(dir, project, false) < 0 || (!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0))
+		return fault_set(fault, "tmp_size: cannot limit the job's /tmp: %s", strerror(errno));
+	return 0;
+}
+
+void quota_count(int dir, const char *job)
+{
+	/* What fails here, on a full file system maybe, is no reason to fail a job that has no limit. */
+	if (enforced(dir) == 0)
+		(void)join(dir, project_of(job), true);
+}
+
+/*
+ * A limit lasts as long as there is something to be limited: a descriptor of an ended job's file may have been passed to
+ * another job. The directory counts as a file, so that a job that is there is never without its limit: quota_limit.
+ */
+void quota_forget_unused(int dir)
+{
+	struct if_nextdqblk found;
+	uint64_t project = GOJAIL_PROJECT_OF_RUNS;
+
+	while (project <= UINT32_MAX && syscall(SYS_quotactl_fd, dir, QUOTA(Q_GETNEXTQUOTA), (uint32_t)project, &found) == 0) {
+		if (!found.dqb_curspace && !found.dqb_curinodes && (found.dqb_bhardlimit || found.dqb_ihardlimit))
+			set_limit(dir, found.dqb_id, 0);
+		project = (uint64_t)found.dqb_id + 1;
+	}
+}

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/sandbox.h"
+
+#include "common/clock.h"
+#include "common/kernel.h"
+#include "common/launch.h"
+#include "common/lock.h"
+#include "common/record.h"
+#include "common/template.h"
+#include "common/trees.h"
+#include "common/window.h"
+#include "common/zygote.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void close_all(struct sandbox *sandbox)
+{
+	close_fd(&sandbox->mnt);
+	close_fd(&sandbox->stage);
+	close_fd(&sandbox->root);
+	close_fd(&sandbox->net);
+	close_fd(&sandbox->pid);
+	close_fd(&sandbox->ipc);
+	close_fd(&sandbox->uts);
+	close_fd(&sandbox->user);
+	close_fd(&sandbox->holder);
+}
+
+void sandbox_close(struct sandbox *sandbox)
+{
+	close_all(sandbox);
+}
+
+#define HASH_BEGIN 14695981039346656037ull /* FNV-1a */
+
+static uint64_t hash_of(uint64_t hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
+	return hash;
+}
+
+/* Numbers what a sandbox is besides its mounts: with a network of the job's own or the node's, as root or not. */
+static uint64_t kind_number(const struct wish *wish)
+{
+	return (wish->net ? 1 : 0) | (!wish->root ? 0 : wish_is_range(wish) ? 2 : 4);
+}
+
+/*
+ * The jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace. A user can
+ * find a list of mounts with any hash: sandboxes of two kinds differ in the last digit whatever their mounts are, and
+ * the mounts are written beside the record, see is_same.
+ */
+static void sandbox_name(char *name, const struct jail *jail, const struct wish *wish)
+{
+	uint64_t hash = (hash_of(HASH_BEGIN, wish->mounts) & ~7ull) | kind_number(wish);
+
+	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
+	if (wish->mounts || wish->net || wish->root)
+		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
+}
+
+/* The job's network, if it is attached; -1 with a fault where it has other rails. */
+static int find_net(const char *state, const struct wish *wish, struct record *net, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64], key[GOJAIL_KEY_LEN + 1];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/.net", state, wish->job);
+	if (record_find(AT_FDCWD, path, net) < 0)
+		return -1;
+	snprintf(key, sizeof(key), "%016" PRIx64, hash_of(HASH_BEGIN, wish->net));
+	if (strcmp(key, net->key) == 0)
+		return 0;
+	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
+				"name the same ones, or start another job", wish->net);
+}
+
+#define OWN (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
+
+/* The kinds of namespace that all sandboxes of a job share, where their jails have them. */
+static const struct {
+	uint32_t bit;
+	const char *name;
+	int fd; /* of a holder */
+} kinds[] = {{GOJAIL_REQUEST_PID, "pid", GOJAIL_PID_FD}, {GOJAIL_REQUEST_IPC, "ipc", GOJAIL_IPC_FD}, {GOJAIL_REQUEST_UTS, "uts", GOJAIL_UTS_FD}};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static int *kind_of(struct sandbox *sandbox, int kind)
+{
+	int *fds[KINDS] = {&sandbox->pid, &sandbox->ipc, &sandbox->uts};
+
+	return fds[kind];
+}
+
+/*
+ * What the holder of the sandbox holds. 0 or -1. Descriptors, and not just its pidfd: who is in a domain of Landlock's
+ * (scope.h) may not enter by that.
+ */
+static int find_held(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder)
+{
+	sandbox->mnt = record_take(holder, sandbox->holder, GOJAIL_MNT_FD);
+	sandbox->stage = record_take(holder, sandbox->holder, GOJAIL_STAGE_FD);
+	sandbox->root = record_take(holder, sandbox->holder, GOJAIL_ROOT_FD);
+	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->root < 0)
+		return -1;
+	if (wish->root) {
+		sandbox->user = record_take(holder, sandbox->holder, GOJAIL_USER_FD);
+		if (sandbox->user < 0)
+			return -1;
+	}
+	for (int i = 0; i < KINDS; i++)
+		if (jail->namespaces & kinds[i].bit) {
+			*kind_of(sandbox, i) = record_take(holder, sandbox->holder, kinds[i].fd);
+			if (*kind_of(sandbox, i) < 0)
+				return -1;
+		}
+	return 0;
+}
+
+/* Writes dir/name anew; a text that is cut short is not this one. */
+static int write_text(int dir, const char *name, const char *text)
+{
+	scoped_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+/* Whether dir/name holds this text and nothing else; an empty text: it is not there, or empty. */
+static bool has_text(int dir, const char *name, const char *text)
+{
+	char have[GOJAIL_MOUNTS_MAX + 1];
+	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t got = fd < 0 ? 0 : read(fd, have, sizeof(have));
+
+	return got == (ssize_t)strlen(text) && memcmp(have, text, (size_t)got) == 0;
+}
+
+#define OTHERS "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"
+
+/* The user whose job this is: a directory of that number may be what another user's job has left. */
+static int is_owners(int job, uid_t uid, struct fault *fault)
+{
+	char owner[24];
+
+	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
+	if (has_text(job, ".uid", owner))
+		return 0;
+	if (!has_text(job, ".uid", ""))
+		return fault_set(fault, OTHERS);
+	if (write_text(job, ".uid", owner) == 0)
+		return 0;
+	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
+	unlinkat(job, ".uid", 0);
+	return -1;
+}
+
+/* Whether the sandbox of that name was made for the very mounts of this wish. */
+static bool is_same(int job, const char *name, const struct wish *wish)
+{
+	char beside[SANDBOX_NAME_MAX + 16];
+
+	if (!strchr(name, '+'))
+		return true; /* it stands for no mounts */
+	snprintf(beside, sizeof(beside), "%s.mounts", name);
+	return has_text(job, beside, wish->mounts ? wish->mounts : "");
+}
+
+/* A sandbox that is there: what its holder keeps. */
+static int find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
+		const struct wish *wish, struct fault *fault)
+{
+	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 64];
+	struct record holder, net;
+
+	if (wish->net && find_net(node->state, wish, &net, fault) < 0)
+		return -1;
+	sandbox_name(name, jail, wish);
+	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, wish->job);
+	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	sandbox->holder = job < 0 ? -1 : record_open(job, name, &holder);
+	if (sandbox->holder < 0)
+		return -1;
+	scoped_fd of_net = wish->net ? record_process(&net) : -1;
+	sandbox->net = wish->net ? process_namespace(of_net, "net") : -1;
+	if (holder.uid != wish->user.uid)
+		fault_set(fault, OTHERS);
+	else if (!is_same(job, name, wish))
+		fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
+	else if ((!wish->net || sandbox->net >= 0) && find_held(sandbox, jail, wish, &holder) == 0)
+		return 0;
+	close_all(sandbox);
+	return -1;
+}
+
+/* Opens STATE/jobs/JOB, made if absent. */
+static int open_job(const struct node *node, const struct wish *wish, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/jobs", node->state);
+	mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, wish->job);
+	mkdir(path, 0700);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		fault_set(fault, "cannot open %s: %s; is the state directory full or read-only?",
+			  path, strerror(errno));
+	return fd;
+}
+
+/* The job's directory, locked; the end of a job removes both, so look again. */
+static int lock_job(const struct node *node, const struct wish *wish, int64_t until, int *job,
+		    struct fault *fault)
+{
+	struct stat st;
+
+	for (;;) {
+		*job = open_job(node, wish, fault);
+		if (*job < 0)
+			return -1;
+		int lock = lock_until(*job, "lock", until, "the job's sandbox", fault);
+		if (lock < 0 || (fstat(lock, &st) == 0 && st.st_nlink > 0))
+			return lock;
+		close(lock);
+		close_fd(job);
+	}
+}
+
+/* What is to be there before the record: the user's mounts, by which later steps know the sandbox; and the template's
+ * spec, which `gojail spec --job` prints. */
+static int keep_beside(const struct node *node, const struct jail *jail, const struct wish *wish, int job,
+		       const char *name, struct fault *fault)
+{
+	char from[GOJAIL_PATH_MAX + 128], to[SANDBOX_NAME_MAX + 16];
+
+	snprintf(to, sizeof(to), "%s.mounts", name);
+	unlinkat(job, to, 0);
+	if (wish->mounts && write_text(job, to, wish->mounts) < 0)
+		return fault_set(fault, "cannot write %s in the state directory: %s; is it full or read-only?", to, strerror(errno));
+	snprintf(from, sizeof(from), "%s/jails/%s/config.json", node->state, jail->name);
+	snprintf(to, sizeof(to), "%s.json", name);
+	unlinkat(job, to, 0);
+	linkat(AT_FDCWD, from, job, to, 0); /* for people only: no step fails for it */
+	return 0;
+}
+
+/* A sandbox is a process and some fifty mounts, which no cgroup of the job's counts. */
+static int count_sandboxes(int job, struct fault *fault)
+{
+	DIR *dir = fdopendir(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct record holder;
+	int count = 0;
+
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		count += entry->d_name[0] != '.' && record_find(job, entry->d_name, &holder) == 0;
+	if (dir)
+		closedir(dir);
+	if (count < GOJAIL_SANDBOXES_MAX)
+		return 0;
+	return fault_set(fault, "this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "
+				"no more are made: use the same options in more of its steps", count);
+}
+
+/* A zygote may be replaced (gojail reload, a new configuration) as it is asked. */
+static int reach_zygote(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
+{
+	struct record zygote;
+
+	for (int attempt = 0; attempt < 5; attempt++) {
+		if (template_get(node, jail, until, &zygote, fault) < 0)
+			return -1;
+		int talk = zygote_connect(node, jail->name, until, fault);
+		if (talk != ZYGOTE_GONE)
+			return talk;
+		clock_pause_ms(1);
+	}
+	return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
+			 jail->name);
+}
+
+/* A namespace that the job has, for the holder to enter. */
+static int add_namespace(const struct record *of, const char *kind, uint32_t flag, struct gojail_request *request,
+			 struct gojail_tree *trees, struct fault *fault)
+{
+	scoped_fd process = record_process(of);
+	int fd = process_namespace(process, kind);
+
+	if (fd < 0)
+		return fault_set(fault, "the job's %s namespace ended at this moment; try again", kind);
+	return trees_add(trees, &request->ntrees, fd, kind, flag, fault);
+}
+
+/* The job's network for the holder: the one it has, or a new one. */
+static int ask_net(const struct node *node, const struct wish *wish, struct gojail_request *request,
+		   struct gojail_tree *trees, bool *made, struct fault *fault)
+{
+	struct record net;
+
+	*made = false;
+	if (!wish->net)
+		return 0;
+	if (find_net(node->state, wish, &net, fault) < 0) {
+		if (fault->text[0])
+			return -1;
+		request->flags |= GOJAIL_REQUEST_NET;
+		*made = true;
+		return 0;
+	}
+	return add_namespace(&net, "net", GOJAIL_TREE_NET, request, trees, fault);
+}
+
+/* The job's own namespaces for the holder: those of its first sandbox, or new ones. */
+static int ask_own(const struct jail *jail, int job, struct gojail_request *request, struct gojail_tree *trees,
+		   struct fault *fault)
+{
+	struct record first;
+	uint64_t made = 0;
+
+	request->flags |= jail->namespaces;
+	if (record_find(job, ".ns", &first) < 0)
+		return 0;
+	made = strtoull(first.key, NULL, 16);
+	for (int i = 0; i < KINDS; i++) {
+		if ((made & jail->namespaces & kinds[i].bit) &&
+		    add_namespace(&first, kinds[i].name, GOJAIL_TREE_NS, request, trees, fault) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The first holder's namespaces are the job's. */
+static int note_own(const struct jail *jail, int job, const struct record *holder, struct fault *fault)
+{
+	struct record first = *holder, other;
+
+	if (!(jail->namespaces & OWN) || record_find(job, ".ns", &other) == 0)
+		return 0;
+	snprintf(first.key, sizeof(first.key), "%016x", (unsigned)(jail->namespaces & OWN));
+	return record_write(job, ".ns", &first, fault);
+}
+
+/* Go attaches the rails; the record says that they are. */
+static int attach_net(const struct wish *wish, const struct sandbox_go *go, int job, const struct record *holder,
+		      struct fault *fault)
+{
+	struct record net = *holder;
+
+	if (go->net(holder, fault) < 0)
+		return -1;
+	snprintf(net.key, sizeof(net.key), "%016" PRIx64, hash_of(HASH_BEGIN, wish->net));
+	return record_write(job, ".net", &net, fault);
+}
+
+/* From the request to the record: what is left half-way, the holder ends by itself. */
+static int build(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		 const struct jail *jail, const struct wish *wish, int job, const struct sandbox_go *go,
+		 int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+{
+	char name[SANDBOX_NAME_MAX + 1];
+	bool net_made = false;
+	struct record holder = {0};
+	int asked = ZYGOTE_GONE;
+	scoped_fd talk = -1;
+
+	for (int attempt = 0; attempt < 3 && asked == ZYGOTE_GONE; attempt++) {
+		close_fd(&talk);
+		talk = reach_zygote(node, jail, until, fault);
+		/* While the zygote forks, what the holder is to attach is collected. */
+		if (talk < 0 || (attempt == 0 && (trees_collect(site, jail, wish, job, request, trees, fault) < 0 ||
+						  (go && go->trees(wish, trees, &request->ntrees, fault) < 0) ||
+						  ask_net(node, wish, request, trees, &net_made, fault) < 0 ||
+						  ask_own(jail, job, request, trees, fault) < 0)))
+			return -1;
+		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, fault);
+	}
+	if (asked < 0)
+		return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
+				 jail->name);
+	holder.uid = wish->user.uid;
+	if (net_made && attach_net(wish, go, job, &holder, fault) < 0)
+		return -1;
+	sandbox->holder = record_pidfd(&holder);
+	if (find_held(sandbox, jail, wish, &holder) < 0)
+		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
+	sandbox_name(name, jail, wish);
+	memcpy(holder.key, jail->key, sizeof(holder.key));
+	if (note_own(jail, job, &holder, fault) < 0 || keep_beside(node, jail, wish, job, name, fault) < 0 ||
+	    record_write(job, name, &holder, fault) < 0)
+		return -1;
+	return zygote_keep(talk, job, name, fault);
+}
+
+/* Reports whether the sandbox has all that this step needs: one that another step made lacks the batch script. */
+static bool has_script(const struct sandbox *sandbox, const struct wish *wish)
+{
+	return !wish->script[0] || window_has(sandbox->root, wish->script);
+}
+
+/* Shows the batch script in a sandbox that another step made, where Slurm executes it. */
+static int show_script(const struct sandbox *sandbox, const struct jail *jail, const struct wish *wish,
+		       const struct sandbox_go *go, struct fault *fault)
+{
+	scoped_fd tree = trees_script(jail, wish, fault);
+
+	if (tree < 0 || (go && go->script(wish, tree, fault) < 0))
+		return -1;
+	return window_attach(sandbox->mnt, sandbox->root, wish->script, tree, fault);
+}
+
+int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
+		  int64_t until, struct fault *fault)
+{
+	struct gojail_tree trees[GOJAIL_TREES_MAX];
+	struct gojail_request request = {
+		.version = GOJAIL_VERSION, .tmp_bytes = jail->tmp_bytes, .shm_bytes = jail->shm_bytes,
+		.flags = (wish->root ? GOJAIL_REQUEST_ROOT : 0) | (jail->ngpus ? GOJAIL_REQUEST_DEV : 0), .uid = wish->user.uid, .gid = wish->user.gid};
+	scoped_fd job = -1;
+	scoped_fd lock = lock_job(node, wish, until, &job, fault);
+	int result;
+
+	if (lock < 0 || is_owners(job, wish->user.uid, fault) < 0)
+		return -1;
+	if (find(sandbox, node, jail, wish, fault) == 0) {
+		result = has_script(sandbox, wish) ? 0 : show_script(sandbox, jail, wish, go, fault);
+		if (result < 0)
+			close_all(sandbox);
+		return result;
+	}
+	if (fault->text[0])
+		return -1;
+	if (count_sandboxes(job, fault) < 0)
+		return -1;
+	result = build(sandbox, node, site, jail, wish, job, go, until, &request, trees, fault);
+	for (uint32_t i = 0; i < request.ntrees; i++)
+		close_fd(&trees[i].fd);
+	if (result < 0)
+		close_all(sandbox);
+	return result;
+}
+
+int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		 const struct jail *jail, const struct wish *wish, struct fault *fault)
+{
+	int64_t until = clock_ms() + site->deadline_ms;
+	struct launch launch;
+	static char groups[65536];
+	size_t used = 0;
+
+	if (find(sandbox, node, jail, wish, fault) == 0 && has_script(sandbox, wish))
+		return 0;
+	close_all(sandbox);
+	if (fault->text[0])
+		return -1;
+	if (!wish->mounts && !wish->net && !wish_is_range(wish))
+		return sandbox_build(sandbox, node, site, jail, wish, NULL, until, fault);
+
+	for (int i = 0; i < wish->user.ngroups && used < sizeof(groups); i++)
+		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "",
+					 (unsigned)wish->user.groups[i]);
+	if (used >= sizeof(groups))
+		return fault_set(fault, "the user has %d groups, more than --jail-mount and --jail-net can do with", wish->user.ngroups);
+	launch_begin(&launch, node, "sandbox", until);
+	launch_word(&launch, "parent=%d", (int)getpid());
+	launch_word(&launch, "jail=%s", jail->name);
+	launch_word(&launch, "job=%s", wish->job);
+	launch_word(&launch, "uid=%u", (unsigned)wish->user.uid);
+	launch_word(&launch, "gid=%u", (unsigned)wish->user.gid);
+	launch_word(&launch, "groups=%s", groups);
+	launch_word(&launch, "mounts=%s", wish->mounts ? wish->mounts : "");
+	launch_word(&launch, "net=%s", wish->net ? wish->net : "");
+	launch_word(&launch, "root=%s", wish->root ? wish->root : "");
+	launch_word(&launch, "gpus=%s", wish->gpus ? wish->gpus : "");
+	launch_word(&launch, "nics=%s", wish->nics ? wish->nics : "");
+	launch_word(&launch, "script=%s", wish->script);
+	if (launch_run(&launch, node, until, fault) < 0)
+		return -1;
+	if (find(sandbox, node, jail, wish, fault) == 0)
+		return 0;
+	return fault_set(fault, "the sandbox was gone as soon as it was built; ask your administrator");
+}
+
+int sandbox_enter(const struct sandbox *sandbox, struct fault *fault)
+{
+	if ((sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0) ||
+	    (sandbox->ipc >= 0 && setns(sandbox->ipc, CLONE_NEWIPC) < 0) ||
+	    (sandbox->uts >= 0 && setns(sandbox->uts, CLONE_NEWUTS) < 0))
+		return fault_set(fault, "cannot enter the job's namespaces: %s", strerror(errno));
+	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
+	if (setns(sandbox->mnt, CLONE_NEWNS) < 0)
+		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
+	return 0;
+}
+
+int sandbox_become_root(const struct sandbox *sandbox, struct fault *fault)
+{
+	if (sandbox->user < 0)
+		return 0;
+	/* With range, root is another id than the user's, who has all capabilities there as its owner. */
+	if (setns(sandbox->user, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0)
+		return 0;
+	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox.h: one job's set of namespaces on this node: found, or built. */
+#ifndef GOJAIL_SANDBOX_H
+#define GOJAIL_SANDBOX_H
+
+#include "common/node.h"
+#include "common/record.h"
+#include "common/site.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define SANDBOX_NAME_MAX (GOJAIL_NAME_MAX + 1 + 16)
+
+/* Who asks for which sandbox. */
+struct wish {
+	char job[32];
+	struct user user;
+	const char *mounts; /* the --jail-mount list, or NULL */
+	const char *net;    /* the label of the rails, or NULL: the node's network */
+	const char *root; /* self or range, or NULL: no user namespace */
+	const char *gpus, *nics; /* what Slurm gave the job, in its own words; may be NULL */
+	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
+};
+
+/* Reports whether --jail-root=range is asked for, whose mounts are made in Go. */
+static inline bool wish_is_range(const struct wish *wish)
+{
+	return wish->root && strcmp(wish->root, "range") == 0;
+}
+
+struct sandbox {
+	int mnt, stage;         /* mount namespaces: the jail and its stage; -1: none */
+	int root;               /* of the jail, to look at */
+	int net, pid, ipc, uts, user; /* the job's own; -1: the node's */
+	int holder;                   /* pidfd of what holds them */
+};
+
+#define SANDBOX_NONE {.mnt = -1, .stage = -1, .root = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1}
+
+/*
+ * Opens the job's sandbox of this jail, building it if need be; all steps of the
+ * job with the same jail and mounts get the same one. A wish with mounts or rails
+ * that is not there yet starts a launcher, for what these need is done in Go.
+ */
+int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		 const struct jail *jail, const struct wish *wish, struct fault *fault);
+
+/* What is done in Go; only the launcher has such calls. */
+struct sandbox_go {
+	/* Opens the trees of the user's mounts. */
+	int (*trees)(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault);
+	/* Attaches the job's rails to the network namespace of the holder. */
+	int (*net)(const struct record *holder, struct fault *fault);
+	/* Maps the ids of the tree of the batch script, where --jail-root asks for that. */
+	int (*script)(const struct wish *wish, int tree, struct fault *fault);
+};
+
+/* Builds it, unless another step of the job was faster. */
+int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
+		  int64_t until, struct fault *fault);
+
+/* Moves the calling task into it for good, before it becomes the user. */
+int sandbox_enter(const struct sandbox *sandbox, struct fault *fault);
+
+/* Makes the calling task, which is the user already, root in it. */
+int sandbox_become_root(const struct sandbox *sandbox, struct fault *fault);
+
+void sandbox_close(struct sandbox *sandbox);
+
+#endif

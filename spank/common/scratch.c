@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/scratch.h"
+
+#include "common/clock.h"
+#include "common/kernel.h"
+#include "common/quota.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+/*
+ * Making two directories takes a file system up to a millisecond, which the end
+ * of a job can better afford than its start: it leaves these behind for others.
+ * They are new, never another job's: a process that is left over may be in that.
+ * They are a reserve, too: that many jobs start on a file system that others have filled.
+ */
+#define SPARES 32
+#define MAKING ".making"
+#define TRASH ".trash" /* gojail/sandbox/trash.go */
+
+static void spare_name(char *name, size_t size, int number)
+{
+	snprintf(name, size, "spare.%d", number);
+}
+
+/* NAME/tmp, as /tmp is everywhere. What is there already, half made maybe, stays. */
+static int make(int jobs, const char *name)
+{
+	char tmp[64];
+
+	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	if (mkdirat(jobs, name, 0700) < 0 && errno != EEXIST)
+		return -1;
+	if (mkdirat(jobs, tmp, 01777) < 0 && errno != EEXIST)
+		return -1;
+	return fchmodat(jobs, tmp, 01777, 0); /* not as the umask has it */
+}
+
+/* 0 where JOB is there afterwards. */
+static int take_spare(int jobs, const char *name)
+{
+	char spare[32];
+
+	for (int i = 0; i < SPARES; i++) {
+		spare_name(spare, sizeof(spare), i);
+		if (renameat2(jobs, spare, jobs, name, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno != ENOENT)
+			break;
+	}
+	return -1;
+}
+
+/*
+ * A spare has its name when it is complete. One process makes them, one at a time, under
+ * one name, so that what a process that was killed left there is used by the next.
+ */
+static void make_spares(int jobs)
+{
+	char spare[32];
+
+	if (flock(jobs, LOCK_EX | LOCK_NB) < 0)
+		return;
+	for (int i = 0; i < SPARES; i++) {
+		spare_name(spare, sizeof(spare), i);
+		if (faccessat(jobs, spare, F_OK, 0) == 0)
+			continue;
+		if (make(jobs, MAKING) < 0 || renameat2(jobs, MAKING, jobs, spare, RENAME_NOREPLACE) < 0)
+			break;
+	}
+	flock(jobs, LOCK_UN);
+}
+
+/* It, and what is missing above it: a directory of tmpfiles.d may be gone since the boot. */
+static void make_scratch(const char *scratch)
+{
+	char path[GOJAIL_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s", scratch);
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	mkdir(path, 0711);
+}
+
+static int open_jobs(const char *scratch, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/jobs", scratch);
+	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (jobs < 0 && errno == ENOENT) {
+		make_scratch(scratch);
+		mkdir(path, 0700);
+		jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	}
+	if (jobs < 0 || fstat(jobs, &st) < 0)
+		return fault_set(fault, "cannot open the scratch directory %s: %s; ask your administrator", path,
+				 strerror(errno));
+	if (st.st_uid != 0 || (st.st_mode & 022))
+		return fault_set(fault, "the scratch directory %s is not root's alone; ask your administrator", path);
+	int open = jobs;
+	jobs = -1;
+	return open;
+}
+
+/*
+ * The job's directory is its user's. One that a job of that number left, whose end
+ * was lost, may be somebody else's; with two clusters on a node, it may be in use.
+ */
+static bool is_others(int jobs, const char *name, uid_t uid)
+{
+	struct stat st;
+
+	return fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != uid && st.st_uid != 0;
+}
+
+/* Makes the directory of a job of that user, from a spare if there is one. */
+static int claim(int jobs, const char *name, uid_t uid)
+{
+	if (take_spare(jobs, name) < 0 && make(jobs, name) < 0)
+		return -1;
+	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
+}
+
+int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64], tmp[64];
+	scoped_fd jobs = open_jobs(scratch, fault);
+	int tree;
+
+	if (jobs < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/jobs/%s", scratch, name);
+	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	if (is_others(jobs, name, uid))
+		return fault_set(fault, "another user's job of this number has left %s on this node; "
+				 "ask your administrator to run: gojail sweep", path);
+	/* Noted first, so that the end of the job finds it whatever happens here. */
+	if (symlinkat(path, job, SCRATCH_LINK) < 0 && errno != EEXIST)
+		return fault_set(fault, "cannot note the scratch directory in the state directory: %s; is it full "
+					"or read-only?", strerror(errno));
+	if (claim(jobs, name, uid) < 0)
+		return errno == ENOSPC || errno == EDQUOT ?
+			fault_set(fault, "no room for the job's /tmp: jobs have filled the file system of %s (%s); try again later, and ask "
+					 "your administrator for tmp_size, which limits each job", scratch, strerror(errno)) :
+			fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator", path, strerror(errno));
+	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return fault_set(fault, "cannot open the job's %s/tmp: %s; ask your administrator", path, strerror(errno));
+	if (bytes && quota_limit(dir, name, bytes, fault) < 0)
+		return -1;
+	if (!bytes)
+		quota_count(dir, name);
+	tree = k_open_tree(jobs, tmp, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	if (tree >= 0 && k_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
+		return tree;
+	fault_set(fault, "cannot use %s/tmp as the job's /tmp: %s; ask your administrator", path, strerror(errno));
+	close_fd(&tree);
+	return -1;
+}
+
+int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault)
+{
+	scoped_fd dir = openat(job, SCRATCH_LINK "/tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir < 0 && errno == ENOENT)
+		return 0; /* it is in memory */
+	if (dir < 0)
+		return fault_set(fault, "tmp_size: cannot open the job's /tmp: %s", strerror(errno));
+	return quota_limit(dir, name, bytes, fault);
+}
+
+/* SCRATCH/jobs is open: moves a job's directory, in which files are, to the trash. The id may come again. */
+static int move_to_trash(int jobs, const char *name, struct leftover *left)
+{
+	char to[sizeof(left->name) + sizeof(TRASH)];
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(left->name, sizeof(left->name), "%s.%lld", name, now.tv_sec * 1000000000LL + now.tv_nsec);
+	snprintf(to, sizeof(to), TRASH "/%s", left->name);
+	for (int tries = 0; tries < 3; tries++) {
+		mkdirat(jobs, TRASH, 0700);
+		if (renameat2(jobs, name, jobs, to, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno != ENOENT) /* the process that empties the trash removes it at the end */
+			break;
+	}
+	left->name[0] = '\0';
+	return -1;
+}
+
+int scratch_remove(int job, struct leftover *left)
+{
+	char path[GOJAIL_PATH_MAX + 64], tmp[64], *name, *last;
+	ssize_t length = readlinkat(job, SCRATCH_LINK, path, sizeof(path) - 1);
+
+	if (length < 0)
+		return errno == ENOENT ? 0 : -1;
+	path[length] = '\0';
+	name = strrchr(path, '/');
+	if (!name)
+		return -1;
+	*name++ = '\0';
+	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	if (jobs < 0)
+		return -1;
+	if ((unlinkat(jobs, tmp, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
+	    (unlinkat(jobs, name, AT_REMOVEDIR) == 0 || errno == ENOENT)) {
+		quota_forget_unused(jobs);
+		make_spares(jobs);
+		return 0;
+	}
+	last = strrchr(path, '/'); /* .../jobs */
+	if (!last || last == path)
+		return -1;
+	*last = '\0';
+	snprintf(left->scratch, sizeof(left->scratch), "%s", path);
+	if (move_to_trash(jobs, name, left) < 0)
+		return -1;
+	make_spares(jobs);
+	return 0;
+}
+
+void scratch_wait(const struct leftover *left, int64_t until)
+{
+	char path[GOJAIL_PATH_MAX + 160];
+
+	if (!left->name[0])
+		return;
+	snprintf(path, sizeof(path), "%s/jobs/" TRASH "/%s", left->scratch, left->name);
+	for (int pause = 1; access(path, F_OK) == 0 && clock_left(until) > 0; pause = pause < 20 ? pause * 2 : pause)
+		clock_pause_ms(pause);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/site.h"
+
+#include "common/clock.h"
+#include "common/kernel.h"
+#include "common/launch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum state { FRESH, STALE, FAILED };
+
+/* One line "word value" of the head; the value ends where its line does. */
+static const char *head(const char **at, const char *word, char *value, size_t size)
+{
+	size_t length = strlen(word);
+	const char *end = strchr(*at, '\n');
+
+	if (!end || strncmp(*at, word, length) || (*at)[length] != ' ' ||
+	    (size_t)(end - *at) - length > size)
+		return NULL;
+	snprintf(value, size, "%.*s", (int)(end - *at - (long)length - 1), *at + length + 1);
+	*at = end + 1;
+	return value;
+}
+
+static int parse_head(struct site *site, const char *identity, const char *network)
+{
+	char value[GOJAIL_PATH_MAX], *end;
+	const char *at = site->text;
+	long long until;
+
+	if (!head(&at, "gojail-site", value, sizeof(value)) || atoi(value) != GOJAIL_VERSION ||
+	    !head(&at, "config", value, sizeof(value)) || strcmp(value, identity) ||
+	    !head(&at, "network", value, sizeof(value)) || strcmp(value, network) ||
+	    !head(&at, "until", value, sizeof(value)))
+		return -1;
+	until = strtoll(value, &end, 10);
+	if (*end || (until && until < (long long)time(NULL)) ||
+	    !head(&at, "default", site->default_jail, sizeof(site->default_jail)) ||
+	    !head(&at, "none", value, sizeof(value)))
+		return -1;
+	site->none_allowed = strcmp(value, "allow") == 0;
+	if (!head(&at, "deadline", value, sizeof(value)))
+		return -1;
+	site->deadline_ms = atoi(value);
+	if (site->deadline_ms <= 0 || !head(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
+	    site->scratch[0] != '/')
+		return -1;
+	site->jails = at;
+	/* A file that was cut short lacks its last line. */
+	return strlen(at) >= 4 && strcmp(at + strlen(at) - 4, "end\n") == 0 ? 0 : -1;
+}
+
+static void identity_of(const struct stat *st, char *text, size_t size)
+{
+	snprintf(text, size, "%llu %llu %lld %lld %ld %lld %ld", (unsigned long long)st->st_dev,
+		 (unsigned long long)st->st_ino, (long long)st->st_size,
+		 (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
+		 (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+}
+
+/* network.toml beside gojail.toml; "-" where a site has none. */
+static int network_identity(const struct node *node, char *text, size_t size, struct fault *fault)
+{
+	const char *slash = strrchr(node->config, '/');
+	char path[GOJAIL_PATH_MAX + 16];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%.*s/network.toml", slash ? (int)(slash - node->config) : 0, node->config);
+	if (stat(path, &st) == 0)
+		identity_of(&st, text, size);
+	else if (errno == ENOENT)
+		snprintf(text, size, "-");
+	else
+		return fault_set(fault, "cannot look at %s: %s; ask your administrator", path, strerror(errno));
+	return 0;
+}
+
+/* What gojail.toml is at this moment; a chmod, a touch, a rename all show. */
+static int config_identity(const struct node *node, char *text, size_t size, struct fault *fault)
+{
+	char directory[GOJAIL_PATH_MAX];
+	struct stat st;
+
+	snprintf(directory, sizeof(directory), "%s", node->config);
+	directory[strrchr(directory, '/') == directory ? 1 : strrchr(directory, '/') - directory] = '\0';
+	if (stat(node->config, &st) < 0)
+		return fault_set(fault, "cannot read the configuration %s: %s; no step is started "
+					"without it: ask your administrator", node->config, strerror(errno));
+	identity_of(&st, text, size);
+	/* Go judged the file; who may write its directory can put another one there at any time. */
+	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
+		return fault_set(fault, "the directory %s of the configuration is not root's alone; "
+					"ask your administrator to run: chown root %s; chmod go-w %s",
+				 directory, directory, directory);
+	return 0;
+}
+
+static enum state site_read(struct site *site, const struct node *node, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 8], identity[256], network[256];
+	struct stat st;
+	ssize_t got;
+
+	site_close(site);
+	if (config_identity(node, identity, sizeof(identity), fault) < 0 ||
+	    network_identity(node, network, sizeof(network), fault) < 0)
+		return FAILED;
+	snprintf(path, sizeof(path), "%s/site", node->state);
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return STALE;
+	/* The state directory is root's; a site file that is not was not written by us. */
+	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022) || st.st_size > GOJAIL_SITE_MAX) {
+		fault_set(fault, "%s is not a file of root's alone; ask your administrator to remove it", path);
+		return FAILED;
+	}
+	site->text = malloc((size_t)st.st_size + 1);
+	if (!site->text || (got = read(fd, site->text, (size_t)st.st_size)) < 0)
+		return STALE;
+	site->text[got] = '\0';
+	return parse_head(site, identity, network) == 0 ? FRESH : STALE;
+}
+
+int site_open(struct site *site, const struct node *node, struct fault *fault)
+{
+	int64_t until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS;
+	struct launch launch;
+
+	for (int attempt = 0; attempt < 3; attempt++) {
+		enum state state = site_read(site, node, fault);
+
+		if (state != STALE)
+			return state == FRESH ? 0 : -1;
+		launch_begin(&launch, node, "site", until);
+		if (launch_run(&launch, node, until, fault) < 0)
+			return -1;
+	}
+	return fault_set(fault, "the configuration %s keeps changing, or %s/site cannot be kept; "
+				"ask your administrator", node->config, node->state);
+}
+
+void site_close(struct site *site)
+{
+	free(site->text);
+	*site = (struct site){0};
+}
+
+static bool has_group(const struct user *user, gid_t gid)
+{
+	if (user->gid == gid)
+		return true;
+	for (int i = 0; i < user->ngroups; i++)
+		if (user->groups[i] == gid)
+			return true;
+	return false;
+}
+
+/* The names of all jails, for a person who mistyped one. */
+static int unknown_jail(const struct site *site, const char *name, struct fault *fault)
+{
+	char known[512] = "";
+	size_t used = 0;
+
+	for (const char *at = site->jails; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+		const char *end = strchr(at, '\n');
+
+		if (!end || strncmp(at, "jail ", 5))
+			continue;
+		if (used + (size_t)(end - at) < sizeof(known) - 8)
+			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%.*s",
+						 used ? ", " : "", (int)(end - at - 5), at + 5);
+	}
+	return fault_set(fault, "there is no jail \"%s\" on this node; choose one of: %s", name,
+			 known[0] ? known : "(none is configured)");
+}
+
+/* The line "isolate": an unknown word is of another version, and refused. */
+static int parse_isolate(char *words, struct jail *jail)
+{
+	static const struct {
+		const char *word;
+		uint32_t bit;
+	} known[] = {{"pid", GOJAIL_REQUEST_PID}, {"ipc", GOJAIL_REQUEST_IPC}, {"uts", GOJAIL_REQUEST_UTS},
+		     {"hidepid", GOJAIL_REQUEST_HIDEPID}, {"cgroup", GOJAIL_REQUEST_CGROUP}, {"-", 0}};
+	char *rest = NULL;
+
+	for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		size_t i = 0;
+
+		if (strcmp(word, "no_new_privs") == 0) {
+			jail->no_new_privs = true;
+			continue;
+		}
+		if (strcmp(word, "scope") == 0) {
+			jail->scope = true;
+			continue;
+		}
+		while (i < sizeof(known) / sizeof(known[0]) && strcmp(word, known[i].word))
+			i++;
+		if (i == sizeof(known) / sizeof(known[0]))
+			return -1;
+		jail->namespaces |= known[i].bit;
+	}
+	return 0;
+}
+
+/* One that is not known is not shown: it stays closed. */
+static void add_gpu(const char *value, struct jail *jail)
+{
+	if (jail->ngpus < (int)(sizeof(jail->gpus) / sizeof(jail->gpus[0])) &&
+	    sscanf(value, "%u %63s", &jail->gpus[jail->ngpus].index, jail->gpus[jail->ngpus].path) == 2)
+		jail->ngpus++;
+}
+
+int site_root(const struct jail *jail, char *mode, size_t size, struct fault *fault)
+{
+	const char *found = strstr(jail->roots, mode); /* neither word is part of the other */
+
+	if (!mode[0] || strcmp(mode, "none") == 0) {
+		mode[0] = '\0';
+		return 0;
+	}
+	if (jail->roots[0] == '-')
+		return fault_set(fault, "--jail-root: jail \"%s\" does not allow it; leave it out, or ask your administrator "
+				 "about jail_root in gojail.toml", jail->name);
+	if (strcmp(mode, "any") == 0) {
+		snprintf(mode, size, "%.*s", (int)strcspn(jail->roots, " "), jail->roots);
+		return 0;
+	}
+	if ((strcmp(mode, "self") && strcmp(mode, "range")) || !found)
+		return fault_set(fault, "--jail-root=%s: jail \"%s\" allows only %s", mode, jail->name, jail->roots);
+	return 0;
+}
+
+int site_jail(const struct site *site, const char *name, const struct user *user,
+	      struct jail *jail, struct fault *fault)
+{
+	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false;
+	const char *at = site->jails, *end;
+
+	*jail = (struct jail){0};
+	for (; (end = strchr(at, '\n')); at = end + 1) {
+		char line[GOJAIL_PATH_MAX + 16], *value;
+
+		if ((size_t)(end - at) >= sizeof(line))
+			return fault_set(fault, "the site file is damaged; ask your administrator");
+		memcpy(line, at, (size_t)(end - at));
+		line[end - at] = '\0';
+		value = strchr(line, ' ');
+		if (value)
+			*value++ = '\0';
+		if (strcmp(line, "jail") == 0 || strcmp(line, "end") == 0) {
+			if (here)
+				break;
+			here = value && strcmp(value, name) == 0;
+			continue;
+		}
+		if (!here || !value)
+			continue;
+		if (strcmp(line, "key") == 0)
+			snprintf(jail->key, sizeof(jail->key), "%.*s", GOJAIL_KEY_LEN, value);
+		else if (strcmp(line, "tmp") == 0) {
+			jail->tmpfs = strncmp(value, "tmpfs", 5) == 0;
+			value = strchr(value, ' ');
+			jail->tmp_bytes = value ? strtoull(value, NULL, 10) : 0;
+		} else if (strcmp(line, "shm") == 0)
+			jail->shm_bytes = strtoull(value, NULL, 10);
+		else if (strcmp(line, "spool") == 0)
+			snprintf(jail->spool, sizeof(jail->spool), "%s", value);
+		else if (strcmp(line, "munge") == 0)
+			snprintf(jail->munge, sizeof(jail->munge), "%s", value[0] == '/' ? value : "");
+		else if (strcmp(line, "net") == 0)
+			snprintf(jail->net, sizeof(jail->net), "%.*s", GOJAIL_NAME_MAX, value);
+		else if (strcmp(line, "isolate") == 0)
+			isolated = parse_isolate(value, jail) == 0;
+		else if (strcmp(line, "bounding") == 0)
+			bounded = sscanf(value, "%" SCNx64, &jail->bounding) == 1;
+		else if ((strcmp(line, "env") == 0 || strcmp(line, "prepend") == 0) && !jail->env)
+			jail->env = at;
+		else if (strcmp(line, "gpu") == 0)
+			add_gpu(value, jail);
+		else if (strcmp(line, "root") == 0)
+			snprintf(jail->roots, sizeof(jail->roots), "%s", value);
+		else if (strcmp(line, "seccomp") == 0)
+			filtered = snprintf(jail->seccomp, sizeof(jail->seccomp), "%s", value[0] == '-' ? "" : value) <
+				   (int)sizeof(jail->seccomp);
+		else if (strcmp(line, "access") == 0)
+			allowed = allowed || strcmp(value, "all") == 0;
+		else if (strcmp(line, "uid") == 0)
+			allowed = allowed || (uid_t)strtoul(value, NULL, 10) == user->uid;
+		else if (strcmp(line, "gid") == 0)
+			allowed = allowed || has_group(user, (gid_t)strtoul(value, NULL, 10));
+	}
+	if (!here)
+		return unknown_jail(site, name, fault);
+	snprintf(jail->name, sizeof(jail->name), "%s", name);
+	if (strlen(jail->key) != GOJAIL_KEY_LEN || !jail->spool[0] || !jail->net[0] || !isolated || !bounded || !filtered || !jail->roots[0])
+		return fault_set(fault, "the site file is damaged; ask your administrator");
+	if (!allowed)
+		return fault_set(fault, "you (uid %u) may not use jail \"%s\"; ask your administrator "
+					"to add you or one of your groups to it", (unsigned)user->uid, name);
+	return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* site.h: what the site file says of a jail and of this user's right to it. */
+#ifndef GOJAIL_SITE_H
+#define GOJAIL_SITE_H
+
+#include "common/fault.h"
+#include "common/node.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The site file, checked to belong to the gojail.toml that is there now. */
+struct site {
+	char *text;
+	char default_jail[GOJAIL_NAME_MAX + 1]; /* "none" where there is no default */
+	bool none_allowed;
+	int deadline_ms;
+	char scratch[GOJAIL_PATH_MAX];
+	const char *jails; /* the rest of the text */
+};
+
+struct jail {
+	char name[GOJAIL_NAME_MAX + 1];
+	char key[GOJAIL_KEY_LEN + 1];
+	bool tmpfs;
+	uint64_t tmp_bytes, shm_bytes;
+	char spool[GOJAIL_PATH_MAX];
+	char munge[GOJAIL_PATH_MAX]; /* munge's socket, or "" */
+	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
+	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS, _HIDEPID, and _CGROUP */
+	bool no_new_privs;
+	bool scope; /* abstract sockets are each step's own */
+	const char *env; /* its lines env and prepend, in the site's text; NULL: none */
+	uint64_t bounding; /* capabilities, bit by number */
+	struct {
+		unsigned index;
+		char path[64];
+	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes that go with a GPU of Slurm's */
+	int ngpus;
+	char roots[16];    /* of self and range, a blank between; "-": none */
+	char seccomp[64];  /* its filter, below the state directory, or "" */
+};
+
+struct user {
+	uid_t uid;
+	gid_t gid;
+	const gid_t *groups;
+	int ngroups;
+};
+
+/* Reads the site file, and has it compiled first where it is absent or old. */
+int site_open(struct site *site, const struct node *node, struct fault *fault);
+void site_close(struct site *site);
+
+/* What --jail-root=MODE means in this jail; mode "any" becomes the first that it allows. */
+int site_root(const struct jail *jail, char *mode, size_t size, struct fault *fault);
+
+/* Finds a jail that this user may use. */
+int site_jail(const struct site *site, const char *name, const struct user *user,
+	      struct jail *jail, struct fault *fault);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/trees.h"
+
+#include "common/kernel.h"
+#include "common/record.h"
+#include "common/scratch.h"
+#include "common/window.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int trees_add(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
+	      struct fault *fault)
+{
+	struct gojail_tree *tree = &trees[*count];
+
+	if (fd < 0)
+		return -1;
+	if (*count >= GOJAIL_TREES_MAX)
+		return fault_set(fault, "the sandbox has more than %d mounts of its own", GOJAIL_TREES_MAX);
+	*tree = (struct gojail_tree){.fd = fd, .flags = flags};
+	snprintf(tree->destination, sizeof(tree->destination), "%s", destination);
+	*count += 1;
+	return 0;
+}
+
+int trees_script(const struct jail *jail, const struct wish *wish, struct fault *fault)
+{
+	const char *slash = strrchr(wish->script, '/');
+	int tree;
+
+	if (!slash || strncmp(wish->script, jail->spool, (size_t)(slash - wish->script)) ||
+	    jail->spool[slash - wish->script])
+		return fault_set(fault, "the batch script is in %s, but gojail expects SlurmdSpoolDir to be %s; "
+					"ask your administrator to run gojail check", wish->script, jail->spool);
+	tree = k_open_tree(AT_FDCWD, wish->script, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	if (tree >= 0 &&
+	    k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
+		return tree;
+	fault_set(fault, "cannot bring the batch script in %s into the jail: %s", wish->script, strerror(errno));
+	close_fd(&tree);
+	return -1;
+}
+
+/*
+ * munge's socket as it is now: munged makes a new one whenever it starts. Without
+ * one munged is down at the moment, which is no reason to fail a step that may
+ * never need it: the jail then has the template's empty file in its place.
+ */
+static int munge_tree(const struct jail *jail)
+{
+	struct stat st;
+	/* The directory is munge's own user's, who must not choose another file by a symlink. */
+	int tree = k_open_tree(AT_FDCWD, jail->munge, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+
+	if (tree >= 0 && (fstat(tree, &st) < 0 || !S_ISSOCK(st.st_mode) ||
+			  k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+							MOUNT_ATTR_NOEXEC) < 0))
+		close_fd(&tree);
+	return tree;
+}
+
+/* Another sandbox of the same job: /dev/shm, and a /tmp in memory, are one per job. */
+static int find_sibling(int job, struct record *sibling)
+{
+	int copy = openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = -1;
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+
+	if (!dir) {
+		close_fd(&copy);
+		return -1;
+	}
+	for (struct dirent *entry; found < 0 && (entry = readdir(dir));)
+		if (entry->d_name[0] != '.' && record_find(job, entry->d_name, sibling) == 0)
+			found = 0;
+	closedir(dir);
+	return found;
+}
+
+int trees_collect(const struct site *site, const struct jail *jail, const struct wish *wish, int job,
+		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+{
+	uint32_t *count = &request->ntrees;
+	struct record sibling;
+	scoped_fd process = find_sibling(job, &sibling) == 0 ? record_process(&sibling) : -1;
+	scoped_fd mnt = process_namespace(process, "mnt");
+
+	if (mnt >= 0) {
+		if (trees_add(trees, count, window_clone(mnt, "/dev/shm", fault), "/dev/shm", 0, fault) < 0 ||
+		    trees_add(trees, count, window_clone(mnt, "/tmp", fault), "/tmp", 0, fault) < 0)
+			return fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
+					 strerror(errno));
+		if (!jail->tmpfs && jail->tmp_bytes && scratch_limit(wish->job, job, jail->tmp_bytes, fault) < 0)
+			return -1;
+	} else {
+		request->flags |= GOJAIL_REQUEST_SHM | (jail->tmpfs ? GOJAIL_REQUEST_TMPFS : 0);
+		if (!jail->tmpfs && trees_add(trees, count, scratch_tree(site->scratch, wish->job, wish->user.uid, job, jail->tmp_bytes, fault), "/tmp", 0, fault) < 0)
+			return -1;
+	}
+	if (wish->script[0] &&
+	    trees_add(trees, count, trees_script(jail, wish, fault), wish->script, GOJAIL_TREE_ALONE, fault) < 0)
+		return -1;
+	if (jail->munge[0])
+		trees_add(trees, count, munge_tree(jail), jail->munge, 0, fault);
+	return 0;
+}

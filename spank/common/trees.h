@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trees.h: what a job's sandbox has besides its template, as detached trees. */
+#ifndef GOJAIL_TREES_H
+#define GOJAIL_TREES_H
+
+#include "common/sandbox.h"
+
+/*
+ * Collects /tmp, /dev/shm, the batch script's directory and munge's socket; all
+ * but the user's mounts. job is the job's state directory. What is to be a tmpfs
+ * goes into the request's flags. The caller closes the trees, also after a fault.
+ */
+int trees_collect(const struct site *site, const struct jail *jail, const struct wish *wish, int job,
+		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);
+
+/* Opens the directory of the batch script as a detached, read-only tree, or -1 with a fault. */
+int trees_script(const struct jail *jail, const struct wish *wish, struct fault *fault);
+
+/*
+ * One more for the holder: a descriptor, and where it goes or what the flags say. -1,
+ * with a fault where there are too many; without one where fd is -1.
+ */
+int trees_add(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
+	      struct fault *fault);
+
+#endif

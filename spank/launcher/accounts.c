@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/accounts.h"
+
+#include "common/kernel.h"
+#include "common/zygote.h"
+
+#include "gojail.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/*
+ * The jail's own file is root's with --jail-root=range, and packages add their users to it: it is not mounted over
+ * there. Everywhere else both must be known, the node's users and those that a package brought. The node's come first and
+ * win: who looks up a name or an id finds the node's. Of the jail's file, which users may write, nothing is trusted.
+ */
+
+#define OWN_MAX (256 << 10)  /* bytes of the jail's file that are read */
+#define SYSTEM_IDS 1000      /* below are those of packages, and above those of people (adduser.conf(5)); as many lines are looked up */
+
+struct text {
+	char *bytes; /* ends with a NUL */
+	size_t length;
+};
+
+/* Reads a regular file that is open as a place, at most so many bytes; -1: it cannot be. */
+static int read_text(int place, size_t max, struct text *text)
+{
+	char name[32];
+	struct stat st;
+	ssize_t got = 0;
+
+	snprintf(name, sizeof(name), "self/fd/%d", place);
+	if (place < 0 || fstat(place, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
+	scoped_fd fd = openat(ZYGOTE_PROC_FD, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a lease of the owner's makes nobody wait */
+	if ((size_t)st.st_size < max)
+		max = (size_t)st.st_size;
+	text->bytes = fd < 0 ? NULL : malloc(max + 2);
+	for (text->length = 0; text->bytes && text->length < max; text->length += (size_t)got)
+		if ((got = read(fd, text->bytes + text->length, max - text->length)) <= 0)
+			break;
+	if (!text->bytes || got < 0)
+		return -1;
+	text->bytes[text->length] = '\0';
+	return 0;
+}
+
+/* Reports whether a line of the text begins with that name and a colon. */
+static bool has_name(const char *text, const char *name, size_t length)
+{
+	for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+		if (strncmp(line, name, length) == 0 && line[length] == ':')
+			return true;
+	return false;
+}
+
+/* Reports whether it is a line "NAME:PASSWORD:ID:..." of a system's user or group, in characters that all programs take. */
+static bool is_system_line(const char *line, size_t length)
+{
+	const char *colon = memchr(line, ':', length), *id;
+	char *end;
+
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			return false;
+	if (!colon || colon == line || strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != (size_t)(colon - line) ||
+	    line[0] == '-' || !(id = memchr(colon + 1, ':', length - (size_t)(colon + 1 - line))) || id[1] < '0' || id[1] > '9')
+		return false;
+	unsigned long number = strtoul(id + 1, &end, 10);
+	return *end == ':' && number > 0 && number < SYSTEM_IDS;
+}
+
+/* Appends what the jail has of its own to the node's; a last line without its end may be half of one. */
+static void append_own(struct text *node, const struct text *own)
+{
+	const char *line = own->bytes, *end;
+	int looked_up = 0;
+	char *grown = realloc(node->bytes, node->length + own->length + 2);
+
+	if (!grown)
+		return;
+	node->bytes = grown;
+	if (node->length && node->bytes[node->length - 1] != '\n')
+		node->bytes[node->length++] = '\n';
+	node->bytes[node->length] = '\0';
+	for (; (end = memchr(line, '\n', own->length - (size_t)(line - own->bytes))); line = end + 1) {
+		size_t length = (size_t)(end - line);
+
+		if (!is_system_line(line, length) || looked_up++ >= SYSTEM_IDS || has_name(node->bytes, line, strcspn(line, ":")))
+			continue;
+		memcpy(node->bytes + node->length, line, length + 1);
+		node->length += length + 1;
+		node->bytes[node->length] = '\0';
+	}
+}
+
+/* Makes a file of the sandbox's /run with that text, and the owner and rights of the node's, as a detached mount. */
+static int make_file(int run, const char *name, const struct text *text, const struct stat *like)
+{
+	const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	scoped_fd file = openat(run, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int tree = -1;
+
+	if (file < 0)
+		return -1;
+	if (write(file, text->bytes, text->length) == (ssize_t)text->length && fchown(file, like->st_uid, like->st_gid) == 0 &&
+	    fchmod(file, like->st_mode & 0777) == 0)
+		tree = k_open_tree(run, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	if (tree >= 0 && k_mount_setattr(tree, attributes) < 0)
+		close_fd(&tree);
+	return tree;
+}
+
+static int mount_one(int root, int run, const char *name, int place, struct fault *fault)
+{
+	char path[32];
+	struct text node = {0}, own = {0};
+	struct stat like, st, of_run;
+	int result = -1;
+
+	snprintf(path, sizeof(path), "/etc/%s", name);
+	scoped_fd at = k_open_in_root(root, path, 0);
+	if (at < 0)
+		return fault_set(fault, "the mount target %s is not in the jail: %s; create it with: gojail init", path, strerror(errno));
+	if (fstat(at, &st) == 0 && fstat(run, &of_run) == 0 && st.st_dev == of_run.st_dev)
+		return 0; /* it is there */
+	if (fstat(place, &like) == 0 && read_text(place, (size_t)like.st_size, &node) == 0) {
+		if (read_text(at, OWN_MAX, &own) == 0)
+			append_own(&node, &own);
+		scoped_fd tree = make_file(run, name, &node, &like);
+		result = tree < 0 ? -1 : k_move_mount(tree, at);
+		unlinkat(run, name, 0); /* a file without a name cannot be mounted, one that is mounted needs none */
+	}
+	if (result < 0)
+		fault_set(fault, "cannot mount the node's %s in the jail: %s", path, strerror(errno));
+	free(node.bytes);
+	free(own.bytes);
+	return result;
+}
+
+int accounts_mount(int run, struct fault *fault)
+{
+	static const char *const names[] = {"passwd", "group", "shadow", "gshadow"};
+	scoped_fd dir = openat(run, GOJAIL_ACCOUNTS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	scoped_fd root = dir < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0 && errno == ENOENT)
+		return 0; /* the jail has none of the node's */
+	if (root < 0)
+		return fault_set(fault, "cannot open the jail's root: %s", strerror(errno));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		scoped_fd place = openat(dir, names[i], O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+		if (place >= 0 && mount_one(root, run, names[i], place, fault) < 0)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holder.c: a process that assembles one sandbox in a copy of its zygote's template, and holds it. */
+#include "launcher/holder.h"
+
+#include "launcher/assemble.h"
+#include "common/kernel.h"
+#include "common/pass.h"
+#include "common/record.h"
+#include "launcher/stage.h"
+#include "launcher/userns.h"
+#include "common/zygote.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+static void answer(int talk, const struct record *self, const struct fault *fault)
+{
+	struct gojail_reply reply = {.version = GOJAIL_VERSION, .pid = self->pid, .start = self->start};
+
+	if (fault->text[0]) {
+		reply.failed = 1;
+		memcpy(reply.text, fault->text, sizeof(reply.text));
+	}
+	if (send(talk, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
+		_exit(1); /* nobody waits for this sandbox any more */
+}
+
+/* Whether that much is a whole request. */
+static bool is_whole(ssize_t got, const struct gojail_request *request)
+{
+	return got >= (ssize_t)sizeof(*request) && request->version == GOJAIL_VERSION &&
+	       request->ntrees <= GOJAIL_TREES_MAX &&
+	       (size_t)got == sizeof(*request) + request->ntrees * sizeof(struct gojail_tree);
+}
+
+/* The request, its trees, and their descriptors; 0 or -1 with a fault. */
+static int receive(int talk, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+{
+	struct iovec parts[] = {
+		{.iov_base = request, .iov_len = sizeof(*request)},
+		{.iov_base = trees, .iov_len = GOJAIL_TREES_MAX * sizeof(*trees)},
+	};
+	union {
+		char bytes[CMSG_SPACE(GOJAIL_TREES_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+	struct cmsghdr *header;
+	ssize_t got;
+
+	got = recvmsg(talk, &message, MSG_CMSG_CLOEXEC); /* a caller that hangs holds nothing up but this child */
+	if (got <= 0)
+		_exit(1);
+	if (!is_whole(got, request))
+		return fault_set(fault, "the zygote is of another gojail version; run: gojail reload");
+	header = CMSG_FIRSTHDR(&message);
+	if (request->ntrees && (!header || header->cmsg_type != SCM_RIGHTS ||
+				header->cmsg_len != CMSG_LEN(request->ntrees * sizeof(int))))
+		return fault_set(fault, "the zygote was sent a damaged request");
+	for (uint32_t i = 0; i < request->ntrees; i++) {
+		memcpy(&trees[i].fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+		trees[i].destination[sizeof(trees[i].destination) - 1] = '\0';
+	}
+	return 0;
+}
+
+/*
+ * Only the children of a process change their PID namespace: goes on as one, of the
+ * zygote's, which reaps it. In a new namespace it is process 1, and what the job
+ * leaves behind becomes its child: that is reaped without a thought (SIG_IGN).
+ */
+static int enter_pid(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+{
+	pid_t child;
+
+	if (!(request->flags & GOJAIL_REQUEST_PID))
+		return 0;
+	if (assemble_enter(request, trees, GOJAIL_REQUEST_PID, "pid", CLONE_NEWPID, fault) < 0)
+		return -1;
+	child = (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
+	if (child < 0)
+		return fault_set(fault, "cannot fork into the job's PID namespace: %s", strerror(errno));
+	if (child > 0)
+		_exit(0);
+	setsid();
+	signal(SIGCHLD, SIG_IGN);
+	return 0;
+}
+
+/* The user namespace for the tasks: among the trees, or a new one where uid 0 is the user and nobody else is. */
+static int find_user(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+{
+	struct idmap user = {0, request->uid, 1}, group = {0, request->gid, 1};
+
+	for (uint32_t i = 0; i < request->ntrees; i++)
+		if (trees[i].flags & GOJAIL_TREE_USER)
+			return trees[i].fd;
+	return userns_make(ZYGOTE_PROC_FD, request->uid, &user, &group, false, fault);
+}
+
+/* The descriptor with a number that means nothing. */
+static int above(int fd)
+{
+	int other = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, GOJAIL_RECORD_FD + 1);
+
+	close_fd(&fd);
+	return other;
+}
+
+/* What the steps will take: these numbers are theirs before anybody knows of them. */
+static void keep(int stage, int user, struct fault *fault)
+{
+	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc", "self/ns/uts"};
+	int fds[GOJAIL_RECORD_FD] = {[GOJAIL_STAGE_FD] = above(stage), [GOJAIL_USER_FD] = above(user)};
+
+	close(GOJAIL_USER_FD); /* there is not always one */
+	fds[GOJAIL_ROOT_FD] = above(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		fds[GOJAIL_MNT_FD + i] = above(openat(ZYGOTE_PROC_FD, own[i], O_RDONLY | O_CLOEXEC));
+	for (int number = GOJAIL_STAGE_FD; number < GOJAIL_RECORD_FD; number++)
+		if ((fds[number] < 0 || dup3(fds[number], number, O_CLOEXEC) < 0) && (number != GOJAIL_USER_FD || user >= 0))
+			fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
+}
+
+/* What another job is likely to ask for as well: no other sandbox of a job that has one, no network, no root of its own. */
+static bool is_usual(const struct gojail_request *request, const struct gojail_tree *trees)
+{
+	bool usual = (request->flags & GOJAIL_REQUEST_SHM) && !(request->flags & GOJAIL_REQUEST_NET);
+
+	for (uint32_t i = 0; i < request->ntrees; i++)
+		usual = usual && !(trees[i].flags & ASSEMBLE_NO_MOUNT);
+	return usual;
+}
+
+#define BUILDER "gojail-builder"
+
+/* Ends the sandbox that was begun, and holds it for as long as this process lives. */
+__attribute__((noreturn)) static void hold(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
+					   const struct record *self, struct fault *fault)
+{
+	int user = -1, record;
+	char one;
+
+	if (fault->text[0] || assemble_end(request, trees, fault) < 0 ||
+	    ((request->flags & GOJAIL_REQUEST_ROOT) && (user = find_user(request, trees, fault)) < 0)) {
+		answer(talk, self, fault);
+		_exit(1);
+	}
+	talk = above(talk);
+	keep(stage_make(ZYGOTE_PROC_FD, trees, request->ntrees, fault), user, fault);
+	answer(talk, self, fault);
+	if (fault->text[0] || pass_receive(talk, &one, &record) != 1 || dup3(above(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
+		_exit(1);
+	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)). */
+	prctl(PR_SET_DUMPABLE, 0);
+	syscall(SYS_close_range, GOJAIL_RECORD_FD + 1, ~0u, 0);
+	prctl(PR_SET_NAME, "gojail-holder"); /* what has this name and no record, a sweep ends */
+	for (;;)
+		pause();
+}
+
+static struct gojail_tree trees[GOJAIL_TREES_MAX];
+
+void holder_run(int talk, int told)
+{
+	struct gojail_request request = {0};
+	struct fault fault = {0};
+	struct record self = proc_self(ZYGOTE_PROC_FD);
+
+	prctl(PR_SET_NAME, BUILDER);
+	setsid();
+	answer(talk, &self, &fault);
+	if (receive(talk, &request, trees, &fault) == 0 && enter_pid(&request, trees, &fault) == 0) {
+		self = proc_self(ZYGOTE_PROC_FD);
+		assemble_begin(&request, trees, &fault);
+	}
+	if (!fault.text[0] && is_usual(&request, trees) && write(told, &request, sizeof(request)) < 0) {
+		/* The pipe is full: it tells enough. */
+	}
+	hold(talk, &request, trees, &self, &fault);
+}
+
+/* For the zygote: one of SPARE_..., and who asks for a sandbox. */
+static void say(int zygote, char what, int talk)
+{
+	if (pass_send(zygote, what, talk) < 0)
+		_exit(1);
+}
+
+/* Who asks for a sandbox; the end of the zygote is that of the spare, and comes first. */
+static int next(int zygote)
+{
+	struct pollfd wait[] = {{.fd = ZYGOTE_SOCKET_FD, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};
+
+	for (;;) {
+		if (poll(wait, 2, -1) < 0 && errno != EINTR)
+			_exit(1);
+		if (wait[1].revents)
+			_exit(0);
+		int talk = accept4(ZYGOTE_SOCKET_FD, NULL, NULL, SOCK_CLOEXEC);
+
+		if (talk >= 0)
+			return talk;
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			_exit(1); /* out of descriptors or memory: the zygote's to wait for better times */
+	}
+}
+
+/* Looks at the request, which may come late or never, and leaves it there. Who asks sees the end, and asks the next zygote. */
+static bool look(int zygote, int talk, struct gojail_request *request)
+{
+	struct pollfd wait[] = {{.fd = talk, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};
+	struct iovec parts[] = {
+		{.iov_base = request, .iov_len = sizeof(*request)},
+		{.iov_base = trees, .iov_len = sizeof(trees)},
+	};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+
+	while (poll(wait, 2, -1) < 0 && errno == EINTR)
+		;
+	if (wait[1].revents)
+		_exit(0);
+	return is_whole(recvmsg(talk, &message, MSG_PEEK), request);
+}
+
+void holder_spare(int zygote, const struct gojail_request *usual)
+{
+	const uint32_t later = GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_TMPFS | GOJAIL_REQUEST_UTS; /* assemble_end's, and after */
+	struct gojail_request made = *usual, request = {0};
+	struct fault fault = {0};
+	struct record self;
+	int talk;
+
+	made.ntrees = 0;
+	prctl(PR_SET_NAME, "gojail-spare");
+	setsid();
+	if (enter_pid(&made, trees, &fault) < 0 || assemble_begin(&made, trees, &fault) < 0)
+		_exit(1);
+	for (say(zygote, SPARE_READY, -1);; say(zygote, SPARE_GIVES, talk), close(talk)) {
+		talk = next(zygote);
+		say(zygote, SPARE_BUSY, -1);
+		if (!look(zygote, talk, &request) || !is_usual(&request, trees))
+			continue;
+		if ((request.flags | later) == (made.flags | later))
+			break;
+		say(zygote, SPARE_GIVES, talk);
+		_exit(0); /* the next spare is like this one */
+	}
+	close(ZYGOTE_SOCKET_FD);
+	close(zygote);
+	prctl(PR_SET_NAME, BUILDER);
+	self = proc_self(ZYGOTE_PROC_FD);
+	answer(talk, &self, &fault); /* before what may hang: the jail's root can be on storage that does not answer */
+	if (receive(talk, &request, trees, &fault) == 0)
+		assemble_stands(&request, &fault);
+	hold(talk, &request, trees, &self, &fault);
+}

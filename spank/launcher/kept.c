@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/kept.h"
+
+#include "common/kernel.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#define KEPT_MAX 256
+
+/* A mount of the template; in is the path of the mount that it lies in, "" for the root. */
+struct mount {
+	char *path;
+	const char *in;
+	int id, parent;
+};
+
+/* Those that a sandbox may have to move. What lies in a mount that stays goes with it, however many there are: homes, for instance. */
+static struct mount kept[KEPT_MAX];
+static int nkept;
+
+/* All mounts of the template, while kept_find reads them. */
+struct table {
+	struct mount *list;
+	int count, room, root_id;
+};
+
+static int index_of(const char *path)
+{
+	for (int i = 0; i < nkept; i++)
+		if (strcmp(path, kept[i].path) == 0)
+			return i;
+	return -1;
+}
+
+/* The kernel writes blanks, tabs, ends of line and backslashes as \\ and three octal digits. */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (; *path; path++) {
+		unsigned byte;
+
+		if (*path == '\\' && sscanf(path + 1, "%3o", &byte) == 1) {
+			*to++ = (char)byte;
+			path += 3;
+		} else {
+			*to++ = *path;
+		}
+	}
+	*to = '\0';
+}
+
+static int add_mount(struct table *table, const struct mount *one)
+{
+	if (table->count == table->room) {
+		int room = table->room ? 2 * table->room : 256;
+		struct mount *list = realloc(table->list, (size_t)room * sizeof(*list));
+
+		if (!list)
+			return -1;
+		table->list = list;
+		table->room = room;
+	}
+	table->list[table->count++] = *one;
+	return 0;
+}
+
+/* Reads proc_pid_mountinfo(5): id, parent's id, and in the fifth field the path. */
+static int read_table(FILE *file, struct table *table, struct fault *fault)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int result = 0;
+
+	while (result == 0 && getline(&line, &size, file) > 0) {
+		struct mount one = {0};
+
+		if (sscanf(line, "%d %d %*s %*s %ms", &one.id, &one.parent, &one.path) != 3 || add_mount(table, &one) < 0) {
+			free(one.path);
+			result = fault_set(fault, "cannot read the jail's mounts from /proc/self/mountinfo: %s", strerror(errno));
+			break;
+		}
+		unescape(one.path);
+		if (strcmp(one.path, "/") == 0)
+			table->root_id = one.id;
+	}
+	free(line);
+	return result;
+}
+
+/* Returns the mount that a mount lies in, or NULL. Those of one parent stand side by side: the last answer is tried first. */
+static const struct mount *find_parent(const struct table *table, const struct mount *one, int *last)
+{
+	for (int tried = 0; tried <= table->count; tried++) {
+		int i = tried == 0 ? *last : tried - 1;
+
+		if (table->list[i].id == one->parent) {
+			*last = i;
+			return &table->list[i];
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Keeps a mount that lies in the root, or in one that a sandbox replaces. The path of each lies in that of its parent.
+ * Who owns the jail's root can rename a directory with a mount in it: then the table has been written half before, half after.
+ */
+static int keep_mount(const struct table *table, struct mount *one, int *last, struct fault *fault)
+{
+	static const char *const replaced[] = {"/proc", "/sys", "/dev", "/run"};
+	const struct mount *parent = find_parent(table, one, last);
+	size_t length;
+
+	if (strcmp(one->path, "/") == 0)
+		return 0;
+	if (!parent)
+		return -1;
+	one->in = one->parent == table->root_id ? "" : NULL;
+	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+		if (one->parent != table->root_id && strcmp(parent->path, replaced[i]) == 0)
+			one->in = replaced[i];
+	if (!one->in || strcmp(one->path, one->in) == 0) /* on top of one: both are one mount for who replaces it */
+		return 0;
+	length = strlen(one->in);
+	if (strncmp(one->path, one->in, length) != 0 || one->path[length] != '/')
+		return -1;
+	if (index_of(one->path) >= 0)
+		return 0;
+	if (nkept == KEPT_MAX)
+		return fault_set(fault, "cannot keep %s in the jail: more than %d mounts lie right in its root, /run, /dev, /proc or /sys; "
+				 "have fewer there", one->path, KEPT_MAX);
+	kept[nkept] = *one;
+	kept[nkept].path = strdup(one->path); /* parents are looked up in the table, which is freed */
+	return kept[nkept++].path ? 0 : fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
+}
+
+int kept_find(int proc, struct fault *fault)
+{
+	static const char *const needed[] = {"/proc", "/sys", "/dev", "/run"};
+	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC), last = 0;
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
+	struct table table = {0};
+	int result = file ? read_table(file, &table, fault) : -1;
+
+	if (file)
+		fclose(file);
+	for (int i = 0; i < table.count && result == 0; i++)
+		result = keep_mount(&table, &table.list[i], &last, fault);
+	for (int i = 0; i < table.count; i++)
+		free(table.list[i].path);
+	free(table.list);
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && result == 0; i++)
+		result = index_of(needed[i]) < 0 ? -1 : 0;
+	return result == 0 ? 0 : fault_set(fault, "the jail's mounts are not what they should be; does somebody rename directories "
+					   "in the jail's root? Run: gojail reload");
+}
+
+/* Reports whether an open place is the root of a mount. */
+static bool is_mount(int at)
+{
+	struct statx about = {0};
+
+	return statx(at, "", AT_EMPTY_PATH, STATX_INO, &about) == 0 && (about.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/*
+ * Reports whether root in the jail may install what the template has at a path: a file that is mounted cannot be
+ * replaced (rename(2), EBUSY). Once it was, the template lacks the mount, too (detach_mounts in fs/namespace.c).
+ */
+static bool is_optional(int list, const char *path)
+{
+	char name[GOJAIL_PATH_MAX];
+	struct stat st;
+
+	if (list < 0 || snprintf(name, sizeof(name), "%s", path + 1) >= (int)sizeof(name))
+		return false;
+	for (char *slash = name; (slash = strchr(slash, '/'));)
+		*slash = ':';
+	return fstatat(list, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Opens what is mounted right in that mount, at a path, with all that is mounted on it, to be moved. */
+static int open_trees(int mount, const char *path, int *trees, struct fault *fault)
+{
+	scoped_fd optional = *path ? -1 : k_open_in_root(mount, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
+	int result = 0;
+
+	/* Some hide what is below: one that is there and cannot be kept is a fault. */
+	for (int i = 0; i < nkept; i++) {
+		trees[i] = -1;
+		if (strcmp(kept[i].in, path) != 0 || is_optional(optional, kept[i].path))
+			continue;
+		trees[i] = k_open_in_root(mount, kept[i].path + strlen(path), RESOLVE_NO_SYMLINKS);
+		if (trees[i] < 0)
+			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
+		else if (!is_mount(trees[i]))
+			result = fault_set(fault, "cannot keep %s in the jail: it was replaced in the jail's root, and what was mounted there "
+					   "is gone; run: gojail reload", kept[i].path);
+	}
+	return result;
+}
+
+/* Puts them where they were, seen from the mount at that path; nobody's symlink leads elsewhere. */
+static int attach_trees(int result, int root, const char *path, int *trees, struct fault *fault)
+{
+	for (int i = 0; i < nkept; i++) {
+		const char *below = kept[i].path + strlen(path);
+		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : k_open_in_root(root, below, RESOLVE_NO_SYMLINKS);
+
+		if (result == 0 && trees[i] >= 0 && (at < 0 || k_move_mount(trees[i], at) < 0))
+			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
+		close_fd(&trees[i]);
+	}
+	return result;
+}
+
+static int copy_directory(int from, int to, const char *path, struct fault *fault);
+
+/* Copies one entry of a directory of the template's /dev or /run, or makes a place for what is mounted there. */
+static int copy_entry(int from, int to, const char *path, struct fault *fault)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char target[GOJAIL_PATH_MAX] = "";
+	struct stat st, parent;
+
+	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || fstat(to, &parent) < 0)
+		return -1;
+	if (S_ISLNK(st.st_mode)) {
+		ssize_t length = readlinkat(from, name, target, sizeof(target));
+
+		if (length < 0 || length == (ssize_t)sizeof(target))
+			return -1;
+		target[length] = '\0';
+		return symlinkat(target, to, name);
+	}
+	if (S_ISDIR(st.st_mode)) {
+		/* Whose the new file system is, theirs are its directories. */
+		if (mkdirat(to, name, 0755) < 0 || fchownat(to, name, parent.st_uid, parent.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+			return -1;
+		if (index_of(path) >= 0)
+			return 0;
+		scoped_fd below = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		scoped_fd made = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		return copy_directory(below, made, path, fault);
+	}
+	if (mknodat(to, name, index_of(path) >= 0 ? S_IFREG : st.st_mode, st.st_rdev) < 0 ||
+	    fchownat(to, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -1;
+	return fchmodat(to, name, st.st_mode & 07777, 0);
+}
+
+static int copy_directory(int from, int to, const char *path, struct fault *fault)
+{
+	DIR *dir = from < 0 || to < 0 ? NULL : fdopendir(dup(from));
+	int result = dir ? 0 : -1;
+	char entry[256];
+
+	for (struct dirent *next; result == 0 && (next = readdir(dir));) {
+		if (strcmp(next->d_name, ".") == 0 || strcmp(next->d_name, "..") == 0)
+			continue;
+		result = snprintf(entry, sizeof(entry), "%s/%s", path, next->d_name) < (int)sizeof(entry) ? 0 : -1;
+		if (result < 0 || copy_entry(from, to, entry, fault) < 0)
+			result = fault_set(fault, "cannot make %s in the jail: %s", entry, strerror(errno));
+	}
+	if (dir)
+		closedir(dir);
+	else
+		fault_set(fault, "cannot read the jail's %s: %s", path, strerror(errno));
+	return result;
+}
+
+int kept_open(const char *path, long magic, struct fault *fault)
+{
+	struct statfs fs;
+	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic && is_mount(fd))
+		return fd;
+	close_fd(&fd);
+	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
+			 "Run: gojail reload", path);
+}
+
+int kept_renew(const struct renewal *new, struct fault *fault)
+{
+	int trees[KEPT_MAX], result;
+	scoped_fd old = kept_open(new->path, new->magic, fault);
+	scoped_fd made = old < 0 ? -1 : k_new_mount(new->type, new->options, new->attributes);
+
+	if (old < 0)
+		return -1;
+	result = open_trees(old, new->path, trees, fault);
+	if (result == 0 && (made < 0 || k_move_mount(made, old) < 0))
+		result = fault_set(fault, "cannot mount the job's own %s: %s", new->path, strerror(errno));
+	if (result == 0 && new->magic == TMPFS_MAGIC) {
+		scoped_fd from = openat(old, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		scoped_fd to = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		result = copy_directory(from, to, new->path, fault);
+	}
+	return attach_trees(result, made, new->path, trees, fault);
+}
+
+int kept_root(int root, struct fault *fault)
+{
+	scoped_fd old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int trees[KEPT_MAX], result = open_trees(old, "", trees, fault);
+
+	if (result == 0 && (k_move_mount(root, old) < 0 || fchdir(root) < 0))
+		result = fault_set(fault, "cannot attach the jail's root: %s", strerror(errno));
+	result = attach_trees(result, root, "", trees, fault);
+	/* pivot_root(2): the old root goes on top of the new one, and away. */
+	if (result == 0 && (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
+		result = fault_set(fault, "cannot enter the jail's root: %s", strerror(errno));
+	return result;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/stage.h"
+
+#include "common/kernel.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/mount.h>
+
+/* Names that the stage has from the host: nothing of the user's is put there. */
+static bool is_system(const char *destination)
+{
+	static const char *const names[] = {"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64",
+					    "libx32", "dev", "proc", "sys", "run", "var", "opt", "nix", "boot"};
+	size_t length;
+
+	while (*destination == '/')
+		destination++;
+	length = strcspn(destination, "/");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == length && strncmp(destination, names[i], length) == 0)
+			return true;
+	return length == 0;
+}
+
+enum { PTS = 2, OWN }; /* those that must be there */
+
+/* Copies of the job's own for the stage. Root is to load no library from there, whatever path the node's ld.so.conf has. */
+static int collect(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies, int *found)
+{
+	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+
+	for (int i = 0; i < OWN; i++)
+		copies[i] = k_clone_at(paths[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system(trees[i].destination))
+			continue;
+		paths[*found] = trees[i].destination;
+		copies[(*found)++] = k_open_tree(trees[i].fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	}
+	for (int i = 0; i < *found; i++)
+		if (copies[i] < 0 || k_mount_setattr(copies[i], i == PTS ? attributes : attributes | MOUNT_ATTR_NODEV) < 0)
+			return -1;
+	return 0;
+}
+
+int stage_make(int proc, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
+{
+	const char *paths[OWN + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm", "/dev/pts"};
+	int copies[OWN + GOJAIL_TREES_MAX], found = OWN, made = -1;
+	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	if (collect(trees, count, paths, copies, &found) == 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {
+		int missing = 0;
+
+		/* A user's mount may be where the stage has nothing. */
+		for (int i = 0; i < found; i++)
+			missing += k_attach_at(copies[i], paths[i]) < 0 && i < OWN;
+		if (!missing)
+			made = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	}
+	if (made < 0)
+		fault_set(fault, "cannot make the stage of the job: %s", strerror(errno));
+	for (int i = 0; i < found; i++)
+		close_fd(&copies[i]);
+	if (jail < 0 || setns(jail, CLONE_NEWNS) < 0) {
+		fault_set(fault, "cannot return from the stage: %s", strerror(errno));
+		close_fd(&made);
+	}
+	return made;
+}

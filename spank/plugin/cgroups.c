@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cgroups.h"
+
+#include "common/kernel.h"
+
+#include <linux/mount.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What precedes the last part that begins with "step_": .../job_5 of .../job_5/step_0/slurm (Slurm 22.05 to 26.05). */
+static bool cut_to_job(char *path)
+{
+	char *step = NULL;
+
+	for (char *at = path; (at = strstr(at, "/step_")); at++)
+		step = at;
+	if (!step || step == path || strstr(path, "/../"))
+		return false;
+	*step = '\0';
+	return true;
+}
+
+/* Where systemd mounts these controllers: those of v2 have no name, and a place of their own on a node that has v1, too. */
+static int set_path(struct shown *one, const char *controllers, const char *path)
+{
+	const char *name = strncmp(controllers, "name=", 5) == 0 ? controllers + 5 : controllers;
+	int length = snprintf(one->path, sizeof(one->path), "/sys/fs/cgroup%s%s%s", name[0] ? "/" : "", name, path);
+
+	if (!name[0] && access(one->path, F_OK) < 0)
+		length = snprintf(one->path, sizeof(one->path), "/sys/fs/cgroup/unified%s", path);
+	one->attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	one->done = false;
+	return length < (int)sizeof(one->path) ? 0 : -1;
+}
+
+int cgroups_find(struct shown *list, int max)
+{
+	static char text[16384]; /* what is beyond it is not shown */
+	scoped_fd fd = k_open_own("cgroup");
+	ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	char *at = text, *end;
+	int count = 0;
+
+	text[length < 0 ? 0 : length] = '\0';
+	for (; count < max && (end = strchr(at, '\n')); at = end + 1) { /* ID:CONTROLLERS:PATH, cgroups(7) */
+		char *controllers = strchr(at, ':'), *path;
+
+		*end = '\0';
+		path = controllers ? strchr(controllers + 1, ':') : NULL;
+		if (!path)
+			continue;
+		*controllers++ = *path++ = '\0';
+		if (cut_to_job(path) && set_path(&list[count], controllers, path) == 0)
+			count++;
+	}
+	return count;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/confine.h"
+
+#include "common/kernel.h"
+#include "common/sandbox.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <slurm/spank.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+int confine_open(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX * 2];
+	struct stat st;
+
+	confine->no_new_privs = jail->no_new_privs;
+	confine->bounding = jail->bounding;
+	confine->instructions = 0;
+	if (!jail->seccomp[0])
+		return 0;
+	snprintf(path, sizeof(path), "%s/%s", node->state, jail->seccomp);
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fault_set(fault, "cannot read the seccomp filter %s: %s; run: gojail reload", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022) || st.st_size <= 0 ||
+	    st.st_size > (off_t)sizeof(confine->filter) || st.st_size % sizeof(confine->filter[0]) ||
+	    read(fd, confine->filter, (size_t)st.st_size) != st.st_size)
+		return fault_set(fault, "the seccomp filter %s is damaged; run: gojail reload", path);
+	confine->instructions = (unsigned short)((size_t)st.st_size / sizeof(confine->filter[0]));
+	return 0;
+}
+
+/* A program of root's has what is inheritable, whatever the bounding set is; slurmd in a container may have some. */
+static int drop_inheritable(uint64_t bounding, struct fault *fault)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	static bool done;
+
+	if (done) /* in a user namespace there are none, and the filter, which may refuse these calls, is in force */
+		return 0;
+	if (syscall(SYS_capget, &header, data) == 0) {
+		for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+			data[i].inheritable &= (uint32_t)(bounding >> (32 * i));
+		done = syscall(SYS_capset, &header, data) == 0;
+		if (done)
+			return 0;
+	}
+	return fault_set(fault, "cannot drop inheritable capabilities: %s", strerror(errno));
+}
+
+/* PR_CAPBSET_DROP is invalid beyond the last capability of this kernel (prctl(2)). */
+static int drop_capabilities(uint64_t bounding, struct fault *fault)
+{
+	if (bounding == UINT64_MAX)
+		return 0;
+	for (unsigned long number = 0; number < 64; number++) {
+		if (bounding >> number & 1 || prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0)
+			continue;
+		if (errno == EINVAL)
+			break;
+		return fault_set(fault, "cannot drop capability %lu: %s", number, strerror(errno));
+	}
+	return drop_inheritable(bounding, fault);
+}
+
+static int apply(const struct confine *confine, struct sock_fprog program, struct fault *fault)
+{
+	if (drop_capabilities(confine->bounding, fault) < 0)
+		return -1;
+	if (confine->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return fault_set(fault, "cannot set no_new_privs: %s", strerror(errno));
+	/* Last: it refuses much of what comes before. Speculation as everywhere on the node (seccomp(2)). */
+	if (program.len && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) < 0)
+		return fault_set(fault, "cannot install the seccomp filter: %s", strerror(errno));
+	return 0;
+}
+
+int confine_apply(const struct confine *confine, struct fault *fault)
+{
+	struct sock_fprog program = {.len = confine->instructions,
+				     .filter = (struct sock_filter *)(uintptr_t)confine->filter};
+
+	return apply(confine, program, fault);
+}
+
+#ifdef __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+int confine_begin(const struct confine *confine, struct fault *fault)
+{
+	/* setns(*, CLONE_NEWUSER) is permitted; all else is as the filter says. Its jumps are relative. */
+	static const struct sock_filter join[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setns, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* the low half: little endian */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE_NEWUSER, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	static struct sock_filter filter[BPF_MAXINSNS];
+	struct sock_fprog program = {.filter = filter};
+
+	if (confine->instructions) {
+		if (confine->instructions > BPF_MAXINSNS - sizeof(join) / sizeof(join[0]))
+			return fault_set(fault, "the seccomp filter is too long for --jail-root; shorten the profile");
+		memcpy(filter, join, sizeof(join));
+		memcpy((char *)filter + sizeof(join), confine->filter, confine->instructions * sizeof(filter[0]));
+		program.len = (unsigned short)(confine->instructions + sizeof(join) / sizeof(join[0]));
+	}
+	return apply(confine, program, fault);
+}
+
+static struct {
+	pthread_t thread; /* whose forks they are; a fork has the same */
+	const struct sandbox *sandbox;
+	const struct confine *confine;
+	struct fault *fault;
+	bool none; /* there was a fault, and the tasks tell it */
+} epilogs;
+static volatile bool forks_epilogs;
+
+/*
+ * Slurm calls no hook between this fork and the program of the user's. As the user, the thread forks tasks, and what a
+ * plugin wants in user_init (_fork_all_tasks in Slurm's mgr.c); then it is root's again.
+ */
+static void in_epilog(void)
+{
+	bool is_one = forks_epilogs && geteuid() == 0 && pthread_equal(epilogs.thread, pthread_self());
+
+	forks_epilogs = false;
+	if (!is_one)
+		return;
+	if (epilogs.none)
+		_exit(0);
+	if (!epilogs.fault->text[0] && sandbox_enter(epilogs.sandbox, epilogs.fault) == 0 &&
+	    confine_apply(epilogs.confine, epilogs.fault) == 0)
+		return;
+	slurm_error("gojail: no task epilog is run: %s", epilogs.fault->text);
+	_exit(127);
+}
+
+int confine_epilogs(const struct sandbox *sandbox, const struct confine *confine, struct fault *fault)
+{
+	static bool prepared;
+
+	if (!prepared && (errno = pthread_atfork(NULL, NULL, in_epilog)) != 0)
+		return fault_set(fault, "cannot prepare the task epilogs: %s", strerror(errno));
+	prepared = true;
+	epilogs.thread = pthread_self();
+	epilogs.sandbox = sandbox;
+	epilogs.confine = confine;
+	epilogs.fault = fault;
+	epilogs.none = fault->text[0];
+	forks_epilogs = true;
+	return 0;
+}
+
+void confine_epilogs_end(void)
+{
+	forks_epilogs = false;
+}

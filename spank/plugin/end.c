@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/end.h"
+
+#include "common/clock.h"
+#include "common/kernel.h"
+#include "common/lock.h"
+#include "common/record.h"
+#include "common/scratch.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* Kills all holders before it waits for the first: a job may have GOJAIL_SANDBOXES_MAX of them. */
+static int end_holders(int job, DIR *dir, int64_t until)
+{
+	struct dirent *entry;
+	struct record holder;
+
+	for (int wait = 0; wait <= 1; wait++) {
+		rewinddir(dir);
+		while ((entry = readdir(dir))) {
+			if (entry->d_name[0] == '.')
+				continue;
+			record_find(job, entry->d_name, &holder); /* of another version of gojail, too */
+			if (record_end(&holder, wait ? clock_left(until) : 0) < 0 && wait)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+/* Holders first, then the scratch directory, then what points to them. */
+static int end_locked(int job, DIR *dir, int64_t until, struct leftover *left)
+{
+	struct dirent *entry;
+
+	if (end_holders(job, dir, until) < 0)
+		return -1;
+	if (scratch_remove(job, left) < 0)
+		return -1;
+	rewinddir(dir);
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, "lock") &&
+		    unlinkat(job, entry->d_name, 0) < 0)
+			return -1;
+	return unlinkat(job, "lock", 0);
+}
+
+int end_job(const struct node *node, const char *job, int64_t until, struct leftover *left)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	struct fault ignored = {0};
+	int result = -1;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, job);
+	dir = opendir(path);
+	if (!dir)
+		return -1;
+	scoped_fd lock = lock_until(dirfd(dir), "lock", clock_ms(), "the job", &ignored);
+	if (lock >= 0)
+		result = end_locked(dirfd(dir), dir, until, left);
+	closedir(dir);
+	/* Not empty: a step came meanwhile, and the job is its now. */
+	if (result == 0)
+		rmdir(path);
+	return result;
+}
+
+void end_failed(const struct node *node, const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	int note = -1;
+
+	/* Who has just tried the last of them removes the directory. */
+	for (int tries = 0; note < 0 && tries < 3; tries++) {
+		snprintf(path, sizeof(path), "%s/ended", node->state);
+		mkdir(path, 0700);
+		snprintf(path, sizeof(path), "%s/ended/%s", node->state, job);
+		note = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	}
+	close_fd(&note);
+}
+
+/* gojail/state/ended.go, gojail/sandbox/sweepended.go */
+bool end_is_due(const struct node *node)
+{
+	char path[GOJAIL_PATH_MAX + 16];
+	struct dirent *entry;
+	struct stat tried;
+	bool due = false;
+	time_t ago;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/ended", node->state);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!due && (entry = readdir(dir)))
+		due = entry->d_name[0] != '.';
+	if (due && fstatat(dirfd(dir), ".tried", &tried, AT_SYMLINK_NOFOLLOW) == 0) {
+		ago = time(NULL) - tried.st_mtime;
+		due = ago < 0 || ago >= GOJAIL_RETRY_PAUSE; /* < 0: the clock was set back */
+	}
+	closedir(dir);
+	return due;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpus.h"
+
+#include "common/window.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether "0,2,4-7" has the index: Slurm writes it so (gres_common.c). */
+static bool lists(const char *list, unsigned long index)
+{
+	while (*list >= '0' && *list <= '9') {
+		char *end;
+		unsigned long first = strtoul(list, &end, 10);
+		unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+
+		if (first <= index && index <= last)
+			return true;
+		list = *end == ',' ? end + 1 : end;
+	}
+	return false;
+}
+
+int gpus_show(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault)
+{
+	const char *paths[GOJAIL_GPU_NODES_MAX];
+	int count = 0;
+
+	if (jail->ngpus && strspn(list, "0123456789,-") != strlen(list))
+		return fault_set(fault, "cannot tell the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator", list);
+	for (int i = 0; i < jail->ngpus; i++)
+		if (lists(list, jail->gpus[i].index))
+			paths[count++] = jail->gpus[i].path;
+	return count ? window_nodes(mnt, root, paths, count, fault) : 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpus.h: the device nodes of the GPUs that Slurm gave the step. */
+#ifndef GOJAIL_GPUS_H
+#define GOJAIL_GPUS_H
+
+#include "common/fault.h"
+#include "common/site.h"
+
+/* Shows those of the list, "0,2" or "4-7", in the sandbox; what its other steps have stays. */
+int gpus_show(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A SPANK option carries one value to slurmstepd, the last one. --jail-mount may
+ * be given several times, so the whole list travels in SLURM_JAIL_MOUNT, which
+ * is a user's own way to set it as well; SLURM_JAIL likewise. Both start with
+ * SLURM_, so that --export=NONE keeps them (sbatch(1), --export). What the command line
+ * says replaces the variable, hence the variable always wins in slurmstepd:
+ * configuration, then environment, then command line.
+ *
+ * A nested srun sees what the job was submitted with in the variables below
+ * (plugstack.c of Slurm: spank_process_env_options) and hands it to the callback
+ * before its own command line.
+ */
+#include "plugin/options.h"
+#include "common/printable.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INHERITED_JAIL "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail"
+#define INHERITED_MOUNT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_mount"
+#define INHERITED_NET "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_net"
+#define INHERITED_ROOT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_root"
+
+static struct choice given;
+static bool jail_inherited, mounts_inherited, net_inherited, root_inherited;
+
+static bool jail_name_ok(const char *name)
+{
+	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	static const char rest[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+	return name[0] && strchr(first, name[0]) && strlen(name) <= GOJAIL_NAME_MAX &&
+	       strspn(name, rest) == strlen(name);
+}
+
+/* One SRC:DST[:ro|:rw]; the node judges whether the site permits it. */
+static const char *mount_problem(const char *entry, size_t length)
+{
+	char text[GOJAIL_MOUNTS_MAX + 1], *destination, *mode;
+
+	snprintf(text, sizeof(text), "%.*s", (int)length, entry);
+	destination = strchr(text, ':');
+	if (!destination)
+		return "it is not SOURCE:DESTINATION";
+	*destination++ = '\0';
+	mode = strchr(destination, ':');
+	if (mode)
+		*mode++ = '\0';
+	if (text[0] != '/' || destination[0] != '/')
+		return "both paths must start with /";
+	if (mode && strcmp(mode, "ro") && strcmp(mode, "rw"))
+		return "only :ro or :rw may follow the destination";
+	if (strlen(text) >= GOJAIL_PATH_MAX || strlen(destination) >= GOJAIL_PATH_MAX)
+		return "a path is too long";
+	return NULL;
+}
+
+/* Says what is wrong with an option, which the user wrote. */
+__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
+{
+	char text[GOJAIL_MOUNTS_MAX + 300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	make_printable(text);
+	slurm_error("gojail: %s", text);
+	return -1;
+}
+
+static int check_mounts(const char *list)
+{
+	const char *problem = *list ? NULL : "it is empty";
+
+	for (const char *at = list; *at && !problem;) {
+		size_t length = strcspn(at, ",");
+
+		problem = mount_problem(at, length);
+		at += length + (at[length] == ',');
+	}
+	if (!problem)
+		return 0;
+	return refuse("--jail-mount=%s: %s; write it as --jail-mount=/data/set:/mnt or "
+		      "--jail-mount=/data/set:/mnt:ro", list, problem);
+}
+
+static int check_jail(const char *name)
+{
+	if (jail_name_ok(name))
+		return 0;
+	return refuse("--jail=%s is no name of a jail; give the name of one, or \"none\"", name);
+}
+
+static int check_net(const char *label)
+{
+	if (jail_name_ok(label))
+		return 0;
+	return refuse("--jail-net=%s is no label of rails; give one of this site's, or \"none\"", label);
+}
+
+static int check_root(const char *mode)
+{
+	static const char *const known[] = {"self", "range", "any", "none"};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(mode, known[i]) == 0)
+			return 0;
+	return refuse("--jail-root=%s is no mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
+}
+
+static bool is_inherited(const char *variable, const char *value)
+{
+	const char *inherited = getenv(variable);
+
+	return inherited && strcmp(inherited, value) == 0;
+}
+
+static int on_jail(int value, const char *argument, int remote)
+{
+	(void)value;
+	if (!argument || (!remote && check_jail(argument) < 0))
+		return -1;
+	jail_inherited = !remote && !given.jail[0] && is_inherited(INHERITED_JAIL, argument);
+	snprintf(given.jail, sizeof(given.jail), "%s", argument);
+	return 0;
+}
+
+static int on_net(int value, const char *argument, int remote)
+{
+	(void)value;
+	if (!argument || (!remote && check_net(argument) < 0))
+		return -1;
+	net_inherited = !remote && !given.net[0] && is_inherited(INHERITED_NET, argument);
+	snprintf(given.net, sizeof(given.net), "%s", argument);
+	return 0;
+}
+
+/*
+ * Without a value: what the jail allows. Slurm gives none of it here, and "" or "(null)" to slurmstepd and to what a
+ * job starts; "" that a user wrote, as in --jail-root=$MODE, says nothing.
+ */
+static int on_root(int value, const char *argument, int remote)
+{
+	(void)value;
+	if (argument && !argument[0] && !remote && (given.root[0] || !is_inherited(INHERITED_ROOT, "")))
+		return check_root("");
+	if (!argument || !argument[0] || strcmp(argument, "(null)") == 0)
+		argument = "any";
+	if (!remote && check_root(argument) < 0)
+		return -1;
+	root_inherited = !remote && !given.root[0] && is_inherited(INHERITED_ROOT, argument);
+	snprintf(given.root, sizeof(given.root), "%s", argument);
+	return 0;
+}
+
+static int on_mount(int value, const char *argument, int remote)
+{
+	size_t used = strlen(given.mounts);
+
+	(void)value;
+	if (!argument || (!remote && check_mounts(argument) < 0))
+		return -1;
+	if (remote || mounts_inherited)
+		used = 0; /* a command line replaces what is inherited */
+	mounts_inherited = !remote && !given.mounts[0] && is_inherited(INHERITED_MOUNT, argument);
+	if (used + strlen(argument) + 2 > sizeof(given.mounts)) {
+		slurm_error("gojail: --jail-mount: the list is longer than %d characters", GOJAIL_MOUNTS_MAX);
+		return -1;
+	}
+	snprintf(given.mounts + used, sizeof(given.mounts) - used, "%s%s", used ? "," : "", argument);
+	return 0;
+}
+
+static struct spank_option options[] = {
+	{"jail", "NAME",
+	 "run the tasks with the root file system (jail) NAME of this site instead of the node's "
+	 "own; \"none\": with the node's own, where the site allows it",
+	 1, 0, on_jail},
+	{"jail-mount", "SRC:DST[:ro]",
+	 "show the node's directory or file SRC at DST in the jail, read-only with :ro; may be "
+	 "given several times",
+	 1, 1, on_mount},
+	{"jail-net", "LABEL",
+	 "give the job a network of its own: a VF on each rail with that label; \"none\": the node's "
+	 "network. All steps of a job share it",
+	 1, 2, on_net},
+	{"jail-root", "[MODE]",
+	 "be root (uid 0) in the jail, and nobody outside, where the site allows it; self: one's own "
+	 "files are root's; range: packages can be installed; none: not root",
+	 2, 3, on_root},
+};
+
+int options_register(spank_t sp)
+{
+	given.jail[0] = given.net[0] = given.root[0] = given.mounts[0] = '\0';
+	jail_inherited = mounts_inherited = net_inherited = root_inherited = false;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (spank_option_register(sp, &options[i]) != ESPANK_SUCCESS)
+			return -1;
+	return 0;
+}
+
+/* From the command line: into the variable. From the environment: checked. */
+static int pass_on(const char *variable, const char *value, bool inherited, int (*check)(const char *))
+{
+	const char *set = getenv(variable);
+
+	if (value[0] && !inherited)
+		return setenv(variable, value, 1);
+	return set && set[0] ? check(set) : 0;
+}
+
+int options_submit(void)
+{
+	if (pass_on(OPTIONS_ENV_JAIL, given.jail, jail_inherited, check_jail) < 0 ||
+	    pass_on(OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0 ||
+	    pass_on(OPTIONS_ENV_NET, given.net, net_inherited, check_net) < 0 ||
+	    pass_on(OPTIONS_ENV_ROOT, given.root, root_inherited, check_root) < 0)
+		return -1;
+	return 0;
+}
+
+/* The variable of the step, else the option: see the head of this file. */
+static int choose(spank_t sp, const char *variable, const char *option, char *value, size_t size)
+{
+	int error = (int)spank_getenv(sp, variable, value, (int)size);
+
+	if (error && error != ESPANK_ENV_NOEXIST)
+		return -1;
+	if (error || !value[0])
+		snprintf(value, size, "%s", option);
+	return 0;
+}
+
+int options_choice(spank_t sp, struct choice *choice)
+{
+	if (choose(sp, OPTIONS_ENV_JAIL, given.jail, choice->jail, sizeof(choice->jail)) < 0 ||
+	    choose(sp, OPTIONS_ENV_MOUNT, given.mounts, choice->mounts, sizeof(choice->mounts)) < 0 ||
+	    choose(sp, OPTIONS_ENV_NET, given.net, choice->net, sizeof(choice->net)) < 0 ||
+	    choose(sp, OPTIONS_ENV_ROOT, given.root, choice->root, sizeof(choice->root)) < 0)
+		return -1;
+	return 0;
+}
