@@ -2,7 +2,7 @@
 #include "common/lock.h"
 
 #include "common/clock.h"
-#include "common/kernel.h"
+#include "common/syscalls.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "common/quota.h"
 
 #include "gojail.h"
-#include "common/kernel.h"
+#include "common/syscalls.h"
 
 #include <errno.h>
 #include <linux/dqblk_xfs.h>

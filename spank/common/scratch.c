@@ -2,7 +2,7 @@
 #include "common/scratch.h"
 
 #include "common/clock.h"
-#include "common/kernel.h"
+#include "common/syscalls.h"
 #include "common/quota.h"
 
 #include <errno.h>

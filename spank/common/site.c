@@ -2,7 +2,7 @@
 #include "common/site.h"
 
 #include "common/clock.h"
-#include "common/kernel.h"
+#include "common/syscalls.h"
 #include "common/launch.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/template.h"
 
-#include "common/kernel.h"
+#include "common/syscalls.h"
 #include "common/launch.h"
 
 #include <errno.h>

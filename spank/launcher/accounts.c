@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/accounts.h"
 
-#include "common/kernel.h"
-#include "common/zygote.h"
+#include "common/syscalls.h"
+#include "common/zygote_client.h"
 
 #include "gojail.h"
 

@@ -2,8 +2,8 @@
 #include "launcher/assemble.h"
 
 #include "launcher/accounts.h"
-#include "launcher/kept.h"
-#include "common/kernel.h"
+#include "launcher/remount.h"
+#include "common/syscalls.h"
 
 #include <errno.h>
 #include <inttypes.h>

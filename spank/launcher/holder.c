@@ -3,12 +3,12 @@
 #include "launcher/holder.h"
 
 #include "launcher/assemble.h"
-#include "common/kernel.h"
-#include "common/pass.h"
+#include "common/syscalls.h"
+#include "common/scm.h"
 #include "common/record.h"
-#include "launcher/stage.h"
+#include "launcher/job_stage.h"
 #include "launcher/userns.h"
-#include "common/zygote.h"
+#include "common/zygote_client.h"
 
 #include <errno.h>
 #include <poll.h>

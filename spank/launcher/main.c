@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launcher.c: the single-threaded process between slurmstepd, which must not see
+ * main.c: the single-threaded process between slurmstepd, which must not see
  * Go's threads, and libgojail.so, which has them. Verbs: include/gojail.h.
  */
 #include "common/clock.h"
 #include "common/fault.h"
-#include "launcher/kept.h"
-#include "common/kernel.h"
+#include "launcher/remount.h"
+#include "common/syscalls.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/node.h"
 #include "common/record.h"
-#include "common/sandbox.h"
+#include "common/job.h"
 #include "common/site.h"
 #include "common/template.h"
-#include "common/trees.h"
+#include "common/job_mounts.h"
 #include "launcher/userns.h"
-#include "common/zygote.h"
+#include "common/zygote_client.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/userns.h"
 
-#include "common/kernel.h"
+#include "common/syscalls.h"
 #include "common/record.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zygote.c: the side of the zygote's socket that serves. */
-#include "common/zygote.h"
+#include "common/zygote_client.h"
 
 #include "launcher/holder.h"
-#include "common/kernel.h"
-#include "common/pass.h"
+#include "common/syscalls.h"
+#include "common/scm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ int zygote_listen(int dir, struct fault *fault)
 	return -1;
 }
 
-/* The zygote's, besides those of zygote.h. */
+/* The zygote's, besides those of zygote_client.h. */
 struct zygote {
 	int spare;		     /* a socket whose other end a spare has; -1: there is none */
 	int told[2];		     /* a pipe: holders write what they were asked for */

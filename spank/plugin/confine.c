@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/confine.h"
 
-#include "common/kernel.h"
-#include "common/sandbox.h"
+#include "common/syscalls.h"
+#include "common/job.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/scope.h"
 
-#include "common/kernel.h"
+#include "common/syscalls.h"
 
 #include <pthread.h>
 

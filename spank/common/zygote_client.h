@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygote.h: the process that lives in a finished template and forks a holder for each
+ * zygote_client.h: the process that lives in a finished template and forks a holder for each
  * sandbox; and when nobody asks a spare, which is the holder of the next.
  * Two sides of one socket: the launcher serves, slurmstepd asks.
  */
-#ifndef GOJAIL_ZYGOTE_H
-#define GOJAIL_ZYGOTE_H
+#ifndef GOJAIL_ZYGOTE_CLIENT_H
+#define GOJAIL_ZYGOTE_CLIENT_H
 
 #include "common/node.h"
 #include "common/record.h"

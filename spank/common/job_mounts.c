@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/trees.h"
+#include "common/job_mounts.h"
 
-#include "common/kernel.h"
+#include "common/syscalls.h"
 #include "common/record.h"
 #include "common/scratch.h"
 #include "common/window.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/end.h"
+#include "plugin/epilog.h"
 
 #include "common/clock.h"
-#include "common/kernel.h"
+#include "common/syscalls.h"
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/scratch.h"

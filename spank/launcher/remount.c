@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/kept.h"
+#include "launcher/remount.h"
 
-#include "common/kernel.h"
+#include "common/syscalls.h"
 
 #include <dirent.h>
 #include <errno.h>

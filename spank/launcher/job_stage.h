@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage.h: the stage of one job: the jail's, which the zygote holds, with what is the job's own in it.
+ * job_stage.h: the stage of one job: the jail's, which the zygote holds, with what is the job's own in it.
  * slurmstepd is there while Slurm opens files of the user's and looks for the terminal of --pty.
  */
-#ifndef GOJAIL_STAGE_H
-#define GOJAIL_STAGE_H
+#ifndef GOJAIL_JOB_STAGE_H
+#define GOJAIL_JOB_STAGE_H
 
 #include "common/fault.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.h: one byte over a socket, and a descriptor with it (SCM_RIGHTS, unix(7)). */
-#ifndef GOJAIL_PASS_H
-#define GOJAIL_PASS_H
+/* scm.h: one byte over a socket, and a descriptor with it (SCM_RIGHTS, unix(7)). */
+#ifndef GOJAIL_SCM_H
+#define GOJAIL_SCM_H
 
 /* fd -1: the byte alone. 0, or -1 with errno. */
 int pass_send(int socket, char what, int fd);

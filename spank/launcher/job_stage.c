@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/stage.h"
+#include "launcher/job_stage.h"
 
-#include "common/kernel.h"
+#include "common/syscalls.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask.c: the side of the zygote's socket that asks. */
-#include "common/zygote.h"
+/* zygote_client.c: the side of the zygote's socket that asks. */
+#include "common/zygote_client.h"
 
 #include "common/clock.h"
-#include "common/kernel.h"
-#include "common/pass.h"
+#include "common/syscalls.h"
+#include "common/scm.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/descriptors.h"
+#include "plugin/stdio.h"
 
 #include <errno.h>
 #include <fcntl.h>

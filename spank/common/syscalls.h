@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel.h: system calls that a C library may be too old to know. Kernel >= 5.12
+ * syscalls.h: system calls that a C library may be too old to know. Kernel >= 5.12
  * (mount_setattr); each returns -1 and errno like a call of the C library.
  */
-#ifndef GOJAIL_KERNEL_H
-#define GOJAIL_KERNEL_H
+#ifndef GOJAIL_SYSCALLS_H
+#define GOJAIL_SYSCALLS_H
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* end.h: the ordinary end of a job. */
-#ifndef GOJAIL_END_H
-#define GOJAIL_END_H
+/* epilog.h: the ordinary end of a job. */
+#ifndef GOJAIL_EPILOG_H
+#define GOJAIL_EPILOG_H
 
 #include "common/node.h"
 #include "common/scratch.h"

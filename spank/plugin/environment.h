@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* env.h: what a jail adds to its tasks' environment. */
-#ifndef GOJAIL_ENV_H
-#define GOJAIL_ENV_H
+/* environment.h: what a jail adds to its tasks' environment. */
+#ifndef GOJAIL_ENVIRONMENT_H
+#define GOJAIL_ENVIRONMENT_H
 
 #include "common/site.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/env.h"
+#include "plugin/environment.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* descriptors.h: what a task may have got from the node by --input, --output and --error. */
-#ifndef GOJAIL_DESCRIPTORS_H
-#define GOJAIL_DESCRIPTORS_H
+/* stdio.h: what a task may have got from the node by --input, --output and --error. */
+#ifndef GOJAIL_STDIO_H
+#define GOJAIL_STDIO_H
 
 #include "common/fault.h"
 

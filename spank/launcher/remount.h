@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept.h: what a template has mounted, for a sandbox that has another root, /proc, /sys, /dev or /run. */
-#ifndef GOJAIL_KEPT_H
-#define GOJAIL_KEPT_H
+/* remount.h: what a template has mounted, for a sandbox that has another root, /proc, /sys, /dev or /run. */
+#ifndef GOJAIL_REMOUNT_H
+#define GOJAIL_REMOUNT_H
 
 #include "common/fault.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trees.h: what a job's sandbox has besides its template, as detached trees. */
-#ifndef GOJAIL_TREES_H
-#define GOJAIL_TREES_H
+/* job_mounts.h: what a job's sandbox has besides its template, as detached trees. */
+#ifndef GOJAIL_JOB_MOUNTS_H
+#define GOJAIL_JOB_MOUNTS_H
 
-#include "common/sandbox.h"
+#include "common/job.h"
 
 /*
  * Collects /tmp, /dev/shm, the batch script's directory and munge's socket; all

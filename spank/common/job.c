@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/sandbox.h"
+#include "common/job.h"
 
 #include "common/clock.h"
-#include "common/kernel.h"
+#include "common/syscalls.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/template.h"
-#include "common/trees.h"
+#include "common/job_mounts.h"
 #include "common/window.h"
-#include "common/zygote.h"
+#include "common/zygote_client.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox.h: one job's set of namespaces on this node: found, or built. */
-#ifndef GOJAIL_SANDBOX_H
-#define GOJAIL_SANDBOX_H
+/* job.h: one job's set of namespaces on this node: found, or built. */
+#ifndef GOJAIL_JOB_H
+#define GOJAIL_JOB_H
 
 #include "common/node.h"
 #include "common/record.h"
