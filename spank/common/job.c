@@ -2,23 +2,26 @@
 #include "common/job.h"
 
 #include "common/clock.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
+#include "common/job_mounts.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/template.h"
-#include "common/job_mounts.h"
 #include "common/window.h"
 #include "common/zygote_client.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void close_all(struct sandbox *sandbox)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/job_mounts.h"
 
-#include "common/syscalls.h"
+#include "common/fd.h"
 #include "common/record.h"
 #include "common/scratch.h"
+#include "common/syscalls.h"
 #include "common/window.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -2,9 +2,10 @@
 #include "common/lock.h"
 
 #include "common/clock.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/quota.h"
 
-#include "gojail.h"
 #include "common/syscalls.h"
+
+#include "gojail.h"
 
 #include <errno.h>
 #include <linux/dqblk_xfs.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #ifndef SYS_quotactl_fd
 #define SYS_quotactl_fd 443

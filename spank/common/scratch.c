@@ -2,15 +2,18 @@
 #include "common/scratch.h"
 
 #include "common/clock.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
 #include "common/quota.h"
+#include "common/syscalls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /*
  * Making two directories takes a file system up to a millisecond, which the end

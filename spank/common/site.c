@@ -2,15 +2,18 @@
 #include "common/site.h"
 
 #include "common/clock.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
 #include "common/launch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum state { FRESH, STALE, FAILED };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * syscalls.h: system calls that a C library may be too old to know. Kernel >= 5.12
- * (mount_setattr); each returns -1 and errno like a call of the C library.
+ * syscalls.h: system calls that a C library may be too old to know. Linux 5.12 or later
+ * (mount_setattr(2)); each returns -1 and errno like a call of the C library.
  */
 #ifndef GOJAIL_SYSCALLS_H
 #define GOJAIL_SYSCALLS_H
@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,15 +22,6 @@
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
-
-/* A file of the calling thread in /proc; the main thread's is found in half the time by the process. */
-static inline int k_open_own(const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/%s", syscall(SYS_gettid) == getpid() ? "/proc/self" : "/proc/thread-self", name);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
 
 static inline int k_open_tree(int dir, const char *path, unsigned int flags)
 {
@@ -85,44 +75,6 @@ static inline int k_new_mount(const char *type, const char *options, uint64_t at
 		close(fs);
 	errno = saved;
 	return result;
-}
-
-/* An O_PATH descriptor; symlinks stay below dir, /proc's magic ones are refused. */
-static inline int k_open_in_root(int dir, const char *path, uint64_t resolve)
-{
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
-	};
-
-	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-}
-
-static inline void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-/* A descriptor that is closed where its variable goes out of scope. */
-#define scoped_fd __attribute__((cleanup(close_fd))) int
-
-/* A detached copy of a mount of the current namespace, or -1. No symlinks: root looks. */
-static inline int k_clone_at(const char *path)
-{
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
-
-	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-}
-
-static inline int k_attach_at(int tree, const char *path)
-{
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
-
-	return at < 0 ? -1 : k_move_mount(tree, at);
 }
 
 static inline int k_pidfd_open(pid_t pid)

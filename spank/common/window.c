@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/window.h"
 
+#include "common/fd.h"
+#include "common/path.h"
 #include "common/syscalls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 /*
  * setns(CLONE_NEWNS) is refused to a thread that shares its root and cwd. Threads

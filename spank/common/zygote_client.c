@@ -3,15 +3,17 @@
 #include "common/zygote_client.h"
 
 #include "common/clock.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
 #include "common/scm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault)
 {

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/accounts.h"
 
+#include "common/fd.h"
+#include "common/path.h"
 #include "common/syscalls.h"
 #include "common/zygote_client.h"
 
 #include "gojail.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /*
  * The jail's own file is root's with --jail-root=range, and packages add their users to it: it is not mounted over

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/assemble.h"
 
+#include "common/fd.h"
+#include "common/path.h"
+#include "common/syscalls.h"
 #include "launcher/accounts.h"
 #include "launcher/remount.h"
-#include "common/syscalls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <sched.h>
@@ -13,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Attaches a new file system at a directory, which it closes. A descriptor of the new one's root. */
 static int mount_at(int at, const char *type, const char *options, uint64_t attributes, const char *path, struct fault *fault)

@@ -2,15 +2,17 @@
 /* holder.c: a process that assembles one sandbox in a copy of its zygote's template, and holds it. */
 #include "launcher/holder.h"
 
-#include "launcher/assemble.h"
-#include "common/syscalls.h"
-#include "common/scm.h"
+#include "common/fd.h"
 #include "common/record.h"
+#include "common/scm.h"
+#include "common/syscalls.h"
+#include "common/zygote_client.h"
+#include "launcher/assemble.h"
 #include "launcher/job_stage.h"
 #include "launcher/userns.h"
-#include "common/zygote_client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static void answer(int talk, const struct record *self, const struct fault *fault)
 {

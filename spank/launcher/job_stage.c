@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/job_stage.h"
 
+#include "common/fd.h"
+#include "common/path.h"
 #include "common/syscalls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mount.h>
 
 /* Names that the stage has from the host: nothing of the user's is put there. */

@@ -5,21 +5,23 @@
  */
 #include "common/clock.h"
 #include "common/fault.h"
-#include "launcher/remount.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
+#include "common/job.h"
+#include "common/job_mounts.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/node.h"
 #include "common/record.h"
-#include "common/job.h"
 #include "common/site.h"
+#include "common/syscalls.h"
 #include "common/template.h"
-#include "common/job_mounts.h"
-#include "launcher/userns.h"
 #include "common/zygote_client.h"
+#include "launcher/remount.h"
+#include "launcher/userns.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
@@ -35,6 +37,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <syslog.h>
+#include <unistd.h>
 
 static struct node node;
 static struct gojail_call *call; /* shared with the children that load the library */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/remount.h"
 
+#include "common/fd.h"
+#include "common/path.h"
 #include "common/syscalls.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #define KEPT_MAX 256
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/userns.h"
 
-#include "common/syscalls.h"
+#include "common/fd.h"
 #include "common/record.h"
+#include "common/syscalls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static int write_file(int dir, const char *name, const char *text)
 {

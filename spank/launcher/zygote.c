@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zygote.c: the side of the zygote's socket that serves. */
-#include "common/zygote_client.h"
-
-#include "launcher/holder.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
 #include "common/scm.h"
+#include "common/zygote_client.h"
+#include "launcher/holder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 int zygote_listen(int dir, struct fault *fault)
 {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cgroups.h"
 
+#include "common/fd.h"
+#include "common/path.h"
 #include "common/syscalls.h"
 
 #include <linux/mount.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/confine.h"
 
-#include "common/syscalls.h"
+#include "common/fd.h"
 #include "common/job.h"
+#include "common/syscalls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <slurm/spank.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int confine_open(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault)
 {

@@ -2,16 +2,19 @@
 #include "plugin/epilog.h"
 
 #include "common/clock.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/scratch.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Kills all holders before it waits for the first: a job may have GOJAIL_SANDBOXES_MAX of them. */
 static int end_holders(int job, DIR *dir, int64_t until)

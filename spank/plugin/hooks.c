@@ -28,31 +28,34 @@
  * after it in plugstack.conf, and the step goes on (spank.c, _do_call_stack): what
  * has not been called before is noticed in the next hook of the task.
  */
-#include "plugin/cgroups.h"
 #include "common/clock.h"
-#include "plugin/confine.h"
-#include "plugin/stdio.h"
-#include "plugin/epilog.h"
-#include "plugin/environment.h"
-#include "plugin/gpus.h"
-#include "common/syscalls.h"
+#include "common/fd.h"
+#include "common/job.h"
 #include "common/launch.h"
+#include "common/path.h"
+#include "common/record.h"
+#include "common/site.h"
+#include "common/syscalls.h"
+#include "common/template.h"
+#include "common/window.h"
+#include "plugin/cgroups.h"
+#include "plugin/confine.h"
+#include "plugin/environment.h"
+#include "plugin/epilog.h"
+#include "plugin/gpus.h"
 #include "plugin/oci.h"
 #include "plugin/options.h"
 #include "plugin/pids.h"
-#include "common/record.h"
 #include "plugin/release.h"
-#include "common/job.h"
 #include "plugin/scope.h"
-#include "common/site.h"
-#include "common/template.h"
-#include "common/window.h"
+#include "plugin/stdio.h"
 #include "plugin/x11.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <slurm/slurm.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

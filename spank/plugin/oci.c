@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/oci.h"
 
-#include "gojail.h"
 #include "plugin/release.h"
 
+#include "gojail.h"
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

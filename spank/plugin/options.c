@@ -12,9 +12,11 @@
  * before its own command line.
  */
 #include "plugin/options.h"
+
 #include "common/printable.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 static int job = -1, own = -1, init = -1;
 static volatile bool started;

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/scope.h"
 
+#include "common/fd.h"
 #include "common/syscalls.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
 
 static int ruleset = -1;
 static pid_t only;

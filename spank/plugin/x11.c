@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/x11.h"
 
-#include "common/syscalls.h"
+#include "common/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>

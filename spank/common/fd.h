@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fd.h: descriptors that close themselves. */
+#ifndef GOJAIL_FD_H
+#define GOJAIL_FD_H
+
+#include <unistd.h>
+
+static inline void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* A descriptor that is closed where its variable goes out of scope. */
+#define scoped_fd __attribute__((cleanup(close_fd))) int
+
+#endif
