@@ -7,7 +7,6 @@
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
-#include "common/template.h"
 #include "common/window.h"
 #include "common/zygote_client.h"
 
@@ -279,7 +278,7 @@ static int reach_zygote(const struct node *node, const struct jail *jail, int64_
 	struct record zygote;
 
 	for (int attempt = 0; attempt < 5; attempt++) {
-		if (template_get(node, jail, until, &zygote, fault) < 0)
+		if (zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
 			return -1;
 		int talk = zygote_connect(node, jail->name, until, fault);
 		if (talk != ZYGOTE_GONE)

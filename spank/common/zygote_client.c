@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/launch.h"
 #include "common/scm.h"
 
 #include <errno.h>
@@ -14,6 +15,33 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+int zygote_find(const struct node *node, const char *jail, struct record *zygote)
+{
+	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/jails/%s/zygote", node->state, jail);
+	return record_find(AT_FDCWD, path, zygote);
+}
+
+int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until,
+		 struct record *zygote, struct fault *fault)
+{
+	struct launch launch;
+
+	/* Configured differently since it was assembled: another one is made. */
+	if (zygote_find(node, jail->name, zygote) == 0 && strcmp(zygote->key, jail->key) == 0)
+		return 0;
+	launch_begin(&launch, node, "template", until);
+	launch_word(&launch, "jail=%s", jail->name);
+	launch_word(&launch, "key=%s", jail->key);
+	if (launch_run(&launch, node, until, fault) < 0)
+		return -1;
+	if (zygote_find(node, jail->name, zygote) == 0)
+		return 0;
+	return fault_set(fault, "the zygote of jail \"%s\" ended as soon as it was started; "
+				"ask your administrator", jail->name);
+}
 
 int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault)
 {

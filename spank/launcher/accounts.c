@@ -4,7 +4,7 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
-#include "common/zygote_client.h"
+#include "launcher/zygote.h"
 
 #include "gojail.h"
 

@@ -6,10 +6,10 @@
 #include "common/record.h"
 #include "common/scm.h"
 #include "common/syscalls.h"
-#include "common/zygote_client.h"
 #include "launcher/assemble.h"
 #include "launcher/job_stage.h"
 #include "launcher/userns.h"
+#include "launcher/zygote.h"
 
 #include <errno.h>
 #include <fcntl.h>

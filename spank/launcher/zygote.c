@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zygote.c: the side of the zygote's socket that serves. */
+#include "launcher/zygote.h"
+
 #include "common/fd.h"
 #include "common/scm.h"
-#include "common/zygote_client.h"
 #include "launcher/holder.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ int zygote_listen(int dir, struct fault *fault)
 	return -1;
 }
 
-/* The zygote's, besides those of zygote_client.h. */
+/* The zygote's, besides those of zygote.h. */
 struct zygote {
 	int spare;		     /* a socket whose other end a spare has; -1: there is none */
 	int told[2];		     /* a pipe: holders write what they were asked for */

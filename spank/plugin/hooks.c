@@ -36,8 +36,8 @@
 #include "common/record.h"
 #include "common/site.h"
 #include "common/syscalls.h"
-#include "common/template.h"
 #include "common/window.h"
+#include "common/zygote_client.h"
 #include "plugin/cgroups.h"
 #include "plugin/confine.h"
 #include "plugin/environment.h"
@@ -185,7 +185,7 @@ static void enter_stage_for_fault(const struct jail *jail)
 
 	if (window.open)
 		return; /* it is there */
-	if (sandbox.stage < 0 && template_find(&node, jail->name, &zygote) == 0) {
+	if (sandbox.stage < 0 && zygote_find(&node, jail->name, &zygote) == 0) {
 		scoped_fd process = record_pidfd(&zygote);
 		sandbox.stage = record_take(&zygote, process, GOJAIL_STAGE_FD);
 	}

@@ -16,7 +16,7 @@
 #include "common/record.h"
 #include "common/job.h"
 #include "common/site.h"
-#include "common/template.h"
+#include "common/zygote_client.h"
 #include "common/window.h"
 
 #include <errno.h>
@@ -104,12 +104,12 @@ static double make_template(int i)
 	double begin;
 
 	(void)i;
-	if (template_find(&node, jail.name, &zygote) == 0)
+	if (zygote_find(&node, jail.name, &zygote) == 0)
 		record_end(&zygote, 0);
-	while (template_find(&node, jail.name, &zygote) == 0)
+	while (zygote_find(&node, jail.name, &zygote) == 0)
 		clock_pause_ms(1);
 	begin = now_us();
-	check(template_get(&node, &jail, soon(), &zygote, &fault), "template", &fault);
+	check(zygote_find_or_start(&node, &jail, soon(), &zygote, &fault), "template", &fault);
 	return now_us() - begin;
 }
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verbs.h"
+
+#include "common/fd.h"
+#include "common/job.h"
+#include "common/job_mounts.h"
+#include "common/record.h"
+#include "common/syscalls.h"
+#include "launcher/library.h"
+#include "launcher/range.h"
+#include "launcher/template.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Slurm kills, or waits for, what it finds in a step's cgroup, and limits its
+ * memory and devices; what outlives a step must not be there (26.05
+ * drains the node for it). Both versions of cgroups; failing is harmless.
+ */
+static void leave_step(void)
+{
+	static const char *const controllers[] = {"freezer", "memory", "devices", "cpuset", "cpu",
+						  "cpuacct", "pids", "blkio", "systemd"};
+	char path[128];
+	struct stat st;
+	/* Without it the kernel may choose a job's holder before the job. */
+	scoped_fd oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (oom >= 0 && write(oom, "-1000", 5) < 0)
+		close_fd(&oom);
+	if (stat("/sys/fs/cgroup/cgroup.procs", &st) == 0) {
+		mkdir("/sys/fs/cgroup/gojail", 0755);
+		scoped_fd fd = open("/sys/fs/cgroup/gojail/cgroup.procs", O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, "0", 1) < 0)
+			return;
+		return;
+	}
+	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++) {
+		snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.procs", controllers[i]);
+		scoped_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, "0", 1) < 0)
+			continue;
+	}
+}
+
+/* Goes on as a child of init: no step waits for it, and none kills it. */
+static void detach(void)
+{
+	pid_t child = fork();
+
+	if (child < 0) {
+		dprintf(GOJAIL_REPLY_FD, "error cannot fork: %s\n", strerror(errno));
+		_exit(1);
+	}
+	if (child > 0) {
+		dprintf(GOJAIL_REPLY_FD, "pid %d %" PRIu64 "\n", (int)child, process_start(child));
+		_exit(0);
+	}
+	setsid();
+}
+
+static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
+{
+	const struct gojail_call *answer;
+
+	if (wish_is_range(wish) && range_add_trees(wish, trees, count, fault) < 0)
+		return -1;
+	if (!wish->mounts)
+		return 0;
+	answer = library_call("mounts", fault);
+	for (uint32_t i = 0; answer && i < answer->ntrees && i < GOJAIL_TREES_MAX; i++)
+		if (trees_add(trees, count, answer->trees[i].fd, answer->trees[i].destination,
+			      answer->trees[i].flags | GOJAIL_TREE_EXACT, fault) < 0)
+			return -1;
+	return answer ? 0 : -1;
+}
+
+static int attach_net(const struct record *holder, struct fault *fault)
+{
+	if (library_add_word("holder", (int)holder->pid, fault) < 0)
+		return -1;
+	return library_call("net", fault) ? 0 : -1;
+}
+
+/*
+ * Who asked for a sandbox may be killed meanwhile, and the job's end come and go before it is there: nobody
+ * would end it. `gojail run` does not say who it is: the thread that forked may end before the process.
+ */
+static int end_with_parent(struct fault *fault)
+{
+	pid_t parent = (pid_t)atoi(library_word("parent"));
+
+	if (parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+		return fault_set(fault, "who asked for the sandbox has ended");
+	return 0;
+}
+
+static int sandbox(const struct node *node, int64_t until, struct fault *fault)
+{
+	static const struct sandbox_go go = {.trees = user_trees, .net = attach_net, .script = range_map_script};
+	static gid_t groups[65536];
+	struct sandbox built = SANDBOX_NONE;
+	struct wish wish = {.mounts = library_word("mounts")[0] ? library_word("mounts") : NULL,
+			    .net = library_word("net")[0] ? library_word("net") : NULL,
+			    .root = library_word("root")[0] ? library_word("root") : NULL};
+	struct site site = {0};
+	struct jail jail;
+	char *list = (char *)(uintptr_t)library_word("groups");
+
+	snprintf(wish.job, sizeof(wish.job), "%s", library_word("job"));
+	snprintf(wish.script, sizeof(wish.script), "%s", library_word("script"));
+	wish.user = (struct user){.uid = (uid_t)strtoul(library_word("uid"), NULL, 10),
+				  .gid = (gid_t)strtoul(library_word("gid"), NULL, 10), .groups = groups};
+	while (*list && wish.user.ngroups < (int)(sizeof(groups) / sizeof(groups[0]))) {
+		groups[wish.user.ngroups++] = (gid_t)strtoul(list, &list, 10);
+		list += *list == ',';
+	}
+	if (end_with_parent(fault) < 0)
+		return -1;
+	if (!wish.job[0] || !library_word("uid")[0] || !library_word("gid")[0])
+		return fault_set(fault, "sandbox needs job=, uid= and gid=");
+	if (site_open(&site, node, fault) < 0 ||
+	    site_jail(&site, library_word("jail"), &wish.user, &jail, fault) < 0)
+		return -1;
+	return sandbox_build(&built, node, &site, &jail, &wish, &go, until, fault);
+}
+
+bool verb_is_detached(const char *verb)
+{
+	return strcmp(verb, "boot") == 0 || strcmp(verb, "clean") == 0;
+}
+
+/* Leaves CPU and disk to the jobs: ioprio_set(2), class 3 is idle. */
+static void step_back(void)
+{
+	enum { OF_PROCESS = 1, IDLE = 3 << 13 };
+
+	setpriority(PRIO_PROCESS, 0, 19);
+	syscall(SYS_ioprio_set, OF_PROCESS, 0, IDLE);
+}
+
+int verb_run(const char *verb, const struct node *node, int64_t until, struct fault *fault)
+{
+	leave_step();
+	if (strcmp(verb, "template") == 0) {
+		detach();
+		return template_serve(node, until, fault);
+	}
+	if (verb_is_detached(verb))
+		detach();
+	if (strcmp(verb, "clean") == 0)
+		step_back();
+	if (strcmp(verb, "sandbox") == 0)
+		return sandbox(node, until, fault);
+	return library_call_in_child(verb, until, fault);
+}

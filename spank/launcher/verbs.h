@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs.h: what the launcher can be asked for (include/gojail.h). */
+#ifndef GOJAIL_VERBS_H
+#define GOJAIL_VERBS_H
+
+#include "common/fault.h"
+#include "common/node.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Does it; a verb that goes on detached returns in another process. Returns 0, or -1 with a fault. */
+int verb_run(const char *verb, const struct node *node, int64_t until, struct fault *fault);
+
+/* Reports whether nobody reads the reply to the verb. */
+bool verb_is_detached(const char *verb);
+
+#endif
