@@ -7,7 +7,6 @@
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
-#include "common/window.h"
 #include "common/zygote_client.h"
 
 #include <dirent.h>
@@ -401,23 +400,6 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 	return zygote_keep(talk, job, name, fault);
 }
 
-/* Reports whether the sandbox has all that this step needs: one that another step made lacks the batch script. */
-static bool has_script(const struct sandbox *sandbox, const struct wish *wish)
-{
-	return !wish->script[0] || window_has(sandbox->root, wish->script);
-}
-
-/* Shows the batch script in a sandbox that another step made, where Slurm executes it. */
-static int show_script(const struct sandbox *sandbox, const struct jail *jail, const struct wish *wish,
-		       const struct sandbox_go *go, struct fault *fault)
-{
-	scoped_fd tree = trees_script(jail, wish, fault);
-
-	if (tree < 0 || (go && go->script(wish, tree, fault) < 0))
-		return -1;
-	return window_attach(sandbox->mnt, sandbox->root, wish->script, tree, fault);
-}
-
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault)
@@ -433,7 +415,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	if (lock < 0 || is_owners(job, wish->user.uid, fault) < 0)
 		return -1;
 	if (find(sandbox, node, jail, wish, fault) == 0) {
-		result = has_script(sandbox, wish) ? 0 : show_script(sandbox, jail, wish, go, fault);
+		result = job_has_script(sandbox, wish) ? 0 : job_show_script(sandbox, jail, wish, go, fault);
 		if (result < 0)
 			close_all(sandbox);
 		return result;
@@ -458,7 +440,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	static char groups[65536];
 	size_t used = 0;
 
-	if (find(sandbox, node, jail, wish, fault) == 0 && has_script(sandbox, wish))
+	if (find(sandbox, node, jail, wish, fault) == 0 && job_has_script(sandbox, wish))
 		return 0;
 	close_all(sandbox);
 	if (fault->text[0])
@@ -489,26 +471,4 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	if (find(sandbox, node, jail, wish, fault) == 0)
 		return 0;
 	return fault_set(fault, "the sandbox was gone as soon as it was built; ask your administrator");
-}
-
-int sandbox_enter(const struct sandbox *sandbox, struct fault *fault)
-{
-	if ((sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0) ||
-	    (sandbox->ipc >= 0 && setns(sandbox->ipc, CLONE_NEWIPC) < 0) ||
-	    (sandbox->uts >= 0 && setns(sandbox->uts, CLONE_NEWUTS) < 0))
-		return fault_set(fault, "cannot enter the job's namespaces: %s", strerror(errno));
-	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
-	if (setns(sandbox->mnt, CLONE_NEWNS) < 0)
-		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
-	return 0;
-}
-
-int sandbox_become_root(const struct sandbox *sandbox, struct fault *fault)
-{
-	if (sandbox->user < 0)
-		return 0;
-	/* With range, root is another id than the user's, who has all capabilities there as its owner. */
-	if (setns(sandbox->user, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0)
-		return 0;
-	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
 }

@@ -62,12 +62,6 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault);
 
-/* Moves the calling task into it for good, before it becomes the user. */
-int sandbox_enter(const struct sandbox *sandbox, struct fault *fault);
-
-/* Makes the calling task, which is the user already, root in it. */
-int sandbox_become_root(const struct sandbox *sandbox, struct fault *fault);
-
 void sandbox_close(struct sandbox *sandbox);
 
 #endif

@@ -2,14 +2,16 @@
 #include "common/job_mounts.h"
 
 #include "common/fd.h"
+#include "common/path.h"
 #include "common/record.h"
 #include "common/scratch.h"
 #include "common/syscalls.h"
-#include "common/window.h"
+#include "common/visit.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,7 +31,8 @@ int trees_add(struct gojail_tree *trees, uint32_t *count, int fd, const char *de
 	return 0;
 }
 
-int trees_script(const struct jail *jail, const struct wish *wish, struct fault *fault)
+/* Opens the directory of the batch script as a detached, read-only tree, or -1 with a fault. */
+static int trees_script(const struct jail *jail, const struct wish *wish, struct fault *fault)
 {
 	const char *slash = strrchr(wish->script, '/');
 	int tree;
@@ -91,8 +94,8 @@ int trees_collect(const struct site *site, const struct jail *jail, const struct
 	scoped_fd mnt = process_namespace(process, "mnt");
 
 	if (mnt >= 0) {
-		if (trees_add(trees, count, window_clone(mnt, "/dev/shm", fault), "/dev/shm", 0, fault) < 0 ||
-		    trees_add(trees, count, window_clone(mnt, "/tmp", fault), "/tmp", 0, fault) < 0)
+		if (trees_add(trees, count, visit_clone_mount(mnt, "/dev/shm", fault), "/dev/shm", 0, fault) < 0 ||
+		    trees_add(trees, count, visit_clone_mount(mnt, "/tmp", fault), "/tmp", 0, fault) < 0)
 			return fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
 					 strerror(errno));
 		if (!jail->tmpfs && jail->tmp_bytes && scratch_limit(wish->job, job, jail->tmp_bytes, fault) < 0)
@@ -108,4 +111,46 @@ int trees_collect(const struct site *site, const struct jail *jail, const struct
 	if (jail->munge[0])
 		trees_add(trees, count, munge_tree(jail), jail->munge, 0, fault);
 	return 0;
+}
+
+/* Reports whether another namespace, by its root, shows at path what the thread's namespace has there. */
+static bool shows_same(int root, const char *path)
+{
+	scoped_fd at = k_open_in_root(root, path, 0);
+	struct stat wanted, there;
+
+	return at >= 0 && lstat(path, &wanted) == 0 && fstat(at, &there) == 0 && is_same_file(&there, &wanted);
+}
+
+bool job_has_script(const struct sandbox *sandbox, const struct wish *wish)
+{
+	return !wish->script[0] || shows_same(sandbox->root, wish->script);
+}
+
+/* Attaches a detached tree at path of another namespace, in a directory made for it in a tmpfs of gojail's. */
+static int attach_in(int mnt, int root, const char *path, int tree, struct fault *fault)
+{
+	struct visit visit = VISIT_NONE;
+	const char *name;
+	scoped_fd dir = open_own_parent(root, path, &name);
+	bool made = dir >= 0 && (mkdirat(dir, name, 0755) == 0 || errno == EEXIST);
+	scoped_fd at = made ? openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	if (at < 0)
+		return fault_set(fault, "cannot make %s in the jail: %s", path, strerror(errno));
+	if (visit_begin(&visit, fault) < 0)
+		return -1;
+	if (visit_enter(mnt) < 0 || k_move_mount(tree, at) < 0)
+		fault_set(fault, "cannot show %s in the jail: %s", path, strerror(errno));
+	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
+}
+
+int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct wish *wish,
+		    const struct sandbox_go *go, struct fault *fault)
+{
+	scoped_fd tree = trees_script(jail, wish, fault);
+
+	if (tree < 0 || (go && go->script(wish, tree, fault) < 0))
+		return -1;
+	return attach_in(sandbox->mnt, sandbox->root, wish->script, tree, fault);
 }

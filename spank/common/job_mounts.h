@@ -13,8 +13,12 @@
 int trees_collect(const struct site *site, const struct jail *jail, const struct wish *wish, int job,
 		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);
 
-/* Opens the directory of the batch script as a detached, read-only tree, or -1 with a fault. */
-int trees_script(const struct jail *jail, const struct wish *wish, struct fault *fault);
+/* Reports whether the sandbox has all that this step needs: one that another step made lacks the batch script. */
+bool job_has_script(const struct sandbox *sandbox, const struct wish *wish);
+
+/* Shows the batch script in a sandbox that another step made, where Slurm executes it. Returns 0, or -1 with a fault. */
+int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
+		    struct fault *fault);
 
 /*
  * One more for the holder: a descriptor, and where it goes or what the flags say. -1,

@@ -6,10 +6,14 @@
 #include "common/fd.h"
 #include "common/syscalls.h"
 
+#include "gojail.h"
+
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* A file of the calling thread in /proc; the main thread's is found in half the time by the process. */
 static inline int k_open_own(const char *name)
@@ -47,5 +51,20 @@ static inline int k_attach_at(int tree, const char *path)
 
 	return at < 0 ? -1 : k_move_mount(tree, at);
 }
+
+/* Reports whether both describe one file. */
+bool is_same_file(const struct stat *a, const struct stat *b);
+
+/*
+ * Reports whether a directory is in a tmpfs of gojail's, whatever the jail's owner has put in its place by now: root makes
+ * nothing elsewhere. errno is EXDEV where it is not.
+ */
+bool is_own_tmpfs(int dir);
+
+/*
+ * Opens the directory that holds path in another namespace, whose root is root, and points name to the last part of path.
+ * Returns -1 where that directory is no tmpfs of gojail's.
+ */
+int open_own_parent(int root, const char *path, const char **name);
 
 #endif

@@ -9,7 +9,7 @@
 #ifndef GOJAIL_CGROUPS_H
 #define GOJAIL_CGROUPS_H
 
-#include "common/window.h"
+#include "plugin/share.h"
 
 #define CGROUPS_MAX 16 /* hierarchies: one with v2, one for each controller with v1 */
 

@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "common/job.h"
 #include "common/syscalls.h"
+#include "plugin/enter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -150,7 +151,7 @@ static void in_epilog(void)
 		return;
 	if (epilogs.none)
 		_exit(0);
-	if (!epilogs.fault->text[0] && sandbox_enter(epilogs.sandbox, epilogs.fault) == 0 &&
+	if (!epilogs.fault->text[0] && enter_sandbox(epilogs.sandbox, epilogs.fault) == 0 &&
 	    confine_apply(epilogs.confine, epilogs.fault) == 0)
 		return;
 	slurm_error("gojail: no task epilog is run: %s", epilogs.fault->text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/gpus.h"
 
-#include "common/window.h"
+#include "plugin/share.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -32,5 +32,5 @@ int gpus_show(const struct jail *jail, const char *list, int mnt, int root, stru
 	for (int i = 0; i < jail->ngpus; i++)
 		if (lists(list, jail->gpus[i].index))
 			paths[count++] = jail->gpus[i].path;
-	return count ? window_nodes(mnt, root, paths, count, fault) : 0;
+	return count ? share_nodes(mnt, root, paths, count, fault) : 0;
 }

@@ -36,10 +36,10 @@
 #include "common/record.h"
 #include "common/site.h"
 #include "common/syscalls.h"
-#include "common/window.h"
 #include "common/zygote_client.h"
 #include "plugin/cgroups.h"
 #include "plugin/confine.h"
+#include "plugin/enter.h"
 #include "plugin/environment.h"
 #include "plugin/epilog.h"
 #include "plugin/gpus.h"
@@ -48,6 +48,8 @@
 #include "plugin/pids.h"
 #include "plugin/release.h"
 #include "plugin/scope.h"
+#include "plugin/share.h"
+#include "plugin/stage_window.h"
 #include "plugin/stdio.h"
 #include "plugin/x11.h"
 
@@ -71,7 +73,7 @@ SPANK_PLUGIN(gojail, 1)
 static struct node node;
 static struct fault fault; /* the latch: the first fault of this step */
 static struct sandbox sandbox = SANDBOX_NONE;
-static struct window window = WINDOW_CLOSED;
+static struct visit window = VISIT_NONE;
 static struct confine confine;
 static uint32_t forked, ended;
 static bool external; /* a step without tasks, which no jail is for */
@@ -183,14 +185,14 @@ static void enter_stage_for_fault(const struct jail *jail)
 	struct fault ignored = {0};
 	struct record zygote;
 
-	if (window.open)
+	if (window.away)
 		return; /* it is there */
 	if (sandbox.stage < 0 && zygote_find(&node, jail->name, &zygote) == 0) {
 		scoped_fd process = record_pidfd(&zygote);
 		sandbox.stage = record_take(&zygote, process, GOJAIL_STAGE_FD);
 	}
 	if (sandbox.stage >= 0)
-		window_open_stage(&window, sandbox.stage, &ignored);
+		stage_window_open(&window, sandbox.stage, &ignored);
 }
 
 /* What the user asked for, or the site's default: 0, -1 with a fault. Jail "none" wants nothing else. */
@@ -214,7 +216,7 @@ static int choose(spank_t sp, const struct site *site, struct choice *choice)
 }
 
 /* The sandbox, and all that is the step's own in it. */
-static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, const struct jail *jail, const struct wish *wish)
+static int open_sandbox(spank_t sp, uint32_t step, const struct site *site, const struct jail *jail, const struct wish *wish)
 {
 	if (step <= SLURM_MAX_NORMAL_STEP_ID)
 		snprintf(shown[0].path, sizeof(shown[0].path), "%s/pmix.%s.%u", jail->spool, wish->job, (unsigned)step);
@@ -233,7 +235,7 @@ static int enter_sandbox(spank_t sp, uint32_t step, const struct site *site, con
 	env_jail(sp, jail, &fault);
 	if (wish->net)
 		set_net_env(sp, wish->job);
-	if (fault.text[0] || window_open_stage(&window, sandbox.stage, &fault) < 0)
+	if (fault.text[0] || stage_window_open(&window, sandbox.stage, &fault) < 0)
 		return -1;
 	stage = k_open_own("mountinfo");
 	return stage < 0 ? fault_set(&fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
@@ -272,7 +274,7 @@ static int prepare(spank_t sp, uint32_t step)
 	wish.gpus = gpus;
 	wish.nics = nics;
 	memcpy(script, wish.script, sizeof(script));
-	result = enter_sandbox(sp, step, &site, &jail, &wish);
+	result = open_sandbox(sp, step, &site, &jail, &wish);
 	if (result < 0)
 		enter_stage_for_fault(&jail);
 out:
@@ -363,7 +365,7 @@ static void show_own(void)
 	if (own_cgroups)
 		count += cgroups_find(shown + 1, CGROUPS_MAX);
 	if (count)
-		window_show(sandbox.mnt, sandbox.root, list, count, &fault);
+		share_show(sandbox.mnt, sandbox.root, list, count, &fault);
 }
 
 /* What root does of user_init, which Slurm calls as the user. */
@@ -376,7 +378,7 @@ static void leave_stage(void)
 	if (sandbox.mnt >= 0 && !fault.text[0])
 		show_own();
 	if (!contained())
-		window_leave(&window, &fault);
+		visit_leave(&window, &fault);
 	if (k_seteuid(user) < 0)
 		fault_set(&fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
 }
@@ -387,7 +389,7 @@ HOOK int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	if (sandbox.mnt >= 0 || window.open)
+	if (sandbox.mnt >= 0 || window.away)
 		leave_stage();
 	if (sandbox.mnt >= 0 && !fault.text[0])
 		x11_take(&x11, sp);
@@ -426,7 +428,7 @@ HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 	if (!judged || (sandbox.mnt >= 0 && (!in_own_pids() || !scope_holds())))
 		fault_set(&fault, NODE_UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
-		sandbox_enter(&sandbox, &fault);
+		enter_sandbox(&sandbox, &fault);
 	/* Who is to be root there gives up the powers of a root there, too: in task_init. */
 	if (!fault.text[0] && sandbox.mnt >= 0 && (sandbox.user < 0 ? confine_apply : confine_begin)(&confine, &fault) < 0)
 		return task_failed(sp);
@@ -442,7 +444,7 @@ HOOK int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 		fault_set(&fault, NODE_UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
 		descriptors_check(stage, &fault);
-	if (!fault.text[0] && sandbox.user >= 0 && sandbox_become_root(&sandbox, &fault) == 0)
+	if (!fault.text[0] && sandbox.user >= 0 && enter_as_root(&sandbox, &fault) == 0)
 		confine_apply(&confine, &fault);
 	if (!fault.text[0] && sandbox.mnt >= 0)
 		x11_put(&x11);
@@ -467,7 +469,7 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || forked < tasks)
 		return 0;
 	/* Not the jail: what Slurm reads of its tasks meanwhile is the node's /proc and /sys, and none that a user has put there. */
-	if (EPILOG_IS_LOOKED_FOR && window_open_stage(&window, sandbox.stage, &late) < 0)
+	if (EPILOG_IS_LOOKED_FOR && stage_window_open(&window, sandbox.stage, &late) < 0)
 		/* A failure here would drain the node. Slurm looks for them on the node then, and they run in the jail or nowhere. */
 		slurm_error("gojail: %s", late.text);
 	return 0;
@@ -484,7 +486,7 @@ HOOK int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 		return 0;
 	confine_epilogs_end();
 	pids_stop();
-	if (!contained() && window_leave(&window, &late) < 0)
+	if (!contained() && visit_leave(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	return 0;
 }
@@ -499,12 +501,12 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	confine_epilogs_end();
 	pids_stop(); /* the plugin stays loaded */
 	/* Where opening --output failed, user_init was never called. */
-	if (window_close(&window, &late) < 0)
+	if (visit_end(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
-	if (shown[0].done && window_hide(sandbox.mnt, shown[0].path, &late) < 0)
+	if (shown[0].done && share_hide(sandbox.mnt, shown[0].path, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	if (script[0] && sandbox.root >= 0)
-		window_detach(sandbox.root, script);
+		share_remove_script(sandbox.root, script);
 	sandbox_close(&sandbox);
 	return 0;
 }

@@ -17,7 +17,8 @@
 #include "common/job.h"
 #include "common/site.h"
 #include "common/zygote_client.h"
-#include "common/window.h"
+#include "plugin/enter.h"
+#include "plugin/stage_window.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -136,16 +137,16 @@ static double build_spare(int i)
 static double open_stage(int i)
 {
 	struct sandbox sandbox = SANDBOX_NONE;
-	struct window window = WINDOW_CLOSED;
+	struct visit window = VISIT_NONE;
 	struct fault fault = {0};
 	struct wish wish = job(i);
 	double begin;
 
 	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
 	begin = now_us();
-	check(window_open_stage(&window, sandbox.stage, &fault), "stage", &fault);
+	check(stage_window_open(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us() - begin;
-	check(window_close(&window, &fault), "leave the stage", &fault);
+	check(visit_end(&window, &fault), "leave the stage", &fault);
 	sandbox_close(&sandbox);
 	return begin;
 }
@@ -153,15 +154,15 @@ static double open_stage(int i)
 static double close_stage(int i)
 {
 	struct sandbox sandbox = SANDBOX_NONE;
-	struct window window = WINDOW_CLOSED;
+	struct visit window = VISIT_NONE;
 	struct fault fault = {0};
 	struct wish wish = job(i);
 	double begin;
 
 	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
-	check(window_open_stage(&window, sandbox.stage, &fault), "stage", &fault);
+	check(stage_window_open(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us();
-	check(window_close(&window, &fault), "leave the stage", &fault);
+	check(visit_end(&window, &fault), "leave the stage", &fault);
 	begin = now_us() - begin;
 	sandbox_close(&sandbox);
 	return begin;
@@ -229,7 +230,7 @@ static double in_fork(enum kernel_call call, int i)
 		int result;
 
 		*in_child = now_us();
-		result = call == FORK ? 0 : sandbox_enter(&sandbox, &fault);
+		result = call == FORK ? 0 : enter_sandbox(&sandbox, &fault);
 		if (call == UNSHARE && result == 0) {
 			*in_child = now_us();
 			result = unshare(CLONE_NEWNS);

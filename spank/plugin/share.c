@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/share.h"
+
+#include "common/fd.h"
+#include "common/path.h"
+#include "common/syscalls.h"
+#include "common/visit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The directory that holds path in the current namespace becomes the thread's own; its last part, or NULL. */
+static const char *enter_parent(const char *path)
+{
+	char parent[GOJAIL_PATH_MAX + 64], *rest = NULL;
+	const char *last = strrchr(path, '/');
+
+	if (!last || snprintf(parent, sizeof(parent), "%.*s", (int)(last - path), path) >= (int)sizeof(parent))
+		return NULL;
+	scoped_fd at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (char *name = strtok_r(parent, "/", &rest); name && at >= 0; name = strtok_r(NULL, "/", &rest)) {
+		scoped_fd in = at;
+
+		at = openat(in, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (at < 0 && errno == ENOENT && is_own_tmpfs(in) && (mkdirat(in, name, 0755) == 0 || errno == EEXIST))
+			at = openat(in, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
+	return at < 0 || !is_own_tmpfs(at) || fchdir(at) < 0 ? NULL : last + 1;
+}
+
+/* What another namespace has at a path, without the way there; no symlinks, which would lead to the caller's own. */
+static bool look(int root, const char *path, struct stat *st)
+{
+	scoped_fd at = k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+
+	return at >= 0 && fstat(at, st) == 0;
+}
+
+/* Opens what is to be shown and is not yet; whether that is so. */
+static bool find_shown(int root, struct shown *one, struct fault *fault)
+{
+	struct stat wanted, there;
+	bool exists = lstat(one->path, &wanted) == 0;
+
+	one->tree = -1;
+	if (!exists && errno == ENOENT)
+		return false;
+	one->done = exists && look(root, one->path, &there) && is_same_file(&there, &wanted);
+	if (one->done)
+		return false;
+	one->tree = k_clone_at(one->path);
+	if (one->tree >= 0 && k_mount_setattr(one->tree, one->attributes) == 0)
+		return true;
+	fault_set(fault, "cannot show %s in the jail: %s", one->path, strerror(errno));
+	return false;
+}
+
+/* Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. */
+static int show_at(int tree, const char *path)
+{
+	const char *name = enter_parent(path);
+	struct stat there, wanted;
+
+	if (!name || (mkdir(name, 0755) < 0 && errno != EEXIST) || fstat(tree, &wanted) < 0)
+		return -1;
+	if (lstat(name, &there) == 0 && is_same_file(&there, &wanted))
+		return 0;
+	umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW); /* an earlier step's, if any */
+	return k_attach_at(tree, path);
+}
+
+int share_show(int mnt, int root, struct shown *list, int count, struct fault *fault)
+{
+	struct visit visit = VISIT_NONE;
+	bool found = false;
+	int result;
+	mode_t mask;
+
+	for (int i = 0; i < count; i++)
+		found = find_shown(root, &list[i], fault) || found;
+	result = fault->text[0] || (found && visit_begin(&visit, fault) < 0) ? -1 : 0;
+	if (found && result == 0) {
+		result = visit_enter(mnt);
+		mask = umask(0); /* the thread's own, as its directory is: see move */
+		for (int i = 0; i < count && result == 0; i++) {
+			if (list[i].tree < 0)
+				continue;
+			list[i].done = true;
+			result = show_at(list[i].tree, list[i].path);
+			if (result < 0)
+				fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
+		}
+		umask(mask);
+		if (result < 0)
+			fault_set(fault, "cannot enter the jail to show what is the job's own there: %s", strerror(errno));
+	}
+	for (int i = 0; i < count; i++)
+		close_fd(&list[i].tree);
+	return visit_end(&visit, fault) < 0 ? -1 : result;
+}
+
+/* As the node has it: kind, number, mode and owner. 0 where it is there already. */
+static int make_node(const char *path, const struct stat *st)
+{
+	const char *name = enter_parent(path);
+	mode_t mask;
+	int made;
+
+	if (!name)
+		return -1;
+	mask = umask(0); /* the thread's own, as its directory is: see move */
+	made = mknod(name, st->st_mode, st->st_rdev);
+	umask(mask);
+	if (made < 0)
+		return errno == EEXIST ? 0 : -1;
+	return fchownat(AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
+}
+
+int share_nodes(int mnt, int root, const char *const *paths, int count, struct fault *fault)
+{
+	struct stat nodes[GOJAIL_GPU_NODES_MAX], there;
+	struct visit visit = VISIT_NONE;
+	bool all = true;
+
+	for (int i = 0; i < count; i++) {
+		if (stat(paths[i], &nodes[i]) < 0 || !(S_ISCHR(nodes[i].st_mode) || S_ISBLK(nodes[i].st_mode)))
+			return fault_set(fault, "the job's device %s is not there; ask your administrator", paths[i]);
+		all = all && look(root, paths[i], &there) && there.st_rdev == nodes[i].st_rdev;
+	}
+	if (all)
+		return 0;
+	if (visit_begin(&visit, fault) < 0)
+		return -1;
+	if (visit_enter(mnt) < 0)
+		fault_set(fault, "cannot enter the jail for the job's devices: %s", strerror(errno));
+	for (int i = 0; i < count && !fault->text[0]; i++)
+		if (make_node(paths[i], &nodes[i]) < 0)
+			fault_set(fault, "cannot make %s in the jail: %s", paths[i], strerror(errno));
+	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
+}
+
+void share_remove_script(int root, const char *path)
+{
+	const char *name;
+	scoped_fd dir = open_own_parent(root, path, &name);
+
+	if (dir >= 0)
+		unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+int share_hide(int mnt, const char *path, struct fault *fault)
+{
+	struct visit visit = VISIT_NONE;
+	const char *name;
+
+	if (visit_begin(&visit, fault) < 0)
+		return -1;
+	if (visit_enter(mnt) < 0 || !(name = enter_parent(path)) || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ||
+	    rmdir(name) < 0)
+		fault_set(fault, "cannot take %s out of the jail: %s", path, strerror(errno));
+	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
+}
