@@ -102,8 +102,8 @@ static int *kind_of(struct sandbox *sandbox, int kind)
 }
 
 /*
- * What the holder of the sandbox holds. 0 or -1. Descriptors, and not just its pidfd: who is in a domain of Landlock's
- * (scope.h) may not enter by that.
+ * Takes what the holder of the sandbox holds. Returns 0 or -1. Descriptors, and not just its pidfd: a process in a Landlock
+ * domain, as slurmstepd may be, is refused setns(2) by that.
  */
 static int find_held(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder)
 {

@@ -2,18 +2,14 @@
 #include "plugin/confine.h"
 
 #include "common/fd.h"
-#include "common/job.h"
 #include "common/syscalls.h"
-#include "plugin/enter.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <sched.h>
-#include <slurm/spank.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -127,54 +123,4 @@ int confine_begin(const struct confine *confine, struct fault *fault)
 		program.len = (unsigned short)(confine->instructions + sizeof(join) / sizeof(join[0]));
 	}
 	return apply(confine, program, fault);
-}
-
-static struct {
-	pthread_t thread; /* whose forks they are; a fork has the same */
-	const struct sandbox *sandbox;
-	const struct confine *confine;
-	struct fault *fault;
-	bool none; /* there was a fault, and the tasks tell it */
-} epilogs;
-static volatile bool forks_epilogs;
-
-/*
- * Slurm calls no hook between this fork and the program of the user's. As the user, the thread forks tasks, and what a
- * plugin wants in user_init (_fork_all_tasks in Slurm's mgr.c); then it is root's again.
- */
-static void in_epilog(void)
-{
-	bool is_one = forks_epilogs && geteuid() == 0 && pthread_equal(epilogs.thread, pthread_self());
-
-	forks_epilogs = false;
-	if (!is_one)
-		return;
-	if (epilogs.none)
-		_exit(0);
-	if (!epilogs.fault->text[0] && enter_sandbox(epilogs.sandbox, epilogs.fault) == 0 &&
-	    confine_apply(epilogs.confine, epilogs.fault) == 0)
-		return;
-	slurm_error("gojail: no task epilog is run: %s", epilogs.fault->text);
-	_exit(127);
-}
-
-int confine_epilogs(const struct sandbox *sandbox, const struct confine *confine, struct fault *fault)
-{
-	static bool prepared;
-
-	if (!prepared && (errno = pthread_atfork(NULL, NULL, in_epilog)) != 0)
-		return fault_set(fault, "cannot prepare the task epilogs: %s", strerror(errno));
-	prepared = true;
-	epilogs.thread = pthread_self();
-	epilogs.sandbox = sandbox;
-	epilogs.confine = confine;
-	epilogs.fault = fault;
-	epilogs.none = fault->text[0];
-	forks_epilogs = true;
-	return 0;
-}
-
-void confine_epilogs_end(void)
-{
-	forks_epilogs = false;
 }

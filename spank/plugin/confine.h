@@ -30,15 +30,4 @@ int confine_apply(const struct confine *confine, struct fault *fault);
  */
 int confine_begin(const struct confine *confine, struct fault *fault);
 
-struct sandbox;
-
-/*
- * From now on what this thread forks as root is a task epilog: the child goes into the sandbox and gives up what its
- * tasks do, or ends, as it does where there is a fault by then. The three stay the caller's.
- */
-int confine_epilogs(const struct sandbox *sandbox, const struct confine *confine, struct fault *fault);
-
-/* What it forks is no task epilog any more. */
-void confine_epilogs_end(void);
-
 #endif

@@ -42,12 +42,11 @@
 #include "plugin/enter.h"
 #include "plugin/environment.h"
 #include "plugin/epilog.h"
+#include "plugin/forks.h"
 #include "plugin/gpus.h"
 #include "plugin/oci.h"
 #include "plugin/options.h"
-#include "plugin/pids.h"
 #include "plugin/release.h"
-#include "plugin/scope.h"
 #include "plugin/share.h"
 #include "plugin/stage_window.h"
 #include "plugin/stdio.h"
@@ -226,9 +225,7 @@ static int open_sandbox(spank_t sp, uint32_t step, const struct site *site, cons
 				 "give --jail=none with --container");
 	if (confine_open(&confine, &node, jail, &fault) < 0 || sandbox_open(&sandbox, &node, site, jail, wish, &fault) < 0)
 		return -1;
-	if (sandbox.pid >= 0 && pids_prepare(sandbox.pid, sandbox.holder, &fault) < 0)
-		return -1;
-	if (jail->scope && scope_open(&fault) < 0)
+	if (forks_prepare(&sandbox, jail->scope, &fault) < 0)
 		return -1;
 	if (gpus_show(jail, wish->gpus, sandbox.mnt, sandbox.root, &fault) < 0)
 		return -1;
@@ -346,13 +343,7 @@ static int see_to_forks(bool tasks_of_root)
 		fault_set(&fault, NODE_UNASKED);
 	if (sandbox.mnt < 0 && !fault.text[0])
 		return 0; /* no jail */
-	if (!tasks_of_root && confine_epilogs(&sandbox, &confine, &fault) < 0)
-		return -1;
-	if (!fault.text[0]) {
-		pids_start(stepd, &fault);
-		scope_start(stepd, &fault);
-	}
-	return 0;
+	return forks_begin(stepd, !tasks_of_root, &sandbox, &confine, &fault);
 }
 
 /* Slurm's mpi/pmix has made its directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
@@ -425,7 +416,7 @@ HOOK int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	if (!judged || (sandbox.mnt >= 0 && (!in_own_pids() || !scope_holds())))
+	if (!judged || (sandbox.mnt >= 0 && (!in_own_pids() || !forks_are_in_domain())))
 		fault_set(&fault, NODE_UNASKED);
 	if (!fault.text[0] && sandbox.mnt >= 0)
 		enter_sandbox(&sandbox, &fault);
@@ -459,7 +450,6 @@ HOOK int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	if (forked++ == 0) { /* all tasks are forked when the first of them is told of */
-		pids_stop();
 		if (see_to_forks(false) < 0) {
 			slurm_error("gojail: %s", fault.text);
 			return HOOK_FAILED;
@@ -484,8 +474,7 @@ HOOK int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 	(void)argv;
 	if (++ended != forked)
 		return 0;
-	confine_epilogs_end();
-	pids_stop();
+	forks_end();
 	if (!contained() && visit_leave(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	return 0;
@@ -498,8 +487,7 @@ HOOK int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	(void)sp;
 	(void)argc;
 	(void)argv;
-	confine_epilogs_end();
-	pids_stop(); /* the plugin stays loaded */
+	forks_end(); /* the plugin stays loaded */
 	/* Where opening --output failed, user_init was never called. */
 	if (visit_end(&window, &late) < 0)
 		slurm_error("gojail: %s", late.text);

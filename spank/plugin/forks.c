@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/forks.h"
+
+#include "common/fd.h"
+#include "common/syscalls.h"
+#include "plugin/enter.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <slurm/spank.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+	bool registered;
+	pid_t thread;        /* that forks the tasks */
+	struct fault *latch; /* for what fails before and after a fork */
+	int ruleset;         /* of the Landlock domain that is still to be entered, or -1 */
+	volatile bool tasks; /* what the thread forks is for the PID namespace */
+	int pids, own_pids;  /* the PID namespace of the job, or -1; slurmstepd's own */
+	int holder;          /* pidfd of process 1 of that namespace */
+	volatile bool epilogs;
+	bool no_epilogs;          /* there was a fault before, which the tasks report */
+	pthread_t epilogs_thread; /* that forks them; the child of a fork has the same */
+	const struct sandbox *sandbox;
+	const struct confine *confine;
+} forks = {.ruleset = -1, .pids = -1, .own_pids = -1, .holder = -1};
+
+static void enter_domain(void)
+{
+	uid_t user = geteuid(); /* Slurm forks its tasks with the effective uid of the user */
+
+	if (k_seteuid(0) < 0 || k_landlock_restrict(forks.ruleset) < 0)
+		fault_set(forks.latch, "cannot keep abstract sockets apart: %s", strerror(errno));
+	if (k_seteuid(user) < 0)
+		fault_set(forks.latch, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
+	close_fd(&forks.ruleset);
+}
+
+/* Returns 0, or -1 with errno. */
+static int enter_pids(int namespace)
+{
+	uid_t user = geteuid();
+	int result = k_seteuid(0) < 0 ? -1 : setns(namespace, CLONE_NEWPID);
+
+	return k_seteuid(user) < 0 ? -1 : result;
+}
+
+static void before_fork(void)
+{
+	struct pollfd gone = {.fd = forks.holder, .events = POLLIN};
+
+	if ((forks.ruleset < 0 && !forks.tasks) || forks.thread != (pid_t)syscall(SYS_gettid))
+		return;
+	if (forks.ruleset >= 0)
+		enter_domain();
+	if (!forks.tasks)
+		return;
+	/* A fork into a namespace whose process 1 is gone fails; the task is to report why. */
+	if (poll(&gone, 1, 0) != 0)
+		fault_set(forks.latch, "the holder of the job's sandbox was killed; start the step again");
+	else if (enter_pids(forks.pids) < 0)
+		fault_set(forks.latch, "cannot enter the job's PID namespace: %s", strerror(errno));
+}
+
+static void after_fork(void)
+{
+	if (forks.tasks && forks.thread == (pid_t)syscall(SYS_gettid) && enter_pids(forks.own_pids) < 0)
+		fault_set(forks.latch, "cannot leave the job's PID namespace: %s", strerror(errno));
+}
+
+/* Makes the calling process a task epilog in the jail, or ends it. */
+static void become_epilog(void)
+{
+	if (forks.no_epilogs)
+		_exit(0);
+	if (!forks.latch->text[0] && enter_sandbox(forks.sandbox, forks.latch) == 0 && confine_apply(forks.confine, forks.latch) == 0)
+		return;
+	slurm_error("gojail: no task epilog is run: %s", forks.latch->text);
+	_exit(127);
+}
+
+/* As the user, the thread forks tasks, and what a plugin wants in user_init (_fork_all_tasks in Slurm's mgr.c); then it is root's. */
+static void in_child(void)
+{
+	bool is_epilog = forks.epilogs && geteuid() == 0 && pthread_equal(forks.epilogs_thread, pthread_self());
+
+	forks.tasks = forks.epilogs = false;
+	if (is_epilog)
+		become_epilog();
+}
+
+static int register_handlers(struct fault *fault)
+{
+	if (!forks.registered && (errno = pthread_atfork(before_fork, after_fork, in_child)) != 0)
+		return fault_set(fault, "cannot prepare the forks of tasks: %s", strerror(errno));
+	forks.registered = true;
+	return 0;
+}
+
+int forks_prepare(const struct sandbox *sandbox, bool domain, struct fault *fault)
+{
+	if (sandbox->pid >= 0) {
+		forks.own_pids = k_pidfd_open(getpid()); /* Linux 5.8; the way by /proc takes twice as long */
+		if (forks.own_pids < 0)
+			return fault_set(fault, "cannot prepare the job's PID namespace: %s", strerror(errno));
+		forks.pids = sandbox->pid;
+		forks.holder = sandbox->holder;
+	}
+	if (domain) {
+		forks.ruleset = k_landlock_scope();
+		if (forks.ruleset < 0)
+			return fault_set(fault, "abstract_sockets = \"step\" needs Landlock as Linux 6.12 has it, and this node's kernel says: %s; "
+					 "ask your administrator", strerror(errno));
+	}
+	return sandbox->pid >= 0 || domain ? register_handlers(fault) : 0;
+}
+
+int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const struct confine *confine, struct fault *latch)
+{
+	forks.tasks = false;
+	if (register_handlers(latch) < 0)
+		return -1;
+	forks.latch = latch;
+	if (epilogs) {
+		forks.epilogs_thread = pthread_self();
+		forks.sandbox = sandbox;
+		forks.confine = confine;
+		forks.no_epilogs = latch->text[0];
+		forks.epilogs = true;
+	}
+	if (!latch->text[0]) {
+		forks.thread = thread;
+		forks.tasks = forks.pids >= 0;
+	}
+	return 0;
+}
+
+void forks_end(void)
+{
+	forks.tasks = forks.epilogs = false;
+}
+
+bool forks_are_in_domain(void)
+{
+	return forks.ruleset < 0; /* closed before the fork, or never opened */
+}
