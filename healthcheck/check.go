@@ -117,15 +117,16 @@ type Check struct {
 
 // Host is the node that checks look at.
 type Host struct {
-	Roots  Roots
-	Node   string // its name in Slurm
-	Config *Config
-	Now    func() time.Time
+	Roots     Roots
+	Node      string // its name in Slurm
+	Settings  *Settings
+	SlurmConf string // path of slurm.conf; empty: Slurm's default paths
+	Now       func() time.Time
 	// Command runs a program with a bare environment until ctx ends and returns what
 	// it wrote to its standard output. For use in a Child only. An *exec.ExitError
 	// has the exit code and the standard error.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
-	// Shared is what the checks of one run have in common; nil: each looks for itself.
+	// Shared is what several checks of one process read, read once; nil: each check reads it itself.
 	Shared *Shared
 	// Kept is the Finding.Keep of this check's last run since boot, nil if there is none.
 	Kept json.RawMessage

@@ -35,7 +35,7 @@ func cgroups(_ context.Context, h *Host, _ *Settings) Finding {
 	if len(scopes) == 0 && len(groups) == 0 {
 		return Found(NotApplicable, "Slurm has no cgroups here")
 	}
-	running, err := h.stepJobs()
+	running, err := stepJobs(h)
 	if err != nil {
 		return Found(Unknown, "cannot list processes: %v", err)
 	}

@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockMost is below 16 s, where the kernel gives up reckoning.
-const clockMost = 15 * time.Second
-
 // clock asks the kernel how well the clock is kept (adjtimex(2)); it sends nothing.
 func clock(_ context.Context, _ *Host, s *Settings) Finding {
 	var t unix.Timex

@@ -103,7 +103,7 @@ func daemons(_ context.Context, h *Host, s *Settings) Finding {
 	if len(s.Daemons.Processes) == 0 {
 		return Found(NotApplicable, "no daemons are configured")
 	}
-	all, err := h.processes()
+	all, err := listProcesses(h)
 	if err != nil {
 		return Found(Unknown, "cannot list processes: %v", err)
 	}

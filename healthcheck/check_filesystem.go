@@ -37,7 +37,7 @@ func mounted(_ context.Context, h *Host, s *Settings) Finding {
 		at[m.Mountpoint] = m
 	}
 	var p problems
-	for _, fs := range s.fileSystems() {
+	for _, fs := range fileSystems(s) {
 		m := at[filepath.Clean(fs.Path)]
 		for dir := fs.Path; m == nil && fs.Any && dir != "/"; m = at[dir] {
 			dir = filepath.Dir(dir)
@@ -193,8 +193,8 @@ func cause(err error) error {
 func eachFileSystem(ctx context.Context, s *Settings, look func(FileSystem, *problems)) (f Finding, failed []string) {
 	ctx, cancel := context.WithTimeout(ctx, storagePatience)
 	defer cancel()
-	answers := make([]chan *problems, len(s.fileSystems()))
-	for i, fs := range s.fileSystems() {
+	answers := make([]chan *problems, len(fileSystems(s)))
+	for i, fs := range fileSystems(s) {
 		answers[i] = make(chan *problems, 1)
 		go func() {
 			p := &problems{}
@@ -203,7 +203,7 @@ func eachFileSystem(ctx context.Context, s *Settings, look func(FileSystem, *pro
 		}()
 	}
 	var all problems
-	for i, fs := range s.fileSystems() {
+	for i, fs := range fileSystems(s) {
 		before := len(all.fail)
 		if p, ok := await(ctx, answers[i]); ok {
 			all.add(p)
@@ -219,4 +219,13 @@ func eachFileSystem(ctx context.Context, s *Settings, look func(FileSystem, *pro
 
 func option(list, name string) bool {
 	return slices.Contains(strings.Split(list, ","), name)
+}
+
+// fileSystems are the configured ones, or just the root, which may well be read-only.
+// Not in DefaultSettings: decoding a file over it would leave parts of an element.
+func fileSystems(s *Settings) []FileSystem {
+	if len(s.FileSystems) == 0 {
+		return []FileSystem{{Path: "/", Any: true, ReadOnly: true}}
+	}
+	return s.FileSystems
 }

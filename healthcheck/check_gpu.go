@@ -16,13 +16,9 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// busGPUs are the node's, looked for once.
-func (h *Host) busGPUs() ([]string, error) {
-	if h.Shared == nil {
-		return busGPUs(h.Roots.Sys)
-	}
-	h.Shared.busOnce.Do(func() { h.Shared.bus, h.Shared.busError = busGPUs(h.Roots.Sys) })
-	return h.Shared.bus, h.Shared.busError
+// listBusGPUs returns the addresses of the node's GPUs, read once for all checks of a run.
+func listBusGPUs(h *Host) ([]string, error) {
+	return ReadOnce(h.Shared, "GPUs", func() ([]string, error) { return busGPUs(h.Roots.Sys) })
 }
 
 // busGPUs are the PCI addresses of NVIDIA's GPUs, whatever the driver says:
@@ -56,7 +52,7 @@ func noGPUs(h *Host, s *Settings) bool {
 	if s.GPU.Count > 0 {
 		return false
 	}
-	bus, err := h.busGPUs()
+	bus, err := listBusGPUs(h)
 	return err == nil && len(bus) == 0
 }
 

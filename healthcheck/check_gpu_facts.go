@@ -91,7 +91,7 @@ func facts(h *Host, s *Settings) *gpuFacts {
 	key := h.Roots.Sys + "\n" + s.GPU.Library
 	if factsOf[key] == nil {
 		f := &gpuFacts{}
-		f.bus, f.busError = h.busGPUs()
+		f.bus, f.busError = listBusGPUs(h)
 		f.none = s.GPU.Count == 0 && f.busError == nil && len(f.bus) == 0
 		if !f.none {
 			f.ask(s.GPU.Library)

@@ -19,7 +19,7 @@ import (
 func testHost(t *testing.T) *Host {
 	t.Helper()
 	dir := t.TempDir()
-	h := &Host{Node: "n1", Config: Defaults(), Now: func() time.Time { return time.Unix(1e9, 0) },
+	h := &Host{Node: "n1", Settings: DefaultSettings(), Now: func() time.Time { return time.Unix(1e9, 0) },
 		Roots: Roots{Sys: dir + "/sys", Proc: dir + "/proc", Dev: dir + "/dev", Etc: dir + "/etc", Run: dir + "/run", Kmsg: dir + "/kmsg"}}
 	for _, d := range []string{h.Roots.Sys, h.Roots.Proc, h.Roots.Dev, h.Roots.Etc, h.Roots.Run} {
 		require.NoError(t, os.Mkdir(d, 0o755))

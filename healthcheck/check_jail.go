@@ -103,8 +103,8 @@ func jailNode(h *Host, s *Settings) check.Node {
 }
 
 // stepJobs finds the jobs of root's slurmstepds by the title that they give themselves: "slurmstepd: [17.batch]".
-func (h *Host) stepJobs() (map[string]bool, error) {
-	all, err := h.processes()
+func stepJobs(h *Host) (map[string]bool, error) {
+	all, err := listProcesses(h)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ const manyZombies = 1000
 // limits looks at what runs out for everybody: processes, open files, and the
 // entries of dead processes.
 func limits(_ context.Context, h *Host, _ *Settings) Finding {
-	all, err := h.processes()
+	all, err := listProcesses(h)
 	if err != nil || len(all) == 0 {
 		return Found(Unknown, "cannot list processes")
 	}

@@ -88,7 +88,7 @@ func idleMemory(_ context.Context, h *Host, s *Settings) Finding {
 		return Found(NotApplicable, "no memory of an idle node is configured")
 	}
 	has, ok := meminfo(h)
-	jobs, err := h.stepJobs()
+	jobs, err := stepJobs(h)
 	switch {
 	case !ok:
 		return Found(Unknown, "cannot understand %s/meminfo", h.Roots.Proc)

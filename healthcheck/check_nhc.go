@@ -17,7 +17,7 @@ import (
 
 // NHCLines reads the nhc.conf of the settings as this node has it; root acts on it, so
 // nobody else may write it. Without one in the settings there are no lines.
-func (s *Settings) NHCLines(proc string) ([]nhc.Line, error) {
+func NHCLines(s *Settings, proc string) ([]nhc.Line, error) {
 	if s.NHC == "" {
 		return nil, nil
 	}
@@ -41,7 +41,7 @@ func nhcLines(domain nhc.Domain) look {
 		if s.NHC == "" {
 			return noNHC
 		}
-		lines, err := s.NHCLines(h.Roots.Proc)
+		lines, err := NHCLines(s, h.Roots.Proc)
 		if err != nil {
 			return Found(Unknown, "%s", line(err.Error()))
 		}
@@ -111,7 +111,7 @@ func nhcConfig(_ context.Context, h *Host, s *Settings) Finding {
 	if s.NHC == "" {
 		return noNHC
 	}
-	lines, err := s.NHCLines(h.Roots.Proc)
+	lines, err := NHCLines(s, h.Roots.Proc)
 	if err != nil {
 		return Found(Fail, "%s", line(err.Error()))
 	}

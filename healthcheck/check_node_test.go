@@ -480,8 +480,9 @@ func TestLimits(t *testing.T) {
 	expect(t, once(h, limits, s), Unknown, "")
 	put(t, h.Roots.Proc+"/sys/fs/file-nr", "1 0 1000\n")
 	put(t, h.Roots.Proc+"/sys/kernel/pid_max", "32768\n")
-	h.Shared = &Shared{processes: slices.Repeat([]process{{state: "Z"}}, manyZombies)}
-	h.Shared.once.Do(func() {})
+	h.Shared = &Shared{}
+	_, err := ReadOnce(h.Shared, "processes", func() ([]process, error) { return slices.Repeat([]process{{state: "Z"}}, manyZombies), nil })
+	require.NoError(t, err)
 	expect(t, once(h, limits, s), Warn, "there are 1000 dead processes or more that their parents leave")
 }
 

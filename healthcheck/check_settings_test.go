@@ -17,7 +17,7 @@ func TestSettings(t *testing.T) {
 	refuse := func(key toml.Key, format string, args ...any) error {
 		return fmt.Errorf("%s: %s", strings.Join(key, "."), fmt.Sprintf(format, args...))
 	}
-	require.NoError(t, DefaultSettings().check(refuse))
+	require.NoError(t, checkSettings(DefaultSettings(), refuse))
 	for want, spoil := range map[string]func(*Settings){
 		"xid.79":          func(s *Settings) { s.XID = map[string]string{"79": "explode"} },
 		"xid.x":           func(s *Settings) { s.XID = map[string]string{"x": "warn"} },
@@ -32,7 +32,7 @@ func TestSettings(t *testing.T) {
 	} {
 		s := DefaultSettings()
 		spoil(s)
-		err := s.check(refuse)
+		err := checkSettings(s, refuse)
 		require.Error(t, err, want)
 		assert.True(t, strings.HasPrefix(err.Error(), want), err.Error())
 	}
@@ -43,7 +43,7 @@ func TestSettingsOverTheStandard(t *testing.T) {
 	s := DefaultSettings()
 	_, err := toml.Decode("[[filesystem]]\npath = \"/home\"\n[clock]\nwarn = \"2s\"\n[xid]\n13 = \"drain\"\n", s)
 	require.NoError(t, err)
-	assert.Equal(t, []FileSystem{{Path: "/home"}}, s.fileSystems())
+	assert.Equal(t, []FileSystem{{Path: "/home"}}, s.FileSystems)
 	assert.Equal(t, ClockSettings{Warn: 2 * time.Second}, s.Clock)
 	assert.Equal(t, "drain", s.XID["13"])
 }

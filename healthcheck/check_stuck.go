@@ -15,7 +15,7 @@ const stuckRuns = 5
 
 // stuck finds processes that wait in the kernel and cannot be killed.
 func stuck(_ context.Context, h *Host, _ *Settings) Finding {
-	all, err := h.processes()
+	all, err := listProcesses(h)
 	if err != nil {
 		return Found(Unknown, "cannot list processes: %v", err)
 	}

@@ -3,6 +3,7 @@
 package healthcheck
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,15 @@ const (
 // and not to be changed.
 func Checks() []Check { return allChecks() }
 
+// Names returns the names of all checks.
+func Names() []string {
+	var all []string
+	for _, c := range Checks() {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
 var allChecks = sync.OnceValue(func() []Check {
 	all := slices.Concat(nodeChecks(), networkChecks(), gpuChecks(), nhcChecks())
 	for i := range all {
@@ -35,9 +45,9 @@ var allChecks = sync.OnceValue(func() []Check {
 			if c.Name == "gpu-count" {
 				continue // slurm.conf may know of GPUs that the bus has lost
 			}
-			c.Absent = func(h *Host) bool { return noGPUs(h, &h.Config.Settings) }
+			c.Absent = func(h *Host) bool { return noGPUs(h, h.Settings) }
 		case childNHC, childNHCFiles, childNHCCommand:
-			c.Absent = func(h *Host) bool { return h.Config.NHC == "" }
+			c.Absent = func(h *Host) bool { return h.Settings.NHC == "" }
 		}
 	}
 	return all
@@ -172,4 +182,11 @@ func afterRepair(check string) string {
 func gpu(name string, severity Severity, looks, do string, l look) Check {
 	return Check{Name: name, Looks: looks + " (NVML)", Do: do, Severity: severity, Timeout: 3 * time.Second,
 		Bad: 2, Good: 2, Child: childGPU, Hang: Unknown, Run: with(l)}
+}
+
+// look is a check before it is given the site's settings.
+type look func(ctx context.Context, h *Host, s *Settings) Finding
+
+func with(l look) func(context.Context, *Host) Finding {
+	return func(ctx context.Context, h *Host) Finding { return l(ctx, h, h.Settings) }
 }

@@ -13,8 +13,7 @@ import (
 // DefaultPath is where health.toml lies.
 const DefaultPath = "/etc/gojail/health.toml"
 
-// Config is health.toml with the standard for what it leaves out, as one node sees
-// it. A child of a run gets it as JSON, without what no check needs.
+// Config is health.toml with the standard for what it leaves out, as one node sees it.
 type Config struct {
 	// Total is the longest that one run takes, whatever hangs.
 	Total time.Duration `toml:"total"`
@@ -25,9 +24,9 @@ type Config struct {
 	Metrics string `toml:"metrics"` // file below node_exporter's --collector.textfile.directory, *.prom; empty: none
 	Slurm   Slurm  `toml:"slurm"`
 	// Check changes single checks, by name.
-	Check map[string]Rule `toml:"check" json:"-"`
+	Check map[string]Rule `toml:"check"`
 	// NCCL is for the command nccl, on the machine that runs it.
-	NCCL settings.Settings `toml:"nccl" json:"-"`
+	NCCL settings.Settings `toml:"nccl"`
 	// Settings is what the checks themselves need.
 	Settings
 }
@@ -63,7 +62,7 @@ func Defaults() *Config {
 }
 
 // check refuses what cannot be meant.
-func (c *Config) check(refuse refusal) error {
+func (c *Config) check(refuse refusal, checks []string) error {
 	for _, err := range []error{
 		within(refuse, c.Total, 2*time.Second, 5*time.Minute, "total"),
 		absolute(refuse, c.Run, "run"),
@@ -78,17 +77,13 @@ func (c *Config) check(refuse refusal) error {
 			return err
 		}
 	}
-	var names []string
-	for _, check := range Checks() {
-		names = append(names, check.Name)
-	}
 	for _, name := range slices.Sorted(maps.Keys(c.Check)) {
-		if err := c.rule(refuse, names, name); err != nil {
+		if err := c.rule(refuse, checks, name); err != nil {
 			return err
 		}
 	}
 	if err := c.NCCL.Check(settings.Refusal(refuse)); err != nil {
 		return err
 	}
-	return c.Settings.check(refuse)
+	return checkSettings(&c.Settings, refuse)
 }

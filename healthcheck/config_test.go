@@ -12,7 +12,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	c, err := Parse("", "n1")
+	c, err := Parse("", "n1", Names())
 	require.NoError(t, err)
 	assert.Equal(t, Defaults(), c)
 
@@ -33,7 +33,7 @@ slurm.again = "1m"
 		"gpu1": {Scontrol: "/usr/bin/scontrol", Timeout: 2 * time.Second, Drain: false, Again: 5 * time.Minute},
 		"gpu3": {Scontrol: "/usr/bin/scontrol", Timeout: 2 * time.Second, Drain: false, Again: time.Minute},
 	} {
-		c, err := Parse(text, node)
+		c, err := Parse(text, node, Names())
 		require.NoError(t, err)
 		assert.Equal(t, want, c.Slurm, node)
 		assert.Equal(t, map[bool]time.Duration{true: 40 * time.Second, false: 30 * time.Second}[node == "n1"], c.Total, node)
@@ -55,7 +55,7 @@ func TestParseRefuses(t *testing.T) {
 		"[[override]]\nnodes = \"n1\"\n[[override]]\nnodes=\"n2\"\nrun=\"x\"": `line 5: override 2: run: "x": write an absolute path`,
 		"[[override]]\nnodes = \"n1\"\n[[override.override]]\nnodes=\"n2\"":   `unknown key`,
 	} {
-		_, err := Parse(text, "n9")
+		_, err := Parse(text, "n9", Names())
 		assert.ErrorContains(t, err, want, text)
 	}
 }
@@ -71,6 +71,6 @@ func TestRulesOfAConfiguration(t *testing.T) {
 }
 
 func TestLoadWantsAFileOfRoots(t *testing.T) {
-	_, err := Load(t.TempDir()+"/nothing", "n1")
+	_, err := Load(t.TempDir()+"/nothing", "n1", Names())
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -32,14 +32,14 @@ func example(t *testing.T, whole bool) string {
 
 // As it is, it changes nothing.
 func TestExample(t *testing.T) {
-	c, err := Parse(example(t, false), "n1")
+	c, err := Parse(example(t, false), "n1", Names())
 	require.NoError(t, err)
 	assert.Equal(t, Defaults(), c)
 }
 
 // What is commented out is right, too; what has a default is shown with it.
 func TestExampleWithAllKeys(t *testing.T) {
-	c, err := Parse(example(t, true), "gpu07")
+	c, err := Parse(example(t, true), "gpu07", Names())
 	require.NoError(t, err)
 	shown, defaults := map[string]any{}, map[string]any{}
 	leaves(reflect.ValueOf(*c), "", shown)
@@ -49,7 +49,7 @@ func TestExampleWithAllKeys(t *testing.T) {
 			assert.Equal(t, value, shown[key], key)
 		}
 	}
-	other, err := Parse(example(t, true), "cpu100")
+	other, err := Parse(example(t, true), "cpu100", Names())
 	require.NoError(t, err)
 	assert.Equal(t, 10*time.Second, other.Total)
 	assert.Zero(t, other.GPU.Count)

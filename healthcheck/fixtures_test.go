@@ -130,8 +130,8 @@ func (s *situation) look(t *testing.T, check Check) Finding {
 			}
 		}
 	}
-	var err error
-	h.Config, err = Parse(text, h.Node)
+	c, err := Parse(text, h.Node, Names())
 	require.NoError(t, err, check.Name)
+	h.Settings, h.SlurmConf = &c.Settings, c.Slurm.Conf
 	return check.Run(context.Background(), h)
 }

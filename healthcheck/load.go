@@ -17,15 +17,15 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// Load reads and checks health.toml, as the node of that name sees it. The file
+// Load reads and checks health.toml, as the node of that name sees it; checks are the names of all checks. The file
 // and the directories above it must be root's alone. Errors are one line; an
 // absent file is fs.ErrNotExist.
-func Load(path, node string) (*Config, error) {
+func Load(path, node string, checks []string) (*Config, error) {
 	data, _, err := trusted.ReadFile(path, "the configuration of health checks")
 	if err != nil {
 		return nil, err
 	}
-	c, err := Parse(string(data), node)
+	c, err := Parse(string(data), node, checks)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -44,14 +44,14 @@ type override struct {
 }
 
 // Parse is Load for a text.
-func Parse(text, node string) (*Config, error) {
+func Parse(text, node string, checks []string) (*Config, error) {
 	whole := &file{Config: *Defaults()}
 	source, err := tomlfile.Decode(text, whole, nil)
 	if err != nil {
 		return nil, err
 	}
 	if len(whole.Override) == 0 {
-		return &whole.Config, whole.check(source.Refuse)
+		return &whole.Config, whole.check(source.Refuse, checks)
 	}
 	var tree map[string]any
 	if _, err := toml.Decode(text, &tree); err != nil {
@@ -59,7 +59,7 @@ func Parse(text, node string) (*Config, error) {
 	}
 	overrides, _ := tree["override"].([]map[string]any)
 	delete(tree, "override")
-	c, err := settle(tree, source.Refuse)
+	c, err := settle(tree, source.Refuse, checks)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func Parse(text, node string) (*Config, error) {
 		}
 		delete(o, "nodes")
 		merged := merge(tree, o)
-		changed, err := settle(merged, at.Refuse) // of other nodes too: a mistake is told everywhere
+		changed, err := settle(merged, at.Refuse, checks) // of other nodes too: a mistake is told everywhere
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func Parse(text, node string) (*Config, error) {
 }
 
 // settle puts a tree of keys over the standard and checks the result.
-func settle(tree map[string]any, refuse refusal) (*Config, error) {
+func settle(tree map[string]any, refuse refusal, checks []string) (*Config, error) {
 	text, err := toml.Marshal(tree)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func settle(tree map[string]any, refuse refusal) (*Config, error) {
 	if _, err := toml.Decode(string(text), c); err != nil {
 		return nil, err
 	}
-	return c, c.check(refuse)
+	return c, c.check(refuse, checks)
 }
 
 // merge is base with the keys of over, table by table; both stay as they are.

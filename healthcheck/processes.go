@@ -5,7 +5,6 @@ package healthcheck
 import (
 	"bytes"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,24 +20,9 @@ type process struct {
 // A flag of /proc/PID/stat, of linux/sched.h.
 const kernelThread = 0x00200000
 
-// Shared is what several checks of one process look at, looked at once.
-type Shared struct {
-	once      sync.Once
-	processes []process
-	err       error
-
-	busOnce  sync.Once
-	bus      []string // GPUs
-	busError error
-}
-
-// processes lists those of the node.
-func (h *Host) processes() ([]process, error) {
-	if h.Shared == nil {
-		return processes(h.Roots.Proc)
-	}
-	h.Shared.once.Do(func() { h.Shared.processes, h.Shared.err = processes(h.Roots.Proc) })
-	return h.Shared.processes, h.Shared.err
+// listProcesses returns the node's processes, read once for all checks of a run.
+func listProcesses(h *Host) ([]process, error) {
+	return ReadOnce(h.Shared, "processes", func() ([]process, error) { return processes(h.Roots.Proc) })
 }
 
 func processes(proc string) ([]process, error) {

@@ -25,7 +25,7 @@ func slurmConf(h *Host) []string {
 
 // slurmConfPaths returns where slurm.conf may lie, the most likely first.
 func slurmConfPaths(h *Host) []string {
-	return []string{h.Config.Slurm.Conf, filepath.Join(h.Roots.Etc, "slurm/slurm.conf"), filepath.Join(h.Roots.Run, "slurm/conf/slurm.conf")}
+	return []string{h.SlurmConf, filepath.Join(h.Roots.Etc, "slurm/slurm.conf"), filepath.Join(h.Roots.Run, "slurm/conf/slurm.conf")}
 }
 
 // slurmConfDir returns the directory of the first slurm.conf that is there.

@@ -127,7 +127,7 @@ func exposition(t *testing.T) map[string]bool {
 // node has GPUs, an RDMA port and a memory controller.
 func node(t *testing.T) *healthcheck.Host {
 	dir := t.TempDir()
-	h := &healthcheck.Host{Node: "n1", Config: healthcheck.Defaults(), Now: time.Now,
+	h := &healthcheck.Host{Node: "n1", Settings: healthcheck.DefaultSettings(), Now: time.Now,
 		Command: func(context.Context, string, ...string) ([]byte, error) { return nil, os.ErrNotExist },
 		Roots: healthcheck.Roots{Sys: dir + "/sys", Proc: dir + "/proc", Dev: dir + "/dev", Etc: dir + "/etc",
 			Run: dir + "/run", Kmsg: dir + "/kmsg"}}
@@ -153,6 +153,6 @@ func node(t *testing.T) *healthcheck.Host {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	h.Config.GPU.Library = fakenvml.New(t).Path
+	h.Settings.GPU.Library = fakenvml.New(t).Path
 	return h
 }

@@ -206,9 +206,10 @@ func found(v healthcheck.Verdict, text string, err error) healthcheck.Finding {
 
 // recipient is whom a child works for.
 type recipient struct {
-	Roots  healthcheck.Roots   `json:"roots"`
-	Node   string              `json:"node"`
-	Config *healthcheck.Config `json:"config"`
+	Roots     healthcheck.Roots     `json:"roots"`
+	Node      string                `json:"node"`
+	Settings  *healthcheck.Settings `json:"settings"`
+	SlurmConf string                `json:"slurm_conf"`
 }
 
 // question is for a check, or to write a file.

@@ -104,7 +104,7 @@ func in(child, name string) healthcheck.Check {
 func runner(t *testing.T, list ...healthcheck.Check) *Runner {
 	dir := t.TempDir()
 	r := &Runner{
-		Host:   healthcheck.Host{Node: "n1", Roots: healthcheck.Roots{Run: dir}, Config: healthcheck.Defaults()},
+		Host:   healthcheck.Host{Node: "n1", Roots: healthcheck.Roots{Run: dir}, Settings: healthcheck.DefaultSettings()},
 		Kept:   map[string]json.RawMessage{"fine": json.RawMessage(`"before"`)},
 		Checks: list, Locks: dir, Self: self(),
 	}

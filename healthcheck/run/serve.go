@@ -33,7 +33,7 @@ func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 		return fmt.Errorf("this command is for gojail-healthcheck itself, which asks for checks on its standard input: %w", err)
 	}
 	answers := json.NewEncoder(out)
-	host := healthcheck.Host{Roots: to.Roots, Node: to.Node, Config: to.Config, Now: time.Now, Shared: &healthcheck.Shared{}}
+	host := healthcheck.Host{Roots: to.Roots, Node: to.Node, Settings: to.Settings, SlurmConf: to.SlurmConf, Now: time.Now, Shared: &healthcheck.Shared{}}
 	s := server{Service: service, host: host, lock: os.NewFile(uintptr(lock), "lock")}
 	for {
 		var q question

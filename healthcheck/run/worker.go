@@ -69,7 +69,7 @@ func (r *Runner) outside(lock *os.File) (*worker, error) {
 	w := &worker{kill: p.kill, replies: make(chan reply, len(r.Checks)+1)}
 	w.ask = func(all []question) (int, error) { return send(p.in, all) }
 	go w.read(p)
-	if err := json.NewEncoder(p.in).Encode(recipient{r.Host.Roots, r.Host.Node, r.Host.Config}); err != nil {
+	if err := json.NewEncoder(p.in).Encode(recipient{r.Host.Roots, r.Host.Node, r.Host.Settings, r.Host.SlurmConf}); err != nil {
 		p.kill()
 		return nil, fmt.Errorf("cannot ask %s: %w", r.Self[0], err)
 	}

@@ -28,7 +28,7 @@ node if all is well; forget itself tells Slurm nothing.`,
 		Args:              oneCheck,
 		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(names(), args[0]) {
+			if !slices.Contains(healthcheck.Names(), args[0]) {
 				return noCheck(args[0])
 			}
 			if os.Geteuid() != 0 {

@@ -53,7 +53,7 @@ func list(to io.Writer, c *healthcheck.Config) error {
 
 // listNHC says how each line of nhc.conf that is for this node was read.
 func listNHC(to io.Writer, c *healthcheck.Config, proc string) error {
-	lines, err := c.NHCLines(proc)
+	lines, err := healthcheck.NHCLines(&c.Settings, proc)
 	if err != nil || len(lines) == 0 {
 		return err
 	}
@@ -118,17 +118,9 @@ func inARow(runs int) string {
 }
 
 func noCheck(name string) error {
-	return fmt.Errorf("no check %.50q; there are: %s", name, strings.Join(names(), ", "))
+	return fmt.Errorf("no check %.50q; there are: %s", name, strings.Join(healthcheck.Names(), ", "))
 }
 
 func completeCheck(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return names(), cobra.ShellCompDirectiveNoFileComp
-}
-
-func names() []string {
-	var all []string
-	for _, check := range healthcheck.Checks() {
-		all = append(all, check.Name)
-	}
-	return all
+	return healthcheck.Names(), cobra.ShellCompDirectiveNoFileComp
 }

@@ -42,7 +42,7 @@ func (n *node) look(cmd *cobra.Command) error {
 	}
 	defer lock.Close()
 	runner := run.Runner{
-		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Config: c, Now: time.Now, Shared: &healthcheck.Shared{}},
+		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Settings: &c.Settings, SlurmConf: c.Slurm.Conf, Now: time.Now, Shared: &healthcheck.Shared{}},
 		Checks: c.Rules(healthcheck.Checks()),
 		Locks:  n.runDir,
 		Self:   []string{"/proc/self/exe", "child"},

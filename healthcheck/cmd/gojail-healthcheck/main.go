@@ -99,7 +99,7 @@ func (n *node) load(cmd *cobra.Command) (*healthcheck.Config, error) {
 		}
 		n.name, _, _ = strings.Cut(host, ".")
 	}
-	c, err := healthcheck.Load(n.config, n.name)
+	c, err := healthcheck.Load(n.config, n.name, healthcheck.Names())
 	if errors.Is(err, fs.ErrNotExist) && !cmd.Flags().Changed("config") {
 		c, err = healthcheck.Defaults(), nil
 	}
