@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
@@ -49,7 +49,7 @@ func (h *History) Wants(results []run.Result, record *Record) Want {
 	clear := true // no check is on its way to being bad
 	for _, r := range results {
 		past := h.Checks[r.Check.Name]
-		if r.Check.Severity != healthcheck.Drain {
+		if r.Check.Severity != check.Drain {
 			continue
 		}
 		if past.Counts {
@@ -74,7 +74,7 @@ func (h *History) Wants(results []run.Result, record *Record) Want {
 // boot that is counted anew. One that is switched off by now is.
 func (h *History) mended(results []run.Result, name string) bool {
 	for _, r := range results {
-		if r.Check.Name == name && r.Check.Severity == healthcheck.Drain {
+		if r.Check.Name == name && r.Check.Severity == check.Drain {
 			past := h.Checks[name]
 			return past.Good >= r.Check.Good && past.Good > 0
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/checks"
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
@@ -84,12 +85,12 @@ func TestNothingIsWrittenForAnyWishThatIsNone(t *testing.T) {
 
 // results are of checks "a", "b", ... by letters: f fail, o ok, w warn, u unknown, n not applicable.
 func results(letters string) []run.Result {
-	verdicts := map[rune]healthcheck.Verdict{'f': healthcheck.Fail, 'o': healthcheck.OK, 'w': healthcheck.Warn,
-		'u': healthcheck.Unknown, 'n': healthcheck.NotApplicable}
+	verdicts := map[rune]check.Verdict{'f': check.Fail, 'o': check.OK, 'w': check.Warn,
+		'u': check.Unknown, 'n': check.NotApplicable}
 	var all []run.Result
 	for i, letter := range letters {
-		check := healthcheck.Check{Name: string(rune('a' + i)), Severity: healthcheck.Drain, Bad: 2, Good: 3}
-		all = append(all, run.Result{Check: check, Finding: healthcheck.Found(verdicts[letter], "text of %c", 'a'+i)})
+		row := check.Check{Name: string(rune('a' + i)), Severity: check.Drain, Bad: 2, Good: 3}
+		all = append(all, run.Result{Check: row, Finding: check.Found(verdicts[letter], "text of %c", 'a'+i)})
 	}
 	return all
 }
@@ -136,7 +137,7 @@ func TestWants(t *testing.T) {
 func TestWarningsNeverDrain(t *testing.T) {
 	h := &History{}
 	bad := results("f")
-	bad[0].Check.Severity = healthcheck.WarnOnly
+	bad[0].Check.Severity = check.WarnOnly
 	for range 10 {
 		h.Add(bad)
 	}
@@ -199,10 +200,10 @@ func TestAsk(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	h := &History{Checks: map[string]Past{"a": {Bad: 2, Counts: true, Text: "x", Keep: []byte(`{"seen":1}`)}}}
-	known, err := h.Forget("b", healthcheck.Forgotten{Record: 7})
+	known, err := h.Forget("b", check.Forgotten{Record: 7})
 	assert.NoError(t, err)
 	assert.False(t, known)
-	known, err = h.Forget("a", healthcheck.Forgotten{Record: 7})
+	known, err = h.Forget("a", check.Forgotten{Record: 7})
 	assert.NoError(t, err)
 	assert.True(t, known)
 	assert.Equal(t, Past{Counts: true, Text: "x", Keep: []byte(`{"forgotten":7}`)}, h.Checks["a"], "the next runs say whether it is mended")
@@ -211,15 +212,15 @@ func TestForget(t *testing.T) {
 func TestAddTellsWhatIsNew(t *testing.T) {
 	h := &History{}
 	assert.Empty(t, h.Add(results("on")))
-	assert.Equal(t, []Change{{"a", healthcheck.Fail, "text of a"}}, h.Add(results("fn")))
-	assert.Equal(t, []Change{{"a", healthcheck.Fail, "text of a"}}, h.Add(results("fn")), "counts now")
+	assert.Equal(t, []Change{{"a", check.Fail, "text of a"}}, h.Add(results("fn")))
+	assert.Equal(t, []Change{{"a", check.Fail, "text of a"}}, h.Add(results("fn")), "counts now")
 	assert.Empty(t, h.Add(results("fn")))
-	assert.Equal(t, []Change{{"a", healthcheck.OK, "text of a"}}, h.Add(results("on")))
+	assert.Equal(t, []Change{{"a", check.OK, "text of a"}}, h.Add(results("on")))
 }
 
 // TestReasonNamesTheCheck: sinfo -R shows the first 20 characters.
 func TestReasonNamesTheCheck(t *testing.T) {
-	for _, c := range healthcheck.Checks() {
+	for _, c := range checks.All() {
 		reason := Want{Check: c.Name, Text: "text (id 1) of it"}.reason("0badcafe", "")
 		assert.Contains(t, reason[:20], c.Name)
 		assert.True(t, isOurs(reason), reason)

@@ -5,7 +5,7 @@ package drain
 import (
 	"encoding/json"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
@@ -36,7 +36,7 @@ type Asked struct {
 // Change is a line for the log.
 type Change struct {
 	Check   string
-	Verdict healthcheck.Verdict
+	Verdict check.Verdict
 	Text    string
 }
 
@@ -49,8 +49,8 @@ func (h *History) Add(results []run.Result) []Change {
 		before := h.Checks[r.Check.Name]
 		past := before.add(r)
 		checks[r.Check.Name] = past
-		news := past.Verdict != before.Verdict || past.Counts != before.Counts || r.Verdict == healthcheck.Fail && past.Text != before.Text
-		first := before.Verdict == "" && (r.Verdict == healthcheck.OK || r.Verdict == healthcheck.NotApplicable)
+		news := past.Verdict != before.Verdict || past.Counts != before.Counts || r.Verdict == check.Fail && past.Text != before.Text
+		first := before.Verdict == "" && (r.Verdict == check.OK || r.Verdict == check.NotApplicable)
 		if news && !first {
 			changes = append(changes, Change{r.Check.Name, r.Verdict, r.Text})
 		}
@@ -65,18 +65,18 @@ func (p Past) add(r run.Result) Past {
 		p.Keep = r.Keep
 	}
 	switch r.Verdict {
-	case healthcheck.Fail:
+	case check.Fail:
 		p.Good = 0
 		p.Bad = min(p.Bad+1, max(1, r.Check.Bad))
 		p.Text = r.Text
 		p.Counts = p.Counts || p.Bad >= r.Check.Bad
-	case healthcheck.OK, healthcheck.Warn:
+	case check.OK, check.Warn:
 		p.Bad = 0
 		p.Good = min(p.Good+1, max(1, r.Check.Good))
 		if p.Good >= r.Check.Good {
 			p.Counts, p.Text = false, ""
 		}
-	case healthcheck.NotApplicable:
+	case check.NotApplicable:
 		// What was bad and is gone now is not mended by that.
 		if !p.Counts {
 			p.Bad = 0
@@ -87,7 +87,7 @@ func (p Past) add(r run.Result) Past {
 
 // Forget makes a check start anew, which keeps what it saw until the node boots: a
 // person has mended that. It tells whether there was anything to forget.
-func (h *History) Forget(check string, forgotten healthcheck.Forgotten) (bool, error) {
+func (h *History) Forget(check string, forgotten check.Forgotten) (bool, error) {
 	past, known := h.Checks[check]
 	if !known {
 		return false, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
@@ -59,7 +59,7 @@ func newSite(t *testing.T) *site {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o700))
 	}
 	s.settler = Settler{
-		Slurm: &Slurm{Slurm: healthcheck.Defaults().Slurm, Node: "n1", Lock: filepath.Join(s.dir, "lock")},
+		Slurm: &Slurm{Slurm: config.Defaults().Slurm, Node: "n1", Lock: filepath.Join(s.dir, "lock")},
 		Store: Store{Run: filepath.Join(s.dir, "run"), State: filepath.Join(s.dir, "state.d")},
 		Now:   func() time.Time { return s.now },
 	}

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"os/exec"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
 // Slurm is the controller, as one node asks it.
 type Slurm struct {
-	healthcheck.Slurm
+	config.Slurm
 	Node string
 	Lock string // a lock file: one scontrol that is stuck is enough
 }

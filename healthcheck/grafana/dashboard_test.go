@@ -20,9 +20,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/checks"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/drain"
-	"github.com/gojail/gojail/healthcheck/fakenvml"
+	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
 )
@@ -103,7 +105,7 @@ func TestItsMetricsExist(t *testing.T) {
 func exposition(t *testing.T) map[string]bool {
 	h := node(t)
 	r := report.Report{Node: "n1", Began: time.Now(), History: &drain.History{}}
-	for _, check := range healthcheck.Checks() {
+	for _, check := range checks.All() {
 		if check.Name == "munge" || check.Name == "jail" || check.Name == "nvidia-smi" { // they have no numbers
 			continue
 		}
@@ -125,11 +127,11 @@ func exposition(t *testing.T) map[string]bool {
 }
 
 // node has GPUs, an RDMA port and a memory controller.
-func node(t *testing.T) *healthcheck.Host {
+func node(t *testing.T) *check.Host {
 	dir := t.TempDir()
-	h := &healthcheck.Host{Node: "n1", Settings: healthcheck.DefaultSettings(), Now: time.Now,
+	h := &check.Host{Node: "n1", Settings: config.DefaultSettings(), Now: time.Now,
 		Command: func(context.Context, string, ...string) ([]byte, error) { return nil, os.ErrNotExist },
-		Roots: healthcheck.Roots{Sys: dir + "/sys", Proc: dir + "/proc", Dev: dir + "/dev", Etc: dir + "/etc",
+		Roots: check.Roots{Sys: dir + "/sys", Proc: dir + "/proc", Dev: dir + "/dev", Etc: dir + "/etc",
 			Run: dir + "/run", Kmsg: dir + "/kmsg"}}
 	files := map[string]string{
 		"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 00:00:00 UTC 2025\n",

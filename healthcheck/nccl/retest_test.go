@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/config"
 )
 
 // A start was killed after it had reserved a node; then a person took the node over.
@@ -34,7 +34,7 @@ delete*) ` + there + ` ;;
 "--oneliner show reservation") echo "No reservations in the system" ;;
 *) exit 1 ;;
 esac`})
-		c := healthcheck.Defaults()
+		c := config.Defaults()
 		c.Slurm, c.NCCL = s.Slurm, *s.NCCL
 		r := &Runner{Config: c, Slurm: s, Store: Store{State: dir + "/state", Run: dir + "/run"}, Now: time.Now, Say: t.Logf}
 		round := &Round{ID: "a", Began: time.Now(), Nodes: []string{"n1", "n2"}, Retest: []string{"n1"}}

@@ -11,13 +11,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 )
 
 // Runner has what a round needs.
 type Runner struct {
-	Config *healthcheck.Config
+	Config *config.Config
 	Slurm  *Slurm
 	Store  Store
 	Now    func() time.Time

@@ -13,14 +13,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
 // Slurm runs Slurm's commands, which lie beside scontrol.
 type Slurm struct {
-	healthcheck.Slurm
+	config.Slurm
 	NCCL *settings.Settings
 	User *Account // whom the jobs belong to
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 )
 
@@ -22,7 +22,7 @@ func fake(t *testing.T, scripts map[string]string) *Slurm {
 	for name, script := range scripts {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
-	s := &Slurm{Slurm: healthcheck.Defaults().Slurm, User: &Account{Name: "nccl"}}
+	s := &Slurm{Slurm: config.Defaults().Slurm, User: &Account{Name: "nccl"}}
 	c := settings.Defaults()
 	c.Output, c.User = "/shared/nccl", "nccl"
 	c.Expect = []settings.Expect{{GPU: "H100", GPUs: 8, Nodes: 1, Size: "8G", BusBW: 1}, {GPU: "H100", GPUs: 8, Nodes: 1, Size: "1G", BusBW: 1}}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/run"
 	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/internal/wholefile"
@@ -52,7 +52,7 @@ func put(path string, text []byte, write run.Writer) error {
 func (r *Report) exposition() ([]byte, error) {
 	families := map[string]*family{}
 	var errs []error
-	add := func(all []healthcheck.Metric) {
+	add := func(all []check.Metric) {
 		for _, m := range all {
 			f := families[m.Name]
 			if f == nil {
@@ -91,7 +91,7 @@ type family struct {
 
 // add refuses what would make Prometheus refuse the whole file. The first one says
 // what help and labels the family has.
-func (f *family) add(m healthcheck.Metric) error {
+func (f *family) add(m check.Metric) error {
 	if f.help == "" {
 		f.help = m.Help
 	}
@@ -117,11 +117,11 @@ func (f *family) add(m healthcheck.Metric) error {
 }
 
 // own are the numbers of the run itself.
-func (r *Report) own() []healthcheck.Metric {
-	one := func(name, help string, value float64) healthcheck.Metric {
-		return healthcheck.Metric{Name: name, Help: help, Value: value}
+func (r *Report) own() []check.Metric {
+	one := func(name, help string, value float64) check.Metric {
+		return check.Metric{Name: name, Help: help, Value: value}
 	}
-	all := make([]healthcheck.Metric, 0, 4+3*len(r.Results))
+	all := make([]check.Metric, 0, 4+3*len(r.Results))
 	all = append(all,
 		one("last_run_timestamp_seconds", "When the last run began.", float64(r.Began.UnixMilli())/1000),
 		one("run_duration_seconds", "How long the last run took.", r.Took.Seconds()),

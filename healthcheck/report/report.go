@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/run"
 	"github.com/gojail/gojail/internal/tomlfile"
@@ -46,11 +46,11 @@ func (r *Report) Exit() int {
 
 func exit(r run.Result) int {
 	switch {
-	case r.Verdict == healthcheck.Fail && r.Check.Severity == healthcheck.Drain:
+	case r.Verdict == check.Fail && r.Check.Severity == check.Drain:
 		return 2
-	case r.Verdict == healthcheck.Fail, r.Verdict == healthcheck.Warn:
+	case r.Verdict == check.Fail, r.Verdict == check.Warn:
 		return 1
-	case r.Verdict == healthcheck.Unknown:
+	case r.Verdict == check.Unknown:
 		return 3
 	}
 	return 0
@@ -65,9 +65,9 @@ func (r *Report) Text(to io.Writer) error {
 		if result.Detail != "" {
 			text += " (" + tomlfile.Printable(result.Detail) + ")" // it may have the name of a user's file or process
 		}
-		if past := r.History.Checks[result.Check.Name]; result.Verdict == healthcheck.Fail && !past.Counts {
+		if past := r.History.Checks[result.Check.Name]; result.Verdict == check.Fail && !past.Counts {
 			text += fmt.Sprintf(" [%d of %d runs]", past.Bad, result.Check.Bad)
-		} else if result.Verdict != healthcheck.Fail && past.Counts {
+		} else if result.Verdict != check.Fail && past.Counts {
 			text += fmt.Sprintf(" [counts as bad until %d good runs, %d so far]", result.Check.Good, past.Good)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", result.Check.Name, result.Verdict, text)
@@ -99,7 +99,7 @@ func (r *Report) Brief(to io.Writer) error {
 func (r *Report) summary() string {
 	exits, without := map[int][]string{}, 0
 	for _, result := range r.Results {
-		if result.Verdict == healthcheck.NotApplicable {
+		if result.Verdict == check.NotApplicable {
 			without++
 			continue
 		}
@@ -155,11 +155,11 @@ func (r *Report) slurm() []string {
 }
 
 type resultJSON struct {
-	Check    string               `json:"check"`
-	Severity healthcheck.Severity `json:"severity"`
-	Seconds  float64              `json:"seconds"`
-	Counts   bool                 `json:"counts"`
-	healthcheck.Finding
+	Check    string         `json:"check"`
+	Severity check.Severity `json:"severity"`
+	Seconds  float64        `json:"seconds"`
+	Counts   bool           `json:"counts"`
+	check.Finding
 }
 
 // JSON writes the whole of it.

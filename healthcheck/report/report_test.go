@@ -21,13 +21,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
-func result(name string, severity healthcheck.Severity, f healthcheck.Finding) run.Result {
-	return run.Result{Check: healthcheck.Check{Name: name, Severity: severity, Bad: 3, Good: 2}, Finding: f, Took: time.Millisecond}
+func result(name string, severity check.Severity, f check.Finding) run.Result {
+	return run.Result{Check: check.Check{Name: name, Severity: severity, Bad: 3, Good: 2}, Finding: f, Took: time.Millisecond}
 }
 
 func report(results ...run.Result) *Report {
@@ -37,12 +37,12 @@ func report(results ...run.Result) *Report {
 }
 
 var (
-	fine    = result("fine", healthcheck.Drain, healthcheck.Found(healthcheck.OK, "all is well"))
-	warm    = result("warm", healthcheck.Drain, healthcheck.Found(healthcheck.Warn, "it is warm"))
-	small   = result("small", healthcheck.WarnOnly, healthcheck.Found(healthcheck.Fail, "it is small"))
-	broken  = result("broken", healthcheck.Drain, healthcheck.Finding{Verdict: healthcheck.Fail, Text: "it is broken", Detail: "17 times"})
-	dark    = result("dark", healthcheck.Drain, healthcheck.Found(healthcheck.Unknown, "it is dark"))
-	without = result("without", healthcheck.Drain, healthcheck.Found(healthcheck.NotApplicable, "there is none"))
+	fine    = result("fine", check.Drain, check.Found(check.OK, "all is well"))
+	warm    = result("warm", check.Drain, check.Found(check.Warn, "it is warm"))
+	small   = result("small", check.WarnOnly, check.Found(check.Fail, "it is small"))
+	broken  = result("broken", check.Drain, check.Finding{Verdict: check.Fail, Text: "it is broken", Detail: "17 times"})
+	dark    = result("dark", check.Drain, check.Found(check.Unknown, "it is dark"))
+	without = result("without", check.Drain, check.Found(check.NotApplicable, "there is none"))
 )
 
 func TestExitCodesAndSummariesForNagios(t *testing.T) {
@@ -100,7 +100,7 @@ func TestWhatStillCountsIsSaid(t *testing.T) {
 	r := report(broken)
 	r.History.Add([]run.Result{broken})
 	r.History.Add([]run.Result{broken})
-	good := result("broken", healthcheck.Drain, healthcheck.Found(healthcheck.OK, "it works"))
+	good := result("broken", check.Drain, check.Found(check.OK, "it works"))
 	r.Results = []run.Result{good}
 	r.History.Add(r.Results)
 	var out bytes.Buffer
@@ -156,7 +156,7 @@ func TestMetricsOnADiskThatHangs(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	path := filepath.Join(ours(t), "health.prom")
 	withNumbers := fine
-	withNumbers.Metrics = []healthcheck.Metric{
+	withNumbers.Metrics = []check.Metric{
 		{Name: "gpu_errors", Help: "Errors.", Labels: map[string]string{"gpu": "0"}, Value: 1},
 		{Name: "gpu_errors", Help: "Errors.", Labels: map[string]string{"gpu": "1"}, Value: 2},
 	}
@@ -189,9 +189,9 @@ func TestMetrics(t *testing.T) {
 	withNumbers.Metrics[1].Labels = map[string]string{"card": "1"}
 	assert.ErrorContains(t, report(withNumbers).Metrics(path, nil), "metric gpu_errors: has other labels than before")
 	assert.ErrorContains(t, report(withNumbers, withNumbers).Metrics(path, nil), "metric gpu_errors: is there twice")
-	assert.NoError(t, (&family{rows: map[string]bool{}}).add(healthcheck.Metric{Name: "a_1"}))
+	assert.NoError(t, (&family{rows: map[string]bool{}}).add(check.Metric{Name: "a_1"}))
 	for _, name := range []string{"", "1a", "a-b", "a b", "A"} {
-		assert.Error(t, (&family{rows: map[string]bool{}}).add(healthcheck.Metric{Name: name}), name)
+		assert.Error(t, (&family{rows: map[string]bool{}}).add(check.Metric{Name: name}), name)
 	}
 	text, err = os.ReadFile(path)
 	require.NoError(t, err)
@@ -207,7 +207,7 @@ func TestSyslog(t *testing.T) {
 	defer log.Close()
 	r := report()
 	require.NoError(t, r.Syslog(path, nil))
-	require.NoError(t, r.Syslog(path, []drain.Change{{Check: "broken", Verdict: healthcheck.Fail, Text: "it is broken"}}))
+	require.NoError(t, r.Syslog(path, []drain.Change{{Check: "broken", Verdict: check.Fail, Text: "it is broken"}}))
 	line := make([]byte, 1000)
 	n, err := log.Read(line)
 	require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestSyslog(t *testing.T) {
 // TestTextIsPrintable: a detail can have the name of a user's process.
 func TestTextIsPrintable(t *testing.T) {
 	r := &Report{Node: "n1", History: &drain.History{}, Results: []run.Result{
-		result("a", healthcheck.WarnOnly, healthcheck.Finding{Verdict: healthcheck.Warn, Text: "stuck", Detail: "Ü\u009b2J\x1b[2J\u202e"})}}
+		result("a", check.WarnOnly, check.Finding{Verdict: check.Warn, Text: "stuck", Detail: "Ü\u009b2J\x1b[2J\u202e"})}}
 	var text strings.Builder
 	require.NoError(t, r.Text(&text))
 	assert.Contains(t, text.String(), "(Ü?2J?[2J?)")

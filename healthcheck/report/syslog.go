@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/drain"
 )
 
@@ -33,9 +33,9 @@ func (r *Report) Syslog(socket string, changes []drain.Change) error {
 	for _, c := range changes {
 		priority := priorityNotice
 		switch c.Verdict {
-		case healthcheck.Fail:
+		case check.Fail:
 			priority = priorityError
-		case healthcheck.Warn, healthcheck.Unknown:
+		case check.Warn, check.Unknown:
 			priority = priorityWarning
 		}
 		say(priority, fmt.Sprintf("%s: %s: %s", c.Check, c.Verdict, c.Text))

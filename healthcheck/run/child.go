@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 )
 
 // patience is how long the other children's checks wait for one, before they get a
@@ -79,7 +79,7 @@ func (r *Runner) beside(place int, held *heldError) answer {
 	if check := r.Checks[place]; check.Name == held.by {
 		return answer{place, found(check.Hang, "does not answer", held), 0}
 	}
-	return answer{place, found(healthcheck.Unknown, "an earlier check beside it still hangs", held), 0}
+	return answer{place, found(check.Unknown, "an earlier check beside it still hangs", held), 0}
 }
 
 // work answers for the checks of the queue, with one process after the other.
@@ -88,7 +88,7 @@ func (r *Runner) work(ctx context.Context, queue []int, answers chan<- answer) {
 		w, err := r.worker()
 		if err != nil {
 			for _, place := range queue {
-				answers <- answer{place, found(healthcheck.Unknown, "no process for the check", err), 0}
+				answers <- answer{place, found(check.Unknown, "no process for the check", err), 0}
 			}
 			return
 		}
@@ -103,12 +103,12 @@ func (r *Runner) work(ctx context.Context, queue []int, answers chan<- answer) {
 // asked is how many of the queue it has been asked for already.
 func (r *Runner) serve(ctx context.Context, w *worker, queue []int, asked int, answers chan<- answer) []int {
 	for i, place := range queue {
-		check, rest := r.Checks[place], queue[i+1:]
-		same, others := r.split(rest, check.Child)
+		row, rest := r.Checks[place], queue[i+1:]
+		same, others := r.split(rest, row.Child)
 		if asked == 0 {
 			n, err := w.ask(r.questions(append([]int{place}, same...)))
 			if err != nil {
-				answers <- answer{place, found(healthcheck.Unknown, "the process of the check ended", err), 0}
+				answers <- answer{place, found(check.Unknown, "the process of the check ended", err), 0}
 				r.sick.Store(true)
 				w.kill()
 				return rest
@@ -117,7 +117,7 @@ func (r *Runner) serve(ctx context.Context, w *worker, queue []int, asked int, a
 		}
 		asked--
 		w.next()
-		if len(others) > 0 && !w.await(ctx, min(patience, check.Timeout)) && ctx.Err() == nil {
+		if len(others) > 0 && !w.await(ctx, min(patience, row.Timeout)) && ctx.Err() == nil {
 			go func() {
 				left, ended := r.settle(ctx, w, place, same, answers)
 				if !ended {
@@ -158,46 +158,46 @@ func (r *Runner) split(queue []int, child string) (same, others []int) {
 // settle waits for the answer to what w was asked, at most as long as the check may
 // take. It returns those after it that are still to do, and whether w has ended.
 func (r *Runner) settle(ctx context.Context, w *worker, place int, rest []int, answers chan<- answer) ([]int, bool) {
-	check := r.Checks[place]
-	answered := w.await(ctx, check.Timeout-time.Since(w.asked))
+	row := r.Checks[place]
+	answered := w.await(ctx, row.Timeout-time.Since(w.asked))
 	took := time.Since(w.asked)
 	switch {
 	case answered && w.answer.err == nil:
 		answers <- answer{place, w.answer.finding, took}
 		return rest, false
 	case answered:
-		answers <- answer{place, found(healthcheck.Unknown, "the process of the check ended", w.answer.err), took}
+		answers <- answer{place, found(check.Unknown, "the process of the check ended", w.answer.err), took}
 	case ctx.Err() != nil:
-		answers <- answer{place, found(healthcheck.Unknown, "not looked at in time", nil), took}
+		answers <- answer{place, found(check.Unknown, "not looked at in time", nil), took}
 	default:
-		err := fmt.Errorf("no answer after %v", check.Timeout)
-		answers <- answer{place, r.late(check, err), took}
+		err := fmt.Errorf("no answer after %v", row.Timeout)
+		answers <- answer{place, r.late(row, err), took}
 	}
 	r.sick.Store(true)
 	if w.kill() || w.inside {
 		return rest, true
 	}
-	same, others := r.split(rest, check.Child)
+	same, others := r.split(rest, row.Child)
 	for _, i := range same {
-		answers <- answer{i, found(healthcheck.Unknown, "an earlier check beside it still hangs", errStuck), 0}
+		answers <- answer{i, found(check.Unknown, "an earlier check beside it still hangs", errStuck), 0}
 	}
 	return others, true
 }
 
 // late returns what it means that a check passes its timeout.
-func (r *Runner) late(check healthcheck.Check, err error) healthcheck.Finding {
+func (r *Runner) late(row check.Check, err error) check.Finding {
 	host := r.Host
-	host.Kept = r.Kept[check.Name]
-	if check.Slow != nil {
-		if why := check.Slow(&host); why != "" {
-			return found(healthcheck.Warn, why, err)
+	host.Kept = r.Kept[row.Name]
+	if row.Slow != nil {
+		if why := row.Slow(&host); why != "" {
+			return found(check.Warn, why, err)
 		}
 	}
-	return found(check.Hang, "does not answer", err)
+	return found(row.Hang, "does not answer", err)
 }
 
-func found(v healthcheck.Verdict, text string, err error) healthcheck.Finding {
-	f := healthcheck.Found(v, "%s", text)
+func found(v check.Verdict, text string, err error) check.Finding {
+	f := check.Found(v, "%s", text)
 	if err != nil {
 		f.Detail = err.Error()
 	}
@@ -206,10 +206,10 @@ func found(v healthcheck.Verdict, text string, err error) healthcheck.Finding {
 
 // recipient is whom a child works for.
 type recipient struct {
-	Roots     healthcheck.Roots     `json:"roots"`
-	Node      string                `json:"node"`
-	Settings  *healthcheck.Settings `json:"settings"`
-	SlurmConf string                `json:"slurm_conf"`
+	Roots     check.Roots     `json:"roots"`
+	Node      string          `json:"node"`
+	Settings  *check.Settings `json:"settings"`
+	SlurmConf string          `json:"slurm_conf"`
 }
 
 // question is for a check, or to write a file.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 )
 
 // again is the runner of another run of the same node, after the process of the first one has ended.
@@ -97,7 +97,7 @@ func TestTheWholeEndsAlsoIfEverythingHangsInside(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), short)
 	defer cancel()
 	for _, result := range r.Run(ctx) {
-		assert.Equal(t, healthcheck.Unknown, result.Verdict)
+		assert.Equal(t, check.Unknown, result.Verdict)
 	}
 	require.NoError(t, r.Close())
 	assert.FileExists(t, r.mark())

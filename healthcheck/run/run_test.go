@@ -17,50 +17,51 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/config"
 )
 
 const short, long = 200 * time.Millisecond, time.Hour
 
 // checks are the children's and this process's alike.
-func checks() []healthcheck.Check {
-	fine := func(_ context.Context, h *healthcheck.Host) healthcheck.Finding {
-		f := healthcheck.Found(healthcheck.OK, "fine on %s", h.Node)
+func checks() []check.Check {
+	fine := func(_ context.Context, h *check.Host) check.Finding {
+		f := check.Found(check.OK, "fine on %s", h.Node)
 		f.Detail, f.Keep = string(h.Kept), json.RawMessage(`"now"`)
 		return f
 	}
-	forever := func(_ context.Context, h *healthcheck.Host) healthcheck.Finding {
+	forever := func(_ context.Context, h *check.Host) check.Finding {
 		pid := filepath.Join(h.Roots.Run, "pid")
 		_ = os.WriteFile(pid+".new", []byte(strconv.Itoa(os.Getpid())), 0o600)
 		_ = os.Rename(pid+".new", pid)
 		select {}
 	}
-	broken := func(context.Context, *healthcheck.Host) healthcheck.Finding { panic("no\nidea") }
-	gone := func(context.Context, *healthcheck.Host) healthcheck.Finding { os.Exit(7); panic("") }
-	asks := func(ctx context.Context, h *healthcheck.Host) healthcheck.Finding {
+	broken := func(context.Context, *check.Host) check.Finding { panic("no\nidea") }
+	gone := func(context.Context, *check.Host) check.Finding { os.Exit(7); panic("") }
+	asks := func(ctx context.Context, h *check.Host) check.Finding {
 		out, err := h.Command(ctx, "/bin/sh", "-c", "echo $0:$HOME:$SECRET", "hello")
-		return healthcheck.Found(healthcheck.OK, "%s%v", out, err)
+		return check.Found(check.OK, "%s%v", out, err)
 	}
-	waits := func(_ context.Context, h *healthcheck.Host) healthcheck.Finding { // until the first one is in its place
+	waits := func(_ context.Context, h *check.Host) check.Finding { // until the first one is in its place
 		for {
 			if _, err := os.Stat(filepath.Join(h.Roots.Run, "pid")); err == nil {
-				return healthcheck.Found(healthcheck.OK, "it came")
+				return check.Found(check.OK, "it came")
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}
-	starts := func(_ context.Context, h *healthcheck.Host) healthcheck.Finding {
+	starts := func(_ context.Context, h *check.Host) check.Finding {
 		_, err := h.Command(context.Background(), "/bin/sh", "-c", "sleep 1000 & wait")
-		return healthcheck.Found(healthcheck.OK, "%v", err)
+		return check.Found(check.OK, "%v", err)
 	}
-	return []healthcheck.Check{
+	return []check.Check{
 		{Name: "fine", Timeout: long, Run: fine},
-		{Name: "forever", Timeout: short, Run: forever, Hang: healthcheck.Fail},
+		{Name: "forever", Timeout: short, Run: forever, Hang: check.Fail},
 		{Name: "broken", Timeout: long, Run: broken},
-		{Name: "gone", Timeout: long, Run: gone, Hang: healthcheck.Fail},
+		{Name: "gone", Timeout: long, Run: gone, Hang: check.Fail},
 		{Name: "asks", Timeout: long, Run: asks},
 		{Name: "waits", Timeout: long, Run: waits},
-		{Name: "starts", Timeout: short, Run: starts, Hang: healthcheck.Fail},
+		{Name: "starts", Timeout: short, Run: starts, Hang: check.Fail},
 	}
 }
 
@@ -72,8 +73,8 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	case len(os.Args) == 3 && os.Args[1] == "parent":
-		r := Runner{Host: healthcheck.Host{Roots: healthcheck.Roots{Run: os.Args[2]}}, Locks: os.Args[2], Self: self(),
-			Checks: []healthcheck.Check{in("a", "forever")}}
+		r := Runner{Host: check.Host{Roots: check.Roots{Run: os.Args[2]}}, Locks: os.Args[2], Self: self(),
+			Checks: []check.Check{in("a", "forever")}}
 		r.Checks[0].Timeout = long
 		r.Run(context.Background())
 	default:
@@ -91,7 +92,7 @@ func service() Service {
 func self() []string { return []string{"/proc/self/exe", "child"} }
 
 // in is a check in a child; an empty name is this process.
-func in(child, name string) healthcheck.Check {
+func in(child, name string) check.Check {
 	for _, c := range checks() {
 		if c.Name == name {
 			c.Child = child
@@ -101,10 +102,10 @@ func in(child, name string) healthcheck.Check {
 	panic(name)
 }
 
-func runner(t *testing.T, list ...healthcheck.Check) *Runner {
+func runner(t *testing.T, list ...check.Check) *Runner {
 	dir := t.TempDir()
 	r := &Runner{
-		Host:   healthcheck.Host{Node: "n1", Roots: healthcheck.Roots{Run: dir}, Settings: healthcheck.DefaultSettings()},
+		Host:   check.Host{Node: "n1", Roots: check.Roots{Run: dir}, Settings: config.DefaultSettings()},
 		Kept:   map[string]json.RawMessage{"fine": json.RawMessage(`"before"`)},
 		Checks: list, Locks: dir, Self: self(),
 	}
@@ -139,7 +140,7 @@ func TestChecksHereAndInChildren(t *testing.T) {
 
 func TestOneThatHangsOrBreaksStopsNoOther(t *testing.T) {
 	for _, child := range []string{"", "a"} {
-		list := []healthcheck.Check{in(child, "broken"), in(child, "forever"), in(child, "fine")}
+		list := []check.Check{in(child, "broken"), in(child, "forever"), in(child, "fine")}
 		if child != "" {
 			list = append(list, in(child, "gone"), in(child, "fine"))
 		}
@@ -159,7 +160,7 @@ func TestOneThatHangsOrBreaksStopsNoOther(t *testing.T) {
 // TestASlowCheckIsAWarningUntilItsProcessStays: what is killed at its timeout and ends was slow.
 func TestASlowCheckIsAWarningUntilItsProcessStays(t *testing.T) {
 	slow := in("a", "forever")
-	slow.Slow = func(h *healthcheck.Host) string {
+	slow.Slow = func(h *check.Host) string {
 		if string(h.Kept) == "true" {
 			return ""
 		}
@@ -178,7 +179,7 @@ func TestASlowCheckIsAWarningUntilItsProcessStays(t *testing.T) {
 }
 
 func TestTheWholeEndsAlsoIfEverythingHangs(t *testing.T) {
-	var list []healthcheck.Check
+	var list []check.Check
 	for i := range 20 {
 		check := in([]string{"", "a", "b", "c"}[i%4], "forever")
 		check.Timeout = long
@@ -222,9 +223,9 @@ func TestManyQuestionsBesideOneThatHangs(t *testing.T) {
 }
 
 func TestNoProcessForWhatIsAbsent(t *testing.T) {
-	check := in("a", "fine")
-	check.Absent = func(h *healthcheck.Host) bool { return h.Node == "n1" }
-	r := runner(t, check)
+	row := in("a", "fine")
+	row.Absent = func(h *check.Host) bool { return h.Node == "n1" }
+	r := runner(t, row)
 	assert.Equal(t, []string{"fine: ok: fine on n1"}, said(r.Run(context.Background())))
 	assert.NoFileExists(t, r.slot(0))
 }
@@ -291,7 +292,7 @@ func TestAChildThatCannotBeKilled(t *testing.T) {
 	assert.Equal(t, want, said(whole(t, r)), "of another run")
 	thaw()
 	r.Checks = r.Checks[1:]
-	assert.Eventually(t, func() bool { return whole(t, r)[0].Verdict == healthcheck.OK }, time.Minute, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return whole(t, r)[0].Verdict == check.OK }, time.Minute, 10*time.Millisecond)
 }
 
 func awaitPID(dir string) string {
@@ -373,7 +374,7 @@ func TestTheOutputOfAProgramIsBounded(t *testing.T) {
 }
 
 func TestTextsAreFitForAReason(t *testing.T) {
-	f := tidy(healthcheck.Finding{Text: "a\n\"b\"\xff" + strings.Repeat("x", 200)})
+	f := tidy(check.Finding{Text: "a\n\"b\"\xff" + strings.Repeat("x", 200)})
 	assert.Len(t, f.Text, textMax)
 	assert.True(t, strings.HasPrefix(f.Text, "a?'b'?x"), f.Text)
 }

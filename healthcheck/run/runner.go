@@ -12,14 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 )
 
 // Runner has what a run needs.
 type Runner struct {
-	Host   healthcheck.Host // Kept is filled in from here:
+	Host   check.Host // Kept is filled in from here:
 	Kept   map[string]json.RawMessage
-	Checks []healthcheck.Check
+	Checks []check.Check
 	Locks  string   // a directory of root's for lock files
 	Self   []string // the command that serves a child: it calls Serve with its standard input and output
 	// Inside is what the first child can do, as part of this process and not as one of
@@ -37,15 +37,15 @@ type Runner struct {
 
 // Result is what one check found.
 type Result struct {
-	Check healthcheck.Check
-	healthcheck.Finding
+	Check check.Check
+	check.Finding
 	Took time.Duration
 }
 
 // answer is the result of the check in that place of the list.
 type answer struct {
 	place   int
-	finding healthcheck.Finding
+	finding check.Finding
 	took    time.Duration
 }
 
@@ -53,8 +53,8 @@ type answer struct {
 // ctx at the latest. What is not done by then is Unknown. Close has to follow.
 func (r *Runner) Run(ctx context.Context) []Result {
 	results := make([]Result, len(r.Checks))
-	for i, check := range r.Checks {
-		results[i] = Result{check, healthcheck.Found(healthcheck.Unknown, "not looked at in time"), 0}
+	for i, row := range r.Checks {
+		results[i] = Result{row, check.Found(check.Unknown, "not looked at in time"), 0}
 	}
 	answers := make(chan answer, len(r.Checks)) // nobody waits to write
 	for i, check := range r.Checks {
@@ -77,44 +77,44 @@ func (r *Runner) Run(ctx context.Context) []Result {
 }
 
 // isHere tells whether this process does a check.
-func (r *Runner) isHere(check healthcheck.Check) bool {
+func (r *Runner) isHere(check check.Check) bool {
 	return check.Child == "" || check.Absent != nil && check.Absent(&r.Host)
 }
 
 // here runs a check in this process.
 func (r *Runner) here(ctx context.Context, place int) answer {
-	check := r.Checks[place]
+	row := r.Checks[place]
 	start := time.Now()
-	done := make(chan healthcheck.Finding, 1)
-	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
+	done := make(chan check.Finding, 1)
+	ctx, cancel := context.WithTimeout(ctx, row.Timeout)
 	defer cancel()
 	go func() {
 		host := r.Host
-		host.Kept = r.Kept[check.Name]
-		done <- once(ctx, check, &host)
+		host.Kept = r.Kept[row.Name]
+		done <- once(ctx, row, &host)
 	}()
 	select {
 	case f := <-done:
 		return answer{place, f, time.Since(start)}
 	case <-ctx.Done():
-		return answer{place, healthcheck.Found(healthcheck.Unknown, "not done in time"), time.Since(start)}
+		return answer{place, check.Found(check.Unknown, "not done in time"), time.Since(start)}
 	}
 }
 
 // once runs a check; a panic in one is no reason to do without the others.
-func once(ctx context.Context, check healthcheck.Check, host *healthcheck.Host) (f healthcheck.Finding) {
+func once(ctx context.Context, row check.Check, host *check.Host) (f check.Finding) {
 	defer func() {
 		if p := recover(); p != nil {
-			f = healthcheck.Found(healthcheck.Unknown, "the check itself is broken; please report it")
+			f = check.Found(check.Unknown, "the check itself is broken; please report it")
 			f.Detail = fmt.Sprint(p)
 		}
 	}()
-	return check.Run(ctx, host)
+	return row.Run(ctx, host)
 }
 
 const textMax = 120 // bytes, as Finding.Text promises
 
-func tidy(f healthcheck.Finding) healthcheck.Finding {
+func tidy(f check.Finding) check.Finding {
 	f.Text = Plain(f.Text, textMax)
 	return f
 }

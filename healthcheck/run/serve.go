@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 )
 
 // LockFD is the descriptor of the lock file in a child.
@@ -20,7 +20,7 @@ const LockFD = 3
 
 // Service is what a child can do.
 type Service struct {
-	Checks []healthcheck.Check
+	Checks []check.Check
 	Writes map[string]func(path string, text []byte) error // by kind, for Runner.Writer
 }
 
@@ -33,7 +33,7 @@ func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 		return fmt.Errorf("this command is for gojail-healthcheck itself, which asks for checks on its standard input: %w", err)
 	}
 	answers := json.NewEncoder(out)
-	host := healthcheck.Host{Roots: to.Roots, Node: to.Node, Settings: to.Settings, SlurmConf: to.SlurmConf, Now: time.Now, Shared: &healthcheck.Shared{}}
+	host := check.Host{Roots: to.Roots, Node: to.Node, Settings: to.Settings, SlurmConf: to.SlurmConf, Now: time.Now, Shared: &check.Shared{}}
 	s := server{Service: service, host: host, lock: os.NewFile(uintptr(lock), "lock")}
 	for {
 		var q question
@@ -55,12 +55,12 @@ func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 // server answers questions, in a process of its own or in that which asks.
 type server struct {
 	Service
-	host healthcheck.Host
+	host check.Host
 	lock *os.File
 	last string // check
 }
 
-func (s *server) answer(ctx context.Context, q question) (healthcheck.Finding, error) {
+func (s *server) answer(ctx context.Context, q question) (check.Finding, error) {
 	if q.Write != "" {
 		return s.write(q)
 	}
@@ -76,21 +76,21 @@ func (s *server) answer(ctx context.Context, q question) (healthcheck.Finding, e
 		defer cancel()
 		return once(ctx, check, &host), nil
 	}
-	return healthcheck.Finding{}, fmt.Errorf("no check %.50q", q.Check)
+	return check.Finding{}, fmt.Errorf("no check %.50q", q.Check)
 }
 
 // write answers with the error as the text.
-func (s *server) write(q question) (healthcheck.Finding, error) {
+func (s *server) write(q question) (check.Finding, error) {
 	write := s.Writes[q.Write]
 	if write == nil {
-		return healthcheck.Finding{}, fmt.Errorf("nothing of the kind %.20q is written", q.Write)
+		return check.Finding{}, fmt.Errorf("nothing of the kind %.20q is written", q.Write)
 	}
 	s.label(q.Write)
 	defer func() { s.label(s.last) }()
 	if err := write(q.Path, q.Text); err != nil {
-		return healthcheck.Finding{Text: err.Error()}, nil
+		return check.Finding{Text: err.Error()}, nil
 	}
-	return healthcheck.Finding{Verdict: healthcheck.OK}, nil
+	return check.Finding{Verdict: check.OK}, nil
 }
 
 // label writes into the lock file what is under way, for the run that finds it held.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 )
 
 // A program on a disk that hangs, and one whose interpreter is there, hold up their check
@@ -32,12 +32,12 @@ func TestAProgramThatCannotBeOpened(t *testing.T) {
 		fd, err := unix.Open(path, unix.O_WRONLY, 0)
 		require.NoError(t, err)
 		ended := make(chan struct{})
-		r.Checks[0].Name, r.Checks[0].Timeout, r.Checks[0].Hang = "held", short, healthcheck.Fail
+		r.Checks[0].Name, r.Checks[0].Timeout, r.Checks[0].Hang = "held", short, check.Fail
 		all := *r.Inside
-		all.Checks = append([]healthcheck.Check{{Name: "held", Run: func(ctx context.Context, h *healthcheck.Host) healthcheck.Finding {
+		all.Checks = append([]check.Check{{Name: "held", Run: func(ctx context.Context, h *check.Host) check.Finding {
 			defer close(ended)
 			_, err := h.Command(context.Background(), program)
-			return healthcheck.Found(healthcheck.OK, "%v", err)
+			return check.Found(check.OK, "%v", err)
 		}}}, all.Checks...)
 		r.Inside = &all
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)

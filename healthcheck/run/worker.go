@@ -11,7 +11,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 )
 
 // worker is a child that answers one question after the other.
@@ -30,7 +30,7 @@ type worker struct {
 
 // reply is a finding, or why there is none.
 type reply struct {
-	finding healthcheck.Finding
+	finding check.Finding
 	err     error
 }
 
@@ -80,7 +80,7 @@ func (r *Runner) outside(lock *os.File) (*worker, error) {
 func (w *worker) read(p *process) {
 	answers := json.NewDecoder(io.LimitReader(p.out, outputMax))
 	for {
-		var f healthcheck.Finding
+		var f check.Finding
 		err := answers.Decode(&f)
 		if err == io.EOF {
 			err = errors.Join(p.wait(), errEnd)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
 )
 
 // Writer replaces a file as a whole, and does not wait for its disk longer than ctx.
@@ -42,7 +42,7 @@ func (r *Runner) Writer(kind string) Writer {
 			return w.answer.err
 		}
 		r.keep(w)
-		if f := w.answer.finding; f.Verdict != healthcheck.OK {
+		if f := w.answer.finding; f.Verdict != check.OK {
 			return errors.New(f.Text)
 		}
 		return nil

@@ -13,7 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/checks"
+	"github.com/gojail/gojail/healthcheck/config"
 )
 
 func forgetCommand(n *node) *cobra.Command {
@@ -28,7 +29,7 @@ node if all is well; forget itself tells Slurm nothing.`,
 		Args:              oneCheck,
 		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(healthcheck.Names(), args[0]) {
+			if !slices.Contains(checks.Names(), args[0]) {
 				return noCheck(args[0])
 			}
 			if os.Geteuid() != 0 {
@@ -43,7 +44,7 @@ node if all is well; forget itself tells Slurm nothing.`,
 	}
 }
 
-func (n *node) forget(cmd *cobra.Command, c *healthcheck.Config, check string) error {
+func (n *node) forget(cmd *cobra.Command, c *config.Config, check string) error {
 	store, err := n.store(c)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (n *node) forget(cmd *cobra.Command, c *healthcheck.Config, check string) e
 	if err != nil {
 		return err
 	}
-	forgotten, err := healthcheck.ForgetNow(n.roots)
+	forgotten, err := checks.ForgetNow(n.roots)
 	if err != nil {
 		return err
 	}

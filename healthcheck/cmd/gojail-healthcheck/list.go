@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/checks"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nhc"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
@@ -34,14 +36,14 @@ func listCommand(n *node) *cobra.Command {
 	}
 }
 
-func list(to io.Writer, c *healthcheck.Config) error {
+func list(to io.Writer, c *config.Config) error {
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "CHECK\tSEVERITY\tTIMEOUT\tBAD\tGOOD\tLOOKS AT")
-	on := map[string]healthcheck.Check{}
-	for _, check := range c.Rules(healthcheck.Checks()) {
+	on := map[string]check.Check{}
+	for _, check := range c.Rules(checks.All()) {
 		on[check.Name] = check
 	}
-	for _, check := range healthcheck.Checks() {
+	for _, check := range checks.All() {
 		if o, is := on[check.Name]; is {
 			fmt.Fprintf(w, "%s\t%s\t%v\t%d\t%d\t%s\n", o.Name, o.Severity, o.Timeout, o.Bad, o.Good, o.Looks)
 		} else {
@@ -52,8 +54,8 @@ func list(to io.Writer, c *healthcheck.Config) error {
 }
 
 // listNHC says how each line of nhc.conf that is for this node was read.
-func listNHC(to io.Writer, c *healthcheck.Config, proc string) error {
-	lines, err := healthcheck.NHCLines(&c.Settings, proc)
+func listNHC(to io.Writer, c *config.Config, proc string) error {
+	lines, err := checks.NHCLines(&c.Settings, proc)
 	if err != nil || len(lines) == 0 {
 		return err
 	}
@@ -82,8 +84,8 @@ func explainCommand(n *node) *cobra.Command {
 		Args:              oneCheck,
 		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all := healthcheck.Checks()
-			i := slices.IndexFunc(all, func(c healthcheck.Check) bool { return c.Name == args[0] })
+			all := checks.All()
+			i := slices.IndexFunc(all, func(c check.Check) bool { return c.Name == args[0] })
 			if i < 0 {
 				return noCheck(args[0])
 			}
@@ -97,17 +99,17 @@ func explainCommand(n *node) *cobra.Command {
 	}
 }
 
-func explain(to io.Writer, check healthcheck.Check, c *healthcheck.Config) {
+func explain(to io.Writer, row check.Check, c *config.Config) {
 	effect := "It is switched off."
-	if on := c.Rules([]healthcheck.Check{check}); len(on) > 0 {
+	if on := c.Rules([]check.Check{row}); len(on) > 0 {
 		effect = fmt.Sprintf("Bad after %s, mended after %s. ", inARow(on[0].Bad), inARow(on[0].Good))
-		if on[0].Severity == healthcheck.Drain {
+		if on[0].Severity == check.Drain {
 			effect += "It drains the node."
 		} else {
 			effect += "It is only told of: in the log, in metrics, and by the exit code 1."
 		}
 	}
-	fmt.Fprintf(to, "%s looks at %s.\n\n%s\n\nWhat to do: %s\n", check.Name, strings.TrimSuffix(check.Looks, "."), effect, check.Do)
+	fmt.Fprintf(to, "%s looks at %s.\n\n%s\n\nWhat to do: %s\n", row.Name, strings.TrimSuffix(row.Looks, "."), effect, row.Do)
 }
 
 func inARow(runs int) string {
@@ -118,9 +120,9 @@ func inARow(runs int) string {
 }
 
 func noCheck(name string) error {
-	return fmt.Errorf("no check %.50q; there are: %s", name, strings.Join(healthcheck.Names(), ", "))
+	return fmt.Errorf("no check %.50q; there are: %s", name, strings.Join(checks.Names(), ", "))
 }
 
 func completeCheck(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return healthcheck.Names(), cobra.ShellCompDirectiveNoFileComp
+	return checks.Names(), cobra.ShellCompDirectiveNoFileComp
 }

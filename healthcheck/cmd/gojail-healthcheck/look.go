@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/checks"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
@@ -42,8 +44,8 @@ func (n *node) look(cmd *cobra.Command) error {
 	}
 	defer lock.Close()
 	runner := run.Runner{
-		Host:   healthcheck.Host{Roots: n.roots, Node: n.name, Settings: &c.Settings, SlurmConf: c.Slurm.Conf, Now: time.Now, Shared: &healthcheck.Shared{}},
-		Checks: c.Rules(healthcheck.Checks()),
+		Host:   check.Host{Roots: n.roots, Node: n.name, Settings: &c.Settings, SlurmConf: c.Slurm.Conf, Now: time.Now, Shared: &check.Shared{}},
+		Checks: c.Rules(checks.All()),
 		Locks:  n.runDir,
 		Self:   []string{"/proc/self/exe", "child"},
 	}
@@ -86,7 +88,7 @@ func (n *node) look(cmd *cobra.Command) error {
 }
 
 // run fills in the report. Half of the time is for looking, the rest for Slurm.
-func (n *node) run(whole context.Context, c *healthcheck.Config, store drain.Store, runner *run.Runner, r *report.Report) []drain.Change {
+func (n *node) run(whole context.Context, c *config.Config, store drain.Store, runner *run.Runner, r *report.Report) []drain.Change {
 	boot, err := os.ReadFile(filepath.Join(n.roots.Proc, "sys/kernel/random/boot_id"))
 	r.Errors = append(r.Errors, some(err)...)
 	history, err := store.History(strings.TrimSpace(string(boot)))

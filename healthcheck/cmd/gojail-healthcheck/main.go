@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail/config"
-	"github.com/gojail/gojail/healthcheck"
+	jailconfig "github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/checks"
+	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/drain"
 	_ "github.com/gojail/gojail/healthcheck/onecpu"
 	"github.com/gojail/gojail/healthcheck/report"
@@ -46,7 +48,7 @@ type node struct {
 	name      string
 	slurmd    bool // started by slurmd
 	dry, json bool
-	roots     healthcheck.Roots
+	roots     check.Roots
 	log       string
 	runDir    string // the directories of the node itself
 	stateDir  string
@@ -67,16 +69,16 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 		Example: `  gojail-healthcheck --dry-run
   gojail-healthcheck explain memory`,
 		Args:              cobra.NoArgs,
-		Version:           config.Version,
+		Version:           jailconfig.Version,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return n.look(cmd) },
 	}
-	n.roots, n.log = healthcheck.NodeRoots(), "/dev/log"
+	n.roots, n.log = check.NodeRoots(), "/dev/log"
 	root.SetVersionTemplate("gojail-healthcheck {{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.StringVar(&n.config, "config", healthcheck.DefaultPath, "the configuration; need not be there")
+	flags.StringVar(&n.config, "config", config.DefaultPath, "the configuration; need not be there")
 	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
 	root.Flags().BoolVar(&n.dry, "dry-run", false, "look, and say what is wrong; nothing is changed or remembered, so that each failure is the first one")
 	root.Flags().BoolVar(&n.json, "json", false, "write JSON")
@@ -87,7 +89,7 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 }
 
 // load finds out the node's name and reads the configuration.
-func (n *node) load(cmd *cobra.Command) (*healthcheck.Config, error) {
+func (n *node) load(cmd *cobra.Command) (*config.Config, error) {
 	if n.name == "" {
 		n.name = os.Getenv("SLURMD_NODENAME")
 		n.slurmd = n.name != ""
@@ -99,9 +101,9 @@ func (n *node) load(cmd *cobra.Command) (*healthcheck.Config, error) {
 		}
 		n.name, _, _ = strings.Cut(host, ".")
 	}
-	c, err := healthcheck.Load(n.config, n.name, healthcheck.Names())
+	c, err := config.Load(n.config, n.name, checks.Names())
 	if errors.Is(err, fs.ErrNotExist) && !cmd.Flags().Changed("config") {
-		c, err = healthcheck.Defaults(), nil
+		c, err = config.Defaults(), nil
 	}
 	if err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func ownDirectory(path, name string) string {
 
 // store returns the node's own store, with what an earlier version left in the directories
 // above it. Of several nodes the first takes that: a drain counts only where Slurm shows it.
-func (n *node) store(c *healthcheck.Config) (drain.Store, error) {
+func (n *node) store(c *config.Config) (drain.Store, error) {
 	store := drain.Store{Run: n.runDir, State: n.stateDir}
 	if err := store.Prepare(); err != nil {
 		return store, err
@@ -155,7 +157,7 @@ const (
 // service is what children do.
 func service() run.Service {
 	return run.Service{
-		Checks: healthcheck.Checks(),
+		Checks: checks.All(),
 		Writes: map[string]func(string, []byte) error{writeRecord: drain.Keep, writeMetrics: report.Replace},
 	}
 }

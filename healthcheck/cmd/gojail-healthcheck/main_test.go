@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/checks"
 )
 
 func TestMain(m *testing.M) {
@@ -63,7 +63,7 @@ func call(args ...string) (string, int, error) {
 // only is the configuration with just these checks.
 func only(names ...string) string {
 	text := ""
-	for _, check := range healthcheck.Checks() {
+	for _, check := range checks.All() {
 		off := "true"
 		for _, name := range names {
 			if check.Name == name {
@@ -156,7 +156,7 @@ func TestListAndExplain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^munge +warn +5s +7 +1 +munged`, out)
 	assert.Regexp(t, `(?m)^xid +off +- `, out)
-	for _, check := range healthcheck.Checks() {
+	for _, check := range checks.All() {
 		out, _, err := call("explain", check.Name, "--config", config)
 		require.NoError(t, err)
 		assert.Contains(t, out, "What to do: "+check.Do)

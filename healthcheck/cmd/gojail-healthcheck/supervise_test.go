@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/healthcheck/fakenvml"
+	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
 )
 
 // build is the real program: only that has a supervisor. TestMain removes it.

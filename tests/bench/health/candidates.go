@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/healthcheck"
+	"github.com/gojail/gojail/healthcheck/checks"
 )
 
 // candidate is one program that is measured.
@@ -56,8 +56,8 @@ func (n *node) candidates(ctx context.Context, s settings) (list []*candidate, e
 	return append(list, n.nhc(ctx, s)...), nil
 }
 
-// checks are twenty that any GPU node would have on.
-var checks = []string{
+// twentyChecks are checks that any GPU node would have on.
+var twentyChecks = []string{
 	"fs-mounted", "fs-full", "fs-write", "memory", "limits", "stuck", "clock", "kernel-log", "daemons", "xid",
 	"gpu-driver", "gpu-count", "gpu-lost", "gpu-recovery", "gpu-ecc", "gpu-rows", "gpu-nvlink", "gpu-fabric",
 	"gpu-temperature", "nvidia-smi",
@@ -72,8 +72,8 @@ func (n *node) gojail(ctx context.Context, name, binary, smi string) (*candidate
 		"[memory]\ntotal = 1\n[clock]\nwarn = \"15s\"\n[daemons]\nprocesses = [%q]\n"+
 		"[gpu]\ncount = %d\nlibrary = %q\nsmi = %q\n",
 		filepath.Join(n.run(), name), filepath.Join(n.dir, "state", name), filepath.Join(n.run(), name+".prom"), n.dir+"/scontrol", n.scratch, self(), gpus, n.library, smi)
-	for _, check := range healthcheck.Checks() {
-		if !slices.Contains(checks, check.Name) {
+	for _, check := range checks.All() {
+		if !slices.Contains(twentyChecks, check.Name) {
 			text += fmt.Sprintf("[check.%s]\noff = true\n", check.Name)
 		}
 	}
@@ -101,8 +101,8 @@ func (n *node) gojail(ctx context.Context, name, binary, smi string) (*candidate
 	if len(not) > 0 {
 		c.about += " (" + strings.Join(not, ", ") + ")"
 	}
-	if len(seen.Checks) != len(checks) {
-		return nil, fmt.Errorf("%d checks are on and not %d: were some renamed?", len(seen.Checks), len(checks))
+	if len(seen.Checks) != len(twentyChecks) {
+		return nil, fmt.Errorf("%d checks are on and not %d: were some renamed?", len(seen.Checks), len(twentyChecks))
 	}
 	return c, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/healthcheck/fakenvml"
+	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
 	"github.com/gojail/gojail/tests/cluster"
 )
 
@@ -101,7 +101,7 @@ func (n *node) makeGPUs() error {
 			return err
 		}
 	}
-	return n.compile(n.library, "healthcheck/fakenvml/c/fakenvml.c", "-shared", "-fPIC", "-fvisibility=hidden")
+	return n.compile(n.library, "healthcheck/nvml/fakenvml/c/fakenvml.c", "-shared", "-fPIC", "-fvisibility=hidden")
 }
 
 // compile compiles a file of this repository.

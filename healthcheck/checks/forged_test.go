@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/config"
+)
+
+// Lines of drivers with names as short as can be, so that much of them fits into a
+// process's name.
+var shortLines = []string{
+	"XFS (a): Log I/O Error Detected.  Shutting down filesystem",
+	"XFS (dm-0): Metadata I/O Error (0x1) detected at xfs_read+0x1/0x2 [xfs] (fs/xfs/xfs.c:296).  Shutting down filesystem.",
+	"EXT4-fs (a): Remounting filesystem read-only",
+	"nvme nvme0: Removing after probe failure status: -19",
+	"critical medium error, dev a, sector 1",
+	"I/O error, dev sda, sector 1",
+	"md/raid:md0: Cannot continue operation (2/4 failed).",
+	"md/raid:md0: Disk failure on sda, disabling device.",
+	"[Hardware Error]: event severity: fatal",
+	"NVRM: GPU 0000:9b: fallen off the bus",
+	"nvidia-nvswitch: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30",
+}
+
+// linesOfDrivers is what the kernel's drivers write of hardware that is broken.
+func linesOfDrivers(t *testing.T) []string {
+	lines := slices.Clone(shortLines)
+	for _, name := range []string{"kmsg-bad", "xid-bad"} {
+		text, err := os.ReadFile("testdata/" + name)
+		require.NoError(t, err)
+		for _, l := range splitRecords(string(text)) {
+			if judged(l.Text) != "" {
+				lines = append(lines, l.Text)
+			}
+		}
+	}
+	return lines
+}
+
+// judged is what the checks that read the kernel's log say of one line; "": nothing.
+func judged(text string) string {
+	for _, s := range signs {
+		if m := s.line().FindStringSubmatch(text); m != nil && !chosen(text) {
+			return s.text
+		}
+	}
+	if gpu, stable, _ := judgeXID(text); gpu != "" {
+		return stable
+	}
+	return ""
+}
+
+// What users have the kernel say: NAME is a process's, 15 bytes of it, and FILE any
+// words, as a file's name, a mount's options or its source.
+var usersWords = []string{
+	"NAME[4711]: segfault at 0 ip 0000000000000000 sp 00007ffc0 error 14 in FILE[400000+1000] likely on CPU 1 (core 1, socket 0)",
+	"NAME[4711]: segfault at 0 ip 0 sp 0 error 4 in FILE",
+	"NAME[4711] general protection fault ip:0 sp:0 error:0 in FILE[400000+1000]",
+	"traps: NAME[4711] trap invalid opcode ip:0 sp:0 error:0 in FILE[400000+1000]",
+	"NAME (4711): attempted to duplicate a private mapping with mremap FILE",
+	"NAME/4711: FILE",
+	"NAME: page allocation failure: order:9, mode:0x1, nodemask=(null),cpuset=FILE,mems_allowed=0",
+	"NAME invoked oom-killer: gfp_mask=0x1, order=0, FILE",
+	"overlayfs: failed to resolve 'FILE': -2",
+	"overlayfs: unrecognized mount option \"FILE\" or missing value",
+	"tmpfs: Unknown parameter 'FILE'",
+	"FILE: Can't open blockdev",
+	"FILE: Can't lookup blockdev",
+	"FILEIN=eth0 OUT= MAC=00 SRC=10.0.0.1 DST=10.0.0.2 LEN=84",
+	"FILEIN= OUT=lo SRC=0000:0000:0000:0000:0000:0000:0000:0001 DST=0000:0000:0000:0000:0000:0000:0000:0001 LEN=104",
+	"FILEIN=eth0 OUT= ARP HTYPE=1 PTYPE=0x0800 OPCODE=1",
+	"FILEIN=eth0 OUT= MACSRC=00:11:22:33:44:55 MACDST=00:11:22:33:44:55 MACPROTO=88cc",
+	"audit: type=1701 audit(1.1:2): comm=\"NAME\" exe=\"FILE\" sig=11",
+}
+
+// No user has a line written that a check takes for a driver's.
+func TestUsersWordsAreNoDrivers(t *testing.T) {
+	for _, line := range linesOfDrivers(t) {
+		assert.NotEmpty(t, judged(line), line)
+		for _, words := range usersWords {
+			for n := range min(15, len(line)) + 1 {
+				for _, file := range []string{line, line[n:], strings.TrimLeft(line[n:], " :([")} {
+					forged := strings.ReplaceAll(strings.ReplaceAll(words, "NAME", line[:n]), "FILE", file)
+					if got := judged(forged); got != "" {
+						t.Fatalf("%q is taken for: %s", forged, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The driver's own word counts, not that of a process's name before it.
+func TestXIDWithANameThatLies(t *testing.T) {
+	for row, verdict := range map[string]check.Verdict{
+		"NVRM: Xid (PCI:0000:1b:00): 79, pid=1, name=IN= OUT= SRC=1., GPU has fallen off the bus.":                                          check.Fail,
+		"NVRM: Xid (PCI:0000:1b:00): 79, pid=1, name=IN= OUT= MACSRC, GPU has fallen off the bus.":                                          check.Fail,
+		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=x Fatal y, RLW_REMAP Nonfatal XC0 i0 Link 08":                                         check.Warn,
+		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=x Nonfatal y, RLW_REMAP Fatal XC0 i0 Link 08":                                         check.Fail,
+		"NVRM: Xid (PCI:0000:1b:00): 154, pid=1, name=a to b, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)":      check.OK,
+		"NVRM: Xid (PCI:0000:1b:00): 154, pid=1, name=(None) to x, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)": check.Fail,
+	} {
+		_, _, got := judgeXID(row)
+		assert.Equal(t, verdict.String(), got.String(), row)
+	}
+}
+
+// A disk whose driver is a user's own program has errors at will.
+func TestKernelLogOfAUsersDisk(t *testing.T) {
+	h, s := testHost(t), config.DefaultSettings()
+	put(t, h.Roots.Kmsg, "3,1,1,-;critical medium error, dev ublkb0, sector 1 op 0x0:(READ) flags 0x0\n")
+	expect(t, once(h, kernelLog, s), check.OK, "")
+}
+
+// A program that ends by a fault is written of in the kernel's log, with its name and
+// that of its file.
+func TestKernelLogOfAProgramThatLies(t *testing.T) {
+	shown, _ := os.ReadFile("/proc/sys/debug/exception-trace")
+	if _, err := readKernelLog("/dev/kmsg"); err != nil || strings.TrimSpace(string(shown)) != "1" {
+		t.Skip("needs a kernel's log that can be read, and has faults of programs (debug.exception-trace)")
+	}
+	mark := fmt.Sprint(os.Getpid())
+	path := filepath.Join(t.TempDir(), "critical medium error, dev sdb"+mark+", sector 1")
+	cc := exec.Command("gcc", "-o", path, "-x", "c", "-")
+	cc.Stdin = strings.NewReader("#include <sys/prctl.h>\nint main(void) { prctl(PR_SET_NAME, \"nvme nvme0: x\"); *(volatile int *)8 = 1; }\n")
+	out, err := cc.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var line kernelLine
+	for range 20 { // the kernel tells of few at a time
+		require.Error(t, exec.Command(path).Run())
+		lines, err := faultLog()
+		require.NoError(t, err)
+		if i := slices.IndexFunc(lines, func(l kernelLine) bool { return strings.Contains(l.Text, "dev sdb"+mark) }); i >= 0 {
+			line = lines[i]
+			break
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	if line.Text == "" {
+		t.Skip("this kernel does not tell of a program's fault")
+	}
+	assert.Contains(t, line.Text, "nvme nvme0: x[")
+	assert.Empty(t, judged(line.Text), line.Text)
+	h := testHost(t)
+	put(t, h.Roots.Kmsg, "3,1,1,-;"+line.Text+"\n")
+	expect(t, once(h, kernelLog, config.DefaultSettings()), check.OK, "")
+}
+
+// faultLog reads the log anew.
+func faultLog() ([]kernelLine, error) {
+	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return readRecords(fd)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
+)
+
+func TestInforomOnceADay(t *testing.T) {
+	const bad = "5 nvmlDeviceValidateInforom 14"
+	h, s := gpuHost(t)
+	f := again(h, gpuInforom, s, check.Finding{})
+	expect(t, f, check.OK, "no infoROM is corrupted")
+	s.GPU.Library = fakenvml.New(t, bad).Path
+	yesterday := h.Now()
+	h.Now = func() time.Time { return yesterday.Add(inforomAgain - time.Second) }
+	f = again(h, gpuInforom, s, f)
+	expect(t, f, check.OK, "") // it was not asked
+	h.Now = func() time.Time { return yesterday.Add(inforomAgain) }
+	f = again(h, gpuInforom, s, f)
+	expect(t, f, check.Warn, "GPU 5 (0000:15:00.0) has a corrupted infoROM")
+	s.GPU.Library = "/no/such/library"
+	expect(t, again(h, gpuInforom, s, f), check.Warn, "GPU 5 (0000:15:00.0) has a corrupted infoROM")
+	h.Now = func() time.Time { return yesterday } // the clock was set back
+	f2 := again(h, gpuInforom, s, f)
+	expect(t, f2, check.Unknown, "NVML does not work: the library libnvidia-ml.so.1 cannot be loaded")
+	assert.Nil(t, f2.Keep) // the next run tries again
+}
+
+// A node without GPUs needs no process to say so.
+func TestNoProcessWithoutGPUs(t *testing.T) {
+	h := testHost(t)
+	put(t, h.Roots.Sys+"/bus/pci/devices/0000:00:00.0/vendor", "0x8086\n")
+	for _, c := range All() {
+		if strings.HasPrefix(c.Name, "gpu-") && c.Name != "gpu-count" {
+			assert.True(t, c.Absent != nil && c.Absent(h), c.Name)
+		}
+	}
+}
+
+func TestInforomThatIsNotRead(t *testing.T) {
+	for _, c := range []struct {
+		line    string
+		verdict check.Verdict
+		text    string
+	}{
+		{"* nvmlDeviceValidateInforom 3", check.NotApplicable, "no GPU can verify its infoROM"},
+		{"2 nvmlDeviceValidateInforom 3", check.OK, "no infoROM is corrupted"},
+		{"2 nvmlDeviceValidateInforom 15", check.Unknown, "GPU 2 (0000:12:00.0): infoROM: a GPU is lost"},
+		{"2 nvmlDeviceGetHandleByIndex_v2 15", check.Unknown, "GPU 2: infoROM: a GPU is lost"},
+		{"- nvmlDeviceGetCount_v2 999", check.Unknown, "NVML does not work: unknown error of the driver"},
+		{"- nvmlDeviceGetCount_v2 0 0", check.Unknown, "NVML shows no GPU"},
+	} {
+		h, s := gpuHost(t, c.line)
+		expect(t, once(h, gpuInforom, s), c.verdict, c.text)
+	}
+}
+
+// A GPU that was away is looked at when it is back.
+func TestInforomOfALostGPU(t *testing.T) {
+	for _, line := range []string{"2 nvmlDeviceValidateInforom 15", "2 nvmlDeviceGetHandleByIndex_v2 15"} {
+		h, s := gpuHost(t, line)
+		f := again(h, gpuInforom, s, check.Finding{})
+		expect(t, f, check.Unknown, "")
+		s.GPU.Library = fakenvml.New(t, "2 nvmlDeviceValidateInforom 14", "3 nvmlDeviceValidateInforom 14").Path
+		expect(t, again(h, gpuInforom, s, f), check.Warn, "GPU 2 (0000:12:00.0) has a corrupted infoROM")
+	}
+}
+
+// inTime is a look by a check that has this much time.
+func inTime(t *testing.T, h *check.Host, s *check.Settings, has time.Duration, before check.Finding) check.Finding {
+	ctx, cancel := context.WithTimeout(context.Background(), has)
+	defer cancel()
+	h.Kept = before.Keep
+	f := gpuInforom(ctx, h, s)
+	assert.NoError(t, ctx.Err(), "it has passed its time")
+	return f
+}
+
+// One that hangs costs a run its time once a day, and the others are looked at.
+func TestInforomThatHangs(t *testing.T) {
+	h, s := gpuHost(t, "5 nvmlDeviceValidateInforom hang", "6 nvmlDeviceValidateInforom 14")
+	var f check.Finding
+	for range 2 { // it may be the first or the last of them
+		f = inTime(t, h, s, inforomSpare+200*time.Millisecond, f)
+	}
+	expect(t, f, check.Unknown, "GPU 5 (0000:15:00.0): infoROM: timeout")
+	assert.Contains(t, f.Detail, "GPU 6 (0000:16:00.0) has a corrupted infoROM")
+	s.GPU.Library = "/no/such/library"
+	expect(t, inTime(t, h, s, time.Hour, f), check.Unknown, "GPU 5 (0000:15:00.0): infoROM: timeout")
+
+	h, s = gpuHost(t, "- nvmlInit_v2 hang")
+	f = inTime(t, h, s, inforomSpare+200*time.Millisecond, check.Finding{})
+	expect(t, f, check.Unknown, "NVML does not work: timeout")
+	assert.Nil(t, f.Keep)
+}
+
+// Slow ones are spread over several runs.
+func TestSlowInforoms(t *testing.T) {
+	h, s := gpuHost(t, "* nvmlDeviceValidateInforom wait 600", "7 nvmlDeviceValidateInforom 14")
+	var f check.Finding
+	runs := 0
+	for began := h.Now(); runs < 8; runs++ {
+		h.Now = func() time.Time { return began.Add(time.Duration(runs) * time.Minute) }
+		before := time.Now()
+		f = inTime(t, h, s, inforomTimeout, f)
+		if time.Since(before) < inforomEnough/2 {
+			break
+		}
+	}
+	assert.Greater(t, runs, 2)
+	assert.Less(t, runs, 8)
+	expect(t, f, check.Warn, "GPU 7 (0000:17:00.0) has a corrupted infoROM")
+}
+
+// TestInforomsOfALibraryThatStartsSlowly: without persistence mode its start takes longer than the readings may.
+func TestInforomsOfALibraryThatStartsSlowly(t *testing.T) {
+	h, s := gpuHost(t, "* nvmlInit_v2 wait 1500", "7 nvmlDeviceValidateInforom 14")
+	expect(t, inTime(t, h, s, inforomTimeout, check.Finding{}), check.Warn, "GPU 7 (0000:17:00.0) has a corrupted infoROM")
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/config"
+)
+
+// inJail starts a process whose /run is its own, after the commands have run there:
+// as a jail's template has it. It writes the record that leads to that process.
+func inJail(t *testing.T, state, jail, commands string) {
+	cmd := exec.Command("unshare", "-m", "sh", "-ec", "mount -t tmpfs -o mode=755 tmpfs /run\nmkdir -p /run/gojail/cdi/lib\ncd /run/gojail/cdi/lib\n"+commands+"\necho ready\nread end")
+	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	ready, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", ready)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+	require.NoError(t, err)
+	p, ok := parseStat(text)
+	require.True(t, ok)
+	put(t, state+"/jails/"+jail+"/zygote", fmt.Sprintf("%d %d %s %016x 0\n", contract.Version, cmd.Process.Pid, p.start, 1))
+	require.NoError(t, os.Chmod(state, 0o700))
+}
+
+func TestJailDriver(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a mount namespace")
+	}
+	const library = "printf '\\177ELF...' >"
+	for commands, want := range map[string]struct {
+		verdict check.Verdict
+		text    string
+	}{
+		library + "libcuda.so.1; ln -s libcuda.so.1 libcuda.so; ln -s nowhere libnvidia-ml.so": {check.OK, ""},
+		": >libnvidia-ml.so.1; " + library + "libcuda.so.1":                                    {check.Fail, "jail gpu: libnvidia-ml.so.1 is empty"},
+		"echo text >libcuda.so.1":                  {check.Fail, "jail gpu: libcuda.so.1 is no library"},
+		": >libcuda.so.1; chown 1000 libcuda.so.1": {check.Warn, "jail gpu: libcuda.so.1 is empty"},
+		"mkfifo libcuda.so.1; ln -s /dev/zero libcuda.so; mkdir libnvidia-x.so; : >libother.so": {check.OK, ""},
+		": >/run/empty; ln -s /run/empty libcuda.so":                                            {check.Fail, "jail gpu: libcuda.so is empty"}, // in the jail, not on the node
+		": >/run/empty; chown 1000 .; ln -s /run/empty libcuda.so":                              {check.Warn, "jail gpu: libcuda.so is empty"}, // a user's link to a file of root
+		": >libcuda.so.1; chmod 777 .":                                                          {check.Warn, "jail gpu: libcuda.so.1 is empty"},
+	} {
+		h, s := testHost(t), config.DefaultSettings()
+		s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
+		put(t, s.Jail.Config, "default = \"gpu\"\n[jail.gpu]\nroot = \"/srv\"\nhost = [\"/usr/lib/x86_64-linux-gnu/libcuda.so*\"]\n")
+		f := once(h, jailDriver, s)
+		expect(t, f, check.OK, "no jail was assembled since the node booted")
+		inJail(t, s.Jail.State, "gpu", commands)
+		f = once(h, jailDriver, s)
+		assert.Equal(t, want.verdict, f.Verdict, "%s: %s", commands, f.Text)
+		if want.text != "" {
+			assert.Equal(t, want.text, f.Text, commands)
+		}
+	}
+
+	h, s := testHost(t), config.DefaultSettings()
+	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
+	put(t, s.Jail.Config, "default = \"cpu\"\n[jail.cpu]\nroot = \"/srv\"\n")
+	expect(t, once(h, jailDriver, s), check.NotApplicable, "no jail brings NVIDIA's driver")
+}
+
+// TestDriverNamesAreBounded: whose directory it is may fill it, with names of the driver's too.
+func TestDriverNamesAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	names := func() []string {
+		file, err := os.Open(dir)
+		require.NoError(t, err)
+		defer file.Close()
+		return driverNames(file)
+	}
+	for i := range 3000 {
+		put(t, fmt.Sprintf("%s/other-%d.so", dir, i), "")
+	}
+	put(t, dir+"/libcuda.so.1", "")
+	put(t, dir+"/libnvidia-ml.so.1", "")
+	assert.Equal(t, []string{"libcuda.so.1", "libnvidia-ml.so.1"}, names())
+	for i := range 3 * mostDriver {
+		put(t, fmt.Sprintf("%s/libnvidia-%d.so", dir, i), "")
+	}
+	assert.LessOrEqual(t, len(names()), 2*mostDriver)
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Sites keep their nodes in a file of their own.
+func TestSlurmConfWithIncludes(t *testing.T) {
+	h := testHost(t)
+	put(t, h.Roots.Etc+"/slurm/slurm.conf", "SlurmctldHost=ctl\nInclude nodes.conf\n")
+	put(t, h.Roots.Etc+"/slurm/nodes.conf", "NodeName=DEFAULT Gres=gpu:8 # all\nNodeName=n[1-4] \\\n  CPUs=8\n")
+	assert.Equal(t, 8, gresGPUs(h))
+	assert.Equal(t, []string{"ctl"}, slurmctldHosts(h))
+	put(t, h.Roots.Etc+"/slurm/slurm.conf", "SlurmctldHost=ctl\nInclude gone.conf\n")
+	assert.Equal(t, []string{"ctl"}, slurmctldHosts(h))
+}
