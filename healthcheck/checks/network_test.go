@@ -19,7 +19,7 @@ import (
 	jailcheck "github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
-	"github.com/gojail/gojail/netsetup/inventory/fakesys"
+	"github.com/gojail/gojail/netsetup/fake/fakesys"
 )
 
 const (

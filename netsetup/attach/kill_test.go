@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/netsetup/killtest"
+	"github.com/gojail/gojail/netsetup/fake/killtest"
 )
 
 // TestKilledAtEachChangeOfAFile is TestKilledAtEachStepAndSwept between the system

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/netsetup/fabric/fakeufm"
+	"github.com/gojail/gojail/netsetup/fake/fakeufm"
 	"github.com/gojail/gojail/netsetup/fabric/https"
 )
 

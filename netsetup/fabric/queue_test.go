@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/wholefile"
-	"github.com/gojail/gojail/netsetup/killtest"
+	"github.com/gojail/gojail/netsetup/fake/killtest"
 )
 
 func openQueue(t *testing.T) *Queue {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/netsetup/inventory/fakesys"
+	"github.com/gojail/gojail/netsetup/fake/fakesys"
 )
 
 // node is one with two sockets, a card and GPUs on each, and two rails.

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/netsetup/killtest"
+	"github.com/gojail/gojail/netsetup/fake/killtest"
 )
 
 // order is what a child process, which is this test binary, is told to do.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/netsetup/inventory/fakesys"
+	"github.com/gojail/gojail/netsetup/fake/fakesys"
 )
 
 func TestIdentitiesAreTheNodesOwn(t *testing.T) {

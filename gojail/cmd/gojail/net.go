@@ -18,7 +18,7 @@ import (
 
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/inventory"
-	"github.com/gojail/gojail/netsetup/jobnet"
+	"github.com/gojail/gojail/netsetup/job"
 )
 
 func netCommand(n *localNode) *cobra.Command {
@@ -76,11 +76,11 @@ made, for one job or for all.`,
 // jobNetwork is what `gojail net show` prints of a job.
 type jobNetwork struct {
 	Job string `json:"job,omitempty"`
-	jobnet.View
+	job.View
 }
 
 func lookInside() ([]jobNetwork, error) {
-	view, err := jobnet.Look(os.Getenv, inventory.Host.Sys)
+	view, err := job.Look(os.Getenv, inventory.Host.Sys)
 	if err != nil {
 		return nil, err
 	}
@@ -119,15 +119,15 @@ func (n *localNode) recorded(jobs []string) ([]jobNetwork, error) {
 // asRecorded says nothing about what happened to the interfaces since.
 func asRecorded(record *attach.Network) jobNetwork {
 	const state = "attached"
-	network := jobNetwork{record.Job, jobnet.View{Rails: []jobnet.Rail{}}}
+	network := jobNetwork{record.Job, job.View{Rails: []job.Rail{}}}
 	if c := record.Control; c != nil {
-		network.Control = &jobnet.Rail{Rail: "control", Interface: c.Name, State: state, Gateways: []netip.Addr{}, RDMA: []string{}}
+		network.Control = &job.Rail{Rail: "control", Interface: c.Name, State: state, Gateways: []netip.Addr{}, RDMA: []string{}}
 		for _, a := range c.Addresses {
 			network.Control.Addresses = append(network.Control.Addresses, netip.PrefixFrom(a, a.BitLen()))
 		}
 	}
 	for _, r := range record.Rails {
-		rail := jobnet.Rail{Rail: r.Rail, Interface: r.Name, PCI: r.PCI, State: state, RDMA: []string{}}
+		rail := job.Rail{Rail: r.Rail, Interface: r.Name, PCI: r.PCI, State: state, RDMA: []string{}}
 		rail.Addresses = append([]netip.Prefix{}, r.Addresses...) // [] in JSON, not null
 		rail.Gateways = append([]netip.Addr{}, r.Gateways...)
 		if r.RDMA != "" {
@@ -144,7 +144,7 @@ func printNetworks(w io.Writer, networks []jobNetwork) error {
 	for _, network := range networks {
 		rows := network.Rails
 		if network.Control != nil {
-			rows = append([]jobnet.Rail{*network.Control}, rows...)
+			rows = append([]job.Rail{*network.Control}, rows...)
 		}
 		for _, r := range rows {
 			if shown == 0 {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/netsetup/attach"
-	"github.com/gojail/gojail/netsetup/jobnet"
+	"github.com/gojail/gojail/netsetup/job"
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
@@ -72,7 +72,7 @@ JOB  RAIL     INTERFACE  ADDRESS      GATEWAY   RDMA    PCI           STATE
 }
 
 // TestNetInsideAJob is in a namespace as a job has one. The table itself, on all
-// nodes of a step, is package jobnet's to test.
+// nodes of a step, is package job's to test.
 func TestNetInsideAJob(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a network namespace")
@@ -96,7 +96,7 @@ func TestNetInsideAJob(t *testing.T) {
 		var networks []jobNetwork
 		require.Eventually(t, func() bool { // the kernel tells of a carrier later
 			err = netns.Inside(ns, func() (err error) { networks, err = lookInside(); return err })
-			return err != nil || networks[0].Control.State == jobnet.Up && networks[0].Rails[0].State == jobnet.Up
+			return err != nil || networks[0].Control.State == job.Up && networks[0].Rails[0].State == job.Up
 		}, time.Minute, time.Millisecond)
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/netsetup/inventory"
-	"github.com/gojail/gojail/netsetup/jobnet"
+	"github.com/gojail/gojail/netsetup/job"
 )
 
 func netCheckCommand(n *localNode) *cobra.Command {
@@ -65,14 +65,14 @@ Outside of srun only the job's own node is.`,
 
 // checkRails prints each line by one write, since srun mixes those of all nodes.
 func checkRails(ctx context.Context, host string, asJSON bool, out, problems io.Writer) error {
-	view, err := jobnet.Look(os.Getenv, inventory.Host.Sys)
+	view, err := job.Look(os.Getenv, inventory.Host.Sys)
 	if err != nil {
 		return err
 	}
 	if len(view.Rails) == 0 {
 		return fmt.Errorf("this job has no rails: start it with --jail-net=LABEL")
 	}
-	step, err := jobnet.StepOf(os.Getenv)
+	step, err := job.StepOf(os.Getenv)
 	together := &step
 	switch {
 	case err != nil:
@@ -87,7 +87,7 @@ func checkRails(ctx context.Context, host string, asJSON bool, out, problems io.
 	if !asJSON && (together == nil || step.Node == 0) { // before anybody can have an answer from here
 		fmt.Fprintln(out, t.header())
 	}
-	results := jobnet.Check(ctx, view, together)
+	results := job.Check(ctx, view, together)
 	failed := false
 	for _, r := range results {
 		for _, p := range r.Problems {
@@ -112,13 +112,13 @@ func checkRails(ctx context.Context, host string, asJSON bool, out, problems io.
 
 // railTable has columns of the same width on all nodes.
 type railTable struct {
-	view  *jobnet.View
+	view  *job.View
 	nodes int // width
 }
 
 const railWidth = len("no carrier")
 
-func newRailTable(view *jobnet.View, host string, step *jobnet.Step) railTable {
+func newRailTable(view *job.View, host string, step *job.Step) railTable {
 	t := railTable{view, max(len("NODE"), len(host))}
 	if step != nil {
 		for i := range step.Nodes.Len() {
@@ -129,7 +129,7 @@ func newRailTable(view *jobnet.View, host string, step *jobnet.Step) railTable {
 }
 
 // title is the rail's name, or that of its interface.
-func (t railTable) title(r *jobnet.Rail) string {
+func (t railTable) title(r *job.Rail) string {
 	if r.Rail == "" {
 		return r.Interface
 	}
@@ -144,7 +144,7 @@ func (t railTable) header() string {
 	return strings.TrimRight(line, " ")
 }
 
-func (t railTable) row(host string, results []*jobnet.Result) string {
+func (t railTable) row(host string, results []*job.Result) string {
 	line := fmt.Sprintf("%-*s", t.nodes, host)
 	for _, r := range results {
 		line += t.cell(&r.Rail, r.Result)
@@ -152,6 +152,6 @@ func (t railTable) row(host string, results []*jobnet.Result) string {
 	return strings.TrimRight(line, " ")
 }
 
-func (t railTable) cell(r *jobnet.Rail, text string) string {
+func (t railTable) cell(r *job.Rail, text string) string {
 	return fmt.Sprintf("  %-*s", max(railWidth, len(t.title(r))), text)
 }

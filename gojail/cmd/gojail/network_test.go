@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/netsetup/inventory"
-	"github.com/gojail/gojail/netsetup/inventory/fakesys"
+	"github.com/gojail/gojail/netsetup/fake/fakesys"
 	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/provision"
 )

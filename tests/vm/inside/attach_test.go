@@ -22,7 +22,7 @@ import (
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
-	"github.com/gojail/gojail/netsetup/killtest"
+	"github.com/gojail/gojail/netsetup/fake/killtest"
 )
 
 const attachOrder = "GOJAIL_VM_ATTACH"

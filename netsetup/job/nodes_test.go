@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package jobnet
+package job
 
 import (
 	"bufio"
@@ -125,7 +125,7 @@ func namespace(t *testing.T) int {
 
 // program is this program where anybody may run it.
 func program(t *testing.T) string {
-	dir, err := os.MkdirTemp("/var/tmp", "jobnet-")
+	dir, err := os.MkdirTemp("/var/tmp", "gojail-test-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobnet looks at a job's networks from inside the job: what it has, and
+// Package job looks at a job's networks from inside the job: what it has, and
 // who answers. It is what `gojail net` does there, for any user, without root, a
 // configuration or a state directory, and without a server.
 //
@@ -28,4 +28,4 @@
 // where routers lie between the nodes of a rail, peers do not find each other.
 //
 // Linux 5.7 (SO_BINDTODEVICE without privilege).
-package jobnet
+package job
