@@ -4,7 +4,7 @@
 // and checked, and takes them back: Attach, Release, and Sweep for what processes
 // that were killed have left.
 //
-//	site.go, types.go              Site, Job, Network, Swept
+//	types.go, site.go              Site, Job, Network, Swept; Dir, Empty
 //	attach.go, session.go          Attach; several rails side by side
 //	choose.go                      which VF for which rail (pure)
 //	steps.go                       the list of steps, forward and back

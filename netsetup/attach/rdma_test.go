@@ -20,8 +20,8 @@ import (
 
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/fabric"
-	"github.com/gojail/gojail/netsetup/fake/fakeufm"
 	"github.com/gojail/gojail/netsetup/fabric/https"
+	"github.com/gojail/gojail/netsetup/fake/fakeufm"
 	"github.com/gojail/gojail/netsetup/link"
 )
 

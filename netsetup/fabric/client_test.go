@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/netsetup/fake/fakeufm"
 	"github.com/gojail/gojail/netsetup/fabric/https"
+	"github.com/gojail/gojail/netsetup/fake/fakeufm"
 )
 
 const secret = "s3cret:with colon"

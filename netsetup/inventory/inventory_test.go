@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
+	"github.com/gojail/gojail/netsetup/inventory"
 )
 
 // mlx is a card behind a switch of the second socket.

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package job looks at a job's networks from inside the job: what it has, and
-// who answers. It is what `gojail net` does there, for any user, without root, a
-// configuration or a state directory, and without a server.
+// Package job is the network of a job of Slurm: from outside, what the plugin and
+// `gojail sweep` do with it as root, and from inside, what `gojail net` shows and checks.
+//
+//	node.go     Node: a node's files, from which the other calls make attach.Site
+//	attach.go   Node.Attach: the rails for a job, with what Slurm allocated
+//	show.go     the RDMA devices in the job's /dev
+//	release.go  Node.Release and Node.Sweep
+//
+// Inside the job any user may ask what it has, and who answers, without root, a
+// configuration or a state directory, and without a server:
 //
 //	view.go     Look: the rails, from the GOJAIL_NET_ variables and the kernel
 //	step.go     StepOf: the nodes of a Slurm step, from its variables

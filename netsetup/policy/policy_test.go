@@ -11,8 +11,8 @@ import (
 
 	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
+	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/policy"
 )
 

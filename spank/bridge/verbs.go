@@ -335,7 +335,7 @@ func (r *request) boot() ([]mount.Tree, error) {
 	}
 	report, err2 := sandbox.Sweep(state, c)
 	err = errors.Join(err, err2)
-	err = errors.Join(err, r.sweepNet(sandbox.Alive(state, c)))
+	err = errors.Join(err, r.sweepNet(c, sandbox.Alive(state, c)))
 	_, err2 = report.EmptyTrash(until) // last: it may take all the time there is
 	return nil, errors.Join(err, err2)
 }

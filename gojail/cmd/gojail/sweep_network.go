@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,36 +13,23 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/sandbox"
 	"github.com/gojail/gojail/gojail/state"
-	"github.com/gojail/gojail/netsetup/attach"
-	"github.com/gojail/gojail/netsetup/fabric"
-	"github.com/gojail/gojail/netsetup/fabric/https"
+	"github.com/gojail/gojail/netsetup/job"
 )
 
 // sweepNetworks gives back what jobs that are gone had of networks, and says how
 // much it did. A node where no job ever had a network has nothing to sweep.
 func (n *localNode) sweepNetworks(cmd *cobra.Command, c *config.Config, state *state.State) (done int, err error) {
-	if _, err := os.Lstat(n.netState()); errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	fabric.HTTPS = https.New
-	site, end, wrong := attach.Files{
-		Config: n.network, Node: n.Name, Cluster: node.SlurmValue(c, "ClusterName"), State: n.State, Scratch: c.Scratch,
-	}.OpenToSweep()
-	defer end()
-	if site.Host < 0 {
-		return 0, wrong
-	}
+	where := job.Node{Config: n.network, Name: n.Name, Cluster: node.SlurmValue(c, "ClusterName"), State: n.State, Scratch: c.Scratch}
 	if n.kernel != nil {
-		site.Roots = n.kernel.Roots
+		where.Roots = n.kernel.Roots
 	}
-	swept, err := attach.Sweep(cmd.Context(), site, sandbox.Alive(state, c))
-	err = errors.Join(wrong, err)
+	swept, err := where.Sweep(cmd.Context(), sandbox.Alive(state, c))
 	if swept == nil {
 		return 0, err
 	}
 	out := cmd.OutOrStdout()
-	for _, job := range swept.Released {
-		fmt.Fprintf(out, "gave back the VFs of job %s\n", job)
+	for _, id := range swept.Released {
+		fmt.Fprintf(out, "gave back the VFs of job %s\n", id)
 	}
 	for _, address := range swept.Addresses {
 		fmt.Fprintf(out, "freed the address %s\n", address)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attach
+package job
 
 import (
 	"io/fs"
@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/attach"
 )
 
 // TestOpen: a network.toml that cannot be used ends no Release and no Sweep.
@@ -19,35 +21,33 @@ func TestOpen(t *testing.T) {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()
-	files := Files{Config: filepath.Join(dir, "network.toml"), Node: "n1", Cluster: "c", State: filepath.Join(dir, "state"), Scratch: filepath.Join(dir, "scratch")}
-	require.NoError(t, os.Mkdir(files.State, 0o700))
+	n := Node{Config: filepath.Join(dir, "network.toml"), Name: "n1", Cluster: "c", State: filepath.Join(dir, "state"), Scratch: filepath.Join(dir, "scratch")}
+	require.NoError(t, os.Mkdir(n.State, 0o700))
 
-	site, end, err := files.Open()
+	site, end, err := n.open()
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	assert.Nil(t, site.Config)
-	require.NoError(t, Release(t.Context(), site, "17"))
-	swept, err := Sweep(t.Context(), site, func(string) bool { return false })
+	require.NoError(t, attach.Release(t.Context(), site, "17"))
+	swept, err := attach.Sweep(t.Context(), site, func(string) bool { return false })
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)
-	_, err = Attach(t.Context(), site, Job{ID: "17", Netns: site.Host})
+	_, err = attach.Attach(t.Context(), site, attach.Job{ID: "17", Netns: site.Host})
 	assert.EqualError(t, err, "there is no configuration of networks; write network.toml")
 	end()
 
-	require.NoError(t, os.WriteFile(files.Config, nil, 0o600))
-	site, end, err = files.Open()
+	require.NoError(t, os.WriteFile(n.Config, nil, 0o600))
+	site, end, err = n.open()
 	require.NoError(t, err)
 	assert.Equal(t, "n1", site.Config.Node)
 	assert.Equal(t, "c", site.Cluster)
 	assert.Equal(t, filepath.Join(dir, "state/net"), site.State)
 	assert.Equal(t, filepath.Join(dir, "scratch/ufm"), site.Queue)
-	number, err := inode(site.Host)
-	require.NoError(t, err)
-	var st unix.Stat_t
+	var own, st unix.Stat_t
+	require.NoError(t, unix.Fstat(site.Host, &own))
 	require.NoError(t, unix.Stat("/proc/self/ns/net", &st))
-	assert.Equal(t, st.Ino, number)
+	assert.Equal(t, st.Ino, own.Ino)
 	end()
-	_, err = inode(site.Host)
-	assert.Error(t, err, "closed")
+	assert.Error(t, unix.Fstat(site.Host, &own), "closed")
 }
 
 // TestOpenToSweep: a node without network.toml sweeps in silence, unless a job holds something there.
@@ -56,21 +56,21 @@ func TestOpenToSweep(t *testing.T) {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()
-	files := Files{Config: filepath.Join(dir, "network.toml"), Node: "n1", State: dir, Scratch: dir}
-	jobs := filepath.Join(Dir(dir), "jobs")
+	n := Node{Config: filepath.Join(dir, "network.toml"), Name: "n1", State: dir, Scratch: dir}
+	jobs := filepath.Join(attach.Dir(dir), "jobs")
 	require.NoError(t, os.MkdirAll(jobs, 0o700))
-	_, end, err := files.OpenToSweep()
+	_, end, err := n.openToSweep()
 	require.NoError(t, err)
 	end()
 
 	require.NoError(t, os.WriteFile(filepath.Join(jobs, "17.json"), []byte("damaged"), 0o600))
-	_, end, err = files.OpenToSweep()
+	_, end, err = n.openToSweep()
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	end()
 
 	require.NoError(t, os.Remove(filepath.Join(jobs, "17.json")))
-	require.NoError(t, os.WriteFile(files.Config, []byte("nonsense"), 0o600))
-	_, end, err = files.OpenToSweep()
+	require.NoError(t, os.WriteFile(n.Config, []byte("nonsense"), 0o600))
+	_, end, err = n.openToSweep()
 	require.Error(t, err, "it is there, and wrong")
 	end()
 }

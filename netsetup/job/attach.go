@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/gojail/gojail/netsetup/attach"
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/gres"
+	"github.com/gojail/gojail/netsetup/inventory"
+)
+
+// Request is what a job asks for, and what Slurm gave it.
+type Request struct {
+	Job       string // its number
+	Label     string // value of --jail-net
+	Holder    int    // process whose network namespace and /dev are the job's
+	NICs      string // numbers of the NICs that Slurm allocated
+	GPUs      string // numbers of the GPUs that Slurm allocated
+	GresTypes string // as in slurm.conf; without "nic" a user can set what NICs come from
+	Env       string // path of the file for the variables of the job's tasks
+}
+
+// Attach attaches the rails to the job's network namespace, shows their RDMA devices in its
+// /dev, and writes the variables for its tasks.
+func (n Node) Attach(ctx context.Context, r Request) error {
+	site, end, err := n.open()
+	defer end()
+	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", n.Config)
+	}
+	if err != nil {
+		return fmt.Errorf("--jail-net=%s: %w", r.Label, err)
+	}
+	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", r.Holder))
+	if err != nil {
+		return fmt.Errorf("the job's sandbox ended while its network was attached: %w", err)
+	}
+	defer namespace.Close()
+	job := attach.Job{ID: r.Job, Netns: int(namespace.Fd()), Label: r.Label}
+	if err := n.addGres(&job, r, site.Config); err != nil {
+		return err
+	}
+	got, err := attach.Attach(ctx, site, job)
+	if err != nil {
+		return err
+	}
+	if err := showFiles(r.Holder, got); err != nil {
+		return err
+	}
+	if err := os.WriteFile(r.Env, []byte(strings.Join(got.Env, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("cannot write %s: %w; is the state directory full?", r.Env, err)
+	}
+	return nil
+}
+
+// addGres adds what Slurm gave the job. A user can set the variables where no plugin
+// of Slurm does: NICs count only with GresTypes=nic. GPUs are only a preference.
+func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
+	if r.NICs == "" && r.GPUs == "" {
+		return nil
+	}
+	inv, err := inventory.Read(n.roots())
+	if err != nil {
+		return err
+	}
+	for _, name := range strings.Split(r.GresTypes, ",") {
+		switch strings.TrimSpace(name) {
+		case "nic":
+			devices, err := gres.Devices(cfg, inv)
+			if err != nil {
+				return err
+			}
+			given, err := gres.Given(r.NICs, devices)
+			if err != nil {
+				return err
+			}
+			for _, d := range given {
+				job.Devices = append(job.Devices, d.VF.PCI)
+			}
+		case "gpu":
+			given, _ := gres.GivenGPUs(r.GPUs, inv) // another numbering is no reason to fail
+			for _, g := range given {
+				job.GPUs = append(job.GPUs, g.PCI)
+			}
+		}
+	}
+	return nil
+}

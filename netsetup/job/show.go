@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/netsetup/attach"
+	"github.com/gojail/gojail/netsetup/link"
+)
+
+// showFiles makes the device nodes of the job's RDMA devices in the sandbox, whose
+// /dev/infiniband is a file system of its own. They go with it.
+func showFiles(holder int, got *attach.Network) error {
+	if len(got.Files) == 0 {
+		return nil
+	}
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", holder), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("the job's sandbox ended while its network was attached: %w", err)
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
+	dir, err := unix.Openat2(root, "/dev/infiniband", &how)
+	if err != nil {
+		return fmt.Errorf("the jail has no /dev/infiniband for the devices of its rails: %w", err)
+	}
+	defer unix.Close(dir)
+	if err := gojailsOwn(dir); err != nil {
+		return err
+	}
+	for _, f := range got.Files {
+		if err := showFile(dir, f); err != nil {
+			return fmt.Errorf("cannot show /dev/%s to the job: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+// gojailsOwn refuses all but the tmpfs that the holder mounted there: who owns the
+// jail's root can put a directory of theirs in its place while the rails are attached.
+func gojailsOwn(dir int) error {
+	var st unix.Stat_t
+	var fs unix.Statfs_t
+	if err := errors.Join(unix.Fstat(dir, &st), unix.Fstatfs(dir, &fs)); err != nil {
+		return err
+	}
+	if fs.Type != unix.TMPFS_MAGIC || st.Uid != 0 || st.Mode&0o022 != 0 {
+		return errors.New("/dev/infiniband of the jail is not what was mounted there; did somebody rename it in the jail's root? Run: gojail reload")
+	}
+	return nil
+}
+
+// showFile makes one, or finds it there from an earlier step of the job.
+func showFile(dir int, f link.CharDevice) error {
+	name := filepath.Base(f.Path)
+	mask := unix.Umask(0) // no chmod by name; the launcher's process is the only one of its file system state
+	defer unix.Umask(mask)
+	mode := uint32(0o666)
+	if strings.HasPrefix(name, "issm") {
+		mode = 0o600 // who opens it tells the fabric of a subnet manager there (drivers/infiniband/core/user_mad.c)
+	}
+	err := unix.Mknodat(dir, name, unix.S_IFCHR|mode, int(f.Number()))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != f.Number() {
+		return errors.New("another file is there, of a network that the job had before; submit the job again")
+	}
+	return nil
+}
