@@ -20,7 +20,6 @@ import (
 
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/fabric"
-	"github.com/gojail/gojail/netsetup/fabric/https"
 	"github.com/gojail/gojail/netsetup/fake/fakeufm"
 	"github.com/gojail/gojail/netsetup/link"
 )
@@ -163,7 +162,6 @@ func infiniband(t *testing.T, required bool) (*node, *fakeufm.UFM, *fakeRDMA) {
 	t.Cleanup(u.Close)
 	credentials, ca, err := u.WriteFiles(memory(t))
 	require.NoError(t, err)
-	fabric.HTTPS = https.New
 	n.site.Config.UFM = &config.UFM{URL: u.URL, Credentials: credentials, CA: ca, Required: required}
 	for v := range n.vfs {
 		guid := uint64(0xb8cef60300000010) + uint64(v)

@@ -4,6 +4,7 @@ package fabric
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -157,7 +158,7 @@ func (c *Client) failed(what string, err error) error {
 }
 
 func (c *Client) once(ctx context.Context, method, path string, payload []byte) ([]byte, error) {
-	status, text, err := c.request(ctx, method, strings.TrimSuffix(c.base.String(), "/")+path, c.user, c.password, payload, c.answerMax+1)
+	status, text, err := c.send(ctx, method, strings.TrimSuffix(c.base.String(), "/")+path, payload, c.answerMax+1)
 	switch {
 	case err != nil:
 		return nil, unreachable(ctx, err)
@@ -173,13 +174,10 @@ func (c *Client) once(ctx context.Context, method, path string, payload []byte) 
 
 // unreachable is why there was no answer. A certificate that is wrong stays wrong.
 func unreachable(ctx context.Context, err error) error {
-	var certificate interface {
-		error
-		WrongCertificate()
-	}
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &certificate):
-		return fmt.Errorf("its certificate is not right: %v; set ca in [ufm], or renew the certificate", certificate)
+		return fmt.Errorf("its certificate is not right: %v; set ca in [ufm], or renew the certificate", certificate.Err)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%w: %w", ErrAway, context.Canceled)
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:

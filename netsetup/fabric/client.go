@@ -6,15 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 )
-
-// HTTPS is https.New, for programs that call UFM. nil: Open refuses.
-var HTTPS func(authorities []byte, timeout time.Duration) (request, bool)
-
-// request is one request, as package https makes it.
-type request = func(ctx context.Context, method, url, user, password string, payload []byte, most int64) (status int, answer []byte, err error)
 
 // Config is the [ufm] table of network.toml.
 type Config struct {
@@ -38,7 +33,7 @@ var ErrAway = errors.New("UFM is away")
 type Client struct {
 	base           *url.URL
 	user, password string
-	request        request
+	http           *http.Client
 	pause          time.Duration // before the second try
 	answerMax      int64
 }
@@ -57,14 +52,11 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if HTTPS == nil {
-		return nil, errors.New("this program was built without what calls UFM")
-	}
-	request, ok := HTTPS(authorities, callTimeout)
+	client, ok := httpClient(authorities, callTimeout)
 	if !ok {
 		return nil, fmt.Errorf("%s: UFM's CA holds no certificate; it must be PEM", c.CA)
 	}
-	return &Client{base: base, user: user, password: password, pause: firstPause, answerMax: answerMax, request: request}, nil
+	return &Client{base: base, user: user, password: password, pause: firstPause, answerMax: answerMax, http: client}, nil
 }
 
 // retry repeats a call while UFM is away and the context's time allows another try.

@@ -16,14 +16,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/netsetup/fabric/https"
 	"github.com/gojail/gojail/netsetup/fake/fakeufm"
 )
 
 const secret = "s3cret:with colon"
 
 func TestMain(m *testing.M) {
-	HTTPS = https.New
 	if order := os.Getenv(orderVariable); order != "" {
 		os.Exit(child(order))
 	}
@@ -247,13 +245,4 @@ func FuzzMembers(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestAProgramThatIsNotToCallUFM(t *testing.T) {
-	_, _, config := start(t)
-	before := HTTPS
-	t.Cleanup(func() { HTTPS = before })
-	HTTPS = nil
-	_, err := Open(config)
-	require.EqualError(t, err, "this program was built without what calls UFM")
 }

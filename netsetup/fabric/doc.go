@@ -4,7 +4,7 @@
 // interface of NVIDIA's Unified Fabric Manager (UFM), and keeps on disk what UFM has
 // not taken yet.
 //
-// A Client is one UFM, which package https speaks to (HTTPS): only https, certificates always checked, Basic authentication
+// A Client is one UFM: only https, certificates always checked, Basic authentication
 // from a file that only root can read. Redirects and proxies are not followed: the
 // password goes to the host of the URL and nowhere else. Calls are repeated with a
 // growing pause while UFM is away (no connection, 429, 5xx); its refusals (4xx) and a

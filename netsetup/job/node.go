@@ -11,8 +11,6 @@ import (
 
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
-	ufm "github.com/gojail/gojail/netsetup/fabric"
-	"github.com/gojail/gojail/netsetup/fabric/https"
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
@@ -31,7 +29,6 @@ type Node struct {
 // Site is still good for Release and Sweep: VFs come home, and addresses are kept until it can.
 // Without a Site, Host is -1.
 func (n Node) open() (site attach.Site, end func(), err error) {
-	ufm.HTTPS = https.New
 	site = attach.Site{
 		Cluster: n.Cluster, State: attach.Dir(n.State), Queue: filepath.Join(n.Scratch, "ufm"),
 		Roots: n.roots(), Host: -1,

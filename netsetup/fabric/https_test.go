@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package https
+package fabric
 
 import (
 	"net/http"
@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestEnvironmentHasNoSay(t *testing.T) {
+func TestNoProxyFromTheEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-	assert.Nil(t, client(nil, time.Second).Transport.(*http.Transport).Proxy)
+	c, ok := httpClient(nil, time.Second)
+	assert.True(t, ok)
+	assert.Nil(t, c.Transport.(*http.Transport).Proxy)
 }
 
 func TestNoCertificateAmongTheAuthorities(t *testing.T) {
-	_, ok := New([]byte("x"), time.Second)
+	_, ok := httpClient([]byte("x"), time.Second)
 	assert.False(t, ok)
-	_, ok = New(nil, time.Second)
-	assert.True(t, ok)
 }
