@@ -184,7 +184,7 @@ func (s *session) reserve(ctx context.Context, j Job) (*record, []*rail, error) 
 		}
 		rails = append(rails, r)
 	}
-	return rec, rails, interrupt("", "reserve", true)
+	return rec, rails, s.site.onStep("", "reserve", true)
 }
 
 func (s *session) choose(j Job) ([]choice, error) {

@@ -52,7 +52,7 @@ func child(text string) int {
 		panic(err)
 	}
 	site := Site{Config: cfg, Cluster: "prod", State: o.State, Queue: o.Queue, Roots: o.Roots, Host: 3, Hardware: standIns(o.Knobs)}
-	interrupt = func(pci, step string, done bool) error {
+	site.OnStep = func(pci, step string, done bool) error {
 		if step == o.Step && done == o.Done && (pci == o.PCI || pci == "") {
 			unix.Kill(unix.Getpid(), unix.SIGKILL)
 			select {}
@@ -143,9 +143,8 @@ func TestFailureAtEachStep(t *testing.T) {
 	n := usual(t)
 	job := jobSpace(t)
 	before, empty := n.snapshot(), inside(t, job)
-	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
 	for _, p := range points() {
-		interrupt = func(pci, step string, done bool) error {
+		n.site.OnStep = func(pci, step string, done bool) error {
 			if (pci == card(1).VF(0) || pci == "") && step == p.step && done == p.done {
 				return errTest
 			}

@@ -17,7 +17,7 @@ import (
 )
 
 // gidTime is how long the kernel may take to put a new address into a GID table: it does so in a work queue.
-var gidTime = 2 * time.Second
+const gidTime = 2 * time.Second
 
 func (e *entry) roce() bool {
 	return e.Link != config.InfiniBand && (e.RDMA == config.RDMAExclusive || e.RDMA == config.RDMAShared) && len(e.Pools) > 0

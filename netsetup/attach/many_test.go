@@ -22,14 +22,13 @@ func TestOneJobAtATime(t *testing.T) {
 	n := newNode(t, setup{cards: 2, control: true})
 	job := jobSpace(t)
 	begun, goOn := make(chan bool, 8), make(chan bool)
-	interrupt = func(pci, step string, done bool) error {
+	n.site.OnStep = func(pci, step string, done bool) error {
 		if step == "move" && !done {
 			begun <- true
 			<-goOn
 		}
 		return nil
 	}
-	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
 	var wait sync.WaitGroup
 	var got [3]*Network
 	var errs [3]error
@@ -54,13 +53,12 @@ func TestACallerWithoutTime(t *testing.T) {
 	job := jobSpace(t)
 	before, empty := n.snapshot(), inside(t, job)
 	ctx, cancel := context.WithCancel(t.Context())
-	interrupt = func(pci, step string, done bool) error {
+	n.site.OnStep = func(pci, step string, done bool) error {
 		if step == "routes" && done {
 			cancel()
 		}
 		return nil
 	}
-	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
 	_, err := Attach(ctx, n.site, Job{ID: "4711", Netns: job.FD()})
 	require.ErrorIs(t, err, context.Canceled)
 	same(t, before, n.snapshot())

@@ -98,13 +98,12 @@ func TestOneRailFailsAndTheOthersDoNotWait(t *testing.T) {
 	n := newNode(t, setup{cards: 2, probe: "carrier = \"5m\""})
 	sh(t, n.wire, "ip link set sw0 down")
 	before := n.snapshot()
-	interrupt = func(pci, step string, done bool) error {
+	n.site.OnStep = func(pci, step string, done bool) error {
 		if pci == card(1).VF(0) && step == "routes" {
 			return errTest
 		}
 		return nil
 	}
-	t.Cleanup(func() { interrupt = func(string, string, bool) error { return nil } })
 	_, err := n.attach(jobSpace(t))
 	require.ErrorIs(t, err, errTest)
 	assert.NotContains(t, err.Error(), "rail0")

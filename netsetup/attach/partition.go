@@ -7,13 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/gojail/gojail/netsetup/fabric"
 )
-
-// ufmTime is how long a job's start and end wait for UFM, each.
-var ufmTime = 5 * time.Second
 
 func (e *entry) partitioned() bool { return e.UFM }
 
@@ -28,7 +24,7 @@ func (r *rail) joinPartition(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	short, cancel := context.WithTimeout(ctx, ufmTime)
+	short, cancel := context.WithTimeout(ctx, r.site.ufmTime())
 	defer cancel()
 	err = r.onlyMember(short, queue, client, guid)
 	if errors.Is(err, fabric.ErrAway) {
@@ -96,7 +92,7 @@ func (r *rail) leavePartition(ctx context.Context) error {
 	if client == nil {
 		return queue.Put(ctx, fabric.Remove, r.entry.PKey, guid)
 	}
-	ctx, cancel := context.WithTimeout(ctx, ufmTime)
+	ctx, cancel := context.WithTimeout(ctx, r.site.ufmTime())
 	defer cancel()
 	if err := queue.Do(ctx, client, fabric.Remove, r.entry.PKey, guid); !errors.Is(err, fabric.ErrQueued) {
 		return err

@@ -157,10 +157,8 @@ func TestDamagedJournals(t *testing.T) {
 }
 
 func TestAVFThatDoesNotComeBack(t *testing.T) {
-	usual := homeTime
-	homeTime = 100 * time.Millisecond
-	t.Cleanup(func() { homeTime = usual })
 	n := newNode(t, setup{control: true, directory: true})
+	n.site.Limits.Home = 100 * time.Millisecond
 	before := n.snapshot()
 	job := jobSpace(t)
 	_, err := n.attach(job)

@@ -14,10 +14,6 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// homeTime is how long a VF may take to come back from a namespace that is gone:
-// the kernel takes namespaces apart in its own time.
-var homeTime = 10 * time.Second
-
 // rail is one VF on its way to a job, or back.
 type rail struct {
 	site   *Site
@@ -126,7 +122,7 @@ func (r *rail) home(ctx context.Context) (link.Link, error) {
 
 // find waits for the VF's interface.
 func (r *rail) find(ctx context.Context, ns *link.Namespace) (link.Link, error) {
-	ctx, cancel := context.WithTimeout(ctx, homeTime)
+	ctx, cancel := context.WithTimeout(ctx, r.site.homeTime())
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		l, err := r.site.Hardware.Find(ns, r.entry.PCI)
@@ -135,7 +131,7 @@ func (r *rail) find(ctx context.Context, ns *link.Namespace) (link.Link, error) 
 		}
 		select {
 		case <-ctx.Done():
-			return l, fmt.Errorf("%w; it has not come in %v: is a process of the job left, or its driver unbound?", err, homeTime)
+			return l, fmt.Errorf("%w; it has not come in %v: is a process of the job left, or its driver unbound?", err, r.site.homeTime())
 		case <-time.After(pause):
 		}
 	}

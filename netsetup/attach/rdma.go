@@ -51,7 +51,7 @@ func (r *rail) returnRDMA(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, homeTime)
+	ctx, cancel := context.WithTimeout(ctx, r.site.homeTime())
 	defer cancel()
 	for {
 		_, err := r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
@@ -60,7 +60,7 @@ func (r *rail) returnRDMA(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w; it has not come back in %v", err, homeTime)
+			return fmt.Errorf("%w; it has not come back in %v", err, r.site.homeTime())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

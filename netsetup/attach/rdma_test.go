@@ -188,10 +188,8 @@ func TestInfiniBand(t *testing.T) {
 // TestUFMIsAway: a job fails, or goes on, as the site wants; what UFM has not heard
 // is kept, and told by Sweep.
 func TestUFMIsAway(t *testing.T) {
-	usual := ufmTime
-	ufmTime = time.Second // no longer than the first pause: it is asked once
-	t.Cleanup(func() { ufmTime = usual })
 	n, u, _ := infiniband(t, true)
+	n.site.Limits.UFM = time.Second // no longer than the first pause: it is asked once
 	job := jobSpace(t)
 	u.Answer(http.StatusServiceUnavailable, "")
 	before := n.snapshot()
@@ -209,7 +207,7 @@ func TestUFMIsAway(t *testing.T) {
 	_, err = n.attach(job)
 	assert.ErrorContains(t, err, "it may be in partition 0x0012 of another job still")
 	u.Work()
-	ufmTime = time.Minute
+	n.site.Limits.UFM = time.Minute
 	swept, err := Sweep(t.Context(), n.site, nobody)
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)

@@ -192,10 +192,8 @@ func TestStateIsRootsAlone(t *testing.T) {
 
 // TestSweepDoesNotWait for a pool whose server hangs: the others are swept.
 func TestSweepDoesNotWait(t *testing.T) {
-	usual := sweepTime
-	sweepTime = 300 * time.Millisecond
-	t.Cleanup(func() { sweepTime = usual })
 	n := newNode(t, setup{cards: 2, directory: true})
+	n.site.Limits.Sweep = 300 * time.Millisecond
 	lock, err := os.Create(filepath.Join(n.site.State, "pool-r0.lock"))
 	require.NoError(t, err)
 	defer lock.Close()
@@ -208,7 +206,7 @@ func TestSweepDoesNotWait(t *testing.T) {
 	require.Len(t, swept.Problems, 1)
 	assert.Contains(t, swept.Problems[0], "pool r0: cannot open: another process of this node holds "+lock.Name())
 	lock.Close()
-	sweepTime = time.Minute
+	n.site.Limits.Sweep = time.Minute
 	swept, err = Sweep(ctx, n.site, nobody)
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)

@@ -39,9 +39,6 @@ var steps = []step{
 	{name: "announce", do: (*rail).announce}, // forgotten by the neighbours
 }
 
-// interrupt is where tests fail or end the process: before a step, and when it is done.
-var interrupt = func(pci, step string, done bool) error { return nil }
-
 // forward does all steps of a rail.
 func (r *rail) forward(ctx context.Context) error {
 	defer func() { go r.prober.close() }() // it waits for the kernel, and nobody waits for it
@@ -55,13 +52,13 @@ func (r *rail) forward(ctx context.Context) error {
 			err = r.note()
 		}
 		if err == nil {
-			err = interrupt(r.entry.PCI, s.name, false)
+			err = r.site.onStep(r.entry.PCI, s.name, false)
 		}
 		if err == nil {
 			err = s.do(r, ctx)
 		}
 		if err == nil {
-			err = interrupt(r.entry.PCI, s.name, true)
+			err = r.site.onStep(r.entry.PCI, s.name, true)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: step %q: %w", r.entry, s.name, err)
@@ -84,7 +81,7 @@ func (r *rail) back(ctx context.Context) error {
 		if err := s.undo(r, ctx); err != nil {
 			errs = append(errs, fmt.Errorf("undo %q: %w", s.name, err))
 		}
-		if err := interrupt(r.entry.PCI, "undo "+s.name, true); err != nil {
+		if err := r.site.onStep(r.entry.PCI, "undo "+s.name, true); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -9,15 +9,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/pool"
 )
-
-// sweepTime is how long each job and each pool may take Sweep: one whose server hangs
-// must not keep it from the others. UFM likewise.
-var sweepTime = 30 * time.Second
 
 // Sweep puts right what others left: it releases jobs that are not alive, tries
 // quarantined VFs again, frees addresses of jobs that are gone, and tells UFM what
@@ -77,7 +72,7 @@ func (w *Swept) job(ctx context.Context, site Site, job string, alive func(job s
 	}
 	defer s.close()
 	living := alive(job)
-	ctx, cancel = context.WithTimeout(ctx, sweepTime)
+	ctx, cancel = context.WithTimeout(ctx, site.sweepTime())
 	defer cancel()
 	if living {
 		err = s.releaseStale(ctx)
@@ -134,7 +129,7 @@ func (w *Swept) leases(ctx context.Context, site Site, alive func(job string) bo
 }
 
 func (w *Swept) pool(ctx context.Context, site Site, p *config.Pool, mine func(pool.Owner) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	ctx, cancel := context.WithTimeout(ctx, site.sweepTime())
 	defer cancel()
 	opened, err := site.pool(ctx, p)
 	if err != nil {
@@ -156,7 +151,7 @@ func (w *Swept) partitions(ctx context.Context, site Site) {
 	if site.Config == nil || site.Config.UFM == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	ctx, cancel := context.WithTimeout(ctx, site.sweepTime())
 	defer cancel()
 	queue, client, err := site.ufm()
 	if err == nil {
