@@ -56,24 +56,16 @@ var removable = expression.Of(`^(?:sr|fd|loop|nbd|zram|ram|ublkb)\d`)
 // kernelLog looks for signs in what the kernel has written since boot. What is bad
 // is kept until the node boots, though the log may be overwritten.
 func kernelLog(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
-	var words []string
-	for _, s := range signs {
-		words = append(words, s.word)
-	}
 	var kept kernelLogKept
 	if json.Unmarshal(h.Kept, &kept) != nil {
 		kept = kernelLogKept{}
 	}
-	var lines []kernelLine
-	may, next := kept.Log.mayHave(h.Roots.Kmsg, "", words...)
-	if may {
-		var err error
-		if lines, err = readKernelLog(h.Roots.Kmsg); err != nil {
-			return check.Found(check.Unknown, "%s", line(err.Error()))
-		}
-		if len(lines) == 0 {
-			return check.Found(check.Unknown, "the kernel's log %s has no line of the kernel", h.Roots.Kmsg)
-		}
+	lines, err := readKernelLog(h.Roots.Kmsg)
+	if err != nil {
+		return check.Found(check.Unknown, "%s", line(err.Error()))
+	}
+	if len(lines) == 0 {
+		return check.Found(check.Unknown, "the kernel's log %s has no line of the kernel", h.Roots.Kmsg)
 	}
 	p := problems{fail: kept.Fail}
 	for _, l := range after(lines, kept.Forgotten) {
@@ -102,10 +94,7 @@ func kernelLog(_ context.Context, h *check.Host, _ *check.Settings) check.Findin
 	p.fail = slices.Compact(slices.Sorted(slices.Values(p.fail)))
 	p.warn = slices.Compact(slices.Sorted(slices.Values(p.warn)))
 	f := p.finding("the kernel's log has no sign of trouble")
-	if len(p.warn) > 0 { // as long as the log has it
-		next = seenLog{}
-	}
-	f.Keep, _ = json.Marshal(kernelLogKept{kept.Forgotten, p.fail, next})
+	f.Keep, _ = json.Marshal(kernelLogKept{kept.Forgotten, p.fail})
 	return f
 }
 
@@ -113,5 +102,4 @@ func kernelLog(_ context.Context, h *check.Host, _ *check.Settings) check.Findin
 type kernelLogKept struct {
 	check.Forgotten
 	Fail []string `json:"fail,omitempty"`
-	Log  seenLog  `json:"log,omitzero"`
 }

@@ -3,11 +3,9 @@
 package checks
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,9 +32,9 @@ var (
 	kernelLogOf   = map[string][]kernelLine{}
 )
 
-// readKernelLog gives the records that the kernel still has, oldest first. Linux
+// readKernelLog returns the records that the kernel still has, oldest first. Linux
 // 3.5; the format is that of Documentation/ABI/testing/dev-kmsg. The device is read
-// once in a process: that takes a call for each of thousands of records.
+// once in a process: that takes a call for each record, of which there are thousands.
 func readKernelLog(path string) ([]kernelLine, error) {
 	kernelLogLock.Lock()
 	defer kernelLogLock.Unlock()
@@ -64,143 +62,6 @@ func isDevice(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR
 }
-
-// The log in one call, syslog(2). A line of it can be a user's own words: the
-// device alone escapes line ends, in a mount option for one. So it only serves to
-// tell what need not be looked for.
-const (
-	syslogReadAll    = 3
-	syslogSizeUnread = 9
-	syslogSizeBuffer = 10
-	syslogMost       = 64 << 20
-	syslogNewest     = 8 << 10
-)
-
-// theWholeLog is nil where it cannot be had so. It has nothing from before a dmesg --clear.
-var theWholeLog = sync.OnceValue(func() []byte {
-	size, err := unix.Klogctl(syslogSizeBuffer, nil)
-	if err != nil || size <= 0 {
-		return nil
-	}
-	text := make([]byte, min(4*size, syslogMost)) // each line has a stamp there that the kernel's buffer has not
-	n, err := unix.Klogctl(syslogReadAll, text)
-	if err != nil || n <= 0 || n == len(text) {
-		return nil
-	}
-	return text[:n]
-})
-
-// theNewestLog is the last lines that fit.
-var theNewestLog = sync.OnceValue(func() []byte {
-	text := make([]byte, syslogNewest)
-	n, _ := unix.Klogctl(syslogReadAll, text)
-	return text[:max(n, 0)]
-})
-
-// logMark tells at half the cost of reading it that the log is as it was.
-type logMark struct {
-	Oldest int64 `json:"oldest,omitempty"` // the number of the first record that the kernel still has
-	Unread int   `json:"unread,omitempty"` // bytes of what nobody took from /proc/kmsg
-}
-
-var theLogMark = sync.OnceValue(readLogMark)
-
-func readLogMark() (mark logMark) {
-	fd, err := unix.Open(check.NodeRoots().Kmsg, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return logMark{}
-	}
-	defer unix.Close(fd)
-	record := make([]byte, recordMost)
-	n, _ := unix.Read(fd, record) // for how it looks see parseRecord
-	_, rest, _ := strings.Cut(string(record[:max(n, 0)]), ",")
-	number, _, _ := strings.Cut(rest, ",")
-	if mark.Oldest, _ = digits(number); mark.Oldest == 0 && number != "0" {
-		return logMark{}
-	}
-	mark.Unread, _ = unix.Klogctl(syslogSizeUnread, nil)
-	return mark
-}
-
-// stamps tells whether each line of the log begins with the time, so that no two are the same.
-var stamps = sync.OnceValue(func() bool {
-	on, _ := sysText("/sys/module/printk/parameters", "time")
-	return on == "Y"
-})
-
-// seenLog is up to where a check needs not look at the kernel's log any more. The zero
-// value is for one that has to look at all of it.
-type seenLog struct {
-	Mark logMark `json:"mark,omitzero"`  // of the log then, if a change of it changes that
-	Line string  `json:"line,omitempty"` // the last one
-	For  string  `json:"for,omitempty"`  // who has looked, by which rules: a later version looks for more
-}
-
-// mayHave tells whether the kernel's log can have one of the words, after what was seen
-// by the same rules: false is certain. If the check then has nothing of it that a later
-// run would have to see again, that may begin at next.
-func (seen seenLog) mayHave(path, rules string, words ...string) (may bool, next seenLog) {
-	if path != check.NodeRoots().Kmsg {
-		return true, seenLog{}
-	}
-	next.For = thisProgram() + " " + rules
-	if seen.For != next.For {
-		seen = seenLog{}
-	}
-	mark := theLogMark() // first: what comes meanwhile is in the text, not in the mark
-	if mark != (logMark{}) && mark == seen.Mark {
-		return false, seen
-	}
-	text := seen.text(mark)
-	if len(text) == 0 {
-		return true, seenLog{}
-	}
-	if mark.Unread == len(text) {
-		next.Mark = mark // nobody takes from /proc/kmsg
-	}
-	next.Line = string(text[bytes.LastIndexByte(text[:len(text)-1], '\n')+1:])
-	fresh, found := seen.after(text)
-	if !found && mark.Unread > len(text) {
-		return true, next // the device has what was cleared
-	}
-	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(fresh, []byte(w)) }), next
-}
-
-// text is the log: the newest lines if they have the last that was seen, and the mark
-// will not tell anything next time either, else all of it.
-func (seen seenLog) text(mark logMark) []byte {
-	if mark.Unread == 0 {
-		newest := theNewestLog()
-		if _, found := seen.after(newest); found {
-			return newest
-		}
-	}
-	return theWholeLog()
-}
-
-// after is what the text has after the line, or all of it if the line is not there. Each
-// line begins with a stamp of the kernel's: none of a user's words is taken for it.
-func (seen seenLog) after(text []byte) (fresh []byte, found bool) {
-	if seen.Line == "" || !stamps() {
-		return text, false
-	}
-	if fresh, found := bytes.CutPrefix(text, []byte(seen.Line)); found {
-		return fresh, true
-	}
-	if at := bytes.Index(text, []byte("\n"+seen.Line)); at >= 0 {
-		return text[at+1+len(seen.Line):], true
-	}
-	return text, false
-}
-
-// thisProgram is its file, which is another one after an upgrade.
-var thisProgram = sync.OnceValue(func() string {
-	var st unix.Stat_t
-	if unix.Stat("/proc/self/exe", &st) != nil {
-		return ""
-	}
-	return fmt.Sprintf("%d/%d/%d", st.Ino, st.Size, st.Mtim.Nano())
-})
 
 const recordMost = 8192 // the kernel's limit of one record
 

@@ -5,7 +5,6 @@ package checks
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -44,18 +43,9 @@ func xid(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	if json.Unmarshal(h.Kept, &before) != nil {
 		before = xidKept{}
 	}
-	words := []string{"Xid", "fallen off the bus"}
-	if !before.Driver {
-		words = append(words, "NVRM")
-	}
-	policy, _ := json.Marshal(s.XID)
-	may, next := before.Log.mayHave(h.Roots.Kmsg, fmt.Sprint(words, string(policy)), words...)
-	var lines []kernelLine
-	if may {
-		var err error
-		if lines, err = readKernelLog(h.Roots.Kmsg); err != nil {
-			return check.Found(check.Unknown, "%s", line(err.Error()))
-		}
+	lines, err := readKernelLog(h.Roots.Kmsg)
+	if err != nil {
+		return check.Found(check.Unknown, "%s", line(err.Error()))
 	}
 	kept := before.Seen
 	if kept == nil {
@@ -67,7 +57,7 @@ func xid(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 			rememberXID(kept, l.Text, s.XID)
 		}
 	}
-	keep, _ := json.Marshal(xidKept{before.Forgotten, kept, before.Driver, next})
+	keep, _ := json.Marshal(xidKept{before.Forgotten, kept, before.Driver})
 	if !before.Driver && before.Record == 0 && len(kept) == 0 {
 		return check.Finding{Verdict: check.NotApplicable, Text: "the kernel's log has no word of the NVIDIA driver", Keep: keep}
 	}
@@ -90,7 +80,6 @@ type xidKept struct {
 	check.Forgotten
 	Seen   map[string]check.Verdict `json:"seen,omitempty"`
 	Driver bool                     `json:"driver,omitempty"` // the log had a word of it
-	Log    seenLog                  `json:"log,omitzero"`
 }
 
 // rememberXID takes one line. Where the driver says that a GPU wants no action any

@@ -119,9 +119,6 @@ func trustedProgram(path string) error {
 	return trusted.Check(path, &st, unix.S_IFREG)
 }
 
-// Where ping is, in the order in which it is looked for.
-var pings = []string{"/usr/bin/ping", "/bin/ping"}
-
 var (
 	host   = expression.Of(`^[A-Za-z0-9:][-A-Za-z0-9.:_%]*$`)
 	number = expression.Of(`^[0-9]{1,6}(?:\.[0-9]{1,3})?$`)
@@ -162,7 +159,11 @@ func ping(_ *Line, args []string) (look, error) {
 
 func pingOne(ctx context.Context, s *System, argv []string) (string, error) {
 	target := argv[len(argv)-1]
-	for _, name := range pings {
+	paths := s.Pings
+	if paths == nil {
+		paths = []string{"/usr/bin/ping", "/bin/ping"}
+	}
+	for _, name := range paths {
 		if trustedProgram(name) != nil {
 			continue
 		}

@@ -234,9 +234,8 @@ func TestAssertions(t *testing.T) {
 
 // fakePing is a ping for which only the host "good" answers.
 func fakePing(t *testing.T, s *System) {
-	before, run := pings, s.Command
-	t.Cleanup(func() { pings = before })
-	pings = []string{"/nowhere/ping", "/usr/bin/env"} // is there and root's
+	run := s.Command
+	s.Pings = []string{"/nowhere/ping", "/usr/bin/env"} // is there and root's
 	s.Command = func(ctx context.Context, name string, args ...string) ([]byte, error) {
 		if name != "/usr/bin/env" {
 			return run(ctx, name, args...)
@@ -279,9 +278,6 @@ func TestAPingThatCannotBeMade(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: ping must be root's")
 	}
-	before := pings
-	t.Cleanup(func() { pings = before })
-	pings = []string{"/usr/bin/env"}
 	late, cancel := context.WithCancel(context.Background())
 	cancel()
 	exits := func(how string) error { return exec.Command("/bin/sh", "-c", how).Run() }
@@ -293,7 +289,7 @@ func TestAPingThatCannotBeMade(t *testing.T) {
 		"ping cannot be run: signal: killed":                           {context.Background(), exits("kill -9 $$")},
 		"ping cannot be run: exec format error":                        {context.Background(), unix.ENOEXEC},
 	} {
-		s := &System{Command: func(context.Context, string, ...string) ([]byte, error) { return nil, c.err }}
+		s := &System{Pings: []string{"/usr/bin/env"}, Command: func(context.Context, string, ...string) ([]byte, error) { return nil, c.err }}
 		fault, err := Parse("* || check_net_ping n2 n3", "n1")[0].Look(c.ctx, s)
 		assert.EqualError(t, err, want)
 		assert.Empty(t, fault)
