@@ -21,8 +21,8 @@ import (
 	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/fake/killtest"
+	"github.com/gojail/gojail/netsetup/inventory"
 )
 
 const attachOrder = "GOJAIL_VM_ATTACH"
