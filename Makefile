@@ -141,7 +141,7 @@ test-escape: deps ## all attacks on a jail; make test has the quick ones
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; GOJAIL_ESCAPE=all $(GO) test -json -count=1 -timeout 60m ./tests/escape | $(BUILD)/summary
 
-vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/cluster: of the suite
+vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/slurm: of the suite
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" tests/vm/test '$(or $(TEST),.)' $(or $(PACKAGE),./tests/vm/inside)
 
@@ -172,10 +172,10 @@ bench-net: deps ## what a job's network costs, against CNI plugins' steps and ba
 
 cluster: deps ## start a private Slurm with gojail and leave it running
 	@$(MAKE) --no-print-directory all rootfs
-	@$(GO) run ./tests/cluster/ctl up
+	@$(GO) run ./tests/harness/ctl up
 
 cluster-down: ## end it
-	@$(GO) run ./tests/cluster/ctl down
+	@$(GO) run ./tests/harness/ctl down
 
 install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for a package
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)

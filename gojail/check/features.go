@@ -11,7 +11,7 @@ import (
 )
 
 // features judges what in slurm.conf touches namespaces as gojail does. What is
-// refused here was tried: tests/cluster/features_test.go.
+// refused here was tried: tests/slurm/features_test.go.
 func (k *checker) features(conf node.SlurmConf) {
 	if conf.Values["jobcontainertype"] == "job_container/tmpfs" && !k.entireStep() {
 		k.fail("features", "take JobContainerType out, each job has its own /tmp already; or, with Slurm 24.11, write "+

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // Where things are in the machine of the cluster.
@@ -16,7 +16,7 @@ const (
 	treeDir   = "/mnt/tree"       // prepared's tree, in that slurmd's mount namespace
 	heldFile  = "/run/bench.held" // pid of the process in setns' namespace
 	jailRoot  = "/srv/jails/debian"
-	shimPath  = cluster.Prefix + "/lib/gojail/spank_gojail.so"
+	shimPath  = harness.Prefix + "/lib/gojail/spank_gojail.so"
 	stateDir  = "/run/gojail/%n"
 	jailsName = "debian"
 )
@@ -84,7 +84,7 @@ func isolations() (list []candidate) {
 
 // jailsConfig is the gojail.toml of the cluster.
 func jailsConfig() string {
-	config := cluster.DefaultConfig
+	config := harness.DefaultConfig
 	for _, j := range isolated {
 		config += fmt.Sprintf("[jail.%s]\nroot = %q\n%s", j.name, jailRoot, j.config)
 	}

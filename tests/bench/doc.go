@@ -3,7 +3,7 @@
 // Command bench measures what a launch costs with gojail, against plain Slurm
 // and against other ways to give a step another root.
 //
-// It starts private clusters (tests/cluster), one after the other, that share the
+// It starts private clusters (tests/harness), one after the other, that share the
 // rounds. Each has a node, that is a slurmd, for every candidate of candidates.go, in
 // an order of its own. A node differs from the others in its
 // plugstack.conf alone; srun uses that node's configuration, so that the plugin

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // cpusPerNode lets a node run all of its job's launches; more than the machine has is fine.
@@ -20,7 +20,7 @@ const cpusPerNode = 16
 
 // machine is the private cluster with a node for each candidate.
 type machine struct {
-	*cluster.Cluster
+	*harness.Cluster
 	repo   string
 	chosen []candidate
 	groups map[string]group
@@ -30,7 +30,7 @@ type machine struct {
 
 // startMachine builds the peers and starts the cluster with every node idle.
 func startMachine(chosen []candidate, cgroups bool) (*machine, error) {
-	repo, err := cluster.Repository()
+	repo, err := harness.Repository()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func startMachine(chosen []candidate, cgroups bool) (*machine, error) {
 		return nil, err
 	}
 	gojail := slices.ContainsFunc(chosen, func(c candidate) bool { return c.gojail })
-	m.Cluster, err = cluster.UpHead(cluster.Options{
+	m.Cluster, err = harness.UpHead(harness.Options{
 		Plugin: gojail, Jails: []string{jailsName}, SlurmConf: m.slurmConf(cgroups), Config: jailsConfig(),
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *machine) slurmConf(cgroups bool) map[string]string {
 	for i, c := range m.chosen {
 		names = append(names, c.name)
 		nodes = append(nodes, fmt.Sprintf("%s NodeAddr=%s Port=%d CPUs=%d State=UNKNOWN",
-			c.name, cluster.Address, 6900+i, cpusPerNode))
+			c.name, harness.Address, 6900+i, cpusPerNode))
 	}
 	conf := map[string]string{
 		"NodeName":        strings.Join(nodes, "\nNodeName="),
@@ -137,7 +137,7 @@ func (m *machine) makeView() error {
 	script := "set -e\n" + treeScript(treeDir) + "echo $$ >" + heldFile + "\ncd " + treeDir +
 		"\npivot_root . .\numount -l .\nexec sleep infinity </dev/null >/dev/null 2>&1\n"
 	r := m.Root("sh", "-c", "setsid unshare --mount --propagation private sh -c \"$0\" </dev/null 2>/tmp/held.err >/tmp/held.err &", script)
-	ready := cluster.Poll(10*time.Second, func() bool { return len(m.heldMounts()) > 0 })
+	ready := harness.Poll(10*time.Second, func() bool { return len(m.heldMounts()) > 0 })
 	if !ready {
 		text, _ := os.ReadFile(m.Path("/tmp/held.err"))
 		return fmt.Errorf("bench: the namespace of setns was not made: %s\n%s", r, text)
@@ -181,7 +181,7 @@ func (m *machine) startNodes() error {
 		states := strings.Fields(m.Root("sinfo", "-h", "-N", "-o", "%T").Stdout)
 		return len(states) == len(m.chosen) && !slices.ContainsFunc(states, func(s string) bool { return s != "idle" })
 	}
-	if !cluster.Poll(cluster.Timeout, idle) {
+	if !harness.Poll(harness.Timeout, idle) {
 		return fmt.Errorf("bench: the nodes are not idle:\n%s", m.Root("sinfo", "-N", "-l"))
 	}
 	return nil
@@ -219,7 +219,7 @@ func (m *machine) startNode(c candidate, conf string) error {
 		inside += treeScript(treeDir)
 	}
 	inside += fmt.Sprintf("exec /usr/sbin/slurmd -N %s -f %s\n", c.name, c.conf())
-	r := m.Do(cluster.Command{
+	r := m.Do(harness.Command{
 		Dir: "/", Env: []string{"HWLOC_PLUGINS_PATH=/nonexistent", "LANG=C.UTF-8"},
 		Args: []string{"sh", "-c", enter + "exec unshare --cgroup --mount --propagation private sh -c \"$0\"", inside},
 	})

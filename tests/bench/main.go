@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // settings are the command line.
@@ -71,7 +71,7 @@ func bench(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	if why := cluster.Missing(); why != "" {
+	if why := harness.Missing(); why != "" {
 		return errors.New("bench: " + why)
 	}
 	begin := time.Now()

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // part is a part of a launch that peers/micro.c times.
@@ -61,8 +61,8 @@ func (m *machine) measureParts(ctx context.Context, repetitions int) ([]part, er
 			return nil, err
 		}
 	}
-	micro := m.Exec(ctx, cluster.Command{Args: []string{"unshare", "--mount", "--propagation", "private",
-		partsDir + "/micro", cluster.Prefix + "/lib/gojail", cluster.ConfigPath, state,
+	micro := m.Exec(ctx, harness.Command{Args: []string{"unshare", "--mount", "--propagation", "private",
+		partsDir + "/micro", harness.Prefix + "/lib/gojail", harness.ConfigPath, state,
 		node, jailsName, strconv.Itoa(repetitions)}})
 	var stderr strings.Builder
 	micro.Stderr = &stderr

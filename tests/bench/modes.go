@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // mode is a way to launch.
@@ -173,7 +173,7 @@ func (m *machine) submit(c candidate) (string, error) {
 	if err != nil || r.code != 0 {
 		return "", fmt.Errorf("sbatch: %s %w", r, err)
 	}
-	if !cluster.Poll(cluster.Timeout, func() bool { return len(m.groups[c.name].pids(true)) == withScript }) {
+	if !harness.Poll(harness.Timeout, func() bool { return len(m.groups[c.name].pids(true)) == withScript }) {
 		return "", errors.New("its batch script does not run")
 	}
 	return strings.TrimSpace(r.stdout), nil
@@ -225,7 +225,7 @@ func (m *machine) releaseAll(result *measured) {
 func (m *machine) awaitNoJob(c candidate) error {
 	var r timed
 	var err error
-	if !cluster.Poll(15*time.Second, func() bool {
+	if !harness.Poll(15*time.Second, func() bool {
 		r, err = m.watch.run("squeue", "-h", "-w", c.name)
 		return err != nil || r.code == 0 && strings.TrimSpace(r.stdout) == ""
 	}) {

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // stopwatch runs a user's commands inside the machine and times them
 // (peers/stopwatch.c), so that no nsenter or shell is in the figures.
 type stopwatch struct {
-	machine *cluster.Cluster
+	machine *harness.Cluster
 	command *exec.Cmd
 	cancel  context.CancelFunc
 	in      io.WriteCloser
@@ -43,7 +43,7 @@ func (t timed) String() string {
 
 func (m *machine) startStopwatch() error {
 	ctx, cancel := context.WithCancel(context.Background())
-	command := m.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{partsDir + "/stopwatch", outFile, errFile}})
+	command := m.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{partsDir + "/stopwatch", outFile, errFile}})
 	in, err := command.StdinPipe()
 	if err != nil {
 		cancel()

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // look is what a step of a candidate prints about what it sees.
@@ -131,14 +131,14 @@ type step struct {
 func (m *machine) startStep(c candidate, seconds string) (step, error) {
 	words := c.srun([]string{"-n1"}, "sleep", seconds)
 	ctx, cancel := context.WithCancel(context.Background())
-	srun := m.Exec(ctx, cluster.Command{User: cluster.Alice, Env: words[:1], Args: words[1:]})
+	srun := m.Exec(ctx, harness.Command{User: harness.Alice, Env: words[:1], Args: words[1:]})
 	if err := srun.Start(); err != nil {
 		cancel()
 		return step{}, err
 	}
 	s := step{end: func() { srun.Wait(); cancel() }}
 	task := false
-	cluster.Poll(5*time.Second, func() bool {
+	harness.Poll(5*time.Second, func() bool {
 		for _, pid := range m.groups[c.name].pids(true) {
 			switch command(pid) {
 			case "slurmstepd":

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // scene is one command of the demo and what it is expected to do.
@@ -83,13 +83,13 @@ var scenes = []scene{
 }
 
 func main() {
-	if why := cluster.Missing(); why != "" {
+	if why := harness.Missing(); why != "" {
 		fmt.Fprintln(os.Stderr, "demo:", why)
 		os.Exit(1)
 	}
 	fmt.Print("Starting a private Slurm: munged, slurmctld and the slurmd of two nodes, n1 and n2, with gojail in plugstack.conf.\n" +
 		"(The nodes share this machine, so each gojail command below is given --node and --state, which a real node does not need.)\n")
-	c, err := cluster.Up(cluster.Options{Plugin: true, Jails: []string{"debian"}, Config: config, Bare: true,
+	c, err := harness.Up(harness.Options{Plugin: true, Jails: []string{"debian"}, Config: config, Bare: true,
 		Files: map[string]string{"/data/shared/measured.csv": "1,2,3\n", "/tmp/of-the-node": ""}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -116,7 +116,7 @@ func main() {
 }
 
 // play runs the scenes and returns how many went otherwise than expected.
-func play(c *cluster.Cluster) (surprises int) {
+func play(c *harness.Cluster) (surprises int) {
 	for _, s := range scenes {
 		prompt := map[string]string{"root": "root@n1# ", "alice": "alice$ "}[s.user]
 		line := prompt + quoted(s.args)
@@ -134,7 +134,7 @@ func play(c *cluster.Cluster) (surprises int) {
 			fmt.Printf("    ^ this was not expected (exit status %d)\n", r.Code)
 			surprises++
 		}
-		cluster.Poll(cluster.Timeout, func() bool { // a batch job goes on by itself
+		harness.Poll(harness.Timeout, func() bool { // a batch job goes on by itself
 			return c.Root("squeue", "-h").Stdout == "" && c.WaitIdle()
 		})
 	}
@@ -142,11 +142,11 @@ func play(c *cluster.Cluster) (surprises int) {
 }
 
 // run runs the command of a scene, gojail's on node n1.
-func run(c *cluster.Cluster, s scene) cluster.Result {
+func run(c *harness.Cluster, s scene) harness.Result {
 	if s.args[0] == "gojail" {
 		return c.Gojail("n1", s.args[1:]...)
 	}
-	return c.Do(cluster.Command{User: s.user, Args: s.args, Stdin: s.stdin})
+	return c.Do(harness.Command{User: s.user, Args: s.args, Stdin: s.stdin})
 }
 
 // shortened is the text without the middle of a long list.

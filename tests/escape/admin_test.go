@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestAdministratorInTheJail: root looks into a jail with gojail's own commands, and
@@ -19,14 +19,14 @@ func TestAdministratorInTheJail(t *testing.T) {
 	s := shared(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	job := s.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-Q", "-wn1", "--jail=closed", attackPath, "victim", "job-of-alice"}})
+	job := s.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-Q", "-wn1", "--jail=closed", attackPath, "victim", "job-of-alice"}})
 	require.NoError(t, job.Start())
 	defer func() {
 		s.terminate("attack victim job-of-alice")
 		job.Wait()
 	}()
 	var id string
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		id = strings.TrimSpace(s.Root("squeue", "-h", "-t", "R", "-o", "%i").Stdout)
 		return id != "" && s.left("victim job-of-alice") == 1
 	}))

@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestCgroups: where Slurm keeps jobs in cgroups, a job does not leave its own and sees no other's.
 func TestCgroups(t *testing.T) {
-	if why := cluster.Missing(); why != "" {
+	if why := harness.Missing(); why != "" {
 		t.Skip(why)
 	}
-	s, err := newSite(cluster.Options{Constrain: true})
+	s, err := newSite(harness.Options{Constrain: true})
 	if s != nil {
 		t.Cleanup(func() { assert.NoError(t, s.Stop()) })
 	}
@@ -41,6 +41,6 @@ func TestCgroups(t *testing.T) {
 		t.Cleanup(func() { s.sweep(t, "daemon") })
 		r := s.step("closed", "daemon")
 		require.Zero(t, r.Code, r)
-		assert.True(t, cluster.Poll(cluster.Timeout, func() bool { return s.left("daemon") == 0 }), "it lives on: %s", r)
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.left("daemon") == 0 }), "it lives on: %s", r)
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // whole says that the long races run.
@@ -46,7 +46,7 @@ jail_root = ["self", "range"]
 `
 
 // site is a cluster with the jails and the attacks.
-type site struct{ *cluster.Cluster }
+type site struct{ *harness.Cluster }
 
 var common struct {
 	site  *site
@@ -68,19 +68,19 @@ func TestMain(m *testing.M) {
 // shared returns the common site, with its configuration in place.
 func shared(t *testing.T) *site {
 	t.Helper()
-	if why := cluster.Missing(); why != "" {
+	if why := harness.Missing(); why != "" {
 		t.Skip(why)
 	}
 	if !common.tried {
 		common.tried = true
-		common.site, common.err = newSite(cluster.Options{})
+		common.site, common.err = newSite(harness.Options{})
 	}
 	require.NoError(t, common.err)
 	s := common.site
 	s.ShowLogs(t)
 	t.Cleanup(func() {
 		if !assert.True(t, s.WaitIdle(), "a test leaves its nodes idle: %s", s.Drained()) {
-			for _, node := range cluster.Nodes {
+			for _, node := range harness.Nodes {
 				s.Resume(node)
 			}
 		}
@@ -89,7 +89,7 @@ func shared(t *testing.T) *site {
 }
 
 // newSite starts a cluster with the jails and the program; the error may come with one to be stopped.
-func newSite(options cluster.Options) (*site, error) {
+func newSite(options harness.Options) (*site, error) {
 	program, err := buildAttack()
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func newSite(options cluster.Options) (*site, error) {
 	options.Plugin, options.Jails, options.Config = true, jails, configuration
 	const ids = "alice:100000:65536\nbob:200000:65536\n"
 	options.Files = map[string]string{attackPath: program, outside: "a file of the node\n", "/etc/subuid": ids, "/etc/subgid": ids}
-	c, err := cluster.Up(options)
+	c, err := harness.Up(options)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func buildAttack() (program string, err error) {
 var configuration = `default = "closed"
 allow_none = true
 scratch = "/var/lib/gojail/%n"
-deadline = "` + (10 * time.Second * cluster.Slow).String() + `"
+deadline = "` + (10 * time.Second * harness.Slow).String() + `"
 [slurm]
 spool = "/var/spool/slurmd/%n"
 [jail.open]

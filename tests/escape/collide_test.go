@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // Lists of --jail-mount after which FNV-1a is what it is before them, so that the sandbox has the
@@ -28,11 +28,11 @@ const (
 // and Slurm's own files are never looked up in what the jail has at the places of those mounts.
 func TestListWithTheHashOfAnother(t *testing.T) {
 	s := shared(t)
-	r := s.Run(cluster.Alice, "salloc", "--no-shell", "-wn1", "-n1")
+	r := s.Run(harness.Alice, "salloc", "--no-shell", "-wn1", "-n1")
 	require.Zero(t, r.Code, r)
 	_, id, _ := strings.Cut(strings.TrimSpace(r.Stderr), "job allocation ")
 	id = strings.Fields(id)[0]
-	t.Cleanup(func() { s.Run(cluster.Alice, "scancel", id) })
+	t.Cleanup(func() { s.Run(harness.Alice, "scancel", id) })
 
 	step := slices.Clip([]string{"--jobid=" + id, "--jail-root=self"})
 	r = s.srun("closed", append(step, "true")...)

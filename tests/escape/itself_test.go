@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // itselfSource is loaded into every program of the jail. In gojail's own it takes hold of the program's
@@ -70,16 +70,16 @@ func TestGojailIsNotWritten(t *testing.T) {
 	itself := s.Path(owned + "/opt/itself")
 	require.NoError(t, os.Symlink("/proc/self/exe", itself))
 	t.Cleanup(func() { os.Remove(itself) })
-	s.victim(t, "job-of-alice", inJail("", cluster.Alice, "owned"))
+	s.victim(t, "job-of-alice", inJail("", harness.Alice, "owned"))
 	id := strings.TrimSpace(s.Root("squeue", "-h", "-t", "R", "-o", "%i").Stdout)
 	require.NotEmpty(t, id)
 
-	program := s.Path(cluster.Prefix + "/sbin/gojail")
+	program := s.Path(harness.Prefix + "/sbin/gojail")
 	before, err := os.ReadFile(program)
 	require.NoError(t, err)
 	r := s.Gojail("n1", "enter", id, "--", "/opt/itself")
 	assert.Contains(t, r.Stdout, "has it", "control: %s", r)
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return len(s.Find("/opt/waits")) == 0 }))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("/opt/waits")) == 0 }))
 	after, err := os.ReadFile(program)
 	require.NoError(t, err)
 	if !assert.Equal(t, string(before[:20]), string(after[:20]), r) {

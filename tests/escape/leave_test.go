@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // step runs the program in one step of a job of alice's.
-func (s *site) step(jail string, args ...string) cluster.Result {
-	p := inJail("", cluster.Alice, jail)
+func (s *site) step(jail string, args ...string) harness.Result {
+	p := inJail("", harness.Alice, jail)
 	return s.Run(p.user, append(append(append([]string{}, p.command...), attackPath), args...)...)
 }
 
@@ -39,7 +39,7 @@ func (s *site) sweep(t *testing.T, verb string) {
 	for _, p := range s.Find(attackPath + " " + verb) {
 		s.Root("kill", "-KILL", strconv.Itoa(p.Pid))
 	}
-	assert.True(t, cluster.Poll(cluster.Timeout, func() bool { return s.left(verb) == 0 }))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.left(verb) == 0 }))
 }
 
 // TestOutliveTheJob: what forgets its parents, its session and its signals ends with its job all the same.
@@ -62,7 +62,7 @@ func TestOutliveTheJob(t *testing.T) {
 					assert.Equal(t, attack.many, s.left(attack.args[0]), "the control: they live on: %s", r)
 					return
 				}
-				assert.True(t, cluster.Poll(cluster.Timeout, func() bool { return s.left(attack.args[0]) == 0 }),
+				assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.left(attack.args[0]) == 0 }),
 					"%d of them live on: %s", s.left(attack.args[0]), r)
 			})
 		}
@@ -73,16 +73,16 @@ func TestOutliveTheJob(t *testing.T) {
 func TestEndOfTheJobIsTheEndOfItsSteps(t *testing.T) {
 	s := shared(t)
 	t.Cleanup(func() { s.sweep(t, "daemon") })
-	job := s.Batch(cluster.Alice, "srun "+attackPath+" daemon; "+attackPath+" daemon; srun --overlap "+attackPath+" daemon", "--jail=closed", "-wn1")
+	job := s.Batch(harness.Alice, "srun "+attackPath+" daemon; "+attackPath+" daemon; srun --overlap "+attackPath+" daemon", "--jail=closed", "-wn1")
 	require.Equal(t, "COMPLETED", job.State, job)
-	assert.True(t, cluster.Poll(cluster.Timeout, func() bool { return s.left("daemon") == 0 }), "%d daemons live on", s.left("daemon"))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.left("daemon") == 0 }), "%d daemons live on", s.left("daemon"))
 }
 
 // TestFill: what is limited in gojail.toml ends there.
 func TestFill(t *testing.T) {
 	s := shared(t)
 	const limit, more = 8, 24 // MB
-	fill := func(t *testing.T, jail, directory string) (int, cluster.Result) {
+	fill := func(t *testing.T, jail, directory string) (int, harness.Result) {
 		r := s.step(jail, "fill", directory, strconv.Itoa(more))
 		var written int
 		fmt.Sscanf(r.Stdout, directory+": %d MB", &written)
@@ -143,7 +143,7 @@ func TestSetuid(t *testing.T) {
 			s.setuid(t, "/data/alice/planted", kind.capabilities)
 			run := func(want, what string, args ...string) {
 				t.Helper()
-				r := s.Run(cluster.Alice, append(args, "root")...)
+				r := s.Run(harness.Alice, append(args, "root")...)
 				assert.Contains(t, r.Stdout, "root "+want, "%s: %s", what, r)
 			}
 			mounted := "--jail-mount=/data/alice:/mnt"

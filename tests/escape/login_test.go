@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // loginScript is alice's ~/.bash_profile on the node. It leaves a trace there.
@@ -60,11 +60,11 @@ func TestLoginScripts(t *testing.T) {
 	client, err := os.ReadFile("testdata/twice.c")
 	require.NoError(t, err)
 	for _, cure := range loginCures {
-		if cure.last != "" && cluster.Release() > cure.last {
+		if cure.last != "" && harness.Release() > cure.last {
 			continue
 		}
 		t.Run(cure.name, func(t *testing.T) {
-			c := cluster.Start(t, cluster.Options{Plugin: true, Jails: []string{"closed"}, Config: compulsory, SlurmConf: cure.conf(t),
+			c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"closed"}, Config: compulsory, SlurmConf: cure.conf(t),
 				Files: map[string]string{"/home/alice/.bash_profile": loginScript, "/tmp/twice.c": string(client)}})
 			r := c.Root("gcc", "-Wall", "-Wextra", "-Werror", "-o", "/tmp/twice", "/tmp/twice.c", "-lslurm")
 			require.Zero(t, r.Code, r)
@@ -78,16 +78,16 @@ func TestLoginScripts(t *testing.T) {
 }
 
 // submitLogin submits one job, which runs in its jail, and whose login script runs on the node if nothing cures that.
-func submitLogin(t *testing.T, c *cluster.Cluster, l login, cured bool) {
+func submitLogin(t *testing.T, c *harness.Cluster, l login, cured bool) {
 	t.Helper()
 	ran := c.Path("/home/alice/ran-on-the-node")
 	require.NoError(t, os.RemoveAll(ran))
 	if l.script == "" {
 		l.script = printJail
 	}
-	r := c.Do(cluster.Command{User: cluster.Alice, Env: l.env, Stdin: l.script, Args: l.args})
+	r := c.Do(harness.Command{User: harness.Alice, Env: l.env, Stdin: l.script, Args: l.args})
 	require.Zero(t, r.Code, r)
-	job := c.WaitJob(cluster.Job{ID: strings.TrimSpace(r.Stdout), Submit: r})
+	job := c.WaitJob(harness.Job{ID: strings.TrimSpace(r.Stdout), Submit: r})
 	assert.Equal(t, "COMPLETED closed\n", job.State+" "+job.Output, job)
 	_, err := os.Stat(ran)
 	assert.Equal(t, cured, os.IsNotExist(err), "the login script ran on the node: %v", err)
@@ -107,12 +107,12 @@ root = "/srv/jails/closed"
 func pluginDirs(t *testing.T) string {
 	t.Helper()
 	root := "/"
-	if release := cluster.Release(); release != "" {
+	if release := harness.Release(); release != "" {
 		root = filepath.Join("../../build/cache/slurm-" + release)
 	}
 	found, err := filepath.Glob(filepath.Join(root, "usr/lib/*/slurm-wlm"))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	_, inside, _ := strings.Cut(found[0], "usr/lib/")
-	return "/usr/lib/" + inside + ":" + cluster.Prefix + "/lib/gojail"
+	return "/usr/lib/" + inside + ":" + harness.Prefix + "/lib/gojail"
 }

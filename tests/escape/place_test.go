@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // place is where, and as whom, attacks run.
@@ -33,7 +33,7 @@ func inJail(name, user, jail string, more ...string) place {
 
 var (
 	// Controls that are no jails of ours.
-	onNode     = place{name: "node, user", user: cluster.Alice, jail: "open"}
+	onNode     = place{name: "node, user", user: harness.Alice, jail: "open"}
 	rootOnNode = place{name: "node, root", user: "root", jail: "open"}
 	bareChroot = place{name: "bare chroot, root", user: "root", jail: "open",
 		command: []string{"sh", "-c", `exec 9</; exec chroot /srv/jails/open "$@"`, "sh"}}
@@ -42,12 +42,12 @@ var (
 		command: []string{"unshare", "-m", "sh", "-c", `cd /srv/jails/open && mount --bind . . && cd . && cd /srv/jails/open &&
 mount -t proc proc proc && mount --move . / && exec chroot . "$@"`, "sh"}}
 
-	openUser    = inJail("open, user", cluster.Alice, "open")
+	openUser    = inJail("open, user", harness.Alice, "open")
 	openRoot    = inJail("open, root", "root", "open")
-	closedUser  = inJail("closed, user", cluster.Alice, "closed")
+	closedUser  = inJail("closed, user", harness.Alice, "closed")
 	closedRoot  = inJail("closed, root", "root", "closed")
-	closedSelf  = inJail("closed, --jail-root", cluster.Alice, "closed", "--jail-root=self")
-	closedRange = inJail("closed, --jail-root=range", cluster.Alice, "closed", "--jail-root=range")
+	closedSelf  = inJail("closed, --jail-root", harness.Alice, "closed", "--jail-root=self")
+	closedRange = inJail("closed, --jail-root=range", harness.Alice, "closed", "--jail-root=range")
 )
 
 // verdict of one attack in one place.
@@ -69,9 +69,9 @@ func (s *site) attack(t *testing.T, p place, names ...string) map[string]verdict
 	t.Helper()
 	env := []string{"ATTACK_HANDLE=" + s.handle(t), "ATTACK_CGROUPS=" + s.victimCgroups()}
 	verdicts := map[string]verdict{}
-	for some := range slices.Chunk(names, 60/int(cluster.Slow)) {
+	for some := range slices.Chunk(names, 60/int(harness.Slow)) {
 		args := slices.Concat(p.command, []string{attackPath, "run"}, some)
-		r := s.Do(cluster.Command{User: p.user, Env: env, Args: args})
+		r := s.Do(harness.Command{User: p.user, Env: env, Args: args})
 		for line := range strings.Lines(r.Stdout) {
 			name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			word, text, _ := strings.Cut(rest, " ")
@@ -116,14 +116,14 @@ func (s *site) victimCgroups() string {
 func (s *site) victims(t *testing.T, jail string) {
 	t.Helper()
 	s.victim(t, "node", onNode)
-	s.victim(t, "job-of-alice", inJail("", cluster.Alice, jail))
-	s.victim(t, "job-of-bob", inJail("", cluster.Bob, jail))
+	s.victim(t, "job-of-alice", inJail("", harness.Alice, jail))
+	s.victim(t, "job-of-bob", inJail("", harness.Bob, jail))
 }
 
 func (s *site) victim(t *testing.T, tag string, p place) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := s.Exec(ctx, cluster.Command{User: p.user, Args: append(append([]string{}, p.command...), attackPath, "victim", tag)})
+	cmd := s.Exec(ctx, harness.Command{User: p.user, Args: append(append([]string{}, p.command...), attackPath, "victim", tag)})
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	var stderr strings.Builder

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 const owned = "/srv/jails/owned"
@@ -97,7 +97,7 @@ func TestPlantedProc(t *testing.T) {
 	r = s.Root("chroot", owned, "readlink", "/proc/self")
 	require.Equal(t, fmt.Sprint(pid), strings.TrimSpace(r.Stdout), "control: root in a bare chroot believes it: %s", r)
 	look := attackPath + " run view"
-	job := s.Batch(cluster.Alice, look+"; srun "+look+"; srun --overlap "+look, "--jail=owned", "-wn1")
+	job := s.Batch(harness.Alice, look+"; srun "+look+"; srun --overlap "+look, "--jail=owned", "-wn1")
 	assert.NotContains(t, job.Output, escaped, "%v", job)
 	assert.Regexp(t, held+"|/proc of the jail is not what was mounted there", job.Output, "%v", job)
 	assert.True(t, s.WaitIdle(), s.Drained())
@@ -143,7 +143,7 @@ func (s *site) plant(t *testing.T, path string, text []byte) {
 }
 
 // TestPlantedLibraries: a jail whose every configuration names the attacker's
-// library, which root never loads; PAM and NSS alone are in tests/cluster.
+// library, which root never loads; PAM and NSS alone are in tests/slurm.
 func TestPlantedLibraries(t *testing.T) {
 	s := shared(t)
 	dir := t.TempDir()
@@ -178,10 +178,10 @@ func TestPlantedLibraries(t *testing.T) {
 	s.reload(t)
 	t.Cleanup(func() { s.reload(t) })
 	for _, args := range [][]string{{}, {"--pty"}, {"--task-epilog=/home/alice/task_epilog", "--task-prolog=/home/alice/task_epilog"}} {
-		r := s.Run(cluster.Alice, append(append([]string{"srun", "-wn1", "--jail=owned"}, args...), "getent", "passwd", "alice")...)
+		r := s.Run(harness.Alice, append(append([]string{"srun", "-wn1", "--jail=owned"}, args...), "getent", "passwd", "alice")...)
 		require.Zero(t, r.Code, r)
 	}
-	job := s.Batch(cluster.Alice, "srun id -un; getent passwd bob", "--jail=owned", "-wn1", "--output=/home/alice/planted.out")
+	job := s.Batch(harness.Alice, "srun id -un; getent passwd bob", "--jail=owned", "-wn1", "--output=/home/alice/planted.out")
 	assert.Equal(t, "COMPLETED", job.State, job)
 	os.Remove(s.Path(owned + "/home/alice/planted.out"))
 	trace, _ := os.ReadFile(s.Path(owned + "/data/trace"))

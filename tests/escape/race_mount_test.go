@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestRaceSource: a directory of alice's that --jail-mount names is, every other
@@ -37,7 +37,7 @@ func TestRaceSource(t *testing.T) {
 	assert.Contains(t, r.Stdout, "trap", "control: %s", r)
 	seen := outcomes{}
 	for range rounds(30, 1000) {
-		r := s.launch(t, cluster.Alice, seen, "--jail-mount=/data/alice/source:/mnt", "cat", "/mnt/name")
+		r := s.launch(t, harness.Alice, seen, "--jail-mount=/data/alice/source:/mnt", "cat", "/mnt/name")
 		if !assert.NotContains(t, r.Stdout, "trap", r) || t.Failed() {
 			break
 		}
@@ -65,7 +65,7 @@ func TestRaceDestination(t *testing.T) {
 	assert.Contains(t, r.Stdout, "trap", "control: %s", r)
 	seen := outcomes{}
 	for range rounds(30, 1000) {
-		s.launch(t, cluster.Alice, seen, "--jail-mount=/data/alice:/home/alice/place", attackPath, "run", "view", "proc-root", "descriptors")
+		s.launch(t, harness.Alice, seen, "--jail-mount=/data/alice:/home/alice/place", attackPath, "run", "view", "proc-root", "descriptors")
 		if t.Failed() {
 			break
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // rounds is how many launches each race gets.
@@ -23,14 +23,14 @@ func rounds(quick, all int) int {
 	if whole {
 		return all
 	}
-	return max(quick/int(cluster.Slow), 5)
+	return max(quick/int(harness.Slow), 5)
 }
 
 // swapping exchanges two names, as alice on the node, as fast as it can until the test ends.
 func (s *site) swapping(t *testing.T, one, other string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := s.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{attackPath, "swap", one, other}})
+	cmd := s.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{attackPath, "swap", one, other}})
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	require.NoError(t, cmd.Start())
@@ -55,7 +55,7 @@ func (s *site) nodeUnchanged(t *testing.T) {
 		return string(mounts) + string(files)
 	}
 	before := look()
-	var daemons []cluster.Process
+	var daemons []harness.Process
 	for _, name := range []string{"munged", "slurmctld", "slurmd"} {
 		for _, p := range s.Find("/" + name) {
 			if p.Status["PPid"] == "1" && strings.HasPrefix(p.Status["Name"], name) {
@@ -95,7 +95,7 @@ func (o outcomes) String() (text string) {
 }
 
 // launch runs one step and counts how it went. A step that fails says why in one line of gojail's.
-func (s *site) launch(t *testing.T, user string, seen outcomes, args ...string) cluster.Result {
+func (s *site) launch(t *testing.T, user string, seen outcomes, args ...string) harness.Result {
 	t.Helper()
 	r := s.Run(user, append([]string{"srun", "-Q", "-wn1", "--jail=owned"}, args...)...)
 	assert.NotContains(t, r.Stdout, escaped, r)
@@ -156,7 +156,7 @@ func TestRaceTemplate(t *testing.T) {
 				if i%2 == 0 {
 					s.Gojail("n1", "reload", "owned") // may fail, then the step does
 				}
-				user := cluster.Alice
+				user := harness.Alice
 				if i%4 == 3 {
 					user = "root" // who may write to what is not read-only
 				}

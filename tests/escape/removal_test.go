@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestRaceRemoval: the job's /tmp is removed by root, while a process that outlived
@@ -34,16 +34,16 @@ func TestRaceRemoval(t *testing.T) {
 	t.Cleanup(func() { s.sweep(t, "swap") })
 	const prepare = `mkdir -p a && cd a && touch $(seq 0 199) && cd .. && ln -s ` + canary + ` b && (setsid ` + attackPath + ` swap a b >/dev/null 2>&1 &)`
 	fill()
-	r := s.Do(cluster.Command{User: "root", Args: []string{"sh", "-c", `mkdir /srv/control && cd /srv/control && ` + prepare +
+	r := s.Do(harness.Command{User: "root", Args: []string{"sh", "-c", `mkdir /srv/control && cd /srv/control && ` + prepare +
 		`; for i in $(seq 20); do rm -f $(seq -f a/%g 0 199); done; rm -rf /srv/control`}}) // it may stumble over what it races with
 	assert.Less(t, left(), files, "control: a careless removal follows the link: %v", r)
 	s.sweep(t, "swap")
 	fill()
 	for range rounds(3, 50) {
-		r := s.Run(cluster.Alice, "srun", "-Q", "-wn1", "--jail=open", "sh", "-c", "cd /tmp; "+prepare)
+		r := s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=open", "sh", "-c", "cd /tmp; "+prepare)
 		require.Zero(t, r.Code, r)
 		require.True(t, s.WaitIdle(), s.Drained())
-		gone := cluster.Poll(cluster.Timeout, func() bool { return s.left("swap") == 0 || len(s.scratch(t)) == 0 })
+		gone := harness.Poll(harness.Timeout, func() bool { return s.left("swap") == 0 || len(s.scratch(t)) == 0 })
 		assert.True(t, gone, "left in the scratch directory: %v", s.scratch(t))
 		s.sweep(t, "swap")
 		require.Equal(t, files, left(), "files of the node's are removed")

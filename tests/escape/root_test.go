@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestPlantedSetuid: root in a jail leaves a setuid program, with capabilities, wherever it can
@@ -51,8 +51,8 @@ func TestPlantedSetuid(t *testing.T) {
 				}
 				planted++
 				t.Logf("%s on the node: %s, uid %d", where.onNode, info.Mode(), info.Sys().(*syscall.Stat_t).Uid)
-				for _, user := range []string{cluster.Alice, cluster.Bob} {
-					if where.onNode == "/data/alice/evil" && user == cluster.Bob {
+				for _, user := range []string{harness.Alice, harness.Bob} {
+					if where.onNode == "/data/alice/evil" && user == harness.Bob {
 						continue // who cannot come there
 					}
 					r := s.Run(user, "env", where.onNode, "root") // setpriv(1) itself goes where root may
@@ -61,7 +61,7 @@ func TestPlantedSetuid(t *testing.T) {
 						assert.True(t, control, "planted at %s, run on the node by %s: %s", where.inJail, user, r)
 					}
 				}
-				if r := s.Run(cluster.Bob, "srun", "-wn1", "--jail=closed", where.inJail, "root"); !control && where.inJail != "/mnt/evil" {
+				if r := s.Run(harness.Bob, "srun", "-wn1", "--jail=closed", where.inJail, "root"); !control && where.inJail != "/mnt/evil" {
 					assert.NotContains(t, r.Stdout, "root "+escaped, "planted at %s, run in another job: %s", where.inJail, r)
 				}
 			}
@@ -77,16 +77,16 @@ func TestPlantedSetuid(t *testing.T) {
 // that it leaves there could be run: on the node, or in a jail without nosuid.
 func TestRangeWhereSetuidWorks(t *testing.T) {
 	s := shared(t)
-	r := s.Run(cluster.Alice, append(slices.Clone(closedRange.command), attackPath, "plant", "/opt/evil")...)
+	r := s.Run(harness.Alice, append(slices.Clone(closedRange.command), attackPath, "plant", "/opt/evil")...)
 	t.Cleanup(func() { os.Remove(s.Path("/srv/jails/closed/opt/evil")) })
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, r.Stderr, "set-user-ID", r)
 	s.closeJails(t)
 	const root = `root = "/srv/jails/open"`
 	s.configure(t, root, root+"\njail_root = [\"range\"]")
-	r = s.Run(cluster.Alice, "srun", "-wn1", "--jail=open", "--jail-root=range", attackPath, "plant", "/opt/evil")
+	r = s.Run(harness.Alice, "srun", "-wn1", "--jail=open", "--jail-root=range", attackPath, "plant", "/opt/evil")
 	t.Cleanup(func() { os.Remove(s.Path("/srv/jails/open/opt/evil")) })
-	r = s.Run(cluster.Bob, "srun", "-wn1", "--jail=open", "/opt/evil", "root")
+	r = s.Run(harness.Bob, "srun", "-wn1", "--jail=open", "/opt/evil", "root")
 	assert.NotContains(t, r.Stdout, "root "+escaped, r)
 }
 
@@ -95,17 +95,17 @@ func TestRangeWhereSetuidWorks(t *testing.T) {
 func TestRangeAndLaterMounts(t *testing.T) {
 	s := shared(t)
 	s.closeJails(t)
-	require.Zero(t, s.Run(cluster.Alice, append(slices.Clone(closedRange.command), "true")...).Code, "the template is there")
+	require.Zero(t, s.Run(harness.Alice, append(slices.Clone(closedRange.command), "true")...).Code, "the template is there")
 	for _, where := range []string{"/opt", "/home", "/data", "/usr/lib"} {
 		for name, more := range map[string][]string{"": nil, " with --jail-mount": {"--jail-mount=/data/alice:/mnt"}} {
 			t.Run(where[1:]+name, func(t *testing.T) {
 				late := where + "/late"
 				s.mountLate(t, "/shared", "/srv/jails/closed"+late)
 				command := append(slices.Clone(closedRange.command), more...)
-				r := s.Run(cluster.Alice, append(command, attackPath, "plant", late+"/evil")...)
+				r := s.Run(harness.Alice, append(command, attackPath, "plant", late+"/evil")...)
 				t.Log(r)
 				assert.NoFileExists(t, s.Path("/shared/evil"))
-				r = s.Run(cluster.Alice, "env", "/shared/evil", "root")
+				r = s.Run(harness.Alice, "env", "/shared/evil", "root")
 				assert.NotContains(t, r.Stdout, "root "+escaped, r)
 			})
 		}
@@ -159,11 +159,11 @@ func TestRangeWhereUsersGetToTheRoot(t *testing.T) {
 			t.Cleanup(func() { os.RemoveAll(s.Path("/closed")) })
 			t.Cleanup(func() { os.Remove(s.Path(source + way.plant)) })
 			way.open(t)
-			r := s.Run(cluster.Alice, append(slices.Clone(closedRange.command), attackPath, "plant", way.plant)...)
+			r := s.Run(harness.Alice, append(slices.Clone(closedRange.command), attackPath, "plant", way.plant)...)
 			assert.NotZero(t, r.Code, r)
 			assert.Contains(t, r.Stderr, "set-user-ID", r)
 			assert.NoFileExists(t, s.Path(source+way.plant))
-			r = s.Run(cluster.Alice, "env", way.found, "root")
+			r = s.Run(harness.Alice, "env", way.found, "root")
 			assert.NotContains(t, r.Stdout, "root "+escaped, r)
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // pidOf is the process of a victim, as the node numbers it.
@@ -86,11 +86,11 @@ func TestThroughSlurm(t *testing.T) {
 				list[i].output = "/srv/jails/" + o.jail + list[i].output
 			}
 		}
-		r := s.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/bash\necho " + mark + "\ntr '\\0' '\\n'\n", Args: args})
+		r := s.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/bash\necho " + mark + "\ntr '\\0' '\\n'\n", Args: args})
 		require.Zero(t, r.Code, r)
 		ids = append(ids, strings.TrimSpace(r.Stdout))
 	}
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return s.Root("squeue", "-h", "-j", strings.Join(ids, ",")).Stdout == "" }))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return s.Root("squeue", "-h", "-j", strings.Join(ids, ",")).Stdout == "" }))
 	for i, o := range list {
 		t.Run(o.name, func(t *testing.T) {
 			assert.Equal(t, o.limit != "", s.opened(o), "%s %s: %v", o.option, o.limit, s.JobFields(ids[i]))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 const (
@@ -80,7 +80,7 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 	s.put(t, "/data/alice/lib/libsite.so.1", siteLibrary(t, "mount"))
 	// loads is what root has loaded in a step.
 	loads := func(args ...string) string {
-		r := s.Run(cluster.Alice, append(append([]string{"srun", "-wn1"}, args...), "true")...)
+		r := s.Run(harness.Alice, append(append([]string{"srun", "-wn1"}, args...), "true")...)
 		require.Zero(t, r.Code, r)
 		var text string
 		for _, path := range []string{"/data/trace", owned + "/data/trace"} {
@@ -118,7 +118,7 @@ func TestPlantedMountTarget(t *testing.T) {
 		"session required pam_exec.so /usr/bin/touch /data/ran\n"))
 	t.Cleanup(func() { os.Remove(s.Path(owned + "/data/ran")) })
 	s.reload(t)
-	r := s.Run(cluster.Alice, "srun", "-wn1", "--jail=owned", "true")
+	r := s.Run(harness.Alice, "srun", "-wn1", "--jail=owned", "true")
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, r.Stderr, "mount target /mnt/data in /srv/jails/owned is a symlink that leads out", r)
 	assert.NoFileExists(t, s.Path(owned+"/data/ran"), "root did what a user has written")

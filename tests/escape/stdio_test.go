@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // fakeGPU is a device of the node that no job has.
@@ -72,8 +72,8 @@ func (s *site) lead(t *testing.T, path string) (name string) {
 const silent = `f=$(mktemp -u) && mkfifo $f && exec 0<>$f && rm $f && exec "$@"`
 
 // srun runs a step whose files slurmstepd opens.
-func (s *site) srun(jail string, args ...string) cluster.Result {
-	return s.Run(cluster.Alice, append([]string{"sh", "-c", silent, "sh", "srun", "-Q", "-wn1", "--jail=" + jail}, args...)...)
+func (s *site) srun(jail string, args ...string) harness.Result {
+	return s.Run(harness.Alice, append([]string{"sh", "-c", silent, "sh", "srun", "-Q", "-wn1", "--jail=" + jail}, args...)...)
 }
 
 // TestStdioOfTheNode: slurmstepd opens a task's stdio before the task is in the jail. What it opens
@@ -112,7 +112,7 @@ func TestStdioOfTheNodeInBatch(t *testing.T) {
 		if strings.HasPrefix(option, "--output") {
 			other = "--error=" + file
 		}
-		job := s.Batch(cluster.Alice, look, "-wn1", "--jail=closed", option, other)
+		job := s.Batch(harness.Alice, look, "-wn1", "--jail=closed", option, other)
 		said, seen := s.ReadAnywhere(file)
 		os.Remove(s.Path(seen))
 		assert.Equal(t, "FAILED", job.State, job)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestEachSwitchAlone: every part of the isolation holds what it is there for
@@ -57,9 +57,9 @@ func offLine(key string) string {
 func TestHidepidAlone(t *testing.T) {
 	s := shared(t)
 	bob := openUser
-	bob.user = cluster.Bob
+	bob.user = harness.Bob
 	s.victim(t, "node", onNode)
-	s.victim(t, "job-of-alice", inJail("", cluster.Alice, "open"))
+	s.victim(t, "job-of-alice", inJail("", harness.Alice, "open"))
 	control := s.attack(t, bob, "see")["see"]
 	assert.Equal(t, escaped, control.word, "control: %s", control)
 	s.configure(t, offLine("hidepid"), "")
@@ -74,7 +74,7 @@ func TestSetuidSwitches(t *testing.T) {
 	for _, key := range []string{"no_new_privs", "options"} {
 		t.Run(key, func(t *testing.T) {
 			s.configure(t, offLine(key), "")
-			r := s.Run(cluster.Alice, "srun", "-wn1", "--jail=open", "/opt/planted", "root")
+			r := s.Run(harness.Alice, "srun", "-wn1", "--jail=open", "/opt/planted", "root")
 			assert.Contains(t, r.Stdout, "root "+held, r)
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestWatchLaterSteps: a task of a job looks at the processes of its later steps from
@@ -20,12 +20,12 @@ import (
 func TestWatchLaterSteps(t *testing.T) {
 	s := shared(t)
 	steps := rounds(12, 200)
-	seconds := max(2, steps/8*int(cluster.Slow))
+	seconds := max(2, steps/8*int(harness.Slow))
 	script := fmt.Sprintf("srun --overlap -n1 env ATTACK_SECONDS=%d %s run watch & for i in $(seq %d); do srun --overlap -n2 true; done; wait", seconds, attackPath, steps)
 	watch := func(jail string) string {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		cmd := s.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"salloc", "-Q", "-wn1", "-n4", "--jail=" + jail, "sh", "-c", script}})
+		cmd := s.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"salloc", "-Q", "-wn1", "-n4", "--jail=" + jail, "sh", "-c", script}})
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
 		return string(out)

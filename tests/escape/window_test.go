@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestFalseProcWhileTasksRun: who owns the jail's content gives it another /proc while tasks run, in which
 // whatever slurmstepd reads about its processes never answers. It waits for that, and the step for it.
 func TestFalseProcWhileTasksRun(t *testing.T) {
-	if why := cluster.Missing(); why != "" {
+	if why := harness.Missing(); why != "" {
 		t.Skip(why)
 	}
-	s, err := newSite(cluster.Options{SlurmConf: map[string]string{"JobAcctGatherType": "jobacct_gather/linux"}})
+	s, err := newSite(harness.Options{SlurmConf: map[string]string{"JobAcctGatherType": "jobacct_gather/linux"}})
 	if s != nil {
 		t.Cleanup(func() { assert.NoError(t, s.Stop()) })
 	}
@@ -31,13 +31,13 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 	s.own(t)
 	s.reload(t)
 
-	ended := make(chan cluster.Result)
+	ended := make(chan harness.Result)
 	go func() {
-		ended <- s.Run(cluster.Alice, "srun", "-wn1", "-n2", "-O", "--jail=owned", "sh", "-c",
+		ended <- s.Run(harness.Alice, "srun", "-wn1", "-n2", "-O", "--jail=owned", "sh", "-c",
 			"echo >/tmp/$SLURM_PROCID; until [ -e /tmp/go ]; do sleep 0.1; done; sleep $SLURM_PROCID")
 	}()
 	tmp := s.Path("/var/lib/gojail/n1/jobs/[0-9]*/tmp")
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		there, _ := filepath.Glob(tmp + "/[01]")
 		return len(there) == 2
 	}))
@@ -56,7 +56,7 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 	select {
 	case r := <-ended:
 		assert.Zero(t, r.Code, r)
-	case <-time.After(20 * time.Second * cluster.Slow):
+	case <-time.After(20 * time.Second * harness.Slow):
 		assert.Fail(t, "the step does not end", "%s", strings.Join(commands(s), "\n"))
 		for _, pipe := range pipes { // whoever waits there is let go
 			if fd, err := unix.Open(pipe, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
@@ -110,7 +110,7 @@ func TestExchangedTmpWhileTasksStart(t *testing.T) {
 		require.NoError(t, os.Remove(link))
 	})
 	for range rounds {
-		s.Batch(cluster.Alice, "true", "--jail=owned", "-wn1", "--output=/home/alice/exchanged")
+		s.Batch(harness.Alice, "true", "--jail=owned", "-wn1", "--output=/home/alice/exchanged")
 		if !assert.Empty(t, s.Drained()) {
 			break
 		}

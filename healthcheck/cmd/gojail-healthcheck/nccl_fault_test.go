@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // What says nothing of a node drains nobody.
@@ -73,8 +73,8 @@ func TestNCCLAPreemptedJob(t *testing.T) {
 	s := startNCCL(t)
 	s.say("wait", "n3")
 	end := s.begin()
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return strings.Contains(s.ran(), "n3 ") }))
-	other := s.c.Run(cluster.Bob, "srun", "--exclusive", "-w", "n3", "true")
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Contains(s.ran(), "n3 ") }))
+	other := s.c.Run(harness.Bob, "srun", "--exclusive", "-w", "n3", "true")
 	require.Zero(t, other.Code, other.String())
 	r := end()
 	assert.Zero(t, r.Exit, r.Summary)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // killed starts the command and kills it once it is time.
@@ -22,13 +22,13 @@ func (s ncclSite) killed(when func() bool, args ...string) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	cmd := s.c.Exec(ctx, cluster.Command{Args: append([]string{program, "nccl"}, args...)})
+	cmd := s.c.Exec(ctx, harness.Command{Args: append([]string{program, "nccl"}, args...)})
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	require.NoError(s, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	require.True(s, cluster.Poll(cluster.Timeout, func() bool { return when() || len(ended) > 0 }))
+	require.True(s, harness.Poll(harness.Timeout, func() bool { return when() || len(ended) > 0 }))
 	cancel()
 	<-ended
 	s.Log(output.String())

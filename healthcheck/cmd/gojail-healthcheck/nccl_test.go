@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/healthcheck/nccl"
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 const ncclHealth = `
@@ -52,16 +52,16 @@ busbw = 390
 `
 
 // ncclWait is as long as a healthy job may wait for its start here.
-var ncclWait = 20 * time.Second * cluster.Slow
+var ncclWait = 20 * time.Second * harness.Slow
 
 // ncclSite is a private cluster of four nodes with a stand-in for all_reduce_perf.
 type ncclSite struct {
 	*testing.T
-	c *cluster.Cluster
+	c *harness.Cluster
 }
 
 func startNCCL(t *testing.T) ncclSite {
-	if why := cluster.Missing(); why != "" {
+	if why := harness.Missing(); why != "" {
 		t.Skip(why)
 	}
 	t.Parallel() // they mostly wait
@@ -74,9 +74,9 @@ func startNCCL(t *testing.T) ncclSite {
 	require.NoError(t, err)
 	var nodes []string
 	for i := range 4 {
-		nodes = append(nodes, fmt.Sprintf("n%d NodeAddr=%s Port=%d CPUs=4 State=UNKNOWN", i+1, cluster.Address, 6900+i))
+		nodes = append(nodes, fmt.Sprintf("n%d NodeAddr=%s Port=%d CPUs=4 State=UNKNOWN", i+1, harness.Address, 6900+i))
 	}
-	c, err := cluster.UpHead(cluster.Options{
+	c, err := harness.UpHead(harness.Options{
 		Files: map[string]string{program: string(binary), "/opt/all_reduce_perf": string(standin),
 			"/etc/gojail/health.toml": strings.ReplaceAll(ncclHealth, "20s", ncclWait.String())},
 		SlurmConf: map[string]string{
@@ -103,7 +103,7 @@ func startNCCL(t *testing.T) ncclSite {
 func (s ncclSite) idle(nodes ...string) {
 	s.Helper()
 	for _, node := range nodes {
-		require.True(s, cluster.Poll(cluster.Timeout, func() bool { return s.c.NodeState(node) == "idle" }), "%s: %s", node, show(s.c, node))
+		require.True(s, harness.Poll(harness.Timeout, func() bool { return s.c.NodeState(node) == "idle" }), "%s: %s", node, show(s.c, node))
 	}
 }
 
@@ -132,7 +132,7 @@ func (s ncclSite) round(args ...string) *nccl.Report {
 func (s ncclSite) begin(args ...string) func() *nccl.Report {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	s.Cleanup(cancel)
-	cmd := s.c.Exec(ctx, cluster.Command{Args: append([]string{program, "nccl", "--json"}, args...)})
+	cmd := s.c.Exec(ctx, harness.Command{Args: append([]string{program, "nccl", "--json"}, args...)})
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	require.NoError(s, cmd.Start())
@@ -261,7 +261,7 @@ func TestNCCLAPersonsDrainSurvives(t *testing.T) {
 	require.NoError(t, os.Remove(s.c.Path("/srv/nccl/ran")))
 	s.configure("wait = \""+ncclWait.String(), "wait = \""+(ncclWait/2).String()) // for jobs on a node that gets none
 	end := s.begin("--retest", "n4")
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool { return strings.Contains(s.ran(), "n4 ") }))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Contains(s.ran(), "n4 ") }))
 	reservation := s.c.Root("scontrol", "--oneliner", "show", "reservation", "gojail-nccl-n4").Stdout
 	for _, words := range []string{" Nodes=n4 ", " Users=alice ", " State=ACTIVE "} {
 		assert.Contains(t, reservation, words, "nobody else gets the node")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // Both slurmd of a private cluster share one machine: each has directories of its own.
@@ -42,17 +42,17 @@ path = "/srv/scratch"
 const program = "/opt/gojail-healthcheck"
 
 // start starts a cluster whose slurmd runs the real program.
-func start(t *testing.T) *cluster.Cluster { return startWith(t, health, nil) }
+func start(t *testing.T) *harness.Cluster { return startWith(t, health, nil) }
 
-func startWith(t *testing.T, config string, files map[string]string) *cluster.Cluster {
-	if why := cluster.Missing(); why != "" {
+func startWith(t *testing.T, config string, files map[string]string) *harness.Cluster {
+	if why := harness.Missing(); why != "" {
 		t.Skip(why)
 	}
 	binary, err := os.ReadFile(build(t))
 	require.NoError(t, err)
 	all := map[string]string{program: string(binary), "/etc/gojail/health.toml": config, "/srv/scratch/.keep": ""}
 	maps.Copy(all, files)
-	return cluster.Start(t, cluster.Options{
+	return harness.Start(t, harness.Options{
 		Files: all,
 		SlurmConf: map[string]string{
 			"HealthCheckProgram": program,
@@ -64,14 +64,14 @@ func startWith(t *testing.T, config string, files map[string]string) *cluster.Cl
 	})
 }
 
-func show(c *cluster.Cluster, node string) string {
+func show(c *harness.Cluster, node string) string {
 	return c.Root("scontrol", "show", "node", node).Stdout
 }
 
 // becomes waits until Slurm shows all of that for a node.
-func becomes(t *testing.T, c *cluster.Cluster, node string, words ...string) {
+func becomes(t *testing.T, c *harness.Cluster, node string, words ...string) {
 	t.Helper()
-	ok := cluster.Poll(cluster.Timeout, func() bool {
+	ok := harness.Poll(harness.Timeout, func() bool {
 		text := show(c, node)
 		for _, word := range words {
 			if !strings.Contains(text, word) {
@@ -84,9 +84,9 @@ func becomes(t *testing.T, c *cluster.Cluster, node string, words ...string) {
 }
 
 // returns waits until n1 is undrained. It takes jobs again once it has registered.
-func returns(t *testing.T, c *cluster.Cluster) {
+func returns(t *testing.T, c *harness.Cluster) {
 	t.Helper()
-	ok := cluster.Poll(cluster.Timeout, func() bool {
+	ok := harness.Poll(harness.Timeout, func() bool {
 		text := show(c, "n1")
 		return strings.Contains(text, "State=IDLE") && !strings.Contains(text, "DRAIN")
 	})
@@ -108,7 +108,7 @@ func TestSlurmdRunsItAndANodeIsDrainedAndComesBack(t *testing.T) {
 	becomes(t, c, "n1", "State=IDLE+DRAIN ", reason)
 	require.Zero(t, c.Root("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=ADMIN SHUTDOWN").Code)
 	require.Zero(t, c.Root("mount", "-t", "tmpfs", "none", "/srv/scratch").Code)
-	require.True(t, cluster.Poll(cluster.Timeout, func() bool {
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		_, err := os.Stat(c.Path("/var/lib/health-n1/drain.json"))
 		return os.IsNotExist(err)
 	}))
@@ -152,7 +152,7 @@ func TestAFileSystemHangs(t *testing.T) {
 }
 
 // runs waits for that many more runs on n1, by its metrics.
-func runs(t *testing.T, c *cluster.Cluster, n int) {
+func runs(t *testing.T, c *harness.Cluster, n int) {
 	t.Helper()
 	last := func() string {
 		text, _ := os.ReadFile(c.Path("/run/health-n1.prom"))
@@ -162,7 +162,7 @@ func runs(t *testing.T, c *cluster.Cluster, n int) {
 	}
 	for range n {
 		before := last()
-		require.True(t, cluster.Poll(cluster.Timeout, func() bool { return last() != before }))
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return last() != before }))
 	}
 }
 

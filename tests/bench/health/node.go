@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 const gpus = 8
@@ -33,7 +33,7 @@ type node struct {
 
 // makeNode makes the mounts in a namespace of this thread's own.
 func makeNode(dir string) (*node, error) {
-	repo, err := cluster.Repository()
+	repo, err := harness.Repository()
 	if err != nil {
 		return nil, err
 	}

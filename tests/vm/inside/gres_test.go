@@ -13,7 +13,7 @@ import (
 
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/gres"
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // gresLines makes VFs and their files, and gives the two nodes' lines for
@@ -34,7 +34,7 @@ func gresLines(t *testing.T) (gresConf, nodes string) {
 		lines := strings.Split(strings.TrimSpace(slurm), "\n")
 		require.Equal(t, "GresTypes=nic,vf", lines[0])
 		gresConf += conf
-		nodes += fmt.Sprintf("%s NodeAddr=%s Port=%d CPUs=2 State=UNKNOWN\n", lines[1], cluster.Address, 6818+i)
+		nodes += fmt.Sprintf("%s NodeAddr=%s Port=%d CPUs=2 State=UNKNOWN\n", lines[1], harness.Address, 6818+i)
 	}
 	return gresConf, strings.TrimPrefix(strings.TrimSpace(nodes), "NodeName=")
 }
@@ -43,7 +43,7 @@ func gresLines(t *testing.T) (gresConf, nodes string) {
 // its steps, those of others with EPERM, which no user can forge.
 func TestSlurmCountsVFs(t *testing.T) {
 	gresConf, nodes := gresLines(t)
-	c := cluster.Start(t, cluster.Options{
+	c := harness.Start(t, harness.Options{
 		Files: map[string]string{
 			"/etc/slurm/cgroup.conf": "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainDevices=yes\n",
 			"/etc/slurm/gres.conf":   gresConf,
@@ -57,7 +57,7 @@ func TestSlurmCountsVFs(t *testing.T) {
 		"vf:1":        "nics= vf_0",
 		"nic:1,vf:2":  "nics=mlx4_0 nic_0 vf_0 vf_1",
 	} {
-		if cluster.Release() == "22.05" { // its device cgroup knows the GRES of plugins only
+		if harness.Release() == "22.05" { // its device cgroup knows the GRES of plugins only
 			want = strings.Fields(want)[0] + strings.Repeat(" nic_0", min(1, strings.Count(want, "nic_0"))) +
 				strings.Repeat(" nic_1", strings.Count(want, "nic_1")) + " vf_0 vf_1"
 		}

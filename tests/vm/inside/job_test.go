@@ -11,18 +11,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestVFMovesIntoAJob gives a VF to a job's network namespace, as root does by
 // hand, and finds it back after the job.
 func TestVFMovesIntoAJob(t *testing.T) {
 	v := cards(t)[0].makeVFs(t, 1)[0]
-	c := cluster.Start(t, cluster.Options{})
+	c := harness.Start(t, harness.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const sees = "while [ ! -e /sys/class/net/vf0 ]; do sleep 0.1; done; cat /sys/class/net/vf0/address"
-	job := c.Exec(ctx, cluster.Command{User: "root", Args: []string{
+	job := c.Exec(ctx, harness.Command{User: "root", Args: []string{
 		"srun", "unshare", "--net", "--mount", "sh", "-c", "mount -t sysfs sysfs /sys; " + sees}})
 	var out strings.Builder
 	job.Stdout, job.Stderr = &out, &out

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // TestNetCheckOfAJob: an ordinary user's step looks at its rails on two nodes, and
@@ -23,13 +23,13 @@ func TestNetCheckOfAJob(t *testing.T) {
 	before := vfsNow(t)
 
 	step := []string{"srun", "-N2", "--ntasks-per-node=2", "--overcommit", "--jail=debian", "--jail-net=ai"}
-	r := c.Run(cluster.Alice, append(step, "/run/gojail/bin/gojail", "net", "check")...)
+	r := c.Run(harness.Alice, append(step, "/run/gojail/bin/gojail", "net", "check")...)
 	require.Zero(t, r.Code, r)
 	lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
 	slices.Sort(lines)
 	assert.Equal(t, []string{"NODE  rail0-n1    rail1-n1", "n1    ok          ok", "n2    ok          ok"}, lines, r)
 
-	r = c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r0", "/run/gojail/bin/gojail", "net", "show")
+	r = c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r0", "/run/gojail/bin/gojail", "net", "show")
 	require.Zero(t, r.Code, r)
 	assert.Regexp(t, `(?m)^\d+ +rail0-n1 +net1 +10\.0\.0\.1\d/24 +- +- +0000:\S+ +up$`, r.Stdout)
 	assert.Regexp(t, `(?m)^\d+ +control +ctl0 +203\.0\.113\.\d+/32 +169\.254\.1\.1 `, r.Stdout)
@@ -39,11 +39,11 @@ func TestNetCheckOfAJob(t *testing.T) {
 	const wait = "while [ ! -e /home/alice/go ]; do sleep 0.2; done; exec /run/gojail/bin/gojail net check --timeout=20s"
 	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer end()
-	job := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-N2", "--jail=debian", "--jail-net=ai", "sh", "-c", wait}})
+	job := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-N2", "--jail=debian", "--jail-net=ai", "sh", "-c", wait}})
 	var out, problems strings.Builder
 	job.Stdout, job.Stderr = &out, &problems
 	require.NoError(t, job.Start())
-	var shown cluster.Result
+	var shown harness.Result
 	poll(t, "the job's network", func() bool {
 		shown = c.Gojail("n2", "net", "show")
 		return strings.Contains(shown.Stdout, "rail1-n2")

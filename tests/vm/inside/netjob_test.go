@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // networkConf has two rails, one on each card. Both nodes are this one machine: each
@@ -39,12 +39,12 @@ func networkConf(cards []card, key string) string {
 const controlCard = "control0"
 
 // netCluster is a private Slurm in the guest's own network, with VFs made by gojail vf apply.
-func netCluster(t *testing.T) *cluster.Cluster {
+func netCluster(t *testing.T) *harness.Cluster {
 	t.Helper()
 	return netClusterWith(t, "")
 }
 
-func netClusterWith(t *testing.T, key string) *cluster.Cluster {
+func netClusterWith(t *testing.T, key string) *harness.Cluster {
 	t.Helper()
 	all := cards(t)
 	run(t, "ip link add "+controlCard+" type bridge && ip addr add 203.0.113.250/24 dev "+controlCard+" && ip link set "+controlCard+" up && sysctl -qw net.ipv4.ip_forward=1")
@@ -52,9 +52,9 @@ func netClusterWith(t *testing.T, key string) *cluster.Cluster {
 	for _, c := range all {
 		t.Cleanup(func() { write(t, c.device+"/sriov_numvfs", "0") })
 	}
-	c := cluster.Start(t, cluster.Options{Plugin: true, HostNet: true, Jails: []string{"debian", "other"},
+	c := harness.Start(t, harness.Options{Plugin: true, HostNet: true, Jails: []string{"debian", "other"},
 		Files: map[string]string{"/etc/gojail/network.toml": networkConf(all, key)}})
-	for _, node := range cluster.Nodes {
+	for _, node := range harness.Nodes {
 		r := c.Gojail(node, "vf", "apply")
 		require.Zero(t, r.Code, r)
 	}
@@ -72,7 +72,7 @@ const inJob = `for i in /sys/class/net/*; do echo "$(basename $i) $(cat $i/addre
 func TestJobOfSlurmHasItsRails(t *testing.T) {
 	c := netCluster(t)
 	before := vfsNow(t)
-	r := c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", inJob)
+	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", inJob)
 	require.Zero(t, r.Code, r)
 	for _, want := range []string{`(?m)^net1 `, `(?m)^net3 `, `(?m)^ctl0 `, `NCCL_SOCKET_IFNAME==ctl0`, `GOJAIL_NET_RAILS=`} {
 		assert.Regexp(t, want, r.Stdout)
@@ -82,7 +82,7 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	settle(t, before)
 
 	// All steps of a job share the network, and srun inside a job reaches slurmctld.
-	job := c.Batch(cluster.Alice, "#!/bin/sh\ncat /sys/class/net/net1/address\nsrun -n1 cat /sys/class/net/net1/address\n",
+	job := c.Batch(harness.Alice, "#!/bin/sh\ncat /sys/class/net/net1/address\nsrun -n1 cat /sys/class/net/net1/address\n",
 		"-wn1", "--jail=debian", "--jail-net=ai", "--chdir=/tmp", "--output=/home/alice/net.out")
 	assert.Equal(t, "COMPLETED", job.State, "%v", job)
 	lines := strings.Fields(job.Output)
@@ -92,9 +92,9 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	settle(t, before)
 
 	// One rail, none, and one that is not there.
-	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "1")
-	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", "ls -d /sys/class/net/"+controlCard), "/sys/class/net/"+controlCard)
-	r = c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=nosuch", "echo", "ran")
+	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "1")
+	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", "ls -d /sys/class/net/"+controlCard), "/sys/class/net/"+controlCard)
+	r = c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=nosuch", "echo", "ran")
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
 	assert.Contains(t, r.Stderr, "nosuch")
@@ -106,15 +106,15 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	const seen = "grep -c @gojail-abstract /proc/net/unix; true"
-	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", seen), "1")
-	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", seen), "0")
+	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", seen), "1")
+	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", seen), "0")
 }
 
 // TestPeersOfAJobMeetOnTheirRails: two nodes of a job, each with its VF on a rail.
 func TestPeersOfAJobMeetOnTheirRails(t *testing.T) {
 	c := netCluster(t)
 	before := vfsNow(t)
-	r := c.Run(cluster.Alice, "srun", "-N2", "--jail=debian", "--jail-net=ai", "bash", "-c",
+	r := c.Run(harness.Alice, "srun", "-N2", "--jail=debian", "--jail-net=ai", "bash", "-c",
 		`for r in 0 1; do for i in $(seq 40); do (exec 3<>/dev/udp/10.$r.0.$((20 - SLURM_PROCID*10))/9; echo x >&3) 2>/dev/null; `+
 			`grep -E "10\.$r\.0\.(10|20) +0x1 +0x2" /proc/net/arp && break; sleep 0.3; done; done`)
 	require.Zero(t, r.Code, r)
@@ -128,10 +128,10 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 	before := vfsNow(t)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	srun := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=ai", "sleep", "4321"}})
+	srun := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=ai", "sleep", "4321"}})
 	require.NoError(t, srun.Start())
 	poll(t, "the task", func() bool {
-		return slices.ContainsFunc(c.Find("sleep 4321"), func(p cluster.Process) bool { return p.Status["Name"] == "sleep" })
+		return slices.ContainsFunc(c.Find("sleep 4321"), func(p harness.Process) bool { return p.Status["Name"] == "sleep" })
 	})
 	require.NotEqual(t, before, vfsNow(t))
 	for _, whom := range []string{"slurmd -N n1", "slurmstepd: [", "gojail-holder", "sleep 4321"} {
@@ -147,12 +147,12 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 			}
 		}
 	}
-	c.Run(cluster.Alice, "scancel", "-u", "alice")
+	c.Run(harness.Alice, "scancel", "-u", "alice")
 	end()
 	srun.Wait()
 	require.NoError(t, c.StartSlurmd("n1")) // which sweeps
 	settle(t, before)
-	prints(t, c.Run(cluster.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "2")
+	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "2")
 	settle(t, before)
 }
 
@@ -163,13 +163,13 @@ func TestSlurmKilledAmidAnAttach(t *testing.T) {
 }
 
 // killAmidAttaches returns the phases that the journals of VFs were in, one of each kill and VF.
-func killAmidAttaches(t *testing.T, c *cluster.Cluster, label string, every int) (phases []string) {
+func killAmidAttaches(t *testing.T, c *harness.Cluster, label string, every int) (phases []string) {
 	t.Helper()
 	before, kills := vfsNow(t), 0
 	for at, reached := 1, true; reached; at += every {
 		require.Less(t, at, 400, "the attach never ends")
 		ctx, end := context.WithCancel(t.Context())
-		srun := c.Exec(ctx, cluster.Command{User: cluster.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=" + label, "sleep", "4322"}})
+		srun := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=" + label, "sleep", "4322"}})
 		require.NoError(t, srun.Start())
 		reached = journalReaches(t, c, at)
 		kills++
@@ -187,7 +187,7 @@ func killAmidAttaches(t *testing.T, c *cluster.Cluster, label string, every int)
 			require.NoError(t, json.Unmarshal([]byte(run(t, "cat "+file)), &journal))
 			phases = append(phases, journal.Phase)
 		}
-		c.Run(cluster.Alice, "scancel", "-u", "alice")
+		c.Run(harness.Alice, "scancel", "-u", "alice")
 		end()
 		srun.Wait()
 		require.NoError(t, c.StartSlurmd("n1"), "killed at state %d", at)
@@ -201,7 +201,7 @@ func killAmidAttaches(t *testing.T, c *cluster.Cluster, label string, every int)
 }
 
 // journalReaches waits for the n-th state of a job's journal; false: the step runs without it.
-func journalReaches(t *testing.T, c *cluster.Cluster, n int) bool {
+func journalReaches(t *testing.T, c *harness.Cluster, n int) bool {
 	t.Helper()
 	last, seen, running := map[string]string{}, 0, false
 	poll(t, "the journal or the task", func() bool {
@@ -217,7 +217,7 @@ func journalReaches(t *testing.T, c *cluster.Cluster, n int) bool {
 				return true
 			}
 		}
-		running = slices.ContainsFunc(c.Find("sleep 4322"), func(p cluster.Process) bool { return p.Status["Name"] == "sleep" })
+		running = slices.ContainsFunc(c.Find("sleep 4322"), func(p harness.Process) bool { return p.Status["Name"] == "sleep" })
 		return running
 	})
 	return seen >= n
@@ -227,14 +227,14 @@ func journalReaches(t *testing.T, c *cluster.Cluster, n int) bool {
 func settle(t *testing.T, before string) {
 	t.Helper()
 	was, is := strings.Split(before, "\n"), []string{}
-	if !cluster.Poll(cluster.Timeout, func() bool { is = strings.Split(vfsNow(t), "\n"); return slices.Equal(was, is) }) {
+	if !harness.Poll(harness.Timeout, func() bool { is = strings.Split(vfsNow(t), "\n"); return slices.Equal(was, is) }) {
 		gone := slices.DeleteFunc(slices.Clone(was), func(line string) bool { return slices.Contains(is, line) })
 		come := slices.DeleteFunc(slices.Clone(is), func(line string) bool { return slices.Contains(was, line) })
 		assert.Fail(t, "the VFs are not as before", "gone:\n%s\ncome:\n%s", strings.Join(gone, "\n"), strings.Join(come, "\n"))
 	}
 }
 
-func prints(t *testing.T, r cluster.Result, want string) {
+func prints(t *testing.T, r harness.Result, want string) {
 	t.Helper()
 	assert.Zero(t, r.Code, r)
 	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)

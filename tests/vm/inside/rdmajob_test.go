@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/netsetup/config"
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // withRDMA gives VFs what those of mlx5 have: an RDMA device that belongs to the PCI
@@ -41,7 +41,7 @@ func sharedAtTheEnd(t *testing.T) {
 }
 
 // rdmaCluster is netCluster on cards with RDMA.
-func rdmaCluster(t *testing.T, mode string) *cluster.Cluster {
+func rdmaCluster(t *testing.T, mode string) *harness.Cluster {
 	t.Helper()
 	cards(t)
 	ownModules(t)
@@ -79,10 +79,10 @@ type rdmaJob struct {
 	end     func()
 }
 
-func startRDMA(t *testing.T, c *cluster.Cluster, user string, seconds int) *rdmaJob {
+func startRDMA(t *testing.T, c *harness.Cluster, user string, seconds int) *rdmaJob {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	srun := c.Exec(ctx, cluster.Command{User: user, Args: []string{
+	srun := c.Exec(ctx, harness.Command{User: user, Args: []string{
 		"srun", "-wn1", "--jail=debian", "--jail-net=r0", "bash", "-c", inRDMAJob + fmt.Sprint(seconds)}})
 	out, err := srun.StdoutPipe()
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func jobsOpenTheirRDMADevices(t *testing.T, mode string) {
 	for name := range strings.FieldsSeq(all) {
 		device[filepath.Base(run(t, "readlink -f /sys/class/infiniband/"+name+"/device"))] = name
 	}
-	jobs := []*rdmaJob{startRDMA(t, c, cluster.Alice, 4331), startRDMA(t, c, cluster.Bob, 4332)}
+	jobs := []*rdmaJob{startRDMA(t, c, harness.Alice, 4331), startRDMA(t, c, harness.Bob, 4332)}
 	require.NotEqual(t, jobs[0].pci, jobs[1].pci)
 	for _, j := range jobs {
 		name := device[j.pci]
@@ -173,7 +173,7 @@ func jobsOpenTheirRDMADevices(t *testing.T, mode string) {
 	}
 	// No job makes itself the node of another.
 	major, minor, _ := strings.Cut(strings.Fields(jobs[0].opened[0])[1], ":")
-	for _, user := range []string{cluster.Bob, "root"} {
+	for _, user := range []string{harness.Bob, "root"} {
 		r := c.Run(user, "srun", "-wn1", "--jail=debian", "mknod", "/tmp/others", "c", major, minor)
 		assert.NotZero(t, r.Code, r)
 		assert.Contains(t, r.Stderr, "Operation not permitted")

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 	"github.com/gojail/gojail/tests/vm"
 )
 
@@ -24,18 +24,18 @@ const tmpLimit = 16 << 20
 
 // limited is a private Slurm whose scratch directory is on the guest's disk, which
 // has project quotas: jail debian limits /tmp, other does not.
-func limited(t *testing.T) *cluster.Cluster {
+func limited(t *testing.T) *harness.Cluster {
 	t.Helper()
 	if os.Getenv(vm.GuestVariable) == "" {
 		t.Skip("runs in the VM: make test-vm")
 	}
-	config := strings.Replace(cluster.DefaultConfig, "[jail.debian]\n", "[jail.debian]\ntmp_size = \"16M\"\n", 1)
-	return cluster.Start(t, cluster.Options{Plugin: true, Jails: []string{"debian", "other"}, Config: config})
+	config := strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\ntmp_size = \"16M\"\n", 1)
+	return harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian", "other"}, Config: config})
 }
 
 // tmpQuota is what the file system allows a job's /tmp and what it has, in bytes
 // (Q_GETQUOTA and struct if_dqblk of linux/quota.h).
-func tmpQuota(t *testing.T, c *cluster.Cluster, job string) (limit, used uint64) {
+func tmpQuota(t *testing.T, c *harness.Cluster, job string) (limit, used uint64) {
 	t.Helper()
 	dir, err := os.Open(c.Path("/var/lib/gojail/n1"))
 	require.NoError(t, err)
@@ -117,11 +117,11 @@ for i in range(n): # the job's end has no time for them here
 func TestTmpOnDiskIsLimited(t *testing.T) {
 	c := limited(t)
 	assert.NotContains(t, c.Gojail("n1", "check").Stdout, "does not limit")
-	allocation := c.Run(cluster.Alice, "salloc", "-Q", "--no-shell", "-wn1", "-n1", "-Jlimited")
+	allocation := c.Run(harness.Alice, "salloc", "-Q", "--no-shell", "-wn1", "-n1", "-Jlimited")
 	require.Zero(t, allocation.Code, allocation)
 	id := strings.TrimSpace(c.Root("squeue", "-h", "-nlimited", "-o%A").Stdout)
-	step := func(jail string, args ...string) cluster.Result {
-		return c.Run(cluster.Alice, append([]string{"srun", "-Q", "--jobid=" + id, "--jail=" + jail}, args...)...)
+	step := func(jail string, args ...string) harness.Result {
+		return c.Run(harness.Alice, append([]string{"srun", "-Q", "--jobid=" + id, "--jail=" + jail}, args...)...)
 	}
 	fill := func(name string) string { return "head -c 12M /dev/zero >/tmp/" + name }
 	r := step("debian", "sh", "-c", "df -B1 --output=size /tmp | tail -1; "+fill("one"))
@@ -140,13 +140,13 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("project %s\ninherit %[1]s\nflags %[1]s\n", no), r.Stdout, r)
 	r = step("debian", "python3", "-c", makeFiles)
 	assert.Regexp(t, `^1[56]\d\d\d Disk quota exceeded\n$`, r.Stdout, r) // less the few directories
-	require.Zero(t, c.Run(cluster.Alice, "scancel", id).Code)
+	require.Zero(t, c.Run(harness.Alice, "scancel", id).Code)
 	require.True(t, c.WaitIdle(), c.Drained())
 	poll(t, "the limit is forgotten", func() bool { limit, used = tmpQuota(t, c, id); return limit == 0 && used == 0 })
 
 	// A jail without a limit is no place either to put files into the project of a job that has one.
-	other := func(args ...string) cluster.Result {
-		return c.Run(cluster.Alice, append([]string{"srun", "-Q", "-wn1", "--jail=other"}, args...)...)
+	other := func(args ...string) harness.Result {
+		return c.Run(harness.Alice, append([]string{"srun", "-Q", "-wn1", "--jail=other"}, args...)...)
 	}
 	r = other("python3", "-c", leaveProject)
 	assert.Equal(t, fmt.Sprintf("project %s\ninherit %[1]s\nflags %[1]s\n", no), r.Stdout, r)
@@ -156,7 +156,7 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	assert.Zero(t, r.Code, r)
 	r = other("python3", "-c", makeFiles)
 	assert.Equal(t, "17000 made\n", r.Stdout, r)
-	require.NoError(t, c.WriteConfig(cluster.DefaultConfig))
+	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
 	r = other("python3", "-c", leaveProject)
 	assert.Equal(t, "project done\ninherit done\nflags done\n", r.Stdout, r)
 
@@ -185,13 +185,13 @@ func TestTmpLimitOfSeveralJails(t *testing.T) {
 			jail, file, _ := strings.Cut(name, " ")
 			script += "export NAME='" + name + "' FILE=/tmp/sub/" + file + "; srun -Q --jail=" + jail + " sh -c '" + does + "; true'\n"
 		}
-		return c.Batch(cluster.Alice, script, "--jail=none", "-wn1").Output
+		return c.Batch(harness.Alice, script, "--jail=none", "-wn1").Output
 	}
 	const over = "head: error writing 'standard output': Disk quota exceeded\n"
 	assert.Equal(t, "other one\n"+over+over,
 		steps("mkdir -p /tmp/sub; head -c 12M /dev/zero >$FILE && echo $NAME", "other one", "debian two", "other three"))
 
-	text, err := os.ReadFile(c.Path(cluster.ConfigPath))
+	text, err := os.ReadFile(c.Path(harness.ConfigPath))
 	require.NoError(t, err)
 	require.NoError(t, c.WriteConfig(strings.Replace(string(text), "[jail.other]\n", "[jail.other]\ntmp_size = \"32M\"\n", 1)))
 	assert.Equal(t, "32\n16\n16\n", steps("df -BM --output=size /tmp | tail -1 | tr -dc \"0-9\\n\"", "other", "debian", "other"))
@@ -201,7 +201,7 @@ func TestTmpLimitOfSeveralJails(t *testing.T) {
 // TestTmpLimitOfAKilledJob: what the epilog could not forget, the sweep does.
 func TestTmpLimitOfAKilledJob(t *testing.T) {
 	c := limited(t)
-	submit := c.Do(cluster.Command{User: cluster.Alice, Stdin: "#!/bin/sh\nhead -c 1M /dev/zero >/tmp/file\ntouch /tmp/up\nexec sleep 31416\n",
+	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\nhead -c 1M /dev/zero >/tmp/file\ntouch /tmp/up\nexec sleep 31416\n",
 		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1", "--no-requeue"}})
 	require.Zero(t, submit.Code, submit)
 	id := strings.TrimSpace(submit.Stdout)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gojail/gojail/netsetup/gres"
 	"github.com/gojail/gojail/netsetup/inventory"
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // repository is where the work tree lies, seen from here.
@@ -68,7 +68,7 @@ gres = "nic:rail%[1]d"
 }
 
 func (c *vfCommand) gojail(words string) (string, error) {
-	binary, err := filepath.Abs(filepath.Join(repository, "build/releases", cluster.Release(), "sbin/gojail"))
+	binary, err := filepath.Abs(filepath.Join(repository, "build/releases", harness.Release(), "sbin/gojail"))
 	require.NoError(c.t, err)
 	return try(fmt.Sprintf("%s %s --config=%[3]s/gojail.toml --state=%[3]s/state/n1 --node=n1 %s", c.before, binary, c.dir, words))
 }

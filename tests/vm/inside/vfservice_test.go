@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/netsetup/gres"
-	"github.com/gojail/gojail/tests/cluster"
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // startSystemd starts a systemd with its udevd, as process 1 of a PID namespace,
@@ -80,7 +80,7 @@ func install(t *testing.T, from, to string, change func(string) string) {
 func TestVFService(t *testing.T) {
 	all := cards(t)
 	as := func(text string) string { return text }
-	install(t, filepath.Join("build/releases", cluster.Release(), "sbin/gojail"), "/usr/local/sbin/gojail", as)
+	install(t, filepath.Join("build/releases", harness.Release(), "sbin/gojail"), "/usr/local/sbin/gojail", as)
 	install(t, "systemd/gojail-vf.service", "/etc/systemd/system/gojail-vf.service", as)
 	install(t, "systemd/80-gojail-vf.rules", "/etc/udev/rules.d/80-gojail-vf.rules", as)
 	install(t, "network.toml.example", "/etc/gojail/network.toml", func(string) string {

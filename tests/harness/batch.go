@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Job is a batch job that has ended, or could not be submitted.
+type Job struct {
+	ID       string
+	State    string // COMPLETED, FAILED, ...; "" when sbatch refused
+	ExitCode string // status:signal, as scontrol prints it
+	Output   string // of the script, from wherever the file lies
+	Seen     string // the path of the output file in the machine, "" if there is none
+	Submit   Result // of sbatch
+}
+
+func (j Job) String() string {
+	return fmt.Sprintf("job %s %s %s, output in %q: %s\nsbatch: %s", j.ID, j.State, j.ExitCode, j.Seen, j.Output, j.Submit)
+}
+
+// Batch submits a script and waits for the end of the job. Without --output in
+// args the output goes to slurm-JOB.out in the user's home.
+func (c *Cluster) Batch(user, script string, args ...string) Job {
+	return c.BatchEnv(user, nil, script, args...)
+}
+
+// BatchEnv is Batch with variables in the environment of sbatch.
+func (c *Cluster) BatchEnv(user string, env []string, script string, args ...string) Job {
+	if !strings.HasPrefix(script, "#!") {
+		script = "#!/bin/bash\n" + script
+	}
+	submit := c.Do(Command{User: user, Env: env, Stdin: script, Args: append([]string{"sbatch", "--parsable"}, args...)})
+	job := Job{ID: strings.TrimSpace(submit.Stdout), Submit: submit}
+	if submit.Code != 0 {
+		return job
+	}
+	return c.WaitJob(job)
+}
+
+var unfinished = []string{"PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED", "STAGE_OUT"}
+
+// WaitJob waits for the end of a job and reads what it left.
+func (c *Cluster) WaitJob(job Job) Job {
+	var fields map[string]string
+	Poll(Timeout, func() bool {
+		fields = c.JobFields(job.ID)
+		job.State = fields["JobState"]
+		return job.State != "" && !slices.Contains(unfinished, job.State)
+	})
+	job.ExitCode = fields["ExitCode"]
+	job.Output, job.Seen = c.ReadAnywhere(fields["StdOut"])
+	return job
+}
+
+// JobFields is what `scontrol show job` knows of a job; empty for an unknown one.
+func (c *Cluster) JobFields(id string) map[string]string {
+	fields := map[string]string{}
+	for _, word := range strings.Fields(c.Root("scontrol", "-o", "show", "job", id).Stdout) {
+		if key, value, found := strings.Cut(word, "="); found && fields[key] == "" {
+			fields[key] = value
+		}
+	}
+	return fields
+}
+
+// ReadAnywhere reads a file from the node or else from the first jail that has
+// it, and says which path it was. The node comes first: a jail's storage may hang.
+func (c *Cluster) ReadAnywhere(file string) (text, seen string) {
+	for _, jail := range append([]string{""}, c.options.Jails...) {
+		seen = file
+		if jail != "" {
+			seen = path.Join("/srv/jails", jail, file)
+		}
+		if text, err := os.ReadFile(c.Path(seen)); err == nil {
+			return string(text), seen
+		}
+	}
+	return "", ""
+}
+
+// Poll asks until the answer is yes; it says whether that came in time.
+func Poll(limit time.Duration, done func() bool) bool {
+	for end := time.Now().Add(limit); ; time.Sleep(25 * time.Millisecond) {
+		if done() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ReleaseVariable names the release of Slurm that clusters run, "24.11" for
+// instance, which tests/releases/make has prepared. Unset: this machine's own.
+const ReleaseVariable = "GOJAIL_RELEASE"
+
+// Release is the release of ReleaseVariable, or "".
+func Release() string { return os.Getenv(ReleaseVariable) }
+
+// base is where a cluster's programs come from.
+type base struct {
+	root  string // whose /usr and /etc the machine has
+	build string // the directory of lib/ and sbin/ with gojail
+	jail  string // the tree that jails are copied from
+}
+
+// findBase gives the parts of the release, or of this machine.
+func findBase(repo string) (base, error) {
+	release := Release()
+	if release == "" {
+		jail, err := filepath.EvalSymlinks(filepath.Join(repo, "build/cache/jail"))
+		if err != nil {
+			return base{}, fmt.Errorf("cluster: no jail in build/cache: run make rootfs first")
+		}
+		return base{"/", filepath.Join(repo, "build"), jail}, nil
+	}
+	b := base{build: filepath.Join(repo, "build/releases", release)}
+	var err error
+	if b.root, err = filepath.EvalSymlinks(filepath.Join(repo, "build/cache/slurm-"+release)); err == nil {
+		b.jail, err = filepath.EvalSymlinks(filepath.Join(repo, "build/cache/jail-"+release))
+	}
+	if err != nil {
+		return base{}, fmt.Errorf("cluster: no root of Slurm %s in build/cache: run tests/releases/make %s first", release, release)
+	}
+	return b, nil
+}
+
+// owner is the uid and the gid of a user of the machine.
+func (c *Cluster) owner(name string) (uid, gid int, err error) {
+	if id, ours := uids[name]; ours {
+		return id, id, nil
+	}
+	text, err := os.ReadFile(filepath.Join(c.base.root, "etc/passwd"))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Split(line, ":"); len(f) > 3 && f[0] == name {
+			uid, _ = strconv.Atoi(f[2])
+			gid, _ = strconv.Atoi(f[3])
+			return uid, gid, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("cluster: %w; the packages of make deps create it", user.UnknownUserError(name))
+}

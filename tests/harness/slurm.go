@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// daemonEnv keeps hwloc from loading its graphics plugins in every slurmstepd:
+// they cost more than the rest of a launch and are no part of what is tested.
+var daemonEnv = []string{"HWLOC_PLUGINS_PATH=/nonexistent", "LANG=C.UTF-8"}
+
+// startDaemons starts munged, slurmctld and each slurmd, and waits for idle nodes.
+func (c *Cluster) startDaemons() error {
+	if err := c.startHead(); err != nil {
+		return err
+	}
+	return c.startNodes()
+}
+
+// startHead starts munged and slurmctld.
+func (c *Cluster) startHead() error {
+	if err := c.prepareCgroups(); err != nil {
+		return err
+	}
+	for dir, user := range map[string]string{"/run/munge": "munge", "/run/slurm": "slurm", "/run/gojail": "root"} {
+		if r := c.Root("install", "-d", "-o", user, "-g", user, "-m", "755", dir); r.Code != 0 {
+			return fmt.Errorf("cluster: %s: %s", dir, r)
+		}
+	}
+	if r := c.Root("setpriv", "--reuid=munge", "--regid=munge", "--init-groups", "/usr/sbin/munged"); r.Code != 0 {
+		return fmt.Errorf("cluster: munged: %s", r)
+	}
+	if err := c.startAccounting(); err != nil {
+		return err
+	}
+	return c.daemon("/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf"))
+}
+
+func (c *Cluster) startNodes() error {
+	for _, node := range Nodes {
+		if err := c.StartSlurmd(node); err != nil {
+			return err
+		}
+	}
+	if !c.WaitIdle() {
+		return fmt.Errorf("cluster: the nodes are not idle after %v:\n%s\n%s", Timeout, c.Root("sinfo", "-N", "-l"), c.LogTails())
+	}
+	return nil
+}
+
+// daemon starts a program that goes into the background by itself.
+func (c *Cluster) daemon(args ...string) error {
+	if c.options.OneCPU {
+		defer oneCPU()()
+	}
+	if r := c.Do(Command{Dir: "/", Env: daemonEnv, Args: args}); r.Code != 0 {
+		return fmt.Errorf("cluster: %s: %s\n%s", strings.Join(args, " "), r, c.LogTails())
+	}
+	return nil
+}
+
+// StartSlurmd starts the slurmd of a node, by another command if one is given: setpriv(1), say.
+func (c *Cluster) StartSlurmd(node string, by ...string) error {
+	command := append(slices.Clone(by), "/usr/sbin/slurmd", "-N", node)
+	if c.options.NoConf {
+		command = append(command, "--conf-server", Address+":6817")
+	}
+	if MayLock() {
+		command = append([]string{"/usr/bin/prlimit", "--memlock=unlimited"}, command...)
+	}
+	if err := c.daemon(inCgroup(command...)...); err != nil {
+		return err
+	}
+	return c.waitCgroup(node)
+}
+
+// MayLock says whether slurmd can have the limit of locked memory that slurmd.service
+// gives it. Without it a slurmstepd of 26.05 that has locked itself ends for want of memory.
+func MayLock() bool {
+	var limit unix.Rlimit
+	unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)
+	return limit.Max == unix.RLIM_INFINITY || unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: limit.Cur, Max: unix.RLIM_INFINITY}) == nil
+}
+
+// Gojail runs the gojail command on a node, as root.
+func (c *Cluster) Gojail(node string, args ...string) Result {
+	return c.Root(append([]string{"gojail", "--node=" + node, "--state=/run/gojail/%n"}, args...)...)
+}
+
+// StopSlurmd ends the slurmd of a node; running steps go on.
+func (c *Cluster) StopSlurmd(node string) error {
+	pidFile := "/run/slurm/slurmd-" + node + ".pid"
+	text, err := os.ReadFile(c.Path(pidFile))
+	if err != nil {
+		return fmt.Errorf("cluster: slurmd of %s is not running: %w", node, err)
+	}
+	pid := strings.TrimSpace(string(text))
+	if r := c.Root("kill", pid); r.Code != 0 {
+		return fmt.Errorf("cluster: end slurmd of %s: %s", node, r)
+	}
+	if !Poll(Timeout, func() bool { _, err := os.Stat(c.Path("/proc/" + pid)); return err != nil }) {
+		return fmt.Errorf("cluster: slurmd of %s (pid %s) does not end", node, pid)
+	}
+	return nil
+}
+
+// RestartSlurmd stops and starts the slurmd of a node.
+func (c *Cluster) RestartSlurmd(node string) error {
+	if err := c.StopSlurmd(node); err != nil {
+		return err
+	}
+	return c.StartSlurmd(node)
+}
+
+// NodeState is the state of a node as sinfo prints it, "idle" for instance.
+func (c *Cluster) NodeState(node string) string {
+	return strings.TrimSpace(c.Root("sinfo", "-h", "-n", node, "-o", "%T").Stdout)
+}
+
+// Drained lists every node that is drained or down, with Slurm's reason.
+func (c *Cluster) Drained() string {
+	return strings.TrimSpace(c.Root("sinfo", "-h", "-R", "-o", "%n %t %E").Stdout)
+}
+
+// WaitIdle waits until no node has a job and both take one; false after Timeout.
+func (c *Cluster) WaitIdle() bool {
+	return Poll(Timeout, func() bool {
+		states := strings.Fields(c.Root("sinfo", "-h", "-N", "-o", "%T").Stdout)
+		for _, state := range states {
+			if state != "idle" {
+				return false
+			}
+		}
+		return len(states) == len(Nodes)
+	})
+}
+
+// Resume brings a drained node back, for the test after the one that drained it.
+func (c *Cluster) Resume(node string) { c.Root("scontrol", "update", "nodename="+node, "state=resume") }
+
+// Log is the log of "n1", "n2" or "slurmctld" so far.
+func (c *Cluster) Log(of string) string {
+	if of != "slurmctld" {
+		of = "slurmd-" + of
+	}
+	text, _ := os.ReadFile(filepath.Join(c.root, "var/log/slurm", of+".log"))
+	return string(text)
+}
+
+// LogTails is the end of every daemon's log.
+func (c *Cluster) LogTails() string {
+	var b strings.Builder
+	for _, of := range append([]string{"slurmctld"}, Nodes...) {
+		lines := strings.Split(strings.TrimSpace(c.Log(of)), "\n")
+		fmt.Fprintf(&b, "---- %s ----\n%s\n", of, strings.Join(lines[max(0, len(lines)-25):], "\n"))
+	}
+	return b.String()
+}
+
+// WriteConfig puts another gojail.toml in place; nodes notice it at the next step.
+func (c *Cluster) WriteConfig(text string) error {
+	return replaceFile(filepath.Join(c.root, ConfigPath), text, 0o644)
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options of a cluster; the zero value is a plain Slurm without gojail.
+type Options struct {
+	Name       string            // directory below build/cluster; default: a new one, test-*
+	Plugin     bool              // install gojail from build/ and name it in plugstack.conf
+	Jails      []string          // root file systems to make as /srv/jails/NAME
+	Config     string            // gojail.toml; default: DefaultConfig
+	SlurmConf  map[string]string // lines of slurm.conf to replace or add
+	Files      map[string]string // programs to put into the machine, by path
+	CPUs       int               // of each node, default 16; more than the machine has is fine
+	Bare       bool              // leave gojail init to the caller
+	Outlive    bool              // stay when the process that starts it ends
+	Constrain  bool              // Slurm keeps each job to its devices, in cgroups of the machine's own
+	HostNet    bool              // the network of this machine, with its cards, which must be a VM of the tests
+	Accounting bool              // slurmdbd, on a database of the machine's own
+	NoConf     bool              // slurmd gets slurm.conf and plugstack.conf from slurmctld; there is no /etc/slurm
+	OneCPU     bool              // namespaces and daemons on one CPU, see oneCPU
+}
+
+// Cluster is a running private Slurm.
+type Cluster struct {
+	Name     string
+	Dir      string // build/cluster/NAME
+	Pid      int    // of the keeper, in this machine's PID namespace
+	repo     string
+	base     base
+	root     string // of the machine, on disk
+	options  Options
+	pidfd    int
+	lifeline *os.File
+}
+
+// Nodes of every cluster.
+var Nodes = []string{"n1", "n2"}
+
+// Up starts a cluster and returns when both nodes are idle.
+func Up(options Options) (*Cluster, error) {
+	c, err := newCluster(options)
+	if err != nil {
+		return nil, err
+	}
+	steps := []func() error{c.makeRoot, c.startKeeper, c.initJails, c.startDaemons}
+	if options.NoConf { // only slurmd brings what gojail init reads
+		slices.Reverse(steps[2:])
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
+	}
+	return c, nil
+}
+
+// initJails makes the mount targets in each jail, as an administrator does once.
+func (c *Cluster) initJails() error {
+	if !c.options.Plugin || c.options.Bare {
+		return nil
+	}
+	for _, jail := range c.options.Jails {
+		for _, node := range Nodes {
+			if r := c.Gojail(node, "init", jail); r.Code != 0 {
+				return fmt.Errorf("cluster: gojail init %s: %s", jail, r)
+			}
+		}
+	}
+	return nil
+}
+
+func newCluster(options Options) (*Cluster, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("cluster: a private cluster needs root: it makes namespaces and mounts")
+	}
+	repo, err := Repository()
+	if err != nil {
+		return nil, err
+	}
+	from, err := findBase(repo)
+	if err != nil {
+		return nil, err
+	}
+	if options.CPUs == 0 {
+		options.CPUs = 16
+	}
+	if options.Config == "" {
+		options.Config = DefaultConfig
+	}
+	all := filepath.Join(repo, "build/cluster")
+	if err := os.MkdirAll(all, 0o755); err != nil {
+		return nil, err
+	}
+	c := &Cluster{Name: options.Name, repo: repo, base: from, options: options, pidfd: -1}
+	if c.Name == "" {
+		removeStale(all)
+		if c.Dir, err = os.MkdirTemp(all, "test-"); err != nil {
+			return nil, err
+		}
+		c.Name = filepath.Base(c.Dir)
+	} else {
+		c.Dir = filepath.Join(all, c.Name)
+		if running, err := Attach(c.Name); err == nil {
+			return nil, fmt.Errorf("cluster: %s is running already (pid %d); end it with make cluster-down", c.Name, running.Pid)
+		}
+		if err := os.RemoveAll(c.Dir); err != nil {
+			return nil, err
+		}
+	}
+	c.root = filepath.Join(c.Dir, "root")
+	return c, os.MkdirAll(c.Dir, 0o755)
+}
+
+// removeStale ends and removes the clusters of test processes that were killed.
+func removeStale(all string) {
+	old, _ := filepath.Glob(filepath.Join(all, "test-*"))
+	for _, dir := range old {
+		info, err := os.Stat(dir)
+		if err != nil || time.Since(info.ModTime()) < time.Minute {
+			continue // perhaps not started yet
+		}
+		c, err := Attach(filepath.Base(dir))
+		switch {
+		case err != nil:
+			os.RemoveAll(dir)
+		case c.orphaned():
+			c.Stop()
+		default:
+			unix.Close(c.pidfd)
+		}
+	}
+}
+
+// orphaned says whether the process that started a cluster is gone. A dead one
+// with a thread in a hung file system stays a zombie and keeps the lifeline open.
+func (c *Cluster) orphaned() bool {
+	owner, err := os.ReadFile(filepath.Join(c.Dir, "owner"))
+	if err != nil {
+		return false
+	}
+	var pid int
+	var start string
+	fmt.Sscan(string(owner), &pid, &start)
+	state, now, err := processStat(pid)
+	return err != nil || now != start || state == "Z"
+}
+
+// Repository returns the root of the work tree: the directory of go.mod.
+func Repository() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == "/" {
+			err = errors.New("cluster: not inside the repository: no go.mod above the working directory")
+			return "", err
+		}
+	}
+	return "", err
+}
+
+func (c *Cluster) startKeeper() error {
+	report, reportEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer report.Close()
+	defer reportEnd.Close()
+	life, lifeEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer life.Close()
+	log, err := os.Create(filepath.Join(c.Dir, "keeper.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	bound := "bound"
+	if c.options.Outlive {
+		bound = "free"
+	}
+	keeper := exec.Command("/proc/self/exe")
+	cgroups := "shared"
+	if c.options.Constrain {
+		cgroups = "own"
+	}
+	keeper.Args = []string{keeperName, c.root, c.base.root, bound, cgroups}
+	keeper.Env = []string{"PATH=/usr/sbin:/usr/bin", "GOMAXPROCS=1"}
+	keeper.Stdout, keeper.Stderr = log, log
+	keeper.ExtraFiles = []*os.File{reportEnd, life}
+	keeper.SysProcAttr = &syscall.SysProcAttr{
+		Setsid: true, PidFD: &c.pidfd,
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+	}
+	if c.options.HostNet {
+		keeper.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
+	}
+	cgroup, err := c.startIn(keeper.SysProcAttr)
+	if err != nil {
+		return err
+	}
+	defer cgroup.Close()
+	if c.options.OneCPU {
+		defer oneCPU()()
+	}
+	if err := keeper.Start(); err != nil {
+		lifeEnd.Close()
+		return fmt.Errorf("cluster: start the keeper in new namespaces: %w", err)
+	}
+	c.Pid, c.lifeline = keeper.Process.Pid, lifeEnd
+	go keeper.Wait()
+	reportEnd.Close()
+	line, _ := bufio.NewReader(report).ReadString('\n')
+	if line = strings.TrimSpace(line); line != "ready" {
+		return fmt.Errorf("cluster: the keeper failed: %s", line)
+	}
+	if err := record(filepath.Join(c.Dir, "pid"), c.Pid); err != nil || c.options.Outlive {
+		return err
+	}
+	return record(filepath.Join(c.Dir, "owner"), os.Getpid())
+}
+
+// oneCPU keeps the calling thread, and what it starts, on one CPU until the
+// function that it returns is called. Plugins of Slurm bind a mount namespace to a
+// file, which the kernel refuses to a namespace older than their own (do_loopback
+// in fs/namespace.c, EINVAL); on Linux 6.18 age is counted for each CPU.
+func oneCPU() (back func()) {
+	var all, first unix.CPUSet
+	runtime.LockOSThread()
+	if unix.SchedGetaffinity(0, &all) == nil {
+		for cpu := range 1024 {
+			if all.IsSet(cpu) {
+				first.Set(cpu)
+				break
+			}
+		}
+		unix.SchedSetaffinity(0, &first)
+	}
+	return func() {
+		unix.SchedSetaffinity(0, &all)
+		runtime.UnlockOSThread()
+	}
+}
+
+// record writes which process a pid means: the number and the start time.
+func record(path string, pid int) error {
+	_, start, err := processStat(pid)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, start), 0o644)
+}
+
+// Attach finds a cluster that another process started.
+func Attach(name string) (*Cluster, error) {
+	repo, err := Repository()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(repo, "build/cluster", name)
+	c := &Cluster{Name: name, Dir: dir, root: filepath.Join(dir, "root"), repo: repo}
+	record, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %s is not running", name)
+	}
+	var start string
+	if _, err := fmt.Sscan(string(record), &c.Pid, &start); err != nil {
+		return nil, fmt.Errorf("cluster: %s/pid is damaged: %w", dir, err)
+	}
+	if c.pidfd, err = unix.PidfdOpen(c.Pid, 0); err != nil {
+		return nil, fmt.Errorf("cluster: %s is not running", name)
+	}
+	if _, now, err := processStat(c.Pid); err != nil || now != start {
+		unix.Close(c.pidfd)
+		return nil, fmt.Errorf("cluster: %s is not running", name)
+	}
+	return c, nil
+}
+
+// Stop ends every process of the cluster and removes its directory.
+func (c *Cluster) Stop() error {
+	if c.pidfd >= 0 {
+		// The kernel kills the whole PID namespace and reaps it before pid 1 is gone.
+		unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0)
+		if !Poll(Timeout, func() bool { return ended(c.pidfd) }) {
+			return fmt.Errorf("cluster: pid %d of %s does not end", c.Pid, c.Name)
+		}
+		unix.Close(c.pidfd)
+		c.pidfd = -1
+	}
+	if c.lifeline != nil {
+		c.lifeline.Close()
+	}
+	return errors.Join(c.removeCgroups(), os.RemoveAll(c.Dir))
+}
+
+// ended says whether the process behind a pidfd is gone (pidfd_open(2)).
+func ended(pidfd int) bool {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return n > 0 && err == nil
+}
+
+// processStat reads fields 3 and 22 of /proc/PID/stat: the state, and the start
+// time in clock ticks since boot (proc(5)).
+func processStat(pid int) (state, start string, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", "", err
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 {
+		return "", "", fmt.Errorf("cluster: /proc/%d/stat is short", pid)
+	}
+	return fields[0], fields[19], nil
+}

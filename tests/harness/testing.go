@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Missing says why no cluster can run here, or "".
+func Missing() string {
+	if os.Geteuid() != 0 {
+		return "needs root: a private cluster makes namespaces and mounts"
+	}
+	for _, program := range []string{"slurmctld", "slurmd", "srun", "munged", "nsenter", "setpriv"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return "needs " + program + ": make deps installs it"
+		}
+	}
+	return ""
+}
+
+// Start starts a cluster for one test and ends it with the test.
+func Start(t testing.TB, options Options) *Cluster {
+	t.Helper()
+	if why := Missing(); why != "" {
+		t.Skip(why)
+	}
+	c, err := Up(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c.ShowLogs(t)
+	return c
+}
+
+// ShowLogs prints what the daemons logged during the test, should it fail.
+func (c *Cluster) ShowLogs(t testing.TB) {
+	begin := map[string]int{}
+	for _, of := range append([]string{"slurmctld"}, Nodes...) {
+		begin[of] = len(c.Log(of))
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for of, offset := range begin {
+			log := c.Log(of)
+			t.Logf("---- log of %s ----\n%s", of, log[max(min(offset, len(log)), len(log)-8000):])
+		}
+	})
+}

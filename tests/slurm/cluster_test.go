@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// The cluster that tests share: with gojail, two jails and the default configuration.
+var common struct {
+	cluster *harness.Cluster
+	err     error
+	tried   bool
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if common.cluster != nil {
+		if err := common.cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+var jailed = harness.Options{
+	Plugin: true,
+	Jails:  []string{"debian", "other"},
+	SlurmConf: map[string]string{
+		"TaskProlog": "/etc/slurm/task_prolog",
+		"TaskEpilog": "/etc/slurm/task_epilog",
+	},
+	Files: map[string]string{
+		"/etc/slurm/task_prolog": "#!/bin/sh\n[ -z \"$SITE_PROLOG\" ] || echo \"print site prolog in $(cat /etc/gojail-jail)\"\n",
+		"/etc/slurm/task_epilog": "#!/bin/sh\n[ -z \"$SITE_EPILOG\" ] || cat /etc/gojail-jail >\"$SITE_EPILOG\"\n",
+	},
+}
+
+// shared returns the common cluster: idle, with its first configuration.
+func shared(t *testing.T) *harness.Cluster {
+	t.Helper()
+	if why := harness.Missing(); why != "" {
+		t.Skip(why)
+	}
+	if !common.tried {
+		common.tried = true
+		common.cluster, common.err = harness.Up(jailed)
+	}
+	require.NoError(t, common.err)
+	c := common.cluster
+	c.ShowLogs(t)
+	t.Cleanup(func() {
+		for _, node := range harness.Nodes {
+			if !assert.Equal(t, "idle", waitState(c, node), "a test leaves its nodes idle: "+c.Drained()) {
+				c.Resume(node)
+			}
+		}
+	})
+	return c
+}
+
+// waitState is the state of a node once its jobs are gone.
+func waitState(c *harness.Cluster, node string) (state string) {
+	harness.Poll(harness.Timeout, func() bool {
+		state = c.NodeState(node)
+		return state != "completing" && state != "mixed" && state != "allocated"
+	})
+	return state
+}
+
+// configure puts a configuration in place for the rest of the test.
+func configure(t *testing.T, c *harness.Cluster, config string) {
+	t.Helper()
+	require.NoError(t, c.WriteConfig(config))
+	t.Cleanup(func() { require.NoError(t, c.WriteConfig(harness.DefaultConfig)) })
+}
+
+// inJail writes a file of alice's into a jail for the rest of the test.
+func inJail(t *testing.T, c *harness.Cluster, path, text string) {
+	t.Helper()
+	onNode(t, c, filepath.Join("/srv/jails/debian", path), text)
+}
+
+// onNode writes a file of alice's outside of every jail.
+func onNode(t *testing.T, c *harness.Cluster, path, text string) {
+	t.Helper()
+	host := c.Path(path)
+	require.NoError(t, os.WriteFile(host, []byte(text), 0o755))
+	require.NoError(t, os.Chown(host, 5001, 5001))
+	t.Cleanup(func() { os.RemoveAll(host) })
+}
+
+// read is the text of a file of the machine, "" where there is none.
+func read(c *harness.Cluster, path string) string {
+	text, _ := os.ReadFile(c.Path(path))
+	return string(text)
+}
+
+// missing says that the machine has no file of that path.
+func missing(t *testing.T, c *harness.Cluster, path string) {
+	t.Helper()
+	_, err := os.Lstat(c.Path(path))
+	assert.ErrorIs(t, err, os.ErrNotExist, path)
+}
+
+// prints expects a command that succeeds and prints exactly want, order aside.
+func prints(t *testing.T, want string, r harness.Result) {
+	t.Helper()
+	require.Zero(t, r.Code, r)
+	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
+}
+
+// refused expects a command that fails and says why in one line of ours.
+func refused(t *testing.T, why string, r harness.Result) {
+	t.Helper()
+	assert.NotZero(t, r.Code, r)
+	assert.Contains(t, oneLine(r.Stderr), why, r)
+}
+
+// oneLine is the line that gojail wrote among those of Slurm.
+func oneLine(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		if strings.Contains(line, "gojail: ") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// TestPlainCluster proves the harness without gojail.
+func TestPlainCluster(t *testing.T) {
+	c := harness.Start(t, harness.Options{})
+	prints(t, "alice\nalice", c.Run(harness.Alice, "srun", "-N2", "whoami"))
+	job := c.Batch(harness.Bob, "whoami; exit 3")
+	assert.Equal(t, "FAILED 3:0 bob\n", job.State+" "+job.ExitCode+" "+job.Output, job)
+	require.NoError(t, c.RestartSlurmd("n2"))
+	prints(t, "n2", c.Run(harness.Alice, "srun", "-wn2", "sh", "-c", "echo $SLURMD_NODENAME"))
+	assert.True(t, c.WaitIdle())
+	assert.Len(t, c.Find("slurmd -N"), 2)
+}
+
+// TestStopLeavesNothing checks what this machine has after a cluster that is ended amid a job.
+func TestStopLeavesNothing(t *testing.T) {
+	if why := harness.Missing(); why != "" {
+		t.Skip(why)
+	}
+	before, err := os.ReadFile("/proc/self/mountinfo")
+	require.NoError(t, err)
+	c, err := harness.Up(harness.Options{})
+	require.NoError(t, err)
+	c.Batch(harness.Alice, "sleep 1000 & disown; exit 0")
+	require.NoError(t, c.Stop())
+	assert.NoDirExists(t, c.Dir)
+	assert.NoDirExists(t, fmt.Sprintf("/proc/%d", c.Pid))
+	after, err := os.ReadFile("/proc/self/mountinfo")
+	require.NoError(t, err)
+	assert.Equal(t, string(before), string(after))
+}
+
+func TestTwoClustersAtOnce(t *testing.T) {
+	a, b := harness.Start(t, harness.Options{}), harness.Start(t, harness.Options{})
+	for _, c := range []*harness.Cluster{a, b} {
+		prints(t, "1", c.Run(harness.Alice, "srun", "sh", "-c", "echo $SLURM_JOB_ID"))
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// accounted is a cluster that does all that Slurm can do to a task: it is counted,
+// bound to CPUs, kept within its memory, and suspended in a freezer.
+func accounted() harness.Options {
+	options := jailed
+	options.Constrain = true
+	options.CPUs = 2
+	cgroupConf := "CgroupPlugin=cgroup/v1\n"
+	var fs unix.Statfs_t
+	if unix.Statfs("/sys/fs/cgroup", &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
+		cgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
+	}
+	options.Files = maps.Clone(jailed.Files)
+	options.Files["/etc/slurm/cgroup.conf"] = cgroupConf + "ConstrainDevices=yes\nConstrainRAMSpace=yes\n"
+	options.SlurmConf = maps.Clone(jailed.SlurmConf)
+	maps.Copy(options.SlurmConf, map[string]string{
+		"NodeName": fmt.Sprintf("n1 NodeAddr=%[1]s Port=6818 CPUs=2 RealMemory=2000 State=UNKNOWN\n"+
+			"NodeName=n2 NodeAddr=%[1]s Port=6819 CPUs=2 RealMemory=2000 State=UNKNOWN", harness.Address),
+		"SelectTypeParameters":   "CR_Core_Memory",
+		"DefMemPerNode":          "400",
+		"TaskPlugin":             "task/affinity,task/cgroup",
+		"JobAcctGatherType":      "jobacct_gather/cgroup",
+		"JobAcctGatherFrequency": "1",
+	})
+	return options
+}
+
+// likeWithout is what Slurm does to the tasks of a step or job, and tells of them.
+var likeWithout = []struct {
+	name string
+	run  func(t *testing.T, c *harness.Cluster, jail string) string
+	want string // what it prints, with a jail and without, as an expression
+}{
+	{"exit code", srun("-n2", "sh", "-c", "exit $((SLURM_PROCID + 6))"), `^7: .*task 0: Exited with exit code 6`},
+	{"signal", srun("sh", "-c", "kill -USR1 $$"), `^138: .*task 0: User defined signal 1`},
+	{"core of a child", srun("sh", "-c", "ulimit -c 1000000; cd /tmp; sh -c 'kill -SEGV $$'; echo status $?; "+cores), `^0: .*status 139`},
+	{"core of a task", srun("sh", "-c", "ulimit -c 1000000; cd /tmp; kill -SEGV $$"), `^139: .*Segmentation fault \(core dumped\)`},
+	{"kill on bad exit", srun("-n2", "--kill-on-bad-exit=1", "sh", "-c", "[ $SLURM_PROCID = 1 ] || exec sleep 600; exit 3"),
+		`^\d+: .*task 1: Exited with exit code 3`},
+	{"limits", srun("sh", "-c", "ulimit -Sa; ulimit -Ha; umask; cat /proc/self/oom_score_adj; nice; pwd"), `nofiles`},
+	{"limits of the submit host", func(t *testing.T, c *harness.Cluster, jail string) string {
+		return outcome(c.Run(harness.Alice, "sh", "-c", "ulimit -S -n 200; ulimit -c 7; umask 027; srun "+jail+" -wn1 sh -c 'ulimit -n; ulimit -c; umask'"))
+	}, `^0: 0027 . 200 . 7`},
+	{"multi-prog", func(t *testing.T, c *harness.Cluster, jail string) string {
+		onNode(t, c, "/home/alice/programs", "0 sh -c 'exit 4'\n1 sh -c 'echo %t-%o; exit 5'\n")
+		return outcome(c.Run(harness.Alice, "srun", jail, "-wn1", "-n2", "--multi-prog", "/home/alice/programs"))
+	}, `^5: .*task 0: Exited with exit code 4`},
+	{"CPUs", srun("-n2", "--cpu-bind=verbose,map_cpu:1,0", "sh", "-c", "echo $SLURM_PROCID $(grep Cpus_allowed_list /proc/self/status) $(nproc)"),
+		`0 Cpus_allowed_list:\s+1 1 .*cpu-bind=MA`},
+	{"out of memory", srun("--mem=50", "perl", "-e", hungry), `^1: .*Out Of Memory`},
+	{"out of memory in a child", srun("--mem=50", "sh", "-c", "perl -e '"+hungry+"'; echo status $?"), `oom.kill`},
+	{"environment", func(t *testing.T, c *harness.Cluster, jail string) string {
+		r := c.Run(harness.Alice, "srun", jail, "-wn1", "env")
+		r.Stdout = ofTheStep.ReplaceAllString(r.Stdout, "")
+		return outcome(r)
+	}, `SLURM_PROCID=0`},
+	{"a command that is not there", srun("/nosuch/command"), `^2: .*No such file`},
+	{"a job that is watched", watched, `^squeue: JOB.0 perl n1.*listpids: .*busy.pl 0 0 0, .*busy.pl 0 1 1\n.*sstat: enough\nsattach: 5 .*tick`},
+	{"a task that is waited for", srun("-n2", "--wait=1", "sh", "-c", "[ $SLURM_PROCID = 1 ] || exec sleep 600"), `^\d+: .*`},
+}
+
+// hungry takes 200 MB.
+const hungry = `$hold = "x" x (200 << 20); print length $hold`
+
+const cores = `ls /tmp | sed -n 's/^core.*/a core/p'; rm -f core*`
+
+// ofTheStep are the variables that differ from step to step, or tell of the jail.
+var ofTheStep = regexp.MustCompile(`(?m)^(\w*JAIL\w*|\w*JOB_?ID|SLURM_TASK_PID|SLURM_LAUNCH_NODE_IPADDR|SLURM_\w*PORT|SRUN_\w*PORT|SLURM_JOB_(START|END)_TIME|SLURM_\w*SLUID)=.*\n`)
+
+// srun runs a step on n1.
+func srun(args ...string) func(t *testing.T, c *harness.Cluster, jail string) string {
+	return func(t *testing.T, c *harness.Cluster, jail string) string {
+		return outcome(c.Run(harness.Alice, append([]string{"srun", jail, "-wn1"}, args...)...))
+	}
+}
+
+var (
+	// queued is what srun says where the last job is not quite over.
+	queued = regexp.MustCompile(`(?m)^srun: job .*\n?`)
+	// changing are numbers and times that differ from step to step.
+	changing = regexp.MustCompile(`\[\d+-\d+-\d+T\S+\] |(StepId=|STEP |JOB )\d+|\[\d+\]|pid \d+|CANCELLED AT \S+|\d+s ago`)
+)
+
+// outcome is the exit status of a command and its lines in order of the alphabet, each
+// once: a step that is cancelled says so for each signal that comes before its end.
+func outcome(r harness.Result) string {
+	text := queued.ReplaceAllString(r.Stdout+"\n"+r.Stderr, "")
+	lines := strings.Split(strings.TrimSpace(changing.ReplaceAllString(text, "-")), "\n")
+	slices.Sort(lines)
+	return fmt.Sprintf("%d: %s", r.Code, strings.Join(slices.Compact(lines), " | "))
+}
+
+// TestSlurmDoesToTasksWhatItDoesWithout compares steps in a jail with steps on the node.
+func TestSlurmDoesToTasksWhatItDoesWithout(t *testing.T) {
+	c := harness.Start(t, accounted())
+	limited := map[string]string{} // slurmctld looks every half minute: meanwhile, the others
+	for _, jail := range []string{"--jail=none", "--jail=debian"} {
+		limited[jail] = submit(t, c, "trap 'echo asked' TERM\necho up\nsleep 600 &\nwait\necho on\nsleep 600\n", jail, "-wn2", "-t2")
+		said(t, c, limited[jail], "up")
+		r := c.Root("scontrol", "update", "jobid="+limited[jail], "endtime=now")
+		require.Zero(t, r.Code, r)
+	}
+	for _, test := range likeWithout {
+		t.Run(test.name, func(t *testing.T) {
+			plain := test.run(t, c, "--jail=none")
+			t.Log(plain)
+			require.Regexp(t, "(?s)"+test.want, plain)
+			assert.Equal(t, plain, test.run(t, c, "--jail=debian"))
+		})
+	}
+	t.Run("time limit", func(t *testing.T) {
+		plain := overdue(c, limited["--jail=none"])
+		require.Regexp(t, `^TIMEOUT .*asked.*on`, plain)
+		require.Contains(t, plain, "DUE TO TIME LIMIT")
+		assert.Equal(t, plain, overdue(c, limited["--jail=debian"]))
+	})
+	for _, node := range harness.Nodes {
+		assert.Equal(t, "idle", waitState(c, node), c.Drained())
+	}
+}
+
+// overdue is what is left of a job that has met its time limit.
+func overdue(c *harness.Cluster, id string) string {
+	job := c.WaitJob(harness.Job{ID: id})
+	return job.State + " " + job.ExitCode + " " + lines(job.Output)
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// TestEarlierPluginFails: a required plugin before gojail that returns a positive number ends a hook for
+// those after it, and the step goes on all the same (up to 24.11); later it fails, and the node may drain
+// for it, with gojail or without. Whichever hook it is, no task runs outside of its jail, or with
+// privileges that the jail takes away, and slurmstepd comes to its end.
+func TestEarlierPluginFails(t *testing.T) {
+	options := jailed
+	options.Config = rooted
+	c := harness.Start(t, options)
+	buildPlugin(t, c, "early")
+	stack := read(c, "/etc/slurm/plugstack.conf")
+	for _, hook := range []string{"none", "init", "init_post_opt", "user_init", "task_init_privileged", "task_init"} {
+		t.Run(hook, func(t *testing.T) {
+			write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
+			require.Contains(t, read(c, "/etc/slurm/plugstack.conf"), "spank_early")
+			for _, node := range harness.Nodes { // as after every new plugin: srun in the jail is to find it
+				require.Zero(t, c.Gojail(node, "init", "debian").Code)
+			}
+			earlySteps(t, c, hook)
+		})
+	}
+}
+
+// endures says that this release goes on after such a plugin.
+func endures(t *testing.T, c *harness.Cluster) bool {
+	t.Helper()
+	version := strings.Fields(c.Root("slurmd", "-V").Stdout)
+	require.Len(t, version, 2)
+	return version[1] < "25.05"
+}
+
+// buildPlugin makes /opt/NAME/spank_NAME.so in the machine, of testdata/NAME.c.
+func buildPlugin(t *testing.T, c *harness.Cluster, name string) {
+	t.Helper()
+	source, err := os.ReadFile("testdata/" + name + ".c")
+	require.NoError(t, err)
+	dir := "/opt/" + name + "/"
+	write(t, c.Path(dir+name+".c"), string(source))
+	r := c.Root("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", dir+"spank_"+name+".so", dir+name+".c")
+	require.Zero(t, r.Code, r)
+}
+
+// confined is what a task says that has come into its jail and given up what it is to give up.
+const confined = "ran in debian CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2"
+
+func earlySteps(t *testing.T, c *harness.Cluster, hook string) {
+	script := "echo ran in $(" + where + ") $(" + status + ")"
+	before := len(c.Log("n1"))
+	for _, as := range [][2]string{{harness.Alice, "none"}, {harness.Alice, "self"}, {"root", "none"}} {
+		r := c.Run(as[0], "srun", "-Q", "-wn1", "-n2", "--jail=debian", "--jail-root="+as[1], "sh", "-c", script)
+		assert.NotEqual(t, -1, r.Code, r)
+		judgeEarly(t, hook, r.Stdout, r.Stdout+r.Stderr, r.Code == 0)
+		resume(t, c)
+	}
+	log := c.Log("n1")[before:]
+	assert.Equal(t, hook != "none", strings.Contains(log, "early: "+hook), "the plugin was asked: %s", log)
+	if !endures(t, c) {
+		return // such a batch job is held, or tried for a minute
+	}
+	job := c.Batch(harness.Alice, script, "-wn1", "--jail=debian", "--output=/home/alice/early.out")
+	defer os.Remove(c.Path(job.Seen))
+	judgeEarly(t, hook, job.Output, job.Output, job.State == "COMPLETED")
+	resume(t, c)
+}
+
+// resume waits for the end of the job, and brings back nodes where it is Slurm that drains them.
+func resume(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	for _, node := range harness.Nodes {
+		if state := waitState(c, node); state != "idle" {
+			assert.False(t, endures(t, c), "%s is %s: %s", node, state, c.Drained())
+			c.Resume(node)
+		}
+	}
+}
+
+func judgeEarly(t *testing.T, hook, stdout, said string, ok bool) {
+	t.Helper()
+	for line := range strings.Lines(stdout) {
+		if strings.Contains(line, "ran in") {
+			assert.Equal(t, confined, strings.TrimSpace(line), said)
+		}
+	}
+	if hook == "none" {
+		assert.True(t, ok && strings.Contains(stdout, "ran in"), "control: %s", said)
+	}
+}
+
+// TestEarlierPluginKeepsNoScopeAway: without a PID namespace, too, it is noticed that the step's domain was never begun.
+func TestEarlierPluginKeepsNoScopeAway(t *testing.T) {
+	if !scopes(t) {
+		t.Skip("needs Landlock as Linux 6.12 has it")
+	}
+	options := jailed
+	options.Config = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nnamespaces = [\"ipc\", \"uts\"]\nabstract_sockets = \"step\"\n", 1)
+	c := harness.Start(t, options)
+	buildPlugin(t, c, "early")
+	stack := read(c, "/etc/slurm/plugstack.conf")
+	for _, hook := range []string{"none", "user_init"} {
+		write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
+		require.Zero(t, c.Gojail("n1", "init", "debian").Code)
+		r := c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n2", "--jail=debian", "sh", "-c", "echo ran")
+		assert.Equal(t, hook == "none", strings.Contains(r.Stdout, "ran"), r)
+		resume(t, c)
+	}
+}

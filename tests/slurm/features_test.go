@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// feature is something of Slurm's that touches namespaces or the hooks' processes.
+type feature struct {
+	name        string
+	since, last string // releases that have it; "" is no limit
+	conf        map[string]string
+	files       map[string]string
+	check       string // what gojail check says of it; a failed check: it is refused
+	refused     bool
+}
+
+const oldContainer = "AutoBasePath=true\nBasePath=/var/lib/slurm/container\n"
+
+func namespaceConf(more string) map[string]string {
+	return map[string]string{"/etc/slurm/namespace.yaml": "defaults:\n  base_path: /var/lib/slurm/namespace\n  auto_base_path: true\n" + more}
+}
+
+var features = []feature{
+	{name: "PrologFlags=Contain", conf: map[string]string{"PrologFlags": "Contain"}},
+	{name: "slurmstepd_memlock", conf: map[string]string{"LaunchParameters": "slurmstepd_memlock"}},
+	{name: "slurmstepd_memlock_all", conf: map[string]string{"LaunchParameters": "slurmstepd_memlock_all"}},
+	{name: "UsePAM=0", conf: map[string]string{"UsePAM": "0"}},
+	{name: "contain_spank", since: "24.11", conf: map[string]string{"SlurmdParameters": "config_overrides,contain_spank"}},
+	{name: "job_container/tmpfs", last: "24.11",
+		conf:  map[string]string{"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain"},
+		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer}, check: "EntireStepInNS=true", refused: true},
+	{name: "EntireStepInNS", since: "24.11", last: "24.11",
+		conf:  map[string]string{"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain"},
+		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer + "EntireStepInNS=true\n"}},
+	{name: "namespace/linux", since: "26.05",
+		conf:  map[string]string{"NamespaceType": "namespace/linux", "PrologFlags": "Contain"},
+		files: namespaceConf("")},
+	{name: "namespace/linux with PIDs", since: "26.05",
+		conf:  map[string]string{"NamespaceType": "namespace/linux", "PrologFlags": "Contain"},
+		files: namespaceConf("  clone_ns_flags: [CLONE_NEWPID]\n")},
+}
+
+// TestFeatures: a step with each feature of Slurm is in its jail in every respect,
+// a fault is the job's alone, and no node drains.
+func TestFeatures(t *testing.T) {
+	release := harness.Release()
+	if release == "" {
+		release = "22.05"
+	}
+	for _, f := range features {
+		if f.since > release || f.last != "" && f.last < release {
+			continue // "-" in the table of releases
+		}
+		t.Run(f.name, func(t *testing.T) {
+			if f.name == "slurmstepd_memlock_all" && release >= "26.05" && !harness.MayLock() {
+				t.Skip("needs CAP_SYS_RESOURCE: this slurmstepd ends below the usual limit of locked memory, with gojail or without")
+			}
+			options := jailed
+			options.OneCPU = true
+			options.SlurmConf = maps.Clone(jailed.SlurmConf)
+			maps.Copy(options.SlurmConf, f.conf)
+			options.Files = maps.Clone(jailed.Files)
+			maps.Copy(options.Files, f.files)
+			c := harness.Start(t, options)
+			r := c.Gojail("n1", "check")
+			assert.Contains(t, r.Stdout+r.Stderr, f.check)
+			assert.Equal(t, f.refused, r.Code != 0, r)
+			if !f.refused {
+				featureWorks(t, c)
+			}
+		})
+	}
+}
+
+func featureWorks(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
+	r := c.Do(harness.Command{User: harness.Alice, Env: []string{"SITE_EPILOG=/home/alice/epilog.out"},
+		Args: []string{"srun", "--jail=debian", "-n2", "sh", "-c", "echo $$ >/tmp/of-the-job"}})
+	require.Zero(t, r.Code, r)
+	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/home/alice/epilog.out"))
+
+	require.Zero(t, c.Run(harness.Alice, "srun", "--jail=debian", "mkdir", "/home/alice/only").Code)
+	job := c.Batch(harness.Alice, "#!/bin/sh\ncat "+marker+"\nsrun cat "+marker+"\n", "--jail=debian",
+		"--chdir=/home/alice/only", "--output=/home/alice/only/out")
+	assert.Equal(t, "COMPLETED", job.State, "%v", job)
+	prints(t, "debian\ndebian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/home/alice/only/out"))
+
+	r = c.Run(harness.Alice, "srun", "--jail=nosuch", "echo", "ran")
+	assert.NotZero(t, r.Code)
+	assert.NotContains(t, r.Stdout, "ran")
+	assert.Contains(t, r.Stderr, "nosuch")
+	// Slurm gives up between two hooks: the node must not stay in the stage. (22.05's srun exits 0.)
+	r = c.Run(harness.Alice, "srun", "--jail=debian", "--output=/nosuch/file-%t", "echo", "ran")
+	assert.NotContains(t, r.Stdout, "ran")
+	for _, node := range harness.Nodes {
+		assert.Equal(t, "idle", waitState(c, node), c.Drained())
+	}
+}

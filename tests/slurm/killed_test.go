@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+const (
+	killer    = "/root/kill" // testdata/kill.c
+	killOrder = "/run/kill-order"
+)
+
+// TestKilledAtAnyMoment kills what takes part in a launch, from its start to its
+// end in steps: no task runs outside its jail, the node goes on, and nothing is left.
+func TestKilledAtAnyMoment(t *testing.T) {
+	c := harness.Start(t, jailed)
+	program := filepath.Join(t.TempDir(), "kill")
+	out, err := exec.Command("gcc", "-O2", "-D_GNU_SOURCE", "-Wall", "-Werror", "-o", program, "testdata/kill.c").CombinedOutput()
+	require.NoError(t, err, string(out))
+	text, err := os.ReadFile(program)
+	require.NoError(t, err)
+	write(t, c.Path(killer), string(text))
+	onNode(t, c, "/data/alice/file", "")
+	before := warm(t, c)
+	for name, kills := range map[string]func(*testing.T, *harness.Cluster){
+		"launcher of a template": killTemplates, "launcher of a sandbox": killSandboxes,
+		"slurmstepd": killSteps, "slurmd and slurmstepd": killNode, "epilog": killEpilogs,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.ShowLogs(t)
+			kills(t, c)
+			for _, node := range harness.Nodes { // Slurm drains a node for an epilog that was killed
+				waitState(c, node)
+				c.Resume(node)
+			}
+			prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+			nothingLeft(t, c, before)
+		})
+	}
+}
+
+// sweep launches with a kill after 0, 2, 4, ... ms, or as many times more on a slow
+// machine, until several launches were faster.
+func sweep(t *testing.T, launch func(ms int) (ran bool)) {
+	t.Helper()
+	ran, ended := 0, 0
+	for ms := 0; ms <= 40*int(harness.Slow) || ran < 3; ms += 2 * int(harness.Slow) {
+		require.Less(t, ms, 400*int(harness.Slow), "no launch outlives the kill")
+		if launch(ms) {
+			ran++
+		} else {
+			ended++
+		}
+	}
+	assert.Positive(t, ended, "no launch met the kill")
+}
+
+// killTemplates: every launch starts without a zygote.
+func killTemplates(t *testing.T, c *harness.Cluster) {
+	withKiller(t, c)
+	for _, whom := range []string{"oldest", "youngest"} { // the zygote to be, and the process with Go in it
+		sweep(t, func(ms int) bool {
+			if record := strings.Fields(read(c, "/run/gojail/n1/jails/debian/zygote")); len(record) > 1 {
+				c.Root("kill", "-KILL", record[1])
+			}
+			order(t, c, "template", ms, whom)
+			return jailedOrRefused(t, ms, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task))
+		})
+	}
+}
+
+// killSandboxes: with --jail-mount a launcher, and Go in it, builds each sandbox.
+func killSandboxes(t *testing.T, c *harness.Cluster) {
+	withKiller(t, c)
+	sweep(t, func(ms int) bool {
+		order(t, c, "sandbox", ms, "oldest")
+		r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-mount=/data/alice:/mnt", "sh", "-c", "cat /mnt/file && "+task)
+		return jailedOrRefused(t, ms, r)
+	})
+}
+
+// withKiller puts the killer in the launcher's place until the end of the test.
+func withKiller(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	r := c.Root("sh", "-c", saveExe+"cp "+killer+" "+lib+"gojail-launcher")
+	require.Zero(t, r.Code, r)
+	t.Cleanup(func() {
+		r := c.Root("sh", "-c", mendExe+"; rm -f "+killOrder)
+		assert.Zero(t, r.Code, r)
+	})
+}
+
+func order(t *testing.T, c *harness.Cluster, verb string, ms int, whom string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(c.Path(killOrder), fmt.Appendf(nil, "%s %d %s\n", verb, ms*1000, whom), 0o600))
+}
+
+func jailedOrRefused(t *testing.T, ms int, r harness.Result) (ran bool) {
+	t.Helper()
+	// The holder may have ended in the very moment of a fork into its PID namespace, which then fails: Slurm tells
+	// of that, but its exit code is 0, as for any task that cannot be forked.
+	if r.Code == 0 && strings.Contains(r.Stderr, "child fork: Cannot allocate memory") {
+		assert.Empty(t, r.Stdout, "killed after %d ms: %s", ms, r)
+		return false
+	}
+	if r.Code == 0 {
+		assert.Equal(t, "ran in debian\n", r.Stdout, "killed after %d ms: %s", ms, r)
+		return true
+	}
+	// The youngest may be the holder, process 1 of the job: its tasks end with it, wherever they were.
+	if r.Code == 137 && strings.Contains(r.Stderr, "task 0: Killed") {
+		assert.Contains(t, []string{"", "ran in debian\n"}, r.Stdout, "killed after %d ms: %s", ms, r)
+		return false
+	}
+	assert.NotContains(t, r.Stdout, "ran in", "killed after %d ms", ms)
+	assert.NotEmpty(t, oneLine(r.Stderr), "killed after %d ms: %s", ms, r)
+	return false
+}
+
+// killSteps kills slurmstepd as it starts its task, and a little later.
+func killSteps(t *testing.T, c *harness.Cluster) {
+	sweep(t, func(ms int) bool {
+		require.True(t, c.WaitIdle(), c.Drained())
+		wait := strike(t, c, "stepd", ms)
+		output := ""
+		withStep(t, c, func(printed func() string) {
+			wait()
+			time.Sleep(10 * time.Millisecond) // for a task that has just been started to print
+			output = printed()
+		})
+		assert.Contains(t, []string{"", "ran in debian\n"}, output, "killed after %d ms", ms)
+		return output != ""
+	})
+}
+
+// killNode kills slurmd and slurmstepd amid a step, as a power failure would, but for the holder.
+func killNode(t *testing.T, c *harness.Cluster) {
+	withStep(t, c, func(printed func() string) {
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return printed() != "" }))
+		kill(c, "slurmd -N n1")
+		kill(c, "slurmstepd: [")
+	})
+	require.NoError(t, c.StartSlurmd("n1"))
+}
+
+// withStep runs a step on n1 that stays, then ends its job and what Slurm leaves of it.
+func withStep(t *testing.T, c *harness.Cluster, during func(printed func() string)) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "out")
+	out, err := os.Create(file)
+	require.NoError(t, err)
+	defer out.Close()
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	srun := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "sh", "-c", task + "; exec sleep 4321"}})
+	srun.Stdout = out
+	require.NoError(t, srun.Start())
+	during(func() string { text, _ := os.ReadFile(file); return string(text) })
+	c.Run(harness.Alice, "scancel", "-u", "alice")
+	end()
+	srun.Wait()
+	for _, orphan := range []string{"slurmstepd: [", "sleep 4321"} { // proctrack/linuxproc ends none of a lost slurmstepd
+		kill(c, orphan)
+	}
+}
+
+// killEpilogs: what an epilog leaves undone, the sweep does.
+func killEpilogs(t *testing.T, c *harness.Cluster) {
+	undone := false
+	for ms := 0; ms <= 8; ms++ {
+		require.True(t, c.WaitIdle(), c.Drained())
+		wait := strike(t, c, "epilog", ms)
+		use := []string{"true", "touch /tmp/file"}[ms%2] // its end is C's, or Go's
+		prints(t, "", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", use))
+		wait()
+		waitState(c, "n1")
+		undone = undone || strings.Contains(c.Drained(), "Epilog error")
+		c.Resume("n1")
+	}
+	assert.True(t, undone, "no epilog met the kill")
+	require.True(t, c.WaitIdle(), c.Drained())
+	r := c.Gojail("n1", "sweep")
+	assert.Zero(t, r.Code, r)
+	assert.NotContains(t, r.Stdout, "kept", r)
+}
+
+// strike has the next process of that kind killed so long after its start. The
+// function that it returns waits until that is done.
+func strike(t *testing.T, c *harness.Cluster, whom string, ms int) (wait func()) {
+	t.Helper()
+	ctx, end := context.WithTimeout(context.Background(), harness.Timeout)
+	cmd := c.Exec(ctx, harness.Command{Args: []string{killer, whom, fmt.Sprint(ms * 1000)}})
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	return func() {
+		cmd.Wait() // not 0: it had ended before
+		end()
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// spareName is a scratch directory that the end of a job made for a job to come.
+const spareName = `spare\.([12]?[0-9]|3[01])`
+
+// notOurs are the lines of an inventory that jobs do change: what slurmd keeps
+// (sockets of a slurmstepd that was killed, too), and spares, which onlySpares judges.
+var notOurs = regexp.MustCompile(`/cred_state|hwloc_topo|/var/spool/slurmd/(n[12])/n[12]_\d+\.\d+$` +
+	`|^file /var/lib/gojail/n[12]/jobs/` + spareName + `(/tmp)?$`)
+
+// deadline is what was left of it as a zygote was started.
+var deadline = regexp.MustCompile(` deadline=\d+`)
+
+// settled is what the machine has once its jobs are gone. A spare is there, or it is not.
+func settled(t *testing.T, c *harness.Cluster) (inventory []string) {
+	t.Helper()
+	require.True(t, c.WaitIdle(), c.Drained())
+	harness.Poll(10*time.Second, func() bool {
+		last := inventory
+		inventory = slices.DeleteFunc(c.Inventory("/run/gojail", "/var/lib/gojail", "/var/spool/slurmd", "/tmp", "/dev/shm"), notOurs.MatchString)
+		for i, line := range inventory {
+			inventory[i] = deadline.ReplaceAllString(line, "")
+		}
+		return slices.Equal(last, inventory)
+	})
+	return inventory
+}
+
+// warm makes the templates of the jail debian and returns what the machine has then.
+func warm(t *testing.T, c *harness.Cluster) []string {
+	t.Helper()
+	for _, node := range harness.Nodes {
+		prints(t, "debian", c.Run(harness.Alice, "srun", "-w"+node, "--jail=debian", "cat", marker))
+	}
+	return settled(t, c)
+}
+
+// nothingLeft says that the machine has what it had before, and spares at most.
+func nothingLeft(t *testing.T, c *harness.Cluster, before []string) {
+	t.Helper()
+	var after []string
+	same := harness.Poll(20*time.Second, func() bool {
+		after = settled(t, c)
+		return slices.Equal(before, after)
+	})
+	assert.True(t, same, "gone: %q\nleft: %q", without(before, after), without(after, before))
+	onlySpares(t, c)
+}
+
+// without is what the one list has and the other has not, or has less often.
+func without(one, other []string) (only []string) {
+	other = slices.Clone(other)
+	for _, line := range one {
+		if i := slices.Index(other, line); i >= 0 {
+			other = slices.Delete(other, i, i+1)
+		} else {
+			only = append(only, line)
+		}
+	}
+	return only
+}
+
+// onlySpares says what the scratch directories of idle nodes have: at most 32
+// new directories each, root's, with an empty tmp in them and nothing else.
+func onlySpares(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	for _, node := range harness.Nodes {
+		jobs := c.Path("/var/lib/gojail/" + node + "/jobs")
+		spares, err := os.ReadDir(jobs)
+		if !os.IsNotExist(err) { // no job has been there yet
+			require.NoError(t, err)
+		}
+		for _, entry := range spares {
+			spare := filepath.Join(jobs, entry.Name())
+			assert.Regexp(t, "^"+spareName+"$", entry.Name(), node)
+			assert.Equal(t, "drwx------ 0", looks(t, spare), spare)
+			inside, err := os.ReadDir(spare)
+			require.NoError(t, err)
+			if assert.Len(t, inside, 1, spare) {
+				tmp := filepath.Join(spare, inside[0].Name())
+				assert.Equal(t, "tmp", inside[0].Name(), spare)
+				assert.Equal(t, "dtrwxrwxrwx 0", looks(t, tmp), tmp)
+				files, err := os.ReadDir(tmp)
+				require.NoError(t, err)
+				assert.Empty(t, files, tmp)
+			}
+		}
+	}
+}
+
+// looks is the mode and the owner of a file.
+func looks(t *testing.T, path string) string {
+	t.Helper()
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	return info.Mode().String() + " " + utoa(uint64(info.Sys().(*syscall.Stat_t).Uid))
+}
+
+// TestNothingIsLeftBehind: the template stays, all that belongs to jobs goes.
+func TestNothingIsLeftBehind(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	for i := range 4 {
+		c.Run(harness.Alice, "srun", "-N2", "--jail=debian", "touch", "/tmp/file", "/dev/shm/file")
+		c.Run(harness.Alice, "srun", "--jail=debian", "sh", "-c", "exit 1")
+		killed(t, c, i%2 == 0)
+	}
+	nothingLeft(t, c, before)
+}
+
+// TestSparesAreFew: as many jobs end at once as there may be spares, and more.
+func TestSparesAreFew(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\nexec sleep 4321\n",
+		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1", "--array=1-12", "--output=/dev/null"}})
+	require.Zero(t, submit.Code, submit)
+	id := strings.TrimSpace(submit.Stdout)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("sleep 4321")) == 12 }))
+	c.Run(harness.Alice, "scancel", id)
+	nothingLeft(t, c, before)
+	spares, err := os.ReadDir(c.Path("/var/lib/gojail/n1/jobs"))
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(spares), 32)
+	assert.NotEmpty(t, spares, "none is made: the first step of a job pays for it")
+}
+
+// killed runs a job and ends it by scancel, or by SIGKILL to its slurmstepd.
+func killed(t *testing.T, c *harness.Cluster, brutally bool) {
+	t.Helper()
+	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\ntouch /tmp/x\nsleep 4321\n",
+		Args: []string{"sbatch", "--parsable", "--no-requeue", "--jail=debian", "--output=/dev/null"}})
+	require.Zero(t, submit.Code, submit)
+	id := strings.TrimSpace(submit.Stdout)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("sleep 4321")) > 0 }))
+	if brutally {
+		kill(c, "slurmstepd: ["+id)
+	}
+	c.Run(harness.Alice, "scancel", id)
+	if brutally { // with proctrack/linuxproc nobody else ends the tasks of a lost slurmstepd
+		kill(c, "/slurm_script") // not "slurm_script_launcher", which starts epilogs from 26.05 on
+		kill(c, "sleep 4321")
+	}
+}
+
+// kill ends every process of the cluster whose command line contains the text.
+func kill(c *harness.Cluster, text string) {
+	for _, p := range c.Find(text) {
+		c.Root("kill", "-KILL", utoa(uint64(p.Pid)))
+	}
+}

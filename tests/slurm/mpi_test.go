@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// pmixPath leads the program to libpmix, which lies where only Slurm's plugin looks.
+const pmixPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/pmix2/lib"
+
+// TestPMIx: tasks in a jail meet through Slurm's PMIx server, on both nodes and
+// in one step after another, and in a batch job, too; its directory is in the jail as long as
+// the step. The jail has no libpmix of its own: the node's is brought along.
+func TestPMIx(t *testing.T) {
+	c := harness.Start(t, jailed)
+	if !strings.Contains(c.Run(harness.Alice, "srun", "--mpi=list").String(), "pmix") {
+		return // "-" in the table of releases: Debian's 26.05 has no mpi/pmix
+	}
+	program := filepath.Join(t.TempDir(), "pmix")
+	out, err := exec.Command("gcc", "-Wall", "-Werror", "-I/usr/lib/x86_64-linux-gnu/pmix2/include", "-o", program, "testdata/pmix.c", "-ldl").CombinedOutput()
+	require.NoError(t, err, string(out))
+	text, err := os.ReadFile(program)
+	require.NoError(t, err)
+	write(t, c.Path("/srv/jails/debian/home/alice/pmix"), string(text))
+	require.NoError(t, os.Chmod(c.Path("/srv/jails/debian/home/alice/pmix"), 0o755))
+	for range 2 {
+		r := c.Run(harness.Alice, "srun", "-N2", "-n4", "--mpi=pmix", "--jail=debian", "env", pmixPath, "/home/alice/pmix")
+		require.Zero(t, r.Code, r)
+		assert.NotContains(t, r.Stderr, "PMIX", "what it prints where it does without its files")
+		ranks := strings.Split(strings.TrimSpace(r.Stdout), "\n")
+		slices.Sort(ranks)
+		assert.Equal(t, []string{"rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"}, ranks, r)
+	}
+	job := c.Batch(harness.Alice, "srun --mpi=pmix -n1 cat "+marker, "--jail=debian", "-n2", "--output=/home/alice/nested.out")
+	assert.Equal(t, "COMPLETED debian\n", job.State+" "+job.Output, job)
+	job = c.Batch(harness.Alice, "#!/bin/sh\nfor i in 1 2; do srun --mpi=pmix env "+pmixPath+" /home/alice/pmix; done\n"+
+		"srun ls -A /var/spool/slurmd/n1\n", "--jail=debian", "-wn1", "-n2", "--chdir=/tmp", "--output=/home/alice/pmix.out")
+	assert.Equal(t, "COMPLETED", job.State, "%v", job)
+	text, err = os.ReadFile(c.Path("/srv/jails/debian/home/alice/pmix.out"))
+	require.NoError(t, err)
+	assert.Equal(t, 4, strings.Count(string(text), "rank "), string(text))
+	assert.NotContains(t, string(text), "pmix.", "the directories of steps that are over")
+	r := c.Run(harness.Alice, "srun", "-N2", "--mpi=pmi2", "--jail=debian", "cat", marker)
+	prints(t, "debian\ndebian", r)
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// spareOf is the process that has begun a sandbox of debian on n1 before anybody asks; zygote is that jail's.
+func spareOf(t *testing.T, c *harness.Cluster, zygote int) (pid int) {
+	t.Helper()
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		for _, p := range c.Processes() {
+			if p.Status["Name"] == "gojail-spare" && p.Status["PPid"] == strconv.Itoa(zygote) {
+				pid = p.Pid
+			}
+		}
+		return pid > 0
+	}), "no spare")
+	return pid
+}
+
+// recorded is the process of a record in n1's state directory.
+func recorded(t *testing.T, c *harness.Cluster, name string) int {
+	t.Helper()
+	words := strings.Fields(read(c, "/run/gojail/n1/"+name))
+	require.Greater(t, len(words), 1, name)
+	pid, err := strconv.Atoi(words[1])
+	require.NoError(t, err)
+	return pid
+}
+
+// TestSpareBecomesTheHolder of the next job, and of no second sandbox of that.
+func TestSpareBecomesTheHolder(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	zygote := recorded(t, c, "jails/debian/zygote")
+	spare := spareOf(t, c, zygote)
+	step, id := allocation(t, c)
+	prints(t, "debian", step("cat "+marker))
+	assert.Equal(t, spare, recorded(t, c, "jobs/"+id+"/debian"))
+
+	next := spareOf(t, c, zygote)
+	r := c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=debian", "--jail-mount=/data:/mnt", "sh", "-c", "cat "+marker+"; readlink /proc/self/ns/ipc")
+	require.Zero(t, r.Code, r)
+	prints(t, strings.TrimSpace(r.Stdout), step("cat "+marker+"; readlink /proc/self/ns/ipc"))
+	assert.Equal(t, next, spareOf(t, c, zygote), "for a job's second sandbox, which shares its namespaces")
+
+	other, id := allocation(t, c)
+	prints(t, "debian", other("cat "+marker))
+	assert.Equal(t, next, recorded(t, c, "jobs/"+id+"/debian"))
+	c.Run(harness.Alice, "scancel", "--user=alice")
+	nothingLeft(t, c, before)
+}
+
+// TestSpareOfAnotherKind: a jail that is configured otherwise since has what it is configured to have.
+func TestSpareOfAnotherKind(t *testing.T) {
+	c := shared(t)
+	warm(t, c)
+	zygote := recorded(t, c, "jails/debian/zygote")
+	spare := spareOf(t, c, zygote)
+	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]", "[jail.debian]\nnamespaces = [\"ipc\"]", 1))
+	own := func() harness.Result {
+		return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", "cat "+marker+"; readlink /proc/self/ns/pid")
+	}
+	nodes, err := os.Readlink(c.Path("/proc/1/ns/pid"))
+	require.NoError(t, err)
+	prints(t, "debian\n"+nodes, own())
+	require.Equal(t, zygote, recorded(t, c, "jails/debian/zygote"), "this needs no other template")
+	assert.NotEqual(t, spare, spareOf(t, c, zygote), "the next one is of the new kind")
+	prints(t, "debian\n"+nodes, own())
+}
+
+// TestSpareEndsWithItsZygote, whose socket it would serve; and the zygote goes on without its spare.
+func TestSpareEndsWithItsZygote(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	try := func() {
+		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	}
+	zygote := recorded(t, c, "jails/debian/zygote")
+	spare := spareOf(t, c, zygote)
+	c.Root("kill", "-KILL", strconv.Itoa(spare))
+	try()
+	assert.Equal(t, zygote, recorded(t, c, "jails/debian/zygote"))
+	spare = spareOf(t, c, zygote)
+	c.Root("kill", "-KILL", strconv.Itoa(zygote))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(spare); return err != nil }), "the spare lives on")
+	try()
+	nothingLeft(t, c, before)
+}
+
+// TestSpareWaitsForASlowCaller: another job's does not.
+func TestSpareWaitsForASlowCaller(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	zygote := recorded(t, c, "jails/debian/zygote")
+	spare := spareOf(t, c, zygote)
+	dir, err := os.Open(filepath.Dir(c.Path("/run/gojail/n1/jails/debian/socket")))
+	require.NoError(t, err)
+	defer dir.Close()
+	silent, err := net.Dial("unixpacket", "/proc/self/fd/"+strconv.Itoa(int(dir.Fd()))+"/socket")
+	require.NoError(t, err)
+	defer silent.Close()
+	for range 3 {
+		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	}
+	assert.Equal(t, spare, spareOf(t, c, zygote), "it waits for the one that says nothing")
+	require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(spare); return err != nil }), "it serves the template of before")
+	silent.Close()
+	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+
+	// What is no request of this version is refused as ever.
+	wrong, err := net.Dial("unixpacket", "/proc/self/fd/"+strconv.Itoa(int(dir.Fd()))+"/socket")
+	require.NoError(t, err)
+	defer wrong.Close()
+	_, err = wrong.Write(binary.NativeEndian.AppendUint32(nil, 1<<30))
+	require.NoError(t, err)
+	answer := make([]byte, 4096)
+	_, err = wrong.Read(answer) // who it is
+	require.NoError(t, err)
+	n, err := wrong.Read(answer)
+	require.NoError(t, err)
+	assert.Contains(t, string(answer[:n]), "another gojail version")
+	nothingLeft(t, c, before)
+}
+
+// TestSpareInARenamedProc: who owns the jail's root can move what is mounted there after the spare was made.
+func TestSpareInARenamedProc(t *testing.T) {
+	c := shared(t)
+	before := warm(t, c)
+	spareOf(t, c, recorded(t, c, "jails/debian/zygote"))
+	proc := c.Path("/srv/jails/debian/proc")
+	require.NoError(t, os.Rename(proc, proc+".old"))
+	require.NoError(t, os.Mkdir(proc, 0o755))
+	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
+	require.NoError(t, os.Remove(proc))
+	require.NoError(t, os.Rename(proc+".old", proc))
+	refused(t, "/proc of the jail is not what was mounted there", r)
+	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	nothingLeft(t, c, before)
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// submit gives a script of alice's to a node and does not wait for it.
+func submit(t *testing.T, c *harness.Cluster, script string, args ...string) (id string) {
+	t.Helper()
+	r := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\n" + script, Args: append([]string{"sbatch", "--parsable"}, args...)})
+	require.Zero(t, r.Code, r)
+	id = strings.TrimSpace(r.Stdout)
+	t.Cleanup(func() { c.Run(harness.Alice, "scancel", id) })
+	return id
+}
+
+// output is what a running job has written so far.
+func output(c *harness.Cluster, id string) string {
+	text, _ := c.ReadAnywhere("/home/alice/slurm-" + id + ".out")
+	return text
+}
+
+// said waits until a job has written a line.
+func said(t *testing.T, c *harness.Cluster, id, line string) {
+	t.Helper()
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Contains(output(c, id), line) }), "%q: %s", line, output(c, id))
+}
+
+// lines are the different lines of a text.
+func lines(text string) string {
+	all := strings.Split(changing.ReplaceAllString(strings.TrimSpace(text), "-"), "\n")
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " | ")
+}
+
+// busy counts, holds memory and CPU time, and ends when it is told to.
+const busy = `
+$| = 1;
+$SIG{USR1} = sub { print "told $ENV{SLURM_PROCID}\n"; exit 5 };
+my $size = 40 << 20;
+my $hold = "x" x $size;
+1 while (times)[0] < 1.2;
+while (1) { print "tick\n"; select undef, undef, undef, 0.05 }
+`
+
+// watched runs a job that is looked at, attached to, suspended and signalled, and says what was seen.
+func watched(t *testing.T, c *harness.Cluster, jail string) string {
+	onNode(t, c, "/home/alice/busy.pl", busy)
+	inJail(t, c, "/home/alice/busy.pl", busy)
+	id := submit(t, c, "trap 'echo batch told' USR2\nsrun --mem=200 -n2 perl busy.pl & wait; wait; exit 6\n", jail, "-wn1", "-n2")
+	said(t, c, id, "tick")
+	var seen []string
+	see := func(what, text string) { seen = append(seen, what+": "+text) }
+
+	see("squeue", lines(c.Run(harness.Alice, "squeue", "--steps", "-h", "-j", id, "-o", "%i %j %N").Stdout))
+	pids := c.Root("scontrol", "listpids", id+".0", "n1")
+	see("listpids", ofTasks(t, c, pids.Stdout))
+	usage := ""
+	harness.Poll(harness.Timeout, func() bool {
+		r := c.Run(harness.Alice, "sstat", "-n", "-P", "-j", id+".0", "--format=NTasks,MaxRSS,AveCPU")
+		usage = strings.TrimSpace(r.Stdout + r.Stderr)
+		return enough.MatchString(usage)
+	})
+	see("sstat", enough.ReplaceAllString(usage, "enough"))
+	see("sattach", attached(t, c, id, func() {
+		suspended(t, c, id)
+		require.Zero(t, c.Run(harness.Alice, "scancel", "--signal=USR2", "--batch", id).Code)
+		said(t, c, id, "batch told")
+		require.Zero(t, c.Run(harness.Alice, "scancel", "--signal=USR1", id+".0").Code)
+	}))
+	job := c.WaitJob(harness.Job{ID: id})
+	see("job", job.State+" "+job.ExitCode+" "+lines(ofSlurm.ReplaceAllString(job.Output, "")))
+	return strings.ReplaceAll(strings.Join(seen, "\n"), " "+id+".", " JOB.")
+}
+
+// ofSlurm is what it says of tasks: of each, or of both in one line.
+var ofSlurm = regexp.MustCompile(`(?m)^.*error: .*\n`)
+
+// enough is what sstat says of two tasks with 40 MB and a second of CPU time each.
+var enough = regexp.MustCompile(`^2\|([4-9]\d\d\d\d|\d{6,})K\|00:0[0-9]:0[1-9](\.\d+)?$`)
+
+// ofTasks says what the pids of scontrol listpids are on the node, and the tasks' numbers.
+func ofTasks(t *testing.T, c *harness.Cluster, listed string) string {
+	var all []string
+	for line := range strings.Lines(listed) {
+		var pid int
+		var job, step, local, global string
+		if n, _ := fmt.Sscan(line, &pid, &job, &step, &local, &global); n < 5 {
+			continue
+		}
+		p, err := c.Process(pid)
+		require.NoError(t, err, listed)
+		all = append(all, p.Command+" "+step+" "+local+" "+global)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// attached is what sattach shows of a step while during runs.
+func attached(t *testing.T, c *harness.Cluster, id string, during func()) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*harness.Timeout)
+	defer cancel()
+	sattach := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"sattach", id + ".0"}})
+	out, err := sattach.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, sattach.Start())
+	scan := bufio.NewScanner(out)
+	require.True(t, scan.Scan())
+	text := scan.Text() + "\n"
+	done := make(chan bool)
+	go func() {
+		for scan.Scan() {
+			text += scan.Text() + "\n"
+		}
+		close(done)
+	}()
+	during()
+	<-done
+	sattach.Wait()
+	return fmt.Sprintf("%d %s", sattach.ProcessState.ExitCode(), lines(text))
+}
+
+// suspended suspends a job, sees it stand still, and lets it go on.
+func suspended(t *testing.T, c *harness.Cluster, id string) {
+	require.Zero(t, c.Root("scontrol", "suspend", id).Code)
+	require.Equal(t, "SUSPENDED", c.JobFields(id)["JobState"])
+	stands := func() bool {
+		stopped := 0
+		for _, p := range c.Find("perl busy.pl") {
+			if state := p.Status["State"]; p.Status["Name"] == "perl" && (strings.HasPrefix(state, "T") || strings.HasPrefix(state, "D")) {
+				stopped++
+			}
+		}
+		return stopped == 2
+	}
+	assert.True(t, harness.Poll(harness.Timeout, stands))
+	count := strings.Count(output(c, id), "tick")
+	require.Zero(t, c.Root("scontrol", "resume", id).Code)
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Count(output(c, id), "tick") > count+2 }))
+}
