@@ -5,7 +5,6 @@ package mount
 import (
 	"errors"
 	"fmt"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,66 +18,7 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/internal/rootpath"
-	"github.com/gojail/gojail/internal/trusted"
 )
-
-// IDRange is what a user may be in a user namespace, from uid and gid 0 of it on
-// (subuid(5), subgid(5)).
-type IDRange struct {
-	UID, GID uint32 // first of the range on the node
-	Count    uint32 // of both
-}
-
-// RangeCount is as many as packages need; more are not used.
-const RangeCount = 1 << 16
-
-// SubIDs reads a user's range of /etc/subuid and /etc/subgid.
-func SubIDs(uid uint32) (IDRange, error) {
-	name := strconv.FormatUint(uint64(uid), 10)
-	names := []string{name}
-	if u, err := user.LookupId(name); err == nil {
-		names = append(names, u.Username)
-	}
-	var r IDRange
-	var counts [2]uint32
-	for i, path := range []string{"/etc/subuid", "/etc/subgid"} {
-		text, _, err := trusted.ReadFile(path, "the file of subordinate ids")
-		if err != nil {
-			return r, fmt.Errorf("--jail-root=range: %w", err)
-		}
-		first, count := subRange(string(text), names)
-		if count == 0 {
-			return r, fmt.Errorf("--jail-root=range: %s has no range of at least %d ids for %s; ask your administrator for a line such as %s:100000:65536",
-				path, RangeCount, names[len(names)-1], names[len(names)-1])
-		}
-		counts[i] = count
-		if i == 0 {
-			r.UID = first
-		} else {
-			r.GID = first
-		}
-	}
-	r.Count = min(counts[0], counts[1], RangeCount)
-	return r, nil
-}
-
-// subRange is the first range of at least rangeCount ids: NAME:FIRST:COUNT. It is
-// never one with ids of the node's own users in it.
-func subRange(text string, names []string) (first, count uint32) {
-	const ownUsers = 1 << 16
-	for line := range strings.Lines(text) {
-		fields := strings.Split(strings.TrimSpace(line), ":")
-		if len(fields) != 3 || !slices.Contains(names, fields[0]) {
-			continue
-		}
-		first, err := config.ParseID(fields[1])
-		count, also := config.ParseID(fields[2])
-		if err == nil && also == nil && first >= ownUsers && count >= RangeCount && uint64(first)+uint64(count) < 1<<32 {
-			return first, count
-		}
-	}
-	return 0, 0
-}
 
 // OpenRange opens the root of the jail's template with the ids of the user namespace ids,
 // and its data with those of data, as detached trees; the first is the root.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -193,26 +192,7 @@ func (c *Cluster) startKeeper() error {
 		return err
 	}
 	defer log.Close()
-	bound := "bound"
-	if c.options.Outlive {
-		bound = "free"
-	}
-	keeper := exec.Command("/proc/self/exe")
-	cgroups := "shared"
-	if c.options.Constrain {
-		cgroups = "own"
-	}
-	keeper.Args = []string{keeperName, c.root, c.base.root, bound, cgroups}
-	keeper.Env = []string{"PATH=/usr/sbin:/usr/bin", "GOMAXPROCS=1"}
-	keeper.Stdout, keeper.Stderr = log, log
-	keeper.ExtraFiles = []*os.File{reportEnd, life}
-	keeper.SysProcAttr = &syscall.SysProcAttr{
-		Setsid: true, PidFD: &c.pidfd,
-		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
-	}
-	if c.options.HostNet {
-		keeper.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
-	}
+	keeper := c.keeper(log, reportEnd, life)
 	cgroup, err := c.startIn(keeper.SysProcAttr)
 	if err != nil {
 		return err
@@ -238,35 +218,29 @@ func (c *Cluster) startKeeper() error {
 	return record(filepath.Join(c.Dir, "owner"), os.Getpid())
 }
 
-// oneCPU keeps the calling thread, and what it starts, on one CPU until the
-// function that it returns is called. Plugins of Slurm bind a mount namespace to a
-// file, which the kernel refuses to a namespace older than their own (do_loopback
-// in fs/namespace.c, EINVAL); on Linux 6.18 age is counted for each CPU.
-func oneCPU() (back func()) {
-	var all, first unix.CPUSet
-	runtime.LockOSThread()
-	if unix.SchedGetaffinity(0, &all) == nil {
-		for cpu := range 1024 {
-			if all.IsSet(cpu) {
-				first.Set(cpu)
-				break
-			}
-		}
-		unix.SchedSetaffinity(0, &first)
+// keeper returns the command of the cluster's process 1, in new namespaces.
+func (c *Cluster) keeper(log *os.File, files ...*os.File) *exec.Cmd {
+	bound := "bound"
+	if c.options.Outlive {
+		bound = "free"
 	}
-	return func() {
-		unix.SchedSetaffinity(0, &all)
-		runtime.UnlockOSThread()
+	keeper := exec.Command("/proc/self/exe")
+	cgroups := "shared"
+	if c.options.Constrain {
+		cgroups = "own"
 	}
-}
-
-// record writes which process a pid means: the number and the start time.
-func record(path string, pid int) error {
-	_, start, err := processStat(pid)
-	if err != nil {
-		return err
+	keeper.Args = []string{keeperName, c.root, c.base.root, bound, cgroups}
+	keeper.Env = []string{"PATH=/usr/sbin:/usr/bin", "GOMAXPROCS=1"}
+	keeper.Stdout, keeper.Stderr = log, log
+	keeper.ExtraFiles = files
+	keeper.SysProcAttr = &syscall.SysProcAttr{
+		Setsid: true, PidFD: &c.pidfd,
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 	}
-	return os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, start), 0o644)
+	if c.options.HostNet {
+		keeper.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
+	}
+	return keeper
 }
 
 // Attach finds a cluster that another process started.
@@ -310,26 +284,4 @@ func (c *Cluster) Stop() error {
 		c.lifeline.Close()
 	}
 	return errors.Join(c.removeCgroups(), os.RemoveAll(c.Dir))
-}
-
-// ended says whether the process behind a pidfd is gone (pidfd_open(2)).
-func ended(pidfd int) bool {
-	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, 0)
-	return n > 0 && err == nil
-}
-
-// processStat reads fields 3 and 22 of /proc/PID/stat: the state, and the start
-// time in clock ticks since boot (proc(5)).
-func processStat(pid int) (state, start string, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", "", err
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 20 {
-		return "", "", fmt.Errorf("cluster: /proc/%d/stat is short", pid)
-	}
-	return fields[0], fields[19], nil
 }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// region is a directory with all below it, as the kernel names it whichever mounts
+// show it: by its file system, and by its path in there (proc_pid_mountinfo(5)).
+type region struct {
+	major, minor int
+	path         string
+}
+
+// regionOf returns what a mount shows of its file system.
+func regionOf(m *mountinfo.Info) region { return region{m.Major, m.Minor, m.Root} }
+
+// holds reports whether other lies in r.
+func (r region) holds(other region) bool {
+	return r.major == other.major && r.minor == other.minor && config.Under(other.path, r.path)
+}
+
+// mountView is the mount table of a process with its root directory.
+type mountView struct {
+	mounts []*mountinfo.Info
+	root   int // O_PATH
+}
+
+// ReadMountView reads the table of a process by its name in /proc.
+func ReadMountView(process string) (*mountView, error) {
+	fail := func(err error) (*mountView, error) {
+		return nil, fmt.Errorf("cannot read the mount table of process %s: %w", process, oneline.Cause(err))
+	}
+	text, err := os.ReadFile("/proc/" + process + "/mountinfo")
+	if err != nil {
+		return fail(err)
+	}
+	mounts, err := mountinfo.GetMountsFromReader(bytes.NewReader(text), nil)
+	if err != nil {
+		return fail(err)
+	}
+	root, err := unix.Open("/proc/"+process+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail(err)
+	}
+	return &mountView{mounts, root}, nil
+}
+
+func (v *mountView) Close() { unix.Close(v.root) }
+
+// mountOf returns the mount that an open file lies on, or nil where the table lacks it.
+func (v *mountView) mountOf(fd int) (*mountinfo.Info, error) {
+	id, err := mountID(fd)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range v.mounts {
+		if m.ID == id {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+// mountID returns the number in mountinfo of the mount that an open file lies on (Linux 5.8).
+func mountID(fd int) (int, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
+		return 0, err
+	}
+	if st.Mask&unix.STATX_MNT_ID == 0 {
+		return 0, rootpath.OldKernel{Errno: unix.ENOSYS}
+	}
+	return int(st.Mnt_id), nil
+}
+
+// RegionOf returns where an open directory lies.
+func (v *mountView) RegionOf(fd int) (region, error) {
+	m, err := v.mountOf(fd)
+	if err != nil {
+		return region{}, err
+	}
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return region{}, oneline.Cause(err)
+	}
+	if m == nil || !config.Under(path, m.Mountpoint) {
+		return region{}, fmt.Errorf("%s is not in the mount table", path)
+	}
+	r := regionOf(m)
+	r.path = filepath.Join(r.path, relative(path, m.Mountpoint))
+	return r, nil
+}
+
+// relative returns the rest of a path that is, or lies below, dir.
+func relative(path, dir string) string { return strings.TrimPrefix(path, strings.TrimSuffix(dir, "/")) }
