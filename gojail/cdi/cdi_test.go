@@ -200,7 +200,7 @@ func TestParams(t *testing.T) {
 	e, err := n.read(t).Edits("nvidia.com/gpu=0")
 	require.NoError(t, err)
 	assert.Empty(t, e.Files)
-	require.NoError(t, os.Remove(n.source.Params))
+	require.NoError(t, os.Remove(n.source.params))
 	e, err = n.read(t).Edits("nvidia.com/gpu=0")
 	require.NoError(t, err)
 	assert.Empty(t, e.Files)

@@ -68,7 +68,7 @@ func (e *Edits) hook(hook specs.Hook, source Source) (done bool, err error) {
 	case "chmod":
 		return true, e.modes(values(options, "mode"), values(options, "path"))
 	case "disable-device-node-modification":
-		return true, e.params(source.Params)
+		return true, e.params(source.params)
 	}
 	return false, nil
 }

@@ -26,7 +26,7 @@ func newNode(t testing.TB) node {
 		t.Skip("needs root: only root's files are read")
 	}
 	root := t.TempDir()
-	n := node{root, Source{Dirs: []string{root + "/etc/cdi", root + "/var/run/cdi"}, Params: root + "/params"}}
+	n := node{root, Source{Dirs: []string{root + "/etc/cdi", root + "/var/run/cdi"}, params: root + "/params"}}
 	for name, number := range map[string]uint64{
 		"nvidia0": unix.Mkdev(195, 0), "nvidia1": unix.Mkdev(195, 1), "nvidiactl": unix.Mkdev(195, 255),
 		"nvidia-modeset": unix.Mkdev(195, 254), "nvidia-uvm": unix.Mkdev(510, 0), "nvidia-uvm-tools": unix.Mkdev(510, 1),

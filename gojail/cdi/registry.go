@@ -20,13 +20,13 @@ import (
 // Source is where a node keeps what this package reads.
 type Source struct {
 	Dirs   []string // of CDI files; the last one that has a device wins
-	Params string   // of the NVIDIA driver
+	params string   // of the NVIDIA driver
 }
 
 // Host is this node: the directories of the CDI specification.
 var Host = Source{
 	Dirs:   []string{cncf.DefaultStaticDir, cncf.DefaultDynamicDir},
-	Params: paramsPath,
+	params: paramsPath,
 }
 
 // Registry is what the CDI files of a node say.

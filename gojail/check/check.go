@@ -75,12 +75,12 @@ type Node struct {
 	// Accounts is asked for the users and groups of the jails. Nil: nobody is; a name
 	// service that hangs must not make a node look bad.
 	Accounts *site.Accounts
-	Passwd   string // passwd(5) of the node; empty: /etc/passwd
+	passwdIn string // passwd(5) of the node; empty: /etc/passwd
 }
 
 func (n *Node) passwd() string {
-	if n.Passwd != "" {
-		return n.Passwd
+	if n.passwdIn != "" {
+		return n.passwdIn
 	}
 	return "/etc/passwd"
 }

@@ -41,7 +41,7 @@ func goodNode(t *testing.T) *checkedNode {
 	n.Node = Node{Config: filepath.Join(dir, "gojail.toml"), State: filepath.Join(dir, "state"), Name: "n1", LibDir: filepath.Join(dir, "lib")}
 	accounts := site.SystemAccounts()
 	n.Accounts = &accounts
-	n.Passwd = filepath.Join(dir, "passwd")
+	n.passwdIn = filepath.Join(dir, "passwd")
 	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "jail/bin", "slurm", "lib", "plugins", "state"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}

@@ -20,8 +20,8 @@ const (
 	DefaultState  = "/run/gojail"
 )
 
-// ReplyFD is where gojail-launcher writes its answer.
-const ReplyFD = 3
+// replyFD is where gojail-launcher writes its answer.
+const replyFD = 3
 
 // KeyLen is the length of a template's key in the site file and in records, in bytes.
 const KeyLen = 16

@@ -39,7 +39,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_SITE_MAX":        "(4 << 20)",
 		"GOJAIL_DEFAULT_CONFIG":  fmt.Sprintf("%q", DefaultConfig),
 		"GOJAIL_DEFAULT_STATE":   fmt.Sprintf("%q", DefaultState),
-		"GOJAIL_REPLY_FD":        fmt.Sprint(ReplyFD),
+		"GOJAIL_REPLY_FD":        fmt.Sprint(replyFD),
 		"GOJAIL_RETRY_PAUSE":     fmt.Sprint(RetryPause.Seconds()),
 		"GOJAIL_END_MS":          fmt.Sprint(EndMost.Milliseconds()),
 		"GOJAIL_ACCOUNTS":        fmt.Sprintf("%q", strings.TrimPrefix(AccountsDir, "/run/")),

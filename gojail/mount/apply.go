@@ -115,7 +115,7 @@ func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
 func makePrivate() error {
 	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &attr); err != nil {
-		return &MountError{Op: "mount_setattr", Target: "/", Flags: []string{"rprivate"}, Err: err}
+		return &mountError{Op: "mount_setattr", Target: "/", Flags: []string{"rprivate"}, Err: err}
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func openRoot(v *plan.View, name string) (*jailRoot, error) {
 // what is mounted there, so that no path of the host is hidden by it.
 func (r *jailRoot) attach() error {
 	if err := unix.MoveMount(r.fd, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return &MountError{Op: "move_mount", Source: r.path, Target: "/", Err: err}
+		return &mountError{Op: "move_mount", Source: r.path, Target: "/", Err: err}
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (r *jailRoot) seal(trees treeList) error {
 		}
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-			return &MountError{Op: "mount_setattr", Target: t.target(), Flags: []string{"ro"}, Err: err}
+			return &mountError{Op: "mount_setattr", Target: t.target(), Flags: []string{"ro"}, Err: err}
 		}
 	}
 	return nil
@@ -175,20 +175,20 @@ func (r *jailRoot) seal(trees treeList) error {
 // pivot_root(2) describes under "pivot_root(".", ".")".
 func (r *jailRoot) pivot() error {
 	if err := unix.Fchdir(r.fd); err != nil {
-		return &MountError{Op: "fchdir", Target: r.path, Err: err}
+		return &mountError{Op: "fchdir", Target: r.path, Err: err}
 	}
 	if err := unix.PivotRoot(".", "."); err != nil {
-		e := &MountError{Op: "pivot_root", Target: r.path, Err: err}
+		e := &mountError{Op: "pivot_root", Target: r.path, Err: err}
 		if err == unix.EINVAL {
 			e.Detail = "the node's own root must be a mount that can be left, which an initramfs or a chroot is not"
 		}
 		return e
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return &MountError{Op: "umount", Target: "the old root", Flags: []string{"detach"}, Err: err}
+		return &mountError{Op: "umount", Target: "the old root", Flags: []string{"detach"}, Err: err}
 	}
 	if err := unix.Chdir("/"); err != nil {
-		return &MountError{Op: "chdir", Target: "/", Err: err}
+		return &mountError{Op: "chdir", Target: "/", Err: err}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (r *jailRoot) mask(path string) error {
 	if dir {
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-			return &MountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
+			return &mountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
 		}
 	}
 	return cover(t.fd, target, path)
@@ -57,12 +57,12 @@ func (r *jailRoot) file(f plan.File) error {
 	defer unix.Close(t.fd)
 	fd, err := unix.Openat(t.fd, "file", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o444)
 	if err != nil {
-		return &MountError{Op: "make file", Target: f.Path, Err: err}
+		return &mountError{Op: "make file", Target: f.Path, Err: err}
 	}
 	_, err = unix.Write(fd, []byte(f.Content))
 	unix.Close(fd)
 	if err != nil {
-		return &MountError{Op: "write", Target: f.Path, Err: err}
+		return &mountError{Op: "write", Target: f.Path, Err: err}
 	}
 	o, err := parseMountOptions([]string{"bind", "ro", "nosuid", "nodev", "noexec"})
 	if err != nil {
@@ -70,11 +70,11 @@ func (r *jailRoot) file(f plan.File) error {
 	}
 	bound, err := unix.OpenTree(t.fd, "file", o.openTreeFlags())
 	if err != nil {
-		return &MountError{Op: "open_tree", Target: f.Path, Err: err}
+		return &mountError{Op: "open_tree", Target: f.Path, Err: err}
 	}
 	defer unix.Close(bound)
 	if err := setAttributes(bound, o); err != nil {
-		return &MountError{Op: "mount_setattr", Target: f.Path, Err: err}
+		return &mountError{Op: "mount_setattr", Target: f.Path, Err: err}
 	}
 	return cover(bound, target, f.Path)
 }
@@ -92,11 +92,11 @@ func (r *jailRoot) readonly(path string) error {
 	}
 	fd, err := unix.OpenTree(target, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
 	if err != nil {
-		return &MountError{Op: "open_tree", Target: path, Err: err}
+		return &mountError{Op: "open_tree", Target: path, Err: err}
 	}
 	defer unix.Close(fd)
 	if err := setAttributes(fd, o); err != nil {
-		return &MountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
+		return &mountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
 	}
 	return cover(fd, target, path)
 }
@@ -112,7 +112,7 @@ func (r *jailRoot) existing(path string) (int, error) {
 
 func cover(fd, target int, path string) error {
 	if err := unix.MoveMount(fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
-		return &MountError{Op: "move_mount", Target: path, Err: err}
+		return &mountError{Op: "move_mount", Target: path, Err: err}
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// MountError is a system call that failed while a view was assembled.
-type MountError struct {
+// mountError is a system call that failed while a view was assembled.
+type mountError struct {
 	Op     string   // the system call
 	Source string   // what was to be mounted; may be empty
 	Target string   // where, inside the view; may be empty
@@ -25,7 +25,7 @@ type MountError struct {
 	Err    error    // a unix.Errno
 }
 
-func (e *MountError) Error() string {
+func (e *mountError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
 	if e.Source != "" {
@@ -47,7 +47,7 @@ func (e *MountError) Error() string {
 	return b.String()
 }
 
-func (e *MountError) Unwrap() error { return e.Err }
+func (e *mountError) Unwrap() error { return e.Err }
 
 // tree is a mount, or a tree of them, with its place in the view. It is detached
 // until jailRoot.place attaches it; fd stays valid.
@@ -109,12 +109,12 @@ func newBind(m specs.Mount, jail string) (tree, error) {
 		return tree{}, fmt.Errorf("mount source %s (for %s) does not exist on this node", m.Source, m.Destination)
 	}
 	if err != nil {
-		return tree{}, &MountError{Op: "open_tree", Source: m.Source, Target: m.Destination, Flags: m.Options, Err: err}
+		return tree{}, &mountError{Op: "open_tree", Source: m.Source, Target: m.Destination, Flags: m.Options, Err: err}
 	}
 	t := tree{fd: fd, mount: m}
 	if err := setAttributes(fd, o); err != nil {
 		unix.Close(fd)
-		return tree{}, &MountError{Op: "mount_setattr", Source: m.Source, Target: m.Destination, Flags: m.Options, Err: err}
+		return tree{}, &mountError{Op: "mount_setattr", Source: m.Source, Target: m.Destination, Flags: m.Options, Err: err}
 	}
 	t.dir, err = isDirectory(fd)
 	return t, err
@@ -161,7 +161,7 @@ func setAttributes(fd int, o mountOptions) error {
 func isDirectory(fd int) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return false, &MountError{Op: "fstat", Err: err}
+		return false, &mountError{Op: "fstat", Err: err}
 	}
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
@@ -184,7 +184,7 @@ func newFilesystem(m specs.Mount) (tree, error) {
 	}
 	ctx, err := unix.Fsopen(m.Type, unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return tree{}, &MountError{Op: "fsopen", Source: m.Type, Target: m.Destination, Err: err}
+		return tree{}, &mountError{Op: "fsopen", Source: m.Type, Target: m.Destination, Err: err}
 	}
 	defer unix.Close(ctx)
 	if err := configure(ctx, m, o); err != nil {
@@ -192,7 +192,7 @@ func newFilesystem(m specs.Mount) (tree, error) {
 	}
 	t.fd, err = unix.Fsmount(ctx, unix.FSMOUNT_CLOEXEC, int(o.set))
 	if err != nil {
-		return tree{}, &MountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options, Detail: contextMessage(ctx), Err: err}
+		return tree{}, &mountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options, Detail: contextMessage(ctx), Err: err}
 	}
 	return t, nil
 }
@@ -200,7 +200,7 @@ func newFilesystem(m specs.Mount) (tree, error) {
 // configure gives the file system context its source and data options and creates the superblock.
 func configure(ctx int, m specs.Mount, o mountOptions) error {
 	fail := func(what string, err error) error {
-		return &MountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: contextMessage(ctx), Err: err}
+		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: contextMessage(ctx), Err: err}
 	}
 	if m.Source != "" {
 		if err := unix.FsconfigSetString(ctx, "source", m.Source); err != nil {

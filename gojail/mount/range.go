@@ -218,11 +218,11 @@ func cloneNosuid(at int, recursive bool) (int, error) {
 	o := mountOptions{recursive: recursive, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	fd, err := unix.OpenTree(at, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
 	if err != nil {
-		return -1, &MountError{Op: "open_tree", Err: err}
+		return -1, &mountError{Op: "open_tree", Err: err}
 	}
 	if err := setAttributes(fd, o); err != nil {
 		unix.Close(fd)
-		return -1, &MountError{Op: "mount_setattr", Flags: []string{"nosuid", "nodev"}, Err: err}
+		return -1, &mountError{Op: "mount_setattr", Flags: []string{"nosuid", "nodev"}, Err: err}
 	}
 	return fd, nil
 }

@@ -37,7 +37,7 @@ func (r *jailRoot) close() { unix.Close(r.fd) }
 func (r *jailRoot) own(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return &MountError{Op: "fstat", Err: err}
+		return &mountError{Op: "fstat", Err: err}
 	}
 	r.owned[st.Dev] = true
 	return nil
@@ -75,7 +75,7 @@ func (r *jailRoot) target(path string, dir bool) (int, error) {
 		err = unix.Mknodat(parent, base, unix.S_IFREG|0o644, 0)
 	}
 	if err != nil {
-		return -1, &MountError{Op: "make mount target", Target: path, Err: err}
+		return -1, &mountError{Op: "make mount target", Target: path, Err: err}
 	}
 	fd, err = r.open(path)
 	return fd, r.resolveError(path, err)
@@ -121,7 +121,7 @@ func (r *jailRoot) resolveError(path string, err error) error {
 	case unix.ENOTDIR:
 		return fmt.Errorf("mount target %s in %s lies below a file", path, r.path)
 	}
-	return &MountError{Op: "openat2", Target: path, Err: err}
+	return &mountError{Op: "openat2", Target: path, Err: err}
 }
 
 // place attaches a tree at its destination.
@@ -135,7 +135,7 @@ func (r *jailRoot) place(t tree) error {
 		return err
 	}
 	if err := unix.MoveMount(t.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
-		return &MountError{Op: "move_mount", Source: t.mount.Source, Target: t.target(), Flags: t.mount.Options, Err: err}
+		return &mountError{Op: "move_mount", Source: t.mount.Source, Target: t.target(), Flags: t.mount.Options, Err: err}
 	}
 	switch {
 	case t.data:
@@ -153,10 +153,10 @@ func (r *jailRoot) place(t tree) error {
 func (r *jailRoot) fits(t tree, target int) error {
 	var st, root unix.Stat_t
 	if err := unix.Fstat(target, &st); err != nil {
-		return &MountError{Op: "fstat", Target: t.target(), Err: err}
+		return &mountError{Op: "fstat", Target: t.target(), Err: err}
 	}
 	if err := unix.Fstat(r.fd, &root); err != nil {
-		return &MountError{Op: "fstat", Target: "/", Err: err}
+		return &mountError{Op: "fstat", Target: "/", Err: err}
 	}
 	if st.Dev == root.Dev && st.Ino == root.Ino {
 		return fmt.Errorf("mount target %s in %s is the root itself", t.target(), r.path)
@@ -188,7 +188,7 @@ func (r *jailRoot) mknod(d specs.LinuxDevice) error {
 	defer unix.Close(parent)
 	base := filepath.Base(d.Path)
 	if err := unix.Mknodat(parent, base, kind|mode, int(unix.Mkdev(uint32(d.Major), uint32(d.Minor)))); err != nil {
-		return &MountError{Op: "mknod", Target: d.Path, Err: err}
+		return &mountError{Op: "mknod", Target: d.Path, Err: err}
 	}
 	if d.UID == nil && d.GID == nil {
 		return nil
@@ -201,7 +201,7 @@ func (r *jailRoot) mknod(d specs.LinuxDevice) error {
 		gid = int(*d.GID)
 	}
 	if err := unix.Fchownat(parent, base, uid, gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return &MountError{Op: "chown", Target: d.Path, Err: err}
+		return &mountError{Op: "chown", Target: d.Path, Err: err}
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (r *jailRoot) link(l plan.Link) error {
 	}
 	defer unix.Close(parent)
 	if err := unix.Symlinkat(l.Target, parent, filepath.Base(l.Path)); err != nil {
-		return &MountError{Op: "symlink", Source: l.Target, Target: l.Path, Err: err}
+		return &mountError{Op: "symlink", Source: l.Target, Target: l.Path, Err: err}
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func cloneForUser(source int, readonly bool) (int, error) {
 	}
 	if err := setAttributes(fd, mountOptions{recursive: true, set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		unix.Close(fd)
-		return -1, &MountError{Op: "mount_setattr", Flags: []string{"ro"}, Err: err}
+		return -1, &mountError{Op: "mount_setattr", Flags: []string{"ro"}, Err: err}
 	}
 	return fd, nil
 }

@@ -54,7 +54,7 @@ func TestReadCDI(t *testing.T) {
 	uid := uint32(0)
 	assert.Equal(t, &uid, a.Brought.Edits.Devices[0].UID)
 	assert.Equal(t, []plan.Variable{{Name: "X_DEVICES", Value: "void", Prepend: false}, {Name: "LD_LIBRARY_PATH", Value: "/run/gojail/cdi/lib", Prepend: true}, {Name: "PATH", Value: "/run/gojail/cdi/bin", Prepend: true}}, plan.Environment(c, a))
-	site, err := Compile(c, noAccounts(), map[string]string{"a": "k"}, nil, fixedTime)
+	site, err := compile(c, noAccounts(), map[string]string{"a": "k"}, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, site, "\nuntil 0\n")
 	assert.Contains(t, site, "\nenv X_DEVICES=void\nprepend LD_LIBRARY_PATH=/run/gojail/cdi/lib\nprepend PATH=/run/gojail/cdi/bin\ngpu 0 /dev/zero\n")
@@ -90,7 +90,7 @@ func TestLackingCDI(t *testing.T) {
 	node.ReadCDI(c, source)
 	_, err = node.ReadHost(c, a, "/run/gojail")
 	assert.ErrorContains(t, err, "no CDI device x.com/gpu=7 in "+source.Dirs[0])
-	site, err := Compile(c, noAccounts(), nil, nil, fixedTime)
+	site, err := compile(c, noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, site, "\nuntil 1060\n")
 

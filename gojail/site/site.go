@@ -84,9 +84,9 @@ func Unknown(c *config.Config, accounts Accounts) []string {
 	return list
 }
 
-// Compile is the text of the site file, in the format of include/gojail.h; keys
+// compile is the text of the site file, in the format of include/gojail.h; keys
 // gives each jail's key (see Key), and filters its seccomp program's file.
-func Compile(c *config.Config, accounts Accounts, keys, filters map[string]string, now time.Time) (string, error) {
+func compile(c *config.Config, accounts Accounts, keys, filters map[string]string, now time.Time) (string, error) {
 	node.WithCDI(c)
 	until := int64(0)
 	if len(Unknown(c, accounts)) > 0 || node.LacksCDI(c) {
@@ -177,7 +177,7 @@ func Write(c *config.Config, stateDir string, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	text, err := Compile(c, SystemAccounts(), keys, filters, time.Now())
+	text, err := compile(c, SystemAccounts(), keys, filters, time.Now())
 	if err != nil {
 		return err
 	}

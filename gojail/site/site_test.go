@@ -54,7 +54,7 @@ func TestSiteIsExactlyTheContract(t *testing.T) {
 	require.NoError(t, err)
 	c.Identity = trusted.Identity{Dev: 1, Ino: 2, Size: 3, MtimeSec: 4, MtimeNsec: 5, CtimeSec: 6, CtimeNsec: 7}
 	keys := map[string]string{"debian": "0123456789abcdef", "bare": "fedcba9876543210"}
-	text, err := Compile(c, someAccounts(), keys, nil, fixedTime)
+	text, err := compile(c, someAccounts(), keys, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Equal(t, "gojail-site "+strconv.Itoa(contract.Version)+`
 config 1 2 3 4 5 6 7
@@ -98,7 +98,7 @@ end
 func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
 	c, err := config.ParseConfig(configtest.Whole(t), "n1")
 	require.NoError(t, err)
-	text, err := Compile(c, noAccounts(), nil, nil, fixedTime)
+	text, err := compile(c, noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, text, "\nuntil 1060\n")
 	assert.Contains(t, text, "\naccess listed\nuid 5001\nend\n", "an unknown name opens nothing")
@@ -108,7 +108,7 @@ func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
 func TestSiteWithOnlyUnknownUsersIsClosed(t *testing.T) {
 	c, err := config.ParseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\nusers = [\"nosuch\"]", "")
 	require.NoError(t, err)
-	text, err := Compile(c, noAccounts(), nil, nil, fixedTime)
+	text, err := compile(c, noAccounts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, text, "access listed\nend\n")
 }
@@ -203,7 +203,7 @@ func FuzzSiteLines(f *testing.F) {
 			return // Load refuses these
 		}
 		c.Slurm.Spool = spool
-		text, err := Compile(c, noAccounts(), nil, nil, fixedTime)
+		text, err := compile(c, noAccounts(), nil, nil, fixedTime)
 		require.NoError(t, err)
 		require.LessOrEqual(t, strings.Count(text, "\n"), 21, "no value makes a line of its own")
 	})
@@ -226,7 +226,7 @@ func TestContractSiteLines(t *testing.T) {
 	delete(c.Jails, "bare")
 	c.GPUs = [][]string{{"/dev/nvidia0"}}
 	c.Jails["debian"].Brought = &config.Brought{Edits: cdi.Edits{Env: []string{"A=b"}, LibraryDirs: []string{contract.CDIDir + "/lib"}}}
-	site, err := Compile(c, someAccounts(), map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
+	site, err := compile(c, someAccounts(), map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
 	require.NoError(t, err)
 	var have []string
 	for line := range strings.Lines(site) {
@@ -243,7 +243,7 @@ func TestSiteWithMungeOfTheHosts(t *testing.T) {
 	for host, want := range map[string]string{"/opt/slurm": "\nmunge /opt/munge/socket\n", "/opt/munge": "\nmunge -\n"} {
 		c, err := config.ParseConfig(fmt.Sprintf(text, host), "n1")
 		require.NoError(t, err)
-		site, err := Compile(c, noAccounts(), nil, nil, fixedTime)
+		site, err := compile(c, noAccounts(), nil, nil, fixedTime)
 		require.NoError(t, err)
 		assert.Contains(t, site, want, host)
 	}

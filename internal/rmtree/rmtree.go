@@ -23,8 +23,8 @@ import (
 // ErrTimeIsUp: the tree is huge, or a left-over process keeps filling it.
 var ErrTimeIsUp = errors.New("it is large, or a process keeps writing in it; run: gojail sweep")
 
-// Remover empties one directory.
-type Remover struct {
+// remover empties one directory.
+type remover struct {
 	tops  []*os.File // what is emptied; then, inside it, directories that full ones could not be moved out of
 	moved int        // directories moved up
 	Until time.Time
@@ -83,7 +83,7 @@ func Remove(parent, name string, until time.Time) error {
 // emptyTree empties top. What is too deep in it is emptied first, and for its own; then it begins again.
 func emptyTree(top *os.File, path string, until time.Time) error {
 	for at, atPath := top, path; ; {
-		r := &Remover{Until: until}
+		r := &remover{Until: until}
 		err := r.empty(at, atPath)
 		done := at == top
 		if !done {
@@ -99,7 +99,7 @@ func emptyTree(top *os.File, path string, until time.Time) error {
 }
 
 // empty removes all that is in top, one of r.tops meanwhile. What is moved up is found by the next turn.
-func (r *Remover) empty(top *os.File, path string) error {
+func (r *remover) empty(top *os.File, path string) error {
 	r.tops = append(r.tops, top)
 	defer func() { r.tops = r.tops[:len(r.tops)-1] }()
 	quota.TakeAnyProject(top)
@@ -112,7 +112,7 @@ func (r *Remover) empty(top *os.File, path string) error {
 }
 
 // turns removes what is in dir until it is empty, its files first: they give room for what moves.
-func (r *Remover) turns(dir *os.File, path string, full func(name string) error) error {
+func (r *remover) turns(dir *os.File, path string, full func(name string) error) error {
 	for r.inTime() {
 		names, err := ReadNames(dir)
 		if err != nil {
@@ -144,10 +144,10 @@ func (r *Remover) turns(dir *os.File, path string, full func(name string) error)
 	return fmt.Errorf("cannot remove %s in time: %w", path, ErrTimeIsUp)
 }
 
-func (r *Remover) inTime() bool { return time.Now().Before(r.Until) }
+func (r *remover) inTime() bool { return time.Now().Before(r.Until) }
 
 // Open opens the directory in/name for what is to be done there.
-func (r *Remover) Open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
+func (r *remover) Open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
 	path = forPeople(path, name)
 	// Not a comparison of devices: a subvolume of btrfs has its own, and is no mount.
 	dir, err := rootpath.OpenDirectory(int(in.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
@@ -177,7 +177,7 @@ func seizeDirectory(dir *os.File) {
 // moveUp moves a full directory to one of r.tops. Where none takes it, it becomes one itself: a full
 // file system has no room for its name, out of a subvolume of btrfs only subvolumes move, and nothing
 // does out of a directory that was encrypted with a key that is gone.
-func (r *Remover) moveUp(dir *os.File, child, path string) error {
+func (r *remover) moveUp(dir *os.File, child, path string) error {
 	err := r.rename(dir, child)
 	if err == unix.EROFS { // so it is for a subvolume that its owner has made read-only
 		if err := r.Open(dir, child, path, func(*os.File, string) error { return nil }); err != nil {
@@ -200,7 +200,7 @@ func (r *Remover) moveUp(dir *os.File, child, path string) error {
 }
 
 // putOff keeps a directory for emptyTree.
-func (r *Remover) putOff(dir *os.File, path string) (err error) {
+func (r *remover) putOff(dir *os.File, path string) (err error) {
 	if r.deep, err = rootpath.OpenDirectory(int(dir.Fd()), ".", 0); err != nil {
 		return fmt.Errorf("cannot open %s: %w", path, err)
 	}
@@ -208,7 +208,7 @@ func (r *Remover) putOff(dir *os.File, path string) (err error) {
 	return errTooDeep
 }
 
-func (r *Remover) rename(dir *os.File, child string) (err error) {
+func (r *remover) rename(dir *os.File, child string) (err error) {
 	r.moved++
 	to := fmt.Sprintf(".gojail-%d-%d", os.Getpid(), r.moved)
 	for _, top := range r.tops {

@@ -87,7 +87,7 @@ func TestRemoveTreeSeizesDirectories(t *testing.T) {
 	passed, err := rootpath.OpenDirectory(unix.AT_FDCWD, dir+"/top/tmp", 0)
 	require.NoError(t, err)
 	defer passed.Close()
-	r := &Remover{Until: soon()}
+	r := &remover{Until: soon()}
 	top, err := rootpath.OpenDirectory(unix.AT_FDCWD, dir+"/top", 0)
 	require.NoError(t, err)
 	defer top.Close()

@@ -13,7 +13,7 @@ import (
 // depthMax is how deep includes go; they may go in a circle.
 const depthMax = 8
 
-// Read returns the lines of a file as Split does, with those of the files that it
+// Read returns the lines of a file as split does, with those of the files that it
 // includes in the place of "Include NAME". An error comes with the lines of all
 // files that could be read.
 func Read(path string) ([]string, error) { return read(path, 0) }
@@ -25,7 +25,7 @@ func read(path string, depth int) ([]string, error) {
 	}
 	var all []string
 	var errs []error
-	for _, line := range Split(string(text)) {
+	for _, line := range split(string(text)) {
 		words := strings.Fields(line)
 		if len(words) != 2 || !strings.EqualFold(words[0], "Include") {
 			all = append(all, line)
@@ -49,10 +49,10 @@ func Beside(path, name string) string {
 	return filepath.Join(filepath.Dir(path), name)
 }
 
-// Split returns the lines of a text: without comments, empty ones and space at their
+// split returns the lines of a text: without comments, empty ones and space at their
 // ends, and those that end with "\" as one with the next. A "\" before another
 // character, as in "\#", stands for that character.
-func Split(text string) []string {
+func split(text string) []string {
 	var all []string
 	whole := ""
 	add := func() {

@@ -28,7 +28,7 @@ func TestSplit(t *testing.T) {
 		"A=1 \\":                      {"A=1"},
 		"A=\"y z\" # one":             {`A="y z"`},
 	} {
-		assert.Equal(t, want, Split(text), text)
+		assert.Equal(t, want, split(text), text)
 	}
 }
 

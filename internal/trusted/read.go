@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SizeMax keeps a file that was named by mistake from filling memory, in bytes.
-const SizeMax = 1 << 20
+// sizeMax keeps a file that was named by mistake from filling memory, in bytes.
+const sizeMax = 1 << 20
 
 // Identity tells one version of a file from another.
 type Identity struct {
@@ -46,12 +46,12 @@ func ReadFile(path, what string) ([]byte, Identity, error) {
 	if err := Check(path, &st, unix.S_IFREG); err != nil {
 		return nil, id, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, SizeMax+1))
+	data, err := io.ReadAll(io.LimitReader(f, sizeMax+1))
 	if err != nil {
 		return nil, id, fmt.Errorf("%s: cannot read %s: %w", path, what, errors.Unwrap(err))
 	}
-	if len(data) > SizeMax {
-		return nil, id, fmt.Errorf("%s: %s is larger than %d bytes", path, what, SizeMax)
+	if len(data) > sizeMax {
+		return nil, id, fmt.Errorf("%s: %s is larger than %d bytes", path, what, sizeMax)
 	}
 	return data, identity(&st), nil
 }

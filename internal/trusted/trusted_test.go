@@ -31,7 +31,7 @@ func TestReadFile(t *testing.T) {
 		"directory":        {func() error { os.Remove(path); return os.Mkdir(path, 0o755) }, path + ": not a regular file"},
 		"pipe":             {func() error { os.Remove(path); return unix.Mkfifo(path, 0o644) }, path + ": not a regular file"},
 		"missing":          {func() error { return os.Remove(path) }, path + ": cannot read the secret: no such file or directory"},
-		"large":            {func() error { return os.Truncate(path, SizeMax+1) }, path + ": the secret is larger than 1048576 bytes"},
+		"large":            {func() error { return os.Truncate(path, sizeMax+1) }, path + ": the secret is larger than 1048576 bytes"},
 		"link in a circle": {func() error { os.Remove(path); return os.Symlink("file", path) }, path + ": too many symbolic links"},
 		"link through an open directory": {func() error {
 			if err := relink(path, path+".d/file"); err != nil {

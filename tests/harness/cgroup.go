@@ -171,7 +171,7 @@ func (c *Cluster) waitCgroup(node string) error {
 		return false
 	}
 	if unified() && !Poll(Timeout, inLeaf) {
-		return fmt.Errorf("cluster: slurmd of %s has made no cgroup for itself\n%s", node, c.LogTails())
+		return fmt.Errorf("cluster: slurmd of %s has made no cgroup for itself\n%s", node, c.logTails())
 	}
 	return nil
 }

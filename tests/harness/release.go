@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// ReleaseVariable names the release of Slurm that clusters run, "24.11" for
+// releaseVariable names the release of Slurm that clusters run, "24.11" for
 // instance, which tests/releases/make has prepared. Unset: this machine's own.
-const ReleaseVariable = "GOJAIL_RELEASE"
+const releaseVariable = "GOJAIL_RELEASE"
 
-// Release is the release of ReleaseVariable, or "".
-func Release() string { return os.Getenv(ReleaseVariable) }
+// Release is the release of releaseVariable, or "".
+func Release() string { return os.Getenv(releaseVariable) }
 
 // base is where a cluster's programs come from.
 type base struct {

@@ -50,7 +50,7 @@ func (c *Cluster) startNodes() error {
 		}
 	}
 	if !c.WaitIdle() {
-		return fmt.Errorf("cluster: the nodes are not idle after %v:\n%s\n%s", Timeout, c.Root("sinfo", "-N", "-l"), c.LogTails())
+		return fmt.Errorf("cluster: the nodes are not idle after %v:\n%s\n%s", Timeout, c.Root("sinfo", "-N", "-l"), c.logTails())
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (c *Cluster) daemon(args ...string) error {
 		defer oneCPU()()
 	}
 	if r := c.Do(Command{Dir: "/", Env: daemonEnv, Args: args}); r.Code != 0 {
-		return fmt.Errorf("cluster: %s: %s\n%s", strings.Join(args, " "), r, c.LogTails())
+		return fmt.Errorf("cluster: %s: %s\n%s", strings.Join(args, " "), r, c.logTails())
 	}
 	return nil
 }
@@ -154,8 +154,8 @@ func (c *Cluster) Log(of string) string {
 	return string(text)
 }
 
-// LogTails is the end of every daemon's log.
-func (c *Cluster) LogTails() string {
+// logTails is the end of every daemon's log.
+func (c *Cluster) logTails() string {
 	var b strings.Builder
 	for _, of := range append([]string{"slurmctld"}, Nodes...) {
 		lines := strings.Split(strings.TrimSpace(c.Log(of)), "\n")

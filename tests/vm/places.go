@@ -51,8 +51,8 @@ func find(ctx context.Context, release string) (p places, err error) {
 	return p, err
 }
 
-// Missing says why no guest of a release can run here, or "".
-func Missing(release string) string {
+// missing says why no guest of a release can run here, or "".
+func missing(release string) string {
 	if _, err := find(context.Background(), release); err != nil {
 		return err.Error()
 	}

@@ -30,7 +30,7 @@ type Options struct {
 // Result of a guest that came to its end.
 type Result struct {
 	Code    int    // exit status of the command; 128 and the signal that ended it
-	Console string // what the guest's kernel and pid 1 printed
+	console string // what the guest's kernel and pid 1 printed
 }
 
 // Run boots a guest, runs the command and waits for the guest's end. The error
@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		failure = boot(ctx, p, dir, o)
 	}
 	console, _ := os.ReadFile(filepath.Join(dir, "console"))
-	r := Result{Console: strings.ReplaceAll(string(console), "\r", "")}
+	r := Result{console: strings.ReplaceAll(string(console), "\r", "")}
 	status, err := os.ReadFile(filepath.Join(dir, "share", StatusFile))
 	if err == nil {
 		r.Code, err = strconv.Atoi(string(status))
@@ -74,12 +74,12 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		failure = context.Cause(ctx)
 	case failure == nil && err != nil:
 		failure = errors.New("it ended without an exit status")
-		if panicked := regexp.MustCompile(`Kernel panic - .*`).FindString(r.Console); panicked != "" {
+		if panicked := regexp.MustCompile(`Kernel panic - .*`).FindString(r.console); panicked != "" {
 			failure = errors.New(panicked)
 		}
 	}
 	if failure != nil {
-		return r, fmt.Errorf("vm: the guest failed: %w; the end of its console:\n%s", failure, tail(r.Console, 60))
+		return r, fmt.Errorf("vm: the guest failed: %w; the end of its console:\n%s", failure, tail(r.console, 60))
 	}
 	return r, nil
 }

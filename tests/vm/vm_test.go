@@ -22,7 +22,7 @@ import (
 // guest is what a test needs to boot one: it is skipped where that is not to be had.
 func guest(t *testing.T, command string) Options {
 	t.Helper()
-	if why := Missing(""); why != "" {
+	if why := missing(""); why != "" {
 		t.Skip(why)
 	}
 	return Options{Command: []string{"/bin/sh", "-c", command}}
