@@ -52,9 +52,7 @@ SHIM_SRCS      = $(wildcard spank/common/*.c spank/plugin/*.c)
 LAUNCHER_SRCS  = $(wildcard spank/common/*.c spank/launcher/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-
-.PHONY: all help deps rootfs test test-slurm test-vm test-escape test-all vm vm-shell check lint demo bench bench-isolation bench-net bench-health cluster cluster-down install uninstall fuzz asan clean
+.PHONY: all help deps rootfs unit test test-slurm test-vm test-escape test-all vm vm-shell lint demo bench bench-isolation bench-net bench-health cluster cluster-down install uninstall fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, library and commands below build/
 	@:
@@ -107,14 +105,15 @@ deps: ## install the Debian packages that are missing
 rootfs: deps ## make the jail of the tests and the demo, once
 	@tests/rootfs/make
 
-check: ## gofmt and go vet
-	@unformatted=$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
-	if [ -n "$$unformatted" ]; then echo "gofmt -w is due for:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
+lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and the layout of the tree
+	@tests/lint
+
+unit: ## what needs neither root nor Slurm, within two minutes
+	$(GO) test -short $$($(GO) list ./... | grep -vE '/tests/(slurm|escape|shim|vm)|/spank/bridge')
 
 # The build comes after deps (Slurm's headers) and the tests after both.
-test: deps ## everything but the long suites, on a private Slurm
-	@$(MAKE) --no-print-directory check all rootfs
+test: lint ## lint, and everything but the long suites, on a private Slurm
+	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -again "$(GO) test -json -p 1 -count=1 -timeout 30m" $$($(GO) list ./... | grep -v /tests/vm)
 
@@ -202,9 +201,6 @@ uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer) \
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
-
-lint: check ## gofmt, go vet, staticcheck
-	$(GO) run $(STATICCHECK) ./...
 
 fuzz: ## each fuzz test for FUZZTIME
 	@tests/fuzz.sh $(or $(FUZZTIME),10s)

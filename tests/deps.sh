@@ -6,7 +6,8 @@
 set -euo pipefail
 
 packages=(gcc make libc6-dev libslurm-dev libpmix-dev slurmctld slurmd slurm-client munge mmdebstrap bubblewrap util-linux bsdutils xauth debian-archive-keyring
-	slurmdbd mariadb-server-core mariadb-client-core e2fsprogs xfsprogs btrfs-progs)
+	slurmdbd mariadb-server-core mariadb-client-core e2fsprogs xfsprogs btrfs-progs
+	shellcheck clang-format codespell)
 missing=()
 for package in "${packages[@]}"; do
 	if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then

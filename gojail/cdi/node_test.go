@@ -22,7 +22,7 @@ type node struct {
 
 func newNode(t testing.TB) node {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: only root's files are read")
 	}
 	root := t.TempDir()

@@ -23,7 +23,7 @@ import (
 // a library and a program.
 func cdiNode(t *testing.T) (source cdi.Source, file string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: only root's files are read")
 	}
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 
 // A process may call itself slurmstepd: a user's counts all the same.
 func TestInhabitants(t *testing.T) {
-	if unix.Geteuid() != 0 {
+	if unix.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root")
 	}
 	holder := `exec 3<&0

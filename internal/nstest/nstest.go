@@ -95,7 +95,7 @@ func RunText(t *testing.T, action, input string, result any) error {
 // NeedRoot skips the test where the user is not root.
 func NeedRoot(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root")
 	}
 }

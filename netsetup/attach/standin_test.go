@@ -52,7 +52,7 @@ type setup struct {
 
 func newNode(t testing.TB, w setup) *node {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: network namespaces")
 	}
 	n := &node{t: t, tree: fakesys.New(t), host: space(t), wire: space(t), dir: memory(t), cards: max(w.cards, 1), vfs: max(w.vfs, 2)}

@@ -127,7 +127,7 @@ func TestGivenGPUs(t *testing.T) {
 }
 
 func TestMakeFiles(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes device nodes")
 	}
 	n, cfg := node(t, 4, "nic:a", "vf")

@@ -17,7 +17,7 @@ import (
 
 // TestOpen: a network.toml that cannot be used ends no Release and no Sweep.
 func TestOpen(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestOpen(t *testing.T) {
 
 // TestOpenToSweep: a node without network.toml sweeps in silence, unless a job holds something there.
 func TestOpenToSweep(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()

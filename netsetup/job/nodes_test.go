@@ -64,7 +64,7 @@ var subnets = []string{"10.77.0.%d/24", "fd77::%d/64"}
 
 func newFabric(t *testing.T, nodes int) *fabric {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root, to make network namespaces")
 	}
 	f := &fabric{t: t, sw: namespace(t), program: program(t)}

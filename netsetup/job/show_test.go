@@ -22,7 +22,7 @@ import (
 // holder is a process with a /dev of its own, where script runs first.
 func holder(t *testing.T, script string) int {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: a mount namespace")
 	}
 	cmd := exec.Command("sh", "-ec", "mount -t tmpfs tmpfs /dev; "+script+"; echo ready; read end")

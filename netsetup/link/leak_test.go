@@ -63,7 +63,7 @@ func state() string {
 // space is a new namespace, open until the end of the test, with lo up.
 func space(t testing.TB) *Namespace {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes network namespaces")
 	}
 	fd, err := netns.New()

@@ -25,7 +25,7 @@ func own(t testing.TB) string {
 
 func made(t testing.TB) (int, string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes network namespaces")
 	}
 	ns, err := New()
@@ -83,7 +83,7 @@ func TestNoThreadStaysThere(t *testing.T) {
 }
 
 func TestInsideWhatIsNoNamespace(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: setns")
 	}
 	file, err := os.Open("/dev/null")

@@ -61,7 +61,7 @@ type lan struct {
 
 func network(t testing.TB, rails int) lan {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes network namespaces")
 	}
 	sw := space(t)

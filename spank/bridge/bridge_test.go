@@ -92,7 +92,7 @@ source = "DIR/open"
 
 func newNode(t *testing.T) testNode {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()

@@ -74,7 +74,7 @@ func (h host) run(t *testing.T, calls string, env ...string) string {
 
 func requireRoot(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: the shim changes namespaces")
 	}
 }

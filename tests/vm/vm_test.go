@@ -171,7 +171,7 @@ func TestQEMUEndsWithItsStarter(t *testing.T) {
 
 // TestFetchWithoutNetwork: one line says what is missing, and the cache stays as it was.
 func TestFetchWithoutNetwork(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes a network namespace")
 	}
 	cmd := exec.Command("unshare", "--net", "--mount", "--propagation=private", "sh", "-c",

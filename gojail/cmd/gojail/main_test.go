@@ -29,7 +29,7 @@ type testSite struct {
 
 func newSite(t *testing.T) *testSite {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root")
 	}
 	// Not below /tmp, which is private to each job.

@@ -74,7 +74,7 @@ JOB  RAIL     INTERFACE  ADDRESS      GATEWAY   RDMA    PCI           STATE
 // TestNetInsideAJob is in a namespace as a job has one. The table itself, on all
 // nodes of a step, is package job's to test.
 func TestNetInsideAJob(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root, to make a network namespace")
 	}
 	ns, err := netns.New()

@@ -212,7 +212,10 @@ static double make_directories(int i)
 }
 
 /* What a child does in the job's namespace, timed there; or the fork itself. */
-enum kernel_call { FORK, SETNS, UNSHARE, CONFINE };
+enum kernel_call { FORK,
+		   SETNS,
+		   UNSHARE,
+		   CONFINE };
 
 static double in_fork(enum kernel_call call, int i)
 {

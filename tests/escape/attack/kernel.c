@@ -61,7 +61,8 @@ static void try_add_key(void)
 
 static void try_keyctl(void)
 {
-	enum { GET_KEYRING_ID = 0, USER_KEYRING = -4 };
+	enum { GET_KEYRING_ID = 0,
+	       USER_KEYRING = -4 };
 	reached("keyctl", syscall(SYS_keyctl, GET_KEYRING_ID, USER_KEYRING, 0));
 }
 
@@ -112,21 +113,30 @@ static long call_i386(long number, long one, long two)
 {
 	long result;
 	signal(SIGSEGV, no_i386);
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(0L) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80"
+			 : "=a"(result)
+			 : "a"(number), "b"(one), "c"(two), "d"(0L)
+			 : "memory", "r8", "r9", "r10", "r11");
 	if ((int)result >= 0)
 		return (int)result;
 	errno = -(int)result;
 	return -1;
 }
 
-enum { I386_SOCKETCALL = 102, I386_UNSHARE = 310, I386_SOCKET = 359, X32 = 0x40000000 };
+enum { I386_SOCKETCALL = 102,
+       I386_UNSHARE = 310,
+       I386_SOCKET = 359,
+       X32 = 0x40000000 };
 static void try_i386_vsock(void) { reached("int $0x80: socket", call_i386(I386_SOCKET, AF_VSOCK, SOCK_STREAM)); }
 static void try_i386_alg(void) { reached("int $0x80: socket", call_i386(I386_SOCKET, AF_ALG, SOCK_SEQPACKET)); }
 static void try_i386_socketcall(void) { reached("int $0x80: socketcall", call_i386(I386_SOCKETCALL, 1, 0)); }
 static void try_i386_userns(void) { reached("int $0x80: unshare", call_i386(I386_UNSHARE, CLONE_NEWUSER, 0)); }
 static void try_x32_vsock(void) { reached("x32 socket", syscall(X32 | SYS_socket, (long)AF_VSOCK, (long)SOCK_STREAM, 0L)); }
 #else
-static void no_such_call(void) { errno = ENOSYS, held_errno("another convention"); }
+static void no_such_call(void)
+{
+	errno = ENOSYS, held_errno("another convention");
+}
 #define try_i386_vsock no_such_call
 #define try_i386_alg no_such_call
 #define try_i386_socketcall no_such_call

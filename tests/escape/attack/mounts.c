@@ -140,8 +140,14 @@ static void nodes(void)
 static void sysctls(void)
 {
 	static const char *const files[] = {
-		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/panic", "/proc/sys/vm/drop_caches",
-		"/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/sys/kernel/uevent_helper", "/sys/kernel/mm/ksm/run",
+		"/proc/sys/kernel/core_pattern",
+		"/proc/sys/kernel/modprobe",
+		"/proc/sys/kernel/panic",
+		"/proc/sys/vm/drop_caches",
+		"/proc/sysrq-trigger",
+		"/proc/irq/default_smp_affinity",
+		"/sys/kernel/uevent_helper",
+		"/sys/kernel/mm/ksm/run",
 	};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
 		if (can_write(files[i]))

@@ -42,10 +42,10 @@ EXPORT spank_context_t spank_context(void)
 {
 	const char *context = fact("HOST_CONTEXT", "remote");
 
-	return strcmp(context, "local") == 0	 ? S_CTX_LOCAL :
+	return strcmp(context, "local") == 0     ? S_CTX_LOCAL :
 	       strcmp(context, "allocator") == 0 ? S_CTX_ALLOCATOR :
-	       strcmp(context, "slurmd") == 0	 ? S_CTX_SLURMD :
-	       strcmp(context, "script") == 0	 ? S_CTX_JOB_SCRIPT :
+	       strcmp(context, "slurmd") == 0    ? S_CTX_SLURMD :
+	       strcmp(context, "script") == 0    ? S_CTX_JOB_SCRIPT :
 						   S_CTX_REMOTE;
 }
 

@@ -35,7 +35,7 @@ struct answer {
 struct line {
 	char whose[16], call[80];
 	unsigned int hash; /* of the call */
-	int hangs, waits; /* waits: microseconds */
+	int hangs, waits;  /* waits: microseconds */
 	struct answer answer;
 };
 
