@@ -45,15 +45,11 @@ static int drop_inheritable(uint64_t bounding, struct fault *fault)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-	static bool done;
 
-	if (done) /* in a user namespace there are none, and the filter, which may refuse these calls, is in force */
-		return 0;
 	if (syscall(SYS_capget, &header, data) == 0) {
 		for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 			data[i].inheritable &= (uint32_t)(bounding >> (32 * i));
-		done = syscall(SYS_capset, &header, data) == 0;
-		if (done)
+		if (syscall(SYS_capset, &header, data) == 0)
 			return 0;
 	}
 	return fault_set(fault, "cannot drop inheritable capabilities: %s", strerror(errno));
@@ -62,8 +58,6 @@ static int drop_inheritable(uint64_t bounding, struct fault *fault)
 /* PR_CAPBSET_DROP is invalid beyond the last capability of this kernel (prctl(2)). */
 static int drop_capabilities(uint64_t bounding, struct fault *fault)
 {
-	if (bounding == UINT64_MAX)
-		return 0;
 	for (unsigned long number = 0; number < 64; number++) {
 		if (bounding >> number & 1 || prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0)
 			continue;
@@ -71,12 +65,13 @@ static int drop_capabilities(uint64_t bounding, struct fault *fault)
 			break;
 		return fault_set(fault, "cannot drop capability %lu: %s", number, strerror(errno));
 	}
-	return drop_inheritable(bounding, fault);
+	return 0;
 }
 
-static int apply(const struct confine *confine, struct sock_fprog program, struct fault *fault)
+static int apply(const struct confine *confine, bool inheritable, struct sock_fprog program, struct fault *fault)
 {
-	if (drop_capabilities(confine->bounding, fault) < 0)
+	if (confine->bounding != UINT64_MAX && (drop_capabilities(confine->bounding, fault) < 0 ||
+						(inheritable && drop_inheritable(confine->bounding, fault) < 0)))
 		return -1;
 	if (confine->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fault_set(fault, "cannot set no_new_privs: %s", strerror(errno));
@@ -86,12 +81,21 @@ static int apply(const struct confine *confine, struct sock_fprog program, struc
 	return 0;
 }
 
+/* Returns the filter as the jail has it. */
+static struct sock_fprog whole_filter(const struct confine *confine)
+{
+	return (struct sock_fprog){.len = confine->instructions, .filter = (struct sock_filter *)(uintptr_t)confine->filter};
+}
+
 int confine_apply(const struct confine *confine, struct fault *fault)
 {
-	struct sock_fprog program = {.len = confine->instructions,
-				     .filter = (struct sock_filter *)(uintptr_t)confine->filter};
+	return apply(confine, true, whole_filter(confine), fault);
+}
 
-	return apply(confine, program, fault);
+int confine_finish(const struct confine *confine, struct fault *fault)
+{
+	/* In a user namespace nothing is inheritable, and the filter, which may refuse the calls for it, is in force. */
+	return apply(confine, false, whole_filter(confine), fault);
 }
 
 #ifdef __x86_64__
@@ -122,5 +126,5 @@ int confine_begin(const struct confine *confine, struct fault *fault)
 		memcpy((char *)filter + sizeof(join), confine->filter, confine->instructions * sizeof(filter[0]));
 		program.len = (unsigned short)(confine->instructions + sizeof(join) / sizeof(join[0]));
 	}
-	return apply(confine, program, fault);
+	return apply(confine, true, program, fault);
 }

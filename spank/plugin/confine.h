@@ -21,13 +21,14 @@ struct confine {
 /* Reads what the jail asks for, before any task is there. */
 int confine_open(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault);
 
-/* In the task, as root, when it is in its namespaces. */
+/* Gives it up, in the task, as root, when it is in its namespaces. Returns 0, or -1 with a fault. */
 int confine_apply(const struct confine *confine, struct fault *fault);
 
 /*
- * Likewise, for a task that is still to join a user namespace, where confine_apply
- * is due again: that gives capabilities back. Whatever happens in between, it runs with no more.
+ * The same in two steps, for a task that is still to join a user namespace, which gives capabilities back: confine_finish is due
+ * after that. Whatever happens in between, the task runs with no more.
  */
 int confine_begin(const struct confine *confine, struct fault *fault);
+int confine_finish(const struct confine *confine, struct fault *fault);
 
 #endif

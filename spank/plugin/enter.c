@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/enter.h"
 
+#include "common/path.h"
+
 #include <errno.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int enter_sandbox(const struct sandbox *sandbox, struct fault *fault)
@@ -26,4 +30,11 @@ int enter_as_root(const struct sandbox *sandbox, struct fault *fault)
 	if (setns(sandbox->user, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0)
 		return 0;
 	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
+}
+
+bool is_in_pids(const struct sandbox *sandbox)
+{
+	struct stat own, wanted;
+
+	return sandbox->pid < 0 || (stat("/proc/self/ns/pid", &own) == 0 && fstat(sandbox->pid, &wanted) == 0 && is_same_file(&own, &wanted));
 }

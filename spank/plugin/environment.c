@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/environment.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The longest that execve(2) takes (MAX_ARG_STRLEN). */
@@ -39,7 +41,7 @@ static int prepend(spank_t sp, const char *name, const char *directory)
 	return spank_setenv(sp, name, value, 1) == ESPANK_SUCCESS ? 0 : -1;
 }
 
-void env_jail(spank_t sp, const struct jail *jail, struct fault *fault)
+void environment_add_jail(spank_t sp, const struct jail *jail, struct fault *fault)
 {
 	for (const char *at = jail->env; at; at = strchr(at, '\n') + 1) {
 		bool first = strncmp(at, "prepend ", 8) == 0;
@@ -56,4 +58,29 @@ void env_jail(spank_t sp, const struct jail *jail, struct fault *fault)
 		if ((first ? prepend(sp, name, value) : spank_setenv(sp, name, value, 1) == ESPANK_SUCCESS ? 0 : -1) < 0)
 			fault_set(fault, "cannot set %s in the tasks' environment, as a CDI file asks; ask your administrator", name);
 	}
+}
+
+void environment_add_net(spank_t sp, const struct node *node, const char *job, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64], *line = NULL, *value;
+	size_t size = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/.net.env", node->state, job);
+	file = fopen(path, "re");
+	if (!file) {
+		fault_set(fault, "cannot read %s: %s", path, strerror(errno));
+		return;
+	}
+	while (getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		value = strchr(line, '=');
+		if (!value)
+			continue;
+		*value++ = '\0';
+		if (spank_setenv(sp, line, value, 1) != ESPANK_SUCCESS)
+			fault_set(fault, "Slurm does not let %s be set in the tasks' environment", line);
+	}
+	free(line);
+	fclose(file);
 }

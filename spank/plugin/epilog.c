@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/scratch.h"
@@ -10,6 +11,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <slurm/spank.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,7 +54,7 @@ static int end_locked(int job, DIR *dir, int64_t until, struct leftover *left)
 	return unlinkat(job, "lock", 0);
 }
 
-int end_job(const struct node *node, const char *job, int64_t until, struct leftover *left)
+int epilog_end_job(const struct node *node, const char *job, int64_t until, struct leftover *left)
 {
 	char path[GOJAIL_PATH_MAX + 64];
 	struct fault ignored = {0};
@@ -73,7 +75,8 @@ int end_job(const struct node *node, const char *job, int64_t until, struct left
 	return result;
 }
 
-void end_failed(const struct node *node, const char *job)
+/* Notes a job whose end failed, for later ones and the sweep. */
+static void note_failed(const struct node *node, const char *job)
 {
 	char path[GOJAIL_PATH_MAX + 64];
 	int note = -1;
@@ -88,8 +91,8 @@ void end_failed(const struct node *node, const char *job)
 	close_fd(&note);
 }
 
-/* gojail/state/ended.go, gojail/sandbox/sweepended.go */
-bool end_is_due(const struct node *node)
+/* Reports whether the end of some job failed, and it is time to try again (gojail/state/ended.go, gojail/sandbox/sweepended.go). */
+static bool is_retry_due(const struct node *node)
 {
 	char path[GOJAIL_PATH_MAX + 16];
 	struct dirent *entry;
@@ -110,4 +113,70 @@ bool end_is_due(const struct node *node)
 	}
 	closedir(dir);
 	return due;
+}
+
+/* Its VFs are to be given back: that is Go's. */
+static bool has_net(const struct node *node, const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/net/jobs/%s.json", node->state, job);
+	return access(path, F_OK) == 0;
+}
+
+/*
+ * How long Slurm waits for the end of a job at most, and how much of that for the files that the job left. What takes
+ * longer goes on in a process of its own. With a network the whole GOJAIL_DEFAULT_DEADLINE_MS: a VF is the next
+ * job's as soon as this returns. `gojail check` compares with slurm.conf (gojail/check/epilog.go).
+ */
+#define LEFTOVER_MS 1000
+
+/* For what the jobs before left: big directories, VFs, a fabric manager that is slow. Nobody waits. */
+#define BOOT_MS (30 * 60 * 1000)
+
+static void clean(const struct node *node, const char *job, const struct leftover *left)
+{
+	struct launch launch;
+
+	launch_begin(&launch, node, "clean", clock_ms() + BOOT_MS);
+	launch_word(&launch, "job=%s", job);
+	if (left->name[0])
+		launch_word(&launch, "scratch=%s", left->scratch);
+	launch_detached(&launch);
+}
+
+void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
+{
+	struct leftover left = {.name = ""};
+	char path[GOJAIL_PATH_MAX + 32], name[32];
+	int64_t begin = clock_ms(), until;
+	struct launch launch;
+	bool gone, net;
+
+	snprintf(path, sizeof(path), "%s/jobs/%u", node->state, job);
+	snprintf(name, sizeof(name), "%u", job);
+	net = has_net(node, name);
+	until = begin + (net ? GOJAIL_DEFAULT_DEADLINE_MS : GOJAIL_END_MS);
+	/* Nothing there: it had no jail here. */
+	gone = !net && (access(path, F_OK) < 0 || epilog_end_job(node, name, begin + GOJAIL_END_MS / 2, &left) == 0);
+	if (!gone) {
+		launch_begin(&launch, node, "epilog", until);
+		launch_word(&launch, "job=%u", job);
+		if (launch_run(&launch, node, until, fault) < 0)
+			note_failed(node, name);
+	}
+	if (!gone || left.name[0] || is_retry_due(node)) {
+		clean(node, name, &left);
+		scratch_wait(&left, begin + LEFTOVER_MS);
+	}
+}
+
+void epilog_sweep(const struct node *node)
+{
+	struct launch launch;
+
+	launch_begin(&launch, node, "boot", clock_ms() + BOOT_MS);
+	if (launch.untrusted)
+		slurm_error("gojail: %s/%s is not root's alone: nothing of earlier jobs is removed", node->libdir, launch.untrusted);
+	launch_detached(&launch);
 }

@@ -6,11 +6,34 @@
 #include "common/fault.h"
 #include "common/visit.h"
 
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct stage_window {
+	struct visit visit;
+	pid_t process; /* that is in the stage; 0: not yet known */
+};
+
+#define STAGE_WINDOW_CLOSED {.visit = VISIT_NONE}
+
 /*
- * The stage of the job: the host's system directories and the jail's data directories, with
- * the job's own /tmp, /dev/shm, /dev/pts and user mounts; or that of the jail, without the
- * latter: enough for an error message to reach the user's file.
+ * Enters a stage: that of the job, the host's system directories and the jail's data directories, with the job's own /tmp,
+ * /dev/shm, /dev/pts and user mounts; or that of the jail, without the latter: enough for an error message to reach the
+ * user's file. Returns 0, or -1 with a fault.
  */
-int stage_window_open(struct visit *visit, int stage, struct fault *fault);
+int stage_window_open(struct stage_window *window, int stage, struct fault *fault);
+
+/*
+ * Reports whether the calling process is another one than the one in the stage: with SlurmdParameters=contain_spank (24.05) some
+ * hooks run in a child that shares our memory but neither descriptors nor namespaces. What it enters or leaves is lost with
+ * it; slurmstepd then stays in the stage, and leaves it in the hook exit.
+ */
+bool stage_window_is_elsewhere(const struct stage_window *window);
+
+/* Leaves the stage, where this process is in it. Returns 0, or -1 with a fault. */
+int stage_window_leave(struct stage_window *window, struct fault *fault);
+
+/* Leaves the stage for good, in whatever process. Returns 0, or -1 with a fault. */
+int stage_window_close(struct stage_window *window, struct fault *fault);
 
 #endif

@@ -82,7 +82,7 @@ static bool is_pipe(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
 }
 
-int descriptors_check(int stage, struct fault *fault)
+int stdio_check(int stage, struct fault *fault)
 {
 	static const char *const options[] = {"--input", "--output", "--error"};
 	struct stat st;

@@ -12,6 +12,6 @@
  * through /proc a path can lead out of it. stage is mountinfo of the stage, opened
  * in it. 0, or -1 with a fault.
  */
-int descriptors_check(int stage, struct fault *fault);
+int stdio_check(int stage, struct fault *fault);
 
 #endif

@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* Slurm's, for task epilogs, which are not measured here. */
+/* Slurm's log. */
 void slurm_error(const char *format, ...)
 {
 	(void)format;
@@ -137,7 +137,7 @@ static double build_spare(int i)
 static double open_stage(int i)
 {
 	struct sandbox sandbox = SANDBOX_NONE;
-	struct visit window = VISIT_NONE;
+	struct stage_window window = STAGE_WINDOW_CLOSED;
 	struct fault fault = {0};
 	struct wish wish = job(i);
 	double begin;
@@ -146,7 +146,7 @@ static double open_stage(int i)
 	begin = now_us();
 	check(stage_window_open(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us() - begin;
-	check(visit_end(&window, &fault), "leave the stage", &fault);
+	check(stage_window_close(&window, &fault), "leave the stage", &fault);
 	sandbox_close(&sandbox);
 	return begin;
 }
@@ -154,7 +154,7 @@ static double open_stage(int i)
 static double close_stage(int i)
 {
 	struct sandbox sandbox = SANDBOX_NONE;
-	struct visit window = VISIT_NONE;
+	struct stage_window window = STAGE_WINDOW_CLOSED;
 	struct fault fault = {0};
 	struct wish wish = job(i);
 	double begin;
@@ -162,7 +162,7 @@ static double close_stage(int i)
 	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
 	check(stage_window_open(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us();
-	check(visit_end(&window, &fault), "leave the stage", &fault);
+	check(stage_window_close(&window, &fault), "leave the stage", &fault);
 	begin = now_us() - begin;
 	sandbox_close(&sandbox);
 	return begin;
@@ -178,7 +178,7 @@ static double end_clean(int i)
 	build(i); /* the row before has ended it */
 	snprintf(name, sizeof(name), "%d", 1000000 + i);
 	begin = now_us();
-	check(end_job(&node, name, soon(), &left), "end", NULL);
+	check(epilog_end_job(&node, name, soon(), &left), "end", NULL);
 	return now_us() - begin;
 }
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/step.h"
+
+#include "common/fd.h"
+#include "common/path.h"
+#include "common/site.h"
+#include "common/zygote_client.h"
+#include "plugin/environment.h"
+#include "plugin/forks.h"
+#include "plugin/gpus.h"
+#include "plugin/oci.h"
+#include "plugin/options.h"
+
+#include <errno.h>
+#include <slurm/slurm.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct step *step_current(void)
+{
+	static struct step step; /* in pages that are zero until they are used, most of them never */
+
+	if (!step.begun) {
+		step.stage_mounts = -1;
+		step.sandbox = (struct sandbox)SANDBOX_NONE;
+		step.window = (struct stage_window)STAGE_WINDOW_CLOSED;
+		step.begun = true;
+	}
+	return &step;
+}
+
+bool step_is_jailed(const struct step *step)
+{
+	return step->sandbox.mnt >= 0 && !step->fault.text[0];
+}
+
+/* The batch script's directory is shown in the jail, where Slurm executes it. */
+static int find_script(spank_t sp, struct wish *wish, struct fault *fault)
+{
+	char **argv = NULL, *slash;
+	int argc = 0;
+
+	if (spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1 ||
+	    snprintf(wish->script, sizeof(wish->script), "%s", argv[0]) >= (int)sizeof(wish->script) ||
+	    wish->script[0] != '/')
+		return fault_set(fault, "Slurm did not say where the batch script is");
+	slash = strrchr(wish->script, '/');
+	*slash = '\0';
+	return 0;
+}
+
+static int find_wish(spank_t sp, uint32_t id, struct wish *wish, struct fault *fault)
+{
+	gid_t *groups = NULL;
+	uint32_t job;
+
+	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_UID, &wish->user.uid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_GID, &wish->user.gid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &groups, &wish->user.ngroups) != ESPANK_SUCCESS)
+		return fault_set(fault, "Slurm did not say whose step this is");
+	wish->user.groups = groups;
+	snprintf(wish->job, sizeof(wish->job), "%u", job);
+	return id == SLURM_BATCH_SCRIPT ? find_script(sp, wish, fault) : 0;
+}
+
+/* Reads a list of the step's environment; "" where Slurm sets none. One that cannot be read whole is never read in part. */
+static int read_list(spank_t sp, const char *name, char *list, size_t size, struct fault *fault)
+{
+	spank_err_t got = spank_getenv(sp, name, list, (int)size);
+
+	if (got == ESPANK_ENV_NOEXIST)
+		list[0] = '\0';
+	if (got == ESPANK_SUCCESS || got == ESPANK_ENV_NOEXIST)
+		return 0;
+	return fault_set(fault, "cannot read %s of the step: %s; ask your administrator", name,
+			 got == ESPANK_NOSPACE ? "it is too long" : "Slurm refuses it");
+}
+
+#define GRES_MAX 4096 /* bytes of the list of a step's GPUs, or NICs */
+
+/*
+ * What Slurm gave the job of GPUs and NICs. Its plugins set or remove the one
+ * variable in every step; the other is the user's (gres_common.c). Whether
+ * there are such plugins at all, Go knows.
+ */
+static int find_gres(spank_t sp, uint32_t id, struct wish *wish, struct fault *fault)
+{
+	static char gpus[GRES_MAX], nics[GRES_MAX];
+	bool whole = id == SLURM_BATCH_SCRIPT || id == SLURM_INTERACTIVE_STEP;
+
+	wish->gpus = gpus;
+	wish->nics = nics;
+	return read_list(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, sizeof(gpus), fault) < 0 ||
+		       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), fault) < 0 ? -1 : 0;
+}
+
+/* What the user asked for, or the site's default: 0, -1 with a fault. Jail "none" wants nothing else. */
+static int choose(spank_t sp, const struct site *site, struct choice *choice, struct fault *fault)
+{
+	if (options_choice(sp, choice) < 0)
+		return fault_set(fault, "the value of a --jail option is too long");
+	if (!choice->jail[0])
+		snprintf(choice->jail, sizeof(choice->jail), "%s", site->default_jail);
+	else if (strcmp(choice->jail, "none") == 0 && !site->none_allowed)
+		return fault_set(fault, "--jail=none is not allowed at this site; leave the option out, or name a jail");
+	if (strcmp(choice->jail, "none"))
+		return 0;
+	if (choice->mounts[0])
+		return fault_set(fault, "--jail-mount needs a jail; give --jail=NAME too");
+	if (choice->net[0] && strcmp(choice->net, "none"))
+		return fault_set(fault, "--jail-net needs a jail; give --jail=NAME too");
+	if (choice->root[0] && strcmp(choice->root, "none"))
+		return fault_set(fault, "--jail-root needs a jail; give --jail=NAME too");
+	return 0;
+}
+
+/* The stage alone, so that the reason of a fault reaches the user's own file. */
+static void enter_stage_for_fault(struct step *step, const struct jail *jail)
+{
+	struct fault ignored = {0};
+	struct record zygote;
+
+	if (step->window.visit.away)
+		return; /* it is there */
+	if (step->sandbox.stage < 0 && zygote_find(&step->node, jail->name, &zygote) == 0) {
+		scoped_fd process = record_pidfd(&zygote);
+		step->sandbox.stage = record_take(&zygote, process, GOJAIL_STAGE_FD);
+	}
+	if (step->sandbox.stage >= 0)
+		stage_window_open(&step->window, step->sandbox.stage, &ignored);
+}
+
+/* The sandbox, and all that is the step's own in it. */
+static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct site *site, const struct jail *jail, const struct wish *wish)
+{
+	struct sandbox *sandbox = &step->sandbox;
+	struct fault *fault = &step->fault;
+
+	if (id <= SLURM_MAX_NORMAL_STEP_ID)
+		snprintf(step->shown[0].path, sizeof(step->shown[0].path), "%s/pmix.%s.%u", jail->spool, wish->job, (unsigned)id);
+	step->own_cgroups = jail->namespaces & GOJAIL_REQUEST_CGROUP;
+	if (oci_is_step(jail->spool, wish->job, id))
+		return fault_set(fault, "--container and --jail do not go together: the bundle of the container is the node's; "
+				 "give --jail=none with --container");
+	if (confine_open(&step->confine, &step->node, jail, fault) < 0 || sandbox_open(sandbox, &step->node, site, jail, wish, fault) < 0)
+		return -1;
+	if (forks_prepare(sandbox, jail->scope, fault) < 0)
+		return -1;
+	if (gpus_show(jail, wish->gpus, sandbox->mnt, sandbox->root, fault) < 0)
+		return -1;
+	environment_add_jail(sp, jail, fault);
+	if (wish->net)
+		environment_add_net(sp, &step->node, wish->job, fault);
+	if (fault->text[0] || stage_window_open(&step->window, sandbox->stage, fault) < 0)
+		return -1;
+	step->stage_mounts = k_open_own("mountinfo");
+	return step->stage_mounts < 0 ? fault_set(fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
+}
+
+/* What the step asks for, from its options, its jail and Slurm. */
+static int complete_wish(struct step *step, spank_t sp, uint32_t id, const struct site *site, struct choice *choice, struct jail *jail,
+			 struct wish *wish)
+{
+	struct fault *fault = &step->fault;
+
+	if (find_wish(sp, id, wish, fault) < 0 || site_jail(site, choice->jail, &wish->user, jail, fault) < 0 ||
+	    site_root(jail, choice->root, sizeof(choice->root), fault) < 0)
+		return -1;
+	wish->mounts = choice->mounts[0] ? choice->mounts : NULL;
+	wish->net = choice->net[0] ? choice->net : jail->net;
+	if (strcmp(wish->net, "none") == 0)
+		wish->net = NULL;
+	wish->root = choice->root[0] ? choice->root : NULL;
+	return find_gres(sp, id, wish, fault);
+}
+
+/* Configuration, wish, sandbox, stage: the way of a step into its jail. */
+static int prepare(struct step *step, spank_t sp, uint32_t id)
+{
+	static struct choice choice;
+	struct wish wish = {0};
+	struct site site = {0};
+	struct jail jail;
+	int result = -1;
+
+	if (step->fault.text[0] || node_open_state(&step->node, &step->fault) < 0)
+		return -1;
+	if (site_open(&site, &step->node, &step->fault) < 0 || choose(sp, &site, &choice, &step->fault) < 0)
+		goto out;
+	if (strcmp(choice.jail, "none") == 0) {
+		result = 0;
+		goto out;
+	}
+	if (complete_wish(step, sp, id, &site, &choice, &jail, &wish) < 0)
+		goto out;
+	memcpy(step->script, wish.script, sizeof(step->script));
+	result = open_sandbox(step, sp, id, &site, &jail, &wish);
+	if (result < 0)
+		enter_stage_for_fault(step, &jail);
+out:
+	site_close(&site);
+	return result;
+}
+
+void step_prepare(struct step *step, spank_t sp)
+{
+	uint32_t id = 0;
+
+	if (spank_get_item(sp, S_JOB_STEPID, &id) != ESPANK_SUCCESS)
+		fault_set(&step->fault, "Slurm did not say which step this is");
+	else if (!(step->external = id == SLURM_EXTERN_CONT) && prepare(step, sp, id) < 0 && !step->fault.text[0])
+		fault_set(&step->fault, "the jail could not be prepared");
+	step->window.process = getpid();
+}

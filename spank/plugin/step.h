@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* step.h: one step: what it asked for, its sandbox, and its stage. */
+#ifndef GOJAIL_STEP_H
+#define GOJAIL_STEP_H
+
+#include "common/fault.h"
+#include "common/job.h"
+#include "common/node.h"
+#include "plugin/cgroups.h"
+#include "plugin/confine.h"
+#include "plugin/share.h"
+#include "plugin/stage_window.h"
+#include "plugin/x11.h"
+
+#include <slurm/spank.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is written in each task comes first, apart from the buffers: the first write to a page is a fault. */
+struct step {
+	bool begun;   /* the descriptors have their values */
+	bool asked;   /* slurm_spank_init_post_opt was called */
+	bool entered; /* slurm_spank_task_init_privileged was, in this task */
+	bool external; /* a step without tasks, which no jail is for */
+	bool own_cgroups; /* the jail shows the job's cgroups */
+	uint32_t forked, ended; /* tasks */
+	int stage_mounts; /* mountinfo of the stage, kept open for the tasks (stdio.h), or -1 */
+	struct sandbox sandbox;
+	struct stage_window window;
+	struct fault fault; /* the latch: the first fault of this step */
+	struct node node;
+	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
+	struct x11 x11;
+	struct confine confine;
+	struct shown shown[1 + CGROUPS_MAX]; /* in the jail: the directory of the step's PMIx server, if it has one; the job's cgroups */
+};
+
+/* Returns the step of this process: slurmstepd has one. */
+struct step *step_current(void);
+
+/* Reports whether the step's tasks are to be in a jail, and no fault keeps them out. */
+bool step_is_jailed(const struct step *step);
+
+/* Finds or builds the sandbox that the step asks for and enters the stage; what fails is a fault of the step's. */
+void step_prepare(struct step *step, spank_t sp);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/tasks.h"
+
+#include "common/syscalls.h"
+#include "plugin/enter.h"
+#include "plugin/forks.h"
+#include "plugin/release.h"
+#include "plugin/stdio.h"
+
+#include <errno.h>
+#include <linux/mount.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Slurm's mpi/pmix has made its directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
+static void show_own(struct step *step)
+{
+	struct shown *list = step->shown[0].path[0] ? step->shown : step->shown + 1;
+	int count = step->shown + 1 - list;
+
+	step->shown[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	if (step->own_cgroups)
+		count += cgroups_find(step->shown + 1, CGROUPS_MAX);
+	if (count)
+		share_show(step->sandbox.mnt, step->sandbox.root, list, count, &step->fault);
+}
+
+/* What root does of user_init, which Slurm calls as the user. */
+static void leave_stage(struct step *step)
+{
+	uid_t user = geteuid();
+
+	if (k_seteuid(0) < 0)
+		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
+	if (step_is_jailed(step))
+		show_own(step);
+	stage_window_leave(&step->window, &step->fault);
+	if (k_seteuid(user) < 0)
+		fault_set(&step->fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
+}
+
+/*
+ * What is forked from now on is to be in the job's PID namespace. After the tasks come task epilogs, for which Slurm
+ * calls no hook: in the node's namespaces, and with all of root's rights. That of a step with a fault, whose tasks
+ * do not run, would be a program of the user's on the node. Root's tasks look like epilogs.
+ */
+static int begin_forks(struct step *step, bool tasks_of_root)
+{
+	if (step->external)
+		return 0;
+	if (!step->asked)
+		fault_set(&step->fault, NODE_UNASKED);
+	if (step->sandbox.mnt < 0 && !step->fault.text[0])
+		return 0; /* no jail */
+	return forks_begin(step->window.process, !tasks_of_root, &step->sandbox, &step->confine, &step->fault);
+}
+
+void tasks_prepare(struct step *step, spank_t sp)
+{
+	uid_t user;
+
+	if (step->sandbox.mnt >= 0 || step->window.visit.away)
+		leave_stage(step);
+	if (step_is_jailed(step))
+		x11_take(&step->x11, sp);
+	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
+	if (spank_get_item(sp, S_JOB_UID, &user) != ESPANK_SUCCESS)
+		fault_set(&step->fault, "Slurm did not say whose job this is");
+	else
+		begin_forks(step, user == 0);
+}
+
+void task_enter(struct step *step)
+{
+	struct fault *fault = &step->fault;
+
+	/* Slurm forked the task while what tasks_prepare has begun was in force. */
+	if (!step->asked || (step->sandbox.mnt >= 0 && (!is_in_pids(&step->sandbox) || !forks_are_in_domain())))
+		fault_set(fault, NODE_UNASKED);
+	/* A task that is to be root there gives up the powers of a root there, too: in task_finish. */
+	if (step_is_jailed(step) && enter_sandbox(&step->sandbox, fault) == 0)
+		(step->sandbox.user < 0 ? confine_apply : confine_begin)(&step->confine, fault);
+	step->entered = true;
+}
+
+void task_finish(struct step *step)
+{
+	if (!step->entered)
+		fault_set(&step->fault, NODE_UNASKED);
+	if (step_is_jailed(step))
+		stdio_check(step->stage_mounts, &step->fault);
+	if (!step->fault.text[0] && step->sandbox.user >= 0 && enter_as_root(&step->sandbox, &step->fault) == 0)
+		confine_finish(&step->confine, &step->fault);
+	if (step_is_jailed(step))
+		x11_put(&step->x11);
+}
+
+int tasks_forked(struct step *step, spank_t sp)
+{
+	struct fault late = {0};
+	uint32_t tasks = 0;
+
+	if (step->forked++ == 0 && begin_forks(step, false) < 0)
+		return -1;
+	if (!step_is_jailed(step) || stage_window_is_elsewhere(&step->window) ||
+	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || step->forked < tasks)
+		return 0;
+	/* Not the jail: what Slurm reads of its tasks meanwhile is the node's /proc and /sys, and none that a user has put there. */
+	if (EPILOG_IS_LOOKED_FOR && stage_window_open(&step->window, step->sandbox.stage, &late) < 0)
+		/* A failure here would drain the node. Slurm looks for them on the node then, and they run in the jail or nowhere. */
+		slurm_error("gojail: %s", late.text);
+	return 0;
+}
+
+void tasks_ended(struct step *step)
+{
+	struct fault late = {0};
+
+	if (++step->ended != step->forked)
+		return;
+	forks_end();
+	if (stage_window_leave(&step->window, &late) < 0)
+		slurm_error("gojail: %s", late.text);
+}
+
+void tasks_end(struct step *step)
+{
+	struct sandbox *sandbox = &step->sandbox;
+	struct fault late = {0};
+
+	forks_end(); /* the plugin stays loaded */
+	/* Where opening --output failed, user_init was never called. */
+	if (stage_window_close(&step->window, &late) < 0)
+		slurm_error("gojail: %s", late.text);
+	if (step->shown[0].done && share_hide(sandbox->mnt, step->shown[0].path, &late) < 0)
+		slurm_error("gojail: %s", late.text);
+	if (step->script[0] && sandbox->root >= 0)
+		share_remove_script(sandbox->root, step->script);
+	sandbox_close(sandbox);
+}
