@@ -5,77 +5,14 @@
  * Everything that crosses from C to Go, or from one process to another, is
  * described here and nowhere else; gojail/contract/contract_test.go compares the Go side.
  *
- * State directory, one per node (default /run/gojail, root:root 0700):
- *
- *   site                      what the shim needs of gojail.toml, written by Go (below)
- *   site.lock                 flock: one process compiles at a time
- *   seccomp/HASH              a compiled filter
- *   jails/JAIL/lock           flock: one launcher assembles at a time
- *   jails/JAIL/socket         SOCK_SEQPACKET, the zygote listens
- *   jails/JAIL/zygote         record of the zygote (below)
- *   jails/JAIL/config.json    OCI runtime-spec of the template
- *   jobs/JOB/lock             flock: one step builds at a time
- *   jobs/JOB/.uid             whose job it is
- *   jobs/JOB/.scratch         symlink to SCRATCH/jobs/JOB, which is the user's and has the job's /tmp as tmp;
- *                             SCRATCH/jobs/.trash has what is still to be removed of jobs that ended
- *   jobs/JOB/SANDBOX          record of the holder (below)
- *   jobs/JOB/SANDBOX.json     the config.json it was made from (hard link)
- *   jobs/JOB/SANDBOX.mounts   the --jail-mount list of that sandbox, if any
- *   jobs/JOB/.ns              record of the first holder, whose namespaces all sandboxes of the job share
- *   jobs/JOB/.net             record of the holder of the job's network, once it is attached
- *   jobs/JOB/.net.env         NAME=VALUE lines that its tasks get in their environment
- *   ended/JOB                 empty: the end of that job failed; the verb clean after that of a later job, or the sweep, tries again
- *   ended/.tried              when that was tried last, at most once in GOJAIL_RETRY_PAUSE seconds
- *   net/                      the networks' own state (netsetup/attach)
- *   net/jobs/JOB.json         there as long as the job may have something of a network
- *
- * JOB is Slurm's job id, or "run-PID" for `gojail run`. SANDBOX is the jail's
- * name, followed by "+" and 16 hex digits where --jail-mount, --jail-net or --jail-root was given.
- *
- * Records are one line, written to a temporary name and renamed, so that one is
- * either whole or absent. A record whose process is gone counts as absent: one that
- * has another start time (field 22 of /proc/PID/stat, proc(5)), and not the record.
- *
- *   zygote    "GOJAIL_VERSION pid starttime KEY 0\n"
- *   SANDBOX   "GOJAIL_VERSION pid starttime KEY UID\n", UID being whose job it is
- *   .ns       "GOJAIL_VERSION pid starttime KEY UID\n", KEY being which ones: GOJAIL_REQUEST_PID...
- *   .net      "GOJAIL_VERSION pid starttime KEY UID\n", KEY being a hash of --jail-net
- *
- * site is text, a word and its values on each line, in this order:
- *
- *   gojail-site GOJAIL_VERSION
- *   config DEV INO SIZE MTIME_SEC MTIME_NSEC CTIME_SEC CTIME_NSEC
- *   network -|DEV INO SIZE ... likewise of network.toml beside it; -: there is none
- *   until UNIX_SECONDS        compile again after this time; 0: never
- *   default JAIL|none
- *   none allow|refuse
- *   deadline MILLISECONDS
- *   scratch PATH              %n already expanded
- *   jail NAME                 starts a jail; the lines up to the next belong to it
- *   key KEY                   16 hex digits: changes with anything that shapes the template
- *   tmp disk|tmpfs BYTES      BYTES 0: no limit of our own
- *   shm BYTES                 likewise (tmpfs default: half of memory)
- *   spool PATH                where the template has an empty tmpfs for batch scripts
- *   munge PATH|-              munge's socket, which every sandbox gets anew; -: none
- *   net LABEL|none            the rails of a step that names none
- *   env NAME=VALUE            any number: what its tasks get in their environment
- *   prepend NAME=DIRECTORY    any number: likewise, before what a list such as PATH has
- *   gpu INDEX PATH            any number: a device node that goes with Slurm's GPU of that index
- *   isolate -|WORD...         of: pid ipc uts hidepid cgroup no_new_privs scope
- *   bounding MASK             capabilities that the tasks keep, hexadecimal
- *   root -|MODE...            what --jail-root may ask for, of: self range
- *   seccomp PATH|-            their filter (struct sock_filter, seccomp(2)), below the state directory
- *   access all|listed
- *   uid N                     any number of these
- *   gid N
- *   end                       last line of the file
+ * docs/state.md says what is in the files that are named here.
  */
 #ifndef GOJAIL_H
 #define GOJAIL_H
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 10 /* raised when anything in this file changes */
+#define GOJAIL_VERSION 10 /* raised with each change of what this file or docs/state.md describes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -95,6 +32,47 @@
  */
 #define GOJAIL_PROJECT_OF_JOBS 0x80000000
 #define GOJAIL_PROJECT_OF_RUNS 0x40000000
+
+/* Files of the installation, beside the plugin. */
+#define GOJAIL_LAUNCHER "gojail-launcher"
+#define GOJAIL_LIBRARY "libgojail.so"
+
+/* In the state directory, one per node. */
+#define GOJAIL_SITE "site"                 /* what C needs of gojail.toml, written by Go */
+#define GOJAIL_JAILS "jails"               /* a directory for each jail */
+#define GOJAIL_JOBS "jobs"                 /* a directory for each job; also in the scratch directory */
+#define GOJAIL_ENDED "ended"               /* an empty file for each job whose end failed */
+#define GOJAIL_NET_JOBS "net/jobs"         /* JOB.json: the job may have something of a network */
+
+/* In the directory of a jail, or of a job, or both. */
+#define GOJAIL_LOCK "lock"                 /* flock(2): one process builds at a time */
+#define GOJAIL_SOCKET "socket"             /* SOCK_SEQPACKET, the zygote listens */
+#define GOJAIL_ZYGOTE "zygote"             /* its record */
+#define GOJAIL_TEMPLATE_SPEC "config.json" /* OCI runtime-spec of the template */
+#define GOJAIL_OWNER ".uid"                /* whose job it is */
+#define GOJAIL_SCRATCH ".scratch"          /* symbolic link to the job's directory in the scratch directory */
+#define GOJAIL_NAMESPACES ".ns"            /* record of the holder whose namespaces all sandboxes of the job share */
+#define GOJAIL_NET ".net"                  /* record of the holder of the job's network */
+#define GOJAIL_NET_ENV ".net.env"          /* what its tasks get in their environment of that */
+#define GOJAIL_SPEC_SUFFIX ".json"         /* of a sandbox's name: the spec that it was made from */
+#define GOJAIL_MOUNTS_SUFFIX ".mounts"     /* likewise: its --jail-mount list */
+
+/* In the directory GOJAIL_ENDED: when the ends that failed were tried last. */
+#define GOJAIL_TRIED ".tried"
+
+/* In the directory GOJAIL_JOBS of the scratch directory: what is still to be removed of jobs that ended. */
+#define GOJAIL_TRASH ".trash"
+
+/* Beside gojail.toml. */
+#define GOJAIL_NETWORK_CONFIG "network.toml"
+
+/* Names of processes (PR_SET_NAME, prctl(2)). */
+#define GOJAIL_ZYGOTE_NAME "gojail-zygote"
+#define GOJAIL_HOLDER_NAME "gojail-holder"
+
+/* Slurm's configuration as slurmd fetched it, in a jail; and the link to it in the spool directory there. */
+#define GOJAIL_SLURM_CACHE "/run/gojail/slurm"
+#define GOJAIL_SLURM_CACHE_LINK "conf-cache"
 
 #define GOJAIL_DEFAULT_CONFIG "/etc/gojail/gojail.toml"
 #define GOJAIL_DEFAULT_STATE "/run/gojail"

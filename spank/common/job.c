@@ -73,7 +73,7 @@ static int find_net(const char *state, const struct wish *wish, struct record *n
 {
 	char path[GOJAIL_PATH_MAX + 64], key[GOJAIL_KEY_LEN + 1];
 
-	snprintf(path, sizeof(path), "%s/jobs/%s/.net", state, wish->job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET, state, wish->job);
 	if (record_find(AT_FDCWD, path, net) < 0)
 		return -1;
 	snprintf(key, sizeof(key), "%016" PRIx64, hash_of(HASH_BEGIN, wish->net));
@@ -152,14 +152,14 @@ static int is_owners(int job, uid_t uid, struct fault *fault)
 	char owner[24];
 
 	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
-	if (has_text(job, ".uid", owner))
+	if (has_text(job, GOJAIL_OWNER, owner))
 		return 0;
-	if (!has_text(job, ".uid", ""))
+	if (!has_text(job, GOJAIL_OWNER, ""))
 		return fault_set(fault, OTHERS);
-	if (write_text(job, ".uid", owner) == 0)
+	if (write_text(job, GOJAIL_OWNER, owner) == 0)
 		return 0;
 	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
-	unlinkat(job, ".uid", 0);
+	unlinkat(job, GOJAIL_OWNER, 0);
 	return -1;
 }
 
@@ -170,7 +170,7 @@ static bool is_same(int job, const char *name, const struct wish *wish)
 
 	if (!strchr(name, '+'))
 		return true; /* it stands for no mounts */
-	snprintf(beside, sizeof(beside), "%s.mounts", name);
+	snprintf(beside, sizeof(beside), "%s" GOJAIL_MOUNTS_SUFFIX, name);
 	return has_text(job, beside, wish->mounts ? wish->mounts : "");
 }
 
@@ -184,7 +184,7 @@ static int find(struct sandbox *sandbox, const struct node *node, const struct j
 	if (wish->net && find_net(node->state, wish, &net, fault) < 0)
 		return -1;
 	sandbox_name(name, jail, wish);
-	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, wish->job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, wish->job);
 	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	sandbox->holder = job < 0 ? -1 : record_open(job, name, &holder);
 	if (sandbox->holder < 0)
@@ -207,9 +207,9 @@ static int open_job(const struct node *node, const struct wish *wish, struct fau
 	char path[GOJAIL_PATH_MAX + 64];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/jobs", node->state);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, node->state);
 	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, wish->job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, wish->job);
 	mkdir(path, 0700);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
@@ -228,7 +228,7 @@ static int lock_job(const struct node *node, const struct wish *wish, int64_t un
 		*job = open_job(node, wish, fault);
 		if (*job < 0)
 			return -1;
-		int lock = lock_until(*job, "lock", until, "the job's sandbox", fault);
+		int lock = lock_until(*job, GOJAIL_LOCK, until, "the job's sandbox", fault);
 		if (lock < 0 || (fstat(lock, &st) == 0 && st.st_nlink > 0))
 			return lock;
 		close(lock);
@@ -243,12 +243,12 @@ static int keep_beside(const struct node *node, const struct jail *jail, const s
 {
 	char from[GOJAIL_PATH_MAX + 128], to[SANDBOX_NAME_MAX + 16];
 
-	snprintf(to, sizeof(to), "%s.mounts", name);
+	snprintf(to, sizeof(to), "%s" GOJAIL_MOUNTS_SUFFIX, name);
 	unlinkat(job, to, 0);
 	if (wish->mounts && write_text(job, to, wish->mounts) < 0)
 		return fault_set(fault, "cannot write %s in the state directory: %s; is it full or read-only?", to, strerror(errno));
-	snprintf(from, sizeof(from), "%s/jails/%s/config.json", node->state, jail->name);
-	snprintf(to, sizeof(to), "%s.json", name);
+	snprintf(from, sizeof(from), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_TEMPLATE_SPEC, node->state, jail->name);
+	snprintf(to, sizeof(to), "%s" GOJAIL_SPEC_SUFFIX, name);
 	unlinkat(job, to, 0);
 	linkat(AT_FDCWD, from, job, to, 0); /* for people only: no step fails for it */
 	return 0;
@@ -327,7 +327,7 @@ static int ask_own(const struct jail *jail, int job, struct gojail_request *requ
 	uint64_t made = 0;
 
 	request->flags |= jail->namespaces;
-	if (record_find(job, ".ns", &first) < 0)
+	if (record_find(job, GOJAIL_NAMESPACES, &first) < 0)
 		return 0;
 	made = strtoull(first.key, NULL, 16);
 	for (int i = 0; i < KINDS; i++) {
@@ -343,10 +343,10 @@ static int note_own(const struct jail *jail, int job, const struct record *holde
 {
 	struct record first = *holder, other;
 
-	if (!(jail->namespaces & OWN) || record_find(job, ".ns", &other) == 0)
+	if (!(jail->namespaces & OWN) || record_find(job, GOJAIL_NAMESPACES, &other) == 0)
 		return 0;
 	snprintf(first.key, sizeof(first.key), "%016x", (unsigned)(jail->namespaces & OWN));
-	return record_write(job, ".ns", &first, fault);
+	return record_write(job, GOJAIL_NAMESPACES, &first, fault);
 }
 
 /* Go attaches the rails; the record says that they are. */
@@ -358,7 +358,7 @@ static int attach_net(const struct wish *wish, const struct sandbox_go *go, int 
 	if (go->net(holder, fault) < 0)
 		return -1;
 	snprintf(net.key, sizeof(net.key), "%016" PRIx64, hash_of(HASH_BEGIN, wish->net));
-	return record_write(job, ".net", &net, fault);
+	return record_write(job, GOJAIL_NET, &net, fault);
 }
 
 /* From the request to the record: what is left half-way, the holder ends by itself. */

@@ -35,7 +35,7 @@ void launch_word(struct launch *launch, const char *format, ...)
 /* What root is about to run. One that is missing is told by who starts it. */
 static const char *untrusted(const struct node *node)
 {
-	static const char *const parts[] = {"gojail-launcher", "libgojail.so"};
+	static const char *const parts[] = {GOJAIL_LAUNCHER, GOJAIL_LIBRARY};
 	char path[GOJAIL_PATH_MAX + 32];
 	struct stat st;
 
@@ -50,7 +50,7 @@ static const char *untrusted(const struct node *node)
 void launch_begin(struct launch *launch, const struct node *node, const char *verb, int64_t until)
 {
 	*launch = (struct launch){.untrusted = untrusted(node)};
-	launch_word(launch, "%s/gojail-launcher", node->libdir);
+	launch_word(launch, "%s/" GOJAIL_LAUNCHER, node->libdir);
 	launch_word(launch, "%s", verb);
 	launch_word(launch, "state=%s", node->state);
 	launch_word(launch, "config=%s", node->config);
@@ -170,7 +170,7 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 	error = spawn(launch, pipefd[1], &child);
 	close(pipefd[1]);
 	if (error) {
-		fault_set(fault, "cannot start %s/gojail-launcher: %s; ask your administrator to "
+		fault_set(fault, "cannot start %s/" GOJAIL_LAUNCHER ": %s; ask your administrator to "
 				 "install gojail again on this node", node->libdir, strerror(error));
 	} else {
 		result = await_reply(pipefd[0], until, &detached, fault);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record.h: who holds a namespace, as a one-line file (include/gojail.h). */
+/* record.h: who holds a namespace, as a one-line file (docs/state.md). */
 #ifndef GOJAIL_RECORD_H
 #define GOJAIL_RECORD_H
 

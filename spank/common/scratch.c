@@ -23,7 +23,6 @@
  */
 #define SPARES 32
 #define MAKING ".making"
-#define TRASH ".trash" /* gojail/sandbox/trash.go */
 
 static void spare_name(char *name, size_t size, int number)
 {
@@ -97,7 +96,7 @@ static int open_jobs(const char *scratch, struct fault *fault)
 	char path[GOJAIL_PATH_MAX + 8];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/jobs", scratch);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, scratch);
 	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (jobs < 0 && errno == ENOENT) {
 		make_scratch(scratch);
@@ -141,13 +140,13 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 
 	if (jobs < 0)
 		return -1;
-	snprintf(path, sizeof(path), "%s/jobs/%s", scratch, name);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", scratch, name);
 	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
 	if (is_others(jobs, name, uid))
 		return fault_set(fault, "another user's job of this number has left %s on this node; "
 				 "ask your administrator to run: gojail sweep", path);
 	/* Noted first, so that the end of the job finds it whatever happens here. */
-	if (symlinkat(path, job, SCRATCH_LINK) < 0 && errno != EEXIST)
+	if (symlinkat(path, job, GOJAIL_SCRATCH) < 0 && errno != EEXIST)
 		return fault_set(fault, "cannot note the scratch directory in the state directory: %s; is it full "
 					"or read-only?", strerror(errno));
 	if (claim(jobs, name, uid) < 0)
@@ -172,7 +171,7 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 
 int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault)
 {
-	scoped_fd dir = openat(job, SCRATCH_LINK "/tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	scoped_fd dir = openat(job, GOJAIL_SCRATCH "/tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (dir < 0 && errno == ENOENT)
 		return 0; /* it is in memory */
@@ -184,14 +183,14 @@ int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault
 /* SCRATCH/jobs is open: moves a job's directory, in which files are, to the trash. The id may come again. */
 static int move_to_trash(int jobs, const char *name, struct leftover *left)
 {
-	char to[sizeof(left->name) + sizeof(TRASH)];
+	char to[sizeof(left->name) + sizeof(GOJAIL_TRASH)];
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	snprintf(left->name, sizeof(left->name), "%s.%lld", name, now.tv_sec * 1000000000LL + now.tv_nsec);
-	snprintf(to, sizeof(to), TRASH "/%s", left->name);
+	snprintf(to, sizeof(to), GOJAIL_TRASH "/%s", left->name);
 	for (int tries = 0; tries < 3; tries++) {
-		mkdirat(jobs, TRASH, 0700);
+		mkdirat(jobs, GOJAIL_TRASH, 0700);
 		if (renameat2(jobs, name, jobs, to, RENAME_NOREPLACE) == 0)
 			return 0;
 		if (errno != ENOENT) /* the process that empties the trash removes it at the end */
@@ -204,7 +203,7 @@ static int move_to_trash(int jobs, const char *name, struct leftover *left)
 int scratch_remove(int job, struct leftover *left)
 {
 	char path[GOJAIL_PATH_MAX + 64], tmp[64], *name, *last;
-	ssize_t length = readlinkat(job, SCRATCH_LINK, path, sizeof(path) - 1);
+	ssize_t length = readlinkat(job, GOJAIL_SCRATCH, path, sizeof(path) - 1);
 
 	if (length < 0)
 		return errno == ENOENT ? 0 : -1;
@@ -240,7 +239,7 @@ void scratch_wait(const struct leftover *left, int64_t until)
 
 	if (!left->name[0])
 		return;
-	snprintf(path, sizeof(path), "%s/jobs/" TRASH "/%s", left->scratch, left->name);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/" GOJAIL_TRASH "/%s", left->scratch, left->name);
 	for (int pause = 1; access(path, F_OK) == 0 && clock_left(until) > 0; pause = pause < 20 ? pause * 2 : pause)
 		clock_pause_ms(pause);
 }

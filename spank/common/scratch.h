@@ -11,9 +11,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* In a job's state directory: where its scratch directory is, as a symlink. */
-#define SCRATCH_LINK ".scratch"
-
 /* Makes the /tmp of a job of that user and returns it as a detached tree; job is its state directory. */
 int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault);
 

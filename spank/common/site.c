@@ -74,7 +74,7 @@ static int network_identity(const struct node *node, char *text, size_t size, st
 	char path[GOJAIL_PATH_MAX + 16];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%.*s/network.toml", slash ? (int)(slash - node->config) : 0, node->config);
+	snprintf(path, sizeof(path), "%.*s/" GOJAIL_NETWORK_CONFIG, slash ? (int)(slash - node->config) : 0, node->config);
 	if (stat(path, &st) == 0)
 		identity_of(&st, text, size);
 	else if (errno == ENOENT)
@@ -114,7 +114,7 @@ static enum state site_read(struct site *site, const struct node *node, struct f
 	if (config_identity(node, identity, sizeof(identity), fault) < 0 ||
 	    network_identity(node, network, sizeof(network), fault) < 0)
 		return FAILED;
-	snprintf(path, sizeof(path), "%s/site", node->state);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_SITE, node->state);
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return STALE;

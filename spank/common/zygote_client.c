@@ -20,7 +20,7 @@ int zygote_find(const struct node *node, const char *jail, struct record *zygote
 {
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
 
-	snprintf(path, sizeof(path), "%s/jails/%s/zygote", node->state, jail);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_ZYGOTE, node->state, jail);
 	return record_find(AT_FDCWD, path, zygote);
 }
 
@@ -49,10 +49,10 @@ int zygote_connect(const struct node *node, const char *jail, int64_t until, str
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/jails/%s", node->state, jail);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s", node->state, jail);
 	scoped_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* sun_path has 108 bytes (unix(7)); the way through /proc is always short. */
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/socket", dir);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" GOJAIL_SOCKET, dir);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	while (fd >= 0 && dir >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		/* EAGAIN: its queue is full (connect(2)). */

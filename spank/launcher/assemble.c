@@ -44,9 +44,6 @@ static int mount_tmpfs(const char *path, mode_t mode, uint64_t bytes, struct fau
 			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path, fault);
 }
 
-/* Slurm's configuration where slurmd has fetched it, in the template: plan_configless.go. */
-#define SLURM_CACHE "/run/gojail/slurm"
-
 /* A place for the batch script's directory, alone in its parent: other jobs' do not show. */
 static int open_alone(const char *destination, struct fault *fault)
 {
@@ -61,8 +58,8 @@ static int open_alone(const char *destination, struct fault *fault)
 	scoped_fd made = mount_tmpfs(parent, 0755, 65536, fault);
 	if (made < 0)
 		return -1;
-	if (access(SLURM_CACHE, F_OK) == 0 && symlinkat(SLURM_CACHE, made, "conf-cache") < 0)
-		return fault_set(fault, "cannot make %s/conf-cache in the jail: %s", parent, strerror(errno));
+	if (access(GOJAIL_SLURM_CACHE, F_OK) == 0 && symlinkat(GOJAIL_SLURM_CACHE, made, GOJAIL_SLURM_CACHE_LINK) < 0)
+		return fault_set(fault, "cannot make %s/" GOJAIL_SLURM_CACHE_LINK " in the jail: %s", parent, strerror(errno));
 	/* In what was mounted, wherever the jail's symlinks lead by now. */
 	at = mkdirat(made, slash, 0755) < 0 ? -1 : openat(made, slash, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return at < 0 ? fault_set(fault, "cannot make %s in the jail: %s", destination, strerror(errno)) : at;

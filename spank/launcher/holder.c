@@ -164,7 +164,7 @@ __attribute__((noreturn)) static void hold(int talk, const struct gojail_request
 	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)). */
 	prctl(PR_SET_DUMPABLE, 0);
 	syscall(SYS_close_range, GOJAIL_RECORD_FD + 1, ~0u, 0);
-	prctl(PR_SET_NAME, "gojail-holder"); /* what has this name and no record, a sweep ends */
+	prctl(PR_SET_NAME, GOJAIL_HOLDER_NAME); /* what has this name and no record, a sweep ends */
 	for (;;)
 		pause();
 }

@@ -64,7 +64,7 @@ static int load_and_call(const char *verb)
 	int (*gojail_call)(struct gojail_call *);
 	void *library;
 
-	snprintf(path, sizeof(path), "%s/libgojail.so", libdir);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_LIBRARY, libdir);
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	*(void **)&gojail_call = library ? dlsym(library, GOJAIL_CALL_SYMBOL) : NULL;
 	if (!gojail_call) {

@@ -25,9 +25,9 @@ static int open_template_dir(const struct node *node, const char *jail, struct f
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/jails", node->state);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS, node->state);
 	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s/jails/%s", node->state, jail);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s", node->state, jail);
 	mkdir(path, 0700);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
@@ -81,11 +81,11 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	int dir = open_template_dir(node, library_word("jail"), fault);
 	if (dir < 0)
 		return -1;
-	lock = lock_until(dir, "lock", until, "the template of the jail (does its storage answer?)", fault);
+	lock = lock_until(dir, GOJAIL_LOCK, until, "the template of the jail (does its storage answer?)", fault);
 	if (lock < 0)
 		return -1;
 	struct record other = {0};
-	if (record_find(dir, "zygote", &other) == 0 && strcmp(other.key, library_word("key")) == 0)
+	if (record_find(dir, GOJAIL_ZYGOTE, &other) == 0 && strcmp(other.key, library_word("key")) == 0)
 		return 0; /* another launcher was faster */
 	snprintf(zygote.key, sizeof(zygote.key), "%s", library_word("key"));
 	listener = zygote_listen(dir, fault);
@@ -110,7 +110,7 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	    dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || dup3(listener, ZYGOTE_SOCKET_FD, O_CLOEXEC) < 0 ||
 	    dup3(proc, ZYGOTE_PROC_FD, O_CLOEXEC) < 0)
 		fault_set(fault, "cannot keep the zygote's descriptors: %s", strerror(errno));
-	if (fault->text[0] || record_write(dir, "zygote", &zygote, fault) < 0) {
+	if (fault->text[0] || record_write(dir, GOJAIL_ZYGOTE, &zygote, fault) < 0) {
 		dup2(reply, GOJAIL_REPLY_FD);
 		return -1;
 	}
@@ -120,6 +120,6 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 		dup2(null, fd);
 	/* Exactly the stage, the socket and the node's /proc stay open. */
 	syscall(SYS_close_range, ZYGOTE_PROC_FD + 1, ~0u, 0);
-	prctl(PR_SET_NAME, "gojail-zygote");
+	prctl(PR_SET_NAME, GOJAIL_ZYGOTE_NAME);
 	zygote_serve();
 }

@@ -22,8 +22,8 @@ int zygote_listen(int dir, struct fault *fault)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd;
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/socket", dir);
-	unlinkat(dir, "socket", 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" GOJAIL_SOCKET, dir);
+	unlinkat(dir, GOJAIL_SOCKET, 0);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* two wait for who asks: zygote_serve */
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 1024) == 0)
 		return fd;

@@ -66,7 +66,7 @@ void environment_add_net(spank_t sp, const struct node *node, const char *job, s
 	size_t size = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/jobs/%s/.net.env", node->state, job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET_ENV, node->state, job);
 	file = fopen(path, "re");
 	if (!file) {
 		fault_set(fault, "cannot read %s: %s", path, strerror(errno));

@@ -48,10 +48,10 @@ static int end_locked(int job, DIR *dir, int64_t until, struct leftover *left)
 		return -1;
 	rewinddir(dir);
 	while ((entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, "lock") &&
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, GOJAIL_LOCK) &&
 		    unlinkat(job, entry->d_name, 0) < 0)
 			return -1;
-	return unlinkat(job, "lock", 0);
+	return unlinkat(job, GOJAIL_LOCK, 0);
 }
 
 int epilog_end_job(const struct node *node, const char *job, int64_t until, struct leftover *left)
@@ -61,11 +61,11 @@ int epilog_end_job(const struct node *node, const char *job, int64_t until, stru
 	int result = -1;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "%s/jobs/%s", node->state, job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
 	dir = opendir(path);
 	if (!dir)
 		return -1;
-	scoped_fd lock = lock_until(dirfd(dir), "lock", clock_ms(), "the job", &ignored);
+	scoped_fd lock = lock_until(dirfd(dir), GOJAIL_LOCK, clock_ms(), "the job", &ignored);
 	if (lock >= 0)
 		result = end_locked(dirfd(dir), dir, until, left);
 	closedir(dir);
@@ -83,9 +83,9 @@ static void note_failed(const struct node *node, const char *job)
 
 	/* Who has just tried the last of them removes the directory. */
 	for (int tries = 0; note < 0 && tries < 3; tries++) {
-		snprintf(path, sizeof(path), "%s/ended", node->state);
+		snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED, node->state);
 		mkdir(path, 0700);
-		snprintf(path, sizeof(path), "%s/ended/%s", node->state, job);
+		snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, job);
 		note = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	}
 	close_fd(&note);
@@ -101,13 +101,13 @@ static bool is_retry_due(const struct node *node)
 	time_t ago;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "%s/ended", node->state);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED, node->state);
 	dir = opendir(path);
 	if (!dir)
 		return false;
 	while (!due && (entry = readdir(dir)))
 		due = entry->d_name[0] != '.';
-	if (due && fstatat(dirfd(dir), ".tried", &tried, AT_SYMLINK_NOFOLLOW) == 0) {
+	if (due && fstatat(dirfd(dir), GOJAIL_TRIED, &tried, AT_SYMLINK_NOFOLLOW) == 0) {
 		ago = time(NULL) - tried.st_mtime;
 		due = ago < 0 || ago >= GOJAIL_RETRY_PAUSE; /* < 0: the clock was set back */
 	}
@@ -120,7 +120,7 @@ static bool has_net(const struct node *node, const char *job)
 {
 	char path[GOJAIL_PATH_MAX + 64];
 
-	snprintf(path, sizeof(path), "%s/net/jobs/%s.json", node->state, job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_NET_JOBS "/%s.json", node->state, job);
 	return access(path, F_OK) == 0;
 }
 
@@ -153,7 +153,7 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 	struct launch launch;
 	bool gone, net;
 
-	snprintf(path, sizeof(path), "%s/jobs/%u", node->state, job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%u", node->state, job);
 	snprintf(name, sizeof(name), "%u", job);
 	net = has_net(node, name);
 	until = begin + (net ? GOJAIL_DEFAULT_DEADLINE_MS : GOJAIL_END_MS);
