@@ -46,7 +46,7 @@ func (k *checker) cdi(j *config.Jail) {
 
 // stale compares what the site file was compiled with to what is there now.
 func (k *checker) stale(j *config.Jail) {
-	text, err := os.ReadFile(filepath.Join(k.node.State, "site"))
+	text, err := os.ReadFile(filepath.Join(k.node.State, contract.SiteFile))
 	if err != nil || !strings.Contains(string(text), "\nconfig "+k.config.Identity.String()+"\n") {
 		return // the next step compiles it
 	}

@@ -24,7 +24,7 @@ const (
 // took longer. Up to 24.11 the limit is PrologEpilogTimeout; later releases have EpilogTimeout as well (slurm.conf(5)).
 func (k *checker) epilog(conf node.SlurmConf) {
 	most, why := contract.EndMost+endReap, ""
-	if network := filepath.Join(filepath.Dir(k.config.Path), "network.toml"); rootpath.Exists(network) {
+	if network := filepath.Join(filepath.Dir(k.config.Path), contract.NetworkConfig); rootpath.Exists(network) {
 		most, why = endMostNet+endReap, " with networks"
 	}
 	for _, name := range []string{"EpilogTimeout", "PrologEpilogTimeout"} {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/trusted"
@@ -50,7 +51,7 @@ func (k *checker) kernel() bool {
 func (k *checker) parts() {
 	remedy := "install gojail again on this node (make install)"
 	good := true
-	for _, name := range []string{"spank_gojail.so", "gojail-launcher", "libgojail.so"} {
+	for _, name := range []string{"spank_gojail.so", contract.Launcher, contract.Library} {
 		path := filepath.Join(k.node.LibDir, name)
 		if err := checkPart(path); err != nil {
 			good = false
@@ -115,7 +116,7 @@ func (k *checker) state() {
 // scratch looks at the directory that holds every job's /tmp.
 func (k *checker) scratch() {
 	dir := k.config.Scratch
-	if err := trusted.Parents(filepath.Join(dir, "jobs")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := trusted.Parents(filepath.Join(dir, contract.JobsDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		k.fail("scratch", "every job's /tmp lies there: it must be root's", "%v", err)
 		return
 	}

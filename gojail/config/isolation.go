@@ -145,7 +145,7 @@ func (i *Isolation) Bounding() uint64 {
 	return mask
 }
 
-// Words are those of the site file's line "isolate" (include/gojail.h).
+// Words are those of the site file's line "isolate" (docs/state.md).
 func (i *Isolation) Words() string {
 	words := slices.Clone(i.Namespaces)
 	slices.SortFunc(words, func(a, b string) int { return slices.Index(namespaceKinds, a) - slices.Index(namespaceKinds, b) })

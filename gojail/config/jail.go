@@ -51,7 +51,7 @@ func (s *source) jailName(name string) error {
 		return s.refuse(key, "bad name: a letter or digit, then letters, digits, '.', '_' or '-', at most %d", contract.NameMax)
 	case name == None:
 		return s.refuse(key, `"none" means no jail and cannot be the name of one`)
-	case name == "lock" || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".mounts"):
+	case name == contract.LockFile || strings.HasSuffix(name, contract.SpecSuffix) || strings.HasSuffix(name, contract.MountsSuffix):
 		return s.refuse(key, "this name is taken by a file of the state directory; choose another one")
 	}
 	return nil

@@ -35,7 +35,45 @@ const (
 	EndMost    = 3 * time.Second  // that the end of one job takes, without networks
 )
 
-// CacheInJail is where a jail shows the slurm.conf that slurmd fetched; also in spank/.
+// Names of files and directories in the state directory (docs/state.md).
+const (
+	SiteFile        = "site"
+	JailsDir        = "jails"
+	JobsDir         = "jobs" // also in the scratch directory
+	EndedDir        = "ended"
+	LockFile        = "lock"
+	ZygoteRecord    = "zygote"
+	TemplateSpec    = "config.json"
+	ScratchLink     = ".scratch"
+	NamespaceRecord = ".ns"
+	NetEnvFile      = ".net.env"
+	SpecSuffix      = ".json"
+	MountsSuffix    = ".mounts"
+	TriedFile       = ".tried"
+)
+
+// TrashDir is in the directory JobsDir of the scratch directory.
+const TrashDir = ".trash"
+
+// NetworkConfig is beside gojail.toml.
+const NetworkConfig = "network.toml"
+
+// Files of the installation.
+const (
+	Launcher = "gojail-launcher"
+	Library  = "libgojail.so"
+)
+
+// Names of processes.
+const (
+	ZygoteName = "gojail-zygote"
+	HolderName = "gojail-holder"
+)
+
+// CacheLink is in a node's spool directory, and in that of a jail: the slurm.conf that slurmd fetched.
+const CacheLink = "conf-cache"
+
+// CacheInJail is where a jail shows the slurm.conf that slurmd fetched.
 const CacheInJail = "/run/gojail/slurm"
 
 // OptionalDir is where a template names what root of a range may install; GOJAIL_OPTIONAL in include/gojail.h.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -13,15 +14,12 @@ import (
 // plugstack.conf and others, into SlurmdSpoolDir/conf-cache. slurmd makes the symlink
 // /run/slurm/conf to it for commands, and SLURM_CONF of every task names the file there
 // (_establish_configuration in slurmd.c, setup_env in env.c).
-const (
-	CacheName = "conf-cache"
-	RunConf   = "/run/slurm/conf"
-)
+const RunConf = "/run/slurm/conf"
 
 // look finds slurmd's copy. A slurm.conf of the node's own comes first, as with Slurm.
 func look(s *config.Slurm) {
 	has := func(dir string) bool { return rootpath.Exists(filepath.Join(dir, "slurm.conf")) }
-	if cache := filepath.Join(s.Spool, CacheName); has(cache) {
+	if cache := filepath.Join(s.Spool, contract.CacheLink); has(cache) {
 		s.Cache = cache
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/slurmconf"
 )
@@ -150,7 +151,7 @@ func (s *SlurmConf) readPlugstack(path string, depth int) {
 // fetched. %h is NodeHostname, which is this host's own name.
 func readSpoolDir(conf string) config.SpoolDir {
 	host, _, _ := strings.Cut(HostName(), ".")
-	for _, dir := range []string{conf, RunConf, filepath.Join(config.StandardSpool, CacheName)} {
+	for _, dir := range []string{conf, RunConf, filepath.Join(config.StandardSpool, contract.CacheLink)} {
 		path := filepath.Join(dir, "slurm.conf")
 		if !rootpath.Exists(path) {
 			continue

@@ -29,7 +29,7 @@ func cacheLinks(s *config.Slurm) []Link {
 	if s.Cache == "" {
 		return nil
 	}
-	links := []Link{{filepath.Join(s.Spool, node.CacheName), contract.CacheInJail}}
+	links := []Link{{filepath.Join(s.Spool, contract.CacheLink), contract.CacheInJail}}
 	if brought := func(dir string) bool { return config.Under(node.RunConf, dir) }; !slices.ContainsFunc(append([]string{s.Conf}, s.Host...), brought) {
 		links = append(links, Link{node.RunConf, contract.CacheInJail})
 	}

@@ -20,7 +20,7 @@ import (
 // for finding out which mount targets a jail needs.
 func JobMounts(c *config.Config, j *config.Jail, job string) []specs.Mount {
 	tmp := specs.Mount{
-		Destination: "/tmp", Type: "bind", Source: filepath.Join(c.Scratch, "jobs", job, "tmp"),
+		Destination: "/tmp", Type: "bind", Source: filepath.Join(c.Scratch, contract.JobsDir, job, "tmp"),
 		Options: []string{"bind", "nosuid", "nodev"},
 	}
 	if j.Tmp == config.TmpTmpfs {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/oneline"
@@ -20,13 +21,13 @@ import (
 // template that is assembled anew, and has the site file compiled again.
 // Sandboxes that are there live on. It tells whether there was a zygote.
 func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
-	if err := os.Remove(filepath.Join(s.Path(), "site")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(s.Path(), contract.SiteFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("cannot remove %s/site: %w", s.Path(), oneline.Cause(err))
 	}
 	if !present(s.ZygoteRecord(jail)) {
 		return false, nil
 	}
-	unlock, err := filelock.Lock(filepath.Join(s.JailDir(jail), "lock"), deadline)
+	unlock, err := filelock.Lock(filepath.Join(s.JailDir(jail), contract.LockFile), deadline)
 	if err != nil {
 		return false, fmt.Errorf("jail %s: %w", jail, err)
 	}
@@ -54,7 +55,7 @@ func EndUnusedZygotes(s *state.State, c *config.Config) (jails []string, err err
 		if c.Jails[r.Name] != nil || !r.Alive {
 			continue
 		}
-		unlock, e := filelock.Lock(filepath.Join(s.JailDir(r.Name), "lock"), time.Now())
+		unlock, e := filelock.Lock(filepath.Join(s.JailDir(r.Name), contract.LockFile), time.Now())
 		if e != nil {
 			continue // a launcher with an earlier configuration makes it; the next sweep ends it
 		}

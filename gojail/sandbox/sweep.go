@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/oneline"
@@ -57,7 +58,7 @@ func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
 }
 
 func (w *sweep) run() (SweepReport, error) {
-	w.report.scratch = []string{filepath.Join(w.config.Scratch, "jobs")}
+	w.report.scratch = []string{filepath.Join(w.config.Scratch, contract.JobsDir)}
 	jobs, err := w.jobs()
 	for _, job := range jobs {
 		why, e := w.keep(job)
@@ -95,8 +96,8 @@ func (w *sweep) teardown(job string) error {
 // jobs lists those of both directories, scratch outlives a boot, the state does not; and those whose end failed.
 func (w *sweep) jobs() ([]string, error) {
 	found := map[string]bool{}
-	known, err := state.Directories(filepath.Join(w.state.Path(), "jobs"))
-	scratch, err2 := state.Directories(filepath.Join(w.config.Scratch, "jobs"))
+	known, err := state.Directories(filepath.Join(w.state.Path(), contract.JobsDir))
+	scratch, err2 := state.Directories(filepath.Join(w.config.Scratch, contract.JobsDir))
 	for _, job := range slices.Concat(known, scratch, w.state.Ended()) {
 		if state.JobRule().MatchString(job) {
 			found[job] = true
@@ -167,7 +168,7 @@ func (w *sweep) zygotes() error {
 		if r.Alive {
 			continue
 		}
-		unlock, e := filelock.Lock(filepath.Join(w.state.JailDir(r.Name), "lock"), time.Now())
+		unlock, e := filelock.Lock(filepath.Join(w.state.JailDir(r.Name), contract.LockFile), time.Now())
 		if e != nil {
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // The end of a job may fail for a reason that passes: a mount that somebody made there, storage that
-// does not answer. It is noted (include/gojail.h), and what runs after the ends of later jobs tries again.
+// does not answer. It is noted (docs/state.md), and what runs after the ends of later jobs tries again.
 const (
 	retryMost = 8               // jobs that the end of one other job tries
 	retryTime = 3 * time.Second // after which it begins with no other: the files of the job that ends wait
@@ -30,7 +30,7 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 	if len(jobs) == 0 {
 		return
 	}
-	tried, err := os.OpenFile(filepath.Join(s.EndedDir(), ".tried"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	tried, err := os.OpenFile(filepath.Join(s.EndedDir(), contract.TriedFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
@@ -94,7 +95,7 @@ func livesInAny(pid int, namespaces map[string]bool) bool {
 // isHolder reports whether a process is one of gojail's: the other sandboxes of a job share its namespaces.
 func isHolder(pid string) bool {
 	name, _ := os.ReadFile("/proc/" + pid + "/comm")
-	return string(name) == "gojail-holder\n" && procfs.IsRoots(pid)
+	return string(name) == contract.HolderName+"\n" && procfs.IsRoots(pid)
 }
 
 // recorded are the processes in all records.
@@ -104,7 +105,7 @@ func recorded(s *state.State) (map[int]bool, error) {
 	zygotes, err2 := s.Zygotes()
 	for _, job := range jobs {
 		zygotes = append(zygotes, job.Sandboxes...)
-		zygotes = append(zygotes, state.ReadRecord(filepath.Join(s.JobDir(job.ID), ".ns"))) // of what its sandboxes share
+		zygotes = append(zygotes, state.ReadRecord(filepath.Join(s.JobDir(job.ID), contract.NamespaceRecord))) // of what its sandboxes share
 	}
 	for _, r := range zygotes {
 		known[r.PID] = true
@@ -122,8 +123,8 @@ func keepers(s *state.State) (list []keeper) {
 		}
 		proc := filepath.Join("/proc", e.Name())
 		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
-		holder := string(name) == "gojail-holder\n"
-		if !holder && string(name) != "gojail-zygote\n" || !procfs.IsRoots(e.Name()) || !started(s, proc) {
+		holder := string(name) == contract.HolderName+"\n"
+		if !holder && string(name) != contract.ZygoteName+"\n" || !procfs.IsRoots(e.Name()) || !started(s, proc) {
 			continue
 		}
 		if start, err := procfs.StartTime(pid); err == nil && start > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/oneline"
@@ -95,18 +96,18 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 // scratchOf is the directory that holds the job's scratch directory: the one that
 // was noted when it was made, else the one that is configured now.
 func scratchOf(s *state.State, scratch, job string) string {
-	noted, err := os.Readlink(filepath.Join(s.JobDir(job), ".scratch"))
+	noted, err := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
 	if err == nil && rootpath.CheckClean(noted) == nil && filepath.Base(noted) == job {
 		return filepath.Dir(noted)
 	}
-	return filepath.Join(scratch, "jobs")
+	return filepath.Join(scratch, contract.JobsDir)
 }
 
 // lockJob takes the job's lock. The directory is made where it is missing: scratch
 // without records, as after a boot, is torn down under the same lock. A lock whose
 // file was removed while we waited for it is worth nothing; a new one is taken.
 func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
-	path := filepath.Join(s.JobDir(job), "lock")
+	path := filepath.Join(s.JobDir(job), contract.LockFile)
 	for {
 		if err := os.MkdirAll(s.JobDir(job), 0o700); err != nil {
 			return nil, fmt.Errorf("cannot make %s: %w", s.JobDir(job), oneline.Cause(err))
@@ -175,14 +176,14 @@ func forget(s *state.State, job string) error {
 		return fmt.Errorf("cannot read %s: %w", s.JobDir(job), oneline.Cause(err))
 	}
 	for _, e := range entries {
-		if e.Name() == "lock" {
+		if e.Name() == contract.LockFile {
 			continue
 		}
 		if err := os.Remove(filepath.Join(s.JobDir(job), e.Name())); err != nil {
 			return fmt.Errorf("cannot remove %s: %w", filepath.Join(s.JobDir(job), e.Name()), oneline.Cause(err))
 		}
 	}
-	if err := os.Remove(filepath.Join(s.JobDir(job), "lock")); err != nil {
+	if err := os.Remove(filepath.Join(s.JobDir(job), contract.LockFile)); err != nil {
 		return fmt.Errorf("cannot remove the lock of %s: %w", s.JobDir(job), oneline.Cause(err))
 	}
 	// Not empty: a step has come meanwhile and holds a new lock; the job is its now.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/quota"
@@ -23,7 +24,7 @@ import (
 // trashName is the directory beside the jobs' scratch directories that they are moved
 // to when their job has ended. Millions of files take longer than Slurm gives an
 // epilog: a process that Slurm does not wait for removes them (the launcher's verb clean), or a sweep.
-const trashName = ".trash"
+const trashName = contract.TrashDir
 
 // discard moves a job's scratch directory to the trash. The caller holds the job's lock. A directory that
 // cannot be moved, because the disk is full for example, is removed where it is.
@@ -188,7 +189,7 @@ func (r *SweepReport) EmptyTrash(until time.Time) (left []string, err error) {
 // does so already, it returns at once. The error is about files of the job that cannot be removed.
 func EmptyTrash(scratch []string, job string, until time.Time) (err error) {
 	for _, dir := range scratch {
-		err = oneline.Both(err, emptyTrashOf(filepath.Join(dir, "jobs"), job, until))
+		err = oneline.Both(err, emptyTrashOf(filepath.Join(dir, contract.JobsDir), job, until))
 	}
 	return err
 }

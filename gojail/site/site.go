@@ -84,7 +84,7 @@ func Unknown(c *config.Config, accounts Accounts) []string {
 	return list
 }
 
-// compile is the text of the site file, in the format of include/gojail.h; keys
+// compile is the text of the site file, in the format of docs/state.md; keys
 // gives each jail's key (see Key), and filters its seccomp program's file.
 func compile(c *config.Config, accounts Accounts, keys, filters map[string]string, now time.Time) (string, error) {
 	node.WithCDI(c)
@@ -181,5 +181,5 @@ func Write(c *config.Config, stateDir string, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	return state.ReplaceFile(filepath.Join(stateDir, "site"), text)
+	return state.ReplaceFile(filepath.Join(stateDir, contract.SiteFile), text)
 }

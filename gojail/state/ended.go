@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/contract"
 )
 
 // Ended lists the jobs whose end failed and that no later one has made up for, the one first that was tried last longest ago.
@@ -29,7 +31,7 @@ func (s *State) ForgetEnded(job string) {
 	if os.Remove(filepath.Join(s.EndedDir(), job)) != nil || len(s.Ended()) > 0 {
 		return
 	}
-	os.Remove(filepath.Join(s.EndedDir(), ".tried"))
+	os.Remove(filepath.Join(s.EndedDir(), contract.TriedFile))
 	os.Remove(s.EndedDir()) // not where another job is noted meanwhile
 }
 
@@ -44,4 +46,4 @@ func (s *State) NoteEnded(job string) {
 	}
 }
 
-func (s *State) EndedDir() string { return filepath.Join(s.path, "ended") }
+func (s *State) EndedDir() string { return filepath.Join(s.path, contract.EndedDir) }

@@ -14,6 +14,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/oneline"
 )
@@ -23,7 +24,7 @@ import (
 // are told as the kernel has them; else as they were planned.
 func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) {
 	path := filepath.Join(s.JobDir(job), sandbox)
-	text, err := os.ReadFile(path + ".json")
+	text, err := os.ReadFile(path + contract.SpecSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("job %s has no config.json of its sandbox %s: %w", job, sandbox, oneline.Cause(err))
 	}
@@ -47,7 +48,7 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 		}
 		defer table.close()
 		table.settle(spec.Mounts, nil) // in place: of the template's own all were made
-		scratch, _ := os.Readlink(filepath.Join(s.JobDir(job), ".scratch"))
+		scratch, _ := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
 		own = append(table.settle(own, spec.Mounts), table.cgroups()...)
 		describeTmp(own, table, filepath.Join(scratch, "tmp"))
 	}
@@ -57,7 +58,7 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 
 // UserMounts are the --jail-mount that a sandbox was built with.
 func (s *State) UserMounts(job, sandbox string) ([]config.UserMount, error) {
-	path := filepath.Join(s.JobDir(job), sandbox+".mounts")
+	path := filepath.Join(s.JobDir(job), sandbox+contract.MountsSuffix)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -89,7 +90,7 @@ func describeTmp(mounts []specs.Mount, table *mountTable, scratch string) {
 	}
 }
 
-// jailOf is the jail of a sandbox: its name, less "+" and 16 digits (include/gojail.h).
+// jailOf is the jail of a sandbox: its name, less "+" and 16 digits (docs/state.md).
 func jailOf(sandbox string) string {
 	if n := len(sandbox) - 17; n > 0 && sandbox[n] == '+' {
 		return sandbox[:n]

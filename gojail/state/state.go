@@ -12,12 +12,13 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// State is the state directory of a node; include/gojail.h tells what is in it.
+// State is the state directory of a node; docs/state.md says what is in it.
 type State struct{ path string }
 
 // OpenState opens the state directory, and makes it (0700) where only the last
@@ -54,7 +55,7 @@ var JobRule = expression.Of(`^(run-)?[0-9]{1,20}$`)
 
 // Jobs lists the jobs that have, or had, sandboxes on this node.
 func (s *State) Jobs() ([]Job, error) {
-	ids, err := Directories(filepath.Join(s.path, "jobs"))
+	ids, err := Directories(filepath.Join(s.path, contract.JobsDir))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (s *State) Sandboxes(id string) ([]Record, error) {
 	var records []Record
 	for _, e := range entries {
 		name := e.Name()
-		if name == "lock" || name[0] == '.' || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".mounts") {
+		if name == contract.LockFile || name[0] == '.' || strings.HasSuffix(name, contract.SpecSuffix) || strings.HasSuffix(name, contract.MountsSuffix) {
 			continue
 		}
 		records = append(records, ReadRecord(filepath.Join(s.JobDir(id), name)))
@@ -91,7 +92,7 @@ func (s *State) Sandboxes(id string) ([]Record, error) {
 
 // Zygotes lists the records of the jails' zygotes; Name is the jail's.
 func (s *State) Zygotes() ([]Record, error) {
-	jails, err := Directories(filepath.Join(s.path, "jails"))
+	jails, err := Directories(filepath.Join(s.path, contract.JailsDir))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (s *State) Zygotes() ([]Record, error) {
 // Scratch is the scratch directory that the site file names: the one that the
 // launches on this node use. Empty: there is no site file that can be read.
 func (s *State) Scratch() string {
-	text, err := os.ReadFile(filepath.Join(s.path, "site"))
+	text, err := os.ReadFile(filepath.Join(s.path, contract.SiteFile))
 	if err != nil || !strings.HasSuffix(string(text), "\nend\n") {
 		return ""
 	}
@@ -128,7 +129,7 @@ func (s *State) WriteSpec(jail string, text []byte) error {
 	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
 		return fmt.Errorf("cannot make %s: %w; is the state directory full or read-only?", s.JailDir(jail), oneline.Cause(err))
 	}
-	return ReplaceFile(filepath.Join(s.JailDir(jail), "config.json"), string(text))
+	return ReplaceFile(filepath.Join(s.JailDir(jail), contract.TemplateSpec), string(text))
 }
 
 // Template returns the record of the process that holds a jail's template.
@@ -149,11 +150,13 @@ func (s *State) TemplateRoot(jail string) (string, error) {
 	return fmt.Sprintf("/proc/%d/root", r.PID), nil
 }
 
-func (s *State) JobDir(id string) string { return filepath.Join(s.path, "jobs", id) }
+func (s *State) JobDir(id string) string { return filepath.Join(s.path, contract.JobsDir, id) }
 
-func (s *State) JailDir(name string) string { return filepath.Join(s.path, "jails", name) }
+func (s *State) JailDir(name string) string { return filepath.Join(s.path, contract.JailsDir, name) }
 
-func (s *State) ZygoteRecord(name string) string { return filepath.Join(s.JailDir(name), "zygote") }
+func (s *State) ZygoteRecord(name string) string {
+	return filepath.Join(s.JailDir(name), contract.ZygoteRecord)
+}
 
 // Directories lists the names of the directories in dir, which may be missing.
 func Directories(dir string) ([]string, error) {

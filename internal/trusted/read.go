@@ -68,7 +68,7 @@ func Identify(path string) (*Identity, error) {
 	return &id, nil
 }
 
-// String is the seven numbers, as include/gojail.h has them.
+// String is the seven numbers, as docs/state.md has them.
 func (id Identity) String() string {
 	return fmt.Sprintf("%d %d %d %d %d %d %d", id.Dev, id.Ino, id.Size, id.MtimeSec, id.MtimeNsec, id.CtimeSec, id.CtimeNsec)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/trusted"
@@ -59,7 +60,7 @@ func (r *request) net() ([]mount.Tree, error) {
 	return nil, r.network(c).Attach(ctx, job.Request{
 		Job: r.words["job"], Label: r.words["net"], Holder: holder,
 		NICs: r.words["nics"], GPUs: r.words["gpus"], GresTypes: node.SlurmValue(c, "GresTypes"),
-		Env: filepath.Join(r.words["state"], "jobs", r.words["job"], ".net.env"),
+		Env: filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetEnvFile),
 	})
 }
 

@@ -328,7 +328,7 @@ func (r *request) boot() ([]mount.Tree, error) {
 		return nil, err
 	}
 	// What slurm.conf and gres.conf say is in the site file, too: slurmd reads them anew as it starts.
-	if _, missing := os.Stat(filepath.Join(state.Path(), "site")); missing == nil {
+	if _, missing := os.Stat(filepath.Join(state.Path(), contract.SiteFile)); missing == nil {
 		if c.Networks, err = r.networks(); err == nil {
 			err = site.Write(c, state.Path(), until)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 )
 
 // build has gojail-launcher build a sandbox, as slurmstepd does for a job.
@@ -22,7 +23,7 @@ func (n *localNode) build(c *config.Config, j *config.Jail, job string, who *per
 		return err
 	}
 	defer read.Close()
-	cmd := exec.Command(filepath.Join(n.LibDir, "gojail-launcher"), "sandbox",
+	cmd := exec.Command(filepath.Join(n.LibDir, contract.Launcher), "sandbox",
 		"state="+n.State, "config="+n.Config, "node="+n.Node.Name, "jail="+j.Name, "job="+job,
 		fmt.Sprintf("uid=%d", who.uid), fmt.Sprintf("gid=%d", who.gid), "groups="+who.groupList(),
 		"mounts="+mounts, fmt.Sprintf("deadline=%d", c.Deadline.Milliseconds()))
