@@ -56,7 +56,7 @@ func (k *checker) otherLines(conf node.SlurmConf) {
 	}
 }
 
-// arguments checks the plugin's arguments as the plugin does (node_find in spank/node.c), and that
+// arguments checks the plugin's arguments as the plugin does (node_find in spank/common/node.c), and that
 // they name the files that this check was started with.
 func (k *checker) arguments(p *node.SpankPlugin) {
 	for _, word := range p.Arguments {

@@ -108,7 +108,7 @@ func passwdUID(path, name string) (uint32, bool) {
 	return 0, false
 }
 
-// munge: a launch goes well without its socket (spank/trees.c).
+// munge: a launch goes well without its socket (spank/common/job_mounts.c).
 func (k *checker) munge(conf node.SlurmConf) {
 	if auth := conf.Values["authtype"]; auth != "" && auth != "auth/munge" {
 		return

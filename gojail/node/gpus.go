@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
-// Limits of the C side (spank/site.h).
+// Limits of the C side (spank/common/site.h).
 const gpuPathMax = 64
 
 // gpuNode is the device node of one GPU, as the driver names it.

@@ -24,7 +24,7 @@ func cacheMounts(s *config.Slurm) []specs.Mount {
 }
 
 // cacheLinks are the names that it has on the node. The sandbox of a batch job has
-// a spool directory of its own, with the first of them (spank/holder.c).
+// a spool directory of its own, with the first of them (spank/launcher/assemble.c).
 func cacheLinks(s *config.Slurm) []Link {
 	if s.Cache == "" {
 		return nil

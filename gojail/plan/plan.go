@@ -100,7 +100,7 @@ func kernelMounts(j *config.Jail) []specs.Mount {
 	if j.Isolation.HidePID {
 		proc.Options = append(proc.Options, "hidepid=2")
 	}
-	cgroup := Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/cgroups.c fills each job's
+	cgroup := Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/plugin/cgroups.c fills each job's
 	if j.Isolation.Cgroups == config.CgroupsNode {
 		cgroup = Bind(CgroupRoot, "rbind", "ro", "nosuid", "noexec", "nodev")
 	}
@@ -116,7 +116,7 @@ func kernelMounts(j *config.Jail) []specs.Mount {
 	}
 }
 
-// runMounts returns the places for each sandbox's own /run (spank/assemble.c), and in
+// runMounts returns the places for each sandbox's own /run (spank/launcher/assemble.c), and in
 // it for what gojail brings: one mount, that sandboxes move as a whole.
 func runMounts() []specs.Mount {
 	return []specs.Mount{
@@ -194,7 +194,7 @@ func ConfiguredMounts(j *config.Jail) []specs.Mount {
 
 // accountFiles are files that packages add users to. A sandbox mounts the node's, with what
 // the jail has of its own behind them, on the jail's, or leaves the jail's to root of a
-// --jail-root=range (spank/accounts.c).
+// --jail-root=range (spank/launcher/accounts.c).
 var accountFiles = []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"}
 
 // hostFiles leaves out what this node does not have.

@@ -35,7 +35,7 @@ func (s *State) ForgetEnded(job string) {
 	os.Remove(s.EndedDir()) // not where another job is noted meanwhile
 }
 
-// NoteEnded notes a job whose end failed, as spank/end.c does.
+// NoteEnded notes a job whose end failed, as spank/plugin/epilog.c does.
 func (s *State) NoteEnded(job string) {
 	if !JobRule().MatchString(job) {
 		return

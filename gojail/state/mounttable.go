@@ -112,7 +112,7 @@ func (t *mountTable) settle(mounts, below []specs.Mount) []specs.Mount {
 	return made
 }
 
-// cgroups are those that the job's steps were shown as their own (spank/cgroups.h).
+// cgroups are those that the job's steps were shown as their own (spank/plugin/cgroups.h).
 func (t *mountTable) cgroups() []specs.Mount {
 	var mounts []specs.Mount
 	for _, info := range t.mounts {

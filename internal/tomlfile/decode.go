@@ -78,7 +78,7 @@ func (s *Source) refuseNumber(key toml.Key) error {
 
 // Printable keeps what others wrote from breaking a message into several lines, from commanding
 // the terminal that shows it (C1 controls, too) and from turning it around. What is no
-// UTF-8 becomes '?', byte by byte. make_printable in spank/printable.c is the same in C.
+// UTF-8 becomes '?', byte by byte. make_printable in spank/common/printable.c is the same in C.
 func Printable(text string) string {
 	var valid strings.Builder
 	for i, r := range text {
