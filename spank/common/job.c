@@ -41,7 +41,7 @@ void sandbox_close(struct sandbox *sandbox)
 
 #define HASH_BEGIN 14695981039346656037ull /* FNV-1a */
 
-static uint64_t hash_of(uint64_t hash, const char *text)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	for (; text && *text; text++)
 		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
@@ -49,9 +49,9 @@ static uint64_t hash_of(uint64_t hash, const char *text)
 }
 
 /* Numbers what a sandbox is besides its mounts: with a network of the job's own or the node's, as root or not. */
-static uint64_t kind_number(const struct wish *wish)
+static uint64_t kind_number(const struct sandbox_spec *spec)
 {
-	return (wish->net ? 1 : 0) | (!wish->root ? 0 : wish_is_range(wish) ? 2 : 4);
+	return (spec->net ? 1 : 0) | (!spec->root ? 0 : spec_is_range(spec) ? 2 : 4);
 }
 
 /*
@@ -59,31 +59,31 @@ static uint64_t kind_number(const struct wish *wish)
  * find a list of mounts with any hash: sandboxes of two kinds differ in the last digit whatever their mounts are, and
  * the mounts are written beside the record, see is_same.
  */
-static void sandbox_name(char *name, const struct jail *jail, const struct wish *wish)
+static void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec)
 {
-	uint64_t hash = (hash_of(HASH_BEGIN, wish->mounts) & ~7ull) | kind_number(wish);
+	uint64_t hash = (hash_text(HASH_BEGIN, spec->mounts) & ~7ull) | kind_number(spec);
 
 	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
-	if (wish->mounts || wish->net || wish->root)
+	if (spec->mounts || spec->net || spec->root)
 		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
 }
 
 /* The job's network, if it is attached; -1 with a fault where it has other rails. */
-static int find_net(const char *state, const struct wish *wish, struct record *net, struct fault *fault)
+static int find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], key[GOJAIL_KEY_LEN + 1];
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET, state, wish->job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET, state, spec->job);
 	if (record_find(AT_FDCWD, path, net) < 0)
 		return -1;
-	snprintf(key, sizeof(key), "%016" PRIx64, hash_of(HASH_BEGIN, wish->net));
+	snprintf(key, sizeof(key), "%016" PRIx64, hash_text(HASH_BEGIN, spec->net));
 	if (strcmp(key, net->key) == 0)
 		return 0;
 	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
-				"name the same ones, or start another job", wish->net);
+				"name the same ones, or start another job", spec->net);
 }
 
-#define OWN (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
+#define OWN_KINDS (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
 
 /* The kinds of namespace that all sandboxes of a job share, where their jails have them. */
 static const struct {
@@ -94,7 +94,7 @@ static const struct {
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-static int *kind_of(struct sandbox *sandbox, int kind)
+static int *fd_of_kind(struct sandbox *sandbox, int kind)
 {
 	int *fds[KINDS] = {&sandbox->pid, &sandbox->ipc, &sandbox->uts};
 
@@ -105,22 +105,22 @@ static int *kind_of(struct sandbox *sandbox, int kind)
  * Takes what the holder of the sandbox holds. Returns 0 or -1. Descriptors, and not just its pidfd: a process in a Landlock
  * domain, as slurmstepd may be, is refused setns(2) by that.
  */
-static int find_held(struct sandbox *sandbox, const struct jail *jail, const struct wish *wish, const struct record *holder)
+static int take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec, const struct record *holder)
 {
-	sandbox->mnt = record_take(holder, sandbox->holder, GOJAIL_MNT_FD);
-	sandbox->stage = record_take(holder, sandbox->holder, GOJAIL_STAGE_FD);
-	sandbox->root = record_take(holder, sandbox->holder, GOJAIL_ROOT_FD);
+	sandbox->mnt = record_get_fd(holder, sandbox->holder, GOJAIL_MNT_FD);
+	sandbox->stage = record_get_fd(holder, sandbox->holder, GOJAIL_STAGE_FD);
+	sandbox->root = record_get_fd(holder, sandbox->holder, GOJAIL_ROOT_FD);
 	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->root < 0)
 		return -1;
-	if (wish->root) {
-		sandbox->user = record_take(holder, sandbox->holder, GOJAIL_USER_FD);
+	if (spec->root) {
+		sandbox->user = record_get_fd(holder, sandbox->holder, GOJAIL_USER_FD);
 		if (sandbox->user < 0)
 			return -1;
 	}
 	for (int i = 0; i < KINDS; i++)
 		if (jail->namespaces & kinds[i].bit) {
-			*kind_of(sandbox, i) = record_take(holder, sandbox->holder, kinds[i].fd);
-			if (*kind_of(sandbox, i) < 0)
+			*fd_of_kind(sandbox, i) = record_get_fd(holder, sandbox->holder, kinds[i].fd);
+			if (*fd_of_kind(sandbox, i) < 0)
 				return -1;
 		}
 	return 0;
@@ -144,10 +144,10 @@ static bool has_text(int dir, const char *name, const char *text)
 	return got == (ssize_t)strlen(text) && memcmp(have, text, (size_t)got) == 0;
 }
 
-#define OTHERS "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"
+#define OTHERS_TEXT "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"
 
 /* The user whose job this is: a directory of that number may be what another user's job has left. */
-static int is_owners(int job, uid_t uid, struct fault *fault)
+static int check_owner(int job, uid_t uid, struct fault *fault)
 {
 	char owner[24];
 
@@ -155,7 +155,7 @@ static int is_owners(int job, uid_t uid, struct fault *fault)
 	if (has_text(job, GOJAIL_OWNER, owner))
 		return 0;
 	if (!has_text(job, GOJAIL_OWNER, ""))
-		return fault_set(fault, OTHERS);
+		return fault_set(fault, OTHERS_TEXT);
 	if (write_text(job, GOJAIL_OWNER, owner) == 0)
 		return 0;
 	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
@@ -164,52 +164,52 @@ static int is_owners(int job, uid_t uid, struct fault *fault)
 }
 
 /* Whether the sandbox of that name was made for the very mounts of this wish. */
-static bool is_same(int job, const char *name, const struct wish *wish)
+static bool has_same_mounts(int job, const char *name, const struct sandbox_spec *spec)
 {
 	char beside[SANDBOX_NAME_MAX + 16];
 
 	if (!strchr(name, '+'))
 		return true; /* it stands for no mounts */
 	snprintf(beside, sizeof(beside), "%s" GOJAIL_MOUNTS_SUFFIX, name);
-	return has_text(job, beside, wish->mounts ? wish->mounts : "");
+	return has_text(job, beside, spec->mounts ? spec->mounts : "");
 }
 
 /* A sandbox that is there: what its holder keeps. */
-static int find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
-		const struct wish *wish, struct fault *fault)
+static int find_sandbox(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
+		const struct sandbox_spec *spec, struct fault *fault)
 {
 	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 64];
 	struct record holder, net;
 
-	if (wish->net && find_net(node->state, wish, &net, fault) < 0)
+	if (spec->net && find_net(node->state, spec, &net, fault) < 0)
 		return -1;
-	sandbox_name(name, jail, wish);
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, wish->job);
+	sandbox_name(name, jail, spec);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
 	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	sandbox->holder = job < 0 ? -1 : record_open(job, name, &holder);
 	if (sandbox->holder < 0)
 		return -1;
-	scoped_fd of_net = wish->net ? record_process(&net) : -1;
-	sandbox->net = wish->net ? process_namespace(of_net, "net") : -1;
-	if (holder.uid != wish->user.uid)
-		fault_set(fault, OTHERS);
-	else if (!is_same(job, name, wish))
+	scoped_fd of_net = spec->net ? record_open_proc(&net) : -1;
+	sandbox->net = spec->net ? open_namespace(of_net, "net") : -1;
+	if (holder.uid != spec->user.uid)
+		fault_set(fault, OTHERS_TEXT);
+	else if (!has_same_mounts(job, name, spec))
 		fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
-	else if ((!wish->net || sandbox->net >= 0) && find_held(sandbox, jail, wish, &holder) == 0)
+	else if ((!spec->net || sandbox->net >= 0) && take_from_holder(sandbox, jail, spec, &holder) == 0)
 		return 0;
 	close_all(sandbox);
 	return -1;
 }
 
 /* Opens STATE/jobs/JOB, made if absent. */
-static int open_job(const struct node *node, const struct wish *wish, struct fault *fault)
+static int open_job(const struct node *node, const struct sandbox_spec *spec, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, node->state);
 	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, wish->job);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
 	mkdir(path, 0700);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
@@ -219,13 +219,13 @@ static int open_job(const struct node *node, const struct wish *wish, struct fau
 }
 
 /* The job's directory, locked; the end of a job removes both, so look again. */
-static int lock_job(const struct node *node, const struct wish *wish, int64_t until, int *job,
+static int lock_job(const struct node *node, const struct sandbox_spec *spec, int64_t until, int *job,
 		    struct fault *fault)
 {
 	struct stat st;
 
 	for (;;) {
-		*job = open_job(node, wish, fault);
+		*job = open_job(node, spec, fault);
 		if (*job < 0)
 			return -1;
 		int lock = lock_until(*job, GOJAIL_LOCK, until, "the job's sandbox", fault);
@@ -238,14 +238,14 @@ static int lock_job(const struct node *node, const struct wish *wish, int64_t un
 
 /* What is to be there before the record: the user's mounts, by which later steps know the sandbox; and the template's
  * spec, which `gojail spec --job` prints. */
-static int keep_beside(const struct node *node, const struct jail *jail, const struct wish *wish, int job,
+static int write_beside(const struct node *node, const struct jail *jail, const struct sandbox_spec *spec, int job,
 		       const char *name, struct fault *fault)
 {
 	char from[GOJAIL_PATH_MAX + 128], to[SANDBOX_NAME_MAX + 16];
 
 	snprintf(to, sizeof(to), "%s" GOJAIL_MOUNTS_SUFFIX, name);
 	unlinkat(job, to, 0);
-	if (wish->mounts && write_text(job, to, wish->mounts) < 0)
+	if (spec->mounts && write_text(job, to, spec->mounts) < 0)
 		return fault_set(fault, "cannot write %s in the state directory: %s; is it full or read-only?", to, strerror(errno));
 	snprintf(from, sizeof(from), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_TEMPLATE_SPEC, node->state, jail->name);
 	snprintf(to, sizeof(to), "%s" GOJAIL_SPEC_SUFFIX, name);
@@ -272,7 +272,7 @@ static int count_sandboxes(int job, struct fault *fault)
 }
 
 /* A zygote may be replaced (gojail reload, a new configuration) as it is asked. */
-static int reach_zygote(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
+static int connect_to_zygote(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
 {
 	struct record zygote;
 
@@ -292,24 +292,24 @@ static int reach_zygote(const struct node *node, const struct jail *jail, int64_
 static int add_namespace(const struct record *of, const char *kind, uint32_t flag, struct gojail_request *request,
 			 struct gojail_tree *trees, struct fault *fault)
 {
-	scoped_fd process = record_process(of);
-	int fd = process_namespace(process, kind);
+	scoped_fd process = record_open_proc(of);
+	int fd = open_namespace(process, kind);
 
 	if (fd < 0)
 		return fault_set(fault, "the job's %s namespace ended at this moment; try again", kind);
-	return trees_add(trees, &request->ntrees, fd, kind, flag, fault);
+	return add_tree(trees, &request->ntrees, fd, kind, flag, fault);
 }
 
 /* The job's network for the holder: the one it has, or a new one. */
-static int ask_net(const struct node *node, const struct wish *wish, struct gojail_request *request,
+static int request_net(const struct node *node, const struct sandbox_spec *spec, struct gojail_request *request,
 		   struct gojail_tree *trees, bool *made, struct fault *fault)
 {
 	struct record net;
 
 	*made = false;
-	if (!wish->net)
+	if (!spec->net)
 		return 0;
-	if (find_net(node->state, wish, &net, fault) < 0) {
+	if (find_net(node->state, spec, &net, fault) < 0) {
 		if (fault->text[0])
 			return -1;
 		request->flags |= GOJAIL_REQUEST_NET;
@@ -320,7 +320,7 @@ static int ask_net(const struct node *node, const struct wish *wish, struct goja
 }
 
 /* The job's own namespaces for the holder: those of its first sandbox, or new ones. */
-static int ask_own(const struct jail *jail, int job, struct gojail_request *request, struct gojail_tree *trees,
+static int request_namespaces(const struct jail *jail, int job, struct gojail_request *request, struct gojail_tree *trees,
 		   struct fault *fault)
 {
 	struct record first;
@@ -339,31 +339,31 @@ static int ask_own(const struct jail *jail, int job, struct gojail_request *requ
 }
 
 /* The first holder's namespaces are the job's. */
-static int note_own(const struct jail *jail, int job, const struct record *holder, struct fault *fault)
+static int write_namespace_record(const struct jail *jail, int job, const struct record *holder, struct fault *fault)
 {
 	struct record first = *holder, other;
 
-	if (!(jail->namespaces & OWN) || record_find(job, GOJAIL_NAMESPACES, &other) == 0)
+	if (!(jail->namespaces & OWN_KINDS) || record_find(job, GOJAIL_NAMESPACES, &other) == 0)
 		return 0;
-	snprintf(first.key, sizeof(first.key), "%016x", (unsigned)(jail->namespaces & OWN));
+	snprintf(first.key, sizeof(first.key), "%016x", (unsigned)(jail->namespaces & OWN_KINDS));
 	return record_write(job, GOJAIL_NAMESPACES, &first, fault);
 }
 
 /* Go attaches the rails; the record says that they are. */
-static int attach_net(const struct wish *wish, const struct sandbox_go *go, int job, const struct record *holder,
+static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *go, int job, const struct record *holder,
 		      struct fault *fault)
 {
 	struct record net = *holder;
 
 	if (go->net(holder, fault) < 0)
 		return -1;
-	snprintf(net.key, sizeof(net.key), "%016" PRIx64, hash_of(HASH_BEGIN, wish->net));
+	snprintf(net.key, sizeof(net.key), "%016" PRIx64, hash_text(HASH_BEGIN, spec->net));
 	return record_write(job, GOJAIL_NET, &net, fault);
 }
 
 /* From the request to the record: what is left half-way, the holder ends by itself. */
-static int build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		 const struct jail *jail, const struct wish *wish, int job, const struct sandbox_go *go,
+static int build_and_record(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		 const struct jail *jail, const struct sandbox_spec *spec, int job, const struct sandbox_go *go,
 		 int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	char name[SANDBOX_NAME_MAX + 1];
@@ -374,48 +374,48 @@ static int build(struct sandbox *sandbox, const struct node *node, const struct 
 
 	for (int attempt = 0; attempt < 3 && asked == ZYGOTE_GONE; attempt++) {
 		close_fd(&talk);
-		talk = reach_zygote(node, jail, until, fault);
+		talk = connect_to_zygote(node, jail, until, fault);
 		/* While the zygote forks, what the holder is to attach is collected. */
-		if (talk < 0 || (attempt == 0 && (trees_collect(site, jail, wish, job, request, trees, fault) < 0 ||
-						  (go && go->trees(wish, trees, &request->ntrees, fault) < 0) ||
-						  ask_net(node, wish, request, trees, &net_made, fault) < 0 ||
-						  ask_own(jail, job, request, trees, fault) < 0)))
+		if (talk < 0 || (attempt == 0 && (collect_job_mounts(site, jail, spec, job, request, trees, fault) < 0 ||
+						  (go && go->trees(spec, trees, &request->ntrees, fault) < 0) ||
+						  request_net(node, spec, request, trees, &net_made, fault) < 0 ||
+						  request_namespaces(jail, job, request, trees, fault) < 0)))
 			return -1;
 		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, fault);
 	}
 	if (asked < 0)
 		return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
 				 jail->name);
-	holder.uid = wish->user.uid;
-	if (net_made && attach_net(wish, go, job, &holder, fault) < 0)
+	holder.uid = spec->user.uid;
+	if (net_made && attach_net(spec, go, job, &holder, fault) < 0)
 		return -1;
-	sandbox->holder = record_pidfd(&holder);
-	if (find_held(sandbox, jail, wish, &holder) < 0)
+	sandbox->holder = record_open_pidfd(&holder);
+	if (take_from_holder(sandbox, jail, spec, &holder) < 0)
 		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
-	sandbox_name(name, jail, wish);
+	sandbox_name(name, jail, spec);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
-	if (note_own(jail, job, &holder, fault) < 0 || keep_beside(node, jail, wish, job, name, fault) < 0 ||
+	if (write_namespace_record(jail, job, &holder, fault) < 0 || write_beside(node, jail, spec, job, name, fault) < 0 ||
 	    record_write(job, name, &holder, fault) < 0)
 		return -1;
 	return zygote_keep(talk, job, name, fault);
 }
 
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
+		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault)
 {
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {
 		.version = GOJAIL_VERSION, .tmp_bytes = jail->tmp_bytes, .shm_bytes = jail->shm_bytes,
-		.flags = (wish->root ? GOJAIL_REQUEST_ROOT : 0) | (jail->ngpus ? GOJAIL_REQUEST_DEV : 0), .uid = wish->user.uid, .gid = wish->user.gid};
+		.flags = (spec->root ? GOJAIL_REQUEST_ROOT : 0) | (jail->ngpus ? GOJAIL_REQUEST_DEV : 0), .uid = spec->user.uid, .gid = spec->user.gid};
 	scoped_fd job = -1;
-	scoped_fd lock = lock_job(node, wish, until, &job, fault);
+	scoped_fd lock = lock_job(node, spec, until, &job, fault);
 	int result;
 
-	if (lock < 0 || is_owners(job, wish->user.uid, fault) < 0)
+	if (lock < 0 || check_owner(job, spec->user.uid, fault) < 0)
 		return -1;
-	if (find(sandbox, node, jail, wish, fault) == 0) {
-		result = job_has_script(sandbox, wish) ? 0 : job_show_script(sandbox, jail, wish, go, fault);
+	if (find_sandbox(sandbox, node, jail, spec, fault) == 0) {
+		result = job_has_script(sandbox, spec) ? 0 : job_show_script(sandbox, jail, spec, go, fault);
 		if (result < 0)
 			close_all(sandbox);
 		return result;
@@ -424,7 +424,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 		return -1;
 	if (count_sandboxes(job, fault) < 0)
 		return -1;
-	result = build(sandbox, node, site, jail, wish, job, go, until, &request, trees, fault);
+	result = build_and_record(sandbox, node, site, jail, spec, job, go, until, &request, trees, fault);
 	for (uint32_t i = 0; i < request.ntrees; i++)
 		close_fd(&trees[i].fd);
 	if (result < 0)
@@ -433,42 +433,42 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 }
 
 int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		 const struct jail *jail, const struct wish *wish, struct fault *fault)
+		 const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault)
 {
 	int64_t until = clock_ms() + site->deadline_ms;
 	struct launch launch;
 	static char groups[65536];
 	size_t used = 0;
 
-	if (find(sandbox, node, jail, wish, fault) == 0 && job_has_script(sandbox, wish))
+	if (find_sandbox(sandbox, node, jail, spec, fault) == 0 && job_has_script(sandbox, spec))
 		return 0;
 	close_all(sandbox);
 	if (fault->text[0])
 		return -1;
-	if (!wish->mounts && !wish->net && !wish_is_range(wish))
-		return sandbox_build(sandbox, node, site, jail, wish, NULL, until, fault);
+	if (!spec->mounts && !spec->net && !spec_is_range(spec))
+		return sandbox_build(sandbox, node, site, jail, spec, NULL, until, fault);
 
-	for (int i = 0; i < wish->user.ngroups && used < sizeof(groups); i++)
+	for (int i = 0; i < spec->user.ngroups && used < sizeof(groups); i++)
 		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "",
-					 (unsigned)wish->user.groups[i]);
+					 (unsigned)spec->user.groups[i]);
 	if (used >= sizeof(groups))
-		return fault_set(fault, "the user has %d groups, more than --jail-mount and --jail-net can do with", wish->user.ngroups);
-	launch_begin(&launch, node, "sandbox", until);
-	launch_word(&launch, "parent=%d", (int)getpid());
-	launch_word(&launch, "jail=%s", jail->name);
-	launch_word(&launch, "job=%s", wish->job);
-	launch_word(&launch, "uid=%u", (unsigned)wish->user.uid);
-	launch_word(&launch, "gid=%u", (unsigned)wish->user.gid);
-	launch_word(&launch, "groups=%s", groups);
-	launch_word(&launch, "mounts=%s", wish->mounts ? wish->mounts : "");
-	launch_word(&launch, "net=%s", wish->net ? wish->net : "");
-	launch_word(&launch, "root=%s", wish->root ? wish->root : "");
-	launch_word(&launch, "gpus=%s", wish->gpus ? wish->gpus : "");
-	launch_word(&launch, "nics=%s", wish->nics ? wish->nics : "");
-	launch_word(&launch, "script=%s", wish->script);
+		return fault_set(fault, "the user has %d groups, more than --jail-mount and --jail-net can do with", spec->user.ngroups);
+	launch_prepare(&launch, node, "sandbox", until);
+	launch_add_word(&launch, "parent=%d", (int)getpid());
+	launch_add_word(&launch, "jail=%s", jail->name);
+	launch_add_word(&launch, "job=%s", spec->job);
+	launch_add_word(&launch, "uid=%u", (unsigned)spec->user.uid);
+	launch_add_word(&launch, "gid=%u", (unsigned)spec->user.gid);
+	launch_add_word(&launch, "groups=%s", groups);
+	launch_add_word(&launch, "mounts=%s", spec->mounts ? spec->mounts : "");
+	launch_add_word(&launch, "net=%s", spec->net ? spec->net : "");
+	launch_add_word(&launch, "root=%s", spec->root ? spec->root : "");
+	launch_add_word(&launch, "gpus=%s", spec->gpus ? spec->gpus : "");
+	launch_add_word(&launch, "nics=%s", spec->nics ? spec->nics : "");
+	launch_add_word(&launch, "script=%s", spec->script);
 	if (launch_run(&launch, node, until, fault) < 0)
 		return -1;
-	if (find(sandbox, node, jail, wish, fault) == 0)
+	if (find_sandbox(sandbox, node, jail, spec, fault) == 0)
 		return 0;
 	return fault_set(fault, "the sandbox was gone as soon as it was built; ask your administrator");
 }

@@ -14,7 +14,7 @@
 #define SANDBOX_NAME_MAX (GOJAIL_NAME_MAX + 1 + 16)
 
 /* Who asks for which sandbox. */
-struct wish {
+struct sandbox_spec {
 	char job[32];
 	struct user user;
 	const char *mounts; /* the --jail-mount list, or NULL */
@@ -25,9 +25,9 @@ struct wish {
 };
 
 /* Reports whether --jail-root=range is asked for, whose mounts are made in Go. */
-static inline bool wish_is_range(const struct wish *wish)
+static inline bool spec_is_range(const struct sandbox_spec *spec)
 {
-	return wish->root && strcmp(wish->root, "range") == 0;
+	return spec->root && strcmp(spec->root, "range") == 0;
 }
 
 struct sandbox {
@@ -45,21 +45,21 @@ struct sandbox {
  * that is not there yet starts a launcher, for what these need is done in Go.
  */
 int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		 const struct jail *jail, const struct wish *wish, struct fault *fault);
+		 const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault);
 
 /* What is done in Go; only the launcher has such calls. */
 struct sandbox_go {
 	/* Opens the trees of the user's mounts. */
-	int (*trees)(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault);
+	int (*trees)(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count, struct fault *fault);
 	/* Attaches the job's rails to the network namespace of the holder. */
 	int (*net)(const struct record *holder, struct fault *fault);
 	/* Maps the ids of the tree of the batch script, where --jail-root asks for that. */
-	int (*script)(const struct wish *wish, int tree, struct fault *fault);
+	int (*script)(const struct sandbox_spec *spec, int tree, struct fault *fault);
 };
 
 /* Builds it, unless another step of the job was faster. */
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		  const struct jail *jail, const struct wish *wish, const struct sandbox_go *go,
+		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault);
 
 void sandbox_close(struct sandbox *sandbox);

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int trees_add(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
+int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
 	      struct fault *fault)
 {
 	struct gojail_tree *tree = &trees[*count];
@@ -32,20 +32,20 @@ int trees_add(struct gojail_tree *trees, uint32_t *count, int fd, const char *de
 }
 
 /* Opens the directory of the batch script as a detached, read-only tree, or -1 with a fault. */
-static int trees_script(const struct jail *jail, const struct wish *wish, struct fault *fault)
+static int open_script_tree(const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault)
 {
-	const char *slash = strrchr(wish->script, '/');
+	const char *slash = strrchr(spec->script, '/');
 	int tree;
 
-	if (!slash || strncmp(wish->script, jail->spool, (size_t)(slash - wish->script)) ||
-	    jail->spool[slash - wish->script])
+	if (!slash || strncmp(spec->script, jail->spool, (size_t)(slash - spec->script)) ||
+	    jail->spool[slash - spec->script])
 		return fault_set(fault, "the batch script is in %s, but gojail expects SlurmdSpoolDir to be %s; "
-					"ask your administrator to run gojail check", wish->script, jail->spool);
-	tree = k_open_tree(AT_FDCWD, wish->script, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+					"ask your administrator to run gojail check", spec->script, jail->spool);
+	tree = k_open_tree(AT_FDCWD, spec->script, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 &&
 	    k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
 		return tree;
-	fault_set(fault, "cannot bring the batch script in %s into the jail: %s", wish->script, strerror(errno));
+	fault_set(fault, "cannot bring the batch script in %s into the jail: %s", spec->script, strerror(errno));
 	close_fd(&tree);
 	return -1;
 }
@@ -55,7 +55,7 @@ static int trees_script(const struct jail *jail, const struct wish *wish, struct
  * one munged is down at the moment, which is no reason to fail a step that may
  * never need it: the jail then has the template's empty file in its place.
  */
-static int munge_tree(const struct jail *jail)
+static int open_munge_tree(const struct jail *jail)
 {
 	struct stat st;
 	/* The directory is munge's own user's, who must not choose another file by a symlink. */
@@ -85,50 +85,50 @@ static int find_sibling(int job, struct record *sibling)
 	return found;
 }
 
-int trees_collect(const struct site *site, const struct jail *jail, const struct wish *wish, int job,
+int collect_job_mounts(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
 		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	uint32_t *count = &request->ntrees;
 	struct record sibling;
-	scoped_fd process = find_sibling(job, &sibling) == 0 ? record_process(&sibling) : -1;
-	scoped_fd mnt = process_namespace(process, "mnt");
+	scoped_fd process = find_sibling(job, &sibling) == 0 ? record_open_proc(&sibling) : -1;
+	scoped_fd mnt = open_namespace(process, "mnt");
 
 	if (mnt >= 0) {
-		if (trees_add(trees, count, visit_clone_mount(mnt, "/dev/shm", fault), "/dev/shm", 0, fault) < 0 ||
-		    trees_add(trees, count, visit_clone_mount(mnt, "/tmp", fault), "/tmp", 0, fault) < 0)
+		if (add_tree(trees, count, visit_clone_mount(mnt, "/dev/shm", fault), "/dev/shm", 0, fault) < 0 ||
+		    add_tree(trees, count, visit_clone_mount(mnt, "/tmp", fault), "/tmp", 0, fault) < 0)
 			return fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
 					 strerror(errno));
-		if (!jail->tmpfs && jail->tmp_bytes && scratch_limit(wish->job, job, jail->tmp_bytes, fault) < 0)
+		if (!jail->tmpfs && jail->tmp_bytes && scratch_limit(spec->job, job, jail->tmp_bytes, fault) < 0)
 			return -1;
 	} else {
 		request->flags |= GOJAIL_REQUEST_SHM | (jail->tmpfs ? GOJAIL_REQUEST_TMPFS : 0);
-		if (!jail->tmpfs && trees_add(trees, count, scratch_tree(site->scratch, wish->job, wish->user.uid, job, jail->tmp_bytes, fault), "/tmp", 0, fault) < 0)
+		if (!jail->tmpfs && add_tree(trees, count, scratch_open_tree(site->scratch, spec->job, spec->user.uid, job, jail->tmp_bytes, fault), "/tmp", 0, fault) < 0)
 			return -1;
 	}
-	if (wish->script[0] &&
-	    trees_add(trees, count, trees_script(jail, wish, fault), wish->script, GOJAIL_TREE_ALONE, fault) < 0)
+	if (spec->script[0] &&
+	    add_tree(trees, count, open_script_tree(jail, spec, fault), spec->script, GOJAIL_TREE_ALONE, fault) < 0)
 		return -1;
 	if (jail->munge[0])
-		trees_add(trees, count, munge_tree(jail), jail->munge, 0, fault);
+		add_tree(trees, count, open_munge_tree(jail), jail->munge, 0, fault);
 	return 0;
 }
 
 /* Reports whether another namespace, by its root, shows at path what the thread's namespace has there. */
 static bool shows_same(int root, const char *path)
 {
-	scoped_fd at = k_open_in_root(root, path, 0);
+	scoped_fd at = open_in_root(root, path, 0);
 	struct stat wanted, there;
 
 	return at >= 0 && lstat(path, &wanted) == 0 && fstat(at, &there) == 0 && is_same_file(&there, &wanted);
 }
 
-bool job_has_script(const struct sandbox *sandbox, const struct wish *wish)
+bool job_has_script(const struct sandbox *sandbox, const struct sandbox_spec *spec)
 {
-	return !wish->script[0] || shows_same(sandbox->root, wish->script);
+	return !spec->script[0] || shows_same(sandbox->root, spec->script);
 }
 
 /* Attaches a detached tree at path of another namespace, in a directory made for it in a tmpfs of gojail's. */
-static int attach_in(int mnt, int root, const char *path, int tree, struct fault *fault)
+static int attach_in_namespace(int mnt, int root, const char *path, int tree, struct fault *fault)
 {
 	struct visit visit = VISIT_NONE;
 	const char *name;
@@ -145,12 +145,12 @@ static int attach_in(int mnt, int root, const char *path, int tree, struct fault
 	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
 }
 
-int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct wish *wish,
+int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
 		    const struct sandbox_go *go, struct fault *fault)
 {
-	scoped_fd tree = trees_script(jail, wish, fault);
+	scoped_fd tree = open_script_tree(jail, spec, fault);
 
-	if (tree < 0 || (go && go->script(wish, tree, fault) < 0))
+	if (tree < 0 || (go && go->script(spec, tree, fault) < 0))
 		return -1;
-	return attach_in(sandbox->mnt, sandbox->root, wish->script, tree, fault);
+	return attach_in_namespace(sandbox->mnt, sandbox->root, spec->script, tree, fault);
 }

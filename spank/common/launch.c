@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void launch_word(struct launch *launch, const char *format, ...)
+void launch_add_word(struct launch *launch, const char *format, ...)
 {
 	va_list args;
 	char *word = NULL;
@@ -33,7 +33,7 @@ void launch_word(struct launch *launch, const char *format, ...)
 }
 
 /* What root is about to run. One that is missing is told by who starts it. */
-static const char *untrusted(const struct node *node)
+static const char *find_untrusted(const struct node *node)
 {
 	static const char *const parts[] = {GOJAIL_LAUNCHER, GOJAIL_LIBRARY};
 	char path[GOJAIL_PATH_MAX + 32];
@@ -47,15 +47,15 @@ static const char *untrusted(const struct node *node)
 	return NULL;
 }
 
-void launch_begin(struct launch *launch, const struct node *node, const char *verb, int64_t until)
+void launch_prepare(struct launch *launch, const struct node *node, const char *verb, int64_t until)
 {
-	*launch = (struct launch){.untrusted = untrusted(node)};
-	launch_word(launch, "%s/" GOJAIL_LAUNCHER, node->libdir);
-	launch_word(launch, "%s", verb);
-	launch_word(launch, "state=%s", node->state);
-	launch_word(launch, "config=%s", node->config);
-	launch_word(launch, "node=%s", node->name);
-	launch_word(launch, "deadline=%d", clock_left(until));
+	*launch = (struct launch){.untrusted = find_untrusted(node)};
+	launch_add_word(launch, "%s/" GOJAIL_LAUNCHER, node->libdir);
+	launch_add_word(launch, "%s", verb);
+	launch_add_word(launch, "state=%s", node->state);
+	launch_add_word(launch, "config=%s", node->config);
+	launch_add_word(launch, "node=%s", node->name);
+	launch_add_word(launch, "deadline=%d", clock_left(until));
 }
 
 static void launch_free(struct launch *launch)
@@ -70,7 +70,7 @@ static void launch_free(struct launch *launch)
  * The child gets a clean signal state, no descriptor but reply, no environment
  * but a path, and a process group of its own.
  */
-static int spawn(struct launch *launch, int reply, pid_t *pid)
+static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 {
 	static char *environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
 	posix_spawn_file_actions_t files;
@@ -144,7 +144,7 @@ static int await_reply(int reply, int64_t until, struct record *detached, struct
  * Our own child is reaped, but never waited for longer than a second: killed and
  * still there means that it hangs in the kernel, and slurmstepd must not join it.
  */
-static void reap(pid_t pid)
+static void reap_launcher(pid_t pid)
 {
 	for (int64_t until = clock_ms() + 1000; clock_left(until) > 0; clock_pause_ms(1))
 		if (waitpid(pid, NULL, WNOHANG) != 0)
@@ -167,7 +167,7 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 		return fault_set(fault, "cannot prepare gojail-launcher: %s",
 				 launch->overflow ? "its command line is too long" : strerror(errno));
 	}
-	error = spawn(launch, pipefd[1], &child);
+	error = spawn_launcher(launch, pipefd[1], &child);
 	close(pipefd[1]);
 	if (error) {
 		fault_set(fault, "cannot start %s/" GOJAIL_LAUNCHER ": %s; ask your administrator to "
@@ -176,9 +176,9 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 		result = await_reply(pipefd[0], until, &detached, fault);
 		if (result < 0) {
 			kill(child, SIGKILL);
-			record_end(&detached, 0);
+			record_kill(&detached, 0);
 		}
-		reap(child);
+		reap_launcher(child);
 	}
 	close(pipefd[0]);
 	launch_free(launch);
@@ -190,7 +190,7 @@ void launch_detached(struct launch *launch)
 	pid_t child;
 
 	/* The launcher's boot verb forks at once, and its first process ends. */
-	if (!launch->overflow && !launch->untrusted && spawn(launch, -1, &child) == 0)
-		reap(child);
+	if (!launch->overflow && !launch->untrusted && spawn_launcher(launch, -1, &child) == 0)
+		reap_launcher(child);
 	launch_free(launch);
 }

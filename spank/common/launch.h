@@ -19,8 +19,8 @@ struct launch {
 };
 
 /* Starts with the verb and the names that every verb takes. */
-void launch_begin(struct launch *launch, const struct node *node, const char *verb, int64_t until);
-__attribute__((format(printf, 2, 3))) void launch_word(struct launch *launch, const char *format, ...);
+void launch_prepare(struct launch *launch, const struct node *node, const char *verb, int64_t until);
+__attribute__((format(printf, 2, 3))) void launch_add_word(struct launch *launch, const char *format, ...);
 
 /* Runs it, waits for "ok" until then, and frees the command line in any case. */
 int launch_run(struct launch *launch, const struct node *node, int64_t until, struct fault *fault);

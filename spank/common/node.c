@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Copies a path, with %n as the node's name. */
-static int expand(const struct node *node, char *to, size_t size, const char *from)
+static int expand_name(const struct node *node, char *to, size_t size, const char *from)
 {
 	size_t used = 0;
 
@@ -74,14 +74,14 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault)
 	snprintf(node->libdir, sizeof(node->libdir), "%s", self.dli_fname);
 	slash = strrchr(node->libdir, '/');
 	*slash = '\0';
-	if (expand(node, node->config, sizeof(node->config), config) < 0 ||
-	    expand(node, node->state, sizeof(node->state), state) < 0)
+	if (expand_name(node, node->config, sizeof(node->config), config) < 0 ||
+	    expand_name(node, node->state, sizeof(node->state), state) < 0)
 		return fault_set(fault, "plugstack.conf: config= and state= must be full paths");
 	return 0;
 }
 
 /* Made anew after a reboot. */
-int node_open_state(const struct node *node, struct fault *fault)
+int node_check_state(const struct node *node, struct fault *fault)
 {
 	char parent[GOJAIL_PATH_MAX];
 	struct stat st;

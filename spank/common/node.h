@@ -22,6 +22,6 @@ struct node {
 int node_find(struct node *node, int argc, char **argv, struct fault *fault);
 
 /* Makes the state directory if need be; it must be root's own: nothing of a user's is believed. */
-int node_open_state(const struct node *node, struct fault *fault);
+int node_check_state(const struct node *node, struct fault *fault);
 
 #endif

@@ -30,7 +30,7 @@ int open_own_parent(int root, const char *path, const char **name)
 	if (!slash || slash == path || snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path) >= (int)sizeof(parent))
 		return -1;
 	*name = slash + 1;
-	dir = k_open_in_root(root, parent, 0);
+	dir = open_in_root(root, parent, 0);
 	if (dir >= 0 && !is_own_tmpfs(dir))
 		close_fd(&dir);
 	return dir;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 /* A file of the calling thread in /proc; the main thread's is found in half the time by the process. */
-static inline int k_open_own(const char *name)
+static inline int open_own_proc(const char *name)
 {
 	char path[64];
 
@@ -25,7 +25,7 @@ static inline int k_open_own(const char *name)
 }
 
 /* An O_PATH descriptor; symlinks stay below dir, /proc's magic ones are refused. */
-static inline int k_open_in_root(int dir, const char *path, uint64_t resolve)
+static inline int open_in_root(int dir, const char *path, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
@@ -36,18 +36,18 @@ static inline int k_open_in_root(int dir, const char *path, uint64_t resolve)
 }
 
 /* A detached copy of a mount of the current namespace, or -1. No symlinks: root looks. */
-static inline int k_clone_at(const char *path)
+static inline int clone_mount_at(const char *path)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+	scoped_fd at = root < 0 ? -1 : open_in_root(root, path, RESOLVE_NO_SYMLINKS);
 
 	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
-static inline int k_attach_at(int tree, const char *path)
+static inline int attach_mount_at(int tree, const char *path)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd at = root < 0 ? -1 : k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+	scoped_fd at = root < 0 ? -1 : open_in_root(root, path, RESOLVE_NO_SYMLINKS);
 
 	return at < 0 ? -1 : k_move_mount(tree, at);
 }

@@ -22,7 +22,7 @@
 /* QCMD of linux/quota.h shifts into the sign. */
 #define QUOTA(command) ((unsigned)(command) << SUBCMDSHIFT | PRJQUOTA)
 
-static uint32_t project_of(const char *job)
+static uint32_t find_project(const char *job)
 {
 	if (strncmp(job, "run-", 4) == 0)
 		return GOJAIL_PROJECT_OF_RUNS ^ (uint32_t)strtoul(job + 4, NULL, 10);
@@ -44,7 +44,7 @@ static int set_limit(int dir, uint32_t project, uint64_t bytes)
 }
 
 /* A file system may count projects without holding them to a limit. */
-static int enforced(int dir)
+static int check_enforced(int dir)
 {
 	struct fs_quota_statv state = {.qs_version = FS_QSTATV_VERSION1};
 
@@ -55,7 +55,7 @@ static int enforced(int dir)
 }
 
 /* What is made in the directory from now on is of the project, too; leave: unless it is of another, which it has inherited. */
-static int join(int dir, uint32_t project, bool leave)
+static int join_project(int dir, uint32_t project, bool leave)
 {
 	struct fsxattr attributes;
 
@@ -76,30 +76,30 @@ static bool has_limit(int dir, uint32_t project, uint64_t bytes)
 	       limit.dqb_bhardlimit <= bytes >> QIF_DQBLKSIZE_BITS;
 }
 
-int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault)
+int quota_set_limit(int dir, const char *job, uint64_t bytes, struct fault *fault)
 {
-	uint32_t project = project_of(job);
+	uint32_t project = find_project(job);
 
-	if (enforced(dir) < 0)
+	if (check_enforced(dir) < 0)
 		return fault_set(fault, "tmp_size: the file system of the scratch directory does not limit directories (%s); ask "
 				 "your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",
 				 strerror(errno));
 	/* In this order: a limit of a project that has nothing is taken for that of a job that ended. */
-	if (join(dir, project, false) < 0 || (!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0))
+	if (join_project(dir, project, false) < 0 || (!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0))
 		return fault_set(fault, "tmp_size: cannot limit the job's /tmp: %s", strerror(errno));
 	return 0;
 }
 
-void quota_count(int dir, const char *job)
+void quota_count_only(int dir, const char *job)
 {
 	/* What fails here, on a full file system maybe, is no reason to fail a job that has no limit. */
-	if (enforced(dir) == 0)
-		(void)join(dir, project_of(job), true);
+	if (check_enforced(dir) == 0)
+		(void)join_project(dir, find_project(job), true);
 }
 
 /*
  * A limit lasts as long as there is something to be limited: a descriptor of an ended job's file may have been passed to
- * another job. The directory counts as a file, so that a job that is there is never without its limit: quota_limit.
+ * another job. The directory counts as a file, so that a job that is there is never without its limit: quota_set_limit.
  */
 void quota_forget_unused(int dir)
 {

@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 /* Limits the directory, and all that is made below it from now on, to so many bytes; a lower limit of the job's stays. */
-int quota_limit(int dir, const char *job, uint64_t bytes, struct fault *fault);
+int quota_set_limit(int dir, const char *job, uint64_t bytes, struct fault *fault);
 
 /*
  * Has what is made below it counted without a limit: another jail of the job may set one later, for that as well.
  * Where an administrator has all of the scratch directory in a project, it stays there.
  */
-void quota_count(int dir, const char *job);
+void quota_count_only(int dir, const char *job);
 
 /* Forgets the limits of jobs that have nothing left on the file system of dir. */
 void quota_forget_unused(int dir);

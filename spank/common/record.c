@@ -19,7 +19,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-static uint64_t start_of(int proc, const char *path)
+static uint64_t parse_start_time(int proc, const char *path)
 {
 	char text[1024], *field;
 	ssize_t got;
@@ -60,10 +60,10 @@ static bool has_record(pid_t pid, int record)
 }
 
 /* A pidfd of the process of a record; fd is that record, or -1. */
-static int open_pidfd(const struct record *record, int fd)
+static int open_pidfd_of(const struct record *record, int fd)
 {
 	int process = k_pidfd_open(record->pid);
-	bool is_its = process >= 0 && ((fd >= 0 && has_record(record->pid, fd)) || process_start(record->pid) == record->start);
+	bool is_its = process >= 0 && ((fd >= 0 && has_record(record->pid, fd)) || read_start_time(record->pid) == record->start);
 
 	/* The number was the process's when it was opened if it is so later. */
 	if (!is_its || has_ended(process))
@@ -97,12 +97,12 @@ int record_open(int dir, const char *name, struct record *record)
 {
 	scoped_fd fd = read_record(dir, name, record);
 
-	return fd < 0 ? -1 : open_pidfd(record, fd);
+	return fd < 0 ? -1 : open_pidfd_of(record, fd);
 }
 
-int record_pidfd(const struct record *record)
+int record_open_pidfd(const struct record *record)
 {
-	return open_pidfd(record, -1);
+	return open_pidfd_of(record, -1);
 }
 
 int record_find(int dir, const char *name, struct record *record)
@@ -136,21 +136,21 @@ failed:
 	return -1;
 }
 
-int record_process(const struct record *record)
+int record_open_proc(const struct record *record)
 {
 	char path[32];
 	int process;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)record->pid);
 	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (process >= 0 && (record->pid < 2 || start_of(process, "stat") != record->start)) {
+	if (process >= 0 && (record->pid < 2 || parse_start_time(process, "stat") != record->start)) {
 		close_fd(&process);
 		errno = ESRCH;
 	}
 	return process;
 }
 
-int process_namespace(int process, const char *kind)
+int open_namespace(int process, const char *kind)
 {
 	char path[16];
 
@@ -158,7 +158,7 @@ int process_namespace(int process, const char *kind)
 	return openat(process, path, O_RDONLY | O_CLOEXEC);
 }
 
-int record_take(const struct record *record, int pidfd, int number)
+int record_get_fd(const struct record *record, int pidfd, int number)
 {
 	char path[48];
 	int taken = k_pidfd_getfd(pidfd, number);
@@ -176,7 +176,7 @@ int record_take(const struct record *record, int pidfd, int number)
 }
 
 /* A process in exit has let go of its namespaces before its number can be another's (do_exit in the kernel's exit.c). */
-static int has_mounts(int process)
+static int find_mounts(int process)
 {
 	char link[64];
 
@@ -187,32 +187,32 @@ static int has_mounts(int process)
  * Process 1 of a PID namespace waits, as the last thing it does, until the others there are reaped: who is
  * traced from outside is reaped when the tracer likes. It holds nothing by then.
  */
-int record_end(const struct record *record, int patience_ms)
+int record_kill(const struct record *record, int patience_ms)
 {
-	scoped_fd process = record_process(record);
+	scoped_fd process = record_open_proc(record);
 
 	if (process < 0)
 		return errno == ENOENT || errno == ESRCH ? 0 : -1;
 	scoped_fd pidfd = k_pidfd_open(record->pid);
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
-	if (pidfd >= 0 && has_mounts(process) == 0) { /* else the number may have been another's by then */
+	if (pidfd >= 0 && find_mounts(process) == 0) { /* else the number may have been another's by then */
 		k_pidfd_kill(pidfd, SIGKILL);
 		if (poll(&gone, 1, patience_ms) == 1)
 			return 0;
 	}
-	return has_mounts(process) < 0 && errno == ENOENT ? 0 : -1;
+	return find_mounts(process) < 0 && errno == ENOENT ? 0 : -1;
 }
 
-uint64_t process_start(pid_t pid)
+uint64_t read_start_time(pid_t pid)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	return start_of(AT_FDCWD, path);
+	return parse_start_time(AT_FDCWD, path);
 }
 
-int proc_open(struct fault *fault)
+int open_node_proc(struct fault *fault)
 {
 	struct statfs fs;
 	int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -223,13 +223,13 @@ int proc_open(struct fault *fault)
 	return fault_set(fault, "/proc of the node is not there");
 }
 
-struct record proc_self(int proc)
+struct record read_self(int proc)
 {
 	struct record self = {0};
 	char text[16] = "";
 
 	if (readlinkat(proc, "self", text, sizeof(text) - 1) > 0)
 		self.pid = atoi(text);
-	self.start = start_of(proc, "self/stat");
+	self.start = parse_start_time(proc, "self/stat");
 	return self;
 }

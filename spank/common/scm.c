@@ -9,7 +9,7 @@ union control {
 	struct cmsghdr align;
 };
 
-int pass_send(int socket, char what, int fd)
+int scm_send(int socket, char what, int fd)
 {
 	union control control = {.align = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
 	struct iovec part = {.iov_base = &what, .iov_len = 1};
@@ -23,7 +23,7 @@ int pass_send(int socket, char what, int fd)
 	return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
-int pass_receive(int socket, char *what, int *fd)
+int scm_receive(int socket, char *what, int *fd)
 {
 	union control control;
 	struct iovec part = {.iov_base = what, .iov_len = 1};

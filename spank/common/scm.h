@@ -4,9 +4,9 @@
 #define GOJAIL_SCM_H
 
 /* fd -1: the byte alone. 0, or -1 with errno. */
-int pass_send(int socket, char what, int fd);
+int scm_send(int socket, char what, int fd);
 
 /* fd is -1 where none came. 1, 0 at the end of the other side, or -1 with errno. */
-int pass_receive(int socket, char *what, int *fd);
+int scm_receive(int socket, char *what, int *fd);
 
 #endif

@@ -30,7 +30,7 @@ static void spare_name(char *name, size_t size, int number)
 }
 
 /* NAME/tmp, as /tmp is everywhere. What is there already, half made maybe, stays. */
-static int make(int jobs, const char *name)
+static int make_job_dir(int jobs, const char *name)
 {
 	char tmp[64];
 
@@ -71,7 +71,7 @@ static void make_spares(int jobs)
 		spare_name(spare, sizeof(spare), i);
 		if (faccessat(jobs, spare, F_OK, 0) == 0)
 			continue;
-		if (make(jobs, MAKING) < 0 || renameat2(jobs, MAKING, jobs, spare, RENAME_NOREPLACE) < 0)
+		if (make_job_dir(jobs, MAKING) < 0 || renameat2(jobs, MAKING, jobs, spare, RENAME_NOREPLACE) < 0)
 			break;
 	}
 	flock(jobs, LOCK_UN);
@@ -125,14 +125,14 @@ static bool is_others(int jobs, const char *name, uid_t uid)
 }
 
 /* Makes the directory of a job of that user, from a spare if there is one. */
-static int claim(int jobs, const char *name, uid_t uid)
+static int claim_dir(int jobs, const char *name, uid_t uid)
 {
-	if (take_spare(jobs, name) < 0 && make(jobs, name) < 0)
+	if (take_spare(jobs, name) < 0 && make_job_dir(jobs, name) < 0)
 		return -1;
 	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
 }
 
-int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault)
+int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], tmp[64];
 	scoped_fd jobs = open_jobs(scratch, fault);
@@ -149,7 +149,7 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 	if (symlinkat(path, job, GOJAIL_SCRATCH) < 0 && errno != EEXIST)
 		return fault_set(fault, "cannot note the scratch directory in the state directory: %s; is it full "
 					"or read-only?", strerror(errno));
-	if (claim(jobs, name, uid) < 0)
+	if (claim_dir(jobs, name, uid) < 0)
 		return errno == ENOSPC || errno == EDQUOT ?
 			fault_set(fault, "no room for the job's /tmp: jobs have filled the file system of %s (%s); try again later, and ask "
 					 "your administrator for tmp_size, which limits each job", scratch, strerror(errno)) :
@@ -157,10 +157,10 @@ int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint
 	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fault_set(fault, "cannot open the job's %s/tmp: %s; ask your administrator", path, strerror(errno));
-	if (bytes && quota_limit(dir, name, bytes, fault) < 0)
+	if (bytes && quota_set_limit(dir, name, bytes, fault) < 0)
 		return -1;
 	if (!bytes)
-		quota_count(dir, name);
+		quota_count_only(dir, name);
 	tree = k_open_tree(jobs, tmp, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 && k_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
 		return tree;
@@ -177,7 +177,7 @@ int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault
 		return 0; /* it is in memory */
 	if (dir < 0)
 		return fault_set(fault, "tmp_size: cannot open the job's /tmp: %s", strerror(errno));
-	return quota_limit(dir, name, bytes, fault);
+	return quota_set_limit(dir, name, bytes, fault);
 }
 
 /* SCRATCH/jobs is open: moves a job's directory, in which files are, to the trash. The id may come again. */

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 /* Makes the /tmp of a job of that user and returns it as a detached tree; job is its state directory. */
-int scratch_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault);
+int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault);
 
 /* Limits the /tmp that another jail of the job has made, where it is on disk. */
 int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault);

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum state { FRESH, STALE, FAILED };
+enum site_state { FRESH, STALE, FAILED };
 
 /* One line "word value" of the head; the value ends where its line does. */
-static const char *head(const char **at, const char *word, char *value, size_t size)
+static const char *read_head_line(const char **at, const char *word, char *value, size_t size)
 {
 	size_t length = strlen(word);
 	const char *end = strchr(*at, '\n');
@@ -37,21 +37,21 @@ static int parse_head(struct site *site, const char *identity, const char *netwo
 	const char *at = site->text;
 	long long until;
 
-	if (!head(&at, "gojail-site", value, sizeof(value)) || atoi(value) != GOJAIL_VERSION ||
-	    !head(&at, "config", value, sizeof(value)) || strcmp(value, identity) ||
-	    !head(&at, "network", value, sizeof(value)) || strcmp(value, network) ||
-	    !head(&at, "until", value, sizeof(value)))
+	if (!read_head_line(&at, "gojail-site", value, sizeof(value)) || atoi(value) != GOJAIL_VERSION ||
+	    !read_head_line(&at, "config", value, sizeof(value)) || strcmp(value, identity) ||
+	    !read_head_line(&at, "network", value, sizeof(value)) || strcmp(value, network) ||
+	    !read_head_line(&at, "until", value, sizeof(value)))
 		return -1;
 	until = strtoll(value, &end, 10);
 	if (*end || (until && until < (long long)time(NULL)) ||
-	    !head(&at, "default", site->default_jail, sizeof(site->default_jail)) ||
-	    !head(&at, "none", value, sizeof(value)))
+	    !read_head_line(&at, "default", site->default_jail, sizeof(site->default_jail)) ||
+	    !read_head_line(&at, "none", value, sizeof(value)))
 		return -1;
 	site->none_allowed = strcmp(value, "allow") == 0;
-	if (!head(&at, "deadline", value, sizeof(value)))
+	if (!read_head_line(&at, "deadline", value, sizeof(value)))
 		return -1;
 	site->deadline_ms = atoi(value);
-	if (site->deadline_ms <= 0 || !head(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
+	if (site->deadline_ms <= 0 || !read_head_line(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
 	    site->scratch[0] != '/')
 		return -1;
 	site->jails = at;
@@ -59,7 +59,7 @@ static int parse_head(struct site *site, const char *identity, const char *netwo
 	return strlen(at) >= 4 && strcmp(at + strlen(at) - 4, "end\n") == 0 ? 0 : -1;
 }
 
-static void identity_of(const struct stat *st, char *text, size_t size)
+static void write_identity(const struct stat *st, char *text, size_t size)
 {
 	snprintf(text, size, "%llu %llu %lld %lld %ld %lld %ld", (unsigned long long)st->st_dev,
 		 (unsigned long long)st->st_ino, (long long)st->st_size,
@@ -76,7 +76,7 @@ static int network_identity(const struct node *node, char *text, size_t size, st
 
 	snprintf(path, sizeof(path), "%.*s/" GOJAIL_NETWORK_CONFIG, slash ? (int)(slash - node->config) : 0, node->config);
 	if (stat(path, &st) == 0)
-		identity_of(&st, text, size);
+		write_identity(&st, text, size);
 	else if (errno == ENOENT)
 		snprintf(text, size, "-");
 	else
@@ -95,7 +95,7 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 	if (stat(node->config, &st) < 0)
 		return fault_set(fault, "cannot read the configuration %s: %s; no step is started "
 					"without it: ask your administrator", node->config, strerror(errno));
-	identity_of(&st, text, size);
+	write_identity(&st, text, size);
 	/* Go judged the file; who may write its directory can put another one there at any time. */
 	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
 		return fault_set(fault, "the directory %s of the configuration is not root's alone; "
@@ -104,7 +104,7 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 	return 0;
 }
 
-static enum state site_read(struct site *site, const struct node *node, struct fault *fault)
+static enum site_state site_read(struct site *site, const struct node *node, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 8], identity[256], network[256];
 	struct stat st;
@@ -136,11 +136,11 @@ int site_open(struct site *site, const struct node *node, struct fault *fault)
 	struct launch launch;
 
 	for (int attempt = 0; attempt < 3; attempt++) {
-		enum state state = site_read(site, node, fault);
+		enum site_state state = site_read(site, node, fault);
 
 		if (state != STALE)
 			return state == FRESH ? 0 : -1;
-		launch_begin(&launch, node, "site", until);
+		launch_prepare(&launch, node, "site", until);
 		if (launch_run(&launch, node, until, fault) < 0)
 			return -1;
 	}
@@ -221,7 +221,7 @@ static void add_gpu(const char *value, struct jail *jail)
 		jail->ngpus++;
 }
 
-int site_root(const struct jail *jail, char *mode, size_t size, struct fault *fault)
+int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct fault *fault)
 {
 	const char *found = strstr(jail->roots, mode); /* neither word is part of the other */
 
@@ -241,7 +241,7 @@ int site_root(const struct jail *jail, char *mode, size_t size, struct fault *fa
 	return 0;
 }
 
-int site_jail(const struct site *site, const char *name, const struct user *user,
+int site_find_jail(const struct site *site, const char *name, const struct user *user,
 	      struct jail *jail, struct fault *fault)
 {
 	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false;

@@ -54,10 +54,10 @@ int site_open(struct site *site, const struct node *node, struct fault *fault);
 void site_close(struct site *site);
 
 /* What --jail-root=MODE means in this jail; mode "any" becomes the first that it allows. */
-int site_root(const struct jail *jail, char *mode, size_t size, struct fault *fault);
+int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct fault *fault);
 
 /* Finds a jail that this user may use. */
-int site_jail(const struct site *site, const char *name, const struct user *user,
+int site_find_jail(const struct site *site, const char *name, const struct user *user,
 	      struct jail *jail, struct fault *fault);
 
 #endif

@@ -38,7 +38,7 @@ static int find_home(struct visit *visit, struct fault *fault)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	visit->home = k_open_own("ns/mnt");
+	visit->home = open_own_proc("ns/mnt");
 	if (root < 0 || visit->home < 0 || visit_enter(visit->home) < 0)
 		return fault_set(fault, "cannot open slurmstepd's own namespace: %s", strerror(errno));
 	if (is_root(root))
@@ -87,7 +87,7 @@ int visit_clone_mount(int mnt, const char *path, struct fault *fault)
 	if (visit_begin(&visit, fault) < 0)
 		return -1;
 	if (visit_enter(mnt) == 0)
-		tree = k_clone_at(path);
+		tree = clone_mount_at(path);
 	if (visit_end(&visit, fault) < 0)
 		close_fd(&tree);
 	return tree;

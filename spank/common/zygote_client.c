@@ -32,9 +32,9 @@ int zygote_find_or_start(const struct node *node, const struct jail *jail, int64
 	/* Configured differently since it was assembled: another one is made. */
 	if (zygote_find(node, jail->name, zygote) == 0 && strcmp(zygote->key, jail->key) == 0)
 		return 0;
-	launch_begin(&launch, node, "template", until);
-	launch_word(&launch, "jail=%s", jail->name);
-	launch_word(&launch, "key=%s", jail->key);
+	launch_prepare(&launch, node, "template", until);
+	launch_add_word(&launch, "jail=%s", jail->name);
+	launch_add_word(&launch, "key=%s", jail->key);
 	if (launch_run(&launch, node, until, fault) < 0)
 		return -1;
 	if (zygote_find(node, jail->name, zygote) == 0)
@@ -109,7 +109,7 @@ static int send_request(int talk, const struct gojail_request *request, const st
 	return 0;
 }
 
-static int receive(int talk, struct gojail_reply *reply, int64_t until)
+static int receive_reply(int talk, struct gojail_reply *reply, int64_t until)
 {
 	struct pollfd wait = {.fd = talk, .events = POLLIN};
 	ssize_t got;
@@ -142,7 +142,7 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 
 	if (send_request(talk, request, trees, fault) < 0)
 		return -1;
-	if (receive(talk, &reply, until) < 0) {
+	if (receive_reply(talk, &reply, until) < 0) {
 		if (errno == ECONNRESET || errno == EPROTO)
 			return ZYGOTE_GONE;
 		return fault_set(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
@@ -150,10 +150,10 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	}
 	holder->pid = reply.pid;
 	holder->start = reply.start;
-	if (receive(talk, &reply, until) < 0) {
+	if (receive_reply(talk, &reply, until) < 0) {
 		fault_set(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
 				 "ask your administrator", strerror(errno), jail);
-		record_end(holder, 0); /* it may hang: nobody waits */
+		record_kill(holder, 0); /* it may hang: nobody waits */
 		return -1;
 	}
 	if (reply.failed)
@@ -169,7 +169,7 @@ int zygote_keep(int talk, int dir, const char *name, struct fault *fault)
 
 	if (record < 0)
 		return fault_set(fault, "cannot open the record %s in the state directory: %s", name, strerror(errno));
-	if (pass_send(talk, 'k', record) == 0)
+	if (scm_send(talk, 'k', record) == 0)
 		return 0;
 	return fault_set(fault, "the holder of the sandbox ended: %s", strerror(errno));
 }

@@ -128,7 +128,7 @@ static int mount_one(int root, int run, const char *name, int place, struct faul
 	int result = -1;
 
 	snprintf(path, sizeof(path), "/etc/%s", name);
-	scoped_fd at = k_open_in_root(root, path, 0);
+	scoped_fd at = open_in_root(root, path, 0);
 	if (at < 0)
 		return fault_set(fault, "the mount target %s is not in the jail: %s; create it with: gojail init", path, strerror(errno));
 	if (fstat(at, &st) == 0 && fstat(run, &of_run) == 0 && st.st_dev == of_run.st_dev)
@@ -147,7 +147,7 @@ static int mount_one(int root, int run, const char *name, int place, struct faul
 	return result;
 }
 
-int accounts_mount(int run, struct fault *fault)
+int mount_accounts(int run, struct fault *fault)
 {
 	static const char *const names[] = {"passwd", "group", "shadow", "gshadow"};
 	scoped_fd dir = openat(run, GOJAIL_ACCOUNTS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

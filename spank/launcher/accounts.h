@@ -10,6 +10,6 @@
  * Does nothing for those that are mounted already: whoever renames another file to a mount's place, on the jail's
  * storage, makes the kernel drop the mount.
  */
-int accounts_mount(int run, struct fault *fault);
+int mount_accounts(int run, struct fault *fault);
 
 #endif

@@ -40,12 +40,12 @@ static int mount_tmpfs(const char *path, mode_t mode, uint64_t bytes, struct fau
 	snprintf(options, sizeof(options), "mode=%o", (unsigned)mode);
 	if (bytes)
 		snprintf(options, sizeof(options), "mode=%o,size=%" PRIu64, (unsigned)mode, bytes);
-	return mount_at(root < 0 ? -1 : k_open_in_root(root, path, 0), "tmpfs", options,
+	return mount_at(root < 0 ? -1 : open_in_root(root, path, 0), "tmpfs", options,
 			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path, fault);
 }
 
 /* A place for the batch script's directory, alone in its parent: other jobs' do not show. */
-static int open_alone(const char *destination, struct fault *fault)
+static int make_lone_target(const char *destination, struct fault *fault)
 {
 	char parent[GOJAIL_PATH_MAX], *slash;
 	int at;
@@ -69,15 +69,15 @@ static int open_alone(const char *destination, struct fault *fault)
 static int open_target(const struct gojail_tree *tree, struct fault *fault)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int at = root < 0 ? -1 : k_open_in_root(root, tree->destination, tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
+	int at = root < 0 ? -1 : open_in_root(root, tree->destination, tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
 
 	return at < 0 ? fault_set(fault, "the mount target %s is not in the jail: %s; create it there first",
 				  tree->destination, strerror(errno)) : at;
 }
 
-static int attach(const struct gojail_tree *tree, struct fault *fault)
+static int attach_tree(const struct gojail_tree *tree, struct fault *fault)
 {
-	scoped_fd at = tree->flags & GOJAIL_TREE_ALONE ? open_alone(tree->destination, fault) : open_target(tree, fault);
+	scoped_fd at = tree->flags & GOJAIL_TREE_ALONE ? make_lone_target(tree->destination, fault) : open_target(tree, fault);
 
 	if (at < 0)
 		return -1;
@@ -88,7 +88,7 @@ static int attach(const struct gojail_tree *tree, struct fault *fault)
 	return 0;
 }
 
-int assemble_enter(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
+int enter_or_unshare(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
 		 const char *name, int flag, struct fault *fault)
 {
 	if (!(request->flags & bit))
@@ -104,7 +104,7 @@ int assemble_enter(const struct gojail_request *request, const struct gojail_tre
 
 static int enter_net(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
-	static const struct renewal sys = {"/sys", "sysfs",
+	static const struct remount sys = {"/sys", "sysfs",
 					   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
 					   NULL, SYSFS_MAGIC};
 	bool own = request->flags & GOJAIL_REQUEST_NET;
@@ -117,10 +117,10 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
 			if (setns(trees[i].fd, CLONE_NEWNET) < 0)
 				return fault_set(fault, "cannot enter the job's network: %s", strerror(errno));
 		}
-	if (!own || kept_renew(&sys, fault) < 0)
+	if (!own || remount_over(&sys, fault) < 0)
 		return own ? -1 : 0;
 	/* A place for the job's RDMA devices; what the template has there is the node's. */
-	scoped_fd dev = kept_open("/dev", TMPFS_MAGIC, fault);
+	scoped_fd dev = open_template_mount("/dev", TMPFS_MAGIC, fault);
 	if (dev < 0)
 		return -1;
 	mkdirat(dev, "infiniband", 0755);
@@ -132,7 +132,7 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
 /* Each step puts there what Slurm made for the job: see cgroups.h. */
 static int mount_cgroups(struct fault *fault)
 {
-	scoped_fd sys = kept_open("/sys", SYSFS_MAGIC, fault);
+	scoped_fd sys = open_template_mount("/sys", SYSFS_MAGIC, fault);
 	scoped_fd made = sys < 0 ? -1 : mount_at(openat(sys, "fs/cgroup", O_PATH | O_DIRECTORY | O_CLOEXEC), "tmpfs", "mode=755,size=64k",
 						 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, "/sys/fs/cgroup", fault);
 
@@ -140,20 +140,20 @@ static int mount_cgroups(struct fault *fault)
 }
 
 /* What shows the job's own processes, devices, terminals and message queues. */
-static int mount_own(const struct gojail_request *request, struct fault *fault)
+static int mount_job_filesystems(const struct gojail_request *request, struct fault *fault)
 {
 	const uint64_t plain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
-	const struct renewal proc = {"/proc", "proc", plain, request->flags & GOJAIL_REQUEST_HIDEPID ? "hidepid=2" : NULL,
+	const struct remount proc = {"/proc", "proc", plain, request->flags & GOJAIL_REQUEST_HIDEPID ? "hidepid=2" : NULL,
 				     PROC_SUPER_MAGIC};
-	static const struct renewal dev = {"/dev", "tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "mode=755,size=1m", TMPFS_MAGIC};
+	static const struct remount dev = {"/dev", "tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "mode=755,size=1m", TMPFS_MAGIC};
 
-	if ((request->flags & GOJAIL_REQUEST_PID) && kept_renew(&proc, fault) < 0)
+	if ((request->flags & GOJAIL_REQUEST_PID) && remount_over(&proc, fault) < 0)
 		return -1;
-	if ((request->flags & GOJAIL_REQUEST_DEV) && kept_renew(&dev, fault) < 0)
+	if ((request->flags & GOJAIL_REQUEST_DEV) && remount_over(&dev, fault) < 0)
 		return -1;
 	if ((request->flags & GOJAIL_REQUEST_CGROUP) && mount_cgroups(fault) < 0)
 		return -1;
-	scoped_fd at = kept_open("/dev", TMPFS_MAGIC, fault);
+	scoped_fd at = open_template_mount("/dev", TMPFS_MAGIC, fault);
 	if (at < 0)
 		return -1;
 	scoped_fd pts = mount_at(openat(at, "pts", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "devpts", "ptmxmode=666,mode=620,gid=5",
@@ -166,7 +166,7 @@ static int mount_own(const struct gojail_request *request, struct fault *fault)
 }
 
 /* Whose the files of the jail's root are on the node: root's, or with --jail-root=range those of the tree's destination. */
-static int find_root(const struct gojail_request *request, const struct gojail_tree *trees, unsigned *uid, unsigned *gid, struct fault *fault)
+static int find_root_ids(const struct gojail_request *request, const struct gojail_tree *trees, unsigned *uid, unsigned *gid, struct fault *fault)
 {
 	*uid = *gid = 0;
 	for (uint32_t i = 0; i < request->ntrees; i++)
@@ -179,66 +179,66 @@ static int find_root(const struct gojail_request *request, const struct gojail_t
 static int mount_run(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	char options[96];
-	const struct renewal run = {"/run", "tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, options, TMPFS_MAGIC};
+	const struct remount run = {"/run", "tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, options, TMPFS_MAGIC};
 	unsigned uid, gid;
 
-	if (find_root(request, trees, &uid, &gid, fault) < 0)
+	if (find_root_ids(request, trees, &uid, &gid, fault) < 0)
 		return -1;
 	bool range = uid != 0;
 	snprintf(options, sizeof(options), GOJAIL_RUN_OPTIONS ",uid=%u,gid=%u", uid, gid);
-	if (kept_renew(&run, fault) < 0)
+	if (remount_over(&run, fault) < 0)
 		return -1;
-	scoped_fd made = kept_open("/run", TMPFS_MAGIC, fault);
+	scoped_fd made = open_template_mount("/run", TMPFS_MAGIC, fault);
 	if (made < 0)
 		return -1;
 	/* One that is there is a mount of the site's. */
 	if (mkdirat(made, "lock", 0700) < 0 ? errno != EEXIST :
 	    fchownat(made, "lock", uid, gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(made, "lock", 01777, 0) < 0)
 		return fault_set(fault, "cannot make /run/lock in the jail: %s", strerror(errno));
-	return range ? 0 : accounts_mount(made, fault);
+	return range ? 0 : mount_accounts(made, fault);
 }
 
-int assemble_begin(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	if (unshare(CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot make a mount namespace: %s", strerror(errno));
 	for (uint32_t i = 0; i < request->ntrees; i++)
-		if ((trees[i].flags & GOJAIL_TREE_ROOT) && kept_root(trees[i].fd, fault) < 0)
+		if ((trees[i].flags & GOJAIL_TREE_ROOT) && remount_root(trees[i].fd, fault) < 0)
 			return -1;
-	if (assemble_enter(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
+	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
 	    enter_net(request, trees, fault) < 0 || mount_run(request, trees, fault) < 0)
 		return -1;
-	return mount_own(request, fault);
+	return mount_job_filesystems(request, fault);
 }
 
-int assemble_stands(const struct gojail_request *request, struct fault *fault)
+int check_begun(const struct gojail_request *request, struct fault *fault)
 {
 	static const struct {
 		uint32_t bit;
 		const char *path;
 		long magic;
-	} begun[] = {{GOJAIL_REQUEST_PID, "/proc", PROC_SUPER_MAGIC}, {GOJAIL_REQUEST_CGROUP, "/sys", SYSFS_MAGIC}, {~0u, "/dev", TMPFS_MAGIC}};
+	} mounted[] = {{GOJAIL_REQUEST_PID, "/proc", PROC_SUPER_MAGIC}, {GOJAIL_REQUEST_CGROUP, "/sys", SYSFS_MAGIC}, {~0u, "/dev", TMPFS_MAGIC}};
 
-	for (size_t i = 0; i < sizeof(begun) / sizeof(begun[0]); i++) {
-		scoped_fd at = request->flags & begun[i].bit ? kept_open(begun[i].path, begun[i].magic, fault) : -1;
+	for (size_t i = 0; i < sizeof(mounted) / sizeof(mounted[0]); i++) {
+		scoped_fd at = request->flags & mounted[i].bit ? open_template_mount(mounted[i].path, mounted[i].magic, fault) : -1;
 
 		if (at < 0 && fault->text[0])
 			return -1;
 	}
-	scoped_fd run = kept_open("/run", TMPFS_MAGIC, fault);
-	return run < 0 ? -1 : accounts_mount(run, fault);
+	scoped_fd run = open_template_mount("/run", TMPFS_MAGIC, fault);
+	return run < 0 ? -1 : mount_accounts(run, fault);
 }
 
-int assemble_end(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
-	if (assemble_enter(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0)
+	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0)
 		return -1;
 	scoped_fd tmp = request->flags & GOJAIL_REQUEST_TMPFS ? mount_tmpfs("/tmp", 01777, request->tmp_bytes, fault) : -1;
 	scoped_fd shm = request->flags & GOJAIL_REQUEST_SHM ? mount_tmpfs("/dev/shm", 01777, request->shm_bytes, fault) : -1;
 	if (fault->text[0])
 		return -1;
 	for (uint32_t i = 0; i < request->ntrees; i++)
-		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach(&trees[i], fault) < 0)
+		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach_tree(&trees[i], fault) < 0)
 			return -1;
 	return 0;
 }

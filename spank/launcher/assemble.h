@@ -11,16 +11,16 @@
 #define ASSEMBLE_NO_MOUNT (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT)
 
 /* Puts the process into the namespace of that kind: the job's, where it is among the trees, else a new one. */
-int assemble_enter(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
+int enter_or_unshare(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
 		   const char *name, int flag, struct fault *fault);
 
 /* A mount namespace, and in it what the request's flags tell: the same for any job whose trees are no namespace and no root. */
-int assemble_begin(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
+int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
 /* Whether what was begun some time ago is still where it was: who owns the jail's root can rename directories there. 0 or -1. */
-int assemble_stands(const struct gojail_request *request, struct fault *fault);
+int check_begun(const struct gojail_request *request, struct fault *fault);
 
 /* What is only right at the time: the host name, /tmp and /dev/shm, and the trees. */
-int assemble_end(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
+int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
 #endif

@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void answer(int talk, const struct record *self, const struct fault *fault)
+static void send_reply(int talk, const struct record *self, const struct fault *fault)
 {
 	struct gojail_reply reply = {.version = GOJAIL_VERSION, .pid = self->pid, .start = self->start};
 
@@ -43,7 +43,7 @@ static bool is_whole(ssize_t got, const struct gojail_request *request)
 }
 
 /* The request, its trees, and their descriptors; 0 or -1 with a fault. */
-static int receive(int talk, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+static int receive_request(int talk, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	struct iovec parts[] = {
 		{.iov_base = request, .iov_len = sizeof(*request)},
@@ -79,13 +79,13 @@ static int receive(int talk, struct gojail_request *request, struct gojail_tree 
  * zygote's, which reaps it. In a new namespace it is process 1, and what the job
  * leaves behind becomes its child: that is reaped without a thought (SIG_IGN).
  */
-static int enter_pid(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+static int enter_pid_namespace(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	pid_t child;
 
 	if (!(request->flags & GOJAIL_REQUEST_PID))
 		return 0;
-	if (assemble_enter(request, trees, GOJAIL_REQUEST_PID, "pid", CLONE_NEWPID, fault) < 0)
+	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_PID, "pid", CLONE_NEWPID, fault) < 0)
 		return -1;
 	child = (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
 	if (child < 0)
@@ -98,18 +98,18 @@ static int enter_pid(const struct gojail_request *request, const struct gojail_t
 }
 
 /* The user namespace for the tasks: among the trees, or a new one where uid 0 is the user and nobody else is. */
-static int find_user(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+static int find_userns(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	struct idmap user = {0, request->uid, 1}, group = {0, request->gid, 1};
 
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		if (trees[i].flags & GOJAIL_TREE_USER)
 			return trees[i].fd;
-	return userns_make(ZYGOTE_PROC_FD, request->uid, &user, &group, false, fault);
+	return make_userns(ZYGOTE_PROC_FD, request->uid, &user, &group, false, fault);
 }
 
 /* The descriptor with a number that means nothing. */
-static int above(int fd)
+static int move_up(int fd)
 {
 	int other = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, GOJAIL_RECORD_FD + 1);
 
@@ -118,48 +118,48 @@ static int above(int fd)
 }
 
 /* What the steps will take: these numbers are theirs before anybody knows of them. */
-static void keep(int stage, int user, struct fault *fault)
+static void keep_namespaces(int stage, int user, struct fault *fault)
 {
 	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc", "self/ns/uts"};
-	int fds[GOJAIL_RECORD_FD] = {[GOJAIL_STAGE_FD] = above(stage), [GOJAIL_USER_FD] = above(user)};
+	int fds[GOJAIL_RECORD_FD] = {[GOJAIL_STAGE_FD] = move_up(stage), [GOJAIL_USER_FD] = move_up(user)};
 
 	close(GOJAIL_USER_FD); /* there is not always one */
-	fds[GOJAIL_ROOT_FD] = above(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	fds[GOJAIL_ROOT_FD] = move_up(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		fds[GOJAIL_MNT_FD + i] = above(openat(ZYGOTE_PROC_FD, own[i], O_RDONLY | O_CLOEXEC));
+		fds[GOJAIL_MNT_FD + i] = move_up(openat(ZYGOTE_PROC_FD, own[i], O_RDONLY | O_CLOEXEC));
 	for (int number = GOJAIL_STAGE_FD; number < GOJAIL_RECORD_FD; number++)
 		if ((fds[number] < 0 || dup3(fds[number], number, O_CLOEXEC) < 0) && (number != GOJAIL_USER_FD || user >= 0))
 			fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
 }
 
 /* What another job is likely to ask for as well: no other sandbox of a job that has one, no network, no root of its own. */
-static bool is_usual(const struct gojail_request *request, const struct gojail_tree *trees)
+static bool is_common_request(const struct gojail_request *request, const struct gojail_tree *trees)
 {
-	bool usual = (request->flags & GOJAIL_REQUEST_SHM) && !(request->flags & GOJAIL_REQUEST_NET);
+	bool common = (request->flags & GOJAIL_REQUEST_SHM) && !(request->flags & GOJAIL_REQUEST_NET);
 
 	for (uint32_t i = 0; i < request->ntrees; i++)
-		usual = usual && !(trees[i].flags & ASSEMBLE_NO_MOUNT);
-	return usual;
+		common = common && !(trees[i].flags & ASSEMBLE_NO_MOUNT);
+	return common;
 }
 
 #define BUILDER "gojail-builder"
 
 /* Ends the sandbox that was begun, and holds it for as long as this process lives. */
-__attribute__((noreturn)) static void hold(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
+__attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
 					   const struct record *self, struct fault *fault)
 {
 	int user = -1, record;
 	char one;
 
-	if (fault->text[0] || assemble_end(request, trees, fault) < 0 ||
-	    ((request->flags & GOJAIL_REQUEST_ROOT) && (user = find_user(request, trees, fault)) < 0)) {
-		answer(talk, self, fault);
+	if (fault->text[0] || finish_assembly(request, trees, fault) < 0 ||
+	    ((request->flags & GOJAIL_REQUEST_ROOT) && (user = find_userns(request, trees, fault)) < 0)) {
+		send_reply(talk, self, fault);
 		_exit(1);
 	}
-	talk = above(talk);
-	keep(stage_make(ZYGOTE_PROC_FD, trees, request->ntrees, fault), user, fault);
-	answer(talk, self, fault);
-	if (fault->text[0] || pass_receive(talk, &one, &record) != 1 || dup3(above(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
+	talk = move_up(talk);
+	keep_namespaces(make_job_stage(ZYGOTE_PROC_FD, trees, request->ntrees, fault), user, fault);
+	send_reply(talk, self, fault);
+	if (fault->text[0] || scm_receive(talk, &one, &record) != 1 || dup3(move_up(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
 		_exit(1);
 	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)). */
 	prctl(PR_SET_DUMPABLE, 0);
@@ -171,34 +171,34 @@ __attribute__((noreturn)) static void hold(int talk, const struct gojail_request
 
 static struct gojail_tree trees[GOJAIL_TREES_MAX];
 
-void holder_run(int talk, int told)
+void run_holder(int talk, int requests)
 {
 	struct gojail_request request = {0};
 	struct fault fault = {0};
-	struct record self = proc_self(ZYGOTE_PROC_FD);
+	struct record self = read_self(ZYGOTE_PROC_FD);
 
 	prctl(PR_SET_NAME, BUILDER);
 	setsid();
-	answer(talk, &self, &fault);
-	if (receive(talk, &request, trees, &fault) == 0 && enter_pid(&request, trees, &fault) == 0) {
-		self = proc_self(ZYGOTE_PROC_FD);
-		assemble_begin(&request, trees, &fault);
+	send_reply(talk, &self, &fault);
+	if (receive_request(talk, &request, trees, &fault) == 0 && enter_pid_namespace(&request, trees, &fault) == 0) {
+		self = read_self(ZYGOTE_PROC_FD);
+		begin_assembly(&request, trees, &fault);
 	}
-	if (!fault.text[0] && is_usual(&request, trees) && write(told, &request, sizeof(request)) < 0) {
+	if (!fault.text[0] && is_common_request(&request, trees) && write(requests, &request, sizeof(request)) < 0) {
 		/* The pipe is full: it tells enough. */
 	}
-	hold(talk, &request, trees, &self, &fault);
+	hold_sandbox(talk, &request, trees, &self, &fault);
 }
 
 /* For the zygote: one of SPARE_..., and who asks for a sandbox. */
-static void say(int zygote, char what, int talk)
+static void report_to_zygote(int zygote, char what, int talk)
 {
-	if (pass_send(zygote, what, talk) < 0)
+	if (scm_send(zygote, what, talk) < 0)
 		_exit(1);
 }
 
 /* Who asks for a sandbox; the end of the zygote is that of the spare, and comes first. */
-static int next(int zygote)
+static int accept_caller(int zygote)
 {
 	struct pollfd wait[] = {{.fd = ZYGOTE_SOCKET_FD, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};
 
@@ -217,7 +217,7 @@ static int next(int zygote)
 }
 
 /* Looks at the request, which may come late or never, and leaves it there. Who asks sees the end, and asks the next zygote. */
-static bool look(int zygote, int talk, struct gojail_request *request)
+static bool peek_request(int zygote, int talk, struct gojail_request *request)
 {
 	struct pollfd wait[] = {{.fd = talk, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};
 	struct iovec parts[] = {
@@ -233,10 +233,10 @@ static bool look(int zygote, int talk, struct gojail_request *request)
 	return is_whole(recvmsg(talk, &message, MSG_PEEK), request);
 }
 
-void holder_spare(int zygote, const struct gojail_request *usual)
+void run_spare(int zygote, const struct gojail_request *pattern)
 {
-	const uint32_t later = GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_TMPFS | GOJAIL_REQUEST_UTS; /* assemble_end's, and after */
-	struct gojail_request made = *usual, request = {0};
+	const uint32_t later = GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_TMPFS | GOJAIL_REQUEST_UTS; /* finish_assembly's, and after */
+	struct gojail_request made = *pattern, request = {0};
 	struct fault fault = {0};
 	struct record self;
 	int talk;
@@ -244,24 +244,24 @@ void holder_spare(int zygote, const struct gojail_request *usual)
 	made.ntrees = 0;
 	prctl(PR_SET_NAME, "gojail-spare");
 	setsid();
-	if (enter_pid(&made, trees, &fault) < 0 || assemble_begin(&made, trees, &fault) < 0)
+	if (enter_pid_namespace(&made, trees, &fault) < 0 || begin_assembly(&made, trees, &fault) < 0)
 		_exit(1);
-	for (say(zygote, SPARE_READY, -1);; say(zygote, SPARE_GIVES, talk), close(talk)) {
-		talk = next(zygote);
-		say(zygote, SPARE_BUSY, -1);
-		if (!look(zygote, talk, &request) || !is_usual(&request, trees))
+	for (report_to_zygote(zygote, SPARE_READY, -1);; report_to_zygote(zygote, SPARE_GIVES, talk), close(talk)) {
+		talk = accept_caller(zygote);
+		report_to_zygote(zygote, SPARE_BUSY, -1);
+		if (!peek_request(zygote, talk, &request) || !is_common_request(&request, trees))
 			continue;
 		if ((request.flags | later) == (made.flags | later))
 			break;
-		say(zygote, SPARE_GIVES, talk);
+		report_to_zygote(zygote, SPARE_GIVES, talk);
 		_exit(0); /* the next spare is like this one */
 	}
 	close(ZYGOTE_SOCKET_FD);
 	close(zygote);
 	prctl(PR_SET_NAME, BUILDER);
-	self = proc_self(ZYGOTE_PROC_FD);
-	answer(talk, &self, &fault); /* before what may hang: the jail's root can be on storage that does not answer */
-	if (receive(talk, &request, trees, &fault) == 0)
-		assemble_stands(&request, &fault);
-	hold(talk, &request, trees, &self, &fault);
+	self = read_self(ZYGOTE_PROC_FD);
+	send_reply(talk, &self, &fault); /* before what may hang: the jail's root can be on storage that does not answer */
+	if (receive_request(talk, &request, trees, &fault) == 0)
+		check_begun(&request, &fault);
+	hold_sandbox(talk, &request, trees, &self, &fault);
 }

@@ -31,12 +31,12 @@ static bool is_system(const char *destination)
 enum { PTS = 2, OWN }; /* those that must be there */
 
 /* Copies of the job's own for the stage. Root is to load no library from there, whatever path the node's ld.so.conf has. */
-static int collect(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies, int *found)
+static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies, int *found)
 {
 	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 
 	for (int i = 0; i < OWN; i++)
-		copies[i] = k_clone_at(paths[i]);
+		copies[i] = clone_mount_at(paths[i]);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system(trees[i].destination))
 			continue;
@@ -49,18 +49,18 @@ static int collect(const struct gojail_tree *trees, uint32_t count, const char *
 	return 0;
 }
 
-int stage_make(int proc, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
+int make_job_stage(int proc, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
 {
 	const char *paths[OWN + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm", "/dev/pts"};
 	int copies[OWN + GOJAIL_TREES_MAX], found = OWN, made = -1;
 	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 
-	if (collect(trees, count, paths, copies, &found) == 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {
+	if (clone_mounts(trees, count, paths, copies, &found) == 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {
 		int missing = 0;
 
 		/* A user's mount may be where the stage has nothing. */
 		for (int i = 0; i < found; i++)
-			missing += k_attach_at(copies[i], paths[i]) < 0 && i < OWN;
+			missing += attach_mount_at(copies[i], paths[i]) < 0 && i < OWN;
 		if (!missing)
 			made = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	}

@@ -14,6 +14,6 @@
  * A mount namespace: a copy of the one at GOJAIL_STAGE_FD, with /tmp, /dev/shm and /dev/pts of the calling process's
  * and the user's mounts among the trees, which are attached. The process stays where it is. -1 with a fault.
  */
-int stage_make(int proc, const struct gojail_tree *trees, uint32_t count, struct fault *fault);
+int make_job_stage(int proc, const struct gojail_tree *trees, uint32_t count, struct fault *fault);
 
 #endif

@@ -24,11 +24,11 @@ struct range {
  * and 0 and up in the jail's root on the disk's. In data, and of the batch script, the
  * user's own id becomes root, and no other id means anybody.
  */
-static int make_range(const struct wish *wish, struct range *range, struct fault *fault)
+static int make_range(const struct sandbox_spec *spec, struct range *range, struct fault *fault)
 {
 	struct idmap users = {0, 0, 0}, groups = {0, 0, 0};
-	struct idmap user = {wish->user.uid, 0, 1}, group = {wish->user.gid, 0, 1};
-	scoped_fd proc = proc_open(fault);
+	struct idmap user = {spec->user.uid, 0, 1}, group = {spec->user.gid, 0, 1};
+	scoped_fd proc = open_node_proc(fault);
 	const struct gojail_call *ids;
 
 	*range = (struct range){.tasks = -1, .data = -1};
@@ -43,46 +43,46 @@ static int make_range(const struct wish *wish, struct range *range, struct fault
 	user.outside = users.outside;
 	group.outside = groups.outside;
 	snprintf(range->root, sizeof(range->root), "%u %u", users.outside, groups.outside);
-	range->tasks = userns_make(proc, wish->user.uid, &users, &groups, true, fault);
-	range->data = range->tasks < 0 ? -1 : userns_make(proc, 0, &user, &group, true, fault);
+	range->tasks = make_userns(proc, spec->user.uid, &users, &groups, true, fault);
+	range->data = range->tasks < 0 ? -1 : make_userns(proc, 0, &user, &group, true, fault);
 	return range->data < 0 ? -1 : 0;
 }
 
 /* Maps the tree of the batch script: Slurm's file is the user's, who is root in the jail. */
-static int map_script(const struct wish *wish, int tree, int data, struct fault *fault)
+static int map_script(const struct sandbox_spec *spec, int tree, int data, struct fault *fault)
 {
 	if (k_map_ids(tree, data) == 0)
 		return 0;
 	return fault_set(fault, "--jail-root=range: the file system of %s cannot map ids (%s); give --jail-root=range to "
-			 "srun inside the job, or ask your administrator for ext4, xfs or btrfs there", wish->script, strerror(errno));
+			 "srun inside the job, or ask your administrator for ext4, xfs or btrfs there", spec->script, strerror(errno));
 }
 
-int range_map_script(const struct wish *wish, int tree, struct fault *fault)
+int range_map_script(const struct sandbox_spec *spec, int tree, struct fault *fault)
 {
 	struct range range;
 
-	if (!wish_is_range(wish))
+	if (!spec_is_range(spec))
 		return 0;
-	return make_range(wish, &range, fault) < 0 ? -1 : map_script(wish, tree, range.data, fault);
+	return make_range(spec, &range, fault) < 0 ? -1 : map_script(spec, tree, range.data, fault);
 }
 
-int range_add_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
+int range_add_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
 	const struct gojail_call *answer;
 	struct range range;
 
-	if (make_range(wish, &range, fault) < 0)
+	if (make_range(spec, &range, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < *count; i++)
-		if ((trees[i].flags & GOJAIL_TREE_ALONE) && map_script(wish, trees[i].fd, range.data, fault) < 0)
+		if ((trees[i].flags & GOJAIL_TREE_ALONE) && map_script(spec, trees[i].fd, range.data, fault) < 0)
 			return -1;
 	if (library_add_word("range", range.tasks, fault) < 0 || library_add_word("data", range.data, fault) < 0)
 		return -1;
 	answer = library_call("range", fault);
-	if (!answer || trees_add(trees, count, range.tasks, range.root, GOJAIL_TREE_USER, fault) < 0)
+	if (!answer || add_tree(trees, count, range.tasks, range.root, GOJAIL_TREE_USER, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < answer->ntrees && i < GOJAIL_TREES_MAX; i++)
-		if (trees_add(trees, count, answer->trees[i].fd, answer->trees[i].destination, answer->trees[i].flags, fault) < 0)
+		if (add_tree(trees, count, answer->trees[i].fd, answer->trees[i].destination, answer->trees[i].flags, fault) < 0)
 			return -1;
 	return 0;
 }

@@ -18,7 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define KEPT_MAX 256
+#define SAVED_MAX 256
 
 /* A mount of the template; in is the path of the mount that it lies in, "" for the root. */
 struct mount {
@@ -28,19 +28,19 @@ struct mount {
 };
 
 /* Those that a sandbox may have to move. What lies in a mount that stays goes with it, however many there are: homes, for instance. */
-static struct mount kept[KEPT_MAX];
-static int nkept;
+static struct mount saved[SAVED_MAX];
+static int nsaved;
 
-/* All mounts of the template, while kept_find reads them. */
+/* All mounts of the template, while find_template_mounts reads them. */
 struct table {
 	struct mount *list;
 	int count, room, root_id;
 };
 
-static int index_of(const char *path)
+static int find_saved(const char *path)
 {
-	for (int i = 0; i < nkept; i++)
-		if (strcmp(path, kept[i].path) == 0)
+	for (int i = 0; i < nsaved; i++)
+		if (strcmp(path, saved[i].path) == 0)
 			return i;
 	return -1;
 }
@@ -119,7 +119,7 @@ static const struct mount *find_parent(const struct table *table, const struct m
  * Keeps a mount that lies in the root, or in one that a sandbox replaces. The path of each lies in that of its parent.
  * Who owns the jail's root can rename a directory with a mount in it: then the table has been written half before, half after.
  */
-static int keep_mount(const struct table *table, struct mount *one, int *last, struct fault *fault)
+static int save_mount(const struct table *table, struct mount *one, int *last, struct fault *fault)
 {
 	static const char *const replaced[] = {"/proc", "/sys", "/dev", "/run"};
 	const struct mount *parent = find_parent(table, one, last);
@@ -138,17 +138,17 @@ static int keep_mount(const struct table *table, struct mount *one, int *last, s
 	length = strlen(one->in);
 	if (strncmp(one->path, one->in, length) != 0 || one->path[length] != '/')
 		return -1;
-	if (index_of(one->path) >= 0)
+	if (find_saved(one->path) >= 0)
 		return 0;
-	if (nkept == KEPT_MAX)
+	if (nsaved == SAVED_MAX)
 		return fault_set(fault, "cannot keep %s in the jail: more than %d mounts lie right in its root, /run, /dev, /proc or /sys; "
-				 "have fewer there", one->path, KEPT_MAX);
-	kept[nkept] = *one;
-	kept[nkept].path = strdup(one->path); /* parents are looked up in the table, which is freed */
-	return kept[nkept++].path ? 0 : fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
+				 "have fewer there", one->path, SAVED_MAX);
+	saved[nsaved] = *one;
+	saved[nsaved].path = strdup(one->path); /* parents are looked up in the table, which is freed */
+	return saved[nsaved++].path ? 0 : fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
 }
 
-int kept_find(int proc, struct fault *fault)
+int find_template_mounts(int proc, struct fault *fault)
 {
 	static const char *const needed[] = {"/proc", "/sys", "/dev", "/run"};
 	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC), last = 0;
@@ -159,18 +159,18 @@ int kept_find(int proc, struct fault *fault)
 	if (file)
 		fclose(file);
 	for (int i = 0; i < table.count && result == 0; i++)
-		result = keep_mount(&table, &table.list[i], &last, fault);
+		result = save_mount(&table, &table.list[i], &last, fault);
 	for (int i = 0; i < table.count; i++)
 		free(table.list[i].path);
 	free(table.list);
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && result == 0; i++)
-		result = index_of(needed[i]) < 0 ? -1 : 0;
+		result = find_saved(needed[i]) < 0 ? -1 : 0;
 	return result == 0 ? 0 : fault_set(fault, "the jail's mounts are not what they should be; does somebody rename directories "
 					   "in the jail's root? Run: gojail reload");
 }
 
 /* Reports whether an open place is the root of a mount. */
-static bool is_mount(int at)
+static bool is_mount_point(int at)
 {
 	struct statx about = {0};
 
@@ -194,35 +194,35 @@ static bool is_optional(int list, const char *path)
 }
 
 /* Opens what is mounted right in that mount, at a path, with all that is mounted on it, to be moved. */
-static int open_trees(int mount, const char *path, int *trees, struct fault *fault)
+static int open_saved(int mount, const char *path, int *trees, struct fault *fault)
 {
-	scoped_fd optional = *path ? -1 : k_open_in_root(mount, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
+	scoped_fd optional = *path ? -1 : open_in_root(mount, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
 	int result = 0;
 
 	/* Some hide what is below: one that is there and cannot be kept is a fault. */
-	for (int i = 0; i < nkept; i++) {
+	for (int i = 0; i < nsaved; i++) {
 		trees[i] = -1;
-		if (strcmp(kept[i].in, path) != 0 || is_optional(optional, kept[i].path))
+		if (strcmp(saved[i].in, path) != 0 || is_optional(optional, saved[i].path))
 			continue;
-		trees[i] = k_open_in_root(mount, kept[i].path + strlen(path), RESOLVE_NO_SYMLINKS);
+		trees[i] = open_in_root(mount, saved[i].path + strlen(path), RESOLVE_NO_SYMLINKS);
 		if (trees[i] < 0)
-			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
-		else if (!is_mount(trees[i]))
+			result = fault_set(fault, "cannot keep %s in the jail: %s", saved[i].path, strerror(errno));
+		else if (!is_mount_point(trees[i]))
 			result = fault_set(fault, "cannot keep %s in the jail: it was replaced in the jail's root, and what was mounted there "
-					   "is gone; run: gojail reload", kept[i].path);
+					   "is gone; run: gojail reload", saved[i].path);
 	}
 	return result;
 }
 
 /* Puts them where they were, seen from the mount at that path; nobody's symlink leads elsewhere. */
-static int attach_trees(int result, int root, const char *path, int *trees, struct fault *fault)
+static int attach_saved(int result, int root, const char *path, int *trees, struct fault *fault)
 {
-	for (int i = 0; i < nkept; i++) {
-		const char *below = kept[i].path + strlen(path);
-		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : k_open_in_root(root, below, RESOLVE_NO_SYMLINKS);
+	for (int i = 0; i < nsaved; i++) {
+		const char *below = saved[i].path + strlen(path);
+		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : open_in_root(root, below, RESOLVE_NO_SYMLINKS);
 
 		if (result == 0 && trees[i] >= 0 && (at < 0 || k_move_mount(trees[i], at) < 0))
-			result = fault_set(fault, "cannot keep %s in the jail: %s", kept[i].path, strerror(errno));
+			result = fault_set(fault, "cannot keep %s in the jail: %s", saved[i].path, strerror(errno));
 		close_fd(&trees[i]);
 	}
 	return result;
@@ -251,13 +251,13 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 		/* Whose the new file system is, theirs are its directories. */
 		if (mkdirat(to, name, 0755) < 0 || fchownat(to, name, parent.st_uid, parent.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 			return -1;
-		if (index_of(path) >= 0)
+		if (find_saved(path) >= 0)
 			return 0;
 		scoped_fd below = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		scoped_fd made = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		return copy_directory(below, made, path, fault);
 	}
-	if (mknodat(to, name, index_of(path) >= 0 ? S_IFREG : st.st_mode, st.st_rdev) < 0 ||
+	if (mknodat(to, name, find_saved(path) >= 0 ? S_IFREG : st.st_mode, st.st_rdev) < 0 ||
 	    fchownat(to, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -1;
 	return fchmodat(to, name, st.st_mode & 07777, 0);
@@ -283,27 +283,27 @@ static int copy_directory(int from, int to, const char *path, struct fault *faul
 	return result;
 }
 
-int kept_open(const char *path, long magic, struct fault *fault)
+int open_template_mount(const char *path, long magic, struct fault *fault)
 {
 	struct statfs fs;
 	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic && is_mount(fd))
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic && is_mount_point(fd))
 		return fd;
 	close_fd(&fd);
 	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
 			 "Run: gojail reload", path);
 }
 
-int kept_renew(const struct renewal *new, struct fault *fault)
+int remount_over(const struct remount *new, struct fault *fault)
 {
-	int trees[KEPT_MAX], result;
-	scoped_fd old = kept_open(new->path, new->magic, fault);
+	int trees[SAVED_MAX], result;
+	scoped_fd old = open_template_mount(new->path, new->magic, fault);
 	scoped_fd made = old < 0 ? -1 : k_new_mount(new->type, new->options, new->attributes);
 
 	if (old < 0)
 		return -1;
-	result = open_trees(old, new->path, trees, fault);
+	result = open_saved(old, new->path, trees, fault);
 	if (result == 0 && (made < 0 || k_move_mount(made, old) < 0))
 		result = fault_set(fault, "cannot mount the job's own %s: %s", new->path, strerror(errno));
 	if (result == 0 && new->magic == TMPFS_MAGIC) {
@@ -312,17 +312,17 @@ int kept_renew(const struct renewal *new, struct fault *fault)
 
 		result = copy_directory(from, to, new->path, fault);
 	}
-	return attach_trees(result, made, new->path, trees, fault);
+	return attach_saved(result, made, new->path, trees, fault);
 }
 
-int kept_root(int root, struct fault *fault)
+int remount_root(int root, struct fault *fault)
 {
 	scoped_fd old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int trees[KEPT_MAX], result = open_trees(old, "", trees, fault);
+	int trees[SAVED_MAX], result = open_saved(old, "", trees, fault);
 
 	if (result == 0 && (k_move_mount(root, old) < 0 || fchdir(root) < 0))
 		result = fault_set(fault, "cannot attach the jail's root: %s", strerror(errno));
-	result = attach_trees(result, root, "", trees, fault);
+	result = attach_saved(result, root, "", trees, fault);
 	/* pivot_root(2): the old root goes on top of the new one, and away. */
 	if (result == 0 && (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
 		result = fault_set(fault, "cannot enter the jail's root: %s", strerror(errno));

@@ -8,17 +8,17 @@
 #include <stdint.h>
 
 /* Looks at the finished template that the caller is in; proc is the node's. */
-int kept_find(int proc, struct fault *fault);
+int find_template_mounts(int proc, struct fault *fault);
 
 /*
  * The template's mount at that path, of a magic number (statfs(2)). Who owns the
  * jail's root can rename /proc as a directory, and put another in its place: what
  * is not the mount is a fault.
  */
-int kept_open(const char *path, long magic, struct fault *fault);
+int open_template_mount(const char *path, long magic, struct fault *fault);
 
 /* A new file system at path, /proc, /sys, /dev or /run, over one of that magic number. */
-struct renewal {
+struct remount {
 	const char *path, *type;
 	uint64_t attributes; /* MOUNT_ATTR_* */
 	const char *options;
@@ -26,9 +26,9 @@ struct renewal {
 };
 
 /* Mounts it, and moves to it what was found below; /dev and /run get their nodes, links and directories again too. */
-int kept_renew(const struct renewal *new, struct fault *fault);
+int remount_over(const struct remount *new, struct fault *fault);
 
 /* Makes a detached tree the root, and moves to it all that was mounted in the old one. */
-int kept_root(int root, struct fault *fault);
+int remount_root(int root, struct fault *fault);
 
 #endif

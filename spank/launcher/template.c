@@ -37,7 +37,7 @@ static int open_template_dir(const struct node *node, const char *jail, struct f
 }
 
 /* A mount namespace with that view in it; this process is inside afterwards. */
-static int make_view(const char *verb, int64_t until, struct fault *fault)
+static int assemble_view(const char *verb, int64_t until, struct fault *fault)
 {
 	if (unshare(CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot make a mount namespace: %s", strerror(errno));
@@ -49,12 +49,12 @@ static int assemble_template(int64_t until, struct fault *fault)
 	scoped_fd host = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	int stage;
 
-	if (make_view("stage", until, fault) < 0)
+	if (assemble_view("stage", until, fault) < 0)
 		return -1;
 	stage = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (host < 0 || stage < 0 || setns(host, CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot leave the stage: %s", strerror(errno));
-	if (make_view("jail", until, fault) < 0)
+	if (assemble_view("jail", until, fault) < 0)
 		return -1;
 	return stage;
 }
@@ -75,7 +75,7 @@ static int open_null(struct fault *fault)
 
 int template_serve(const struct node *node, int64_t until, struct fault *fault)
 {
-	struct record zygote = {.pid = getpid(), .start = process_start(getpid())};
+	struct record zygote = {.pid = getpid(), .start = read_start_time(getpid())};
 	int listener, lock, stage, null, reply, proc;
 
 	int dir = open_template_dir(node, library_word("jail"), fault);
@@ -88,12 +88,12 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	if (record_find(dir, GOJAIL_ZYGOTE, &other) == 0 && strcmp(other.key, library_word("key")) == 0)
 		return 0; /* another launcher was faster */
 	snprintf(zygote.key, sizeof(zygote.key), "%s", library_word("key"));
-	listener = zygote_listen(dir, fault);
+	listener = listen_as_zygote(dir, fault);
 	if (listener < 0)
 		return -1;
-	proc = proc_open(fault);
+	proc = open_node_proc(fault);
 	stage = proc < 0 ? -1 : assemble_template(until, fault);
-	if (stage < 0 || kept_find(proc, fault) < 0)
+	if (stage < 0 || find_template_mounts(proc, fault) < 0)
 		return -1;
 	null = open_null(fault);
 	if (null < 0)
@@ -114,12 +114,12 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 		dup2(reply, GOJAIL_REPLY_FD);
 		return -1;
 	}
-	record_end(&other, 0); /* the one of the old configuration; its holders live on */
+	record_kill(&other, 0); /* the one of the old configuration; its holders live on */
 	dprintf(reply, "ok\n");
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
 	/* Exactly the stage, the socket and the node's /proc stay open. */
 	syscall(SYS_close_range, ZYGOTE_PROC_FD + 1, ~0u, 0);
 	prctl(PR_SET_NAME, GOJAIL_ZYGOTE_NAME);
-	zygote_serve();
+	serve_as_zygote();
 }

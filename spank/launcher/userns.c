@@ -46,9 +46,9 @@ static int write_map(int dir, const char *name, const struct idmap *map)
 }
 
 /* In the child: the namespace is there when its pid, as proc has it, is in the pipe. */
-__attribute__((noreturn)) static void be_namespace(int proc, uid_t owner, int ready)
+__attribute__((noreturn)) static void hold_namespace(int proc, uid_t owner, int ready)
 {
-	pid_t self = proc_self(proc).pid, parent = getppid();
+	pid_t self = read_self(proc).pid, parent = getppid();
 
 	/* The kernel forgets the signal with each change of credentials: last. Whose parent is gone by then ends. */
 	if (become_owner(owner) < 0 || unshare(CLONE_NEWUSER) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
@@ -58,7 +58,7 @@ __attribute__((noreturn)) static void be_namespace(int proc, uid_t owner, int re
 		pause();
 }
 
-int userns_make(int proc, uid_t owner, const struct idmap *users, const struct idmap *groups, bool setgroups,
+int make_userns(int proc, uid_t owner, const struct idmap *users, const struct idmap *groups, bool setgroups,
 		struct fault *fault)
 {
 	int ready[2], user = -1;
@@ -75,7 +75,7 @@ int userns_make(int proc, uid_t owner, const struct idmap *users, const struct i
 		return -1;
 	}
 	if (child == 0)
-		be_namespace(proc, owner, ready[1]);
+		hold_namespace(proc, owner, ready[1]);
 	close(ready[1]);
 	if (read(ready[0], &outside, sizeof(outside)) != sizeof(outside))
 		fault_set(fault, "this node does not let user namespaces be made; --jail-root needs them "

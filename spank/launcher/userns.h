@@ -17,9 +17,9 @@ struct idmap {
  * A descriptor of a user namespace of that owner, who may enter it
  * (user_namespaces(7)), with these users and groups and no others. Dropping a group
  * could open what is closed to it: without setgroups, setgroups(2) is refused there.
- * Made by a child, found in proc (proc_open), for the caller stays the node's root; it is there for as long as
+ * Made by a child, found in proc (open_node_proc), for the caller stays the node's root; it is there for as long as
  * the descriptor is. -1 with a fault.
  */
-int userns_make(int proc, uid_t owner, const struct idmap *users, const struct idmap *groups, bool setgroups, struct fault *fault);
+int make_userns(int proc, uid_t owner, const struct idmap *users, const struct idmap *groups, bool setgroups, struct fault *fault);
 
 #endif

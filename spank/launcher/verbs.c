@@ -28,7 +28,7 @@
  * memory and devices; what outlives a step must not be there (26.05
  * drains the node for it). Both versions of cgroups; failing is harmless.
  */
-static void leave_step(void)
+static void leave_cgroup(void)
 {
 	static const char *const controllers[] = {"freezer", "memory", "devices", "cpuset", "cpu",
 						  "cpuacct", "pids", "blkio", "systemd"};
@@ -64,23 +64,23 @@ static void detach(void)
 		_exit(1);
 	}
 	if (child > 0) {
-		dprintf(GOJAIL_REPLY_FD, "pid %d %" PRIu64 "\n", (int)child, process_start(child));
+		dprintf(GOJAIL_REPLY_FD, "pid %d %" PRIu64 "\n", (int)child, read_start_time(child));
 		_exit(0);
 	}
 	setsid();
 }
 
-static int user_trees(const struct wish *wish, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
+static int open_user_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
 	const struct gojail_call *answer;
 
-	if (wish_is_range(wish) && range_add_trees(wish, trees, count, fault) < 0)
+	if (spec_is_range(spec) && range_add_trees(spec, trees, count, fault) < 0)
 		return -1;
-	if (!wish->mounts)
+	if (!spec->mounts)
 		return 0;
 	answer = library_call("mounts", fault);
 	for (uint32_t i = 0; answer && i < answer->ntrees && i < GOJAIL_TREES_MAX; i++)
-		if (trees_add(trees, count, answer->trees[i].fd, answer->trees[i].destination,
+		if (add_tree(trees, count, answer->trees[i].fd, answer->trees[i].destination,
 			      answer->trees[i].flags | GOJAIL_TREE_EXACT, fault) < 0)
 			return -1;
 	return answer ? 0 : -1;
@@ -97,7 +97,7 @@ static int attach_net(const struct record *holder, struct fault *fault)
  * Who asked for a sandbox may be killed meanwhile, and the job's end come and go before it is there: nobody
  * would end it. `gojail run` does not say who it is: the thread that forked may end before the process.
  */
-static int end_with_parent(struct fault *fault)
+static int end_with_caller(struct fault *fault)
 {
 	pid_t parent = (pid_t)atoi(library_word("parent"));
 
@@ -106,34 +106,34 @@ static int end_with_parent(struct fault *fault)
 	return 0;
 }
 
-static int sandbox(const struct node *node, int64_t until, struct fault *fault)
+static int build_sandbox(const struct node *node, int64_t until, struct fault *fault)
 {
-	static const struct sandbox_go go = {.trees = user_trees, .net = attach_net, .script = range_map_script};
+	static const struct sandbox_go go = {.trees = open_user_trees, .net = attach_net, .script = range_map_script};
 	static gid_t groups[65536];
 	struct sandbox built = SANDBOX_NONE;
-	struct wish wish = {.mounts = library_word("mounts")[0] ? library_word("mounts") : NULL,
+	struct sandbox_spec spec = {.mounts = library_word("mounts")[0] ? library_word("mounts") : NULL,
 			    .net = library_word("net")[0] ? library_word("net") : NULL,
 			    .root = library_word("root")[0] ? library_word("root") : NULL};
 	struct site site = {0};
 	struct jail jail;
 	char *list = (char *)(uintptr_t)library_word("groups");
 
-	snprintf(wish.job, sizeof(wish.job), "%s", library_word("job"));
-	snprintf(wish.script, sizeof(wish.script), "%s", library_word("script"));
-	wish.user = (struct user){.uid = (uid_t)strtoul(library_word("uid"), NULL, 10),
+	snprintf(spec.job, sizeof(spec.job), "%s", library_word("job"));
+	snprintf(spec.script, sizeof(spec.script), "%s", library_word("script"));
+	spec.user = (struct user){.uid = (uid_t)strtoul(library_word("uid"), NULL, 10),
 				  .gid = (gid_t)strtoul(library_word("gid"), NULL, 10), .groups = groups};
-	while (*list && wish.user.ngroups < (int)(sizeof(groups) / sizeof(groups[0]))) {
-		groups[wish.user.ngroups++] = (gid_t)strtoul(list, &list, 10);
+	while (*list && spec.user.ngroups < (int)(sizeof(groups) / sizeof(groups[0]))) {
+		groups[spec.user.ngroups++] = (gid_t)strtoul(list, &list, 10);
 		list += *list == ',';
 	}
-	if (end_with_parent(fault) < 0)
+	if (end_with_caller(fault) < 0)
 		return -1;
-	if (!wish.job[0] || !library_word("uid")[0] || !library_word("gid")[0])
+	if (!spec.job[0] || !library_word("uid")[0] || !library_word("gid")[0])
 		return fault_set(fault, "sandbox needs job=, uid= and gid=");
 	if (site_open(&site, node, fault) < 0 ||
-	    site_jail(&site, library_word("jail"), &wish.user, &jail, fault) < 0)
+	    site_find_jail(&site, library_word("jail"), &spec.user, &jail, fault) < 0)
 		return -1;
-	return sandbox_build(&built, node, &site, &jail, &wish, &go, until, fault);
+	return sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault);
 }
 
 bool verb_is_detached(const char *verb)
@@ -142,7 +142,7 @@ bool verb_is_detached(const char *verb)
 }
 
 /* Leaves CPU and disk to the jobs: ioprio_set(2), class 3 is idle. */
-static void step_back(void)
+static void lower_priority(void)
 {
 	enum { OF_PROCESS = 1, IDLE = 3 << 13 };
 
@@ -152,7 +152,7 @@ static void step_back(void)
 
 int verb_run(const char *verb, const struct node *node, int64_t until, struct fault *fault)
 {
-	leave_step();
+	leave_cgroup();
 	if (strcmp(verb, "template") == 0) {
 		detach();
 		return template_serve(node, until, fault);
@@ -160,8 +160,8 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 	if (verb_is_detached(verb))
 		detach();
 	if (strcmp(verb, "clean") == 0)
-		step_back();
+		lower_priority();
 	if (strcmp(verb, "sandbox") == 0)
-		return sandbox(node, until, fault);
+		return build_sandbox(node, until, fault);
 	return library_call_in_child(verb, until, fault);
 }

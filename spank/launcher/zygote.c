@@ -17,14 +17,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-int zygote_listen(int dir, struct fault *fault)
+int listen_as_zygote(int dir, struct fault *fault)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd;
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" GOJAIL_SOCKET, dir);
 	unlinkat(dir, GOJAIL_SOCKET, 0);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* two wait for who asks: zygote_serve */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* two wait for who asks: serve_as_zygote */
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 1024) == 0)
 		return fd;
 	fault_set(fault, "cannot make the zygote's socket: %s; is the state directory full or read-only?",
@@ -36,8 +36,8 @@ int zygote_listen(int dir, struct fault *fault)
 /* The zygote's, besides those of zygote.h. */
 struct zygote {
 	int spare;		     /* a socket whose other end a spare has; -1: there is none */
-	int told[2];		     /* a pipe: holders write what they were asked for */
-	struct gojail_request usual; /* what they were asked for last; version 0: nothing yet */
+	int requests[2];		     /* a pipe: holders write what they were asked for */
+	struct gojail_request pattern; /* what they were asked for last; version 0: nothing yet */
 };
 
 /* A holder for who asks. */
@@ -48,7 +48,7 @@ static void fork_holder(const struct zygote *zygote, int talk)
 		if (zygote->spare >= 0)
 			close(zygote->spare); /* it would keep the spare alive after the zygote */
 		signal(SIGCHLD, SIG_DFL);
-		holder_run(talk, zygote->told[1]);
+		run_holder(talk, zygote->requests[1]);
 	}
 	close(talk);
 }
@@ -63,10 +63,10 @@ static void fork_spare(struct zygote *zygote)
 	child = fork();
 	if (child == 0) {
 		close(pair[0]);
-		close(zygote->told[0]);
-		close(zygote->told[1]);
+		close(zygote->requests[0]);
+		close(zygote->requests[1]);
 		signal(SIGCHLD, SIG_DFL);
-		holder_spare(pair[1], &zygote->usual);
+		run_spare(pair[1], &zygote->pattern);
 	}
 	close(pair[1]);
 	zygote->spare = pair[0];
@@ -77,26 +77,26 @@ static void fork_spare(struct zygote *zygote)
 /* A spare is made when nobody has asked for this long: not in the way of the launch that took the last one. */
 #define SPARE_AFTER_MS 100
 
-void zygote_serve(void)
+void serve_as_zygote(void)
 {
-	struct zygote zygote = {.spare = -1, .told = {-1, -1}};
+	struct zygote zygote = {.spare = -1, .requests = {-1, -1}};
 	bool ready = false, was_ready = false; /* the spare */
 	int talk;
 
 	signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel */
-	if (pipe2(zygote.told, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (pipe2(zygote.requests, O_CLOEXEC | O_NONBLOCK) < 0)
 		_exit(1);
 	for (;;) {
-		struct pollfd wait[] = {{.fd = zygote.spare, .events = POLLIN}, {.fd = zygote.told[0], .events = POLLIN},
+		struct pollfd wait[] = {{.fd = zygote.spare, .events = POLLIN}, {.fd = zygote.requests[0], .events = POLLIN},
 					{.fd = ready ? -1 : ZYGOTE_SOCKET_FD, .events = POLLIN}};
 
-		if (poll(wait, 3, zygote.spare < 0 && zygote.usual.version ? SPARE_AFTER_MS : -1) == 0) {
+		if (poll(wait, 3, zygote.spare < 0 && zygote.pattern.version ? SPARE_AFTER_MS : -1) == 0) {
 			fork_spare(&zygote);
 			was_ready = false;
 		} else if (wait[0].revents) {
 			char what;
 
-			if (pass_receive(zygote.spare, &what, &talk) <= 0)
+			if (scm_receive(zygote.spare, &what, &talk) <= 0)
 				what = 0; /* its end */
 			if (talk >= 0)
 				fork_holder(&zygote, talk);
@@ -105,8 +105,8 @@ void zygote_serve(void)
 			if (!what)
 				close_fd(&zygote.spare);
 		} else if (wait[1].revents) {
-			if (read(zygote.told[0], &zygote.usual, sizeof(zygote.usual)) != sizeof(zygote.usual))
-				zygote.usual.version = 0;
+			if (read(zygote.requests[0], &zygote.pattern, sizeof(zygote.pattern)) != sizeof(zygote.pattern))
+				zygote.pattern.version = 0;
 			was_ready = true;
 		} else {
 			talk = accept4(ZYGOTE_SOCKET_FD, NULL, NULL, SOCK_CLOEXEC);
@@ -116,6 +116,6 @@ void zygote_serve(void)
 				sleep(1); /* out of descriptors or memory: later, maybe */
 		}
 		if (zygote.spare < 0 && !was_ready)
-			zygote.usual.version = 0; /* none can be made: not tried again before the next holder has told */
+			zygote.pattern.version = 0; /* none can be made: not tried again before the next holder has told */
 	}
 }

@@ -9,13 +9,13 @@
 #include "common/fault.h"
 
 /* Opens the socket in the jail's state directory; the launcher, before it unshares. */
-int zygote_listen(int dir, struct fault *fault);
+int listen_as_zygote(int dir, struct fault *fault);
 
-/* Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (proc_open). */
+/* Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (open_node_proc). */
 #define ZYGOTE_SOCKET_FD (GOJAIL_STAGE_FD + 1)
 #define ZYGOTE_PROC_FD (GOJAIL_STAGE_FD + 2)
 
-/* Serves for ever, inside the template after kept_find, with just these descriptors. */
-__attribute__((noreturn)) void zygote_serve(void);
+/* Serves for ever, inside the template after find_template_mounts, with just these descriptors. */
+__attribute__((noreturn)) void serve_as_zygote(void);
 
 #endif

@@ -25,7 +25,7 @@ static bool cut_to_job(char *path)
 }
 
 /* Where systemd mounts these controllers: those of v2 have no name, and a place of their own on a node that has v1, too. */
-static int set_path(struct shown *one, const char *controllers, const char *path)
+static int set_path(struct shared *one, const char *controllers, const char *path)
 {
 	const char *name = strncmp(controllers, "name=", 5) == 0 ? controllers + 5 : controllers;
 	int length = snprintf(one->path, sizeof(one->path), "/sys/fs/cgroup%s%s%s", name[0] ? "/" : "", name, path);
@@ -37,10 +37,10 @@ static int set_path(struct shown *one, const char *controllers, const char *path
 	return length < (int)sizeof(one->path) ? 0 : -1;
 }
 
-int cgroups_find(struct shown *list, int max)
+int find_job_cgroups(struct shared *list, int max)
 {
 	static char text[16384]; /* what is beyond it is not shown */
-	scoped_fd fd = k_open_own("cgroup");
+	scoped_fd fd = open_own_proc("cgroup");
 	ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
 	char *at = text, *end;
 	int count = 0;

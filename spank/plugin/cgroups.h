@@ -18,6 +18,6 @@
  * there before it opens --output: with v2 when the step begins, with v1 when task/cgroup prepares it (in all
  * hierarchies but the freezer's). How many; none where Slurm uses no cgroups.
  */
-int cgroups_find(struct shown *list, int max);
+int find_job_cgroups(struct shared *list, int max);
 
 #endif

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int confine_open(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault)
+int confine_read(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX * 2];
 	struct stat st;
@@ -68,7 +68,7 @@ static int drop_capabilities(uint64_t bounding, struct fault *fault)
 	return 0;
 }
 
-static int apply(const struct confine *confine, bool inheritable, struct sock_fprog program, struct fault *fault)
+static int apply_filter(const struct confine *confine, bool inheritable, struct sock_fprog program, struct fault *fault)
 {
 	if (confine->bounding != UINT64_MAX && (drop_capabilities(confine->bounding, fault) < 0 ||
 						(inheritable && drop_inheritable(confine->bounding, fault) < 0)))
@@ -89,13 +89,13 @@ static struct sock_fprog whole_filter(const struct confine *confine)
 
 int confine_apply(const struct confine *confine, struct fault *fault)
 {
-	return apply(confine, true, whole_filter(confine), fault);
+	return apply_filter(confine, true, whole_filter(confine), fault);
 }
 
 int confine_finish(const struct confine *confine, struct fault *fault)
 {
 	/* In a user namespace nothing is inheritable, and the filter, which may refuse the calls for it, is in force. */
-	return apply(confine, false, whole_filter(confine), fault);
+	return apply_filter(confine, false, whole_filter(confine), fault);
 }
 
 #ifdef __x86_64__
@@ -126,5 +126,5 @@ int confine_begin(const struct confine *confine, struct fault *fault)
 		memcpy((char *)filter + sizeof(join), confine->filter, confine->instructions * sizeof(filter[0]));
 		program.len = (unsigned short)(confine->instructions + sizeof(join) / sizeof(join[0]));
 	}
-	return apply(confine, true, program, fault);
+	return apply_filter(confine, true, program, fault);
 }

@@ -19,7 +19,7 @@ struct confine {
 };
 
 /* Reads what the jail asks for, before any task is there. */
-int confine_open(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault);
+int confine_read(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault);
 
 /* Gives it up, in the task, as root, when it is in its namespaces. Returns 0, or -1 with a fault. */
 int confine_apply(const struct confine *confine, struct fault *fault);

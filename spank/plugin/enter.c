@@ -32,7 +32,7 @@ int enter_as_root(const struct sandbox *sandbox, struct fault *fault)
 	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
 }
 
-bool is_in_pids(const struct sandbox *sandbox)
+bool is_in_pid_namespace(const struct sandbox *sandbox)
 {
 	struct stat own, wanted;
 

@@ -15,6 +15,6 @@ int enter_sandbox(const struct sandbox *sandbox, struct fault *fault);
 int enter_as_root(const struct sandbox *sandbox, struct fault *fault);
 
 /* Reports whether the calling task is in the PID namespace of the sandbox, if that has one. */
-bool is_in_pids(const struct sandbox *sandbox);
+bool is_in_pid_namespace(const struct sandbox *sandbox);
 
 #endif

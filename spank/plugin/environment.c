@@ -11,7 +11,7 @@
 #define VALUE_MAX (128 << 10)
 
 /* Whether the list "a:b:c" has the directory. */
-static bool has(const char *list, const char *directory)
+static bool has_directory(const char *list, const char *directory)
 {
 	size_t length = strlen(directory);
 
@@ -22,7 +22,7 @@ static bool has(const char *list, const char *directory)
 }
 
 /* A step that a task starts has the directory already; one that is empty means the current directory. */
-static int prepend(spank_t sp, const char *name, const char *directory)
+static int prepend_directory(spank_t sp, const char *name, const char *directory)
 {
 	static char value[VALUE_MAX];
 	size_t used = strlen(directory);
@@ -30,7 +30,7 @@ static int prepend(spank_t sp, const char *name, const char *directory)
 
 	memcpy(value, directory, used + 1);
 	got = spank_getenv(sp, name, value + used + 1, (int)(sizeof(value) - used - 1));
-	if (got == ESPANK_SUCCESS && has(value + used + 1, directory))
+	if (got == ESPANK_SUCCESS && has_directory(value + used + 1, directory))
 		return 0;
 	if (got == ESPANK_ENV_NOEXIST && strcmp(name, "PATH") == 0)
 		return 0; /* then programs use a default of their own */
@@ -55,7 +55,7 @@ void environment_add_jail(spank_t sp, const struct jail *jail, struct fault *fau
 		if (!value)
 			continue;
 		*value++ = '\0';
-		if ((first ? prepend(sp, name, value) : spank_setenv(sp, name, value, 1) == ESPANK_SUCCESS ? 0 : -1) < 0)
+		if ((first ? prepend_directory(sp, name, value) : spank_setenv(sp, name, value, 1) == ESPANK_SUCCESS ? 0 : -1) < 0)
 			fault_set(fault, "cannot set %s in the tasks' environment, as a CDI file asks; ask your administrator", name);
 	}
 }

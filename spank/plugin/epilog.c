@@ -30,7 +30,7 @@ static int end_holders(int job, DIR *dir, int64_t until)
 			if (entry->d_name[0] == '.')
 				continue;
 			record_find(job, entry->d_name, &holder); /* of another version of gojail, too */
-			if (record_end(&holder, wait ? clock_left(until) : 0) < 0 && wait)
+			if (record_kill(&holder, wait ? clock_left(until) : 0) < 0 && wait)
 				return -1;
 		}
 	}
@@ -116,7 +116,7 @@ static bool is_retry_due(const struct node *node)
 }
 
 /* Its VFs are to be given back: that is Go's. */
-static bool has_net(const struct node *node, const char *job)
+static bool may_have_net(const struct node *node, const char *job)
 {
 	char path[GOJAIL_PATH_MAX + 64];
 
@@ -134,14 +134,14 @@ static bool has_net(const struct node *node, const char *job)
 /* For what the jobs before left: big directories, VFs, a fabric manager that is slow. Nobody waits. */
 #define BOOT_MS (30 * 60 * 1000)
 
-static void clean(const struct node *node, const char *job, const struct leftover *left)
+static void start_clean(const struct node *node, const char *job, const struct leftover *left)
 {
 	struct launch launch;
 
-	launch_begin(&launch, node, "clean", clock_ms() + BOOT_MS);
-	launch_word(&launch, "job=%s", job);
+	launch_prepare(&launch, node, "clean", clock_ms() + BOOT_MS);
+	launch_add_word(&launch, "job=%s", job);
 	if (left->name[0])
-		launch_word(&launch, "scratch=%s", left->scratch);
+		launch_add_word(&launch, "scratch=%s", left->scratch);
 	launch_detached(&launch);
 }
 
@@ -155,18 +155,18 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%u", node->state, job);
 	snprintf(name, sizeof(name), "%u", job);
-	net = has_net(node, name);
+	net = may_have_net(node, name);
 	until = begin + (net ? GOJAIL_DEFAULT_DEADLINE_MS : GOJAIL_END_MS);
 	/* Nothing there: it had no jail here. */
 	gone = !net && (access(path, F_OK) < 0 || epilog_end_job(node, name, begin + GOJAIL_END_MS / 2, &left) == 0);
 	if (!gone) {
-		launch_begin(&launch, node, "epilog", until);
-		launch_word(&launch, "job=%u", job);
+		launch_prepare(&launch, node, "epilog", until);
+		launch_add_word(&launch, "job=%u", job);
 		if (launch_run(&launch, node, until, fault) < 0)
 			note_failed(node, name);
 	}
 	if (!gone || left.name[0] || is_retry_due(node)) {
-		clean(node, name, &left);
+		start_clean(node, name, &left);
 		scratch_wait(&left, begin + LEFTOVER_MS);
 	}
 }
@@ -175,7 +175,7 @@ void epilog_sweep(const struct node *node)
 {
 	struct launch launch;
 
-	launch_begin(&launch, node, "boot", clock_ms() + BOOT_MS);
+	launch_prepare(&launch, node, "boot", clock_ms() + BOOT_MS);
 	if (launch.untrusted)
 		slurm_error("gojail: %s/%s is not root's alone: nothing of earlier jobs is removed", node->libdir, launch.untrusted);
 	launch_detached(&launch);

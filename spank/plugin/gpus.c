@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Whether "0,2,4-7" has the index: Slurm writes it so (gres_common.c). */
-static bool lists(const char *list, unsigned long index)
+static bool has_index(const char *list, unsigned long index)
 {
 	while (*list >= '0' && *list <= '9') {
 		char *end;
@@ -22,7 +22,7 @@ static bool lists(const char *list, unsigned long index)
 	return false;
 }
 
-int gpus_show(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault)
+int show_gpus(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault)
 {
 	const char *paths[GOJAIL_GPU_NODES_MAX];
 	int count = 0;
@@ -30,7 +30,7 @@ int gpus_show(const struct jail *jail, const char *list, int mnt, int root, stru
 	if (jail->ngpus && strspn(list, "0123456789,-") != strlen(list))
 		return fault_set(fault, "cannot tell the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator", list);
 	for (int i = 0; i < jail->ngpus; i++)
-		if (lists(list, jail->gpus[i].index))
+		if (has_index(list, jail->gpus[i].index))
 			paths[count++] = jail->gpus[i].path;
-	return count ? share_nodes(mnt, root, paths, count, fault) : 0;
+	return count ? share_devices(mnt, root, paths, count, fault) : 0;
 }

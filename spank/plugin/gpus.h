@@ -7,6 +7,6 @@
 #include "common/site.h"
 
 /* Shows those of the list, "0,2" or "4-7", in the sandbox; what its other steps have stays. */
-int gpus_show(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault);
+int show_gpus(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault);
 
 #endif

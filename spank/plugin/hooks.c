@@ -72,7 +72,7 @@ HOOK(init)
 		return 0;
 	case S_CTX_SLURMD:
 		step = step_current();
-		if (node_find(&step->node, argc, argv, &step->fault) == 0 && node_open_state(&step->node, &step->fault) == 0)
+		if (node_find(&step->node, argc, argv, &step->fault) == 0 && node_check_state(&step->node, &step->fault) == 0)
 			epilog_sweep(&step->node);
 		else
 			slurm_error("gojail: %s", step->fault.text);
@@ -89,7 +89,7 @@ HOOK(init_post_opt)
 	(void)argc;
 	(void)argv;
 	if (spank_context() != S_CTX_REMOTE)
-		return options_submit();
+		return options_pass_on();
 	step = step_current();
 	step_prepare(step, sp);
 	if (step->fault.text[0])

@@ -61,7 +61,7 @@ static const char *mount_problem(const char *entry, size_t length)
 }
 
 /* Says what is wrong with an option, which the user wrote. */
-__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static int report_bad_option(const char *format, ...)
 {
 	char text[GOJAIL_MOUNTS_MAX + 300];
 	va_list args;
@@ -86,7 +86,7 @@ static int check_mounts(const char *list)
 	}
 	if (!problem)
 		return 0;
-	return refuse("--jail-mount=%s: %s; write it as --jail-mount=/data/set:/mnt or "
+	return report_bad_option("--jail-mount=%s: %s; write it as --jail-mount=/data/set:/mnt or "
 		      "--jail-mount=/data/set:/mnt:ro", list, problem);
 }
 
@@ -94,14 +94,14 @@ static int check_jail(const char *name)
 {
 	if (jail_name_ok(name))
 		return 0;
-	return refuse("--jail=%s is no name of a jail; give the name of one, or \"none\"", name);
+	return report_bad_option("--jail=%s is no name of a jail; give the name of one, or \"none\"", name);
 }
 
 static int check_net(const char *label)
 {
 	if (jail_name_ok(label))
 		return 0;
-	return refuse("--jail-net=%s is no label of rails; give one of this site's, or \"none\"", label);
+	return report_bad_option("--jail-net=%s is no label of rails; give one of this site's, or \"none\"", label);
 }
 
 static int check_root(const char *mode)
@@ -111,7 +111,7 @@ static int check_root(const char *mode)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(mode, known[i]) == 0)
 			return 0;
-	return refuse("--jail-root=%s is no mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
+	return report_bad_option("--jail-root=%s is no mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
 }
 
 static bool is_inherited(const char *variable, const char *value)
@@ -216,7 +216,7 @@ static int pass_on(const char *variable, const char *value, bool inherited, int 
 	return set && set[0] ? check(set) : 0;
 }
 
-int options_submit(void)
+int options_pass_on(void)
 {
 	if (pass_on(OPTIONS_ENV_JAIL, given.jail, jail_inherited, check_jail) < 0 ||
 	    pass_on(OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0 ||
@@ -227,7 +227,7 @@ int options_submit(void)
 }
 
 /* The variable of the step, else the option: see the head of this file. */
-static int choose(spank_t sp, const char *variable, const char *option, char *value, size_t size)
+static int read_option(spank_t sp, const char *variable, const char *option, char *value, size_t size)
 {
 	int error = (int)spank_getenv(sp, variable, value, (int)size);
 
@@ -238,12 +238,12 @@ static int choose(spank_t sp, const char *variable, const char *option, char *va
 	return 0;
 }
 
-int options_choice(spank_t sp, struct choice *choice)
+int options_read(spank_t sp, struct choice *choice)
 {
-	if (choose(sp, OPTIONS_ENV_JAIL, given.jail, choice->jail, sizeof(choice->jail)) < 0 ||
-	    choose(sp, OPTIONS_ENV_MOUNT, given.mounts, choice->mounts, sizeof(choice->mounts)) < 0 ||
-	    choose(sp, OPTIONS_ENV_NET, given.net, choice->net, sizeof(choice->net)) < 0 ||
-	    choose(sp, OPTIONS_ENV_ROOT, given.root, choice->root, sizeof(choice->root)) < 0)
+	if (read_option(sp, OPTIONS_ENV_JAIL, given.jail, choice->jail, sizeof(choice->jail)) < 0 ||
+	    read_option(sp, OPTIONS_ENV_MOUNT, given.mounts, choice->mounts, sizeof(choice->mounts)) < 0 ||
+	    read_option(sp, OPTIONS_ENV_NET, given.net, choice->net, sizeof(choice->net)) < 0 ||
+	    read_option(sp, OPTIONS_ENV_ROOT, given.root, choice->root, sizeof(choice->root)) < 0)
 		return -1;
 	return 0;
 }

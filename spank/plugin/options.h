@@ -24,9 +24,9 @@ struct choice {
 int options_register(spank_t sp);
 
 /* srun, sbatch, salloc: checks what the user wrote and passes it on. */
-int options_submit(void);
+int options_pass_on(void);
 
 /* slurmstepd: what the step asks for. -1 where it is too long to be meant. */
-int options_choice(spank_t sp, struct choice *choice);
+int options_read(spank_t sp, struct choice *choice);
 
 #endif

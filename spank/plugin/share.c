@@ -35,15 +35,15 @@ static const char *enter_parent(const char *path)
 }
 
 /* What another namespace has at a path, without the way there; no symlinks, which would lead to the caller's own. */
-static bool look(int root, const char *path, struct stat *st)
+static bool stat_in_root(int root, const char *path, struct stat *st)
 {
-	scoped_fd at = k_open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+	scoped_fd at = open_in_root(root, path, RESOLVE_NO_SYMLINKS);
 
 	return at >= 0 && fstat(at, st) == 0;
 }
 
 /* Opens what is to be shown and is not yet; whether that is so. */
-static bool find_shown(int root, struct shown *one, struct fault *fault)
+static bool open_shared(int root, struct shared *one, struct fault *fault)
 {
 	struct stat wanted, there;
 	bool exists = lstat(one->path, &wanted) == 0;
@@ -51,10 +51,10 @@ static bool find_shown(int root, struct shown *one, struct fault *fault)
 	one->tree = -1;
 	if (!exists && errno == ENOENT)
 		return false;
-	one->done = exists && look(root, one->path, &there) && is_same_file(&there, &wanted);
+	one->done = exists && stat_in_root(root, one->path, &there) && is_same_file(&there, &wanted);
 	if (one->done)
 		return false;
-	one->tree = k_clone_at(one->path);
+	one->tree = clone_mount_at(one->path);
 	if (one->tree >= 0 && k_mount_setattr(one->tree, one->attributes) == 0)
 		return true;
 	fault_set(fault, "cannot show %s in the jail: %s", one->path, strerror(errno));
@@ -62,7 +62,7 @@ static bool find_shown(int root, struct shown *one, struct fault *fault)
 }
 
 /* Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. */
-static int show_at(int tree, const char *path)
+static int attach_shared(int tree, const char *path)
 {
 	const char *name = enter_parent(path);
 	struct stat there, wanted;
@@ -72,10 +72,10 @@ static int show_at(int tree, const char *path)
 	if (lstat(name, &there) == 0 && is_same_file(&there, &wanted))
 		return 0;
 	umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW); /* an earlier step's, if any */
-	return k_attach_at(tree, path);
+	return attach_mount_at(tree, path);
 }
 
-int share_show(int mnt, int root, struct shown *list, int count, struct fault *fault)
+int share_show(int mnt, int root, struct shared *list, int count, struct fault *fault)
 {
 	struct visit visit = VISIT_NONE;
 	bool found = false;
@@ -83,7 +83,7 @@ int share_show(int mnt, int root, struct shown *list, int count, struct fault *f
 	mode_t mask;
 
 	for (int i = 0; i < count; i++)
-		found = find_shown(root, &list[i], fault) || found;
+		found = open_shared(root, &list[i], fault) || found;
 	result = fault->text[0] || (found && visit_begin(&visit, fault) < 0) ? -1 : 0;
 	if (found && result == 0) {
 		result = visit_enter(mnt);
@@ -92,7 +92,7 @@ int share_show(int mnt, int root, struct shown *list, int count, struct fault *f
 			if (list[i].tree < 0)
 				continue;
 			list[i].done = true;
-			result = show_at(list[i].tree, list[i].path);
+			result = attach_shared(list[i].tree, list[i].path);
 			if (result < 0)
 				fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
 		}
@@ -106,7 +106,7 @@ int share_show(int mnt, int root, struct shown *list, int count, struct fault *f
 }
 
 /* As the node has it: kind, number, mode and owner. 0 where it is there already. */
-static int make_node(const char *path, const struct stat *st)
+static int make_device(const char *path, const struct stat *st)
 {
 	const char *name = enter_parent(path);
 	mode_t mask;
@@ -122,7 +122,7 @@ static int make_node(const char *path, const struct stat *st)
 	return fchownat(AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
 }
 
-int share_nodes(int mnt, int root, const char *const *paths, int count, struct fault *fault)
+int share_devices(int mnt, int root, const char *const *paths, int count, struct fault *fault)
 {
 	struct stat nodes[GOJAIL_GPU_NODES_MAX], there;
 	struct visit visit = VISIT_NONE;
@@ -131,7 +131,7 @@ int share_nodes(int mnt, int root, const char *const *paths, int count, struct f
 	for (int i = 0; i < count; i++) {
 		if (stat(paths[i], &nodes[i]) < 0 || !(S_ISCHR(nodes[i].st_mode) || S_ISBLK(nodes[i].st_mode)))
 			return fault_set(fault, "the job's device %s is not there; ask your administrator", paths[i]);
-		all = all && look(root, paths[i], &there) && there.st_rdev == nodes[i].st_rdev;
+		all = all && stat_in_root(root, paths[i], &there) && there.st_rdev == nodes[i].st_rdev;
 	}
 	if (all)
 		return 0;
@@ -140,7 +140,7 @@ int share_nodes(int mnt, int root, const char *const *paths, int count, struct f
 	if (visit_enter(mnt) < 0)
 		fault_set(fault, "cannot enter the jail for the job's devices: %s", strerror(errno));
 	for (int i = 0; i < count && !fault->text[0]; i++)
-		if (make_node(paths[i], &nodes[i]) < 0)
+		if (make_device(paths[i], &nodes[i]) < 0)
 			fault_set(fault, "cannot make %s in the jail: %s", paths[i], strerror(errno));
 	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
 }

@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 /* Makes device nodes of the thread's namespace at the same paths of another, where they are not yet; root: see share_show. */
-int share_nodes(int mnt, int root, const char *const *paths, int count, struct fault *fault);
+int share_devices(int mnt, int root, const char *const *paths, int count, struct fault *fault);
 
 /* A directory of the thread's namespace that is to be at the same path of another. */
-struct shown {
+struct shared {
 	char path[GOJAIL_PATH_MAX + 64];
 	uint64_t attributes; /* MOUNT_ATTR_..., mount_setattr(2) */
 	int tree;	     /* of share_show alone */
@@ -26,7 +26,7 @@ struct shown {
  * before; and takes one of them away again. Root is the one of that namespace: what it shows already, as a job's next
  * step finds it, costs no way there. To take the last one away, an umount(2), is what costs most (0.1 ms and more).
  */
-int share_show(int mnt, int root, struct shown *list, int count, struct fault *fault);
+int share_show(int mnt, int root, struct shared *list, int count, struct fault *fault);
 int share_hide(int mnt, const char *path, struct fault *fault);
 
 /* Removes the directory that the batch script was shown in, and with it what is mounted there. */

@@ -25,7 +25,7 @@ static bool is_standard(dev_t device)
 }
 
 /* A file system that tells of the node, or changes it. */
-static bool is_kernels(int fd)
+static bool is_of_kernel(int fd)
 {
 	static const long kernels[] = {PROC_SUPER_MAGIC, NSFS_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
 				       DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC, BPF_FS_MAGIC};
@@ -40,7 +40,7 @@ static bool is_kernels(int fd)
 }
 
 /* Whether a mount is of that table: proc_pid_mountinfo(5), the number at the beginning of each line. Other tasks read it too. */
-static bool has_mount(int table, uint64_t id)
+static bool lists_mount(int table, uint64_t id)
 {
 	static char text[65536];
 	size_t have = 0;
@@ -62,7 +62,7 @@ static bool has_mount(int table, uint64_t id)
 }
 
 /* A file with a path, as a FIFO may be one. STATX_MNT_ID: Linux 5.8. */
-static bool is_of(int stage, int fd)
+static bool is_of_stage(int stage, int fd)
 {
 	struct statx about = {0};
 
@@ -70,7 +70,7 @@ static bool is_of(int stage, int fd)
 		return false;
 	/* A mount that goes, of an automounter, shifts the text while it is read. */
 	for (int tries = 0; tries < 3; tries++)
-		if (has_mount(stage, about.stx_mnt_id))
+		if (lists_mount(stage, about.stx_mnt_id))
 			return true;
 	return false;
 }
@@ -99,9 +99,9 @@ int stdio_check(int stage, struct fault *fault)
 			kind = "a directory";
 		else if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_standard(st.st_rdev)))
 			kind = "a device";
-		else if (S_ISREG(st.st_mode) && is_kernels(fd))
+		else if (S_ISREG(st.st_mode) && is_of_kernel(fd))
 			kind = "a file of the kernel's";
-		else if ((S_ISREG(st.st_mode) || (S_ISFIFO(st.st_mode) && !is_pipe(fd))) && !is_of(stage, fd))
+		else if ((S_ISREG(st.st_mode) || (S_ISFIFO(st.st_mode) && !is_pipe(fd))) && !is_of_stage(stage, fd))
 			return fault_set(fault, "%s: its path leads through a process, out of what the job sees; name a file", options[fd]);
 		if (kind)
 			return fault_set(fault, "%s: %s of the node is not brought into a jail; name a file", options[fd], kind);

@@ -37,33 +37,33 @@ bool step_is_jailed(const struct step *step)
 }
 
 /* The batch script's directory is shown in the jail, where Slurm executes it. */
-static int find_script(spank_t sp, struct wish *wish, struct fault *fault)
+static int find_script(spank_t sp, struct sandbox_spec *spec, struct fault *fault)
 {
 	char **argv = NULL, *slash;
 	int argc = 0;
 
 	if (spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1 ||
-	    snprintf(wish->script, sizeof(wish->script), "%s", argv[0]) >= (int)sizeof(wish->script) ||
-	    wish->script[0] != '/')
+	    snprintf(spec->script, sizeof(spec->script), "%s", argv[0]) >= (int)sizeof(spec->script) ||
+	    spec->script[0] != '/')
 		return fault_set(fault, "Slurm did not say where the batch script is");
-	slash = strrchr(wish->script, '/');
+	slash = strrchr(spec->script, '/');
 	*slash = '\0';
 	return 0;
 }
 
-static int find_wish(spank_t sp, uint32_t id, struct wish *wish, struct fault *fault)
+static int read_spec(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct fault *fault)
 {
 	gid_t *groups = NULL;
 	uint32_t job;
 
 	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS ||
-	    spank_get_item(sp, S_JOB_UID, &wish->user.uid) != ESPANK_SUCCESS ||
-	    spank_get_item(sp, S_JOB_GID, &wish->user.gid) != ESPANK_SUCCESS ||
-	    spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &groups, &wish->user.ngroups) != ESPANK_SUCCESS)
+	    spank_get_item(sp, S_JOB_UID, &spec->user.uid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_GID, &spec->user.gid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &groups, &spec->user.ngroups) != ESPANK_SUCCESS)
 		return fault_set(fault, "Slurm did not say whose step this is");
-	wish->user.groups = groups;
-	snprintf(wish->job, sizeof(wish->job), "%u", job);
-	return id == SLURM_BATCH_SCRIPT ? find_script(sp, wish, fault) : 0;
+	spec->user.groups = groups;
+	snprintf(spec->job, sizeof(spec->job), "%u", job);
+	return id == SLURM_BATCH_SCRIPT ? find_script(sp, spec, fault) : 0;
 }
 
 /* Reads a list of the step's environment; "" where Slurm sets none. One that cannot be read whole is never read in part. */
@@ -86,21 +86,21 @@ static int read_list(spank_t sp, const char *name, char *list, size_t size, stru
  * variable in every step; the other is the user's (gres_common.c). Whether
  * there are such plugins at all, Go knows.
  */
-static int find_gres(spank_t sp, uint32_t id, struct wish *wish, struct fault *fault)
+static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct fault *fault)
 {
 	static char gpus[GRES_MAX], nics[GRES_MAX];
 	bool whole = id == SLURM_BATCH_SCRIPT || id == SLURM_INTERACTIVE_STEP;
 
-	wish->gpus = gpus;
-	wish->nics = nics;
+	spec->gpus = gpus;
+	spec->nics = nics;
 	return read_list(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, sizeof(gpus), fault) < 0 ||
 		       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), fault) < 0 ? -1 : 0;
 }
 
 /* What the user asked for, or the site's default: 0, -1 with a fault. Jail "none" wants nothing else. */
-static int choose(spank_t sp, const struct site *site, struct choice *choice, struct fault *fault)
+static int read_choice(spank_t sp, const struct site *site, struct choice *choice, struct fault *fault)
 {
-	if (options_choice(sp, choice) < 0)
+	if (options_read(sp, choice) < 0)
 		return fault_set(fault, "the value of a --jail option is too long");
 	if (!choice->jail[0])
 		snprintf(choice->jail, sizeof(choice->jail), "%s", site->default_jail);
@@ -126,78 +126,78 @@ static void enter_stage_for_fault(struct step *step, const struct jail *jail)
 	if (step->window.visit.away)
 		return; /* it is there */
 	if (step->sandbox.stage < 0 && zygote_find(&step->node, jail->name, &zygote) == 0) {
-		scoped_fd process = record_pidfd(&zygote);
-		step->sandbox.stage = record_take(&zygote, process, GOJAIL_STAGE_FD);
+		scoped_fd process = record_open_pidfd(&zygote);
+		step->sandbox.stage = record_get_fd(&zygote, process, GOJAIL_STAGE_FD);
 	}
 	if (step->sandbox.stage >= 0)
 		stage_window_open(&step->window, step->sandbox.stage, &ignored);
 }
 
 /* The sandbox, and all that is the step's own in it. */
-static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct site *site, const struct jail *jail, const struct wish *wish)
+static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec)
 {
 	struct sandbox *sandbox = &step->sandbox;
 	struct fault *fault = &step->fault;
 
 	if (id <= SLURM_MAX_NORMAL_STEP_ID)
-		snprintf(step->shown[0].path, sizeof(step->shown[0].path), "%s/pmix.%s.%u", jail->spool, wish->job, (unsigned)id);
+		snprintf(step->shown[0].path, sizeof(step->shown[0].path), "%s/pmix.%s.%u", jail->spool, spec->job, (unsigned)id);
 	step->own_cgroups = jail->namespaces & GOJAIL_REQUEST_CGROUP;
-	if (oci_is_step(jail->spool, wish->job, id))
+	if (oci_is_step(jail->spool, spec->job, id))
 		return fault_set(fault, "--container and --jail do not go together: the bundle of the container is the node's; "
 				 "give --jail=none with --container");
-	if (confine_open(&step->confine, &step->node, jail, fault) < 0 || sandbox_open(sandbox, &step->node, site, jail, wish, fault) < 0)
+	if (confine_read(&step->confine, &step->node, jail, fault) < 0 || sandbox_open(sandbox, &step->node, site, jail, spec, fault) < 0)
 		return -1;
 	if (forks_prepare(sandbox, jail->scope, fault) < 0)
 		return -1;
-	if (gpus_show(jail, wish->gpus, sandbox->mnt, sandbox->root, fault) < 0)
+	if (show_gpus(jail, spec->gpus, sandbox->mnt, sandbox->root, fault) < 0)
 		return -1;
 	environment_add_jail(sp, jail, fault);
-	if (wish->net)
-		environment_add_net(sp, &step->node, wish->job, fault);
+	if (spec->net)
+		environment_add_net(sp, &step->node, spec->job, fault);
 	if (fault->text[0] || stage_window_open(&step->window, sandbox->stage, fault) < 0)
 		return -1;
-	step->stage_mounts = k_open_own("mountinfo");
+	step->stage_mounts = open_own_proc("mountinfo");
 	return step->stage_mounts < 0 ? fault_set(fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
 }
 
 /* What the step asks for, from its options, its jail and Slurm. */
-static int complete_wish(struct step *step, spank_t sp, uint32_t id, const struct site *site, struct choice *choice, struct jail *jail,
-			 struct wish *wish)
+static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struct site *site, struct choice *choice, struct jail *jail,
+			 struct sandbox_spec *spec)
 {
 	struct fault *fault = &step->fault;
 
-	if (find_wish(sp, id, wish, fault) < 0 || site_jail(site, choice->jail, &wish->user, jail, fault) < 0 ||
-	    site_root(jail, choice->root, sizeof(choice->root), fault) < 0)
+	if (read_spec(sp, id, spec, fault) < 0 || site_find_jail(site, choice->jail, &spec->user, jail, fault) < 0 ||
+	    site_resolve_root(jail, choice->root, sizeof(choice->root), fault) < 0)
 		return -1;
-	wish->mounts = choice->mounts[0] ? choice->mounts : NULL;
-	wish->net = choice->net[0] ? choice->net : jail->net;
-	if (strcmp(wish->net, "none") == 0)
-		wish->net = NULL;
-	wish->root = choice->root[0] ? choice->root : NULL;
-	return find_gres(sp, id, wish, fault);
+	spec->mounts = choice->mounts[0] ? choice->mounts : NULL;
+	spec->net = choice->net[0] ? choice->net : jail->net;
+	if (strcmp(spec->net, "none") == 0)
+		spec->net = NULL;
+	spec->root = choice->root[0] ? choice->root : NULL;
+	return find_gres(sp, id, spec, fault);
 }
 
 /* Configuration, wish, sandbox, stage: the way of a step into its jail. */
-static int prepare(struct step *step, spank_t sp, uint32_t id)
+static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 {
 	static struct choice choice;
-	struct wish wish = {0};
+	struct sandbox_spec spec = {0};
 	struct site site = {0};
 	struct jail jail;
 	int result = -1;
 
-	if (step->fault.text[0] || node_open_state(&step->node, &step->fault) < 0)
+	if (step->fault.text[0] || node_check_state(&step->node, &step->fault) < 0)
 		return -1;
-	if (site_open(&site, &step->node, &step->fault) < 0 || choose(sp, &site, &choice, &step->fault) < 0)
+	if (site_open(&site, &step->node, &step->fault) < 0 || read_choice(sp, &site, &choice, &step->fault) < 0)
 		goto out;
 	if (strcmp(choice.jail, "none") == 0) {
 		result = 0;
 		goto out;
 	}
-	if (complete_wish(step, sp, id, &site, &choice, &jail, &wish) < 0)
+	if (complete_spec(step, sp, id, &site, &choice, &jail, &spec) < 0)
 		goto out;
-	memcpy(step->script, wish.script, sizeof(step->script));
-	result = open_sandbox(step, sp, id, &site, &jail, &wish);
+	memcpy(step->script, spec.script, sizeof(step->script));
+	result = open_sandbox(step, sp, id, &site, &jail, &spec);
 	if (result < 0)
 		enter_stage_for_fault(step, &jail);
 out:
@@ -211,7 +211,7 @@ void step_prepare(struct step *step, spank_t sp)
 
 	if (spank_get_item(sp, S_JOB_STEPID, &id) != ESPANK_SUCCESS)
 		fault_set(&step->fault, "Slurm did not say which step this is");
-	else if (!(step->external = id == SLURM_EXTERN_CONT) && prepare(step, sp, id) < 0 && !step->fault.text[0])
+	else if (!(step->external = id == SLURM_EXTERN_CONT) && prepare_jail(step, sp, id) < 0 && !step->fault.text[0])
 		fault_set(&step->fault, "the jail could not be prepared");
 	step->window.process = getpid();
 }

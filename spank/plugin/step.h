@@ -32,7 +32,7 @@ struct step {
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 	struct x11 x11;
 	struct confine confine;
-	struct shown shown[1 + CGROUPS_MAX]; /* in the jail: the directory of the step's PMIx server, if it has one; the job's cgroups */
+	struct shared shown[1 + CGROUPS_MAX]; /* in the jail: the directory of the step's PMIx server, if it has one; the job's cgroups */
 };
 
 /* Returns the step of this process: slurmstepd has one. */

@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 /* Slurm's mpi/pmix has made its directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
-static void show_own(struct step *step)
+static void share_with_jail(struct step *step)
 {
-	struct shown *list = step->shown[0].path[0] ? step->shown : step->shown + 1;
+	struct shared *list = step->shown[0].path[0] ? step->shown : step->shown + 1;
 	int count = step->shown + 1 - list;
 
 	step->shown[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	if (step->own_cgroups)
-		count += cgroups_find(step->shown + 1, CGROUPS_MAX);
+		count += find_job_cgroups(step->shown + 1, CGROUPS_MAX);
 	if (count)
 		share_show(step->sandbox.mnt, step->sandbox.root, list, count, &step->fault);
 }
@@ -34,7 +34,7 @@ static void leave_stage(struct step *step)
 	if (k_seteuid(0) < 0)
 		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
 	if (step_is_jailed(step))
-		show_own(step);
+		share_with_jail(step);
 	stage_window_leave(&step->window, &step->fault);
 	if (k_seteuid(user) < 0)
 		fault_set(&step->fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
@@ -63,7 +63,7 @@ void tasks_prepare(struct step *step, spank_t sp)
 	if (step->sandbox.mnt >= 0 || step->window.visit.away)
 		leave_stage(step);
 	if (step_is_jailed(step))
-		x11_take(&step->x11, sp);
+		x11_read(&step->x11, sp);
 	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
 	if (spank_get_item(sp, S_JOB_UID, &user) != ESPANK_SUCCESS)
 		fault_set(&step->fault, "Slurm did not say whose job this is");
@@ -76,7 +76,7 @@ void task_enter(struct step *step)
 	struct fault *fault = &step->fault;
 
 	/* Slurm forked the task while what tasks_prepare has begun was in force. */
-	if (!step->asked || (step->sandbox.mnt >= 0 && (!is_in_pids(&step->sandbox) || !forks_are_in_domain())))
+	if (!step->asked || (step->sandbox.mnt >= 0 && (!is_in_pid_namespace(&step->sandbox) || !forks_are_in_domain())))
 		fault_set(fault, NODE_UNASKED);
 	/* A task that is to be root there gives up the powers of a root there, too: in task_finish. */
 	if (step_is_jailed(step) && enter_sandbox(&step->sandbox, fault) == 0)
@@ -93,7 +93,7 @@ void task_finish(struct step *step)
 	if (!step->fault.text[0] && step->sandbox.user >= 0 && enter_as_root(&step->sandbox, &step->fault) == 0)
 		confine_finish(&step->confine, &step->fault);
 	if (step_is_jailed(step))
-		x11_put(&step->x11);
+		x11_write(&step->x11);
 }
 
 int tasks_forked(struct step *step, spank_t sp)

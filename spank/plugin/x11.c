@@ -16,18 +16,18 @@
 #define FIXED (sizeof("/tmp/.Xauthority-") - 1)
 
 /* XAUTHORITY is the user's where the job has no X11: no other path is looked at. */
-static bool is_slurms(const char *path)
+static bool is_of_slurm(const char *path)
 {
 	return strlen(path) == sizeof(TEMPLATE) - 1 && strncmp(path, TEMPLATE, FIXED) == 0 && !strchr(path + FIXED, '/');
 }
 
-void x11_take(struct x11 *x11, spank_t sp)
+void x11_read(struct x11 *x11, spank_t sp)
 {
 	char path[sizeof(x11->path)];
 	struct stat st;
 	ssize_t length;
 
-	if (spank_getenv(sp, "XAUTHORITY", path, sizeof(path)) != ESPANK_SUCCESS || !is_slurms(path))
+	if (spank_getenv(sp, "XAUTHORITY", path, sizeof(path)) != ESPANK_SUCCESS || !is_of_slurm(path))
 		return;
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
@@ -40,7 +40,7 @@ void x11_take(struct x11 *x11, spank_t sp)
 	memcpy(x11->path, path, sizeof(path));
 }
 
-void x11_put(const struct x11 *x11)
+void x11_write(const struct x11 *x11)
 {
 	char own[sizeof(x11->path) + 16];
 

@@ -13,9 +13,9 @@ struct x11 {
 };
 
 /* Reads the file with the rights of euid, the user, where the node's /tmp is to be seen. */
-void x11_take(struct x11 *x11, spank_t sp);
+void x11_read(struct x11 *x11, spank_t sp);
 
 /* Writes it as the user where the jail's /tmp is to be seen; the first task of a job does. Never fatal. */
-void x11_put(const struct x11 *x11);
+void x11_write(const struct x11 *x11);
 
 #endif

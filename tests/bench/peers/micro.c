@@ -77,12 +77,12 @@ static void repeat(const char *name, part part, int times)
 	fflush(stdout);
 }
 
-static struct wish job(int i)
+static struct sandbox_spec job(int i)
 {
-	struct wish wish = {.user = root_user};
+	struct sandbox_spec spec = {.user = root_user};
 
-	snprintf(wish.job, sizeof(wish.job), "%d", 1000000 + i);
-	return wish;
+	snprintf(spec.job, sizeof(spec.job), "%d", 1000000 + i);
+	return spec;
 }
 
 static double lookup(int i)
@@ -92,7 +92,7 @@ static double lookup(int i)
 
 	(void)i;
 	check(site_open(&site, &node, &fault), "site", &fault);
-	check(site_jail(&site, wanted, &root_user, &jail, &fault), "jail", &fault);
+	check(site_find_jail(&site, wanted, &root_user, &jail, &fault), "jail", &fault);
 	begin = now_us() - begin;
 	site_close(&site);
 	return begin;
@@ -106,7 +106,7 @@ static double make_template(int i)
 
 	(void)i;
 	if (zygote_find(&node, jail.name, &zygote) == 0)
-		record_end(&zygote, 0);
+		record_kill(&zygote, 0);
 	while (zygote_find(&node, jail.name, &zygote) == 0)
 		clock_pause_ms(1);
 	begin = now_us();
@@ -118,10 +118,10 @@ static double build(int i)
 {
 	struct sandbox sandbox = SANDBOX_NONE;
 	struct fault fault = {0};
-	struct wish wish = job(i);
+	struct sandbox_spec spec = job(i);
 	double begin = now_us();
 
-	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "sandbox", &fault);
+	check(sandbox_open(&sandbox, &node, &site, &jail, &spec, &fault), "sandbox", &fault);
 	begin = now_us() - begin;
 	sandbox_close(&sandbox);
 	return begin;
@@ -139,10 +139,10 @@ static double open_stage(int i)
 	struct sandbox sandbox = SANDBOX_NONE;
 	struct stage_window window = STAGE_WINDOW_CLOSED;
 	struct fault fault = {0};
-	struct wish wish = job(i);
+	struct sandbox_spec spec = job(i);
 	double begin;
 
-	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
+	check(sandbox_open(&sandbox, &node, &site, &jail, &spec, &fault), "join", &fault);
 	begin = now_us();
 	check(stage_window_open(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us() - begin;
@@ -156,10 +156,10 @@ static double close_stage(int i)
 	struct sandbox sandbox = SANDBOX_NONE;
 	struct stage_window window = STAGE_WINDOW_CLOSED;
 	struct fault fault = {0};
-	struct wish wish = job(i);
+	struct sandbox_spec spec = job(i);
 	double begin;
 
-	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
+	check(sandbox_open(&sandbox, &node, &site, &jail, &spec, &fault), "join", &fault);
 	check(stage_window_open(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us();
 	check(stage_window_close(&window, &fault), "leave the stage", &fault);
@@ -188,8 +188,8 @@ static double epilog(int i)
 	struct launch launch;
 	double begin = now_us();
 
-	launch_begin(&launch, &node, "epilog", soon());
-	launch_word(&launch, "job=%d", 1000000 + i);
+	launch_prepare(&launch, &node, "epilog", soon());
+	launch_add_word(&launch, "job=%d", 1000000 + i);
 	check(launch_run(&launch, &node, soon(), &fault), "epilog", &fault);
 	return now_us() - begin;
 }
@@ -221,12 +221,12 @@ static double in_fork(enum kernel_call call, int i)
 {
 	struct sandbox sandbox = SANDBOX_NONE;
 	struct fault fault = {0};
-	struct wish wish = job(i);
+	struct sandbox_spec spec = job(i);
 	double begin;
 	int status;
 	pid_t child;
 
-	check(sandbox_open(&sandbox, &node, &site, &jail, &wish, &fault), "join", &fault);
+	check(sandbox_open(&sandbox, &node, &site, &jail, &spec, &fault), "join", &fault);
 	begin = now_us();
 	child = fork();
 	if (child == 0) {
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 	repeat("stage_open", open_stage, count);
 	repeat("stage_close", close_stage, count);
 	repeat("setns", only_setns, count);
-	check(confine_open(&confine, &node, &jail, &fault), "confine", &fault);
+	check(confine_read(&confine, &node, &jail, &fault), "confine", &fault);
 	repeat("confine", only_confine, count);
 	repeat("unshare", only_unshare, count);
 	repeat("fork", only_fork, count);
