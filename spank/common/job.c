@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/job_find.h"
 #include "common/job_mounts.h"
 #include "common/launch.h"
 #include "common/lock.h"
@@ -21,185 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void close_all(struct sandbox *sandbox)
-{
-	close_fd(&sandbox->mnt);
-	close_fd(&sandbox->stage);
-	close_fd(&sandbox->root);
-	close_fd(&sandbox->net);
-	close_fd(&sandbox->pid);
-	close_fd(&sandbox->ipc);
-	close_fd(&sandbox->uts);
-	close_fd(&sandbox->user);
-	close_fd(&sandbox->holder);
-}
-
-void sandbox_close(struct sandbox *sandbox)
-{
-	close_all(sandbox);
-}
-
-#define HASH_BEGIN 14695981039346656037ull /* FNV-1a */
-
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	for (; text && *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
-	return hash;
-}
-
-/* Numbers what a sandbox is besides its mounts: with a network of the job's own or the node's, as root or not. */
-static uint64_t kind_number(const struct sandbox_spec *spec)
-{
-	return (spec->net ? 1 : 0) | (!spec->root ? 0 : spec_is_range(spec) ? 2 : 4);
-}
-
-/*
- * The jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace. A user can
- * find a list of mounts with any hash: sandboxes of two kinds differ in the last digit whatever their mounts are, and
- * the mounts are written beside the record, see is_same.
- */
-static void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec)
-{
-	uint64_t hash = (hash_text(HASH_BEGIN, spec->mounts) & ~7ull) | kind_number(spec);
-
-	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
-	if (spec->mounts || spec->net || spec->root)
-		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
-}
-
-/* The job's network, if it is attached; -1 with a fault where it has other rails. */
-static int find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault)
-{
-	char path[GOJAIL_PATH_MAX + 64], key[GOJAIL_KEY_LEN + 1];
-
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET, state, spec->job);
-	if (record_find(AT_FDCWD, path, net) < 0)
-		return -1;
-	snprintf(key, sizeof(key), "%016" PRIx64, hash_text(HASH_BEGIN, spec->net));
-	if (strcmp(key, net->key) == 0)
-		return 0;
-	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
-				"name the same ones, or start another job", spec->net);
-}
-
 #define OWN_KINDS (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
-
-/* The kinds of namespace that all sandboxes of a job share, where their jails have them. */
-static const struct {
-	uint32_t bit;
-	const char *name;
-	int fd; /* of a holder */
-} kinds[] = {{GOJAIL_REQUEST_PID, "pid", GOJAIL_PID_FD}, {GOJAIL_REQUEST_IPC, "ipc", GOJAIL_IPC_FD}, {GOJAIL_REQUEST_UTS, "uts", GOJAIL_UTS_FD}};
-
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-
-static int *fd_of_kind(struct sandbox *sandbox, int kind)
-{
-	int *fds[KINDS] = {&sandbox->pid, &sandbox->ipc, &sandbox->uts};
-
-	return fds[kind];
-}
-
-/*
- * Takes what the holder of the sandbox holds. Returns 0 or -1. Descriptors, and not just its pidfd: a process in a Landlock
- * domain, as slurmstepd may be, is refused setns(2) by that.
- */
-static int take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec, const struct record *holder)
-{
-	sandbox->mnt = record_get_fd(holder, sandbox->holder, GOJAIL_MNT_FD);
-	sandbox->stage = record_get_fd(holder, sandbox->holder, GOJAIL_STAGE_FD);
-	sandbox->root = record_get_fd(holder, sandbox->holder, GOJAIL_ROOT_FD);
-	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->root < 0)
-		return -1;
-	if (spec->root) {
-		sandbox->user = record_get_fd(holder, sandbox->holder, GOJAIL_USER_FD);
-		if (sandbox->user < 0)
-			return -1;
-	}
-	for (int i = 0; i < KINDS; i++)
-		if (jail->namespaces & kinds[i].bit) {
-			*fd_of_kind(sandbox, i) = record_get_fd(holder, sandbox->holder, kinds[i].fd);
-			if (*fd_of_kind(sandbox, i) < 0)
-				return -1;
-		}
-	return 0;
-}
-
-/* Writes dir/name anew; a text that is cut short is not this one. */
-static int write_text(int dir, const char *name, const char *text)
-{
-	scoped_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
-}
-
-/* Whether dir/name holds this text and nothing else; an empty text: it is not there, or empty. */
-static bool has_text(int dir, const char *name, const char *text)
-{
-	char have[GOJAIL_MOUNTS_MAX + 1];
-	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t got = fd < 0 ? 0 : read(fd, have, sizeof(have));
-
-	return got == (ssize_t)strlen(text) && memcmp(have, text, (size_t)got) == 0;
-}
-
-#define OTHERS_TEXT "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"
-
-/* The user whose job this is: a directory of that number may be what another user's job has left. */
-static int check_owner(int job, uid_t uid, struct fault *fault)
-{
-	char owner[24];
-
-	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
-	if (has_text(job, GOJAIL_OWNER, owner))
-		return 0;
-	if (!has_text(job, GOJAIL_OWNER, ""))
-		return fault_set(fault, OTHERS_TEXT);
-	if (write_text(job, GOJAIL_OWNER, owner) == 0)
-		return 0;
-	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
-	unlinkat(job, GOJAIL_OWNER, 0);
-	return -1;
-}
-
-/* Whether the sandbox of that name was made for the very mounts of this wish. */
-static bool has_same_mounts(int job, const char *name, const struct sandbox_spec *spec)
-{
-	char beside[SANDBOX_NAME_MAX + 16];
-
-	if (!strchr(name, '+'))
-		return true; /* it stands for no mounts */
-	snprintf(beside, sizeof(beside), "%s" GOJAIL_MOUNTS_SUFFIX, name);
-	return has_text(job, beside, spec->mounts ? spec->mounts : "");
-}
-
-/* A sandbox that is there: what its holder keeps. */
-static int find_sandbox(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
-		const struct sandbox_spec *spec, struct fault *fault)
-{
-	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 64];
-	struct record holder, net;
-
-	if (spec->net && find_net(node->state, spec, &net, fault) < 0)
-		return -1;
-	sandbox_name(name, jail, spec);
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
-	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	sandbox->holder = job < 0 ? -1 : record_open(job, name, &holder);
-	if (sandbox->holder < 0)
-		return -1;
-	scoped_fd of_net = spec->net ? record_open_proc(&net) : -1;
-	sandbox->net = spec->net ? open_namespace(of_net, "net") : -1;
-	if (holder.uid != spec->user.uid)
-		fault_set(fault, OTHERS_TEXT);
-	else if (!has_same_mounts(job, name, spec))
-		fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
-	else if ((!spec->net || sandbox->net >= 0) && take_from_holder(sandbox, jail, spec, &holder) == 0)
-		return 0;
-	close_all(sandbox);
-	return -1;
-}
 
 /* Opens STATE/jobs/JOB, made if absent. */
 static int open_job(const struct node *node, const struct sandbox_spec *spec, struct fault *fault)
@@ -239,13 +62,13 @@ static int lock_job(const struct node *node, const struct sandbox_spec *spec, in
 /* What is to be there before the record: the user's mounts, by which later steps know the sandbox; and the template's
  * spec, which `gojail spec --job` prints. */
 static int write_beside(const struct node *node, const struct jail *jail, const struct sandbox_spec *spec, int job,
-		       const char *name, struct fault *fault)
+			const char *name, struct fault *fault)
 {
 	char from[GOJAIL_PATH_MAX + 128], to[SANDBOX_NAME_MAX + 16];
 
 	snprintf(to, sizeof(to), "%s" GOJAIL_MOUNTS_SUFFIX, name);
 	unlinkat(job, to, 0);
-	if (spec->mounts && write_text(job, to, spec->mounts) < 0)
+	if (spec->mounts && job_write_text(job, to, spec->mounts) < 0)
 		return fault_set(fault, "cannot write %s in the state directory: %s; is it full or read-only?", to, strerror(errno));
 	snprintf(from, sizeof(from), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_TEMPLATE_SPEC, node->state, jail->name);
 	snprintf(to, sizeof(to), "%s" GOJAIL_SPEC_SUFFIX, name);
@@ -302,14 +125,14 @@ static int add_namespace(const struct record *of, const char *kind, uint32_t fla
 
 /* The job's network for the holder: the one it has, or a new one. */
 static int request_net(const struct node *node, const struct sandbox_spec *spec, struct gojail_request *request,
-		   struct gojail_tree *trees, bool *made, struct fault *fault)
+		       struct gojail_tree *trees, bool *made, struct fault *fault)
 {
 	struct record net;
 
 	*made = false;
 	if (!spec->net)
 		return 0;
-	if (find_net(node->state, spec, &net, fault) < 0) {
+	if (job_find_net(node->state, spec, &net, fault) < 0) {
 		if (fault->text[0])
 			return -1;
 		request->flags |= GOJAIL_REQUEST_NET;
@@ -321,7 +144,7 @@ static int request_net(const struct node *node, const struct sandbox_spec *spec,
 
 /* The job's own namespaces for the holder: those of its first sandbox, or new ones. */
 static int request_namespaces(const struct jail *jail, int job, struct gojail_request *request, struct gojail_tree *trees,
-		   struct fault *fault)
+			      struct fault *fault)
 {
 	struct record first;
 	uint64_t made = 0;
@@ -330,9 +153,9 @@ static int request_namespaces(const struct jail *jail, int job, struct gojail_re
 	if (record_find(job, GOJAIL_NAMESPACES, &first) < 0)
 		return 0;
 	made = strtoull(first.key, NULL, 16);
-	for (int i = 0; i < KINDS; i++) {
-		if ((made & jail->namespaces & kinds[i].bit) &&
-		    add_namespace(&first, kinds[i].name, GOJAIL_TREE_NS, request, trees, fault) < 0)
+	for (int i = 0; i < SANDBOX_KINDS; i++) {
+		if ((made & jail->namespaces & sandbox_kinds[i].bit) &&
+		    add_namespace(&first, sandbox_kinds[i].name, GOJAIL_TREE_NS, request, trees, fault) < 0)
 			return -1;
 	}
 	return 0;
@@ -357,14 +180,14 @@ static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *
 
 	if (go->net(holder, fault) < 0)
 		return -1;
-	snprintf(net.key, sizeof(net.key), "%016" PRIx64, hash_text(HASH_BEGIN, spec->net));
+	snprintf(net.key, sizeof(net.key), "%016" PRIx64, job_hash(spec->net));
 	return record_write(job, GOJAIL_NET, &net, fault);
 }
 
 /* From the request to the record: what is left half-way, the holder ends by itself. */
 static int build_and_record(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		 const struct jail *jail, const struct sandbox_spec *spec, int job, const struct sandbox_go *go,
-		 int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+			    const struct jail *jail, const struct sandbox_spec *spec, int job, const struct sandbox_go *go,
+			    int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	char name[SANDBOX_NAME_MAX + 1];
 	bool net_made = false;
@@ -390,7 +213,7 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	if (net_made && attach_net(spec, go, job, &holder, fault) < 0)
 		return -1;
 	sandbox->holder = record_open_pidfd(&holder);
-	if (take_from_holder(sandbox, jail, spec, &holder) < 0)
+	if (sandbox_take_from_holder(sandbox, jail, spec, &holder) < 0)
 		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
 	sandbox_name(name, jail, spec);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
@@ -412,12 +235,12 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	scoped_fd lock = lock_job(node, spec, until, &job, fault);
 	int result;
 
-	if (lock < 0 || check_owner(job, spec->user.uid, fault) < 0)
+	if (lock < 0 || job_check_owner(job, spec->user.uid, fault) < 0)
 		return -1;
-	if (find_sandbox(sandbox, node, jail, spec, fault) == 0) {
+	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
 		result = job_has_script(sandbox, spec) ? 0 : job_show_script(sandbox, jail, spec, go, fault);
 		if (result < 0)
-			close_all(sandbox);
+			sandbox_close(sandbox);
 		return result;
 	}
 	if (fault->text[0])
@@ -428,7 +251,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	for (uint32_t i = 0; i < request.ntrees; i++)
 		close_fd(&trees[i].fd);
 	if (result < 0)
-		close_all(sandbox);
+		sandbox_close(sandbox);
 	return result;
 }
 
@@ -440,9 +263,9 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	static char groups[65536];
 	size_t used = 0;
 
-	if (find_sandbox(sandbox, node, jail, spec, fault) == 0 && job_has_script(sandbox, spec))
+	if (sandbox_find(sandbox, node, jail, spec, fault) == 0 && job_has_script(sandbox, spec))
 		return 0;
-	close_all(sandbox);
+	sandbox_close(sandbox);
 	if (fault->text[0])
 		return -1;
 	if (!spec->mounts && !spec->net && !spec_is_range(spec))
@@ -468,7 +291,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	launch_add_word(&launch, "script=%s", spec->script);
 	if (launch_run(&launch, node, until, fault) < 0)
 		return -1;
-	if (find_sandbox(sandbox, node, jail, spec, fault) == 0)
+	if (sandbox_find(sandbox, node, jail, spec, fault) == 0)
 		return 0;
 	return fault_set(fault, "the sandbox was gone as soon as it was built; ask your administrator");
 }

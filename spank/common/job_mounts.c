@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
-	      struct fault *fault)
+	     struct fault *fault)
 {
 	struct gojail_tree *tree = &trees[*count];
 
@@ -86,7 +86,7 @@ static int find_sibling(int job, struct record *sibling)
 }
 
 int collect_job_mounts(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
-		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+		       struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	uint32_t *count = &request->ntrees;
 	struct record sibling;

@@ -11,7 +11,7 @@
  * goes into the request's flags. The caller closes the trees, also after a fault.
  */
 int collect_job_mounts(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
-		  struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);
+		       struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);
 
 /* Reports whether the sandbox has all that this step needs: one that another step made lacks the batch script. */
 bool job_has_script(const struct sandbox *sandbox, const struct sandbox_spec *spec);
@@ -25,6 +25,6 @@ int job_show_script(const struct sandbox *sandbox, const struct jail *jail, cons
  * with a fault where there are too many; without one where fd is -1.
  */
 int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
-	      struct fault *fault);
+	     struct fault *fault);
 
 #endif

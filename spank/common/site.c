@@ -242,7 +242,7 @@ int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct f
 }
 
 int site_find_jail(const struct site *site, const char *name, const struct user *user,
-	      struct jail *jail, struct fault *fault)
+		   struct jail *jail, struct fault *fault)
 {
 	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false;
 	const char *at = site->jails, *end;

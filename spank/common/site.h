@@ -58,6 +58,6 @@ int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct f
 
 /* Finds a jail that this user may use. */
 int site_find_jail(const struct site *site, const char *name, const struct user *user,
-	      struct jail *jail, struct fault *fault);
+		   struct jail *jail, struct fault *fault);
 
 #endif

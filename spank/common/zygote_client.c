@@ -25,7 +25,7 @@ int zygote_find(const struct node *node, const char *jail, struct record *zygote
 }
 
 int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until,
-		 struct record *zygote, struct fault *fault)
+			 struct record *zygote, struct fault *fault)
 {
 	struct launch launch;
 

@@ -89,7 +89,7 @@ static int attach_tree(const struct gojail_tree *tree, struct fault *fault)
 }
 
 int enter_or_unshare(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
-		 const char *name, int flag, struct fault *fault)
+		     const char *name, int flag, struct fault *fault)
 {
 	if (!(request->flags & bit))
 		return 0;

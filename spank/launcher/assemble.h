@@ -12,7 +12,7 @@
 
 /* Puts the process into the namespace of that kind: the job's, where it is among the trees, else a new one. */
 int enter_or_unshare(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
-		   const char *name, int flag, struct fault *fault);
+		     const char *name, int flag, struct fault *fault);
 
 /* A mount namespace, and in it what the request's flags tell: the same for any job whose trees are no namespace and no root. */
 int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/job_find.h"
+
+#include "common/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS] = {
+	{GOJAIL_REQUEST_PID, "pid", GOJAIL_PID_FD}, {GOJAIL_REQUEST_IPC, "ipc", GOJAIL_IPC_FD}, {GOJAIL_REQUEST_UTS, "uts", GOJAIL_UTS_FD}};
+
+void sandbox_close(struct sandbox *sandbox)
+{
+	close_fd(&sandbox->mnt);
+	close_fd(&sandbox->stage);
+	close_fd(&sandbox->root);
+	close_fd(&sandbox->net);
+	close_fd(&sandbox->pid);
+	close_fd(&sandbox->ipc);
+	close_fd(&sandbox->uts);
+	close_fd(&sandbox->user);
+	close_fd(&sandbox->holder);
+}
+
+#define HASH_BEGIN 14695981039346656037ull /* FNV-1a */
+
+uint64_t job_hash(const char *text)
+{
+	uint64_t hash = HASH_BEGIN;
+
+	for (; text && *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
+	return hash;
+}
+
+/* Numbers what a sandbox is besides its mounts: with a network of the job's own or the node's, as root or not. */
+static uint64_t kind_number(const struct sandbox_spec *spec)
+{
+	return (spec->net ? 1 : 0) | (!spec->root ? 0 : spec_is_range(spec) ? 2 : 4);
+}
+
+void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec)
+{
+	uint64_t hash = (job_hash(spec->mounts) & ~7ull) | kind_number(spec);
+
+	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
+	if (spec->mounts || spec->net || spec->root)
+		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
+}
+
+int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64], key[GOJAIL_KEY_LEN + 1];
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET, state, spec->job);
+	if (record_find(AT_FDCWD, path, net) < 0)
+		return -1;
+	snprintf(key, sizeof(key), "%016" PRIx64, job_hash(spec->net));
+	if (strcmp(key, net->key) == 0)
+		return 0;
+	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
+				"name the same ones, or start another job", spec->net);
+}
+
+static int *fd_of_kind(struct sandbox *sandbox, int kind)
+{
+	int *fds[SANDBOX_KINDS] = {&sandbox->pid, &sandbox->ipc, &sandbox->uts};
+
+	return fds[kind];
+}
+
+int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec, const struct record *holder)
+{
+	sandbox->mnt = record_get_fd(holder, sandbox->holder, GOJAIL_MNT_FD);
+	sandbox->stage = record_get_fd(holder, sandbox->holder, GOJAIL_STAGE_FD);
+	sandbox->root = record_get_fd(holder, sandbox->holder, GOJAIL_ROOT_FD);
+	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->root < 0)
+		return -1;
+	if (spec->root) {
+		sandbox->user = record_get_fd(holder, sandbox->holder, GOJAIL_USER_FD);
+		if (sandbox->user < 0)
+			return -1;
+	}
+	for (int i = 0; i < SANDBOX_KINDS; i++)
+		if (jail->namespaces & sandbox_kinds[i].bit) {
+			*fd_of_kind(sandbox, i) = record_get_fd(holder, sandbox->holder, sandbox_kinds[i].fd);
+			if (*fd_of_kind(sandbox, i) < 0)
+				return -1;
+		}
+	return 0;
+}
+
+int job_write_text(int dir, const char *name, const char *text)
+{
+	scoped_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+/* Whether dir/name holds this text and nothing else; an empty text: it is not there, or empty. */
+static bool has_text(int dir, const char *name, const char *text)
+{
+	char have[GOJAIL_MOUNTS_MAX + 1];
+	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t got = fd < 0 ? 0 : read(fd, have, sizeof(have));
+
+	return got == (ssize_t)strlen(text) && memcmp(have, text, (size_t)got) == 0;
+}
+
+#define OTHERS_TEXT "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"
+
+int job_check_owner(int job, uid_t uid, struct fault *fault)
+{
+	char owner[24];
+
+	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
+	if (has_text(job, GOJAIL_OWNER, owner))
+		return 0;
+	if (!has_text(job, GOJAIL_OWNER, ""))
+		return fault_set(fault, OTHERS_TEXT);
+	if (job_write_text(job, GOJAIL_OWNER, owner) == 0)
+		return 0;
+	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
+	unlinkat(job, GOJAIL_OWNER, 0);
+	return -1;
+}
+
+/* Whether the sandbox of that name was made for the very mounts of this wish. */
+static bool has_same_mounts(int job, const char *name, const struct sandbox_spec *spec)
+{
+	char beside[SANDBOX_NAME_MAX + 16];
+
+	if (!strchr(name, '+'))
+		return true; /* it stands for no mounts */
+	snprintf(beside, sizeof(beside), "%s" GOJAIL_MOUNTS_SUFFIX, name);
+	return has_text(job, beside, spec->mounts ? spec->mounts : "");
+}
+
+int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
+		 const struct sandbox_spec *spec, struct fault *fault)
+{
+	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 64];
+	struct record holder, net;
+
+	if (spec->net && job_find_net(node->state, spec, &net, fault) < 0)
+		return -1;
+	sandbox_name(name, jail, spec);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
+	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	sandbox->holder = job < 0 ? -1 : record_open(job, name, &holder);
+	if (sandbox->holder < 0)
+		return -1;
+	scoped_fd of_net = spec->net ? record_open_proc(&net) : -1;
+	sandbox->net = spec->net ? open_namespace(of_net, "net") : -1;
+	if (holder.uid != spec->user.uid)
+		fault_set(fault, OTHERS_TEXT);
+	else if (!has_same_mounts(job, name, spec))
+		fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
+	else if ((!spec->net || sandbox->net >= 0) && sandbox_take_from_holder(sandbox, jail, spec, &holder) == 0)
+		return 0;
+	sandbox_close(sandbox);
+	return -1;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_find.h: what the state directory has of a job, and a sandbox that is there. */
+#ifndef GOJAIL_JOB_FIND_H
+#define GOJAIL_JOB_FIND_H
+
+#include "common/job.h"
+
+/* The kinds of namespace that all sandboxes of a job share, where their jails have them. */
+enum { SANDBOX_KINDS = 3 };
+
+struct sandbox_kind {
+	uint32_t bit; /* GOJAIL_REQUEST_... */
+	const char *name;
+	int fd; /* GOJAIL_..._FD of a holder */
+};
+
+extern const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS];
+
+/*
+ * Writes the sandbox's name: the jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace.
+ * A user can find a list of mounts with any hash: sandboxes of two kinds differ in the last digit whatever their mounts are,
+ * and the mounts are in a file beside the record, which sandbox_find compares. name has SANDBOX_NAME_MAX + 1 bytes.
+ */
+void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec);
+
+/* Opens the sandbox if it is there. Returns 0, or -1; with a fault where it is there, and is not for this step. */
+int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct jail *jail, const struct sandbox_spec *spec,
+		 struct fault *fault);
+
+/*
+ * Opens what the holder of the sandbox holds. Returns 0 or -1. Descriptors, and not just its pidfd: a process in a Landlock domain,
+ * as slurmstepd may be, is refused setns(2) by that.
+ */
+int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec, const struct record *holder);
+
+/* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault where the job has other rails. */
+int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault);
+
+/*
+ * Checks that the directory of the job is this user's, and notes the user in a new one: a directory of that number may be what
+ * another user's job has left. Returns 0, or -1 with a fault.
+ */
+int job_check_owner(int job, uid_t uid, struct fault *fault);
+
+/* Writes dir/name anew; a text that is cut short is not this one. Returns 0, or -1 with errno. */
+int job_write_text(int dir, const char *name, const char *text);
+
+/* Returns a hash of a text, which may be NULL. */
+uint64_t job_hash(const char *text);
+
+#endif
