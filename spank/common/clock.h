@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Milliseconds of the monotonic clock. */
+/* Returns milliseconds of the monotonic clock. */
 static inline int64_t clock_ms(void)
 {
 	struct timespec now;
@@ -15,7 +15,7 @@ static inline int64_t clock_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* What is left until then, as poll(2) takes it; never negative. */
+/* Returns the milliseconds left until a time, as a timeout for poll(2); never negative. */
 static inline int clock_left(int64_t until)
 {
 	int64_t left = until - clock_ms();
@@ -23,6 +23,7 @@ static inline int clock_left(int64_t until)
 	return left > 0 ? (int)left : 0;
 }
 
+/* Sleeps for less than a second. */
 static inline void clock_pause_ms(int ms)
 {
 	struct timespec pause = {.tv_nsec = ms * 1000000L};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault.h: one line that says what went wrong; the first one is kept. */
+/* fault.h: one line that says what failed; the first one wins. */
 #ifndef GOJAIL_FAULT_H
 #define GOJAIL_FAULT_H
 
@@ -9,7 +9,7 @@ struct fault {
 	char text[GOJAIL_TEXT_MAX];
 };
 
-/* Keeps the text unless one is there already. Always -1, to be returned. */
+/* Sets the text unless one is set already. Returns -1, for the caller to return. */
 __attribute__((format(printf, 2, 3))) int fault_set(struct fault *fault, const char *format, ...);
 
 #endif

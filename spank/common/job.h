@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.h: one job's set of namespaces on this node: found, or built. */
+/* job.h: a job's sandboxes on this node: found, or built. */
 #ifndef GOJAIL_JOB_H
 #define GOJAIL_JOB_H
 
@@ -13,18 +13,18 @@
 
 #define SANDBOX_NAME_MAX (GOJAIL_NAME_MAX + 1 + 16)
 
-/* Who asks for which sandbox. */
+/* The sandbox that a step asks for. */
 struct sandbox_spec {
 	char job[32];
 	struct user user;
 	const char *mounts; /* the --jail-mount list, or NULL */
-	const char *net;    /* the label of the rails, or NULL: the node's network */
+	const char *net;    /* the label of the rails, or NULL for the node's network */
 	const char *root; /* self or range, or NULL: no user namespace */
 	const char *gpus, *nics; /* what Slurm gave the job, in its own words; may be NULL */
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 };
 
-/* Reports whether --jail-root=range is asked for, whose mounts are made in Go. */
+/* Reports whether the step asks for --jail-root=range, whose mounts are prepared in Go. */
 static inline bool spec_is_range(const struct sandbox_spec *spec)
 {
 	return spec->root && strcmp(spec->root, "range") == 0;
@@ -32,22 +32,21 @@ static inline bool spec_is_range(const struct sandbox_spec *spec)
 
 struct sandbox {
 	int mnt, stage;         /* mount namespaces: the jail and its stage; -1: none */
-	int root;               /* of the jail, to look at */
-	int net, pid, ipc, uts, user; /* the job's own; -1: the node's */
-	int holder;                   /* pidfd of what holds them */
+	int root;               /* of the jail, O_PATH */
+	int net, pid, ipc, uts, user; /* the job's namespaces; -1: the node's */
+	int holder;                   /* pidfd of the process that holds them */
 };
 
 #define SANDBOX_NONE {.mnt = -1, .stage = -1, .root = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1}
 
 /*
- * Opens the job's sandbox of this jail, building it if need be; all steps of the
- * job with the same jail and mounts get the same one. A wish with mounts or rails
- * that is not there yet starts a launcher, for what these need is done in Go.
+ * Opens the job's sandbox of this jail, and builds it if it does not exist; all steps of the job with the same jail and mounts
+ * get the same one. Building one with mounts or rails starts a launcher, as Go does that. Returns 0, or -1 with a fault.
  */
 int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		 const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault);
 
-/* What is done in Go; only the launcher has such calls. */
+/* What Go does for a sandbox; the launcher alone has such calls. */
 struct sandbox_go {
 	/* Opens the trees of the user's mounts. */
 	int (*trees)(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count, struct fault *fault);
@@ -57,7 +56,7 @@ struct sandbox_go {
 	int (*script)(const struct sandbox_spec *spec, int tree, struct fault *fault);
 };
 
-/* Builds it, unless another step of the job was faster. */
+/* Builds the sandbox, unless another step of the job was faster. go may be NULL. Returns 0, or -1 with a fault. */
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault);

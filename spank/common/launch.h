@@ -15,17 +15,18 @@ struct launch {
 	char *argv[LAUNCH_WORDS_MAX + 1];
 	int argc;
 	int overflow;
-	const char *untrusted; /* a part that others than root could replace, or NULL */
+	const char *untrusted; /* a component that somebody other than root could replace, or NULL */
 };
 
-/* Starts with the verb and the names that every verb takes. */
+/* Starts a command line with the verb and the words that every verb takes. */
 void launch_prepare(struct launch *launch, const struct node *node, const char *verb, int64_t until);
+/* Adds a word NAME=VALUE. */
 __attribute__((format(printf, 2, 3))) void launch_add_word(struct launch *launch, const char *format, ...);
 
-/* Runs it, waits for "ok" until then, and frees the command line in any case. */
+/* Runs the launcher, waits for its "ok" until then, and frees the command line. Returns 0, or -1 with a fault. */
 int launch_run(struct launch *launch, const struct node *node, int64_t until, struct fault *fault);
 
-/* Runs it and does not wait at all. */
+/* Starts the launcher without waiting for it, and frees the command line. */
 void launch_detached(struct launch *launch);
 
 #endif

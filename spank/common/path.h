@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* A file of the calling thread in /proc; the main thread's is found in half the time by the process. */
+/* Opens a file of the calling thread in /proc. The main thread's is found in half the time below /proc/self. */
 static inline int open_own_proc(const char *name)
 {
 	char path[64];
@@ -24,7 +24,7 @@ static inline int open_own_proc(const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* An O_PATH descriptor; symlinks stay below dir, /proc's magic ones are refused. */
+/* Returns an O_PATH descriptor, or -1. Symbolic links are resolved below dir, those of /proc are refused (openat2(2)). */
 static inline int open_in_root(int dir, const char *path, uint64_t resolve)
 {
 	struct open_how how = {
@@ -35,7 +35,7 @@ static inline int open_in_root(int dir, const char *path, uint64_t resolve)
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 
-/* A detached copy of a mount of the current namespace, or -1. No symlinks: root looks. */
+/* Returns a detached copy of a mount of the current namespace, or -1. Refuses symbolic links, as users may have put them there. */
 static inline int clone_mount_at(const char *path)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -44,6 +44,7 @@ static inline int clone_mount_at(const char *path)
 	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
+/* Attaches a detached tree at a path of the current namespace. Refuses symbolic links. */
 static inline int attach_mount_at(int tree, const char *path)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -63,7 +64,7 @@ bool is_own_tmpfs(int dir);
 
 /*
  * Opens the directory that holds path in another namespace, whose root is root, and points name to the last part of path.
- * Returns -1 where that directory is no tmpfs of gojail's.
+ * Returns -1 where that directory is not in a tmpfs of gojail's.
  */
 int open_own_parent(int root, const char *path, const char **name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record.h: who holds a namespace, as a one-line file (docs/state.md). */
+/* record.h: which process a zygote or a holder is, as a one-line file (docs/state.md). */
 #ifndef GOJAIL_RECORD_H
 #define GOJAIL_RECORD_H
 
@@ -12,46 +12,46 @@ struct record {
 	pid_t pid;
 	uint64_t start;
 	char key[GOJAIL_KEY_LEN + 1];
-	uint32_t uid; /* whose job it is */
+	uint32_t uid; /* the owner of the job */
 };
 
-/* Start time of a process in clock ticks since boot; 0 if there is none. */
+/* Returns the start time of a process in clock ticks since boot, or 0 if there is no such process. */
 uint64_t read_start_time(pid_t pid);
 
 /*
- * Reads dir/name. 0 only if it is whole and its process lives; everything else,
- * damage included, counts as no record.
+ * Reads dir/name. Returns 0 if the record is whole and its process lives, else -1: a damaged record counts as absent. The pid is
+ * set even for a record of another version.
  */
 int record_find(int dir, const char *name, struct record *record);
 
-/* The same, and a pidfd of the process; -1 if there is none. */
+/* The same, but returns a pidfd of the process, or -1. */
 int record_open(int dir, const char *name, struct record *record);
 
-/* What the process of a record and its pidfd has at one of the descriptors GOJAIL_..._FD, or -1. */
+/* Returns a copy of one of the descriptors GOJAIL_..._FD of the process with that record and pidfd, or -1. */
 int record_get_fd(const struct record *record, int pidfd, int number);
 
-/* Writes dir/name so that a reader sees all of it or nothing. */
+/* Writes dir/name so that a reader sees all of it or nothing. Returns 0, or -1 with a fault. */
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault);
 
-/* A pidfd of the process of a record; -1 if it is gone. */
+/* Returns a pidfd of the process of a record, or -1 if the process has ended. */
 int record_open_pidfd(const struct record *record);
 
-/* The process of a record as its directory of /proc, which never becomes another's; -1 with ENOENT or ESRCH if it is gone. */
+/* Returns the /proc directory of the process of a record, which never becomes another process's; -1 with ENOENT or ESRCH if it has ended. */
 int record_open_proc(const struct record *record);
 
-/* Opens a namespace ("mnt", "net") of a process; -1 if it is gone. */
+/* Opens a namespace ("mnt", "net") of a process, given its /proc directory. Returns -1 if the process has ended. */
 int open_namespace(int process, const char *kind);
 
 /*
- * The node's /proc, for a process that will be in a jail, where who owns the jail's
- * root decides what is called /proc. -1 with a fault.
+ * Opens the node's /proc, for a process that will be in a jail, where the owner of the jail's root decides what is called
+ * /proc. Returns -1 with a fault.
  */
 int open_node_proc(struct fault *fault);
 
-/* The calling process as that /proc numbers it. */
+/* Returns pid and start time of the calling process as that /proc has them. */
 struct record read_self(int proc);
 
-/* Kills the process of a record, if it is still that one; 0 if it is gone within patience_ms, or holds nothing then. */
+/* Kills the process of a record, if it is still that one. Returns 0 if it has ended within patience_ms, or holds nothing then; else -1. */
 int record_kill(const struct record *record, int patience_ms);
 
 #endif

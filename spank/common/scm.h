@@ -3,10 +3,10 @@
 #ifndef GOJAIL_SCM_H
 #define GOJAIL_SCM_H
 
-/* fd -1: the byte alone. 0, or -1 with errno. */
+/* Sends the byte, and the descriptor unless it is -1. Returns 0, or -1 with errno. */
 int scm_send(int socket, char what, int fd);
 
-/* fd is -1 where none came. 1, 0 at the end of the other side, or -1 with errno. */
+/* Receives both; fd is -1 where no descriptor came. Returns 1, 0 at the end of the other side, or -1 with errno. */
 int scm_receive(int socket, char *what, int *fd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* site.h: what the site file says of a jail and of this user's right to it. */
+/* site.h: the site file: a jail's properties, and whether this user may use it. */
 #ifndef GOJAIL_SITE_H
 #define GOJAIL_SITE_H
 
@@ -30,15 +30,15 @@ struct jail {
 	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
 	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS, _HIDEPID, and _CGROUP */
 	bool no_new_privs;
-	bool scope; /* abstract sockets are each step's own */
+	bool scope; /* each step has abstract sockets of its own */
 	const char *env; /* its lines env and prepend, in the site's text; NULL: none */
 	uint64_t bounding; /* capabilities, bit by number */
 	struct {
 		unsigned index;
 		char path[64];
-	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes that go with a GPU of Slurm's */
+	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes, by the index of Slurm's GPU that they belong to */
 	int ngpus;
-	char roots[16];    /* of self and range, a blank between; "-": none */
+	char roots[16];    /* modes of --jail-root that it allows, separated by a blank; "-": none */
 	char seccomp[64];  /* its filter, below the state directory, or "" */
 };
 
@@ -49,14 +49,14 @@ struct user {
 	int ngroups;
 };
 
-/* Reads the site file, and has it compiled first where it is absent or old. */
+/* Reads the site file, which is compiled first where it is absent or out of date. Returns 0, or -1 with a fault. */
 int site_open(struct site *site, const struct node *node, struct fault *fault);
 void site_close(struct site *site);
 
-/* What --jail-root=MODE means in this jail; mode "any" becomes the first that it allows. */
+/* Replaces the MODE of --jail-root by what it means in this jail; "any" becomes the first mode that it allows. Returns 0, or -1 with a fault. */
 int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct fault *fault);
 
-/* Finds a jail that this user may use. */
+/* Reads the jail, if this user may use it. Returns 0, or -1 with a fault. */
 int site_find_jail(const struct site *site, const char *name, const struct user *user,
 		   struct jail *jail, struct fault *fault);
 

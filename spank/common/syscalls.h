@@ -23,6 +23,7 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
+/* Opens a mount, or clones it. Linux 5.2. */
 static inline int k_open_tree(int dir, const char *path, unsigned int flags)
 {
 	return (int)syscall(SYS_open_tree, dir, path, flags);
@@ -35,7 +36,7 @@ static inline int k_move_mount(int tree, int target)
 			    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-/* Private too: a clone shares what is mounted on it with its source, which is the host's. */
+/* Sets attributes of a detached tree, and makes it private: a clone shares later mounts with its source, which is the node's. */
 static inline int k_mount_setattr(int tree, uint64_t set)
 {
 	struct mount_attr attr = {.attr_set = set, .propagation = MS_PRIVATE};
@@ -44,7 +45,7 @@ static inline int k_mount_setattr(int tree, uint64_t set)
 			    sizeof(attr));
 }
 
-/* Maps the ids of a detached tree by a user namespace. Linux 5.12, and file systems that can. */
+/* Maps the ids of a detached tree by a user namespace. Linux 5.12; not all file systems can. */
 static inline int k_map_ids(int tree, int namespace)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)namespace};
@@ -52,7 +53,7 @@ static inline int k_map_ids(int tree, int namespace)
 	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 }
 
-/* A new file system as a detached mount; options are KEY=VALUE, as mount(8) has them. Linux 5.2. */
+/* Returns a new file system as a detached mount, or -1; options are KEY=VALUE, separated by commas, as for mount(8). Linux 5.2. */
 static inline int k_new_mount(const char *type, const char *options, uint64_t attributes)
 {
 	char list[128], *rest = NULL;
@@ -87,13 +88,13 @@ static inline int k_pidfd_kill(int pidfd, int signal)
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
-/* A copy of a descriptor of another process, over which it takes ptrace's rights. Linux 5.6. */
+/* Returns a copy of a descriptor of another process, over which the caller needs ptrace's rights. Linux 5.6. */
 static inline int k_pidfd_getfd(int pidfd, int fd)
 {
 	return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
 }
 
-/* A ruleset of Landlock's that keeps abstract Unix sockets of others out of reach, and does no more. Linux 6.12, else E2BIG. */
+/* Returns a Landlock ruleset that keeps abstract Unix sockets of others out of reach, and does no more. E2BIG before Linux 6.12. */
 static inline int k_landlock_scope(void)
 {
 	const struct {
@@ -108,7 +109,7 @@ static inline int k_landlock_restrict(int ruleset)
 	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
 }
 
-/* Of this thread only: the C library would change all of the process. */
+/* Sets the effective uid of this thread only: the function of the C library changes that of all threads. */
 static inline int k_seteuid(uid_t user)
 {
 	return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);

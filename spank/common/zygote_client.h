@@ -12,23 +12,23 @@
 
 #include <stdint.h>
 
-/* Finds any live zygote of the jail, whatever it was configured like. */
+/* Finds any live zygote of the jail, whatever its configuration was. Returns 0 or -1. */
 int zygote_find(const struct node *node, const char *jail, struct record *zygote);
 
-/* Finds the zygote of this jail as it is configured now, or has it started. */
+/* Finds the zygote of this jail as it is configured now, or starts it. Returns 0, or -1 with a fault. */
 int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until, struct record *zygote, struct fault *fault);
 
-/* Where the zygote ended before it took the request; another one may be there now. */
+/* The zygote ended before it took the request; another one may serve by now. */
 #define ZYGOTE_GONE (-2)
 
-/* Connects: the zygote forks at once, or has done so before. A socket, -1 with a fault, or ZYGOTE_GONE. */
+/* Connects to the zygote, which forks at once, or has done so before. Returns a socket, -1 with a fault, or ZYGOTE_GONE. */
 int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault);
 
-/* Asks for a holder. 0, -1 with a fault, or ZYGOTE_GONE. */
+/* Asks for a holder. Returns 0, -1 with a fault, or ZYGOTE_GONE. */
 int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	       const struct gojail_tree *trees, int64_t until, struct record *holder, struct fault *fault);
 
-/* Lets the holder live on, with its record dir/name. */
+/* Lets the holder live on, with its record dir/name. Returns 0, or -1 with a fault. */
 int zygote_keep(int talk, int dir, const char *name, struct fault *fault);
 
 #endif

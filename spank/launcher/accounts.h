@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* accounts.h: /etc/passwd and the like of a sandbox: the node's, and after them the system's of the jail's own. */
+/* accounts.h: /etc/passwd, group, shadow and gshadow of a sandbox: the node's entries, then the system accounts of the jail. */
 #ifndef GOJAIL_ACCOUNTS_H
 #define GOJAIL_ACCOUNTS_H
 
 #include "common/fault.h"
 
 /*
- * Mounts them on the jail's own, for each that the template brings in GOJAIL_ACCOUNTS; run is the sandbox's /run.
- * Does nothing for those that are mounted already: whoever renames another file to a mount's place, on the jail's
- * storage, makes the kernel drop the mount.
+ * Mounts those that the template has in GOJAIL_ACCOUNTS over the jail's own; run is the sandbox's /run. Leaves those that are
+ * mounted already: only where somebody renamed another file over a mount point, on the jail's storage, has the kernel dropped the
+ * mount. Returns 0, or -1 with a fault.
  */
 int mount_accounts(int run, struct fault *fault);
 

@@ -7,20 +7,23 @@
 
 #include "gojail.h"
 
-/* Trees of these flags are not attached: namespaces, and the root, which is there first. */
+/* Trees with these flags are not attached: namespaces, and the root, which is attached first. */
 #define ASSEMBLE_NO_MOUNT (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT)
 
-/* Puts the process into the namespace of that kind: the job's, where it is among the trees, else a new one. */
+/* Enters the namespace of that kind: the job's, where it is among the trees, else a new one. Returns 0, or -1 with a fault. */
 int enter_or_unshare(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
 		     const char *name, int flag, struct fault *fault);
 
-/* A mount namespace, and in it what the request's flags tell: the same for any job whose trees are no namespace and no root. */
+/*
+ * Creates a mount namespace, and in it what the request's flags ask for: the same for each job whose trees are neither namespaces
+ * nor a root. Returns 0, or -1 with a fault.
+ */
 int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
-/* Whether what was begun some time ago is still where it was: who owns the jail's root can rename directories there. 0 or -1. */
+/* Checks that what begin_assembly mounted is still in its place: the owner of the jail's root can rename directories. Returns 0, or -1 with a fault. */
 int check_begun(const struct gojail_request *request, struct fault *fault);
 
-/* What is only right at the time: the host name, /tmp and /dev/shm, and the trees. */
+/* Adds what depends on the job: the host name, /tmp and /dev/shm, and the trees. Returns 0, or -1 with a fault. */
 int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
 #endif

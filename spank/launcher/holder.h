@@ -6,20 +6,20 @@
 #include "gojail.h"
 
 /*
- * A child of the zygote's: takes a request from talk, and is the holder from there on (include/gojail.h). Writes its header
- * to told, a pipe, if a job to come is likely to ask the same.
+ * Makes a child of the zygote the holder of the sandbox that is requested on talk (include/gojail.h). Writes the header of the request
+ * to the pipe requests, if a later job is likely to ask for the same.
  */
 __attribute__((noreturn)) void run_holder(int talk, int requests);
 
 /*
- * A child of the zygote's that has begun a sandbox of that kind before anybody asks: a first step then waits for less.
- * Accepts who asks for one, and is its holder. Ends with the zygote, whose socket this is.
+ * Makes a child of the zygote a spare: it begins a sandbox of that kind before anybody asks for one, so that a first step waits
+ * less, accepts a caller, and becomes the holder. Ends with the zygote, to which the socket leads.
  */
 __attribute__((noreturn)) void run_spare(int zygote, const struct gojail_request *pattern);
 
-/* What a spare says there. */
-#define SPARE_READY 'r' /* who asks now is the spare's to accept */
-#define SPARE_BUSY 'b'	/* it has: the zygote is to accept those after */
-#define SPARE_GIVES 'g' /* with a descriptor: talk to this one, for whom the spare is not made; ready again */
+/* Messages of a spare to the zygote. */
+#define SPARE_READY 'r' /* the spare accepts the next caller */
+#define SPARE_BUSY 'b'	/* the spare has accepted one: the zygote accepts the others */
+#define SPARE_GIVES 'g' /* with a descriptor: a caller that asks for another kind, for the zygote; the spare is ready again */
 
 #endif

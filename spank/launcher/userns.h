@@ -8,17 +8,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A line of uid_map or gid_map: first in the namespace, first outside, how many. */
+/* A line of uid_map or gid_map (user_namespaces(7)): first id in the namespace, first id outside, number of ids. */
 struct idmap {
 	unsigned inside, outside, count;
 };
 
 /*
- * A descriptor of a user namespace of that owner, who may enter it
- * (user_namespaces(7)), with these users and groups and no others. Dropping a group
- * could open what is closed to it: without setgroups, setgroups(2) is refused there.
- * Made by a child, found in proc (open_node_proc), for the caller stays the node's root; it is there for as long as
- * the descriptor is. -1 with a fault.
+ * Returns a user namespace of that owner, who may enter it, with these users and groups and no others; or -1 with a fault.
+ * Where setgroups is false, setgroups(2) is refused in it: dropping a group could open what is closed to the group. A child creates
+ * the namespace, as the caller stays root of the node; proc is the node's (open_node_proc). The namespace lasts as long as the
+ * descriptor.
  */
 int make_userns(int proc, uid_t owner, const struct idmap *users, const struct idmap *groups, bool setgroups, struct fault *fault);
 

@@ -2,9 +2,9 @@
 /*
  * cgroups.h: the job's own part of the cgroup tree, which its jail shows in the place of the node's.
  *
- * It is at the path that /proc/PID/cgroup and mountinfo tell, so that what reads its limits there
- * (a JVM, a Go runtime, nproc-like libraries) finds them. A cgroup namespace would not do: its root is the
- * cgroup of who makes it, which with v2 is a leaf below the step; Slurm's limits are above it, at job and step.
+ * It is at the path that /proc/PID/cgroup and mountinfo name, so that a program that reads its limits there (a JVM, a Go runtime)
+ * finds them. A cgroup namespace would not do: its root is the cgroup of the process that creates it, which with v2 is a leaf below
+ * the step; Slurm's limits are above it, at job and step.
  */
 #ifndef GOJAIL_CGROUPS_H
 #define GOJAIL_CGROUPS_H
@@ -14,9 +14,9 @@
 #define CGROUPS_MAX 16 /* hierarchies: one with v2, one for each controller with v1 */
 
 /*
- * The job's cgroups, in the thread's namespace: those that the thread's own, of the step, lie in. Slurm has put it
- * there before it opens --output: with v2 when the step begins, with v1 when task/cgroup prepares it (in all
- * hierarchies but the freezer's). How many; none where Slurm uses no cgroups.
+ * Finds the job's cgroups, in the thread's namespace: the ancestors of the thread's own, which is the step's. Slurm has moved it
+ * there before it opens --output: with v2 when the step begins, with v1 when task/cgroup prepares it (in all hierarchies but the
+ * freezer's). Returns how many there are: 0 where Slurm uses no cgroups.
  */
 int find_job_cgroups(struct shared *list, int max);
 

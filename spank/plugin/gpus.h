@@ -6,7 +6,7 @@
 #include "common/fault.h"
 #include "common/site.h"
 
-/* Shows those of the list, "0,2" or "4-7", in the sandbox; what its other steps have stays. */
+/* Shows the GPUs of the list, "0,2" or "4-7", in the sandbox, beside those of the job's other steps. Returns 0, or -1 with a fault. */
 int show_gpus(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault);
 
 #endif

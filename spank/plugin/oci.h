@@ -6,7 +6,7 @@
 #include <slurm/slurm.h>
 #include <stdbool.h>
 
-/* Whether Slurm has made a bundle for this step below its spool directory, as it does before a plugin is called. */
+/* Reports whether Slurm has created a bundle for this step below its spool directory, as it does before it calls a plugin. */
 bool oci_is_step(const char *spool, const char *job, uint32_t step);
 
 #endif

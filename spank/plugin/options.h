@@ -13,6 +13,7 @@
 #define OPTIONS_ENV_NET "SLURM_JAIL_NET"
 #define OPTIONS_ENV_ROOT "SLURM_JAIL_ROOT"
 
+/* What a step asks for by its options. */
 struct choice {
 	char jail[GOJAIL_NAME_MAX + 1];      /* "": the site's default */
 	char net[GOJAIL_NAME_MAX + 1];       /* "": the jail's default */
@@ -20,13 +21,13 @@ struct choice {
 	char mounts[GOJAIL_MOUNTS_MAX + 1]; /* "": none */
 };
 
-/* Registers the options; in every context, from the init hook only. */
+/* Registers the options; in each context, in the hook init only. Returns 0 or -1. */
 int options_register(spank_t sp);
 
-/* srun, sbatch, salloc: checks what the user wrote and passes it on. */
+/* Checks what the user wrote, in srun, sbatch and salloc, and passes it on. Returns 0, or -1 after a message to the user. */
 int options_pass_on(void);
 
-/* slurmstepd: what the step asks for. -1 where it is too long to be meant. */
+/* Reads what the step asks for, in slurmstepd. Returns 0, or -1 where a value is longer than any that is valid. */
 int options_read(spank_t sp, struct choice *choice);
 
 #endif

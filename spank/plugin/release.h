@@ -7,7 +7,7 @@
 #include <slurm/slurm_version.h>
 
 /*
- * What a hook returns that fails. From 25.05 on Slurm prints the text of the error,
+ * The result of a hook that fails. From 25.05 on Slurm prints the text of the error,
  * and ESPANK_JOB_FAILURE blames the job, never the node. Before, only -1 is an error:
  * with anything else the task runs.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share.h: what of the node is shown in a jail at the same path, once it is known whose step it is. */
+/* share.h: shows files of the node at the same path of a jail, once a step of a job needs them there. */
 #ifndef GOJAIL_SHARE_H
 #define GOJAIL_SHARE_H
 
@@ -10,23 +10,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes device nodes of the thread's namespace at the same paths of another, where they are not yet; root: see share_show. */
+/* Creates those device nodes that a jail lacks, as the thread's namespace has them; root as for share_show. Returns 0, or -1 with a fault. */
 int share_devices(int mnt, int root, const char *const *paths, int count, struct fault *fault);
 
-/* A directory of the thread's namespace that is to be at the same path of another. */
+/* A directory of the thread's namespace for the same path of a jail. */
 struct shared {
 	char path[GOJAIL_PATH_MAX + 64];
 	uint64_t attributes; /* MOUNT_ATTR_..., mount_setattr(2) */
-	int tree;	     /* of share_show alone */
-	bool done;	     /* it is there, and is shown */
+	int tree;	     /* used by share_show alone */
+	bool done;	     /* the directory exists and is shown */
 };
 
 /*
- * Shows them in directories made for them below a tmpfs of gojail's, in the place of what was shown at that path
- * before; and takes one of them away again. Root is the one of that namespace: what it shows already, as a job's next
- * step finds it, costs no way there. To take the last one away, an umount(2), is what costs most (0.1 ms and more).
+ * Shows the directories of the list in the jail with that mount namespace and root, in directories created for them below a tmpfs of
+ * gojail's, in place of what was shown there before. What root shows already, as the next step of a job finds it, costs no visit
+ * of the namespace. Returns 0, or -1 with a fault.
  */
 int share_show(int mnt, int root, struct shared *list, int count, struct fault *fault);
+
+/* Takes such a directory out of the jail again, which is an umount(2): 0.1 ms and more. Returns 0, or -1 with a fault. */
 int share_hide(int mnt, const char *path, struct fault *fault);
 
 /* Removes the directory that the batch script was shown in, and with it what is mounted there. */

@@ -24,7 +24,7 @@ struct step {
 	bool external; /* a step without tasks, which no jail is for */
 	bool own_cgroups; /* the jail shows the job's cgroups */
 	uint32_t forked, ended; /* tasks */
-	int stage_mounts; /* mountinfo of the stage, kept open for the tasks (stdio.h), or -1 */
+	int stage_mounts; /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and stderr (stdio.h), or -1 */
 	struct sandbox sandbox;
 	struct stage_window window;
 	struct fault fault; /* the latch: the first fault of this step */
@@ -32,7 +32,7 @@ struct step {
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 	struct x11 x11;
 	struct confine confine;
-	struct shared shown[1 + CGROUPS_MAX]; /* in the jail: the directory of the step's PMIx server, if it has one; the job's cgroups */
+	struct shared shares[1 + CGROUPS_MAX]; /* the directory of the step's PMIx server, if it has one; the job's cgroups */
 };
 
 /* Returns the step of this process: slurmstepd has one. */

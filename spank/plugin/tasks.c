@@ -16,12 +16,12 @@
 /* Slurm's mpi/pmix has made its directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
 static void share_with_jail(struct step *step)
 {
-	struct shared *list = step->shown[0].path[0] ? step->shown : step->shown + 1;
-	int count = step->shown + 1 - list;
+	struct shared *list = step->shares[0].path[0] ? step->shares : step->shares + 1;
+	int count = step->shares + 1 - list;
 
-	step->shown[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	step->shares[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	if (step->own_cgroups)
-		count += find_job_cgroups(step->shown + 1, CGROUPS_MAX);
+		count += find_job_cgroups(step->shares + 1, CGROUPS_MAX);
 	if (count)
 		share_show(step->sandbox.mnt, step->sandbox.root, list, count, &step->fault);
 }
@@ -133,7 +133,7 @@ void tasks_end(struct step *step)
 	/* Where opening --output failed, user_init was never called. */
 	if (stage_window_close(&step->window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
-	if (step->shown[0].done && share_hide(sandbox->mnt, step->shown[0].path, &late) < 0)
+	if (step->shares[0].done && share_hide(sandbox->mnt, step->shares[0].path, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	if (step->script[0] && sandbox->root >= 0)
 		share_remove_script(sandbox->root, step->script);

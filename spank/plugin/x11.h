@@ -7,15 +7,15 @@
 #include <stddef.h>
 
 struct x11 {
-	char path[64]; /* "" where there is nothing to bring */
+	char path[64]; /* "" where there is none */
 	char cookies[4096];
 	size_t length; /* of cookies */
 };
 
-/* Reads the file with the rights of euid, the user, where the node's /tmp is to be seen. */
+/* Reads the file of the node with the rights of the effective uid, the user. */
 void x11_read(struct x11 *x11, spank_t sp);
 
-/* Writes it as the user where the jail's /tmp is to be seen; the first task of a job does. Never fatal. */
+/* Writes the file in the jail as the user, unless another task of the job has. A failure is logged, and no fault. */
 void x11_write(const struct x11 *x11);
 
 #endif
