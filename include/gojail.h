@@ -90,7 +90,7 @@
 #define GOJAIL_PID_FD 7
 #define GOJAIL_IPC_FD 8
 #define GOJAIL_UTS_FD 9
-#define GOJAIL_RECORD_FD 10 /* its record, O_PATH: who has it there is its process */
+#define GOJAIL_RECORD_FD 10 /* its record, O_PATH: the process that has it there is the holder */
 
 /*
  * gojail-launcher VERB [name=value]...

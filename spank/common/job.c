@@ -24,7 +24,7 @@
 
 #define OWN_KINDS (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
 
-/* Opens STATE/jobs/JOB, made if absent. */
+/* Opens STATE/jobs/JOB, and creates it if it is missing. Returns -1 with a fault. */
 static int open_job(const struct node *node, const struct sandbox_spec *spec, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64];
@@ -41,7 +41,10 @@ static int open_job(const struct node *node, const struct sandbox_spec *spec, st
 	return fd;
 }
 
-/* The job's directory, locked; the end of a job removes both, so look again. */
+/*
+ * Opens and locks the job's directory. Returns the lock, or -1 with a fault. The end of a job removes both, so check that the lock
+ * is still linked.
+ */
 static int lock_job(const struct node *node, const struct sandbox_spec *spec, int64_t until, int *job,
 		    struct fault *fault)
 {
@@ -59,8 +62,10 @@ static int lock_job(const struct node *node, const struct sandbox_spec *spec, in
 	}
 }
 
-/* What is to be there before the record: the user's mounts, by which later steps know the sandbox; and the template's
- * spec, which `gojail spec --job` prints. */
+/*
+ * Writes what must exist before the record: the user's mounts, by which later steps recognize the sandbox; and a link to the
+ * template's spec, which `gojail spec --job` prints. Returns 0, or -1 with a fault.
+ */
 static int write_beside(const struct node *node, const struct jail *jail, const struct sandbox_spec *spec, int job,
 			const char *name, struct fault *fault)
 {
@@ -77,7 +82,10 @@ static int write_beside(const struct node *node, const struct jail *jail, const 
 	return 0;
 }
 
-/* A sandbox is a process and some fifty mounts, which no cgroup of the job's counts. */
+/*
+ * Checks that the job may have one more sandbox: each is a process and some fifty mounts, which no cgroup of the job counts.
+ * Returns 0, or -1 with a fault.
+ */
 static int count_sandboxes(int job, struct fault *fault)
 {
 	DIR *dir = fdopendir(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -94,7 +102,10 @@ static int count_sandboxes(int job, struct fault *fault)
 				"no more are made: use the same options in more of its steps", count);
 }
 
-/* A zygote may be replaced (gojail reload, a new configuration) as it is asked. */
+/*
+ * Connects to the zygote, which may be replaced meanwhile (gojail reload, a new configuration). Returns a socket, or -1 with a
+ * fault.
+ */
 static int connect_to_zygote(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
 {
 	struct record zygote;
@@ -111,7 +122,7 @@ static int connect_to_zygote(const struct node *node, const struct jail *jail, i
 			 jail->name);
 }
 
-/* A namespace that the job has, for the holder to enter. */
+/* Adds a namespace that the job has, for the holder to enter. Returns 0, or -1 with a fault. */
 static int add_namespace(const struct record *of, const char *kind, uint32_t flag, struct gojail_request *request,
 			 struct gojail_tree *trees, struct fault *fault)
 {
@@ -123,7 +134,9 @@ static int add_namespace(const struct record *of, const char *kind, uint32_t fla
 	return add_tree(trees, &request->ntrees, fd, kind, flag, fault);
 }
 
-/* The job's network for the holder: the one it has, or a new one. */
+/*
+ * Requests the job's network for the holder: the one it has, or, where made is set then, a new one. Returns 0, or -1 with a fault.
+ */
 static int request_net(const struct node *node, const struct sandbox_spec *spec, struct gojail_request *request,
 		       struct gojail_tree *trees, bool *made, struct fault *fault)
 {
@@ -142,7 +155,7 @@ static int request_net(const struct node *node, const struct sandbox_spec *spec,
 	return add_namespace(&net, "net", GOJAIL_TREE_NET, request, trees, fault);
 }
 
-/* The job's own namespaces for the holder: those of its first sandbox, or new ones. */
+/* Requests the job's own namespaces for the holder: those of its first sandbox, or new ones. Returns 0, or -1 with a fault. */
 static int request_namespaces(const struct jail *jail, int job, struct gojail_request *request, struct gojail_tree *trees,
 			      struct fault *fault)
 {
@@ -161,7 +174,7 @@ static int request_namespaces(const struct jail *jail, int job, struct gojail_re
 	return 0;
 }
 
-/* The first holder's namespaces are the job's. */
+/* Records the first holder as the one whose namespaces are the job's. Returns 0, or -1 with a fault. */
 static int write_namespace_record(const struct jail *jail, int job, const struct record *holder, struct fault *fault)
 {
 	struct record first = *holder, other;
@@ -172,7 +185,7 @@ static int write_namespace_record(const struct jail *jail, int job, const struct
 	return record_write(job, GOJAIL_NAMESPACES, &first, fault);
 }
 
-/* Go attaches the rails; the record says that they are. */
+/* Attaches the rails, which Go does, and records that. Returns 0, or -1 with a fault. */
 static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *go, int job, const struct record *holder,
 		      struct fault *fault)
 {
@@ -184,7 +197,7 @@ static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *
 	return record_write(job, GOJAIL_NET, &net, fault);
 }
 
-/* From the request to the record: what is left half-way, the holder ends by itself. */
+/* Builds the sandbox, from the request to the record. Returns 0, or -1 with a fault; a holder without a record ends by itself. */
 static int build_and_record(struct sandbox *sandbox, const struct node *node, const struct site *site,
 			    const struct jail *jail, const struct sandbox_spec *spec, int job, const struct sandbox_go *go,
 			    int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)

@@ -38,7 +38,7 @@ uint64_t job_hash(const char *text)
 	return hash;
 }
 
-/* Numbers what a sandbox is besides its mounts: with a network of the job's own or the node's, as root or not. */
+/* Returns a number for the kind of sandbox: with a network of the job's own or the node's, as root or not. */
 static uint64_t kind_number(const struct sandbox_spec *spec)
 {
 	return (spec->net ? 1 : 0) | (!spec->root ? 0 : spec_is_range(spec) ? 2 : 4);
@@ -102,7 +102,7 @@ int job_write_text(int dir, const char *name, const char *text)
 	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
 }
 
-/* Whether dir/name holds this text and nothing else; an empty text: it is not there, or empty. */
+/* Reports whether dir/name has this text and no more; a missing file has the empty text. */
 static bool has_text(int dir, const char *name, const char *text)
 {
 	char have[GOJAIL_MOUNTS_MAX + 1];
@@ -130,7 +130,7 @@ int job_check_owner(int job, uid_t uid, struct fault *fault)
 	return -1;
 }
 
-/* Whether the sandbox of that name was made for the very mounts of this wish. */
+/* Reports whether the sandbox of that name was built with the mounts of this spec. */
 static bool has_same_mounts(int job, const char *name, const struct sandbox_spec *spec)
 {
 	char beside[SANDBOX_NAME_MAX + 16];

@@ -31,7 +31,7 @@ int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *des
 	return 0;
 }
 
-/* Opens the directory of the batch script as a detached, read-only tree, or -1 with a fault. */
+/* Opens the directory of the batch script as a detached, read-only tree. Returns -1 with a fault. */
 static int open_script_tree(const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault)
 {
 	const char *slash = strrchr(spec->script, '/');
@@ -51,9 +51,9 @@ static int open_script_tree(const struct jail *jail, const struct sandbox_spec *
 }
 
 /*
- * munge's socket as it is now: munged makes a new one whenever it starts. Without
- * one munged is down at the moment, which is no reason to fail a step that may
- * never need it: the jail then has the template's empty file in its place.
+ * Opens munge's socket as it is now: munged creates a new one whenever it starts. Returns -1 where there is none: munged is down
+ * at the moment, which is no reason to fail a step that may never need it. The jail then has the template's empty file in its
+ * place.
  */
 static int open_munge_tree(const struct jail *jail)
 {
@@ -68,7 +68,7 @@ static int open_munge_tree(const struct jail *jail)
 	return tree;
 }
 
-/* Another sandbox of the same job: /dev/shm, and a /tmp in memory, are one per job. */
+/* Finds another sandbox of the same job: /dev/shm, and a /tmp in memory, are one per job. Returns 0 or -1. */
 static int find_sibling(int job, struct record *sibling)
 {
 	int copy = openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = -1;
@@ -113,7 +113,7 @@ int collect_job_mounts(const struct site *site, const struct jail *jail, const s
 	return 0;
 }
 
-/* Reports whether another namespace, by its root, shows at path what the thread's namespace has there. */
+/* Reports whether another namespace, given its root, has the same file at path as the thread's namespace. */
 static bool shows_same(int root, const char *path)
 {
 	scoped_fd at = open_in_root(root, path, 0);
@@ -127,7 +127,10 @@ bool job_has_script(const struct sandbox *sandbox, const struct sandbox_spec *sp
 	return !spec->script[0] || shows_same(sandbox->root, spec->script);
 }
 
-/* Attaches a detached tree at path of another namespace, in a directory made for it in a tmpfs of gojail's. */
+/*
+ * Attaches a detached tree at path of another namespace, in a directory created for it in a tmpfs of gojail's. Returns 0, or -1
+ * with a fault.
+ */
 static int attach_in_namespace(int mnt, int root, const char *path, int tree, struct fault *fault)
 {
 	struct visit visit = VISIT_NONE;

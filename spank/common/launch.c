@@ -32,7 +32,7 @@ void launch_add_word(struct launch *launch, const char *format, ...)
 	launch->argv[launch->argc] = NULL;
 }
 
-/* What root is about to run. One that is missing is told by who starts it. */
+/* Returns the component that somebody other than root could replace, or NULL. A missing one is reported when it is started. */
 static const char *find_untrusted(const struct node *node)
 {
 	static const char *const parts[] = {GOJAIL_LAUNCHER, GOJAIL_LIBRARY};
@@ -66,9 +66,8 @@ static void launch_free(struct launch *launch)
 }
 
 /*
- * posix_spawn and not fork: slurmstepd has threads and, at times, much memory.
- * The child gets a clean signal state, no descriptor but reply, no environment
- * but a path, and a process group of its own.
+ * Starts the launcher by posix_spawn(3), not fork(2): slurmstepd has threads and, at times, much memory. The child gets a clean
+ * signal state, no descriptor but reply, no environment but a PATH, and a session of its own. Returns 0 or an errno.
  */
 static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 {
@@ -100,7 +99,9 @@ static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 	return error;
 }
 
-/* Reads lines until "ok" (0), "error" or the end (-1). "pid N START" is kept. */
+/*
+ * Reads lines until "ok", which returns 0, or "error" or the end, which return -1 with a fault. "pid N START" goes into detached.
+ */
 static int await_reply(int reply, int64_t until, struct record *detached, struct fault *fault)
 {
 	char text[GOJAIL_TEXT_MAX + 16] = "", *line, *end;
@@ -141,8 +142,8 @@ static int await_reply(int reply, int64_t until, struct record *detached, struct
 }
 
 /*
- * Our own child is reaped, but never waited for longer than a second: killed and
- * still there means that it hangs in the kernel, and slurmstepd must not join it.
+ * Reaps the child, and waits for that at most a second: a process that is killed and still exists hangs in the kernel, and
+ * slurmstepd must not hang with it.
  */
 static void reap_launcher(pid_t pid)
 {

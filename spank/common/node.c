@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Copies a path, with %n as the node's name. */
+/* Copies a path, with the node's name in place of %n. Returns 0, or -1 where it is too long or not absolute. */
 static int expand_name(const struct node *node, char *to, size_t size, const char *from)
 {
 	size_t used = 0;
@@ -28,7 +28,7 @@ static int expand_name(const struct node *node, char *to, size_t size, const cha
 	return to[0] == '/' ? 0 : -1;
 }
 
-/* slurmd knows its name from -N; the processes that it starts, from a variable. */
+/* Finds the node's name: slurmd has it from -N, its children from a variable. */
 static void find_name(struct node *node)
 {
 	const char *name = getenv("SLURMD_NODENAME");
@@ -80,7 +80,7 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault)
 	return 0;
 }
 
-/* Made anew after a reboot. */
+/* It is missing after a reboot. */
 int node_check_state(const struct node *node, struct fault *fault)
 {
 	char parent[GOJAIL_PATH_MAX];

@@ -29,7 +29,10 @@ static uint32_t find_project(const char *job)
 	return GOJAIL_PROJECT_OF_JOBS ^ (uint32_t)strtoul(job, NULL, 10);
 }
 
-/* Files, too: empty ones take no room of the job's, and the last inode of the file system from all others. */
+/*
+ * The number of files is limited, too: empty files need no blocks of the job's quota, but could take the last inode from all
+ * others.
+ */
 #define BYTES_PER_FILE 4096
 #define FILES_MIN 16384
 
@@ -43,7 +46,7 @@ static int set_limit(int dir, uint32_t project, uint64_t bytes)
 	return (int)syscall(SYS_quotactl_fd, dir, QUOTA(Q_SETQUOTA), project, &limit);
 }
 
-/* A file system may count projects without holding them to a limit. */
+/* Checks that the file system limits projects: one may count them without enforcing limits. Returns 0, or -1 with errno. */
 static int check_enforced(int dir)
 {
 	struct fs_quota_statv state = {.qs_version = FS_QSTATV_VERSION1};
@@ -54,7 +57,10 @@ static int check_enforced(int dir)
 	return state.qs_flags & FS_QUOTA_PDQ_ENFD ? 0 : -1;
 }
 
-/* What is made in the directory from now on is of the project, too; leave: unless it is of another, which it has inherited. */
+/*
+ * Puts the directory, and what is created in it from now on, into the project; with leave, unless it has inherited another one.
+ * Returns 0, or -1 with errno.
+ */
 static int join_project(int dir, uint32_t project, bool leave)
 {
 	struct fsxattr attributes;
@@ -98,8 +104,8 @@ void quota_count_only(int dir, const char *job)
 }
 
 /*
- * A limit lasts as long as there is something to be limited: a descriptor of an ended job's file may have been passed to
- * another job. The directory counts as a file, so that a job that is there is never without its limit: quota_set_limit.
+ * A limit lasts as long as there is something to limit: a descriptor of an ended job's file may have been passed to another job.
+ * The directory counts as a file, so that a job that exists always has its limit (quota_set_limit).
  */
 void quota_forget_unused(int dir)
 {

@@ -45,8 +45,8 @@ static bool has_ended(int pidfd)
 }
 
 /*
- * Whether a process has the record that is open here, in a fifth of the time that its start takes to read. It is not
- * opened: if that is another process, and this another file, then to close it may wait for who serves it.
+ * Reports whether a process has the record that is open here, in a fifth of the time that reading its start time takes. The file
+ * is not opened: if the process is another one, closing its file may block on whatever serves it.
  */
 static bool has_record(pid_t pid, int record)
 {
@@ -59,7 +59,7 @@ static bool has_record(pid_t pid, int record)
 	       has.stx_ino == wanted.st_ino && makedev(has.stx_dev_major, has.stx_dev_minor) == wanted.st_dev;
 }
 
-/* A pidfd of the process of a record; fd is that record, or -1. */
+/* Returns a pidfd of the process of a record, or -1; fd is that record, or -1. */
 static int open_pidfd_of(const struct record *record, int fd)
 {
 	int process = k_pidfd_open(record->pid);
@@ -71,7 +71,7 @@ static int open_pidfd_of(const struct record *record, int fd)
 	return process;
 }
 
-/* Opens and reads dir/name: a descriptor of it, or -1. */
+/* Opens and reads dir/name. Returns its descriptor, or -1. */
 static int read_record(int dir, const char *name, struct record *record)
 {
 	char text[128], key[GOJAIL_KEY_LEN + 2], end;
@@ -175,7 +175,10 @@ int record_get_fd(const struct record *record, int pidfd, int number)
 	return taken;
 }
 
-/* A process in exit has let go of its namespaces before its number can be another's (do_exit in the kernel's exit.c). */
+/*
+ * Reports, as 0 or -1, whether the process still has a mount namespace: a process that exits gives its namespaces up before its
+ * pid can be reused (do_exit in the kernel's exit.c).
+ */
 static int find_mounts(int process)
 {
 	char link[64];
@@ -184,8 +187,8 @@ static int find_mounts(int process)
 }
 
 /*
- * Process 1 of a PID namespace waits, as the last thing it does, until the others there are reaped: who is
- * traced from outside is reaped when the tracer likes. It holds nothing by then.
+ * Process 1 of a PID namespace waits at the end of its exit until all others there are reaped, and one that is traced from outside
+ * is reaped when the tracer likes. Process 1 holds nothing by then.
  */
 int record_kill(const struct record *record, int patience_ms)
 {

@@ -16,10 +16,9 @@
 #include <unistd.h>
 
 /*
- * Making two directories takes a file system up to a millisecond, which the end
- * of a job can better afford than its start: it leaves these behind for others.
- * They are new, never another job's: a process that is left over may be in that.
- * They are a reserve, too: that many jobs start on a file system that others have filled.
+ * Creating two directories takes a file system up to a millisecond, which the end of a job can better afford than its start: it
+ * leaves spare directories for later jobs. They are new, never another job's, in which a leftover process may be. They are also a
+ * reserve: that many jobs start on a file system that is full.
  */
 #define SPARES 32
 #define MAKING ".making"
@@ -29,7 +28,7 @@ static void spare_name(char *name, size_t size, int number)
 	snprintf(name, size, "spare.%d", number);
 }
 
-/* NAME/tmp, as /tmp is everywhere. What is there already, half made maybe, stays. */
+/* Creates NAME/tmp with the mode of /tmp; what exists already, half made maybe, stays. Returns 0, or -1 with errno. */
 static int make_job_dir(int jobs, const char *name)
 {
 	char tmp[64];
@@ -42,7 +41,7 @@ static int make_job_dir(int jobs, const char *name)
 	return fchmodat(jobs, tmp, 01777, 0); /* not as the umask has it */
 }
 
-/* 0 where JOB is there afterwards. */
+/* Renames a spare to the job's name. Returns 0, or -1 with errno. */
 static int take_spare(int jobs, const char *name)
 {
 	char spare[32];
@@ -58,8 +57,8 @@ static int take_spare(int jobs, const char *name)
 }
 
 /*
- * A spare has its name when it is complete. One process makes them, one at a time, under
- * one name, so that what a process that was killed left there is used by the next.
+ * Creates the missing spares. A spare gets its name when it is complete. One process creates them, one at a time, under one name,
+ * so that the next process uses what one that was killed left there.
  */
 static void make_spares(int jobs)
 {
@@ -77,7 +76,7 @@ static void make_spares(int jobs)
 	flock(jobs, LOCK_UN);
 }
 
-/* It, and what is missing above it: a directory of tmpfiles.d may be gone since the boot. */
+/* Creates the scratch directory and what is missing above it: a directory of tmpfiles.d may be missing since the boot. */
 static void make_scratch(const char *scratch)
 {
 	char path[GOJAIL_PATH_MAX];
@@ -114,8 +113,8 @@ static int open_jobs(const char *scratch, struct fault *fault)
 }
 
 /*
- * The job's directory is its user's. One that a job of that number left, whose end
- * was lost, may be somebody else's; with two clusters on a node, it may be in use.
+ * Reports whether the job's directory is another user's: a job of the same number, whose end was missed, may have left it; with
+ * two clusters on a node it may be in use.
  */
 static bool is_others(int jobs, const char *name, uid_t uid)
 {
@@ -124,7 +123,7 @@ static bool is_others(int jobs, const char *name, uid_t uid)
 	return fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != uid && st.st_uid != 0;
 }
 
-/* Makes the directory of a job of that user, from a spare if there is one. */
+/* Creates the directory of a job of that user, from a spare if there is one. Returns 0, or -1 with errno. */
 static int claim_dir(int jobs, const char *name, uid_t uid)
 {
 	if (take_spare(jobs, name) < 0 && make_job_dir(jobs, name) < 0)
@@ -180,7 +179,10 @@ int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault
 	return quota_set_limit(dir, name, bytes, fault);
 }
 
-/* SCRATCH/jobs is open: moves a job's directory, in which files are, to the trash. The id may come again. */
+/*
+ * Moves a job's directory, which has files, from SCRATCH/jobs to the trash, under a name of its own, as the id may come again.
+ * Returns 0, or -1 with errno.
+ */
 static int move_to_trash(int jobs, const char *name, struct leftover *left)
 {
 	char to[sizeof(left->name) + sizeof(GOJAIL_TRASH)];

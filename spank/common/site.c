@@ -17,7 +17,7 @@
 
 enum site_state { FRESH, STALE, FAILED };
 
-/* One line "word value" of the head; the value ends where its line does. */
+/* Reads a line "word value" of the head and moves on to the next. Returns the value, or NULL where the line has another word. */
 static const char *read_head_line(const char **at, const char *word, char *value, size_t size)
 {
 	size_t length = strlen(word);
@@ -67,7 +67,7 @@ static void write_identity(const struct stat *st, char *text, size_t size)
 		 (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
 }
 
-/* network.toml beside gojail.toml; "-" where a site has none. */
+/* Writes the identity of network.toml beside gojail.toml; "-" where a site has none. Returns 0, or -1 with a fault. */
 static int network_identity(const struct node *node, char *text, size_t size, struct fault *fault)
 {
 	const char *slash = strrchr(node->config, '/');
@@ -84,7 +84,7 @@ static int network_identity(const struct node *node, char *text, size_t size, st
 	return 0;
 }
 
-/* What gojail.toml is at this moment; a chmod, a touch, a rename all show. */
+/* Writes the identity of gojail.toml, which a chmod, a touch and a rename change. Returns 0, or -1 with a fault. */
 static int config_identity(const struct node *node, char *text, size_t size, struct fault *fault)
 {
 	char directory[GOJAIL_PATH_MAX];
@@ -96,7 +96,7 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 		return fault_set(fault, "cannot read the configuration %s: %s; no step is started "
 					"without it: ask your administrator", node->config, strerror(errno));
 	write_identity(&st, text, size);
-	/* Go judged the file; who may write its directory can put another one there at any time. */
+	/* Go judged the file; a user who may write its directory can put another one there at any time. */
 	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
 		return fault_set(fault, "the directory %s of the configuration is not root's alone; "
 					"ask your administrator to run: chown root %s; chmod go-w %s",
@@ -164,7 +164,7 @@ static bool has_group(const struct user *user, gid_t gid)
 	return false;
 }
 
-/* The names of all jails, for a person who mistyped one. */
+/* Sets a fault with the names of all jails, for a user who mistyped one. */
 static int unknown_jail(const struct site *site, const char *name, struct fault *fault)
 {
 	char known[512] = "";
@@ -183,7 +183,7 @@ static int unknown_jail(const struct site *site, const char *name, struct fault 
 			 known[0] ? known : "(none is configured)");
 }
 
-/* The line "isolate": an unknown word is of another version, and refused. */
+/* Parses the line "isolate". Returns 0, or -1 at an unknown word, which another version has written. */
 static int parse_isolate(char *words, struct jail *jail)
 {
 	static const struct {
@@ -213,7 +213,7 @@ static int parse_isolate(char *words, struct jail *jail)
 	return 0;
 }
 
-/* One that is not known is not shown: it stays closed. */
+/* Adds a device node of a GPU. One that cannot be parsed is left out, and so stays closed to jobs. */
 static void add_gpu(const char *value, struct jail *jail)
 {
 	if (jail->ngpus < (int)(sizeof(jail->gpus) / sizeof(jail->gpus[0])) &&

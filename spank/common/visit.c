@@ -22,7 +22,10 @@ int visit_enter(int mnt)
 	return unshare(CLONE_FS) < 0 || setns(mnt, CLONE_NEWNS) < 0 ? -1 : 0;
 }
 
-/* Whether a directory is the thread's root: the same one of the same mount. The subvolumes of a btrfs differ in the device alone. */
+/*
+ * Reports whether a directory is the thread's root: the same directory of the same mount. The subvolumes of a btrfs differ in the
+ * device alone.
+ */
 static bool is_root(int dir)
 {
 	struct statx there = {0}, root = {0};
@@ -33,7 +36,10 @@ static bool is_root(int dir)
 	       there.stx_dev_major == root.stx_dev_major && there.stx_dev_minor == root.stx_dev_minor;
 }
 
-/* setns goes to the root of a namespace; in a chroot that is another, of which the stage would be made. */
+/*
+ * Opens the thread's mount namespace. setns(2) goes to the root of a namespace, which is not the thread's in a chroot, and the
+ * stage would be made from it. Returns 0, or -1 with a fault.
+ */
 static int find_home(struct visit *visit, struct fault *fault)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

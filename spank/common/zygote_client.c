@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zygote_client.c: the side of the zygote's socket that asks. */
+/* zygote_client.c: the client's side of the zygote's socket. */
 #include "common/zygote_client.h"
 
 #include "common/clock.h"

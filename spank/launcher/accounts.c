@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 /*
- * The jail's own file is root's with --jail-root=range, and packages add their users to it: it is not mounted over
- * there. Everywhere else both must be known, the node's users and those that a package brought. The node's come first and
- * win: who looks up a name or an id finds the node's. Of the jail's file, which users may write, nothing is trusted.
+ * With --jail-root=range the jail's own file belongs to root there, and packages add their users to it: nothing is mounted over
+ * it. In all other sandboxes both must be known, the node's users and those that a package brought. The node's come first and win:
+ * a look-up by name or id finds them. Nothing in the jail's file is trusted, as users may write it.
  */
 
 #define OWN_MAX (256 << 10)  /* bytes of the jail's file that are read */
@@ -31,7 +31,7 @@ struct text {
 	size_t length;
 };
 
-/* Reads a regular file that is open as a place, at most so many bytes; -1: it cannot be. */
+/* Reads a regular file, open with O_PATH, up to max bytes. Returns 0 or -1. */
 static int read_text(int place, size_t max, struct text *text)
 {
 	char name[32];
@@ -63,7 +63,7 @@ static bool has_name(const char *text, const char *name, size_t length)
 	return false;
 }
 
-/* Reports whether it is a line "NAME:PASSWORD:ID:..." of a system's user or group, in characters that all programs take. */
+/* Reports whether a line "NAME:PASSWORD:ID:..." is of a system user or group, in characters that all programs accept. */
 static bool is_system_line(const char *line, size_t length)
 {
 	const char *colon = memchr(line, ':', length), *id;
@@ -79,7 +79,7 @@ static bool is_system_line(const char *line, size_t length)
 	return *end == ':' && number > 0 && number < SYSTEM_IDS;
 }
 
-/* Appends what the jail has of its own to the node's; a last line without its end may be half of one. */
+/* Appends the jail's own system accounts to the node's; a last line without its newline may be cut off. */
 static void append_own(struct text *node, const struct text *own)
 {
 	const char *line = own->bytes, *end;
@@ -103,7 +103,10 @@ static void append_own(struct text *node, const struct text *own)
 	}
 }
 
-/* Makes a file of the sandbox's /run with that text, and the owner and rights of the node's, as a detached mount. */
+/*
+ * Creates a file in the sandbox's /run with that text, and the owner and mode of the node's file. Returns it as a detached mount,
+ * or -1.
+ */
 static int make_file(int run, const char *name, const struct text *text, const struct stat *like)
 {
 	const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Attaches a new file system at a directory, which it closes. A descriptor of the new one's root. */
+/* Attaches a new file system to a directory, and closes the directory. Returns the root of the new one, or -1 with a fault. */
 static int mount_at(int at, const char *type, const char *options, uint64_t attributes, const char *path, struct fault *fault)
 {
 	int made = at < 0 ? -1 : k_new_mount(type, options, attributes);
@@ -44,7 +44,10 @@ static int mount_tmpfs(const char *path, mode_t mode, uint64_t bytes, struct fau
 			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path, fault);
 }
 
-/* A place for the batch script's directory, alone in its parent: other jobs' do not show. */
+/*
+ * Creates a mount point for the batch script's directory, alone in its parent, so that other jobs' do not show. Returns -1 with a
+ * fault.
+ */
 static int make_lone_target(const char *destination, struct fault *fault)
 {
 	char parent[GOJAIL_PATH_MAX], *slash;
@@ -65,7 +68,7 @@ static int make_lone_target(const char *destination, struct fault *fault)
 	return at < 0 ? fault_set(fault, "cannot make %s in the jail: %s", destination, strerror(errno)) : at;
 }
 
-/* Whatever symlinks the jail has there, they end inside it. */
+/* Opens the mount target of a tree; whatever symbolic links the jail has, they end in it. Returns -1 with a fault. */
 static int open_target(const struct gojail_tree *tree, struct fault *fault)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -129,7 +132,7 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
 	return made < 0 ? -1 : 0;
 }
 
-/* Each step puts there what Slurm made for the job: see cgroups.h. */
+/* Mounts a tmpfs for the job's cgroups, which each step shows there (plugin/cgroups.c). */
 static int mount_cgroups(struct fault *fault)
 {
 	scoped_fd sys = open_template_mount("/sys", SYSFS_MAGIC, fault);
@@ -139,7 +142,7 @@ static int mount_cgroups(struct fault *fault)
 	return made < 0 ? -1 : 0;
 }
 
-/* What shows the job's own processes, devices, terminals and message queues. */
+/* Mounts what shows the job's own processes, devices, terminals and message queues. Returns 0, or -1 with a fault. */
 static int mount_job_filesystems(const struct gojail_request *request, struct fault *fault)
 {
 	const uint64_t plain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
@@ -165,7 +168,10 @@ static int mount_job_filesystems(const struct gojail_request *request, struct fa
 	return made < 0 ? -1 : 0;
 }
 
-/* Whose the files of the jail's root are on the node: root's, or with --jail-root=range those of the tree's destination. */
+/*
+ * Finds the owner, on the node, of the files of the jail's root: root, or with --jail-root=range the ids in the tree's
+ * destination.
+ */
 static int find_root_ids(const struct gojail_request *request, const struct gojail_tree *trees, unsigned *uid, unsigned *gid, struct fault *fault)
 {
 	*uid = *gid = 0;
@@ -175,7 +181,10 @@ static int find_root_ids(const struct gojail_request *request, const struct goja
 	return 0;
 }
 
-/* The job's own /run, with Debian's /run/lock. What programs leave there ends with the sandbox: no other job's root is to find it. */
+/*
+ * Mounts the job's own /run, with Debian's /run/lock. What programs leave there ends with the sandbox: no other job's root is to
+ * find it.
+ */
 static int mount_run(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	char options[96];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holder.c: a process that assembles one sandbox in a copy of its zygote's template, and holds it. */
+/* holder.c: the process that assembles a sandbox in a copy of its zygote's template, and holds it. */
 #include "launcher/holder.h"
 
 #include "common/fd.h"
@@ -34,7 +34,7 @@ static void send_reply(int talk, const struct record *self, const struct fault *
 		_exit(1); /* nobody waits for this sandbox any more */
 }
 
-/* Whether that much is a whole request. */
+/* Reports whether so many bytes are a whole request. */
 static bool is_whole(ssize_t got, const struct gojail_request *request)
 {
 	return got >= (ssize_t)sizeof(*request) && request->version == GOJAIL_VERSION &&
@@ -42,7 +42,7 @@ static bool is_whole(ssize_t got, const struct gojail_request *request)
 	       (size_t)got == sizeof(*request) + request->ntrees * sizeof(struct gojail_tree);
 }
 
-/* The request, its trees, and their descriptors; 0 or -1 with a fault. */
+/* Receives the request, its trees, and their descriptors. Returns 0, or -1 with a fault. */
 static int receive_request(int talk, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	struct iovec parts[] = {
@@ -58,7 +58,7 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 	struct cmsghdr *header;
 	ssize_t got;
 
-	got = recvmsg(talk, &message, MSG_CMSG_CLOEXEC); /* a caller that hangs holds nothing up but this child */
+	got = recvmsg(talk, &message, MSG_CMSG_CLOEXEC); /* a caller that hangs delays this child alone */
 	if (got <= 0)
 		_exit(1);
 	if (!is_whole(got, request))
@@ -75,9 +75,9 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 }
 
 /*
- * Only the children of a process change their PID namespace: goes on as one, of the
- * zygote's, which reaps it. In a new namespace it is process 1, and what the job
- * leaves behind becomes its child: that is reaped without a thought (SIG_IGN).
+ * Enters the job's PID namespace, or a new one, which only the children of a process do: goes on as a child of the zygote, which
+ * reaps it. In a new namespace it is process 1, and what the job leaves behind becomes its child, which the kernel reaps
+ * (SIG_IGN).
  */
 static int enter_pid_namespace(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
@@ -97,7 +97,10 @@ static int enter_pid_namespace(const struct gojail_request *request, const struc
 	return 0;
 }
 
-/* The user namespace for the tasks: among the trees, or a new one where uid 0 is the user and nobody else is. */
+/*
+ * Returns the user namespace for the tasks: from the trees, or a new one where uid 0 is the user and no other id is mapped.
+ * Returns -1 with a fault.
+ */
 static int find_userns(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	struct idmap user = {0, request->uid, 1}, group = {0, request->gid, 1};
@@ -108,7 +111,7 @@ static int find_userns(const struct gojail_request *request, const struct gojail
 	return make_userns(ZYGOTE_PROC_FD, request->uid, &user, &group, false, fault);
 }
 
-/* The descriptor with a number that means nothing. */
+/* Moves a descriptor to a number without a meaning. */
 static int move_up(int fd)
 {
 	int other = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, GOJAIL_RECORD_FD + 1);
@@ -117,7 +120,7 @@ static int move_up(int fd)
 	return other;
 }
 
-/* What the steps will take: these numbers are theirs before anybody knows of them. */
+/* Puts the descriptors that steps take at their numbers, which nobody uses before the record is written. */
 static void keep_namespaces(int stage, int user, struct fault *fault)
 {
 	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc", "self/ns/uts"};
@@ -132,7 +135,7 @@ static void keep_namespaces(int stage, int user, struct fault *fault)
 			fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
 }
 
-/* What another job is likely to ask for as well: no other sandbox of a job that has one, no network, no root of its own. */
+/* Reports whether another job is likely to ask for the same: not a second sandbox of a job, no network, no root of its own. */
 static bool is_common_request(const struct gojail_request *request, const struct gojail_tree *trees)
 {
 	bool common = (request->flags & GOJAIL_REQUEST_SHM) && !(request->flags & GOJAIL_REQUEST_NET);
@@ -144,7 +147,7 @@ static bool is_common_request(const struct gojail_request *request, const struct
 
 #define BUILDER "gojail-builder"
 
-/* Ends the sandbox that was begun, and holds it for as long as this process lives. */
+/* Finishes the sandbox, and holds it for as long as this process lives. */
 __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
 					   const struct record *self, struct fault *fault)
 {
@@ -190,14 +193,14 @@ void run_holder(int talk, int requests)
 	hold_sandbox(talk, &request, trees, &self, &fault);
 }
 
-/* For the zygote: one of SPARE_..., and who asks for a sandbox. */
+/* Sends a message SPARE_... to the zygote, with a caller's socket unless that is -1. */
 static void report_to_zygote(int zygote, char what, int talk)
 {
 	if (scm_send(zygote, what, talk) < 0)
 		_exit(1);
 }
 
-/* Who asks for a sandbox; the end of the zygote is that of the spare, and comes first. */
+/* Accepts a caller. The end of the zygote comes first, and ends the spare, too. */
 static int accept_caller(int zygote)
 {
 	struct pollfd wait[] = {{.fd = ZYGOTE_SOCKET_FD, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};
@@ -216,7 +219,10 @@ static int accept_caller(int zygote)
 	}
 }
 
-/* Looks at the request, which may come late or never, and leaves it there. Who asks sees the end, and asks the next zygote. */
+/*
+ * Reads the request, which may come late or never, and leaves it in the socket. Reports whether it is whole. A caller sees the end
+ * of this process, and asks the next zygote.
+ */
 static bool peek_request(int zygote, int talk, struct gojail_request *request)
 {
 	struct pollfd wait[] = {{.fd = talk, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
-/* Names that the stage has from the host: nothing of the user's is put there. */
+/* Reports whether the stage has the node's directory there: no mount of a user's is attached below it. */
 static bool is_system(const char *destination)
 {
 	static const char *const names[] = {"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64",
@@ -30,7 +30,10 @@ static bool is_system(const char *destination)
 
 enum { PTS = 2, OWN }; /* those that must be there */
 
-/* Copies of the job's own for the stage. Root is to load no library from there, whatever path the node's ld.so.conf has. */
+/*
+ * Clones the job's mounts for the stage, without exec: root must not load a library from there, whatever path the node's
+ * ld.so.conf has. Returns 0, or -1 with errno.
+ */
 static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies, int *found)
 {
 	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;

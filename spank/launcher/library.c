@@ -57,7 +57,7 @@ int library_add_word(const char *name, int value, struct fault *fault)
 	return 0;
 }
 
-/* Loads the library and makes the one call. */
+/* Loads the library and makes the one call. Returns 0, or -1 with call->text. */
 static int load_and_call(const char *verb)
 {
 	char path[GOJAIL_PATH_MAX + 16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main.c: the single-threaded process between slurmstepd, which must not see
- * Go's threads, and libgojail.so, which has them. Verbs: include/gojail.h.
+ * main.c: the single-threaded process between slurmstepd, which must not have Go's threads, and libgojail.so, which has them. Its
+ * verbs are in include/gojail.h.
  */
 #include "common/clock.h"
 #include "common/fault.h"
@@ -23,7 +23,7 @@ static void say(const char *format, const char *text)
 	dprintf(GOJAIL_REPLY_FD, format, text);
 }
 
-/* Finds the directory that the launcher is in, and with it the library. */
+/* Finds the directory of the launcher, which is that of the library. Returns 0, or -1 with errno. */
 static int locate(struct node *node)
 {
 	ssize_t length = readlink("/proc/self/exe", node->libdir, sizeof(node->libdir) - 1);

@@ -20,9 +20,9 @@ struct range {
 };
 
 /*
- * --jail-root=range: 0 and up are the user's range of /etc/subuid on the tasks' side,
- * and 0 and up in the jail's root on the disk's. In data, and of the batch script, the
- * user's own id becomes root, and no other id means anybody.
+ * Creates the user namespaces. Ids from 0 on are the user's range of /etc/subuid for the tasks, and ids from 0 on of the jail's
+ * root on disk. In data, and for the batch script, the user's own id becomes root, and no other id is mapped. Returns 0, or -1
+ * with a fault.
  */
 static int make_range(const struct sandbox_spec *spec, struct range *range, struct fault *fault)
 {
@@ -48,7 +48,7 @@ static int make_range(const struct sandbox_spec *spec, struct range *range, stru
 	return range->data < 0 ? -1 : 0;
 }
 
-/* Maps the tree of the batch script: Slurm's file is the user's, who is root in the jail. */
+/* Maps the tree of the batch script: the file belongs to the user, who is root in the jail. Returns 0, or -1 with a fault. */
 static int map_script(const struct sandbox_spec *spec, int tree, int data, struct fault *fault)
 {
 	if (k_map_ids(tree, data) == 0)

@@ -20,14 +20,17 @@
 
 #define SAVED_MAX 256
 
-/* A mount of the template; in is the path of the mount that it lies in, "" for the root. */
+/* A mount of the template; in is the path of its parent mount, "" for the root. */
 struct mount {
 	char *path;
 	const char *in;
 	int id, parent;
 };
 
-/* Those that a sandbox may have to move. What lies in a mount that stays goes with it, however many there are: homes, for instance. */
+/*
+ * The mounts that a sandbox may have to move. What lies in a mount that stays moves with that, however many there are, as for home
+ * directories.
+ */
 static struct mount saved[SAVED_MAX];
 static int nsaved;
 
@@ -45,7 +48,7 @@ static int find_saved(const char *path)
 	return -1;
 }
 
-/* The kernel writes blanks, tabs, ends of line and backslashes as \\ and three octal digits. */
+/* Decodes a path of mountinfo, in which the kernel writes blanks, tabs, newlines and backslashes as \\ and three octal digits. */
 static void unescape(char *path)
 {
 	char *to = path;
@@ -78,7 +81,7 @@ static int add_mount(struct table *table, const struct mount *one)
 	return 0;
 }
 
-/* Reads proc_pid_mountinfo(5): id, parent's id, and in the fifth field the path. */
+/* Reads proc_pid_mountinfo(5): id, parent's id, and in the fifth field the path. Returns 0, or -1 with a fault. */
 static int read_table(FILE *file, struct table *table, struct fault *fault)
 {
 	char *line = NULL;
@@ -101,7 +104,7 @@ static int read_table(FILE *file, struct table *table, struct fault *fault)
 	return result;
 }
 
-/* Returns the mount that a mount lies in, or NULL. Those of one parent stand side by side: the last answer is tried first. */
+/* Returns the parent mount of a mount, or NULL. Children of one parent are adjacent: the last result is tried first. */
 static const struct mount *find_parent(const struct table *table, const struct mount *one, int *last)
 {
 	for (int tried = 0; tried <= table->count; tried++) {
@@ -116,8 +119,8 @@ static const struct mount *find_parent(const struct table *table, const struct m
 }
 
 /*
- * Keeps a mount that lies in the root, or in one that a sandbox replaces. The path of each lies in that of its parent.
- * Who owns the jail's root can rename a directory with a mount in it: then the table has been written half before, half after.
+ * Saves a mount whose parent is the root, or a mount that a sandbox replaces. Its path must lie below its parent's: the owner of
+ * the jail's root can rename a directory with a mount in it, and the table is then from before and after. Returns 0, or -1.
  */
 static int save_mount(const struct table *table, struct mount *one, int *last, struct fault *fault)
 {
@@ -133,7 +136,7 @@ static int save_mount(const struct table *table, struct mount *one, int *last, s
 	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
 		if (one->parent != table->root_id && strcmp(parent->path, replaced[i]) == 0)
 			one->in = replaced[i];
-	if (!one->in || strcmp(one->path, one->in) == 0) /* on top of one: both are one mount for who replaces it */
+	if (!one->in || strcmp(one->path, one->in) == 0) /* mounted over one of these: both are replaced as one */
 		return 0;
 	length = strlen(one->in);
 	if (strncmp(one->path, one->in, length) != 0 || one->path[length] != '/')
@@ -169,7 +172,7 @@ int find_template_mounts(int proc, struct fault *fault)
 					   "in the jail's root? Run: gojail reload");
 }
 
-/* Reports whether an open place is the root of a mount. */
+/* Reports whether an open file is a mount point. */
 static bool is_mount_point(int at)
 {
 	struct statx about = {0};
@@ -178,8 +181,8 @@ static bool is_mount_point(int at)
 }
 
 /*
- * Reports whether root in the jail may install what the template has at a path: a file that is mounted cannot be
- * replaced (rename(2), EBUSY). Once it was, the template lacks the mount, too (detach_mounts in fs/namespace.c).
+ * Reports whether root in the jail may install what the template has at a path: a file that is a mount point cannot be replaced
+ * (rename(2), EBUSY). Where it was replaced, the template lacks the mount, too (detach_mounts in fs/namespace.c).
  */
 static bool is_optional(int list, const char *path)
 {
@@ -193,7 +196,7 @@ static bool is_optional(int list, const char *path)
 	return fstatat(list, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Opens what is mounted right in that mount, at a path, with all that is mounted on it, to be moved. */
+/* Opens the mounts right below the mount at path, with all that is mounted on them, to move them. Returns 0, or -1 with a fault. */
 static int open_saved(int mount, const char *path, int *trees, struct fault *fault)
 {
 	scoped_fd optional = *path ? -1 : open_in_root(mount, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
@@ -214,7 +217,10 @@ static int open_saved(int mount, const char *path, int *trees, struct fault *fau
 	return result;
 }
 
-/* Puts them where they were, seen from the mount at that path; nobody's symlink leads elsewhere. */
+/*
+ * Attaches them where they were, below the new mount at path, and closes them. Symbolic links are refused. Returns result, or -1
+ * with a fault.
+ */
 static int attach_saved(int result, int root, const char *path, int *trees, struct fault *fault)
 {
 	for (int i = 0; i < nsaved; i++) {
@@ -230,7 +236,10 @@ static int attach_saved(int result, int root, const char *path, int *trees, stru
 
 static int copy_directory(int from, int to, const char *path, struct fault *fault);
 
-/* Copies one entry of a directory of the template's /dev or /run, or makes a place for what is mounted there. */
+/*
+ * Copies one entry of a directory of the template's /dev or /run, or creates a mount point where the template has a mount. Returns
+ * 0, or -1 with errno.
+ */
 static int copy_entry(int from, int to, const char *path, struct fault *fault)
 {
 	const char *name = strrchr(path, '/') + 1;

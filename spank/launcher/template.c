@@ -19,7 +19,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Opens STATE/jails/JAIL, made if absent; -1 with a fault. */
+/* Opens STATE/jails/JAIL, and creates it if it is missing. Returns -1 with a fault. */
 static int open_template_dir(const struct node *node, const char *jail, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
@@ -36,7 +36,7 @@ static int open_template_dir(const struct node *node, const char *jail, struct f
 	return fd;
 }
 
-/* A mount namespace with that view in it; this process is inside afterwards. */
+/* Enters a new mount namespace, in which Go assembles that view. Returns 0, or -1 with a fault. */
 static int assemble_view(const char *verb, int64_t until, struct fault *fault)
 {
 	if (unshare(CLONE_NEWNS) < 0)
@@ -59,7 +59,7 @@ static int assemble_template(int64_t until, struct fault *fault)
 	return stage;
 }
 
-/* Of the jail, whose owner may have put something else there. */
+/* Opens /dev/null of the jail, whose owner may have put something else there. Returns -1 with a fault. */
 static int open_null(struct fault *fault)
 {
 	struct stat st;

@@ -24,7 +24,10 @@ static int write_file(int dir, const char *name, const char *text)
 	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
 }
 
-/* The effective uid, which will be the namespace's owner, with all capabilities as before: some nodes want them. */
+/*
+ * Sets the effective uid, which will own the namespace, and keeps all capabilities: some nodes require them. Returns 0, or -1 with
+ * errno.
+ */
 static int become_owner(uid_t uid)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -45,7 +48,7 @@ static int write_map(int dir, const char *name, const struct idmap *map)
 	return write_file(dir, name, line);
 }
 
-/* In the child: the namespace is there when its pid, as proc has it, is in the pipe. */
+/* Creates and holds the namespace, in the child. It exists once the pid of the child, as proc has it, is in the pipe. */
 __attribute__((noreturn)) static void hold_namespace(int proc, uid_t owner, int ready)
 {
 	pid_t self = read_self(proc).pid, parent = getppid();

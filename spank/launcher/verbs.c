@@ -24,9 +24,8 @@
 #include <unistd.h>
 
 /*
- * Slurm kills, or waits for, what it finds in a step's cgroup, and limits its
- * memory and devices; what outlives a step must not be there (26.05
- * drains the node for it). Both versions of cgroups; failing is harmless.
+ * Moves the launcher out of the step's cgroup. Slurm kills, or waits for, what it finds there, and limits its memory and devices;
+ * 26.05 drains the node for a process that outlives its step. Both versions of cgroups; a failure is harmless.
  */
 static void leave_cgroup(void)
 {
@@ -54,7 +53,7 @@ static void leave_cgroup(void)
 	}
 }
 
-/* Goes on as a child of init: no step waits for it, and none kills it. */
+/* Goes on as a child of init, which no step waits for or kills. */
 static void detach(void)
 {
 	pid_t child = fork();
@@ -94,8 +93,9 @@ static int attach_net(const struct record *holder, struct fault *fault)
 }
 
 /*
- * Who asked for a sandbox may be killed meanwhile, and the job's end come and go before it is there: nobody
- * would end it. `gojail run` does not say who it is: the thread that forked may end before the process.
+ * Lets this process end with the one that asked for the sandbox: that may be killed, and the end of the job come and go before the
+ * sandbox exists, which nobody would end then. `gojail run` does not name itself: the thread that forked may end before the
+ * process.
  */
 static int end_with_caller(struct fault *fault)
 {
@@ -141,7 +141,7 @@ bool verb_is_detached(const char *verb)
 	return strcmp(verb, "boot") == 0 || strcmp(verb, "clean") == 0;
 }
 
-/* Leaves CPU and disk to the jobs: ioprio_set(2), class 3 is idle. */
+/* Leaves CPU and disk to the jobs: class 3 of ioprio_set(2) is idle. */
 static void lower_priority(void)
 {
 	enum { OF_PROCESS = 1, IDLE = 3 << 13 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zygote.c: the side of the zygote's socket that serves. */
+/* zygote.c: the server's side of the zygote's socket. */
 #include "launcher/zygote.h"
 
 #include "common/fd.h"
@@ -24,7 +24,7 @@ int listen_as_zygote(int dir, struct fault *fault)
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" GOJAIL_SOCKET, dir);
 	unlinkat(dir, GOJAIL_SOCKET, 0);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* two wait for who asks: serve_as_zygote */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* non-blocking: the zygote and its spare both accept on it */
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 1024) == 0)
 		return fd;
 	fault_set(fault, "cannot make the zygote's socket: %s; is the state directory full or read-only?",
@@ -33,18 +33,18 @@ int listen_as_zygote(int dir, struct fault *fault)
 	return -1;
 }
 
-/* The zygote's, besides those of zygote.h. */
+/* The state of a zygote, beside the descriptors of zygote.h. */
 struct zygote {
 	int spare;		     /* a socket whose other end a spare has; -1: there is none */
-	int requests[2];		     /* a pipe: holders write what they were asked for */
-	struct gojail_request pattern; /* what they were asked for last; version 0: nothing yet */
+	int requests[2];		     /* a pipe: holders write the requests that they got */
+	struct gojail_request pattern; /* the last of these, for the next spare; version 0: none */
 };
 
-/* A holder for who asks. */
+/* Forks a holder for a caller. */
 static void fork_holder(const struct zygote *zygote, int talk)
 {
 	if (fork() == 0) {
-		close(ZYGOTE_SOCKET_FD); /* but told stays, both ends: to write there is no SIGPIPE when the zygote has ended */
+		close(ZYGOTE_SOCKET_FD); /* both ends of the pipe stay open: writing causes no SIGPIPE when the zygote has ended */
 		if (zygote->spare >= 0)
 			close(zygote->spare); /* it would keep the spare alive after the zygote */
 		signal(SIGCHLD, SIG_DFL);
@@ -74,7 +74,7 @@ static void fork_spare(struct zygote *zygote)
 		close_fd(&zygote->spare);
 }
 
-/* A spare is made when nobody has asked for this long: not in the way of the launch that took the last one. */
+/* A spare is forked when nobody has asked for this long, so that it does not delay the launch that took the last one. */
 #define SPARE_AFTER_MS 100
 
 void serve_as_zygote(void)
@@ -116,6 +116,6 @@ void serve_as_zygote(void)
 				sleep(1); /* out of descriptors or memory: later, maybe */
 		}
 		if (zygote.spare < 0 && !was_ready)
-			zygote.pattern.version = 0; /* none can be made: not tried again before the next holder has told */
+			zygote.pattern.version = 0; /* a spare cannot be made: not tried again before the next request */
 	}
 }

@@ -11,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What precedes the last part that begins with "step_": .../job_5 of .../job_5/step_0/slurm (Slurm 22.05 to 26.05). */
+/*
+ * Cuts a path off before its last part that begins with "step_": .../job_5 of .../job_5/step_0/slurm (Slurm 22.05 to 26.05).
+ * Reports whether there is one.
+ */
 static bool cut_to_job(char *path)
 {
 	char *step = NULL;
@@ -24,7 +27,10 @@ static bool cut_to_job(char *path)
 	return true;
 }
 
-/* Where systemd mounts these controllers: those of v2 have no name, and a place of their own on a node that has v1, too. */
+/*
+ * Sets the path where systemd mounts these controllers: those of v2 have no name, and their own directory on a node that has v1,
+ * too. Returns 0 or -1.
+ */
 static int set_path(struct shared *one, const char *controllers, const char *path)
 {
 	const char *name = strncmp(controllers, "name=", 5) == 0 ? controllers + 5 : controllers;

@@ -40,7 +40,10 @@ int confine_read(struct confine *confine, const struct node *node, const struct 
 	return 0;
 }
 
-/* A program of root's has what is inheritable, whatever the bounding set is; slurmd in a container may have some. */
+/*
+ * Drops inheritable capabilities, which slurmd in a container may have: a program of root's gets them, whatever the bounding set
+ * is. Returns 0, or -1 with a fault.
+ */
 static int drop_inheritable(uint64_t bounding, struct fault *fault)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -55,7 +58,10 @@ static int drop_inheritable(uint64_t bounding, struct fault *fault)
 	return fault_set(fault, "cannot drop inheritable capabilities: %s", strerror(errno));
 }
 
-/* PR_CAPBSET_DROP is invalid beyond the last capability of this kernel (prctl(2)). */
+/*
+ * Drops capabilities from the bounding set. PR_CAPBSET_DROP is invalid beyond the last capability of this kernel (prctl(2)).
+ * Returns 0, or -1 with a fault.
+ */
 static int drop_capabilities(uint64_t bounding, struct fault *fault)
 {
 	for (unsigned long number = 0; number < 64; number++) {

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest that execve(2) takes (MAX_ARG_STRLEN). */
+/* The longest string that execve(2) accepts (MAX_ARG_STRLEN). */
 #define VALUE_MAX (128 << 10)
 
-/* Whether the list "a:b:c" has the directory. */
+/* Reports whether the list "a:b:c" has the directory. */
 static bool has_directory(const char *list, const char *directory)
 {
 	size_t length = strlen(directory);
@@ -21,7 +21,10 @@ static bool has_directory(const char *list, const char *directory)
 	return false;
 }
 
-/* A step that a task starts has the directory already; one that is empty means the current directory. */
+/*
+ * Prepends a directory to a list, unless it is there, as in a step that a task starts. An empty element would mean the current
+ * directory. Returns 0 or -1.
+ */
 static int prepend_directory(spank_t sp, const char *name, const char *directory)
 {
 	static char value[VALUE_MAX];

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Kills all holders before it waits for the first: a job may have GOJAIL_SANDBOXES_MAX of them. */
+/* Kills all holders, then waits for each: a job may have GOJAIL_SANDBOXES_MAX of them. Returns 0 or -1. */
 static int end_holders(int job, DIR *dir, int64_t until)
 {
 	struct dirent *entry;
@@ -37,7 +37,7 @@ static int end_holders(int job, DIR *dir, int64_t until)
 	return 0;
 }
 
-/* Holders first, then the scratch directory, then what points to them. */
+/* Ends the holders, then removes the scratch directory, then what points to them. Returns 0 or -1. */
 static int end_locked(int job, DIR *dir, int64_t until, struct leftover *left)
 {
 	struct dirent *entry;
@@ -81,7 +81,7 @@ static void note_failed(const struct node *node, const char *job)
 	char path[GOJAIL_PATH_MAX + 64];
 	int note = -1;
 
-	/* Who has just tried the last of them removes the directory. */
+	/* A process that has just ended the last of them removes the directory. */
 	for (int tries = 0; note < 0 && tries < 3; tries++) {
 		snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED, node->state);
 		mkdir(path, 0700);
@@ -115,7 +115,7 @@ static bool is_retry_due(const struct node *node)
 	return due;
 }
 
-/* Its VFs are to be given back: that is Go's. */
+/* Reports whether the job may have VFs, which Go releases. */
 static bool may_have_net(const struct node *node, const char *job)
 {
 	char path[GOJAIL_PATH_MAX + 64];
@@ -125,13 +125,13 @@ static bool may_have_net(const struct node *node, const char *job)
 }
 
 /*
- * How long Slurm waits for the end of a job at most, and how much of that for the files that the job left. What takes
- * longer goes on in a process of its own. With a network the whole GOJAIL_DEFAULT_DEADLINE_MS: a VF is the next
- * job's as soon as this returns. `gojail check` compares with slurm.conf (gojail/check/epilog.go).
+ * How much of the time that Slurm waits for the end of a job goes to the files that the job left. What takes longer goes on in
+ * another process. Slurm waits for GOJAIL_END_MS at most; with a network for GOJAIL_DEFAULT_DEADLINE_MS, as a VF is the next job's
+ * as soon as this returns. `gojail check` compares with slurm.conf (gojail/check/epilog.go).
  */
 #define LEFTOVER_MS 1000
 
-/* For what the jobs before left: big directories, VFs, a fabric manager that is slow. Nobody waits. */
+/* Time for what earlier jobs left: big directories, VFs, a slow fabric manager. Nobody waits for it. */
 #define BOOT_MS (30 * 60 * 1000)
 
 static void start_clean(const struct node *node, const char *job, const struct leftover *left)

@@ -83,7 +83,10 @@ static void become_epilog(void)
 	_exit(127);
 }
 
-/* As the user, the thread forks tasks, and what a plugin wants in user_init (_fork_all_tasks in Slurm's mgr.c); then it is root's. */
+/*
+ * As the user, the thread forks tasks, and what a plugin forks in user_init (_fork_all_tasks in Slurm's mgr.c); later forks are
+ * root's.
+ */
 static void in_child(void)
 {
 	bool is_epilog = forks.epilogs && geteuid() == 0 && pthread_equal(forks.epilogs_thread, pthread_self());

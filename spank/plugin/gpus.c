@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether "0,2,4-7" has the index: Slurm writes it so (gres_common.c). */
+/* Reports whether a list such as "0,2,4-7", as gres_common.c of Slurm writes it, has the index. */
 static bool has_index(const char *list, unsigned long index)
 {
 	while (*list >= '0' && *list <= '9') {

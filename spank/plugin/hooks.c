@@ -43,7 +43,7 @@
 SPANK_PLUGIN(gojail, 1)
 #pragma GCC visibility pop
 
-/* Returns what a hook of a task returns: where the latch has a fault, the failure of the task, with one line for all of them. */
+/* Returns the result of a hook of a task: with a fault in the latch, its failure, after one line for all tasks of the step. */
 static int report_fault(const struct step *step, spank_t sp)
 {
 	int task = 0;

@@ -38,7 +38,7 @@ static bool jail_name_ok(const char *name)
 	       strspn(name, rest) == strlen(name);
 }
 
-/* One SRC:DST[:ro|:rw]; the node judges whether the site permits it. */
+/* Returns what is wrong with a SRC:DST[:ro|:rw], or NULL; whether the site permits it is for the node to judge. */
 static const char *mount_problem(const char *entry, size_t length)
 {
 	char text[GOJAIL_MOUNTS_MAX + 1], *destination, *mode;
@@ -60,7 +60,7 @@ static const char *mount_problem(const char *entry, size_t length)
 	return NULL;
 }
 
-/* Says what is wrong with an option, which the user wrote. */
+/* Reports a bad option to the user who wrote it. Returns -1. */
 __attribute__((format(printf, 1, 2))) static int report_bad_option(const char *format, ...)
 {
 	char text[GOJAIL_MOUNTS_MAX + 300];
@@ -142,8 +142,8 @@ static int on_net(int value, const char *argument, int remote)
 }
 
 /*
- * Without a value: what the jail allows. Slurm gives none of it here, and "" or "(null)" to slurmstepd and to what a
- * job starts; "" that a user wrote, as in --jail-root=$MODE, says nothing.
+ * Without a value the option means what the jail allows. Slurm passes NULL here, and "" or "(null)" to slurmstepd and to what a
+ * job starts; "" that a user wrote, as in --jail-root=$MODE, is refused.
  */
 static int on_root(int value, const char *argument, int remote)
 {
@@ -206,7 +206,7 @@ int options_register(spank_t sp)
 	return 0;
 }
 
-/* From the command line: into the variable. From the environment: checked. */
+/* Sets the variable to what the command line has, or checks the one in the environment. Returns 0 or -1. */
 static int pass_on(const char *variable, const char *value, bool inherited, int (*check)(const char *))
 {
 	const char *set = getenv(variable);
@@ -226,7 +226,7 @@ int options_pass_on(void)
 	return 0;
 }
 
-/* The variable of the step, else the option: see the head of this file. */
+/* Reads the variable of the step, else the option (see the top of this file). Returns 0, or -1 where it is too long. */
 static int read_option(spank_t sp, const char *variable, const char *option, char *value, size_t size)
 {
 	int error = (int)spank_getenv(sp, variable, value, (int)size);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The directory that holds path in the current namespace becomes the thread's own; its last part, or NULL. */
+/* Makes the directory of path, in the current namespace, the thread's working directory. Returns the last part of path, or NULL. */
 static const char *enter_parent(const char *path)
 {
 	char parent[GOJAIL_PATH_MAX + 64], *rest = NULL;
@@ -34,7 +34,9 @@ static const char *enter_parent(const char *path)
 	return at < 0 || !is_own_tmpfs(at) || fchdir(at) < 0 ? NULL : last + 1;
 }
 
-/* What another namespace has at a path, without the way there; no symlinks, which would lead to the caller's own. */
+/*
+ * Reads the status of a path of another namespace without a visit. Refuses symbolic links, which would lead into the caller's own.
+ */
 static bool stat_in_root(int root, const char *path, struct stat *st)
 {
 	scoped_fd at = open_in_root(root, path, RESOLVE_NO_SYMLINKS);
@@ -42,7 +44,7 @@ static bool stat_in_root(int root, const char *path, struct stat *st)
 	return at >= 0 && fstat(at, st) == 0;
 }
 
-/* Opens what is to be shown and is not yet; whether that is so. */
+/* Opens a directory that is not yet shown. Reports whether it is to be attached. */
 static bool open_shared(int root, struct shared *one, struct fault *fault)
 {
 	struct stat wanted, there;
@@ -61,7 +63,10 @@ static bool open_shared(int root, struct shared *one, struct fault *fault)
 	return false;
 }
 
-/* Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. */
+/*
+ * Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. Returns 0, or -1 with
+ * errno.
+ */
 static int attach_shared(int tree, const char *path)
 {
 	const char *name = enter_parent(path);
@@ -105,7 +110,10 @@ int share_show(int mnt, int root, struct shared *list, int count, struct fault *
 	return visit_end(&visit, fault) < 0 ? -1 : result;
 }
 
-/* As the node has it: kind, number, mode and owner. 0 where it is there already. */
+/*
+ * Creates a device node with the type, number, mode and owner that the node has. Returns 0, also where it exists, or -1 with
+ * errno.
+ */
 static int make_device(const char *path, const struct stat *st)
 {
 	const char *name = enter_parent(path);

@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Those that every jail has, and terminals (the kernel's admin-guide/devices.txt). */
+/* Reports whether a device is one that every jail has, or a terminal (the kernel's admin-guide/devices.txt). */
 static bool is_standard(dev_t device)
 {
 	static const unsigned int memory[] = {3, 5, 7, 8, 9}; /* null, zero, full, random, urandom */
@@ -24,7 +24,7 @@ static bool is_standard(dev_t device)
 	return device == makedev(5, 0) || (major(device) >= 136 && major(device) <= 143);
 }
 
-/* A file system that tells of the node, or changes it. */
+/* Reports whether a file is on a file system that describes the node, or changes it. */
 static bool is_of_kernel(int fd)
 {
 	static const long kernels[] = {PROC_SUPER_MAGIC, NSFS_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
@@ -39,7 +39,10 @@ static bool is_of_kernel(int fd)
 	return false;
 }
 
-/* Whether a mount is of that table: proc_pid_mountinfo(5), the number at the beginning of each line. Other tasks read it too. */
+/*
+ * Reports whether the table (proc_pid_mountinfo(5)) has a mount of that id, the number at the beginning of each line. Other tasks
+ * read the same open file, hence pread(2).
+ */
 static bool lists_mount(int table, uint64_t id)
 {
 	static char text[65536];
@@ -61,7 +64,7 @@ static bool lists_mount(int table, uint64_t id)
 	return false;
 }
 
-/* A file with a path, as a FIFO may be one. STATX_MNT_ID: Linux 5.8. */
+/* Reports whether a file, or a FIFO with a path, is on a mount of the stage. STATX_MNT_ID: Linux 5.8. */
 static bool is_of_stage(int stage, int fd)
 {
 	struct statx about = {0};

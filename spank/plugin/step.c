@@ -36,7 +36,7 @@ bool step_is_jailed(const struct step *step)
 	return step->sandbox.mnt >= 0 && !step->fault.text[0];
 }
 
-/* The batch script's directory is shown in the jail, where Slurm executes it. */
+/* Reads the directory of the batch script, which is shown in the jail, where Slurm executes it. Returns 0, or -1 with a fault. */
 static int find_script(spank_t sp, struct sandbox_spec *spec, struct fault *fault)
 {
 	char **argv = NULL, *slash;
@@ -66,7 +66,10 @@ static int read_spec(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 	return id == SLURM_BATCH_SCRIPT ? find_script(sp, spec, fault) : 0;
 }
 
-/* Reads a list of the step's environment; "" where Slurm sets none. One that cannot be read whole is never read in part. */
+/*
+ * Reads a list from the step's environment; "" where Slurm sets none. One that cannot be read whole is a fault, never read in
+ * part.
+ */
 static int read_list(spank_t sp, const char *name, char *list, size_t size, struct fault *fault)
 {
 	spank_err_t got = spank_getenv(sp, name, list, (int)size);
@@ -82,9 +85,8 @@ static int read_list(spank_t sp, const char *name, char *list, size_t size, stru
 #define GRES_MAX 4096 /* bytes of the list of a step's GPUs, or NICs */
 
 /*
- * What Slurm gave the job of GPUs and NICs. Its plugins set or remove the one
- * variable in every step; the other is the user's (gres_common.c). Whether
- * there are such plugins at all, Go knows.
+ * Reads which GPUs and NICs Slurm gave the job. Its plugins set or remove one of the two variables in each step; the other is the
+ * user's (gres_common.c). Whether there are such plugins at all, Go knows. Returns 0, or -1 with a fault.
  */
 static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct fault *fault)
 {
@@ -97,7 +99,7 @@ static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 		       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), fault) < 0 ? -1 : 0;
 }
 
-/* What the user asked for, or the site's default: 0, -1 with a fault. Jail "none" wants nothing else. */
+/* Reads what the user asked for, or the site's default. Jail "none" goes with no other option. Returns 0, or -1 with a fault. */
 static int read_choice(spank_t sp, const struct site *site, struct choice *choice, struct fault *fault)
 {
 	if (options_read(sp, choice) < 0)
@@ -117,7 +119,7 @@ static int read_choice(spank_t sp, const struct site *site, struct choice *choic
 	return 0;
 }
 
-/* The stage alone, so that the reason of a fault reaches the user's own file. */
+/* Enters the stage without the jail, so that the message about a fault reaches the user's own file. */
 static void enter_stage_for_fault(struct step *step, const struct jail *jail)
 {
 	struct fault ignored = {0};
@@ -133,7 +135,7 @@ static void enter_stage_for_fault(struct step *step, const struct jail *jail)
 		stage_window_open(&step->window, step->sandbox.stage, &ignored);
 }
 
-/* The sandbox, and all that is the step's own in it. */
+/* Opens the sandbox, prepares all that is the step's own in it, and enters the stage. Returns 0, or -1 with a fault. */
 static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec)
 {
 	struct sandbox *sandbox = &step->sandbox;
@@ -160,7 +162,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	return step->stage_mounts < 0 ? fault_set(fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
 }
 
-/* What the step asks for, from its options, its jail and Slurm. */
+/* Completes what the step asks for from its options, its jail and Slurm. Returns 0, or -1 with a fault. */
 static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struct site *site, struct choice *choice, struct jail *jail,
 			 struct sandbox_spec *spec)
 {
@@ -177,7 +179,7 @@ static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struc
 	return find_gres(sp, id, spec, fault);
 }
 
-/* Configuration, wish, sandbox, stage: the way of a step into its jail. */
+/* Prepares the step's way into its jail: configuration, spec, sandbox, stage. Returns 0 or -1. */
 static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 {
 	static struct choice choice;

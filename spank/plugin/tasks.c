@@ -13,7 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Slurm's mpi/pmix has made its directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path. */
+/*
+ * Shows the step's PMIx directory and the job's cgroups in the jail. Slurm's mpi/pmix has created its directory by now (lib_tmpdir
+ * in its pmixp_info.c), and its clients look for it at that path.
+ */
 static void share_with_jail(struct step *step)
 {
 	struct shared *list = step->shares[0].path[0] ? step->shares : step->shares + 1;
@@ -26,7 +29,7 @@ static void share_with_jail(struct step *step)
 		share_show(step->sandbox.mnt, step->sandbox.root, list, count, &step->fault);
 }
 
-/* What root does of user_init, which Slurm calls as the user. */
+/* Does what needs root in user_init, which Slurm calls as the user. */
 static void leave_stage(struct step *step)
 {
 	uid_t user = geteuid();
@@ -41,9 +44,9 @@ static void leave_stage(struct step *step)
 }
 
 /*
- * What is forked from now on is to be in the job's PID namespace. After the tasks come task epilogs, for which Slurm
- * calls no hook: in the node's namespaces, and with all of root's rights. That of a step with a fault, whose tasks
- * do not run, would be a program of the user's on the node. Root's tasks look like epilogs.
+ * Puts what is forked from now on into the job's PID namespace. After the tasks Slurm forks task epilogs, for which it calls no
+ * hook, in the node's namespaces and with all rights of root. The epilog of a step with a fault, whose tasks do not run, would be
+ * a program of the user's on the node. Tasks of root look like epilogs. Returns 0, or -1 with a fault.
  */
 static int begin_forks(struct step *step, bool tasks_of_root)
 {

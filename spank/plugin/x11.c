@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* setup_x11_forward in Slurm's x11_forwarding.c: TmpFS and this, for mkstemp(3). */
+/* The name of the file, for mkstemp(3), in TmpFS: setup_x11_forward in Slurm's x11_forwarding.c. */
 #define TEMPLATE "/tmp/.Xauthority-XXXXXX"
 #define FIXED (sizeof("/tmp/.Xauthority-") - 1)
 
-/* XAUTHORITY is the user's where the job has no X11: no other path is looked at. */
+/* Reports whether Slurm made the file. Without --x11, XAUTHORITY is the user's: no other path is opened. */
 static bool is_of_slurm(const char *path)
 {
 	return strlen(path) == sizeof(TEMPLATE) - 1 && strncmp(path, TEMPLATE, FIXED) == 0 && !strchr(path + FIXED, '/');
