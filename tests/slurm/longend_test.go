@@ -3,8 +3,10 @@
 package slurm_test
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,54 +18,25 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// passTmp passes a descriptor of a job's /tmp to another job of the user, where six processes make files there for as long as they can.
-const passTmp = `import os, socket, sys, time
-path = "/home/alice/pass"
-if sys.argv[1] == "give":
-    os.mkdir("/tmp/below")
-    talk = socket.socket(socket.AF_UNIX)
-    talk.connect(path)
-    socket.send_fds(talk, [b"x"], [os.open("/tmp", os.O_RDONLY), os.open("/tmp/below", os.O_RDONLY)])
-    talk.recv(1)
-    sys.exit()
-server = socket.socket(socket.AF_UNIX)
-server.bind(path)
-server.listen()
-talk, _ = server.accept()
-_, fds, _, _ = socket.recv_fds(talk, 1, 2)
-for i in range(6):
-    if os.fork() == 0:
-        n = 0
-        while True:
-            for fd in fds:
-                try:
-                    os.close(os.open("%d-%d" % (i, n), os.O_CREAT | os.O_WRONLY, dir_fd=fd))
-                except OSError:
-                    time.sleep(0.01)
-            n += 1
-            if n == 2000:
-                os.write(talk.fileno(), b"x")
-time.sleep(600)
-`
-
 // TestEndDoesNotWaitForLeftovers: whatever a job leaves, and whatever a process of another job does to it, the ends of jobs
 // are short: Slurm drains a node where one takes longer than PrologEpilogTimeout.
 func TestEndDoesNotWaitForLeftovers(t *testing.T) {
 	options := jailed
 	options.SlurmConf = map[string]string{"PrologEpilogTimeout": "5"}
 	c := harness.Start(t, options)
-	inJail(t, c, "/home/alice/pass.py", passTmp)
+	const flood, socket = "/home/alice/flood", "/home/alice/flood.socket"
+	inJail(t, c, flood, compiled(t, "testdata/flood.c", "-static"))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	take := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "-Jtake", "--jail=debian", "python3", "/home/alice/pass.py", "take"}})
+	take := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "-Jtake", "--jail=debian", flood, socket, "take"}})
 	require.NoError(t, take.Start())
 	defer func() {
 		c.Run(harness.Alice, "scancel", "--name=take")
 		take.Wait()
 		assert.True(t, c.WaitIdle(), c.Drained())
 	}()
-	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Lstat(c.Path(jailHome + "pass")); return err == nil }))
-	r := c.Run(harness.Alice, "srun", "-wn1", "-Jgive", "--jail=debian", "python3", "/home/alice/pass.py", "give")
+	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Lstat(c.Path(jailHome + "flood.socket")); return err == nil }))
+	r := c.Run(harness.Alice, "srun", "-wn1", "-Jgive", "--jail=debian", flood, socket, "give")
 	require.Zero(t, r.Code, r)
 	endsSoon(t, c, "give")
 	r = c.Run(harness.Bob, "srun", "-wn1", "-Jother", "--jail=debian", "touch", "/tmp/file")
@@ -75,7 +48,39 @@ func TestEndDoesNotWaitForLeftovers(t *testing.T) {
 	gone := harness.Poll(harness.Timeout, func() bool { _, err := os.Lstat(trash); return os.IsNotExist(err) })
 	left, _ := filepath.Glob(trash + "/*")
 	assert.True(t, gone, "left: %v", left)
-	assert.NotEmpty(t, c.Find("pass.py take"), "it is still there")
+	assert.NotEmpty(t, c.Find("flood "+socket+" take"), "it is still there")
+}
+
+// manyFiles makes as many empty files in /tmp, a thousand to a directory.
+const manyFiles = `import os, sys
+for i in range(int(sys.argv[1])):
+    if i % 1000 == 0:
+        os.chdir("/tmp")
+        os.mkdir(str(i))
+        os.chdir(str(i))
+    os.mknod(str(i))
+`
+
+// TestEndWithManyFiles: the end of a job that leaves more than can be removed in the time of an epilog is as short.
+// GOJAIL_FILES=1000000 is where a removal that the end waits for is sure to take too long.
+func TestEndWithManyFiles(t *testing.T) {
+	count := cmp.Or(os.Getenv("GOJAIL_FILES"), "20000")
+	options := jailed
+	options.SlurmConf = map[string]string{"PrologEpilogTimeout": "5"}
+	c := harness.Start(t, options)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*harness.Timeout) // a million take a busy machine minutes
+	defer cancel()
+	many := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "-Jmany", "--jail=debian", "python3", "-c", manyFiles, count}})
+	out, err := many.CombinedOutput()
+	require.NoError(t, err, string(out))
+	endsSoon(t, c, "many")
+	r := c.Run(harness.Bob, "srun", "-wn1", "-Jother", "--jail=debian", "touch", "/tmp/file")
+	require.Zero(t, r.Code, r)
+	endsSoon(t, c, "other")
+	trash, begin := c.Path("/var/lib/gojail/n1/jobs/.trash"), time.Now()
+	assert.True(t, harness.Poll(10*harness.Timeout, func() bool { _, err := os.Lstat(trash); return os.IsNotExist(err) }))
+	t.Logf("%s files were removed %v later", count, time.Since(begin))
+	assert.True(t, c.WaitIdle(), c.Drained())
 }
 
 // endsSoon says that the node is done with a job, whose step has ended, before Slurm would lose patience.
@@ -84,6 +89,18 @@ func endsSoon(t *testing.T, c *harness.Cluster, name string) {
 	begin := time.Now()
 	ended := harness.Poll(harness.Timeout, func() bool { return strings.TrimSpace(c.Root("squeue", "-h", "-n", name).Stdout) == "" })
 	assert.True(t, ended, name)
-	assert.NotContains(t, c.NodeState("n1"), "drain", "%s: %v, %s", name, time.Since(begin), c.Drained())
+	require.NotContains(t, c.NodeState("n1"), "drain", "%s: %v, %s", name, time.Since(begin), c.Drained())
 	t.Logf("the end of %s took %v", name, time.Since(begin))
+}
+
+// compiled returns a program of the test's own.
+func compiled(t *testing.T, source string, options ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	args := append([]string{"-O2", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", program, source}, options...)
+	out, err := exec.Command("gcc", args...).CombinedOutput()
+	require.NoError(t, err, string(out))
+	text, err := os.ReadFile(program)
+	require.NoError(t, err)
+	return string(text)
 }
