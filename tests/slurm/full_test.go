@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// fillWith takes from the file system of /tmp whatever is free, for as long as the job lasts.
+var fillWith = map[string]string{
+	"inodes": `import os, time
+n = 0
+while True:
+    try:
+        os.mknod("/tmp/%d" % n)
+        n += 1
+    except OSError:
+        open("/home/alice/full", "w").write("full")
+        time.sleep(0.01)
+`,
+	"space": `import os, time
+f = os.open("/tmp/file", os.O_CREAT | os.O_WRONLY)
+size = 1 << 20
+while True:
+    try:
+        os.write(f, b"x" * size)
+    except OSError:
+        size = max(size // 2, 1)
+        if size == 1:
+            open("/home/alice/full", "w").write("full")
+            time.sleep(0.01)
+`,
+}
+
+// TestJobsStartOnAFullScratch: a job without tmp_size that uses up all inodes, or all space, of the scratch file system
+// does not make the jobs of others fail: each finds a directory that an earlier end of a job left in reserve.
+func TestJobsStartOnAFullScratch(t *testing.T) {
+	for what, program := range fillWith {
+		t.Run(what, func(t *testing.T) {
+			c := shared(t)
+			smallScratch(t, c)
+			// The first job to end there makes the reserve.
+			prints(t, "debian", c.Run(harness.Bob, "srun", "-wn1", "--jail=debian", "cat", marker))
+			require.True(t, c.WaitIdle(), c.Drained())
+
+			removed(t, c, "full")
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			fill := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "-Jfill", "--jail=debian", "python3", "-c", program}})
+			require.NoError(t, fill.Start())
+			defer func() {
+				c.Run(harness.Alice, "scancel", "--name=fill")
+				fill.Wait()
+			}()
+			require.True(t, harness.Poll(harness.Timeout, func() bool { return read(c, jailHome+"full") != "" }))
+
+			for range 6 {
+				prints(t, "debian 1777 full", c.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "sh", "-c",
+					"echo $(cat "+marker+") $(stat -c %a /tmp) $(echo x 2>/dev/null >/tmp/x || echo full)"))
+			}
+			assert.NotRegexp(t, "drain|down", c.NodeState("n1"), c.Drained())
+		})
+	}
+}
+
+// smallScratch gives both nodes a scratch file system with little room for the rest of the test. Without mkfs.ext4, as
+// in the VM, it is in memory, where a directory takes an inode but no space.
+func smallScratch(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	const dir, image = "/srv/small", "/srv/small.image"
+	mount := "mount -t tmpfs -o size=16M,nr_inodes=512 small " + dir
+	if mkfs, err := exec.LookPath("mkfs.ext4"); err == nil {
+		write(t, c.Path(image), "")
+		require.NoError(t, os.Truncate(c.Path(image), 16<<20))
+		out, err := exec.Command(mkfs, "-q", "-m", "0", "-N", "512", c.Path(image)).CombinedOutput()
+		require.NoError(t, err, string(out))
+		mount = "mount -o loop " + image + " " + dir
+	}
+	r := c.Root("sh", "-c", "mkdir -p "+dir+" && "+mount)
+	t.Cleanup(func() {
+		require.True(t, c.WaitIdle(), c.Drained())
+		assert.Zero(t, c.Root("sh", "-c", "umount "+dir+" && rm -f "+image).Code)
+	})
+	require.Zero(t, r.Code, r)
+	configure(t, c, strings.Replace(harness.DefaultConfig, "/var/lib/gojail/%n", dir+"/%n", 1))
+}
