@@ -17,7 +17,7 @@
 
 /*
  * Creating two directories takes a file system up to a millisecond, which the end of a job can better afford than its start: it
- * leaves spare directories for later jobs. They are new, never another job's, in which a leftover process may be. They are also a
+ * leaves spare directories for later jobs, and so does a start that finds none. They are new, never another job's, in which a leftover process may be. They are also a
  * reserve: that many jobs start on a file system that is full.
  */
 #define SPARES 32
@@ -126,8 +126,11 @@ static bool is_others(int jobs, const char *name, uid_t uid)
 /* Creates the directory of a job of that user, from a spare if there is one. Returns 0, or -1 with errno. */
 static int claim_dir(int jobs, const char *name, uid_t uid)
 {
-	if (take_spare(jobs, name) < 0 && make_job_dir(jobs, name) < 0)
-		return -1;
+	if (take_spare(jobs, name) < 0) {
+		if (make_job_dir(jobs, name) < 0)
+			return -1;
+		make_spares(jobs); /* the first job on a new file system may be the one that fills it */
+	}
 	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
 }
 
