@@ -109,7 +109,6 @@ func (r *Runner) serve(ctx context.Context, w *worker, queue []int, asked int, a
 			n, err := w.ask(r.questions(append([]int{place}, same...)))
 			if err != nil {
 				answers <- answer{place, found(check.Unknown, "the process of the check ended", err), 0}
-				r.sick.Store(true)
 				w.kill()
 				return rest
 			}
@@ -173,8 +172,7 @@ func (r *Runner) settle(ctx context.Context, w *worker, place int, rest []int, a
 		err := fmt.Errorf("no answer after %v", row.Timeout)
 		answers <- answer{place, r.late(row, err), took}
 	}
-	r.sick.Store(true)
-	if w.kill() || w.inside {
+	if w.kill() {
 		return rest, true
 	}
 	same, others := r.split(rest, row.Child)

@@ -13,12 +13,5 @@
 // for ever (waitpid without a deadline in src/common/run_command.c, _kill_pg). What it
 // writes to a disk goes through a Writer, which is a child, too.
 //
-// Where slurmd waits for another process, which gives up this one at a deadline and
-// starts it once more if it crashes (supervise.c of gojail-healthcheck), the first child
-// may be a part of this process: no program is started for a node where nothing hangs.
-// A check that hangs there stays until this process ends, and those after it have
-// processes. What was not well once, or did not come to its end, has processes in the
-// next run from the start.
-//
 // Errors are findings. Any kernel will do.
 package run

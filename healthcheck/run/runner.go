@@ -7,9 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gojail/gojail/healthcheck/check"
@@ -20,19 +18,12 @@ type Runner struct {
 	Host   check.Host // Kept is filled in from here:
 	Kept   map[string]json.RawMessage
 	Checks []check.Check
-	Locks  string   // a directory of root's for lock files
-	Self   []string // the command that serves a child: it calls Serve with its standard input and output
-	// Inside is what the first child can do, as part of this process and not as one of
-	// its own, which costs less. For a process that itself has a parent which kills it at
-	// a deadline and does not wait for it, and starts another if it crashes. nil: none.
-	Inside *Service
-
+	Locks  string                // a directory of root's for lock files
+	Self   []string              // the command that serves a child: it calls Serve with its standard input and output
 	held   map[string]*heldError // by what it does
-	sick   atomic.Bool           // something hung or crashed
 	mutex  sync.Mutex
 	kept   *worker // has nothing more to do
 	closed bool
-	lock   *os.File // of the child that is inside
 }
 
 // Result is what one check found.
@@ -69,7 +60,6 @@ func (r *Runner) Run(ctx context.Context) []Result {
 		case a := <-answers:
 			results[a.place].Finding, results[a.place].Took = tidy(a.finding), a.took
 		case <-ctx.Done():
-			r.sick.Store(true)
 			return results
 		}
 	}

@@ -16,13 +16,7 @@ import (
 
 // worker is a child that answers one question after the other.
 type worker struct {
-	// ask asks questions at once, as far as there is room, and tells how many these are: at least one.
-	ask func(all []question) (n int, err error)
-	// kill ends it, and tells whether it is gone.
-	kill func() bool
-	// inside: it cannot be ended before this process, and does not keep others from going on.
-	inside bool
-
+	process *process
 	asked   time.Time
 	answer  *reply // to what was asked last
 	replies chan reply
@@ -52,23 +46,19 @@ func (r *Runner) worker() (*worker, error) {
 			return nil, err
 		}
 		_ = lock.Truncate(0) // the label of a process that is gone
-		if r.enter() {
-			return r.inside(lock), nil
-		}
-		return r.outside(lock)
+		return r.startWorker(lock)
 	}
 	return nil, fmt.Errorf("%d processes of earlier runs are stuck; reboot this node", slots)
 }
 
-// outside is a child that is a process.
-func (r *Runner) outside(lock *os.File) (*worker, error) {
+// startWorker starts the process of a child.
+func (r *Runner) startWorker(lock *os.File) (*worker, error) {
 	p, err := start(lock, true, r.Self, frugal)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{kill: p.kill, replies: make(chan reply, len(r.Checks)+1)}
-	w.ask = func(all []question) (int, error) { return send(p.in, all) }
-	go w.read(p)
+	w := &worker{process: p, replies: make(chan reply, len(r.Checks)+1)}
+	go w.read()
 	if err := json.NewEncoder(p.in).Encode(recipient{r.Host.Roots, r.Host.Node, r.Host.Settings, r.Host.SlurmConf}); err != nil {
 		p.kill()
 		return nil, fmt.Errorf("cannot ask %s: %w", r.Self[0], err)
@@ -77,13 +67,13 @@ func (r *Runner) outside(lock *os.File) (*worker, error) {
 }
 
 // read hands on a reply for each question, and one for the end.
-func (w *worker) read(p *process) {
-	answers := json.NewDecoder(io.LimitReader(p.out, outputMax))
+func (w *worker) read() {
+	answers := json.NewDecoder(io.LimitReader(w.process.out, outputMax))
 	for {
 		var f check.Finding
 		err := answers.Decode(&f)
 		if err == io.EOF {
-			err = errors.Join(p.wait(), errEnd)
+			err = errors.Join(w.process.wait(), errEnd)
 		}
 		w.replies <- reply{f, err} // has room: an answer to each question, and the end
 		if err != nil {
@@ -97,8 +87,12 @@ var errEnd = errors.New("without an answer")
 // pipeRoom is what a pipe takes for certain without being read, half of pipe(7)'s.
 const pipeRoom = 32 << 10
 
-// send writes the questions at once, as far as they fit into the pipe for certain.
-func send(pipe io.Writer, all []question) (n int, err error) {
+// kill ends the child, and reports whether it is gone.
+func (w *worker) kill() bool { return w.process.kill() }
+
+// ask writes questions at once, as far as they fit into the pipe for certain, and returns
+// how many these are: at least one.
+func (w *worker) ask(all []question) (n int, err error) {
 	var text []byte
 	for _, q := range all {
 		one, err := json.Marshal(q)
@@ -111,7 +105,7 @@ func send(pipe io.Writer, all []question) (n int, err error) {
 		text = append(append(text, one...), '\n')
 		n++
 	}
-	_, err = pipe.Write(text)
+	_, err = w.process.in.Write(text)
 	return n, err
 }
 

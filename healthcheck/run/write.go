@@ -31,7 +31,6 @@ func (r *Runner) Writer(kind string) Writer {
 			}
 		}()
 		if !w.await(ctx, time.Hour) {
-			r.sick.Store(true)
 			if !w.kill() {
 				return errors.Join(errDisk, errStuck)
 			}
@@ -50,6 +49,17 @@ func (r *Runner) Writer(kind string) Writer {
 }
 
 var errDisk = errors.New("the disk does not answer in time")
+
+// Close ends the child that is left: all is written.
+func (r *Runner) Close() {
+	r.mutex.Lock()
+	w := r.kept
+	r.kept, r.closed = nil, true
+	r.mutex.Unlock()
+	if w != nil {
+		w.kill()
+	}
+}
 
 // keep keeps a worker that has nothing more to do, for what is to be written.
 func (r *Runner) keep(w *worker) {

@@ -53,8 +53,6 @@ func (n *node) look(cmd *cobra.Command) error {
 		if err := hand(lock, c.Total+report.MetricsTime+grace); err != nil {
 			return err
 		}
-		all := service()
-		runner.Inside = &all
 	}
 	store.Write = runner.Writer(writeRecord)
 	r := &report.Report{Node: n.name, Began: began, Dry: n.dry}
@@ -68,7 +66,7 @@ func (n *node) look(cmd *cobra.Command) error {
 			_ = r.Syslog(n.log, changes) // a node without a log is not sick for that
 		}
 	}
-	r.Errors = append(r.Errors, some(runner.Close())...)
+	runner.Close()
 	write := r.Text
 	switch {
 	case n.json:

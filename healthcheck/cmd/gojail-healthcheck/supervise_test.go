@@ -99,7 +99,6 @@ func TestASupervisedRun(t *testing.T) {
 	assert.Contains(t, r.out.String(), `"gpu-lost"`)
 	assert.Empty(t, r.err.String())
 	assert.FileExists(t, dir+"/n1.prom")
-	assert.NoFileExists(t, dir+"/run/nodes/n1/inside")
 
 	unsupervised, exit, err := call("--config", config, "--node", "n1", "--json")
 	require.NoError(t, err)
@@ -111,21 +110,6 @@ func TestASupervisedRun(t *testing.T) {
 	out, err = exec.Command(program, "explain", "memory").CombinedOutput()
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "memory looks at")
-}
-
-func TestChecksNeedNoProcessOfTheirOwn(t *testing.T) {
-	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "")
-	r := stopped(t, build(t), config, dir, func(pid int) {
-		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-		require.NoError(t, err)
-		require.NotEmpty(t, lists)
-		for _, list := range lists {
-			text, err := os.ReadFile(list)
-			require.NoError(t, err)
-			assert.Empty(t, string(text))
-		}
-	})
-	r.wait()
 }
 
 func TestARunWhoseNVMLHangs(t *testing.T) {
@@ -147,7 +131,6 @@ func TestARunWhoseNVMLHangs(t *testing.T) {
 	assert.Contains(t, r.out.String(), "gpu-lost    unknown  does not answer")
 	gone(t, pid)
 	assert.FileExists(t, dir+"/n1.prom")
-	assert.FileExists(t, dir+"/run/nodes/n1/inside")
 
 	r = begin(t, program, config)
 	assert.Equal(t, 2, r.wait())
@@ -167,7 +150,7 @@ func TestADriverThatIsSlow(t *testing.T) {
 	}
 }
 
-// A crash in the driver's library costs the run; the next try has processes for that.
+// A crash in the driver's library costs the check that called it.
 func TestARunWhoseNVMLCrashes(t *testing.T) {
 	dir := t.TempDir()
 	library := filepath.Join(dir, "libnvidia-ml.so.1")
@@ -184,7 +167,6 @@ func TestARunWhoseNVMLCrashes(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(r.out.String(), "gpu-driver  unknown"))
 		assert.Empty(t, r.err.String(), "of the try that crashed")
 		assert.FileExists(t, dir+"/n1.prom")
-		assert.FileExists(t, dir+"/run/nodes/n1/inside")
 	}
 }
 
