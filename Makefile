@@ -35,7 +35,7 @@ LAUNCHER_LDFLAGS := -Wl,-z,now -pie
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
 HEALTH_PKG := ./healthcheck/cmd/gojail-healthcheck
-GO_SRCS     = go.mod go.sum include/gojail.h $(wildcard healthcheck/cmd/*/*.[ch] healthcheck/onecpu/*.[ch]) \
+GO_SRCS     = go.mod go.sum include/gojail.h \
 	$(shell find gojail healthcheck internal netsetup spank -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 SHIM     := $(BUILD)/lib/gojail/spank_gojail.so

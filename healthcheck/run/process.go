@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gojail/gojail/healthcheck/onecpu"
 )
 
 // How much of a program's output and of its error messages is kept, in bytes.
@@ -66,7 +64,6 @@ func start(lock *os.File, input bool, argv, env []string) (*process, error) {
 		// The signal of Pdeathsig comes with the end of the thread that started it, prctl(2).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		onecpu.Leave()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
@@ -208,7 +205,6 @@ func output(ctx context.Context, lock *os.File, env []string, name string, args 
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	runtime.LockOSThread() // for Pdeathsig, as in start
 	defer runtime.UnlockOSThread()
-	onecpu.Leave()
 	touch(cmd.Path)
 	stdout, stderr := &Head{Max: outputMax}, &Head{Max: errorsMax}
 	cmd.Stdout, cmd.Stderr = stdout, stderr

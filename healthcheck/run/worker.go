@@ -29,10 +29,8 @@ type reply struct {
 }
 
 // frugal are settings of Go for a process that soon ends: no garbage is collected
-// before there is much, and as its checks run one after the other it has no structures
-// for more CPUs than one. What hangs does not hold that up: the runtime takes a CPU away
-// from a thread that is in the kernel or in C.
-var frugal = []string{"GOGC=off", "GOMEMLIMIT=256MiB", "GOMAXPROCS=1"}
+// before there is much.
+var frugal = []string{"GOGC=off", "GOMEMLIMIT=256MiB"}
 
 // worker starts a child in the first slot that is free.
 func (r *Runner) worker() (*worker, error) {

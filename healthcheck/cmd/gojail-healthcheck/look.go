@@ -24,7 +24,7 @@ import (
 
 // look is a run: look, remember, tell Slurm, report.
 func (n *node) look(cmd *cobra.Command) error {
-	began := started()
+	began := time.Now()
 	if os.Geteuid() != 0 {
 		return errors.New("needs root")
 	}
@@ -49,7 +49,7 @@ func (n *node) look(cmd *cobra.Command) error {
 		Locks:  n.runDir,
 		Self:   []string{"/proc/self/exe", "child"},
 	}
-	if supervised() {
+	if n.controlled {
 		if err := hand(lock, c.Total+report.MetricsTime+grace); err != nil {
 			return err
 		}

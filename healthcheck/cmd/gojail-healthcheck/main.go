@@ -19,7 +19,6 @@ import (
 	"github.com/gojail/gojail/healthcheck/checks"
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/drain"
-	_ "github.com/gojail/gojail/healthcheck/onecpu"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
 )
@@ -33,12 +32,16 @@ func (code) Error() string { return "" }
 const unknown = 3
 
 func main() {
+	n := &node{controlled: controlled()}
+	n.supervised = !n.controlled
 	exit := code(0)
-	if err := command(&node{}).Execute(); err != nil && !errors.As(err, &exit) {
+	if err := command(n).Execute(); err != nil && !errors.As(err, &exit) {
 		fmt.Fprintln(os.Stderr, "gojail-healthcheck:", err)
 		exit = unknown
 	}
-	tell(int(exit))
+	if n.controlled {
+		_ = tell(message{tellsExit, int64(exit)}, nil)
+	}
 	os.Exit(int(exit))
 }
 
@@ -48,10 +51,12 @@ type node struct {
 	name      string
 	slurmd    bool // started by slurmd
 	dry, json bool
-	roots     check.Roots
-	log       string
-	runDir    string // the directories of the node itself
-	stateDir  string
+	// supervised: a run is to be started by supervise; controlled: this is that run.
+	supervised, controlled bool
+	roots                  check.Roots
+	log                    string
+	runDir                 string // the directories of the node itself
+	stateDir               string
 }
 
 func command(n *node) *cobra.Command {
@@ -73,7 +78,16 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return n.look(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !n.supervised {
+				return n.look(cmd)
+			}
+			exit, err := supervise(os.Args[1:])
+			if err == nil && exit != 0 {
+				err = code(exit)
+			}
+			return err
+		},
 	}
 	n.roots, n.log = check.NodeRoots(), "/dev/log"
 	root.SetVersionTemplate("gojail-healthcheck {{.Version}}\n")
@@ -82,9 +96,7 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
 	root.Flags().BoolVar(&n.dry, "dry-run", false, "look, and say what is wrong; nothing is changed or remembered, so that each failure is the first one")
 	root.Flags().BoolVar(&n.json, "json", false, "write JSON")
-	if !supervised() { // a run has no command, and is spared making them
-		root.AddCommand(listCommand(n), ncclCommand(n), explainCommand(n), forgetCommand(n), childCommand())
-	}
+	root.AddCommand(listCommand(n), ncclCommand(n), explainCommand(n), forgetCommand(n), childCommand())
 	return root
 }
 

@@ -2,53 +2,191 @@
 
 package main
 
-/*
-#cgo CFLAGS: -Wall -Wextra -Werror
-#include "supervise.h"
-*/
-import "C"
-
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// grace is for a run to end by itself, before its supervisor (supervise.c) kills it.
-const grace = time.Second
+// The process that slurmd waits for only supervises: it starts this program again for the
+// run, which may hang in the kernel, and gives it up at its deadline. slurmd waits for its
+// own child without a deadline (waitpid in src/common/run_command.c), so that this process
+// reads no file and leaves no pipe of slurmd's to the run.
+const (
+	startTime = time.Minute            // for the run to tell its limit: as long as slurmd itself waits
+	endTime   = 100 * time.Millisecond // for a killed run to be gone
+	grace     = time.Second            // for a run to end by itself, before it is killed
+)
 
-// supervised tells whether this process is the child of one that outlives it.
-func supervised() bool { return C.gojail_health_control() >= 0 }
+// controlEnv is set for the run; controlFD is then its end of the socket to the supervisor.
+const (
+	controlEnv = "GOJAIL_HEALTHCHECK_CONTROL"
+	controlFD  = 3
+)
 
-// started is when the program was: a second try has the time of the first.
-func started() time.Time {
-	if !supervised() {
-		return time.Now()
+// supervise returns the exit code of a run with these arguments.
+func supervise(args []string) (exit int, err error) {
+	began := time.Now()
+	r, err := startRun(args)
+	if err != nil {
+		return unknown, err
 	}
-	return time.Now().Add(-time.Duration(C.gojail_health_elapsed()) * time.Millisecond)
+	exit, err = r.wait(began)
+	r.end()
+	for from, to := range map[*os.File]*os.File{r.out: os.Stdout, r.err: os.Stderr} {
+		_, _ = from.Seek(0, io.SeekStart)
+		_, _ = io.Copy(to, from)
+	}
+	return exit, err
 }
 
-// hand gives the lock of the run to the supervisor, and says how long the run may take:
-// if this process cannot be killed, the lock is free nevertheless.
-func hand(lock *os.File, limit time.Duration) error {
-	err := send(C.GOJAIL_HEALTH_LIMIT, int32(limit.Milliseconds()), unix.UnixRights(int(lock.Fd())))
+var errLate = errors.New("the run is not done in time; to see what hangs: ps -eLo pid,stat,wchan:30,comm | grep ' D'")
+
+var errCrashed = errors.New("the run crashed; please report it")
+
+// supervisedRun is a run and what belongs to it.
+type supervisedRun struct {
+	cmd      *exec.Cmd
+	out, err *os.File      // what it wrote
+	control  *os.File      // socket to it
+	ended    chan struct{} // closed when it was waited for
+}
+
+// startRun starts the run. It ends with this process.
+func startRun(args []string) (*supervisedRun, error) {
+	r := &supervisedRun{cmd: exec.Command("/proc/self/exe", args...), ended: make(chan struct{})}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
+		return nil, fmt.Errorf("cannot make a socket for the run: %w", err)
+	}
+	r.control = os.NewFile(uintptr(pair[0]), "control")
+	theirs := os.NewFile(uintptr(pair[1]), "control")
+	defer theirs.Close()
+	for name, file := range map[string]**os.File{"stdout": &r.out, "stderr": &r.err} {
+		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+		if err != nil {
+			return nil, fmt.Errorf("cannot make a file for the run's %s: %w", name, err)
+		}
+		*file = os.NewFile(uintptr(fd), name)
+	}
+	r.cmd.Env = append(os.Environ(), controlEnv+"=1")
+	r.cmd.Stdout, r.cmd.Stderr, r.cmd.ExtraFiles = r.out, r.err, []*os.File{theirs}
+	r.cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // Pdeathsig is sent when this thread ends, prctl(2)
+		err := r.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = r.cmd.Wait()
+			close(r.ended)
+		}
+	}()
+	select {
+	case err = <-started:
+	case <-time.After(startTime): // the program is still being read from its disk
+		err = errLate
+	}
+	return r, err
+}
+
+// wait returns the exit code that the run tells. The run's end of the socket is closed when
+// none of its threads is left.
+func (r *supervisedRun) wait(began time.Time) (exit int, err error) {
+	messages := make(chan message)
+	go r.receive(messages)
+	deadline := time.After(startTime)
+	for {
+		select {
+		case m, open := <-messages:
+			switch {
+			case !open:
+				return unknown, errCrashed
+			case m.What == tellsExit:
+				return int(m.Value), nil
+			}
+			deadline = time.After(time.Until(began.Add(time.Duration(m.Value))))
+		case <-deadline:
+			return unknown, errLate
+		}
+	}
+}
+
+// receive receives messages until the run has ended. The lock of the run, which comes with
+// its limit, stays open in this process: a run that cannot be killed does not keep the next
+// run out.
+func (r *supervisedRun) receive(to chan<- message) {
+	defer close(to)
+	text, rights := make([]byte, binary.Size(message{})), make([]byte, unix.CmsgSpace(4))
+	for {
+		n, _, _, _, err := unix.Recvmsg(int(r.control.Fd()), text, rights, unix.MSG_CMSG_CLOEXEC)
+		var m message
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil || n == 0:
+			return
+		}
+		if _, err := binary.Decode(text[:n], binary.NativeEndian, &m); err != nil {
+			return
+		}
+		to <- m
+	}
+}
+
+// end kills the run, and waits a moment for it to be gone.
+func (r *supervisedRun) end() {
+	select {
+	case <-r.ended:
+		return
+	default:
+	}
+	_ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL)
+	select {
+	case <-r.ended:
+	case <-time.After(endTime):
+	}
+}
+
+// message is from the run to its supervisor.
+type message struct {
+	What  int32
+	Value int64 // limit in nanoseconds, or exit code
+}
+
+const (
+	tellsLimit = iota
+	tellsExit
+)
+
+// controlled reports whether this process is a run with a supervisor.
+func controlled() bool {
+	if os.Getenv(controlEnv) == "" {
+		return false
+	}
+	unix.CloseOnExec(controlFD)
+	return true
+}
+
+// hand gives the lock of the run to the supervisor, and tells how long the run may take.
+func hand(lock *os.File, limit time.Duration) error {
+	if err := tell(message{tellsLimit, int64(limit)}, unix.UnixRights(int(lock.Fd()))); err != nil {
 		return fmt.Errorf("cannot hand over the lock of the run: %w", err)
 	}
 	return lock.Close()
 }
 
-// tell tells the exit status.
-func tell(status int) {
-	if supervised() {
-		_ = send(C.GOJAIL_HEALTH_STATUS, int32(status), nil)
+func tell(m message, rights []byte) error {
+	text, err := binary.Append(nil, binary.NativeEndian, m)
+	if err != nil {
+		return err
 	}
-}
-
-func send(what, value int32, rights []byte) error {
-	text := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, uint32(what)), uint32(value))
-	return unix.Sendmsg(int(C.gojail_health_control()), text, rights, nil, 0)
+	return unix.Sendmsg(controlFD, text, rights, nil, 0)
 }
