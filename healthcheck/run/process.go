@@ -205,7 +205,6 @@ func output(ctx context.Context, lock *os.File, env []string, name string, args 
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	runtime.LockOSThread() // for Pdeathsig, as in start
 	defer runtime.UnlockOSThread()
-	touch(cmd.Path)
 	stdout, stderr := &Head{Max: outputMax}, &Head{Max: errorsMax}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err := cmd.Run()
