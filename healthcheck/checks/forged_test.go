@@ -54,7 +54,7 @@ func linesOfDrivers(t *testing.T) []string {
 // judged is what the checks that read the kernel's log say of one line; "": nothing.
 func judged(text string) string {
 	for _, s := range signs {
-		if m := s.line().FindStringSubmatch(text); m != nil && !chosen(text) {
+		if m := s.line.FindStringSubmatch(text); m != nil && !chosen(text) {
 			return s.text
 		}
 	}

@@ -10,13 +10,12 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/check"
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // sign is a line of the kernel's log that tells of trouble.
 type sign struct {
-	word    string                // every such line has it; spares the expression for the others
-	line    func() *regexp.Regexp // its first group, if any, names the device
+	word    string         // every such line has it; spares the expression for the others
+	line    *regexp.Regexp // its first group, if any, names the device
 	verdict check.Verdict
 	text    string
 }
@@ -26,32 +25,32 @@ type sign struct {
 // that drain begin where the line does, and have no room for other words before more
 // letters than a process's name has: see chosen.
 var signs = []sign{
-	{"Out of memory", expression.Of(`^Out of memory: Killed process`), check.Warn, "the node ran out of memory"},
-	{"hung_task", expression.Of(`^hung_task: blocked tasks`), check.Warn, "tasks hang in the kernel"},
-	{"blocked for more than", expression.Of(`^INFO: task .{1,80}:\d+ blocked for more than \d+ seconds`), check.Warn, "tasks hang in the kernel"},
-	{"BUG: soft lockup", expression.Of(`^(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#\d`), check.Warn, "a CPU was locked up"},
-	{"hard LOCKUP", expression.Of(`^(?:NMI )?(?:watchdog: )?(?:CPU ?\d+: )?Watchdog detected hard LOCKUP on`), check.Warn, "a CPU was locked up"},
-	{"Machine Check", expression.Of(`^(?:mce: )?\[Hardware Error\]: CPU \d+: Machine Check(?: Exception)?: \d`), check.Warn, "machine check exceptions"},
-	{"Hardware Error", expression.Of(`^(?:mce: |\{\d+\})?\[Hardware Error\]: .*(?:severity: fatal|Uncorrected)`), check.Warn, "uncorrected hardware errors"},
-	{"I/O error", expression.Of(`^(?:blk_update_request: |print_req_error: |Buffer )?I/O error(?:,| on) dev(?:ice)? ([a-z0-9-]+), (?:sector|logical block) \d`), check.Warn, "I/O errors on"},
-	{"medium error", expression.Of(`^(?:blk_update_request: |print_req_error: )?critical medium error, dev ([a-z0-9-]+), sector \d+(?: |$)`), check.Fail, "medium errors on"},
-	{"Remounting filesystem", expression.Of(`^[A-Z][A-Za-z0-9]{2,7}(?:-fs)? \(([a-z0-9-]+)\): Remounting filesystem read-only$`), check.Fail, "a file system became read-only after errors:"},
-	{"Shutting down filesystem", expression.Of(`^XFS \(([a-z0-9-]+)\): (?:[A-Za-z]+ )?(?:I/O Error|Corruption of (?:in-memory data|on-disk metadata)|Block device removal|initiated shutdown received).*\. +Shutting down filesystem\.?$`), check.Fail, "a file system was shut down after errors:"},
-	{"Disabling device after reset failure", expression.Of(`^nvme (nvme\d+): Disabling device after reset failure: -?\d+$`), check.Fail, "the kernel gave up on"},
-	{"emoving after probe failure", expression.Of(`^nvme (nvme\d+): [Rr]emoving after probe failure status: -?\d+$`), check.Fail, "the kernel gave up on"},
-	{"reset controller", expression.Of(`^nvme (nvme\d+): I/O (?:tag )?\d+ .*timeout, reset controller`), check.Warn, "timeouts of"},
-	{"no available path", expression.Of(`^block (nvme\w+): no available path - `), check.Warn, "no path to"},
-	{"beyond end of device", expression.Of(`^(?:[^:]{1,60}: )?attempt to access beyond end of device`), check.Warn, "a file system reaches beyond the end of its device"},
-	{"while writing superblock", expression.Of(`^EXT[234]-fs \(([a-z0-9-]+)\): I/O error while writing superblock$`), check.Fail, "a superblock cannot be written:"},
-	{"Cannot continue operation", expression.Of(`^md/raid\d*:(md\d+): Cannot continue operation \(\d+/\d+ failed\)`), check.Fail, "too many disks failed in"},
-	{"Disk failure on", expression.Of(`^md/raid\d*:(md\d+): Disk failure on `), check.Warn, "a disk failed in"},
-	{"insufficient power", expression.Of(`^mlx5_core ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]+)[: ].*insufficient power`), check.Warn, "too little power from the slot of"},
-	{"High Temperature", expression.Of(`^mlx5_core ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]+)[: ].*Port module event.*High Temperature`), check.Warn, "a hot transceiver in"},
+	{"Out of memory", regexp.MustCompile(`^Out of memory: Killed process`), check.Warn, "the node ran out of memory"},
+	{"hung_task", regexp.MustCompile(`^hung_task: blocked tasks`), check.Warn, "tasks hang in the kernel"},
+	{"blocked for more than", regexp.MustCompile(`^INFO: task .{1,80}:\d+ blocked for more than \d+ seconds`), check.Warn, "tasks hang in the kernel"},
+	{"BUG: soft lockup", regexp.MustCompile(`^(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#\d`), check.Warn, "a CPU was locked up"},
+	{"hard LOCKUP", regexp.MustCompile(`^(?:NMI )?(?:watchdog: )?(?:CPU ?\d+: )?Watchdog detected hard LOCKUP on`), check.Warn, "a CPU was locked up"},
+	{"Machine Check", regexp.MustCompile(`^(?:mce: )?\[Hardware Error\]: CPU \d+: Machine Check(?: Exception)?: \d`), check.Warn, "machine check exceptions"},
+	{"Hardware Error", regexp.MustCompile(`^(?:mce: |\{\d+\})?\[Hardware Error\]: .*(?:severity: fatal|Uncorrected)`), check.Warn, "uncorrected hardware errors"},
+	{"I/O error", regexp.MustCompile(`^(?:blk_update_request: |print_req_error: |Buffer )?I/O error(?:,| on) dev(?:ice)? ([a-z0-9-]+), (?:sector|logical block) \d`), check.Warn, "I/O errors on"},
+	{"medium error", regexp.MustCompile(`^(?:blk_update_request: |print_req_error: )?critical medium error, dev ([a-z0-9-]+), sector \d+(?: |$)`), check.Fail, "medium errors on"},
+	{"Remounting filesystem", regexp.MustCompile(`^[A-Z][A-Za-z0-9]{2,7}(?:-fs)? \(([a-z0-9-]+)\): Remounting filesystem read-only$`), check.Fail, "a file system became read-only after errors:"},
+	{"Shutting down filesystem", regexp.MustCompile(`^XFS \(([a-z0-9-]+)\): (?:[A-Za-z]+ )?(?:I/O Error|Corruption of (?:in-memory data|on-disk metadata)|Block device removal|initiated shutdown received).*\. +Shutting down filesystem\.?$`), check.Fail, "a file system was shut down after errors:"},
+	{"Disabling device after reset failure", regexp.MustCompile(`^nvme (nvme\d+): Disabling device after reset failure: -?\d+$`), check.Fail, "the kernel gave up on"},
+	{"emoving after probe failure", regexp.MustCompile(`^nvme (nvme\d+): [Rr]emoving after probe failure status: -?\d+$`), check.Fail, "the kernel gave up on"},
+	{"reset controller", regexp.MustCompile(`^nvme (nvme\d+): I/O (?:tag )?\d+ .*timeout, reset controller`), check.Warn, "timeouts of"},
+	{"no available path", regexp.MustCompile(`^block (nvme\w+): no available path - `), check.Warn, "no path to"},
+	{"beyond end of device", regexp.MustCompile(`^(?:[^:]{1,60}: )?attempt to access beyond end of device`), check.Warn, "a file system reaches beyond the end of its device"},
+	{"while writing superblock", regexp.MustCompile(`^EXT[234]-fs \(([a-z0-9-]+)\): I/O error while writing superblock$`), check.Fail, "a superblock cannot be written:"},
+	{"Cannot continue operation", regexp.MustCompile(`^md/raid\d*:(md\d+): Cannot continue operation \(\d+/\d+ failed\)`), check.Fail, "too many disks failed in"},
+	{"Disk failure on", regexp.MustCompile(`^md/raid\d*:(md\d+): Disk failure on `), check.Warn, "a disk failed in"},
+	{"insufficient power", regexp.MustCompile(`^mlx5_core ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]+)[: ].*insufficient power`), check.Warn, "too little power from the slot of"},
+	{"High Temperature", regexp.MustCompile(`^mlx5_core ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]+)[: ].*Port module event.*High Temperature`), check.Warn, "a hot transceiver in"},
 }
 
 // removable is what fails without any fault of the node: media, files as disks, and
 // disks of which a user's program is the driver (ublk).
-var removable = expression.Of(`^(?:sr|fd|loop|nbd|zram|ram|ublkb)\d`)
+var removable = regexp.MustCompile(`^(?:sr|fd|loop|nbd|zram|ram|ublkb)\d`)
 
 // kernelLog looks for signs in what the kernel has written since boot. What is bad
 // is kept until the node boots, though the log may be overwritten.
@@ -73,12 +72,12 @@ func kernelLog(_ context.Context, h *check.Host, _ *check.Settings) check.Findin
 			if !strings.Contains(l.Text, s.word) {
 				continue
 			}
-			m := s.line().FindStringSubmatch(l.Text)
+			m := s.line.FindStringSubmatch(l.Text)
 			if m == nil || chosen(l.Text) {
 				continue
 			}
 			text := s.text
-			if len(m) > 1 && removable().MatchString(m[1]) {
+			if len(m) > 1 && removable.MatchString(m[1]) {
 				continue
 			}
 			if len(m) > 1 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck/check"
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // kernelLine is one record of the kernel's log that the kernel itself wrote.
@@ -119,12 +119,12 @@ func parseRecord(record string) (kernelLine, bool) {
 // "NAME/PID:", "NAME: page allocation failure", "NAME invoked oom-killer". A packet
 // that was logged begins with words of the rule, a mount that failed with its source:
 // what follows these is longer than a name, so that no name makes a driver's line one.
-var chosenBy = expression.Of(`^(?:[^\\]|\\x[0-9a-f]{2}){0,15}(?:\[\d+\]| \(\d+\)|/\d+|: page allocation failure| invoked oom-killer)` +
+var chosenBy = regexp.MustCompile(`^(?:[^\\]|\\x[0-9a-f]{2}){0,15}(?:\[\d+\]| \(\d+\)|/\d+|: page allocation failure| invoked oom-killer)` +
 	`|IN=[^ ]* OUT=[^ ]* (?:.*SRC=[0-9a-f.:]+ DST=|ARP HTYPE=|MACSRC=|MACPROTO=)|: Can't (?:open|lookup) blockdev`)
 
 // chosen tells whether a line that looks like a driver's can be a user's own words.
 // It is asked of few lines.
-func chosen(text string) bool { return chosenBy().MatchString(text) }
+func chosen(text string) bool { return chosenBy.MatchString(text) }
 
 func digits(text string) (n int64, ok bool) {
 	for _, c := range []byte(text) {

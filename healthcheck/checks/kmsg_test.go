@@ -78,7 +78,7 @@ func TestWordsOfSigns(t *testing.T) {
 		require.NoError(t, err)
 		for _, l := range splitRecords(string(text)) {
 			for _, sign := range signs {
-				if sign.line().MatchString(l.Text) {
+				if sign.line.MatchString(l.Text) {
 					assert.Contains(t, l.Text, sign.word)
 				}
 			}

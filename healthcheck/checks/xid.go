@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/check"
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // Which XIDs matter. After NVIDIA's catalogue of XIDs, where its immediate action
@@ -28,12 +28,12 @@ var (
 const xidRecovery = 154
 
 var (
-	xidLine = expression.Of(`^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,4}), ?(.*)`)
-	sxid    = expression.Of(`^nvidia-nvswitch\d*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
+	xidLine = regexp.MustCompile(`^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,4}), ?(.*)`)
+	sxid    = regexp.MustCompile(`^nvidia-nvswitch\d*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
 	// The last such word is the driver's: a process's name may come before.
-	linkEvent = expression.Of(`^.*\b(Fatal|Nonfatal) `)
+	linkEvent = regexp.MustCompile(`^.*\b(Fatal|Nonfatal) `)
 	// Two forms of the driver's line, which comes without an XID when the bus is dead.
-	offBus = expression.Of(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)([0-9a-fA-F:.]{7,16}).{0,60}fallen off the bus`)
+	offBus = regexp.MustCompile(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)([0-9a-fA-F:.]{7,16}).{0,60}fallen off the bus`)
 )
 
 // xid reads the driver's errors in the kernel's log. Once seen they are kept until
@@ -101,7 +101,7 @@ func judgeXID(text string) (gpu, stable string, verdict check.Verdict) {
 	if chosen(text) {
 		return "", "", check.OK
 	}
-	if m := xidLine().FindStringSubmatch(text); m != nil {
+	if m := xidLine.FindStringSubmatch(text); m != nil {
 		gpu = place(m[1])
 		code, _ := strconv.Atoi(m[2])
 		stable, verdict = "XID "+m[2]+" on GPU "+gpu, xidVerdict(code, m[3])
@@ -110,14 +110,14 @@ func judgeXID(text string) (gpu, stable string, verdict check.Verdict) {
 		}
 		return gpu, stable, verdict
 	}
-	if m := sxid().FindStringSubmatch(text); m != nil {
+	if m := sxid.FindStringSubmatch(text); m != nil {
 		gpu, verdict = place(m[1]), check.Warn
 		if m[3] == "Fatal" {
 			verdict = check.Fail
 		}
 		return gpu, "SXid " + m[2] + " on NVSwitch " + gpu, verdict
 	}
-	if m := offBus().FindStringSubmatch(text); m != nil {
+	if m := offBus.FindStringSubmatch(text); m != nil {
 		gpu = place(m[1])
 		return gpu, "GPU " + gpu + " has fallen off the bus", check.Fail
 	}
@@ -136,7 +136,7 @@ func xidVerdict(code int, words string) check.Verdict {
 	case slices.Contains(xidWarn, code):
 		return check.Warn
 	case slices.Contains(xidByText, code):
-		if m := linkEvent().FindStringSubmatch(words); m != nil && m[1] == "Fatal" {
+		if m := linkEvent.FindStringSubmatch(words); m != nil && m[1] == "Fatal" {
 			return check.Fail
 		}
 		return check.Warn

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
@@ -120,8 +120,8 @@ func trustedProgram(path string) error {
 }
 
 var (
-	host   = expression.Of(`^[A-Za-z0-9:][-A-Za-z0-9.:_%]*$`)
-	number = expression.Of(`^[0-9]{1,6}(?:\.[0-9]{1,3})?$`)
+	host   = regexp.MustCompile(`^[A-Za-z0-9:][-A-Za-z0-9.:_%]*$`)
+	number = regexp.MustCompile(`^[0-9]{1,6}(?:\.[0-9]{1,3})?$`)
 )
 
 // ping is check_net_ping OPTIONS HOSTS: ping(8), each with one packet, a TTL of 2 and one second unless it says otherwise.
@@ -129,12 +129,12 @@ func ping(_ *Line, args []string) (look, error) {
 	opts, targets, err := options(args, "I:W:c:i:s:t:w:")
 	value := map[byte]string{'c': "1", 't': "2", 'w': "1"}
 	for _, o := range opts {
-		if value[o.letter] = o.value; !number().MatchString(o.value) && (o.letter != 'I' || !host().MatchString(o.value)) {
+		if value[o.letter] = o.value; !number.MatchString(o.value) && (o.letter != 'I' || !host.MatchString(o.value)) {
 			err = errors.Join(err, refuse(o.value, "a number"))
 		}
 	}
 	for _, target := range targets {
-		if !host().MatchString(target) {
+		if !host.MatchString(target) {
 			err = errors.Join(err, refuse(target, "a host"))
 		}
 	}

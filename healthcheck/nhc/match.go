@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // match is a match string: a glob, a /regular expression/ or a {range}.
@@ -67,17 +65,17 @@ type nodeRange struct {
 }
 
 var (
-	singleNode = expression.Of(`^[-a-zA-Z0-9_]+[0-9]+[-.a-zA-Z0-9]*$`)
-	manyNodes  = expression.Of(`^([-a-zA-Z0-9_]+)\[([0-9]{1,9})-([0-9]{1,9})\]([-.a-zA-Z0-9]*)$`)
+	singleNode = regexp.MustCompile(`^[-a-zA-Z0-9_]+[0-9]+[-.a-zA-Z0-9]*$`)
+	manyNodes  = regexp.MustCompile(`^([-a-zA-Z0-9_]+)\[([0-9]{1,9})-([0-9]{1,9})\]([-.a-zA-Z0-9]*)$`)
 )
 
 // parseRanges reads "n[01-20].a,n33": one bracket in each part, of one range.
 func parseRanges(list string) ([]nodeRange, error) {
 	var all []nodeRange
 	for _, part := range strings.Split(list, ",") {
-		m := manyNodes().FindStringSubmatch(part)
+		m := manyNodes.FindStringSubmatch(part)
 		switch {
-		case singleNode().MatchString(part):
+		case singleNode.MatchString(part):
 			all = append(all, nodeRange{name: part})
 		case m == nil:
 			return nil, fmt.Errorf("%.40q is no node with a number, nor a range like n[01-20]", part)

@@ -5,10 +5,9 @@ package nhc
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // Domain is what a check may hang in: what shares it shares a process.
@@ -50,7 +49,7 @@ type look func(ctx context.Context, s *System) (fault string, err error)
 func (l *Line) Look(ctx context.Context, s *System) (fault string, err error) { return l.look(ctx, s) }
 
 // setting is "export NAME=value" or "NAME=value".
-var setting = expression.Of(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=`)
+var setting = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=`)
 
 // idle are the settings of NHC that tell it how to run and do not bear on what is found.
 var idle = []string{"NHC_RM", "NHC_CHECK_ALL", "NHC_CHECK_FORKED", "DEBUG", "VERBOSE", "SILENT", "TIMEOUT", "LOGFILE",
@@ -107,7 +106,7 @@ func parseLine(text, host string) (l Line, mine bool) {
 }
 
 func (l *Line) parseCheck(check string) {
-	if m := setting().FindStringSubmatch(check); m != nil {
+	if m := setting.FindStringSubmatch(check); m != nil {
 		switch {
 		case slices.Contains(idle, m[1]):
 			l.Setting = true

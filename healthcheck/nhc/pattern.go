@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // parseGlob makes an expression of a pattern of bash's (bash(1), "Pattern
@@ -93,7 +91,7 @@ func bracket(text, negate string, escapes bool) (class string, length int) {
 }
 
 // bounds is how often something is repeated.
-var bounds = expression.Of(`^\{[0-9]{1,3}(?:,(?:[0-9]{1,3})?)?\}`)
+var bounds = regexp.MustCompile(`^\{[0-9]{1,3}(?:,(?:[0-9]{1,3})?)?\}`)
 
 // parseERE makes an expression of a POSIX extended one (regex(7)) with the escapes
 // of the C library that bash knows. What the two read differently is refused.
@@ -126,7 +124,7 @@ func parseERE(expr string) (*regexp.Regexp, error) {
 				return nil, fmt.Errorf("there is nothing that %q can repeat", c)
 			}
 			if c == '{' {
-				n := len(bounds().FindString(expr[i:]))
+				n := len(bounds.FindString(expr[i:]))
 				if n == 0 {
 					return nil, errors.New("{ is not the beginning of a {1,2}")
 				}

@@ -5,13 +5,12 @@ package nhc
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
-var amount = expression.Of(`^(0|[1-9][0-9]{0,17})([kKmMgGtTpPeE]?)$`)
+var amount = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})([kKmMgGtTpPeE]?)$`)
 
 // size reads "32gb" in kB: a number without a unit is kB, and so is "1b".
 func size(text string) (int64, error) {
@@ -19,7 +18,7 @@ func size(text string) (int64, error) {
 	if n := len(text); n > 0 && (text[n-1] == 'b' || text[n-1] == 'B') {
 		bare = text[:n-1]
 	}
-	m := amount().FindStringSubmatch(bare)
+	m := amount.FindStringSubmatch(bare)
 	if m == nil {
 		return 0, fmt.Errorf("%.30q: write a size such as 1024k or 32GB", text)
 	}
@@ -28,7 +27,7 @@ func size(text string) (int64, error) {
 
 // count reads "100k": a thousand is 1000.
 func count(text string) (int64, error) {
-	m := amount().FindStringSubmatch(text)
+	m := amount.FindStringSubmatch(text)
 	if m == nil {
 		return 0, fmt.Errorf("%.30q: write a number such as 1000 or 100k", text)
 	}

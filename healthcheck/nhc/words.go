@@ -5,9 +5,8 @@ package nhc
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // unescape takes the layer of backslashes off that bash's read takes, and tells
@@ -48,7 +47,7 @@ func words(text string) ([]string, error) {
 const special = "|&;()<>`\n"
 
 // braces is brace expansion, which comes before anything else.
-var braces = expression.Of(`\{[^{} ]*(?:,|\.\.)[^{} ]*\}`)
+var braces = regexp.MustCompile(`\{[^{} ]*(?:,|\.\.)[^{} ]*\}`)
 
 var errBash = errors.New("is for bash; write a check_* with plain words")
 
@@ -91,7 +90,7 @@ func word(text string) (word, rest string, err error) {
 		}
 		break
 	}
-	if braces().MatchString(bare.String()) {
+	if braces.MatchString(bare.String()) {
 		return "", "", fmt.Errorf("%.20q %w", bare.String(), errBash)
 	}
 	return b.String(), rest, nil

@@ -32,7 +32,7 @@ func Held(state string) (jobs, quarantined map[string]string, err error) {
 // erased, and what that knew is forgotten.
 func Lift(state, pci string) error {
 	s := store(state)
-	if !pciRule().MatchString(pci) {
+	if !pciRule.MatchString(pci) {
 		return fmt.Errorf("%.30q is no PCI address such as 0000:86:00.2", pci)
 	}
 	lock, err := s.lockNode(context.Background())
@@ -53,7 +53,7 @@ func Lift(state, pci string) error {
 // Show is what a job has; an error that is fs.ErrNotExist if that is nothing, or
 // not complete. state is Site.State.
 func Show(state, job string) (*Network, error) {
-	if !jobRule().MatchString(job) {
+	if !isJob(job) {
 		return nil, fmt.Errorf("%.70q is no job", job)
 	}
 	r, err := store(state).record(job)

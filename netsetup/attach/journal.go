@@ -10,10 +10,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/link"
 )
@@ -74,17 +74,20 @@ type control struct {
 }
 
 var (
-	jobRule = expression.Of(`^[0-9A-Za-z_+-][0-9A-Za-z._+-]{0,63}$`)
-	pciRule = expression.Of(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	jobRule = regexp.MustCompile(`^[0-9A-Za-z_+-][0-9A-Za-z._+-]*$`)
+	pciRule = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 )
+
+// isJob reports whether text can be the number of a job, and part of a file's name.
+func isJob(text string) bool { return len(text) <= 64 && jobRule.MatchString(text) }
 
 func (s store) entry(pci string) (*entry, error) {
 	e := new(entry)
 	err := read(s.vf(pci), e, func() error {
 		switch {
-		case e.PCI != pci || !pciRule().MatchString(e.PCI) || !pciRule().MatchString(e.PF):
+		case e.PCI != pci || !pciRule.MatchString(e.PCI) || !pciRule.MatchString(e.PF):
 			return fmt.Errorf("it speaks of %.30q of %.30q", e.PCI, e.PF)
-		case !jobRule().MatchString(e.Job) || e.Boot == "" || e.Original.Name == "" || e.Name == "":
+		case !isJob(e.Job) || e.Boot == "" || e.Original.Name == "" || e.Name == "":
 			return errors.New("job, boot or names are missing")
 		case !slices.ContainsFunc(steps, func(s step) bool { return s.name == e.Phase }):
 			return fmt.Errorf("there is no phase %.30q", e.Phase)

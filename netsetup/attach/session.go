@@ -31,7 +31,7 @@ func (s *session) close() {
 
 // begin checks names and the state directory, and takes the job's lock.
 func begin(ctx context.Context, site *Site, job string) (*session, error) {
-	if !jobRule().MatchString(job) {
+	if !isJob(job) {
 		return nil, fmt.Errorf("%.70q is no job", job)
 	}
 	s := &session{site: site, state: store(site.State), job: job}

@@ -8,12 +8,7 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
-
-	"github.com/gojail/gojail/internal/expression"
 )
-
-// interfaceRule is what Linux takes as the name of an interface (IFNAMSIZ), less what nobody uses.
-var interfaceRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$`)
 
 func (r *reader) control() (err error) {
 	f := r.file.Control
@@ -28,7 +23,7 @@ func (r *reader) control() (err error) {
 		return r.Refuse(key("control", "pool"), "%v", err)
 	}
 	if f.Interface != nil {
-		if !interfaceRule().MatchString(*f.Interface) {
+		if !matches(wordRule, *f.Interface, interfaceMost) {
 			return r.Refuse(key("control", "interface"), `%.100q: write the name of an interface, such as "eth0", or leave it out`, *f.Interface)
 		}
 		c.Interface = *f.Interface

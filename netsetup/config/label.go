@@ -63,7 +63,7 @@ func (r *reader) labels(at *tomlfile.Source, f *fileRail) ([]string, error) {
 	k := key("labels")
 	labels := []string{f.Name}
 	for i, label := range f.Labels {
-		if !labelRule().MatchString(label) {
+		if !matches(wordRule, label, labelMost) {
 			return nil, at.Refuse(k, "%.100q: a letter or digit, then letters, digits, '.', '_' or '-', at most 64 in all", label)
 		}
 		if label == None {

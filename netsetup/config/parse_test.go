@@ -4,6 +4,7 @@ package config
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -229,4 +230,17 @@ per_node = 65536
 	assert.EqualValues(t, 1<<24-2, c.Pools[0].Size())
 	assert.Equal(t, ^uint64(0), c.Pools[1].Size())
 	assert.Less(t, testing.AllocsPerRun(1, func() { Parse(text, "n00001") }), 5000.0)
+}
+
+func TestLongestNames(t *testing.T) {
+	long := strings.Repeat("a", nodeMost)
+	_, err := Parse("", long)
+	require.NoError(t, err)
+	_, err = Parse("", long+"a")
+	require.ErrorContains(t, err, "at most 64")
+	long = strings.Repeat("a", altNameMost)
+	_, err = parsePF(long+"#0-3", 4)
+	require.NoError(t, err)
+	_, err = parsePF(long+"a#0-3", 4)
+	require.ErrorContains(t, err, "write the name of an interface")
 }

@@ -5,10 +5,10 @@ package config
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
@@ -23,7 +23,7 @@ const (
 )
 
 // gresRule is NAME or NAME:TYPE as slurm.conf and gres.conf take it.
-var gresRule = expression.Of(`^([A-Za-z][A-Za-z0-9_-]{0,31})(:[A-Za-z0-9][A-Za-z0-9._-]{0,31})?$`)
+var gresRule = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,31})(:[A-Za-z0-9][A-Za-z0-9._-]{0,31})?$`)
 
 // Tag is the VLAN of the rail's VFs with its priority and protocol; 0: untagged.
 func (r *Rail) Tag() (vlan, qos int, proto string) {
@@ -133,7 +133,7 @@ func (r *reader) gres(at *tomlfile.Source, f *fileRail) (string, error) {
 	if f.GRES == nil {
 		return "", nil
 	}
-	m := gresRule().FindStringSubmatch(*f.GRES)
+	m := gresRule.FindStringSubmatch(*f.GRES)
 	if m == nil {
 		return "", at.Refuse(key("gres"), `%.100q: write NAME or NAME:TYPE as in slurm.conf, such as "nic:rail0"`, *f.GRES)
 	}

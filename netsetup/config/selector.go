@@ -4,19 +4,19 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 var (
-	idRule  = expression.Of(`^[0-9a-f]{4}$`)
-	pciRule = expression.Of(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
-	// pfRule also takes alternative names, which have up to 127 characters (ALTIFNAMSIZ).
-	pfRule = expression.Of(`^([A-Za-z0-9][A-Za-z0-9._-]{0,126})(?:#([0-9]{1,5})(?:-([0-9]{1,5}))?)?$`)
+	idRule  = regexp.MustCompile(`^[0-9a-f]{4}$`)
+	pciRule = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
+	// pfRule also takes alternative names.
+	pfRule = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)(?:#([0-9]{1,5})(?:-([0-9]{1,5}))?)?$`)
 )
 
 // selector reads nic = {...}.
@@ -33,7 +33,7 @@ func selector(at *tomlfile.Source, f *fileNIC, p *Policy) (err error) {
 	}
 	for _, text := range f.Root {
 		root := strings.ToLower(text)
-		if !pciRule().MatchString(root) {
+		if !pciRule.MatchString(root) {
 			return at.Refuse(key("nic", "root"), `%.100q: write the PCI address of a PF with its domain, such as "0000:86:00.0"`, text)
 		}
 		if slices.Contains(s.Root, root) {
@@ -59,7 +59,7 @@ func pciID(at *tomlfile.Source, text *string, last string) (string, error) {
 		return "", nil
 	}
 	id := strings.ToLower(*text)
-	if !idRule().MatchString(id) {
+	if !idRule.MatchString(id) {
 		return "", at.Refuse(key("nic", last), `%.100q: write 4 hexadecimal digits, as lspci -n shows them, such as "15b3"`, *text)
 	}
 	return id, nil
@@ -67,8 +67,8 @@ func pciID(at *tomlfile.Source, text *string, last string) (string, error) {
 
 // parsePF reads "ens1f0", "ens1f0#2" or "ens1f0#0-3".
 func parsePF(text string, vfs int) (PFRange, error) {
-	m := pfRule().FindStringSubmatch(text)
-	if m == nil {
+	m := pfRule.FindStringSubmatch(text)
+	if m == nil || len(m[1]) > altNameMost {
 		return PFRange{}, fmt.Errorf(`write the name of an interface, or some of its VFs, such as "ens1f0#0-3"`)
 	}
 	pf := PFRange{Name: m[1], Last: -1}

@@ -5,11 +5,10 @@ package inventory
 import (
 	"cmp"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // The link layers of a card.
@@ -113,12 +112,12 @@ func vfNumber(name string) (int, bool) {
 	return number, found && err == nil && number >= 0
 }
 
-var pciAddress = expression.Of(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
 // readVF is nil for a VF that has gone since its link was listed.
 func readVF(card directory, pf *PF, name string, number int) *VF {
 	pci := card.link(name)
-	if !pciAddress().MatchString(pci) {
+	if !pciAddress.MatchString(pci) {
 		if pci != "" {
 			card.problem("%s leads to %q, not to a PCI device", filepath.Join(card.path, name), pci)
 		}

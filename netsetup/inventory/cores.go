@@ -4,17 +4,16 @@ package inventory
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // core is a core and the CPUs (hardware threads) that the kernel has on it.
 type core struct{ socket, number, first int }
 
-var cpuName = expression.Of(`^cpu[0-9]+$`)
+var cpuName = regexp.MustCompile(`^cpu[0-9]+$`)
 
 // readCores puts the node's cores in Slurm's order: socket by socket, and by
 // their CPUs' numbers within (hwloc's logical indexes).
@@ -24,7 +23,7 @@ func readCores(d directory) []core {
 	for _, name := range d.names("") {
 		topology := d.in(name).in("topology")
 		socket, number := topology.number("physical_package_id", -1), topology.number("core_id", -1)
-		if !cpuName().MatchString(name) || number < 0 {
+		if !cpuName.MatchString(name) || number < 0 {
 			continue // a CPU that is off
 		}
 		cpu := d.numeric(strings.TrimPrefix(name, "cpu"))

@@ -7,13 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/netsetup/link"
 )
 
@@ -51,7 +51,7 @@ type View struct {
 }
 
 // netName is what attach calls the interfaces of rails.
-var netName = expression.Of(`^net[0-9]+$`)
+var netName = regexp.MustCompile(`^net[0-9]+$`)
 
 // Look finds the rails that the GOJAIL_NET_ variables name, and what the kernel
 // says about them. Without variables, every net<N> is a rail. sys is a sysfs of
@@ -78,7 +78,7 @@ func Look(get func(string) string, sys string) (*View, error) {
 		switch name := l.Attrs().Name; {
 		case name == Control:
 			v.Control = &Rail{Rail: "control", Interface: name}
-		case !named && netName().MatchString(name):
+		case !named && netName.MatchString(name):
 			v.Rails = append(v.Rails, Rail{Interface: name})
 		}
 	}

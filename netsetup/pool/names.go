@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/gojail/gojail/internal/expression"
 )
 
 // Every fact of the directory is in a name, because a name appears whole or not at
@@ -18,9 +17,9 @@ import (
 // Parts are joined by a comma, which none contains. Whatever does not read back as
 // it would be written is not ours.
 
-var vfRule = expression.Of(`^[0-9A-Za-z][0-9A-Za-z.:_-]{0,31}$`)
+var vfRule = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.:_-]*$`)
 
-var wordRule = expression.Of(`^[0-9A-Za-z_+-][0-9A-Za-z._+-]{0,63}$`)
+var wordRule = regexp.MustCompile(`^[0-9A-Za-z_+-][0-9A-Za-z._+-]*$`)
 
 // nameMax is NAME_MAX of all the file systems concerned.
 const nameMax = 255
@@ -61,7 +60,7 @@ func (l Lease) check() error {
 	if err := l.Owner.check(); err != nil {
 		return err
 	}
-	if l.VF != "" && !vfRule().MatchString(l.VF) {
+	if l.VF != "" && (len(l.VF) > 32 || !vfRule.MatchString(l.VF)) {
 		return fmt.Errorf("%q is no PCI address of a VF", l.VF)
 	}
 	if len(leaseName(l)) > nameMax || len(recordName(l)) > nameMax {
@@ -81,7 +80,7 @@ func (o Owner) check() error {
 
 // word tells whether s can be a part of a name: letters, digits and ._+- only, no
 // leading dot, 1 to 64 bytes.
-func word(s string) bool { return wordRule().MatchString(s) }
+func word(s string) bool { return len(s) <= 64 && wordRule.MatchString(s) }
 
 // vfText is a dash for an interface without a VF.
 func vfText(vf string) string {

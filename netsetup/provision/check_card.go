@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/policy"
@@ -139,7 +139,7 @@ func switchOver(pf *inventory.PF, wanted config.LinkType) string {
 	return fmt.Sprintf("mlxconfig -d %s set %s=%s, and reboot; other makers' cards cannot", pf.PCI, linkParameter(pf), linkTypeName[wanted])
 }
 
-var linkTypeLine = expression.Of(`(LINK_TYPE_P[0-9])\s.*?\b(IB|ETH|VPI)\(`)
+var linkTypeLine = regexp.MustCompile(`(LINK_TYPE_P[0-9])\s.*?\b(IB|ETH|VPI)\(`)
 
 // linkTypeNext asks the firmware of a Mellanox card what it will be after the
 // next boot, where one of its tools is installed.
@@ -154,7 +154,7 @@ func linkTypeNext(p *preparation, c *policy.Card) *Finding {
 		if err != nil {
 			continue
 		}
-		for _, m := range linkTypeLine().FindAllStringSubmatch(out, -1) {
+		for _, m := range linkTypeLine.FindAllStringSubmatch(out, -1) {
 			if m[1] == parameter {
 				return hint(finding(m[2] == linkTypeName[wanted], "link layer after a reboot", parameter+" "+m[2], linkTypeName[wanted], switchOver(c.PF, wanted)))
 			}

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/wholefile"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/link"
@@ -20,8 +20,8 @@ import (
 const optionsFile = "gojail-rdma.conf"
 
 var (
-	netnsOption  = expression.Of(`^options\s+ib_core\s(?:.*\s)?netns_mode=(\S+)`)
-	netnsCmdline = expression.Of(`(?:^|\s)ib_core\.netns_mode=(\S+)`)
+	netnsOption  = regexp.MustCompile(`^options\s+ib_core\s(?:.*\s)?netns_mode=(\S+)`)
+	netnsCmdline = regexp.MustCompile(`(?:^|\s)ib_core\.netns_mode=(\S+)`)
 )
 
 // liveRDMAMode is the mode now. The kernel changes it only while no other network
@@ -85,7 +85,7 @@ func rdmaNow(sys string) (string, error) {
 // kernel's command line, or the last of modprobe's files, or nobody.
 func rdmaNext(proc, modprobe string) (mode, where string, err error) {
 	cmdline, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
-	if m := netnsCmdline().FindStringSubmatch(string(cmdline)); m != nil {
+	if m := netnsCmdline.FindStringSubmatch(string(cmdline)); m != nil {
 		return modeOf(m[1]), "the kernel's command line", nil
 	}
 	mode, where = "shared", "nothing, as it is the default"
@@ -97,7 +97,7 @@ func rdmaNext(proc, modprobe string) (mode, where string, err error) {
 			return "", file, err
 		}
 		for line := range strings.Lines(string(text)) {
-			if m := netnsOption().FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			if m := netnsOption.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 				mode, where = modeOf(m[1]), file
 			}
 		}
