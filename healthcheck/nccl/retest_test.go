@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
 // A start was killed after it had reserved a node; then a person took the node over.
@@ -64,5 +65,5 @@ func TestTheOutputOfACommandIsBounded(t *testing.T) {
 	s := fake(t, map[string]string{"sinfo": "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2"})
 	out, err := s.call(context.Background(), nil, "", "sinfo")
 	require.NoError(t, err)
-	assert.Len(t, out, outputMax)
+	assert.Len(t, out, slurmcmd.OutputMost)
 }

@@ -6,16 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
-	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
 // Slurm runs Slurm's commands, which lie beside scontrol.
@@ -25,52 +22,31 @@ type Slurm struct {
 	User *Account // whom the jobs belong to
 }
 
-// How much of a command's output, which may be that of a job, and of its error
-// messages is kept, in bytes.
-const (
-	outputMax = 4 << 20
-	errorsMax = 64 << 10
-)
-
 // call runs a command, as the jobs' account if as is not nil, and returns its
 // standard output. It has the time of one question to the controller.
 func (s *Slurm) call(ctx context.Context, as *Account, input string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	if !filepath.IsAbs(argv[0]) {
-		argv = append([]string{filepath.Join(filepath.Dir(s.Scontrol), argv[0])}, argv[1:]...)
-	}
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.WaitDelay = "/", time.Second
-	cmd.Env = []string{"PATH=" + filepath.Dir(s.Scontrol) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C"}
-	if s.Conf != "" {
-		cmd.Env = append(cmd.Env, "SLURM_CONF="+s.Conf)
+	c := slurmcmd.Command{Path: argv[0], Args: argv[1:], Conf: s.Conf, Input: input}
+	if !filepath.IsAbs(c.Path) {
+		c.Path = filepath.Join(filepath.Dir(s.Scontrol), c.Path)
 	}
 	if as != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.credential()}
-		cmd.Env = append(cmd.Env, as.environment()...)
+		c.Credential, c.Env = as.credential(), as.environment()
 	}
-	stdout, stderr := &run.Head{Max: outputMax}, &run.Head{Max: errorsMax}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), stdout, stderr
-	err := cmd.Run()
-	switch {
-	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s does not answer in time", argv[0])
-	case err != nil:
-		return "", &refusedError{argv[0], err, plainLine(string(stderr.Bytes()))}
+	text, err := slurmcmd.Run(ctx, c)
+	var failed *slurmcmd.ExitError
+	if errors.As(err, &failed) {
+		return "", &refusedError{failed}
 	}
-	return string(stdout.Bytes()), nil
+	return text, err
 }
 
 // refusedError is a command that said no.
-type refusedError struct {
-	command string
-	err     error
-	text    string
-}
+type refusedError struct{ *slurmcmd.ExitError }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("%s: %v: %s", e.command, e.err, e.text)
+	return fmt.Sprintf("%s: %v: %s", e.Path, e.Err, plainLine(e.Stderr))
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -12,9 +12,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gojail/gojail/healthcheck/drain"
+	"github.com/gojail/gojail/internal/filelock"
 )
 
 // Store is where rounds are remembered: a directory of root's that outlives a boot,
@@ -35,15 +34,11 @@ func (s Store) Prepare() (*os.File, error) {
 		return nil, err
 	}
 	path := filepath.Join(s.Run, "nccl.lock")
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		file.Close()
+	file, err := filelock.Try(path)
+	if errors.Is(err, filelock.ErrBusy) {
 		return nil, fmt.Errorf("another round is under way; to see which: fuser -v %s", path)
 	}
-	return file, nil
+	return file, err
 }
 
 // Drains is where the drain of a node is remembered.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
+	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
 // Submission is how a test is submitted.
@@ -105,7 +106,7 @@ func (s *Slurm) file(t *Test) string {
 
 // Output reads what the job wrote so far, with the rights of its account.
 func (s *Slurm) Output(ctx context.Context, t *Test) (string, error) {
-	return s.call(ctx, s.User, "", "/usr/bin/head", "-c", strconv.Itoa(outputMax), "--", s.file(t))
+	return s.call(ctx, s.User, "", "/usr/bin/head", "-c", strconv.Itoa(slurmcmd.OutputMost), "--", s.file(t))
 }
 
 // Remove removes the output of tests that were passed; the others are kept for people.

@@ -3,7 +3,6 @@
 package run
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -16,6 +15,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/output"
 )
 
 // How much of a program's output and of its error messages is kept, in bytes.
@@ -83,21 +85,22 @@ func start(lock *os.File, input bool, argv, env []string) (*process, error) {
 
 // take locks a lock file for the program to come.
 func take(lock string) (*os.File, error) {
-	file, err := os.OpenFile(lock, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	file, err := filelock.Try(lock)
+	if errors.Is(err, filelock.ErrBusy) {
+		return nil, &heldError{lock, readLabel(lock)}
+	}
+	return file, err
+}
+
+// readLabel returns what the holder of a lock file says there.
+func readLabel(lock string) string {
+	file, err := os.Open(lock)
 	if err != nil {
-		return nil, err
+		return ""
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		by, _ := io.ReadAll(io.LimitReader(file, 100))
-		file.Close()
-		return nil, &heldError{lock, strings.TrimSpace(string(by))}
-	}
-	if err != nil {
-		file.Close()
-		return nil, fmt.Errorf("cannot lock %s: %w", lock, err)
-	}
-	return file, nil
+	defer file.Close()
+	by, _ := io.ReadAll(io.LimitReader(file, 100))
+	return strings.TrimSpace(string(by))
 }
 
 // takeUntil is take with some patience: a process that was killed may take a moment to end.
@@ -184,28 +187,14 @@ func Command(ctx context.Context, lock string, env []string, name string, args .
 	}
 }
 
-// Head keeps the first Max bytes of what is written to it, and drops the rest.
-type Head struct {
-	Max  int
-	kept bytes.Buffer
-}
-
-func (h *Head) Write(text []byte) (int, error) {
-	h.kept.Write(text[:min(len(text), h.Max-h.kept.Len())])
-	return len(text), nil
-}
-
-// Bytes is what was kept.
-func (h *Head) Bytes() []byte { return h.kept.Bytes() }
-
-// output runs a program in the process group of this child, which has the lock, too.
-func output(ctx context.Context, lock *os.File, env []string, name string, args ...string) ([]byte, error) {
+// runProgram runs a program in the process group of this child, which has the lock, too.
+func runProgram(ctx context.Context, lock *os.File, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay, cmd.ExtraFiles = env, "/", lastWait, []*os.File{lock}
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	runtime.LockOSThread() // for Pdeathsig, as in start
 	defer runtime.UnlockOSThread()
-	stdout, stderr := &Head{Max: outputMax}, &Head{Max: errorsMax}
+	stdout, stderr := &output.Head{Most: outputMax}, &output.Head{Most: errorsMax}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {

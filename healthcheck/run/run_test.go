@@ -370,13 +370,13 @@ func TestTheOutputOfAProgramIsBounded(t *testing.T) {
 	lock, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer lock.Close()
-	out, err := output(context.Background(), lock, bare(nil), "/bin/sh", "-c", "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2; exit 3")
+	out, err := runProgram(context.Background(), lock, bare(nil), "/bin/sh", "-c", "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2; exit 3")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 3, exit.ExitCode())
 	assert.Len(t, out, outputMax)
 	assert.Len(t, exit.Stderr, errorsMax)
-	out, err = output(context.Background(), lock, bare(nil), "/bin/echo", "hello")
+	out, err = runProgram(context.Background(), lock, bare(nil), "/bin/echo", "hello")
 	require.NoError(t, err)
 	assert.Equal(t, "hello\n", string(out))
 }

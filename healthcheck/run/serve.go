@@ -106,7 +106,7 @@ const labelSize = 64
 // command is Host.Command in a child: it ends with the child at the latest. It has the
 // lock as well: a program that is stuck counts as its check.
 func (s *server) command(ctx context.Context, name string, args ...string) ([]byte, error) {
-	return output(ctx, s.lock, bare(nil), name, args...)
+	return runProgram(ctx, s.lock, bare(nil), name, args...)
 }
 
 // bare is the environment of programs: what slurmd was started with is of no concern to them.

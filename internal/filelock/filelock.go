@@ -1,43 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock takes file locks that end with their process, with a deadline.
+// Package filelock takes locks on files. A lock ends when its file is closed, and with the
+// process at the latest, however that ends.
+//
+// Open file description locks (F_OFD_SETLK, Linux 3.15) and flock(2) do not see each other:
+// a file has locks of one kind only. Over NFS both are the server's.
 package filelock
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gojail/gojail/internal/oneline"
 )
 
-// Lock takes an flock, which the kernel gives back if this process dies.
-func Lock(path string, deadline time.Time) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w; is the state directory there and writable?", path, oneline.Cause(err))
-	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if err != unix.EWOULDBLOCK && err != unix.EINTR || time.Now().After(deadline) {
-			f.Close()
-			return nil, Explain(path, err)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+// ErrBusy means that another process has the lock.
+var ErrBusy = errors.New("another process has it")
+
+// Pauses between two tries.
+const (
+	firstPause = time.Millisecond
+	longPause  = 20 * time.Millisecond
+)
+
+// Open opens a lock file, and makes it for root alone if it is missing. A symbolic link is
+// not followed.
+func Open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 }
 
-func Explain(path string, err error) error {
-	switch err {
-	case unix.EWOULDBLOCK, unix.EINTR:
-		return fmt.Errorf("cannot lock %s: another process has been at it until the deadline", path)
-	case unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK:
-		return fmt.Errorf("cannot lock %s: %w; have the directory on the node itself, in /run say, or mount Lustre with -o flock", path, err)
+// Try takes the lock of the file at path. The error is ErrBusy if another process has it.
+func Try(path string) (*os.File, error) { return take(path, TryFile) }
+
+// Wait is Try that waits for the lock until ctx ends; it tries once at least.
+func Wait(ctx context.Context, path string) (*os.File, error) {
+	return take(path, func(file *os.File) error { return WaitFile(ctx, file) })
+}
+
+func take(path string, lock func(*os.File) error) (*os.File, error) {
+	file, err := Open(path)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("cannot lock %s: %w", path, oneline.Cause(err))
+	if err := lock(file); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// TryFile takes the lock of an open file, or of a directory.
+func TryFile(file *os.File) error {
+	return check(file, unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB))
+}
+
+// WaitFile is TryFile that waits for the lock until ctx ends; it tries once at least.
+func WaitFile(ctx context.Context, file *os.File) error {
+	return wait(ctx, func() error { return TryFile(file) })
+}
+
+// WaitByte waits for the lock of one byte of a file, which need not have that byte: many locks
+// without a file for each.
+func WaitByte(ctx context.Context, file *os.File, place int64) error {
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: place, Len: 1}
+	return wait(ctx, func() error { return check(file, unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)) })
+}
+
+// check names the file in an error. EACCES is what fcntl(2) may say for EAGAIN.
+func check(file *os.File, err error) error {
+	switch err {
+	case nil:
+		return nil
+	case unix.EWOULDBLOCK, unix.EACCES, unix.EINTR:
+		return ErrBusy
+	}
+	return fmt.Errorf("cannot lock %s: %w", file.Name(), err)
+}
+
+func wait(ctx context.Context, try func() error) error {
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		err := try()
+		if !errors.Is(err, ErrBusy) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
 }

@@ -1,43 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oneline makes errors fit in one line: several in one, and the cause without what the caller names itself.
+// Package oneline puts several errors into one line. errors.Join gives each a line of its
+// own, of which logs, tables and answers to Slurm would show the first one only.
 package oneline
 
-import (
-	"errors"
-	"fmt"
-	"os"
+import "strings"
 
-	"golang.org/x/sys/unix"
-)
-
-// Errno drops the "open /path:" that package os puts before an errno: our messages have said it.
-func Errno(err error) error {
-	var errno unix.Errno
-	if errors.As(err, &errno) {
-		return errno
-	}
-	return err
+// Text returns text with its lines joined by "; ".
+func Text(text string) string {
+	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "; ")
 }
 
-// Cause is the reason without the operation and path, which the caller names itself.
-func Cause(err error) error {
-	if pe, ok := err.(*os.PathError); ok {
-		return pe.Err
+// Error returns err with a message of one line, and nil for nil. errors.Is and errors.As
+// find what err wraps.
+func Error(err error) error {
+	if err == nil {
+		return nil
 	}
-	if le, ok := err.(*os.LinkError); ok {
-		return le.Err
-	}
-	return err
+	return &lineError{err}
 }
 
-// Both are two errors in one line; errors.Join would make two lines of them.
-func Both(err, more error) error {
-	switch {
-	case err == nil:
-		return more
-	case more == nil:
-		return err
-	}
-	return fmt.Errorf("%w; %w", err, more)
-}
+type lineError struct{ err error }
+
+func (e *lineError) Error() string { return Text(e.err.Error()) }
+func (e *lineError) Unwrap() error { return e.err }

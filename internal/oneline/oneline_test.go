@@ -3,16 +3,21 @@
 package oneline
 
 import (
-	"fmt"
+	"errors"
+	"io/fs"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"golang.org/x/sys/unix"
 )
 
-func TestBothIsOneLine(t *testing.T) {
-	a, b := fmt.Errorf("a: %w", unix.EPERM), fmt.Errorf("b")
-	assert.EqualError(t, Both(a, Both(nil, b)), "a: operation not permitted; b")
-	assert.ErrorIs(t, Both(a, b), unix.EPERM)
-	assert.NoError(t, Both(nil, nil))
+func TestText(t *testing.T) {
+	assert.Equal(t, "one; two", Text("one\ntwo\n"))
+	assert.Equal(t, "one", Text("one"))
+}
+
+func TestError(t *testing.T) {
+	err := Error(errors.Join(errors.New("one"), fs.ErrNotExist))
+	assert.EqualError(t, err, "one; file does not exist")
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+	assert.NoError(t, Error(nil))
 }

@@ -1,65 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs reads what /proc says of a process, proc(5).
+// Package procfs reads /proc/PID/stat, proc_pid_stat(5). Reading it never hangs, unlike
+// /proc/PID/cmdline, which waits for a lock of the process that one that is stuck in the
+// kernel may hold.
 package procfs
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gojail/gojail/internal/oneline"
 )
 
-func LivesIn(pid int, namespace string) bool {
-	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	return err == nil && link == namespace
+// Stat is a part of /proc/PID/stat.
+type Stat struct {
+	Name   string // up to 15 bytes, any bytes
+	State  byte   // 'R', 'S', 'D', 'Z' ...
+	Kernel bool   // it is a thread of the kernel
+	Start  uint64 // since boot, in clock ticks: with the process number it names one process
 }
 
-// StartTime is field 22 of /proc/PID/stat, or 0 when there is no such process.
-func StartTime(pid int) (uint64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// PF_KTHREAD of linux/sched.h in field 9.
+const kernelThread = 0x00200000
+
+// ReadStat reads the stat of a process below proc ("/proc"). found is false if there is no
+// such process.
+func ReadStat(proc string, pid int) (s Stat, found bool, err error) {
+	path := filepath.Join(proc, strconv.Itoa(pid), "stat")
+	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-		return 0, nil
+		return s, false, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, oneline.Errno(err))
+		return s, false, fmt.Errorf("cannot read %s: %w", path, errors.Unwrap(err))
 	}
-	// The name in field 2 may hold blanks and brackets: count from its end.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("cannot understand /proc/%d/stat", pid)
+	if s, found = ParseStat(text); !found {
+		return s, false, fmt.Errorf("cannot understand %s", path)
 	}
-	return strconv.ParseUint(fields[22-3], 10, 64)
+	return s, true, nil
 }
 
-// titleMost is longer than the title of any slurmstepd.
-const titleMost = 128
-
-// ReadTitle reads no more of a process's title than that: any process may have one of gigabytes, which need
-// not even be in its memory (PR_SET_MM_MAP, prctl(2)).
-func ReadTitle(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// ParseStat parses the text of the file. The name is between the first and the last
+// parenthesis, and may have parentheses and blanks itself.
+func ParseStat(text []byte) (s Stat, ok bool) {
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 0 || end < open {
+		return s, false
 	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, titleMost))
-}
-
-// IsRoots tells whether root started the process, whatever user it acts for at this moment. The
-// owner of /proc/PID would not tell: it is root for whatever is not to be dumped.
-func IsRoots(pid string) bool {
-	text, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
-	if err != nil {
-		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) // not knowing counts as yes
+	s.Name = string(text[open+1 : end])
+	field := 3
+	for word := range bytes.FieldsSeq(text[end+1:]) {
+		switch field {
+		case 3:
+			s.State = word[0]
+		case 9:
+			flags, err := strconv.ParseUint(string(word), 10, 64)
+			s.Kernel = err == nil && flags&kernelThread != 0
+		case 22:
+			start, err := strconv.ParseUint(string(word), 10, 64)
+			s.Start = start
+			return s, err == nil
+		}
+		field++
 	}
-	return bytes.Contains(text, []byte("\nUid:\t0\t")) // the real one, proc_pid_status(5)
+	return s, false
 }

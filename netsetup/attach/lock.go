@@ -10,9 +10,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gojail/gojail/internal/filelock"
 )
 
 // Two locks end with the process that has them, in this order: a job's, while its
@@ -21,9 +20,18 @@ import (
 
 // lockNode waits for the node's lock.
 func (s store) lockNode(ctx context.Context) (*os.File, error) {
-	return lock(ctx, s.lockPath(), "the node's lock", func(fd int) error {
-		return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	})
+	file, err := filelock.Wait(ctx, s.lockPath())
+	if err != nil {
+		return nil, lockError("the node's lock", err)
+	}
+	return file, nil
+}
+
+func lockError(what string, err error) error {
+	if errors.Is(err, filelock.ErrBusy) {
+		return fmt.Errorf("%s: %w for too long", what, err)
+	}
+	return fmt.Errorf("cannot take %s: %w", what, err)
 }
 
 // Lock waits for the node's lock, without which no job is given a VF. It ends with the
@@ -37,7 +45,7 @@ func Lock(ctx context.Context, state string, busy func(path string)) (*os.File, 
 	now, cancel := context.WithTimeout(ctx, 0)
 	defer cancel()
 	file, err := s.lockNode(now)
-	if !errors.Is(err, errBusy) {
+	if !errors.Is(err, filelock.ErrBusy) {
 		return file, err
 	}
 	busy(s.lockPath())
@@ -62,34 +70,12 @@ func (s store) withNode(ctx context.Context, do func() error) error {
 func (s store) lockJob(ctx context.Context, job string) (*os.File, error) {
 	hash := fnv.New64a()
 	hash.Write([]byte(job))
-	byte := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(hash.Sum64() % math.MaxInt64), Len: 1}
-	return lock(ctx, filepath.Join(string(s), "jobs.lock"), "the lock of job "+job, func(fd int) error {
-		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &byte)
-	})
-}
-
-var errBusy = errors.New("another process has it")
-
-// lock tries again and again until the context ends, and once at least.
-func lock(ctx context.Context, path, what string, try func(fd int) error) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("cannot take %s: %w", what, err)
-	}
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		err := try(int(file.Fd()))
-		if err == nil {
+	file, err := filelock.Open(filepath.Join(string(s), "jobs.lock"))
+	if err == nil {
+		if err = filelock.WaitByte(ctx, file, int64(hash.Sum64()%math.MaxInt64)); err == nil {
 			return file, nil
 		}
-		if err != unix.EAGAIN && err != unix.EACCES && err != unix.EINTR {
-			file.Close()
-			return nil, fmt.Errorf("cannot take %s in %s: %w", what, path, err)
-		}
-		select {
-		case <-ctx.Done():
-			file.Close()
-			return nil, fmt.Errorf("%s: %w for too long", what, errBusy)
-		case <-time.After(pause):
-		}
+		file.Close()
 	}
+	return nil, lockError("the lock of job "+job, err)
 }

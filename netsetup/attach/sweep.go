@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/pool"
 )
@@ -62,7 +63,7 @@ func (w *Swept) job(ctx context.Context, site Site, job string, alive func(job s
 	now, cancel := context.WithTimeout(ctx, 0)
 	s, err := begin(now, &site, job)
 	cancel()
-	if errors.Is(err, errBusy) {
+	if errors.Is(err, filelock.ErrBusy) {
 		w.Kept = append(w.Kept, Kept{Job: job, Why: "it is being attached or released at this moment"})
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/config"
 )
@@ -167,26 +168,11 @@ func fresh[T any](f func() (T, error)) (value T, err error) {
 // flock takes the lock of this node, which ends with its process. It is local, so
 // that no other node and no lock manager can hold up this one.
 func (s *shared) flock(ctx context.Context) (*os.File, error) {
-	f, err := os.OpenFile(s.lock, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
+	file, err := filelock.Wait(ctx, s.lock)
+	if errors.Is(err, filelock.ErrBusy) {
+		return nil, fmt.Errorf("another process of this node holds %s for too long; does the file server of %s hang?", s.lock, s.root)
 	}
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return f, nil
-		}
-		if err != unix.EWOULDBLOCK && err != unix.EINTR {
-			f.Close()
-			return nil, fmt.Errorf("cannot lock %s: %w", s.lock, err)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("another process of this node holds %s for too long; does the file server of %s hang?", s.lock, s.root)
-		case <-time.After(wait):
-		}
-	}
+	return file, err
 }
 
 // advice is what to do about an errno.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/checks"
@@ -20,6 +19,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/filelock"
 )
 
 // look is a run: look, remember, tell Slurm, report.
@@ -117,22 +117,11 @@ func some(err error) []error {
 
 // alone takes the lock of a run; another one may be under way for a while.
 func alone(ctx context.Context, path string, patience time.Duration) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return file, nil
-		}
-		select {
-		case <-ctx.Done():
-			file.Close()
-			return nil, fmt.Errorf("another run is under way and does not end; to see which: fuser -v %s", path)
-		case <-time.After(20 * time.Millisecond):
-		}
+	file, err := filelock.Wait(ctx, path)
+	if errors.Is(err, filelock.ErrBusy) {
+		return nil, fmt.Errorf("another run is under way and does not end; to see which: fuser -v %s", path)
 	}
+	return file, err
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// Lock takes the lock of the file at path, which is created if it is missing, by the deadline. The error says
+// what to do.
+func Lock(path string, deadline time.Time) (unlock func(), err error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w; is the state directory there and writable?", path, oneline.Cause(err))
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	if err := WaitFile(ctx, f); err != nil {
+		f.Close()
+		return nil, Explain(path, err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// Explain returns the error of a lock of path with what to do about it.
+func Explain(path string, err error) error {
+	var errno unix.Errno
+	switch {
+	case errors.Is(err, ErrBusy):
+		return fmt.Errorf("cannot lock %s: another process has been at it until the deadline", path)
+	case !errors.As(err, &errno):
+		return fmt.Errorf("cannot lock %s: %w", path, oneline.Cause(err))
+	}
+	switch errno {
+	case unix.EWOULDBLOCK, unix.EINTR:
+		return fmt.Errorf("cannot lock %s: another process has been at it until the deadline", path)
+	case unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK:
+		return fmt.Errorf("cannot lock %s: %w; have the directory on the node itself, in /run say, or mount Lustre with -o flock", path, errno)
+	}
+	return fmt.Errorf("cannot lock %s: %w", path, errno)
+}

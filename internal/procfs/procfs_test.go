@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procfs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseStat(t *testing.T) {
+	const rest = " 1 2 3 4 5 69238880 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21"
+	s, ok := ParseStat([]byte("7 (a ) (b) D" + rest))
+	assert.True(t, ok)
+	assert.Equal(t, Stat{Name: "a ) (b", State: 'D', Kernel: true, Start: 4711}, s)
+	for _, text := range []string{"", "7 (a", "7 )a( S" + rest, "7 (a) S 1 2 3", "7 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x"} {
+		_, ok := ParseStat([]byte(text))
+		assert.False(t, ok, text)
+	}
+}
+
+func TestReadStat(t *testing.T) {
+	s, found, err := ReadStat("/proc", os.Getpid())
+	require.NoError(t, err)
+	assert.True(t, found)
+	assert.NotZero(t, s.Start)
+	assert.False(t, s.Kernel)
+
+	proc := t.TempDir()
+	_, found, err = ReadStat(proc, 7)
+	require.NoError(t, err)
+	assert.False(t, found)
+
+	require.NoError(t, os.MkdirAll(filepath.Join(proc, "7"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(proc, "7/stat"), []byte("nonsense"), 0o600))
+	_, _, err = ReadStat(proc, 7)
+	require.EqualError(t, err, "cannot understand "+proc+"/7/stat")
+}
