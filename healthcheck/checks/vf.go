@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
@@ -24,7 +25,7 @@ func vfs(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	}
 	cfg, err := config.Load(s.Network.Config, h.Node)
 	if err != nil {
-		return check.Found(check.Fail, "%s", line(strings.ReplaceAll(err.Error(), "\n", "; ")))
+		return check.Found(check.Fail, "%s", line(oneline.Text(err.Error())))
 	}
 	roots := inventory.Roots{Sys: h.Roots.Sys, Proc: h.Roots.Proc, Dev: h.Roots.Dev}
 	inv, err := inventory.Read(roots)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/policy"
@@ -47,7 +48,7 @@ func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 		return known.Network, nil
 	}
 	if err := s.releaseBefore(ctx); err != nil {
-		return nil, &line{fmt.Errorf("job %s: what it had before is not released: %w", j.ID, err)}
+		return nil, oneline.Error(fmt.Errorf("job %s: what it had before is not released: %w", j.ID, err))
 	}
 	network, err := s.attach(ctx, j)
 	if err == nil {
@@ -55,7 +56,7 @@ func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
-	return nil, &line{fmt.Errorf("job %s: %w", j.ID, errors.Join(err, s.releaseAll(undo)))}
+	return nil, oneline.Error(fmt.Errorf("job %s: %w", j.ID, errors.Join(err, s.releaseAll(undo))))
 }
 
 // complete tells whether the job has its network, in the session's namespace: numbers

@@ -154,6 +154,3 @@ func without(names, has []string) (left []string) {
 	}
 	return left
 }
-
-// oneLine: errors that were joined have a line each.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/link"
 )
@@ -23,16 +24,10 @@ func Release(ctx context.Context, site Site, job string) error {
 	}
 	defer s.close()
 	if err := s.releaseAll(ctx); err != nil {
-		return &line{fmt.Errorf("release job %s: %w", job, err)}
+		return oneline.Error(fmt.Errorf("release job %s: %w", job, err))
 	}
 	return nil
 }
-
-// line is an error as one line: errors that were joined have one each.
-type line struct{ error }
-
-func (l *line) Error() string { return oneLine(l.error) }
-func (l *line) Unwrap() error { return l.error }
 
 // releaseAll undoes what the journals know about the job.
 func (s *session) releaseAll(ctx context.Context) error {

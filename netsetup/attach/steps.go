@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // step is one step of giving a job a VF, and how it is undone: also when it was
@@ -89,7 +91,7 @@ func (r *rail) back(ctx context.Context) error {
 		return erase(r.state.vf(r.entry.PCI))
 	}
 	reason := errors.Join(errs...)
-	r.entry.Quarantined = oneLine(reason)
+	r.entry.Quarantined = oneline.Text(reason.Error())
 	return fmt.Errorf("%s is in quarantine: %w; `gojail sweep` tries again", r.entry, errors.Join(reason, r.note()))
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/pool"
 )
@@ -53,7 +54,7 @@ func Sweep(ctx context.Context, site Site, alive func(job string) bool) (*Swept,
 
 func (w *Swept) problem(err error) {
 	if err != nil {
-		w.Problems = append(w.Problems, oneLine(err))
+		w.Problems = append(w.Problems, oneline.Text(err.Error()))
 	}
 }
 
