@@ -5,7 +5,6 @@ package drain
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/statefile"
 	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/internal/wholefile"
 )
@@ -57,7 +57,7 @@ func (s Store) record() string  { return filepath.Join(s.State, "drain.json") }
 // History reads the history of this boot; one of another boot or a damaged one is an empty one.
 func (s Store) History(boot string) (*History, error) {
 	h := &History{}
-	err := read(s.history(), h)
+	err := statefile.Read(s.history(), h, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -68,20 +68,28 @@ func (s Store) History(boot string) (*History, error) {
 }
 
 // Save writes the history if it is another than the one that is there.
-func (s Store) Save(h *History) error { return write(s.history(), h) }
+func (s Store) Save(h *History) error {
+	text, err := statefile.Encode(h)
+	if err != nil {
+		return err
+	}
+	return Keep(s.history(), text)
+}
 
 // Record reads the drain of ours that stands; nil is none.
 func (s Store) Record() (*Record, error) {
 	r := &Record{}
-	err := read(s.record(), r)
+	err := statefile.Read(s.record(), r, func() error {
+		if r.ID == "" || r.Check == "" || r.Reason == "" {
+			return errors.New("something is missing")
+		}
+		return nil
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil && (r.ID == "" || r.Check == "" || r.Reason == "") {
-		err = errors.New("something is missing")
-	}
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: %v; remove it and undrain this node by hand", s.record(), err)
+		return nil, fmt.Errorf("%w; remove it and undrain this node by hand", err)
 	}
 	return r, nil
 }
@@ -89,7 +97,7 @@ func (s Store) Record() (*Record, error) {
 // SetRecord writes the record, or removes it if it is nil, until ctx ends at most.
 // If it comes too late for that, the next run finds it.
 func (s Store) SetRecord(ctx context.Context, r *Record) error {
-	text, err := marshal(r)
+	text, err := statefile.Encode(r)
 	if err != nil {
 		return err
 	}
@@ -99,31 +107,7 @@ func (s Store) SetRecord(ctx context.Context, r *Record) error {
 	return s.Write(ctx, s.record(), text)
 }
 
-func read(path string, into any) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-func marshal(value any) ([]byte, error) {
-	text, err := json.MarshalIndent(value, "", "  ")
-	return append(text, '\n'), err
-}
-
-func write(path string, value any) error {
-	text, err := marshal(value)
-	if err != nil {
-		return err
-	}
-	return Keep(path, text)
-}
-
-// nothing is marshal's text of nil.
+// nothing is the text of nil.
 const nothing = "null\n"
 
 // Keep replaces a file as a whole, or removes it if text is that of nil, and has it on

@@ -3,7 +3,6 @@
 package nccl
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/statefile"
 )
 
 // Store is where rounds are remembered: a directory of root's that outlives a boot,
@@ -60,15 +60,17 @@ func (s Store) Drained() ([]string, error) {
 // Round reads the round that was not finished; nil is none.
 func (s Store) Round() (*Round, error) {
 	r := &Round{}
-	found, err := read(s.round(), r)
-	if err == nil && found && !r.whole() {
-		err = errors.New("something is missing")
-	}
+	err := statefile.Read(s.round(), r, func() error {
+		if !r.whole() {
+			return errors.New("something is missing")
+		}
+		return nil
+	})
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s is damaged: %v; cancel the jobs %s*, delete reservations of such names, and remove it", s.round(), err, prefix)
-	case !found:
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w; cancel the jobs %s*, delete reservations of such names, and remove it", err, prefix)
 	}
 	return r, nil
 }
@@ -103,8 +105,8 @@ func (s Store) Done() error {
 // Tested is when each node had a test that said something, as far as it is remembered.
 func (s Store) Tested() (map[string]time.Time, error) {
 	tested := map[string]time.Time{}
-	if _, err := read(s.tested(), &tested); err != nil {
-		return map[string]time.Time{}, fmt.Errorf("%s is damaged: %w; remove it", s.tested(), err)
+	if err := statefile.Read(s.tested(), &tested, nil); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return map[string]time.Time{}, fmt.Errorf("%w; remove it", err)
 	}
 	return tested, nil
 }
@@ -112,22 +114,10 @@ func (s Store) Tested() (map[string]time.Time, error) {
 // SaveTested writes it.
 func (s Store) SaveTested(tested map[string]time.Time) error { return write(s.tested(), tested) }
 
-// read reads JSON, and tells whether there is any.
-func read(path string, into any) (bool, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, json.Unmarshal(text, into)
-}
-
 func write(path string, value any) error {
-	text, err := json.MarshalIndent(value, "", " ")
+	text, err := statefile.Encode(value)
 	if err != nil {
 		return err
 	}
-	return drain.Keep(path, append(text, '\n'))
+	return drain.Keep(path, text)
 }

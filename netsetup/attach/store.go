@@ -3,11 +3,8 @@
 package attach
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/statefile"
 	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/internal/wholefile"
 )
@@ -57,11 +55,7 @@ func (s store) job(job string) string { return filepath.Join(string(s), "jobs", 
 
 // write replaces a journal as a whole, and returns when the disk has it.
 func write(path string, value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := wholefile.Save(path, append(text, '\n'), 0o600); err != nil {
+	if err := statefile.Write(path, value); err != nil {
 		return fmt.Errorf("cannot write the journal %s: %w; make room in its file system", path, err)
 	}
 	return nil
@@ -94,34 +88,13 @@ func (s store) tidy() error {
 	return errors.Join(errs...)
 }
 
-// damaged is a journal that cannot be understood. It is never erased: it is all
-// that is known about a VF that a job may have.
-type damaged struct {
-	path string
-	err  error
-}
-
-func (d *damaged) Error() string {
-	return fmt.Sprintf("the journal %s is damaged: %v; look after what it is about by hand, then remove it", d.path, d.err)
-}
-
-func (d *damaged) Unwrap() error { return d.err }
-
+// read reads a journal. A damaged one is never erased: it is all that is known about a VF
+// that a job may have.
 func read(path string, into any, check func() error) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	err := statefile.ReadStrict(path, into, check)
+	var damaged *statefile.DamagedError
+	if errors.As(err, &damaged) {
+		return fmt.Errorf("the journal %w; look after what it is about by hand, then remove it", err)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return &damaged{path, err}
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return &damaged{path, errors.New("text after its end")}
-	}
-	if err := check(); err != nil {
-		return &damaged{path, err}
-	}
-	return nil
+	return err
 }
