@@ -116,7 +116,7 @@ func daemons(_ context.Context, h *check.Host, s *check.Settings) check.Finding 
 	for _, name := range s.Daemons.Processes {
 		short := name[:min(len(name), 15)] // TASK_COMM_LEN
 		if !slices.ContainsFunc(all, func(one process) bool {
-			return one.name == short && one.state != "Z" && one.state != "X" && one.system()
+			return one.Name == short && one.State != 'Z' && one.State != 'X' && one.system()
 		}) {
 			p.failed("%.30s does not run", name)
 		}

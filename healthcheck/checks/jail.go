@@ -111,7 +111,7 @@ func stepJobs(h *check.Host) (map[string]bool, error) {
 	}
 	jobs := map[string]bool{}
 	for _, one := range all {
-		if one.name != "slurmstepd" || !one.root() {
+		if one.Name != "slurmstepd" || !one.root() {
 			continue // the title of others is not read: that can hang
 		}
 		title, err := read(one.dir + "/cmdline")

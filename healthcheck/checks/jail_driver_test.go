@@ -16,6 +16,7 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // inJail starts a process whose /run is its own, after the commands have run there:
@@ -34,9 +35,9 @@ func inJail(t *testing.T, state, jail, commands string) {
 	require.Equal(t, "ready\n", ready)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
 	require.NoError(t, err)
-	p, ok := parseStat(text)
+	p, ok := procfs.ParseStat(text)
 	require.True(t, ok)
-	put(t, state+"/jails/"+jail+"/zygote", fmt.Sprintf("%d %d %s %016x 0\n", contract.Version, cmd.Process.Pid, p.start, 1))
+	put(t, state+"/jails/"+jail+"/zygote", fmt.Sprintf("%d %d %d %016x 0\n", contract.Version, cmd.Process.Pid, p.Start, 1))
 	require.NoError(t, os.Chmod(state, 0o700))
 }
 

@@ -26,7 +26,7 @@ func limits(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 	}
 	zombies := 0
 	for _, one := range all {
-		if one.state == "Z" {
+		if one.State == 'Z' {
 			zombies++
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 const mountTable = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -484,7 +485,9 @@ func TestLimits(t *testing.T) {
 	put(t, h.Roots.Proc+"/sys/fs/file-nr", "1 0 1000\n")
 	put(t, h.Roots.Proc+"/sys/kernel/pid_max", "32768\n")
 	h.Shared = &check.Shared{}
-	_, err := check.ReadOnce(h.Shared, "processes", func() ([]process, error) { return slices.Repeat([]process{{state: "Z"}}, manyZombies), nil })
+	_, err := check.ReadOnce(h.Shared, "processes", func() ([]process, error) {
+		return slices.Repeat([]process{{Stat: procfs.Stat{State: 'Z'}}}, manyZombies), nil
+	})
 	require.NoError(t, err)
 	expect(t, once(h, limits, s), check.Warn, "there are 1000 dead processes or more that their parents leave")
 }
@@ -532,17 +535,4 @@ func TestFullUntilThereIsRoom(t *testing.T) {
 	f = again(h, full, s, f)
 	expect(t, f, check.Fail, "")
 	assert.JSONEq(t, `["`+dir+`"]`, string(f.Keep))
-}
-
-func TestParseStat(t *testing.T) {
-	p, ok := parseStat([]byte("17 (a) b (c) D 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 8 9\n"))
-	assert.True(t, ok)
-	assert.Equal(t, process{name: "a) b (c", state: "D", start: "4711"}, p)
-	p, ok = parseStat([]byte("17 (a) Z 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711\n"))
-	assert.True(t, ok)
-	assert.Equal(t, "4711", p.start)
-	for _, text := range []string{"", "17 (a", "17 a) S", "17 (a) S 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0\n"} {
-		_, ok = parseStat([]byte(text))
-		assert.False(t, ok, text)
-	}
 }

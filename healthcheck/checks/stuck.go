@@ -5,6 +5,7 @@ package checks
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,10 +32,10 @@ func stuck(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 	now := map[string]int{}
 	var p problems
 	for _, one := range all {
-		if one.state != "D" {
+		if one.State != 'D' {
 			continue
 		}
-		id := one.pid + "/" + one.start
+		id := fmt.Sprintf("%s/%d", one.pid, one.Start)
 		now[id] = before[id] + 1
 		if now[id] >= stuckRuns {
 			judgeStuck(&p, &one)
@@ -48,13 +49,13 @@ func stuck(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 
 // judgeStuck lets a process drain the node only if no user could have made it.
 func judgeStuck(p *problems, one *process) {
-	if strings.HasPrefix(one.name, "nvidia") || strings.HasPrefix(one.name, "gojail-") {
-		if one.kernel || one.root() && one.ours() {
-			p.failed("stuck in the kernel: %.20s", one.name)
+	if strings.HasPrefix(one.Name, "nvidia") || strings.HasPrefix(one.Name, "gojail-") {
+		if one.Kernel || one.root() && one.ours() {
+			p.failed("stuck in the kernel: %.20s", one.Name)
 			return
 		}
 	}
-	p.warned("stuck in the kernel: %.20s", one.name)
+	p.warned("stuck in the kernel: %.20s", one.Name)
 }
 
 // ours is a program of gojail or a service of NVIDIA's. That root runs it under that

@@ -16,7 +16,10 @@ func TestParseStat(t *testing.T) {
 	s, ok := ParseStat([]byte("7 (a ) (b) D" + rest))
 	assert.True(t, ok)
 	assert.Equal(t, Stat{Name: "a ) (b", State: 'D', Kernel: true, Start: 4711}, s)
-	for _, text := range []string{"", "7 (a", "7 )a( S" + rest, "7 (a) S 1 2 3", "7 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x"} {
+	s, ok = ParseStat([]byte("17 (a) Z 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711\n"))
+	assert.True(t, ok, "no field after it")
+	assert.Equal(t, Stat{Name: "a", State: 'Z', Start: 4711}, s)
+	for _, text := range []string{"", "7 (a", "17 a) S", "7 )a( S" + rest, "7 (a) S 1 2 3", "7 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x"} {
 		_, ok := ParseStat([]byte(text))
 		assert.False(t, ok, text)
 	}
