@@ -3,20 +3,12 @@
 package checks
 
 import (
-	"context"
-	"fmt"
-	"net"
-	"net/netip"
 	"os"
-	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	jailcheck "github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
@@ -156,176 +148,6 @@ func TestQuarantine(t *testing.T) {
 	expect(t, once(h, quarantine, s), check.Warn, "VF 0000:86:00.2 is in quarantine")
 }
 
-func TestJail(t *testing.T) {
-	h, s := testHost(t), config.DefaultSettings()
-	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
-	expect(t, once(h, jails, s), check.NotApplicable, "")
-	put(t, h.Roots.Etc+"/slurm/slurm.conf", "")
-	put(t, h.Roots.Etc+"/slurm/plugstack.conf", "required /lib/gojail/spank_gojail.so config="+h.Roots.Etc+"/none.toml\n")
-	expect(t, once(h, jails, s), check.Fail, "") // every step fails without that file
-	put(t, h.Roots.Etc+"/slurm/plugstack.conf", "")
-	put(t, s.Jail.Config, "rot = 1\n")
-	expect(t, once(h, jails, s), check.Fail, "")
-	var p problems
-	judgeJail(&p, jailcheck.Finding{Level: jailcheck.OK, Subject: "kernel", Found: "good"})
-	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Warn, Subject: "latency", Found: "slow", Remedy: "x"})
-	expect(t, p.finding("good"), check.OK, "good")
-	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail a", Found: "jail root /x: stale file handle", Remedy: "mount its storage"})
-	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail b", Found: "jail root /y: stale file handle", Remedy: "mount its storage"})
-	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail c", Found: "bad"})
-	f := p.finding("good")
-	expect(t, f, check.Fail, "jail a: jail root /x: stale file handle; jail b: jail root /y: stale file handle; jail c: bad")
-	assert.Equal(t, "latency: slow; mount its storage", f.Detail, "each remedy once")
-}
-
-// What users can bring about on every node drains none.
-func TestJailWithUsersContent(t *testing.T) {
-	var p problems
-	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail a", Found: "mount targets are missing", Remedy: "make them", Content: true})
-	f := p.finding("good")
-	expect(t, f, check.Warn, "jail a: mount targets are missing")
-	assert.Equal(t, "make them", f.Detail)
-	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail b", Found: "bad"})
-	expect(t, p.finding("good"), check.Fail, "jail b: bad")
-
-	// A node that has nothing of gojail, but two jails that lack everything.
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a tree of a user")
-	}
-	h, s := testHost(t), config.DefaultSettings()
-	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
-	put(t, h.Roots.Run+"/ours/x", "")
-	put(t, h.Roots.Run+"/theirs/x", "")
-	require.NoError(t, os.Chown(h.Roots.Run+"/theirs", 65534, 65534))
-	put(t, s.Jail.Config, fmt.Sprintf("default = \"ours\"\n[jail.ours]\nroot = %q\n[jail.theirs]\nroot = %q\n", h.Roots.Run+"/ours", h.Roots.Run+"/theirs"))
-	p = problems{}
-	jailcheck.Check(jailNode(h, s), func(f jailcheck.Finding) { judgeJail(&p, f) })
-	assert.Contains(t, fmt.Sprint(p.fail), "jail ours: mount targets are missing")
-	assert.NotContains(t, fmt.Sprint(p.fail), "jail theirs")
-	assert.Contains(t, fmt.Sprint(p.warn), "jail theirs: mount targets are missing")
-}
-
-// The plugin is looked for where make install with this program's PREFIX puts it.
-func TestLibDirOfThisProgram(t *testing.T) {
-	if os.Getenv("GOJAIL_TEST_LIBDIR") != "" {
-		fmt.Println("libdir " + jailNode(testHost(t), config.DefaultSettings()).LibDir)
-		return
-	}
-	prefix := t.TempDir() + "/usr"
-	require.NoError(t, os.MkdirAll(prefix+"/sbin", 0o755))
-	self, err := os.ReadFile("/proc/self/exe")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(prefix+"/sbin/gojail-healthcheck", self, 0o755))
-	cmd := exec.Command(prefix+"/sbin/gojail-healthcheck", "-test.run=^TestLibDirOfThisProgram$")
-	cmd.Env = append(os.Environ(), "GOJAIL_TEST_LIBDIR=1")
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(out))
-	assert.Contains(t, string(out), "libdir "+prefix+"/lib/gojail\n")
-
-	s := config.DefaultSettings()
-	s.Jail.LibDir = "/opt/gojail"
-	assert.Equal(t, "/opt/gojail", jailNode(testHost(t), s).LibDir)
-}
-
-func TestJailLeftovers(t *testing.T) {
-	h, s := testHost(t), config.DefaultSettings()
-	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
-	expect(t, once(h, leftovers, s), check.NotApplicable, "")
-	put(t, s.Jail.Config, "")
-	expect(t, once(h, leftovers, s), check.OK, "")
-	require.NoError(t, os.MkdirAll(s.Jail.State+"/jobs/17", 0o700)) // an allocation between two steps
-	require.NoError(t, os.Chmod(s.Jail.State, 0o700))
-	f := once(h, leftovers, s)
-	f = again(h, leftovers, s, f)
-	expect(t, f, check.OK, "")
-	put(t, s.Jail.State+"/ended/18", "")
-	put(t, s.Jail.State+"/ended/.tried", "\n")
-	f = again(h, leftovers, s, f)
-	expect(t, f, check.OK, "") // it may be made up for just now
-	f = again(h, leftovers, s, f)
-	expect(t, f, check.Warn, "gojail still has something of jobs that have ended")
-	assert.Equal(t, "job 18", f.Detail)
-}
-
-func TestController(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a ping has a raw socket")
-	}
-	h, s := testHost(t), config.DefaultSettings()
-	expect(t, once(h, controller, s), check.NotApplicable, "")
-	put(t, h.Roots.Run+"/slurm/conf/slurm.conf", "ClusterName=x\nSlurmctldHost=no.such.host.invalid\n")
-	expect(t, once(h, controller, s), check.Unknown, "the name of the controller no.such.host.invalid is not found")
-	put(t, h.Roots.Etc+"/slurm/slurm.conf", "slurmctldhost=ctl(127.0.0.1) # this one\nSlurmctldPort=6817\n")
-	assert.Equal(t, []string{"127.0.0.1"}, slurmctldHosts(h))
-	f := again(h, controller, s, check.Finding{})
-	expect(t, f, check.OK, "")
-	assert.JSONEq(t, `["127.0.0.1"]`, string(f.Keep))
-	s.Network.Interface = "ctl0" // the controller is on this node
-	expect(t, again(h, controller, s, f), check.OK, "")
-
-	// It answered before; nothing answers for this address (RFC 5737).
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	h.Kept = []byte(`["192.0.2.1"]`)
-	s.Network.Controllers = []string{"192.0.2.1"}
-	f = controller(ctx, h, s)
-	assert.Contains(t, []check.Verdict{check.Warn, check.Fail, check.Unknown}, f.Verdict, f.Text) // by the machine's routes
-	var p problems
-	judgeWay(&p, "x", netip.MustParseAddr("127.0.0.1"), "eth7")
-	expect(t, p.finding("good"), check.OK, "")
-}
-
-// Four controllers that are silent for some time each are done in that time.
-func TestControllersAreLookedForAtOnce(t *testing.T) {
-	hosts := []string{"a", "b", "c", "d"}
-	var all sync.WaitGroup
-	all.Add(len(hosts))
-	done := make(chan []string, 1)
-	go func() {
-		done <- atOnce(hosts, func(host string) string {
-			all.Done()
-			all.Wait() // for the others
-			return host + "!"
-		})
-	}()
-	select {
-	case got := <-done:
-		assert.Equal(t, []string{"a!", "b!", "c!", "d!"}, got)
-	case <-time.After(10 * time.Second):
-		t.Fatal("one waits for another")
-	}
-}
-
-// The kernel says by which interface it would send to a neighbour; nothing is sent.
-func TestTheWayToTheController(t *testing.T) {
-	all, err := net.Interfaces()
-	require.NoError(t, err)
-	for _, link := range all {
-		addrs, _ := link.Addrs()
-		for _, a := range addrs {
-			prefix, err := netip.ParsePrefix(a.String())
-			if err != nil || link.Flags&net.FlagLoopback != 0 || link.Flags&net.FlagUp == 0 || !prefix.Addr().Is4() || prefix.Bits() > 29 {
-				continue
-			}
-			neighbour := prefix.Masked().Addr().Next()
-			if neighbour == prefix.Addr() {
-				neighbour = neighbour.Next()
-			}
-			var p problems
-			judgeWay(&p, "ctl", neighbour, link.Name)
-			expect(t, p.finding("good"), check.OK, "")
-			judgeWay(&p, "ctl", neighbour, "other0")
-			expect(t, p.finding("good"), check.Fail, "the controller ctl is reached by "+link.Name+" and not by other0")
-			return
-		}
-	}
-	t.Skip("this machine has no network with neighbours")
-}
-
-func TestChecksum(t *testing.T) {
-	assert.Equal(t, ^uint16(0xddf2), checksum([]byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7})) // the example of RFC 1071
-}
-
 func TestRDMAErrors(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	dir := port(t, h, "mlx5_0", "4: ACTIVE", "5: LinkUp", "400 Gb/sec")
@@ -355,30 +177,4 @@ func TestRDMAGIDs(t *testing.T) {
 	expect(t, once(h, rdmaGIDs, s), check.Warn, "")
 	put(t, dir+"/gids/1", "fe80:0000:0000:0000:0000:0000:0000:0001\n")
 	expect(t, once(h, rdmaGIDs, s), check.OK, "")
-}
-
-func TestCgroups(t *testing.T) {
-	h, s := testHost(t), config.DefaultSettings()
-	expect(t, once(h, cgroups, s), check.NotApplicable, "")
-	root := h.Roots.Sys + "/fs/cgroup"
-	scope := root + "/system.slice/slurmstepd.scope"
-	put(t, root+"/cgroup.controllers", "cpuset cpu io memory pids\n")
-	put(t, scope+"/cgroup.controllers", "cpuset cpu memory\n")
-	put(t, scope+"/job_17/step_0/user/cgroup.procs", "4711\n")
-	put(t, scope+"/job_18/cgroup.procs", "\n")
-	put(t, scope+"/job_sABC/cgroup.procs", "4712\n") // by SLUID
-	stat(t, h, "50", "slurmstepd", "S", 0)
-	put(t, h.Roots.Proc+"/50/cmdline", "slurmstepd: [17.0]\x00")
-	f := again(h, cgroups, s, check.Finding{})
-	expect(t, f, check.OK, "")
-	expect(t, again(h, cgroups, s, f), check.OK, "")
-	require.NoError(t, os.RemoveAll(h.Roots.Proc+"/50"))
-	f = again(h, cgroups, s, f)
-	expect(t, f, check.OK, "") // it may have ended just now
-	f = again(h, cgroups, s, f)
-	expect(t, f, check.Warn, "processes of jobs that have ended are left")
-	assert.Equal(t, "job 17", f.Detail)
-	h.Kept = nil
-	put(t, scope+"/cgroup.controllers", "memory\n")
-	expect(t, once(h, cgroups, s), check.Warn, "the cgroup controller cpu is not given to Slurm; the cgroup controller cpuset is not given to Slurm")
 }

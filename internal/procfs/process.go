@@ -9,12 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gojail/gojail/internal/oneline"
 )
 
 func LivesIn(pid int, namespace string) bool {
@@ -22,21 +18,10 @@ func LivesIn(pid int, namespace string) bool {
 	return err == nil && link == namespace
 }
 
-// StartTime is field 22 of /proc/PID/stat, or 0 when there is no such process.
+// StartTime returns when a process started, in clock ticks since boot, or 0 where there is no such process.
 func StartTime(pid int) (uint64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, oneline.Errno(err))
-	}
-	// The name in field 2 may hold blanks and brackets: count from its end.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("cannot understand /proc/%d/stat", pid)
-	}
-	return strconv.ParseUint(fields[22-3], 10, 64)
+	s, _, err := ReadStat("/proc", pid)
+	return s.Start, err
 }
 
 // titleMost is longer than the title of any slurmstepd.

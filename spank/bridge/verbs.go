@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/mount"
@@ -161,108 +159,6 @@ func (r *request) jail() ([]mount.Tree, error) {
 		return nil, err
 	}
 	return nil, mount.Apply(view, j.Name)
-}
-
-func (r *request) mounts() ([]mount.Tree, error) {
-	c, err := r.load()
-	if err != nil {
-		return nil, err
-	}
-	j, err := c.Jail(r.words["jail"])
-	if err != nil {
-		return nil, err
-	}
-	list, err := config.ParseUserMounts(r.words["mounts"])
-	if err != nil {
-		return nil, err
-	}
-	who, err := r.credentials()
-	if err != nil {
-		return nil, err
-	}
-	state, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
-	}
-	root, err := state.TemplateRoot(j.Name)
-	if err != nil {
-		return nil, err
-	}
-	trees, err := mount.OpenUserMounts(c, j, list, who, root, state.Path())
-	if err != nil || r.words["data"] == "" {
-		return trees, err
-	}
-	for i, t := range trees {
-		if err := r.mapData(t.FD, list[i]); err != nil {
-			for _, t := range trees {
-				unix.Close(t.FD)
-			}
-			return nil, err
-		}
-	}
-	return trees, nil
-}
-
-// mapData makes what is the user's on disk root's. What is only read may stay as it is.
-func (r *request) mapData(tree int, m config.UserMount) error {
-	data, err := strconv.Atoi(r.words["data"])
-	if err != nil {
-		return fmt.Errorf("mounts: data=%q is no descriptor", r.words["data"])
-	}
-	if err := mount.MapIDs(tree, data, m.Source); err != nil && !m.Readonly {
-		return err
-	}
-	return nil
-}
-
-// ids tells the user's range to the launcher, which makes the user namespaces.
-func (r *request) ids() ([]mount.Tree, error) {
-	who, err := r.credentials()
-	if err != nil {
-		return nil, err
-	}
-	found, err := mount.SubIDs(who.UID)
-	r.answer = fmt.Sprintf("%d %d %d", found.UID, found.GID, found.Count)
-	return nil, err
-}
-
-func (r *request) ranged() ([]mount.Tree, error) {
-	c, j, facts, err := r.facts()
-	if err != nil {
-		return nil, err
-	}
-	ids, err := strconv.Atoi(r.words["range"])
-	data, also := strconv.Atoi(r.words["data"])
-	if err != nil || also != nil {
-		return nil, fmt.Errorf("range: range=%q and data=%q are no descriptors", r.words["range"], r.words["data"])
-	}
-	state, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
-	}
-	template, err := state.Template(j.Name)
-	if err != nil {
-		return nil, err
-	}
-	return mount.OpenRange(c, j, facts, template, ids, data)
-}
-
-func (r *request) credentials() (who mount.Credentials, err error) {
-	number := func(name, text string) uint32 {
-		n, e := strconv.ParseUint(text, 10, 32)
-		if e != nil || n == 1<<32-1 {
-			err = fmt.Errorf("%s: %s=%q is not a number of a user or group", r.verb, name, text)
-		}
-		return uint32(n)
-	}
-	who.UID = number("uid", r.words["uid"])
-	who.GID = number("gid", r.words["gid"])
-	if r.words["groups"] != "" {
-		for _, text := range strings.Split(r.words["groups"], ",") {
-			who.Groups = append(who.Groups, number("groups", text))
-		}
-	}
-	return who, err
 }
 
 // epilog needs no configuration that is right.

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck/run"
+)
+
+func TestADamagedRecordStillDrainsAndNeverUndrains(t *testing.T) {
+	for _, text := range []string{"", "{", "{}", "\x00"} {
+		s := newSite(t)
+		s.set("state.d/drain.json", text)
+		s.run("oo oo")
+		assert.ErrorContains(t, s.outcome.Err, "is damaged")
+		assert.Empty(t, s.calls())
+		s.run("fo fo")
+		s.is("IDLE+DRAIN", reasonA)
+		s.set("state.d/drain.json", text)
+		s.run("oo oo oo oo")
+		assert.NotContains(t, s.calls(), "UNDRAIN")
+	}
+}
+
+func TestASickNodeIsDrainedAlsoIfItsDiskIsFull(t *testing.T) {
+	s := newSite(t)
+	require.NoError(t, os.Mkdir(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o700))
+	s.run("fo fo")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand")
+	text, err := os.ReadFile(filepath.Join(s.dir, "state"))
+	require.NoError(t, err)
+	assert.Equal(t, "IDLE+DRAIN\n", string(text))
+}
+
+// TestMain may be the process that writes records.
+func TestMain(m *testing.M) {
+	if len(os.Args) != 2 || os.Args[1] != "child" {
+		os.Exit(m.Run())
+	}
+	keep := run.Service{Writes: map[string]func(string, []byte) error{"record": Keep}}
+	if err := run.Serve(keep, os.Stdin, os.Stdout, run.LockFD); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// writer is a process that writes records, as in a run.
+func writer(t *testing.T) run.Writer {
+	r := &run.Runner{Locks: t.TempDir(), Self: []string{"/proc/self/exe", "child"}}
+	t.Cleanup(r.Close)
+	return r.Writer("record")
+}
+
+// The disk hangs while Slurm is asked: whoever opens a pipe that nobody writes to waits like that.
+const hangs = "[ -p state.d/drain.json ] || mkfifo state.d/drain.json"
+
+func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
+	s := newSite(t)
+	s.settler.Store.Write = writer(t)
+	s.settler.Slurm.Timeout = 2 * time.Second
+	s.set("before-show", hangs)
+	s.run("fo fo")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: the disk does not answer in time")
+	assert.Contains(t, s.calls(), "State=DRAIN")
+
+	// What is left of the time is shared with Slurm.
+	s = newSite(t)
+	s.settler.Store.Write = writer(t)
+	s.settler.Slurm.Timeout = time.Hour
+	s.set("before-show", hangs)
+	s.run("fo")
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
+	s.settler.History.Add(results("fo"))
+	s.outcome = s.settler.Settle(ctx, results("fo"))
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand")
+	assert.NoError(t, ctx.Err())
+	assert.Contains(t, s.calls(), "State=DRAIN")
+}
+
+func TestAnotherProcessWritesTheRecord(t *testing.T) {
+	s := newSite(t)
+	s.settler.Store.Write = writer(t)
+	s.run("fo fo")
+	require.NoError(t, s.outcome.Err)
+	record, err := s.settler.Store.Record()
+	require.NoError(t, err)
+	assert.Equal(t, s.outcome.Record, record)
+	assert.NotEmpty(t, record.Stamp)
+	s.run("oo oo oo")
+	require.NoError(t, s.outcome.Err)
+	assert.NoFileExists(t, s.settler.Store.record())
+
+	require.NoError(t, os.Mkdir(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o700))
+	s.run("fo fo")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: open "+s.settler.Store.record()+".new: is a directory")
+}
+
+func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {
+	s := newSite(t)
+	t.Setenv("SLURM_TIME_FORMAT", "relative")
+	s.settler.Slurm.Conf = "/etc/other.conf"
+	s.set("before-show", "env >env; exit 1")
+	_, err := s.settler.Slurm.Show(context.Background())
+	assert.EqualError(t, err, fmt.Sprintf("%s show n1: exit status 1; see: %[1]s ping", s.settler.Slurm.Scontrol))
+	text, err := os.ReadFile(filepath.Join(s.dir, "env"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "SLURM_CONF=/etc/other.conf\n")
+	assert.NotContains(t, string(text), "SLURM_TIME_FORMAT")
+}
+
+func TestPrepareRefusesADirectoryOfOthers(t *testing.T) {
+	root, err := os.MkdirTemp("/root", "gojail-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(root) })
+	s := Store{Run: root + "/run/health", State: root + "/state"}
+	require.NoError(t, s.Prepare())
+	require.NoError(t, s.Prepare())
+	require.NoError(t, os.Chmod(s.State, 0o777))
+	assert.ErrorContains(t, s.Prepare(), "others can write it")
+}

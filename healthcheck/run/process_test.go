@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck/check"
+)
+
+// A process in a frozen cgroup of version 1 does not die of SIGKILL, like one that
+// is stuck in the kernel.
+func TestAChildThatCannotBeKilled(t *testing.T) {
+	const freezer = "/sys/fs/cgroup/freezer"
+	if _, err := os.Stat(filepath.Join(freezer, "cgroup.procs")); err != nil {
+		t.Skip("no freezer of cgroup v1 on this machine")
+	}
+	group, err := os.MkdirTemp(freezer, "gojail-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.Eventually(t, func() bool { return os.Remove(group) == nil }, time.Minute, 10*time.Millisecond)
+	})
+	r := runner(t, in("a", "forever"), in("a", "fine"))
+	r.Checks[0].Timeout = 2 * time.Second
+	frozen := make(chan error, 1)
+	go func() {
+		pid := awaitPID(r.Locks)
+		err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(pid), 0)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(group, "freezer.state"), []byte("FROZEN"), 0)
+		}
+		frozen <- err
+	}()
+	thaw := func() { _ = os.WriteFile(filepath.Join(group, "freezer.state"), []byte("THAWED"), 0) }
+	t.Cleanup(thaw)
+	want := []string{"forever: fail: does not answer", "fine: unknown: an earlier check beside it still hangs"}
+	assert.Equal(t, want, said(whole(t, r)))
+	require.NoError(t, <-frozen)
+	assert.Equal(t, want, said(whole(t, r)), "of another run")
+	thaw()
+	r.Checks = r.Checks[1:]
+	assert.Eventually(t, func() bool { return whole(t, r)[0].Verdict == check.OK }, time.Minute, 10*time.Millisecond)
+}
+
+func awaitPID(dir string) string {
+	for {
+		if pid, err := os.ReadFile(filepath.Join(dir, "pid")); err == nil {
+			return string(pid)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestChildrenEndWithTheirParent(t *testing.T) {
+	dir := t.TempDir()
+	parent := exec.Command("/proc/self/exe", "parent", dir)
+	require.NoError(t, parent.Start())
+	pid, err := strconv.Atoi(awaitPID(dir))
+	require.NoError(t, err)
+	require.NoError(t, parent.Process.Kill())
+	_ = parent.Wait()
+	assert.Eventually(t, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	}, time.Minute, time.Millisecond)
+}
+
+func TestProgramsOfAChildHaveABareEnvironmentAndEndWithIt(t *testing.T) {
+	t.Setenv("SECRET", "x")
+	r := runner(t, in("a", "asks"), in("a", "starts"))
+	assert.Equal(t, []string{"asks: ok: hello:/:?<nil>", "starts: fail: does not answer"}, said(r.Run(context.Background())))
+	// The shell's sleep had the lock as well.
+	assert.Eventually(t, func() bool {
+		lock, err := take(filepath.Join(r.Locks, "child.0.lock"))
+		if err == nil {
+			lock.Close()
+		}
+		return err == nil
+	}, time.Minute, time.Millisecond)
+}
+
+func TestCommand(t *testing.T) {
+	lock := filepath.Join(t.TempDir(), "lock")
+	t.Setenv("SECRET", "x")
+	out, err := Command(context.Background(), lock, []string{"A=b"}, "/usr/bin/env")
+	require.NoError(t, err)
+	assert.Equal(t, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nLC_ALL=C\nHOME=/\nA=b\n", string(out))
+
+	_, err = Command(context.Background(), lock, nil, "/bin/sh", "-c", "echo no; exit 3")
+	assert.EqualError(t, err, "exit status 3")
+
+	_, err = Command(context.Background(), lock, nil, "/nowhere")
+	assert.EqualError(t, err, "cannot start /nowhere: fork/exec /nowhere: no such file or directory")
+
+	ctx, cancel := context.WithTimeout(context.Background(), short)
+	defer cancel()
+	_, err = Command(ctx, lock, nil, "/bin/sh", "-c", "sleep 1000 & wait")
+	assert.EqualError(t, err, "/bin/sh does not answer in time")
+
+	var held *os.File // once the last of those that were killed is gone
+	require.Eventually(t, func() bool { held, err = take(lock); return err == nil }, time.Minute, time.Millisecond)
+	defer held.Close()
+	_, err = Command(context.Background(), lock, nil, "/bin/true")
+	assert.ErrorContains(t, err, "is stuck")
+}
+
+// A program that writes without end takes its time, but no memory.
+func TestTheOutputOfAProgramIsBounded(t *testing.T) {
+	lock, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer lock.Close()
+	out, err := runProgram(context.Background(), lock, bare(nil), "/bin/sh", "-c", "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2; exit 3")
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 3, exit.ExitCode())
+	assert.Len(t, out, outputMax)
+	assert.Len(t, exit.Stderr, errorsMax)
+	out, err = runProgram(context.Background(), lock, bare(nil), "/bin/echo", "hello")
+	require.NoError(t, err)
+	assert.Equal(t, "hello\n", string(out))
+}
+
+func TestTextsAreFitForAReason(t *testing.T) {
+	f := tidy(check.Finding{Text: "a\n\"b\"\xff" + strings.Repeat("x", 200)})
+	assert.Len(t, f.Text, textMax)
+	assert.True(t, strings.HasPrefix(f.Text, "a?'b'?x"), f.Text)
+}
