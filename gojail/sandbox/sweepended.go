@@ -12,6 +12,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/oneline"
 )
 
@@ -35,7 +36,7 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 		return
 	}
 	defer tried.Close()
-	if unix.Flock(int(tried.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if filelock.TryFile(tried) != nil {
 		return // another end of a job is at it
 	}
 	info, err := tried.Stat()

@@ -114,13 +114,13 @@ func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err == nil {
-			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+			err = filelock.TryFile(f)
 			if err == nil && sameFile(f, path) {
 				return f, nil
 			}
 			f.Close()
 		}
-		if err != nil && err != unix.EWOULDBLOCK && err != unix.EINTR && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, filelock.ErrBusy) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, filelock.Explain(path, err)
 		}
 		if time.Now().After(until) {

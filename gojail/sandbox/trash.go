@@ -112,11 +112,11 @@ func (t *trash) emptyOnce() (more bool) {
 
 func (t *trash) lock(dir *os.File) error {
 	for {
-		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := filelock.TryFile(dir)
 		switch {
-		case err == nil, slices.Contains([]error{unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK}, err):
+		case err == nil, errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOLCK):
 			return nil // without locks two remove the same: each goes on where a name is gone
-		case err != unix.EWOULDBLOCK:
+		case !errors.Is(err, filelock.ErrBusy):
 			return filelock.Explain(t.path, err)
 		case !t.wait || time.Now().After(t.until):
 			return fmt.Errorf("%s: %w", t.path, errBusy)

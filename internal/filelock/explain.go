@@ -22,7 +22,7 @@ func Lock(path string, deadline time.Time) (unlock func(), err error) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	if err := WaitFile(ctx, f); err != nil {
+	if err := waitFile(ctx, f); err != nil {
 		f.Close()
 		return nil, Explain(path, err)
 	}

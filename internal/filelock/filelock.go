@@ -37,7 +37,7 @@ func Try(path string) (*os.File, error) { return take(path, TryFile) }
 
 // Wait is Try that waits for the lock until ctx ends; it tries once at least.
 func Wait(ctx context.Context, path string) (*os.File, error) {
-	return take(path, func(file *os.File) error { return WaitFile(ctx, file) })
+	return take(path, func(file *os.File) error { return waitFile(ctx, file) })
 }
 
 func take(path string, lock func(*os.File) error) (*os.File, error) {
@@ -57,8 +57,8 @@ func TryFile(file *os.File) error {
 	return check(file, unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 }
 
-// WaitFile is TryFile that waits for the lock until ctx ends; it tries once at least.
-func WaitFile(ctx context.Context, file *os.File) error {
+// waitFile is TryFile that waits for the lock until ctx ends; it tries once at least.
+func waitFile(ctx context.Context, file *os.File) error {
 	return wait(ctx, func() error { return TryFile(file) })
 }
 

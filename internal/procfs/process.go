@@ -20,7 +20,7 @@ func LivesIn(pid int, namespace string) bool {
 
 // StartTime returns when a process started, in clock ticks since boot, or 0 where there is no such process.
 func StartTime(pid int) (uint64, error) {
-	s, _, err := ReadStat("/proc", pid)
+	s, _, err := readStat("/proc", pid)
 	return s.Start, err
 }
 

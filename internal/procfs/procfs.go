@@ -27,9 +27,9 @@ type Stat struct {
 // PF_KTHREAD of linux/sched.h in field 9.
 const kernelThread = 0x00200000
 
-// ReadStat reads the stat of a process below proc ("/proc"). found is false if there is no
+// readStat reads the stat of a process below proc ("/proc"). found is false if there is no
 // such process.
-func ReadStat(proc string, pid int) (s Stat, found bool, err error) {
+func readStat(proc string, pid int) (s Stat, found bool, err error) {
 	path := filepath.Join(proc, strconv.Itoa(pid), "stat")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {

@@ -26,19 +26,19 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestReadStat(t *testing.T) {
-	s, found, err := ReadStat("/proc", os.Getpid())
+	s, found, err := readStat("/proc", os.Getpid())
 	require.NoError(t, err)
 	assert.True(t, found)
 	assert.NotZero(t, s.Start)
 	assert.False(t, s.Kernel)
 
 	proc := t.TempDir()
-	_, found, err = ReadStat(proc, 7)
+	_, found, err = readStat(proc, 7)
 	require.NoError(t, err)
 	assert.False(t, found)
 
 	require.NoError(t, os.MkdirAll(filepath.Join(proc, "7"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(proc, "7/stat"), []byte("nonsense"), 0o600))
-	_, _, err = ReadStat(proc, 7)
+	_, _, err = readStat(proc, 7)
 	require.EqualError(t, err, "cannot understand "+proc+"/7/stat")
 }

@@ -33,7 +33,7 @@ const OutputMost = 4 << 20
 const errorsMost = 64 << 10
 
 // Run returns the standard output of the command. It is killed when ctx ends, and then the
-// error is a LateError; one that failed is an ExitError.
+// error is a lateError; one that failed is an ExitError.
 func Run(ctx context.Context, c Command) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
@@ -49,17 +49,17 @@ func Run(ctx context.Context, c Command) (string, error) {
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return "", &LateError{c.Path}
+		return "", &lateError{c.Path}
 	case err != nil:
 		return string(stdout.Bytes()), &ExitError{c.Path, err, strings.TrimSpace(string(stderr.Bytes()))}
 	}
 	return string(stdout.Bytes()), nil
 }
 
-// LateError is a command that did not answer in time.
-type LateError struct{ Path string }
+// lateError is a command that did not answer in time.
+type lateError struct{ Path string }
 
-func (e *LateError) Error() string { return e.Path + " does not answer in time" }
+func (e *lateError) Error() string { return e.Path + " does not answer in time" }
 
 // ExitError is a command that could not be run or failed.
 type ExitError struct {

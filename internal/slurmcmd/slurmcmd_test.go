@@ -51,6 +51,6 @@ func TestDeadline(t *testing.T) {
 	defer cancel()
 	_, err := Run(ctx, c)
 	require.EqualError(t, err, c.Path+" does not answer in time")
-	var late *LateError
+	var late *lateError
 	require.ErrorAs(t, err, &late)
 }
