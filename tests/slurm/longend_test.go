@@ -45,7 +45,7 @@ func TestEndDoesNotWaitForLeftovers(t *testing.T) {
 
 	// All of it is removed while the job with the descriptor is still there.
 	trash := c.Path("/var/lib/gojail/n1/jobs/.trash")
-	gone := harness.Poll(harness.Timeout, func() bool { _, err := os.Lstat(trash); return os.IsNotExist(err) })
+	gone := harness.Poll(5*harness.Timeout, func() bool { _, err := os.Lstat(trash); return os.IsNotExist(err) })
 	left, _ := filepath.Glob(trash + "/*")
 	assert.True(t, gone, "left: %v", left)
 	assert.NotEmpty(t, c.Find("flood "+socket+" take"), "it is still there")
