@@ -43,8 +43,8 @@ type Want struct {
 	Text  string
 }
 
-// Wants is what the checks want, given the drain that stands; nil is none.
-func (h *History) Wants(results []run.Result, record *Record) Want {
+// wants is what the checks want, given the drain that stands; nil is none.
+func (h *History) wants(results []run.Result, record *Record) Want {
 	var bad []string
 	clear := true // no check is on its way to being bad
 	for _, r := range results {
@@ -82,10 +82,10 @@ func (h *History) mended(results []run.Result, name string) bool {
 	return true
 }
 
-// Ask tells whether Slurm has to be asked for that. healthy is what the controller
+// ask tells whether Slurm has to be asked for that. healthy is what the controller
 // had to say of the node when it sent for this run (SLURM_NODE_IS_HEALTHY, Slurm
 // 26.11 and later): "yes", "no" or "".
-func (h *History) Ask(want Want, record *Record, now time.Time, again time.Duration, healthy string) bool {
+func (h *History) ask(want Want, record *Record, now time.Time, again time.Duration, healthy string) bool {
 	if want.Wish == Nothing {
 		return false
 	}
@@ -130,8 +130,8 @@ type Decision struct {
 	Why    string
 }
 
-// Decide is what to do, given what Slurm said of the node.
-func Decide(want Want, record *Record, node *Node, id string) Decision {
+// decide is what to do, given what Slurm said of the node.
+func decide(want Want, record *Record, node *nodeState, id string) Decision {
 	ours := record.set(node)
 	drained := node.is("DRAIN")
 	switch {
@@ -169,7 +169,7 @@ func yield(record *Record, why string) Decision {
 	return Decision{None, why}
 }
 
-func undrain(node *Node, drained bool) Decision {
+func undrain(node *nodeState, drained bool) Decision {
 	switch {
 	case !drained:
 		return Decision{Forget, "the node is not drained any more"}
@@ -207,7 +207,7 @@ func (w Want) reason(id, before string) string {
 }
 
 // set tells whether the reason that the node has is the one of the record.
-func (r *Record) set(node *Node) bool {
+func (r *Record) set(node *nodeState) bool {
 	switch {
 	case r == nil:
 		return false

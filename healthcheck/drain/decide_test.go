@@ -71,15 +71,15 @@ func TestDecide(t *testing.T) {
 		"mended, in a maintenance":       {ToUndrain, record, "IDLE+DRAIN+MAINTENANCE", mine, stamp, Decision{None, "the node is IDLE+DRAIN+MAINTENANCE"}},
 		"mended, resumed by a person":    {ToUndrain, record, "IDLE", mine, stamp, Decision{Forget, "the node is not drained any more"}},
 	} {
-		node := &Node{Name: "n1", State: strings.Split(test.state, "+"), Reason: test.reason, Stamp: test.stamp}
-		assert.Equal(t, test.want, Decide(Want{test.wish, "gpu", "GPU 3 is lost"}, test.record, node, "42"), name)
+		node := &nodeState{Name: "n1", State: strings.Split(test.state, "+"), Reason: test.reason, Stamp: test.stamp}
+		assert.Equal(t, test.want, decide(Want{test.wish, "gpu", "GPU 3 is lost"}, test.record, node, "42"), name)
 	}
 }
 
 func TestNothingIsWrittenForAnyWishThatIsNone(t *testing.T) {
 	for _, state := range []string{"IDLE", "IDLE+DRAIN", "DOWN"} {
-		node := &Node{State: strings.Split(state, "+"), Reason: mine, Stamp: stamp}
-		assert.Equal(t, Decision{}, Decide(Want{}, &Record{Reason: mine, Stamp: stamp}, node, "42"))
+		node := &nodeState{State: strings.Split(state, "+"), Reason: mine, Stamp: stamp}
+		assert.Equal(t, Decision{}, decide(Want{}, &Record{Reason: mine, Stamp: stamp}, node, "42"))
 	}
 }
 
@@ -130,7 +130,7 @@ func TestWants(t *testing.T) {
 			last = results(letters)
 			h.Add(last)
 		}
-		assert.Equal(t, test.want, h.Wants(last, test.record).String(), name)
+		assert.Equal(t, test.want, h.wants(last, test.record).String(), name)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestWarningsNeverDrain(t *testing.T) {
 	for range 10 {
 		h.Add(bad)
 	}
-	assert.Equal(t, Want{}, h.Wants(bad, nil))
+	assert.Equal(t, Want{}, h.wants(bad, nil))
 }
 
 func TestTheHistoryOfAnUnchangedNodeStaysTheSame(t *testing.T) {
@@ -194,7 +194,7 @@ func TestAsk(t *testing.T) {
 		"a word of a release yet to come": {Asked{"hold a", 950}, want, confirmed, "maybe", false},
 	} {
 		h := &History{Asked: test.asked}
-		assert.Equal(t, test.ask, h.Ask(test.want, test.record, now, 5*time.Minute, test.health), name)
+		assert.Equal(t, test.ask, h.ask(test.want, test.record, now, 5*time.Minute, test.health), name)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestReasonOfBefore(t *testing.T) {
 		assert.False(t, isOurs(other), other)
 	}
 	record := &Record{ID: "0badcafe", Check: "gpu", Reason: old, Stamp: "root@2026-01-01T00:00:00"}
-	node := &Node{State: []string{"IDLE", "DRAIN"}, Reason: old, Stamp: record.Stamp}
-	assert.Equal(t, Decision{Undrain, ""}, Decide(Want{ToUndrain, "gpu", ""}, record, node, "1"))
-	assert.Equal(t, Decision{Confirm, ""}, Decide(Want{ToHold, "gpu", "GPU 3 is lost"}, record, node, "1"))
+	node := &nodeState{State: []string{"IDLE", "DRAIN"}, Reason: old, Stamp: record.Stamp}
+	assert.Equal(t, Decision{Undrain, ""}, decide(Want{ToUndrain, "gpu", ""}, record, node, "1"))
+	assert.Equal(t, Decision{Confirm, ""}, decide(Want{ToHold, "gpu", "GPU 3 is lost"}, record, node, "1"))
 }

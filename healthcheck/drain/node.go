@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Node is what Slurm says of a node.
-type Node struct {
+// nodeState is what Slurm says of a node.
+type nodeState struct {
 	Name   string
 	State  []string // "IDLE", "DRAIN"
 	Reason string   // without the stamp
 	Stamp  string   // "root@2026-11-21T17:00:00": who set the reason, when
 }
 
-// ParseNode reads what "scontrol show node NAME" writes (src/api/node_info.c,
+// parseNode reads what "scontrol show node NAME" writes (src/api/node_info.c,
 // slurm_sprint_node_table). What it does not know for certain is an error.
-func ParseNode(text, name string) (*Node, error) {
+func parseNode(text, name string) (*nodeState, error) {
 	var ( // here, as hardly a run comes here
 		nameRule  = regexp.MustCompile(`^NodeName=(\S+) `)
 		stateRule = regexp.MustCompile(`(?m)^   State=(\S*) `)
@@ -27,7 +27,7 @@ func ParseNode(text, name string) (*Node, error) {
 		reasonRule = regexp.MustCompile(`(?m)^   Reason=(.*) \[([^\[\]\s]+@[^\[\]\s]+)\]$`)
 		anyReason  = regexp.MustCompile(`(?m)^ *Reason=`)
 	)
-	n := &Node{Name: name}
+	n := &nodeState{Name: name}
 	m := nameRule.FindAllStringSubmatch(text, -1)
 	if len(m) != 1 || m[0][1] != name || strings.Count(text, "NodeName=") != 1 {
 		return nil, fmt.Errorf("scontrol does not tell of the node %s alone", name)
@@ -59,13 +59,13 @@ func ParseNode(text, name string) (*Node, error) {
 // bases are the states of a node without its flags (slurm.h, enum node_states).
 var bases = []string{"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE"}
 
-func (n *Node) is(states ...string) bool {
+func (n *nodeState) is(states ...string) bool {
 	return slices.ContainsFunc(states, func(s string) bool { return slices.Contains(n.State, s) })
 }
 
 // busyWithItself is a state in which a node takes no jobs and is not ours to touch,
 // or "". A node that boots or is in a maintenance is looked at afterwards.
-func (n *Node) busyWithItself() string {
+func (n *nodeState) busyWithItself() string {
 	for _, s := range n.State {
 		switch {
 		case strings.HasPrefix(s, "REBOOT"), strings.HasPrefix(s, "POWER"),

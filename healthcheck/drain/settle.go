@@ -37,10 +37,10 @@ type Settler struct {
 func (s *Settler) Settle(ctx context.Context, results []run.Result) (o Outcome) {
 	// Without a record that can be read nothing is undrained, but a sick node is drained.
 	var damaged error
-	o.Record, damaged = s.Store.Record()
+	o.Record, damaged = s.Store.readRecord()
 	defer func() { o.Err = errors.Join(damaged, o.Err) }()
-	want := s.History.Wants(results, o.Record)
-	if !s.History.Ask(want, o.Record, s.Now(), s.Slurm.Again, s.Healthy) {
+	want := s.History.wants(results, o.Record)
+	if !s.History.ask(want, o.Record, s.Now(), s.Slurm.Again, s.Healthy) {
 		if want.Wish == Nothing {
 			s.History.Asked = Asked{}
 		}
@@ -48,7 +48,7 @@ func (s *Settler) Settle(ctx context.Context, results []run.Result) (o Outcome) 
 	}
 	if s.bring(ctx, want, &o); o.Err == nil && !s.Dry {
 		// Asked about again as the wish of the next run, which the record is part of.
-		s.History.Asked = Asked{s.History.Wants(results, o.Record).String(), s.Now().Unix()}
+		s.History.Asked = Asked{s.History.wants(results, o.Record).String(), s.Now().Unix()}
 	}
 	return o
 }
@@ -56,7 +56,7 @@ func (s *Settler) Settle(ctx context.Context, results []run.Result) (o Outcome) 
 // Bring asks Slurm and does what is wanted, without a history.
 func (s *Settler) Bring(ctx context.Context, want Want) (o Outcome) {
 	var damaged error
-	o.Record, damaged = s.Store.Record()
+	o.Record, damaged = s.Store.readRecord()
 	s.bring(ctx, want, &o)
 	o.Err = errors.Join(damaged, o.Err)
 	return o
@@ -64,7 +64,7 @@ func (s *Settler) Bring(ctx context.Context, want Want) (o Outcome) {
 
 func (s *Settler) bring(ctx context.Context, want Want, o *Outcome) {
 	o.Asked = true
-	node, err := s.Slurm.Show(ctx)
+	node, err := s.Slurm.showNode(ctx)
 	if err != nil {
 		o.Err = fmt.Errorf("nothing is written to Slurm: %w", err)
 		return
@@ -74,14 +74,14 @@ func (s *Settler) bring(ctx context.Context, want Want, o *Outcome) {
 		o.Err = err
 		return
 	}
-	if o.Decision = Decide(want, o.Record, node, id); !s.Dry {
+	if o.Decision = decide(want, o.Record, node, id); !s.Dry {
 		o.Err = s.act(ctx, want, node, id, o)
 	}
 }
 
 // act does what was decided. The record is written before Slurm is told of a drain
 // and removed after it was told of the end.
-func (s *Settler) act(ctx context.Context, want Want, node *Node, id string, o *Outcome) error {
+func (s *Settler) act(ctx context.Context, want Want, node *nodeState, id string, o *Outcome) error {
 	switch o.Action {
 	case Confirm:
 		if o.Record.Stamp == node.Stamp && o.Record.Before == nil {
@@ -96,20 +96,20 @@ func (s *Settler) act(ctx context.Context, want Want, node *Node, id string, o *
 		o.Record = r
 		// A sick node is drained also if its disk takes no record: a person undrains it then.
 		lost := s.record(ctx, r)
-		if err := s.Slurm.Drain(ctx, r.Reason); err != nil {
+		if err := s.Slurm.drainNode(ctx, r.Reason); err != nil {
 			return err
 		}
 		if lost != nil {
 			o.Record = nil
 			return fmt.Errorf("drained, but that is on no record; undrain by hand: %w", lost)
 		}
-		after, err := s.Slurm.Show(ctx)
+		after, err := s.Slurm.showNode(ctx)
 		if err != nil || after.Reason != r.Reason {
 			return nil // the next run looks again
 		}
 		return s.confirm(ctx, after, o)
 	case Undrain:
-		if err := s.Slurm.Undrain(ctx); err != nil {
+		if err := s.Slurm.undrainNode(ctx); err != nil {
 			return err
 		}
 		o.Record = nil
@@ -122,7 +122,7 @@ func (s *Settler) act(ctx context.Context, want Want, node *Node, id string, o *
 }
 
 // confirm records who set the reason when.
-func (s *Settler) confirm(ctx context.Context, node *Node, o *Outcome) error {
+func (s *Settler) confirm(ctx context.Context, node *nodeState, o *Outcome) error {
 	r := *o.Record
 	r.Stamp, r.Before = node.Stamp, nil
 	o.Record = &r
@@ -138,7 +138,7 @@ func (s *Settler) record(ctx context.Context, r *Record) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.Store.SetRecord(ctx, r)
+	return s.Store.writeRecord(ctx, r)
 }
 
 func newID() (string, error) {

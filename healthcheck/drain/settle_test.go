@@ -280,7 +280,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	s.run("fo fo")
 	assert.Equal(t, Drain, s.outcome.Action)
 	assert.Equal(t, "show node n1\n", s.calls())
-	record, err := s.settler.Store.Record()
+	record, err := s.settler.Store.readRecord()
 	assert.NoError(t, err)
 	assert.Nil(t, record)
 }

@@ -19,24 +19,24 @@ type Slurm struct {
 	Lock string // a lock file: one scontrol that is stuck is enough
 }
 
-// Show asks for the node.
-func (s *Slurm) Show(ctx context.Context) (*Node, error) {
+// showNode asks for the node.
+func (s *Slurm) showNode(ctx context.Context) (*nodeState, error) {
 	text, err := s.scontrol(ctx, "show", "node", s.Node)
 	if err != nil {
 		return nil, err
 	}
-	return ParseNode(string(text), s.Node)
+	return parseNode(string(text), s.Node)
 }
 
-// Drain drains the node, or gives its drain another reason.
-func (s *Slurm) Drain(ctx context.Context, reason string) error {
+// drainNode drains the node, or gives its drain another reason.
+func (s *Slurm) drainNode(ctx context.Context, reason string) error {
 	_, err := s.scontrol(ctx, "update", "NodeName="+s.Node, "State=DRAIN", "Reason="+reason)
 	return err
 }
 
-// Undrain ends the node's drain and leaves its base state alone, unlike RESUME,
+// undrainNode ends the node's drain and leaves its base state alone, unlike RESUME,
 // which would also bring back a node that is down (scontrol(1)).
-func (s *Slurm) Undrain(ctx context.Context) error {
+func (s *Slurm) undrainNode(ctx context.Context) error {
 	_, err := s.scontrol(ctx, "update", "NodeName="+s.Node, "State=UNDRAIN")
 	return err
 }

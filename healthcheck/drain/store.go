@@ -76,8 +76,8 @@ func (s Store) Save(h *History) error {
 	return Keep(s.history(), text)
 }
 
-// Record reads the drain of ours that stands; nil is none.
-func (s Store) Record() (*Record, error) {
+// readRecord reads the drain of ours that stands; nil is none.
+func (s Store) readRecord() (*Record, error) {
 	r := &Record{}
 	err := statefile.Read(s.record(), r, func() error {
 		if r.ID == "" || r.Check == "" || r.Reason == "" {
@@ -94,9 +94,9 @@ func (s Store) Record() (*Record, error) {
 	return r, nil
 }
 
-// SetRecord writes the record, or removes it if it is nil, until ctx ends at most.
+// writeRecord writes the record, or removes it if it is nil, until ctx ends at most.
 // If it comes too late for that, the next run finds it.
-func (s Store) SetRecord(ctx context.Context, r *Record) error {
+func (s Store) writeRecord(ctx context.Context, r *Record) error {
 	text, err := statefile.Encode(r)
 	if err != nil {
 		return err

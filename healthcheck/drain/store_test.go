@@ -92,7 +92,7 @@ func TestAnotherProcessWritesTheRecord(t *testing.T) {
 	s.settler.Store.Write = writer(t)
 	s.run("fo fo")
 	require.NoError(t, s.outcome.Err)
-	record, err := s.settler.Store.Record()
+	record, err := s.settler.Store.readRecord()
 	require.NoError(t, err)
 	assert.Equal(t, s.outcome.Record, record)
 	assert.NotEmpty(t, record.Stamp)
@@ -110,7 +110,7 @@ func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {
 	t.Setenv("SLURM_TIME_FORMAT", "relative")
 	s.settler.Slurm.Conf = "/etc/other.conf"
 	s.set("before-show", "env >env; exit 1")
-	_, err := s.settler.Slurm.Show(context.Background())
+	_, err := s.settler.Slurm.showNode(context.Background())
 	assert.EqualError(t, err, fmt.Sprintf("%s show n1: exit status 1; see: %[1]s ping", s.settler.Slurm.Scontrol))
 	text, err := os.ReadFile(filepath.Join(s.dir, "env"))
 	require.NoError(t, err)

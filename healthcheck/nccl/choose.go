@@ -33,15 +33,15 @@ func (r *Runner) choose(ctx context.Context, want Selection) (nodes, retest []st
 	if want.Retest && !r.Config.Slurm.Drain {
 		return nil, nil, nil, errors.New("slurm.drain is false in health.toml: nodes can neither be undrained nor drained")
 	}
-	states, err := r.Slurm.Nodes(ctx)
+	states, err := r.Slurm.listNodes(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	ours, err := r.Store.Drained()
+	ours, err := r.Store.listDrained()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	tested, _ := r.Store.Tested() // what is damaged is made anew at the end of the round
+	tested, _ := r.Store.readTested() // what is damaged is made anew at the end of the round
 	skipped = map[string]string{}
 	var helping []string
 	for _, node := range slices.Sorted(maps.Keys(states)) {
@@ -104,7 +104,7 @@ func (r *Runner) Preview(ctx context.Context, want Selection) (*Preview, error) 
 	if err := r.nccl().Ready(); err != nil {
 		return nil, err
 	}
-	round, err := r.Store.Round()
+	round, err := r.Store.readRound()
 	if err != nil {
 		return nil, err
 	}
@@ -117,13 +117,13 @@ func (r *Runner) Preview(ctx context.Context, want Selection) (*Preview, error) 
 			return nil, err
 		}
 		p.Retest, p.Skipped = retest, skipped
-		round = NewRound("000000", r.Now(), nodes, retest)
+		round = newRound("000000", r.Now(), nodes, retest)
 		slices.Sort(round.Nodes)
-		round.Plan(round.Next(r.nccl().Pairs))
+		round.plan(round.next(r.nccl().Pairs))
 	}
 	for _, t := range round.Tests {
 		if !t.done() && t.Job == "" {
-			p.Jobs = append(p.Jobs, r.Slurm.Submission(t, round.reservation(t)))
+			p.Jobs = append(p.Jobs, r.Slurm.submission(t, round.reservation(t)))
 		}
 	}
 	return p, nil

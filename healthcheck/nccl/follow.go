@@ -10,7 +10,7 @@ import (
 )
 
 // follow brings each test forward by what Slurm says of the jobs: submits, cancels, judges.
-func (r *Runner) follow(ctx context.Context, round *Round, jobs []Job) error {
+func (r *Runner) follow(ctx context.Context, round *testRound, jobs []slurmJob) error {
 	under := 0
 	for _, t := range round.Tests {
 		if !t.done() && t.Job != "" {
@@ -38,7 +38,7 @@ func (r *Runner) follow(ctx context.Context, round *Round, jobs []Job) error {
 			under--
 			r.Say("%s: %s", strings.Join(t.Nodes, " and "), t.Judged)
 		}
-		if err := r.Store.SaveRound(round); err != nil {
+		if err := r.Store.saveRound(round); err != nil {
 			return err
 		}
 	}
@@ -46,8 +46,8 @@ func (r *Runner) follow(ctx context.Context, round *Round, jobs []Job) error {
 }
 
 // find is the job of a test, nil if Slurm knows none.
-func find(jobs []Job, t *Test) *Job {
-	i := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == t.Name && (t.Job == "" || t.Job == j.ID) })
+func find(jobs []slurmJob, t *Test) *slurmJob {
+	i := slices.IndexFunc(jobs, func(j slurmJob) bool { return j.Name == t.Name && (t.Job == "" || t.Job == j.ID) })
 	if i < 0 {
 		return nil
 	}
@@ -55,24 +55,24 @@ func find(jobs []Job, t *Test) *Job {
 }
 
 // cancelOthers ends jobs of rounds that are forgotten.
-func (r *Runner) cancelOthers(ctx context.Context, round *Round, jobs []Job) {
+func (r *Runner) cancelOthers(ctx context.Context, round *testRound, jobs []slurmJob) {
 	for _, job := range jobs {
 		known := slices.ContainsFunc(round.Tests, func(t *Test) bool {
 			return t.Name == job.Name && (t.Job == job.ID || t.Job == "" && !t.done())
 		})
 		if !known && !job.over() {
-			_ = r.Slurm.Cancel(ctx, job.ID) // else the next time
+			_ = r.Slurm.cancel(ctx, job.ID) // else the next time
 		}
 	}
 }
 
 // submit submits a test. A refusal is its end; without an answer the job may be
 // there, which the next look at all jobs shows.
-func (r *Runner) submit(ctx context.Context, round *Round, t *Test) {
+func (r *Runner) submit(ctx context.Context, round *testRound, t *Test) {
 	if t.Submitted.IsZero() {
 		t.Submitted = r.Now()
 	}
-	id, err := r.Slurm.Submit(ctx, t, round.reservation(t))
+	id, err := r.Slurm.submit(ctx, t, round.reservation(t))
 	var refused *refusedError
 	switch {
 	case err == nil:
@@ -83,7 +83,7 @@ func (r *Runner) submit(ctx context.Context, round *Round, t *Test) {
 }
 
 // reservation is the one of a node that is tested again.
-func (r *Round) reservation(t *Test) string {
+func (r *testRound) reservation(t *Test) string {
 	for _, node := range t.Nodes {
 		if slices.Contains(r.Retest, node) {
 			return prefix + node
@@ -93,7 +93,7 @@ func (r *Round) reservation(t *Test) string {
 }
 
 // look sees to one job.
-func (r *Runner) look(ctx context.Context, t *Test, job *Job) {
+func (r *Runner) look(ctx context.Context, t *Test, job *slurmJob) {
 	c := r.nccl()
 	now := r.Now()
 	over := job == nil || job.over() // a job that Slurm has forgotten has ended
@@ -111,7 +111,7 @@ func (r *Runner) look(ctx context.Context, t *Test, job *Job) {
 	case t.Cancelled != "" && now.Sub(t.Ended) > c.Wait:
 		t.Judged = none("%s, and its job %s does not end", t.Cancelled, t.Job)
 	case t.Cancelled != "":
-		_ = r.Slurm.Cancel(ctx, t.Job) // until it has worked
+		_ = r.Slurm.cancel(ctx, t.Job) // until it has worked
 	case waits && now.Sub(t.Submitted) > c.Wait:
 		r.cancel(ctx, t, "its job did not start: the nodes have other work")
 	case !waits && now.Sub(t.Started) > c.Time+c.Wait: // Slurm should have ended it at its limit
@@ -121,12 +121,12 @@ func (r *Runner) look(ctx context.Context, t *Test, job *Job) {
 
 func (r *Runner) cancel(ctx context.Context, t *Test, why string) {
 	t.Cancelled, t.Ended = why, r.Now()
-	_ = r.Slurm.Cancel(ctx, t.Job)
+	_ = r.Slurm.cancel(ctx, t.Job)
 }
 
 // judge gives a test whose job has ended its verdict. An output that is not whole
 // may be on its way here from a node.
-func (r *Runner) judge(ctx context.Context, t *Test, job *Job) {
+func (r *Runner) judge(ctx context.Context, t *Test, job *slurmJob) {
 	state := "forgotten by Slurm"
 	if job != nil {
 		state = strings.ToLower(strings.ReplaceAll(job.State, "_", " "))
@@ -145,10 +145,10 @@ func (r *Runner) judge(ctx context.Context, t *Test, job *Job) {
 		t.Judged = none("job %s: %s", t.Job, state)
 		return
 	}
-	text, err := r.Slurm.Output(ctx, t)
-	var o *Output
+	text, err := r.Slurm.readOutput(ctx, t)
+	var o *testOutput
 	if err == nil {
-		o, err = ParseOutput(text)
+		o, err = parseOutput(text)
 	}
 	if err != nil {
 		if r.late(t) {
@@ -156,9 +156,9 @@ func (r *Runner) judge(ctx context.Context, t *Test, job *Job) {
 		}
 		return
 	}
-	j := Judge(o, len(t.Nodes), r.nccl())
+	j := judge(o, len(t.Nodes), r.nccl())
 	if j.Verdict == Bad {
-		disturbed, err := r.Slurm.Disturbed(ctx, t.Job)
+		disturbed, err := r.Slurm.disturbed(ctx, t.Job)
 		switch {
 		case err != nil && !r.late(t):
 			return

@@ -52,9 +52,9 @@ func busy(format string, args ...any) Judged {
 	return Judged{Verdict: Busy, Text: fmt.Sprintf(format, args...)}
 }
 
-// Judge compares a test of so many nodes with what is expected of them, line by
+// judge compares a test of so many nodes with what is expected of them, line by
 // line: the worst line counts.
-func Judge(o *Output, nodes int, s *settings.Settings) Judged {
+func judge(o *testOutput, nodes int, s *settings.Settings) Judged {
 	if want := nodes * s.GPUs; len(o.Models) != want {
 		return none("it ran on %d GPUs and not on %d", len(o.Models), want)
 	}

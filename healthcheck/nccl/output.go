@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// Output is what all_reduce_perf wrote (src/util.cu of nccl-tests: writeDeviceReport,
+// testOutput is what all_reduce_perf wrote (src/util.cu of nccl-tests: writeDeviceReport,
 // writeResultHeader, writeBenchmarkLineBody, writeResultFooter).
-type Output struct {
+type testOutput struct {
 	Models []string          // of the GPUs, in the order of their ranks
 	BusBW  map[int64]float64 // GB/s by the size of the message in bytes; of several figures the best
 	Wrong  bool              // a result was wrong, by the column #wrong or by the footer
@@ -35,10 +35,10 @@ var compiled = sync.OnceValue(func() patterns {
 	}
 })
 
-// ParseOutput reads the output of one run, other programs' lines in between
+// parseOutput reads the output of one run, other programs' lines in between
 // included. What is not whole is an error: it says nothing of the node.
-func ParseOutput(text string) (*Output, error) {
-	o := &Output{BusBW: map[int64]float64{}}
+func parseOutput(text string) (*testOutput, error) {
+	o := &testOutput{BusBW: map[int64]float64{}}
 	is := compiled()
 	var columns []string
 	bounds, average := 0, 0
@@ -75,7 +75,7 @@ func ParseOutput(text string) (*Output, error) {
 }
 
 // row reads one line of the table; any other line is none.
-func (o *Output) row(columns, fields []string) error {
+func (o *testOutput) row(columns, fields []string) error {
 	if len(columns) == 0 || len(fields) < len(columns) {
 		return nil
 	}

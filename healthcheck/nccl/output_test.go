@@ -33,7 +33,7 @@ func devices(n int, model string) string {
 const h100 = "NVIDIA H100 80GB HBM3"
 
 func TestParseOutput(t *testing.T) {
-	o, err := ParseOutput(devices(8, h100) + tableHead + row8G + row16G + footer)
+	o, err := parseOutput(devices(8, h100) + tableHead + row8G + row16G + footer)
 	require.NoError(t, err)
 	assert.Len(t, o.Models, 8)
 	assert.Equal(t, h100, o.Models[7])
@@ -53,7 +53,7 @@ func TestOutputInOtherShapes(t *testing.T) {
 		" 17179869184 4294967296 float sum -1 65241 263.33 460.83 0 1 2 3 4 65207 263.47 461.07 0 1 2 3 4 2026-11-21 17:00:00\n" + footer
 	for name, text := range map[string]string{"labels of srun": labelled, "an older release": old, "per iteration": perIteration,
 		"carriage returns": strings.ReplaceAll(whole, "\n", "\r\n"), "noise": "srun: job 7 queued\n17179869184 is a number\n" + whole + "\xff\x00"} {
-		o, err := ParseOutput(text)
+		o, err := parseOutput(text)
 		require.NoError(t, err, name)
 		assert.Equal(t, map[int64]float64{16 << 30: 461.07}, o.BusBW, name)
 		assert.Len(t, o.Models, 2, name)
@@ -66,14 +66,14 @@ func TestWrongResults(t *testing.T) {
 		"in place":     strings.Replace(row16G, "461.07       0", "461.07       1", 1),
 		"many":         strings.Replace(row16G, "461.07       0", "461.07 1.2e+07", 1),
 	} {
-		o, err := ParseOutput(devices(8, h100) + tableHead + text + footer)
+		o, err := parseOutput(devices(8, h100) + tableHead + text + footer)
 		require.NoError(t, err, name)
 		assert.True(t, o.Wrong, name)
 	}
-	o, err := ParseOutput(devices(8, h100) + tableHead + row16G + strings.Replace(footer, ": 0 OK", ": 3 FAILED", 1))
+	o, err := parseOutput(devices(8, h100) + tableHead + row16G + strings.Replace(footer, ": 0 OK", ": 3 FAILED", 1))
 	require.NoError(t, err)
 	assert.True(t, o.Wrong)
-	o, err = ParseOutput(devices(8, h100) + tableHead + row16G + strings.Replace(footer, "460.104 ", "460.104 FAILED", 1))
+	o, err = parseOutput(devices(8, h100) + tableHead + row16G + strings.Replace(footer, "460.104 ", "460.104 FAILED", 1))
 	require.NoError(t, err)
 	assert.True(t, o.Failed && !o.Wrong)
 }
@@ -91,11 +91,11 @@ func TestOutputThatSaysNothing(t *testing.T) {
 		`17179869184 bytes has "4610000000"`: strings.Replace(whole, "461.07", "4610000000000000000000x", 1),
 		"no columns busbw and #wrong":        strings.ReplaceAll(whole, "#wrong", " error"),
 	} {
-		_, err := ParseOutput(text)
+		_, err := parseOutput(text)
 		assert.ErrorContains(t, err, want[:min(len(want), 30)], want)
 	}
 	// A line that was torn is none, and the figure is missed by whoever wants it.
-	o, err := ParseOutput(strings.Replace(whole, row16G, row8G+row16G[:60]+"\n"+row16G[60:], 1))
+	o, err := parseOutput(strings.Replace(whole, row16G, row8G+row16G[:60]+"\n"+row16G[60:], 1))
 	require.NoError(t, err)
 	assert.NotContains(t, o.BusBW, int64(16<<30))
 }
@@ -106,7 +106,7 @@ func FuzzParseOutput(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		o, err := ParseOutput(text)
+		o, err := parseOutput(text)
 		if err != nil {
 			assert.Nil(t, o)
 			assert.NotContains(t, err.Error(), "\n")
@@ -120,7 +120,7 @@ func FuzzParseOutput(f *testing.F) {
 		s := settings.Defaults()
 		s.GPUs = len(o.Models)
 		s.Expect = []settings.Expect{{GPU: "", GPUs: s.GPUs, Nodes: 1, Size: "16G", BusBW: 460}}
-		j := Judge(o, 1, &s)
+		j := judge(o, 1, &s)
 		assert.NotEmpty(t, j.Verdict)
 		assert.NotContains(t, j.String(), "\n")
 	})

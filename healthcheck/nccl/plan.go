@@ -7,10 +7,10 @@ import "slices"
 // tries is how many pairs a node is in, at most, before it is left undecided.
 const tries = 4
 
-// Next is what to test now that all tests so far have their verdict: disjoint sets
+// next is what to test now that all tests so far have their verdict: disjoint sets
 // of nodes, none if there is no more to find out. First each node alone, then pairs
 // until each node has passed, is bad, or has had its tries.
-func (r *Round) Next(pairs bool) [][]string {
+func (r *testRound) next(pairs bool) [][]string {
 	var sets [][]string
 	for _, node := range r.Nodes {
 		if r.alone(node) == nil {
@@ -35,7 +35,7 @@ func (r *Round) Next(pairs bool) [][]string {
 
 // open tells whether pairs are to find out more about a node. One whose own test
 // said nothing is left out: it would spoil its partners'. So is one that got other work.
-func (r *Round) open(node string) bool {
+func (r *testRound) open(node string) bool {
 	busy := 0
 	for _, t := range r.pairs(node) {
 		if t.Verdict == Busy {
@@ -47,7 +47,7 @@ func (r *Round) open(node string) bool {
 
 // choose finds a partner that the node was not with: best one that passes, else one
 // that is open too, best one that is good alone.
-func (r *Round) choose(node string, taken []string) string {
+func (r *testRound) choose(node string, taken []string) string {
 	best, rank := "", 0
 	for _, other := range r.Nodes {
 		again := slices.ContainsFunc(r.pairs(node), func(t *Test) bool { return t.partner(node) == other })

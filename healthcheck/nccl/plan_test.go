@@ -41,14 +41,14 @@ func (w world) judge(nodes []string) Judged {
 }
 
 // play does a round; each step is written down and read again, as after a kill.
-func (w world) play(t *testing.T, n int, retest ...string) *Round {
+func (w world) play(t *testing.T, n int, retest ...string) *testRound {
 	var nodes []string
 	for i := range n {
 		nodes = append(nodes, fmt.Sprintf("n%d", i+1))
 	}
-	r := NewRound("abc", time.Unix(1e9, 0), nodes, retest)
+	r := newRound("abc", time.Unix(1e9, 0), nodes, retest)
 	for {
-		sets := r.Next(true)
+		sets := r.next(true)
 		if len(sets) == 0 {
 			return r
 		}
@@ -61,10 +61,10 @@ func (w world) play(t *testing.T, n int, retest ...string) *Round {
 			}
 			require.False(t, len(set) == 2 && slices.Contains(retest, set[0]) && slices.Contains(retest, set[1]), "%v", set)
 		}
-		r.Plan(sets)
+		r.plan(sets)
 		text, err := json.Marshal(r)
 		require.NoError(t, err)
-		r = &Round{}
+		r = &testRound{}
 		require.NoError(t, json.Unmarshal(text, r))
 		for _, test := range r.Tests {
 			if !test.done() {
@@ -74,7 +74,7 @@ func (w world) play(t *testing.T, n int, retest ...string) *Round {
 	}
 }
 
-func bad(r *Round) []string {
+func bad(r *testRound) []string {
 	var all []string
 	for _, node := range r.Nodes {
 		if r.bad(node) {

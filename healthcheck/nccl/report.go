@@ -35,7 +35,7 @@ type NodeReport struct {
 	pairs   string
 }
 
-func newReport(round *Round, skipped, outcomes map[string]string) *Report {
+func newReport(round *testRound, skipped, outcomes map[string]string) *Report {
 	r := &Report{Round: round.ID, Began: round.Began, Nodes: []NodeReport{}, Skipped: skipped, Tests: round.Tests, Errors: round.Messages}
 	codes := []int{}
 	if len(r.Errors) > 0 {
@@ -77,7 +77,7 @@ func worst(codes []int) int {
 }
 
 // result is what is thought of a node, with its exit code.
-func (r *Round) result(node string) (string, int) {
+func (r *testRound) result(node string) (string, int) {
 	alone, pairs := r.alone(node), r.pairs(node)
 	some := func(v Verdict) bool {
 		return slices.ContainsFunc(pairs, func(t *Test) bool { return t.Verdict == v && !r.bad(t.partner(node)) })

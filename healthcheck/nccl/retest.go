@@ -20,7 +20,7 @@ import (
 
 // take makes a drained node ready for tests. One that is not this tool's to undrain
 // is left out of the round.
-func (r *Runner) take(ctx context.Context, round *Round, node string) error {
+func (r *Runner) take(ctx context.Context, round *testRound, node string) error {
 	if slices.Contains(round.Undrained, node) {
 		if err := r.reserve(ctx, node); err != nil { // killed in between, perhaps
 			return err
@@ -42,7 +42,7 @@ func (r *Runner) take(ctx context.Context, round *Round, node string) error {
 		return err
 	}
 	round.Undrained = append(round.Undrained, node) // before it is, so that it is drained again whatever comes
-	if err := r.Store.SaveRound(round); err != nil {
+	if err := r.Store.saveRound(round); err != nil {
 		return err
 	}
 	o, err = r.bring(ctx, node, drain.ToUndrain, false)
@@ -55,7 +55,7 @@ func (r *Runner) take(ctx context.Context, round *Round, node string) error {
 }
 
 // leave takes a node out of the round.
-func (r *Runner) leave(round *Round, node, why string) error {
+func (r *Runner) leave(round *testRound, node, why string) error {
 	not := func(list []string) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(n string) bool { return n == node })
 	}
@@ -64,12 +64,12 @@ func (r *Runner) leave(round *Round, node, why string) error {
 		round.Nodes = nil // they were to be partners
 	}
 	round.Messages = append(round.Messages, fmt.Sprintf("%s is not tested again: %s", node, why))
-	return r.Store.SaveRound(round)
+	return r.Store.saveRound(round)
 }
 
 // give ends the second test of a node: it is drained again before its reservation
 // ends, unless it is well.
-func (r *Runner) give(ctx context.Context, round *Round, node string) (string, error) {
+func (r *Runner) give(ctx context.Context, round *testRound, node string) (string, error) {
 	outcome := "undrained"
 	if !round.well(node, r.nccl().Pairs) {
 		o, err := r.bring(ctx, node, drain.ToDrain, false)
@@ -85,7 +85,7 @@ func (r *Runner) give(ctx context.Context, round *Round, node string) (string, e
 }
 
 // well tells whether a node that was drained may return: alone and with a partner.
-func (r *Round) well(node string, pairs bool) bool {
+func (r *testRound) well(node string, pairs bool) bool {
 	alone := r.alone(node)
 	return alone != nil && alone.pass() && (!pairs || r.passes(node))
 }

@@ -38,7 +38,7 @@ esac`})
 		c := config.Defaults()
 		c.Slurm, c.NCCL = s.Slurm, *s.NCCL
 		r := &Runner{Config: c, Slurm: s, Store: Store{State: dir + "/state", Run: dir + "/run"}, Now: time.Now, Say: t.Logf}
-		round := &Round{ID: "a", Began: time.Now(), Nodes: []string{"n1", "n2"}, Retest: []string{"n1"}}
+		round := &testRound{ID: "a", Began: time.Now(), Nodes: []string{"n1", "n2"}, Retest: []string{"n1"}}
 		lock, err := r.Store.Prepare()
 		require.NoError(t, err)
 		defer lock.Close()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Round is one look at the nodes that were idle when it began.
-type Round struct {
+// testRound is one look at the nodes that were idle when it began.
+type testRound struct {
 	ID    string    `json:"id"`
 	Began time.Time `json:"began"`
 	// Nodes are in an order that is another one in each round, so that partners change.
@@ -50,17 +50,17 @@ func (j Judged) says() bool { return j.pass() || j.Verdict == Bad }
 // done tells whether a test has its verdict.
 func (t *Test) done() bool { return t.Verdict != "" }
 
-// NewRound shuffles the nodes.
-func NewRound(id string, now time.Time, nodes, retest []string) *Round {
+// newRound shuffles the nodes.
+func newRound(id string, now time.Time, nodes, retest []string) *testRound {
 	all := slices.Concat(nodes, retest)
 	slices.Sort(all)
 	all = slices.Compact(all)
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return &Round{ID: id, Began: now, Nodes: all, Retest: retest, Tests: []*Test{}}
+	return &testRound{ID: id, Began: now, Nodes: all, Retest: retest, Tests: []*Test{}}
 }
 
-// Plan adds tests of these nodes.
-func (r *Round) Plan(sets [][]string) {
+// plan adds tests of these nodes.
+func (r *testRound) plan(sets [][]string) {
 	for _, nodes := range sets {
 		r.Tests = append(r.Tests, &Test{Name: fmt.Sprintf("%s%s-%d", prefix, r.ID, len(r.Tests)+1), Nodes: nodes})
 	}
@@ -70,7 +70,7 @@ func (r *Round) Plan(sets [][]string) {
 const prefix = "gojail-nccl-"
 
 // tests are those of a node, in order.
-func (r *Round) tests(node string) []*Test {
+func (r *testRound) tests(node string) []*Test {
 	if r.byNode == nil {
 		r.byNode = map[string][]*Test{}
 	}
@@ -84,7 +84,7 @@ func (r *Round) tests(node string) []*Test {
 }
 
 // alone is the test of a node by itself, nil if there is none.
-func (r *Round) alone(node string) *Test {
+func (r *testRound) alone(node string) *Test {
 	for _, t := range r.tests(node) {
 		if len(t.Nodes) == 1 {
 			return t
@@ -94,7 +94,7 @@ func (r *Round) alone(node string) *Test {
 }
 
 // pairs are the tests of a node with partners.
-func (r *Round) pairs(node string) []*Test {
+func (r *testRound) pairs(node string) []*Test {
 	var all []*Test
 	for _, t := range r.tests(node) {
 		if len(t.Nodes) == 2 {
@@ -113,13 +113,13 @@ func (t *Test) partner(node string) string {
 }
 
 // passes tells whether a node did well in a pair.
-func (r *Round) passes(node string) bool {
+func (r *testRound) passes(node string) bool {
 	return slices.ContainsFunc(r.pairs(node), func(t *Test) bool { return t.pass() })
 }
 
 // partners is with how many nodes that pass elsewhere this one is bad: elsewhere,
 // as the two of them do not pass together.
-func (r *Round) partners(node string) int {
+func (r *testRound) partners(node string) int {
 	var bad []string
 	for _, t := range r.pairs(node) {
 		if other := t.partner(node); t.Verdict == Bad && r.passes(other) && !slices.Contains(bad, other) {
@@ -130,4 +130,4 @@ func (r *Round) partners(node string) int {
 }
 
 // bad tells whether the node is to be drained.
-func (r *Round) bad(node string) bool { return !r.passes(node) && r.partners(node) >= 2 }
+func (r *testRound) bad(node string) bool { return !r.passes(node) && r.partners(node) >= 2 }

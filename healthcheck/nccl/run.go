@@ -33,7 +33,7 @@ func (r *Runner) Run(ctx context.Context, want Selection) (*Report, error) {
 	if err := r.nccl().Ready(); err != nil {
 		return nil, err
 	}
-	round, err := r.Store.Round()
+	round, err := r.Store.readRound()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (r *Runner) Run(ctx context.Context, want Selection) (*Report, error) {
 			return nil, err
 		}
 		round.Concluding = true
-		if err := r.Store.SaveRound(round); err != nil {
+		if err := r.Store.saveRound(round); err != nil {
 			return nil, err
 		}
 	}
@@ -66,16 +66,16 @@ func (r *Runner) Run(ctx context.Context, want Selection) (*Report, error) {
 	if err := r.remember(round); err != nil {
 		return nil, err
 	}
-	if err := r.Slurm.Remove(ctx, round.Tests); err != nil { // not before: a verdict may not have been written down
+	if err := r.Slurm.removeOutputs(ctx, round.Tests); err != nil { // not before: a verdict may not have been written down
 		round.Messages = append(round.Messages, fmt.Sprintf("the jobs' output is left: %v", err))
 	}
-	return newReport(round, skipped, outcomes), r.Store.Done()
+	return newReport(round, skipped, outcomes), r.Store.removeRound()
 }
 
 func (r *Runner) nccl() *settings.Settings { return &r.Config.NCCL }
 
 // begin chooses the nodes, and writes the round down before anything is done.
-func (r *Runner) begin(ctx context.Context, want Selection) (*Round, map[string]string, error) {
+func (r *Runner) begin(ctx context.Context, want Selection) (*testRound, map[string]string, error) {
 	nodes, retest, skipped, err := r.choose(ctx, want)
 	if err != nil {
 		return nil, nil, err
@@ -84,30 +84,30 @@ func (r *Runner) begin(ctx context.Context, want Selection) (*Round, map[string]
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, nil, err
 	}
-	round := NewRound(hex.EncodeToString(id[:]), r.Now(), nodes, retest)
-	return round, skipped, r.Store.SaveRound(round)
+	round := newRound(hex.EncodeToString(id[:]), r.Now(), nodes, retest)
+	return round, skipped, r.Store.saveRound(round)
 }
 
 // stale tells whether a round's figures are too old to act on.
-func (r *Runner) stale(round *Round) bool {
+func (r *Runner) stale(round *testRound) bool {
 	age := r.Now().Sub(round.Began)
 	return age > old || age < 0
 }
 
 // tests plans and does tests until there are no more.
-func (r *Runner) tests(ctx context.Context, round *Round) error {
+func (r *Runner) tests(ctx context.Context, round *testRound) error {
 	for {
 		if r.stale(round) {
 			return r.giveUp(ctx, round)
 		}
-		sets := round.Next(r.nccl().Pairs)
+		sets := round.next(r.nccl().Pairs)
 		if slices.ContainsFunc(round.Tests, func(t *Test) bool { return !t.done() }) {
 			sets = nil // they are to be done first
 		} else if len(sets) == 0 {
 			return nil
 		}
-		round.Plan(sets)
-		if err := r.Store.SaveRound(round); err != nil {
+		round.plan(sets)
+		if err := r.Store.saveRound(round); err != nil {
 			return err
 		}
 		if err := r.wait(ctx, round); err != nil {
@@ -117,10 +117,10 @@ func (r *Runner) tests(ctx context.Context, round *Round) error {
 }
 
 // wait looks after the jobs until each test has its verdict, or the round is too old.
-func (r *Runner) wait(ctx context.Context, round *Round) error {
+func (r *Runner) wait(ctx context.Context, round *testRound) error {
 	silent := r.Now() // since when the controller has not answered
 	for !r.stale(round) {
-		jobs, err := r.Slurm.Jobs(ctx)
+		jobs, err := r.Slurm.listJobs(ctx)
 		switch {
 		case err == nil:
 			silent = r.Now()
@@ -152,14 +152,14 @@ func (r *Runner) pause(ctx context.Context) error {
 }
 
 // giveUp ends the tests of a round that is too old.
-func (r *Runner) giveUp(ctx context.Context, round *Round) error {
-	jobs, err := r.Slurm.Jobs(ctx)
+func (r *Runner) giveUp(ctx context.Context, round *testRound) error {
+	jobs, err := r.Slurm.listJobs(ctx)
 	if err != nil {
 		return err
 	}
 	for _, job := range jobs {
 		if !job.over() {
-			if err := r.Slurm.Cancel(ctx, job.ID); err != nil {
+			if err := r.Slurm.cancel(ctx, job.ID); err != nil {
 				return err
 			}
 		}
@@ -170,12 +170,12 @@ func (r *Runner) giveUp(ctx context.Context, round *Round) error {
 		}
 	}
 	round.Messages = append(round.Messages, fmt.Sprintf("a round of %s was given up", round.Began.Format(time.DateTime)))
-	return r.Store.SaveRound(round)
+	return r.Store.saveRound(round)
 }
 
 // remember writes down which nodes have been tested.
-func (r *Runner) remember(round *Round) error {
-	tested, _ := r.Store.Tested() // what is damaged is replaced
+func (r *Runner) remember(round *testRound) error {
+	tested, _ := r.Store.readTested() // what is damaged is replaced
 	for node, at := range tested {
 		if r.Now().Sub(at) > r.nccl().Again {
 			delete(tested, node)
@@ -186,5 +186,5 @@ func (r *Runner) remember(round *Round) error {
 			tested[node] = r.Now()
 		}
 	}
-	return r.Store.SaveTested(tested)
+	return r.Store.saveTested(tested)
 }

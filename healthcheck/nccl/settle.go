@@ -17,7 +17,7 @@ const reason = "all_reduce_perf is slow or wrong with two partners that are well
 
 // settler brings a node's state in Slurm in line with a wish.
 func (r *Runner) settler(node string) (*drain.Settler, error) {
-	store := r.Store.Drains(node)
+	store := r.Store.drainStore(node)
 	if err := store.Prepare(); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (r *Runner) bring(ctx context.Context, node string, wish drain.Wish, dry bo
 
 // conclude drains what is bad, returns what was tested again and is well, and tells
 // of each what was done. After an error the next start does it again.
-func (r *Runner) conclude(ctx context.Context, round *Round) (map[string]string, error) {
+func (r *Runner) conclude(ctx context.Context, round *testRound) (map[string]string, error) {
 	outcomes := map[string]string{}
 	for _, node := range round.Retest {
 		outcome, err := r.give(ctx, round, node)
@@ -72,7 +72,7 @@ func (r *Runner) conclude(ctx context.Context, round *Round) (map[string]string,
 		if o.Action == drain.Drain {
 			outcomes[node] = "drained"
 			round.Drained = append(round.Drained, node)
-			if err := r.Store.SaveRound(round); err != nil {
+			if err := r.Store.saveRound(round); err != nil {
 				return nil, err
 			}
 		}
@@ -81,7 +81,7 @@ func (r *Runner) conclude(ctx context.Context, round *Round) (map[string]string,
 }
 
 // worst are the bad nodes that were in service, the slowest first.
-func (r *Round) worst() []string {
+func (r *testRound) worst() []string {
 	var bad []string
 	for _, node := range r.Nodes {
 		if r.bad(node) && !slices.Contains(r.Retest, node) {

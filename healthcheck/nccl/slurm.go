@@ -56,8 +56,8 @@ func isName(name string) bool {
 	return name != "" && strings.Trim(name, letters+"._-") == "" && strings.Contains(letters, name[:1])
 }
 
-// Nodes are the states of the partition's nodes in Slurm's words: "idle".
-func (s *Slurm) Nodes(ctx context.Context) (map[string]string, error) {
+// listNodes are the states of the partition's nodes in Slurm's words: "idle".
+func (s *Slurm) listNodes(ctx context.Context) (map[string]string, error) {
 	argv := []string{"sinfo", "--noheader", "--Node", "--format=%N|%T"}
 	if s.NCCL.Partition != "" {
 		argv = append(argv, "--partition="+s.NCCL.Partition)
@@ -85,26 +85,26 @@ func (s *Slurm) free(state string) bool {
 	return state == "idle" || s.NCCL.Reservation != "" && state == "reserved"
 }
 
-// Job is one of this tool's, as Slurm shows it.
-type Job struct {
+// slurmJob is one of this tool's, as Slurm shows it.
+type slurmJob struct {
 	ID, State, Name string // State in Slurm's words: "RUNNING"
 }
 
-// Jobs are all of this tool's jobs that Slurm still knows of. It forgets a job
+// listJobs are all of this tool's jobs that Slurm still knows of. It forgets a job
 // MinJobAge after its end.
-func (s *Slurm) Jobs(ctx context.Context) ([]Job, error) {
+func (s *Slurm) listJobs(ctx context.Context) ([]slurmJob, error) {
 	text, err := s.call(ctx, nil, "", "squeue", "--noheader", "--states=all", "--user="+s.User.Name, "--format=%i|%T|%j")
 	if err != nil {
 		return nil, err
 	}
-	var jobs []Job
+	var jobs []slurmJob
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSpace(line), "|", 3)
 		if len(parts) != 3 || parts[0] == "" || parts[1] == "" {
 			return nil, fmt.Errorf("cannot understand what squeue says: %s", plain(line))
 		}
 		if strings.HasPrefix(parts[2], prefix) {
-			jobs = append(jobs, Job{parts[0], parts[1], parts[2]})
+			jobs = append(jobs, slurmJob{parts[0], parts[1], parts[2]})
 		}
 	}
 	return jobs, nil
@@ -115,17 +115,17 @@ var unfinished = []string{"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SU
 	"STAGE_OUT", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 
 // over tells whether the job has ended.
-func (j Job) over() bool { return !slices.Contains(unfinished, j.State) }
+func (j slurmJob) over() bool { return !slices.Contains(unfinished, j.State) }
 
-// Cancel cancels a job.
-func (s *Slurm) Cancel(ctx context.Context, id string) error {
+// cancel cancels a job.
+func (s *Slurm) cancel(ctx context.Context, id string) error {
 	_, err := s.call(ctx, nil, "", "scancel", id)
 	return err
 }
 
-// Disturbed tells whether a job was suspended at any time, so that its figures say
+// disturbed tells whether a job was suspended at any time, so that its figures say
 // nothing; an error if that cannot be found out any more.
-func (s *Slurm) Disturbed(ctx context.Context, id string) (bool, error) {
+func (s *Slurm) disturbed(ctx context.Context, id string) (bool, error) {
 	text, err := s.call(ctx, nil, "", "scontrol", "--oneliner", "show", "job", id)
 	if err != nil {
 		return false, err

@@ -41,13 +41,13 @@ func (s Store) Prepare() (*os.File, error) {
 	return file, err
 }
 
-// Drains is where the drain of a node is remembered.
-func (s Store) Drains(node string) drain.Store {
+// drainStore is where the drain of a node is remembered.
+func (s Store) drainStore(node string) drain.Store {
 	return drain.Store{Run: s.Run, State: filepath.Join(s.nodes(), node)}
 }
 
-// Drained are the nodes with a drain of this tool's on record.
-func (s Store) Drained() ([]string, error) {
+// listDrained are the nodes with a drain of this tool's on record.
+func (s Store) listDrained() ([]string, error) {
 	records, err := filepath.Glob(filepath.Join(s.nodes(), "*", "drain.json"))
 	var nodes []string
 	for _, path := range records {
@@ -57,9 +57,9 @@ func (s Store) Drained() ([]string, error) {
 	return nodes, err
 }
 
-// Round reads the round that was not finished; nil is none.
-func (s Store) Round() (*Round, error) {
-	r := &Round{}
+// readRound reads the round that was not finished; nil is none.
+func (s Store) readRound() (*testRound, error) {
+	r := &testRound{}
 	err := statefile.Read(s.round(), r, func() error {
 		if !r.whole() {
 			return errors.New("something is missing")
@@ -76,7 +76,7 @@ func (s Store) Round() (*Round, error) {
 }
 
 // whole tells whether a round that was read can be worked with.
-func (r *Round) whole() bool {
+func (r *testRound) whole() bool {
 	for _, t := range r.Tests {
 		if t == nil || len(t.Nodes) < 1 || len(t.Nodes) > 2 || t.Name == "" {
 			return false
@@ -90,11 +90,11 @@ func (r *Round) whole() bool {
 	return r.ID != "" && !r.Began.IsZero()
 }
 
-// SaveRound writes the round; Done removes it.
-func (s Store) SaveRound(r *Round) error { return write(s.round(), r) }
+// saveRound writes the round; Done removes it.
+func (s Store) saveRound(r *testRound) error { return write(s.round(), r) }
 
-// Done ends the round.
-func (s Store) Done() error {
+// removeRound ends the round.
+func (s Store) removeRound() error {
 	err := os.Remove(s.round())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -102,8 +102,8 @@ func (s Store) Done() error {
 	return err
 }
 
-// Tested is when each node had a test that said something, as far as it is remembered.
-func (s Store) Tested() (map[string]time.Time, error) {
+// readTested is when each node had a test that said something, as far as it is remembered.
+func (s Store) readTested() (map[string]time.Time, error) {
 	tested := map[string]time.Time{}
 	if err := statefile.Read(s.tested(), &tested, nil); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return map[string]time.Time{}, fmt.Errorf("%w; remove it", err)
@@ -111,8 +111,8 @@ func (s Store) Tested() (map[string]time.Time, error) {
 	return tested, nil
 }
 
-// SaveTested writes it.
-func (s Store) SaveTested(tested map[string]time.Time) error { return write(s.tested(), tested) }
+// saveTested writes it.
+func (s Store) saveTested(tested map[string]time.Time) error { return write(s.tested(), tested) }
 
 func write(path string, value any) error {
 	text, err := statefile.Encode(value)

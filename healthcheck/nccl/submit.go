@@ -21,9 +21,9 @@ type Submission struct {
 	Script string   `json:"script"` // its standard input
 }
 
-// Submission makes a whole-node job of a test: of low priority, so that anybody
+// submission makes a whole-node job of a test: of low priority, so that anybody
 // else's job that could start goes first. reservation is "" for the configured one.
-func (s *Slurm) Submission(t *Test, reservation string) Submission {
+func (s *Slurm) submission(t *Test, reservation string) Submission {
 	c := s.NCCL
 	argv := []string{"sbatch", "--parsable", "--job-name=" + t.Name,
 		"--nodes=" + strconv.Itoa(len(t.Nodes)), "--nodelist=" + strings.Join(t.Nodes, ","), "--ntasks-per-node=" + strconv.Itoa(c.Tasks),
@@ -81,9 +81,9 @@ func shell(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Submit submits a test and returns the job's number.
-func (s *Slurm) Submit(ctx context.Context, t *Test, reservation string) (string, error) {
-	sub := s.Submission(t, reservation)
+// submit submits a test and returns the job's number.
+func (s *Slurm) submit(ctx context.Context, t *Test, reservation string) (string, error) {
+	sub := s.submission(t, reservation)
 	text, err := s.call(ctx, s.User, sub.Script, sub.Sbatch...)
 	if err != nil {
 		return "", err
@@ -104,13 +104,13 @@ func (s *Slurm) file(t *Test) string {
 	return filepath.Join(dir, t.Name+".out")
 }
 
-// Output reads what the job wrote so far, with the rights of its account.
-func (s *Slurm) Output(ctx context.Context, t *Test) (string, error) {
+// readOutput reads what the job wrote so far, with the rights of its account.
+func (s *Slurm) readOutput(ctx context.Context, t *Test) (string, error) {
 	return s.call(ctx, s.User, "", "/usr/bin/head", "-c", strconv.Itoa(slurmcmd.OutputMost), "--", s.file(t))
 }
 
-// Remove removes the output of tests that were passed; the others are kept for people.
-func (s *Slurm) Remove(ctx context.Context, tests []*Test) error {
+// removeOutputs removes the output of tests that were passed; the others are kept for people.
+func (s *Slurm) removeOutputs(ctx context.Context, tests []*Test) error {
 	argv := []string{"/bin/rm", "-f", "--"}
 	for _, t := range tests {
 		if t.pass() {

@@ -33,7 +33,7 @@ const OutputMost = 4 << 20
 const errorsMost = 64 << 10
 
 // Run returns the standard output of the command. It is killed when ctx ends, and then the
-// error is a lateError; one that failed is an ExitError.
+// error says so; one that failed is an ExitError.
 func Run(ctx context.Context, c Command) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second

@@ -91,13 +91,13 @@ func FuzzParse(f *testing.F) {
 			require.NotZero(t, p.Size())
 			for _, r := range p.Usable() {
 				require.True(t, p.Subnet.Contains(r.First) && p.Subnet.Contains(r.Last))
-				require.False(t, r.Contains(p.Gateway))
+				require.False(t, r.contains(p.Gateway))
 				for _, route := range p.Routes {
-					require.False(t, route.Via.IsValid() && r.Contains(route.Via))
+					require.False(t, route.Via.IsValid() && r.contains(route.Via))
 				}
 			}
 		}
-		for _, label := range append(c.LabelNames(), c.Default) {
+		for _, label := range append(c.labelNames(), c.Default) {
 			if _, err := c.Labelled(label); err != nil {
 				require.ErrorContains(t, err, "is not on this node")
 			}

@@ -25,8 +25,8 @@ type Config struct {
 	UFM      *UFM   // nil: no [ufm] table
 }
 
-// None is the label that stands for "no network of its own".
-const None = "none"
+// noNetwork is the label that stands for "no network of its own".
+const noNetwork = "none"
 
 // Policy is one [[policy]]: the VFs that a node makes, and their properties.
 type Policy struct {

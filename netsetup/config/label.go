@@ -13,7 +13,7 @@ import (
 // in the file's order. None is no rail. An unknown label is an error that lists
 // the labels there are; so is one whose rails all have policies of other nodes.
 func (c *Config) Labelled(label string) ([]*Rail, error) {
-	if label == None {
+	if label == noNetwork {
 		return nil, nil
 	}
 	var here []*Rail
@@ -27,7 +27,7 @@ func (c *Config) Labelled(label string) ([]*Rail, error) {
 		}
 	}
 	if !known {
-		return nil, fmt.Errorf("network %.100q is unknown; there are: %s", label, list(append(c.LabelNames(), None)))
+		return nil, fmt.Errorf("network %.100q is unknown; there are: %s", label, list(append(c.labelNames(), noNetwork)))
 	}
 	if here == nil {
 		return nil, fmt.Errorf("network %q is not on this node, %s; ask for nodes that have it", label, c.Node)
@@ -45,8 +45,8 @@ func (c *Config) DefaultRails() []*Rail {
 	return rails
 }
 
-// LabelNames lists the labels and names of all rails, in the file's order.
-func (c *Config) LabelNames() []string {
+// labelNames lists the labels and names of all rails, in the file's order.
+func (c *Config) labelNames() []string {
 	var names []string
 	for _, r := range c.Rails {
 		for _, label := range r.Labels {
@@ -66,7 +66,7 @@ func (r *reader) labels(at *tomlfile.Source, f *fileRail) ([]string, error) {
 		if !matches(wordRule, label, labelMost) {
 			return nil, at.Refuse(k, "%.100q: a letter or digit, then letters, digits, '.', '_' or '-', at most 64 in all", label)
 		}
-		if label == None {
+		if label == noNetwork {
 			return nil, at.Refuse(k, `"none" means no network and cannot be a label`)
 		}
 		if slices.Contains(f.Labels[:i], label) {
@@ -87,13 +87,13 @@ func (r *reader) labels(at *tomlfile.Source, f *fileRail) ([]string, error) {
 
 func (r *reader) defaultLabel() error {
 	c := r.config
-	c.Default = None
+	c.Default = noNetwork
 	if r.file.Default == nil {
 		return nil
 	}
 	c.Default = *r.file.Default
-	if c.Default != None && !slices.Contains(c.LabelNames(), c.Default) {
-		return r.Refuse(key("default"), "there is no rail or label %.100q; there are: %s", c.Default, list(append(c.LabelNames(), None)))
+	if c.Default != noNetwork && !slices.Contains(c.labelNames(), c.Default) {
+		return r.Refuse(key("default"), "there is no rail or label %.100q; there are: %s", c.Default, list(append(c.labelNames(), noNetwork)))
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func name(at *tomlfile.Source, name string, taken func(string) bool) error {
 		return at.Refuse(key("name"), "missing; each one needs a name")
 	case !matches(nameRule, name, interfaceMost):
 		return at.Refuse(key("name"), "%.100q: a letter or digit, then letters, digits, '_' or '-', at most 15 in all", name)
-	case name == None:
+	case name == noNetwork:
 		return at.Refuse(key("name"), `"none" means no network and cannot be a name`)
 	case taken(name):
 		return at.Refuse(key("name"), "%q is there already; each name only once", name)

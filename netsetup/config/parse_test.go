@@ -150,7 +150,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 func TestParseFillsInDefaults(t *testing.T) {
 	c, err := Parse("", "")
 	require.NoError(t, err)
-	assert.Equal(t, &Config{Default: None, Probe: Probe{true, true, 200 * time.Millisecond, 3, 10 * time.Second}}, c)
+	assert.Equal(t, &Config{Default: noNetwork, Probe: Probe{true, true, 200 * time.Millisecond, 3, 10 * time.Second}}, c)
 	c, err = Parse("[ufm]\nurl = \"https://u\"\ncredentials = \"/c\"\n[[policy]]\nname = \"a\"\nnic.pf = [\"e\"]\nvfs = 1\nvlan = 5\n", "")
 	require.NoError(t, err)
 	assert.True(t, c.UFM.Required)
@@ -192,7 +192,7 @@ func TestLabelled(t *testing.T) {
 	assert.Equal(t, []string{"rail0", "ib0"}, names(c, "compute"))
 	assert.Equal(t, []string{"rail0"}, names(c, "storage"))
 	assert.Equal(t, []string{"ib0"}, names(c, "ib0"))
-	assert.Empty(t, names(c, None))
+	assert.Empty(t, names(c, noNetwork))
 	_, err = c.Labelled("comptue")
 	assert.EqualError(t, err, `network "comptue" is unknown; there are: rail0, compute, storage, ib0, none`)
 

@@ -24,8 +24,8 @@ func (r Range) Size() uint64 {
 	return low + 1
 }
 
-// Contains tells whether the address is in the range.
-func (r Range) Contains(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
+// contains tells whether the address is in the range.
+func (r Range) contains(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
 
 // String is "10.0.0.10-10.0.0.99", or the one address.
 func (r Range) String() string {

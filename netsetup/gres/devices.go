@@ -32,8 +32,8 @@ type Device struct {
 	VF         *inventory.VF
 }
 
-// File is the device's node below a directory of devices.
-func (d Device) File(dev string) string {
+// file is the device's node below a directory of devices.
+func (d Device) file(dev string) string {
 	return d.base(dev) + strconv.Itoa(d.Index)
 }
 
@@ -109,7 +109,7 @@ func MakeFiles(dev string, devices []Device) error {
 	}
 	wanted := map[string]bool{}
 	for minor, d := range devices {
-		path := d.File(dev)
+		path := d.file(dev)
 		wanted[filepath.Base(path)] = true
 		if err := makeNode(path, unix.Mkdev(major, uint32(minor))); err != nil {
 			return fmt.Errorf("make the device node of VF %s: %w", d.VF.PCI, err)

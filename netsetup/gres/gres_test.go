@@ -139,21 +139,21 @@ func TestMakeFiles(t *testing.T) {
 		seen := map[uint64]bool{}
 		for _, d := range devices {
 			var is unix.Stat_t
-			require.NoError(t, unix.Lstat(d.File(n.Dev), &is))
+			require.NoError(t, unix.Lstat(d.file(n.Dev), &is))
 			assert.Equal(t, uint32(unix.S_IFCHR|0o600), is.Mode)
 			assert.Equal(t, uint32(major), unix.Major(uint64(is.Rdev)))
 			assert.False(t, seen[uint64(is.Rdev)], "a device number of its own")
 			seen[uint64(is.Rdev)] = true
-			if was, known := inode[d.File("")]; known {
+			if was, known := inode[d.file("")]; known {
 				assert.Equal(t, was, is.Ino, "what is right stays")
 			}
-			inode[d.File("")] = is.Ino
-			_, err := os.Open(d.File(n.Dev))
+			inode[d.file("")] = is.Ino
+			_, err := os.Open(d.file(n.Dev))
 			assert.ErrorIs(t, err, unix.ENXIO)
 		}
 	}
-	require.NoError(t, os.Remove(devices[0].File(n.Dev)))
-	n.File(devices[0].File(n.Dev), "a file that somebody left")
+	require.NoError(t, os.Remove(devices[0].file(n.Dev)))
+	n.File(devices[0].file(n.Dev), "a file that somebody left")
 	require.NoError(t, MakeFiles(n.Dev, devices[:2]))
 	entries, err := os.ReadDir(n.Dev + "/" + Directory)
 	require.NoError(t, err)

@@ -52,9 +52,9 @@ func Between(a, b Device) Distance {
 	return SYS
 }
 
-// Nearest is the GPU that is nearest to a device, of several the one with the
+// nearest is the GPU that is nearest to a device, of several the one with the
 // lowest PCI address; nil without GPUs.
-func (inv *Inventory) Nearest(d Device) (*GPU, Distance) {
+func (inv *Inventory) nearest(d Device) (*GPU, Distance) {
 	if len(inv.GPUs) == 0 {
 		return nil, SYS
 	}

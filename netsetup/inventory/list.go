@@ -12,9 +12,9 @@ import (
 
 // The states of a VF.
 const (
-	Free        = "free"
-	InUse       = "in use"
-	Quarantined = "quarantined"
+	Free             = "free"
+	stateInUse       = "in use"
+	stateQuarantined = "quarantined"
 )
 
 // Row is one line of `gojail vf ls`.
@@ -55,10 +55,10 @@ func (inv *Inventory) List(h Holders) []Row {
 			row.PF, row.VF, row.State = pf.String(), vf.Number, Free
 			row.Rail, row.Job = h.Rail[vf.PCI], h.Job[vf.PCI]
 			if row.Job != "" {
-				row.State = InUse
+				row.State = stateInUse
 			}
 			if why, bad := h.Quarantine[vf.PCI]; bad {
-				row.State, row.Reason = Quarantined, why
+				row.State, row.Reason = stateQuarantined, why
 			}
 			rows = append(rows, row)
 		}
@@ -72,7 +72,7 @@ func (inv *Inventory) row(d Device, i Interface, rdma []RDMA) Row {
 	for _, r := range rdma {
 		row.RDMA = append(row.RDMA, r.Name)
 	}
-	if gpu, distance := inv.Nearest(d); gpu != nil {
+	if gpu, distance := inv.nearest(d); gpu != nil {
 		row.GPU, row.Distance = gpu.PCI, distance.String()
 	}
 	return row

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// OK is the result of a rail where all is well.
-const OK = "ok"
+// resultOK is the result of a rail where all is well.
+const resultOK = "ok"
 
 // Result is what a check found about one rail. State is OK, or what is wrong in
 // a word or two: "down", "no address", "no gateway", or "3/7" for 3 of 7 peers.
@@ -31,7 +31,7 @@ type Result struct {
 func (r *Result) fail(result, format string, args ...any) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.Result == OK {
+	if r.Result == resultOK {
 		r.Result = result
 	}
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
@@ -45,7 +45,7 @@ func Check(ctx context.Context, v *View, step *Step) []*Result {
 	of := map[*endpoint]*Result{}
 	var gateways sync.WaitGroup
 	for i := range v.Rails {
-		r := &Result{Rail: v.Rails[i], Result: OK, Silent: []string{}, Problems: []string{}}
+		r := &Result{Rail: v.Rails[i], Result: resultOK, Silent: []string{}, Problems: []string{}}
 		results = append(results, r)
 		if !r.local() {
 			continue

@@ -76,7 +76,7 @@ func TestRDMA(t *testing.T) {
 	require.NoError(t, os.MkdirAll(port, 0o755))
 	check := func(device, state string) []string {
 		require.NoError(t, os.WriteFile(port+"/state", []byte(state+"\n"), 0o644))
-		r := &Result{Rail: Rail{PCI: "0000:86:01.0", State: Up, device: device}, Result: OK}
+		r := &Result{Rail: Rail{PCI: "0000:86:01.0", State: Up, device: device}, Result: resultOK}
 		r.devices(sys)
 		assert.True(t, r.local(), "IP is asked all the same")
 		return append([]string{r.Result}, r.Problems...)
@@ -134,7 +134,7 @@ func TestErrorThatPasses(t *testing.T) {
 	e := &endpoint{own: netip.MustParsePrefix("127.0.0.1/8"), ask: conn, all: nowhere, answered: []bool{true, true, true}, failed: map[int]error{}}
 	m := &meeting{endpoints: []*endpoint{e}, done: make([]bool, 3)}
 	result := func() string {
-		r := &Result{Result: OK}
+		r := &Result{Result: resultOK}
 		r.peers(e, &m.step)
 		return r.Result
 	}
@@ -149,5 +149,5 @@ func TestErrorThatPasses(t *testing.T) {
 	assert.Equal(t, "no route", result(), "node 2 has had nothing")
 	m.done[2] = true
 	m.forget()
-	assert.Equal(t, OK, result())
+	assert.Equal(t, resultOK, result())
 }

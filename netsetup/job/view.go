@@ -19,14 +19,14 @@ import (
 
 // The states of an interface.
 const (
-	Up        = "up"
-	Down      = "down"
-	NoCarrier = "no carrier"
-	Missing   = "missing" // a variable names it, and it is not there
+	Up             = "up"
+	stateDown      = "down"
+	stateNoCarrier = "no carrier"
+	stateMissing   = "missing" // a variable names it, and it is not there
 )
 
-// Control is the name of the interface with a job's default route.
-const Control = "ctl0"
+// controlRail is the name of the interface with a job's default route.
+const controlRail = "ctl0"
 
 // Rail is a job's interface on one rail, or its control interface.
 type Rail struct {
@@ -76,7 +76,7 @@ func Look(get func(string) string, sys string) (*View, error) {
 	named := len(v.Rails) > 0
 	for _, l := range links {
 		switch name := l.Attrs().Name; {
-		case name == Control:
+		case name == controlRail:
 			v.Control = &Rail{Rail: "control", Interface: name}
 		case !named && netName.MatchString(name):
 			v.Rails = append(v.Rails, Rail{Interface: name})
@@ -99,7 +99,7 @@ func fields(text string) []string {
 
 // look asks the kernel about one interface.
 func (r *Rail) look(links []netlink.Link, sys string) error {
-	r.Addresses, r.Gateways, r.RDMA, r.State = []netip.Prefix{}, []netip.Addr{}, []string{}, Missing
+	r.Addresses, r.Gateways, r.RDMA, r.State = []netip.Prefix{}, []netip.Addr{}, []string{}, stateMissing
 	i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == r.Interface })
 	if i < 0 {
 		return nil
@@ -111,9 +111,9 @@ func (r *Rail) look(links []netlink.Link, sys string) error {
 	}
 	switch {
 	case a.RawFlags&unix.IFF_UP == 0:
-		r.State = Down
+		r.State = stateDown
 	case a.RawFlags&unix.IFF_RUNNING == 0:
-		r.State = NoCarrier
+		r.State = stateNoCarrier
 	default:
 		r.State = Up
 	}

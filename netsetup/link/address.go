@@ -22,8 +22,8 @@ func (n *Namespace) AddAddress(index int, address netip.Prefix) error {
 	return failed(n.handle.AddrReplace(on(index), a), "give network interface %d the address %s", index, address)
 }
 
-// DeleteAddress takes an address from a link; one that is gone is no error.
-func (n *Namespace) DeleteAddress(index int, address netip.Prefix) error {
+// deleteAddress takes an address from a link; one that is gone is no error.
+func (n *Namespace) deleteAddress(index int, address netip.Prefix) error {
 	err := n.handle.AddrDel(on(index), &netlink.Addr{IPNet: ipnet(address)})
 	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
 		return nil

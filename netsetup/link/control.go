@@ -41,7 +41,7 @@ type Control struct {
 
 // AddControl makes the pair, or what is missing of it. Forwarding is the
 // administrator's: if it is off nothing is changed, and the error is
-// ErrForwarding and names the sysctl. On the node it sets proxy_delay=0 and
+// errForwarding and names the sysctl. On the node it sets proxy_delay=0 and
 // proxy_ndp=1 for Interface, and leaves them: other jobs rely on them, and they
 // concern proxy entries only. After any other error RemoveControl clears up.
 func AddControl(host, job *Namespace, c Control) error {
@@ -81,7 +81,7 @@ func RemoveControl(host *Namespace, c Control) error {
 	case l.Kind != "veth":
 		errs = append(errs, fmt.Errorf("remove the control link %s: it is a %s, not a veth; left alone", c.Name, l.Kind))
 	default:
-		errs = append(errs, host.Delete(l.Index))
+		errs = append(errs, host.delete(l.Index))
 	}
 	return errors.Join(errs...)
 }
@@ -105,7 +105,7 @@ func (c Control) forwarding(host *Namespace) error {
 			return fmt.Errorf("make the control link %s: %w", c.Name, err)
 		}
 		if value == "0" {
-			return fmt.Errorf("make the control link %s for %s: %w: /proc/sys/net/%s is 0; set %s in /etc/sysctl.d", c.Name, address, ErrForwarding, name, do)
+			return fmt.Errorf("make the control link %s for %s: %w: /proc/sys/net/%s is 0; set %s in /etc/sysctl.d", c.Name, address, errForwarding, name, do)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ var (
 	// ErrNameTaken: another link has the name, or has it as an alternative name.
 	ErrNameTaken = errors.New("the name is taken")
 	// ErrForwarding: the kernel does not forward packets between the control interface and the network.
-	ErrForwarding = errors.New("forwarding is off")
+	errForwarding = errors.New("forwarding is off")
 	// ErrRDMABusy: the RDMA mode cannot change while other network namespaces exist.
 	ErrRDMABusy = errors.New("other network namespaces exist")
 	// ErrRDMAShared: RDMA devices can be moved in exclusive mode only.

@@ -41,7 +41,7 @@ func Move(from *Namespace, index int, to *Namespace, name string) (Moved, error)
 	if err := from.Down(index); err != nil {
 		return Moved{}, fmt.Errorf("%s: %w", asked, err)
 	}
-	if err := from.DropAltNames(index, clashes); err != nil {
+	if err := from.dropAltNames(index, clashes); err != nil {
 		return Moved{}, fmt.Errorf("%s: %w", asked, err)
 	}
 	err = from.moveOrStay(l, to, name)
@@ -129,7 +129,7 @@ func (n *Namespace) Rename(index int, name string) error {
 		return fmt.Errorf("%s: %w", asked, err)
 	}
 	if slices.Contains(l.AltNames, name) {
-		if err := n.DropAltNames(index, []string{name}); err != nil {
+		if err := n.dropAltNames(index, []string{name}); err != nil {
 			return fmt.Errorf("%s: %w", asked, err)
 		}
 	}

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Protocol marks the routes and rules of gojail ("proto 106" in ip route show):
+// routeProtocol marks the routes and rules of gojail ("proto 106" in ip route show):
 // Flush touches no others. It is free in iproute2's rt_protos.
-const Protocol = 106
+const routeProtocol = 106
 
-// FallbackMetric is the metric of the route that Fallback adds.
-const FallbackMetric = 9999
+// fallbackMetric is the metric of the route that Fallback adds.
+const fallbackMetric = 9999
 
 // Route is one route. To lies behind Via, or on the link itself.
 type Route struct {
@@ -42,8 +42,8 @@ func (n *Namespace) AddRoute(r Route) error {
 	return failed(n.handle.RouteReplace(r.message()), "add the route %s", r)
 }
 
-// DeleteRoute deletes a route; one that is gone is no error.
-func (n *Namespace) DeleteRoute(r Route) error {
+// deleteRoute deletes a route; one that is gone is no error.
+func (n *Namespace) deleteRoute(r Route) error {
 	err := n.handle.RouteDel(r.message())
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) {
 		return nil
@@ -54,7 +54,7 @@ func (n *Namespace) DeleteRoute(r Route) error {
 func (r Route) message() *netlink.Route {
 	m := &netlink.Route{
 		LinkIndex: r.Link, Dst: ipnet(r.To.Masked()), Table: r.Table,
-		Protocol: Protocol, Family: family(r.To.Addr()), Scope: netlink.SCOPE_UNIVERSE,
+		Protocol: routeProtocol, Family: family(r.To.Addr()), Scope: netlink.SCOPE_UNIVERSE,
 	}
 	if r.Source.IsValid() {
 		m.Src = r.Source.AsSlice()
@@ -74,7 +74,7 @@ func (r Route) message() *netlink.Route {
 // not given to main, where it would leave by another rail. It stays when the
 // table's link goes down, which drops the table's other routes.
 func (n *Namespace) Fallback(table int, ipv6 bool) error {
-	m := &netlink.Route{Table: table, Type: unix.RTN_UNREACHABLE, Protocol: Protocol, Priority: FallbackMetric}
+	m := &netlink.Route{Table: table, Type: unix.RTN_UNREACHABLE, Protocol: routeProtocol, Priority: fallbackMetric}
 	everywhere(m, ipv6)
 	return failed(n.handle.RouteReplace(m), "add the unreachable default of table %d", table)
 }

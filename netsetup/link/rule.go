@@ -31,8 +31,8 @@ func (n *Namespace) AddRule(r Rule) error {
 	return failed(err, "add the rule %s", r)
 }
 
-// DeleteRule deletes a rule; one that is gone is no error.
-func (n *Namespace) DeleteRule(r Rule) error {
+// deleteRule deletes a rule; one that is gone is no error.
+func (n *Namespace) deleteRule(r Rule) error {
 	err := n.handle.RuleDel(r.message())
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -42,7 +42,7 @@ func (n *Namespace) DeleteRule(r Rule) error {
 
 func (r Rule) message() *netlink.Rule {
 	m := netlink.NewRule()
-	m.Family, m.Src, m.Table, m.Priority, m.Protocol = family(r.From), ipnet(host(r.From)), r.Table, r.Priority, Protocol
+	m.Family, m.Src, m.Table, m.Priority, m.Protocol = family(r.From), ipnet(host(r.From)), r.Table, r.Priority, routeProtocol
 	return m
 }
 
@@ -57,7 +57,7 @@ func (n *Namespace) Flush(tables ...int) error {
 			routes, err := n.routes(table, ipv6)
 			errs = append(errs, err)
 			for _, r := range routes {
-				if r.Protocol != Protocol {
+				if r.Protocol != routeProtocol {
 					continue
 				}
 				if err := n.handle.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -77,7 +77,7 @@ func (n *Namespace) flushRules(tables []int, ipv6 bool) error {
 	var errs []error
 	for _, r := range rules {
 		for _, table := range tables {
-			if r.Protocol == Protocol && r.Table == table {
+			if r.Protocol == routeProtocol && r.Table == table {
 				if err := n.handle.RuleDel(&r); err != nil && !errors.Is(err, unix.ENOENT) {
 					errs = append(errs, failed(err, "delete the rule %s", r))
 				}

@@ -56,8 +56,8 @@ func (n *Namespace) Set(index int, p Properties) error {
 	return failed(err, "set MAC %v, MTU %d, queue %d of network interface %d (zero: left alone)", p.MAC, p.MTU, p.TxQueue, index)
 }
 
-// Delete deletes a virtual link; one that is gone is no error. Hardware cannot be deleted.
-func (n *Namespace) Delete(index int) error {
+// delete deletes a virtual link; one that is gone is no error. Hardware cannot be deleted.
+func (n *Namespace) delete(index int) error {
 	err := n.handle.LinkDel(on(index))
 	if errors.Is(err, unix.ENODEV) {
 		return nil
@@ -81,8 +81,8 @@ func (n *Namespace) AddAltNames(index int, names []string) error {
 	return errors.Join(errs...)
 }
 
-// DropAltNames takes alternative names from a link; one that it has not is no error.
-func (n *Namespace) DropAltNames(index int, names []string) error {
+// dropAltNames takes alternative names from a link; one that it has not is no error.
+func (n *Namespace) dropAltNames(index int, names []string) error {
 	for _, name := range names {
 		err := n.handle.LinkDelAltName(on(index), name)
 		if err != nil && !errors.Is(err, unix.ENOENT) {

@@ -34,7 +34,7 @@ type VLAN struct {
 // The protocols of a VLAN.
 const (
 	Dot1Q  = "802.1Q"
-	Dot1AD = "802.1ad"
+	dot1AD = "802.1ad"
 )
 
 // Rates are limits of what a VF sends, in Mbit/s; 0: none.
@@ -156,7 +156,7 @@ func guid(v []byte) *uint64 {
 
 func protocol(v []byte) string {
 	if binary.BigEndian.Uint16(v) == unix.ETH_P_8021AD {
-		return Dot1AD
+		return dot1AD
 	}
 	return Dot1Q
 }

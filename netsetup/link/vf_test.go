@@ -36,7 +36,7 @@ func TestVFsAreKnownByTheirNumber(t *testing.T) {
 	got, found := findVF(list, 5, unix.ARPHRD_ETHER)
 	require.True(t, found)
 	assert.Equal(t, VFKnobs{
-		LinkState: new(Disable), VLAN: &VLAN{100, 3, Dot1AD}, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 0x55},
+		LinkState: new(Disable), VLAN: &VLAN{100, 3, dot1AD}, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 0x55},
 		NodeGUID: new(uint64(0x0c42a1030065ac1e)), Rates: &Rates{10, 1000}, SpoofCheck: new(true),
 	}, got, "trust: the driver does not tell")
 	assert.Equal(t, "disable", got.LinkState.String())
@@ -69,7 +69,7 @@ func TestWhatSetVFSends(t *testing.T) {
 		assert.False(t, k.differ, k.name)
 	}
 	have := want
-	have.VLAN, have.Trust = &VLAN{7, 0, Dot1AD}, new(true)
+	have.VLAN, have.Trust = &VLAN{7, 0, dot1AD}, new(true)
 	for _, k := range order(3, have, want) {
 		assert.Equal(t, k.name == "VLAN" || k.name == "trust", k.differ, k.name)
 		if k.name == "VLAN" { // what it was is set back with its protocol, in network byte order

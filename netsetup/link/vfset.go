@@ -169,7 +169,7 @@ func mac(vf uint32, address []byte) *nl.RtAttr {
 
 // vlan: IFLA_VF_VLAN knows 802.1Q only, and is what older drivers and kernels have.
 func vlan(vf uint32, v VLAN) *nl.RtAttr {
-	if v.Proto != Dot1AD {
+	if v.Proto != dot1AD {
 		return words(nl.IFLA_VF_VLAN, vf, uint32(v.ID), uint32(v.QoS))
 	}
 	b := words(nl.IFLA_VF_VLAN, vf, uint32(v.ID), uint32(v.QoS)).Data

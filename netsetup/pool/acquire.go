@@ -165,7 +165,7 @@ func (s *shared) find(ctx context.Context, start netip.Addr) (netip.Addr, error)
 			}
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%w of %d; wait for jobs to end, or widen the pool in network.toml", ErrFull, s.usable.size)
+	return netip.Addr{}, fmt.Errorf("%w of %d; wait for jobs to end, or widen the pool in network.toml", errFull, s.usable.size)
 }
 
 // gapOrFull finds a gap in a block or marks the block full. The mark is made before

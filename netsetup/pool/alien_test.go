@@ -44,7 +44,7 @@ func TestAlienFilesAreReportedAndKept(t *testing.T) {
 		require.NotContains(t, []string{"10.1.0.5", "10.1.0.6"}, a.String())
 	}
 	_, err := s.Acquire(t.Context(), claim("4", "n1", "rail0"))
-	require.ErrorIs(t, err, ErrFull)
+	require.ErrorIs(t, err, errFull)
 	_, err = s.SweepAll(t.Context(), func(Owner) bool { return false })
 	require.Error(t, err)
 	for _, path := range append(aliens, strange) {

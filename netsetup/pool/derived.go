@@ -41,7 +41,7 @@ func (d *derived) Acquire(_ context.Context, c Claim) (netip.Addr, error) {
 	}
 	addr, ok := d.usable.nth(uint64(d.place)*uint64(d.perNode) + uint64(c.Slot))
 	if !ok {
-		return netip.Addr{}, fmt.Errorf("pool %s: %w for %s", d.name, ErrFull, c.Owner)
+		return netip.Addr{}, fmt.Errorf("pool %s: %w for %s", d.name, errFull, c.Owner)
 	}
 	return addr, nil
 }

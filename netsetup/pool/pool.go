@@ -50,8 +50,8 @@ type Quarantined struct {
 	Time time.Time
 }
 
-// Until is when the address may be given again.
-func (q Quarantined) Until() time.Time { return q.Time.Add(QuarantineTime) }
+// until is when the address may be given again.
+func (q Quarantined) until() time.Time { return q.Time.Add(QuarantineTime) }
 
 const (
 	// QuarantineTime is how long an address in conflict is not given.
@@ -64,7 +64,7 @@ const (
 
 var (
 	// ErrFull means that no address is free.
-	ErrFull = errors.New("no address is free")
+	errFull = errors.New("no address is free")
 	// ErrConflict means that another machine uses the address and no other can be given.
 	ErrConflict = errors.New("another machine uses the address")
 )

@@ -133,7 +133,7 @@ func TestManyProcessesAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, leases, 9600)
 	_, err = s.Acquire(t.Context(), claim("late", "n0", "rail0"))
-	require.ErrorIs(t, err, ErrFull)
+	require.ErrorIs(t, err, errFull)
 	freed, err := s.SweepAll(t.Context(), func(Owner) bool { return false })
 	require.NoError(t, err)
 	require.Len(t, freed, 9600)

@@ -66,7 +66,7 @@ func (s *shared) bounded() error {
 		return err
 	}
 	mine := slices.DeleteFunc(all, func(q Quarantined) bool {
-		return q.Node != s.node || s.now().After(q.Until())
+		return q.Node != s.node || s.now().After(q.until())
 	})
 	if len(mine) < maxConflicts {
 		return nil
@@ -83,7 +83,7 @@ func (s *shared) expire() error {
 		return err
 	}
 	for _, q := range all {
-		if s.now().After(q.Until()) {
+		if s.now().After(q.until()) {
 			if err := s.lift(q); err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (s *shared) Quarantine(ctx context.Context) ([]Quarantined, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(q Quarantined) bool { return s.now().After(q.Until()) }), aliens
+	return slices.DeleteFunc(all, func(q Quarantined) bool { return s.now().After(q.until()) }), aliens
 }
 
 // quarantined reads the list, by address; aliens are the lines about what is not gojail's.

@@ -132,7 +132,7 @@ func TestFullPoolAndRoomAgain(t *testing.T) {
 		seen[a] = true
 	}
 	_, err := p.Acquire(t.Context(), claim("late", "n1", "rail0"))
-	require.ErrorIs(t, err, ErrFull)
+	require.ErrorIs(t, err, errFull)
 	require.ErrorContains(t, err, "no address is free of 1022; wait for jobs to end")
 	marks, _ := os.ReadDir(p.path("full"))
 	require.Len(t, marks, 4, "every block is known to be full")
@@ -224,7 +224,7 @@ func TestConflictQuarantines(t *testing.T) {
 		require.NotEqual(t, first, acquire(t, n2, claim(fmt.Sprint(i), "n2", "rail0")))
 	}
 	_, err = n2.Acquire(t.Context(), claim("12", "n2", "rail0"))
-	require.ErrorIs(t, err, ErrFull)
+	require.ErrorIs(t, err, errFull)
 	now = now.Add(QuarantineTime + time.Second)
 	require.Equal(t, first, acquire(t, n2, claim("12", "n2", "rail0")), "the quarantine is over")
 	list, err = n2.Quarantine(t.Context())

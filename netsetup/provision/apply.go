@@ -34,7 +34,7 @@ func Apply(p *Plan, k *Kernel, report func(*Step)) error {
 		}
 		failed[s.PF] = true
 		errs = append(errs, fmt.Errorf("%s: %w", s, err))
-		if !errors.Is(err, ErrHangs) {
+		if !errors.Is(err, errHangs) {
 			errs = append(errs, takeBack(done[s.PF], k))
 		}
 	}

@@ -114,7 +114,7 @@ func TestHangingCard(t *testing.T) {
 			f.kernel.Patience = time.Second
 		}
 	})
-	require.ErrorIs(t, err, ErrHangs)
+	require.ErrorIs(t, err, errHangs)
 	assert.Regexp(t, `VFs: 0 -> 2: write "2" to .*/sriov_numvfs does not come back after 1s; see dmesg`, err.Error())
 	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 2"}, f.said(), "nothing more is asked of it")
 }

@@ -61,7 +61,7 @@ func TestApplyOnInfiniBand(t *testing.T) {
 	_, err := f.apply(t, cfg)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 1",
-		"ens1f0 0 GUID " + GUID("gpu01", card.PCI, 0).String(), "ens1f0 0 state auto",
+		"ens1f0 0 GUID " + nodeGUID("gpu01", card.PCI, 0).String(), "ens1f0 0 state auto",
 		"sriov_drivers_autoprobe 1", "drivers_probe 0000:86:01.0"}, f.said())
 	assert.Empty(t, lines(f.observed(t, cfg, nil)))
 }

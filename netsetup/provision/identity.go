@@ -16,8 +16,8 @@ func MAC(node, pf string, number int) net.HardwareAddr {
 	return mac
 }
 
-// GUID is the node and port GUID of an InfiniBand VF, likewise: eight bytes.
-func GUID(node, pf string, number int) net.HardwareAddr {
+// nodeGUID is the node and port GUID of an InfiniBand VF, likewise: eight bytes.
+func nodeGUID(node, pf string, number int) net.HardwareAddr {
 	guid := net.HardwareAddr(digest(node, pf, number)[:8])
 	guid[0] = guid[0]&^0x01 | 0x02
 	return guid

@@ -17,7 +17,7 @@ import (
 
 // ErrHangs: a write to sysfs did not come back. The card's firmware hangs; the
 // thread that writes cannot be ended, and the process may stay behind as a zombie.
-var ErrHangs = errors.New("does not come back")
+var errHangs = errors.New("does not come back")
 
 // Kernel is how a node is changed. Tests replace its functions.
 type Kernel struct {
@@ -93,7 +93,7 @@ func (k *Kernel) write(path, text string) error {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		return fmt.Errorf("write %q to %s %w after %v; see dmesg, and reset the card or power-cycle the node", text, path, ErrHangs, k.Patience)
+		return fmt.Errorf("write %q to %s %w after %v; see dmesg, and reset the card or power-cycle the node", text, path, errHangs, k.Patience)
 	}
 }
 

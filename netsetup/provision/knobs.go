@@ -182,7 +182,7 @@ func rates(pf *inventory.PF, number int, p *config.Policy) setting {
 func identity(pf *inventory.PF, number int, node string) setting {
 	s := macKnob.setting(pf, number, MAC(node, pf.PCI, number).String())
 	if pf.Link == inventory.InfiniBand {
-		s = guidKnob.setting(pf, number, GUID(node, pf.PCI, number).String())
+		s = guidKnob.setting(pf, number, nodeGUID(node, pf.PCI, number).String())
 	}
 	set := s.set
 	s.set = func(k *Kernel, to string) error {

@@ -21,7 +21,7 @@ func TestIdentitiesAreTheNodesOwn(t *testing.T) {
 	for _, node := range []string{"n1", "n2"} {
 		for _, pf := range []string{"0000:86:00.0", "0000:86:00.1"} {
 			for i := range 64 {
-				mac, guid := MAC(node, pf, i), GUID(node, pf, i)
+				mac, guid := MAC(node, pf, i), nodeGUID(node, pf, i)
 				assert.Equal(t, mac, MAC(node, pf, i))
 				assert.Equal(t, byte(0x02), mac[0]&0x03, "local, and of one station")
 				assert.NotZero(t, guid[0])
