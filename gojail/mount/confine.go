@@ -15,7 +15,7 @@ import (
 // Confine takes from the calling thread, and from what it starts, what a task of
 // the jail has not: capabilities, new privileges, system calls. The thread must be
 // locked to its goroutine and end with it; it needs CAP_SETPCAP. As confine_apply in
-// spank/plugin/confine.c does for tasks.
+// spank/common/confine.c does for tasks.
 func Confine(j *config.Jail) error {
 	i := &j.Isolation
 	program, err := node.Filter(j)

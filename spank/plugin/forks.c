@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/forks.h"
 
+#include "common/enter.h"
 #include "common/fd.h"
 #include "common/syscalls.h"
-#include "plugin/enter.h"
 
 #include <errno.h>
 #include <poll.h>

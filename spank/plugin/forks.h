@@ -28,9 +28,9 @@
 #ifndef GOJAIL_FORKS_H
 #define GOJAIL_FORKS_H
 
+#include "common/confine.h"
 #include "common/fault.h"
 #include "common/job.h"
-#include "plugin/confine.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

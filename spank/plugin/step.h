@@ -3,11 +3,11 @@
 #ifndef GOJAIL_STEP_H
 #define GOJAIL_STEP_H
 
+#include "common/confine.h"
 #include "common/fault.h"
 #include "common/job.h"
 #include "common/node.h"
 #include "plugin/cgroups.h"
-#include "plugin/confine.h"
 #include "plugin/share.h"
 #include "plugin/stage_window.h"
 #include "plugin/x11.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/tasks.h"
 
+#include "common/enter.h"
 #include "common/syscalls.h"
-#include "plugin/enter.h"
 #include "plugin/forks.h"
 #include "plugin/release.h"
 #include "plugin/stdio.h"

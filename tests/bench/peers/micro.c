@@ -9,7 +9,7 @@
  * As root in a mount namespace of its own; leaves a zygote and its state.
  */
 #include "common/clock.h"
-#include "plugin/confine.h"
+#include "common/confine.h"
 #include "plugin/epilog.h"
 #include "common/syscalls.h"
 #include "common/launch.h"
@@ -17,7 +17,7 @@
 #include "common/job.h"
 #include "common/site.h"
 #include "common/zygote_client.h"
-#include "plugin/enter.h"
+#include "common/enter.h"
 #include "plugin/stage_window.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/enter.h"
+#include "common/enter.h"
 
 #include "common/path.h"
 

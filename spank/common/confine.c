@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/confine.h"
+#include "common/confine.h"
 
 #include "common/fd.h"
 #include "common/syscalls.h"
