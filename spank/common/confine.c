@@ -134,3 +134,22 @@ int confine_begin(const struct confine *confine, struct fault *fault)
 	}
 	return apply_filter(confine, true, program, fault);
 }
+
+int domain_open(struct fault *fault)
+{
+	int domain = k_landlock_scope();
+
+	return domain >= 0 ? domain :
+		fault_set(fault, "abstract_sockets = \"step\" needs Landlock as Linux 6.12 has it, and this node's kernel says: %s; "
+			  "ask your administrator", strerror(errno));
+}
+
+int domain_enter(int *domain, struct fault *fault)
+{
+	int result = k_landlock_restrict(*domain);
+
+	if (result < 0)
+		fault_set(fault, "cannot keep abstract sockets apart: %s", strerror(errno));
+	close_fd(domain);
+	return result;
+}

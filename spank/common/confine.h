@@ -31,4 +31,13 @@ int confine_apply(const struct confine *confine, struct fault *fault);
 int confine_begin(const struct confine *confine, struct fault *fault);
 int confine_finish(const struct confine *confine, struct fault *fault);
 
+/*
+ * Opens a Landlock domain whose abstract Unix sockets are its own, for abstract_sockets = "step". Returns a descriptor, or -1 with
+ * a fault.
+ */
+int domain_open(struct fault *fault);
+
+/* Moves the calling thread into the domain, and closes its descriptor. Returns 0, or -1 with a fault. */
+int domain_enter(int *domain, struct fault *fault);
+
 #endif

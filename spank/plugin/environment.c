@@ -1,66 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/environment.h"
 
+#include "common/jail_environment.h"
+
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest string that execve(2) accepts (MAX_ARG_STRLEN). */
-#define VALUE_MAX (128 << 10)
-
-/* Reports whether the list "a:b:c" has the directory. */
-static bool has_directory(const char *list, const char *directory)
+static int get_of_step(void *sp, const char *name, char *value, size_t size)
 {
-	size_t length = strlen(directory);
+	spank_err_t got = spank_getenv(sp, name, value, (int)size);
 
-	for (const char *at = list; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL)
-		if (strncmp(at, directory, length) == 0 && (at[length] == ':' || !at[length]))
-			return true;
-	return false;
+	return got == ESPANK_SUCCESS ? 1 : got == ESPANK_ENV_NOEXIST ? 0 : -1;
 }
 
-/*
- * Prepends a directory to a list, unless it is there, as in a step that a task starts. An empty element would mean the current
- * directory. Returns 0 or -1.
- */
-static int prepend_directory(spank_t sp, const char *name, const char *directory)
+static int set_of_step(void *sp, const char *name, const char *value)
 {
-	static char value[VALUE_MAX];
-	size_t used = strlen(directory);
-	spank_err_t got;
-
-	memcpy(value, directory, used + 1);
-	got = spank_getenv(sp, name, value + used + 1, (int)(sizeof(value) - used - 1));
-	if (got == ESPANK_SUCCESS && has_directory(value + used + 1, directory))
-		return 0;
-	if (got == ESPANK_ENV_NOEXIST && strcmp(name, "PATH") == 0)
-		return 0; /* then programs use a default of their own */
-	if (got == ESPANK_SUCCESS && value[used + 1])
-		value[used] = ':';
-	else if (got == ESPANK_NOSPACE)
-		return -1;
 	return spank_setenv(sp, name, value, 1) == ESPANK_SUCCESS ? 0 : -1;
 }
 
 void environment_add_jail(spank_t sp, const struct jail *jail, struct fault *fault)
 {
-	for (const char *at = jail->env; at; at = strchr(at, '\n') + 1) {
-		bool first = strncmp(at, "prepend ", 8) == 0;
-		char line[GOJAIL_PATH_MAX + 16], *name, *value;
+	struct environment of_step = {.owner = sp, .get = get_of_step, .set = set_of_step};
 
-		if (!first && strncmp(at, "env ", 4))
-			break;
-		snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
-		name = line + (first ? 8 : 4);
-		value = strchr(name, '=');
-		if (!value)
-			continue;
-		*value++ = '\0';
-		if ((first ? prepend_directory(sp, name, value) : spank_setenv(sp, name, value, 1) == ESPANK_SUCCESS ? 0 : -1) < 0)
-			fault_set(fault, "cannot set %s in the tasks' environment, as a CDI file asks; ask your administrator", name);
-	}
+	jail_environment_add(&of_step, jail, fault);
 }
 
 void environment_add_net(spank_t sp, const struct node *node, const char *job, struct fault *fault)

@@ -18,7 +18,7 @@ static struct {
 	bool registered;
 	pid_t thread;        /* that forks the tasks */
 	struct fault *latch; /* for what fails before and after a fork */
-	int ruleset;         /* of the Landlock domain that is still to be entered, or -1 */
+	int domain;          /* of Landlock, which is still to be entered, or -1 */
 	volatile bool tasks; /* what the thread forks is for the PID namespace */
 	int pids, own_pids;  /* the PID namespace of the job, or -1; slurmstepd's own */
 	int holder;          /* pidfd of process 1 of that namespace */
@@ -27,17 +27,17 @@ static struct {
 	pthread_t epilogs_thread; /* that forks them; the child of a fork has the same */
 	const struct sandbox *sandbox;
 	const struct confine *confine;
-} forks = {.ruleset = -1, .pids = -1, .own_pids = -1, .holder = -1};
+} forks = {.domain = -1, .pids = -1, .own_pids = -1, .holder = -1};
 
 static void enter_domain(void)
 {
 	uid_t user = geteuid(); /* Slurm forks its tasks with the effective uid of the user */
 
-	if (k_seteuid(0) < 0 || k_landlock_restrict(forks.ruleset) < 0)
-		fault_set(forks.latch, "cannot keep abstract sockets apart: %s", strerror(errno));
+	if (k_seteuid(0) < 0)
+		fault_set(forks.latch, "cannot become root again: %s", strerror(errno));
+	domain_enter(&forks.domain, forks.latch);
 	if (k_seteuid(user) < 0)
 		fault_set(forks.latch, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
-	close_fd(&forks.ruleset);
 }
 
 /* Returns 0, or -1 with errno. */
@@ -53,9 +53,9 @@ static void before_fork(void)
 {
 	struct pollfd gone = {.fd = forks.holder, .events = POLLIN};
 
-	if ((forks.ruleset < 0 && !forks.tasks) || forks.thread != (pid_t)syscall(SYS_gettid))
+	if ((forks.domain < 0 && !forks.tasks) || forks.thread != (pid_t)syscall(SYS_gettid))
 		return;
-	if (forks.ruleset >= 0)
+	if (forks.domain >= 0)
 		enter_domain();
 	if (!forks.tasks)
 		return;
@@ -113,12 +113,8 @@ int forks_prepare(const struct sandbox *sandbox, bool domain, struct fault *faul
 		forks.pids = sandbox->pid;
 		forks.holder = sandbox->holder;
 	}
-	if (domain) {
-		forks.ruleset = k_landlock_scope();
-		if (forks.ruleset < 0)
-			return fault_set(fault, "abstract_sockets = \"step\" needs Landlock as Linux 6.12 has it, and this node's kernel says: %s; "
-					 "ask your administrator", strerror(errno));
-	}
+	if (domain && (forks.domain = domain_open(fault)) < 0)
+		return -1;
 	return sandbox->pid >= 0 || domain ? register_handlers(fault) : 0;
 }
 
@@ -149,5 +145,5 @@ void forks_end(void)
 
 bool forks_are_in_domain(void)
 {
-	return forks.ruleset < 0; /* closed before the fork, or never opened */
+	return forks.domain < 0; /* closed before the fork, or never opened */
 }

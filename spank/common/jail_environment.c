@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/jail_environment.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The longest that execve(2) takes (MAX_ARG_STRLEN). */
+#define VALUE_MAX (128 << 10)
+
+/* Reports whether the list "a:b:c" has the directory. */
+static bool has_directory(const char *list, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	for (const char *at = list; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL)
+		if (strncmp(at, directory, length) == 0 && (at[length] == ':' || !at[length]))
+			return true;
+	return false;
+}
+
+/* A step that a task starts has the directory already; an empty directory in a list means the current directory. */
+static int prepend(const struct environment *environment, const char *name, const char *directory)
+{
+	static char value[VALUE_MAX];
+	size_t used = strlen(directory);
+	int found;
+
+	memcpy(value, directory, used + 1);
+	found = environment->get(environment->owner, name, value + used + 1, sizeof(value) - used - 1);
+	if (found < 0)
+		return -1;
+	if (found && has_directory(value + used + 1, directory))
+		return 0;
+	if (!found && strcmp(name, "PATH") == 0)
+		return 0; /* then programs use a default of their own */
+	if (found && value[used + 1])
+		value[used] = ':';
+	return environment->set(environment->owner, name, value);
+}
+
+int jail_environment_add(const struct environment *environment, const struct jail *jail, struct fault *fault)
+{
+	for (const char *at = jail->env; at; at = strchr(at, '\n') + 1) {
+		bool first = strncmp(at, "prepend ", 8) == 0;
+		char line[GOJAIL_PATH_MAX + 16], *name, *value;
+
+		if (!first && strncmp(at, "env ", 4))
+			break;
+		snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
+		name = line + (first ? 8 : 4);
+		value = strchr(name, '=');
+		if (!value)
+			continue;
+		*value++ = '\0';
+		if ((first ? prepend(environment, name, value) : environment->set(environment->owner, name, value)) < 0)
+			fault_set(fault, "cannot set %s in the tasks' environment, as a CDI file asks; ask your administrator", name);
+	}
+	return fault->text[0] ? -1 : 0;
+}
