@@ -93,11 +93,12 @@
 #define GOJAIL_RECORD_FD 10 /* its record, O_PATH: the process that has it there is the holder */
 
 /*
- * gojail-launcher VERB [name=value]...
+ * gojail-launcher VERB [name=value]... [-- COMMAND [ARGUMENT]...]
  *
  *   site      compile gojail.toml into the site file
  *   template  assemble the jail and its stage, then stay as its zygote
  *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
+ *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
  *   epilog    tear a job's sandboxes down; its files are in the trash then
  *   clean     remove what is in the trash, and try again what failed at the ends of jobs
  *   boot      sweep what jobs that are gone left behind (slurmd start)
@@ -108,10 +109,18 @@
  * them), root (self or range of --jail-root), holder (the process whose network
  * namespace it is), range and data (descriptors, see below), parent (the process
  * with which the verb sandbox ends), scratch (the scratch directory whose trash
- * is meant besides that of the configuration).
+ * is meant besides that of the configuration), sandbox (the name of its record), user and home (of the
+ * uid), tty (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of
+ * the command's environment), privileged (the command gives up nothing), libdir (of the launcher itself,
+ * which runs from a mount of its own file then).
  * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
- * where N goes on detached from the caller (template, clean, boot), then "ok", or "error TEXT". End of
+ * where N goes on detached from the caller (template, clean, boot) or is a child of the caller (enter), then "ok", or "error TEXT". End of
  * file without either means that it died.
+ *
+ * enter runs its command, or a shell where none is given, with the descriptors 0 to 2 and in the
+ * cgroup and with the umask of the caller. The command is the caller's child, to be waited for: the
+ * launcher ends when the command is executed ("ok"), or cannot be ("error", after which the child ends).
+ * Without an answer the child is to be killed.
  */
 #define GOJAIL_REPLY_FD 3
 

@@ -19,6 +19,9 @@
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_restrict_self 446
 #endif
+#ifndef SYS_close_range /* likewise */
+#define SYS_close_range 436
+#endif
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif

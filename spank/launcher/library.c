@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 static const char *libdir;
+static char **command; /* what follows the words */
 static struct gojail_call *call; /* shared with the children that load the library */
 
 int library_open(const char *directory, char **words)
@@ -26,8 +27,11 @@ int library_open(const char *directory, char **words)
 	call = mmap(NULL, sizeof(*call), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (call == MAP_FAILED)
 		return -1;
-	for (call->argv = words; call->argv[call->argc];)
+	for (call->argv = words; words[call->argc] && strcmp(words[call->argc], "--");)
 		call->argc++;
+	command = words + call->argc;
+	if (*command)
+		*command++ = NULL;
 	return 0;
 }
 
@@ -39,6 +43,11 @@ const char *library_word(const char *name)
 		if (strncmp(call->argv[i], name, length) == 0 && call->argv[i][length] == '=')
 			return call->argv[i] + length + 1;
 	return "";
+}
+
+char **library_command(void)
+{
+	return command;
 }
 
 int library_add_word(const char *name, int value, struct fault *fault)

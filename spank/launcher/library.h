@@ -9,11 +9,14 @@
 
 #include <stdint.h>
 
-/* Prepares calls of the library in that directory; words are the launcher's, VERB first. Returns 0, or -1 with errno. */
+/* Prepares calls of the library in that directory; words are the launcher's, VERB first, up to "--". Returns 0, or -1 with errno. */
 int library_open(const char *directory, char **words);
 
 /* Returns the value of the word NAME=VALUE, or "". */
 const char *library_word(const char *name);
+
+/* Returns what follows the word "--", up to NULL. */
+char **library_command(void);
 
 /* Adds a word to those of the calls to come. Returns 0, or -1 with a fault. */
 int library_add_word(const char *name, int value, struct fault *fault);

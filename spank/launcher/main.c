@@ -6,11 +6,14 @@
 #include "common/clock.h"
 #include "common/fault.h"
 #include "common/node.h"
+#include "common/syscalls.h"
 #include "launcher/library.h"
+#include "launcher/own_file.h"
 #include "launcher/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +41,37 @@ static int locate(struct node *node)
 	return 0;
 }
 
+/* Prepares the verb enter: no descriptor that a program of the jail could get, no file of the node's that it could write. */
+static int prepare_enter(char **argv, const struct node *node, struct fault *fault)
+{
+	if (syscall(SYS_close_range, GOJAIL_REPLY_FD + 1, ~0u, 0) < 0)
+		return fault_set(fault, "cannot close the caller's descriptors: %s", strerror(errno));
+	return own_file_protect(argv, node->libdir, fault);
+}
+
+/* Prepares this process for its verb, and reads what is said about the node. */
+static int prepare(char **argv, struct node *node, struct fault *fault)
+{
+	bool enter = verb_is_enter(argv[1]);
+
+	if (locate(node) < 0)
+		return fault_set(fault, "cannot find out where gojail-launcher is: %s", strerror(errno));
+	if (enter && prepare_enter(argv, node, fault) < 0)
+		return -1;
+	if (library_open(node->libdir, argv + 1) < 0)
+		return fault_set(fault, "cannot prepare the call of libgojail.so: %s", strerror(errno));
+	if (!enter)
+		umask(022); /* else the command's is the caller's */
+	if (chdir("/") < 0)
+		return fault_set(fault, "cannot change directory to /: %s", strerror(errno));
+	if (enter && *library_word("libdir"))
+		snprintf(node->libdir, sizeof(node->libdir), "%s", library_word("libdir"));
+	snprintf(node->state, sizeof(node->state), "%s", *library_word("state") ? library_word("state") : GOJAIL_DEFAULT_STATE);
+	snprintf(node->config, sizeof(node->config), "%s", *library_word("config") ? library_word("config") : GOJAIL_DEFAULT_CONFIG);
+	snprintf(node->name, sizeof(node->name), "%s", library_word("node"));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct fault fault = {0};
@@ -46,24 +80,18 @@ int main(int argc, char **argv)
 	int deadline;
 
 	if (argc < 2 || strchr(argv[1], '=') || argv[1][0] == '-') {
-		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|epilog|clean|boot [name=value]...\n"
+		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|enter|epilog|clean|boot [name=value]... [-- COMMAND...]\n"
 				"It is started by the plugin and by gojail, not by people.\n");
 		return 2;
 	}
 	if (fcntl(GOJAIL_REPLY_FD, F_GETFD) < 0)
 		dup2(STDERR_FILENO, GOJAIL_REPLY_FD); /* started by hand */
-	if (locate(&node) < 0 || library_open(node.libdir, argv + 1) < 0) {
-		say("error cannot find out where gojail-launcher is: %s\n", strerror(errno));
+	if (prepare(argv, &node, &fault) < 0) {
+		say("error %s\n", fault.text);
 		return 1;
 	}
-	umask(022);
-	if (chdir("/") < 0)
-		return 1;
 	deadline = atoi(library_word("deadline"));
 	until = clock_ms() + (deadline > 0 ? deadline : GOJAIL_DEFAULT_DEADLINE_MS);
-	snprintf(node.state, sizeof(node.state), "%s", *library_word("state") ? library_word("state") : GOJAIL_DEFAULT_STATE);
-	snprintf(node.config, sizeof(node.config), "%s", *library_word("config") ? library_word("config") : GOJAIL_DEFAULT_CONFIG);
-	snprintf(node.name, sizeof(node.name), "%s", library_word("node"));
 	if (verb_run(argv[1], &node, until, &fault) < 0) {
 		say("error %s\n", fault.text);
 		if (verb_is_detached(argv[1]))

@@ -6,6 +6,7 @@
 #include "common/job_mounts.h"
 #include "common/record.h"
 #include "common/syscalls.h"
+#include "launcher/command.h"
 #include "launcher/library.h"
 #include "launcher/range.h"
 #include "launcher/template.h"
@@ -106,34 +107,56 @@ static int end_with_caller(struct fault *fault)
 	return 0;
 }
 
+/* Reads whom the verb is for from the words uid, gid and groups. Returns -1 where they do not say. */
+static int read_user(struct user *user)
+{
+	static gid_t groups[65536];
+	char *list = (char *)(uintptr_t)library_word("groups");
+
+	*user = (struct user){.uid = (uid_t)strtoul(library_word("uid"), NULL, 10),
+			      .gid = (gid_t)strtoul(library_word("gid"), NULL, 10), .groups = groups};
+	while (*list && user->ngroups < (int)(sizeof(groups) / sizeof(groups[0]))) {
+		groups[user->ngroups++] = (gid_t)strtoul(list, &list, 10);
+		list += *list == ',';
+	}
+	return library_word("uid")[0] && library_word("gid")[0] ? 0 : -1;
+}
+
 static int build_sandbox(const struct node *node, int64_t until, struct fault *fault)
 {
 	static const struct sandbox_go go = {.trees = open_user_trees, .net = attach_net, .script = range_map_script};
-	static gid_t groups[65536];
 	struct sandbox built = SANDBOX_NONE;
 	struct sandbox_spec spec = {.mounts = library_word("mounts")[0] ? library_word("mounts") : NULL,
 			    .net = library_word("net")[0] ? library_word("net") : NULL,
 			    .root = library_word("root")[0] ? library_word("root") : NULL};
 	struct site site = {0};
 	struct jail jail;
-	char *list = (char *)(uintptr_t)library_word("groups");
+	int known = read_user(&spec.user);
 
 	snprintf(spec.job, sizeof(spec.job), "%s", library_word("job"));
 	snprintf(spec.script, sizeof(spec.script), "%s", library_word("script"));
-	spec.user = (struct user){.uid = (uid_t)strtoul(library_word("uid"), NULL, 10),
-				  .gid = (gid_t)strtoul(library_word("gid"), NULL, 10), .groups = groups};
-	while (*list && spec.user.ngroups < (int)(sizeof(groups) / sizeof(groups[0]))) {
-		groups[spec.user.ngroups++] = (gid_t)strtoul(list, &list, 10);
-		list += *list == ',';
-	}
 	if (end_with_caller(fault) < 0)
 		return -1;
-	if (!spec.job[0] || !library_word("uid")[0] || !library_word("gid")[0])
+	if (!spec.job[0] || known < 0)
 		return fault_set(fault, "sandbox needs job=, uid= and gid=");
 	if (site_open(&site, node, fault) < 0 ||
 	    site_find_jail(&site, library_word("jail"), &spec.user, &jail, fault) < 0)
 		return -1;
 	return sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault);
+}
+
+static int enter(const struct node *node, int64_t until, struct fault *fault)
+{
+	struct user user;
+
+	if (read_user(&user) < 0)
+		return fault_set(fault, "enter needs job=, sandbox=, uid= and gid=");
+	return command_run(library_command(), node, &user, until, fault);
+}
+
+bool verb_is_enter(const char *verb)
+{
+	return strcmp(verb, "enter") == 0;
 }
 
 bool verb_is_detached(const char *verb)
@@ -152,6 +175,8 @@ static void lower_priority(void)
 
 int verb_run(const char *verb, const struct node *node, int64_t until, struct fault *fault)
 {
+	if (verb_is_enter(verb))
+		return enter(node, until, fault); /* the command stays in the caller's cgroup */
 	leave_cgroup();
 	if (strcmp(verb, "template") == 0) {
 		detach();

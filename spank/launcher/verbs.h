@@ -15,4 +15,7 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 /* Reports whether nobody reads the reply to the verb. */
 bool verb_is_detached(const char *verb);
 
+/* Reports whether the verb is to run a command of the caller's in a sandbox, as the caller is: its umask, its cgroup. */
+bool verb_is_enter(const char *verb);
+
 #endif

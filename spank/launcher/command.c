@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/command.h"
+
+#include "common/clock.h"
+#include "common/confine.h"
+#include "common/enter.h"
+#include "common/fd.h"
+#include "common/jail_environment.h"
+#include "common/job.h"
+#include "common/record.h"
+#include "common/syscalls.h"
+#include "launcher/library.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Reports whether a word is the name of a file, and no path. */
+static bool is_name(const char *word)
+{
+	return word[0] && word[0] != '.' && !strchr(word, '/');
+}
+
+/* Opens the namespaces of the sandbox's holder, which are the node's where the job has none of its own. */
+static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct fault *fault)
+{
+	const char *job = library_word("job"), *name = library_word("sandbox");
+	char path[GOJAIL_PATH_MAX + 64];
+	struct record holder;
+
+	if (!is_name(job) || !is_name(name))
+		return fault_set(fault, "enter needs job=, sandbox=, uid= and gid=");
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
+	scoped_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	sandbox->holder = dir < 0 ? -1 : record_open(dir, name, &holder);
+	scoped_fd process = sandbox->holder < 0 ? -1 : record_open_proc(&holder);
+	if (process < 0)
+		return fault_set(fault, "sandbox %s: its holder is gone", name);
+	sandbox->pid = open_namespace(process, "pid");
+	sandbox->ipc = open_namespace(process, "ipc");
+	sandbox->uts = open_namespace(process, "uts");
+	sandbox->net = open_namespace(process, "net");
+	sandbox->mnt = open_namespace(process, "mnt");
+	if (sandbox->pid < 0 || sandbox->ipc < 0 || sandbox->uts < 0 || sandbox->net < 0 || sandbox->mnt < 0)
+		return fault_set(fault, "cannot open the namespaces of sandbox %s: %s", name, strerror(errno));
+	return 0;
+}
+
+/* Children that are forked from here on are in the job's PID namespace; this process is in the other namespaces at once. */
+static int enter_all(const struct sandbox *sandbox, struct fault *fault)
+{
+	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
+
+	if (setns(sandbox->pid, CLONE_NEWPID) < 0)
+		return fault_set(fault, "cannot enter the job's PID namespace: %s", strerror(errno));
+	if (enter_sandbox(sandbox, fault) < 0)
+		return -1;
+	/* A fork into a namespace whose process 1 is gone fails. */
+	return poll(&gone, 1, 0) == 0 ? 0 : fault_set(fault, "sandbox %s: its holder is gone", library_word("sandbox"));
+}
+
+static int get_own(void *owner, const char *name, char *value, size_t size)
+{
+	const char *own = getenv(name);
+
+	(void)owner;
+	if (!own)
+		return 0;
+	return snprintf(value, size, "%s", own) < (int)size ? 1 : -1;
+}
+
+static int set_own(void *owner, const char *name, const char *value)
+{
+	(void)owner;
+	return setenv(name, value, 1);
+}
+
+/* Returns the user's home directory, if the jail has it. */
+static const char *directory(void)
+{
+	struct stat st;
+
+	return library_word("home")[0] == '/' && stat(library_word("home"), &st) == 0 && S_ISDIR(st.st_mode) ? library_word("home") : "/";
+}
+
+static const char *shell(void)
+{
+	static const char *const better[] = {"/bin/bash", "/usr/bin/bash"};
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(better) / sizeof(better[0]); i++)
+		if (stat(better[i], &st) == 0)
+			return better[i];
+	return "/bin/sh";
+}
+
+/* Replaces this process's environment by the command's, in the jail. */
+static int set_environment(const struct user *user, const struct jail *jail, struct fault *fault)
+{
+	static const char *const callers[] = {"TERM", "LANG", "TZ"};
+	static const struct environment own = {.get = get_own, .set = set_own};
+
+	if (clearenv() || setenv("PATH", user->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" :
+							  "/usr/local/bin:/usr/bin:/bin", 1) < 0 ||
+	    setenv("HOME", directory(), 1) < 0 || setenv("USER", library_word("user"), 1) < 0 ||
+	    setenv("LOGNAME", library_word("user"), 1) < 0 || setenv("SHELL", shell(), 1) < 0)
+		return fault_set(fault, "cannot set the command's environment: %s", strerror(errno));
+	for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++)
+		if (library_word(callers[i])[0] && setenv(callers[i], library_word(callers[i]), 1) < 0)
+			return fault_set(fault, "cannot set %s: %s", callers[i], strerror(errno));
+	return jail_environment_add(&own, jail, fault);
+}
+
+/* Executes the program of that name, as a shell finds it, if it is there. Returns with errno. */
+static void execute(const char *name, char **command)
+{
+	const char *end;
+	struct stat st;
+	char path[PATH_MAX];
+
+	if (strchr(name, '/')) {
+		execv(name, command);
+		return;
+	}
+	for (const char *at = getenv("PATH"); at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, ':');
+		if (at[0] == '/' && snprintf(path, sizeof(path), "%.*s/%s", (int)(end - at), at, name) < (int)sizeof(path) &&
+		    stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0) {
+			execv(path, command);
+			return;
+		}
+	}
+	errno = 0;
+}
+
+/* Makes the calling process, which has given up everything else, the user's command. Returns only with a fault. */
+static void become(const struct user *user, char **command, struct fault *fault)
+{
+	const char *tty = library_word("tty"), *home = directory(), *name;
+	char *login[] = {(char *)(uintptr_t)shell(), "-l", NULL};
+
+	if (!command[0])
+		command = login;
+	name = command[0];
+	if (setsid() < 0 || (*tty && ioctl(atoi(tty), TIOCSCTTY, 0) < 0))
+		fault_set(fault, "cannot give the command its terminal: %s", strerror(errno));
+	else if (setgroups((size_t)user->ngroups, user->groups) < 0 || setgid(user->gid) < 0 || setuid(user->uid) < 0)
+		fault_set(fault, "cannot become user %u: %s", (unsigned)user->uid, strerror(errno));
+	else if (chdir(home) < 0)
+		fault_set(fault, "%s: cannot be run in the jail: %s: %s", name, home, strerror(errno));
+	if (fault->text[0])
+		return;
+	execute(name, command);
+	fault_set(fault, "%s: cannot be run in the jail: %s", name, errno ? strerror(errno) : "executable file not found in $PATH");
+}
+
+/* Forks a child of the caller's parent, which is to wait for it (CLONE_PARENT, clone(2)). */
+static pid_t fork_sibling(void)
+{
+	return (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
+}
+
+/* Waits until the child has executed the command, or has written why not. */
+static int await_execution(int report, pid_t child, int64_t until, struct fault *fault)
+{
+	struct pollfd wait = {.fd = report, .events = POLLIN};
+	char text[GOJAIL_TEXT_MAX];
+	ssize_t length;
+	int ready;
+
+	do
+		ready = poll(&wait, 1, clock_left(until));
+	while (ready < 0 && errno == EINTR);
+	if (ready <= 0) {
+		kill(child, SIGKILL);
+		return fault_set(fault, "the command was not executed before the deadline; does the storage of the jail answer? See: gojail check");
+	}
+	length = read(report, text, sizeof(text) - 1);
+	if (length == 0)
+		return 0;
+	return fault_set(fault, "%.*s", (int)(length > 0 ? length : 0), text);
+}
+
+static int start(char **command, const struct user *user, int64_t until, struct fault *fault)
+{
+	int report[2];
+	pid_t child;
+
+	if (pipe2(report, O_CLOEXEC) < 0 || (child = fork_sibling()) < 0)
+		return fault_set(fault, "cannot start the command: %s", strerror(errno));
+	if (child == 0) {
+		become(user, command, fault);
+		_exit(write(report[1], fault->text, strlen(fault->text)) < 0 ? 126 : 127);
+	}
+	dprintf(GOJAIL_REPLY_FD, "pid %d\n", (int)child);
+	close(report[1]);
+	return await_execution(report[0], child, until, fault);
+}
+
+int command_run(char **command, const struct node *node, const struct user *user, int64_t until, struct fault *fault)
+{
+	static struct confine confine;
+	static const struct user root;
+	bool privileged = library_word("privileged")[0];
+	struct sandbox sandbox = SANDBOX_NONE;
+	struct fault unknown = {0};
+	struct site site = {0};
+	struct jail jail = {0};
+	scoped_fd domain = -1;
+
+	/* Who is in the jail already cannot look into this process, which has a root's rights for a while. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || fcntl(GOJAIL_REPLY_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return fault_set(fault, "cannot prepare the command: %s", strerror(errno));
+	/* Without its configuration nobody knows what the jail's tasks give up: whoever gives up nothing needs none. */
+	if ((site_open(&site, node, &unknown) < 0 || site_find_jail(&site, library_word("jail"), &root, &jail, &unknown) < 0) && !privileged)
+		return fault_set(fault, "%s", unknown.text);
+	if (!privileged && (confine_read(&confine, node, &jail, fault) < 0 || (jail.scope && (domain = domain_open(fault)) < 0)))
+		return -1;
+	if (open_sandbox(&sandbox, node, fault) < 0 || enter_all(&sandbox, fault) < 0 || set_environment(user, &jail, fault) < 0)
+		return -1;
+	if (!privileged && ((jail.scope && domain_enter(&domain, fault) < 0) || confine_apply(&confine, fault) < 0))
+		return -1;
+	return start(command, user, until, fault);
+}
