@@ -8,11 +8,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
-	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/quota"
 )
@@ -29,7 +29,7 @@ func (k *checker) isolation(j *config.Jail) bool {
 		fail("correct the profile, or seccomp =", err)
 	}
 	if j.Isolation.Abstract == config.AbstractStep {
-		if ruleset, err := mount.ScopeRuleset(); err != nil {
+		if ruleset, err := openScope(); err != nil {
 			fail(`boot Linux 6.12 or newer with landlock among lsm=, or write abstract_sockets = "node"`,
 				fmt.Errorf("this node's kernel cannot keep abstract sockets apart: %w", err))
 		} else {
@@ -53,4 +53,15 @@ func (k *checker) isolation(j *config.Jail) bool {
 		}
 	}
 	return good
+}
+
+// openScope opens the Landlock domain of abstract_sockets = "step"; it fails where the kernel has no Landlock, or none with this
+// scope: E2BIG.
+func openScope() (int, error) {
+	attr := struct{ fs, net, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
 }

@@ -65,7 +65,7 @@ func (s *source) defaultJail(f *file, c *Config) error {
 
 func (s *source) deadline(text *string) (time.Duration, error) {
 	if text == nil {
-		return 10 * time.Second, nil
+		return contract.DefaultDeadline, nil
 	}
 	d, err := time.ParseDuration(*text)
 	if err != nil || d < 100*time.Millisecond || d > 10*time.Minute {

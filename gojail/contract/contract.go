@@ -18,6 +18,8 @@ const (
 const (
 	DefaultConfig = "/etc/gojail/gojail.toml"
 	DefaultState  = "/run/gojail"
+
+	DefaultDeadline = 10 * time.Second // of a launch, where no configuration tells
 )
 
 // replyFD is where gojail-launcher writes its answer.

@@ -21,8 +21,16 @@ func (r Record) Jail() string { return jailOf(r.Name) }
 
 // Namespace opens a namespace that the record's process holds, by its name in /proc/PID/ns.
 func (r Record) Namespace(kind string) (*os.File, error) {
-	path := fmt.Sprintf("/proc/%d/ns/%s", r.PID, kind)
-	f, err := os.Open(path)
+	return r.openOfProcess("ns/"+kind, unix.O_RDONLY)
+}
+
+// Root opens the root directory of the record's process, for use as a place (O_PATH).
+func (r Record) Root() (*os.File, error) { return r.openOfProcess("root", unix.O_PATH) }
+
+// openOfProcess opens a file of /proc/PID.
+func (r Record) openOfProcess(name string, flags int) (*os.File, error) {
+	path := fmt.Sprintf("/proc/%d/%s", r.PID, name)
+	f, err := os.OpenFile(path, flags, 0)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: its holder is gone: %w", r.Name, oneline.Cause(err))
 	}

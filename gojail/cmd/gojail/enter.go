@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
 )
 
@@ -59,9 +59,6 @@ a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 }
 
 func (n *localNode) enter(job, sandbox string, who *person, privileged bool, command []string) error {
-	if err := n.apart(); err != nil {
-		return err
-	}
 	state, err := state.OpenState(n.State)
 	if err != nil {
 		return err
@@ -70,17 +67,15 @@ func (n *localNode) enter(job, sandbox string, who *person, privileged bool, com
 	if err != nil {
 		return err
 	}
-	if c, j, err := n.jail(holder.Jail()); err == nil {
-		who.jail, who.confined = plan.Environment(c, j), j
+	deadline := contract.DefaultDeadline
+	if c, _, err := n.jail(holder.Jail()); err == nil {
+		deadline = c.Deadline
 	} else if !privileged {
 		return fmt.Errorf("%w; what the jail takes from its tasks is not known: gojail enter --privileged goes in without", err)
 	}
-	if privileged {
-		who.confined = nil
-	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passedOn...)
-	code, err := inside(holder, who, command, signals)
+	code, err := n.inside(job, holder, who, privileged, deadline, command, signals)
 	if err == nil && code != 0 {
 		return silent(code)
 	}

@@ -6,54 +6,107 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
-	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
-// build has gojail-launcher build a sandbox, as slurmstepd does for a job.
-func (n *localNode) build(c *config.Config, j *config.Jail, job string, who *person, mounts string) error {
+// launch runs gojail-launcher with the verb and words, and returns its answer. process is what the launcher left to this process
+// to wait for, or nil; adjust prepares the launcher's own process.
+func (n *localNode) launch(verb string, deadline time.Duration, words []string, adjust func(*exec.Cmd)) (process *os.Process, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer read.Close()
-	cmd := exec.Command(filepath.Join(n.LibDir, contract.Launcher), "sandbox",
-		"state="+n.State, "config="+n.Config, "node="+n.Node.Name, "jail="+j.Name, "job="+job,
-		fmt.Sprintf("uid=%d", who.uid), fmt.Sprintf("gid=%d", who.gid), "groups="+who.groupList(),
-		"mounts="+mounts, fmt.Sprintf("deadline=%d", c.Deadline.Milliseconds()))
+	cmd := exec.Command(filepath.Join(n.LibDir, "gojail-launcher"), append([]string{verb, "state=" + n.State, "config=" + n.Config,
+		"node=" + n.Node.Name, fmt.Sprintf("deadline=%d", deadline.Milliseconds())}, words...)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.ExtraFiles = []*os.File{write} // descriptor 3, gojail.ReplyFD
+	cmd.ExtraFiles = []*os.File{write} // descriptor 3, contract.ReplyFD
 	cmd.Stderr = os.Stderr
+	adjust(cmd)
 	err = cmd.Start()
 	write.Close()
 	if err != nil {
-		return fmt.Errorf("cannot start gojail-launcher; is gojail installed in %s? (--libdir): %w", n.LibDir, reason(err))
+		return nil, fmt.Errorf("cannot start gojail-launcher; is gojail installed in %s? (--libdir): %w", n.LibDir, oneline.Cause(err))
 	}
-	// It keeps the deadline itself; this is for one that hangs.
-	patience := c.Deadline + 2*time.Second
-	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	defer timer.Stop()
-	read.SetReadDeadline(time.Now().Add(patience)) // a process that it left may keep the pipe open
-	reply := answer(bufio.NewScanner(read))
-	cmd.Wait()
-	return reply
+	// It keeps the deadline itself; this is for one that hangs, and for a process of it that keeps the pipe open.
+	read.SetReadDeadline(time.Now().Add(deadline + launcherPatience))
+	process, err = readAnswer(read)
+	if errors.Is(err, errUnanswered) {
+		cmd.Process.Kill()
+	}
+	waitBriefly(cmd.Wait)
+	return process, err
 }
 
-// answer reads lines up to "ok" or "error TEXT" (include/gojail.h).
-func answer(lines *bufio.Scanner) error {
+const launcherPatience = 2 * time.Second
+
+// waitBriefly waits for the end of a process, which does not come where it hangs in storage.
+func waitBriefly(wait func() error) {
+	done := make(chan struct{})
+	go func() {
+		wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(launcherPatience):
+	}
+}
+
+// build has gojail-launcher build a sandbox, as slurmstepd does for a job.
+func (n *localNode) build(c *config.Config, j *config.Jail, job string, who *person, mounts string) error {
+	words := append(who.words(), "jail="+j.Name, "job="+job, "mounts="+mounts)
+	_, err := n.launch("sandbox", c.Deadline, words, func(*exec.Cmd) {})
+	return err
+}
+
+// startInside has gojail-launcher start the command in a sandbox, with what its tasks give up given up for good.
+func (n *localNode) startInside(t *terminal, deadline time.Duration, words, command []string) (*os.Process, error) {
+	for _, name := range []string{"TERM", "LANG", "TZ"} {
+		words = append(words, name+"="+os.Getenv(name))
+	}
+	words = append(append(words, "--"), command...)
+	process, err := n.launch("enter", deadline, words, func(cmd *exec.Cmd) {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // or Ctrl-C would end it half-way
+	})
+	if err == nil && process == nil {
+		err = errUnanswered
+	}
+	if err != nil && process != nil {
+		process.Kill()
+		waitBriefly(func() error { _, err := process.Wait(); return err })
+	}
+	return process, err
+}
+
+var errUnanswered = errors.New("gojail-launcher ended without an answer, or did not give one by the deadline; see: gojail check")
+
+// readAnswer reads lines up to "ok" or "error TEXT" (include/gojail.h).
+func readAnswer(reply io.Reader) (process *os.Process, err error) {
+	lines := bufio.NewScanner(reply)
 	for lines.Scan() {
-		if lines.Text() == "ok" {
-			return nil
-		}
-		if text, is := strings.CutPrefix(lines.Text(), "error "); is {
-			return errors.New(text)
+		word, text, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "ok":
+			return process, nil
+		case "error":
+			return process, errors.New(text)
+		case "pid":
+			if pid, err := strconv.Atoi(text); err == nil {
+				process, _ = os.FindProcess(pid)
+			}
 		}
 	}
-	return fmt.Errorf("gojail-launcher ended without an answer, or did not give one by the deadline; see: gojail check")
+	return process, errUnanswered
 }

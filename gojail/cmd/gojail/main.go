@@ -27,7 +27,7 @@ type silent int
 func (silent) Error() string { return "" }
 
 func main() {
-	err := command(&localNode{program: true}).Execute()
+	err := command(&localNode{}).Execute()
 	var code silent
 	switch {
 	case err == nil:
@@ -49,7 +49,6 @@ type localNode struct {
 	check.Node
 	network string            // network.toml
 	kernel  *provision.Kernel // of tests; nil: this node's own
-	program bool              // this process is gojail, and no test of it
 }
 
 func command(n *localNode) *cobra.Command {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -207,7 +206,7 @@ func TestAnswerOfTheLauncher(t *testing.T) {
 		"":                          "ended without an answer",
 		"pid 7\n":                   "ended without an answer",
 	} {
-		err := answer(bufio.NewScanner(strings.NewReader(text)))
+		_, err := readAnswer(strings.NewReader(text))
 		if want == "" {
 			assert.NoError(t, err, text)
 		} else {

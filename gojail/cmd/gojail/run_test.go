@@ -15,11 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain lets the test binary be the gojail command: `gojail run` enters
-// namespaces and must be a process of its own.
+// TestMain lets the test binary be the gojail command, which is to be a process of its own, and programs of a jail.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "push" {
 		push()
+		return
+	}
+	if filepath.Base(os.Args[0]) == "ioctls" {
+		ioctls()
 		return
 	}
 	if os.Getenv("GOJAIL_TEST_COMMAND") != "" {

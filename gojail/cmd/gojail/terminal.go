@@ -3,16 +3,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // terminal is what a command in a jail has for this process's terminal: a pty of its
@@ -30,7 +33,7 @@ type terminal struct {
 	shown                 chan struct{}
 }
 
-// newTerminal is called in the node's view, before open. The keyboard is the command's
+// newTerminal is called before open. The keyboard is the command's
 // where its output is on the terminal, too: in `gojail run ... | less` it is less's.
 func newTerminal() (*terminal, error) {
 	t := &terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
@@ -52,12 +55,17 @@ func newTerminal() (*terminal, error) {
 	return t, nil
 }
 
-// open makes the pty, if one is needed, among those of the jail that the calling thread is in.
-func (t *terminal) open(uid uint32) error {
+// open makes the pty, if one is needed, among those of the holder's jail.
+func (t *terminal) open(holder state.Record, uid uint32) error {
 	if t.ours == nil {
 		return nil
 	}
-	if err := t.make(uid); err != nil {
+	root, err := holder.Root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := t.make(root, uid); err != nil {
 		return fmt.Errorf("cannot make a terminal for the command: %w", err)
 	}
 	if t.keyboard {
@@ -79,9 +87,26 @@ func foreground() bool {
 	return err != nil || group == unix.Getpgrp()
 }
 
-func (t *terminal) make(uid uint32) (err error) {
+// openMaster opens a new pty below that root, whose owner may have put anything in its place.
+func openMaster(root *os.File) (int, error) {
+	at, err := rootpath.OpenBeneath(int(root.Fd()), "dev/pts/ptmx", rootpath.InRoot|unix.RESOLVE_NO_SYMLINKS)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(at)
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(at, &fs); err != nil {
+		return -1, err
+	}
+	if fs.Type != unix.DEVPTS_SUPER_MAGIC {
+		return -1, errors.New("it is no terminal of the node's (devpts)")
+	}
+	return unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+}
+
+func (t *terminal) make(root *os.File, uid uint32) (err error) {
 	const path = "/dev/pts/ptmx"
-	t.ptyFD, err = unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	t.ptyFD, err = openMaster(root)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -115,13 +140,15 @@ func (t *terminal) resize() {
 	}
 }
 
-// session has the command lead one of its own, with no terminal or with the pty.
-func (t *terminal) session() *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setsid: true, Setctty: t.tty != nil, Ctty: 2}
-	if t.stdout == t.tty {
-		attr.Ctty = 1
+// word tells gojail-launcher which of the command's descriptors is to be its terminal; the pty is on 1 or 2.
+func (t *terminal) word() string {
+	switch {
+	case t.tty == nil:
+		return "tty="
+	case t.stdout == t.tty:
+		return "tty=1"
 	}
-	return attr
+	return "tty=2"
 }
 
 // begin copies, once the command is there.

@@ -45,7 +45,10 @@ type outer struct {
 func newOuter(t *testing.T) *outer {
 	t.Helper()
 	o := &terminal{}
-	require.NoError(t, o.make(0))
+	root, err := os.Open("/")
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, o.make(root, 0))
 	t.Cleanup(func() { o.close(); o.tty.Close() })
 	modes, err := unix.IoctlGetTermios(int(o.tty.Fd()), unix.TCGETS)
 	require.NoError(t, err)

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+)
+
+// ioctls is a program of a jail that prints which terminal commands are refused, also where the upper half of the command, which
+// the kernel does not look at, is another.
+func ioctls() {
+	for _, command := range []uintptr{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSTI | 1<<32, unix.TIOCGWINSZ} {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, ^uintptr(0), command, 0)
+		fmt.Println(unix.ErrnoName(errno))
+	}
+}
+
+// configure adds lines to the jail, and more to the file, and returns the jail.
+func (s *testSite) configure(t *testing.T, lines, more string) *config.Jail {
+	t.Helper()
+	path := filepath.Join(s.dir, "gojail.toml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text = []byte(strings.Replace(string(text), "slurm = false", "slurm = false\n"+lines, 1) + more)
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+	c, err := config.ParseConfig(string(text), "n1")
+	require.NoError(t, err)
+	return c.Jails["tiny"]
+}
+
+func TestNobodyTypesForOthers(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	const none = `seccomp = "none"`
+	for _, row := range []struct{ lines, more, want string }{
+		{"", "", "EPERM\nEPERM\nEPERM\nEBADF\n"},
+		{none, "", "EBADF\nEBADF\nEBADF\nEBADF\n"},
+		{none, "\n[jail.limited]\nroot = \"/limited\"\ntmp_size = \"1G\"\n", "EPERM\nEPERM\nEPERM\nEBADF\n"}, // a filter of its own, for quotas
+	} {
+		s := newSite(t)
+		s.configure(t, row.lines, row.more)
+		s.ready(t)
+		require.NoError(t, exec.Command("cp", self, s.root+"/data/ioctls").Run())
+		out, err := s.command("run", "tiny", "--", "/data/ioctls").CombinedOutput()
+		require.NoError(t, err, string(out))
+		assert.Equal(t, row.want, string(out), "%s%s", row.lines, row.more)
+	}
+}
+
+// status reads a line of /proc/PID/status.
+func status(text, name string) string {
+	for line := range strings.Lines(text) {
+		if value, is := strings.CutPrefix(line, name+":"); is {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func TestACommandGivesUpWhatTasksDo(t *testing.T) {
+	s := newSite(t)
+	jail := s.configure(t, "no_new_privs = true", "").Isolation
+	s.ready(t)
+	text, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	own, err := strconv.ParseUint(status(string(text), "CapBnd"), 16, 64)
+	require.NoError(t, err)
+	require.NotZero(t, own&^jail.Bounding(), "the test needs a capability that the jail's tasks do not have")
+	job := s.command("run", "tiny", "--", "sh", "-c", "echo up; exec sleep 607")
+	up, err := job.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, job.Start())
+	defer func() { job.Process.Signal(unix.SIGTERM); job.Wait() }()
+	_, err = up.Read(make([]byte, 3))
+	require.NoError(t, err)
+	list, err := s.gojail("ls")
+	require.NoError(t, err)
+
+	less, all := fmt.Sprintf("%016x", own&jail.Bounding()), fmt.Sprintf("%016x", own)
+	for _, row := range []struct {
+		args                              []string
+		bounding, effective, nnp, seccomp string
+	}{
+		{[]string{"run", "tiny"}, less, less, "1", "2"},
+		{[]string{"run", "tiny", "-u", "65534"}, less, "0000000000000000", "1", "2"},
+		{[]string{"run", "tiny", "--privileged"}, all, all, "0", "0"},
+		{[]string{"enter", jobOf(list)}, less, less, "1", "2"},
+		{[]string{"enter", jobOf(list), "-u", "65534"}, less, "0000000000000000", "1", "2"},
+		{[]string{"enter", jobOf(list), "--privileged"}, all, all, "0", "0"},
+	} {
+		out, err := s.command(append(row.args, "--", "cat", "/proc/self/status")...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		got := string(out)
+		assert.Equal(t, []string{row.bounding, row.effective, row.nnp, row.seccomp},
+			[]string{status(got, "CapBnd"), status(got, "CapEff"), status(got, "NoNewPrivs"), status(got, "Seccomp")}, row.args)
+	}
+}
+
+// TestNoCommandIsRunUnconfined: whatever fails, the command does not begin.
+func TestNoCommandIsRunUnconfined(t *testing.T) {
+	s := newSite(t).ready(t)
+	run := func(libdir string) string {
+		out, err := s.command("run", "tiny", "--libdir="+libdir, "--", "touch", "/data/begun").CombinedOutput()
+		assert.Error(t, err)
+		assert.NoFileExists(t, s.root+"/data/begun")
+		return string(out)
+	}
+	built, err := filepath.Abs("../../../build/lib/gojail")
+	require.NoError(t, err)
+	_, err = s.command("run", "tiny", "--", "true").CombinedOutput()
+	require.NoError(t, err)
+	filters, err := filepath.Glob(s.dir + "/state-n1/seccomp/*")
+	require.NoError(t, err)
+	require.NotEmpty(t, filters)
+	for _, path := range filters {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.Truncate(path, 4))
+		defer os.WriteFile(path, text, 0o600)
+	}
+	assert.Contains(t, run(built), "is damaged; run: gojail reload")
+
+	killed := s.dir + "/lib"
+	require.NoError(t, os.Mkdir(killed, 0o755))
+	script := "#!/bin/sh\n[ $1 = enter ] && kill -9 $$\nexec " + built + "/gojail-launcher \"$@\"\n"
+	require.NoError(t, os.WriteFile(killed+"/gojail-launcher", []byte(script), 0o755))
+	assert.Contains(t, run(killed), "ended without an answer")
+}
+
+// TestACommandHasOfItsCaller: the umask and the cgroup, but no descriptor and nothing else of the environment.
+func TestACommandHasOfItsCaller(t *testing.T) {
+	s := newSite(t).ready(t)
+	dir, err := os.Open("/")
+	require.NoError(t, err)
+	defer dir.Close()
+	cmd := s.command("run", "tiny", "--", "sh", "-c", "umask; cat /proc/self/cgroup; ls /proc/self/fd; env")
+	cmd.Path, err = exec.LookPath("sh")
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd.Args = append([]string{"sh", "-c", `umask 027; exec "$@"`, "sh", self}, cmd.Args[1:]...)
+	cmd.Env = append(cmd.Env, "TERM=dumb", "LD_BIND_NOT=1")
+	cmd.ExtraFiles = []*os.File{dir, dir, dir}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	cgroups, err := os.ReadFile("/proc/self/cgroup")
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(string(out), "0027\n"+string(cgroups)+"0\n1\n2\n3\n"), string(out))
+	assert.Contains(t, string(out), "TERM=dumb\n")
+	assert.NotContains(t, string(out), "LD_BIND_NOT")
+}
