@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 10 /* raised with each change of what this file or docs/state.md describes */
+#define GOJAIL_VERSION 11 /* raised with each change of what this file or docs/state.md describes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -22,6 +22,7 @@
 #define GOJAIL_MOUNTS_MAX 8192  /* bytes of a step's --jail-mount */
 #define GOJAIL_SANDBOXES_MAX 32 /* of one job on one node */
 #define GOJAIL_TREES_MAX 32  /* detached trees handed over for one sandbox */
+#define GOJAIL_JOB_MOUNTS_MAX 16 /* what one sandbox mounts besides those */
 #define GOJAIL_RETRY_PAUSE 10 /* seconds */
 #define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
 
@@ -131,7 +132,7 @@ struct gojail_tree {
 	char destination[GOJAIL_PATH_MAX]; /* absolute, resolved inside the jail */
 };
 
-/* flags of a tree: its parent directory becomes a tmpfs with this one entry. */
+/* flags of a tree: on its parent directory is mounted what is GOJAIL_MOUNT_SCRIPT, with this one entry. */
 #define GOJAIL_TREE_ALONE 1u
 /* A user's, for the stage, too. Its destination was resolved and judged: a symlink in it now is an attack. */
 #define GOJAIL_TREE_EXACT 2u
@@ -147,6 +148,23 @@ struct gojail_tree {
 /* The jail's root, which takes the place of the template's: what is mounted there comes along. */
 #define GOJAIL_TREE_ROOT 32u
 
+/* A mount of the site file's line "mount" (docs/state.md) that the holder makes. */
+struct gojail_mount {
+	uint32_t how; /* GOJAIL_MOUNT_... */
+	uint32_t attributes; /* MOUNT_ATTR_... (mount_setattr(2)) */
+	char type[16];
+	char options[96]; /* as mount(8) has them; may be "" */
+	char destination[32]; /* absolute, in the jail; "" with GOJAIL_MOUNT_SCRIPT: the parent of the tree that is GOJAIL_TREE_ALONE */
+};
+
+#define GOJAIL_MOUNT_OVER 1u /* over the template's: /proc, /sys, /dev or /run */
+#define GOJAIL_MOUNT_IN 2u /* on a directory in one of those */
+#define GOJAIL_MOUNT_ACCOUNT 4u /* no file system: a file of GOJAIL_ACCOUNTS */
+#define GOJAIL_MOUNT_JOB 8u /* not with GOJAIL_REQUEST_SHARED */
+#define GOJAIL_MOUNT_SCRIPT 16u /* only if a tree is GOJAIL_TREE_ALONE */
+#define GOJAIL_MOUNT_MKDIR 32u /* the directory is made first */
+#define GOJAIL_MOUNT_NET 64u /* only in a sandbox with a network of the job's own */
+
 /*
  * What the zygote is asked on its socket: this header, ntrees trees, and their
  * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply at once, so
@@ -159,15 +177,11 @@ struct gojail_tree {
 struct gojail_request {
 	uint32_t version;
 	uint32_t flags;
-	uint64_t tmp_bytes; /* of a tmpfs; 0: the kernel's default */
-	uint64_t shm_bytes;
 	uint32_t uid, gid; /* with GOJAIL_REQUEST_ROOT: whose user namespace it is */
 	uint32_t ntrees;
-	uint32_t reserved;
+	uint32_t nmounts;
+	struct gojail_mount mounts[GOJAIL_JOB_MOUNTS_MAX]; /* in the order of the site file; zeros after the last */
 };
-
-/* Of each sandbox's /run, a tmpfs. */
-#define GOJAIL_RUN_OPTIONS "mode=755,size=64m,nr_inodes=16k"
 
 /* Where in /run a template has the node's passwd, group, shadow and gshadow, for sandboxes to mount on those of /etc. */
 #define GOJAIL_ACCOUNTS "gojail/node"
@@ -176,15 +190,11 @@ struct gojail_request {
  * --jail-root=range, who may install it, gets none of the node's. */
 #define GOJAIL_OPTIONAL "gojail/optional"
 
-#define GOJAIL_REQUEST_TMPFS 1u /* /tmp is a tmpfs of this sandbox, not among the trees */
-#define GOJAIL_REQUEST_SHM 2u   /* likewise /dev/shm */
+#define GOJAIL_REQUEST_SHARED 1u /* another sandbox of the job has what is the job's: it is among the trees */
 #define GOJAIL_REQUEST_NET 4u   /* the holder makes a network namespace */
-#define GOJAIL_REQUEST_PID 8u   /* it makes a PID namespace, or enters the job's, and has a /proc of that */
-#define GOJAIL_REQUEST_IPC 16u  /* likewise IPC, and /dev/mqueue */
+#define GOJAIL_REQUEST_PID 8u   /* it makes a PID namespace, or enters the job's */
+#define GOJAIL_REQUEST_IPC 16u  /* likewise IPC */
 #define GOJAIL_REQUEST_UTS 32u  /* likewise UTS */
-#define GOJAIL_REQUEST_HIDEPID 64u /* that /proc hides the processes of other users */
-#define GOJAIL_REQUEST_DEV 256u /* a /dev of its own: the job's GPUs are put there */
-#define GOJAIL_REQUEST_CGROUP 512u /* a place for its own cgroups, and no others, in /sys/fs/cgroup */
 #define GOJAIL_REQUEST_ROOT 128u /* it makes a user namespace, in which uid is 0 and nobody else is anybody */
 
 struct gojail_reply {

@@ -36,7 +36,7 @@ func (k *checker) inside(j *config.Jail, view *plan.View) {
 	}
 	k.linker(j, root, brought)
 	k.homes(j, root, brought)
-	if j.Slurm && !plan.Inside(plan.JobMounts(k.config, j, ""), "/etc/passwd") && !brought("/etc/passwd") {
+	if j.Slurm && !plan.Inside(plan.JobMounts(k.config, j, "", false), "/etc/passwd") && !brought("/etc/passwd") {
 		k.slurmUser(j, root)
 	}
 	k.spoolBase(j, root)

@@ -149,9 +149,6 @@ func (i *Isolation) Bounding() uint64 {
 func (i *Isolation) Words() string {
 	words := slices.Clone(i.Namespaces)
 	slices.SortFunc(words, func(a, b string) int { return slices.Index(namespaceKinds, a) - slices.Index(namespaceKinds, b) })
-	if i.HidePID {
-		words = append(words, "hidepid")
-	}
 	if i.Cgroups == CgroupsJob {
 		words = append(words, "cgroup")
 	}

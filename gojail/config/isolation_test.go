@@ -24,7 +24,7 @@ func isolationOf(t *testing.T, lines string) (Isolation, error) {
 func TestIsolationIsOnByDefault(t *testing.T) {
 	i, err := isolationOf(t, "")
 	require.NoError(t, err)
-	assert.Equal(t, "pid ipc uts hidepid cgroup no_new_privs", i.Words())
+	assert.Equal(t, "pid ipc uts cgroup no_new_privs", i.Words())
 	assert.Equal(t, uint64(0xa00425fb), i.Bounding(), "what OCI runtimes keep, but mknod")
 	assert.Equal(t, SeccompDefault, i.Seccomp)
 	assert.Empty(t, i.JailRoot)
@@ -38,7 +38,7 @@ func TestIsolationCanBeSwitchedOff(t *testing.T) {
 	assert.Equal(t, None, i.Seccomp)
 	i, err = isolationOf(t, `namespaces = ["uts", "pid"]`)
 	require.NoError(t, err)
-	assert.Equal(t, "pid uts hidepid cgroup no_new_privs", i.Words(), "always in one order")
+	assert.Equal(t, "pid uts cgroup no_new_privs", i.Words(), "always in one order")
 	i, err = isolationOf(t, `capabilities = []`)
 	require.NoError(t, err)
 	assert.Zero(t, i.Bounding())

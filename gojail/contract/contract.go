@@ -6,7 +6,7 @@ import "time"
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	Version  = 10
+	Version  = 11
 	NameMax  = 64
 	PathMax  = 1024
 	textMax  = 1024
@@ -83,9 +83,6 @@ const OptionalDir = "/run/gojail/optional"
 
 // AccountsDir is where a template has the node's; GOJAIL_ACCOUNTS in include/gojail.h.
 const AccountsDir = "/run/gojail/node"
-
-// RunOptions are those of each sandbox's /run, as include/gojail.h has them.
-const RunOptions = "mode=755,size=64m,nr_inodes=16k"
 
 // CDIDir is where a jail has the libraries and programs that its CDI devices bring:
 // in its /run, which is the node's own. The path is the same on every node and with

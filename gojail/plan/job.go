@@ -6,52 +6,106 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// JobMounts are the mounts that each sandbox adds to its jail's template. They
-// are made in C when a sandbox is built (spank/); here they are for people, and
-// for finding out which mount targets a jail needs.
-func JobMounts(c *config.Config, j *config.Jail, job string) []specs.Mount {
-	tmp := specs.Mount{
-		Destination: "/tmp", Type: "bind", Source: filepath.Join(c.Scratch, contract.JobsDir, job, "tmp"),
-		Options: []string{"bind", "nosuid", "nodev"},
+// How a sandbox gets a mount of its own. The values are words of the site file (docs/state.md).
+const (
+	mountOver    = "over"     // a new file system over the template's; what is mounted below that moves to it
+	mountIn      = "in"       // a new file system on a directory of the template's, or of one that lies over it
+	mountMade    = "in,mkdir" // likewise, on a directory that is made for it
+	mountAccount = "account"  // the node's users or groups, and behind them the jail's own
+	mountJob     = "job"      // one per job: a new file system, the job's directory, or what the job's other sandbox has
+	mountScript  = "script"   // only with a batch script: a new file system on the spool directory, then the script's directory in it
+	mountMunge   = "munge"    // munge's socket, if munged runs
+)
+
+// OwnMount is a mount that each sandbox adds to its jail's template.
+type OwnMount struct {
+	How string
+	Net bool // only where the job has a network of its own
+	specs.Mount
+}
+
+// OwnMounts returns the mounts of each sandbox of a jail, in order. The site file carries them to the processes that build
+// sandboxes (spank/launcher/assemble.c), which decide only what depends on the step.
+func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
+	list := []OwnMount{
+		{mountOver, true, sysMount},
+		{mountMade, true, Tmpfs("/dev/infiniband", "mode=755", "size=64k", "nosuid", "noexec")},
+		{mountOver, false, Tmpfs("/run", "mode=755", "size=64m", "nr_inodes=16k", "nosuid", "nodev")},
 	}
+	add := func(how string, mounts ...specs.Mount) {
+		for _, m := range mounts {
+			list = append(list, OwnMount{How: how, Mount: m})
+		}
+	}
+	for _, path := range accountFiles {
+		if slices.Contains(j.Host, path) {
+			add(mountAccount, Bind(path, "bind", "ro", "nosuid", "nodev", "noexec"))
+		}
+	}
+	if slices.Contains(j.Isolation.Namespaces, "pid") {
+		add(mountOver, procMount(j))
+	}
+	if node.PerJob(j, c.GPUs) != nil {
+		add(mountOver, Tmpfs("/dev", "mode=755", "size=1m", "nosuid", "noexec"))
+	}
+	if j.Isolation.Cgroups == config.CgroupsJob {
+		add(mountIn, cgroupMount(j))
+	}
+	add(mountIn, ptsMount)
+	if slices.Contains(j.Isolation.Namespaces, "ipc") {
+		add(mountIn, mqueueMount)
+	}
+	tmp := Bind("/tmp", "bind", "nosuid", "nodev")
 	if j.Tmp == config.TmpTmpfs {
 		tmp = Tmpfs("/tmp", sized(j.TmpSize)...)
 	}
-	run := Tmpfs("/run", append(strings.Split(contract.RunOptions, ","), "nosuid", "nodev")...)
-	mounts := append(kernelOwn(j), run, tmp, Tmpfs("/dev/shm", sized(j.ShmSize)...))
-	if number, err := config.ParseID(job); err == nil { // Slurm's name: five digits at least
-		dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number))
-		if rootpath.Exists(dir) { // of a batch job
-			mounts = append(mounts, Tmpfs(c.Slurm.Spool, "mode=755", "size=65536", "nosuid", "nodev"),
-				Bind(dir, "bind", "ro", "nosuid", "nodev"))
-		}
-	}
-	for _, path := range j.Host {
-		if slices.Contains(accountFiles, path) && rootpath.Exists(path) {
-			mounts = append(mounts, Bind(path, "bind", "ro", "nosuid", "nodev", "noexec"))
-		}
-	}
+	add(mountJob, tmp, Tmpfs("/dev/shm", sized(j.ShmSize)...))
+	add(mountScript, Tmpfs(c.Slurm.Spool, "mode=755", "size=65536", "nosuid", "nodev"),
+		Bind(c.Slurm.Spool, "bind", "ro", "nosuid", "nodev"))
 	if j.Slurm && BringsMunge(c) {
-		mounts = append(mounts, Bind(c.Slurm.Munge, mungeOptions...))
+		add(mountMunge, Bind(c.Slurm.Munge, mungeOptions...))
+	}
+	return list
+}
+
+// JobMounts returns those of one job, with what it has at its place: net tells whether it has a network of its own.
+func JobMounts(c *config.Config, j *config.Jail, job string, net bool) []specs.Mount {
+	var mounts []specs.Mount
+	script := scriptDir(c, job)
+	for _, m := range OwnMounts(c, j) {
+		switch {
+		case m.Net && !net, m.How == mountScript && script == "", m.How == mountAccount && !rootpath.Exists(m.Destination):
+			continue
+		case m.How == mountScript && m.Type == "bind":
+			m.Destination, m.Source = script, script
+		case m.How == mountJob && m.Type == "bind":
+			m.Source = filepath.Join(c.Scratch, contract.JobsDir, job, "tmp")
+		}
+		mounts = append(mounts, m.Mount)
 	}
 	return mounts
 }
 
-// kernelOwn are those of the kernel's file systems that show what is the job's own.
-func kernelOwn(j *config.Jail) []specs.Mount {
-	own := map[string]bool{
-		"/dev/pts": true, CgroupRoot: j.Isolation.Cgroups == config.CgroupsJob, "/proc": slices.Contains(j.Isolation.Namespaces, "pid"), "/dev/mqueue": slices.Contains(j.Isolation.Namespaces, "ipc"),
+// scriptDir returns the directory of a job's batch script, "" if there is none.
+func scriptDir(c *config.Config, job string) string {
+	number, err := config.ParseID(job)
+	if err != nil {
+		return ""
 	}
-	return slices.DeleteFunc(kernelMounts(j), func(m specs.Mount) bool { return !own[m.Destination] })
+	dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number)) // Slurm's name: five digits at least
+	if !rootpath.Exists(dir) {
+		return ""
+	}
+	return dir
 }
 
 func sized(bytes int64) []string {

@@ -31,7 +31,7 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// Jail lists what makes up a jail, except what is each job's own (JobMounts).
+// Jail lists what makes up a jail, except what is each job's own (OwnMounts).
 // It is pure: the node comes in as facts.
 func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error) {
 	v := &View{
@@ -95,28 +95,40 @@ func namespaces(j *config.Jail) []specs.LinuxNamespace {
 
 const CgroupRoot = "/sys/fs/cgroup"
 
-func kernelMounts(j *config.Jail) []specs.Mount {
+// Of the kernel's file systems: the template has them, and sandboxes have some anew (OwnMounts).
+var (
+	sysMount    = specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}}
+	ptsMount    = specs.Mount{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "ptmxmode=666", "mode=620", "gid=5"}}
+	mqueueMount = specs.Mount{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}}
+)
+
+func procMount(j *config.Jail) specs.Mount {
 	proc := specs.Mount{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}}
 	if j.Isolation.HidePID {
 		proc.Options = append(proc.Options, "hidepid=2")
 	}
-	cgroup := Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/plugin/cgroups.c fills each job's
+	return proc
+}
+
+func cgroupMount(j *config.Jail) specs.Mount {
 	if j.Isolation.Cgroups == config.CgroupsNode {
-		cgroup = Bind(CgroupRoot, "rbind", "ro", "nosuid", "noexec", "nodev")
+		return Bind(CgroupRoot, "rbind", "ro", "nosuid", "noexec", "nodev")
 	}
+	return Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/plugin/cgroups.c fills each job's
+}
+
+func kernelMounts(j *config.Jail) []specs.Mount {
 	return []specs.Mount{
-		proc,
-		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}},
-		cgroup,
+		procMount(j), sysMount, cgroupMount(j),
 		Tmpfs("/dev", "mode=755", "nosuid", "noexec"),
-		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "ptmxmode=666", "mode=620", "gid=5"}},
+		ptsMount,
 		// A place for the job's own.
 		Tmpfs("/dev/shm", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"),
-		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+		mqueueMount,
 	}
 }
 
-// runMounts returns the places for each sandbox's own /run (spank/launcher/assemble.c), and in
+// runMounts returns the places for each sandbox's own /run, and in
 // it for what gojail brings: one mount, that sandboxes move as a whole.
 func runMounts() []specs.Mount {
 	return []specs.Mount{

@@ -271,11 +271,11 @@ func TestStageWithChosenData(t *testing.T) {
 
 func TestJobMounts(t *testing.T) {
 	c, j := planned(t, planConfig)
-	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "run-7")}}
+	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "run-7", false)}}
 	const pts = "/dev/pts devpts devpts nosuid,noexec,ptmxmode=666,mode=620,gid=5\n"
 	const run = "/run tmpfs tmpfs mode=755,size=64m,nr_inodes=16k,nosuid,nodev\n"
-	assert.Equal(t, "/proc proc proc nosuid,noexec,nodev,hidepid=2\n/sys/fs/cgroup tmpfs tmpfs mode=755,size=64k,nosuid,noexec,nodev\n"+pts+"/dev/mqueue mqueue mqueue nosuid,noexec,nodev\n"+
-		run+"/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
+	assert.Equal(t, run+"/proc proc proc nosuid,noexec,nodev,hidepid=2\n/sys/fs/cgroup tmpfs tmpfs mode=755,size=64k,nosuid,noexec,nodev\n"+pts+"/dev/mqueue mqueue mqueue nosuid,noexec,nodev\n"+
+		"/tmp bind /var/lib/gojail/jobs/run-7/tmp bind,nosuid,nodev\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev\n"+
 		"/run/munge/munge.socket.2 bind = bind,ro,nosuid,nodev,noexec\n", lines(v))
 	j.Slurm = false
@@ -283,8 +283,10 @@ func TestJobMounts(t *testing.T) {
 	c.Slurm.Spool = t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(c.Slurm.Spool, "job00012"), 0o700))
 	j.Tmp, j.TmpSize, j.ShmSize = config.TmpTmpfs, 1<<20, 1<<10
-	v.Spec.Mounts = JobMounts(c, j, "12")
-	assert.Equal(t, pts+run+"/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
+	j.Devices, c.GPUs = []string{"/dev/nvidia0"}, [][]string{{"/dev/nvidia0"}}
+	v.Spec.Mounts = JobMounts(c, j, "12", true)
+	assert.Equal(t, "/sys sysfs sysfs ro,nosuid,noexec,nodev\n/dev/infiniband tmpfs tmpfs mode=755,size=64k,nosuid,noexec\n"+run+
+		"/dev tmpfs tmpfs mode=755,size=1m,nosuid,noexec\n"+pts+"/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev,size=1024\n"+
 		c.Slurm.Spool+" tmpfs tmpfs mode=755,size=65536,nosuid,nodev\n"+
 		c.Slurm.Spool+"/job00012 bind = bind,ro,nosuid,nodev\n", lines(v))
@@ -299,7 +301,7 @@ func TestAccountsAreEachSandboxs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, lines(v), "/run/gojail/node/passwd bind /etc/passwd rbind,ro,nosuid,nodev\n/etc/hosts bind = ")
 	assert.NotContains(t, lines(v), "\n/etc/passwd ")
-	assert.Contains(t, lines(&View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "7")}}), "\n/etc/passwd bind = bind,ro,nosuid,nodev,noexec\n")
+	assert.Contains(t, lines(&View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "7", false)}}), "\n/etc/passwd bind = bind,ro,nosuid,nodev,noexec\n")
 	assert.Contains(t, Targets(c, j, v), Target{"/etc/passwd", false})
 }
 
@@ -381,5 +383,5 @@ func TestMungeElsewhere(t *testing.T) {
 	v, err = Jail(c, j, planFacts())
 	require.NoError(t, err)
 	assert.NotContains(t, lines(v), "/opt/munge/socket")
-	assert.Len(t, JobMounts(c, j, "run-7"), 7)
+	assert.Len(t, JobMounts(c, j, "run-7", false), 7)
 }

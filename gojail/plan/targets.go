@@ -29,7 +29,7 @@ func (t Target) String() string {
 // that do not lie on something that the sandbox itself mounts.
 func Targets(c *config.Config, j *config.Jail, v *View) []Target {
 	var targets []Target
-	mounts := append(append([]specs.Mount{}, v.Spec.Mounts...), JobMounts(c, j, "")...)
+	mounts := append(append([]specs.Mount{}, v.Spec.Mounts...), JobMounts(c, j, "", false)...)
 	for i, m := range mounts {
 		again := slices.ContainsFunc(mounts[:i], func(e specs.Mount) bool { return e.Destination == m.Destination })
 		if !again && !Inside(mounts[:i], filepath.Dir(m.Destination)) {

@@ -114,11 +114,15 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 
 func siteJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) {
 	fmt.Fprintf(b, "jail %s\nkey %s\n", j.Name, key)
-	munge := "-"
-	if j.Slurm && plan.BringsMunge(c) {
-		munge = c.Slurm.Munge
+	quota := int64(0)
+	if j.Tmp == config.TmpDisk {
+		quota = j.TmpSize
 	}
-	fmt.Fprintf(b, "tmp %s %d\nshm %d\nspool %s\nmunge %s\nnet %s\n", j.Tmp, j.TmpSize, j.ShmSize, c.Slurm.Spool, munge, network(c, j))
+	fmt.Fprintf(b, "quota %d\nspool %s\n", quota, c.Slurm.Spool)
+	for _, m := range plan.OwnMounts(c, j) {
+		fmt.Fprintln(b, mountLine(m))
+	}
+	fmt.Fprintf(b, "net %s\n", network(c, j))
 	if filter == "" {
 		filter = "-"
 	}

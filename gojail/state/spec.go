@@ -40,8 +40,9 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 	if j == nil { // it was taken out of the configuration
 		j = &config.Jail{Name: jailOf(sandbox), Tmp: config.TmpDisk, Slurm: true}
 	}
-	own := append(plan.JobMounts(c, j, job), plan.UserMountSpecs(users)...)
-	if r := ReadRecord(path); r.Alive {
+	r := ReadRecord(path)
+	own := append(plan.JobMounts(c, j, job, r.Alive), plan.UserMountSpecs(users)...) // those that were not made are dropped below
+	if r.Alive {
 		table, err := readMountTable(r)
 		if err != nil {
 			return nil, err

@@ -242,8 +242,8 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 {
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {
-		.version = GOJAIL_VERSION, .tmp_bytes = jail->tmp_bytes, .shm_bytes = jail->shm_bytes,
-		.flags = (spec->root ? GOJAIL_REQUEST_ROOT : 0) | (jail->ngpus ? GOJAIL_REQUEST_DEV : 0), .uid = spec->user.uid, .gid = spec->user.gid};
+		.version = GOJAIL_VERSION, .flags = spec->root ? GOJAIL_REQUEST_ROOT : 0, .uid = spec->user.uid, .gid = spec->user.gid,
+		.nmounts = jail->nmounts};
 	scoped_fd job = -1;
 	scoped_fd lock = lock_job(node, spec, until, &job, fault);
 	int result;
@@ -260,6 +260,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 		return -1;
 	if (count_sandboxes(job, fault) < 0)
 		return -1;
+	memcpy(request.mounts, jail->mounts, sizeof(request.mounts));
 	result = build_and_record(sandbox, node, site, jail, spec, job, go, until, &request, trees, fault);
 	for (uint32_t i = 0; i < request.ntrees; i++)
 		close_fd(&trees[i].fd);

@@ -31,7 +31,7 @@ int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *des
 	return 0;
 }
 
-/* Opens the directory of the batch script as a detached, read-only tree. Returns -1 with a fault. */
+/* Opens the directory of the batch script as a detached tree. Returns -1 with a fault. */
 static int open_script_tree(const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault)
 {
 	const char *slash = strrchr(spec->script, '/');
@@ -43,7 +43,7 @@ static int open_script_tree(const struct jail *jail, const struct sandbox_spec *
 					"ask your administrator to run gojail check", spec->script, jail->spool);
 	tree = k_open_tree(AT_FDCWD, spec->script, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 &&
-	    k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
+	    k_mount_setattr(tree, jail->script.attributes) == 0)
 		return tree;
 	fault_set(fault, "cannot bring the batch script in %s into the jail: %s", spec->script, strerror(errno));
 	close_fd(&tree);
@@ -59,11 +59,9 @@ static int open_munge_tree(const struct jail *jail)
 {
 	struct stat st;
 	/* The directory is munge's own user's, who must not choose another file by a symlink. */
-	int tree = k_open_tree(AT_FDCWD, jail->munge, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	int tree = k_open_tree(AT_FDCWD, jail->munge.path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 
-	if (tree >= 0 && (fstat(tree, &st) < 0 || !S_ISSOCK(st.st_mode) ||
-			  k_mount_setattr(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-							MOUNT_ATTR_NOEXEC) < 0))
+	if (tree >= 0 && (fstat(tree, &st) < 0 || !S_ISSOCK(st.st_mode) || k_mount_setattr(tree, jail->munge.attributes) < 0))
 		close_fd(&tree);
 	return tree;
 }
@@ -85,6 +83,21 @@ static int find_sibling(int job, struct record *sibling)
 	return found;
 }
 
+/* Adds what another sandbox of the job, in that mount namespace, has where the jail plans mounts of which a job has one. */
+static int add_shared_trees(const struct jail *jail, int mnt, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+{
+	int result = 0;
+
+	request->flags |= GOJAIL_REQUEST_SHARED;
+	for (uint32_t i = 0; i < jail->nmounts && result == 0; i++)
+		if (jail->mounts[i].how & GOJAIL_MOUNT_JOB)
+			result = add_tree(trees, &request->ntrees, visit_clone_mount(mnt, jail->mounts[i].destination, fault),
+					  jail->mounts[i].destination, 0, fault);
+	if (result == 0 && jail->tmp.path[0])
+		result = add_tree(trees, &request->ntrees, visit_clone_mount(mnt, jail->tmp.path, fault), jail->tmp.path, 0, fault);
+	return result == 0 ? 0 : fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s", strerror(errno));
+}
+
 int collect_job_mounts(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
 		       struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
@@ -94,22 +107,19 @@ int collect_job_mounts(const struct site *site, const struct jail *jail, const s
 	scoped_fd mnt = open_namespace(process, "mnt");
 
 	if (mnt >= 0) {
-		if (add_tree(trees, count, visit_clone_mount(mnt, "/dev/shm", fault), "/dev/shm", 0, fault) < 0 ||
-		    add_tree(trees, count, visit_clone_mount(mnt, "/tmp", fault), "/tmp", 0, fault) < 0)
-			return fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
-					 strerror(errno));
-		if (!jail->tmpfs && jail->tmp_bytes && scratch_limit(spec->job, job, jail->tmp_bytes, fault) < 0)
+		if (add_shared_trees(jail, mnt, request, trees, fault) < 0 ||
+		    (jail->quota && scratch_limit(spec->job, job, jail->quota, fault) < 0))
 			return -1;
-	} else {
-		request->flags |= GOJAIL_REQUEST_SHM | (jail->tmpfs ? GOJAIL_REQUEST_TMPFS : 0);
-		if (!jail->tmpfs && add_tree(trees, count, scratch_open_tree(site->scratch, spec->job, spec->user.uid, job, jail->tmp_bytes, fault), "/tmp", 0, fault) < 0)
-			return -1;
+	} else if (jail->tmp.path[0] &&
+		   add_tree(trees, count, scratch_open_tree(site->scratch, spec->job, spec->user.uid, job, jail->quota, jail->tmp.attributes, fault),
+			    jail->tmp.path, 0, fault) < 0) {
+		return -1;
 	}
 	if (spec->script[0] &&
 	    add_tree(trees, count, open_script_tree(jail, spec, fault), spec->script, GOJAIL_TREE_ALONE, fault) < 0)
 		return -1;
-	if (jail->munge[0])
-		add_tree(trees, count, open_munge_tree(jail), jail->munge, 0, fault);
+	if (jail->munge.path[0])
+		add_tree(trees, count, open_munge_tree(jail), jail->munge.path, 0, fault);
 	return 0;
 }
 

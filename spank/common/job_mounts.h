@@ -7,7 +7,7 @@
 
 /*
  * Collects /tmp, /dev/shm, the batch script's directory and munge's socket: all but the user's mounts. job is the job's state
- * directory. What is to be a tmpfs goes into the request's flags. Returns 0, or -1 with a fault; the caller closes the trees in both
+ * directory. What the holder mounts itself is not among them. Returns 0, or -1 with a fault; the caller closes the trees in both
  * cases.
  */
 int collect_job_mounts(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,

@@ -134,7 +134,8 @@ static int claim_dir(int jobs, const char *name, uid_t uid)
 	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
 }
 
-int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault)
+int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, uint64_t attributes,
+		      struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], tmp[64];
 	scoped_fd jobs = open_jobs(scratch, fault);
@@ -164,7 +165,7 @@ int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job,
 	if (!bytes)
 		quota_count_only(dir, name);
 	tree = k_open_tree(jobs, tmp, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	if (tree >= 0 && k_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0)
+	if (tree >= 0 && k_mount_setattr(tree, attributes) == 0)
 		return tree;
 	fault_set(fault, "cannot use %s/tmp as the job's /tmp: %s; ask your administrator", path, strerror(errno));
 	close_fd(&tree);

@@ -12,7 +12,8 @@
 #include <sys/types.h>
 
 /* Creates the /tmp of a job of that user. Returns it as a detached tree, or -1 with a fault; job is the job's state directory. */
-int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, struct fault *fault);
+int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, uint64_t attributes,
+		      struct fault *fault);
 
 /* Limits the /tmp that another jail of the job has created, where it is on disk. Returns 0, or -1 with a fault. */
 int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault);

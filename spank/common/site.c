@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <linux/mount.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -190,7 +191,7 @@ static int parse_isolate(char *words, struct jail *jail)
 		const char *word;
 		uint32_t bit;
 	} known[] = {{"pid", GOJAIL_REQUEST_PID}, {"ipc", GOJAIL_REQUEST_IPC}, {"uts", GOJAIL_REQUEST_UTS},
-		     {"hidepid", GOJAIL_REQUEST_HIDEPID}, {"cgroup", GOJAIL_REQUEST_CGROUP}, {"-", 0}};
+		     {"-", 0}};
 	char *rest = NULL;
 
 	for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
@@ -204,6 +205,10 @@ static int parse_isolate(char *words, struct jail *jail)
 			jail->scope = true;
 			continue;
 		}
+		if (strcmp(word, "cgroup") == 0) {
+			jail->cgroup = true;
+			continue;
+		}
 		while (i < sizeof(known) / sizeof(known[0]) && strcmp(word, known[i].word))
 			i++;
 		if (i == sizeof(known) / sizeof(known[0]))
@@ -211,6 +216,84 @@ static int parse_isolate(char *words, struct jail *jail)
 		jail->namespaces |= known[i].bit;
 	}
 	return 0;
+}
+
+struct word {
+	const char *name;
+	uint32_t bit;
+};
+
+/* Parses words that are separated by commas. Returns 0, or -1 at a word that is not in the table. */
+static int parse_words(char *list, const struct word *table, size_t count, uint32_t *bits)
+{
+	char *rest = NULL;
+
+	for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		size_t i = 0;
+
+		while (i < count && strcmp(word, table[i].name))
+			i++;
+		if (i == count)
+			return -1;
+		*bits |= table[i].bit;
+	}
+	return 0;
+}
+
+#define MOUNT_MUNGE 0x80000000u /* beside GOJAIL_MOUNT_...: never sent to a holder */
+#define MOUNT_KINDS (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_ACCOUNT | GOJAIL_MOUNT_JOB | GOJAIL_MOUNT_SCRIPT | MOUNT_MUNGE)
+
+/* Adds a mount of type bind. Returns 0, or -1 where no such mount is known, or it is the second. */
+static int add_bind(struct jail *jail, const struct gojail_mount *mount, const char *path)
+{
+	struct bind_mount *bind = mount->how == GOJAIL_MOUNT_JOB ? &jail->tmp :
+				  mount->how == GOJAIL_MOUNT_SCRIPT ? &jail->script :
+				  mount->how == MOUNT_MUNGE ? &jail->munge : NULL;
+
+	if (!bind || bind->path[0])
+		return -1;
+	bind->attributes = mount->attributes;
+	snprintf(bind->path, sizeof(bind->path), "%s", path);
+	return 0;
+}
+
+/* Adds a mount that a holder makes. Returns 0, or -1 where the holder would not understand it. */
+static int add_mount(struct jail *jail, struct gojail_mount *mount, const char *path)
+{
+	if (jail->nmounts == GOJAIL_JOB_MOUNTS_MAX || (mount->how & MOUNT_MUNGE) ||
+	    ((mount->how & GOJAIL_MOUNT_NET) && !(mount->how & (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN))) ||
+	    ((mount->how & GOJAIL_MOUNT_MKDIR) && !(mount->how & GOJAIL_MOUNT_IN)))
+		return -1;
+	/* The batch script's is mounted on the parent of a tree, which has the path. */
+	if (mount->how != GOJAIL_MOUNT_SCRIPT &&
+	    snprintf(mount->destination, sizeof(mount->destination), "%s", path) >= (int)sizeof(mount->destination))
+		return -1;
+	jail->mounts[jail->nmounts++] = *mount;
+	return 0;
+}
+
+/* Parses the line "mount": HOW TYPE FLAGS OPTIONS PATH. Returns 0, or -1 where a part of it is not known. */
+static int parse_mount(char *line, struct jail *jail)
+{
+	static const struct word hows[] = {
+		{"over", GOJAIL_MOUNT_OVER}, {"in", GOJAIL_MOUNT_IN}, {"account", GOJAIL_MOUNT_ACCOUNT}, {"job", GOJAIL_MOUNT_JOB},
+		{"script", GOJAIL_MOUNT_SCRIPT}, {"munge", MOUNT_MUNGE}, {"mkdir", GOJAIL_MOUNT_MKDIR}, {"net", GOJAIL_MOUNT_NET}};
+	static const struct word flags[] = {
+		{"ro", MOUNT_ATTR_RDONLY}, {"nosuid", MOUNT_ATTR_NOSUID}, {"nodev", MOUNT_ATTR_NODEV}, {"noexec", MOUNT_ATTR_NOEXEC}, {"-", 0}};
+	struct gojail_mount mount = {0};
+	char *path = NULL, *how = strtok_r(line, " ", &path), *type = strtok_r(NULL, " ", &path), *set = strtok_r(NULL, " ", &path),
+	     *options = strtok_r(NULL, " ", &path);
+
+	if (!options || path[0] != '/' || parse_words(how, hows, sizeof(hows) / sizeof(hows[0]), &mount.how) < 0 ||
+	    parse_words(set, flags, sizeof(flags) / sizeof(flags[0]), &mount.attributes) < 0 ||
+	    __builtin_popcount(mount.how & MOUNT_KINDS) != 1 ||
+	    snprintf(mount.type, sizeof(mount.type), "%s", type) >= (int)sizeof(mount.type) ||
+	    snprintf(mount.options, sizeof(mount.options), "%s", options[0] == '-' ? "" : options) >= (int)sizeof(mount.options) ||
+	    ((mount.how & GOJAIL_MOUNT_SCRIPT) && strcmp(path, jail->spool)))
+		return -1;
+	if (strcmp(type, "bind") == 0 && !(mount.how & GOJAIL_MOUNT_ACCOUNT))
+		return add_bind(jail, &mount, path);
+	return add_mount(jail, &mount, path);
 }
 
 /* Adds a device node of a GPU. One that cannot be parsed is left out, and so stays closed to jobs. */
@@ -244,12 +327,12 @@ int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct f
 int site_find_jail(const struct site *site, const char *name, const struct user *user,
 		   struct jail *jail, struct fault *fault)
 {
-	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false;
+	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false, planned = true;
 	const char *at = site->jails, *end;
 
 	*jail = (struct jail){0};
 	for (; (end = strchr(at, '\n')); at = end + 1) {
-		char line[GOJAIL_PATH_MAX + 16], *value;
+		char line[GOJAIL_PATH_MAX + 256], *value;
 
 		if ((size_t)(end - at) >= sizeof(line))
 			return fault_set(fault, "the site file is damaged; ask your administrator");
@@ -268,16 +351,12 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 			continue;
 		if (strcmp(line, "key") == 0)
 			snprintf(jail->key, sizeof(jail->key), "%.*s", GOJAIL_KEY_LEN, value);
-		else if (strcmp(line, "tmp") == 0) {
-			jail->tmpfs = strncmp(value, "tmpfs", 5) == 0;
-			value = strchr(value, ' ');
-			jail->tmp_bytes = value ? strtoull(value, NULL, 10) : 0;
-		} else if (strcmp(line, "shm") == 0)
-			jail->shm_bytes = strtoull(value, NULL, 10);
+		else if (strcmp(line, "quota") == 0)
+			jail->quota = strtoull(value, NULL, 10);
 		else if (strcmp(line, "spool") == 0)
 			snprintf(jail->spool, sizeof(jail->spool), "%s", value);
-		else if (strcmp(line, "munge") == 0)
-			snprintf(jail->munge, sizeof(jail->munge), "%s", value[0] == '/' ? value : "");
+		else if (strcmp(line, "mount") == 0)
+			planned = planned && parse_mount(value, jail) == 0;
 		else if (strcmp(line, "net") == 0)
 			snprintf(jail->net, sizeof(jail->net), "%.*s", GOJAIL_NAME_MAX, value);
 		else if (strcmp(line, "isolate") == 0)
@@ -303,7 +382,8 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 	if (!here)
 		return unknown_jail(site, name, fault);
 	snprintf(jail->name, sizeof(jail->name), "%s", name);
-	if (strlen(jail->key) != GOJAIL_KEY_LEN || !jail->spool[0] || !jail->net[0] || !isolated || !bounded || !filtered || !jail->roots[0])
+	if (strlen(jail->key) != GOJAIL_KEY_LEN || !jail->spool[0] || !planned || !jail->nmounts || !jail->script.path[0] || !jail->net[0] ||
+	    !isolated || !bounded || !filtered || !jail->roots[0])
 		return fault_set(fault, "the site file is damaged; ask your administrator");
 	if (!allowed)
 		return fault_set(fault, "you (uid %u) may not use jail \"%s\"; ask your administrator "

@@ -20,15 +20,23 @@ struct site {
 	const char *jails; /* the rest of the text */
 };
 
+/* A mount that is collected for the holder, as a tree. */
+struct bind_mount {
+	uint64_t attributes; /* MOUNT_ATTR_* */
+	char path[GOJAIL_PATH_MAX]; /* in the jail; "": none */
+};
+
 struct jail {
 	char name[GOJAIL_NAME_MAX + 1];
 	char key[GOJAIL_KEY_LEN + 1];
-	bool tmpfs;
-	uint64_t tmp_bytes, shm_bytes;
+	uint64_t quota; /* bytes of a job's /tmp on disk; 0: no limit */
 	char spool[GOJAIL_PATH_MAX];
-	char munge[GOJAIL_PATH_MAX]; /* munge's socket, or "" */
+	struct gojail_mount mounts[GOJAIL_JOB_MOUNTS_MAX]; /* for the holder */
+	uint32_t nmounts;
+	struct bind_mount tmp, script, munge; /* the job's /tmp on disk, the directory of its batch script, munge's socket */
 	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
-	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS, _HIDEPID, and _CGROUP */
+	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS */
+	bool cgroup; /* steps are shown their own cgroups only */
 	bool no_new_privs;
 	bool scope; /* each step has abstract sockets of its own */
 	const char *env; /* its lines env and prepend, in the site's text; NULL: none */

@@ -107,9 +107,8 @@ static void append_own(struct text *node, const struct text *own)
  * Creates a file in the sandbox's /run with that text, and the owner and mode of the node's file. Returns it as a detached mount,
  * or -1.
  */
-static int make_file(int run, const char *name, const struct text *text, const struct stat *like)
+static int make_file(int run, const char *name, const struct text *text, const struct stat *like, uint64_t attributes)
 {
-	const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 	scoped_fd file = openat(run, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int tree = -1;
 
@@ -123,14 +122,13 @@ static int make_file(int run, const char *name, const struct text *text, const s
 	return tree;
 }
 
-static int mount_one(int root, int run, const char *name, int place, struct fault *fault)
+static int mount_one(int root, int run, const struct gojail_mount *mount, int place, struct fault *fault)
 {
-	char path[32];
+	const char *path = mount->destination, *name = strrchr(path, '/') + 1;
 	struct text node = {0}, own = {0};
 	struct stat like, st, of_run;
 	int result = -1;
 
-	snprintf(path, sizeof(path), "/etc/%s", name);
 	scoped_fd at = open_in_root(root, path, 0);
 	if (at < 0)
 		return fault_set(fault, "the mount target %s is not in the jail: %s; create it with: gojail init", path, strerror(errno));
@@ -139,7 +137,7 @@ static int mount_one(int root, int run, const char *name, int place, struct faul
 	if (fstat(place, &like) == 0 && read_text(place, (size_t)like.st_size, &node) == 0) {
 		if (read_text(at, OWN_MAX, &own) == 0)
 			append_own(&node, &own);
-		scoped_fd tree = make_file(run, name, &node, &like);
+		scoped_fd tree = make_file(run, name, &node, &like, mount->attributes);
 		result = tree < 0 ? -1 : k_move_mount(tree, at);
 		unlinkat(run, name, 0); /* a file without a name cannot be mounted, one that is mounted needs none */
 	}
@@ -150,9 +148,8 @@ static int mount_one(int root, int run, const char *name, int place, struct faul
 	return result;
 }
 
-int mount_accounts(int run, struct fault *fault)
+int mount_accounts(int run, const struct gojail_request *request, struct fault *fault)
 {
-	static const char *const names[] = {"passwd", "group", "shadow", "gshadow"};
 	scoped_fd dir = openat(run, GOJAIL_ACCOUNTS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	scoped_fd root = dir < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -160,10 +157,14 @@ int mount_accounts(int run, struct fault *fault)
 		return 0; /* the jail has none of the node's */
 	if (root < 0)
 		return fault_set(fault, "cannot open the jail's root: %s", strerror(errno));
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		scoped_fd place = openat(dir, names[i], O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	for (uint32_t i = 0; i < request->nmounts; i++) {
+		const struct gojail_mount *mount = &request->mounts[i];
 
-		if (place >= 0 && mount_one(root, run, names[i], place, fault) < 0)
+		if (!(mount->how & GOJAIL_MOUNT_ACCOUNT))
+			continue;
+		scoped_fd place = openat(dir, strrchr(mount->destination, '/') + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+		if (place >= 0 && mount_one(root, run, mount, place, fault) < 0)
 			return -1;
 	}
 	return 0;

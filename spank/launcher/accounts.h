@@ -5,11 +5,14 @@
 
 #include "common/fault.h"
 
+#include "gojail.h"
+
 /*
- * Mounts those that the template has in GOJAIL_ACCOUNTS over the jail's own; run is the sandbox's /run. Leaves those that are
+ * Mounts each GOJAIL_MOUNT_ACCOUNT of the request that the template has in GOJAIL_ACCOUNTS over the jail's own; run is the sandbox's
+ * /run. Leaves those that are
  * mounted already: only where somebody renamed another file over a mount point, on the jail's storage, has the kernel dropped the
  * mount. Returns 0, or -1 with a fault.
  */
-int mount_accounts(int run, struct fault *fault);
+int mount_accounts(int run, const struct gojail_request *request, struct fault *fault);
 
 #endif

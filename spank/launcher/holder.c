@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -38,8 +39,23 @@ static void send_reply(int talk, const struct record *self, const struct fault *
 static bool is_whole(ssize_t got, const struct gojail_request *request)
 {
 	return got >= (ssize_t)sizeof(*request) && request->version == GOJAIL_VERSION &&
-	       request->ntrees <= GOJAIL_TREES_MAX &&
+	       request->ntrees <= GOJAIL_TREES_MAX && request->nmounts <= GOJAIL_JOB_MOUNTS_MAX &&
 	       (size_t)got == sizeof(*request) + request->ntrees * sizeof(struct gojail_tree);
+}
+
+/* Ends the strings of the request's mounts. Returns 0, or -1 where a mount lacks its path. */
+static int check_mounts(struct gojail_request *request)
+{
+	for (uint32_t i = 0; i < request->nmounts; i++) {
+		struct gojail_mount *mount = &request->mounts[i];
+
+		mount->type[sizeof(mount->type) - 1] = '\0';
+		mount->options[sizeof(mount->options) - 1] = '\0';
+		mount->destination[sizeof(mount->destination) - 1] = '\0';
+		if (mount->destination[0] != '/' && mount->how != GOJAIL_MOUNT_SCRIPT)
+			return -1;
+	}
+	return 0;
 }
 
 /* Receives the request, its trees, and their descriptors. Returns 0, or -1 with a fault. */
@@ -64,8 +80,8 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 	if (!is_whole(got, request))
 		return fault_set(fault, "the zygote is of another gojail version; run: gojail reload");
 	header = CMSG_FIRSTHDR(&message);
-	if (request->ntrees && (!header || header->cmsg_type != SCM_RIGHTS ||
-				header->cmsg_len != CMSG_LEN(request->ntrees * sizeof(int))))
+	if (check_mounts(request) < 0 || (request->ntrees && (!header || header->cmsg_type != SCM_RIGHTS ||
+							       header->cmsg_len != CMSG_LEN(request->ntrees * sizeof(int)))))
 		return fault_set(fault, "the zygote was sent a damaged request");
 	for (uint32_t i = 0; i < request->ntrees; i++) {
 		memcpy(&trees[i].fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
@@ -138,12 +154,24 @@ static void keep_namespaces(int stage, int user, struct fault *fault)
 /* Reports whether another job is likely to ask for the same: not a second sandbox of a job, no network, no root of its own. */
 static bool is_common_request(const struct gojail_request *request, const struct gojail_tree *trees)
 {
-	bool common = (request->flags & GOJAIL_REQUEST_SHM) && !(request->flags & GOJAIL_REQUEST_NET);
+	bool common = !(request->flags & (GOJAIL_REQUEST_SHARED | GOJAIL_REQUEST_NET));
 
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		common = common && !(trees[i].flags & ASSEMBLE_NO_MOUNT);
 	return common;
 }
+
+/* Reports whether a sandbox that was begun for one request is right for another. */
+static bool is_same_kind(const struct gojail_request *begun, const struct gojail_request *request)
+{
+	const uint32_t later = GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_UTS; /* finish_assembly's, and after */
+
+	return (begun->flags | later) == (request->flags | later) && begun->nmounts == request->nmounts &&
+	       memcmp(begun->mounts, request->mounts, sizeof(begun->mounts)) == 0;
+}
+
+/* A holder passes its request on through a pipe, in one piece (pipe(7)). */
+_Static_assert(sizeof(struct gojail_request) <= PIPE_BUF, "a request is larger than PIPE_BUF");
 
 #define BUILDER "gojail-builder"
 
@@ -241,7 +269,6 @@ static bool peek_request(int zygote, int talk, struct gojail_request *request)
 
 void run_spare(int zygote, const struct gojail_request *pattern)
 {
-	const uint32_t later = GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_TMPFS | GOJAIL_REQUEST_UTS; /* finish_assembly's, and after */
 	struct gojail_request made = *pattern, request = {0};
 	struct fault fault = {0};
 	struct record self;
@@ -257,7 +284,7 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 		report_to_zygote(zygote, SPARE_BUSY, -1);
 		if (!peek_request(zygote, talk, &request) || !is_common_request(&request, trees))
 			continue;
-		if ((request.flags | later) == (made.flags | later))
+		if (is_same_kind(&made, &request))
 			break;
 		report_to_zygote(zygote, SPARE_GIVES, talk);
 		_exit(0); /* the next spare is like this one */

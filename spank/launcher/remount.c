@@ -20,6 +20,14 @@
 
 #define SAVED_MAX 256
 
+/* The mounts that a sandbox may replace, with the magic number (statfs(2)) of the template's. */
+static const struct {
+	const char *path;
+	long magic;
+} replaceable[] = {{"/proc", PROC_SUPER_MAGIC}, {"/sys", SYSFS_MAGIC}, {"/dev", TMPFS_MAGIC}, {"/run", TMPFS_MAGIC}};
+
+enum { REPLACEABLE = sizeof(replaceable) / sizeof(replaceable[0]) };
+
 /* A mount of the template; in is the path of its parent mount, "" for the root. */
 struct mount {
 	char *path;
@@ -124,7 +132,6 @@ static const struct mount *find_parent(const struct table *table, const struct m
  */
 static int save_mount(const struct table *table, struct mount *one, int *last, struct fault *fault)
 {
-	static const char *const replaced[] = {"/proc", "/sys", "/dev", "/run"};
 	const struct mount *parent = find_parent(table, one, last);
 	size_t length;
 
@@ -133,9 +140,9 @@ static int save_mount(const struct table *table, struct mount *one, int *last, s
 	if (!parent)
 		return -1;
 	one->in = one->parent == table->root_id ? "" : NULL;
-	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
-		if (one->parent != table->root_id && strcmp(parent->path, replaced[i]) == 0)
-			one->in = replaced[i];
+	for (size_t i = 0; i < REPLACEABLE; i++)
+		if (one->parent != table->root_id && strcmp(parent->path, replaceable[i].path) == 0)
+			one->in = replaceable[i].path;
 	if (!one->in || strcmp(one->path, one->in) == 0) /* mounted over one of these: both are replaced as one */
 		return 0;
 	length = strlen(one->in);
@@ -153,7 +160,6 @@ static int save_mount(const struct table *table, struct mount *one, int *last, s
 
 int find_template_mounts(int proc, struct fault *fault)
 {
-	static const char *const needed[] = {"/proc", "/sys", "/dev", "/run"};
 	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC), last = 0;
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
 	struct table table = {0};
@@ -166,8 +172,8 @@ int find_template_mounts(int proc, struct fault *fault)
 	for (int i = 0; i < table.count; i++)
 		free(table.list[i].path);
 	free(table.list);
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && result == 0; i++)
-		result = find_saved(needed[i]) < 0 ? -1 : 0;
+	for (size_t i = 0; i < REPLACEABLE && result == 0; i++)
+		result = find_saved(replaceable[i].path) < 0 ? -1 : 0;
 	return result == 0 ? 0 : fault_set(fault, "the jail's mounts are not what they should be; does somebody rename directories "
 					   "in the jail's root? Run: gojail reload");
 }
@@ -292,36 +298,57 @@ static int copy_directory(int from, int to, const char *path, struct fault *faul
 	return result;
 }
 
-int open_template_mount(const char *path, long magic, struct fault *fault)
+const char *find_replaceable(const char *path)
+{
+	for (size_t i = 0; i < REPLACEABLE; i++) {
+		size_t length = strlen(replaceable[i].path);
+
+		if (strncmp(path, replaceable[i].path, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+			return replaceable[i].path;
+	}
+	return NULL;
+}
+
+/* Returns the magic number of the template's mount at one of these paths, or -1. */
+static long magic_of(const char *path)
+{
+	for (size_t i = 0; i < REPLACEABLE; i++)
+		if (strcmp(path, replaceable[i].path) == 0)
+			return replaceable[i].magic;
+	return -1;
+}
+
+int open_template_mount(const char *path, struct fault *fault)
 {
 	struct statfs fs;
 	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic && is_mount_point(fd))
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic_of(path) && is_mount_point(fd))
 		return fd;
 	close_fd(&fd);
 	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
 			 "Run: gojail reload", path);
 }
 
-int remount_over(const struct remount *new, struct fault *fault)
+int remount_over(const struct gojail_mount *new, struct fault *fault)
 {
+	const char *path = new->destination;
 	int trees[SAVED_MAX], result;
-	scoped_fd old = open_template_mount(new->path, new->magic, fault);
+	scoped_fd old = open_template_mount(path, fault);
 	scoped_fd made = old < 0 ? -1 : k_new_mount(new->type, new->options, new->attributes);
 
 	if (old < 0)
 		return -1;
-	result = open_saved(old, new->path, trees, fault);
+	result = open_saved(old, path, trees, fault);
 	if (result == 0 && (made < 0 || k_move_mount(made, old) < 0))
-		result = fault_set(fault, "cannot mount the job's own %s: %s", new->path, strerror(errno));
-	if (result == 0 && new->magic == TMPFS_MAGIC) {
+		result = fault_set(fault, "cannot mount the job's own %s: %s", path, strerror(errno));
+	if (result == 0 && magic_of(path) == TMPFS_MAGIC) {
 		scoped_fd from = openat(old, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		scoped_fd to = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-		result = copy_directory(from, to, new->path, fault);
+		result = copy_directory(from, to, path, fault);
 	}
-	return attach_saved(result, made, new->path, trees, fault);
+	return attach_saved(result, made, path, trees, fault);
 }
 
 int remount_root(int root, struct fault *fault)

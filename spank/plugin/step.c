@@ -143,7 +143,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 
 	if (id <= SLURM_MAX_NORMAL_STEP_ID)
 		snprintf(step->shares[0].path, sizeof(step->shares[0].path), "%s/pmix.%s.%u", jail->spool, spec->job, (unsigned)id);
-	step->own_cgroups = jail->namespaces & GOJAIL_REQUEST_CGROUP;
+	step->own_cgroups = jail->cgroup;
 	if (oci_is_step(jail->spool, spec->job, id))
 		return fault_set(fault, "--container and --jail do not go together: the bundle of the container is the node's; "
 				 "give --jail=none with --container");

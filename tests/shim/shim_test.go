@@ -193,10 +193,9 @@ func endZygote(t *testing.T, record string) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// The whole way of a step into a jail and back, with the real launcher and library.
-func TestStepInJail(t *testing.T) {
-	requireRoot(t)
-	h := build(t)
+// makeJail makes a jail, with the real launcher and library beside the plugin.
+func (h host) makeJail(t *testing.T) {
+	t.Helper()
 	for _, part := range []string{"gojail-launcher", "libgojail.so"} {
 		built, err := filepath.Abs("../../build/lib/gojail/" + part)
 		require.NoError(t, err)
@@ -222,6 +221,13 @@ host = []
 	t.Cleanup(func() { endZygote(t, filepath.Join(h.dir, "state/jails/debian/zygote")) })
 	// The spool's place in the jail.
 	require.NoError(t, os.MkdirAll(filepath.Join(root, h.dir, "spool"), 0o755))
+}
+
+// The whole way of a step into a jail and back, with the real launcher and library.
+func TestStepInJail(t *testing.T) {
+	requireRoot(t)
+	h := build(t)
+	h.makeJail(t)
 	for _, step := range [][]string{
 		{"HOST_STEP=4294967291", "HOST_SCRIPT=" + h.dir + "/spool/job00007/slurm_script"},
 		{"HOST_STEP=0"},

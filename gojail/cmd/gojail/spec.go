@@ -81,7 +81,7 @@ func (n *localNode) jailSpec(name string, stage bool) (*specs.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	view.Spec.Mounts = append(view.Spec.Mounts, plan.JobMounts(c, j, "JOBID")...)
+	view.Spec.Mounts = append(view.Spec.Mounts, plan.JobMounts(c, j, "JOBID", false)...)
 	return view.Spec, nil
 }
 

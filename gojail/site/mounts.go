@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/plan"
+)
+
+// mountFlags are the options of a mount that the site file has apart from those of its file system, in its order.
+var mountFlags = []string{"ro", "nosuid", "nodev", "noexec"}
+
+// mountLine returns the line of the site file for a mount that each sandbox has of its own.
+func mountLine(m plan.OwnMount) string {
+	how := m.How
+	if m.Net {
+		how += ",net"
+	}
+	var flags, options []string
+	for _, flag := range mountFlags {
+		if slices.Contains(m.Options, flag) {
+			flags = append(flags, flag)
+		}
+	}
+	for _, option := range m.Options {
+		if !slices.Contains(mountFlags, option) && option != "bind" {
+			options = append(options, option)
+		}
+	}
+	return strings.Join([]string{"mount", how, m.Type, commas(flags), commas(options), m.Destination}, " ")
+}
+
+// commas joins a list, "-" for none.
+func commas(list []string) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	return strings.Join(list, ",")
+}

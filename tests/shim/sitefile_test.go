@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMountLinesAreReadInFull: a step never starts with a part of the mounts that were planned for it.
+func TestMountLinesAreReadInFull(t *testing.T) {
+	requireRoot(t)
+	h := build(t)
+	h.makeJail(t)
+	require.Contains(t, h.run(t, stepCalls, "HOST_STEP=0"), "marker jail")
+	path := filepath.Join(h.dir, "state/site")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	const run = "mount over tmpfs nosuid,nodev mode=755,size=64m,nr_inodes=16k /run\n"
+	require.Contains(t, string(text), run)
+	for name, lines := range map[string]string{
+		"an unknown way":              "mount sideways tmpfs nosuid,nodev - /run\n",
+		"two ways":                    "mount over,in tmpfs nosuid,nodev - /run\n",
+		"a condition only":            "mount net tmpfs nosuid,nodev - /run\n",
+		"an unknown flag":             "mount over tmpfs nosuid,nodiratime - /run\n",
+		"no options":                  "mount over tmpfs nosuid,nodev /run\n",
+		"no path":                     "mount over tmpfs nosuid,nodev - \n",
+		"a relative path":             "mount over tmpfs nosuid,nodev - run\n",
+		"nothing":                     "mount \n",
+		"a long type":                 "mount over " + strings.Repeat("t", 16) + " nosuid,nodev - /run\n",
+		"long options":                "mount over tmpfs nosuid,nodev " + strings.Repeat("o", 96) + " /run\n",
+		"a long path":                 "mount over tmpfs nosuid,nodev - /" + strings.Repeat("p", 31) + "\n",
+		"a bind over a file system":   "mount over bind nosuid,nodev - /run\n",
+		"a file system for munge":     run + "mount munge tmpfs ro - /munge\n",
+		"two of munge":                run + "mount munge bind ro - /munge\nmount munge bind ro - /other\n",
+		"a network for what is bound": run + "mount munge,net bind ro - /munge\n",
+		"a network for a job's own":   run + "mount job,net tmpfs nosuid - /x\n",
+		"a directory made over":       "mount over,mkdir tmpfs nosuid,nodev - /run\n",
+		"a script elsewhere":          run + "mount script tmpfs nosuid,nodev - /elsewhere\n",
+		"too many":                    run + strings.Repeat("mount in tmpfs nosuid - /dev/x\n", 17),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), run, lines, 1)), 0o600))
+			out := h.run(t, stepCalls, "HOST_STEP=0")
+			assert.Contains(t, out, "the site file is damaged; ask your administrator")
+			assert.NotContains(t, out, "marker")
+		})
+	}
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	assert.Contains(t, h.run(t, stepCalls, "HOST_STEP=0"), "marker jail")
+}
