@@ -51,7 +51,7 @@ func (r *Registry) Edits(names ...string) (*Edits, error) {
 		return nil, r.missing(lacking)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("CDI: %w; is the driver loaded?%s", err, remedy(names[0]))
+		return nil, fmt.Errorf("CDI: %w; is the driver loaded?%s", err, remedyFor(names[0]))
 	}
 	if spec.Linux.IntelRdt != nil || len(spec.Linux.NetDevices) > 0 {
 		return nil, fmt.Errorf("the CDI file of %s asks for intelRdt or netDevices, which jails do not have", names[0])
@@ -65,7 +65,7 @@ func (r *Registry) Edits(names ...string) (*Edits, error) {
 		}
 	}
 	for _, d := range e.Devices {
-		if err := inside("device", d.Path); err != nil {
+		if err := checkInside("device", d.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +77,7 @@ func (r *Registry) Edits(names ...string) (*Edits, error) {
 
 // addMount leaves out what the mounts of a jail are anyway: private.
 func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, error) {
-	if err := inside("mount", m.Destination); err != nil {
+	if err := checkInside("mount", m.Destination); err != nil {
 		return nil, err
 	}
 	m.Options = slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool { return o == "private" || o == "rprivate" })
@@ -91,15 +91,15 @@ func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, er
 		m.Options = append(m.Options, "rbind")
 	}
 	if _, err := os.Stat(m.Source); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("CDI: %s: %s is not there; was the driver changed?%s", name, m.Source, remedy(name))
+		return nil, fmt.Errorf("CDI: %s: %s is not there; was the driver changed?%s", name, m.Source, remedyFor(name))
 	} else if err != nil {
 		return nil, fmt.Errorf("CDI: %s: cannot look at %s: %w", name, m.Source, err)
 	}
 	return append(list, m), nil
 }
 
-// inside refuses a path that could mean something else in the jail than it says.
-func inside(what, path string) error {
+// checkInside refuses a path that could mean something else in the jail than it says.
+func checkInside(what, path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 		return fmt.Errorf("CDI: the path %q of a %s is not absolute and clean; mend the CDI file", path, what)
 	}

@@ -26,7 +26,7 @@ func (e *Edits) Gather(dir string) *Edits {
 			m.Destination = filepath.Join(lib, base)
 		case slices.Contains([]string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"}, parent):
 			m.Destination = filepath.Join(bin, base)
-		case !stays(m.Destination):
+		case !isStaying(m.Destination):
 			g.Unhandled = append(g.Unhandled, "mount: "+m.Destination)
 			continue
 		}
@@ -38,7 +38,7 @@ func (e *Edits) Gather(dir string) *Edits {
 	}
 	for _, l := range e.Links {
 		switch {
-		case stays(l.Path):
+		case isStaying(l.Path):
 			g.link(l)
 		case slices.Contains(e.LibraryDirs, filepath.Dir(l.Path)) && slices.Contains(e.LibraryDirs, filepath.Dir(l.to())):
 			g.link(Link{filepath.Join(lib, filepath.Base(l.Path)), filepath.Base(l.Target)})
@@ -52,8 +52,8 @@ func (e *Edits) Gather(dir string) *Edits {
 	return &g
 }
 
-// stays tells whether a path lies where each jail has file systems of the node's own.
-func stays(path string) bool {
+// isStaying tells whether a path lies where each jail has file systems of the node's own.
+func isStaying(path string) bool {
 	for _, dir := range []string{"/dev/", "/run/", "/proc/"} {
 		if strings.HasPrefix(path, dir) {
 			return true

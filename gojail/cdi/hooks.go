@@ -95,7 +95,7 @@ func (e *Edits) links(list []string) error {
 		if !ok || target == "" {
 			return fmt.Errorf("%q is not TARGET::LINK", text)
 		}
-		if err := inside("link", path); err != nil {
+		if err := checkInside("link", path); err != nil {
 			return err
 		}
 		e.link(Link{path, target})
@@ -111,7 +111,7 @@ func (e *Edits) link(l Link) {
 
 func (e *Edits) folders(list []string) error {
 	for _, dir := range list {
-		if err := inside("folder", dir); err != nil {
+		if err := checkInside("folder", dir); err != nil {
 			return err
 		}
 		if !slices.Contains(e.LibraryDirs, dir) {
@@ -130,7 +130,7 @@ func (e *Edits) modes(modes, paths []string) error {
 		return fmt.Errorf("--mode %q is not an octal mode up to 777", modes[0])
 	}
 	for _, path := range paths {
-		if err := inside("mode", path); err != nil {
+		if err := checkInside("mode", path); err != nil {
 			return err
 		}
 		if m := (Mode{path, os.FileMode(mode)}); !slices.Contains(e.Modes, m) {

@@ -38,7 +38,7 @@ type Registry struct {
 // Read reads all CDI files. Directories that are not there are empty.
 func Read(source Source) (*Registry, error) {
 	for _, dir := range source.Dirs {
-		if err := trust(dir); err != nil {
+		if err := checkTrusted(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -49,8 +49,8 @@ func Read(source Source) (*Registry, error) {
 	return &Registry{source, cache}, nil
 }
 
-// trust refuses a directory if anybody but root could have put a CDI file there.
-func trust(dir string) error {
+// checkTrusted refuses a directory if anybody but root could have put a CDI file there.
+func checkTrusted(dir string) error {
 	if err := trusted.Parents(filepath.Join(dir, "file")); err != nil { // empty, too: it is read again
 		return err
 	}
@@ -151,11 +151,11 @@ func (r *Registry) missing(names []string) error {
 	if problems := r.Problems(); len(problems) > 0 {
 		text += "; " + problems[0]
 	}
-	return errors.New(text + remedy(names[0]))
+	return errors.New(text + remedyFor(names[0]))
 }
 
-// remedy is the command that makes a CDI file.
-func remedy(name string) string {
+// remedyFor is the command that makes a CDI file.
+func remedyFor(name string) string {
 	if strings.HasPrefix(name, "nvidia.com/") {
 		return "; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// homes looks in a jail for the directories where users' jobs start. It does not look at them on
+// checkHomes looks in a jail for the directories where users' jobs start. It does not look at them on
 // the node, where they may lie on storage that hangs.
-func (k *checker) homes(j *config.Jail, root int, brought func(path string) bool) {
+func (k *checker) checkHomes(j *config.Jail, root int, brought func(path string) bool) {
 	missing := map[string][]string{} // by the directory above
-	for _, home := range k.userHomes() {
+	for _, home := range k.findUserHomes() {
 		if brought(home) {
 			continue
 		}
@@ -41,9 +41,9 @@ func (k *checker) homes(j *config.Jail, root int, brought func(path string) bool
 	}
 }
 
-// userHomes returns the home directories of the users in the node's passwd(5). A name service is not
+// findUserHomes returns the home directories of the users in the node's passwd(5). A name service is not
 // asked: it may hang, and may have any number.
-func (k *checker) userHomes() []string {
+func (k *checker) findUserHomes() []string {
 	text, _ := os.ReadFile(k.node.passwd())
 	var homes []string
 	for line := range strings.Lines(string(text)) {
@@ -63,9 +63,9 @@ func (k *checker) userHomes() []string {
 	return slices.Compact(homes)
 }
 
-// slurmUser: Slurm's commands look SlurmUser up as they read slurm.conf, and end
+// checkSlurmUser: Slurm's commands look SlurmUser up as they read slurm.conf, and end
 // where it is unknown.
-func (k *checker) slurmUser(j *config.Jail, root int) {
+func (k *checker) checkSlurmUser(j *config.Jail, root int) {
 	name := node.ReadSlurmConf(k.config).Values["slurmuser"]
 	if name == "" {
 		name = "root" // slurm.conf(5)
@@ -79,15 +79,15 @@ func (k *checker) slurmUser(j *config.Jail, root int) {
 		return
 	}
 	line := name + ":x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node"
-	if u := k.account(name); u != nil {
+	if u := k.findAccount(name); u != nil {
 		line = fmt.Sprintf("%s:x:%s:%s::/nonexistent:/usr/sbin/nologin", u.Username, u.Uid, u.Gid)
 	}
 	k.warn("jail "+j.Name, "append this line there: "+line,
 		`SlurmUser %s of slurm.conf is not in %s/etc/passwd: srun inside the jail ends with "Invalid user for SlurmUser"`, name, j.Root)
 }
 
-// account is a user of the node by name or number; nil: not known, or not to be asked.
-func (k *checker) account(name string) *user.User {
+// findAccount is a user of the node by name or number; nil: not known, or not to be asked.
+func (k *checker) findAccount(name string) *user.User {
 	if k.node.Accounts == nil {
 		return nil
 	}

@@ -14,19 +14,19 @@ import (
 	"github.com/gojail/gojail/gojail/site"
 )
 
-// cdi tells what a jail's CDI devices bring, and where they are not of the driver
+// checkCDI tells what a jail's CDI devices bring, and where they are not of the driver
 // that runs. What cannot be had, ReadHost has told.
-func (k *checker) cdi(j *config.Jail) {
-	if j.Brought == nil {
+func (k *checker) checkCDI(j *config.Jail) {
+	if j.CDIDevices == nil {
 		return
 	}
 	subject := "jail " + j.Name
-	for _, name := range j.Brought.Absent {
+	for _, name := range j.CDIDevices.Absent {
 		k.warn(subject, "if it has such devices, write their CDI file, for example: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
 			"no CDI file of this node describes %s: jobs here do without", name)
 	}
-	edits := j.Brought.Edits
-	if len(j.Brought.Absent) < len(j.CDI) {
+	edits := j.CDIDevices.Edits
+	if len(j.CDIDevices.Absent) < len(j.CDI) {
 		text := fmt.Sprintf("CDI brings %s: %d device nodes, %d files in %s", strings.Join(j.CDI, ", "), len(edits.Devices), len(edits.Mounts), contract.CDIDir)
 		if n := len(edits.Unhandled); n > 0 {
 			text += fmt.Sprintf("; %d things it asks for are left out, such as the %s", n, edits.Unhandled[0])
@@ -44,8 +44,8 @@ func (k *checker) cdi(j *config.Jail) {
 	}
 }
 
-// stale compares what the site file was compiled with to what is there now.
-func (k *checker) stale(j *config.Jail) {
+// checkStaleTemplate compares what the site file was compiled with to what is there now.
+func (k *checker) checkStaleTemplate(j *config.Jail) {
 	text, err := os.ReadFile(filepath.Join(k.node.State, contract.SiteFile))
 	if err != nil || !strings.Contains(string(text), "\nconfig "+k.config.Identity.String()+"\n") {
 		return // the next step compiles it

@@ -117,27 +117,27 @@ func Check(n Node, report func(Finding)) {
 	if err == nil {
 		k.config = c
 	}
-	able := k.kernel()
-	k.parts()
-	k.state()
+	able := k.checkKernel()
+	k.checkParts()
+	k.checkState()
 	if err != nil {
 		for _, line := range tomlfile.List(err) {
 			k.fail("configuration", "no job step starts until this is right", "%s", line)
 		}
 		return
 	}
-	k.configuration()
-	k.scratch()
-	k.slurm()
+	k.checkConfiguration()
+	k.checkScratch()
+	k.checkSlurm()
 	for _, name := range c.JailNames() {
 		if !able {
 			break // each would only say again what the kernel lacks
 		}
-		k.jailInTime(c.Jails[name])
+		k.checkJailInTime(c.Jails[name])
 	}
 }
 
-func (k *checker) configuration() {
+func (k *checker) checkConfiguration() {
 	c := k.config
 	k.ok("configuration", "%s: jails: %s; default: %s", c.Path, strings.Join(c.JailNames(), ", "), c.Default)
 	if k.node.Accounts == nil {
@@ -152,13 +152,13 @@ func (k *checker) configuration() {
 // storagePatience is how long a jail's storage may take to answer.
 const storagePatience = 5 * time.Second
 
-// jailInTime checks a jail in a goroutine of its own: a system call on storage
+// checkJailInTime checks a jail in a goroutine of its own: a system call on storage
 // that hangs never comes back, and must not keep the other jails from being checked.
-func (k *checker) jailInTime(j *config.Jail) {
+func (k *checker) checkJailInTime(j *config.Jail) {
 	findings := make(chan Finding, 256)
 	go func() {
 		defer close(findings)
-		(&checker{node: k.node, config: k.config, report: func(f Finding) { findings <- f }}).jail(j)
+		(&checker{node: k.node, config: k.config, report: func(f Finding) { findings <- f }}).checkJail(j)
 	}()
 	patience := time.After(storagePatience)
 	for {

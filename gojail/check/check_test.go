@@ -295,7 +295,7 @@ func TestCheckOfMunge(t *testing.T) {
 		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n"+lines, 0o644)
 		c, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nmunge = \"/nonexistent\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
 		require.NoError(t, err)
-		(&checker{node: n.Node, config: c, report: func(f Finding) { found = append(found, f.String()) }}).munge(node.ReadSlurmConf(c))
+		(&checker{node: n.Node, config: c, report: func(f Finding) { found = append(found, f.String()) }}).checkMunge(node.ReadSlurmConf(c))
 		return found
 	}
 	missing := []string{"WARN  munge: /nonexistent is not munge's socket: srun inside a jail fails; " +
@@ -315,12 +315,12 @@ func TestCheckWritesWithoutAName(t *testing.T) {
 	f.Close()
 	long := time.Unix(1, 0)
 	require.NoError(t, os.Chtimes(dir, long, long))
-	require.NoError(t, writable(dir))
+	require.NoError(t, checkWritable(dir))
 	st, err := os.Stat(dir)
 	require.NoError(t, err)
 	assert.Equal(t, long, st.ModTime(), "no entry was made")
-	assert.ErrorContains(t, writable("/proc"), "/proc cannot be written: ")
-	assert.ErrorContains(t, writable("/nonexistent"), "/nonexistent cannot be written: no such file or directory")
+	assert.ErrorContains(t, checkWritable("/proc"), "/proc cannot be written: ")
+	assert.ErrorContains(t, checkWritable("/nonexistent"), "/nonexistent cannot be written: no such file or directory")
 }
 
 func TestCheckTellsWhatCostsTime(t *testing.T) {
@@ -342,7 +342,7 @@ func (n *checkedNode) inside(t *testing.T, mounts ...specs.Mount) string {
 	c, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool/%n\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
 	require.NoError(t, err)
 	k := &checker{node: n.Node, config: c, report: func(f Finding) { found = append(found, f.String()) }}
-	k.inside(c.Jails["a"], &plan.View{Spec: &specs.Spec{Mounts: mounts}})
+	k.checkInside(c.Jails["a"], &plan.View{Spec: &specs.Spec{Mounts: mounts}})
 	return strings.Join(found, "\n")
 }
 
@@ -363,7 +363,7 @@ func (n *checkedNode) glibc(t *testing.T) {
 	f, err := os.Open(commands[0])
 	require.NoError(t, err)
 	defer f.Close()
-	linker := interpreterOf(f)
+	linker := readInterpreter(f)
 	require.NoError(t, os.MkdirAll(filepath.Join(n.root, filepath.Dir(linker)), 0o755))
 	n.write(t, "jail"+linker, "", 0o755)
 }
@@ -378,7 +378,7 @@ func TestCheckOfGlibc(t *testing.T) {
 	f, err := os.Open(commands[0])
 	require.NoError(t, err)
 	defer f.Close()
-	linker := interpreterOf(f)
+	linker := readInterpreter(f)
 	require.NotEmpty(t, linker)
 	want := n.root + " has no " + linker + ", the dynamic linker of the node's Slurm: its commands and libraries cannot run in it; install glibc there, or write slurm = false"
 	assert.Contains(t, n.inside(t), want)

@@ -17,9 +17,9 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// content is whether users may change what these paths of a jail lead to: the tree is
+// isContent is whether users may change what these paths of a jail lead to: the tree is
 // theirs, or --jail-root makes them root in it, or a directory on the way is open to them.
-func content(j *config.Jail, paths ...string) bool {
+func isContent(j *config.Jail, paths ...string) bool {
 	if slices.Contains(j.Isolation.JailRoot, "range") || trusted.Parents(filepath.Join(j.Root, "x")) != nil {
 		return true
 	}
@@ -31,10 +31,10 @@ func content(j *config.Jail, paths ...string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return UsersMayChange(root, path) })
 }
 
-// rootContent reports whether users can bring it about that a jail's root is missing or unreadable:
+// isRootContent reports whether users can bring it about that a jail's root is missing or unreadable:
 // a directory above it is theirs, or lies in a jail whose users may be root in it. What they may do
 // in the root itself does not matter here.
-func (k *checker) rootContent(j *config.Jail) bool {
+func (k *checker) isRootContent(j *config.Jail) bool {
 	if trusted.Parents(j.Root) != nil {
 		return true
 	}
@@ -89,12 +89,12 @@ func UsersMayChange(root int, path string) bool {
 	return false
 }
 
-// noRoom is whether a file could not be written because others have taken the room.
-func noRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+// isOutOfRoom is whether a file could not be written because others have taken the room.
+func isOutOfRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// jobsWriteTo is whether jobs may fill a directory's file system: it has their scratch,
+// canJobsWriteTo is whether jobs may fill a directory's file system: it has their scratch,
 // or a directory that is open to all users of a node.
-func (k *checker) jobsWriteTo(dir string) bool {
+func (k *checker) canJobsWriteTo(dir string) bool {
 	open := []string{"/tmp", "/var/tmp", "/dev/shm"}
 	if k.config != nil {
 		open = append(open, k.config.Scratch)

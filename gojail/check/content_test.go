@@ -173,11 +173,11 @@ func (n *checkedNode) fill(t *testing.T, name, options string) {
 func TestContentOfAJailWithARootOfItsOwn(t *testing.T) {
 	n := goodNode(t)
 	j := &config.Jail{Name: "a", Root: n.root}
-	assert.False(t, content(j, "/etc/x"))
+	assert.False(t, isContent(j, "/etc/x"))
 	j.Isolation.JailRoot = []string{"self"}
-	assert.False(t, content(j, "/etc/x"), "who is root of his own files alone")
+	assert.False(t, isContent(j, "/etc/x"), "who is root of his own files alone")
 	j.Isolation.JailRoot = []string{"self", "range"}
-	assert.True(t, content(j, "/etc/x"))
+	assert.True(t, isContent(j, "/etc/x"))
 }
 
 // What a user may make in the tree keeps neither the check nor a launch busy until it looks as
@@ -229,5 +229,5 @@ func TestCheckReadsNoProcessOfAUser(t *testing.T) {
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 		pids = append(pids, fmt.Sprint(cmd.Process.Pid))
 	}
-	assert.Equal(t, pids[:1], processesNamed(name))
+	assert.Equal(t, pids[:1], findProcesses(name))
 }

@@ -20,9 +20,9 @@ const (
 	endReap    = 2 * time.Second
 )
 
-// epilog compares Slurm's own limit with the plugin's: slurmd drains a node ("Epilog error") where the end of a job
+// checkEpilog compares Slurm's own limit with the plugin's: slurmd drains a node ("Epilog error") where the end of a job
 // took longer. Up to 24.11 the limit is PrologEpilogTimeout; later releases have EpilogTimeout as well (slurm.conf(5)).
-func (k *checker) epilog(conf node.SlurmConf) {
+func (k *checker) checkEpilog(conf node.SlurmConf) {
 	most, why := contract.EndMost+endReap, ""
 	if network := filepath.Join(filepath.Dir(k.config.Path), contract.NetworkConfig); rootpath.Exists(network) {
 		most, why = endMostNet+endReap, " with networks"

@@ -26,7 +26,7 @@ func TestCheckOfEpilogTimeout(t *testing.T) {
 			conf.Values[key] = value
 		}
 		found := ""
-		(&checker{config: &config.Config{Path: t.TempDir() + "/gojail.toml"}, report: func(f Finding) { found += f.Found }}).epilog(conf)
+		(&checker{config: &config.Config{Path: t.TempDir() + "/gojail.toml"}, report: func(f Finding) { found += f.Found }}).checkEpilog(conf)
 		if want == "" {
 			assert.Empty(t, found, lines)
 		} else {

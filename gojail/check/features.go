@@ -10,15 +10,15 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// features judges what in slurm.conf touches namespaces as gojail does. What is
+// checkFeatures judges what in slurm.conf touches namespaces as gojail does. What is
 // refused here was tried: tests/slurm/features_test.go.
-func (k *checker) features(conf node.SlurmConf) {
-	if conf.Values["jobcontainertype"] == "job_container/tmpfs" && !k.entireStep() {
+func (k *checker) checkFeatures(conf node.SlurmConf) {
+	if conf.Values["jobcontainertype"] == "job_container/tmpfs" && !k.checkEntireStep() {
 		k.fail("features", "take JobContainerType out, each job has its own /tmp already; or, with Slurm 24.11, write "+
 			"EntireStepInNS=true into job_container.conf",
 			"JobContainerType=job_container/tmpfs looks for its directory inside the jail: task epilogs fail")
 	}
-	k.loginScripts(conf)
+	k.checkLoginScripts(conf)
 	for _, service := range []string{"/etc/pam.d/sshd", "/etc/pam.d/ssh"} {
 		if strings.Contains(strings.Join(node.ConfLines(service), "\n"), "pam_slurm_adopt") {
 			k.warn("features", "tell users: srun --overlap --jobid=JOB --jail=NAME --pty bash is a shell in the jail of their job",
@@ -27,10 +27,10 @@ func (k *checker) features(conf node.SlurmConf) {
 	}
 }
 
-// loginScripts warns where users must be in jails and slurmd may run their login scripts outside of them:
+// checkLoginScripts warns where users must be in jails and slurmd may run their login scripts outside of them:
 // "su - USER", before slurmstepd and the plugin exist (_get_user_env in slurmd/req.c). Up to 24.11
 // GetEnvTimeout=0 keeps it from that; 25.05 ignores the key.
-func (k *checker) loginScripts(conf node.SlurmConf) {
+func (k *checker) checkLoginScripts(conf node.SlurmConf) {
 	if k.config.AllowNone {
 		return
 	}
@@ -41,7 +41,7 @@ func (k *checker) loginScripts(conf node.SlurmConf) {
 		}
 	}
 	if conf.Values["getenvtimeout"] == "0" {
-		path, release := nodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
+		path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
 		if path != "" && release < 0x190500 {
 			k.ok("features", "GetEnvTimeout=0: slurmd %s runs no login scripts of users on the node", release)
 			return
@@ -51,8 +51,8 @@ func (k *checker) loginScripts(conf node.SlurmConf) {
 		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, outside the jail and the job's cgroup")
 }
 
-// entireStep says whether slurmstepd itself is in the container (job_container.conf(5), 24.05).
-func (k *checker) entireStep() bool {
+// checkEntireStep says whether slurmstepd itself is in the container (job_container.conf(5), 24.05).
+func (k *checker) checkEntireStep() bool {
 	for _, line := range node.ConfLines(filepath.Join(k.config.Slurm.Conf, "job_container.conf")) {
 		for _, word := range strings.Fields(line) {
 			key, value, _ := strings.Cut(word, "=")

@@ -21,40 +21,40 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// inside looks for what jobs expect of the tree that is the jail's root, where
+// checkInside looks for what jobs expect of the tree that is the jail's root, where
 // no mount brings it.
-func (k *checker) inside(j *config.Jail, view *plan.View) {
+func (k *checker) checkInside(j *config.Jail, view *plan.View) {
 	root, err := node.OpenJail(j)
 	if err != nil {
 		return // the storage went away meanwhile; the next check tells
 	}
 	defer unix.Close(root)
 	brought := func(path string) bool { return plan.Inside(view.Spec.Mounts, path) }
-	if lacks := lacksShell(root, brought); lacks != "" {
+	if lacks := findMissingShell(root, brought); lacks != "" {
 		k.warn("jail "+j.Name, "install a shell, or correct root = if this is not the tree that was meant",
 			"%s %s: most batch scripts and many programs need it", j.Root, lacks)
 	}
-	k.linker(j, root, brought)
-	k.homes(j, root, brought)
+	k.checkLinker(j, root, brought)
+	k.checkHomes(j, root, brought)
 	if j.Slurm && !plan.Inside(plan.JobMounts(k.config, j, "", false), "/etc/passwd") && !brought("/etc/passwd") {
-		k.slurmUser(j, root)
+		k.checkSlurmUser(j, root)
 	}
-	k.spoolBase(j, root)
+	k.checkSpoolBase(j, root)
 }
 
-// LacksShell returns what is wrong with /bin/sh of a jail, as in "has no /bin/sh", "" if nothing is or
+// FindMissingShell returns what is wrong with /bin/sh of a jail, as in "has no /bin/sh", "" if nothing is or
 // the root cannot be opened.
-func LacksShell(j *config.Jail, view *plan.View) string {
+func FindMissingShell(j *config.Jail, view *plan.View) string {
 	root, err := node.OpenJail(j)
 	if err != nil {
 		return ""
 	}
 	defer unix.Close(root)
-	return lacksShell(root, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
+	return findMissingShell(root, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
 }
 
-// lacksShell returns what is wrong with /bin/sh of a jail, "" if nothing is.
-func lacksShell(root int, brought func(path string) bool) string {
+// findMissingShell returns what is wrong with /bin/sh of a jail, "" if nothing is.
+func findMissingShell(root int, brought func(path string) bool) string {
 	const shell = "/bin/sh"
 	if brought(shell) || brought("/usr"+shell) {
 		return ""
@@ -62,7 +62,7 @@ func lacksShell(root int, brought func(path string) bool) string {
 	f, err := openFileIn(root, shell)
 	if err == nil {
 		defer f.Close()
-		if interpreter := interpreterOf(f); interpreter != "" && missingIn(root, interpreter, brought) {
+		if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, brought) {
 			return "has a " + shell + " whose dynamic linker, " + interpreter + ", is not there"
 		}
 		return ""
@@ -70,7 +70,7 @@ func lacksShell(root int, brought func(path string) bool) string {
 	if err != unix.ENOENT {
 		return "has a " + shell + " that cannot be used: " + err.Error()
 	}
-	if target := linkIn(root, shell); target != "" {
+	if target := readLinkIn(root, shell); target != "" {
 		if brought(target) {
 			return ""
 		}
@@ -79,8 +79,8 @@ func lacksShell(root int, brought func(path string) bool) string {
 	return "has no " + shell
 }
 
-// linkIn returns where a symbolic link of a jail leads to, "" if it is none.
-func linkIn(root int, path string) string {
+// readLinkIn returns where a symbolic link of a jail leads to, "" if it is none.
+func readLinkIn(root int, path string) string {
 	dir, err := rootpath.OpenBeneath(root, filepath.Dir(path), rootpath.InRoot)
 	if err != nil {
 		return ""
@@ -97,15 +97,15 @@ func linkIn(root int, path string) string {
 	return filepath.Join(filepath.Dir(path), string(to[:n]))
 }
 
-// missingIn reports whether a jail lacks a file that no mount brings either. Where /lib64 is a link
+// isMissingIn reports whether a jail lacks a file that no mount brings either. Where /lib64 is a link
 // to usr/lib64, a mount of /usr brings it.
-func missingIn(root int, path string, brought func(path string) bool) bool {
+func isMissingIn(root int, path string, brought func(path string) bool) bool {
 	_, err := node.StatIn(root, path)
 	return err == unix.ENOENT && !brought(path) && !brought("/usr"+path)
 }
 
-// interpreterOf returns the dynamic linker that a program names, "" if it names none.
-func interpreterOf(program io.ReaderAt) string {
+// readInterpreter returns the dynamic linker that a program names, "" if it names none.
+func readInterpreter(program io.ReaderAt) string {
 	f, err := elf.NewFile(program)
 	if err != nil {
 		return ""
@@ -121,9 +121,9 @@ func interpreterOf(program io.ReaderAt) string {
 	return ""
 }
 
-// linker looks in a jail for the dynamic linker of the node's Slurm, whose commands and libraries are
+// checkLinker looks in a jail for the dynamic linker of the node's Slurm, whose commands and libraries are
 // the node's, and no mount brings a C library.
-func (k *checker) linker(j *config.Jail, root int, brought func(path string) bool) {
+func (k *checker) checkLinker(j *config.Jail, root int, brought func(path string) bool) {
 	commands, _ := node.FindCommands(k.config)
 	if !j.Slurm || len(commands) == 0 {
 		return
@@ -133,7 +133,7 @@ func (k *checker) linker(j *config.Jail, root int, brought func(path string) boo
 		return
 	}
 	defer f.Close()
-	if interpreter := interpreterOf(f); interpreter != "" && missingIn(root, interpreter, brought) {
+	if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, brought) {
 		k.warn("jail "+j.Name, "install glibc there, or write slurm = false",
 			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in it", j.Root, interpreter)
 	}
@@ -171,9 +171,9 @@ func openFileIn(root int, path string) (*os.File, error) {
 	return f, nil
 }
 
-// spoolBase tells where the tmpfs for the nodes' spool directories covers
+// checkSpoolBase tells where the tmpfs for the nodes' spool directories covers
 // something. Empty directories were mount targets once.
-func (k *checker) spoolBase(j *config.Jail, root int) {
+func (k *checker) checkSpoolBase(j *config.Jail, root int) {
 	base := k.config.Slurm.SpoolBase
 	if base == k.config.Slurm.Spool {
 		return
@@ -191,7 +191,7 @@ func (k *checker) spoolBase(j *config.Jail, root int) {
 	names, _ := dir.Readdirnames(256) // of a user's directory there may be any number
 	slices.Sort(names)
 	for _, name := range names {
-		if !emptyDirectory(place, name) {
+		if !isEmptyDirectory(place, name) {
 			k.warn("jail "+j.Name, "give SlurmdSpoolDir a directory of its own, such as /var/spool/slurmd/%n",
 				"%s of the jail, which has %s, is covered: %%n makes it the place of the nodes' spool directories", base, name)
 			return
@@ -199,7 +199,7 @@ func (k *checker) spoolBase(j *config.Jail, root int) {
 	}
 }
 
-func emptyDirectory(dir int, name string) bool {
+func isEmptyDirectory(dir int, name string) bool {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false

@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/internal/quota"
 )
 
-// isolation looks whether the node can do what the jail keeps from its tasks.
-func (k *checker) isolation(j *config.Jail) bool {
+// checkIsolation looks whether the node can do what the jail keeps from its tasks.
+func (k *checker) checkIsolation(j *config.Jail) bool {
 	subject := "jail " + j.Name
 	good := true
 	fail := func(fix string, err error) {

@@ -19,16 +19,16 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// jail looks at one jail. It touches the jail's storage and can hang with it.
-func (k *checker) jail(j *config.Jail) {
+// checkJail looks at one jail. It touches the jail's storage and can hang with it.
+func (k *checker) checkJail(j *config.Jail) {
 	subject := "jail " + j.Name
 	var fs unix.Statfs_t
 	if err := unix.Statfs(j.Root, &fs); err != nil {
-		k.failIn(k.rootContent(j), subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
+		k.failIn(k.isRootContent(j), subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
 		return
 	}
 	if err := node.CheckRoot(j.Root); err != nil {
-		theirs := k.rootContent(j) || errors.Is(err, node.ErrEmptyRoot) && content(j)
+		theirs := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && isContent(j)
 		k.failIn(theirs, subject, "mount its storage, or correct root =", "%v", err)
 		return
 	}
@@ -43,21 +43,21 @@ func (k *checker) jail(j *config.Jail) {
 		_, err = plan.Stage(k.config, j, facts)
 	}
 	if err != nil {
-		k.failIn(content(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		k.failIn(isContent(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return
 	}
-	targets, sources, isolation := k.targets(j, view), k.sources(j), k.isolation(j)
-	k.notes(j, facts)
-	k.cdi(j)
-	k.stale(j)
-	k.inside(j, view)
+	targets, sources, isolation := k.checkTargets(j, view), k.checkSources(j), k.checkIsolation(j)
+	k.reportNotes(j, facts)
+	k.checkCDI(j)
+	k.checkStaleTemplate(j)
+	k.checkInside(j, view)
 	if !targets || !sources || !isolation {
 		return
 	}
 	k.ok(subject, "%s: %d mounts, none of its mount targets is missing", j.Root, len(view.Spec.Mounts))
 }
 
-func (k *checker) targets(j *config.Jail, view *plan.View) bool {
+func (k *checker) checkTargets(j *config.Jail, view *plan.View) bool {
 	subject := "jail " + j.Name
 	missing, err := mount.MissingTargets(k.config, j, view)
 	if err != nil {
@@ -65,13 +65,13 @@ func (k *checker) targets(j *config.Jail, view *plan.View) bool {
 		for _, t := range plan.Targets(k.config, j, view) {
 			all = append(all, t.Path)
 		}
-		theirs := content(j, all...) || slices.ContainsFunc(j.Mounts, usersSource)
+		theirs := isContent(j, all...) || slices.ContainsFunc(j.Mounts, isUsersSource)
 		k.failIn(theirs, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return false
 	}
 	paths := map[bool][]string{} // by whose they are
 	for _, t := range missing {
-		theirs := content(j, t.Path)
+		theirs := isContent(j, t.Path)
 		paths[theirs] = append(paths[theirs], t.Path)
 	}
 	for _, theirs := range []bool{false, true} {
@@ -86,16 +86,16 @@ func (k *checker) targets(j *config.Jail, view *plan.View) bool {
 	return len(missing) == 0
 }
 
-// usersSource is whether users may rename what is to be mounted, or put another thing there.
-func usersSource(m config.Mount) bool { return m.Type == "bind" && trusted.Parents(m.Source) != nil }
+// isUsersSource is whether users may rename what is to be mounted, or put another thing there.
+func isUsersSource(m config.Mount) bool { return m.Type == "bind" && trusted.Parents(m.Source) != nil }
 
-// sources looks for what is to be mounted.
-func (k *checker) sources(j *config.Jail) bool {
+// checkSources looks for what is to be mounted.
+func (k *checker) checkSources(j *config.Jail) bool {
 	good := true
 	for _, m := range j.Mounts {
 		if m.Type == "bind" && !rootpath.Exists(m.Source) {
 			good = false
-			k.failIn(usersSource(m), "jail "+j.Name, "mount or make it, or take it out of the configuration",
+			k.failIn(isUsersSource(m), "jail "+j.Name, "mount or make it, or take it out of the configuration",
 				"%s (for %s) is not there on this node", m.Source, m.Destination)
 		}
 	}
@@ -108,8 +108,8 @@ func (k *checker) sources(j *config.Jail) bool {
 	return good
 }
 
-// notes tells what is probably not meant.
-func (k *checker) notes(j *config.Jail, facts *node.HostFacts) {
+// reportNotes tells what is probably not meant.
+func (k *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	subject := "jail " + j.Name
 	if err := trusted.Parents(filepath.Join(j.Root, "x")); err != nil {
 		k.warn(subject, "the root and what is above it should be root's", "%v", err)

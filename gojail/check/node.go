@@ -18,9 +18,9 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// kernel tries the calls that gojail needs (Linux 5.12), and tells whether they
+// checkKernel tries the calls that gojail needs (Linux 5.12), and tells whether they
 // are there. A tree that is never attached vanishes when its descriptor is closed.
-func (k *checker) kernel() bool {
+func (k *checker) checkKernel() bool {
 	var name unix.Utsname
 	unix.Uname(&name)
 	release := unix.ByteSliceToString(name.Release[:])
@@ -47,8 +47,8 @@ func (k *checker) kernel() bool {
 	return true
 }
 
-// parts looks at the files beside each other in the library directory.
-func (k *checker) parts() {
+// checkParts looks at the files beside each other in the library directory.
+func (k *checker) checkParts() {
 	remedy := "install gojail again on this node (make install)"
 	good := true
 	for _, name := range []string{"spank_gojail.so", contract.Launcher, contract.Library} {
@@ -86,8 +86,8 @@ func checkPart(path string) error {
 	return nil
 }
 
-// state looks at the state directory; one that is not there is made by the first job.
-func (k *checker) state() {
+// checkState looks at the state directory; one that is not there is made by the first job.
+func (k *checker) checkState() {
 	dir := k.node.State
 	if err := trusted.Parents(dir); err != nil {
 		k.fail("state", "or move it to /run, with state= in plugstack.conf", "%v", err)
@@ -106,46 +106,46 @@ func (k *checker) state() {
 		k.fail("state", "it is root's alone, mode 0700", "%v", err)
 		return
 	}
-	if err := writable(dir); err != nil {
-		k.failIn(noRoom(err) && k.jobsWriteTo(dir), "state", "make room, or mount it writable", "%v", err)
+	if err := checkWritable(dir); err != nil {
+		k.failIn(isOutOfRoom(err) && k.canJobsWriteTo(dir), "state", "make room, or mount it writable", "%v", err)
 		return
 	}
-	k.space("state", dir, 4<<20)
+	k.checkSpace("state", dir, 4<<20)
 }
 
-// scratch looks at the directory that holds every job's /tmp.
-func (k *checker) scratch() {
+// checkScratch looks at the directory that holds every job's /tmp.
+func (k *checker) checkScratch() {
 	dir := k.config.Scratch
 	if err := trusted.Parents(filepath.Join(dir, contract.JobsDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		k.fail("scratch", "every job's /tmp lies there: it must be root's", "%v", err)
 		return
 	}
 	if !rootpath.Exists(dir) {
-		parent := nearest(dir)
-		if err := writable(parent); err != nil {
-			k.failIn(noRoom(err), "scratch", "make it, or name another one in the configuration", "%s is not there, and %s cannot be written", dir, parent)
+		parent := findNearest(dir)
+		if err := checkWritable(parent); err != nil {
+			k.failIn(isOutOfRoom(err), "scratch", "make it, or name another one in the configuration", "%s is not there, and %s cannot be written", dir, parent)
 			return
 		}
 		k.ok("scratch", "%s is not there yet; the first job makes it", dir)
 		return
 	}
-	if err := writable(dir); err != nil {
-		k.failIn(noRoom(err), "scratch", "every job's /tmp lies there: make room, or mount it writable", "%v", err)
+	if err := checkWritable(dir); err != nil {
+		k.failIn(isOutOfRoom(err), "scratch", "every job's /tmp lies there: make room, or mount it writable", "%v", err)
 		return
 	}
-	k.space("scratch", dir, 1<<30)
+	k.checkSpace("scratch", dir, 1<<30)
 }
 
-// nearest is the first directory above path that is there.
-func nearest(path string) string {
+// findNearest is the first directory above path that is there.
+func findNearest(path string) string {
 	for path = filepath.Dir(path); !rootpath.Exists(path); path = filepath.Dir(path) {
 	}
 	return path
 }
 
-// writable tries it: a full or read-only file system shows in no mode bits. The file
+// checkWritable tries it: a full or read-only file system shows in no mode bits. The file
 // has a name only where the file system knows no other (open(2), O_TMPFILE).
-func writable(dir string) error {
+func checkWritable(dir string) error {
 	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) {
 		if f, err = os.CreateTemp(dir, ".gojail-check-"); err == nil {
@@ -162,7 +162,7 @@ func writable(dir string) error {
 	return nil
 }
 
-func (k *checker) space(subject, dir string, want uint64) {
+func (k *checker) checkSpace(subject, dir string, want uint64) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		k.fail(subject, "", "%s: statfs: %v", dir, err)
@@ -171,7 +171,7 @@ func (k *checker) space(subject, dir string, want uint64) {
 	free := st.Bavail * uint64(st.Bsize)
 	switch {
 	case st.Files > 0 && st.Ffree < 100:
-		k.failIn(k.jobsWriteTo(dir), subject, "remove files there", "%s: only %d files more can be made", dir, st.Ffree)
+		k.failIn(k.canJobsWriteTo(dir), subject, "remove files there", "%s: only %d files more can be made", dir, st.Ffree)
 	case free < want:
 		k.warn(subject, "make room", "%s: only %d MiB are free", dir, free>>20)
 	default:

@@ -12,10 +12,10 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// plugstack checks what plugstack.conf, read as Slurm does, makes of gojail's plugin.
-func (k *checker) plugstack(conf node.SlurmConf) {
+// checkPlugstack checks what plugstack.conf, read as Slurm does, makes of gojail's plugin.
+func (k *checker) checkPlugstack(conf node.SlurmConf) {
 	line := "write this line into plugstack.conf: required " + filepath.Join(k.node.LibDir, node.PluginName)
-	k.otherLines(conf)
+	k.checkOtherLines(conf)
 	own := conf.Own()
 	if len(own) == 0 {
 		k.fail("plugstack", line, "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, node.PluginName)
@@ -39,13 +39,13 @@ func (k *checker) plugstack(conf node.SlurmConf) {
 		k.fail("plugstack", line, "%s: %s is not there: srun, sbatch and slurmd cannot start", p.At, p.Path)
 	default:
 		k.ok("plugstack", "%s is required", p.Path)
-		k.release(p.Path, conf)
+		k.checkRelease(p.Path, conf)
 	}
-	k.arguments(&p)
+	k.checkArguments(&p)
 }
 
-// otherLines checks the lines of plugstack.conf that do not name gojail's plugin.
-func (k *checker) otherLines(conf node.SlurmConf) {
+// checkOtherLines checks the lines of plugstack.conf that do not name gojail's plugin.
+func (k *checker) checkOtherLines(conf node.SlurmConf) {
 	for _, line := range conf.Ignored {
 		k.warn("plugstack", "write required, optional or include, and a path", "%s: Slurm ignores this line", line)
 	}
@@ -56,9 +56,9 @@ func (k *checker) otherLines(conf node.SlurmConf) {
 	}
 }
 
-// arguments checks the plugin's arguments as the plugin does (node_find in spank/common/node.c), and that
+// checkArguments checks the plugin's arguments as the plugin does (node_find in spank/common/node.c), and that
 // they name the files that this check was started with.
-func (k *checker) arguments(p *node.SpankPlugin) {
+func (k *checker) checkArguments(p *node.SpankPlugin) {
 	for _, word := range p.Arguments {
 		name, value, _ := strings.Cut(word, "=")
 		switch {

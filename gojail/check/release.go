@@ -12,16 +12,16 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// release compares the release that the plugin was built for with the node's: a
+// checkRelease compares the release that the plugin was built for with the node's: a
 // SPANK plugin of another one is refused, and every srun, sbatch and slurmd with
 // it (Slurm's src/common/plugin.c compares major and minor).
-func (k *checker) release(plugin string, conf node.SlurmConf) {
-	ours, err := pluginVersion(plugin)
+func (k *checker) checkRelease(plugin string, conf node.SlurmConf) {
+	ours, err := readPluginVersion(plugin)
 	if err != nil {
 		k.fail("plugstack", "install gojail again on this node (make install)", "%v", err)
 		return
 	}
-	path, theirs := nodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
+	path, theirs := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
 	switch {
 	case path == "":
 		k.warn("plugstack", "name it in PluginDir of slurm.conf", "Slurm's plugins are not found, so that nothing is known of its release; gojail's is %s", ours)
@@ -29,14 +29,14 @@ func (k *checker) release(plugin string, conf node.SlurmConf) {
 		k.fail("plugstack", "build gojail against the headers of the Slurm that runs here (libslurm-dev, slurm-devel), and install it",
 			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, ours, theirs, path)
 	default:
-		k.earlier(plugin, conf, theirs)
+		k.checkEarlierPlugin(plugin, conf, theirs)
 		k.ok("plugstack", "built for Slurm %s, this node has %s", ours, theirs)
 	}
 }
 
-// earlier tells of required plugins before ours: up to 25.05 one that returns a positive
+// checkEarlierPlugin tells of required plugins before ours: up to 25.05 one that returns a positive
 // number ends the hook for all after it, and Slurm goes on (_do_call_stack in spank.c).
-func (k *checker) earlier(plugin string, conf node.SlurmConf, release slurmVersion) {
+func (k *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release slurmVersion) {
 	if release >= 0x190500 {
 		return
 	}
@@ -51,14 +51,14 @@ func (k *checker) earlier(plugin string, conf node.SlurmConf, release slurmVersi
 	}
 }
 
-// nodesRelease reads that of the node's Slurm from a plugin of its own in the first
+// findNodesRelease reads that of the node's Slurm from a plugin of its own in the first
 // directory that has one; "" if none has.
-func nodesRelease(dirs []string) (path string, release slurmVersion) {
+func findNodesRelease(dirs []string) (path string, release slurmVersion) {
 	for _, dir := range dirs {
 		for _, pattern := range []string{"auth_*.so", "cred_*.so", "hash_*.so"} {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern))
 			for _, path := range found {
-				if release, err := pluginVersion(path); err == nil {
+				if release, err := readPluginVersion(path); err == nil {
 					return path, release
 				}
 			}
@@ -72,8 +72,8 @@ type slurmVersion uint32
 
 func (v slurmVersion) String() string { return fmt.Sprintf("%d.%02d.%d", v>>16, v>>8&0xff, v&0xff) }
 
-// pluginVersion reads the variable plugin_version, which every plugin of Slurm has.
-func pluginVersion(path string) (slurmVersion, error) {
+// readPluginVersion reads the variable plugin_version, which every plugin of Slurm has.
+func readPluginVersion(path string) (slurmVersion, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the plugin %s: %v", path, oneline.Cause(err))

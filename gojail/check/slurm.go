@@ -18,20 +18,20 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// slurm looks at what gojail and Slurm must agree on.
-func (k *checker) slurm() {
+// checkSlurm looks at what gojail and Slurm must agree on.
+func (k *checker) checkSlurm() {
 	c := k.config
 	if path := filepath.Join(c.Slurm.Conf, "slurm.conf"); !rootpath.Exists(path) {
 		k.fail("slurm", "correct slurm.conf's directory, conf = in [slurm]; where slurmctld sends it, start slurmd first", "%s is not there", path)
 		return
 	}
-	conf := k.slurmdsConf()
-	if k.configless(conf) {
-		k.plugstack(conf)
+	conf := k.readSlurmdsConf()
+	if k.checkConfigless(conf) {
+		k.checkPlugstack(conf)
 	}
-	k.spool(conf)
-	if k.anySlurmJail() {
-		k.munge(conf)
+	k.checkSpool(conf)
+	if k.hasSlurmJail() {
+		k.checkMunge(conf)
 		if commands, dir := node.FindCommands(c); len(commands) == 0 {
 			k.warn("slurm", `install them, or name their directory in host = of [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
 				"no srun on this node: jails will have no Slurm commands")
@@ -39,15 +39,15 @@ func (k *checker) slurm() {
 			k.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
 		}
 	}
-	k.epilog(conf)
-	k.features(conf)
-	slurmds := processesNamed("slurmd")
-	k.chroot(slurmds)
-	k.latency(conf, slurmds)
+	k.checkEpilog(conf)
+	k.checkFeatures(conf)
+	slurmds := findProcesses("slurmd")
+	k.checkChroot(slurmds)
+	k.checkLatency(conf, slurmds)
 }
 
-// chroot: setns(2) goes to the root of a mount namespace, which is another than slurmd's then.
-func (k *checker) chroot(slurmds []string) {
+// checkChroot: setns(2) goes to the root of a mount namespace, which is another than slurmd's then.
+func (k *checker) checkChroot(slurmds []string) {
 	for _, pid := range slurmds {
 		if root, err := os.Readlink("/proc/" + pid + "/root"); err == nil && root != "/" {
 			k.fail("slurmd", "start it without chroot(8), in a mount namespace whose root that is",
@@ -56,7 +56,7 @@ func (k *checker) chroot(slurmds []string) {
 	}
 }
 
-func (k *checker) anySlurmJail() bool {
+func (k *checker) hasSlurmJail() bool {
 	for _, j := range k.config.Jails {
 		if j.Slurm {
 			return true
@@ -65,8 +65,8 @@ func (k *checker) anySlurmJail() bool {
 	return false
 }
 
-// spool compares with slurm.conf: batch scripts are looked for there.
-func (k *checker) spool(conf node.SlurmConf) {
+// checkSpool compares with slurm.conf: batch scripts are looked for there.
+func (k *checker) checkSpool(conf node.SlurmConf) {
 	given := conf.Values["slurmdspooldir"]
 	if given == "" {
 		given = config.StandardSpool
@@ -79,25 +79,25 @@ func (k *checker) spool(conf node.SlurmConf) {
 		return
 	}
 	// SlurmUser tells slurmd what to run as whom: a directory of its own gives it nothing more.
-	if err := trusted.ParentsOf(want, k.slurmUID(conf)); err != nil {
+	if err := trusted.ParentsOf(want, k.findSlurmUID(conf)); err != nil {
 		k.warn("spool", "", "who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v", err)
 		return
 	}
 	k.ok("spool", "%s, as in slurm.conf", want)
 }
 
-// slurmUID returns SlurmUser's number, or root's where it is not known without asking a name service.
-func (k *checker) slurmUID(conf node.SlurmConf) uint32 {
+// findSlurmUID returns SlurmUser's number, or root's where it is not known without asking a name service.
+func (k *checker) findSlurmUID(conf node.SlurmConf) uint32 {
 	name := conf.Values["slurmuser"]
 	if uid, err := config.ParseID(name); err == nil {
 		return uid
 	}
-	uid, _ := passwdUID(k.node.passwd(), name)
+	uid, _ := findPasswdUID(k.node.passwd(), name)
 	return uid
 }
 
-// passwdUID returns the number of a user in a file like passwd(5).
-func passwdUID(path, name string) (uint32, bool) {
+// findPasswdUID returns the number of a user in a file like passwd(5).
+func findPasswdUID(path, name string) (uint32, bool) {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Split(line, ":"); len(fields) >= 3 && fields[0] == name && name != "" {
@@ -108,8 +108,8 @@ func passwdUID(path, name string) (uint32, bool) {
 	return 0, false
 }
 
-// munge: a launch goes well without its socket (spank/common/job_mounts.c).
-func (k *checker) munge(conf node.SlurmConf) {
+// checkMunge: a launch goes well without its socket (spank/common/job_mounts.c).
+func (k *checker) checkMunge(conf node.SlurmConf) {
 	if auth := conf.Values["authtype"]; auth != "" && auth != "auth/munge" {
 		return
 	}
@@ -123,8 +123,8 @@ func (k *checker) munge(conf node.SlurmConf) {
 	k.ok("munge", "%s is there", path)
 }
 
-// latency tells what costs each launch time that is not gojail's.
-func (k *checker) latency(conf node.SlurmConf, slurmds []string) {
+// checkLatency tells what costs each launch time that is not gojail's.
+func (k *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
 	for flag := range strings.SplitSeq(strings.ToLower(conf.Values["prologflags"]), ",") {
 		if flag := strings.TrimSpace(flag); flag == "contain" || flag == "x11" {
 			k.warn("latency", "take it out of slurm.conf if you need no pam_slurm_adopt or X11",
@@ -148,10 +148,10 @@ func hasHwlocPath(pid string) bool {
 	return bytes.HasPrefix(text, []byte("HWLOC_PLUGINS_PATH=")) || bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
 }
 
-// processesNamed lists the pids of root's processes with that name (/proc/PID/comm).
+// findProcesses lists the pids of root's processes with that name (/proc/PID/comm).
 // Anybody may call a process that, and have its memory on a file system of his own,
 // where who reads its environment waits for ever.
-func processesNamed(name string) []string {
+func findProcesses(name string) []string {
 	var pids []string
 	paths, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, path := range paths {

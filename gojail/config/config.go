@@ -75,7 +75,7 @@ type Jail struct {
 	UserMounts []UserRule
 	Isolation  Isolation
 
-	Brought *Brought // by the devices of CDI; nil: there are none
+	CDIDevices *CDIDevices // by the devices of CDI; nil: there are none
 }
 
 // Values of the key tmp.

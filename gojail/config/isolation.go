@@ -57,7 +57,7 @@ var defaultCapabilities = []string{
 	"CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_AUDIT_WRITE", "CAP_SETFCAP",
 }
 
-func (s *source) isolation(j *Jail, f *fileJail) error {
+func (s *source) parseIsolation(j *Jail, f *fileJail) error {
 	key := func(last string) []string { return []string{"jail", j.Name, last} }
 	i := &j.Isolation
 	*i = Isolation{
@@ -90,10 +90,10 @@ func (s *source) isolation(j *Jail, f *fileJail) error {
 		{"cgroups", []string{i.Cgroups}, []string{CgroupsJob, CgroupsNode}},
 		{"abstract_sockets", []string{i.Abstract}, []string{AbstractNode, AbstractStep}},
 	} {
-		if bad := firstBad(list.words, list.all); bad != "" {
+		if bad := findUnknownWord(list.words, list.all); bad != "" {
 			return s.refuse(key(list.key), "%q is not known; known: %s", bad, strings.Join(list.all, " "))
 		}
-		if twice, is := duplicate(list.words); is {
+		if twice, is := findDuplicate(list.words); is {
 			return s.refuse(key(list.key), "%q is there twice", twice)
 		}
 	}

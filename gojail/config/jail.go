@@ -22,17 +22,17 @@ var SystemDirs = []string{
 	"dev", "proc", "sys", "run", "var", "opt", "nix", "snap", "lost+found",
 }
 
-func (s *source) jails(f *file, c *Config) error {
+func (s *source) parseJails(f *file, c *Config) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(f.Jail)) {
 		fj := f.Jail[name]
-		if err := s.jailName(name); err != nil {
+		if err := s.checkJailName(name); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		j, err := s.jail(name, &fj)
+		j, err := s.parseJail(name, &fj)
 		if err == nil {
-			err = s.mounts(c, j)
+			err = s.parseMounts(c, j)
 		}
 		errs = append(errs, err)
 		c.Jails[name] = j
@@ -44,7 +44,7 @@ func (s *source) jails(f *file, c *Config) error {
 	return nil
 }
 
-func (s *source) jailName(name string) error {
+func (s *source) checkJailName(name string) error {
 	key := []string{"jail", name}
 	switch {
 	case !nameRule().MatchString(name):
@@ -57,7 +57,7 @@ func (s *source) jailName(name string) error {
 	return nil
 }
 
-func (s *source) jail(name string, f *fileJail) (*Jail, error) {
+func (s *source) parseJail(name string, f *fileJail) (*Jail, error) {
 	key := func(last string) []string { return []string{"jail", name, last} }
 	if f.Root == nil {
 		return nil, s.refuse([]string{"jail", name}, "root is missing: the directory that becomes / of the jail")
@@ -75,7 +75,7 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 	if j.Options == nil {
 		j.Options = []string{"nosuid", "nodev"}
 	}
-	if bad := firstBad(j.Options, rootOptions); bad != "" {
+	if bad := findUnknownWord(j.Options, rootOptions); bad != "" {
 		errs = append(errs, s.refuse(key("options"), "%q is not an option of the root; known: %s", bad, strings.Join(rootOptions, " ")))
 	}
 	if j.Host == nil {
@@ -86,22 +86,22 @@ func (s *source) jail(name string, f *fileJail) (*Jail, error) {
 			errs = append(errs, s.refuse(key("network"), "%q is no label of rails; write one of network.toml, or \"none\"", j.Network))
 		}
 	}
-	errs = append(errs, s.sizes(j, f), s.isolation(j, f))
-	errs = append(errs, s.paths(j.Host, key("host")...), s.paths(j.Local, key("local")...), s.paths(j.Data, key("data")...))
+	errs = append(errs, s.parseSizes(j, f), s.parseIsolation(j, f))
+	errs = append(errs, s.checkPaths(j.Host, key("host")...), s.checkPaths(j.Local, key("local")...), s.checkPaths(j.Data, key("data")...))
 	for last, list := range map[string][]string{"users": j.Users, "groups": j.Groups} {
-		if i := slices.IndexFunc(list, BadAccount); i >= 0 {
+		if i := slices.IndexFunc(list, IsBadAccount); i >= 0 {
 			errs = append(errs, s.refuse(key(last), "%q is not a name or a number", list[i]))
 		}
 	}
-	errs = append(errs, s.dataDirs(j), s.devices(j))
+	errs = append(errs, s.checkDataDirs(j), s.checkDevices(j))
 	return j, tomlfile.Join(errs...)
 }
 
-func BadAccount(name string) bool {
+func IsBadAccount(name string) bool {
 	return name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == ':' || r == ',' })
 }
 
-func (s *source) sizes(j *Jail, f *fileJail) (err error) {
+func (s *source) parseSizes(j *Jail, f *fileJail) (err error) {
 	key := func(last string) []string { return []string{"jail", j.Name, last} }
 	if f.Tmp != nil {
 		j.Tmp = *f.Tmp
@@ -109,14 +109,14 @@ func (s *source) sizes(j *Jail, f *fileJail) (err error) {
 	if j.Tmp != TmpDisk && j.Tmp != TmpTmpfs {
 		return s.refuse(key("tmp"), `%q: write "disk" or "tmpfs"`, j.Tmp)
 	}
-	if j.TmpSize, err = s.size(f.TmpSize, key("tmp_size")...); err != nil {
+	if j.TmpSize, err = s.parseSize(f.TmpSize, key("tmp_size")...); err != nil {
 		return err
 	}
-	j.ShmSize, err = s.size(f.ShmSize, key("shm_size")...)
+	j.ShmSize, err = s.parseSize(f.ShmSize, key("shm_size")...)
 	return err
 }
 
-func (s *source) dataDirs(j *Jail) error {
+func (s *source) checkDataDirs(j *Jail) error {
 	for _, dir := range j.Data {
 		name := strings.TrimPrefix(dir, "/")
 		key := []string{"jail", j.Name, "data"}
@@ -130,7 +130,7 @@ func (s *source) dataDirs(j *Jail) error {
 	return nil
 }
 
-func (s *source) devices(j *Jail) error {
+func (s *source) checkDevices(j *Jail) error {
 	for _, name := range j.CDI {
 		if err := cdi.CheckName(name); err != nil {
 			return s.refuse([]string{"jail", j.Name, "cdi"}, "%v", err)
@@ -158,7 +158,7 @@ func Under(path, dir string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-func firstBad(words, known []string) string {
+func findUnknownWord(words, known []string) string {
 	for _, w := range words {
 		if !slices.Contains(known, w) {
 			return w
@@ -167,8 +167,8 @@ func firstBad(words, known []string) string {
 	return ""
 }
 
-// duplicate finds a path that is in the list twice.
-func duplicate(paths []string) (string, bool) {
+// findDuplicate finds a path that is in the list twice.
+func findDuplicate(paths []string) (string, bool) {
 	sorted := slices.Sorted(slices.Values(paths))
 	for i := 1; i < len(sorted); i++ {
 		if sorted[i] == sorted[i-1] {
@@ -178,8 +178,8 @@ func duplicate(paths []string) (string, bool) {
 	return "", false
 }
 
-// reserved lists what the sandbox fills itself: nothing may be mounted there or below.
-func (c *Config) reserved(j *Jail) []string {
+// reservedPaths lists what the sandbox fills itself: nothing may be mounted there or below.
+func (c *Config) reservedPaths(j *Jail) []string {
 	list := []string{"/proc", "/sys", "/tmp", "/dev/shm", "/dev/pts", "/dev/mqueue", c.Slurm.SpoolBase}
 	if j.Slurm {
 		list = append(list, c.Slurm.Conf, c.Slurm.Munge)
@@ -187,12 +187,12 @@ func (c *Config) reserved(j *Jail) []string {
 	return list
 }
 
-// fills refuses a destination that the sandbox fills itself.
-func (c *Config) fills(j *Jail, dst string) error {
+// checkDestination refuses a destination that the sandbox fills itself.
+func (c *Config) checkDestination(j *Jail, dst string) error {
 	if dst == "/dev" || dst == "/run" {
 		return fmt.Errorf("every jail has its own %s; only below it", dst)
 	}
-	for _, own := range c.reserved(j) {
+	for _, own := range c.reservedPaths(j) {
 		if Under(dst, own) {
 			return fmt.Errorf("every jail has its own %s", own)
 		}

@@ -27,9 +27,9 @@ var typeOptions = map[string][]string{
 	"overlay": {"lowerdir=", "upperdir=", "workdir=", "userxattr", "volatile", "index=", "metacopy=", "redirect_dir=", "xino="},
 }
 
-// mounts checks everything that has a destination in the jail: mounts, local
+// parseMounts checks everything that has a destination in the jail: mounts, local
 // directories, host files, and the rules for user mounts.
-func (s *source) mounts(c *Config, j *Jail) error {
+func (s *source) parseMounts(c *Config, j *Jail) error {
 	var errs []error
 	all := slices.Concat(j.Local, j.Host)
 	for i := range j.Mounts {
@@ -41,12 +41,12 @@ func (s *source) mounts(c *Config, j *Jail) error {
 	}
 	for last, list := range map[string][]string{"local": j.Local, "host": j.Host} {
 		for _, dst := range list {
-			if err := c.fills(j, dst); err != nil {
+			if err := c.checkDestination(j, dst); err != nil {
 				errs = append(errs, s.refuse([]string{"jail", j.Name, last}, "%q: %v", dst, err))
 			}
 		}
 	}
-	if dst, twice := duplicate(all); twice {
+	if dst, twice := findDuplicate(all); twice {
 		errs = append(errs, fmt.Errorf("jail.%s: %q is the destination of two mounts (mounts, local and host count); leave one of them", j.Name, dst))
 	}
 	for _, dir := range j.Local {
@@ -78,7 +78,7 @@ func (c *Config) checkMount(j *Jail, m *Mount) error {
 	if err := rootpath.CheckClean(m.Destination); err != nil {
 		return fmt.Errorf("destination: %w", err)
 	}
-	if err := c.fills(j, m.Destination); err != nil {
+	if err := c.checkDestination(j, m.Destination); err != nil {
 		return fmt.Errorf("destination: %q: %w", m.Destination, err)
 	}
 	if m.Type == "" {

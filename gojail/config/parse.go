@@ -70,12 +70,12 @@ func ParseConfig(text, node string) (*Config, error) {
 func ParseConfigOn(text, node string, spool func(conf string) SpoolDir) (*Config, error) {
 	c, err := decodeConfig(text, node, spool)
 	if err != nil {
-		return nil, printable(err) // it may quote what the file holds
+		return nil, makePrintable(err) // it may quote what the file holds
 	}
 	return c, nil
 }
 
-func printable(err error) error {
+func makePrintable(err error) error {
 	var all tomlfile.Mistakes
 	if !errors.As(err, &all) {
 		return errors.New(tomlfile.Printable(err.Error()))
@@ -95,7 +95,7 @@ func decodeConfig(text, node string, spool func(conf string) SpoolDir) (*Config,
 		return nil, err
 	}
 	s := &source{decoded, spool}
-	return s.config(&f, node)
+	return s.buildConfig(&f, node)
 }
 
 // refuse makes the error for one key: "line 7: jail.debian.root: must be ...".

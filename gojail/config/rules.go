@@ -19,18 +19,21 @@ import (
 
 var nameRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// config turns the file into a Config, or names the first key that is wrong.
-func (s *source) config(f *file, node string) (*Config, error) {
+// buildConfig turns the file into a Config, or names the first key that is wrong.
+func (s *source) buildConfig(f *file, node string) (*Config, error) {
 	if node != "" && !nameRule().MatchString(node) {
 		return nil, fmt.Errorf("node name %q: only letters, digits, '.', '_' and '-', at most %d", node, contract.NameMax)
 	}
 	c := &Config{Node: node, AllowNone: f.AllowNone, Jails: map[string]*Jail{}}
 	steps := []func() error{
-		func() (err error) { c.Scratch, err = s.nodePath(f.Scratch, "/var/lib/gojail", node, "scratch"); return },
-		func() (err error) { c.Deadline, err = s.deadline(f.Deadline); return },
-		func() (err error) { c.Slurm, err = s.slurm(&f.Slurm, node); return },
-		func() error { return s.jails(f, c) },
-		func() error { return s.defaultJail(f, c) },
+		func() (err error) {
+			c.Scratch, err = s.parseNodePath(f.Scratch, "/var/lib/gojail", node, "scratch")
+			return
+		},
+		func() (err error) { c.Deadline, err = s.parseDeadline(f.Deadline); return },
+		func() (err error) { c.Slurm, err = s.parseSlurm(&f.Slurm, node); return },
+		func() error { return s.parseJails(f, c) },
+		func() error { return s.parseDefaultJail(f, c) },
 	}
 	var errs []error
 	for i, step := range steps {
@@ -46,7 +49,7 @@ func (s *source) config(f *file, node string) (*Config, error) {
 	return c, nil
 }
 
-func (s *source) defaultJail(f *file, c *Config) error {
+func (s *source) parseDefaultJail(f *file, c *Config) error {
 	if f.Default == nil {
 		return fmt.Errorf(`default: missing; write the name of a jail, or default = "none"`)
 	}
@@ -63,7 +66,7 @@ func (s *source) defaultJail(f *file, c *Config) error {
 	return nil
 }
 
-func (s *source) deadline(text *string) (time.Duration, error) {
+func (s *source) parseDeadline(text *string) (time.Duration, error) {
 	if text == nil {
 		return contract.DefaultDeadline, nil
 	}
@@ -74,32 +77,32 @@ func (s *source) deadline(text *string) (time.Duration, error) {
 	return d, nil
 }
 
-func (s *source) slurm(f *fileSlurm, node string) (slurm Slurm, err error) {
-	if slurm.Conf, err = s.nodePath(f.Conf, "/etc/slurm", node, "slurm", "conf"); err != nil {
+func (s *source) parseSlurm(f *fileSlurm, node string) (slurm Slurm, err error) {
+	if slurm.Conf, err = s.parseNodePath(f.Conf, "/etc/slurm", node, "slurm", "conf"); err != nil {
 		return
 	}
-	if slurm.Spool, slurm.SpoolBase, err = s.spool(f.Spool, slurm.Conf, node); err != nil {
+	if slurm.Spool, slurm.SpoolBase, err = s.parseSpool(f.Spool, slurm.Conf, node); err != nil {
 		return
 	}
-	if slurm.Munge, err = s.nodePath(f.Munge, "/run/munge/munge.socket.2", node, "slurm", "munge"); err != nil {
+	if slurm.Munge, err = s.parseNodePath(f.Munge, "/run/munge/munge.socket.2", node, "slurm", "munge"); err != nil {
 		return
 	}
 	slurm.Host = f.Host
-	return slurm, s.paths(f.Host, "slurm", "host")
+	return slurm, s.checkPaths(f.Host, "slurm", "host")
 }
 
-// spool returns SlurmdSpoolDir as the file has it, or else slurm.conf, and spoolBase of it.
-func (s *source) spool(text *string, conf, node string) (spool, base string, err error) {
+// parseSpool returns SlurmdSpoolDir as the file has it, or else slurm.conf, and spoolBase of it.
+func (s *source) parseSpool(text *string, conf, node string) (spool, base string, err error) {
 	from := ""
 	if text == nil {
 		given := s.spoolDir(conf)
 		perNode := strings.ReplaceAll(given.Dir, "%h", "%n")
 		spool, from = strings.ReplaceAll(given.Dir, "%h", given.Host), given.From
-		if spool, err = s.nodePath(&spool, "", node, "slurm", "spool"); err == nil {
-			base, err = s.spoolBase(&perNode, spool)
+		if spool, err = s.parseNodePath(&spool, "", node, "slurm", "spool"); err == nil {
+			base, err = s.parseSpoolBase(&perNode, spool)
 		}
-	} else if spool, err = s.nodePath(text, "", node, "slurm", "spool"); err == nil {
-		base, err = s.spoolBase(text, spool)
+	} else if spool, err = s.parseNodePath(text, "", node, "slurm", "spool"); err == nil {
+		base, err = s.parseSpoolBase(text, spool)
 	}
 	if err != nil && from != "" {
 		err = fmt.Errorf("%w (SlurmdSpoolDir of %s)", err, from)
@@ -107,9 +110,9 @@ func (s *source) spool(text *string, conf, node string) (spool, base string, err
 	return spool, base, err
 }
 
-// spoolBase is the directory before the first part with %n, and spool where
+// parseSpoolBase is the directory before the first part with %n, and spool where
 // there is none. It covers what the jail has there, so that it must be Slurm's own.
-func (s *source) spoolBase(text *string, spool string) (string, error) {
+func (s *source) parseSpoolBase(text *string, spool string) (string, error) {
 	before, _, perNode := strings.Cut(*text, "%n")
 	base := filepath.Dir(before + "n")
 	if !perNode || Under(base, "/run") { // which is a tmpfs in every jail
@@ -122,8 +125,8 @@ func (s *source) spoolBase(text *string, spool string) (string, error) {
 	return base, nil
 }
 
-// nodePath is a path in which %n stands for the node's name.
-func (s *source) nodePath(text *string, standard, node string, key ...string) (string, error) {
+// parseNodePath is a path in which %n stands for the node's name.
+func (s *source) parseNodePath(text *string, standard, node string, key ...string) (string, error) {
 	path := standard
 	if text != nil {
 		path = *text
@@ -144,7 +147,7 @@ func (s *source) nodePath(text *string, standard, node string, key ...string) (s
 	return expanded, nil
 }
 
-func (s *source) paths(list []string, key ...string) error {
+func (s *source) checkPaths(list []string, key ...string) error {
 	for _, path := range list {
 		if err := rootpath.CheckClean(path); err != nil {
 			return s.refuse(key, "%v", err)
@@ -155,8 +158,8 @@ func (s *source) paths(list []string, key ...string) error {
 
 var sizeRule = expression.Of(`^([0-9]{1,12})([KMGT]?)$`)
 
-// size reads "0", "512M" or "4G" (powers of 1024) into bytes.
-func (s *source) size(text *string, key ...string) (int64, error) {
+// parseSize reads "0", "512M" or "4G" (powers of 1024) into bytes.
+func (s *source) parseSize(text *string, key ...string) (int64, error) {
 	if text == nil {
 		return 0, nil
 	}

@@ -101,10 +101,10 @@ func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trus
 	if reason != nil {
 		return reason
 	}
-	return fmt.Errorf("%s may not be mounted in jail %s; permitted are: %s", source, j.Name, strings.Join(permitted(j), ", "))
+	return fmt.Errorf("%s may not be mounted in jail %s; permitted are: %s", source, j.Name, strings.Join(describePermitted(j), ", "))
 }
 
-func permitted(j *Jail) []string {
+func describePermitted(j *Jail) []string {
 	var list []string
 	for _, rule := range j.UserMounts {
 		list = append(list, rule.Source)
@@ -122,7 +122,7 @@ var userClosed = []string{
 
 // refuseUser refuses a destination that is, covers or lies below a closed place.
 func (c *Config) refuseUser(j *Jail, destination string) error {
-	closed := slices.Concat(userClosed, c.reserved(j))
+	closed := slices.Concat(userClosed, c.reservedPaths(j))
 	for _, place := range closed {
 		if covers(destination, place) {
 			return fmt.Errorf("nothing may be mounted on %s: it would cover or change %s of the jail", destination, place)

@@ -65,12 +65,12 @@ func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
 		return err
 	}
 	for _, t := range trees {
-		if err := r.place(t); err != nil {
+		if err := r.placeTree(t); err != nil {
 			return err
 		}
 	}
 	for _, t := range foreign {
-		_ = r.place(t) // data without a place for it is noexec: what is there instead is not loaded
+		_ = r.placeTree(t) // data without a place for it is noexec: what is there instead is not loaded
 	}
 	if v.Spec.Linux != nil {
 		for _, d := range v.Spec.Linux.Devices {
@@ -80,25 +80,25 @@ func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
 		}
 	}
 	for _, dir := range v.Dirs {
-		fd, err := r.target(dir, true)
+		fd, err := r.openTarget(dir, true)
 		if err != nil {
 			return err
 		}
 		unix.Close(fd)
 	}
 	for _, l := range v.Links {
-		if err := r.link(l); err != nil {
+		if err := r.makeLink(l); err != nil {
 			return err
 		}
 	}
 	for _, f := range v.Files {
-		if err := r.file(f); err != nil {
+		if err := r.coverFile(f); err != nil {
 			return err
 		}
 	}
 	if v.Spec.Linux != nil {
 		for _, path := range v.Spec.Linux.ReadonlyPaths {
-			if err := r.readonly(path); err != nil {
+			if err := r.makeReadonly(path); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func openRoot(v *plan.View, name string) (*jailRoot, error) {
 			return nil, config.JailError(name, err)
 		}
 		r.fd, r.sealed = t.fd, t.sealed
-		return r, r.own(t.fd)
+		return r, r.addOwned(t.fd)
 	}
 	if err := node.CheckRoot(r.path); err != nil {
 		return nil, err

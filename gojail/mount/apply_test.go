@@ -61,12 +61,12 @@ func applyChild(input string) (any, error) {
 	out.Cwd, _ = os.Getwd()
 	out.Mounts, _ = mountinfo.GetMounts(nil)
 	for _, path := range in.Look {
-		out.Files[path] = look(path)
+		out.Files[path] = readSeen(path)
 	}
 	return out, nil
 }
 
-func look(path string) seen {
+func readSeen(path string) seen {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return seen{Text: err.Error()}

@@ -12,7 +12,7 @@ import (
 // mask hides what is at path behind an empty directory or /dev/null. What is not
 // there needs no mask (OCI runtime-spec, config-linux.md, "Masked Paths").
 func (r *jailRoot) mask(path string) error {
-	target, err := r.existing(path)
+	target, err := r.openExisting(path)
 	if err != nil || target < 0 {
 		return err
 	}
@@ -39,12 +39,12 @@ func (r *jailRoot) mask(path string) error {
 			return &mountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
 		}
 	}
-	return cover(t.fd, target, path)
+	return coverPath(t.fd, target, path)
 }
 
-// file covers a file with another content, where there is one.
-func (r *jailRoot) file(f plan.File) error {
-	target, err := r.existing(f.Path)
+// coverFile covers a file with another content, where there is one.
+func (r *jailRoot) coverFile(f plan.File) error {
+	target, err := r.openExisting(f.Path)
 	if err != nil || target < 0 {
 		return err
 	}
@@ -76,12 +76,12 @@ func (r *jailRoot) file(f plan.File) error {
 	if err := setAttributes(bound, o); err != nil {
 		return &mountError{Op: "mount_setattr", Target: f.Path, Err: err}
 	}
-	return cover(bound, target, f.Path)
+	return coverPath(bound, target, f.Path)
 }
 
-// readonly mounts path on itself, read-only, with all that is mounted below it.
-func (r *jailRoot) readonly(path string) error {
-	target, err := r.existing(path)
+// makeReadonly mounts path on itself, read-only, with all that is mounted below it.
+func (r *jailRoot) makeReadonly(path string) error {
+	target, err := r.openExisting(path)
 	if err != nil || target < 0 {
 		return err
 	}
@@ -98,11 +98,11 @@ func (r *jailRoot) readonly(path string) error {
 	if err := setAttributes(fd, o); err != nil {
 		return &mountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
 	}
-	return cover(fd, target, path)
+	return coverPath(fd, target, path)
 }
 
-// existing opens path in the view, or gives -1 where nothing is there.
-func (r *jailRoot) existing(path string) (int, error) {
+// openExisting opens path in the view, or gives -1 where nothing is there.
+func (r *jailRoot) openExisting(path string) (int, error) {
 	fd, err := r.open(path)
 	if err == unix.ENOENT || err == unix.ENOTDIR {
 		return -1, nil
@@ -110,7 +110,7 @@ func (r *jailRoot) existing(path string) (int, error) {
 	return fd, r.resolveError(path, err)
 }
 
-func cover(fd, target int, path string) error {
+func coverPath(fd, target int, path string) error {
 	if err := unix.MoveMount(fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return &mountError{Op: "move_mount", Target: path, Err: err}
 	}

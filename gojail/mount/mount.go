@@ -187,20 +187,20 @@ func newFilesystem(m specs.Mount) (tree, error) {
 		return tree{}, &mountError{Op: "fsopen", Source: m.Type, Target: m.Destination, Err: err}
 	}
 	defer unix.Close(ctx)
-	if err := configure(ctx, m, o); err != nil {
+	if err := configureContext(ctx, m, o); err != nil {
 		return tree{}, err
 	}
 	t.fd, err = unix.Fsmount(ctx, unix.FSMOUNT_CLOEXEC, int(o.set))
 	if err != nil {
-		return tree{}, &mountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options, Detail: contextMessage(ctx), Err: err}
+		return tree{}, &mountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options, Detail: readContextMessage(ctx), Err: err}
 	}
 	return t, nil
 }
 
-// configure gives the file system context its source and data options and creates the superblock.
-func configure(ctx int, m specs.Mount, o mountOptions) error {
+// configureContext gives the file system context its source and data options and creates the superblock.
+func configureContext(ctx int, m specs.Mount, o mountOptions) error {
 	fail := func(what string, err error) error {
-		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: contextMessage(ctx), Err: err}
+		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: readContextMessage(ctx), Err: err}
 	}
 	if m.Source != "" {
 		if err := unix.FsconfigSetString(ctx, "source", m.Source); err != nil {
@@ -225,9 +225,9 @@ func configure(ctx int, m specs.Mount, o mountOptions) error {
 	return nil
 }
 
-// contextMessage reads what the kernel has to say about a file system context
+// readContextMessage reads what the kernel has to say about a file system context
 // (fsopen(2)): lines that start with their level, such as "e tmpfs: Bad value for 'size'".
-func contextMessage(ctx int) string {
+func readContextMessage(ctx int) string {
 	var lines []string
 	buf := make([]byte, 512)
 	for len(lines) < 4 {

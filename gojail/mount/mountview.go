@@ -100,9 +100,11 @@ func (v *mountView) RegionOf(fd int) (region, error) {
 		return region{}, fmt.Errorf("%s is not in the mount table", path)
 	}
 	r := regionOf(m)
-	r.path = filepath.Join(r.path, relative(path, m.Mountpoint))
+	r.path = filepath.Join(r.path, relativeTo(path, m.Mountpoint))
 	return r, nil
 }
 
-// relative returns the rest of a path that is, or lies below, dir.
-func relative(path, dir string) string { return strings.TrimPrefix(path, strings.TrimSuffix(dir, "/")) }
+// relativeTo returns the rest of a path that is, or lies below, dir.
+func relativeTo(path, dir string) string {
+	return strings.TrimPrefix(path, strings.TrimSuffix(dir, "/"))
+}

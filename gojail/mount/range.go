@@ -48,7 +48,7 @@ func OpenRange(c *config.Config, j *config.Jail, facts *node.HostFacts, template
 		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name, err)
 	}
 	if err := RefuseSuid(c, regionOf(root)); err != nil {
-		return nil, forUsers(err)
+		return nil, hideFromUsers(err)
 	}
 	if facts.JailTop, err = node.ReadJailTop(j, fmt.Sprintf("/proc/self/fd/%d", view.root)); err != nil {
 		return nil, err
@@ -99,8 +99,8 @@ func (v *mountView) openPlaces(dirs []string) ([]place, error) {
 	return places, nil
 }
 
-// forUsers adds to an error what its reader, a user, can do.
-func forUsers(err error) error {
+// hideFromUsers adds to an error what its reader, a user, can do.
+func hideFromUsers(err error) error {
 	if suid := (*SuidError)(nil); errors.As(err, &suid) {
 		return fmt.Errorf("%w; use --jail-root=self, or ask your administrator to %s", err, suid.Remedy())
 	}
@@ -109,7 +109,7 @@ func forUsers(err error) error {
 
 // inMountNamespace runs f on a thread of its own in a mount namespace.
 func inMountNamespace(namespace int, f func() error) error {
-	return onThread(func() error {
+	return doOnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			return fmt.Errorf("cannot enter the jail's template: unshare: %w", err)
 		}
@@ -132,7 +132,7 @@ func (v *mountView) openRange(places []place, ids, data int) (trees []Tree, err 
 	}()
 	fd, err := CloneMapped(v.root, false, ids)
 	if err != nil {
-		return nil, cannotMap("the jail's root", err)
+		return nil, explainMapError("the jail's root", err)
 	}
 	trees = append(trees, Tree{FD: fd, Destination: "/", Root: true})
 	for _, p := range places {
@@ -156,7 +156,7 @@ func (v *mountView) openData(p place, data int) ([]Tree, error) {
 		return nil, err
 	}
 	trees := []Tree{{FD: fd, Destination: p.path}}
-	for _, m := range v.below(p.path) {
+	for _, m := range v.mountsBelow(p.path) {
 		at, err := rootpath.OpenBeneath(v.root, m.Mountpoint, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS)
 		if err != nil {
 			continue // another mount covers it
@@ -171,8 +171,8 @@ func (v *mountView) openData(p place, data int) ([]Tree, error) {
 	return trees, nil
 }
 
-// below returns the mounts below a path, each after those that it lies in.
-func (v *mountView) below(path string) []*mountinfo.Info {
+// mountsBelow returns the mounts below a path, each after those that it lies in.
+func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
 	var list []*mountinfo.Info
 	for _, m := range v.mounts {
 		if m.Mountpoint != path && config.Under(m.Mountpoint, path) {
@@ -197,7 +197,7 @@ func (v *mountView) openDataMount(p place, data int) (int, error) {
 	if m != nil && (slices.Contains(strings.Split(m.Options, ","), "ro") || slices.Contains([]string{"tmpfs", "overlay", "autofs"}, m.FSType)) {
 		return cloneNosuid(p.fd, false)
 	}
-	return -1, cannotMap(p.path+" of the jail", failed)
+	return -1, explainMapError(p.path+" of the jail", failed)
 }
 
 // CloneMapped clones the mount at an open place, maybe with those below it, with the ids of a user namespace.
@@ -230,7 +230,7 @@ func cloneNosuid(at int, recursive bool) (int, error) {
 // MapIDs maps the ids of a detached tree, of all mounts in it, by a user namespace.
 func MapIDs(tree, namespace int, source string) error {
 	if err := mapIDs(tree, namespace); err != nil {
-		return cannotMap(source+", or of a mount below it,", err)
+		return explainMapError(source+", or of a mount below it,", err)
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func mapIDs(tree, namespace int) error {
 	return unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
 }
 
-func cannotMap(what string, err error) error {
+func explainMapError(what string, err error) error {
 	return fmt.Errorf("--jail-root=range: the file system of %s cannot map ids (%w); "+
 		"use --jail-root=self, or ask your administrator for ext4, xfs or btrfs there", what, err)
 }

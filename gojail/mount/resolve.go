@@ -33,8 +33,8 @@ type placed struct {
 
 func (r *jailRoot) close() { unix.Close(r.fd) }
 
-// own says that targets may be made in the file system of fd.
-func (r *jailRoot) own(fd int) error {
+// addOwned says that targets may be made in the file system of fd.
+func (r *jailRoot) addOwned(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return &mountError{Op: "fstat", Err: err}
@@ -56,14 +56,14 @@ func (r *jailRoot) open(path string) (int, error) {
 	return rootpath.OpenBeneath(r.fd, path, rootpath.InRoot)
 }
 
-// target opens the place for a mount. It is made where it is missing, but only on
+// openTarget opens the place for a mount. It is made where it is missing, but only on
 // a file system of the view's own: on shared storage all nodes would race for it.
-func (r *jailRoot) target(path string, dir bool) (int, error) {
+func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
 	fd, err := r.open(path)
 	if err != unix.ENOENT {
 		return fd, r.resolveError(path, err)
 	}
-	parent, err := r.parent(path)
+	parent, err := r.openParent(path)
 	if err != nil {
 		return -1, err
 	}
@@ -81,22 +81,22 @@ func (r *jailRoot) target(path string, dir bool) (int, error) {
 	return fd, r.resolveError(path, err)
 }
 
-// parent opens the directory of path, in which something is to be made.
-func (r *jailRoot) parent(path string) (int, error) {
+// openParent opens the directory of path, in which something is to be made.
+func (r *jailRoot) openParent(path string) (int, error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 		return -1, fmt.Errorf("mount target %q is not a clean absolute path below /", path)
 	}
-	fd, err := r.target(filepath.Dir(path), true)
+	fd, err := r.openTarget(filepath.Dir(path), true)
 	if err == nil {
 		var st unix.Stat_t
 		if err = unix.Fstat(fd, &st); err == nil && r.owned[st.Dev] {
 			return fd, nil
 		}
 		unix.Close(fd)
-		err = r.missing(path)
+		err = r.missingError(path)
 	}
 	if _, is := err.(*missingTarget); is {
-		err = r.missing(path) // name what was asked for, not its parent
+		err = r.missingError(path) // name what was asked for, not its parent
 	}
 	return -1, err
 }
@@ -104,7 +104,7 @@ func (r *jailRoot) parent(path string) (int, error) {
 // missingTarget is the error for a target that launches never make.
 type missingTarget struct{ path, root, name string }
 
-func (r *jailRoot) missing(path string) error { return &missingTarget{path, r.path, r.name} }
+func (r *jailRoot) missingError(path string) error { return &missingTarget{path, r.path, r.name} }
 
 func (e *missingTarget) Error() string {
 	return fmt.Sprintf("mount target %s is missing in %s; create it once with: gojail init %s", e.path, e.root, e.name)
@@ -124,14 +124,14 @@ func (r *jailRoot) resolveError(path string, err error) error {
 	return &mountError{Op: "openat2", Target: path, Err: err}
 }
 
-// place attaches a tree at its destination.
-func (r *jailRoot) place(t tree) error {
-	fd, err := r.target(t.target(), t.dir)
+// placeTree attaches a tree at its destination.
+func (r *jailRoot) placeTree(t tree) error {
+	fd, err := r.openTarget(t.target(), t.dir)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := r.fits(t, fd); err != nil {
+	if err := r.checkFits(t, fd); err != nil {
 		return err
 	}
 	if err := unix.MoveMount(t.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
@@ -144,13 +144,13 @@ func (r *jailRoot) place(t tree) error {
 		r.placed = append(r.placed, placed{t.target(), t.fd, rootpath.InRoot})
 	}
 	if t.owned {
-		return r.own(t.fd)
+		return r.addOwned(t.fd)
 	}
 	return nil
 }
 
-// fits refuses a target of the wrong kind, and the root itself, which would hide the jail.
-func (r *jailRoot) fits(t tree, target int) error {
+// checkFits refuses a target of the wrong kind, and the root itself, which would hide the jail.
+func (r *jailRoot) checkFits(t tree, target int) error {
 	var st, root unix.Stat_t
 	if err := unix.Fstat(target, &st); err != nil {
 		return &mountError{Op: "fstat", Target: t.target(), Err: err}
@@ -181,7 +181,7 @@ func (r *jailRoot) mknod(d specs.LinuxDevice) error {
 	if d.FileMode != nil {
 		mode = uint32(d.FileMode.Perm())
 	}
-	parent, err := r.parent(d.Path)
+	parent, err := r.openParent(d.Path)
 	if err != nil {
 		return fmt.Errorf("device %s: %w", d.Path, err)
 	}
@@ -206,8 +206,8 @@ func (r *jailRoot) mknod(d specs.LinuxDevice) error {
 	return nil
 }
 
-func (r *jailRoot) link(l plan.Link) error {
-	parent, err := r.parent(l.Path)
+func (r *jailRoot) makeLink(l plan.Link) error {
+	parent, err := r.openParent(l.Path)
 	if err != nil {
 		return fmt.Errorf("link %s: %w", l.Path, err)
 	}

@@ -56,7 +56,7 @@ func RefuseSuid(c *config.Config, own region) error {
 	if strings.HasSuffix(own.path, "//deleted") {
 		return errors.New("the jail's root was removed on this node; run: gojail reload")
 	}
-	views, err := usersViews()
+	views, err := openUsersViews()
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func RefuseSuid(c *config.Config, own region) error {
 	reach := []region{own}
 	for i := 0; i < len(reach); i++ {
 		for _, v := range views {
-			more, err := v.spread(reach[i])
+			more, err := v.findRegions(reach[i])
 			if err != nil {
 				return err
 			}
@@ -85,10 +85,10 @@ func RefuseSuid(c *config.Config, own region) error {
 	return nil
 }
 
-// usersViews returns the mount tables of this node's users: that of slurmd, from which this
+// openUsersViews returns the mount tables of this node's users: that of slurmd, from which this
 // process has its own, and that of process 1, where slurmd's unit has mounts of its own. A
 // process 1 that root may not look at, as in some containers, cannot be judged.
-func usersViews() ([]*mountView, error) {
+func openUsersViews() ([]*mountView, error) {
 	own, err := ReadMountView("self")
 	if err != nil {
 		return nil, err
@@ -107,18 +107,18 @@ func usersViews() ([]*mountView, error) {
 	return []*mountView{own, first}, nil
 }
 
-// spread returns the regions that users can move files to from r, and refuses one where
+// findRegions returns the regions that users can move files to from r, and refuses one where
 // they can run set-user-ID files.
-func (v *mountView) spread(r region) ([]region, error) {
+func (v *mountView) findRegions(r region) ([]region, error) {
 	var more []region
 	for _, m := range v.mounts {
 		shown, path := regionOf(m), m.Mountpoint
 		if shown.holds(r) {
-			path = filepath.Join(path, relative(r.path, shown.path))
+			path = filepath.Join(path, relativeTo(r.path, shown.path))
 		} else if !r.holds(shown) {
 			continue
 		}
-		open, err := v.isOpen(m, path)
+		open, err := v.isReachable(m, path)
 		if err != nil {
 			return nil, err
 		}
@@ -134,10 +134,10 @@ func (v *mountView) spread(r region) ([]region, error) {
 	return more, nil
 }
 
-// isOpen reports whether users get to a path by this mount: no other mount covers it, and no
+// isReachable reports whether users get to a path by this mount: no other mount covers it, and no
 // directory above it is root's and closed to others. The path is the kernel's, and each
 // name is looked up where the one before it led: a symbolic link ends the walk.
-func (v *mountView) isOpen(m *mountinfo.Info, path string) (bool, error) {
+func (v *mountView) isReachable(m *mountinfo.Info, path string) (bool, error) {
 	fd, err := unix.FcntlInt(uintptr(v.root), unix.F_DUPFD_CLOEXEC, 0)
 	defer func() { unix.Close(fd) }()
 	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
@@ -180,7 +180,7 @@ func refuseJails(c *config.Config, v *mountView, r region) error {
 			if m.Type != "bind" || err == nil && o.set&unix.MOUNT_ATTR_NOSUID != 0 {
 				continue
 			}
-			shown, err := v.shownBy(m.Source, j.Root, o.recursive)
+			shown, err := v.findRegionsShownBy(m.Source, j.Root, o.recursive)
 			if err != nil {
 				return fmt.Errorf("cannot tell what jail %s shows of %s: %w", name, m.Source, err)
 			}
@@ -194,8 +194,8 @@ func refuseJails(c *config.Config, v *mountView, r region) error {
 	return nil
 }
 
-// shownBy returns the regions that a bind mount of a jail shows, but for those that are nosuid on the node.
-func (v *mountView) shownBy(source, jail string, recursive bool) ([]region, error) {
+// findRegionsShownBy returns the regions that a bind mount of a jail shows, but for those that are nosuid on the node.
+func (v *mountView) findRegionsShownBy(source, jail string, recursive bool) ([]region, error) {
 	fd, err := OpenSourceOf(source, jail)
 	if err == unix.ENOENT {
 		return nil, nil
@@ -212,7 +212,7 @@ func (v *mountView) shownBy(source, jail string, recursive bool) ([]region, erro
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(at.Mountpoint, relative(own.path, at.Root))
+	path := filepath.Join(at.Mountpoint, relativeTo(own.path, at.Root))
 	var shown []region
 	for _, m := range v.mounts {
 		switch {

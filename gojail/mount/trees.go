@@ -58,7 +58,7 @@ func OpenUserMounts(c *config.Config, j *config.Jail, mounts []config.UserMount,
 func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Credentials, root string, trusted []string) (Tree, error) {
 	source, target := -1, -1
 	defer func() { unix.Close(source); unix.Close(target) }()
-	err := asUser(who, root, func(rootFD int) (err error) {
+	err := doAsUser(who, root, func(rootFD int) (err error) {
 		if source, err = openSource(m.Source, who); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Cre
 	if err := c.Permit(j, real, t.Destination, m.Readonly, trusted); err != nil {
 		return t, err
 	}
-	if err := sameKind(source, target, m); err != nil {
+	if err := checkSameKind(source, target, m); err != nil {
 		return t, err
 	}
 	t.FD, err = cloneForUser(source, m.Readonly)
@@ -98,11 +98,11 @@ func openSource(path string, who Credentials) (int, error) {
 		fd, err = unix.Openat2(unix.AT_FDCWD, path, &how)
 	}
 	if err != nil {
-		return -1, userError(path, who, err)
+		return -1, explainUserError(path, who, err)
 	}
 	if err := unix.Faccessat2(fd, "", need, unix.AT_EMPTY_PATH|unix.AT_EACCESS); err != nil {
 		unix.Close(fd)
-		return -1, userError(path, who, err)
+		return -1, explainUserError(path, who, err)
 	}
 	return fd, nil
 }
@@ -114,12 +114,12 @@ func openDestination(root int, path, jail string, who Credentials) (int, error) 
 		return -1, fmt.Errorf("%s does not exist in jail %s; choose a directory that does", path, jail)
 	}
 	if err != nil {
-		return -1, userError("destination "+path, who, err)
+		return -1, explainUserError("destination "+path, who, err)
 	}
 	return fd, nil
 }
 
-func userError(path string, who Credentials, err error) error {
+func explainUserError(path string, who Credentials, err error) error {
 	switch err {
 	case unix.ENOENT:
 		return fmt.Errorf("%s: no such directory or file on this node", path)
@@ -131,8 +131,8 @@ func userError(path string, who Credentials, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// sameKind lets a directory go on a directory, and a file on a file.
-func sameKind(source, target int, m config.UserMount) error {
+// checkSameKind lets a directory go on a directory, and a file on a file.
+func checkSameKind(source, target int, m config.UserMount) error {
 	var s, d unix.Stat_t
 	if err := unix.Fstat(source, &s); err != nil {
 		return fmt.Errorf("%s: %w", m.Source, err)
@@ -162,25 +162,25 @@ func cloneForUser(source int, readonly bool) (int, error) {
 	return fd, nil
 }
 
-// asUser runs f on a thread that has the user's rights and no others, with the
+// doAsUser runs f on a thread that has the user's rights and no others, with the
 // directory root, opened before. No other thread's rights change.
-func asUser(who Credentials, root string, f func(rootFD int) error) error {
+func doAsUser(who Credentials, root string, f func(rootFD int) error) error {
 	rootFD, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("the jail's template cannot be looked at (%s: %w); try again", root, err)
 	}
 	defer unix.Close(rootFD)
-	return onThread(func() error {
-		if err := become(who); err != nil {
+	return doOnThread(func() error {
+		if err := becomeUser(who); err != nil {
 			return err
 		}
 		return f(rootFD)
 	})
 }
 
-// onThread runs f on a thread that ends with it. The main thread is held
+// doOnThread runs f on a thread that ends with it. The main thread is held
 // meanwhile if it comes first: the runtime would not end but only park it.
-func onThread(f func() error) error {
+func doOnThread(f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -188,17 +188,17 @@ func onThread(f func() error) error {
 			done <- f()
 			return
 		}
-		err := onThread(f)
+		err := doOnThread(f)
 		runtime.UnlockOSThread()
 		done <- err
 	}()
 	return <-done
 }
 
-// become gives up this thread's rights for the user's. The raw calls change one
+// becomeUser gives up this thread's rights for the user's. The raw calls change one
 // thread (credentials(7)); the C library's would change all. Leaving uid 0 drops
 // every capability (capabilities(7)).
-func become(who Credentials) error {
+func becomeUser(who Credentials) error {
 	var list unsafe.Pointer
 	if len(who.Groups) > 0 {
 		list = unsafe.Pointer(&who.Groups[0])

@@ -124,9 +124,9 @@ func TestUserMountsLeaveRootAlone(t *testing.T) {
 	nstest.NeedRoot(t)
 	dir := userPlaces(t)
 	for range 50 { // the main thread, which never ends, is offered now and then
-		require.NoError(t, asUser(someone, "/", func(int) error { return nil }))
+		require.NoError(t, doAsUser(someone, "/", func(int) error { return nil }))
 	}
-	require.NoError(t, asUser(someone, "/", func(int) error {
+	require.NoError(t, doAsUser(someone, "/", func(int) error {
 		assert.Equal(t, []string{"54321", "54321", "54321", "54321"}, statusField(t, unix.Gettid(), "Uid"))
 		assert.Equal(t, []string{"54321", "54321", "54321", "54321"}, statusField(t, unix.Gettid(), "Gid"))
 		assert.Equal(t, []string{"54322"}, statusField(t, unix.Gettid(), "Groups"))

@@ -41,16 +41,16 @@ func ReadCDI(c *config.Config, source cdi.Source) {
 		if registry == nil && err == nil {
 			registry, err = cdi.Read(source)
 		}
-		if j.Brought = (&config.Brought{Err: err}); err == nil {
-			read(j.Brought, registry, j.CDI, c.GPUs)
+		if j.CDIDevices = (&config.CDIDevices{Err: err}); err == nil {
+			collectDevices(j.CDIDevices, registry, j.CDI, c.GPUs)
 		}
 	}
 }
 
-// read leaves out devices where the node has no such hardware, so that nodes with
+// collectDevices leaves out devices where the node has no such hardware, so that nodes with
 // GPUs and without may share a gojail.toml: no CDI file has the kind, Slurm has no
 // GPUs here, and no driver is loaded.
-func read(b *config.Brought, registry *cdi.Registry, names []string, gpus [][]string) {
+func collectDevices(b *config.CDIDevices, registry *cdi.Registry, names []string, gpus [][]string) {
 	for _, name := range names {
 		if len(gpus) == 0 && !rootpath.Exists(NvidiaDriver) && !registry.HasKind(name) {
 			b.Absent = append(b.Absent, name)
@@ -80,16 +80,16 @@ func read(b *config.Brought, registry *cdi.Registry, names []string, gpus [][]st
 			b.Edits.Unhandled = append(b.Edits.Unhandled, fmt.Sprintf("mode %o of %s", m.Mode, m.Path))
 		}
 	}
-	b.Edits.Devices = asOnHost(b.Edits.Devices)
+	b.Edits.Devices = withHostNumbers(b.Edits.Devices)
 	b.Given = GiveNodes(b.Edits.Devices, gpus, func(file string) []string {
 		name, _ := registry.ForNode(file)
 		return registry.Nodes(name)
 	})
 }
 
-// asOnHost gives device nodes the owner that they have on the node, where the CDI
+// withHostNumbers gives device nodes the owner that they have on the node, where the CDI
 // file names none: users open them by their groups.
-func asOnHost(devices []specs.LinuxDevice) []specs.LinuxDevice {
+func withHostNumbers(devices []specs.LinuxDevice) []specs.LinuxDevice {
 	for i := range devices {
 		d := &devices[i]
 		var st unix.Stat_t
@@ -125,7 +125,7 @@ func HasNode(devices []specs.LinuxDevice, path string) bool {
 // LacksCDI tells whether a jail's CDI devices cannot be had.
 func LacksCDI(c *config.Config) bool {
 	for _, j := range c.Jails {
-		if _, err := cdiEdits(j); err != nil {
+		if _, err := findCDIEdits(j); err != nil {
 			return true
 		}
 	}
@@ -134,7 +134,7 @@ func LacksCDI(c *config.Config) bool {
 
 // Present changes with what the CDI files bring, and with the files that are
 // mounted: an upgrade of the driver replaces them.
-func Present(b *config.Brought) []string {
+func Present(b *config.CDIDevices) []string {
 	if b == nil {
 		return nil
 	}
@@ -153,16 +153,16 @@ func Present(b *config.Brought) []string {
 	return list
 }
 
-// cdiEdits are what the jail's CDI devices bring.
-func cdiEdits(j *config.Jail) (cdi.Edits, error) {
-	if j.Brought == nil {
+// findCDIEdits are what the jail's CDI devices bring.
+func findCDIEdits(j *config.Jail) (cdi.Edits, error) {
+	if j.CDIDevices == nil {
 		return cdi.Edits{}, nil
 	}
-	return j.Brought.Edits, j.Brought.Err
+	return j.CDIDevices.Edits, j.CDIDevices.Err
 }
 
 // nodes are those that a GPU of Slurm's brings.
-func nodes(b *config.Brought, gpu int) []string {
+func nodes(b *config.CDIDevices, gpu int) []string {
 	if b == nil || gpu >= len(b.Given) {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 // (_establish_configuration in slurmd.c, setup_env in env.c).
 const RunConf = "/run/slurm/conf"
 
-// look finds slurmd's copy. A slurm.conf of the node's own comes first, as with Slurm.
-func look(s *config.Slurm) {
+// findSlurmConfCopy finds slurmd's copy. A slurm.conf of the node's own comes first, as with Slurm.
+func findSlurmConfCopy(s *config.Slurm) {
 	has := func(dir string) bool { return rootpath.Exists(filepath.Join(dir, "slurm.conf")) }
 	if cache := filepath.Join(s.Spool, contract.CacheLink); has(cache) {
 		s.Cache = cache

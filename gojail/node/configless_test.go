@@ -46,7 +46,7 @@ func slurmConfChild(input string) (any, error) {
 			}
 		}
 		s := config.Slurm{Conf: dir + "/etc", Spool: dir + "/spool"}
-		look(&s)
+		findSlurmConfCopy(&s)
 		found = append(found, strings.TrimPrefix(s.Conf, dir)+" "+strings.TrimPrefix(s.Cache, dir))
 	}
 	return found, nil

@@ -57,10 +57,10 @@ func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error
 		State: state, Exists: map[string]bool{}, Devices: Everybodys(j, c.GPUs), Given: slices.Concat(PerJob(j, c.GPUs)...),
 	}
 	var err error
-	if facts.CDI, err = cdiEdits(j); err != nil {
+	if facts.CDI, err = findCDIEdits(j); err != nil {
 		return nil, err
 	}
-	if facts.Seccomp, err = profile(j); err != nil {
+	if facts.Seccomp, err = buildProfile(j); err != nil {
 		return nil, err
 	}
 	if facts.HostTop, err = readTop("/"); err != nil {
@@ -87,19 +87,19 @@ func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error
 			facts.Libraries = append(facts.Libraries, library)
 		}
 	}
-	facts.Libraries = append(facts.Libraries, missingPMIx(root, slurm.pmix)...)
-	stepd := closure(findStepd(c), slurm.Dirs)
+	facts.Libraries = append(facts.Libraries, describeMissingPMIx(root, slurm.pmix)...)
+	stepd := findClosure(findStepd(c), slurm.Dirs)
 	facts.Optional = slices.DeleteFunc(slices.Clone(facts.Libraries), func(path string) bool { return slices.Contains(stepd, path) })
-	facts.Foreign = foreignDirs(ldConf)
-	facts.look(slices.Concat(j.Host, c.Slurm.Host, slurm.Dirs,
+	facts.Foreign = findForeignDirs(ldConf)
+	facts.statPaths(slices.Concat(j.Host, c.Slurm.Host, slurm.Dirs,
 		[]string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}))
 	for _, file := range slurm.Files {
-		facts.look([]string{filepath.Dir(file)})
+		facts.statPaths([]string{filepath.Dir(file)})
 	}
 	return facts, nil
 }
 
-func (f *HostFacts) look(paths []string) {
+func (f *HostFacts) statPaths(paths []string) {
 	for _, path := range paths {
 		f.Exists[path] = rootpath.Exists(path)
 	}

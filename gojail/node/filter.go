@@ -15,8 +15,8 @@ import (
 // FilterDir holds the compiled seccomp programs, below the state directory.
 const FilterDir = "seccomp"
 
-// profile is the seccomp profile of a jail's tasks; nil: they have none.
-func profile(j *config.Jail) (*specs.LinuxSeccomp, error) {
+// buildProfile is the seccomp profile of a jail's tasks; nil: they have none.
+func buildProfile(j *config.Jail) (*specs.LinuxSeccomp, error) {
 	i := &j.Isolation
 	if i.Seccomp == config.None && !i.KeepProjects {
 		return nil, nil
@@ -34,17 +34,17 @@ func profile(j *config.Jail) (*specs.LinuxSeccomp, error) {
 	if err != nil {
 		return nil, config.JailError(j.Name, err)
 	}
-	refused := typing()
+	refused := refuseTyping()
 	if i.KeepProjects {
-		refused = append(refused, quotaEscapes()...)
+		refused = append(refused, refuseQuotaEscapes()...)
 	}
 	profile.Syscalls = append(refused, profile.Syscalls...) // the first rule that fits decides
 	return profile, nil
 }
 
-// typing is input for a terminal that was not typed there (ioctl_tty(2), ioctl_console(2)):
+// refuseTyping is input for a terminal that was not typed there (ioctl_tty(2), ioctl_console(2)):
 // who looks into a jail may bring a terminal.
-func typing() []specs.LinuxSyscall { return refuseIoctl(unix.TIOCSTI, unix.TIOCLINUX) }
+func refuseTyping() []specs.LinuxSyscall { return refuseIoctl(unix.TIOCSTI, unix.TIOCLINUX) }
 
 // refuseIoctl: the kernel looks at the low half of a command only.
 func refuseIoctl(commands ...uint64) []specs.LinuxSyscall {
@@ -61,7 +61,7 @@ func refuseIoctl(commands ...uint64) []specs.LinuxSyscall {
 
 // Filter compiles the seccomp program of a jail; nil: it has none.
 func Filter(j *config.Jail) ([]byte, error) {
-	profile, err := profile(j)
+	profile, err := buildProfile(j)
 	if profile == nil || err != nil {
 		return nil, err
 	}

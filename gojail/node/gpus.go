@@ -61,7 +61,7 @@ func readGres(file, node string) (gpus [][]string) {
 			key, value, _ := strings.Cut(word, "=")
 			values[strings.ToLower(key)] = value
 		}
-		if !strings.EqualFold(values["name"], "gpu") || !forNode(values["nodename"], node) {
+		if !strings.EqualFold(values["name"], "gpu") || !isForNode(values["nodename"], node) {
 			continue
 		}
 		for _, file := range expandFiles(values["file"]) {
@@ -74,7 +74,7 @@ func readGres(file, node string) (gpus [][]string) {
 	return gpus
 }
 
-func forNode(list, node string) bool {
+func isForNode(list, node string) bool {
 	if list == "" {
 		return true
 	}
@@ -107,7 +107,7 @@ func PerJob(j *config.Jail, gpus [][]string) [][]string {
 	some := false
 	for index, files := range gpus {
 		files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return !hasDevice(j, path) })
-		for _, node := range nodes(j.Brought, index) {
+		for _, node := range nodes(j.CDIDevices, index) {
 			if !slices.Contains(files, node) {
 				files = append(files, node)
 			}

@@ -15,8 +15,8 @@ import (
 // ldConf is where the node's dynamic linker looks for libraries.
 const ldConf = "/etc/ld.so.conf"
 
-// ldDirs are the directories that a ld.so.conf names, with the files that it includes, as ldconfig(8) reads it.
-func ldDirs(path string, depth int) []string {
+// readLdDirs are the directories that a ld.so.conf names, with the files that it includes, as ldconfig(8) reads it.
+func readLdDirs(path string, depth int) []string {
 	var dirs []string
 	for _, line := range ConfLines(path) {
 		words := strings.Fields(line)
@@ -24,7 +24,7 @@ func ldDirs(path string, depth int) []string {
 			for _, pattern := range words[1:] {
 				files, _ := filepath.Glob(slurmconf.Beside(path, pattern))
 				for _, file := range files {
-					dirs = append(dirs, ldDirs(file, depth+1)...)
+					dirs = append(dirs, readLdDirs(file, depth+1)...)
 				}
 			}
 		} else if dir, _, _ := strings.Cut(line, "="); filepath.IsAbs(dir) { // DIR=TYPE, of old C libraries
@@ -34,9 +34,9 @@ func ldDirs(path string, depth int) []string {
 	return dirs
 }
 
-// foreignDirs are those of them that are not below a directory that the stage has from the node anyway.
-func foreignDirs(path string) []string {
-	dirs := slices.DeleteFunc(ldDirs(path, 0), func(dir string) bool {
+// findForeignDirs are those of them that are not below a directory that the stage has from the node anyway.
+func findForeignDirs(path string) []string {
+	dirs := slices.DeleteFunc(readLdDirs(path, 0), func(dir string) bool {
 		return slices.Contains(config.HostDirs, config.FirstName(dir)) || config.Under(dir, "/tmp") || !rootpath.Exists(dir) || rootpath.CheckClean(dir) != nil
 	})
 	slices.Sort(dirs)

@@ -23,6 +23,6 @@ func TestForeignDirs(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	assert.Equal(t, []string{"/boot", "/home", "/mnt", "/srv"}, foreignDirs(filepath.Join(dir, "ld.so.conf")))
-	assert.Empty(t, foreignDirs(filepath.Join(dir, "nosuch")))
+	assert.Equal(t, []string{"/boot", "/home", "/mnt", "/srv"}, findForeignDirs(filepath.Join(dir, "ld.so.conf")))
+	assert.Empty(t, findForeignDirs(filepath.Join(dir, "nosuch")))
 }

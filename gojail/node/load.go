@@ -26,7 +26,7 @@ func Load(path, node string) (*config.Config, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	c.Path, c.Identity = path, id
-	look(&c.Slurm)
+	findSlurmConfCopy(&c.Slurm)
 	c.GPUs = readGPUs(c)
 	c.LookForCDI = sync.OnceFunc(func() { ReadCDI(c, cdi.Host) })
 	return c, nil

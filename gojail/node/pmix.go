@@ -21,7 +21,7 @@ func findPMIx(pluginDirs []string) []string {
 	for _, dir := range pluginDirs {
 		plugins, _ := filepath.Glob(filepath.Join(dir, "mpi_pmix*.so"))
 		for _, plugin := range plugins {
-			dirs = append(dirs, slices.DeleteFunc(constantPaths(plugin), func(dir string) bool { return !hasPMIx(dir) })...)
+			dirs = append(dirs, slices.DeleteFunc(pmixConstantPaths(plugin), func(dir string) bool { return !hasPMIx(dir) })...)
 		}
 	}
 	slices.Sort(dirs)
@@ -32,8 +32,8 @@ func hasPMIx(dir string) bool {
 	return slices.ContainsFunc(pmixNames, func(name string) bool { return rootpath.Exists(filepath.Join(dir, name)) })
 }
 
-// constantPaths returns the absolute paths among the constants of a library.
-func constantPaths(library string) []string {
+// pmixConstantPaths returns the absolute paths among the constants of a library.
+func pmixConstantPaths(library string) []string {
 	f, err := elf.Open(library)
 	if err != nil {
 		return nil
@@ -49,9 +49,9 @@ func constantPaths(library string) []string {
 	})
 }
 
-// pmixFiles returns what a directory of libpmix has to be brought along: the library by its
+// findPMIxFiles returns what a directory of libpmix has to be brought along: the library by its
 // names, and the directory of its components (MCA), which it opens when it starts.
-func pmixFiles(dir string) (libraries []string, components string) {
+func findPMIxFiles(dir string) (libraries []string, components string) {
 	for _, name := range pmixNames {
 		if path := filepath.Join(dir, name); rootpath.Exists(path) {
 			libraries = append(libraries, path)
@@ -63,11 +63,11 @@ func pmixFiles(dir string) (libraries []string, components string) {
 	return libraries, components
 }
 
-// pmixNeeds returns the files of libpmix whose own libraries are needed, too.
-func pmixNeeds(dirs []string) []string {
+// findPMIxNeeds returns the files of libpmix whose own libraries are needed, too.
+func findPMIxNeeds(dirs []string) []string {
 	var need []string
 	for _, dir := range dirs {
-		libraries, components := pmixFiles(dir)
+		libraries, components := findPMIxFiles(dir)
 		need = append(need, libraries...)
 		found, _ := filepath.Glob(filepath.Join(components, "*.so"))
 		need = append(need, found...)
@@ -75,12 +75,12 @@ func pmixNeeds(dirs []string) []string {
 	return need
 }
 
-// missingPMIx returns what a jail lacks of libpmix. One that has it at the place where Slurm
+// describeMissingPMIx returns what a jail lacks of libpmix. One that has it at the place where Slurm
 // looks for it keeps its own: its MPI was built with that.
-func missingPMIx(root int, dirs []string) []string {
+func describeMissingPMIx(root int, dirs []string) []string {
 	var missing []string
 	for _, dir := range dirs {
-		libraries, components := pmixFiles(dir)
+		libraries, components := findPMIxFiles(dir)
 		if slices.ContainsFunc(libraries, func(path string) bool {
 			st, err := StatIn(root, path)
 			return err == nil && st.Size > 0

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quotaEscapes are the calls by which the owner of a file takes it out of its
+// refuseQuotaEscapes are the calls by which the owner of a file takes it out of its
 // project, or into another job's, whose limit it then fills (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux 6.17).
-func quotaEscapes() []specs.LinuxSyscall {
+func refuseQuotaEscapes() []specs.LinuxSyscall {
 	refused := uint(unix.EPERM)
 	list := []specs.LinuxSyscall{{Names: []string{"file_setattr"}, Action: specs.ActErrno, ErrnoRet: &refused}}
 	return append(list, refuseIoctl(0x401c5820, 0x40086602, 0x40046602)...) // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS of 64 and 32 bits

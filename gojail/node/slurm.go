@@ -36,7 +36,7 @@ func ReadSlurm(c *config.Config) slurmParts {
 	conf := ReadSlurmConf(c)
 	dirs := slices.Clone(conf.Plugins)
 	for _, command := range commands {
-		dirs = append(dirs, runpath(command)...)
+		dirs = append(dirs, readRunpath(command)...)
 	}
 	slices.Sort(dirs)
 	parts.Dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return !rootpath.Exists(dir) || isLibDir(dir) })
@@ -49,17 +49,17 @@ func ReadSlurm(c *config.Config) slurmParts {
 		}
 	}
 	parts.pmix = findPMIx(parts.Dirs)
-	need = append(need, pmixNeeds(parts.pmix)...)
-	parts.Files = append(commands, ownLibraries()...)
+	need = append(need, findPMIxNeeds(parts.pmix)...)
+	parts.Files = append(commands, findOwnLibraries()...)
 	for _, plugin := range conf.Plugstack {
 		if filepath.IsAbs(plugin.Path) && rootpath.Exists(plugin.Path) {
 			parts.Files = append(parts.Files, plugin.Path)
 		}
 	}
-	for _, path := range closure(need, parts.Dirs) {
+	for _, path := range findClosure(need, parts.Dirs) {
 		base := filepath.Base(path)
 		switch {
-		case inDirs(path, parts.Dirs) || filepath.Base(path) == pmixNames[0]: // see missingPMIx
+		case isInDirs(path, parts.Dirs) || filepath.Base(path) == pmixNames[0]: // see missingPMIx
 		case strings.HasPrefix(base, "libslurm") || strings.HasPrefix(base, "libmunge"):
 			parts.Files = append(parts.Files, path)
 		default:
@@ -99,15 +99,15 @@ func findStepd(c *config.Config) []string {
 	return nil
 }
 
-// ownLibraries are Slurm's libraries that users' programs link (libslurm.so.N,
+// findOwnLibraries are Slurm's libraries that users' programs link (libslurm.so.N,
 // libpmi.so.0, libpmi2.so.0), by the name that they are loaded by.
-func ownLibraries() []string {
+func findOwnLibraries() []string {
 	var list []string
-	for _, dir := range libDirs() {
+	for _, dir := range listLibDirs() {
 		for _, pattern := range []string{"libslurm.so.*", "libpmi.so.*", "libpmi2.so.*"} {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern))
 			for _, path := range found {
-				if name := soname(path); name == filepath.Base(path) {
+				if name := readSoname(path); name == filepath.Base(path) {
 					list = append(list, path)
 				}
 			}
@@ -116,9 +116,9 @@ func ownLibraries() []string {
 	return list
 }
 
-// closure lists the libraries that the files need, and those need in turn. This
+// findClosure lists the libraries that the files need, and those need in turn. This
 // is what ldd prints, without running anything.
-func closure(files, dirs []string) []string {
+func findClosure(files, dirs []string) []string {
 	found := map[string]bool{}
 	for queue := slices.Clone(files); len(queue) > 0; queue = queue[1:] {
 		f, err := elf.Open(queue[0])
@@ -143,7 +143,7 @@ func closure(files, dirs []string) []string {
 }
 
 func findLibrary(name string, machine elf.Machine, dirs []string) string {
-	for _, dir := range slices.Concat(dirs, libDirs()) {
+	for _, dir := range slices.Concat(dirs, listLibDirs()) {
 		path := filepath.Join(dir, name)
 		f, err := elf.Open(path)
 		if err != nil {
@@ -158,14 +158,14 @@ func findLibrary(name string, machine elf.Machine, dirs []string) string {
 	return ""
 }
 
-// libDirs are the directories of ld.so: its configuration, then the built-in ones.
-func libDirs() []string {
-	dirs := ldDirs(ldConf, 0)
-	return realDirs(append(dirs, "/usr/lib64", "/usr/lib", "/lib64", "/lib"))
+// listLibDirs are the directories of ld.so: its configuration, then the built-in ones.
+func listLibDirs() []string {
+	dirs := readLdDirs(ldConf, 0)
+	return resolveDirs(append(dirs, "/usr/lib64", "/usr/lib", "/lib64", "/lib"))
 }
 
-// realDirs drops directories that are not there, and others by another name, such as /lib.
-func realDirs(dirs []string) []string {
+// resolveDirs drops directories that are not there, and others by another name, such as /lib.
+func resolveDirs(dirs []string) []string {
 	seen := map[string]bool{}
 	var list []string
 	for _, dir := range dirs {
@@ -178,26 +178,26 @@ func realDirs(dirs []string) []string {
 	return list
 }
 
-func isLibDir(dir string) bool { return slices.Contains(libDirs(), dir) }
+func isLibDir(dir string) bool { return slices.Contains(listLibDirs(), dir) }
 
-func inDirs(path string, dirs []string) bool {
+func isInDirs(path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return config.Under(path, dir) })
 }
 
-// runpath is where a program looks for libraries first; Slurm's commands name
+// readRunpath is where a program looks for libraries first; Slurm's commands name
 // the plugin directory there.
-func runpath(program string) []string {
-	return dynamic(program, elf.DT_RUNPATH, elf.DT_RPATH)
+func readRunpath(program string) []string {
+	return readDynamic(program, elf.DT_RUNPATH, elf.DT_RPATH)
 }
 
-func soname(path string) string {
-	if names := dynamic(path, elf.DT_SONAME); len(names) > 0 {
+func readSoname(path string) string {
+	if names := readDynamic(path, elf.DT_SONAME); len(names) > 0 {
 		return names[0]
 	}
 	return ""
 }
 
-func dynamic(path string, tags ...elf.DynTag) []string {
+func readDynamic(path string, tags ...elf.DynTag) []string {
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil

@@ -63,7 +63,7 @@ func (s *SlurmConf) findPlugin(c *config.Config, name string) string {
 	if len(dirs) == 0 { // the built-in directory, which Slurm's commands name as their RUNPATH
 		commands, _ := FindCommands(c)
 		for _, command := range commands {
-			dirs = append(dirs, runpath(command)...)
+			dirs = append(dirs, readRunpath(command)...)
 		}
 	}
 	for _, dir := range dirs {

@@ -17,7 +17,7 @@ import (
 // addCDI puts what the jail's CDI devices bring into its view. Nodes that go with
 // Slurm's GPUs are made for each job; here are the directories for them.
 func addCDI(v *View, facts *node.HostFacts) {
-	mounted := deviceMounts(facts)
+	mounted := planDeviceMounts(facts)
 	for _, d := range facts.CDI.Devices {
 		if !slices.Contains(facts.Given, d.Path) && !Inside(mounted, d.Path) && !node.HasNode(v.Spec.Linux.Devices, d.Path) {
 			v.Spec.Linux.Devices = append(v.Spec.Linux.Devices, d)
@@ -36,9 +36,9 @@ func addCDI(v *View, facts *node.HostFacts) {
 	}
 }
 
-// cdiMounts leaves out what another mount brings already, such as a directory of
+// planCDIMounts leaves out what another mount brings already, such as a directory of
 // the host with the driver's sockets.
-func cdiMounts(facts *node.HostFacts, lists [][]specs.Mount) (mounts []specs.Mount) {
+func planCDIMounts(facts *node.HostFacts, lists [][]specs.Mount) (mounts []specs.Mount) {
 	have := slices.Concat(lists...)
 	for _, m := range facts.CDI.Mounts {
 		brings := func(other specs.Mount) bool {
@@ -62,18 +62,18 @@ type Variable struct {
 // among it: the dynamic linker looks there for what the jail's ld.so.cache has not.
 func Environment(c *config.Config, j *config.Jail) (list []Variable) {
 	node.WithCDI(c)
-	if j.Brought == nil {
+	if j.CDIDevices == nil {
 		return nil
 	}
-	for _, line := range j.Brought.Edits.Env {
+	for _, line := range j.CDIDevices.Edits.Env {
 		name, value, _ := strings.Cut(line, "=")
 		list = append(list, Variable{Name: name, Value: value})
 	}
-	if len(j.Brought.Edits.LibraryDirs) > 0 {
+	if len(j.CDIDevices.Edits.LibraryDirs) > 0 {
 		list = append(list, Variable{"LD_LIBRARY_PATH", contract.CDIDir + "/lib", true})
 	}
 	program := func(m specs.Mount) bool { return config.Under(m.Destination, contract.CDIDir+"/bin") }
-	if slices.ContainsFunc(j.Brought.Edits.Mounts, program) {
+	if slices.ContainsFunc(j.CDIDevices.Edits.Mounts, program) {
 		list = append(list, Variable{"PATH", contract.CDIDir + "/bin", true})
 	}
 	return list

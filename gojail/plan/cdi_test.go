@@ -78,6 +78,6 @@ func TestGiveNodes(t *testing.T) {
 	all := func(string) []string { return []string{"/dev/nvidia0", "/dev/nvidia1", "/dev/dri/card1"} }
 	assert.Equal(t, [][]string{{"/dev/nvidia0", "/dev/dri/card1"}, {"/dev/nvidia1", "/dev/dri/card1"}},
 		node.GiveNodes(devices, [][]string{{"/dev/nvidia0"}, {"/dev/nvidia1"}}, all), "never another's file")
-	j := &config.Jail{Brought: &config.Brought{Given: [][]string{nil, {"/dev/nvidia0", "/dev/dri/card1"}}}}
+	j := &config.Jail{CDIDevices: &config.CDIDevices{Given: [][]string{nil, {"/dev/nvidia0", "/dev/dri/card1"}}}}
 	assert.Equal(t, [][]string{{}, {"/dev/nvidia0", "/dev/dri/card1"}}, node.PerJob(j, [][]string{{"/dev/nvidia1"}, {"/dev/nvidia0"}}))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// cacheMounts show the directory, not the files: slurmd replaces them.
-func cacheMounts(s *config.Slurm) []specs.Mount {
+// planCacheMounts show the directory, not the files: slurmd replaces them.
+func planCacheMounts(s *config.Slurm) []specs.Mount {
 	if s.Cache == "" {
 		return nil
 	}
@@ -23,9 +23,9 @@ func cacheMounts(s *config.Slurm) []specs.Mount {
 	return []specs.Mount{m}
 }
 
-// cacheLinks are the names that it has on the node. The sandbox of a batch job has
+// planCacheLinks are the names that it has on the node. The sandbox of a batch job has
 // a spool directory of its own, with the first of them (spank/launcher/assemble.c).
-func cacheLinks(s *config.Slurm) []Link {
+func planCacheLinks(s *config.Slurm) []Link {
 	if s.Cache == "" {
 		return nil
 	}

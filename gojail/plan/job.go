@@ -66,12 +66,12 @@ func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	}
 	tmp := Bind("/tmp", "bind", "nosuid", "nodev")
 	if j.Tmp == config.TmpTmpfs {
-		tmp = Tmpfs("/tmp", sized(j.TmpSize)...)
+		tmp = Tmpfs("/tmp", tmpfsOptions(j.TmpSize)...)
 	}
-	add(mountJob, tmp, Tmpfs("/dev/shm", sized(j.ShmSize)...))
+	add(mountJob, tmp, Tmpfs("/dev/shm", tmpfsOptions(j.ShmSize)...))
 	add(mountScript, Tmpfs(c.Slurm.Spool, "mode=755", "size=65536", "nosuid", "nodev"),
 		Bind(c.Slurm.Spool, "bind", "ro", "nosuid", "nodev"))
-	if j.Slurm && BringsMunge(c) {
+	if j.Slurm && bringsMunge(c) {
 		add(mountMunge, Bind(c.Slurm.Munge, mungeOptions...))
 	}
 	return list
@@ -108,7 +108,7 @@ func scriptDir(c *config.Config, job string) string {
 	return dir
 }
 
-func sized(bytes int64) []string {
+func tmpfsOptions(bytes int64) []string {
 	options := []string{"mode=1777", "nosuid", "nodev"}
 	if bytes > 0 {
 		options = append(options, fmt.Sprintf("size=%d", bytes))

@@ -51,24 +51,24 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 				Capabilities: &specs.LinuxCapabilities{Bounding: j.Isolation.BoundingNames()},
 			},
 			Linux: &specs.Linux{
-				Namespaces:    namespaces(j),
+				Namespaces:    planNamespaces(j),
 				Seccomp:       facts.Seccomp,
-				Devices:       standardDevices(),
+				Devices:       planStandardDevices(),
 				MaskedPaths:   maskedPaths,
 				ReadonlyPaths: readonlyPaths,
 			},
 		},
 	}
 	lists := [][]specs.Mount{
-		kernelMounts(j), deviceMounts(facts), runMounts(),
-		localMounts(c, j), ConfiguredMounts(j), hostFiles(j, facts), commandMounts(facts),
+		planKernelMounts(j), planDeviceMounts(facts), planRunMounts(),
+		planLocalMounts(c, j), ConfiguredMounts(j), planHostFiles(j, facts), planCommandMounts(facts),
 	}
 	if j.Slurm {
-		lists = append(lists, slurmMounts(c, facts))
-		v.Links = append(v.Links, cacheLinks(&c.Slurm)...)
-		v.Links = append(v.Links, optionalLinks(facts)...)
+		lists = append(lists, planSlurmMounts(c, facts))
+		v.Links = append(v.Links, planCacheLinks(&c.Slurm)...)
+		v.Links = append(v.Links, planOptionalLinks(facts)...)
 	}
-	lists = append(lists, cdiMounts(facts, lists), spoolMounts(c))
+	lists = append(lists, planCDIMounts(facts, lists), planSpoolMounts(c))
 	taken := map[string]bool{}
 	for _, list := range lists {
 		for _, m := range list {
@@ -84,8 +84,8 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 	return v, nil
 }
 
-// namespaces are those that a job has of its own; --jail-net and --jail-root bring more.
-func namespaces(j *config.Jail) []specs.LinuxNamespace {
+// planNamespaces are those that a job has of its own; --jail-net and --jail-root bring more.
+func planNamespaces(j *config.Jail) []specs.LinuxNamespace {
 	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}}
 	for _, kind := range j.Isolation.Namespaces {
 		all = append(all, specs.LinuxNamespace{Type: specs.LinuxNamespaceType(kind)}) // the OCI's words are ours
@@ -117,7 +117,7 @@ func cgroupMount(j *config.Jail) specs.Mount {
 	return Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/plugin/cgroups.c fills each job's
 }
 
-func kernelMounts(j *config.Jail) []specs.Mount {
+func planKernelMounts(j *config.Jail) []specs.Mount {
 	return []specs.Mount{
 		procMount(j), sysMount, cgroupMount(j),
 		Tmpfs("/dev", "mode=755", "nosuid", "noexec"),
@@ -128,16 +128,16 @@ func kernelMounts(j *config.Jail) []specs.Mount {
 	}
 }
 
-// runMounts returns the places for each sandbox's own /run, and in
+// planRunMounts returns the places for each sandbox's own /run, and in
 // it for what gojail brings: one mount, that sandboxes move as a whole.
-func runMounts() []specs.Mount {
+func planRunMounts() []specs.Mount {
 	return []specs.Mount{
 		Tmpfs("/run", "ro", "mode=755", "nosuid", "nodev"),
 		Tmpfs("/run/gojail", "ro", "mode=755", "nosuid", "nodev"),
 	}
 }
 
-func standardDevices() []specs.LinuxDevice {
+func planStandardDevices() []specs.LinuxDevice {
 	mode := os.FileMode(0o666)
 	device := func(path string, major, minor int64) specs.LinuxDevice {
 		return specs.LinuxDevice{Path: path, Type: "c", Major: major, Minor: minor, FileMode: &mode}
@@ -156,7 +156,7 @@ func Bind(path string, options ...string) specs.Mount {
 	return specs.Mount{Destination: path, Type: "bind", Source: path, Options: options}
 }
 
-func deviceMounts(facts *node.HostFacts) []specs.Mount {
+func planDeviceMounts(facts *node.HostFacts) []specs.Mount {
 	var mounts []specs.Mount
 	for _, d := range facts.Devices {
 		if Inside(mounts, d.Path) {
@@ -182,7 +182,7 @@ func LocalDir(c *config.Config, j *config.Jail, path string) string {
 	return filepath.Join(c.Scratch, "local", j.Name, path)
 }
 
-func localMounts(c *config.Config, j *config.Jail) []specs.Mount {
+func planLocalMounts(c *config.Config, j *config.Jail) []specs.Mount {
 	var mounts []specs.Mount
 	for _, dir := range j.Local {
 		m := Bind(dir, "bind", "nosuid", "nodev")
@@ -209,8 +209,8 @@ func ConfiguredMounts(j *config.Jail) []specs.Mount {
 // --jail-root=range (spank/launcher/accounts.c).
 var accountFiles = []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"}
 
-// hostFiles leaves out what this node does not have.
-func hostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
+// planHostFiles leaves out what this node does not have.
+func planHostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
 	var mounts []specs.Mount
 	for _, path := range j.Host {
 		if !facts.Exists[path] {
@@ -227,20 +227,20 @@ func hostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
 	return mounts
 }
 
-// slurmMounts make `srun` work inside the jail with the node's own Slurm.
-func slurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
+// planSlurmMounts make `srun` work inside the jail with the node's own Slurm.
+func planSlurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
 	paths := []string{c.Slurm.Conf}
 	paths = append(paths, c.Slurm.Host...)
 	paths = append(paths, facts.SlurmDirs...)
 	paths = append(paths, facts.SlurmFiles...)
 	paths = append(paths, facts.Libraries...)
-	mounts := cacheMounts(&c.Slurm)
+	mounts := planCacheMounts(&c.Slurm)
 	for _, path := range paths {
 		if path != c.Slurm.Cache && !Inside(mounts, path) {
 			mounts = append(mounts, Bind(path, hostReadonly...))
 		}
 	}
-	if BringsMunge(c) {
+	if bringsMunge(c) {
 		// Each job's own is mounted on this: munged makes a new socket whenever it starts.
 		m := Bind(c.Slurm.Munge, mungeOptions...)
 		m.Source = "/dev/null"
@@ -249,8 +249,8 @@ func slurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
 	return mounts
 }
 
-// commandMounts bring the gojail command for users, `gojail net check` above all.
-func commandMounts(facts *node.HostFacts) []specs.Mount {
+// planCommandMounts bring the gojail command for users, `gojail net check` above all.
+func planCommandMounts(facts *node.HostFacts) []specs.Mount {
 	if facts.Command == "" {
 		return nil
 	}
@@ -261,17 +261,17 @@ func commandMounts(facts *node.HostFacts) []specs.Mount {
 
 var mungeOptions = []string{"bind", "ro", "nosuid", "nodev", "noexec"}
 
-// BringsMunge tells whether munge's socket is mounted by itself: not where a
+// bringsMunge tells whether munge's socket is mounted by itself: not where a
 // directory of the host brings it along.
-func BringsMunge(c *config.Config) bool {
+func bringsMunge(c *config.Config) bool {
 	return !slices.ContainsFunc(append([]string{c.Slurm.Conf}, c.Slurm.Host...), func(dir string) bool {
 		return config.Under(c.Slurm.Munge, dir)
 	})
 }
 
-// spoolMounts are the place for batch scripts. A node's own directory is made in
+// planSpoolMounts are the place for batch scripts. A node's own directory is made in
 // a tmpfs, not on the jail's storage, which would need one for each node.
-func spoolMounts(c *config.Config) []specs.Mount {
+func planSpoolMounts(c *config.Config) []specs.Mount {
 	mounts := []specs.Mount{Tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")}
 	if c.Slurm.SpoolBase != c.Slurm.Spool {
 		mounts = append([]specs.Mount{Tmpfs(c.Slurm.SpoolBase, "ro", "mode=755", "size=4k", "nosuid", "nodev", "noexec")}, mounts...)

@@ -10,9 +10,9 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// optionalLinks name the libraries that a step with --jail-root=range does not get, so that a package can bring them:
+// planOptionalLinks name the libraries that a step with --jail-root=range does not get, so that a package can bring them:
 // a file that is mounted cannot be replaced.
-func optionalLinks(facts *node.HostFacts) []Link {
+func planOptionalLinks(facts *node.HostFacts) []Link {
 	var links []Link
 	for _, path := range facts.Optional {
 		links = append(links, Link{filepath.Join(contract.OptionalDir, strings.ReplaceAll(path[1:], "/", ":")), path})

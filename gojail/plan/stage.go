@@ -36,7 +36,7 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 			v.Spec.Mounts = append(v.Spec.Mounts, Bind("/"+top.Name, "rbind"))
 		}
 	}
-	trusted, err := trustedMounts(c, j, facts, v.Spec.Mounts)
+	trusted, err := planTrustedMounts(c, j, facts, v.Spec.Mounts)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range dataMounts(c, j, data) {
+	for _, m := range planDataMounts(c, j, data) {
 		m.Options = append(m.Options, "noexec")
 		v.Data = append(v.Data, m)
 	}
@@ -56,7 +56,7 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 	}
 	// The place for the job's own.
 	v.Spec.Mounts = append(v.Spec.Mounts, Tmpfs("/tmp", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"))
-	v.Links = append(v.Links, dataLinks(facts, data)...)
+	v.Links = append(v.Links, planDataLinks(facts, data)...)
 	return v, nil
 }
 
@@ -72,21 +72,21 @@ func TrustedPaths(c *config.Config, state string, dirs, files []string) []string
 	return slices.DeleteFunc(slices.Compact(list), func(path string) bool { return path == "" || path == "/" })
 }
 
-// shownPaths are those of them that are there.
-func shownPaths(c *config.Config, facts *node.HostFacts) []string {
+// listShownPaths are those of them that are there.
+func listShownPaths(c *config.Config, facts *node.HostFacts) []string {
 	return slices.DeleteFunc(TrustedPaths(c, facts.State, facts.SlurmDirs, facts.SlurmFiles), func(path string) bool {
 		return !facts.Exists[path]
 	})
 }
 
-// trustedMounts are those that no directory of the host brings along.
-func trustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, have []specs.Mount) ([]specs.Mount, error) {
+// planTrustedMounts are those that no directory of the host brings along.
+func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, have []specs.Mount) ([]specs.Mount, error) {
 	links := map[string]bool{}
 	for _, top := range facts.HostTop {
 		links[top.Name] = top.Link != "" && slices.Contains(config.HostDirs, top.Name)
 	}
 	var mounts []specs.Mount
-	for _, path := range shownPaths(c, facts) {
+	for _, path := range listShownPaths(c, facts) {
 		if config.Under(path, "/tmp") {
 			if path == facts.State || slices.Contains(facts.SlurmFiles, filepath.Join(path, "spank_gojail.so")) {
 				return nil, fmt.Errorf("jail %s: gojail's directory %s cannot lie below /tmp, which is private to each job; move it elsewhere", j.Name, path)
@@ -105,7 +105,7 @@ func trustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, have
 func DataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]string, error) {
 	needed := map[string]string{}
 	varTmp := facts.VarTmp
-	for _, path := range shownPaths(c, facts) {
+	for _, path := range listShownPaths(c, facts) {
 		needed[config.FirstName(path)] = path
 		varTmp = varTmp && !config.Under(path, "/var/tmp")
 	}
@@ -136,10 +136,10 @@ func OwnData(j *config.Jail, name string) bool {
 	return !slices.Contains(config.SystemDirs, name) && name != "tmp" && name != "root" && !strings.HasPrefix(name, ".")
 }
 
-// dataMounts are the data directories from the jail's root, and what the jail
+// planDataMounts are the data directories from the jail's root, and what the jail
 // has mounted below them, so that a file means the same in both views. A tmpfs
 // or a writable overlay cannot be had twice: output there needs a task.
-func dataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mount {
+func planDataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mount {
 	var mounts []specs.Mount
 	for _, dir := range dirs {
 		m := Bind(dir, "rbind", "nosuid", "nodev")
@@ -147,8 +147,8 @@ func dataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mount {
 		mounts = append(mounts, m)
 	}
 	data := slices.Clone(mounts)
-	for _, m := range slices.Concat(localMounts(c, j), ConfiguredMounts(j)) {
-		if Inside(data, m.Destination) && (m.Type == "bind" || m.Type == "overlay" && !writableOverlay(m)) {
+	for _, m := range slices.Concat(planLocalMounts(c, j), ConfiguredMounts(j)) {
+		if Inside(data, m.Destination) && (m.Type == "bind" || m.Type == "overlay" && !isWritableOverlay(m)) {
 			m.Options = append(slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool {
 				return o == "nosuid" || o == "nodev"
 			}), "nosuid", "nodev") // last, so that nothing undoes them
@@ -158,13 +158,13 @@ func dataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mount {
 	return mounts
 }
 
-func writableOverlay(m specs.Mount) bool {
+func isWritableOverlay(m specs.Mount) bool {
 	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
 }
 
-// dataLinks keeps the jail's symlinks such as /home -> /data/home where they
+// planDataLinks keeps the jail's symlinks such as /home -> /data/home where they
 // lead into a data directory; elsewhere they would lead to the node's files.
-func dataLinks(facts *node.HostFacts, dirs []string) []Link {
+func planDataLinks(facts *node.HostFacts, dirs []string) []Link {
 	var links []Link
 	for _, top := range facts.JailTop {
 		if top.Link == "" || slices.Contains(config.SystemDirs, top.Name) || top.Name == "tmp" {

@@ -33,15 +33,15 @@ func Targets(c *config.Config, j *config.Jail, v *View) []Target {
 	for i, m := range mounts {
 		again := slices.ContainsFunc(mounts[:i], func(e specs.Mount) bool { return e.Destination == m.Destination })
 		if !again && !Inside(mounts[:i], filepath.Dir(m.Destination)) {
-			targets = append(targets, Target{m.Destination, targetIsDir(m)})
+			targets = append(targets, Target{m.Destination, isDirectoryTarget(m)})
 		}
 	}
 	return targets
 }
 
-// targetIsDir tells what the source of a mount is. What is not there yet, such
+// isDirectoryTarget tells what the source of a mount is. What is not there yet, such
 // as a node-local directory, will be a directory.
-func targetIsDir(m specs.Mount) bool {
+func isDirectoryTarget(m specs.Mount) bool {
 	if m.Type != "bind" {
 		return true
 	}

@@ -85,7 +85,7 @@ func TestLongTitle(t *testing.T) {
 
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	why, err := stepdProcess("4000000001")
+	why, err := findStepdProcess("4000000001")
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	assert.Empty(t, why)

@@ -24,7 +24,7 @@ func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
 	if err := os.Remove(filepath.Join(s.Path(), contract.SiteFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("cannot remove %s/site: %w", s.Path(), oneline.Cause(err))
 	}
-	if !present(s.ZygoteRecord(jail)) {
+	if !isPresent(s.ZygoteRecord(jail)) {
 		return false, nil
 	}
 	unlock, err := filelock.Lock(filepath.Join(s.JailDir(jail), contract.LockFile), deadline)

@@ -59,11 +59,11 @@ func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
 
 func (w *sweep) run() (SweepReport, error) {
 	w.report.scratch = []string{filepath.Join(w.config.Scratch, contract.JobsDir)}
-	jobs, err := w.jobs()
+	jobs, err := w.listJobs()
 	for _, job := range jobs {
-		why, e := w.keep(job)
+		why, e := w.findReasonToKeep(job)
 		if why == "" && e == nil {
-			e = w.teardown(job)
+			e = w.tearDown(job)
 		}
 		var is *backAgain
 		switch {
@@ -79,11 +79,11 @@ func (w *sweep) run() (SweepReport, error) {
 	}
 	unused, err2 := EndUnusedZygotes(w.state, w.config)
 	w.report.Unused = unused
-	return w.report, oneline.Both(oneline.Both(err, err2), oneline.Both(w.zygotes(), w.lost()))
+	return w.report, oneline.Both(oneline.Both(err, err2), oneline.Both(w.sweepZygotes(), w.endLostHolders()))
 }
 
-func (w *sweep) teardown(job string) error {
-	parent, err := teardown(w.state, w.config.Scratch, job, time.Now().Add(sweepLimit), func() error { return w.stillGone(job) })
+func (w *sweep) tearDown(job string) error {
+	parent, err := teardown(w.state, w.config.Scratch, job, time.Now().Add(sweepLimit), func() error { return w.checkStillGone(job) })
 	if err == nil {
 		w.state.ForgetEnded(job)
 	}
@@ -93,8 +93,8 @@ func (w *sweep) teardown(job string) error {
 	return err
 }
 
-// jobs lists those of both directories, scratch outlives a boot, the state does not; and those whose end failed.
-func (w *sweep) jobs() ([]string, error) {
+// listJobs lists those of both directories, scratch outlives a boot, the state does not; and those whose end failed.
+func (w *sweep) listJobs() ([]string, error) {
 	found := map[string]bool{}
 	known, err := state.Directories(filepath.Join(w.state.Path(), contract.JobsDir))
 	scratch, err2 := state.Directories(filepath.Join(w.config.Scratch, contract.JobsDir))
@@ -111,18 +111,18 @@ func (w *sweep) jobs() ([]string, error) {
 func Alive(s *state.State, c *config.Config) func(job string) bool {
 	w := &sweep{state: s, config: c, squeue: squeuePlaces, ask: true}
 	return func(job string) bool {
-		why, err := w.keep(job)
+		why, err := w.findReasonToKeep(job)
 		return why != "" || err != nil
 	}
 }
 
-// keep gives the reason why a job is left alone, or "".
-func (w *sweep) keep(job string) (string, error) {
-	why, err := w.process(job)
+// findReasonToKeep gives the reason why a job is left alone, or "".
+func (w *sweep) findReasonToKeep(job string) (string, error) {
+	why, err := w.findProcess(job)
 	if why != "" || err != nil || strings.HasPrefix(job, "run-") {
 		return why, err
 	}
-	return w.controller(job), nil
+	return w.askController(job), nil
 }
 
 // backAgain says that a job, requeued maybe, has started after it was found to be gone.
@@ -130,19 +130,19 @@ type backAgain struct{ why string }
 
 func (e *backAgain) Error() string { return e.why }
 
-func (w *sweep) stillGone(job string) error {
-	why, err := w.process(job)
+func (w *sweep) checkStillGone(job string) error {
+	why, err := w.findProcess(job)
 	if err == nil && why != "" {
 		err = &backAgain{why}
 	}
 	return err
 }
 
-// process looks for a process of the job on this node.
-func (w *sweep) process(job string) (string, error) {
+// findProcess looks for a process of the job on this node.
+func (w *sweep) findProcess(job string) (string, error) {
 	pid, run := strings.CutPrefix(job, "run-")
 	if !run {
-		return stepdOf(w.config.Slurm.Spool, w.config.Node, job)
+		return findStepd(w.config.Slurm.Spool, w.config.Node, job)
 	}
 	// Without a record it is of before the last boot, and the pid is another's, or
 	// it is being built under the job's lock and has a record afterwards.
@@ -161,8 +161,8 @@ func (w *sweep) process(job string) (string, error) {
 	return fmt.Sprintf("gojail run (process %d) is running", number), nil
 }
 
-// zygotes removes the records of those that are gone, unless one is just being made.
-func (w *sweep) zygotes() error {
+// sweepZygotes removes the records of those that are gone, unless one is just being made.
+func (w *sweep) sweepZygotes() error {
 	records, err := w.state.Zygotes()
 	for _, r := range records {
 		if r.Alive {

@@ -185,7 +185,7 @@ func TestSweepIsNotKeptByTitles(t *testing.T) {
 		}
 		require.NoError(t, user.Start())
 		t.Cleanup(func() { user.Process.Kill(); user.Wait() })
-		why, err := stepdProcess("4000000001")
+		why, err := findStepdProcess("4000000001")
 		require.NoError(t, err)
 		assert.Empty(t, why)
 	}
@@ -198,17 +198,17 @@ func TestSweepIsNotKeptByTitles(t *testing.T) {
 func TestSweepLooksAgainUnderTheLock(t *testing.T) {
 	w, dir := newSweep(t, nil)
 	w.addJob(t, "4000000020")
-	why, err := w.keep("4000000020")
+	why, err := w.findReasonToKeep("4000000020")
 	require.NoError(t, err)
 	require.Empty(t, why)
 	stepd, err := net.Listen("unix", dir+"/spool/n1_4000000020.0")
 	require.NoError(t, err)
 	defer stepd.Close()
-	err = w.teardown("4000000020")
+	err = w.tearDown("4000000020")
 	var back *backAgain
 	require.True(t, errors.As(err, &back))
 	assert.Equal(t, "its step 0 runs here", back.why)
-	assert.Equal(t, "batch", stepName("4294967291"))
+	assert.Equal(t, "batch", formatStepName("4294967291"))
 	assert.FileExists(t, w.state.JobDir("4000000020")+"/small")
 }
 

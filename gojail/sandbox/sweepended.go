@@ -72,7 +72,7 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 func (w *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
 	var failed error
 	parent, err := teardownLocked(w.state, w.config.Scratch, job, until, func() error {
-		if err := w.stillGone(job); err != nil {
+		if err := w.checkStillGone(job); err != nil {
 			return err
 		}
 		failed = release(job) // under the lock of the job: no step of it is being built

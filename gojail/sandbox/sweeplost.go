@@ -25,11 +25,11 @@ type keeper struct {
 	holder bool // of a sandbox
 }
 
-// lost ends what keeps something of which no record tells, because somebody removed or damaged it:
+// endLostHolders ends what keeps something of which no record tells, because somebody removed or damaged it:
 // nobody else finds that, and storage stays in use. Where somebody lives it is left.
-func (w *sweep) lost() error {
-	keepers := keepers(w.state) // first: who keeps something has a record by then
-	known, err := recorded(w.state)
+func (w *sweep) endLostHolders() error {
+	keepers := findKeepers(w.state) // first: who keeps something has a record by then
+	known, err := readRecorded(w.state)
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func isHolder(pid string) bool {
 	return string(name) == contract.HolderName+"\n" && procfs.IsRoots(pid)
 }
 
-// recorded are the processes in all records.
-func recorded(s *state.State) (map[int]bool, error) {
+// readRecorded are the processes in all records.
+func readRecorded(s *state.State) (map[int]bool, error) {
 	known := map[int]bool{}
 	jobs, err := s.Jobs()
 	zygotes, err2 := s.Zygotes()
@@ -113,8 +113,8 @@ func recorded(s *state.State) (map[int]bool, error) {
 	return known, oneline.Both(err, err2)
 }
 
-// keepers are the node's, of this state directory. Who builds a sandbox has another name, and ends by itself.
-func keepers(s *state.State) (list []keeper) {
+// findKeepers are the node's, of this state directory. Who builds a sandbox has another name, and ends by itself.
+func findKeepers(s *state.State) (list []keeper) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -124,7 +124,7 @@ func keepers(s *state.State) (list []keeper) {
 		proc := filepath.Join("/proc", e.Name())
 		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
 		holder := string(name) == contract.HolderName+"\n"
-		if !holder && string(name) != contract.ZygoteName+"\n" || !procfs.IsRoots(e.Name()) || !started(s, proc) {
+		if !holder && string(name) != contract.ZygoteName+"\n" || !procfs.IsRoots(e.Name()) || !isOfThisState(s, proc) {
 			continue
 		}
 		if start, err := procfs.StartTime(pid); err == nil && start > 0 {
@@ -134,8 +134,8 @@ func keepers(s *state.State) (list []keeper) {
 	return list
 }
 
-// started tells whether the process's words, the launcher's once, name this state directory.
-func started(s *state.State, proc string) bool {
+// isOfThisState tells whether the process's words, the launcher's once, name this state directory.
+func isOfThisState(s *state.State, proc string) bool {
 	f, err := os.Open(filepath.Join(proc, "cmdline"))
 	if err != nil {
 		return false

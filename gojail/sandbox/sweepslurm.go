@@ -35,20 +35,20 @@ var finished = []string{
 	"OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT",
 }
 
-// stepdOf finds a slurmstepd of the job, or gives "".
-func stepdOf(spool, node, job string) (string, error) {
-	step, err := stepdSocket(spool, node, job)
+// findStepd finds a slurmstepd of the job, or gives "".
+func findStepd(spool, node, job string) (string, error) {
+	step, err := findStepdSocket(spool, node, job)
 	if step == "" && err == nil {
-		step, err = stepdProcess(job)
+		step, err = findStepdProcess(job)
 	}
 	if step == "" || err != nil {
 		return "", err
 	}
-	return "its step " + stepName(step[strings.LastIndex(step, ".")+1:]) + " runs here", nil
+	return "its step " + formatStepName(step[strings.LastIndex(step, ".")+1:]) + " runs here", nil
 }
 
-// stepName gives the steps with a name of their own, as slurm.h has their numbers.
-func stepName(number string) string {
+// formatStepName gives the steps with a name of their own, as slurm.h has their numbers.
+func formatStepName(number string) string {
 	names := map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
 	if name := names[number]; name != "" {
 		return name
@@ -56,9 +56,9 @@ func stepName(number string) string {
 	return number
 }
 
-// stepdSocket tries the sockets NODE_JOB.STEP in the spool directory: one that
+// findStepdSocket tries the sockets NODE_JOB.STEP in the spool directory: one that
 // nobody serves refuses.
-func stepdSocket(spool, node, job string) (string, error) {
+func findStepdSocket(spool, node, job string) (string, error) {
 	dir, err := os.Open(spool)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
@@ -72,15 +72,15 @@ func stepdSocket(spool, node, job string) (string, error) {
 		return "", fmt.Errorf("cannot read the spool directory %s: %w", spool, oneline.Errno(err))
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, node+"_"+job+".") && answers(dir, name) {
+		if strings.HasPrefix(name, node+"_"+job+".") && isAnswering(dir, name) {
 			return name, nil
 		}
 	}
 	return "", nil
 }
 
-// answers tells whether somebody listens on a socket. Not knowing counts as yes.
-func answers(dir *os.File, name string) bool {
+// isAnswering tells whether somebody listens on a socket. Not knowing counts as yes.
+func isAnswering(dir *os.File, name string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return true
@@ -91,9 +91,9 @@ func answers(dir *os.File, name string) bool {
 	return err != unix.ECONNREFUSED && err != unix.ENOENT && err != unix.ENOTSOCK
 }
 
-// stepdProcess looks for the title that slurmstepd gives itself: "slurmstepd: [JOB.STEP]".
+// findStepdProcess looks for the title that slurmstepd gives itself: "slurmstepd: [JOB.STEP]".
 // A user's process can give itself the same: only root's count.
-func stepdProcess(job string) (string, error) {
+func findStepdProcess(job string) (string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return "", fmt.Errorf("cannot read /proc: %w", oneline.Cause(err))
@@ -114,12 +114,12 @@ func stepdProcess(job string) (string, error) {
 	return "", nil
 }
 
-// controller gives the reason to keep a job, or "" when Slurm knows that it ended.
-func (w *sweep) controller(job string) string {
+// askController gives the reason to keep a job, or "" when Slurm knows that it ended.
+func (w *sweep) askController(job string) string {
 	if !w.ask {
 		return "the controller did not answer for an earlier job"
 	}
-	i := slices.IndexFunc(w.squeue, present)
+	i := slices.IndexFunc(w.squeue, isPresent)
 	if i < 0 {
 		return "there is no squeue on this node to ask whether it ended"
 	}
@@ -132,13 +132,13 @@ func (w *sweep) controller(job string) string {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	why, answered := verdict(job, stdout.String(), stderr.String(), err)
+	why, answered := readVerdict(job, stdout.String(), stderr.String(), err)
 	w.ask = answered
 	return why
 }
 
-// verdict reads squeue's answer: the reason to keep the job or "", and whether there was an answer at all.
-func verdict(job, stdout, stderr string, err error) (why string, answered bool) {
+// readVerdict reads squeue's answer: the reason to keep the job or "", and whether there was an answer at all.
+func readVerdict(job, stdout, stderr string, err error) (why string, answered bool) {
 	if err != nil {
 		if strings.Contains(stderr, "Invalid job id specified") {
 			return "", true

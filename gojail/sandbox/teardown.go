@@ -65,8 +65,8 @@ func teardown(s *state.State, scratch, job string, until time.Time, mayI func() 
 	if !state.JobRule().MatchString(job) {
 		return "", fmt.Errorf("%q is no job id", job)
 	}
-	parent = scratchOf(s, scratch, job)
-	if !present(s.JobDir(job)) && !present(filepath.Join(parent, job)) {
+	parent = findScratch(s, scratch, job)
+	if !isPresent(s.JobDir(job)) && !isPresent(filepath.Join(parent, job)) {
 		return "", nil
 	}
 	return teardownLocked(s, scratch, job, until, mayI)
@@ -74,17 +74,17 @@ func teardown(s *state.State, scratch, job string, until time.Time, mayI func() 
 
 // teardownLocked takes the lock of a job of which nothing may be there, too.
 func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
-	lock, err := lockJob(s, job, earlier(time.Now().Add(teardownLock), until))
+	lock, err := lockJob(s, job, earlierOf(time.Now().Add(teardownLock), until))
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", job, err)
 	}
 	defer lock.Close()
-	parent = scratchOf(s, scratch, job)
+	parent = findScratch(s, scratch, job)
 	for _, step := range []func() error{
 		mayI,
 		func() error { return endHolders(s, job, until) },
-		func() error { return discard(parent, job, until) },
-		func() error { return forget(s, job) },
+		func() error { return moveToTrash(parent, job, until) },
+		func() error { return removeRecords(s, job) },
 	} {
 		if err := step(); err != nil {
 			return "", fmt.Errorf("job %s: %w", job, err)
@@ -93,9 +93,9 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 	return parent, nil
 }
 
-// scratchOf is the directory that holds the job's scratch directory: the one that
+// findScratch is the directory that holds the job's scratch directory: the one that
 // was noted when it was made, else the one that is configured now.
-func scratchOf(s *state.State, scratch, job string) string {
+func findScratch(s *state.State, scratch, job string) string {
 	noted, err := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
 	if err == nil && rootpath.CheckClean(noted) == nil && filepath.Base(noted) == job {
 		return filepath.Dir(noted)
@@ -115,7 +115,7 @@ func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err == nil {
 			err = filelock.TryFile(f)
-			if err == nil && sameFile(f, path) {
+			if err == nil && isSameFile(f, path) {
 				return f, nil
 			}
 			f.Close()
@@ -130,7 +130,7 @@ func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 	}
 }
 
-func sameFile(f *os.File, path string) bool {
+func isSameFile(f *os.File, path string) bool {
 	have, err := f.Stat()
 	if err != nil {
 		return false
@@ -139,7 +139,7 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(have, there)
 }
 
-func present(path string) bool {
+func isPresent(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
@@ -147,7 +147,7 @@ func present(path string) bool {
 // endHolders kills every holder, and then waits for all of them at once: a job may have GOJAIL_SANDBOXES_MAX.
 func endHolders(s *state.State, job string, until time.Time) error {
 	records, err := s.Sandboxes(job)
-	return oneline.Both(err, killAll(records, earlier(time.Now().Add(teardownHolder), until)))
+	return oneline.Both(err, killAll(records, earlierOf(time.Now().Add(teardownHolder), until)))
 }
 
 // killAll kills the processes of the records and waits until all of them have ended.
@@ -161,16 +161,16 @@ func killAll(records []state.Record, until time.Time) (err error) {
 	return err
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
 	return b
 }
 
-// forget removes the records, and the lock as the last of them: who waits for it
+// removeRecords removes the records, and the lock as the last of them: who waits for it
 // finds that its file is gone when it has it.
-func forget(s *state.State, job string) error {
+func removeRecords(s *state.State, job string) error {
 	entries, err := os.ReadDir(s.JobDir(job))
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", s.JobDir(job), oneline.Cause(err))

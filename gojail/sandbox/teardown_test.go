@@ -106,8 +106,8 @@ func TestLockIsNotAStaleFile(t *testing.T) {
 	second, err := lockJob(s, "17", time.Now())
 	require.NoError(t, err)
 	defer second.Close()
-	assert.True(t, sameFile(second, s.Path()+"/jobs/17/lock"))
-	assert.False(t, sameFile(first, s.Path()+"/jobs/17/lock"))
+	assert.True(t, isSameFile(second, s.Path()+"/jobs/17/lock"))
+	assert.False(t, isSameFile(first, s.Path()+"/jobs/17/lock"))
 }
 
 // What cannot be removed stays in the trash and is tried again.
@@ -156,7 +156,7 @@ func teardownMountChild(dir string) (any, error) {
 		return nil, err
 	}
 	left, err = report.EmptyTrash(soon())
-	out["last"] = fmt.Sprint(left, " ", err, " ", present(dir+"/scratch/jobs/.trash"))
+	out["last"] = fmt.Sprint(left, " ", err, " ", isPresent(dir+"/scratch/jobs/.trash"))
 	return out, nil
 }
 

@@ -26,9 +26,9 @@ import (
 // epilog: a process that Slurm does not wait for removes them (the launcher's verb clean), or a sweep.
 const trashName = contract.TrashDir
 
-// discard moves a job's scratch directory to the trash. The caller holds the job's lock. A directory that
+// moveToTrash moves a job's scratch directory to the trash. The caller holds the job's lock. A directory that
 // cannot be moved, because the disk is full for example, is removed where it is.
-func discard(parent, job string, until time.Time) error {
+func moveToTrash(parent, job string, until time.Time) error {
 	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, parent, 0)
 	if err == unix.ENOENT {
 		return nil
@@ -106,7 +106,7 @@ func (t *trash) emptyOnce() (more bool) {
 		return false
 	}
 	unix.Flock(int(dir.Fd()), unix.LOCK_UN)
-	names, err := t.names(dir)
+	names, err := t.listNames(dir)
 	return err == nil && len(names) > 0
 }
 
@@ -125,8 +125,8 @@ func (t *trash) lock(dir *os.File) error {
 	}
 }
 
-// names lists what is there and not known to stay: t.own's first.
-func (t *trash) names(dir *os.File) ([]string, error) {
+// listNames lists what is there and not known to stay: t.own's first.
+func (t *trash) listNames(dir *os.File) ([]string, error) {
 	names, err := rmtree.ReadNames(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", t.path, oneline.Errno(err))
@@ -148,7 +148,7 @@ func (t *trash) isOwn(name string) bool { return t.own != "" && strings.HasPrefi
 
 func (t *trash) emptyLocked(dir *os.File) error {
 	for { // others discard meanwhile
-		names, err := t.names(dir)
+		names, err := t.listNames(dir)
 		if err != nil {
 			return err
 		}

@@ -54,22 +54,22 @@ func (c comparison) wide() bool { return c.seen>>32 != 0 }
 func (c comparison) equal(mask, value uint64, yes, no target) (steps []step) {
 	if c.wide() && (mask>>32 != 0 || value>>32 != 0) {
 		steps = append(steps, loadArg(c.index, high)...)
-		steps = append(steps, keep(uint32(mask>>32))...)
+		steps = append(steps, keepBits(uint32(mask>>32))...)
 		steps = append(steps, step{jump(unix.BPF_JEQ, uint32(value>>32), 0, 0), next, no})
 	}
 	steps = append(steps, loadArg(c.index, low)...)
-	steps = append(steps, keep(uint32(mask))...)
+	steps = append(steps, keepBits(uint32(mask))...)
 	return append(steps, step{jump(unix.BPF_JEQ, uint32(value), 0, 0), yes, no})
 }
 
-// among asks whether the argument is one of the rules' values, which have the same high word.
-func among(rules []rule) (steps []step) {
+// isAmong asks whether the argument is one of the rules' values, which have the same high word.
+func isAmong(rules []rule) (steps []step) {
 	c := rules[0].comparisons[0]
 	if c.wide() {
 		steps = append(loadArg(c.index, high), step{jump(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, isFalse})
 	}
 	steps = append(steps, loadArg(c.index, low)...)
-	steps = append(steps, keep(uint32(c.seen))...)
+	steps = append(steps, keepBits(uint32(c.seen))...)
 	for _, r := range rules {
 		steps = append(steps, step{jump(unix.BPF_JEQ, uint32(r.comparisons[0].value), 0, 0), isTrue, next})
 	}
@@ -86,12 +86,12 @@ func (c comparison) order(op uint16, yes, no target) (steps []step) {
 			step{jump(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, no})
 	}
 	steps = append(steps, loadArg(c.index, low)...)
-	steps = append(steps, keep(uint32(c.seen))...)
+	steps = append(steps, keepBits(uint32(c.seen))...)
 	return append(steps, step{jump(op, uint32(c.value), 0, 0), yes, no})
 }
 
-// keep clears the bits of the word that mask lacks.
-func keep(mask uint32) []step {
+// keepBits clears the bits of the word that mask lacks.
+func keepBits(mask uint32) []step {
 	if mask == ^uint32(0) {
 		return nil
 	}
@@ -111,10 +111,10 @@ func loadArg(index uint, half int) []step {
 	return []step{{ins: load(offsetArgs + 8*uint32(index) + 4*uint32(half))}}
 }
 
-// settle turns targets into distances; rest instructions of the rule come behind it.
+// settleRest turns targets into distances; rest instructions of the rule come behind it.
 // The longest rule, of six arguments with at most 6 instructions each, and the longest row
 // of values stay below the 255 that a jump can skip.
-func settle(steps []step, rest int) code {
+func settleRest(steps []step, rest int) code {
 	var all code
 	for i, s := range steps {
 		behind := len(steps) - i - 1

@@ -83,7 +83,7 @@ func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 		}
 	}
 	for n := uint32(0); n <= newest; n++ {
-		answer, err := answer(rules[n], other)
+		answer, err := answerOf(rules[n], other)
 		if err != nil {
 			return nil, err
 		}

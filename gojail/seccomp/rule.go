@@ -31,8 +31,8 @@ func (a abi) rule(name string, from specs.LinuxSyscall) (r rule, err error) {
 	return r, nil
 }
 
-// answer asks the rules of one call in turn; other is what no rule answers.
-func answer(rules []rule, other uint32) (code, error) {
+// answerOf asks the rules of one call in turn; other is what no rule answers.
+func answerOf(rules []rule, other uint32) (code, error) {
 	var all code
 	for i := 0; i < len(rules); i++ {
 		rule := rules[i]
@@ -40,13 +40,13 @@ func answer(rules []rule, other uint32) (code, error) {
 			return append(all, ret(rule.answer)), nil
 		}
 		if n := rowLength(rules[i:]); n > 1 {
-			part := among(rules[i : i+n])
-			all = append(append(all, settle(part, 1)...), ret(rule.answer))
+			part := isAmong(rules[i : i+n])
+			all = append(append(all, settleRest(part, 1)...), ret(rule.answer))
 			i += n - 1
 			continue
 		}
-		for _, comparisons := range alternatives(rule.comparisons) {
-			part, err := match(comparisons, rule.answer)
+		for _, comparisons := range expandAlternatives(rule.comparisons) {
+			part, err := matchRule(comparisons, rule.answer)
 			if err != nil {
 				return nil, err
 			}
@@ -75,9 +75,9 @@ func rowLength(rules []rule) int {
 	return len(rules)
 }
 
-// alternatives: comparisons of different arguments must all be true; with one argument
+// expandAlternatives: comparisons of different arguments must all be true; with one argument
 // compared twice each stands for itself, as runc has it for profiles of old.
-func alternatives(all []comparison) [][]comparison {
+func expandAlternatives(all []comparison) [][]comparison {
 	seen := map[uint]bool{}
 	for _, c := range all {
 		if seen[c.index] {
@@ -88,15 +88,15 @@ func alternatives(all []comparison) [][]comparison {
 	return [][]comparison{all}
 }
 
-// match returns value if all comparisons are true, and goes on behind itself if not.
-func match(comparisons []comparison, value uint32) (code, error) {
+// matchRule returns value if all comparisons are true, and goes on behind itself if not.
+func matchRule(comparisons []comparison, value uint32) (code, error) {
 	all := code{ret(value)}
 	for _, c := range slices.Backward(comparisons) {
 		part, err := c.steps()
 		if err != nil {
 			return nil, err
 		}
-		all = append(settle(part, len(all)), all...)
+		all = append(settleRest(part, len(all)), all...)
 	}
 	return all, nil
 }

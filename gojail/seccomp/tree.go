@@ -65,15 +65,15 @@ func (t *tree) search(spans []span, end uint32) (at int) {
 	if len(spans) == 1 {
 		return t.leaf(spans[0])
 	}
-	middle := halve(spans, end)
+	middle := halveRange(spans, end)
 	high := t.search(spans[middle:], end)
 	low := t.near(t.search(spans[:middle], spans[middle].first))
 	high = t.near(high)
 	return t.add(jump(unix.BPF_JGE, spans[middle].first, t.skip(high), t.skip(low)))
 }
 
-// halve is the first span of the upper half.
-func halve(spans []span, end uint32) int {
+// halveRange is the first span of the upper half.
+func halveRange(spans []span, end uint32) int {
 	best := 1
 	distance := func(i int) uint32 {
 		below := spans[i].first - spans[0].first

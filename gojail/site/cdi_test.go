@@ -48,11 +48,11 @@ func TestReadCDI(t *testing.T) {
 	before := Key(c, a)
 	c.GPUs = [][]string{{"/dev/zero"}}
 	node.ReadCDI(c, source)
-	require.NoError(t, a.Brought.Err)
-	assert.Nil(t, b.Brought)
+	require.NoError(t, a.CDIDevices.Err)
+	assert.Nil(t, b.CDIDevices)
 	assert.Equal(t, [][]string{{"/dev/zero"}}, node.PerJob(a, c.GPUs))
 	uid := uint32(0)
-	assert.Equal(t, &uid, a.Brought.Edits.Devices[0].UID)
+	assert.Equal(t, &uid, a.CDIDevices.Edits.Devices[0].UID)
 	assert.Equal(t, []plan.Variable{{Name: "X_DEVICES", Value: "void", Prepend: false}, {Name: "LD_LIBRARY_PATH", Value: "/run/gojail/cdi/lib", Prepend: true}, {Name: "PATH", Value: "/run/gojail/cdi/bin", Prepend: true}}, plan.Environment(c, a))
 	site, err := compile(c, noAccounts(), map[string]string{"a": "k"}, nil, fixedTime)
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestReadCDI(t *testing.T) {
 	// Another content, or another library in the same place, is another template.
 	with := Key(c, a)
 	assert.NotEqual(t, before, with)
-	assert.Equal(t, []string{"supplementary group 44"}, a.Brought.Edits.Unhandled)
+	assert.Equal(t, []string{"supplementary group 44"}, a.CDIDevices.Edits.Unhandled)
 	node.ReadCDI(c, source)
 	assert.Equal(t, with, Key(c, a))
 	text, err := os.ReadFile(file)
@@ -99,11 +99,11 @@ func TestLackingCDI(t *testing.T) {
 		t.Skip("the rest needs a machine without NVIDIA's driver")
 	}
 	node.ReadCDI(c, source)
-	assert.NoError(t, a.Brought.Err)
-	assert.Equal(t, []string{"x.com/gpu=7"}, a.Brought.Absent)
+	assert.NoError(t, a.CDIDevices.Err)
+	assert.Equal(t, []string{"x.com/gpu=7"}, a.CDIDevices.Absent)
 	c.GPUs = [][]string{{"/dev/zero"}}
 	node.ReadCDI(c, source)
-	assert.ErrorContains(t, a.Brought.Err, "no CDI device x.com/gpu=7")
+	assert.ErrorContains(t, a.CDIDevices.Err, "no CDI device x.com/gpu=7")
 }
 
 func TestCDIEnvironmentIsRefused(t *testing.T) {
@@ -114,7 +114,7 @@ func TestCDIEnvironmentIsRefused(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "X_DEVICES=void", env, 1)), 0o644))
 		c := &config.Config{Jails: map[string]*config.Jail{"a": {CDI: []string{"x.com/gpu=0"}}}}
 		node.ReadCDI(c, source)
-		assert.ErrorContains(t, c.Jails["a"].Brought.Err, "cannot be put into an environment; mend the CDI file", env)
+		assert.ErrorContains(t, c.Jails["a"].CDIDevices.Err, "cannot be put into an environment; mend the CDI file", env)
 		assert.Empty(t, plan.Environment(c, c.Jails["a"]))
 	}
 }

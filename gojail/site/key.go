@@ -31,7 +31,7 @@ func Key(c *config.Config, j *config.Jail) string {
 	for _, d := range node.Everybodys(j, c.GPUs) {
 		what.Present = append(what.Present, fmt.Sprintf("%s %d", d.Path, d.Rdev))
 	}
-	what.Present = append(what.Present, node.Present(j.Brought)...)
+	what.Present = append(what.Present, node.Present(j.CDIDevices)...)
 	what.Present = append(what.Present, node.Identify(node.FindCommand(c))...)
 	if j.Slurm {
 		what.Present = append(what.Present, node.SlurmPresent(c)...)

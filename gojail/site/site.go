@@ -49,9 +49,9 @@ func SystemAccounts() Accounts {
 	}
 }
 
-// resolve turns names and numbers into ids, sorted. A name that nobody knows
+// resolveAccounts turns names and numbers into ids, sorted. A name that nobody knows
 // matches nobody and is listed.
-func resolve(names []string, lookup func(string) (uint32, error)) (ids []uint32, unknown []string) {
+func resolveAccounts(names []string, lookup func(string) (uint32, error)) (ids []uint32, unknown []string) {
 	for _, name := range names {
 		id, err := lookup(name)
 		if err != nil {
@@ -72,8 +72,8 @@ func Unknown(c *config.Config, accounts Accounts) []string {
 	var list []string
 	for _, name := range c.JailNames() {
 		j := c.Jails[name]
-		_, users := resolve(j.Users, accounts.UID)
-		_, groups := resolve(j.Groups, accounts.GID)
+		_, users := resolveAccounts(j.Users, accounts.UID)
+		_, groups := resolveAccounts(j.Groups, accounts.GID)
 		for _, u := range users {
 			list = append(list, fmt.Sprintf("user %s of jail %s", u, name))
 		}
@@ -103,7 +103,7 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
 	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
 	for _, name := range c.JailNames() {
-		siteJail(c, &b, c.Jails[name], accounts, keys[name], filters[name])
+		writeJail(c, &b, c.Jails[name], accounts, keys[name], filters[name])
 	}
 	b.WriteString("end\n")
 	if b.Len() > contract.SiteMax {
@@ -112,7 +112,7 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	return b.String(), nil
 }
 
-func siteJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) {
+func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) {
 	fmt.Fprintf(b, "jail %s\nkey %s\n", j.Name, key)
 	quota := int64(0)
 	if j.Tmp == config.TmpDisk {
@@ -122,7 +122,7 @@ func siteJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Acc
 	for _, m := range plan.OwnMounts(c, j) {
 		fmt.Fprintln(b, mountLine(m))
 	}
-	fmt.Fprintf(b, "net %s\n", network(c, j))
+	fmt.Fprintf(b, "net %s\n", networkOf(c, j))
 	if filter == "" {
 		filter = "-"
 	}
@@ -144,8 +144,8 @@ func siteJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Acc
 		return
 	}
 	b.WriteString("access listed\n")
-	uids, _ := resolve(j.Users, accounts.UID)
-	gids, _ := resolve(j.Groups, accounts.GID)
+	uids, _ := resolveAccounts(j.Users, accounts.UID)
+	gids, _ := resolveAccounts(j.Groups, accounts.GID)
 	for _, id := range uids {
 		fmt.Fprintf(b, "uid %d\n", id)
 	}
@@ -154,8 +154,8 @@ func siteJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Acc
 	}
 }
 
-// network is the label of a step that names none.
-func network(c *config.Config, j *config.Jail) string {
+// networkOf is the label of a step that names none.
+func networkOf(c *config.Config, j *config.Jail) string {
 	switch {
 	case j.Network != "":
 		return j.Network

@@ -217,7 +217,7 @@ func FuzzSiteLines(f *testing.F) {
 	f.Add("a\nuid 0", "/s\nend")
 	f.Fuzz(func(t *testing.T, user, spool string) {
 		c := &config.Config{Default: "a", Scratch: "/s", Slurm: config.Slurm{Spool: "/p"}, Jails: map[string]*config.Jail{"a": {Name: "a", Users: []string{user}}}}
-		if config.BadAccount(user) || rootpath.CheckClean(spool) != nil || strings.ContainsAny(spool, " \t") {
+		if config.IsBadAccount(user) || rootpath.CheckClean(spool) != nil || strings.ContainsAny(spool, " \t") {
 			return // Load refuses these
 		}
 		c.Slurm.Spool = spool
@@ -243,7 +243,7 @@ func TestContractSiteLines(t *testing.T) {
 	require.NoError(t, err)
 	delete(c.Jails, "bare")
 	c.GPUs = [][]string{{"/dev/nvidia0"}}
-	c.Jails["debian"].Brought = &config.Brought{Edits: cdi.Edits{Env: []string{"A=b"}, LibraryDirs: []string{contract.CDIDir + "/lib"}}}
+	c.Jails["debian"].CDIDevices = &config.CDIDevices{Edits: cdi.Edits{Env: []string{"A=b"}, LibraryDirs: []string{contract.CDIDir + "/lib"}}}
 	site, err := compile(c, someAccounts(), map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
 	require.NoError(t, err)
 	var have []string

@@ -45,7 +45,7 @@ func (r Record) openOfProcess(name string, flags int) (*os.File, error) {
 // Inhabitants counts the processes in the sandbox beside the holder, by user id.
 func (r Record) Inhabitants() map[uint32]int {
 	users := map[uint32]int{}
-	for _, pid := range r.inhabitants() {
+	for _, pid := range r.findInhabitants() {
 		var st unix.Stat_t
 		if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil {
 			users[st.Uid]++
@@ -54,9 +54,9 @@ func (r Record) Inhabitants() map[uint32]int {
 	return users
 }
 
-// inhabitants lists the processes in the holder's mount namespace, but for the
+// findInhabitants lists the processes in the holder's mount namespace, but for the
 // holder and slurmstepd, which enters it for its epilog.
-func (r Record) inhabitants() []int {
+func (r Record) findInhabitants() []int {
 	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
 	if err != nil {
 		return nil
@@ -81,7 +81,7 @@ func (r Record) inhabitants() []int {
 func (r Record) EndInhabitants() {
 	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
 	for until := time.Now().Add(time.Second); err == nil && time.Now().Before(until); {
-		pids := r.inhabitants()
+		pids := r.findInhabitants()
 		if len(pids) == 0 {
 			return
 		}

@@ -52,8 +52,8 @@ func readMountTable(r Record) (*mountTable, error) {
 
 func (t *mountTable) close() { unix.Close(t.root) }
 
-// at lists the mounts on one another at a path.
-func (t *mountTable) at(path string) []*mountinfo.Info {
+// mountsAt lists the mounts on one another at a path.
+func (t *mountTable) mountsAt(path string) []*mountinfo.Info {
 	var list []*mountinfo.Info
 	for _, m := range t.mounts {
 		if m.Mountpoint == path {
@@ -63,9 +63,9 @@ func (t *mountTable) at(path string) []*mountinfo.Info {
 	return list
 }
 
-// top is the mount at a path that is seen, or nil: no other one there lies on it.
-func (t *mountTable) top(path string) *mountinfo.Info {
-	list := t.at(path)
+// topAt is the mount at a path that is seen, or nil: no other one there lies on it.
+func (t *mountTable) topAt(path string) *mountinfo.Info {
+	list := t.mountsAt(path)
 	for _, m := range list {
 		if !slices.ContainsFunc(list, func(other *mountinfo.Info) bool { return other.Parent == m.ID }) {
 			return m
@@ -87,9 +87,9 @@ func (t *mountTable) resolve(path string) string {
 	return path
 }
 
-// settle gives mounts the destination and the flags that they have, and drops
+// keepMade gives mounts the destination and the flags that they have, and drops
 // those that were not made: all mounts at the place are accounted for by below.
-func (t *mountTable) settle(mounts, below []specs.Mount) []specs.Mount {
+func (t *mountTable) keepMade(mounts, below []specs.Mount) []specs.Mount {
 	var made []specs.Mount
 	for i := range mounts {
 		m := &mounts[i]
@@ -100,23 +100,23 @@ func (t *mountTable) settle(mounts, below []specs.Mount) []specs.Mount {
 				before++
 			}
 		}
-		list := t.at(m.Destination)
+		list := t.mountsAt(m.Destination)
 		if len(list) <= before {
 			continue
 		}
 		if len(list) == before+1 { // the last one there: the top
-			setFlags(m, t.top(m.Destination))
+			setFlags(m, t.topAt(m.Destination))
 		}
 		made = append(made, *m)
 	}
 	return made
 }
 
-// cgroups are those that the job's steps were shown as their own (spank/plugin/cgroups.h).
-func (t *mountTable) cgroups() []specs.Mount {
+// cgroupMounts are those that the job's steps were shown as their own (spank/plugin/cgroups.h).
+func (t *mountTable) cgroupMounts() []specs.Mount {
 	var mounts []specs.Mount
 	for _, info := range t.mounts {
-		if top := t.top(plan.CgroupRoot); top != nil && top.FSType == "tmpfs" && info.Parent == top.ID && config.Under(info.Mountpoint, plan.CgroupRoot) {
+		if top := t.topAt(plan.CgroupRoot); top != nil && top.FSType == "tmpfs" && info.Parent == top.ID && config.Under(info.Mountpoint, plan.CgroupRoot) {
 			m := plan.Bind(info.Mountpoint, "bind")
 			setFlags(&m, info)
 			mounts = append(mounts, m)
@@ -141,8 +141,8 @@ func setFlags(m *specs.Mount, info *mountinfo.Info) {
 	}
 }
 
-// sizeOf is the size of a tmpfs as an option, where it has one of its own.
-func sizeOf(info *mountinfo.Info) []string {
+// sizeOptions is the size of a tmpfs as an option, where it has one of its own.
+func sizeOptions(info *mountinfo.Info) []string {
 	for option := range strings.SplitSeq(info.VFSOptions, ",") {
 		if strings.HasPrefix(option, "size=") {
 			return []string{option}

@@ -18,13 +18,13 @@ func TestSettleTellsWhatIsThere(t *testing.T) {
 		{ID: 7, Parent: 1, Mountpoint: "/m", Options: "ro,noexec"},
 		{ID: 8, Parent: 1, Mountpoint: "/n", Options: "ro,relatime"},
 	}}
-	assert.Equal(t, 5, table.top("/m").ID)
-	assert.Nil(t, table.top("/x"))
-	assert.Equal(t, []string{"size=64k"}, sizeOf(table.top("/m")))
+	assert.Equal(t, 5, table.topAt("/m").ID)
+	assert.Nil(t, table.topAt("/x"))
+	assert.Equal(t, []string{"size=64k"}, sizeOptions(table.topAt("/m")))
 	template := []specs.Mount{{Destination: "/m", Options: []string{"ro"}}, {Destination: "/n", Options: []string{"bind", "rw", "suid"}}}
-	table.settle(template, nil)
+	table.keepMade(template, nil)
 	assert.Equal(t, []string{"ro"}, template[0].Options, "it is covered: as it was asked for")
 	assert.Equal(t, []string{"bind", "ro"}, template[1].Options, "inherited from its source")
-	own := table.settle([]specs.Mount{{Destination: "/m"}, {Destination: "/n"}, {Destination: "/x"}}, template)
+	own := table.keepMade([]specs.Mount{{Destination: "/m"}, {Destination: "/n"}, {Destination: "/x"}}, template)
 	assert.Equal(t, []specs.Mount{{Destination: "/m", Options: []string{"nodev"}}}, own, "the others were not made")
 }

@@ -57,17 +57,17 @@ func ReadRecord(path string) Record {
 		r.Written = info.ModTime()
 	}
 	r.Key, r.Damaged = m[4], false
-	if pidfd, err := r.open(); err == nil && pidfd >= 0 {
+	if pidfd, err := r.openPidfd(); err == nil && pidfd >= 0 {
 		unix.Close(pidfd)
 		r.Alive = true
 	}
 	return r
 }
 
-// open gives a pidfd of the record's process (Linux 5.3), or -1 when it is gone.
+// openPidfd gives a pidfd of the record's process (Linux 5.3), or -1 when it is gone.
 // With the pidfd at hand, a start time that matches rules out that the pid has
 // been given to another process.
-func (r Record) open() (int, error) {
+func (r Record) openPidfd() (int, error) {
 	pidfd, err := unix.PidfdOpen(r.PID, 0)
 	if err == unix.ESRCH || err == unix.EINVAL || err == unix.ENOENT {
 		return -1, nil // the last two: it is the number of a thread now
@@ -79,15 +79,15 @@ func (r Record) open() (int, error) {
 		unix.Close(pidfd)
 		return -1, err
 	}
-	if gone, err := waitGone(pidfd, 0); err != nil || gone {
+	if gone, err := waitForEnd(pidfd, 0); err != nil || gone {
 		unix.Close(pidfd)
 		return -1, err
 	}
 	return pidfd, nil
 }
 
-// waitGone waits for the end of a process: its pidfd becomes readable.
-func waitGone(pidfd int, patience time.Duration) (bool, error) {
+// waitForEnd waits for the end of a process: its pidfd becomes readable.
+func waitForEnd(pidfd int, patience time.Duration) (bool, error) {
 	until := time.Now().Add(patience)
 	for {
 		left := max(0, time.Until(until))
@@ -99,26 +99,26 @@ func waitGone(pidfd int, patience time.Duration) (bool, error) {
 	}
 }
 
-// hasLetGo tells whether a process that does not end holds nothing any more. Process 1 of a PID namespace
+// hasReleasedMounts tells whether a process that does not end holds nothing any more. Process 1 of a PID namespace
 // waits, as the last thing it does, until the others there are reaped: who is traced from outside
 // is reaped when the tracer likes. Its mounts and other namespaces are gone by then (do_exit in the kernel's exit.c).
-func (r Record) hasLetGo() bool {
+func (r Record) hasReleasedMounts() bool {
 	_, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
 	return errors.Is(err, os.ErrNotExist)
 }
 
 // Kill kills the record's process and waits for its end.
 func (r Record) Kill(patience time.Duration) error {
-	pidfd, err := r.open()
+	pidfd, err := r.openPidfd()
 	if err != nil || pidfd < 0 {
 		return err
 	}
 	defer unix.Close(pidfd)
-	if err := r.signalBy(pidfd); err != nil {
+	if err := r.killPidfd(pidfd); err != nil {
 		return err
 	}
-	gone, err := waitGone(pidfd, patience)
-	if err == nil && !gone && !r.hasLetGo() {
+	gone, err := waitForEnd(pidfd, patience)
+	if err == nil && !gone && !r.hasReleasedMounts() {
 		err = fmt.Errorf("process %d of %s does not end; it may hang in storage", r.PID, r.Name)
 	}
 	return err
@@ -126,15 +126,15 @@ func (r Record) Kill(patience time.Duration) error {
 
 // Signal kills the record's process and does not wait.
 func (r Record) Signal() error {
-	pidfd, err := r.open()
+	pidfd, err := r.openPidfd()
 	if err != nil || pidfd < 0 {
 		return err
 	}
 	defer unix.Close(pidfd)
-	return r.signalBy(pidfd)
+	return r.killPidfd(pidfd)
 }
 
-func (r Record) signalBy(pidfd int) error {
+func (r Record) killPidfd(pidfd int) error {
 	if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
 		return fmt.Errorf("cannot end process %d of %s: %w", r.PID, r.Name, err)
 	}

@@ -48,9 +48,9 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 			return nil, err
 		}
 		defer table.close()
-		table.settle(spec.Mounts, nil) // in place: of the template's own all were made
+		table.keepMade(spec.Mounts, nil) // in place: of the template's own all were made
 		scratch, _ := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
-		own = append(table.settle(own, spec.Mounts), table.cgroups()...)
+		own = append(table.keepMade(own, spec.Mounts), table.cgroupMounts()...)
 		describeTmp(own, table, filepath.Join(scratch, "tmp"))
 	}
 	spec.Mounts = append(spec.Mounts, own...)
@@ -81,11 +81,11 @@ func describeTmp(mounts []specs.Mount, table *mountTable, scratch string) {
 		if m.Destination != "/tmp" && m.Destination != "/dev/shm" {
 			continue
 		}
-		top := table.top(m.Destination)
+		top := table.topAt(m.Destination)
 		if top.FSType != "tmpfs" || top.Root != "/" {
 			*m = specs.Mount{Destination: m.Destination, Type: "bind", Source: scratch, Options: []string{"bind"}}
 		} else {
-			*m = plan.Tmpfs(m.Destination, slices.Concat([]string{"mode=1777"}, sizeOf(top))...)
+			*m = plan.Tmpfs(m.Destination, slices.Concat([]string{"mode=1777"}, sizeOptions(top))...)
 		}
 		setFlags(m, top)
 	}

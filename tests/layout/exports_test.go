@@ -93,7 +93,7 @@ func exportedSpec(spec ast.Spec) (list []export) {
 			list = append(list, export{name: s.Name.Name, pos: s.Pos(), typed: mentioned(s.Type)})
 		}
 		fields, isStruct := s.Type.(*ast.StructType)
-		if !isStruct {
+		if !isStruct || !s.Name.IsExported() {
 			break
 		}
 		for _, field := range fields.Fields.List {

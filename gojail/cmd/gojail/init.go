@@ -53,7 +53,7 @@ unless a person at a terminal says yes, or --force is given.`,
 			if err != nil {
 				return err
 			}
-			if lacks := check.LacksShell(j, view); lacks != "" && !force && !agrees(cmd, j.Root+" "+lacks) {
+			if lacks := check.FindMissingShell(j, view); lacks != "" && !force && !agrees(cmd, j.Root+" "+lacks) {
 				return fmt.Errorf("%s %s: it is probably not the tree that was meant, and nothing was made; correct root = in %s, or run: gojail init --force %s",
 					j.Root, lacks, c.Path, j.Name)
 			}
