@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest that execve(2) takes (MAX_ARG_STRLEN). */
+/* The longest string that execve(2) accepts (MAX_ARG_STRLEN). */
 #define VALUE_MAX (128 << 10)
 
 /* Reports whether the list "a:b:c" has the directory. */
@@ -19,8 +19,11 @@ static bool has_directory(const char *list, const char *directory)
 	return false;
 }
 
-/* A step that a task starts has the directory already; an empty directory in a list means the current directory. */
-static int prepend(const struct environment *environment, const char *name, const char *directory)
+/*
+ * Prepends a directory to a list, unless it is there, as in a step that a task starts. An empty element would mean the current
+ * directory. Returns 0 or -1.
+ */
+static int prepend_directory(const struct environment *environment, const char *name, const char *directory)
 {
 	static char value[VALUE_MAX];
 	size_t used = strlen(directory);
@@ -53,7 +56,7 @@ int jail_environment_add(const struct environment *environment, const struct jai
 		if (!value)
 			continue;
 		*value++ = '\0';
-		if ((first ? prepend(environment, name, value) : environment->set(environment->owner, name, value)) < 0)
+		if ((first ? prepend_directory(environment, name, value) : environment->set(environment->owner, name, value)) < 0)
 			fault_set(fault, "cannot set %s in the tasks' environment, as a CDI file asks; ask your administrator", name);
 	}
 	return fault->text[0] ? -1 : 0;

@@ -33,7 +33,7 @@ static bool is_name(const char *word)
 	return word[0] && word[0] != '.' && !strchr(word, '/');
 }
 
-/* Opens the namespaces of the sandbox's holder, which are the node's where the job has none of its own. */
+/* Opens the namespaces of the sandbox's holder: the node's where the job has none of its own. Returns 0, or -1 with a fault. */
 static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct fault *fault)
 {
 	const char *job = library_word("job"), *name = library_word("sandbox");
@@ -58,8 +58,8 @@ static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct
 	return 0;
 }
 
-/* Children that are forked from here on are in the job's PID namespace; this process is in the other namespaces at once. */
-static int enter_all(const struct sandbox *sandbox, struct fault *fault)
+/* Moves this process into the sandbox; its PID namespace is for the children, setns(2). Returns 0, or -1 with a fault. */
+static int enter_namespaces(const struct sandbox *sandbox, struct fault *fault)
 {
 	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
 
@@ -71,7 +71,7 @@ static int enter_all(const struct sandbox *sandbox, struct fault *fault)
 	return poll(&gone, 1, 0) == 0 ? 0 : fault_set(fault, "sandbox %s: its holder is gone", library_word("sandbox"));
 }
 
-static int get_own(void *owner, const char *name, char *value, size_t size)
+static int get_variable(void *owner, const char *name, char *value, size_t size)
 {
 	const char *own = getenv(name);
 
@@ -81,21 +81,22 @@ static int get_own(void *owner, const char *name, char *value, size_t size)
 	return snprintf(value, size, "%s", own) < (int)size ? 1 : -1;
 }
 
-static int set_own(void *owner, const char *name, const char *value)
+static int set_variable(void *owner, const char *name, const char *value)
 {
 	(void)owner;
 	return setenv(name, value, 1);
 }
 
 /* Returns the user's home directory, if the jail has it. */
-static const char *directory(void)
+static const char *find_home(void)
 {
 	struct stat st;
 
 	return library_word("home")[0] == '/' && stat(library_word("home"), &st) == 0 && S_ISDIR(st.st_mode) ? library_word("home") : "/";
 }
 
-static const char *shell(void)
+/* Returns the best shell that the jail has. */
+static const char *find_shell(void)
 {
 	static const char *const better[] = {"/bin/bash", "/usr/bin/bash"};
 	struct stat st;
@@ -106,16 +107,15 @@ static const char *shell(void)
 	return "/bin/sh";
 }
 
-/* Replaces this process's environment by the command's, in the jail. */
+/* Replaces this process's environment by the command's, in the jail. Returns 0, or -1 with a fault. */
 static int set_environment(const struct user *user, const struct jail *jail, struct fault *fault)
 {
 	static const char *const callers[] = {"TERM", "LANG", "TZ"};
-	static const struct environment own = {.get = get_own, .set = set_own};
+	static const struct environment own = {.get = get_variable, .set = set_variable};
 
-	if (clearenv() || setenv("PATH", user->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" :
-							  "/usr/local/bin:/usr/bin:/bin", 1) < 0 ||
-	    setenv("HOME", directory(), 1) < 0 || setenv("USER", library_word("user"), 1) < 0 ||
-	    setenv("LOGNAME", library_word("user"), 1) < 0 || setenv("SHELL", shell(), 1) < 0)
+	if (clearenv() || setenv("PATH", user->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin", 1) < 0 ||
+	    setenv("HOME", find_home(), 1) < 0 || setenv("USER", library_word("user"), 1) < 0 ||
+	    setenv("LOGNAME", library_word("user"), 1) < 0 || setenv("SHELL", find_shell(), 1) < 0)
 		return fault_set(fault, "cannot set the command's environment: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++)
 		if (library_word(callers[i])[0] && setenv(callers[i], library_word(callers[i]), 1) < 0)
@@ -123,8 +123,8 @@ static int set_environment(const struct user *user, const struct jail *jail, str
 	return jail_environment_add(&own, jail, fault);
 }
 
-/* Executes the program of that name, as a shell finds it, if it is there. Returns with errno. */
-static void execute(const char *name, char **command)
+/* Executes the program of that name, found as a shell does. Returns on failure, with errno, or 0 where there is no such program. */
+static void execute_program(const char *name, char **command)
 {
 	const char *end;
 	struct stat st;
@@ -145,11 +145,11 @@ static void execute(const char *name, char **command)
 	errno = 0;
 }
 
-/* Makes the calling process, which has given up everything else, the user's command. Returns only with a fault. */
-static void become(const struct user *user, char **command, struct fault *fault)
+/* Makes the calling process, which has given up everything but root's uid, the user's command. Returns only with a fault. */
+static void become_command(const struct user *user, char **command, struct fault *fault)
 {
-	const char *tty = library_word("tty"), *home = directory(), *name;
-	char *login[] = {(char *)(uintptr_t)shell(), "-l", NULL};
+	const char *tty = library_word("tty"), *home = find_home(), *name;
+	char *login[] = {(char *)(uintptr_t)find_shell(), "-l", NULL};
 
 	if (!command[0])
 		command = login;
@@ -162,17 +162,17 @@ static void become(const struct user *user, char **command, struct fault *fault)
 		fault_set(fault, "%s: cannot be run in the jail: %s: %s", name, home, strerror(errno));
 	if (fault->text[0])
 		return;
-	execute(name, command);
+	execute_program(name, command);
 	fault_set(fault, "%s: cannot be run in the jail: %s", name, errno ? strerror(errno) : "executable file not found in $PATH");
 }
 
-/* Forks a child of the caller's parent, which is to wait for it (CLONE_PARENT, clone(2)). */
+/* Forks a child of this process's parent, which is to wait for it (CLONE_PARENT, clone(2)). Returns as fork(2) does. */
 static pid_t fork_sibling(void)
 {
 	return (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
 }
 
-/* Waits until the child has executed the command, or has written why not. */
+/* Waits until the child has executed the command, or has written why it could not. Returns 0, or -1 with a fault. */
 static int await_execution(int report, pid_t child, int64_t until, struct fault *fault)
 {
 	struct pollfd wait = {.fd = report, .events = POLLIN};
@@ -193,7 +193,7 @@ static int await_execution(int report, pid_t child, int64_t until, struct fault 
 	return fault_set(fault, "%.*s", (int)(length > 0 ? length : 0), text);
 }
 
-static int start(char **command, const struct user *user, int64_t until, struct fault *fault)
+static int start_command(char **command, const struct user *user, int64_t until, struct fault *fault)
 {
 	int report[2];
 	pid_t child;
@@ -201,7 +201,7 @@ static int start(char **command, const struct user *user, int64_t until, struct 
 	if (pipe2(report, O_CLOEXEC) < 0 || (child = fork_sibling()) < 0)
 		return fault_set(fault, "cannot start the command: %s", strerror(errno));
 	if (child == 0) {
-		become(user, command, fault);
+		become_command(user, command, fault);
 		_exit(write(report[1], fault->text, strlen(fault->text)) < 0 ? 126 : 127);
 	}
 	dprintf(GOJAIL_REPLY_FD, "pid %d\n", (int)child);
@@ -220,17 +220,17 @@ int command_run(char **command, const struct node *node, const struct user *user
 	struct jail jail = {0};
 	scoped_fd domain = -1;
 
-	/* Who is in the jail already cannot look into this process, which has a root's rights for a while. */
+	/* Processes that are in the jail already cannot look into this one, which still has all of root's rights. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || fcntl(GOJAIL_REPLY_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return fault_set(fault, "cannot prepare the command: %s", strerror(errno));
-	/* Without its configuration nobody knows what the jail's tasks give up: whoever gives up nothing needs none. */
+	/* A command that gives up nothing runs without the jail's configuration, too. */
 	if ((site_open(&site, node, &unknown) < 0 || site_find_jail(&site, library_word("jail"), &root, &jail, &unknown) < 0) && !privileged)
 		return fault_set(fault, "%s", unknown.text);
 	if (!privileged && (confine_read(&confine, node, &jail, fault) < 0 || (jail.scope && (domain = domain_open(fault)) < 0)))
 		return -1;
-	if (open_sandbox(&sandbox, node, fault) < 0 || enter_all(&sandbox, fault) < 0 || set_environment(user, &jail, fault) < 0)
+	if (open_sandbox(&sandbox, node, fault) < 0 || enter_namespaces(&sandbox, fault) < 0 || set_environment(user, &jail, fault) < 0)
 		return -1;
 	if (!privileged && ((jail.scope && domain_enter(&domain, fault) < 0) || confine_apply(&confine, fault) < 0))
 		return -1;
-	return start(command, user, until, fault);
+	return start_command(command, user, until, fault);
 }

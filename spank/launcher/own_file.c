@@ -16,8 +16,8 @@
 
 #define OWN "/proc/self/exe"
 
-/* Reports whether the launcher's file is a mount by itself, and read-only; -1 with errno. */
-static int is_protected(void)
+/* Reports whether the launcher's file is a mount by itself, and read-only: 1 or 0; -1 with errno. */
+static int own_file_is_protected(void)
 {
 	struct statx file;
 	struct statvfs fs;
@@ -31,7 +31,7 @@ int own_file_protect(char **argv, const char *directory, struct fault *fault)
 {
 	static char *environment[] = {NULL};
 	char libdir[GOJAIL_PATH_MAX + 16], **words;
-	int count = 0, already = is_protected();
+	int count = 0, already = own_file_is_protected();
 	scoped_fd file = -1;
 
 	if (already > 0)

@@ -107,7 +107,7 @@ static int end_with_caller(struct fault *fault)
 	return 0;
 }
 
-/* Reads whom the verb is for from the words uid, gid and groups. Returns -1 where they do not say. */
+/* Reads the user from the words uid, gid and groups. Returns 0, or -1 where uid or gid is missing. */
 static int read_user(struct user *user)
 {
 	static gid_t groups[65536];
@@ -145,7 +145,7 @@ static int build_sandbox(const struct node *node, int64_t until, struct fault *f
 	return sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault);
 }
 
-static int enter(const struct node *node, int64_t until, struct fault *fault)
+static int run_command(const struct node *node, int64_t until, struct fault *fault)
 {
 	struct user user;
 
@@ -176,7 +176,7 @@ static void lower_priority(void)
 int verb_run(const char *verb, const struct node *node, int64_t until, struct fault *fault)
 {
 	if (verb_is_enter(verb))
-		return enter(node, until, fault); /* the command stays in the caller's cgroup */
+		return run_command(node, until, fault); /* the command stays in the caller's cgroup */
 	leave_cgroup();
 	if (strcmp(verb, "template") == 0) {
 		detach();
