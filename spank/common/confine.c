@@ -140,7 +140,7 @@ int domain_open(struct fault *fault)
 	int domain = k_landlock_scope();
 
 	return domain >= 0 ? domain :
-		fault_set(fault, "abstract_sockets = \"step\" needs Landlock as Linux 6.12 has it, and this node's kernel says: %s; "
+		fault_set(fault, "abstract_sockets = \"step\" needs Landlock of Linux 6.12, and this node's kernel reports: %s; "
 			  "ask your administrator", strerror(errno));
 }
 
@@ -149,7 +149,7 @@ int domain_enter(int *domain, struct fault *fault)
 	int result = k_landlock_restrict(*domain);
 
 	if (result < 0)
-		fault_set(fault, "cannot keep abstract sockets apart: %s", strerror(errno));
+		fault_set(fault, "cannot isolate the step's abstract sockets: %s", strerror(errno));
 	close_fd(domain);
 	return result;
 }

@@ -99,7 +99,7 @@ static int count_sandboxes(int job, struct fault *fault)
 	if (count < GOJAIL_SANDBOXES_MAX)
 		return 0;
 	return fault_set(fault, "this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "
-				"no more are made: use the same options in more of its steps", count);
+				"the most that a job may have: use the same options in more of its steps", count);
 }
 
 /*
@@ -118,7 +118,7 @@ static int connect_to_zygote(const struct node *node, const struct jail *jail, i
 			return talk;
 		clock_pause_ms(1);
 	}
-	return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
+	return fault_set(fault, "the zygote of jail \"%s\" ends on each request; ask your administrator",
 			 jail->name);
 }
 
@@ -220,14 +220,14 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, fault);
 	}
 	if (asked < 0)
-		return fault_set(fault, "the zygote of jail \"%s\" ends whenever it is asked; ask your administrator",
+		return fault_set(fault, "the zygote of jail \"%s\" ends on each request; ask your administrator",
 				 jail->name);
 	holder.uid = spec->user.uid;
 	if (net_made && attach_net(spec, go, job, &holder, fault) < 0)
 		return -1;
 	sandbox->holder = record_open_pidfd(&holder);
 	if (sandbox_take_from_holder(sandbox, jail, spec, &holder) < 0)
-		return fault_set(fault, "the holder of the sandbox ended as soon as it was there; try again");
+		return fault_set(fault, "the holder of the sandbox ended as soon as it was built; try again");
 	sandbox_name(name, jail, spec);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
 	if (write_namespace_record(jail, job, &holder, fault) < 0 || write_beside(node, jail, spec, job, name, fault) < 0 ||
@@ -289,7 +289,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "",
 					 (unsigned)spec->user.groups[i]);
 	if (used >= sizeof(groups))
-		return fault_set(fault, "the user has %d groups, more than --jail-mount and --jail-net can do with", spec->user.ngroups);
+		return fault_set(fault, "the user has %d groups, more than --jail-mount and --jail-net support", spec->user.ngroups);
 	launch_prepare(&launch, node, "sandbox", until);
 	launch_add_word(&launch, "parent=%d", (int)getpid());
 	launch_add_word(&launch, "jail=%s", jail->name);
@@ -307,5 +307,5 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 		return -1;
 	if (sandbox_find(sandbox, node, jail, spec, fault) == 0)
 		return 0;
-	return fault_set(fault, "the sandbox was gone as soon as it was built; ask your administrator");
+	return fault_set(fault, "the sandbox ended as soon as it was built; ask your administrator");
 }

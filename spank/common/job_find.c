@@ -160,7 +160,7 @@ int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct 
 	if (holder.uid != spec->user.uid)
 		fault_set(fault, OTHERS_TEXT);
 	else if (!has_same_mounts(job, name, spec))
-		fault_set(fault, "another sandbox of this job has the number of this one; change --jail-mount, for example the order of its mounts");
+		fault_set(fault, "another sandbox of this job has the same hash; change --jail-mount, for example the order of its mounts");
 	else if ((!spec->net || sandbox->net >= 0) && sandbox_take_from_holder(sandbox, jail, spec, &holder) == 0)
 		return 0;
 	sandbox_close(sandbox);

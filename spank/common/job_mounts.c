@@ -45,7 +45,7 @@ static int open_script_tree(const struct jail *jail, const struct sandbox_spec *
 	if (tree >= 0 &&
 	    k_mount_setattr(tree, jail->script.attributes) == 0)
 		return tree;
-	fault_set(fault, "cannot bring the batch script in %s into the jail: %s", spec->script, strerror(errno));
+	fault_set(fault, "cannot show the batch script in %s in the jail: %s", spec->script, strerror(errno));
 	close_fd(&tree);
 	return -1;
 }
@@ -150,7 +150,7 @@ static int attach_in_namespace(int mnt, int root, const char *path, int tree, st
 	scoped_fd at = made ? openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 
 	if (at < 0)
-		return fault_set(fault, "cannot make %s in the jail: %s", path, strerror(errno));
+		return fault_set(fault, "cannot create %s in the jail: %s", path, strerror(errno));
 	if (visit_begin(&visit, fault) < 0)
 		return -1;
 	if (visit_enter(mnt) < 0 || k_move_mount(tree, at) < 0)

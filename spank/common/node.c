@@ -66,7 +66,7 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault)
 		else if (strncmp(argv[i], "state=", 6) == 0)
 			state = argv[i] + 6;
 		else
-			return fault_set(fault, "plugstack.conf: unknown argument \"%s\"; there are "
+			return fault_set(fault, "plugstack.conf: unknown argument \"%s\"; known are "
 						 "config=FILE and state=DIR", argv[i]);
 	}
 	if (!dladdr((void *)(uintptr_t)&node_find, &self) || self.dli_fname[0] != '/')
@@ -95,7 +95,7 @@ int node_check_state(const struct node *node, struct fault *fault)
 			mkdir(parent, 0755); /* state=/run/gojail/%n */
 		mkdir(node->state, 0700);
 		if (lstat(node->state, &st) < 0)
-			return fault_set(fault, "cannot make the state directory %s: %m; ask your administrator", node->state);
+			return fault_set(fault, "cannot create the state directory %s: %m; ask your administrator", node->state);
 	}
 	if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022))
 		return fault_set(fault, "the state directory %s is not root's alone; ask your administrator", node->state);

@@ -6,7 +6,7 @@
 #include "common/fault.h"
 
 /* Reported by a hook when Slurm skipped an earlier hook of the same step. */
-#define NODE_UNASKED "an earlier plugin of plugstack.conf failed, and Slurm did not ask gojail; ask your administrator"
+#define NODE_UNASKED "an earlier plugin of plugstack.conf failed, and Slurm did not call gojail; ask your administrator"
 
 struct node {
 	char libdir[GOJAIL_PATH_MAX]; /* the directory that the plugin was loaded from */

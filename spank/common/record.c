@@ -223,7 +223,7 @@ int open_node_proc(struct fault *fault)
 	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
 		return fd;
 	close_fd(&fd);
-	return fault_set(fault, "/proc of the node is not there");
+	return fault_set(fault, "/proc of the node is not mounted");
 }
 
 struct record read_self(int proc)

@@ -150,13 +150,13 @@ int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job,
 				 "ask your administrator to run: gojail sweep", path);
 	/* Noted first, so that the end of the job finds it whatever happens here. */
 	if (symlinkat(path, job, GOJAIL_SCRATCH) < 0 && errno != EEXIST)
-		return fault_set(fault, "cannot note the scratch directory in the state directory: %s; is it full "
+		return fault_set(fault, "cannot record the scratch directory in the state directory: %s; is it full "
 					"or read-only?", strerror(errno));
 	if (claim_dir(jobs, name, uid) < 0)
 		return errno == ENOSPC || errno == EDQUOT ?
 			fault_set(fault, "no room for the job's /tmp: jobs have filled the file system of %s (%s); try again later, and ask "
 					 "your administrator for tmp_size, which limits each job", scratch, strerror(errno)) :
-			fault_set(fault, "cannot make the job's scratch directory %s: %s; ask your administrator", path, strerror(errno));
+			fault_set(fault, "cannot create the job's scratch directory %s: %s; ask your administrator", path, strerror(errno));
 	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fault_set(fault, "cannot open the job's %s/tmp: %s; ask your administrator", path, strerror(errno));

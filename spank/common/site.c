@@ -81,7 +81,7 @@ static int network_identity(const struct node *node, char *text, size_t size, st
 	else if (errno == ENOENT)
 		snprintf(text, size, "-");
 	else
-		return fault_set(fault, "cannot look at %s: %s; ask your administrator", path, strerror(errno));
+		return fault_set(fault, "cannot read the status of %s: %s; ask your administrator", path, strerror(errno));
 	return 0;
 }
 
@@ -145,7 +145,7 @@ int site_open(struct site *site, const struct node *node, struct fault *fault)
 		if (launch_run(&launch, node, until, fault) < 0)
 			return -1;
 	}
-	return fault_set(fault, "the configuration %s keeps changing, or %s/site cannot be kept; "
+	return fault_set(fault, "the configuration %s keeps changing, or %s/site cannot be written; "
 				"ask your administrator", node->config, node->state);
 }
 

@@ -131,7 +131,7 @@ static int mount_one(int root, int run, const struct gojail_mount *mount, int pl
 
 	scoped_fd at = open_in_root(root, path, 0);
 	if (at < 0)
-		return fault_set(fault, "the mount target %s is not in the jail: %s; create it with: gojail init", path, strerror(errno));
+		return fault_set(fault, "mount target %s does not exist in the jail: %s; create it with: gojail init", path, strerror(errno));
 	if (fstat(at, &st) == 0 && fstat(run, &of_run) == 0 && st.st_dev == of_run.st_dev)
 		return 0; /* it is there */
 	if (fstat(place, &like) == 0 && read_text(place, (size_t)like.st_size, &node) == 0) {

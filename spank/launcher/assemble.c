@@ -60,16 +60,16 @@ static int make_lone_target(const struct gojail_request *request, const char *de
 	snprintf(parent, sizeof(parent), "%s", destination);
 	slash = strrchr(parent, '/');
 	if (!mount || !slash || slash == parent)
-		return fault_set(fault, "%s is no place for a batch script", destination);
+		return fault_set(fault, "%s is not a directory for batch scripts", destination);
 	*slash++ = '\0';
 	scoped_fd made = mount_in_root(mount, parent, fault);
 	if (made < 0)
 		return -1;
 	if (access(GOJAIL_SLURM_CACHE, F_OK) == 0 && symlinkat(GOJAIL_SLURM_CACHE, made, GOJAIL_SLURM_CACHE_LINK) < 0)
-		return fault_set(fault, "cannot make %s/" GOJAIL_SLURM_CACHE_LINK " in the jail: %s", parent, strerror(errno));
+		return fault_set(fault, "cannot create %s/" GOJAIL_SLURM_CACHE_LINK " in the jail: %s", parent, strerror(errno));
 	/* In what was mounted, wherever the jail's symlinks lead by now. */
 	at = mkdirat(made, slash, 0755) < 0 ? -1 : openat(made, slash, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return at < 0 ? fault_set(fault, "cannot make %s in the jail: %s", destination, strerror(errno)) : at;
+	return at < 0 ? fault_set(fault, "cannot create %s in the jail: %s", destination, strerror(errno)) : at;
 }
 
 /* Opens the mount target of a tree; whatever symbolic links the jail has, they end in it. Returns -1 with a fault. */
@@ -78,7 +78,7 @@ static int open_target(const struct gojail_tree *tree, struct fault *fault)
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int at = root < 0 ? -1 : open_in_root(root, tree->destination, tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
 
-	return at < 0 ? fault_set(fault, "the mount target %s is not in the jail: %s; create it there first",
+	return at < 0 ? fault_set(fault, "mount target %s does not exist in the jail: %s; create it there first",
 				  tree->destination, strerror(errno)) : at;
 }
 
@@ -106,7 +106,7 @@ int enter_or_unshare(const struct gojail_request *request, const struct gojail_t
 				return 0;
 			return fault_set(fault, "cannot enter the job's %s namespace: %s", name, strerror(errno));
 		}
-	return unshare(flag) == 0 ? 0 : fault_set(fault, "cannot make a %s namespace: %s", name, strerror(errno));
+	return unshare(flag) == 0 ? 0 : fault_set(fault, "cannot create a %s namespace: %s", name, strerror(errno));
 }
 
 /* Enters the job's network namespace, or makes it; *own says whether there is one. Returns 0, or -1 with a fault. */
@@ -114,7 +114,7 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
 {
 	*own = request->flags & GOJAIL_REQUEST_NET;
 	if (*own && unshare(CLONE_NEWNET) < 0)
-		return fault_set(fault, "cannot make a network namespace: %s", strerror(errno));
+		return fault_set(fault, "cannot create a network namespace: %s", strerror(errno));
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		if (trees[i].flags & GOJAIL_TREE_NET) {
 			*own = true;
@@ -161,7 +161,7 @@ static int mount_run(const struct gojail_request *request, const struct gojail_t
 	/* One that is there is a mount of the site's. */
 	if (mkdirat(made, "lock", 0700) < 0 ? errno != EEXIST :
 	    fchownat(made, "lock", uid, gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(made, "lock", 01777, 0) < 0)
-		return fault_set(fault, "cannot make /run/lock in the jail: %s", strerror(errno));
+		return fault_set(fault, "cannot create /run/lock in the jail: %s", strerror(errno));
 	return range ? 0 : mount_accounts(made, request, fault);
 }
 
@@ -221,7 +221,7 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 	bool own_net;
 
 	if (unshare(CLONE_NEWNS) < 0)
-		return fault_set(fault, "cannot make a mount namespace: %s", strerror(errno));
+		return fault_set(fault, "cannot create a mount namespace: %s", strerror(errno));
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		if ((trees[i].flags & GOJAIL_TREE_ROOT) && remount_root(trees[i].fd, fault) < 0)
 			return -1;

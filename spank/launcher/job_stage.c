@@ -68,7 +68,7 @@ int make_job_stage(int proc, const struct gojail_tree *trees, uint32_t count, st
 			made = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	}
 	if (made < 0)
-		fault_set(fault, "cannot make the stage of the job: %s", strerror(errno));
+		fault_set(fault, "cannot create the stage of the job: %s", strerror(errno));
 	for (int i = 0; i < found; i++)
 		close_fd(&copies[i]);
 	if (jail < 0 || setns(jail, CLONE_NEWNS) < 0) {

@@ -128,7 +128,7 @@ int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 	if (call->text[0])
 		return fault_set(fault, "%s", call->text);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return fault_set(fault, "%s/libgojail.so was killed at its work; was the node out of memory? Try again",
+		return fault_set(fault, "%s/libgojail.so was killed; was the node out of memory? Try again",
 				 libdir);
 	if (WIFSIGNALED(status))
 		return fault_set(fault, "%s/libgojail.so died of signal %d (%s); install gojail again on this node",

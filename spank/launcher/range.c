@@ -38,7 +38,7 @@ static int make_range(const struct sandbox_spec *spec, struct range *range, stru
 	if (!ids)
 		return -1;
 	if (sscanf(ids->text, "%u %u %u", &users.outside, &groups.outside, &users.count) != 3)
-		return fault_set(fault, "libgojail.so gave no ids; install gojail again on this node");
+		return fault_set(fault, "libgojail.so returned no ids; install gojail again on this node");
 	groups.count = users.count;
 	user.outside = users.outside;
 	group.outside = groups.outside;

@@ -151,8 +151,8 @@ static int save_mount(const struct table *table, struct mount *one, int *last, s
 	if (find_saved(one->path) >= 0)
 		return 0;
 	if (nsaved == SAVED_MAX)
-		return fault_set(fault, "cannot keep %s in the jail: more than %d mounts lie right in its root, /run, /dev, /proc or /sys; "
-				 "have fewer there", one->path, SAVED_MAX);
+		return fault_set(fault, "cannot keep %s in the jail: more than %d mounts lie directly below its root, /run, /dev, /proc or /sys; "
+				 "mount fewer there", one->path, SAVED_MAX);
 	saved[nsaved] = *one;
 	saved[nsaved].path = strdup(one->path); /* parents are looked up in the table, which is freed */
 	return saved[nsaved++].path ? 0 : fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
@@ -289,7 +289,7 @@ static int copy_directory(int from, int to, const char *path, struct fault *faul
 			continue;
 		result = snprintf(entry, sizeof(entry), "%s/%s", path, next->d_name) < (int)sizeof(entry) ? 0 : -1;
 		if (result < 0 || copy_entry(from, to, entry, fault) < 0)
-			result = fault_set(fault, "cannot make %s in the jail: %s", entry, strerror(errno));
+			result = fault_set(fault, "cannot create %s in the jail: %s", entry, strerror(errno));
 	}
 	if (dir)
 		closedir(dir);

@@ -40,7 +40,7 @@ static int open_template_dir(const struct node *node, const char *jail, struct f
 static int assemble_view(const char *verb, int64_t until, struct fault *fault)
 {
 	if (unshare(CLONE_NEWNS) < 0)
-		return fault_set(fault, "cannot make a mount namespace: %s", strerror(errno));
+		return fault_set(fault, "cannot create a mount namespace: %s", strerror(errno));
 	return library_call_in_child(verb, until, fault);
 }
 

@@ -69,10 +69,10 @@ int make_userns(int proc, uid_t owner, const struct idmap *users, const struct i
 	pid_t child, outside = 0;
 
 	if (pipe2(ready, O_CLOEXEC) < 0)
-		return fault_set(fault, "cannot make a user namespace: %s", strerror(errno));
+		return fault_set(fault, "cannot create a user namespace: %s", strerror(errno));
 	child = fork();
 	if (child < 0) {
-		fault_set(fault, "cannot make a user namespace: %s", strerror(errno));
+		fault_set(fault, "cannot create a user namespace: %s", strerror(errno));
 		close(ready[0]);
 		close(ready[1]);
 		return -1;
@@ -81,7 +81,7 @@ int make_userns(int proc, uid_t owner, const struct idmap *users, const struct i
 		hold_namespace(proc, owner, ready[1]);
 	close(ready[1]);
 	if (read(ready[0], &outside, sizeof(outside)) != sizeof(outside))
-		fault_set(fault, "this node does not let user namespaces be made; --jail-root needs them "
+		fault_set(fault, "this node does not allow user namespaces; --jail-root needs them "
 				 "(sysctl user.max_user_namespaces)");
 	snprintf(name, sizeof(name), "%d", (int)outside);
 	scoped_fd dir = outside ? openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -103,7 +103,7 @@ static int end_with_caller(struct fault *fault)
 	pid_t parent = (pid_t)atoi(library_word("parent"));
 
 	if (parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
-		return fault_set(fault, "who asked for the sandbox has ended");
+		return fault_set(fault, "the process that asked for the sandbox has ended");
 	return 0;
 }
 

@@ -27,7 +27,7 @@ int listen_as_zygote(int dir, struct fault *fault)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* non-blocking: the zygote and its spare both accept on it */
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 1024) == 0)
 		return fd;
-	fault_set(fault, "cannot make the zygote's socket: %s; is the state directory full or read-only?",
+	fault_set(fault, "cannot create the zygote's socket: %s; is the state directory full or read-only?",
 		  strerror(errno));
 	close_fd(&fd);
 	return -1;

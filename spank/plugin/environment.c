@@ -46,7 +46,7 @@ void environment_add_net(spank_t sp, const struct node *node, const char *job, s
 			continue;
 		*value++ = '\0';
 		if (spank_setenv(sp, line, value, 1) != ESPANK_SUCCESS)
-			fault_set(fault, "Slurm does not let %s be set in the tasks' environment", line);
+			fault_set(fault, "cannot set %s in the tasks' environment: Slurm refuses it", line);
 	}
 	free(line);
 	fclose(file);

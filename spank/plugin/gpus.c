@@ -28,7 +28,7 @@ int show_gpus(const struct jail *jail, const char *list, int mnt, int root, stru
 	int count = 0;
 
 	if (jail->ngpus && strspn(list, "0123456789,-") != strlen(list))
-		return fault_set(fault, "cannot tell the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator", list);
+		return fault_set(fault, "cannot find the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator", list);
 	for (int i = 0; i < jail->ngpus; i++)
 		if (has_index(list, jail->gpus[i].index))
 			paths[count++] = jail->gpus[i].path;

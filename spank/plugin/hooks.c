@@ -67,7 +67,7 @@ HOOK(init)
 	case S_CTX_REMOTE:
 		step = step_current();
 		if (options_register(sp) < 0)
-			fault_set(&step->fault, "Slurm did not take the plugin's options");
+			fault_set(&step->fault, "cannot register the plugin's options with Slurm");
 		node_find(&step->node, argc, argv, &step->fault);
 		return 0;
 	case S_CTX_SLURMD:

@@ -94,14 +94,14 @@ static int check_jail(const char *name)
 {
 	if (jail_name_ok(name))
 		return 0;
-	return report_bad_option("--jail=%s is no name of a jail; give the name of one, or \"none\"", name);
+	return report_bad_option("--jail=%s is not the name of a jail; give a jail's name, or \"none\"", name);
 }
 
 static int check_net(const char *label)
 {
 	if (jail_name_ok(label))
 		return 0;
-	return report_bad_option("--jail-net=%s is no label of rails; give one of this site's, or \"none\"", label);
+	return report_bad_option("--jail-net=%s is not a label of rails; give a label of this site, or \"none\"", label);
 }
 
 static int check_root(const char *mode)
@@ -111,7 +111,7 @@ static int check_root(const char *mode)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(mode, known[i]) == 0)
 			return 0;
-	return report_bad_option("--jail-root=%s is no mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
+	return report_bad_option("--jail-root=%s is not a mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
 }
 
 static bool is_inherited(const char *variable, const char *value)

@@ -138,7 +138,7 @@ int share_devices(int mnt, int root, const char *const *paths, int count, struct
 
 	for (int i = 0; i < count; i++) {
 		if (stat(paths[i], &nodes[i]) < 0 || !(S_ISCHR(nodes[i].st_mode) || S_ISBLK(nodes[i].st_mode)))
-			return fault_set(fault, "the job's device %s is not there; ask your administrator", paths[i]);
+			return fault_set(fault, "device %s of the job does not exist; ask your administrator", paths[i]);
 		all = all && stat_in_root(root, paths[i], &there) && there.st_rdev == nodes[i].st_rdev;
 	}
 	if (all)
@@ -149,7 +149,7 @@ int share_devices(int mnt, int root, const char *const *paths, int count, struct
 		fault_set(fault, "cannot enter the jail for the job's devices: %s", strerror(errno));
 	for (int i = 0; i < count && !fault->text[0]; i++)
 		if (make_device(paths[i], &nodes[i]) < 0)
-			fault_set(fault, "cannot make %s in the jail: %s", paths[i], strerror(errno));
+			fault_set(fault, "cannot create %s in the jail: %s", paths[i], strerror(errno));
 	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
 }
 
@@ -171,6 +171,6 @@ int share_hide(int mnt, const char *path, struct fault *fault)
 		return -1;
 	if (visit_enter(mnt) < 0 || !(name = enter_parent(path)) || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ||
 	    rmdir(name) < 0)
-		fault_set(fault, "cannot take %s out of the jail: %s", path, strerror(errno));
+		fault_set(fault, "cannot remove %s from the jail: %s", path, strerror(errno));
 	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
 }

@@ -96,7 +96,7 @@ int stdio_check(int stage, struct fault *fault)
 		if (fstat(fd, &st) < 0) {
 			if (errno == EBADF)
 				continue; /* closed */
-			return fault_set(fault, "%s: cannot look at its file: %s", options[fd], strerror(errno));
+			return fault_set(fault, "%s: cannot read the status of its file: %s", options[fd], strerror(errno));
 		}
 		if (S_ISDIR(st.st_mode))
 			kind = "a directory";
@@ -107,7 +107,7 @@ int stdio_check(int stage, struct fault *fault)
 		else if ((S_ISREG(st.st_mode) || (S_ISFIFO(st.st_mode) && !is_pipe(fd))) && !is_of_stage(stage, fd))
 			return fault_set(fault, "%s: its path leads through a process, out of what the job sees; name a file", options[fd]);
 		if (kind)
-			return fault_set(fault, "%s: %s of the node is not brought into a jail; name a file", options[fd], kind);
+			return fault_set(fault, "%s: %s of the node is not allowed in a jail; name a file", options[fd], kind);
 	}
 	return 0;
 }

@@ -45,7 +45,7 @@ static int find_script(spank_t sp, struct sandbox_spec *spec, struct fault *faul
 	if (spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1 ||
 	    snprintf(spec->script, sizeof(spec->script), "%s", argv[0]) >= (int)sizeof(spec->script) ||
 	    spec->script[0] != '/')
-		return fault_set(fault, "Slurm did not say where the batch script is");
+		return fault_set(fault, "cannot get the path of the batch script from Slurm");
 	slash = strrchr(spec->script, '/');
 	*slash = '\0';
 	return 0;
@@ -60,7 +60,7 @@ static int read_spec(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 	    spank_get_item(sp, S_JOB_UID, &spec->user.uid) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_GID, &spec->user.gid) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &groups, &spec->user.ngroups) != ESPANK_SUCCESS)
-		return fault_set(fault, "Slurm did not say whose step this is");
+		return fault_set(fault, "cannot get the job and its user from Slurm");
 	spec->user.groups = groups;
 	snprintf(spec->job, sizeof(spec->job), "%u", job);
 	return id == SLURM_BATCH_SCRIPT ? find_script(sp, spec, fault) : 0;
@@ -145,7 +145,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 		snprintf(step->shares[0].path, sizeof(step->shares[0].path), "%s/pmix.%s.%u", jail->spool, spec->job, (unsigned)id);
 	step->own_cgroups = jail->cgroup;
 	if (oci_is_step(jail->spool, spec->job, id))
-		return fault_set(fault, "--container and --jail do not go together: the bundle of the container is the node's; "
+		return fault_set(fault, "--container and --jail cannot be combined: the bundle of the container is the node's; "
 				 "give --jail=none with --container");
 	if (confine_read(&step->confine, &step->node, jail, fault) < 0 || sandbox_open(sandbox, &step->node, site, jail, spec, fault) < 0)
 		return -1;
@@ -212,7 +212,7 @@ void step_prepare(struct step *step, spank_t sp)
 	uint32_t id = 0;
 
 	if (spank_get_item(sp, S_JOB_STEPID, &id) != ESPANK_SUCCESS)
-		fault_set(&step->fault, "Slurm did not say which step this is");
+		fault_set(&step->fault, "cannot get the id of the step from Slurm");
 	else if (!(step->external = id == SLURM_EXTERN_CONT) && prepare_jail(step, sp, id) < 0 && !step->fault.text[0])
 		fault_set(&step->fault, "the jail could not be prepared");
 	step->window.process = getpid();

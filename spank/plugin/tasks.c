@@ -69,7 +69,7 @@ void tasks_prepare(struct step *step, spank_t sp)
 		x11_read(&step->x11, sp);
 	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
 	if (spank_get_item(sp, S_JOB_UID, &user) != ESPANK_SUCCESS)
-		fault_set(&step->fault, "Slurm did not say whose job this is");
+		fault_set(&step->fault, "cannot get the user of the job from Slurm");
 	else
 		begin_forks(step, user == 0);
 }

@@ -51,7 +51,7 @@ void x11_write(const struct x11 *x11)
 	scoped_fd fd = open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd >= 0 && write(fd, x11->cookies, x11->length) == (ssize_t)x11->length && rename(own, x11->path) == 0)
 		return;
-	slurm_error("gojail: --x11: cannot write %s in the jail: %s; X11 programs are refused by their server",
+	slurm_error("gojail: --x11: cannot write %s in the jail: %s; the X server will refuse X11 programs",
 		    x11->path, strerror(errno));
 	unlink(own);
 }

@@ -45,13 +45,13 @@ func TestListWithTheHashOfAnother(t *testing.T) {
 	r = s.srun("closed", append(step, "--jail-mount="+unseenMnt, "echo", "ran")...)
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
-	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the number of this one; change --jail-mount", r)
+	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the same hash; change --jail-mount", r)
 
 	etc := slices.Clip(append(step, "--jail-mount="+unseenEtc))
 	r = s.srun("closed", append(etc, "echo", "ran")...)
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
-	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the number of this one", r)
+	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the same hash", r)
 	r = s.srun("closed", append(etc, "--input="+s.lead(t, "/etc/gojail-jail"), "cat")...)
 	assert.NotContains(t, r.Stdout, "closed", "slurmstepd found the jail's own /etc: %s", r)
 

@@ -95,7 +95,7 @@ func TestStdioOfTheNode(t *testing.T) {
 				assert.NotContains(t, r.Stdout+r.Stderr, "ran", r)
 				assert.NotContains(t, r.Stdout, escaped, r)
 				if h.option == "--input" { // else the reason is written there as well
-					assert.Contains(t, r.Stderr, "gojail: "+h.option+": "+h.kind+" of the node is not brought into a jail; name a file", r)
+					assert.Contains(t, r.Stderr, "gojail: "+h.option+": "+h.kind+" of the node is not allowed in a jail; name a file", r)
 				}
 			}
 		})
@@ -117,6 +117,6 @@ func TestStdioOfTheNodeInBatch(t *testing.T) {
 		os.Remove(s.Path(seen))
 		assert.Equal(t, "FAILED", job.State, job)
 		assert.NotContains(t, said, "ran", job)
-		assert.Contains(t, said, kind+" of the node is not brought into a jail; name a file", job)
+		assert.Contains(t, said, kind+" of the node is not allowed in a jail; name a file", job)
 	}
 }

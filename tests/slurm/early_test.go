@@ -103,7 +103,7 @@ func judgeEarly(t *testing.T, hook, stdout, said string, ok bool) {
 // TestEarlierPluginKeepsNoScopeAway: without a PID namespace, too, it is noticed that the step's domain was never begun.
 func TestEarlierPluginKeepsNoScopeAway(t *testing.T) {
 	if !scopes(t) {
-		t.Skip("needs Landlock as Linux 6.12 has it")
+		t.Skip("needs Landlock of Linux 6.12")
 	}
 	options := jailed
 	options.Config = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nnamespaces = [\"ipc\", \"uts\"]\nabstract_sockets = \"step\"\n", 1)

@@ -177,7 +177,7 @@ func TestJailRootIsRefused(t *testing.T) {
 	refused(t, `--jail-root: jail "debian" does not allow it`, run("--jail-root", "debian"))
 	refused(t, "--jail-root needs a jail", run("--jail-root=self", "none"))
 	bad := run("--jail-root=wheel", "debian")
-	assert.Contains(t, bad.Stderr, "--jail-root=wheel is no mode; write --jail-root alone, or --jail-root=self, =range or =none", bad)
+	assert.Contains(t, bad.Stderr, "--jail-root=wheel is not a mode; write --jail-root alone, or --jail-root=self, =range or =none", bad)
 	configure(t, c, rooted)
 	refused(t, `--jail-root=range: jail "debian" allows only self`, run("--jail-root=range", "debian"))
 	prints(t, "5001", run("--jail-root=none", "debian"))

@@ -83,7 +83,7 @@ func TestManySandboxes(t *testing.T) {
 	}
 	r := step(32)
 	refused(t, "this job has 32 sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "+
-		"no more are made: use the same options in more of its steps", r)
+		"the most that a job may have: use the same options in more of its steps", r)
 	assert.Empty(t, r.Stdout)
 	r = c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=other", "echo", "ran")
 	refused(t, "this job has 32 sandboxes on this node", r)

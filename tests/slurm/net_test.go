@@ -20,7 +20,7 @@ func TestNetworkIsRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--jail=debian", "--jail-net=../x"}, "--jail-net=../x is no label of rails"},
+		{[]string{"--jail=debian", "--jail-net=../x"}, "--jail-net=../x is not a label of rails"},
 		{[]string{"--jail=debian", "--jail-net=ai"}, "--jail-net=ai: this node has no /etc/gojail/network.toml, hence no rails"},
 		{[]string{"--jail=none", "--jail-net=ai"}, "--jail-net needs a jail; give --jail=NAME too"},
 	} {

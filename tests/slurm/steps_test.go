@@ -118,11 +118,11 @@ func TestOCIContainer(t *testing.T) {
 
 	prints(t, "node", c.Run(harness.Alice, "srun", "-wn1", "--container=/home/alice/bundle", "true"))
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--container=/home/alice/bundle", "true")
-	refused(t, "--container and --jail do not go together", r)
+	refused(t, "--container and --jail cannot be combined", r)
 	assert.Empty(t, r.Stdout)
 	job := c.Batch(harness.Alice, "echo ran", "--jail=debian", "--container=/home/alice/bundle", "--output=/home/alice/oci.out")
 	assert.Equal(t, "FAILED", job.State, job)
-	assert.Contains(t, job.Output, "--container and --jail do not go together", job)
+	assert.Contains(t, job.Output, "--container and --jail cannot be combined", job)
 	assert.NotContains(t, job.Output, "ran", job)
 	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
 }
