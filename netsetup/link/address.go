@@ -3,7 +3,6 @@
 package link
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 
@@ -20,15 +19,6 @@ func (n *Namespace) AddAddress(index int, address netip.Prefix) error {
 		a.Flags = unix.IFA_F_NODAD
 	}
 	return failed(n.handle.AddrReplace(on(index), a), "give network interface %d the address %s", index, address)
-}
-
-// deleteAddress takes an address from a link; one that is gone is no error.
-func (n *Namespace) deleteAddress(index int, address netip.Prefix) error {
-	err := n.handle.AddrDel(on(index), &netlink.Addr{IPNet: ipnet(address)})
-	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
-		return nil
-	}
-	return failed(err, "take the address %s from network interface %d", address, index)
 }
 
 // Addresses lists the addresses of a link, those that the kernel made by itself too.

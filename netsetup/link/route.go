@@ -42,15 +42,6 @@ func (n *Namespace) AddRoute(r Route) error {
 	return failed(n.handle.RouteReplace(r.message()), "add the route %s", r)
 }
 
-// deleteRoute deletes a route; one that is gone is no error.
-func (n *Namespace) deleteRoute(r Route) error {
-	err := n.handle.RouteDel(r.message())
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) {
-		return nil
-	}
-	return failed(err, "delete the route %s", r)
-}
-
 func (r Route) message() *netlink.Route {
 	m := &netlink.Route{
 		LinkIndex: r.Link, Dst: ipnet(r.To.Masked()), Table: r.Table,

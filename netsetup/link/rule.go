@@ -31,15 +31,6 @@ func (n *Namespace) AddRule(r Rule) error {
 	return failed(err, "add the rule %s", r)
 }
 
-// deleteRule deletes a rule; one that is gone is no error.
-func (n *Namespace) deleteRule(r Rule) error {
-	err := n.handle.RuleDel(r.message())
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	return failed(err, "delete the rule %s", r)
-}
-
 func (r Rule) message() *netlink.Rule {
 	m := netlink.NewRule()
 	m.Family, m.Src, m.Table, m.Priority, m.Protocol = family(r.From), ipnet(host(r.From)), r.Table, r.Priority, routeProtocol
