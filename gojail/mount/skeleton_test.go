@@ -38,7 +38,7 @@ func TestTargetsAreThoseOnTheJailsStorage(t *testing.T) {
 	c, j, v := emptyJail(t)
 	assert.Equal(t, []plan.Target{
 		{Path: "/proc", Dir: true}, {Path: "/sys", Dir: true}, {Path: "/dev", Dir: true}, {Path: "/run", Dir: true}, {Path: "/var/tmp", Dir: true},
-		{Path: "/var/spool/slurmd", Dir: true}, {Path: "/tmp", Dir: true}, {Path: j.Host[0], Dir: false},
+		{Path: "/var/spool/slurmd", Dir: true}, {Path: j.Host[0], Dir: false}, {Path: "/tmp", Dir: true},
 	}, plan.Targets(c, j, v), "nothing below /dev and /run, which the sandbox fills itself")
 }
 
