@@ -4,12 +4,14 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -108,35 +110,97 @@ func TestACommandGivesUpWhatTasksDo(t *testing.T) {
 	}
 }
 
+// dial is a program of a jail that prints whether it reaches an abstract Unix socket.
+func dial(name string) {
+	conn, err := net.Dial("unix", name)
+	if err == nil {
+		conn.Close()
+	}
+	fmt.Println("dialed:", err)
+}
+
+func TestAbstractSocketsOfTheNode(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	name := fmt.Sprintf("@gojail-test-%d", os.Getpid())
+	listener, err := net.Listen("unix", name)
+	require.NoError(t, err)
+	defer listener.Close()
+	for lines, want := range map[string]string{
+		"":                          "dialed: <nil>",
+		`abstract_sockets = "step"`: "operation not permitted",
+	} {
+		s := newSite(t)
+		s.configure(t, lines, "")
+		s.ready(t)
+		require.NoError(t, exec.Command("cp", self, s.root+"/data/dial").Run())
+		out, _ := s.command("run", "tiny", "--", "/data/dial", name).CombinedOutput()
+		if strings.Contains(string(out), "needs Landlock") {
+			t.Skip(string(out))
+		}
+		assert.Contains(t, string(out), want, lines)
+	}
+}
+
 // TestNoCommandIsRunUnconfined: whatever fails, the command does not begin.
 func TestNoCommandIsRunUnconfined(t *testing.T) {
 	s := newSite(t).ready(t)
+	built, err := filepath.Abs("../../../build/lib/gojail")
+	require.NoError(t, err)
+	other := s.dir + "/lib"
+	require.NoError(t, os.Mkdir(other, 0o755))
+	install := func(script string) { // in the place of the launcher, for the verb enter
+		script = "#!/bin/sh\n[ $1 != enter ] || " + script + "\nexec " + built + "/gojail-launcher \"$@\"\n"
+		require.NoError(t, os.WriteFile(other+"/gojail-launcher", []byte(script), 0o755))
+	}
 	run := func(libdir string) string {
 		out, err := s.command("run", "tiny", "--libdir="+libdir, "--", "touch", "/data/begun").CombinedOutput()
 		assert.Error(t, err)
 		assert.NoFileExists(t, s.root+"/data/begun")
 		return string(out)
 	}
-	built, err := filepath.Abs("../../../build/lib/gojail")
-	require.NoError(t, err)
 	_, err = s.command("run", "tiny", "--", "true").CombinedOutput()
 	require.NoError(t, err)
+	install("kill -9 $$")
+	assert.Contains(t, run(other), "ended without an answer")
+
+	// The configuration is new, and the launcher has no library to read it with.
+	launcher, err := os.ReadFile(built + "/gojail-launcher")
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(other+"/bare", 0o755))
+	require.NoError(t, os.WriteFile(other+"/bare/gojail-launcher", launcher, 0o755))
+	install("{ touch " + s.dir + "/gojail.toml; exec " + other + "/bare/gojail-launcher \"$@\"; }")
+	assert.Contains(t, run(other), "cannot load libgojail.so")
+
 	filters, err := filepath.Glob(s.dir + "/state-n1/seccomp/*")
 	require.NoError(t, err)
 	require.NotEmpty(t, filters)
 	for _, path := range filters {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.NoError(t, os.Truncate(path, 4))
 		defer os.WriteFile(path, text, 0o600)
 	}
-	assert.Contains(t, run(built), "is damaged; run: gojail reload")
+	install("{ truncate -s 4 " + s.dir + "/state-n1/seccomp/*; exec " + built + "/gojail-launcher \"$@\"; }")
+	assert.Contains(t, run(other), "is damaged; run: gojail reload")
+}
 
-	killed := s.dir + "/lib"
-	require.NoError(t, os.Mkdir(killed, 0o755))
-	script := "#!/bin/sh\n[ $1 = enter ] && kill -9 $$\nexec " + built + "/gojail-launcher \"$@\"\n"
-	require.NoError(t, os.WriteFile(killed+"/gojail-launcher", []byte(script), 0o755))
-	assert.Contains(t, run(killed), "ended without an answer")
+func TestALauncherThatHangs(t *testing.T) {
+	s := newSite(t)
+	text, err := os.ReadFile(s.dir + "/gojail.toml")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(s.dir+"/gojail.toml", append([]byte("deadline = \"1s\"\n"), text...), 0o644))
+	s.ready(t)
+	built, err := filepath.Abs("../../../build/lib/gojail")
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(s.dir+"/lib", 0o755))
+	script := "#!/bin/sh\n[ $1 != enter ] || exec sleep 608\nexec " + built + "/gojail-launcher \"$@\"\n"
+	require.NoError(t, os.WriteFile(s.dir+"/lib/gojail-launcher", []byte(script), 0o755))
+	begin := time.Now()
+	out, err := s.command("run", "tiny", "--libdir="+s.dir+"/lib", "--", "true").CombinedOutput()
+	assert.Error(t, err)
+	assert.Contains(t, string(out), "did not give one by the deadline")
+	assert.Less(t, time.Since(begin), 20*time.Second)
+	assert.False(t, running("sleep\x00608"), "it is killed")
 }
 
 // TestACommandHasOfItsCaller: the umask and the cgroup, but no descriptor and nothing else of the environment.

@@ -17,12 +17,15 @@ import (
 
 // TestMain lets the test binary be the gojail command, which is to be a process of its own, and programs of a jail.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "push" {
+	switch filepath.Base(os.Args[0]) {
+	case "push":
 		push()
 		return
-	}
-	if filepath.Base(os.Args[0]) == "ioctls" {
+	case "ioctls":
 		ioctls()
+		return
+	case "dial":
+		dial(os.Args[1])
 		return
 	}
 	if os.Getenv("GOJAIL_TEST_COMMAND") != "" {
