@@ -18,12 +18,12 @@
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
 #define GOJAIL_TEXT_MAX 1024 /* one message, its NUL included */
 #define GOJAIL_GPU_NODES_MAX 128
-#define GOJAIL_KEY_LEN 16    /* hex digits */
-#define GOJAIL_MOUNTS_MAX 8192  /* bytes of a step's --jail-mount */
-#define GOJAIL_SANDBOXES_MAX 32 /* of one job on one node */
-#define GOJAIL_TREES_MAX 32  /* detached trees handed over for one sandbox */
-#define GOJAIL_JOB_MOUNTS_MAX 16 /* what one sandbox mounts besides those */
-#define GOJAIL_RETRY_PAUSE 10 /* seconds */
+#define GOJAIL_KEY_LEN 16         /* hex digits */
+#define GOJAIL_MOUNTS_MAX 8192    /* bytes of a step's --jail-mount */
+#define GOJAIL_SANDBOXES_MAX 32   /* of one job on one node */
+#define GOJAIL_TREES_MAX 32       /* detached trees handed over for one sandbox */
+#define GOJAIL_JOB_MOUNTS_MAX 16  /* what one sandbox mounts besides those */
+#define GOJAIL_RETRY_PAUSE 10     /* seconds */
 #define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
 
 /*
@@ -39,11 +39,11 @@
 #define GOJAIL_LIBRARY "libgojail.so"
 
 /* In the state directory, one per node. */
-#define GOJAIL_SITE "site"                 /* what C needs of gojail.toml, written by Go */
-#define GOJAIL_JAILS "jails"               /* a directory for each jail */
-#define GOJAIL_JOBS "jobs"                 /* a directory for each job; also in the scratch directory */
-#define GOJAIL_ENDED "ended"               /* an empty file for each job whose end failed */
-#define GOJAIL_NET_JOBS "net/jobs"         /* JOB.json: the job may have something of a network */
+#define GOJAIL_SITE "site"         /* what C needs of gojail.toml, written by Go */
+#define GOJAIL_JAILS "jails"       /* a directory for each jail */
+#define GOJAIL_JOBS "jobs"         /* a directory for each job; also in the scratch directory */
+#define GOJAIL_ENDED "ended"       /* an empty file for each job whose end failed */
+#define GOJAIL_NET_JOBS "net/jobs" /* JOB.json: the job may have something of a network */
 
 /* In the directory of a jail, or of a job, or both. */
 #define GOJAIL_LOCK "lock"                 /* flock(2): one process builds at a time */
@@ -78,16 +78,16 @@
 #define GOJAIL_DEFAULT_CONFIG "/etc/gojail/gojail.toml"
 #define GOJAIL_DEFAULT_STATE "/run/gojail"
 #define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* where no site file tells */
-#define GOJAIL_END_MS 3000 /* of the end of a job without a network */
+#define GOJAIL_END_MS 3000               /* of the end of a job without a network */
 
 /*
  * What a holder has at which descriptor, for the steps of its job to take (pidfd_getfd(2)); a zygote has the first.
  * To find them in /proc costs a step five times as much.
  */
-#define GOJAIL_STAGE_FD 3  /* mount namespace of the stage: the jail's, the job's own */
-#define GOJAIL_USER_FD 4   /* user namespace, if it has one */
-#define GOJAIL_ROOT_FD 5   /* of the jail, O_PATH */
-#define GOJAIL_MNT_FD 6    /* its own namespaces */
+#define GOJAIL_STAGE_FD 3 /* mount namespace of the stage: the jail's, the job's own */
+#define GOJAIL_USER_FD 4  /* user namespace, if it has one */
+#define GOJAIL_ROOT_FD 5  /* of the jail, O_PATH */
+#define GOJAIL_MNT_FD 6   /* its own namespaces */
 #define GOJAIL_PID_FD 7
 #define GOJAIL_IPC_FD 8
 #define GOJAIL_UTS_FD 9
@@ -150,20 +150,20 @@ struct gojail_tree {
 
 /* A mount of the site file's line "mount" (docs/state.md) that the holder makes. */
 struct gojail_mount {
-	uint32_t how; /* GOJAIL_MOUNT_... */
+	uint32_t how;        /* GOJAIL_MOUNT_... */
 	uint32_t attributes; /* MOUNT_ATTR_... (mount_setattr(2)) */
 	char type[16];
-	char options[96]; /* as mount(8) has them; may be "" */
+	char options[96];     /* as mount(8) has them; may be "" */
 	char destination[32]; /* absolute, in the jail; "" with GOJAIL_MOUNT_SCRIPT: the parent of the tree that is GOJAIL_TREE_ALONE */
 };
 
-#define GOJAIL_MOUNT_OVER 1u /* over the template's: /proc, /sys, /dev or /run */
-#define GOJAIL_MOUNT_IN 2u /* on a directory in one of those */
+#define GOJAIL_MOUNT_OVER 1u    /* over the template's: /proc, /sys, /dev or /run */
+#define GOJAIL_MOUNT_IN 2u      /* on a directory in one of those */
 #define GOJAIL_MOUNT_ACCOUNT 4u /* no file system: a file of GOJAIL_ACCOUNTS */
-#define GOJAIL_MOUNT_JOB 8u /* not with GOJAIL_REQUEST_SHARED */
+#define GOJAIL_MOUNT_JOB 8u     /* not with GOJAIL_REQUEST_SHARED */
 #define GOJAIL_MOUNT_SCRIPT 16u /* only if a tree is GOJAIL_TREE_ALONE */
-#define GOJAIL_MOUNT_MKDIR 32u /* the directory is made first */
-#define GOJAIL_MOUNT_NET 64u /* only in a sandbox with a network of the job's own */
+#define GOJAIL_MOUNT_MKDIR 32u  /* the directory is made first */
+#define GOJAIL_MOUNT_NET 64u    /* only in a sandbox with a network of the job's own */
 
 /*
  * What the zygote is asked on its socket: this header, ntrees trees, and their
@@ -191,10 +191,10 @@ struct gojail_request {
 #define GOJAIL_OPTIONAL "gojail/optional"
 
 #define GOJAIL_REQUEST_SHARED 1u /* another sandbox of the job has what is the job's: it is among the trees */
-#define GOJAIL_REQUEST_NET 4u   /* the holder makes a network namespace */
-#define GOJAIL_REQUEST_PID 8u   /* it makes a PID namespace, or enters the job's */
-#define GOJAIL_REQUEST_IPC 16u  /* likewise IPC */
-#define GOJAIL_REQUEST_UTS 32u  /* likewise UTS */
+#define GOJAIL_REQUEST_NET 4u    /* the holder makes a network namespace */
+#define GOJAIL_REQUEST_PID 8u    /* it makes a PID namespace, or enters the job's */
+#define GOJAIL_REQUEST_IPC 16u   /* likewise IPC */
+#define GOJAIL_REQUEST_UTS 32u   /* likewise UTS */
 #define GOJAIL_REQUEST_ROOT 128u /* it makes a user namespace, in which uid is 0 and nobody else is anybody */
 
 struct gojail_reply {

@@ -140,8 +140,9 @@ int domain_open(struct fault *fault)
 	int domain = k_landlock_scope();
 
 	return domain >= 0 ? domain :
-		fault_set(fault, "abstract_sockets = \"step\" needs Landlock of Linux 6.12, and this node's kernel reports: %s; "
-			  "ask your administrator", strerror(errno));
+			     fault_set(fault, "abstract_sockets = \"step\" needs Landlock of Linux 6.12, and this node's kernel reports: %s; "
+					      "ask your administrator",
+				       strerror(errno));
 }
 
 int domain_enter(int *domain, struct fault *fault)

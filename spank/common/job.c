@@ -99,7 +99,8 @@ static int count_sandboxes(int job, struct fault *fault)
 	if (count < GOJAIL_SANDBOXES_MAX)
 		return 0;
 	return fault_set(fault, "this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "
-				"the most that a job may have: use the same options in more of its steps", count);
+				"the most that a job may have: use the same options in more of its steps",
+			 count);
 }
 
 /*
@@ -242,8 +243,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 {
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {
-		.version = GOJAIL_VERSION, .flags = spec->root ? GOJAIL_REQUEST_ROOT : 0, .uid = spec->user.uid, .gid = spec->user.gid,
-		.nmounts = jail->nmounts};
+		.version = GOJAIL_VERSION, .flags = spec->root ? GOJAIL_REQUEST_ROOT : 0, .uid = spec->user.uid, .gid = spec->user.gid, .nmounts = jail->nmounts};
 	scoped_fd job = -1;
 	scoped_fd lock = lock_job(node, spec, until, &job, fault);
 	int result;

@@ -17,10 +17,10 @@
 struct sandbox_spec {
 	char job[32];
 	struct user user;
-	const char *mounts; /* the --jail-mount list, or NULL */
-	const char *net;    /* the label of the rails, or NULL for the node's network */
-	const char *root; /* self or range, or NULL: no user namespace */
-	const char *gpus, *nics; /* what Slurm gave the job, in its own words; may be NULL */
+	const char *mounts;           /* the --jail-mount list, or NULL */
+	const char *net;              /* the label of the rails, or NULL for the node's network */
+	const char *root;             /* self or range, or NULL: no user namespace */
+	const char *gpus, *nics;      /* what Slurm gave the job, in its own words; may be NULL */
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 };
 
@@ -31,13 +31,16 @@ static inline bool spec_is_range(const struct sandbox_spec *spec)
 }
 
 struct sandbox {
-	int mnt, stage;         /* mount namespaces: the jail and its stage; -1: none */
-	int root;               /* of the jail, O_PATH */
+	int mnt, stage;               /* mount namespaces: the jail and its stage; -1: none */
+	int root;                     /* of the jail, O_PATH */
 	int net, pid, ipc, uts, user; /* the job's namespaces; -1: the node's */
 	int holder;                   /* pidfd of the process that holds them */
 };
 
-#define SANDBOX_NONE {.mnt = -1, .stage = -1, .root = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1}
+#define SANDBOX_NONE                                                                                                     \
+	{                                                                                                                \
+		.mnt = -1, .stage = -1, .root = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1, .holder = -1 \
+	}
 
 /*
  * Opens the job's sandbox of this jail, and builds it if it does not exist; all steps of the job with the same jail and mounts

@@ -41,7 +41,8 @@ uint64_t job_hash(const char *text)
 /* Returns a number for the kind of sandbox: with a network of the job's own or the node's, as root or not. */
 static uint64_t kind_number(const struct sandbox_spec *spec)
 {
-	return (spec->net ? 1 : 0) | (!spec->root ? 0 : spec_is_range(spec) ? 2 : 4);
+	return (spec->net ? 1 : 0) | (!spec->root ? 0 : spec_is_range(spec) ? 2 :
+									      4);
 }
 
 void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec)
@@ -64,7 +65,8 @@ int job_find_net(const char *state, const struct sandbox_spec *spec, struct reco
 	if (strcmp(key, net->key) == 0)
 		return 0;
 	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
-				"name the same ones, or start another job", spec->net);
+				"name the same ones, or start another job",
+			 spec->net);
 }
 
 static int *fd_of_kind(struct sandbox *sandbox, int kind)

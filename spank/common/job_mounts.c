@@ -40,7 +40,8 @@ static int open_script_tree(const struct jail *jail, const struct sandbox_spec *
 	if (!slash || strncmp(spec->script, jail->spool, (size_t)(slash - spec->script)) ||
 	    jail->spool[slash - spec->script])
 		return fault_set(fault, "the batch script is in %s, but gojail expects SlurmdSpoolDir to be %s; "
-					"ask your administrator to run gojail check", spec->script, jail->spool);
+					"ask your administrator to run gojail check",
+				 spec->script, jail->spool);
 	tree = k_open_tree(AT_FDCWD, spec->script, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 &&
 	    k_mount_setattr(tree, jail->script.attributes) == 0)

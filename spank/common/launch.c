@@ -172,7 +172,8 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 	close(pipefd[1]);
 	if (error) {
 		fault_set(fault, "cannot start %s/" GOJAIL_LAUNCHER ": %s; ask your administrator to "
-				 "install gojail again on this node", node->libdir, strerror(error));
+				 "install gojail again on this node",
+			  node->libdir, strerror(error));
 	} else {
 		result = await_reply(pipefd[0], until, &detached, fault);
 		if (result < 0) {

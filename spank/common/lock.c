@@ -16,7 +16,8 @@ int lock_until(int dir, const char *name, int64_t until, const char *what, struc
 
 	if (fd < 0)
 		return fault_set(fault, "cannot open the lock of %s: %s; is the state directory full "
-					"or read-only?", what, strerror(errno));
+					"or read-only?",
+				 what, strerror(errno));
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (clock_left(until) == 0)
 			return fault_set(fault, "%s is still being prepared by another process", what);

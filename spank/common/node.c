@@ -45,7 +45,8 @@ static void find_name(struct node *node)
 		for (char *word = line; word < line + got; word += strlen(word) + 1)
 			if (strncmp(word, "-N", 2) == 0)
 				snprintf(node->name, sizeof(node->name), "%s",
-					 word[2] ? word + 2 : word + 3 < line + got ? word + 3 : "");
+					 word[2] ? word + 2 : word + 3 < line + got ? word + 3 :
+										      "");
 	}
 	if (fd >= 0)
 		close(fd);
@@ -67,7 +68,8 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault)
 			state = argv[i] + 6;
 		else
 			return fault_set(fault, "plugstack.conf: unknown argument \"%s\"; known are "
-						 "config=FILE and state=DIR", argv[i]);
+						"config=FILE and state=DIR",
+					 argv[i]);
 	}
 	if (!dladdr((void *)(uintptr_t)&node_find, &self) || self.dli_fname[0] != '/')
 		return fault_set(fault, "plugstack.conf must name spank_gojail.so by its full path");

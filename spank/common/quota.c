@@ -88,7 +88,7 @@ int quota_set_limit(int dir, const char *job, uint64_t bytes, struct fault *faul
 
 	if (check_enforced(dir) < 0)
 		return fault_set(fault, "tmp_size: the file system of the scratch directory does not limit directories (%s); ask "
-				 "your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",
+					"your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",
 				 strerror(errno));
 	/* In this order: a limit of a project that has nothing is taken for that of a job that ended. */
 	if (join_project(dir, project, false) < 0 || (!has_limit(dir, project, bytes) && set_limit(dir, project, bytes) < 0))

@@ -131,7 +131,8 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 		return 0;
 failed:
 	fault_set(fault, "cannot write the record %s in the state directory: %s; "
-			 "is it full or read-only?", name, strerror(errno));
+			 "is it full or read-only?",
+		  name, strerror(errno));
 	unlinkat(dir, temporary, 0);
 	return -1;
 }

@@ -147,16 +147,19 @@ int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job,
 	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
 	if (is_others(jobs, name, uid))
 		return fault_set(fault, "another user's job of this number has left %s on this node; "
-				 "ask your administrator to run: gojail sweep", path);
+					"ask your administrator to run: gojail sweep",
+				 path);
 	/* Noted first, so that the end of the job finds it whatever happens here. */
 	if (symlinkat(path, job, GOJAIL_SCRATCH) < 0 && errno != EEXIST)
 		return fault_set(fault, "cannot record the scratch directory in the state directory: %s; is it full "
-					"or read-only?", strerror(errno));
+					"or read-only?",
+				 strerror(errno));
 	if (claim_dir(jobs, name, uid) < 0)
 		return errno == ENOSPC || errno == EDQUOT ?
-			fault_set(fault, "no room for the job's /tmp: jobs have filled the file system of %s (%s); try again later, and ask "
-					 "your administrator for tmp_size, which limits each job", scratch, strerror(errno)) :
-			fault_set(fault, "cannot create the job's scratch directory %s: %s; ask your administrator", path, strerror(errno));
+			       fault_set(fault, "no room for the job's /tmp: jobs have filled the file system of %s (%s); try again later, and ask "
+						"your administrator for tmp_size, which limits each job",
+					 scratch, strerror(errno)) :
+			       fault_set(fault, "cannot create the job's scratch directory %s: %s; ask your administrator", path, strerror(errno));
 	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fault_set(fault, "cannot open the job's %s/tmp: %s; ask your administrator", path, strerror(errno));

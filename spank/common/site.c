@@ -16,7 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum site_state { FRESH, STALE, FAILED };
+enum site_state { FRESH,
+		  STALE,
+		  FAILED };
 
 /* Reads a line "word value" of the head and moves on to the next. Returns the value, or NULL where the line has another word. */
 static const char *read_head_line(const char **at, const char *word, char *value, size_t size)
@@ -95,7 +97,8 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 	directory[strrchr(directory, '/') == directory ? 1 : strrchr(directory, '/') - directory] = '\0';
 	if (stat(node->config, &st) < 0)
 		return fault_set(fault, "cannot read the configuration %s: %s; no step is started "
-					"without it: ask your administrator", node->config, strerror(errno));
+					"without it: ask your administrator",
+				 node->config, strerror(errno));
 	write_identity(&st, text, size);
 	/* Go judged the file; a user who may write its directory can put another one there at any time. */
 	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
@@ -146,7 +149,8 @@ int site_open(struct site *site, const struct node *node, struct fault *fault)
 			return -1;
 	}
 	return fault_set(fault, "the configuration %s keeps changing, or %s/site cannot be written; "
-				"ask your administrator", node->config, node->state);
+				"ask your administrator",
+			 node->config, node->state);
 }
 
 void site_close(struct site *site)
@@ -190,8 +194,7 @@ static int parse_isolate(char *words, struct jail *jail)
 	static const struct {
 		const char *word;
 		uint32_t bit;
-	} known[] = {{"pid", GOJAIL_REQUEST_PID}, {"ipc", GOJAIL_REQUEST_IPC}, {"uts", GOJAIL_REQUEST_UTS},
-		     {"-", 0}};
+	} known[] = {{"pid", GOJAIL_REQUEST_PID}, {"ipc", GOJAIL_REQUEST_IPC}, {"uts", GOJAIL_REQUEST_UTS}, {"-", 0}};
 	char *rest = NULL;
 
 	for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
@@ -246,9 +249,10 @@ static int parse_words(char *list, const struct word *table, size_t count, uint3
 /* Adds a mount of type bind. Returns 0, or -1 where no such mount is known, or it is the second. */
 static int add_bind(struct jail *jail, const struct gojail_mount *mount, const char *path)
 {
-	struct bind_mount *bind = mount->how == GOJAIL_MOUNT_JOB ? &jail->tmp :
+	struct bind_mount *bind = mount->how == GOJAIL_MOUNT_JOB    ? &jail->tmp :
 				  mount->how == GOJAIL_MOUNT_SCRIPT ? &jail->script :
-				  mount->how == MOUNT_MUNGE ? &jail->munge : NULL;
+				  mount->how == MOUNT_MUNGE         ? &jail->munge :
+								      NULL;
 
 	if (!bind || bind->path[0])
 		return -1;
@@ -276,8 +280,7 @@ static int add_mount(struct jail *jail, struct gojail_mount *mount, const char *
 static int parse_mount(char *line, struct jail *jail)
 {
 	static const struct word hows[] = {
-		{"over", GOJAIL_MOUNT_OVER}, {"in", GOJAIL_MOUNT_IN}, {"account", GOJAIL_MOUNT_ACCOUNT}, {"job", GOJAIL_MOUNT_JOB},
-		{"script", GOJAIL_MOUNT_SCRIPT}, {"munge", MOUNT_MUNGE}, {"mkdir", GOJAIL_MOUNT_MKDIR}, {"net", GOJAIL_MOUNT_NET}};
+		{"over", GOJAIL_MOUNT_OVER}, {"in", GOJAIL_MOUNT_IN}, {"account", GOJAIL_MOUNT_ACCOUNT}, {"job", GOJAIL_MOUNT_JOB}, {"script", GOJAIL_MOUNT_SCRIPT}, {"munge", MOUNT_MUNGE}, {"mkdir", GOJAIL_MOUNT_MKDIR}, {"net", GOJAIL_MOUNT_NET}};
 	static const struct word flags[] = {
 		{"ro", MOUNT_ATTR_RDONLY}, {"nosuid", MOUNT_ATTR_NOSUID}, {"nodev", MOUNT_ATTR_NODEV}, {"noexec", MOUNT_ATTR_NOEXEC}, {"-", 0}};
 	struct gojail_mount mount = {0};
@@ -314,7 +317,8 @@ int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct f
 	}
 	if (jail->roots[0] == '-')
 		return fault_set(fault, "--jail-root: jail \"%s\" does not allow it; leave it out, or ask your administrator "
-				 "about jail_root in gojail.toml", jail->name);
+					"about jail_root in gojail.toml",
+				 jail->name);
 	if (strcmp(mode, "any") == 0) {
 		snprintf(mode, size, "%.*s", (int)strcspn(jail->roots, " "), jail->roots);
 		return 0;
@@ -387,6 +391,7 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 		return fault_set(fault, "the site file is damaged; ask your administrator");
 	if (!allowed)
 		return fault_set(fault, "you (uid %u) may not use jail \"%s\"; ask your administrator "
-					"to add you or one of your groups to it", (unsigned)user->uid, name);
+					"to add you or one of your groups to it",
+				 (unsigned)user->uid, name);
 	return 0;
 }

@@ -22,7 +22,7 @@ struct site {
 
 /* A mount that is collected for the holder, as a tree. */
 struct bind_mount {
-	uint64_t attributes; /* MOUNT_ATTR_* */
+	uint64_t attributes;        /* MOUNT_ATTR_* */
 	char path[GOJAIL_PATH_MAX]; /* in the jail; "": none */
 };
 
@@ -34,20 +34,20 @@ struct jail {
 	struct gojail_mount mounts[GOJAIL_JOB_MOUNTS_MAX]; /* for the holder */
 	uint32_t nmounts;
 	struct bind_mount tmp, script, munge; /* the job's /tmp on disk, the directory of its batch script, munge's socket */
-	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
-	uint32_t namespaces; /* GOJAIL_REQUEST_PID, _IPC, _UTS */
-	bool cgroup; /* steps are shown their own cgroups only */
+	char net[GOJAIL_NAME_MAX + 1];        /* the label of its rails, or "none" */
+	uint32_t namespaces;                  /* GOJAIL_REQUEST_PID, _IPC, _UTS */
+	bool cgroup;                          /* steps are shown their own cgroups only */
 	bool no_new_privs;
-	bool scope; /* each step has abstract sockets of its own */
-	const char *env; /* its lines env and prepend, in the site's text; NULL: none */
+	bool scope;        /* each step has abstract sockets of its own */
+	const char *env;   /* its lines env and prepend, in the site's text; NULL: none */
 	uint64_t bounding; /* capabilities, bit by number */
 	struct {
 		unsigned index;
 		char path[64];
 	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes, by the index of Slurm's GPU that they belong to */
 	int ngpus;
-	char roots[16];    /* modes of --jail-root that it allows, separated by a blank; "-": none */
-	char seccomp[64];  /* its filter, below the state directory, or "" */
+	char roots[16];   /* modes of --jail-root that it allows, separated by a blank; "-": none */
+	char seccomp[64]; /* its filter, below the state directory, or "" */
 };
 
 struct user {

@@ -51,7 +51,7 @@ static inline int k_mount_setattr(int tree, uint64_t set)
 /* Maps the ids of a detached tree by a user namespace. Linux 5.12; not all file systems can. */
 static inline int k_map_ids(int tree, int namespace)
 {
-	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)namespace};
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t) namespace};
 
 	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 }

@@ -12,7 +12,10 @@ struct visit {
 	bool away; /* the thread is to go home */
 };
 
-#define VISIT_NONE {.home = -1}
+#define VISIT_NONE         \
+	{                  \
+		.home = -1 \
+	}
 
 /* Opens the way back. Returns 0, or -1 with a fault where there is none, as in a chroot. */
 int visit_begin(struct visit *visit, struct fault *fault);

@@ -40,7 +40,8 @@ int zygote_find_or_start(const struct node *node, const struct jail *jail, int64
 	if (zygote_find(node, jail->name, zygote) == 0)
 		return 0;
 	return fault_set(fault, "the zygote of jail \"%s\" ended as soon as it was started; "
-				"ask your administrator", jail->name);
+				"ask your administrator",
+			 jail->name);
 }
 
 int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault)
@@ -152,7 +153,8 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	holder->start = reply.start;
 	if (receive_reply(talk, &reply, until) < 0) {
 		fault_set(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
-				 "ask your administrator", strerror(errno), jail);
+				 "ask your administrator",
+			  strerror(errno), jail);
 		record_kill(holder, 0); /* it may hang: nobody waits */
 		return -1;
 	}

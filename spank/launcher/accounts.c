@@ -23,8 +23,8 @@
  * a look-up by name or id finds them. Nothing in the jail's file is trusted, as users may write it.
  */
 
-#define OWN_MAX (256 << 10)  /* bytes of the jail's file that are read */
-#define SYSTEM_IDS 1000      /* below are those of packages, and above those of people (adduser.conf(5)); as many lines are looked up */
+#define OWN_MAX (256 << 10) /* bytes of the jail's file that are read */
+#define SYSTEM_IDS 1000     /* below are those of packages, and above those of people (adduser.conf(5)); as many lines are looked up */
 
 struct text {
 	char *bytes; /* ends with a NUL */

@@ -79,7 +79,8 @@ static int open_target(const struct gojail_tree *tree, struct fault *fault)
 	int at = root < 0 ? -1 : open_in_root(root, tree->destination, tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
 
 	return at < 0 ? fault_set(fault, "mount target %s does not exist in the jail: %s; create it there first",
-				  tree->destination, strerror(errno)) : at;
+				  tree->destination, strerror(errno)) :
+			at;
 }
 
 static int attach_tree(const struct gojail_request *request, const struct gojail_tree *tree, struct fault *fault)
@@ -91,7 +92,8 @@ static int attach_tree(const struct gojail_request *request, const struct gojail
 	if (k_move_mount(tree->fd, at) < 0)
 		return fault_set(fault, "cannot mount on %s in the jail: %s%s", tree->destination, strerror(errno),
 				 errno == ENOTDIR || errno == EINVAL ?
-				 "; a directory goes on a directory, a file on a file" : "");
+					 "; a directory goes on a directory, a file on a file" :
+					 "");
 	return 0;
 }
 
@@ -160,7 +162,7 @@ static int mount_run(const struct gojail_request *request, const struct gojail_t
 		return -1;
 	/* One that is there is a mount of the site's. */
 	if (mkdirat(made, "lock", 0700) < 0 ? errno != EEXIST :
-	    fchownat(made, "lock", uid, gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(made, "lock", 01777, 0) < 0)
+					      fchownat(made, "lock", uid, gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(made, "lock", 01777, 0) < 0)
 		return fault_set(fault, "cannot create /run/lock in the jail: %s", strerror(errno));
 	return range ? 0 : mount_accounts(made, request, fault);
 }

@@ -69,8 +69,7 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 		char bytes[CMSG_SPACE(GOJAIL_TREES_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
-				 .msg_controllen = sizeof(control)};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *header;
 	ssize_t got;
 
@@ -81,7 +80,7 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 		return fault_set(fault, "the zygote is of another gojail version; run: gojail reload");
 	header = CMSG_FIRSTHDR(&message);
 	if (check_mounts(request) < 0 || (request->ntrees && (!header || header->cmsg_type != SCM_RIGHTS ||
-							       header->cmsg_len != CMSG_LEN(request->ntrees * sizeof(int)))))
+							      header->cmsg_len != CMSG_LEN(request->ntrees * sizeof(int)))))
 		return fault_set(fault, "the zygote was sent a damaged request");
 	for (uint32_t i = 0; i < request->ntrees; i++) {
 		memcpy(&trees[i].fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
@@ -177,7 +176,7 @@ _Static_assert(sizeof(struct gojail_request) <= PIPE_BUF, "a request is larger t
 
 /* Finishes the sandbox, and holds it for as long as this process lives. */
 __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
-					   const struct record *self, struct fault *fault)
+						   const struct record *self, struct fault *fault)
 {
 	int user = -1, record;
 	char one;

@@ -28,7 +28,8 @@ static bool is_system(const char *destination)
 	return length == 0;
 }
 
-enum { PTS = 2, OWN }; /* those that must be there */
+enum { PTS = 2,
+       OWN }; /* those that must be there */
 
 /*
  * Clones the job's mounts for the stage, without exec: root must not load a library from there, whatever path the node's

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static const char *libdir;
-static char **command; /* what follows the words */
+static char **command;           /* what follows the words */
 static struct gojail_call *call; /* shared with the children that load the library */
 
 int library_open(const char *directory, char **words)
@@ -78,7 +78,8 @@ static int load_and_call(const char *verb)
 	*(void **)&gojail_call = library ? dlsym(library, GOJAIL_CALL_SYMBOL) : NULL;
 	if (!gojail_call) {
 		snprintf(call->text, sizeof(call->text), "cannot load libgojail.so: %.800s; "
-			 "install gojail again on this node", dlerror());
+							 "install gojail again on this node",
+			 dlerror());
 		return -1;
 	}
 	call->argv[0] = (char *)(uintptr_t)verb;
@@ -119,8 +120,9 @@ int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 	if (ready <= 0) {
 		kill(child, SIGKILL);
 		return library_word("jail")[0] ? fault_set(fault, "preparing jail \"%s\" took longer than the deadline; does its storage "
-						   "answer? See: gojail check", library_word("jail")) :
-			fault_set(fault, "what jobs left on this node was not removed before the deadline; run: gojail sweep");
+								  "answer? See: gojail check",
+							   library_word("jail")) :
+						 fault_set(fault, "what jobs left on this node was not removed before the deadline; run: gojail sweep");
 	}
 	if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;

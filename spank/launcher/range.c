@@ -14,8 +14,8 @@
 
 /* The user namespaces of --jail-root=range. */
 struct range {
-	int tasks; /* of the tasks */
-	int data;  /* for the ids of data; no process is in it */
+	int tasks;     /* of the tasks */
+	int data;      /* for the ids of data; no process is in it */
 	char root[32]; /* "UID GID" on the node of root in tasks */
 };
 
@@ -54,7 +54,8 @@ static int map_script(const struct sandbox_spec *spec, int tree, int data, struc
 	if (k_map_ids(tree, data) == 0)
 		return 0;
 	return fault_set(fault, "--jail-root=range: the file system of %s cannot map ids (%s); give --jail-root=range to "
-			 "srun inside the job, or ask your administrator for ext4, xfs or btrfs there", spec->script, strerror(errno));
+				"srun inside the job, or ask your administrator for ext4, xfs or btrfs there",
+			 spec->script, strerror(errno));
 }
 
 int range_map_script(const struct sandbox_spec *spec, int tree, struct fault *fault)

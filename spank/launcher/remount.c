@@ -152,7 +152,8 @@ static int save_mount(const struct table *table, struct mount *one, int *last, s
 		return 0;
 	if (nsaved == SAVED_MAX)
 		return fault_set(fault, "cannot keep %s in the jail: more than %d mounts lie directly below its root, /run, /dev, /proc or /sys; "
-				 "mount fewer there", one->path, SAVED_MAX);
+					"mount fewer there",
+				 one->path, SAVED_MAX);
 	saved[nsaved] = *one;
 	saved[nsaved].path = strdup(one->path); /* parents are looked up in the table, which is freed */
 	return saved[nsaved++].path ? 0 : fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
@@ -175,7 +176,7 @@ int find_template_mounts(int proc, struct fault *fault)
 	for (size_t i = 0; i < REPLACEABLE && result == 0; i++)
 		result = find_saved(replaceable[i].path) < 0 ? -1 : 0;
 	return result == 0 ? 0 : fault_set(fault, "the jail's mounts are not what they should be; does somebody rename directories "
-					   "in the jail's root? Run: gojail reload");
+						  "in the jail's root? Run: gojail reload");
 }
 
 /* Reports whether an open file is a mount point. */
@@ -218,7 +219,8 @@ static int open_saved(int mount, const char *path, int *trees, struct fault *fau
 			result = fault_set(fault, "cannot keep %s in the jail: %s", saved[i].path, strerror(errno));
 		else if (!is_mount_point(trees[i]))
 			result = fault_set(fault, "cannot keep %s in the jail: it was replaced in the jail's root, and what was mounted there "
-					   "is gone; run: gojail reload", saved[i].path);
+						  "is gone; run: gojail reload",
+					   saved[i].path);
 	}
 	return result;
 }
@@ -327,7 +329,8 @@ int open_template_mount(const char *path, struct fault *fault)
 		return fd;
 	close_fd(&fd);
 	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
-			 "Run: gojail reload", path);
+				"Run: gojail reload",
+			 path);
 }
 
 int remount_over(const struct gojail_mount *new, struct fault *fault)

@@ -81,7 +81,7 @@ static int open_user_trees(const struct sandbox_spec *spec, struct gojail_tree *
 	answer = library_call("mounts", fault);
 	for (uint32_t i = 0; answer && i < answer->ntrees && i < GOJAIL_TREES_MAX; i++)
 		if (add_tree(trees, count, answer->trees[i].fd, answer->trees[i].destination,
-			      answer->trees[i].flags | GOJAIL_TREE_EXACT, fault) < 0)
+			     answer->trees[i].flags | GOJAIL_TREE_EXACT, fault) < 0)
 			return -1;
 	return answer ? 0 : -1;
 }
@@ -114,7 +114,8 @@ static int read_user(struct user *user)
 	char *list = (char *)(uintptr_t)library_word("groups");
 
 	*user = (struct user){.uid = (uid_t)strtoul(library_word("uid"), NULL, 10),
-			      .gid = (gid_t)strtoul(library_word("gid"), NULL, 10), .groups = groups};
+			      .gid = (gid_t)strtoul(library_word("gid"), NULL, 10),
+			      .groups = groups};
 	while (*list && user->ngroups < (int)(sizeof(groups) / sizeof(groups[0]))) {
 		groups[user->ngroups++] = (gid_t)strtoul(list, &list, 10);
 		list += *list == ',';
@@ -127,8 +128,8 @@ static int build_sandbox(const struct node *node, int64_t until, struct fault *f
 	static const struct sandbox_go go = {.trees = open_user_trees, .net = attach_net, .script = range_map_script};
 	struct sandbox built = SANDBOX_NONE;
 	struct sandbox_spec spec = {.mounts = library_word("mounts")[0] ? library_word("mounts") : NULL,
-			    .net = library_word("net")[0] ? library_word("net") : NULL,
-			    .root = library_word("root")[0] ? library_word("root") : NULL};
+				    .net = library_word("net")[0] ? library_word("net") : NULL,
+				    .root = library_word("root")[0] ? library_word("root") : NULL};
 	struct site site = {0};
 	struct jail jail;
 	int known = read_user(&spec.user);
@@ -167,7 +168,8 @@ bool verb_is_detached(const char *verb)
 /* Leaves CPU and disk to the jobs: class 3 of ioprio_set(2) is idle. */
 static void lower_priority(void)
 {
-	enum { OF_PROCESS = 1, IDLE = 3 << 13 };
+	enum { OF_PROCESS = 1,
+	       IDLE = 3 << 13 };
 
 	setpriority(PRIO_PROCESS, 0, 19);
 	syscall(SYS_ioprio_set, OF_PROCESS, 0, IDLE);

@@ -35,8 +35,8 @@ int listen_as_zygote(int dir, struct fault *fault)
 
 /* The state of a zygote, beside the descriptors of zygote.h. */
 struct zygote {
-	int spare;		     /* a socket whose other end a spare has; -1: there is none */
-	int requests[2];		     /* a pipe: holders write the requests that they got */
+	int spare;                     /* a socket whose other end a spare has; -1: there is none */
+	int requests[2];               /* a pipe: holders write the requests that they got */
 	struct gojail_request pattern; /* the last of these, for the next spare; version 0: none */
 };
 
@@ -87,8 +87,7 @@ void serve_as_zygote(void)
 	if (pipe2(zygote.requests, O_CLOEXEC | O_NONBLOCK) < 0)
 		_exit(1);
 	for (;;) {
-		struct pollfd wait[] = {{.fd = zygote.spare, .events = POLLIN}, {.fd = zygote.requests[0], .events = POLLIN},
-					{.fd = ready ? -1 : ZYGOTE_SOCKET_FD, .events = POLLIN}};
+		struct pollfd wait[] = {{.fd = zygote.spare, .events = POLLIN}, {.fd = zygote.requests[0], .events = POLLIN}, {.fd = ready ? -1 : ZYGOTE_SOCKET_FD, .events = POLLIN}};
 
 		if (poll(wait, 3, zygote.spare < 0 && zygote.pattern.version ? SPARE_AFTER_MS : -1) == 0) {
 			fork_spare(&zygote);

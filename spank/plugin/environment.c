@@ -12,7 +12,8 @@ static int get_of_step(void *sp, const char *name, char *value, size_t size)
 {
 	spank_err_t got = spank_getenv(sp, name, value, (int)size);
 
-	return got == ESPANK_SUCCESS ? 1 : got == ESPANK_ENV_NOEXIST ? 0 : -1;
+	return got == ESPANK_SUCCESS ? 1 : got == ESPANK_ENV_NOEXIST ? 0 :
+								       -1;
 }
 
 static int set_of_step(void *sp, const char *name, const char *value)

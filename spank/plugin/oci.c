@@ -16,6 +16,7 @@ bool oci_is_step(const char *spool, const char *job, uint32_t step)
 
 	snprintf(number, sizeof(number), OCI_NUMBER, (unsigned)step);
 	snprintf(path, sizeof(path), "%s/oci-job" OCI_NUMBER "-%s", spool, (unsigned)strtoul(job, NULL, 10),
-		 step == SLURM_BATCH_SCRIPT ? "batch" : step == SLURM_INTERACTIVE_STEP ? "interactive" : number);
+		 step == SLURM_BATCH_SCRIPT ? "batch" : step == SLURM_INTERACTIVE_STEP ? "interactive" :
+											 number);
 	return access(path, F_OK) == 0;
 }

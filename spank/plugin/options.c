@@ -87,7 +87,8 @@ static int check_mounts(const char *list)
 	if (!problem)
 		return 0;
 	return report_bad_option("--jail-mount=%s: %s; write it as --jail-mount=/data/set:/mnt or "
-		      "--jail-mount=/data/set:/mnt:ro", list, problem);
+				 "--jail-mount=/data/set:/mnt:ro",
+				 list, problem);
 }
 
 static int check_jail(const char *name)

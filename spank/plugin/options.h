@@ -15,9 +15,9 @@
 
 /* What a step asks for by its options. */
 struct choice {
-	char jail[GOJAIL_NAME_MAX + 1];      /* "": the site's default */
-	char net[GOJAIL_NAME_MAX + 1];       /* "": the jail's default */
-	char root[8];                        /* self, range, any, none or "" */
+	char jail[GOJAIL_NAME_MAX + 1];     /* "": the site's default */
+	char net[GOJAIL_NAME_MAX + 1];      /* "": the jail's default */
+	char root[8];                       /* self, range, any, none or "" */
 	char mounts[GOJAIL_MOUNTS_MAX + 1]; /* "": none */
 };
 

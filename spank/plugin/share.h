@@ -17,8 +17,8 @@ int share_devices(int mnt, int root, const char *const *paths, int count, struct
 struct shared {
 	char path[GOJAIL_PATH_MAX + 64];
 	uint64_t attributes; /* MOUNT_ATTR_..., mount_setattr(2) */
-	int tree;	     /* used by share_show alone */
-	bool done;	     /* the directory exists and is shown */
+	int tree;            /* used by share_show alone */
+	bool done;           /* the directory exists and is shown */
 };
 
 /*

@@ -14,7 +14,10 @@ struct stage_window {
 	pid_t process; /* that is in the stage; 0: not yet known */
 };
 
-#define STAGE_WINDOW_CLOSED {.visit = VISIT_NONE}
+#define STAGE_WINDOW_CLOSED         \
+	{                           \
+		.visit = VISIT_NONE \
+	}
 
 /*
  * Enters a stage: that of the job, the host's system directories and the jail's data directories, with the job's own /tmp,

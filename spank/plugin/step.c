@@ -96,7 +96,9 @@ static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 	spec->gpus = gpus;
 	spec->nics = nics;
 	return read_list(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, sizeof(gpus), fault) < 0 ||
-		       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), fault) < 0 ? -1 : 0;
+			       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), fault) < 0 ?
+		       -1 :
+		       0;
 }
 
 /* Reads what the user asked for, or the site's default. Jail "none" goes with no other option. Returns 0, or -1 with a fault. */
@@ -146,7 +148,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	step->own_cgroups = jail->cgroup;
 	if (oci_is_step(jail->spool, spec->job, id))
 		return fault_set(fault, "--container and --jail cannot be combined: the bundle of the container is the node's; "
-				 "give --jail=none with --container");
+					"give --jail=none with --container");
 	if (confine_read(&step->confine, &step->node, jail, fault) < 0 || sandbox_open(sandbox, &step->node, site, jail, spec, fault) < 0)
 		return -1;
 	if (forks_prepare(sandbox, jail->scope, fault) < 0)

@@ -18,13 +18,13 @@
 
 /* What is written in each task comes first, apart from the buffers: the first write to a page is a fault. */
 struct step {
-	bool begun;   /* the descriptors have their values */
-	bool asked;   /* slurm_spank_init_post_opt was called */
-	bool entered; /* slurm_spank_task_init_privileged was, in this task */
-	bool external; /* a step without tasks, which no jail is for */
-	bool own_cgroups; /* the jail shows the job's cgroups */
+	bool begun;             /* the descriptors have their values */
+	bool asked;             /* slurm_spank_init_post_opt was called */
+	bool entered;           /* slurm_spank_task_init_privileged was, in this task */
+	bool external;          /* a step without tasks, which no jail is for */
+	bool own_cgroups;       /* the jail shows the job's cgroups */
 	uint32_t forked, ended; /* tasks */
-	int stage_mounts; /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and stderr (stdio.h), or -1 */
+	int stage_mounts;       /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and stderr (stdio.h), or -1 */
 	struct sandbox sandbox;
 	struct stage_window window;
 	struct fault fault; /* the latch: the first fault of this step */

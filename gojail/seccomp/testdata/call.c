@@ -14,7 +14,10 @@ static long call32(long nr, const long *a)
 {
 #ifdef __x86_64__
 	long r;
-	__asm__ volatile("int $0x80" : "=a"(r) : "a"(nr), "b"(a[0]), "c"(a[1]), "d"(a[2]), "S"(a[3]), "D"(a[4]) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80"
+			 : "=a"(r)
+			 : "a"(nr), "b"(a[0]), "c"(a[1]), "d"(a[2]), "S"(a[3]), "D"(a[4])
+			 : "memory", "r8", "r9", "r10", "r11");
 	return (int)r;
 #else
 	(void)nr, (void)a;

@@ -12,7 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PASSED = 2, PROCESSES = 6, BEFORE_THE_END = 100, SECONDS = 30 };
+enum { PASSED = 2,
+       PROCESSES = 6,
+       BEFORE_THE_END = 100,
+       SECONDS = 30 };
 
 union ancillary {
 	struct cmsghdr header;
