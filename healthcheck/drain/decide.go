@@ -214,7 +214,7 @@ func (r *Record) set(node *nodeState) bool {
 	case node.Reason != r.Reason:
 		return r.Before.set(node)
 	case r.Stamp == "": // its writer was killed before it could look
-		return strings.HasPrefix(node.Stamp, "root@")
+		return strings.HasPrefix(node.stamp, "root@")
 	}
-	return node.Stamp == r.Stamp
+	return node.stamp == r.Stamp
 }

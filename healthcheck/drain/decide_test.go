@@ -71,14 +71,14 @@ func TestDecide(t *testing.T) {
 		"mended, in a maintenance":       {ToUndrain, record, "IDLE+DRAIN+MAINTENANCE", mine, stamp, Decision{None, "the node is IDLE+DRAIN+MAINTENANCE"}},
 		"mended, resumed by a person":    {ToUndrain, record, "IDLE", mine, stamp, Decision{Forget, "the node is not drained any more"}},
 	} {
-		node := &nodeState{Name: "n1", State: strings.Split(test.state, "+"), Reason: test.reason, Stamp: test.stamp}
+		node := &nodeState{Name: "n1", State: strings.Split(test.state, "+"), Reason: test.reason, stamp: test.stamp}
 		assert.Equal(t, test.want, decide(Want{test.wish, "gpu", "GPU 3 is lost"}, test.record, node, "42"), name)
 	}
 }
 
 func TestNothingIsWrittenForAnyWishThatIsNone(t *testing.T) {
 	for _, state := range []string{"IDLE", "IDLE+DRAIN", "DOWN"} {
-		node := &nodeState{State: strings.Split(state, "+"), Reason: mine, Stamp: stamp}
+		node := &nodeState{State: strings.Split(state, "+"), Reason: mine, stamp: stamp}
 		assert.Equal(t, Decision{}, decide(Want{}, &Record{Reason: mine, Stamp: stamp}, node, "42"))
 	}
 }
@@ -236,7 +236,7 @@ func TestReasonOfBefore(t *testing.T) {
 		assert.False(t, isOurs(other), other)
 	}
 	record := &Record{ID: "0badcafe", Check: "gpu", Reason: old, Stamp: "root@2026-01-01T00:00:00"}
-	node := &nodeState{State: []string{"IDLE", "DRAIN"}, Reason: old, Stamp: record.Stamp}
+	node := &nodeState{State: []string{"IDLE", "DRAIN"}, Reason: old, stamp: record.Stamp}
 	assert.Equal(t, Decision{Undrain, ""}, decide(Want{ToUndrain, "gpu", ""}, record, node, "1"))
 	assert.Equal(t, Decision{Confirm, ""}, decide(Want{ToHold, "gpu", "GPU 3 is lost"}, record, node, "1"))
 }

@@ -14,7 +14,7 @@ type nodeState struct {
 	Name   string
 	State  []string // "IDLE", "DRAIN"
 	Reason string   // without the stamp
-	Stamp  string   // "root@2026-11-21T17:00:00": who set the reason, when
+	stamp  string   // "root@2026-11-21T17:00:00": who set the reason, when
 }
 
 // parseNode reads what "scontrol show node NAME" writes (src/api/node_info.c,
@@ -49,7 +49,7 @@ func parseNode(text, name string) (*nodeState, error) {
 	reasons := reasonRule.FindAllStringSubmatch(text, -1)
 	switch {
 	case len(reasons) == 1 && len(anyReason.FindAllString(text, -1)) == 1:
-		n.Reason, n.Stamp = reasons[0][1], reasons[0][2]
+		n.Reason, n.stamp = reasons[0][1], reasons[0][2]
 	case anyReason.MatchString(text):
 		return nil, fmt.Errorf("cannot understand the reason of the node %s", name)
 	}

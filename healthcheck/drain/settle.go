@@ -84,14 +84,14 @@ func (s *Settler) bring(ctx context.Context, want Want, o *Outcome) {
 func (s *Settler) act(ctx context.Context, want Want, node *nodeState, id string, o *Outcome) error {
 	switch o.Action {
 	case Confirm:
-		if o.Record.Stamp == node.Stamp && o.Record.Before == nil {
+		if o.Record.Stamp == node.stamp && o.Record.Before == nil {
 			return nil
 		}
 		return s.confirm(ctx, node, o)
 	case Drain:
 		r := &Record{ID: id, Check: want.Check, Reason: o.Why}
 		if o.Record.set(node) && node.is("DRAIN") {
-			r.Before = &Record{ID: o.Record.ID, Check: o.Record.Check, Reason: node.Reason, Stamp: node.Stamp}
+			r.Before = &Record{ID: o.Record.ID, Check: o.Record.Check, Reason: node.Reason, Stamp: node.stamp}
 		}
 		o.Record = r
 		// A sick node is drained also if its disk takes no record: a person undrains it then.
@@ -124,7 +124,7 @@ func (s *Settler) act(ctx context.Context, want Want, node *nodeState, id string
 // confirm records who set the reason when.
 func (s *Settler) confirm(ctx context.Context, node *nodeState, o *Outcome) error {
 	r := *o.Record
-	r.Stamp, r.Before = node.Stamp, nil
+	r.Stamp, r.Before = node.stamp, nil
 	o.Record = &r
 	return s.record(ctx, &r)
 }

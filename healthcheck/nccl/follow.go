@@ -157,7 +157,7 @@ func (r *Runner) judge(ctx context.Context, t *Test, job *slurmJob) {
 		return
 	}
 	j := judge(o, len(t.Nodes), r.nccl())
-	if j.Verdict == Bad {
+	if j.Verdict == verdictBad {
 		disturbed, err := r.Slurm.disturbed(ctx, t.Job)
 		switch {
 		case err != nil && !r.late(t):

@@ -13,13 +13,13 @@ import (
 // Verdict is what one test says of its nodes.
 type Verdict string
 
-// The verdicts. Nothing and Busy say nothing of the nodes.
+// The verdicts. verdictNothing and verdictBusy say nothing of the nodes.
 const (
-	Good    Verdict = "good"
-	Slow    Verdict = "slow"    // slower than warnBelow, but not bad
-	Bad     Verdict = "bad"     // slower than badBelow, or wrong
-	Nothing Verdict = "nothing" // and should have
-	Busy    Verdict = "busy"    // the nodes had other work
+	verdictGood    Verdict = "good"
+	verdictSlow    Verdict = "slow"    // slower than warnBelow, but not bad
+	verdictBad     Verdict = "bad"     // slower than badBelow, or wrong
+	verdictNothing Verdict = "nothing" // and should have
+	verdictBusy    Verdict = "busy"    // the nodes had other work
 )
 
 // Parts of what is expected.
@@ -41,33 +41,33 @@ type Judged struct {
 }
 
 // pass tells whether the nodes did what they should.
-func (j Judged) pass() bool { return j.Verdict == Good || j.Verdict == Slow }
+func (j Judged) pass() bool { return j.Verdict == verdictGood || j.Verdict == verdictSlow }
 
 // none is for a test that says nothing, busy for one that other work kept from it.
 func none(format string, args ...any) Judged {
-	return Judged{Verdict: Nothing, Text: fmt.Sprintf(format, args...)}
+	return Judged{Verdict: verdictNothing, Text: fmt.Sprintf(format, args...)}
 }
 
 func busy(format string, args ...any) Judged {
-	return Judged{Verdict: Busy, Text: fmt.Sprintf(format, args...)}
+	return Judged{Verdict: verdictBusy, Text: fmt.Sprintf(format, args...)}
 }
 
 // judge compares a test of so many nodes with what is expected of them, line by
 // line: the worst line counts.
 func judge(o *testOutput, nodes int, s *settings.Settings) Judged {
-	if want := nodes * s.GPUs; len(o.Models) != want {
-		return none("it ran on %d GPUs and not on %d", len(o.Models), want)
+	if want := nodes * s.GPUs; len(o.models) != want {
+		return none("it ran on %d GPUs and not on %d", len(o.models), want)
 	}
-	rows, why := matching(o.Models, s.Rows(nodes))
+	rows, why := matching(o.models, s.Rows(nodes))
 	if len(rows) == 0 {
 		return none("%s", why)
 	}
-	worst := Judged{Verdict: Good}
+	worst := Judged{Verdict: verdictGood}
 	for i, row := range rows {
 		size, _ := settings.Bytes(row.Size) // was checked
 		busbw, found := o.BusBW[size]
-		if !found && o.Wrong {
-			return Judged{Verdict: Bad, Text: wrong}
+		if !found && o.wrong {
+			return Judged{Verdict: verdictBad, Text: wrong}
 		}
 		if !found {
 			return none("there is no line of %s", row.Size)
@@ -77,14 +77,14 @@ func judge(o *testOutput, nodes int, s *settings.Settings) Judged {
 		}
 	}
 	switch part := worst.BusBW / worst.Expected; {
-	case o.Wrong:
-		worst.Verdict, worst.Text = Bad, wrong
+	case o.wrong:
+		worst.Verdict, worst.Text = verdictBad, wrong
 	case part < badBelow:
-		worst.Verdict, worst.Text = Bad, fmt.Sprintf("slow, %.0f %% of what is expected", 100*part)
+		worst.Verdict, worst.Text = verdictBad, fmt.Sprintf("slow, %.0f %% of what is expected", 100*part)
 	case o.Failed:
-		worst.Verdict, worst.Text = Bad, "slower than NCCL_TESTS_MIN_BW"
+		worst.Verdict, worst.Text = verdictBad, "slower than NCCL_TESTS_MIN_BW"
 	case part < warnBelow:
-		worst.Verdict, worst.Text = Slow, fmt.Sprintf("%.0f %% of what is expected", 100*part)
+		worst.Verdict, worst.Text = verdictSlow, fmt.Sprintf("%.0f %% of what is expected", 100*part)
 	}
 	return worst
 }

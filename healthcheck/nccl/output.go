@@ -16,9 +16,9 @@ import (
 // testOutput is what all_reduce_perf wrote (src/util.cu of nccl-tests: writeDeviceReport,
 // writeResultHeader, writeBenchmarkLineBody, writeResultFooter).
 type testOutput struct {
-	Models []string          // of the GPUs, in the order of their ranks
+	models []string          // of the GPUs, in the order of their ranks
 	BusBW  map[int64]float64 // GB/s by the size of the message in bytes; of several figures the best
-	Wrong  bool              // a result was wrong, by the column #wrong or by the footer
+	wrong  bool              // a result was wrong, by the column #wrong or by the footer
 	Failed bool              // slower than its own environment asked for (NCCL_TESTS_MIN_BW)
 }
 
@@ -45,13 +45,13 @@ func parseOutput(text string) (*testOutput, error) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(is.label.ReplaceAllString(strings.TrimRight(line, "\r\n"), ""))
 		if m := is.rank.FindStringSubmatch(line); m != nil {
-			if m[1] != strconv.Itoa(len(o.Models)) {
-				return nil, fmt.Errorf("rank %.10s comes after %d others: processes that do not know of each other (is all_reduce_perf built with MPI?)", m[1], len(o.Models))
+			if m[1] != strconv.Itoa(len(o.models)) {
+				return nil, fmt.Errorf("rank %.10s comes after %d others: processes that do not know of each other (is all_reduce_perf built with MPI?)", m[1], len(o.models))
 			}
-			o.Models = append(o.Models, strings.TrimSpace(m[2]))
+			o.models = append(o.models, strings.TrimSpace(m[2]))
 		} else if m := is.outside.FindStringSubmatch(line); m != nil {
 			bounds++
-			o.Wrong = o.Wrong || m[2] == "FAILED" || strings.Trim(m[1], "0") != ""
+			o.wrong = o.wrong || m[2] == "FAILED" || strings.Trim(m[1], "0") != ""
 		} else if m := is.average.FindStringSubmatch(line); m != nil {
 			average++
 			o.Failed = o.Failed || m[1] == "FAILED"
@@ -64,11 +64,11 @@ func parseOutput(text string) (*testOutput, error) {
 	switch {
 	case bounds > 1 || average > 1:
 		return nil, errors.New("there are results of more than one run")
-	case len(o.Models) == 0 && bounds == 0:
+	case len(o.models) == 0 && bounds == 0:
 		return nil, errors.New("it is no output of all_reduce_perf")
 	case bounds == 0 || average == 0:
 		return nil, errors.New("the output ends early")
-	case len(o.Models) == 0 || len(o.BusBW) == 0:
+	case len(o.models) == 0 || len(o.BusBW) == 0:
 		return nil, errors.New("the output has no GPUs or no figures")
 	}
 	return o, nil
@@ -96,7 +96,7 @@ func (o *testOutput) row(columns, fields []string) error {
 		case err != nil || math.IsNaN(value) || math.IsInf(value, 0) || value < 0:
 			return fmt.Errorf("the line of %d bytes has %.20q for %s", size, fields[i], column)
 		case column == "#wrong":
-			o.Wrong = o.Wrong || value != 0
+			o.wrong = o.wrong || value != 0
 		default:
 			o.BusBW[size] = max(o.BusBW[size], value)
 		}

@@ -35,10 +35,10 @@ const h100 = "NVIDIA H100 80GB HBM3"
 func TestParseOutput(t *testing.T) {
 	o, err := parseOutput(devices(8, h100) + tableHead + row8G + row16G + footer)
 	require.NoError(t, err)
-	assert.Len(t, o.Models, 8)
-	assert.Equal(t, h100, o.Models[7])
+	assert.Len(t, o.models, 8)
+	assert.Equal(t, h100, o.models[7])
 	assert.Equal(t, map[int64]float64{16 << 30: 461.07, 8 << 30: 181}, o.BusBW, "by size, the best of out-of-place and in-place, no average")
-	assert.False(t, o.Wrong || o.Failed)
+	assert.False(t, o.wrong || o.Failed)
 }
 
 func TestOutputInOtherShapes(t *testing.T) {
@@ -56,7 +56,7 @@ func TestOutputInOtherShapes(t *testing.T) {
 		o, err := parseOutput(text)
 		require.NoError(t, err, name)
 		assert.Equal(t, map[int64]float64{16 << 30: 461.07}, o.BusBW, name)
-		assert.Len(t, o.Models, 2, name)
+		assert.Len(t, o.models, 2, name)
 	}
 }
 
@@ -68,14 +68,14 @@ func TestWrongResults(t *testing.T) {
 	} {
 		o, err := parseOutput(devices(8, h100) + tableHead + text + footer)
 		require.NoError(t, err, name)
-		assert.True(t, o.Wrong, name)
+		assert.True(t, o.wrong, name)
 	}
 	o, err := parseOutput(devices(8, h100) + tableHead + row16G + strings.Replace(footer, ": 0 OK", ": 3 FAILED", 1))
 	require.NoError(t, err)
-	assert.True(t, o.Wrong)
+	assert.True(t, o.wrong)
 	o, err = parseOutput(devices(8, h100) + tableHead + row16G + strings.Replace(footer, "460.104 ", "460.104 FAILED", 1))
 	require.NoError(t, err)
-	assert.True(t, o.Failed && !o.Wrong)
+	assert.True(t, o.Failed && !o.wrong)
 }
 
 func TestOutputThatSaysNothing(t *testing.T) {
@@ -112,13 +112,13 @@ func FuzzParseOutput(f *testing.F) {
 			assert.NotContains(t, err.Error(), "\n")
 			return
 		}
-		assert.NotEmpty(t, o.Models)
+		assert.NotEmpty(t, o.models)
 		for size, busbw := range o.BusBW {
 			assert.Positive(t, size)
 			assert.GreaterOrEqual(t, busbw, 0.0)
 		}
 		s := settings.Defaults()
-		s.GPUs = len(o.Models)
+		s.GPUs = len(o.models)
 		s.Expect = []settings.Expect{{GPU: "", GPUs: s.GPUs, Nodes: 1, Size: "16G", BusBW: 460}}
 		j := judge(o, 1, &s)
 		assert.NotEmpty(t, j.Verdict)

@@ -38,7 +38,7 @@ func (r *testRound) next(pairs bool) [][]string {
 func (r *testRound) open(node string) bool {
 	busy := 0
 	for _, t := range r.pairs(node) {
-		if t.Verdict == Busy {
+		if t.Verdict == verdictBusy {
 			busy++
 		}
 	}

@@ -35,9 +35,9 @@ func (w world) judge(nodes []string) Judged {
 	case has(w.crash), slices.Contains(w.crashes, name):
 		return none("crashed")
 	case len(nodes) == 1 && has(w.alone), len(nodes) == 2 && has(w.bad), slices.Contains(w.links, name):
-		return Judged{Verdict: Bad, BusBW: 1, Expected: 4}
+		return Judged{Verdict: verdictBad, BusBW: 1, Expected: 4}
 	}
-	return Judged{Verdict: Good, BusBW: 4, Expected: 4}
+	return Judged{Verdict: verdictGood, BusBW: 4, Expected: 4}
 }
 
 // play does a round; each step is written down and read again, as after a kill.
@@ -157,13 +157,13 @@ func TestRetestedNodesAreNotPartnersOfEachOther(t *testing.T) {
 func TestWorst(t *testing.T) {
 	r := world{bad: []string{"n1", "n2"}}.play(t, 6)
 	for _, test := range r.pairs("n2") {
-		if test.Verdict == Bad && !slices.Contains(test.Nodes, "n1") {
+		if test.Verdict == verdictBad && !slices.Contains(test.Nodes, "n1") {
 			test.BusBW = 0.5
 		}
 	}
 	assert.Equal(t, []string{"n2", "n1"}, r.worst())
 	for _, test := range r.pairs("n1") {
-		if test.Verdict == Bad && !slices.Contains(test.Nodes, "n2") {
+		if test.Verdict == verdictBad && !slices.Contains(test.Nodes, "n2") {
 			test.BusBW, test.Text = 4, wrong
 		}
 	}

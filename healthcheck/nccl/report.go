@@ -85,19 +85,19 @@ func (r *testRound) result(node string) (string, int) {
 	switch {
 	case r.bad(node):
 		return "bad", 2
-	case alone == nil || alone.Verdict == Nothing:
+	case alone == nil || alone.Verdict == verdictNothing:
 		return "not known", 3
-	case alone.Verdict == Busy:
+	case alone.Verdict == verdictBusy:
 		return "has other work", 0
-	case alone.Verdict == Bad:
+	case alone.Verdict == verdictBad:
 		return "bad alone", 1
-	case some(Bad) && r.passes(node):
+	case some(verdictBad) && r.passes(node):
 		return "bad with a partner, good with another: the partner, or the link", 1
-	case some(Bad):
+	case some(verdictBad):
 		return "bad with a partner, undecided", 1
-	case alone.Verdict == Slow || some(Slow):
+	case alone.Verdict == verdictSlow || some(verdictSlow):
 		return "slow", 1
-	case some(Nothing) && !r.passes(node):
+	case some(verdictNothing) && !r.passes(node):
 		return "good alone, not known with a partner", 3
 	}
 	return "good", 0

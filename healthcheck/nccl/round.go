@@ -45,7 +45,7 @@ type Test struct {
 }
 
 // says tells whether a test says something of its nodes.
-func (j Judged) says() bool { return j.pass() || j.Verdict == Bad }
+func (j Judged) says() bool { return j.pass() || j.Verdict == verdictBad }
 
 // done tells whether a test has its verdict.
 func (t *Test) done() bool { return t.Verdict != "" }
@@ -122,7 +122,7 @@ func (r *testRound) passes(node string) bool {
 func (r *testRound) partners(node string) int {
 	var bad []string
 	for _, t := range r.pairs(node) {
-		if other := t.partner(node); t.Verdict == Bad && r.passes(other) && !slices.Contains(bad, other) {
+		if other := t.partner(node); t.Verdict == verdictBad && r.passes(other) && !slices.Contains(bad, other) {
 			bad = append(bad, other)
 		}
 	}

@@ -92,9 +92,9 @@ func (r *testRound) worst() []string {
 		least := 1.0
 		for _, t := range r.pairs(node) {
 			switch {
-			case t.Verdict == Bad && t.Text == wrong:
+			case t.Verdict == verdictBad && t.Text == wrong:
 				least = 0
-			case t.Verdict == Bad:
+			case t.Verdict == verdictBad:
 				least = min(least, t.BusBW/t.Expected)
 			}
 		}

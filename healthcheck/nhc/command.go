@@ -159,7 +159,7 @@ func ping(_ *Line, args []string) (look, error) {
 
 func pingOne(ctx context.Context, s *System, argv []string) (string, error) {
 	target := argv[len(argv)-1]
-	paths := s.Pings
+	paths := s.pings
 	if paths == nil {
 		paths = []string{"/usr/bin/ping", "/bin/ping"}
 	}

@@ -16,7 +16,7 @@ type System struct {
 	// Command runs a program until ctx ends, and returns its standard output. An
 	// *exec.ExitError has its exit code.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
-	Pings   []string // paths of ping(8), the first one of root's is used; nil: the default paths
+	pings   []string // paths of ping(8), the first one of root's is used; nil: the default paths
 
 	list sync.Once // of processes, for all lines
 	all  []process

@@ -21,7 +21,7 @@ import (
 // fakePing is a ping for which only the host "good" answers.
 func fakePing(t *testing.T, s *System) {
 	run := s.Command
-	s.Pings = []string{"/nowhere/ping", "/usr/bin/env"} // is there and root's
+	s.pings = []string{"/nowhere/ping", "/usr/bin/env"} // is there and root's
 	s.Command = func(ctx context.Context, name string, args ...string) ([]byte, error) {
 		if name != "/usr/bin/env" {
 			return run(ctx, name, args...)
@@ -75,7 +75,7 @@ func TestAPingThatCannotBeMade(t *testing.T) {
 		"ping cannot be run: signal: killed":                           {context.Background(), exits("kill -9 $$")},
 		"ping cannot be run: exec format error":                        {context.Background(), unix.ENOEXEC},
 	} {
-		s := &System{Pings: []string{"/usr/bin/env"}, Command: func(context.Context, string, ...string) ([]byte, error) { return nil, c.err }}
+		s := &System{pings: []string{"/usr/bin/env"}, Command: func(context.Context, string, ...string) ([]byte, error) { return nil, c.err }}
 		fault, err := Parse("* || check_net_ping n2 n3", "n1")[0].Look(c.ctx, s)
 		assert.EqualError(t, err, want)
 		assert.Empty(t, fault)

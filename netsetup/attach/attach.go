@@ -66,7 +66,7 @@ func (s *session) complete(known *record) bool {
 		return false
 	}
 	for _, r := range known.Network.Rails {
-		if _, err := s.site.Hardware.Find(s.space, r.PCI); err != nil {
+		if _, err := s.site.hardware.find(s.space, r.PCI); err != nil {
 			return false
 		}
 	}

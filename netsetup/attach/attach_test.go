@@ -46,7 +46,7 @@ func TestAttachAndRelease(t *testing.T) {
 				address := r.Addresses[0].Addr().String()
 				assert.Contains(t, sh(t, job, "ip rule"), fmt.Sprintf("from %s lookup %d", address, 101+i))
 				assert.Equal(t, address, talk(t, job, address, n.wire, fmt.Sprintf("10.%d.255.254", i+1)))
-				k, err := n.site.Hardware.ReadVF(n.host, pfIndex(t, n, i), r.VF)
+				k, err := n.site.hardware.readVF(n.host, pfIndex(t, n, i), r.VF)
 				require.NoError(t, err)
 				assert.Equal(t, link.VLAN{ID: 7, Proto: link.Dot1Q}, *k.VLAN)
 				assert.True(t, *k.Trust)

@@ -27,7 +27,7 @@ func measure(b *testing.B, attach bool) {
 		for _, probe := range probes {
 			b.Run(fmt.Sprintf("rails=%d/probes=%s", rails, probe), func(b *testing.B) {
 				n := newNode(b, setup{cards: rails, probe: lines[probe]})
-				n.site.Hardware.Find = byMAC(n)
+				n.site.hardware.find = byMAC(n)
 				job := jobSpace(b)
 				halves(b, attach, func() {
 					_, err := n.attach(job)

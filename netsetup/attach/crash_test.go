@@ -51,8 +51,8 @@ func child(text string) int {
 	if err != nil {
 		panic(err)
 	}
-	site := Site{Config: cfg, Cluster: "prod", State: o.State, Queue: o.Queue, Roots: o.Roots, Host: 3, Hardware: standIns(o.Knobs)}
-	site.OnStep = func(pci, step string, done bool) error {
+	site := Site{Config: cfg, Cluster: "prod", State: o.State, Queue: o.Queue, Roots: o.Roots, Host: 3, hardware: standIns(o.Knobs)}
+	site.stepHook = func(pci, step string, done bool) error {
 		if step == o.Step && done == o.Done && (pci == o.PCI || pci == "") {
 			unix.Kill(unix.Getpid(), unix.SIGKILL)
 			select {}
@@ -144,7 +144,7 @@ func TestFailureAtEachStep(t *testing.T) {
 	job := jobSpace(t)
 	before, empty := n.snapshot(), inside(t, job)
 	for _, p := range points() {
-		n.site.OnStep = func(pci, step string, done bool) error {
+		n.site.stepHook = func(pci, step string, done bool) error {
 			if (pci == card(1).VF(0) || pci == "") && step == p.step && done == p.done {
 				return errTest
 			}

@@ -30,7 +30,7 @@ func (r *rail) waitGID(ctx context.Context) error {
 	if r.entry.RDMA == config.RDMAShared {
 		where = r.host
 	}
-	device, err := r.site.Hardware.FindRDMA(where, r.entry.PCI)
+	device, err := r.site.hardware.findRDMA(where, r.entry.PCI)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (r *rail) waitGID(ctx context.Context) error {
 	defer cancel()
 	address := r.entry.Pools[r.config.Pools[0].Name]
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		index, err := r.site.Hardware.FindGID(where, device, address)
+		index, err := r.site.hardware.findGID(where, device, address)
 		if err != nil {
 			return err
 		}

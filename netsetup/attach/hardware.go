@@ -11,47 +11,47 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// Hardware is where a VF is and what its PF decides about it: the one thing that
+// hardware is where a VF is and what its PF decides about it: the one thing that
 // tests replace, by macvlan interfaces that stand in for VFs. What is nil is done
 // with real VFs.
-type Hardware struct {
-	Find      func(ns *link.Namespace, pci string) (link.Link, error) // a VF's or PF's interface; link.ErrNotFound
-	ReadVF    func(ns *link.Namespace, pf, vf int) (link.VFKnobs, error)
-	SetVF     func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
-	FindRDMA  func(ns *link.Namespace, pci string) (string, error) // name; link.ErrNotFound
-	RDMAFiles func(ns *link.Namespace, name string) ([]link.CharDevice, error)
-	FindGID   func(ns *link.Namespace, device string, address netip.Addr) (int, error) // RoCE v2; -1: not there
-	MoveRDMA  func(from *link.Namespace, name string, to *link.Namespace) error
+type hardware struct {
+	find      func(ns *link.Namespace, pci string) (link.Link, error) // a VF's or PF's interface; link.ErrNotFound
+	readVF    func(ns *link.Namespace, pf, vf int) (link.VFKnobs, error)
+	setVF     func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
+	findRDMA  func(ns *link.Namespace, pci string) (string, error) // name; link.ErrNotFound
+	rdmaFiles func(ns *link.Namespace, name string) ([]link.CharDevice, error)
+	findGID   func(ns *link.Namespace, device string, address netip.Addr) (int, error) // RoCE v2; -1: not there
+	moveRDMA  func(from *link.Namespace, name string, to *link.Namespace) error
 }
 
 // complete puts the real thing where there is none.
-func (h Hardware) complete(proc string) Hardware {
-	if h.Find == nil {
-		h.Find = (*link.Namespace).ByPCI
+func (h hardware) complete(proc string) hardware {
+	if h.find == nil {
+		h.find = (*link.Namespace).ByPCI
 	}
-	if h.ReadVF == nil {
-		h.ReadVF = link.ReadVF
+	if h.readVF == nil {
+		h.readVF = link.ReadVF
 	}
-	if h.SetVF == nil {
-		h.SetVF = link.SetVF
+	if h.setVF == nil {
+		h.setVF = link.SetVF
 	}
-	if h.FindRDMA == nil {
-		h.FindRDMA = func(ns *link.Namespace, pci string) (name string, err error) {
+	if h.findRDMA == nil {
+		h.findRDMA = func(ns *link.Namespace, pci string) (name string, err error) {
 			err = inSysfs(proc, ns, func(sys string) error { name, err = link.RDMAByPCI(sys, pci); return err })
 			return name, err
 		}
 	}
-	if h.RDMAFiles == nil {
-		h.RDMAFiles = func(ns *link.Namespace, name string) (files []link.CharDevice, err error) {
+	if h.rdmaFiles == nil {
+		h.rdmaFiles = func(ns *link.Namespace, name string) (files []link.CharDevice, err error) {
 			err = inSysfs(proc, ns, func(sys string) error { files, err = link.RDMAFiles(sys, name); return err })
 			return files, err
 		}
 	}
-	if h.FindGID == nil {
-		h.FindGID = realFindGID(proc)
+	if h.findGID == nil {
+		h.findGID = realFindGID(proc)
 	}
-	if h.MoveRDMA == nil {
-		h.MoveRDMA = link.MoveRDMA
+	if h.moveRDMA == nil {
+		h.moveRDMA = link.MoveRDMA
 	}
 	return h
 }

@@ -15,9 +15,9 @@ import (
 )
 
 // standIns find by alias.
-func standIns(knobs string) Hardware {
-	return Hardware{
-		Find: func(ns *link.Namespace, pci string) (link.Link, error) {
+func standIns(knobs string) hardware {
+	return hardware{
+		find: func(ns *link.Namespace, pci string) (link.Link, error) {
 			handle, err := inSpace(ns)
 			if err != nil {
 				return link.Link{}, err
@@ -36,8 +36,8 @@ func standIns(knobs string) Hardware {
 			}
 			return link.Link{}, fmt.Errorf("find stand-in %s: %w", pci, link.ErrNotFound)
 		},
-		ReadVF: func(_ *link.Namespace, pf, vf int) (link.VFKnobs, error) { return loadKnobs(knobs, pf, vf) },
-		SetVF: func(_ *link.Namespace, pf, vf int, want link.VFKnobs) error {
+		readVF: func(_ *link.Namespace, pf, vf int) (link.VFKnobs, error) { return loadKnobs(knobs, pf, vf) },
+		setVF: func(_ *link.Namespace, pf, vf int, want link.VFKnobs) error {
 			k, err := loadKnobs(knobs, pf, vf)
 			if err != nil {
 				return err

@@ -50,7 +50,7 @@ func (r *rail) carrier(ctx context.Context) error {
 	err := r.job.WaitCarrier(ctx, r.index)
 	none := new(link.NoCarrierError)
 	if errors.As(err, &none) {
-		if pf, found := r.site.Hardware.Find(r.host, r.entry.PF); found == nil {
+		if pf, found := r.site.hardware.find(r.host, r.entry.PF); found == nil {
 			err = fmt.Errorf("%w (the PF %s is %s)", err, r.entry.PFName, linkText(pf))
 		}
 	}

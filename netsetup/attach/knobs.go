@@ -13,18 +13,18 @@ import (
 
 // setKnobs sets what the policy and the rail say about a VF, and nothing else.
 func (r *rail) setKnobs(context.Context) error {
-	pf, err := r.site.Hardware.Find(r.host, r.entry.PF)
+	pf, err := r.site.hardware.find(r.host, r.entry.PF)
 	if err != nil {
 		return err
 	}
-	if err := r.site.Hardware.SetVF(r.host, pf.Index, r.entry.VF, r.wanted()); err != nil {
+	if err := r.site.hardware.setVF(r.host, pf.Index, r.entry.VF, r.wanted()); err != nil {
 		return err
 	}
 	mtu := r.config.Policy.MTU
 	if mtu == 0 || mtu == r.entry.Original.MTU {
 		return nil
 	}
-	l, err := r.site.Hardware.Find(r.host, r.entry.PCI)
+	l, err := r.site.hardware.find(r.host, r.entry.PCI)
 	if err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ func (r *rail) wanted() link.VFKnobs {
 // restore makes a VF what it was. Its own properties come first: a PF that trusts it
 // no longer refuses any MAC from it (igb: even the one that it gave it).
 func (r *rail) restore(ctx context.Context) error {
-	pf, err := r.site.Hardware.Find(r.host, r.entry.PF)
+	pf, err := r.site.hardware.find(r.host, r.entry.PF)
 	if err != nil {
 		return errors.Join(err, r.restoreLink(ctx, nil))
 	}
-	set := func(k link.VFKnobs) error { return r.site.Hardware.SetVF(r.host, pf.Index, r.entry.VF, k) }
+	set := func(k link.VFKnobs) error { return r.site.hardware.setVF(r.host, pf.Index, r.entry.VF, k) }
 	errs := []error{r.restoreLink(ctx, set)}
 	for _, knob := range single(r.entry.Original.Knobs) {
 		errs = append(errs, set(knob))

@@ -22,7 +22,7 @@ func TestOneJobAtATime(t *testing.T) {
 	n := newNode(t, setup{cards: 2, control: true})
 	job := jobSpace(t)
 	begun, goOn := make(chan bool, 8), make(chan bool)
-	n.site.OnStep = func(pci, step string, done bool) error {
+	n.site.stepHook = func(pci, step string, done bool) error {
 		if step == "move" && !done {
 			begun <- true
 			<-goOn
@@ -53,7 +53,7 @@ func TestACallerWithoutTime(t *testing.T) {
 	job := jobSpace(t)
 	before, empty := n.snapshot(), inside(t, job)
 	ctx, cancel := context.WithCancel(t.Context())
-	n.site.OnStep = func(pci, step string, done bool) error {
+	n.site.stepHook = func(pci, step string, done bool) error {
 		if step == "routes" && done {
 			cancel()
 		}

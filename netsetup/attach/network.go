@@ -32,7 +32,7 @@ func (s *session) network(rec *record, rails []*rail) (*Network, error) {
 
 func (s *session) railNet(r *rail, n *Network) (RailNet, error) {
 	r.host, r.job = s.host, s.space
-	l, err := r.site.Hardware.Find(r.job, r.entry.PCI)
+	l, err := r.site.hardware.find(r.job, r.entry.PCI)
 	if err != nil {
 		return RailNet{}, fmt.Errorf("%s: %w", r.entry, err)
 	}

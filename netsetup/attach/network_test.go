@@ -98,7 +98,7 @@ func TestOneRailFailsAndTheOthersDoNotWait(t *testing.T) {
 	n := newNode(t, setup{cards: 2, probe: "carrier = \"5m\""})
 	sh(t, n.wire, "ip link set sw0 down")
 	before := n.snapshot()
-	n.site.OnStep = func(pci, step string, done bool) error {
+	n.site.stepHook = func(pci, step string, done bool) error {
 		if pci == card(1).VF(0) && step == "routes" {
 			return errTest
 		}

@@ -18,8 +18,8 @@ import (
 // stubborn is a node whose VF 0 of pf0 keeps its VLAN until the error is taken away.
 func stubborn(t *testing.T, failure *error) *node {
 	n := newNode(t, setup{cards: 2, policy: "vlan = 7"})
-	set, pf := n.site.Hardware.SetVF, pfIndex(t, n, 0)
-	n.site.Hardware.SetVF = func(ns *link.Namespace, index, vf int, want link.VFKnobs) error {
+	set, pf := n.site.hardware.setVF, pfIndex(t, n, 0)
+	n.site.hardware.setVF = func(ns *link.Namespace, index, vf int, want link.VFKnobs) error {
 		if index == pf && vf == 0 && want.VLAN != nil && want.VLAN.ID == 0 && *failure != nil {
 			return *failure
 		}
@@ -158,7 +158,7 @@ func TestDamagedJournals(t *testing.T) {
 
 func TestAVFThatDoesNotComeBack(t *testing.T) {
 	n := newNode(t, setup{control: true, directory: true})
-	n.site.Limits.Home = 100 * time.Millisecond
+	n.site.limits.home = 100 * time.Millisecond
 	before := n.snapshot()
 	job := jobSpace(t)
 	_, err := n.attach(job)

@@ -46,21 +46,21 @@ func (s *session) rail(c choice) *rail {
 
 // observe records what a VF is before anything is changed.
 func (r *rail) observe() error {
-	l, err := r.site.Hardware.Find(r.host, r.entry.PCI)
+	l, err := r.site.hardware.find(r.host, r.entry.PCI)
 	if err != nil {
 		return err
 	}
-	pf, err := r.site.Hardware.Find(r.host, r.entry.PF)
+	pf, err := r.site.hardware.find(r.host, r.entry.PF)
 	if err != nil {
 		return err
 	}
-	knobs, err := r.site.Hardware.ReadVF(r.host, pf.Index, r.entry.VF)
+	knobs, err := r.site.hardware.readVF(r.host, pf.Index, r.entry.VF)
 	if err != nil {
 		return err
 	}
 	r.entry.Original = original{Name: l.Name, AltNames: l.AltNames, MAC: l.MAC, MTU: l.MTU, TxQueue: l.TxQueue, Knobs: knobs}
 	if r.entry.RDMA == config.RDMAExclusive || r.entry.RDMA == config.RDMAShared {
-		r.entry.Original.RDMA, err = r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
+		r.entry.Original.RDMA, err = r.site.hardware.findRDMA(r.host, r.entry.PCI)
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (r *rail) there() (link.Link, bool) {
 	if r.job == nil {
 		return link.Link{}, false
 	}
-	l, err := r.site.Hardware.Find(r.job, r.entry.PCI)
+	l, err := r.site.hardware.find(r.job, r.entry.PCI)
 	return l, err == nil
 }
 
@@ -125,7 +125,7 @@ func (r *rail) find(ctx context.Context, ns *link.Namespace) (link.Link, error) 
 	ctx, cancel := context.WithTimeout(ctx, r.site.homeTime())
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		l, err := r.site.Hardware.Find(ns, r.entry.PCI)
+		l, err := r.site.hardware.find(ns, r.entry.PCI)
 		if err == nil || !errors.Is(err, link.ErrNotFound) {
 			return l, err
 		}

@@ -27,11 +27,11 @@ func (r *rail) moveRDMA(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
-	name, err := r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
+	name, err := r.site.hardware.findRDMA(r.host, r.entry.PCI)
 	if err != nil {
 		return err
 	}
-	return r.site.Hardware.MoveRDMA(r.host, name, r.job)
+	return r.site.hardware.moveRDMA(r.host, name, r.job)
 }
 
 // returnRDMA brings the RDMA device back, from inside the job's namespace: the
@@ -43,9 +43,9 @@ func (r *rail) returnRDMA(ctx context.Context) error {
 	}
 	defer lock.Close()
 	if r.job != nil {
-		name, err := r.site.Hardware.FindRDMA(r.job, r.entry.PCI)
+		name, err := r.site.hardware.findRDMA(r.job, r.entry.PCI)
 		if err == nil {
-			err = r.site.Hardware.MoveRDMA(r.job, name, r.host)
+			err = r.site.hardware.moveRDMA(r.job, name, r.host)
 		}
 		if err != nil && !errors.Is(err, link.ErrNotFound) {
 			return err
@@ -54,7 +54,7 @@ func (r *rail) returnRDMA(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.site.homeTime())
 	defer cancel()
 	for {
-		_, err := r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
+		_, err := r.site.hardware.findRDMA(r.host, r.entry.PCI)
 		if err == nil || !errors.Is(err, link.ErrNotFound) {
 			return err
 		}
@@ -76,10 +76,10 @@ func (r *rail) rdmaOf() (name string, files []link.CharDevice, err error) {
 	default:
 		return "", nil, nil
 	}
-	if name, err = r.site.Hardware.FindRDMA(where, r.entry.PCI); err != nil {
+	if name, err = r.site.hardware.findRDMA(where, r.entry.PCI); err != nil {
 		return "", nil, fmt.Errorf("%s: %w", r.entry, err)
 	}
-	files, err = r.site.Hardware.RDMAFiles(where, name)
+	files, err = r.site.hardware.rdmaFiles(where, name)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", r.entry, err)
 	}

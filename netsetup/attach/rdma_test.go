@@ -37,24 +37,24 @@ type fakeRDMA struct {
 
 func (n *node) withRDMA(ib bool) *fakeRDMA {
 	f := &fakeRDMA{n: n, dir: n.t.TempDir(), ib: ib, exchange: ib}
-	h := &n.site.Hardware
-	h.FindRDMA = func(ns *link.Namespace, pci string) (string, error) {
+	h := &n.site.hardware
+	h.findRDMA = func(ns *link.Namespace, pci string) (string, error) {
 		where, err := os.ReadFile(f.path(pci))
 		if here, _ := inode(ns.FD()); err == nil && string(where) != fmt.Sprint(here) {
 			err = fmt.Errorf("find the RDMA device of %s: %w", pci, link.ErrNotFound)
 		}
 		return "mlx5_" + pci, err
 	}
-	h.RDMAFiles = func(ns *link.Namespace, name string) ([]link.CharDevice, error) {
+	h.rdmaFiles = func(ns *link.Namespace, name string) ([]link.CharDevice, error) {
 		return []link.CharDevice{{Path: "infiniband/uverbs-" + name, Major: 231, Minor: 192}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 58}}, nil
 	}
-	h.FindGID = func(*link.Namespace, string, netip.Addr) (int, error) {
+	h.findGID = func(*link.Namespace, string, netip.Addr) (int, error) {
 		if f.asked.Add(1) < 5 {
 			return -1, nil
 		}
 		return 3, nil
 	}
-	h.MoveRDMA = f.move
+	h.moveRDMA = f.move
 	here, err := inode(n.host.FD())
 	require.NoError(n.t, err)
 	for i := range n.cards {
@@ -77,7 +77,7 @@ func (f *fakeRDMA) move(from *link.Namespace, name string, to *link.Namespace) e
 	if there == home && f.refuses != nil {
 		return f.refuses
 	}
-	l, err := f.n.site.Hardware.Find(f.n.host, pci)
+	l, err := f.n.site.hardware.find(f.n.host, pci)
 	f.moves = append(f.moves, fmt.Sprintf("%s, interface at home: %t", pci, err == nil))
 	if f.exchange && err == nil {
 		if err := f.n.host.Rename(l.Index, "ib"+pci[len(pci)-4:len(pci)-2]+pci[len(pci)-1:]); err != nil {
@@ -165,7 +165,7 @@ func infiniband(t *testing.T, required bool) (*node, *fakeufm.UFM, *fakeRDMA) {
 	n.site.Config.UFM = &config.UFM{URL: u.URL, Credentials: credentials, CA: ca, Required: required}
 	for v := range n.vfs {
 		guid := uint64(0xb8cef60300000010) + uint64(v)
-		require.NoError(t, n.site.Hardware.SetVF(n.host, pfIndex(t, n, 0), v, link.VFKnobs{PortGUID: &guid, NodeGUID: &guid}))
+		require.NoError(t, n.site.hardware.setVF(n.host, pfIndex(t, n, 0), v, link.VFKnobs{PortGUID: &guid, NodeGUID: &guid}))
 	}
 	return n, u, n.withRDMA(true)
 }
@@ -189,7 +189,7 @@ func TestInfiniBand(t *testing.T) {
 // is kept, and told by Sweep.
 func TestUFMIsAway(t *testing.T) {
 	n, u, _ := infiniband(t, true)
-	n.site.Limits.UFM = time.Second // no longer than the first pause: it is asked once
+	n.site.limits.ufm = time.Second // no longer than the first pause: it is asked once
 	job := jobSpace(t)
 	u.Answer(http.StatusServiceUnavailable, "")
 	before := n.snapshot()
@@ -207,7 +207,7 @@ func TestUFMIsAway(t *testing.T) {
 	_, err = n.attach(job)
 	assert.ErrorContains(t, err, "it may be in partition 0x0012 of another job still")
 	u.Work()
-	n.site.Limits.UFM = time.Minute
+	n.site.limits.ufm = time.Minute
 	swept, err := Sweep(t.Context(), n.site, nobody)
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)

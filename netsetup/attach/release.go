@@ -65,9 +65,9 @@ func (s *session) back(ctx context.Context, entries []*entry) error {
 
 // allHome tells whether the job's namespace has nothing of the VF: no need to look for it.
 func (r *rail) allHome() bool {
-	_, err := r.site.Hardware.Find(r.host, r.entry.PCI)
+	_, err := r.site.hardware.find(r.host, r.entry.PCI)
 	if err == nil && r.entry.RDMA == config.RDMAExclusive {
-		_, err = r.site.Hardware.FindRDMA(r.host, r.entry.PCI)
+		_, err = r.site.hardware.findRDMA(r.host, r.entry.PCI)
 	}
 	return err == nil
 }

@@ -35,7 +35,7 @@ func begin(ctx context.Context, site *Site, job string) (*session, error) {
 		return nil, fmt.Errorf("%.70q is no job", job)
 	}
 	s := &session{site: site, state: store(site.State), job: job}
-	site.Hardware = site.Hardware.complete(site.Roots.Proc)
+	site.hardware = site.hardware.complete(site.Roots.Proc)
 	if err := s.state.prepare(); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func newNode(t testing.TB, w setup) *node {
 	n.site = Site{
 		Config: cfg, Cluster: "prod", State: filepath.Join(n.dir, "net"), Queue: filepath.Join(n.dir, "ufm"),
 		Roots: inventory.Roots{Sys: n.tree.Sys, Proc: "/proc", Dev: n.tree.Dev}, Host: n.host.FD(),
-		Hardware: standIns(n.knobs),
+		hardware: standIns(n.knobs),
 	}
 	require.NoError(t, store(n.site.State).prepare())
 	return n
@@ -169,7 +169,7 @@ func vfMAC(c fakesys.Card, v int) net.HardwareAddr {
 // that is gone: they are in the host again, under the name that they had there, or
 // another one if that is in use.
 func (n *node) kernelReturns() {
-	find := n.site.Hardware.Find
+	find := n.site.hardware.find
 	for i := range n.cards {
 		for v := range n.vfs {
 			if _, err := find(n.host, card(i).VF(v)); errors.Is(err, link.ErrNotFound) {

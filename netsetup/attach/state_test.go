@@ -64,7 +64,7 @@ func TestAnotherBoot(t *testing.T) {
 	same(t, had, inside(t, job))
 	assert.NotContains(t, n.snapshot(), "4711,")
 	assert.NotContains(t, n.snapshot(), ".json")
-	k, err := n.site.Hardware.ReadVF(n.host, pfIndex(t, n, 0), 0)
+	k, err := n.site.hardware.readVF(n.host, pfIndex(t, n, 0), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 7, k.VLAN.ID)
 }
@@ -193,7 +193,7 @@ func TestStateIsRootsAlone(t *testing.T) {
 // TestSweepDoesNotWait for a pool whose server hangs: the others are swept.
 func TestSweepDoesNotWait(t *testing.T) {
 	n := newNode(t, setup{cards: 2, directory: true})
-	n.site.Limits.Sweep = 300 * time.Millisecond
+	n.site.limits.sweep = 300 * time.Millisecond
 	lock, err := os.Create(filepath.Join(n.site.State, "pool-r0.lock"))
 	require.NoError(t, err)
 	defer lock.Close()
@@ -206,7 +206,7 @@ func TestSweepDoesNotWait(t *testing.T) {
 	require.Len(t, swept.Problems, 1)
 	assert.Contains(t, swept.Problems[0], "pool r0: cannot open: another process of this node holds "+lock.Name())
 	lock.Close()
-	n.site.Limits.Sweep = time.Minute
+	n.site.limits.sweep = time.Minute
 	swept, err = Sweep(ctx, n.site, nobody)
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)

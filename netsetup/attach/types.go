@@ -20,29 +20,29 @@ type Site struct {
 	Roots    inventory.Roots // Sys is a sysfs of the node's own network namespace
 	Host     int             // descriptor of the node's own network namespace
 	Queue    string          // directory of what UFM has not taken yet; outlives a reboot: "/var/lib/gojail/NODE/ufm"
-	Hardware Hardware        // the zero value is real VFs
-	Limits   Limits          // the zero value is what a node needs
-	// OnStep is called before each step of a VF (done false), after it, and after each step
+	hardware hardware        // the zero value is real VFs
+	limits   limits          // the zero value is what a node needs
+	// stepHook is called before each step of a VF (done false), after it, and after each step
 	// that was undone. An error fails the step. nil: no call.
-	OnStep func(pci, step string, done bool) error
+	stepHook func(pci, step string, done bool) error
 }
 
-// Limits are how long Attach, Release and Sweep wait for others; zero is the default.
-type Limits struct {
-	UFM   time.Duration // UFM, at the start and at the end of a job each: 5 s
-	Home  time.Duration // a VF's return from a namespace that is gone, which the kernel takes apart in its own time: 10 s
-	Sweep time.Duration // each job, each pool, and UFM in Sweep: one whose server hangs must not hold up the others: 30 s
+// limits are how long Attach, Release and Sweep wait for others; zero is the default.
+type limits struct {
+	ufm   time.Duration // UFM, at the start and at the end of a job each: 5 s
+	home  time.Duration // a VF's return from a namespace that is gone, which the kernel takes apart in its own time: 10 s
+	sweep time.Duration // each job, each pool, and UFM in Sweep: one whose server hangs must not hold up the others: 30 s
 }
 
-func (s *Site) ufmTime() time.Duration   { return cmp.Or(s.Limits.UFM, 5*time.Second) }
-func (s *Site) homeTime() time.Duration  { return cmp.Or(s.Limits.Home, 10*time.Second) }
-func (s *Site) sweepTime() time.Duration { return cmp.Or(s.Limits.Sweep, 30*time.Second) }
+func (s *Site) ufmTime() time.Duration   { return cmp.Or(s.limits.ufm, 5*time.Second) }
+func (s *Site) homeTime() time.Duration  { return cmp.Or(s.limits.home, 10*time.Second) }
+func (s *Site) sweepTime() time.Duration { return cmp.Or(s.limits.sweep, 30*time.Second) }
 
 func (s *Site) onStep(pci, step string, done bool) error {
-	if s.OnStep == nil {
+	if s.stepHook == nil {
 		return nil
 	}
-	return s.OnStep(pci, step, done)
+	return s.stepHook(pci, step, done)
 }
 
 // Job is who gets VFs: a network namespace of a job of Slurm.

@@ -35,7 +35,7 @@ type Control struct {
 	Interface int          // index of the node's interface that has the network
 	Addresses []netip.Addr // at most one of IPv4 and one of IPv6
 	MTU       int          // bytes; 0: 1500
-	HostOnly  bool         // it is enough if the job reaches the node itself: forwarding may be off
+	hostOnly  bool         // it is enough if the job reaches the node itself: forwarding may be off
 	Proc      string       // where procfs is mounted
 }
 
@@ -88,7 +88,7 @@ func RemoveControl(host *Namespace, c Control) error {
 
 // forwarding: of IPv4 it is a matter of the interface that a packet comes in by, of IPv6 of the node.
 func (c Control) forwarding(host *Namespace) error {
-	if c.HostOnly {
+	if c.hostOnly {
 		return nil
 	}
 	nic, err := host.ByIndex(c.Interface)
@@ -128,7 +128,7 @@ func (c Control) pair(host, job *Namespace) (mine, theirs Link, err error) {
 	exists := err != nil
 	mine, err1 := host.ByName(c.Name)
 	theirs, err2 := job.ByName(c.JobName)
-	if exists && (err1 != nil || err2 != nil || mine.Peer != theirs.Index || theirs.Peer != mine.Index || mine.Kind != "veth") {
+	if exists && (err1 != nil || err2 != nil || mine.peer != theirs.Index || theirs.peer != mine.Index || mine.Kind != "veth") {
 		return mine, theirs, fmt.Errorf("%w: %s on the node or %s in the job is another link; sweep", ErrNameTaken, c.Name, c.JobName)
 	}
 	return mine, theirs, errors.Join(err1, err2, host.Up(mine.Index), job.Up(theirs.Index))
@@ -179,7 +179,7 @@ func (c Control) sysctls(nic string, ipv6 bool) []Sysctl {
 		}
 	}
 	set := []Sysctl{{"ipv4/neigh/" + nic + "/proxy_delay", "0"}, {"ipv4/conf/" + c.Name + "/rp_filter", "1"}}
-	if !c.HostOnly {
+	if !c.hostOnly {
 		set = append(set, Sysctl{"ipv4/conf/" + c.Name + "/forwarding", "1"})
 	}
 	return set

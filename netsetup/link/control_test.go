@@ -123,7 +123,7 @@ func TestControlWithoutForwarding(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorContains(t, AddControl(host, job, c), "ipv6/conf/all/forwarding is 0")
 
-	c.HostOnly = true
+	c.hostOnly = true
 	require.NoError(t, AddControl(host, job, c))
 	assert.Equal(t, "192.0.2.77", talk(t, job, host, "192.0.2.1"))
 	assert.Equal(t, "2001:db8::77", talk(t, job, host, "2001:db8::1"))

@@ -22,12 +22,12 @@ type Link struct {
 	Kind      string // "veth", "macvlan", ...; "device" for hardware
 	Type      uint16 // ARPHRD_ETHER 1, ARPHRD_INFINIBAND 32
 	MAC       net.HardwareAddr
-	Broadcast net.HardwareAddr
+	broadcast net.HardwareAddr
 	MTU       int // bytes
 	TxQueue   int // packets
 	Up        bool
 	Running   bool // up, and with carrier
-	Peer      int  // index of the other end of a veth, or of the link below a macvlan
+	peer      int  // index of the other end of a veth, or of the link below a macvlan
 }
 
 // Links lists the links of the namespace. VFs are not asked about, which keeps it cheap on a node with many.
@@ -120,7 +120,7 @@ func parse(message []byte) (Link, error) {
 	a := found.Attrs()
 	l := Link{
 		Index: a.Index, Name: a.Name, AltNames: a.AltNames, Kind: found.Type(), Type: header.Type,
-		MAC: a.HardwareAddr, MTU: a.MTU, TxQueue: a.TxQLen, Peer: a.ParentIndex,
+		MAC: a.HardwareAddr, MTU: a.MTU, TxQueue: a.TxQLen, peer: a.ParentIndex,
 		Up: a.RawFlags&unix.IFF_UP != 0, Running: a.RawFlags&unix.IFF_RUNNING != 0,
 	}
 	if a.ParentDevBus == "pci" {
@@ -132,7 +132,7 @@ func parse(message []byte) (Link, error) {
 	}
 	for _, a := range attributes {
 		if a.Attr.Type == unix.IFLA_BROADCAST {
-			l.Broadcast = slices.Clone(a.Value)
+			l.broadcast = slices.Clone(a.Value)
 		}
 	}
 	return l, nil

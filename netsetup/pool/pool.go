@@ -51,11 +51,11 @@ type Quarantined struct {
 }
 
 // until is when the address may be given again.
-func (q Quarantined) until() time.Time { return q.Time.Add(QuarantineTime) }
+func (q Quarantined) until() time.Time { return q.Time.Add(quarantineTime) }
 
 const (
 	// QuarantineTime is how long an address in conflict is not given.
-	QuarantineTime = time.Hour
+	quarantineTime = time.Hour
 	// maxConflicts is how many addresses one node may have in quarantine. One that
 	// finds more is in the wrong VLAN, or meets a router that answers for every
 	// address (proxy ARP): it must not take the pool away from all others.

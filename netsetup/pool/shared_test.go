@@ -225,7 +225,7 @@ func TestConflictQuarantines(t *testing.T) {
 	}
 	_, err = n2.Acquire(t.Context(), claim("12", "n2", "rail0"))
 	require.ErrorIs(t, err, errFull)
-	now = now.Add(QuarantineTime + time.Second)
+	now = now.Add(quarantineTime + time.Second)
 	require.Equal(t, first, acquire(t, n2, claim("12", "n2", "rail0")), "the quarantine is over")
 	list, err = n2.Quarantine(t.Context())
 	require.NoError(t, err)

@@ -73,7 +73,7 @@ func (s *socket) conflict(b []byte, by net.HardwareAddr, address netip.Addr) err
 	case m.sender == address:
 		return &ConflictError{Address: address, MAC: m.mac}
 	case m.operation == arpQuestion && m.sender == unknown4 && m.target == address:
-		return &ConflictError{Address: address, MAC: m.mac, Asking: true}
+		return &ConflictError{Address: address, MAC: m.mac, asking: true}
 	}
 	return nil
 }

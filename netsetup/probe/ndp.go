@@ -135,7 +135,7 @@ func (h hardware) neighbourConflict(b []byte, by net.HardwareAddr, address netip
 	if bytes.Equal(mac, h.address) {
 		return nil
 	}
-	return &ConflictError{Address: address, MAC: mac, Asking: asking}
+	return &ConflictError{Address: address, MAC: mac, asking: asking}
 }
 
 func (h hardware) neighbourAnswer(b []byte, by net.HardwareAddr, gateway netip.Addr) net.HardwareAddr {

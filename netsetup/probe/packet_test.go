@@ -119,7 +119,7 @@ func check(t *testing.T, err error, what string, conflict, asking bool) {
 	}
 	var e *ConflictError
 	require.ErrorAs(t, err, &e, what)
-	assert.Equal(t, asking, e.Asking, what)
+	assert.Equal(t, asking, e.asking, what)
 }
 
 // TestFilters runs the filters in the kernel, on a pair of sockets without any network.

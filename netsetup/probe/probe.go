@@ -40,12 +40,12 @@ var (
 type ConflictError struct {
 	Address netip.Addr
 	MAC     net.HardwareAddr // of the other one
-	Asking  bool             // it does not have the address yet, but probes for it as well
+	asking  bool             // it does not have the address yet, but probes for it as well
 }
 
 func (e *ConflictError) Error() string {
 	does := "has it"
-	if e.Asking {
+	if e.asking {
 		does = "is about to take it"
 	}
 	return fmt.Sprintf("address %s is in use: %s %s; take it out of the pool's ranges or find that machine", e.Address, e.MAC, does)

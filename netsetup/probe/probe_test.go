@@ -119,7 +119,7 @@ func TestConflictWithOneThatHasTheAddress(t *testing.T) {
 		var conflict *ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.Equal(t, n.other.MAC.String(), conflict.MAC.String())
-		assert.False(t, conflict.Asking)
+		assert.False(t, conflict.asking)
 		assert.EqualError(t, err, "address "+taken+" is in use: "+n.other.MAC.String()+" has it; take it out of the pool's ranges or find that machine")
 	}
 	for _, free := range []string{"192.0.2.10", "2001:db8::10"} {
@@ -154,7 +154,7 @@ func TestConflictOfTwoThatAsk(t *testing.T) {
 		wait.Wait()
 		var conflict *ConflictError
 		require.True(t, errors.As(errors.Join(errs...), &conflict), "%v", errs)
-		assert.True(t, conflict.Asking)
+		assert.True(t, conflict.asking)
 		assert.ErrorContains(t, conflict, "is about to take it")
 	}
 }

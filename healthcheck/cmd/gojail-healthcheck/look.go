@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,15 +59,26 @@ func (n *node) look(cmd *cobra.Command) error {
 	r := &report.Report{Node: n.name, Began: began, Dry: n.dry}
 	changes := n.run(whole, c, store, &runner, r)
 	r.Took = time.Since(began)
-	if !n.dry {
-		if c.Metrics != "" {
-			r.Errors = append(r.Errors, some(r.Metrics(c.Metrics, runner.Writer(writeMetrics)))...)
-		}
-		if c.Syslog {
-			_ = r.Syslog(n.log, changes) // a node without a log is not sick for that
-		}
-	}
+	n.publish(c, &runner, r, changes)
 	runner.Close()
+	return n.print(cmd.OutOrStdout(), r, changes)
+}
+
+// publish writes the metrics and the lines for syslog.
+func (n *node) publish(c *config.Config, runner *run.Runner, r *report.Report, changes []drain.Change) {
+	if n.dry {
+		return
+	}
+	if c.Metrics != "" {
+		r.Errors = append(r.Errors, some(r.Metrics(c.Metrics, runner.Writer(writeMetrics)))...)
+	}
+	if c.Syslog {
+		_ = r.Syslog(n.log, changes) // a node without a log is not faulty for that
+	}
+}
+
+// print prints the report, and returns its exit code.
+func (n *node) print(to io.Writer, r *report.Report, changes []drain.Change) error {
 	write := r.Text
 	switch {
 	case n.json:
@@ -76,7 +88,7 @@ func (n *node) look(cmd *cobra.Command) error {
 	case n.slurmd:
 		write = r.Brief
 	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := write(to); err != nil {
 		return err
 	}
 	if exit := r.Exit(); exit != 0 {
