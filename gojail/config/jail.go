@@ -47,7 +47,7 @@ func (s *source) parseJails(f *file, c *Config) error {
 func (s *source) checkJailName(name string) error {
 	key := []string{"jail", name}
 	switch {
-	case !nameRule().MatchString(name):
+	case !nameRule.MatchString(name):
 		return s.refuse(key, "bad name: a letter or digit, then letters, digits, '.', '_' or '-', at most %d", contract.NameMax)
 	case name == None:
 		return s.refuse(key, `"none" means no jail and cannot be the name of one`)
@@ -82,7 +82,7 @@ func (s *source) parseJail(name string, f *fileJail) (*Jail, error) {
 		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
 	}
 	if f.Network != nil {
-		if j.Network = *f.Network; !nameRule().MatchString(j.Network) {
+		if j.Network = *f.Network; !nameRule.MatchString(j.Network) {
 			errs = append(errs, s.refuse(key("network"), "%q is no label of rails; write one of network.toml, or \"none\"", j.Network))
 		}
 	}

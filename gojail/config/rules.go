@@ -6,22 +6,22 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gojail/gojail/gojail/contract"
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-var nameRule = expression.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // buildConfig turns the file into a Config, or names the first key that is wrong.
 func (s *source) buildConfig(f *file, node string) (*Config, error) {
-	if node != "" && !nameRule().MatchString(node) {
+	if node != "" && !nameRule.MatchString(node) {
 		return nil, fmt.Errorf("node name %q: only letters, digits, '.', '_' and '-', at most %d", node, contract.NameMax)
 	}
 	c := &Config{Node: node, AllowNone: f.AllowNone, Jails: map[string]*Jail{}}
@@ -156,14 +156,14 @@ func (s *source) checkPaths(list []string, key ...string) error {
 	return nil
 }
 
-var sizeRule = expression.Of(`^([0-9]{1,12})([KMGT]?)$`)
+var sizeRule = regexp.MustCompile(`^([0-9]{1,12})([KMGT]?)$`)
 
 // parseSize reads "0", "512M" or "4G" (powers of 1024) into bytes.
 func (s *source) parseSize(text *string, key ...string) (int64, error) {
 	if text == nil {
 		return 0, nil
 	}
-	m := sizeRule().FindStringSubmatch(*text)
+	m := sizeRule.FindStringSubmatch(*text)
 	if m == nil {
 		return 0, s.refuse(key, `%q: write a size such as "512M" or "4G", or "0" for no limit`, *text)
 	}

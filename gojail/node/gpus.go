@@ -4,12 +4,12 @@ package node
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/slurmconf"
@@ -19,7 +19,7 @@ import (
 const gpuPathMax = 64
 
 // gpuNode is the device node of one GPU, as the driver names it.
-var gpuNode = expression.Of(`^/dev/nvidia([0-9]+)$`)
+var gpuNode = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
 
 // readGPUs lists the device nodes of the node's GPUs by the index that Slurm
 // allocates them with: the order of their files in gres.conf, or, where the driver
@@ -38,7 +38,7 @@ func readGPUs(c *config.Config) [][]string {
 		return gpus
 	}
 	found, _ := filepath.Glob("/dev/nvidia[0-9]*")
-	found = slices.DeleteFunc(found, func(path string) bool { return !gpuNode().MatchString(path) })
+	found = slices.DeleteFunc(found, func(path string) bool { return !gpuNode.MatchString(path) })
 	slices.SortFunc(found, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(a) - len(b)

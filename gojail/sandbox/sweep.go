@@ -99,7 +99,7 @@ func (w *sweep) listJobs() ([]string, error) {
 	known, err := state.Directories(filepath.Join(w.state.Path(), contract.JobsDir))
 	scratch, err2 := state.Directories(filepath.Join(w.config.Scratch, contract.JobsDir))
 	for _, job := range slices.Concat(known, scratch, w.state.Ended()) {
-		if state.JobRule().MatchString(job) {
+		if state.JobRule.MatchString(job) {
 			found[job] = true
 		}
 	}

@@ -62,7 +62,7 @@ func emptyTrashOf(parent, job string, until time.Time) (err error) {
 // teardown does all but empty the trash, which is in parent. It asks again, once it has
 // the job's lock, whether it may.
 func teardown(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
-	if !state.JobRule().MatchString(job) {
+	if !state.JobRule.MatchString(job) {
 		return "", fmt.Errorf("%q is no job id", job)
 	}
 	parent = findScratch(s, scratch, job)

@@ -18,7 +18,7 @@ func (s *State) Ended() (jobs []string) {
 	entries, _ := os.ReadDir(s.EndedDir())
 	times := map[string]time.Time{}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && JobRule().MatchString(e.Name()) {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && JobRule.MatchString(e.Name()) {
 			jobs, times[e.Name()] = append(jobs, e.Name()), info.ModTime()
 		}
 	}
@@ -37,7 +37,7 @@ func (s *State) ForgetEnded(job string) {
 
 // NoteEnded notes a job whose end failed, as spank/plugin/epilog.c does.
 func (s *State) NoteEnded(job string) {
-	if !JobRule().MatchString(job) {
+	if !JobRule.MatchString(job) {
 		return
 	}
 	os.Mkdir(s.EndedDir(), 0o700)

@@ -102,7 +102,7 @@ func (r Record) EndInhabitants() {
 // Holder finds a job's sandbox by its name, as `gojail ls` prints it (a jail's name
 // where there is no --jail-mount); without a name, the only one.
 func (s *State) Holder(job, name string) (Record, error) {
-	if !JobRule().MatchString(job) {
+	if !JobRule.MatchString(job) {
 		return Record{}, fmt.Errorf("%q is no job id; see: gojail ls", job)
 	}
 	records, err := s.Sandboxes(job)

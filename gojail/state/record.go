@@ -8,13 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/contract"
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/procfs"
 )
 
@@ -29,7 +29,7 @@ type Record struct {
 	Damaged bool      // the file is no record of this version; of another one's there are pid and start, to end the process
 }
 
-var recordRule = expression.Of(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?\n$`)
+var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?\n$`)
 
 // ReadRecord reads a record and looks for its process. What it cannot make sense of is damaged.
 func ReadRecord(path string) Record {
@@ -40,7 +40,7 @@ func ReadRecord(path string) Record {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 128))
-	m := recordRule().FindStringSubmatch(string(text))
+	m := recordRule.FindStringSubmatch(string(text))
 	if err != nil || m == nil {
 		return r
 	}

@@ -9,11 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/gojail/gojail/gojail/contract"
-	"github.com/gojail/gojail/internal/expression"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 )
@@ -51,7 +51,7 @@ type Job struct {
 }
 
 // JobRule is what a job's name looks like; nothing else is ever removed.
-var JobRule = expression.Of(`^(run-)?[0-9]{1,20}$`)
+var JobRule = regexp.MustCompile(`^(run-)?[0-9]{1,20}$`)
 
 // Jobs lists the jobs that have, or had, sandboxes on this node.
 func (s *State) Jobs() ([]Job, error) {
@@ -61,7 +61,7 @@ func (s *State) Jobs() ([]Job, error) {
 	}
 	var jobs []Job
 	for _, id := range ids {
-		if !JobRule().MatchString(id) {
+		if !JobRule.MatchString(id) {
 			continue
 		}
 		records, err := s.Sandboxes(id)

@@ -110,7 +110,7 @@ func TestImports(t *testing.T) {
 			return isAllowed(p.path, to, true) || top(to) == top(p.path)
 		})
 	}
-	compare(t, "import", found)
+	failEach(t, found)
 }
 
 func TestImportTable(t *testing.T) {

@@ -11,10 +11,12 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -72,3 +74,12 @@ func allPackages(t *testing.T) []*goPackage {
 
 // isTest reports whether a file belongs to tests only.
 func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }
+
+// failEach fails the test for each finding.
+func failEach(t *testing.T, found []string) {
+	t.Helper()
+	slices.Sort(found)
+	for _, finding := range found {
+		assert.Fail(t, finding)
+	}
+}
