@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,6 +85,7 @@ func TestRun(t *testing.T) {
 	for _, dir := range []string{"state-n1/jobs", "scratch/jobs"} {
 		entries, err := os.ReadDir(filepath.Join(s.dir, dir))
 		require.NoError(t, err)
+		entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "spare.") }) // for later jobs
 		assert.Empty(t, entries, "nothing is left in %s", dir)
 	}
 }
