@@ -243,7 +243,12 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 {
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {
-		.version = GOJAIL_VERSION, .flags = spec->root ? GOJAIL_REQUEST_ROOT : 0, .uid = spec->user.uid, .gid = spec->user.gid, .nmounts = jail->nmounts};
+		.version = GOJAIL_VERSION,
+		.flags = spec->root ? GOJAIL_REQUEST_ROOT : 0,
+		.uid = spec->user.uid,
+		.gid = spec->user.gid,
+		.nmounts = jail->nmounts,
+	};
 	scoped_fd job = -1;
 	scoped_fd lock = lock_job(node, spec, until, &job, fault);
 	int result;

@@ -280,7 +280,15 @@ static int add_mount(struct jail *jail, struct gojail_mount *mount, const char *
 static int parse_mount(char *line, struct jail *jail)
 {
 	static const struct word hows[] = {
-		{"over", GOJAIL_MOUNT_OVER}, {"in", GOJAIL_MOUNT_IN}, {"account", GOJAIL_MOUNT_ACCOUNT}, {"job", GOJAIL_MOUNT_JOB}, {"script", GOJAIL_MOUNT_SCRIPT}, {"munge", MOUNT_MUNGE}, {"mkdir", GOJAIL_MOUNT_MKDIR}, {"net", GOJAIL_MOUNT_NET}};
+		{"over", GOJAIL_MOUNT_OVER},
+		{"in", GOJAIL_MOUNT_IN},
+		{"account", GOJAIL_MOUNT_ACCOUNT},
+		{"job", GOJAIL_MOUNT_JOB},
+		{"script", GOJAIL_MOUNT_SCRIPT},
+		{"munge", MOUNT_MUNGE},
+		{"mkdir", GOJAIL_MOUNT_MKDIR},
+		{"net", GOJAIL_MOUNT_NET},
+	};
 	static const struct word flags[] = {
 		{"ro", MOUNT_ATTR_RDONLY}, {"nosuid", MOUNT_ATTR_NOSUID}, {"nodev", MOUNT_ATTR_NODEV}, {"noexec", MOUNT_ATTR_NOEXEC}, {"-", 0}};
 	struct gojail_mount mount = {0};
