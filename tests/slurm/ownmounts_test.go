@@ -53,7 +53,8 @@ func TestSiteFileSaysWhatIsMounted(t *testing.T) {
 		{"mount over tmpfs nosuid,nodev mode=755,size=64m,nr_inodes=16k /run\n", "mount over tmpfs nosuid,nodev,noexec mode=755,size=32m /run\n"},
 		{"mount over proc nosuid,nodev,noexec hidepid=2 /proc\n", "mount over proc nosuid,nodev,noexec - /proc\n"},
 		{"mount in mqueue nosuid,nodev,noexec - /dev/mqueue\n", ""},
-		{"mount in devpts", "mount in,mkdir tmpfs ro - /dev/more\nmount in devpts"},
+		{"mount over,net sysfs", "mount over sysfs"}, // as with --jail-net
+		{"mount in,mkdir,net tmpfs", "mount in,mkdir tmpfs"},
 		{"mount job tmpfs nosuid,nodev mode=1777 /dev/shm\n", "mount job tmpfs nodev mode=1777,size=1m /dev/shm\n"},
 	} {
 		require.Contains(t, changed, change[0])
@@ -62,10 +63,9 @@ func TestSiteFileSaysWhatIsMounted(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
 	for range 2 { // in place of a sandbox that was begun before, and in the next
 		own := ownMounts(t, c)
-		require.Len(t, own, 6)
-		assert.True(t, strings.HasPrefix(own[0], "tmpfs /run rw,nosuid,nodev,noexec,relatime rw,size=32768k,") && !strings.Contains(own[0], "nr_inodes=16384"), own[0])
-		assert.Equal(t, "proc /proc rw,nosuid,nodev,noexec,relatime rw", own[1])
-		assert.Equal(t, planned[2], own[2])
-		assert.Equal(t, []string{"tmpfs /dev/more ro,relatime rw", pts, "tmpfs /dev/shm rw,nodev,relatime rw,size=1024k"}, own[3:])
+		require.Len(t, own, 7)
+		assert.Equal(t, []string{"sysfs /sys ro,nosuid,nodev,noexec,relatime rw", "tmpfs /dev/infiniband rw,nosuid,noexec,relatime rw,size=64k,mode=755"}, own[:2])
+		assert.True(t, strings.HasPrefix(own[2], "tmpfs /run rw,nosuid,nodev,noexec,relatime rw,size=32768k,") && !strings.Contains(own[2], "nr_inodes=16384"), own[2])
+		assert.Equal(t, []string{"proc /proc rw,nosuid,nodev,noexec,relatime rw", planned[2], pts, "tmpfs /dev/shm rw,nodev,relatime rw,size=1024k"}, own[3:])
 	}
 }
