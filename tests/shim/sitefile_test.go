@@ -17,6 +17,7 @@ func TestMountLinesAreReadInFull(t *testing.T) {
 	requireRoot(t)
 	h := build(t)
 	h.makeJail(t)
+	t.Cleanup(func() { h.run(t, "init,job_epilog", "HOST_CONTEXT=script") })
 	require.Contains(t, h.run(t, stepCalls, "HOST_STEP=0"), "marker jail")
 	path := filepath.Join(h.dir, "state/site")
 	text, err := os.ReadFile(path)
