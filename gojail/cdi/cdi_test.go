@@ -93,7 +93,7 @@ func TestNodes(t *testing.T) {
 func TestCheckName(t *testing.T) {
 	assert.NoError(t, CheckName("nvidia.com/gpu=GPU-58ef5ed3"))
 	for _, name := range []string{"", "gpu=0", "nvidia.com/gpu", "nvidia.com/gpu=", "nvidia.com/gpu=a b"} {
-		assert.ErrorContains(t, CheckName(name), "is no CDI device; write VENDOR/CLASS=NAME", name)
+		assert.ErrorContains(t, CheckName(name), "is not a CDI device; write VENDOR/CLASS=NAME", name)
 	}
 }
 
@@ -101,19 +101,19 @@ func TestMissing(t *testing.T) {
 	n := newNode(t)
 	_, err := n.read(t).Edits("nvidia.com/gpu=0", "nvidia.com/gpu=8")
 	assert.EqualError(t, err, "no CDI device nvidia.com/gpu=8 in "+n.source.Dirs[0]+", "+n.source.Dirs[1]+
-		" (there: nvidia.com/gpu=0, nvidia.com/gpu=1, nvidia.com/gpu=GPU-58ef5ed3-3a65-9a5c-9fc9-1d0e76f4c2a1, nvidia.com/gpu=all)"+
+		" (known: nvidia.com/gpu=0, nvidia.com/gpu=1, nvidia.com/gpu=GPU-58ef5ed3-3a65-9a5c-9fc9-1d0e76f4c2a1, nvidia.com/gpu=all)"+
 		"; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
 
 	require.NoError(t, os.RemoveAll(n.root+"/etc/cdi"))
 	_, err = n.read(t).Edits("amd.com/gpu=0")
 	assert.EqualError(t, err, "no CDI device amd.com/gpu=0 in "+n.source.Dirs[0]+", "+n.source.Dirs[1]+
-		"; a CDI file of the device's vendor must be there")
+		"; install the CDI file of the device's vendor")
 }
 
 // TestStale: the driver or the GPUs changed after the CDI file was written.
 func TestStale(t *testing.T) {
 	for path, want := range map[string]string{
-		"/usr/lib/x86_64-linux-gnu/libcuda.so.570.86.15": "is not there; was the driver changed?; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+		"/usr/lib/x86_64-linux-gnu/libcuda.so.570.86.15": "does not exist; was the driver changed?; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
 		"/dev/nvidia-uvm": "is the driver loaded?; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
 	} {
 		n := newNode(t)
@@ -147,12 +147,12 @@ func TestOtherFile(t *testing.T) {
 
 func TestTrust(t *testing.T) {
 	for name, change := range map[string]func(n node) error{
-		"/etc/cdi/nvidia.yaml: others can write it":    func(n node) error { return os.Chmod(n.root+"/etc/cdi/nvidia.yaml", 0o666) },
-		"/etc/cdi: others can write it":                func(n node) error { return os.Chmod(n.root+"/etc/cdi", 0o777) },
+		"/etc/cdi/nvidia.yaml: is writable by others":  func(n node) error { return os.Chmod(n.root+"/etc/cdi/nvidia.yaml", 0o666) },
+		"/etc/cdi: is writable by others":              func(n node) error { return os.Chmod(n.root+"/etc/cdi", 0o777) },
 		"/etc/cdi/nvidia.yaml: belongs to uid 65534":   func(n node) error { return os.Chown(n.root+"/etc/cdi/nvidia.yaml", 65534, 0) },
 		"/etc/cdi: belongs to uid 65534":               func(n node) error { return os.Chown(n.root+"/etc/cdi", 65534, 0) },
 		"/etc/cdi/link.yaml: cannot read the CDI file": func(n node) error { return os.Symlink("/nowhere", n.root+"/etc/cdi/link.yaml") },
-		"/var/run/cdi: others can write it":            func(n node) error { return os.Chmod(n.root+"/var/run/cdi", 0o777) },
+		"/var/run/cdi: is writable by others":          func(n node) error { return os.Chmod(n.root+"/var/run/cdi", 0o777) },
 	} {
 		n := newNode(t)
 		require.NoError(t, os.MkdirAll(n.root+"/var/run/cdi", 0o755))
@@ -166,9 +166,9 @@ func TestTrust(t *testing.T) {
 func TestRefused(t *testing.T) {
 	n := newNode(t)
 	for edits, want := range map[string]string{
-		`{"mounts":[{"hostPath":"/etc","containerPath":"/mnt/../etc"}]}`: `CDI: the path "/mnt/../etc" of a mount is not absolute and clean; mend the CDI file`,
-		`{"deviceNodes":[{"path":"dev/null","hostPath":"/dev/null"}]}`:   `CDI: the path "dev/null" of a device is not absolute and clean; mend the CDI file`,
-		`{"intelRdt":{"closID":"a"}}`:                                    "the CDI file of x.com/y=0 asks for intelRdt or netDevices, which jails do not have",
+		`{"mounts":[{"hostPath":"/etc","containerPath":"/mnt/../etc"}]}`: `CDI: the path "/mnt/../etc" of a mount is not absolute and clean; correct the CDI file`,
+		`{"deviceNodes":[{"path":"dev/null","hostPath":"/dev/null"}]}`:   `CDI: the path "dev/null" of a device is not absolute and clean; correct the CDI file`,
+		`{"intelRdt":{"closID":"a"}}`:                                    "the CDI file of x.com/y=0 uses intelRdt or netDevices, which jails do not support",
 		`{"hooks":[{"hookName":"createContainer","path":"/bin/nvidia-ctk","args":["nvidia-ctk","hook","create-symlinks","--link","a:b"]}]}`:        `CDI: createContainer hook: nvidia-ctk hook create-symlinks --link a:b: "a:b" is not TARGET::LINK`,
 		`{"hooks":[{"hookName":"createContainer","path":"/bin/nvidia-ctk","args":["nvidia-ctk","hook","chmod","--mode=7777","--path","/dev/a"]}]}`: `CDI: createContainer hook: nvidia-ctk hook chmod --mode=7777 --path /dev/a: --mode "7777" is not an octal mode up to 777`,
 	} {

@@ -13,37 +13,37 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Edits are what devices bring into a jail. Paths are absolute and clean, seen from
-// inside, except for the sources of mounts.
+// Edits are the changes to a jail that devices require. Paths are absolute and clean, seen from inside
+// the jail, except for the sources of mounts.
 type Edits struct {
 	Devices   []specs.LinuxDevice
 	Mounts    []specs.Mount // bind mounts and tmpfs, parents first
 	Env       []string      // "NAME=value", of the tasks
-	Groups    []uint32      // supplementary groups of the tasks, beside their own
+	Groups    []uint32      // supplementary groups of the tasks, in addition to their own
 	Links     []Link
 	Modes     []Mode
 	Files     []File
 	Unhandled []string // hooks that are not run: "createContainer hook: nvidia-cdi-hook enable-cuda-compat ..."
 
-	// LibraryDirs hold mounted libraries and must be known to the dynamic linker:
-	// in the jail's ld.so.cache, or in LD_LIBRARY_PATH.
+	// LibraryDirs contain mounted libraries and must be known to the dynamic linker, through the jail's
+	// ld.so.cache or LD_LIBRARY_PATH.
 	LibraryDirs []string
 }
 
-// Link is a symbolic link at Path, as ln -sf TARGET PATH would make it.
+// Link is a symbolic link at Path, as `ln -sf TARGET PATH` creates it.
 type Link struct{ Path, Target string }
 
-// Mode is what a directory or device of the jail must let users do, 0755 for example.
+// Mode is the mode that a directory or device of the jail must have at least, 0755 for example.
 type Mode struct {
 	Path string
 	Mode os.FileMode
 }
 
-// File is a file with a content of its own, which hides the one that is there.
+// File is a file with the given content that hides the one at Path.
 type File struct{ Path, Content string }
 
-// Edits collects what the devices bring. Anything that a CDI file asks for and this node
-// has not, such as the library of an older driver, is an error.
+// Edits returns the changes that the devices require. It fails if a CDI file asks for something that this
+// node lacks, such as the library of an older driver.
 func (r *Registry) Edits(names ...string) (*Edits, error) {
 	spec := &specs.Spec{Process: &specs.Process{}, Linux: &specs.Linux{}}
 	lacking, err := r.cache.InjectDevices(spec, names...)
@@ -54,7 +54,7 @@ func (r *Registry) Edits(names ...string) (*Edits, error) {
 		return nil, fmt.Errorf("CDI: %w; is the driver loaded?%s", err, remedyFor(names[0]))
 	}
 	if spec.Linux.IntelRdt != nil || len(spec.Linux.NetDevices) > 0 {
-		return nil, fmt.Errorf("the CDI file of %s asks for intelRdt or netDevices, which jails do not have", names[0])
+		return nil, fmt.Errorf("the CDI file of %s uses intelRdt or netDevices, which jails do not support", names[0])
 	}
 	e := &Edits{
 		Devices: spec.Linux.Devices, Env: spec.Process.Env, Groups: spec.Process.User.AdditionalGids,
@@ -75,7 +75,7 @@ func (r *Registry) Edits(names ...string) (*Edits, error) {
 	return e, e.sonames()
 }
 
-// addMount leaves out what the mounts of a jail are anyway: private.
+// addMount adds a mount without the options private and rprivate, since all mounts of a jail are private.
 func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, error) {
 	if err := checkInside("mount", m.Destination); err != nil {
 		return nil, err
@@ -91,17 +91,17 @@ func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, er
 		m.Options = append(m.Options, "rbind")
 	}
 	if _, err := os.Stat(m.Source); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("CDI: %s: %s is not there; was the driver changed?%s", name, m.Source, remedyFor(name))
+		return nil, fmt.Errorf("CDI: %s: %s does not exist; was the driver changed?%s", name, m.Source, remedyFor(name))
 	} else if err != nil {
-		return nil, fmt.Errorf("CDI: %s: cannot look at %s: %w", name, m.Source, err)
+		return nil, fmt.Errorf("CDI: %s: cannot stat %s: %w", name, m.Source, err)
 	}
 	return append(list, m), nil
 }
 
-// checkInside refuses a path that could mean something else in the jail than it says.
+// checkInside refuses a path that is not absolute and clean, since it could lead elsewhere in the jail.
 func checkInside(what, path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
-		return fmt.Errorf("CDI: the path %q of a %s is not absolute and clean; mend the CDI file", path, what)
+		return fmt.Errorf("CDI: the path %q of a %s is not absolute and clean; correct the CDI file", path, what)
 	}
 	return nil
 }

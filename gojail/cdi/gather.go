@@ -10,10 +10,10 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Gather is the same in one directory of the node's own, for jails whose tree has no
-// mount targets, or is of a distribution that looks for libraries elsewhere: libraries
-// and links to them in dir/lib, programs in dir/bin. What lies below /dev, /run and
-// /proc stays; what else the devices bring is told in Unhandled. LibraryDirs is dir/lib.
+// Gather returns the edits with libraries, links to them and programs moved to dir/lib and dir/bin, a
+// directory of the node's own: for jails whose tree has no mount targets, or whose distribution uses
+// other library directories. Paths below /dev, /run and /proc stay. Other edits are listed in Unhandled.
+// LibraryDirs is dir/lib.
 func (e *Edits) Gather(dir string) *Edits {
 	g := *e
 	g.Mounts, g.Links, g.LibraryDirs, g.Unhandled = nil, nil, nil, slices.Clone(e.Unhandled)
@@ -52,7 +52,8 @@ func (e *Edits) Gather(dir string) *Edits {
 	return &g
 }
 
-// isStaying tells whether a path lies where each jail has file systems of the node's own.
+// isStaying reports whether a path lies below a directory where each jail has file systems of the node's
+// own.
 func isStaying(path string) bool {
 	for _, dir := range []string{"/dev/", "/run/", "/proc/"} {
 		if strings.HasPrefix(path, dir) {
@@ -62,7 +63,7 @@ func isStaying(path string) bool {
 	return false
 }
 
-// to is where the link leads.
+// to returns the path that the link leads to.
 func (l Link) to() string {
 	if filepath.IsAbs(l.Target) {
 		return filepath.Clean(l.Target)

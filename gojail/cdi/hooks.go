@@ -15,10 +15,10 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// paramsPath tells NVIDIA's libraries, among others, whether they may make device nodes.
+// paramsPath tells NVIDIA's libraries, among others, whether they may create device nodes.
 const paramsPath = "/proc/driver/nvidia/params"
 
-// hooks tells as data what the hooks would do.
+// hooks records the effects of the hooks as data.
 func (e *Edits) hooks(h *specs.Hooks, source Source) error {
 	if h == nil {
 		return nil
@@ -45,7 +45,8 @@ func (e *Edits) hooks(h *specs.Hooks, source Source) error {
 	return nil
 }
 
-// hook knows the hooks of NVIDIA's container toolkit, cmd/nvidia-cdi-hook there.
+// hook records the effect of one hook of NVIDIA's container toolkit (cmd/nvidia-cdi-hook), and reports
+// whether the hook is known.
 func (e *Edits) hook(hook specs.Hook, source Source) (done bool, err error) {
 	words := hook.Args
 	switch filepath.Base(hook.Path) {
@@ -73,7 +74,7 @@ func (e *Edits) hook(hook specs.Hook, source Source) (done bool, err error) {
 	return false, nil
 }
 
-// values are those of an option that can be given several times.
+// values returns the values of an option that may be given several times.
 func values(words []string, option string) []string {
 	var list []string
 	for i, word := range words {
@@ -103,7 +104,7 @@ func (e *Edits) links(list []string) error {
 	return nil
 }
 
-// link adds one; a later link in the same place replaces the earlier one.
+// link adds a link. It replaces an earlier link at the same path.
 func (e *Edits) link(l Link) {
 	e.Links = slices.DeleteFunc(e.Links, func(old Link) bool { return old.Path == l.Path })
 	e.Links = append(e.Links, l)
@@ -140,8 +141,8 @@ func (e *Edits) modes(modes, paths []string) error {
 	return nil
 }
 
-// params tells NVIDIA's libraries in the jail to leave device nodes alone: else they
-// try to make those of GPUs that the job does not have.
+// params records that NVIDIA's libraries in the jail must not create device nodes: otherwise they try to
+// create those of GPUs that the job lacks.
 func (e *Edits) params(path string) error {
 	const allowed, refused = "ModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 0\n"
 	text, err := os.ReadFile(path)

@@ -17,25 +17,25 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// Source is where a node keeps what this package reads.
+// Source holds the paths that this package reads on a node.
 type Source struct {
-	Dirs   []string // of CDI files; the last one that has a device wins
-	params string   // of the NVIDIA driver
+	Dirs   []string // directories of CDI files; the last one that has a device takes precedence
+	params string   // parameter file of the NVIDIA driver
 }
 
-// Host is this node: the directories of the CDI specification.
+// Host is this node, with the directories of the CDI specification.
 var Host = Source{
 	Dirs:   []string{cncf.DefaultStaticDir, cncf.DefaultDynamicDir},
 	params: paramsPath,
 }
 
-// Registry is what the CDI files of a node say.
+// Registry holds the devices that the CDI files of a node describe.
 type Registry struct {
 	source Source
 	cache  *cncf.Cache
 }
 
-// Read reads all CDI files. Directories that are not there are empty.
+// Read reads all CDI files. A missing directory counts as empty.
 func Read(source Source) (*Registry, error) {
 	for _, dir := range source.Dirs {
 		if err := checkTrusted(dir); err != nil {
@@ -49,9 +49,9 @@ func Read(source Source) (*Registry, error) {
 	return &Registry{source, cache}, nil
 }
 
-// checkTrusted refuses a directory if anybody but root could have put a CDI file there.
+// checkTrusted refuses a directory in which another user than root could have put a CDI file.
 func checkTrusted(dir string) error {
-	if err := trusted.Parents(filepath.Join(dir, "file")); err != nil { // empty, too: it is read again
+	if err := trusted.Parents(filepath.Join(dir, "file")); err != nil { // even if the directory is empty: the CNCF library reads it again
 		return err
 	}
 	entries, err := os.ReadDir(dir)
@@ -63,7 +63,7 @@ func checkTrusted(dir string) error {
 	}
 	for _, entry := range entries {
 		if ext := filepath.Ext(entry.Name()); entry.IsDir() || ext != ".json" && ext != ".yaml" {
-			continue // as the library has it
+			continue // the library ignores these files, too
 		}
 		if _, _, err := trusted.ReadFile(filepath.Join(dir, entry.Name()), "the CDI file"); err != nil {
 			return err
@@ -72,13 +72,13 @@ func checkTrusted(dir string) error {
 	return nil
 }
 
-// Names are all devices, sorted.
+// Names returns all devices, sorted.
 func (r *Registry) Names() []string {
 	return r.cache.ListDevices()
 }
 
-// Problems are the files that could not be read, and devices that two files of one
-// directory describe, one line each.
+// Problems returns the files that could not be read, and the devices that two files of one directory
+// describe, one line each.
 func (r *Registry) Problems() []string {
 	var all []string
 	for path, list := range r.cache.GetErrors() {
@@ -94,9 +94,9 @@ func (r *Registry) Problems() []string {
 	return slices.Compact(all)
 }
 
-// ForNode names the device that brings a device node, such as /dev/nvidia3, and the
-// fewest others: the GPU itself rather than "all". Numbers in names are NVML's and need
-// not be those of the nodes, which Slurm goes by.
+// ForNode returns the device that contains a device node, such as /dev/nvidia3, and the fewest others:
+// the GPU itself rather than "all". Numbers in device names are NVML's, and may differ from those of the
+// nodes, which Slurm uses.
 func (r *Registry) ForNode(path string) (name string, ok bool) {
 	fewest := 0
 	for _, candidate := range r.Names() {
@@ -110,8 +110,8 @@ func (r *Registry) ForNode(path string) (name string, ok bool) {
 	return name, ok
 }
 
-// Nodes are the device nodes that a device brings itself, without those that come
-// with any device of its CDI file.
+// Nodes returns the device nodes of a device itself, without those that all devices of its CDI file
+// share.
 func (r *Registry) Nodes(name string) []string {
 	var paths []string
 	if d := r.cache.GetDevice(name); d != nil {
@@ -122,8 +122,8 @@ func (r *Registry) Nodes(name string) []string {
 	return paths
 }
 
-// HasKind tells whether a CDI file, or one that cannot be read, may have devices of
-// the kind: "nvidia.com/gpu" of nvidia.com/gpu=0.
+// HasKind reports whether a CDI file, or one that cannot be read, may have devices of the kind:
+// "nvidia.com/gpu" of nvidia.com/gpu=0.
 func (r *Registry) HasKind(device string) bool {
 	kind, _, _ := strings.Cut(device, "=")
 	return len(r.Problems()) > 0 || slices.ContainsFunc(r.Names(), func(name string) bool {
@@ -131,22 +131,22 @@ func (r *Registry) HasKind(device string) bool {
 	})
 }
 
-// CheckName refuses what is no name of a CDI device.
+// CheckName fails if a name is not the name of a CDI device.
 func CheckName(name string) error {
 	if _, _, _, err := parser.ParseQualifiedName(name); err != nil {
-		return fmt.Errorf("%q is no CDI device; write VENDOR/CLASS=NAME, such as nvidia.com/gpu=all", name)
+		return fmt.Errorf("%q is not a CDI device; write VENDOR/CLASS=NAME, such as nvidia.com/gpu=all", name)
 	}
 	return nil
 }
 
-// missing says that a node has not the devices.
+// missing returns the error for devices that a node lacks.
 func (r *Registry) missing(names []string) error {
 	text := fmt.Sprintf("no CDI device %s in %s", strings.Join(names, ", "), strings.Join(r.source.Dirs, ", "))
 	if known := r.Names(); len(known) > 0 {
 		if len(known) > 10 {
 			known = append(known[:10], "...")
 		}
-		text += " (there: " + strings.Join(known, ", ") + ")"
+		text += " (known: " + strings.Join(known, ", ") + ")"
 	}
 	if problems := r.Problems(); len(problems) > 0 {
 		text += "; " + problems[0]
@@ -154,10 +154,10 @@ func (r *Registry) missing(names []string) error {
 	return errors.New(text + remedyFor(names[0]))
 }
 
-// remedyFor is the command that makes a CDI file.
+// remedyFor returns the command that creates a CDI file.
 func remedyFor(name string) string {
 	if strings.HasPrefix(name, "nvidia.com/") {
 		return "; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
 	}
-	return "; a CDI file of the device's vendor must be there"
+	return "; install the CDI file of the device's vendor"
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// sonames adds the links that ldconfig(8) makes: programs ask for libcuda.so.1, and
-// what is mounted is libcuda.so.570.86.15.
+// sonames adds the links that ldconfig(8) would create: programs load libcuda.so.1, but the mounted file
+// is libcuda.so.570.86.15.
 func (e *Edits) sonames() error {
 	for _, m := range e.Mounts {
 		dir, base := filepath.Split(m.Destination)
@@ -24,7 +24,7 @@ func (e *Edits) sonames() error {
 		if err != nil {
 			return err
 		}
-		// A link or a mount that the CDI file itself has in this place counts more.
+		// A link or a mount of the CDI file itself at this path takes precedence.
 		path := filepath.Join(dir, name)
 		if name == "" || name == base || strings.Contains(name, "/") || e.has(path) {
 			continue
@@ -48,7 +48,7 @@ func (e *Edits) has(path string) bool {
 	return false
 }
 
-// soname is what a shared library calls itself; "" if nothing, or if it is none.
+// soname returns the SONAME of a shared library, or "" if it has none or is no library.
 func soname(path string) (string, error) {
 	file, err := elf.Open(path)
 	if _, ok := err.(*elf.FormatError); ok || err == io.EOF { // io.EOF: shorter than its header

@@ -19,12 +19,12 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// checkHomes looks in a jail for the directories where users' jobs start. It does not look at them on
-// the node, where they may lie on storage that hangs.
-func (k *checker) checkHomes(j *config.Jail, root int, brought func(path string) bool) {
+// checkHomes reports home directories that a jail lacks, in which users' jobs start. It inspects the jail
+// only: on the node they may lie on storage that hangs.
+func (k *checker) checkHomes(j *config.Jail, root int, isMounted func(path string) bool) {
 	missing := map[string][]string{} // by the directory above
 	for _, home := range k.findUserHomes() {
-		if brought(home) {
+		if isMounted(home) {
 			continue
 		}
 		if _, err := node.StatIn(root, home); err == unix.ENOENT {
@@ -36,13 +36,13 @@ func (k *checker) checkHomes(j *config.Jail, root int, brought func(path string)
 		if dir == "/" {
 			dir = homes[0]
 		}
-		k.warn("jail "+j.Name, fmt.Sprintf(`bring them: [[jail.%s.mounts]] destination = %q, source = %[2]q, options = ["rbind", "nosuid", "nodev"]; then: gojail init %[1]s`, j.Name, dir),
-			"%s has no %s, a user's home directory by the node's passwd, and no mount brings it (%d such below %s): a job that is submitted there fails", j.Root, homes[0], len(homes), dir)
+		k.warn("jail "+j.Name, fmt.Sprintf(`mount it: [[jail.%s.mounts]] destination = %q, source = %[2]q, options = ["rbind", "nosuid", "nodev"]; then: gojail init %[1]s`, j.Name, dir),
+			"%s has no %s, a user's home directory in the node's passwd, and no mount provides it (%d such below %s): a job submitted from there fails", j.Root, homes[0], len(homes), dir)
 	}
 }
 
-// findUserHomes returns the home directories of the users in the node's passwd(5). A name service is not
-// asked: it may hang, and may have any number.
+// findUserHomes returns the home directories of the users in the node's passwd(5). It does not use a name
+// service, which may hang and have any number of users.
 func (k *checker) findUserHomes() []string {
 	text, _ := os.ReadFile(k.node.passwd())
 	var homes []string
@@ -63,8 +63,8 @@ func (k *checker) findUserHomes() []string {
 	return slices.Compact(homes)
 }
 
-// checkSlurmUser: Slurm's commands look SlurmUser up as they read slurm.conf, and end
-// where it is unknown.
+// checkSlurmUser reports a SlurmUser that the jail's passwd(5) lacks: Slurm's commands look it up when
+// they read slurm.conf, and exit where it is unknown.
 func (k *checker) checkSlurmUser(j *config.Jail, root int) {
 	name := node.ReadSlurmConf(k.config).Values["slurmuser"]
 	if name == "" {
@@ -72,7 +72,7 @@ func (k *checker) checkSlurmUser(j *config.Jail, root int) {
 	}
 	known, err := hasAccount(root, name)
 	if err != nil {
-		k.warn("jail "+j.Name, "see to the file", "%s/etc/passwd cannot be read: %v", j.Root, err)
+		k.warn("jail "+j.Name, "make the file readable", "%s/etc/passwd cannot be read: %v", j.Root, err)
 		return
 	}
 	if known {
@@ -82,11 +82,12 @@ func (k *checker) checkSlurmUser(j *config.Jail, root int) {
 	if u := k.findAccount(name); u != nil {
 		line = fmt.Sprintf("%s:x:%s:%s::/nonexistent:/usr/sbin/nologin", u.Username, u.Uid, u.Gid)
 	}
-	k.warn("jail "+j.Name, "append this line there: "+line,
-		`SlurmUser %s of slurm.conf is not in %s/etc/passwd: srun inside the jail ends with "Invalid user for SlurmUser"`, name, j.Root)
+	k.warn("jail "+j.Name, "append this line to the file: "+line,
+		`SlurmUser %s of slurm.conf is not in %s/etc/passwd: srun inside the jail fails with "Invalid user for SlurmUser"`, name, j.Root)
 }
 
-// findAccount is a user of the node by name or number; nil: not known, or not to be asked.
+// findAccount returns a user of the node by name or number, or nil where the user is unknown or the name
+// service must not be used.
 func (k *checker) findAccount(name string) *user.User {
 	if k.node.Accounts == nil {
 		return nil
@@ -98,7 +99,7 @@ func (k *checker) findAccount(name string) *user.User {
 	return u
 }
 
-// hasAccount looks in the jail's passwd(5) for a user by name or number.
+// hasAccount reports whether the jail's passwd(5) has a user with that name or number.
 func hasAccount(root int, name string) (bool, error) {
 	f, err := openFileIn(root, "/etc/passwd")
 	if err == unix.ENOENT {
@@ -108,7 +109,7 @@ func hasAccount(root int, name string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, passwdMost))
+	lines := bufio.NewScanner(io.LimitReader(f, passwdMax))
 	for lines.Scan() {
 		fields := strings.Split(lines.Text(), ":")
 		if len(fields) >= 3 && (fields[0] == name || fields[2] == name) {

@@ -14,22 +14,22 @@ import (
 	"github.com/gojail/gojail/gojail/site"
 )
 
-// checkCDI tells what a jail's CDI devices bring, and where they are not of the driver
-// that runs. What cannot be had, ReadHost has told.
+// checkCDI reports what the CDI devices of a jail provide, devices whose kind is absent, and files of
+// another driver than the loaded one. node.ReadHost fails where devices cannot be provided.
 func (k *checker) checkCDI(j *config.Jail) {
 	if j.CDIDevices == nil {
 		return
 	}
 	subject := "jail " + j.Name
 	for _, name := range j.CDIDevices.Absent {
-		k.warn(subject, "if it has such devices, write their CDI file, for example: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
-			"no CDI file of this node describes %s: jobs here do without", name)
+		k.warn(subject, "if the node has such devices, create their CDI file, for example: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+			"no CDI file of this node describes %s: jobs here run without it", name)
 	}
 	edits := j.CDIDevices.Edits
 	if len(j.CDIDevices.Absent) < len(j.CDI) {
-		text := fmt.Sprintf("CDI brings %s: %d device nodes, %d files in %s", strings.Join(j.CDI, ", "), len(edits.Devices), len(edits.Mounts), contract.CDIDir)
+		text := fmt.Sprintf("CDI provides %s: %d device nodes, %d files in %s", strings.Join(j.CDI, ", "), len(edits.Devices), len(edits.Mounts), contract.CDIDir)
 		if n := len(edits.Unhandled); n > 0 {
-			text += fmt.Sprintf("; %d things it asks for are left out, such as the %s", n, edits.Unhandled[0])
+			text += fmt.Sprintf("; %d of its settings are omitted, such as the %s", n, edits.Unhandled[0])
 		}
 		k.ok(subject, "%s", text)
 	}
@@ -39,20 +39,20 @@ func (k *checker) checkCDI(j *config.Jail) {
 		of, is := strings.CutPrefix(filepath.Base(m.Destination), "libcuda.so.")
 		if is && err == nil && strings.Contains(of, ".") && of != version {
 			k.fail(subject, "run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, then: gojail reload "+j.Name,
-				"the CDI file brings libraries of NVIDIA's driver %s, but %s is loaded: CUDA does not start", of, version)
+				"the CDI file provides libraries of NVIDIA's driver %s, but %s is loaded: CUDA does not start", of, version)
 		}
 	}
 }
 
-// checkStaleTemplate compares what the site file was compiled with to what is there now.
+// checkStaleTemplate reports a jail whose key differs from the key in the site file.
 func (k *checker) checkStaleTemplate(j *config.Jail) {
 	text, err := os.ReadFile(filepath.Join(k.node.State, contract.SiteFile))
 	if err != nil || !strings.Contains(string(text), "\nconfig "+k.config.Identity.String()+"\n") {
-		return // the next step compiles it
+		return // the next step compiles the site file
 	}
 	_, key, found := strings.Cut(string(text), "\njail "+j.Name+"\nkey ")
 	if found && !strings.HasPrefix(key, site.Key(k.config, j)+"\n") {
-		k.warn("jail "+j.Name, "for the next jobs: gojail reload "+j.Name,
+		k.warn("jail "+j.Name, "to apply this to the next jobs: gojail reload "+j.Name,
 			"devices, CDI files or Slurm's programs of this node have changed since the last job")
 	}
 }

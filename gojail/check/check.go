@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check is `gojail check`: what would make a launch on this node fail, one file a subject.
+// Package check implements `gojail check`: it reports what would make a launch on this node fail. Each
+// file checks one subject.
 package check
 
 import (
@@ -14,10 +15,10 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// Level is how much a finding matters.
+// Level is the severity of a finding.
 type Level string
 
-// A launch fails where something is FAIL; WARN costs time or surprises somebody.
+// Values of Level: a launch fails where a finding is FAIL; a WARN costs time or may be unexpected.
 const (
 	OK   Level = "OK"
 	Warn Level = "WARN"
@@ -29,10 +30,10 @@ type Finding struct {
 	Level   Level
 	Subject string // "kernel", "jail debian"
 	Found   string
-	Remedy  string // what to do; empty where there is nothing to do
+	Remedy  string // what to do; "": nothing
 
-	// Content is whether users can bring it about: it is about a tree that they may
-	// change, or about room that their files may take.
+	// Content reports whether users can cause the finding: it is about a tree that they may change, or
+	// about space that their files may take.
 	Content bool
 }
 
@@ -44,8 +45,8 @@ func (f Finding) String() string {
 	return text
 }
 
-// forAdministrator returns the finding for a person who is the administrator: nobody else is to be
-// asked, and a remedy that the error names already is not said again.
+// forAdministrator returns the finding as worded for the administrator, without a remedy that the error
+// names already.
 func (f Finding) forAdministrator() Finding {
 	f.Found = ForAdministrator(f.Found)
 	if strings.Contains(f.Found, f.Remedy) {
@@ -54,7 +55,7 @@ func (f Finding) forAdministrator() Finding {
 	return f
 }
 
-// forRoot turns what users are told to ask for into what root is to do.
+// forRoot replaces requests to the administrator by instructions.
 var forRoot = strings.NewReplacer(
 	", or ask your administrator to ", ", or ", ", or ask your administrator for ", ", or use ",
 	"; ask your administrator to ", "; ", "; ask your administrator for ", "; write ", ": ask your administrator to ", ": ",
@@ -62,20 +63,20 @@ var forRoot = strings.NewReplacer(
 	"; ask your administrator", "", ": ask your administrator", "",
 )
 
-// ForAdministrator returns a message that is worded for users as the administrator is to read it.
+// ForAdministrator returns a message that is worded for users as worded for the administrator.
 func ForAdministrator(text string) string { return forRoot.Replace(text) }
 
-// Node is where gojail's parts are on this node.
+// Node holds the paths and names of gojail's parts on this node.
 type Node struct {
-	Config string // gojail.toml
-	State  string // state directory
-	Name   string // as slurmd calls the node; %n
-	LibDir string // where the plugin and its library are installed
+	Config string // path of gojail.toml
+	State  string // path of the state directory
+	Name   string // the node's name in slurm.conf, and the value of %n
+	LibDir string // directory of the plugin and its library
 
-	// Accounts is asked for the users and groups of the jails. Nil: nobody is; a name
-	// service that hangs must not make a node look bad.
+	// Accounts resolves the users and groups of the jails. Nil skips this check: a name service that
+	// hangs must not make a node look faulty.
 	Accounts *site.Accounts
-	passwdIn string // passwd(5) of the node; empty: /etc/passwd
+	passwdIn string // path of the node's passwd(5); "": /etc/passwd
 }
 
 func (n *Node) passwd() string {
@@ -85,10 +86,10 @@ func (n *Node) passwd() string {
 	return "/etc/passwd"
 }
 
-// checker collects the findings about one node.
+// checker reports the findings about one node.
 type checker struct {
 	node   Node
-	config *config.Config // nil: it is not right
+	config *config.Config // nil: it has errors
 	report func(Finding)
 }
 
@@ -104,13 +105,13 @@ func (k *checker) fail(subject, remedy, format string, args ...any) {
 	k.failIn(false, subject, remedy, format, args...)
 }
 
-// failIn is fail for what may be users' content.
+// failIn is fail for findings that users may have caused (Finding.Content).
 func (k *checker) failIn(content bool, subject, remedy, format string, args ...any) {
 	k.report(Finding{Level: Fail, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy, Content: content})
 }
 
-// Check looks for everything that would make a launch on this node fail, and
-// for what makes it slow. It reports as it goes, and changes nothing.
+// Check reports everything that would make a launch on this node fail, and what makes it slow, while it
+// checks. It changes nothing.
 func Check(n Node, report func(Finding)) {
 	k := &checker{node: n, report: func(f Finding) { report(f.forAdministrator()) }}
 	c, err := node.Load(n.Config, n.Name)
@@ -122,7 +123,7 @@ func Check(n Node, report func(Finding)) {
 	k.checkState()
 	if err != nil {
 		for _, line := range tomlfile.List(err) {
-			k.fail("configuration", "no job step starts until this is right", "%s", line)
+			k.fail("configuration", "job steps fail until this is corrected", "%s", line)
 		}
 		return
 	}
@@ -131,7 +132,7 @@ func Check(n Node, report func(Finding)) {
 	k.checkSlurm()
 	for _, name := range c.JailNames() {
 		if !able {
-			break // each would only say again what the kernel lacks
+			break // each jail would report the kernel's fault again
 		}
 		k.checkJailInTime(c.Jails[name])
 	}
@@ -144,23 +145,23 @@ func (k *checker) checkConfiguration() {
 		return
 	}
 	for _, unknown := range site.Unknown(c, *k.node.Accounts) {
-		k.warn("configuration", "it matches nobody; correct the name, or see to the directory service (getent)",
-			"this node knows no %s", unknown)
+		k.warn("configuration", "it matches no user; correct the name, or check the name service (getent)",
+			"this node has no %s", unknown)
 	}
 }
 
-// storagePatience is how long a jail's storage may take to answer.
-const storagePatience = 5 * time.Second
+// storageTimeout is how long the check waits for a jail's storage.
+const storageTimeout = 5 * time.Second
 
-// checkJailInTime checks a jail in a goroutine of its own: a system call on storage
-// that hangs never comes back, and must not keep the other jails from being checked.
+// checkJailInTime checks a jail in its own goroutine: a system call on storage that hangs never returns,
+// and must not block the checks of the other jails.
 func (k *checker) checkJailInTime(j *config.Jail) {
 	findings := make(chan Finding, 256)
 	go func() {
 		defer close(findings)
 		(&checker{node: k.node, config: k.config, report: func(f Finding) { findings <- f }}).checkJail(j)
 	}()
-	patience := time.After(storagePatience)
+	patience := time.After(storageTimeout)
 	for {
 		select {
 		case f, more := <-findings:
@@ -169,7 +170,7 @@ func (k *checker) checkJailInTime(j *config.Jail) {
 			}
 			k.report(f)
 		case <-patience:
-			k.fail("jail "+j.Name, "see to the storage that it is on", "%s: the storage has not answered for %v", j.Root, storagePatience)
+			k.fail("jail "+j.Name, "check its storage", "%s: the storage did not respond within %v", j.Root, storageTimeout)
 			return
 		}
 	}

@@ -117,15 +117,15 @@ var spoiled = map[string]struct {
 	want  string
 }{
 	"no configuration":   {func(t *testing.T, n *checkedNode) { os.Remove(n.Config) }, "FAIL  configuration: "},
-	"open configuration": {func(t *testing.T, n *checkedNode) { os.Chmod(n.Config, 0o666) }, "others can write it (mode 0666)"},
+	"open configuration": {func(t *testing.T, n *checkedNode) { os.Chmod(n.Config, 0o666) }, "is writable by others (mode 0666)"},
 	"bad configuration":  {func(t *testing.T, n *checkedNode) { n.configure(t, "rot = 1") }, "jail.a.rot: unknown key"},
 	"no library":         {func(t *testing.T, n *checkedNode) { os.Remove(n.LibDir + "/libgojail.so") }, "FAIL  installation: "},
 	"cut library": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.Truncate(n.LibDir+"/libgojail.so", 4096))
-	}, "libgojail.so: is damaged or was cut short"},
+	}, "libgojail.so: is damaged or truncated"},
 	"empty library": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.Truncate(n.LibDir+"/libgojail.so", 0))
-	}, "libgojail.so: is damaged or was cut short"},
+	}, "libgojail.so: is damaged or truncated"},
 	"open library":   {func(t *testing.T, n *checkedNode) { os.Chmod(n.LibDir, 0o777) }, "FAIL  installation: "},
 	"not executable": {func(t *testing.T, n *checkedNode) { os.Chmod(n.LibDir+"/gojail-launcher", 0o644) }, "is not executable"},
 	"open state":     {func(t *testing.T, n *checkedNode) { os.Chmod(n.State, 0o777) }, "FAIL  state: "},
@@ -137,13 +137,13 @@ var spoiled = map[string]struct {
 		require.NoError(t, os.Mkdir(n.dir+"/scratch", 0o755))
 		require.NoError(t, os.Chmod(n.dir+"/scratch", 0o777))
 	}, "FAIL  scratch: "},
-	"no slurm.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/slurm.conf") }, "slurm.conf is not there"},
+	"no slurm.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/slurm.conf") }, "slurm.conf does not exist"},
 	"no plugin": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/plugstack.conf", "", 0o644) },
 		"FAIL  plugstack: no plugstack.conf of"},
 	"unknown argument": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "conf=/etc/x") },
-		`line 1: unknown argument "conf=/etc/x" of spank_gojail.so: every job step fails; the arguments are config=FILE and state=DIR`},
+		`line 1: unknown argument "conf=/etc/x" of spank_gojail.so: every job step fails; supported arguments: config=FILE and state=DIR`},
 	"argument without a value": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "config") }, `unknown argument "config"`},
-	"relative argument":        {func(t *testing.T, n *checkedNode) { n.plugstack(t, "state=gojail") }, `FAIL  plugstack: CONF/plugstack.conf line 1: argument "state=gojail" is not a full path`},
+	"relative argument":        {func(t *testing.T, n *checkedNode) { n.plugstack(t, "state=gojail") }, `FAIL  plugstack: CONF/plugstack.conf line 1: argument "state=gojail" is not an absolute path`},
 	"the plugin's configuration missing": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "config=/etc/x/gojail.toml") },
 		"FAIL  plugstack: the plugin uses config=/etc/x/gojail.toml, with which every job step fails: /etc/x/gojail.toml: cannot read the configuration: no such file"},
 	"the plugin's configuration damaged": {func(t *testing.T, n *checkedNode) {
@@ -157,29 +157,29 @@ var spoiled = map[string]struct {
 	}, "FAIL  plugstack: spank_gojail.so is named 2 times (CONF/plugstack.conf.d/a.conf line 1, CONF/plugstack.conf line 3): every job step fails"},
 	"plugin by a relative name": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "required spank_gojail.so", 0o644)
-	}, "line 1: spank_gojail.so is in no directory of PluginDir"},
+	}, "line 1: no directory of PluginDir has spank_gojail.so"},
 	"line that Slurm ignores": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "requierd /x.so\n"+n.read(t, "slurm/plugstack.conf"), 0o644)
 	}, `WARN  plugstack: CONF/plugstack.conf line 1: "requierd /x.so": Slurm ignores this line`},
 	"another required plugin missing": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", n.read(t, "slurm/plugstack.conf")+"required /opt/none/x.so\n", 0o644)
-	}, "line 2: required plugin /opt/none/x.so is not there: srun, sbatch and slurmd cannot start"},
+	}, "line 2: required plugin /opt/none/x.so does not exist: srun, sbatch and slurmd cannot start"},
 	"plugstack.conf that is not sent": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
 			"SlurmctldParameters=idle_on_node_suspend,enable_configless\nPlugStackConfig=/nonexistent/plugstack.conf\n", 0o644)
-	}, "FAIL  plugstack: PlugStackConfig=/nonexistent/plugstack.conf is not on this node: jobs run outside their jail; take PlugStackConfig out of slurm.conf"},
+	}, "FAIL  plugstack: PlugStackConfig=/nonexistent/plugstack.conf does not exist on this node: jobs run outside their jail; remove PlugStackConfig from slurm.conf"},
 	"plugstack.conf that other nodes lack": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
 			"SlurmctldParameters=enable_configless\nPlugStackConfig="+n.conf+"/plugstack.conf\n", 0o644)
-	}, "plugstack.conf with enable_configless: jobs run outside their jail on a node without that file; take PlugStackConfig out"},
+	}, "plugstack.conf with enable_configless: jobs run outside their jail on a node without that file; remove PlugStackConfig from"},
 	"optional plugin": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "optional "+n.LibDir+"/spank_gojail.so", 0o644)
 	}, "is optional: where it cannot be loaded, jobs run outside their jail"},
 	"another release": {func(t *testing.T, n *checkedNode) { n.plugin(t, "lib/spank_gojail.so", "0x180b05") },
 		"FAIL  plugstack: PLUGIN was built for Slurm 24.11.5, and this node has 22.05.9"},
-	"no plugin of Slurm": {func(t *testing.T, n *checkedNode) {
+	"not a Slurm plugin": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, exec.Command("cp", "/bin/true", n.LibDir+"/spank_gojail.so").Run())
-	}, "FAIL  plugstack: PLUGIN is no plugin of Slurm"},
+	}, "FAIL  plugstack: PLUGIN is not a Slurm plugin"},
 	"a plugin before": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/plugstack.conf", "required /lib/other.so\nrequired "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+n.dir+"/state\n", 0o644)
 	}, "WARN  plugstack: /lib/other.so is required and comes before gojail"},
@@ -189,7 +189,7 @@ var spoiled = map[string]struct {
 	"login scripts on the node": {func(t *testing.T, n *checkedNode) {
 		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=lua\n", 0o644)
 	}, "WARN  features: sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, " +
-		"outside the jail and the job's cgroup; write JobSubmitPlugins=gojail into slurm.conf, append :"},
+		"outside the jail and the job's cgroup; set JobSubmitPlugins=gojail in slurm.conf, append :"},
 	"other spool": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/slurm.conf", "", 0o644) },
 		"/spool here, but SlurmdSpoolDir is /var/spool/slurmd"},
 	"no munge": {func(t *testing.T, n *checkedNode) {
@@ -203,9 +203,9 @@ var spoiled = map[string]struct {
 	"no target":  {func(t *testing.T, n *checkedNode) { os.Remove(n.root + "/tmp") }, "mount targets are missing in"},
 	"no source": {func(t *testing.T, n *checkedNode) {
 		n.configure(t, "[[jail.a.mounts]]\ndestination = \"/etc\"\nsource = \"/nonexistent\"")
-	}, "/nonexistent (for /etc) is not there on this node"},
+	}, "/nonexistent (for /etc) does not exist on this node"},
 	"unknown user": {func(t *testing.T, n *checkedNode) { n.configure(t, "users = [\"no-such-user\"]") },
-		"WARN  configuration: this node knows no user no-such-user of jail a"},
+		"WARN  configuration: this node has no user no-such-user of jail a"},
 	"no device": {func(t *testing.T, n *checkedNode) { n.configure(t, "devices = [\"/dev/no-such*\"]") },
 		"WARN  jail a: no device matches /dev/no-such*"},
 	"rule": {func(t *testing.T, n *checkedNode) {
@@ -216,11 +216,11 @@ var spoiled = map[string]struct {
 	"a shell that leads nowhere": {func(t *testing.T, n *checkedNode) {
 		os.Remove(n.root + "/bin/sh")
 		require.NoError(t, os.Symlink("/etc/../usr/bin/dash", n.root+"/bin/sh")) // which the node has
-	}, "has a /bin/sh that leads to /usr/bin/dash, which is not there"},
+	}, "has a /bin/sh that leads to /usr/bin/dash, which is missing"},
 	"a shell in a circle": {func(t *testing.T, n *checkedNode) {
 		os.Remove(n.root + "/bin/sh")
 		require.NoError(t, os.Symlink("sh", n.root+"/bin/sh"))
-	}, "has a /bin/sh that cannot be used: too many levels of symbolic links"},
+	}, "has a /bin/sh that cannot be opened: too many levels of symbolic links"},
 	"a shell without its dynamic linker": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, exec.Command("cp", "/bin/true", n.root+"/bin/sh").Run())
 	}, "has a /bin/sh whose dynamic linker, /lib"},
@@ -228,8 +228,8 @@ var spoiled = map[string]struct {
 		require.NoError(t, os.MkdirAll(n.root+"/home/there", 0o755))
 		n.write(t, "passwd", "root:x:0:0::/root:/bin/sh\nd:x:2:2::/home/d:/bin/sh\nnobody:x:65534:1::/nonexistent:/bin/sh\na:x:1001:1::/home/a:/bin/sh\n"+
 			"b:x:1002:1::/home/b:/bin/sh\nc:x:1003:1::/home/c:/usr/sbin/nologin\ne:x:1004:1::/home/there:/bin/sh\nf:x:1005:1::/var/lib/f:/bin/sh\n", 0o644)
-	}, "has no /home/a, a user's home directory by the node's passwd, and no mount brings it (2 such below /home): a job that is submitted there fails; " +
-		`bring them: [[jail.a.mounts]] destination = "/home", source = "/home", options = ["rbind", "nosuid", "nodev"]; then: gojail init a`},
+	}, "has no /home/a, a user's home directory in the node's passwd, and no mount provides it (2 such below /home): a job submitted from there fails; " +
+		`mount it: [[jail.a.mounts]] destination = "/home", source = "/home", options = ["rbind", "nosuid", "nodev"]; then: gojail init a`},
 	"root of another": {func(t *testing.T, n *checkedNode) { os.Chown(n.root, 65534, 0) }, "WARN  jail a: "},
 }
 
@@ -261,13 +261,13 @@ func TestCheckOfLoginScripts(t *testing.T) {
 
 func TestForAdministrator(t *testing.T) {
 	for text, want := range map[string]string{
-		"x; ask your administrator to run: gojail sweep":                     "x; run: gojail sweep",
-		"no step is started without it: ask your administrator":              "no step is started without it",
-		"x; ask your administrator to mount A, or to close B: chmod":         "x; mount A, or to close B: chmod",
-		"x; ask your administrator for a line such as a:1:2":                 "x; write a line such as a:1:2",
-		"use --jail-root=self, or ask your administrator for ext4 there":     "use --jail-root=self, or use ext4 there",
-		"no rails; leave the option out, or ask your administrator":          "no rails; leave the option out",
-		"cannot make the state directory /x: denied; ask your administrator": "cannot make the state directory /x: denied",
+		"x; ask your administrator to run: gojail sweep":                       "x; run: gojail sweep",
+		"no step is started without it: ask your administrator":                "no step is started without it",
+		"x; ask your administrator to mount A, or to close B: chmod":           "x; mount A, or to close B: chmod",
+		"x; ask your administrator for a line such as a:1:2":                   "x; write a line such as a:1:2",
+		"use --jail-root=self, or ask your administrator for ext4 there":       "use --jail-root=self, or use ext4 there",
+		"no rails; leave the option out, or ask your administrator":            "no rails; leave the option out",
+		"cannot create the state directory /x: denied; ask your administrator": "cannot create the state directory /x: denied",
 	} {
 		assert.Equal(t, want, ForAdministrator(text))
 	}
@@ -299,7 +299,7 @@ func TestCheckOfMunge(t *testing.T) {
 		return found
 	}
 	missing := []string{"WARN  munge: /nonexistent is not munge's socket: srun inside a jail fails; " +
-		"start munged, correct munge = of [slurm], or write slurm = false into the jails"}
+		"start munged, correct munge = in [slurm], or write slurm = false in the jails"}
 	assert.Equal(t, missing, munge(""))
 	assert.Equal(t, missing, munge("AuthType=auth/munge\n"))
 	assert.Empty(t, munge("AuthType=auth/slurm\n"), "it has no munge at all")
@@ -319,8 +319,8 @@ func TestCheckWritesWithoutAName(t *testing.T) {
 	st, err := os.Stat(dir)
 	require.NoError(t, err)
 	assert.Equal(t, long, st.ModTime(), "no entry was made")
-	assert.ErrorContains(t, checkWritable("/proc"), "/proc cannot be written: ")
-	assert.ErrorContains(t, checkWritable("/nonexistent"), "/nonexistent cannot be written: no such file or directory")
+	assert.ErrorContains(t, checkWritable("/proc"), "cannot write to /proc: ")
+	assert.ErrorContains(t, checkWritable("/nonexistent"), "cannot write to /nonexistent: no such file or directory")
 }
 
 func TestCheckTellsWhatCostsTime(t *testing.T) {
@@ -380,7 +380,7 @@ func TestCheckOfGlibc(t *testing.T) {
 	defer f.Close()
 	linker := readInterpreter(f)
 	require.NotEmpty(t, linker)
-	want := n.root + " has no " + linker + ", the dynamic linker of the node's Slurm: its commands and libraries cannot run in it; install glibc there, or write slurm = false"
+	want := n.root + " has no " + linker + ", the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail; install glibc there, or write slurm = false"
 	assert.Contains(t, n.inside(t), want)
 	assert.NotContains(t, n.inside(t, specs.Mount{Destination: "/usr"}), want)
 	n.glibc(t)
@@ -392,7 +392,7 @@ func TestCheckOfSlurmUser(t *testing.T) {
 	n.glibc(t)
 	warning := func(user, remedy string) string {
 		return "WARN  jail a: SlurmUser " + user + " of slurm.conf is not in " + n.root + "/etc/passwd: " +
-			`srun inside the jail ends with "Invalid user for SlurmUser"; append this line there: ` + remedy
+			`srun inside the jail fails with "Invalid user for SlurmUser"; append this line to the file: ` + remedy
 	}
 	n.write(t, "jail/etc/passwd", "root:x:0:0::/root:/bin/sh\nd:x:1\n\n", 0o644)
 	assert.Empty(t, n.inside(t), "SlurmUser is root if slurm.conf names none")
@@ -420,7 +420,7 @@ func TestCheckReadsPasswdInsideTheJail(t *testing.T) {
 	assert.Contains(t, n.inside(t), passwd+" cannot be read: too many levels of symbolic links", "it leads to itself, not out of the jail")
 	require.NoError(t, os.Remove(passwd))
 	require.NoError(t, unix.Mkfifo(passwd, 0o644))
-	assert.Contains(t, n.inside(t), passwd+" cannot be read: it is not a regular file")
+	assert.Contains(t, n.inside(t), passwd+" cannot be read: not a regular file")
 }
 
 func TestCheckOfWhatTheSpoolCovers(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// readSlurmdsConf is what slurmd reads, and so slurmstepd. With --conf-server that is what slurmctld
-// sends, whatever slurm.conf the node has: commands take that one (_establish_configuration in slurmd.c).
+// readSlurmdsConf returns the slurm.conf that slurmd, and so slurmstepd, reads. With --conf-server that
+// is the one that slurmctld sends, even if the node has another, which the commands read
+// (_establish_configuration in slurmd.c). It warns where the two differ.
 func (k *checker) readSlurmdsConf() node.SlurmConf {
 	here, sent := k.config.Slurm.Conf, k.config.Slurm.Cache
 	if sent == "" || here == sent || !slices.ContainsFunc(findProcesses("slurmd"), isFetchingConf) {
@@ -23,7 +24,7 @@ func (k *checker) readSlurmdsConf() node.SlurmConf {
 	for _, file := range []string{"slurm.conf", "plugstack.conf"} {
 		if a, b := filepath.Join(here, file), filepath.Join(sent, file); !hasSameText(a, b) {
 			k.warn("slurm", "remove "+here+"/*.conf, or start slurmd without --conf-server",
-				"srun takes %s, slurmd what slurmctld sends, %s, which is another: a job may run outside the jail that it names", a, b)
+				"srun reads %s, but slurmd reads %s from slurmctld, which differs: a job may run outside the jail that it names", a, b)
 		}
 	}
 	c := *k.config
@@ -31,6 +32,7 @@ func (k *checker) readSlurmdsConf() node.SlurmConf {
 	return node.ReadSlurmConf(&c)
 }
 
+// isFetchingConf reports whether a slurmd runs with --conf-server.
 func isFetchingConf(pid string) bool {
 	text, _ := os.ReadFile("/proc/" + pid + "/cmdline")
 	return slices.ContainsFunc(bytes.Split(text, []byte{0}), func(word []byte) bool {
@@ -38,23 +40,24 @@ func isFetchingConf(pid string) bool {
 	})
 }
 
-// hasSameText tells of no file as of an empty one.
+// hasSameText reports whether two files have the same text. A missing file counts as an empty one.
 func hasSameText(a, b string) bool {
 	one, _ := os.ReadFile(a)
 	other, _ := os.ReadFile(b)
 	return bytes.Equal(one, other)
 }
 
-// checkConfigless looks for what slurmctld cannot send: a plugstack.conf at another place than
-// beside its slurm.conf. Where it is missing, Slurm loads no plugin, and says nothing.
+// checkConfigless reports a plugstack.conf that slurmctld cannot send, because it is not beside
+// slurm.conf. Slurm loads no plugin where the file is missing, and reports nothing. It returns false if
+// the file is missing here.
 func (k *checker) checkConfigless(conf node.SlurmConf) bool {
 	path := conf.Values["plugstackconfig"]
 	if path == "" || !strings.Contains(strings.ToLower(conf.Values["slurmctldparameters"]), "enable_configless") {
 		return true
 	}
-	const remedy = "take PlugStackConfig out of slurm.conf: slurmctld sends the plugstack.conf that lies beside its slurm.conf"
+	const remedy = "remove PlugStackConfig from slurm.conf: slurmctld sends the plugstack.conf beside its slurm.conf"
 	if !rootpath.Exists(path) {
-		k.fail("plugstack", remedy, "PlugStackConfig=%s is not on this node: jobs run outside their jail", path)
+		k.fail("plugstack", remedy, "PlugStackConfig=%s does not exist on this node: jobs run outside their jail", path)
 		return false
 	}
 	k.warn("plugstack", remedy, "PlugStackConfig=%s with enable_configless: jobs run outside their jail on a node without that file", path)

@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// isContent is whether users may change what these paths of a jail lead to: the tree is
-// theirs, or --jail-root makes them root in it, or a directory on the way is open to them.
+// isContent reports whether users may change the files that these paths of a jail lead to: the tree
+// belongs to users, or --jail-root makes them root in it, or they can write to a directory on the way.
 func isContent(j *config.Jail, paths ...string) bool {
 	if slices.Contains(j.Isolation.JailRoot, "range") || trusted.Parents(filepath.Join(j.Root, "x")) != nil {
 		return true
@@ -31,9 +31,9 @@ func isContent(j *config.Jail, paths ...string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return UsersMayChange(root, path) })
 }
 
-// isRootContent reports whether users can bring it about that a jail's root is missing or unreadable:
-// a directory above it is theirs, or lies in a jail whose users may be root in it. What they may do
-// in the root itself does not matter here.
+// isRootContent reports whether users can cause a jail's root to be missing or unreadable: a directory
+// above it belongs to them, or lies in a jail whose users may be root in it. Their rights in the root
+// itself do not matter here.
 func (k *checker) isRootContent(j *config.Jail) bool {
 	if trusted.Parents(j.Root) != nil {
 		return true
@@ -52,12 +52,12 @@ func (k *checker) isRootContent(j *config.Jail) bool {
 	return false
 }
 
-// UsersMayChange tells whether a directory that a path leads through, below a root
-// that is open, belongs to somebody else than root or is open to others. So users may
-// make, rename or remove what is at its end. The walk is the kernel's, link by link.
+// UsersMayChange reports whether a directory that a path leads through, below an open root, belongs to
+// another user than root or is writable by others: then users may create, rename or remove the path's
+// last component. It resolves symbolic links as the kernel does.
 func UsersMayChange(root int, path string) bool {
 	cur, rest := "/", strings.Split(path, "/")
-	for links := 0; len(rest) > 0 && links <= 40; { // the kernel's own limit, path_resolution(7)
+	for links := 0; len(rest) > 0 && links <= 40; { // the kernel's limit, path_resolution(7)
 		name := rest[0]
 		rest = rest[1:]
 		if name == "" || name == "." {
@@ -65,7 +65,7 @@ func UsersMayChange(root int, path string) bool {
 		}
 		dir, err := rootpath.OpenBeneath(root, cur, rootpath.InRoot)
 		if err != nil {
-			return false // it ends where only root can change it
+			return false // the walk ends where only root can change the path
 		}
 		var st unix.Stat_t
 		err = unix.Fstat(dir, &st)
@@ -89,11 +89,11 @@ func UsersMayChange(root int, path string) bool {
 	return false
 }
 
-// isOutOfRoom is whether a file could not be written because others have taken the room.
+// isOutOfRoom reports whether a write failed because others have taken the space.
 func isOutOfRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// canJobsWriteTo is whether jobs may fill a directory's file system: it has their scratch,
-// or a directory that is open to all users of a node.
+// canJobsWriteTo reports whether jobs may fill the file system of a directory: their scratch directory is
+// on it, or a directory that all users of a node can write to.
 func (k *checker) canJobsWriteTo(dir string) bool {
 	open := []string{"/tmp", "/var/tmp", "/dev/shm"}
 	if k.config != nil {

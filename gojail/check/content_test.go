@@ -127,12 +127,12 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 			n.write(t, "home/x", "", 0o644)
 			n.configure(t, mount(n.dir+"/home/x", "/etc"))
 		}, "", "must be a file"},
-		"scratch full": {func(t *testing.T, n *checkedNode) { n.fill(t, "scratch", "size=64k") }, "", "scratch cannot be written: no space left"},
+		"scratch full": {func(t *testing.T, n *checkedNode) { n.fill(t, "scratch", "size=64k") }, "", "scratch: no space left"},
 		"scratch without files": {func(t *testing.T, n *checkedNode) {
 			n.tmpfs(t, "scratch", "nr_inodes=50")
-		}, "", "files more can be made"},
+		}, "", "more files can be created"},
 		"state full, where only root writes": {func(t *testing.T, n *checkedNode) { n.fill(t, "state", "size=64k,mode=700") },
-			"state cannot be written: no space left", ""},
+			"state: no space left", ""},
 		"state full, beside scratch": {func(t *testing.T, n *checkedNode) {
 			n.fill(t, "disk", "size=64k,mode=700")
 			mkdir(t, n.dir+"/disk/state", 0)
@@ -140,7 +140,7 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 			mkdir(t, n.dir+"/disk/scratch", 0)
 			n.State = n.dir + "/disk/state"
 			n.write(t, "gojail.toml", strings.Replace(n.read(t, "gojail.toml"), n.dir+"/scratch", n.dir+"/disk/scratch", 1), 0o644)
-		}, "", "state cannot be written: no space left"},
+		}, "", "state: no space left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := goodNode(t)
@@ -187,8 +187,8 @@ func TestTreeWithoutEnd(t *testing.T) {
 	for i := range node.TopMax {
 		require.NoError(t, os.Mkdir(fmt.Sprint(n.root, "/", i), 0o755))
 	}
-	const found = " has more than 4096 entries, too many to look for data directories among them; " +
-		`remove what does not belong there, or name them in gojail.toml: data = ["/home"]`
+	const found = " has more than 4096 entries, too many to search for data directories; " +
+		`remove entries, or name the data directories in gojail.toml: data = ["/home"]`
 	assert.Contains(t, n.findings(), "FAIL  jail a: jail root "+n.root+found)
 	onNode, content := n.failures()
 	assert.Empty(t, onNode)
@@ -207,7 +207,7 @@ func TestTreeWithoutEnd(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []node.Top{{Name: "home"}}, facts.JailTop)
 
-	n.write(t, "jail/etc/passwd", strings.Repeat("a\n", passwdMost/2)+"daemon:x:1:1::/:/bin/sh\n", 0o644)
+	n.write(t, "jail/etc/passwd", strings.Repeat("a\n", passwdMax/2)+"daemon:x:1:1::/:/bin/sh\n", 0o644)
 	root, err := node.OpenJail(&config.Jail{Root: n.root})
 	require.NoError(t, err)
 	defer unix.Close(root)

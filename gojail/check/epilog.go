@@ -13,19 +13,20 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// How long Slurm waits at most for the end of a job (slurm_spank_job_epilog), with a second for processes that have to
-// be reaped: without a network, and with one.
+// Limits of Slurm's wait for the end of a job (slurm_spank_job_epilog): with a network, and the extra
+// time to reap processes.
 const (
-	endMostNet = 10 * time.Second
-	endReap    = 2 * time.Second
+	endTimeoutNet = 10 * time.Second
+	reapTime      = 2 * time.Second
 )
 
-// checkEpilog compares Slurm's own limit with the plugin's: slurmd drains a node ("Epilog error") where the end of a job
-// took longer. Up to 24.11 the limit is PrologEpilogTimeout; later releases have EpilogTimeout as well (slurm.conf(5)).
+// checkEpilog reports a time limit of slurm.conf that is below the plugin's: slurmd drains a node
+// ("Epilog error") where the end of a job takes longer. Up to 24.11 the limit is PrologEpilogTimeout;
+// later releases also have EpilogTimeout (slurm.conf(5)).
 func (k *checker) checkEpilog(conf node.SlurmConf) {
-	most, why := contract.EndMost+endReap, ""
+	most, why := contract.EndMost+reapTime, ""
 	if network := filepath.Join(filepath.Dir(k.config.Path), contract.NetworkConfig); rootpath.Exists(network) {
-		most, why = endMostNet+endReap, " with networks"
+		most, why = endTimeoutNet+reapTime, " with networks"
 	}
 	for _, name := range []string{"EpilogTimeout", "PrologEpilogTimeout"} {
 		value := conf.Values[strings.ToLower(name)]
@@ -34,9 +35,9 @@ func (k *checker) checkEpilog(conf node.SlurmConf) {
 			continue // not set, or "INFINITE"
 		}
 		if limit := time.Duration(seconds) * time.Second; limit < most {
-			k.warn("slurm", "set it to "+strconv.Itoa(int(most/time.Second))+" or more, or leave it out",
-				"%s=%d in slurm.conf: the end of a job may take %v%s, and slurmd drains a node where it takes longer", name, seconds, most, why)
+			k.warn("slurm", "set it to "+strconv.Itoa(int(most/time.Second))+" or more, or remove it",
+				"%s=%d in slurm.conf: the end of a job may take %v%s, and slurmd drains a node that takes longer", name, seconds, most, why)
 		}
-		return // EpilogTimeout is the one that counts
+		return // EpilogTimeout takes precedence
 	}
 }

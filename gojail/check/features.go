@@ -10,26 +10,26 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// checkFeatures judges what in slurm.conf touches namespaces as gojail does. What is
-// refused here was tried: tests/slurm/features_test.go.
+// checkFeatures reports features of slurm.conf that use namespaces as gojail does.
+// tests/slurm/features_test.go proves the conflicts.
 func (k *checker) checkFeatures(conf node.SlurmConf) {
 	if conf.Values["jobcontainertype"] == "job_container/tmpfs" && !k.checkEntireStep() {
-		k.fail("features", "take JobContainerType out, each job has its own /tmp already; or, with Slurm 24.11, write "+
+		k.fail("features", "remove JobContainerType: each job has its own /tmp already; or, with Slurm 24.11, write "+
 			"EntireStepInNS=true into job_container.conf",
-			"JobContainerType=job_container/tmpfs looks for its directory inside the jail: task epilogs fail")
+			"JobContainerType=job_container/tmpfs opens its directory inside the jail: task epilogs fail")
 	}
 	k.checkLoginScripts(conf)
 	for _, service := range []string{"/etc/pam.d/sshd", "/etc/pam.d/ssh"} {
 		if strings.Contains(strings.Join(node.ConfLines(service), "\n"), "pam_slurm_adopt") {
-			k.warn("features", "tell users: srun --overlap --jobid=JOB --jail=NAME --pty bash is a shell in the jail of their job",
-				"pam_slurm_adopt: an ssh session is in its job's cgroup, but on the node, outside the jail")
+			k.warn("features", "tell users that srun --overlap --jobid=JOB --jail=NAME --pty bash starts a shell in the jail of their job",
+				"pam_slurm_adopt: an ssh session runs in its job's cgroup, but outside the jail")
 		}
 	}
 }
 
-// checkLoginScripts warns where users must be in jails and slurmd may run their login scripts outside of them:
+// checkLoginScripts warns where users must be in jails but slurmd may run their login scripts outside:
 // "su - USER", before slurmstepd and the plugin exist (_get_user_env in slurmd/req.c). Up to 24.11
-// GetEnvTimeout=0 keeps it from that; 25.05 ignores the key.
+// GetEnvTimeout=0 prevents that; 25.05 ignores the key.
 func (k *checker) checkLoginScripts(conf node.SlurmConf) {
 	if k.config.AllowNone {
 		return
@@ -47,11 +47,11 @@ func (k *checker) checkLoginScripts(conf node.SlurmConf) {
 			return
 		}
 	}
-	k.warn("features", "write JobSubmitPlugins=gojail into slurm.conf, append :"+k.node.LibDir+" to its PluginDir (scontrol show config), and restart slurmctld",
+	k.warn("features", "set JobSubmitPlugins=gojail in slurm.conf, append :"+k.node.LibDir+" to its PluginDir (scontrol show config), and restart slurmctld",
 		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, outside the jail and the job's cgroup")
 }
 
-// checkEntireStep says whether slurmstepd itself is in the container (job_container.conf(5), 24.05).
+// checkEntireStep reports whether slurmstepd itself runs in the container (job_container.conf(5), 24.05).
 func (k *checker) checkEntireStep() bool {
 	for _, line := range node.ConfLines(filepath.Join(k.config.Slurm.Conf, "job_container.conf")) {
 		for _, word := range strings.Fields(line) {

@@ -21,29 +21,28 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// checkInside looks for what jobs expect of the tree that is the jail's root, where
-// no mount brings it.
+// checkInside reports files that jobs need and neither the jail's root nor a mount provides.
 func (k *checker) checkInside(j *config.Jail, view *plan.View) {
 	root, err := node.OpenJail(j)
 	if err != nil {
-		return // the storage went away meanwhile; the next check tells
+		return // the storage disappeared meanwhile; the next check reports it
 	}
 	defer unix.Close(root)
-	brought := func(path string) bool { return plan.Inside(view.Spec.Mounts, path) }
-	if lacks := findMissingShell(root, brought); lacks != "" {
-		k.warn("jail "+j.Name, "install a shell, or correct root = if this is not the tree that was meant",
+	isMounted := func(path string) bool { return plan.Inside(view.Spec.Mounts, path) }
+	if lacks := findMissingShell(root, isMounted); lacks != "" {
+		k.warn("jail "+j.Name, "install a shell, or correct root = if this is the wrong tree",
 			"%s %s: most batch scripts and many programs need it", j.Root, lacks)
 	}
-	k.checkLinker(j, root, brought)
-	k.checkHomes(j, root, brought)
-	if j.Slurm && !plan.Inside(plan.JobMounts(k.config, j, "", false), "/etc/passwd") && !brought("/etc/passwd") {
+	k.checkLinker(j, root, isMounted)
+	k.checkHomes(j, root, isMounted)
+	if j.Slurm && !plan.Inside(plan.JobMounts(k.config, j, "", false), "/etc/passwd") && !isMounted("/etc/passwd") {
 		k.checkSlurmUser(j, root)
 	}
 	k.checkSpoolBase(j, root)
 }
 
-// FindMissingShell returns what is wrong with /bin/sh of a jail, as in "has no /bin/sh", "" if nothing is or
-// the root cannot be opened.
+// FindMissingShell returns what is wrong with /bin/sh of a jail, as in "has no /bin/sh", or "" if nothing
+// is or the root cannot be opened.
 func FindMissingShell(j *config.Jail, view *plan.View) string {
 	root, err := node.OpenJail(j)
 	if err != nil {
@@ -53,33 +52,33 @@ func FindMissingShell(j *config.Jail, view *plan.View) string {
 	return findMissingShell(root, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
 }
 
-// findMissingShell returns what is wrong with /bin/sh of a jail, "" if nothing is.
-func findMissingShell(root int, brought func(path string) bool) string {
+// findMissingShell returns what is wrong with /bin/sh of a jail, or "" if nothing is.
+func findMissingShell(root int, isMounted func(path string) bool) string {
 	const shell = "/bin/sh"
-	if brought(shell) || brought("/usr"+shell) {
+	if isMounted(shell) || isMounted("/usr"+shell) {
 		return ""
 	}
 	f, err := openFileIn(root, shell)
 	if err == nil {
 		defer f.Close()
-		if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, brought) {
-			return "has a " + shell + " whose dynamic linker, " + interpreter + ", is not there"
+		if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, isMounted) {
+			return "has a " + shell + " whose dynamic linker, " + interpreter + ", is missing"
 		}
 		return ""
 	}
 	if err != unix.ENOENT {
-		return "has a " + shell + " that cannot be used: " + err.Error()
+		return "has a " + shell + " that cannot be opened: " + err.Error()
 	}
 	if target := readLinkIn(root, shell); target != "" {
-		if brought(target) {
+		if isMounted(target) {
 			return ""
 		}
-		return "has a " + shell + " that leads to " + target + ", which is not there"
+		return "has a " + shell + " that leads to " + target + ", which is missing"
 	}
 	return "has no " + shell
 }
 
-// readLinkIn returns where a symbolic link of a jail leads to, "" if it is none.
+// readLinkIn returns the target of a symbolic link of a jail, or "" if the path is none.
 func readLinkIn(root int, path string) string {
 	dir, err := rootpath.OpenBeneath(root, filepath.Dir(path), rootpath.InRoot)
 	if err != nil {
@@ -97,14 +96,14 @@ func readLinkIn(root int, path string) string {
 	return filepath.Join(filepath.Dir(path), string(to[:n]))
 }
 
-// isMissingIn reports whether a jail lacks a file that no mount brings either. Where /lib64 is a link
-// to usr/lib64, a mount of /usr brings it.
-func isMissingIn(root int, path string, brought func(path string) bool) bool {
+// isMissingIn reports whether neither the jail nor a mount provides a file. Where /lib64 is a link to
+// usr/lib64, a mount of /usr provides it.
+func isMissingIn(root int, path string, isMounted func(path string) bool) bool {
 	_, err := node.StatIn(root, path)
-	return err == unix.ENOENT && !brought(path) && !brought("/usr"+path)
+	return err == unix.ENOENT && !isMounted(path) && !isMounted("/usr"+path)
 }
 
-// readInterpreter returns the dynamic linker that a program names, "" if it names none.
+// readInterpreter returns the dynamic linker that a program names, or "" if it names none.
 func readInterpreter(program io.ReaderAt) string {
 	f, err := elf.NewFile(program)
 	if err != nil {
@@ -121,9 +120,9 @@ func readInterpreter(program io.ReaderAt) string {
 	return ""
 }
 
-// checkLinker looks in a jail for the dynamic linker of the node's Slurm, whose commands and libraries are
-// the node's, and no mount brings a C library.
-func (k *checker) checkLinker(j *config.Jail, root int, brought func(path string) bool) {
+// checkLinker warns where a jail lacks the dynamic linker of the node's Slurm: Slurm's commands and
+// libraries come from the node, but the C library is always the jail's.
+func (k *checker) checkLinker(j *config.Jail, root int, isMounted func(path string) bool) {
 	commands, _ := node.FindCommands(k.config)
 	if !j.Slurm || len(commands) == 0 {
 		return
@@ -133,24 +132,24 @@ func (k *checker) checkLinker(j *config.Jail, root int, brought func(path string
 		return
 	}
 	defer f.Close()
-	if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, brought) {
+	if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, isMounted) {
 		k.warn("jail "+j.Name, "install glibc there, or write slurm = false",
-			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in it", j.Root, interpreter)
+			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail", j.Root, interpreter)
 	}
 }
 
 const (
 	firstUserID = 1000  // UID_MIN, login.defs(5)
-	lastUserID  = 65533 // nobody's is the next
-	homesMax    = 1000  // how many homes are looked at
+	lastUserID  = 65533 // the number after it is nobody's
+	homesMax    = 1000  // limit of the homes that are checked
 )
 
-// passwdMost is more than any passwd(5) has, and little enough to be read at once: the
-// file may be a user's.
-const passwdMost = 16 << 20
+// passwdMost is the limit of a passwd(5) that is read at once, since the file may belong to a user. No
+// real one is larger.
+const passwdMax = 16 << 20
 
-// openFileIn opens a regular file of a jail for reading. It is opened as a place
-// first: what a device or a pipe does when it is opened must not happen.
+// openFileIn opens a regular file of a jail for reading. It opens a path descriptor first, so that
+// nothing happens to a device or a pipe.
 func openFileIn(root int, path string) (*os.File, error) {
 	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
 	if err != nil {
@@ -162,7 +161,7 @@ func openFileIn(root int, path string) (*os.File, error) {
 		return nil, err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, fmt.Errorf("it is not a regular file")
+		return nil, fmt.Errorf("not a regular file")
 	}
 	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
@@ -171,8 +170,8 @@ func openFileIn(root int, path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkSpoolBase tells where the tmpfs for the nodes' spool directories covers
-// something. Empty directories were mount targets once.
+// checkSpoolBase reports a tmpfs for the nodes' spool directories that would hide files of the jail.
+// Empty directories are former mount targets.
 func (k *checker) checkSpoolBase(j *config.Jail, root int) {
 	base := k.config.Slurm.SpoolBase
 	if base == k.config.Slurm.Spool {
@@ -188,7 +187,7 @@ func (k *checker) checkSpoolBase(j *config.Jail, root int) {
 		return
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(256) // of a user's directory there may be any number
+	names, _ := dir.Readdirnames(256) // a user's directory may have any number
 	slices.Sort(names)
 	for _, name := range names {
 		if !isEmptyDirectory(place, name) {

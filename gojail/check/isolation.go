@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/internal/quota"
 )
 
-// checkIsolation looks whether the node can do what the jail keeps from its tasks.
+// checkIsolation reports whether the node supports the isolation that the jail configures.
 func (k *checker) checkIsolation(j *config.Jail) bool {
 	subject := "jail " + j.Name
 	good := true
@@ -25,13 +25,13 @@ func (k *checker) checkIsolation(j *config.Jail) bool {
 		good = false
 		k.fail(subject, fix, "%v", strings.TrimPrefix(err.Error(), subject+": "))
 	}
-	if _, err := node.Filter(j); err != nil {
+	if _, err := node.CompileFilter(j); err != nil {
 		fail("correct the profile, or seccomp =", err)
 	}
 	if j.Isolation.Abstract == config.AbstractStep {
 		if ruleset, err := openScope(); err != nil {
 			fail(`boot Linux 6.12 or newer with landlock among lsm=, or write abstract_sockets = "node"`,
-				fmt.Errorf("this node's kernel cannot keep abstract sockets apart: %w", err))
+				fmt.Errorf("this node's kernel cannot restrict abstract sockets: %w", err))
 		} else {
 			unix.Close(ruleset)
 		}
@@ -44,11 +44,11 @@ func (k *checker) checkIsolation(j *config.Jail) bool {
 	if len(j.Isolation.JailRoot) > 0 {
 		text, err := os.ReadFile("/proc/sys/user/max_user_namespaces") // user_namespaces(7)
 		if err == nil && strings.TrimSpace(string(text)) == "0" {
-			fail("sysctl -w user.max_user_namespaces=65536, or take jail_root out", errors.New("this node lets no user namespace be made"))
+			fail("sysctl -w user.max_user_namespaces=65536, or remove jail_root", errors.New("this node does not permit user namespaces"))
 		}
 	}
 	if slices.Contains(j.Isolation.JailRoot, "range") {
-		if remedy, err := tryRange(k.config, j); err != nil {
+		if remedy, err := checkRange(k.config, j); err != nil {
 			fail(remedy, err)
 		}
 	}

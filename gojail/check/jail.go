@@ -19,7 +19,7 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// checkJail looks at one jail. It touches the jail's storage and can hang with it.
+// checkJail checks one jail. It accesses the jail's storage, and can hang with it.
 func (k *checker) checkJail(j *config.Jail) {
 	subject := "jail " + j.Name
 	var fs unix.Statfs_t
@@ -28,8 +28,8 @@ func (k *checker) checkJail(j *config.Jail) {
 		return
 	}
 	if err := node.CheckRoot(j.Root); err != nil {
-		theirs := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && isContent(j)
-		k.failIn(theirs, subject, "mount its storage, or correct root =", "%v", err)
+		content := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && isContent(j)
+		k.failIn(content, subject, "mount its storage, or correct root =", "%v", err)
 		return
 	}
 	facts, err := node.ReadHost(k.config, j, k.node.State)
@@ -54,9 +54,10 @@ func (k *checker) checkJail(j *config.Jail) {
 	if !targets || !sources || !isolation {
 		return
 	}
-	k.ok(subject, "%s: %d mounts, none of its mount targets is missing", j.Root, len(view.Spec.Mounts))
+	k.ok(subject, "%s: %d mounts, all mount targets exist", j.Root, len(view.Spec.Mounts))
 }
 
+// checkTargets reports the mount targets that the jail's root lacks.
 func (k *checker) checkTargets(j *config.Jail, view *plan.View) bool {
 	subject := "jail " + j.Name
 	missing, err := mount.MissingTargets(k.config, j, view)
@@ -65,58 +66,58 @@ func (k *checker) checkTargets(j *config.Jail, view *plan.View) bool {
 		for _, t := range plan.Targets(k.config, j, view) {
 			all = append(all, t.Path)
 		}
-		theirs := isContent(j, all...) || slices.ContainsFunc(j.Mounts, isUsersSource)
-		k.failIn(theirs, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		content := isContent(j, all...) || slices.ContainsFunc(j.Mounts, isUsersSource)
+		k.failIn(content, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return false
 	}
-	paths := map[bool][]string{} // by whose they are
+	paths := map[bool][]string{} // by whether users can change them
 	for _, t := range missing {
-		theirs := isContent(j, t.Path)
-		paths[theirs] = append(paths[theirs], t.Path)
+		content := isContent(j, t.Path)
+		paths[content] = append(paths[content], t.Path)
 	}
-	for _, theirs := range []bool{false, true} {
-		list := strings.Join(paths[theirs], " ")
-		if n := len(paths[theirs]); n > 4 {
-			list = fmt.Sprintf("%s and %d more", strings.Join(paths[theirs][:3], " "), n-3)
+	for _, content := range []bool{false, true} {
+		list := strings.Join(paths[content], " ")
+		if n := len(paths[content]); n > 4 {
+			list = fmt.Sprintf("%s and %d more", strings.Join(paths[content][:3], " "), n-3)
 		}
 		if list != "" {
-			k.failIn(theirs, subject, "make them once, for all nodes: gojail init "+j.Name, "mount targets are missing in %s: %s", j.Root, list)
+			k.failIn(content, subject, "create them once, for all nodes: gojail init "+j.Name, "mount targets are missing in %s: %s", j.Root, list)
 		}
 	}
 	return len(missing) == 0
 }
 
-// isUsersSource is whether users may rename what is to be mounted, or put another thing there.
+// isUsersSource reports whether users may rename or replace the source of a mount.
 func isUsersSource(m config.Mount) bool { return m.Type == "bind" && trusted.Parents(m.Source) != nil }
 
-// checkSources looks for what is to be mounted.
+// checkSources reports sources of mounts that this node lacks.
 func (k *checker) checkSources(j *config.Jail) bool {
 	good := true
 	for _, m := range j.Mounts {
 		if m.Type == "bind" && !rootpath.Exists(m.Source) {
 			good = false
-			k.failIn(isUsersSource(m), "jail "+j.Name, "mount or make it, or take it out of the configuration",
-				"%s (for %s) is not there on this node", m.Source, m.Destination)
+			k.failIn(isUsersSource(m), "jail "+j.Name, "mount or create it, or remove it from the configuration",
+				"%s (for %s) does not exist on this node", m.Source, m.Destination)
 		}
 	}
 	for _, path := range k.config.Slurm.Host {
 		if j.Slurm && !rootpath.Exists(path) {
 			good = false
-			k.fail("jail "+j.Name, "correct host = of [slurm]", "%s is not there on this node", path)
+			k.fail("jail "+j.Name, "correct host = of [slurm]", "%s does not exist on this node", path)
 		}
 	}
 	return good
 }
 
-// reportNotes tells what is probably not meant.
+// reportNotes warns about settings that are probably mistakes.
 func (k *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	subject := "jail " + j.Name
 	if err := trusted.Parents(filepath.Join(j.Root, "x")); err != nil {
-		k.warn(subject, "the root and what is above it should be root's", "%v", err)
+		k.warn(subject, "the root and all directories above it should belong to root", "%v", err)
 	}
 	for _, path := range j.Host {
 		if !facts.Exists[path] {
-			k.warn(subject, "take it out of host =", "%s is not there on this node and is left out", path)
+			k.warn(subject, "remove it from host =", "%s does not exist on this node and is omitted", path)
 		}
 	}
 	for _, glob := range j.Devices {
@@ -126,7 +127,7 @@ func (k *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	}
 	for _, rule := range j.UserMounts {
 		if !rootpath.Exists(rule.Source) {
-			k.warn(subject, "correct source = of user_mounts", "users may mount %s, but it is not there on this node", rule.Source)
+			k.warn(subject, "correct source = of user_mounts", "users may mount %s, but it does not exist on this node", rule.Source)
 		}
 	}
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// checkKernel tries the calls that gojail needs (Linux 5.12), and tells whether they
-// are there. A tree that is never attached vanishes when its descriptor is closed.
+// checkKernel reports whether the kernel has the system calls that gojail needs (Linux 5.12), by calling
+// them. A tree that is never attached vanishes when its descriptor is closed.
 func (k *checker) checkKernel() bool {
 	var name unix.Utsname
 	unix.Uname(&name)
 	release := unix.ByteSliceToString(name.Release[:])
-	remedy := "gojail needs Linux 5.12 or later and, in a container, CAP_SYS_ADMIN and a seccomp profile that permits mount calls"
+	remedy := "gojail requires Linux 5.12 or later and, in a container, CAP_SYS_ADMIN and a seccomp profile that permits mount calls"
 	lacks := func(call string, err error) bool {
-		k.fail("kernel", remedy, "%s: %s: %v; no jail can be assembled, and none is looked at", release, call, oneline.Errno(err))
+		k.fail("kernel", remedy, "%s: %s: %v; no jail can be assembled, and none is checked", release, call, oneline.Errno(err))
 		return false
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
@@ -47,7 +47,7 @@ func (k *checker) checkKernel() bool {
 	return true
 }
 
-// checkParts looks at the files beside each other in the library directory.
+// checkParts checks the installed files in the library directory.
 func (k *checker) checkParts() {
 	remedy := "install gojail again on this node (make install)"
 	good := true
@@ -63,7 +63,7 @@ func (k *checker) checkParts() {
 	}
 }
 
-// checkPart refuses a part that others could replace, or that was cut short.
+// checkPart fails if others than root could replace a file, or if it is truncated.
 func checkPart(path string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -75,9 +75,9 @@ func checkPart(path string) error {
 	if err := trusted.Parents(path); err != nil {
 		return err
 	}
-	f, err := elf.Open(path) // reads the section table, which is at the end of the file
+	f, err := elf.Open(path) // reads the section table at the end of the file
 	if err != nil {
-		return fmt.Errorf("%s: is damaged or was cut short: %v", path, err)
+		return fmt.Errorf("%s: is damaged or truncated: %v", path, err)
 	}
 	f.Close()
 	if filepath.Ext(path) == "" && st.Mode&0o111 == 0 {
@@ -86,7 +86,7 @@ func checkPart(path string) error {
 	return nil
 }
 
-// checkState looks at the state directory; one that is not there is made by the first job.
+// checkState checks the state directory. The first job creates a missing one.
 func (k *checker) checkState() {
 	dir := k.node.State
 	if err := trusted.Parents(dir); err != nil {
@@ -96,55 +96,55 @@ func (k *checker) checkState() {
 	var st unix.Stat_t
 	switch err := unix.Lstat(dir, &st); {
 	case err == unix.ENOENT && rootpath.Exists(filepath.Dir(dir)):
-		k.ok("state", "%s is not there yet; the first job makes it", dir)
+		k.ok("state", "%s does not exist yet; the first job creates it", dir)
 		return
 	case err != nil:
-		k.fail("state", "make the directory above it", "%s: %v", dir, err)
+		k.fail("state", "create its parent directory", "%s: %v", dir, err)
 		return
 	}
 	if err := trusted.Check(dir, &st, unix.S_IFDIR); err != nil {
-		k.fail("state", "it is root's alone, mode 0700", "%v", err)
+		k.fail("state", "it must belong to root, mode 0700", "%v", err)
 		return
 	}
 	if err := checkWritable(dir); err != nil {
-		k.failIn(isOutOfRoom(err) && k.canJobsWriteTo(dir), "state", "make room, or mount it writable", "%v", err)
+		k.failIn(isOutOfRoom(err) && k.canJobsWriteTo(dir), "state", "free space there, or mount it writable", "%v", err)
 		return
 	}
 	k.checkSpace("state", dir, 4<<20)
 }
 
-// checkScratch looks at the directory that holds every job's /tmp.
+// checkScratch checks the directory that holds every job's /tmp.
 func (k *checker) checkScratch() {
 	dir := k.config.Scratch
 	if err := trusted.Parents(filepath.Join(dir, contract.JobsDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		k.fail("scratch", "every job's /tmp lies there: it must be root's", "%v", err)
+		k.fail("scratch", "every job's /tmp lies there: it must belong to root", "%v", err)
 		return
 	}
 	if !rootpath.Exists(dir) {
 		parent := findNearest(dir)
 		if err := checkWritable(parent); err != nil {
-			k.failIn(isOutOfRoom(err), "scratch", "make it, or name another one in the configuration", "%s is not there, and %s cannot be written", dir, parent)
+			k.failIn(isOutOfRoom(err), "scratch", "create it, or configure another one", "%s does not exist, and %s is not writable", dir, parent)
 			return
 		}
-		k.ok("scratch", "%s is not there yet; the first job makes it", dir)
+		k.ok("scratch", "%s does not exist yet; the first job creates it", dir)
 		return
 	}
 	if err := checkWritable(dir); err != nil {
-		k.failIn(isOutOfRoom(err), "scratch", "every job's /tmp lies there: make room, or mount it writable", "%v", err)
+		k.failIn(isOutOfRoom(err), "scratch", "every job's /tmp lies there: free space there, or mount it writable", "%v", err)
 		return
 	}
 	k.checkSpace("scratch", dir, 1<<30)
 }
 
-// findNearest is the first directory above path that is there.
+// findNearest returns the first directory above path that exists.
 func findNearest(path string) string {
 	for path = filepath.Dir(path); !rootpath.Exists(path); path = filepath.Dir(path) {
 	}
 	return path
 }
 
-// checkWritable tries it: a full or read-only file system shows in no mode bits. The file
-// has a name only where the file system knows no other (open(2), O_TMPFILE).
+// checkWritable writes a file: mode bits do not show a full or read-only file system. The file has no
+// name (open(2), O_TMPFILE) where the file system supports that.
 func checkWritable(dir string) error {
 	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) {
@@ -157,11 +157,13 @@ func checkWritable(dir string) error {
 		f.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", dir, oneline.Cause(err))
+		return fmt.Errorf("cannot write to %s: %w", dir, oneline.Cause(err))
 	}
 	return nil
 }
 
+// checkSpace fails if a file system is out of inodes, and warns if it has less free space than want
+// bytes.
 func (k *checker) checkSpace(subject, dir string, want uint64) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -171,10 +173,10 @@ func (k *checker) checkSpace(subject, dir string, want uint64) {
 	free := st.Bavail * uint64(st.Bsize)
 	switch {
 	case st.Files > 0 && st.Ffree < 100:
-		k.failIn(k.canJobsWriteTo(dir), subject, "remove files there", "%s: only %d files more can be made", dir, st.Ffree)
+		k.failIn(k.canJobsWriteTo(dir), subject, "remove files there", "%s: only %d more files can be created", dir, st.Ffree)
 	case free < want:
-		k.warn(subject, "make room", "%s: only %d MiB are free", dir, free>>20)
+		k.warn(subject, "free space there", "%s: only %d MiB are free", dir, free>>20)
 	default:
-		k.ok(subject, "%s is root's and writable, %d MiB are free", dir, free>>20)
+		k.ok(subject, "%s belongs to root and is writable, %d MiB are free", dir, free>>20)
 	}
 }

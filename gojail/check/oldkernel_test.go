@@ -83,22 +83,22 @@ func TestOldKernelIsNamed(t *testing.T) {
 		want  oldKernelResult
 	}{
 		"5.11": {[]uint32{unix.SYS_MOUNT_SETATTR}, oldKernelResult{
-			Apply: "mount_setattr on / (rprivate): function not implemented: Linux 5.12 or later is needed",
+			Apply: "mount_setattr on / (rprivate): function not implemented: Linux 5.12 or later is required",
 			Check: "mount_setattr: function not implemented; no jail can be assembled"}},
 		"5.5": {[]uint32{unix.SYS_MOUNT_SETATTR, unix.SYS_OPENAT2}, oldKernelResult{
-			Apply: "mount_setattr on / (rprivate): function not implemented: Linux 5.12 or later is needed",
-			Local: "local directory /data cannot be reached in ROOT: function not implemented: Linux 5.12 or later is needed",
-			Find:  "mount target /proc in ROOT cannot be reached: function not implemented: Linux 5.12 or later is needed",
+			Apply: "mount_setattr on / (rprivate): function not implemented: Linux 5.12 or later is required",
+			Local: "local directory /data cannot be reached in ROOT: function not implemented: Linux 5.12 or later is required",
+			Find:  "mount target /proc in ROOT cannot be reached: function not implemented: Linux 5.12 or later is required",
 			Check: "mount_setattr: function not implemented; no jail can be assembled"}},
 		"no openat2": {[]uint32{unix.SYS_OPENAT2}, oldKernelResult{
-			Apply: "jail small: openat2 on /proc: function not implemented: Linux 5.12 or later is needed",
-			Local: "local directory /data cannot be reached in ROOT: function not implemented: Linux 5.12 or later is needed",
-			Find:  "mount target /proc in ROOT cannot be reached: function not implemented: Linux 5.12 or later is needed",
+			Apply: "jail small: openat2 on /proc: function not implemented: Linux 5.12 or later is required",
+			Local: "local directory /data cannot be reached in ROOT: function not implemented: Linux 5.12 or later is required",
+			Find:  "mount target /proc in ROOT cannot be reached: function not implemented: Linux 5.12 or later is required",
 			Check: "openat2: function not implemented; no jail can be assembled"}},
 		"5.1": {[]uint32{unix.SYS_MOUNT_SETATTR, unix.SYS_OPENAT2, unix.SYS_OPEN_TREE}, oldKernelResult{
-			Apply: "mount_setattr on / (rprivate): function not implemented: Linux 5.12 or later is needed",
-			Local: "Linux 5.12 or later is needed",
-			Find:  "Linux 5.12 or later is needed",
+			Apply: "mount_setattr on / (rprivate): function not implemented: Linux 5.12 or later is required",
+			Local: "Linux 5.12 or later is required",
+			Find:  "Linux 5.12 or later is required",
 			Check: "open_tree: function not implemented; no jail can be assembled"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestOldKernelIsNamed(t *testing.T) {
 			var out oldKernelResult
 			require.NoError(t, nstest.Run(t, "old kernel", oldKernelInput{test.lacks, Node{Config: n.Config, State: n.State, Name: n.Name, LibDir: n.LibDir}, root}, &out))
 			assert.Contains(t, out.Check, test.want.Check)
-			assert.Regexp(t, `^FAIL  kernel: .*gojail needs Linux 5\.12 or later.*\n$`, out.Check, "one line")
+			assert.Regexp(t, `^FAIL  kernel: .*gojail requires Linux 5\.12 or later.*\n$`, out.Check, "one line")
 			assert.Contains(t, out.Apply, test.want.Apply)
 			assert.Contains(t, strings.ReplaceAll(out.Local, root, "ROOT"), test.want.Local)
 			assert.Contains(t, strings.ReplaceAll(out.Find, root, "ROOT"), test.want.Find)

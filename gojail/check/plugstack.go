@@ -12,11 +12,11 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// checkPlugstack checks what plugstack.conf, read as Slurm does, makes of gojail's plugin.
+// checkPlugstack checks the lines of plugstack.conf, read as Slurm does, that name gojail's plugin.
 func (k *checker) checkPlugstack(conf node.SlurmConf) {
-	line := "write this line into plugstack.conf: required " + filepath.Join(k.node.LibDir, node.PluginName)
+	line := "add this line to plugstack.conf: required " + filepath.Join(k.node.LibDir, node.PluginName)
 	k.checkOtherLines(conf)
-	own := conf.Own()
+	own := conf.GojailPlugins()
 	if len(own) == 0 {
 		k.fail("plugstack", line, "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, node.PluginName)
 		return
@@ -26,7 +26,7 @@ func (k *checker) checkPlugstack(conf node.SlurmConf) {
 		for _, p := range own {
 			places = append(places, p.At)
 		}
-		k.fail("plugstack", "leave one of these lines; a file may be included by another one, as Debian's plugstack.conf includes plugstack.conf.d",
+		k.fail("plugstack", "keep one of these lines; one file may include another, as Debian's plugstack.conf includes plugstack.conf.d",
 			"%s is named %d times (%s): every job step fails", node.PluginName, len(own), strings.Join(places, ", "))
 	}
 	p := own[0]
@@ -34,9 +34,9 @@ func (k *checker) checkPlugstack(conf node.SlurmConf) {
 	case !p.Required:
 		k.fail("plugstack", line, "%s: %s is optional: where it cannot be loaded, jobs run outside their jail", p.At, p.Path)
 	case !filepath.IsAbs(p.Path):
-		k.fail("plugstack", line, "%s: %s is in no directory of PluginDir: srun, sbatch and slurmd cannot start", p.At, p.Path)
+		k.fail("plugstack", line, "%s: no directory of PluginDir has %s: srun, sbatch and slurmd cannot start", p.At, p.Path)
 	case !rootpath.Exists(p.Path):
-		k.fail("plugstack", line, "%s: %s is not there: srun, sbatch and slurmd cannot start", p.At, p.Path)
+		k.fail("plugstack", line, "%s: %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 	default:
 		k.ok("plugstack", "%s is required", p.Path)
 		k.checkRelease(p.Path, conf)
@@ -51,21 +51,21 @@ func (k *checker) checkOtherLines(conf node.SlurmConf) {
 	}
 	for _, p := range conf.Plugstack {
 		if p.Required && filepath.Base(p.Path) != node.PluginName && filepath.IsAbs(p.Path) && !rootpath.Exists(p.Path) {
-			k.fail("plugstack", "install it, or take its line out", "%s: required plugin %s is not there: srun, sbatch and slurmd cannot start", p.At, p.Path)
+			k.fail("plugstack", "install it, or remove its line", "%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 		}
 	}
 }
 
-// checkArguments checks the plugin's arguments as the plugin does (node_find in spank/common/node.c), and that
-// they name the files that this check was started with.
+// checkArguments checks the plugin's arguments as the plugin does (node_find in spank/common/node.c), and
+// compares them with the files of this check.
 func (k *checker) checkArguments(p *node.SpankPlugin) {
 	for _, word := range p.Arguments {
 		name, value, _ := strings.Cut(word, "=")
 		switch {
 		case name != "config" && name != "state" || !strings.Contains(word, "="):
-			k.fail("plugstack", "the arguments are config=FILE and state=DIR", "%s: unknown argument %q of %s: every job step fails", p.At, word, node.PluginName)
+			k.fail("plugstack", "supported arguments: config=FILE and state=DIR", "%s: unknown argument %q of %s: every job step fails", p.At, word, node.PluginName)
 		case !filepath.IsAbs(value):
-			k.fail("plugstack", "write the full path", "%s: argument %q is not a full path: every job step fails", p.At, word)
+			k.fail("plugstack", "write an absolute path", "%s: argument %q is not an absolute path: every job step fails", p.At, word)
 		}
 	}
 	config := p.Argument("config", contract.DefaultConfig, k.node.Name)
@@ -80,8 +80,8 @@ func (k *checker) checkArguments(p *node.SpankPlugin) {
 		{"state", p.Argument("state", contract.DefaultState, k.node.Name), k.node.State},
 	} {
 		if used.value != used.here {
-			k.warn("plugstack", "right for a file that is to replace it; else run gojail with --"+used.name+"="+used.value+", or correct plugstack.conf",
-				"the plugin uses %s=%s, but this is a check of %s", used.name, used.value, used.here)
+			k.warn("plugstack", "ignore this if you check a file before you install it; otherwise run gojail with --"+used.name+"="+used.value+", or correct plugstack.conf",
+				"the plugin uses %s=%s, but this check uses %s", used.name, used.value, used.here)
 		}
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// tryRange reports whether --jail-root=range would be refused in a jail, and what an administrator
-// can do: it does with detached mounts what a launch does.
-func tryRange(c *config.Config, j *config.Jail) (remedy string, err error) {
+// tryRange returns nil if a launch with --jail-root=range would succeed in a jail, or else the error and
+// its remedy. It makes the same mounts as a launch, detached.
+func checkRange(c *config.Config, j *config.Jail) (remedy string, err error) {
 	root, err := node.OpenJail(j)
 	if err != nil {
 		return "", err
@@ -44,11 +44,11 @@ func tryRange(c *config.Config, j *config.Jail) (remedy string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return `take "range" out of jail_root, or use ext4, xfs or btrfs there`, tryMaps(c, j, root)
+	return `remove "range" from jail_root, or use ext4, xfs or btrfs there`, checkMaps(c, j, root)
 }
 
-// tryMaps maps the ids of a jail's root, and of what is mounted in its data directories.
-func tryMaps(c *config.Config, j *config.Jail, root int) error {
+// tryMaps makes id-mapped mounts of a jail's root, and of the mounts in its data directories.
+func checkMaps(c *config.Config, j *config.Jail, root int) error {
 	namespace, err := openUserNamespace()
 	if err != nil {
 		return err
@@ -68,23 +68,24 @@ func tryMaps(c *config.Config, j *config.Jail, root int) error {
 		if m.Type != "bind" || slices.Contains(m.Options, "ro") || !isData(j, m.Destination) {
 			continue
 		}
-		if err := tryMount(c, j, m, try); err != nil {
+		if err := checkMapOf(c, j, m, try); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func tryMount(c *config.Config, j *config.Jail, m specs.Mount, try func(at int, path string) error) error {
+func checkMapOf(c *config.Config, j *config.Jail, m specs.Mount, try func(at int, path string) error) error {
 	at, err := mount.OpenSourceOf(m.Source, j.Root)
 	if err != nil {
-		return nil // another finding tells
+		return nil // checkSources reports it
 	}
 	defer unix.Close(at)
 	return try(at, m.Source)
 }
 
-// openUserNamespace opens a new user namespace in which some ids are mapped. A process holds it meanwhile.
+// openUserNamespace opens a new user namespace with some mapped ids. A child process holds it until it is
+// open.
 func openUserNamespace() (*os.File, error) {
 	cmd := exec.Command("cat")
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1 << 16, Size: mount.RangeCount}}
@@ -94,13 +95,13 @@ func openUserNamespace() (*os.File, error) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a user namespace to try id-mapped mounts with: %w", oneline.Cause(err))
+		return nil, fmt.Errorf("cannot create a user namespace to test id-mapped mounts: %w", oneline.Cause(err))
 	}
 	defer func(hold io.Closer) { hold.Close(); cmd.Wait() }(hold)
 	return os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
 }
 
-// isData reports whether a path lies in a data directory of a jail, or is one.
+// isData reports whether a path is a data directory of a jail or lies in one.
 func isData(j *config.Jail, path string) bool {
 	if j.Data == nil {
 		return plan.OwnData(j, config.FirstName(path))

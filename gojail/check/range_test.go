@@ -35,7 +35,7 @@ func init() {
 		} {
 			j.Isolation.NoNewPrivs = true
 			c := &config.Config{Jails: map[string]*config.Jail{name: j}}
-			if remedy, err := tryRange(c, j); err != nil {
+			if remedy, err := checkRange(c, j); err != nil {
 				found[name] = err.Error() + "; " + remedy
 			}
 		}
@@ -54,7 +54,7 @@ func TestCheckTriesIDMaps(t *testing.T) {
 	}
 	var found map[string]string
 	require.NoError(t, nstest.RunText(t, "tryRange", dir, &found))
-	want := `--jail-root=range: the file system of ` + dir + `/overlay cannot map ids (invalid argument); take "range" out of jail_root, or use ext4, xfs or btrfs there`
+	want := `--jail-root=range: the file system of ` + dir + `/overlay cannot map ids (invalid argument); remove "range" from jail_root, or use ext4, xfs or btrfs there`
 	assert.Equal(t, map[string]string{"overlay": want, "data": want}, found)
 }
 
@@ -63,7 +63,7 @@ func TestCheckSaysOnceHowToCloseARange(t *testing.T) {
 	n := goodNode(t)
 	n.configure(t, `jail_root = ["range"]`)
 	found := n.findings()
-	assert.Contains(t, found, "FAIL  jail a: --jail-root=range: a set-user-ID file that is made in the jail could be run on the node in "+n.root+"; ")
+	assert.Contains(t, found, "FAIL  jail a: --jail-root=range: a set-user-ID file created in the jail could be executed on the node in "+n.root+"; ")
 	assert.Equal(t, 1, strings.Count(found, "chmod 700 "+n.dir), found)
 	require.NoError(t, os.Chmod(n.dir, 0o700))
 	assert.NotContains(t, n.findings(), "range")

@@ -12,30 +12,30 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// checkRelease compares the release that the plugin was built for with the node's: a
-// SPANK plugin of another one is refused, and every srun, sbatch and slurmd with
-// it (Slurm's src/common/plugin.c compares major and minor).
+// checkRelease compares the release that the plugin was built for with the node's. Slurm refuses a SPANK
+// plugin of another release, and every srun, sbatch and slurmd fails (src/common/plugin.c compares major
+// and minor).
 func (k *checker) checkRelease(plugin string, conf node.SlurmConf) {
-	ours, err := readPluginVersion(plugin)
+	built, err := readPluginVersion(plugin)
 	if err != nil {
 		k.fail("plugstack", "install gojail again on this node (make install)", "%v", err)
 		return
 	}
-	path, theirs := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
+	path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
 	switch {
 	case path == "":
-		k.warn("plugstack", "name it in PluginDir of slurm.conf", "Slurm's plugins are not found, so that nothing is known of its release; gojail's is %s", ours)
-	case ours>>8 != theirs>>8:
-		k.fail("plugstack", "build gojail against the headers of the Slurm that runs here (libslurm-dev, slurm-devel), and install it",
-			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, ours, theirs, path)
+		k.warn("plugstack", "set PluginDir in slurm.conf", "cannot find Slurm's plugins, so its release is unknown; gojail was built for %s", built)
+	case built>>8 != release>>8:
+		k.fail("plugstack", "build gojail with the headers of this node's Slurm (libslurm-dev, slurm-devel), and install it",
+			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, built, release, path)
 	default:
-		k.checkEarlierPlugin(plugin, conf, theirs)
-		k.ok("plugstack", "built for Slurm %s, this node has %s", ours, theirs)
+		k.checkEarlierPlugin(plugin, conf, release)
+		k.ok("plugstack", "built for Slurm %s, this node has %s", built, release)
 	}
 }
 
-// checkEarlierPlugin tells of required plugins before ours: up to 25.05 one that returns a positive
-// number ends the hook for all after it, and Slurm goes on (_do_call_stack in spank.c).
+// checkEarlierPlugin warns about required plugins before gojail's. Up to 25.05 a plugin that returns a
+// positive number ends the hook for all later plugins, and Slurm continues (_do_call_stack in spank.c).
 func (k *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release slurmVersion) {
 	if release >= 0x190500 {
 		return
@@ -45,14 +45,14 @@ func (k *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release
 			return
 		}
 		if p.Required {
-			k.warn("plugstack", "move it below gojail in plugstack.conf, unless it is to look at the jail's files, as pyxis",
-				"%s is required and comes before gojail: where it fails, Slurm %s does not ask gojail, and the step fails", p.Path, release)
+			k.warn("plugstack", "move it below gojail in plugstack.conf, unless it must see the jail's files, as pyxis",
+				"%s is required and comes before gojail: if it fails, Slurm %s does not call gojail, and the step fails", p.Path, release)
 		}
 	}
 }
 
-// findNodesRelease reads that of the node's Slurm from a plugin of its own in the first
-// directory that has one; "" if none has.
+// findNodesRelease returns the release of the node's Slurm, read from one of Slurm's own plugins in the
+// first directory that has one. path is "" if none has.
 func findNodesRelease(dirs []string) (path string, release slurmVersion) {
 	for _, dir := range dirs {
 		for _, pattern := range []string{"auth_*.so", "cred_*.so", "hash_*.so"} {
@@ -67,12 +67,12 @@ func findNodesRelease(dirs []string) (path string, release slurmVersion) {
 	return "", 0
 }
 
-// slurmVersion is SLURM_VERSION_NUMBER of slurm/slurm_version.h: major, minor, micro, a byte each.
+// slurmVersion is SLURM_VERSION_NUMBER of slurm/slurm_version.h: a byte each for major, minor and micro.
 type slurmVersion uint32
 
 func (v slurmVersion) String() string { return fmt.Sprintf("%d.%02d.%d", v>>16, v>>8&0xff, v&0xff) }
 
-// readPluginVersion reads the variable plugin_version, which every plugin of Slurm has.
+// readPluginVersion returns the variable plugin_version, which every Slurm plugin has.
 func readPluginVersion(path string) (slurmVersion, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -90,5 +90,5 @@ func readPluginVersion(path string) (slurmVersion, error) {
 			return slurmVersion(f.ByteOrder.Uint32(number)), nil
 		}
 	}
-	return 0, fmt.Errorf("%s is no plugin of Slurm", path)
+	return 0, fmt.Errorf("%s is not a Slurm plugin", path)
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// checkSlurm looks at what gojail and Slurm must agree on.
+// checkSlurm checks the settings that gojail and Slurm must agree on.
 func (k *checker) checkSlurm() {
 	c := k.config
 	if path := filepath.Join(c.Slurm.Conf, "slurm.conf"); !rootpath.Exists(path) {
-		k.fail("slurm", "correct slurm.conf's directory, conf = in [slurm]; where slurmctld sends it, start slurmd first", "%s is not there", path)
+		k.fail("slurm", "correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd first", "%s does not exist", path)
 		return
 	}
 	conf := k.readSlurmdsConf()
@@ -33,7 +33,7 @@ func (k *checker) checkSlurm() {
 	if k.hasSlurmJail() {
 		k.checkMunge(conf)
 		if commands, dir := node.FindCommands(c); len(commands) == 0 {
-			k.warn("slurm", `install them, or name their directory in host = of [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
+			k.warn("slurm", `install them, or add their directory to host = in [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
 				"no srun on this node: jails will have no Slurm commands")
 		} else {
 			k.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
@@ -46,16 +46,18 @@ func (k *checker) checkSlurm() {
 	k.checkLatency(conf, slurmds)
 }
 
-// checkChroot: setns(2) goes to the root of a mount namespace, which is another than slurmd's then.
+// checkChroot reports a slurmd in a chroot: setns(2) changes to the root of the mount namespace, which
+// differs from slurmd's root then.
 func (k *checker) checkChroot(slurmds []string) {
 	for _, pid := range slurmds {
 		if root, err := os.Readlink("/proc/" + pid + "/root"); err == nil && root != "/" {
-			k.fail("slurmd", "start it without chroot(8), in a mount namespace whose root that is",
-				"process %s is in a chroot, %s, where no step gets a jail", pid, root)
+			k.fail("slurmd", "start it without chroot(8), in a mount namespace with that root",
+				"process %s runs in the chroot %s, where no step gets a jail", pid, root)
 		}
 	}
 }
 
+// hasSlurmJail reports whether any jail has Slurm's commands.
 func (k *checker) hasSlurmJail() bool {
 	for _, j := range k.config.Jails {
 		if j.Slurm {
@@ -65,7 +67,7 @@ func (k *checker) hasSlurmJail() bool {
 	return false
 }
 
-// checkSpool compares with slurm.conf: batch scripts are looked for there.
+// checkSpool compares the spool directory with slurm.conf: gojail looks for batch scripts there.
 func (k *checker) checkSpool(conf node.SlurmConf) {
 	given := conf.Values["slurmdspooldir"]
 	if given == "" {
@@ -74,19 +76,19 @@ func (k *checker) checkSpool(conf node.SlurmConf) {
 	host, _, _ := strings.Cut(node.HostName(), ".")
 	want := filepath.Clean(strings.NewReplacer("%n", k.config.Node, "%h", host).Replace(given))
 	if want != k.config.Slurm.Spool {
-		k.fail("spool", "take spool = out of [slurm], or make it the same; else batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
+		k.fail("spool", "remove spool = from [slurm], or make it equal; otherwise batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
 			k.config.Slurm.Spool, want)
 		return
 	}
-	// SlurmUser tells slurmd what to run as whom: a directory of its own gives it nothing more.
+	// SlurmUser tells slurmd what to run as which user, so owning the directory gives it no more rights.
 	if err := trusted.ParentsOf(want, k.findSlurmUID(conf)); err != nil {
-		k.warn("spool", "", "who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v", err)
+		k.warn("spool", "", "a user who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v", err)
 		return
 	}
 	k.ok("spool", "%s, as in slurm.conf", want)
 }
 
-// findSlurmUID returns SlurmUser's number, or root's where it is not known without asking a name service.
+// findSlurmUID returns SlurmUser's number, or root's where it cannot be found without a name service.
 func (k *checker) findSlurmUID(conf node.SlurmConf) uint32 {
 	name := conf.Values["slurmuser"]
 	if uid, err := config.ParseID(name); err == nil {
@@ -96,7 +98,7 @@ func (k *checker) findSlurmUID(conf node.SlurmConf) uint32 {
 	return uid
 }
 
-// findPasswdUID returns the number of a user in a file like passwd(5).
+// findPasswdUID returns the number of a user in a passwd(5) file.
 func findPasswdUID(path, name string) (uint32, bool) {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {
@@ -108,7 +110,8 @@ func findPasswdUID(path, name string) (uint32, bool) {
 	return 0, false
 }
 
-// checkMunge: a launch goes well without its socket (spank/common/job_mounts.c).
+// checkMunge warns if munge's socket is missing, which does not fail a launch
+// (spank/common/job_mounts.c).
 func (k *checker) checkMunge(conf node.SlurmConf) {
 	if auth := conf.Values["authtype"]; auth != "" && auth != "auth/munge" {
 		return
@@ -116,18 +119,18 @@ func (k *checker) checkMunge(conf node.SlurmConf) {
 	var st unix.Stat_t
 	path := k.config.Slurm.Munge
 	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		k.warn("munge", "start munged, correct munge = of [slurm], or write slurm = false into the jails",
+		k.warn("munge", "start munged, correct munge = in [slurm], or write slurm = false in the jails",
 			"%s is not munge's socket: srun inside a jail fails", path)
 		return
 	}
-	k.ok("munge", "%s is there", path)
+	k.ok("munge", "%s exists", path)
 }
 
-// checkLatency tells what costs each launch time that is not gojail's.
+// checkLatency warns about settings outside gojail that delay each launch.
 func (k *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
 	for flag := range strings.SplitSeq(strings.ToLower(conf.Values["prologflags"]), ",") {
 		if flag := strings.TrimSpace(flag); flag == "contain" || flag == "x11" {
-			k.warn("latency", "take it out of slurm.conf if you need no pam_slurm_adopt or X11",
+			k.warn("latency", "remove it from slurm.conf if you need neither pam_slurm_adopt nor X11",
 				"PrologFlags=%s costs each job about 100 ms", conf.Values["prologflags"])
 		}
 	}
@@ -140,17 +143,18 @@ func (k *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
 		return
 	}
 	k.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: libhwloc-plugins)",
-		"slurmstepd loads the hwloc plugins of %s in each launch, about 3.5 ms", filepath.Dir(plugins[0]))
+		"slurmstepd loads the hwloc plugins of %s in each launch, which takes about 3.5 ms", filepath.Dir(plugins[0]))
 }
 
+// hasHwlocPath reports whether a process has HWLOC_PLUGINS_PATH in its environment.
 func hasHwlocPath(pid string) bool {
 	text, _ := os.ReadFile("/proc/" + pid + "/environ")
 	return bytes.HasPrefix(text, []byte("HWLOC_PLUGINS_PATH=")) || bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
 }
 
-// findProcesses lists the pids of root's processes with that name (/proc/PID/comm).
-// Anybody may call a process that, and have its memory on a file system of his own,
-// where who reads its environment waits for ever.
+// findProcesses returns the pids of root's processes with that name (/proc/PID/comm). A user's process
+// may have any name, and its memory may lie on a file system that never answers, so that reading its
+// environment hangs.
 func findProcesses(name string) []string {
 	var pids []string
 	paths, _ := filepath.Glob("/proc/[0-9]*/comm")

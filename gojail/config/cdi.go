@@ -4,10 +4,10 @@ package config
 
 import "github.com/gojail/gojail/gojail/cdi"
 
-// CDIDevices is what a jail's CDI devices bring on this node.
+// CDIDevices is what the CDI devices of a jail provide on this node.
 type CDIDevices struct {
-	Edits  cdi.Edits  // gathered below cdiDir
-	Given  [][]string // device nodes that go with each of Slurm's GPUs
-	Absent []string   // devices of a kind that this node does not have
-	Err    error      // no job gets this jail
+	Edits    cdi.Edits  // mounts gathered below contract.CDIDir
+	GPUNodes [][]string // device nodes of each of Slurm's GPUs, by its index
+	Absent   []string   // devices whose kind this node does not have
+	Err      error      // why no job gets this jail
 }

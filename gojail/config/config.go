@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads gojail.toml. It is pure: what it says depends on the file alone, never on the node.
+// Package config reads gojail.toml. It is pure: the result depends on the file alone, not on the node.
 package config
 
 import (
@@ -13,44 +13,44 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// Version of gojail.
+// Version is gojail's version.
 const Version = "0.1.0"
 
-// None is the name that stands for "no jail" in the configuration and in --jail.
+// None stands for "no jail" in the configuration and in --jail.
 const None = "none"
 
-// Config is gojail.toml, checked: %n is expanded, defaults are filled in.
+// Config is gojail.toml, checked, with %n expanded and defaults filled in.
 type Config struct {
 	Path      string // the file it was read from
-	Node      string // what %n stands for
+	Node      string // the value of %n
 	Identity  trusted.Identity
-	Default   string // a jail's name, or None
+	Default   string // name of a jail, or None
 	AllowNone bool
 	Scratch   string
 	Deadline  time.Duration
 	Slurm     Slurm
 	Networks  Networks
-	GPUs      [][]string // device nodes by the index that Slurm allocates; nil: it gives none
+	GPUs      [][]string // device nodes of each GPU, by the index that Slurm allocates; nil: Slurm allocates no GPUs
 	Jails     map[string]*Jail
 
-	LookForCDI func() // finds out what CDI devices bring, once
+	FindCDI func() // sets CDIDevices of each jail, once
 }
 
-// Networks is what the site file has of network.toml, which this package does not
-// read: the caller of WriteSite fills it in.
+// Networks is the part of network.toml that goes into the site file. The caller of WriteSite fills it in:
+// this package does not read network.toml.
 type Networks struct {
 	Identity *trusted.Identity // nil: there is no network.toml
-	Default  string            // its key default
+	Default  string            // value of its key default
 }
 
-// Slurm is the [slurm] table: where the node's Slurm keeps its things.
+// Slurm is the [slurm] table: the paths of the node's Slurm.
 type Slurm struct {
 	Conf      string   // directory of slurm.conf
 	Spool     string   // SlurmdSpoolDir
-	SpoolBase string   // directory above the first %n of Spool, or Spool: an empty tmpfs in each jail
+	SpoolBase string   // directory above the first %n of Spool, or Spool itself; an empty tmpfs in each jail
 	Munge     string   // munge's socket
-	Host      []string // further host paths that Slurm needs
-	Cache     string   // directory of the copy of slurm.conf that slurmd fetched; "": there is none
+	Host      []string // further paths of the node that Slurm needs
+	Cache     string   // directory of the slurm.conf that slurmd fetched; "": slurmd fetched none
 }
 
 // Jail is one [jail.NAME] table.
@@ -58,24 +58,24 @@ type Jail struct {
 	Name       string
 	Root       string
 	Readonly   bool
-	Options    []string // of the root mount
+	Options    []string // mount options of the root
 	Users      []string // names or numbers; with Groups: both empty means everybody
 	Groups     []string
 	Slurm      bool
-	Network    string // label of the rails of a step that names none, or None; "": as network.toml says
+	Network    string // label of the rails for steps that name none, or None; "": the default of network.toml
 	Tmp        string // TmpDisk or TmpTmpfs
-	TmpSize    int64  // bytes; 0: no limit of our own. With TmpDisk a project quota of the scratch file system
-	ShmSize    int64  // bytes; 0: no limit of our own
+	TmpSize    int64  // bytes; 0: unlimited. With TmpDisk, a project quota of the scratch file system
+	ShmSize    int64  // bytes; 0: unlimited
 	Data       []string
 	Host       []string
 	Local      []string
 	Devices    []string
-	CDI        []string // devices that CDI files describe
+	CDI        []string // names of CDI devices
 	Mounts     []Mount
 	UserMounts []UserRule
 	Isolation  Isolation
 
-	CDIDevices *CDIDevices // by the devices of CDI; nil: there are none
+	CDIDevices *CDIDevices // what the devices of CDI provide; nil: CDI is empty or not read yet
 }
 
 // Values of the key tmp.
@@ -84,7 +84,7 @@ const (
 	TmpTmpfs = "tmpfs"
 )
 
-// Mount is one [[jail.NAME.mounts]] table, in the words of the OCI runtime-spec.
+// Mount is one [[jail.NAME.mounts]] table, in the terms of the OCI runtime specification.
 type Mount struct {
 	Destination string   `toml:"destination"`
 	Type        string   `toml:"type"`
@@ -92,14 +92,14 @@ type Mount struct {
 	Options     []string `toml:"options"`
 }
 
-// UserRule is one [[jail.NAME.user_mounts]] table: what --jail-mount may bind.
+// UserRule is one [[jail.NAME.user_mounts]] table: a permission for --jail-mount.
 type UserRule struct {
-	Source      string `toml:"source"`      // this path and all below it
-	Destination string `toml:"destination"` // only there and below; empty: anywhere that is not reserved
-	Readonly    bool   `toml:"readonly"`    // only :ro
+	Source      string `toml:"source"`      // this path and everything below it
+	Destination string `toml:"destination"` // this path and everything below it; "": any that is not reserved
+	Readonly    bool   `toml:"readonly"`    // only read-only mounts (:ro)
 }
 
-// Jail finds a jail by name; the error lists the names there are.
+// Jail returns the jail with that name; the error lists the names that exist.
 func (c *Config) Jail(name string) (*Jail, error) {
 	if j := c.Jails[name]; j != nil {
 		return j, nil
@@ -110,8 +110,8 @@ func (c *Config) Jail(name string) (*Jail, error) {
 	return nil, fmt.Errorf("jail %q is unknown; this node has: %s", name, strings.Join(c.JailNames(), ", "))
 }
 
-// JailNames lists the jails in alphabetical order.
+// JailNames returns the names of the jails in alphabetical order.
 func (c *Config) JailNames() []string { return slices.Sorted(maps.Keys(c.Jails)) }
 
-// Everybody tells whether the jail is open to all users.
-func (j *Jail) Everybody() bool { return len(j.Users) == 0 && len(j.Groups) == 0 }
+// IsOpenToAll reports whether all users may use the jail.
+func (j *Jail) IsOpenToAll() bool { return len(j.Users) == 0 && len(j.Groups) == 0 }

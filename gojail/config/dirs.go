@@ -2,8 +2,8 @@
 
 package config
 
-// HostDirs are the directories of the host that make up the stage. Programs,
-// libraries and configuration are the node's own there.
+// HostDirs are the directories of the host that make up the stage, where programs, libraries and
+// configuration are the node's own.
 var HostDirs = []string{
 	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc",
 	"dev", "proc", "sys", "run", "var", "opt", "nix",

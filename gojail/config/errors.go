@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// JailError names the jail of an error that does not name it yet.
+// JailError adds the jail's name to an error that does not begin with it.
 func JailError(name string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), "jail "+name+": ") {
 		return err

@@ -10,27 +10,27 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// Isolation is what keeps the tasks of a jail from the node and from other jobs.
+// Isolation is what separates the tasks of a jail from the node and from other jobs.
 type Isolation struct {
-	Namespaces   []string // of namespaceKinds: what each job gets of its own
-	HidePID      bool     // /proc shows a user only their own processes (proc(5), hidepid=2; Linux 5.8)
-	Cgroups      string   // CgroupsJob or CgroupsNode: what /sys/fs/cgroup shows
-	Abstract     string   // AbstractNode or AbstractStep: whose abstract Unix sockets a task reaches
+	Namespaces   []string // elements of namespaceKinds: the namespaces that each job gets
+	HidePID      bool     // /proc shows users only their own processes (proc(5), hidepid=2; Linux 5.8)
+	Cgroups      string   // CgroupsJob or CgroupsNode: the part of the tree that /sys/fs/cgroup shows
+	Abstract     string   // AbstractNode or AbstractStep: the abstract Unix sockets that a task can reach
 	NoNewPrivs   bool     // prctl(2), PR_SET_NO_NEW_PRIVS
 	Capabilities []string // the bounding set (capabilities(7)), or AllCapabilities
 	Seccomp      string   // SeccompDefault, None, or the path of a profile
-	JailRoot     []string // of jailRoots: what --jail-root may ask for
-	KeepProjects bool     // no task changes the project of a file: a jail of this node has a quota by it
+	JailRoot     []string // elements of jailRoots: the permitted values of --jail-root
+	KeepProjects bool     // tasks cannot change a file's project, by which a jail of this node has a quota
 }
 
-// What the keys of Isolation may hold.
+// Values of the fields of Isolation.
 const (
 	SeccompDefault  = "default"
 	AllCapabilities = "ALL"
-	CgroupsJob      = "job"  // the job's own part of the tree, at its path in it
-	CgroupsNode     = "node" // all of it
-	AbstractNode    = "node" // all of its network namespace
-	AbstractStep    = "step" // those of the step's tasks (landlock(7), Linux 6.12)
+	CgroupsJob      = "job"  // the job's own subtree, at its path
+	CgroupsNode     = "node" // the whole tree
+	AbstractNode    = "node" // all of the task's network namespace
+	AbstractStep    = "step" // only those of the step's tasks (landlock(7), Linux 6.12)
 )
 
 var (
@@ -38,7 +38,7 @@ var (
 	jailRoots      = []string{"self", "range"}
 )
 
-// capabilityNames are the kernel's, by number (linux/capability.h).
+// capabilityNames are the kernel's capabilities, indexed by number (linux/capability.h).
 var capabilityNames = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID",
 	"CAP_SETUID", "CAP_SETPCAP", "CAP_LINUX_IMMUTABLE", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN",
@@ -49,9 +49,9 @@ var capabilityNames = []string{
 	"CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
 }
 
-// defaultCapabilities are those that OCI runtimes give a container, but for
-// CAP_MKNOD: Slurm has no device filter unless ConstrainDevices is on. A user has
-// none of them outside --jail-root; they bound what root's own jobs can do.
+// defaultCapabilities are those that OCI runtimes give a container, without CAP_MKNOD: Slurm has no
+// device filter unless ConstrainDevices is on. Outside --jail-root a user has none of them; they bound
+// what root's own jobs can do.
 var defaultCapabilities = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID",
 	"CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_AUDIT_WRITE", "CAP_SETFCAP",
@@ -91,17 +91,17 @@ func (s *source) parseIsolation(j *Jail, f *fileJail) error {
 		{"abstract_sockets", []string{i.Abstract}, []string{AbstractNode, AbstractStep}},
 	} {
 		if bad := findUnknownWord(list.words, list.all); bad != "" {
-			return s.refuse(key(list.key), "%q is not known; known: %s", bad, strings.Join(list.all, " "))
+			return s.refuse(key(list.key), "unknown value %q; known: %s", bad, strings.Join(list.all, " "))
 		}
 		if twice, is := findDuplicate(list.words); is {
-			return s.refuse(key(list.key), "%q is there twice", twice)
+			return s.refuse(key(list.key), "duplicate %q", twice)
 		}
 	}
 	if slices.Contains(i.Capabilities, AllCapabilities) && len(i.Capabilities) > 1 {
-		return s.refuse(key("capabilities"), "%q is all of them: write it alone", AllCapabilities)
+		return s.refuse(key("capabilities"), "%q includes all others: write it alone", AllCapabilities)
 	}
 	if slices.Contains(i.JailRoot, "range") && (!i.NoNewPrivs || !slices.Contains(j.Options, "nosuid")) {
-		return s.refuse(key("jail_root"), `"range" needs no_new_privs = true and "nosuid" among the options: who is root there could make `+
+		return s.refuse(key("jail_root"), `"range" requires no_new_privs = true and "nosuid" among the options: root of the jail could create `+
 			`a set-user-ID file that gives others the node's root`)
 	}
 	if i.Seccomp != SeccompDefault && i.Seccomp != None {
@@ -113,8 +113,8 @@ func (s *source) parseIsolation(j *Jail, f *fileJail) error {
 	return nil
 }
 
-// keepProjects is for all jails where one limits its /tmp on disk: a task of another jail would put
-// files of its own into that job's project.
+// keepProjects protects the project of files in all jails if one jail limits its /tmp on disk: a task of
+// another jail could put its files into that job's project.
 func (c *Config) keepProjects() {
 	limited := false
 	for _, j := range c.Jails {
@@ -125,7 +125,7 @@ func (c *Config) keepProjects() {
 	}
 }
 
-// BoundingNames names the capabilities of the bounding set.
+// BoundingNames returns the names of the capabilities in the bounding set.
 func (i *Isolation) BoundingNames() []string {
 	if slices.Equal(i.Capabilities, []string{AllCapabilities}) {
 		return capabilityNames
@@ -133,10 +133,10 @@ func (i *Isolation) BoundingNames() []string {
 	return i.Capabilities
 }
 
-// Bounding is the bounding set as a mask, bit n for capability n.
+// Bounding returns the bounding set as a mask, bit n for capability n.
 func (i *Isolation) Bounding() uint64 {
 	if slices.Equal(i.Capabilities, []string{AllCapabilities}) {
-		return ^uint64(0) // a later kernel's too
+		return ^uint64(0) // includes the capabilities of later kernels
 	}
 	var mask uint64
 	for _, name := range i.Capabilities {
@@ -145,7 +145,7 @@ func (i *Isolation) Bounding() uint64 {
 	return mask
 }
 
-// Words are those of the site file's line "isolate" (docs/state.md).
+// Words returns the words of the site file's line "isolate" (docs/state.md).
 func (i *Isolation) Words() string {
 	words := slices.Clone(i.Namespaces)
 	slices.SortFunc(words, func(a, b string) int { return slices.Index(namespaceKinds, a) - slices.Index(namespaceKinds, b) })

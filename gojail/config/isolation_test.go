@@ -46,16 +46,16 @@ func TestIsolationCanBeSwitchedOff(t *testing.T) {
 
 func TestIsolationRefusals(t *testing.T) {
 	for lines, want := range map[string]string{
-		`namespaces = ["user"]`:                         `line 4: jail.a.namespaces: "user" is not known; known: pid ipc uts`,
-		`namespaces = ["pid", "pid"]`:                   `line 4: jail.a.namespaces: "pid" is there twice`,
-		`capabilities = ["CAP_ROOT"]`:                   `"CAP_ROOT" is not known`,
+		`namespaces = ["user"]`:                         `line 4: jail.a.namespaces: unknown value "user"; known: pid ipc uts`,
+		`namespaces = ["pid", "pid"]`:                   `line 4: jail.a.namespaces: duplicate "pid"`,
+		`capabilities = ["CAP_ROOT"]`:                   `unknown value "CAP_ROOT"`,
 		`capabilities = ["ALL", "CAP_KILL"]`:            `write it alone`,
 		`seccomp = "strict"`:                            `line 4: jail.a.seccomp: write "default", "none", or the path of a profile`,
-		"jail_root = [\"range\"]\nno_new_privs = false": `line 4: jail.a.jail_root: "range" needs no_new_privs = true and "nosuid"`,
-		"jail_root = [\"range\"]\noptions = []":         `"range" needs no_new_privs`,
-		`abstract_sockets = "job"`:                      `line 4: jail.a.abstract_sockets: "job" is not known; known: node step`,
-		`cgroups = "none"`:                              `line 4: jail.a.cgroups: "none" is not known; known: job node`,
-		`jail_root = ["all"]`:                           `line 4: jail.a.jail_root: "all" is not known; known: self range`,
+		"jail_root = [\"range\"]\nno_new_privs = false": `line 4: jail.a.jail_root: "range" requires no_new_privs = true and "nosuid"`,
+		"jail_root = [\"range\"]\noptions = []":         `"range" requires no_new_privs`,
+		`abstract_sockets = "job"`:                      `line 4: jail.a.abstract_sockets: unknown value "job"; known: node step`,
+		`cgroups = "none"`:                              `line 4: jail.a.cgroups: unknown value "none"; known: job node`,
+		`jail_root = ["all"]`:                           `line 4: jail.a.jail_root: unknown value "all"; known: self range`,
 	} {
 		_, err := isolationOf(t, lines)
 		assert.ErrorContains(t, err, want, lines)

@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// SystemDirs are the top-level names that are never a jail's data: they hold
-// programs, configuration and the kernel's own file systems.
+// SystemDirs are the top-level directories that are never a jail's data: they hold programs,
+// configuration and the kernel's file systems.
 var SystemDirs = []string{
 	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "boot",
 	"dev", "proc", "sys", "run", "var", "opt", "nix", "snap", "lost+found",
@@ -48,11 +48,11 @@ func (s *source) checkJailName(name string) error {
 	key := []string{"jail", name}
 	switch {
 	case !nameRule.MatchString(name):
-		return s.refuse(key, "bad name: a letter or digit, then letters, digits, '.', '_' or '-', at most %d", contract.NameMax)
+		return s.refuse(key, "invalid name: must be a letter or digit, then letters, digits, '.', '_' or '-', at most %d", contract.NameMax)
 	case name == None:
-		return s.refuse(key, `"none" means no jail and cannot be the name of one`)
+		return s.refuse(key, `"none" stands for no jail and cannot be a jail's name`)
 	case name == contract.LockFile || strings.HasSuffix(name, contract.SpecSuffix) || strings.HasSuffix(name, contract.MountsSuffix):
-		return s.refuse(key, "this name is taken by a file of the state directory; choose another one")
+		return s.refuse(key, "the name is reserved for a file of the state directory; choose another one")
 	}
 	return nil
 }
@@ -76,14 +76,14 @@ func (s *source) parseJail(name string, f *fileJail) (*Jail, error) {
 		j.Options = []string{"nosuid", "nodev"}
 	}
 	if bad := findUnknownWord(j.Options, rootOptions); bad != "" {
-		errs = append(errs, s.refuse(key("options"), "%q is not an option of the root; known: %s", bad, strings.Join(rootOptions, " ")))
+		errs = append(errs, s.refuse(key("options"), "unknown mount option %q; known: %s", bad, strings.Join(rootOptions, " ")))
 	}
 	if j.Host == nil {
 		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
 	}
 	if f.Network != nil {
 		if j.Network = *f.Network; !nameRule.MatchString(j.Network) {
-			errs = append(errs, s.refuse(key("network"), "%q is no label of rails; write one of network.toml, or \"none\"", j.Network))
+			errs = append(errs, s.refuse(key("network"), "%q is not a label of rails; write one from network.toml, or \"none\"", j.Network))
 		}
 	}
 	errs = append(errs, s.parseSizes(j, f), s.parseIsolation(j, f))
@@ -97,6 +97,7 @@ func (s *source) parseJail(name string, f *fileJail) (*Jail, error) {
 	return j, tomlfile.Join(errs...)
 }
 
+// IsBadAccount reports whether a word cannot be the name or number of a user or group.
 func IsBadAccount(name string) bool {
 	return name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == ':' || r == ',' })
 }
@@ -121,10 +122,10 @@ func (s *source) checkDataDirs(j *Jail) error {
 		name := strings.TrimPrefix(dir, "/")
 		key := []string{"jail", j.Name, "data"}
 		if strings.Contains(name, "/") {
-			return s.refuse(key, "%q: only directories directly below / of the jail", dir)
+			return s.refuse(key, "%q: must be directly below / of the jail", dir)
 		}
 		if slices.Contains(SystemDirs, name) || name == "tmp" {
-			return s.refuse(key, "%q: is a system directory; output there stays on the node", dir)
+			return s.refuse(key, "%q: is a system directory, whose files stay on the node", dir)
 		}
 	}
 	return nil
@@ -146,14 +147,14 @@ func (s *source) checkDevices(j *Jail) error {
 		}
 		for _, own := range []string{"/dev/shm", "/dev/pts", "/dev/mqueue", "/dev/ptmx"} {
 			if Under(glob, own) {
-				return s.refuse(key, "%q: every jail has %s already", glob, own)
+				return s.refuse(key, "%q: every jail already has %s", glob, own)
 			}
 		}
 	}
 	return nil
 }
 
-// Under tells whether path is dir or lies below it. Both are clean.
+// Under reports whether path is dir or lies below it. Both must be clean.
 func Under(path, dir string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
@@ -167,7 +168,7 @@ func findUnknownWord(words, known []string) string {
 	return ""
 }
 
-// findDuplicate finds a path that is in the list twice.
+// findDuplicate returns a path that occurs twice in the list.
 func findDuplicate(paths []string) (string, bool) {
 	sorted := slices.Sorted(slices.Values(paths))
 	for i := 1; i < len(sorted); i++ {
@@ -178,7 +179,7 @@ func findDuplicate(paths []string) (string, bool) {
 	return "", false
 }
 
-// reservedPaths lists what the sandbox fills itself: nothing may be mounted there or below.
+// reservedPaths returns the paths that the sandbox mounts itself: no mount may lie at or below them.
 func (c *Config) reservedPaths(j *Jail) []string {
 	list := []string{"/proc", "/sys", "/tmp", "/dev/shm", "/dev/pts", "/dev/mqueue", c.Slurm.SpoolBase}
 	if j.Slurm {
@@ -187,10 +188,10 @@ func (c *Config) reservedPaths(j *Jail) []string {
 	return list
 }
 
-// checkDestination refuses a destination that the sandbox fills itself.
+// checkDestination refuses a destination that the sandbox mounts itself.
 func (c *Config) checkDestination(j *Jail, dst string) error {
 	if dst == "/dev" || dst == "/run" {
-		return fmt.Errorf("every jail has its own %s; only below it", dst)
+		return fmt.Errorf("every jail has its own %s; choose a path below it", dst)
 	}
 	for _, own := range c.reservedPaths(j) {
 		if Under(dst, own) {

@@ -11,24 +11,24 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// Option words of mount(8) that hold for any mount.
+// flagOptions are the mount(8) options that apply to any mount.
 var flagOptions = []string{
 	"ro", "rw", "nosuid", "suid", "nodev", "dev", "noexec", "exec",
 	"noatime", "relatime", "strictatime", "nodiratime", "diratime", "nosymfollow", "symfollow",
 }
 
-// rootOptions are those that make sense for the root; readonly has its own key.
+// rootOptions are the options that apply to the root; read-only has its own key.
 var rootOptions = []string{"nosuid", "suid", "nodev", "dev", "noexec", "exec", "noatime", "relatime", "strictatime", "nodiratime", "nosymfollow"}
 
-// typeOptions are the further words of each type; those that end in = take a value.
+// typeOptions are the additional options of each type; those that end in = take a value.
 var typeOptions = map[string][]string{
 	"bind":    {"bind", "rbind"},
 	"tmpfs":   {"size=", "nr_inodes=", "mode=", "uid=", "gid=", "huge="},
 	"overlay": {"lowerdir=", "upperdir=", "workdir=", "userxattr", "volatile", "index=", "metacopy=", "redirect_dir=", "xino="},
 }
 
-// parseMounts checks everything that has a destination in the jail: mounts, local
-// directories, host files, and the rules for user mounts.
+// parseMounts checks everything with a destination in the jail: mounts, local directories, host files,
+// and the rules for user mounts.
 func (s *source) parseMounts(c *Config, j *Jail) error {
 	var errs []error
 	all := slices.Concat(j.Local, j.Host)
@@ -47,13 +47,13 @@ func (s *source) parseMounts(c *Config, j *Jail) error {
 		}
 	}
 	if dst, twice := findDuplicate(all); twice {
-		errs = append(errs, fmt.Errorf("jail.%s: %q is the destination of two mounts (mounts, local and host count); leave one of them", j.Name, dst))
+		errs = append(errs, fmt.Errorf("jail.%s: %q is the destination of two entries of mounts, local and host; remove one of them", j.Name, dst))
 	}
 	for _, dir := range j.Local {
 		for _, other := range j.Local {
-			// Users write to the outer one: they could put a symlink in the place of the inner one.
+			// Users can write to the outer directory: they could replace the inner one by a symlink.
 			if dir != other && Under(dir, other) {
-				errs = append(errs, s.refuse([]string{"jail", j.Name, "local"}, "%q lies in %q; one of them is enough", dir, other))
+				errs = append(errs, s.refuse([]string{"jail", j.Name, "local"}, "%q lies in %q; remove one of them", dir, other))
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (s *source) parseMounts(c *Config, j *Jail) error {
 	return tomlfile.Join(errs...)
 }
 
-// tableError names an error about the i-th [[table]], counted from 1, by its line.
+// tableError adds to an error the line and the number, from 1, of the i-th [[table]].
 func (s *source) tableError(err error, i int, key ...string) error {
 	err = fmt.Errorf("[[%s]] number %d: %w", strings.Join(key, "."), i+1, err)
 	if line := s.TableLine(i, key...); line > 0 {
@@ -109,15 +109,15 @@ func checkOption(option string, words []string) error {
 		name += "="
 	}
 	if !slices.Contains(flagOptions, name) && !slices.Contains(words, name) {
-		return fmt.Errorf("%q is not known; known: %s", option, strings.Join(slices.Concat(flagOptions, words), " "))
+		return fmt.Errorf("unknown option %q; known: %s", option, strings.Join(slices.Concat(flagOptions, words), " "))
 	}
 	if valued && (value == "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == ',' || r == 0x7f })) {
-		return fmt.Errorf("%q: the value is empty or holds a blank or a comma", option)
+		return fmt.Errorf("%q: the value is empty or contains a blank or a comma", option)
 	}
 	return nil
 }
 
-// checkOverlay wants the layers of an overlay as whole, absolute paths.
+// checkOverlay requires the layers of an overlay to be clean, absolute paths.
 func checkOverlay(m *Mount) error {
 	if m.Type != "overlay" {
 		return nil
@@ -136,17 +136,17 @@ func checkOverlay(m *Mount) error {
 		}
 	}
 	if !found["lowerdir"] {
-		return fmt.Errorf("options: an overlay needs lowerdir=")
+		return fmt.Errorf("options: an overlay requires lowerdir=")
 	}
 	if found["upperdir"] != found["workdir"] {
-		return fmt.Errorf("options: upperdir= and workdir= go together")
+		return fmt.Errorf("options: upperdir= and workdir= must be given together")
 	}
 	return nil
 }
 
 func (c *Config) checkRule(j *Jail, rule UserRule) error {
 	if rule.Source == "" {
-		return fmt.Errorf("source is missing: the directory that users may mount from")
+		return fmt.Errorf("source is missing: write the directory that users may mount from")
 	}
 	if err := rootpath.CheckClean(rule.Source); err != nil {
 		return fmt.Errorf("source: %w", err)
@@ -157,7 +157,7 @@ func (c *Config) checkRule(j *Jail, rule UserRule) error {
 	if err := rootpath.CheckClean(rule.Destination); err != nil {
 		return fmt.Errorf("destination: %w", err)
 	}
-	if err := c.refuseUser(j, rule.Destination); err != nil {
+	if err := c.refuseUserMount(j, rule.Destination); err != nil {
 		return fmt.Errorf("destination: %w", err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// file is gojail.toml as it is written; nil is "not there".
+// file is gojail.toml as written; nil means that the key is absent.
 type file struct {
 	Default   *string             `toml:"default"`
 	AllowNone bool                `toml:"allow_none"`
@@ -56,25 +56,28 @@ type fileJail struct {
 	JailRoot     []string `toml:"jail_root"`
 }
 
-// source is the decoded text, which knows the line of each key.
+// source is the decoded text with the line of each key.
 type source struct {
 	*tomlfile.Source
-	spoolDir func(conf string) SpoolDir // what slurm.conf says, by the directory that conf names
+	spoolDir func(conf string) SpoolDir // reads SlurmdSpoolDir from the slurm.conf in the directory conf
 }
 
-// ParseConfig is Load for a text, and looks at nothing else: spool is slurm.conf(5)'s default.
+// ParseConfig parses gojail.toml from a text without reading anything else: SlurmdSpoolDir has the
+// default of slurm.conf(5).
 func ParseConfig(text, node string) (*Config, error) {
 	return ParseConfigOn(text, node, func(string) SpoolDir { return SpoolDir{Dir: StandardSpool} })
 }
 
+// ParseConfigOn parses gojail.toml from a text, with SlurmdSpoolDir from the function spool.
 func ParseConfigOn(text, node string, spool func(conf string) SpoolDir) (*Config, error) {
 	c, err := decodeConfig(text, node, spool)
 	if err != nil {
-		return nil, makePrintable(err) // it may quote what the file holds
+		return nil, makePrintable(err) // the error may quote the file's text
 	}
 	return c, nil
 }
 
+// makePrintable escapes control characters in the messages of an error.
 func makePrintable(err error) error {
 	var all tomlfile.Mistakes
 	if !errors.As(err, &all) {
@@ -98,7 +101,7 @@ func decodeConfig(text, node string, spool func(conf string) SpoolDir) (*Config,
 	return s.buildConfig(&f, node)
 }
 
-// refuse makes the error for one key: "line 7: jail.debian.root: must be ...".
+// refuse returns the error for one key: "line 7: jail.debian.root: must be ...".
 func (s *source) refuse(key toml.Key, format string, args ...any) error {
 	return s.Refuse(key, format, args...)
 }

@@ -4,7 +4,7 @@ package config
 
 import "strings"
 
-// FirstName is the top-level directory of an absolute path: "home" of /home/x.
+// FirstName returns the top-level directory of an absolute path: "home" of /home/x.
 func FirstName(path string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return name

@@ -19,10 +19,10 @@ import (
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// buildConfig turns the file into a Config, or names the first key that is wrong.
+// buildConfig returns the Config of a file, or an error with all keys that are wrong.
 func (s *source) buildConfig(f *file, node string) (*Config, error) {
 	if node != "" && !nameRule.MatchString(node) {
-		return nil, fmt.Errorf("node name %q: only letters, digits, '.', '_' and '-', at most %d", node, contract.NameMax)
+		return nil, fmt.Errorf("invalid node name %q: must consist of letters, digits, '.', '_' and '-', at most %d", node, contract.NameMax)
 	}
 	c := &Config{Node: node, AllowNone: f.AllowNone, Jails: map[string]*Jail{}}
 	steps := []func() error{
@@ -40,7 +40,7 @@ func (s *source) buildConfig(f *file, node string) (*Config, error) {
 		err := step()
 		errs = append(errs, err)
 		if err != nil && i == 2 {
-			break // where mounts may lie depends on it
+			break // the permitted destinations of mounts depend on it
 		}
 	}
 	if err := tomlfile.Join(errs...); err != nil {
@@ -51,12 +51,12 @@ func (s *source) buildConfig(f *file, node string) (*Config, error) {
 
 func (s *source) parseDefaultJail(f *file, c *Config) error {
 	if f.Default == nil {
-		return fmt.Errorf(`default: missing; write the name of a jail, or default = "none"`)
+		return fmt.Errorf(`default is missing: write the name of a jail, or default = "none"`)
 	}
 	c.Default = *f.Default
 	if c.Default == None {
 		if !c.AllowNone {
-			return s.refuse([]string{"default"}, `"none" needs allow_none = true`)
+			return s.refuse([]string{"default"}, `"none" requires allow_none = true`)
 		}
 		return nil
 	}
@@ -91,7 +91,7 @@ func (s *source) parseSlurm(f *fileSlurm, node string) (slurm Slurm, err error) 
 	return slurm, s.checkPaths(f.Host, "slurm", "host")
 }
 
-// parseSpool returns SlurmdSpoolDir as the file has it, or else slurm.conf, and spoolBase of it.
+// parseSpool returns SlurmdSpoolDir from gojail.toml, or else from slurm.conf, and its spoolBase.
 func (s *source) parseSpool(text *string, conf, node string) (spool, base string, err error) {
 	from := ""
 	if text == nil {
@@ -110,22 +110,22 @@ func (s *source) parseSpool(text *string, conf, node string) (spool, base string
 	return spool, base, err
 }
 
-// parseSpoolBase is the directory before the first part with %n, and spool where
-// there is none. It covers what the jail has there, so that it must be Slurm's own.
+// parseSpoolBase returns the directory above the first path component with %n, or spool where there is
+// none. The jail has an empty tmpfs there, so it must be a directory for Slurm alone.
 func (s *source) parseSpoolBase(text *string, spool string) (string, error) {
 	before, _, perNode := strings.Cut(*text, "%n")
 	base := filepath.Dir(before + "n")
-	if !perNode || Under(base, "/run") { // which is a tmpfs in every jail
+	if !perNode || Under(base, "/run") { // /run is a tmpfs in every jail
 		return spool, nil
 	}
 	if base == "/" || filepath.Dir(base) == "/" && slices.Contains(SystemDirs, base[1:]) {
-		return "", s.refuse([]string{"slurm", "spool"}, "%q: would cover %s of every jail; use a sub-directory, such as %s",
+		return "", s.refuse([]string{"slurm", "spool"}, "%q: would hide %s of every jail; use a subdirectory, such as %s",
 			*text, base, filepath.Join(base, "slurmd/%n"))
 	}
 	return base, nil
 }
 
-// parseNodePath is a path in which %n stands for the node's name.
+// parseNodePath returns a path with %n replaced by the node's name.
 func (s *source) parseNodePath(text *string, standard, node string, key ...string) (string, error) {
 	path := standard
 	if text != nil {
@@ -133,10 +133,10 @@ func (s *source) parseNodePath(text *string, standard, node string, key ...strin
 	}
 	expanded := strings.ReplaceAll(path, "%n", node)
 	if expanded != path && node == "" {
-		return "", s.refuse(key, "%q: the name of this node is not known; give it with --node", path)
+		return "", s.refuse(key, "%q: the name of this node is unknown; give --node", path)
 	}
 	if strings.Contains(expanded, "%") {
-		return "", s.refuse(key, "%q: of the %% words only %%n, the node's name, is known here", path)
+		return "", s.refuse(key, "%q: unknown %% sequence; only %%n, the node's name, is supported", path)
 	}
 	if strings.ContainsAny(expanded, " \t") {
 		return "", s.refuse(key, "%q: must not contain blanks", path)
@@ -158,7 +158,7 @@ func (s *source) checkPaths(list []string, key ...string) error {
 
 var sizeRule = regexp.MustCompile(`^([0-9]{1,12})([KMGT]?)$`)
 
-// parseSize reads "0", "512M" or "4G" (powers of 1024) into bytes.
+// parseSize parses "0", "512M" or "4G" (powers of 1024) into bytes.
 func (s *source) parseSize(text *string, key ...string) (int64, error) {
 	if text == nil {
 		return 0, nil
@@ -173,7 +173,7 @@ func (s *source) parseSize(text *string, key ...string) (int64, error) {
 		shift = 10 * (strings.Index("KMGT", m[2]) + 1)
 	}
 	if n > 1<<60>>shift {
-		return 0, s.refuse(key, "%q: more than any memory holds", *text)
+		return 0, s.refuse(key, "%q: too large", *text)
 	}
 	n <<= shift
 	return n, nil

@@ -2,12 +2,12 @@
 
 package config
 
-// StandardSpool is SlurmdSpoolDir's default, slurm.conf(5).
+// StandardSpool is the default of SlurmdSpoolDir (slurm.conf(5)).
 const StandardSpool = "/var/spool/slurmd"
 
-// SpoolDir is SlurmdSpoolDir: %n stands for the node's name, %h for its host's.
+// SpoolDir is the value of SlurmdSpoolDir, with %n for the node's name and %h for its host name.
 type SpoolDir struct {
 	Dir  string
 	Host string
-	From string // the slurm.conf that has it; "": none does
+	From string // path of the slurm.conf that sets it; "": the default
 }

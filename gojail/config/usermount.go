@@ -12,7 +12,8 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// userMountsMax leaves room among the trees of one sandbox for the job's own.
+// userMountsMax is the limit of user mounts in a sandbox; the rest of contract.TreesMax is for the job's
+// own trees.
 const userMountsMax = contract.TreesMax - 8
 
 // UserMount is one --jail-mount=SRC:DST[:ro|:rw].
@@ -22,8 +23,8 @@ type UserMount struct {
 	Readonly    bool
 }
 
-// ParseUserMounts reads the values of --jail-mount, joined by commas. It looks at
-// the text only; Config.Permit decides.
+// ParseUserMounts parses the values of --jail-mount, joined by commas. It checks their form;
+// Config.Permit decides whether they are permitted.
 func ParseUserMounts(text string) ([]UserMount, error) {
 	if text == "" {
 		return nil, nil
@@ -36,13 +37,13 @@ func ParseUserMounts(text string) ([]UserMount, error) {
 		}
 		for _, earlier := range mounts {
 			if Under(earlier.Destination, m.Destination) {
-				return nil, fmt.Errorf("--jail-mount=%.200s: would hide the mount on %s, which comes before it", tomlfile.Printable(item), earlier.Destination)
+				return nil, fmt.Errorf("--jail-mount=%.200s: would hide the earlier mount on %s", tomlfile.Printable(item), earlier.Destination)
 			}
 		}
 		mounts = append(mounts, m)
 	}
 	if len(mounts) > userMountsMax {
-		return nil, fmt.Errorf("--jail-mount: %d mounts; at most %d", len(mounts), userMountsMax)
+		return nil, fmt.Errorf("--jail-mount: too many mounts: %d; at most %d", len(mounts), userMountsMax)
 	}
 	return mounts, nil
 }
@@ -50,7 +51,7 @@ func ParseUserMounts(text string) ([]UserMount, error) {
 func parseUserMount(item string) (m UserMount, err error) {
 	parts := strings.Split(item, ":")
 	if len(parts) < 2 || len(parts) > 3 {
-		return m, fmt.Errorf("write it as SOURCE:DESTINATION or SOURCE:DESTINATION:ro")
+		return m, fmt.Errorf("must be SOURCE:DESTINATION or SOURCE:DESTINATION:ro")
 	}
 	m.Source, m.Destination = parts[0], parts[1]
 	if err := rootpath.CheckClean(m.Source); err != nil {
@@ -62,28 +63,29 @@ func parseUserMount(item string) (m UserMount, err error) {
 	if len(parts) == 3 {
 		m.Readonly = parts[2] == "ro"
 		if parts[2] != "ro" && parts[2] != "rw" {
-			return m, fmt.Errorf("%q is neither ro nor rw", parts[2])
+			return m, fmt.Errorf("unknown option %q; known: ro rw", parts[2])
 		}
 	}
 	return m, nil
 }
 
-// Permit decides about a user mount by the site's rules. Source is where the
-// path really is, resolved with the user's own rights; destination is the path
-// in the jail. A caller that finds the destination to be a symbolic link asks
-// again with the place that it leads to. trusted is what root goes on using.
+// Permit returns nil if the site's rules permit a user mount. source is the real path of the directory,
+// resolved with the user's rights; destination is the path in the jail. A caller that finds a symbolic
+// link at the destination calls Permit again with the link's target. trusted are the paths that root uses
+// afterwards.
 func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trusted []string) error {
-	if err := c.refuseUser(j, destination); err != nil {
+	if err := c.refuseUserMount(j, destination); err != nil {
 		return err
 	}
 	for _, place := range append(slices.Clone(trusted), c.Slurm.Munge, c.Scratch) {
-		// Only what lies in scratch: it is used before the stage is, and a node's disk is often above it.
+		// Scratch is used before the stage exists, so only a destination inside it matters: a node's disk
+		// is often mounted above it.
 		if covers(destination, place) && (place != c.Scratch || Under(destination, place)) {
-			return fmt.Errorf("nothing may be mounted on %s: the node's Slurm and gojail use their own %s; choose another directory", destination, place)
+			return fmt.Errorf("cannot mount on %s: the node's Slurm and gojail use their own %s; choose another directory", destination, place)
 		}
 	}
 	if len(j.UserMounts) == 0 {
-		return fmt.Errorf("jail %s permits no --jail-mount", j.Name)
+		return fmt.Errorf("jail %s does not permit --jail-mount", j.Name)
 	}
 	var reason error
 	for _, rule := range j.UserMounts {
@@ -91,9 +93,9 @@ func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trus
 		case !Under(source, rule.Source):
 			continue
 		case rule.Destination != "" && !Under(destination, rule.Destination):
-			reason = fmt.Errorf("%s may be mounted in jail %s only on %s and below, not on %s", source, j.Name, rule.Destination, destination)
+			reason = fmt.Errorf("%s may be mounted in jail %s only at or below %s, not on %s", source, j.Name, rule.Destination, destination)
 		case rule.Readonly && !readonly:
-			reason = fmt.Errorf("%s may be mounted in jail %s only read-only; write %s:%s:ro", source, j.Name, source, destination)
+			reason = fmt.Errorf("%s may be mounted in jail %s only read-only; use %s:%s:ro", source, j.Name, source, destination)
 		default:
 			return nil
 		}
@@ -101,7 +103,7 @@ func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trus
 	if reason != nil {
 		return reason
 	}
-	return fmt.Errorf("%s may not be mounted in jail %s; permitted are: %s", source, j.Name, strings.Join(describePermitted(j), ", "))
+	return fmt.Errorf("%s may not be mounted in jail %s; permitted: %s", source, j.Name, strings.Join(describePermitted(j), ", "))
 }
 
 func describePermitted(j *Jail) []string {
@@ -113,25 +115,25 @@ func describePermitted(j *Jail) []string {
 	return slices.Compact(list)
 }
 
-// userClosed are the places where no user mount may go: a program that runs with
-// more rights than its user could be made to load or believe what is there.
-var userClosed = []string{
+// closedToUsers are the directories where no user mount may lie: a program with more rights than its user
+// could load or trust the files there.
+var closedToUsers = []string{
 	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/boot", "/nix",
 	"/dev", "/proc", "/sys", "/run", "/tmp",
 }
 
-// refuseUser refuses a destination that is, covers or lies below a closed place.
-func (c *Config) refuseUser(j *Jail, destination string) error {
-	closed := slices.Concat(userClosed, c.reservedPaths(j))
+// refuseUserMount refuses a destination that is, covers or lies below a closed directory.
+func (c *Config) refuseUserMount(j *Jail, destination string) error {
+	closed := slices.Concat(closedToUsers, c.reservedPaths(j))
 	for _, place := range closed {
 		if covers(destination, place) {
-			return fmt.Errorf("nothing may be mounted on %s: it would cover or change %s of the jail", destination, place)
+			return fmt.Errorf("cannot mount on %s: it would hide or change %s of the jail", destination, place)
 		}
 	}
 	return nil
 }
 
-// covers tells whether a mount on destination would hide place, or something in it.
+// covers reports whether a mount on destination would hide place or something below it.
 func covers(destination, place string) bool {
 	return Under(destination, place) || Under(place, destination)
 }

@@ -25,21 +25,21 @@ func TestParseUserMounts(t *testing.T) {
 
 func TestParseUserMountsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"/data":                                  "write it as SOURCE:DESTINATION",
-		"/a:/b:ro:x":                             "write it as SOURCE:DESTINATION",
-		",":                                      "write it as SOURCE:DESTINATION",
+		"/data":                                  "must be SOURCE:DESTINATION",
+		"/a:/b:ro:x":                             "must be SOURCE:DESTINATION",
+		",":                                      "must be SOURCE:DESTINATION",
 		":/b":                                    "source the path is empty",
 		"a:/b":                                   `source "a": must be an absolute path`,
 		"/a:b":                                   `destination "b": must be an absolute path`,
 		"/a:/b/../c":                             `destination "/b/../c": write it as "/c"`,
-		"/a:/":                                   `destination "/" itself`,
-		"/a:/b:RO":                               `"RO" is neither ro nor rw`,
-		"/a:/b,/c:/b":                            "would hide the mount on /b",
-		"/a:/b/c,/a:/b":                          "would hide the mount on /b/c",
-		"/a\n:/b":                                "control character",
-		"/a\u009b:/b":                            `"/a\u009b": contains a control character`,
-		"/a\x9b:/b":                              `"/a\x9b": contains a control character`,
-		"/a:/b\u202e":                            `"/b\u202e": contains a control character or another that cannot be shown`,
+		"/a:/":                                   `destination "/" is not allowed`,
+		"/a:/b:RO":                               `unknown option "RO"`,
+		"/a:/b,/c:/b":                            "would hide the earlier mount on /b",
+		"/a:/b/c,/a:/b":                          "would hide the earlier mount on /b/c",
+		"/a\n:/b":                                "unprintable character",
+		"/a\u009b:/b":                            `"/a\u009b": contains an unprintable character`,
+		"/a\x9b:/b":                              `"/a\x9b": contains an unprintable character`,
+		"/a:/b\u202e":                            `"/b\u202e": contains an unprintable character`,
 		strings.Repeat("/a:/b/x,", 30) + "/a:/c": "would hide",
 	} {
 		_, err := ParseUserMounts(text)
@@ -50,7 +50,7 @@ func TestParseUserMountsRefuses(t *testing.T) {
 		many[i] = "/a:/b/" + strings.Repeat("x", i+1)
 	}
 	_, err := ParseUserMounts(strings.Join(many, ","))
-	assert.ErrorContains(t, err, "25 mounts; at most 24")
+	assert.ErrorContains(t, err, "too many mounts: 25; at most 24")
 }
 
 func FuzzParseUserMounts(f *testing.F) {

@@ -2,7 +2,7 @@
 
 package config
 
-// String is the mount as it was written, without the default ":rw".
+// String returns the mount as the user wrote it, without the default ":rw".
 func (m UserMount) String() string {
 	text := m.Source + ":" + m.Destination
 	if m.Readonly {

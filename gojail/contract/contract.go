@@ -19,22 +19,22 @@ const (
 	DefaultConfig = "/etc/gojail/gojail.toml"
 	DefaultState  = "/run/gojail"
 
-	DefaultDeadline = 10 * time.Second // of a launch, where no configuration tells
+	DefaultDeadline = 10 * time.Second // of a launch, without a configuration
 )
 
-// replyFD is where gojail-launcher writes its answer.
+// replyFD is the descriptor on which gojail-launcher writes its answer.
 const replyFD = 3
 
 // KeyLen is the length of a template's key in the site file and in records, in bytes.
 const KeyLen = 16
 
-// GpusMax is the number of GPUs of a node.
+// GpusMax is the limit of GPUs in a node.
 const GpusMax = 64
 
-// Times of the end of a job.
+// Time limits of the end of a job.
 const (
-	RetryPause = 10 * time.Second // between two tries to end the jobs whose end failed
-	EndMost    = 3 * time.Second  // that the end of one job takes, without networks
+	RetryPause = 10 * time.Second // between two attempts to end jobs whose end failed
+	EndMost    = 3 * time.Second  // limit for the end of one job without networks
 )
 
 // Names of files and directories in the state directory (docs/state.md).
@@ -54,10 +54,10 @@ const (
 	TriedFile       = ".tried"
 )
 
-// TrashDir is in the directory JobsDir of the scratch directory.
+// TrashDir is a directory in the directory JobsDir of the scratch directory.
 const TrashDir = ".trash"
 
-// NetworkConfig is beside gojail.toml.
+// NetworkConfig is a file beside gojail.toml.
 const NetworkConfig = "network.toml"
 
 // Files of the installation.
@@ -72,21 +72,23 @@ const (
 	HolderName = "gojail-holder"
 )
 
-// CacheLink is in a node's spool directory, and in that of a jail: the slurm.conf that slurmd fetched.
+// CacheLink is the directory of the slurm.conf that slurmd fetched, in the spool directory of a node or a
+// jail.
 const CacheLink = "conf-cache"
 
-// CacheInJail is where a jail shows the slurm.conf that slurmd fetched.
+// CacheInJail is the directory of the slurm.conf that slurmd fetched, in a jail.
 const CacheInJail = "/run/gojail/slurm"
 
-// OptionalDir is where a template names what root of a range may install; GOJAIL_OPTIONAL in include/gojail.h.
+// OptionalDir names, in a template, the files that root of a range may install; GOJAIL_OPTIONAL in
+// include/gojail.h.
 const OptionalDir = "/run/gojail/optional"
 
-// AccountsDir is where a template has the node's; GOJAIL_ACCOUNTS in include/gojail.h.
+// AccountsDir contains, in a template, the node's account files; GOJAIL_ACCOUNTS in include/gojail.h.
 const AccountsDir = "/run/gojail/node"
 
-// CDIDir is where a jail has the libraries and programs that its CDI devices bring:
-// in its /run, which is the node's own. The path is the same on every node and with
-// every driver, so that the ld.so.cache of a jail may name it.
+// CDIDir contains the libraries and programs of a jail's CDI devices. It lies in the jail's /run, a file
+// system of the node, and its path is the same on every node and with every driver, so that a jail's
+// ld.so.cache may name it.
 const CDIDir = "/run/gojail/cdi"
 
 // Projects of the quota on a job's /tmp (include/gojail.h).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mount assembles a view: it makes the mounts that were planned, and those that a user asked for.
+// Package mount assembles a view: it makes the planned mounts, and those that a user asks for.
 package mount
 
 import (
@@ -14,14 +14,13 @@ import (
 	"github.com/gojail/gojail/gojail/plan"
 )
 
-// Apply assembles v in the mount namespace of the calling process and makes it
-// the root of every process in it. The namespace must be private to the caller
-// and all threads must be in it. name is the jail's, for messages. After an
-// error the namespace is half-built and must be thrown away.
+// Apply assembles v in the mount namespace of the calling process and makes it the root of every process
+// in the namespace. The namespace must be private to the caller, and all threads must be in it. name is
+// the jail's name, for messages. After an error the namespace is incomplete and must be discarded.
 //
-// It needs Linux 5.12 (mount_setattr) and CAP_SYS_ADMIN.
+// Apply requires Linux 5.12 (mount_setattr(2)) and CAP_SYS_ADMIN.
 func Apply(v *plan.View, name string) error {
-	defer unix.Umask(unix.Umask(0)) // modes of what is made are as the view says
+	defer unix.Umask(unix.Umask(0)) // so that files get exactly the modes of the view
 
 	if err := makePrivate(); err != nil {
 		return err
@@ -59,7 +58,7 @@ func Apply(v *plan.View, name string) error {
 	return nil
 }
 
-// fill attaches the root, then everything that belongs in it, in this order.
+// fill attaches the root, and then all mounts, devices, directories, links and files of the view.
 func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
 	if err := r.attach(); err != nil {
 		return err
@@ -70,7 +69,7 @@ func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
 		}
 	}
 	for _, t := range foreign {
-		_ = r.placeTree(t) // data without a place for it is noexec: what is there instead is not loaded
+		_ = r.placeTree(t) // data without a mount point there is noexec, so no library in it is loaded
 	}
 	if v.Spec.Linux != nil {
 		for _, d := range v.Spec.Linux.Devices {
@@ -111,7 +110,7 @@ func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
 	return r.seal(trees)
 }
 
-// makePrivate keeps what follows from reaching, or being reached by, other namespaces.
+// makePrivate stops the propagation of mounts between this namespace and others.
 func makePrivate() error {
 	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &attr); err != nil {
@@ -148,8 +147,8 @@ func openRoot(v *plan.View, name string) (*jailRoot, error) {
 	return r, nil
 }
 
-// attach mounts the root on top of "/". A lookup that starts at "/" begins below
-// what is mounted there, so that no path of the host is hidden by it.
+// attach mounts the root on "/". A lookup from "/" starts below the mounts on it, so the new root hides
+// no path of the host.
 func (r *jailRoot) attach() error {
 	if err := unix.MoveMount(r.fd, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return &mountError{Op: "move_mount", Source: r.path, Target: "/", Err: err}
@@ -157,7 +156,7 @@ func (r *jailRoot) attach() error {
 	return nil
 }
 
-// seal makes the view's own tmpfs read-only where asked, now that all is in place.
+// seal makes the tmpfs mounts of the view read-only where it asks for that, now that they are complete.
 func (r *jailRoot) seal(trees treeList) error {
 	for _, t := range append(treeList{{fd: r.fd, sealed: r.sealed}}, trees...) {
 		if !t.sealed {
@@ -171,7 +170,7 @@ func (r *jailRoot) seal(trees treeList) error {
 	return nil
 }
 
-// pivot makes the root everybody's in this namespace and drops the old one, as
+// pivot makes the view the root of all processes in this namespace and detaches the old root, as
 // pivot_root(2) describes under "pivot_root(".", ".")".
 func (r *jailRoot) pivot() error {
 	if err := unix.Fchdir(r.fd); err != nil {
@@ -180,7 +179,7 @@ func (r *jailRoot) pivot() error {
 	if err := unix.PivotRoot(".", "."); err != nil {
 		e := &mountError{Op: "pivot_root", Target: r.path, Err: err}
 		if err == unix.EINVAL {
-			e.Detail = "the node's own root must be a mount that can be left, which an initramfs or a chroot is not"
+			e.Detail = "the node's root must be a mount point other than an initramfs or a chroot"
 		}
 		return e
 	}

@@ -285,8 +285,8 @@ func TestApplyErrorsNameEverything(t *testing.T) {
 	}{
 		{specs.Mount{Destination: "/data", Type: "bind", Source: "/no/such"}, "jail small: mount source /no/such (for /data) does not exist on this node"},
 		{specs.Mount{Destination: "/data", Type: "bind", Source: "relative"}, `jail small: mount /data: source "relative" is not an absolute path`},
-		{specs.Mount{Destination: "/data", Type: "bind", Source: "/usr", Options: []string{"rw", "size=1"}}, `jail small: mount /data: "size=1" is no option of a bind mount`},
-		{specs.Mount{Destination: "/data", Type: "bind", Source: "/usr", Options: []string{"rshared"}}, `jail small: mount /data: option "rshared" is refused: mounts of a jail are always private`},
+		{specs.Mount{Destination: "/data", Type: "bind", Source: "/usr", Options: []string{"rw", "size=1"}}, `jail small: mount /data: "size=1" is not an option of a bind mount`},
+		{specs.Mount{Destination: "/data", Type: "bind", Source: "/usr", Options: []string{"rshared"}}, `jail small: mount /data: option "rshared" is not supported: mounts of a jail are always private`},
 		{specs.Mount{Destination: "/data", Type: "ext4", Source: "/dev/sda"}, `jail small: mount /data: type "ext4" is not one of bind, proc, sysfs, tmpfs, devpts, mqueue, overlay`},
 		{specs.Mount{Destination: "/data", Type: "tmpfs", Options: []string{"nosuid", "size=lots"}}, "jail small: fsconfig tmpfs size=lots on /data (nosuid,size=lots): invalid argument: tmpfs: Bad value for 'size'"},
 		{specs.Mount{Destination: "/data", Type: "tmpfs", Options: []string{"colour=red"}}, "jail small: fsconfig tmpfs colour=red on /data (colour=red): invalid argument: tmpfs: Unknown parameter 'colour'"},

@@ -9,8 +9,8 @@ import (
 	"github.com/gojail/gojail/gojail/plan"
 )
 
-// mask hides what is at path behind an empty directory or /dev/null. What is not
-// there needs no mask (OCI runtime-spec, config-linux.md, "Masked Paths").
+// mask covers path with an empty directory or /dev/null. A missing path needs no mask (OCI runtime-spec,
+// config-linux.md, "Masked Paths").
 func (r *jailRoot) mask(path string) error {
 	target, err := r.openExisting(path)
 	if err != nil || target < 0 {
@@ -26,7 +26,7 @@ func (r *jailRoot) mask(path string) error {
 		t, err = newFilesystem(specs.Mount{Destination: path, Type: "tmpfs", Source: "gojail-mask",
 			Options: []string{"mode=555", "size=4k", "nosuid", "nodev", "noexec"}})
 	} else {
-		// nodev would make reading it fail instead of giving nothing.
+		// With nodev, reading the file would fail instead of returning nothing.
 		t, err = newBind(specs.Mount{Destination: path, Type: "bind", Source: "/dev/null", Options: []string{"ro", "nosuid", "noexec", "dev"}}, r.path)
 	}
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *jailRoot) mask(path string) error {
 	return coverPath(t.fd, target, path)
 }
 
-// coverFile covers a file with another content, where there is one.
+// coverFile covers a file with one that has other content. A missing file stays missing.
 func (r *jailRoot) coverFile(f plan.File) error {
 	target, err := r.openExisting(f.Path)
 	if err != nil || target < 0 {
@@ -57,7 +57,7 @@ func (r *jailRoot) coverFile(f plan.File) error {
 	defer unix.Close(t.fd)
 	fd, err := unix.Openat(t.fd, "file", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o444)
 	if err != nil {
-		return &mountError{Op: "make file", Target: f.Path, Err: err}
+		return &mountError{Op: "create file", Target: f.Path, Err: err}
 	}
 	_, err = unix.Write(fd, []byte(f.Content))
 	unix.Close(fd)
@@ -79,7 +79,7 @@ func (r *jailRoot) coverFile(f plan.File) error {
 	return coverPath(bound, target, f.Path)
 }
 
-// makeReadonly mounts path on itself, read-only, with all that is mounted below it.
+// makeReadonly bind-mounts path on itself, read-only, with all mounts below it.
 func (r *jailRoot) makeReadonly(path string) error {
 	target, err := r.openExisting(path)
 	if err != nil || target < 0 {
@@ -101,7 +101,7 @@ func (r *jailRoot) makeReadonly(path string) error {
 	return coverPath(fd, target, path)
 }
 
-// openExisting opens path in the view, or gives -1 where nothing is there.
+// openExisting opens path in the view, or returns -1 if it does not exist.
 func (r *jailRoot) openExisting(path string) (int, error) {
 	fd, err := r.open(path)
 	if err == unix.ENOENT || err == unix.ENOTDIR {
@@ -110,6 +110,7 @@ func (r *jailRoot) openExisting(path string) (int, error) {
 	return fd, r.resolveError(path, err)
 }
 
+// coverPath attaches a detached tree on an open target.
 func coverPath(fd, target int, path string) error {
 	if err := unix.MoveMount(fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return &mountError{Op: "move_mount", Target: path, Err: err}

@@ -15,13 +15,13 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// mountError is a system call that failed while a view was assembled.
+// mountError reports a system call that failed while a view was assembled.
 type mountError struct {
 	Op     string   // the system call
-	Source string   // what was to be mounted; may be empty
-	Target string   // where, inside the view; may be empty
+	Source string   // source of the mount; may be ""
+	Target string   // destination in the view; may be ""
 	Flags  []string // mount options by name
-	Detail string   // the kernel's own words, or what to do; may be empty
+	Detail string   // the kernel's message, or what to do; may be ""
 	Err    error    // a unix.Errno
 }
 
@@ -39,7 +39,7 @@ func (e *mountError) Error() string {
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
 	if e.Err == unix.ENOSYS {
-		b.WriteString(": Linux 5.12 or later is needed")
+		b.WriteString(": Linux 5.12 or later is required")
 	}
 	if e.Detail != "" {
 		b.WriteString(": " + e.Detail)
@@ -49,15 +49,15 @@ func (e *mountError) Error() string {
 
 func (e *mountError) Unwrap() error { return e.Err }
 
-// tree is a mount, or a tree of them, with its place in the view. It is detached
-// until jailRoot.place attaches it; fd stays valid.
+// tree is a mount, or a tree of mounts, with its place in the view. It is detached until
+// jailRoot.placeTree attaches it; fd stays valid.
 type tree struct {
 	fd     int
 	mount  specs.Mount
-	dir    bool // its root is a directory
-	data   bool // of users, where root looks: what is mounted in it stays in it
-	owned  bool // a file system of the view's own, in which targets may be made
-	sealed bool // to be made read-only when all is in place
+	dir    bool // the root of the tree is a directory
+	data   bool // data of users that root uses: links in it must not lead out of it
+	owned  bool // file system of the view's own, in which targets may be created
+	sealed bool // to be made read-only when the view is complete
 }
 
 func (t tree) target() string { return t.mount.Destination }
@@ -70,8 +70,8 @@ func (l treeList) close() {
 	}
 }
 
-// openTrees makes every mount as a detached tree, in the host's view: no source
-// can be hidden by a mount of ours.
+// openTrees creates every mount as a detached tree, in the host's view, so that no earlier mount hides a
+// source.
 func openTrees(mounts []specs.Mount, jail string) (treeList, error) {
 	var trees treeList
 	for _, m := range mounts {
@@ -91,12 +91,12 @@ func openTrees(mounts []specs.Mount, jail string) (treeList, error) {
 	return trees, nil
 }
 
-// newBind clones the mount at m.Source. Options of an rbind hold for all that is
-// mounted below it. jail is the root of the jail on the host.
+// newBind clones the mount at m.Source. Options of an rbind apply to all mounts below it, too. jail is
+// the path of the jail's root on the host.
 func newBind(m specs.Mount, jail string) (tree, error) {
 	o, err := parseMountOptions(m.Options)
 	if err == nil && len(o.data) > 0 {
-		err = fmt.Errorf("%q is no option of a bind mount", o.data[0])
+		err = fmt.Errorf("%q is not an option of a bind mount", o.data[0])
 	}
 	if err != nil {
 		return tree{}, fmt.Errorf("mount %s: %w", m.Destination, err)
@@ -120,7 +120,7 @@ func newBind(m specs.Mount, jail string) (tree, error) {
 	return t, err
 }
 
-// cloneSource clones the mount at a source. By its path an automounter mounts what is to be there.
+// cloneSource clones the mount at a source. The lookup by path triggers automounts.
 func cloneSource(source, jail string, o mountOptions) (int, error) {
 	if !config.Under(source, jail) || source == jail {
 		return unix.OpenTree(unix.AT_FDCWD, source, o.openTreeFlags())
@@ -133,8 +133,8 @@ func cloneSource(source, jail string, o mountOptions) (int, error) {
 	return unix.OpenTree(fd, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
 }
 
-// OpenSourceOf opens a source as a place. One that lies below the jail's root is resolved in
-// there: who may write in the jail must not choose what of the host is mounted.
+// OpenSourceOf opens a source as a path descriptor. A source below the jail's root is resolved inside it:
+// users who can write in the jail must not choose which files of the host are mounted.
 func OpenSourceOf(source, jail string) (int, error) {
 	if !config.Under(source, jail) || source == jail {
 		return unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -147,8 +147,8 @@ func OpenSourceOf(source, jail string) (int, error) {
 	return rootpath.OpenBeneath(root, strings.TrimPrefix(source, jail), rootpath.InRoot)
 }
 
-// setAttributes gives a detached tree its options, and makes it private: it must
-// not share what is mounted on it later with the place that it was cloned from.
+// setAttributes sets the options of a detached tree and makes it private, so that later mounts on it do
+// not propagate to the place that it was cloned from.
 func setAttributes(fd int, o mountOptions) error {
 	flags := uint(unix.AT_EMPTY_PATH)
 	if o.recursive {
@@ -166,7 +166,7 @@ func isDirectory(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
-// newFilesystem makes a file system that is not there yet: proc, sysfs, tmpfs, devpts, mqueue, overlay.
+// newFilesystem creates a new file system: proc, sysfs, tmpfs, devpts, mqueue or overlay.
 func newFilesystem(m specs.Mount) (tree, error) {
 	switch m.Type {
 	case "proc", "sysfs", "tmpfs", "devpts", "mqueue", "overlay":
@@ -178,7 +178,7 @@ func newFilesystem(m specs.Mount) (tree, error) {
 		return tree{}, fmt.Errorf("mount %s: %w", m.Destination, err)
 	}
 	t := tree{mount: m, dir: true, owned: m.Type == "tmpfs"}
-	if t.owned && o.set&unix.MOUNT_ATTR_RDONLY != 0 { // targets are made in it first
+	if t.owned && o.set&unix.MOUNT_ATTR_RDONLY != 0 { // targets are created in it first
 		t.sealed = true
 		o.set &^= unix.MOUNT_ATTR_RDONLY
 	}
@@ -197,7 +197,8 @@ func newFilesystem(m specs.Mount) (tree, error) {
 	return t, nil
 }
 
-// configureContext gives the file system context its source and data options and creates the superblock.
+// configureContext sets the source and the data options of a file system context and creates the
+// superblock.
 func configureContext(ctx int, m specs.Mount, o mountOptions) error {
 	fail := func(what string, err error) error {
 		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: readContextMessage(ctx), Err: err}
@@ -225,8 +226,8 @@ func configureContext(ctx int, m specs.Mount, o mountOptions) error {
 	return nil
 }
 
-// readContextMessage reads what the kernel has to say about a file system context
-// (fsopen(2)): lines that start with their level, such as "e tmpfs: Bad value for 'size'".
+// readContextMessage reads the kernel's messages about a file system context (fsopen(2)): lines that
+// begin with their level, such as "e tmpfs: Bad value for 'size'".
 func readContextMessage(ctx int) string {
 	var lines []string
 	buf := make([]byte, 512)

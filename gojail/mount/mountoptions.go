@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountOptions are the options of one mount as the kernel wants them.
+// mountOptions are the options of one mount in the kernel's terms.
 type mountOptions struct {
 	set, clear uint64   // MOUNT_ATTR_*
-	recursive  bool     // clone, and set options on, all that is mounted below too
-	data       []string // for the file system itself: size=1G, lowerdir=...
+	recursive  bool     // clone all mounts below, too, and set their options
+	data       []string // options of the file system itself: size=1G, lowerdir=...
 }
 
-// mountAttributes are the options that mount_setattr(2) knows. A cleared bit is
-// what undoes an option that the source of a bind has.
+// mountAttributes are the options that mount_setattr(2) supports. A cleared bit undoes an option of a
+// bind mount's source.
 var mountAttributes = map[string]struct{ set, clear uint64 }{
 	"ro":          {set: unix.MOUNT_ATTR_RDONLY},
 	"rw":          {clear: unix.MOUNT_ATTR_RDONLY},
@@ -36,7 +36,7 @@ var mountAttributes = map[string]struct{ set, clear uint64 }{
 	"strictatime": {set: unix.MOUNT_ATTR_STRICTATIME, clear: unix.MOUNT_ATTR__ATIME},
 }
 
-// parseMountOptions sorts options; the last of two that contradict each other wins, as with mount(8).
+// parseMountOptions sorts options; the last of contradicting ones takes precedence, as with mount(8).
 func parseMountOptions(options []string) (mountOptions, error) {
 	var o mountOptions
 	for _, name := range options {
@@ -49,9 +49,9 @@ func parseMountOptions(options []string) (mountOptions, error) {
 			o.recursive = true
 		case name == "bind", name == "private", name == "rprivate", name == "defaults":
 		case name == "shared", name == "rshared", name == "slave", name == "rslave", name == "unbindable", name == "runbindable":
-			return o, fmt.Errorf("option %q is refused: mounts of a jail are always private", name)
+			return o, fmt.Errorf("option %q is not supported: mounts of a jail are always private", name)
 		case name == "":
-			return o, fmt.Errorf("an option is empty")
+			return o, fmt.Errorf("empty option")
 		default:
 			o.data = append(o.data, name)
 		}
@@ -67,11 +67,11 @@ func (o mountOptions) openTreeFlags() uint {
 	return flags
 }
 
-// fsconfigMax is the longest value that fsconfig(2) takes, in bytes.
+// fsconfigMax is the maximum length of a value of fsconfig(2), in bytes.
 const fsconfigMax = 255
 
-// splitLayers hands over a list of overlay layers that is too long for one value
-// one by one, which Linux 6.8 and later take.
+// splitLayers splits a list of overlay layers that is too long for one value into single layers, which
+// Linux 6.8 and later accept.
 func splitLayers(data []string) []string {
 	var out []string
 	for _, option := range data {

@@ -17,14 +17,14 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// region is a directory with all below it, as the kernel names it whichever mounts
-// show it: by its file system, and by its path in there (proc_pid_mountinfo(5)).
+// region is a directory tree as the kernel identifies it, whichever mounts show it: by its file system
+// and its path in there (proc_pid_mountinfo(5)).
 type region struct {
 	major, minor int
 	path         string
 }
 
-// regionOf returns what a mount shows of its file system.
+// regionOf returns the region that a mount shows.
 func regionOf(m *mountinfo.Info) region { return region{m.Major, m.Minor, m.Root} }
 
 // holds reports whether other lies in r.
@@ -38,7 +38,7 @@ type mountView struct {
 	root   int // O_PATH
 }
 
-// ReadMountView reads the table of a process by its name in /proc.
+// ReadMountView reads the mount table of a process by its name in /proc.
 func ReadMountView(process string) (*mountView, error) {
 	fail := func(err error) (*mountView, error) {
 		return nil, fmt.Errorf("cannot read the mount table of process %s: %w", process, oneline.Cause(err))
@@ -86,7 +86,7 @@ func mountID(fd int) (int, error) {
 	return int(st.Mnt_id), nil
 }
 
-// RegionOf returns where an open directory lies.
+// RegionOf returns the region of an open directory.
 func (v *mountView) RegionOf(fd int) (region, error) {
 	m, err := v.mountOf(fd)
 	if err != nil {
@@ -104,7 +104,7 @@ func (v *mountView) RegionOf(fd int) (region, error) {
 	return r, nil
 }
 
-// relativeTo returns the rest of a path that is, or lies below, dir.
+// relativeTo returns path without its prefix dir.
 func relativeTo(path, dir string) string {
 	return strings.TrimPrefix(path, strings.TrimSuffix(dir, "/"))
 }

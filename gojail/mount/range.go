@@ -20,14 +20,14 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// OpenRange opens the root of the jail's template with the ids of the user namespace ids,
-// and its data with those of data, as detached trees; the first is the root.
+// OpenRange opens the root of the jail's template, mapped by the user namespace ids, and its data
+// directories, mapped by the user namespace data, as detached trees. The first is the root.
 //
-// The root is one mount, without those on it: what the template has mounted there is
-// attached to it as it is, and what was mounted on the node since does not appear.
+// The root is cloned without the mounts on it: the caller attaches the template's mounts to it unmapped,
+// and later mounts of the node do not appear.
 //
-// It needs Linux 5.12 and file systems that can map ids (mount_setattr(2), "ID-mapped
-// mounts": ext4, xfs, btrfs and others; nfs and lustre cannot).
+// OpenRange requires Linux 5.12 and file systems with id-mapped mounts (mount_setattr(2), "ID-mapped
+// mounts": ext4, xfs, btrfs and others; nfs and lustre lack them).
 func OpenRange(c *config.Config, j *config.Jail, facts *node.HostFacts, template state.Record, ids, data int) (trees []Tree, err error) {
 	namespace, err := template.Namespace("mnt")
 	if err != nil {
@@ -39,9 +39,9 @@ func OpenRange(c *config.Config, j *config.Jail, facts *node.HostFacts, template
 		return nil, err
 	}
 	defer view.Close()
-	// Only now it is certain that the process is still the template's.
+	// Only now is it certain that the process is still the template's.
 	if start, err := procfs.StartTime(template.PID); err != nil || start != template.Start {
-		return nil, fmt.Errorf("the template of jail %s ended meanwhile; try again", j.Name)
+		return nil, fmt.Errorf("the template of jail %s has just ended; try again", j.Name)
 	}
 	root, err := view.mountOf(view.root)
 	if err != nil || root == nil {
@@ -73,13 +73,13 @@ func OpenRange(c *config.Config, j *config.Jail, facts *node.HostFacts, template
 	return trees, err
 }
 
-// place is a directory in a view, open, at a path without symbolic links.
+// place is an open directory in a view, at a path without symbolic links.
 type place struct {
 	fd   int
 	path string
 }
 
-// openPlaces opens directories in a view, but for those that are not there any more.
+// openPlaces opens directories in a view, except those that no longer exist.
 func (v *mountView) openPlaces(dirs []string) ([]place, error) {
 	var places []place
 	for _, dir := range dirs {
@@ -88,7 +88,7 @@ func (v *mountView) openPlaces(dirs []string) ([]place, error) {
 			continue
 		}
 		if err != nil {
-			return places, fmt.Errorf("data directory %s of the jail cannot be opened: %w", dir, err)
+			return places, fmt.Errorf("cannot open data directory %s of the jail: %w", dir, err)
 		}
 		path, err := rootpath.OfDescriptor(fd, dir)
 		places = append(places, place{fd, path})
@@ -99,7 +99,7 @@ func (v *mountView) openPlaces(dirs []string) ([]place, error) {
 	return places, nil
 }
 
-// hideFromUsers adds to an error what its reader, a user, can do.
+// hideFromUsers adds to an error what a user can do about it.
 func hideFromUsers(err error) error {
 	if suid := (*SuidError)(nil); errors.As(err, &suid) {
 		return fmt.Errorf("%w; use --jail-root=self, or ask your administrator to %s", err, suid.Remedy())
@@ -107,7 +107,7 @@ func hideFromUsers(err error) error {
 	return err
 }
 
-// inMountNamespace runs f on a thread of its own in a mount namespace.
+// inMountNamespace runs f on a separate thread in a mount namespace.
 func inMountNamespace(namespace int, f func() error) error {
 	return doOnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -120,7 +120,8 @@ func inMountNamespace(namespace int, f func() error) error {
 	})
 }
 
-// openRange clones the root and the data directories of a view, whose namespace the thread is in.
+// openRange clones the root and the data directories of a view. The thread must be in the view's
+// namespace.
 func (v *mountView) openRange(places []place, ids, data int) (trees []Tree, err error) {
 	defer func() {
 		if err != nil {
@@ -145,8 +146,8 @@ func (v *mountView) openRange(places []place, ids, data int) (trees []Tree, err 
 	return trees, nil
 }
 
-// openData clones a data directory with all that the view has mounted in it: at once, or
-// mount by mount where some cannot map ids.
+// openData clones a data directory with all mounts in it: at once, or one by one where some cannot map
+// ids.
 func (v *mountView) openData(p place, data int) ([]Tree, error) {
 	if fd, err := CloneMapped(p.fd, true, data); err == nil {
 		return []Tree{{FD: fd, Destination: p.path}}, nil
@@ -171,7 +172,7 @@ func (v *mountView) openData(p place, data int) ([]Tree, error) {
 	return trees, nil
 }
 
-// mountsBelow returns the mounts below a path, each after those that it lies in.
+// mountsBelow returns the mounts below a path, parents first.
 func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
 	var list []*mountinfo.Info
 	for _, m := range v.mounts {
@@ -183,8 +184,8 @@ func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
 	return slices.CompactFunc(list, func(a, b *mountinfo.Info) bool { return a.Mountpoint == b.Mountpoint })
 }
 
-// openDataMount clones one mount. Where ids cannot be mapped, what is only read, and what has
-// no files of users, stays as the template has it.
+// openDataMount clones one mount. Where ids cannot be mapped, a read-only mount, or one without files of
+// users, stays unmapped.
 func (v *mountView) openDataMount(p place, data int) (int, error) {
 	fd, failed := CloneMapped(p.fd, false, data)
 	if failed == nil {
@@ -200,7 +201,8 @@ func (v *mountView) openDataMount(p place, data int) (int, error) {
 	return -1, explainMapError(p.path+" of the jail", failed)
 }
 
-// CloneMapped clones the mount at an open place, maybe with those below it, with the ids of a user namespace.
+// CloneMapped clones the mount at an open directory, with the mounts below it if recursive, mapped by a
+// user namespace.
 func CloneMapped(at int, recursive bool, namespace int) (int, error) {
 	fd, err := cloneNosuid(at, recursive)
 	if err != nil {
@@ -213,7 +215,7 @@ func CloneMapped(at int, recursive bool, namespace int) (int, error) {
 	return fd, nil
 }
 
-// cloneNosuid clones likewise, private, nosuid and nodev.
+// cloneNosuid clones a mount, unmapped, with private, nosuid and nodev.
 func cloneNosuid(at int, recursive bool) (int, error) {
 	o := mountOptions{recursive: recursive, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	fd, err := unix.OpenTree(at, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
@@ -227,7 +229,7 @@ func cloneNosuid(at int, recursive bool) (int, error) {
 	return fd, nil
 }
 
-// MapIDs maps the ids of a detached tree, of all mounts in it, by a user namespace.
+// MapIDs maps the ids of all mounts in a detached tree by a user namespace.
 func MapIDs(tree, namespace int, source string) error {
 	if err := mapIDs(tree, namespace); err != nil {
 		return explainMapError(source+", or of a mount below it,", err)

@@ -100,32 +100,32 @@ func init() {
 // TestSuidFilesOfAJailAreNotForTheNode: it is the way that the kernel goes that must be closed, every way that
 // this node has, or nosuid.
 func TestSuidFilesOfAJailAreNotForTheNode(t *testing.T) {
-	const could = "--jail-root=range: a set-user-ID file that is made in the jail could be run "
+	const could = "--jail-root=range: a set-user-ID file created in the jail could be executed "
 	nosuid := []string{"-o", "remount,bind,nosuid", "DIR"}
 	bind := func(from, to string) []string { return []string{"--bind", "DIR" + from, "DIR" + to} }
 	for name, test := range map[string]struct {
 		judged
 		want string
 	}{
-		"open": {judged{}, "on the node in /jails/debian; mount it nosuid (mount -o remount,bind,nosuid ), or close a directory above it: chmod 700 /jails"},
+		"open": {judged{}, "on the node in /jails/debian; mount it nosuid (mount -o remount,bind,nosuid ), or restrict a directory above it: chmod 700 /jails"},
 		"the root itself, which users are to come to": {judged{Closed: []string{"/jails/debian"}},
-			"on the node in /jails/debian; mount it nosuid (mount -o remount,bind,nosuid ), or close a directory above it: chmod 700 /jails"},
+			"on the node in /jails/debian; mount it nosuid (mount -o remount,bind,nosuid ), or restrict a directory above it: chmod 700 /jails"},
 		"closed":                     {judged{Closed: []string{"/jails"}}, ""},
 		"nosuid":                     {judged{Mounts: [][]string{nosuid}}, ""},
 		"a mount of its own, nosuid": {judged{Mounts: [][]string{bind("/jails/debian", "/jails/debian"), {"-o", "remount,bind,nosuid", "DIR/jails/debian"}}}, ""},
 		"a symbolic link in a closed directory": {judged{Root: "/a/link/debian", Closed: []string{"/a"}},
-			"on the node in /jails/debian; mount it nosuid (mount -o remount,bind,nosuid ), or close a directory above it: chmod 700 /jails"},
+			"on the node in /jails/debian; mount it nosuid (mount -o remount,bind,nosuid ), or restrict a directory above it: chmod 700 /jails"},
 		"a symbolic link to a closed directory": {judged{Root: "/a/link/debian", Closed: []string{"/jails"}}, ""},
 		"the same elsewhere": {judged{Closed: []string{"/jails"}, Mounts: [][]string{bind("/jails/debian", "/a/b")}},
-			"on the node in /a/b; mount it nosuid (mount -o remount,bind,nosuid /a/b), or close a directory above it: chmod 700 /a"},
+			"on the node in /a/b; mount it nosuid (mount -o remount,bind,nosuid /a/b), or restrict a directory above it: chmod 700 /a"},
 		"a part elsewhere": {judged{Closed: []string{"/jails"}, Mounts: [][]string{bind("/jails/debian/home", "/home")}},
-			"on the node in /home; mount it nosuid (mount -o remount,bind,nosuid /home), or close a directory above it: chmod 700 "},
+			"on the node in /home; mount it nosuid (mount -o remount,bind,nosuid /home), or restrict a directory above it: chmod 700 "},
 		"the whole elsewhere": {judged{Closed: []string{"/a"}, Root: "/a/b/debian", Mounts: [][]string{bind("/jails", "/a/b"), bind("/a/b", "/c"), bind("/home", "/jails")}},
-			"on the node in /c/debian; mount it nosuid (mount -o remount,bind,nosuid /c), or close a directory above it: chmod 700 /c"},
+			"on the node in /c/debian; mount it nosuid (mount -o remount,bind,nosuid /c), or restrict a directory above it: chmod 700 /c"},
 		"elsewhere and closed": {judged{Closed: []string{"/jails", "/a"}, Mounts: [][]string{bind("/jails/debian", "/a/b")}}, ""},
 		"elsewhere and nosuid": {judged{Closed: []string{"/jails"}, Mounts: [][]string{bind("/jails/debian", "/a/b"), {"-o", "remount,bind,nosuid", "DIR/a/b"}}}, ""},
 		"another part of what is nosuid, which users move files to": {judged{Mounts: [][]string{bind("/c", "/home"), nosuid}},
-			"on the node in /home; mount it nosuid (mount -o remount,bind,nosuid /home), or close a directory above it: chmod 700 "},
+			"on the node in /home; mount it nosuid (mount -o remount,bind,nosuid /home), or restrict a directory above it: chmod 700 "},
 		"the same of what is closed":    {judged{Closed: []string{"/jails"}, Mounts: [][]string{bind("/c", "/home"), nosuid}}, ""},
 		"the same of what is read-only": {judged{Mounts: [][]string{bind("/c", "/home"), {"-o", "remount,bind,nosuid,ro", "DIR"}}}, ""},
 		"covered":                       {judged{Closed: []string{"/jails"}, Mounts: [][]string{bind("/jails/debian", "/a/b"), bind("/c", "/a/b")}}, ""},

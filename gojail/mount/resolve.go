@@ -14,26 +14,26 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// jailRoot is the root of a view while it is filled.
+// jailRoot is the root of a view during its assembly.
 type jailRoot struct {
-	name   string // the jail's, for messages
-	path   string // on the host, for messages
+	name   string // name of the jail, for messages
+	path   string // path on the host, for messages
 	fd     int
-	sealed bool            // to be made read-only in the end
-	owned  map[uint64]bool // device numbers of the file systems that the view itself mounted
-	placed []placed        // those of the kernel's, of the view's own, and its data, in the order of mounting
+	sealed bool            // to be made read-only when the view is complete
+	owned  map[uint64]bool // device numbers of the file systems that the view mounted
+	placed []placed        // mounts of the kernel's file systems, of the view's own and of its data, in order
 }
 
-// placed is a mount that the view has made.
+// placed is a mount of the view that is attached.
 type placed struct {
 	path    string
-	fd      int    // the tree's
-	resolve uint64 // how paths in it are looked up
+	fd      int    // descriptor of the tree
+	resolve uint64 // openat2 flags for paths in it
 }
 
 func (r *jailRoot) close() { unix.Close(r.fd) }
 
-// addOwned says that targets may be made in the file system of fd.
+// addOwned permits the creation of targets in the file system of fd.
 func (r *jailRoot) addOwned(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -43,10 +43,9 @@ func (r *jailRoot) addOwned(fd int) error {
 	return nil
 }
 
-// open resolves path with this root as "/": no symlink and no ".." leads out of
-// it, and no link of /proc does (openat2(2), Linux 5.6). What lies in a mount of the
-// view's own is looked up in there: who owns the root may rename the mount's
-// directory at any moment, and put another one in its place.
+// open resolves path with this root as "/": no symlink, ".." or link of /proc leads out of it
+// (openat2(2), Linux 5.6). A path in a mount of the view is resolved from that mount: the owner of the
+// root may rename the mount's directory at any time, and replace it.
 func (r *jailRoot) open(path string) (int, error) {
 	for i := len(r.placed) - 1; i >= 0; i-- {
 		if rest, below := strings.CutPrefix(path, r.placed[i].path+"/"); below {
@@ -56,8 +55,8 @@ func (r *jailRoot) open(path string) (int, error) {
 	return rootpath.OpenBeneath(r.fd, path, rootpath.InRoot)
 }
 
-// openTarget opens the place for a mount. It is made where it is missing, but only on
-// a file system of the view's own: on shared storage all nodes would race for it.
+// openTarget opens a mount target. It creates a missing one only on a file system of the view itself: on
+// shared storage all nodes would race to create it.
 func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
 	fd, err := r.open(path)
 	if err != unix.ENOENT {
@@ -75,13 +74,13 @@ func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
 		err = unix.Mknodat(parent, base, unix.S_IFREG|0o644, 0)
 	}
 	if err != nil {
-		return -1, &mountError{Op: "make mount target", Target: path, Err: err}
+		return -1, &mountError{Op: "create mount target", Target: path, Err: err}
 	}
 	fd, err = r.open(path)
 	return fd, r.resolveError(path, err)
 }
 
-// openParent opens the directory of path, in which something is to be made.
+// openParent opens the directory of path, to create an entry in it.
 func (r *jailRoot) openParent(path string) (int, error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 		return -1, fmt.Errorf("mount target %q is not a clean absolute path below /", path)
@@ -96,12 +95,12 @@ func (r *jailRoot) openParent(path string) (int, error) {
 		err = r.missingError(path)
 	}
 	if _, is := err.(*missingTarget); is {
-		err = r.missingError(path) // name what was asked for, not its parent
+		err = r.missingError(path) // name the target itself, not its parent
 	}
 	return -1, err
 }
 
-// missingTarget is the error for a target that launches never make.
+// missingTarget is the error for a target that launches never create.
 type missingTarget struct{ path, root, name string }
 
 func (r *jailRoot) missingError(path string) error { return &missingTarget{path, r.path, r.name} }
@@ -115,7 +114,7 @@ func (r *jailRoot) resolveError(path string, err error) error {
 	case nil:
 		return nil
 	case unix.ELOOP:
-		return fmt.Errorf("mount target %s in %s is a symlink that cannot be followed", path, r.path)
+		return fmt.Errorf("mount target %s in %s is a symlink that must not be followed", path, r.path)
 	case unix.EXDEV:
 		return fmt.Errorf("mount target %s in %s is a symlink that leads out of its data directory; put a directory there", path, r.path)
 	case unix.ENOTDIR:
@@ -149,7 +148,8 @@ func (r *jailRoot) placeTree(t tree) error {
 	return nil
 }
 
-// checkFits refuses a target of the wrong kind, and the root itself, which would hide the jail.
+// checkFits refuses a target of the wrong kind, and the root itself, since a mount on it would hide the
+// jail.
 func (r *jailRoot) checkFits(t tree, target int) error {
 	var st, root unix.Stat_t
 	if err := unix.Fstat(target, &st); err != nil {
@@ -170,7 +170,7 @@ func (r *jailRoot) checkFits(t tree, target int) error {
 	return nil
 }
 
-// mknod makes a device node on a file system of the view's own.
+// mknod creates a device node on a file system of the view.
 func (r *jailRoot) mknod(d specs.LinuxDevice) error {
 	kinds := map[string]uint32{"c": unix.S_IFCHR, "u": unix.S_IFCHR, "b": unix.S_IFBLK}
 	kind, known := kinds[d.Type]

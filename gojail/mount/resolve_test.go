@@ -44,7 +44,7 @@ func TestTargetsStayInTheRoot(t *testing.T) {
 		case "":
 			assert.EqualError(t, err, "jail small: mount target /trap is missing in "+root+"; create it once with: gojail init small", name)
 		case "magic", "loop":
-			assert.EqualError(t, err, "jail small: mount target /trap in "+root+" is a symlink that cannot be followed", name)
+			assert.EqualError(t, err, "jail small: mount target /trap in "+root+" is a symlink that must not be followed", name)
 		case "root":
 			assert.EqualError(t, err, "jail small: mount target /trap in "+root+" is the root itself", name)
 		default:

@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// MissingTargets lists the targets that are not there.
+// MissingTargets returns the targets that do not exist.
 func MissingTargets(c *config.Config, j *config.Jail, v *plan.View) ([]plan.Target, error) {
 	root, err := node.OpenJail(j)
 	if err != nil {
@@ -32,15 +32,15 @@ func MissingTargets(c *config.Config, j *config.Jail, v *plan.View) ([]plan.Targ
 		case err != nil:
 			return nil, fmt.Errorf("jail %s: mount target %s in %s cannot be reached: %w", j.Name, t.Path, j.Root, err)
 		case (st.Mode&unix.S_IFMT == unix.S_IFDIR) != t.Dir:
-			return nil, fmt.Errorf("jail %s: mount target %s in %s must be a %s; move what is there away",
+			return nil, fmt.Errorf("jail %s: mount target %s in %s must be a %s; move the existing file away",
 				j.Name, t.Path, j.Root, map[bool]string{true: "directory", false: "file"}[t.Dir])
 		}
 	}
 	return missing, nil
 }
 
-// MakeTargets makes the missing targets on the jail's storage and lists them.
-// One node does so at a time (flock on ROOT/.gojail.lock).
+// MakeTargets creates the missing targets on the jail's storage and returns them. Nodes take turns (flock
+// on ROOT/.gojail.lock).
 func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.Time) ([]plan.Target, error) {
 	missing, err := MissingTargets(c, j, v)
 	if err != nil || len(missing) == 0 {
@@ -48,7 +48,7 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	}
 	unlock, err := filelock.Lock(filepath.Join(j.Root, ".gojail.lock"), deadline)
 	if err != nil {
-		return nil, fmt.Errorf("jail %s: %w (a node that may write to the storage is needed)", j.Name, err)
+		return nil, fmt.Errorf("jail %s: %w (run it on a node that can write to the storage)", j.Name, err)
 	}
 	defer unlock()
 	root, err := node.OpenJail(j)
@@ -60,14 +60,14 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	var made []plan.Target
 	for _, t := range missing {
 		if err := makeTarget(root, t, &made); err != nil {
-			return made, fmt.Errorf("jail %s: cannot make the %s in %s: %w", j.Name, t, j.Root, err)
+			return made, fmt.Errorf("jail %s: cannot create the %s in %s: %w", j.Name, t, j.Root, err)
 		}
 	}
 	return made, nil
 }
 
-// makeTarget makes one target and the directories above it. Every parent is
-// resolved inside the root, so that no symlink of the jail leads out of it.
+// makeTarget creates one target and the directories above it. Every parent is resolved inside the root,
+// so no symlink of the jail leads out of it.
 func makeTarget(root int, t plan.Target, made *[]plan.Target) error {
 	parent, err := rootpath.OpenBeneath(root, filepath.Dir(t.Path), rootpath.InRoot)
 	if err == unix.ENOENT {
@@ -86,11 +86,11 @@ func makeTarget(root int, t plan.Target, made *[]plan.Target) error {
 	}
 	defer unix.Close(dir)
 	if err := makeEntry(dir, filepath.Base(t.Path), t.Dir); err != nil {
-		if err == unix.EEXIST { // made a moment ago by another node, or a dangling symlink
+		if err == unix.EEXIST { // another node has just created it, or it is a dangling symlink
 			if _, err := node.StatIn(root, t.Path); err == nil {
 				return nil
 			}
-			return fmt.Errorf("a symlink that leads nowhere is in its place; remove it or let it lead somewhere")
+			return fmt.Errorf("a dangling symlink is in its place; remove it or create its target")
 		}
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// MakeLocal makes the node-local directories of a jail below scratch, each with
-// the owner and mode that the directory has in the jail. It is called before a
-// jail is assembled; what is there already is left as it is.
+// MakeLocal creates the node-local directories of a jail below scratch, each with the owner and mode of
+// the directory in the jail. It is called before a jail is assembled, and does not change existing
+// directories.
 func MakeLocal(c *config.Config, j *config.Jail) error {
 	if len(j.Local) == 0 {
 		return nil
@@ -40,14 +40,14 @@ func MakeLocal(c *config.Config, j *config.Jail) error {
 			return fmt.Errorf("jail %s: local directory %s cannot be reached in %s: %w", j.Name, path, j.Root, err)
 		}
 		if err := makeBelow(c.Scratch, filepath.Join("local", j.Name, path), like); err != nil {
-			return fmt.Errorf("jail %s: cannot make the local directory %s on this node: %w", j.Name, plan.LocalDir(c, j, path), err)
+			return fmt.Errorf("jail %s: cannot create the local directory %s on this node: %w", j.Name, plan.LocalDir(c, j, path), err)
 		}
 	}
 	return nil
 }
 
-// makeBelow makes scratch and the directories of path below it, the last one
-// like the given one. Those in between are root's alone, so nobody can replace them.
+// makeBelow creates scratch and the directories of path below it, the last one with the owner and mode of
+// like. Only root can write to the other directories, so nobody can replace them.
 func makeBelow(scratch, path string, like unix.Stat_t) error {
 	if err := os.MkdirAll(scratch, 0o711); err != nil {
 		return err
@@ -63,21 +63,21 @@ func makeBelow(scratch, path string, like unix.Stat_t) error {
 	dir = filepath.Join(dir, names[len(names)-1])
 	if st, err := os.Lstat(dir); err == nil {
 		if !st.IsDir() {
-			return fmt.Errorf("there is something else in its place")
+			return fmt.Errorf("another file is in its place")
 		}
 		return nil
 	}
 	return makeLike(dir, like)
 }
 
-// makeLike makes a directory under another name first: it appears with its owner
-// and mode, or not at all.
+// makeLike creates a directory under a temporary name and renames it, so that it appears with its owner
+// and mode or not at all.
 func makeLike(dir string, like unix.Stat_t) error {
 	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".new-")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // only if something failed: else it has moved
+	defer os.Remove(temporary) // only after an error: otherwise it was renamed
 	if err := os.Lchown(temporary, int(like.Uid), int(like.Gid)); err != nil {
 		return err
 	}

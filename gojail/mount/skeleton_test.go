@@ -69,7 +69,7 @@ func TestMakeTargetsStaysInsideTheJail(t *testing.T) {
 	outside := t.TempDir()
 	require.NoError(t, os.Symlink(outside, filepath.Join(j.Root, "var")))
 	_, err := MakeTargets(c, j, v, time.Now().Add(time.Second))
-	assert.ErrorContains(t, err, "a symlink that leads nowhere is in its place", "the link is resolved inside the jail")
+	assert.ErrorContains(t, err, "a dangling symlink is in its place", "the link is resolved inside the jail")
 	entries, err := os.ReadDir(outside)
 	require.NoError(t, err)
 	assert.Empty(t, entries)
@@ -120,5 +120,5 @@ func TestMakeLocal(t *testing.T) {
 
 	require.NoError(t, os.RemoveAll(dir))
 	require.NoError(t, os.Symlink("/etc", dir))
-	assert.ErrorContains(t, MakeLocal(c, j), "there is something else in its place")
+	assert.ErrorContains(t, MakeLocal(c, j), "another file is in its place")
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// IDRange is what a user may be in a user namespace, from uid and gid 0 of it on
-// (subuid(5), subgid(5)).
+// IDRange is the range of ids that a user has in a user namespace, from uid and gid 0 on (subuid(5),
+// subgid(5)).
 type IDRange struct {
-	UID, GID uint32 // first of the range on the node
-	Count    uint32 // of both
+	UID, GID uint32 // first ids of the range on the node
+	Count    uint32 // number of uids and of gids
 }
 
-// RangeCount is as many as packages need; more are not used.
+// RangeCount is the number of ids that packages need. No more are used.
 const RangeCount = 1 << 16
 
-// SubIDs reads a user's range of /etc/subuid and /etc/subgid.
+// SubIDs returns a user's range of /etc/subuid and /etc/subgid.
 func SubIDs(uid uint32) (IDRange, error) {
 	name := strconv.FormatUint(uint64(uid), 10)
 	names := []string{name}
@@ -53,8 +53,8 @@ func SubIDs(uid uint32) (IDRange, error) {
 	return r, nil
 }
 
-// subRange is the first range of at least rangeCount ids: NAME:FIRST:COUNT. It is
-// never one with ids of the node's own users in it.
+// subRange returns the first range of at least RangeCount ids in lines NAME:FIRST:COUNT. It skips ranges
+// with ids of the node's own users.
 func subRange(text string, names []string) (first, count uint32) {
 	const ownUsers = 1 << 16
 	for line := range strings.Lines(text) {

@@ -20,11 +20,11 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// SuidError says where a set-user-ID file that is made in a jail could be run.
+// SuidError reports where a set-user-ID file of a jail could be executed.
 type SuidError struct {
-	path  string // as the node's users see it
-	mount string // the mount point that shows it
-	jail  string // the jail that shows it, in the place of mount
+	path  string // path in the view of the node's users
+	mount string // mount point that shows it
+	jail  string // jail that shows it; instead of mount
 }
 
 func (e *SuidError) Error() string {
@@ -32,26 +32,26 @@ func (e *SuidError) Error() string {
 	if e.jail != "" {
 		where = fmt.Sprintf("in jail %s, which shows %s", e.jail, e.path)
 	}
-	return "--jail-root=range: a set-user-ID file that is made in the jail could be run " + where
+	return "--jail-root=range: a set-user-ID file created in the jail could be executed " + where
 }
 
-// Remedy says what an administrator can do about it.
+// Remedy returns what an administrator can do about it.
 func (e *SuidError) Remedy() string {
 	above := filepath.Dir(e.path)
 	switch {
 	case e.jail != "":
 		return fmt.Sprintf(`give jail %s no_new_privs = true, or its mounts the option "nosuid"`, e.jail)
 	case e.mount == "/":
-		return "close a directory above it: chmod 700 " + above
+		return "restrict a directory above it: chmod 700 " + above
 	case above == "/":
 		return "mount it nosuid: mount -o remount,bind,nosuid " + e.mount
 	}
-	return fmt.Sprintf("mount it nosuid (mount -o remount,bind,nosuid %s), or close a directory above it: chmod 700 %s", e.mount, above)
+	return fmt.Sprintf("mount it nosuid (mount -o remount,bind,nosuid %s), or restrict a directory above it: chmod 700 %s", e.mount, above)
 }
 
-// RefuseSuid refuses the ids of root in a region where users of this node can run what
-// is made there: by any path of the node, or of a jail where set-user-ID files work.
-// Users who see a mount of it that is nosuid may still move files about in that mount.
+// RefuseSuid fails if users of this node can execute set-user-ID files created in a region: by any path
+// of the node, or of a jail where set-user-ID files work. Users who see a nosuid mount of a region may
+// still move files within that mount.
 func RefuseSuid(c *config.Config, own region) error {
 	if strings.HasSuffix(own.path, "//deleted") {
 		return errors.New("the jail's root was removed on this node; run: gojail reload")
@@ -85,9 +85,9 @@ func RefuseSuid(c *config.Config, own region) error {
 	return nil
 }
 
-// openUsersViews returns the mount tables of this node's users: that of slurmd, from which this
-// process has its own, and that of process 1, where slurmd's unit has mounts of its own. A
-// process 1 that root may not look at, as in some containers, cannot be judged.
+// openUsersViews returns the mount tables of this node's users: slurmd's, from which this process has its
+// own, and process 1's, which differs where slurmd's unit has its own mounts. A process 1 that root
+// cannot inspect, as in some containers, is omitted.
 func openUsersViews() ([]*mountView, error) {
 	own, err := ReadMountView("self")
 	if err != nil {
@@ -107,8 +107,8 @@ func openUsersViews() ([]*mountView, error) {
 	return []*mountView{own, first}, nil
 }
 
-// findRegions returns the regions that users can move files to from r, and refuses one where
-// they can run set-user-ID files.
+// findRegions returns the regions to which users can move files from r, and fails if they can execute
+// set-user-ID files there.
 func (v *mountView) findRegions(r region) ([]region, error) {
 	var more []region
 	for _, m := range v.mounts {
@@ -134,9 +134,9 @@ func (v *mountView) findRegions(r region) ([]region, error) {
 	return more, nil
 }
 
-// isReachable reports whether users get to a path by this mount: no other mount covers it, and no
-// directory above it is root's and closed to others. The path is the kernel's, and each
-// name is looked up where the one before it led: a symbolic link ends the walk.
+// isReachable reports whether users can reach a path through this mount: no other mount covers it, and no
+// directory above it belongs to root and is closed to others. The path comes from the kernel; it is
+// resolved name by name, and a symbolic link ends the walk.
 func (v *mountView) isReachable(m *mountinfo.Info, path string) (bool, error) {
 	fd, err := unix.FcntlInt(uintptr(v.root), unix.F_DUPFD_CLOEXEC, 0)
 	defer func() { unix.Close(fd) }()
@@ -149,7 +149,7 @@ func (v *mountView) isReachable(m *mountinfo.Info, path string) (bool, error) {
 			break
 		}
 		if st.Uid == 0 && st.Mode&0o011 == 0 {
-			return false, nil // nobody gets past it
+			return false, nil // only root can enter it
 		}
 		var next int
 		next, err = rootpath.OpenBeneath(fd, name, unix.RESOLVE_NO_SYMLINKS)
@@ -167,7 +167,7 @@ func (v *mountView) isReachable(m *mountinfo.Info, path string) (bool, error) {
 	return id == m.ID, err
 }
 
-// refuseJails refuses a region that a jail shows where set-user-ID files work.
+// refuseJails fails if a jail where set-user-ID files work shows a region.
 func refuseJails(c *config.Config, v *mountView, r region) error {
 	for _, name := range c.JailNames() {
 		j := c.Jails[name]
@@ -182,7 +182,7 @@ func refuseJails(c *config.Config, v *mountView, r region) error {
 			}
 			shown, err := v.findRegionsShownBy(m.Source, j.Root, o.recursive)
 			if err != nil {
-				return fmt.Errorf("cannot tell what jail %s shows of %s: %w", name, m.Source, err)
+				return fmt.Errorf("cannot determine what jail %s shows of %s: %w", name, m.Source, err)
 			}
 			for _, other := range shown {
 				if r.holds(other) || other.holds(r) {
@@ -194,7 +194,8 @@ func refuseJails(c *config.Config, v *mountView, r region) error {
 	return nil
 }
 
-// findRegionsShownBy returns the regions that a bind mount of a jail shows, but for those that are nosuid on the node.
+// findRegionsShownBy returns the regions that a bind mount of a jail shows, except those that are nosuid
+// on the node.
 func (v *mountView) findRegionsShownBy(source, jail string, recursive bool) ([]region, error) {
 	fd, err := OpenSourceOf(source, jail)
 	if err == unix.ENOENT {

@@ -15,29 +15,27 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// Credentials are a user's, as the kernel checks them.
+// Credentials are a user's ids, as the kernel checks them.
 type Credentials struct {
 	UID, GID uint32
-	Groups   []uint32 // supplementary
+	Groups   []uint32 // supplementary groups
 }
 
-// Tree is a user's mount as a detached tree. The caller closes FD, which is
-// close-on-exec, and attaches it to Destination without following any symlink:
-// the path has none in it, and is where the site's rules permit it.
+// Tree is a user's mount as a detached tree. The caller closes FD, which is close-on-exec, and attaches
+// it to Destination without following symlinks: the path has none, and the site's rules permit it.
 type Tree struct {
 	FD          int
 	Destination string
-	Root        bool // takes the place of the jail's root
+	Root        bool // replaces the jail's root
 }
 
-// OpenUserMounts opens what --jail-mount asks for. Each source and destination
-// is opened with the user's own rights; what was found is then held against the
-// site's rules. root is a directory in which the jail's root can be seen, such
-// as /proc/PID/root of its zygote; state is the state directory. The process must
+// OpenUserMounts opens the mounts that --jail-mount asks for. It opens each source and destination with
+// the user's rights and then applies the site's rules to their real paths. root is a directory that shows
+// the jail's root, such as /proc/PID/root of its zygote; state is the state directory. The process must
 // be in the host's view.
 //
-// Trees are nosuid, nodev and private, with all that is mounted below them.
-// After an error none is open. It needs Linux 5.12.
+// The trees, with all mounts below them, are nosuid, nodev and private. After an error none is open. It
+// requires Linux 5.12.
 func OpenUserMounts(c *config.Config, j *config.Jail, mounts []config.UserMount, who Credentials, root, state string) ([]Tree, error) {
 	slurm := node.ReadSlurm(c)
 	trusted := plan.TrustedPaths(c, state, slurm.Dirs, slurm.Files)
@@ -86,9 +84,9 @@ func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Cre
 	return t, err
 }
 
-// openSource runs as the user, who must be able to read what is to be mounted.
+// openSource opens a source as the user, who must be able to read it.
 func openSource(path string, who Credentials) (int, error) {
-	// O_DIRECTORY first: it makes an automounter mount what is to be there.
+	// O_DIRECTORY first: it triggers automounts.
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	need := uint32(unix.R_OK | unix.X_OK)
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
@@ -107,11 +105,12 @@ func openSource(path string, who Credentials) (int, error) {
 	return fd, nil
 }
 
-// openDestination runs as the user, so that no one learns what is in others' directories.
+// openDestination opens a destination as the user, so that errors reveal nothing about directories of
+// others.
 func openDestination(root int, path, jail string, who Credentials) (int, error) {
 	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
 	if err == unix.ENOENT {
-		return -1, fmt.Errorf("%s does not exist in jail %s; choose a directory that does", path, jail)
+		return -1, fmt.Errorf("%s does not exist in jail %s; choose an existing directory", path, jail)
 	}
 	if err != nil {
 		return -1, explainUserError("destination "+path, who, err)
@@ -126,12 +125,12 @@ func explainUserError(path string, who Credentials, err error) error {
 	case unix.EACCES, unix.EPERM:
 		return fmt.Errorf("%s: permission denied for user %d", path, who.UID)
 	case unix.ELOOP:
-		return fmt.Errorf("%s: leads through a symlink that is not followed, as those of /proc", path)
+		return fmt.Errorf("%s: leads through a symlink that must not be followed, such as one of /proc", path)
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// checkSameKind lets a directory go on a directory, and a file on a file.
+// checkSameKind requires source and destination to be both directories or both regular files.
 func checkSameKind(source, target int, m config.UserMount) error {
 	var s, d unix.Stat_t
 	if err := unix.Fstat(source, &s); err != nil {
@@ -162,12 +161,12 @@ func cloneForUser(source int, readonly bool) (int, error) {
 	return fd, nil
 }
 
-// doAsUser runs f on a thread that has the user's rights and no others, with the
-// directory root, opened before. No other thread's rights change.
+// doAsUser runs f, with the open directory root, on a thread with only the user's rights. Other threads
+// keep their rights.
 func doAsUser(who Credentials, root string, f func(rootFD int) error) error {
 	rootFD, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("the jail's template cannot be looked at (%s: %w); try again", root, err)
+		return fmt.Errorf("cannot open the jail's template (%s: %w); try again", root, err)
 	}
 	defer unix.Close(rootFD)
 	return doOnThread(func() error {
@@ -178,8 +177,8 @@ func doAsUser(who Credentials, root string, f func(rootFD int) error) error {
 	})
 }
 
-// doOnThread runs f on a thread that ends with it. The main thread is held
-// meanwhile if it comes first: the runtime would not end but only park it.
+// doOnThread runs f on a thread that ends with it. The main thread is blocked if it is scheduled first:
+// the runtime would park it instead of ending it.
 func doOnThread(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -195,9 +194,8 @@ func doOnThread(f func() error) error {
 	return <-done
 }
 
-// becomeUser gives up this thread's rights for the user's. The raw calls change one
-// thread (credentials(7)); the C library's would change all. Leaving uid 0 drops
-// every capability (capabilities(7)).
+// becomeUser gives this thread the user's ids. The raw system calls change one thread (credentials(7));
+// the C library's functions would change all. Leaving uid 0 drops all capabilities (capabilities(7)).
 func becomeUser(who Credentials) error {
 	var list unsafe.Pointer
 	if len(who.Groups) > 0 {
@@ -205,13 +203,13 @@ func becomeUser(who Credentials) error {
 	}
 	uid, gid := uintptr(who.UID), uintptr(who.GID)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(who.Groups)), uintptr(list), 0); errno != 0 {
-		return fmt.Errorf("cannot take on the groups of user %d: %w", who.UID, errno)
+		return fmt.Errorf("cannot set the groups of user %d: %w", who.UID, errno)
 	}
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, gid, gid, gid); errno != 0 {
-		return fmt.Errorf("cannot take on group %d of user %d: %w", who.GID, who.UID, errno)
+		return fmt.Errorf("cannot set group %d of user %d: %w", who.GID, who.UID, errno)
 	}
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid); errno != 0 {
-		return fmt.Errorf("cannot take on the rights of user %d: %w", who.UID, errno)
+		return fmt.Errorf("cannot set the user id %d: %w", who.UID, errno)
 	}
 	return nil
 }

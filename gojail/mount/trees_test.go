@@ -89,22 +89,22 @@ func TestUserMounts(t *testing.T) {
 		}
 	}
 	for _, w := range []struct{ source, destination, want string }{
-		{dir + "/other", "/mnt/place", dir + "/other may not be mounted in jail small; permitted are: " + data},
-		{data + "/escape", "/mnt/place", dir + "/other may not be mounted in jail small; permitted are: " + data},
-		{data + "/../other", "/mnt/place", dir + "/other may not be mounted in jail small; permitted are: " + data},
+		{dir + "/other", "/mnt/place", dir + "/other may not be mounted in jail small; permitted: " + data},
+		{data + "/escape", "/mnt/place", dir + "/other may not be mounted in jail small; permitted: " + data},
+		{data + "/../other", "/mnt/place", dir + "/other may not be mounted in jail small; permitted: " + data},
 		{data + "/absent", "/mnt/place", data + "/absent: no such directory or file on this node"},
 		{data + "/private", "/mnt/place", data + "/private: permission denied for user 54321"},
 		{data + "/private/inner", "/mnt/place", data + "/private/inner: permission denied for user 54321"},
 		{data + "/unreadable", "/mnt/place", data + "/unreadable: permission denied for user 54321"},
 		{data + "/secret", "/mnt/file", data + "/secret: permission denied for user 54321"},
-		{data + "/magic" + data + "/open", "/mnt/place", data + "/magic" + data + "/open: leads through a symlink that is not followed, as those of /proc"},
+		{data + "/magic" + data + "/open", "/mnt/place", data + "/magic" + data + "/open: leads through a symlink that must not be followed, such as one of /proc"},
 		{data + "/fifo", "/mnt/file", data + "/fifo is neither a directory nor a regular file"},
 		{data + "/open", "/mnt/file", data + "/open and /mnt/file must both be directories, or both be files"},
-		{data + "/open", "/mnt/absent", "/mnt/absent does not exist in jail small; choose a directory that does"},
-		{data + "/open", "/data/trap", "nothing may be mounted on /etc: it would cover or change /etc of the jail"},
-		{data + "/open", "/data/magic", "destination /data/magic: leads through a symlink that is not followed, as those of /proc"},
+		{data + "/open", "/mnt/absent", "/mnt/absent does not exist in jail small; choose an existing directory"},
+		{data + "/open", "/data/trap", "cannot mount on /etc: it would hide or change /etc of the jail"},
+		{data + "/open", "/data/magic", "destination /data/magic: leads through a symlink that must not be followed, such as one of /proc"},
 		{data + "/open", "/home/closed/inner", "destination /home/closed/inner: permission denied for user 54321"},
-		{data + "/open", "/", `/ leads to a path that cannot be mounted: "/" itself cannot be used here`},
+		{data + "/open", "/", `/ leads to a path that cannot be mounted: "/" is not allowed here`},
 	} {
 		first := config.UserMount{Source: data + "/open", Destination: "/mnt/place"}
 		_, err := OpenUserMounts(c, j, []config.UserMount{first, {Source: w.source, Destination: w.destination}}, someone, zygote, contract.DefaultState)

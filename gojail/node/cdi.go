@@ -18,19 +18,19 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// NvidiaDriver is there where NVIDIA's driver is loaded.
+// NvidiaDriver exists where NVIDIA's driver is loaded.
 const NvidiaDriver = "/sys/module/nvidia"
 
-// WithCDI reads the CDI files, if that has not been done: a step that needs Go for
-// its network or mounts alone does not wait for it.
-func WithCDI(c *config.Config) {
-	if c.LookForCDI != nil {
-		c.LookForCDI()
+// WithCDI reads the CDI files if they have not been read yet: a step that needs Go only for its network
+// or its mounts does not wait for it.
+func LoadCDI(c *config.Config) {
+	if c.FindCDI != nil {
+		c.FindCDI()
 	}
 }
 
-// ReadCDI finds out what the jails' CDI devices bring. One that cannot be had is a
-// fault of its jail alone.
+// ReadCDI sets the CDIDevices of each jail. Devices that cannot be provided are an error of their jail
+// alone.
 func ReadCDI(c *config.Config, source cdi.Source) {
 	var registry *cdi.Registry
 	var err error
@@ -47,9 +47,9 @@ func ReadCDI(c *config.Config, source cdi.Source) {
 	}
 }
 
-// collectDevices leaves out devices where the node has no such hardware, so that nodes with
-// GPUs and without may share a gojail.toml: no CDI file has the kind, Slurm has no
-// GPUs here, and no driver is loaded.
+// collectDevices sets what the named CDI devices provide. It omits devices where the node lacks such
+// hardware, so that nodes with and without GPUs can share a gojail.toml: no CDI file has the kind, Slurm
+// has no GPUs here, and no driver is loaded.
 func collectDevices(b *config.CDIDevices, registry *cdi.Registry, names []string, gpus [][]string) {
 	for _, name := range names {
 		if len(gpus) == 0 && !rootpath.Exists(NvidiaDriver) && !registry.HasKind(name) {
@@ -67,7 +67,7 @@ func collectDevices(b *config.CDIDevices, registry *cdi.Registry, names []string
 	}
 	for _, line := range edits.Env {
 		if name, _, _ := strings.Cut(line, "="); name == "" || strings.Contains(name, " ") || strings.ContainsFunc(line, unicode.IsControl) || len(line) >= contract.PathMax {
-			b.Err = fmt.Errorf("CDI: %s: %.100q cannot be put into an environment; mend the CDI file", names[0], line)
+			b.Err = fmt.Errorf("CDI: %s: %.100q is not valid in an environment; correct the CDI file", names[0], line)
 			return
 		}
 	}
@@ -76,19 +76,19 @@ func collectDevices(b *config.CDIDevices, registry *cdi.Registry, names []string
 		b.Edits.Unhandled = append(b.Edits.Unhandled, fmt.Sprintf("supplementary group %d", gid))
 	}
 	for _, m := range edits.Modes {
-		if m.Mode != 0o755 { // which directories that are made have
+		if m.Mode != 0o755 { // the mode of directories that gojail creates
 			b.Edits.Unhandled = append(b.Edits.Unhandled, fmt.Sprintf("mode %o of %s", m.Mode, m.Path))
 		}
 	}
 	b.Edits.Devices = withHostNumbers(b.Edits.Devices)
-	b.Given = GiveNodes(b.Edits.Devices, gpus, func(file string) []string {
+	b.GPUNodes = AssignNodes(b.Edits.Devices, gpus, func(file string) []string {
 		name, _ := registry.ForNode(file)
 		return registry.Nodes(name)
 	})
 }
 
-// withHostNumbers gives device nodes the owner that they have on the node, where the CDI
-// file names none: users open them by their groups.
+// withHostNumbers sets the owner of each device node to its owner on the node, where the CDI file names
+// none: users open the nodes through their groups.
 func withHostNumbers(devices []specs.LinuxDevice) []specs.LinuxDevice {
 	for i := range devices {
 		d := &devices[i]
@@ -100,9 +100,9 @@ func withHostNumbers(devices []specs.LinuxDevice) []specs.LinuxDevice {
 	return devices
 }
 
-// GiveNodes sorts device nodes by Slurm's GPU: its own files, and what comes with
-// the CDI device of one of them, such as /dev/dri/renderD128.
-func GiveNodes(devices []specs.LinuxDevice, gpus [][]string, with func(file string) []string) [][]string {
+// GiveNodes returns the device nodes of each of Slurm's GPUs: its own files, and the nodes of the CDI
+// device that has one of them, such as /dev/dri/renderD128.
+func AssignNodes(devices []specs.LinuxDevice, gpus [][]string, with func(file string) []string) [][]string {
 	all := slices.Concat(gpus...)
 	given := make([][]string, len(gpus))
 	for i, files := range gpus {
@@ -118,12 +118,13 @@ func GiveNodes(devices []specs.LinuxDevice, gpus [][]string, with func(file stri
 	return given
 }
 
+// HasNode reports whether a list has a device node with that path.
 func HasNode(devices []specs.LinuxDevice, path string) bool {
 	return slices.ContainsFunc(devices, func(d specs.LinuxDevice) bool { return d.Path == path })
 }
 
-// LacksCDI tells whether a jail's CDI devices cannot be had.
-func LacksCDI(c *config.Config) bool {
+// LacksCDI reports whether the CDI devices of a jail cannot be provided.
+func IsLackingCDI(c *config.Config) bool {
 	for _, j := range c.Jails {
 		if _, err := findCDIEdits(j); err != nil {
 			return true
@@ -132,9 +133,9 @@ func LacksCDI(c *config.Config) bool {
 	return false
 }
 
-// Present changes with what the CDI files bring, and with the files that are
-// mounted: an upgrade of the driver replaces them.
-func Present(b *config.CDIDevices) []string {
+// Present returns words that change with what the CDI files provide, and with the files to mount, which
+// an upgrade of the driver replaces.
+func CDIWords(b *config.CDIDevices) []string {
 	if b == nil {
 		return nil
 	}
@@ -142,18 +143,18 @@ func Present(b *config.CDIDevices) []string {
 		Edits  cdi.Edits
 		Given  [][]string
 		Failed string
-	}{b.Edits, b.Given, fmt.Sprint(b.Err)})
+	}{b.Edits, b.GPUNodes, fmt.Sprint(b.Err)})
 	if err != nil {
 		panic(err) // strings and numbers only
 	}
 	list := []string{string(text)}
 	for _, m := range b.Edits.Mounts {
-		list = append(list, Identify(m.Source)...)
+		list = append(list, FileWords(m.Source)...)
 	}
 	return list
 }
 
-// findCDIEdits are what the jail's CDI devices bring.
+// findCDIEdits returns what the CDI devices of a jail provide, or the error.
 func findCDIEdits(j *config.Jail) (cdi.Edits, error) {
 	if j.CDIDevices == nil {
 		return cdi.Edits{}, nil
@@ -161,10 +162,10 @@ func findCDIEdits(j *config.Jail) (cdi.Edits, error) {
 	return j.CDIDevices.Edits, j.CDIDevices.Err
 }
 
-// nodes are those that a GPU of Slurm's brings.
-func nodes(b *config.CDIDevices, gpu int) []string {
-	if b == nil || gpu >= len(b.Given) {
+// nodes returns the device nodes of one of Slurm's GPUs.
+func findGPUNodes(b *config.CDIDevices, gpu int) []string {
+	if b == nil || gpu >= len(b.GPUNodes) {
 		return nil
 	}
-	return b.Given[gpu]
+	return b.GPUNodes[gpu]
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// SlurmPresent identifies the node's Slurm: an upgrade replaces these files, and
-// a template has the old ones bound.
-func SlurmPresent(c *config.Config) []string {
+// SlurmPresent returns words that identify the node's Slurm: an upgrade replaces the files, while a
+// template still has the old files mounted.
+func SlurmWords(c *config.Config) []string {
 	var list []string
 	commands, _ := FindCommands(c)
 	for _, path := range append(commands, filepath.Join(c.Slurm.Conf, "plugstack.conf")) {
-		list = append(list, Identify(path)...)
+		list = append(list, FileWords(path)...)
 	}
 	return list
 }
 
-// Identify changes when a file is replaced, and is empty where there is none.
-func Identify(path string) []string {
+// Identify returns a word that changes when a file is replaced, or nothing where the file does not exist.
+func FileWords(path string) []string {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
 		return nil
@@ -34,18 +34,17 @@ func Identify(path string) []string {
 	return []string{fmt.Sprintf("%s %d %d %d", path, st.Dev, st.Ino, st.Mtim.Sec)}
 }
 
-// Device is a host device node (or a directory of them) that a glob found.
+// Device is a device node of the host, or a directory of them, that a pattern matches.
 type Device struct {
 	Path string
 	Rdev uint64 // 0 for a directory
 }
 
-// FindDevices expands the globs on this node. What is neither a device nor a
-// directory is left out.
+// FindDevices returns the devices and directories on this node that the patterns match.
 func FindDevices(globs []string) []Device {
 	var list []Device
 	for _, glob := range globs {
-		matches, _ := filepath.Glob(glob) // the pattern was checked by Load
+		matches, _ := filepath.Glob(glob) // Load has checked the pattern
 		for _, path := range matches {
 			var st unix.Stat_t
 			if err := unix.Stat(path, &st); err != nil {
@@ -63,8 +62,8 @@ func FindDevices(globs []string) []Device {
 	return slices.Compact(list)
 }
 
-// FindCommands lists the Slurm client commands of the node, from the first
-// directory that has srun: below slurm.host, then the usual ones.
+// FindCommands returns the paths of Slurm's client commands, and their directory: the first that has
+// srun, of those below slurm.host and then the default directories.
 func FindCommands(c *config.Config) ([]string, string) {
 	var dirs []string
 	for _, host := range c.Slurm.Host {
@@ -85,7 +84,7 @@ func FindCommands(c *config.Config) ([]string, string) {
 	return nil, ""
 }
 
-// slurmCommands are all client commands of Slurm 22.05 to 26.05 but sview, which is a desktop's.
+// slurmCommands are all client commands of Slurm 22.05 to 26.05 except sview, which needs a desktop.
 var slurmCommands = []string{
 	"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "scrun", "sdiag", "sgather",
 	"sh5util", "sinfo", "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger", "swait",

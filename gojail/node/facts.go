@@ -21,40 +21,40 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// HostFacts is all that the plans need to know about a node and a jail's storage.
+// HostFacts holds everything that the plans need to know about a node and a jail's storage.
 type HostFacts struct {
-	State      string            // state directory
-	HostTop    []Top             // directories and symlinks in / of the host
-	JailTop    []Top             // the same of the jail
-	Exists     map[string]bool   // those of the host's paths that matter
-	VarTmp     bool              // host and jail both have /var/tmp
-	Leads      map[string]string // host files that are symlinks into the jail's /run: where they lead
-	Devices    []Device          // what the globs found
-	Command    string            // gojail for jails, beside the plugin; "": there is none
-	CDI        cdi.Edits         // what the jail's CDI devices bring
-	Given      []string          // device nodes that each job gets by its allocation
-	SlurmDirs  []string          // Slurm's plugin directories
-	SlurmFiles []string          // Slurm's commands and libraries, the plugins of plugstack.conf
-	Libraries  []string          // others that these need and the jail lacks
-	Optional   []string          // of those, what slurmstepd does without: root of a range may install it
-	Foreign    []string          // directories of libraries that the node has in places that are a jail's data
-	Seccomp    *specs.LinuxSeccomp
+	State       string            // state directory
+	HostTop     []Top             // directories and symlinks in the host's /
+	JailTop     []Top             // directories and symlinks in the jail's /
+	Exists      map[string]bool   // whether each path of the host that matters exists
+	VarTmp      bool              // host and jail both have /var/tmp
+	LinkTargets map[string]string // targets of the host files that are symlinks into the jail's /run
+	Devices     []Device          // devices that the patterns match
+	Command     string            // path of the gojail command for jails, beside the plugin; "": none
+	CDI         cdi.Edits         // what the jail's CDI devices provide
+	JobNodes    []string          // device nodes that a job gets by its allocation
+	SlurmDirs   []string          // Slurm's plugin directories
+	SlurmFiles  []string          // Slurm's commands and libraries, and the plugins of plugstack.conf
+	Libraries   []string          // further libraries that SlurmFiles need and the jail lacks
+	Optional    []string          // the Libraries that slurmstepd does not need: root of a range may install them
+	Foreign     []string          // library directories of the node in places that are a jail's data
+	Seccomp     *specs.LinuxSeccomp
 }
 
 // Top is an entry of a root directory.
 type Top struct {
 	Name string
-	Link string // target of a symlink; empty: a directory
+	Link string // target of a symlink; "": a directory
 }
 
-// ReadHost reads the facts. It touches the jail's storage and can hang with it.
+// ReadHost reads the facts. It accesses the jail's storage, and can hang with it.
 func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error) {
 	if err := CheckRoot(j.Root); err != nil {
 		return nil, err
 	}
-	WithCDI(c)
+	LoadCDI(c)
 	facts := &HostFacts{
-		State: state, Exists: map[string]bool{}, Devices: Everybodys(j, c.GPUs), Given: slices.Concat(PerJob(j, c.GPUs)...),
+		State: state, Exists: map[string]bool{}, Devices: SharedDevices(j, c.GPUs), JobNodes: slices.Concat(JobDevices(j, c.GPUs)...),
 	}
 	var err error
 	if facts.CDI, err = findCDIEdits(j); err != nil {
@@ -76,7 +76,7 @@ func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error
 	defer unix.Close(root)
 	facts.VarTmp = rootpath.Exists("/var/tmp") && hasDirectory(root, "/var/tmp")
 
-	facts.Leads = readLeads(root, j.Host)
+	facts.LinkTargets = readLinkTargets(root, j.Host)
 
 	facts.Command = FindCommand(c)
 	slurm := ReadSlurm(c)
@@ -99,13 +99,14 @@ func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error
 	return facts, nil
 }
 
+// statPaths records whether each path exists.
 func (f *HostFacts) statPaths(paths []string) {
 	for _, path := range paths {
 		f.Exists[path] = rootpath.Exists(path)
 	}
 }
 
-// readTop lists the directories and symlinks of a root directory, sorted by name.
+// readTop returns the directories and symlinks of a root directory, sorted by name.
 func readTop(dir string) ([]Top, error) {
 	tops, crowded, err := readTopUpTo(dir, TopMax)
 	if err == nil && crowded {
@@ -114,11 +115,11 @@ func readTop(dir string) ([]Top, error) {
 	return tops, err
 }
 
-// TopMax is more than the root of any distribution has. A user to whom a jail's tree belongs
-// may make any number, and each launch would read them all.
+// TopMax is the limit of entries in a root directory, more than any distribution has. A user who owns a
+// jail's tree may create any number, and each launch would read them all.
 const TopMax = 4096
 
-// readTopUpTo reads no more than most entries, and reports whether there are more.
+// readTopUpTo reads at most that many entries, and reports whether there are more.
 func readTopUpTo(dir string, most int) (tops []Top, crowded bool, err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -144,8 +145,8 @@ func readTopUpTo(dir string, most int) (tops []Top, crowded bool, err error) {
 	return tops, crowded, nil
 }
 
-// ReadJailTop lists those of a jail's root. Where the site names the jail's data directories,
-// nothing else is looked for in a root with too many entries.
+// ReadJailTop returns the directories and symlinks of a jail's root. In a root with too many entries it
+// reads only the data directories that the configuration names.
 func ReadJailTop(j *config.Jail, root string) ([]Top, error) {
 	tops, crowded, err := readTopUpTo(root, TopMax)
 	if err != nil || !crowded {
@@ -165,18 +166,18 @@ func ReadJailTop(j *config.Jail, root string) ([]Top, error) {
 	return tops, nil
 }
 
-// CrowdedError is that of a root that is not read whole.
+// CrowdedError reports that a jail's root has too many entries to be read.
 type CrowdedError struct{ root string }
 
 func (e *CrowdedError) Error() string {
-	return fmt.Sprintf("jail root %s has more than %d entries, too many to look for data directories among them; "+
-		`remove what does not belong there, or name them in gojail.toml: data = ["/home"]`, e.root, TopMax)
+	return fmt.Sprintf("jail root %s has more than %d entries, too many to search for data directories; "+
+		`remove entries, or name the data directories in gojail.toml: data = ["/home"]`, e.root, TopMax)
 }
 
-// readLeads follows symlinks such as /etc/resolv.conf -> ../run/systemd/resolve/
-// stub-resolv.conf. The jail's /run is a tmpfs, so that the target can be made
-// there, while the symlink itself dangles.
-func readLeads(root int, files []string) map[string]string {
+// readLeads returns the targets of symlinks such as /etc/resolv.conf ->
+// ../run/systemd/resolve/stub-resolv.conf. The jail's /run is a tmpfs, in which the target can be created
+// while the symlink dangles.
+func readLinkTargets(root int, files []string) map[string]string {
 	leads := map[string]string{}
 	for _, file := range files {
 		dir, err := rootpath.OpenBeneath(root, filepath.Dir(file), rootpath.InRoot)
@@ -201,11 +202,11 @@ func readLeads(root int, files []string) map[string]string {
 	return leads
 }
 
-// OpenJail opens a jail's root as the place that paths are resolved in.
+// OpenJail opens a jail's root, for the resolution of paths in it.
 func OpenJail(j *config.Jail) (int, error) {
 	fd, err := unix.Open(j.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("jail root %s cannot be opened: %w", j.Root, err)
+		return -1, fmt.Errorf("cannot open jail root %s: %w", j.Root, err)
 	}
 	return fd, nil
 }
@@ -215,8 +216,8 @@ func hasDirectory(root int, path string) bool {
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// HasLibrary looks for a library in the jail, where the host has it and in the
-// usual places. An empty file is only a mount target that `gojail init` made.
+// HasLibrary reports whether a jail has a library, at the host's path or in the default directories. An
+// empty file is only a mount target that `gojail init` created.
 func HasLibrary(root int, path string) bool {
 	base := filepath.Base(path)
 	for _, dir := range []string{filepath.Dir(path), "/usr/lib64", "/lib64", "/usr/lib", "/lib"} {
@@ -227,6 +228,7 @@ func HasLibrary(root int, path string) bool {
 	return false
 }
 
+// StatIn returns the status of a path in a jail's root.
 func StatIn(root int, path string) (st unix.Stat_t, err error) {
 	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/gojail/gojail/gojail/seccomp"
 )
 
-// FilterDir holds the compiled seccomp programs, below the state directory.
+// FilterDir is the directory of compiled seccomp programs, below the state directory.
 const FilterDir = "seccomp"
 
-// buildProfile is the seccomp profile of a jail's tasks; nil: they have none.
+// buildProfile returns the seccomp profile of a jail's tasks, or nil for none.
 func buildProfile(j *config.Jail) (*specs.LinuxSeccomp, error) {
 	i := &j.Isolation
 	if i.Seccomp == config.None && !i.KeepProjects {
@@ -38,15 +38,15 @@ func buildProfile(j *config.Jail) (*specs.LinuxSeccomp, error) {
 	if i.KeepProjects {
 		refused = append(refused, refuseQuotaEscapes()...)
 	}
-	profile.Syscalls = append(refused, profile.Syscalls...) // the first rule that fits decides
+	profile.Syscalls = append(refused, profile.Syscalls...) // the first rule that matches decides
 	return profile, nil
 }
 
-// refuseTyping is input for a terminal that was not typed there (ioctl_tty(2), ioctl_console(2)):
-// who looks into a jail may bring a terminal.
+// refuseTyping returns rules against ioctls that insert input into a terminal (ioctl_tty(2),
+// ioctl_console(2)): an administrator who enters a jail may bring a terminal.
 func refuseTyping() []specs.LinuxSyscall { return refuseIoctl(unix.TIOCSTI, unix.TIOCLINUX) }
 
-// refuseIoctl: the kernel looks at the low half of a command only.
+// refuseIoctl returns rules against ioctl commands. They compare the low 32 bits, as the kernel does.
 func refuseIoctl(commands ...uint64) []specs.LinuxSyscall {
 	refused := uint(unix.EPERM)
 	var list []specs.LinuxSyscall
@@ -59,8 +59,8 @@ func refuseIoctl(commands ...uint64) []specs.LinuxSyscall {
 	return list
 }
 
-// Filter compiles the seccomp program of a jail; nil: it has none.
-func Filter(j *config.Jail) ([]byte, error) {
+// Filter compiles the seccomp program of a jail, or returns nil for none.
+func CompileFilter(j *config.Jail) ([]byte, error) {
 	profile, err := buildProfile(j)
 	if profile == nil || err != nil {
 		return nil, err

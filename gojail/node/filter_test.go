@@ -16,7 +16,7 @@ func TestTmpSizeOfADiskCannotBeEscaped(t *testing.T) {
 	filter := func(lines string) []byte {
 		c, err := config.ParseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\n"+lines, "n1")
 		require.NoError(t, err)
-		program, err := Filter(c.Jails["a"])
+		program, err := CompileFilter(c.Jails["a"])
 		require.NoError(t, err)
 		return program
 	}

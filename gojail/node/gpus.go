@@ -15,17 +15,16 @@ import (
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
-// Limits of the C side (spank/common/site.h).
+// gpuPathMax is a limit of the C side (spank/common/site.h).
 const gpuPathMax = 64
 
-// gpuNode is the device node of one GPU, as the driver names it.
+// gpuNode matches the device node of one GPU, as the driver names it.
 var gpuNode = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
 
-// readGPUs lists the device nodes of the node's GPUs by the index that Slurm
-// allocates them with: the order of their files in gres.conf, or, where the driver
-// finds them (AutoDetect), of their numbers. It is empty where Slurm has no GPUs
-// to give (GresTypes): then nobody can tell whose they are, and what a step says
-// of them in its environment is the user's own word.
+// readGPUs returns the device nodes of the node's GPUs by the index that Slurm allocates them with: the
+// order of their files in gres.conf, or, where the driver finds them (AutoDetect), of their numbers. It
+// returns none where Slurm allocates no GPUs (GresTypes): then nobody knows to which job a GPU belongs,
+// and a step's environment is only a claim of its user.
 func readGPUs(c *config.Config) [][]string {
 	slurm := ReadSlurmConf(c)
 	if !slices.ContainsFunc(strings.Split(slurm.Values["grestypes"], ","), func(name string) bool {
@@ -51,10 +50,10 @@ func readGPUs(c *config.Config) [][]string {
 	return gpus
 }
 
-// readGres reads the lines of gres.conf(5) with Name=gpu for this node: File=
-// has one GPU for each name of a list, MultipleFiles= one GPU in all.
+// readGres returns the GPUs in the lines of gres.conf(5) with Name=gpu for this node: File= has a GPU for
+// each name of a list, MultipleFiles= has one GPU in all.
 func readGres(file, node string) (gpus [][]string) {
-	lines, _ := slurmconf.Read(file) // most nodes have none
+	lines, _ := slurmconf.Read(file) // most nodes have no gres.conf
 	for _, line := range lines {
 		values := map[string]string{}
 		for _, word := range strings.Fields(line) {
@@ -82,7 +81,8 @@ func isForNode(list, node string) bool {
 	return err == nil && nodes.Contains(node)
 }
 
-// expandFiles reads "/dev/nvidia[0-3],/dev/nvidia7". What is no path of a device is left out.
+// expandFiles expands a list such as "/dev/nvidia[0-3],/dev/nvidia7". It omits words that are not paths
+// of devices.
 func expandFiles(list string) (files []string) {
 	for _, part := range hostlist.Split(list) {
 		before, _, _ := strings.Cut(part, "[")
@@ -100,14 +100,14 @@ func expandFiles(list string) (files []string) {
 	return files
 }
 
-// PerJob are the device nodes of a jail that each job gets by its allocation, by
-// GPU; the others are everybody's.
-func PerJob(j *config.Jail, gpus [][]string) [][]string {
+// PerJob returns the device nodes of a jail that a job gets by its allocation, by GPU. All jobs share the
+// others.
+func JobDevices(j *config.Jail, gpus [][]string) [][]string {
 	var own [][]string
 	some := false
 	for index, files := range gpus {
 		files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return !hasDevice(j, path) })
-		for _, node := range nodes(j.CDIDevices, index) {
+		for _, node := range findGPUNodes(j.CDIDevices, index) {
 			if !slices.Contains(files, node) {
 				files = append(files, node)
 			}
@@ -121,7 +121,7 @@ func PerJob(j *config.Jail, gpus [][]string) [][]string {
 	return own
 }
 
-// hasDevice tells whether one of the patterns of the key devices names path.
+// hasDevice reports whether a pattern of the key devices matches path.
 func hasDevice(j *config.Jail, path string) bool {
 	return slices.ContainsFunc(j.Devices, func(glob string) bool {
 		matches, _ := filepath.Match(glob, path)
@@ -129,8 +129,8 @@ func hasDevice(j *config.Jail, path string) bool {
 	})
 }
 
-// Everybodys are the devices of the jail's patterns that are not given by allocation.
-func Everybodys(j *config.Jail, gpus [][]string) []Device {
-	given := slices.Concat(PerJob(j, gpus)...)
+// Everybodys returns the devices that the jail's patterns match and that no allocation gives.
+func SharedDevices(j *config.Jail, gpus [][]string) []Device {
+	given := slices.Concat(JobDevices(j, gpus)...)
 	return slices.DeleteFunc(FindDevices(j.Devices), func(d Device) bool { return slices.Contains(given, d.Path) })
 }

@@ -49,8 +49,8 @@ func TestGPUsByIndex(t *testing.T) {
 func TestGPUsOfAJail(t *testing.T) {
 	j := &config.Jail{Devices: []string{"/dev/nvidia*"}}
 	gpus := [][]string{{"/dev/nvidia1"}, {"/dev/other"}, {"/dev/nvidia0", "/dev/dri/card0"}}
-	assert.Equal(t, [][]string{{"/dev/nvidia1"}, {}, {"/dev/nvidia0"}}, PerJob(j, gpus))
-	assert.Nil(t, PerJob((&config.Jail{}), gpus), "this jail has none of them")
+	assert.Equal(t, [][]string{{"/dev/nvidia1"}, {}, {"/dev/nvidia0"}}, JobDevices(j, gpus))
+	assert.Nil(t, JobDevices((&config.Jail{}), gpus), "this jail has none of them")
 	j.Devices = []string{"/dev/null", "/dev/zero"}
-	assert.Equal(t, []Device{{"/dev/zero", 0x105}}, Everybodys(j, [][]string{{"/dev/null"}}))
+	assert.Equal(t, []Device{{"/dev/zero", 0x105}}, SharedDevices(j, [][]string{{"/dev/null"}}))
 }

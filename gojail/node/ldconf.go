@@ -12,10 +12,11 @@ import (
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
-// ldConf is where the node's dynamic linker looks for libraries.
+// ldConf is the configuration of the node's dynamic linker.
 const ldConf = "/etc/ld.so.conf"
 
-// readLdDirs are the directories that a ld.so.conf names, with the files that it includes, as ldconfig(8) reads it.
+// readLdDirs returns the directories that an ld.so.conf and the files that it includes name, as
+// ldconfig(8) reads them.
 func readLdDirs(path string, depth int) []string {
 	var dirs []string
 	for _, line := range ConfLines(path) {
@@ -34,7 +35,7 @@ func readLdDirs(path string, depth int) []string {
 	return dirs
 }
 
-// findForeignDirs are those of them that are not below a directory that the stage has from the node anyway.
+// findForeignDirs returns the linker's directories that do not lie below a directory of HostDirs.
 func findForeignDirs(path string) []string {
 	dirs := slices.DeleteFunc(readLdDirs(path, 0), func(dir string) bool {
 		return slices.Contains(config.HostDirs, config.FirstName(dir)) || config.Under(dir, "/tmp") || !rootpath.Exists(dir) || rootpath.CheckClean(dir) != nil

@@ -11,11 +11,11 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// Load reads and checks the configuration at path; node is what %n stands for.
+// Load reads and checks the configuration at path; node is the value of %n.
 //
-// The file and every directory above it must belong to root and be closed to
-// writing by others (a sticky directory such as /tmp may be open). Every error
-// is one line that names the file, the line where there is one, and the key.
+// The file and every directory above it must belong to root and must not be writable by others (a sticky
+// directory such as /tmp may be). Every error is one line with the file, the key, and the line where
+// there is one.
 func Load(path, node string) (*config.Config, error) {
 	data, id, err := trusted.ReadFile(path, "the configuration")
 	if err != nil {
@@ -28,6 +28,6 @@ func Load(path, node string) (*config.Config, error) {
 	c.Path, c.Identity = path, id
 	findSlurmConfCopy(&c.Slurm)
 	c.GPUs = readGPUs(c)
-	c.LookForCDI = sync.OnceFunc(func() { ReadCDI(c, cdi.Host) })
+	c.FindCDI = sync.OnceFunc(func() { ReadCDI(c, cdi.Host) })
 	return c, nil
 }

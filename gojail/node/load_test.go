@@ -36,7 +36,7 @@ func TestSpoolIsSlurmConfs(t *testing.T) {
 	_, err := config.ParseConfigOn(text, "n1", func(string) config.SpoolDir {
 		return config.SpoolDir{Dir: "/var/%h", Host: "h", From: "/etc/slurm/slurm.conf"}
 	})
-	assert.ErrorContains(t, err, "would cover /var of every jail; use a sub-directory, such as /var/slurmd/%n (SlurmdSpoolDir of /etc/slurm/slurm.conf)")
+	assert.ErrorContains(t, err, "would hide /var of every jail; use a subdirectory, such as /var/slurmd/%n (SlurmdSpoolDir of /etc/slurm/slurm.conf)")
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/slurm.conf", []byte("SlurmdSpoolDir=/x/%n/\n"), 0o644))
 	assert.Equal(t, "/x/%n", readSpoolDir(dir).Dir)
@@ -58,9 +58,9 @@ func TestLoadRefusesWhatOthersCanWrite(t *testing.T) {
 		change func() error
 		want   string
 	}{
-		"group writes": {func() error { return os.Chmod(path, 0o664) }, "others can write it (mode 0664); run: chmod go-w " + path},
+		"group writes": {func() error { return os.Chmod(path, 0o664) }, "is writable by others (mode 0664); run: chmod go-w " + path},
 		"owner":        {func() error { return os.Chown(path, 65534, 0) }, "belongs to uid 65534 and not to root"},
-		"directory":    {func() error { return os.Chmod(dir, 0o777) }, dir + ": others can write it (mode 0777)"},
+		"directory":    {func() error { return os.Chmod(dir, 0o777) }, dir + ": is writable by others (mode 0777)"},
 		"dir owner":    {func() error { return os.Chown(dir, 65534, 0) }, dir + ": belongs to uid 65534"},
 		"missing":      {func() error { return os.Remove(path) }, "cannot read the configuration: no such file"},
 		"a directory":  {func() error { os.Remove(path); return os.Mkdir(path, 0o755) }, "not a regular file"},
@@ -75,7 +75,7 @@ func TestLoadRefusesWhatOthersCanWrite(t *testing.T) {
 				return err
 			}
 			return os.Chmod(open, 0o777)
-		}, "others can write it (mode 0777)"},
+		}, "is writable by others (mode 0777)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.RemoveAll(path))

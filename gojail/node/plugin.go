@@ -7,21 +7,21 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 )
 
-// PluginState returns the state directory that plugstack.conf gives to the plugin, or
-// the default where it gives none or cannot be read.
+// PluginState returns the state directory that plugstack.conf sets for the plugin, or the default where
+// it sets none or cannot be read.
 func PluginState(c *config.Config) string {
 	conf := ReadSlurmConf(c)
-	if own := conf.Own(); len(own) > 0 {
+	if own := conf.GojailPlugins(); len(own) > 0 {
 		return own[0].Argument("state", contract.DefaultState, c.Node)
 	}
 	return contract.DefaultState
 }
 
-// PluginConfig returns the configuration that the plugin uses by the plugstack.conf in or named by
-// the slurm.conf of a directory, and whether that names the plugin at all.
+// PluginConfig returns the configuration file that the plugin uses, by the plugstack.conf of the
+// slurm.conf in a directory, and whether that file names the plugin at all.
 func PluginConfig(dir, name string) (path string, named bool) {
 	conf := ReadSlurmConf(&config.Config{Node: name, Slurm: config.Slurm{Conf: dir}})
-	own := conf.Own()
+	own := conf.GojailPlugins()
 	if len(own) == 0 {
 		return "", false
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// pmixNames are the names by which Slurm's mpi/pmix opens the library: the second up to 22.05.
+// pmixNames are the names by which Slurm's mpi/pmix opens the library, the second only up to 22.05.
 var pmixNames = []string{"libpmix.so.2", "libpmix.so"}
 
-// findPMIx returns the directories of libpmix that the plugins mpi/pmix open it from with
-// dlopen(3). No header of the plugins names it: the path is among their constants.
+// findPMIx returns the directories of libpmix that the plugins mpi/pmix open it from with dlopen(3). The
+// ELF header of a plugin does not name the library: the path is among its constants.
 func findPMIx(pluginDirs []string) []string {
 	var dirs []string
 	for _, dir := range pluginDirs {
@@ -49,8 +49,8 @@ func pmixConstantPaths(library string) []string {
 	})
 }
 
-// findPMIxFiles returns what a directory of libpmix has to be brought along: the library by its
-// names, and the directory of its components (MCA), which it opens when it starts.
+// findPMIxFiles returns the files of libpmix in a directory: the library by its names, and the directory
+// of its components (MCA), which it opens when it starts.
 func findPMIxFiles(dir string) (libraries []string, components string) {
 	for _, name := range pmixNames {
 		if path := filepath.Join(dir, name); rootpath.Exists(path) {
@@ -75,8 +75,8 @@ func findPMIxNeeds(dirs []string) []string {
 	return need
 }
 
-// describeMissingPMIx returns what a jail lacks of libpmix. One that has it at the place where Slurm
-// looks for it keeps its own: its MPI was built with that.
+// describeMissingPMIx returns the files of libpmix that a jail lacks. A jail with a libpmix at the path
+// that Slurm opens keeps its own, which its MPI was built with.
 func describeMissingPMIx(root int, dirs []string) []string {
 	var missing []string
 	for _, dir := range dirs {

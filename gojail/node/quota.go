@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuseQuotaEscapes are the calls by which the owner of a file takes it out of its
-// project, or into another job's, whose limit it then fills (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux 6.17).
+// refuseQuotaEscapes returns rules against the calls that move a file out of its project, or into another
+// job's, whose limit it would fill (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux
+// 6.17).
 func refuseQuotaEscapes() []specs.LinuxSyscall {
 	refused := uint(unix.EPERM)
 	list := []specs.LinuxSyscall{{Names: []string{"file_setattr"}, Action: specs.ActErrno, ErrnoRet: &refused}}

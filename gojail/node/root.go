@@ -13,10 +13,11 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// ErrEmptyRoot is the one fault of a root that users of the jail can bring about in it.
+// ErrEmptyRoot is the only fault of a root that users of the jail can cause in it.
 var ErrEmptyRoot = errors.New("is empty")
 
-// CheckRoot finds storage that is not there: an unmounted mount point is an empty directory.
+// CheckRoot fails if a jail's root is missing or unreadable, or is an empty directory, as a mount point
+// without its storage is.
 func CheckRoot(path string) error {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	switch {
@@ -25,7 +26,7 @@ func CheckRoot(path string) error {
 	case errors.Is(err, unix.ENOTDIR):
 		return fmt.Errorf("jail root %s is not a directory", path)
 	case err != nil:
-		return fmt.Errorf("jail root %s cannot be opened: %w", path, oneline.Errno(err))
+		return fmt.Errorf("cannot open jail root %s: %w", path, oneline.Errno(err))
 	}
 	defer dir.Close()
 	_, err = dir.Readdirnames(1)
@@ -33,7 +34,7 @@ func CheckRoot(path string) error {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("jail root %s %w: is its storage mounted?", path, ErrEmptyRoot)
 	case err != nil:
-		return fmt.Errorf("jail root %s cannot be read: %w", path, oneline.Errno(err))
+		return fmt.Errorf("cannot read jail root %s: %w", path, oneline.Errno(err))
 	}
 	return nil
 }

@@ -13,23 +13,22 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// slurmParts is the node's Slurm as far as `srun` in a jail needs it.
+// slurmParts are the parts of the node's Slurm that `srun` in a jail needs.
 type slurmParts struct {
 	Dirs      []string // plugin directories
-	Files     []string // commands, Slurm's and munge's libraries, plugins of plugstack.conf
-	Libraries []string // libraries of others that these need
+	Files     []string // commands, libraries of Slurm and munge, plugins of plugstack.conf
+	Libraries []string // further libraries that Files need
 	pmix      []string // directories of libpmix
 }
 
-// clientPlugins are the plugins that client commands load, whose libraries count too.
+// clientPlugins are the plugins that client commands load, whose libraries are needed, too.
 var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.so", "cli_filter_none.so", "mpi_*.so",
 	"http_parser_*.so", "url_parser_*.so", "tls_*.so"} // 25.11
 
-// glibc is never brought into a jail: it must fit the jail's own dynamic linker.
+// glibc is never mounted in a jail: it must match the jail's own dynamic linker.
 var glibc = []string{"libc.so.", "libm.so.", "libresolv.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux", "linux-vdso"}
 
-// ReadSlurm looks at the files of the host. What it does not find is left out;
-// `gojail check` tells.
+// ReadSlurm finds the parts of the node's Slurm. It omits missing files, which `gojail check` reports.
 func ReadSlurm(c *config.Config) slurmParts {
 	var parts slurmParts
 	commands, _ := FindCommands(c)
@@ -59,7 +58,7 @@ func ReadSlurm(c *config.Config) slurmParts {
 	for _, path := range findClosure(need, parts.Dirs) {
 		base := filepath.Base(path)
 		switch {
-		case isInDirs(path, parts.Dirs) || filepath.Base(path) == pmixNames[0]: // see missingPMIx
+		case isInDirs(path, parts.Dirs) || filepath.Base(path) == pmixNames[0]: // see describeMissingPMIx
 		case strings.HasPrefix(base, "libslurm") || strings.HasPrefix(base, "libmunge"):
 			parts.Files = append(parts.Files, path)
 		default:
@@ -71,11 +70,11 @@ func ReadSlurm(c *config.Config) slurmParts {
 	return parts
 }
 
-// FindCommand is the gojail command that runs in any jail, whatever C library that
-// has: make install puts it beside the plugin.
+// FindCommand returns the path of the gojail command that runs in any jail, whatever C library the jail
+// has; make install puts it beside the plugin. It returns "" if there is none.
 func FindCommand(c *config.Config) string {
 	conf := ReadSlurmConf(c)
-	for _, plugin := range conf.Own() {
+	for _, plugin := range conf.GojailPlugins() {
 		if path := filepath.Join(filepath.Dir(plugin.Path), "gojail"); filepath.IsAbs(path) && rootpath.Exists(path) {
 			return path
 		}
@@ -83,9 +82,8 @@ func FindCommand(c *config.Config) string {
 	return ""
 }
 
-// findStepd is slurmstepd, if it is where Slurm's programs usually are. Slurm 24.11
-// to 25.05 start a TaskProlog through it, in the jail, by a descriptor: what it
-// loads must be there, it itself need not.
+// findStepd returns slurmstepd, if it is in a default directory. Slurm 24.11 to 25.05 start a TaskProlog
+// through it, in the jail, by a descriptor: the jail must have its libraries, but not the program.
 func findStepd(c *config.Config) []string {
 	dirs := []string{"/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/libexec/slurm"}
 	for _, host := range c.Slurm.Host {
@@ -99,8 +97,8 @@ func findStepd(c *config.Config) []string {
 	return nil
 }
 
-// findOwnLibraries are Slurm's libraries that users' programs link (libslurm.so.N,
-// libpmi.so.0, libpmi2.so.0), by the name that they are loaded by.
+// findOwnLibraries returns Slurm's libraries that users' programs link (libslurm.so.N, libpmi.so.0,
+// libpmi2.so.0), by their SONAME.
 func findOwnLibraries() []string {
 	var list []string
 	for _, dir := range listLibDirs() {
@@ -116,8 +114,8 @@ func findOwnLibraries() []string {
 	return list
 }
 
-// findClosure lists the libraries that the files need, and those need in turn. This
-// is what ldd prints, without running anything.
+// findClosure returns the libraries that files need, directly or indirectly: the output of ldd(1),
+// without running a program.
 func findClosure(files, dirs []string) []string {
 	found := map[string]bool{}
 	for queue := slices.Clone(files); len(queue) > 0; queue = queue[1:] {
@@ -158,13 +156,13 @@ func findLibrary(name string, machine elf.Machine, dirs []string) string {
 	return ""
 }
 
-// listLibDirs are the directories of ld.so: its configuration, then the built-in ones.
+// listLibDirs returns the directories of ld.so(8): its configuration, then the built-in ones.
 func listLibDirs() []string {
 	dirs := readLdDirs(ldConf, 0)
 	return resolveDirs(append(dirs, "/usr/lib64", "/usr/lib", "/lib64", "/lib"))
 }
 
-// resolveDirs drops directories that are not there, and others by another name, such as /lib.
+// resolveDirs returns the real paths of the directories that exist, without duplicates such as /lib.
 func resolveDirs(dirs []string) []string {
 	seen := map[string]bool{}
 	var list []string
@@ -184,7 +182,7 @@ func isInDirs(path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return config.Under(path, dir) })
 }
 
-// readRunpath is where a program looks for libraries first; Slurm's commands name
+// readRunpath returns the directories that a program searches first for libraries. Slurm's commands name
 // the plugin directory there.
 func readRunpath(program string) []string {
 	return readDynamic(program, elf.DT_RUNPATH, elf.DT_RPATH)

@@ -14,29 +14,30 @@ import (
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
-// SlurmConf is what gojail wants to know from slurm.conf and plugstack.conf.
+// SlurmConf is the part of slurm.conf and plugstack.conf that gojail needs.
 type SlurmConf struct {
-	Dir       string            // where they are
+	Dir       string            // their directory
 	Plugins   []string          // PluginDir
 	Plugstack []SpankPlugin     // in Slurm's order
-	Ignored   []string          // lines of plugstack.conf that Slurm ignores, with their places
-	Values    map[string]string // slurm.conf, keys in lower case
+	Ignored   []string          // lines of plugstack.conf that Slurm ignores, with file and line
+	Values    map[string]string // slurm.conf, with keys in lower case
 }
 
 // SpankPlugin is one line of plugstack.conf.
 type SpankPlugin struct {
-	Path      string // the path that Slurm opens, or the name as written, which is in no plugin directory
+	Path      string // path that Slurm opens, or the name as written, which no plugin directory has
 	Required  bool
 	Arguments []string
 	At        string // file and line
 }
 
-// PluginName is the file name of gojail's own SPANK plugin.
+// PluginName is the file name of gojail's SPANK plugin.
 const PluginName = "spank_gojail.so"
 
+// ReadSlurmConf reads slurm.conf and plugstack.conf.
 func ReadSlurmConf(c *config.Config) SlurmConf {
 	s := SlurmConf{Dir: c.Slurm.Conf, Values: map[string]string{}}
-	s.read(filepath.Join(c.Slurm.Conf, "slurm.conf"))
+	s.readFile(filepath.Join(c.Slurm.Conf, "slurm.conf"))
 	for _, dir := range strings.Split(s.Values["plugindir"], ":") {
 		if filepath.IsAbs(dir) {
 			s.Plugins = append(s.Plugins, filepath.Clean(dir))
@@ -53,8 +54,8 @@ func ReadSlurmConf(c *config.Config) SlurmConf {
 	return s
 }
 
-// findPlugin returns the path that Slurm opens for a plugin of plugstack.conf: a relative name
-// is looked up in PluginDir (_spank_plugin_find in spank.c).
+// findPlugin returns the path that Slurm opens for a plugin of plugstack.conf. A relative name is
+// searched in PluginDir (_spank_plugin_find in spank.c).
 func (s *SlurmConf) findPlugin(c *config.Config, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -74,8 +75,8 @@ func (s *SlurmConf) findPlugin(c *config.Config, name string) string {
 	return name
 }
 
-// Own returns the lines of plugstack.conf that name gojail's plugin.
-func (s *SlurmConf) Own() []SpankPlugin {
+// GojailPlugins returns the lines of plugstack.conf that name gojail's plugin.
+func (s *SlurmConf) GojailPlugins() []SpankPlugin {
 	var list []SpankPlugin
 	for _, p := range s.Plugstack {
 		if filepath.Base(p.Path) == PluginName {
@@ -85,7 +86,8 @@ func (s *SlurmConf) Own() []SpankPlugin {
 	return list
 }
 
-// Argument returns the value of a plugin's argument NAME=VALUE with %n expanded; the last one counts.
+// Argument returns the value of a plugin's argument NAME=VALUE with %n expanded; the last one takes
+// precedence.
 func (p *SpankPlugin) Argument(name, standard, node string) string {
 	value := standard
 	for _, word := range p.Arguments {
@@ -96,15 +98,15 @@ func (p *SpankPlugin) Argument(name, standard, node string) string {
 	return strings.ReplaceAll(value, "%n", node)
 }
 
-// SlurmValue is a value of slurm.conf, "" where it has none.
+// SlurmValue returns the value of a key in slurm.conf, or "" where it has none.
 func SlurmValue(c *config.Config, key string) string {
 	return ReadSlurmConf(c).Values[strings.ToLower(key)]
 }
 
-// read takes KEY=VALUE from lines with one key, as slurm.conf(5) has them for
-// what concerns us.
-func (s *SlurmConf) read(path string) {
-	lines, _ := slurmconf.Read(path) // gojail check tells of a slurm.conf that is not there
+// read stores KEY=VALUE of the lines with one key, the form of all keys in slurm.conf(5) that gojail
+// needs.
+func (s *SlurmConf) readFile(path string) {
+	lines, _ := slurmconf.Read(path) // gojail check reports a missing slurm.conf
 	for _, line := range lines {
 		if key, value, ok := strings.Cut(line, "="); ok {
 			s.Values[strings.ToLower(strings.TrimSpace(key))] = strings.Trim(strings.TrimSpace(value), `"`)
@@ -112,11 +114,11 @@ func (s *SlurmConf) read(path string) {
 	}
 }
 
-// includeMax is how deep plugstack.conf may include files. Slurm has no limit of its own.
+// includeMax is the limit of nested includes in plugstack.conf. Slurm has none.
 const includeMax = 8
 
-// readPlugstack reads "required|optional PATH ARGUMENTS" and "include GLOB" as Slurm does: "#" begins a
-// comment, and a backslash is a character like any other (_plugin_stack_parse_line in spank.c).
+// readPlugstack parses "required|optional PATH ARGUMENTS" and "include GLOB" as Slurm does: "#" begins a
+// comment, and a backslash has no special meaning (_plugin_stack_parse_line in spank.c).
 func (s *SlurmConf) readPlugstack(path string, depth int) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -148,7 +150,7 @@ func (s *SlurmConf) readPlugstack(path string, depth int) {
 }
 
 // readSpoolDir reads SlurmdSpoolDir from the slurm.conf in a directory, or from the copy that slurmd
-// fetched. %h is NodeHostname, which is this host's own name.
+// fetched. %h is NodeHostname, which is the name of this host.
 func readSpoolDir(conf string) config.SpoolDir {
 	host, _, _ := strings.Cut(HostName(), ".")
 	for _, dir := range []string{conf, RunConf, filepath.Join(config.StandardSpool, contract.CacheLink)} {
@@ -157,7 +159,7 @@ func readSpoolDir(conf string) config.SpoolDir {
 			continue
 		}
 		s := SlurmConf{Values: map[string]string{}}
-		s.read(path)
+		s.readFile(path)
 		if value := s.Values["slurmdspooldir"]; value != "" {
 			return config.SpoolDir{Dir: filepath.Clean(value), Host: host, From: path}
 		}
@@ -166,7 +168,7 @@ func readSpoolDir(conf string) config.SpoolDir {
 	return config.SpoolDir{Dir: config.StandardSpool}
 }
 
-// ConfLines returns the lines of a file that say something; "#" begins a comment.
+// ConfLines returns the lines of a file without comments, which begin with "#", and without empty lines.
 func ConfLines(path string) []string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// addCDI puts what the jail's CDI devices bring into its view. Nodes that go with
-// Slurm's GPUs are made for each job; here are the directories for them.
+// addCDI adds the devices, links and files of the jail's CDI devices to its view. Nodes that belong to
+// Slurm's GPUs are created for each job; the view has only their directories.
 func addCDI(v *View, facts *node.HostFacts) {
 	mounted := planDeviceMounts(facts)
 	for _, d := range facts.CDI.Devices {
-		if !slices.Contains(facts.Given, d.Path) && !Inside(mounted, d.Path) && !node.HasNode(v.Spec.Linux.Devices, d.Path) {
+		if !slices.Contains(facts.JobNodes, d.Path) && !Inside(mounted, d.Path) && !node.HasNode(v.Spec.Linux.Devices, d.Path) {
 			v.Spec.Linux.Devices = append(v.Spec.Linux.Devices, d)
 		}
 	}
@@ -29,15 +29,15 @@ func addCDI(v *View, facts *node.HostFacts) {
 	for _, f := range facts.CDI.Files {
 		v.Files = append(v.Files, File(f))
 	}
-	for _, path := range facts.Given {
+	for _, path := range facts.JobNodes {
 		if dir := filepath.Dir(path); dir != "/dev" && !slices.Contains(v.Dirs, dir) {
 			v.Dirs = append(v.Dirs, dir)
 		}
 	}
 }
 
-// planCDIMounts leaves out what another mount brings already, such as a directory of
-// the host with the driver's sockets.
+// planCDIMounts omits files that another mount provides already, such as a directory of the host with the
+// driver's sockets.
 func planCDIMounts(facts *node.HostFacts, lists [][]specs.Mount) (mounts []specs.Mount) {
 	have := slices.Concat(lists...)
 	for _, m := range facts.CDI.Mounts {
@@ -51,17 +51,17 @@ func planCDIMounts(facts *node.HostFacts, lists [][]specs.Mount) (mounts []specs
 	return mounts
 }
 
-// Variable is one of the tasks' environment: its value, or a directory that goes
-// first in a list such as PATH.
+// Variable is an environment variable of the tasks: its value, or a directory to insert at the front of a
+// list such as PATH.
 type Variable struct {
 	Name, Value string
 	Prepend     bool
 }
 
-// Environment is what the jail's CDI devices want tasks to have, LD_LIBRARY_PATH
-// among it: the dynamic linker looks there for what the jail's ld.so.cache has not.
+// Environment returns the variables that the jail's CDI devices require, and LD_LIBRARY_PATH, where the
+// dynamic linker finds libraries that the jail's ld.so.cache lacks.
 func Environment(c *config.Config, j *config.Jail) (list []Variable) {
-	node.WithCDI(c)
+	node.LoadCDI(c)
 	if j.CDIDevices == nil {
 		return nil
 	}

@@ -38,7 +38,7 @@ func TestPlanCDI(t *testing.T) {
 		Links: []cdi.Link{{Path: contract.CDIDir + "/lib/libcuda.so", Target: "libcuda.so.1"}},
 		Files: []cdi.File{{Path: "/proc/driver/nvidia/params", Content: "no"}},
 	}
-	facts.Given = []string{"/dev/nvidia1", "/dev/dri/card1", "/dev/dri/renderD128"}
+	facts.JobNodes = []string{"/dev/nvidia1", "/dev/dri/card1", "/dev/dri/renderD128"}
 	v, err := Jail(c, j, facts)
 	require.NoError(t, err)
 	var more []string
@@ -72,12 +72,12 @@ func TestGiveNodes(t *testing.T) {
 	with := func(file string) []string { return each[file] }
 	assert.Equal(t, [][]string{
 		{"/dev/nvidia1", "/dev/dri/card2", "/dev/kfd"}, {"/dev/nvidia0", "/dev/dri/card1", "/dev/kfd"}, nil,
-	}, node.GiveNodes(devices, [][]string{{"/dev/nvidia1"}, {"/dev/nvidia0"}, {"/dev/nvidia2"}}, with))
+	}, node.AssignNodes(devices, [][]string{{"/dev/nvidia1"}, {"/dev/nvidia0"}, {"/dev/nvidia2"}}, with))
 	assert.Equal(t, [][]string{{"/dev/nvidia0", "/dev/dri/card1", "/dev/kfd", "/dev/nvidia1", "/dev/dri/card2"}},
-		node.GiveNodes(devices, [][]string{{"/dev/nvidia0", "/dev/nvidia1"}}, with), "one GPU with two files")
+		node.AssignNodes(devices, [][]string{{"/dev/nvidia0", "/dev/nvidia1"}}, with), "one GPU with two files")
 	all := func(string) []string { return []string{"/dev/nvidia0", "/dev/nvidia1", "/dev/dri/card1"} }
 	assert.Equal(t, [][]string{{"/dev/nvidia0", "/dev/dri/card1"}, {"/dev/nvidia1", "/dev/dri/card1"}},
-		node.GiveNodes(devices, [][]string{{"/dev/nvidia0"}, {"/dev/nvidia1"}}, all), "never another's file")
-	j := &config.Jail{CDIDevices: &config.CDIDevices{Given: [][]string{nil, {"/dev/nvidia0", "/dev/dri/card1"}}}}
-	assert.Equal(t, [][]string{{}, {"/dev/nvidia0", "/dev/dri/card1"}}, node.PerJob(j, [][]string{{"/dev/nvidia1"}, {"/dev/nvidia0"}}))
+		node.AssignNodes(devices, [][]string{{"/dev/nvidia0"}, {"/dev/nvidia1"}}, all), "never another's file")
+	j := &config.Jail{CDIDevices: &config.CDIDevices{GPUNodes: [][]string{nil, {"/dev/nvidia0", "/dev/dri/card1"}}}}
+	assert.Equal(t, [][]string{{}, {"/dev/nvidia0", "/dev/dri/card1"}}, node.JobDevices(j, [][]string{{"/dev/nvidia1"}, {"/dev/nvidia0"}}))
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// planCacheMounts show the directory, not the files: slurmd replaces them.
+// planCacheMounts mounts the directory of the fetched slurm.conf, not its files, since slurmd replaces
+// them.
 func planCacheMounts(s *config.Slurm) []specs.Mount {
 	if s.Cache == "" {
 		return nil
@@ -23,14 +24,14 @@ func planCacheMounts(s *config.Slurm) []specs.Mount {
 	return []specs.Mount{m}
 }
 
-// planCacheLinks are the names that it has on the node. The sandbox of a batch job has
-// a spool directory of its own, with the first of them (spank/launcher/assemble.c).
+// planCacheLinks plans symlinks with the directory's names on the node. The sandbox of a batch job has
+// its own spool directory, with the first link (spank/launcher/assemble.c).
 func planCacheLinks(s *config.Slurm) []Link {
 	if s.Cache == "" {
 		return nil
 	}
 	links := []Link{{filepath.Join(s.Spool, contract.CacheLink), contract.CacheInJail}}
-	if brought := func(dir string) bool { return config.Under(node.RunConf, dir) }; !slices.ContainsFunc(append([]string{s.Conf}, s.Host...), brought) {
+	if isMounted := func(dir string) bool { return config.Under(node.RunConf, dir) }; !slices.ContainsFunc(append([]string{s.Conf}, s.Host...), isMounted) {
 		links = append(links, Link{node.RunConf, contract.CacheInJail})
 	}
 	return links

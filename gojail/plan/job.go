@@ -15,13 +15,13 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// How a sandbox gets a mount of its own. The values are words of the site file (docs/state.md).
+// Kinds of a sandbox's own mounts. The values are words of the site file (docs/state.md).
 const (
-	mountOver    = "over"     // a new file system over the template's; what is mounted below that moves to it
-	mountIn      = "in"       // a new file system on a directory of the template's, or of one that lies over it
-	mountMade    = "in,mkdir" // likewise, on a directory that is made for it
-	mountAccount = "account"  // the node's users or groups, and behind them the jail's own
-	mountJob     = "job"      // one per job: a new file system, the job's directory, or what the job's other sandbox has
+	mountOver    = "over"     // a new file system over the template's; mounts below that are moved to it
+	mountIn      = "in"       // a new file system on a directory of the template, or of a mount that covers it
+	mountMade    = "in,mkdir" // as mountIn, on a directory that is created for it
+	mountAccount = "account"  // the node's users or groups, followed by the jail's own
+	mountJob     = "job"      // one per job: a new file system, the job's directory, or the mount of the job's other sandbox
 	mountScript  = "script"   // only with a batch script: a new file system on the spool directory, then the script's directory in it
 	mountMunge   = "munge"    // munge's socket, if munged runs
 )
@@ -29,7 +29,7 @@ const (
 // OwnMount is a mount that each sandbox adds to its jail's template.
 type OwnMount struct {
 	How string
-	Net bool // only where the job has a network of its own
+	Net bool // only for a job with its own network
 	specs.Mount
 }
 
@@ -54,7 +54,7 @@ func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	if slices.Contains(j.Isolation.Namespaces, "pid") {
 		add(mountOver, procMount(j))
 	}
-	if node.PerJob(j, c.GPUs) != nil {
+	if node.JobDevices(j, c.GPUs) != nil {
 		add(mountOver, Tmpfs("/dev", "mode=755", "size=1m", "nosuid", "noexec"))
 	}
 	if j.Isolation.Cgroups == config.CgroupsJob {
@@ -77,7 +77,7 @@ func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	return list
 }
 
-// JobMounts returns those of one job, with what it has at its place: net tells whether it has a network of its own.
+// JobMounts returns the own mounts of one job's sandbox, with the job's paths. net reports whether the job has its own network.
 func JobMounts(c *config.Config, j *config.Jail, job string, net bool) []specs.Mount {
 	var mounts []specs.Mount
 	script := scriptDir(c, job)
@@ -95,13 +95,13 @@ func JobMounts(c *config.Config, j *config.Jail, job string, net bool) []specs.M
 	return mounts
 }
 
-// scriptDir returns the directory of a job's batch script, "" if there is none.
+// scriptDir returns the directory of a job's batch script, or "" if there is none.
 func scriptDir(c *config.Config, job string) string {
 	number, err := config.ParseID(job)
 	if err != nil {
 		return ""
 	}
-	dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number)) // Slurm's name: five digits at least
+	dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number)) // Slurm's directory names have at least five digits
 	if !rootpath.Exists(dir) {
 		return ""
 	}
@@ -116,7 +116,7 @@ func tmpfsOptions(bytes int64) []string {
 	return options
 }
 
-// UserMountSpecs are --jail-mount in the terms of the runtime-spec.
+// UserMountSpecs converts --jail-mount to the terms of the OCI runtime specification.
 func UserMountSpecs(list []config.UserMount) []specs.Mount {
 	var mounts []specs.Mount
 	for _, u := range list {

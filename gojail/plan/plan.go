@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plan turns a jail's configuration and the facts of the node into a view, in terms of the OCI
-// runtime-spec. It is pure.
+// runtime specification. It is pure.
 package plan
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// Options of what is the host's and only to be read.
+// hostReadonly are the options of read-only mounts of the host's files.
 var hostReadonly = []string{"rbind", "ro", "nosuid", "nodev"}
 
-// The paths that OCI runtimes hide, or make read-only, because they tell about
-// or change the whole node (OCI runtime-spec, config-linux.md).
+// maskedPaths and readonlyPaths are the paths that OCI runtimes hide or make read-only, because they
+// reveal or change state of the whole node (OCI runtime-spec, config-linux.md).
 var (
 	maskedPaths = []string{
 		"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
@@ -31,8 +31,8 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// Jail lists what makes up a jail, except what is each job's own (OwnMounts).
-// It is pure: the node comes in as facts.
+// Jail returns the view of a jail, without the mounts of each sandbox (OwnMounts). It is pure: the node's
+// state comes in as facts.
 func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error) {
 	v := &View{
 		RootOptions: j.Options,
@@ -74,7 +74,7 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 		for _, m := range list {
 			if taken[m.Destination] {
 				return nil, fmt.Errorf("jail %s: %s is the destination of two mounts; "+
-					"what gojail brings itself need not be configured", j.Name, m.Destination)
+					"remove the configured one, gojail mounts it itself", j.Name, m.Destination)
 			}
 			taken[m.Destination] = true
 			v.Spec.Mounts = append(v.Spec.Mounts, m)
@@ -84,18 +84,19 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 	return v, nil
 }
 
-// planNamespaces are those that a job has of its own; --jail-net and --jail-root bring more.
+// planNamespaces returns the namespaces that each job gets; --jail-net and --jail-root add more.
 func planNamespaces(j *config.Jail) []specs.LinuxNamespace {
 	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}}
 	for _, kind := range j.Isolation.Namespaces {
-		all = append(all, specs.LinuxNamespace{Type: specs.LinuxNamespaceType(kind)}) // the OCI's words are ours
+		all = append(all, specs.LinuxNamespace{Type: specs.LinuxNamespaceType(kind)}) // the keys use the OCI's words
 	}
 	return all
 }
 
+// CgroupRoot is the mount point of the cgroup file system.
 const CgroupRoot = "/sys/fs/cgroup"
 
-// Of the kernel's file systems: the template has them, and sandboxes have some anew (OwnMounts).
+// Mounts of the kernel's file systems: the template has all, and sandboxes mount some again (OwnMounts).
 var (
 	sysMount    = specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}}
 	ptsMount    = specs.Mount{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "ptmxmode=666", "mode=620", "gid=5"}}
@@ -114,7 +115,7 @@ func cgroupMount(j *config.Jail) specs.Mount {
 	if j.Isolation.Cgroups == config.CgroupsNode {
 		return Bind(CgroupRoot, "rbind", "ro", "nosuid", "noexec", "nodev")
 	}
-	return Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/plugin/cgroups.c fills each job's
+	return Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/plugin/cgroups.c adds the mounts of each job
 }
 
 func planKernelMounts(j *config.Jail) []specs.Mount {
@@ -122,14 +123,14 @@ func planKernelMounts(j *config.Jail) []specs.Mount {
 		procMount(j), sysMount, cgroupMount(j),
 		Tmpfs("/dev", "mode=755", "nosuid", "noexec"),
 		ptsMount,
-		// A place for the job's own.
+		// /dev/shm is the mount point for the job's own.
 		Tmpfs("/dev/shm", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"),
 		mqueueMount,
 	}
 }
 
-// planRunMounts returns the places for each sandbox's own /run, and in
-// it for what gojail brings: one mount, that sandboxes move as a whole.
+// planRunMounts plans the mount points of each sandbox's own /run and of gojail's files in it, which are
+// one mount that sandboxes move as a whole.
 func planRunMounts() []specs.Mount {
 	return []specs.Mount{
 		Tmpfs("/run", "ro", "mode=755", "nosuid", "nodev"),
@@ -148,10 +149,12 @@ func planStandardDevices() []specs.LinuxDevice {
 	}
 }
 
+// Tmpfs returns a tmpfs mount.
 func Tmpfs(destination string, options ...string) specs.Mount {
 	return specs.Mount{Destination: destination, Type: "tmpfs", Source: "tmpfs", Options: options}
 }
 
+// Bind returns a bind mount of a path on the same path.
 func Bind(path string, options ...string) specs.Mount {
 	return specs.Mount{Destination: path, Type: "bind", Source: path, Options: options}
 }
@@ -160,14 +163,14 @@ func planDeviceMounts(facts *node.HostFacts) []specs.Mount {
 	var mounts []specs.Mount
 	for _, d := range facts.Devices {
 		if Inside(mounts, d.Path) {
-			continue // comes with its directory
+			continue // mounted with its directory
 		}
 		mounts = append(mounts, Bind(d.Path, "bind", "nosuid", "noexec"))
 	}
 	return mounts
 }
 
-// Inside tells whether a mount in the list brings path with it.
+// Inside reports whether a mount of the list contains path.
 func Inside(mounts []specs.Mount, path string) bool {
 	for _, m := range mounts {
 		if config.Under(path, m.Destination) {
@@ -177,7 +180,7 @@ func Inside(mounts []specs.Mount, path string) bool {
 	return false
 }
 
-// LocalDir is where a jail's node-local directory lies on the node's disk.
+// LocalDir returns the path on the node's disk of a jail's node-local directory.
 func LocalDir(c *config.Config, j *config.Jail, path string) string {
 	return filepath.Join(c.Scratch, "local", j.Name, path)
 }
@@ -192,24 +195,25 @@ func planLocalMounts(c *config.Config, j *config.Jail) []specs.Mount {
 	return mounts
 }
 
+// ConfiguredMounts returns the mounts that the configuration of a jail lists.
 func ConfiguredMounts(j *config.Jail) []specs.Mount {
 	var mounts []specs.Mount
 	for _, m := range j.Mounts {
 		options := slices.Clone(m.Options)
 		if m.Type == "bind" && !slices.Contains(options, "bind") && !slices.Contains(options, "rbind") {
-			options = append([]string{"bind"}, options...) // the runtime-spec wants one of them
+			options = append([]string{"bind"}, options...) // the OCI runtime specification requires one of them
 		}
 		mounts = append(mounts, specs.Mount{Destination: m.Destination, Type: m.Type, Source: m.Source, Options: options})
 	}
 	return mounts
 }
 
-// accountFiles are files that packages add users to. A sandbox mounts the node's, with what
-// the jail has of its own behind them, on the jail's, or leaves the jail's to root of a
-// --jail-root=range (spank/launcher/accounts.c).
+// accountFiles are the files that packages add users to. A sandbox mounts the node's entries, followed by
+// the jail's own, over the jail's file, or leaves the jail's file to root of a --jail-root=range
+// (spank/launcher/accounts.c).
 var accountFiles = []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"}
 
-// planHostFiles leaves out what this node does not have.
+// planHostFiles plans the mounts of host files, without files that this node lacks.
 func planHostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
 	var mounts []specs.Mount
 	for _, path := range j.Host {
@@ -219,7 +223,7 @@ func planHostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
 		m := Bind(path, hostReadonly...)
 		if slices.Contains(accountFiles, path) {
 			m.Destination = filepath.Join(contract.AccountsDir, filepath.Base(path))
-		} else if to := facts.Leads[path]; to != "" {
+		} else if to := facts.LinkTargets[path]; to != "" {
 			m.Destination = to
 		}
 		mounts = append(mounts, m)
@@ -227,7 +231,7 @@ func planHostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
 	return mounts
 }
 
-// planSlurmMounts make `srun` work inside the jail with the node's own Slurm.
+// planSlurmMounts plans the mounts of the node's Slurm with which `srun` works inside the jail.
 func planSlurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
 	paths := []string{c.Slurm.Conf}
 	paths = append(paths, c.Slurm.Host...)
@@ -241,7 +245,7 @@ func planSlurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
 		}
 	}
 	if bringsMunge(c) {
-		// Each job's own is mounted on this: munged makes a new socket whenever it starts.
+		// Each job's socket is mounted over this: munged creates a new one whenever it starts.
 		m := Bind(c.Slurm.Munge, mungeOptions...)
 		m.Source = "/dev/null"
 		mounts = append(mounts, m)
@@ -249,7 +253,7 @@ func planSlurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
 	return mounts
 }
 
-// planCommandMounts bring the gojail command for users, `gojail net check` above all.
+// planCommandMounts plans the mount of the gojail command for users, mainly for `gojail net check`.
 func planCommandMounts(facts *node.HostFacts) []specs.Mount {
 	if facts.Command == "" {
 		return nil
@@ -261,16 +265,16 @@ func planCommandMounts(facts *node.HostFacts) []specs.Mount {
 
 var mungeOptions = []string{"bind", "ro", "nosuid", "nodev", "noexec"}
 
-// bringsMunge tells whether munge's socket is mounted by itself: not where a
-// directory of the host brings it along.
+// bringsMunge reports whether munge's socket needs a mount of its own: no directory of the host that is
+// mounted contains it.
 func bringsMunge(c *config.Config) bool {
 	return !slices.ContainsFunc(append([]string{c.Slurm.Conf}, c.Slurm.Host...), func(dir string) bool {
 		return config.Under(c.Slurm.Munge, dir)
 	})
 }
 
-// planSpoolMounts are the place for batch scripts. A node's own directory is made in
-// a tmpfs, not on the jail's storage, which would need one for each node.
+// planSpoolMounts plans the mount point of batch scripts. A node's own directory is created in a tmpfs:
+// the jail's storage would need a directory for each node.
 func planSpoolMounts(c *config.Config) []specs.Mount {
 	mounts := []specs.Mount{Tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")}
 	if c.Slurm.SpoolBase != c.Slurm.Spool {

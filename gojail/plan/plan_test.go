@@ -77,14 +77,14 @@ func planFacts() *node.HostFacts {
 			"/etc/hosts": true, "/etc/resolv.conf": true, "/etc/slurm": true, "/opt/slurm": true,
 			"/run/munge": true, "/var/spool/slurmd": true, "/usr/bin": true, "/usr/lib/slurm": true, "/plugins/gojail": true,
 		},
-		VarTmp:     true,
-		Leads:      map[string]string{"/etc/resolv.conf": "/run/systemd/resolve/stub-resolv.conf"},
-		Devices:    []node.Device{{Path: "/dev/nvidia-caps", Rdev: 0}, {Path: "/dev/nvidia-caps/cap1", Rdev: 7}, {Path: "/dev/nvidia0", Rdev: 8}},
-		SlurmDirs:  []string{"/usr/lib/slurm"},
-		SlurmFiles: []string{"/usr/bin/srun", "/opt/slurm/bin/squeue", "/plugins/gojail/spank_gojail.so"},
-		Libraries:  []string{"/usr/lib/libreadline.so.8"},
-		Foreign:    []string{"/data/lib", "/plugins/gojail/lib", "/srv/lib"},
-		Command:    "/plugins/gojail/gojail",
+		VarTmp:      true,
+		LinkTargets: map[string]string{"/etc/resolv.conf": "/run/systemd/resolve/stub-resolv.conf"},
+		Devices:     []node.Device{{Path: "/dev/nvidia-caps", Rdev: 0}, {Path: "/dev/nvidia-caps/cap1", Rdev: 7}, {Path: "/dev/nvidia0", Rdev: 8}},
+		SlurmDirs:   []string{"/usr/lib/slurm"},
+		SlurmFiles:  []string{"/usr/bin/srun", "/opt/slurm/bin/squeue", "/plugins/gojail/spank_gojail.so"},
+		Libraries:   []string{"/usr/lib/libreadline.so.8"},
+		Foreign:     []string{"/data/lib", "/plugins/gojail/lib", "/srv/lib"},
+		Command:     "/plugins/gojail/gojail",
 	}
 }
 
@@ -254,7 +254,7 @@ func TestStageKeepsTheHostWhereSlurmNeedsIt(t *testing.T) {
 		facts.State, facts.SlurmFiles = "/tmp/a/state", []string{"/tmp/a/lib/spank_gojail.so"}
 		facts.Exists = map[string]bool{own: true}
 		_, err = Stage(c, j, facts)
-		assert.ErrorContains(t, err, "gojail's directory "+own+" cannot lie below /tmp, which is private to each job")
+		assert.ErrorContains(t, err, "gojail's directory "+own+" must not lie below /tmp, which is private to each job")
 	}
 }
 
@@ -331,7 +331,7 @@ func TestReadSlurmConf(t *testing.T) {
 		{Path: dir + "/plugins/there.so", Required: true, Arguments: []string{}, At: at("plugstack.conf", 4)},
 	}, conf.Plugstack)
 	assert.Equal(t, []string{at("plugstack.conf.d/gojail.conf", 3) + `: "more"`, at("plugstack.conf", 5) + `: "requierd /x.so"`}, conf.Ignored)
-	own := conf.Own()
+	own := conf.GojailPlugins()
 	require.Len(t, own, 1)
 	assert.Equal(t, "/run/x/n1", own[0].Argument("state", "/run/gojail", "n1"), "the last one counts")
 	assert.Equal(t, "/etc/g", own[0].Argument("config", "/etc/g", "n1"))

@@ -10,8 +10,8 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// planOptionalLinks name the libraries that a step with --jail-root=range does not get, so that a package can bring them:
-// a file that is mounted cannot be replaced.
+// planOptionalLinks returns links that name the libraries that a step with --jail-root=range does not
+// get, so that a package can install them: a mounted file cannot be replaced.
 func planOptionalLinks(facts *node.HostFacts) []Link {
 	var links []Link
 	for _, path := range facts.Optional {

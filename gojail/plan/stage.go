@@ -14,10 +14,10 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// Stage lists what makes up the stage: the view that slurmstepd has while it
-// opens --output and --input and changes to --chdir. Root code runs in it (PAM,
-// NSS, plugins), so of the jail it shows only data directories, nosuid, nodev and
-// noexec: no library is loaded from there, whatever path the node's ld.so.conf names.
+// Stage returns the view of the stage: slurmstepd is in it while it opens --output and --input and
+// changes to --chdir. Root code runs there (PAM, NSS, plugins), so it shows only data directories of the
+// jail, with nosuid, nodev and noexec: no library is loaded from them, whatever path the node's
+// ld.so.conf names.
 func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error) {
 	v := &View{
 		TmpfsRoot: true,
@@ -54,14 +54,14 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 			v.Foreign = append(v.Foreign, Bind(dir, "rbind", "ro", "nosuid", "nodev"))
 		}
 	}
-	// The place for the job's own.
+	// /tmp is the mount point for the job's own.
 	v.Spec.Mounts = append(v.Spec.Mounts, Tmpfs("/tmp", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"))
 	v.Links = append(v.Links, planDataLinks(facts, data)...)
 	return v, nil
 }
 
-// TrustedPaths are the host's paths that slurmstepd, which is root, goes on using in
-// the stage: it shows them, and nothing of a user's goes over them.
+// TrustedPaths returns the host's paths that slurmstepd, which is root, still uses in the stage: the
+// stage mounts them, and no user's file covers them.
 func TrustedPaths(c *config.Config, state string, dirs, files []string) []string {
 	list := []string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}
 	list = slices.Concat(list, c.Slurm.Host, dirs)
@@ -72,14 +72,14 @@ func TrustedPaths(c *config.Config, state string, dirs, files []string) []string
 	return slices.DeleteFunc(slices.Compact(list), func(path string) bool { return path == "" || path == "/" })
 }
 
-// listShownPaths are those of them that are there.
+// listShownPaths returns the trusted paths that exist.
 func listShownPaths(c *config.Config, facts *node.HostFacts) []string {
 	return slices.DeleteFunc(TrustedPaths(c, facts.State, facts.SlurmDirs, facts.SlurmFiles), func(path string) bool {
 		return !facts.Exists[path]
 	})
 }
 
-// planTrustedMounts are those that no directory of the host brings along.
+// planTrustedMounts plans mounts of the trusted paths that no mounted directory of the host contains.
 func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, have []specs.Mount) ([]specs.Mount, error) {
 	links := map[string]bool{}
 	for _, top := range facts.HostTop {
@@ -89,7 +89,7 @@ func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, 
 	for _, path := range listShownPaths(c, facts) {
 		if config.Under(path, "/tmp") {
 			if path == facts.State || slices.Contains(facts.SlurmFiles, filepath.Join(path, "spank_gojail.so")) {
-				return nil, fmt.Errorf("jail %s: gojail's directory %s cannot lie below /tmp, which is private to each job; move it elsewhere", j.Name, path)
+				return nil, fmt.Errorf("jail %s: gojail's directory %s must not lie below /tmp, which is private to each job; move it", j.Name, path)
 			}
 			return nil, fmt.Errorf("jail %s: slurmd needs %s, but /tmp is private to each job; move it elsewhere", j.Name, path)
 		}
@@ -101,7 +101,7 @@ func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, 
 	return mounts, nil
 }
 
-// DataDirs are the directories of the jail that the stage shows.
+// DataDirs returns the directories of the jail that the stage shows.
 func DataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]string, error) {
 	needed := map[string]string{}
 	varTmp := facts.VarTmp
@@ -126,9 +126,9 @@ func DataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]string
 	return dirs, nil
 }
 
-// OwnData tells whether a top-level directory of the jail is data. Left to
-// itself, it is what is no system directory and not root's home or hidden:
-// libraries that slurmstepd loads read ~/.NAME and /.NAME as root.
+// OwnData reports whether a top-level directory of the jail is data. By default that is any directory
+// except system directories, root's home and hidden ones: libraries that slurmstepd loads read ~/.NAME
+// and /.NAME as root.
 func OwnData(j *config.Jail, name string) bool {
 	if j.Data != nil {
 		return slices.Contains(j.Data, "/"+name)
@@ -136,9 +136,9 @@ func OwnData(j *config.Jail, name string) bool {
 	return !slices.Contains(config.SystemDirs, name) && name != "tmp" && name != "root" && !strings.HasPrefix(name, ".")
 }
 
-// planDataMounts are the data directories from the jail's root, and what the jail
-// has mounted below them, so that a file means the same in both views. A tmpfs
-// or a writable overlay cannot be had twice: output there needs a task.
+// planDataMounts plans the data directories of the jail's root and the jail's mounts below them, so that
+// a path means the same file in both views. A tmpfs or a writable overlay cannot be mounted twice: output
+// there needs a task.
 func planDataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mount {
 	var mounts []specs.Mount
 	for _, dir := range dirs {
@@ -151,7 +151,7 @@ func planDataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mou
 		if Inside(data, m.Destination) && (m.Type == "bind" || m.Type == "overlay" && !isWritableOverlay(m)) {
 			m.Options = append(slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool {
 				return o == "nosuid" || o == "nodev"
-			}), "nosuid", "nodev") // last, so that nothing undoes them
+			}), "nosuid", "nodev") // last, so that no other option undoes them
 			mounts = append(mounts, m)
 		}
 	}
@@ -162,8 +162,8 @@ func isWritableOverlay(m specs.Mount) bool {
 	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
 }
 
-// planDataLinks keeps the jail's symlinks such as /home -> /data/home where they
-// lead into a data directory; elsewhere they would lead to the node's files.
+// planDataLinks returns the jail's symlinks, such as /home -> /data/home, that lead into a data
+// directory. Elsewhere they would lead to the node's files.
 func planDataLinks(facts *node.HostFacts, dirs []string) []Link {
 	var links []Link
 	for _, top := range facts.JailTop {

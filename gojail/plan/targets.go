@@ -12,10 +12,10 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// Target is a place in a jail that something is mounted on.
+// Target is a mount point in a jail.
 type Target struct {
 	Path string
-	Dir  bool // else a file
+	Dir  bool // a directory; otherwise a file
 }
 
 func (t Target) String() string {
@@ -25,8 +25,8 @@ func (t Target) String() string {
 	return "file " + t.Path
 }
 
-// Targets lists the mount targets that must be on the jail's own storage: those
-// that do not lie on something that the sandbox itself mounts.
+// Targets returns the mount targets that must exist on the jail's own storage: those that no mount of the
+// sandbox contains.
 func Targets(c *config.Config, j *config.Jail, v *View) []Target {
 	var targets []Target
 	mounts := append(append([]specs.Mount{}, v.Spec.Mounts...), JobMounts(c, j, "", false)...)
@@ -39,8 +39,8 @@ func Targets(c *config.Config, j *config.Jail, v *View) []Target {
 	return targets
 }
 
-// isDirectoryTarget tells what the source of a mount is. What is not there yet, such
-// as a node-local directory, will be a directory.
+// isDirectoryTarget reports whether the source of a mount is a directory. A source that does not exist
+// yet, such as a node-local directory, will be one.
 func isDirectoryTarget(m specs.Mount) bool {
 	if m.Type != "bind" {
 		return true

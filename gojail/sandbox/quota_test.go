@@ -31,7 +31,7 @@ func TestTeardownForgetsTheLimit(t *testing.T) {
 	needQuota(t, err)
 	require.NoError(t, err)
 	assert.Equal(t, []string{
-		"tmp_size: the file system of /proc does not limit directories",
+		"tmp_size: the file system of /proc has no project quotas",
 		"a job has 1024 kB of project 0x80000011",
 		"and after its end 0 kB",
 	}, seen)

@@ -17,9 +17,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// Reload ends the zygote of a jail, so that the next job's sandbox comes from a
-// template that is assembled anew, and has the site file compiled again.
-// Sandboxes that are there live on. It tells whether there was a zygote.
+// Reload ends the zygote of a jail and removes the site file, so that the next job reassembles the
+// template and compiles the site file. Existing sandboxes live on. It reports whether there was a zygote.
 func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
 	if err := os.Remove(filepath.Join(s.Path(), contract.SiteFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("cannot remove %s/site: %w", s.Path(), oneline.Cause(err))
@@ -35,7 +34,8 @@ func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
 	return endZygote(s, jail, deadline)
 }
 
-// endZygote ends the zygote of a jail whose lock the caller has. Sandboxes live on: each holder has namespaces of its own.
+// endZygote ends the zygote of a jail. The caller holds the jail's lock. Sandboxes live on: each holder
+// has its own namespaces.
 func endZygote(s *state.State, jail string, deadline time.Time) (bool, error) {
 	r := state.ReadRecord(s.ZygoteRecord(jail))
 	if err := r.Kill(time.Until(deadline)); err != nil {
@@ -47,8 +47,8 @@ func endZygote(s *state.State, jail string, deadline time.Time) (bool, error) {
 	return r.Alive, nil
 }
 
-// EndUnusedZygotes ends the zygotes of jails that the configuration does not have any more, and returns these
-// jails: nobody would ask such a zygote again, and the storage of its jail would stay in use.
+// EndUnusedZygotes ends the zygotes of jails that are no longer configured, and returns these jails: no
+// job would use such a zygote, but it would keep the jail's storage in use.
 func EndUnusedZygotes(s *state.State, c *config.Config) (jails []string, err error) {
 	records, err := s.Zygotes()
 	for _, r := range records {
@@ -57,7 +57,7 @@ func EndUnusedZygotes(s *state.State, c *config.Config) (jails []string, err err
 		}
 		unlock, e := filelock.Lock(filepath.Join(s.JailDir(r.Name), contract.LockFile), time.Now())
 		if e != nil {
-			continue // a launcher with an earlier configuration makes it; the next sweep ends it
+			continue // a launcher with an earlier configuration is creating the zygote; the next sweep ends it
 		}
 		if _, e = endZygote(s, r.Name, time.Now().Add(teardownHolder)); e == nil {
 			jails = append(jails, r.Name)

@@ -21,37 +21,37 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// SweepReport is what a sweep did.
+// SweepReport describes what a sweep did.
 type SweepReport struct {
 	Removed []string // jobs that were torn down
-	Kept    []string // what was left, each with the reason: "job 17: it is RUNNING"
-	Zygotes []string // jails whose zygote was gone; its record was removed
-	Unused  []string // jails that are not configured any more; their zygote was ended
-	Lost    []int    // processes that held something without a record, and were ended
+	Kept    []string // what was left, each with a reason such as "job 17: it is RUNNING"
+	Zygotes []string // jails whose zygote had ended and whose record was removed
+	Unused  []string // jails that are no longer configured and whose zygote was ended
+	Lost    []int    // processes without a record that were ended
 
-	scratch []string // where the jobs' scratch directories are, or were
+	scratch []string // directories of the jobs' scratch directories
 }
 
-// sweepLimit bounds the removal of a directory that cannot be put into the trash.
+// sweepLimit is the time limit for the removal of a directory that cannot be moved to the trash.
 const sweepLimit = time.Minute
 
 // sweep is one run of Sweep.
 type sweep struct {
 	state  *state.State
 	config *config.Config
-	squeue []string // where the command may be
-	ask    bool     // the controller has answered so far
+	squeue []string // possible paths of the command
+	ask    bool     // slurmctld has answered so far
 	report SweepReport
 }
 
-// Sweep tears down what jobs that are gone left behind, in the state directory, in
-// the scratch directory, and in processes whose record is lost. The error is about
-// what could not be undone. What the jobs had on disk is in the trash then, see EmptyTrash.
+// Sweep removes what jobs that ended left in the state directory, in the scratch directory, and in
+// processes whose record is lost. The error lists what could not be removed. Files of the jobs are in the
+// trash afterwards, see EmptyTrash.
 //
-// A job is there while a slurmstepd of it is, or until the controller says that it
-// ended. Any other answer, or none, leaves the job as it is. No grace time is
-// needed for what is being built: who builds is a slurmstepd (or gojail run's
-// process) that is found, and is looked for again under the job's lock.
+// A job exists while it has a slurmstepd, or until slurmctld reports that it ended. Any other answer, or
+// none, leaves the job alone. Sandboxes that are being built need no grace time: their builder is a
+// slurmstepd (or the process of gojail run), which the sweep finds, and looks for again under the job's
+// lock.
 func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
 	w := &sweep{state: s, config: c, squeue: squeuePlaces, ask: true}
 	return w.run()
@@ -93,7 +93,8 @@ func (w *sweep) tearDown(job string) error {
 	return err
 }
 
-// listJobs lists those of both directories, scratch outlives a boot, the state does not; and those whose end failed.
+// listJobs returns all jobs known from the state directory and from the scratch directory, which survives
+// a reboot, and the jobs whose end failed.
 func (w *sweep) listJobs() ([]string, error) {
 	found := map[string]bool{}
 	known, err := state.Directories(filepath.Join(w.state.Path(), contract.JobsDir))
@@ -106,8 +107,8 @@ func (w *sweep) listJobs() ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), oneline.Both(err, err2)
 }
 
-// Alive is how Sweep judges a job, for others who hold something of jobs: false
-// only where it is known to be gone.
+// Alive returns a function that judges a job as Sweep does, for other resources of jobs: it returns false
+// only for a job that is known to have ended.
 func Alive(s *state.State, c *config.Config) func(job string) bool {
 	w := &sweep{state: s, config: c, squeue: squeuePlaces, ask: true}
 	return func(job string) bool {
@@ -116,7 +117,7 @@ func Alive(s *state.State, c *config.Config) func(job string) bool {
 	}
 }
 
-// findReasonToKeep gives the reason why a job is left alone, or "".
+// findReasonToKeep returns why a job must be left alone, or "".
 func (w *sweep) findReasonToKeep(job string) (string, error) {
 	why, err := w.findProcess(job)
 	if why != "" || err != nil || strings.HasPrefix(job, "run-") {
@@ -125,7 +126,7 @@ func (w *sweep) findReasonToKeep(job string) (string, error) {
 	return w.askController(job), nil
 }
 
-// backAgain says that a job, requeued maybe, has started after it was found to be gone.
+// backAgain is the error for a job that has started, maybe requeued, after it was found to have ended.
 type backAgain struct{ why string }
 
 func (e *backAgain) Error() string { return e.why }
@@ -144,8 +145,8 @@ func (w *sweep) findProcess(job string) (string, error) {
 	if !run {
 		return findStepd(w.config.Slurm.Spool, w.config.Node, job)
 	}
-	// Without a record it is of before the last boot, and the pid is another's, or
-	// it is being built under the job's lock and has a record afterwards.
+	// A run without a record is from before the last boot, and its pid belongs to another process now; or
+	// it is being built under the job's lock, and gets a record.
 	records, err := w.state.Sandboxes(job)
 	if err != nil || len(records) == 0 {
 		return "", err
@@ -161,7 +162,7 @@ func (w *sweep) findProcess(job string) (string, error) {
 	return fmt.Sprintf("gojail run (process %d) is running", number), nil
 }
 
-// sweepZygotes removes the records of those that are gone, unless one is just being made.
+// sweepZygotes removes the records of zygotes that ended, except where one is being created.
 func (w *sweep) sweepZygotes() error {
 	records, err := w.state.Zygotes()
 	for _, r := range records {
@@ -173,7 +174,7 @@ func (w *sweep) sweepZygotes() error {
 			continue
 		}
 		if again := state.ReadRecord(w.state.ZygoteRecord(r.Name)); !again.Alive {
-			if e = again.Kill(teardownHolder); e == nil { // one of another version may be there
+			if e = again.Kill(teardownHolder); e == nil { // a zygote of another version may run
 				e = os.Remove(w.state.ZygoteRecord(r.Name))
 			}
 			if e == nil {

@@ -107,8 +107,8 @@ func TestSweepWithoutAController(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Empty(t, report.Removed, name)
 		require.Len(t, report.Kept, 2, name)
-		assert.Contains(t, report.Kept[0], "job 4000000020: squeue gives no answer (", name)
-		assert.Equal(t, "job 4000000021: the controller did not answer for an earlier job", report.Kept[1], name)
+		assert.Contains(t, report.Kept[0], "job 4000000020: squeue failed (", name)
+		assert.Equal(t, "job 4000000021: slurmctld did not answer for an earlier job", report.Kept[1], name)
 		asked, err := os.ReadFile(dir + "/asked")
 		require.NoError(t, err)
 		assert.NotContains(t, string(asked), "-j 4000000021", name)
@@ -118,7 +118,7 @@ func TestSweepWithoutAController(t *testing.T) {
 	w.addJob(t, "4000000020")
 	report, err := w.run()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"job 4000000020: there is no squeue on this node to ask whether it ended"}, report.Kept)
+	assert.Equal(t, []string{"job 4000000020: cannot ask whether it ended: no squeue on this node"}, report.Kept)
 }
 
 func TestSweepHungController(t *testing.T) {
@@ -128,7 +128,7 @@ func TestSweepHungController(t *testing.T) {
 	report, err := w.run()
 	require.NoError(t, err)
 	assert.Less(t, time.Since(before), 2*squeueDeadline)
-	assert.Contains(t, report.Kept[0], "job 4000000020: squeue gives no answer (signal: killed")
+	assert.Contains(t, report.Kept[0], "job 4000000020: squeue failed (signal: killed")
 }
 
 // A job whose slurmstepd lives is not asked about, and not touched.
@@ -158,8 +158,8 @@ func TestSweepFindsStepds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"4000000002", "4000000004"}, report.Removed)
 	assert.Equal(t, []string{
-		"job 4000000001: its step 0 runs here",
-		"job 4000000003: its step batch runs here",
+		"job 4000000001: its step 0 runs on this node",
+		"job 4000000003: its step batch runs on this node",
 	}, report.Kept)
 }
 
@@ -207,7 +207,7 @@ func TestSweepLooksAgainUnderTheLock(t *testing.T) {
 	err = w.tearDown("4000000020")
 	var back *backAgain
 	require.True(t, errors.As(err, &back))
-	assert.Equal(t, "its step 0 runs here", back.why)
+	assert.Equal(t, "its step 0 runs on this node", back.why)
 	assert.Equal(t, "batch", formatStepName("4294967291"))
 	assert.FileExists(t, w.state.JobDir("4000000020")+"/small")
 }

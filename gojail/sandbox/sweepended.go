@@ -16,16 +16,16 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// The end of a job may fail for a reason that passes: a mount that somebody made there, storage that
-// does not answer. It is noted (docs/state.md), and what runs after the ends of later jobs tries again.
+// The end of a job may fail temporarily: a mount that somebody made, storage that hangs. The job is noted
+// (docs/state.md), and gojail retries after the ends of later jobs.
 const (
-	retryMost = 8               // jobs that the end of one other job tries
-	retryTime = 3 * time.Second // after which it begins with no other: the files of the job that ends wait
+	retryMost = 8               // limit of jobs that are retried after the end of another job
+	retryTime = 3 * time.Second // after which no other job is retried: the files of the job that ended are still to be removed
 )
 
-// RetryEnded tries again to end the jobs whose end failed, those first that were tried last longest ago.
-// release is for what they have of networks. What fails again stays noted; it is nobody's error
-// here, for the job that ends at this moment is another.
+// RetryEnded retries to end the jobs whose end failed, those with the oldest attempt first. release
+// releases their networks. A job that fails again stays noted, and no error is returned, since the caller
+// is ending another job.
 func RetryEnded(s *state.State, load func() (*config.Config, error), until time.Time, release func(job string) error) {
 	jobs := s.Ended()
 	if len(jobs) == 0 {
@@ -37,13 +37,13 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 	}
 	defer tried.Close()
 	if filelock.TryFile(tried) != nil {
-		return // another end of a job is at it
+		return // the end of another job is retrying
 	}
 	info, err := tried.Stat()
 	if err != nil {
 		return
 	}
-	// One that was just made is empty, and this is the first try.
+	// A file that was just created is empty, and this is the first attempt.
 	if ago := time.Since(info.ModTime()); info.Size() > 0 && ago >= 0 && ago < contract.RetryPause {
 		return
 	}
@@ -68,14 +68,15 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 	}
 }
 
-// endAgain leaves a job alone that is back. One that has nothing but a network is locked, too.
+// endAgain ends a job, unless it has started again. It takes the job's lock even if the job has only a
+// network.
 func (w *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
 	var failed error
 	parent, err := teardownLocked(w.state, w.config.Scratch, job, until, func() error {
 		if err := w.checkStillGone(job); err != nil {
 			return err
 		}
-		failed = release(job) // under the lock of the job: no step of it is being built
+		failed = release(job) // under the job's lock, so that no step of it is being built
 		return nil
 	})
 	if err == nil {

@@ -19,16 +19,16 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// keeper is a process of gojail's that keeps a sandbox or a template.
+// keeper is a gojail process that holds a sandbox or a template.
 type keeper struct {
 	state.Record
-	holder bool // of a sandbox
+	holder bool // holds a sandbox
 }
 
-// endLostHolders ends what keeps something of which no record tells, because somebody removed or damaged it:
-// nobody else finds that, and storage stays in use. Where somebody lives it is left.
+// endLostHolders ends gojail processes without a record, which was removed or damaged: nothing else finds
+// them, and their storage stays in use. A holder stays if other processes are in its sandbox.
 func (w *sweep) endLostHolders() error {
-	keepers := findKeepers(w.state) // first: who keeps something has a record by then
+	keepers := findKeepers(w.state) // first, since each holder has its record by then
 	known, err := readRecorded(w.state)
 	if err != nil {
 		return err
@@ -50,16 +50,16 @@ func (w *sweep) endLostHolders() error {
 	return err
 }
 
-// isInhabited reports whether a process lives in any namespace that the holder has and this process has not, or in a PID
-// namespace below the holder's: a process with a mount namespace of its own ends with process 1 of its PID namespace, and loses
-// its network with the holder of that.
+// isInhabited reports whether a process lives in a namespace that the holder has and this process has
+// not, or in a PID namespace below the holder's: such a process would end with process 1 of its PID
+// namespace, or lose its network with the network's holder.
 func (k keeper) isInhabited() bool {
 	own := map[string]bool{}
 	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
-		theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", k.PID, kind))
+		link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", k.PID, kind))
 		mine, err2 := os.Readlink("/proc/self/ns/" + kind)
-		if err == nil && err2 == nil && theirs != mine {
-			own[theirs] = true
+		if err == nil && err2 == nil && link != mine {
+			own[link] = true
 		}
 	}
 	entries, _ := os.ReadDir("/proc")
@@ -69,7 +69,8 @@ func (k keeper) isInhabited() bool {
 	})
 }
 
-// livesInAny reports whether one of a process's namespaces, or of those above its PID namespace, is one of these.
+// livesInAny reports whether a namespace of a process, or a parent of its PID namespace, is one of the
+// given ones.
 func livesInAny(pid int, namespaces map[string]bool) bool {
 	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
 		if link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind)); err == nil && namespaces[link] {
@@ -81,7 +82,7 @@ func livesInAny(pid int, namespaces map[string]bool) bool {
 		parent, e := unix.IoctlRetInt(ns, unix.NS_GET_PARENT)
 		unix.Close(ns)
 		if ns, err = parent, e; err != nil {
-			return false // EPERM: that was the outermost one
+			return false // EPERM: the previous one was the outermost
 		}
 		var st unix.Stat_t
 		if unix.Fstat(ns, &st) == nil && namespaces[fmt.Sprintf("pid:[%d]", st.Ino)] {
@@ -92,20 +93,21 @@ func livesInAny(pid int, namespaces map[string]bool) bool {
 	return false
 }
 
-// isHolder reports whether a process is one of gojail's: the other sandboxes of a job share its namespaces.
+// isHolder reports whether a process is a holder of gojail: the other sandboxes of a job share its
+// namespaces.
 func isHolder(pid string) bool {
 	name, _ := os.ReadFile("/proc/" + pid + "/comm")
 	return string(name) == contract.HolderName+"\n" && procfs.IsRoots(pid)
 }
 
-// readRecorded are the processes in all records.
+// readRecorded returns the processes of all records.
 func readRecorded(s *state.State) (map[int]bool, error) {
 	known := map[int]bool{}
 	jobs, err := s.Jobs()
 	zygotes, err2 := s.Zygotes()
 	for _, job := range jobs {
 		zygotes = append(zygotes, job.Sandboxes...)
-		zygotes = append(zygotes, state.ReadRecord(filepath.Join(s.JobDir(job.ID), contract.NamespaceRecord))) // of what its sandboxes share
+		zygotes = append(zygotes, state.ReadRecord(filepath.Join(s.JobDir(job.ID), contract.NamespaceRecord))) // the holder of the namespaces that the job's sandboxes share
 	}
 	for _, r := range zygotes {
 		known[r.PID] = true
@@ -113,7 +115,8 @@ func readRecorded(s *state.State) (map[int]bool, error) {
 	return known, oneline.Both(err, err2)
 }
 
-// findKeepers are the node's, of this state directory. Who builds a sandbox has another name, and ends by itself.
+// findKeepers returns the holders and zygotes of this state directory. A process that builds a sandbox
+// has another name, and ends by itself.
 func findKeepers(s *state.State) (list []keeper) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -134,7 +137,8 @@ func findKeepers(s *state.State) (list []keeper) {
 	return list
 }
 
-// isOfThisState tells whether the process's words, the launcher's once, name this state directory.
+// isOfThisState reports whether a process's command line, which was the launcher's, names this state
+// directory.
 func isOfThisState(s *state.State, proc string) bool {
 	f, err := os.Open(filepath.Join(proc, "cmdline"))
 	if err != nil {

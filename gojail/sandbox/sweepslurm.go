@@ -20,22 +20,22 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// squeuePlaces is where Slurm's squeue may be; PATH is not asked.
+// squeuePlaces are the possible paths of Slurm's squeue. PATH is not used.
 var squeuePlaces = []string{
 	"/usr/bin/squeue", "/usr/local/bin/squeue", "/opt/slurm/bin/squeue", "/usr/local/slurm/bin/squeue",
 }
 
-// squeueDeadline is how long the controller may take for its answer.
+// squeueDeadline is how long the sweep waits for squeue.
 const squeueDeadline = 5 * time.Second
 
-// finished are the states of a job that will run no more (squeue(1), "JOB STATE
-// CODES"). COMPLETING is not one of them: its processes are being ended.
+// finished are the states of a job that will not run again (squeue(1), "JOB STATE CODES"). COMPLETING is
+// not one of them: Slurm is still ending the job's processes.
 var finished = []string{
 	"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
 	"OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT",
 }
 
-// findStepd finds a slurmstepd of the job, or gives "".
+// findStepd finds a slurmstepd of the job, or returns "".
 func findStepd(spool, node, job string) (string, error) {
 	step, err := findStepdSocket(spool, node, job)
 	if step == "" && err == nil {
@@ -44,10 +44,10 @@ func findStepd(spool, node, job string) (string, error) {
 	if step == "" || err != nil {
 		return "", err
 	}
-	return "its step " + formatStepName(step[strings.LastIndex(step, ".")+1:]) + " runs here", nil
+	return "its step " + formatStepName(step[strings.LastIndex(step, ".")+1:]) + " runs on this node", nil
 }
 
-// formatStepName gives the steps with a name of their own, as slurm.h has their numbers.
+// formatStepName returns the name of a step, for steps that have a name and a number in slurm.h.
 func formatStepName(number string) string {
 	names := map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
 	if name := names[number]; name != "" {
@@ -56,8 +56,7 @@ func formatStepName(number string) string {
 	return number
 }
 
-// findStepdSocket tries the sockets NODE_JOB.STEP in the spool directory: one that
-// nobody serves refuses.
+// findStepdSocket finds a socket NODE_JOB.STEP in the spool directory on which a process listens.
 func findStepdSocket(spool, node, job string) (string, error) {
 	dir, err := os.Open(spool)
 	if errors.Is(err, os.ErrNotExist) {
@@ -79,20 +78,20 @@ func findStepdSocket(spool, node, job string) (string, error) {
 	return "", nil
 }
 
-// isAnswering tells whether somebody listens on a socket. Not knowing counts as yes.
+// isAnswering reports whether a process listens on a socket, or that is unknown.
 func isAnswering(dir *os.File, name string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return true
 	}
 	defer unix.Close(fd)
-	// By descriptor: a socket's address holds 107 bytes only (unix(7)).
+	// The path leads through a descriptor: the address of a socket has at most 107 bytes (unix(7)).
 	err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)})
 	return err != unix.ECONNREFUSED && err != unix.ENOENT && err != unix.ENOTSOCK
 }
 
-// findStepdProcess looks for the title that slurmstepd gives itself: "slurmstepd: [JOB.STEP]".
-// A user's process can give itself the same: only root's count.
+// findStepdProcess looks for the title that slurmstepd sets, "slurmstepd: [JOB.STEP]". A user's process
+// can set the same title, so only root's processes count.
 func findStepdProcess(job string) (string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -104,7 +103,7 @@ func findStepdProcess(job string) (string, error) {
 		}
 		text, err := procfs.ReadTitle(filepath.Join("/proc", e.Name(), "cmdline"))
 		if err != nil {
-			continue // gone
+			continue // has ended
 		}
 		if rest, is := bytes.CutPrefix(text, []byte("slurmstepd: ["+job+".")); is && procfs.IsRoots(e.Name()) {
 			step, _, _ := strings.Cut(string(rest), "]")
@@ -114,14 +113,14 @@ func findStepdProcess(job string) (string, error) {
 	return "", nil
 }
 
-// askController gives the reason to keep a job, or "" when Slurm knows that it ended.
+// askController returns the reason to keep a job, or "" if Slurm reports that it ended.
 func (w *sweep) askController(job string) string {
 	if !w.ask {
-		return "the controller did not answer for an earlier job"
+		return "slurmctld did not answer for an earlier job"
 	}
 	i := slices.IndexFunc(w.squeue, isPresent)
 	if i < 0 {
-		return "there is no squeue on this node to ask whether it ended"
+		return "cannot ask whether it ended: no squeue on this node"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), squeueDeadline)
 	defer cancel()
@@ -137,20 +136,21 @@ func (w *sweep) askController(job string) string {
 	return why
 }
 
-// readVerdict reads squeue's answer: the reason to keep the job or "", and whether there was an answer at all.
+// readVerdict parses squeue's output. It returns the reason to keep the job, or "", and whether slurmctld
+// answered at all.
 func readVerdict(job, stdout, stderr string, err error) (why string, answered bool) {
 	if err != nil {
 		if strings.Contains(stderr, "Invalid job id specified") {
 			return "", true
 		}
 		first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
-		return fmt.Sprintf("squeue gives no answer (%v: %.200s)", err, first), false
+		return fmt.Sprintf("squeue failed (%v: %.200s)", err, first), false
 	}
 	seen := false
 	for line := range strings.Lines(stdout) {
 		id, state, is := strings.Cut(strings.TrimSpace(line), " ")
 		if !is || id != job {
-			continue // another task of its array
+			continue // another task of its job array
 		}
 		if !slices.Contains(finished, state) {
 			return "it is " + state, true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox ends jobs' sandboxes: at the end of the job, in a sweep, and by reload.
+// Package sandbox ends jobs' sandboxes: at the end of a job, in a sweep, and by reload.
 package sandbox
 
 import (
@@ -22,25 +22,24 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// How long the end of a job may wait: for a step that is being built at this
-// moment, and for a holder to end after SIGKILL.
+// Limits of the waits at the end of a job: for a step that is being built, and for a holder to end after
+// SIGKILL.
 const (
 	teardownLock   = 2 * time.Second
 	teardownHolder = 2 * time.Second
 )
 
-// EndJob ends the sandboxes of a job: their holders, its scratch directory, its
-// records. The namespaces go with the last process in them, which is Slurm's to
-// end. What cannot be undone stays recorded, so that the sweep tries again, and is
-// the error. A job that is not known is torn down already.
+// EndJob ends the sandboxes of a job and removes its scratch directory and its records. The namespaces
+// end with the last process in them, which Slurm kills. It returns an error for what cannot be removed,
+// which stays recorded for the sweep. For an unknown job it does nothing.
 //
-// The scratch directory goes to the trash, where it is left for EmptyTrash.
+// The scratch directory is moved to the trash, for EmptyTrash.
 func EndJob(s *state.State, scratch, job string, until time.Time) error {
 	_, err := teardown(s, scratch, job, until, func() error { return nil })
 	return err
 }
 
-// Teardown is EndJob, and empties the trash until the time that is given, whosever it was.
+// Teardown is EndJob, and then empties the trash until the given time, including files of other jobs.
 func Teardown(s *state.State, scratch, job string, until time.Time) error {
 	parent, err := teardown(s, scratch, job, until, func() error { return nil })
 	if parent == "" || err != nil {
@@ -49,7 +48,8 @@ func Teardown(s *state.State, scratch, job string, until time.Time) error {
 	return emptyTrashOf(parent, job, until)
 }
 
-// emptyTrashOf empties the trash as far as time allows. The error is about what is this job's, and cannot be removed.
+// emptyTrashOf empties the trash until the given time. It returns an error only for files of this job
+// that cannot be removed.
 func emptyTrashOf(parent, job string, until time.Time) (err error) {
 	for name, e := range emptyTrash(parent, job, until, false) {
 		if own := name == "" || strings.HasPrefix(name, job+"."); own && !errors.Is(e, rmtree.ErrTimeIsUp) && !errors.Is(e, errBusy) {
@@ -59,11 +59,11 @@ func emptyTrashOf(parent, job string, until time.Time) (err error) {
 	return err
 }
 
-// teardown does all but empty the trash, which is in parent. It asks again, once it has
-// the job's lock, whether it may.
+// teardown ends a job, and returns the directory of the trash without emptying it. Once it holds the
+// job's lock, it calls mayI again.
 func teardown(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
 	if !state.JobRule.MatchString(job) {
-		return "", fmt.Errorf("%q is no job id", job)
+		return "", fmt.Errorf("%q is not a job id", job)
 	}
 	parent = findScratch(s, scratch, job)
 	if !isPresent(s.JobDir(job)) && !isPresent(filepath.Join(parent, job)) {
@@ -72,7 +72,8 @@ func teardown(s *state.State, scratch, job string, until time.Time, mayI func() 
 	return teardownLocked(s, scratch, job, until, mayI)
 }
 
-// teardownLocked takes the lock of a job of which nothing may be there, too.
+// teardownLocked is teardown for any job, even if nothing of it exists: it takes the job's lock in any
+// case.
 func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
 	lock, err := lockJob(s, job, earlierOf(time.Now().Add(teardownLock), until))
 	if err != nil {
@@ -93,8 +94,8 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 	return parent, nil
 }
 
-// findScratch is the directory that holds the job's scratch directory: the one that
-// was noted when it was made, else the one that is configured now.
+// findScratch returns the parent of the job's scratch directory, which was noted when it was created, or
+// else the configured one.
 func findScratch(s *state.State, scratch, job string) string {
 	noted, err := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
 	if err == nil && rootpath.CheckClean(noted) == nil && filepath.Base(noted) == job {
@@ -103,14 +104,14 @@ func findScratch(s *state.State, scratch, job string) string {
 	return filepath.Join(scratch, contract.JobsDir)
 }
 
-// lockJob takes the job's lock. The directory is made where it is missing: scratch
-// without records, as after a boot, is torn down under the same lock. A lock whose
-// file was removed while we waited for it is worth nothing; a new one is taken.
+// lockJob takes the job's lock. It creates a missing directory: a scratch directory without records, as
+// after a reboot, is removed under the same lock. A lock whose file was removed during the wait is void,
+// and lockJob takes a new one.
 func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 	path := filepath.Join(s.JobDir(job), contract.LockFile)
 	for {
 		if err := os.MkdirAll(s.JobDir(job), 0o700); err != nil {
-			return nil, fmt.Errorf("cannot make %s: %w", s.JobDir(job), oneline.Cause(err))
+			return nil, fmt.Errorf("cannot create %s: %w", s.JobDir(job), oneline.Cause(err))
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err == nil {
@@ -124,7 +125,7 @@ func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 			return nil, filelock.Explain(path, err)
 		}
 		if time.Now().After(until) {
-			return nil, fmt.Errorf("a step of it is being built at this moment (%s is locked); try again", path)
+			return nil, fmt.Errorf("a step of the job is being built (%s is locked); try again", path)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -144,7 +145,7 @@ func isPresent(path string) bool {
 	return err == nil
 }
 
-// endHolders kills every holder, and then waits for all of them at once: a job may have GOJAIL_SANDBOXES_MAX.
+// endHolders kills all holders first and then waits for them: a job may have GOJAIL_SANDBOXES_MAX.
 func endHolders(s *state.State, job string, until time.Time) error {
 	records, err := s.Sandboxes(job)
 	return oneline.Both(err, killAll(records, earlierOf(time.Now().Add(teardownHolder), until)))
@@ -168,8 +169,8 @@ func earlierOf(a, b time.Time) time.Time {
 	return b
 }
 
-// removeRecords removes the records, and the lock as the last of them: who waits for it
-// finds that its file is gone when it has it.
+// removeRecords removes the records, and last the lock: a process that waits for the lock finds its file
+// removed.
 func removeRecords(s *state.State, job string) error {
 	entries, err := os.ReadDir(s.JobDir(job))
 	if err != nil {
@@ -186,7 +187,7 @@ func removeRecords(s *state.State, job string) error {
 	if err := os.Remove(filepath.Join(s.JobDir(job), contract.LockFile)); err != nil {
 		return fmt.Errorf("cannot remove the lock of %s: %w", s.JobDir(job), oneline.Cause(err))
 	}
-	// Not empty: a step has come meanwhile and holds a new lock; the job is its now.
+	// ENOTEMPTY: a new step has created a new lock, and owns the job now.
 	if err := unix.Rmdir(s.JobDir(job)); err != nil && err != unix.ENOTEMPTY {
 		return fmt.Errorf("cannot remove %s: %w", s.JobDir(job), err)
 	}

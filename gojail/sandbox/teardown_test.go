@@ -78,7 +78,7 @@ func TestTeardownOfScratchAlone(t *testing.T) {
 func TestTeardownRefusesNames(t *testing.T) {
 	s, scratch := newNode(t), t.TempDir()
 	for _, name := range []string{"", ".", "..", "17/../18", "/", "run-", "a", "17 "} {
-		assert.EqualError(t, Teardown(s, scratch, name, soon()), fmt.Sprintf("%q is no job id", name))
+		assert.EqualError(t, Teardown(s, scratch, name, soon()), fmt.Sprintf("%q is not a job id", name))
 	}
 }
 
@@ -90,7 +90,7 @@ func TestTeardownUnderALock(t *testing.T) {
 	lock, err := lockJob(s, "17", time.Now())
 	require.NoError(t, err)
 	err = Teardown(s, scratch, "17", soon())
-	assert.EqualError(t, err, "job 17: a step of it is being built at this moment ("+s.Path()+"/jobs/17/lock is locked); try again")
+	assert.EqualError(t, err, "job 17: a step of the job is being built ("+s.Path()+"/jobs/17/lock is locked); try again")
 	assert.FileExists(t, s.Path()+"/jobs/17/small")
 	lock.Close()
 	assert.NoError(t, Teardown(s, scratch, "17", soon()))
@@ -115,9 +115,9 @@ func TestTeardownKeepsWhatItCannotUndo(t *testing.T) {
 	nstest.NoLeaks(t)
 	out := map[string]string{}
 	require.NoError(t, nstest.RunText(t, "teardownMount", t.TempDir(), &out))
-	assert.Regexp(t, `^job 17: cannot remove .*/jobs/.trash/17\.\d+/tmp/mounted\?\[2J: something is mounted there; unmount it$`, out["first"], "the name is a user's")
+	assert.Regexp(t, `^job 17: cannot remove .*/jobs/.trash/17\.\d+/tmp/mounted\?\[2J: a file system is mounted there; unmount it$`, out["first"], "the name is a user's")
 	assert.Equal(t, "<nil>", out["other"], "another job's end has no part in it")
-	assert.Regexp(t, `^\[\] cannot remove .*/tmp/mounted\?\[2J: something is mounted there; unmount it$`, out["sweep"])
+	assert.Regexp(t, `^\[\] cannot remove .*/tmp/mounted\?\[2J: a file system is mounted there; unmount it$`, out["sweep"])
 	assert.Equal(t, "precious", out["precious"], "mounts are not crossed")
 	assert.Equal(t, "[] <nil> false", out["last"])
 }
@@ -186,7 +186,7 @@ func TestTeardownLeavesTrashToTheNext(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, names, 2)
 	assert.Contains(t, names[0], "/jobs/.trash/17.")
-	assert.Contains(t, names[0], " in time: it is large, or a process keeps writing in it; run: gojail sweep")
+	assert.Contains(t, names[0], " in time: it is large, or a process keeps writing to it; run: gojail sweep")
 
 	// Two do not meet.
 	trash, err := rootpath.OpenDirectory(unix.AT_FDCWD, scratch+"/jobs/.trash", 0)
@@ -194,7 +194,7 @@ func TestTeardownLeavesTrashToTheNext(t *testing.T) {
 	require.NoError(t, unix.Flock(int(trash.Fd()), unix.LOCK_EX))
 	names, err = report.EmptyTrash(soon())
 	require.NoError(t, err)
-	assert.Equal(t, []string{scratch + "/jobs/.trash: another process is emptying it at this moment"}, names)
+	assert.Equal(t, []string{scratch + "/jobs/.trash: another process is emptying it"}, names)
 	trash.Close()
 
 	require.NoError(t, Teardown(s, scratch, "18", soon()))

@@ -21,13 +21,13 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// trashName is the directory beside the jobs' scratch directories that they are moved
-// to when their job has ended. Millions of files take longer than Slurm gives an
-// epilog: a process that Slurm does not wait for removes them (the launcher's verb clean), or a sweep.
+// trashName is the directory to which a job's scratch directory is moved when the job has ended. Removing
+// millions of files takes longer than Slurm's limit for an epilog: a process that Slurm does not wait for
+// (the launcher's verb clean) or a sweep removes them.
 const trashName = contract.TrashDir
 
-// moveToTrash moves a job's scratch directory to the trash. The caller holds the job's lock. A directory that
-// cannot be moved, because the disk is full for example, is removed where it is.
+// moveToTrash moves a job's scratch directory to the trash. The caller holds the job's lock. A directory
+// that cannot be moved, for example because the disk is full, is removed in place.
 func moveToTrash(parent, job string, until time.Time) error {
 	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, parent, 0)
 	if err == unix.ENOENT {
@@ -37,13 +37,13 @@ func moveToTrash(parent, job string, until time.Time) error {
 		return fmt.Errorf("cannot open %s: %w", parent, err)
 	}
 	defer dir.Close()
-	to := fmt.Sprintf("%s/%s.%d", trashName, job, time.Now().UnixNano()) // the id may come again
+	to := fmt.Sprintf("%s/%s.%d", trashName, job, time.Now().UnixNano()) // the job id may be reused
 	move := func() error {
 		unix.Mkdirat(int(dir.Fd()), trashName, 0o700)
 		return unix.Renameat(int(dir.Fd()), job, int(dir.Fd()), to)
 	}
 	err = move()
-	for tries := 0; err == unix.ENOENT && tries < 3; tries++ { // the process that empties the trash removes it at the end
+	for tries := 0; err == unix.ENOENT && tries < 3; tries++ { // the process that empties the trash removes the directory in the end
 		err = move()
 	}
 	if err == nil {
@@ -56,11 +56,11 @@ func moveToTrash(parent, job string, until time.Time) error {
 	return nil
 }
 
-// errBusy: the process that has the lock of the trash goes on until it is empty.
-var errBusy = errors.New("another process is emptying it at this moment")
+// errBusy means that another process holds the lock of the trash, and empties it completely.
+var errBusy = errors.New("another process is emptying it")
 
-// trashSlice is how long one job's files are removed before those of the next job have their turn: neither
-// millions of files nor a process that keeps making new ones delay the others.
+// trashSlice is how long the files of one job are removed before it is the next job's turn: neither
+// millions of files nor a process that keeps creating files delays the others.
 const trashSlice = 200 * time.Millisecond
 
 // trash is one run that empties a trash directory.
@@ -68,12 +68,12 @@ type trash struct {
 	path  string
 	own   string // the job whose files are removed first, or ""
 	until time.Time
-	wait  bool // until another process that empties it has done so
+	wait  bool // until another process has emptied the trash
 
-	left map[string]error // what is not removed, by name, and why; "" is the trash itself
+	left map[string]error // what is not removed, by name, with the reason; "" is the trash itself
 }
 
-// emptyTrash removes what was discarded as far as time allows, and returns what is left, as trash.left.
+// emptyTrash removes the files in the trash until the given time, and returns the rest, as trash.left.
 func emptyTrash(parent, own string, until time.Time, wait bool) map[string]error {
 	t := &trash{path: filepath.Join(parent, trashName), own: own, until: until, wait: wait, left: map[string]error{}}
 	for t.emptyOnce() && time.Now().Before(until) {
@@ -85,8 +85,8 @@ func emptyTrash(parent, own string, until time.Time, wait bool) map[string]error
 	return t.left
 }
 
-// emptyOnce reports whether something was discarded after the trash was found to be empty and before it was unlocked:
-// the process that discarded it met the lock, and relies on this one.
+// emptyOnce empties the trash, and reports whether new files arrived between the last look and the
+// unlock: the process that moved them there found the lock taken, and relies on this process.
 func (t *trash) emptyOnce() (more bool) {
 	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, t.path, 0)
 	if err == unix.ENOENT {
@@ -115,7 +115,7 @@ func (t *trash) lock(dir *os.File) error {
 		err := filelock.TryFile(dir)
 		switch {
 		case err == nil, errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOLCK):
-			return nil // without locks two remove the same: each goes on where a name is gone
+			return nil // without locks two processes may remove the same files; each ignores missing names
 		case !errors.Is(err, filelock.ErrBusy):
 			return filelock.Explain(t.path, err)
 		case !t.wait || time.Now().After(t.until):
@@ -125,7 +125,7 @@ func (t *trash) lock(dir *os.File) error {
 	}
 }
 
-// listNames lists what is there and not known to stay: t.own's first.
+// listNames returns the names in the trash that are not known to stay, those of t.own first.
 func (t *trash) listNames(dir *os.File) ([]string, error) {
 	names, err := rmtree.ReadNames(dir)
 	if err != nil {
@@ -147,13 +147,13 @@ func (t *trash) listNames(dir *os.File) ([]string, error) {
 func (t *trash) isOwn(name string) bool { return t.own != "" && strings.HasPrefix(name, t.own+".") }
 
 func (t *trash) emptyLocked(dir *os.File) error {
-	for { // others discard meanwhile
+	for { // other processes move files there meanwhile
 		names, err := t.listNames(dir)
 		if err != nil {
 			return err
 		}
 		if len(names) == 0 {
-			unix.Rmdir(t.path) // if nothing is left; the next job that ends makes it again
+			unix.Rmdir(t.path) // fails if it is not empty; the next job that ends creates it again
 			return nil
 		}
 		for _, name := range names {
@@ -168,9 +168,8 @@ func (t *trash) emptyLocked(dir *os.File) error {
 	}
 }
 
-// EmptyTrash empties what the sweep, and the ends of jobs before it, had no time for.
-// left are the paths that are not gone when time is up, with the reason. It waits for
-// a process that does the same.
+// EmptyTrash empties the trash of the sweep and of earlier ends of jobs. left lists the paths that remain
+// when the time is up, with the reason. It waits for another process that empties the same trash.
 func (r *SweepReport) EmptyTrash(until time.Time) (left []string, err error) {
 	for _, parent := range r.scratch {
 		for _, e := range emptyTrash(parent, "", until, true) {
@@ -185,8 +184,9 @@ func (r *SweepReport) EmptyTrash(until time.Time) (left []string, err error) {
 	return left, err
 }
 
-// EmptyTrash empties the trash of the scratch directories, the files of the job that ended first. Where another process
-// does so already, it returns at once. The error is about files of the job that cannot be removed.
+// EmptyTrash empties the trash of the scratch directories, the files of the given job first. It returns
+// at once where another process does so already. The error is about files of the job that cannot be
+// removed.
 func EmptyTrash(scratch []string, job string, until time.Time) (err error) {
 	for _, dir := range scratch {
 		err = oneline.Both(err, emptyTrashOf(filepath.Join(dir, contract.JobsDir), job, until))

@@ -11,19 +11,19 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// argumentTable has, for each 64-bit call, one digit for each argument: the bytes of it
-// that the kernel looks at, "-" for none. They are the types of include/linux/syscalls.h and
-// of SYSCALL_DEFINE, and 4 as well where the call takes a long and narrows it at once:
-// the flags of clone (lower_32_bits), the descriptors of mmap and readv and their
-// relatives (fdget), the mode of mbind, the process of ptrace.
+// argumentTable has, for each 64-bit system call, a digit for each argument: the number of bytes that the
+// kernel uses, "-" for none. They follow the types in include/linux/syscalls.h and SYSCALL_DEFINE, and
+// are 4 as well where the call takes a long and truncates it at once: the flags of clone (lower_32_bits),
+// the descriptors of mmap and readv and their relatives (fdget), the mode of mbind, the process of
+// ptrace.
 //
-// An argument that is narrowed by what another one asks for has 8: the last ones of
-// ioctl, fcntl, prctl, keyctl and kcmp.
+// An argument whose width depends on another one has 8: the last ones of ioctl, fcntl, prctl, keyctl and
+// kcmp.
 //
 //go:embed arguments.txt
 var argumentTable string
 
-// argumentWidths are the rows of the table by the name of the call.
+// argumentWidths are the rows of the table by the name of the system call.
 var argumentWidths = readArguments(argumentTable)
 
 func readArguments(text string) map[string]string {
@@ -35,17 +35,17 @@ func readArguments(text string) map[string]string {
 	return widths
 }
 
-// shortIDs are the calls whose 32-bit form takes users and groups of 16 bits (kernel/uid16.c).
+// shortIDs are the system calls whose 32-bit form takes 16-bit user and group ids (kernel/uid16.c).
 var shortIDs = []string{"chown", "fchown", "lchown", "setfsgid", "setfsuid", "setgid", "setregid", "setresgid", "setresuid", "setreuid", "setuid"}
 
-// width returns how many bytes of an argument the kernel looks at.
+// width returns the number of bytes of an argument that the kernel uses.
 func (a abi) width(name string, index uint) (int, error) {
 	digits, known := argumentWidths[name]
 	switch {
 	case !known && a.wide:
-		return 0, fmt.Errorf("a rule compares arguments of %q, and it is not known how many bits of them the kernel takes; compare none", name)
+		return 0, fmt.Errorf("a rule compares arguments of %q, whose width in the kernel is unknown; remove the comparison", name)
 	case index > 5:
-		return 0, fmt.Errorf("a rule compares argument %d; a system call has 0 to 5", index)
+		return 0, fmt.Errorf("a rule compares argument %d; a system call has arguments 0 to 5", index)
 	}
 	bytes := 8
 	if index < uint(len(digits)) {
@@ -60,8 +60,8 @@ func (a abi) width(name string, index uint) (int, error) {
 	return bytes, nil
 }
 
-// comparison is one condition of a rule. The kernel looks at the bits in seen only, so these
-// alone are compared: whatever else is in the register changes nothing in what the call does.
+// comparison is one condition of a rule. Only the bits in seen are compared, since the kernel ignores the
+// others.
 type comparison struct {
 	index      uint
 	op         specs.LinuxSeccompOperator
@@ -69,7 +69,7 @@ type comparison struct {
 	seen       uint64
 }
 
-// comparison returns what a condition means for the call name.
+// comparison returns the meaning of a condition for a system call.
 func (a abi) comparison(name string, arg specs.LinuxSeccompArg) (comparison, error) {
 	bytes, err := a.width(name, arg.Index)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a abi) comparison(name string, arg specs.LinuxSeccompArg) (comparison, err
 	for _, v := range limits {
 		negative := int64(v) < 0 && int64(v) >= -1<<(8*bytes-1)
 		if a.wide && v > c.seen && !negative {
-			return c, fmt.Errorf("a rule compares argument %d of %q with %#x, and the kernel takes %d bits of it; compare with what these can hold", arg.Index, name, v, 8*bytes)
+			return c, fmt.Errorf("a rule compares argument %d of %q with %#x, but the kernel uses only %d bits of it; use a value that fits", arg.Index, name, v, 8*bytes)
 		}
 	}
 	c.value, c.two = arg.Value&c.seen, arg.ValueTwo&c.seen

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// target is where a jump goes: to the next instruction, or out of the comparison.
+// target is the destination of a jump: the next instruction, or out of the comparison.
 type target int
 
 const (
@@ -25,8 +25,8 @@ type step struct {
 	yes, no target
 }
 
-// steps returns the code of one comparison. The program sees an argument as two words; the
-// high one is left out where the kernel does not look at it.
+// steps returns the code of one comparison. The program loads an argument as two words; the high word is
+// skipped where the kernel ignores it.
 func (c comparison) steps() ([]step, error) {
 	switch c.op {
 	case specs.OpEqualTo:
@@ -47,10 +47,10 @@ func (c comparison) steps() ([]step, error) {
 	return nil, fmt.Errorf("unknown comparison %q in the profile", c.op)
 }
 
-// wide reports whether the kernel looks at the high word.
+// wide reports whether the kernel uses the high word.
 func (c comparison) wide() bool { return c.seen>>32 != 0 }
 
-// equal asks whether argument & mask == value.
+// equal returns the code that tests whether argument & mask == value.
 func (c comparison) equal(mask, value uint64, yes, no target) (steps []step) {
 	if c.wide() && (mask>>32 != 0 || value>>32 != 0) {
 		steps = append(steps, loadArg(c.index, high)...)
@@ -62,7 +62,8 @@ func (c comparison) equal(mask, value uint64, yes, no target) (steps []step) {
 	return append(steps, step{jump(unix.BPF_JEQ, uint32(value), 0, 0), yes, no})
 }
 
-// isAmong asks whether the argument is one of the rules' values, which have the same high word.
+// isAmong returns the code that tests whether the argument is one of the rules' values, which have the
+// same high word.
 func isAmong(rules []rule) (steps []step) {
 	c := rules[0].comparisons[0]
 	if c.wide() {
@@ -77,8 +78,8 @@ func isAmong(rules []rule) (steps []step) {
 	return steps
 }
 
-// order asks whether argument > value, or >=, as op says, of numbers without a sign. The high
-// word decides unless it is equal; then the low one does.
+// order returns the code that tests whether argument > value, or >=, by op, as unsigned numbers. The high
+// word decides unless it is equal; then the low word decides.
 func (c comparison) order(op uint16, yes, no target) (steps []step) {
 	if c.wide() {
 		steps = append(loadArg(c.index, high),
@@ -90,7 +91,7 @@ func (c comparison) order(op uint16, yes, no target) (steps []step) {
 	return append(steps, step{jump(op, uint32(c.value), 0, 0), yes, no})
 }
 
-// keepBits clears the bits of the word that mask lacks.
+// keepBits clears the bits of the loaded word that mask lacks.
 func keepBits(mask uint32) []step {
 	if mask == ^uint32(0) {
 		return nil
@@ -103,7 +104,7 @@ const (
 	high
 )
 
-// loadArg loads half of an argument, whichever of its halves the machine has first.
+// loadArg loads half of an argument, in the byte order of the machine.
 func loadArg(index uint, half int) []step {
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 { // big-endian
 		half = high - half
@@ -111,9 +112,9 @@ func loadArg(index uint, half int) []step {
 	return []step{{ins: load(offsetArgs + 8*uint32(index) + 4*uint32(half))}}
 }
 
-// settleRest turns targets into distances; rest instructions of the rule come behind it.
-// The longest rule, of six arguments with at most 6 instructions each, and the longest row
-// of values stay below the 255 that a jump can skip.
+// settleRest converts targets to distances; rest instructions of the rule follow. The longest rule, six
+// arguments with at most 6 instructions each, and the longest row of values stay below 255, the maximum
+// distance of a jump.
 func settleRest(steps []step, rest int) code {
 	var all code
 	for i, s := range steps {

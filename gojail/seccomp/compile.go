@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a filter looks at: offsets in struct seccomp_data, linux/seccomp.h.
+// Offsets in struct seccomp_data (linux/seccomp.h).
 const (
 	offsetNumber = 0
 	offsetArch   = 4
@@ -22,10 +22,9 @@ const (
 
 type code = []unix.SockFilter
 
-// Compile makes the program for this machine: an array of struct sock_filter, of 8
-// bytes each, at most 4096 of them. Of several rules for a call the first that matches
-// is the answer. A rule for a call that no kernel has is left out where it would allow,
-// and an error where it would refuse.
+// Compile returns the program for this machine: an array of struct sock_filter, 8 bytes each, at most
+// 4096. The first matching rule for a system call decides. A rule for an unknown system call is ignored
+// if it would allow the call, and an error if it would refuse it.
 func Compile(p *specs.LinuxSeccomp) ([]byte, error) {
 	program, err := compile(p, thisMachine())
 	if err != nil {
@@ -38,7 +37,7 @@ func Compile(p *specs.LinuxSeccomp) ([]byte, error) {
 
 func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 	if len(machine) == 0 {
-		return nil, fmt.Errorf("no filters for %s; switch seccomp off for this jail", runtime.GOARCH)
+		return nil, fmt.Errorf("seccomp filters are not supported on %s; write seccomp = \"none\" for this jail", runtime.GOARCH)
 	}
 	if len(p.Flags) > 0 || p.ListenerPath != "" {
 		return nil, fmt.Errorf("flags and listenerPath have no effect here; remove them from the profile")
@@ -55,18 +54,18 @@ func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Too far for a conditional jump, which has 8 bits.
+		// A conditional jump has 8 bits, which is too short here.
 		program = append(program, jump(unix.BPF_JEQ, a.audit, 1, 0), far(len(part)))
 		program = append(program, part...)
 	}
 	program = append(program, ret(unix.SECCOMP_RET_KILL_PROCESS))
 	if len(program) > unix.BPF_MAXINSNS {
-		return nil, fmt.Errorf("the profile makes a program of %d instructions, the kernel takes %d; give it fewer conditions", len(program), unix.BPF_MAXINSNS)
+		return nil, fmt.Errorf("the profile compiles to %d instructions, but the kernel accepts %d; use fewer conditions", len(program), unix.BPF_MAXINSNS)
 	}
 	return program, nil
 }
 
-// filter answers all calls of one ABI.
+// filter returns the code for all system calls of one ABI.
 func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 	rules, newest, err := a.rules(p)
 	if err != nil {
@@ -99,7 +98,8 @@ func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 	return append(code{load(offsetNumber)}, search(spans, newest)...), nil
 }
 
-// rules are the profile's by number, in its order, and the newest call that it names.
+// rules returns the profile's rules by system call number, in the profile's order, and the highest number
+// that it names.
 func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint32, err error) {
 	numbers, known := a.numbers()
 	rules = map[uint32][]rule{}
@@ -108,7 +108,7 @@ func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint3
 			n, ok := numbers[name]
 			if !ok {
 				if !known[name] && from.Action != specs.ActAllow && from.Action != specs.ActLog {
-					return nil, 0, fmt.Errorf("the profile refuses %q, which is no system call; is it misspelt?", name)
+					return nil, 0, fmt.Errorf("the profile refuses %q, which is not a system call; is it misspelt?", name)
 				}
 				continue
 			}
@@ -127,11 +127,12 @@ func load(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// jump skips yes or no instructions.
+// jump returns a conditional jump that skips yes or no instructions.
 func jump(op uint16, k uint32, yes, no uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, K: k, Jt: yes, Jf: no}
 }
 
+// far returns an unconditional jump.
 func far(skip int) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(skip)}
 }

@@ -207,27 +207,27 @@ func TestOtherConventions(t *testing.T) {
 func TestRefusedProfiles(t *testing.T) {
 	large := uint(4096)
 	for want, change := range map[string]func(*specs.LinuxSeccomp){
-		`the profile refuses "opanet", which is no system call; is it misspelt?`: func(p *specs.LinuxSeccomp) {
+		`the profile refuses "opanet", which is not a system call; is it misspelt?`: func(p *specs.LinuxSeccomp) {
 			p.DefaultAction = specs.ActAllow
 			p.Syscalls[0] = specs.LinuxSyscall{Names: []string{"opanet"}, Action: specs.ActErrno}
 		},
-		`unknown action "SCMP_ACT_NOTIFY" in the profile; SCMP_ACT_NOTIFY would need an agent on the node`: func(p *specs.LinuxSeccomp) {
+		`unknown action "SCMP_ACT_NOTIFY" in the profile; SCMP_ACT_NOTIFY is not supported`: func(p *specs.LinuxSeccomp) {
 			p.Syscalls[0].Action = specs.ActNotify
 		},
-		`unknown action "" in the profile; SCMP_ACT_NOTIFY would need an agent on the node`: func(p *specs.LinuxSeccomp) {
+		`unknown action "" in the profile; SCMP_ACT_NOTIFY is not supported`: func(p *specs.LinuxSeccomp) {
 			p.DefaultAction = ""
 		},
 		`unknown comparison "~" in the profile`: func(p *specs.LinuxSeccomp) {
 			p.Syscalls[0].Args = []specs.LinuxSeccompArg{{Op: "~"}}
 		},
-		"a rule compares argument 6; a system call has 0 to 5": func(p *specs.LinuxSeccomp) {
+		"a rule compares argument 6; a system call has arguments 0 to 5": func(p *specs.LinuxSeccomp) {
 			p.Syscalls[0].Args = []specs.LinuxSeccompArg{{Index: 6, Op: specs.OpEqualTo}}
 		},
-		`a rule compares argument 0 of "socket" with 0x100000028, and the kernel takes 32 bits of it; compare with what these can hold`: func(p *specs.LinuxSeccomp) {
+		`a rule compares argument 0 of "socket" with 0x100000028, but the kernel uses only 32 bits of it; use a value that fits`: func(p *specs.LinuxSeccomp) {
 			p.Syscalls[0].Names = []string{"socket"}
 			p.Syscalls[0].Args = []specs.LinuxSeccompArg{{Value: 1<<32 | 40, Op: specs.OpEqualTo}}
 		},
-		"errnoRet 4096 in the profile is no error number; at most 4095": func(p *specs.LinuxSeccomp) {
+		"errnoRet 4096 in the profile is not an error number; the maximum is 4095": func(p *specs.LinuxSeccomp) {
 			p.DefaultErrnoRet = &large
 		},
 		"flags and listenerPath have no effect here; remove them from the profile": func(p *specs.LinuxSeccomp) {
@@ -236,7 +236,7 @@ func TestRefusedProfiles(t *testing.T) {
 		fmt.Sprintf("the profile is not for this machine; add %s to its architectures", machines[runtime.GOARCH][0].oci): func(p *specs.LinuxSeccomp) {
 			p.Architectures = []specs.Arch{specs.ArchS390X}
 		},
-		"instructions, the kernel takes 4096; give it fewer conditions": func(p *specs.LinuxSeccomp) {
+		"instructions, but the kernel accepts 4096; use fewer conditions": func(p *specs.LinuxSeccomp) {
 			for v := range uint64(900) {
 				p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{"read"}, Action: specs.ActAllow,
 					Args: []specs.LinuxSeccompArg{{Index: uint(v % 6), Value: v, Op: specs.OpEqualTo}}})
@@ -256,5 +256,5 @@ func TestMachines(t *testing.T) {
 	p.Syscalls[0].Names = append(p.Syscalls[0].Names, "s390_runtime_instr", "set_tls")
 	build(t, "arm64", p)
 	_, err := compile(p, nil)
-	assert.ErrorContains(t, err, "switch seccomp off for this jail")
+	assert.ErrorContains(t, err, "write seccomp = \"none\" for this jail")
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// additions are calls that Docker ties to a capability and jobs need without it. The
-// kernel's own checks are enough: the first act on the caller's memory (that of others
-// needs ptrace's rights), and pidfd_getfd can do nothing that ptrace could not.
+// additions are calls that Docker ties to a capability but jobs need without it. The kernel's own checks
+// suffice: the first ones act on the caller's memory (others' memory needs the rights of ptrace(2)), and
+// pidfd_getfd can do nothing that ptrace could not.
 var additions = []string{
 	"get_mempolicy", "mbind", "set_mempolicy", "set_mempolicy_home_node", // MPI, NCCL, numactl
-	"move_pages", "migrate_pages", // where a page lies: hwloc
+	"move_pages", "migrate_pages", // placement of pages: hwloc
 	"pidfd_getfd", // memory shared between the ranks of a node: NVSHMEM, UCX
 }
 
-// Default is Docker's profile, with additions, for tasks whose bounding set is caps
+// Default returns Docker's profile, with additions, for tasks with the bounding set caps
 // ("CAP_SYS_PTRACE", ...).
 func Default(caps []string) (*specs.LinuxSeccomp, error) {
 	p, err := moby.GetDefaultProfile(bounded(caps))
@@ -32,8 +32,8 @@ func Default(caps []string) (*specs.LinuxSeccomp, error) {
 		return nil, fmt.Errorf("the default seccomp profile: %w", err)
 	}
 	for i, rule := range p.Syscalls {
-		// Through it a 32-bit program would have the sockets that the profile refuses
-		// by family. All libraries have used the calls themselves since Linux 4.3.
+		// socketcall would give a 32-bit program the sockets that the profile refuses by family. All
+		// libraries have used the direct calls since Linux 4.3.
 		p.Syscalls[i].Names = slices.DeleteFunc(rule.Names, func(name string) bool { return name == "socketcall" })
 	}
 	nosys := uint(unix.ENOSYS)
@@ -43,8 +43,8 @@ func Default(caps []string) (*specs.LinuxSeccomp, error) {
 	return p, nil
 }
 
-// Load reads a profile as Docker, Podman and the runtime-spec write it, for tasks whose
-// bounding set is caps. Only root can have written the file.
+// Load reads a profile as Docker, Podman and the OCI runtime specification define it, for tasks with the
+// bounding set caps. Only root may be able to write the file.
 func Load(path string, caps []string) (*specs.LinuxSeccomp, error) {
 	text, _, err := trusted.ReadFile(path, "the seccomp profile")
 	if err != nil {
@@ -63,7 +63,8 @@ func Load(path string, caps []string) (*specs.LinuxSeccomp, error) {
 	return p, nil
 }
 
-// bounded is all that the profile's conditions look at, beside architecture and kernel.
+// bounded returns a spec with everything that the profile's conditions test, besides architecture and
+// kernel.
 func bounded(caps []string) *specs.Spec {
 	return &specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{Bounding: caps}}}
 }

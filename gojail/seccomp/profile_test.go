@@ -80,7 +80,7 @@ func TestLoad(t *testing.T) {
 		`{}`: path + `: names no system calls; a profile has "defaultAction" and "syscalls"`,
 		`{"defaultAction":"SCMP_ACT_ALLOW","sycalls":[]}`: path + `: names no system calls; a profile has "defaultAction" and "syscalls"`,
 		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["ptrase"],"action":"SCMP_ACT_KILL"}]}`: path +
-			`: the profile refuses "ptrase", which is no system call; is it misspelt?`,
+			`: the profile refuses "ptrase", which is not a system call; is it misspelt?`,
 	} {
 		write(text)
 		_, err = Load(path, nil)
@@ -88,5 +88,5 @@ func TestLoad(t *testing.T) {
 	}
 	require.NoError(t, os.Chmod(path, 0o666))
 	_, err = Load(path, nil)
-	assert.ErrorContains(t, err, "others can write it")
+	assert.ErrorContains(t, err, "is writable by others")
 }

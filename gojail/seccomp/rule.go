@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rule is what the profile says of one call of one ABI: the answer if all comparisons hold.
+// rule is the profile's rule for one system call of one ABI: the answer if all comparisons hold.
 type rule struct {
 	answer      uint32
 	comparisons []comparison
 }
 
-// rule returns what a rule of the profile means for the call name.
+// rule returns the meaning of a profile's rule for a system call.
 func (a abi) rule(name string, from specs.LinuxSyscall) (r rule, err error) {
 	if r.answer, err = action(from.Action, from.ErrnoRet); err != nil {
 		return r, err
@@ -31,7 +31,8 @@ func (a abi) rule(name string, from specs.LinuxSyscall) (r rule, err error) {
 	return r, nil
 }
 
-// answerOf asks the rules of one call in turn; other is what no rule answers.
+// answerOf returns the code that tests the rules of one system call in turn; other is the answer if none
+// matches.
 func answerOf(rules []rule, other uint32) (code, error) {
 	var all code
 	for i := 0; i < len(rules); i++ {
@@ -56,11 +57,11 @@ func answerOf(rules []rule, other uint32) (code, error) {
 	return append(all, ret(other)), nil
 }
 
-// longestRow is so short that its jumps have 8 bits.
+// longestRow is the limit of a row, so that its jumps fit in 8 bits.
 const longestRow = 200
 
-// rowLength returns how many of the first rules are one question: each compares the same
-// argument with one value, all have the same high word and the same answer.
+// rowLength returns how many of the first rules can be tested as one row: each compares the same argument
+// with one value, and all have the same high word and answer.
 func rowLength(rules []rule) int {
 	first := rules[0]
 	for n, r := range rules {
@@ -75,8 +76,9 @@ func rowLength(rules []rule) int {
 	return len(rules)
 }
 
-// expandAlternatives: comparisons of different arguments must all be true; with one argument
-// compared twice each stands for itself, as runc has it for profiles of old.
+// expandAlternatives returns the comparisons as alternatives. Comparisons of different arguments must all
+// hold; if one argument is compared twice, each comparison is an alternative, as in runc, for old
+// profiles.
 func expandAlternatives(all []comparison) [][]comparison {
 	seen := map[uint]bool{}
 	for _, c := range all {
@@ -88,7 +90,8 @@ func expandAlternatives(all []comparison) [][]comparison {
 	return [][]comparison{all}
 }
 
-// matchRule returns value if all comparisons are true, and goes on behind itself if not.
+// matchRule returns the code that answers value if all comparisons hold, and otherwise continues behind
+// itself.
 func matchRule(comparisons []comparison, value uint32) (code, error) {
 	all := code{ret(value)}
 	for _, c := range slices.Backward(comparisons) {
@@ -101,12 +104,12 @@ func matchRule(comparisons []comparison, value uint32) (code, error) {
 	return all, nil
 }
 
-// action is the value that a filter returns, seccomp(2).
+// action returns the value of an action for a filter to return, seccomp(2).
 func action(a specs.LinuxSeccompAction, errno *uint) (uint32, error) {
 	value := uint32(unix.EPERM)
 	if errno != nil {
 		if *errno > 4095 { // MAX_ERRNO, linux/err.h
-			return 0, fmt.Errorf("errnoRet %d in the profile is no error number; at most 4095", *errno)
+			return 0, fmt.Errorf("errnoRet %d in the profile is not an error number; the maximum is 4095", *errno)
 		}
 		value = uint32(*errno)
 	}
@@ -126,5 +129,5 @@ func action(a specs.LinuxSeccompAction, errno *uint) (uint32, error) {
 	case specs.ActLog:
 		return unix.SECCOMP_RET_LOG, nil
 	}
-	return 0, fmt.Errorf("unknown action %q in the profile; SCMP_ACT_NOTIFY would need an agent on the node", a)
+	return 0, fmt.Errorf("unknown action %q in the profile; SCMP_ACT_NOTIFY is not supported", a)
 }

@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// table has the numbers of the system calls, "-" for none, as golang.org/x/sys knows
-// them; TestTable -update writes it again when that module is newer.
+// table has the numbers of the system calls, "-" for none, from golang.org/x/sys; TestTable -update
+// rewrites it for a newer release of that module.
 //
 //go:embed syscalls.txt
 var table string
 
-// abi is one convention by which this machine's programs call the kernel.
+// abi is a convention by which programs of this machine make system calls.
 type abi struct {
-	column int    // of the table
+	column int    // column of the table
 	audit  uint32 // seccomp_data.arch
 	oci    specs.Arch
 	wide   bool // arguments have 64 bits
-	x32    bool // numbers with this bit are of another ABI, asm/unistd.h
+	x32    bool // numbers with x32Bit belong to another ABI (asm/unistd.h)
 }
 
 const x32Bit = 0x40000000
 
-// Each machine's own convention comes first.
+// machines are the ABIs of each architecture, its native one first.
 var machines = map[string][]abi{
 	"amd64": {
 		{column: 1, audit: unix.AUDIT_ARCH_X86_64, oci: specs.ArchX86_64, wide: true, x32: true},
@@ -42,7 +42,7 @@ var machines = map[string][]abi{
 
 func thisMachine() []abi { return machines[runtime.GOARCH] }
 
-// numbers are the calls of one ABI, by name; known are the names of all of them.
+// numbers returns the system calls of one ABI by name, and the names of all system calls.
 func (a abi) numbers() (numbers map[string]uint32, known map[string]bool) {
 	numbers, known = map[string]uint32{}, map[string]bool{}
 	for line := range strings.Lines(table) {

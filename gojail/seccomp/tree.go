@@ -8,24 +8,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// span is a row of call numbers, up to the next span's, that have the same answer, but for a few.
+// span is a range of call numbers, up to the next span, with the same answer except for a few.
 type span struct {
 	first  uint32
 	answer code
 	but    []exception
 }
 
-// exception is one number within a span.
+// exception is one number in a span with another answer.
 type exception struct {
 	number uint32
 	answer code
 }
 
-// mostExceptions of a span: each is a question more to all of its numbers.
+// mostExceptions is the limit of exceptions in a span: each costs all numbers of the span a test.
 const mostExceptions = 8
 
-// fold makes an exception of each span of one number that lies within another: that is one
-// question, and not the two of its bounds.
+// fold turns each span of one number inside another span into an exception, which costs one test instead
+// of two.
 func fold(spans []span) (folded []span) {
 	for i := 0; i < len(spans); i++ {
 		if n := len(folded); n > 0 && i+1 < len(spans) && len(folded[n-1].but) < mostExceptions &&
@@ -39,20 +39,18 @@ func fold(spans []span) (folded []span) {
 	return folded
 }
 
-// tree is a program that is written from its end: a jump goes forward only, and what
-// many spans answer is there once. The kernel takes the longer to install a filter the
-// longer it is, and asks it about each call once to remember what it always permits
-// (seccomp_cache_prepare in the kernel's seccomp.c).
+// tree is a program that is built from its end: jumps only go forward, and spans share the code of equal
+// answers. The kernel takes longer to install a longer filter, and runs it once for each system call to
+// remember which are always permitted (seccomp_cache_prepare in the kernel's seccomp.c).
 type tree struct {
 	backward code
 }
 
-// reach is how many instructions a conditional jump of 8 bits may skip, less a few that
-// may come between.
+// reach is the maximum distance of a conditional jump, 8 bits, less a reserve for inserted instructions.
 const reach = 250
 
-// search finds the answer of the number that is loaded, in a binary tree of spans. Of
-// the numbers up to newest, of which all are asked about, each half has as many as can be.
+// search returns a binary search tree over spans for the loaded number. Each half has about as many of
+// the numbers up to newest as the other.
 func search(spans []span, newest uint32) code {
 	var t tree
 	t.search(fold(spans), newest+1)
@@ -60,7 +58,7 @@ func search(spans []span, newest uint32) code {
 	return t.backward
 }
 
-// search is where the search among spans up to end begins: an index of backward.
+// search adds the search among spans up to end, and returns its index in backward.
 func (t *tree) search(spans []span, end uint32) (at int) {
 	if len(spans) == 1 {
 		return t.leaf(spans[0])
@@ -72,12 +70,12 @@ func (t *tree) search(spans []span, end uint32) (at int) {
 	return t.add(jump(unix.BPF_JGE, spans[middle].first, t.skip(high), t.skip(low)))
 }
 
-// halveRange is the first span of the upper half.
+// halveRange returns the first span of the upper half.
 func halveRange(spans []span, end uint32) int {
 	best := 1
 	distance := func(i int) uint32 {
 		below := spans[i].first - spans[0].first
-		above := max(end, spans[i].first) - spans[i].first // what is newer is not asked about
+		above := max(end, spans[i].first) - spans[i].first // newer numbers are rare
 		return max(below, above) - min(below, above)
 	}
 	for i := range spans[1:] {
@@ -88,7 +86,7 @@ func halveRange(spans []span, end uint32) int {
 	return best
 }
 
-// leaf is where the questions of one span begin.
+// leaf adds the tests of one span and returns their index.
 func (t *tree) leaf(s span) (at int) {
 	at = t.answer(s.answer)
 	for _, e := range slices.Backward(s.but) {
@@ -99,7 +97,7 @@ func (t *tree) leaf(s span) (at int) {
 	return at
 }
 
-// answer is where the code of an answer begins.
+// answer returns the index of the code of an answer, and adds it if it is not in reach.
 func (t *tree) answer(c code) (at int) {
 	backward := slices.Clone(c)
 	slices.Reverse(backward)
@@ -117,7 +115,7 @@ func (t *tree) add(ins unix.SockFilter) (at int) {
 	return len(t.backward) - 1
 }
 
-// near is a place with a jump to one that is too far for a conditional jump.
+// near returns at, or the index of a jump to it if it is too far for a conditional jump.
 func (t *tree) near(at int) int {
 	if len(t.backward)-at-1 <= reach {
 		return at
@@ -125,5 +123,5 @@ func (t *tree) near(at int) int {
 	return t.add(far(len(t.backward) - at - 1))
 }
 
-// skip is for a conditional jump that is added next.
+// skip returns the distance for a conditional jump that is added next.
 func (t *tree) skip(at int) uint8 { return uint8(len(t.backward) - at - 1) }

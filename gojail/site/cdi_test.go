@@ -50,7 +50,7 @@ func TestReadCDI(t *testing.T) {
 	node.ReadCDI(c, source)
 	require.NoError(t, a.CDIDevices.Err)
 	assert.Nil(t, b.CDIDevices)
-	assert.Equal(t, [][]string{{"/dev/zero"}}, node.PerJob(a, c.GPUs))
+	assert.Equal(t, [][]string{{"/dev/zero"}}, node.JobDevices(a, c.GPUs))
 	uid := uint32(0)
 	assert.Equal(t, &uid, a.CDIDevices.Edits.Devices[0].UID)
 	assert.Equal(t, []plan.Variable{{Name: "X_DEVICES", Value: "void", Prepend: false}, {Name: "LD_LIBRARY_PATH", Value: "/run/gojail/cdi/lib", Prepend: true}, {Name: "PATH", Value: "/run/gojail/cdi/bin", Prepend: true}}, plan.Environment(c, a))
@@ -114,7 +114,7 @@ func TestCDIEnvironmentIsRefused(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "X_DEVICES=void", env, 1)), 0o644))
 		c := &config.Config{Jails: map[string]*config.Jail{"a": {CDI: []string{"x.com/gpu=0"}}}}
 		node.ReadCDI(c, source)
-		assert.ErrorContains(t, c.Jails["a"].CDIDevices.Err, "cannot be put into an environment; mend the CDI file", env)
+		assert.ErrorContains(t, c.Jails["a"].CDIDevices.Err, "is not valid in an environment; correct the CDI file", env)
 		assert.Empty(t, plan.Environment(c, c.Jails["a"]))
 	}
 }

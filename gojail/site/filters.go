@@ -14,17 +14,17 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// writeFilters compiles those of all jails. The names, relative to the state
-// directory, tell the content: a step that has read the site file of before finds
-// its own. They are small, few, and gone with the next boot.
+// writeFilters compiles the seccomp programs of all jails and returns their file names, relative to the
+// state directory. The names depend on the content: a step that has read an earlier site file still finds
+// its program. The files are small, few, and deleted at the next boot.
 func writeFilters(c *config.Config, stateDir string) (map[string]string, error) {
 	dir := filepath.Join(stateDir, node.FilterDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make %s: %w; is the state directory full or read-only?", dir, oneline.Cause(err))
+		return nil, fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", dir, oneline.Cause(err))
 	}
 	names := map[string]string{}
 	for _, name := range c.JailNames() {
-		program, err := node.Filter(c.Jails[name])
+		program, err := node.CompileFilter(c.Jails[name])
 		if err != nil {
 			return nil, err
 		}

@@ -12,13 +12,13 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// Key is 16 hex digits that change with anything that shapes the jail's
-// template: what is configured, the device nodes there are, and which Slurm is
-// installed. A zygote with another key is replaced for the next job.
+// Key returns 16 hex digits that change with everything that shapes the jail's template: its
+// configuration, the device nodes, and the installed Slurm. A zygote with another key is replaced for the
+// next job.
 func Key(c *config.Config, j *config.Jail) string {
-	node.WithCDI(c)
+	node.LoadCDI(c)
 	template := *j
-	template.Users, template.Groups, template.UserMounts = nil, nil, nil // decided per step
+	template.Users, template.Groups, template.UserMounts = nil, nil, nil // decided for each step
 	template.Tmp, template.TmpSize, template.ShmSize = "", 0, 0
 	template.Isolation = config.Isolation{HidePID: j.Isolation.HidePID, Cgroups: j.Isolation.Cgroups}
 	what := struct {
@@ -28,13 +28,13 @@ func Key(c *config.Config, j *config.Jail) string {
 		Scratch string
 		Present []string
 	}{contract.Version, template, c.Slurm, c.Scratch, nil}
-	for _, d := range node.Everybodys(j, c.GPUs) {
+	for _, d := range node.SharedDevices(j, c.GPUs) {
 		what.Present = append(what.Present, fmt.Sprintf("%s %d", d.Path, d.Rdev))
 	}
-	what.Present = append(what.Present, node.Present(j.CDIDevices)...)
-	what.Present = append(what.Present, node.Identify(node.FindCommand(c))...)
+	what.Present = append(what.Present, node.CDIWords(j.CDIDevices)...)
+	what.Present = append(what.Present, node.FileWords(node.FindCommand(c))...)
 	if j.Slurm {
-		what.Present = append(what.Present, node.SlurmPresent(c)...)
+		what.Present = append(what.Present, node.SlurmWords(c)...)
 	}
 	text, err := json.Marshal(what)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/gojail/gojail/gojail/plan"
 )
 
-// mountFlags are the options of a mount that the site file has apart from those of its file system, in its order.
+// mountFlags are the options that the site file lists separately from the file system's options, in its order.
 var mountFlags = []string{"ro", "nosuid", "nodev", "noexec"}
 
-// mountLine returns the line of the site file for a mount that each sandbox has of its own.
+// mountLine returns the line of the site file for a sandbox's own mount.
 func mountLine(m plan.OwnMount) string {
 	how := m.How
 	if m.Net {
@@ -32,7 +32,7 @@ func mountLine(m plan.OwnMount) string {
 	return strings.Join([]string{"mount", how, m.Type, commas(flags), commas(options), m.Destination}, " ")
 }
 
-// commas joins a list, "-" for none.
+// commas joins a list with commas, or returns "-" for an empty one.
 func commas(list []string) string {
 	if len(list) == 0 {
 		return "-"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package site compiles the configuration into the site file that the plugin reads.
+// Package site compiles the configuration into the site file, which the plugin reads.
 package site
 
 import (
@@ -19,17 +19,17 @@ import (
 	"github.com/gojail/gojail/internal/filelock"
 )
 
-// unknownRetry is how soon a user or group that nobody knows, or a CDI device that
-// is not there, is looked up again: a service may not have started yet.
+// unknownRetry is the interval after which an unknown user or group, or a missing CDI device, is looked
+// up again: a service may not have started yet.
 const unknownRetry = 60 * time.Second
 
-// Accounts resolves names, so that tests need no accounts of the machine.
+// Accounts resolves names. Tests replace it, so that they need no accounts of the machine.
 type Accounts struct {
 	UID func(name string) (uint32, error)
 	GID func(name string) (uint32, error)
 }
 
-// SystemAccounts asks the node's name service (nsswitch.conf).
+// SystemAccounts returns Accounts that use the node's name service (nsswitch.conf(5)).
 func SystemAccounts() Accounts {
 	return Accounts{
 		UID: func(name string) (uint32, error) {
@@ -49,8 +49,7 @@ func SystemAccounts() Accounts {
 	}
 }
 
-// resolveAccounts turns names and numbers into ids, sorted. A name that nobody knows
-// matches nobody and is listed.
+// resolveAccounts returns the ids of names and numbers, sorted, and the names that are unknown.
 func resolveAccounts(names []string, lookup func(string) (uint32, error)) (ids []uint32, unknown []string) {
 	for _, name := range names {
 		id, err := lookup(name)
@@ -67,7 +66,7 @@ func resolveAccounts(names []string, lookup func(string) (uint32, error)) (ids [
 	return slices.Compact(ids), unknown
 }
 
-// Unknown lists the users and groups of all jails that do not exist.
+// Unknown returns the users and groups of all jails that do not exist.
 func Unknown(c *config.Config, accounts Accounts) []string {
 	var list []string
 	for _, name := range c.JailNames() {
@@ -84,12 +83,12 @@ func Unknown(c *config.Config, accounts Accounts) []string {
 	return list
 }
 
-// compile is the text of the site file, in the format of docs/state.md; keys
-// gives each jail's key (see Key), and filters its seccomp program's file.
+// compile returns the text of the site file, in the format of docs/state.md. keys has each jail's key
+// (see Key), and filters the file of its seccomp program.
 func compile(c *config.Config, accounts Accounts, keys, filters map[string]string, now time.Time) (string, error) {
-	node.WithCDI(c)
+	node.LoadCDI(c)
 	until := int64(0)
-	if len(Unknown(c, accounts)) > 0 || node.LacksCDI(c) {
+	if len(Unknown(c, accounts)) > 0 || node.IsLackingCDI(c) {
 		until = now.Add(unknownRetry).Unix()
 	}
 	none := map[bool]string{true: "allow", false: "refuse"}[c.AllowNone]
@@ -133,13 +132,13 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	for _, v := range plan.Environment(c, j) {
 		fmt.Fprintf(b, "%s %s=%s\n", map[bool]string{true: "prepend", false: "env"}[v.Prepend], v.Name, v.Value)
 	}
-	for index, files := range node.PerJob(j, c.GPUs) {
+	for index, files := range node.JobDevices(j, c.GPUs) {
 		for _, file := range files {
 			fmt.Fprintf(b, "gpu %d %s\n", index, file)
 		}
 	}
 	fmt.Fprintf(b, "isolate %s\nbounding %x\nroot %s\nseccomp %s\n", j.Isolation.Words(), j.Isolation.Bounding(), roots, filter)
-	if j.Everybody() {
+	if j.IsOpenToAll() {
 		b.WriteString("access all\n")
 		return
 	}
@@ -154,7 +153,7 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	}
 }
 
-// networkOf is the label of a step that names none.
+// networkOf returns the label of the rails for steps that name none.
 func networkOf(c *config.Config, j *config.Jail) string {
 	switch {
 	case j.Network != "":
@@ -165,8 +164,8 @@ func networkOf(c *config.Config, j *config.Jail) string {
 	return config.None
 }
 
-// Write compiles c into STATE/site. One process does so at a time; one that
-// cannot get the lock by the deadline gives up.
+// Write compiles c into STATE/site. Processes take turns by a lock; Write fails if it cannot get the lock
+// by the deadline.
 func Write(c *config.Config, stateDir string, deadline time.Time) error {
 	keys := map[string]string{}
 	for name, j := range c.Jails {

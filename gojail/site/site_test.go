@@ -165,7 +165,7 @@ func TestWriteSiteNamesAMissingStateDirectory(t *testing.T) {
 	c, err := config.ParseConfig("default = \"none\"\nallow_none = true", "")
 	require.NoError(t, err)
 	err = Write(c, "/nonexistent/state", time.Now())
-	assert.ErrorContains(t, err, "is the state directory there and writable?")
+	assert.ErrorContains(t, err, "does the state directory exist, and is it writable?")
 }
 
 func TestKeyChangesWithTheTemplateOnly(t *testing.T) {

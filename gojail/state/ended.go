@@ -13,7 +13,8 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 )
 
-// Ended lists the jobs whose end failed and that no later one has made up for, the one first that was tried last longest ago.
+// Ended returns the jobs whose end failed and has not succeeded since, the job with the oldest attempt
+// first.
 func (s *State) Ended() (jobs []string) {
 	entries, _ := os.ReadDir(s.EndedDir())
 	times := map[string]time.Time{}
@@ -26,13 +27,13 @@ func (s *State) Ended() (jobs []string) {
 	return jobs
 }
 
-// ForgetEnded removes the note of a job, and with the last of them all that is there.
+// ForgetEnded removes the note of a job, and with the last note the whole directory.
 func (s *State) ForgetEnded(job string) {
 	if os.Remove(filepath.Join(s.EndedDir(), job)) != nil || len(s.Ended()) > 0 {
 		return
 	}
 	os.Remove(filepath.Join(s.EndedDir(), contract.TriedFile))
-	os.Remove(s.EndedDir()) // not where another job is noted meanwhile
+	os.Remove(s.EndedDir()) // fails if another job was noted meanwhile
 }
 
 // NoteEnded notes a job whose end failed, as spank/plugin/epilog.c does.
@@ -46,4 +47,5 @@ func (s *State) NoteEnded(job string) {
 	}
 }
 
+// EndedDir returns the directory of the notes about jobs whose end failed.
 func (s *State) EndedDir() string { return filepath.Join(s.path, contract.EndedDir) }

@@ -16,10 +16,10 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// Jail is the jail of a sandbox's record.
+// Jail returns the name of the jail of a sandbox's record.
 func (r Record) Jail() string { return jailOf(r.Name) }
 
-// Namespace opens a namespace that the record's process holds, by its name in /proc/PID/ns.
+// Namespace opens a namespace of the record's process by its name in /proc/PID/ns.
 func (r Record) Namespace(kind string) (*os.File, error) {
 	return r.openOfProcess("ns/"+kind, unix.O_RDONLY)
 }
@@ -32,17 +32,17 @@ func (r Record) openOfProcess(name string, flags int) (*os.File, error) {
 	path := fmt.Sprintf("/proc/%d/%s", r.PID, name)
 	f, err := os.OpenFile(path, flags, 0)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox %s: its holder is gone: %w", r.Name, oneline.Cause(err))
+		return nil, fmt.Errorf("sandbox %s: its holder has ended: %w", r.Name, oneline.Cause(err))
 	}
-	// The pid may have been given to another process between the record and the open.
+	// Between the record and the open, the kernel may have given the pid to another process.
 	if start, err := procfs.StartTime(r.PID); err != nil || start != r.Start {
 		f.Close()
-		return nil, fmt.Errorf("sandbox %s: its holder is gone", r.Name)
+		return nil, fmt.Errorf("sandbox %s: its holder has ended", r.Name)
 	}
 	return f, nil
 }
 
-// Inhabitants counts the processes in the sandbox beside the holder, by user id.
+// Inhabitants returns the number of processes in the sandbox by user id, without the holder.
 func (r Record) Inhabitants() map[uint32]int {
 	users := map[uint32]int{}
 	for _, pid := range r.findInhabitants() {
@@ -54,8 +54,8 @@ func (r Record) Inhabitants() map[uint32]int {
 	return users
 }
 
-// findInhabitants lists the processes in the holder's mount namespace, but for the
-// holder and slurmstepd, which enters it for its epilog.
+// findInhabitants returns the processes in the holder's mount namespace, except the holder and
+// slurmstepd, which enters it for its epilog.
 func (r Record) findInhabitants() []int {
 	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
 	if err != nil {
@@ -76,8 +76,8 @@ func (r Record) findInhabitants() []int {
 	return pids
 }
 
-// EndInhabitants kills what a command of `gojail run` left in its sandbox, as
-// Slurm does at the end of a step. It gives up after a second.
+// EndInhabitants kills the processes that a command of `gojail run` left in its sandbox, as Slurm does at
+// the end of a step. It gives up after a second.
 func (r Record) EndInhabitants() {
 	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
 	for until := time.Now().Add(time.Second); err == nil && time.Now().Before(until); {
@@ -99,11 +99,11 @@ func (r Record) EndInhabitants() {
 	}
 }
 
-// Holder finds a job's sandbox by its name, as `gojail ls` prints it (a jail's name
-// where there is no --jail-mount); without a name, the only one.
+// Holder returns the record of a job's sandbox by its name, as `gojail ls` prints it (the jail's name
+// where there is no --jail-mount); without a name, of the only one.
 func (s *State) Holder(job, name string) (Record, error) {
 	if !JobRule.MatchString(job) {
-		return Record{}, fmt.Errorf("%q is no job id; see: gojail ls", job)
+		return Record{}, fmt.Errorf("%q is not a job id; see: gojail ls", job)
 	}
 	records, err := s.Sandboxes(job)
 	if err != nil {
@@ -125,5 +125,5 @@ func (s *State) Holder(job, name string) (Record, error) {
 	case len(names) == 0:
 		return Record{}, fmt.Errorf("job %s has no sandbox on this node; see: gojail ls", job)
 	}
-	return Record{}, fmt.Errorf("job %s has the sandboxes %s on this node; choose one with --sandbox", job, strings.Join(names, ", "))
+	return Record{}, fmt.Errorf("job %s has the sandboxes %s on this node; select one with --sandbox", job, strings.Join(names, ", "))
 }

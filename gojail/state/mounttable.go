@@ -20,16 +20,16 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// mountTable is what the kernel says about the mounts of a sandbox.
+// mountTable is the kernel's table of the mounts of a sandbox.
 type mountTable struct {
 	mounts []*mountinfo.Info
-	root   int // of the sandbox, O_PATH
+	root   int // descriptor of the sandbox's root, O_PATH
 }
 
 // readMountTable reads /proc/PID/mountinfo (proc(5)) of a sandbox's holder.
 func readMountTable(r Record) (*mountTable, error) {
 	fail := func(err error) (*mountTable, error) {
-		return nil, fmt.Errorf("sandbox %s: its holder cannot be looked at: %w", r.Name, oneline.Cause(err))
+		return nil, fmt.Errorf("sandbox %s: cannot read the mounts of its holder: %w", r.Name, oneline.Cause(err))
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", r.PID))
 	if err != nil {
@@ -45,14 +45,14 @@ func readMountTable(r Record) (*mountTable, error) {
 	}
 	if start, err := procfs.StartTime(r.PID); err != nil || start != r.Start {
 		unix.Close(root)
-		return fail(unix.ESRCH) // the pid is another process's by now
+		return fail(unix.ESRCH) // the pid belongs to another process by now
 	}
 	return &mountTable{mounts, root}, nil
 }
 
 func (t *mountTable) close() { unix.Close(t.root) }
 
-// mountsAt lists the mounts on one another at a path.
+// mountsAt returns all mounts on a path, which cover each other.
 func (t *mountTable) mountsAt(path string) []*mountinfo.Info {
 	var list []*mountinfo.Info
 	for _, m := range t.mounts {
@@ -63,7 +63,7 @@ func (t *mountTable) mountsAt(path string) []*mountinfo.Info {
 	return list
 }
 
-// topAt is the mount at a path that is seen, or nil: no other one there lies on it.
+// topAt returns the visible mount on a path, or nil: the one that no other mount there covers.
 func (t *mountTable) topAt(path string) *mountinfo.Info {
 	list := t.mountsAt(path)
 	for _, m := range list {
@@ -74,7 +74,7 @@ func (t *mountTable) topAt(path string) *mountinfo.Info {
 	return nil
 }
 
-// resolve follows the jail's symlinks; a path that is hidden stays as it is.
+// resolve returns a path with the jail's symlinks followed, or unchanged where it is hidden.
 func (t *mountTable) resolve(path string) string {
 	fd, err := rootpath.OpenBeneath(t.root, path, rootpath.InRoot)
 	if err != nil {
@@ -87,8 +87,8 @@ func (t *mountTable) resolve(path string) string {
 	return path
 }
 
-// keepMade gives mounts the destination and the flags that they have, and drops
-// those that were not made: all mounts at the place are accounted for by below.
+// keepMade returns the mounts that the sandbox has, with their real destinations and flags. below are
+// other planned mounts, which account for further mounts on the same path.
 func (t *mountTable) keepMade(mounts, below []specs.Mount) []specs.Mount {
 	var made []specs.Mount
 	for i := range mounts {
@@ -104,7 +104,7 @@ func (t *mountTable) keepMade(mounts, below []specs.Mount) []specs.Mount {
 		if len(list) <= before {
 			continue
 		}
-		if len(list) == before+1 { // the last one there: the top
+		if len(list) == before+1 { // the uppermost one
 			setFlags(m, t.topAt(m.Destination))
 		}
 		made = append(made, *m)
@@ -112,7 +112,7 @@ func (t *mountTable) keepMade(mounts, below []specs.Mount) []specs.Mount {
 	return made
 }
 
-// cgroupMounts are those that the job's steps were shown as their own (spank/plugin/cgroups.h).
+// cgroupMounts returns the mounts of the job's own cgroups (spank/plugin/cgroups.h).
 func (t *mountTable) cgroupMounts() []specs.Mount {
 	var mounts []specs.Mount
 	for _, info := range t.mounts {
@@ -125,8 +125,8 @@ func (t *mountTable) cgroupMounts() []specs.Mount {
 	return mounts
 }
 
-// setFlags replaces the options that are flags of a mount by those it has: some
-// are inherited from where it was cloned.
+// setFlags replaces the flags among the options by those of the mount: it inherits some from the mount
+// that it was cloned from.
 func setFlags(m *specs.Mount, info *mountinfo.Info) {
 	flags := []string{"ro", "nosuid", "nodev", "noexec"}
 	opposite := []string{"rw", "suid", "dev", "exec"}
@@ -141,7 +141,7 @@ func setFlags(m *specs.Mount, info *mountinfo.Info) {
 	}
 }
 
-// sizeOptions is the size of a tmpfs as an option, where it has one of its own.
+// sizeOptions returns the size of a tmpfs as an option, if the mount has one.
 func sizeOptions(info *mountinfo.Info) []string {
 	for option := range strings.SplitSeq(info.VFSOptions, ",") {
 		if strings.HasPrefix(option, "size=") {

@@ -18,20 +18,20 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// Record says which process holds a sandbox, or a jail's template.
+// Record names the process that holds a sandbox or a jail's template.
 type Record struct {
-	Name    string // of the file: SANDBOX; for a zygote, of the jail
+	Name    string // name of the file: SANDBOX; for a zygote, the jail
 	PID     int
-	Start   uint64    // clock ticks from boot to the start of the process, proc(5)
-	Key     string    // of the jail's configuration, see Config.Key
-	Written time.Time // when the process became what it is: a holder was a zygote's spare before
-	Alive   bool      // the process was there when the record was read
-	Damaged bool      // the file is no record of this version; of another one's there are pid and start, to end the process
+	Start   uint64    // start of the process in clock ticks since boot, proc(5)
+	Key     string    // key of the jail's configuration, see site.Key
+	Written time.Time // when the process took its role: a holder was a zygote's spare before
+	Alive   bool      // the process existed when the record was read
+	Damaged bool      // the file is no record of this version; one of another version has PID and Start, to end the process
 }
 
 var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?\n$`)
 
-// ReadRecord reads a record and looks for its process. What it cannot make sense of is damaged.
+// ReadRecord reads a record and looks for its process. It marks a record that it cannot parse as damaged.
 func ReadRecord(path string) Record {
 	r := Record{Name: filepath.Base(path), Damaged: true}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -64,13 +64,12 @@ func ReadRecord(path string) Record {
 	return r
 }
 
-// openPidfd gives a pidfd of the record's process (Linux 5.3), or -1 when it is gone.
-// With the pidfd at hand, a start time that matches rules out that the pid has
-// been given to another process.
+// openPidfd opens a pidfd of the record's process (Linux 5.3), or returns -1 if it has ended. The start
+// time is compared after the open, so the pid cannot belong to another process.
 func (r Record) openPidfd() (int, error) {
 	pidfd, err := unix.PidfdOpen(r.PID, 0)
 	if err == unix.ESRCH || err == unix.EINVAL || err == unix.ENOENT {
-		return -1, nil // the last two: it is the number of a thread now
+		return -1, nil // the last two: the number of a thread now
 	}
 	if err != nil {
 		return -1, fmt.Errorf("cannot open process %d of %s: %w", r.PID, r.Name, err)
@@ -86,9 +85,9 @@ func (r Record) openPidfd() (int, error) {
 	return pidfd, nil
 }
 
-// waitForEnd waits for the end of a process: its pidfd becomes readable.
-func waitForEnd(pidfd int, patience time.Duration) (bool, error) {
-	until := time.Now().Add(patience)
+// waitForEnd waits until a process ends, which makes its pidfd readable, and reports whether it did.
+func waitForEnd(pidfd int, timeout time.Duration) (bool, error) {
+	until := time.Now().Add(timeout)
 	for {
 		left := max(0, time.Until(until))
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int((left+time.Millisecond-1)/time.Millisecond))
@@ -99,16 +98,17 @@ func waitForEnd(pidfd int, patience time.Duration) (bool, error) {
 	}
 }
 
-// hasReleasedMounts tells whether a process that does not end holds nothing any more. Process 1 of a PID namespace
-// waits, as the last thing it does, until the others there are reaped: who is traced from outside
-// is reaped when the tracer likes. Its mounts and other namespaces are gone by then (do_exit in the kernel's exit.c).
+// hasReleasedMounts reports whether a process that does not end has released its mounts and other
+// namespaces. Process 1 of a PID namespace waits as its last action until the other processes there are
+// reaped, and a tracer outside may delay that for its tracee. Mounts and other namespaces are released by
+// then (do_exit in the kernel's exit.c).
 func (r Record) hasReleasedMounts() bool {
 	_, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// Kill kills the record's process and waits for its end.
-func (r Record) Kill(patience time.Duration) error {
+// Kill kills the record's process and waits until it ends.
+func (r Record) Kill(timeout time.Duration) error {
 	pidfd, err := r.openPidfd()
 	if err != nil || pidfd < 0 {
 		return err
@@ -117,9 +117,9 @@ func (r Record) Kill(patience time.Duration) error {
 	if err := r.killPidfd(pidfd); err != nil {
 		return err
 	}
-	gone, err := waitForEnd(pidfd, patience)
+	gone, err := waitForEnd(pidfd, timeout)
 	if err == nil && !gone && !r.hasReleasedMounts() {
-		err = fmt.Errorf("process %d of %s does not end; it may hang in storage", r.PID, r.Name)
+		err = fmt.Errorf("process %d of %s does not end; it may be blocked by storage that hangs", r.PID, r.Name)
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func (r Record) Signal() error {
 
 func (r Record) killPidfd(pidfd int) error {
 	if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
-		return fmt.Errorf("cannot end process %d of %s: %w", r.PID, r.Name, err)
+		return fmt.Errorf("cannot kill process %d of %s: %w", r.PID, r.Name, err)
 	}
 	return nil
 }

@@ -19,14 +19,13 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// Spec is the config.json of a sandbox: what its template was assembled
-// from, then the job's own mounts and the user's. While its holder lives, they
-// are told as the kernel has them; else as they were planned.
+// Spec returns the config.json of a sandbox: that of its template, then the job's own mounts and the
+// user's. While the holder lives, mounts are described as the kernel reports them, otherwise as planned.
 func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) {
 	path := filepath.Join(s.JobDir(job), sandbox)
 	text, err := os.ReadFile(path + contract.SpecSuffix)
 	if err != nil {
-		return nil, fmt.Errorf("job %s has no config.json of its sandbox %s: %w", job, sandbox, oneline.Cause(err))
+		return nil, fmt.Errorf("cannot read the config.json of job %s, sandbox %s: %w", job, sandbox, oneline.Cause(err))
 	}
 	var spec specs.Spec
 	if err := json.Unmarshal(text, &spec); err != nil {
@@ -37,7 +36,7 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 		return nil, err
 	}
 	j := c.Jails[jailOf(sandbox)]
-	if j == nil { // it was taken out of the configuration
+	if j == nil { // it was removed from the configuration
 		j = &config.Jail{Name: jailOf(sandbox), Tmp: config.TmpDisk, Slurm: true}
 	}
 	r := ReadRecord(path)
@@ -48,7 +47,7 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 			return nil, err
 		}
 		defer table.close()
-		table.keepMade(spec.Mounts, nil) // in place: of the template's own all were made
+		table.keepMade(spec.Mounts, nil) // updates the mounts in place: a template has all of its mounts
 		scratch, _ := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
 		own = append(table.keepMade(own, spec.Mounts), table.cgroupMounts()...)
 		describeTmp(own, table, filepath.Join(scratch, "tmp"))
@@ -57,7 +56,7 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 	return &spec, nil
 }
 
-// UserMounts are the --jail-mount that a sandbox was built with.
+// UserMounts returns the --jail-mount that a sandbox was built with.
 func (s *State) UserMounts(job, sandbox string) ([]config.UserMount, error) {
 	path := filepath.Join(s.JobDir(job), sandbox+contract.MountsSuffix)
 	text, err := os.ReadFile(path)
@@ -74,7 +73,7 @@ func (s *State) UserMounts(job, sandbox string) ([]config.UserMount, error) {
 	return mounts, nil
 }
 
-// describeTmp tells of /tmp and /dev/shm what the job got, whatever is configured now.
+// describeTmp describes the job's /tmp and /dev/shm as mounted, whatever the configuration has now.
 func describeTmp(mounts []specs.Mount, table *mountTable, scratch string) {
 	for i := range mounts {
 		m := &mounts[i]
@@ -91,7 +90,7 @@ func describeTmp(mounts []specs.Mount, table *mountTable, scratch string) {
 	}
 }
 
-// jailOf is the jail of a sandbox: its name, less "+" and 16 digits (docs/state.md).
+// jailOf returns the jail of a sandbox: its name without "+" and 16 digits (docs/state.md).
 func jailOf(sandbox string) string {
 	if n := len(sandbox) - 17; n > 0 && sandbox[n] == '+' {
 		return sandbox[:n]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state reads and writes the state directory: records, holders, and what a running sandbox was made of.
+// Package state reads and writes the state directory: records, holders, and the specs of running
+// sandboxes.
 package state
 
 import (
@@ -18,14 +19,14 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// State is the state directory of a node; docs/state.md says what is in it.
+// State is the state directory of a node, which docs/state.md describes.
 type State struct{ path string }
 
-// OpenState opens the state directory, and makes it (0700) where only the last
-// part of its path is missing. It must be root's and closed to writing by others.
+// OpenState opens the state directory, and creates it (0700) if only the last component of its path is
+// missing. It must belong to root and must not be writable by others.
 func OpenState(path string) (*State, error) {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("cannot make the state directory %s: %w", path, oneline.Cause(err))
+		return nil, fmt.Errorf("cannot create the state directory %s: %w", path, oneline.Cause(err))
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -41,19 +42,19 @@ func OpenState(path string) (*State, error) {
 	return &State{path}, nil
 }
 
-// Path is where the directory is.
+// Path returns the path of the directory.
 func (s *State) Path() string { return s.path }
 
-// Job is what the state directory knows of a job.
+// Job is a job with records in the state directory.
 type Job struct {
 	ID        string // Slurm's job id, or run-PID
 	Sandboxes []Record
 }
 
-// JobRule is what a job's name looks like; nothing else is ever removed.
+// JobRule matches the name of a job. Files with other names are never removed.
 var JobRule = regexp.MustCompile(`^(run-)?[0-9]{1,20}$`)
 
-// Jobs lists the jobs that have, or had, sandboxes on this node.
+// Jobs returns the jobs that have, or had, sandboxes on this node.
 func (s *State) Jobs() ([]Job, error) {
 	ids, err := Directories(filepath.Join(s.path, contract.JobsDir))
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *State) Jobs() ([]Job, error) {
 	return jobs, nil
 }
 
-// Sandboxes reads the records in jobs/ID; a job that is not there has none.
+// Sandboxes returns the records in jobs/ID, or none if the directory does not exist.
 func (s *State) Sandboxes(id string) ([]Record, error) {
 	entries, err := os.ReadDir(s.JobDir(id))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +91,7 @@ func (s *State) Sandboxes(id string) ([]Record, error) {
 	return records, nil
 }
 
-// Zygotes lists the records of the jails' zygotes; Name is the jail's.
+// Zygotes returns the records of the jails' zygotes, each with the jail's name.
 func (s *State) Zygotes() ([]Record, error) {
 	jails, err := Directories(filepath.Join(s.path, contract.JailsDir))
 	if err != nil {
@@ -100,7 +101,7 @@ func (s *State) Zygotes() ([]Record, error) {
 	for _, jail := range jails {
 		path := s.ZygoteRecord(jail)
 		if _, err := os.Lstat(path); err != nil {
-			continue // being made
+			continue // being created
 		}
 		r := ReadRecord(path)
 		r.Name = jail
@@ -109,8 +110,8 @@ func (s *State) Zygotes() ([]Record, error) {
 	return records, nil
 }
 
-// Scratch is the scratch directory that the site file names: the one that the
-// launches on this node use. Empty: there is no site file that can be read.
+// Scratch returns the scratch directory from the site file, which the launches on this node use, or "" if
+// no site file can be read.
 func (s *State) Scratch() string {
 	text, err := os.ReadFile(filepath.Join(s.path, contract.SiteFile))
 	if err != nil || !strings.HasSuffix(string(text), "\nend\n") {
@@ -124,10 +125,10 @@ func (s *State) Scratch() string {
 	return ""
 }
 
-// WriteSpec keeps the config.json that a jail's template is assembled from.
+// WriteSpec writes the config.json that a jail's template is assembled from.
 func (s *State) WriteSpec(jail string, text []byte) error {
 	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
-		return fmt.Errorf("cannot make %s: %w; is the state directory full or read-only?", s.JailDir(jail), oneline.Cause(err))
+		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail), oneline.Cause(err))
 	}
 	return ReplaceFile(filepath.Join(s.JailDir(jail), contract.TemplateSpec), string(text))
 }
@@ -141,7 +142,7 @@ func (s *State) Template(jail string) (Record, error) {
 	return r, nil
 }
 
-// TemplateRoot is a path under which the root of a jail's template can be seen.
+// TemplateRoot returns a path of the root of a jail's template.
 func (s *State) TemplateRoot(jail string) (string, error) {
 	r, err := s.Template(jail)
 	if err != nil {
@@ -150,15 +151,18 @@ func (s *State) TemplateRoot(jail string) (string, error) {
 	return fmt.Sprintf("/proc/%d/root", r.PID), nil
 }
 
+// JobDir returns the directory of a job's records.
 func (s *State) JobDir(id string) string { return filepath.Join(s.path, contract.JobsDir, id) }
 
+// JailDir returns the directory of a jail's template.
 func (s *State) JailDir(name string) string { return filepath.Join(s.path, contract.JailsDir, name) }
 
+// ZygoteRecord returns the path of the record of a jail's zygote.
 func (s *State) ZygoteRecord(name string) string {
 	return filepath.Join(s.JailDir(name), contract.ZygoteRecord)
 }
 
-// Directories lists the names of the directories in dir, which may be missing.
+// Directories returns the names of the directories in dir, or none if dir does not exist.
 func Directories(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

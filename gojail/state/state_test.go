@@ -47,7 +47,7 @@ func TestOpenState(t *testing.T) {
 		assert.EqualError(t, err, "the state directory "+filepath.Join(dir, name)+" "+want)
 	}
 	_, err = OpenState(dir + "/no/such")
-	assert.EqualError(t, err, "cannot make the state directory "+dir+"/no/such: no such file or directory")
+	assert.EqualError(t, err, "cannot create the state directory "+dir+"/no/such: no such file or directory")
 }
 
 func TestRecords(t *testing.T) {

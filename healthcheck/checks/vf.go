@@ -45,7 +45,7 @@ func vfs(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 			failed[card] = true
 		}
 	}
-	cards, _, err := policy.Cards(cfg, inv)
+	cards, _, err := policy.FindCards(cfg, inv)
 	if err == nil && len(cards) == 0 {
 		return check.Found(check.NotApplicable, "no policy is for this node")
 	}
@@ -72,7 +72,7 @@ func quarantine(_ context.Context, h *check.Host, s *check.Settings) check.Findi
 	if !present(s.Network.Config) {
 		return check.Found(check.NotApplicable, "no policies: there is no %s", s.Network.Config)
 	}
-	_, held, err := attach.Held(filepath.Join(jailNode(h, s).State, "net"))
+	_, held, err := attach.ListHeld(filepath.Join(jailNode(h, s).State, "net"))
 	if err != nil {
 		return check.Found(check.Unknown, "%s", line(err.Error()))
 	}

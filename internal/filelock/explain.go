@@ -13,12 +13,12 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// Lock takes the lock of the file at path, which is created if it is missing, by the deadline. The error says
-// what to do.
+// Lock takes the lock of the file at path by the deadline, and creates a missing file. The error names
+// the remedy.
 func Lock(path string, deadline time.Time) (unlock func(), err error) {
 	f, err := Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w; is the state directory there and writable?", path, oneline.Cause(err))
+		return nil, fmt.Errorf("cannot open %s: %w; does the state directory exist, and is it writable?", path, oneline.Cause(err))
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
@@ -29,20 +29,20 @@ func Lock(path string, deadline time.Time) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// Explain returns the error of a lock of path with what to do about it.
+// Explain returns the error of a lock of path with its remedy.
 func Explain(path string, err error) error {
 	var errno unix.Errno
 	switch {
 	case errors.Is(err, ErrBusy):
-		return fmt.Errorf("cannot lock %s: another process has been at it until the deadline", path)
+		return fmt.Errorf("cannot lock %s: another process held the lock until the deadline", path)
 	case !errors.As(err, &errno):
 		return fmt.Errorf("cannot lock %s: %w", path, oneline.Cause(err))
 	}
 	switch errno {
 	case unix.EWOULDBLOCK, unix.EINTR:
-		return fmt.Errorf("cannot lock %s: another process has been at it until the deadline", path)
+		return fmt.Errorf("cannot lock %s: another process held the lock until the deadline", path)
 	case unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK:
-		return fmt.Errorf("cannot lock %s: %w; have the directory on the node itself, in /run say, or mount Lustre with -o flock", path, errno)
+		return fmt.Errorf("cannot lock %s: %w; use a directory on the node itself, for example in /run, or mount Lustre with -o flock", path, errno)
 	}
 	return fmt.Errorf("cannot lock %s: %w", path, errno)
 }

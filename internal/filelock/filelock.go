@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock takes locks on files. A lock ends when its file is closed, and with the
-// process at the latest, however that ends.
+// Package filelock takes locks on files. The kernel releases a lock when its file is closed or the
+// process ends.
 //
-// Open file description locks (F_OFD_SETLK, Linux 3.15) and flock(2) do not see each other:
-// a file has locks of one kind only. Over NFS both are the server's.
+// Open file description locks (F_OFD_SETLK, Linux 3.15) and flock(2) ignore each other, so a file must
+// have locks of one kind only. Over NFS the server keeps both.
 package filelock
 
 import (
@@ -17,25 +17,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrBusy means that another process has the lock.
+// ErrBusy means that another process holds the lock.
 var ErrBusy = errors.New("another process has it")
 
-// Pauses between two tries.
+// Pauses between two attempts.
 const (
 	firstPause = time.Millisecond
 	longPause  = 20 * time.Millisecond
 )
 
-// Open opens a lock file, and makes it for root alone if it is missing. A symbolic link is
-// not followed.
+// Open opens a lock file, and creates a missing one for root only. It follows no symbolic link.
 func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 }
 
-// Try takes the lock of the file at path. The error is ErrBusy if another process has it.
+// Try takes the lock of the file at path. It returns ErrBusy if another process holds it.
 func Try(path string) (*os.File, error) { return take(path, TryFile) }
 
-// Wait is Try that waits for the lock until ctx ends; it tries once at least.
+// Wait is Try, but waits for the lock until ctx ends. It tries at least once.
 func Wait(ctx context.Context, path string) (*os.File, error) {
 	return take(path, func(file *os.File) error { return waitFile(ctx, file) })
 }
@@ -57,19 +56,19 @@ func TryFile(file *os.File) error {
 	return check(file, unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 }
 
-// waitFile is TryFile that waits for the lock until ctx ends; it tries once at least.
+// waitFile is TryFile, but waits for the lock until ctx ends. It tries at least once.
 func waitFile(ctx context.Context, file *os.File) error {
 	return wait(ctx, func() error { return TryFile(file) })
 }
 
-// WaitByte waits for the lock of one byte of a file, which need not have that byte: many locks
-// without a file for each.
+// WaitByte waits for the lock of one byte of a file, which may lie behind its end, so that one file
+// serves many locks.
 func WaitByte(ctx context.Context, file *os.File, place int64) error {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: place, Len: 1}
 	return wait(ctx, func() error { return check(file, unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)) })
 }
 
-// check names the file in an error. EACCES is what fcntl(2) may say for EAGAIN.
+// check adds the file's name to an error. fcntl(2) may return EACCES for EAGAIN.
 func check(file *os.File, err error) error {
 	switch err {
 	case nil:

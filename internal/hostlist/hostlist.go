@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostlist reads lists of names as Slurm writes them: "gpu[01-04,7],login".
-// It is pure, and agrees with `scontrol show hostnames` (hostlist.c of Slurm) in the
-// order and in the limits of a range; what Slurm takes but never writes is an error.
+// Package hostlist parses lists of names as Slurm writes them: "gpu[01-04,7],login". It is pure. Order
+// and range limits agree with `scontrol show hostnames` (hostlist.c of Slurm); forms that Slurm accepts
+// but never writes are errors.
 package hostlist
 
 import "strings"
 
-// List is a list of node names as Slurm writes them: "gpu[01-04,7],login".
-// It is kept as ranges, so that a list of a million names is as cheap as one of
-// ten. The zero value is the empty list.
+// List is a list of node names as Slurm writes them: "gpu[01-04,7],login". It is stored as ranges, so a
+// list of a million names is as small as one of ten. The zero value is the empty list.
 type List struct {
 	text  string
 	names []hostPattern
 	len   int
 }
 
-// hostPattern is one part of the list, between commas: a plain name, or text and
-// brackets in turn, which ends with a bracket.
+// hostPattern is one part of the list, between commas: a plain name, or alternating text and brackets,
+// with a bracket at the end.
 type hostPattern struct {
-	plain    string // without brackets only
+	plain    string // only without brackets
 	brackets []hostBracket
-	first    int // place of its first name in the list
+	first    int // index in the list of its first name
 	len      int
 }
 
@@ -35,25 +34,25 @@ type hostBracket struct {
 // hostRange is "01-04" in a bracket.
 type hostRange struct {
 	low, high uint64
-	width     int // digits of low as it is written: shorter numbers get zeroes in front
-	first     int // place of low in its bracket
+	width     int // digits of low as written: shorter numbers are padded with zeros
+	first     int // index of low in its bracket
 }
 
-// String is the list as it was written.
+// String returns the list as it was written.
 func (h List) String() string { return h.text }
 
-// Len is how many names there are. A name that is there twice counts twice.
+// Len returns the number of names. A duplicate name counts twice.
 func (h List) Len() int { return h.len }
 
-// Contains tells whether node is in the list.
+// Contains reports whether node is in the list.
 func (h List) Contains(node string) bool {
 	_, in := h.Index(node)
 	return in
 }
 
-// Index is the place of node, from 0, in the order of `scontrol show hostnames`:
-// as written, the last bracket of a name counting fastest, and then the first,
-// the second and so on. A name that is there twice has its first place.
+// Index returns the index of node, from 0, in the order of `scontrol show hostnames`: as written, where
+// the last bracket of a name counts fastest, then the first, the second and so on. A duplicate name has
+// its first index.
 func (h List) Index(node string) (int, bool) {
 	for i := range h.names {
 		p := &h.names[i]
@@ -70,9 +69,8 @@ func (h List) Index(node string) (int, bool) {
 	return 0, false
 }
 
-// find is the lowest place of a name in the pattern, or -1; rest is what follows
-// the brackets that places tells the values of. Without text between two brackets
-// a name can be read in several ways.
+// find returns the lowest index of a name in the pattern, or -1. rest is the text after the brackets
+// whose values are in places. Without text between two brackets, a name can be parsed in several ways.
 func (p *hostPattern) find(rest string, places []int) int {
 	if len(places) == len(p.brackets) {
 		if rest != "" {
@@ -98,7 +96,7 @@ func (p *hostPattern) find(rest string, places []int) int {
 	return best
 }
 
-// place is the place in the pattern of the name with these places in its brackets.
+// place returns the index in the pattern of the name with the given indexes in its brackets.
 func (p *hostPattern) place(places []int) int {
 	last := len(places) - 1
 	at := 0
@@ -108,7 +106,7 @@ func (p *hostPattern) place(places []int) int {
 	return at*p.brackets[last].len + places[last]
 }
 
-// find is the place of a number in the bracket, or -1.
+// find returns the index of a number in the bracket, or -1.
 func (b *hostBracket) find(digits string) int {
 	n := number(digits)
 	for _, r := range b.ranges {
@@ -120,7 +118,7 @@ func (b *hostBracket) find(digits string) int {
 	return -1
 }
 
-// number reads at most digitsMax digits.
+// number parses at most digitsMax digits.
 func number(digits string) uint64 {
 	var n uint64
 	for i := range len(digits) {

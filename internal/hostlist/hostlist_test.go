@@ -76,8 +76,8 @@ func TestHostListAgreesWithScontrol(t *testing.T) {
 func TestHostListRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "the list of nodes is empty",
-		",a":                                   `"": an empty name; is there a comma too many?`,
-		"a,":                                   "an empty name",
+		",a":                                   `"": empty name; is there an extra comma?`,
+		"a,":                                   "empty name",
 		"a b":                                  `"a b": " " cannot be in a node's name`,
 		"a, b":                                 `" b": " " cannot be in a node's name`,
 		"a]":                                   `"]" cannot be in`,
@@ -87,9 +87,9 @@ func TestHostListRefuses(t *testing.T) {
 		"a[x]":                                 `"x" in brackets: write a number`,
 		"a[[1]":                                `"[1" in brackets: write a number`,
 		"a[1-2-3]":                             `"1-2-3" in brackets: write a number`,
-		"a[3-1]":                               `"3-1" in brackets: ends before it starts`,
+		"a[3-1]":                               `"3-1" in brackets: the end is less than the start`,
 		"a[1-2]b":                              `"a[1-2]b": "b" after a bracket`,
-		"a[1-65537]":                           "more than 65536 nodes, which Slurm does not take either",
+		"a[1-65537]":                           "more than 65536 nodes, which is also Slurm's limit",
 		"a[1-2]b[1-2]c[1-2]d[1-2]e[1-2]f[1-2]": "more than 5 brackets",
 		"a[1-60000]b[1-60000]":                 "more than 1048576 nodes",
 		"a[1-9999]b[1-99],c[1-9999]b[1-99]":    "more than 1048576 nodes",

@@ -4,7 +4,8 @@ package hostlist
 
 import "fmt"
 
-// Name is the name at a place, from 0: the reverse of Index. It panics outside of the list.
+// Name returns the name at an index, from 0: the inverse of Index. It panics if the index is out of
+// range.
 func (h List) Name(place int) string {
 	for i := range h.names {
 		if p := &h.names[i]; place < p.first+p.len {
@@ -14,14 +15,14 @@ func (h List) Name(place int) string {
 	panic(fmt.Sprintf("place %d in a list of %d nodes", place, h.len))
 }
 
-// name undoes place.
+// name is the inverse of place.
 func (p *hostPattern) name(place int) string {
 	if len(p.brackets) == 0 {
 		return p.plain
 	}
 	texts := make([]string, len(p.brackets))
 	for n := range p.brackets {
-		i := (n + len(p.brackets) - 1) % len(p.brackets) // the last one counts fastest, then the first
+		i := (n + len(p.brackets) - 1) % len(p.brackets) // the last bracket counts fastest, then the first
 		b := &p.brackets[i]
 		texts[i] = b.name(place % b.len)
 		place /= b.len
@@ -33,7 +34,7 @@ func (p *hostPattern) name(place int) string {
 	return text
 }
 
-// name is the bracket with one of its numbers, and the text before it.
+// name returns the text before the bracket and the number at an index.
 func (b *hostBracket) name(place int) string {
 	r := b.ranges[0]
 	for _, next := range b.ranges {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Limits of a host list. That of a range is Slurm's own (MAX_RANGE, hostlist.c).
+// Limits of a host list. The limit of a range is Slurm's (MAX_RANGE, hostlist.c).
 const (
 	hostRangeMax = 1 << 16 // names of one range
 	hostsMax     = 1 << 20 // names of a list
@@ -16,13 +16,12 @@ const (
 	digitsMax    = 18      // of one number: it fits 64 bits
 )
 
-// Parse reads a list such as "gpu[01-04,7],login,rack[1-2]n[1-3]".
-// What Slurm takes but never writes is refused: blanks, empty names, and
-// brackets that are not closed.
+// Parse parses a list such as "gpu[01-04,7],login,rack[1-2]n[1-3]". It refuses forms that Slurm accepts
+// but never writes: blanks, empty names, and unclosed brackets.
 func Parse(text string) (List, error) {
 	h := List{text: text}
 	if text == "" {
-		return List{}, errors.New("the list of nodes is empty; name one at least")
+		return List{}, errors.New("the list of nodes is empty; name at least one")
 	}
 	for _, part := range Split(text) {
 		p, err := parsePattern(part)
@@ -38,7 +37,7 @@ func Parse(text string) (List, error) {
 	return h, nil
 }
 
-// Split cuts at the commas outside brackets, whatever the parts are.
+// Split splits a list at the commas outside brackets, without checking the parts.
 func Split(text string) []string {
 	var parts []string
 	inside := false
@@ -59,7 +58,7 @@ func Split(text string) []string {
 func parsePattern(part string) (hostPattern, error) {
 	p := hostPattern{len: 1}
 	if part == "" {
-		return p, errors.New("an empty name; is there a comma too many?")
+		return p, errors.New("empty name; is there an extra comma?")
 	}
 	rest := part
 	for rest != "" {
@@ -69,7 +68,7 @@ func parsePattern(part string) (hostPattern, error) {
 		}
 		if !bracket {
 			if rest != part {
-				return p, fmt.Errorf("%q after a bracket; Slurm takes names that end with one", rest)
+				return p, fmt.Errorf("%q after a bracket; Slurm accepts only names that end with a bracket", rest)
 			}
 			p.plain = part
 			return p, nil
@@ -115,10 +114,10 @@ func parseBracket(before, inside string) (hostBracket, error) {
 		}
 		r := hostRange{low: number(from), high: number(to), width: len(from), first: b.len}
 		if r.high < r.low {
-			return b, fmt.Errorf("%q in brackets: ends before it starts", text)
+			return b, fmt.Errorf("%q in brackets: the end is less than the start", text)
 		}
 		if r.high-r.low >= hostRangeMax {
-			return b, fmt.Errorf("%q in brackets: more than %d nodes, which Slurm does not take either", text, hostRangeMax)
+			return b, fmt.Errorf("%q in brackets: more than %d nodes, which is also Slurm's limit", text, hostRangeMax)
 		}
 		b.ranges = append(b.ranges, r)
 		if b.len += int(r.high-r.low) + 1; b.len > hostsMax {

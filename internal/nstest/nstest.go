@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nstest runs parts of a test in a mount namespace of their own, and holds
-// what such tests need. A package that uses it has a test named TestChild that calls Child.
+// Package nstest runs parts of a test in their own mount namespace, and has helpers for such tests. A
+// package that uses it has a test named TestChild that calls Child.
 package nstest
 
 import (
@@ -19,14 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A test that mounts starts this test binary again in a mount namespace of its
-// own. The child does one of these, named in Variable, and prints what it saw.
+// Variable names the action that a child runs: a test that mounts starts this test binary again in a
+// mount namespace of its own, and the child prints its result.
 const Variable = "GOJAIL_TEST_CHILD"
 
+// Actions are the actions of a package's children by name.
 var Actions = map[string]func(input string) (any, error){}
 
 func init() {
-	// As the first thing that a test needs, not from TestMain: other tests of the package need no child.
+	// init does this instead of TestMain, since most tests of a package need no child.
 	name := os.Getenv(Variable)
 	if name == "" {
 		return
@@ -44,14 +45,14 @@ func init() {
 
 var childMain func()
 
-// Child does a child's work where this process is one, and ends it: after all of the package's init functions.
+// Child runs a child's action if this process is one, and exits: after all init functions of the package.
 func Child() {
 	if childMain != nil {
 		childMain()
 	}
 }
 
-// Command is this test binary again, as a child that does an action.
+// Command returns a command that runs this test binary again, as a child with an action.
 func Command(action, input string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestChild$")
 	cmd.Env = append(os.Environ(), Variable+"="+action, "GOJAIL_TEST_INPUT="+input)
@@ -60,7 +61,7 @@ func Command(action, input string) *exec.Cmd {
 	return cmd
 }
 
-// MakePrivate keeps what a child mounts from the node.
+// MakePrivate keeps the mounts of a child away from the node.
 func MakePrivate() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }
 
 type childReply struct {
@@ -68,7 +69,7 @@ type childReply struct {
 	Error  string
 }
 
-// Run runs an action in a private mount namespace; its result is decoded into result.
+// Run runs an action in a private mount namespace and decodes its result into result.
 func Run(t *testing.T, action string, input, result any) error {
 	t.Helper()
 	text, err := json.Marshal(input)
@@ -76,7 +77,7 @@ func Run(t *testing.T, action string, input, result any) error {
 	return RunText(t, action, string(text), result)
 }
 
-// RunText is Run with an input that is text.
+// RunText is Run with a text as input.
 func RunText(t *testing.T, action, input string, result any) error {
 	t.Helper()
 	NeedRoot(t)
@@ -100,7 +101,7 @@ func NeedRoot(t *testing.T) {
 	}
 }
 
-// NoLeaks fails the test when it leaves descriptors or mounts behind.
+// NoLeaks fails the test if it leaves descriptors or mounts behind.
 func NoLeaks(t *testing.T) {
 	t.Helper()
 	fds, mounts := OpenFiles(), ownMounts(t)
@@ -110,13 +111,13 @@ func NoLeaks(t *testing.T) {
 	})
 }
 
-// OpenFiles lists what this process has open, less what the runtime opens for itself.
+// OpenFiles returns the open files of this process, without those of the Go runtime.
 func OpenFiles() []string {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	var out []string
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
-		// The runtime polls, and watches the cgroup's CPU limit, by whatever path it has in this view.
+		// The runtime polls, and watches the cgroup's CPU limit, by any path that it has in this view.
 		if err != nil || strings.HasPrefix(target, "anon_inode:[event") || strings.HasPrefix(target, "/proc/") || strings.Contains(target, "/cpu.") {
 			continue
 		}
@@ -125,7 +126,7 @@ func OpenFiles() []string {
 	return out
 }
 
-// ownMounts lists the mounts below the test's own directories; others come and go.
+// ownMounts returns the mounts below the test's own directories.
 func ownMounts(t *testing.T) []string {
 	t.Helper()
 	infos, err := mountinfo.GetMounts(nil)
@@ -139,19 +140,19 @@ func ownMounts(t *testing.T) []string {
 	return out
 }
 
-// WriteFile makes a file.
+// WriteFile writes a file.
 func WriteFile(t *testing.T, path, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// Symlink makes a symbolic link.
+// Symlink creates a symbolic link.
 func Symlink(t *testing.T, target, path string) {
 	t.Helper()
 	require.NoError(t, os.Symlink(target, path))
 }
 
-// MountOf finds the mount at path in mountinfo lines, the topmost one.
+// MountOf returns the topmost mount at path.
 func MountOf(mounts []*mountinfo.Info, path string) *mountinfo.Info {
 	var found *mountinfo.Info
 	for _, m := range mounts {

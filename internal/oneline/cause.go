@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errno drops the "open /path:" that package os puts before an errno: our messages have said it.
+// Errno returns the errno of an error without the "open /path:" of package os.
 func Errno(err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -19,7 +19,7 @@ func Errno(err error) error {
 	return err
 }
 
-// Cause is the reason without the operation and path, which the caller names itself.
+// Cause returns the cause of an error without its operation and path.
 func Cause(err error) error {
 	if pe, ok := err.(*os.PathError); ok {
 		return pe.Err
@@ -30,7 +30,7 @@ func Cause(err error) error {
 	return err
 }
 
-// Both are two errors in one line; errors.Join would make two lines of them.
+// Both joins two errors in one line, unlike errors.Join.
 func Both(err, more error) error {
 	switch {
 	case err == nil:

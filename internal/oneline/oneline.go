@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oneline puts several errors into one line. errors.Join gives each a line of its
-// own, of which logs, tables and answers to Slurm would show the first one only.
+// Package oneline joins several errors in one line. errors.Join uses a line for each, of which logs,
+// tables and answers to Slurm would show only the first.
 package oneline
 
 import "strings"
@@ -11,8 +11,8 @@ func Text(text string) string {
 	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "; ")
 }
 
-// Error returns err with a message of one line, and nil for nil. errors.Is and errors.As
-// find what err wraps.
+// Error returns err with a message of one line, or nil for nil. errors.Is and errors.As find the errors
+// that err wraps.
 func Error(err error) error {
 	if err == nil {
 		return nil

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output bounds what is kept of the output of a program that may write without end.
+// Package output limits the stored output of a program that may write without end.
 package output
 
 import "bytes"
 
-// Head keeps the first Most bytes of what is written to it, and drops the rest.
+// Head stores the first Most bytes of its input and drops the rest.
 type Head struct {
 	Most int
 	kept bytes.Buffer
@@ -16,5 +16,5 @@ func (h *Head) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Bytes returns what was kept.
+// Bytes returns the stored bytes.
 func (h *Head) Bytes() []byte { return h.kept.Bytes() }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// LivesIn reports whether a process is in a mount namespace.
 func LivesIn(pid int, namespace string) bool {
 	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	return err == nil && link == namespace
@@ -24,10 +25,10 @@ func StartTime(pid int) (uint64, error) {
 	return s.Start, err
 }
 
-// titleMost is longer than the title of any slurmstepd.
+// titleMost is the limit of a title that is read, longer than any slurmstepd's.
 const titleMost = 128
 
-// ReadTitle reads no more of a process's title than that: any process may have one of gigabytes, which need
+// ReadTitle reads the beginning of a process's title: a process may have a title of gigabytes, which need
 // not even be in its memory (PR_SET_MM_MAP, prctl(2)).
 func ReadTitle(path string) ([]byte, error) {
 	f, err := os.Open(path)
@@ -38,12 +39,12 @@ func ReadTitle(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, titleMost))
 }
 
-// IsRoots tells whether root started the process, whatever user it acts for at this moment. The
-// owner of /proc/PID would not tell: it is root for whatever is not to be dumped.
+// IsRoots reports whether root started the process, whatever its effective user. The owner of /proc/PID
+// does not show that: it is root for every process that is not dumpable.
 func IsRoots(pid string) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
 	if err != nil {
-		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) // not knowing counts as yes
+		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) // unknown counts as yes
 	}
-	return bytes.Contains(text, []byte("\nUid:\t0\t")) // the real one, proc_pid_status(5)
+	return bytes.Contains(text, []byte("\nUid:\t0\t")) // the real user id, proc_pid_status(5)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs reads /proc/PID/stat, proc_pid_stat(5). Reading it never hangs, unlike
-// /proc/PID/cmdline, which waits for a lock of the process that one that is stuck in the
+// Package procfs reads facts about processes from /proc, mostly from /proc/PID/stat (proc_pid_stat(5)).
+// Reading that never hangs, unlike /proc/PID/cmdline, which waits for a lock that a process stuck in the
 // kernel may hold.
 package procfs
 
@@ -20,15 +20,15 @@ import (
 type Stat struct {
 	Name   string // up to 15 bytes, any bytes
 	State  byte   // 'R', 'S', 'D', 'Z' ...
-	Kernel bool   // it is a thread of the kernel
-	Start  uint64 // since boot, in clock ticks: with the process number it names one process
+	Kernel bool   // kernel thread
+	Start  uint64 // start in clock ticks since boot; identifies a process together with its number
 }
 
 // PF_KTHREAD of linux/sched.h in field 9.
 const kernelThread = 0x00200000
 
-// readStat reads the stat of a process below proc ("/proc"). found is false if there is no
-// such process.
+// readStat reads the stat of a process below proc ("/proc"). found is false if the process does not
+// exist.
 func readStat(proc string, pid int) (s Stat, found bool, err error) {
 	path := filepath.Join(proc, strconv.Itoa(pid), "stat")
 	text, err := os.ReadFile(path)
@@ -39,7 +39,7 @@ func readStat(proc string, pid int) (s Stat, found bool, err error) {
 		return s, false, fmt.Errorf("cannot read %s: %w", path, errors.Unwrap(err))
 	}
 	if s, found = ParseStat(text); !found {
-		return s, false, fmt.Errorf("cannot understand %s", path)
+		return s, false, fmt.Errorf("cannot parse %s", path)
 	}
 	return s, true, nil
 }

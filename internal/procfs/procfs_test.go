@@ -40,5 +40,5 @@ func TestReadStat(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(proc, "7"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(proc, "7/stat"), []byte("nonsense"), 0o600))
 	_, _, err = readStat(proc, 7)
-	require.EqualError(t, err, "cannot understand "+proc+"/7/stat")
+	require.EqualError(t, err, "cannot parse "+proc+"/7/stat")
 }

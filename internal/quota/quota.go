@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quota reads and drops the project quotas of jobs.
+// Package quota reads and removes the project quotas of jobs.
 package quota
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
+// ProjectOf returns the project id of a job.
 func ProjectOf(job string) uint32 {
 	base := uint32(contract.ProjectOfJobs)
 	if pid, run := strings.CutPrefix(job, "run-"); run {
@@ -28,16 +29,16 @@ func ProjectOf(job string) uint32 {
 	return base ^ uint32(n)
 }
 
-// ForgetUnusedQuotas takes the limits of jobs that have nothing left on the file system of dir, whose quota
-// file would else grow with every job. A limit lasts as long as there is something to be limited: a descriptor of an
-// ended job's file may have been passed to another job (unix(7), SCM_RIGHTS). Where there are no quotas, nothing happens.
+// ForgetUnusedQuotas removes the limits of jobs without files on the file system of dir, since its quota
+// file would grow with every job. A limit stays while files exist: a descriptor of an ended job's file
+// may have been passed to another job (unix(7), SCM_RIGHTS). It does nothing where there are no quotas.
 func ForgetUnusedQuotas(dir *os.File) {
 	const getNextQuota, setQuota, limits = 0x800009<<8 | 2, 0x800008<<8 | 2, 5 // Q_GETNEXTQUOTA, Q_SETQUOTA, PRJQUOTA; QIF_LIMITS (linux/quota.h)
 	const space, inodes, id = 16, 40, 68                                       // of struct if_nextdqblk
 	for project := uint64(contract.ProjectOfRuns); project <= math.MaxUint32; {
 		var next, none [72]byte
 		if _, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), getNextQuota, uintptr(project), uintptr(unsafe.Pointer(&next)), 0, 0); errno != 0 {
-			return // ENOENT: that was the last
+			return // ENOENT: no further quotas
 		}
 		found := binary.NativeEndian.Uint32(next[id:])
 		if binary.NativeEndian.Uint64(next[space:]) == 0 && binary.NativeEndian.Uint64(next[inodes:]) == 0 && hasLimit(next[:]) {
@@ -53,8 +54,8 @@ func hasLimit(quota []byte) bool {
 	return binary.NativeEndian.Uint64(quota) != 0 || binary.NativeEndian.Uint64(quota[24:]) != 0
 }
 
-// TakeAnyProject lets a directory take what is of another project: rename(2) moves nothing from
-// one project into another, and who owns a directory has chosen its own (ioctl_fsxattr, linux/fs.h).
+// TakeAnyProject lets a directory accept files of other projects: rename(2) moves no file between
+// projects, and the owner of a directory has chosen its project (ioctl_fsxattr, linux/fs.h).
 func TakeAnyProject(dir *os.File) {
 	const get, set, inherit = 0x801c581f, 0x401c5820, 0x200
 	var attributes [28]byte // struct fsxattr
@@ -67,15 +68,15 @@ func TakeAnyProject(dir *os.File) {
 	}
 }
 
-// Enforced tells why the file system that dir is, or would be, on does not
-// hold directories to a limit. Linux 5.14 (quotactl_fd).
+// Enforced returns nil if the file system of dir, which need not exist, enforces limits of directories,
+// or else the reason. Linux 5.14 (quotactl_fd(2)).
 func Enforced(dir string) error {
 	const getState = 0x5808<<8 | 2 // Q_XGETQSTATV, PRJQUOTA (linux/dqblk_xfs.h)
 	for ; !rootpath.Exists(dir) && dir != "/"; dir = filepath.Dir(dir) {
 	}
 	f, err := rootpath.OpenDirectory(unix.AT_FDCWD, dir, 0)
 	if err != nil {
-		return fmt.Errorf("tmp_size: %s cannot be opened: %w", dir, err)
+		return fmt.Errorf("tmp_size: cannot open %s: %w", dir, err)
 	}
 	defer f.Close()
 	var state [192]byte // struct fs_quota_statv
@@ -83,7 +84,7 @@ func Enforced(dir string) error {
 	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, f.Fd(), getState, 0, uintptr(unsafe.Pointer(&state)), 0, 0)
 	const enforced = 1 << 5 // FS_QUOTA_PDQ_ENFD
 	if errno != 0 || binary.NativeEndian.Uint16(state[2:])&enforced == 0 {
-		return fmt.Errorf("tmp_size: the file system of %s does not limit directories", dir)
+		return fmt.Errorf("tmp_size: the file system of %s has no project quotas", dir)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rmtree removes trees that users filled, in bounded time and without following anything in them.
+// Package rmtree removes trees that users filled, in bounded time and without following links in them.
 package rmtree
 
 import (
@@ -20,36 +20,34 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// ErrTimeIsUp: the tree is huge, or a left-over process keeps filling it.
-var ErrTimeIsUp = errors.New("it is large, or a process keeps writing in it; run: gojail sweep")
+// ErrTimeIsUp means that the tree is huge, or that a process keeps filling it.
+var ErrTimeIsUp = errors.New("it is large, or a process keeps writing to it; run: gojail sweep")
 
 // remover empties one directory.
 type remover struct {
-	tops  []*os.File // what is emptied; then, inside it, directories that full ones could not be moved out of
-	moved int        // directories moved up
+	tops  []*os.File // directories to empty; inside the first one, those that full directories could not be moved out of
+	moved int        // number of directories moved up
 	Until time.Time
 
-	deep     *os.File // with errTooDeep, where to begin next
+	deep     *os.File // with errTooDeep: the directory to continue with
 	deepPath string
 }
 
-// MaxTops is how many directories in each other are emptied at once, where nothing moves
-// out of them: one open descriptor, and one turn of recursion, each.
+// MaxTops is the limit of nested directories that are emptied at once because nothing can be moved out of
+// them. Each costs a descriptor and a level of recursion.
 const MaxTops = 64
 
-// errTooDeep: there are more than that.
+// errTooDeep means that there are more than MaxTops.
 var errTooDeep = errors.New("too deep")
 
-// Remove removes parent/name and all below it. What is in there was a user's:
-// processes that are left over may exchange directories for symlinks at any
-// moment, and a tree can be deeper than there are descriptors or stack. So it is
-// never walked: a directory is opened only directly below parent/name, and a
-// directory in it that is not empty is moved up to there, to be next. What cannot
-// be moved, see moveUp, is emptied where it is, in the same way.
+// Remove removes parent/name and everything below it. The tree belonged to a user: processes that remain
+// may exchange directories for symlinks at any time, and the tree can be deeper than the limits of
+// descriptors or stack. So Remove never walks it: it opens directories only directly below parent/name,
+// and moves a directory there that is not empty up to parent/name, to be emptied next. Directories that
+// cannot be moved, see moveUp, are emptied in place in the same way.
 //
-// No symlink is followed and no mount is crossed: what is mounted there, in the
-// host's namespace, stays and is an error. A name that does not exist is removed.
-// What is left when time is up is an errTimeIsUp.
+// It follows no symlink and crosses no mount: a mount there in the host's namespace stays and is an
+// error. A missing name is no error. ErrTimeIsUp reports that files remain when the time is up.
 func Remove(parent, name string, until time.Time) error {
 	path := filepath.Join(parent, name)
 	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, parent, 0)
@@ -80,7 +78,7 @@ func Remove(parent, name string, until time.Time) error {
 	return nil
 }
 
-// emptyTree empties top. What is too deep in it is emptied first, and for its own; then it begins again.
+// emptyTree empties top. A directory that is too deep is emptied first, separately; then it begins again.
 func emptyTree(top *os.File, path string, until time.Time) error {
 	for at, atPath := top, path; ; {
 		r := &remover{Until: until}
@@ -98,7 +96,8 @@ func emptyTree(top *os.File, path string, until time.Time) error {
 	}
 }
 
-// empty removes all that is in top, one of r.tops meanwhile. What is moved up is found by the next turn.
+// empty removes all entries of top, which is one of r.tops meanwhile. Its next turn finds directories
+// that were moved up.
 func (r *remover) empty(top *os.File, path string) error {
 	r.tops = append(r.tops, top)
 	defer func() { r.tops = r.tops[:len(r.tops)-1] }()
@@ -111,7 +110,8 @@ func (r *remover) empty(top *os.File, path string) error {
 	})
 }
 
-// turns removes what is in dir until it is empty, its files first: they give room for what moves.
+// turns removes the entries of dir until it is empty, files first: they make room for directories to
+// move.
 func (r *remover) turns(dir *os.File, path string, full func(name string) error) error {
 	for r.inTime() {
 		names, err := ReadNames(dir)
@@ -146,17 +146,17 @@ func (r *remover) turns(dir *os.File, path string, full func(name string) error)
 
 func (r *remover) inTime() bool { return time.Now().Before(r.Until) }
 
-// Open opens the directory in/name for what is to be done there.
+// Open opens the directory in/name and calls do with it.
 func (r *remover) Open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
 	path = forPeople(path, name)
-	// Not a comparison of devices: a subvolume of btrfs has its own, and is no mount.
+	// Device numbers do not show a mount: a subvolume of btrfs has its own.
 	dir, err := rootpath.OpenDirectory(int(in.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	switch err {
 	case nil:
 	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
-		return nil // exchanged meanwhile: the next turn sees what it is
+		return nil // exchanged meanwhile; the next turn handles it
 	case unix.EXDEV:
-		return fmt.Errorf("cannot remove %s: something is mounted there; unmount it", path)
+		return fmt.Errorf("cannot remove %s: a file system is mounted there; unmount it", path)
 	default:
 		return fmt.Errorf("cannot remove %s: %w", path, err)
 	}
@@ -166,20 +166,20 @@ func (r *remover) Open(in *os.File, name, path string, do func(dir *os.File, pat
 	return do(dir, path)
 }
 
-// seizeDirectory makes a directory root's alone before it is emptied: a descriptor of it may have been passed to a
-// process of another job, which could else make files there as fast as they are removed. Where that is refused, as
-// by an NFS server, the removal goes on without.
+// seizeDirectory makes root the only user of a directory before it is emptied: another job's process may
+// have been passed its descriptor, and could create files as fast as they are removed. If that is
+// refused, for example by an NFS server, the removal continues anyway.
 func seizeDirectory(dir *os.File) {
 	unix.Fchown(int(dir.Fd()), 0, 0)
 	unix.Fchmod(int(dir.Fd()), 0o700)
 }
 
-// moveUp moves a full directory to one of r.tops. Where none takes it, it becomes one itself: a full
-// file system has no room for its name, out of a subvolume of btrfs only subvolumes move, and nothing
-// does out of a directory that was encrypted with a key that is gone.
+// moveUp moves a full directory to one of r.tops. If none accepts it, it becomes one itself: a full file
+// system has no space for its name, only subvolumes move out of a subvolume of btrfs, and nothing moves
+// out of a directory encrypted with a missing key.
 func (r *remover) moveUp(dir *os.File, child, path string) error {
 	err := r.rename(dir, child)
-	if err == unix.EROFS { // so it is for a subvolume that its owner has made read-only
+	if err == unix.EROFS { // also for a subvolume that its owner has made read-only
 		if err := r.Open(dir, child, path, func(*os.File, string) error { return nil }); err != nil {
 			return err
 		}
@@ -194,12 +194,12 @@ func (r *remover) moveUp(dir *os.File, child, path string) error {
 		}
 		return r.Open(dir, child, path, r.putOff)
 	case unix.EBUSY:
-		return fmt.Errorf("cannot remove %s: something is mounted there; unmount it", forPeople(path, child))
+		return fmt.Errorf("cannot remove %s: a file system is mounted there; unmount it", forPeople(path, child))
 	}
 	return fmt.Errorf("cannot move %s out of the way: %w", forPeople(path, child), err)
 }
 
-// putOff keeps a directory for emptyTree.
+// putOff stores a directory for emptyTree.
 func (r *remover) putOff(dir *os.File, path string) (err error) {
 	if r.deep, err = rootpath.OpenDirectory(int(dir.Fd()), ".", 0); err != nil {
 		return fmt.Errorf("cannot open %s: %w", path, err)
@@ -220,7 +220,7 @@ func (r *remover) rename(dir *os.File, child string) (err error) {
 	return err
 }
 
-// forPeople is path/name for a message. The name is a user's choice, and so is how many there are in each other.
+// forPeople returns path/name for a message. Users choose the name and the depth, so both are limited.
 func forPeople(path, name string) string {
 	if len(path) >= contract.PathMax {
 		return path
@@ -230,25 +230,25 @@ func forPeople(path, name string) string {
 
 func isFull(err error) bool { return err == unix.ENOTEMPTY || err == unix.EEXIST }
 
-// removeEntry removes one entry of dir. A directory that is not empty gives the
-// plain ENOTEMPTY (or EEXIST) and everything else an error for people.
+// removeEntry removes one entry of dir. For a directory that is not empty it returns the plain ENOTEMPTY
+// or EEXIST, otherwise an error with the path.
 func removeEntry(dir *os.File, name, path string) error {
 	err := unix.Unlinkat(int(dir.Fd()), name, 0)
-	if err == unix.EISDIR || err == unix.EPERM { // EPERM: what POSIX has for EISDIR
+	if err == unix.EISDIR || err == unix.EPERM { // EPERM: EISDIR in POSIX
 		err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
 	}
 	switch err {
 	case nil, unix.ENOENT:
 		return nil
 	case unix.ENOTEMPTY, unix.EEXIST:
-		return err // isFull
+		return err // see isFull
 	case unix.EBUSY:
-		return fmt.Errorf("cannot remove %s: something is mounted there; unmount it", path)
+		return fmt.Errorf("cannot remove %s: a file system is mounted there; unmount it", path)
 	}
 	return fmt.Errorf("cannot remove %s: %w", path, err)
 }
 
-// ReadNames reads some names of a directory, from its beginning.
+// ReadNames returns some names in a directory, from its beginning.
 func ReadNames(dir *os.File) ([]string, error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeWritable lets the files of a btrfs subvolume be removed that its owner, any user, has made
-// read-only. Where it fails, the removal tells why.
+// makeWritable makes a btrfs subvolume writable, which its owner, any user, may have made read-only. If
+// that fails, the removal reports the reason.
 func makeWritable(dir *os.File) {
 	const subvolume, setFlags = 256, 0x4008941a // BTRFS_FIRST_FREE_OBJECTID, BTRFS_IOC_SUBVOL_SETFLAGS (linux/btrfs.h)
 	var st unix.Stat_t

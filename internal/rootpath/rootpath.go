@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rootpath resolves paths inside a root that others may write to: by openat2(2), Linux 5.6, never by
-// their text.
+// Package rootpath resolves paths inside a root that others may write to, by openat2(2) (Linux 5.6) and
+// never by their text.
 package rootpath
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// CheckClean accepts what means the same to everybody who reads it: absolute,
-// without "..", "//", a slash at the end, or characters that cannot be seen.
+// CheckClean requires a path that every reader interprets in the same way: absolute, without "..", "//",
+// a trailing slash, or unprintable characters.
 func CheckClean(path string) error {
 	switch {
 	case path == "":
@@ -28,22 +28,23 @@ func CheckClean(path string) error {
 	case filepath.Clean(path) != path:
 		return fmt.Errorf("%q: write it as %q", path, filepath.Clean(path))
 	case path == "/":
-		return fmt.Errorf(`"/" itself cannot be used here`)
+		return fmt.Errorf(`"/" is not allowed here`)
 	case len(path) >= contract.PathMax:
 		return fmt.Errorf("%.40q...: longer than %d bytes", path, contract.PathMax-1)
 	case tomlfile.Printable(path) != path:
-		return fmt.Errorf("%q: contains a control character or another that cannot be shown", path)
+		return fmt.Errorf("%q: contains an unprintable character", path)
 	}
 	return nil
 }
 
+// InRoot are the flags that resolve a path inside a root.
 const InRoot = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 
-// OpenBeneath opens path below dir for use as a place (O_PATH).
+// OpenBeneath opens path below dir as a path descriptor (O_PATH).
 func OpenBeneath(dir int, path string, resolve uint64) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
 	fd, err := -1, error(unix.EAGAIN)
-	// The kernel says EAGAIN when something was renamed or mounted meanwhile, anywhere.
+	// The kernel returns EAGAIN when a rename or a mount happened meanwhile, anywhere.
 	for try := 0; try < 100 && (err == unix.EAGAIN || err == unix.EINTR); try++ {
 		fd, err = unix.Openat2(dir, path, &how)
 	}
@@ -53,19 +54,20 @@ func OpenBeneath(dir int, path string, resolve uint64) (int, error) {
 	return fd, err
 }
 
-// OldKernel is the error of a system call that this kernel does not have.
+// OldKernel is the error of a system call that this kernel lacks.
 type OldKernel struct{ Errno unix.Errno }
 
-func (e OldKernel) Error() string { return e.Errno.Error() + ": Linux 5.12 or later is needed" }
+func (e OldKernel) Error() string { return e.Errno.Error() + ": Linux 5.12 or later is required" }
 
 func (e OldKernel) Unwrap() error { return e.Errno }
 
+// Exists reports whether a path exists.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// OpenDirectory opens name in dir itself for reading.
+// OpenDirectory opens the directory name in dir for reading.
 func OpenDirectory(dir int, name string, resolve uint64) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: resolve}
 	fd, err := unix.Openat2(dir, name, &how)
@@ -75,7 +77,7 @@ func OpenDirectory(dir int, name string, resolve uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// OfDescriptor tells where an open file really is, as seen from the root of its own namespace.
+// OfDescriptor returns the real path of an open file, as seen from the root of its namespace.
 func OfDescriptor(fd int, asked string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -86,7 +88,7 @@ func OfDescriptor(fd int, asked string) (string, error) {
 		return "", fmt.Errorf("%s: %w", asked, oneline.Errno(err))
 	}
 	if st.Nlink == 0 || !strings.HasPrefix(path, "/") {
-		return "", fmt.Errorf("%s: was deleted meanwhile", asked)
+		return "", fmt.Errorf("%s: was deleted", asked)
 	}
 	if err := CheckClean(path); err != nil {
 		return "", fmt.Errorf("%s leads to a path that cannot be mounted: %w", asked, err)

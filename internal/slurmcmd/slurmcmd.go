@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slurmcmd runs a command of Slurm with a deadline. slurmctld may be slow, away or
-// hang: then a command waits for minutes.
+// Package slurmcmd runs a Slurm command with a deadline. If slurmctld is slow, unreachable or hangs, a
+// command waits for minutes.
 package slurmcmd
 
 import (
@@ -16,24 +16,24 @@ import (
 	"github.com/gojail/gojail/internal/output"
 )
 
-// Command is what is to be run.
+// Command is a command to run.
 type Command struct {
 	Path       string // absolute
 	Args       []string
 	Conf       string              // SLURM_CONF; empty: Slurm's default
-	Env        []string            // further variables; nothing of this process's environment is given
-	Credential *syscall.Credential // whom it runs as; nil: as this process
+	Env        []string            // further variables; this process's environment is not inherited
+	Credential *syscall.Credential // user to run as; nil: this process's user
 	Input      string
 }
 
-// OutputMost is how much of a command's output is kept, in bytes.
+// OutputMost is the limit of a command's output, in bytes.
 const OutputMost = 4 << 20
 
-// errorsMost is how much of its error messages is kept.
+// errorsMost is the limit of its error messages, in bytes.
 const errorsMost = 64 << 10
 
-// Run returns the standard output of the command. It is killed when ctx ends, and then the
-// error says so; one that failed is an ExitError.
+// Run runs the command and returns its standard output. It kills the command when ctx ends, and returns a
+// lateError. For a command that fails it returns an ExitError.
 func Run(ctx context.Context, c Command) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
@@ -56,19 +56,19 @@ func Run(ctx context.Context, c Command) (string, error) {
 	return string(stdout.Bytes()), nil
 }
 
-// lateError is a command that did not answer in time.
+// lateError reports a command that did not end in time.
 type lateError struct{ Path string }
 
 func (e *lateError) Error() string { return e.Path + " does not answer in time" }
 
-// ExitError is a command that could not be run or failed.
+// ExitError reports a command that could not be run or failed.
 type ExitError struct {
 	Path   string
 	Err    error
 	Stderr string
 }
 
-// Error has the first line of the command's error messages.
+// Error returns a message with the first line of the command's error messages.
 func (e *ExitError) Error() string {
 	line, _, _ := strings.Cut(e.Stderr, "\n")
 	return fmt.Sprintf("%s: %v: %.200s", e.Path, e.Err, line)

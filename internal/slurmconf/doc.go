@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slurmconf reads the lines of slurm.conf, and of files that are written
-// like it, as Slurm's own parser does (src/common/parse_config.c).
+// Package slurmconf reads the lines of slurm.conf, and of files in the same format, as Slurm's parser
+// does (src/common/parse_config.c).
 //
-// What a line means is its callers' business. It is not for plugstack.conf, where a "\"
-// is a character like any other, nor for files of users: what these include is
-// followed wherever it leads. Files may lie on shared storage that hangs. Errors name
-// the file. Any kernel will do.
+// The callers interpret the lines. The package is not for plugstack.conf, where "\" has no special
+// meaning, nor for files of users: it follows their includes anywhere. Files may lie on shared storage
+// that hangs. Errors name the file. It works with any kernel.
 package slurmconf

@@ -10,12 +10,11 @@ import (
 	"unicode"
 )
 
-// depthMax is how deep includes go; they may go in a circle.
+// depthMax is the limit of nested includes, which may be circular.
 const depthMax = 8
 
-// Read returns the lines of a file as split does, with those of the files that it
-// includes in the place of "Include NAME". An error comes with the lines of all
-// files that could be read.
+// Read returns the lines of a file as split does, with the lines of included files in place of "Include
+// NAME". An error comes with the lines of all files that could be read.
 func Read(path string) ([]string, error) { return read(path, 0) }
 
 func read(path string, depth int) ([]string, error) {
@@ -32,7 +31,7 @@ func read(path string, depth int) ([]string, error) {
 			continue
 		}
 		if depth == depthMax {
-			errs = append(errs, errors.New(path+": files include each other too deep"))
+			errs = append(errs, errors.New(path+": too many nested includes"))
 			continue
 		}
 		more, err := read(Beside(path, words[1]), depth+1)
@@ -41,7 +40,8 @@ func read(path string, depth int) ([]string, error) {
 	return all, errors.Join(errs...)
 }
 
-// Beside is the path of a file that another one names: beside that one, unless it is absolute.
+// Beside returns the path of a file that another one names: relative to that one's directory, unless it
+// is absolute.
 func Beside(path, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -49,9 +49,8 @@ func Beside(path, name string) string {
 	return filepath.Join(filepath.Dir(path), name)
 }
 
-// split returns the lines of a text: without comments, empty ones and space at their
-// ends, and those that end with "\" as one with the next. A "\" before another
-// character, as in "\#", stands for that character.
+// split returns the lines of a text without comments, empty lines and surrounding space, and joins lines
+// that end with "\" with the next. A "\" before another character, as in "\#", stands for that character.
 func split(text string) []string {
 	var all []string
 	whole := ""
@@ -62,7 +61,7 @@ func split(text string) []string {
 		whole = ""
 	}
 	for row := range strings.Lines(text) {
-		part, goesOn := plain(strings.TrimRightFunc(row, unicode.IsSpace)) // blanks before it may part two words
+		part, goesOn := plain(strings.TrimRightFunc(row, unicode.IsSpace)) // blanks before the backslash may separate words
 		if whole += part; !goesOn {
 			add()
 		}
@@ -71,8 +70,8 @@ func split(text string) []string {
 	return all
 }
 
-// plain is a row without its comment and escapes, and whether the next one belongs to it:
-// it ends in a backslash, after which there may be space or a comment.
+// plain returns a row without its comment and escapes, and whether the next row continues it: it ends
+// with a backslash, which space or a comment may follow.
 func plain(row string) (text string, goesOn bool) {
 	var b strings.Builder
 	for i := 0; i < len(row); i++ {

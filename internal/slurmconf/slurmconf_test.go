@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 
 	put("slurm.conf", "A=1\nInclude slurm.conf\n")
 	lines, err = Read(dir + "/slurm.conf")
-	assert.ErrorContains(t, err, "include each other too deep")
+	assert.ErrorContains(t, err, "too many nested includes")
 	assert.Len(t, lines, depthMax+1)
 
 	_, err = Read(dir + "/none.conf")

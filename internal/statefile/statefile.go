@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefile keeps a value as JSON in a file of root's that may be damaged: by a crash
-// of the node, a full disk, a person, or a later version of the program.
+// Package statefile stores a value as JSON in a file of root that may be damaged by a crash of the node,
+// a full disk, a person, or a later version of the program.
 package statefile
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/internal/wholefile"
 )
 
-// DamagedError is a file that is there and cannot be used.
+// DamagedError reports a file that exists but cannot be used.
 type DamagedError struct {
 	Path string
 	Err  error
@@ -24,13 +24,12 @@ type DamagedError struct {
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.Path, e.Err) }
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Read reads the file at path into a pointer. check, if not nil, may find the value damaged.
-// The error is fs.ErrNotExist if there is no file, and a DamagedError if it cannot be used.
-// Fields that the value does not have are left out: they are a later version's.
+// Read reads the file at path into a pointer. check, if not nil, returns an error for a damaged value.
+// Read returns fs.ErrNotExist if the file does not exist, and a DamagedError if it cannot be used. It
+// ignores unknown fields, which a later version may have written.
 func Read(path string, into any, check func() error) error { return read(path, into, check, false) }
 
-// ReadStrict is Read that takes unknown fields for damage: for what must not be acted on if
-// a part of it is not understood.
+// ReadStrict is Read, but treats unknown fields as damage, for values that must be understood as a whole.
 func ReadStrict(path string, into any, check func() error) error {
 	return read(path, into, check, true)
 }
@@ -68,7 +67,7 @@ func Encode(value any) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Write replaces the file at path as a whole, and returns when the disk has it.
+// Write replaces the file at path atomically, and returns when it is on the disk.
 func Write(path string, value any) error {
 	text, err := Encode(value)
 	if err != nil {

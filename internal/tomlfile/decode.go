@@ -13,9 +13,9 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Decode puts text into the struct that into points to, and keeps what is needed
-// to name lines. Keys for which free is true are names that people choose: those
-// may have upper-case letters. A nil free is none.
+// Decode decodes text into the struct that into points to, and keeps what is needed to name lines. Keys
+// for which free returns true are names that users choose, so they may have upper-case letters. free may
+// be nil.
 func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 	meta, err := toml.Decode(text, into)
 	if err != nil {
@@ -27,7 +27,7 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 	}
 	for _, key := range meta.Keys() {
 		switch meta.Type(key...) {
-		case "Hash", "ArrayHash", "Bool": // no time is one, or it would not have been decoded
+		case "Hash", "ArrayHash", "Bool": // a time of one of these types would not have been decoded
 			continue
 		}
 		if typeAt(reflect.TypeOf(into), key) != reflect.TypeFor[time.Duration]() {
@@ -37,7 +37,7 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 			return nil, err
 		}
 	}
-	// The library itself would take "Root" for "root", and either one if both are there.
+	// The library would accept "Root" for "root", and either one if both exist.
 	for _, key := range meta.Keys() {
 		last := key[len(key)-1]
 		if last != strings.ToLower(last) && (free == nil || !free(key)) {
@@ -47,7 +47,8 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 	return s, nil
 }
 
-// refuseUnknown lists the keys that the struct has no field for; of an unknown table, not those in it.
+// refuseUnknown returns an error with the keys that the struct has no field for; for an unknown table,
+// without the keys in it.
 func (s *Source) refuseUnknown(into reflect.Type) error {
 	var errs []error
 	unknown := map[string]bool{}
@@ -60,7 +61,7 @@ func (s *Source) refuseUnknown(into reflect.Type) error {
 	return Join(errs...)
 }
 
-// refuseNumber is for a time: the library would take 20 for 20 ns.
+// refuseNumber refuses a number as a time: the library would take 20 for 20 ns.
 func (s *Source) refuseNumber(key toml.Key) error {
 	const number, text = "Integer", "is a number; write " + aTime
 	starts := s.headers(key[0])
@@ -76,9 +77,9 @@ func (s *Source) refuseNumber(key toml.Key) error {
 	return nil
 }
 
-// Printable keeps what others wrote from breaking a message into several lines, from commanding
-// the terminal that shows it (C1 controls, too) and from turning it around. What is no
-// UTF-8 becomes '?', byte by byte. make_printable in spank/common/printable.c is the same in C.
+// Printable replaces characters by '?' that could break a message into lines, control the terminal that
+// shows it (including C1 controls) or change its direction, and bytes that are not UTF-8. make_printable
+// in spank/common/printable.c does the same in C.
 func Printable(text string) string {
 	var valid strings.Builder
 	for i, r := range text {
@@ -95,7 +96,7 @@ func Printable(text string) string {
 	}, valid.String())
 }
 
-// refuseFirst is Refuse for a key of the whole text, at the first place that has it.
+// refuseFirst is Refuse for a key of the whole text, at its first occurrence.
 func (s *Source) refuseFirst(key toml.Key, text string) error {
 	for i := range s.headers(key[0]) {
 		e := s.Element(key[0], i)

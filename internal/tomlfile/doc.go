@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tomlfile decodes a configuration in TOML strictly, and names the line
-// of a key in errors: "line 7: rail 1: table: ...".
+// Package tomlfile decodes a configuration in TOML strictly, and names the line of a key in errors: "line
+// 7: rail 1: table: ...".
 //
-// Strictly: a key that no field takes is an error, and so is one that differs
-// from a field in upper and lower case only. What the values mean is the
-// caller's to check; for that, Refuse makes an error of the same look.
+// Strictly means that a key without a field is an error, even if it differs from a field only in case.
+// The caller checks the values; Refuse makes errors of the same form.
 //
-// Errors are one line of printable characters. Nothing here reads a file.
+// Errors are one line of printable characters. The package reads no files.
 package tomlfile

@@ -14,7 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// decodeError is the library's error with its line, as one line for people.
+// decodeError returns the library's error with its line, as one line.
 func decodeError(text string, into any, err error) error {
 	var p toml.ParseError
 	if errors.As(err, &p) {
@@ -27,7 +27,7 @@ func decodeError(text string, into any, err error) error {
 // remedyFor returns what to do about an error of the library's parser.
 func remedyFor(message string) string {
 	if strings.Contains(message, "already been defined") || strings.Contains(message, "was already created") {
-		return " Leave one of them; a table such as [jail.NAME] may be there only once, with all of its keys below it"
+		return " Remove one of them; a table such as [jail.NAME] may occur only once, with all of its keys below it"
 	}
 	if strings.Contains(message, "expected value") || strings.Contains(message, "expected a") {
 		return "; write KEY = VALUE, and text in quotes"
@@ -35,11 +35,11 @@ func remedyFor(message string) string {
 	return ""
 }
 
-// firstMismatch finds the error of the first table that has it. For a value of a
-// wrong type the library names the last line with such a key, which may be in
-// another element of an array: so the text is cut after each table.
+// firstMismatch returns the error of the first table that has one. For a value of a wrong type the
+// library names the last line with such a key, which may be in another element of an array, so the text
+// is cut after each table.
 func firstMismatch(text string, into any, err error) error {
-	header := regexp.MustCompile(`(?m)^[ \t]*\[`) // here, as hardly a file comes here
+	header := regexp.MustCompile(`(?m)^[ \t]*\[`) // compiled here, as few files have such an error
 	cuts := header.FindAllStringIndex(text, -1)
 	sort.Search(len(cuts), func(i int) bool {
 		v := reflect.New(reflect.TypeOf(into).Elem())
@@ -66,9 +66,9 @@ var (
 
 const aTime = `a time in quotes, such as "20s"`
 
-// inWords says the same in TOML's words, or what it was given.
+// inWords translates a message about Go's types to TOML's terms, or returns it unchanged.
 func inWords(message string, into reflect.Type) string {
-	// The library's message for a value of a wrong type, which speaks of Go's types.
+	// The library's message for a value of a wrong type, in terms of Go's types.
 	mismatch := regexp.MustCompile(`^(line [0-9]+) \(last key "(.*)"\): ` +
 		`(?:incompatible types: TOML value has type (.*); destination has type (.*)|type mismatch for .*: expected (table) but found (.*))$`)
 	m := mismatch.FindStringSubmatch(message)
@@ -85,12 +85,12 @@ func inWords(message string, into reflect.Type) string {
 	case is == "a table" && want == "a list":
 		return fmt.Sprintf("%s: %s: is one table; write [[%s]], with two brackets, or a list in [ ]", line, key, key)
 	case is == "an array of tables" && want == "a table":
-		return fmt.Sprintf("%s: %s: is there once only; write [%s], with one bracket", line, key, key)
+		return fmt.Sprintf("%s: %s: is a single table; write [%s], with one bracket", line, key, key)
 	}
 	return fmt.Sprintf("%s: %s: is %s; write %s", line, key, is, want)
 }
 
-// typeAt is the type of a key below a type, or nil if that is not known.
+// typeAt returns the type of a key below a type, or nil if it is unknown.
 func typeAt(t reflect.Type, key []string) reflect.Type {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -103,7 +103,7 @@ func typeAt(t reflect.Type, key []string) reflect.Type {
 	case reflect.Map:
 		return typeAt(t.Elem(), key[1:])
 	case reflect.Struct:
-		for i := range t.NumField() { // reflect.VisibleFields takes longer than all else about a file
+		for i := range t.NumField() { // reflect.VisibleFields is slower than all else here
 			f := t.Field(i)
 			if f.Tag.Get("toml") == key[0] {
 				return typeAt(f.Type, key[1:])

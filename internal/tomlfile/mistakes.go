@@ -12,10 +12,11 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// mistakesMax is how many mistakes of one file are listed.
+// mistakesMax is the limit of mistakes that are listed for one file.
 const mistakesMax = 10
 
-// Mistakes are several errors about one text. As one line they are the first and how many more there are.
+// Mistakes are several errors about one text. As one line they are the first error and the number of
+// others.
 type Mistakes []error
 
 func (m Mistakes) Error() string {
@@ -24,7 +25,7 @@ func (m Mistakes) Error() string {
 
 func (m Mistakes) Unwrap() []error { return m }
 
-// Join returns the errors that are not nil: nil, the only one, or Mistakes.
+// Join returns the errors that are not nil: as nil, the only one, or Mistakes.
 func Join(errs ...error) error {
 	var all Mistakes
 	for _, err := range errs {
@@ -46,14 +47,14 @@ func Join(errs ...error) error {
 	return all
 }
 
-// List returns an error as the lines of a list: each of several mistakes with what was put before
-// them, at most ten, and then how many more there are.
+// List returns an error as lines: each of several mistakes with the text before them, at most ten, and
+// then the number of others.
 func List(err error) []string {
 	var all Mistakes
 	if !errors.As(err, &all) {
 		return []string{err.Error()}
 	}
-	before := strings.TrimSuffix(err.Error(), all.Error()) // the file
+	before := strings.TrimSuffix(err.Error(), all.Error()) // the name of the file
 	var lines []string
 	for i, one := range all {
 		if i == mistakesMax {
@@ -64,15 +65,16 @@ func List(err error) []string {
 	return lines
 }
 
-// suggest returns the key beside an unknown one that was probably meant, as "; did you mean ...?".
+// suggest returns the known key that was probably meant instead of an unknown one, as "; did you mean
+// ...?".
 func suggest(into reflect.Type, key toml.Key) string {
-	for i := range key { // of a table and all in it, the table
+	for i := range key { // of a table and its keys, the table
 		if typeAt(into, key[:i+1]) == nil {
 			key = key[:i+1]
 			break
 		}
 	}
-	best, least := "", 3 // a typing mistake or two; in a short word one
+	best, least := "", 3 // one or two typing errors; in a short word one
 	if len(key[len(key)-1]) <= 4 {
 		least = 2
 	}
@@ -80,7 +82,7 @@ func suggest(into reflect.Type, key toml.Key) string {
 		wrong := strings.ToLower(strings.ReplaceAll(key[len(key)-1], "-", "_"))
 		d := distance(wrong, known)
 		if letters(wrong) == letters(known) {
-			d = min(d, 1) // exchanged
+			d = min(d, 1) // exchanged letters
 		}
 		if strings.ReplaceAll(wrong, "_", "") == strings.ReplaceAll(known, "_", "") {
 			d = 0 // numVfs for num_vfs
@@ -123,7 +125,7 @@ func letters(word string) string {
 	return string(all)
 }
 
-// distance returns how many letters are to be added, left out or exchanged between two words (Levenshtein).
+// distance returns the number of letters to insert, delete or replace between two words (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

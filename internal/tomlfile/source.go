@@ -14,34 +14,34 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Source is a decoded text, or one element of an array of tables in it, with
-// what is needed to name a line.
+// Source is a decoded text, or one element of an array of tables in it, with what is needed to name
+// lines.
 type Source struct {
 	text   string
 	meta   toml.MetaData
-	arrays map[string][]int // where each [[array]] starts; nil if that is not certain
+	arrays map[string][]int // start of each [[array]]; nil if unknown
 
-	// Of an element only, whose text and meta are filled in when they are needed.
+	// The rest is for elements only, whose text and meta are set when needed.
 	whole *Source
 	array string // "rail"
 	index int
-	line  int // of its header
+	line  int // line of its header
 }
 
-// Element is the i-th [[array]] of the text, from 0: keys are relative to it.
-// Only arrays at the top level have elements.
+// Element returns the i-th [[array]] of the text, from 0. Its keys are relative to it. Only top-level
+// arrays have elements.
 func (s *Source) Element(array string, i int) *Source {
 	e := &Source{whole: s, array: array, index: i}
 	if starts := s.headers(array); i < len(starts) {
 		e.line = strings.Count(s.text[:starts[i]], "\n") + 1
-	} else { // written in another way than with [[array]]
+	} else { // written in another form than [[array]]
 		e.line = s.Line(toml.Key{array})
 	}
 	return e
 }
 
-// cut fills in an element's own text: with empty lines above it, the lines keep
-// their numbers, and each of its keys is there only once.
+// cut sets an element's own text. Empty lines above it keep the line numbers, and each of its keys occurs
+// only once.
 func (s *Source) cut() {
 	if s.whole == nil || s.text != "" {
 		return
@@ -56,16 +56,16 @@ func (s *Source) cut() {
 	}
 	s.text = strings.Repeat("\n", s.line-1) + s.whole.text[starts[s.index]:end]
 	var any map[string]any
-	s.meta, _ = toml.Decode(s.text, &any) // a part of what was decoded
+	s.meta, _ = toml.Decode(s.text, &any) // a part of a text that was decoded before
 }
 
-// headers tells where each [[array]] starts, or nil if that is not certain.
+// headers returns the start of each [[array]], or nil if it is unknown.
 func (s *Source) headers(array string) []int {
 	if starts, known := s.arrays[array]; known {
 		return starts
 	}
 	var starts []int
-	if s.meta.Type(array) == "ArrayHash" { // else the expression takes longer than all else
+	if s.meta.Type(array) == "ArrayHash" { // otherwise the expression is slower than all else
 		count := 0
 		for _, key := range s.meta.Keys() {
 			if len(key) == 1 && key[0] == array {
@@ -83,9 +83,8 @@ func (s *Source) headers(array string) []int {
 	return starts
 }
 
-// Refuse makes the error for one key: "line 7: jail.debian.root: must be ...", or of
-// an element "line 7: rail 2: table: ...", counted from 1 as people do. Without a key,
-// it is for the element itself.
+// Refuse returns the error for one key: "line 7: jail.debian.root: must be ...", or in an element "line
+// 7: rail 2: table: ...", counted from 1. Without a key the error is for the element itself.
 func (s *Source) Refuse(key toml.Key, format string, args ...any) error {
 	line := s.Line(key)
 	text := fmt.Sprintf(format, args...)
@@ -102,9 +101,8 @@ func (s *Source) Refuse(key toml.Key, format string, args ...any) error {
 	return errors.New(text)
 }
 
-// Line is the line of a key, from 1. Of one that is not there, it is the line of
-// the element's header, or 0. Of a key that is there several times, below an
-// array in the element, it is the last one's.
+// Line returns the line of a key, from 1. For a missing key it is the line of the element's header, or 0;
+// for a key with several occurrences, below an array in the element, the last one.
 func (s *Source) Line(key toml.Key) int {
 	if len(key) == 0 {
 		return s.line
@@ -119,7 +117,8 @@ func (s *Source) Line(key toml.Key) int {
 	return s.line
 }
 
-// TableLine returns the line of the i-th [[table]] of that key, from 0; 0: it is written in another way.
+// TableLine returns the line of the i-th [[table]] of that key, from 0, or 0 if it is written in another
+// form.
 func (s *Source) TableLine(i int, key ...string) int {
 	var parts []string
 	for _, part := range key {
@@ -132,14 +131,13 @@ func (s *Source) TableLine(i int, key ...string) int {
 	return 0
 }
 
-// trap refuses any value, so that the decoder tells where it stands.
+// trap refuses any value, so that the decoder reports its position.
 type trap struct{}
 
 func (trap) UnmarshalTOML(any) error { return errors.New("here") }
 
-// find is the line of a key, or 0. The library keeps positions to itself but
-// puts them into its errors: the text is decoded once more, into a type that
-// knows only this key and refuses its value.
+// find returns the line of a key, or 0. The library does not export positions but puts them into its
+// errors, so find decodes the text again, into a type that has only this key and refuses its value.
 func (s *Source) find(key toml.Key) int {
 	t := reflect.TypeFor[trap]()
 	for i := len(key) - 1; i >= 0; i-- {
@@ -164,8 +162,8 @@ func tagged(field, key string, t reflect.Type) reflect.StructField {
 	return reflect.StructField{Name: field, Type: t, Tag: reflect.StructTag("toml:" + strconv.Quote(key))}
 }
 
-// lookalikes are the keys beside key that differ from it in upper and lower case
-// only; the library would take them for it if they had no field of their own.
+// lookalikes returns the keys beside key that differ from it only in case; the library would take them
+// for key if they had no field of their own.
 func (s *Source) lookalikes(key toml.Key) []string {
 	var names []string
 	last := len(key) - 1

@@ -162,7 +162,7 @@ func TestSuggest(t *testing.T) {
 
 func TestDefinedTwice(t *testing.T) {
 	_, err := Decode("[room.a]\nsize = 1\n[room.a]\nsize = 2", &shelf{}, nil)
-	assert.EqualError(t, err, "line 3: Key 'room.a' has already been defined. Leave one of them; a table such as [jail.NAME] may be there only once, with all of its keys below it")
+	assert.EqualError(t, err, "line 3: Key 'room.a' has already been defined. Remove one of them; a table such as [jail.NAME] may occur only once, with all of its keys below it")
 }
 
 // Below an embedded struct, a map and an array, too.

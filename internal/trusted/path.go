@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Parents refuses a path if anybody but root could replace a directory above it,
-// including the directories that its symbolic links lead through.
+// Parents fails if another user than root could replace a directory above a path, including the
+// directories of its symbolic links.
 func Parents(path string) error { return ParentsOf(path, 0) }
 
-// ParentsOf is Parents where directories may also belong to the given user.
+// ParentsOf is Parents, where directories may also belong to the given user.
 func ParentsOf(path string, owner uint32) error {
 	dirs, err := visited(path)
 	if err != nil {
@@ -24,7 +24,7 @@ func ParentsOf(path string, owner uint32) error {
 	for _, dir := range dirs {
 		var st unix.Stat_t
 		if err := unix.Lstat(dir, &st); err != nil {
-			return fmt.Errorf("%s: cannot look at the directory %s: %w", path, dir, err)
+			return fmt.Errorf("%s: cannot stat the directory %s: %w", path, dir, err)
 		}
 		if st.Uid == owner {
 			st.Uid = 0
@@ -36,8 +36,8 @@ func ParentsOf(path string, owner uint32) error {
 	return nil
 }
 
-// visited walks path as the kernel does and lists every directory that it looks
-// a name up in. A path that ends early is no error: whoever opens it will see.
+// visited walks path as the kernel does, and returns every directory in which it looks up a name. A path
+// that ends early is no error here; opening it will fail.
 func visited(path string) ([]string, error) {
 	var dirs []string
 	cur, rest := "/", strings.Split(path, "/")
@@ -57,7 +57,7 @@ func visited(path string) ([]string, error) {
 			}
 			continue
 		}
-		if links++; links > 40 { // the kernel's own limit, path_resolution(7)
+		if links++; links > 40 { // the kernel's limit, path_resolution(7)
 			return nil, fmt.Errorf("%s: too many symbolic links", path)
 		}
 		if filepath.IsAbs(target) {
@@ -68,8 +68,8 @@ func visited(path string) ([]string, error) {
 	return dirs, nil
 }
 
-// Check refuses what is not of the wanted type (unix.S_IFREG or S_IFDIR), not
-// root's, or open to others. It looks at st only.
+// Check fails if a file is not of the given type (unix.S_IFREG or S_IFDIR), does not belong to root, or
+// is writable by others. It uses only st.
 func Check(path string, st *unix.Stat_t, kind uint32) error {
 	if st.Mode&unix.S_IFMT != kind {
 		want := map[uint32]string{unix.S_IFREG: "regular file", unix.S_IFDIR: "directory"}[kind]
@@ -80,7 +80,7 @@ func Check(path string, st *unix.Stat_t, kind uint32) error {
 	}
 	sticky := kind == unix.S_IFDIR && st.Mode&unix.S_ISVTX != 0
 	if st.Mode&0o022 != 0 && !sticky {
-		return fmt.Errorf("%s: others can write it (mode %04o); run: chmod go-w %s", path, st.Mode&0o7777, path)
+		return fmt.Errorf("%s: is writable by others (mode %04o); run: chmod go-w %s", path, st.Mode&0o7777, path)
 	}
 	return nil
 }

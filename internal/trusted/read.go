@@ -12,19 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sizeMax keeps a file that was named by mistake from filling memory, in bytes.
+// sizeMax is the limit of a file, in bytes, so that a wrong path does not fill memory.
 const sizeMax = 1 << 20
 
-// Identity tells one version of a file from another.
+// Identity identifies one version of a file.
 type Identity struct {
 	Dev, Ino                                 uint64
 	Size                                     int64
 	MtimeSec, MtimeNsec, CtimeSec, CtimeNsec int64
 }
 
-// ReadFile reads a file that only root can have written, and tells which version
-// it was; what names it in errors, as in "the configuration". Ownership is read
-// from the descriptor that the bytes come from.
+// ReadFile reads a file that only root can have written, and returns its version; what names it in
+// errors, as in "the configuration". It checks the ownership of the descriptor that it reads.
 func ReadFile(path, what string) ([]byte, Identity, error) {
 	var id Identity
 	if !filepath.IsAbs(path) {
@@ -33,7 +32,7 @@ func ReadFile(path, what string) ([]byte, Identity, error) {
 	if err := Parents(path); err != nil {
 		return nil, id, err
 	}
-	// A FIFO in the place of the file must not block root.
+	// A FIFO in place of the file must not block root.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, id, fmt.Errorf("%s: cannot read %s: %w", path, what, errors.Unwrap(err))
@@ -56,19 +55,19 @@ func ReadFile(path, what string) ([]byte, Identity, error) {
 	return data, identity(&st), nil
 }
 
-// Identify tells which version of a file is there now; nil: none is.
+// Identify returns the current version of a file, or nil if it does not exist.
 func Identify(path string) (*Identity, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err == unix.ENOENT {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("%s: cannot be looked at: %w", path, err)
+		return nil, fmt.Errorf("%s: cannot stat it: %w", path, err)
 	}
 	id := identity(&st)
 	return &id, nil
 }
 
-// String is the seven numbers, as docs/state.md has them.
+// String returns the seven numbers in the format of docs/state.md.
 func (id Identity) String() string {
 	return fmt.Sprintf("%d %d %d %d %d %d %d", id.Dev, id.Ino, id.Size, id.MtimeSec, id.MtimeNsec, id.CtimeSec, id.CtimeNsec)
 }

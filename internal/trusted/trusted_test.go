@@ -25,9 +25,9 @@ func TestReadFile(t *testing.T) {
 		"as it should be":  {func() error { return nil }, ""},
 		"sticky":           {func() error { return os.Chmod(dir, 0o777|os.ModeSticky) }, ""},
 		"own link":         {func() error { return relink(path, path+".d/file") }, ""},
-		"group writes":     {func() error { return os.Chmod(path, 0o664) }, path + ": others can write it (mode 0664); run: chmod go-w " + path},
+		"group writes":     {func() error { return os.Chmod(path, 0o664) }, path + ": is writable by others (mode 0664); run: chmod go-w " + path},
 		"owner":            {func() error { return os.Chown(path, 65534, 0) }, path + ": belongs to uid 65534 and not to root; run: chown root:root " + path},
-		"open directory":   {func() error { return os.Chmod(dir, 0o777) }, dir + ": others can write it (mode 0777); run: chmod go-w " + dir},
+		"open directory":   {func() error { return os.Chmod(dir, 0o777) }, dir + ": is writable by others (mode 0777); run: chmod go-w " + dir},
 		"directory":        {func() error { os.Remove(path); return os.Mkdir(path, 0o755) }, path + ": not a regular file"},
 		"pipe":             {func() error { os.Remove(path); return unix.Mkfifo(path, 0o644) }, path + ": not a regular file"},
 		"missing":          {func() error { return os.Remove(path) }, path + ": cannot read the secret: no such file or directory"},
@@ -38,7 +38,7 @@ func TestReadFile(t *testing.T) {
 				return err
 			}
 			return os.Chmod(path+".d", 0o777)
-		}, path + ".d: others can write it (mode 0777); run: chmod go-w " + path + ".d"},
+		}, path + ".d: is writable by others (mode 0777); run: chmod go-w " + path + ".d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.RemoveAll(path))

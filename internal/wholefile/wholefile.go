@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wholefile replaces a file so that whoever reads it, at whatever moment and
-// after whatever crash, finds the text of before or the new one. What a writer that
-// was killed leaves beside the file is used up by the next one; so two writers of a
-// file at once need a lock of their own. The directory must be root's: a name beside
-// the file is opened, though no symlink is followed and no FIFO waited for.
+// Package wholefile replaces a file atomically: a reader at any time, even after a crash, finds the old
+// text or the new one. A temporary file that a killed writer leaves is reused by the next one, so
+// concurrent writers of a file need a lock. The directory must belong to root: a name beside the file is
+// opened, without following symlinks or waiting for a FIFO.
 package wholefile
 
 import (
@@ -16,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suffix of the file's name while it is being written.
+// Suffix is appended to the file's name while it is being written.
 const Suffix = ".new"
 
-// Write makes path hold text, with that mode whatever the umask is. A crash of the
-// node may bring the text of before back.
+// Write replaces the file at path, with the given mode whatever the umask is. A crash of the node may
+// restore the old text.
 func Write(path string, text []byte, mode fs.FileMode) error { return write(path, text, mode, false) }
 
-// Save is Write that returns when the text and the name are on the disk.
+// Save is Write, and returns when the text and the name are on the disk.
 func Save(path string, text []byte, mode fs.FileMode) error {
 	if err := write(path, text, mode, true); err != nil {
 		return err
@@ -50,12 +49,12 @@ func write(path string, text []byte, mode fs.FileMode, sync bool) error {
 		err = os.Rename(path+Suffix, path)
 	}
 	if err != nil {
-		os.Remove(path + Suffix) // if it stays, the next writer uses it up
+		os.Remove(path + Suffix) // if it stays, the next writer reuses it
 	}
 	return err
 }
 
-// Sync has the names in a directory on the disk, those that are gone as well.
+// Sync writes the changes of a directory's entries to the disk.
 func Sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

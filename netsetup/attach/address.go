@@ -13,50 +13,51 @@ import (
 	"github.com/gojail/gojail/netsetup/probe"
 )
 
-// The rules of rails have priorities 10000 plus the rail's index, before main (32766).
+// rulePriority is the priority of the first rail's rule, before that of main (32766). The
+// rail's index is added to it.
 const rulePriority = 10000
 
-// controlRail stands for the rail of a control interface's address.
+// controlRail is the rail under which the address of a control interface is leased.
 const controlRail = "control"
 
-func (s *Site) pool(ctx context.Context, p *config.Pool) (pool.Pool, error) {
+func (s *Site) openPool(ctx context.Context, p *config.Pool) (pool.Pool, error) {
 	return pool.Open(ctx, p, s.Config.Node, s.State)
 }
 
-func (s *Site) owner(job, rail string) pool.Owner {
+func (s *Site) buildOwner(job, rail string) pool.Owner {
 	return pool.Owner{Cluster: s.Cluster, Job: job, Node: s.Config.Node, Rail: rail}
 }
 
-// release frees what a job has of a pool. A pool that network.toml has no more
-// gives nothing, so nothing is to be freed.
-func (s *Site) release(ctx context.Context, name, job, rail string) error {
+// releaseAddress releases a job's addresses of a pool. A pool that is no longer in
+// network.toml has nothing to release.
+func (s *Site) releaseAddress(ctx context.Context, name, job, rail string) error {
 	if s.Config == nil {
-		return errors.New("no configuration says where address pools are; mend network.toml")
+		return errors.New("the address pools are unknown without network.toml; correct it")
 	}
 	for _, p := range s.Config.Pools {
 		if p.Name == name {
-			opened, err := s.pool(ctx, p)
+			opened, err := s.openPool(ctx, p)
 			if err != nil {
 				return err
 			}
-			return opened.Release(ctx, s.owner(job, rail))
+			return opened.Release(ctx, s.buildOwner(job, rail))
 		}
 	}
 	return nil
 }
 
-func (r *rail) claim() pool.Claim {
-	return pool.Claim{Owner: r.site.owner(r.entry.Job, r.entry.Rail), VF: r.entry.PCI, Slot: r.entry.Slot}
+func (r *rail) buildClaim() pool.Claim {
+	return pool.Claim{Owner: r.site.buildOwner(r.entry.Job, r.entry.Rail), VF: r.entry.PCI, Slot: r.entry.Slot}
 }
 
-// acquire gets an address from each pool of the rail.
+// acquire leases an address from each pool of the rail.
 func (r *rail) acquire(ctx context.Context) error {
 	for _, p := range r.config.Pools {
-		opened, err := r.site.pool(ctx, p)
+		opened, err := r.site.openPool(ctx, p)
 		if err != nil {
 			return err
 		}
-		address, err := opened.Acquire(ctx, r.claim())
+		address, err := opened.Acquire(ctx, r.buildClaim())
 		if err != nil {
 			return err
 		}
@@ -65,29 +66,30 @@ func (r *rail) acquire(ctx context.Context) error {
 	return nil
 }
 
-// free gives the addresses back, unless the VF still answers for them somewhere.
-func (r *rail) free(ctx context.Context) error {
+// release releases the addresses, unless the VF is still in another namespace and answers
+// for them.
+func (r *rail) release(ctx context.Context) error {
 	if r.away {
-		return nil // the journal stays, and frees them when the VF is back
+		return nil // the journal stays, so that a later undo releases them
 	}
 	var errs []error
 	for name := range r.entry.Pools {
-		err := r.site.release(ctx, name, r.entry.Job, r.entry.Rail)
+		err := r.site.releaseAddress(ctx, name, r.entry.Job, r.entry.Rail)
 		if err == nil {
-			delete(r.entry.Pools, name) // a later run of the job may have it again
+			delete(r.entry.Pools, name) // a later run of the job may lease the address again
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// conflict asks about the addresses of a rail.
-func (r *rail) conflict(ctx context.Context) error {
+// probeConflict probes whether another machine has an address of the rail.
+func (r *rail) probeConflict(ctx context.Context) error {
 	for _, p := range r.config.Pools {
-		err := r.site.unclaimed(ctx, func() *probe.Prober { return r.prober.open(r.job, r.index) }, p, r.claim(), r.entry.Pools[p.Name],
+		err := r.site.ensureUnclaimed(ctx, func() *probe.Prober { return r.prober.open(r.job, r.index) }, p, r.buildClaim(), r.entry.Pools[p.Name],
 			func(next netip.Addr) error {
 				r.entry.Pools[p.Name] = next
-				return r.note()
+				return r.writeJournal()
 			})
 		if err != nil {
 			return err
@@ -96,23 +98,24 @@ func (r *rail) conflict(ctx context.Context) error {
 	return nil
 }
 
-// unclaimed asks whether another machine has an address, and if so takes the next
-// one, as long as the pool gives one. took hears of each.
-func (s *Site) unclaimed(ctx context.Context, asks func() *probe.Prober, p *config.Pool, claim pool.Claim, address netip.Addr, took func(netip.Addr) error) error {
-	if !s.Config.Asks(p) {
+// ensureUnclaimed probes whether another machine has an address, and if so replaces it by
+// the next address of the pool, until one is free or the pool gives no more. It calls took
+// with each new address.
+func (s *Site) ensureUnclaimed(ctx context.Context, asks func() *probe.Prober, p *config.Pool, claim pool.Claim, address netip.Addr, took func(netip.Addr) error) error {
+	if !s.Config.ProbesConflicts(p) {
 		return nil
 	}
 	for {
-		err := asks().Conflict(ctx, address, s.questions())
+		err := asks().ProbeConflict(ctx, address, s.probeOptions())
 		conflict := new(probe.ConflictError)
 		if !errors.As(err, &conflict) {
 			return err
 		}
-		opened, err := s.pool(ctx, p)
+		opened, err := s.openPool(ctx, p)
 		if err != nil {
 			return err
 		}
-		if address, err = opened.Conflict(ctx, claim, conflict.Address, conflict.MAC); err != nil {
+		if address, err = opened.ReportConflict(ctx, claim, conflict.Address, conflict.MAC); err != nil {
 			return err
 		}
 		if err := took(address); err != nil {
@@ -121,34 +124,35 @@ func (s *Site) unclaimed(ctx context.Context, asks func() *probe.Prober, p *conf
 	}
 }
 
-func (s *Site) questions() probe.Options {
+func (s *Site) probeOptions() probe.Options {
 	return probe.Options{Tries: s.Config.Probe.Tries, Timeout: s.Config.Probe.Timeout}
 }
 
-// prefix is the address of a pool with the length of its subnet.
-func (r *rail) prefix(p *config.Pool) netip.Prefix {
+// prefixOf returns the rail's address from a pool, with the length of the pool's subnet.
+func (r *rail) prefixOf(p *config.Pool) netip.Prefix {
 	return netip.PrefixFrom(r.entry.Pools[p.Name], p.Subnet.Bits())
 }
 
 func (r *rail) setAddress(context.Context) error {
 	for _, p := range r.config.Pools {
-		if err := r.job.AddAddress(r.index, r.prefix(p)); err != nil {
+		if err := r.job.AddAddress(r.index, r.prefixOf(p)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// routes fills the rail's table, and then sends into it what comes from the rail's
-// address. What the table does not know is refused and does not leave by another
-// rail; the gateway is in this table only, so the default route stays where it is.
-func (r *rail) routes(context.Context) error {
+// addRoutes fills the rail's table, and then adds the rule that looks packets from the
+// rail's address up in it. Packets that match no route of the table are rejected and do not
+// leave by another rail; the gateway is only in this table, so the default route does not
+// change.
+func (r *rail) addRoutes(context.Context) error {
 	for _, p := range r.config.Pools {
 		address := r.entry.Pools[p.Name]
-		if err := r.job.Fallback(r.config.Table, address.Is6()); err != nil {
+		if err := r.job.AddFallback(r.config.Table, address.Is6()); err != nil {
 			return err
 		}
-		for _, route := range r.routesOf(p) {
+		for _, route := range r.planRoutes(p) {
 			if err := r.job.AddRoute(route); err != nil {
 				return err
 			}
@@ -160,10 +164,10 @@ func (r *rail) routes(context.Context) error {
 	return nil
 }
 
-// routesOf are the routes of a pool: all in the rail's table, and in main those of
-// networks that the rail leads to, for programs that bind to no address (UCX asks
+// planRoutes returns the routes of a pool: all of them in the rail's table, and in main the
+// routes to networks behind the rail, for programs that bind to no address (UCX looks at
 // main only).
-func (r *rail) routesOf(p *config.Pool) []link.Route {
+func (r *rail) planRoutes(p *config.Pool) []link.Route {
 	to := func(to netip.Prefix, via netip.Addr, table int) link.Route {
 		return link.Route{To: to, Via: via, Link: r.index, Source: r.entry.Pools[p.Name], Table: table,
 			OnLink: via.IsValid() && !p.Subnet.Contains(via)}
@@ -171,7 +175,7 @@ func (r *rail) routesOf(p *config.Pool) []link.Route {
 	all := []link.Route{to(p.Subnet, netip.Addr{}, r.config.Table)}
 	if p.Gateway.IsValid() {
 		everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-		if !p.IPv4() {
+		if !p.IsIPv4() {
 			everywhere = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 		}
 		all = append(all, to(everywhere, p.Gateway, r.config.Table))
@@ -182,15 +186,15 @@ func (r *rail) routesOf(p *config.Pool) []link.Route {
 	return all
 }
 
-// flush takes rule and table away; only where the VF still is.
-func (r *rail) flush(context.Context) error {
-	if _, ok := r.there(); !ok {
+// flushRoutes removes the rule and the table, if the VF is still in the job's namespace.
+func (r *rail) flushRoutes(context.Context) error {
+	if _, ok := r.findInJob(); !ok {
 		return nil
 	}
-	return r.job.Flush(r.entry.Table)
+	return r.job.FlushTables(r.entry.Table)
 }
 
-func (r *rail) gateway(ctx context.Context) error {
+func (r *rail) probeGateway(ctx context.Context) error {
 	if !r.site.Config.Probe.Gateway {
 		return nil
 	}
@@ -198,14 +202,15 @@ func (r *rail) gateway(ctx context.Context) error {
 		if !p.Gateway.IsValid() {
 			continue
 		}
-		if _, err := r.prober.open(r.job, r.index).Gateway(ctx, r.entry.Pools[p.Name], p.Gateway, r.site.questions()); err != nil {
+		if _, err := r.prober.open(r.job, r.index).ProbeGateway(ctx, r.entry.Pools[p.Name], p.Gateway, r.site.probeOptions()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// announce tells the neighbours, who may know the address from another machine.
+// announce announces the addresses to the neighbours, which may know them from another
+// machine.
 func (r *rail) announce(context.Context) error {
 	for _, p := range r.config.Pools {
 		if err := r.prober.open(r.job, r.index).Announce(r.entry.Pools[p.Name]); err != nil {
@@ -215,7 +220,7 @@ func (r *rail) announce(context.Context) error {
 	return nil
 }
 
-// prober is opened when it is needed.
+// prober is a probe.Prober that is opened when it is needed.
 type prober struct{ *probe.Prober }
 
 func (p *prober) open(job *link.Namespace, index int) *probe.Prober {

@@ -17,38 +17,38 @@ import (
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
-// undoTime is how long an attach that failed may take to undo what it did, also
-// when the caller's own time is over.
+// undoTime is the timeout for undoing a failed attach. It applies even if the caller's own
+// deadline has passed.
 const undoTime = 30 * time.Second
 
-// Attach gives a job its VFs, and returns when all of them are ready to be used.
-// A job that has them already, in the same namespace, gets the same answer again;
-// what is left of one whose namespace is another is released first. After an error
-// all is as before; what could not be undone is in quarantine.
+// Attach gives a job its VFs, and returns when all of them are ready for use. It returns the
+// same network again for a job that already has it in the same namespace, and first releases
+// what the job has in another namespace. After an error everything is as before; VFs that
+// could not be restored are in quarantine.
 func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
-	s, err := begin(ctx, &site, j.ID)
+	s, err := beginSession(ctx, &site, j.ID)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
 	if site.Config == nil {
-		return nil, errors.New("there is no configuration of networks; write network.toml")
+		return nil, errors.New("this node has no network configuration; write network.toml")
 	}
-	if err := s.enter(j.Netns); err != nil {
+	if err := s.enterNamespace(j.Netns); err != nil {
 		return nil, err
 	}
-	known, err := s.state.record(j.ID)
+	known, err := s.state.readRecord(j.ID)
 	if err != nil {
 		return nil, err
 	}
-	if s.complete(known) {
+	if s.isComplete(known) {
 		if known.Label != j.Label {
-			return nil, fmt.Errorf("job %s has the network %q in this namespace already and cannot have %q, too", j.ID, known.Label, j.Label)
+			return nil, fmt.Errorf("job %s already has the network %q in this namespace and cannot have %q as well", j.ID, known.Label, j.Label)
 		}
 		return known.Network, nil
 	}
-	if err := s.releaseBefore(ctx); err != nil {
-		return nil, oneline.Error(fmt.Errorf("job %s: what it had before is not released: %w", j.ID, err))
+	if err := s.releaseLeftovers(ctx); err != nil {
+		return nil, oneline.Error(fmt.Errorf("job %s: cannot release its previous network: %w", j.ID, err))
 	}
 	network, err := s.attach(ctx, j)
 	if err == nil {
@@ -59,9 +59,9 @@ func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 	return nil, oneline.Error(fmt.Errorf("job %s: %w", j.ID, errors.Join(err, s.releaseAll(undo))))
 }
 
-// complete tells whether the job has its network, in the session's namespace: numbers
-// of namespaces are used again, so its VFs must be there.
-func (s *session) complete(known *record) bool {
+// isComplete reports whether the job has its network in the session's namespace. It looks
+// for the job's VFs there, because the kernel reuses the numbers of namespaces.
+func (s *session) isComplete(known *record) bool {
 	if known == nil || known.Network == nil || known.Netns != s.netns || known.Boot != s.boot {
 		return false
 	}
@@ -74,21 +74,21 @@ func (s *session) complete(known *record) bool {
 }
 
 func (s *session) attach(ctx context.Context, j Job) (*Network, error) {
-	rec, rails, err := s.reserve(ctx, j)
+	rec, rails, err := s.reserveVFs(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.likeTheNode(); err != nil {
+	if err := s.prepareNamespace(); err != nil {
 		return nil, err
 	}
-	if err := s.together(ctx, rec, rails); err != nil {
+	if err := s.doAll(ctx, rec, rails); err != nil {
 		return nil, err
 	}
-	rec.Network, err = s.network(rec, rails)
+	rec.Network, err = s.describeNetwork(rec, rails)
 	if err != nil {
 		return nil, err
 	}
-	return rec.Network, write(s.state.job(s.job), rec)
+	return rec.Network, writeJournal(s.state.jobPath(s.job), rec)
 }
 
 var (
@@ -96,18 +96,19 @@ var (
 	errControl = errors.New("the job's control interface failed")
 )
 
-// likeTheNode gives the namespace what programs know of the node: a loopback, and
-// who may ping without privilege, which is nobody in a new one (icmp(7)).
-func (s *session) likeTheNode() error {
+// prepareNamespace sets up what programs expect in the job's namespace: a loopback interface
+// that is up, and the node's groups that may ping without privilege, of which a new
+// namespace has none (icmp(7)).
+func (s *session) prepareNamespace() error {
 	const ping = "ipv4/ping_group_range"
-	lo, err := s.space.ByName("lo")
+	lo, err := s.space.FindByName("lo")
 	if err != nil {
 		return err
 	}
-	if err := s.space.Up(lo.Index); err != nil {
+	if err := s.space.SetUp(lo.Index); err != nil {
 		return err
 	}
-	groups, err := s.host.Sysctl(s.site.Roots.Proc, ping)
+	groups, err := s.host.ReadSysctl(s.site.Roots.Proc, ping)
 	if err != nil {
 		return err
 	}
@@ -115,10 +116,9 @@ func (s *session) likeTheNode() error {
 	return err
 }
 
-// together makes the control interface while the rails go through their steps, since
-// each asks its network about addresses, which takes time. What fails first ends the
-// others, and its error is the one that counts.
-func (s *session) together(ctx context.Context, rec *record, rails []*rail) error {
+// doAll creates the control interface while the rails go through their steps, since each
+// probes its network, which takes time. The first error ends the others and is returned.
+func (s *session) doAll(ctx context.Context, rec *record, rails []*rail) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	control := make(chan error, 1)
@@ -129,7 +129,7 @@ func (s *session) together(ctx context.Context, rec *record, rails []*rail) erro
 		}
 		control <- err
 	}()
-	err := s.forward(ctx, rails)
+	err := s.doRails(ctx, rails)
 	if err != nil {
 		cancel(errOther)
 	}
@@ -140,15 +140,15 @@ func (s *session) together(ctx context.Context, rec *record, rails []*rail) erro
 	return err
 }
 
-// forward takes all rails through their steps. The first that fails ends the
-// others, and its error is the one that counts.
-func (s *session) forward(ctx context.Context, rails []*rail) error {
+// doRails takes all rails through their steps in parallel. The first error ends the others
+// and is returned.
+func (s *session) doRails(ctx context.Context, rails []*rail) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var once sync.Once
 	var first error
-	err := s.each(rails, func(r *rail) error {
-		if err := r.forward(ctx); err != nil {
+	err := s.forEachRail(rails, func(r *rail) error {
+		if err := r.doSteps(ctx); err != nil {
 			once.Do(func() { first = err; cancel(errOther) })
 		}
 		return nil
@@ -156,14 +156,14 @@ func (s *session) forward(ctx context.Context, rails []*rail) error {
 	return errors.Join(err, first)
 }
 
-// reserve chooses VFs and writes their journals, with the node's lock.
-func (s *session) reserve(ctx context.Context, j Job) (*record, []*rail, error) {
+// reserveVFs chooses VFs and writes their journals, with the node's lock.
+func (s *session) reserveVFs(ctx context.Context, j Job) (*record, []*rail, error) {
 	lock, err := s.state.lockNode(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer lock.Close()
-	chosen, err := s.choose(j)
+	chosen, err := s.chooseVFs(j)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -171,16 +171,16 @@ func (s *session) reserve(ctx context.Context, j Job) (*record, []*rail, error) 
 	if rec.Control, err = s.planControl(); err != nil {
 		return nil, nil, err
 	}
-	if err := write(s.state.job(s.job), rec); err != nil {
+	if err := writeJournal(s.state.jobPath(s.job), rec); err != nil {
 		return nil, nil, err
 	}
 	var rails []*rail
 	for _, c := range chosen {
-		r := s.rail(c)
+		r := s.newRail(c)
 		if err := r.observe(); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", r.entry, err)
 		}
-		if err := r.note(); err != nil {
+		if err := r.writeJournal(); err != nil {
 			return nil, nil, err
 		}
 		rails = append(rails, r)
@@ -188,11 +188,11 @@ func (s *session) reserve(ctx context.Context, j Job) (*record, []*rail, error) 
 	return rec, rails, s.site.onStep("", "reserve", true)
 }
 
-func (s *session) choose(j Job) ([]choice, error) {
-	rails := s.site.Config.DefaultRails()
+func (s *session) chooseVFs(j Job) ([]choice, error) {
+	rails := s.site.Config.FindDefaultRails()
 	if j.Label != "" {
 		var err error
-		if rails, err = s.site.Config.Labelled(j.Label); err != nil {
+		if rails, err = s.site.Config.FindRails(j.Label); err != nil {
 			return nil, err
 		}
 	}
@@ -200,14 +200,14 @@ func (s *session) choose(j Job) ([]choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := provision.AltNames(inv, s.host); err != nil {
+	if err := provision.AddAltNames(inv, s.host); err != nil {
 		return nil, err
 	}
-	cards, _, err := policy.Cards(s.site.Config, inv)
+	cards, _, err := policy.FindCards(s.site.Config, inv)
 	if err != nil {
 		return nil, err
 	}
-	held, quarantined, err := Held(string(s.state))
+	held, quarantined, err := ListHeld(string(s.state))
 	if err != nil {
 		return nil, err
 	}

@@ -16,46 +16,46 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-func BenchmarkCNIStandInAttach(b *testing.B)  { cni(b, true) }
-func BenchmarkCNIStandInRelease(b *testing.B) { cni(b, false) }
+func BenchmarkCNIStandInAttach(b *testing.B)  { benchmarkCNI(b, true) }
+func BenchmarkCNIStandInRelease(b *testing.B) { benchmarkCNI(b, false) }
 
-// cni is the same work by tests/bench/cni, one process for each plugin and rail,
-// one after the other, as multus starts them.
-func cni(b *testing.B, attach bool) {
+// benchmarkCNI measures the same work by tests/bench/cni: one process for each plugin and
+// rail, one after the other, as multus starts them.
+func benchmarkCNI(b *testing.B, attach bool) {
 	program := filepath.Join(b.TempDir(), "cni")
 	out, err := exec.Command("go", "build", "-o", program, "../../tests/bench/cni").CombinedOutput()
 	require.NoError(b, err, string(out))
 	for _, rails := range []int{1, 8} {
 		b.Run(fmt.Sprintf("rails=%d", rails), func(b *testing.B) {
 			n := newNode(b, setup{cards: rails})
-			job := jobSpace(b)
-			state := memory(b)
+			job := newJobSpace(b)
+			state := makeMemoryDir(b)
 			each := func(verb string, plugins ...string) {
 				for i := range rails {
 					for _, plugin := range plugins {
-						plug(b, n, program, plugin, verb, map[string]any{
-							"Netns": fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), job.FD()), "Device": card(i).Name + "v0",
+						runPlugin(b, n, program, plugin, verb, map[string]any{
+							"Netns": fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), job.FD()), "Device": newCard(i).Name + "v0",
 							"Name": fmt.Sprintf("net%d", i+1), "Address": fmt.Sprintf("10.%d.0.1/16", i+1),
 							"Gateway": fmt.Sprintf("10.%d.255.254", i+1), "Table": 101 + i, "State": state,
 						})
 					}
 				}
 			}
-			halves(b, attach,
+			timeHalf(b, attach,
 				func() { each("ADD", "sriov", "rdma", "sbr", "tuning") },
 				func() { each("DEL", "tuning", "sbr", "rdma", "sriov") })
 		})
 	}
 }
 
-// plug starts one plugin in the node's namespace.
-func plug(b *testing.B, n *node, program, plugin, verb string, conf map[string]any) {
+// runPlugin starts one plugin in the node's namespace.
+func runPlugin(b *testing.B, n *node, program, plugin, verb string, conf map[string]any) {
 	text, err := json.Marshal(conf)
 	require.NoError(b, err)
 	cmd := exec.Command(program, plugin, verb)
 	cmd.Stdin = strings.NewReader(string(text))
 	var out []byte
-	err = netns.Inside(n.host.FD(), func() (err error) {
+	err = netns.RunInside(n.host.FD(), func() (err error) {
 		out, err = cmd.CombinedOutput()
 		return err
 	})

@@ -13,23 +13,23 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// The benchmarks are of one job's rails: Attach and Release, and beside them the
-// floor, the netlink messages that they cannot do without. Stand-ins are found by a
-// dump of all links, as VFs are.
+// The benchmarks measure the rails of one job: Attach and Release, and for comparison the
+// floor, the netlink messages that they require. Stand-ins are found by a dump of all
+// links, like VFs.
 
-func BenchmarkAttach(b *testing.B)  { measure(b, true) }
-func BenchmarkRelease(b *testing.B) { measure(b, false) }
+func BenchmarkAttach(b *testing.B)  { benchmarkAttach(b, true) }
+func BenchmarkRelease(b *testing.B) { benchmarkAttach(b, false) }
 
-func measure(b *testing.B, attach bool) {
+func benchmarkAttach(b *testing.B, attach bool) {
 	probes := []string{"off", "on"}
 	lines := map[string]string{"off": "conflict = false\ngateway = false", "on": "timeout = \"10ms\"\ntries = 3"}
 	for _, rails := range []int{1, 8} {
 		for _, probe := range probes {
 			b.Run(fmt.Sprintf("rails=%d/probes=%s", rails, probe), func(b *testing.B) {
 				n := newNode(b, setup{cards: rails, probe: lines[probe]})
-				n.site.hardware.find = byMAC(n)
-				job := jobSpace(b)
-				halves(b, attach, func() {
+				n.site.hardware.find = findByMAC(n)
+				job := newJobSpace(b)
+				timeHalf(b, attach, func() {
 					_, err := n.attach(job)
 					require.NoError(b, err)
 				}, n.release)
@@ -38,15 +38,15 @@ func measure(b *testing.B, attach bool) {
 	}
 }
 
-func BenchmarkFloorOfAttach(b *testing.B)  { floor(b, true) }
-func BenchmarkFloorOfRelease(b *testing.B) { floor(b, false) }
+func BenchmarkFloorOfAttach(b *testing.B)  { benchmarkFloor(b, true) }
+func BenchmarkFloorOfRelease(b *testing.B) { benchmarkFloor(b, false) }
 
-// floor has a rail's links at hand and keeps no journal.
-func floor(b *testing.B, attach bool) {
+// benchmarkFloor measures the messages alone: it knows a rail's links and keeps no journal.
+func benchmarkFloor(b *testing.B, attach bool) {
 	for _, rails := range []int{1, 8} {
 		b.Run(fmt.Sprintf("rails=%d", rails), func(b *testing.B) {
 			n := newNode(b, setup{cards: rails})
-			job := jobSpace(b)
+			job := newJobSpace(b)
 			all := make([]*rail, rails)
 			for i := range all {
 				all[i] = &rail{site: &n.site, config: n.site.Config.Rails[i], entry: &entry{Name: fmt.Sprintf("net%d", i+1), Table: 101 + i}}
@@ -65,13 +65,13 @@ func floor(b *testing.B, attach bool) {
 				}
 				wait.Wait()
 			}
-			halves(b, attach, func() { each(func(r *rail, i int) { floorThere(b, r, i) }) }, func() { each(func(r *rail, i int) { floorBack(b, r, i) }) })
+			timeHalf(b, attach, func() { each(func(r *rail, i int) { moveThere(b, r, i) }) }, func() { each(func(r *rail, i int) { moveBack(b, r, i) }) })
 		})
 	}
 }
 
-func floorThere(b *testing.B, r *rail, i int) {
-	l, err := r.host.ByName(card(i).Name + "v0")
+func moveThere(b *testing.B, r *rail, i int) {
+	l, err := r.host.FindByName(newCard(i).Name + "v0")
 	require.NoError(b, err)
 	moved, err := link.Move(r.host, l.Index, r.job, r.entry.Name)
 	require.NoError(b, err)
@@ -79,24 +79,24 @@ func floorThere(b *testing.B, r *rail, i int) {
 	p := r.config.Pools[0]
 	r.entry.Pools = map[string]netip.Addr{p.Name: p.Subnet.Addr().Next()}
 	for _, step := range []func(*rail) error{
-		func(r *rail) error { return r.sysctls(b.Context()) },
-		func(r *rail) error { return r.up(b.Context()) },
+		func(r *rail) error { return r.setSysctls(b.Context()) },
+		func(r *rail) error { return r.setUp(b.Context()) },
 		func(r *rail) error { return r.job.WaitCarrier(b.Context(), r.index) },
 		func(r *rail) error { return r.setAddress(b.Context()) },
-		func(r *rail) error { return r.routes(b.Context()) },
+		func(r *rail) error { return r.addRoutes(b.Context()) },
 	} {
 		require.NoError(b, step(r))
 	}
 }
 
-func floorBack(b *testing.B, r *rail, i int) {
-	require.NoError(b, r.job.Flush(r.entry.Table))
-	_, err := link.Move(r.job, r.index, r.host, card(i).Name+"v0")
+func moveBack(b *testing.B, r *rail, i int) {
+	require.NoError(b, r.job.FlushTables(r.entry.Table))
+	_, err := link.Move(r.job, r.index, r.host, newCard(i).Name+"v0")
 	require.NoError(b, err)
 }
 
-// halves times one of two halves.
-func halves(b *testing.B, first bool, one, other func()) {
+// timeHalf measures one of two halves.
+func timeHalf(b *testing.B, first bool, one, other func()) {
 	for b.Loop() {
 		if first {
 			one()
@@ -112,17 +112,18 @@ func halves(b *testing.B, first bool, one, other func()) {
 	}
 }
 
-// byMAC finds stand-ins by their MACs, which costs what finding VFs by their PCI addresses does.
-func byMAC(n *node) func(*link.Namespace, string) (link.Link, error) {
+// findByMAC finds stand-ins by their MACs, which takes as long as finding VFs by their PCI
+// addresses.
+func findByMAC(n *node) func(*link.Namespace, string) (link.Link, error) {
 	macs, names := map[string]string{}, map[string]string{}
 	for i := range n.cards {
-		names[card(i).PCI] = card(i).Name
+		names[newCard(i).PCI] = newCard(i).Name
 		for v := range n.vfs {
-			macs[card(i).VF(v)] = vfMAC(card(i), v).String()
+			macs[newCard(i).VFAddress(v)] = vfMAC(newCard(i), v).String()
 		}
 	}
 	return func(ns *link.Namespace, pci string) (link.Link, error) {
-		links, err := ns.Links()
+		links, err := ns.ListLinks()
 		if err != nil {
 			return link.Link{}, err
 		}

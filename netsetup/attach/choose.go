@@ -17,17 +17,17 @@ import (
 type choice struct {
 	rail *config.Rail
 	vf   *inventory.VF
-	slot int // its place among the VFs of the rail, those that are not there counted
+	slot int // index of the VF among the rail's VFs, including missing ones
 }
 
-// choose finds a VF for each rail: the one that Slurm gave by GRES, else the free
-// one that is nearest to one of the job's GPUs, else the first free one. held says
-// who has VFs. It is pure.
+// choose returns a VF for each rail: the VF that Slurm allocated by GRES, else the free VF
+// nearest to one of the job's GPUs, else the first free VF. held maps VFs that are not free
+// to the reason. choose is pure.
 func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.GPU, held map[string]string) ([]choice, error) {
 	var chosen []choice
 	taken := map[string]bool{}
 	for _, rail := range rails {
-		all := candidates(rail, cards)
+		all := listCandidates(rail, cards)
 		given := j.Devices != nil && rail.GRES != ""
 		if given {
 			all = slices.DeleteFunc(all, func(c choice) bool { return !slices.Contains(j.Devices, c.vf.PCI) })
@@ -35,25 +35,25 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 				continue
 			}
 			if len(all) > 1 {
-				return nil, fmt.Errorf("rail %s: Slurm gave the job %d VFs of it by %s; a job has one on each rail, ask for one", rail.Name, len(all), rail.GRES)
+				return nil, fmt.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF on each rail: request one", rail.Name, len(all), rail.GRES)
 			}
 		}
-		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool { return taken[c.vf.PCI] || unusable(c.vf, held) != "" })
+		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool { return taken[c.vf.PCI] || explainUnusable(c.vf, held) != "" })
 		if len(free) == 0 {
-			return nil, noneFree(rail, all, held, taken)
+			return nil, noneFreeError(rail, all, held, taken)
 		}
-		slices.SortStableFunc(free, func(a, b choice) int { return distance(a.vf, gpus) - distance(b.vf, gpus) })
+		slices.SortStableFunc(free, func(a, b choice) int { return measureDistance(a.vf, gpus) - measureDistance(b.vf, gpus) })
 		taken[free[0].vf.PCI] = true
 		chosen = append(chosen, free[0])
 	}
 	if len(chosen) == 0 && len(rails) > 0 {
-		return nil, fmt.Errorf("none of the VFs that Slurm gave (%s) belongs to a rail that the job asks for; compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
+		return nil, fmt.Errorf("none of the VFs that Slurm allocated (%s) belongs to a rail that the job asks for; compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
 	}
 	return chosen, nil
 }
 
-// candidates are the VFs of a rail.
-func candidates(rail *config.Rail, cards []policy.Card) (all []choice) {
+// listCandidates returns the VFs of a rail.
+func listCandidates(rail *config.Rail, cards []policy.Card) (all []choice) {
 	slot := 0
 	for _, c := range cards {
 		for number, p := range c.VFs {
@@ -70,28 +70,28 @@ func candidates(rail *config.Rail, cards []policy.Card) (all []choice) {
 	return all
 }
 
-// unusable says why nobody can get a VF at the moment, "" if it is free.
-func unusable(vf *inventory.VF, held map[string]string) string {
+// explainUnusable returns why a VF cannot be given to a job now, "" if it is free.
+func explainUnusable(vf *inventory.VF, held map[string]string) string {
 	switch {
 	case held[vf.PCI] != "":
 		return held[vf.PCI]
-	case vf.User():
+	case vf.HasUserDriver():
 		return "driver " + vf.Driver
 	case vf.Driver == "":
 		return "no driver"
-	case vf.Elsewhere() || vf.Name() == "":
+	case vf.IsElsewhere() || vf.Name() == "":
 		return "in another network namespace"
 	}
 	return ""
 }
 
-func noneFree(rail *config.Rail, all []choice, held map[string]string, taken map[string]bool) error {
+func noneFreeError(rail *config.Rail, all []choice, held map[string]string, taken map[string]bool) error {
 	if len(all) == 0 {
 		return fmt.Errorf("rail %s: the node has no VFs for it; run: gojail vf apply", rail.Name)
 	}
 	var who []string
 	for _, c := range all {
-		why := unusable(c.vf, held)
+		why := explainUnusable(c.vf, held)
 		if taken[c.vf.PCI] {
 			why = "another rail of this job"
 		}
@@ -102,11 +102,11 @@ func noneFree(rail *config.Rail, all []choice, held map[string]string, taken map
 
 var errNoVF = errors.New("no VF is free")
 
-// distance is that to the nearest of the GPUs.
-func distance(vf *inventory.VF, gpus []*inventory.GPU) int {
+// measureDistance returns the distance of a VF to the nearest of the GPUs.
+func measureDistance(vf *inventory.VF, gpus []*inventory.GPU) int {
 	nearest := inventory.SYS
 	for _, gpu := range gpus {
-		nearest = min(nearest, inventory.Between(vf.Device, gpu.Device))
+		nearest = min(nearest, inventory.MeasureDistance(vf.Device, gpu.Device))
 	}
 	return int(nearest)
 }

@@ -42,8 +42,8 @@ pools = ["r1"]
 labels = ["all"]
 `
 
-// chosen is what choose finds on a node with cards a and b, a GPU beside each.
-func chosen(t *testing.T, change func(*fakesys.Tree), j Job, held map[string]string, label string) ([]string, []int, error) {
+// runChoose returns the result of choose on a node with cards a and b and a GPU near each.
+func runChoose(t *testing.T, change func(*fakesys.Tree), j Job, held map[string]string, label string) ([]string, []int, error) {
 	t.Helper()
 	tree := fakesys.New(t)
 	for i, name := range []string{"a", "b"} {
@@ -56,10 +56,10 @@ func chosen(t *testing.T, change func(*fakesys.Tree), j Job, held map[string]str
 	}
 	cfg, err := config.Parse(twoCards, "node1")
 	require.NoError(t, err)
-	inv := tree.Inventory()
-	cards, _, err := policy.Cards(cfg, inv)
+	inv := tree.ReadInventory()
+	cards, _, err := policy.FindCards(cfg, inv)
 	require.NoError(t, err)
-	rails, err := cfg.Labelled(label)
+	rails, err := cfg.FindRails(label)
 	require.NoError(t, err)
 	var gpus []*inventory.GPU
 	for _, g := range inv.GPUs {
@@ -81,7 +81,7 @@ func chosen(t *testing.T, change func(*fakesys.Tree), j Job, held map[string]str
 func TestChoose(t *testing.T) {
 	a, b := []string{"0000:81:01.0", "0000:81:01.1"}, []string{"0000:a1:01.0", "0000:a1:01.1"}
 	gpuB := []string{"0000:a2:00.0"}
-	toJob := func(pci string) func(*fakesys.Tree) { return func(n *fakesys.Tree) { n.ToJob(pci) } }
+	toJob := func(pci string) func(*fakesys.Tree) { return func(n *fakesys.Tree) { n.MoveToJob(pci) } }
 	for name, c := range map[string]struct {
 		job    Job
 		held   map[string]string
@@ -95,26 +95,26 @@ func TestChoose(t *testing.T) {
 		"near one of the GPUs":                         {label: "rail0", job: Job{GPUs: []string{"0000:82:00.0", "0000:a2:00.0"}}, held: map[string]string{a[0]: "job 1", a[1]: "job 2"}, vfs: []string{b[0]}, slots: []int{2}},
 		"far, when what is near is held":               {label: "rail0", job: Job{GPUs: gpuB}, held: map[string]string{b[0]: "job 1", b[1]: "job 2"}, vfs: []string{a[0]}, slots: []int{0}},
 		"not in another namespace":                     {label: "rail0", change: toJob(a[0]), vfs: []string{a[1]}, slots: []int{1}},
-		"what is gone keeps its place":                 {label: "rail0", change: func(n *fakesys.Tree) { n.Gone(a[0]) }, vfs: []string{a[1]}, slots: []int{1}},
+		"what is gone keeps its place":                 {label: "rail0", change: func(n *fakesys.Tree) { n.RemoveDevice(a[0]) }, vfs: []string{a[1]}, slots: []int{1}},
 		"as Slurm says, and rails without GRES freely": {label: "all", job: Job{Devices: []string{b[1]}}, vfs: []string{b[1], a[0]}, slots: []int{3, 0}},
 		"the rail that Slurm did not give is left out": {label: "all", job: Job{Devices: []string{}}, vfs: []string{a[0]}, slots: []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			vfs, slots, err := chosen(t, c.change, c.job, c.held, c.label)
+			vfs, slots, err := runChoose(t, c.change, c.job, c.held, c.label)
 			require.NoError(t, err)
 			assert.Equal(t, c.vfs, vfs)
 			assert.Equal(t, c.slots, slots)
 		})
 	}
-	_, _, err := chosen(t, nil, Job{Devices: []string{"0000:99:00.1"}}, nil, "rail0")
-	assert.ErrorContains(t, err, "none of the VFs that Slurm gave (0000:99:00.1) belongs to a rail that the job asks for")
-	_, _, err = chosen(t, nil, Job{Devices: a}, nil, "rail0")
-	assert.ErrorContains(t, err, "rail rail0: Slurm gave the job 2 VFs of it by nic:rail0")
-	_, _, err = chosen(t, nil, Job{Devices: a[:1]}, map[string]string{a[0]: "job 7"}, "rail0")
+	_, _, err := runChoose(t, nil, Job{Devices: []string{"0000:99:00.1"}}, nil, "rail0")
+	assert.ErrorContains(t, err, "none of the VFs that Slurm allocated (0000:99:00.1) belongs to a rail that the job asks for")
+	_, _, err = runChoose(t, nil, Job{Devices: a}, nil, "rail0")
+	assert.ErrorContains(t, err, "rail rail0: Slurm allocated 2 of its VFs to the job by nic:rail0")
+	_, _, err = runChoose(t, nil, Job{Devices: a[:1]}, map[string]string{a[0]: "job 7"}, "rail0")
 	assert.ErrorContains(t, err, "no VF is free (0000:81:01.0: job 7)")
-	_, _, err = chosen(t, func(n *fakesys.Tree) {
+	_, _, err = runChoose(t, func(n *fakesys.Tree) {
 		for _, pci := range append(a, b...) {
-			n.Gone(pci)
+			n.RemoveDevice(pci)
 			n.Write(n.Sys, "")
 		}
 	}, Job{}, nil, "rail0")

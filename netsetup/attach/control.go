@@ -14,23 +14,23 @@ import (
 	"github.com/gojail/gojail/netsetup/probe"
 )
 
-// controlName is that of the control interface in a job.
+// controlName is the name of the control interface in a job.
 const controlName = "ctl0"
 
-// planControl decides about a job's control interface; nil: the site has none.
-// The node's lock is held, so that no other job gets the same slot of the pool.
+// planControl returns the plan of a job's control interface, nil if the site has none. The
+// caller holds the node's lock, so that no other job gets the same slot of the pool.
 func (s *session) planControl() (*control, error) {
 	p := s.site.Config.Control.Pool
 	if p == nil {
 		return nil, nil
 	}
-	jobs, err := s.state.list("jobs")
+	jobs, err := s.state.listJournals("jobs")
 	if err != nil {
 		return nil, err
 	}
 	used := map[int]bool{}
 	for _, job := range jobs {
-		r, err := s.state.record(job)
+		r, err := s.state.readRecord(job)
 		if err != nil {
 			return nil, err
 		}
@@ -38,11 +38,11 @@ func (s *session) planControl() (*control, error) {
 			used[r.Control.Slot] = true
 		}
 	}
-	c := &control{Name: controlHostName(s.site.Config.Node, s.job), Pool: p.Name}
+	c := &control{Name: formatControlName(s.site.Config.Node, s.job), Pool: p.Name}
 	for used[c.Slot] {
 		c.Slot++
 	}
-	nic, err := s.controlInterface(!p.IPv4())
+	nic, err := s.findControlInterface(!p.IsIPv4())
 	if err != nil {
 		return nil, fmt.Errorf("control interface: %w", err)
 	}
@@ -53,16 +53,17 @@ func (s *session) planControl() (*control, error) {
 	return c, nil
 }
 
-func (s *session) controlInterface(ipv6 bool) (link.Link, error) {
+func (s *session) findControlInterface(ipv6 bool) (link.Link, error) {
 	if name := s.site.Config.Control.Interface; name != "" {
-		return s.host.ByName(name)
+		return s.host.FindByName(name)
 	}
-	return s.host.DefaultLink(ipv6)
+	return s.host.FindDefaultLink(ipv6)
 }
 
-// controlHostName is "gj", the job's number as long as that is a name, and two
-// digits for the node: several slurmd may run on one machine (slurmd -N).
-func controlHostName(node, job string) string {
+// formatControlName returns the name of the node's end: "gj", the job's number or, if that
+// is too long, a hash, and two digits for the node, because several slurmd may run on one
+// machine (slurmd -N).
+func formatControlName(node, job string) string {
 	hash := fnv.New64a()
 	hash.Write([]byte(node))
 	if name := fmt.Sprintf("gj%s.%02x", job, hash.Sum64()&0xff); len(name) <= 15 {
@@ -72,7 +73,7 @@ func controlHostName(node, job string) string {
 	return fmt.Sprintf("gj%012x", hash.Sum64()&(1<<48-1))
 }
 
-func (c *control) link(proc string) link.Control {
+func (c *control) toLink(proc string) link.Control {
 	l := link.Control{Name: c.Name, JobName: controlName, Interface: c.Interface, MTU: c.MTU, Proc: proc}
 	if c.Address.IsValid() {
 		l.Addresses = []netip.Addr{c.Address}
@@ -80,80 +81,82 @@ func (c *control) link(proc string) link.Control {
 	return l
 }
 
-// addControl makes the control interface of the session's record.
+// addControl creates the control interface of the session's record.
 func (s *session) addControl(ctx context.Context, r *record) error {
 	if r.Control == nil {
 		return nil
 	}
-	if err := s.controlAddress(ctx, r); err != nil {
+	if err := s.acquireControlAddress(ctx, r); err != nil {
 		return fmt.Errorf("control interface: %w", err)
 	}
-	return link.AddControl(s.host, s.space, r.Control.link(s.site.Roots.Proc))
+	return link.AddControl(s.host, s.space, r.Control.toLink(s.site.Roots.Proc))
 }
 
-// controlAddress gets an address that no machine of the node's network has. Jobs of
-// other nodes, for which their kernels answer, do not hear that question (a proxy
-// answers no ARP probe, arp_process in net/ipv4/arp.c): the pool keeps them apart.
-func (s *session) controlAddress(ctx context.Context, r *record) error {
+// acquireControlAddress leases an address that no machine of the node's network has. The
+// probe does not reach jobs on other nodes, whose kernels answer for them as a proxy (a
+// proxy does not answer ARP probes, arp_process in net/ipv4/arp.c): there the pool prevents
+// conflicts.
+func (s *session) acquireControlAddress(ctx context.Context, r *record) error {
 	p := s.site.Config.Control.Pool
-	opened, err := s.site.pool(ctx, p)
+	opened, err := s.site.openPool(ctx, p)
 	if err != nil {
 		return err
 	}
-	claim := pool.Claim{Owner: s.site.owner(s.job, controlRail), Slot: r.Control.Slot}
+	claim := pool.Claim{Owner: s.site.buildOwner(s.job, controlRail), Slot: r.Control.Slot}
 	address, err := opened.Acquire(ctx, claim)
 	if err != nil {
 		return err
 	}
 	took := func(address netip.Addr) error {
 		r.Control.Address = address
-		if err := write(s.state.job(s.job), r); err != nil {
+		if err := writeJournal(s.state.jobPath(s.job), r); err != nil {
 			return err
 		}
-		return s.notTheNodes(r.Control)
+		return s.refuseNodeAddress(r.Control)
 	}
 	if err := took(address); err != nil {
 		return err
 	}
 	var asker prober
-	defer func() { go asker.close() }() // it waits for the kernel, and nobody waits for it
+	defer func() { go asker.close() }() // in the background: closing waits for the kernel
 	asks := func() *probe.Prober { return asker.open(s.host, r.Control.Interface) }
-	err = s.site.unclaimed(ctx, asks, p, claim, address, took)
+	err = s.site.ensureUnclaimed(ctx, asks, p, claim, address, took)
 	if errors.Is(err, probe.ErrLinkType) || errors.Is(err, probe.ErrNoCarrier) {
-		return nil // a tunnel, or a bridge of the node alone: nobody else is on that link
+		return nil // a tunnel, or a bridge of this node only: no other machine is on the link
 	}
 	return err
 }
 
-// notTheNodes refuses an address of the node itself: the job would not reach it, nor others the job.
-func (s *session) notTheNodes(c *control) error {
-	links, err := s.host.Links()
+// refuseNodeAddress fails if the address belongs to the node itself: the job could not reach
+// the node, nor be reached.
+func (s *session) refuseNodeAddress(c *control) error {
+	links, err := s.host.ListLinks()
 	if err != nil {
 		return err
 	}
 	for _, l := range links {
-		addresses, err := s.host.Addresses(l.Index)
+		addresses, err := s.host.ListAddresses(l.Index)
 		if err != nil && !errors.Is(err, link.ErrNotFound) {
 			return err
 		}
 		for _, a := range addresses {
 			if a.Addr() == c.Address {
-				return fmt.Errorf("pool %q gives %s, which %s of this node has; exclude it in network.toml", c.Pool, c.Address, l)
+				return fmt.Errorf("pool %q gives %s, which is an address of %s on this node; exclude it in network.toml", c.Pool, c.Address, l)
 			}
 		}
 	}
 	return nil
 }
 
-// removeControl undoes addControl, any part of it, and any number of times.
+// removeControl undoes addControl, completely or partly done. It may be repeated.
 func (s *session) removeControl(ctx context.Context, r *record) error {
 	if r == nil || r.Control == nil {
 		return nil
 	}
 	var errs []error
 	if r.Boot == s.boot {
-		errs = append(errs, link.RemoveControl(s.host, r.Control.link(s.site.Roots.Proc)))
+		errs = append(errs, link.RemoveControl(s.host, r.Control.toLink(s.site.Roots.Proc)))
 	}
-	errs = append(errs, s.site.release(ctx, r.Control.Pool, s.job, controlRail))
+	errs = append(errs, s.site.releaseAddress(ctx, r.Control.Pool, s.job, controlRail))
 	return errors.Join(errs...)
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/gojail/gojail/netsetup/pool"
 )
 
-// TestConflictOfAControlAddress: a machine of the node's network has it already.
+// TestConflictOfAControlAddress leases an address that a machine of the node's network has.
 func TestConflictOfAControlAddress(t *testing.T) {
 	for _, probe := range []string{asking, "conflict = false\ngateway = false"} {
 		n := newNode(t, setup{directory: true, control: true, probe: probe})
-		job := jobSpace(t)
+		job := newJobSpace(t)
 		got, err := n.attach(job)
 		require.NoError(t, err)
 		first := got.Control.Addresses[0]
 		n.release()
-		sh(t, n.wire, "ip addr add "+first.String()+"/32 dev far0")
+		runShell(t, n.wire, "ip addr add "+first.String()+"/32 dev far0")
 
 		got, err = n.attach(job)
 		require.NoError(t, err)
@@ -31,46 +31,46 @@ func TestConflictOfAControlAddress(t *testing.T) {
 		}
 		next := got.Control.Addresses[0]
 		assert.NotEqual(t, first, next)
-		assert.Equal(t, next.String(), talk(t, job, next.String(), n.wire, "192.0.2.254"))
+		assert.Equal(t, next.String(), connect(t, job, next.String(), n.wire, "192.0.2.254"))
 		n.release()
-		assert.Contains(t, n.snapshot(), "quarantine")
-		assert.NotContains(t, n.snapshot(), "prod,4711")
+		assert.Contains(t, n.takeSnapshot(), "quarantine")
+		assert.NotContains(t, n.takeSnapshot(), "prod,4711")
 	}
 }
 
-// TestControlWithoutCarrier: there is nobody to ask.
+// TestControlWithoutCarrier uses an interface without a network to probe.
 func TestControlWithoutCarrier(t *testing.T) {
 	n := newNode(t, setup{control: true, probe: asking})
-	sh(t, n.host, "ip link add alone type bridge; ip addr add 198.51.100.1/24 dev alone; ip link set alone up; sysctl -qw net.ipv4.conf.alone.forwarding=1")
+	runShell(t, n.host, "ip link add alone type bridge; ip addr add 198.51.100.1/24 dev alone; ip link set alone up; sysctl -qw net.ipv4.conf.alone.forwarding=1")
 	n.site.Config.Control.Interface = "alone"
-	job := jobSpace(t)
+	job := newJobSpace(t)
 	got, err := n.attach(job)
 	require.NoError(t, err)
 	assert.Equal(t, "192.0.2.100", got.Control.Addresses[0].String())
 	n.release()
 }
 
-// TestControlFails: the rails, which go on meanwhile, are undone.
+// TestControlFails checks that the rails, whose steps run meanwhile, are undone.
 func TestControlFails(t *testing.T) {
 	n := newNode(t, setup{cards: 2, control: true, probe: asking})
-	job := jobSpace(t)
-	sh(t, n.wire, "ip addr add 192.0.2.100/32 dev far0")
-	before := n.snapshot()
+	job := newJobSpace(t)
+	runShell(t, n.wire, "ip addr add 192.0.2.100/32 dev far0")
+	before := n.takeSnapshot()
 	_, err := n.attach(job)
 	require.ErrorIs(t, err, pool.ErrConflict)
 	assert.ErrorContains(t, err, "job 4711: control interface: ")
 	assert.NotContains(t, err.Error(), "rail rail")
 	assert.NotContains(t, err.Error(), "\n")
-	same(t, before, n.snapshot())
+	requireSame(t, before, n.takeSnapshot())
 }
 
 func TestControlAddressOfTheNodeItself(t *testing.T) {
 	n := newNode(t, setup{cards: 1, control: true})
-	job := jobSpace(t)
-	sh(t, n.host, "ip addr add 192.0.2.100/32 dev lo")
-	before := n.snapshot()
+	job := newJobSpace(t)
+	runShell(t, n.host, "ip addr add 192.0.2.100/32 dev lo")
+	before := n.takeSnapshot()
 	_, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: job.FD()})
-	assert.ErrorContains(t, err, `control interface: pool "control" gives 192.0.2.100, which lo of this node has; exclude it in network.toml`)
+	assert.ErrorContains(t, err, `control interface: pool "control" gives 192.0.2.100, which is an address of lo on this node; exclude it in network.toml`)
 	require.NoError(t, Release(t.Context(), n.site, "4711"))
-	same(t, before, n.snapshot())
+	requireSame(t, before, n.takeSnapshot())
 }

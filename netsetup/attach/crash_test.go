@@ -23,12 +23,13 @@ import (
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv("ATTACH_CHILD"); text != "" {
-		os.Exit(child(text))
+		os.Exit(runChild(text))
 	}
 	os.Exit(m.Run())
 }
 
-// order is what a process is to do, and where it dies: "" lets it live.
+// order is the task of a child process, with the point at which it kills itself: "" for
+// none.
 type order struct {
 	State, Queue string
 	Roots        inventory.Roots
@@ -41,8 +42,8 @@ type order struct {
 	Done         bool
 }
 
-// child obeys an order; descriptors 3 and 4 are the node's namespace and the job's.
-func child(text string) int {
+// runChild executes an order; descriptors 3 and 4 are the node's namespace and the job's.
+func runChild(text string) int {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		panic(err)
@@ -51,7 +52,7 @@ func child(text string) int {
 	if err != nil {
 		panic(err)
 	}
-	site := Site{Config: cfg, Cluster: "prod", State: o.State, Queue: o.Queue, Roots: o.Roots, Host: 3, hardware: standIns(o.Knobs)}
+	site := Site{Config: cfg, Cluster: "prod", State: o.State, Queue: o.Queue, Roots: o.Roots, Host: 3, hardware: newStandIns(o.Knobs)}
 	site.stepHook = func(pci, step string, done bool) error {
 		if step == o.Step && done == o.Done && (pci == o.PCI || pci == "") {
 			unix.Kill(unix.Getpid(), unix.SIGKILL)
@@ -71,8 +72,8 @@ func child(text string) int {
 	return 0
 }
 
-// command is a process that obeys.
-func (n *node) command(job *link.Namespace, o order) *exec.Cmd {
+// newCommand returns a child process that executes an order.
+func (n *node) newCommand(job *link.Namespace, o order) *exec.Cmd {
 	o.Network, o.Knobs, o.Job = n.text, n.knobs, "4711"
 	o.State, o.Queue, o.Roots = n.site.State, n.site.Queue, n.site.Roots
 	text, err := json.Marshal(o)
@@ -96,10 +97,10 @@ func closeFiles(cmd *exec.Cmd) {
 	}
 }
 
-// dies runs a process that kills itself.
-func (n *node) dies(job *link.Namespace, o order) {
+// runUntilKilled runs a child process that kills itself.
+func (n *node) runUntilKilled(job *link.Namespace, o order) {
 	n.t.Helper()
-	cmd := n.command(job, o)
+	cmd := n.newCommand(job, o)
 	defer closeFiles(cmd)
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -107,15 +108,15 @@ func (n *node) dies(job *link.Namespace, o order) {
 	require.Equal(n.t, unix.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal(), "%+v: %v", o, err)
 }
 
-func nobody(string) bool { return false }
+func isNeverAlive(string) bool { return false }
 
 type point struct {
 	step string
 	done bool
 }
 
-// points are before and after each step that a stand-in goes through.
-func points() (all []point) {
+// listPoints returns the points before and after each step that a stand-in goes through.
+func listPoints() (all []point) {
 	for _, s := range steps {
 		if s.do != nil && s.applies(new(entry)) {
 			all = append(all, point{s.name, false}, point{s.name, true})
@@ -124,7 +125,7 @@ func points() (all []point) {
 	return append(all, point{"reserve", true})
 }
 
-func undoPoints() (all []point) {
+func listUndoPoints() (all []point) {
 	for _, s := range steps {
 		if s.undo != nil && s.applies(new(entry)) {
 			all = append(all, point{"undo " + s.name, true})
@@ -135,17 +136,17 @@ func undoPoints() (all []point) {
 
 var errTest = errors.New("a test")
 
-func usual(t testing.TB) *node {
+func newDefaultNode(t testing.TB) *node {
 	return newNode(t, setup{cards: 2, control: true, directory: true, policy: "trust = true\nmtu = 1400\nvlan = 7", probe: "conflict = false\ngateway = false"})
 }
 
 func TestFailureAtEachStep(t *testing.T) {
-	n := usual(t)
-	job := jobSpace(t)
-	before, empty := n.snapshot(), inside(t, job)
-	for _, p := range points() {
+	n := newDefaultNode(t)
+	job := newJobSpace(t)
+	before, empty := n.takeSnapshot(), readSpace(t, job)
+	for _, p := range listPoints() {
 		n.site.stepHook = func(pci, step string, done bool) error {
-			if (pci == card(1).VF(0) || pci == "") && step == p.step && done == p.done {
+			if (pci == newCard(1).VFAddress(0) || pci == "") && step == p.step && done == p.done {
 				return errTest
 			}
 			return nil
@@ -155,70 +156,70 @@ func TestFailureAtEachStep(t *testing.T) {
 		if p.step != "reserve" {
 			assert.ErrorContains(t, err, "job 4711: rail rail1 (VF 0 of pf1, 0000:81:01.0): step \""+p.step)
 		}
-		same(t, before, n.snapshot(), "%+v", p)
-		same(t, empty, inside(t, job), "%+v", p)
+		requireSame(t, before, n.takeSnapshot(), "%+v", p)
+		requireSame(t, empty, readSpace(t, job), "%+v", p)
 	}
 }
 
 func TestKilledAtEachStepAndSwept(t *testing.T) {
-	n := usual(t)
-	job := jobSpace(t)
-	before, empty := n.snapshot(), inside(t, job)
-	for _, p := range points() {
-		n.dies(job, order{PCI: card(1).VF(0), Step: p.step, Done: p.done})
-		swept, err := Sweep(t.Context(), n.site, nobody)
+	n := newDefaultNode(t)
+	job := newJobSpace(t)
+	before, empty := n.takeSnapshot(), readSpace(t, job)
+	for _, p := range listPoints() {
+		n.runUntilKilled(job, order{PCI: newCard(1).VFAddress(0), Step: p.step, Done: p.done})
+		swept, err := Sweep(t.Context(), n.site, isNeverAlive)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"4711"}, swept.Released, "%+v", p)
 		assert.Empty(t, swept.Problems)
-		assert.Empty(t, swept.Kept)
-		same(t, before, n.snapshot(), "%+v", p)
-		same(t, empty, inside(t, job), "%+v", p)
+		assert.Empty(t, swept.Leftovers)
+		requireSame(t, before, n.takeSnapshot(), "%+v", p)
+		requireSame(t, empty, readSpace(t, job), "%+v", p)
 	}
 }
 
-// TestKilledAndAttachedAgain: the job's next step finds what the last one left.
+// TestKilledAndAttachedAgain checks that the job's next step finds what the killed one left.
 func TestKilledAndAttachedAgain(t *testing.T) {
-	n := usual(t)
-	job := jobSpace(t)
-	before, empty := n.snapshot(), inside(t, job)
-	for _, p := range points() {
-		n.dies(job, order{PCI: card(0).VF(0), Step: p.step, Done: p.done})
+	n := newDefaultNode(t)
+	job := newJobSpace(t)
+	before, empty := n.takeSnapshot(), readSpace(t, job)
+	for _, p := range listPoints() {
+		n.runUntilKilled(job, order{PCI: newCard(0).VFAddress(0), Step: p.step, Done: p.done})
 		_, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: job.FD()})
 		require.NoError(t, err, "%+v", p)
 		require.NoError(t, Release(t.Context(), n.site, "4711"))
-		same(t, before, n.snapshot(), "%+v", p)
-		same(t, empty, inside(t, job), "%+v", p)
+		requireSame(t, before, n.takeSnapshot(), "%+v", p)
+		requireSame(t, empty, readSpace(t, job), "%+v", p)
 	}
 }
 
 func TestKilledInRelease(t *testing.T) {
-	n := usual(t)
-	job := jobSpace(t)
-	before, empty := n.snapshot(), inside(t, job)
-	for _, p := range undoPoints() {
+	n := newDefaultNode(t)
+	job := newJobSpace(t)
+	before, empty := n.takeSnapshot(), readSpace(t, job)
+	for _, p := range listUndoPoints() {
 		_, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: job.FD()})
 		require.NoError(t, err)
-		n.dies(job, order{Release: true, PCI: card(0).VF(0), Step: p.step, Done: true})
+		n.runUntilKilled(job, order{Release: true, PCI: newCard(0).VFAddress(0), Step: p.step, Done: true})
 		require.NoError(t, Release(t.Context(), n.site, "4711"), "%+v", p)
-		same(t, before, n.snapshot(), "%+v", p)
-		same(t, empty, inside(t, job), "%+v", p)
+		requireSame(t, before, n.takeSnapshot(), "%+v", p)
+		requireSame(t, empty, readSpace(t, job), "%+v", p)
 	}
 }
 
-// TestHolderKilledAtEachStep: with its namespace gone, the kernel brings the VFs
-// back, under the names of the job.
+// TestHolderKilledAtEachStep ends the job's namespace, so that the kernel returns the VFs
+// under the names of the job.
 func TestHolderKilledAtEachStep(t *testing.T) {
-	n := usual(t)
-	before := n.snapshot()
-	for _, p := range points() {
-		job := jobSpace(t)
-		n.dies(job, order{PCI: card(1).VF(0), Step: p.step, Done: p.done})
+	n := newDefaultNode(t)
+	before := n.takeSnapshot()
+	for _, p := range listPoints() {
+		job := newJobSpace(t)
+		n.runUntilKilled(job, order{PCI: newCard(1).VFAddress(0), Step: p.step, Done: p.done})
 		job.Close()
-		n.gone()
-		n.kernelReturns()
-		swept, err := Sweep(t.Context(), n.site, nobody)
+		n.waitForNamespaces()
+		n.returnVFs()
+		swept, err := Sweep(t.Context(), n.site, isNeverAlive)
 		require.NoError(t, err)
 		assert.Empty(t, swept.Problems, "%+v", p)
-		same(t, before, n.snapshot(), "%+v", p)
+		requireSame(t, before, n.takeSnapshot(), "%+v", p)
 	}
 }

@@ -16,16 +16,18 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// gidTime is how long the kernel may take to put a new address into a GID table: it does so in a work queue.
+// gidTime is the timeout for the kernel to add a new address to a GID table, which it does
+// in a work queue.
 const gidTime = 2 * time.Second
 
-func (e *entry) roce() bool {
+func (e *entry) usesRoCE() bool {
 	return e.Link != config.InfiniBand && (e.RDMA == config.RDMAExclusive || e.RDMA == config.RDMAShared) && len(e.Pools) > 0
 }
 
-// waitGID waits for the RoCE v2 GID of the rail's address, so that no program starts
-// before it, and keeps its index. Without one, programs that need it say so.
-func (r *rail) waitGID(ctx context.Context) error {
+// waitForGID waits for the RoCE v2 GID of the rail's address, so that no program starts
+// before it exists, and stores its index. A missing GID is no error: programs that need it
+// report it.
+func (r *rail) waitForGID(ctx context.Context) error {
 	where := r.job
 	if r.entry.RDMA == config.RDMAShared {
 		where = r.host
@@ -54,8 +56,9 @@ func (r *rail) waitGID(ctx context.Context) error {
 	}
 }
 
-// findGID looks in the table of a device's first port, below a sysfs root; -1 if it
-// is not there. A GID of an IPv4 address is ::ffff:a.b.c.d (RoCE v2 annex, A17.4).
+// findGID returns the index of an address in the GID table of a device's first port, below a
+// sysfs root; -1 if the table does not have it. The GID of an IPv4 address is ::ffff:a.b.c.d
+// (RoCE v2 annex, A17.4).
 func findGID(sys, device string, address netip.Addr) (int, error) {
 	port := filepath.Join(sys, "class/infiniband", device, "ports/1")
 	entries, err := os.ReadDir(filepath.Join(port, "gids"))
@@ -80,8 +83,9 @@ func findGID(sys, device string, address netip.Addr) (int, error) {
 	return found, nil
 }
 
-// gidIndex is the index that all rails have, as text; "" if they differ or have none.
-func gidIndex(n *Network) string {
+// findCommonGID returns the GID index that all rails have in common, as text; "" if the
+// rails differ or have none.
+func findCommonGID(n *Network) string {
 	text := ""
 	for _, r := range n.Rails {
 		switch {
@@ -97,9 +101,9 @@ func gidIndex(n *Network) string {
 	return text
 }
 
-func realFindGID(proc string) func(*link.Namespace, string, netip.Addr) (int, error) {
+func newFindGID(proc string) func(*link.Namespace, string, netip.Addr) (int, error) {
 	return func(ns *link.Namespace, device string, address netip.Addr) (index int, err error) {
-		err = inSysfs(proc, ns, func(sys string) error { index, err = findGID(sys, device, address); return err })
+		err = withSysfs(proc, ns, func(sys string) error { index, err = findGID(sys, device, address); return err })
 		return index, err
 	}
 }

@@ -11,23 +11,22 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// hardware is where a VF is and what its PF decides about it: the one thing that
-// tests replace, by macvlan interfaces that stand in for VFs. What is nil is done
-// with real VFs.
+// hardware are the operations on a VF and its PF that tests replace with macvlan interfaces
+// as stand-ins for VFs. A nil field stands for the operation on real VFs.
 type hardware struct {
-	find      func(ns *link.Namespace, pci string) (link.Link, error) // a VF's or PF's interface; link.ErrNotFound
-	readVF    func(ns *link.Namespace, pf, vf int) (link.VFKnobs, error)
-	setVF     func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
-	findRDMA  func(ns *link.Namespace, pci string) (string, error) // name; link.ErrNotFound
-	rdmaFiles func(ns *link.Namespace, name string) ([]link.CharDevice, error)
-	findGID   func(ns *link.Namespace, device string, address netip.Addr) (int, error) // RoCE v2; -1: not there
-	moveRDMA  func(from *link.Namespace, name string, to *link.Namespace) error
+	find          func(ns *link.Namespace, pci string) (link.Link, error) // returns the interface of a VF or PF, or link.ErrNotFound
+	readVF        func(ns *link.Namespace, pf, vf int) (link.VFKnobs, error)
+	setVF         func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
+	findRDMA      func(ns *link.Namespace, pci string) (string, error) // returns the name, or link.ErrNotFound
+	listRDMAFiles func(ns *link.Namespace, name string) ([]link.CharDevice, error)
+	findGID       func(ns *link.Namespace, device string, address netip.Addr) (int, error) // RoCE v2; -1: not found
+	moveRDMA      func(from *link.Namespace, name string, to *link.Namespace) error
 }
 
-// complete puts the real thing where there is none.
-func (h hardware) complete(proc string) hardware {
+// withDefaults replaces nil fields by the operations on real VFs.
+func (h hardware) withDefaults(proc string) hardware {
 	if h.find == nil {
-		h.find = (*link.Namespace).ByPCI
+		h.find = (*link.Namespace).FindByPCI
 	}
 	if h.readVF == nil {
 		h.readVF = link.ReadVF
@@ -37,18 +36,18 @@ func (h hardware) complete(proc string) hardware {
 	}
 	if h.findRDMA == nil {
 		h.findRDMA = func(ns *link.Namespace, pci string) (name string, err error) {
-			err = inSysfs(proc, ns, func(sys string) error { name, err = link.RDMAByPCI(sys, pci); return err })
+			err = withSysfs(proc, ns, func(sys string) error { name, err = link.FindRDMA(sys, pci); return err })
 			return name, err
 		}
 	}
-	if h.rdmaFiles == nil {
-		h.rdmaFiles = func(ns *link.Namespace, name string) (files []link.CharDevice, err error) {
-			err = inSysfs(proc, ns, func(sys string) error { files, err = link.RDMAFiles(sys, name); return err })
+	if h.listRDMAFiles == nil {
+		h.listRDMAFiles = func(ns *link.Namespace, name string) (files []link.CharDevice, err error) {
+			err = withSysfs(proc, ns, func(sys string) error { files, err = link.ListRDMAFiles(sys, name); return err })
 			return files, err
 		}
 	}
 	if h.findGID == nil {
-		h.findGID = realFindGID(proc)
+		h.findGID = newFindGID(proc)
 	}
 	if h.moveRDMA == nil {
 		h.moveRDMA = link.MoveRDMA
@@ -56,9 +55,9 @@ func (h hardware) complete(proc string) hardware {
 	return h
 }
 
-// inSysfs shows a sysfs of the namespace to f.
-func inSysfs(proc string, ns *link.Namespace, f func(sys string) error) error {
-	root, err := ns.Sysfs()
+// withSysfs calls f with the path of a sysfs of the namespace.
+func withSysfs(proc string, ns *link.Namespace, f func(sys string) error) error {
+	root, err := ns.MountSysfs()
 	if err != nil {
 		return err
 	}

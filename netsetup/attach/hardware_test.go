@@ -14,11 +14,11 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// standIns find by alias.
-func standIns(knobs string) hardware {
+// newStandIns returns operations that find stand-ins by their alias.
+func newStandIns(knobs string) hardware {
 	return hardware{
 		find: func(ns *link.Namespace, pci string) (link.Link, error) {
-			handle, err := inSpace(ns)
+			handle, err := openHandleIn(ns)
 			if err != nil {
 				return link.Link{}, err
 			}
@@ -29,7 +29,7 @@ func standIns(knobs string) hardware {
 			}
 			for _, l := range all {
 				if l.Attrs().Alias == pci {
-					found, err := ns.ByIndex(l.Attrs().Index)
+					found, err := ns.FindByIndex(l.Attrs().Index)
 					found.PCI = pci
 					return found, err
 				}
@@ -42,13 +42,13 @@ func standIns(knobs string) hardware {
 			if err != nil {
 				return err
 			}
-			return saveKnobs(knobs, pf, vf, merge(k, want))
+			return saveKnobs(knobs, pf, vf, mergeKnobs(k, want))
 		},
 	}
 }
 
-func merge(k, want link.VFKnobs) link.VFKnobs {
-	for _, one := range single(want) {
+func mergeKnobs(k, want link.VFKnobs) link.VFKnobs {
+	for _, one := range splitKnobs(want) {
 		switch {
 		case one.VLAN != nil:
 			k.VLAN = one.VLAN

@@ -10,10 +10,11 @@ import (
 	"os"
 )
 
-// Held tells who has VFs, by PCI address: jobs, and why nobody gets those in
-// quarantine. A VF with a damaged journal is in quarantine. state is Site.State.
-func Held(state string) (jobs, quarantined map[string]string, err error) {
-	entries, bad, err := store(state).entries()
+// ListHeld returns the VFs that are not free, by PCI address: those of jobs with the job,
+// those in quarantine with the reason. A VF with a damaged journal is in quarantine. state
+// is Site.State.
+func ListHeld(state string) (jobs, quarantined map[string]string, err error) {
+	entries, bad, err := store(state).readEntries()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,35 +29,35 @@ func Held(state string) (jobs, quarantined map[string]string, err error) {
 	return jobs, bad, nil
 }
 
-// Lift ends the quarantine of a VF that a person has looked after: its journal is
-// erased, and what that knew is forgotten.
+// Lift ends the quarantine of a VF that an administrator has restored. It removes the VF's
+// journal, and with it the recorded original state.
 func Lift(state, pci string) error {
 	s := store(state)
 	if !pciRule.MatchString(pci) {
-		return fmt.Errorf("%.30q is no PCI address such as 0000:86:00.2", pci)
+		return fmt.Errorf("%.30q is not a PCI address such as 0000:86:00.2", pci)
 	}
 	lock, err := s.lockNode(context.Background())
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	e, err := s.entry(pci)
+	e, err := s.readEntry(pci)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("VF %s is not in quarantine", pci)
 	case err == nil && e.Quarantined == "":
-		return fmt.Errorf("VF %s is not in quarantine: job %s has it; if that is gone, run: gojail sweep", pci, e.Job)
+		return fmt.Errorf("VF %s is not in quarantine: job %s holds it; if the job has ended, run: gojail sweep", pci, e.Job)
 	}
-	return erase(s.vf(pci))
+	return removeJournal(s.vfPath(pci))
 }
 
-// Show is what a job has; an error that is fs.ErrNotExist if that is nothing, or
-// not complete. state is Site.State.
-func Show(state, job string) (*Network, error) {
+// ReadNetwork returns the network of a job. It fails with fs.ErrNotExist if the job has no
+// network or an incomplete one. state is Site.State.
+func ReadNetwork(state, job string) (*Network, error) {
 	if !isJob(job) {
-		return nil, fmt.Errorf("%.70q is no job", job)
+		return nil, fmt.Errorf("%.70q is not a job", job)
 	}
-	r, err := store(state).record(job)
+	r, err := store(state).readRecord(job)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// sysctls make an interface answer for its own address only, with its own MAC:
-// the rules alone do not keep one rail from answering ARP for another.
-func (r *rail) sysctls(context.Context) error {
+// setSysctls makes an interface answer for its own address only, with its own MAC: the rules
+// alone do not keep one rail from answering ARP for another.
+func (r *rail) setSysctls(context.Context) error {
 	conf4, conf6 := "ipv4/conf/"+r.entry.Name+"/", "ipv6/conf/"+r.entry.Name+"/"
 	_, err := r.job.SetSysctls(r.site.Roots.Proc, []link.Sysctl{
 		{Name: conf4 + "rp_filter", Value: "1"},
@@ -26,7 +26,7 @@ func (r *rail) sysctls(context.Context) error {
 	if err != nil {
 		return err
 	}
-	ipv6 := slices.ContainsFunc(r.config.Pools, func(p *config.Pool) bool { return !p.IPv4() })
+	ipv6 := slices.ContainsFunc(r.config.Pools, func(p *config.Pool) bool { return !p.IsIPv4() })
 	set := []link.Sysctl{{Name: conf6 + "accept_ra", Value: "0"}, {Name: conf6 + "ndisc_notify", Value: "1"}}
 	if ipv6 {
 		set = append(set, link.Sysctl{Name: conf6 + "disable_ipv6", Value: "0"})
@@ -38,10 +38,11 @@ func (r *rail) sysctls(context.Context) error {
 	return err
 }
 
-func (r *rail) up(context.Context) error { return r.job.Up(r.index) }
+func (r *rail) setUp(context.Context) error { return r.job.SetUp(r.index) }
 
-// carrier waits for the wire; on InfiniBand for the subnet manager, which makes the port active.
-func (r *rail) carrier(ctx context.Context) error {
+// waitForCarrier waits for the carrier; on InfiniBand it appears when the subnet manager has
+// activated the port.
+func (r *rail) waitForCarrier(ctx context.Context) error {
 	if r.site.Config.Probe.Carrier == 0 {
 		return nil
 	}
@@ -51,13 +52,13 @@ func (r *rail) carrier(ctx context.Context) error {
 	none := new(link.NoCarrierError)
 	if errors.As(err, &none) {
 		if pf, found := r.site.hardware.find(r.host, r.entry.PF); found == nil {
-			err = fmt.Errorf("%w (the PF %s is %s)", err, r.entry.PFName, linkText(pf))
+			err = fmt.Errorf("%w (the PF %s is %s)", err, r.entry.PFName, describeLink(pf))
 		}
 	}
 	return err
 }
 
-func linkText(l link.Link) string {
+func describeLink(l link.Link) string {
 	switch {
 	case !l.Up:
 		return "down"

@@ -22,27 +22,27 @@ import (
 type entry struct {
 	Boot   string                `json:"boot"`
 	Job    string                `json:"job"`
-	Netns  uint64                `json:"netns"` // inode of the job's network namespace
-	Phase  string                `json:"phase"` // the step that has begun
+	Netns  uint64                `json:"netns"` // inode number of the job's network namespace
+	Phase  string                `json:"phase"` // name of the last step that has begun
 	Rail   string                `json:"rail"`
 	PCI    string                `json:"pci"`
 	PF     string                `json:"pf"` // PCI address
 	PFName string                `json:"pf_name"`
 	VF     int                   `json:"vf"`   // number
-	Name   string                `json:"name"` // in the job
+	Name   string                `json:"name"` // name in the job
 	Table  int                   `json:"table"`
 	Link   config.LinkType       `json:"link"`
 	RDMA   config.RDMAMode       `json:"rdma"`
 	PKey   uint16                `json:"pkey"`
-	UFM    bool                  `json:"ufm"`   // UFM decides about partitions
-	Slot   int                   `json:"slot"`  // its place among the VFs of the rail
-	Pools  map[string]netip.Addr `json:"pools"` // the address of each pool, not valid as long as there is none
+	UFM    bool                  `json:"ufm"`   // whether UFM manages the partition
+	Slot   int                   `json:"slot"`  // index of the VF among the rail's VFs
+	Pools  map[string]netip.Addr `json:"pools"` // address from each pool; invalid until one is leased
 
 	Original    original `json:"original"`
-	Quarantined string   `json:"quarantined,omitempty"` // why nobody gets it
+	Quarantined string   `json:"quarantined,omitempty"` // reason of the quarantine; "": none
 }
 
-// original is what a VF was before its job.
+// original is the state of a VF before its job.
 type original struct {
 	Name     string           `json:"name"`
 	AltNames []string         `json:"altnames"`
@@ -60,17 +60,17 @@ type record struct {
 	Netns   uint64   `json:"netns"`
 	Label   string   `json:"label"`
 	Control *control `json:"control,omitempty"`
-	Network *Network `json:"network,omitempty"` // once all of it is there
+	Network *Network `json:"network,omitempty"` // set when the network is complete
 }
 
 // control is a job's control interface.
 type control struct {
-	Name      string     `json:"name"` // of the node's end
+	Name      string     `json:"name"` // name of the node's end
 	Pool      string     `json:"pool"`
 	Slot      int        `json:"slot"`
 	Interface int        `json:"interface"` // index
 	MTU       int        `json:"mtu"`
-	Address   netip.Addr `json:"address"` // not valid as long as there is none
+	Address   netip.Addr `json:"address"` // invalid until one is leased
 }
 
 var (
@@ -81,16 +81,16 @@ var (
 // isJob reports whether text can be the number of a job, and part of a file's name.
 func isJob(text string) bool { return len(text) <= 64 && jobRule.MatchString(text) }
 
-func (s store) entry(pci string) (*entry, error) {
+func (s store) readEntry(pci string) (*entry, error) {
 	e := new(entry)
-	err := read(s.vf(pci), e, func() error {
+	err := readJournal(s.vfPath(pci), e, func() error {
 		switch {
 		case e.PCI != pci || !pciRule.MatchString(e.PCI) || !pciRule.MatchString(e.PF):
-			return fmt.Errorf("it speaks of %.30q of %.30q", e.PCI, e.PF)
+			return fmt.Errorf("it names VF %.30q of PF %.30q", e.PCI, e.PF)
 		case !isJob(e.Job) || e.Boot == "" || e.Original.Name == "" || e.Name == "":
 			return errors.New("job, boot or names are missing")
 		case !slices.ContainsFunc(steps, func(s step) bool { return s.name == e.Phase }):
-			return fmt.Errorf("there is no phase %.30q", e.Phase)
+			return fmt.Errorf("unknown phase %.30q", e.Phase)
 		}
 		return nil
 	})
@@ -100,12 +100,12 @@ func (s store) entry(pci string) (*entry, error) {
 	return e, nil
 }
 
-// record reads that of a job; nil if there is none.
-func (s store) record(job string) (*record, error) {
+// readRecord reads the journal of a job; nil stands for none.
+func (s store) readRecord(job string) (*record, error) {
 	r := new(record)
-	err := read(s.job(job), r, func() error {
+	err := readJournal(s.jobPath(job), r, func() error {
 		if r.Job != job || r.Boot == "" {
-			return fmt.Errorf("it speaks of job %.70q", r.Job)
+			return fmt.Errorf("it names job %.70q", r.Job)
 		}
 		return nil
 	})
@@ -118,16 +118,16 @@ func (s store) record(job string) (*record, error) {
 	return r, nil
 }
 
-// entries reads the journals of all VFs. Those that are damaged are by PCI address
-// in bad; they may be anybody's.
-func (s store) entries() (all []*entry, bad map[string]string, err error) {
-	names, err := s.list("vf")
+// readEntries reads the journals of all VFs. bad holds those that are damaged, by PCI
+// address; they may belong to any job.
+func (s store) readEntries() (all []*entry, bad map[string]string, err error) {
+	names, err := s.listJournals("vf")
 	if err != nil {
 		return nil, nil, err
 	}
 	bad = map[string]string{}
 	for _, pci := range names {
-		e, err := s.entry(pci)
+		e, err := s.readEntry(pci)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -139,8 +139,8 @@ func (s store) entries() (all []*entry, bad map[string]string, err error) {
 	return all, bad, nil
 }
 
-// list names the journals of a directory, in order.
-func (s store) list(dir string) (names []string, err error) {
+// listJournals returns the names of the journals in a directory, in order.
+func (s store) listJournals(dir string) (names []string, err error) {
 	files, err := os.ReadDir(filepath.Join(string(s), dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -156,15 +156,15 @@ func (s store) list(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// empty tells that no job holds anything.
-func (s store) empty() bool {
-	jobs, err := s.list("jobs")
-	vfs, err2 := s.list("vf")
+// isEmpty reports whether no job holds anything.
+func (s store) isEmpty() bool {
+	jobs, err := s.listJournals("jobs")
+	vfs, err2 := s.listJournals("vf")
 	return err == nil && err2 == nil && len(jobs)+len(vfs) == 0
 }
 
-// of is what journals say about a job.
-func (s store) of(job string) (mine []*entry, err error) {
-	all, _, err := s.entries()
+// readEntriesOf returns the journals of a job's VFs.
+func (s store) readEntriesOf(job string) (entries []*entry, err error) {
+	all, _, err := s.readEntries()
 	return slices.DeleteFunc(all, func(e *entry) bool { return e.Job != job }), err
 }

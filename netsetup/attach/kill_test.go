@@ -11,27 +11,27 @@ import (
 	"github.com/gojail/gojail/netsetup/fake/killtest"
 )
 
-// TestKilledAtEachChangeOfAFile is TestKilledAtEachStepAndSwept between the system
-// calls of a journal, a lease and a knob.
+// TestKilledAtEachChangeOfAFile kills Attach between the system calls that change a journal,
+// a lease and a knob, and sweeps as TestKilledAtEachStepAndSwept does.
 func TestKilledAtEachChangeOfAFile(t *testing.T) {
 	n := newNode(t, setup{control: true, directory: true, policy: "vlan = 7"})
-	job := jobSpace(t)
-	before, empty := n.snapshot(), inside(t, job)
+	job := newJobSpace(t)
+	before, empty := n.takeSnapshot(), readSpace(t, job)
 	for _, release := range []bool{false, true} {
 		for change := 0; ; change++ {
 			if release {
 				_, err := n.attach(job)
 				require.NoError(t, err)
 			}
-			cmd := n.command(job, order{Release: release, Step: "never"})
+			cmd := n.newCommand(job, order{Release: release, Step: "never"})
 			call, err := killtest.Run(cmd, change)
 			closeFiles(cmd)
 			require.NoError(t, err)
-			swept, err := Sweep(t.Context(), n.site, nobody)
+			swept, err := Sweep(t.Context(), n.site, isNeverAlive)
 			require.NoError(t, err)
 			assert.Empty(t, swept.Problems, "before change %d, %s", change, call)
-			same(t, before, n.snapshot(), "before change", change, call)
-			same(t, empty, inside(t, job), "before change", change, call)
+			requireSame(t, before, n.takeSnapshot(), "before change", change, call)
+			requireSame(t, empty, readSpace(t, job), "before change", change, call)
 			if call == "" {
 				t.Log(change, "changes, release:", release)
 				break

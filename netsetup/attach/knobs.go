@@ -11,13 +11,13 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// setKnobs sets what the policy and the rail say about a VF, and nothing else.
+// setKnobs sets the properties of a VF that the policy and the rail define, and no others.
 func (r *rail) setKnobs(context.Context) error {
 	pf, err := r.site.hardware.find(r.host, r.entry.PF)
 	if err != nil {
 		return err
 	}
-	if err := r.site.hardware.setVF(r.host, pf.Index, r.entry.VF, r.wanted()); err != nil {
+	if err := r.site.hardware.setVF(r.host, pf.Index, r.entry.VF, r.planKnobs()); err != nil {
 		return err
 	}
 	mtu := r.config.Policy.MTU
@@ -28,17 +28,18 @@ func (r *rail) setKnobs(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.host.Set(l.Index, link.Properties{MTU: mtu})
+	return r.host.SetProperties(l.Index, link.Properties{MTU: mtu})
 }
 
-// wanted are the knobs of the rail's VF. What a driver does not tell is off.
-func (r *rail) wanted() link.VFKnobs {
+// planKnobs returns the properties for the rail's VF. A property that the driver does not
+// report counts as off.
+func (r *rail) planKnobs() link.VFKnobs {
 	p, have := r.config.Policy, r.entry.Original.Knobs
 	if r.entry.Link == config.InfiniBand {
 		return link.VFKnobs{}
 	}
 	want := link.VFKnobs{SpoofCheck: p.SpoofCheck, Trust: p.Trust}
-	vlan, qos, proto := r.config.Tag()
+	vlan, qos, proto := r.config.ResolveTag()
 	if vlan != 0 || have.VLAN != nil && have.VLAN.ID != 0 {
 		if proto == "" {
 			proto = link.Dot1Q
@@ -51,8 +52,9 @@ func (r *rail) wanted() link.VFKnobs {
 	return want
 }
 
-// restore makes a VF what it was. Its own properties come first: a PF that trusts it
-// no longer refuses any MAC from it (igb: even the one that it gave it).
+// restore restores the original state of a VF. The properties of the VF's own driver come
+// first: a PF that no longer trusts the VF refuses any MAC from it (igb: even the MAC that
+// the PF assigned).
 func (r *rail) restore(ctx context.Context) error {
 	pf, err := r.site.hardware.find(r.host, r.entry.PF)
 	if err != nil {
@@ -60,19 +62,19 @@ func (r *rail) restore(ctx context.Context) error {
 	}
 	set := func(k link.VFKnobs) error { return r.site.hardware.setVF(r.host, pf.Index, r.entry.VF, k) }
 	errs := []error{r.restoreLink(ctx, set)}
-	for _, knob := range single(r.entry.Original.Knobs) {
+	for _, knob := range splitKnobs(r.entry.Original.Knobs) {
 		errs = append(errs, set(knob))
 	}
 	return errors.Join(errs...)
 }
 
-// restoreLink sets what the VF's own driver decides; a PF that refuses the MAC is
-// told to trust the VF for that moment.
+// restoreLink restores the properties that the VF's own driver controls. If the PF refuses
+// the MAC, restoreLink trusts the VF temporarily.
 func (r *rail) restoreLink(ctx context.Context, setKnob func(link.VFKnobs) error) error {
 	if r.away {
-		return nil // moveHome has said so
+		return nil // moveHome has reported it
 	}
-	l, err := r.home(ctx)
+	l, err := r.bringHome(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,21 +86,22 @@ func (r *rail) restoreLink(ctx context.Context, setKnob func(link.VFKnobs) error
 		back.TxQueue = was.TxQueue
 	}
 	if back.MTU != 0 || back.TxQueue != 0 {
-		err = r.host.Set(l.Index, back)
+		err = r.host.SetProperties(l.Index, back)
 	}
-	if bytes.Equal(l.MAC, was.MAC) || r.entry.Link == config.InfiniBand { // IPoIB's is its GID
+	if bytes.Equal(l.MAC, was.MAC) || r.entry.Link == config.InfiniBand { // an IPoIB MAC contains the GID
 		return err
 	}
-	setMAC := func() error { return r.host.Set(l.Index, link.Properties{MAC: was.MAC}) }
-	failed := errors.Join(r.host.Down(l.Index), setMAC())
+	setMAC := func() error { return r.host.SetProperties(l.Index, link.Properties{MAC: was.MAC}) }
+	failed := errors.Join(r.host.SetDown(l.Index), setMAC())
 	if failed != nil && setKnob != nil && was.Knobs.Trust != nil {
 		failed = errors.Join(setKnob(link.VFKnobs{Trust: new(true)}), setMAC())
 	}
 	return errors.Join(err, failed)
 }
 
-// single are the knobs one by one, so that one that fails keeps no other from being set back.
-func single(k link.VFKnobs) (all []link.VFKnobs) {
+// splitKnobs returns the properties one by one, so that each is restored even if another one
+// fails.
+func splitKnobs(k link.VFKnobs) (all []link.VFKnobs) {
 	if k.LinkState != nil {
 		all = append(all, link.VFKnobs{LinkState: k.LinkState})
 	}

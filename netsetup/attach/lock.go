@@ -14,11 +14,11 @@ import (
 	"github.com/gojail/gojail/internal/filelock"
 )
 
-// Two locks end with the process that has them, in this order: a job's, while its
-// network is made or given back, and the node's, while VFs are chosen and while
-// RDMA devices are moved, which renumbers them.
+// There are two locks, taken in this order, which end with the process that holds them:
+// the job's lock, while its network is attached or released, and the node's lock, while
+// VFs are chosen and while RDMA devices are moved, which renumbers them.
 
-// lockNode waits for the node's lock.
+// lockNode waits for the node's lock and takes it.
 func (s store) lockNode(ctx context.Context) (*os.File, error) {
 	file, err := filelock.Wait(ctx, s.lockPath())
 	if err != nil {
@@ -34,10 +34,10 @@ func lockError(what string, err error) error {
 	return fmt.Errorf("cannot take %s: %w", what, err)
 }
 
-// Lock waits for the node's lock, without which no job is given a VF. It ends with the
-// file, or the process. busy is called with the lock's path if another process has it.
-// state is Site.State, the directory above which must be there.
-func Lock(ctx context.Context, state string, busy func(path string)) (*os.File, error) {
+// LockNode waits for the node's lock, without which no job is given a VF, and takes it. The
+// lock ends with the file or the process. LockNode calls busy with the lock's path if
+// another process holds it. state is Site.State; the directory above it must exist.
+func LockNode(ctx context.Context, state string, busy func(path string)) (*os.File, error) {
 	s := store(state)
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func Lock(ctx context.Context, state string, busy func(path string)) (*os.File, 
 
 func (s store) lockPath() string { return filepath.Join(string(s), "lock") }
 
-// withNode does something with the node's lock.
-func (s store) withNode(ctx context.Context, do func() error) error {
+// withNodeLock calls do with the node's lock.
+func (s store) withNodeLock(ctx context.Context, do func() error) error {
 	lock, err := s.lockNode(ctx)
 	if err != nil {
 		return err
@@ -64,9 +64,9 @@ func (s store) withNode(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// lockJob waits for the lock of a job. It is one byte of a file, found by the
-// job's name, so that no file stays behind for each job; that two jobs meet there
-// by chance only makes one of them wait.
+// lockJob waits for the lock of a job and takes it. The lock is one byte of a file, selected
+// by a hash of the job's name, so that no file per job is left. If two jobs share a byte,
+// one of them waits.
 func (s store) lockJob(ctx context.Context, job string) (*os.File, error) {
 	hash := fnv.New64a()
 	hash.Write([]byte(job))

@@ -18,9 +18,11 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
+// TestOneJobAtATime checks that Attach waits for Attach, and that Sweep skips a job that is
+// being attached.
 func TestOneJobAtATime(t *testing.T) {
 	n := newNode(t, setup{cards: 2, control: true})
-	job := jobSpace(t)
+	job := newJobSpace(t)
 	begun, goOn := make(chan bool, 8), make(chan bool)
 	n.site.stepHook = func(pci, step string, done bool) error {
 		if step == "move" && !done {
@@ -36,9 +38,9 @@ func TestOneJobAtATime(t *testing.T) {
 		wait.Go(func() { got[i], errs[i] = n.attach(job) })
 	}
 	<-begun
-	swept, err := Sweep(t.Context(), n.site, nobody)
+	swept, err := Sweep(t.Context(), n.site, isNeverAlive)
 	assert.NoError(t, err)
-	assert.Equal(t, []Kept{{Job: "4711", Why: "it is being attached or released at this moment"}}, swept.Kept)
+	assert.Equal(t, []Leftover{{Job: "4711", Why: "it is being attached or released now"}}, swept.Leftovers)
 	close(goOn)
 	wait.Wait()
 	require.NoError(t, errors.Join(errs[:]...))
@@ -48,10 +50,11 @@ func TestOneJobAtATime(t *testing.T) {
 	n.release()
 }
 
+// TestACallerWithoutTime checks that finished steps are undone after the caller's deadline.
 func TestACallerWithoutTime(t *testing.T) {
 	n := newNode(t, setup{cards: 2, control: true, directory: true})
-	job := jobSpace(t)
-	before, empty := n.snapshot(), inside(t, job)
+	job := newJobSpace(t)
+	before, empty := n.takeSnapshot(), readSpace(t, job)
 	ctx, cancel := context.WithCancel(t.Context())
 	n.site.stepHook = func(pci, step string, done bool) error {
 		if step == "routes" && done {
@@ -61,18 +64,18 @@ func TestACallerWithoutTime(t *testing.T) {
 	}
 	_, err := Attach(ctx, n.site, Job{ID: "4711", Netns: job.FD()})
 	require.ErrorIs(t, err, context.Canceled)
-	same(t, before, n.snapshot())
-	same(t, empty, inside(t, job))
+	requireSame(t, before, n.takeSnapshot())
+	requireSame(t, empty, readSpace(t, job))
 }
 
 func TestManyJobs(t *testing.T) {
 	n := newNode(t, setup{vfs: 50, control: true, directory: true})
-	before := n.snapshot()
+	before := n.takeSnapshot()
 	for range 2 {
 		var wait sync.WaitGroup
 		jobs, got, errs := make([]*link.Namespace, 50), make([]*Network, 50), make([]error, 50)
 		for i := range jobs {
-			jobs[i] = jobSpace(t)
+			jobs[i] = newJobSpace(t)
 			wait.Go(func() {
 				got[i], errs[i] = Attach(t.Context(), n.site, Job{ID: fmt.Sprint(i), Netns: jobs[i].FD()})
 			})
@@ -84,7 +87,7 @@ func TestManyJobs(t *testing.T) {
 			addresses[g.Control.Addresses[0]], addresses[g.Rails[0].Addresses[0].Addr()] = true, true
 		}
 		assert.Len(t, addresses, 100)
-		held, _, err := Held(n.site.State)
+		held, _, err := ListHeld(n.site.State)
 		require.NoError(t, err)
 		assert.Len(t, held, 50)
 		for i := range jobs {
@@ -92,35 +95,35 @@ func TestManyJobs(t *testing.T) {
 		}
 		wait.Wait()
 		require.NoError(t, errors.Join(errs...))
-		same(t, before, n.snapshot())
+		requireSame(t, before, n.takeSnapshot())
 		for _, job := range jobs {
 			job.Close()
 		}
 	}
 }
 
-// TestManyJobsInARow: GOJAIL_JOBS says how many; make test-all has a thousand.
+// TestManyJobsInARow attaches GOJAIL_JOBS jobs; make test-all sets a thousand.
 func TestManyJobsInARow(t *testing.T) {
 	jobs := 120
 	if n, err := strconv.Atoi(os.Getenv("GOJAIL_JOBS")); err == nil {
 		jobs = n
 	}
 	n := newNode(t, setup{control: true, directory: true})
-	before, files := n.snapshot(), descriptors(t)
-	job := jobSpace(t)
-	empty := inside(t, job)
+	before, files := n.takeSnapshot(), countDescriptors(t)
+	job := newJobSpace(t)
+	empty := readSpace(t, job)
 	for i := range jobs {
 		id := fmt.Sprint(i)
 		_, err := Attach(t.Context(), n.site, Job{ID: id, Netns: job.FD()})
 		require.NoError(t, err)
 		require.NoError(t, Release(t.Context(), n.site, id))
 	}
-	same(t, before, n.snapshot())
-	same(t, empty, inside(t, job))
-	assert.LessOrEqual(t, descriptors(t), files+10)
+	requireSame(t, before, n.takeSnapshot())
+	requireSame(t, empty, readSpace(t, job))
+	assert.LessOrEqual(t, countDescriptors(t), files+10)
 }
 
-func descriptors(t *testing.T) int {
+func countDescriptors(t *testing.T) int {
 	all, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	return len(all)

@@ -13,22 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inode is the number of a namespace. The kernel uses numbers of namespaces that
-// are gone again: it finds one, but does not prove that it is the same.
-func inode(ns int) (uint64, error) {
+// readInode returns the inode number of a namespace. The kernel reuses the numbers of
+// namespaces: equal numbers do not prove that two namespaces are the same.
+func readInode(ns int) (uint64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(ns, &st); err != nil {
-		return 0, fmt.Errorf("look at the network namespace: descriptor %d: %w", ns, err)
+		return 0, fmt.Errorf("stat the network namespace: descriptor %d: %w", ns, err)
 	}
 	return st.Ino, nil
 }
 
-// openNamespace finds a network namespace by its number: that of a process or a
-// thread, or one that a descriptor or a mount holds. It returns -1 if there is
-// none. Where jobs have it, processes, is looked first; the youngest come first.
+// openNamespace opens the network namespace with this number, found by a process or a thread
+// in it, or by a descriptor or a mount that holds it. It returns -1 if there is none. It
+// looks first where the namespaces of jobs usually are: at processes, the youngest first.
 func openNamespace(proc string, number uint64) int {
 	name := fmt.Sprintf("net:[%d]", number)
-	processes := numbers(proc)
+	processes := listNumbers(proc)
 	slices.Reverse(processes)
 	for _, p := range processes {
 		if fd := openLink(filepath.Join(p, "ns/net"), name, number); fd >= 0 {
@@ -36,8 +36,8 @@ func openNamespace(proc string, number uint64) int {
 		}
 	}
 	for _, p := range processes {
-		paths := numbers(filepath.Join(p, "fd"))
-		if threads := numbers(filepath.Join(p, "task")); len(threads) > 1 {
+		paths := listNumbers(filepath.Join(p, "fd"))
+		if threads := listNumbers(filepath.Join(p, "task")); len(threads) > 1 {
 			for _, thread := range threads {
 				paths = append(paths, filepath.Join(thread, "ns/net"))
 			}
@@ -51,11 +51,12 @@ func openNamespace(proc string, number uint64) int {
 	return openMounted(proc, name, number)
 }
 
-// numbers are the entries of a directory of /proc that are numbers: processes, threads, descriptors.
-func numbers(dir string) (paths []string) {
+// listNumbers returns the paths of the numeric entries of a directory of /proc: processes,
+// threads, descriptors.
+func listNumbers(dir string) (paths []string) {
 	file, err := os.Open(dir)
 	if err != nil {
-		return nil // it is gone
+		return nil // the process has ended
 	}
 	defer file.Close()
 	names, _ := file.Readdirnames(-1)
@@ -74,7 +75,7 @@ func openLink(path, name string, number uint64) int {
 	return openNumber(path, number)
 }
 
-// openMounted looks for a mount of it, such as those of `ip netns`.
+// openMounted opens the namespace by a mount of it, such as those of `ip netns`.
 func openMounted(proc, name string, number uint64) int {
 	file, err := os.Open(filepath.Join(proc, "self/mountinfo"))
 	if err != nil {
@@ -82,7 +83,7 @@ func openMounted(proc, name string, number uint64) int {
 	}
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		fields := strings.Fields(lines.Text()) // proc_pid_mountinfo(5): the fourth is the root, the fifth where it is
+		fields := strings.Fields(lines.Text()) // proc_pid_mountinfo(5): the fourth field is the root, the fifth the mount point
 		if len(fields) > 4 && fields[3] == name {
 			if fd := openNumber(fields[4], number); fd >= 0 {
 				return fd
@@ -98,18 +99,18 @@ func openNumber(path string, number uint64) int {
 		return -1
 	}
 	var fs unix.Statfs_t
-	if found, err := inode(fd); err == nil && found == number && unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.NSFS_MAGIC {
+	if found, err := readInode(fd); err == nil && found == number && unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.NSFS_MAGIC {
 		return fd
 	}
 	unix.Close(fd)
 	return -1
 }
 
-// bootID tells one boot of the node from another.
-func bootID(proc string) (string, error) {
+// readBootID returns the identifier of the node's current boot.
+func readBootID(proc string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
 	if err != nil {
-		return "", fmt.Errorf("which boot is this: %w", err)
+		return "", fmt.Errorf("read the boot ID: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }

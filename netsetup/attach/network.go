@@ -10,27 +10,28 @@ import (
 	"strings"
 )
 
-// network is what the job is told, and what `gojail net show` shows.
-func (s *session) network(rec *record, rails []*rail) (*Network, error) {
+// describeNetwork returns the description of the job's network, which the job gets and
+// `gojail net show` prints.
+func (s *session) describeNetwork(rec *record, rails []*rail) (*Network, error) {
 	n := &Network{Job: s.job, Rails: []RailNet{}}
 	if rec.Control != nil {
-		n.Control = &ControlNet{Name: controlName, Addresses: rec.Control.link("").Addresses}
-		if l, err := s.space.DefaultLink(rec.Control.Address.Is6()); err != nil || l.Name != controlName {
-			return nil, errors.Join(fmt.Errorf("the default route leads to %q and not to %s; a route of a rail's pool is in its place", l.Name, controlName), err)
+		n.Control = &ControlNet{Name: controlName, Addresses: rec.Control.toLink("").Addresses}
+		if l, err := s.space.FindDefaultLink(rec.Control.Address.Is6()); err != nil || l.Name != controlName {
+			return nil, errors.Join(fmt.Errorf("the default route leads to %q, not to %s: a route of a rail's pool has replaced it", l.Name, controlName), err)
 		}
 	}
 	for _, r := range rails {
-		one, err := s.railNet(r, n)
+		one, err := s.describeRail(r, n)
 		if err != nil {
 			return nil, err
 		}
 		n.Rails = append(n.Rails, one)
 	}
-	n.Env = environment(n)
+	n.Env = buildEnvironment(n)
 	return n, nil
 }
 
-func (s *session) railNet(r *rail, n *Network) (RailNet, error) {
+func (s *session) describeRail(r *rail, n *Network) (RailNet, error) {
 	r.host, r.job = s.host, s.space
 	l, err := r.site.hardware.find(r.job, r.entry.PCI)
 	if err != nil {
@@ -41,12 +42,12 @@ func (s *session) railNet(r *rail, n *Network) (RailNet, error) {
 		MAC: l.MAC.String(), MTU: l.MTU, Table: r.entry.Table,
 	}
 	for _, p := range r.config.Pools {
-		one.Addresses = append(one.Addresses, r.prefix(p))
+		one.Addresses = append(one.Addresses, r.prefixOf(p))
 		if p.Gateway.IsValid() {
 			one.Gateways = append(one.Gateways, p.Gateway)
 		}
 	}
-	name, files, err := r.rdmaOf()
+	name, files, err := r.findRDMA()
 	if err != nil {
 		return RailNet{}, err
 	}
@@ -59,10 +60,10 @@ func (s *session) railNet(r *rail, n *Network) (RailNet, error) {
 	return one, nil
 }
 
-// environment is what a job's programs are told about its network. Programs that
-// open sockets themselves (NCCL's bootstrap) go by the control interface, which
-// reaches every node; without one, by the rails.
-func environment(n *Network) []string {
+// buildEnvironment returns the environment variables that describe the network to the job's
+// programs. Programs that open sockets themselves (NCCL's bootstrap) use the control
+// interface, which reaches every node, or the rails if there is none.
+func buildEnvironment(n *Network) []string {
 	var names, interfaces, hcas, devices, rails []string
 	for _, r := range n.Rails {
 		names, interfaces = append(names, r.Rail), append(interfaces, r.Name)
@@ -95,10 +96,10 @@ func environment(n *Network) []string {
 		}
 	}
 	list("GOJAIL_NET_RAILS", "", names)
-	list("NCCL_SOCKET_IFNAME", "=", interfaces) // "=": these names, not all that begin so
+	list("NCCL_SOCKET_IFNAME", "=", interfaces) // "=": exact names, not prefixes
 	list("NCCL_IB_HCA", "=", hcas)
 	list("UCX_NET_DEVICES", "", devices)
-	if index := gidIndex(n); index != "" {
+	if index := findCommonGID(n); index != "" {
 		env = append(env, "NCCL_IB_GID_INDEX="+index)
 	}
 	return append(env, rails...)

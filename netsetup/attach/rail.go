@@ -14,23 +14,23 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// rail is one VF on its way to a job, or back.
+// rail is one VF while it is given to a job or taken back.
 type rail struct {
 	site   *Site
 	state  store
 	boot   string
 	host   *link.Namespace
-	job    *link.Namespace // nil: gone
-	config *config.Rail    // nil on the way back
+	job    *link.Namespace // nil: the namespace is gone
+	config *config.Rail    // nil while the VF is taken back
 	entry  *entry
-	index  int  // of the interface in the job
-	gid    *int // index of its address in the GID table
+	index  int  // index of the interface in the job
+	gid    *int // index of the rail's address in the GID table
 	prober prober
-	away   bool // the VF has not come home
+	away   bool // whether the VF is not back in the node's namespace
 }
 
-// rail begins the journal of a VF that was chosen.
-func (s *session) rail(c choice) *rail {
+// newRail starts the journal of a chosen VF.
+func (s *session) newRail(c choice) *rail {
 	e := &entry{
 		Boot: s.boot, Job: s.job, Netns: s.netns, Phase: steps[0].name, Rail: c.rail.Name,
 		PCI: c.vf.PCI, PF: c.vf.PF.PCI, PFName: c.vf.PF.Name(), VF: c.vf.Number,
@@ -44,7 +44,7 @@ func (s *session) rail(c choice) *rail {
 	return &rail{site: s.site, state: s.state, boot: s.boot, host: s.host, job: s.space, config: c.rail, entry: e}
 }
 
-// observe records what a VF is before anything is changed.
+// observe records the original state of a VF.
 func (r *rail) observe() error {
 	l, err := r.site.hardware.find(r.host, r.entry.PCI)
 	if err != nil {
@@ -65,9 +65,9 @@ func (r *rail) observe() error {
 	return err
 }
 
-// move takes the VF into the job under the rail's name, in one message.
+// move moves the VF into the job under the rail's name, in one message.
 func (r *rail) move(ctx context.Context) error {
-	l, err := r.find(ctx, r.host) // InfiniBand: made anew when the RDMA device was moved
+	l, err := r.waitForLink(ctx, r.host) // InfiniBand: the interface is new after the move of the RDMA device
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func (r *rail) move(ctx context.Context) error {
 	return err
 }
 
-// there is the VF's interface in the job, if it is there. A number of a namespace
-// is used again: only one that has the VF is the job's.
-func (r *rail) there() (link.Link, bool) {
+// findInJob returns the VF's interface in the job, false if it is not there. Because the
+// kernel reuses the numbers of namespaces, only a namespace with the VF is the job's.
+func (r *rail) findInJob() (link.Link, bool) {
 	if r.job == nil {
 		return link.Link{}, false
 	}
@@ -86,27 +86,27 @@ func (r *rail) there() (link.Link, bool) {
 	return l, err == nil
 }
 
-// moveHome brings the VF back under its own name, from the job's namespace or from
-// where the kernel has put it.
+// moveHome moves the VF back under its original name, from the job's namespace or from where
+// the kernel has put it.
 func (r *rail) moveHome(ctx context.Context) error {
 	was := r.entry.Original
-	if l, ok := r.there(); ok {
+	if l, ok := r.findInJob(); ok {
 		_, err := link.Move(r.job, l.Index, r.host, was.Name)
 		if errors.Is(err, link.ErrNameTaken) {
-			_, err = link.Move(r.job, l.Index, r.host, temporary(r.entry.PCI))
+			_, err = link.Move(r.job, l.Index, r.host, temporaryName(r.entry.PCI))
 		}
 		if err != nil {
 			r.away = true
 			return err
 		}
 	}
-	_, err := r.home(ctx)
+	_, err := r.bringHome(ctx)
 	return err
 }
 
-// home waits for the VF and gives it its names.
-func (r *rail) home(ctx context.Context) (link.Link, error) {
-	l, err := r.find(ctx, r.host)
+// bringHome waits for the VF's interface in the node's namespace and restores its names.
+func (r *rail) bringHome(ctx context.Context) (link.Link, error) {
+	l, err := r.waitForLink(ctx, r.host)
 	if err != nil {
 		r.away = true
 		return l, err
@@ -117,12 +117,12 @@ func (r *rail) home(ctx context.Context) (link.Link, error) {
 			return l, err
 		}
 	}
-	return l, r.host.AddAltNames(l.Index, without(was.AltNames, l.AltNames))
+	return l, r.host.AddAltNames(l.Index, removeNames(was.AltNames, l.AltNames))
 }
 
-// find waits for the VF's interface.
-func (r *rail) find(ctx context.Context, ns *link.Namespace) (link.Link, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.site.homeTime())
+// waitForLink waits for the VF's interface in a namespace.
+func (r *rail) waitForLink(ctx context.Context, ns *link.Namespace) (link.Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.site.homeTimeout())
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		l, err := r.site.hardware.find(ns, r.entry.PCI)
@@ -131,18 +131,19 @@ func (r *rail) find(ctx context.Context, ns *link.Namespace) (link.Link, error) 
 		}
 		select {
 		case <-ctx.Done():
-			return l, fmt.Errorf("%w; it has not come in %v: is a process of the job left, or its driver unbound?", err, r.site.homeTime())
+			return l, fmt.Errorf("%w; still missing after %v: check for a process that is left of the job, and for an unbound driver", err, r.site.homeTimeout())
 		case <-time.After(pause):
 		}
 	}
 }
 
-// temporary is a name that no other interface has, for a VF whose own is taken.
-func temporary(pci string) string {
+// temporaryName returns a name that no other interface has, for a VF whose own name is
+// taken.
+func temporaryName(pci string) string {
 	return "gj" + strings.NewReplacer(":", "", ".", "").Replace(pci)
 }
 
-func without(names, has []string) (left []string) {
+func removeNames(names, has []string) (left []string) {
 	known := map[string]bool{}
 	for _, n := range has {
 		known[n] = true

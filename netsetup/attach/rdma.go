@@ -12,12 +12,13 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// rdmaBefore: on InfiniBand the move of the RDMA device makes the interface anew, so it comes first.
-func (e *entry) rdmaBefore() bool {
+// movesRDMAFirst reports whether the RDMA device moves before the interface: on InfiniBand
+// its move creates the interface again.
+func (e *entry) movesRDMAFirst() bool {
 	return e.RDMA == config.RDMAExclusive && e.Link == config.InfiniBand
 }
 
-func (e *entry) rdmaAfter() bool {
+func (e *entry) movesRDMALater() bool {
 	return e.RDMA == config.RDMAExclusive && e.Link != config.InfiniBand
 }
 
@@ -34,8 +35,8 @@ func (r *rail) moveRDMA(ctx context.Context) error {
 	return r.site.hardware.moveRDMA(r.host, name, r.job)
 }
 
-// returnRDMA brings the RDMA device back, from inside the job's namespace: the
-// kernel looks there for the device. A namespace that is gone gives it back by itself.
+// returnRDMA moves the RDMA device back. It asks in the job's namespace, where the kernel
+// looks for the device. A namespace that is gone returns the device by itself.
 func (r *rail) returnRDMA(ctx context.Context) error {
 	lock, err := r.state.lockNode(ctx)
 	if err != nil {
@@ -51,7 +52,7 @@ func (r *rail) returnRDMA(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.site.homeTime())
+	ctx, cancel := context.WithTimeout(ctx, r.site.homeTimeout())
 	defer cancel()
 	for {
 		_, err := r.site.hardware.findRDMA(r.host, r.entry.PCI)
@@ -60,14 +61,15 @@ func (r *rail) returnRDMA(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w; it has not come back in %v", err, r.site.homeTime())
+			return fmt.Errorf("%w; still missing after %v", err, r.site.homeTimeout())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// rdmaOf is the RDMA device of a rail and its files, once nothing moves any more.
-func (r *rail) rdmaOf() (name string, files []link.CharDevice, err error) {
+// findRDMA returns the RDMA device of a rail and its files. It is called after the last
+// move.
+func (r *rail) findRDMA() (name string, files []link.CharDevice, err error) {
 	where := r.host
 	switch r.entry.RDMA {
 	case config.RDMAExclusive:
@@ -79,7 +81,7 @@ func (r *rail) rdmaOf() (name string, files []link.CharDevice, err error) {
 	if name, err = r.site.hardware.findRDMA(where, r.entry.PCI); err != nil {
 		return "", nil, fmt.Errorf("%s: %w", r.entry, err)
 	}
-	files, err = r.site.hardware.rdmaFiles(where, name)
+	files, err = r.site.hardware.listRDMAFiles(where, name)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", r.entry, err)
 	}

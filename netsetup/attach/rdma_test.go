@@ -24,7 +24,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// fakeRDMA gives each VF an RDMA device. A file says in which namespace it is.
+// fakeRDMA gives each VF an RDMA device. A file holds the namespace that it is in.
 type fakeRDMA struct {
 	n        *node
 	dir      string
@@ -40,12 +40,12 @@ func (n *node) withRDMA(ib bool) *fakeRDMA {
 	h := &n.site.hardware
 	h.findRDMA = func(ns *link.Namespace, pci string) (string, error) {
 		where, err := os.ReadFile(f.path(pci))
-		if here, _ := inode(ns.FD()); err == nil && string(where) != fmt.Sprint(here) {
+		if here, _ := readInode(ns.FD()); err == nil && string(where) != fmt.Sprint(here) {
 			err = fmt.Errorf("find the RDMA device of %s: %w", pci, link.ErrNotFound)
 		}
 		return "mlx5_" + pci, err
 	}
-	h.rdmaFiles = func(ns *link.Namespace, name string) ([]link.CharDevice, error) {
+	h.listRDMAFiles = func(ns *link.Namespace, name string) ([]link.CharDevice, error) {
 		return []link.CharDevice{{Path: "infiniband/uverbs-" + name, Major: 231, Minor: 192}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 58}}, nil
 	}
 	h.findGID = func(*link.Namespace, string, netip.Addr) (int, error) {
@@ -55,11 +55,11 @@ func (n *node) withRDMA(ib bool) *fakeRDMA {
 		return 3, nil
 	}
 	h.moveRDMA = f.move
-	here, err := inode(n.host.FD())
+	here, err := readInode(n.host.FD())
 	require.NoError(n.t, err)
 	for i := range n.cards {
 		for v := range n.vfs {
-			require.NoError(n.t, os.WriteFile(f.path(card(i).VF(v)), []byte(fmt.Sprint(here)), 0o600))
+			require.NoError(n.t, os.WriteFile(f.path(newCard(i).VFAddress(v)), []byte(fmt.Sprint(here)), 0o600))
 		}
 	}
 	return f
@@ -69,11 +69,11 @@ func (f *fakeRDMA) path(pci string) string { return filepath.Join(f.dir, pci) }
 
 func (f *fakeRDMA) move(from *link.Namespace, name string, to *link.Namespace) error {
 	pci := strings.TrimPrefix(name, "mlx5_")
-	there, err := inode(to.FD())
+	there, err := readInode(to.FD())
 	if err != nil {
 		return err
 	}
-	home, _ := inode(f.n.host.FD())
+	home, _ := readInode(f.n.host.FD())
 	if there == home && f.refuses != nil {
 		return f.refuses
 	}
@@ -90,8 +90,8 @@ func (f *fakeRDMA) move(from *link.Namespace, name string, to *link.Namespace) e
 func TestRDMAOfEthernet(t *testing.T) {
 	n := newNode(t, setup{cards: 2, policy: "rdma = \"exclusive\""})
 	rdma := n.withRDMA(false)
-	job := jobSpace(t)
-	before := n.snapshot()
+	job := newJobSpace(t)
+	before := n.takeSnapshot()
 	got, err := n.attach(job)
 	require.NoError(t, err)
 	assert.Contains(t, got.Env, "NCCL_IB_HCA==mlx5_0000:80:01.0,mlx5_0000:81:01.0")
@@ -109,7 +109,7 @@ func TestRDMAOfEthernet(t *testing.T) {
 		"0000:80:01.0, interface at home: false", "0000:81:01.0, interface at home: false", // the interface first
 		"0000:80:01.0, interface at home: false", "0000:81:01.0, interface at home: false",
 	}, rdma.moves)
-	same(t, before, n.snapshot())
+	requireSame(t, before, n.takeSnapshot())
 
 	rdma.refuses = errors.New("no")
 	_, err = n.attach(job)
@@ -117,7 +117,7 @@ func TestRDMAOfEthernet(t *testing.T) {
 	assert.ErrorContains(t, Release(t.Context(), n.site, "4711"), "is in quarantine: undo \"rdma, after\": no")
 	rdma.refuses = nil
 	n.release()
-	same(t, before, n.snapshot())
+	requireSame(t, before, n.takeSnapshot())
 }
 
 func TestFindGID(t *testing.T) {
@@ -148,19 +148,19 @@ func TestFindGID(t *testing.T) {
 func TestSharedRDMAStays(t *testing.T) {
 	n := newNode(t, setup{policy: "rdma = \"shared\""})
 	rdma := n.withRDMA(false)
-	got, err := n.attach(jobSpace(t))
+	got, err := n.attach(newJobSpace(t))
 	require.NoError(t, err)
 	assert.Equal(t, "mlx5_0000:80:01.0", got.Rails[0].RDMA)
 	n.release()
 	assert.Empty(t, rdma.moves)
 }
 
-// infiniband is a node with a fabric whose partitions are UFM's.
-func infiniband(t *testing.T, required bool) (*node, *fakeufm.UFM, *fakeRDMA) {
+// newInfiniBandNode returns a node on a fabric whose partitions UFM manages.
+func newInfiniBandNode(t *testing.T, required bool) (*node, *fakeufm.UFM, *fakeRDMA) {
 	n := newNode(t, setup{infiniband: true, policy: "link = \"ib\"\nrdma = \"exclusive\"", rail: "pkey = 0x12"})
 	u := fakeufm.Start("admin", "secret")
 	t.Cleanup(u.Close)
-	credentials, ca, err := u.WriteFiles(memory(t))
+	credentials, ca, err := u.WriteFiles(makeMemoryDir(t))
 	require.NoError(t, err)
 	n.site.Config.UFM = &config.UFM{URL: u.URL, Credentials: credentials, CA: ca, Required: required}
 	for v := range n.vfs {
@@ -171,9 +171,9 @@ func infiniband(t *testing.T, required bool) (*node, *fakeufm.UFM, *fakeRDMA) {
 }
 
 func TestInfiniBand(t *testing.T) {
-	n, u, rdma := infiniband(t, true)
-	job := jobSpace(t)
-	before, empty := n.snapshot(), inside(t, job)
+	n, u, rdma := newInfiniBandNode(t, true)
+	job := newJobSpace(t)
+	before, empty := n.takeSnapshot(), readSpace(t, job)
 	_, err := n.attach(job)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"b8cef60300000010"}, u.Members(0x12))
@@ -181,34 +181,34 @@ func TestInfiniBand(t *testing.T) {
 	n.release()
 	assert.Empty(t, u.Members(0x12))
 	assert.Equal(t, "0000:80:01.0, interface at home: true", rdma.moves[1], "the device last")
-	same(t, before, n.snapshot())
-	same(t, empty, inside(t, job))
+	requireSame(t, before, n.takeSnapshot())
+	requireSame(t, empty, readSpace(t, job))
 }
 
-// TestUFMIsAway: a job fails, or goes on, as the site wants; what UFM has not heard
-// is kept, and told by Sweep.
+// TestUFMIsAway checks that a job fails or continues as the site demands, and that Sweep
+// sends the calls that UFM has missed.
 func TestUFMIsAway(t *testing.T) {
-	n, u, _ := infiniband(t, true)
+	n, u, _ := newInfiniBandNode(t, true)
 	n.site.limits.ufm = time.Second // no longer than the first pause: it is asked once
-	job := jobSpace(t)
+	job := newJobSpace(t)
 	u.Answer(http.StatusServiceUnavailable, "")
-	before := n.snapshot()
+	before := n.takeSnapshot()
 	_, err := n.attach(job)
-	require.ErrorIs(t, err, fabric.ErrAway)
+	require.ErrorIs(t, err, fabric.ErrUnreachable)
 	assert.ErrorContains(t, err, "rail rail0 (VF 0 of pf0, 0000:80:01.0): step \"partition\"")
-	same(t, before, n.snapshot())
+	requireSame(t, before, n.takeSnapshot())
 
 	n.site.Config.UFM.Required = false
 	_, err = n.attach(job)
 	require.NoError(t, err)
 	n.release()
-	same(t, before, n.snapshot())
+	requireSame(t, before, n.takeSnapshot())
 	n.site.Config.Rails[0].PKey = 0x13
 	_, err = n.attach(job)
-	assert.ErrorContains(t, err, "it may be in partition 0x0012 of another job still")
-	u.Work()
+	assert.ErrorContains(t, err, "it may still be in partition 0x0012 of another job")
+	u.ClearFault()
 	n.site.limits.ufm = time.Minute
-	swept, err := Sweep(t.Context(), n.site, nobody)
+	swept, err := Sweep(t.Context(), n.site, isNeverAlive)
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)
 	_, err = n.attach(job)
@@ -217,16 +217,16 @@ func TestUFMIsAway(t *testing.T) {
 	n.release()
 }
 
-// TestUFMRemembersAnotherPartition: the node was reset before it could tell UFM.
+// TestUFMRemembersAnotherPartition resets the node before it could call UFM.
 func TestUFMRemembersAnotherPartition(t *testing.T) {
-	n, u, _ := infiniband(t, true)
-	job := jobSpace(t)
+	n, u, _ := newInfiniBandNode(t, true)
+	job := newJobSpace(t)
 	_, err := n.attach(job)
 	require.NoError(t, err)
-	entry, err := os.ReadFile(store(n.site.State).vf(card(0).VF(0)))
+	entry, err := os.ReadFile(store(n.site.State).vfPath(newCard(0).VFAddress(0)))
 	require.NoError(t, err)
 	n.release()
-	queue, client, err := n.site.ufm()
+	queue, client, err := n.site.openUFM()
 	require.NoError(t, err)
 	require.NoError(t, queue.Do(t.Context(), client, fabric.Add, 0x77, 0xb8cef60300000010))
 	for _, pkey := range []uint16{0x12, 0} {

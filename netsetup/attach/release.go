@@ -14,11 +14,11 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// Release takes back all that a job has, whatever is left of it. It may be
-// repeated, and a job that has nothing is no error. All of it is tried although
-// some fails; a VF that could not be made what it was is in quarantine then.
+// Release takes back everything that a job has. It may be repeated, and a job that has
+// nothing is no error. It continues after errors; a VF that could not be restored is then in
+// quarantine.
 func Release(ctx context.Context, site Site, job string) error {
-	s, err := begin(ctx, &site, job)
+	s, err := beginSession(ctx, &site, job)
 	if err != nil {
 		return err
 	}
@@ -29,42 +29,43 @@ func Release(ctx context.Context, site Site, job string) error {
 	return nil
 }
 
-// releaseAll undoes what the journals know about the job.
+// releaseAll undoes everything that the job's journals record.
 func (s *session) releaseAll(ctx context.Context) error {
-	entries, err := s.state.of(s.job)
+	entries, err := s.state.readEntriesOf(s.job)
 	if err != nil {
 		return err
 	}
-	rec, unreadable := s.state.record(s.job)
-	err = errors.Join(unreadable, s.back(ctx, entries))
+	rec, unreadable := s.state.readRecord(s.job)
+	err = errors.Join(unreadable, s.undoRails(ctx, entries))
 	if failed := s.removeControl(ctx, rec); failed != nil {
 		return errors.Join(err, failed)
 	}
 	if rec != nil {
-		err = errors.Join(err, erase(s.state.job(s.job)))
+		err = errors.Join(err, removeJournal(s.state.jobPath(s.job)))
 	}
 	return err
 }
 
-// back undoes the steps of VFs.
-func (s *session) back(ctx context.Context, entries []*entry) error {
+// undoRails undoes the steps of VFs, in parallel.
+func (s *session) undoRails(ctx context.Context, entries []*entry) error {
 	spaces := map[uint64]*link.Namespace{}
 	var rails []*rail
 	for _, e := range entries {
 		r := &rail{site: s.site, state: s.state, boot: s.boot, host: s.host, entry: e}
-		if e.Boot == s.boot && !r.allHome() {
+		if e.Boot == s.boot && !r.isHome() {
 			if _, ok := spaces[e.Netns]; !ok {
-				spaces[e.Netns] = s.namespace(e.Netns)
+				spaces[e.Netns] = s.findNamespace(e.Netns)
 			}
 			r.job = spaces[e.Netns]
 		}
 		rails = append(rails, r)
 	}
-	return s.each(rails, func(r *rail) error { return r.back(ctx) })
+	return s.forEachRail(rails, func(r *rail) error { return r.undoSteps(ctx) })
 }
 
-// allHome tells whether the job's namespace has nothing of the VF: no need to look for it.
-func (r *rail) allHome() bool {
+// isHome reports whether VF and RDMA device are in the node's namespace, so that the job's
+// namespace is not needed.
+func (r *rail) isHome() bool {
 	_, err := r.site.hardware.find(r.host, r.entry.PCI)
 	if err == nil && r.entry.RDMA == config.RDMAExclusive {
 		_, err = r.site.hardware.findRDMA(r.host, r.entry.PCI)
@@ -72,15 +73,15 @@ func (r *rail) allHome() bool {
 	return err == nil
 }
 
-// releaseBefore releases what is left of the job from before. A VF in quarantine
-// is no hindrance, unless it may still answer for the job's address.
-func (s *session) releaseBefore(ctx context.Context) error {
+// releaseLeftovers releases what the job still has from before. A VF in quarantine is no
+// obstacle, unless it may still answer for the job's address.
+func (s *session) releaseLeftovers(ctx context.Context) error {
 	failed := s.releaseAll(ctx)
 	if failed == nil {
 		return nil
 	}
-	left, err := s.state.of(s.job)
-	rec, unreadable := s.state.record(s.job)
+	left, err := s.state.readEntriesOf(s.job)
+	rec, unreadable := s.state.readRecord(s.job)
 	if err != nil || unreadable != nil || rec != nil {
 		return failed
 	}
@@ -92,8 +93,9 @@ func (s *session) releaseBefore(ctx context.Context) error {
 	return nil
 }
 
-// namespace finds the job's namespace: the one at hand, or by its number; nil if it is gone.
-func (s *session) namespace(number uint64) *link.Namespace {
+// findNamespace returns the job's namespace: that of the session, or one found by its
+// number; nil if it is gone.
+func (s *session) findNamespace(number uint64) *link.Namespace {
 	if s.space != nil && s.netns == number {
 		return s.space
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// session is one call about one job, with the job's lock.
+// session is one operation on one job, with the job's lock.
 type session struct {
 	site  *Site
 	state store
 	boot  string
 	job   string
 	host  *link.Namespace
-	space *link.Namespace // the job's; nil in Release
-	netns uint64          // its number
+	space *link.Namespace // the job's namespace; nil in Release
+	netns uint64          // inode number of space
 	end   []func()
 }
 
@@ -29,18 +29,18 @@ func (s *session) close() {
 	}
 }
 
-// begin checks names and the state directory, and takes the job's lock.
-func begin(ctx context.Context, site *Site, job string) (*session, error) {
+// beginSession checks the job's name and the state directory, and takes the job's lock.
+func beginSession(ctx context.Context, site *Site, job string) (*session, error) {
 	if !isJob(job) {
-		return nil, fmt.Errorf("%.70q is no job", job)
+		return nil, fmt.Errorf("%.70q is not a job", job)
 	}
 	s := &session{site: site, state: store(site.State), job: job}
-	site.hardware = site.hardware.complete(site.Roots.Proc)
+	site.hardware = site.hardware.withDefaults(site.Roots.Proc)
 	if err := s.state.prepare(); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.boot, err = bootID(site.Roots.Proc); err != nil {
+	if s.boot, err = readBootID(site.Roots.Proc); err != nil {
 		return nil, err
 	}
 	lock, err := s.state.lockJob(ctx, job)
@@ -56,9 +56,9 @@ func begin(ctx context.Context, site *Site, job string) (*session, error) {
 	return s, nil
 }
 
-// enter opens the job's namespace.
-func (s *session) enter(netns int) (err error) {
-	if s.netns, err = inode(netns); err != nil {
+// enterNamespace opens the job's namespace.
+func (s *session) enterNamespace(netns int) (err error) {
+	if s.netns, err = readInode(netns); err != nil {
 		return err
 	}
 	if s.space, err = link.Open(netns); err != nil {
@@ -68,18 +68,18 @@ func (s *session) enter(netns int) (err error) {
 	return nil
 }
 
-// each does something for all rails side by side, each with netlink sockets of its own.
-func (s *session) each(rails []*rail, do func(*rail) error) error {
+// forEachRail calls do for all rails in parallel, each with its own netlink sockets.
+func (s *session) forEachRail(rails []*rail, do func(*rail) error) error {
 	errs := make([]error, len(rails))
 	var wait sync.WaitGroup
 	for i, r := range rails {
-		wait.Go(func() { errs[i] = s.open(r, do) })
+		wait.Go(func() { errs[i] = s.openRail(r, do) })
 	}
 	wait.Wait()
 	return errors.Join(errs...)
 }
 
-func (s *session) open(r *rail, do func(*rail) error) (err error) {
+func (s *session) openRail(r *rail, do func(*rail) error) (err error) {
 	if r.host, err = link.Open(s.host.FD()); err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ package attach
 
 import "path/filepath"
 
-// Dir returns where this package keeps its state, below gojail's. Nothing makes it here.
-func Dir(state string) string { return filepath.Join(state, "net") }
+// StateDir returns the directory of this package's state below gojail's state directory. It
+// does not create it.
+func StateDir(state string) string { return filepath.Join(state, "net") }
 
-// Empty reports whether no job has anything on a node; state is Site.State.
-func Empty(state string) bool { return store(state).empty() }
+// IsEmpty reports whether no job has a VF or a control interface on the node. state is
+// Site.State.
+func IsEmpty(state string) bool { return store(state).isEmpty() }

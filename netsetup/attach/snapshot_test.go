@@ -23,17 +23,17 @@ import (
 
 var timeOfLease = regexp.MustCompile(`,\d{9,}$`)
 
-// snapshot is all that an attach could change, outside of the job.
-func (n *node) snapshot() string {
+// takeSnapshot returns everything outside of the job that an attach could change.
+func (n *node) takeSnapshot() string {
 	n.t.Helper()
 	var lines []string
-	all, err := handle(n.t, n.host).LinkList()
+	all, err := openHandle(n.t, n.host).LinkList()
 	require.NoError(n.t, err)
 	for _, l := range all {
 		a := l.Attrs()
 		lines = append(lines, fmt.Sprintf("link %s %s %s mtu %d txq %d up %t alt %v", a.Name, a.Alias, a.HardwareAddr, a.MTU, a.TxQLen, a.Flags&net.FlagUp != 0, a.AltNames))
 	}
-	lines = append(lines, network(n.t, n.host)...)
+	lines = append(lines, readRouting(n.t, n.host)...)
 	for _, dir := range []string{n.knobs, n.site.State, filepath.Join(n.dir, "pools")} {
 		require.NoError(n.t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(path, "lock") || strings.HasSuffix(path, "/self") {
@@ -53,21 +53,22 @@ func (n *node) snapshot() string {
 	return strings.Join(lines, "\n")
 }
 
-// network are rules, routes and proxies, without what the kernel makes for IPv6 by itself.
-func network(t testing.TB, n *link.Namespace) []string {
+// readRouting returns rules, routes and proxies, without those that the kernel adds for IPv6
+// itself.
+func readRouting(t testing.TB, n *link.Namespace) []string {
 	t.Helper()
-	text := sh(t, n, "ip rule; ip -6 rule; ip route show table all; ip -6 route show table all; ip neigh show proxy")
+	text := runShell(t, n, "ip rule; ip -6 rule; ip route show table all; ip -6 route show table all; ip neigh show proxy")
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(text), "\n"), func(line string) bool {
 		return strings.Contains(line, "fe80::") || strings.Contains(line, "ff00::") || strings.Contains(line, "local ::1") || strings.HasPrefix(line, "::1 ")
 	})
 }
 
-// inside is what a job's namespace has.
-func inside(t testing.TB, n *link.Namespace) string {
+// readSpace returns the state of a job's namespace.
+func readSpace(t testing.TB, n *link.Namespace) string {
 	t.Helper()
-	links, err := n.Links()
+	links, err := n.ListLinks()
 	require.NoError(t, err)
-	lines := network(t, n)
+	lines := readRouting(t, n)
 	for _, l := range links {
 		lines = append(lines, "link "+l.Name)
 	}
@@ -75,11 +76,12 @@ func inside(t testing.TB, n *link.Namespace) string {
 	return strings.Join(lines, "\n")
 }
 
-// talk connects from an address in a to one in b, and tells as whom b saw it.
-func talk(t testing.TB, a *link.Namespace, from string, b *link.Namespace, to string) string {
+// connect connects from an address in a to one in b, and returns the source address that b
+// saw.
+func connect(t testing.TB, a *link.Namespace, from string, b *link.Namespace, to string) string {
 	t.Helper()
 	var server net.Listener
-	require.NoError(t, netns.Inside(b.FD(), func() (err error) {
+	require.NoError(t, netns.RunInside(b.FD(), func() (err error) {
 		server, err = net.Listen("tcp", net.JoinHostPort(to, "0"))
 		return err
 	}))
@@ -96,7 +98,7 @@ func talk(t testing.TB, a *link.Namespace, from string, b *link.Namespace, to st
 		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 	}
 	var seen []byte
-	require.NoError(t, netns.Inside(a.FD(), func() error {
+	require.NoError(t, netns.RunInside(a.FD(), func() error {
 		c, err := dialer.Dial("tcp", server.Addr().String())
 		if err != nil {
 			return err
@@ -108,8 +110,8 @@ func talk(t testing.TB, a *link.Namespace, from string, b *link.Namespace, to st
 	return string(seen)
 }
 
-// same ends the test with the lines that differ.
-func same(t testing.TB, want, got string, args ...any) {
+// requireSame ends the test with the lines that differ.
+func requireSame(t testing.TB, want, got string, args ...any) {
 	t.Helper()
 	if want == got {
 		return

@@ -24,10 +24,10 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-// node is a "machine": cards are veth interfaces, and macvlan interfaces on them
-// stand in for VFs. A stand-in is known by its alias, which goes with it where it
-// goes; what PFs decide about VFs is in files. The far ends of the cards are the
-// gateways of rails, in a namespace of their own.
+// node is a "machine": cards are veth interfaces, and macvlan interfaces on them stand in
+// for VFs. A stand-in is identified by its alias, which moves with it; the properties
+// that PFs control are in files. The far ends of the cards are the gateways of rails, in
+// a separate namespace.
 type node struct {
 	t          testing.TB
 	tree       *fakesys.Tree
@@ -38,7 +38,7 @@ type node struct {
 	site       Site
 }
 
-// setup is what a test wants of a node; the rest is usual.
+// setup is a test's description of a node; fields that are not set have defaults.
 type setup struct {
 	cards, vfs int
 	probe      string // lines of [probe]
@@ -55,13 +55,13 @@ func newNode(t testing.TB, w setup) *node {
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: network namespaces")
 	}
-	n := &node{t: t, tree: fakesys.New(t), host: space(t), wire: space(t), dir: memory(t), cards: max(w.cards, 1), vfs: max(w.vfs, 2)}
+	n := &node{t: t, tree: fakesys.New(t), host: newSpace(t), wire: newSpace(t), dir: makeMemoryDir(t), cards: max(w.cards, 1), vfs: max(w.vfs, 2)}
 	n.knobs = filepath.Join(n.dir, "knobs")
 	for _, dir := range []string{n.knobs, filepath.Join(n.dir, "pools"), filepath.Join(n.dir, "ufm")} {
 		require.NoError(t, os.Mkdir(dir, 0o700))
 	}
 	for i := range n.cards {
-		n.card(i, w.infiniband)
+		n.addCard(i, w.infiniband)
 	}
 	n.text = n.networkTOML(w)
 	cfg, err := config.Parse(n.text, "node1")
@@ -69,14 +69,14 @@ func newNode(t testing.TB, w setup) *node {
 	n.site = Site{
 		Config: cfg, Cluster: "prod", State: filepath.Join(n.dir, "net"), Queue: filepath.Join(n.dir, "ufm"),
 		Roots: inventory.Roots{Sys: n.tree.Sys, Proc: "/proc", Dev: n.tree.Dev}, Host: n.host.FD(),
-		hardware: standIns(n.knobs),
+		hardware: newStandIns(n.knobs),
 	}
 	require.NoError(t, store(n.site.State).prepare())
 	return n
 }
 
-// memory is a directory in memory, where /run is on a node: each journal is synced.
-func memory(t testing.TB) string {
+// makeMemoryDir returns a directory in memory, like /run on a node: each journal is synced.
+func makeMemoryDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "attach")
 	if err != nil {
 		return t.TempDir()
@@ -106,7 +106,7 @@ func (n *node) networkTOML(w setup) string {
 		fmt.Fprintf(&b, "[[rail]]\nname = \"rail%d\"\npolicy = \"p%d\"\npools = [\"r%d\"]\nlabels = [\"all\"]\n%s\n", i, i, i, w.rail)
 	}
 	if w.control {
-		n.controlNetwork()
+		n.addControlNetwork()
 		from := "nodes = \"node1\"\nper_node = 100"
 		if w.directory {
 			from = fmt.Sprintf("directory = %q", filepath.Join(n.dir, "pools"))
@@ -116,40 +116,40 @@ func (n *node) networkTOML(w setup) string {
 	return b.String()
 }
 
-// controlNetwork is the node's own network, with a default route.
-func (n *node) controlNetwork() {
-	index, _ := veth(n.t, n.host, "eth0", n.wire, "far0")
-	sh(n.t, n.host, "sysctl -qw net.ipv4.ip_forward=1; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up; ip route add default via 192.0.2.254")
-	sh(n.t, n.wire, "ip addr add 192.0.2.254/24 dev far0; ip link set far0 up")
+// addControlNetwork creates the node's own network, with a default route.
+func (n *node) addControlNetwork() {
+	index, _ := addVeth(n.t, n.host, "eth0", n.wire, "far0")
+	runShell(n.t, n.host, "sysctl -qw net.ipv4.ip_forward=1; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up; ip route add default via 192.0.2.254")
+	runShell(n.t, n.wire, "ip addr add 192.0.2.254/24 dev far0; ip link set far0 up")
 	require.NoError(n.t, n.host.WaitCarrier(n.t.Context(), index))
 }
 
-func card(i int) fakesys.Card {
+func newCard(i int) fakesys.Card {
 	return fakesys.Card{PCI: fmt.Sprintf("0000:8%x:00.0", i), Under: fmt.Sprintf("pci0000:80/0000:80:%02x.0", i), Name: fmt.Sprintf("pf%d", i), TotalVFs: 64}
 }
 
-// card makes card i, its VFs, and the gateway behind it.
-func (n *node) card(i int, infiniband bool) {
-	c := card(i)
+// addCard creates card i, its VFs, and the gateway behind it.
+func (n *node) addCard(i int, infiniband bool) {
+	c := newCard(i)
 	c.NumVFs, c.InfiniBand = n.vfs, infiniband
 	n.tree.AddCard(c)
-	index, _ := veth(n.t, n.host, c.Name, n.wire, "sw"+fmt.Sprint(i))
-	handle := handle(n.t, n.host)
+	index, _ := addVeth(n.t, n.host, c.Name, n.wire, "sw"+fmt.Sprint(i))
+	handle := openHandle(n.t, n.host)
 	pf, err := handle.LinkByIndex(index)
 	require.NoError(n.t, err)
 	require.NoError(n.t, handle.LinkSetAlias(pf, c.PCI))
-	require.NoError(n.t, n.host.Up(index))
-	sh(n.t, n.wire, fmt.Sprintf("ip addr add 10.%d.255.254/16 dev sw%d; ip link set sw%d up", i+1, i, i))
+	require.NoError(n.t, n.host.SetUp(index))
+	runShell(n.t, n.wire, fmt.Sprintf("ip addr add 10.%d.255.254/16 dev sw%d; ip link set sw%d up", i+1, i, i))
 	for v := range n.vfs {
-		n.standIn(c, v, fmt.Sprintf("%sv%d", c.Name, v))
+		n.addStandIn(c, v, fmt.Sprintf("%sv%d", c.Name, v))
 		off, zero := false, make(net.HardwareAddr, 6)
 		saveKnobs(n.knobs, index, v, link.VFKnobs{VLAN: &link.VLAN{Proto: link.Dot1Q}, MAC: zero, Rates: &link.Rates{}, SpoofCheck: &off, Trust: &off})
 	}
 }
 
-// standIn makes the stand-in of a VF.
-func (n *node) standIn(c fakesys.Card, v int, name string) {
-	handle := handle(n.t, n.host)
+// addStandIn creates the stand-in of a VF.
+func (n *node) addStandIn(c fakesys.Card, v int, name string) {
+	handle := openHandle(n.t, n.host)
 	pf, err := handle.LinkByName(c.Name)
 	require.NoError(n.t, err)
 	attrs := netlink.NewLinkAttrs()
@@ -157,7 +157,7 @@ func (n *node) standIn(c fakesys.Card, v int, name string) {
 	require.NoError(n.t, handle.LinkAdd(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}))
 	l, err := handle.LinkByName(name)
 	require.NoError(n.t, err)
-	require.NoError(n.t, handle.LinkSetAlias(l, c.VF(v)))
+	require.NoError(n.t, handle.LinkSetAlias(l, c.VFAddress(v)))
 	require.NoError(n.t, n.host.AddAltNames(l.Attrs().Index, []string{fmt.Sprintf("alt-%sv%d", c.Name, v)}))
 }
 
@@ -165,26 +165,26 @@ func vfMAC(c fakesys.Card, v int) net.HardwareAddr {
 	return net.HardwareAddr{2, 0, 0, c.PCI[6], 0, byte(v)}
 }
 
-// kernelReturns does for stand-ins what the kernel does for VFs of a namespace
-// that is gone: they are in the host again, under the name that they had there, or
-// another one if that is in use.
-func (n *node) kernelReturns() {
+// returnVFs does for stand-ins what the kernel does for VFs of a namespace that is gone: it
+// moves them to the host's namespace under their current name, or another one if that name
+// is in use.
+func (n *node) returnVFs() {
 	find := n.site.hardware.find
 	for i := range n.cards {
 		for v := range n.vfs {
-			if _, err := find(n.host, card(i).VF(v)); errors.Is(err, link.ErrNotFound) {
+			if _, err := find(n.host, newCard(i).VFAddress(v)); errors.Is(err, link.ErrNotFound) {
 				name := fmt.Sprintf("net%d", i+1)
-				if _, err := n.host.ByName(name); err == nil {
+				if _, err := n.host.FindByName(name); err == nil {
 					name = fmt.Sprintf("dev%d%d", i, v)
 				}
-				n.standIn(card(i), v, name)
+				n.addStandIn(newCard(i), v, name)
 			}
 		}
 	}
 }
 
-// space is a namespace, until the end of the test.
-func space(t testing.TB) *link.Namespace {
+// newSpace returns a namespace that lives until the end of the test.
+func newSpace(t testing.TB) *link.Namespace {
 	t.Helper()
 	fd, err := netns.New()
 	require.NoError(t, err)
@@ -195,40 +195,41 @@ func space(t testing.TB) *link.Namespace {
 	return n
 }
 
-// handle is the library's, for what package link does not make.
-func handle(t testing.TB, n *link.Namespace) (h *netlink.Handle) {
+// openHandle returns a handle of the netlink library, for links that package link does not
+// create.
+func openHandle(t testing.TB, n *link.Namespace) (h *netlink.Handle) {
 	t.Helper()
-	h, err := inSpace(n)
+	h, err := openHandleIn(n)
 	require.NoError(t, err)
 	t.Cleanup(h.Close)
 	return h
 }
 
-func inSpace(n *link.Namespace) (h *netlink.Handle, err error) {
-	err = netns.Inside(n.FD(), func() (err error) {
+func openHandleIn(n *link.Namespace) (h *netlink.Handle, err error) {
+	err = netns.RunInside(n.FD(), func() (err error) {
 		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		return err
 	})
 	return h, err
 }
 
-func veth(t testing.TB, a *link.Namespace, name string, b *link.Namespace, peer string) (int, int) {
+func addVeth(t testing.TB, a *link.Namespace, name string, b *link.Namespace, peer string) (int, int) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
-	require.NoError(t, handle(t, a).LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: peer, PeerNamespace: netlink.NsFd(b.FD())}))
-	one, err := a.ByName(name)
+	require.NoError(t, openHandle(t, a).LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: peer, PeerNamespace: netlink.NsFd(b.FD())}))
+	one, err := a.FindByName(name)
 	require.NoError(t, err)
-	other, err := b.ByName(peer)
+	other, err := b.FindByName(peer)
 	require.NoError(t, err)
 	return one.Index, other.Index
 }
 
-// sh runs a command line in a namespace.
-func sh(t testing.TB, n *link.Namespace, line string) string {
+// runShell runs a shell command in a namespace.
+func runShell(t testing.TB, n *link.Namespace, line string) string {
 	t.Helper()
 	var out []byte
-	err := netns.Inside(n.FD(), func() (err error) {
+	err := netns.RunInside(n.FD(), func() (err error) {
 		out, err = exec.Command("sh", "-ec", line).CombinedOutput()
 		return err
 	})
@@ -236,11 +237,11 @@ func sh(t testing.TB, n *link.Namespace, line string) string {
 	return string(out)
 }
 
-// gone waits until the kernel has taken apart the namespaces that nobody holds: their
-// stand-ins are nowhere, and a control interface's end in the host is gone.
-func (n *node) gone() {
+// waitForNamespaces waits until the kernel has removed the namespaces without references:
+// their stand-ins are in no namespace, and the host's end of the control interface is gone.
+func (n *node) waitForNamespaces() {
 	require.Eventually(n.t, func() bool {
-		_, err := n.host.ByName(controlHostName("node1", "4711"))
+		_, err := n.host.FindByName(formatControlName("node1", "4711"))
 		return errors.Is(err, link.ErrNotFound)
 	}, time.Minute, 5*time.Millisecond)
 }

@@ -20,50 +20,50 @@ import (
 func TestAHeldVFIsNotGiven(t *testing.T) {
 	n := newNode(t, setup{vfs: 2})
 	for i, id := range []string{"1", "2"} {
-		got, err := Attach(t.Context(), n.site, Job{ID: id, Netns: jobSpace(t).FD()})
+		got, err := Attach(t.Context(), n.site, Job{ID: id, Netns: newJobSpace(t).FD()})
 		require.NoError(t, err)
 		assert.Equal(t, i, got.Rails[0].VF)
 	}
-	before := n.snapshot()
-	job := jobSpace(t)
+	before := n.takeSnapshot()
+	job := newJobSpace(t)
 	_, err := Attach(t.Context(), n.site, Job{ID: "3", Netns: job.FD()})
 	assert.EqualError(t, err, "job 3: rail rail0: no VF is free (0000:80:01.0: job 1; 0000:80:01.1: job 2); wait for those jobs, or run: gojail sweep")
-	_, err = Attach(t.Context(), n.site, Job{ID: "3", Netns: job.FD(), Devices: []string{card(0).VF(1)}})
+	_, err = Attach(t.Context(), n.site, Job{ID: "3", Netns: job.FD(), Devices: []string{newCard(0).VFAddress(1)}})
 	assert.ErrorIs(t, err, errNoVF)
-	same(t, before, n.snapshot())
-	held, quarantined, err := Held(n.site.State)
+	requireSame(t, before, n.takeSnapshot())
+	held, quarantined, err := ListHeld(n.site.State)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{card(0).VF(0): "1", card(0).VF(1): "2"}, held)
+	assert.Equal(t, map[string]string{newCard(0).VFAddress(0): "1", newCard(0).VFAddress(1): "2"}, held)
 	assert.Empty(t, quarantined)
-	assert.ErrorContains(t, Lift(n.site.State, card(0).VF(0)), "job 1 has it")
+	assert.ErrorContains(t, Lift(n.site.State, newCard(0).VFAddress(0)), "job 1 holds it")
 	require.NoError(t, Release(t.Context(), n.site, "1"))
 	_, err = Attach(t.Context(), n.site, Job{ID: "3", Netns: job.FD()})
 	require.NoError(t, err)
 }
 
-// TestAnotherBoot: VFs, namespaces and interfaces are new, so nothing is done to
-// them; leases are not.
+// TestAnotherBoot checks that VFs, namespaces and interfaces are not changed after a reboot,
+// because they are new, and that leases are released.
 func TestAnotherBoot(t *testing.T) {
 	n := newNode(t, setup{cards: 2, directory: true, control: true, policy: "vlan = 7"})
-	job := jobSpace(t)
+	job := newJobSpace(t)
 	_, err := n.attach(job)
 	require.NoError(t, err)
-	boot, err := bootID("/proc")
+	boot, err := readBootID("/proc")
 	require.NoError(t, err)
-	for _, path := range []string{"vf/" + card(0).VF(0), "vf/" + card(1).VF(0), "jobs/4711"} {
+	for _, path := range []string{"vf/" + newCard(0).VFAddress(0), "vf/" + newCard(1).VFAddress(0), "jobs/4711"} {
 		path = filepath.Join(n.site.State, path+".json")
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), boot, "another")), 0o600))
 	}
-	had := inside(t, job)
+	had := readSpace(t, job)
 	swept, err := Sweep(t.Context(), n.site, func(string) bool { return true })
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)
-	assert.Empty(t, swept.Kept)
-	same(t, had, inside(t, job))
-	assert.NotContains(t, n.snapshot(), "4711,")
-	assert.NotContains(t, n.snapshot(), ".json")
+	assert.Empty(t, swept.Leftovers)
+	requireSame(t, had, readSpace(t, job))
+	assert.NotContains(t, n.takeSnapshot(), "4711,")
+	assert.NotContains(t, n.takeSnapshot(), ".json")
 	k, err := n.site.hardware.readVF(n.host, pfIndex(t, n, 0), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 7, k.VLAN.ID)
@@ -71,66 +71,71 @@ func TestAnotherBoot(t *testing.T) {
 
 // TestARebootThatEmptiedTheState: leases are all that is left.
 
+// TestARebootThatEmptiedTheState leaves leases only.
 func TestARebootThatEmptiedTheState(t *testing.T) {
 	n := newNode(t, setup{directory: true})
-	got, err := n.attach(jobSpace(t))
+	got, err := n.attach(newJobSpace(t))
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(n.site.State))
 	swept, err := Sweep(t.Context(), n.site, func(job string) bool { return job == "4711" })
 	require.NoError(t, err)
 	assert.Empty(t, swept.Addresses)
-	swept, err = Sweep(t.Context(), n.site, nobody)
+	swept, err = Sweep(t.Context(), n.site, isNeverAlive)
 	require.NoError(t, err)
 	assert.Equal(t, []string{got.Rails[0].Addresses[0].Addr().String() + " of rail rail0 of job 4711 on node1"}, swept.Addresses)
-	assert.NotContains(t, n.snapshot(), "4711")
+	assert.NotContains(t, n.takeSnapshot(), "4711")
 }
 
 // TestTheHolderDied between two steps of a job: the next one finds VFs under the
 
 // names of the job in the host.
 
+// TestTheHolderDied ends the namespace between two steps of a job: the next step finds the
+// VFs in the host's namespace under the names of the job.
 func TestTheHolderDied(t *testing.T) {
 	n := newNode(t, setup{cards: 2, control: true, directory: true})
-	before := n.snapshot()
-	first := jobSpace(t)
+	before := n.takeSnapshot()
+	first := newJobSpace(t)
 	_, err := n.attach(first)
 	require.NoError(t, err)
 	first.Close()
-	n.gone()
-	n.kernelReturns()
+	n.waitForNamespaces()
+	n.returnVFs()
 	swept, err := Sweep(t.Context(), n.site, func(string) bool { return true })
 	require.NoError(t, err)
-	assert.Len(t, swept.Kept, 2)
-	_, err = n.attach(jobSpace(t))
+	assert.Len(t, swept.Leftovers, 2)
+	_, err = n.attach(newJobSpace(t))
 	require.NoError(t, err)
 	n.release()
-	same(t, before, n.snapshot())
+	requireSame(t, before, n.takeSnapshot())
 }
 
 // TestANumberThatIsUsedAgain: the record speaks of a namespace of that number, but
 
 // of an older one, which had the VFs.
 
+// TestANumberThatIsUsedAgain uses a record of an older namespace with the same number, which
+// had the VFs.
 func TestANumberThatIsUsedAgain(t *testing.T) {
 	n := newNode(t, setup{cards: 2})
-	before := n.snapshot()
-	old, job := jobSpace(t), jobSpace(t)
+	before := n.takeSnapshot()
+	old, job := newJobSpace(t), newJobSpace(t)
 	_, err := n.attach(old)
 	require.NoError(t, err)
-	was, err := inode(old.FD())
+	was, err := readInode(old.FD())
 	require.NoError(t, err)
-	is, err := inode(job.FD())
+	is, err := readInode(job.FD())
 	require.NoError(t, err)
-	path := store(n.site.State).job("4711")
+	path := store(n.site.State).jobPath("4711")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), fmt.Sprint(was), fmt.Sprint(is), 1)), 0o600))
 	_, err = n.attach(job)
 	require.NoError(t, err)
-	assert.Contains(t, inside(t, job), "link net2")
-	assert.NotContains(t, inside(t, old), "link net")
+	assert.Contains(t, readSpace(t, job), "link net2")
+	assert.NotContains(t, readSpace(t, old), "link net")
 	n.release()
-	same(t, before, n.snapshot())
+	requireSame(t, before, n.takeSnapshot())
 }
 
 // TestAVFThatDoesNotComeBack keeps its addresses: it may answer for them somewhere.
@@ -141,36 +146,36 @@ func TestANumberThatIsUsedAgain(t *testing.T) {
 
 func TestAnotherLabelInTheSameNamespace(t *testing.T) {
 	n := newNode(t, setup{cards: 2})
-	job := jobSpace(t)
+	job := newJobSpace(t)
 	got, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: job.FD(), Label: "rail1"})
 	require.NoError(t, err)
 	assert.Equal(t, "net2", got.Rails[0].Name)
 	_, err = n.attach(job)
-	assert.ErrorContains(t, err, "job 4711 has the network \"rail1\" in this namespace already")
+	assert.ErrorContains(t, err, "job 4711 already has the network \"rail1\" in this namespace")
 	n.site.Config = nil
 	_, err = n.attach(job)
 	assert.ErrorContains(t, err, "write network.toml")
 	err = Release(t.Context(), n.site, "4711")
-	assert.ErrorContains(t, err, "undo \"address\": no configuration says where address pools are")
-	assert.NotContains(t, inside(t, job), "link net", "but the VF is home")
+	assert.ErrorContains(t, err, "undo \"address\": the address pools are unknown without network.toml")
+	assert.NotContains(t, readSpace(t, job), "link net", "but the VF is home")
 }
 
 func TestWhatIsNoJob(t *testing.T) {
 	n := newNode(t, setup{})
 	for _, id := range []string{"", "../1", "a b", "1/2", ".x"} {
 		_, err := Attach(t.Context(), n.site, Job{ID: id, Netns: n.host.FD()})
-		assert.ErrorContains(t, err, "is no job")
-		assert.ErrorContains(t, Release(t.Context(), n.site, id), "is no job")
-		_, err = Show(n.site.State, id)
-		assert.ErrorContains(t, err, "is no job")
+		assert.ErrorContains(t, err, "is not a job")
+		assert.ErrorContains(t, Release(t.Context(), n.site, id), "is not a job")
+		_, err = ReadNetwork(n.site.State, id)
+		assert.ErrorContains(t, err, "is not a job")
 	}
-	_, err := Show(n.site.State, "4711")
+	_, err := ReadNetwork(n.site.State, "4711")
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = Attach(t.Context(), n.site, Job{ID: "1", Netns: -1})
 	assert.ErrorContains(t, err, "descriptor -1")
-	_, err = Attach(t.Context(), n.site, Job{ID: "1", Netns: jobSpace(t).FD(), Label: "nowhere"})
+	_, err = Attach(t.Context(), n.site, Job{ID: "1", Netns: newJobSpace(t).FD(), Label: "nowhere"})
 	assert.ErrorContains(t, err, "network \"nowhere\" is unknown")
-	held, quarantined, err := Held(filepath.Join(n.dir, "not there"))
+	held, quarantined, err := ListHeld(filepath.Join(n.dir, "not there"))
 	assert.NoError(t, err)
 	assert.Empty(t, held)
 	assert.Empty(t, quarantined)
@@ -179,7 +184,7 @@ func TestWhatIsNoJob(t *testing.T) {
 func TestStateIsRootsAlone(t *testing.T) {
 	n := newNode(t, setup{})
 	require.NoError(t, os.Chmod(n.site.State, 0o755))
-	_, err := n.attach(jobSpace(t))
+	_, err := n.attach(newJobSpace(t))
 	require.NoError(t, err)
 	info, err := os.Stat(n.site.State)
 	require.NoError(t, err)
@@ -190,7 +195,8 @@ func TestStateIsRootsAlone(t *testing.T) {
 	n.release()
 }
 
-// TestSweepDoesNotWait for a pool whose server hangs: the others are swept.
+// TestSweepDoesNotWait checks that a pool whose server hangs does not delay the sweep of the
+// others.
 func TestSweepDoesNotWait(t *testing.T) {
 	n := newNode(t, setup{cards: 2, directory: true})
 	n.site.limits.sweep = 300 * time.Millisecond
@@ -200,14 +206,14 @@ func TestSweepDoesNotWait(t *testing.T) {
 	require.NoError(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	swept, err := Sweep(ctx, n.site, nobody)
+	swept, err := Sweep(ctx, n.site, isNeverAlive)
 	require.NoError(t, err)
 	require.NoError(t, ctx.Err())
 	require.Len(t, swept.Problems, 1)
 	assert.Contains(t, swept.Problems[0], "pool r0: cannot open: another process of this node holds "+lock.Name())
 	lock.Close()
 	n.site.limits.sweep = time.Minute
-	swept, err = Sweep(ctx, n.site, nobody)
+	swept, err = Sweep(ctx, n.site, isNeverAlive)
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)
 }

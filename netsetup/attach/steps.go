@@ -10,40 +10,41 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// step is one step of giving a job a VF, and how it is undone: also when it was
-// interrupted in its middle, was undone before, or when the job's namespace is
-// gone. The journal names a step that can be undone before it begins.
+// step is one step of giving a VF to a job, with its undo. The undo must also work if the
+// step was interrupted or already undone, and if the job's namespace is gone. The journal
+// names a step with an undo before the step begins.
 type step struct {
 	name   string
 	do     func(*rail, context.Context) error
-	undo   func(*rail, context.Context) error // nil: the reason is beside it
+	undo   func(*rail, context.Context) error // nil: for the reason in the comment
 	when   func(*entry) bool                  // nil: always
-	reboot bool                               // what it does outlives a reboot of the node, and is undone after one
+	reboot bool                               // whether its effect survives a reboot of the node, and is undone after one
 }
 
-// steps are what a rail goes through, from above to below; back from below to above.
+// steps are the steps of a rail in the order in which they are done; they are undone in
+// reverse order.
 var steps = []step{
-	{name: "reserve"}, // the journal itself; erased last
-	{name: "address", do: (*rail).acquire, undo: (*rail).free, reboot: true},
+	{name: "reserve"}, // the journal itself; removed last
+	{name: "address", do: (*rail).acquire, undo: (*rail).release, reboot: true},
 	{name: "knobs", do: (*rail).setKnobs, undo: (*rail).restore},
-	{name: "partition", do: (*rail).joinPartition, undo: (*rail).leavePartition, when: (*entry).partitioned, reboot: true},
-	{name: "rdma, before", do: (*rail).moveRDMA, undo: (*rail).returnRDMA, when: (*entry).rdmaBefore},
+	{name: "partition", do: (*rail).joinPartition, undo: (*rail).leavePartition, when: (*entry).isPartitioned, reboot: true},
+	{name: "rdma, before", do: (*rail).moveRDMA, undo: (*rail).returnRDMA, when: (*entry).movesRDMAFirst},
 	{name: "move", do: (*rail).move, undo: (*rail).moveHome},
-	{name: "sysctls", do: (*rail).sysctls}, // gone with the move
-	{name: "rdma, after", do: (*rail).moveRDMA, undo: (*rail).returnRDMA, when: (*entry).rdmaAfter},
-	{name: "up", do: (*rail).up},                            // the move sets it down
-	{name: "carrier", do: (*rail).carrier},                  // changes nothing
-	{name: "conflict", do: (*rail).conflict},                // another address is freed like the first
-	{name: "set address", do: (*rail).setAddress},           // gone with the move
-	{name: "gid", do: (*rail).waitGID, when: (*entry).roce}, // changes nothing
-	{name: "routes", do: (*rail).routes, undo: (*rail).flush},
-	{name: "gateway", do: (*rail).gateway},   // changes nothing
-	{name: "announce", do: (*rail).announce}, // forgotten by the neighbours
+	{name: "sysctls", do: (*rail).setSysctls}, // undone by the move
+	{name: "rdma, after", do: (*rail).moveRDMA, undo: (*rail).returnRDMA, when: (*entry).movesRDMALater},
+	{name: "up", do: (*rail).setUp},                                // undone by the move, which sets the link down
+	{name: "carrier", do: (*rail).waitForCarrier},                  // changes nothing
+	{name: "conflict", do: (*rail).probeConflict},                  // a replacement address is released like the first
+	{name: "set address", do: (*rail).setAddress},                  // undone by the move
+	{name: "gid", do: (*rail).waitForGID, when: (*entry).usesRoCE}, // changes nothing
+	{name: "routes", do: (*rail).addRoutes, undo: (*rail).flushRoutes},
+	{name: "gateway", do: (*rail).probeGateway}, // changes nothing
+	{name: "announce", do: (*rail).announce},    // expires in the neighbours' caches
 }
 
-// forward does all steps of a rail.
-func (r *rail) forward(ctx context.Context) error {
-	defer func() { go r.prober.close() }() // it waits for the kernel, and nobody waits for it
+// doSteps does all steps of a rail.
+func (r *rail) doSteps(ctx context.Context) error {
+	defer func() { go r.prober.close() }() // in the background: closing waits for the kernel
 	for _, s := range steps {
 		if s.do == nil || !s.applies(r.entry) {
 			continue
@@ -51,7 +52,7 @@ func (r *rail) forward(ctx context.Context) error {
 		err := context.Cause(ctx)
 		if err == nil && s.undo != nil {
 			r.entry.Phase = s.name
-			err = r.note()
+			err = r.writeJournal()
 		}
 		if err == nil {
 			err = r.site.onStep(r.entry.PCI, s.name, false)
@@ -69,13 +70,13 @@ func (r *rail) forward(ctx context.Context) error {
 	return nil
 }
 
-// back undoes all steps that the journal knows of, the interrupted one too, and
-// goes on after an error. If all is well the journal is erased, else the VF is in
-// quarantine.
-func (r *rail) back(ctx context.Context) error {
+// undoSteps undoes all steps up to the one that the journal names, which may have been
+// interrupted, and continues after an error. If all succeed, it removes the journal, else it
+// puts the VF into quarantine.
+func (r *rail) undoSteps(ctx context.Context) error {
 	var errs []error
 	rebooted := r.entry.Boot != r.boot
-	for i := r.entry.place(); i >= 0; i-- {
+	for i := r.entry.findPhase(); i >= 0; i-- {
 		s := steps[i]
 		if s.undo == nil || !s.applies(r.entry) || rebooted && !s.reboot {
 			continue
@@ -88,20 +89,20 @@ func (r *rail) back(ctx context.Context) error {
 		}
 	}
 	if len(errs) == 0 {
-		return erase(r.state.vf(r.entry.PCI))
+		return removeJournal(r.state.vfPath(r.entry.PCI))
 	}
 	reason := errors.Join(errs...)
 	r.entry.Quarantined = oneline.Text(reason.Error())
-	return fmt.Errorf("%s is in quarantine: %w; `gojail sweep` tries again", r.entry, errors.Join(reason, r.note()))
+	return fmt.Errorf("%s is in quarantine: %w; `gojail sweep` tries again", r.entry, errors.Join(reason, r.writeJournal()))
 }
 
 func (s step) applies(e *entry) bool { return s.when == nil || s.when(e) }
 
-// note writes the journal.
-func (r *rail) note() error { return write(r.state.vf(r.entry.PCI), r.entry) }
+// writeJournal writes the VF's journal.
+func (r *rail) writeJournal() error { return writeJournal(r.state.vfPath(r.entry.PCI), r.entry) }
 
-// place is that of the journal's phase in steps.
-func (e *entry) place() int {
+// findPhase returns the index of the journal's phase in steps.
+func (e *entry) findPhase() int {
 	for i, s := range steps {
 		if s.name == e.Phase {
 			return i

@@ -19,12 +19,13 @@ import (
 
 // store is the state directory:
 //
-//	vf/0000:86:00.2.json   a VF that a job holds: what it was before, and how far its steps are
-//	jobs/4711.json         a job: its control interface, and its network once that is complete
+//	vf/0000:86:00.2.json   a VF that a job holds: its original state, and the last step that has begun
+//	jobs/4711.json         a job: its control interface, and its network when complete
 //	lock, jobs.lock        see lock.go
 type store string
 
-// prepare makes what is missing of the directory, and refuses one that others can write.
+// prepare creates the missing parts of the directory, and rejects a directory that others
+// can write to.
 func (s store) prepare() error {
 	if err := trusted.Parents(string(s)); err != nil {
 		return err
@@ -32,11 +33,11 @@ func (s store) prepare() error {
 	for _, dir := range []string{"", "vf", "jobs"} {
 		path := filepath.Join(string(s), dir)
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("cannot make the directory %s: %w; make the one above it", path, err)
+			return fmt.Errorf("cannot create the directory %s: %w; create the directory above it", path, err)
 		}
 		var st unix.Stat_t
 		if err := unix.Lstat(path, &st); err != nil {
-			return fmt.Errorf("cannot look at the directory %s: %w", path, err)
+			return fmt.Errorf("cannot stat the directory %s: %w", path, err)
 		}
 		if err := trusted.Check(path, &st, unix.S_IFDIR); err != nil {
 			return err
@@ -50,30 +51,30 @@ func (s store) prepare() error {
 	return nil
 }
 
-func (s store) vf(pci string) string  { return filepath.Join(string(s), "vf", pci+".json") }
-func (s store) job(job string) string { return filepath.Join(string(s), "jobs", job+".json") }
+func (s store) vfPath(pci string) string  { return filepath.Join(string(s), "vf", pci+".json") }
+func (s store) jobPath(job string) string { return filepath.Join(string(s), "jobs", job+".json") }
 
-// write replaces a journal as a whole, and returns when the disk has it.
-func write(path string, value any) error {
+// writeJournal replaces a journal as a whole, and returns when it is on disk.
+func writeJournal(path string, value any) error {
 	if err := statefile.Write(path, value); err != nil {
-		return fmt.Errorf("cannot write the journal %s: %w; make room in its file system", path, err)
+		return fmt.Errorf("cannot write the journal %s: %w; free space in its file system", path, err)
 	}
 	return nil
 }
 
-// erase removes a journal; one that is gone is no error.
-func erase(path string) error {
-	for _, p := range []string{path + wholefile.Suffix, path} { // the first is left by a process that was killed in write
+// removeJournal removes a journal; a missing one is no error.
+func removeJournal(path string) error {
+	for _, p := range []string{path + wholefile.Suffix, path} { // the first is left by a process that was killed in writeJournal
 		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("cannot erase the journal %s: %w", path, err)
+			return fmt.Errorf("cannot remove the journal %s: %w", path, err)
 		}
 	}
 	return wholefile.Sync(filepath.Dir(path))
 }
 
-// tidy removes what is left of journals that were never there. First versions are
-// written with the node's lock, which the caller has.
-func (s store) tidy() error {
+// removeStrays removes temporary files of journals that were never written. The caller holds
+// the node's lock, under which each journal is written for the first time.
+func (s store) removeStrays() error {
 	var errs []error
 	for _, dir := range []string{"vf", "jobs"} {
 		paths, err := filepath.Glob(filepath.Join(string(s), dir, "*.json.new"))
@@ -81,20 +82,20 @@ func (s store) tidy() error {
 		for _, path := range paths {
 			journal := strings.TrimSuffix(path, ".new")
 			if _, err := os.Lstat(journal); errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, erase(journal))
+				errs = append(errs, removeJournal(journal))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// read reads a journal. A damaged one is never erased: it is all that is known about a VF
-// that a job may have.
-func read(path string, into any, check func() error) error {
+// readJournal reads a journal. A damaged journal is never removed: it is the only record of
+// a VF that a job may have.
+func readJournal(path string, into any, check func() error) error {
 	err := statefile.ReadStrict(path, into, check)
 	var damaged *statefile.DamagedError
 	if errors.As(err, &damaged) {
-		return fmt.Errorf("the journal %w; look after what it is about by hand, then remove it", err)
+		return fmt.Errorf("the journal %w; restore the VF or the job that it describes by hand, then remove the file", err)
 	}
 	return err
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/gojail/gojail/netsetup/pool"
 )
 
-// Sweep puts right what others left: it releases jobs that are not alive, tries
-// quarantined VFs again, frees addresses of jobs that are gone, and tells UFM what
-// it has missed. The journals of another boot are dropped, since the VFs are new;
-// their addresses and partitions are freed. alive is asked while the job's lock is
-// held: a job that is being attached at this moment is left alone.
+// Sweep cleans up after killed processes: it releases jobs that are not alive, tries
+// quarantined VFs again, releases addresses of jobs that have ended, and sends queued calls
+// to UFM. It drops the journals of another boot, since their VFs no longer exist, and
+// releases their addresses and partitions. It calls alive with the job's lock; a job that is
+// being attached is skipped.
 func Sweep(ctx context.Context, site Site, alive func(job string) bool) (*Swept, error) {
 	state := store(site.State)
 	if err := state.prepare(); err != nil {
 		return nil, err
 	}
-	swept := &Swept{Released: []string{}, Addresses: []string{}, Kept: []Kept{}}
-	entries, bad, err := state.entries()
+	swept := &Swept{Released: []string{}, Addresses: []string{}, Leftovers: []Leftover{}}
+	entries, bad, err := state.readEntries()
 	if err != nil {
 		return nil, err
 	}
 	for pci, why := range bad {
-		swept.Kept = append(swept.Kept, Kept{PCI: pci, Why: why})
+		swept.Leftovers = append(swept.Leftovers, Leftover{PCI: pci, Why: why})
 	}
-	jobs, err := state.list("jobs")
+	jobs, err := state.listJournals("jobs")
 	if err != nil {
 		return nil, err
 	}
@@ -43,121 +43,121 @@ func Sweep(ctx context.Context, site Site, alive func(job string) bool) (*Swept,
 	}
 	slices.Sort(jobs)
 	for _, job := range slices.Compact(jobs) {
-		swept.job(ctx, site, job, alive)
+		swept.sweepJob(ctx, site, job, alive)
 	}
-	swept.leases(ctx, site, alive)
-	swept.partitions(ctx, site)
-	swept.problem(state.withNode(ctx, state.tidy))
-	slices.SortFunc(swept.Kept, func(a, b Kept) int { return cmp.Or(cmp.Compare(a.PCI, b.PCI), cmp.Compare(a.Job, b.Job)) })
+	swept.sweepLeases(ctx, site, alive)
+	swept.replayPartitions(ctx, site)
+	swept.addProblem(state.withNodeLock(ctx, state.removeStrays))
+	slices.SortFunc(swept.Leftovers, func(a, b Leftover) int { return cmp.Or(cmp.Compare(a.PCI, b.PCI), cmp.Compare(a.Job, b.Job)) })
 	return swept, nil
 }
 
-func (w *Swept) problem(err error) {
+func (w *Swept) addProblem(err error) {
 	if err != nil {
 		w.Problems = append(w.Problems, oneline.Text(err.Error()))
 	}
 }
 
-// job releases a job that is not alive. Of one that is, it releases what is of
-// another boot and tries again what is in quarantine.
-func (w *Swept) job(ctx context.Context, site Site, job string, alive func(job string) bool) {
+// sweepJob releases a job that is not alive. Of a job that is alive, it releases VFs of
+// another boot and tries again to restore VFs in quarantine.
+func (w *Swept) sweepJob(ctx context.Context, site Site, job string, alive func(job string) bool) {
 	now, cancel := context.WithTimeout(ctx, 0)
-	s, err := begin(now, &site, job)
+	s, err := beginSession(now, &site, job)
 	cancel()
 	if errors.Is(err, filelock.ErrBusy) {
-		w.Kept = append(w.Kept, Kept{Job: job, Why: "it is being attached or released at this moment"})
+		w.Leftovers = append(w.Leftovers, Leftover{Job: job, Why: "it is being attached or released now"})
 		return
 	}
 	if err != nil {
-		w.problem(err)
+		w.addProblem(err)
 		return
 	}
 	defer s.close()
 	living := alive(job)
-	ctx, cancel = context.WithTimeout(ctx, site.sweepTime())
+	ctx, cancel = context.WithTimeout(ctx, site.sweepTimeout())
 	defer cancel()
 	if living {
 		err = s.releaseStale(ctx)
 	} else if err = s.releaseAll(ctx); err == nil {
 		w.Released = append(w.Released, job)
 	}
-	w.problem(err)
-	left, err := s.state.of(job)
-	w.problem(err)
+	w.addProblem(err)
+	left, err := s.state.readEntriesOf(job)
+	w.addProblem(err)
 	for _, e := range left {
 		why := "the job is alive"
 		if e.Quarantined != "" {
 			why = "quarantine: " + e.Quarantined
 		}
-		w.Kept = append(w.Kept, Kept{PCI: e.PCI, Job: job, Why: why})
+		w.Leftovers = append(w.Leftovers, Leftover{PCI: e.PCI, Job: job, Why: why})
 	}
 }
 
 func (s *session) releaseStale(ctx context.Context) error {
-	rec, err := s.state.record(s.job)
+	rec, err := s.state.readRecord(s.job)
 	if err != nil {
 		return err
 	}
 	if rec != nil && rec.Boot != s.boot {
 		return s.releaseAll(ctx)
 	}
-	entries, err := s.state.of(s.job)
+	entries, err := s.state.readEntriesOf(s.job)
 	if err != nil {
 		return err
 	}
 	stale := slices.DeleteFunc(entries, func(e *entry) bool { return e.Quarantined == "" && e.Boot == s.boot })
-	return s.back(ctx, stale)
+	return s.undoRails(ctx, stale)
 }
 
-// leases frees addresses whose jobs neither live nor have a journal.
-func (w *Swept) leases(ctx context.Context, site Site, alive func(job string) bool) {
+// sweepLeases releases addresses whose jobs are not alive and have no journal.
+func (w *Swept) sweepLeases(ctx context.Context, site Site, alive func(job string) bool) {
 	if site.Config == nil {
 		return
 	}
 	state := store(site.State)
-	mine := func(o pool.Owner) bool {
-		if o.Cluster != site.Cluster || alive(o.Job) || w.keeps(o.Job) {
+	inUse := func(o pool.Owner) bool {
+		if o.Cluster != site.Cluster || alive(o.Job) || w.hasLeftover(o.Job) {
 			return true
 		}
-		_, err := os.Lstat(state.job(o.Job)) // it has begun meanwhile
+		_, err := os.Lstat(state.jobPath(o.Job)) // the job has begun meanwhile
 		return err == nil
 	}
 	for _, p := range site.Config.Pools {
 		if p.Directory == "" {
 			continue
 		}
-		w.problem(w.pool(ctx, site, p, mine))
+		w.addProblem(w.sweepPool(ctx, site, p, inUse))
 	}
 }
 
-func (w *Swept) pool(ctx context.Context, site Site, p *config.Pool, mine func(pool.Owner) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, site.sweepTime())
+func (w *Swept) sweepPool(ctx context.Context, site Site, p *config.Pool, alive func(pool.Owner) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, site.sweepTimeout())
 	defer cancel()
-	opened, err := site.pool(ctx, p)
+	opened, err := site.openPool(ctx, p)
 	if err != nil {
 		return err
 	}
-	freed, err := opened.Sweep(ctx, mine)
+	freed, err := opened.Sweep(ctx, alive)
 	for _, l := range freed {
 		w.Addresses = append(w.Addresses, fmt.Sprintf("%s of %s", l.Addr, l.Owner))
 	}
 	return err
 }
 
-func (w *Swept) keeps(job string) bool {
-	return slices.ContainsFunc(w.Kept, func(k Kept) bool { return k.Job == job })
+func (w *Swept) hasLeftover(job string) bool {
+	return slices.ContainsFunc(w.Leftovers, func(k Leftover) bool { return k.Job == job })
 }
 
-// partitions tells UFM what it has missed.
-func (w *Swept) partitions(ctx context.Context, site Site) {
+// replayPartitions sends the queued calls to UFM.
+func (w *Swept) replayPartitions(ctx context.Context, site Site) {
 	if site.Config == nil || site.Config.UFM == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, site.sweepTime())
+	ctx, cancel := context.WithTimeout(ctx, site.sweepTimeout())
 	defer cancel()
-	queue, client, err := site.ufm()
+	queue, client, err := site.openUFM()
 	if err == nil {
 		_, err = queue.Replay(ctx, client)
 	}
-	w.problem(err)
+	w.addProblem(err)
 }

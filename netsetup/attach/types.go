@@ -16,27 +16,28 @@ import (
 type Site struct {
 	Config   *config.Config
 	Cluster  string          // ClusterName of slurm.conf
-	State    string          // "/run/gojail/NODE/net": a directory of root's alone, made if only its last part is missing
-	Roots    inventory.Roots // Sys is a sysfs of the node's own network namespace
+	State    string          // "/run/gojail/NODE/net": directory with access for root only, created if only its last part is missing
+	Roots    inventory.Roots // roots of the inventory; Sys is a sysfs of the node's own network namespace
 	Host     int             // descriptor of the node's own network namespace
-	Queue    string          // directory of what UFM has not taken yet; outlives a reboot: "/var/lib/gojail/NODE/ufm"
-	hardware hardware        // the zero value is real VFs
-	limits   limits          // the zero value is what a node needs
-	// stepHook is called before each step of a VF (done false), after it, and after each step
-	// that was undone. An error fails the step. nil: no call.
+	Queue    string          // directory of calls that UFM has not confirmed, which survives a reboot: "/var/lib/gojail/NODE/ufm"
+	hardware hardware        // operations on VFs; zero value: real VFs
+	limits   limits          // timeouts; zero value: the defaults
+	// stepHook is called before each step of a VF (done is false), after it, and after each
+	// step that was undone. An error fails the step. nil: no call.
 	stepHook func(pci, step string, done bool) error
 }
 
-// limits are how long Attach, Release and Sweep wait for others; zero is the default.
+// limits are the timeouts of Attach, Release and Sweep for other components; zero stands for
+// the default.
 type limits struct {
-	ufm   time.Duration // UFM, at the start and at the end of a job each: 5 s
-	home  time.Duration // a VF's return from a namespace that is gone, which the kernel takes apart in its own time: 10 s
-	sweep time.Duration // each job, each pool, and UFM in Sweep: one whose server hangs must not hold up the others: 30 s
+	ufm   time.Duration // for UFM, at the start and at the end of a job; default 5 s
+	home  time.Duration // for the return of a VF from a namespace that is gone, which the kernel removes asynchronously; default 10 s
+	sweep time.Duration // for each job, each pool, and UFM in Sweep, so that a server that hangs does not delay the others; default 30 s
 }
 
-func (s *Site) ufmTime() time.Duration   { return cmp.Or(s.limits.ufm, 5*time.Second) }
-func (s *Site) homeTime() time.Duration  { return cmp.Or(s.limits.home, 10*time.Second) }
-func (s *Site) sweepTime() time.Duration { return cmp.Or(s.limits.sweep, 30*time.Second) }
+func (s *Site) ufmTimeout() time.Duration   { return cmp.Or(s.limits.ufm, 5*time.Second) }
+func (s *Site) homeTimeout() time.Duration  { return cmp.Or(s.limits.home, 10*time.Second) }
+func (s *Site) sweepTimeout() time.Duration { return cmp.Or(s.limits.sweep, 30*time.Second) }
 
 func (s *Site) onStep(pci, step string, done bool) error {
 	if s.stepHook == nil {
@@ -45,21 +46,21 @@ func (s *Site) onStep(pci, step string, done bool) error {
 	return s.stepHook(pci, step, done)
 }
 
-// Job is who gets VFs: a network namespace of a job of Slurm.
+// Job is a job of Slurm that gets VFs, with its network namespace.
 type Job struct {
-	ID      string   // up to 64 letters, digits and ._+-; a job with two namespaces has two
+	ID      string   // up to 64 letters, digits and ._+-; a job with two namespaces has two IDs
 	Netns   int      // descriptor of its network namespace
-	Label   string   // of the rails; "": the default ones
-	Devices []string // PCI addresses of the VFs that Slurm gave by GRES; nil: no GRES
-	GPUs    []string // PCI addresses
+	Label   string   // label of the rails; "": the default rails
+	Devices []string // PCI addresses of the VFs that Slurm allocated by GRES; nil: no GRES
+	GPUs    []string // PCI addresses of the job's GPUs
 }
 
-// Network is what a job has got.
+// Network is the network of a job.
 type Network struct {
 	Job     string            `json:"job"`
 	Control *ControlNet       `json:"control,omitempty"`
 	Rails   []RailNet         `json:"rails"`
-	Files   []link.CharDevice `json:"files,omitempty"` // below /dev, of its RDMA devices
+	Files   []link.CharDevice `json:"files,omitempty"` // device nodes of its RDMA devices, below /dev
 	Env     []string          `json:"env"`             // "NAME=value" for its tasks
 }
 
@@ -74,7 +75,7 @@ type RailNet struct {
 	Rail      string         `json:"rail"`
 	Name      string         `json:"name"` // "net1"
 	PCI       string         `json:"pci"`
-	PF        string         `json:"pf"` // its name
+	PF        string         `json:"pf"` // name of the PF
 	VF        int            `json:"vf"` // number
 	MAC       string         `json:"mac"`
 	MTU       int            `json:"mtu"` // bytes
@@ -85,16 +86,16 @@ type RailNet struct {
 	GID       *int           `json:"gid,omitempty"`  // index of the first address in the table of RoCE v2 GIDs
 }
 
-// Swept is what Sweep has done.
+// Swept is the result of Sweep.
 type Swept struct {
-	Released  []string `json:"released"`  // jobs
-	Addresses []string `json:"addresses"` // leases of jobs that are gone
-	Kept      []Kept   `json:"kept"`
-	Problems  []string `json:"problems,omitempty"` // one line each
+	Released  []string   `json:"released"`  // jobs that were released
+	Addresses []string   `json:"addresses"` // released leases of jobs that have ended
+	Leftovers []Leftover `json:"kept"`
+	Problems  []string   `json:"problems,omitempty"` // one line each
 }
 
-// Kept is a VF, or a job's record, that Sweep left.
-type Kept struct {
+// Leftover is a VF, or a job's record, that Sweep has not released.
+type Leftover struct {
 	PCI string `json:"pci,omitempty"`
 	Job string `json:"job"`
 	Why string `json:"why"`

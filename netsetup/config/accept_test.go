@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What looks like a mistake of the kinds above and is none.
+// Files that look like the rejected ones, but are valid.
 func TestParseAccepts(t *testing.T) {
 	for name, text := range map[string]string{
 		"127 partitions":        manyRails(127),
@@ -52,7 +52,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "network.toml")
 	require.NoError(t, os.WriteFile(path, []byte("\n[[rail]]\nname = \"a\"\ntable = 254\n"+policyLines), 0o644))
 	_, err := Load(path, "n1")
-	assert.EqualError(t, err, path+": line 2: rail 1: policy: missing; whose VFs the rail has: p, ib")
+	assert.EqualError(t, err, path+": line 2: rail 1: policy: missing; name the policy whose VFs the rail has: p, ib")
 	require.NoError(t, os.WriteFile(path, []byte(policyLines), 0o644))
 	c, err := Load(path, "n1")
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 	assert.Equal(t, "n1", c.Node)
 	require.NoError(t, os.Chmod(path, 0o666))
 	_, err = Load(path, "n1")
-	assert.EqualError(t, err, path+": others can write it (mode 0666); run: chmod go-w "+path)
+	assert.EqualError(t, err, path+": is writable by others (mode 0666); run: chmod go-w "+path)
 	require.NoError(t, os.Remove(path))
 	_, err = Load(path, "n1")
 	assert.EqualError(t, err, path+": cannot read the network configuration: no such file or directory")
@@ -79,17 +79,17 @@ func FuzzParse(f *testing.F) {
 			require.False(t, strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }), "%q", err)
 			return
 		}
-		for _, w := range c.Warnings() {
+		for _, w := range c.ListWarnings() {
 			require.False(t, strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", w)
 		}
 		for _, r := range c.Rails {
 			require.NotNil(t, r.Policy)
 			require.Contains(t, r.Labels, r.Name)
-			r.Tag()
+			r.ResolveTag()
 		}
 		for _, p := range c.Pools {
-			require.NotZero(t, p.Size())
-			for _, r := range p.Usable() {
+			require.NotZero(t, p.CountAddresses())
+			for _, r := range p.ListUsable() {
 				require.True(t, p.Subnet.Contains(r.First) && p.Subnet.Contains(r.Last))
 				require.False(t, r.contains(p.Gateway))
 				for _, route := range p.Routes {
@@ -97,8 +97,8 @@ func FuzzParse(f *testing.F) {
 				}
 			}
 		}
-		for _, label := range append(c.labelNames(), c.Default) {
-			if _, err := c.Labelled(label); err != nil {
+		for _, label := range append(c.listLabels(), c.Default) {
+			if _, err := c.FindRails(label); err != nil {
 				require.ErrorContains(t, err, "is not on this node")
 			}
 		}

@@ -9,36 +9,36 @@ import (
 	"github.com/gojail/gojail/internal/hostlist"
 )
 
-// DefaultPath is where network.toml lies.
+// DefaultPath is the path of network.toml.
 const DefaultPath = "/etc/gojail/network.toml"
 
-// Config is network.toml, checked, as one node sees it.
+// Config is the checked content of network.toml, as one node sees it.
 type Config struct {
 	Path     string
-	Node     string    // the node that it was loaded for; "": one that no list of nodes names
-	Policies []*Policy // all, in the file's order; Policy.Nodes tells which are this node's
+	Node     string    // node that the configuration was loaded for; "": a node that no list names
+	Policies []*Policy // all policies, in the file's order; AppliesTo selects those of a node
 	Rails    []*Rail   // in the file's order
 	Pools    []*Pool
 	Control  Control
 	Probe    Probe
-	Default  string // label of the rails that a job gets without --jail-net; None: nothing
+	Default  string // label of the rails of a job without --jail-net; None: no rails
 	UFM      *UFM   // nil: no [ufm] table
 }
 
-// noNetwork is the label that stands for "no network of its own".
+// noNetwork is the label for "no network of its own".
 const noNetwork = "none"
 
-// Policy is one [[policy]]: the VFs that a node makes, and their properties.
+// Policy is one [[policy]]: VFs that a node makes, with their properties.
 type Policy struct {
 	Line       int
 	Name       string
 	Nodes      hostlist.List // empty: every node
-	Priority   int           // 0-99, default 50; where two policies match one VF the lower number wins
+	Priority   int           // 0-99, default 50; if two policies match a VF, the lower number wins
 	NIC        Selector
 	VFs        int      // per PF
-	Link       LinkType // "" is either
-	MTU        int      // bytes; 0: left alone
-	Trust      *bool    // nil: left alone; likewise below
+	Link       LinkType // "": either
+	MTU        int      // bytes; 0: unchanged
+	Trust      *bool    // nil: unchanged; likewise below
 	SpoofCheck *bool
 	VLAN       int    // 0: none
 	QoS        int    // 802.1p, 0-7
@@ -57,17 +57,18 @@ const (
 	InfiniBand LinkType = "ib"
 )
 
-// RDMAMode is how jobs see RDMA devices (rdma-system(8)).
+// RDMAMode is the mode in which network namespaces share RDMA devices (rdma-system(8)).
 type RDMAMode string
 
-// RDMA devices are in every network namespace, in one each, or of no concern.
+// The RDMA modes: unchanged, each device in every network namespace, each device in one.
 const (
 	RDMANone      RDMAMode = "none"
 	RDMAShared    RDMAMode = "shared"
 	RDMAExclusive RDMAMode = "exclusive"
 )
 
-// Selector picks PFs: every field that is set must match; an empty one is an error.
+// Selector selects PFs. A PF matches if it matches every field that is set; an empty
+// selector is an error.
 type Selector struct {
 	Vendor string    // PCI vendor, 4 hex digits, lower case
 	Device string    // PCI device of the PF, likewise
@@ -75,23 +76,23 @@ type Selector struct {
 	PF     []PFRange // names of PFs
 }
 
-// PFRange is "ens1f0" or "ens1f0#0-3": a PF by its name, and which of its VFs.
+// PFRange is a PF by its name and a range of its VFs, written "ens1f0" or "ens1f0#0-3".
 type PFRange struct {
 	Name        string
 	First, Last int // VF numbers, inclusive; Last -1: all
 }
 
-// Rail is one [[rail]]: one network of the cluster with one VF for each job.
+// Rail is one [[rail]]: a network of the cluster, of which each job gets one VF.
 type Rail struct {
 	Line   int
-	Index  int // place in the file, from 0: the VF becomes net<Index+1> in a job
+	Index  int // position in the file, from 0; the VF is named net<Index+1> in a job
 	Name   string
 	Policy *Policy
 	Pools  []*Pool  // at most one of IPv4 and one of IPv6
 	GRES   string   // "nic:rail0": Slurm's name and type of the VFs; "" : not a GRES
-	VLAN   int      // overrides the policy's; 0: the policy's. Tag tells which one holds
+	VLAN   int      // VLAN instead of the policy's; 0: the policy's, see ResolveTag
 	PKey   uint16   // InfiniBand partition without the membership bit, 1-0x7ffe; 0: the default one
-	Labels []string // what --jail-net names; the rail's own name is the first
+	Labels []string // names for --jail-net; the rail's own name is the first
 	Table  int      // routing table; default 100 + Index + 1
 }
 
@@ -100,49 +101,49 @@ type Pool struct {
 	Line    int
 	Name    string
 	Subnet  netip.Prefix // masked: no host bits
-	Ranges  []Range      // in the file's order, without network and broadcast; default: the whole subnet. Usable tells what may be given
+	Ranges  []Range      // in the file's order, without network and broadcast address; default: the whole subnet; see ListUsable
 	Exclude []Range
-	Gateway netip.Addr // invalid: none; of IPv6 perhaps link-local
+	Gateway netip.Addr // invalid: none; an IPv6 gateway may be link-local
 	Routes  []Route
 
-	// Either the address is derived from the node's place in Nodes and the VF's
-	// number, without any service; or leases lie in Directory, which all nodes share.
+	// An address is either derived from the node's position in Nodes and the VF's number,
+	// without any service, or leased in Directory, which all nodes share.
 	Nodes     hostlist.List
 	PerNode   int    // addresses per node
 	Directory string // absolute
 
-	Conflict *bool // overrides that of [probe], see Asks; some switches take the questions for an attack
+	Conflict *bool // replaces conflict of [probe], see ProbesConflicts; some switches treat ARP probes as an attack
 }
 
 // Range is an inclusive range of addresses of one family.
 type Range struct{ First, Last netip.Addr }
 
-// Route is one further route of a rail's table, and of main for what the rail reaches.
+// Route is one additional route of a rail's table. It is also added to table main.
 type Route struct {
 	To  netip.Prefix
 	Via netip.Addr // invalid: on the link
 }
 
-// Control is [control]: the interface that keeps a job's default route.
+// Control is [control]: the interface with a job's default route.
 type Control struct {
-	Pool      *Pool  // its addresses, of the node's own network; nil: no control interface is made
-	Interface string // where the node answers ARP for them; "": where its default route leads
-	MTU       int    // bytes; 0: that of Interface
+	Pool      *Pool  // pool of addresses in the node's own network; nil: no control interface
+	Interface string // node's interface that answers ARP for them; "": that of the default route
+	MTU       int    // bytes; 0: the MTU of Interface
 }
 
-// Probe is [probe]: what is asked of the network before a job may use it.
+// Probe is [probe]: the checks of the network before a job may use it.
 type Probe struct {
-	Conflict bool          // does another machine have the address (RFC 5227)
-	Gateway  bool          // does the gateway answer
-	Timeout  time.Duration // for each question
+	Conflict bool          // probe whether another machine has the address (RFC 5227)
+	Gateway  bool          // probe whether the gateway answers
+	Timeout  time.Duration // timeout of each probe
 	Tries    int
-	Carrier  time.Duration // how long a link may take to come up
+	Carrier  time.Duration // timeout for the carrier of a link
 }
 
-// UFM is [ufm]: NVIDIA's fabric manager, which puts GUIDs into partitions.
+// UFM is [ufm]: NVIDIA's fabric manager, which manages the partitions of GUIDs.
 type UFM struct {
 	URL         string // https://...
 	Credentials string // path of a root-only file: "user:password"
-	CA          string // path of a PEM file; "": the system's
-	Required    bool   // a job fails while UFM is away (default); else the call is queued on disk
+	CA          string // path of a PEM file; "": the system's certificates
+	Required    bool   // a job fails while UFM is unreachable (default); else the call is queued on disk
 }

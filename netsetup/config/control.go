@@ -10,7 +10,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-func (r *reader) control() (err error) {
+// parseControl reads [control].
+func (r *reader) parseControl() (err error) {
 	f := r.file.Control
 	if f == nil {
 		return nil
@@ -19,7 +20,7 @@ func (r *reader) control() (err error) {
 	if f.Pool == nil {
 		return r.Refuse(key("control"), "pool is missing: the addresses of jobs in the node's own network")
 	}
-	if c.Pool, err = r.take(*f.Pool, "[control]"); err != nil {
+	if c.Pool, err = r.takePool(*f.Pool, "[control]"); err != nil {
 		return r.Refuse(key("control", "pool"), "%v", err)
 	}
 	if f.Interface != nil {
@@ -28,28 +29,29 @@ func (r *reader) control() (err error) {
 		}
 		c.Interface = *f.Interface
 	}
-	c.MTU, err = within(r.Source, f.MTU, 0, mtuMin, mtuMax, key("control", "mtu"))
+	c.MTU, err = parseNumber(r.Source, f.MTU, 0, mtuMin, mtuMax, key("control", "mtu"))
 	return err
 }
 
-// probe fills in what RFC 5227 leaves open for a local network: it asks three
-// times and waits one second at least, which would be long for a job step.
-func (r *reader) probe() (err error) {
+// parseProbe reads [probe]. The defaults are shorter than those of RFC 5227, which sends
+// three probes at least one second apart: too slow for a job step.
+func (r *reader) parseProbe() (err error) {
 	f := &r.file.Probe
 	p := &r.config.Probe
 	p.Conflict = f.Conflict == nil || *f.Conflict
 	p.Gateway = f.Gateway == nil || *f.Gateway
-	if p.Timeout, err = r.duration(f.Timeout, 200*time.Millisecond, 10*time.Millisecond, 10*time.Second, key("probe", "timeout")); err != nil {
+	if p.Timeout, err = r.parseDuration(f.Timeout, 200*time.Millisecond, 10*time.Millisecond, 10*time.Second, key("probe", "timeout")); err != nil {
 		return err
 	}
-	if p.Tries, err = within(r.Source, f.Tries, 3, 1, 10, key("probe", "tries")); err != nil {
+	if p.Tries, err = parseNumber(r.Source, f.Tries, 3, 1, 10, key("probe", "tries")); err != nil {
 		return err
 	}
-	p.Carrier, err = r.duration(f.Carrier, 10*time.Second, 0, 5*time.Minute, key("probe", "carrier"))
+	p.Carrier, err = r.parseDuration(f.Carrier, 10*time.Second, 0, 5*time.Minute, key("probe", "carrier"))
 	return err
 }
 
-func (r *reader) duration(text *string, standard, low, high time.Duration, k toml.Key) (time.Duration, error) {
+// parseDuration reads a time from low to high; the default is standard.
+func (r *reader) parseDuration(text *string, standard, low, high time.Duration, k toml.Key) (time.Duration, error) {
 	if text == nil {
 		return standard, nil
 	}
@@ -60,7 +62,8 @@ func (r *reader) duration(text *string, standard, low, high time.Duration, k tom
 	return d, nil
 }
 
-func (r *reader) ufm() (err error) {
+// parseUFM reads [ufm].
+func (r *reader) parseUFM() (err error) {
 	f := r.file.UFM
 	if f == nil {
 		return nil
@@ -69,17 +72,17 @@ func (r *reader) ufm() (err error) {
 	if f.URL == nil {
 		return r.Refuse(key("ufm"), `url is missing, such as "https://ufm.example.org"`)
 	}
-	if u.URL, err = r.https(*f.URL); err != nil {
+	if u.URL, err = r.parseURL(*f.URL); err != nil {
 		return err
 	}
 	if f.Credentials == nil {
 		return r.Refuse(key("ufm"), `credentials is missing: the path of a file that only root can read, with "user:password"`)
 	}
-	if u.Credentials, err = absolute(r.Source, *f.Credentials, "ufm", "credentials"); err != nil {
+	if u.Credentials, err = parseAbsolutePath(r.Source, *f.Credentials, "ufm", "credentials"); err != nil {
 		return err
 	}
 	if f.CA != nil {
-		if u.CA, err = absolute(r.Source, *f.CA, "ufm", "ca"); err != nil {
+		if u.CA, err = parseAbsolutePath(r.Source, *f.CA, "ufm", "ca"); err != nil {
 			return err
 		}
 	}
@@ -87,8 +90,9 @@ func (r *reader) ufm() (err error) {
 	return nil
 }
 
-// https takes a URL of scheme, host and perhaps a port: the password travels in it.
-func (r *reader) https(text string) (string, error) {
+// parseURL reads a URL of scheme, host and optional port. It accepts https only, because the
+// password is sent there.
+func (r *reader) parseURL(text string) (string, error) {
 	k := key("ufm", "url")
 	u, err := url.Parse(text)
 	switch {
@@ -100,7 +104,7 @@ func (r *reader) https(text string) (string, error) {
 	return "https://" + u.Host, nil
 }
 
-// hidePassword cuts what is before an @.
+// hidePassword returns text without the part before its last @.
 func hidePassword(text string) string {
 	if i := strings.LastIndex(text, "@"); i >= 0 {
 		return "..." + text[i:]

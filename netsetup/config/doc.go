@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads network.toml: which VFs the nodes make, which networks
-// (rails) a job gets, and whose addresses it has there.
+// Package config reads network.toml: the VFs that nodes make, the networks (rails) that a
+// job gets, and the pools of its addresses.
 //
 //	Load, Parse     load.go      the file, checked as one node sees it
 //	Policy          policy.go, selector.go
 //	Rail            rail.go, label.go (what --jail-net names)
 //	Pool            pool.go, ranges.go (arithmetic on the ends of ranges only)
 //	Control, Probe, UFM          control.go
-//	across.go       what no table can know alone; warning.go what is permitted but odd
+//	across.go       checks across tables; warning.go what is permitted but probably wrong
 //
-// It is pure: nothing but Load touches the system, and what only a look at the
-// cards can tell (a PF that two selectors meet on, a card's limit of VFs) is not
-// decided here. Nothing is enumerated: a list of a million nodes and an IPv6 /16
-// are checked as fast as small ones.
+// The package is pure except for Load. It does not check what depends on the cards:
+// a PF that two selectors match, a card's limit of VFs. It computes on the ends of
+// ranges only, so that a list of a million nodes and an IPv6 /16 are checked as fast as
+// small ones.
 //
-// Errors are one line: the file, the line in it, the key, what was asked, what is
-// wrong, what to do. The first mistake is told. Any kernel will do.
+// Errors are one line: the file, the line in it, the key, the value, what is wrong, what
+// to do. The first mistake is reported. The package works on any kernel.
 package config

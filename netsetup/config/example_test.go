@@ -14,7 +14,7 @@ import (
 
 const examplePath = "../../network.toml.example"
 
-// exampleWant is what the example comes to on gpu07, a line for each table.
+// exampleWant is the configuration of the example on gpu07, a line for each table.
 const exampleWant = `
 default compute
 policy left on gpu[01-64]: {15b3  [0000:86:00.0] []} 8 VFs eth mtu 9000 vlan 0 rdma exclusive
@@ -32,7 +32,7 @@ func TestExample(t *testing.T) {
 	require.NoError(t, err)
 	c, err := Parse(string(text), "gpu07")
 	require.NoError(t, err)
-	assert.Empty(t, c.Warnings())
+	assert.Empty(t, c.ListWarnings())
 
 	var b strings.Builder
 	fmt.Fprintln(&b, "\ndefault", c.Default)
@@ -40,7 +40,7 @@ func TestExample(t *testing.T) {
 		fmt.Fprintf(&b, "policy %s on %s: %v %d VFs %s mtu %d vlan %d rdma %s\n", p.Name, p.Nodes, p.NIC, p.VFs, p.Link, p.MTU, p.VLAN, p.RDMA)
 	}
 	for _, p := range c.Pools {
-		fmt.Fprintf(&b, "pool %s: %s %v gateway %s, %d addresses, %d x %d\n", p.Name, p.Subnet, p.Usable(), p.Gateway, p.Size(), p.Nodes.Len(), p.PerNode)
+		fmt.Fprintf(&b, "pool %s: %s %v gateway %s, %d addresses, %d x %d\n", p.Name, p.Subnet, p.ListUsable(), p.Gateway, p.CountAddresses(), p.Nodes.Len(), p.PerNode)
 	}
 	for _, r := range c.Rails {
 		fmt.Fprintf(&b, "rail %s: %s %v %s table %d\n", r.Name, r.Policy.Name, r.Labels, r.GRES, r.Table)
@@ -49,7 +49,7 @@ func TestExample(t *testing.T) {
 	assert.Equal(t, exampleWant, b.String())
 }
 
-// What is commented out must be right too, and what is called a default be one.
+// Keys that are commented out must be valid as well, and those called defaults must be the defaults.
 func TestExampleWithAllKeys(t *testing.T) {
 	text, err := os.ReadFile(examplePath)
 	require.NoError(t, err)
@@ -59,8 +59,8 @@ func TestExampleWithAllKeys(t *testing.T) {
 	}
 	c, err := Parse(strings.Join(lines, ""), "ib03")
 	require.NoError(t, err)
-	assert.Empty(t, c.Warnings())
-	rails, err := c.Labelled("compute")
+	assert.Empty(t, c.ListWarnings())
+	rails, err := c.FindRails("compute")
 	require.NoError(t, err)
 	require.Len(t, rails, 1)
 	assert.Equal(t, "ib0", rails[0].Name)

@@ -2,7 +2,7 @@
 
 package config
 
-// file is network.toml as it is written; nil is "not there".
+// file is network.toml as written; nil stands for a key that is missing.
 type file struct {
 	Default *string      `toml:"default"`
 	Policy  []filePolicy `toml:"policy"`

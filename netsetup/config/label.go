@@ -9,10 +9,10 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// Labelled lists the rails that a label or a rail's name stands for on this node,
-// in the file's order. None is no rail. An unknown label is an error that lists
-// the labels there are; so is one whose rails all have policies of other nodes.
-func (c *Config) Labelled(label string) ([]*Rail, error) {
+// FindRails returns the rails that a label or a rail's name stands for on this node, in the
+// file's order; None stands for no rail. It fails for an unknown label, with a list of the
+// known ones, and for a label whose rails all have policies of other nodes.
+func (c *Config) FindRails(label string) ([]*Rail, error) {
 	if label == noNetwork {
 		return nil, nil
 	}
@@ -21,32 +21,32 @@ func (c *Config) Labelled(label string) ([]*Rail, error) {
 	for _, r := range c.Rails {
 		if slices.Contains(r.Labels, label) {
 			known = true
-			if r.Policy.OnNode(c.Node) {
+			if r.Policy.AppliesTo(c.Node) {
 				here = append(here, r)
 			}
 		}
 	}
 	if !known {
-		return nil, fmt.Errorf("network %.100q is unknown; there are: %s", label, list(append(c.labelNames(), noNetwork)))
+		return nil, fmt.Errorf("network %.100q is unknown; known ones: %s", label, joinNames(append(c.listLabels(), noNetwork)))
 	}
 	if here == nil {
-		return nil, fmt.Errorf("network %q is not on this node, %s; ask for nodes that have it", label, c.Node)
+		return nil, fmt.Errorf("network %q is not available on this node, %s; request nodes that have it", label, c.Node)
 	}
 	return here, nil
 }
 
-// DefaultRails lists the rails of a job without --jail-net. A node that has none
-// of them is no error: the job did not ask.
-func (c *Config) DefaultRails() []*Rail {
-	rails, err := c.Labelled(c.Default)
-	if err != nil { // Parse saw to it that the label is known
+// FindDefaultRails returns the rails of a job without --jail-net. A node without any of them
+// is no error: the job did not ask for a network.
+func (c *Config) FindDefaultRails() []*Rail {
+	rails, err := c.FindRails(c.Default)
+	if err != nil { // no rail of it on this node; Parse has checked the label
 		return nil
 	}
 	return rails
 }
 
-// labelNames lists the labels and names of all rails, in the file's order.
-func (c *Config) labelNames() []string {
+// listLabels returns the labels and names of all rails, in the file's order.
+func (c *Config) listLabels() []string {
 	var names []string
 	for _, r := range c.Rails {
 		for _, label := range r.Labels {
@@ -58,8 +58,8 @@ func (c *Config) labelNames() []string {
 	return names
 }
 
-// labels reads the labels of a rail; its own name is the first.
-func (r *reader) labels(at *tomlfile.Source, f *fileRail) ([]string, error) {
+// parseLabels reads the labels of a rail; the first is the rail's own name.
+func (r *reader) parseLabels(at *tomlfile.Source, f *fileRail) ([]string, error) {
 	k := key("labels")
 	labels := []string{f.Name}
 	for i, label := range f.Labels {
@@ -70,7 +70,7 @@ func (r *reader) labels(at *tomlfile.Source, f *fileRail) ([]string, error) {
 			return nil, at.Refuse(k, `"none" means no network and cannot be a label`)
 		}
 		if slices.Contains(f.Labels[:i], label) {
-			return nil, at.Refuse(k, "%q is there twice", label)
+			return nil, at.Refuse(k, "duplicate %q", label)
 		}
 		if label == f.Name {
 			continue
@@ -85,15 +85,16 @@ func (r *reader) labels(at *tomlfile.Source, f *fileRail) ([]string, error) {
 	return labels, nil
 }
 
-func (r *reader) defaultLabel() error {
+// parseDefault reads the label of jobs without --jail-net.
+func (r *reader) parseDefault() error {
 	c := r.config
 	c.Default = noNetwork
 	if r.file.Default == nil {
 		return nil
 	}
 	c.Default = *r.file.Default
-	if c.Default != noNetwork && !slices.Contains(c.labelNames(), c.Default) {
-		return r.Refuse(key("default"), "there is no rail or label %.100q; there are: %s", c.Default, list(append(c.labelNames(), noNetwork)))
+	if c.Default != noNetwork && !slices.Contains(c.listLabels(), c.Default) {
+		return r.Refuse(key("default"), "unknown rail or label %.100q; known ones: %s", c.Default, joinNames(append(c.listLabels(), noNetwork)))
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 
 // Load reads and checks the configuration at path, as the node of that name sees it.
 //
-// The file and every directory above it must belong to root and be closed to
-// writing by others. Every error is one line that names the file, the line where
-// there is one, and the key.
+// The file and all directories above it must belong to root and must not be writable for
+// others. Each error is one line with the file, the key and, if there is one, the line in
+// the file.
 func Load(path, node string) (*Config, error) {
 	data, _, err := trusted.ReadFile(path, "the network configuration")
 	if err != nil {
@@ -31,19 +31,20 @@ func Load(path, node string) (*Config, error) {
 	return c, nil
 }
 
-// Parse is Load for a text. An empty node is one that no list of nodes names.
+// Parse checks the text of a configuration like Load. An empty node stands for a node that
+// no list names.
 func Parse(text, node string) (*Config, error) {
 	if node != "" && !matches(wordRule, node, nodeMost) {
 		return nil, fmt.Errorf("node name %.100q: only letters, digits, '.', '_' and '-', at most 64", node)
 	}
-	r := &reader{config: &Config{Node: node}, used: map[*Pool]string{}}
+	r := &reader{config: &Config{Node: node}, owners: map[*Pool]string{}}
 	var err error
 	if r.Source, err = tomlfile.Decode(text, &r.file, nil); err != nil {
 		return nil, err
 	}
 	for _, step := range []func() error{
-		r.policies, r.pools, r.rails, r.control, r.probe, r.ufm, // each key
-		r.defaultLabel, r.samePFs, r.rdmaModes, r.tags, r.tables, r.pkeys, r.overlaps, // across tables
+		r.parsePolicies, r.parsePools, r.parseRails, r.parseControl, r.parseProbe, r.parseUFM, // each key
+		r.parseDefault, r.checkPFs, r.checkRDMAModes, r.checkTags, r.checkTables, r.checkPKeys, r.checkOverlaps, // across tables
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -52,26 +53,26 @@ func Parse(text, node string) (*Config, error) {
 	return r.config, nil
 }
 
-// reader turns the file into a Config, or names the first key that is wrong.
+// reader converts the file into a Config. It stops at the first key that is wrong.
 type reader struct {
 	*tomlfile.Source
 	file   file
 	config *Config
-	// used tells who has a pool.
-	used map[*Pool]string
+	// owners are the rail or [control] that uses each pool.
+	owners map[*Pool]string
 }
 
-// key names a key in errors: key("nic", "vendor").
+// key returns the path of a key for errors: key("nic", "vendor").
 func key(words ...string) toml.Key { return words }
 
 var (
 	wordRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	// nameRule is what can be the name of an interface and of a file; sysctl(8) stumbles over dots.
+	// nameRule matches names that can be those of an interface and of a file; sysctl(8) treats dots as separators.
 	nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 )
 
-// matches reports whether text follows the rule and has at most that many bytes. A rule that
-// counts them itself takes ten times as long to compile, in each program that starts.
+// matches reports whether text matches the rule and has at most that many bytes. A rule
+// with its own limit would take ten times as long to compile, at the start of each program.
 func matches(rule *regexp.Regexp, text string, most int) bool {
 	return len(text) <= most && rule.MatchString(text)
 }
@@ -84,8 +85,8 @@ const (
 	altNameMost   = 127 // ALTIFNAMSIZ, likewise
 )
 
-// name checks the name of a table among those before it.
-func name(at *tomlfile.Source, name string, taken func(string) bool) error {
+// checkName rejects the name of a table that is missing, not well-formed or taken.
+func checkName(at *tomlfile.Source, name string, taken func(string) bool) error {
 	switch {
 	case name == "":
 		return at.Refuse(key("name"), "missing; each one needs a name")
@@ -94,13 +95,13 @@ func name(at *tomlfile.Source, name string, taken func(string) bool) error {
 	case name == noNetwork:
 		return at.Refuse(key("name"), `"none" means no network and cannot be a name`)
 	case taken(name):
-		return at.Refuse(key("name"), "%q is there already; each name only once", name)
+		return at.Refuse(key("name"), "duplicate name %q; each name may be used once", name)
 	}
 	return nil
 }
 
-// within reads a number; nil is the standard.
-func within(at *tomlfile.Source, value *int, standard, low, high int, k toml.Key) (int, error) {
+// parseNumber reads a number from low to high; the default is standard.
+func parseNumber(at *tomlfile.Source, value *int, standard, low, high int, k toml.Key) (int, error) {
 	if value == nil {
 		return standard, nil
 	}
@@ -110,8 +111,8 @@ func within(at *tomlfile.Source, value *int, standard, low, high int, k toml.Key
 	return *value, nil
 }
 
-// nodeList reads a host list; nil is the empty one.
-func nodeList(at *tomlfile.Source, text *string) (hostlist.List, error) {
+// parseNodes reads a host list; the default is the empty list.
+func parseNodes(at *tomlfile.Source, text *string) (hostlist.List, error) {
 	if text == nil {
 		return hostlist.List{}, nil
 	}

@@ -139,12 +139,12 @@ func TestParseReadsEveryKey(t *testing.T) {
 	assert.Equal(t, Probe{Timeout: 50 * time.Millisecond, Tries: 2, Carrier: time.Minute}, c.Probe)
 	assert.Equal(t, &UFM{"https://ufm.example.org:8443", "/etc/gojail/ufm.secret", "/etc/gojail/ufm.pem", false}, c.UFM)
 	assert.Equal(t, "compute", c.Default)
-	assert.EqualValues(t, 128-1-11+20-2, r0.Size())
+	assert.EqualValues(t, 128-1-11+20-2, r0.CountAddresses())
 	assert.Equal(t, []Range{{addr("10.1.0.1"), addr("10.1.0.4")}, {addr("10.1.0.6"), addr("10.1.0.9")}, {addr("10.1.0.11"), addr("10.1.0.20")}},
-		r0.Usable()[3:], "without gateway and what routes lead to")
-	assert.False(t, c.Asks(r0), "as [probe] says")
-	assert.True(t, c.Asks(ctl))
-	assert.Empty(t, c.Warnings())
+		r0.ListUsable()[3:], "without gateway and what routes lead to")
+	assert.False(t, c.ProbesConflicts(r0), "as [probe] says")
+	assert.True(t, c.ProbesConflicts(ctl))
+	assert.Empty(t, c.ListWarnings())
 }
 
 func TestParseFillsInDefaults(t *testing.T) {
@@ -172,14 +172,14 @@ func TestTagOfARail(t *testing.T) {
 		{Policy{VLAN: 5, QoS: 2, Proto: "802.1ad"}, 6, 6, 2, "802.1ad"},
 		{Policy{QoS: 2}, 6, 6, 2, "802.1Q"},
 	} {
-		vlan, qos, proto := (&Rail{Policy: &test.policy, VLAN: test.vlan}).Tag()
+		vlan, qos, proto := (&Rail{Policy: &test.policy, VLAN: test.vlan}).ResolveTag()
 		assert.Equal(t, []any{test.id, test.qos, test.wantProto}, []any{vlan, qos, proto})
 	}
 }
 
 func TestLabelled(t *testing.T) {
 	names := func(c *Config, label string) []string {
-		rails, err := c.Labelled(label)
+		rails, err := c.FindRails(label)
 		require.NoError(t, err)
 		var names []string
 		for _, r := range rails {
@@ -193,22 +193,22 @@ func TestLabelled(t *testing.T) {
 	assert.Equal(t, []string{"rail0"}, names(c, "storage"))
 	assert.Equal(t, []string{"ib0"}, names(c, "ib0"))
 	assert.Empty(t, names(c, noNetwork))
-	_, err = c.Labelled("comptue")
-	assert.EqualError(t, err, `network "comptue" is unknown; there are: rail0, compute, storage, ib0, none`)
+	_, err = c.FindRails("comptue")
+	assert.EqualError(t, err, `network "comptue" is unknown; known ones: rail0, compute, storage, ib0, none`)
 
 	other, err := Parse(wholeText, "gpu05")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"ib0"}, names(other, "compute"), "the policy of rail0 is for other nodes")
-	assert.Len(t, c.DefaultRails(), 2)
-	assert.Len(t, other.DefaultRails(), 1)
+	assert.Len(t, c.FindDefaultRails(), 2)
+	assert.Len(t, other.FindDefaultRails(), 1)
 	none, err := Parse("default = \"r\"\n[[policy]]\nname = \"p\"\nvfs = 1\nlink = \"ib\"\nnic.pf = [\"e\"]\nnodes = \"a\"\n[[rail]]\nname = \"r\"\npolicy = \"p\"", "b")
 	require.NoError(t, err)
-	assert.Empty(t, none.DefaultRails())
-	_, err = other.Labelled("rail0")
-	assert.EqualError(t, err, `network "rail0" is not on this node, gpu05; ask for nodes that have it`)
+	assert.Empty(t, none.FindDefaultRails())
+	_, err = other.FindRails("rail0")
+	assert.EqualError(t, err, `network "rail0" is not available on this node, gpu05; request nodes that have it`)
 
-	_, err = (&Config{}).Labelled("x")
-	assert.EqualError(t, err, `network "x" is unknown; there are: none`)
+	_, err = (&Config{}).FindRails("x")
+	assert.EqualError(t, err, `network "x" is unknown; known ones: none`)
 }
 
 func TestNothingIsEnumerated(t *testing.T) {
@@ -227,8 +227,8 @@ per_node = 65536
 `
 	c, err := Parse(text, "n00001")
 	require.NoError(t, err)
-	assert.EqualValues(t, 1<<24-2, c.Pools[0].Size())
-	assert.Equal(t, ^uint64(0), c.Pools[1].Size())
+	assert.EqualValues(t, 1<<24-2, c.Pools[0].CountAddresses())
+	assert.Equal(t, ^uint64(0), c.Pools[1].CountAddresses())
 	assert.Less(t, testing.AllocsPerRun(1, func() { Parse(text, "n00001") }), 5000.0)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Limits of an MTU, in bytes. IPoIB in datagram mode, the only one of mlx5's VFs,
-// has 4 bytes less than the InfiniBand link (ipoib_change_mtu, ipoib_main.c).
+// takes 4 bytes from the MTU of the InfiniBand link (ipoib_change_mtu, ipoib_main.c).
 const (
 	mtuMin   = 68
 	mtuMax   = 65535
@@ -19,13 +19,13 @@ const (
 	ibMTUMax = 4092
 )
 
-// OnNode tells whether the policy makes VFs on node.
-func (p *Policy) OnNode(node string) bool { return p.Nodes.Len() == 0 || p.Nodes.Contains(node) }
+// AppliesTo reports whether the policy makes VFs on node.
+func (p *Policy) AppliesTo(node string) bool { return p.Nodes.Len() == 0 || p.Nodes.Contains(node) }
 
-func (r *reader) policies() error {
+func (r *reader) parsePolicies() error {
 	for i := range r.file.Policy {
 		at := r.Element("policy", i)
-		p, err := r.policy(at, &r.file.Policy[i])
+		p, err := r.parsePolicy(at, &r.file.Policy[i])
 		if err != nil {
 			return err
 		}
@@ -34,33 +34,33 @@ func (r *reader) policies() error {
 	return nil
 }
 
-func (c *Config) policy(name string) *Policy {
+func (c *Config) findPolicy(name string) *Policy {
 	if i := slices.IndexFunc(c.Policies, func(p *Policy) bool { return p.Name == name }); i >= 0 {
 		return c.Policies[i]
 	}
 	return nil
 }
 
-func (r *reader) policy(at *tomlfile.Source, f *filePolicy) (*Policy, error) {
-	if err := name(at, f.Name, func(n string) bool { return r.config.policy(n) != nil }); err != nil {
+func (r *reader) parsePolicy(at *tomlfile.Source, f *filePolicy) (*Policy, error) {
+	if err := checkName(at, f.Name, func(n string) bool { return r.config.findPolicy(n) != nil }); err != nil {
 		return nil, err
 	}
 	if f.VFs == nil {
-		return nil, at.Refuse(key("vfs"), "missing; how many VFs each PF gets")
+		return nil, at.Refuse(key("vfs"), "missing; write how many VFs each PF gets")
 	}
 	p := &Policy{Line: at.Line(nil), Name: f.Name, Trust: f.Trust, SpoofCheck: f.SpoofCheck}
 	for _, step := range []func() error{
-		func() (err error) { p.Nodes, err = nodeList(at, f.Nodes); return },
-		func() (err error) { p.Priority, err = within(at, f.Priority, 50, 0, 99, key("priority")); return },
-		// sriov_numvfs has 16 bits; what the card can do is seen on the node.
-		func() (err error) { p.VFs, err = within(at, f.VFs, 0, 1, math.MaxUint16, key("vfs")); return },
-		func() (err error) { p.Link, err = link(at, f.Link); return },
-		func() (err error) { p.MTU, err = within(at, f.MTU, 0, mtuMin, mtuMax, key("mtu")); return },
-		func() error { return vlan(at, f, p) },
-		func() error { return rates(at, f, p) },
-		func() (err error) { p.RDMA, err = rdma(at, f.RDMA); return },
-		func() error { return infiniBand(at, f, p) },
-		func() error { return selector(at, &f.NIC, p) },
+		func() (err error) { p.Nodes, err = parseNodes(at, f.Nodes); return },
+		func() (err error) { p.Priority, err = parseNumber(at, f.Priority, 50, 0, 99, key("priority")); return },
+		// sriov_numvfs has 16 bits; the card's own limit is checked on the node.
+		func() (err error) { p.VFs, err = parseNumber(at, f.VFs, 0, 1, math.MaxUint16, key("vfs")); return },
+		func() (err error) { p.Link, err = parseLink(at, f.Link); return },
+		func() (err error) { p.MTU, err = parseNumber(at, f.MTU, 0, mtuMin, mtuMax, key("mtu")); return },
+		func() error { return parseVLAN(at, f, p) },
+		func() error { return parseRates(at, f, p) },
+		func() (err error) { p.RDMA, err = parseRDMA(at, f.RDMA); return },
+		func() error { return checkInfiniBand(at, f, p) },
+		func() error { return parseSelector(at, &f.NIC, p) },
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func (r *reader) policy(at *tomlfile.Source, f *filePolicy) (*Policy, error) {
 	return p, nil
 }
 
-func link(at *tomlfile.Source, text *string) (LinkType, error) {
+func parseLink(at *tomlfile.Source, text *string) (LinkType, error) {
 	if text == nil {
 		return "", nil
 	}
@@ -80,7 +80,7 @@ func link(at *tomlfile.Source, text *string) (LinkType, error) {
 	return "", at.Refuse(key("link"), `%q: write "eth" or "ib", or leave it out for either`, *text)
 }
 
-func rdma(at *tomlfile.Source, text *string) (RDMAMode, error) {
+func parseRDMA(at *tomlfile.Source, text *string) (RDMAMode, error) {
 	if text == nil {
 		return RDMANone, nil
 	}
@@ -91,11 +91,11 @@ func rdma(at *tomlfile.Source, text *string) (RDMAMode, error) {
 	return "", at.Refuse(key("rdma"), `%q: write "exclusive", "shared" or "none"`, *text)
 }
 
-func vlan(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
-	if p.VLAN, err = within(at, f.VLAN, 0, 0, 4094, key("vlan")); err != nil {
+func parseVLAN(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
+	if p.VLAN, err = parseNumber(at, f.VLAN, 0, 0, 4094, key("vlan")); err != nil {
 		return err
 	}
-	if p.QoS, err = within(at, f.QoS, 0, 0, 7, key("qos")); err != nil {
+	if p.QoS, err = parseNumber(at, f.QoS, 0, 0, 7, key("qos")); err != nil {
 		return err
 	}
 	if p.VLAN > 0 {
@@ -113,11 +113,11 @@ func vlan(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
 	return at.Refuse(key("proto"), `%q: write "802.1Q" or "802.1ad"`, *f.Proto)
 }
 
-func rates(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
-	if p.MinRate, err = within(at, f.MinRate, 0, 0, math.MaxInt32, key("min_rate")); err != nil {
+func parseRates(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
+	if p.MinRate, err = parseNumber(at, f.MinRate, 0, 0, math.MaxInt32, key("min_rate")); err != nil {
 		return err
 	}
-	if p.MaxRate, err = within(at, f.MaxRate, 0, 0, math.MaxInt32, key("max_rate")); err != nil {
+	if p.MaxRate, err = parseNumber(at, f.MaxRate, 0, 0, math.MaxInt32, key("max_rate")); err != nil {
 		return err
 	}
 	if p.MaxRate > 0 && p.MinRate > p.MaxRate {
@@ -126,9 +126,10 @@ func rates(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
 	return nil
 }
 
-// infiniBand refuses what the kernel cannot set on an InfiniBand VF: the PF's
-// netdev has link state and GUIDs only (ipoib_netdev_ops_pf, ipoib_main.c).
-func infiniBand(at *tomlfile.Source, f *filePolicy, p *Policy) error {
+// checkInfiniBand rejects properties that the kernel cannot set on an InfiniBand VF: the
+// PF's network device supports link state and GUIDs only (ipoib_netdev_ops_pf,
+// ipoib_main.c).
+func checkInfiniBand(at *tomlfile.Source, f *filePolicy, p *Policy) error {
 	if p.Link != InfiniBand {
 		return nil
 	}
@@ -140,11 +141,11 @@ func infiniBand(at *tomlfile.Source, f *filePolicy, p *Policy) error {
 		{"qos", f.QoS != nil}, {"proto", f.Proto != nil}, {"min_rate", f.MinRate != nil}, {"max_rate", f.MaxRate != nil},
 	} {
 		if k.there {
-			return at.Refuse(key(k.key), `an InfiniBand VF has no such thing; leave it out, or write link = "eth"`)
+			return at.Refuse(key(k.key), `an InfiniBand VF does not have this property; leave it out, or write link = "eth"`)
 		}
 	}
 	if p.MTU != 0 && (p.MTU < ibMTUMin || p.MTU > ibMTUMax) {
-		return at.Refuse(key("mtu"), "%d: IP over InfiniBand goes from %d to %d: 4 less than the link's MTU, as in 2044 or 4092", p.MTU, ibMTUMin, ibMTUMax)
+		return at.Refuse(key("mtu"), "%d: IP over InfiniBand takes %d to %d: 4 less than the link's MTU, as in 2044 or 4092", p.MTU, ibMTUMin, ibMTUMax)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Size is how many addresses the range has, at most math.MaxUint64.
-func (r Range) Size() uint64 {
+// CountAddresses returns the number of addresses in the range, at most math.MaxUint64.
+func (r Range) CountAddresses() uint64 {
 	a, b := r.First.As16(), r.Last.As16()
 	low, borrow := bits.Sub64(binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(a[8:]), 0)
 	high, _ := bits.Sub64(binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(a[:8]), borrow)
@@ -24,10 +24,10 @@ func (r Range) Size() uint64 {
 	return low + 1
 }
 
-// contains tells whether the address is in the range.
+// contains reports whether the address is in the range.
 func (r Range) contains(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
 
-// String is "10.0.0.10-10.0.0.99", or the one address.
+// String returns "10.0.0.10-10.0.0.99", or the one address.
 func (r Range) String() string {
 	if r.First == r.Last {
 		return r.First.String()
@@ -35,13 +35,14 @@ func (r Range) String() string {
 	return r.First.String() + "-" + r.Last.String()
 }
 
-func (r Range) meets(o Range) bool { return !o.Last.Less(r.First) && !r.Last.Less(o.First) }
+// overlaps reports whether the two ranges have an address in common.
+func (r Range) overlaps(o Range) bool { return !o.Last.Less(r.First) && !r.Last.Less(o.First) }
 
-// cut takes hole out of ranges, whose order stays.
-func cut(ranges []Range, hole Range) []Range {
+// cutHole returns ranges without the addresses of hole, in the same order.
+func cutHole(ranges []Range, hole Range) []Range {
 	var left []Range
 	for _, r := range ranges {
-		if !r.meets(hole) {
+		if !r.overlaps(hole) {
 			left = append(left, r)
 			continue
 		}
@@ -55,11 +56,11 @@ func cut(ranges []Range, hole Range) []Range {
 	return left
 }
 
-// size is how many addresses the ranges have, at most math.MaxUint64.
-func size(ranges []Range) uint64 {
+// countAddresses returns the number of addresses in the ranges, at most math.MaxUint64.
+func countAddresses(ranges []Range) uint64 {
 	var n uint64
 	for _, r := range ranges {
-		more, carry := bits.Add64(n, r.Size(), 0)
+		more, carry := bits.Add64(n, r.CountAddresses(), 0)
 		if carry > 0 {
 			return math.MaxUint64
 		}
@@ -68,18 +69,18 @@ func size(ranges []Range) uint64 {
 	return n
 }
 
-// common finds a range of each list that meet.
-func common(a, b []Range) (Range, Range, bool) {
+// findOverlap returns the first range of each list that overlap, if there are any.
+func findOverlap(a, b []Range) (Range, Range, bool) {
 	for _, x := range a {
-		if i := slices.IndexFunc(b, x.meets); i >= 0 {
+		if i := slices.IndexFunc(b, x.overlaps); i >= 0 {
 			return x, b[i], true
 		}
 	}
 	return Range{}, Range{}, false
 }
 
-// Whole is the range of a subnet, from the first address to the last.
-func Whole(subnet netip.Prefix) Range {
+// SubnetRange returns the range from the first to the last address of a subnet.
+func SubnetRange(subnet netip.Prefix) Range {
 	first := subnet.Masked().Addr()
 	raw := first.AsSlice()
 	for bit := subnet.Bits(); bit < len(raw)*8; bit++ {
@@ -89,14 +90,14 @@ func Whole(subnet netip.Prefix) Range {
 	return Range{first, last}
 }
 
-// notForHosts lists what no machine of the subnet can have: of IPv4 the network
-// and broadcast addresses, but not in a /31 (RFC 3021) or /32; of IPv6 the
-// routers' anycast address (RFC 4291, 2.6.1), but not in a /127 (RFC 6164) or /128.
-func notForHosts(subnet netip.Prefix) []Range {
+// listReserved returns the addresses that no host of the subnet may have: of IPv4 the
+// network and broadcast addresses, but none in a /31 (RFC 3021) or /32; of IPv6 the
+// subnet-router anycast address (RFC 4291, 2.6.1), but none in a /127 (RFC 6164) or /128.
+func listReserved(subnet netip.Prefix) []Range {
 	if subnet.Addr().BitLen()-subnet.Bits() < 2 {
 		return nil
 	}
-	whole := Whole(subnet)
+	whole := SubnetRange(subnet)
 	holes := []Range{{whole.First, whole.First}}
 	if subnet.Addr().Is4() {
 		holes = append(holes, Range{whole.Last, whole.Last})
@@ -123,7 +124,7 @@ func parseRange(text string, subnet netip.Prefix) (Range, error) {
 	return Range{first, last}, nil
 }
 
-// parseRanges reads ranges that do not meet.
+// parseRanges reads ranges and rejects those that overlap.
 func parseRanges(texts []string, subnet netip.Prefix) ([]Range, error) {
 	var ranges []Range
 	for _, text := range texts {
@@ -135,7 +136,7 @@ func parseRanges(texts []string, subnet netip.Prefix) ([]Range, error) {
 	}
 	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b Range) int { return a.First.Compare(b.First) })
 	for i := 1; i < len(sorted); i++ {
-		if sorted[i].meets(sorted[i-1]) {
+		if sorted[i].overlaps(sorted[i-1]) {
 			return nil, fmt.Errorf("%s and %s have addresses in common", sorted[i-1], sorted[i])
 		}
 	}

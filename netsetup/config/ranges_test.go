@@ -19,26 +19,26 @@ func TestSizeOfSubnets(t *testing.T) {
 	} {
 		c, err := Parse(fmt.Sprintf("[[pool]]\nname = \"a\"\nsubnet = %q\ndirectory = \"/d\"", subnet), "")
 		require.NoError(t, err)
-		assert.Equal(t, want, c.Pools[0].Size(), subnet)
+		assert.Equal(t, want, c.Pools[0].CountAddresses(), subnet)
 	}
 }
 
 func TestSizeOfRanges(t *testing.T) {
 	r := func(first, last string) Range { return Range{netip.MustParseAddr(first), netip.MustParseAddr(last)} }
-	assert.EqualValues(t, 1, r("10.0.0.1", "10.0.0.1").Size())
-	assert.EqualValues(t, 1<<32, r("0.0.0.0", "255.255.255.255").Size())
-	assert.EqualValues(t, uint64(math.MaxUint64), r("fd00::", "fd00::ffff:ffff:ffff:fffe").Size())
-	assert.EqualValues(t, uint64(math.MaxUint64), r("fd00::", "fd00::ffff:ffff:ffff:ffff").Size())
-	assert.EqualValues(t, uint64(math.MaxUint64), r("::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff").Size())
-	assert.EqualValues(t, 3, r("fd00::ffff:ffff:ffff:ffff", "fd00:0:0:1::1").Size())
-	assert.EqualValues(t, uint64(math.MaxUint64), size([]Range{r("fd00::", "fd00::ffff:ffff:ffff:fffe"), r("fd01::", "fd01::1")}))
+	assert.EqualValues(t, 1, r("10.0.0.1", "10.0.0.1").CountAddresses())
+	assert.EqualValues(t, 1<<32, r("0.0.0.0", "255.255.255.255").CountAddresses())
+	assert.EqualValues(t, uint64(math.MaxUint64), r("fd00::", "fd00::ffff:ffff:ffff:fffe").CountAddresses())
+	assert.EqualValues(t, uint64(math.MaxUint64), r("fd00::", "fd00::ffff:ffff:ffff:ffff").CountAddresses())
+	assert.EqualValues(t, uint64(math.MaxUint64), r("::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff").CountAddresses())
+	assert.EqualValues(t, 3, r("fd00::ffff:ffff:ffff:ffff", "fd00:0:0:1::1").CountAddresses())
+	assert.EqualValues(t, uint64(math.MaxUint64), countAddresses([]Range{r("fd00::", "fd00::ffff:ffff:ffff:fffe"), r("fd01::", "fd01::1")}))
 }
 
 func TestWhole(t *testing.T) {
 	for subnet, want := range map[string]string{
 		"10.1.2.3/22": "10.1.0.0-10.1.3.255", "10.1.2.3/30": "10.1.2.0-10.1.2.3", "172.16.0.1/12": "172.16.0.0-172.31.255.255", "10.1.2.3/32": "10.1.2.3",
 	} {
-		assert.Equal(t, want, Whole(netip.MustParsePrefix(subnet)).String(), subnet)
+		assert.Equal(t, want, SubnetRange(netip.MustParsePrefix(subnet)).String(), subnet)
 	}
 }
 
@@ -59,6 +59,6 @@ func TestCutKeepsTheOrder(t *testing.T) {
 		"between":      {r(10, 19), []Range{r(20, 29), r(1, 9)}},
 		"all":          {r(0, 255), nil},
 	} {
-		assert.Equal(t, test.want, cut([]Range{r(20, 29), r(1, 9)}, test.hole), name)
+		assert.Equal(t, test.want, cutHole([]Range{r(20, 29), r(1, 9)}, test.hole), name)
 	}
 }

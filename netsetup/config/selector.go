@@ -15,20 +15,20 @@ import (
 var (
 	idRule  = regexp.MustCompile(`^[0-9a-f]{4}$`)
 	pciRule = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
-	// pfRule also takes alternative names.
+	// pfRule also accepts alternative names.
 	pfRule = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)(?:#([0-9]{1,5})(?:-([0-9]{1,5}))?)?$`)
 )
 
-// selector reads nic = {...}.
-func selector(at *tomlfile.Source, f *fileNIC, p *Policy) (err error) {
+// parseSelector reads nic = {...}.
+func parseSelector(at *tomlfile.Source, f *fileNIC, p *Policy) (err error) {
 	if f.Vendor == nil && f.Device == nil && len(f.Root) == 0 && len(f.PF) == 0 {
 		return at.Refuse(key("nic"), "selects nothing; write at least one of vendor, device, root and pf")
 	}
 	s := &p.NIC
-	if s.Vendor, err = pciID(at, f.Vendor, "vendor"); err != nil {
+	if s.Vendor, err = parsePCIID(at, f.Vendor, "vendor"); err != nil {
 		return err
 	}
-	if s.Device, err = pciID(at, f.Device, "device"); err != nil {
+	if s.Device, err = parsePCIID(at, f.Device, "device"); err != nil {
 		return err
 	}
 	for _, text := range f.Root {
@@ -37,7 +37,7 @@ func selector(at *tomlfile.Source, f *fileNIC, p *Policy) (err error) {
 			return at.Refuse(key("nic", "root"), `%.100q: write the PCI address of a PF with its domain, such as "0000:86:00.0"`, text)
 		}
 		if slices.Contains(s.Root, root) {
-			return at.Refuse(key("nic", "root"), "%q is there twice", text)
+			return at.Refuse(key("nic", "root"), "duplicate %q", text)
 		}
 		s.Root = append(s.Root, root)
 	}
@@ -46,15 +46,15 @@ func selector(at *tomlfile.Source, f *fileNIC, p *Policy) (err error) {
 		if err != nil {
 			return at.Refuse(key("nic", "pf"), "%.200q: %v", text, err)
 		}
-		if slices.ContainsFunc(s.PF, pf.meets) {
-			return at.Refuse(key("nic", "pf"), "%q: has VFs that an earlier entry has already", text)
+		if slices.ContainsFunc(s.PF, pf.overlaps) {
+			return at.Refuse(key("nic", "pf"), "%q: selects VFs that an earlier entry selects already", text)
 		}
 		s.PF = append(s.PF, pf)
 	}
 	return nil
 }
 
-func pciID(at *tomlfile.Source, text *string, last string) (string, error) {
+func parsePCIID(at *tomlfile.Source, text *string, last string) (string, error) {
 	if text == nil {
 		return "", nil
 	}
@@ -84,25 +84,25 @@ func parsePF(text string, vfs int) (PFRange, error) {
 		return pf, fmt.Errorf("the range ends before it starts")
 	}
 	if pf.Last >= vfs {
-		return pf, fmt.Errorf("there is no VF %d: vfs = %d makes 0 to %d", pf.Last, vfs, vfs-1)
+		return pf, fmt.Errorf("VF %d does not exist: vfs = %d makes VFs 0 to %d", pf.Last, vfs, vfs-1)
 	}
 	return pf, nil
 }
 
-// meets tells whether both have a VF in common.
-func (r PFRange) meets(o PFRange) bool {
+// overlaps reports whether the two ranges have a VF in common.
+func (r PFRange) overlaps(o PFRange) bool {
 	if r.Name != o.Name {
 		return false
 	}
 	return (r.Last < 0 || o.First <= r.Last) && (o.Last < 0 || r.First <= o.Last)
 }
 
-// samePFs refuses two policies of this node that take the same VFs by name or by
-// address. Those that only meet on a card are found where the cards are known.
-func (r *reader) samePFs() error {
+// checkPFs rejects two policies of this node that select the same VFs by name or by address.
+// Other overlaps are found when the cards are known.
+func (r *reader) checkPFs() error {
 	for i, p := range r.config.Policies {
 		for _, q := range r.config.Policies[:i] {
-			if !p.OnNode(r.config.Node) || !q.OnNode(r.config.Node) || differ(p, q) {
+			if !p.AppliesTo(r.config.Node) || !q.AppliesTo(r.config.Node) || areDisjoint(p, q) {
 				continue
 			}
 			at := r.Element("policy", i)
@@ -113,7 +113,7 @@ func (r *reader) samePFs() error {
 			}
 			for _, a := range p.NIC.PF {
 				for _, b := range q.NIC.PF {
-					if a.meets(b) {
+					if a.overlaps(b) {
 						return at.Refuse(key("nic", "pf"), "VFs of %q are selected by the policy %q of line %d too; give each its range, such as %q", a.Name, q.Name, q.Line, a.Name+"#0-3")
 					}
 					if a.Name == b.Name && p.VFs != q.VFs {
@@ -126,17 +126,18 @@ func (r *reader) samePFs() error {
 	return nil
 }
 
-// differ tells whether no PF can match both.
-func differ(p, q *Policy) bool {
+// areDisjoint reports whether no PF can match both policies.
+func areDisjoint(p, q *Policy) bool {
 	other := func(a, b string) bool { return a != "" && b != "" && a != b }
 	return other(p.NIC.Vendor, q.NIC.Vendor) || other(p.NIC.Device, q.NIC.Device) || other(string(p.Link), string(q.Link))
 }
 
-// rdmaModes refuses two modes on one node: it is one switch for the whole kernel (rdma-system(8)).
-func (r *reader) rdmaModes() error {
+// checkRDMAModes rejects two RDMA modes on one node: the kernel has one mode for all devices
+// (rdma-system(8)).
+func (r *reader) checkRDMAModes() error {
 	var first *Policy
 	for i, p := range r.config.Policies {
-		if p.RDMA == RDMANone || !p.OnNode(r.config.Node) {
+		if p.RDMA == RDMANone || !p.AppliesTo(r.config.Node) {
 			continue
 		}
 		if first == nil {

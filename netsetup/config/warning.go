@@ -4,13 +4,13 @@ package config
 
 import "fmt"
 
-// Warnings lists what is permitted but probably not meant, one line each.
-func (c *Config) Warnings() []string {
+// ListWarnings returns what is permitted but probably wrong, one line each.
+func (c *Config) ListWarnings() []string {
 	var w []string
 	warn := func(line int, format string, args ...any) {
 		w = append(w, fmt.Sprintf("line %d: ", line)+fmt.Sprintf(format, args...))
 	}
-	users := c.users()
+	users := c.listPoolUsers()
 	for i, p := range c.Pools {
 		if users[p] == "" {
 			warn(p.Line, "pool %q: no rail uses it", p.Name)
@@ -18,24 +18,24 @@ func (c *Config) Warnings() []string {
 		}
 		for _, o := range c.Pools[:i] {
 			if o.Subnet == p.Subnet && users[o] != "" {
-				warn(p.Line, "%s and %s share the subnet %s: programs that choose an interface by the main routing table use one of them for all; give each a subnet", users[o], users[p], p.Subnet)
+				warn(p.Line, "%s and %s share the subnet %s: programs that choose an interface by the main routing table use one of them for all traffic; give each its own subnet", users[o], users[p], p.Subnet)
 			}
 		}
 	}
 	for _, r := range c.Rails {
-		if r.Policy.OnNode(c.Node) {
-			r.warnings(c.Node, warn)
+		if r.Policy.AppliesTo(c.Node) {
+			r.warnAboutPools(c.Node, warn)
 		}
 	}
-	c.routeWarnings(warn)
+	c.warnAboutRoutes(warn)
 	if len(c.Rails) > 0 && c.Control.Pool == nil {
 		warn(c.Rails[0].Line, "without [control], a job with a network cannot reach slurmctld: srun fails inside it")
 	}
 	return w
 }
 
-// users tells who has each pool.
-func (c *Config) users() map[*Pool]string {
+// listPoolUsers returns the rail or [control] that uses each pool.
+func (c *Config) listPoolUsers() map[*Pool]string {
 	users := map[*Pool]string{}
 	for _, r := range c.Rails {
 		for _, p := range r.Pools {
@@ -48,8 +48,9 @@ func (c *Config) users() map[*Pool]string {
 	return users
 }
 
-// warnings looks at a rail that the node has.
-func (r *Rail) warnings(node string, warn func(int, string, ...any)) {
+// warnAboutPools warns if a pool of the rail has no address for the node or for some of its
+// VFs.
+func (r *Rail) warnAboutPools(node string, warn func(int, string, ...any)) {
 	for _, p := range r.Pools {
 		if p.Directory != "" {
 			continue
@@ -63,8 +64,9 @@ func (r *Rail) warnings(node string, warn func(int, string, ...any)) {
 	}
 }
 
-// routeWarnings names networks that two rails lead to: main can have one route to each.
-func (c *Config) routeWarnings(warn func(int, string, ...any)) {
+// warnAboutRoutes warns about networks to which two rails have a route: table main has one
+// route to each.
+func (c *Config) warnAboutRoutes(warn func(int, string, ...any)) {
 	first := map[string]*Rail{}
 	for _, r := range c.Rails {
 		for _, p := range r.Pools {

@@ -35,7 +35,7 @@ pools = ["a"]
 name = "r1"
 policy = "p"
 pools = ["b"]
-`, `line 7: rail "r0" and rail "r1" share the subnet 10.0.0.0/24: programs that choose an interface by the main routing table use one of them for all; give each a subnet
+`, `line 7: rail "r0" and rail "r1" share the subnet 10.0.0.0/24: programs that choose an interface by the main routing table use one of them for all traffic; give each its own subnet
 line 16: without [control], a job with a network cannot reach slurmctld: srun fails inside it`},
 		"derived": {"n3", `
 [[pool]]
@@ -79,7 +79,7 @@ line 8: rails "r0" and "r1" both have a route to 10.2.0.0/16: programs that do n
 		t.Run(name, func(t *testing.T) {
 			c, err := Parse(test.text, test.node)
 			require.NoError(t, err)
-			assert.Equal(t, test.want, strings.Join(c.Warnings(), "\n"))
+			assert.Equal(t, test.want, strings.Join(c.ListWarnings(), "\n"))
 		})
 	}
 }

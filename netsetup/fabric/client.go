@@ -15,30 +15,31 @@ import (
 type Config struct {
 	URL         string // https://HOST[:PORT]
 	Credentials string // path of a file that only root can read: "user:password"
-	CA          string // path of a PEM file; "": the system's authorities
+	CA          string // path of a PEM file; "": the system's certificate authorities
 }
 
 const (
-	// callTimeout is for one request and its answer.
+	// callTimeout is the timeout of one request with its answer.
 	callTimeout = 10 * time.Second
-	// tries, firstPause: 4 requests within 1 + 1.6 + 2.56 seconds of pauses.
+	// tries and firstPause define 4 requests, with pauses of 1, 1.6 and 2.56 seconds.
 	tries      = 4
 	firstPause = time.Second
 )
 
-// ErrAway means that UFM cannot be reached or is broken: worth another try later.
-var ErrAway = errors.New("UFM is away")
+// ErrUnreachable means that UFM cannot be reached or does not work; a later retry may
+// succeed.
+var ErrUnreachable = errors.New("UFM is unreachable")
 
-// Client is a UFM. It keeps no connection between calls.
+// Client is a client of UFM. It keeps no connection between calls.
 type Client struct {
 	base           *url.URL
 	user, password string
 	http           *http.Client
-	pause          time.Duration // before the second try
+	pause          time.Duration // pause before the second try
 	answerMax      int64
 }
 
-// Open reads the credentials and certificates; it makes no call.
+// Open reads the credentials and certificates and returns a client. It makes no call.
 func Open(c Config) (*Client, error) {
 	base, err := url.Parse(c.URL)
 	if err != nil || base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
@@ -52,19 +53,20 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, ok := httpClient(authorities, callTimeout)
+	client, ok := newHTTPClient(authorities, callTimeout)
 	if !ok {
 		return nil, fmt.Errorf("%s: UFM's CA holds no certificate; it must be PEM", c.CA)
 	}
 	return &Client{base: base, user: user, password: password, pause: firstPause, answerMax: answerMax, http: client}, nil
 }
 
-// retry repeats a call while UFM is away and the context's time allows another try.
+// retry repeats a call while UFM is unreachable and the context's deadline permits another
+// try.
 func (c *Client) retry(ctx context.Context, call func() error) error {
 	pause := c.pause
 	for try := 1; ; try++ {
 		err := call()
-		if !errors.Is(err, ErrAway) || try == tries || ctx.Err() != nil {
+		if !errors.Is(err, ErrUnreachable) || try == tries || ctx.Err() != nil {
 			return err
 		}
 		if until, ok := ctx.Deadline(); ok && time.Until(until) < pause {

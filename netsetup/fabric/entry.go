@@ -30,13 +30,13 @@ type entryFile struct {
 	Time int64  `json:"time"` // seconds since 1970
 }
 
-// entryMax is more than any entry has.
+// entryMax is a bound on the size of an entry, in bytes.
 const entryMax = 512
 
-func (e Entry) name() string { return fmt.Sprintf("%04x-%s.json", e.PKey, e.GUID) }
+func (e Entry) fileName() string { return fmt.Sprintf("%04x-%s.json", e.PKey, e.GUID) }
 
-func (q *Queue) file(pkey uint16, guid GUID) string {
-	return filepath.Join(q.dir, Entry{PKey: pkey, GUID: guid}.name())
+func (q *Queue) entryPath(pkey uint16, guid GUID) string {
+	return filepath.Join(q.dir, Entry{PKey: pkey, GUID: guid}.fileName())
 }
 
 func (e Entry) marshal() []byte {
@@ -44,23 +44,23 @@ func (e Entry) marshal() []byte {
 	return append(text, '\n')
 }
 
-// parseEntry accepts exactly what marshal writes.
+// parseEntry reads an entry and accepts exactly what marshal writes.
 func parseEntry(text []byte) (Entry, error) {
 	var f entryFile
 	var e Entry
 	if err := json.Unmarshal(text, &f); err != nil {
-		return e, errors.New("it is no entry")
+		return e, errors.New("not an entry")
 	}
 	guid, err := parseGUID(f.GUID)
 	_, err2 := fmt.Sscanf(f.PKey, "0x%04X", &e.PKey)
 	e = Entry{f.Op, e.PKey, guid, f.Seq, time.Unix(f.Time, 0)}
 	if err != nil || err2 != nil || f.Op != Add && f.Op != Remove || checkCall(e.PKey, nil) != nil || !bytes.Equal(e.marshal(), text) {
-		return e, errors.New("it is no entry")
+		return e, errors.New("not an entry")
 	}
 	return e, nil
 }
 
-// readEntry reads a file whose name says the same as its text.
+// readEntry reads an entry, whose file name must match its content.
 func readEntry(path string) (Entry, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -72,22 +72,22 @@ func readEntry(path string) (Entry, error) {
 		return Entry{}, err
 	}
 	e, err := parseEntry(text)
-	if err != nil || e.name() != filepath.Base(path) {
+	if err != nil || e.fileName() != filepath.Base(path) {
 		return Entry{}, fmt.Errorf("%s is damaged", path)
 	}
 	return e, nil
 }
 
-// read lists the queue by Seq, and the names of the files that are no entries. It is
-// called with the lock, so a file that was being written was left by a crash.
-func (q *Queue) read() (entries []Entry, damaged []string, err error) {
+// readEntries returns the entries by Seq, and the names of files that are not entries. The
+// caller holds the lock, so a partly written file is left by a crash.
+func (q *Queue) readEntries() (entries []Entry, damaged []string, err error) {
 	files, err := os.ReadDir(q.dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read %s: %w", q.dir, errors.Unwrap(err))
 	}
 	for _, f := range files {
 		if strings.HasSuffix(f.Name(), wholefile.Suffix) {
-			os.Remove(filepath.Join(q.dir, f.Name())) // if it stays, it is still no entry
+			os.Remove(filepath.Join(q.dir, f.Name())) // if the removal fails, the file is still not an entry
 			continue
 		}
 		if f.Name() == "lock" {
@@ -102,11 +102,13 @@ func (q *Queue) read() (entries []Entry, damaged []string, err error) {
 			damaged = append(damaged, f.Name())
 		}
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), strings.Compare(a.name(), b.name())) })
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), strings.Compare(a.fileName(), b.fileName()))
+	})
 	return entries, damaged, nil
 }
 
-// write puts an entry in place at once and on disk.
-func (q *Queue) write(e Entry) error {
-	return wholefile.Save(filepath.Join(q.dir, e.name()), e.marshal(), 0o600)
+// writeEntry writes an entry atomically and syncs it.
+func (q *Queue) writeEntry(e Entry) error {
+	return wholefile.Save(filepath.Join(q.dir, e.fileName()), e.marshal(), 0o600)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// credentialsMax is more than any user and password have, in bytes.
+// credentialsMax is a bound on the size of a credentials file, in bytes.
 const credentialsMax = 4096
 
-// readCredentials reads "user:password" from a file that only root can read. What is
-// in the file is in no error.
+// readCredentials reads "user:password" from a file that only root can read. Its errors
+// never contain the file's content.
 func readCredentials(path string) (user, password string, err error) {
 	text, err := readSecret(path)
 	if err != nil {
@@ -31,8 +31,8 @@ func readCredentials(path string) (user, password string, err error) {
 	return user, password, nil
 }
 
-// readSecret reads at most credentialsMax bytes. The mode that counts is that of the
-// file which the bytes come from.
+// readSecret reads at most credentialsMax bytes. It checks the mode of the open file that it
+// reads from.
 func readSecret(path string) (string, error) {
 	if err := trusted.Parents(path); err != nil {
 		return "", err
@@ -59,7 +59,8 @@ func readSecret(path string) (string, error) {
 	return string(text), nil
 }
 
-// readAuthorities gives PEM; nil: the system's.
+// readAuthorities reads the PEM file of certificate authorities; nil stands for the system's
+// authorities.
 func readAuthorities(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -68,7 +69,7 @@ func readAuthorities(path string) ([]byte, error) {
 	return pem, err
 }
 
-// redactURL leaves out what stands before the host, which may be a password.
+// redactURL returns the URL without the part before the host, which may contain a password.
 func redactURL(s string) string {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		return "...@" + s[i+1:]

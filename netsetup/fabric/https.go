@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// send makes one request and returns at most so many bytes of the answer.
-func (c *Client) send(ctx context.Context, method, url string, payload []byte, most int64) (status int, answer []byte, err error) {
+// doRequest sends one request and returns at most most bytes of the answer.
+func (c *Client) doRequest(ctx context.Context, method, url string, payload []byte, most int64) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(payload))
 	if err != nil {
 		return 0, nil, err
@@ -33,9 +33,10 @@ func (c *Client) send(ctx context.Context, method, url string, payload []byte, m
 	return resp.StatusCode, answer, err
 }
 
-// httpClient returns a client that follows no redirect and no proxy and keeps no connection.
-// authorities are PEM; nil: the system's. ok is false if they hold no certificate.
-func httpClient(authorities []byte, timeout time.Duration) (c *http.Client, ok bool) {
+// newHTTPClient returns a client that follows no redirects, uses no proxy and keeps no
+// connections. authorities are PEM; nil stands for the system's. ok is false if they contain
+// no certificate.
+func newHTTPClient(authorities []byte, timeout time.Duration) (c *http.Client, ok bool) {
 	var pool *x509.CertPool
 	if authorities != nil {
 		pool = x509.NewCertPool()
@@ -50,8 +51,8 @@ func httpClient(authorities []byte, timeout time.Duration) (c *http.Client, ok b
 		ResponseHeaderTimeout:  timeout,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableKeepAlives:      true,
-		DisableCompression:     true, // a small answer cannot unpack to a huge one
-		Proxy:                  nil,  // the environment has no say
+		DisableCompression:     true, // prevents a small answer that unpacks to a huge one
+		Proxy:                  nil,  // ignores proxy variables of the environment
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &http.Client{Transport: transport, CheckRedirect: stay, Timeout: timeout}, true

@@ -12,12 +12,12 @@ import (
 
 func TestNoProxyFromTheEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-	c, ok := httpClient(nil, time.Second)
+	c, ok := newHTTPClient(nil, time.Second)
 	assert.True(t, ok)
 	assert.Nil(t, c.Transport.(*http.Transport).Proxy)
 }
 
 func TestNoCertificateAmongTheAuthorities(t *testing.T) {
-	_, ok := httpClient([]byte("x"), time.Second)
+	_, ok := newHTTPClient([]byte("x"), time.Second)
 	assert.False(t, ok)
 }

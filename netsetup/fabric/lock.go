@@ -12,10 +12,10 @@ import (
 	"github.com/gojail/gojail/internal/filelock"
 )
 
-var errLocked = fmt.Errorf("%w: another process of this node has the lock for too long", ErrAway)
+var errLocked = fmt.Errorf("%w: another process of this node holds the lock for too long", ErrUnreachable)
 
-// locked runs f with the lock on the queue's files; f must not call UFM.
-func (q *Queue) locked(ctx context.Context, f func() error) error {
+// runLocked calls f with the lock on the queue's files; f must not call UFM.
+func (q *Queue) runLocked(ctx context.Context, f func() error) error {
 	file, err := filelock.Wait(ctx, q.lockPath())
 	if err != nil {
 		return lockError(err)
@@ -24,8 +24,9 @@ func (q *Queue) locked(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// lockGUIDs takes the locks of GUIDs, in order so that two processes never wait for
-// each other. Each is one byte of the lock file; two GUIDs that share it only wait.
+// lockGUIDs takes the locks of GUIDs, in ascending order, which prevents a deadlock of two
+// processes. Each lock is one byte of the lock file; two GUIDs that share a byte wait for
+// each other.
 func (q *Queue) lockGUIDs(ctx context.Context, guids []GUID) (unlock func(), err error) {
 	file, err := filelock.Open(q.lockPath())
 	if err != nil {

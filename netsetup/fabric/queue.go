@@ -15,10 +15,10 @@ import (
 	"github.com/gojail/gojail/internal/wholefile"
 )
 
-// ErrQueued means that UFM has not taken a call yet, and that the queue keeps it.
-var ErrQueued = errors.New("it is kept in the queue until UFM is back")
+// ErrQueued means that UFM has not confirmed a call, and that the queue has it.
+var ErrQueued = errors.New("the call stays in the queue until UFM is reachable")
 
-// Op is what is to happen to a GUID.
+// Op is the operation on a GUID.
 type Op string
 
 // The operations.
@@ -27,7 +27,7 @@ const (
 	Remove Op = "remove"
 )
 
-// Entry is what a GUID is to be in a partition, and not known to be.
+// Entry is an operation on a GUID in a partition that UFM has not confirmed.
 type Entry struct {
 	Op   Op
 	PKey uint16
@@ -36,14 +36,14 @@ type Entry struct {
 	Time time.Time
 }
 
-// Queue is a directory with what UFM has not confirmed.
+// Queue is a directory of the calls that UFM has not confirmed.
 type Queue struct{ dir string }
 
-// OpenQueue opens a queue of this node, and makes the directory where only the last
-// part of its path is missing.
+// OpenQueue opens a queue of this node. It creates the directory if only the last part of
+// its path is missing.
 func OpenQueue(dir string) (*Queue, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("UFM's queue: cannot make %s: %w", dir, errors.Unwrap(err))
+		return nil, fmt.Errorf("UFM's queue: cannot create %s: %w", dir, errors.Unwrap(err))
 	}
 	q := &Queue{dir}
 	if err := trusted.Parents(q.lockPath()); err != nil {
@@ -52,16 +52,17 @@ func OpenQueue(dir string) (*Queue, error) {
 	return q, nil
 }
 
-// Put keeps a call for each GUID, in the place of any older one for it.
+// Put stores a call for each GUID; a new call replaces an older one for the same GUID and
+// partition.
 func (q *Queue) Put(ctx context.Context, op Op, pkey uint16, guids ...GUID) error {
-	if Default(pkey) {
+	if IsDefault(pkey) {
 		return nil
 	}
 	if err := checkCall(pkey, guids); err != nil {
 		return err
 	}
-	err := q.locked(ctx, func() error {
-		entries, _, err := q.read()
+	err := q.runLocked(ctx, func() error {
+		entries, _, err := q.readEntries()
 		if err != nil {
 			return err
 		}
@@ -71,22 +72,22 @@ func (q *Queue) Put(ctx context.Context, op Op, pkey uint16, guids ...GUID) erro
 		}
 		for _, g := range guids {
 			seq++
-			if err := q.write(Entry{op, pkey, g, seq, time.Now()}); err != nil {
+			if err := q.writeEntry(Entry{op, pkey, g, seq, time.Now()}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("UFM's queue: cannot keep a call: %w", err)
+		return fmt.Errorf("UFM's queue: cannot store a call: %w", err)
 	}
 	return nil
 }
 
-// Do keeps a call and sends it. When UFM does not take it now, the error is ErrQueued
-// and tells why; any other error means that not every GUID's call is kept.
+// Do stores a call and sends it. If UFM does not accept it now, Do fails with ErrQueued and
+// the reason; after any other error the calls of some GUIDs may not be stored.
 func (q *Queue) Do(ctx context.Context, c *Client, op Op, pkey uint16, guids ...GUID) error {
-	if Default(pkey) || len(guids) == 0 {
+	if IsDefault(pkey) || len(guids) == 0 {
 		return nil
 	}
 	if err := q.Put(ctx, op, pkey, guids...); err != nil {
@@ -96,17 +97,17 @@ func (q *Queue) Do(ctx context.Context, c *Client, op Op, pkey uint16, guids ...
 	for i, g := range guids {
 		batch[i] = Entry{PKey: pkey, GUID: g}
 	}
-	if err := q.send(ctx, c, batch); err != nil {
+	if err := q.sendBatch(ctx, c, batch); err != nil {
 		return fmt.Errorf("%w; %w", err, ErrQueued)
 	}
 	return nil
 }
 
-// Replay sends what is kept, in order, and tells how many entries are done. It stops
-// when UFM is away, and goes on after a refusal. Damaged entries, which it sets aside,
-// are in the error, one line each, as is what UFM did not take.
+// Replay sends the stored calls in order, and returns the number of those that are done. It
+// stops when UFM is unreachable, and continues after a rejection. The error has one line for
+// each call that UFM rejected, and for each damaged entry, which Replay renames.
 func (q *Queue) Replay(ctx context.Context, c *Client) (int, error) {
-	entries, problems, err := q.setAside(ctx)
+	entries, problems, err := q.setAsideDamaged(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -116,43 +117,44 @@ func (q *Queue) Replay(ctx context.Context, c *Client) (int, error) {
 		for n < len(entries) && n < 64 && entries[n].Op == entries[0].Op && entries[n].PKey == entries[0].PKey {
 			n++
 		}
-		err := q.send(ctx, c, entries[:n])
+		err := q.sendBatch(ctx, c, entries[:n])
 		if err == nil {
 			done += n
 		} else {
 			problems = append(problems, err)
 		}
 		entries = entries[n:]
-		if errors.Is(err, ErrAway) || ctx.Err() != nil {
-			problems = append(problems, fmt.Errorf("UFM's queue: %d calls are still kept in %s", n+len(entries), q.dir))
+		if errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+			problems = append(problems, fmt.Errorf("UFM's queue: %d calls are still queued in %s", n+len(entries), q.dir))
 			break
 		}
 	}
 	return done, errors.Join(problems...)
 }
 
-// List is what is kept, in order. Damaged entries are in the error, one line each.
-func (q *Queue) List(ctx context.Context) ([]Entry, error) {
+// ListEntries returns the stored calls in order. The error reports damaged entries, one line
+// each.
+func (q *Queue) ListEntries(ctx context.Context) ([]Entry, error) {
 	var entries []Entry
 	var damaged []string
-	err := q.locked(ctx, func() (err error) { entries, damaged, err = q.read(); return })
+	err := q.runLocked(ctx, func() (err error) { entries, damaged, err = q.readEntries(); return })
 	problems := []error{err}
 	for _, name := range damaged {
-		problems = append(problems, q.damaged(name))
+		problems = append(problems, q.damagedError(name))
 	}
 	return entries, errors.Join(problems...)
 }
 
-func (q *Queue) damaged(name string) error {
+func (q *Queue) damagedError(name string) error {
 	return fmt.Errorf("UFM's queue: %s is damaged; compare the partition of that GUID in UFM, then remove the file", filepath.Join(q.dir, name))
 }
 
-// setAside reads the entries and renames those that are damaged, so that they are
-// kept, and reported, but never sent.
-func (q *Queue) setAside(ctx context.Context) (entries []Entry, problems []error, err error) {
-	err = q.locked(ctx, func() error {
+// setAsideDamaged reads the entries and renames those that are damaged: they stay and are
+// reported, but never sent.
+func (q *Queue) setAsideDamaged(ctx context.Context) (entries []Entry, problems []error, err error) {
+	err = q.runLocked(ctx, func() error {
 		var damaged []string
-		if entries, damaged, err = q.read(); err != nil {
+		if entries, damaged, err = q.readEntries(); err != nil {
 			return err
 		}
 		for _, name := range damaged {
@@ -163,16 +165,16 @@ func (q *Queue) setAside(ctx context.Context) (entries []Entry, problems []error
 			if err := os.Rename(filepath.Join(q.dir, name), filepath.Join(q.dir, aside)); err != nil {
 				return err
 			}
-			problems = append(problems, q.damaged(aside))
+			problems = append(problems, q.damagedError(aside))
 		}
 		return wholefile.Sync(q.dir)
 	})
 	return entries, problems, err
 }
 
-// send brings the GUIDs of a batch, all of one partition, to what the queue says of
-// them by now: another process may have sent or replaced an entry in the meantime.
-func (q *Queue) send(ctx context.Context, c *Client, batch []Entry) error {
+// sendBatch sends what the queue has now for the GUIDs of a batch, all of one partition:
+// another process may have sent or replaced an entry meanwhile.
+func (q *Queue) sendBatch(ctx context.Context, c *Client, batch []Entry) error {
 	var guids []GUID
 	for _, e := range batch {
 		guids = append(guids, e.GUID)
@@ -185,7 +187,7 @@ func (q *Queue) send(ctx context.Context, c *Client, batch []Entry) error {
 	for {
 		var left []Entry
 		for _, e := range batch {
-			now, err := readEntry(q.file(e.PKey, e.GUID))
+			now, err := readEntry(q.entryPath(e.PKey, e.GUID))
 			if err == nil {
 				left = append(left, now)
 			} else if !errors.Is(err, os.ErrNotExist) {
@@ -201,30 +203,30 @@ func (q *Queue) send(ctx context.Context, c *Client, batch []Entry) error {
 		for _, e := range same {
 			guids = append(guids, e.GUID)
 		}
-		if err := c.change(ctx, string(op), same[0].PKey, guids); err != nil {
+		if err := c.changeMembers(ctx, string(op), same[0].PKey, guids); err != nil {
 			return err
 		}
-		if err := q.erase(ctx, same); err != nil {
+		if err := q.removeSent(ctx, same); err != nil {
 			return err
 		}
 	}
 }
 
-// erase removes entries that UFM has confirmed, but not what replaced them.
-func (q *Queue) erase(ctx context.Context, sent []Entry) error {
-	err := q.locked(ctx, func() error {
+// removeSent removes entries that UFM has confirmed, but not those that replaced them.
+func (q *Queue) removeSent(ctx context.Context, sent []Entry) error {
+	err := q.runLocked(ctx, func() error {
 		for _, e := range sent {
-			if now, err := readEntry(q.file(e.PKey, e.GUID)); err != nil || now.Seq != e.Seq {
+			if now, err := readEntry(q.entryPath(e.PKey, e.GUID)); err != nil || now.Seq != e.Seq {
 				continue
 			}
-			if err := os.Remove(q.file(e.PKey, e.GUID)); err != nil {
+			if err := os.Remove(q.entryPath(e.PKey, e.GUID)); err != nil {
 				return err
 			}
 		}
-		return nil // not synced: a crash sends it once more
+		return nil // not synced: after a crash the call is sent once more
 	})
 	if err != nil {
-		return fmt.Errorf("UFM's queue: cannot erase a call: %w", err)
+		return fmt.Errorf("UFM's queue: cannot remove a call: %w", err)
 	}
 	return nil
 }

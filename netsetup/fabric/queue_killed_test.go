@@ -23,14 +23,14 @@ import (
 
 const orderVariable = "GOJAIL_TEST_ORDER"
 
-// order is what a child process, which is this test binary, is told to do.
+// order is the task of a child process, which is this test binary.
 type order struct {
 	Config Config
 	Queue  string
 	Full   bool // the queue's file system is full after a few calls
 }
 
-func child(text string) int {
+func runChild(text string) int {
 	var o order
 	err := json.Unmarshal([]byte(text), &o)
 	if err == nil {
@@ -45,7 +45,7 @@ func child(text string) int {
 
 func (o order) do() error {
 	if o.Full {
-		return fill(o.Queue)
+		return fillDisk(o.Queue)
 	}
 	c, err := Open(o.Config)
 	if err != nil {
@@ -61,9 +61,10 @@ func (o order) do() error {
 	return q.Do(context.Background(), c, Remove, 0x11, 0xfe)
 }
 
-// TestFileSystemFull keeps calls until there is no room, in a mount namespace of the child.
+// TestFileSystemFull stores calls until the file system is full, in a mount namespace of the
+// child.
 func TestFileSystemFull(t *testing.T) {
-	start(t) // for root
+	startUFM(t) // for root
 	text, err := json.Marshal(order{Queue: t.TempDir(), Full: true})
 	require.NoError(t, err)
 	cmd := exec.Command("/proc/self/exe")
@@ -73,7 +74,7 @@ func TestFileSystemFull(t *testing.T) {
 	require.NoError(t, err, string(out))
 }
 
-func fill(dir string) error {
+func fillDisk(dir string) error {
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size=32k"); err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func fill(dir string) error {
 		if err == nil {
 			continue
 		}
-		entries, listErr := q.List(ctx)
+		entries, listErr := q.ListEntries(ctx)
 		if !errors.Is(err, unix.ENOSPC) || listErr != nil || len(entries) != int(g)-1 || g < 3 {
 			return fmt.Errorf("%d of %d calls: %w, %v", len(entries), g-1, err, listErr)
 		}
@@ -95,10 +96,10 @@ func fill(dir string) error {
 	}
 }
 
-// TestKilledAnywhere kills an add and a remove before each change of a file: whatever
-// UFM has in the end is what the last word that was kept says.
+// TestKilledAnywhere kills an add and a remove before each change of a file. UFM must end up
+// with what the last stored call says.
 func TestKilledAnywhere(t *testing.T) {
-	u, c, config := start(t)
+	u, c, config := startUFM(t)
 	places := 0
 	for n := 0; ; n++ {
 		q := openQueue(t)
@@ -111,10 +112,10 @@ func TestKilledAnywhere(t *testing.T) {
 		call, err := killtest.Run(cmd, n)
 		require.NoError(t, err)
 		removed := strings.Contains(strings.Join(u.Calls()[before:], "\n"), "remove_guids")
-		last := kept(t, q)
+		last := listQueue(t, q)
 		_, err = q.Replay(t.Context(), c)
 		require.NoError(t, err)
-		require.Empty(t, kept(t, q))
+		require.Empty(t, listQueue(t, q))
 		switch {
 		case len(last) > 0 && strings.HasPrefix(last[0], "add"):
 			require.False(t, removed)
@@ -139,7 +140,7 @@ func FuzzEntry(f *testing.F) {
 		if e, err := parseEntry(text); err == nil {
 			require.Equal(t, string(text), string(e.marshal()))
 			require.Less(t, len(text), entryMax)
-			require.Equal(t, e.name(), filepath.Base(e.name()))
+			require.Equal(t, e.fileName(), filepath.Base(e.fileName()))
 		}
 	})
 }

@@ -18,36 +18,36 @@ import (
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
-// Directory has the device nodes of VFs, below /dev.
+// Directory is the directory of the device nodes of VFs, below /dev.
 const Directory = "gojail"
 
-// major is for local use; no driver has it.
+// major is a device number for local use; no driver has it.
 const major = 120
 
-// Device is a VF as Slurm knows it.
+// Device is a VF as a device of Slurm.
 type Device struct {
-	Name, Type string // of the GRES: "nic", "rail0"; Type may be ""
-	Index      int    // among the node's devices of that name, as Slurm counts
+	Name, Type string // name and type of the GRES: "nic", "rail0"; Type may be ""
+	Index      int    // index among the node's devices of that name, in Slurm's order
 	Rail       *config.Rail
 	VF         *inventory.VF
 }
 
-// file is the device's node below a directory of devices.
-func (d Device) file(dev string) string {
-	return d.base(dev) + strconv.Itoa(d.Index)
+// filePath returns the path of the device's node, below the directory dev.
+func (d Device) filePath(dev string) string {
+	return d.pathPrefix(dev) + strconv.Itoa(d.Index)
 }
 
-func (d Device) base(dev string) string { return filepath.Join(dev, Directory, d.Name+"_") }
+func (d Device) pathPrefix(dev string) string { return filepath.Join(dev, Directory, d.Name+"_") }
 
-// Devices are the VFs of the rails that have a GRES, in the order of gres.conf.
-// VFs that a policy wants and that are not there yet are an error, since the
-// numbers of those behind them would change.
-func Devices(cfg *config.Config, inv *inventory.Inventory) ([]Device, error) {
-	vfs, err := policy.RailVFs(cfg, inv)
+// ListDevices returns the VFs of the rails that have a GRES, in the order of gres.conf. It
+// fails if VFs of a policy are missing, since the numbers of the VFs behind them would
+// change.
+func ListDevices(cfg *config.Config, inv *inventory.Inventory) ([]Device, error) {
+	vfs, err := policy.FindRailVFs(cfg, inv)
 	if err != nil {
 		return nil, err
 	}
-	if err := complete(cfg, inv); err != nil {
+	if err := checkComplete(cfg, inv); err != nil {
 		return nil, err
 	}
 	var all []Device
@@ -71,8 +71,8 @@ func Devices(cfg *config.Config, inv *inventory.Inventory) ([]Device, error) {
 	return all, nil
 }
 
-func complete(cfg *config.Config, inv *inventory.Inventory) error {
-	cards, _, err := policy.Cards(cfg, inv)
+func checkComplete(cfg *config.Config, inv *inventory.Inventory) error {
+	cards, _, err := policy.FindCards(cfg, inv)
 	errs := []error{err}
 	for _, c := range cards {
 		if len(c.PF.VFs) != len(c.VFs) {
@@ -82,10 +82,10 @@ func complete(cfg *config.Config, inv *inventory.Inventory) error {
 	return errors.Join(errs...)
 }
 
-// Given are the devices of a SLURM_STEP_NICS or SLURM_JOB_NICS, which is
-// "mlx4_0,mlx4_3" with the numbers of gres/nic's devices, or "" for none. Which
-// of the two to trust, and when, is the caller's to know.
-func Given(nics string, devices []Device) (given []Device, err error) {
+// FindGiven returns the devices in a SLURM_STEP_NICS or SLURM_JOB_NICS, which is
+// "mlx4_0,mlx4_3" with the numbers of gres/nic's devices, or "" for none. The caller decides
+// which of the two variables to trust, and when.
+func FindGiven(nics string, devices []Device) (given []Device, err error) {
 	if nics == "" {
 		return nil, nil
 	}
@@ -93,26 +93,26 @@ func Given(nics string, devices []Device) (given []Device, err error) {
 		digits := word[strings.LastIndex(word, "_")+1:]
 		i := slices.IndexFunc(devices, func(d Device) bool { return d.Name == "nic" && strconv.Itoa(d.Index) == digits })
 		if i < 0 {
-			return nil, fmt.Errorf("the job was given the NICs %.100q, but this node has no %q; gres.conf is not that of `gojail gres`", nics, word)
+			return nil, fmt.Errorf("Slurm allocated the NICs %.100q, but this node has no %q; compare gres.conf with `gojail gres`", nics, word)
 		}
 		given = append(given, devices[i])
 	}
 	return given, nil
 }
 
-// MakeFiles makes the devices' nodes, and removes those of VFs that are no more.
-// Nodes that are right stay. Run it before slurmd starts, after each boot.
+// MakeFiles creates the devices' nodes, and removes those of VFs that no longer exist. It
+// keeps correct nodes. It must run before slurmd starts, after each boot.
 func MakeFiles(dev string, devices []Device) error {
 	dir := filepath.Join(dev, Directory)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("make the device nodes of VFs: %w", err)
+		return fmt.Errorf("create the device nodes of VFs: %w", err)
 	}
 	wanted := map[string]bool{}
 	for minor, d := range devices {
-		path := d.file(dev)
+		path := d.filePath(dev)
 		wanted[filepath.Base(path)] = true
 		if err := makeNode(path, unix.Mkdev(major, uint32(minor))); err != nil {
-			return fmt.Errorf("make the device node of VF %s: %w", d.VF.PCI, err)
+			return fmt.Errorf("create the device node of VF %s: %w", d.VF.PCI, err)
 		}
 	}
 	entries, err := os.ReadDir(dir)
@@ -127,7 +127,7 @@ func MakeFiles(dev string, devices []Device) error {
 	return err
 }
 
-// makeNode makes a node that nobody but root may open: it only stands for a VF.
+// makeNode creates a device node that only root may open: it only represents a VF.
 func makeNode(path string, device uint64) error {
 	var is unix.Stat_t
 	err := unix.Lstat(path, &is)
@@ -143,5 +143,5 @@ func makeNode(path string, device uint64) error {
 	if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(device)); err != nil {
 		return &os.PathError{Op: "mknod", Path: path, Err: err}
 	}
-	return os.Chmod(path, 0o600) // past the umask
+	return os.Chmod(path, 0o600) // regardless of the umask
 }

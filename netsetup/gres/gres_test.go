@@ -15,11 +15,11 @@ import (
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
 )
 
-// node is one with two sockets, a card and GPUs on each, and two rails.
-func node(t *testing.T, vfs int, gresNames ...string) (*fakesys.Tree, *config.Config) {
+// newNode returns a node with two sockets, a card and GPUs on each, and two rails.
+func newNode(t *testing.T, vfs int, gresNames ...string) (*fakesys.Tree, *config.Config) {
 	t.Helper()
 	n := fakesys.New(t)
-	n.CPUs(2, 4, 2) // cores 0-3 are CPUs 0-3 and 8-11
+	n.AddCPUs(2, 4, 2) // cores 0-3 are CPUs 0-3 and 8-11
 	cfg := &config.Config{Path: "network.toml", Node: "gpu01"}
 	for i, cpus := range []string{"0-3,8-11", "4-7,12-15"} {
 		name := fmt.Sprintf("ens%df0", i)
@@ -35,8 +35,8 @@ func node(t *testing.T, vfs int, gresNames ...string) (*fakesys.Tree, *config.Co
 }
 
 func TestLines(t *testing.T) {
-	n, cfg := node(t, 4, "nic:rail0", "nic:rail1")
-	gresConf, slurmConf, err := Lines(cfg, n.Inventory(), "gpu01")
+	n, cfg := newNode(t, 4, "nic:rail0", "nic:rail1")
+	gresConf, slurmConf, err := FormatLines(cfg, n.ReadInventory(), "gpu01")
 	require.NoError(t, err)
 	assert.Equal(t, `NodeName=gpu01 Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia[0-1] Cores=0-3
 NodeName=gpu01 Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia[2-3] Cores=4-7
@@ -47,9 +47,9 @@ NodeName=gpu01 Name=nic Type=rail1 File=/dev/gojail/nic_[4-7] Cores=4-7
 }
 
 func TestLinesOfOtherNames(t *testing.T) {
-	n, cfg := node(t, 4, "vf", "storage9:fast")
-	n.File(n.Proc+"/driver/nvidia/gpus/0000:31:00.0/information", "")
-	gresConf, slurmConf, err := Lines(cfg, n.Inventory(), "gpu01")
+	n, cfg := newNode(t, 4, "vf", "storage9:fast")
+	n.WriteFile(n.Proc+"/driver/nvidia/gpus/0000:31:00.0/information", "")
+	gresConf, slurmConf, err := FormatLines(cfg, n.ReadInventory(), "gpu01")
 	require.NoError(t, err)
 	assert.Equal(t, `NodeName=gpu01 Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia0 Cores=0-3
 NodeName=gpu01 Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia[2-3] Cores=4-7
@@ -61,67 +61,67 @@ NodeName=gpu01 Name=storage9 Type=fast File=/dev/gojail/storage9_[0-3] Cores=4-7
 }
 
 func TestLinesOfANodeWithout(t *testing.T) {
-	gresConf, slurmConf, err := Lines(&config.Config{}, fakesys.New(t).Inventory(), "cpu01")
+	gresConf, slurmConf, err := FormatLines(&config.Config{}, fakesys.New(t).ReadInventory(), "cpu01")
 	require.NoError(t, err)
 	assert.Empty(t, gresConf+slurmConf)
 }
 
 func TestLinesThatAreRefused(t *testing.T) {
-	n, cfg := node(t, 3, "nic:a", "nic:b")
-	_, _, err := Lines(cfg, n.Inventory(), "gpu01")
+	n, cfg := newNode(t, 3, "nic:a", "nic:b")
+	_, _, err := FormatLines(cfg, n.ReadInventory(), "gpu01")
 	assert.ErrorContains(t, err, "ens0f0 has 3 VFs and should have 4; run `gojail vf apply` first")
 
-	n, cfg = node(t, 4, "nic:a", "nic:b")
+	n, cfg = newNode(t, 4, "nic:a", "nic:b")
 	cfg.Rails[1].Policy = cfg.Rails[0].Policy
-	_, _, err = Lines(cfg, n.Inventory(), "gpu01")
+	_, _, err = FormatLines(cfg, n.ReadInventory(), "gpu01")
 	assert.ErrorContains(t, err, `network.toml:5: rail "rail1" has the policy of rail "rail0", so Slurm would count its VFs twice`)
 }
 
 func TestGiven(t *testing.T) {
-	n, cfg := node(t, 4, "nic:a", "vf")
-	devices, err := Devices(cfg, n.Inventory())
+	n, cfg := newNode(t, 4, "nic:a", "vf")
+	devices, err := ListDevices(cfg, n.ReadInventory())
 	require.NoError(t, err)
-	given, err := Given("mlx4_3,mlx4_0", devices)
+	given, err := FindGiven("mlx4_3,mlx4_0", devices)
 	require.NoError(t, err)
 	require.Len(t, given, 2)
 	assert.Equal(t, "0000:16:01.3", given[0].VF.PCI)
-	given, err = Given("", devices)
+	given, err = FindGiven("", devices)
 	assert.NoError(t, err)
 	assert.Empty(t, given)
 	for _, wrong := range []string{"mlx4_4", "mlx4_", "mlx4_0,", "../../0x", "mlx4_00", "(null)"} {
-		_, err := Given(wrong, devices)
-		assert.ErrorContains(t, err, "gres.conf is not that of", wrong)
+		_, err := FindGiven(wrong, devices)
+		assert.ErrorContains(t, err, "compare gres.conf with", wrong)
 	}
 }
 
-// TestGivenGPUs: the driver need not count GPUs as the bus does.
+// TestGivenGPUs uses GPUs that the driver numbers in another order than the bus.
 func TestGivenGPUs(t *testing.T) {
 	n := fakesys.New(t)
 	for i, minor := range []int{2, 0, 1} {
 		n.AddGPU(fakesys.GPU{PCI: fmt.Sprintf("0000:%d0:00.0", i), Under: "pci0000:00", Minor: minor, Model: "NVIDIA H100 80GB HBM3"})
 	}
-	inv := n.Inventory()
-	got, err := GivenGPUs("0,2", inv)
+	inv := n.ReadInventory()
+	got, err := FindGivenGPUs("0,2", inv)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	assert.Equal(t, "0000:10:00.0", got[0].PCI)
 	assert.Equal(t, "0000:00:00.0", got[1].PCI)
 	for _, wrong := range []string{"3", "-1", "x", "0,,1"} {
-		_, err = GivenGPUs(wrong, inv)
-		assert.ErrorContains(t, err, "gres.conf is not that of `gojail gres`", wrong)
+		_, err = FindGivenGPUs(wrong, inv)
+		assert.ErrorContains(t, err, "compare gres.conf with `gojail gres`", wrong)
 	}
-	none, err := GivenGPUs("", inv)
+	none, err := FindGivenGPUs("", inv)
 	require.NoError(t, err)
 	assert.Empty(t, none)
 
 	inv.GPUs[1].Minor = -1 // its driver is not loaded
-	got, err = GivenGPUs("0", inv)
+	got, err = FindGivenGPUs("0", inv)
 	require.NoError(t, err)
 	assert.Equal(t, "0000:20:00.0", got[0].PCI)
 	for _, g := range inv.GPUs {
 		g.Minor = -1
 	}
-	got, err = GivenGPUs("2", inv)
+	got, err = FindGivenGPUs("2", inv)
 	require.NoError(t, err)
 	assert.Equal(t, "0000:20:00.0", got[0].PCI)
 }
@@ -130,8 +130,8 @@ func TestMakeFiles(t *testing.T) {
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes device nodes")
 	}
-	n, cfg := node(t, 4, "nic:a", "vf")
-	devices, err := Devices(cfg, n.Inventory())
+	n, cfg := newNode(t, 4, "nic:a", "vf")
+	devices, err := ListDevices(cfg, n.ReadInventory())
 	require.NoError(t, err)
 	inode := map[string]uint64{}
 	for range 2 {
@@ -139,21 +139,21 @@ func TestMakeFiles(t *testing.T) {
 		seen := map[uint64]bool{}
 		for _, d := range devices {
 			var is unix.Stat_t
-			require.NoError(t, unix.Lstat(d.file(n.Dev), &is))
+			require.NoError(t, unix.Lstat(d.filePath(n.Dev), &is))
 			assert.Equal(t, uint32(unix.S_IFCHR|0o600), is.Mode)
 			assert.Equal(t, uint32(major), unix.Major(uint64(is.Rdev)))
 			assert.False(t, seen[uint64(is.Rdev)], "a device number of its own")
 			seen[uint64(is.Rdev)] = true
-			if was, known := inode[d.file("")]; known {
+			if was, known := inode[d.filePath("")]; known {
 				assert.Equal(t, was, is.Ino, "what is right stays")
 			}
-			inode[d.file("")] = is.Ino
-			_, err := os.Open(d.file(n.Dev))
+			inode[d.filePath("")] = is.Ino
+			_, err := os.Open(d.filePath(n.Dev))
 			assert.ErrorIs(t, err, unix.ENXIO)
 		}
 	}
-	require.NoError(t, os.Remove(devices[0].file(n.Dev)))
-	n.File(devices[0].file(n.Dev), "a file that somebody left")
+	require.NoError(t, os.Remove(devices[0].filePath(n.Dev)))
+	n.WriteFile(devices[0].filePath(n.Dev), "a file that somebody left")
 	require.NoError(t, MakeFiles(n.Dev, devices[:2]))
 	entries, err := os.ReadDir(n.Dev + "/" + Directory)
 	require.NoError(t, err)

@@ -12,28 +12,28 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// group is one line of gres.conf: devices of one name and type with the same cores near.
+// group is one line of gres.conf: devices of one name and type near the same cores.
 type group struct {
 	name, kind, cores string
-	base              string // of the files: "/dev/nvidia"
+	base              string // common path of the files: "/dev/nvidia"
 	numbers           []int
 }
 
-// Lines are the node's lines for gres.conf and for slurm.conf. The latter's Gres=
-// belongs to the NodeName line that the node has already.
-func Lines(cfg *config.Config, inv *inventory.Inventory, node string) (gresConf, slurmConf string, err error) {
-	devices, err := Devices(cfg, inv)
+// FormatLines returns the node's lines for gres.conf and for slurm.conf. The Gres= of the
+// latter belongs in the node's existing NodeName line.
+func FormatLines(cfg *config.Config, inv *inventory.Inventory, node string) (gresConf, slurmConf string, err error) {
+	devices, err := ListDevices(cfg, inv)
 	if err != nil {
 		return "", "", err
 	}
-	groups, notes := gpus(inv)
+	groups, notes := groupGPUs(inv)
 	for _, d := range devices {
-		groups = add(groups, group{d.Name, d.Type, inv.Cores(d.VF.CPUs), d.base(deviceDirectory), []int{d.Index}})
+		groups = addDevice(groups, group{d.Name, d.Type, inv.ListCores(d.VF.CPUs), d.pathPrefix(deviceDirectory), []int{d.Index}})
 	}
 	var names, counts []string
 	total := map[string]int{}
 	for _, g := range groups {
-		gresConf += g.line(node)
+		gresConf += g.format(node)
 		typed := g.name
 		if g.kind != "" {
 			typed += ":" + g.kind
@@ -56,11 +56,12 @@ func Lines(cfg *config.Config, inv *inventory.Inventory, node string) (gresConf,
 	return gresConf + notes, slurmConf, nil
 }
 
-// deviceDirectory is what Slurm is told, whatever roots the inventory was read from.
+// deviceDirectory is the directory in Slurm's files, whatever roots the inventory was read
+// from.
 const deviceDirectory = "/dev"
 
-// add joins a device to the line before it where it can.
-func add(groups []group, g group) []group {
+// addDevice adds a device to the last group if it fits, else as a new group.
+func addDevice(groups []group, g group) []group {
 	if n := len(groups) - 1; n >= 0 {
 		last := &groups[n]
 		if last.name == g.name && last.kind == g.kind && last.cores == g.cores && last.base == g.base {
@@ -71,12 +72,12 @@ func add(groups []group, g group) []group {
 	return append(groups, g)
 }
 
-func (g group) line(node string) string {
+func (g group) format(node string) string {
 	text := "NodeName=" + node + " Name=" + g.name
 	if g.kind != "" {
 		text += " Type=" + g.kind
 	}
-	numbers := inventory.Ranges(g.numbers)
+	numbers := inventory.FormatRanges(g.numbers)
 	if len(g.numbers) > 1 {
 		numbers = "[" + numbers + "]"
 	}
@@ -87,21 +88,21 @@ func (g group) line(node string) string {
 	return text + "\n"
 }
 
-// gpus are the lines of GPUs in the order of their files, which is Slurm's, and
-// a comment for each that Slurm cannot be told about.
-func gpus(inv *inventory.Inventory) (groups []group, notes string) {
-	for _, g := range ordered(inv) {
+// groupGPUs returns the lines of GPUs in the order of their files, which is Slurm's, and a
+// comment for each GPU that Slurm cannot use.
+func groupGPUs(inv *inventory.Inventory) (groups []group, notes string) {
+	for _, g := range sortGPUs(inv) {
 		if g.Minor < 0 {
 			notes += "# GPU " + g.PCI + " has no /dev/nvidiaN: its driver is not loaded, or it is not NVIDIA's\n"
 			continue
 		}
-		groups = add(groups, group{"gpu", typeOf(g.Model), inv.Cores(g.CPUs), deviceDirectory + "/nvidia", []int{g.Minor}})
+		groups = addDevice(groups, group{"gpu", formatType(g.Model), inv.ListCores(g.CPUs), deviceDirectory + "/nvidia", []int{g.Minor}})
 	}
 	return groups, notes
 }
 
-// typeOf names a model as Slurm's gpu/nvml does: "nvidia_h100_80gb_hbm3"
+// formatType returns a model's name in the form of Slurm's gpu/nvml: "nvidia_h100_80gb_hbm3"
 // (gpu_common_underscorify_tolower).
-func typeOf(model string) string {
+func formatType(model string) string {
 	return strings.ReplaceAll(strings.ToLower(model), " ", "_")
 }

@@ -19,8 +19,8 @@ const (
 
 // Interface is a function's network interface.
 type Interface struct {
-	Names []string `json:"names"`         // none: without a driver, or in another network namespace
-	Link  string   `json:"link"`          // Ethernet, InfiniBand, or "" where it cannot be told
+	Names []string `json:"names"`         // empty without a driver, and if the interface is in another network namespace
+	Link  string   `json:"link"`          // Ethernet, InfiniBand, or "" if unknown
 	MTU   int      `json:"mtu,omitempty"` // bytes
 	MAC   string   `json:"mac,omitempty"` // as ip(8) shows it: 20 bytes on InfiniBand
 	State string   `json:"state"`         // "up", "down", "unknown"; "" without an interface
@@ -30,16 +30,16 @@ type Interface struct {
 type PF struct {
 	Device
 	Interface
-	SRIOV     bool     `json:"sriov"` // it can have VFs
+	SRIOV     bool     `json:"sriov"` // whether the card can have VFs
 	TotalVFs  int      `json:"totalvfs"`
 	NumVFs    int      `json:"numvfs"`
-	AutoProbe bool     `json:"autoprobe"`          // the kernel binds drivers to new VFs
-	AltNames  []string `json:"altnames,omitempty"` // not in sysfs: left to the caller
+	AutoProbe bool     `json:"autoprobe"`          // whether the kernel binds drivers to new VFs
+	AltNames  []string `json:"altnames,omitempty"` // filled in by the caller, as sysfs does not show them
 	RDMA      []RDMA   `json:"rdma,omitempty"`
 	VFs       []*VF    `json:"vfs,omitempty"` // by number
 }
 
-// VF is a virtual function. Its number counts from 0.
+// VF is a virtual function. VFs are numbered from 0.
 type VF struct {
 	Device
 	Interface
@@ -48,7 +48,7 @@ type VF struct {
 	RDMA   []RDMA `json:"rdma,omitempty"`
 }
 
-// Name is the first interface, "" without one.
+// Name returns the name of the first interface, "" if there is none.
 func (i Interface) Name() string {
 	if len(i.Names) == 0 {
 		return ""
@@ -56,7 +56,7 @@ func (i Interface) Name() string {
 	return i.Names[0]
 }
 
-// String is what a person calls a PF: "ens1f0", or its address.
+// String returns the name of the PF's interface, "ens1f0", or its PCI address.
 func (p *PF) String() string {
 	if p.Name() != "" {
 		return p.Name()
@@ -64,19 +64,20 @@ func (p *PF) String() string {
 	return p.PCI
 }
 
-// Called says whether a PF has a name, or has it as an alternative one.
-func (p *PF) Called(name string) bool {
+// HasName reports whether name is a name or an alternative name of the PF.
+func (p *PF) HasName(name string) bool {
 	return slices.Contains(p.Names, name) || slices.Contains(p.AltNames, name)
 }
 
-// Elsewhere says that a VF has a network driver but no interface here: it is in
-// another network namespace, or its driver has not finished.
-func (v *VF) Elsewhere() bool {
-	return v.Driver != "" && len(v.Names) == 0 && !v.User()
+// IsElsewhere reports whether the VF has a network driver but no interface in sysfs: the
+// interface is in another network namespace, or the driver has not made it yet.
+func (v *VF) IsElsewhere() bool {
+	return v.Driver != "" && len(v.Names) == 0 && !v.HasUserDriver()
 }
 
-// User says that a VF is bound to a driver for programs (DPDK, virtual machines).
-func (v *VF) User() bool {
+// HasUserDriver reports whether the VF is bound to a driver for user space (DPDK, virtual
+// machines).
+func (v *VF) HasUserDriver() bool {
 	return slices.Contains([]string{"vfio-pci", "uio_pci_generic", "igb_uio"}, v.Driver)
 }
 
@@ -85,16 +86,16 @@ func readPF(d directory) *PF {
 		Device:    readDevice(d),
 		Interface: readInterface(d),
 		SRIOV:     d.has("sriov_totalvfs"),
-		TotalVFs:  d.number("sriov_totalvfs", 0),
-		NumVFs:    d.number("sriov_numvfs", 0),
-		AutoProbe: d.number("sriov_drivers_autoprobe", 1) != 0, // kernel 4.12; always on before
+		TotalVFs:  d.readNumber("sriov_totalvfs", 0),
+		NumVFs:    d.readNumber("sriov_numvfs", 0),
+		AutoProbe: d.readNumber("sriov_drivers_autoprobe", 1) != 0, // kernel 4.12; always on before
 		RDMA:      readRDMA(d),
 	}
 	if pf.Link == "" {
-		pf.Link = rdmaLink(pf.RDMA)
+		pf.Link = findRDMALink(pf.RDMA)
 	}
-	for _, name := range d.names("") {
-		number, isVF := vfNumber(name)
+	for _, name := range d.listNames("") {
+		number, isVF := parseVFNumber(name)
 		if !isVF {
 			continue
 		}
@@ -106,7 +107,7 @@ func readPF(d directory) *PF {
 	return pf
 }
 
-func vfNumber(name string) (int, bool) {
+func parseVFNumber(name string) (int, bool) {
 	digits, found := strings.CutPrefix(name, "virtfn")
 	number, err := strconv.Atoi(digits)
 	return number, found && err == nil && number >= 0
@@ -114,12 +115,12 @@ func vfNumber(name string) (int, bool) {
 
 var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// readVF is nil for a VF that has gone since its link was listed.
+// readVF reads a VF; nil stands for a VF that was removed after its link was listed.
 func readVF(card directory, pf *PF, name string, number int) *VF {
-	pci := card.link(name)
+	pci := card.readLink(name)
 	if !pciAddress.MatchString(pci) {
 		if pci != "" {
-			card.problem("%s leads to %q, not to a PCI device", filepath.Join(card.path, name), pci)
+			card.addProblem("%s links to %q, not to a PCI device", filepath.Join(card.path, name), pci)
 		}
 		return nil
 	}
@@ -134,33 +135,33 @@ func readVF(card directory, pf *PF, name string, number int) *VF {
 	return vf
 }
 
-// readInterface reads net/, or virtio's, which is one level down.
+// readInterface reads net/, or net/ of the virtio device below.
 func readInterface(d directory) Interface {
 	nets := []directory{d.in("net")}
-	for _, name := range d.names("") {
+	for _, name := range d.listNames("") {
 		if strings.HasPrefix(name, "virtio") {
 			nets = append(nets, d.in(name).in("net"))
 		}
 	}
 	var i Interface
 	for _, net := range nets {
-		for _, name := range net.names("") {
+		for _, name := range net.listNames("") {
 			i.Names = append(i.Names, name)
 			if len(i.Names) > 1 {
 				continue
 			}
 			first := net.in(name)
-			i.Link = linkType(first.number("type", -1))
-			i.MTU = first.number("mtu", 0)
-			i.MAC = first.text("address")
-			i.State = first.text("operstate")
+			i.Link = parseLinkType(first.readNumber("type", -1))
+			i.MTU = first.readNumber("mtu", 0)
+			i.MAC = first.readText("address")
+			i.State = first.readText("operstate")
 		}
 	}
 	return i
 }
 
-// linkType understands ARPHRD_ETHER and ARPHRD_INFINIBAND (linux/if_arp.h).
-func linkType(arphrd int) string {
+// parseLinkType converts ARPHRD_ETHER and ARPHRD_INFINIBAND (linux/if_arp.h).
+func parseLinkType(arphrd int) string {
 	switch arphrd {
 	case 1:
 		return Ethernet

@@ -10,23 +10,24 @@ import (
 	"strings"
 )
 
-// core is a core and the CPUs (hardware threads) that the kernel has on it.
+// core is a CPU core with the first of its CPUs (hardware threads) in the kernel's
+// numbering.
 type core struct{ socket, number, first int }
 
 var cpuName = regexp.MustCompile(`^cpu[0-9]+$`)
 
-// readCores puts the node's cores in Slurm's order: socket by socket, and by
-// their CPUs' numbers within (hwloc's logical indexes).
+// readCores returns the node's cores in Slurm's order: by socket, then by the numbers of
+// their CPUs (hwloc's logical indexes).
 func readCores(d directory) []core {
 	var all []core
 	firstOfSocket := map[int]int{}
-	for _, name := range d.names("") {
+	for _, name := range d.listNames("") {
 		topology := d.in(name).in("topology")
-		socket, number := topology.number("physical_package_id", -1), topology.number("core_id", -1)
+		socket, number := topology.readNumber("physical_package_id", -1), topology.readNumber("core_id", -1)
 		if !cpuName.MatchString(name) || number < 0 {
-			continue // a CPU that is off
+			continue // an offline CPU
 		}
-		cpu := d.numeric(strings.TrimPrefix(name, "cpu"))
+		cpu := d.parseNumber(strings.TrimPrefix(name, "cpu"))
 		if first, known := firstOfSocket[socket]; !known || cpu < first {
 			firstOfSocket[socket] = cpu
 		}
@@ -43,9 +44,9 @@ func readCores(d directory) []core {
 	return all
 }
 
-// Cores turns the kernel's list of CPUs near a device into Slurm's numbers of
-// cores, as gres.conf wants them: "0-15". "" is all of them, or unknown.
-func (inv *Inventory) Cores(cpus string) string {
+// ListCores converts the kernel's list of CPUs near a device into Slurm's core numbers for
+// gres.conf: "0-15". "" stands for all cores, and for unknown.
+func (inv *Inventory) ListCores(cpus string) string {
 	near := parseList(cpus)
 	var numbers []int
 	for i, c := range inv.cores {
@@ -56,10 +57,10 @@ func (inv *Inventory) Cores(cpus string) string {
 	if len(numbers) == len(inv.cores) {
 		return ""
 	}
-	return Ranges(numbers)
+	return FormatRanges(numbers)
 }
 
-// parseList reads "0-3,8"; what it does not understand is not in it.
+// parseList reads "0-3,8"; it ignores parts that are not numbers.
 func parseList(text string) map[int]bool {
 	all := map[int]bool{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -79,8 +80,8 @@ func parseList(text string) map[int]bool {
 	return all
 }
 
-// Ranges writes numbers in ascending order as "0-3,8".
-func Ranges(numbers []int) string {
+// FormatRanges writes ascending numbers as "0-3,8".
+func FormatRanges(numbers []int) string {
 	var parts []string
 	for i := 0; i < len(numbers); {
 		j := i

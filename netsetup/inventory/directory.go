@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// directory is one directory of sysfs. What it does not have reads as nothing:
-// drivers differ, and a device may go at any moment.
+// directory is a directory of sysfs. Missing files read as empty: drivers differ, and a
+// device may be removed at any time.
 type directory struct {
 	path     string
 	problems *[]string
@@ -28,32 +28,33 @@ func (d directory) has(name string) bool {
 	return err == nil
 }
 
-// text is a file's content without the space around it.
-func (d directory) text(name string) string {
+// readText returns a file's content without surrounding space.
+func (d directory) readText(name string) string {
 	text, err := os.ReadFile(filepath.Join(d.path, name))
-	// A driver that has nothing to say answers with EINVAL or EOPNOTSUPP; only a refusal is worth a word.
+	// EINVAL and EOPNOTSUPP mean that the driver has no value; only a permission error is a problem.
 	if errors.Is(err, fs.ErrPermission) {
-		d.problem("%v", err)
+		d.addProblem("%v", err)
 	}
 	return strings.TrimSpace(string(text))
 }
 
-// number is a file's content in decimal or 0x form; missing where there is none.
-func (d directory) number(name string, missing int) int {
-	text := d.text(name)
+// readNumber returns a file's content as a decimal or 0x number, or missing if there is no
+// such file.
+func (d directory) readNumber(name string, missing int) int {
+	text := d.readText(name)
 	if text == "" {
 		return missing
 	}
 	n, err := strconv.ParseInt(text, 0, 64)
 	if err != nil {
-		d.problem("%s is %q, not a number", filepath.Join(d.path, name), text)
+		d.addProblem("%s is %q, not a number", filepath.Join(d.path, name), text)
 		return missing
 	}
 	return int(n)
 }
 
-// link is the last part of a symlink's target, "" without one.
-func (d directory) link(name string) string {
+// readLink returns the last part of a symbolic link's target, "" if there is no such link.
+func (d directory) readLink(name string) string {
 	target, err := os.Readlink(filepath.Join(d.path, name))
 	if err != nil {
 		return ""
@@ -61,8 +62,8 @@ func (d directory) link(name string) string {
 	return filepath.Base(target)
 }
 
-// names are the entries of a directory in order, none where it is missing.
-func (d directory) names(name string) []string {
+// listNames returns the entries of a directory in order, none if the directory is missing.
+func (d directory) listNames(name string) []string {
 	entries, _ := os.ReadDir(filepath.Join(d.path, name))
 	var all []string
 	for _, e := range entries {
@@ -71,8 +72,9 @@ func (d directory) names(name string) []string {
 	return all
 }
 
-// real is the directory's place below /sys/devices, "" if it has gone.
-func (d directory) real() string {
+// resolvePath returns the path of the directory below /sys/devices, "" if the device was
+// removed.
+func (d directory) resolvePath() string {
 	path, err := filepath.EvalSymlinks(d.path)
 	if err != nil {
 		return ""
@@ -83,15 +85,16 @@ func (d directory) real() string {
 	return path
 }
 
-func (d directory) problem(format string, args ...any) {
+func (d directory) addProblem(format string, args ...any) {
 	*d.problems = append(*d.problems, fmt.Sprintf(format, args...))
 }
 
-// numeric is a number in a name or a line; -1 and a problem where it is none.
-func (d directory) numeric(text string) int {
+// parseNumber converts a part of a name or a line; it returns -1 and adds a problem if the
+// part is not a number.
+func (d directory) parseNumber(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		d.problem("%s: %q is not a number", d.path, text)
+		d.addProblem("%s: %q is not a number", d.path, text)
 		return -1
 	}
 	return n

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Distance is how far apart two PCI devices are, in the words and the order of
+// Distance is the topological distance of two PCI devices, in the words and the order of
 // `nvidia-smi topo -m`.
 type Distance int
 
@@ -17,7 +17,7 @@ const (
 	Same Distance = iota // one device
 	PIX                  // one PCIe switch between them
 	PXB                  // several PCIe switches, but no host bridge
-	PHB                  // one host bridge, often the CPU's
+	PHB                  // one PCIe host bridge, often the CPU's
 	NODE                 // several host bridges of one NUMA node
 	SYS                  // NUMA nodes, or unknown
 )
@@ -26,9 +26,9 @@ func (d Distance) String() string {
 	return [...]string{"X", "PIX", "PXB", "PHB", "NODE", "SYS"}[d]
 }
 
-// Between tells the distance of two devices from their places in sysfs, which
-// nest each device in the bridges above it.
-func Between(a, b Device) Distance {
+// MeasureDistance returns the distance of two devices, which it derives from their paths in
+// sysfs: each device lies below the bridges above it.
+func MeasureDistance(a, b Device) Distance {
 	first, second := strings.Split(a.path, "/"), strings.Split(b.path, "/")
 	common := 0
 	for common < min(len(first), len(second)) && first[common] == second[common] {
@@ -52,14 +52,14 @@ func Between(a, b Device) Distance {
 	return SYS
 }
 
-// nearest is the GPU that is nearest to a device, of several the one with the
-// lowest PCI address; nil without GPUs.
-func (inv *Inventory) nearest(d Device) (*GPU, Distance) {
+// findNearestGPU returns the GPU nearest to a device and its distance; of several it returns
+// the GPU with the lowest PCI address, and nil if there are no GPUs.
+func (inv *Inventory) findNearestGPU(d Device) (*GPU, Distance) {
 	if len(inv.GPUs) == 0 {
 		return nil, SYS
 	}
 	gpu := slices.MinFunc(inv.GPUs, func(a, b *GPU) int {
-		return cmp.Compare(Between(a.Device, d), Between(b.Device, d))
+		return cmp.Compare(MeasureDistance(a.Device, d), MeasureDistance(b.Device, d))
 	})
-	return gpu, Between(gpu.Device, d)
+	return gpu, MeasureDistance(gpu.Device, d)
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inventory reads what a node has: network cards and their virtual
-// functions, RDMA devices, GPUs, and how far apart they are on PCI Express.
+// Package inventory reads the devices of a node: network cards and their virtual
+// functions, RDMA devices, GPUs, and their distances on PCI Express.
 //
-// Everything comes from sysfs and from /proc/driver/nvidia below roots that are
-// values, with nothing but reads: no netlink, no privilege. A device is known by
-// its PCI address; interface, RDMA and uverbs names are what it is called at the
-// moment, and in the caller's network namespace: the kernel shows an interface in
-// sysfs only to its own one (and RDMA devices as well in the exclusive mode,
-// kernel 5.3). So a bound function without an interface is elsewhere, not broken.
+// The package only reads sysfs and /proc/driver/nvidia, below roots that are parameters;
+// it needs neither netlink nor privilege. A device is identified by its PCI address.
+// Interface, RDMA and uverbs names are its current names in the caller's network
+// namespace: sysfs shows an interface only in the namespace that the interface is in (and
+// in exclusive mode an RDMA device as well, Linux 5.3). A bound function without an
+// interface is therefore in another namespace, not broken.
 //
-// Not for settings that a PF keeps for its VFs (VLAN, trust, rates, admin MAC):
-// those are in netlink only, see package link.
+// It does not read the settings that a PF keeps for its VFs (VLAN, trust, rates,
+// administrative MAC): only netlink has them, see package link.
 //
-// A file that is gone or garbled is no error: what a driver does not say stays
-// zero, a function that vanishes while it is read is left out, and what cannot be
-// understood is in Inventory.Problems. Read fails only where the PCI bus itself
-// cannot be listed.
+// A missing or malformed file is no error: a value that a driver does not report stays
+// zero, a function that is removed while it is read is left out, and what cannot be
+// parsed is reported in Inventory.Problems. Read fails only if the PCI bus cannot be
+// listed.
 package inventory

@@ -17,14 +17,14 @@ const (
 // GPU is a GPU. Minor, UUID and Model are known for NVIDIA's own driver only.
 type GPU struct {
 	Device
-	Minor int    `json:"minor"`           // of /dev/nvidiaN; -1: unknown
+	Minor int    `json:"minor"`           // minor number, the N of /dev/nvidiaN; -1: unknown
 	Node  string `json:"node,omitempty"`  // "/dev/nvidia0" below Roots.Dev
 	Model string `json:"model,omitempty"` // "NVIDIA H100 80GB HBM3"
 	UUID  string `json:"uuid,omitempty"`
 }
 
-// isGPU knows VGA (0x0300) and 3D (0x0302) controllers, AMD's displays without
-// one (0x0380) and its accelerators (0x1200).
+// isGPU reports whether a PCI device is a GPU: a VGA (0x0300) or 3D (0x0302) controller of
+// NVIDIA or AMD, an AMD display controller (0x0380) or accelerator (0x1200).
 func isGPU(vendor, class string) bool {
 	is := func(classes ...string) bool {
 		for _, c := range classes {
@@ -46,7 +46,7 @@ func isGPU(vendor, class string) bool {
 func readGPU(d directory, roots Roots) *GPU {
 	g := &GPU{Device: readDevice(d), Minor: -1}
 	driver := directory{filepath.Join(roots.Proc, "driver/nvidia/gpus", g.PCI), d.problems}
-	for line := range strings.Lines(driver.text("information")) {
+	for line := range strings.Lines(driver.readText("information")) {
 		key, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
 		switch strings.TrimSpace(key) {
@@ -55,7 +55,7 @@ func readGPU(d directory, roots Roots) *GPU {
 		case "GPU UUID":
 			g.UUID = value
 		case "Device Minor":
-			g.Minor = driver.numeric(value)
+			g.Minor = driver.parseNumber(value)
 		}
 	}
 	if g.Minor >= 0 {

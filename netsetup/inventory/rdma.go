@@ -4,42 +4,42 @@ package inventory
 
 import "strings"
 
-// RDMA is an RDMA device of a function, as /sys/class/infiniband shows it.
+// RDMA is an RDMA device of a PCI function, as /sys/class/infiniband shows it.
 type RDMA struct {
 	Name     string `json:"name"`  // "mlx5_2"
-	Verbs    string `json:"verbs"` // "uverbs2": its node in /dev/infiniband
+	Verbs    string `json:"verbs"` // device node in /dev/infiniband: "uverbs2"
 	NodeGUID string `json:"node_guid"`
 	Ports    []Port `json:"ports"`
 }
 
-// Port is a port of an RDMA device, in the kernel's own words.
+// Port is a port of an RDMA device. State and Physical are the kernel's words.
 type Port struct {
 	Number   int    `json:"number"`
 	State    string `json:"state"`    // "ACTIVE", "INIT", "DOWN"
 	Physical string `json:"physical"` // "LinkUp", "Disabled", "Polling"
 	Link     string `json:"link"`     // Ethernet or InfiniBand
-	LID      int    `json:"lid"`      // 0: no subnet manager has given one
-	SMLID    int    `json:"sm_lid"`   // of the subnet manager; 0: none
+	LID      int    `json:"lid"`      // 0: not assigned by a subnet manager
+	SMLID    int    `json:"sm_lid"`   // LID of the subnet manager; 0: none
 }
 
 func readRDMA(d directory) []RDMA {
 	verbs := map[string]string{}
-	for _, name := range d.names("infiniband_verbs") {
-		verbs[d.text("infiniband_verbs/"+name+"/ibdev")] = name
+	for _, name := range d.listNames("infiniband_verbs") {
+		verbs[d.readText("infiniband_verbs/"+name+"/ibdev")] = name
 	}
 	var all []RDMA
-	for _, name := range d.names("infiniband") {
+	for _, name := range d.listNames("infiniband") {
 		dev := d.in("infiniband").in(name)
-		r := RDMA{Name: name, Verbs: verbs[name], NodeGUID: dev.text("node_guid")}
-		for _, number := range dev.names("ports") {
+		r := RDMA{Name: name, Verbs: verbs[name], NodeGUID: dev.readText("node_guid")}
+		for _, number := range dev.listNames("ports") {
 			port := dev.in("ports").in(number)
 			r.Ports = append(r.Ports, Port{
-				Number:   dev.numeric(number),
-				State:    afterColon(port.text("state")),
-				Physical: afterColon(port.text("phys_state")),
-				Link:     layer(port.text("link_layer")),
-				LID:      port.number("lid", 0),
-				SMLID:    port.number("sm_lid", 0),
+				Number:   dev.parseNumber(number),
+				State:    trimStateNumber(port.readText("state")),
+				Physical: trimStateNumber(port.readText("phys_state")),
+				Link:     parseLinkLayer(port.readText("link_layer")),
+				LID:      port.readNumber("lid", 0),
+				SMLID:    port.readNumber("sm_lid", 0),
 			})
 		}
 		all = append(all, r)
@@ -47,8 +47,8 @@ func readRDMA(d directory) []RDMA {
 	return all
 }
 
-// afterColon is "ACTIVE" of "4: ACTIVE".
-func afterColon(text string) string {
+// trimStateNumber returns "ACTIVE" for "4: ACTIVE".
+func trimStateNumber(text string) string {
 	_, word, found := strings.Cut(text, ":")
 	if !found {
 		return text
@@ -56,7 +56,7 @@ func afterColon(text string) string {
 	return strings.TrimSpace(word)
 }
 
-func layer(text string) string {
+func parseLinkLayer(text string) string {
 	switch text {
 	case "Ethernet":
 		return Ethernet
@@ -66,7 +66,7 @@ func layer(text string) string {
 	return ""
 }
 
-func rdmaLink(all []RDMA) string {
+func findRDMALink(all []RDMA) string {
 	for _, r := range all {
 		for _, port := range r.Ports {
 			if port.Link != "" {

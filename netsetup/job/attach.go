@@ -16,21 +16,21 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// Request is what a job asks for, and what Slurm gave it.
+// Request is a job's request for networks, with what Slurm allocated.
 type Request struct {
-	Job       string // its number
+	Job       string // the job's number
 	Label     string // value of --jail-net
 	Holder    int    // process whose network namespace and /dev are the job's
 	NICs      string // numbers of the NICs that Slurm allocated
 	GPUs      string // numbers of the GPUs that Slurm allocated
-	GresTypes string // as in slurm.conf; without "nic" a user can set what NICs come from
+	GresTypes string // GresTypes of slurm.conf; without "nic", NICs would come from a variable that a user can set
 	Env       string // path of the file for the variables of the job's tasks
 }
 
-// Attach attaches the rails to the job's network namespace, shows their RDMA devices in its
-// /dev, and writes the variables for its tasks.
+// Attach attaches the rails to the job's network namespace, creates the nodes of their RDMA
+// devices in its /dev, and writes the environment variables for its tasks.
 func (n Node) Attach(ctx context.Context, r Request) error {
-	site, end, err := n.open()
+	site, end, err := n.openSite()
 	defer end()
 	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", n.Config)
@@ -51,33 +51,34 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	if err := showFiles(r.Holder, got); err != nil {
+	if err := makeDeviceNodes(r.Holder, got); err != nil {
 		return err
 	}
 	if err := os.WriteFile(r.Env, []byte(strings.Join(got.Env, "\n")+"\n"), 0o600); err != nil {
-		return fmt.Errorf("cannot write %s: %w; is the state directory full?", r.Env, err)
+		return fmt.Errorf("cannot write %s: %w; check the free space of the state directory", r.Env, err)
 	}
 	return nil
 }
 
-// addGres adds what Slurm gave the job. A user can set the variables where no plugin
-// of Slurm does: NICs count only with GresTypes=nic. GPUs are only a preference.
+// addGres adds the devices that Slurm allocated to the job. Without a plugin of Slurm that
+// sets the variables, a user can set them: NICs count only with GresTypes=nic. GPUs are only
+// a preference.
 func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 	if r.NICs == "" && r.GPUs == "" {
 		return nil
 	}
-	inv, err := inventory.Read(n.roots())
+	inv, err := inventory.Read(n.rootsOrHost())
 	if err != nil {
 		return err
 	}
 	for _, name := range strings.Split(r.GresTypes, ",") {
 		switch strings.TrimSpace(name) {
 		case "nic":
-			devices, err := gres.Devices(cfg, inv)
+			devices, err := gres.ListDevices(cfg, inv)
 			if err != nil {
 				return err
 			}
-			given, err := gres.Given(r.NICs, devices)
+			given, err := gres.FindGiven(r.NICs, devices)
 			if err != nil {
 				return err
 			}
@@ -85,7 +86,7 @@ func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 				job.Devices = append(job.Devices, d.VF.PCI)
 			}
 		case "gpu":
-			given, _ := gres.GivenGPUs(r.GPUs, inv) // another numbering is no reason to fail
+			given, _ := gres.FindGivenGPUs(r.GPUs, inv) // a different numbering is no error
 			for _, g := range given {
 				job.GPUs = append(job.GPUs, g.PCI)
 			}

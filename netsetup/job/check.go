@@ -12,23 +12,23 @@ import (
 	"sync"
 )
 
-// resultOK is the result of a rail where all is well.
+// resultOK is the result of a rail without problems.
 const resultOK = "ok"
 
-// Result is what a check found about one rail. State is OK, or what is wrong in
-// a word or two: "down", "no address", "no gateway", or "3/7" for 3 of 7 peers.
+// Result is the result of a check of one rail. The field Result is "ok", or the problem in a
+// word or two: "down", "no address", "no gateway", or "3/7" for 3 of 7 peers.
 type Result struct {
 	Rail
 	Result   string   `json:"result"`
-	Peers    int      `json:"peers"`    // that were asked
+	Peers    int      `json:"peers"`    // number of peers that were asked
 	Silent   []string `json:"silent"`   // nodes that did not answer
 	Problems []string `json:"problems"` // one line each
 
 	mutex sync.Mutex
 }
 
-// fail keeps the first as the result.
-func (r *Result) fail(result, format string, args ...any) {
+// addProblem adds a problem; the first one determines the result.
+func (r *Result) addProblem(result, format string, args ...any) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.Result == resultOK {
@@ -37,8 +37,8 @@ func (r *Result) fail(result, format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// Check asks gateways and peers on all rails at once, until ctx ends at the
-// latest. step nil: there are no peers.
+// Check probes gateways and peers on all rails at once, at most until ctx ends. If step is
+// nil, there are no peers.
 func Check(ctx context.Context, v *View, step *Step) []*Result {
 	var results []*Result
 	var endpoints []*endpoint
@@ -47,56 +47,57 @@ func Check(ctx context.Context, v *View, step *Step) []*Result {
 	for i := range v.Rails {
 		r := &Result{Rail: v.Rails[i], Result: resultOK, Silent: []string{}, Problems: []string{}}
 		results = append(results, r)
-		if !r.local() {
+		if !r.checkLocal() {
 			continue
 		}
 		for _, gateway := range r.Gateways {
-			gateways.Go(func() { r.gateway(ctx, gateway) })
+			gateways.Go(func() { r.checkGateway(ctx, gateway) })
 		}
 		if step == nil || step.Nodes.Len() < 2 {
 			continue
 		}
 		r.Peers = step.Nodes.Len() - 1
-		for _, own := range r.onePerFamily() {
-			e, err := open(&r.Rail, own, step.port(), step.Nodes.Len())
+		for _, own := range r.pickOnePerFamily() {
+			e, err := openEndpoint(&r.Rail, own, step.derivePort(), step.Nodes.Len())
 			if err != nil {
-				r.fail("no socket", "%v", err)
+				r.addProblem("no socket", "%v", err)
 				continue
 			}
 			endpoints, of[e] = append(endpoints, e), r
 		}
 	}
 	if step != nil && len(endpoints) > 0 {
-		meet(ctx, *step, endpoints)
+		meetPeers(ctx, *step, endpoints)
 	}
 	gateways.Wait()
 	for _, e := range endpoints {
-		of[e].peers(e, step)
+		of[e].reportPeers(e, step)
 	}
 	return results
 }
 
-// local looks at what needs no network; false: there is no use in asking.
-func (r *Result) local() bool {
+// checkLocal checks the properties that need no network, and reports whether the network can
+// be probed.
+func (r *Result) checkLocal() bool {
 	if r.State != Up {
-		r.fail(r.State, "%s is %s", r.Interface, r.State)
+		r.addProblem(r.State, "%s is %s", r.Interface, r.State)
 		return false
 	}
 	switch {
 	case r.device == "":
 	case !slices.Contains(r.RDMA, r.device):
-		r.fail("no RDMA", "the RDMA device %s is not there", r.device)
+		r.addProblem("no RDMA", "the RDMA device %s is missing", r.device)
 	case !r.active:
-		r.fail("RDMA down", "port 1 of the RDMA device %s is not active", r.device)
+		r.addProblem("RDMA down", "port 1 of the RDMA device %s is not active", r.device)
 	}
-	lacks := r.lacks()
+	lacks := r.findMissing()
 	for _, a := range lacks {
-		r.fail("no address", "%s does not have the address %s", r.Interface, a)
+		r.addProblem("no address", "%s does not have the address %s", r.Interface, a)
 	}
 	return len(lacks) == 0
 }
 
-func (r *Result) onePerFamily() []netip.Prefix {
+func (r *Result) pickOnePerFamily() []netip.Prefix {
 	var four, six []netip.Prefix
 	for _, a := range r.Addresses {
 		if a.Addr().Is4() {
@@ -108,32 +109,32 @@ func (r *Result) onePerFamily() []netip.Prefix {
 	return append(four[:min(1, len(four))], six[:min(1, len(six))]...)
 }
 
-func (r *Result) gateway(ctx context.Context, gateway netip.Addr) {
-	for _, own := range r.onePerFamily() {
+func (r *Result) checkGateway(ctx context.Context, gateway netip.Addr) {
+	for _, own := range r.pickOnePerFamily() {
 		if own.Addr().Is4() == gateway.Is4() {
-			if err := gatewayAnswers(ctx, r.index, own.Addr(), gateway); err != nil {
-				r.fail("no gateway", "%v", err)
+			if err := probeGateway(ctx, r.index, own.Addr(), gateway); err != nil {
+				r.addProblem("no gateway", "%v", err)
 			}
 		}
 	}
 }
 
-// peers says which nodes are missing; of both families where they differ.
-func (r *Result) peers(e *endpoint, step *Step) {
+// reportPeers adds the nodes that did not answer, for both address families if they differ.
+func (r *Result) reportPeers(e *endpoint, step *Step) {
 	for _, node := range slices.Sorted(maps.Keys(e.failed)) {
-		r.fail("no route", "cannot send from %s: %v", e.own.Addr(), e.failed[node])
-		break // one tells enough
+		r.addProblem("no route", "cannot send from %s: %v", e.own.Addr(), e.failed[node])
+		break // the first error is enough
 	}
 	var silent []string
 	for node, answered := range e.answered {
 		if !answered {
-			silent = append(silent, step.name(node))
+			silent = append(silent, step.nodeName(node))
 		}
 	}
 	if len(silent) == 0 {
 		return
 	}
-	r.fail(fmt.Sprintf("%d/%d", r.Peers-len(silent), r.Peers), "from %s no answer of %s", e.own.Addr(), strings.Join(silent, ","))
+	r.addProblem(fmt.Sprintf("%d/%d", r.Peers-len(silent), r.Peers), "no answer to %s from %s", e.own.Addr(), strings.Join(silent, ","))
 	if len(silent) > len(r.Silent) {
 		r.Silent = silent
 	}

@@ -14,43 +14,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discard is a port that nobody listens at (RFC 863).
-const discard = 9
+// discardPort is a port without a listener (RFC 863).
+const discardPort = 9
 
-// question is how often the network is asked.
-const question = 200 * time.Millisecond
+// askInterval is the time between two packets to a gateway, and the shortest time between
+// two questions to peers.
+const askInterval = 200 * time.Millisecond
 
-// gatewayAnswers asks until the context ends. An entry that the kernel has from
-// before counts only once it is confirmed: that takes it about six seconds
-// (delay_first_probe_time).
-func gatewayAnswers(ctx context.Context, index int, own, gateway netip.Addr) error {
+// probeGateway sends packets to the gateway until it answers or the context ends. A
+// neighbour entry that the kernel had before counts only when it is confirmed, which takes
+// about six seconds (delay_first_probe_time).
+func probeGateway(ctx context.Context, index int, own, gateway netip.Addr) error {
 	if gateway.IsLinkLocalUnicast() {
 		gateway = gateway.WithZone(fmt.Sprint(index))
 	}
-	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(gateway, discard)))
+	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(gateway, discardPort)))
 	if err != nil {
 		return fmt.Errorf("ask the gateway %s: %w", gateway, err)
 	}
 	defer conn.Close()
-	again := time.NewTicker(question)
+	again := time.NewTicker(askInterval)
 	defer again.Stop()
 	for {
-		conn.Write([]byte{0}) // an error that came in before is told to Read as well, or again
-		conn.SetReadDeadline(time.Now().Add(question))
+		conn.Write([]byte{0}) // a pending error is returned by Read too, or occurs again
+		conn.SetReadDeadline(time.Now().Add(askInterval))
 		_, err := conn.Read(make([]byte, 1))
-		if err == nil || errors.Is(err, unix.ECONNREFUSED) || reachable(index, gateway) {
+		if err == nil || errors.Is(err, unix.ECONNREFUSED) || isReachable(index, gateway) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the gateway %s does not answer", gateway.WithZone(""))
-		case <-again.C: // a network that is unreachable says so at once
+		case <-again.C: // an unreachable network fails at once
 		}
 	}
 }
 
-// reachable reads the kernel's neighbour entry.
-func reachable(index int, address netip.Addr) bool {
+// isReachable reports whether the kernel's neighbour entry of an address is valid.
+func isReachable(index int, address netip.Addr) bool {
 	family := netlink.FAMILY_V4
 	if address.Is6() {
 		family = netlink.FAMILY_V6

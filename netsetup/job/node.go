@@ -14,24 +14,25 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// Node says where a node keeps what the networks of its jobs are made of.
+// Node holds the paths and names from which a node's job networks are managed.
 type Node struct {
 	Config  string          // path of network.toml
-	Name    string          // its name in slurm.conf
+	Name    string          // name of the node in slurm.conf
 	Cluster string          // ClusterName of slurm.conf
 	State   string          // gojail's state directory; empty after a reboot
 	Scratch string          // gojail's directory on the node's disk
-	Roots   inventory.Roots // the zero value is inventory.Host
+	Roots   inventory.Roots // roots of the inventory; zero value: inventory.Host
 }
 
-// open makes the Site of this node, for a process in the node's own network namespace. It is
-// good until end, which is never nil. If network.toml cannot be used, err says why and the
-// Site is still good for Release and Sweep: VFs come home, and addresses are kept until it can.
-// Without a Site, Host is -1.
-func (n Node) open() (site attach.Site, end func(), err error) {
+// openSite returns the Site of this node, for a process in the node's own network namespace.
+// The Site is valid until end, which is never nil, is called. If network.toml cannot be
+// loaded, openSite returns an error together with a Site that is still fit for Release and
+// Sweep: VFs are moved back, and addresses stay leased until it can be loaded. If there is
+// no Site, Host is -1.
+func (n Node) openSite() (site attach.Site, end func(), err error) {
 	site = attach.Site{
-		Cluster: n.Cluster, State: attach.Dir(n.State), Queue: filepath.Join(n.Scratch, "ufm"),
-		Roots: n.roots(), Host: -1,
+		Cluster: n.Cluster, State: attach.StateDir(n.State), Queue: filepath.Join(n.Scratch, "ufm"),
+		Roots: n.rootsOrHost(), Host: -1,
 	}
 	host, err := os.Open("/proc/self/ns/net")
 	if err != nil {
@@ -42,17 +43,17 @@ func (n Node) open() (site attach.Site, end func(), err error) {
 	return site, func() { host.Close() }, err
 }
 
-// openToSweep is open for Sweep: where no job has a network, a missing network.toml is no
-// error. Some job asked in vain for a network on a node that has none.
-func (n Node) openToSweep() (attach.Site, func(), error) {
-	site, end, err := n.open()
-	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) && attach.Empty(site.State) {
+// openSiteToSweep returns the Site for Sweep. A missing network.toml is no error if no job
+// has a network: a job has requested a network on a node without one.
+func (n Node) openSiteToSweep() (attach.Site, func(), error) {
+	site, end, err := n.openSite()
+	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) && attach.IsEmpty(site.State) {
 		err = nil
 	}
 	return site, end, err
 }
 
-func (n Node) roots() inventory.Roots {
+func (n Node) rootsOrHost() inventory.Roots {
 	if n.Roots == (inventory.Roots{}) {
 		return inventory.Host
 	}

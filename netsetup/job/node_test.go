@@ -15,7 +15,8 @@ import (
 	"github.com/gojail/gojail/netsetup/attach"
 )
 
-// TestOpen: a network.toml that cannot be used ends no Release and no Sweep.
+// TestOpen checks that a network.toml that cannot be loaded does not prevent Release and
+// Sweep.
 func TestOpen(t *testing.T) {
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root")
@@ -24,7 +25,7 @@ func TestOpen(t *testing.T) {
 	n := Node{Config: filepath.Join(dir, "network.toml"), Name: "n1", Cluster: "c", State: filepath.Join(dir, "state"), Scratch: filepath.Join(dir, "scratch")}
 	require.NoError(t, os.Mkdir(n.State, 0o700))
 
-	site, end, err := n.open()
+	site, end, err := n.openSite()
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	assert.Nil(t, site.Config)
 	require.NoError(t, attach.Release(t.Context(), site, "17"))
@@ -32,11 +33,11 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)
 	_, err = attach.Attach(t.Context(), site, attach.Job{ID: "17", Netns: site.Host})
-	assert.EqualError(t, err, "there is no configuration of networks; write network.toml")
+	assert.EqualError(t, err, "this node has no network configuration; write network.toml")
 	end()
 
 	require.NoError(t, os.WriteFile(n.Config, nil, 0o600))
-	site, end, err = n.open()
+	site, end, err = n.openSite()
 	require.NoError(t, err)
 	assert.Equal(t, "n1", site.Config.Node)
 	assert.Equal(t, "c", site.Cluster)
@@ -50,27 +51,28 @@ func TestOpen(t *testing.T) {
 	assert.Error(t, unix.Fstat(site.Host, &own), "closed")
 }
 
-// TestOpenToSweep: a node without network.toml sweeps in silence, unless a job holds something there.
+// TestOpenToSweep checks that a node without network.toml sweeps without an error, unless a
+// job holds something there.
 func TestOpenToSweep(t *testing.T) {
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()
 	n := Node{Config: filepath.Join(dir, "network.toml"), Name: "n1", State: dir, Scratch: dir}
-	jobs := filepath.Join(attach.Dir(dir), "jobs")
+	jobs := filepath.Join(attach.StateDir(dir), "jobs")
 	require.NoError(t, os.MkdirAll(jobs, 0o700))
-	_, end, err := n.openToSweep()
+	_, end, err := n.openSiteToSweep()
 	require.NoError(t, err)
 	end()
 
 	require.NoError(t, os.WriteFile(filepath.Join(jobs, "17.json"), []byte("damaged"), 0o600))
-	_, end, err = n.openToSweep()
+	_, end, err = n.openSiteToSweep()
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	end()
 
 	require.NoError(t, os.Remove(filepath.Join(jobs, "17.json")))
 	require.NoError(t, os.WriteFile(n.Config, []byte("nonsense"), 0o600))
-	_, end, err = n.openToSweep()
+	_, end, err = n.openSiteToSweep()
 	require.Error(t, err, "it is there, and wrong")
 	end()
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-// TestMain: the tests run this program once more as each task of a step.
+// TestMain runs this program again as each task of a step.
 func TestMain(m *testing.M) {
 	if os.Getenv("JOBNET_TASK") == "" {
 		os.Exit(m.Run())
@@ -34,11 +34,11 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	view, err := Look(os.Getenv, "/sys")
+	view, err := ReadView(os.Getenv, "/sys")
 	if err != nil {
 		panic(err)
 	}
-	step, err := StepOf(os.Getenv)
+	step, err := ReadStep(os.Getenv)
 	if err != nil {
 		panic(err)
 	}
@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// fabric is a switch for each rail, which is the gateway too, and nodes with an
-// interface on each: net1 is rail0 (IPv4), net2 is rail1 (IPv6).
+// fabric is a switch for each rail, which is also the gateway, and nodes with an interface
+// on each rail: net1 is rail0 (IPv4), net2 is rail1 (IPv6).
 type fabric struct {
 	t       *testing.T
 	sw      int // the network namespace of the switches
@@ -67,36 +67,36 @@ func newFabric(t *testing.T, nodes int) *fabric {
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root, to make network namespaces")
 	}
-	f := &fabric{t: t, sw: namespace(t), program: program(t)}
-	f.in(f.sw, "ip link add rail0 type bridge; ip link add rail1 type bridge; "+
+	f := &fabric{t: t, sw: newNamespace(t), program: copyProgram(t)}
+	f.runIn(f.sw, "ip link add rail0 type bridge; ip link add rail1 type bridge; "+
 		"sysctl -qw net.ipv6.conf.rail1.accept_dad=0; ip addr add 10.77.0.254/24 dev rail0; ip addr add fd77::254/64 dev rail1; ip link set rail0 up; ip link set rail1 up")
 	for n := range nodes {
-		node := namespace(t)
+		node := newNamespace(t)
 		f.nodes = append(f.nodes, node)
 		for rail, subnet := range subnets {
-			f.veth(node, fmt.Sprintf("port%dr%d", n, rail), fmt.Sprintf("net%d", rail+1))
+			f.addVeth(node, fmt.Sprintf("port%dr%d", n, rail), fmt.Sprintf("net%d", rail+1))
 			address := fmt.Sprintf(subnet, n+1)
 			own, _, _ := strings.Cut(address, "/")
-			f.in(f.sw, fmt.Sprintf("ip link set port%dr%d master rail%d up", n, rail, rail))
-			f.in(node, fmt.Sprintf("ip addr add %[1]s dev net%[2]d nodad; ip link set net%[2]d up; ip rule add from %[3]s lookup %[4]d 2>/dev/null || ip -6 rule add from %[3]s lookup %[4]d",
+			f.runIn(f.sw, fmt.Sprintf("ip link set port%dr%d master rail%d up", n, rail, rail))
+			f.runIn(node, fmt.Sprintf("ip addr add %[1]s dev net%[2]d nodad; ip link set net%[2]d up; ip rule add from %[3]s lookup %[4]d 2>/dev/null || ip -6 rule add from %[3]s lookup %[4]d",
 				address, rail+1, own, 101+rail))
 		}
-		f.in(node, "ip link set lo up; ip route add 10.77.0.0/24 dev net1 table 101; ip route add default via 10.77.0.254 dev net1 table 101; "+
+		f.runIn(node, "ip link set lo up; ip route add 10.77.0.0/24 dev net1 table 101; ip route add default via 10.77.0.254 dev net1 table 101; "+
 			"ip -6 route add fd77::/64 dev net2 table 102; ip -6 route add default via fd77::254 dev net2 table 102")
 	}
 	for _, node := range f.nodes {
-		f.wait(node, "net1", true)
-		f.wait(node, "net2", true)
+		f.waitForCarrier(node, "net1", true)
+		f.waitForCarrier(node, "net2", true)
 	}
 	return f
 }
 
-// silence has the gateways swallow what they are asked: only the kernel's
-// neighbour entries tell then.
-func (f *fabric) silence() {
+// silenceGateways makes the gateways drop the packets of the check, so that only the
+// kernel's neighbour entries show an answer.
+func (f *fabric) silenceGateways() {
 	f.t.Helper()
-	require.NoError(f.t, netns.Inside(f.sw, func() error {
-		conn, err := net.ListenPacket("udp", fmt.Sprintf(":%d", discard))
+	require.NoError(f.t, netns.RunInside(f.sw, func() error {
+		conn, err := net.ListenPacket("udp", fmt.Sprintf(":%d", discardPort))
 		if err == nil {
 			f.t.Cleanup(func() { conn.Close() })
 		}
@@ -104,8 +104,9 @@ func (f *fabric) silence() {
 	}))
 }
 
-// wait polls until a link has carrier, or has none, which the kernel tells later.
-func (f *fabric) wait(ns int, name string, carrier bool) {
+// waitForCarrier polls until a link has carrier, or has none, which the kernel reports with
+// a delay.
+func (f *fabric) waitForCarrier(ns int, name string, carrier bool) {
 	f.t.Helper()
 	handle, err := netlink.NewHandleAt(vnetns.NsHandle(ns))
 	require.NoError(f.t, err)
@@ -116,15 +117,15 @@ func (f *fabric) wait(ns int, name string, carrier bool) {
 	}, time.Minute, time.Millisecond, "the carrier of %s", name)
 }
 
-func namespace(t *testing.T) int {
+func newNamespace(t *testing.T) int {
 	ns, err := netns.New()
 	require.NoError(t, err)
 	t.Cleanup(func() { unix.Close(ns) })
 	return ns
 }
 
-// program is this program where anybody may run it.
-func program(t *testing.T) string {
+// copyProgram returns the path of a copy of this program that any user may run.
+func copyProgram(t *testing.T) string {
 	dir, err := os.MkdirTemp("/var/tmp", "gojail-test-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -141,7 +142,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-func (f *fabric) veth(node int, port, name string) {
+func (f *fabric) addVeth(node int, port, name string) {
 	handle, err := netlink.NewHandleAt(vnetns.NsHandle(f.sw))
 	require.NoError(f.t, err)
 	defer handle.Close()
@@ -150,10 +151,10 @@ func (f *fabric) veth(node int, port, name string) {
 	require.NoError(f.t, handle.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerNamespace: netlink.NsFd(node)}))
 }
 
-// in runs a line of shell in a network namespace.
-func (f *fabric) in(ns int, line string) {
+// runIn runs a shell command in a network namespace.
+func (f *fabric) runIn(ns int, line string) {
 	f.t.Helper()
-	require.NoError(f.t, netns.Inside(ns, func() error {
+	require.NoError(f.t, netns.RunInside(ns, func() error {
 		out, err := exec.Command("sh", "-c", line).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%s: %w: %s", line, err, out)
@@ -162,7 +163,7 @@ func (f *fabric) in(ns int, line string) {
 	}))
 }
 
-// answer is what a task says of one rail.
+// answer is a task's result of one rail.
 type answer struct {
 	Interface string
 	Result    string
@@ -173,7 +174,7 @@ type answer struct {
 	Problems  []string
 }
 
-// check has nobody, without any privilege, run a task on each node at once.
+// check runs a task on each node at once, as nobody and without privilege.
 func (f *fabric) check(timeout time.Duration, env ...string) [][]answer {
 	f.t.Helper()
 	tasks := make([]*exec.Cmd, len(f.nodes))
@@ -193,7 +194,7 @@ func (f *fabric) check(timeout time.Duration, env ...string) [][]answer {
 		start[n], err = cmd.StdinPipe()
 		require.NoError(f.t, err)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
-		require.NoError(f.t, netns.Inside(node, cmd.Start))
+		require.NoError(f.t, netns.RunInside(node, cmd.Start))
 		tasks[n] = cmd
 	}
 	for n := range tasks {
@@ -213,8 +214,8 @@ func (f *fabric) check(timeout time.Duration, env ...string) [][]answer {
 	return all
 }
 
-// results are those of each node, "ok ok".
-func results(all [][]answer) []string {
+// listResults returns the results of each node, "ok ok".
+func listResults(all [][]answer) []string {
 	var lines []string
 	for _, answers := range all {
 		var words []string

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// message is one packet. A question goes to everybody, an answer to who asked.
+// message is one packet: a question to all nodes, or an answer to the sender of a question.
 type message struct {
-	Gojail string `json:"gojail"` // what it is
+	Gojail string `json:"gojail"` // kind of the message
 	Job    string `json:"job"`
 	Step   string `json:"step"`
-	Node   int    `json:"node"` // who sends it
-	Done   bool   `json:"done"` // the sender has heard from all
+	Node   int    `json:"node"` // sending node
+	Done   bool   `json:"done"` // whether the sender has heard from all nodes
 }
 
 const (
@@ -33,13 +33,13 @@ type meeting struct {
 	readers   sync.WaitGroup
 
 	mutex sync.Mutex
-	done  []bool        // the nodes that have heard from all
-	over  chan struct{} // closed when this one and all others have
+	done  []bool        // by node: whether the node has heard from all nodes
+	over  chan struct{} // closed when all nodes have heard from all nodes
 }
 
-// meet asks until everybody has heard from everybody, or the context ends. It
-// answers all the time, and closes the endpoints.
-func meet(ctx context.Context, step Step, endpoints []*endpoint) {
+// meetPeers asks until all nodes have heard from all nodes, or the context ends. It answers
+// questions meanwhile, and closes the endpoints.
+func meetPeers(ctx context.Context, step Step, endpoints []*endpoint) {
 	m := &meeting{step: step, endpoints: endpoints, done: make([]bool, step.Nodes.Len()), over: make(chan struct{})}
 	for _, e := range endpoints {
 		e.answered[step.Node] = true
@@ -47,16 +47,17 @@ func meet(ctx context.Context, step Step, endpoints []*endpoint) {
 		go m.listen(e, e.ask)
 		go m.listen(e, e.hear)
 	}
-	m.askAll(ctx)
+	m.askUntilDone(ctx)
 	for _, e := range endpoints {
 		e.close()
 	}
 	m.readers.Wait()
-	m.forget()
+	m.forgetErrors()
 }
 
-// forget drops the errors of packets to nodes that have heard us by another one.
-func (m *meeting) forget() {
+// forgetErrors removes the errors of packets to nodes that have heard this node by another
+// packet.
+func (m *meeting) forgetErrors() {
 	for _, e := range m.endpoints {
 		for node, done := range m.done {
 			if done || node == m.step.Node && !slices.Contains(e.answered, false) {
@@ -66,42 +67,44 @@ func (m *meeting) forget() {
 	}
 }
 
-// longestPause is that between two questions. Tasks of a step start seconds apart on
-// busy nodes, so that the last question should be late; but a thousand nodes that
-// wait for one must not flood the rails.
-func longestPause(nodes int) time.Duration {
-	return min(max(5*question/2, time.Duration(nodes)*2*time.Millisecond), 10*question)
+// limitPause returns the longest pause between two questions. Tasks of a step start seconds
+// apart on busy nodes, so the last question should be late; but a thousand nodes that wait
+// for one must not flood the rails.
+func limitPause(nodes int) time.Duration {
+	return min(max(5*askInterval/2, time.Duration(nodes)*2*time.Millisecond), 10*askInterval)
 }
 
-// askAll slows down, and asks until the context ends.
-func (m *meeting) askAll(ctx context.Context) {
-	pause := question
+// askUntilDone asks repeatedly, with increasing pauses, until all nodes are done or the
+// context ends.
+func (m *meeting) askUntilDone(ctx context.Context) {
+	pause := askInterval
 	for {
 		m.askOnce()
 		select {
 		case <-ctx.Done():
 			return
 		case <-m.over:
-			for range 3 { // those that missed it would wait until their time is up
+			for range 3 { // nodes that missed it would wait until their deadline
 				m.askOnce()
-				time.Sleep(question / 4)
+				time.Sleep(askInterval / 4)
 			}
 			return
 		case <-time.After(pause):
-			pause = min(2*pause, longestPause(len(m.done)))
+			pause = min(2*pause, limitPause(len(m.done)))
 		}
 	}
 }
 
 func (m *meeting) askOnce() {
 	for _, e := range m.endpoints {
-		m.send(e, asks, e.all, m.step.Node)
+		m.sendMessage(e, asks, e.all, m.step.Node)
 	}
 }
 
-// send keeps the error of the last packet to a node; our own stands for all.
-func (m *meeting) send(e *endpoint, what string, to netip.AddrPort, node int) {
-	_, err := e.ask.WriteToUDPAddrPort(m.message(what), to)
+// sendMessage sends a packet and stores the error of the last packet to a node. The entry of
+// the own node stands for all nodes.
+func (m *meeting) sendMessage(e *endpoint, what string, to netip.AddrPort, node int) {
+	_, err := e.ask.WriteToUDPAddrPort(m.encodeMessage(what), to)
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if err != nil {
@@ -111,19 +114,20 @@ func (m *meeting) send(e *endpoint, what string, to netip.AddrPort, node int) {
 	}
 }
 
-func (m *meeting) message(what string) []byte {
+func (m *meeting) encodeMessage(what string) []byte {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	text, _ := json.Marshal(message{what, m.step.Job, m.step.ID, m.step.Node, m.heardAll()})
+	text, _ := json.Marshal(message{what, m.step.Job, m.step.ID, m.step.Node, m.hasHeardAll()})
 	return text
 }
 
-// heardAll is asked with the mutex.
-func (m *meeting) heardAll() bool {
+// hasHeardAll reports whether all nodes have answered on all endpoints. The caller holds the
+// mutex.
+func (m *meeting) hasHeardAll() bool {
 	return !slices.ContainsFunc(m.endpoints, func(e *endpoint) bool { return slices.Contains(e.answered, false) })
 }
 
-// listen ends when the socket is closed, or its interface goes.
+// listen handles packets until the socket is closed or its interface is removed.
 func (m *meeting) listen(e *endpoint, conn *net.UDPConn) {
 	defer m.readers.Done()
 	packet := make([]byte, 1024)
@@ -133,23 +137,23 @@ func (m *meeting) listen(e *endpoint, conn *net.UDPConn) {
 			return
 		}
 		var got message
-		if json.Unmarshal(packet[:n], &got) == nil && m.ours(e, got, from.Addr()) {
-			m.take(e, got, from)
+		if json.Unmarshal(packet[:n], &got) == nil && m.isOurs(e, got, from.Addr()) {
+			m.handleMessage(e, got, from)
 		}
 	}
 }
 
-// ours refuses other steps, nodes that the step has not, and other rails that share
-// the link: each rail has a subnet of its own. Its name may differ, where nodes with
-// other cards have other policies.
-func (m *meeting) ours(e *endpoint, got message, from netip.Addr) bool {
+// isOurs reports whether a message is of this step and rail. It rejects other steps, unknown
+// nodes, and other rails on the same link: each rail has its own subnet. Rails are not
+// compared by name, which may differ between nodes with different cards.
+func (m *meeting) isOurs(e *endpoint, got message, from netip.Addr) bool {
 	return got.Job == m.step.Job && got.Step == m.step.ID && e.own.Contains(from.Unmap().WithZone("")) &&
 		got.Node >= 0 && got.Node < len(m.done) && got.Node != m.step.Node
 }
 
-func (m *meeting) take(e *endpoint, got message, from netip.AddrPort) {
-	if got.Gojail == asks { // if the answer is lost, the other one asks again
-		m.send(e, answers, from, got.Node)
+func (m *meeting) handleMessage(e *endpoint, got message, from netip.AddrPort) {
+	if got.Gojail == asks { // if the answer is lost, the other node asks again
+		m.sendMessage(e, answers, from, got.Node)
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -157,7 +161,7 @@ func (m *meeting) take(e *endpoint, got message, from netip.AddrPort) {
 		e.answered[got.Node] = true
 	}
 	m.done[got.Node] = m.done[got.Node] || got.Done
-	m.done[m.step.Node] = m.heardAll()
+	m.done[m.step.Node] = m.hasHeardAll()
 	if !slices.Contains(m.done, false) {
 		select {
 		case <-m.over:

@@ -15,9 +15,9 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// showFiles makes the device nodes of the job's RDMA devices in the sandbox, whose
-// /dev/infiniband is a file system of its own. They go with it.
-func showFiles(holder int, got *attach.Network) error {
+// makeDeviceNodes creates the device nodes of the job's RDMA devices in the sandbox, whose
+// /dev/infiniband is a separate file system. They disappear with the sandbox.
+func makeDeviceNodes(holder int, got *attach.Network) error {
 	if len(got.Files) == 0 {
 		return nil
 	}
@@ -32,39 +32,40 @@ func showFiles(holder int, got *attach.Network) error {
 		return fmt.Errorf("the jail has no /dev/infiniband for the devices of its rails: %w", err)
 	}
 	defer unix.Close(dir)
-	if err := gojailsOwn(dir); err != nil {
+	if err := checkDirectory(dir); err != nil {
 		return err
 	}
 	for _, f := range got.Files {
-		if err := showFile(dir, f); err != nil {
-			return fmt.Errorf("cannot show /dev/%s to the job: %w", f.Path, err)
+		if err := makeDeviceNode(dir, f); err != nil {
+			return fmt.Errorf("cannot create /dev/%s for the job: %w", f.Path, err)
 		}
 	}
 	return nil
 }
 
-// gojailsOwn refuses all but the tmpfs that the holder mounted there: who owns the
-// jail's root can put a directory of theirs in its place while the rails are attached.
-func gojailsOwn(dir int) error {
+// checkDirectory accepts only the tmpfs that the holder mounted there: the owner of the
+// jail's root can put another directory in its place while the rails are attached.
+func checkDirectory(dir int) error {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
 	if err := errors.Join(unix.Fstat(dir, &st), unix.Fstatfs(dir, &fs)); err != nil {
 		return err
 	}
 	if fs.Type != unix.TMPFS_MAGIC || st.Uid != 0 || st.Mode&0o022 != 0 {
-		return errors.New("/dev/infiniband of the jail is not what was mounted there; did somebody rename it in the jail's root? Run: gojail reload")
+		return errors.New("/dev/infiniband of the jail is not the tmpfs that was mounted there: it was replaced in the jail's root; run: gojail reload")
 	}
 	return nil
 }
 
-// showFile makes one, or finds it there from an earlier step of the job.
-func showFile(dir int, f link.CharDevice) error {
+// makeDeviceNode creates a device node, or accepts the same node of an earlier step of the
+// job.
+func makeDeviceNode(dir int, f link.CharDevice) error {
 	name := filepath.Base(f.Path)
-	mask := unix.Umask(0) // no chmod by name; the launcher's process is the only one of its file system state
+	mask := unix.Umask(0) // avoids chmod by name; no other process shares this file system state
 	defer unix.Umask(mask)
 	mode := uint32(0o666)
 	if strings.HasPrefix(name, "issm") {
-		mode = 0o600 // who opens it tells the fabric of a subnet manager there (drivers/infiniband/core/user_mad.c)
+		mode = 0o600 // opening it announces a subnet manager to the fabric (drivers/infiniband/core/user_mad.c)
 	}
 	err := unix.Mknodat(dir, name, unix.S_IFCHR|mode, int(f.Number()))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -75,7 +76,7 @@ func showFile(dir int, f link.CharDevice) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != f.Number() {
-		return errors.New("another file is there, of a network that the job had before; submit the job again")
+		return errors.New("a file of the job's previous network is in its place; submit the job again")
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// holder is a process with a /dev of its own, where script runs first.
-func holder(t *testing.T, script string) int {
+// startHolder starts a process with its own /dev, in which it runs script first.
+func startHolder(t *testing.T, script string) int {
 	t.Helper()
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: a mount namespace")
@@ -44,14 +44,15 @@ var uverbs = &attach.Network{Files: []link.CharDevice{
 	{Path: "infiniband/uverbs3", Major: 231, Minor: 195}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 122}, {Path: "infiniband/issm3", Major: 231, Minor: 67},
 }}
 
-// TestShowFiles: the job has the nodes of its own RDMA devices, for everybody but that of subnet managers, and the node has no new one.
+// TestShowFiles checks that the job has the nodes of its own RDMA devices, with access for
+// everybody except to that of subnet managers, and that the node has no new device node.
 func TestShowFiles(t *testing.T) {
 	before, _ := os.ReadDir("/dev/infiniband")
-	pid := holder(t, "mkdir /dev/infiniband")
+	pid := startHolder(t, "mkdir /dev/infiniband")
 	old := unix.Umask(0o077)
 	defer unix.Umask(old)
-	require.NoError(t, showFiles(pid, uverbs))
-	require.NoError(t, showFiles(pid, uverbs), "a later step of the job")
+	require.NoError(t, makeDeviceNodes(pid, uverbs))
+	require.NoError(t, makeDeviceNodes(pid, uverbs), "a later step of the job")
 	dir := fmt.Sprintf("/proc/%d/root/dev/infiniband", pid)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -66,20 +67,20 @@ func TestShowFiles(t *testing.T) {
 	assert.Equal(t, before, after)
 }
 
-const planted = "/dev/infiniband of the jail is not what was mounted there; did somebody rename it in the jail's root? Run: gojail reload"
+const planted = "/dev/infiniband of the jail is not the tmpfs that was mounted there: it was replaced in the jail's root; run: gojail reload"
 
 func TestShowFilesRefuses(t *testing.T) {
 	for script, want := range map[string]string{
 		":": "the jail has no /dev/infiniband for the devices of its rails: no such file or directory",
 		"mkdir /dev/else; ln -s else /dev/infiniband":                    "the jail has no /dev/infiniband for the devices of its rails: too many levels of symbolic links",
-		"mkdir /dev/infiniband; mknod /dev/infiniband/uverbs3 c 231 194": "cannot show /dev/infiniband/uverbs3 to the job: another file is there, of a network that the job had before; submit the job again",
-		"mkdir /dev/infiniband; ln -s ../null /dev/infiniband/uverbs3":   "cannot show /dev/infiniband/uverbs3 to the job: another file is there, of a network that the job had before; submit the job again",
+		"mkdir /dev/infiniband; mknod /dev/infiniband/uverbs3 c 231 194": "cannot create /dev/infiniband/uverbs3 for the job: a file of the job's previous network is in its place; submit the job again",
+		"mkdir /dev/infiniband; ln -s ../null /dev/infiniband/uverbs3":   "cannot create /dev/infiniband/uverbs3 for the job: a file of the job's previous network is in its place; submit the job again",
 		"mkdir /dev/infiniband; chown 65534 /dev/infiniband":             planted,
 		"mkdir /dev/infiniband; chmod 777 /dev/infiniband":               planted,
 		"mkdir /dev/infiniband; mount --bind /usr/lib /dev/infiniband":   planted,
 	} {
-		assert.EqualError(t, showFiles(holder(t, script), uverbs), want)
+		assert.EqualError(t, makeDeviceNodes(startHolder(t, script), uverbs), want)
 	}
-	assert.ErrorContains(t, showFiles(1<<22+1, uverbs), "the job's sandbox ended while its network was attached")
-	assert.NoError(t, showFiles(1<<22+1, &attach.Network{}), "no RDMA, nothing to show")
+	assert.ErrorContains(t, makeDeviceNodes(1<<22+1, uverbs), "the job's sandbox ended while its network was attached")
+	assert.NoError(t, makeDeviceNodes(1<<22+1, &attach.Network{}), "no RDMA, nothing to show")
 }

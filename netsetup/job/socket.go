@@ -14,28 +14,28 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// endpoint is one address of a rail.
+// endpoint is one address of a rail with its sockets.
 type endpoint struct {
 	own      netip.Prefix
-	all      netip.AddrPort // where everybody on the link hears
-	ask      *net.UDPConn   // bound to our address: questions go out, answers come in
-	hear     *net.UDPConn   // bound to the interface: questions of others
+	all      netip.AddrPort // broadcast address, or all nodes of the link
+	ask      *net.UDPConn   // bound to own: sends questions, receives answers
+	hear     *net.UDPConn   // bound to the interface: receives questions
 	answered []bool         // by node
-	failed   map[int]error  // by node: why the last packet to it could not be sent
+	failed   map[int]error  // by node: error of the last packet to it
 }
 
-// open makes an endpoint; its sockets are closed by close.
-func open(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, error) {
+// openEndpoint opens the sockets of an endpoint, which close closes.
+func openEndpoint(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, error) {
 	e := &endpoint{own: own, answered: make([]bool, nodes), failed: map[int]error{}}
 	network, any := "udp4", "0.0.0.0"
-	to := config.Whole(own).Last // the broadcast address
+	to := config.SubnetRange(own).Last // the broadcast address
 	if own.Addr().Is6() {
 		network, any = "udp6", "[::]"
-		to = netip.IPv6LinkLocalAllNodes().WithZone(r.Interface) // which switches never filter (RFC 4541, 3)
+		to = netip.IPv6LinkLocalAllNodes().WithZone(r.Interface) // never filtered by switches (RFC 4541, 3)
 	}
 	e.all = netip.AddrPortFrom(to, uint16(port))
 	var err error
-	// Go lets a UDP socket broadcast.
+	// Go sets SO_BROADCAST on UDP sockets.
 	if e.ask, err = net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(own.Addr(), 0))); err != nil {
 		return nil, fmt.Errorf("open a socket at %s: %w", own.Addr(), err)
 	}
@@ -49,7 +49,7 @@ func open(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, error) {
 	conn, err := listen.ListenPacket(context.Background(), network, fmt.Sprintf("%s:%d", any, port))
 	if err != nil {
 		e.close()
-		return nil, fmt.Errorf("listen on %s at UDP port %d: %w; does another gojail net check of this step run?", r.Interface, port, err)
+		return nil, fmt.Errorf("listen on %s at UDP port %d: %w; check whether another gojail net check of this step runs", r.Interface, port, err)
 	}
 	e.hear = conn.(*net.UDPConn)
 	return e, nil

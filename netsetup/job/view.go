@@ -22,7 +22,7 @@ const (
 	Up             = "up"
 	stateDown      = "down"
 	stateNoCarrier = "no carrier"
-	stateMissing   = "missing" // a variable names it, and it is not there
+	stateMissing   = "missing" // named by a variable, but not found
 )
 
 // controlRail is the name of the interface with a job's default route.
@@ -30,7 +30,7 @@ const controlRail = "ctl0"
 
 // Rail is a job's interface on one rail, or its control interface.
 type Rail struct {
-	Rail      string         `json:"rail"` // "": no variable tells which one it is
+	Rail      string         `json:"rail"` // "": unknown, as there are no variables
 	Interface string         `json:"interface"`
 	Addresses []netip.Prefix `json:"addresses"`
 	Gateways  []netip.Addr   `json:"gateways"`
@@ -39,33 +39,33 @@ type Rail struct {
 	State     string         `json:"state"`
 
 	index  int
-	wanted []netip.Addr // by its variable
-	device string       // RDMA device, likewise; "": none
-	active bool         // that device's first port
+	wanted []netip.Addr // addresses by its variable
+	device string       // RDMA device by its variable; "": none
+	active bool         // whether the device's first port is active
 }
 
-// View is what a job has.
+// View is the network of a job.
 type View struct {
-	Control *Rail  `json:"control"` // nil: the job has none
+	Control *Rail  `json:"control"` // nil: no control interface
 	Rails   []Rail `json:"rails"`
 }
 
-// netName is what attach calls the interfaces of rails.
+// netName matches the names of rails' interfaces, which package attach assigns.
 var netName = regexp.MustCompile(`^net[0-9]+$`)
 
-// Look finds the rails that the GOJAIL_NET_ variables name, and what the kernel
-// says about them. Without variables, every net<N> is a rail. sys is a sysfs of
-// the job's network namespace.
-func Look(get func(string) string, sys string) (*View, error) {
+// ReadView returns the rails that the GOJAIL_NET_ variables name, with the kernel's state of
+// them. Without variables, every net<N> is a rail. sys is a sysfs of the job's network
+// namespace.
+func ReadView(get func(string) string, sys string) (*View, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
 	v := &View{Rails: []Rail{}}
-	for _, name := range fields(get("GOJAIL_NET_RAILS")) {
+	for _, name := range splitFields(get("GOJAIL_NET_RAILS")) {
 		variable := "GOJAIL_NET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_"
 		r := Rail{Rail: name, Interface: get(variable + "IFNAME"), PCI: get(variable + "PCI"), device: get(variable + "RDMA")}
-		for _, text := range fields(get(variable + "ADDRESS")) {
+		for _, text := range splitFields(get(variable + "ADDRESS")) {
 			text, _, _ = strings.Cut(text, "/")
 			if a, err := netip.ParseAddr(text); err == nil {
 				r.wanted = append(r.wanted, a)
@@ -83,22 +83,22 @@ func Look(get func(string) string, sys string) (*View, error) {
 		}
 	}
 	for i := range v.Rails {
-		if err := v.Rails[i].look(links, sys); err != nil {
+		if err := v.Rails[i].readState(links, sys); err != nil {
 			return nil, err
 		}
 	}
 	if v.Control != nil {
-		err = v.Control.look(links, sys)
+		err = v.Control.readState(links, sys)
 	}
 	return v, err
 }
 
-func fields(text string) []string {
+func splitFields(text string) []string {
 	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// look asks the kernel about one interface.
-func (r *Rail) look(links []netlink.Link, sys string) error {
+// readState reads the kernel's state of one interface.
+func (r *Rail) readState(links []netlink.Link, sys string) error {
 	r.Addresses, r.Gateways, r.RDMA, r.State = []netip.Prefix{}, []netip.Addr{}, []string{}, stateMissing
 	i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == r.Interface })
 	if i < 0 {
@@ -117,15 +117,15 @@ func (r *Rail) look(links []netlink.Link, sys string) error {
 	default:
 		r.State = Up
 	}
-	if err := r.addresses(links[i]); err != nil {
+	if err := r.readAddresses(links[i]); err != nil {
 		return err
 	}
-	r.devices(sys)
-	return r.gateways()
+	r.readRDMADevices(sys)
+	return r.readGateways()
 }
 
-// devices reads the RDMA devices of the interface's PCI device.
-func (r *Rail) devices(sys string) {
+// readRDMADevices reads the RDMA devices of the interface's PCI device.
+func (r *Rail) readRDMADevices(sys string) {
 	if r.PCI == "" {
 		return
 	}
@@ -138,8 +138,8 @@ func (r *Rail) devices(sys string) {
 	r.active = strings.Contains(string(state), "ACTIVE") // "4: ACTIVE"
 }
 
-// addresses leaves out what the kernel makes by itself.
-func (r *Rail) addresses(l netlink.Link) error {
+// readAddresses reads the addresses without those that the kernel assigned itself.
+func (r *Rail) readAddresses(l netlink.Link) error {
 	found, err := netlink.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil {
 		return fmt.Errorf("list the addresses of %s: %w", r.Interface, err)
@@ -154,8 +154,8 @@ func (r *Rail) addresses(l netlink.Link) error {
 	return nil
 }
 
-// gateways are the next hops of the default routes by the interface, in whichever table.
-func (r *Rail) gateways() error {
+// readGateways reads the next hops of the interface's default routes in all tables.
+func (r *Rail) readGateways() error {
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		routes, err := netlink.RouteListFiltered(family, &netlink.Route{LinkIndex: r.index}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
 		if err != nil {
@@ -172,8 +172,8 @@ func (r *Rail) gateways() error {
 	return nil
 }
 
-// lacks are the addresses that the rail should have and has not.
-func (r *Rail) lacks() []netip.Addr {
+// findMissing returns the addresses that the rail should have but does not have.
+func (r *Rail) findMissing() []netip.Addr {
 	var none []netip.Addr
 	for _, want := range r.wanted {
 		if !slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool { return p.Addr() == want }) {

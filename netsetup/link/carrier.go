@@ -14,10 +14,10 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-// NoCarrierError: links had no carrier when the time was over.
+// NoCarrierError reports the links that had no carrier when the context ended.
 type NoCarrierError struct {
 	Links []Link
-	Err   error // of the context
+	Err   error // cause of the context's end
 }
 
 func (e *NoCarrierError) Error() string {
@@ -25,32 +25,32 @@ func (e *NoCarrierError) Error() string {
 	for i, l := range e.Links {
 		names[i] = l.String()
 	}
-	return fmt.Sprintf("wait for the carrier of %s: none: %v; look at the cable, the switch port, the PF's link and, on InfiniBand, the subnet manager", strings.Join(names, ", "), e.Err)
+	return fmt.Sprintf("wait for the carrier of %s: no carrier: %v; check the cable, the switch port, the PF's link and, on InfiniBand, the subnet manager", strings.Join(names, ", "), e.Err)
 }
 
 func (e *NoCarrierError) Unwrap() error { return e.Err }
 
-// WaitCarrier waits until all of these links, which are up, are running. It
-// listens to the kernel's notices and takes no time of the processor meanwhile.
-// When ctx ends it returns a NoCarrierError with those that are not.
+// WaitCarrier waits until all of these links, which are up, are running. It waits for
+// notifications of the kernel and uses no CPU time meanwhile. If ctx ends first, WaitCarrier
+// fails with a NoCarrierError that lists the links without carrier.
 func (n *Namespace) WaitCarrier(ctx context.Context, indexes ...int) error {
 	var notices *nl.NetlinkSocket
-	err := netns.Inside(n.fd, func() (err error) {
+	err := netns.RunInside(n.fd, func() (err error) {
 		notices, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("wait for a carrier: %w", err)
 	}
-	// The socket is closed by whoever comes first; os.File bears both.
+	// Both may close the socket; os.File permits that.
 	defer notices.Close()
 	defer context.AfterFunc(ctx, notices.Close)()
 	for {
-		waiting, err := n.notRunning(indexes)
+		waiting, err := n.findNotRunning(indexes)
 		if err != nil || len(waiting) == 0 {
 			return err
 		}
-		// Any notice makes us look again; ENOBUFS says that some were lost.
+		// Each notification leads to another look at the links; ENOBUFS means that some were lost.
 		_, _, err = notices.Receive()
 		switch {
 		case ctx.Err() != nil:
@@ -61,10 +61,10 @@ func (n *Namespace) WaitCarrier(ctx context.Context, indexes ...int) error {
 	}
 }
 
-func (n *Namespace) notRunning(indexes []int) ([]Link, error) {
+func (n *Namespace) findNotRunning(indexes []int) ([]Link, error) {
 	var waiting []Link
 	for _, index := range indexes {
-		l, err := n.ByIndex(index)
+		l, err := n.FindByIndex(index)
 		if err != nil {
 			return nil, err
 		}

@@ -10,20 +10,21 @@ import (
 )
 
 var (
-	// ErrNotFound: no link, or no RDMA device, of that name, index or PCI address in the namespace.
-	ErrNotFound = errors.New("not there")
-	// ErrNameTaken: another link has the name, or has it as an alternative name.
+	// ErrNotFound means that the namespace has no link or RDMA device of that name, index or PCI address.
+	ErrNotFound = errors.New("not found")
+	// ErrNameTaken means that the name is a name or an alternative name of another link.
 	ErrNameTaken = errors.New("the name is taken")
-	// ErrForwarding: the kernel does not forward packets between the control interface and the network.
+	// errForwarding means that the kernel does not forward packets between the control interface and the network.
 	errForwarding = errors.New("forwarding is off")
-	// ErrRDMABusy: the RDMA mode cannot change while other network namespaces exist.
+	// ErrRDMABusy means that the RDMA mode cannot change while other network namespaces exist.
 	ErrRDMABusy = errors.New("other network namespaces exist")
-	// ErrRDMAShared: RDMA devices can be moved in exclusive mode only.
+	// ErrRDMAShared means that RDMA devices cannot be moved, which needs the exclusive mode.
 	ErrRDMAShared = errors.New("RDMA devices are shared by all network namespaces")
 )
 
-// failed is an error of the kernel's as one line: what was asked, the error, what to do. nil for nil.
-func failed(err error, asked string, args ...any) error {
+// explainError returns an error of the kernel as one line: the operation, the error, what to
+// do. It returns nil if err is nil.
+func explainError(err error, asked string, args ...any) error {
 	if err == nil {
 		return nil
 	}
@@ -35,7 +36,7 @@ func failed(err error, asked string, args ...any) error {
 	case errors.Is(err, unix.EOPNOTSUPP):
 		do = "; the driver cannot do this, so leave it out of network.toml"
 	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
-		do = "; the link is gone: was it moved or its driver unbound?"
+		do = "; the link is gone: it was moved, or its driver was unbound"
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EAGAIN):
 		do = "; the driver is busy, try again"
 	case errors.Is(err, unix.ENETDOWN):

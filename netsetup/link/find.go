@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Link is a network interface as its namespace sees it.
+// Link is a network interface as seen in its namespace.
 type Link struct {
 	Index     int
 	Name      string
@@ -26,23 +26,24 @@ type Link struct {
 	MTU       int // bytes
 	TxQueue   int // packets
 	Up        bool
-	Running   bool // up, and with carrier
+	Running   bool // whether the link is up and has carrier
 	peer      int  // index of the other end of a veth, or of the link below a macvlan
 }
 
-// Links lists the links of the namespace. VFs are not asked about, which keeps it cheap on a node with many.
-func (n *Namespace) Links() ([]Link, error) {
-	messages, err := dump(func() ([][]byte, error) {
-		req := n.request(unix.RTM_GETLINK, unix.NLM_F_DUMP)
+// ListLinks returns the links of the namespace. It does not request the properties of VFs,
+// which keeps it fast on a node with many VFs.
+func (n *Namespace) ListLinks() ([]Link, error) {
+	messages, err := retryDump(func() ([][]byte, error) {
+		req := n.newRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
 		req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
 		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
 	})
 	if err != nil {
-		return nil, failed(err, "list the network interfaces")
+		return nil, explainError(err, "list the network interfaces")
 	}
 	links := make([]Link, 0, len(messages))
 	for _, m := range messages {
-		l, err := parse(m)
+		l, err := parseLink(m)
 		if err != nil {
 			return nil, err
 		}
@@ -51,11 +52,11 @@ func (n *Namespace) Links() ([]Link, error) {
 	return links, nil
 }
 
-// ByPCI finds the link of a PCI device. An error is ErrNotFound where the
-// device's link is in another namespace, or its driver has made none yet; where
-// a device has several links (ports), the lowest index is it.
-func (n *Namespace) ByPCI(address string) (Link, error) {
-	links, err := n.Links()
+// FindByPCI returns the link of a PCI device. It fails with ErrNotFound if the link is in
+// another namespace, or the driver has not made one yet. If a device has several links
+// (ports), it returns the one with the lowest index.
+func (n *Namespace) FindByPCI(address string) (Link, error) {
+	links, err := n.ListLinks()
 	if err != nil {
 		return Link{}, err
 	}
@@ -68,33 +69,33 @@ func (n *Namespace) ByPCI(address string) (Link, error) {
 	return Link{}, fmt.Errorf("find the network interface of PCI device %s: %w: it is in another network namespace or has no driver", address, ErrNotFound)
 }
 
-// ByName finds a link by its name or an alternative name.
-func (n *Namespace) ByName(name string) (Link, error) {
+// FindByName returns the link with this name or alternative name.
+func (n *Namespace) FindByName(name string) (Link, error) {
 	attribute := unix.IFLA_IFNAME
 	if len(name) >= unix.IFNAMSIZ {
 		attribute = unix.IFLA_ALT_IFNAME
 	}
-	l, err := n.get(0, nl.NewRtAttr(attribute, nl.ZeroTerminated(name)))
+	l, err := n.getLink(0, nl.NewRtAttr(attribute, nl.ZeroTerminated(name)))
 	if errors.Is(err, ErrNotFound) && attribute == unix.IFLA_IFNAME {
-		l, err = n.get(0, nl.NewRtAttr(unix.IFLA_ALT_IFNAME, nl.ZeroTerminated(name)))
+		l, err = n.getLink(0, nl.NewRtAttr(unix.IFLA_ALT_IFNAME, nl.ZeroTerminated(name)))
 	}
 	if err != nil {
-		return Link{}, failed(err, "find network interface %q", name)
+		return Link{}, explainError(err, "find network interface %q", name)
 	}
 	return l, nil
 }
 
-// ByIndex finds a link by its index.
-func (n *Namespace) ByIndex(index int) (Link, error) {
-	l, err := n.get(index)
+// FindByIndex returns the link with this index.
+func (n *Namespace) FindByIndex(index int) (Link, error) {
+	l, err := n.getLink(index)
 	if err != nil {
-		return Link{}, failed(err, "find network interface %d", index)
+		return Link{}, explainError(err, "find network interface %d", index)
 	}
 	return l, nil
 }
 
-func (n *Namespace) get(index int, attributes ...*nl.RtAttr) (Link, error) {
-	req := n.request(unix.RTM_GETLINK, 0)
+func (n *Namespace) getLink(index int, attributes ...*nl.RtAttr) (Link, error) {
+	req := n.newRequest(unix.RTM_GETLINK, 0)
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
 	msg.Index = int32(index)
 	req.AddData(msg)
@@ -108,10 +109,10 @@ func (n *Namespace) get(index int, attributes ...*nl.RtAttr) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
-	return parse(messages[0])
+	return parseLink(messages[0])
 }
 
-func parse(message []byte) (Link, error) {
+func parseLink(message []byte) (Link, error) {
 	found, err := netlink.LinkDeserialize(nil, message)
 	if err != nil {
 		return Link{}, fmt.Errorf("read a message about a network interface: %w", err)
@@ -138,7 +139,8 @@ func parse(message []byte) (Link, error) {
 	return l, nil
 }
 
-// on is a link for the library, which asks the kernel for none whose index is given.
-func on(index int) netlink.Link {
+// linkAt returns a link for the netlink library, which does not look a link up if its index
+// is given.
+func linkAt(index int) netlink.Link {
 	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
 }

@@ -19,22 +19,23 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-// TestMain: no test of this package may leave anything behind.
+// TestMain fails if a test of this package leaves anything behind.
 func TestMain(m *testing.M) {
-	before := state()
+	before := readState()
 	code := m.Run()
-	for end := time.Now().Add(10 * time.Second); code == 0 && state() != before; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); code == 0 && readState() != before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			fmt.Printf("left behind; before:\n%s\nafter:\n%s\n", before, state())
+			fmt.Printf("left behind; before:\n%s\nafter:\n%s\n", before, readState())
 			code = 1
 		}
 	}
 	os.Exit(code)
 }
 
-// state is what this process and the machine's own namespace have: descriptors of
-// namespaces and sockets, links, rules, neighbours that are proxies, routes of ours, threads elsewhere.
-func state() string {
+// readState returns what this process and the machine's own namespace have: descriptors of
+// namespaces and sockets, links, rules, proxy neighbours, routes of gojail, threads in other
+// namespaces.
+func readState() string {
 	var b strings.Builder
 	fds, _ := filepath.Glob("/proc/self/fd/*")
 	for _, fd := range fds {
@@ -60,8 +61,8 @@ func state() string {
 	return b.String()
 }
 
-// space is a new namespace, open until the end of the test, with lo up.
-func space(t testing.TB) *Namespace {
+// newSpace returns a new namespace with lo up, open until the end of the test.
+func newSpace(t testing.TB) *Namespace {
 	t.Helper()
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes network namespaces")
@@ -72,62 +73,64 @@ func space(t testing.TB) *Namespace {
 	n, err := Open(fd)
 	require.NoError(t, err)
 	t.Cleanup(n.Close)
-	require.NoError(t, n.Up(1))
+	require.NoError(t, n.SetUp(1))
 	return n
 }
 
-// veth makes a pair, one end in each namespace, and returns their indexes. Both are down.
-func veth(t testing.TB, a *Namespace, name string, b *Namespace, peer string) (int, int) {
+// addVeth creates a pair, one end in each namespace, and returns their indexes. Both ends
+// are down.
+func addVeth(t testing.TB, a *Namespace, name string, b *Namespace, peer string) (int, int) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
 	require.NoError(t, a.handle.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: peer, PeerNamespace: netlink.NsFd(b.fd)}))
-	return named(t, a, name).Index, named(t, b, peer).Index
+	return findNamed(t, a, name).Index, findNamed(t, b, peer).Index
 }
 
-func named(t testing.TB, n *Namespace, name string) Link {
+func findNamed(t testing.TB, n *Namespace, name string) Link {
 	t.Helper()
-	l, err := n.ByName(name)
+	l, err := n.FindByName(name)
 	require.NoError(t, err)
 	return l
 }
 
-// up sets links up and gives them an address, if it is not "".
-func up(t testing.TB, n *Namespace, index int, addresses ...string) {
+// setUp sets a link up and gives it the addresses.
+func setUp(t testing.TB, n *Namespace, index int, addresses ...string) {
 	t.Helper()
 	for _, a := range addresses {
-		require.NoError(t, n.AddAddress(index, prefix(a)))
+		require.NoError(t, n.AddAddress(index, parsePrefix(a)))
 	}
-	require.NoError(t, n.Up(index))
+	require.NoError(t, n.SetUp(index))
 }
 
-// bridge makes a bridge in n with the host ends of pairs to the others; each of those gets the link "p0".
-func bridge(t testing.TB, n *Namespace, others ...*Namespace) {
+// addBridge creates a bridge in n with the host ends of pairs to the others, each of which
+// gets the link "p0".
+func addBridge(t testing.TB, n *Namespace, others ...*Namespace) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = "br0"
 	require.NoError(t, n.handle.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}))
-	br := named(t, n, "br0")
-	require.NoError(t, n.Up(br.Index))
+	br := findNamed(t, n, "br0")
+	require.NoError(t, n.SetUp(br.Index))
 	for i, other := range others {
 		name := "p0"
 		for k := 1; ; k++ {
-			if _, err := other.ByName(name); err != nil {
+			if _, err := other.FindByName(name); err != nil {
 				break
 			}
 			name = fmt.Sprintf("p%d", k)
 		}
-		port, _ := veth(t, n, fmt.Sprintf("port%d", i), other, name)
-		require.NoError(t, n.handle.LinkSetMasterByIndex(on(port), br.Index))
-		require.NoError(t, n.Up(port))
+		port, _ := addVeth(t, n, fmt.Sprintf("port%d", i), other, name)
+		require.NoError(t, n.handle.LinkSetMasterByIndex(linkAt(port), br.Index))
+		require.NoError(t, n.SetUp(port))
 	}
 }
 
-// ip runs iproute2 in the namespace, to see what others see.
-func ip(t testing.TB, n *Namespace, args string) string {
+// runIP runs iproute2 in the namespace, as an independent view of the state.
+func runIP(t testing.TB, n *Namespace, args string) string {
 	t.Helper()
 	var out []byte
-	err := netns.Inside(n.fd, func() (err error) {
+	err := netns.RunInside(n.fd, func() (err error) {
 		out, err = exec.Command("ip", strings.Fields(args)...).CombinedOutput()
 		return err
 	})
@@ -135,13 +138,13 @@ func ip(t testing.TB, n *Namespace, args string) string {
 	return string(out)
 }
 
-func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+func parsePrefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
-// ipFails is ip with a command that must fail.
-func ipFails(t testing.TB, n *Namespace, args string) string {
+// runFailingIP runs a command of iproute2 that must fail.
+func runFailingIP(t testing.TB, n *Namespace, args string) string {
 	t.Helper()
 	var out []byte
-	err := netns.Inside(n.fd, func() (err error) {
+	err := netns.RunInside(n.fd, func() (err error) {
 		out, err = exec.Command("ip", strings.Fields(args)...).CombinedOutput()
 		return err
 	})

@@ -12,19 +12,19 @@ import (
 )
 
 func TestMoveThereAndBack(t *testing.T) {
-	host, job := space(t), space(t)
-	index, _ := veth(t, host, "ens1f0v2", host, "far")
-	up(t, host, index, "192.0.2.1/24")
-	before, err := host.ByIndex(index)
+	host, job := newSpace(t), newSpace(t)
+	index, _ := addVeth(t, host, "ens1f0v2", host, "far")
+	setUp(t, host, index, "192.0.2.1/24")
+	before, err := host.FindByIndex(index)
 	require.NoError(t, err)
 	moved, err := Move(host, index, job, "net1")
 	require.NoError(t, err)
 	assert.Equal(t, "net1", moved.Name)
 	assert.Equal(t, before.MAC, moved.MAC)
 	assert.False(t, moved.Up)
-	_, err = host.ByName("ens1f0v2")
+	_, err = host.FindByName("ens1f0v2")
 	assert.ErrorIs(t, err, ErrNotFound)
-	addresses, err := job.Addresses(moved.Index)
+	addresses, err := job.ListAddresses(moved.Index)
 	require.NoError(t, err)
 	assert.Empty(t, addresses)
 
@@ -32,16 +32,16 @@ func TestMoveThereAndBack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "ens1f0v2", back.Name)
 	assert.Equal(t, before.MAC, back.MAC)
-	assert.Equal(t, []string{"lo"}, names(t, job))
+	assert.Equal(t, []string{"lo"}, listNames(t, job))
 }
 
-// TestMoveWhileTheHostHasTheName: the job's name may be one that the host uses,
-// and the host's name one that the job uses; there is no name in between.
+// TestMoveWhileTheHostHasTheName uses a name of the job that the host also uses, and a name
+// of the host that the job also uses; no third name is seen.
 func TestMoveWhileTheHostHasTheName(t *testing.T) {
-	host, job := space(t), space(t)
-	veth(t, host, "net1", host, "other")
-	veth(t, job, "eth0", job, "far")
-	index, _ := veth(t, host, "eth0", host, "peer")
+	host, job := newSpace(t), newSpace(t)
+	addVeth(t, host, "net1", host, "other")
+	addVeth(t, job, "eth0", job, "far")
+	index, _ := addVeth(t, host, "eth0", host, "peer")
 	moved, err := Move(host, index, job, "net1")
 	require.NoError(t, err)
 	_, err = Move(job, moved.Index, host, "eth0")
@@ -49,16 +49,16 @@ func TestMoveWhileTheHostHasTheName(t *testing.T) {
 }
 
 func TestMoveToATakenName(t *testing.T) {
-	host, job := space(t), space(t)
-	index, _ := veth(t, host, "vf3", host, "peer")
-	there, _ := veth(t, job, "net1", job, "far")
-	want := names(t, host)
+	host, job := newSpace(t), newSpace(t)
+	index, _ := addVeth(t, host, "vf3", host, "peer")
+	there, _ := addVeth(t, job, "net1", job, "far")
+	want := listNames(t, host)
 	check := func() {
 		t.Helper()
 		_, err := Move(host, index, job, "net1")
 		assert.ErrorIs(t, err, ErrNameTaken)
-		assert.ErrorContains(t, err, "move network interface vf3 to another namespace as net1: the name is taken there by")
-		assert.Equal(t, want, names(t, host))
+		assert.ErrorContains(t, err, "move network interface vf3 to another namespace as net1: the name is taken by")
+		assert.Equal(t, want, listNames(t, host))
 	}
 	check()
 	require.NoError(t, job.Rename(there, "other"))
@@ -66,31 +66,31 @@ func TestMoveToATakenName(t *testing.T) {
 	check()
 }
 
-// TestMoveLosesTheRaceForTheName: the name is taken after Move has looked. The kernel
-// moves the link all the same, and Move fetches it back.
+// TestMoveLosesTheRaceForTheName takes the name after Move has checked it. The kernel moves
+// the link nevertheless, and Move fetches it back.
 func TestMoveLosesTheRaceForTheName(t *testing.T) {
-	host, job := space(t), space(t)
-	index, _ := veth(t, host, "vf3", host, "peer")
-	veth(t, job, "net1", job, "far")
-	l, err := host.ByIndex(index)
+	host, job := newSpace(t), newSpace(t)
+	index, _ := addVeth(t, host, "vf3", host, "peer")
+	addVeth(t, job, "net1", job, "far")
+	l, err := host.FindByIndex(index)
 	require.NoError(t, err)
-	assert.ErrorIs(t, host.moveOrStay(l, job, "net1"), unix.EEXIST)
-	back := named(t, host, "vf3")
+	assert.ErrorIs(t, host.moveOrReturn(l, job, "net1"), unix.EEXIST)
+	back := findNamed(t, host, "vf3")
 	assert.Equal(t, l.MAC, back.MAC)
-	_, err = job.ByName("vf3")
+	_, err = job.FindByName("vf3")
 	assert.ErrorIs(t, err, ErrNotFound)
 }
 
-// TestAltNamesDoNotBlockAMove: the kernel answers EEXIST if the new name, or a name
-// in the target, is an alternative name of the link.
+// TestAltNamesDoNotBlockAMove uses alternative names for which the kernel returns EEXIST:
+// the new name, and names in the target.
 func TestAltNamesDoNotBlockAMove(t *testing.T) {
-	host, job := space(t), space(t)
-	index, _ := veth(t, host, "vf3", host, "peer")
-	veth(t, job, "enp1s0v3", job, "far")
+	host, job := newSpace(t), newSpace(t)
+	index, _ := addVeth(t, host, "vf3", host, "peer")
+	addVeth(t, job, "enp1s0v3", job, "far")
 	require.NoError(t, host.AddAltNames(index, []string{"net1", "enp1s0v3", "a-name-that-is-longer-than-15-characters"}))
 	require.NoError(t, host.AddAltNames(index, []string{"net1"}), "again")
-	require.ErrorIs(t, host.move(index, job, "net7"), unix.EEXIST, "the kernel's own answer")
-	byAlternative := named(t, host, "a-name-that-is-longer-than-15-characters")
+	require.ErrorIs(t, host.sendMove(index, job, "net7"), unix.EEXIST, "the kernel's own answer")
+	byAlternative := findNamed(t, host, "a-name-that-is-longer-than-15-characters")
 	assert.Equal(t, index, byAlternative.Index)
 
 	moved, err := Move(host, index, job, "net1")
@@ -100,50 +100,50 @@ func TestAltNamesDoNotBlockAMove(t *testing.T) {
 	back, err := Move(job, moved.Index, host, "vf3")
 	require.NoError(t, err)
 	require.NoError(t, host.AddAltNames(back.Index, moved.Dropped))
-	assert.Len(t, named(t, host, "vf3").AltNames, 3)
+	assert.Len(t, findNamed(t, host, "vf3").AltNames, 3)
 }
 
 func TestAltNamesStayAfterAMoveThatFailed(t *testing.T) {
-	host, job := space(t), space(t)
-	index, _ := veth(t, host, "vf3", host, "peer")
+	host, job := newSpace(t), newSpace(t)
+	index, _ := addVeth(t, host, "vf3", host, "peer")
 	require.NoError(t, host.AddAltNames(index, []string{"net1"}))
 	require.NoError(t, unix.Dup3(int(devNull(t).Fd()), job.fd, unix.O_CLOEXEC), "no namespace any more")
 	_, err := Move(host, index, job, "net1")
 	require.ErrorIs(t, err, unix.EINVAL)
 	require.NotErrorIs(t, err, ErrNotFound)
-	assert.Equal(t, []string{"net1"}, named(t, host, "vf3").AltNames)
+	assert.Equal(t, []string{"net1"}, findNamed(t, host, "vf3").AltNames)
 }
 
 func TestRename(t *testing.T) {
-	host := space(t)
-	index, other := veth(t, host, "net1", host, "dev57")
+	host := newSpace(t)
+	index, other := addVeth(t, host, "net1", host, "dev57")
 	require.NoError(t, host.AddAltNames(index, []string{"ens1f0v0"}))
-	up(t, host, index)
+	setUp(t, host, index)
 	assert.ErrorIs(t, host.Rename(index, "dev57"), ErrNameTaken)
 	require.NoError(t, host.Rename(index, "ens1f0v0"))
 	require.NoError(t, host.Rename(index, "ens1f0v0"))
-	assert.Empty(t, named(t, host, "ens1f0v0").AltNames)
+	assert.Empty(t, findNamed(t, host, "ens1f0v0").AltNames)
 	require.NoError(t, host.Rename(other, "net1"))
 }
 
 func TestMoveOfWhatIsNotThere(t *testing.T) {
-	host, job := space(t), space(t)
+	host, job := newSpace(t), newSpace(t)
 	_, err := Move(host, 4711, job, "net1")
 	assert.ErrorIs(t, err, ErrNotFound)
-	index, _ := veth(t, host, "vf3", host, "peer")
+	index, _ := addVeth(t, host, "vf3", host, "peer")
 	for _, name := range []string{"", "a-name-that-is-longer-than-15-characters"} {
 		_, err = Move(host, index, job, name)
 		assert.ErrorContains(t, err, "a name has 1 to 15 characters")
 	}
-	_, err = host.ByPCI("0000:86:00.2")
+	_, err = host.FindByPCI("0000:86:00.2")
 	assert.ErrorIs(t, err, ErrNotFound)
-	_, err = host.ByPCI("")
+	_, err = host.FindByPCI("")
 	assert.ErrorIs(t, err, ErrNotFound)
 }
 
-func names(t testing.TB, n *Namespace) (all []string) {
+func listNames(t testing.TB, n *Namespace) (all []string) {
 	t.Helper()
-	links, err := n.Links()
+	links, err := n.ListLinks()
 	require.NoError(t, err)
 	for _, l := range links {
 		all = append(all, l.Name)
@@ -159,18 +159,19 @@ func devNull(t testing.TB) *os.File {
 	return file
 }
 
-// TestClosedNamespace: what is asked of it is not answered by the caller's own namespace.
+// TestClosedNamespace checks that no call on a closed Namespace acts on the caller's own
+// namespace.
 func TestClosedNamespace(t *testing.T) {
-	n := space(t)
+	n := newSpace(t)
 	n.Close()
 	n.Close()
 	(*Namespace)(nil).Close()
-	_, err := n.ByName("lo")
+	_, err := n.FindByName("lo")
 	assert.ErrorContains(t, err, "use of closed file")
-	_, err = n.Links()
+	_, err = n.ListLinks()
 	assert.ErrorContains(t, err, "use of closed file")
-	assert.Panics(t, func() { n.Up(1) })
-	_, err = n.Sysctl("/proc", "ipv4/ip_forward")
+	assert.Panics(t, func() { n.SetUp(1) })
+	_, err = n.ReadSysctl("/proc", "ipv4/ip_forward")
 	assert.ErrorIs(t, err, unix.EBADF)
 	_, err = Open(-1)
 	assert.ErrorIs(t, err, unix.EBADF)

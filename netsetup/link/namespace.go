@@ -13,33 +13,34 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-// Namespace is an open network namespace with netlink sockets inside it. Its
-// methods may be called by several goroutines at once; one socket answers one of
-// them at a time, so what is to run in parallel opens the namespace twice.
+// Namespace is an open network namespace with netlink sockets inside it. Its methods may be
+// called by several goroutines at once; a socket serves one call at a time, so parallel work
+// needs a Namespace for each goroutine.
 //
-// It holds the namespace: one that should die with its last process is closed.
+// An open Namespace keeps the network namespace alive.
 type Namespace struct {
 	fd     int
 	handle *netlink.Handle
-	socket map[int]*nl.SocketHandle // for the messages that are built here; with the kernel's own error texts
+	socket map[int]*nl.SocketHandle // for messages that this package builds; with the kernel's extended error texts
 }
 
-// Open opens netlink sockets in the network namespace that the descriptor ns
-// refers to. The descriptor is duplicated; the caller's own may be closed.
+// Open opens netlink sockets in the network namespace that the descriptor ns refers to. It
+// duplicates the descriptor; the caller may close its own.
 func Open(ns int) (*Namespace, error) {
 	fd, err := unix.FcntlInt(uintptr(ns), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a network namespace: descriptor %d: %w", ns, err)
 	}
 	n := &Namespace{fd: fd}
-	if err := netns.Inside(fd, n.openSockets); err != nil {
+	if err := netns.RunInside(fd, n.openSockets); err != nil {
 		n.Close()
 		return nil, err
 	}
 	return n, nil
 }
 
-// openSockets is called in the namespace: the library's own way there does not check that the thread came back.
+// openSockets opens the netlink sockets. It is called in the namespace, because the
+// library's own switch of namespaces does not check that the thread has returned.
 func (n *Namespace) openSockets() (err error) {
 	if n.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return fmt.Errorf("open a network namespace: netlink socket: %w", err)
@@ -52,9 +53,9 @@ func (n *Namespace) openSockets() (err error) {
 	return s.SetExtAck(true)
 }
 
-// Close closes the descriptor and the sockets; again, or of a nil Namespace, it
-// does nothing. Any other method fails afterwards, or panics: without its sockets
-// the library would act on the caller's own namespace instead.
+// Close closes the descriptor and the sockets; a second call, and a call on a nil Namespace,
+// does nothing. Afterwards all other methods fail or panic: without its sockets the library
+// would act on the caller's own namespace.
 func (n *Namespace) Close() {
 	if n == nil || n.fd < 0 {
 		return
@@ -62,25 +63,25 @@ func (n *Namespace) Close() {
 	if n.handle != nil {
 		n.handle.Close()
 	}
-	for _, s := range n.socket { // closed, they stay in the map
+	for _, s := range n.socket { // closed sockets stay in the map
 		s.Close()
 	}
 	unix.Close(n.fd)
 	n.handle, n.fd = nil, -1
 }
 
-// FD is the descriptor of the namespace; it belongs to n.
+// FD returns the descriptor of the namespace, which belongs to n.
 func (n *Namespace) FD() int { return n.fd }
 
-// request is a netlink message to rtnetlink in this namespace.
-func (n *Namespace) request(kind, flags int) *nl.NetlinkRequest {
+// newRequest returns an rtnetlink message for this namespace.
+func (n *Namespace) newRequest(kind, flags int) *nl.NetlinkRequest {
 	req := nl.NewNetlinkRequest(kind, flags)
 	req.Sockets = n.socket
 	return req
 }
 
-// dump executes a dump, again if the kernel says that it changed meanwhile.
-func dump(ask func() ([][]byte, error)) ([][]byte, error) {
+// retryDump executes a dump, and repeats it if the kernel reports a change in between.
+func retryDump(ask func() ([][]byte, error)) ([][]byte, error) {
 	for range 10 {
 		if messages, err := ask(); !errors.Is(err, nl.ErrDumpInterrupted) {
 			return messages, err
@@ -89,12 +90,12 @@ func dump(ask func() ([][]byte, error)) ([][]byte, error) {
 	return nil, fmt.Errorf("the list changed ten times while it was read")
 }
 
-// Sysfs mounts a sysfs that shows this namespace's devices, without a place in
-// any mount tree, and returns its root; "/proc/self/fd/N" is then a sysfs root
-// for package inventory and for RDMAByPCI. The caller closes it, which unmounts it.
-func (n *Namespace) Sysfs() (int, error) {
+// MountSysfs mounts a sysfs that shows this namespace's devices, detached from all mount
+// trees, and returns its root: "/proc/self/fd/N" is then a sysfs root for package inventory
+// and for FindRDMA. The caller closes the descriptor, which unmounts the sysfs.
+func (n *Namespace) MountSysfs() (int, error) {
 	root := -1
-	err := netns.Inside(n.fd, func() error {
+	err := netns.RunInside(n.fd, func() error {
 		context, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
 		if err != nil {
 			return err

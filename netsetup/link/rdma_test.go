@@ -29,50 +29,50 @@ func TestRDMAFilesOfADevice(t *testing.T) {
 			write(dir+"dev", fmt.Sprintf(name+"\n", 192+i))
 		}
 	}
-	device, err := RDMAByPCI(sys, "0000:86:00.2")
+	device, err := FindRDMA(sys, "0000:86:00.2")
 	require.NoError(t, err)
 	assert.Equal(t, "mlx5_3", device)
-	files, err := RDMAFiles(sys, device)
+	files, err := ListRDMAFiles(sys, device)
 	require.NoError(t, err)
 	assert.Equal(t, []CharDevice{{"infiniband/uverbs1", 231, 193}, {"infiniband/issm1", 231, 193}, {"infiniband/umad1", 231, 193}}, files)
 	write("class/misc/rdma_cm/dev", "10:122\n")
-	files, err = RDMAFiles(sys, device)
+	files, err = ListRDMAFiles(sys, device)
 	require.NoError(t, err)
 	assert.Equal(t, CharDevice{"infiniband/rdma_cm", 10, 122}, files[3])
 	assert.Equal(t, unix.Mkdev(10, 122), files[3].Number())
 
-	_, err = RDMAFiles(sys, "mlx5_9")
+	_, err = ListRDMAFiles(sys, "mlx5_9")
 	assert.ErrorIs(t, err, ErrNotFound)
-	_, err = RDMAByPCI(sys, "0000:86:00.3")
+	_, err = FindRDMA(sys, "0000:86:00.3")
 	assert.ErrorIs(t, err, ErrNotFound)
 	write("bus/pci/devices/0000:86:00.2/infiniband/mlx5_4/node_guid", "")
-	_, err = RDMAByPCI(sys, "0000:86:00.2")
+	_, err = FindRDMA(sys, "0000:86:00.2")
 	assert.ErrorContains(t, err, "2 of them")
 	write("class/infiniband_verbs/uverbs1/dev", "x")
-	_, err = RDMAFiles(sys, device)
+	_, err = ListRDMAFiles(sys, device)
 	assert.ErrorContains(t, err, "is not MAJOR:MINOR")
 }
 
 func TestGUIDAsInSysfs(t *testing.T) {
-	assert.Equal(t, "0c42:a103:0065:ac1e", sysfsGUID("1e:ac:65:00:03:a1:42:0c"))
-	assert.Equal(t, "x", sysfsGUID("x"))
+	assert.Equal(t, "0c42:a103:0065:ac1e", toSysfsGUID("1e:ac:65:00:03:a1:42:0c"))
+	assert.Equal(t, "x", toSysfsGUID("x"))
 }
 
 func TestRDMAWithoutRDMA(t *testing.T) {
 	if _, err := os.Stat("/sys/module/ib_core"); err == nil {
 		t.Skip("this kernel has RDMA")
 	}
-	n := space(t)
-	_, err := n.RDMAMode()
+	n := newSpace(t)
+	_, err := n.ReadRDMAMode()
 	assert.ErrorIs(t, err, unix.EPROTONOSUPPORT)
 	assert.ErrorContains(t, err, "modprobe ib_core")
 	assert.Error(t, MoveRDMA(n, "mlx5_0", n))
 }
 
 func TestSysfsOfANamespace(t *testing.T) {
-	n := space(t)
-	veth(t, n, "net1", n, "p")
-	root, err := n.Sysfs()
+	n := newSpace(t)
+	addVeth(t, n, "net1", n, "p")
+	root, err := n.MountSysfs()
 	require.NoError(t, err)
 	defer unix.Close(root)
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/self/fd/%d/class/net", root))

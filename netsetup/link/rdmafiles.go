@@ -15,14 +15,15 @@ import (
 
 // CharDevice is a device node below /dev.
 type CharDevice struct {
-	Path  string // relative to /dev: "infiniband/uverbs3"
+	Path  string // path relative to /dev: "infiniband/uverbs3"
 	Major uint32
 	Minor uint32
 }
 
-// RDMAByPCI is the name of the RDMA device of a PCI device, by its sysfs root:
-// that of the namespace which has it, see Sysfs. ErrNotFound: none there.
-func RDMAByPCI(sys, pci string) (string, error) {
+// FindRDMA returns the name of the RDMA device of a PCI device. sys is a sysfs root of the
+// namespace that has the device, see MountSysfs. It fails with ErrNotFound if there is no
+// RDMA device.
+func FindRDMA(sys, pci string) (string, error) {
 	dir := filepath.Join(sys, "bus/pci/devices", pci, "infiniband")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -30,16 +31,17 @@ func RDMAByPCI(sys, pci string) (string, error) {
 	}
 	switch len(entries) {
 	case 0:
-		return "", fmt.Errorf("find the RDMA device of PCI device %s: %w: it is in another network namespace or its driver has no RDMA", pci, ErrNotFound)
+		return "", fmt.Errorf("find the RDMA device of PCI device %s: %w: it is in another network namespace, or its driver does not support RDMA", pci, ErrNotFound)
 	case 1:
 		return entries[0].Name(), nil
 	}
-	return "", fmt.Errorf("find the RDMA device of PCI device %s: %d of them in %s, one was expected", pci, len(entries), dir)
+	return "", fmt.Errorf("find the RDMA device of PCI device %s: %d of them in %s, expected one", pci, len(entries), dir)
 }
 
-// RDMAFiles are the device nodes of an RDMA device: uverbsN, umadN and issmN, and
-// rdma_cm, which all devices share. Ask after the last move: numbers change with each.
-func RDMAFiles(sys, device string) ([]CharDevice, error) {
+// ListRDMAFiles returns the device nodes of an RDMA device: uverbsN, umadN and issmN, and
+// rdma_cm, which all devices share. Call it after the last move, since each move changes the
+// numbers.
+func ListRDMAFiles(sys, device string) ([]CharDevice, error) {
 	var files []CharDevice
 	for _, class := range []string{"infiniband_verbs", "infiniband_mad"} {
 		dir := filepath.Join(sys, "class", class)
@@ -52,7 +54,7 @@ func RDMAFiles(sys, device string) ([]CharDevice, error) {
 			if err != nil || strings.TrimSpace(string(owner)) != device {
 				continue // class attributes such as abi_version have no ibdev
 			}
-			file, err := charDevice(filepath.Join(dir, e.Name()))
+			file, err := readCharDevice(filepath.Join(dir, e.Name()))
 			if err != nil {
 				return nil, fmt.Errorf("find the files of RDMA device %s: %w", device, err)
 			}
@@ -60,16 +62,16 @@ func RDMAFiles(sys, device string) ([]CharDevice, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("find the files of RDMA device %s: %w: modprobe ib_uverbs, or it went meanwhile", device, ErrNotFound)
+		return nil, fmt.Errorf("find the files of RDMA device %s: %w: load ib_uverbs (modprobe), or the device was removed meanwhile", device, ErrNotFound)
 	}
-	manager, err := charDevice(filepath.Join(sys, "class/misc/rdma_cm"))
+	manager, err := readCharDevice(filepath.Join(sys, "class/misc/rdma_cm"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return files, nil // rdma_ucm is not loaded
 	}
 	return append(files, manager), err
 }
 
-func charDevice(dir string) (CharDevice, error) {
+func readCharDevice(dir string) (CharDevice, error) {
 	d := CharDevice{Path: filepath.Join("infiniband", filepath.Base(dir))}
 	text, err := os.ReadFile(filepath.Join(dir, "dev"))
 	if err != nil {
@@ -81,5 +83,5 @@ func charDevice(dir string) (CharDevice, error) {
 	return d, nil
 }
 
-// Number is the device's number for mknod(2).
+// Number returns the device number for mknod(2).
 func (d CharDevice) Number() uint64 { return unix.Mkdev(d.Major, d.Minor) }

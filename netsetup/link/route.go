@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeProtocol marks the routes and rules of gojail ("proto 106" in ip route show):
-// Flush touches no others. It is free in iproute2's rt_protos.
+// routeProtocol marks the routes and rules of gojail ("proto 106" in ip route show).
+// FlushTables removes no others. The number is not used in iproute2's rt_protos.
 const routeProtocol = 106
 
-// fallbackMetric is the metric of the route that Fallback adds.
+// fallbackMetric is the metric of the route that AddFallback adds.
 const fallbackMetric = 9999
 
-// Route is one route. To lies behind Via, or on the link itself.
+// Route is a route to To, by the next hop Via or directly on the link.
 type Route struct {
 	To     netip.Prefix
 	Via    netip.Addr // invalid: on the link
 	Link   int        // index
-	Source netip.Addr // that the node takes for what it sends there; invalid: the kernel chooses
+	Source netip.Addr // preferred source address; invalid: chosen by the kernel
 	Table  int        // 0: main
-	OnLink bool       // Via is on the link though no route says so
+	OnLink bool       // Via is reachable on the link without a route to it
 }
 
 func (r Route) String() string {
@@ -36,16 +36,16 @@ func (r Route) String() string {
 	return fmt.Sprintf("%s by network interface %d, table %d", text, r.Link, r.Table)
 }
 
-// AddRoute adds a route, or makes the one to the same destination be like it.
-// The kernel drops it when its link goes down or its source address goes.
+// AddRoute adds a route, or replaces the route to the same destination. The kernel removes
+// it when its link goes down or its source address is removed.
 func (n *Namespace) AddRoute(r Route) error {
-	return failed(n.handle.RouteReplace(r.message()), "add the route %s", r)
+	return explainError(n.handle.RouteReplace(r.buildMessage()), "add the route %s", r)
 }
 
-func (r Route) message() *netlink.Route {
+func (r Route) buildMessage() *netlink.Route {
 	m := &netlink.Route{
-		LinkIndex: r.Link, Dst: ipnet(r.To.Masked()), Table: r.Table,
-		Protocol: routeProtocol, Family: family(r.To.Addr()), Scope: netlink.SCOPE_UNIVERSE,
+		LinkIndex: r.Link, Dst: toIPNet(r.To.Masked()), Table: r.Table,
+		Protocol: routeProtocol, Family: familyOf(r.To.Addr()), Scope: netlink.SCOPE_UNIVERSE,
 	}
 	if r.Source.IsValid() {
 		m.Src = r.Source.AsSlice()
@@ -61,26 +61,27 @@ func (r Route) message() *netlink.Route {
 	return m
 }
 
-// Fallback ends a table: what no other route of it takes is refused at once, and
-// not given to main, where it would leave by another rail. It stays when the
-// table's link goes down, which drops the table's other routes.
-func (n *Namespace) Fallback(table int, ipv6 bool) error {
+// AddFallback adds an unreachable default route to a table: packets that match no other
+// route of the table are rejected at once and do not continue to main, where they would
+// leave by another rail. The route stays when the table's link goes down, unlike the table's
+// other routes.
+func (n *Namespace) AddFallback(table int, ipv6 bool) error {
 	m := &netlink.Route{Table: table, Type: unix.RTN_UNREACHABLE, Protocol: routeProtocol, Priority: fallbackMetric}
-	everywhere(m, ipv6)
-	return failed(n.handle.RouteReplace(m), "add the unreachable default of table %d", table)
+	matchEverything(m, ipv6)
+	return explainError(n.handle.RouteReplace(m), "add the unreachable default of table %d", table)
 }
 
-func everywhere(m *netlink.Route, ipv6 bool) {
-	m.Dst, m.Family = ipnet(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), netlink.FAMILY_V4
+func matchEverything(m *netlink.Route, ipv6 bool) {
+	m.Dst, m.Family = toIPNet(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), netlink.FAMILY_V4
 	if ipv6 {
-		m.Dst, m.Family = ipnet(netip.PrefixFrom(netip.IPv6Unspecified(), 0)), netlink.FAMILY_V6
+		m.Dst, m.Family = toIPNet(netip.PrefixFrom(netip.IPv6Unspecified(), 0)), netlink.FAMILY_V6
 	}
 }
 
-// DefaultLink is where the default route of main with the lowest metric leads:
-// ErrNotFound if there is none.
-func (n *Namespace) DefaultLink(ipv6 bool) (Link, error) {
-	routes, err := n.routes(unix.RT_TABLE_MAIN, ipv6)
+// FindDefaultLink returns the link of the default route in main with the lowest metric. It
+// fails with ErrNotFound if there is no default route.
+func (n *Namespace) FindDefaultLink(ipv6 bool) (Link, error) {
+	routes, err := n.listRoutes(unix.RT_TABLE_MAIN, ipv6)
 	if err != nil {
 		return Link{}, err
 	}
@@ -93,10 +94,10 @@ func (n *Namespace) DefaultLink(ipv6 bool) (Link, error) {
 	if best.LinkIndex == 0 {
 		return Link{}, fmt.Errorf("find the default route: %w: table main has none; name the interface in network.toml", ErrNotFound)
 	}
-	return n.ByIndex(best.LinkIndex)
+	return n.FindByIndex(best.LinkIndex)
 }
 
-// IsDefault tells whether a route leads to everywhere.
+// IsDefault reports whether a route is a default route.
 func IsDefault(r netlink.Route) bool {
 	if r.Dst == nil {
 		return true
@@ -105,7 +106,7 @@ func IsDefault(r netlink.Route) bool {
 	return length == 0
 }
 
-func (n *Namespace) routes(table int, ipv6 bool) ([]netlink.Route, error) {
+func (n *Namespace) listRoutes(table int, ipv6 bool) ([]netlink.Route, error) {
 	version := netlink.FAMILY_V4
 	if ipv6 {
 		version = netlink.FAMILY_V6
@@ -113,7 +114,7 @@ func (n *Namespace) routes(table int, ipv6 bool) ([]netlink.Route, error) {
 	for range 10 {
 		routes, err := n.handle.RouteListFiltered(version, &netlink.Route{Table: table}, netlink.RT_FILTER_TABLE)
 		if !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return routes, failed(err, "list the routes of table %d", table)
+			return routes, explainError(err, "list the routes of table %d", table)
 		}
 	}
 	return nil, fmt.Errorf("list the routes of table %d: they changed ten times meanwhile", table)

@@ -11,48 +11,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule sends what comes from one address to a table: "PRIORITY: from FROM lookup TABLE".
+// Rule looks packets from one address up in a table: "PRIORITY: from FROM lookup TABLE".
 type Rule struct {
 	From     netip.Addr
 	Table    int
-	Priority int // fixed: without one the kernel adds the same rule again and again
+	Priority int // required: without a priority the kernel adds the same rule repeatedly
 }
 
 func (r Rule) String() string {
 	return fmt.Sprintf("%d: from %s lookup %d", r.Priority, r.From, r.Table)
 }
 
-// AddRule adds a rule; one that is there is no error (Linux 4.15: before, EEXIST is not told).
+// AddRule adds a rule; an existing one is no error (before Linux 4.15 the kernel does not
+// report EEXIST).
 func (n *Namespace) AddRule(r Rule) error {
-	err := n.handle.RuleAdd(r.message())
+	err := n.handle.RuleAdd(r.buildMessage())
 	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}
-	return failed(err, "add the rule %s", r)
+	return explainError(err, "add the rule %s", r)
 }
 
-func (r Rule) message() *netlink.Rule {
+func (r Rule) buildMessage() *netlink.Rule {
 	m := netlink.NewRule()
-	m.Family, m.Src, m.Table, m.Priority, m.Protocol = family(r.From), ipnet(host(r.From)), r.Table, r.Priority, routeProtocol
+	m.Family, m.Src, m.Table, m.Priority, m.Protocol = familyOf(r.From), toIPNet(toHostPrefix(r.From)), r.Table, r.Priority, routeProtocol
 	return m
 }
 
-// Flush deletes what AddRule, AddRoute and Fallback added for these tables: the
-// rules that lead to them and the routes in them that bear Protocol. It goes on
-// after an error, and returns all of them.
-func (n *Namespace) Flush(tables ...int) error {
+// FlushTables deletes what AddRule, AddRoute and AddFallback added for these tables: the
+// rules that lead to them and the routes in them that are marked with routeProtocol. It
+// continues after an error and returns all errors.
+func (n *Namespace) FlushTables(tables ...int) error {
 	var errs []error
 	for _, ipv6 := range []bool{false, true} {
 		errs = append(errs, n.flushRules(tables, ipv6))
 		for _, table := range tables {
-			routes, err := n.routes(table, ipv6)
+			routes, err := n.listRoutes(table, ipv6)
 			errs = append(errs, err)
 			for _, r := range routes {
 				if r.Protocol != routeProtocol {
 					continue
 				}
 				if err := n.handle.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
-					errs = append(errs, failed(err, "flush table %d: delete the route %s", table, r))
+					errs = append(errs, explainError(err, "flush table %d: delete the route %s", table, r))
 				}
 			}
 		}
@@ -61,7 +62,7 @@ func (n *Namespace) Flush(tables ...int) error {
 }
 
 func (n *Namespace) flushRules(tables []int, ipv6 bool) error {
-	rules, err := n.rules(ipv6)
+	rules, err := n.listRules(ipv6)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (n *Namespace) flushRules(tables []int, ipv6 bool) error {
 		for _, table := range tables {
 			if r.Protocol == routeProtocol && r.Table == table {
 				if err := n.handle.RuleDel(&r); err != nil && !errors.Is(err, unix.ENOENT) {
-					errs = append(errs, failed(err, "delete the rule %s", r))
+					errs = append(errs, explainError(err, "delete the rule %s", r))
 				}
 			}
 		}
@@ -78,7 +79,7 @@ func (n *Namespace) flushRules(tables []int, ipv6 bool) error {
 	return errors.Join(errs...)
 }
 
-func (n *Namespace) rules(ipv6 bool) ([]netlink.Rule, error) {
+func (n *Namespace) listRules(ipv6 bool) ([]netlink.Rule, error) {
 	version := netlink.FAMILY_V4
 	if ipv6 {
 		version = netlink.FAMILY_V6
@@ -86,7 +87,7 @@ func (n *Namespace) rules(ipv6 bool) ([]netlink.Rule, error) {
 	for range 10 {
 		rules, err := n.handle.RuleList(version)
 		if !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return rules, failed(err, "list the rules")
+			return rules, explainError(err, "list the rules")
 		}
 	}
 	return nil, errors.New("list the rules: they changed ten times meanwhile")

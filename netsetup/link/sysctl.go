@@ -18,14 +18,14 @@ type Sysctl struct{ Name, Value string }
 
 func (s Sysctl) String() string { return "net/" + s.Name + "=" + s.Value }
 
-// SetSysctls sets kernel variables of the namespace in this order, on one thread
-// (a file below /proc/sys/net is that of the opener's namespace), and reads each
-// back. proc is where procfs is mounted. It returns what they were, those that it
-// changed only, for a SetSysctls that undoes it; after an error, those that it had
-// changed until then. The error is fs.ErrNotExist where the kernel has no such
-// variable, as all of IPv6 without IPv6.
+// SetSysctls sets kernel variables of the namespace in this order and reads each back, all
+// on one thread (a file below /proc/sys/net belongs to the opener's namespace). proc is the
+// mount point of procfs. It returns the previous values of the variables that it changed, in
+// the order for a SetSysctls that undoes the changes, also after an error. It fails with
+// fs.ErrNotExist if the kernel does not have a variable, such as all of IPv6 in a kernel
+// without IPv6.
 func (n *Namespace) SetSysctls(proc string, set []Sysctl) (previous []Sysctl, err error) {
-	err = netns.Inside(n.fd, func() error {
+	err = netns.RunInside(n.fd, func() error {
 		for _, s := range set {
 			old, err := s.set(proc)
 			if old != nil {
@@ -40,15 +40,15 @@ func (n *Namespace) SetSysctls(proc string, set []Sysctl) (previous []Sysctl, er
 	return previous, err
 }
 
-// Sysctl reads a kernel variable of the namespace.
-func (n *Namespace) Sysctl(proc, name string) (value string, err error) {
-	err = netns.Inside(n.fd, func() error {
+// ReadSysctl returns a kernel variable of the namespace.
+func (n *Namespace) ReadSysctl(proc, name string) (value string, err error) {
+	err = netns.RunInside(n.fd, func() error {
 		file, err := Sysctl{name, ""}.open(proc, os.O_RDONLY)
 		if err != nil {
 			return err
 		}
 		defer file.Close()
-		value, err = read(file)
+		value, err = readValue(file)
 		return err
 	})
 	if err != nil {
@@ -68,14 +68,14 @@ func (s Sysctl) open(proc string, flags int) (*os.File, error) {
 	return file, err
 }
 
-// set returns the value before, if it has changed it.
+// set writes the variable and returns its previous value, nil if nothing changed.
 func (s Sysctl) set(proc string) (*Sysctl, error) {
 	file, err := s.open(proc, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	before, err := read(file)
+	before, err := readValue(file)
 	if err != nil || before == s.Value {
 		return nil, err
 	}
@@ -83,16 +83,16 @@ func (s Sysctl) set(proc string) (*Sysctl, error) {
 		return nil, err
 	}
 	old := &Sysctl{s.Name, before}
-	now, err := read(file)
+	now, err := readValue(file)
 	if err == nil && now != s.Value {
-		err = fmt.Errorf("the kernel made it %q", now)
+		err = fmt.Errorf("the kernel set it to %q", now)
 	}
 	return old, err
 }
 
-func read(file *os.File) (string, error) {
+func readValue(file *os.File) (string, error) {
 	var buffer [256]byte
-	// At offset 0 only: a sysctl is read in one go.
+	// A sysctl can be read at offset 0 only, in one call.
 	length, err := file.ReadAt(buffer[:], 0)
 	if length == 0 {
 		return "", err

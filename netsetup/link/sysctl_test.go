@@ -12,8 +12,8 @@ import (
 )
 
 func TestSysctlsOfTheNamespace(t *testing.T) {
-	n, far := space(t), space(t)
-	veth(t, n, "net1", far, "p")
+	n, far := newSpace(t), newSpace(t)
+	addVeth(t, n, "net1", far, "p")
 	want := []Sysctl{
 		{"ipv4/conf/net1/rp_filter", "1"}, {"ipv4/conf/net1/arp_ignore", "1"}, {"ipv4/conf/net1/arp_announce", "2"},
 		{"ipv4/conf/net1/arp_notify", "1"}, {"ipv6/conf/net1/ndisc_notify", "1"}, {"ipv6/conf/net1/accept_ra", "0"},
@@ -24,7 +24,7 @@ func TestSysctlsOfTheNamespace(t *testing.T) {
 	previous, err := n.SetSysctls("/proc", want)
 	require.NoError(t, err)
 	for _, s := range want[:6] {
-		value, err := n.Sysctl("/proc", s.Name)
+		value, err := n.ReadSysctl("/proc", s.Name)
 		require.NoError(t, err)
 		assert.Equal(t, s.Value, value, s.Name)
 	}
@@ -35,7 +35,7 @@ func TestSysctlsOfTheNamespace(t *testing.T) {
 
 	_, err = n.SetSysctls("/proc", previous)
 	require.NoError(t, err)
-	value, err := n.Sysctl("/proc", "ipv4/conf/net1/arp_announce")
+	value, err := n.ReadSysctl("/proc", "ipv4/conf/net1/arp_announce")
 	require.NoError(t, err)
 	assert.Equal(t, "0", value)
 	now, err := os.ReadFile("/proc/sys/net/ipv4/conf/all/arp_ignore")
@@ -44,8 +44,8 @@ func TestSysctlsOfTheNamespace(t *testing.T) {
 }
 
 func TestSysctlsThatCannotBeSet(t *testing.T) {
-	n, far := space(t), space(t)
-	veth(t, n, "net1", far, "p")
+	n, far := newSpace(t), newSpace(t)
+	addVeth(t, n, "net1", far, "p")
 	previous, err := n.SetSysctls("/proc", []Sysctl{{"ipv4/conf/net1/arp_ignore", "1"}, {"ipv4/conf/net9/arp_ignore", "1"}, {"ipv4/conf/net1/arp_notify", "1"}})
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 	assert.ErrorContains(t, err, "set net/ipv4/conf/net9/arp_ignore=1: ")

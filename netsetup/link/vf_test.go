@@ -13,26 +13,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// info is an IFLA_VF_INFO as the kernel writes it.
-func info(vf uint32, address byte, attributes ...*nl.RtAttr) *nl.RtAttr {
+// buildInfo returns an IFLA_VF_INFO in the kernel's format.
+func buildInfo(vf uint32, address byte, attributes ...*nl.RtAttr) *nl.RtAttr {
 	i := nl.NewRtAttr(nl.IFLA_VF_INFO, nil)
-	i.AddChild(mac(vf, []byte{2, 0, 0, 0, 0, address}))
+	i.AddChild(encodeMAC(vf, []byte{2, 0, 0, 0, 0, address}))
 	for _, a := range attributes {
 		i.AddChild(a)
 	}
 	return i
 }
 
-// TestVFsAreKnownByTheirNumber: the list may have holes and any order.
+// TestVFsAreKnownByTheirNumber uses lists with holes and in any order.
 func TestVFsAreKnownByTheirNumber(t *testing.T) {
 	var list []byte
-	proto := binary.BigEndian.AppendUint16(words(0, 5, 100, 3).Data, unix.ETH_P_8021AD)
+	proto := binary.BigEndian.AppendUint16(encodeWords(0, 5, 100, 3).Data, unix.ETH_P_8021AD)
 	vlans := nl.NewRtAttr(nl.IFLA_VF_VLAN_LIST, nil)
 	vlans.AddRtAttr(nl.IFLA_VF_VLAN_INFO, append(proto, 0, 0))
-	list = append(list, info(7, 0x77).Serialize()...)
-	list = append(list, info(5, 0x55, words(nl.IFLA_VF_VLAN, 5, 100, 3), vlans, words(nl.IFLA_VF_RATE, 5, 10, 1000),
-		words(nl.IFLA_VF_SPOOFCHK, 5, 1), words(nl.IFLA_VF_TRUST, 5, ^uint32(0)), words(nl.IFLA_VF_LINK_STATE, 5, 2),
-		guidAttr(nl.IFLA_VF_IB_NODE_GUID, 5, 0x0c42a1030065ac1e)).Serialize()...)
+	list = append(list, buildInfo(7, 0x77).Serialize()...)
+	list = append(list, buildInfo(5, 0x55, encodeWords(nl.IFLA_VF_VLAN, 5, 100, 3), vlans, encodeWords(nl.IFLA_VF_RATE, 5, 10, 1000),
+		encodeWords(nl.IFLA_VF_SPOOFCHK, 5, 1), encodeWords(nl.IFLA_VF_TRUST, 5, ^uint32(0)), encodeWords(nl.IFLA_VF_LINK_STATE, 5, 2),
+		encodeGUID(nl.IFLA_VF_IB_NODE_GUID, 5, 0x0c42a1030065ac1e)).Serialize()...)
 	got, found := findVF(list, 5, unix.ARPHRD_ETHER)
 	require.True(t, found)
 	assert.Equal(t, VFKnobs{
@@ -55,22 +55,22 @@ func TestWhatSetVFSends(t *testing.T) {
 		Rates: &Rates{0, 1000}, SpoofCheck: new(true), Trust: new(false),
 	}
 	var all []string
-	for _, k := range order(3, VFKnobs{}, want) {
+	for _, k := range orderKnobs(3, VFKnobs{}, want) {
 		assert.True(t, k.differ, k.name)
 		assert.Nil(t, k.undo, "%s: it was not told", k.name)
-		assert.Equal(t, uint32(3), word(k.attr.Data, 0), k.name)
+		assert.Equal(t, uint32(3), readWord(k.attr.Data, 0), k.name)
 		all = append(all, k.name)
 	}
 	assert.Equal(t, []string{"link state", "VLAN", "MAC", "node GUID", "port GUID", "rates", "spoof check", "trust"}, all)
-	for _, k := range order(3, want, want) {
+	for _, k := range orderKnobs(3, want, want) {
 		assert.False(t, k.differ, k.name)
 	}
-	for _, k := range order(3, want, VFKnobs{}) {
+	for _, k := range orderKnobs(3, want, VFKnobs{}) {
 		assert.False(t, k.differ, k.name)
 	}
 	have := want
 	have.VLAN, have.Trust = &VLAN{7, 0, dot1AD}, new(true)
-	for _, k := range order(3, have, want) {
+	for _, k := range orderKnobs(3, have, want) {
 		assert.Equal(t, k.name == "VLAN" || k.name == "trust", k.differ, k.name)
 		if k.name == "VLAN" { // what it was is set back with its protocol, in network byte order
 			assert.Equal(t, uint16(nl.IFLA_VF_VLAN_LIST|unix.NLA_F_NESTED), k.undo.Type)
@@ -79,13 +79,13 @@ func TestWhatSetVFSends(t *testing.T) {
 			assert.Len(t, b, 8+16)
 		}
 	}
-	assert.Len(t, mac(3, want.MAC).Data, 36)
-	assert.Len(t, guidAttr(nl.IFLA_VF_IB_PORT_GUID, 3, 1).Data, 16)
+	assert.Len(t, encodeMAC(3, want.MAC).Data, 36)
+	assert.Len(t, encodeGUID(nl.IFLA_VF_IB_PORT_GUID, 3, 1).Data, 16)
 }
 
 func TestVFOfALinkThatHasNone(t *testing.T) {
-	n := space(t)
-	index, _ := veth(t, n, "net1", n, "p")
+	n := newSpace(t)
+	index, _ := addVeth(t, n, "net1", n, "p")
 	_, err := ReadVF(n, index, 0)
 	assert.ErrorIs(t, err, ErrNotFound)
 	assert.ErrorIs(t, SetVF(n, index, 0, VFKnobs{Trust: new(true)}), ErrNotFound)

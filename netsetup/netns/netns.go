@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netns runs code inside a network namespace that is given as an open
-// descriptor. It is for what the kernel ties to the calling thread: opening
-// sockets and files below /proc/sys/net, mounting a sysfs, moving RDMA devices.
-// What has a netlink socket of its own needs no thread: see package link.
+// Package netns runs code in a network namespace, which is given as an open descriptor.
+// It serves operations that depend on the calling thread: opening sockets and files below
+// /proc/sys/net, mounting a sysfs, moving RDMA devices. Operations on an existing netlink
+// socket need no thread in the namespace: see package link.
 //
-// Inside needs CAP_SYS_ADMIN (setns(2)). Linux 5.12 is gojail's floor; this
-// package alone would do with 3.0.
+// RunInside needs CAP_SYS_ADMIN (setns(2)). Linux 5.12 is gojail's floor; this
+// package alone needs 3.0.
 package netns
 
 import (
@@ -17,27 +17,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inside calls f on an operating system thread that is in the namespace ns, and
-// returns what f returns. The caller's own goroutine and thread stay where they
-// are. f must start no goroutine that relies on the namespace, and must not call
-// runtime.UnlockOSThread.
+// RunInside calls f on an operating system thread in the namespace ns, and returns the
+// result of f. The caller's own goroutine and thread stay where they are. f must not start a
+// goroutine that relies on the namespace, and must not call runtime.UnlockOSThread.
 //
-// A thread is used again only if it came back to its own namespace; else it ends here.
-func Inside(ns int, f func() error) error {
+// The thread is used again only if it has returned to its own namespace; otherwise it ends.
+func RunInside(ns int, f func() error) error {
 	if ns < 0 {
 		return fmt.Errorf("enter a network namespace: descriptor %d: %w", ns, unix.EBADF)
 	}
 	done := make(chan error, 1)
-	go func() { done <- onThread(ns, f) }()
+	go func() { done <- runOnThread(ns, f) }()
 	return <-done
 }
 
-// New makes a network namespace, which lives as long as its descriptor, and
-// whatever else comes to hold it. It has a loopback interface that is down.
+// New creates a network namespace and returns its descriptor. The namespace lives as long as
+// the descriptor or another reference to it. It has a loopback interface that is down.
 func New() (ns int, err error) {
 	done := make(chan error, 1)
 	go func() {
-		done <- onThread(-1, func() error {
+		done <- runOnThread(-1, func() error {
 			ns, err = unix.Open(current, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			return err
 		})
@@ -50,20 +49,21 @@ func New() (ns int, err error) {
 
 const current = "/proc/thread-self/ns/net"
 
-// onThread: ns -1 is a new namespace.
-func onThread(ns int, f func() error) error {
+// runOnThread calls f on a locked thread in the namespace ns, or in a new namespace if ns is
+// -1.
+func runOnThread(ns int, f func() error) error {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
-		// /proc/self is the main thread, and the main thread cannot be thrown away.
+		// The main thread must stay: /proc/self refers to it, and it cannot end alone.
 		defer runtime.UnlockOSThread()
 		done := make(chan error, 1)
-		go func() { done <- onThread(ns, f) }()
+		go func() { done <- runOnThread(ns, f) }()
 		return <-done
 	}
 	home, err := unix.Open(current, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		runtime.UnlockOSThread()
-		return fmt.Errorf("enter a network namespace: open %s: %w; is /proc mounted?", current, err)
+		return fmt.Errorf("enter a network namespace: open %s: %w; check that /proc is mounted", current, err)
 	}
 	defer unix.Close(home)
 	if ns == -1 {
@@ -73,7 +73,7 @@ func onThread(ns int, f func() error) error {
 	}
 	if err != nil {
 		runtime.UnlockOSThread()
-		return fmt.Errorf("enter a network namespace: %w%s", err, hint(err))
+		return fmt.Errorf("enter a network namespace: %w%s", err, advise(err))
 	}
 	defer func() {
 		if unix.Setns(home, unix.CLONE_NEWNET) == nil {
@@ -83,7 +83,7 @@ func onThread(ns int, f func() error) error {
 	return f()
 }
 
-func hint(err error) string {
+func advise(err error) string {
 	switch {
 	case errors.Is(err, unix.EPERM):
 		return "; CAP_SYS_ADMIN is needed"

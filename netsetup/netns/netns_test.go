@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func own(t testing.TB) string {
+func readOwn(t testing.TB) string {
 	t.Helper()
 	ns, err := os.Readlink(current)
 	require.NoError(t, err)
 	return ns
 }
 
-func made(t testing.TB) (int, string) {
+func makeNamespace(t testing.TB) (int, string) {
 	t.Helper()
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes network namespaces")
@@ -37,35 +37,36 @@ func made(t testing.TB) (int, string) {
 }
 
 func TestInside(t *testing.T) {
-	before := own(t)
-	ns, name := made(t)
+	before := readOwn(t)
+	ns, name := makeNamespace(t)
 	assert.NotEqual(t, before, name)
 	var seen string
 	broken := errors.New("broken")
-	err := Inside(ns, func() error {
+	err := RunInside(ns, func() error {
 		assert.NotEqual(t, unix.Getpid(), unix.Gettid(), "the main thread is left alone")
 		seen, _ = os.Readlink(current)
 		return broken
 	})
 	assert.ErrorIs(t, err, broken)
 	assert.Equal(t, name, seen)
-	assert.Equal(t, before, own(t))
+	assert.Equal(t, before, readOwn(t))
 }
 
-// TestNoThreadStaysThere: many at once, from the main thread's goroutine too; then all threads are at home.
+// TestNoThreadStaysThere enters a namespace from many goroutines at once, also from that of
+// the main thread; afterwards all threads are in their own namespace.
 func TestNoThreadStaysThere(t *testing.T) {
-	ns, name := made(t)
-	home := own(t)
+	ns, name := makeNamespace(t)
+	home := readOwn(t)
 	var wait sync.WaitGroup
 	for range 50 {
 		wait.Go(func() {
 			if runtime.LockOSThread(); unix.Gettid()%2 == 0 {
 				defer runtime.UnlockOSThread()
 			}
-			err := Inside(ns, func() error {
+			err := RunInside(ns, func() error {
 				seen, _ := os.Readlink(current)
 				assert.Equal(t, name, seen)
-				return Inside(ns, func() error { return nil })
+				return RunInside(ns, func() error { return nil })
 			})
 			assert.NoError(t, err)
 		})
@@ -89,10 +90,10 @@ func TestInsideWhatIsNoNamespace(t *testing.T) {
 	file, err := os.Open("/dev/null")
 	require.NoError(t, err)
 	defer file.Close()
-	err = Inside(int(file.Fd()), func() error { t.Error("it ran"); return nil })
+	err = RunInside(int(file.Fd()), func() error { t.Error("it ran"); return nil })
 	assert.ErrorIs(t, err, unix.EINVAL)
 	assert.ErrorContains(t, err, "is not an open network namespace")
-	assert.ErrorIs(t, Inside(-1, func() error { t.Error("it ran"); return nil }), unix.EBADF)
+	assert.ErrorIs(t, RunInside(-1, func() error { t.Error("it ran"); return nil }), unix.EBADF)
 	file.Close()
 	_, err = os.Readlink(current)
 	assert.NoError(t, err)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy tells which of a configuration's policies each VF of a node
-// falls under, and so which VFs each rail has. It is pure: configuration and
-// inventory in, lists out. What is made of them is package provision's.
+// Package policy determines the policy of each VF of a node, and with it the VFs of each
+// rail. It is pure: it computes lists from a configuration and an inventory. Package
+// provision makes the VFs.
 //
-// Errors are mistakes in network.toml that only the node's cards bring to light;
-// several are joined, a line each.
+// Errors are mistakes in network.toml that depend on the node's cards; several are
+// joined, one line each.
 package policy

@@ -13,24 +13,24 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// Card is a PF and whose policy each of its VFs falls under.
+// Card is a PF with the policy of each of its VFs.
 type Card struct {
 	PF       *inventory.PF
-	VFs      []*config.Policy // by number; nil: no policy speaks of it
-	Policies []*config.Policy // all that match, by priority
+	VFs      []*config.Policy // by VF number; nil: no policy has the VF
+	Policies []*config.Policy // all that match the PF, by priority
 }
 
-// Cards finds the PFs of the node's policies, in the order of their addresses.
-// Of several policies for one VF the one with the lowest number of priority has
-// it; two of the same priority are an error. So is a policy that names this node,
-// or one of its PFs, and matches none, while one for all nodes is only a warning.
-func Cards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warnings []string, err error) {
+// FindCards returns the PFs of the node's policies, in the order of their addresses. If
+// several policies match a VF, the policy with the lowest priority number gets it; two of
+// the same priority are an error. A policy that matches no card is an error if it names this
+// node or one of its PFs, and a warning if it applies to all nodes.
+func FindCards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warnings []string, err error) {
 	var errs []error
 	matched := map[*config.Policy]bool{}
 	for _, pf := range inv.PFs {
 		card := Card{PF: pf}
 		for _, p := range cfg.Policies {
-			if here(p, cfg.Node) && matches(p.NIC, pf) {
+			if appliesTo(p, cfg.Node) && matchesPF(p.NIC, pf) {
 				card.Policies = append(card.Policies, p)
 				matched[p] = true
 			}
@@ -39,14 +39,14 @@ func Cards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warnings
 			continue
 		}
 		slices.SortStableFunc(card.Policies, func(a, b *config.Policy) int { return cmp.Compare(a.Priority, b.Priority) })
-		errs = append(errs, card.share()...)
+		errs = append(errs, card.assignVFs()...)
 		cards = append(cards, card)
 	}
 	for _, p := range cfg.Policies {
-		if !here(p, cfg.Node) || matched[p] {
+		if !appliesTo(p, cfg.Node) || matched[p] {
 			continue
 		}
-		text := fmt.Sprintf("%s matches no network card of %s: it selects %s, but %s", At(cfg, p), cfg.Node, describeSelector(p.NIC), describeCards(inv))
+		text := fmt.Sprintf("%s matches no network card of %s: it selects %s, but %s", DescribePolicy(cfg, p), cfg.Node, describeSelector(p.NIC), describeCards(inv))
 		if p.Nodes.Len() > 0 {
 			errs = append(errs, errors.New(text))
 		} else {
@@ -56,7 +56,7 @@ func Cards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warnings
 	return cards, warnings, errors.Join(errs...)
 }
 
-// describeSelector returns what a policy's nic selects, in the words of network.toml.
+// describeSelector returns the selection of a policy's nic, in the words of network.toml.
 func describeSelector(s config.Selector) string {
 	var words []string
 	add := func(key string, values ...string) {
@@ -78,7 +78,7 @@ func describeSelector(s config.Selector) string {
 	return strings.Join(words, " and ")
 }
 
-// cardsMax is how many cards a message names.
+// cardsMax is the number of cards that a message lists.
 const cardsMax = 8
 
 // describeCards returns the cards of a node, in the words of a selector.
@@ -100,46 +100,46 @@ func describeCards(inv *inventory.Inventory) string {
 	return "the node has " + strings.Join(list, ", ")
 }
 
-// At names a policy as an editor finds it: "network.toml:12: policy "rail0"".
-func At(cfg *config.Config, p *config.Policy) string {
+// DescribePolicy returns file, line and name of a policy: "network.toml:12: policy "rail0"".
+func DescribePolicy(cfg *config.Config, p *config.Policy) string {
 	return fmt.Sprintf("%s:%d: policy %q", cfg.Path, p.Line, p.Name)
 }
 
-// CountFor returns how many policies are for the node.
-func CountFor(cfg *config.Config) int {
+// CountPolicies returns the number of policies that apply to the node.
+func CountPolicies(cfg *config.Config) int {
 	n := 0
 	for _, p := range cfg.Policies {
-		if here(p, cfg.Node) {
+		if appliesTo(p, cfg.Node) {
 			n++
 		}
 	}
 	return n
 }
 
-func here(p *config.Policy, node string) bool {
+func appliesTo(p *config.Policy, node string) bool {
 	return p.Nodes.Len() == 0 || p.Nodes.Contains(node)
 }
 
-// matches says whether every field of a selector that is set fits.
-func matches(s config.Selector, pf *inventory.PF) bool {
+// matchesPF reports whether the PF matches every field of the selector that is set.
+func matchesPF(s config.Selector, pf *inventory.PF) bool {
 	if s.Vendor == "" && s.Device == "" && len(s.Root) == 0 && len(s.PF) == 0 {
 		return false
 	}
 	return (s.Vendor == "" || s.Vendor == pf.Vendor) &&
 		(s.Device == "" || s.Device == pf.Device.Device) &&
 		(len(s.Root) == 0 || slices.Contains(s.Root, pf.PCI)) &&
-		(len(s.PF) == 0 || slices.ContainsFunc(s.PF, func(r config.PFRange) bool { return pf.Called(r.Name) }))
+		(len(s.PF) == 0 || slices.ContainsFunc(s.PF, func(r config.PFRange) bool { return pf.HasName(r.Name) }))
 }
 
-// covers says whether a policy speaks of a VF: below its number of VFs, and in
-// its range where it gives one.
-func covers(p *config.Policy, pf *inventory.PF, number int) bool {
+// coversVF reports whether the policy has the VF: its number is below the policy's number of
+// VFs, and in the policy's range for the PF if it has one.
+func coversVF(p *config.Policy, pf *inventory.PF, number int) bool {
 	if number >= p.VFs {
 		return false
 	}
 	ranged := false
 	for _, r := range p.NIC.PF {
-		if !pf.Called(r.Name) {
+		if !pf.HasName(r.Name) {
 			continue
 		}
 		ranged = true
@@ -150,8 +150,8 @@ func covers(p *config.Policy, pf *inventory.PF, number int) bool {
 	return !ranged
 }
 
-// share gives each VF to its policy.
-func (c *Card) share() (errs []error) {
+// assignVFs assigns each VF to its policy.
+func (c *Card) assignVFs() (errs []error) {
 	for _, p := range c.Policies {
 		for len(c.VFs) < p.VFs {
 			c.VFs = append(c.VFs, nil)
@@ -160,7 +160,7 @@ func (c *Card) share() (errs []error) {
 		for i := range c.VFs {
 			owner := c.VFs[i]
 			switch {
-			case !covers(p, c.PF, i):
+			case !coversVF(p, c.PF, i):
 			case owner == nil:
 				c.VFs[i] = p
 			case owner.Priority == p.Priority && !clash[owner]:
@@ -173,16 +173,16 @@ func (c *Card) share() (errs []error) {
 	return errs
 }
 
-// Effective are the policies that have VFs of the card, by priority.
-func (c *Card) Effective() []*config.Policy {
+// ListEffective returns the policies that have VFs of the card, by priority.
+func (c *Card) ListEffective() []*config.Policy {
 	return slices.DeleteFunc(slices.Clone(c.Policies), func(p *config.Policy) bool { return !slices.Contains(c.VFs, p) })
 }
 
-// RailVFs finds the VFs of each of the configuration's rails, in the order of
-// their PFs' addresses and their numbers. VFs that are not made yet are not
-// there; rails with the same policy share its VFs.
-func RailVFs(cfg *config.Config, inv *inventory.Inventory) (map[*config.Rail][]*inventory.VF, error) {
-	cards, _, err := Cards(cfg, inv)
+// FindRailVFs returns the VFs of each rail, in the order of their PFs' addresses and their
+// numbers. VFs that have not been made are missing; rails with the same policy share its
+// VFs.
+func FindRailVFs(cfg *config.Config, inv *inventory.Inventory) (map[*config.Rail][]*inventory.VF, error) {
+	cards, _, err := FindCards(cfg, inv)
 	if err != nil {
 		return nil, err
 	}

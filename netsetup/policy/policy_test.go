@@ -16,18 +16,18 @@ import (
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
-var site, on = fakesys.Site, fakesys.On
+var site, on = fakesys.NewConfig, fakesys.SelectPFs
 
-func read(t *testing.T) *inventory.Inventory {
+func readInventory(t *testing.T) *inventory.Inventory {
 	t.Helper()
 	n := fakesys.New(t)
-	n.AddCard(fakesys.Ens1f0.With(4))
-	n.AddCard(fakesys.Ens2f0.With(2))
-	return n.Inventory()
+	n.AddCard(fakesys.Ens1f0.WithVFs(4))
+	n.AddCard(fakesys.Ens2f0.WithVFs(2))
+	return n.ReadInventory()
 }
 
-// owners is which policy has which VF: "aab-" for VF 0 to 3.
-func owners(c policy.Card) string {
+// listOwners returns the policy of each VF: "aab-" for VF 0 to 3.
+func listOwners(c policy.Card) string {
 	var text strings.Builder
 	for _, p := range c.VFs {
 		if p == nil {
@@ -40,7 +40,7 @@ func owners(c policy.Card) string {
 }
 
 func TestWhosePolicy(t *testing.T) {
-	inv := read(t)
+	inv := readInventory(t)
 	inv.PFs[1].AltNames = []string{"rail0"}
 	other, err := hostlist.Parse("cpu[01-09]")
 	require.NoError(t, err)
@@ -65,11 +65,11 @@ func TestWhosePolicy(t *testing.T) {
 		"another node's":         {[]*config.Policy{{Name: "a", VFs: 1, Nodes: other, NIC: on("nothing")}}, map[string]string{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cards, warnings, err := policy.Cards(site(c.policies...), inv)
+			cards, warnings, err := policy.FindCards(site(c.policies...), inv)
 			require.NoError(t, err)
 			got := map[string]string{}
 			for _, card := range cards {
-				got[card.PF.Name()] = owners(card)
+				got[card.PF.Name()] = listOwners(card)
 			}
 			assert.Equal(t, c.want, got)
 			if c.warning == "" {
@@ -82,12 +82,12 @@ func TestWhosePolicy(t *testing.T) {
 }
 
 func TestRailVFs(t *testing.T) {
-	inv := read(t)
+	inv := readInventory(t)
 	a := &config.Policy{Name: "a", VFs: 4, NIC: on("ens1f0#0-1", "ens2f0")}
 	b := &config.Policy{Name: "b", VFs: 4, NIC: on("ens1f0#2-3")}
 	cfg := site(a, b)
 	cfg.Rails = []*config.Rail{{Name: "first", Policy: a}, {Name: "second", Policy: b}, {Name: "third", Policy: a}}
-	vfs, err := policy.RailVFs(cfg, inv)
+	vfs, err := policy.FindRailVFs(cfg, inv)
 	require.NoError(t, err)
 	names := func(rail int) (all []string) {
 		for _, vf := range vfs[cfg.Rails[rail]] {
@@ -99,6 +99,6 @@ func TestRailVFs(t *testing.T) {
 	assert.Equal(t, []string{"ens1f0v2", "ens1f0v3"}, names(1))
 	assert.Equal(t, names(0), names(2))
 	b.NIC = on("ens1f0#1-3")
-	_, err = policy.RailVFs(cfg, inv)
+	_, err = policy.FindRailVFs(cfg, inv)
 	assert.ErrorContains(t, err, "both have VF 1 of ens1f0")
 }

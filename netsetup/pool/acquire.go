@@ -15,14 +15,15 @@ import (
 )
 
 func (s *shared) Acquire(ctx context.Context, c Claim) (netip.Addr, error) {
-	if err := s.check(c); err != nil {
+	if err := s.checkClaim(c); err != nil {
 		return netip.Addr{}, err
 	}
-	return locked(ctx, s, "lease an address for "+c.Owner.String(), func() (netip.Addr, error) { return s.acquire(ctx, c) })
+	return runLocked(ctx, s, "lease an address for "+c.Owner.String(), func() (netip.Addr, error) { return s.acquireLocked(ctx, c) })
 }
 
-// check refuses a claim of another node's, or with parts that cannot be in a name.
-func (s *shared) check(c Claim) error {
+// checkClaim rejects a claim of another node, and one with parts that cannot be in a file
+// name.
+func (s *shared) checkClaim(c Claim) error {
 	l := Lease{c.Owner, s.usable.sorted[0].First, c.VF, s.now()}
 	if err := l.check(); err != nil {
 		return fmt.Errorf("pool %s: %w", s.name, err)
@@ -33,40 +34,40 @@ func (s *shared) check(c Claim) error {
 	return nil
 }
 
-func (s *shared) acquire(ctx context.Context, c Claim) (netip.Addr, error) {
-	start := s.start(c.Owner)
-	had, err := s.recorded(c.Owner)
+func (s *shared) acquireLocked(ctx context.Context, c Claim) (netip.Addr, error) {
+	start := s.pickStart(c.Owner)
+	had, err := s.readRecords(c.Owner)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	for _, l := range had {
 		usable := s.usable.contains(l.Addr)
-		if ours, err := s.holds(l); err != nil || ours && usable && l.VF == c.VF {
+		if ours, err := s.hasLease(l); err != nil || ours && usable && l.VF == c.VF {
 			return l.Addr, err
 		}
 		if usable {
 			start = l.Addr
 		}
-		// It is another VF's, or in quarantine, or a process was killed before it was leased.
-		if err := s.free(l); err != nil {
+		// The address is leased for another VF or in quarantine, or a process was killed before it leased it.
+		if err := s.freeLease(l); err != nil {
 			return netip.Addr{}, err
 		}
 	}
 	for {
-		addr, err := s.find(ctx, start)
+		addr, err := s.findFree(ctx, start)
 		if err != nil {
 			return netip.Addr{}, err
 		}
-		if taken, err := s.take(Lease{c.Owner, addr, c.VF, s.now()}); err != nil || taken {
+		if taken, err := s.takeLease(Lease{c.Owner, addr, c.VF, s.now()}); err != nil || taken {
 			return addr, err
 		}
-		start = addr // another node was faster
+		start = addr // another node has leased it meanwhile
 	}
 }
 
-// recorded lists what this node's records say of an owner: one lease, or none.
-func (s *shared) recorded(o Owner) ([]Lease, error) {
-	names, err := namesIn(s.path("nodes", o.Node))
+// readRecords returns this node's records of an owner: one lease, or none.
+func (s *shared) readRecords(o Owner) ([]Lease, error) {
+	names, err := listNames(s.joinPath("nodes", o.Node))
 	var had []Lease
 	for _, name := range names {
 		if l, ok := parseRecordName(o.Node, name); ok && l.Owner == o {
@@ -76,70 +77,71 @@ func (s *shared) recorded(o Owner) ([]Lease, error) {
 	return had, err
 }
 
-// holds tells whether the lease is there, and in no quarantine.
-func (s *shared) holds(l Lease) (bool, error) {
-	names, err := namesIn(s.home(l.Addr))
-	return len(names) == 1 && names[0] == leaseName(l), err
+// hasLease reports whether the lease exists and its address is not in quarantine.
+func (s *shared) hasLease(l Lease) (bool, error) {
+	names, err := listNames(s.addressPath(l.Addr))
+	return len(names) == 1 && names[0] == formatLeaseName(l), err
 }
 
-// take leases an address unless another owner has it. The record comes first: whatever
-// is left behind when the process is killed, free finds it through the record.
-func (s *shared) take(l Lease) (bool, error) {
-	taken, err := s.tryTake(l)
+// takeLease leases an address unless another owner has it. It makes the record first:
+// whatever a killed process leaves, freeLease finds it through the record.
+func (s *shared) takeLease(l Lease) (bool, error) {
+	taken, err := s.tryTakeLease(l)
 	if taken {
 		return true, nil
 	}
-	return false, errors.Join(err, s.free(l))
+	return false, errors.Join(err, s.freeLease(l))
 }
 
-func (s *shared) tryTake(l Lease) (bool, error) {
-	// What is there already was made by a try whose answer got lost (NFS).
-	if err := notNew(os.Link(s.self(), s.record(l))); err != nil {
+func (s *shared) tryTakeLease(l Lease) (bool, error) {
+	// An existing record was made by a try whose answer was lost (NFS).
+	if err := ignoreExisting(os.Link(s.selfPath(), s.recordPath(l))); err != nil {
 		return false, err
 	}
-	if err := s.makeFresh(l.Addr); err != nil {
+	if err := s.makeFreshDir(l.Addr); err != nil {
 		return false, err
 	}
-	fresh := s.fresh(l.Addr, s.node)
-	if err := notNew(os.Link(s.self(), filepath.Join(fresh, leaseName(l)))); err != nil {
+	fresh := s.freshPath(l.Addr, s.node)
+	if err := ignoreExisting(os.Link(s.selfPath(), filepath.Join(fresh, formatLeaseName(l)))); err != nil {
 		return false, err
 	}
-	// The kernel's own rename: Go's refuses an empty directory as the target.
-	err := ignoringEINTR(func() error { return unix.Rename(fresh, s.home(l.Addr)) })
+	// os.Rename refuses an empty directory as the target; rename(2) does not.
+	err := retryEINTR(func() error { return unix.Rename(fresh, s.addressPath(l.Addr)) })
 	if err == nil {
 		return true, nil
 	}
-	// An NFS server's answer can get lost; the second try is refused then, see link in open(2).
-	if _, there := os.Lstat(s.lease(l)); there == nil {
+	// An NFS server's answer can be lost, so that the second try fails; see link in open(2).
+	if _, there := os.Lstat(s.leasePath(l)); there == nil {
 		return true, nil
 	}
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTDIR) {
 		return false, nil
 	}
-	return false, &os.LinkError{Op: "rename", Old: fresh, New: s.home(l.Addr), Err: err}
+	return false, &os.LinkError{Op: "rename", Old: fresh, New: s.addressPath(l.Addr), Err: err}
 }
 
-// makeFresh makes the directory that becomes the address, empty, and its block.
-func (s *shared) makeFresh(addr netip.Addr) error {
-	err := os.Mkdir(s.fresh(addr, s.node), 0o700)
+// makeFreshDir creates the empty directory that becomes the address, and the directory of
+// its block.
+func (s *shared) makeFreshDir(addr netip.Addr) error {
+	err := os.Mkdir(s.freshPath(addr, s.node), 0o700)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // the first of its block
-		err = notNew(os.Mkdir(s.block(addr), 0o700))
-	case errors.Is(err, fs.ErrExist): // of a process of this node that was killed
-		err = s.clear(addr, s.node)
+	case errors.Is(err, fs.ErrNotExist): // the first address of its block
+		err = ignoreExisting(os.Mkdir(s.blockPath(addr), 0o700))
+	case errors.Is(err, fs.ErrExist): // left by a killed process of this node
+		err = s.clearFresh(addr, s.node)
 	default:
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	return os.Mkdir(s.fresh(addr, s.node), 0o700)
+	return os.Mkdir(s.freshPath(addr, s.node), 0o700)
 }
 
-// find looks for an address that is free, in blocks that are not known to be full.
-// Only before it gives up it looks everywhere, and at quarantines that have ended.
-func (s *shared) find(ctx context.Context, start netip.Addr) (netip.Addr, error) {
-	names, err := namesIn(s.path("full"))
+// findFree returns a free address. It skips blocks that are marked as full; only if it finds
+// none, it searches all blocks and ends expired quarantines.
+func (s *shared) findFree(ctx context.Context, start netip.Addr) (netip.Addr, error) {
+	names, err := listNames(s.joinPath("full"))
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -149,18 +151,18 @@ func (s *shared) find(ctx context.Context, start netip.Addr) (netip.Addr, error)
 	}
 	for _, everywhere := range []bool{false, true} {
 		if everywhere {
-			if err := s.expire(); err != nil {
+			if err := s.expireQuarantines(); err != nil {
 				return netip.Addr{}, err
 			}
 		}
-		for block := range s.blocks(start) {
+		for block := range s.iterateBlocks(start) {
 			if err := ctx.Err(); err != nil {
 				return netip.Addr{}, err
 			}
 			if !everywhere && full[block.String()] {
 				continue
 			}
-			if addr, ok, err := s.gapOrFull(block, start); err != nil || ok {
+			if addr, ok, err := s.findGapOrMarkFull(block, start); err != nil || ok {
 				return addr, err
 			}
 		}
@@ -168,48 +170,51 @@ func (s *shared) find(ctx context.Context, start netip.Addr) (netip.Addr, error)
 	return netip.Addr{}, fmt.Errorf("%w of %d; wait for jobs to end, or widen the pool in network.toml", errFull, s.usable.size)
 }
 
-// gapOrFull finds a gap in a block or marks the block full. The mark is made before
-// the last look and removed after each release, so it never hides a gap for good.
-func (s *shared) gapOrFull(block, start netip.Addr) (netip.Addr, bool, error) {
-	addr, ok, err := s.gap(block, start)
+// findGapOrMarkFull returns a gap in a block, or marks the block as full. The mark is made
+// before the last search and removed after each release, so it never hides a gap
+// permanently.
+func (s *shared) findGapOrMarkFull(block, start netip.Addr) (netip.Addr, bool, error) {
+	addr, ok, err := s.findGap(block, start)
 	if err != nil || ok {
 		return addr, ok, err
 	}
-	marked := os.Link(s.self(), s.full(block)) == nil
-	addr, ok, err = s.gap(block, start)
+	marked := os.Link(s.selfPath(), s.fullMarkPath(block)) == nil
+	addr, ok, err = s.findGap(block, start)
 	if ok && marked {
-		err = gone(os.Remove(s.full(block)))
+		err = ignoreMissing(os.Remove(s.fullMarkPath(block)))
 	}
 	return addr, ok, err
 }
 
-// gap is a usable address of the block that is not taken, in start's place or after.
-func (s *shared) gap(block, start netip.Addr) (netip.Addr, bool, error) {
-	names, err := namesIn(s.block(block))
+// findGap returns a usable address of the block that is not taken, starting at the position
+// of start.
+func (s *shared) findGap(block, start netip.Addr) (netip.Addr, bool, error) {
+	names, err := listNames(s.blockPath(block))
 	if err != nil {
 		return netip.Addr{}, false, err
 	}
 	var taken [1 << blockBits]bool
 	for _, name := range names {
 		if a, ok := parseAddr(name); ok && blockOf(a) == block {
-			taken[offset(a)] = true
+			taken[offsetInBlock(a)] = true
 		}
 	}
-	first := offset(start)
+	first := offsetInBlock(start)
 	for i := range taken {
 		n := (first + i) % len(taken)
 		if taken[n] {
 			continue
 		}
-		if a := plus(block, uint64(n)); s.usable.contains(a) {
+		if a := addOffset(block, uint64(n)); s.usable.contains(a) {
 			return a, true, nil
 		}
 	}
 	return netip.Addr{}, false, nil
 }
 
-// namesIn lists a directory; one that is not there, or is none, has no names.
-func namesIn(dir string) ([]string, error) {
+// listNames returns the entries of a directory; a missing one, or a path that is not a
+// directory, has no entries.
+func listNames(dir string) ([]string, error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return nil, nil
@@ -221,7 +226,7 @@ func namesIn(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-func ignoringEINTR(call func() error) error {
+func retryEINTR(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
 			return err

@@ -14,36 +14,36 @@ import (
 func TestAlienFilesAreReportedAndKept(t *testing.T) {
 	site := newSite(t, "10.1.0.0/29") // .1 to .6
 	s := site.open(t, "n1")
-	acquire(t, s, claim("7", "n1", "rail0"))
-	block := s.path("addresses", "10.1.0.0")
+	mustAcquire(t, s, newClaim("7", "n1", "rail0"))
+	block := s.joinPath("addresses", "10.1.0.0")
 	aliens := []string{
-		s.path("addresses", "README"),
-		s.path("addresses", "10.1.0.7"),
+		s.joinPath("addresses", "README"),
+		s.joinPath("addresses", "10.1.0.7"),
 		filepath.Join(block, "10.1.0.04"),
 		filepath.Join(block, "10.2.0.4"),
 		filepath.Join(block, "notes"),
 		filepath.Join(block, "10.1.0.6"), // a file in an address's place
-		s.path("nodes", "n1", "prod,8"),
-		s.path("quarantine", "10.1.0.3,yesterday,02:00:00:00:00:05,n1"),
+		s.joinPath("nodes", "n1", "prod,8"),
+		s.joinPath("quarantine", "10.1.0.3,yesterday,02:00:00:00:00:05,n1"),
 	}
 	for _, path := range aliens {
 		require.NoError(t, os.WriteFile(path, nil, 0o600))
 	}
 	strange := filepath.Join(block, "10.1.0.5")
 	require.NoError(t, os.MkdirAll(filepath.Join(strange, "prod,1,n1,rail0,-,1790000000"), 0o700))
-	_, leasesErr := s.Leases(t.Context())
-	_, quarantineErr := s.Quarantine(t.Context())
+	_, leasesErr := s.ListLeases(t.Context())
+	_, quarantineErr := s.ListQuarantine(t.Context())
 	_, sweepErr := s.Sweep(t.Context(), func(Owner) bool { return true })
 	all := leasesErr.Error() + quarantineErr.Error() + sweepErr.Error()
 	for _, path := range append(aliens, strange) {
 		require.Contains(t, all, path)
 	}
-	// What lies in an address's place keeps the address from being given.
+	// A file in the place of an address keeps the address from being given.
 	for _, job := range []string{"1", "2", "3"} {
-		a := acquire(t, s, claim(job, "n1", "rail0"))
+		a := mustAcquire(t, s, newClaim(job, "n1", "rail0"))
 		require.NotContains(t, []string{"10.1.0.5", "10.1.0.6"}, a.String())
 	}
-	_, err := s.Acquire(t.Context(), claim("4", "n1", "rail0"))
+	_, err := s.Acquire(t.Context(), newClaim("4", "n1", "rail0"))
 	require.ErrorIs(t, err, errFull)
 	_, err = s.SweepAll(t.Context(), func(Owner) bool { return false })
 	require.Error(t, err)
@@ -55,13 +55,13 @@ func TestAlienFilesAreReportedAndKept(t *testing.T) {
 
 func TestRecordOfAnotherSubnetIsGivenBack(t *testing.T) {
 	s := newSite(t, "10.1.0.0/24").open(t, "n1")
-	c := claim("7", "n1", "rail0")
-	old := Lease{c.Owner, ip("192.0.2.1"), c.VF, time.Unix(1790000000, 0)}
-	require.NoError(t, os.Link(s.self(), s.record(old)))
-	require.NoError(t, os.MkdirAll(s.home(old.Addr), 0o700))
-	require.NoError(t, os.Link(s.self(), s.lease(old)))
-	require.True(t, s.usable.contains(acquire(t, s, c)))
-	leases, err := s.Leases(t.Context())
+	c := newClaim("7", "n1", "rail0")
+	old := Lease{c.Owner, parseIP("192.0.2.1"), c.VF, time.Unix(1790000000, 0)}
+	require.NoError(t, os.Link(s.selfPath(), s.recordPath(old)))
+	require.NoError(t, os.MkdirAll(s.addressPath(old.Addr), 0o700))
+	require.NoError(t, os.Link(s.selfPath(), s.leasePath(old)))
+	require.True(t, s.usable.contains(mustAcquire(t, s, c)))
+	leases, err := s.ListLeases(t.Context())
 	require.NoError(t, err)
 	require.Len(t, leases, 1)
 }
@@ -69,14 +69,14 @@ func TestRecordOfAnotherSubnetIsGivenBack(t *testing.T) {
 func TestNamesThatAreNoNames(t *testing.T) {
 	s := newSite(t, "10.1.0.0/24").open(t, "n1")
 	for _, job := range []string{"", "..", "a/b", "a,b", "a b", ".hidden"} {
-		_, err := s.Acquire(t.Context(), claim(job, "n1", "rail0"))
+		_, err := s.Acquire(t.Context(), newClaim(job, "n1", "rail0"))
 		require.ErrorContains(t, err, "cannot own an address")
 	}
-	c := claim("1", "n1", "rail0")
+	c := newClaim("1", "n1", "rail0")
 	c.VF = "../x"
 	_, err := s.Acquire(t.Context(), c)
-	require.ErrorContains(t, err, "no PCI address")
-	clean(t, s)
+	require.ErrorContains(t, err, "not the PCI address")
+	requireClean(t, s)
 }
 
 func TestDirectoryMustBeClosed(t *testing.T) {
@@ -87,14 +87,14 @@ func TestDirectoryMustBeClosed(t *testing.T) {
 	require.ErrorContains(t, open(), "run: chmod 700 "+dir)
 	require.NoError(t, os.Chmod(dir, 0o700))
 	require.NoError(t, os.Chown(dir, 1234, 0))
-	require.ErrorContains(t, open(), "belongs to uid 1234, but what root makes there to uid 0; run: chown 0 "+dir)
+	require.ErrorContains(t, open(), "belongs to uid 1234, but what root creates there belongs to uid 0; run: chown 0 "+dir)
 	require.NoError(t, os.Chown(dir, 0, 0))
 	require.NoError(t, open())
 	require.NoError(t, os.Chmod(site.state, 0o777))
 	require.ErrorContains(t, open(), "others can write it (mode 0777); run: chmod go-w "+site.state)
 	require.NoError(t, os.Chmod(site.state, 0o700))
 	require.NoError(t, os.Rename(dir, dir+".away"))
-	require.ErrorContains(t, open(), "is it mounted? Once for all nodes: mkdir -m 700 "+dir)
+	require.ErrorContains(t, open(), "mount its file system, or create it once for all nodes: mkdir -m 700 "+dir)
 	require.NoError(t, os.Symlink(dir+".away", dir))
 	require.ErrorContains(t, open(), "not a directory")
 }
@@ -105,10 +105,10 @@ func TestOnlyTheCanonicalName(t *testing.T) {
 		require.False(t, ok, bad)
 	}
 	for _, bad := range []string{"", "..", ".x", "a/b", "a,b", "a\n", string(make([]byte, 3))} {
-		require.False(t, word(bad), "%q", bad)
+		require.False(t, isWord(bad), "%q", bad)
 	}
 	for _, good := range []string{"1", "run-12", "1234_5", "123+4", "node-7.cluster"} {
-		require.True(t, word(good), good)
+		require.True(t, isWord(good), good)
 	}
 }
 
@@ -118,20 +118,20 @@ func FuzzNames(f *testing.F) {
 	f.Add("10.1.0.3,1790000000,02:00:00:00:00:05,n1")
 	f.Add("fd00::1,1,00:00:00:00:fe:80:00:00:00:00:00:00:02:00:5e:10:00:00:00:01,n1")
 	f.Fuzz(func(t *testing.T, name string) {
-		if l, ok := parseLeaseName(ip("10.1.0.3"), name); ok {
-			require.Equal(t, name, leaseName(l))
+		if l, ok := parseLeaseName(parseIP("10.1.0.3"), name); ok {
+			require.Equal(t, name, formatLeaseName(l))
 			require.Equal(t, name, filepath.Base(name), "one part of a path")
-			again, ok := parseRecordName(l.Node, recordName(l))
+			again, ok := parseRecordName(l.Node, formatRecordName(l))
 			require.True(t, ok)
 			require.Equal(t, l, again)
 		}
 		if l, ok := parseRecordName("n1", name); ok {
-			require.Equal(t, name, recordName(l))
+			require.Equal(t, name, formatRecordName(l))
 		}
 		if q, ok := parseQuarantine(name); ok {
-			require.Equal(t, name, quarantineName(q))
-			require.True(t, isMark(markName(q)))
-			_, ok := parseLeaseName(q.Addr, markName(q))
+			require.Equal(t, name, formatQuarantineName(q))
+			require.True(t, isMark(formatMarkName(q)))
+			_, ok := parseLeaseName(q.Addr, formatMarkName(q))
 			require.False(t, ok, "a mark is no lease")
 		}
 	})

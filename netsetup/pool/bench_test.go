@@ -11,11 +11,11 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// BenchmarkAcquire leases one address of 10 000, of which so many are leased already.
+// BenchmarkAcquire leases one address of 10 000, some of which are leased already.
 func BenchmarkAcquire(b *testing.B) {
 	site := newSite(b, "10.1.0.0/16")
-	site.pool.Ranges = []config.Range{rng("10.1.0.1", "10.1.39.16")}
-	require.Equal(b, uint64(10000), site.pool.Size())
+	site.pool.Ranges = []config.Range{newRange("10.1.0.1", "10.1.39.16")}
+	require.Equal(b, uint64(10000), site.pool.CountAddresses())
 	s := site.open(b, "n1")
 	leased, filler := 0, s
 	for _, fill := range []int{0, 5000, 9999} {
@@ -23,13 +23,13 @@ func BenchmarkAcquire(b *testing.B) {
 			if leased%100 == 0 {
 				filler = site.open(b, fmt.Sprintf("n%d", 2+leased/100))
 			}
-			acquire(b, filler, claim(fmt.Sprint(leased), filler.node, "rail0"))
+			mustAcquire(b, filler, newClaim(fmt.Sprint(leased), filler.node, "rail0"))
 		}
 		b.Run(fmt.Sprintf("leased=%d", fill), func(b *testing.B) {
 			n := 0
 			for b.Loop() {
-				c := claim(fmt.Sprintf("bench-%d", n), "n1", "rail0")
-				acquire(b, s, c)
+				c := newClaim(fmt.Sprintf("bench-%d", n), "n1", "rail0")
+				mustAcquire(b, s, c)
 				b.StopTimer()
 				require.NoError(b, s.Release(b.Context(), c.Owner))
 				b.StartTimer()
@@ -41,10 +41,10 @@ func BenchmarkAcquire(b *testing.B) {
 
 func BenchmarkRelease(b *testing.B) {
 	s := newSite(b, "10.1.0.0/16").open(b, "n1")
-	c := claim("bench", "n1", "rail0")
+	c := newClaim("bench", "n1", "rail0")
 	for b.Loop() {
 		b.StopTimer()
-		acquire(b, s, c)
+		mustAcquire(b, s, c)
 		b.StartTimer()
 		require.NoError(b, s.Release(b.Context(), c.Owner))
 	}

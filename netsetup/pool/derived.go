@@ -11,8 +11,8 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// derived gives the address number place*PerNode+Slot of the usable ones. There is
-// nothing to record: the same claim always leads to the same address.
+// derived gives the address number place*PerNode+Slot of the usable addresses. It needs no
+// records: the same claim always yields the same address.
 type derived struct {
 	name    string
 	usable  usable
@@ -39,23 +39,23 @@ func (d *derived) Acquire(_ context.Context, c Claim) (netip.Addr, error) {
 		return netip.Addr{}, fmt.Errorf("pool %s: %s has VF number %d, but per_node gives the numbers 0 to %d; raise per_node in network.toml",
 			d.name, c.Owner, c.Slot, d.perNode-1)
 	}
-	addr, ok := d.usable.nth(uint64(d.place)*uint64(d.perNode) + uint64(c.Slot))
+	addr, ok := d.usable.findNth(uint64(d.place)*uint64(d.perNode) + uint64(c.Slot))
 	if !ok {
 		return netip.Addr{}, fmt.Errorf("pool %s: %w for %s", d.name, errFull, c.Owner)
 	}
 	return addr, nil
 }
 
-// Conflict has no other address to give, and nothing to remember: the probe of the
-// next job sees the other machine again, or sees that it is gone.
-func (d *derived) Conflict(_ context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr, error) {
-	return netip.Addr{}, fmt.Errorf("pool %s: %w: %s has %s, which belongs to VF %s for %s; take the address from that machine or exclude it in network.toml",
+// ReportConflict fails, because there is no other address to give. It records nothing: the
+// probe of the next job detects the other machine again.
+func (d *derived) ReportConflict(_ context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr, error) {
+	return netip.Addr{}, fmt.Errorf("pool %s: %w: %s has %s, which belongs to VF %s for %s; remove the address from that machine, or exclude it in network.toml",
 		d.name, ErrConflict, mac, addr, c.VF, c.Owner)
 }
 
 func (d *derived) Release(context.Context, Owner) error                        { return nil }
 func (d *derived) Sweep(context.Context, func(Owner) bool) ([]Lease, error)    { return nil, nil }
 func (d *derived) SweepAll(context.Context, func(Owner) bool) ([]Lease, error) { return nil, nil }
-func (d *derived) Leases(context.Context) ([]Lease, error)                     { return nil, nil }
-func (d *derived) Quarantine(context.Context) ([]Quarantined, error)           { return nil, nil }
+func (d *derived) ListLeases(context.Context) ([]Lease, error)                 { return nil, nil }
+func (d *derived) ListQuarantine(context.Context) ([]Quarantined, error)       { return nil, nil }
 func (d *derived) Lift(context.Context, netip.Addr) error                      { return nil }

@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// nodePool is a derived pool as network.toml gives it.
-func nodePool(t testing.TB, text string) *config.Pool {
+// newNodePool returns a derived pool from the text of network.toml.
+func newNodePool(t testing.TB, text string) *config.Pool {
 	t.Helper()
 	c, err := config.Parse("[[pool]]\nname = \"p\"\n"+text, "n1")
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func nodePool(t testing.TB, text string) *config.Pool {
 }
 
 func TestDerivedAddressesDoNotMeet(t *testing.T) {
-	p := nodePool(t, `subnet = "10.1.0.0/24"
+	p := newNodePool(t, `subnet = "10.1.0.0/24"
 gateway = "10.1.0.1"
 exclude = ["10.1.0.10-10.1.0.19"]
 nodes = "n[1-30]"
@@ -42,15 +42,15 @@ per_node = 8`)
 			require.Equal(t, a, again)
 		}
 	}
-	require.Equal(t, "n1", seen[ip("10.1.0.2")], "the first one after network and gateway")
-	require.Equal(t, "n2", seen[ip("10.1.0.20")], "n1 has .2 to .9, then comes the exclude")
+	require.Equal(t, "n1", seen[parseIP("10.1.0.2")], "the first one after network and gateway")
+	require.Equal(t, "n2", seen[parseIP("10.1.0.20")], "n1 has .2 to .9, then comes the exclude")
 	for _, never := range []string{"10.1.0.0", "10.1.0.1", "10.1.0.15", "10.1.0.255"} {
-		require.Empty(t, seen[ip(never)], never)
+		require.Empty(t, seen[parseIP(never)], never)
 	}
 }
 
 func TestDerivedRefusals(t *testing.T) {
-	p := nodePool(t, "subnet = \"fd00:1::/64\"\nnodes = \"n[1-4]\"\nper_node = 2")
+	p := newNodePool(t, "subnet = \"fd00:1::/64\"\nnodes = \"n[1-4]\"\nper_node = 2")
 	_, err := Open(t.Context(), p, "n9", "")
 	require.ErrorContains(t, err, "node n9 is not in its nodes (n[1-4])")
 	d, err := Open(t.Context(), p, "n4", "")
@@ -66,14 +66,14 @@ func TestDerivedRefusals(t *testing.T) {
 	require.ErrorContains(t, err, "opened for node n4")
 
 	mac, _ := net.ParseMAC("02:00:00:00:00:05")
-	_, err = d.Conflict(t.Context(), Claim{Owner: Owner{Node: "n4"}, VF: "0000:86:00.2"}, a, mac)
+	_, err = d.ReportConflict(t.Context(), Claim{Owner: Owner{Node: "n4"}, VF: "0000:86:00.2"}, a, mac)
 	require.ErrorIs(t, err, ErrConflict)
 	require.ErrorContains(t, err, "02:00:00:00:00:05 has fd00:1::8, which belongs to VF 0000:86:00.2")
 }
 
 // BenchmarkDerived10000 computes all addresses of a pool of 10 000.
 func BenchmarkDerived10000(b *testing.B) {
-	p := nodePool(b, "subnet = \"10.0.0.0/8\"\ngateway = \"10.0.0.1\"\nexclude = [\"10.0.1.0-10.0.1.255\"]\nnodes = \"n[1-1250]\"\nper_node = 8")
+	p := newNodePool(b, "subnet = \"10.0.0.0/8\"\ngateway = \"10.0.0.1\"\nexclude = [\"10.0.1.0-10.0.1.255\"]\nnodes = \"n[1-1250]\"\nper_node = 8")
 	pool, err := Open(b.Context(), p, "n1", "")
 	require.NoError(b, err)
 	d := pool.(*derived)

@@ -13,23 +13,24 @@ import (
 	"strings"
 )
 
-func (s *shared) Leases(ctx context.Context) ([]Lease, error) {
+func (s *shared) ListLeases(ctx context.Context) ([]Lease, error) {
 	type list struct {
 		leases []Lease
 		aliens error
 	}
-	l, err := answered(ctx, s, "list the leases", func() (list, error) {
-		return fresh(func() (list, error) {
-			leases, aliens, err := s.leases(ctx)
+	l, err := waitForAnswer(ctx, s, "list the leases", func() (list, error) {
+		return retryStale(func() (list, error) {
+			leases, aliens, err := s.readLeases(ctx)
 			return list{leases, aliens}, err
 		})
 	})
 	return l.leases, errors.Join(err, l.aliens)
 }
 
-// leases walks the addresses; aliens are the lines about what gojail did not write.
-func (s *shared) leases(ctx context.Context) (leases []Lease, aliens, err error) {
-	blocks, err := namesIn(s.path("addresses"))
+// readLeases returns the leases of all addresses; aliens are the lines about files that
+// gojail did not write.
+func (s *shared) readLeases(ctx context.Context) (leases []Lease, aliens, err error) {
+	blocks, err := listNames(s.joinPath("addresses"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,10 +38,10 @@ func (s *shared) leases(ctx context.Context) (leases []Lease, aliens, err error)
 	for _, block := range blocks {
 		base, ok := parseAddr(block)
 		if !ok || blockOf(base) != base {
-			problems = append(problems, s.alien("addresses", block))
+			problems = append(problems, s.alienError("addresses", block))
 			continue
 		}
-		names, err := namesIn(s.path("addresses", block))
+		names, err := listNames(s.joinPath("addresses", block))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -48,34 +49,34 @@ func (s *shared) leases(ctx context.Context) (leases []Lease, aliens, err error)
 			if err := ctx.Err(); err != nil {
 				return nil, nil, err
 			}
-			if node, ok := strings.CutPrefix(name, "new,"); ok && word(node) {
+			if node, ok := strings.CutPrefix(name, "new,"); ok && isWord(node) {
 				continue
 			}
 			addr, ok := parseAddr(name)
 			if !ok || blockOf(addr) != base {
-				problems = append(problems, s.alien("addresses", block, name))
+				problems = append(problems, s.alienError("addresses", block, name))
 				continue
 			}
-			found, err := s.leasesOf(addr)
+			found, err := s.readLeasesOf(addr)
 			leases = append(leases, found...)
 			problems = append(problems, err)
 		}
 	}
 	slices.SortFunc(leases, func(a, b Lease) int {
-		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(leaseName(a), leaseName(b)))
+		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(formatLeaseName(a), formatLeaseName(b)))
 	})
 	return leases, errors.Join(problems...), nil
 }
 
-// leasesOf reads an address's directory: a lease, a quarantine, or both while the
-// owner moves to another address.
-func (s *shared) leasesOf(addr netip.Addr) ([]Lease, error) {
-	entries, err := os.ReadDir(s.home(addr))
+// readLeasesOf reads an address's directory: a lease, a quarantine mark, or both while the
+// owner changes to another address.
+func (s *shared) readLeasesOf(addr netip.Addr) ([]Lease, error) {
+	entries, err := os.ReadDir(s.addressPath(addr))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.alien("addresses", blockOf(addr).String(), addr.String())
+		return nil, s.alienError("addresses", blockOf(addr).String(), addr.String())
 	}
 	var leases []Lease
 	var problems []error
@@ -84,7 +85,7 @@ func (s *shared) leasesOf(addr netip.Addr) ([]Lease, error) {
 		switch {
 		case isMark(e.Name()):
 		case !ok || !e.Type().IsRegular():
-			problems = append(problems, s.alien("addresses", blockOf(addr).String(), addr.String(), e.Name()))
+			problems = append(problems, s.alienError("addresses", blockOf(addr).String(), addr.String(), e.Name()))
 		default:
 			leases = append(leases, l)
 		}

@@ -25,7 +25,7 @@ import (
 	"github.com/gojail/gojail/netsetup/fake/killtest"
 )
 
-// order is what a child process, which is this test binary, is told to do.
+// order is the task of a child process, which is this test binary.
 type order struct {
 	Pool        *config.Pool
 	Node, State string
@@ -38,7 +38,7 @@ const orderVariable = "GOJAIL_TEST_ORDER"
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(orderVariable); text != "" {
-		if err := child(text); err != nil {
+		if err := runChild(text); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func (o order) command(t *testing.T) *exec.Cmd {
+func (o order) newCommand(t *testing.T) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(o)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func (o order) command(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-func child(text string) error {
+func runChild(text string) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
@@ -75,7 +75,7 @@ func child(text string) error {
 		return fillAndEmpty(ctx, p, o.Node)
 	}
 	for i := range o.Jobs {
-		c := claim(fmt.Sprint(i), o.Node, "rail0")
+		c := newClaim(fmt.Sprint(i), o.Node, "rail0")
 		switch o.Do {
 		case "acquire":
 			a, err := p.Acquire(ctx, c)
@@ -87,12 +87,12 @@ func child(text string) error {
 			err = p.Release(ctx, c.Owner)
 		case "conflict":
 			var had []Lease
-			if had, err = p.(*shared).recorded(c.Owner); err == nil && len(had) == 1 {
-				_, err = p.Conflict(ctx, c, had[0].Addr, net.HardwareAddr{2, 0, 0, 0, 0, 5})
+			if had, err = p.(*shared).readRecords(c.Owner); err == nil && len(had) == 1 {
+				_, err = p.ReportConflict(ctx, c, had[0].Addr, net.HardwareAddr{2, 0, 0, 0, 0, 5})
 			}
 		case "lift":
 			var list []Quarantined
-			if list, err = p.Quarantine(ctx); err == nil && len(list) > 0 {
+			if list, err = p.ListQuarantine(ctx); err == nil && len(list) > 0 {
 				err = p.Lift(ctx, list[0].Addr)
 			}
 		}
@@ -103,17 +103,18 @@ func child(text string) error {
 	return nil
 }
 
-// TestManyProcessesAtOnce: 32 nodes take 300 addresses each of a pool that has just enough.
+// TestManyProcessesAtOnce leases 300 addresses on each of 32 nodes, from a pool with exactly
+// enough addresses.
 func TestManyProcessesAtOnce(t *testing.T) {
 	site := newSite(t, "10.1.0.0/16")
-	site.pool.Ranges = []config.Range{rng("10.1.0.1", "10.1.37.128")} // 9600
-	require.Equal(t, uint64(9600), site.pool.Size())
+	site.pool.Ranges = []config.Range{newRange("10.1.0.1", "10.1.37.128")} // 9600
+	require.Equal(t, uint64(9600), site.pool.CountAddresses())
 	var outputs [32]bytes.Buffer
 	var failed [32]error
 	var group sync.WaitGroup
 	for i := range outputs {
 		node := fmt.Sprintf("n%d", i)
-		cmd := order{Pool: site.pool, Node: node, State: filepath.Join(site.state, node), Do: "acquire", Jobs: 300}.command(t)
+		cmd := order{Pool: site.pool, Node: node, State: filepath.Join(site.state, node), Do: "acquire", Jobs: 300}.newCommand(t)
 		cmd.Stdout, cmd.Stderr = &outputs[i], os.Stderr
 		group.Go(func() { failed[i] = cmd.Run() })
 	}
@@ -129,25 +130,25 @@ func TestManyProcessesAtOnce(t *testing.T) {
 	}
 	require.Len(t, seen, 9600)
 	s := site.open(t, "n0")
-	leases, err := s.Leases(t.Context())
+	leases, err := s.ListLeases(t.Context())
 	require.NoError(t, err)
 	require.Len(t, leases, 9600)
-	_, err = s.Acquire(t.Context(), claim("late", "n0", "rail0"))
+	_, err = s.Acquire(t.Context(), newClaim("late", "n0", "rail0"))
 	require.ErrorIs(t, err, errFull)
 	freed, err := s.SweepAll(t.Context(), func(Owner) bool { return false })
 	require.NoError(t, err)
 	require.Len(t, freed, 9600)
-	clean(t, s)
+	requireClean(t, s)
 }
 
-// TestSameNodeManyProcesses: the processes of one node ask for the same keys.
+// TestSameNodeManyProcesses leases with the same owners in several processes of one node.
 func TestSameNodeManyProcesses(t *testing.T) {
 	site := newSite(t, "10.1.0.0/24")
 	var outputs [8]bytes.Buffer
 	var failed [8]error
 	var group sync.WaitGroup
 	for i := range outputs {
-		cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "n1"), Do: "acquire", Jobs: 20}.command(t)
+		cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "n1"), Do: "acquire", Jobs: 20}.newCommand(t)
 		cmd.Stdout, cmd.Stderr = &outputs[i], os.Stderr
 		group.Go(func() { failed[i] = cmd.Run() })
 	}
@@ -159,8 +160,8 @@ func TestSameNodeManyProcesses(t *testing.T) {
 	require.Len(t, strings.Fields(outputs[0].String()), 20)
 }
 
-// TestKilledAnywhere kills each operation before each of its changes. What is left
-// must be put right by the sweep, and also by the same operation once more.
+// TestKilledAnywhere kills each operation before each of its changes. The sweep must restore
+// a valid state, and so must a repeated operation.
 func TestKilledAnywhere(t *testing.T) {
 	for _, do := range []string{"acquire", "release", "conflict", "lift"} {
 		t.Run(do, func(t *testing.T) {
@@ -168,37 +169,37 @@ func TestKilledAnywhere(t *testing.T) {
 			for n := 0; ; n++ {
 				site := newSite(t, "10.1.0.0/24")
 				s := site.open(t, "n1")
-				c, before := claim("0", "n1", "rail0"), netip.Addr{}
+				c, before := newClaim("0", "n1", "rail0"), netip.Addr{}
 				if do != "acquire" {
-					before = acquire(t, s, c)
+					before = mustAcquire(t, s, c)
 				}
 				if do == "lift" {
-					_, err := s.Conflict(t.Context(), c, before, net.HardwareAddr{2, 0, 0, 0, 0, 5})
+					_, err := s.ReportConflict(t.Context(), c, before, net.HardwareAddr{2, 0, 0, 0, 0, 5})
 					require.NoError(t, err)
 				}
-				cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "state-n1"), Do: do, Jobs: 1}.command(t)
+				cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "state-n1"), Do: do, Jobs: 1}.newCommand(t)
 				call, err := killtest.Run(cmd, n)
 				require.NoError(t, err)
 				atMostOneOwner(t, s)
 				if do == "conflict" {
-					names, err := namesIn(s.home(before))
+					names, err := listNames(s.addressPath(before))
 					require.NoError(t, err)
 					require.NotEmpty(t, names, "the address is free before %s", call)
 				}
-				other := acquire(t, s, claim("other", "n1", "rail0")) // another job meanwhile
-				require.Len(t, owners(t, s, other), 1)
+				other := mustAcquire(t, s, newClaim("other", "n1", "rail0")) // another job meanwhile
+				require.Len(t, listOwners(t, s, other), 1)
 				if n%2 == 0 { // once more, as the next try of the job does
-					a := acquire(t, s, c)
-					require.Equal(t, a, acquire(t, s, c))
+					a := mustAcquire(t, s, c)
+					require.Equal(t, a, mustAcquire(t, s, c))
 				}
 				_, err = s.Sweep(t.Context(), func(Owner) bool { return false })
 				require.NoError(t, err)
-				list, err := s.Quarantine(t.Context())
+				list, err := s.ListQuarantine(t.Context())
 				require.NoError(t, err)
 				for _, q := range list {
 					require.NoError(t, s.Lift(t.Context(), q.Addr))
 				}
-				clean(t, s)
+				requireClean(t, s)
 				if call == "" {
 					break
 				}
@@ -210,16 +211,16 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-func owners(t *testing.T, s *shared, addr netip.Addr) []Lease {
+func listOwners(t *testing.T, s *shared, addr netip.Addr) []Lease {
 	t.Helper()
-	leases, err := s.leasesOf(addr)
+	leases, err := s.readLeasesOf(addr)
 	require.NoError(t, err)
 	return leases
 }
 
 func atMostOneOwner(t *testing.T, s *shared) {
 	t.Helper()
-	leases, err := s.Leases(t.Context())
+	leases, err := s.ListLeases(t.Context())
 	require.NoError(t, err)
 	seen := map[netip.Addr]bool{}
 	for _, l := range leases {
@@ -231,7 +232,7 @@ func atMostOneOwner(t *testing.T, s *shared) {
 // TestFileSystemFull leases until no inode is left, in a mount namespace of the child.
 func TestFileSystemFull(t *testing.T) {
 	site := newSite(t, "10.1.0.0/24")
-	cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "n1"), MountSmall: true}.command(t)
+	cmd := order{Pool: site.pool, Node: "n1", State: filepath.Join(site.state, "n1"), MountSmall: true}.newCommand(t)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -240,16 +241,16 @@ func TestFileSystemFull(t *testing.T) {
 func fillAndEmpty(ctx context.Context, p Pool, node string) error {
 	got := map[netip.Addr]bool{}
 	for i := 0; ; i++ {
-		c := claim(fmt.Sprint(i), node, "rail0")
+		c := newClaim(fmt.Sprint(i), node, "rail0")
 		a, err := p.Acquire(ctx, c)
 		if err == nil {
 			got[a] = true
 			continue
 		}
-		if !strings.Contains(err.Error(), "no space left on device; make room in the file system") {
+		if !strings.Contains(err.Error(), "no space left on device; free space in the file system") {
 			return fmt.Errorf("not the right error: %w", err)
 		}
-		leases, err := p.Leases(ctx)
+		leases, err := p.ListLeases(ctx)
 		if err != nil || len(leases) != len(got) || len(got) < 2 {
 			return fmt.Errorf("%d leases, %d given: %w", len(leases), len(got), err)
 		}
@@ -259,7 +260,7 @@ func fillAndEmpty(ctx context.Context, p Pool, node string) error {
 		return err
 	}
 	for i := range len(got) {
-		if _, err := p.Acquire(ctx, claim(fmt.Sprint(i), node, "rail0")); err != nil {
+		if _, err := p.Acquire(ctx, newClaim(fmt.Sprint(i), node, "rail0")); err != nil {
 			return fmt.Errorf("after the sweep: %w", err)
 		}
 	}

@@ -14,42 +14,43 @@ import (
 	"slices"
 )
 
-// Conflict marks the address before it gives it up: at no time is it free.
-func (s *shared) Conflict(ctx context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr, error) {
-	if err := s.check(c); err != nil {
+// ReportConflict marks the address before it releases it, so that the address is never free
+// in between.
+func (s *shared) ReportConflict(ctx context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr, error) {
+	if err := s.checkClaim(c); err != nil {
 		return netip.Addr{}, err
 	}
 	if parsed, err := net.ParseMAC(mac.String()); err != nil || parsed.String() != mac.String() {
-		return netip.Addr{}, fmt.Errorf("pool %s: %q is no link-layer address", s.name, mac)
+		return netip.Addr{}, fmt.Errorf("pool %s: %q is not a link-layer address", s.name, mac)
 	}
 	what := fmt.Sprintf("replace %s, which %s uses, for %s", addr, mac, c.Owner)
-	return locked(ctx, s, what, func() (netip.Addr, error) {
-		l, err := s.leased(c.Owner, addr)
+	return runLocked(ctx, s, what, func() (netip.Addr, error) {
+		l, err := s.findLease(c.Owner, addr)
 		if err != nil {
 			return netip.Addr{}, err
 		}
-		if err := s.bounded(); err != nil {
-			return netip.Addr{}, errors.Join(err, s.free(l))
+		if err := s.checkConflictLimit(); err != nil {
+			return netip.Addr{}, errors.Join(err, s.freeLease(l))
 		}
 		q := Quarantined{Addr: addr, MAC: mac, Node: s.node, Time: s.now()}
-		if err := notNew(os.Link(s.self(), s.path("quarantine", quarantineName(q)))); err != nil {
+		if err := ignoreExisting(os.Link(s.selfPath(), s.joinPath("quarantine", formatQuarantineName(q)))); err != nil {
 			return netip.Addr{}, err
 		}
-		if err := notNew(os.Link(s.self(), filepath.Join(s.home(addr), markName(q)))); err != nil {
+		if err := ignoreExisting(os.Link(s.selfPath(), filepath.Join(s.addressPath(addr), formatMarkName(q)))); err != nil {
 			return netip.Addr{}, err
 		}
-		if err := s.free(l); err != nil {
+		if err := s.freeLease(l); err != nil {
 			return netip.Addr{}, err
 		}
-		return s.acquire(ctx, c)
+		return s.acquireLocked(ctx, c)
 	})
 }
 
-// leased is the owner's lease of addr.
-func (s *shared) leased(o Owner, addr netip.Addr) (Lease, error) {
-	had, err := s.recorded(o)
+// findLease returns the owner's lease of addr.
+func (s *shared) findLease(o Owner, addr netip.Addr) (Lease, error) {
+	had, err := s.readRecords(o)
 	for _, l := range had {
-		if _, there := os.Lstat(s.lease(l)); l.Addr == addr && there == nil {
+		if _, there := os.Lstat(s.leasePath(l)); l.Addr == addr && there == nil {
 			return l, nil
 		}
 	}
@@ -59,9 +60,10 @@ func (s *shared) leased(o Owner, addr netip.Addr) (Lease, error) {
 	return Lease{}, err
 }
 
-// bounded refuses when this node finds other machines everywhere.
-func (s *shared) bounded() error {
-	all, _, err := s.quarantined()
+// checkConflictLimit fails if this node detects other machines at more addresses than are
+// plausible.
+func (s *shared) checkConflictLimit() error {
+	all, _, err := s.readQuarantine()
 	if err != nil {
 		return err
 	}
@@ -71,20 +73,20 @@ func (s *shared) bounded() error {
 	if len(mine) < maxConflicts {
 		return nil
 	}
-	return fmt.Errorf("%w: this node finds %d addresses in use; is the VLAN right, does a router answer for all (proxy ARP)?", ErrConflict, len(mine)+1)
+	return fmt.Errorf("%w: this node finds %d addresses in use; check the VLAN, and whether a router answers for all addresses (proxy ARP)", ErrConflict, len(mine)+1)
 }
 
-// expire ends the quarantines that are over. The mark goes first: while the list has
-// the quarantine, the mark can be found. The mark's name holds its time, so a newer
-// one is never hit.
-func (s *shared) expire() error {
-	all, _, err := s.quarantined()
+// expireQuarantines ends the quarantines that are over. It removes the mark first: as long
+// as the list has the quarantine, the mark can be found. The mark's name holds its time, so
+// a newer mark is never removed.
+func (s *shared) expireQuarantines() error {
+	all, _, err := s.readQuarantine()
 	if err != nil {
 		return err
 	}
 	for _, q := range all {
 		if s.now().After(q.until()) {
-			if err := s.lift(q); err != nil {
+			if err := s.liftQuarantine(q); err != nil {
 				return err
 			}
 		}
@@ -92,22 +94,22 @@ func (s *shared) expire() error {
 	return nil
 }
 
-func (s *shared) lift(q Quarantined) error {
-	if err := gone(os.Remove(filepath.Join(s.home(q.Addr), markName(q)))); err != nil {
+func (s *shared) liftQuarantine(q Quarantined) error {
+	if err := ignoreMissing(os.Remove(filepath.Join(s.addressPath(q.Addr), formatMarkName(q)))); err != nil {
 		return err
 	}
-	if err := s.vacate(q.Addr); err != nil {
+	if err := s.vacateAddress(q.Addr); err != nil {
 		return err
 	}
-	return gone(os.Remove(s.path("quarantine", quarantineName(q))))
+	return ignoreMissing(os.Remove(s.joinPath("quarantine", formatQuarantineName(q))))
 }
 
 func (s *shared) Lift(ctx context.Context, addr netip.Addr) error {
-	_, err := locked(ctx, s, "end the quarantine of "+addr.String(), func() (struct{}, error) {
-		all, _, err := s.quarantined()
+	_, err := runLocked(ctx, s, "end the quarantine of "+addr.String(), func() (struct{}, error) {
+		all, _, err := s.readQuarantine()
 		for _, q := range all {
 			if q.Addr == addr && err == nil {
-				err = s.lift(q)
+				err = s.liftQuarantine(q)
 			}
 		}
 		return struct{}{}, err
@@ -115,10 +117,10 @@ func (s *shared) Lift(ctx context.Context, addr netip.Addr) error {
 	return err
 }
 
-func (s *shared) Quarantine(ctx context.Context) ([]Quarantined, error) {
+func (s *shared) ListQuarantine(ctx context.Context) ([]Quarantined, error) {
 	var aliens error
-	all, err := locked(ctx, s, "list the quarantine", func() (all []Quarantined, err error) {
-		all, aliens, err = s.quarantined()
+	all, err := runLocked(ctx, s, "list the quarantine", func() (all []Quarantined, err error) {
+		all, aliens, err = s.readQuarantine()
 		return all, err
 	})
 	if err != nil {
@@ -127,22 +129,24 @@ func (s *shared) Quarantine(ctx context.Context) ([]Quarantined, error) {
 	return slices.DeleteFunc(all, func(q Quarantined) bool { return s.now().After(q.until()) }), aliens
 }
 
-// quarantined reads the list, by address; aliens are the lines about what is not gojail's.
-func (s *shared) quarantined() (all []Quarantined, aliens, err error) {
-	names, err := namesIn(s.path("quarantine"))
+// readQuarantine returns the list of quarantines, by address; aliens are the lines about
+// files that gojail did not write.
+func (s *shared) readQuarantine() (all []Quarantined, aliens, err error) {
+	names, err := listNames(s.joinPath("quarantine"))
 	for _, name := range names {
 		if q, ok := parseQuarantine(name); ok {
 			all = append(all, q)
 		} else {
-			aliens = errors.Join(aliens, s.alien("quarantine", name))
+			aliens = errors.Join(aliens, s.alienError("quarantine", name))
 		}
 	}
 	slices.SortFunc(all, func(a, b Quarantined) int { return a.Addr.Compare(b.Addr) })
 	return all, aliens, err
 }
 
-// notNew forgives a mark that an earlier try, or the same second, has made.
-func notNew(err error) error {
+// ignoreExisting returns err, or nil if err says that the file exists: an earlier try, or
+// the same second, has made it.
+func ignoreExisting(err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

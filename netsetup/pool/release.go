@@ -15,14 +15,14 @@ import (
 )
 
 func (s *shared) Release(ctx context.Context, o Owner) error {
-	if err := s.check(Claim{Owner: o}); err != nil {
+	if err := s.checkClaim(Claim{Owner: o}); err != nil {
 		return err
 	}
-	_, err := locked(ctx, s, "release the address of "+o.String(), func() (struct{}, error) {
-		had, err := s.recorded(o)
+	_, err := runLocked(ctx, s, "release the address of "+o.String(), func() (struct{}, error) {
+		had, err := s.readRecords(o)
 		for _, l := range had {
 			if err == nil {
-				err = s.free(l)
+				err = s.freeLease(l)
 			}
 		}
 		return struct{}{}, err
@@ -30,50 +30,51 @@ func (s *shared) Release(ctx context.Context, o Owner) error {
 	return err
 }
 
-// free takes back a lease in whatever state it was left. Its name holds its owner, so
-// removing it cannot hit anybody else's; the address's directory goes only if it is
-// empty. The record goes last.
-func (s *shared) free(l Lease) error {
-	if err := gone(os.Remove(s.lease(l))); err != nil {
+// freeLease releases a lease in whatever state it was left. The lease's name holds its
+// owner, so the removal cannot affect another lease; the address's directory is removed only
+// if it is empty. The record is removed last.
+func (s *shared) freeLease(l Lease) error {
+	if err := ignoreMissing(os.Remove(s.leasePath(l))); err != nil {
 		return err
 	}
-	if err := s.clear(l.Addr, l.Node); err != nil {
+	if err := s.clearFresh(l.Addr, l.Node); err != nil {
 		return err
 	}
-	if err := s.vacate(l.Addr); err != nil {
+	if err := s.vacateAddress(l.Addr); err != nil {
 		return err
 	}
-	return gone(os.Remove(s.record(l)))
+	return ignoreMissing(os.Remove(s.recordPath(l)))
 }
 
-// clear removes the lease that a node was about to put in addr's block.
-func (s *shared) clear(addr netip.Addr, node string) error {
-	fresh := s.fresh(addr, node)
-	names, err := namesIn(fresh)
+// clearFresh removes the lease that a node was preparing in addr's block.
+func (s *shared) clearFresh(addr netip.Addr, node string) error {
+	fresh := s.freshPath(addr, node)
+	names, err := listNames(fresh)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := gone(os.Remove(filepath.Join(fresh, name))); err != nil {
+		if err := ignoreMissing(os.Remove(filepath.Join(fresh, name))); err != nil {
 			return err
 		}
 	}
-	return gone(os.Remove(fresh))
+	return ignoreMissing(os.Remove(fresh))
 }
 
-// vacate removes addr's directory if nobody has the address, and tells that its block has room.
-func (s *shared) vacate(addr netip.Addr) error {
-	err := ignoringEINTR(func() error { return unix.Rmdir(s.home(addr)) })
+// vacateAddress removes addr's directory if no owner has the address, and removes the mark
+// that its block is full.
+func (s *shared) vacateAddress(addr netip.Addr) error {
+	err := retryEINTR(func() error { return unix.Rmdir(s.addressPath(addr)) })
 	if err != nil && err != unix.ENOTEMPTY && err != unix.EEXIST {
-		if err = gone(err); err != nil {
-			return &os.PathError{Op: "rmdir", Path: s.home(addr), Err: err}
+		if err = ignoreMissing(err); err != nil {
+			return &os.PathError{Op: "rmdir", Path: s.addressPath(addr), Err: err}
 		}
 	}
-	return gone(os.Remove(s.full(blockOf(addr))))
+	return ignoreMissing(os.Remove(s.fullMarkPath(blockOf(addr))))
 }
 
-// gone is err, unless it says that there is nothing to remove.
-func gone(err error) error {
+// ignoreMissing returns err, or nil if err says that there is nothing to remove.
+func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}
@@ -81,14 +82,15 @@ func gone(err error) error {
 }
 
 func (s *shared) Sweep(ctx context.Context, alive func(Owner) bool) ([]Lease, error) {
-	_, err := locked(ctx, s, "end old quarantines", func() (struct{}, error) { return struct{}{}, s.expire() })
+	_, err := runLocked(ctx, s, "end old quarantines", func() (struct{}, error) { return struct{}{}, s.expireQuarantines() })
 	freed, err2 := s.sweepNode(ctx, s.node, alive)
 	return freed, errors.Join(err, err2)
 }
 
-// sweepNode goes by a node's records, so it costs nothing on a large pool.
+// sweepNode sweeps the leases in a node's records, so its cost does not depend on the size
+// of the pool.
 func (s *shared) sweepNode(ctx context.Context, node string, alive func(Owner) bool) ([]Lease, error) {
-	names, err := locked(ctx, s, "list the leases of "+node, func() ([]string, error) { return namesIn(s.path("nodes", node)) })
+	names, err := runLocked(ctx, s, "list the leases of "+node, func() ([]string, error) { return listNames(s.joinPath("nodes", node)) })
 	problems := []error{err}
 	var freed []Lease
 	for _, name := range names {
@@ -97,10 +99,10 @@ func (s *shared) sweepNode(ctx context.Context, node string, alive func(Owner) b
 		}
 		l, ok := parseRecordName(node, name)
 		if !ok {
-			problems = append(problems, s.alien("nodes", node, name))
+			problems = append(problems, s.alienError("nodes", node, name))
 			continue
 		}
-		done, err := s.sweep(ctx, l, alive)
+		done, err := s.sweepLease(ctx, l, alive)
 		if done {
 			freed = append(freed, l)
 		}
@@ -109,38 +111,39 @@ func (s *shared) sweepNode(ctx context.Context, node string, alive func(Owner) b
 	return freed, errors.Join(problems...)
 }
 
-// sweep frees a lease unless its owner is alive. One lock is held for question and
-// answer: a job that asks for its address meanwhile finds it, or gets a new one.
-func (s *shared) sweep(ctx context.Context, l Lease, alive func(Owner) bool) (bool, error) {
-	return locked(ctx, s, "sweep the address of "+l.Owner.String(), func() (bool, error) {
-		_, noRecord := os.Lstat(s.record(l))
-		_, noLease := os.Lstat(s.lease(l))
-		if noRecord != nil && noLease != nil || alive(l.Owner) { // or released by now
+// sweepLease releases a lease unless its owner is alive. It holds the lock during the
+// question and the release: a job that acquires its address meanwhile finds it, or gets a
+// new one.
+func (s *shared) sweepLease(ctx context.Context, l Lease, alive func(Owner) bool) (bool, error) {
+	return runLocked(ctx, s, "sweep the address of "+l.Owner.String(), func() (bool, error) {
+		_, noRecord := os.Lstat(s.recordPath(l))
+		_, noLease := os.Lstat(s.leasePath(l))
+		if noRecord != nil && noLease != nil || alive(l.Owner) { // released meanwhile, or still in use
 			return false, nil
 		}
-		err := s.free(l)
+		err := s.freeLease(l)
 		return err == nil, err
 	})
 }
 
-// SweepAll goes by the records of every node, and then by the leases themselves.
+// SweepAll sweeps the records of every node, and then the leases themselves.
 func (s *shared) SweepAll(ctx context.Context, alive func(Owner) bool) ([]Lease, error) {
 	freed, err := s.Sweep(ctx, alive)
 	problems := []error{err}
-	nodes, err := locked(ctx, s, "list the nodes", func() ([]string, error) { return namesIn(s.path("nodes")) })
+	nodes, err := runLocked(ctx, s, "list the nodes", func() ([]string, error) { return listNames(s.joinPath("nodes")) })
 	problems = append(problems, err)
 	for _, node := range nodes {
-		if node == s.node || !word(node) {
+		if node == s.node || !isWord(node) {
 			continue
 		}
 		more, err := s.sweepNode(ctx, node, alive)
 		freed = append(freed, more...)
 		problems = append(problems, err)
 	}
-	leases, err := s.Leases(ctx)
+	leases, err := s.ListLeases(ctx)
 	problems = append(problems, err)
 	for _, l := range leases {
-		done, err := s.sweep(ctx, l, alive)
+		done, err := s.sweepLease(ctx, l, alive)
 		if done {
 			freed = append(freed, l)
 		}
@@ -149,7 +152,8 @@ func (s *shared) SweepAll(ctx context.Context, alive func(Owner) bool) ([]Lease,
 	return freed, errors.Join(problems...)
 }
 
-// alien reports what gojail did not write. It is never removed: it may be somebody's.
-func (s *shared) alien(parts ...string) error {
-	return fmt.Errorf("pool %s: gojail did not write %q; look at it and remove it", s.name, s.path(parts...))
+// alienError reports a file that gojail did not write. Such a file is never removed: it may
+// belong to somebody else.
+func (s *shared) alienError(parts ...string) error {
+	return fmt.Errorf("pool %s: gojail did not write %q; inspect and remove it", s.name, s.joinPath(parts...))
 }

@@ -18,22 +18,22 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// shared is a pool whose leases lie in a directory that all nodes see.
+// shared is a pool whose leases lie in a directory that all nodes share.
 type shared struct {
 	name   string
-	root   string // the pool's own directory
+	root   string // directory of the pool
 	node   string
 	usable usable
-	lock   string // file on this node
+	lock   string // lock file on this node
 	now    func() time.Time
 }
 
 func openShared(ctx context.Context, p *config.Pool, addresses usable, node, state string) (Pool, error) {
-	if !word(node) || !word(p.Name) {
+	if !isWord(node) || !isWord(p.Name) {
 		return nil, fmt.Errorf("pool %q, node %q: the names may hold letters, digits and ._+- only", p.Name, node)
 	}
 	if err := os.Mkdir(state, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("pool %s: cannot make the directory %s: %w", p.Name, state, errors.Unwrap(err))
+		return nil, fmt.Errorf("pool %s: cannot create the directory %s: %w", p.Name, state, errors.Unwrap(err))
 	}
 	s := &shared{
 		name: p.Name, root: filepath.Join(p.Directory, p.Name), node: node, usable: addresses,
@@ -42,94 +42,95 @@ func openShared(ctx context.Context, p *config.Pool, addresses usable, node, sta
 	if err := trusted.Parents(s.lock); err != nil {
 		return nil, err
 	}
-	_, err := locked(ctx, s, "open", func() (struct{}, error) { return struct{}{}, s.prepare(p.Directory) })
+	_, err := runLocked(ctx, s, "open", func() (struct{}, error) { return struct{}{}, s.prepare(p.Directory) })
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// CheckDirectory says whether leases may lie in a directory, and makes nothing. Where a
-// file server makes root another user, that one owns it, which shows when a lease is made.
+// CheckDirectory reports whether a directory is fit for leases, and returns its owner. It
+// creates nothing. If a file server maps root to another user, the directory belongs to that
+// user, which is checked when a lease is made.
 func CheckDirectory(dir string) (owner uint32, err error) {
 	if err := trusted.Parents(dir); err != nil {
 		return 0, err
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
-		return 0, fmt.Errorf("cannot look at %s: %w; is it mounted? Once for all nodes: mkdir -m 700 %[1]s", dir, err)
+		return 0, fmt.Errorf("cannot stat %s: %w; mount its file system, or create it once for all nodes: mkdir -m 700 %[1]s", dir, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return 0, fmt.Errorf("%s is not a directory", dir)
 	}
 	if st.Mode&0o077 != 0 {
-		return 0, fmt.Errorf("%s is open to others than its owner (mode %04o); run: chmod 700 %[1]s", dir, st.Mode&0o7777)
+		return 0, fmt.Errorf("%s is accessible to others than its owner (mode %04o); run: chmod 700 %[1]s", dir, st.Mode&0o7777)
 	}
 	return st.Uid, nil
 }
 
-// prepare checks the directory and makes the pool's own part of it.
+// prepare checks the directory and creates the pool's own part of it.
 func (s *shared) prepare(dir string) error {
 	owner, err := CheckDirectory(dir)
 	if err != nil {
 		return err
 	}
 	if owner != 0 {
-		if err := s.squashed(dir, owner); err != nil {
+		if err := s.checkSquashed(dir, owner); err != nil {
 			return err
 		}
 	}
 	for _, sub := range []string{"", "addresses", "nodes", "nodes/" + s.node, "full", "quarantine"} {
-		if err := os.Mkdir(s.path(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(s.joinPath(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	f, err := os.OpenFile(s.self(), os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(s.selfPath(), os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	return f.Close()
 }
 
-// squashed accepts a directory of another owner only if the file server makes root
-// that owner, which shows in what root makes there.
-func (s *shared) squashed(dir string, owner uint32) error {
+// checkSquashed accepts a directory of another owner only if the file server maps root to
+// that owner, which shows in the owner of what root creates there.
+func (s *shared) checkSquashed(dir string, owner uint32) error {
 	path := filepath.Join(dir, "who,"+s.node)
 	var st unix.Stat_t
 	err := os.Mkdir(path, 0o700)
 	if err == nil {
 		err = unix.Lstat(path, &st)
 		os.Remove(path)
-	} else if errors.Is(err, fs.ErrExist) { // left by a process that was killed here
+	} else if errors.Is(err, fs.ErrExist) { // left by a killed process
 		os.Remove(path)
-		return fmt.Errorf("%s was in the way and is removed; try again", path)
+		return fmt.Errorf("%s was left by a killed process and has been removed; try again", path)
 	}
 	if err != nil {
 		return err
 	}
 	if st.Uid != owner {
-		return fmt.Errorf("%s belongs to uid %d, but what root makes there to uid %d; run: chown %d %s", dir, owner, st.Uid, st.Uid, dir)
+		return fmt.Errorf("%s belongs to uid %d, but what root creates there belongs to uid %d; run: chown %d %s", dir, owner, st.Uid, st.Uid, dir)
 	}
 	return nil
 }
 
-// locked runs f with the node's lock of the pool. When f is given up on, it goes on
-// with the lock once the server is back: it can be repeated after every part of it.
-func locked[T any](ctx context.Context, s *shared, what string, f func() (T, error)) (T, error) {
-	lock, err := s.flock(ctx)
+// runLocked calls f with the node's lock of the pool. If the context ends first, f continues
+// with the lock once the server is back: f can be repeated after every part of it.
+func runLocked[T any](ctx context.Context, s *shared, what string, f func() (T, error)) (T, error) {
+	lock, err := s.takeLock(ctx)
 	if err != nil {
 		var none T
 		return none, fmt.Errorf("pool %s: cannot %s: %w", s.name, what, err)
 	}
-	return answered(ctx, s, what, func() (T, error) {
+	return waitForAnswer(ctx, s, what, func() (T, error) {
 		defer lock.Close()
-		return fresh(f)
+		return retryStale(f)
 	})
 }
 
-// answered waits for f, which a file server that hangs keeps in the kernel, until the
-// context ends.
-func answered[T any](ctx context.Context, s *shared, what string, f func() (T, error)) (T, error) {
+// waitForAnswer calls f and returns its result, or fails when the context ends: a file
+// server that hangs blocks f in the kernel.
+func waitForAnswer[T any](ctx context.Context, s *shared, what string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -146,17 +147,18 @@ func answered[T any](ctx context.Context, s *shared, what string, f func() (T, e
 		select {
 		case r = <-done:
 		default:
-			r.err = fmt.Errorf("%s does not answer in time; is its file server up?", s.root)
+			r.err = fmt.Errorf("%s does not answer in time; check its file server", s.root)
 		}
 	}
 	if r.err != nil {
-		return r.value, fmt.Errorf("pool %s: cannot %s: %w%s", s.name, what, r.err, advice(r.err))
+		return r.value, fmt.Errorf("pool %s: cannot %s: %w%s", s.name, what, r.err, advise(r.err))
 	}
 	return r.value, nil
 }
 
-// fresh runs f again when a handle is stale (NFS): the next try looks its paths up anew.
-func fresh[T any](f func() (T, error)) (value T, err error) {
+// retryStale calls f again while a handle is stale (NFS): the next call looks its paths up
+// again.
+func retryStale[T any](f func() (T, error)) (value T, err error) {
 	for range 3 {
 		if value, err = f(); !errors.Is(err, unix.ESTALE) {
 			break
@@ -165,23 +167,23 @@ func fresh[T any](f func() (T, error)) (value T, err error) {
 	return value, err
 }
 
-// flock takes the lock of this node, which ends with its process. It is local, so
-// that no other node and no lock manager can hold up this one.
-func (s *shared) flock(ctx context.Context) (*os.File, error) {
+// takeLock takes the lock of this node, which ends with its process. The lock file is local,
+// so that no other node and no lock manager can delay this node.
+func (s *shared) takeLock(ctx context.Context) (*os.File, error) {
 	file, err := filelock.Wait(ctx, s.lock)
 	if errors.Is(err, filelock.ErrBusy) {
-		return nil, fmt.Errorf("another process of this node holds %s for too long; does the file server of %s hang?", s.lock, s.root)
+		return nil, fmt.Errorf("another process of this node holds %s for too long; check whether the file server of %s hangs", s.lock, s.root)
 	}
 	return file, err
 }
 
-// advice is what to do about an errno.
-func advice(err error) string {
+// advise returns what to do about an errno.
+func advise(err error) string {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return "; the file server refuses this node's root: export it with no_root_squash, or give the directory to the account that root is squashed to"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return "; make room in the file system, or raise its quota"
+		return "; free space in the file system, or raise its quota"
 	case errors.Is(err, unix.EROFS):
 		return "; mount it writable"
 	case errors.Is(err, unix.ESTALE):

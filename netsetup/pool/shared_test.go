@@ -18,7 +18,7 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// site is a shared directory with a pool over it.
+// site is a shared directory with a pool in it.
 type site struct {
 	pool  *config.Pool
 	state string // each node's state directory lies below
@@ -32,7 +32,7 @@ func newSite(t testing.TB, subnet string) site {
 	dir := t.TempDir()
 	shared := filepath.Join(dir, "shared")
 	require.NoError(t, os.Mkdir(shared, 0o700))
-	p := nodePool(t, fmt.Sprintf("subnet = %q\ndirectory = %q", subnet, shared))
+	p := newNodePool(t, fmt.Sprintf("subnet = %q\ndirectory = %q", subnet, shared))
 	return site{p, dir}
 }
 
@@ -43,19 +43,19 @@ func (s site) open(t testing.TB, node string) *shared {
 	return p.(*shared)
 }
 
-func claim(job, node, rail string) Claim {
+func newClaim(job, node, rail string) Claim {
 	return Claim{Owner: Owner{Cluster: "prod", Job: job, Node: node, Rail: rail}, VF: "0000:86:00.2"}
 }
 
-func acquire(t testing.TB, p Pool, c Claim) netip.Addr {
+func mustAcquire(t testing.TB, p Pool, c Claim) netip.Addr {
 	t.Helper()
 	a, err := p.Acquire(t.Context(), c)
 	require.NoError(t, err)
 	return a
 }
 
-// clean requires that nothing is left: no address is leased, recorded or marked.
-func clean(t testing.TB, s *shared) {
+// requireClean requires that no address is leased, recorded or marked.
+func requireClean(t testing.TB, s *shared) {
 	t.Helper()
 	var left []string
 	require.NoError(t, filepath.WalkDir(s.root, func(path string, _ os.DirEntry, err error) error {
@@ -75,24 +75,24 @@ func clean(t testing.TB, s *shared) {
 func TestSameKeySameAddress(t *testing.T) {
 	site := newSite(t, "10.1.0.0/24")
 	n1, n2 := site.open(t, "n1"), site.open(t, "n2")
-	a := acquire(t, n1, claim("7", "n1", "rail0"))
-	require.Equal(t, a, acquire(t, n1, claim("7", "n1", "rail0")), "asked again")
-	require.Equal(t, a, acquire(t, site.open(t, "n1"), claim("7", "n1", "rail0")), "by another process")
+	a := mustAcquire(t, n1, newClaim("7", "n1", "rail0"))
+	require.Equal(t, a, mustAcquire(t, n1, newClaim("7", "n1", "rail0")), "asked again")
+	require.Equal(t, a, mustAcquire(t, site.open(t, "n1"), newClaim("7", "n1", "rail0")), "by another process")
 	seen := map[netip.Addr]bool{a: true}
 	for _, b := range []netip.Addr{
-		acquire(t, n1, claim("7", "n1", "rail1")), acquire(t, n1, claim("8", "n1", "rail0")), acquire(t, n2, claim("7", "n2", "rail0")),
+		mustAcquire(t, n1, newClaim("7", "n1", "rail1")), mustAcquire(t, n1, newClaim("8", "n1", "rail0")), mustAcquire(t, n2, newClaim("7", "n2", "rail0")),
 	} {
 		require.False(t, seen[b], "another rail, job or node has another address")
 		seen[b] = true
 	}
-	other := claim("7", "n1", "rail0")
+	other := newClaim("7", "n1", "rail0")
 	other.Cluster = "test"
-	require.NotContains(t, seen, acquire(t, n1, other), "so has another cluster")
+	require.NotContains(t, seen, mustAcquire(t, n1, other), "so has another cluster")
 
-	moved := claim("7", "n1", "rail0")
+	moved := newClaim("7", "n1", "rail0")
 	moved.VF = "0000:86:00.3"
-	require.Equal(t, a, acquire(t, n1, moved), "with another VF")
-	leases, err := n2.Leases(t.Context())
+	require.Equal(t, a, mustAcquire(t, n1, moved), "with another VF")
+	leases, err := n2.ListLeases(t.Context())
 	require.NoError(t, err)
 	require.Len(t, leases, 5)
 	for _, l := range leases {
@@ -107,19 +107,19 @@ func TestSameKeySameAddress(t *testing.T) {
 func TestReleaseIsTheOwnersAlone(t *testing.T) {
 	site := newSite(t, "10.1.0.0/30") // .1 and .2
 	n1, n2 := site.open(t, "n1"), site.open(t, "n2")
-	a := acquire(t, n1, claim("7", "n1", "rail0"))
-	// A record that leads to an address which another owner has by now.
-	stale := Lease{claim("9", "n2", "rail0").Owner, a, "0000:86:00.2", time.Unix(1790000000, 0)}
-	require.NoError(t, os.Link(n2.self(), n2.record(stale)))
-	require.NoError(t, n2.Release(t.Context(), claim("9", "n2", "rail0").Owner))
-	leases, err := n2.Leases(t.Context())
+	a := mustAcquire(t, n1, newClaim("7", "n1", "rail0"))
+	// A record of an address that another owner has now.
+	stale := Lease{newClaim("9", "n2", "rail0").Owner, a, "0000:86:00.2", time.Unix(1790000000, 0)}
+	require.NoError(t, os.Link(n2.selfPath(), n2.recordPath(stale)))
+	require.NoError(t, n2.Release(t.Context(), newClaim("9", "n2", "rail0").Owner))
+	leases, err := n2.ListLeases(t.Context())
 	require.NoError(t, err)
 	require.Len(t, leases, 1, "the lease of n1 is there")
-	require.ErrorContains(t, n2.Release(t.Context(), claim("7", "n1", "rail0").Owner), "opened for node n2")
+	require.ErrorContains(t, n2.Release(t.Context(), newClaim("7", "n1", "rail0").Owner), "opened for node n2")
 
-	require.NoError(t, n1.Release(t.Context(), claim("7", "n1", "rail0").Owner))
-	require.NoError(t, n1.Release(t.Context(), claim("7", "n1", "rail0").Owner), "twice")
-	clean(t, n1)
+	require.NoError(t, n1.Release(t.Context(), newClaim("7", "n1", "rail0").Owner))
+	require.NoError(t, n1.Release(t.Context(), newClaim("7", "n1", "rail0").Owner), "twice")
+	requireClean(t, n1)
 }
 
 func TestFullPoolAndRoomAgain(t *testing.T) {
@@ -127,40 +127,40 @@ func TestFullPoolAndRoomAgain(t *testing.T) {
 	p := site.open(t, "n1")
 	seen := map[netip.Addr]bool{}
 	for i := range 1022 {
-		a := acquire(t, p, claim(fmt.Sprint(i), "n1", "rail0"))
+		a := mustAcquire(t, p, newClaim(fmt.Sprint(i), "n1", "rail0"))
 		require.False(t, seen[a])
 		seen[a] = true
 	}
-	_, err := p.Acquire(t.Context(), claim("late", "n1", "rail0"))
+	_, err := p.Acquire(t.Context(), newClaim("late", "n1", "rail0"))
 	require.ErrorIs(t, err, errFull)
 	require.ErrorContains(t, err, "no address is free of 1022; wait for jobs to end")
-	marks, _ := os.ReadDir(p.path("full"))
+	marks, _ := os.ReadDir(p.joinPath("full"))
 	require.Len(t, marks, 4, "every block is known to be full")
 	for _, i := range []int{0, 511, 1021} {
-		o := claim(fmt.Sprint(i), "n1", "rail0").Owner
-		had, err := p.recorded(o)
+		o := newClaim(fmt.Sprint(i), "n1", "rail0").Owner
+		had, err := p.readRecords(o)
 		require.NoError(t, err)
-		require.FileExists(t, p.full(blockOf(had[0].Addr)))
+		require.FileExists(t, p.fullMarkPath(blockOf(had[0].Addr)))
 		require.NoError(t, p.Release(t.Context(), o))
-		require.NoFileExists(t, p.full(blockOf(had[0].Addr)))
-		require.Equal(t, had[0].Addr, acquire(t, p, claim("late", "n1", "rail0")), "the only free one")
-		require.NoError(t, p.Release(t.Context(), claim("late", "n1", "rail0").Owner))
-		acquire(t, p, claim(fmt.Sprint(i), "n1", "rail0"))
+		require.NoFileExists(t, p.fullMarkPath(blockOf(had[0].Addr)))
+		require.Equal(t, had[0].Addr, mustAcquire(t, p, newClaim("late", "n1", "rail0")), "the only free one")
+		require.NoError(t, p.Release(t.Context(), newClaim("late", "n1", "rail0").Owner))
+		mustAcquire(t, p, newClaim(fmt.Sprint(i), "n1", "rail0"))
 	}
 	freed, err := p.Sweep(t.Context(), func(Owner) bool { return false })
 	require.NoError(t, err)
 	require.Len(t, freed, 1022)
-	clean(t, p)
+	requireClean(t, p)
 }
 
 func TestHugePools(t *testing.T) {
 	for _, subnet := range []string{"10.0.0.0/8", "fd00:1::/64", "10.1.0.4/31", "10.1.0.9/32", "fd00::9/128"} {
 		t.Run(subnet, func(t *testing.T) {
 			p := newSite(t, subnet).open(t, "n1")
-			a := acquire(t, p, claim("1", "n1", "rail0"))
+			a := mustAcquire(t, p, newClaim("1", "n1", "rail0"))
 			require.True(t, netip.MustParsePrefix(subnet).Contains(a))
-			require.NoError(t, p.Release(t.Context(), claim("1", "n1", "rail0").Owner))
-			clean(t, p)
+			require.NoError(t, p.Release(t.Context(), newClaim("1", "n1", "rail0").Owner))
+			requireClean(t, p)
 		})
 	}
 }
@@ -168,29 +168,29 @@ func TestHugePools(t *testing.T) {
 func TestSweepByJobState(t *testing.T) {
 	site := newSite(t, "10.1.0.0/24")
 	n1, n2 := site.open(t, "n1"), site.open(t, "n2")
-	acquire(t, n1, claim("dead", "n1", "rail0"))
-	acquire(t, n1, claim("live", "n1", "rail0"))
-	acquire(t, n2, claim("dead", "n2", "rail0"))
+	mustAcquire(t, n1, newClaim("dead", "n1", "rail0"))
+	mustAcquire(t, n1, newClaim("live", "n1", "rail0"))
+	mustAcquire(t, n2, newClaim("dead", "n2", "rail0"))
 	alive := func(o Owner) bool { return o.Job == "live" }
 	freed, err := n1.Sweep(t.Context(), alive)
 	require.NoError(t, err)
 	require.Len(t, freed, 1, "only this node's")
-	require.Equal(t, claim("dead", "n1", "rail0").Owner, freed[0].Owner)
+	require.Equal(t, newClaim("dead", "n1", "rail0").Owner, freed[0].Owner)
 	require.Equal(t, "0000:86:00.2", freed[0].VF)
 
-	// n2 was killed with a lease half made; n1 sweeps for it on demand.
-	half := Lease{claim("half", "n2", "rail0").Owner, ip("10.1.0.77"), "", time.Unix(1790000000, 0)}
-	require.NoError(t, os.Link(n2.self(), n2.record(half)))
-	require.NoError(t, os.MkdirAll(n2.fresh(ip("10.1.0.77"), "n2"), 0o700))
+	// n2 was killed while it prepared a lease; n1 sweeps for it on demand.
+	half := Lease{newClaim("half", "n2", "rail0").Owner, parseIP("10.1.0.77"), "", time.Unix(1790000000, 0)}
+	require.NoError(t, os.Link(n2.selfPath(), n2.recordPath(half)))
+	require.NoError(t, os.MkdirAll(n2.freshPath(parseIP("10.1.0.77"), "n2"), 0o700))
 	freed, err = n1.SweepAll(t.Context(), alive)
 	require.NoError(t, err)
 	require.Len(t, freed, 2)
-	leases, err := n1.Leases(t.Context())
+	leases, err := n1.ListLeases(t.Context())
 	require.NoError(t, err)
 	require.Len(t, leases, 1)
 	require.Equal(t, "live", leases[0].Job)
-	require.NoError(t, n1.Release(t.Context(), claim("live", "n1", "rail0").Owner))
-	clean(t, n1)
+	require.NoError(t, n1.Release(t.Context(), newClaim("live", "n1", "rail0").Owner))
+	requireClean(t, n1)
 }
 
 func TestConflictQuarantines(t *testing.T) {
@@ -200,34 +200,34 @@ func TestConflictQuarantines(t *testing.T) {
 	n1.now = func() time.Time { return now }
 	n2.now = n1.now
 	mac, _ := net.ParseMAC("02:00:00:00:00:05")
-	c := claim("7", "n1", "rail0")
-	first := acquire(t, n1, c)
-	second, err := n1.Conflict(t.Context(), c, first, mac)
+	c := newClaim("7", "n1", "rail0")
+	first := mustAcquire(t, n1, c)
+	second, err := n1.ReportConflict(t.Context(), c, first, mac)
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
-	require.Equal(t, second, acquire(t, n1, c), "it stays the job's")
-	_, err = n1.Conflict(t.Context(), c, first, mac)
+	require.Equal(t, second, mustAcquire(t, n1, c), "it stays the job's")
+	_, err = n1.ReportConflict(t.Context(), c, first, mac)
 	require.ErrorContains(t, err, "not leased by this job")
 
-	// As if it had been killed between the mark and the end of the lease.
+	// The state of a process that was killed between the mark and the end of the lease.
 	old := Lease{c.Owner, first, c.VF, now}
 	require.NoError(t, n1.Release(t.Context(), c.Owner))
-	require.NoError(t, os.Link(n1.self(), n1.record(old)))
-	require.NoError(t, os.Link(n1.self(), n1.lease(old)))
-	require.NotEqual(t, first, acquire(t, n1, c))
+	require.NoError(t, os.Link(n1.selfPath(), n1.recordPath(old)))
+	require.NoError(t, os.Link(n1.selfPath(), n1.leasePath(old)))
+	require.NotEqual(t, first, mustAcquire(t, n1, c))
 
-	list, err := n2.Quarantine(t.Context())
+	list, err := n2.ListQuarantine(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, Quarantined{first, mac, "n1", time.Unix(now.Unix(), 0)}, list[0])
 	for i := range 12 { // 14 usable, one taken, one in quarantine
-		require.NotEqual(t, first, acquire(t, n2, claim(fmt.Sprint(i), "n2", "rail0")))
+		require.NotEqual(t, first, mustAcquire(t, n2, newClaim(fmt.Sprint(i), "n2", "rail0")))
 	}
-	_, err = n2.Acquire(t.Context(), claim("12", "n2", "rail0"))
+	_, err = n2.Acquire(t.Context(), newClaim("12", "n2", "rail0"))
 	require.ErrorIs(t, err, errFull)
 	now = now.Add(quarantineTime + time.Second)
-	require.Equal(t, first, acquire(t, n2, claim("12", "n2", "rail0")), "the quarantine is over")
-	list, err = n2.Quarantine(t.Context())
+	require.Equal(t, first, mustAcquire(t, n2, newClaim("12", "n2", "rail0")), "the quarantine is over")
+	list, err = n2.ListQuarantine(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, list)
 }
@@ -236,40 +236,40 @@ func TestConflictsAreBounded(t *testing.T) {
 	site := newSite(t, "10.1.0.0/24")
 	n1 := site.open(t, "n1")
 	mac, _ := net.ParseMAC("02:00:00:00:00:05")
-	c := claim("7", "n1", "rail0")
-	a := acquire(t, n1, c)
+	c := newClaim("7", "n1", "rail0")
+	a := mustAcquire(t, n1, c)
 	var err error
 	for range maxConflicts {
-		a, err = n1.Conflict(t.Context(), c, a, mac)
+		a, err = n1.ReportConflict(t.Context(), c, a, mac)
 		require.NoError(t, err)
 	}
-	_, err = n1.Conflict(t.Context(), c, a, mac)
+	_, err = n1.ReportConflict(t.Context(), c, a, mac)
 	require.ErrorIs(t, err, ErrConflict)
-	require.ErrorContains(t, err, "this node finds 9 addresses in use; is the VLAN right")
-	list, err := n1.Quarantine(t.Context())
+	require.ErrorContains(t, err, "this node finds 9 addresses in use; check the VLAN")
+	list, err := n1.ListQuarantine(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, maxConflicts)
-	leases, err := n1.Leases(t.Context())
+	leases, err := n1.ListLeases(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, leases, "the job has no address")
 	for _, q := range list {
 		require.NoError(t, n1.Lift(t.Context(), q.Addr))
 		require.NoError(t, n1.Lift(t.Context(), q.Addr), "twice")
 	}
-	clean(t, n1)
+	requireClean(t, n1)
 }
 
 func TestDeadlineWhileTheNodeIsLocked(t *testing.T) {
 	site := newSite(t, "10.1.0.0/24")
 	p := site.open(t, "n1")
-	held, err := p.flock(t.Context())
+	held, err := p.takeLock(t.Context())
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err = p.Acquire(ctx, claim("7", "n1", "rail0"))
+	_, err = p.Acquire(ctx, newClaim("7", "n1", "rail0"))
 	require.ErrorContains(t, err, "another process of this node holds")
 	held.Close()
-	acquire(t, p, claim("7", "n1", "rail0"))
+	mustAcquire(t, p, newClaim("7", "n1", "rail0"))
 }
 
 func TestDeadlineWhileTheServerHangs(t *testing.T) {
@@ -277,10 +277,10 @@ func TestDeadlineWhileTheServerHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	hang, ended := make(chan struct{}), make(chan error)
 	go func() {
-		_, err := locked(ctx, p, "wait", func() (int, error) { cancel(); <-hang; return 0, nil })
+		_, err := runLocked(ctx, p, "wait", func() (int, error) { cancel(); <-hang; return 0, nil })
 		ended <- err
 	}()
-	require.ErrorContains(t, <-ended, "does not answer in time; is its file server up?")
+	require.ErrorContains(t, <-ended, "does not answer in time; check its file server")
 	close(hang)
-	acquire(t, p, claim("7", "n1", "rail0"))
+	mustAcquire(t, p, newClaim("7", "n1", "rail0"))
 }

@@ -19,16 +19,17 @@ const (
 
 var unknown4 = netip.IPv4Unspecified()
 
-// arpProbe asks for an address without saying who asks (RFC 5227 section 2.1.1).
-func arpProbe(s *socket, address netip.Addr) packet { return s.arp(unknown4, address) }
+// buildARPProbe returns a question about an address without the sender's own address (RFC
+// 5227 section 2.1.1).
+func buildARPProbe(s *socket, address netip.Addr) packet { return s.buildARP(unknown4, address) }
 
-// arpAnnouncement says whose an address is (RFC 5227 section 2.3).
-func arpAnnouncement(s *socket, address netip.Addr) packet { return s.arp(address, address) }
+// buildARPAnnouncement returns the announcement of an address (RFC 5227 section 2.3).
+func buildARPAnnouncement(s *socket, address netip.Addr) packet { return s.buildARP(address, address) }
 
-func arpRequest(s *socket, from, to netip.Addr) packet { return s.arp(from, to) }
+func buildARPRequest(s *socket, from, to netip.Addr) packet { return s.buildARP(from, to) }
 
-// arp is a broadcast request; the target's hardware address is what is asked for.
-func (s *socket) arp(sender, target netip.Addr) packet {
+// buildARP returns a broadcast request for the hardware address of target.
+func (s *socket) buildARP(sender, target netip.Addr) packet {
 	h := s.hardware
 	b := binary.BigEndian.AppendUint16(nil, h.kind)
 	b = binary.BigEndian.AppendUint16(b, unix.ETH_P_IP)
@@ -39,14 +40,15 @@ func (s *socket) arp(sender, target netip.Addr) packet {
 	return packet{h.broadcast, b}
 }
 
-// arpMessage is what is of interest in an ARP packet.
+// arpMessage holds the fields of an ARP packet that matter here.
 type arpMessage struct {
 	operation      uint16
 	mac            net.HardwareAddr
 	sender, target netip.Addr
 }
 
-// parseARP: false if it is not one of the link's kind, or cut short.
+// parseARP reads an ARP packet; ok is false if the packet is truncated or of another link
+// type.
 func (h hardware) parseARP(b []byte) (m arpMessage, ok bool) {
 	length := len(h.address)
 	if len(b) < 8+2*length+8 || binary.BigEndian.Uint16(b[2:]) != unix.ETH_P_IP || int(b[4]) != length || b[5] != 4 {
@@ -60,14 +62,16 @@ func (h hardware) parseARP(b []byte) (m arpMessage, ok bool) {
 	return m, true
 }
 
-// conflict judges one packet, which came from the hardware address by: anything sent from the address, and a probe for it, by another hardware address.
-func (s *socket) conflict(b []byte, by net.HardwareAddr, address netip.Addr) error {
+// checkConflict fails with a ConflictError if another hardware address sent the packet from
+// the address, or probes for the address. by is the hardware address that the packet came
+// from.
+func (s *socket) checkConflict(b []byte, by net.HardwareAddr, address netip.Addr) error {
 	if address.Is6() {
-		return s.hardware.neighbourConflict(b, by, address)
+		return s.hardware.checkNeighbourConflict(b, by, address)
 	}
 	m, ok := s.hardware.parseARP(b)
 	if !ok || bytes.Equal(m.mac, s.hardware.address) {
-		return nil // our own, come back by a bridge or a card
+		return nil // the socket's own packet, returned by a bridge or a card
 	}
 	switch {
 	case m.sender == address:
@@ -78,10 +82,11 @@ func (s *socket) conflict(b []byte, by net.HardwareAddr, address netip.Addr) err
 	return nil
 }
 
-// answer is the hardware address in an answer of the gateway to us, else nil.
-func (s *socket) answer(b []byte, by net.HardwareAddr, from, gateway netip.Addr) net.HardwareAddr {
+// parseAnswer returns the hardware address from an answer of the gateway to this host, nil
+// for other packets.
+func (s *socket) parseAnswer(b []byte, by net.HardwareAddr, from, gateway netip.Addr) net.HardwareAddr {
 	if gateway.Is6() {
-		return s.hardware.neighbourAnswer(b, by, gateway)
+		return s.hardware.parseNeighbourAnswer(b, by, gateway)
 	}
 	m, ok := s.hardware.parseARP(b)
 	if !ok || m.operation != arpReply || m.sender != gateway || m.target != from || bytes.Equal(m.mac, s.hardware.address) {

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hardware is what the kernel says about a link.
+// hardware is the kernel's description of a link.
 type hardware struct {
 	index     int
 	kind      uint16           // ARPHRD_ETHER, or ARPHRD_INFINIBAND with addresses of 20 bytes
-	address   net.HardwareAddr // own
+	address   net.HardwareAddr // hardware address of the link
 	broadcast net.HardwareAddr
 }
 
-// ask asks the kernel, on a thread that is in the namespace.
-func ask(index int) (hardware, error) {
+// readHardware asks the kernel about a link, on a thread in the link's namespace.
+func readHardware(index int) (hardware, error) {
 	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
 	msg.Index = int32(index)
@@ -57,8 +57,9 @@ func (h hardware) check(flags uint32) error {
 	return nil
 }
 
-// multicast is the hardware address of an IPv6 group: RFC 2464 for Ethernet, RFC 4391 for IPoIB.
-func (h hardware) multicast(group netip.Addr) net.HardwareAddr {
+// mapGroup returns the hardware address of an IPv6 multicast group: RFC 2464 for Ethernet,
+// RFC 4391 for IPoIB.
+func (h hardware) mapGroup(group netip.Addr) net.HardwareAddr {
 	g := group.As16()
 	if h.kind == unix.ARPHRD_ETHER {
 		return append(net.HardwareAddr{0x33, 0x33}, g[12:]...)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of RFC 4861.
+// The numbers of RFC 4861.
 const (
 	solicitation  = 135
 	advertisement = 136
@@ -22,51 +22,56 @@ const (
 
 var unknown6 = netip.IPv6Unspecified()
 
-// solicited is the group in which one asks for an address (RFC 4291 section 2.7.1).
-func solicited(a netip.Addr) netip.Addr {
+// toSolicitedNode returns the solicited-node multicast address of an address (RFC 4291
+// section 2.7.1).
+func toSolicitedNode(a netip.Addr) netip.Addr {
 	b := a.As16()
 	g := [16]byte{0xff, 0x02, 11: 1, 12: 0xff, 13: b[13], 14: b[14], 15: b[15]}
 	return netip.AddrFrom16(g)
 }
 
-// neighbourProbe is duplicate address detection: a question from no address (RFC 4862 section 5.4.2).
-func neighbourProbe(s *socket, address netip.Addr) packet {
-	return s.ndp(unknown6, solicited(address), solicitation, 0, address, 0)
+// buildNeighbourProbe returns a probe of duplicate address detection, a solicitation from
+// the unspecified address (RFC 4862 section 5.4.2).
+func buildNeighbourProbe(s *socket, address netip.Addr) packet {
+	return s.buildNDP(unknown6, toSolicitedNode(address), solicitation, 0, address, 0)
 }
 
-func neighbourRequest(s *socket, from, to netip.Addr) packet {
-	return s.ndp(from, solicited(to), solicitation, 0, to, sourceOption)
+func buildNeighbourRequest(s *socket, from, to netip.Addr) packet {
+	return s.buildNDP(from, toSolicitedNode(to), solicitation, 0, to, sourceOption)
 }
 
-// neighbourAnnouncement: RFC 4861 section 7.2.6.
-func neighbourAnnouncement(s *socket, address netip.Addr) packet {
-	return s.ndp(address, netip.IPv6LinkLocalAllNodes(), advertisement, override, address, targetOption)
+// buildNeighbourAnnouncement returns an unsolicited advertisement (RFC 4861 section 7.2.6).
+func buildNeighbourAnnouncement(s *socket, address netip.Addr) packet {
+	return s.buildNDP(address, netip.IPv6LinkLocalAllNodes(), advertisement, override, address, targetOption)
 }
 
-// ndp is an IPv6 packet with a neighbour message, and the hardware address as its option if that is not 0.
-func (s *socket) ndp(from, to netip.Addr, kind uint8, flags uint32, target netip.Addr, option uint8) packet {
+// buildNDP returns an IPv6 packet with a neighbour message; if option is not 0, the hardware
+// address is its option of that kind.
+func (s *socket) buildNDP(from, to netip.Addr, kind uint8, flags uint32, target netip.Addr, option uint8) packet {
 	body := binary.BigEndian.AppendUint32([]byte{kind, 0, 0, 0}, flags)
 	body = append(body, target.AsSlice()...)
 	if option != 0 {
-		body = append(body, s.hardware.option(option)...)
+		body = append(body, s.hardware.buildOption(option)...)
 	}
-	binary.BigEndian.PutUint16(body[2:], checksum(from, to, body))
+	binary.BigEndian.PutUint16(body[2:], computeChecksum(from, to, body))
 	ip := []byte{0x60, 0, 0, 0, 0, 0, unix.IPPROTO_ICMPV6, 255}
 	binary.BigEndian.PutUint16(ip[4:], uint16(len(body)))
 	ip = append(append(ip, from.AsSlice()...), to.AsSlice()...)
-	return packet{s.hardware.multicast(to), append(ip, body...)}
+	return packet{s.hardware.mapGroup(to), append(ip, body...)}
 }
 
-// option is a link-layer address, in units of 8 bytes; IPoIB has 2 bytes of padding before it (RFC 4391 section 9.3).
-func (h hardware) option(kind uint8) []byte {
+// buildOption returns a link-layer address option, in units of 8 bytes; IPoIB has 2 bytes of
+// padding before the address (RFC 4391 section 9.3).
+func (h hardware) buildOption(kind uint8) []byte {
 	if h.kind == unix.ARPHRD_INFINIBAND {
 		return append([]byte{kind, 3, 0, 0}, h.address...)
 	}
 	return append([]byte{kind, 1}, h.address...)
 }
 
-// hardwareOption finds such an option in a list of them; nil if there is none.
-func (h hardware) hardwareOption(options []byte, kind uint8) net.HardwareAddr {
+// findOption returns the link-layer address of the first option of that kind, nil if there
+// is none.
+func (h hardware) findOption(options []byte, kind uint8) net.HardwareAddr {
 	skip := 2
 	if h.kind == unix.ARPHRD_INFINIBAND {
 		skip = 4
@@ -84,8 +89,8 @@ func (h hardware) hardwareOption(options []byte, kind uint8) net.HardwareAddr {
 	return nil
 }
 
-// checksum is that of ICMPv6 with its pseudo-header (RFC 8200 section 8.1).
-func checksum(from, to netip.Addr, body []byte) uint16 {
+// computeChecksum returns the ICMPv6 checksum with its pseudo-header (RFC 8200 section 8.1).
+func computeChecksum(from, to netip.Addr, body []byte) uint16 {
 	var sum uint32
 	add := func(b []byte) {
 		for i := 0; i+1 < len(b); i += 2 {
@@ -102,7 +107,7 @@ func checksum(from, to netip.Addr, body []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// parseNDP gives the parts of a valid neighbour message (RFC 4861 section 7.1).
+// parseNDP returns the parts of a neighbour message that is valid by RFC 4861 section 7.1.
 func parseNDP(b []byte) (kind uint8, source, target netip.Addr, options []byte, ok bool) {
 	if len(b) < icmpTarget+16 || b[ipNext] != unix.IPPROTO_ICMPV6 || b[7] != 255 || b[icmpType+1] != 0 {
 		return 0, source, target, nil, false
@@ -116,7 +121,7 @@ func parseNDP(b []byte) (kind uint8, source, target netip.Addr, options []byte, 
 	return b[icmpType], source, target, b[icmpTarget+16 : end], true
 }
 
-func (h hardware) neighbourConflict(b []byte, by net.HardwareAddr, address netip.Addr) error {
+func (h hardware) checkNeighbourConflict(b []byte, by net.HardwareAddr, address netip.Addr) error {
 	kind, source, target, options, ok := parseNDP(b)
 	if !ok || target != address {
 		return nil
@@ -124,11 +129,11 @@ func (h hardware) neighbourConflict(b []byte, by net.HardwareAddr, address netip
 	option, asking := uint8(targetOption), false
 	if kind == solicitation {
 		if source != unknown6 {
-			return nil // somebody looks for the address, as we do
+			return nil // another host resolves the address
 		}
 		option, asking = 0, true
 	}
-	mac := h.hardwareOption(options, option)
+	mac := h.findOption(options, option)
 	if mac == nil {
 		mac = by
 	}
@@ -138,12 +143,12 @@ func (h hardware) neighbourConflict(b []byte, by net.HardwareAddr, address netip
 	return &ConflictError{Address: address, MAC: mac, asking: asking}
 }
 
-func (h hardware) neighbourAnswer(b []byte, by net.HardwareAddr, gateway netip.Addr) net.HardwareAddr {
+func (h hardware) parseNeighbourAnswer(b []byte, by net.HardwareAddr, gateway netip.Addr) net.HardwareAddr {
 	kind, _, target, options, ok := parseNDP(b)
 	if !ok || kind != advertisement || target != gateway {
 		return nil
 	}
-	mac := h.hardwareOption(options, targetOption)
+	mac := h.findOption(options, targetOption)
 	if mac == nil {
 		mac = by
 	}

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Options are how often and how long to ask. RFC 5227 and RFC 4862 wait 1 to 2 s
-// for each of 3 probes, for networks with slow bridges; a job's start cannot.
+// Options are the number of probes and the time between them. RFC 5227 and RFC 4862 wait 1
+// to 2 s for each of 3 probes, for networks with slow bridges, which is too long for the
+// start of a job.
 type Options struct {
-	Tries   int           // packets; 0: 3
-	Timeout time.Duration // how long to listen after each; 0: 200 ms
+	Tries   int           // number of packets; 0: 3
+	Timeout time.Duration // time to wait for an answer to each; 0: 200 ms
 }
 
-func (o Options) orDefault() Options {
+func (o Options) withDefaults() Options {
 	if o.Tries == 0 {
 		o.Tries = 3
 	}
@@ -28,19 +29,19 @@ func (o Options) orDefault() Options {
 }
 
 var (
-	// ErrNoCarrier: the link is not running, so that silence says nothing.
+	// ErrNoCarrier means that the link is not running, so that a missing answer means nothing.
 	ErrNoCarrier = errors.New("the link has no carrier")
-	// ErrSilent: nobody answered.
+	// ErrSilent means that no host answered.
 	ErrSilent = errors.New("no answer")
-	// ErrLinkType: neither Ethernet nor IPoIB.
+	// ErrLinkType means that the link is neither Ethernet nor IPoIB.
 	ErrLinkType = errors.New("neither Ethernet nor IPoIB")
 )
 
-// ConflictError: another machine has the address, or asks for it at this moment.
+// ConflictError means that another machine has the address, or is about to assign it.
 type ConflictError struct {
 	Address netip.Addr
-	MAC     net.HardwareAddr // of the other one
-	asking  bool             // it does not have the address yet, but probes for it as well
+	MAC     net.HardwareAddr // hardware address of the other machine
+	asking  bool             // the other machine does not have the address yet, but probes for it
 }
 
 func (e *ConflictError) Error() string {
@@ -48,5 +49,5 @@ func (e *ConflictError) Error() string {
 	if e.asking {
 		does = "is about to take it"
 	}
-	return fmt.Sprintf("address %s is in use: %s %s; take it out of the pool's ranges or find that machine", e.Address, e.MAC, does)
+	return fmt.Sprintf("address %s is in use: %s %s; remove it from the pool's ranges, or find that machine", e.Address, e.MAC, does)
 }

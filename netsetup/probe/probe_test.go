@@ -22,20 +22,20 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-// TestMain: no test may leave a namespace or a socket open.
+// TestMain fails if a test leaves a namespace or a socket open.
 func TestMain(m *testing.M) {
-	before := left()
+	before := listOpen()
 	code := m.Run()
-	for end := time.Now().Add(10 * time.Second); code == 0 && left() != before; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); code == 0 && listOpen() != before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			fmt.Printf("left open; before:\n%s\nafter:\n%s\n", before, left())
+			fmt.Printf("left open; before:\n%s\nafter:\n%s\n", before, listOpen())
 			code = 1
 		}
 	}
 	os.Exit(code)
 }
 
-func left() string {
+func listOpen() string {
 	var b strings.Builder
 	fds, _ := filepath.Glob("/proc/self/fd/*")
 	for _, fd := range fds {
@@ -46,37 +46,38 @@ func left() string {
 	return b.String()
 }
 
-// quick is for tests in which an answer comes at once, or never.
+// quick is for tests in which an answer arrives at once or never.
 var quick = Options{Tries: 2, Timeout: 50 * time.Millisecond}
 
-// patient is for tests in which an answer must come, however slow the machine is.
+// patient is for tests in which an answer must arrive, however slow the machine is.
 var patient = Options{Tries: 20, Timeout: time.Second}
 
-// lan is a bridge with a job, whose links are not addressed, and a peer that has 192.0.2.9 and 2001:db8::9.
+// lan is a bridge with a job, whose links have no addresses, and a peer that has 192.0.2.9
+// and 2001:db8::9.
 type lan struct {
 	job, peer *link.Namespace
 	rails     []link.Link // of the job
 	other     link.Link   // of the peer
 }
 
-func network(t testing.TB, rails int) lan {
+func newLAN(t testing.TB, rails int) lan {
 	t.Helper()
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes network namespaces")
 	}
-	sw := space(t)
-	n := lan{job: space(t), peer: space(t)}
-	shell(t, sw, "ip link add br0 type bridge && ip link set br0 up")
+	sw := newSpace(t)
+	n := lan{job: newSpace(t), peer: newSpace(t)}
+	runShell(t, sw, "ip link add br0 type bridge && ip link set br0 up")
 	cable := func(to *link.Namespace, i int, name string) link.Link {
-		shell(t, sw, fmt.Sprintf("ip link add port%d type veth peer name far%d && ip link set port%d master br0 up", i, i, i))
-		l, err := sw.ByName(fmt.Sprintf("far%d", i))
+		runShell(t, sw, fmt.Sprintf("ip link add port%d type veth peer name far%d && ip link set port%d master br0 up", i, i, i))
+		l, err := sw.FindByName(fmt.Sprintf("far%d", i))
 		require.NoError(t, err)
 		moved, err := link.Move(sw, l.Index, to, name)
 		require.NoError(t, err)
-		require.NoError(t, to.Up(moved.Index))
+		require.NoError(t, to.SetUp(moved.Index))
 		require.NoError(t, to.WaitCarrier(t.Context(), moved.Index))
 		require.Eventually(t, func() bool { // the switch learns of the carrier by itself, later than the job may
-			return strings.Contains(shell(t, sw, fmt.Sprintf("ip -d link show port%d", i)), "state forwarding")
+			return strings.Contains(runShell(t, sw, fmt.Sprintf("ip -d link show port%d", i)), "state forwarding")
 		}, 20*time.Second, 5*time.Millisecond)
 		return moved.Link
 	}
@@ -90,15 +91,15 @@ func network(t testing.TB, rails int) lan {
 	return n
 }
 
-// on is a Prober of a link, until the end of the test.
-func on(t testing.TB, n *link.Namespace, l link.Link) *Prober {
+// openProber returns a Prober of a link, open until the end of the test.
+func openProber(t testing.TB, n *link.Namespace, l link.Link) *Prober {
 	t.Helper()
 	p := Open(n.FD(), l.Index)
 	t.Cleanup(p.Close)
 	return p
 }
 
-func space(t testing.TB) *link.Namespace {
+func newSpace(t testing.TB) *link.Namespace {
 	t.Helper()
 	fd, err := netns.New()
 	require.NoError(t, err)
@@ -106,51 +107,52 @@ func space(t testing.TB) *link.Namespace {
 	n, err := link.Open(fd)
 	require.NoError(t, err)
 	t.Cleanup(n.Close)
-	require.NoError(t, n.Up(1))
+	require.NoError(t, n.SetUp(1))
 	return n
 }
 
-func ip(s string) netip.Addr { return netip.MustParseAddr(s) }
+func parseIP(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 func TestConflictWithOneThatHasTheAddress(t *testing.T) {
-	n := network(t, 1)
+	n := newLAN(t, 1)
 	for _, taken := range []string{"192.0.2.9", "2001:db8::9"} {
-		err := on(t, n.job, n.rails[0]).Conflict(t.Context(), ip(taken), patient)
+		err := openProber(t, n.job, n.rails[0]).ProbeConflict(t.Context(), parseIP(taken), patient)
 		var conflict *ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.Equal(t, n.other.MAC.String(), conflict.MAC.String())
 		assert.False(t, conflict.asking)
-		assert.EqualError(t, err, "address "+taken+" is in use: "+n.other.MAC.String()+" has it; take it out of the pool's ranges or find that machine")
+		assert.EqualError(t, err, "address "+taken+" is in use: "+n.other.MAC.String()+" has it; remove it from the pool's ranges, or find that machine")
 	}
 	for _, free := range []string{"192.0.2.10", "2001:db8::10"} {
-		assert.NoError(t, on(t, n.job, n.rails[0]).Conflict(t.Context(), ip(free), quick))
+		assert.NoError(t, openProber(t, n.job, n.rails[0]).ProbeConflict(t.Context(), parseIP(free), quick))
 	}
 }
 
-// TestConflictPoisonsNoCache: the question comes before the address, and nobody learns anything from it.
+// TestConflictPoisonsNoCache checks that a probe, which precedes the address, changes no
+// neighbour's cache.
 func TestConflictPoisonsNoCache(t *testing.T) {
-	n := network(t, 1)
+	n := newLAN(t, 1)
 	for _, address := range []string{"192.0.2.9", "192.0.2.10", "2001:db8::9", "2001:db8::10"} {
-		on(t, n.job, n.rails[0]).Conflict(t.Context(), ip(address), quick)
+		openProber(t, n.job, n.rails[0]).ProbeConflict(t.Context(), parseIP(address), quick)
 	}
-	out := shell(t, n.peer, "ip neigh show nud all; ip -6 neigh show nud all")
+	out := runShell(t, n.peer, "ip neigh show nud all; ip -6 neigh show nud all")
 	assert.NotContains(t, out, n.rails[0].MAC.String())
 }
 
-// TestConflictOfTwoThatAsk: both machines want the address at the same time, and
-// whoever hears the other leaves it alone.
+// TestConflictOfTwoThatAsk lets two machines probe for the same address at the same time: a
+// machine that hears the other does not take it.
 func TestConflictOfTwoThatAsk(t *testing.T) {
-	n := network(t, 1)
+	n := newLAN(t, 1)
 	for _, address := range []string{"192.0.2.50", "2001:db8::50"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wait sync.WaitGroup
 		errs := make([]error, 2)
 		ask := func(i int, p *Prober) {
 			defer cancel() // the first to hear is enough
-			errs[i] = p.Conflict(ctx, ip(address), Options{Tries: 1000, Timeout: 20 * time.Millisecond})
+			errs[i] = p.ProbeConflict(ctx, parseIP(address), Options{Tries: 1000, Timeout: 20 * time.Millisecond})
 		}
-		wait.Go(func() { ask(0, on(t, n.job, n.rails[0])) })
-		wait.Go(func() { ask(1, on(t, n.peer, n.other)) })
+		wait.Go(func() { ask(0, openProber(t, n.job, n.rails[0])) })
+		wait.Go(func() { ask(1, openProber(t, n.peer, n.other)) })
 		wait.Wait()
 		var conflict *ConflictError
 		require.True(t, errors.As(errors.Join(errs...), &conflict), "%v", errs)
@@ -160,58 +162,60 @@ func TestConflictOfTwoThatAsk(t *testing.T) {
 }
 
 func TestGateway(t *testing.T) {
-	n := network(t, 1)
+	n := newLAN(t, 1)
 	index := n.rails[0].Index
-	p := on(t, n.job, n.rails[0]) // the same for all questions, as for a rail
+	p := openProber(t, n.job, n.rails[0]) // the same for all questions, as for a rail
 	for _, a := range []struct{ own, gateway, silent string }{
 		{"192.0.2.1/24", "192.0.2.9", "192.0.2.254"}, {"2001:db8::1/64", "2001:db8::9", "2001:db8::fe"},
 	} {
 		own := netip.MustParsePrefix(a.own)
-		require.NoError(t, p.Conflict(t.Context(), own.Addr(), quick))
+		require.NoError(t, p.ProbeConflict(t.Context(), own.Addr(), quick))
 		require.NoError(t, n.job.AddAddress(index, own))
-		mac, err := p.Gateway(t.Context(), own.Addr(), ip(a.gateway), patient)
+		mac, err := p.ProbeGateway(t.Context(), own.Addr(), parseIP(a.gateway), patient)
 		require.NoError(t, err)
 		assert.Equal(t, n.other.MAC.String(), mac.String())
 		require.NoError(t, p.Announce(own.Addr()))
-		_, err = p.Gateway(t.Context(), own.Addr(), ip(a.silent), quick)
+		_, err = p.ProbeGateway(t.Context(), own.Addr(), parseIP(a.silent), quick)
 		assert.ErrorIs(t, err, ErrSilent)
-		assert.ErrorContains(t, err, "ask gateway "+a.silent+" from "+own.Addr().String()+": no answer; is it up, in this VLAN")
+		assert.ErrorContains(t, err, "probe gateway "+a.silent+" from "+own.Addr().String()+": no answer; check that it is up and in this VLAN")
 	}
-	_, err := p.Gateway(t.Context(), ip("192.0.2.1"), ip("2001:db8::9"), quick)
+	_, err := p.ProbeGateway(t.Context(), parseIP("192.0.2.1"), parseIP("2001:db8::9"), quick)
 	assert.Error(t, err)
 }
 
-// TestAnnounceChangesNeighbours: what the peer knew of the address' former owner is replaced.
+// TestAnnounceChangesNeighbours checks that the peer's cache no longer has the former owner
+// of the address.
 func TestAnnounceChangesNeighbours(t *testing.T) {
-	n := network(t, 1)
+	n := newLAN(t, 1)
 	for _, a := range []string{"192.0.2.30", "2001:db8::30"} {
-		shell(t, n.peer, "ip neigh replace "+a+" lladdr 02:00:00:00:00:99 dev eth0 nud stale")
-		require.NoError(t, on(t, n.job, n.rails[0]).Announce(ip(a)))
+		runShell(t, n.peer, "ip neigh replace "+a+" lladdr 02:00:00:00:00:99 dev eth0 nud stale")
+		require.NoError(t, openProber(t, n.job, n.rails[0]).Announce(parseIP(a)))
 		require.Eventually(t, func() bool {
-			// The kernel ignores a change within 1 s of the last one (locktime), so it is said again.
-			on(t, n.job, n.rails[0]).Announce(ip(a))
-			return strings.Contains(shell(t, n.peer, "ip neigh show "+a), n.rails[0].MAC.String())
+			// The kernel ignores a change within 1 s of the last one (locktime), so it is announced again.
+			openProber(t, n.job, n.rails[0]).Announce(parseIP(a))
+			return strings.Contains(runShell(t, n.peer, "ip neigh show "+a), n.rails[0].MAC.String())
 		}, 20*time.Second, 50*time.Millisecond)
 	}
 }
 
 func BenchmarkGateway(b *testing.B) {
-	n := network(b, 1)
+	n := newLAN(b, 1)
 	require.NoError(b, n.job.AddAddress(n.rails[0].Index, netip.MustParsePrefix("192.0.2.1/24")))
-	p := on(b, n.job, n.rails[0])
+	p := openProber(b, n.job, n.rails[0])
 	for b.Loop() {
-		_, err := p.Gateway(b.Context(), ip("192.0.2.1"), ip("192.0.2.9"), patient)
+		_, err := p.ProbeGateway(b.Context(), parseIP("192.0.2.1"), parseIP("192.0.2.9"), patient)
 		require.NoError(b, err)
 	}
 }
 
-// TestAnnounceAfterSilence: the time for answers is over then, and not for what is sent.
+// TestAnnounceAfterSilence checks that the deadline for answers does not apply to later
+// packets.
 func TestAnnounceAfterSilence(t *testing.T) {
-	n := network(t, 1)
+	n := newLAN(t, 1)
 	p := Open(n.job.FD(), n.rails[0].Index)
 	defer p.Close()
 	for _, address := range []string{"192.0.2.77", "2001:db8::77"} {
-		require.NoError(t, p.Conflict(t.Context(), ip(address), quick))
-		require.NoError(t, p.Announce(ip(address)), address)
+		require.NoError(t, p.ProbeConflict(t.Context(), parseIP(address), quick))
+		require.NoError(t, p.Announce(parseIP(address)), address)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-// shell runs a command in the namespace.
-func shell(t testing.TB, n *link.Namespace, line string) string {
+// runShell runs a command in the namespace.
+func runShell(t testing.TB, n *link.Namespace, line string) string {
 	t.Helper()
 	var out []byte
-	err := netns.Inside(n.FD(), func() (err error) {
+	err := netns.RunInside(n.FD(), func() (err error) {
 		out, err = exec.Command("sh", "-c", line).CombinedOutput()
 		return err
 	})

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a packet socket on one link, which sees what its filter lets through.
+// socket is a packet socket on one link; it receives the packets that its filter accepts.
 type socket struct {
 	file     *os.File
 	raw      syscall.RawConn
@@ -24,22 +24,22 @@ type socket struct {
 	protocol uint16 // ETH_P_ARP or ETH_P_IPV6
 }
 
-// errDone ends an ask that has its answer.
+// errDone ends an exchange that has its answer.
 var errDone = errors.New("done")
 
-// newSocket opens a socket on a thread that is in the namespace. It receives nothing
-// before it has a filter: a socket of protocol 0 hears nothing, and bind gives it the protocol.
-func newSocket(h hardware, f filter) (*socket, error) {
+// openSocket opens a socket on a thread in the namespace. It receives nothing before it has
+// a filter: a socket of protocol 0 receives no packets, and bind(2) sets the protocol.
+func openSocket(h hardware, f filter) (*socket, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("packet socket: %w; CAP_NET_RAW is needed", err)
 	}
 	s := &socket{file: os.NewFile(uintptr(fd), "packet socket"), hardware: h, protocol: f.protocol}
 	if s.raw, err = s.file.SyscallConn(); err == nil {
-		err = s.attach(f)
+		err = s.setFilter(f)
 	}
 	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: big(f.protocol), Ifindex: h.index})
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: toBigEndian(f.protocol), Ifindex: h.index})
 	}
 	if err != nil {
 		s.file.Close()
@@ -48,8 +48,9 @@ func newSocket(h hardware, f filter) (*socket, error) {
 	return s, nil
 }
 
-// attach gives the socket a filter in place of what it had, and throws away what that one let through.
-func (s *socket) attach(f filter) (err error) {
+// setFilter replaces the socket's filter, and drops the packets that the previous filter
+// accepted.
+func (s *socket) setFilter(f filter) (err error) {
 	control := s.raw.Control(func(fd uintptr) {
 		program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]}
 		if err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program); err != nil {
@@ -62,9 +63,9 @@ func (s *socket) attach(f filter) (err error) {
 	return errors.Join(control, err)
 }
 
-// join makes the link and the switches hear an IPv6 group (MLD): a membership of
-// the packet socket would reach the card's filter only.
-func join(index int, group netip.Addr) (int, error) {
+// joinGroup joins an IPv6 group by a UDP socket, so that the link and the switches receive
+// it (MLD): a membership of the packet socket would change the card's filter only.
+func joinGroup(index int, group netip.Addr) (int, error) {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
@@ -72,27 +73,27 @@ func join(index int, group netip.Addr) (int, error) {
 	request := &unix.IPv6Mreq{Multiaddr: group.As16(), Interface: uint32(index)}
 	if err := unix.SetsockoptIPv6Mreq(fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, request); err != nil {
 		unix.Close(fd)
-		return -1, fmt.Errorf("join %s: %w; is IPv6 on for this link (disable_ipv6)?", group, err)
+		return -1, fmt.Errorf("join %s: %w; check that IPv6 is enabled on this link (disable_ipv6)", group, err)
 	}
 	return fd, nil
 }
 
-// exchange sends, and listens until the time of the try is over, as often as o says.
-// hear gets each packet and who sent it, and returns an error to end it. The
-// error is ErrSilent if it never did.
+// exchange sends a packet and listens until the timeout of the try, as often as o demands.
+// hear is called with each packet and its sender's hardware address, and returns an error to
+// end the exchange. exchange fails with ErrSilent if hear returned no error.
 func (s *socket) exchange(ctx context.Context, o Options, send func() error, hear func([]byte, net.HardwareAddr) error) error {
-	o = o.orDefault()
-	defer s.file.SetDeadline(time.Time{}) // what is sent later has none
-	// A deadline in the past wakes the reader up when ctx ends.
+	o = o.withDefaults()
+	defer s.file.SetDeadline(time.Time{}) // no deadline for later packets
+	// A deadline in the past wakes the reader when ctx ends.
 	defer context.AfterFunc(ctx, func() { s.file.SetDeadline(time.Unix(1, 0)) })()
 	for range o.Tries {
-		// Ends the try, however much the filter lets through: it is looked at before each packet.
+		// The deadline ends the try even if packets keep arriving: it is checked before each read.
 		s.file.SetDeadline(time.Now().Add(o.Timeout))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		err := send()
-		for err == nil || errors.Is(err, unix.ENOBUFS) { // a full queue is as good as a lost packet
+		for err == nil || errors.Is(err, unix.ENOBUFS) { // a full queue has the effect of a lost packet
 			packet, by, failed := s.receive()
 			if err = failed; err == nil {
 				err = hear(packet, by)
@@ -108,7 +109,8 @@ func (s *socket) exchange(ctx context.Context, o Options, send func() error, hea
 	return ErrSilent
 }
 
-// receive returns a packet, and the hardware address that it came from if the link layer tells.
+// receive returns a packet, and the hardware address that it came from if the link layer
+// reports it.
 func (s *socket) receive() (packet []byte, by net.HardwareAddr, err error) {
 	buffer := make([]byte, 512)
 	var n int
@@ -133,19 +135,20 @@ func (s *socket) receive() (packet []byte, by net.HardwareAddr, err error) {
 	return buffer[:max(n, 0)], by, err
 }
 
-// packet is what is sent, and the hardware address to which.
+// packet is a packet to send and the hardware address to send it to.
 type packet struct {
 	to   net.HardwareAddr
 	data []byte
 }
 
-// send writes the address by hand: IPoIB's has 20 bytes, unix.SockaddrLinklayer room for 8 (packet(7)).
+// send builds the socket address itself: an IPoIB address has 20 bytes, and
+// unix.SockaddrLinklayer has room for 8 (packet(7)).
 func (s *socket) send(p packet) (err error) {
 	var address struct {
 		unix.RawSockaddrLinklayer
 		more [24]byte
 	}
-	address.Family, address.Protocol, address.Ifindex = unix.AF_PACKET, big(s.protocol), int32(s.hardware.index)
+	address.Family, address.Protocol, address.Ifindex = unix.AF_PACKET, toBigEndian(s.protocol), int32(s.hardware.index)
 	address.Halen = uint8(len(p.to))
 	start := unsafe.Offsetof(address.Addr)
 	copy(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&address), start)), 32), p.to)
@@ -169,5 +172,5 @@ func (s *socket) send(p packet) (err error) {
 	return errors.Join(waited, err)
 }
 
-// big is a 16-bit number as the network has it.
-func big(v uint16) uint16 { return v<<8 | v>>8 }
+// toBigEndian returns a 16-bit number in network byte order.
+func toBigEndian(v uint16) uint16 { return v<<8 | v>>8 }

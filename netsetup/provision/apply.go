@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Apply does a plan. A step that finds things as wanted does nothing. One that
-// fails ends the work on its card, whose steps are taken back, in reverse, so
-// that nobody gets a half-made VF; the other cards go on. A card that hangs is
-// left as it is, since nothing more can be asked of it. report is called before
-// each change. The errors are joined, a line each.
+// Apply executes a plan. A step whose setting is as wanted does nothing. A step that fails
+// ends the work on its card, whose steps are undone in reverse order, so that no job gets a
+// half-made VF; the other cards continue. A card that hangs stays as it is, since it accepts
+// no more changes. Apply calls report before each change. It returns the joined errors, one
+// line each.
 //
-// The caller holds what keeps jobs from taking VFs since the inventory was read.
+// The caller holds the lock that keeps jobs from taking VFs since the inventory was read.
 func Apply(p *Plan, k *Kernel, report func(*Step)) error {
 	if err := p.Observe(k); err != nil {
 		return err
@@ -35,21 +35,22 @@ func Apply(p *Plan, k *Kernel, report func(*Step)) error {
 		failed[s.PF] = true
 		errs = append(errs, fmt.Errorf("%s: %w", s, err))
 		if !errors.Is(err, errHangs) {
-			errs = append(errs, takeBack(done[s.PF], k))
+			errs = append(errs, undoSteps(done[s.PF], k))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// apply says whether it may have changed something, even where it failed.
+// apply executes the step, and reports whether it may have changed something, even if it
+// failed.
 func (s *Step) apply(k *Kernel, report func(*Step)) (bool, error) {
 	found, err := s.get(k)
-	if err != nil || s.done(found) {
+	if err != nil || s.isReached(found) {
 		return false, err
 	}
 	if !s.fresh {
 		s.Found = found
-		s.Undo = s.back()
+		s.Undo = s.undoValue()
 	}
 	if s.allowed != nil {
 		if err := s.allowed(k); err != nil {
@@ -60,14 +61,14 @@ func (s *Step) apply(k *Kernel, report func(*Step)) (bool, error) {
 	return true, s.set(k, s.wanted)
 }
 
-func takeBack(done []*Step, k *Kernel) error {
+func undoSteps(done []*Step, k *Kernel) error {
 	var errs []error
 	for _, s := range slices.Backward(done) {
 		if s.Undo == "" || s.fresh {
 			continue
 		}
 		if err := s.set(k, s.Undo); err != nil {
-			errs = append(errs, fmt.Errorf("%s: take it back: %w", s, err))
+			errs = append(errs, fmt.Errorf("%s: undo it: %w", s, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -14,27 +14,27 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// TestJobThatCameMeanwhile takes a VF between plan and apply.
+// TestJobThatCameMeanwhile gives a VF to a job between plan and apply.
 func TestJobThatCameMeanwhile(t *testing.T) {
 	card := ens1f0
 	card.NumVFs = 3
 	f := newFake(t, card)
-	p, err := Make(site(full()), f.Inventory(), Held{})
+	p, err := MakePlan(site(newFullPolicy()), f.ReadInventory(), Held{})
 	require.NoError(t, err)
-	f.ToJob(card.VF(2))
+	f.MoveToJob(card.VFAddress(2))
 	err = Apply(p, f.kernel, func(*Step) {})
-	require.ErrorContains(t, err, "VFs: 3 -> 2: VF 2 (0000:86:01.2) went to another network namespace a moment ago; drain the node first")
-	assert.Len(t, f.Inventory().PF("ens1f0").VFs, 3)
+	require.ErrorContains(t, err, "VFs: 3 -> 2: VF 2 (0000:86:01.2) was moved to another network namespace meanwhile; drain the node first")
+	assert.Len(t, f.ReadInventory().FindPF("ens1f0").VFs, 3)
 }
 
-// TestFailures fails each kind of step; the card is then as it was.
+// TestFailures makes each kind of step fail; afterwards the card must be as before.
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(*fake)
 		want string
 	}{
 		"no room for VFs":    {func(f *fake) { f.Fail["sriov_numvfs"] = unix.ENOMEM }, "VFs: 0 -> 2: write .*: cannot allocate memory; the PCI bridge has no room for the VFs: boot with pci=realloc$"},
-		"busy":               {func(f *fake) { f.Fail["sriov_numvfs"] = unix.EBUSY }, "VFs: 0 -> 2: write .*device or resource busy; somebody else made VFs"},
+		"busy":               {func(f *fake) { f.Fail["sriov_numvfs"] = unix.EBUSY }, "VFs: 0 -> 2: write .*device or resource busy; VFs were changed"},
 		"the MAC is refused": {func(f *fake) { f.refuse["ens1f0 1 MAC"] = unix.EPERM }, "VF 1 MAC: - -> [0-9a-f:]+: operation not permitted$"},
 		"no such knob":       {func(f *fake) { f.refuse["ens1f0 1 trust"] = unix.EOPNOTSUPP }, "VF 1 trust: - -> on: operation not supported$"},
 		"no driver":          {func(f *fake) { f.Fail["drivers_probe"] = unix.EIO }, "VF 0 driver: - -> bound: write .*input/output error$"},
@@ -42,15 +42,15 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, ens1f0)
 			c.harm(f)
-			_, err := f.apply(t, site(full()))
+			_, err := f.apply(t, site(newFullPolicy()))
 			require.Error(t, err)
 			assert.Regexp(t, "^ens1f0 \\(0000:86:00.0\\): "+c.want, err.Error())
-			pf := f.Inventory().PF("ens1f0")
-			assert.Zero(t, pf.NumVFs, "%v", f.said())
+			pf := f.ReadInventory().FindPF("ens1f0")
+			assert.Zero(t, pf.NumVFs, "%v", f.listChanges())
 			assert.Empty(t, pf.VFs)
 			assert.True(t, pf.AutoProbe)
 			assert.Equal(t, 1500, pf.MTU)
-			last := f.said()[len(f.said())-1]
+			last := f.listChanges()[len(f.listChanges())-1]
 			assert.Equal(t, "sriov_drivers_autoprobe 1", last, "the first step is the last to be taken back")
 		})
 	}
@@ -59,38 +59,38 @@ func TestFailures(t *testing.T) {
 func TestOtherCardsGoOn(t *testing.T) {
 	f := newFake(t, ens1f0, ens2f0)
 	f.refuse["ens2f0 0 trust"] = unix.EOPNOTSUPP // the first card of the plan
-	p := full()
+	p := newFullPolicy()
 	p.NIC = on("ens1f0", "ens2f0")
 	_, err := f.apply(t, site(p))
 	require.ErrorContains(t, err, "ens2f0 (0000:3b:00.0): VF 0 trust: - -> on: operation not supported")
-	assert.Zero(t, f.Inventory().PF("ens2f0").NumVFs)
-	assert.Equal(t, 2, f.Inventory().PF("ens1f0").NumVFs)
+	assert.Zero(t, f.ReadInventory().FindPF("ens2f0").NumVFs)
+	assert.Equal(t, 2, f.ReadInventory().FindPF("ens1f0").NumVFs)
 }
 
-// TestRatesNeedALink: an igb takes no rate before it has one.
+// TestRatesNeedALink uses an igb-like card, which accepts no rate without a link.
 func TestRatesNeedALink(t *testing.T) {
 	f := newFake(t, ens1f0)
-	state := f.Device(ens1f0.PCI) + "/net/ens1f0/operstate"
-	f.File(state, "down")
+	state := f.DevicePath(ens1f0.PCI) + "/net/ens1f0/operstate"
+	f.WriteFile(state, "down")
 	set := f.kernel.SetVF
 	f.kernel.SetVF = func(pf string, number int, v link.VFKnobs) error {
-		if v.Rates != nil && !f.kernel.running(f.Inventory().PF(pf)) {
-			go func() { f.say("the link comes up"); f.File(state, "up") }()
+		if v.Rates != nil && !f.kernel.isRunning(f.ReadInventory().FindPF(pf)) {
+			go func() { f.recordChange("the link comes up"); f.WriteFile(state, "up") }()
 			return unix.EINVAL
 		}
 		return set(pf, number, v)
 	}
-	_, err := f.apply(t, site(full()))
+	_, err := f.apply(t, site(newFullPolicy()))
 	require.NoError(t, err)
-	said := strings.Join(f.said(), "\n")
+	said := strings.Join(f.listChanges(), "\n")
 	assert.Contains(t, said, "the link comes up\nens1f0 0 rates 0-1000 Mbit/s\nens1f0 1 rates 0-1000 Mbit/s\n")
 
 	f = newFake(t, ens1f0)
 	f.refuse["ens1f0 0 rates"] = unix.EINVAL
-	_, err = f.apply(t, site(full()))
+	_, err = f.apply(t, site(newFullPolicy()))
 	assert.ErrorContains(t, err, "VF 0 rates: - -> 0-1000 Mbit/s: invalid argument", "with a link it is asked once")
-	assert.Equal(t, 1, strings.Count(strings.Join(f.said(), "\n"), "ens1f0 0 rates"))
-	f.File(f.Device(ens1f0.PCI)+"/net/ens1f0/operstate", "down")
+	assert.Equal(t, 1, strings.Count(strings.Join(f.listChanges(), "\n"), "ens1f0 0 rates"))
+	f.WriteFile(f.DevicePath(ens1f0.PCI)+"/net/ens1f0/operstate", "down")
 	f.kernel.SetVF = func(pf string, number int, v link.VFKnobs) error {
 		if v.Rates != nil {
 			f.kernel.Patience = time.Second
@@ -98,8 +98,8 @@ func TestRatesNeedALink(t *testing.T) {
 		}
 		return f.setVF(pf, number, v)
 	}
-	_, err = f.apply(t, site(full()))
-	assert.ErrorContains(t, err, "invalid argument; the link of ens1f0 has not come within 1s")
+	_, err = f.apply(t, site(newFullPolicy()))
+	assert.ErrorContains(t, err, "invalid argument; the link of ens1f0 did not appear within 1s")
 }
 
 func TestHangingCard(t *testing.T) {
@@ -107,7 +107,7 @@ func TestHangingCard(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	f.Hang["sriov_numvfs"] = release
-	p, err := Make(site(full()), f.Inventory(), Held{})
+	p, err := MakePlan(site(newFullPolicy()), f.ReadInventory(), Held{})
 	require.NoError(t, err)
 	err = Apply(p, f.kernel, func(s *Step) {
 		if s.What == "VFs" {
@@ -115,8 +115,8 @@ func TestHangingCard(t *testing.T) {
 		}
 	})
 	require.ErrorIs(t, err, errHangs)
-	assert.Regexp(t, `VFs: 0 -> 2: write "2" to .*/sriov_numvfs does not come back after 1s; see dmesg`, err.Error())
-	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 2"}, f.said(), "nothing more is asked of it")
+	assert.Regexp(t, `VFs: 0 -> 2: write "2" to .*/sriov_numvfs does not return after 1s; see dmesg`, err.Error())
+	assert.Equal(t, []string{"sriov_drivers_autoprobe 0", "sriov_numvfs 2"}, f.listChanges(), "nothing more is asked of it")
 }
 
 func TestVFsThatDoNotCome(t *testing.T) {
@@ -129,8 +129,8 @@ func TestVFsThatDoNotCome(t *testing.T) {
 		}
 		return write(path, text)
 	}
-	_, err := f.apply(t, site(full()))
-	require.ErrorContains(t, err, "the driver of 0000:86:01.0 has not come within 1s; see dmesg; load the VFs' driver (modprobe $(cat ")
+	_, err := f.apply(t, site(newFullPolicy()))
+	require.ErrorContains(t, err, "the driver of 0000:86:01.0 did not appear within 1s; see dmesg; load the VFs' driver (modprobe $(cat ")
 }
 
 // TestKilledAnywhere ends Apply after each write and each knob, and runs it again.
@@ -152,16 +152,16 @@ func TestKilledAnywhere(t *testing.T) {
 					died = true
 				}
 			}()
-			p, err := Make(site(full()), f.Inventory(), Held{})
+			p, err := MakePlan(site(newFullPolicy()), f.ReadInventory(), Held{})
 			require.NoError(t, err)
 			require.NoError(t, Apply(p, f.kernel, func(*Step) { die() }))
 			return false
 		}()
 		f.kernel.SetVF = set
-		_, err := f.apply(t, site(full()))
+		_, err := f.apply(t, site(newFullPolicy()))
 		require.NoError(t, err, "killed after %d", after)
-		require.Empty(t, lines(f.observed(t, site(full()), nil)), "killed after %d", after)
-		pf := f.Inventory().PF("ens1f0")
+		require.Empty(t, formatLines(f.observePlan(t, site(newFullPolicy()), nil)), "killed after %d", after)
+		pf := f.ReadInventory().FindPF("ens1f0")
 		require.True(t, pf.AutoProbe, "killed after %d", after)
 		require.Len(t, pf.VFs, 2)
 		require.Equal(t, 9000, pf.VFs[1].MTU)

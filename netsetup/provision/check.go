@@ -12,33 +12,33 @@ import (
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
-// Finding is one line about the preparation of a node for its policies.
+// Finding is one result of the check whether a node is prepared for its policies.
 type Finding struct {
 	What   string `json:"what"` // "ens1f0: RDMA link"
 	Found  string `json:"found"`
 	Wanted string `json:"wanted"`
-	Mend   string `json:"mend,omitempty"` // the command, or what to do; "" where all is well
+	Mend   string `json:"mend,omitempty"` // command or other remedy; "" if nothing is wrong
 	OK     bool   `json:"ok"`
-	Hint   bool   `json:"hint,omitempty"` // VFs work without it: it costs speed, or is of the future
+	Hint   bool   `json:"hint,omitempty"` // VFs work without it: it affects speed or the next boot
 }
 
-// Place is where Check looks.
+// Place holds the directories that Check reads.
 type Place struct {
 	inventory.Roots
-	Modprobe string // directory of modprobe's options
+	Modprobe string // directory of modprobe's configuration
 
-	// Query runs a command that only reads, and gives its output; nil: no command is run.
+	// Query runs a command that changes nothing, and returns its output; nil: no commands.
 	Query func(name string, args ...string) (string, error)
 }
 
-// HostPlace is this node.
+// HostPlace is the node itself.
 var HostPlace = Place{Roots: inventory.Host, Modprobe: "/etc/modprobe.d", Query: func(name string, args ...string) (string, error) {
-	return query(10*time.Second, name, args...)
+	return runQuery(10*time.Second, name, args...)
 }}
 
-// query gives up on a command after a while, and on what it started, which may keep
-// its output open, a second later.
-func query(patience time.Duration, name string, args ...string) (string, error) {
+// runQuery kills a command after the timeout patience. A second later it also stops to wait
+// for the output, which children of the command may keep open.
+func runQuery(patience time.Duration, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -47,44 +47,44 @@ func query(patience time.Duration, name string, args ...string) (string, error) 
 	return string(out), err
 }
 
-// preparation is what the checks look at.
+// preparation is the input of the checks.
 type preparation struct {
 	Place
 	config *config.Config
 	cards  []policy.Card
 	inv    *inventory.Inventory
-	mode   config.RDMAMode // what the node's policies want, "" nothing
+	mode   config.RDMAMode // RDMA mode of the node's policies; "": any
 }
 
 // The checks, in the order in which a node is prepared.
 var (
 	cardChecks = []func(*preparation, *policy.Card) *Finding{
-		sriov, iovMemory, rdmaDriver, linkUp, rdmaUp, linkLayer, linkTypeNext, subnetManager, iommu,
+		checkSRIOV, checkIOVMemory, checkRDMADriver, checkLinkUp, checkRDMAUp, checkLinkLayer, checkNextLinkType, checkSubnetManager, checkIOMMU,
 	}
 	nodeChecks = []func(*preparation) *Finding{
-		peerMemory, gdrCopy, rdmaModeNow, rdmaModeNext,
+		checkPeerMemory, checkGDRCopy, checkLiveRDMAMode, checkNextRDMAMode,
 	}
 )
 
-// Policies is What of a finding about the policies as a whole.
+// Policies is the What of a finding about the policies as a whole.
 const Policies = "policies"
 
-// Check says what the node lacks for its policies: a finding for each thing that
-// they need, good or bad. Nothing is changed.
+// Check returns a finding for each requirement of the node's policies, met or not. It
+// changes nothing.
 func Check(cfg *config.Config, inv *inventory.Inventory, at Place) []Finding {
 	var all []Finding
-	cards, warnings, err := policy.Cards(cfg, inv)
+	cards, warnings, err := policy.FindCards(cfg, inv)
 	for _, warning := range warnings {
 		all = append(all, Finding{What: Policies, Found: warning, Wanted: "a card for each policy", Mend: "correct its nic or its nodes", Hint: true})
 	}
 	if err == nil {
-		_, err = rdmaMode(cfg, cards)
+		_, err = findRDMAMode(cfg, cards)
 	}
 	if err != nil {
 		return append(all, Finding{What: Policies, Found: err.Error(), Wanted: "policies that fit this node", Mend: "correct " + cfg.Path})
 	}
 	p := &preparation{Place: at, config: cfg, cards: cards, inv: inv}
-	p.mode, _ = rdmaMode(cfg, cards)
+	p.mode, _ = findRDMAMode(cfg, cards)
 	for i := range cards {
 		for _, check := range cardChecks {
 			if f := check(p, &cards[i]); f != nil {
@@ -101,8 +101,8 @@ func Check(cfg *config.Config, inv *inventory.Inventory, at Place) []Finding {
 	return all
 }
 
-// finding drops the remedy where nothing is to be mended.
-func finding(ok bool, what, found, wanted, mend string) *Finding {
+// newFinding returns a finding, without the remedy if ok.
+func newFinding(ok bool, what, found, wanted, mend string) *Finding {
 	f := &Finding{What: what, Found: found, Wanted: wanted, OK: ok}
 	if !ok {
 		f.Mend = mend
@@ -110,8 +110,8 @@ func finding(ok bool, what, found, wanted, mend string) *Finding {
 	return f
 }
 
-// hint marks a finding, if there is one, as one that VFs work without.
-func hint(f *Finding) *Finding {
+// markHint marks a finding, unless it is nil, as one that VFs work without.
+func markHint(f *Finding) *Finding {
 	if f != nil {
 		f.Hint = true
 	}

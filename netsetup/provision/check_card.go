@@ -15,18 +15,19 @@ import (
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
-// rdmaDrivers make RDMA devices of the cards of these drivers.
+// rdmaDrivers maps network drivers to the modules that create RDMA devices for their cards.
 var rdmaDrivers = map[string]string{"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib", "bnxt_en": "bnxt_re", "ice": "irdma", "i40e": "irdma", "qede": "qedr"}
 
-func sriov(_ *preparation, c *policy.Card) *Finding {
-	return finding(c.PF.SRIOV && len(c.VFs) <= c.PF.TotalVFs, "SR-IOV",
+func checkSRIOV(_ *preparation, c *policy.Card) *Finding {
+	return newFinding(c.PF.SRIOV && len(c.VFs) <= c.PF.TotalVFs, "SR-IOV",
 		fmt.Sprintf("at most %d VFs", c.PF.TotalVFs), fmt.Sprintf("%d VFs", len(c.VFs)),
 		fmt.Sprintf("switch SR-IOV on in the BIOS, run `mlxconfig -d %s set SRIOV_EN=1 NUM_OF_VFS=%d`, and reboot", c.PF.PCI, len(c.VFs)))
 }
 
-// iovMemory looks whether the PCI bridge has room for VFs: resources 7 to 12 of
-// a card are theirs (linux/pci.h, PCI_IOV_RESOURCES), and zero where it had none.
-func iovMemory(p *preparation, c *policy.Card) *Finding {
+// checkIOVMemory checks that the PCI bridge has memory for VFs: resources 7 to 12 of a card
+// are those of its VFs (linux/pci.h, PCI_IOV_RESOURCES), and zero if the bridge had no
+// memory.
+func checkIOVMemory(p *preparation, c *policy.Card) *Finding {
 	text, err := os.ReadFile(filepath.Join(p.Sys, "bus/pci/devices", c.PF.PCI, "resource"))
 	lines := strings.Split(string(text), "\n")
 	if err != nil || len(lines) < 13 || len(c.VFs) == 0 || !c.PF.SRIOV {
@@ -34,22 +35,22 @@ func iovMemory(p *preparation, c *policy.Card) *Finding {
 	}
 	for _, line := range lines[7:13] {
 		if start, _, _ := strings.Cut(line, " "); strings.Trim(start, "0x") != "" {
-			return finding(true, "memory for VFs", "there is", "", "")
+			return newFinding(true, "memory for VFs", "available", "", "")
 		}
 	}
 	mend := "add pci=realloc to the kernel's command line and reboot"
-	if strings.Contains(p.cmdline(), "pci=realloc") {
+	if strings.Contains(p.readCmdline(), "pci=realloc") {
 		mend = "switch on \"above 4G decoding\" in the BIOS"
 	}
-	return finding(false, "memory for VFs", "the PCI bridge above has none", "room for VFs", mend)
+	return newFinding(false, "memory for VFs", "the PCI bridge above has none", "room for VFs", mend)
 }
 
-func rdmaDriver(p *preparation, c *policy.Card) *Finding {
+func checkRDMADriver(p *preparation, c *policy.Card) *Finding {
 	if !wantsRDMA(c) {
 		return nil
 	}
 	if c.PF.Driver == "" {
-		return finding(false, "RDMA driver", "the card has no driver at all", "an RDMA device", "load its driver (modprobe $(cat "+filepath.Join(p.Sys, "bus/pci/devices", c.PF.PCI, "modalias")+"))")
+		return newFinding(false, "RDMA driver", "the card has no driver at all", "an RDMA device", "load its driver (modprobe $(cat "+filepath.Join(p.Sys, "bus/pci/devices", c.PF.PCI, "modalias")+"))")
 	}
 	module, known := rdmaDrivers[c.PF.Driver]
 	mend := "load the RDMA driver of " + c.PF.Driver
@@ -60,11 +61,11 @@ func rdmaDriver(p *preparation, c *policy.Card) *Finding {
 	if len(c.PF.RDMA) > 0 {
 		found = c.PF.RDMA[0].Name
 	}
-	return finding(len(c.PF.RDMA) > 0, "RDMA driver", found, "an RDMA device", mend)
+	return newFinding(len(c.PF.RDMA) > 0, "RDMA driver", found, "an RDMA device", mend)
 }
 
 func wantsRDMA(c *policy.Card) bool {
-	for _, p := range c.Effective() {
+	for _, p := range c.ListEffective() {
 		if p.RDMA == config.RDMAShared || p.RDMA == config.RDMAExclusive || p.Link == config.InfiniBand {
 			return true
 		}
@@ -72,41 +73,41 @@ func wantsRDMA(c *policy.Card) bool {
 	return false
 }
 
-func linkUp(_ *preparation, c *policy.Card) *Finding {
+func checkLinkUp(_ *preparation, c *policy.Card) *Finding {
 	if len(c.VFs) == 0 {
 		return nil
 	}
-	mend := "ip link set " + c.PF.String() + " up; if it is, look at the cable and the switch's port"
+	mend := "ip link set " + c.PF.String() + " up; if it is, check the cable and the switch port"
 	if c.PF.Name() == "" {
-		return finding(false, "link", "no network interface here", "up", "load the card's driver, or bring the interface back to the node's own network namespace")
+		return newFinding(false, "link", "no network interface here", "up", "load the card's driver, or bring the interface back to the node's own network namespace")
 	}
-	return finding(c.PF.State == "up", "link", c.PF.State, "up", mend)
+	return newFinding(c.PF.State == "up", "link", c.PF.State, "up", mend)
 }
 
-// rdmaUp is the state that `rdma link` shows.
-func rdmaUp(_ *preparation, c *policy.Card) *Finding {
+// checkRDMAUp checks the state that `rdma link` shows.
+func checkRDMAUp(_ *preparation, c *policy.Card) *Finding {
 	if len(c.PF.RDMA) == 0 || !wantsRDMA(c) {
 		return nil
 	}
 	device := c.PF.RDMA[0]
 	if len(device.Ports) == 0 {
-		return finding(false, "RDMA link", device.Name+" has no port", "ACTIVE, LinkUp", "see dmesg")
+		return newFinding(false, "RDMA link", device.Name+" has no port", "ACTIVE, LinkUp", "see dmesg")
 	}
-	port := device.Ports[0] // of a PF: one function, one port
+	port := device.Ports[0] // a PF is one function with one port
 	found := fmt.Sprintf("%s/%d %s, %s", device.Name, port.Number, port.State, port.Physical)
 	switch port.State {
 	case "ACTIVE":
-		return finding(true, "RDMA link", found, "ACTIVE, LinkUp", "")
+		return newFinding(true, "RDMA link", found, "ACTIVE, LinkUp", "")
 	case "INIT":
-		return finding(false, "RDMA link", found, "ACTIVE, LinkUp",
-			"the wire is good, but no subnet manager has set the port up: start one (opensm, UFM)")
+		return newFinding(false, "RDMA link", found, "ACTIVE, LinkUp",
+			"the link is good, but no subnet manager has activated the port: start one (opensm, UFM)")
 	}
-	return finding(false, "RDMA link", found, "ACTIVE, LinkUp", "look at the cable and the switch's port")
+	return newFinding(false, "RDMA link", found, "ACTIVE, LinkUp", "check the cable and the switch port")
 }
 
-// wantedLink is the link layer that the card's policies ask for, "" either.
-func wantedLink(c *policy.Card) config.LinkType {
-	for _, p := range c.Effective() {
+// findWantedLink returns the link layer of the card's policies, "" for either.
+func findWantedLink(c *policy.Card) config.LinkType {
+	for _, p := range c.ListEffective() {
 		if p.Link != "" {
 			return p.Link
 		}
@@ -114,8 +115,8 @@ func wantedLink(c *policy.Card) config.LinkType {
 	return ""
 }
 
-func linkLayer(_ *preparation, c *policy.Card) *Finding {
-	wanted := wantedLink(c)
+func checkLinkLayer(_ *preparation, c *policy.Card) *Finding {
+	wanted := findWantedLink(c)
 	if wanted == "" {
 		return nil
 	}
@@ -123,32 +124,33 @@ func linkLayer(_ *preparation, c *policy.Card) *Finding {
 	if found == "" {
 		found = "unknown without an interface or RDMA device"
 	}
-	return finding(c.PF.Link == string(wanted), "link layer", found, string(wanted), switchOver(c.PF, wanted))
+	return newFinding(c.PF.Link == string(wanted), "link layer", found, string(wanted), adviseLinkType(c.PF, wanted))
 }
 
-// linkTypeName is what Mellanox's firmware calls a link layer.
+// linkTypeName maps link layers to their names in Mellanox's firmware.
 var linkTypeName = map[config.LinkType]string{config.Ethernet: "ETH", config.InfiniBand: "IB"}
 
-// linkParameter is the firmware's parameter of a PF: function 0 is port 1.
-func linkParameter(pf *inventory.PF) string {
+// formatLinkParameter returns the firmware parameter of a PF's link layer: function 0 is
+// port 1.
+func formatLinkParameter(pf *inventory.PF) string {
 	function, _ := strconv.Atoi(pf.PCI[len(pf.PCI)-1:])
 	return "LINK_TYPE_P" + strconv.Itoa(function+1)
 }
 
-func switchOver(pf *inventory.PF, wanted config.LinkType) string {
-	return fmt.Sprintf("mlxconfig -d %s set %s=%s, and reboot; other makers' cards cannot", pf.PCI, linkParameter(pf), linkTypeName[wanted])
+func adviseLinkType(pf *inventory.PF, wanted config.LinkType) string {
+	return fmt.Sprintf("mlxconfig -d %s set %s=%s, and reboot; other makers' cards cannot", pf.PCI, formatLinkParameter(pf), linkTypeName[wanted])
 }
 
 var linkTypeLine = regexp.MustCompile(`(LINK_TYPE_P[0-9])\s.*?\b(IB|ETH|VPI)\(`)
 
-// linkTypeNext asks the firmware of a Mellanox card what it will be after the
-// next boot, where one of its tools is installed.
-func linkTypeNext(p *preparation, c *policy.Card) *Finding {
-	wanted := wantedLink(c)
+// checkNextLinkType checks the link layer of a Mellanox card after the next boot, which it
+// asks the firmware for if one of the vendor's tools is installed.
+func checkNextLinkType(p *preparation, c *policy.Card) *Finding {
+	wanted := findWantedLink(c)
 	if wanted == "" || c.PF.Vendor != "15b3" || p.Query == nil {
 		return nil
 	}
-	parameter := linkParameter(c.PF)
+	parameter := formatLinkParameter(c.PF)
 	for _, tool := range []string{"mstconfig", "mlxconfig"} {
 		out, err := p.Query(tool, "-d", c.PF.PCI, "query", parameter)
 		if err != nil {
@@ -156,36 +158,37 @@ func linkTypeNext(p *preparation, c *policy.Card) *Finding {
 		}
 		for _, m := range linkTypeLine.FindAllStringSubmatch(out, -1) {
 			if m[1] == parameter {
-				return hint(finding(m[2] == linkTypeName[wanted], "link layer after a reboot", parameter+" "+m[2], linkTypeName[wanted], switchOver(c.PF, wanted)))
+				return markHint(newFinding(m[2] == linkTypeName[wanted], "link layer after a reboot", parameter+" "+m[2], linkTypeName[wanted], adviseLinkType(c.PF, wanted)))
 			}
 		}
 	}
 	return nil
 }
 
-func subnetManager(_ *preparation, c *policy.Card) *Finding {
+func checkSubnetManager(_ *preparation, c *policy.Card) *Finding {
 	if c.PF.Link != inventory.InfiniBand || len(c.PF.RDMA) == 0 || len(c.PF.RDMA[0].Ports) == 0 {
 		return nil
 	}
 	port := c.PF.RDMA[0].Ports[0]
 	found := fmt.Sprintf("LID %d", port.SMLID)
 	if port.SMLID == 0 {
-		found = "none has been heard of"
+		found = "none"
 	}
-	return finding(port.SMLID != 0 && port.LID != 0, "subnet manager", found, "a LID, and the port's own one", "start a subnet manager in the fabric (opensm, UFM) with virtualization on")
+	return newFinding(port.SMLID != 0 && port.LID != 0, "subnet manager", found, "a LID, and the port's own one", "start a subnet manager in the fabric (opensm, UFM) with virtualization on")
 }
 
-// iommu is a hint: translated DMA slows a card down, between a card and a GPU most.
-func iommu(p *preparation, c *policy.Card) *Finding {
+// checkIOMMU returns a hint: address translation slows down DMA, most of all between a card
+// and a GPU.
+func checkIOMMU(p *preparation, c *policy.Card) *Finding {
 	kind, err := os.ReadFile(filepath.Join(p.Sys, "bus/pci/devices", c.PF.PCI, "iommu_group/type"))
 	if err != nil || len(c.VFs) == 0 {
-		return nil // there is none, or it is off
+		return nil // no IOMMU, or disabled
 	}
 	found := strings.TrimSpace(string(kind))
-	return hint(finding(found == "identity", "IOMMU", found, "identity", "add iommu=pt to the kernel's command line and reboot"))
+	return markHint(newFinding(found == "identity", "IOMMU", found, "identity", "add iommu=pt to the kernel's command line and reboot"))
 }
 
-func (p *preparation) cmdline() string {
+func (p *preparation) readCmdline() string {
 	text, _ := os.ReadFile(filepath.Join(p.Proc, "cmdline"))
 	return string(text)
 }

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package provision makes a node's VFs from the policies of network.toml, and
-// checks what a node has to bring for them.
+// checks a node's requirements for them.
 //
 //	configuration  package config
 //	inventory      package inventory
-//	policies       package policy: whose policy is each VF's
+//	policies       package policy: the policy of each VF
 //	plan           plan.go: the list of steps
 //	apply          apply.go: one loop over the list; settings.go: what each step reads and writes
-//	check          check*.go: `gojail check`, the host's preparation
+//	check          check*.go: the node's preparation, for `gojail check`
 //
-// Plan is pure. Plan.Observe asks the kernel what is as wanted already and drops
-// it, so an empty plan is a node in order; Apply does the rest, and every step
-// asks again before it changes anything. Nothing is recorded: VFs last until the
-// next boot, and a run that was killed is completed by the next one.
+// MakePlan is pure. Plan.Observe drops the steps whose settings are already as wanted, so
+// an empty plan means that the node is in order; Apply executes the rest, and every step
+// reads its setting again before it changes anything. Nothing is recorded: VFs last until
+// the next boot, and the next run completes one that was killed.
 //
-// VFs that a job holds are never touched: a plan that would have to is refused.
-// Other than that, Apply leaves traffic of a PF alone, but for a raised MTU.
+// VFs that a job holds are never changed: a plan that would change them is rejected.
+// Apply does not disturb the traffic of a PF, except when it raises the MTU.
 //
-// Not for what a job gets: a rail's own VLAN, addresses and names are package
-// attach's. Needs root, Linux 4.12 (sriov_drivers_autoprobe), and 5.3 for the
-// RDMA modes.
+// A rail's own VLAN, addresses and names in a job are set by package attach. The package
+// needs root, Linux 4.12 (sriov_drivers_autoprobe), and 5.3 for the RDMA modes.
 package provision

@@ -19,7 +19,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// fake is a node that behaves: sysfs, and what PFs keep for their VFs.
+// fake is a node without faults: its sysfs, and what PFs hold for their VFs.
 type fake struct {
 	*fakesys.Tree
 	kernel   *Kernel
@@ -37,20 +37,20 @@ func newFake(t *testing.T, cards ...fakesys.Card) *fake {
 	for _, c := range cards {
 		f.AddCard(c)
 	}
-	f.kernel = &Kernel{Roots: f.Roots(), Modprobe: f.Modprobe, Patience: 10 * time.Second, Write: f.write, VF: f.vf, SetVF: f.setVF}
+	f.kernel = &Kernel{Roots: f.Roots(), Modprobe: f.Modprobe, Patience: 10 * time.Second, Write: f.write, ReadVF: f.readVF, SetVF: f.setVF}
 	f.kernel.SetRDMAMode = func(mode string) error {
 		if f.rdma != nil {
 			return f.rdma
 		}
-		f.say("rdma " + mode)
-		f.Module("ib_core", "netns_mode="+map[string]string{"shared": "Y", "exclusive": "N"}[mode])
+		f.recordChange("rdma " + mode)
+		f.LoadModule("ib_core", "netns_mode="+map[string]string{"shared": "Y", "exclusive": "N"}[mode])
 		return nil
 	}
 	return f
 }
 
 func (f *fake) write(path, text string) error {
-	f.say(filepath.Base(path) + " " + text)
+	f.recordChange(filepath.Base(path) + " " + text)
 	err := f.Write(path, text)
 	if err == nil && filepath.Base(path) == "sriov_numvfs" {
 		for key := range f.knobs { // a VF's knobs go with it
@@ -62,20 +62,20 @@ func (f *fake) write(path, text string) error {
 	return err
 }
 
-// said is what was done, in order.
-func (f *fake) said() []string {
+// listChanges returns the changes in order.
+func (f *fake) listChanges() []string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return slices.Clone(f.log)
 }
 
-func (f *fake) say(line string) {
+func (f *fake) recordChange(line string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.log = append(f.log, line)
 }
 
-func (f *fake) vf(pf string, number int) (link.VFKnobs, error) {
+func (f *fake) readVF(pf string, number int) (link.VFKnobs, error) {
 	key := fmt.Sprintf("%s %d", pf, number)
 	if !f.HasVF(pf, number) {
 		return link.VFKnobs{}, fmt.Errorf("VF %d: %w", number, link.ErrNotFound)
@@ -88,28 +88,28 @@ func (f *fake) vf(pf string, number int) (link.VFKnobs, error) {
 }
 
 func (f *fake) setVF(pf string, number int, change link.VFKnobs) error {
-	v, err := f.vf(pf, number)
+	v, err := f.readVF(pf, number)
 	if err != nil {
 		return err
 	}
 	set := func(name string, text string) error {
 		key := fmt.Sprintf("%s %d %s", pf, number, name)
-		f.say(key + " " + text)
+		f.recordChange(key + " " + text)
 		return f.refuse[key]
 	}
 	switch {
 	case change.MAC != nil:
 		v.MAC, err = change.MAC, set("MAC", change.MAC.String())
 	case change.NodeGUID != nil:
-		v.NodeGUID, v.PortGUID, err = change.NodeGUID, change.PortGUID, set("GUID", guidText(change))
+		v.NodeGUID, v.PortGUID, err = change.NodeGUID, change.PortGUID, set("GUID", formatGUID(change))
 	case change.VLAN != nil:
 		v.VLAN, err = change.VLAN, set("VLAN", vlanKnob.text(change))
 	case change.Rates != nil:
 		v.Rates, err = change.Rates, set("rates", ratesKnob.text(change))
 	case change.SpoofCheck != nil:
-		v.SpoofCheck, err = change.SpoofCheck, set("spoof", onOff(change.SpoofCheck))
+		v.SpoofCheck, err = change.SpoofCheck, set("spoof", formatSwitch(change.SpoofCheck))
 	case change.Trust != nil:
-		v.Trust, err = change.Trust, set("trust", onOff(change.Trust))
+		v.Trust, err = change.Trust, set("trust", formatSwitch(change.Trust))
 	case change.LinkState != nil:
 		v.LinkState, err = change.LinkState, set("state", change.LinkState.String())
 	}
@@ -119,26 +119,26 @@ func (f *fake) setVF(pf string, number int, change link.VFKnobs) error {
 	return err
 }
 
-// observed is the plan of a configuration, with only what is needed.
-func (f *fake) observed(t *testing.T, cfg *config.Config, used map[string]string) *Plan {
+// observePlan returns the plan of a configuration, with the needed steps only.
+func (f *fake) observePlan(t *testing.T, cfg *config.Config, used map[string]string) *Plan {
 	t.Helper()
-	p, err := Make(cfg, f.Inventory(), Held{Jobs: used})
+	p, err := MakePlan(cfg, f.ReadInventory(), Held{Jobs: used})
 	require.NoError(t, err)
 	require.NoError(t, p.Observe(f.kernel))
 	return p
 }
 
-// apply is what `gojail vf apply` does; it tells the steps that changed something.
+// apply does what `gojail vf apply` does, and returns the steps that changed something.
 func (f *fake) apply(t *testing.T, cfg *config.Config) (steps []string, err error) {
 	t.Helper()
 	f.log = nil
-	p, err := Make(cfg, f.Inventory(), Held{})
+	p, err := MakePlan(cfg, f.ReadInventory(), Held{})
 	require.NoError(t, err)
 	err = Apply(p, f.kernel, func(s *Step) { steps = append(steps, s.String()) })
 	return steps, err
 }
 
-func lines(p *Plan) string {
+func formatLines(p *Plan) string {
 	var all []string
 	for _, s := range p.Steps {
 		all = append(all, s.String())
@@ -147,6 +147,6 @@ func lines(p *Plan) string {
 }
 
 var (
-	site, on       = fakesys.Site, fakesys.On
+	site, on       = fakesys.NewConfig, fakesys.SelectPFs
 	ens1f0, ens2f0 = fakesys.Ens1f0, fakesys.Ens2f0
 )

@@ -15,28 +15,28 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// ErrHangs: a write to sysfs did not come back. The card's firmware hangs; the
-// thread that writes cannot be ended, and the process may stay behind as a zombie.
-var errHangs = errors.New("does not come back")
+// errHangs means that a write to sysfs did not return: the card's firmware hangs. The
+// writing thread cannot be ended, and the process may stay as a zombie.
+var errHangs = errors.New("does not return")
 
-// Kernel is how a node is changed. Tests replace its functions.
+// Kernel holds the functions that change a node. Tests replace them.
 type Kernel struct {
 	inventory.Roots
-	Modprobe string        // where modprobe's options lie: /etc/modprobe.d
-	Patience time.Duration // for one write, and for what it makes to be there
+	Modprobe string        // directory of modprobe's configuration: /etc/modprobe.d
+	Patience time.Duration // timeout of one write, and of the effects of it
 
-	Write       func(path, text string) error                          // to sysfs
-	VF          func(pf string, number int) (link.VFKnobs, error)      // what a PF keeps for a VF
-	SetVF       func(pf string, number int, change link.VFKnobs) error // the fields that are not nil
+	Write       func(path, text string) error                          // writes to sysfs
+	ReadVF      func(pf string, number int) (link.VFKnobs, error)      // returns the properties that a PF holds for a VF
+	SetVF       func(pf string, number int, change link.VFKnobs) error // sets the fields that are not nil
 	SetRDMAMode func(mode string) error
 }
 
-// Host is the kernel of this node, as the network namespace of the caller, which
-// is the node's own one, shows it. Close the namespace after use.
-func Host() (*Kernel, *link.Namespace, error) {
+// OpenHost returns the kernel of this node and its network namespace, which must be the
+// caller's. The caller closes the namespace.
+func OpenHost() (*Kernel, *link.Namespace, error) {
 	self, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the node's network namespace: %w; is /proc mounted?", err)
+		return nil, nil, fmt.Errorf("open the node's network namespace: %w; check that /proc is mounted", err)
 	}
 	defer self.Close()
 	ns, err := link.Open(int(self.Fd()))
@@ -52,15 +52,15 @@ func Host() (*Kernel, *link.Namespace, error) {
 		_, err = f.WriteString(text)
 		return errors.Join(err, f.Close())
 	}
-	k.VF = func(pf string, number int) (link.VFKnobs, error) {
-		l, err := ns.ByName(pf)
+	k.ReadVF = func(pf string, number int) (link.VFKnobs, error) {
+		l, err := ns.FindByName(pf)
 		if err != nil {
 			return link.VFKnobs{}, err
 		}
 		return link.ReadVF(ns, l.Index, number)
 	}
 	k.SetVF = func(pf string, number int, change link.VFKnobs) error {
-		l, err := ns.ByName(pf)
+		l, err := ns.FindByName(pf)
 		if err != nil {
 			return err
 		}
@@ -69,21 +69,22 @@ func Host() (*Kernel, *link.Namespace, error) {
 	return k, ns, nil
 }
 
-// AltNames adds to an inventory the alternative names of PFs, which sysfs has not got.
-func AltNames(inv *inventory.Inventory, ns *link.Namespace) error {
-	links, err := ns.Links()
+// AddAltNames adds the alternative names of PFs to an inventory, since sysfs does not show
+// them.
+func AddAltNames(inv *inventory.Inventory, ns *link.Namespace) error {
+	links, err := ns.ListLinks()
 	if err != nil {
 		return err
 	}
 	for _, l := range links {
-		if pf := inv.PF(l.Name); pf != nil {
+		if pf := inv.FindPF(l.Name); pf != nil {
 			pf.AltNames = l.AltNames
 		}
 	}
 	return nil
 }
 
-// write gives up on a write after a while, with ErrHangs.
+// write writes to a file of sysfs, and fails with errHangs after the timeout.
 func (k *Kernel) write(path, text string) error {
 	done := make(chan error, 1)
 	go func() { done <- k.Write(path, text) }()
@@ -97,12 +98,12 @@ func (k *Kernel) write(path, text string) error {
 	}
 }
 
-// wait polls until something is so.
-func (k *Kernel) wait(what string, so func() bool) error {
+// waitUntil polls until so returns true, and fails after the timeout.
+func (k *Kernel) waitUntil(what string, so func() bool) error {
 	pause := time.Millisecond
 	for end := time.Now().Add(k.Patience); !so(); pause = min(2*pause, 100*time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("%s has not come within %v; see dmesg", what, k.Patience)
+			return fmt.Errorf("%s did not appear within %v; see dmesg", what, k.Patience)
 		}
 		time.Sleep(pause)
 	}
@@ -114,30 +115,30 @@ func (k *Kernel) read(path string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// device is a file of a PCI device.
-func (k *Kernel) device(pci, name string) string {
+// devicePath returns the path of a file of a PCI device.
+func (k *Kernel) devicePath(pci, name string) string {
 	return filepath.Join(k.Sys, "bus/pci/devices", pci, name)
 }
 
-// vf is the PCI address of a VF, "" if there is none.
-func (k *Kernel) vf(pf *inventory.PF, number int) string {
-	target, err := os.Readlink(k.device(pf.PCI, "virtfn"+strconv.Itoa(number)))
+// findVF returns the PCI address of a VF, "" if there is none.
+func (k *Kernel) findVF(pf *inventory.PF, number int) string {
+	target, err := os.Readlink(k.devicePath(pf.PCI, "virtfn"+strconv.Itoa(number)))
 	if err != nil {
 		return ""
 	}
-	if _, err := os.Stat(k.device(filepath.Base(target), "physfn")); err != nil {
+	if _, err := os.Stat(k.devicePath(filepath.Base(target), "physfn")); err != nil {
 		return ""
 	}
 	return filepath.Base(target)
 }
 
-func (k *Kernel) bound(pci string) bool {
-	_, err := os.Lstat(k.device(pci, "driver"))
+func (k *Kernel) isBound(pci string) bool {
+	_, err := os.Lstat(k.devicePath(pci, "driver"))
 	return err == nil
 }
 
-// has says whether a PCI device has something of a class: "net", "infiniband".
+// has reports whether a PCI device has an entry of a class: "net", "infiniband".
 func (k *Kernel) has(pci, class string) bool {
-	entries, _ := os.ReadDir(k.device(pci, class))
+	entries, _ := os.ReadDir(k.devicePath(pci, class))
 	return pci != "" && len(entries) > 0
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// knob is one property that a PF keeps for a VF, as text.
+// knob is one property that a PF holds for a VF, as text.
 type knob struct {
 	name string
-	text func(link.VFKnobs) string // "": the driver does not tell
+	text func(link.VFKnobs) string // "": not reported by the driver
 	read func(string) (link.VFKnobs, error)
 }
 
@@ -27,10 +27,10 @@ var (
 		func(v link.VFKnobs) string { return v.MAC.String() },
 		func(t string) (v link.VFKnobs, err error) { v.MAC, err = net.ParseMAC(t); return },
 	}
-	guidKnob = knob{"GUID", guidText, func(t string) (v link.VFKnobs, err error) {
+	guidKnob = knob{"GUID", formatGUID, func(t string) (v link.VFKnobs, err error) {
 		mac, err := net.ParseMAC(t)
 		if err != nil || len(mac) != 8 {
-			return v, fmt.Errorf("%q is no GUID", t)
+			return v, fmt.Errorf("%q is not a GUID", t)
 		}
 		guid := binary.BigEndian.Uint64(mac)
 		return link.VFKnobs{NodeGUID: &guid, PortGUID: &guid}, nil
@@ -68,11 +68,11 @@ var (
 		},
 	}
 	spoofKnob = knob{"spoof check",
-		func(v link.VFKnobs) string { return onOff(v.SpoofCheck) },
+		func(v link.VFKnobs) string { return formatSwitch(v.SpoofCheck) },
 		func(t string) (link.VFKnobs, error) { return link.VFKnobs{SpoofCheck: new(t == "on")}, nil },
 	}
 	trustKnob = knob{"trust",
-		func(v link.VFKnobs) string { return onOff(v.Trust) },
+		func(v link.VFKnobs) string { return formatSwitch(v.Trust) },
 		func(t string) (link.VFKnobs, error) { return link.VFKnobs{Trust: new(t == "on")}, nil },
 	}
 	stateKnob = knob{"link state",
@@ -88,12 +88,12 @@ var (
 					return link.VFKnobs{LinkState: &s}, nil
 				}
 			}
-			return link.VFKnobs{}, fmt.Errorf("%q is no link state", t)
+			return link.VFKnobs{}, fmt.Errorf("%q is not a link state", t)
 		},
 	}
 )
 
-func onOff(b *bool) string {
+func formatSwitch(b *bool) string {
 	switch {
 	case b == nil:
 		return ""
@@ -103,19 +103,19 @@ func onOff(b *bool) string {
 	return "off"
 }
 
-func guidText(v link.VFKnobs) string {
+func formatGUID(v link.VFKnobs) string {
 	if v.NodeGUID == nil || v.PortGUID == nil || *v.NodeGUID != *v.PortGUID {
 		return ""
 	}
 	return net.HardwareAddr(binary.BigEndian.AppendUint64(nil, *v.NodeGUID)).String()
 }
 
-// setting is a knob of one VF.
-func (n knob) setting(pf *inventory.PF, number int, wanted string) setting {
+// buildSetting returns the setting of a knob for one VF.
+func (n knob) buildSetting(pf *inventory.PF, number int, wanted string) setting {
 	return setting{
-		what: vfName(number) + " " + n.name, wanted: wanted,
+		what: formatVF(number) + " " + n.name, wanted: wanted,
 		get: func(k *Kernel) (string, error) {
-			v, err := k.VF(pf.Name(), number)
+			v, err := k.ReadVF(pf.Name(), number)
 			if errors.Is(err, link.ErrNotFound) {
 				return "", nil
 			}
@@ -131,45 +131,48 @@ func (n knob) setting(pf *inventory.PF, number int, wanted string) setting {
 	}
 }
 
-// knobs are what a policy says about one VF; nil has only what every VF needs.
-func knobs(pf *inventory.PF, number int, p *config.Policy) (all []setting) {
+// planKnobs returns the settings of a policy for one VF; without a policy, only those that
+// every VF needs.
+func planKnobs(pf *inventory.PF, number int, p *config.Policy) (all []setting) {
 	if pf.Link == inventory.InfiniBand {
-		all = append(all, stateKnob.setting(pf, number, link.Auto.String())) // mlx5 starts with "disable"
+		all = append(all, stateKnob.buildSetting(pf, number, link.Auto.String())) // mlx5 starts with "disable"
 	}
 	if p == nil {
 		return all
 	}
 	if pf.Link != inventory.InfiniBand {
 		vlan := link.VFKnobs{VLAN: &link.VLAN{ID: p.VLAN, QoS: p.QoS, Proto: p.Proto}}
-		all = append(all, unlessUnknown(vlanKnob.setting(pf, number, vlanKnob.text(vlan)), "none"))
+		all = append(all, acceptUnknown(vlanKnob.buildSetting(pf, number, vlanKnob.text(vlan)), "none"))
 	}
 	if p.SpoofCheck != nil {
-		all = append(all, spoofKnob.setting(pf, number, onOff(p.SpoofCheck)))
+		all = append(all, spoofKnob.buildSetting(pf, number, formatSwitch(p.SpoofCheck)))
 	}
 	if p.Trust != nil {
-		all = append(all, trustKnob.setting(pf, number, onOff(p.Trust)))
+		all = append(all, trustKnob.buildSetting(pf, number, formatSwitch(p.Trust)))
 	}
 	return all
 }
 
-// unlessUnknown: a driver that does not tell of VLANs or rates has none to take away.
-func unlessUnknown(s setting, none string) setting {
+// acceptUnknown makes a setting accept an unknown value as none: a driver that does not
+// report VLANs or rates has none to remove.
+func acceptUnknown(s setting, none string) setting {
 	s.reached = func(found string) bool { return found == s.wanted || found == "" && s.wanted == none }
 	return s
 }
 
-// rates are set when the PF is up: some cards must know the speed of their link.
-func rates(pf *inventory.PF, number int, p *config.Policy) setting {
+// planRates returns the setting of the rates, which is applied when the PF is up: some cards
+// need the speed of their link.
+func planRates(pf *inventory.PF, number int, p *config.Policy) setting {
 	wanted := ratesKnob.text(link.VFKnobs{Rates: &link.Rates{Min: p.MinRate, Max: p.MaxRate}})
-	s := unlessUnknown(ratesKnob.setting(pf, number, wanted), "0-0 Mbit/s")
+	s := acceptUnknown(ratesKnob.buildSetting(pf, number, wanted), "0-0 Mbit/s")
 	set := s.set
 	s.set = func(k *Kernel, to string) error {
-		running := k.running(pf) // looked at first: it may come up right after the refusal
+		running := k.isRunning(pf) // read first: the link may come up right after the failure
 		err := set(k, to)
 		if !errors.Is(err, unix.EINVAL) || running {
 			return err
 		}
-		if late := k.wait("the link of "+pf.Name(), func() bool { return k.running(pf) }); late != nil {
+		if late := k.waitUntil("the link of "+pf.Name(), func() bool { return k.isRunning(pf) }); late != nil {
 			return fmt.Errorf("%w; %w", err, late)
 		}
 		return set(k, to)
@@ -177,23 +180,23 @@ func rates(pf *inventory.PF, number int, p *config.Policy) setting {
 	return s
 }
 
-// identity is a VF's own MAC or GUID. A VF whose driver has read another one
-// already is bound again.
-func identity(pf *inventory.PF, number int, node string) setting {
-	s := macKnob.setting(pf, number, MAC(node, pf.PCI, number).String())
+// planIdentity returns the setting of a VF's MAC or GUID. It binds a VF again whose driver
+// has already read another one.
+func planIdentity(pf *inventory.PF, number int, node string) setting {
+	s := macKnob.buildSetting(pf, number, DeriveMAC(node, pf.PCI, number).String())
 	if pf.Link == inventory.InfiniBand {
-		s = guidKnob.setting(pf, number, nodeGUID(node, pf.PCI, number).String())
+		s = guidKnob.buildSetting(pf, number, deriveGUID(node, pf.PCI, number).String())
 	}
 	set := s.set
 	s.set = func(k *Kernel, to string) error {
 		if err := set(k, to); err != nil {
 			return err
 		}
-		vf := k.vf(pf, number)
-		if vf == "" || !k.bound(vf) {
+		vf := k.findVF(pf, number)
+		if vf == "" || !k.isBound(vf) {
 			return nil
 		}
-		err := k.write(k.device(vf, "driver/unbind"), vf)
+		err := k.write(k.devicePath(vf, "driver/unbind"), vf)
 		if err != nil && !errors.Is(err, unix.ENODEV) {
 			return err
 		}

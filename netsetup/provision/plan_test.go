@@ -21,8 +21,8 @@ func TestIdentitiesAreTheNodesOwn(t *testing.T) {
 	for _, node := range []string{"n1", "n2"} {
 		for _, pf := range []string{"0000:86:00.0", "0000:86:00.1"} {
 			for i := range 64 {
-				mac, guid := MAC(node, pf, i), nodeGUID(node, pf, i)
-				assert.Equal(t, mac, MAC(node, pf, i))
+				mac, guid := DeriveMAC(node, pf, i), deriveGUID(node, pf, i)
+				assert.Equal(t, mac, DeriveMAC(node, pf, i))
 				assert.Equal(t, byte(0x02), mac[0]&0x03, "local, and of one station")
 				assert.NotZero(t, guid[0])
 				assert.Len(t, guid, 8)
@@ -31,7 +31,7 @@ func TestIdentitiesAreTheNodesOwn(t *testing.T) {
 		}
 	}
 	assert.Len(t, seen, 2*2*2*64)
-	assert.Equal(t, "b2:e6:6b:01:00:a7", MAC("gpu01", "0000:86:00.0", 3).String(), "another release gives the same one")
+	assert.Equal(t, "b2:e6:6b:01:00:a7", DeriveMAC("gpu01", "0000:86:00.0", 3).String(), "another release gives the same one")
 }
 
 func TestPlansThatAreRefused(t *testing.T) {
@@ -63,70 +63,70 @@ func TestPlansThatAreRefused(t *testing.T) {
 		"Ethernet wanted": {ib, []*config.Policy{a(func(p *config.Policy) { p.Link = config.Ethernet })}, nil,
 			`link is "eth", but ens1f0 is "ib"; choose other cards, or: mlxconfig -d 0000:86:00.0 set LINK_TYPE_P1=ETH, and reboot; other makers' cards cannot`},
 		"InfiniBand wanted":    {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.Link = config.InfiniBand })}, nil, `LINK_TYPE_P1=IB`},
-		"a VLAN on InfiniBand": {ib, []*config.Policy{a(func(p *config.Policy) { p.VLAN = 7 })}, nil, `vlan and spoof_check are Ethernet's`},
+		"a VLAN on InfiniBand": {ib, []*config.Policy{a(func(p *config.Policy) { p.VLAN = 7 })}, nil, `vlan and spoof_check are for Ethernet only`},
 		"this node's, but no such card": {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.Nodes, p.NIC = nodes, on("ens9") })}, nil,
 			`network.toml:10: policy "a" matches no network card of gpu01`},
 		"no such card, on any node": {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.NIC = on("ens9") })}, nil,
 			`policy "a" matches no network card of gpu01: it selects pf ens9, but the node has ens1f0 (root 0000:86:00.0, `},
-		"a VF in use": {small, []*config.Policy{a(same)}, map[string]string{small.VF(1): "42"},
+		"a VF in use": {small, []*config.Policy{a(same)}, map[string]string{small.VFAddress(1): "42"},
 			`ens1f0 has 2 VFs and should have 4, but VF 1 (0000:86:01.1) is in use by job 42; drain the node and wait for its jobs`},
 		"two RDMA modes": {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.NIC, p.RDMA = on("ens1f0#0-1"), config.RDMAShared }),
 			a(func(p *config.Policy) { p.Name, p.NIC, p.RDMA = "b", on("ens1f0#2-3"), config.RDMAExclusive })}, nil,
 			`policy "b": rdma is "exclusive", but "shared" of policy "a" (line 10); a node has one mode for all its cards`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Make(site(c.policies...), newFake(t, c.card).Inventory(), Held{Jobs: c.used})
+			_, err := MakePlan(site(c.policies...), newFake(t, c.card).ReadInventory(), Held{Jobs: c.used})
 			require.ErrorContains(t, err, c.want)
 			assert.NotContains(t, err.Error(), "\n", "one error, one line")
 		})
 	}
-	// A node whose cards cannot have VFs may be in one network.toml with others.
-	plan, err := Make(site(a(func(p *config.Policy) { p.NIC = on("ens9") })), newFake(t, plain).Inventory(), Held{})
+	// A node whose cards cannot have VFs may share a network.toml with others.
+	plan, err := MakePlan(site(a(func(p *config.Policy) { p.NIC = on("ens9") })), newFake(t, plain).ReadInventory(), Held{})
 	require.NoError(t, err)
 	assert.Contains(t, plan.Warnings[0], "ens1f0 (root 0000:86:00.0, vendor 15b3, device 1017) without SR-IOV")
-	assert.Contains(t, plan.Idle(), "no policy of network.toml matches a card of this node")
+	assert.Contains(t, plan.ExplainIdle(), "no policy of network.toml matches a card of this node")
 }
 
 func TestVFInQuarantine(t *testing.T) {
-	f := newFake(t, ens1f0.With(2))
-	held := Held{Quarantined: map[string]string{ens1f0.VF(1): "after job 42: its driver hangs"}}
-	_, err := Make(site(&config.Policy{Name: "a", VFs: 3, NIC: on("ens1f0")}), f.Inventory(), held)
+	f := newFake(t, ens1f0.WithVFs(2))
+	held := Held{Quarantined: map[string]string{ens1f0.VFAddress(1): "after job 42: its driver hangs"}}
+	_, err := MakePlan(site(&config.Policy{Name: "a", VFs: 3, NIC: on("ens1f0")}), f.ReadInventory(), held)
 	assert.EqualError(t, err, "ens1f0 has 2 VFs and should have 3, but VF 1 (0000:86:01.1) is in quarantine (after job 42: its driver hangs); "+
-		"gojail sweep tries to put it right; or do so and run: gojail vf lift 0000:86:01.1")
-	p, err := Make(site(&config.Policy{Name: "a", VFs: 2, NIC: on("ens1f0"), Trust: new(true)}), f.Inventory(), held)
+		"run: gojail sweep; or restore it by hand and run: gojail vf lift 0000:86:01.1")
+	p, err := MakePlan(site(&config.Policy{Name: "a", VFs: 2, NIC: on("ens1f0"), Trust: new(true)}), f.ReadInventory(), held)
 	require.NoError(t, err)
 	require.NoError(t, p.Observe(f.kernel))
-	assert.NotContains(t, lines(p), "VF 1", "it is left alone")
-	assert.Contains(t, lines(p), "VF 0 trust")
+	assert.NotContains(t, formatLines(p), "VF 1", "it is left alone")
+	assert.Contains(t, formatLines(p), "VF 0 trust")
 }
 
 func TestVFsThatSomebodyElseHas(t *testing.T) {
 	card := ens1f0
 	card.NumVFs = 2
 	f := newFake(t, card)
-	f.ToJob(card.VF(0))
+	f.MoveToJob(card.VFAddress(0))
 	cfg := site(&config.Policy{Name: "a", VFs: 3, NIC: on("ens1f0")})
-	_, err := Make(cfg, f.Inventory(), Held{})
-	assert.ErrorContains(t, err, "VF 0 (0000:86:01.0) is in another network namespace; gojail sweep")
+	_, err := MakePlan(cfg, f.ReadInventory(), Held{})
+	assert.ErrorContains(t, err, "VF 0 (0000:86:01.0) is in another network namespace; run gojail sweep")
 
-	inv := f.Inventory()
+	inv := f.ReadInventory()
 	inv.PFs[0].VFs[1].Driver = "vfio-pci"
-	_, err = Make(cfg, inv, Held{})
+	_, err = MakePlan(cfg, inv, Held{})
 	assert.ErrorContains(t, err, "VF 1 (0000:86:01.1) is bound to vfio-pci")
 }
 
 func TestPFWithoutAnInterface(t *testing.T) {
 	f := newFake(t, ens1f0)
-	f.ToJob(ens1f0.PCI)
-	_, err := Make(site(&config.Policy{Name: "a", VFs: 3, NIC: config.Selector{Root: []string{ens1f0.PCI}}}), f.Inventory(), Held{})
+	f.MoveToJob(ens1f0.PCI)
+	_, err := MakePlan(site(&config.Policy{Name: "a", VFs: 3, NIC: config.Selector{Root: []string{ens1f0.PCI}}}), f.ReadInventory(), Held{})
 	assert.ErrorContains(t, err, "0000:86:00.0 has no network interface here")
 }
 
-// TestPlanOfANewNode is the whole list, as --dry-run shows it.
+// TestPlanOfANewNode checks the complete list, as --dry-run prints it.
 func TestPlanOfANewNode(t *testing.T) {
 	f := newFake(t, ens1f0)
-	f.Module("ib_core", "netns_mode=Y")
-	p := f.observed(t, site(&config.Policy{Name: "a", VFs: 2, NIC: on("ens1f0"), MTU: 9000, Trust: new(true), VLAN: 100, QoS: 3, Proto: "802.1Q",
+	f.LoadModule("ib_core", "netns_mode=Y")
+	p := f.observePlan(t, site(&config.Policy{Name: "a", VFs: 2, NIC: on("ens1f0"), MTU: 9000, Trust: new(true), VLAN: 100, QoS: 3, Proto: "802.1Q",
 		MaxRate: 1000, RDMA: config.RDMAExclusive}), nil)
 	var out strings.Builder
 	require.NoError(t, p.Render(&out))
@@ -153,7 +153,7 @@ ens1f0  VF 1 MTU                 -       9000               -
 `, "\n"+out.String())
 }
 
-// TestExample applies the file that sites start from.
+// TestExample applies the example file.
 func TestExample(t *testing.T) {
 	text, err := os.ReadFile("../../network.toml.example")
 	require.NoError(t, err)
@@ -161,15 +161,15 @@ func TestExample(t *testing.T) {
 	require.NoError(t, err)
 	right := fakesys.Card{PCI: "0000:af:00.0", Under: "pci0000:ae", Name: "ens3f0", TotalVFs: 8, RDMA: "mlx5_1"}
 	f := newFake(t, ens1f0, right)
-	f.Module("ib_core", "netns_mode=Y")
+	f.LoadModule("ib_core", "netns_mode=Y")
 	_, err = f.apply(t, cfg)
 	require.NoError(t, err)
 	for _, name := range []string{"ens1f0", "ens3f0"} {
-		vfs := f.Inventory().PF(name).VFs
+		vfs := f.ReadInventory().FindPF(name).VFs
 		require.Len(t, vfs, 8, name)
 		assert.Equal(t, 9000, vfs[7].MTU)
 	}
-	assert.Empty(t, lines(f.observed(t, cfg, nil)))
+	assert.Empty(t, formatLines(f.observePlan(t, cfg, nil)))
 }
 
 func TestKnobsAsText(t *testing.T) {

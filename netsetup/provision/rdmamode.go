@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// optionsFile is what gojail writes below modprobe.d.
+// optionsFile is the file that gojail writes in the directory of modprobe's configuration.
 const optionsFile = "gojail-rdma.conf"
 
 var (
@@ -24,21 +24,22 @@ var (
 	netnsCmdline = regexp.MustCompile(`(?:^|\s)ib_core\.netns_mode=(\S+)`)
 )
 
-// liveRDMAMode is the mode now. The kernel changes it only while no other network
-// namespace exists, so on most nodes only before their services start.
-func liveRDMAMode(mode config.RDMAMode, held Held) setting {
+// planLiveRDMAMode returns the setting of the current RDMA mode. The kernel changes it only
+// while no other network namespace exists, which on most nodes is the case only before their
+// services start.
+func planLiveRDMAMode(mode config.RDMAMode, held Held) setting {
 	return setting{
 		what: "RDMA namespaces", wanted: string(mode), stays: true,
 		allowed: func(*Kernel) error {
 			for _, vfs := range []map[string]string{held.Jobs, held.Quarantined} {
 				for pci := range vfs {
-					is, do := held.why(pci)
+					is, do := held.explain(pci)
 					return fmt.Errorf("VF %s %s; %s", pci, is, do)
 				}
 			}
 			return nil
 		},
-		get: func(k *Kernel) (string, error) { return rdmaNow(k.Sys) },
+		get: func(k *Kernel) (string, error) { return readLiveRDMAMode(k.Sys) },
 		set: func(k *Kernel, to string) error {
 			err := k.SetRDMAMode(to)
 			if errors.Is(err, link.ErrRDMABusy) {
@@ -49,12 +50,13 @@ func liveRDMAMode(mode config.RDMAMode, held Held) setting {
 	}
 }
 
-// nextRDMAMode is the mode after the next boot. It stays when the live one is refused.
-func nextRDMAMode(mode config.RDMAMode) setting {
+// planNextRDMAMode returns the setting of the RDMA mode after the next boot. It stays in
+// place if the current mode cannot be changed.
+func planNextRDMAMode(mode config.RDMAMode) setting {
 	return setting{
 		what: "RDMA namespaces at boot", wanted: string(mode), stays: true,
 		get: func(k *Kernel) (string, error) {
-			found, _, err := rdmaNext(k.Proc, k.Modprobe)
+			found, _, err := readNextRDMAMode(k.Proc, k.Modprobe)
 			return found, err
 		},
 		set: func(k *Kernel, to string) error {
@@ -64,31 +66,32 @@ func nextRDMAMode(mode config.RDMAMode) setting {
 			if err := wholefile.Save(path, []byte(text), 0o644); err != nil {
 				return err
 			}
-			if found, where, err := rdmaNext(k.Proc, k.Modprobe); err != nil || found != to {
-				return errors.Join(err, fmt.Errorf("%s says otherwise, and comes later than %s: remove its netns_mode of ib_core", where, path))
+			if found, where, err := readNextRDMAMode(k.Proc, k.Modprobe); err != nil || found != to {
+				return errors.Join(err, fmt.Errorf("%s overrides %s: remove its netns_mode of ib_core", where, path))
 			}
 			return nil
 		},
 	}
 }
 
-// rdmaNow reads the mode that ib_core is in (drivers/infiniband/core/device.c, netns_mode).
-func rdmaNow(sys string) (string, error) {
+// readLiveRDMAMode returns the current mode of ib_core (drivers/infiniband/core/device.c,
+// netns_mode).
+func readLiveRDMAMode(sys string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(sys, "module/ib_core/parameters/netns_mode"))
 	if err != nil {
 		return "", errors.New("the kernel has no RDMA, or none with namespaces (Linux 5.3): modprobe ib_core")
 	}
-	return modeOf(string(text)), nil
+	return parseMode(string(text)), nil
 }
 
-// rdmaNext reads the mode that ib_core will start in, and which file says so: the
-// kernel's command line, or the last of modprobe's files, or nobody.
-func rdmaNext(proc, modprobe string) (mode, where string, err error) {
+// readNextRDMAMode returns the mode in which ib_core will start and where it is set: on the
+// kernel's command line, in the last of modprobe's files, or by default.
+func readNextRDMAMode(proc, modprobe string) (mode, where string, err error) {
 	cmdline, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
 	if m := netnsCmdline.FindStringSubmatch(string(cmdline)); m != nil {
-		return modeOf(m[1]), "the kernel's command line", nil
+		return parseMode(m[1]), "the kernel's command line", nil
 	}
-	mode, where = "shared", "nothing, as it is the default"
+	mode, where = "shared", "the kernel's default"
 	files, err := filepath.Glob(filepath.Join(modprobe, "*.conf"))
 	slices.Sort(files)
 	for _, file := range files {
@@ -98,15 +101,15 @@ func rdmaNext(proc, modprobe string) (mode, where string, err error) {
 		}
 		for line := range strings.Lines(string(text)) {
 			if m := netnsOption.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-				mode, where = modeOf(m[1]), file
+				mode, where = parseMode(m[1]), file
 			}
 		}
 	}
 	return mode, where, err
 }
 
-// modeOf understands a boolean of the kernel's: true is shared.
-func modeOf(text string) string {
+// parseMode converts a boolean of the kernel: true stands for shared.
+func parseMode(text string) string {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "0", "n", "no", "off":
 		return "exclusive"

@@ -16,32 +16,33 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// autoprobe is whether the kernel binds drivers to VFs of its own accord.
-func autoprobe(pf *inventory.PF, on bool) setting {
+// planAutoprobe returns the setting whether the kernel binds drivers to new VFs.
+func planAutoprobe(pf *inventory.PF, on bool) setting {
 	file := "sriov_drivers_autoprobe"
 	s := setting{what: "drivers bind", wanted: "0", undo: "1"}
 	if on {
 		s.wanted = "1"
 	}
-	s.get = func(k *Kernel) (string, error) { return k.read(k.device(pf.PCI, file)) }
-	s.set = func(k *Kernel, to string) error { return k.write(k.device(pf.PCI, file), to) }
+	s.get = func(k *Kernel) (string, error) { return k.read(k.devicePath(pf.PCI, file)) }
+	s.set = func(k *Kernel, to string) error { return k.write(k.devicePath(pf.PCI, file), to) }
 	return s
 }
 
-// numVFs makes a card's VFs. Another number than none can only be reached from none.
-func numVFs(pf *inventory.PF, n int) setting {
+// planNumVFs returns the setting of a card's number of VFs. The kernel changes one number to
+// another only through zero.
+func planNumVFs(pf *inventory.PF, n int) setting {
 	const file = "sriov_numvfs"
 	return setting{
 		what: "VFs", wanted: strconv.Itoa(n), undo: "0", makes: true,
-		allowed: func(k *Kernel) error { return k.nobodyHas(pf) },
-		get:     func(k *Kernel) (string, error) { return k.read(k.device(pf.PCI, file)) },
+		allowed: func(k *Kernel) error { return k.checkUnused(pf) },
+		get:     func(k *Kernel) (string, error) { return k.read(k.devicePath(pf.PCI, file)) },
 		set: func(k *Kernel, to string) error {
-			before, err := k.read(k.device(pf.PCI, file))
+			before, err := k.read(k.devicePath(pf.PCI, file))
 			if err == nil && before != "0" {
-				err = k.write(k.device(pf.PCI, file), "0")
+				err = k.write(k.devicePath(pf.PCI, file), "0")
 			}
 			if err == nil && to != "0" {
-				err = k.write(k.device(pf.PCI, file), to)
+				err = k.write(k.devicePath(pf.PCI, file), to)
 			}
 			if err != nil {
 				return explainNumVFs(err, pf)
@@ -50,25 +51,24 @@ func numVFs(pf *inventory.PF, n int) setting {
 			if err != nil {
 				return err
 			}
-			return k.wait(fmt.Sprintf("VF %d of %s", wanted-1, pf), func() bool {
-				return wanted == 0 || k.vf(pf, wanted-1) != ""
+			return k.waitUntil(fmt.Sprintf("VF %d of %s", wanted-1, pf), func() bool {
+				return wanted == 0 || k.findVF(pf, wanted-1) != ""
 			})
 		},
 	}
 }
 
-// nobodyHas looks once more, since the plan is older: a VF that went to a job
-// meanwhile must not be taken from it.
-func (k *Kernel) nobodyHas(pf *inventory.PF) error {
+// checkUnused fails if a VF was given to a job since the plan was made.
+func (k *Kernel) checkUnused(pf *inventory.PF) error {
 	for number := range pf.TotalVFs {
-		if vf := k.vf(pf, number); vf != "" && k.bound(vf) && !k.has(vf, "net") {
-			return fmt.Errorf("VF %d (%s) went to another network namespace a moment ago; drain the node first", number, vf)
+		if vf := k.findVF(pf, number); vf != "" && k.isBound(vf) && !k.has(vf, "net") {
+			return fmt.Errorf("VF %d (%s) was moved to another network namespace meanwhile; drain the node first", number, vf)
 		}
 	}
 	return nil
 }
 
-// explainNumVFs says what to do about a refused sriov_numvfs.
+// explainNumVFs adds the remedy to an error of sriov_numvfs.
 func explainNumVFs(err error, pf *inventory.PF) error {
 	do := ""
 	switch {
@@ -77,7 +77,7 @@ func explainNumVFs(err error, pf *inventory.PF) error {
 	case errors.Is(err, fs.ErrNotExist):
 		do = fmt.Sprintf("; SR-IOV is off: switch it on in the BIOS, and in the card (mlxconfig -d %s set SRIOV_EN=1), then reboot", pf.PCI)
 	case errors.Is(err, unix.EBUSY):
-		do = "; somebody else made VFs at the same moment: run it again"
+		do = "; VFs were changed at the same time: run it again"
 	case errors.Is(err, unix.ERANGE), errors.Is(err, unix.EINVAL):
 		do = fmt.Sprintf("; the card has at most %d", pf.TotalVFs)
 	case errors.Is(err, unix.EPERM):
@@ -88,53 +88,53 @@ func explainNumVFs(err error, pf *inventory.PF) error {
 	return fmt.Errorf("%w%s", err, do)
 }
 
-// driver binds a VF to its driver and waits for what that makes: an interface,
-// and on InfiniBand an RDMA device.
-func driver(pf *inventory.PF, number int) setting {
+// planDriver returns the setting that binds a VF to its driver. It waits for the network
+// interface, and on InfiniBand for the RDMA device.
+func planDriver(pf *inventory.PF, number int) setting {
 	ready := func(k *Kernel) bool {
-		vf := k.vf(pf, number)
+		vf := k.findVF(pf, number)
 		return k.has(vf, "net") && (pf.Link != inventory.InfiniBand || k.has(vf, "infiniband"))
 	}
 	return setting{
-		what: vfName(number) + " driver", wanted: "bound",
+		what: formatVF(number) + " driver", wanted: "bound",
 		get: func(k *Kernel) (string, error) {
-			vf := k.vf(pf, number)
-			if vf == "" || !k.bound(vf) || !ready(k) {
+			vf := k.findVF(pf, number)
+			if vf == "" || !k.isBound(vf) || !ready(k) {
 				return "", nil
 			}
 			return "bound", nil
 		},
 		set: func(k *Kernel, _ string) error {
-			vf := k.vf(pf, number)
+			vf := k.findVF(pf, number)
 			if vf == "" {
-				return fmt.Errorf("%s has no VF %d any more: it was changed at the same moment; run it again", pf, number)
+				return fmt.Errorf("%s no longer has VF %d: it was changed at the same time; run it again", pf, number)
 			}
 			if err := k.write(filepath.Join(k.Sys, "bus/pci/drivers_probe"), vf); err != nil {
 				return err
 			}
-			if err := k.wait("the driver of "+vf, func() bool { return k.bound(vf) }); err != nil {
-				return fmt.Errorf("%w; load the VFs' driver (modprobe $(cat %s))", err, k.device(vf, "modalias"))
+			if err := k.waitUntil("the driver of "+vf, func() bool { return k.isBound(vf) }); err != nil {
+				return fmt.Errorf("%w; load the VFs' driver (modprobe $(cat %s))", err, k.devicePath(vf, "modalias"))
 			}
-			return k.wait("the interface of "+vf, func() bool { return ready(k) })
+			return k.waitUntil("the interface of "+vf, func() bool { return ready(k) })
 		},
 	}
 }
 
-// mtuOf is the MTU of a PF (-1) or of one of its VFs.
-func mtuOf(pf *inventory.PF, number, mtu int) setting {
+// planMTU returns the setting of the MTU of a PF (-1) or of one of its VFs.
+func planMTU(pf *inventory.PF, number, mtu int) setting {
 	file := func(k *Kernel) string {
 		device := pf.PCI
 		if number >= 0 {
-			device = k.vf(pf, number)
+			device = k.findVF(pf, number)
 		}
-		names, _ := os.ReadDir(k.device(device, "net"))
+		names, _ := os.ReadDir(k.devicePath(device, "net"))
 		if device == "" || len(names) == 0 {
 			return ""
 		}
-		return k.device(device, "net/"+names[0].Name()+"/mtu")
+		return k.devicePath(device, "net/"+names[0].Name()+"/mtu")
 	}
 	return setting{
-		what: vfName(number) + " MTU", wanted: strconv.Itoa(mtu),
+		what: formatVF(number) + " MTU", wanted: strconv.Itoa(mtu),
 		get: func(k *Kernel) (string, error) {
 			if f := file(k); f != "" {
 				return k.read(f)
@@ -143,10 +143,10 @@ func mtuOf(pf *inventory.PF, number, mtu int) setting {
 		},
 		set: func(k *Kernel, to string) error {
 			err := fs.ErrNotExist
-			for try := 0; try < 3 && errors.Is(err, fs.ErrNotExist); try++ { // udev may rename it meanwhile
+			for try := 0; try < 3 && errors.Is(err, fs.ErrNotExist); try++ { // udev may rename the interface meanwhile
 				f := file(k)
 				if f == "" {
-					return fmt.Errorf("%s of %s has no interface here", vfName(number), pf)
+					return fmt.Errorf("%s of %s has no interface here", formatVF(number), pf)
 				}
 				err = k.write(f, to)
 			}
@@ -158,19 +158,20 @@ func mtuOf(pf *inventory.PF, number, mtu int) setting {
 	}
 }
 
-// up is the PF's administrative state: VFs have no link below a PF that is down.
-func up(pf *inventory.PF) setting {
+// planUp returns the setting of the PF's administrative state: VFs have no link while their
+// PF is down.
+func planUp(pf *inventory.PF) setting {
 	return setting{
 		what: "PF", wanted: "up",
 		get: func(k *Kernel) (string, error) {
-			flags, err := k.flags(pf)
+			flags, err := k.readFlags(pf)
 			if err != nil || flags&unix.IFF_UP == 0 {
 				return "down", err
 			}
 			return "up", nil
 		},
 		set: func(k *Kernel, to string) error {
-			flags, err := k.flags(pf)
+			flags, err := k.readFlags(pf)
 			if err != nil {
 				return err
 			}
@@ -178,26 +179,26 @@ func up(pf *inventory.PF) setting {
 			if to == "up" {
 				flags |= unix.IFF_UP
 			}
-			return k.write(k.device(pf.PCI, "net/"+pf.Name()+"/flags"), fmt.Sprintf("%#x", flags))
+			return k.write(k.devicePath(pf.PCI, "net/"+pf.Name()+"/flags"), fmt.Sprintf("%#x", flags))
 		},
 	}
 }
 
-// running says whether a PF has a link.
-func (k *Kernel) running(pf *inventory.PF) bool {
-	state, _ := k.read(k.device(pf.PCI, "net/"+pf.Name()+"/operstate"))
+// isRunning reports whether a PF has a link.
+func (k *Kernel) isRunning(pf *inventory.PF) bool {
+	state, _ := k.read(k.devicePath(pf.PCI, "net/"+pf.Name()+"/operstate"))
 	return state == "up"
 }
 
-func (k *Kernel) flags(pf *inventory.PF) (uint64, error) {
-	file := k.device(pf.PCI, "net/"+pf.Name()+"/flags")
+func (k *Kernel) readFlags(pf *inventory.PF) (uint64, error) {
+	file := k.devicePath(pf.PCI, "net/"+pf.Name()+"/flags")
 	text, err := k.read(file)
 	if err != nil {
 		return 0, err
 	}
 	flags, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %q is no number", file, text)
+		return 0, fmt.Errorf("%s: %q is not a number", file, text)
 	}
 	return flags, nil
 }

@@ -8,42 +8,42 @@ import (
 	"text/tabwriter"
 )
 
-// Step brings one setting from what was found to what is wanted. A step that
-// fails takes the card's steps before it back, in reverse: each sets what it found.
+// Step changes one setting from the found to the wanted value. If a step fails, the card's
+// steps before it are undone in reverse order: each restores what it found.
 type Step struct {
-	PF     string `json:"pf,omitempty"`   // PCI address of the card; "": the whole node
-	Name   string `json:"name,omitempty"` // its interface
+	PF     string `json:"pf,omitempty"`   // PCI address of the card; "": the node
+	Name   string `json:"name,omitempty"` // name of the card's interface
 	What   string `json:"what"`           // "VFs", "VF 3 MAC"
-	Found  string `json:"found"`          // "": not there yet
+	Found  string `json:"found"`          // "": does not exist yet
 	Wanted string `json:"wanted"`
-	Undo   string `json:"undo"` // what a failure sets; "": nothing
+	Undo   string `json:"undo"` // value that a failure restores; "": nothing
 
 	setting
-	follows *Step // if that one is needed, this one is
+	follows *Step // step whose need makes this one needed
 	needed  bool
-	fresh   bool // on a VF that is not there yet
+	fresh   bool // whether it is on a VF that does not exist yet
 }
 
-// setting is something that can be read and set as text.
+// setting is a property that can be read and set as text.
 type setting struct {
 	what, wanted string
-	undo         string                           // instead of what was found
-	stays        bool                             // it is not taken back
-	makes        bool                             // it makes VFs: none that it finds stays
-	allowed      func(*Kernel) error              // asked first; nil: always
-	get          func(*Kernel) (string, error)    // "": not there yet
-	set          func(k *Kernel, to string) error // returns when it is so
-	reached      func(found string) bool          // nil: equal to wanted
+	undo         string                           // value to restore instead of the found one
+	stays        bool                             // whether it is not undone
+	makes        bool                             // whether it makes VFs, and removes the existing ones
+	allowed      func(*Kernel) error              // fails if the change is not allowed; nil: always allowed
+	get          func(*Kernel) (string, error)    // "": does not exist yet
+	set          func(k *Kernel, to string) error // returns when the change has taken effect
+	reached      func(found string) bool          // whether found is as wanted; nil: if equal to wanted
 }
 
-func (s *Step) done(found string) bool {
+func (s *Step) isReached(found string) bool {
 	if s.reached != nil {
 		return s.reached(found)
 	}
 	return found == s.wanted
 }
 
-// String is the step as one line.
+// String returns the step on one line.
 func (s *Step) String() string {
 	where := ""
 	if s.PF != "" {
@@ -52,22 +52,22 @@ func (s *Step) String() string {
 	return fmt.Sprintf("%s%s: %s -> %s", where, s.What, orDash(s.Found), s.Wanted)
 }
 
-// Observe asks the kernel what is there, and drops the steps that are not needed.
-// Without it a plan has every step, and Apply finds out.
+// Observe reads the current settings, and drops the steps that are not needed. Without
+// Observe, a plan has all steps, and Apply skips those that are not needed.
 func (p *Plan) Observe(k *Kernel) error {
 	var needed []*Step
 	for _, s := range p.Steps {
 		after := s.follows != nil && s.follows.needed
 		s.fresh = after && (s.follows.fresh || s.follows.makes)
-		if !s.fresh { // what is there now goes with the old VFs
+		if !s.fresh { // the current values belong to the old VFs
 			found, err := s.get(k)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s, err)
 			}
 			s.Found = found
-			s.Undo = s.back()
+			s.Undo = s.undoValue()
 		}
-		if s.needed = after || !s.done(s.Found); s.needed {
+		if s.needed = after || !s.isReached(s.Found); s.needed {
 			needed = append(needed, s)
 		}
 	}
@@ -75,7 +75,7 @@ func (p *Plan) Observe(k *Kernel) error {
 	return nil
 }
 
-func (s *Step) back() string {
+func (s *Step) undoValue() string {
 	switch {
 	case s.stays:
 		return ""
@@ -91,7 +91,7 @@ func (p *Plan) Render(w io.Writer) error {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	if len(p.Steps) == 0 {
-		_, err := fmt.Fprintln(w, p.Idle())
+		_, err := fmt.Fprintln(w, p.ExplainIdle())
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

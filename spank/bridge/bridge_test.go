@@ -124,14 +124,14 @@ func TestRefusals(t *testing.T) {
 		words   []string
 		want    string
 	}{
-		{99, n.words("site"), "libgojail.so speaks version " + strconv.Itoa(contract.Version) + " of its contract, the launcher 99; install gojail again on this node"},
-		{contract.Version, nil, "libgojail.so was called without a verb; install gojail again on this node"},
-		{contract.Version, n.words("frobnicate"), `libgojail.so knows no verb "frobnicate", only: boot, clean, epilog, ids, jail, mounts, net, range, site, stage`},
-		{contract.Version, n.words("site", "colour=red"), `site: "colour=red" is not one of the words`},
+		{99, n.words("site"), "libgojail.so has version " + strconv.Itoa(contract.Version) + " of the contract, but the launcher has 99; reinstall gojail on this node"},
+		{contract.Version, nil, "libgojail.so was called without a verb; reinstall gojail on this node"},
+		{contract.Version, n.words("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: boot, clean, epilog, ids, jail, mounts, net, range, site, stage`},
+		{contract.Version, n.words("site", "colour=red"), `site: unknown word "colour=red"`},
 		{contract.Version, n.words("jail", "jail=big"), `jail "big" is unknown; this node has: small`},
-		{contract.Version, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: write it as SOURCE:DESTINATION"},
-		{contract.Version, n.words("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a number of a user or group`},
-		{contract.Version, n.words("epilog", "job=../../etc"), `"../../etc" is no job id`},
+		{contract.Version, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: must be SOURCE:DESTINATION"},
+		{contract.Version, n.words("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a user or group id`},
+		{contract.Version, n.words("epilog", "job=../../etc"), `"../../etc" is not a job id`},
 	} {
 		a := b.call(t, c.version, "0", "/nowhere", c.words...)
 		assert.Equal(t, "-1", a.result, c.want)
@@ -205,7 +205,7 @@ func TestMounts(t *testing.T) {
 	words[len(words)-1] = "mounts=" + dir + "/open/there:/mnt," + dir + "/closed:/srv"
 	a = b.call(t, contract.Version, "0", "/nowhere", words...)
 	assert.Equal(t, "-1", a.result)
-	assert.Equal(t, "--jail-mount="+dir+"/closed:/srv: "+dir+"/closed may not be mounted in jail small; permitted are: "+dir+"/open", a.text)
+	assert.Equal(t, "--jail-mount="+dir+"/closed:/srv: "+dir+"/closed may not be mounted in jail small; permitted: "+dir+"/open", a.text)
 	assert.Empty(t, a.trees)
 }
 

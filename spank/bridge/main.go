@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bridge is libgojail.so: the one exported function through which
-// gojail-launcher calls the Go library. include/gojail.h is its contract.
+// Command bridge is libgojail.so: it exports the one function through which gojail-launcher calls the Go
+// library. include/gojail.h defines the contract.
 //
 //	go build -buildmode=c-shared -o build/lib/gojail/libgojail.so ./spank/bridge
 package main
@@ -24,7 +24,7 @@ import (
 )
 
 func init() {
-	// A call lives for milliseconds. Only a sweep could ever reach the limit.
+	// A call takes milliseconds. Only a sweep could reach the limit.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
 }
@@ -40,7 +40,7 @@ func gojail_call(call *C.struct_gojail_call) (result C.int) {
 	}()
 	call.ntrees = 0
 	if call.version != C.GOJAIL_VERSION {
-		return fail(call, fmt.Errorf("libgojail.so speaks version %d of its contract, the launcher %d; install gojail again on this node",
+		return fail(call, fmt.Errorf("libgojail.so has version %d of the contract, but the launcher has %d; reinstall gojail on this node",
 			C.GOJAIL_VERSION, call.version))
 	}
 	request, err := parse(words(call))
@@ -69,7 +69,7 @@ func words(call *C.struct_gojail_call) []string {
 	return list
 }
 
-// hand gives the trees to the caller, who owns their descriptors from now on.
+// hand passes the trees to the caller, which then owns their descriptors.
 func hand(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 	defer func() {
 		if err != nil {
@@ -79,7 +79,7 @@ func hand(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 		}
 	}()
 	if len(trees) > len(call.trees) {
-		return fmt.Errorf("--jail-mount: %d mounts; at most %d", len(trees), len(call.trees))
+		return fmt.Errorf("--jail-mount: too many mounts: %d; at most %d", len(trees), len(call.trees))
 	}
 	for i, t := range trees {
 		to := &call.trees[i]
@@ -96,7 +96,7 @@ func hand(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 	return nil
 }
 
-// fail puts the message into the call, as one line.
+// fail stores the message in the call, as one line, and returns -1.
 func fail(call *C.struct_gojail_call, err error) C.int {
 	put(call.text[:], strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -107,7 +107,7 @@ func fail(call *C.struct_gojail_call, err error) C.int {
 	return -1
 }
 
-// put copies text into a C string, cut to what fits.
+// put copies text into a C string, truncated to its size.
 func put(to []C.char, text string) {
 	n := min(len(text), len(to)-1)
 	for i := range n {

@@ -54,11 +54,12 @@ func (r *request) mounts() ([]mount.Tree, error) {
 	return trees, nil
 }
 
-// mapData makes what is the user's on disk root's. What is only read may stay as it is.
+// mapData maps the files of a user's mount to root of the user namespace. A read-only mount may stay
+// unmapped.
 func (r *request) mapData(tree int, m config.UserMount) error {
 	data, err := strconv.Atoi(r.words["data"])
 	if err != nil {
-		return fmt.Errorf("mounts: data=%q is no descriptor", r.words["data"])
+		return fmt.Errorf("mounts: data=%q is not a descriptor", r.words["data"])
 	}
 	if err := mount.MapIDs(tree, data, m.Source); err != nil && !m.Readonly {
 		return err
@@ -66,7 +67,7 @@ func (r *request) mapData(tree int, m config.UserMount) error {
 	return nil
 }
 
-// ids tells the user's range to the launcher, which makes the user namespaces.
+// ids answers with the user's range, for the launcher, which creates the user namespaces.
 func (r *request) ids() ([]mount.Tree, error) {
 	who, err := r.credentials()
 	if err != nil {
@@ -85,7 +86,7 @@ func (r *request) ranged() ([]mount.Tree, error) {
 	ids, err := strconv.Atoi(r.words["range"])
 	data, also := strconv.Atoi(r.words["data"])
 	if err != nil || also != nil {
-		return nil, fmt.Errorf("range: range=%q and data=%q are no descriptors", r.words["range"], r.words["data"])
+		return nil, fmt.Errorf("range: range=%q and data=%q are not descriptors", r.words["range"], r.words["data"])
 	}
 	state, err := state.OpenState(r.words["state"])
 	if err != nil {
@@ -102,7 +103,7 @@ func (r *request) credentials() (who mount.Credentials, err error) {
 	number := func(name, text string) uint32 {
 		n, e := strconv.ParseUint(text, 10, 32)
 		if e != nil || n == 1<<32-1 {
-			err = fmt.Errorf("%s: %s=%q is not a number of a user or group", r.verb, name, text)
+			err = fmt.Errorf("%s: %s=%q is not a user or group id", r.verb, name, text)
 		}
 		return uint32(n)
 	}

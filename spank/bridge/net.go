@@ -18,13 +18,13 @@ import (
 	"github.com/gojail/gojail/netsetup/job"
 )
 
-// networkPath is network.toml, which lies beside gojail.toml.
+// networkPath returns the path of network.toml, beside gojail.toml.
 func (r *request) networkPath() string {
 	return filepath.Join(filepath.Dir(r.words["config"]), filepath.Base(netconfig.DefaultPath))
 }
 
-// networks is what the site file gets of network.toml. A network.toml that is
-// there and wrong stops every step: it may say that jobs have a network by default.
+// networks returns the part of network.toml for the site file. An invalid network.toml fails every step,
+// since it may require networks by default.
 func (r *request) networks() (n config.Networks, err error) {
 	if n.Identity, err = trusted.Identify(r.networkPath()); n.Identity == nil || err != nil {
 		return n, err
@@ -37,7 +37,7 @@ func (r *request) networks() (n config.Networks, err error) {
 	return n, nil
 }
 
-// network returns this node as package job wants it.
+// network returns this node in the form that package job needs.
 func (r *request) network(c *config.Config) job.Node {
 	return job.Node{
 		Config: r.networkPath(), Name: r.words["node"], Cluster: node.SlurmValue(c, "ClusterName"),
@@ -64,7 +64,7 @@ func (r *request) net() ([]mount.Tree, error) {
 	})
 }
 
-// releaseNet gives a job's VFs back. What it cannot do now, the sweep does.
+// releaseNet releases a job's VFs. The sweep releases what fails here.
 func (r *request) releaseNet(id string) error {
 	if !job.HasNetwork(r.words["state"], id) {
 		return nil
@@ -78,7 +78,7 @@ func (r *request) releaseNet(id string) error {
 	return r.network(c).Release(ctx, id)
 }
 
-// sweepNet gives back the VFs of jobs that are gone.
+// sweepNet releases the VFs of jobs that ended.
 func (r *request) sweepNet(c *config.Config, alive func(job string) bool) error {
 	ctx, cancel := context.WithDeadline(context.Background(), r.until())
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-// verbs are what gojail-launcher may ask for.
+// verbs are the requests of gojail-launcher.
 var verbs = map[string]func(*request) ([]mount.Tree, error){
 	"site":   (*request).site,
 	"stage":  (*request).stage,
@@ -46,7 +46,7 @@ type request struct {
 	answer string // text for the caller
 }
 
-// known are the names of include/gojail.h. Some are for the launcher alone.
+// known are the names in include/gojail.h. Some are only for the launcher.
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
 	"net", "gpus", "nics", "holder", "root", "range", "data", "parent", "scratch",
@@ -54,18 +54,18 @@ var known = []string{
 
 func parse(words []string) (*request, error) {
 	if len(words) == 0 {
-		return nil, fmt.Errorf("libgojail.so was called without a verb; install gojail again on this node")
+		return nil, fmt.Errorf("libgojail.so was called without a verb; reinstall gojail on this node")
 	}
 	r := &request{verb: words[0], words: map[string]string{
 		"state": contract.DefaultState, "config": contract.DefaultConfig,
 	}}
 	if verbs[r.verb] == nil {
-		return nil, fmt.Errorf("libgojail.so knows no verb %q, only: %s", r.verb, strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
+		return nil, fmt.Errorf("libgojail.so: unknown verb %q; known: %s", r.verb, strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
 	}
 	for _, word := range words[1:] {
 		name, value, is := strings.Cut(word, "=")
 		if !is || !slices.Contains(known, name) {
-			return nil, fmt.Errorf("%s: %q is not one of the words %s with a value", r.verb, word, strings.Join(known, "=, "))
+			return nil, fmt.Errorf("%s: unknown word %q; known, each with a value: %s", r.verb, word, strings.Join(known, "=, "))
 		}
 		if value != "" {
 			r.words[name] = value
@@ -80,7 +80,7 @@ func (r *request) load() (*config.Config, error) {
 	return node.Load(r.words["config"], r.words["node"])
 }
 
-// until is when the launcher's caller stops waiting.
+// until returns the time at which the launcher's caller stops waiting.
 func (r *request) until() time.Time {
 	ms, err := strconv.Atoi(r.words["deadline"])
 	if err != nil || ms <= 0 {
@@ -104,11 +104,11 @@ func (r *request) site() ([]mount.Tree, error) {
 	if err := site.Write(c, state.Path(), r.until()); err != nil {
 		return nil, err
 	}
-	sandbox.EndUnusedZygotes(state, c) // what fails is left to the sweep
+	sandbox.EndUnusedZygotes(state, c) // the sweep retries after an error
 	return nil, nil
 }
 
-// facts are what stage and jail plan with.
+// facts returns everything that stage and jail need for their plans.
 func (r *request) facts() (*config.Config, *config.Jail, *node.HostFacts, error) {
 	c, err := r.load()
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *request) stage() ([]mount.Tree, error) {
 	return nil, mount.Apply(view, j.Name)
 }
 
-// jail writes config.json first: the state directory is out of sight afterwards.
+// jail assembles a jail. It writes config.json first: the state directory is not visible afterwards.
 func (r *request) jail() ([]mount.Tree, error) {
 	c, j, facts, err := r.facts()
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *request) jail() ([]mount.Tree, error) {
 	return nil, mount.Apply(view, j.Name)
 }
 
-// epilog needs no configuration that is right.
+// epilog ends a job. It works without a valid configuration.
 func (r *request) epilog() ([]mount.Tree, error) {
 	state, err := state.OpenState(r.words["state"])
 	if err != nil {
@@ -171,11 +171,12 @@ func (r *request) epilog() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The VFs first: as long as the job's namespace lives, they can be taken from it.
+	// The VFs first: while the job's namespace lives, they can be moved out of it.
 	return nil, errors.Join(r.releaseNet(r.words["job"]), sandbox.EndJob(state, scratch, r.words["job"], r.until().Add(-leave)))
 }
 
-// scratch is taken from the site file, which is the one that jobs were built with.
+// scratch returns the scratch directory from the site file, with which jobs were built, or else from the
+// configuration.
 func (r *request) scratch(state *state.State) (string, error) {
 	if scratch := state.Scratch(); scratch != "" {
 		return scratch, nil
@@ -187,7 +188,7 @@ func (r *request) scratch(state *state.State) (string, error) {
 	return c.Scratch, nil
 }
 
-// clean does what takes long, after the end of a job: Slurm does not wait for it.
+// clean does the slow work after the end of a job, for which Slurm does not wait.
 func (r *request) clean() ([]mount.Tree, error) {
 	until := r.until().Add(-leave)
 	state, err := state.OpenState(r.words["state"])
@@ -210,7 +211,8 @@ func (r *request) clean() ([]mount.Tree, error) {
 	return nil, errors.Join(err, failed)
 }
 
-// leave is for the end, before the launcher kills: it counts from an earlier moment.
+// leave is the time reserved before the launcher kills this process: the launcher's deadline starts
+// earlier.
 const leave = time.Second
 
 func (r *request) boot() ([]mount.Tree, error) {
@@ -223,7 +225,8 @@ func (r *request) boot() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What slurm.conf and gres.conf say is in the site file, too: slurmd reads them anew as it starts.
+	// The site file also has settings of slurm.conf and gres.conf, which slurmd reads again when it
+	// starts.
 	if _, missing := os.Stat(filepath.Join(state.Path(), contract.SiteFile)); missing == nil {
 		if c.Networks, err = r.networks(); err == nil {
 			err = site.Write(c, state.Path(), until)
@@ -232,6 +235,6 @@ func (r *request) boot() ([]mount.Tree, error) {
 	report, err2 := sandbox.Sweep(state, c)
 	err = errors.Join(err, err2)
 	err = errors.Join(err, r.sweepNet(c, sandbox.Alive(state, c)))
-	_, err2 = report.EmptyTrash(until) // last: it may take all the time there is
+	_, err2 = report.EmptyTrash(until) // last, since it may use all the remaining time
 	return nil, errors.Join(err, err2)
 }

@@ -47,7 +47,7 @@ static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct
 	sandbox->holder = dir < 0 ? -1 : record_open(dir, name, &holder);
 	scoped_fd process = sandbox->holder < 0 ? -1 : record_open_proc(&holder);
 	if (process < 0)
-		return fault_set(fault, "sandbox %s: its holder is gone", name);
+		return fault_set(fault, "sandbox %s: its holder has ended", name);
 	sandbox->pid = open_namespace(process, "pid");
 	sandbox->ipc = open_namespace(process, "ipc");
 	sandbox->uts = open_namespace(process, "uts");
@@ -68,7 +68,7 @@ static int enter_namespaces(const struct sandbox *sandbox, struct fault *fault)
 	if (enter_sandbox(sandbox, fault) < 0)
 		return -1;
 	/* A fork into a namespace whose process 1 is gone fails. */
-	return poll(&gone, 1, 0) == 0 ? 0 : fault_set(fault, "sandbox %s: its holder is gone", library_word("sandbox"));
+	return poll(&gone, 1, 0) == 0 ? 0 : fault_set(fault, "sandbox %s: its holder has ended", library_word("sandbox"));
 }
 
 static int get_variable(void *owner, const char *name, char *value, size_t size)

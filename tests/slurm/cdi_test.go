@@ -143,7 +143,7 @@ func cdiChanges(t *testing.T, c *harness.Cluster, in func(string, ...string) har
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(cdiFile, "void", "new", 1)), 0o644))
 	prints(t, "void", in("echo $DRIVER_DEVICES"))
 	stale := gojail("check").Stdout
-	assert.Contains(t, stale, "WARN  jail debian: devices, CDI files or Slurm's programs of this node have changed since the last job; for the next jobs: gojail reload debian\n", stale)
+	assert.Contains(t, stale, "WARN  jail debian: devices, CDI files or Slurm's programs of this node have changed since the last job; to apply this to the next jobs: gojail reload debian\n", stale)
 	require.Zero(t, gojail("reload", "debian").Code)
 	prints(t, "new", in("echo $DRIVER_DEVICES"))
 	fine := gojail("check").Stdout
@@ -152,7 +152,7 @@ func cdiChanges(t *testing.T, c *harness.Cluster, in func(string, ...string) har
 
 	require.NoError(t, os.Rename(c.Path("/opt/driver/libdriver.so.1.2"), c.Path("/opt/driver/libdriver.so.1.3")))
 	require.Zero(t, gojail("reload", "debian").Code)
-	const why = "CDI: example.com/gpu=all: /opt/driver/libdriver.so.1.2 is not there; was the driver changed?; a CDI file of the device's vendor must be there"
+	const why = "CDI: example.com/gpu=all: /opt/driver/libdriver.so.1.2 does not exist; was the driver changed?; install the CDI file of the device's vendor"
 	refused(t, why, in("driver-smi"))
 	assert.Contains(t, gojail("check").Stdout, "FAIL  jail debian: "+why)
 	prints(t, "fine", c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=other", "echo", "fine"))

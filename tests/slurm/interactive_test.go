@@ -58,7 +58,7 @@ func TestWaysIntoARunningJob(t *testing.T) {
 	assert.Equal(t, 7, r.Code, r)
 	assert.Equal(t, "alice\n", r.Stdout, r)
 	for arg, want := range map[string]string{
-		"../1": `"../1" is no job id; see: gojail ls`,
+		"../1": `"../1" is not a job id; see: gojail ls`,
 		"4711": "job 4711 has no sandbox on this node; see: gojail ls",
 	} {
 		r := c.Gojail("n1", "enter", arg)
@@ -66,7 +66,7 @@ func TestWaysIntoARunningJob(t *testing.T) {
 		assert.NotZero(t, r.Code)
 	}
 	r = c.Gojail("n1", "enter", job, "--sandbox", "other", "--", "true")
-	assert.Contains(t, r.Stderr, "job "+job+" has the sandboxes debian on this node; choose one with --sandbox")
+	assert.Contains(t, r.Stderr, "job "+job+" has the sandboxes debian on this node; select one with --sandbox")
 
 	modules, _ := filepath.Glob(c.Path("/usr/lib") + "/*/security/pam_slurm_adopt.so")
 	other, _ := filepath.Glob(c.Path("/usr/lib") + "/security/pam_slurm_adopt.so")

@@ -87,7 +87,7 @@ func TestMountIsRefused(t *testing.T) {
 		assert.NotContains(t, r.Stdout, "ran", mount)
 	}
 	r := c.Run(harness.Alice, "srun", "--jail=other", "--jail-mount=/data:/mnt", "true")
-	refused(t, "permits no --jail-mount", r)
+	refused(t, "does not permit --jail-mount", r)
 }
 
 // TestMountDestinationIsClean: one place has one name, whoever compares it.

@@ -64,7 +64,7 @@ func TestAbstractSocketsOfAStep(t *testing.T) {
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nabstract_sockets = \"step\"\n", 1))
 	if !scopes(t) {
 		refused(t, "needs Landlock of Linux 6.12", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task))
-		assert.Contains(t, c.Gojail("n1", "check").Stdout, "this node's kernel cannot keep abstract sockets apart")
+		assert.Contains(t, c.Gojail("n1", "check").Stdout, "this node's kernel cannot restrict abstract sockets")
 		return
 	}
 	assert.NotContains(t, c.Gojail("n1", "check").Stdout, "abstract sockets")

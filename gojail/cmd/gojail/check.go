@@ -11,23 +11,23 @@ import (
 	"github.com/gojail/gojail/gojail/site"
 )
 
-func checkCommand(n *localNode) *cobra.Command {
+func newCheckCommand(n *localNode) *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Find what would make a job fail on this node, before a job finds it",
+		Short: "Find what would make a job fail on this node before a job runs into it",
 		Long: `Checks the configuration and this node: who can write the configuration, the
 kernel, the installed files, the state and scratch directories, what slurm.conf
 and plugstack.conf say, and for each jail its storage, mount targets and mounts.
-With a network.toml also that, the cards, drivers and VFs that it wants, where
-addresses come from, and quarantined VFs. Nothing is changed.
+With a network.toml: the file itself, the cards, drivers and VFs that it asks
+for, the source of addresses, and quarantined VFs. Nothing is changed.
 
-Each line is OK, WARN (costs time, or may surprise somebody) or FAIL (launches
-fail), what was found, and what to do about it. The exit code is 1 if anything
-is FAIL.`,
+Each line has a level, what was found, and what to do about it. OK: nothing to
+do. WARN: costs time, or may be unexpected. FAIL: launches fail. The exit code
+is 1 if any line is FAIL.`,
 		Example: `  gojail check
   gojail check --quiet`,
-		Args: none("it looks at all jails"),
+		Args: takeNoArgument("it checks all jails"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			failed := false
 			report := func(f check.Finding) {
@@ -41,11 +41,11 @@ is FAIL.`,
 			check.Check(n.Node, report)
 			n.checkNetwork(report)
 			if failed {
-				return silent(1)
+				return silentExit(1)
 			}
 			return nil
 		},
 	}
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "leave out the lines that are OK")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "omit the lines that are OK")
 	return cmd
 }

@@ -17,50 +17,53 @@ import (
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
-// networkCheck reports about the networks of jobs.
+// networkCheck checks the networks of jobs for `gojail check`.
 type networkCheck struct {
 	*localNode
 	report func(check.Finding)
 }
 
-func (k networkCheck) say(level check.Level, remedy, format string, args ...any) {
-	found := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // several mistakes are one error
+// addFinding reports one line about the networks.
+func (k networkCheck) addFinding(level check.Level, remedy, format string, args ...any) {
+	found := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // an error that joins several mistakes becomes one line
 	k.report(check.Finding{Level: level, Subject: "network", Found: found, Remedy: remedy})
 }
 
-// checkNetwork is the section of `gojail check` for nodes with a network.toml.
+// checkNetwork checks the networks of jobs. A node without a network.toml beside gojail.toml passes: its
+// jobs have no networks of their own.
 func (n *localNode) checkNetwork(report func(check.Finding)) {
 	k := networkCheck{n, report}
-	if _, err := os.Stat(n.network); errors.Is(err, os.ErrNotExist) && n.network == n.besideConfig() {
-		return // jobs have no networks of their own here
+	if _, err := os.Stat(n.network); errors.Is(err, os.ErrNotExist) && n.network == n.networkPath() {
+		return // no networks on this node
 	}
 	cfg, err := n.loadNetwork()
 	if err != nil {
-		k.say(check.Fail, "no job with a network starts until this is right", "%v", err)
+		k.addFinding(check.Fail, "jobs with a network fail until this is corrected", "%v", err)
 		return
 	}
-	k.say(check.OK, "", "%s: policies: %d, rails: %d, pools: %d; default: %s", cfg.Path, len(cfg.Policies), len(cfg.Rails), len(cfg.Pools), cfg.Default)
-	for _, warning := range cfg.Warnings() {
-		k.say(check.Warn, "", "%s: %s", cfg.Path, warning)
+	k.addFinding(check.OK, "", "%s: policies: %d, rails: %d, pools: %d; default: %s", cfg.Path, len(cfg.Policies), len(cfg.Rails), len(cfg.Pools), cfg.Default)
+	for _, warning := range cfg.ListWarnings() {
+		k.addFinding(check.Warn, "", "%s: %s", cfg.Path, warning)
 	}
-	k.preparation(cfg)
-	for _, p := range poolsHere(cfg) {
-		k.pool(cfg, p)
+	k.checkPreparation(cfg)
+	for _, p := range listNodePools(cfg) {
+		k.checkPool(cfg, p)
 	}
-	k.quarantine()
+	k.checkQuarantine()
 }
 
-// preparation is what the node's cards need.
-func (k networkCheck) preparation(cfg *config.Config) {
-	h, err := k.hardware()
+// checkPreparation checks whether drivers, cards and kernel parameters are as network.toml needs them,
+// and then the VFs.
+func (k networkCheck) checkPreparation(cfg *config.Config) {
+	h, err := k.openHardware()
 	if err != nil {
-		k.say(check.Fail, "", "%v", err)
+		k.addFinding(check.Fail, "", "%v", err)
 		return
 	}
 	defer h.names.Close()
-	inv, err := h.inventory()
+	inv, err := h.readInventory()
 	if err != nil {
-		k.say(check.Fail, "", "%v", err)
+		k.addFinding(check.Fail, "", "%v", err)
 		return
 	}
 	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe}
@@ -72,39 +75,40 @@ func (k networkCheck) preparation(cfg *config.Config) {
 		fits = fits && (f.OK || f.Hint || f.What != provision.Policies)
 		switch {
 		case f.OK:
-			k.say(check.OK, "", "%s: %s", f.What, f.Found)
+			k.addFinding(check.OK, "", "%s: %s", f.What, f.Found)
 		case f.Hint:
-			k.say(check.Warn, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
+			k.addFinding(check.Warn, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
 		default:
-			k.say(check.Fail, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
+			k.addFinding(check.Fail, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
 		}
 	}
-	if fits { // else it would say the same
-		k.made(cfg, h)
+	if fits { // otherwise checkVFs would repeat these findings
+		k.checkVFs(cfg, h)
 	}
 }
 
-// made says whether `gojail vf apply` would do something.
-func (k networkCheck) made(cfg *config.Config, h hardware) {
-	plan, err := k.plan(cfg, h)
+// checkVFs reports the settings that `gojail vf apply` would change.
+func (k networkCheck) checkVFs(cfg *config.Config, h hardware) {
+	plan, err := k.makePlan(cfg, h)
 	if err == nil {
 		err = plan.Observe(h.Kernel)
 	}
 	switch {
 	case err != nil:
-		k.say(check.Fail, "", "VFs: %v", err)
+		k.addFinding(check.Fail, "", "VFs: %v", err)
 	case len(plan.Steps) > 0:
-		k.say(check.Fail, "gojail vf apply", "VFs: %d settings are not as %s wants them, the first: %s", len(plan.Steps), cfg.Path, plan.Steps[0])
+		k.addFinding(check.Fail, "gojail vf apply", "VFs: %d settings differ from %s; the first: %s", len(plan.Steps), cfg.Path, plan.Steps[0])
 	default:
-		k.say(check.OK, "", "VFs: as %s wants them", cfg.Path)
+		k.addFinding(check.OK, "", "VFs: as required by %s", cfg.Path)
 	}
 }
 
-// poolsHere are the pools that jobs on this node get addresses from.
-func poolsHere(cfg *config.Config) []*config.Pool {
+// listNodePools returns the pools that jobs on this node get addresses from, in the order of
+// network.toml.
+func listNodePools(cfg *config.Config) []*config.Pool {
 	var pools []*config.Pool
 	for _, rail := range cfg.Rails {
-		if rail.Policy.OnNode(cfg.Node) {
+		if rail.Policy.AppliesTo(cfg.Node) {
 			pools = append(pools, rail.Pools...)
 		}
 	}
@@ -115,20 +119,21 @@ func poolsHere(cfg *config.Config) []*config.Pool {
 	return slices.Compact(pools)
 }
 
-// storagePatience is how long a shared directory may take to answer.
-const storagePatience = 5 * time.Second
+// storageTimeout is how long the check waits for a shared directory.
+const storageTimeout = 5 * time.Second
 
-// pool looks at where the addresses come from, and makes nothing.
-func (k networkCheck) pool(cfg *config.Config, p *config.Pool) {
+// checkPool checks the source of a pool's addresses: the node's place in the list of nodes, or the pool's
+// directory. It creates nothing.
+func (k networkCheck) checkPool(cfg *config.Config, p *config.Pool) {
 	if p.Directory == "" {
 		if !p.Nodes.Contains(cfg.Node) {
-			k.say(check.Fail, fmt.Sprintf("add it at the end of nodes in %s, line %d", cfg.Path, p.Line), "pool %q has no addresses for this node, %s", p.Name, cfg.Node)
+			k.addFinding(check.Fail, fmt.Sprintf("add it at the end of nodes in %s, line %d", cfg.Path, p.Line), "pool %q has no addresses for this node, %s", p.Name, cfg.Node)
 			return
 		}
-		k.say(check.OK, "", "pool %q: %d addresses of %s are this node's", p.Name, p.PerNode, p.Subnet)
+		k.addFinding(check.OK, "", "pool %q: %d addresses of %s are this node's", p.Name, p.PerNode, p.Subnet)
 		return
 	}
-	answer := make(chan error, 1) // a directory that hangs keeps its goroutine
+	answer := make(chan error, 1) // a goroutine on a directory that hangs is never joined
 	go func() {
 		_, err := pool.CheckDirectory(p.Directory)
 		answer <- err
@@ -136,22 +141,23 @@ func (k networkCheck) pool(cfg *config.Config, p *config.Pool) {
 	select {
 	case err := <-answer:
 		if err != nil {
-			k.say(check.Fail, "", "pool %q: %v", p.Name, err)
+			k.addFinding(check.Fail, "", "pool %q: %v", p.Name, err)
 			return
 		}
-		k.say(check.OK, "", "pool %q: %s is there and root's alone", p.Name, p.Directory)
-	case <-time.After(storagePatience):
-		k.say(check.Fail, "see to its file server", "pool %q: %s has not answered for %v", p.Name, p.Directory, storagePatience)
+		k.addFinding(check.OK, "", "pool %q: %s exists and only root can write to it", p.Name, p.Directory)
+	case <-time.After(storageTimeout):
+		k.addFinding(check.Fail, "check its file server", "pool %q: %s did not respond within %v", p.Name, p.Directory, storageTimeout)
 	}
 }
 
-func (k networkCheck) quarantine() {
-	_, quarantined, err := k.holders()
+// checkQuarantine reports each quarantined VF.
+func (k networkCheck) checkQuarantine() {
+	_, quarantined, err := k.readHolders()
 	if err != nil {
-		k.say(check.Fail, "", "records of VFs: %v", err)
+		k.addFinding(check.Fail, "", "records of VFs: %v", err)
 		return
 	}
 	for _, pci := range slices.Sorted(maps.Keys(quarantined)) {
-		k.say(check.Warn, "run gojail sweep, which tries again; or put it right and run: gojail vf lift "+pci, "VF %s is quarantined: %s", pci, quarantined[pci])
+		k.addFinding(check.Warn, "run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift "+pci, "VF %s is quarantined: %s", pci, quarantined[pci])
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-func enterCommand(n *localNode) *cobra.Command {
+func newEnterCommand(n *localNode) *cobra.Command {
 	var name, sandbox string
 	var privileged bool
 	cmd := &cobra.Command{
@@ -68,7 +68,7 @@ func (n *localNode) enter(job, sandbox string, who *person, privileged bool, com
 		return err
 	}
 	deadline := contract.DefaultDeadline
-	if c, _, err := n.jail(holder.Jail()); err == nil {
+	if c, _, err := n.loadJail(holder.Jail()); err == nil {
 		deadline = c.Deadline
 	} else if !privileged {
 		return fmt.Errorf("%w; what the jail takes from its tasks is not known: gojail enter --privileged goes in without", err)
@@ -77,7 +77,7 @@ func (n *localNode) enter(job, sandbox string, who *person, privileged bool, com
 	signal.Notify(signals, passedOn...)
 	code, err := n.inside(job, holder, who, privileged, deadline, command, signals)
 	if err == nil && code != 0 {
-		return silent(code)
+		return silentExit(code)
 	}
 	return err
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/gojail/gojail/netsetup/gres"
 )
 
-func gresCommand(n *localNode) *cobra.Command {
+func newGresCommand(n *localNode) *cobra.Command {
 	return &cobra.Command{
 		Use:   "gres",
 		Short: "Print this node's lines for gres.conf and slurm.conf",
-		Long: `Prints what Slurm has to know of this node's VFs and GPUs: its lines for
+		Long: `Prints what Slurm needs to know about this node's VFs and GPUs: its lines for
 gres.conf, and GresTypes and Gres for slurm.conf. Nothing is written. Each line
-names its node, so those of all nodes go into one gres.conf.
+names its node, so the lines of all nodes go into one gres.conf.
 
-The VFs must be there (gojail vf apply). Their files below /dev/gojail are made
-by gojail vf apply at each boot, before slurmd looks for them. Drain the node
-before you change the number of VFs: Slurm knows them by their place.
+The VFs must exist (gojail vf apply). gojail vf apply creates their files
+below /dev/gojail at each boot, before slurmd looks for them. Drain the node
+before you change the number of VFs: Slurm identifies a VF by its position.
 
-GPUs are named as AutoDetect=nvml names them; where gres.conf has that, leave
-their lines out.`,
+GPUs are named as AutoDetect=nvml names them; where gres.conf has AutoDetect,
+omit their lines.`,
 		Example: `  gojail gres
   srun -N8 gojail gres | grep '^NodeName.*File=' >>/etc/slurm/gres.conf`,
 		Args: cobra.NoArgs,
@@ -32,16 +32,16 @@ their lines out.`,
 			if err != nil {
 				return err
 			}
-			h, err := n.hardware()
+			h, err := n.openHardware()
 			if err != nil {
 				return err
 			}
 			defer h.names.Close()
-			inv, err := h.inventory()
+			inv, err := h.readInventory()
 			if err != nil {
 				return err
 			}
-			gresConf, slurmConf, err := gres.Lines(cfg, inv, n.Name)
+			gresConf, slurmConf, err := gres.FormatLines(cfg, inv, n.Name)
 			if err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ their lines out.`,
 				return nil
 			}
 			fmt.Fprintf(out, "# gres.conf, on every node:\n%s", gresConf)
-			fmt.Fprintf(out, "# slurm.conf: GresTypes once, with those of other nodes; Gres goes into the NodeName line that %s has:\n%s", n.Name, slurmConf)
+			fmt.Fprintf(out, "# slurm.conf: one GresTypes for all nodes; Gres belongs to the NodeName line of %s:\n%s", n.Name, slurmConf)
 			return nil
 		},
 	}

@@ -19,29 +19,29 @@ import (
 	"github.com/gojail/gojail/gojail/plan"
 )
 
-// initPatience is how long another node may take to do the same.
-const initPatience = 30 * time.Second
+// initTimeout is how long this node waits for another node that creates the same targets.
+const initTimeout = 30 * time.Second
 
-func initCommand(n *localNode) *cobra.Command {
+func newInitCommand(n *localNode) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "init JAIL",
-		Short: "Make the mount targets that a jail lacks, once for all nodes",
-		Long: `Makes the directories and empty files in the jail's root that something is
-mounted on when a job starts: /tmp, Slurm's directories and commands, what the
-configuration mounts. A launch never makes them, because many nodes share the
-root. Run it once on a node that may write to the jail's storage: after a jail
-was set up, after its configuration was changed, after an upgrade of Slurm.
-What is there already is left alone.
+		Short: "Create the mount targets that a jail lacks, once for all nodes",
+		Long: `Creates the mount points of a job in the jail's root, as directories and empty
+files: /tmp, Slurm's directories and commands, and the destinations of the
+configured mounts. A launch never creates them, because many nodes share the
+root. Run it once, on a node that can write to the jail's storage, after you
+set up a jail, change its configuration or upgrade Slurm. Existing files are
+left alone.
 
-A root without /bin/sh is probably not the tree that was meant: it is left alone
-unless a person at a terminal says yes, or --force is given.`,
+A root without /bin/sh is probably the wrong tree: nothing is created there
+unless you confirm at the terminal or give --force.`,
 		Example: `  gojail init debian
   gojail init --force scratch`,
-		Args:              one("the name of a jail"),
-		ValidArgsFunction: n.jailNames,
+		Args:              takeOneArgument("the name of a jail"),
+		ValidArgsFunction: n.completeJailNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, j, err := n.jail(args[0])
+			c, j, err := n.loadJail(args[0])
 			if err != nil {
 				return err
 			}
@@ -53,26 +53,27 @@ unless a person at a terminal says yes, or --force is given.`,
 			if err != nil {
 				return err
 			}
-			if lacks := check.FindMissingShell(j, view); lacks != "" && !force && !agrees(cmd, j.Root+" "+lacks) {
-				return fmt.Errorf("%s %s: it is probably not the tree that was meant, and nothing was made; correct root = in %s, or run: gojail init --force %s",
+			if lacks := check.FindMissingShell(j, view); lacks != "" && !force && !isConfirmed(cmd, j.Root+" "+lacks) {
+				return fmt.Errorf("%s %s: it is probably the wrong tree, and nothing was created; correct root = in %s, or run: gojail init --force %s",
 					j.Root, lacks, c.Path, j.Name)
 			}
-			made, err := mount.MakeTargets(c, j, view, time.Now().Add(initPatience))
+			made, err := mount.MakeTargets(c, j, view, time.Now().Add(initTimeout))
 			for _, t := range made {
-				fmt.Fprintln(cmd.OutOrStdout(), "made", t)
+				fmt.Fprintln(cmd.OutOrStdout(), "created", t)
 			}
 			if err == nil && len(made) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "nothing to make: jail", j.Name, "has all its mount targets")
+				fmt.Fprintln(cmd.OutOrStdout(), "nothing to create: jail", j.Name, "has all its mount targets")
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "make them in a root without /bin/sh, too")
+	cmd.Flags().BoolVar(&force, "force", false, "create them even in a root without /bin/sh")
 	return cmd
 }
 
-// agrees asks a person at the terminal whether to go on; nobody is there to agree where there is none.
-func agrees(cmd *cobra.Command, what string) bool {
+// isConfirmed asks the user at the terminal whether to continue, and reports whether the answer was yes.
+// Without a terminal it is no.
+func isConfirmed(cmd *cobra.Command, what string) bool {
 	in, is := cmd.InOrStdin().(*os.File)
 	if !is {
 		return false
@@ -80,7 +81,7 @@ func agrees(cmd *cobra.Command, what string) bool {
 	if _, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil {
 		return false
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s; make the mount targets there all the same? [y/N] ", what)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s; create the mount targets there anyway? [y/N] ", what)
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer)))
 }

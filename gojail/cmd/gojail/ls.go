@@ -20,7 +20,7 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// listing is what `gojail ls --json` prints.
+// listing is the output of `gojail ls --json`.
 type listing struct {
 	Sandboxes []sandboxRow  `json:"sandboxes"`
 	Templates []templateRow `json:"templates"`
@@ -30,11 +30,11 @@ type sandboxRow struct {
 	Job       string     `json:"job"`
 	Jail      string     `json:"jail"`
 	Sandbox   string     `json:"sandbox"`
-	Mounts    []string   `json:"jailMounts"` // --jail-mount of it
+	Mounts    []string   `json:"jailMounts"` // the user mounts (--jail-mount)
 	Holder    int        `json:"holder,omitempty"`
 	Started   *time.Time `json:"started,omitempty"`
-	UIDs      []uint32   `json:"uids"`      // of the processes in it
-	Processes int        `json:"processes"` // the holder not counted
+	UIDs      []uint32   `json:"uids"`      // of the processes inside
+	Processes int        `json:"processes"` // without the holder
 	State     string     `json:"state"`
 }
 
@@ -46,29 +46,29 @@ type templateRow struct {
 	State   string     `json:"state"`
 }
 
-func lsCommand(n *localNode) *cobra.Command {
+func newLsCommand(n *localNode) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List the sandboxes on this node, and the jails that are assembled",
+		Short: "List the sandboxes and the assembled jails on this node",
 		Long: `Lists each job's sandbox on this node with the process that holds it (its
-holder), the users and number of processes in it at the moment, and its state:
-  active    the holder is there
-  gone      the holder is not there; the next step of the job gets another one
+holder), the users and the number of processes inside, and its state:
+  active    the holder is running
+  gone      the holder has ended; the next step of the job gets another one
   damaged   the record cannot be read
 
-Steps with different --jail-mount have different sandboxes of the same job.
+Steps of a job that differ in --jail-mount have different sandboxes.
 
-Below that, the jails that are assembled on this node (their zygotes):
+Then it lists the jails that are assembled on this node (their zygotes):
   current   the next job's sandbox comes from it
-  old       the configuration has changed; the next job has it assembled anew
+  old       the configuration has changed; the next job reassembles the jail
   unknown   the configuration cannot be read; see gojail check
-  gone      the next job has it assembled anew`,
+  gone      the zygote has ended; the next job reassembles the jail`,
 		Example: `  gojail ls
   gojail ls --json | jq '.sandboxes[].job'`,
-		Args: none("it lists all jobs and jails"),
+		Args: takeNoArgument("it lists all jobs and jails"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := n.list()
+			list, err := n.readListing()
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ Below that, the jails that are assembled on this node (their zygotes):
 	return cmd
 }
 
-func (n *localNode) list() (*listing, error) {
+func (n *localNode) readListing() (*listing, error) {
 	state, err := state.OpenState(n.State)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (n *localNode) list() (*listing, error) {
 	list := &listing{Sandboxes: []sandboxRow{}, Templates: []templateRow{}}
 	for _, job := range jobs {
 		for _, r := range job.Sandboxes {
-			row := describeSandbox(job.ID, r)
+			row := makeSandboxRow(job.ID, r)
 			mounts, err := state.UserMounts(job.ID, r.Name)
 			if err != nil {
 				row.State = "damaged"
@@ -110,13 +110,13 @@ func (n *localNode) list() (*listing, error) {
 		return nil, err
 	}
 	for _, r := range zygotes {
-		list.Templates = append(list.Templates, n.template(r))
+		list.Templates = append(list.Templates, n.makeTemplateRow(r))
 	}
 	return list, nil
 }
 
-func describeSandbox(job string, r state.Record) sandboxRow {
-	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: life(r), UIDs: []uint32{}, Mounts: []string{}}
+func makeSandboxRow(job string, r state.Record) sandboxRow {
+	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: formatState(r), UIDs: []uint32{}, Mounts: []string{}}
 	if r.Alive {
 		row.Holder, row.Started = r.PID, &r.Written
 		users := r.Inhabitants()
@@ -128,13 +128,13 @@ func describeSandbox(job string, r state.Record) sandboxRow {
 	return row
 }
 
-func (n *localNode) template(r state.Record) templateRow {
-	row := templateRow{Jail: r.Name, State: life(r), Key: r.Key}
+func (n *localNode) makeTemplateRow(r state.Record) templateRow {
+	row := templateRow{Jail: r.Name, State: formatState(r), Key: r.Key}
 	if !r.Alive {
 		return row
 	}
 	row.Zygote, row.Started, row.State = r.PID, &r.Written, "old"
-	c, err := n.load()
+	c, err := n.loadConfig()
 	if err != nil {
 		row.State = "unknown"
 	} else if j := c.Jails[r.Name]; j != nil && site.Key(c, j) == r.Key {
@@ -143,7 +143,7 @@ func (n *localNode) template(r state.Record) templateRow {
 	return row
 }
 
-func life(r state.Record) string {
+func formatState(r state.Record) string {
 	switch {
 	case r.Damaged:
 		return "damaged"
@@ -163,34 +163,34 @@ func (l *listing) print(w io.Writer) error {
 	for _, s := range l.Sandboxes {
 		mounts := "-"
 		if len(s.Mounts) > 0 {
-			mounts = tomlfile.Printable(strings.Join(s.Mounts, " ")) // those of a job that is older than the rule for them
+			mounts = tomlfile.Printable(strings.Join(s.Mounts, " ")) // a job from before the rules for user mounts may have control characters
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, number(s.Holder), date(s.Started), names(s.UIDs), s.Processes, s.State, mounts)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, formatNumber(s.Holder), formatTime(s.Started), formatUsers(s.UIDs), s.Processes, s.State, mounts)
 	}
 	if len(l.Templates) > 0 {
 		fmt.Fprintln(t, "\nASSEMBLED JAIL\tZYGOTE\tSTARTED\tSTATE")
 	}
 	for _, z := range l.Templates {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", z.Jail, number(z.Zygote), date(z.Started), z.State)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", z.Jail, formatNumber(z.Zygote), formatTime(z.Started), z.State)
 	}
 	return t.Flush()
 }
 
-func number(n int) string {
+func formatNumber(n int) string {
 	if n == 0 {
 		return "-"
 	}
 	return strconv.Itoa(n)
 }
 
-func date(t *time.Time) string {
+func formatTime(t *time.Time) string {
 	if t == nil {
 		return "-"
 	}
 	return t.Format(time.DateTime)
 }
 
-func names(uids []uint32) string {
+func formatUsers(uids []uint32) string {
 	var list []string
 	for _, uid := range uids {
 		name := strconv.FormatUint(uint64(uid), 10)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// gojail is the administrator's command: it checks, prepares, shows and cleans
-// up what the Slurm plugin works with on one node.
+// gojail is the administrator's command: it checks the node and the configuration, prepares jails and
+// VFs, shows what jobs use, and cleans up after them.
 package main
 
 import (
@@ -21,14 +21,15 @@ import (
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
-// silent ends with an exit code and without a message: the reason was printed.
-type silent int
+// silentExit is an error that ends the command with an exit code and no message: the reason was printed
+// before.
+type silentExit int
 
-func (silent) Error() string { return "" }
+func (silentExit) Error() string { return "" }
 
 func main() {
-	err := command(&localNode{}).Execute()
-	var code silent
+	err := newCommand(&localNode{}).Execute()
+	var code silentExit
 	switch {
 	case err == nil:
 	case errors.As(err, &code):
@@ -44,52 +45,52 @@ func main() {
 	}
 }
 
-// node is where things are, from the global flags.
+// localNode holds the paths and names that the global flags give.
 type localNode struct {
 	check.Node
 	network string            // network.toml
-	kernel  *provision.Kernel // of tests; nil: this node's own
+	kernel  *provision.Kernel // of tests; nil: the kernel of this node
 }
 
-func command(n *localNode) *cobra.Command {
+func newCommand(n *localNode) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gojail",
-		Short: "Check, prepare and look at the jails of this node",
-		Long: `gojail looks after the jails of one node: root file systems that the steps of
-Slurm jobs run in. Users choose one with "srun --jail=NAME"; this command is for
-the administrator. The jails are described in gojail.toml.
+		Short: "Check, prepare and inspect the jails of this node",
+		Long: `gojail manages the jails of one node: root file systems that the steps of Slurm
+jobs run in. Users choose one with "srun --jail=NAME"; this command is for the
+administrator. gojail.toml describes the jails.
 
-To begin with:
+First steps:
   1. write /etc/gojail/gojail.toml (gojail.toml.example explains every key)
-  2. gojail init NAME     make the mount targets in the jail, once for all nodes
+  2. gojail init NAME     create the mount targets in the jail, once for all nodes
   3. gojail check         find what would make a job fail, on each node
-  4. gojail run NAME      have a look around inside, without Slurm
+  4. gojail run NAME      run a shell in the jail, without Slurm
   5. write plugstack.conf on all nodes and submit hosts (plugstack.conf.example)
   6. restart slurmd on the nodes`,
-		Version:           version(),
+		Version:           formatVersion(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return n.prepare(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return n.fillDefaults(cmd) },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.StringVar(&n.Config, "config", contract.DefaultConfig, "the configuration")
-	flags.StringVar(&n.network, "network", "", "the configuration of jobs' networks (default: network.toml beside --config)")
-	flags.StringVar(&n.State, "state", "", "state directory; %n: the node's name (default: as plugstack.conf gives it, or "+contract.DefaultState+")")
-	flags.StringVar(&n.Name, "node", "", "name of this node in slurm.conf (default: the host name up to the first dot)")
-	flags.StringVar(&n.LibDir, "libdir", "", "where the plugin is installed (default: ../lib/gojail from this command)")
-	root.AddCommand(checkCommand(n), initCommand(n), runCommand(n), enterCommand(n), lsCommand(n), specCommand(n),
-		sweepCommand(n), reloadCommand(n), vfCommand(n), gresCommand(n), netCommand(n), versionCommand())
+	flags.StringVar(&n.Config, "config", contract.DefaultConfig, "the configuration file")
+	flags.StringVar(&n.network, "network", "", "the configuration file of jobs' networks (default: network.toml beside --config)")
+	flags.StringVar(&n.State, "state", "", "the state directory; %n is the node's name (default: from plugstack.conf, or "+contract.DefaultState+")")
+	flags.StringVar(&n.Name, "node", "", "the name of this node in slurm.conf (default: the host name up to the first dot)")
+	flags.StringVar(&n.LibDir, "libdir", "", "the directory of the plugin (default: ../lib/gojail relative to this command)")
+	root.AddCommand(newCheckCommand(n), newInitCommand(n), newRunCommand(n), newEnterCommand(n), newLsCommand(n), newSpecCommand(n),
+		newSweepCommand(n), newReloadCommand(n), newVFCommand(n), newGresCommand(n), newNetCommand(n), newVersionCommand())
 	return root
 }
 
-// prepare fills in what the flags leave open.
-func (n *localNode) prepare(cmd *cobra.Command) error {
+// fillDefaults sets what the flags do not, and fails where a command needs root.
+func (n *localNode) fillDefaults(cmd *cobra.Command) error {
 	if n.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return fmt.Errorf("this node has no host name; give --node: %w", err)
+			return fmt.Errorf("cannot read the host name; give --node: %w", err)
 		}
 		n.Name, _, _ = strings.Cut(host, ".")
 	}
@@ -99,11 +100,11 @@ func (n *localNode) prepare(cmd *cobra.Command) error {
 		}
 	}
 	if n.network == "" {
-		n.network = n.besideConfig()
+		n.network = n.networkPath()
 	}
 	if n.State == "" {
 		n.State = contract.DefaultState
-		if c, err := n.load(); err == nil { // else the command itself says why
+		if c, err := n.loadConfig(); err == nil { // otherwise the command itself reports the error
 			n.State = node.PluginState(c)
 		}
 	}
@@ -114,30 +115,32 @@ func (n *localNode) prepare(cmd *cobra.Command) error {
 			own, err = filepath.EvalSymlinks(own)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot find out where gojail is installed; give --libdir: %w", err)
+			return fmt.Errorf("cannot determine where gojail is installed; give --libdir: %w", err)
 		}
 		n.LibDir = filepath.Join(filepath.Dir(own), "..", "lib", "gojail")
 	}
-	if os.Geteuid() != 0 && cmd.Annotations["anybody"] == "" && !completes(cmd) {
-		return fmt.Errorf("%s needs root", cmd.CommandPath())
+	if os.Geteuid() != 0 && cmd.Annotations["anybody"] == "" && !isCompletion(cmd) {
+		return fmt.Errorf("%s must be run as root", cmd.CommandPath())
 	}
 	return nil
 }
 
-// makeAbsolute turns a path that was typed in the working directory into a full one.
+// makeAbsolute resolves a path of the command line against the working directory.
 func makeAbsolute(path *string) error {
 	if *path == "" {
 		return nil
 	}
 	full, err := filepath.Abs(*path)
 	if err != nil {
-		return fmt.Errorf("cannot find out what %s means: %w; give the full path", *path, err)
+		return fmt.Errorf("cannot resolve %s: %w; give the full path", *path, err)
 	}
 	*path = full
 	return nil
 }
 
-func completes(cmd *cobra.Command) bool {
+// isCompletion reports whether a command completes words for the shell or prints help, which needs no
+// root.
+func isCompletion(cmd *cobra.Command) bool {
 	for c := cmd; c != nil; c = c.Parent() {
 		if strings.HasPrefix(c.Name(), "completion") || strings.HasPrefix(c.Name(), "__complete") || c.Name() == "help" {
 			return true
@@ -146,11 +149,12 @@ func completes(cmd *cobra.Command) bool {
 	return false
 }
 
-func (n *localNode) load() (*config.Config, error) { return node.Load(n.Config, n.Node.Name) }
+// loadConfig reads and checks gojail.toml.
+func (n *localNode) loadConfig() (*config.Config, error) { return node.Load(n.Config, n.Node.Name) }
 
-// jail loads the configuration and finds one jail in it.
-func (n *localNode) jail(name string) (*config.Config, *config.Jail, error) {
-	c, err := n.load()
+// loadJail loads the configuration and finds one jail in it.
+func (n *localNode) loadJail(name string) (*config.Config, *config.Jail, error) {
+	c, err := n.loadConfig()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,20 +162,20 @@ func (n *localNode) jail(name string) (*config.Config, *config.Jail, error) {
 	return c, j, err
 }
 
-// jailNames completes the name of a jail in the shell.
-func (n *localNode) jailNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || n.prepare(cmd) != nil {
+// completeJailNames returns the names of the jails for the shell's completion.
+func (n *localNode) completeJailNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 || n.fillDefaults(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c, err := n.load()
+	c, err := n.loadConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return c.JailNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// none wants no argument, and says why.
-func none(why string) cobra.PositionalArgs {
+// takeNoArgument refuses arguments, with the reason.
+func takeNoArgument(why string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return fmt.Errorf("%s takes no argument: %s", cmd.CommandPath(), why)
@@ -180,8 +184,8 @@ func none(why string) cobra.PositionalArgs {
 	}
 }
 
-// one wants exactly one argument, and says what it is.
-func one(what string) cobra.PositionalArgs {
+// takeOneArgument refuses any number of arguments but one, which what describes.
+func takeOneArgument(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
 			return fmt.Errorf("%s needs one argument: %s; see: %[1]s --help", cmd.CommandPath(), what)

@@ -66,7 +66,7 @@ source = "/usr/lib"
 // gojail runs a command line in this process.
 func (s *testSite) gojail(args ...string) (string, error) {
 	var out bytes.Buffer
-	cmd := command(&localNode{})
+	cmd := newCommand(&localNode{})
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
 	cmd.SetArgs(append(s.flags, args...))
@@ -78,11 +78,11 @@ func TestInitThenSpec(t *testing.T) {
 	s := newSite(t)
 	out, err := s.gojail("init", "tiny")
 	require.NoError(t, err)
-	assert.Contains(t, out, "made directory /tmp\n")
-	assert.Contains(t, out, "made file /etc/passwd\n")
+	assert.Contains(t, out, "created directory /tmp\n")
+	assert.Contains(t, out, "created file /etc/passwd\n")
 	out, err = s.gojail("init", "tiny")
 	require.NoError(t, err)
-	assert.Equal(t, "nothing to make: jail tiny has all its mount targets\n", out)
+	assert.Equal(t, "nothing to create: jail tiny has all its mount targets\n", out)
 
 	out, err = s.gojail("spec", "tiny")
 	require.NoError(t, err)
@@ -145,12 +145,12 @@ func TestMistakesAreNamed(t *testing.T) {
 		"write -- before the command: gojail run tiny -- ls /":           {"run", "tiny", "ls", "/"},
 		"gojail run needs the name of a jail":                            {"run", "--", "ls"},
 		`this node knows no user "no-such-user"`:                         {"run", "tiny", "-u", "no-such-user"},
-		"write it as SOURCE:DESTINATION":                                 {"run", "tiny", "--jail-mount=/usr"},
-		"gojail spec needs the name of a jail, or --job":                 {"spec"},
+		"must be SOURCE:DESTINATION":                                     {"run", "tiny", "--jail-mount=/usr"},
+		"missing argument: give the name of a jail, or --job":            {"spec"},
 		"job 17 has no such sandbox on this node; see: gojail ls":        {"spec", "--job=17"},
-		"gojail check takes no argument: it looks at all jails":          {"check", "debian"},
+		"gojail check takes no argument: it checks all jails":            {"check", "debian"},
 		"gojail ls takes no argument: it lists all jobs and jails":       {"ls", "17"},
-		"gojail sweep takes no argument: it looks at all jobs":           {"sweep", "17"},
+		"gojail sweep takes no argument: it handles all jobs":            {"sweep", "17"},
 		`unknown command "frob"`:                                         {"frob"},
 		"cannot start gojail-launcher; is gojail installed in /nowhere?": {"run", "tiny", "--libdir=/nowhere", "--", "ls"},
 	} {
@@ -160,7 +160,7 @@ func TestMistakesAreNamed(t *testing.T) {
 }
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
-	for _, c := range command(&localNode{}).Commands() {
+	for _, c := range newCommand(&localNode{}).Commands() {
 		if c.Name() == "completion" || c.Name() == "help" {
 			continue
 		}
@@ -176,7 +176,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 func TestJailNamesComplete(t *testing.T) {
 	s := newSite(t)
 	var out bytes.Buffer
-	cmd := command(&localNode{})
+	cmd := newCommand(&localNode{})
 	cmd.SetOut(&out)
 	cmd.SetArgs(append([]string{"__complete"}, append(s.flags, "init", "")...))
 	require.NoError(t, cmd.Execute())
@@ -228,13 +228,13 @@ func TestInitOfATreeWithoutAShell(t *testing.T) {
 	head, _, _ := strings.Cut(strings.Replace(string(text), s.root, typo, 1), "[[")
 	require.NoError(t, os.WriteFile(config, []byte(head), 0o644))
 	_, err = s.gojail("init", "tiny")
-	assert.ErrorContains(t, err, typo+" has no /bin/sh: it is probably not the tree that was meant, and nothing was made; correct root = in "+config+", or run: gojail init --force tiny")
+	assert.ErrorContains(t, err, typo+" has no /bin/sh: it is probably the wrong tree, and nothing was created; correct root = in "+config+", or run: gojail init --force tiny")
 	entries, err := os.ReadDir(typo)
 	require.NoError(t, err)
 	assert.Len(t, entries, 1)
 	out, err := s.gojail("init", "--force", "tiny")
 	require.NoError(t, err)
-	assert.Contains(t, out, "made directory /proc")
+	assert.Contains(t, out, "created directory /proc")
 }
 
 func TestRelativeConfiguration(t *testing.T) {

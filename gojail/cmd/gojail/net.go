@@ -21,33 +21,34 @@ import (
 	"github.com/gojail/gojail/netsetup/job"
 )
 
-func netCommand(n *localNode) *cobra.Command {
+func newNetCommand(n *localNode) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "net",
 		Short: "Show and check the networks of a job; for users, inside the job",
-		Long: `A job that was started with --jail-net has an interface of its own on each rail
-that it asked for. These commands show them and check them. In a job they need
-neither root nor a configuration; every jail has this command in /run/gojail/bin.`,
+		Long: `A job started with --jail-net has its own interface on each rail that it asked
+for. These commands show and check the interfaces. Inside a job they need
+neither root nor a configuration; every jail has this command in
+/run/gojail/bin.`,
 		Example: `  srun --jail=debian --jail-net=compute /run/gojail/bin/gojail net show
   srun --jail=debian --jail-net=compute -N8 /run/gojail/bin/gojail net check`,
 		Annotations: map[string]string{"anybody": "yes"},
 		Args:        cobra.NoArgs,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(netShowCommand(n), netCheckCommand(n))
+	cmd.AddCommand(newNetShowCommand(n), newNetCheckCommand(n))
 	return cmd
 }
 
-func netShowCommand(n *localNode) *cobra.Command {
+func newNetShowCommand(n *localNode) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show [JOB]",
 		Short: "Show a job's interfaces",
 		Long: `Inside a job: its interface on each rail, with address, gateway, RDMA device and
-PCI address, as the kernel has them now. Any user may ask.
+PCI address, as the kernel reports them. Any user may run it.
 
-On the node, as root: the same as it was recorded when the job's network was
-made, for one job or for all.`,
+On the node, as root: the same data as recorded when the job's network was
+attached, for one job or for all.`,
 		Example: `  srun --jail=debian --jail-net=compute /run/gojail/bin/gojail net show
   gojail net show 4711 --json`,
 		Args:        cobra.MaximumNArgs(1),
@@ -56,9 +57,9 @@ made, for one job or for all.`,
 			var networks []jobNetwork
 			var err error
 			if len(args) == 0 && (os.Geteuid() != 0 || os.Getenv("GOJAIL_NET_RAILS") != "") {
-				networks, err = lookInside()
+				networks, err = readJobView()
 			} else {
-				networks, err = n.recorded(args)
+				networks, err = n.readNetworks(args)
 			}
 			if err != nil {
 				return err
@@ -73,28 +74,29 @@ made, for one job or for all.`,
 	return cmd
 }
 
-// jobNetwork is what `gojail net show` prints of a job.
+// jobNetwork is one job's part of the output of `gojail net show`.
 type jobNetwork struct {
 	Job string `json:"job,omitempty"`
 	job.View
 }
 
-func lookInside() ([]jobNetwork, error) {
-	view, err := job.Look(os.Getenv, inventory.Host.Sys)
+// readJobView reads the network of the job that this process runs in.
+func readJobView() ([]jobNetwork, error) {
+	view, err := job.ReadView(os.Getenv, inventory.Host.Sys)
 	if err != nil {
 		return nil, err
 	}
 	return []jobNetwork{{os.Getenv("SLURM_JOB_ID"), *view}}, nil
 }
 
-// recorded reads the records of one job, or of all.
-func (n *localNode) recorded(jobs []string) ([]jobNetwork, error) {
+// readNetworks reads the records of the given jobs, or of all jobs that hold a VF.
+func (n *localNode) readNetworks(jobs []string) ([]jobNetwork, error) {
 	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("only root can see the networks of jobs from outside; inside a job: gojail net show")
+		return nil, fmt.Errorf("only root can show the networks of jobs from outside; run gojail net show inside a job")
 	}
 	all := len(jobs) == 0
 	if all {
-		held, _, err := n.holders()
+		held, _, err := n.readHolders()
 		if err != nil {
 			return nil, err
 		}
@@ -102,22 +104,23 @@ func (n *localNode) recorded(jobs []string) ([]jobNetwork, error) {
 	}
 	networks := []jobNetwork{}
 	for _, job := range jobs {
-		record, err := attach.Show(n.netState(), job)
+		record, err := attach.ReadNetwork(n.networkState(), job)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && all: // it is being made, or given back
+		case errors.Is(err, fs.ErrNotExist) && all: // the network is being attached or released
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("job %s has no network on this node; gojail vf ls shows which jobs have", job)
+			return nil, fmt.Errorf("job %s has no network on this node; to list the jobs that have one, run: gojail vf ls", job)
 		case err != nil:
 			return nil, err
 		default:
-			networks = append(networks, asRecorded(record))
+			networks = append(networks, convertRecord(record))
 		}
 	}
 	return networks, nil
 }
 
-// asRecorded says nothing about what happened to the interfaces since.
-func asRecorded(record *attach.Network) jobNetwork {
+// convertRecord returns a record as `gojail net show` prints it. Later changes to the interfaces are not
+// in it.
+func convertRecord(record *attach.Network) jobNetwork {
 	const state = "attached"
 	network := jobNetwork{record.Job, job.View{Rails: []job.Rail{}}}
 	if c := record.Control; c != nil {
@@ -128,7 +131,7 @@ func asRecorded(record *attach.Network) jobNetwork {
 	}
 	for _, r := range record.Rails {
 		rail := job.Rail{Rail: r.Rail, Interface: r.Name, PCI: r.PCI, State: state, RDMA: []string{}}
-		rail.Addresses = append([]netip.Prefix{}, r.Addresses...) // [] in JSON, not null
+		rail.Addresses = append([]netip.Prefix{}, r.Addresses...) // [] in JSON instead of null
 		rail.Gateways = append([]netip.Addr{}, r.Gateways...)
 		if r.RDMA != "" {
 			rail.RDMA = append(rail.RDMA, r.RDMA)
@@ -140,18 +143,18 @@ func asRecorded(record *attach.Network) jobNetwork {
 
 func printNetworks(w io.Writer, networks []jobNetwork) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	shown := 0
+	count := 0
 	for _, network := range networks {
 		rows := network.Rails
 		if network.Control != nil {
 			rows = append([]job.Rail{*network.Control}, rows...)
 		}
 		for _, r := range rows {
-			if shown == 0 {
+			if count == 0 {
 				fmt.Fprintln(t, "JOB\tRAIL\tINTERFACE\tADDRESS\tGATEWAY\tRDMA\tPCI\tSTATE")
 			}
-			shown++
-			cells := []string{network.Job, r.Rail, r.Interface, list(r.Addresses), list(r.Gateways), strings.Join(r.RDMA, ","), r.PCI, r.State}
+			count++
+			cells := []string{network.Job, r.Rail, r.Interface, joinStrings(r.Addresses), joinStrings(r.Gateways), strings.Join(r.RDMA, ","), r.PCI, r.State}
 			for i, cell := range cells {
 				if cell == "" {
 					cells[i] = "-"
@@ -160,13 +163,13 @@ func printNetworks(w io.Writer, networks []jobNetwork) error {
 			fmt.Fprintln(t, strings.Join(cells, "\t"))
 		}
 	}
-	if shown == 0 {
-		fmt.Fprintln(t, "There is no network of a job here: it was not started with --jail-net, or not in a jail.")
+	if count == 0 {
+		fmt.Fprintln(t, "No job network: the job was started without --jail-net, or outside a jail.")
 	}
 	return t.Flush()
 }
 
-func list[T fmt.Stringer](all []T) string {
+func joinStrings[T fmt.Stringer](all []T) string {
 	var texts []string
 	for _, one := range all {
 		texts = append(texts, one.String())

@@ -27,16 +27,16 @@ func TestNetCommandsOutsideOfAJob(t *testing.T) {
 	s := newNetSite(t, networkText)
 	out, _, err := s.gojail("net", "show")
 	require.NoError(t, err)
-	assert.Equal(t, "There is no network of a job here: it was not started with --jail-net, or not in a jail.\n", out)
+	assert.Equal(t, "No job network: the job was started without --jail-net, or outside a jail.\n", out)
 	out, _, err = s.gojail("net", "show", "--json")
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"networks": []}`, out)
 	_, _, err = s.gojail("net", "show", "17")
-	assert.ErrorContains(t, err, "job 17 has no network on this node; gojail vf ls shows which jobs have")
+	assert.ErrorContains(t, err, "job 17 has no network on this node; to list the jobs that have one, run: gojail vf ls")
 	_, _, err = s.gojail("net", "check")
-	assert.ErrorContains(t, err, "this job has no rails: start it with --jail-net=LABEL")
+	assert.ErrorContains(t, err, "the job has no rails; start it with --jail-net=LABEL")
 	_, _, err = s.gojail("net", "check", "--timeout=0s")
-	assert.ErrorContains(t, err, "--timeout=0s: give a time such as 10s")
+	assert.ErrorContains(t, err, "--timeout=0s: must be positive, such as 10s")
 }
 
 func TestNetShowOfAJob(t *testing.T) {
@@ -45,9 +45,9 @@ func TestNetShowOfAJob(t *testing.T) {
 		Job: "17", Env: []string{},
 		Control: &attach.ControlNet{Name: "ctl0", Addresses: []netip.Addr{netip.MustParseAddr("10.0.8.1")}},
 		Rails: []attach.RailNet{
-			{Rail: "rail0", Name: "net1", PCI: left.VF(0), Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.5/24")},
+			{Rail: "rail0", Name: "net1", PCI: left.VFAddress(0), Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.5/24")},
 				Gateways: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, RDMA: "mlx5_2"},
-			{Rail: "ib0", Name: "net2", PCI: left.VF(1), RDMA: "mlx5_3"},
+			{Rail: "ib0", Name: "net2", PCI: left.VFAddress(1), RDMA: "mlx5_3"},
 		},
 	}
 	text, err := json.Marshal(map[string]any{"boot": "1", "job": "17", "netns": 1, "network": network})
@@ -86,7 +86,7 @@ func TestNetInsideAJob(t *testing.T) {
 	t.Setenv("GOJAIL_NET_LEFT_RAIL_IFNAME", "net2")
 	t.Setenv("SLURM_JOB_ID", "17")
 	t.Setenv("SLURM_STEP_ID", "")
-	require.NoError(t, netns.Inside(ns, func() error {
+	require.NoError(t, netns.RunInside(ns, func() error {
 		line := "ip link add net1 type veth peer name ctl0; ip addr add 10.1.0.5/24 dev net1; ip addr add 169.254.2.2/32 dev ctl0; ip link set net1 up; ip link set ctl0 up"
 		out, err := exec.Command("sh", "-c", line).CombinedOutput()
 		assert.Empty(t, string(out))
@@ -95,7 +95,7 @@ func TestNetInsideAJob(t *testing.T) {
 		}
 		var networks []jobNetwork
 		require.Eventually(t, func() bool { // the kernel tells of a carrier later
-			err = netns.Inside(ns, func() (err error) { networks, err = lookInside(); return err })
+			err = netns.RunInside(ns, func() (err error) { networks, err = readJobView(); return err })
 			return err != nil || networks[0].Control.State == job.Up && networks[0].Rails[0].State == job.Up
 		}, time.Minute, time.Millisecond)
 		if err != nil {
@@ -110,9 +110,9 @@ JOB  RAIL       INTERFACE  ADDRESS         GATEWAY  RDMA  PCI  STATE
 17   left-rail  net2       -               -        -     -    missing
 `, "\n"+table.String())
 		var stdout, stderr bytes.Buffer
-		assert.Equal(t, silent(1), checkRails(context.Background(), "n1", false, &stdout, &stderr))
+		assert.Equal(t, silentExit(1), checkRails(context.Background(), "n1", false, &stdout, &stderr))
 		assert.Equal(t, "NODE  rail0       left-rail\nn1    ok          missing\n", stdout.String())
-		assert.Equal(t, `n1: this is no step of Slurm's, so that the job's other nodes are not asked; start it with: srun --ntasks-per-node=1 gojail net check
+		assert.Equal(t, `n1: this is not a Slurm step, so the job's other nodes are not asked; start it with: srun --ntasks-per-node=1 gojail net check
 n1: left-rail: net2 is missing
 `, stderr.String())
 		return nil
@@ -121,7 +121,7 @@ n1: left-rail: net2 is missing
 
 func TestCommandsBelowVFAndNetHaveHelp(t *testing.T) {
 	for _, above := range []string{"vf", "net"} {
-		parent, _, err := command(&localNode{}).Find([]string{above})
+		parent, _, err := newCommand(&localNode{}).Find([]string{above})
 		require.NoError(t, err)
 		for _, c := range parent.Commands() {
 			assert.NotEmpty(t, c.Short, c.Name())

@@ -17,41 +17,41 @@ import (
 	"github.com/gojail/gojail/netsetup/job"
 )
 
-func netCheckCommand(n *localNode) *cobra.Command {
+func newNetCheckCommand(n *localNode) *cobra.Command {
 	var asJSON bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check inside a job that all its nodes reach each other on each rail",
-		Long: `Looks at each rail of the job: is the link up, has it its address, does the
-gateway answer, do the job's other nodes answer on this rail. Started by srun on
-all nodes of a job, it prints a table: a line for each node as it is done, and a
-column for each rail, with "ok" or the first thing that is wrong:
+		Long: `Checks each rail of the job: the link is up, the interface has its address,
+the gateway and the job's other nodes answer. Run by srun on all nodes of a
+job, it prints a table: a line for each node as it finishes, and a column for
+each rail, with "ok" or the first fault:
   missing, down, no carrier   the interface
   no RDMA, RDMA down          the job's RDMA device, or its port
-  no address                  it lacks the address that the job was given
+  no address                  the interface lacks the address given to the job
   no gateway                  the rail's gateway does not answer
   no route                    a packet from the rail's address cannot be sent
-  3/7                         of 7 other nodes, 3 have answered
-What is wrong is said in full on standard error. The exit code is 1 if anything
-is.
+  3/7                         3 of 7 other nodes answered
+Faults are described in full on standard error. The exit code is 1 if there is
+a fault.
 
 It needs no privilege and no server. One task on each node takes part, the
-others end at once. The nodes find each other by UDP broadcasts on each rail, at
-a port between 20000 and 29999 that job and step give, and answer each other
-directly. A node that does not take part, or that starts later than --timeout,
-is one that does not answer. An answer does not prove who sent it: another
-tenant of the same VLAN could forge one.
+other tasks exit at once. The nodes find each other by UDP broadcasts on each
+rail, to a port between 20000 and 29999 derived from job and step, and answer
+each other directly. A node that does not take part, or starts later than
+--timeout, counts as not answering. An answer does not prove its sender:
+another tenant of the same VLAN could forge one.
 
-Of a rail without addresses (RDMA only), interface and device are looked at.
-Outside of srun only the job's own node is.`,
+On a rail without addresses (RDMA only), the interface and the device are
+checked. Outside srun, only the job's own node is checked.`,
 		Example: `  srun --jail=debian --jail-net=compute -N8 /run/gojail/bin/gojail net check
   srun --overlap --jobid=4711 --jail=debian --jail-net=compute /run/gojail/bin/gojail net check`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"anybody": "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if timeout <= 0 {
-				return fmt.Errorf("--timeout=%v: give a time such as 10s", timeout)
+				return fmt.Errorf("--timeout=%v: must be positive, such as 10s", timeout)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
@@ -63,16 +63,17 @@ Outside of srun only the job's own node is.`,
 	return cmd
 }
 
-// checkRails prints each line by one write, since srun mixes those of all nodes.
+// checkRails checks the rails and prints the table or JSON. Each line is one write(2), since srun mixes
+// the lines of all nodes.
 func checkRails(ctx context.Context, host string, asJSON bool, out, problems io.Writer) error {
-	view, err := job.Look(os.Getenv, inventory.Host.Sys)
+	view, err := job.ReadView(os.Getenv, inventory.Host.Sys)
 	if err != nil {
 		return err
 	}
 	if len(view.Rails) == 0 {
-		return fmt.Errorf("this job has no rails: start it with --jail-net=LABEL")
+		return fmt.Errorf("the job has no rails; start it with --jail-net=LABEL")
 	}
-	step, err := job.StepOf(os.Getenv)
+	step, err := job.ReadStep(os.Getenv)
 	together := &step
 	switch {
 	case err != nil:
@@ -84,7 +85,7 @@ func checkRails(ctx context.Context, host string, asJSON bool, out, problems io.
 		host = step.Nodes.Name(step.Node)
 	}
 	t := newRailTable(view, host, together)
-	if !asJSON && (together == nil || step.Node == 0) { // before anybody can have an answer from here
+	if !asJSON && (together == nil || step.Node == 0) { // before any node can have an answer from this one
 		fmt.Fprintln(out, t.header())
 	}
 	results := job.Check(ctx, view, together)
@@ -105,15 +106,15 @@ func checkRails(ctx context.Context, host string, asJSON bool, out, problems io.
 		fmt.Fprintln(out, t.row(host, results))
 	}
 	if failed {
-		return silent(1)
+		return silentExit(1)
 	}
 	return nil
 }
 
-// railTable has columns of the same width on all nodes.
+// railTable formats lines whose columns have the same width on all nodes.
 type railTable struct {
 	view  *job.View
-	nodes int // width
+	nodes int // width of the first column
 }
 
 const railWidth = len("no carrier")
@@ -128,7 +129,7 @@ func newRailTable(view *job.View, host string, step *job.Step) railTable {
 	return t
 }
 
-// title is the rail's name, or that of its interface.
+// title returns the name of the rail, or else of its interface.
 func (t railTable) title(r *job.Rail) string {
 	if r.Rail == "" {
 		return r.Interface

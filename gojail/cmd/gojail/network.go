@@ -18,56 +18,60 @@ import (
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
-// hardware is the node's cards and how they are changed.
+// hardware is the node's cards and the means to change them.
 type hardware struct {
 	*provision.Kernel
-	names *link.Namespace // knows the alternative names; nil: of tests
+	names *link.Namespace // for the alternative names; nil in tests
 }
 
-func (n *localNode) hardware() (hardware, error) {
+// openHardware returns the node's cards. The caller closes names.
+func (n *localNode) openHardware() (hardware, error) {
 	if n.kernel != nil {
 		return hardware{n.kernel, nil}, nil
 	}
-	k, ns, err := provision.Host()
+	k, ns, err := provision.OpenHost()
 	return hardware{k, ns}, err
 }
 
-func (h hardware) inventory() (*inventory.Inventory, error) {
+// readInventory reads the node's cards and VFs, with their alternative names.
+func (h hardware) readInventory() (*inventory.Inventory, error) {
 	inv, err := inventory.Read(h.Roots)
 	if err == nil && h.names != nil {
-		err = provision.AltNames(inv, h.names)
+		err = provision.AddAltNames(inv, h.names)
 	}
 	return inv, err
 }
 
-// besideConfig is where the plugin looks for network.toml.
-func (n *localNode) besideConfig() string {
+// networkPath returns the path where the plugin looks for network.toml: beside gojail.toml.
+func (n *localNode) networkPath() string {
 	return filepath.Join(filepath.Dir(n.Config), filepath.Base(config.DefaultPath))
 }
 
+// loadNetwork reads and checks network.toml.
 func (n *localNode) loadNetwork() (*config.Config, error) { return config.Load(n.network, n.Name) }
 
-// netState is where package attach keeps what it does. Nothing makes it here.
-func (n *localNode) netState() string { return attach.Dir(n.State) }
+// networkState returns the state directory of package attach, which need not exist.
+func (n *localNode) networkState() string { return attach.StateDir(n.State) }
 
-// lockNetwork takes the lock that attach holds while it chooses VFs for a job.
-// It ends with the file, or the process.
+// lockNetwork takes the lock that package attach holds while it chooses VFs for a job. Closing the file,
+// or the end of the process, releases it.
 func (n *localNode) lockNetwork(ctx context.Context, say io.Writer) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(n.State), 0o755); err != nil {
-		return nil, fmt.Errorf("cannot make the state directory %s: %w", n.State, err)
+		return nil, fmt.Errorf("cannot create the state directory %s: %w", n.State, err)
 	}
 	if _, err := state.OpenState(n.State); err != nil {
 		return nil, err
 	}
-	return attach.Lock(ctx, n.netState(), func(path string) {
-		fmt.Fprintf(say, "waiting for %s: a job is given its VFs, or another gojail is at work\n", path)
+	return attach.LockNode(ctx, n.networkState(), func(path string) {
+		fmt.Fprintf(say, "waiting for %s: a launch or another gojail holds it\n", path)
 	})
 }
 
-// holders tells who has which VF. A node where no job ever had one has no records.
-func (n *localNode) holders() (jobs, quarantined map[string]string, err error) {
-	if _, err := os.Lstat(n.netState()); errors.Is(err, os.ErrNotExist) {
+// readHolders returns the job of each VF in use and the reason of each quarantine, by PCI address. A node
+// where no job ever had a VF has no records.
+func (n *localNode) readHolders() (jobs, quarantined map[string]string, err error) {
+	if _, err := os.Lstat(n.networkState()); errors.Is(err, os.ErrNotExist) {
 		return map[string]string{}, nil, nil
 	}
-	return attach.Held(n.netState())
+	return attach.ListHeld(n.networkState())
 }

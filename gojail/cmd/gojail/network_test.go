@@ -60,7 +60,7 @@ func newNetSite(t *testing.T, text string) *netSite {
 	s.kernel = &provision.Kernel{
 		Roots:    inventory.Roots{Sys: s.tree.Sys, Proc: s.tree.Proc, Dev: s.tree.Dev},
 		Modprobe: s.tree.Modprobe, Patience: 10 * time.Second, Write: s.tree.Write,
-		VF: func(pf string, number int) (link.VFKnobs, error) {
+		ReadVF: func(pf string, number int) (link.VFKnobs, error) {
 			v, known := knobs[fmt.Sprint(pf, number)]
 			if !known {
 				v = link.VFKnobs{MAC: make(net.HardwareAddr, 6), Trust: new(false)}
@@ -90,7 +90,7 @@ func (s *netSite) write(t *testing.T, text string) {
 // gojail runs a command line; standard error is apart.
 func (s *netSite) gojail(args ...string) (out, problems string, err error) {
 	var stdout, stderr bytes.Buffer
-	cmd := command(&localNode{kernel: s.kernel})
+	cmd := newCommand(&localNode{kernel: s.kernel})
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
 	cmd.SetArgs(append(s.flags, args...))
@@ -135,7 +135,7 @@ ens1f0 (0000:86:00.0): VF 1 driver: - -> bound
 	}
 	out, _, err = s.gojail("vf", "apply")
 	require.NoError(t, err)
-	assert.Equal(t, "nothing to do: the node is as network.toml wants it\n", out)
+	assert.Equal(t, "nothing to do: the node matches network.toml\n", out)
 }
 
 func TestVFApplyWithoutAMatch(t *testing.T) {
@@ -145,23 +145,23 @@ func TestVFApplyWithoutAMatch(t *testing.T) {
 		out, _, err := s.gojail(args...)
 		assert.Empty(t, out)
 		assert.ErrorContains(t, err, `matches no network card of n1: it selects pf ens9f9, but the node has ens2f0 (root 0000:3b:00.0, vendor 15b3, device 1017), ens1f0 (root`)
-		assert.ErrorContains(t, err, "; correct its nic, or say with nodes which nodes it is for")
+		assert.ErrorContains(t, err, "; correct its nic, or set nodes to the nodes that it applies to")
 	}
 	s.write(t, strings.Replace(wrong, "vfs = 2", "vfs = 2\nnodes = \"n2\"", 1))
 	out, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
-	assert.Equal(t, "nothing to do: no policy of network.toml is for this node\n", out)
+	assert.Equal(t, "nothing to do: no policy of network.toml applies to this node\n", out)
 }
 
 func TestVFApplyLeavesVFsOfJobsAlone(t *testing.T) {
 	s := newNetSite(t, networkText)
 	_, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
-	s.record(t, left.VF(1))
+	s.record(t, left.VFAddress(1))
 	s.write(t, strings.Replace(networkText, "vfs = 2", "vfs = 3", 1))
 	_, _, err = s.gojail("vf", "apply")
 	require.ErrorContains(t, err, "ens1f0 has 2 VFs and should have 3, but VF 1 (0000:86:01.1) is in quarantine (")
-	assert.ErrorContains(t, err, "); gojail sweep tries to put it right; or do so and run: gojail vf lift 0000:86:01.1")
+	assert.ErrorContains(t, err, "); run: gojail sweep; or restore it by hand and run: gojail vf lift 0000:86:01.1")
 	assert.True(t, s.tree.HasVF("ens1f0", 1))
 	_, _, err = s.gojail("vf", "apply", "--dry-run")
 	assert.ErrorContains(t, err, "is in quarantine")
@@ -181,7 +181,7 @@ func TestVFApplyWaits(t *testing.T) {
 	defer problems.Close()
 	done := make(chan error, 1)
 	go func() {
-		cmd := command(&localNode{kernel: s.kernel})
+		cmd := newCommand(&localNode{kernel: s.kernel})
 		cmd.SetOut(&bytes.Buffer{})
 		cmd.SetErr(problems)
 		cmd.SetArgs(append(s.flags, "vf", "apply"))
@@ -190,7 +190,7 @@ func TestVFApplyWaits(t *testing.T) {
 	line := make([]byte, 200)
 	n, err := says.Read(line)
 	require.NoError(t, err)
-	assert.Equal(t, "waiting for "+lock.Name()+": a job is given its VFs, or another gojail is at work\n", string(line[:n]))
+	assert.Equal(t, "waiting for "+lock.Name()+": a launch or another gojail holds it\n", string(line[:n]))
 	assert.False(t, s.tree.HasVF("ens1f0", 0))
 	require.NoError(t, unix.Flock(int(lock.Fd()), unix.LOCK_UN))
 	require.NoError(t, <-done)
@@ -217,7 +217,7 @@ func TestVFList(t *testing.T) {
 	s := newNetSite(t, networkText)
 	_, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
-	s.record(t, left.VF(1))
+	s.record(t, left.VFAddress(1))
 	out, _, err := s.gojail("vf", "ls")
 	require.NoError(t, err)
 	assert.Regexp(t, `^PF      VF  PCI           NETDEV    RDMA      NUMA  GPU  DISTANCE  RAIL   JOB  STATE
@@ -225,7 +225,7 @@ ens2f0  -   0000:3b:00.0  ens2f0    -         0     -    -         -      -    n
 ens1f0  0   0000:86:01.0  ens1f0v0  mlx5_0v0  1     -    -         rail0  -    free
 ens1f0  1   0000:86:01.1  ens1f0v1  mlx5_0v1  1     -    -         rail0  -    quarantined: .*
 $`, out)
-	s.tree.ToJob(left.VF(0))
+	s.tree.MoveToJob(left.VFAddress(0))
 	out, _, err = s.gojail("vf", "ls", "--json")
 	require.NoError(t, err)
 	var list struct{ VFs []inventory.Row }
@@ -237,7 +237,7 @@ $`, out)
 	s.write(t, networkText+"mistake = 1\n")
 	out, problems, err := s.gojail("vf", "ls")
 	require.NoError(t, err, "it is what one needs to write network.toml")
-	assert.Contains(t, problems, "warning: no rails are shown: "+s.dir+"/network.toml:")
+	assert.Contains(t, problems, "warning: rails are omitted: "+s.dir+"/network.toml:")
 	assert.Contains(t, out, "0000:86:01.0")
 	require.NoError(t, os.Remove(s.dir+"/network.toml"))
 	_, problems, err = s.gojail("vf", "ls")
@@ -249,8 +249,8 @@ func TestVFLift(t *testing.T) {
 	s := newNetSite(t, networkText)
 	_, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
-	s.record(t, left.VF(1))
-	out, _, err := s.gojail("vf", "lift", left.VF(1))
+	s.record(t, left.VFAddress(1))
+	out, _, err := s.gojail("vf", "lift", left.VFAddress(1))
 	require.NoError(t, err)
 	assert.Equal(t, "VF 0000:86:01.1 is no longer quarantined\n", out)
 	out, _, err = s.gojail("vf", "ls")
@@ -270,7 +270,7 @@ func TestGRES(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, `# gres.conf, on every node:
 NodeName=n1 Name=nic Type=rail0 File=/dev/gojail/nic_[0-1]
-# slurm.conf: GresTypes once, with those of other nodes; Gres goes into the NodeName line that n1 has:
+# slurm.conf: one GresTypes for all nodes; Gres belongs to the NodeName line of n1:
 GresTypes=nic
 NodeName=n1 Gres=nic:rail0:2
 `, out)
@@ -284,7 +284,7 @@ NodeName=n1 Gres=nic:rail0:2
 func (s *netSite) network(t *testing.T) string {
 	out, _, err := s.gojail("check")
 	if err != nil {
-		require.Equal(t, silent(1), err)
+		require.Equal(t, silentExit(1), err)
 	}
 	var lines []string
 	for line := range strings.Lines(out) {
@@ -301,28 +301,28 @@ func TestCheckNetwork(t *testing.T) {
 	assert.Contains(t, found, `OK    network: DIR/network.toml: policies: 1, rails: 1, pools: 1; default: none
 WARN  network: DIR/network.toml: line 11: without [control], a job with a network cannot reach slurmctld: srun fails inside it
 `)
-	assert.Contains(t, found, "FAIL  network: VFs: 13 settings are not as DIR/network.toml wants them, the first: ens1f0 (0000:86:00.0): drivers bind: 1 -> 0; gojail vf apply\n")
-	assert.Contains(t, found, `FAIL  network: pool "left": cannot look at DIR/leases: no such file or directory; is it mounted? Once for all nodes: mkdir -m 700 DIR/leases`+"\n")
+	assert.Contains(t, found, "FAIL  network: VFs: 13 settings differ from DIR/network.toml; the first: ens1f0 (0000:86:00.0): drivers bind: 1 -> 0; gojail vf apply\n")
+	assert.Contains(t, found, `FAIL  network: pool "left": cannot stat DIR/leases: no such file or directory; mount its file system, or create it once for all nodes: mkdir -m 700 DIR/leases`+"\n")
 	assert.NoDirExists(t, s.dir+"/leases")
 
 	require.NoError(t, os.Mkdir(s.dir+"/leases", 0o755))
-	assert.Contains(t, s.network(t), "DIR/leases is open to others than its owner (mode 0755); run: chmod 700 DIR/leases")
+	assert.Contains(t, s.network(t), "DIR/leases is accessible to others than its owner (mode 0755); run: chmod 700 DIR/leases")
 	require.NoError(t, os.Chmod(s.dir+"/leases", 0o700))
 	_, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
 	found = s.network(t)
-	assert.Contains(t, found, "OK    network: VFs: as DIR/network.toml wants them\n")
-	assert.Contains(t, found, `OK    network: pool "left": DIR/leases is there and root's alone`+"\n")
+	assert.Contains(t, found, "OK    network: VFs: as required by DIR/network.toml\n")
+	assert.Contains(t, found, `OK    network: pool "left": DIR/leases exists and only root can write to it`+"\n")
 	assert.Contains(t, found, "OK    network: ens1f0: link: up\n")
 	assert.NotContains(t, found, "FAIL")
 
-	s.record(t, left.VF(1))
-	assert.Regexp(t, "WARN  network: VF 0000:86:01.1 is quarantined: .*; run gojail sweep, which tries again; or put it right and run: gojail vf lift 0000:86:01.1\n", s.network(t))
+	s.record(t, left.VFAddress(1))
+	assert.Regexp(t, "WARN  network: VF 0000:86:01.1 is quarantined: .*; run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift 0000:86:01.1\n", s.network(t))
 }
 
 func TestCheckOfAWrongNetwork(t *testing.T) {
 	s := newNetSite(t, strings.Replace(networkText, "10.1.0.0/24", "10.1.0.1/24", 1))
-	assert.Regexp(t, `^FAIL  network: DIR/network.toml: line 9: .* has host bits.*; no job with a network starts until this is right\n$`, s.network(t))
+	assert.Regexp(t, `^FAIL  network: DIR/network.toml: line 9: .* has host bits.*; jobs with a network fail until this is corrected\n$`, s.network(t))
 	s.write(t, strings.Replace(networkText, "ens1f0", "ens9f9", 1))
 	assert.Contains(t, s.network(t), "matches no network card of n1")
 	s.write(t, strings.NewReplacer("ens1f0", "ens9f9", "vfs = 2", "vfs = 2\nnodes = \"n1\"").Replace(networkText))
@@ -345,7 +345,7 @@ func TestSweepOfNetworks(t *testing.T) {
 	assert.Equal(t, "nothing to remove\n", out)
 	assert.NoDirExists(t, s.dir+"/state-n1/net")
 	require.NoError(t, os.Mkdir(s.dir+"/leases", 0o700))
-	s.record(t, left.VF(1))
+	s.record(t, left.VFAddress(1))
 	out, _, err = s.gojail("sweep")
 	require.NoError(t, err)
 	kept := "^kept 0000:86:01.1: the journal .* is damaged: .*\n$"

@@ -18,7 +18,7 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-func runCommand(n *localNode) *cobra.Command {
+func newRunCommand(n *localNode) *cobra.Command {
 	var name string
 	var mounts []string
 	var privileged bool
@@ -48,7 +48,7 @@ jail and what may be mounted are applied as for a job.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: n.jailNames,
+		ValidArgsFunction: n.completeJailNames,
 		RunE: func(_ *cobra.Command, args []string) error {
 			who, err := lookup(name)
 			if err != nil {
@@ -70,7 +70,7 @@ const runPatience = 5 * time.Second
 
 // run builds a sandbox, runs the command in it and tears it down.
 func (n *localNode) run(name string, who *person, mounts string, privileged bool, command []string) error {
-	c, j, err := n.jail(name)
+	c, j, err := n.loadJail(name)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (n *localNode) run(name string, who *person, mounts string, privileged bool
 		err = e
 	}
 	if err == nil && code != 0 {
-		err = silent(code)
+		err = silentExit(code)
 	}
 	return err
 }
@@ -127,14 +127,14 @@ func (n *localNode) inside(job string, holder state.Record, who *person, privile
 	}
 	done := make(chan struct{})
 	go passOn(signals, process.Pid, done)
-	if err := t.begin(); err != nil {
+	if err := t.startCopying(); err != nil {
 		process.Kill()
 		process.Wait()
 		return 0, err
 	}
 	status, err := process.Wait()
 	close(done)
-	t.drain()
+	t.drainOutput()
 	if err != nil {
 		return 0, err
 	}

@@ -17,37 +17,37 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-func specCommand(n *localNode) *cobra.Command {
+func newSpecCommand(n *localNode) *cobra.Command {
 	var job string
 	var stage bool
 	cmd := &cobra.Command{
 		Use:   "spec {JAIL | --job ID [JAIL]}",
 		Short: "Print the OCI config.json of a jail, or of a job's sandbox",
-		Long: `Prints what a jail is made of, in the terms of the OCI runtime specification:
-root, mounts in order, devices, hidden and read-only paths, and what keeps tasks
-from the node: namespaces, capabilities they can ever have, system calls.
+		Long: `Prints what a jail consists of, in the terms of the OCI runtime specification:
+root, mounts in order, devices, hidden and read-only paths, and the isolation:
+namespaces, the capability bounding set, system calls.
 
-With the name of a jail: what a job that started now would get on this node.
-With --job: what that job got when it started. A job that uses several jails, or
-different --jail-mount in its steps, has several sandboxes; name one.`,
+With the name of a jail: what a job started now would get on this node. With
+--job: what that job got when it started. A job with several jails, or with
+different --jail-mount in its steps, has several sandboxes; name one of them.`,
 		Example: `  gojail spec debian
   gojail spec --job 4711
   gojail spec debian | jq -r '.mounts[] | .destination + " <- " + .source'`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: n.jailNames,
+		ValidArgsFunction: n.completeJailNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := strings.Join(args, "")
 			var spec *specs.Spec
 			var err error
 			switch {
 			case job != "" && stage:
-				return fmt.Errorf("--stage goes with the name of a jail, not with --job")
+				return fmt.Errorf("--stage requires the name of a jail and excludes --job")
 			case job != "":
-				spec, err = n.jobSpec(job, name)
+				spec, err = n.readJobSpec(job, name)
 			case name == "":
-				return fmt.Errorf("gojail spec needs the name of a jail, or --job; see: gojail spec --help")
+				return fmt.Errorf("missing argument: give the name of a jail, or --job; see: gojail spec --help")
 			default:
-				spec, err = n.jailSpec(name, stage)
+				spec, err = n.planJailSpec(name, stage)
 			}
 			if err != nil {
 				return err
@@ -55,13 +55,14 @@ different --jail-mount in its steps, has several sandboxes; name one.`,
 			return printJSON(cmd.OutOrStdout(), spec)
 		},
 	}
-	cmd.Flags().StringVar(&job, "job", "", "a job's id (see gojail ls)")
-	cmd.Flags().BoolVar(&stage, "stage", false, "the view that Slurm itself has while it opens the output files")
+	cmd.Flags().StringVar(&job, "job", "", "the job's id (see gojail ls)")
+	cmd.Flags().BoolVar(&stage, "stage", false, "print the view of Slurm itself while it opens the output files")
 	return cmd
 }
 
-func (n *localNode) jailSpec(name string, stage bool) (*specs.Spec, error) {
-	c, j, err := n.jail(name)
+// planJailSpec returns the spec that a job started now would get.
+func (n *localNode) planJailSpec(name string, stage bool) (*specs.Spec, error) {
+	c, j, err := n.loadJail(name)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +86,10 @@ func (n *localNode) jailSpec(name string, stage bool) (*specs.Spec, error) {
 	return view.Spec, nil
 }
 
-func (n *localNode) jobSpec(id, name string) (*specs.Spec, error) {
-	c, err := n.load()
+// readJobSpec returns the recorded spec of a job's sandbox, and fails where the name fits none or
+// several.
+func (n *localNode) readJobSpec(id, name string) (*specs.Spec, error) {
+	c, err := n.loadConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +110,7 @@ func (n *localNode) jobSpec(id, name string) (*specs.Spec, error) {
 				return state.Spec(s, c, id, name)
 			case name == "" || name == r.Jail():
 				found = append(found, r.Name)
-				about = append(about, describe(s, id, r.Name))
+				about = append(about, formatSandbox(s, id, r.Name))
 			}
 		}
 	}
@@ -120,8 +123,8 @@ func (n *localNode) jobSpec(id, name string) (*specs.Spec, error) {
 	return nil, fmt.Errorf("job %s has several sandboxes; name one of: %s", id, strings.Join(about, ", "))
 }
 
-// describe tells sandboxes of one jail from each other.
-func describe(state *state.State, job, sandbox string) string {
+// formatSandbox returns a sandbox's name with its user mounts, which distinguish sandboxes of one jail.
+func formatSandbox(state *state.State, job, sandbox string) string {
 	mounts, err := state.UserMounts(job, sandbox)
 	if err != nil || len(mounts) == 0 {
 		return sandbox
@@ -133,6 +136,7 @@ func describe(state *state.State, job, sandbox string) string {
 	return sandbox + " (" + strings.Join(list, " ") + ")"
 }
 
+// printJSON writes a value as indented JSON.
 func printJSON(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -13,22 +13,23 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-func sweepCommand(n *localNode) *cobra.Command {
+func newSweepCommand(n *localNode) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sweep",
-		Short: "Remove what jobs that are gone left behind on this node",
-		Long: `Ends the sandboxes and removes the scratch directories of jobs that are gone:
-no slurmstepd of theirs runs here, and Slurm's controller says that they ended.
-A job that may still be there is left alone, and the reason is printed. slurmd
-does the same when it starts, so this is rarely needed. Files of jobs' /tmp for
-which their epilog had no time are removed, too. Processes of gojail's whose
-record was removed or damaged are ended, unless somebody is in their sandbox.
+		Short: "Clean up after jobs that ended on this node",
+		Long: `Ends the sandboxes and removes the scratch directories of jobs that ended: no
+slurmstepd of the job runs here, and slurmctld reports that the job ended. A
+job that may still run is left alone, and the reason is printed. slurmd does
+the same when it starts, so this is rarely needed. Files of jobs' /tmp that
+the epilog had no time to remove are removed, too. gojail's own processes
+whose record was removed or damaged are ended, unless a process is in their
+sandbox.
 
-VFs and addresses of such jobs are given back, and quarantined VFs tried again.`,
+VFs and addresses of such jobs are released, and quarantined VFs are retried.`,
 		Example: `  gojail sweep`,
-		Args:    none("it looks at all jobs"),
+		Args:    takeNoArgument("it handles all jobs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := n.load()
+			c, err := n.loadConfig()
 			if err != nil {
 				return err
 			}
@@ -42,10 +43,10 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 				fmt.Fprintf(out, "removed job %s\n", job)
 			}
 			for _, jail := range report.Zygotes {
-				fmt.Fprintf(out, "removed the record of jail %s, whose zygote is gone\n", jail)
+				fmt.Fprintf(out, "removed the record of jail %s, whose zygote has ended\n", jail)
 			}
 			for _, jail := range report.Unused {
-				fmt.Fprintf(out, "ended the zygote of jail %s, which is not configured any more\n", jail)
+				fmt.Fprintf(out, "ended the zygote of jail %s, which is no longer configured\n", jail)
 			}
 			for _, pid := range report.Lost {
 				fmt.Fprintf(out, "ended process %d of gojail, whose record is lost\n", pid)
@@ -54,7 +55,7 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 				fmt.Fprintf(out, "kept %s\n", why)
 			}
 			vfs, err2 := n.sweepNetworks(cmd, c, state)
-			left, err3 := report.EmptyTrash(time.Now().Add(sweepPatience))
+			left, err3 := report.EmptyTrash(time.Now().Add(sweepTimeout))
 			for _, why := range left {
 				fmt.Fprintln(out, why)
 			}
@@ -67,24 +68,24 @@ VFs and addresses of such jobs are given back, and quarantined VFs tried again.`
 	}
 }
 
-// sweepPatience is for the millions of files that jobs may leave.
-const sweepPatience = 30 * time.Minute
+// sweepTimeout suffices to remove the millions of files that jobs may leave.
+const sweepTimeout = 30 * time.Minute
 
-func reloadCommand(n *localNode) *cobra.Command {
+func newReloadCommand(n *localNode) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload [JAIL]",
-		Short: "Have jails assembled anew for the next job; running jobs are not touched",
+		Short: "Reassemble jails for the next job; running jobs are not affected",
 		Long: `A jail is assembled once on each node, and every job's sandbox is made from
-that. When gojail.toml changes this happens by itself. Use reload after
-something else has changed that jails show: a file of the node such as
+it. A change of gojail.toml takes effect by itself. Use reload after a change
+of something else that jails show: a file of the node such as
 /etc/resolv.conf, an upgrade of Slurm, a driver and its devices, a mount below
 the jail's root.
 
-Without a name: every jail. Running jobs keep what they have.`,
+Without a name: all jails. Running jobs keep their sandboxes.`,
 		Example: `  gojail reload
   gojail reload debian`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: n.jailNames,
+		ValidArgsFunction: n.completeJailNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			state, err := state.OpenState(n.State)
 			if err != nil {
@@ -99,15 +100,16 @@ Without a name: every jail. Running jobs keep what they have.`,
 				for _, r := range zygotes {
 					names = append(names, r.Name)
 				}
-			} else if _, _, err := n.jail(args[0]); err != nil {
+			} else if _, _, err := n.loadJail(args[0]); err != nil {
 				return err
 			}
-			return reload(cmd, state, names)
+			return reloadJails(cmd, state, names)
 		},
 	}
 }
 
-func reload(cmd *cobra.Command, state *state.State, names []string) error {
+// reloadJails ends the zygotes of the jails, and prints which.
+func reloadJails(cmd *cobra.Command, state *state.State, names []string) error {
 	ended := 0
 	for _, name := range names {
 		was, err := sandbox.Reload(state, name, time.Now().Add(10*time.Second))
@@ -116,11 +118,11 @@ func reload(cmd *cobra.Command, state *state.State, names []string) error {
 		}
 		if was {
 			ended++
-			fmt.Fprintf(cmd.OutOrStdout(), "jail %s will be assembled anew for the next job\n", name)
+			fmt.Fprintf(cmd.OutOrStdout(), "jail %s will be reassembled for the next job\n", name)
 		}
 	}
 	if ended == 0 {
-		fmt.Fprintln(cmd.OutOrStdout(), "nothing to do: the next job has the jail assembled anyway")
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing to do: the next job reassembles the jail anyway")
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/gojail/gojail/netsetup/job"
 )
 
-// sweepNetworks gives back what jobs that are gone had of networks, and says how
-// much it did. A node where no job ever had a network has nothing to sweep.
+// sweepNetworks releases the networks of jobs that ended, and returns the number of things it printed. A
+// node where no job ever had a network has nothing to release.
 func (n *localNode) sweepNetworks(cmd *cobra.Command, c *config.Config, state *state.State) (done int, err error) {
 	where := job.Node{Config: n.network, Name: n.Name, Cluster: node.SlurmValue(c, "ClusterName"), State: n.State, Scratch: c.Scratch}
 	if n.kernel != nil {
@@ -29,17 +29,17 @@ func (n *localNode) sweepNetworks(cmd *cobra.Command, c *config.Config, state *s
 	}
 	out := cmd.OutOrStdout()
 	for _, id := range swept.Released {
-		fmt.Fprintf(out, "gave back the VFs of job %s\n", id)
+		fmt.Fprintf(out, "released the VFs of job %s\n", id)
 	}
 	for _, address := range swept.Addresses {
-		fmt.Fprintf(out, "freed the address %s\n", address)
+		fmt.Fprintf(out, "released the address %s\n", address)
 	}
-	for _, k := range swept.Kept {
+	for _, k := range swept.Leftovers {
 		what := strings.TrimSuffix(k.PCI+" of job "+k.Job, " of job ")
 		fmt.Fprintf(out, "kept %s: %s\n", strings.TrimPrefix(what, " of "), k.Why)
 	}
 	for _, problem := range swept.Problems {
 		err = errors.Join(err, errors.New(problem))
 	}
-	return len(swept.Released) + len(swept.Addresses) + len(swept.Kept), err
+	return len(swept.Released) + len(swept.Addresses) + len(swept.Leftovers), err
 }

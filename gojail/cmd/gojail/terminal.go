@@ -18,27 +18,27 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// terminal is what a command in a jail has for this process's terminal: a pty of its
-// own. From root's, a program of the jail could read what is typed, and type itself
-// into the shell that comes after it (TIOCSTI, ioctl_tty(2)).
+// terminal connects a command in a jail with this process's terminal through a pty of the command's own.
+// With a descriptor of root's terminal, a program of the jail could read what is typed, and insert input
+// for the shell that reads the terminal afterwards (TIOCSTI, ioctl_tty(2)).
 type terminal struct {
-	stdin, stdout, stderr *os.File // the command's
-	pty, tty              *os.File // its two ends; nil: nothing of ours is a terminal
-	ptyFD                 int      // File.Fd would make pty blocking
-	ours                  *os.File // what pty is shown on
-	keyboard              bool     // what is typed goes to the command
-	before                *term.State
+	stdin, stdout, stderr *os.File // of the command
+	pty, tty              *os.File // the two ends of the pty; nil: this process has no terminal
+	ptyFD                 int      // pty's descriptor; File.Fd would set it to blocking mode
+	output                *os.File // the terminal that shows the pty's output
+	keyboard              bool     // the terminal's input goes to the command
+	saved                 *term.State
 	resized               chan os.Signal
 	ended                 atomic.Bool
-	shown                 chan struct{}
+	copied                chan struct{}
 }
 
-// newTerminal is called before open. The keyboard is the command's
-// where its output is on the terminal, too: in `gojail run ... | less` it is less's.
+// newTerminal inspects the standard descriptors, before open. The command gets the terminal's input only
+// where its output is the terminal, too: in `gojail run ... | less` the input is for less.
 func newTerminal() (*terminal, error) {
 	t := &terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	in, out, errs := term.IsTerminal(0), term.IsTerminal(1), term.IsTerminal(2)
-	t.keyboard = in && out && foreground()
+	t.keyboard = in && out && isForeground()
 	if in && !t.keyboard {
 		null, err := os.Open("/dev/null")
 		if err != nil {
@@ -47,17 +47,17 @@ func newTerminal() (*terminal, error) {
 		t.stdin = null
 	}
 	if errs {
-		t.ours = os.Stderr
+		t.output = os.Stderr
 	}
 	if out {
-		t.ours = os.Stdout
+		t.output = os.Stdout
 	}
 	return t, nil
 }
 
-// open makes the pty, if one is needed, among those of the holder's jail.
+// open opens the pty, if one is needed, in the devpts instance of the holder's jail.
 func (t *terminal) open(holder state.Record, uid uint32) error {
-	if t.ours == nil {
+	if t.output == nil {
 		return nil
 	}
 	root, err := holder.Root()
@@ -65,8 +65,8 @@ func (t *terminal) open(holder state.Record, uid uint32) error {
 		return err
 	}
 	defer root.Close()
-	if err := t.make(root, uid); err != nil {
-		return fmt.Errorf("cannot make a terminal for the command: %w", err)
+	if err := t.openPTY(root, uid); err != nil {
+		return fmt.Errorf("cannot create a terminal for the command: %w", err)
 	}
 	if t.keyboard {
 		t.stdin = t.tty
@@ -74,20 +74,21 @@ func (t *terminal) open(holder state.Record, uid uint32) error {
 	if term.IsTerminal(2) {
 		t.stderr = t.tty
 	}
-	if t.ours == os.Stdout {
+	if t.output == os.Stdout {
 		t.stdout = t.tty
 	}
-	t.resize() // before the command looks
+	t.copySize() // before the command reads the size
 	return nil
 }
 
-// foreground tells whether the shell has given us the terminal, or it is not a shell's at all.
-func foreground() bool {
+// isForeground reports whether this process is in the terminal's foreground process group, or the
+// terminal has none.
+func isForeground() bool {
 	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	return err != nil || group == unix.Getpgrp()
 }
 
-// openMaster opens a new pty below that root, whose owner may have put anything in its place.
+// openMaster opens a new pty below a root. It verifies the file, since the root's owner may have replaced it.
 func openMaster(root *os.File) (int, error) {
 	at, err := rootpath.OpenBeneath(int(root.Fd()), "dev/pts/ptmx", rootpath.InRoot|unix.RESOLVE_NO_SYMLINKS)
 	if err != nil {
@@ -104,7 +105,7 @@ func openMaster(root *os.File) (int, error) {
 	return unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 }
 
-func (t *terminal) make(root *os.File, uid uint32) (err error) {
+func (t *terminal) openPTY(root *os.File, uid uint32) (err error) {
 	const path = "/dev/pts/ptmx"
 	t.ptyFD, err = openMaster(root)
 	if err != nil {
@@ -114,17 +115,17 @@ func (t *terminal) make(root *os.File, uid uint32) (err error) {
 	if err := unix.IoctlSetPointerInt(t.ptyFD, unix.TIOCSPTLCK, 0); err != nil {
 		return err
 	}
-	// Linux 4.13. By no path, which the jail's owner may have led elsewhere.
+	// TIOCGPTPEER (Linux 4.13) uses no path, which the owner of the jail may have redirected.
 	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(t.ptyFD), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		return errno
 	}
 	t.tty = os.NewFile(fd, "tty")
-	if err := t.tty.Chown(int(uid), -1); err != nil { // or /dev/stdout could not be opened
+	if err := t.tty.Chown(int(uid), -1); err != nil { // otherwise the user could not open /dev/stdout
 		return err
 	}
 	if !t.keyboard {
-		_, err := term.MakeRaw(int(fd)) // ours ends the lines
+		_, err := term.MakeRaw(int(fd)) // this process's terminal translates the line ends
 		return err
 	}
 	modes, err := unix.IoctlGetTermios(0, unix.TCGETS)
@@ -134,13 +135,13 @@ func (t *terminal) make(root *os.File, uid uint32) (err error) {
 	return unix.IoctlSetTermios(int(fd), unix.TCSETS, modes)
 }
 
-func (t *terminal) resize() {
-	if size, err := unix.IoctlGetWinsize(int(t.ours.Fd()), unix.TIOCGWINSZ); err == nil {
+func (t *terminal) copySize() {
+	if size, err := unix.IoctlGetWinsize(int(t.output.Fd()), unix.TIOCGWINSZ); err == nil {
 		unix.IoctlSetWinsize(t.ptyFD, unix.TIOCSWINSZ, size)
 	}
 }
 
-// word tells gojail-launcher which of the command's descriptors is to be its terminal; the pty is on 1 or 2.
+// word returns the argument for gojail-launcher that names the descriptor of the command's controlling terminal, 1 or 2.
 func (t *terminal) word() string {
 	switch {
 	case t.tty == nil:
@@ -151,70 +152,71 @@ func (t *terminal) word() string {
 	return "tty=2"
 }
 
-// begin copies, once the command is there.
-func (t *terminal) begin() (err error) {
+// startCopying copies between the terminal and the pty. It is called once the command has started.
+func (t *terminal) startCopying() (err error) {
 	if t.pty == nil {
 		return nil
 	}
-	t.tty.Close() // pty ends when the command's are closed
+	t.tty.Close() // pty reaches end of file when the command closes its copies
 	if t.keyboard {
-		if t.before, err = term.MakeRaw(0); err != nil {
+		if t.saved, err = term.MakeRaw(0); err != nil {
 			return fmt.Errorf("cannot set the terminal's modes: %w", err)
 		}
 		go func() {
 			io.Copy(t.pty, os.Stdin)
-			t.pty.Close() // ours hung up, and so does the command's
+			t.pty.Close() // a hangup of the terminal hangs up the command's
 		}()
 	}
-	t.shown, t.resized = make(chan struct{}), make(chan os.Signal, 1)
-	go t.show()
+	t.copied, t.resized = make(chan struct{}), make(chan os.Signal, 1)
+	go t.copyOutput()
 	signal.Notify(t.resized, unix.SIGWINCH)
-	t.resize()
+	t.copySize()
 	go func() {
 		for range t.resized {
-			t.resize()
+			t.copySize()
 		}
 	}()
 	return nil
 }
 
-// After the command has ended, a silence is the end of its output, and so is more
-// than a pty holds: what it left in the background may write on.
+// After the command has ended, its output ends with a quiet period, or after more bytes than a pty
+// buffers: processes that it left in the background may continue to write.
 const (
-	silence = 100 * time.Millisecond
-	ptyHold = 1 << 20
+	quietPeriod = 100 * time.Millisecond
+	ptyCapacity = 1 << 20
 )
 
-// show copies until nobody has the command's end open, or the command has ended.
-func (t *terminal) show() {
-	defer close(t.shown)
+// copyOutput copies until every process has closed the command's end, or the command has ended and its
+// output, too.
+func (t *terminal) copyOutput() {
+	defer close(t.copied)
 	buffer := make([]byte, 32<<10)
-	for rest := ptyHold; rest > 0; {
+	for rest := ptyCapacity; rest > 0; {
 		n, err := t.pty.Read(buffer)
-		t.ours.Write(buffer[:n])
+		t.output.Write(buffer[:n])
 		if err != nil {
 			return
 		}
 		if t.ended.Load() {
 			rest -= n
-			t.pty.SetReadDeadline(time.Now().Add(silence))
+			t.pty.SetReadDeadline(time.Now().Add(quietPeriod))
 		}
 	}
 }
 
-// drain shows what the command, which has ended, had still to say.
-func (t *terminal) drain() {
-	if t.shown != nil {
+// drainOutput prints the remaining output of the command, which has ended.
+func (t *terminal) drainOutput() {
+	if t.copied != nil {
 		t.ended.Store(true)
-		t.pty.SetReadDeadline(time.Now().Add(silence))
-		<-t.shown
+		t.pty.SetReadDeadline(time.Now().Add(quietPeriod))
+		<-t.copied
 	}
 }
 
-// close gives our terminal back as it was. It may be called at any time.
+// close restores the terminal's modes. It may be called at any time.
 func (t *terminal) close() {
-	if t.before != nil {
-		term.Restore(0, t.before)
+	if t.saved != nil {
+		term.Restore(0, t.saved)
 	}
 	if t.resized != nil {
 		signal.Stop(t.resized)

@@ -48,7 +48,7 @@ func newOuter(t *testing.T) *outer {
 	root, err := os.Open("/")
 	require.NoError(t, err)
 	defer root.Close()
-	require.NoError(t, o.make(root, 0))
+	require.NoError(t, o.openPTY(root, 0))
 	t.Cleanup(func() { o.close(); o.tty.Close() })
 	modes, err := unix.IoctlGetTermios(int(o.tty.Fd()), unix.TCGETS)
 	require.NoError(t, err)

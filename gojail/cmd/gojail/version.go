@@ -12,21 +12,21 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 )
 
-func versionCommand() *cobra.Command {
+func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Long: `Prints the version of this command, and of the contract between the plugin and
-the library, which must be the same in all parts on a node.`,
+the library, which must be equal in all parts on a node.`,
 		Example:     `  gojail version`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"anybody": "yes"},
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintln(cmd.OutOrStdout(), version())
+			fmt.Fprintln(cmd.OutOrStdout(), formatVersion())
 		},
 	}
 }
 
-func version() string {
+func formatVersion() string {
 	return fmt.Sprintf("gojail %s, contract %d, %s", config.Version, contract.Version, runtime.Version())
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
-func vfListCommand(n *localNode) *cobra.Command {
+func newVFListCommand(n *localNode) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the cards and VFs of this node",
 		Long: `Lists each VF with its card (PF), PCI address, network interface and RDMA
-device, NUMA node, the nearest GPU and how far that is (as nvidia-smi topo says
-it), its rail, the job that has it, and its state:
+device, NUMA node, the nearest GPU and its distance (in the terms of nvidia-smi
+topo), its rail, the job that has it, and its state:
   free         the next job may get it
   in use       a job has it; its interface is in the job's network namespace
-  elsewhere    its interface is in another namespace, and not a job's of gojail
-  NAME         it is bound to that driver, for a virtual machine maybe
-  quarantined  it could not be given back in order, and no job gets it:
-               gojail sweep tries again, gojail vf lift believes you
+  elsewhere    its interface is in a namespace that is no gojail job's
+  NAME         it is bound to that driver, for example for a virtual machine
+  quarantined  it could not be released completely, and no job gets it: gojail
+               sweep tries again, gojail vf lift ends the quarantine
   none of N    a card that could have N VFs`,
 		Example: `  gojail vf ls
   gojail vf ls --json | jq -r '.vfs[] | select(.state == "quarantined") | .pci'`,
@@ -47,40 +47,41 @@ it), its rail, the job that has it, and its state:
 	return cmd
 }
 
-// listVFs shows what there is, even where network.toml is not right yet.
+// listVFs returns a row for each VF. An error in network.toml is a warning: it must not hide the VFs.
 func (n *localNode) listVFs(cmd *cobra.Command) ([]inventory.Row, error) {
-	h, err := n.hardware()
+	h, err := n.openHardware()
 	if err != nil {
 		return nil, err
 	}
 	defer h.names.Close()
-	inv, err := h.inventory()
+	inv, err := h.readInventory()
 	if err != nil {
 		return nil, err
 	}
 	var know inventory.Holders
-	if know.Job, know.Quarantine, err = n.holders(); err != nil {
+	if know.Job, know.Quarantine, err = n.readHolders(); err != nil {
 		return nil, err
 	}
-	if know.Rail, err = n.railNames(inv); err != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning: no rails are shown:", err)
+	if know.Rail, err = n.readRailNames(inv); err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: rails are omitted:", err)
 	}
-	rows := inv.List(know)
+	rows := inv.ListVFs(know)
 	for i := range rows {
-		vf := inv.VF(rows[i].PCI)
+		vf := inv.FindVF(rows[i].PCI)
 		switch {
 		case vf == nil || rows[i].State != inventory.Free:
-		case vf.User():
+		case vf.HasUserDriver():
 			rows[i].State = vf.Driver
-		case vf.Elsewhere():
+		case vf.IsElsewhere():
 			rows[i].State = "elsewhere"
 		}
 	}
 	return rows, nil
 }
 
-// railNames are the rails of each VF by its PCI address; several where rails share a policy.
-func (n *localNode) railNames(inv *inventory.Inventory) (map[string]string, error) {
+// readRailNames returns the rails of each VF by its PCI address; several, separated by commas, where
+// rails share a policy.
+func (n *localNode) readRailNames(inv *inventory.Inventory) (map[string]string, error) {
 	cfg, err := n.loadNetwork()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -88,7 +89,7 @@ func (n *localNode) railNames(inv *inventory.Inventory) (map[string]string, erro
 	if err != nil {
 		return nil, err
 	}
-	vfs, err := policy.RailVFs(cfg, inv)
+	vfs, err := policy.FindRailVFs(cfg, inv)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whole is a gojail.toml with every key.
+// Whole returns a gojail.toml with every key.
 func Whole(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile("../config/testdata/whole.toml")

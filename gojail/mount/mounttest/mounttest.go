@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// SmallTree is a directory that can be a jail's root: it has what the standard
-// mounts of these tests need, and nothing to run.
+// SmallTree returns a directory that can be a jail's root: it has what the standard mounts of these tests
+// need, and no programs.
 func SmallTree(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root")
@@ -28,7 +28,7 @@ func SmallTree(t *testing.T) string {
 	return root
 }
 
-// SmallView is a jail with one of each kind of mount that needs no host files.
+// SmallView returns a jail with one mount of each kind that needs no host files.
 func SmallView(root string) *plan.View {
 	mode := os.FileMode(0o666)
 	gid := uint32(5)

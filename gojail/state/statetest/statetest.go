@@ -19,7 +19,7 @@ import (
 // Key is the key of a template.
 const Key = "0123456789abcdef"
 
-// Sleeper is a process that can be a holder; it is reaped when the test ends.
+// Sleeper returns a process that can be a holder; it is reaped when the test ends.
 func Sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -28,7 +28,7 @@ func Sleeper(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// RecordOf is the record of a live process.
+// RecordOf returns the record of a live process.
 func RecordOf(t *testing.T, pid int) string {
 	t.Helper()
 	start, err := procfs.StartTime(pid)

@@ -2,8 +2,8 @@
 
 // Package fakesys makes a sysfs of plain files for tests: cards with SR-IOV in a
 // PCI Express topology, their VFs, RDMA devices and GPUs. Tree.Write does what a
-// write to the real one does, VFs come and go with sriov_numvfs, drivers with
-// drivers_probe, and it can fail or hang where a test wants it to.
+// write to the real one does: sriov_numvfs adds and removes VFs, drivers_probe binds
+// drivers. It can also fail or hang, as a test demands.
 //
-// Only what package inventory and its callers read is there.
+// The tree has only the files that package inventory and its callers read.
 package fakesys

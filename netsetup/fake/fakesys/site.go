@@ -12,41 +12,41 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// Two cards, each at a socket of its own.
+// Two cards at different sockets.
 var (
 	Ens1f0 = Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", NUMA: 1, CPUs: "16-31", TotalVFs: 8, RDMA: "mlx5_0"}
 	Ens2f0 = Card{PCI: "0000:3b:00.0", Under: "pci0000:3a/0000:3a:00.0", Name: "ens2f0", CPUs: "0-15", TotalVFs: 8}
 )
 
-// With is the card with VFs that are there from the start.
-func (c Card) With(vfs int) Card {
+// WithVFs returns the card with VFs that exist from the start.
+func (c Card) WithVFs(vfs int) Card {
 	c.NumVFs = vfs
 	return c
 }
 
-// Roots is where package inventory finds the node.
+// Roots returns the directories for package inventory.
 func (n *Tree) Roots() inventory.Roots {
 	return inventory.Roots{Sys: n.Sys, Proc: n.Proc, Dev: n.Dev}
 }
 
-// Inventory is the node as it is now.
-func (n *Tree) Inventory() *inventory.Inventory {
+// ReadInventory returns the current inventory of the node.
+func (n *Tree) ReadInventory() *inventory.Inventory {
 	n.t.Helper()
 	inv, err := inventory.Read(n.Roots())
 	require.NoError(n.t, err)
 	return inv
 }
 
-// Site is a configuration for node gpu01, with the policies in lines 10, 20, ...
-func Site(policies ...*config.Policy) *config.Config {
+// NewConfig returns a configuration for node gpu01, with the policies in lines 10, 20, ...
+func NewConfig(policies ...*config.Policy) *config.Config {
 	for i, p := range policies {
 		p.Line = 10 * (i + 1)
 	}
 	return &config.Config{Path: "network.toml", Node: "gpu01", Policies: policies}
 }
 
-// On selects PFs by name, "ens1f0", or some VFs of them, "ens1f0#0-3".
-func On(names ...string) config.Selector {
+// SelectPFs selects PFs by name, "ens1f0", or some of their VFs, "ens1f0#0-3".
+func SelectPFs(names ...string) config.Selector {
 	var s config.Selector
 	for _, name := range names {
 		r := config.PFRange{Name: name, Last: -1}

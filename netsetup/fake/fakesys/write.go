@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Write is a write to sysfs and what the kernel does about it.
+// Write writes to sysfs and does what the kernel would do.
 func (n *Tree) Write(path, text string) error {
 	name := filepath.Base(path)
 	hang, err := n.Hang[name], n.Fail[name]
@@ -25,21 +25,21 @@ func (n *Tree) Write(path, text string) error {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
-	if err := n.kernel(path, strings.TrimSpace(text)); err != nil {
+	if err := n.handleWrite(path, strings.TrimSpace(text)); err != nil {
 		return &os.PathError{Op: "write", Path: path, Err: err}
 	}
 	return nil
 }
 
-func (n *Tree) kernel(path, text string) error {
+func (n *Tree) handleWrite(path, text string) error {
 	switch filepath.Base(path) {
 	case "sriov_numvfs":
 		return n.setNumVFs(path, text)
 	case "drivers_probe":
-		return n.probe(text)
+		return n.probeDriver(text)
 	case "unbind":
-		n.ToJob(text)
-		return os.Remove(n.Device(text) + "/driver")
+		n.MoveToJob(text)
+		return os.Remove(n.DevicePath(text) + "/driver")
 	}
 	return os.WriteFile(path, []byte(text+"\n"), 0o644)
 }
@@ -74,18 +74,18 @@ func (n *Tree) setNumVFs(path, text string) error {
 	return os.WriteFile(path, []byte(text+"\n"), 0o644)
 }
 
-// probe binds a VF's driver unless its card's autoprobe is off (pci_device_can_probe).
-func (n *Tree) probe(pci string) error {
+// probeDriver binds a VF's driver unless its card's autoprobe is off (pci_device_can_probe).
+func (n *Tree) probeDriver(pci string) error {
 	for _, c := range n.cards {
 		for i := range c.TotalVFs {
-			if c.VF(i) != pci {
+			if c.VFAddress(i) != pci {
 				continue
 			}
-			probes, _ := os.ReadFile(n.Device(c.PCI) + "/sriov_drivers_autoprobe")
-			if _, err := os.Lstat(n.Device(pci) + "/driver"); err != nil && strings.TrimSpace(string(probes)) == "1" {
+			probes, _ := os.ReadFile(n.DevicePath(c.PCI) + "/sriov_drivers_autoprobe")
+			if _, err := os.Lstat(n.DevicePath(pci) + "/driver"); err != nil && strings.TrimSpace(string(probes)) == "1" {
 				n.bindVF(c, i)
 			}
-			return nil // whatever has come of it, as the kernel
+			return nil // regardless of the result, like the kernel
 		}
 	}
 	return unix.ENODEV

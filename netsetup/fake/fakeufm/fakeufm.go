@@ -49,7 +49,7 @@ func (u *UFM) Close() {
 	u.server.Close()
 }
 
-// WriteFiles writes the credentials and the CA certificate into dir, as a site has them.
+// WriteFiles writes the credentials and the CA certificate into dir, as a site would.
 func (u *UFM) WriteFiles(dir string) (credentials, ca string, err error) {
 	credentials, ca = filepath.Join(dir, "ufm.credentials"), filepath.Join(dir, "ufm.pem")
 	if err := os.WriteFile(credentials, []byte(u.user+":"+u.password+"\n"), 0o600); err != nil {
@@ -59,35 +59,35 @@ func (u *UFM) WriteFiles(dir string) (credentials, ca string, err error) {
 	return credentials, ca, os.WriteFile(ca, block, 0o644)
 }
 
-// Members lists the GUIDs in a partition, sorted.
+// Members returns the GUIDs in a partition, sorted.
 func (u *UFM) Members(pkey uint16) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Sorted(slices.Values(u.partitions[pkey]))
 }
 
-// Calls lists the requests so far: method, path with query, and body.
+// Calls returns the requests so far: method, path with query, and body.
 func (u *UFM) Calls() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Clone(u.calls)
 }
 
-// Work ends the fault that was set before.
-func (u *UFM) Work() { u.set(nil) }
+// ClearFault ends the fault that was set before.
+func (u *UFM) ClearFault() { u.setFault(nil) }
 
-// Answer gives every call this status and text.
+// Answer answers every call with this status and text.
 func (u *UFM) Answer(status int, text string) {
-	u.set(func(w http.ResponseWriter, _ *http.Request) bool {
+	u.setFault(func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(status)
 		io.WriteString(w, text)
 		return true
 	})
 }
 
-// FailFirst answers n calls with status, and then works.
+// FailFirst answers n calls with status, and works afterwards.
 func (u *UFM) FailFirst(n, status int) {
-	u.set(func(w http.ResponseWriter, _ *http.Request) bool {
+	u.setFault(func(w http.ResponseWriter, _ *http.Request) bool {
 		if n--; n < 0 {
 			return false
 		}
@@ -96,9 +96,9 @@ func (u *UFM) FailFirst(n, status int) {
 	})
 }
 
-// Hang answers nothing until the caller or the stand-in ends.
+// Hang answers no call until the caller or the stand-in ends.
 func (u *UFM) Hang() {
-	u.set(func(_ http.ResponseWriter, r *http.Request) bool {
+	u.setFault(func(_ http.ResponseWriter, r *http.Request) bool {
 		select {
 		case <-r.Context().Done():
 		case <-u.ended:
@@ -107,10 +107,10 @@ func (u *UFM) Hang() {
 	})
 }
 
-// Hold keeps every call waiting until release is called, and then carries it out.
+// Hold keeps every call waiting until release is called, and then serves it.
 func (u *UFM) Hold() (release func()) {
 	held := make(chan struct{})
-	u.set(func(_ http.ResponseWriter, r *http.Request) bool {
+	u.setFault(func(_ http.ResponseWriter, r *http.Request) bool {
 		select {
 		case <-held:
 		case <-u.ended:
@@ -120,10 +120,10 @@ func (u *UFM) Hold() (release func()) {
 	return func() { close(held) }
 }
 
-// Cut ends the connection in the middle of an answer. With taken, the call has been
-// carried out by then.
-func (u *UFM) Cut(taken bool) {
-	u.set(func(w http.ResponseWriter, r *http.Request) bool {
+// CutConnection ends the connection in the middle of an answer. If taken, the call has been
+// served by then.
+func (u *UFM) CutConnection(taken bool) {
+	u.setFault(func(w http.ResponseWriter, r *http.Request) bool {
 		if taken {
 			u.serve(httptest.NewRecorder(), r)
 		}
@@ -134,9 +134,9 @@ func (u *UFM) Cut(taken bool) {
 	})
 }
 
-// Huge answers without end.
-func (u *UFM) Huge() {
-	u.set(func(w http.ResponseWriter, _ *http.Request) bool {
+// AnswerEndlessly sends an answer without end.
+func (u *UFM) AnswerEndlessly() {
+	u.setFault(func(w http.ResponseWriter, _ *http.Request) bool {
 		chunk := []byte(strings.Repeat(" ", 1<<20))
 		for {
 			if _, err := w.Write(chunk); err != nil {
@@ -146,21 +146,21 @@ func (u *UFM) Huge() {
 	})
 }
 
-// Redirect sends every call to another address.
+// Redirect redirects every call to another address.
 func (u *UFM) Redirect(to string) {
-	u.set(func(w http.ResponseWriter, r *http.Request) bool {
+	u.setFault(func(w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, to+r.URL.Path, http.StatusTemporaryRedirect)
 		return true
 	})
 }
 
-func (u *UFM) set(fault func(http.ResponseWriter, *http.Request) bool) {
+func (u *UFM) setFault(fault func(http.ResponseWriter, *http.Request) bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.fault = fault
 }
 
-// ServeHTTP is one call.
+// ServeHTTP serves one call.
 func (u *UFM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
@@ -185,7 +185,7 @@ func (u *UFM) serve(w http.ResponseWriter, r *http.Request) {
 	case "POST /ufmRest/actions/remove_guids_from_pkey":
 		u.change(w, r, false)
 	case "GET /ufmRest/resources/pkeys/":
-		u.list(w)
+		u.listPartitions(w)
 	default:
 		http.NotFound(w, r)
 	}
@@ -226,7 +226,7 @@ func (u *UFM) change(w http.ResponseWriter, r *http.Request, add bool) {
 	io.WriteString(w, "{}")
 }
 
-func (u *UFM) list(w http.ResponseWriter) {
+func (u *UFM) listPartitions(w http.ResponseWriter) {
 	type guid struct {
 		GUID       string `json:"guid"`
 		Membership string `json:"membership"`

@@ -18,16 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// changing are the calls that count: all but write and openat always do.
+// changing are the system calls that are counted; write and openat are counted in some cases only.
 var changing = map[uint64]string{
 	unix.SYS_MKDIRAT: "mkdirat", unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_RENAMEAT: "renameat",
 	unix.SYS_RENAMEAT2: "renameat2", unix.SYS_UNLINKAT: "unlinkat", unix.SYS_LINKAT: "linkat",
 	unix.SYS_FSYNC: "fsync", unix.SYS_FTRUNCATE: "ftruncate", unix.SYS_WRITE: "write", unix.SYS_OPENAT: "openat",
 }
 
-// Run starts cmd and kills it before its n-th change, from 0. It gives the name of
-// the call that was not made, or "" when the program made fewer and ended by itself;
-// that it then failed is an error. cmd has not been started.
+// Run starts cmd and kills it before its n-th change, counted from 0. It returns the name of
+// the call that was prevented, or "" if the program made fewer changes and ended by itself;
+// an exit status other than 0 is an error then. cmd must not have been started.
 func Run(cmd *exec.Cmd, n int) (string, error) {
 	type result struct {
 		call string
@@ -83,7 +83,7 @@ func run(cmd *exec.Cmd, n int) (string, error) {
 		signal := 0
 		switch stop := ws.StopSignal(); stop {
 		case unix.SIGTRAP | 0x80:
-			if call := entered(tid); call != "" {
+			if call := findChangingCall(tid); call != "" {
 				if n == 0 {
 					killed = call
 					unix.Kill(pid, unix.SIGKILL)
@@ -99,8 +99,9 @@ func run(cmd *exec.Cmd, n int) (string, error) {
 	}
 }
 
-// entered is the name of the changing call that the thread is about to make, or "".
-func entered(tid int) string {
+// findChangingCall returns the name of the changing call that the thread is about to make,
+// or "".
+func findChangingCall(tid int) string {
 	var info [96]byte // struct ptrace_syscall_info, ptrace(2)
 	n, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid),
 		uintptr(len(info)), uintptr(unsafe.Pointer(&info)), 0, 0)

@@ -24,12 +24,12 @@ func gresLines(t *testing.T) (gresConf, nodes string) {
 	cfg := site(t, cards(t), func(*config.Policy) {})
 	require.NoError(t, p.apply(cfg))
 	cfg.Rails[1].GRES = "vf"
-	devices, err := gres.Devices(cfg, p.inventory())
+	devices, err := gres.ListDevices(cfg, p.inventory())
 	require.NoError(t, err)
 	require.NoError(t, gres.MakeFiles("/dev", devices))
 	t.Cleanup(func() { os.RemoveAll("/dev/" + gres.Directory) })
 	for i, node := range []string{"n1", "n2"} {
-		conf, slurm, err := gres.Lines(cfg, p.inventory(), node)
+		conf, slurm, err := gres.FormatLines(cfg, p.inventory(), node)
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(slurm), "\n")
 		require.Equal(t, "GresTypes=nic,vf", lines[0])

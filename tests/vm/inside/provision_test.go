@@ -41,10 +41,10 @@ type provisioning struct {
 
 func newProvisioning(t *testing.T) provisioning {
 	t.Helper()
-	k, ns, err := provision.Host()
+	k, ns, err := provision.OpenHost()
 	require.NoError(t, err)
 	t.Cleanup(ns.Close)
-	return provisioning{t, k, func(inv *inventory.Inventory) error { return provision.AltNames(inv, ns) }}
+	return provisioning{t, k, func(inv *inventory.Inventory) error { return provision.AddAltNames(inv, ns) }}
 }
 
 func (p provisioning) inventory() *inventory.Inventory {
@@ -59,7 +59,7 @@ func (p provisioning) inventory() *inventory.Inventory {
 // plan is the list as --dry-run shows it.
 func (p provisioning) plan(cfg *config.Config, used map[string]string) string {
 	p.t.Helper()
-	plan, err := provision.Make(cfg, p.inventory(), provision.Held{Jobs: used})
+	plan, err := provision.MakePlan(cfg, p.inventory(), provision.Held{Jobs: used})
 	require.NoError(p.t, err)
 	require.NoError(p.t, plan.Observe(p.kernel))
 	var lines []string
@@ -71,7 +71,7 @@ func (p provisioning) plan(cfg *config.Config, used map[string]string) string {
 
 func (p provisioning) apply(cfg *config.Config) error {
 	p.t.Helper()
-	plan, err := provision.Make(cfg, p.inventory(), provision.Held{})
+	plan, err := provision.MakePlan(cfg, p.inventory(), provision.Held{})
 	require.NoError(p.t, err)
 	return provision.Apply(plan, p.kernel, func(s *provision.Step) { p.t.Log(s) })
 }
@@ -90,12 +90,12 @@ func TestVFsFromAPolicy(t *testing.T) {
 	})
 	require.NoError(t, p.apply(cfg))
 	for _, c := range all {
-		pf := p.inventory().PF(c.name)
+		pf := p.inventory().FindPF(c.name)
 		require.Len(t, pf.VFs, 2)
 		assert.Equal(t, 2000, pf.MTU)
 		shown := run(t, "ip link show "+c.name)
 		for i, vf := range pf.VFs {
-			mac := provision.MAC("n1", pf.PCI, i).String()
+			mac := provision.DeriveMAC("n1", pf.PCI, i).String()
 			assert.Equal(t, "igbvf", vf.Driver)
 			assert.Equal(t, mac, vf.MAC)
 			assert.Equal(t, 2000, vf.MTU)
@@ -105,7 +105,7 @@ func TestVFsFromAPolicy(t *testing.T) {
 	}
 	assert.Empty(t, p.plan(cfg, nil), "the second run")
 
-	first := p.inventory().PF(all[0].name)
+	first := p.inventory().FindPF(all[0].name)
 	run(t, "ip link set "+all[0].name+" vf 1 trust off")
 	assert.Equal(t, fmt.Sprintf("%s (%s): VF 1 trust: off -> on", first.Name(), first.PCI), p.plan(cfg, nil))
 	require.NoError(t, p.apply(cfg))
@@ -113,7 +113,7 @@ func TestVFsFromAPolicy(t *testing.T) {
 
 	run(t, "ip link set "+all[0].name+" vf 0 mac 02:00:00:00:00:99")
 	require.NoError(t, p.apply(cfg))
-	assert.Equal(t, first.VFs[0].MAC, p.inventory().VF(first.VFs[0].PCI).MAC)
+	assert.Equal(t, first.VFs[0].MAC, p.inventory().FindVF(first.VFs[0].PCI).MAC)
 	assert.Empty(t, p.plan(cfg, nil))
 }
 
@@ -125,16 +125,16 @@ func TestVFsThatAJobHas(t *testing.T) {
 	t.Cleanup(func() { run(t, "ip link property del dev "+all[0].name+" altname rail0") })
 	cfg := site(t, all, func(p *config.Policy) { p.NIC.PF[0].Name = "rail0" })
 	require.NoError(t, p.apply(cfg))
-	held := p.inventory().PF(all[0].name).VFs[1]
+	held := p.inventory().FindPF(all[0].name).VFs[1]
 	cfg.Policies[0].VFs = 3
-	_, err := provision.Make(cfg, p.inventory(), provision.Held{Jobs: map[string]string{held.PCI: "42"}})
+	_, err := provision.MakePlan(cfg, p.inventory(), provision.Held{Jobs: map[string]string{held.PCI: "42"}})
 	assert.ErrorContains(t, err, "should have 3, but VF 1 ("+held.PCI+") is in use by job 42; drain the node")
 
 	namespace(t, "job")
 	vf{pci: held.PCI}.into(t, "job", "192.0.2.1")
-	_, err = provision.Make(cfg, p.inventory(), provision.Held{})
+	_, err = provision.MakePlan(cfg, p.inventory(), provision.Held{})
 	assert.ErrorContains(t, err, "VF 1 ("+held.PCI+") is in another network namespace")
-	assert.Equal(t, 2, p.inventory().PF(all[0].name).NumVFs)
+	assert.Equal(t, 2, p.inventory().FindPF(all[0].name).NumVFs)
 
 	cfg.Policies[0].VFs = 2
 	cfg.Policies[0].Trust = new(true)
@@ -152,9 +152,9 @@ func TestKnobThatTheCardLacks(t *testing.T) {
 	err := p.apply(cfg)
 	require.ErrorContains(t, err, "VF 0 rates: ")
 	inv := p.inventory()
-	assert.Zero(t, inv.PF(all[0].name).NumVFs)
-	assert.True(t, inv.PF(all[0].name).AutoProbe)
-	assert.Equal(t, 2, inv.PF(all[1].name).NumVFs, "the other card")
+	assert.Zero(t, inv.FindPF(all[0].name).NumVFs)
+	assert.True(t, inv.FindPF(all[0].name).AutoProbe)
+	assert.Equal(t, 2, inv.FindPF(all[1].name).NumVFs, "the other card")
 }
 
 // TestRDMAModeOfAPolicy: the mode changes while no other namespace exists; else
@@ -178,5 +178,5 @@ func TestRDMAModeOfAPolicy(t *testing.T) {
 	assert.ErrorContains(t, err, "update the initramfs if ib_core is in it, and reboot")
 	assert.Contains(t, run(t, "cat "+p.kernel.Modprobe+"/*.conf"), "options ib_core netns_mode=1")
 	assert.Contains(t, run(t, "rdma system"), "netns exclusive")
-	assert.Equal(t, 1, p.inventory().PF(all[0].name).NumVFs)
+	assert.Equal(t, 1, p.inventory().FindPF(all[0].name).NumVFs)
 }

@@ -111,7 +111,7 @@ func TestVFCommand(t *testing.T) {
 	}
 	out, err = c.gojail("vf apply")
 	require.NoError(t, err, out)
-	assert.Equal(t, "nothing to do: the node is as network.toml wants it", out)
+	assert.Equal(t, "nothing to do: the node matches network.toml", out)
 	out, err = c.gojail("gres")
 	require.NoError(t, err, out)
 	assert.Contains(t, out, "NodeName=n1 Gres=nic:rail0:2,nic:rail1:2")
