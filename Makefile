@@ -185,16 +185,16 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -m 755 $(SHIM) $(SUBMIT) $(LAUNCHER) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
 	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example health.toml.example \
-		slurm.conf.example healthcheck/grafana/gojail-health.json $(DESTDIR)$(docdir)
+		slurm.conf.example packaging/grafana/gojail-health.json $(DESTDIR)$(docdir)
 	install -d $(DESTDIR)$(docdir)/docs
 	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
 	for unit in vf nccl; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
-		systemd/gojail-$$unit.service >$(DESTDIR)$(unitdir)/gojail-$$unit.service; done
-	install -m 644 systemd/gojail-nccl.timer $(DESTDIR)$(unitdir)
-	install -m 644 systemd/80-gojail-vf.rules $(DESTDIR)$(udevdir)
-	install -m 644 systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
+		packaging/systemd/gojail-$$unit.service >$(DESTDIR)$(unitdir)/gojail-$$unit.service; done
+	install -m 644 packaging/systemd/gojail-nccl.timer $(DESTDIR)$(unitdir)
+	install -m 644 packaging/udev/80-gojail-vf.rules $(DESTDIR)$(udevdir)
+	install -m 644 packaging/systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
 	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail
 	$(HEALTH) completion bash >$(DESTDIR)$(compdir)/gojail-healthcheck
 

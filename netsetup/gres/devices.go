@@ -93,7 +93,7 @@ func FindGiven(nics string, devices []Device) (given []Device, err error) {
 		digits := word[strings.LastIndex(word, "_")+1:]
 		i := slices.IndexFunc(devices, func(d Device) bool { return d.Name == "nic" && strconv.Itoa(d.Index) == digits })
 		if i < 0 {
-			return nil, fmt.Errorf("Slurm allocated the NICs %.100q, but this node has no %q; compare gres.conf with `gojail gres`", nics, word)
+			return nil, fmt.Errorf("the job was allocated the NICs %.100q, but this node has no %q; compare gres.conf with `gojail gres`", nics, word)
 		}
 		given = append(given, devices[i])
 	}

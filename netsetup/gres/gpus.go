@@ -33,7 +33,7 @@ func FindGivenGPUs(indexes string, inv *inventory.Inventory) (given []*inventory
 	for word := range strings.SplitSeq(indexes, ",") {
 		i, err := strconv.Atoi(word)
 		if err != nil || i < 0 || i >= len(all) {
-			return nil, fmt.Errorf("Slurm allocated the GPUs %.100q, but this node has no GPU %.20q; compare gres.conf with `gojail gres`", indexes, word)
+			return nil, fmt.Errorf("the job was allocated the GPUs %.100q, but this node has no GPU %.20q; compare gres.conf with `gojail gres`", indexes, word)
 		}
 		given = append(given, all[i])
 	}

@@ -86,7 +86,7 @@ func (c *vfCommand) rows() []inventory.Row {
 func TestVFCommand(t *testing.T) {
 	all := cards(t)
 	c := newVFCommand(t, all)
-	unit, err := os.ReadFile(repository + "/systemd/gojail-vf.service")
+	unit, err := os.ReadFile(repository + "/packaging/systemd/gojail-vf.service")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(unit), "\nCapabilityBoundingSet=")
 	require.True(t, found)

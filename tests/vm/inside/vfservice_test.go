@@ -81,8 +81,8 @@ func TestVFService(t *testing.T) {
 	all := cards(t)
 	as := func(text string) string { return text }
 	install(t, filepath.Join("build/releases", harness.Release(), "sbin/gojail"), "/usr/local/sbin/gojail", as)
-	install(t, "systemd/gojail-vf.service", "/etc/systemd/system/gojail-vf.service", as)
-	install(t, "systemd/80-gojail-vf.rules", "/etc/udev/rules.d/80-gojail-vf.rules", as)
+	install(t, "packaging/systemd/gojail-vf.service", "/etc/systemd/system/gojail-vf.service", as)
+	install(t, "packaging/udev/80-gojail-vf.rules", "/etc/udev/rules.d/80-gojail-vf.rules", as)
 	install(t, "network.toml.example", "/etc/gojail/network.toml", func(string) string {
 		return fmt.Sprintf("[[policy]]\nname = \"all\"\nnic = { root = [%q] }\nvfs = 2\ntrust = true\nrdma = \"exclusive\"\n"+
 			"[[pool]]\nname = \"rail0\"\nsubnet = \"10.0.0.0/24\"\nnodes = \"vm\"\nper_node = 2\n"+
