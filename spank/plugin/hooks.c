@@ -16,7 +16,8 @@
  *               root         task_post_fork, first what is forked from now on is a task epilog: into the jail with it
  *               root         task_post_fork, last  enter the stage, where Slurm up to 23.02 looks for task epilogs
  *               root         task_exit, last       leave it
- *               root         exit                  leave whatever is still open
+ *               root         exit                  leave whatever is still open; remove PMIx's directories from the jail
+ *               (Slurm ends its MPI plugin, which removes PMIx's directories from the node)
  *   slurmstepd spank epilog  job_epilog: tear the job's sandboxes down.
  *
  * A fault before task_init_privileged is latched, and the hook returns 0: only

@@ -143,8 +143,10 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	struct sandbox *sandbox = &step->sandbox;
 	struct fault *fault = &step->fault;
 
-	if (id <= SLURM_MAX_NORMAL_STEP_ID)
+	if (id <= SLURM_MAX_NORMAL_STEP_ID) {
 		snprintf(step->shares[0].path, sizeof(step->shares[0].path), "%s/pmix.%s.%u", jail->spool, spec->job, (unsigned)id);
+		pmix_name(&step->pmix, spec->user.uid, spec->job, id);
+	}
 	step->own_cgroups = jail->cgroup;
 	if (oci_is_step(jail->spool, spec->job, id))
 		return fault_set(fault, "--container and --jail cannot be combined: the bundle of the container is the node's; "

@@ -8,6 +8,7 @@
 #include "common/job.h"
 #include "common/node.h"
 #include "plugin/cgroups.h"
+#include "plugin/pmix.h"
 #include "plugin/share.h"
 #include "plugin/stage_window.h"
 #include "plugin/x11.h"
@@ -32,6 +33,7 @@ struct step {
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 	struct x11 x11;
 	struct confine confine;
+	struct pmix pmix;
 	struct shared shares[1 + CGROUPS_MAX]; /* the directory of the step's PMIx server, if it has one; the job's cgroups */
 };
 

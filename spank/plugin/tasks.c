@@ -136,6 +136,8 @@ void tasks_end(struct step *step)
 	/* Where opening --output failed, user_init was never called. */
 	if (stage_window_close(&step->window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
+	if (step->shares[0].done)
+		pmix_remove(&step->pmix, sandbox->root);
 	if (step->shares[0].done && share_hide(sandbox->mnt, step->shares[0].path, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	if (step->script[0] && sandbox->root >= 0)

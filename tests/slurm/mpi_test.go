@@ -51,6 +51,28 @@ func TestPMIx(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 4, strings.Count(string(text), "rank "), string(text))
 	assert.NotContains(t, string(text), "pmix.", "the directories of steps that are over")
+	leavesNoPMIxDirectory(t, c)
 	r := c.Run(harness.Alice, "srun", "-N2", "--mpi=pmi2", "--jail=debian", "cat", marker)
 	prints(t, "debian\ndebian", r)
+}
+
+// leavesNoPMIxDirectory: Slurm makes a directory for the clients in the job's /tmp and removes it from the node's. It is gone from
+// both after the step, with what the step left in it, and without an error in slurmd's log.
+func leavesNoPMIxDirectory(t *testing.T, c *harness.Cluster) {
+	begin := len(c.Log("n1"))
+	job := c.Batch(harness.Alice, `srun --mpi=pmix sh -c 'cd /tmp/spmix_appdir_*_$SLURM_JOB_ID.0 && mkdir -p a/b && touch a/b/c .d && ln -s /home/alice e && echo used'
+srun --mpi=pmix sleep 600 & until scancel $SLURM_JOB_ID.1; do sleep .5; done; wait
+srun --mpi=pmix true
+for i in $(seq 100); do ls -d /tmp/spmix_* >/dev/null 2>&1 || break; sleep .1; done
+echo left: $(ls -A /tmp); ls /home/alice/pmix`, "--jail=debian", "-wn1", "--output=/home/alice/left.out")
+	assert.Equal(t, "COMPLETED", job.State, "%v", job)
+	text, err := os.ReadFile(c.Path("/srv/jails/debian/home/alice/left.out"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "used\n")
+	assert.Contains(t, string(text), "left:\n/home/alice/pmix\n")
+	require.True(t, c.WaitIdle())
+	assert.NotContains(t, c.Log("n1")[begin:], "spmix_appdir")
+	left, err := filepath.Glob(c.Path("/tmp/spmix_appdir*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
 }
