@@ -256,7 +256,7 @@ func TestSweepGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	defer lock.Close()
 	report, err := w.run()
-	assert.ErrorContains(t, err, "job 4000000020: a step of it is being built")
+	assert.ErrorContains(t, err, "job 4000000020: a step of the job is being built")
 	assert.Equal(t, []string{"4000000021"}, report.Removed)
 }
 

@@ -64,7 +64,7 @@ func TestNHCLinesThatAreNotUnderstood(t *testing.T) {
 	expect(t, once(h, nhcLines(nhc.Node), s), check.Unknown, "")
 	f := once(h, nhcConfig, s)
 	assert.Equal(t, check.Fail, f.Verdict)
-	assert.Contains(t, f.Text, "others can write it")
+	assert.Contains(t, f.Text, "writable by others")
 }
 
 func TestNHCLineWithoutAnAnswer(t *testing.T) {

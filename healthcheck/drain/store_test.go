@@ -126,5 +126,5 @@ func TestPrepareRefusesADirectoryOfOthers(t *testing.T) {
 	require.NoError(t, s.Prepare())
 	require.NoError(t, s.Prepare())
 	require.NoError(t, os.Chmod(s.State, 0o777))
-	assert.ErrorContains(t, s.Prepare(), "others can write it")
+	assert.ErrorContains(t, s.Prepare(), "writable by others")
 }

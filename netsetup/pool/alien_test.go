@@ -91,7 +91,7 @@ func TestDirectoryMustBeClosed(t *testing.T) {
 	require.NoError(t, os.Chown(dir, 0, 0))
 	require.NoError(t, open())
 	require.NoError(t, os.Chmod(site.state, 0o777))
-	require.ErrorContains(t, open(), "others can write it (mode 0777); run: chmod go-w "+site.state)
+	require.ErrorContains(t, open(), "is writable by others (mode 0777); run: chmod go-w "+site.state)
 	require.NoError(t, os.Chmod(site.state, 0o700))
 	require.NoError(t, os.Rename(dir, dir+".away"))
 	require.ErrorContains(t, open(), "mount its file system, or create it once for all nodes: mkdir -m 700 "+dir)

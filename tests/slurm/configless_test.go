@@ -99,7 +99,7 @@ func TestConfiglessBesideAFile(t *testing.T) {
 	}
 	try := func() harness.Result { return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker) }
 	check := func() string { return c.Gojail("n1", "check").Stdout }
-	const differs = "WARN  slurm: srun takes /etc/slurm/plugstack.conf, slurmd what slurmctld sends, /var/spool/slurmd/n1/conf-cache/plugstack.conf"
+	const differs = "WARN  slurm: srun reads /etc/slurm/plugstack.conf, but slurmd reads /var/spool/slurmd/n1/conf-cache/plugstack.conf from slurmctld"
 	prints(t, "debian", try())
 	assert.NotContains(t, check(), "FAIL")
 	assert.NotContains(t, check(), "WARN  slurm", "both are the same")
