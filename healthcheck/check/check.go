@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Verdict is what a check thinks of the node.
+// Verdict is the result of a check.
 type Verdict int
 
-// Only Fail can drain a node. Unknown is for what the check could not find out; it
-// neither drains a node nor brings one back. NotApplicable is for what the node
-// does not have and is not configured to have: something that is missing is Fail.
+// Only Fail can drain a node. Unknown means that the check could not determine the state; it
+// neither drains nor undrains a node. NotApplicable means that the node lacks the item and is
+// not configured to have it; a configured item that is missing is Fail.
 const (
-	Unknown Verdict = iota // the zero value, so that a Finding that nobody filled in is no good news
+	Unknown Verdict = iota // the zero value, so that an unset Finding is not reported as good
 	OK
 	Warn
 	Fail
@@ -32,10 +32,10 @@ func (v Verdict) String() string {
 	return verdicts[v]
 }
 
-// MarshalText writes the verdict as String does.
+// MarshalText returns the verdict's name, as String does.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (v *Verdict) UnmarshalText(text []byte) error {
 	for i, name := range verdicts {
 		if name == string(text) {
@@ -43,96 +43,99 @@ func (v *Verdict) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.30q is no verdict", text)
+	return fmt.Errorf("unknown verdict %.30q", text)
 }
 
-// Severity is what a check's Fail leads to.
+// Severity is the consequence of a check's Fail.
 type Severity string
 
 // The severities.
 const (
-	Drain    Severity = "drain" // the node gets no more jobs until it is mended
-	WarnOnly Severity = "warn"  // logs and metrics
+	Drain    Severity = "drain" // the node gets no jobs until the fault is repaired
+	WarnOnly Severity = "warn"  // the fault appears in logs and metrics only
 )
 
-// Finding is what one run of a check saw.
+// Finding is the result of one run of a check.
 type Finding struct {
 	Verdict Verdict `json:"verdict"`
-	// Text is one line of ASCII for people, at most 120 characters: the reason of a
-	// drain. The same fault has the same text in each run: no counters, times or pids.
+	// One line of printable ASCII, at most 120 characters: the reason of a drain. The same
+	// fault has the same text in each run, without counters, times or process IDs.
 	Text string `json:"text"`
-	// Detail has the numbers, for logs and --json; may be empty.
+	// Figures for logs and --json; may be empty.
 	Detail  string   `json:"detail,omitempty"`
 	Metrics []Metric `json:"metrics,omitempty"`
-	// Keep is handed to the next run as Host.Kept, until the node boots; nil keeps what is there.
-	Keep json.RawMessage `json:"keep,omitempty"`
+	// The check's state, passed to its next run as Host.State until the node boots; nil leaves
+	// the stored state unchanged.
+	State json.RawMessage `json:"keep,omitempty"`
 }
 
-// Forgotten is the Keep of a check that was told to forget what it has seen.
+// Forgotten is the State of a check whose earlier findings were cleared by gojail-healthcheck
+// forget.
 type Forgotten struct {
-	// Record is the number of the last record of the kernel's log at that time: it
-	// and those before it do not count any more. 0: nobody has told it to forget.
+	// Number of the last record in the kernel's log at that time: it and all earlier records
+	// are ignored. 0 if nothing was cleared.
 	Record int64 `json:"forgotten,omitempty"`
 }
 
-// Found is a Finding with a text.
-func Found(v Verdict, format string, args ...any) Finding {
+// NewFinding returns a Finding with a formatted text.
+func NewFinding(v Verdict, format string, args ...any) Finding {
 	return Finding{Verdict: v, Text: fmt.Sprintf(format, args...)}
 }
 
-// Metric is one number for Prometheus, as gojail_health_<Name>.
+// Metric is one value for Prometheus, exported as gojail_health_<Name>.
 type Metric struct {
-	Name    string            `json:"name"`              // without the prefix, with the unit at the end: "clock_offset_seconds"
-	Help    string            `json:"help,omitempty"`    // of the first one with this name
-	Counter bool              `json:"counter,omitempty"` // else a gauge
-	Labels  map[string]string `json:"labels,omitempty"`  // the same keys for each Metric of one name
+	Name    string            `json:"name"`              // without the prefix, with the unit as its suffix: "clock_offset_seconds"
+	Help    string            `json:"help,omitempty"`    // of the first Metric with this name
+	Counter bool              `json:"counter,omitempty"` // false: a gauge
+	Labels  map[string]string `json:"labels,omitempty"`  // the same keys in all Metrics of one name
 	Value   float64           `json:"value"`
 }
 
-// Check is one row of the list.
+// Check is one row of the table of checks.
 type Check struct {
 	Name     string // lower case, digits and '-': "gpu-lost"
-	Looks    string // what it looks at, half a sentence: "volatile uncorrectable ECC errors in SRAM (NVML)"
-	Do       string // what to do when it fails, a sentence for the administrator
+	Subject  string // the checked item, a noun phrase: "volatile uncorrectable ECC errors in SRAM (NVML)"
+	Remedy   string // what the administrator should do when the check fails, a sentence
 	Severity Severity
 	Timeout  time.Duration // of one run
-	// Bad is after how many runs in a row with Fail it counts, Good after how many
-	// with OK or Warn it is mended. Zero is one.
-	Bad, Good int
-	// Child is for what can hang: the checks with the same Child run one after the
-	// other in a process of that name, apart from the others, that is killed at a
-	// deadline. A check that passes its Timeout there has the verdict Hang. Checks
-	// with an empty Child share the process that slurmd waits for, and must not block.
-	Child string
-	Hang  Verdict // Fail or Unknown
-	// Slow returns why a healthy node, too, may pass the Timeout, "" if it may not. With a
-	// reason Hang is a warning, until a later run finds the process still there that was
-	// killed: that one hangs. It must not block. nil: never.
-	Slow func(h *Host) string
-	// Absent may tell that the node has nothing for this check, so that its Run needs no
-	// Child to say so. It must not block. nil: one can never tell beforehand.
-	Absent func(h *Host) bool
-	Run    func(ctx context.Context, h *Host) Finding
+	// BadRuns is the number of consecutive runs with Fail after which the check counts as bad,
+	// GoodRuns the number with OK or Warn after which it counts as good again. Zero means one.
+	BadRuns, GoodRuns int
+	// Name of the child process for a check that can hang: the checks with the same Child run
+	// one after the other in that process, which is killed at a deadline. A check that exceeds
+	// its Timeout there has the verdict HangVerdict. Checks with an empty Child share the
+	// process that slurmd waits for, and must not block.
+	Child       string
+	HangVerdict Verdict // Fail or Unknown
+	// SlowReason returns why a healthy node may also exceed the Timeout, or "" if it may not.
+	// With a reason, a timeout is a warning until a later run finds that the killed process
+	// still exists, which counts as a hang. The function must not block. nil: no reason exists.
+	SlowReason func(h *Host) string
+	// IsAbsent reports whether the node certainly lacks the checked item, so that Run does not
+	// need the Child to report that. The function must not block. nil: absence cannot be
+	// determined beforehand.
+	IsAbsent func(h *Host) bool
+	Run      func(ctx context.Context, h *Host) Finding
 }
 
-// Host is the node that checks look at.
+// Host is the node that the checks judge.
 type Host struct {
 	Roots     Roots
-	Node      string // its name in Slurm
+	Node      string // name of the node in Slurm
 	Settings  *Settings
-	SlurmConf string // path of slurm.conf; empty: Slurm's default paths
+	SlurmConf string // path of slurm.conf; "": Slurm's default paths
 	Now       func() time.Time
-	// Command runs a program with a bare environment until ctx ends and returns what
-	// it wrote to its standard output. For use in a Child only. An *exec.ExitError
-	// has the exit code and the standard error.
+	// Command runs a program with a minimal environment until ctx ends, and returns its
+	// standard output. Only checks in a Child may call it. An *exec.ExitError holds the exit
+	// code and the standard error.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
-	// Shared is what several checks of one process read, read once; nil: each check reads it itself.
+	// Cache for data that several checks of one process read; nil: each check reads for itself.
 	Shared *Shared
-	// Kept is the Finding.Keep of this check's last run since boot, nil if there is none.
-	Kept json.RawMessage
+	// Finding.State of this check's last run since boot, nil if there is none.
+	State json.RawMessage
 }
 
-// Roots is where things are; "/" is the whole of a real node's.
+// Roots is the set of paths below which checks read; NodeRoots returns those of a real node.
 type Roots struct {
 	Sys  string // /sys
 	Proc string // /proc
@@ -142,7 +145,7 @@ type Roots struct {
 	Kmsg string // /dev/kmsg
 }
 
-// NodeRoots is where things are on a real node.
+// NodeRoots returns the paths of a real node.
 func NodeRoots() Roots {
 	return Roots{Sys: "/sys", Proc: "/proc", Dev: "/dev", Etc: "/etc", Run: "/run", Kmsg: "/dev/kmsg"}
 }

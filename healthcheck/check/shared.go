@@ -4,14 +4,15 @@ package check
 
 import "sync"
 
-// Shared caches what several checks of one process read.
+// Shared is a cache for data that several checks of one process read.
 type Shared struct {
 	mutex sync.Mutex
-	reads map[string]any // by key: a func() (T, error)
+	reads map[string]any // func() (T, error) by key
 }
 
-// ReadOnce returns what read returns. Of several calls with the same key only the first one
-// reads, and the others wait for it. Without a cache (nil) each call reads.
+// ReadOnce returns the result of read. Of several calls with the same key only the first one
+// calls read, and the others wait for its result. Without a cache (s is nil) each call calls
+// read.
 func ReadOnce[T any](s *Shared, key string, read func() (T, error)) (T, error) {
 	if s == nil {
 		return read()

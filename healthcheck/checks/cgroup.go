@@ -13,75 +13,77 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// Where Slurm's plugins put jobs, cgroup v2 and v1, below the root of cgroups. The
-// name of a job's cgroup has its number, but for Slurm 26.05 and later, which names
-// them by SLUID: those are not looked at.
+// jobGroups are the cgroups in which Slurm's plugins put jobs, v2 and v1, as patterns below the
+// root of cgroups. The base name holds the job's number, except in Slurm 26.05 and later, which
+// names cgroups by SLUID: those are not checked.
 var jobGroups = []string{"system.slice/*slurmstepd.scope/job_*", "freezer/slurm*/uid_*/job_*"}
 
-// The controllers that Slurm constrains jobs by, where v2 has them at all.
+// controllers are the controllers that Slurm uses to constrain jobs, as far as cgroup v2
+// provides them.
 var controllers = []string{"cpuset", "cpu", "memory"}
 
-// cgroups looks for processes in cgroups of jobs that have no slurmstepd any more,
-// and whether Slurm's part of the tree has its controllers.
+// cgroups warns of processes in the cgroups of jobs that have no slurmstepd, and of controllers
+// that are not delegated to Slurm.
 func cgroups(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 	root := filepath.Join(h.Roots.Sys, "fs/cgroup")
 	var p problems
-	scopes := matches(root, "system.slice/*slurmstepd.scope")
+	scopes := findMatches(root, "system.slice/*slurmstepd.scope")
 	for _, scope := range scopes {
-		missingControllers(&p, root, scope)
+		checkControllers(&p, root, scope)
 	}
 	var groups []string
 	for _, pattern := range jobGroups {
-		groups = append(groups, matches(root, pattern)...)
+		groups = append(groups, findMatches(root, pattern)...)
 	}
 	if len(scopes) == 0 && len(groups) == 0 {
-		return check.Found(check.NotApplicable, "Slurm has no cgroups here")
+		return check.NewFinding(check.NotApplicable, "Slurm uses no cgroups on this node")
 	}
-	running, err := stepJobs(h)
+	running, err := findStepJobs(h)
 	if err != nil {
-		return check.Found(check.Unknown, "cannot list processes: %v", err)
+		return check.NewFinding(check.Unknown, "cannot list processes: %v", err)
 	}
 	var before, now []string
-	if json.Unmarshal(h.Kept, &before) != nil {
+	if json.Unmarshal(h.State, &before) != nil {
 		before = nil
 	}
 	for _, group := range groups {
 		job := strings.TrimPrefix(filepath.Base(group), "job_")
-		if _, ok := digits(job); !ok || running[job] || !occupied(group) {
+		if _, ok := parseDigits(job); !ok || running[job] || !hasProcesses(group) {
 			continue
 		}
 		now = append(now, group)
-		if slices.Contains(before, group) { // in one run alone it may have begun or ended just now
-			p.warned("processes of jobs that have ended are left")
-			p.note("job %s", job)
+		if slices.Contains(before, group) { // a job may have started or ended during a single run
+			p.addWarning("processes of ended jobs remain")
+			p.addNote("job %s", job)
 		}
 	}
-	f := p.finding("Slurm's cgroups are in order")
-	f.Keep, _ = json.Marshal(now)
+	f := p.buildFinding("Slurm's cgroups are correct")
+	f.State, _ = json.Marshal(now)
 	return f
 }
 
-func missingControllers(p *problems, root, scope string) {
-	there, ok := sysText(root, "cgroup.controllers")
-	has, ok2 := sysText(scope, "cgroup.controllers")
+// checkControllers warns of controllers that the root cgroup has and Slurm's cgroup lacks.
+func checkControllers(p *problems, root, scope string) {
+	there, ok := readSysText(root, "cgroup.controllers")
+	has, ok2 := readSysText(scope, "cgroup.controllers")
 	if !ok || !ok2 {
-		return // version 1
+		return // cgroup v1
 	}
 	for _, c := range controllers {
 		if slices.Contains(strings.Fields(there), c) && !slices.Contains(strings.Fields(has), c) {
-			p.warned("the cgroup controller %s is not given to Slurm", c)
+			p.addWarning("the cgroup controller %s is not delegated to Slurm", c)
 		}
 	}
 }
 
-// occupied tells whether there are processes in a cgroup or below it.
-func occupied(group string) bool {
+// hasProcesses reports whether a cgroup or any cgroup below it has processes.
+func hasProcesses(group string) bool {
 	found := false
 	_ = filepath.WalkDir(group, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
 			return nil
 		}
-		if pids, _ := sysText(path, "cgroup.procs"); pids != "" {
+		if pids, _ := readSysText(path, "cgroup.procs"); pids != "" {
 			found = true
 			return filepath.SkipAll
 		}

@@ -16,96 +16,98 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// controller looks at the way to slurmctld: its name, the route, and whether its
-// host answers a ping, if it ever did. slurmctld itself is left in peace: each
-// connection without a message is an error in its log, each with one costs it time.
+// controller checks the path to slurmctld: its name, the route, and whether its host still
+// answers a ping if it has answered one since boot. slurmctld itself is not contacted: a
+// connection without a message logs an error there, and one with a message costs it time.
 func controller(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 	hosts := s.Network.Controllers
 	if len(hosts) == 0 {
-		hosts = slurmctldHosts(h)
+		hosts = readControllerHosts(h)
 	}
 	if len(hosts) == 0 {
-		return check.Found(check.NotApplicable, "no controller is configured, nor in slurm.conf")
+		return check.NewFinding(check.NotApplicable, "neither the configuration nor slurm.conf names a controller")
 	}
-	var before, now []string // who has answered since boot
-	if json.Unmarshal(h.Kept, &before) != nil {
+	var before, now []string // hosts that have answered since boot
+	if json.Unmarshal(h.State, &before) != nil {
 		before = nil
 	}
-	ways := atOnce(hosts, func(host string) way { return lookFor(ctx, host, s.Network.Interface) })
+	ways := probeAll(hosts, func(host string) controllerRoute { return probeController(ctx, host, s.Network.Interface) })
 	var p problems
 	for i, host := range hosts {
 		w := ways[i]
-		p.add(&w.problems)
+		p.addAll(&w.problems)
 		switch {
 		case !w.known:
 		case w.answers:
 			now = append(now, host)
 		case slices.Contains(before, host):
 			now = append(now, host)
-			p.warned("the controller %.60s does not answer a ping any more", host)
+			p.addWarning("the controller %.60s no longer answers a ping", host)
 		default:
-			p.note("%s does not answer a ping", host)
+			p.addNote("%s does not answer a ping", host)
 		}
 	}
-	f := p.finding("the way to the controller is open")
-	f.Keep, _ = json.Marshal(now)
+	f := p.buildFinding("the name and the route of the controller are correct")
+	f.State, _ = json.Marshal(now)
 	return f
 }
 
-// way is what was found of one controller.
-type way struct {
+// controllerRoute is the result of probing one controller.
+type controllerRoute struct {
 	problems
-	known   bool // its name is
+	known   bool // whether its name could be resolved
 	answers bool
 }
 
-func lookFor(ctx context.Context, host, want string) (w way) {
+// probeController resolves the name of a controller, checks the route to it and pings it.
+func probeController(ctx context.Context, host, want string) (w controllerRoute) {
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil || len(addrs) == 0 {
-		w.unclear("the name of the controller %.60s is not found", host)
+		w.addUnknown("cannot resolve the name of the controller %.60s", host)
 		return w
 	}
 	addr := addrs[0].Unmap()
-	judgeWay(&w.problems, host, addr, want)
-	w.known, w.answers = true, echo(ctx, addr)
+	checkRoute(&w.problems, host, addr, want)
+	w.known, w.answers = true, pingHost(ctx, addr)
 	return w
 }
 
-// atOnce looks at all hosts side by side: each one that is silent takes its time.
-func atOnce[T any](hosts []string, look func(string) T) []T {
+// probeAll probes all hosts in parallel, since each unresponsive host takes its full timeout.
+func probeAll[T any](hosts []string, probe func(string) T) []T {
 	all := make([]T, len(hosts))
 	var wait sync.WaitGroup
 	for i, host := range hosts {
-		wait.Go(func() { all[i] = look(host) })
+		wait.Go(func() { all[i] = probe(host) })
 	}
 	wait.Wait()
 	return all
 }
 
-// judgeWay asks the kernel by which interface it would send, and sends nothing.
-func judgeWay(p *problems, host string, addr netip.Addr, want string) {
+// checkRoute asks the kernel through which interface it would send to the controller; it sends
+// nothing.
+func checkRoute(p *problems, host string, addr netip.Addr, want string) {
 	routes, err := netlink.RouteGet(addr.AsSlice())
 	if err != nil || len(routes) == 0 {
-		p.failed("there is no route to the controller %.60s", host)
+		p.addFailure("there is no route to the controller %.60s", host)
 		return
 	}
 	link, err := net.InterfaceByIndex(routes[0].LinkIndex)
 	switch {
 	case err != nil:
-		p.unclear("the route to the controller %.60s is not understood", host)
-	case want != "" && link.Name != want && link.Flags&net.FlagLoopback == 0: // the controller may be here
-		p.failed("the controller %.60s is reached by %.15s and not by %.15s", host, link.Name, want)
+		p.addUnknown("cannot parse the route to the controller %.60s", host)
+	case want != "" && link.Name != want && link.Flags&net.FlagLoopback == 0: // the controller may run on this node
+		p.addFailure("the controller %.60s is reached through %.15s instead of %.15s", host, link.Name, want)
 	}
 }
 
-// A host that does not answer one of this many pings, of this time each, does not.
+// Number of pings, and the time to wait for each, after which a host counts as unresponsive.
 const (
 	echoes   = 3
 	echoTime = 500 * time.Millisecond
 )
 
-// echo is a ping of ICMP or ICMPv6.
-func echo(ctx context.Context, addr netip.Addr) bool {
+// pingHost reports whether a host answers an ICMP or ICMPv6 echo request.
+func pingHost(ctx context.Context, addr netip.Addr) bool {
 	network, ask, answer := "ip4:icmp", byte(8), byte(0)
 	if addr.Is6() {
 		network, ask, answer = "ip6:ipv6-icmp", 128, 129
@@ -121,8 +123,8 @@ func echo(ctx context.Context, addr netip.Addr) bool {
 			return false
 		}
 		message := []byte{ask, 0, 0, 0, 'g', id, 'j', seq}
-		if addr.Is4() { // the kernel sums ICMPv6 itself
-			sum := checksum(message)
+		if addr.Is4() { // the kernel computes the checksum of ICMPv6
+			sum := computeChecksum(message)
 			message[2], message[3] = byte(sum>>8), byte(sum)
 		}
 		if _, err := conn.WriteTo(message, &net.IPAddr{IP: addr.AsSlice(), Zone: addr.Zone()}); err != nil {
@@ -143,8 +145,8 @@ func echo(ctx context.Context, addr netip.Addr) bool {
 	return false
 }
 
-// checksum is that of RFC 1071, of an even number of bytes.
-func checksum(b []byte) uint16 {
+// computeChecksum returns the checksum of RFC 1071 over an even number of bytes.
+func computeChecksum(b []byte) uint16 {
 	sum := uint32(0)
 	for i := 0; i+1 < len(b); i += 2 {
 		sum += uint32(b[i])<<8 | uint32(b[i+1])

@@ -25,35 +25,35 @@ func TestController(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	expect(t, once(h, controller, s), check.NotApplicable, "")
 	put(t, h.Roots.Run+"/slurm/conf/slurm.conf", "ClusterName=x\nSlurmctldHost=no.such.host.invalid\n")
-	expect(t, once(h, controller, s), check.Unknown, "the name of the controller no.such.host.invalid is not found")
+	expect(t, once(h, controller, s), check.Unknown, "cannot resolve the name of the controller no.such.host.invalid")
 	put(t, h.Roots.Etc+"/slurm/slurm.conf", "slurmctldhost=ctl(127.0.0.1) # this one\nSlurmctldPort=6817\n")
-	assert.Equal(t, []string{"127.0.0.1"}, slurmctldHosts(h))
+	assert.Equal(t, []string{"127.0.0.1"}, readControllerHosts(h))
 	f := again(h, controller, s, check.Finding{})
 	expect(t, f, check.OK, "")
-	assert.JSONEq(t, `["127.0.0.1"]`, string(f.Keep))
+	assert.JSONEq(t, `["127.0.0.1"]`, string(f.State))
 	s.Network.Interface = "ctl0" // the controller is on this node
 	expect(t, again(h, controller, s, f), check.OK, "")
 
-	// It answered before; nothing answers for this address (RFC 5737).
+	// The host answered before; no host answers for this address (RFC 5737).
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	h.Kept = []byte(`["192.0.2.1"]`)
+	h.State = []byte(`["192.0.2.1"]`)
 	s.Network.Controllers = []string{"192.0.2.1"}
 	f = controller(ctx, h, s)
 	assert.Contains(t, []check.Verdict{check.Warn, check.Fail, check.Unknown}, f.Verdict, f.Text) // by the machine's routes
 	var p problems
-	judgeWay(&p, "x", netip.MustParseAddr("127.0.0.1"), "eth7")
-	expect(t, p.finding("good"), check.OK, "")
+	checkRoute(&p, "x", netip.MustParseAddr("127.0.0.1"), "eth7")
+	expect(t, p.buildFinding("good"), check.OK, "")
 }
 
-// Four controllers that are silent for some time each are done in that time.
+// Four unresponsive controllers together take the time of one.
 func TestControllersAreLookedForAtOnce(t *testing.T) {
 	hosts := []string{"a", "b", "c", "d"}
 	var all sync.WaitGroup
 	all.Add(len(hosts))
 	done := make(chan []string, 1)
 	go func() {
-		done <- atOnce(hosts, func(host string) string {
+		done <- probeAll(hosts, func(host string) string {
 			all.Done()
 			all.Wait() // for the others
 			return host + "!"
@@ -67,7 +67,7 @@ func TestControllersAreLookedForAtOnce(t *testing.T) {
 	}
 }
 
-// The kernel says by which interface it would send to a neighbour; nothing is sent.
+// The kernel reports the interface toward a neighbour; nothing is sent.
 func TestTheWayToTheController(t *testing.T) {
 	all, err := net.Interfaces()
 	require.NoError(t, err)
@@ -83,10 +83,10 @@ func TestTheWayToTheController(t *testing.T) {
 				neighbour = neighbour.Next()
 			}
 			var p problems
-			judgeWay(&p, "ctl", neighbour, link.Name)
-			expect(t, p.finding("good"), check.OK, "")
-			judgeWay(&p, "ctl", neighbour, "other0")
-			expect(t, p.finding("good"), check.Fail, "the controller ctl is reached by "+link.Name+" and not by other0")
+			checkRoute(&p, "ctl", neighbour, link.Name)
+			expect(t, p.buildFinding("good"), check.OK, "")
+			checkRoute(&p, "ctl", neighbour, "other0")
+			expect(t, p.buildFinding("good"), check.Fail, "the controller ctl is reached through "+link.Name+" instead of other0")
 			return
 		}
 	}
@@ -94,5 +94,5 @@ func TestTheWayToTheController(t *testing.T) {
 }
 
 func TestChecksum(t *testing.T) {
-	assert.Equal(t, ^uint16(0xddf2), checksum([]byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7})) // the example of RFC 1071
+	assert.Equal(t, ^uint16(0xddf2), computeChecksum([]byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7})) // the example of RFC 1071
 }

@@ -19,34 +19,34 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// munge makes a credential, as slurmd does for each message. One without a
-// daemon that answers takes the node from the cluster within minutes.
+// munge requests a credential, as slurmd does for each message. Without a daemon that answers,
+// the node drops out of the cluster within minutes.
 func munge(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 	socket := s.Daemons.Munge
-	if socket == "none" || socket == "" && !present(filepath.Join(h.Roots.Etc, "munge/munge.key")) {
-		return check.Found(check.NotApplicable, "munge is not used here")
+	if socket == "none" || socket == "" && !mayExist(filepath.Join(h.Roots.Etc, "munge/munge.key")) {
+		return check.NewFinding(check.NotApplicable, "munge is not used on this node")
 	}
 	if socket == "" {
 		socket = filepath.Join(h.Roots.Run, "munge/munge.socket.2")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	err := mungeEncode(ctx, socket)
+	err := requestCredential(ctx, socket)
 	switch {
 	case err == nil:
-		return check.Found(check.OK, "munged makes credentials")
+		return check.NewFinding(check.OK, "munged creates credentials")
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
-		// Users may ask it as often as they like: it may be busy with that, and not sick.
-		return check.Found(check.Unknown, "munged does not answer")
+		// Users may send any number of requests: munged may be busy rather than faulty.
+		return check.NewFinding(check.Unknown, "munged does not answer")
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
-		return check.Found(check.Fail, "munged does not run")
+		return check.NewFinding(check.Fail, "munged is not running")
 	case errors.Is(err, unix.EACCES):
-		return check.Found(check.Unknown, "munged's socket may not be used")
+		return check.NewFinding(check.Unknown, "no permission to use munged's socket")
 	}
-	return check.Found(check.Fail, "%s", line(err.Error()))
+	return check.NewFinding(check.Fail, "%s", formatLine(err.Error()))
 }
 
-// The header of munged's local protocol, version 4: magic, version, type, retries, length.
+// Header of munged's local protocol, version 4: magic, version, type, retries, length.
 const (
 	mungeMagic   = 0x00606d4b
 	mungeVersion = 4
@@ -54,16 +54,16 @@ const (
 	mungeAnswer  = 3
 )
 
-// mungeAgain is until munged is tried again whose queue is full (unix(7), EAGAIN).
-const mungeAgain = 10 * time.Millisecond
+// mungeRetry is the interval between attempts to connect to munged while its queue is full
+// (unix(7), EAGAIN).
+const mungeRetry = 10 * time.Millisecond
 
-// mungeEncode asks for a credential with the daemon's own choices and no payload,
-// over a socket of its own: cipher, MAC, compression and realm as munged likes, any
-// user and group may decode it.
-func mungeEncode(ctx context.Context, socket string) error {
+// requestCredential requests a credential over munged's socket, with an empty payload and the
+// daemon's default cipher, MAC, compression and realm; any user and group may decode it.
+func requestCredential(ctx context.Context, socket string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	for errors.Is(err, unix.EAGAIN) && ctx.Err() == nil { // many others ask at this moment
-		time.Sleep(mungeAgain)
+	for errors.Is(err, unix.EAGAIN) && ctx.Err() == nil { // many other clients send requests at this moment
+		time.Sleep(mungeRetry)
 		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
 	if err != nil {
@@ -89,37 +89,38 @@ func mungeEncode(ctx context.Context, socket string) error {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		return errors.New("munged's answer is not understood: it ends early")
+		return errors.New("munged's answer is truncated")
 	}
 	if binary.BigEndian.Uint32(answer) != mungeMagic || answer[4] != mungeVersion || answer[5] != mungeAnswer {
-		return errors.New("munged's answer is not understood")
+		return errors.New("cannot parse munged's answer")
 	}
 	if code := answer[len(head)]; code != 0 {
-		return fmt.Errorf("munged refuses to make a credential (code %d)", code)
+		return fmt.Errorf("munged refuses to create a credential (code %d)", code)
 	}
 	return nil
 }
 
-// daemons looks for processes by name; a user's process of that name is none.
+// daemons checks that the configured processes run, by name; a user's process of the same name
+// does not count.
 func daemons(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	if len(s.Daemons.Processes) == 0 {
-		return check.Found(check.NotApplicable, "no daemons are configured")
+		return check.NewFinding(check.NotApplicable, "no daemons are configured")
 	}
 	all, err := listProcesses(h)
 	if err != nil {
-		return check.Found(check.Unknown, "cannot list processes: %v", err)
+		return check.NewFinding(check.Unknown, "cannot list processes: %v", err)
 	}
 	if len(all) == 0 {
-		return check.Found(check.Unknown, "%s shows no processes", h.Roots.Proc)
+		return check.NewFinding(check.Unknown, "%s shows no processes", h.Roots.Proc)
 	}
 	var p problems
 	for _, name := range s.Daemons.Processes {
 		short := name[:min(len(name), 15)] // TASK_COMM_LEN
 		if !slices.ContainsFunc(all, func(one process) bool {
-			return one.Name == short && one.State != 'Z' && one.State != 'X' && one.system()
+			return one.Name == short && one.State != 'Z' && one.State != 'X' && one.isSystem()
 		}) {
-			p.failed("%.30s does not run", name)
+			p.addFailure("%.30s is not running", name)
 		}
 	}
-	return p.finding("all configured daemons run")
+	return p.buildFinding("all configured daemons are running")
 }

@@ -29,12 +29,12 @@ func TestDaemons(t *testing.T) {
 	stat(t, h, "6", "a-name-longer-t", "S", 101)
 	expect(t, once(h, daemons, s), check.OK, "")
 	stat(t, h, "5", "sssd", "Z", 0)
-	expect(t, once(h, daemons, s), check.Fail, "sssd does not run")
+	expect(t, once(h, daemons, s), check.Fail, "sssd is not running")
 	stat(t, h, "5", "sssd", "S", 1000)
-	expect(t, once(h, daemons, s), check.Fail, "sssd does not run")
+	expect(t, once(h, daemons, s), check.Fail, "sssd is not running")
 }
 
-// munged is imitated for what a real one does not say.
+// A fake munged sends answers that a real one does not send.
 func fakeMunge(t *testing.T, answer []byte) string {
 	path := filepath.Join(t.TempDir(), "m")
 	l, err := net.Listen("unix", path)
@@ -61,11 +61,11 @@ func TestMunge(t *testing.T) {
 	s.Daemons.Munge = fakeMunge(t, []byte{0, 0x60, 0x6d, 0x4b, 4, 3, 0, 0, 0, 0, 9, 0, 0})
 	expect(t, once(h, munge, s), check.OK, "")
 	s.Daemons.Munge = fakeMunge(t, []byte{0, 0x60, 0x6d, 0x4b, 4, 3, 0, 0, 0, 0, 9, 5, 0})
-	expect(t, once(h, munge, s), check.Fail, "munged refuses to make a credential (code 5)")
+	expect(t, once(h, munge, s), check.Fail, "munged refuses to create a credential (code 5)")
 	s.Daemons.Munge = fakeMunge(t, []byte("HTTP/1.1 400 no\r\n"))
-	expect(t, once(h, munge, s), check.Fail, "munged's answer is not understood")
+	expect(t, once(h, munge, s), check.Fail, "cannot parse munged's answer")
 	s.Daemons.Munge = filepath.Join(t.TempDir(), "none")
-	expect(t, once(h, munge, s), check.Fail, "munged does not run")
+	expect(t, once(h, munge, s), check.Fail, "munged is not running")
 	ctx, cancel := context.WithDeadline(context.Background(), time.Now())
 	defer cancel()
 	s.Daemons.Munge = fakeMunge(t, nil)
@@ -75,10 +75,10 @@ func TestMunge(t *testing.T) {
 	s.Daemons.Munge = ""
 	expect(t, once(h, munge, s), check.NotApplicable, "")
 	put(t, h.Roots.Etc+"/munge/munge.key", "")
-	expect(t, once(h, munge, s), check.Fail, "munged does not run")
+	expect(t, once(h, munge, s), check.Fail, "munged is not running")
 }
 
-// A munged that others keep busy is asked again.
+// The request to a busy munged is repeated.
 func TestMungeWithAFullQueue(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	path := filepath.Join(t.TempDir(), "m")
@@ -113,7 +113,7 @@ func TestMungeWithAFullQueue(t *testing.T) {
 			}()
 		}
 	}()
-	expect(t, once(h, munge, s), check.OK, "munged makes credentials")
+	expect(t, once(h, munge, s), check.OK, "munged creates credentials")
 }
 
 func TestMungeOfTheMachine(t *testing.T) {

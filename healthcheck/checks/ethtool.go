@@ -10,45 +10,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What <linux/ethtool.h> has and x/sys/unix has not.
+// Constants of <linux/ethtool.h> that golang.org/x/sys/unix does not define.
 const (
 	ethtoolCountersSet = 1  // ETH_SS_STATS
 	ethtoolNameSize    = 32 // ETH_GSTRING_LEN
 )
 
-// ethtoolCounters are what ethtool -S shows of a network interface of this network namespace.
-func ethtoolCounters(netdev string) (map[string]uint64, error) {
+// readEthtoolCounters returns the counters that ethtool -S shows for a network interface of
+// this network namespace.
+func readEthtoolCounters(netdev string) (map[string]uint64, error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(socket)
 	e := binary.NativeEndian
-	info := make([]byte, 20) // struct ethtool_sset_info: command, reserved, mask of sets; the count of the one
+	info := make([]byte, 20) // struct ethtool_sset_info: command, reserved, mask of sets, and the size of the requested set
 	e.PutUint32(info, unix.ETHTOOL_GSSET_INFO)
 	e.PutUint64(info[8:], 1<<ethtoolCountersSet)
-	if err := ethtool(socket, netdev, info); err != nil {
+	if err := runEthtool(socket, netdev, info); err != nil {
 		return nil, err
 	}
 	if e.Uint64(info[8:]) == 0 {
-		return nil, nil // the driver has none
+		return nil, nil // the driver has no counters
 	}
-	// The driver may have more of them by now, and the kernel asks for no room: have plenty.
+	// The driver may have added counters since, and the kernel does not check the buffer's
+	// size: allocate spare room.
 	room := 2*int(e.Uint32(info[16:])) + 1024
 	names := make([]byte, 12+room*ethtoolNameSize) // struct ethtool_gstrings: command, set, count
 	e.PutUint32(names, unix.ETHTOOL_GSTRINGS)
 	e.PutUint32(names[4:], ethtoolCountersSet)
-	if err := ethtool(socket, netdev, names); err != nil {
+	if err := runEthtool(socket, netdev, names); err != nil {
 		return nil, err
 	}
 	values := make([]byte, 8+room*8) // struct ethtool_stats: command, count
 	e.PutUint32(values, unix.ETHTOOL_GSTATS)
-	if err := ethtool(socket, netdev, values); err != nil {
+	if err := runEthtool(socket, netdev, values); err != nil {
 		return nil, err
 	}
 	count := e.Uint32(names[8:])
 	if count != e.Uint32(values[4:]) || int(count) > room {
-		return nil, fmt.Errorf("the counters of %s have just changed", netdev)
+		return nil, fmt.Errorf("the set of counters of %s has just changed", netdev)
 	}
 	all := map[string]uint64{}
 	for i := range int(count) {
@@ -58,8 +60,8 @@ func ethtoolCounters(netdev string) (map[string]uint64, error) {
 	return all, nil
 }
 
-// ethtool has the kernel answer a request in its own place: see netdevice(7).
-func ethtool(socket int, netdev string, request []byte) error {
+// runEthtool issues an ethtool request, which the kernel answers in place (netdevice(7)).
+func runEthtool(socket int, netdev string, request []byte) error {
 	ifreq := struct {
 		name [unix.IFNAMSIZ]byte
 		data unsafe.Pointer

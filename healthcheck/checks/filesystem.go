@@ -19,135 +19,140 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// Storage that has not answered after this long hangs. Shorter than the checks'
-// Timeout, so that the finding can name the file system.
+// storagePatience is the time after which unresponsive storage counts as hung. It is shorter
+// than the checks' Timeout, so that the finding can name the file system.
 const storagePatience = 4 * time.Second
 
-// mounted looks at the mount table alone, which never hangs.
+// mounted checks the mount table only, which never hangs.
 func mounted(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	f, err := os.Open(filepath.Join(h.Roots.Proc, "self/mountinfo"))
 	if err != nil {
-		return check.Found(check.Unknown, "cannot read the mount table: %v", err)
+		return check.NewFinding(check.Unknown, "cannot read the mount table: %v", err)
 	}
 	defer f.Close()
 	mounts, err := mountinfo.GetMountsFromReader(f, nil)
 	if err != nil || len(mounts) == 0 {
-		return check.Found(check.Unknown, "cannot understand the mount table")
+		return check.NewFinding(check.Unknown, "cannot parse the mount table")
 	}
-	at := map[string]*mountinfo.Info{} // the last one of a path is what is seen there
+	at := map[string]*mountinfo.Info{} // the last mount on a path is the visible one
 	for _, m := range mounts {
 		at[m.Mountpoint] = m
 	}
 	var p problems
-	for _, fs := range fileSystems(s) {
+	for _, fs := range listFileSystems(s) {
 		m := at[filepath.Clean(fs.Path)]
 		for dir := fs.Path; m == nil && fs.Any && dir != "/"; m = at[dir] {
 			dir = filepath.Dir(dir)
 		}
 		switch {
 		case m == nil:
-			p.failed("%s is not mounted", fs.Path)
-		case !fs.ReadOnly && (option(m.Options, "ro") || option(m.VFSOptions, "ro")):
-			p.failed("%s is mounted read-only", fs.Path)
+			p.addFailure("%s is not mounted", fs.Path)
+		case !fs.ReadOnly && (hasOption(m.Options, "ro") || hasOption(m.VFSOptions, "ro")):
+			p.addFailure("%s is mounted read-only", fs.Path)
 		}
 	}
-	return p.finding("all file systems are mounted as configured")
+	return p.buildFinding("all file systems are mounted as configured")
 }
 
-// A file system that was full is so until this much less of it is used, in percent.
-const roomAgain = 3
+// fullHysteresis is in percentage points: a full file system stays full until its usage is this
+// far below the limit.
+const fullHysteresis = 3
 
-// From this on one is full for which health.toml has no `full`, in percent.
-const fullAnyway = 98
+// defaultFull is the usage in percent at which a file system counts as full if health.toml sets
+// no `full`.
+const defaultFull = 98
 
-// full asks each file system for its space. One that is full drains the node only if
-// health.toml says from when on it is: what the jobs of users may write to, as /tmp,
-// /home or gojail's scratch, one of them could fill on every node.
+// full checks the space of each file system with statfs(2). A full file system drains the node
+// only if health.toml sets its limit: a user's job could fill a file system that jobs may write
+// to, such as /tmp, /home or gojail's scratch, on every node.
 func full(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 	var before []string
-	if json.Unmarshal(h.Kept, &before) != nil {
+	if json.Unmarshal(h.State, &before) != nil {
 		before = nil
 	}
-	f, full := eachFileSystem(ctx, s, func(fs check.FileSystem, p *problems) {
+	f, full := probeFileSystems(ctx, s, func(fs check.FileSystem, p *problems) {
 		var st unix.Statfs_t
 		if err := unix.Statfs(fs.Path, &st); err != nil {
-			p.failed("%s does not tell its space: %v", fs.Path, err)
+			p.addFailure("%s does not report its space: %v", fs.Path, err)
 			return
 		}
 		if st.Flags&unix.ST_RDONLY != 0 {
-			return // an image is always full
+			return // a read-only image is always full
 		}
-		limit, say := fs.Full, p.failed
+		limit, say := fs.Full, p.addFailure
 		if limit == 0 {
-			limit, say = fullAnyway, p.warned
+			limit, say = defaultFull, p.addWarning
 		}
 		if slices.Contains(before, fs.Path) {
-			limit -= roomAgain
+			limit -= fullHysteresis
 		}
 		judgeSpace(p, fs.Path, limit, &st, say)
 	})
-	f.Keep, _ = json.Marshal(full)
+	f.State, _ = json.Marshal(full)
 	return f
 }
 
+// judgeSpace compares the usage of blocks and inodes with the limit.
 func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t, say func(format string, args ...any)) {
 	for _, what := range []struct {
 		name        string
 		free, total uint64
 	}{{"space", st.Bavail, st.Blocks - st.Bfree + st.Bavail}, {"inodes", st.Ffree, st.Files}} {
 		if what.total == 0 || what.free > what.total {
-			continue // file systems without inodes of their own say 0
+			continue // file systems without a fixed number of inodes report 0
 		}
 		used := 100 * (1 - float64(what.free)/float64(what.total))
-		p.note("%s: %.1f%% of %s used", path, used, what.name)
+		p.addNote("%s: %.1f%% of %s used", path, used, what.name)
 		switch {
 		case used >= limit:
 			say("%s is full (%s)", path, what.name)
 		case used >= limit-3:
-			p.warned("%s is nearly full (%s)", path, what.name)
+			p.addWarning("%s is nearly full (%s)", path, what.name)
 		}
 	}
 }
 
-// writable writes a file of its own in each file system.
+// writable writes a small file in each file system.
 func writable(ctx context.Context, _ *check.Host, s *check.Settings) check.Finding {
-	f, _ := eachFileSystem(ctx, s, func(fs check.FileSystem, p *problems) {
-		err := probe(fs)
+	f, _ := probeFileSystems(ctx, s, func(fs check.FileSystem, p *problems) {
+		err := probeFileSystem(fs)
 		switch {
 		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-			p.warned("%s has no room for a file", fs.Path) // fs-full judges that
+			p.addWarning("%s has no room for a file", fs.Path) // fs-full reports that
 		case err != nil:
-			p.failed("%s: %v", fs.Path, err)
+			p.addFailure("%s: %v", fs.Path, err)
 		}
 	})
 	return f
 }
 
-func probe(fs check.FileSystem) error {
+// probeFileSystem opens the directory of a file system that is mounted read-only on purpose,
+// and writes a scratch file in any other file system.
+func probeFileSystem(fs check.FileSystem) error {
 	if fs.ReadOnly {
 		dir, err := os.Open(fs.Path)
 		if err != nil {
-			return fmt.Errorf("cannot be read: %w", cause(err))
+			return fmt.Errorf("cannot open the directory: %w", trimPath(err))
 		}
 		return dir.Close()
 	}
-	f, remove, err := scratch(fs.Path)
+	f, remove, err := openScratchFile(fs.Path)
 	if err != nil {
-		return fmt.Errorf("no file can be made: %w", cause(err))
+		return fmt.Errorf("cannot create a file: %w", trimPath(err))
 	}
 	defer f.Close()
 	defer remove()
-	if err := writeThrough(f); err != nil {
-		return fmt.Errorf("cannot be written: %w", cause(err))
+	if err := writeDirect(f); err != nil {
+		return fmt.Errorf("cannot write a file: %w", trimPath(err))
 	}
 	return nil
 }
 
-// writeThrough writes to the disk or the server itself (open(2), O_DIRECT). A flush may
-// have to wait for all that jobs have written (ext4, data=ordered), which takes minutes
-// where they write a lot; it is for file systems that know nothing else.
-func writeThrough(f *os.File) error {
-	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE) // aligned
+// writeDirect writes directly to the disk or the server (open(2), O_DIRECT). fsync(2) may have
+// to wait for all data that jobs have written (ext4, data=ordered), which can take minutes; it
+// is used only on file systems without O_DIRECT.
+func writeDirect(f *os.File) error {
+	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE) // page-aligned memory
 	if err != nil {
 		return err
 	}
@@ -167,22 +172,23 @@ func writeThrough(f *os.File) error {
 	return f.Sync()
 }
 
-// scratch makes a file without a name, which is gone with this process whatever
-// becomes of it (O_TMPFILE); NFS and some others have none, and get one with a name.
-func scratch(dir string) (f *os.File, remove func(), err error) {
+// openScratchFile creates a file without a name (O_TMPFILE), which disappears when this process
+// ends. NFS and some other file systems do not support that, and get a file with a name.
+func openScratchFile(dir string) (f *os.File, remove func(), err error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		return os.NewFile(uintptr(fd), dir), func() {}, nil
 	}
-	// os.CreateTemp never opens what is there already: others may write to the directory too.
+	// os.CreateTemp never opens an existing file (O_EXCL): others may be able to write to the
+	// directory.
 	if f, err = os.CreateTemp(dir, ".gojail-healthcheck-*"); err != nil {
 		return nil, nil, err
 	}
 	return f, func() { os.Remove(f.Name()) }, nil
 }
 
-// cause leaves out the path, which has a random part.
-func cause(err error) error {
+// trimPath returns the error without the path, which has a random part.
+func trimPath(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -190,42 +196,44 @@ func cause(err error) error {
 	return err
 }
 
-// eachFileSystem looks at all of them at once and names those that hang; it also
-// tells which ones failed.
-func eachFileSystem(ctx context.Context, s *check.Settings, look func(check.FileSystem, *problems)) (f check.Finding, failed []string) {
+// probeFileSystems calls look for all file systems in parallel and reports those that hang. It
+// also returns the paths of those that failed.
+func probeFileSystems(ctx context.Context, s *check.Settings, probe func(check.FileSystem, *problems)) (f check.Finding, failed []string) {
 	ctx, cancel := context.WithTimeout(ctx, storagePatience)
 	defer cancel()
-	answers := make([]chan *problems, len(fileSystems(s)))
-	for i, fs := range fileSystems(s) {
+	answers := make([]chan *problems, len(listFileSystems(s)))
+	for i, fs := range listFileSystems(s) {
 		answers[i] = make(chan *problems, 1)
 		go func() {
 			p := &problems{}
-			look(fs, p)
+			probe(fs, p)
 			answers[i] <- p
 		}()
 	}
 	var all problems
-	for i, fs := range fileSystems(s) {
+	for i, fs := range listFileSystems(s) {
 		before := len(all.fail)
-		if p, ok := await(ctx, answers[i]); ok {
-			all.add(p)
+		if p, ok := awaitProblems(ctx, answers[i]); ok {
+			all.addAll(p)
 		} else {
-			all.failed("%s does not answer", fs.Path)
+			all.addFailure("%s does not answer", fs.Path)
 		}
 		if len(all.fail) > before {
 			failed = append(failed, fs.Path)
 		}
 	}
-	return all.finding("all file systems answer"), failed
+	return all.buildFinding("all file systems answer"), failed
 }
 
-func option(list, name string) bool {
+// hasOption reports whether a comma-separated list of mount options has the named option.
+func hasOption(list, name string) bool {
 	return slices.Contains(strings.Split(list, ","), name)
 }
 
-// fileSystems are the configured ones, or just the root, which may well be read-only.
-// Not in DefaultSettings: decoding a file over it would leave parts of an element.
-func fileSystems(s *check.Settings) []check.FileSystem {
+// listFileSystems returns the configured file systems, or only the root, which may be
+// read-only. The default is not in DefaultSettings, since decoding a file over it would leave
+// parts of an element.
+func listFileSystems(s *check.Settings) []check.FileSystem {
 	if len(s.FileSystems) == 0 {
 		return []check.FileSystem{{Path: "/", Any: true, ReadOnly: true}}
 	}

@@ -54,12 +54,12 @@ func TestSpace(t *testing.T) {
 		verdict     check.Verdict
 	}{{50, 50, check.OK}, {4, 50, check.Warn}, {1, 50, check.Fail}, {50, 1, check.Fail}, {0, 50, check.Fail}, {50, 0, check.Fail}} {
 		var p problems
-		judgeSpace(&p, "/x", 98, &unix.Statfs_t{Blocks: 100, Bfree: c.free, Bavail: c.free, Files: 100, Ffree: c.files}, p.failed)
-		expect(t, p.finding("good"), c.verdict, "")
+		judgeSpace(&p, "/x", 98, &unix.Statfs_t{Blocks: 100, Bfree: c.free, Bavail: c.free, Files: 100, Ffree: c.files}, p.addFailure)
+		expect(t, p.buildFinding("good"), c.verdict, "")
 	}
 	var p problems
-	judgeSpace(&p, "/x", 98, &unix.Statfs_t{}, p.failed) // overlay and some network file systems tell nothing
-	expect(t, p.finding("good"), check.OK, "")
+	judgeSpace(&p, "/x", 98, &unix.Statfs_t{}, p.addFailure) // overlay and some network file systems tell nothing
+	expect(t, p.buildFinding("good"), check.OK, "")
 }
 
 func TestStorageAnswers(t *testing.T) {
@@ -72,11 +72,11 @@ func TestStorageAnswers(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, left)
 	s.FileSystems = append(s.FileSystems, check.FileSystem{Path: dir + "/gone"})
-	expect(t, once(h, writable, s), check.Fail, dir+"/gone: no file can be made: no such file or directory")
+	expect(t, once(h, writable, s), check.Fail, dir+"/gone: cannot create a file: no such file or directory")
 	expect(t, once(h, full, s), check.Fail, "")
 }
 
-// A job may fill what users can write to, so that alone drains no node.
+// A job may fill a file system that users can write to, so that alone drains no node.
 func TestAJobThatFillsAFileSystem(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a tmpfs")
@@ -102,7 +102,7 @@ func TestAJobThatFillsAFileSystem(t *testing.T) {
 	expect(t, once(h, full, &asked), check.Fail, dir+" is full (inodes)")
 }
 
-// touch makes a file that is open until the end of the test.
+// touch creates a file that stays open until the end of the test.
 func touch(t *testing.T, path string) int {
 	f, err := os.Create(path)
 	require.NoError(t, err)
@@ -110,14 +110,14 @@ func touch(t *testing.T, path string) int {
 	return int(f.Fd())
 }
 
-// A run that is killed in between leaves nothing, where files need no name.
+// A killed run leaves no file on file systems that support files without a name.
 func TestAProbeHasNoName(t *testing.T) {
 	dir, err := os.MkdirTemp("/dev/shm", "gojail-test-")
 	if err != nil {
 		t.Skip("no tmpfs on this machine, which has files without a name for certain")
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	f, _, err := scratch(dir)
+	f, _, err := openScratchFile(dir)
 	require.NoError(t, err)
 	defer f.Close()
 	_, err = f.WriteString("x")
@@ -126,14 +126,14 @@ func TestAProbeHasNoName(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, left)
 
-	f, remove, err := scratch("/proc/self/nothing")
+	f, remove, err := openScratchFile("/proc/self/nothing")
 	assert.Error(t, err)
 	assert.Nil(t, f)
 	assert.Nil(t, remove)
 }
 
-// The probe does not queue behind what jobs have written to the page cache: it has no
-// page there.
+// The probe does not wait for data that jobs have written to the page cache: it has no page
+// there.
 func TestAProbePassesTheCache(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/f")
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestAProbePassesTheCache(t *testing.T) {
 	}
 	_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, 0)
 	require.NoError(t, err)
-	require.NoError(t, writeThrough(f))
+	require.NoError(t, writeDirect(f))
 	var pages unix.Cachestat_t
 	if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &pages, 0); err != nil {
 		t.Skipf("needs Linux 6.5: %v", err)
@@ -164,7 +164,7 @@ func TestAProbeOfAFileSystemThatIsACache(t *testing.T) {
 	f, err := os.Create(dir + "/f")
 	require.NoError(t, err)
 	defer f.Close()
-	require.NoError(t, writeThrough(f))
+	require.NoError(t, writeDirect(f))
 	text, err := os.ReadFile(dir + "/f")
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "gojail-healthcheck\n")
@@ -176,7 +176,7 @@ func TestHangingStorageIsNamed(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	never := make(chan struct{})
 	defer close(never)
-	f, failed := eachFileSystem(ctx, s, func(fs check.FileSystem, _ *problems) {
+	f, failed := probeFileSystems(ctx, s, func(fs check.FileSystem, _ *problems) {
 		if fs.Path == "/hung" {
 			cancel()
 			<-never
@@ -187,21 +187,21 @@ func TestHangingStorageIsNamed(t *testing.T) {
 	assert.Contains(t, failed, "/hung")
 }
 
-// An answer that is there counts, also if the time is up because of another one.
+// A result that has arrived counts, even if the time is up because of another file system.
 func TestAnAnswerThatIsThereCounts(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 20 {
 		answer := make(chan *problems, 1)
 		answer <- &problems{}
-		_, ok := await(ctx, answer)
+		_, ok := awaitProblems(ctx, answer)
 		assert.True(t, ok)
 	}
-	_, ok := await(ctx, make(chan *problems))
+	_, ok := awaitProblems(ctx, make(chan *problems))
 	assert.False(t, ok)
 }
 
-// A file system that was full is mended with some room only.
+// A file system that was full is good again only when its usage is some points below the limit.
 func TestFullUntilThereIsRoom(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	dir := t.TempDir()
@@ -211,12 +211,12 @@ func TestFullUntilThereIsRoom(t *testing.T) {
 		t.Skip("the temporary directory's file system does not tell its space")
 	}
 	used := 100 * max(1-float64(st.Bavail)/float64(st.Blocks-st.Bfree+st.Bavail), 1-float64(st.Ffree)/float64(max(st.Files, 1)))
-	s.FileSystems = []check.FileSystem{{Path: dir, Full: min(100, used+roomAgain/2.0)}}
+	s.FileSystems = []check.FileSystem{{Path: dir, Full: min(100, used+fullHysteresis/2.0)}}
 	f := again(h, full, s, check.Finding{})
 	expect(t, f, check.Warn, "")
-	assert.JSONEq(t, "null", string(f.Keep))
-	f.Keep = []byte(`["` + dir + `"]`)
+	assert.JSONEq(t, "null", string(f.State))
+	f.State = []byte(`["` + dir + `"]`)
 	f = again(h, full, s, f)
 	expect(t, f, check.Fail, "")
-	assert.JSONEq(t, `["`+dir+`"]`, string(f.Keep))
+	assert.JSONEq(t, `["`+dir+`"]`, string(f.State))
 }

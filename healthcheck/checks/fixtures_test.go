@@ -33,7 +33,7 @@ import (
 //	-- proc/7/stat uid=1000      any other file, whose directory may have an owner
 var situations = []string{"good", "bad", "absent", "garbled"}
 
-// situation is one of them.
+// situation is one of these situations.
 type situation struct {
 	verdict, text string
 	files         map[string]string
@@ -63,7 +63,7 @@ func TestEachCheckOnEachNode(t *testing.T) {
 	assert.Len(t, files, len(All()), "files and checks")
 }
 
-// readSituations reads a file of testdata/checks.
+// readSituations parses a file of testdata/checks.
 func readSituations(t *testing.T, check string) map[string]*situation {
 	text, err := os.ReadFile(filepath.Join("testdata/checks", check))
 	if !assert.NoError(t, err) {
@@ -91,7 +91,7 @@ func readSituations(t *testing.T, check string) map[string]*situation {
 	return all
 }
 
-// look has the check look at the node.
+// look runs the check on the node.
 func (s *situation) look(t *testing.T, check check.Check) check.Finding {
 	h := testHost(t)
 	dir := filepath.Dir(h.Roots.Sys)
@@ -109,7 +109,7 @@ func (s *situation) look(t *testing.T, check check.Check) check.Finding {
 		case "health.toml":
 			text += content
 		case "kept":
-			h.Kept = []byte(content)
+			h.State = []byte(content)
 		case "nhc.conf":
 			nhc, err := os.MkdirTemp("/root", "gojail-test-")
 			require.NoError(t, err)

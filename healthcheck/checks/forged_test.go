@@ -20,8 +20,8 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 )
 
-// Lines of drivers with names as short as can be, so that much of them fits into a
-// process's name.
+// Lines of drivers with the shortest possible names, so that much of a line fits into the name
+// of a process.
 var shortLines = []string{
 	"XFS (a): Log I/O Error Detected.  Shutting down filesystem",
 	"XFS (dm-0): Metadata I/O Error (0x1) detected at xfs_read+0x1/0x2 [xfs] (fs/xfs/xfs.c:296).  Shutting down filesystem.",
@@ -36,13 +36,13 @@ var shortLines = []string{
 	"nvidia-nvswitch: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30",
 }
 
-// linesOfDrivers is what the kernel's drivers write of hardware that is broken.
+// linesOfDrivers are the messages of the kernel's drivers about broken hardware.
 func linesOfDrivers(t *testing.T) []string {
 	lines := slices.Clone(shortLines)
 	for _, name := range []string{"kmsg-bad", "xid-bad"} {
 		text, err := os.ReadFile("testdata/" + name)
 		require.NoError(t, err)
-		for _, l := range splitRecords(string(text)) {
+		for _, l := range parseRecords(string(text)) {
 			if judged(l.Text) != "" {
 				lines = append(lines, l.Text)
 			}
@@ -51,10 +51,10 @@ func linesOfDrivers(t *testing.T) []string {
 	return lines
 }
 
-// judged is what the checks that read the kernel's log say of one line; "": nothing.
+// judged returns the findings of the checks that read the kernel's log for one line; "": none.
 func judged(text string) string {
 	for _, s := range signs {
-		if m := s.line.FindStringSubmatch(text); m != nil && !chosen(text) {
+		if m := s.line.FindStringSubmatch(text); m != nil && !isUserChosen(text) {
 			return s.text
 		}
 	}
@@ -64,8 +64,8 @@ func judged(text string) string {
 	return ""
 }
 
-// What users have the kernel say: NAME is a process's, 15 bytes of it, and FILE any
-// words, as a file's name, a mount's options or its source.
+// Messages that users can cause: NAME is the name of a process, of at most 15 bytes, and FILE
+// any text, such as a file name, the options of a mount or its source.
 var usersWords = []string{
 	"NAME[4711]: segfault at 0 ip 0000000000000000 sp 00007ffc0 error 14 in FILE[400000+1000] likely on CPU 1 (core 1, socket 0)",
 	"NAME[4711]: segfault at 0 ip 0 sp 0 error 4 in FILE",
@@ -87,7 +87,7 @@ var usersWords = []string{
 	"audit: type=1701 audit(1.1:2): comm=\"NAME\" exe=\"FILE\" sig=11",
 }
 
-// No user has a line written that a check takes for a driver's.
+// No user can cause a line that a check takes for a driver's.
 func TestUsersWordsAreNoDrivers(t *testing.T) {
 	for _, line := range linesOfDrivers(t) {
 		assert.NotEmpty(t, judged(line), line)
@@ -104,7 +104,7 @@ func TestUsersWordsAreNoDrivers(t *testing.T) {
 	}
 }
 
-// The driver's own word counts, not that of a process's name before it.
+// The driver's own word counts, not that of a preceding process name.
 func TestXIDWithANameThatLies(t *testing.T) {
 	for row, verdict := range map[string]check.Verdict{
 		"NVRM: Xid (PCI:0000:1b:00): 79, pid=1, name=IN= OUT= SRC=1., GPU has fallen off the bus.":                                          check.Fail,
@@ -119,15 +119,14 @@ func TestXIDWithANameThatLies(t *testing.T) {
 	}
 }
 
-// A disk whose driver is a user's own program has errors at will.
+// A disk whose driver is a user's program can report errors at will.
 func TestKernelLogOfAUsersDisk(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	put(t, h.Roots.Kmsg, "3,1,1,-;critical medium error, dev ublkb0, sector 1 op 0x0:(READ) flags 0x0\n")
 	expect(t, once(h, kernelLog, s), check.OK, "")
 }
 
-// A program that ends by a fault is written of in the kernel's log, with its name and
-// that of its file.
+// The kernel logs a program that ends by a fault, with its name and the name of its file.
 func TestKernelLogOfAProgramThatLies(t *testing.T) {
 	shown, _ := os.ReadFile("/proc/sys/debug/exception-trace")
 	if _, err := readKernelLog("/dev/kmsg"); err != nil || strings.TrimSpace(string(shown)) != "1" {
@@ -160,7 +159,7 @@ func TestKernelLogOfAProgramThatLies(t *testing.T) {
 	expect(t, once(h, kernelLog, config.DefaultSettings()), check.OK, "")
 }
 
-// faultLog reads the log anew.
+// faultLog reads the log again.
 func faultLog() ([]kernelLine, error) {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

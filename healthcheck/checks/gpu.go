@@ -18,14 +18,14 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// listBusGPUs returns the addresses of the node's GPUs, read once for all checks of a run.
+// listBusGPUs returns the PCI addresses of the node's GPUs, read once for all checks of a run.
 func listBusGPUs(h *check.Host) ([]string, error) {
-	return check.ReadOnce(h.Shared, "GPUs", func() ([]string, error) { return busGPUs(h.Roots.Sys) })
+	return check.ReadOnce(h.Shared, "GPUs", func() ([]string, error) { return readBusGPUs(h.Roots.Sys) })
 }
 
-// busGPUs are the PCI addresses of NVIDIA's GPUs, whatever the driver says:
-// VGA (0x0300) and 3D (0x0302) controllers, as lspci calls them.
-func busGPUs(sys string) ([]string, error) {
+// readBusGPUs returns the PCI addresses of NVIDIA GPUs independently of the driver: VGA
+// (0x0300) and 3D (0x0302) controllers, as lspci(8) names them.
+func readBusGPUs(sys string) ([]string, error) {
 	bus := filepath.Join(sys, "bus/pci/devices")
 	entries, err := os.ReadDir(bus)
 	if err != nil {
@@ -34,23 +34,23 @@ func busGPUs(sys string) ([]string, error) {
 	var all []string
 	for _, e := range entries {
 		dir := filepath.Join(bus, e.Name())
-		if vendor, _ := sysText(dir, "vendor"); vendor != "0x10de" {
+		if vendor, _ := readSysText(dir, "vendor"); vendor != "0x10de" {
 			continue
 		}
-		if class, _ := sysText(dir, "class"); !strings.HasPrefix(class, "0x0300") && !strings.HasPrefix(class, "0x0302") {
+		if class, _ := readSysText(dir, "class"); !strings.HasPrefix(class, "0x0300") && !strings.HasPrefix(class, "0x0302") {
 			continue
 		}
 		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
 		if strings.HasPrefix(filepath.Base(driver), "vfio") {
-			continue // given to a virtual machine on purpose
+			continue // passed through to a virtual machine
 		}
 		all = append(all, e.Name())
 	}
 	return all, nil
 }
 
-// noGPUs is certain that there are none, nor are there to be.
-func noGPUs(h *check.Host, s *check.Settings) bool {
+// hasNoGPUs reports whether the node certainly has no GPUs and none are configured.
+func hasNoGPUs(h *check.Host, s *check.Settings) bool {
 	if s.GPU.Count > 0 {
 		return false
 	}
@@ -58,84 +58,87 @@ func noGPUs(h *check.Host, s *check.Settings) bool {
 	return err == nil && len(bus) == 0
 }
 
-// noGPU is for nodes that have none and are not configured to.
-var noGPU = check.Found(check.NotApplicable, "the node has no NVIDIA GPU, and none is configured")
+// noGPU is the finding for nodes that have no GPU and are not configured to have one.
+var noGPU = check.NewFinding(check.NotApplicable, "the node has no NVIDIA GPU and none is configured")
 
-// gpuLook is a check of GPUs that the driver has answered for.
-type gpuLook func(h *check.Host, s *check.Settings, f *gpuFacts, p *problems)
+// gpuJudge judges the GPUs after the driver has answered.
+type gpuJudge func(h *check.Host, s *check.Settings, f *gpuFacts, p *problems)
 
-// gpus makes a check of it. Without GPUs on the bus and in the configuration there
-// is nothing to look at; with a driver that does not answer, which gpu-driver
-// tells, nothing is known.
-func gpus(good string, l gpuLook) look {
+// newGPURun returns a check function that calls a gpuJudge. If there are no GPUs on the bus or
+// in the configuration, the check does not apply; if the driver does not answer, which
+// gpu-driver reports, the result is Unknown.
+func newGPURun(good string, l gpuJudge) checkFunc {
 	return func(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-		f := facts(h, s)
+		f := readGPUFacts(h, s)
 		if f.none {
 			return noGPU
 		}
 		if f.init != nvmlOK {
-			return check.Found(check.Unknown, "NVML does not work: %s", f.init)
+			return check.NewFinding(check.Unknown, "NVML does not work: %s", f.init)
 		}
 		if len(f.gpus) == 0 {
-			return check.Found(check.Unknown, "NVML shows no GPU")
+			return check.NewFinding(check.Unknown, "NVML shows no GPU")
 		}
 		var p problems
 		l(h, s, f, &p)
-		return p.finding("%s", good)
+		return p.buildFinding("%s", good)
 	}
 }
 
-// gpuDriver is whether the driver and its library answer at all.
+// gpuDriver checks whether the driver and its library answer.
 func gpuDriver(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	f := facts(h, s)
+	f := readGPUFacts(h, s)
 	if f.none {
 		return noGPU
 	}
 	switch {
 	case s.GPU.Count == 0 && (f.init == nvmlNoDriver || f.init == nvmlNoLibrary):
-		return check.Found(check.Warn, "NVML does not work: %s; nor are GPUs configured", f.init) // a display's, perhaps
+		return check.NewFinding(check.Warn, "NVML does not work: %s; no GPU is configured", f.init) // possibly a display adapter
 	case f.init != nvmlOK:
-		return check.Found(check.Fail, "NVML does not work: %s", f.init)
+		return check.NewFinding(check.Fail, "NVML does not work: %s", f.init)
 	}
-	found := driverVersion(h, f)
-	found.Keep = keepPersistence(len(f.gpus) > 0 && !slices.ContainsFunc(f.gpus, func(g gpuState) bool { return g.persistence != int64(nvml.FEATURE_ENABLED) }))
+	found := checkDriverVersion(h, f)
+	found.State = encodePersistence(len(f.gpus) > 0 && !slices.ContainsFunc(f.gpus, func(g gpuState) bool { return g.persistence != int64(nvml.FEATURE_ENABLED) }))
 	return found
 }
 
-// keepPersistence remembers whether persistence mode was on in all GPUs when they last answered.
-func keepPersistence(on bool) json.RawMessage {
+// encodePersistence returns a state that records whether persistence mode was on in all GPUs
+// when they last answered.
+func encodePersistence(on bool) json.RawMessage {
 	keep, _ := json.Marshal(on)
 	return keep
 }
 
-// withoutPersistence returns why the driver may be slow: without persistence mode it
-// initializes every GPU anew for whoever comes first, some seconds for each. With it, or where a
-// process stays in the driver although it was killed, silence is a hang.
-func withoutPersistence(h *check.Host) string {
+// explainSlowDriver returns why the driver may be slow, or "" if a timeout is a hang. Without
+// persistence mode the driver initializes every GPU anew for its first client, which takes
+// seconds for each GPU. With persistence mode, or if a killed process stays in the driver, a
+// timeout is a hang.
+func explainSlowDriver(h *check.Host) string {
 	var on bool
-	if json.Unmarshal(h.Kept, &on) == nil && on {
+	if json.Unmarshal(h.State, &on) == nil && on {
 		return ""
 	}
-	return "slow: persistence mode is not known to be on; nvidia-persistenced turns it on"
+	return "slow: persistence mode may be off; nvidia-persistenced turns it on"
 }
 
-// driverVersion compares the version of the library that answered with that of the driver.
-func driverVersion(h *check.Host, f *gpuFacts) check.Finding {
-	loaded, err := loadedDriver(h)
+// checkDriverVersion compares the version of the library with that of the loaded driver.
+func checkDriverVersion(h *check.Host, f *gpuFacts) check.Finding {
+	loaded, err := readDriverVersion(h)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return check.Found(check.Unknown, "%s/driver/nvidia/version is not there", h.Roots.Proc)
+		return check.NewFinding(check.Unknown, "%s/driver/nvidia/version does not exist", h.Roots.Proc)
 	case err != nil || f.driver == "":
-		return check.Found(check.Unknown, "the version of the driver is not understood")
+		return check.NewFinding(check.Unknown, "cannot parse the version of the driver")
 	case loaded != f.driver:
-		return check.Found(check.Fail, "driver %.20s is loaded, and its library is of %.20s", loaded, f.driver)
+		return check.NewFinding(check.Fail, "driver %.20s is loaded, but its library has version %.20s", loaded, f.driver)
 	}
-	return check.Found(check.OK, "driver %.20s answers", loaded)
+	return check.NewFinding(check.OK, "driver %.20s answers", loaded)
 }
 
-// loadedDriver is the first version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 ...".
-func loadedDriver(h *check.Host) (string, error) {
-	text, err := read(filepath.Join(h.Roots.Proc, "driver/nvidia/version"))
+// readDriverVersion returns the first version in "NVRM version: NVIDIA UNIX x86_64 Kernel
+// Module  570.86.15  Wed Jan 22 ...".
+func readDriverVersion(h *check.Host) (string, error) {
+	text, err := readFile(filepath.Join(h.Roots.Proc, "driver/nvidia/version"))
 	if err != nil {
 		return "", err
 	}
@@ -150,11 +153,11 @@ func loadedDriver(h *check.Host) (string, error) {
 	return "", errors.New("no version")
 }
 
-// isVersion is for a driver's: two numbers or three, between points.
+// isVersion reports whether a word is a driver version: two or three numbers separated by dots.
 func isVersion(word string) bool {
 	numbers := 0
 	for number := range strings.SplitSeq(word, ".") {
-		if _, ok := digits(number); !ok {
+		if _, ok := parseDigits(number); !ok {
 			return false
 		}
 		numbers++
@@ -162,21 +165,21 @@ func isVersion(word string) bool {
 	return numbers == 2 || numbers == 3
 }
 
-// gpuCount tells a GPU that was lost from one that was never there: by the
-// configuration, else slurm.conf, the PCI bus and the driver.
+// gpuCount compares the number of GPUs in the configuration (or slurm.conf), on the PCI bus and
+// in the driver, to distinguish a lost GPU from one that never existed.
 func gpuCount(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	f := facts(h, s)
+	f := readGPUFacts(h, s)
 	gres := 0
-	if s.GPU.Count == 0 && wholeGPUs(h, f) {
-		gres = gresGPUs(h)
+	if s.GPU.Count == 0 && hasWholeGPUs(h, f) {
+		gres = readGresGPUs(h)
 	}
 	switch {
 	case f.none && gres > 0:
-		return check.Found(check.Fail, "the PCI bus shows no GPU, and slurm.conf has %d", gres)
+		return check.NewFinding(check.Fail, "the PCI bus shows no GPU, but slurm.conf has %d", gres)
 	case f.none:
 		return noGPU
 	case f.busError != nil && s.GPU.Count == 0:
-		return check.Found(check.Unknown, "cannot list the PCI bus")
+		return check.NewFinding(check.Unknown, "cannot list the PCI bus")
 	}
 	want := s.GPU.Count
 	if want == 0 {
@@ -184,47 +187,48 @@ func gpuCount(_ context.Context, h *check.Host, s *check.Settings) check.Finding
 	}
 	var p problems
 	if f.busError == nil && len(f.bus) < want {
-		p.failed("the PCI bus shows fewer GPUs than the configured %d", want)
+		p.addFailure("the PCI bus shows fewer GPUs than the configured %d", want)
 	}
 	if f.init != nvmlOK && f.init != nvmlNoGPU {
-		p.unclear("NVML does not work: %s", f.init)
-		return p.finding("")
+		p.addUnknown("NVML does not work: %s", f.init)
+		return p.buildFinding("")
 	}
 	var driver []string
 	for _, g := range f.gpus {
 		driver = append(driver, g.pci)
 	}
-	p.note("bus: %s", strings.Join(f.bus, " "))
-	p.note("driver: %s", strings.Join(driver, " "))
+	p.addNote("bus: %s", strings.Join(f.bus, " "))
+	p.addNote("driver: %s", strings.Join(driver, " "))
 	if len(f.gpus) < want {
-		p.failed("the driver has fewer GPUs than %d%s", want, lost(f.bus, driver))
+		p.addFailure("the driver has fewer GPUs than %d%s", want, describeLostGPUs(f.bus, driver))
 	}
-	f2 := p.finding("all %d GPUs are there", want)
-	f2.Metrics = []check.Metric{{Name: "gpus", Help: "GPUs that the driver has.", Value: float64(len(f.gpus))}}
+	f2 := p.buildFinding("all %d GPUs are present", want)
+	f2.Metrics = []check.Metric{{Name: "gpus", Help: "Number of GPUs known to the driver.", Value: float64(len(f.gpus))}}
 	return f2
 }
 
-// wholeGPUs tells whether Slurm's gres are certainly NVIDIA's GPUs one by one: neither
-// those of another maker, nor slices of MIG, which only the driver knows of.
-func wholeGPUs(h *check.Host, f *gpuFacts) bool {
+// hasWholeGPUs reports whether Slurm's gres are certainly whole NVIDIA GPUs: neither GPUs of
+// another vendor nor MIG slices, which only the driver knows.
+func hasWholeGPUs(h *check.Host, f *gpuFacts) bool {
 	sliced := slices.ContainsFunc(f.gpus, func(g gpuState) bool { return g.mig == nvml.DEVICE_MIG_ENABLE })
-	return !otherGPUs(h.Roots.Sys) && !sliced && (f.none || f.init == nvmlOK)
+	return !hasOtherGPUs(h.Roots.Sys) && !sliced && (f.none || f.init == nvmlOK)
 }
 
-// otherGPUs tells whether the bus shows a display controller (class 0x03) or an
-// accelerator (0x1200) of AMD or Intel.
-func otherGPUs(sys string) bool {
-	return slices.ContainsFunc(matches(sys, "bus/pci/devices/*"), func(dir string) bool {
-		if vendor, _ := sysText(dir, "vendor"); vendor != "0x1002" && vendor != "0x8086" {
+// hasOtherGPUs reports whether the bus has a display controller (class 0x03) or an accelerator
+// (0x1200) of AMD or Intel.
+func hasOtherGPUs(sys string) bool {
+	return slices.ContainsFunc(findMatches(sys, "bus/pci/devices/*"), func(dir string) bool {
+		if vendor, _ := readSysText(dir, "vendor"); vendor != "0x1002" && vendor != "0x8086" {
 			return false
 		}
-		class, _ := sysText(dir, "class")
+		class, _ := readSysText(dir, "class")
 		return slices.ContainsFunc([]string{"0x0300", "0x0302", "0x0380", "0x1200"}, func(c string) bool { return strings.HasPrefix(class, c) })
 	})
 }
 
-// lost names what is on the bus and not in the driver, if that can be said.
-func lost(bus, driver []string) string {
+// describeLostGPUs names the GPUs that are on the bus and not in the driver, if they can be
+// determined.
+func describeLostGPUs(bus, driver []string) string {
 	var gone []string
 	for _, pci := range bus {
 		if !slices.Contains(driver, pci) {

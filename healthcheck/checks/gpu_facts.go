@@ -12,26 +12,26 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// gpuFacts is what one look at NVML gave. All GPU checks of a run share it: they
-// run in one child, and to initialize the library takes longest.
+// gpuFacts is the result of one query of NVML. All GPU checks of a run share it, since they run
+// in one child and initializing the library takes longest.
 type gpuFacts struct {
-	none     bool     // neither on the bus nor configured: the library is not asked
+	none     bool     // no GPU on the bus or in the configuration: the library is not queried
 	bus      []string // PCI addresses
 	busError error
-	init     nvmlCode // of loading, initializing and counting
-	driver   string   // version, as the library has it
+	init     nvmlCode // result of loading, initializing and counting
+	driver   string   // version reported by the library
 	gpus     []gpuState
 }
 
-// absent is for numbers that this GPU or this version of the library does not have.
+// absent marks numbers that this GPU or this version of the library does not support.
 const absent = -1
 
-// gpuState is one GPU; numbers are absent where they are not supported.
+// gpuState is the state of one GPU; unsupported numbers are absent.
 type gpuState struct {
 	index  int
-	pci    string // "0000:1b:00.0", "" unknown
+	pci    string // "0000:1b:00.0"; "" if unknown
 	name   string
-	failed map[string]nvmlCode // calls that neither worked nor are unsupported
+	failed map[string]nvmlCode // supported calls that failed
 
 	persistence, width, maxWidth int64
 	generation, maxGeneration    int64 // of PCIe
@@ -39,20 +39,20 @@ type gpuState struct {
 	busy                         int64 // percent
 	mig                          int64 // 1: on
 	vbios                        string
-	appClock, usualClock         int64 // of the SMs, MHz: what is set, and the vendor's
+	appClock, defaultClock       int64 // of the SMs in MHz: the current setting, and the vendor's default
 	temperature                  int64 // degrees Celsius
-	slowdown                     int64 // threshold, likewise
-	memoryHeat, memoryMax        int64 // likewise, of the memory
+	slowdown                     int64 // slowdown threshold in degrees Celsius
+	memoryTemperature, memoryMax int64 // temperature of the memory in degrees Celsius, and its maximum
 	power                        int64 // mW
 	sramExceeded                 int64
 	linkErrors                   int64 // of all NVLinks, since the driver was loaded
-	clocks                       int64 // mask of reasons
+	clocks                       int64 // mask of reasons for lowered clocks
 	recovery                     int64 // NVML_GPU_RECOVERY_ACTION_
 	volatileSRAM, volatileDRAM   int64 // uncorrectable errors since the driver was loaded
-	aggregate                    int64 // uncorrectable errors of its life
+	aggregate                    int64 // uncorrectable errors over the GPU's lifetime
 	corrected                    int64 // corrected errors since the driver was loaded
-	rows                         int64 // remapped ones after uncorrectable errors
-	rowsPending, rowsFailed      bool  // for a reset; for ever
+	rows                         int64 // rows remapped after uncorrectable errors
+	rowsPending, rowsFailed      bool  // remapping waits for a reset; remapping failed permanently
 	retired, retiredPending      int64
 	fabricState                  int64
 	fabricStatus                 nvmlCode
@@ -60,7 +60,7 @@ type gpuState struct {
 	pids                         []int
 }
 
-// String names a GPU as nvidia-smi and the PCI bus do.
+// String names a GPU by its index and PCI address, as nvidia-smi does.
 func (g *gpuState) String() string {
 	if g.pci == "" {
 		return fmt.Sprintf("GPU %d", g.index)
@@ -68,8 +68,8 @@ func (g *gpuState) String() string {
 	return fmt.Sprintf("GPU %d (%s)", g.index, g.pci)
 }
 
-// code is whether some call gave this error.
-func (g *gpuState) code(want nvmlCode) bool {
+// hasCode reports whether any call failed with this error.
+func (g *gpuState) hasCode(want nvmlCode) bool {
 	for _, code := range g.failed {
 		if code == want {
 			return true
@@ -78,16 +78,17 @@ func (g *gpuState) code(want nvmlCode) bool {
 	return false
 }
 
-// dead says that the driver has given a GPU up, so that its other answers mean nothing.
-func (g *gpuState) dead() bool { return g.code(nvmlLost) || g.code(nvmlReset) }
+// isDead reports whether the driver has given up the GPU, so that its other results are
+// meaningless.
+func (g *gpuState) isDead() bool { return g.hasCode(nvmlLost) || g.hasCode(nvmlReset) }
 
 var (
 	factsLock sync.Mutex
 	factsOf   = map[string]*gpuFacts{}
 )
 
-// facts looks once for each library and process.
-func facts(h *check.Host, s *check.Settings) *gpuFacts {
+// readGPUFacts queries each library once per process.
+func readGPUFacts(h *check.Host, s *check.Settings) *gpuFacts {
 	factsLock.Lock()
 	defer factsLock.Unlock()
 	key := h.Roots.Sys + "\n" + s.GPU.Library
@@ -96,77 +97,80 @@ func facts(h *check.Host, s *check.Settings) *gpuFacts {
 		f.bus, f.busError = listBusGPUs(h)
 		f.none = s.GPU.Count == 0 && f.busError == nil && len(f.bus) == 0
 		if !f.none {
-			f.ask(s.GPU.Library)
+			f.queryLibrary(s.GPU.Library)
 		}
 		factsOf[key] = f
 	}
 	return factsOf[key]
 }
 
-func (f *gpuFacts) ask(library string) {
+// queryLibrary loads the library and queries all GPUs.
+func (f *gpuFacts) queryLibrary(library string) {
 	n, code := openNVML(library)
 	if f.init = code; code != nvmlOK {
 		return
 	}
 	defer n.close()
-	f.driver, _ = get(n, "nvmlSystemGetDriverVersion", n.SystemGetDriverVersion)
-	count, code := get(n, "nvmlDeviceGetCount_v2", n.DeviceGetCount)
+	f.driver, _ = callGetter(n, "nvmlSystemGetDriverVersion", n.SystemGetDriverVersion)
+	count, code := callGetter(n, "nvmlDeviceGetCount_v2", n.DeviceGetCount)
 	if f.init = code; code != nvmlOK {
 		return
 	}
 	for i := range min(count, maxGPUs) {
-		f.gpus = append(f.gpus, n.state(i))
+		f.gpus = append(f.gpus, n.readGPU(i))
 	}
 }
 
-// No node has more; a library that says so is not believed.
+// maxGPUs is more than any node has; a library that reports more is not trusted.
 const maxGPUs = 64
 
+// newGPU returns the state of a GPU before any query.
 func newGPU(index int) *gpuState { return &gpuState{index: index, failed: map[string]nvmlCode{}} }
 
-// about begins to ask about a GPU, with where it is.
-func (n *nvmlLibrary) about(g *gpuState) (*asking, nvmlCode) {
-	device, code := get(n, "nvmlDeviceGetHandleByIndex_v2", of(n.DeviceGetHandleByIndex, g.index))
+// openGPU opens the handle of a GPU and queries its PCI address.
+func (n *nvmlLibrary) openGPU(g *gpuState) (*gpuQuery, nvmlCode) {
+	device, code := callGetter(n, "nvmlDeviceGetHandleByIndex_v2", bindArgument(n.DeviceGetHandleByIndex, g.index))
 	if code != nvmlOK {
 		return nil, code
 	}
-	a := &asking{n, device, g}
-	g.pci = shortPCI(a.text("PCI address", "nvmlDeviceGetPciInfo_v3", func() (string, nvml.Return) {
+	a := &gpuQuery{n, device, g}
+	g.pci = shortenPCI(a.queryText("PCI address", "nvmlDeviceGetPciInfo_v3", func() (string, nvml.Return) {
 		v, code := device.GetPciInfo()
-		return pciText(v.BusId[:]), code
+		return decodeCText(v.BusId[:]), code
 	}))
 	return a, nvmlOK
 }
 
-func (n *nvmlLibrary) state(index int) gpuState {
+// readGPU queries the state of one GPU.
+func (n *nvmlLibrary) readGPU(index int) gpuState {
 	g := newGPU(index)
-	a, code := n.about(g)
+	a, code := n.openGPU(g)
 	if code != nvmlOK {
 		g.failed["handle"] = code
-		g.forget()
+		g.clearNumbers()
 		return *g
 	}
-	g.name = a.text("name", "nvmlDeviceGetName", a.device.GetName)
-	a.settings()
-	a.pcie()
-	a.condition()
-	a.memory()
-	a.links()
+	g.name = a.queryText("name", "nvmlDeviceGetName", a.device.GetName)
+	a.querySettings()
+	a.queryPCIe()
+	a.queryCondition()
+	a.queryMemory()
+	a.queryLinks()
 	return *g
 }
 
-// forget makes all numbers absent.
-func (g *gpuState) forget() {
+// clearNumbers sets all numbers to absent.
+func (g *gpuState) clearNumbers() {
 	for _, v := range []*int64{&g.persistence, &g.width, &g.maxWidth, &g.temperature, &g.slowdown, &g.clocks, &g.recovery,
 		&g.volatileSRAM, &g.volatileDRAM, &g.aggregate, &g.corrected, &g.retired, &g.retiredPending, &g.fabricState,
-		&g.generation, &g.maxGeneration, &g.replays, &g.busy, &g.mig, &g.appClock, &g.usualClock, &g.memoryHeat, &g.memoryMax,
+		&g.generation, &g.maxGeneration, &g.replays, &g.busy, &g.mig, &g.appClock, &g.defaultClock, &g.memoryTemperature, &g.memoryMax,
 		&g.power, &g.sramExceeded, &g.linkErrors, &g.rows} {
 		*v = absent
 	}
 }
 
-// shortPCI makes the bus's "0000:1b:00.0" of NVML's "00000000:1B:00.0".
-func shortPCI(pci string) string {
+// shortenPCI converts NVML's "00000000:1B:00.0" to the bus's "0000:1b:00.0".
+func shortenPCI(pci string) string {
 	domain, rest, found := strings.Cut(strings.ToLower(pci), ":")
 	if !found || len(domain) != 8 {
 		return strings.ToLower(pci)
@@ -174,8 +178,8 @@ func shortPCI(pci string) string {
 	return strings.TrimPrefix(domain, "0000") + ":" + rest
 }
 
-// pciText is a text of C.
-func pciText(c []int8) string {
+// decodeCText converts a NUL-terminated C string.
+func decodeCText(c []int8) string {
 	text := make([]byte, 0, len(c))
 	for _, b := range c {
 		if b == 0 {

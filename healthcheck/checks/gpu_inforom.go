@@ -12,83 +12,86 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// An infoROM is read from the GPU's flash, which takes long.
+// Reading an infoROM from the GPU's flash takes long.
 const (
-	inforomAgain   = 24 * time.Hour // not before that is one read again
-	inforomEnough  = time.Second    // none is begun after that; the next run has the others
+	inforomAgain   = 24 * time.Hour // interval between two reads of one infoROM
+	inforomEnough  = time.Second    // no read starts after this time; the next run reads the others
 	inforomTimeout = 8 * time.Second
-	inforomSpare   = time.Second // of inforomTimeout: for the memory of one that hangs
+	inforomSpare   = time.Second // part of inforomTimeout that is reserved for recording a GPU that hangs
 )
 
-// inforom is what NVML last said of one.
+// inforom is the last result of NVML for one infoROM.
 type inforom struct {
-	At   int64    `json:"at,omitempty"` // Unix seconds; 0: it was not read
+	At   int64    `json:"at,omitempty"` // Unix seconds; 0: not yet read
 	Code nvmlCode `json:"code,omitempty"`
 }
 
-// readInforom is what came of reading one. A GPU that was lost may come back any time.
-func readInforom(at time.Time, code nvmlCode) inforom {
+// newInforom returns the result of a read. The result for a lost GPU has no time, since the GPU
+// may come back at any time.
+func newInforom(at time.Time, code nvmlCode) inforom {
 	if code == nvmlLost || code == nvmlReset {
 		return inforom{Code: code}
 	}
 	return inforom{at.Unix(), code}
 }
 
-func (i inforom) due(now time.Time) bool {
+// isDue reports whether the infoROM has to be read again.
+func (i inforom) isDue(now time.Time) bool {
 	age := now.Sub(time.Unix(i.At, 0))
 	return age < 0 || age >= inforomAgain
 }
 
-// inforomAnswer is about a GPU by its name, or about the whole library.
+// inforomAnswer is the result for a GPU, by its name, or for the whole library ("").
 type inforomAnswer struct {
 	gpu string
 	inforom
 }
 
-// gpuInforom has the GPUs verify the checksums of their infoROMs, each once a day,
-// and tells until then what came of it. Most runs do not ask the library.
+// gpuInforom lets the GPUs verify the checksums of their infoROMs once a day, and reports the
+// stored results in between. Most runs do not query the library.
 func gpuInforom(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
-	if noGPUs(h, s) {
+	if hasNoGPUs(h, s) {
 		return noGPU
 	}
 	var kept map[string]inforom
-	if json.Unmarshal(h.Kept, &kept) != nil {
+	if json.Unmarshal(h.State, &kept) != nil {
 		kept = nil
 	}
 	now := kept
-	if len(kept) == 0 || anyDue(kept, h.Now()) {
+	if len(kept) == 0 || isAnyDue(kept, h.Now()) {
 		if end, limited := ctx.Deadline(); limited {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, end.Add(-inforomSpare))
 			defer cancel()
 		}
 		answers := make(chan inforomAnswer, 1+3*maxGPUs)
-		go askInforoms(s.GPU.Library, kept, h.Now(), answers)
+		go readInforoms(s.GPU.Library, kept, h.Now(), answers)
 		now = collectInforoms(ctx, answers)
 	}
 	if library, failed := now[""]; failed {
-		return check.Found(check.Unknown, "NVML does not work: %s", library.Code)
+		return check.NewFinding(check.Unknown, "NVML does not work: %s", library.Code)
 	}
 	if len(now) == 0 {
-		return check.Found(check.Unknown, "NVML shows no GPU")
+		return check.NewFinding(check.Unknown, "NVML shows no GPU")
 	}
 	f := judgeInforoms(now)
-	f.Keep, _ = json.Marshal(now)
+	f.State, _ = json.Marshal(now)
 	return f
 }
 
-func anyDue(all map[string]inforom, now time.Time) bool {
+// isAnyDue reports whether any infoROM has to be read again.
+func isAnyDue(all map[string]inforom, now time.Time) bool {
 	for _, one := range all {
-		if one.due(now) {
+		if one.isDue(now) {
 			return true
 		}
 	}
 	return false
 }
 
-// collectInforoms takes the last answer about each, until ctx ends.
+// collectInforoms returns the last result for each GPU received until ctx ends.
 func collectInforoms(ctx context.Context, answers <-chan inforomAnswer) map[string]inforom {
-	all := map[string]inforom{"": {Code: nvmlTimeout}} // till the library has answered
+	all := map[string]inforom{"": {Code: nvmlTimeout}} // until the library has answered
 	for {
 		select {
 		case a, more := <-answers:
@@ -105,9 +108,9 @@ func collectInforoms(ctx context.Context, answers <-chan inforomAnswer) map[stri
 	}
 }
 
-// askInforoms names all GPUs before it has one read: one that hangs must not hide
-// the others from the next run.
-func askInforoms(path string, kept map[string]inforom, now time.Time, answers chan<- inforomAnswer) {
+// readInforoms reports the names of all GPUs before the first infoROM is read, so that a GPU
+// that hangs does not hide the others from the next run.
+func readInforoms(path string, kept map[string]inforom, now time.Time, answers chan<- inforomAnswer) {
 	defer close(answers)
 	n, code := openNVML(path)
 	if code != nvmlOK {
@@ -115,49 +118,50 @@ func askInforoms(path string, kept map[string]inforom, now time.Time, answers ch
 		return
 	}
 	defer n.close()
-	count, code := get(n, "nvmlDeviceGetCount_v2", n.DeviceGetCount)
+	count, code := callGetter(n, "nvmlDeviceGetCount_v2", n.DeviceGetCount)
 	answers <- inforomAnswer{inforom: inforom{Code: code}}
 	due := map[string]nvml.Device{}
 	for i := range min(count, maxGPUs) {
 		g := newGPU(i)
-		a, code := n.about(g)
+		a, code := n.openGPU(g)
 		one := kept[g.String()]
 		switch {
 		case code != nvmlOK:
 			one = inforom{Code: code}
-		case one.due(now):
+		case one.isDue(now):
 			due[g.String()], one = a.device, inforom{}
 		}
 		answers <- inforomAnswer{g.String(), one}
 	}
-	began := time.Now() // the library's own start can take seconds, and one GPU is to be read
+	began := time.Now() // loading the library can take seconds, and at least one GPU must be read
 	for gpu, device := range due {
 		if time.Since(began) > inforomEnough {
 			break
 		}
-		answers <- inforomAnswer{gpu, readInforom(now, nvmlTimeout)} // unless another one comes
-		code := n.call("nvmlDeviceValidateInforom", device.ValidateInforom)
-		answers <- inforomAnswer{gpu, readInforom(now, code)}
+		answers <- inforomAnswer{gpu, newInforom(now, nvmlTimeout)} // replaced by the next result for this GPU
+		code := n.callFunction("nvmlDeviceValidateInforom", device.ValidateInforom)
+		answers <- inforomAnswer{gpu, newInforom(now, code)}
 	}
 }
 
+// judgeInforoms returns the finding for the stored results.
 func judgeInforoms(all map[string]inforom) check.Finding {
 	var p problems
 	unsupported := 0
 	for gpu, one := range all {
 		switch {
-		case one == inforom{}: // its turn comes
+		case one == inforom{}: // not yet read
 		case one.Code == nvmlOK:
 		case one.Code == nvmlInforom:
-			p.warned("%s has a corrupted infoROM", gpu)
+			p.addWarning("%s has a corrupted infoROM", gpu)
 		case one.Code == nvmlNotSupported, one.Code == nvmlNoFunction:
 			unsupported++
 		default:
-			p.unclear("%s: infoROM: %s", gpu, one.Code)
+			p.addUnknown("%s: infoROM: %s", gpu, one.Code)
 		}
 	}
 	if unsupported == len(all) {
-		return check.Found(check.NotApplicable, "no GPU can verify its infoROM")
+		return check.NewFinding(check.NotApplicable, "no GPU can verify its infoROM")
 	}
-	return p.finding("no infoROM is corrupted")
+	return p.buildFinding("no infoROM is corrupted")
 }

@@ -31,17 +31,17 @@ func TestInforomOnceADay(t *testing.T) {
 	expect(t, again(h, gpuInforom, s, f), check.Warn, "GPU 5 (0000:15:00.0) has a corrupted infoROM")
 	h.Now = func() time.Time { return yesterday } // the clock was set back
 	f2 := again(h, gpuInforom, s, f)
-	expect(t, f2, check.Unknown, "NVML does not work: the library libnvidia-ml.so.1 cannot be loaded")
-	assert.Nil(t, f2.Keep) // the next run tries again
+	expect(t, f2, check.Unknown, "NVML does not work: cannot load the library libnvidia-ml.so.1")
+	assert.Nil(t, f2.State) // the next run tries again
 }
 
-// A node without GPUs needs no process to say so.
+// A node without GPUs needs no child process.
 func TestNoProcessWithoutGPUs(t *testing.T) {
 	h := testHost(t)
 	put(t, h.Roots.Sys+"/bus/pci/devices/0000:00:00.0/vendor", "0x8086\n")
 	for _, c := range All() {
 		if strings.HasPrefix(c.Name, "gpu-") && c.Name != "gpu-count" {
-			assert.True(t, c.Absent != nil && c.Absent(h), c.Name)
+			assert.True(t, c.IsAbsent != nil && c.IsAbsent(h), c.Name)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestInforomThatIsNotRead(t *testing.T) {
 		{"2 nvmlDeviceValidateInforom 3", check.OK, "no infoROM is corrupted"},
 		{"2 nvmlDeviceValidateInforom 15", check.Unknown, "GPU 2 (0000:12:00.0): infoROM: a GPU is lost"},
 		{"2 nvmlDeviceGetHandleByIndex_v2 15", check.Unknown, "GPU 2: infoROM: a GPU is lost"},
-		{"- nvmlDeviceGetCount_v2 999", check.Unknown, "NVML does not work: unknown error of the driver"},
+		{"- nvmlDeviceGetCount_v2 999", check.Unknown, "NVML does not work: unknown driver error"},
 		{"- nvmlDeviceGetCount_v2 0 0", check.Unknown, "NVML shows no GPU"},
 	} {
 		h, s := gpuHost(t, c.line)
@@ -64,7 +64,7 @@ func TestInforomThatIsNotRead(t *testing.T) {
 	}
 }
 
-// A GPU that was away is looked at when it is back.
+// A GPU that was lost is checked when it has returned.
 func TestInforomOfALostGPU(t *testing.T) {
 	for _, line := range []string{"2 nvmlDeviceValidateInforom 15", "2 nvmlDeviceGetHandleByIndex_v2 15"} {
 		h, s := gpuHost(t, line)
@@ -75,17 +75,17 @@ func TestInforomOfALostGPU(t *testing.T) {
 	}
 }
 
-// inTime is a look by a check that has this much time.
+// inTime runs the check with a deadline.
 func inTime(t *testing.T, h *check.Host, s *check.Settings, has time.Duration, before check.Finding) check.Finding {
 	ctx, cancel := context.WithTimeout(context.Background(), has)
 	defer cancel()
-	h.Kept = before.Keep
+	h.State = before.State
 	f := gpuInforom(ctx, h, s)
 	assert.NoError(t, ctx.Err(), "it has passed its time")
 	return f
 }
 
-// One that hangs costs a run its time once a day, and the others are looked at.
+// A GPU that hangs delays one run a day, and the others are checked.
 func TestInforomThatHangs(t *testing.T) {
 	h, s := gpuHost(t, "5 nvmlDeviceValidateInforom hang", "6 nvmlDeviceValidateInforom 14")
 	var f check.Finding
@@ -100,10 +100,10 @@ func TestInforomThatHangs(t *testing.T) {
 	h, s = gpuHost(t, "- nvmlInit_v2 hang")
 	f = inTime(t, h, s, inforomSpare+200*time.Millisecond, check.Finding{})
 	expect(t, f, check.Unknown, "NVML does not work: timeout")
-	assert.Nil(t, f.Keep)
+	assert.Nil(t, f.State)
 }
 
-// Slow ones are spread over several runs.
+// Slow GPUs are distributed over several runs.
 func TestSlowInforoms(t *testing.T) {
 	h, s := gpuHost(t, "* nvmlDeviceValidateInforom wait 600", "7 nvmlDeviceValidateInforom 14")
 	var f check.Finding
@@ -121,7 +121,8 @@ func TestSlowInforoms(t *testing.T) {
 	expect(t, f, check.Warn, "GPU 7 (0000:17:00.0) has a corrupted infoROM")
 }
 
-// TestInforomsOfALibraryThatStartsSlowly: without persistence mode its start takes longer than the readings may.
+// TestInforomsOfALibraryThatStartsSlowly: without persistence mode, initialization takes longer
+// than the time for reading.
 func TestInforomsOfALibraryThatStartsSlowly(t *testing.T) {
 	h, s := gpuHost(t, "* nvmlInit_v2 wait 1500", "7 nvmlDeviceValidateInforom 14")
 	expect(t, inTime(t, h, s, inforomTimeout, check.Finding{}), check.Warn, "GPU 7 (0000:17:00.0) has a corrupted infoROM")

@@ -20,11 +20,11 @@ import (
 	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
 )
 
-// The library hangs in a process of its own: what hangs in it cannot be given up.
+// The library hangs in a separate process, since a hung call cannot be abandoned.
 func TestHangingLibrary(t *testing.T) {
 	if library := os.Getenv("GOJAIL_TEST_NVML"); library != "" {
 		fmt.Println("asks") // however slowly it started
-		(&gpuFacts{}).ask(library)
+		(&gpuFacts{}).queryLibrary(library)
 		os.Exit(0)
 	}
 	for _, line := range []string{"- nvmlInit_v2 hang", "3 nvmlDeviceGetNvLinkState hang", "7 nvmlDeviceGetRemappedRows wait 60000"} {
@@ -58,7 +58,7 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// What an older driver's library lacks is no fault, nor does it end the process.
+// A function that an older driver's library lacks is no fault, and does not end the process.
 func TestOlderLibrary(t *testing.T) {
 	if !alone(t) {
 		return
@@ -76,7 +76,7 @@ func TestOlderLibrary(t *testing.T) {
 		f := once(h, l, s)
 		assert.Equal(t, check.OK, f.Verdict, "%s: %s", name, f.Text)
 	}
-	for _, g := range facts(h, s).gpus {
+	for _, g := range readGPUFacts(h, s).gpus {
 		assert.Empty(t, g.failed)
 	}
 	expect(t, once(h, gpuInforom, s), check.NotApplicable, "no GPU can verify its infoROM")
@@ -88,10 +88,10 @@ func TestNoLibraryOfNVML(t *testing.T) {
 	}
 	h, s := gpuHost(t)
 	s.GPU.Library = fakenvml.Without(t, "nvmlInit_v2").Path
-	expect(t, once(h, gpuDriver, s), check.Fail, "NVML does not work: the library lacks a call")
+	expect(t, once(h, gpuDriver, s), check.Fail, "NVML does not work: the library lacks a function")
 }
 
-// Before driver 535 a call has another name.
+// Before driver 535 a function has another name.
 func TestOlderNameOfClocks(t *testing.T) {
 	if !alone(t) {
 		return
@@ -108,7 +108,7 @@ func TestNvidiaSMI(t *testing.T) {
 	h.Command = func(ctx context.Context, name string, args ...string) ([]byte, error) {
 		return exec.CommandContext(ctx, name, args...).Output()
 	}
-	expect(t, once(h, nvidiaSMI, s), check.Warn, "there is no "+smi)
+	expect(t, once(h, nvidiaSMI, s), check.Warn, smi+" does not exist")
 	script := func(text string) {
 		require.NoError(t, os.WriteFile(smi, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	}
@@ -119,21 +119,21 @@ func TestNvidiaSMI(t *testing.T) {
 		script(text)
 		f := once(h, nvidiaSMI, s)
 		expect(t, f, check.OK, "")
-		assert.Equal(t, keep, string(f.Keep), text)
+		assert.Equal(t, keep, string(f.State), text)
 	}
 	s.GPU.Count = 8
-	expect(t, once(h, nvidiaSMI, s), check.Fail, "nvidia-smi shows fewer GPUs than 8")
+	expect(t, once(h, nvidiaSMI, s), check.Fail, "nvidia-smi shows fewer than 8 GPUs")
 	script("echo x; exit 15")
 	expect(t, once(h, nvidiaSMI, s), check.Fail, "nvidia-smi fails: a GPU is lost")
 	script("echo No devices were found")
-	expect(t, once(h, nvidiaSMI, s), check.Unknown, "the output of nvidia-smi is not understood")
+	expect(t, once(h, nvidiaSMI, s), check.Unknown, "cannot parse the output of nvidia-smi")
 	h.Command = func(context.Context, string, ...string) ([]byte, error) { return nil, errors.New("exec format error") }
-	expect(t, once(h, nvidiaSMI, s), check.Unknown, "nvidia-smi cannot be run")
+	expect(t, once(h, nvidiaSMI, s), check.Unknown, "cannot run nvidia-smi")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	expect(t, nvidiaSMI(ctx, h, s), check.Warn, "slow: persistence mode is not known to be on; nvidia-persistenced turns it on")
-	h.Kept = keepPersistence(false)
-	expect(t, nvidiaSMI(ctx, h, s), check.Warn, "slow: persistence mode is not known to be on; nvidia-persistenced turns it on")
-	h.Kept = keepPersistence(true)
+	expect(t, nvidiaSMI(ctx, h, s), check.Warn, "slow: persistence mode may be off; nvidia-persistenced turns it on")
+	h.State = encodePersistence(false)
+	expect(t, nvidiaSMI(ctx, h, s), check.Warn, "slow: persistence mode may be off; nvidia-persistenced turns it on")
+	h.State = encodePersistence(true)
 	expect(t, nvidiaSMI(ctx, h, s), check.Fail, "nvidia-smi does not answer")
 }

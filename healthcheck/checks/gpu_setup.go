@@ -15,66 +15,67 @@ import (
 
 // gpuMIG compares each GPU's MIG mode with the configuration.
 func gpuMIG(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
-	if s.GPU.MIG == "" && !noGPUs(h, s) {
-		return check.Found(check.NotApplicable, "no MIG mode is configured")
+	if s.GPU.MIG == "" && !hasNoGPUs(h, s) {
+		return check.NewFinding(check.NotApplicable, "no MIG mode is configured")
 	}
-	return gpus("MIG is as configured", func(_ *check.Host, s *check.Settings, f *gpuFacts, p *problems) {
-		each(f, p, "MIG", func(g *gpuState) {
+	return newGPURun("MIG is as configured", func(_ *check.Host, s *check.Settings, f *gpuFacts, p *problems) {
+		judgeEachGPU(f, p, "MIG", func(g *gpuState) {
 			switch {
-			case s.GPU.MIG == "on" && g.mig != nvml.DEVICE_MIG_ENABLE: // one that cannot has it off
-				p.warned("MIG of %s is off", g)
+			case s.GPU.MIG == "on" && g.mig != nvml.DEVICE_MIG_ENABLE: // a GPU without MIG reports it as off
+				p.addWarning("MIG of %s is off", g)
 			case s.GPU.MIG == "off" && g.mig == nvml.DEVICE_MIG_ENABLE:
-				p.warned("MIG of %s is on", g)
+				p.addWarning("MIG of %s is on", g)
 			}
 		})
 	})(ctx, h, s)
 }
 
-// gpuVBIOS: GPUs of one model that have different vBIOSes were not all updated.
+// gpuVBIOS warns if GPUs of one model have different vBIOS versions, since some were not
+// updated.
 func gpuVBIOS(_ *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
 	first := map[string]string{}
-	each(f, p, "vBIOS", func(g *gpuState) {
+	judgeEachGPU(f, p, "vBIOS", func(g *gpuState) {
 		if g.vbios == "" {
 			return
 		}
-		p.note("%s: %s", g, g.vbios)
+		p.addNote("%s: %s", g, g.vbios)
 		if first[g.name] == "" {
 			first[g.name] = g.vbios
 		}
 		if first[g.name] != g.vbios {
-			p.warned("the vBIOS of %s is another than that of its like", g)
+			p.addWarning("the vBIOS of %s differs from that of the other GPUs of its model", g)
 		}
 	})
 }
 
-// gpuClockSetting sees clocks that somebody has lowered, and not set back.
+// gpuClockSetting warns of application clocks that were lowered and not restored.
 func gpuClockSetting(_ *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
-	each(f, p, "application clocks", func(g *gpuState) {
-		if g.appClock != absent && g.appClock < g.usualClock {
-			p.warned("the application clock of %s is set to %d MHz, below the usual %d", g, g.appClock, g.usualClock)
+	judgeEachGPU(f, p, "application clocks", func(g *gpuState) {
+		if g.appClock != absent && g.appClock < g.defaultClock {
+			p.addWarning("the application clock of %s is set to %d MHz, below the default %d", g, g.appClock, g.defaultClock)
 		}
 	})
 }
 
-// gpuPeermem: RDMA into GPU memory needs the module nvidia_peermem, or NVIDIA's open
-// kernel modules, which give the memory to others as a dma-buf (Linux 5.12).
+// gpuPeermem checks whether RDMA can access GPU memory: this needs the module nvidia_peermem,
+// or NVIDIA's open kernel modules, which export the memory as a dma-buf (Linux 5.12).
 func gpuPeermem(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	rdma, _ := os.ReadDir(filepath.Join(h.Roots.Sys, "class/infiniband"))
 	switch {
-	case noGPUs(h, s):
+	case hasNoGPUs(h, s):
 		return noGPU
 	case s.GPU.Peermem == "ignore":
-		return check.Found(check.NotApplicable, "nvidia_peermem is not asked for")
-	case present(filepath.Join(h.Roots.Sys, "module/nvidia_peermem")):
-		return check.Found(check.OK, "nvidia_peermem is loaded")
+		return check.NewFinding(check.NotApplicable, "the check for nvidia_peermem is switched off")
+	case mayExist(filepath.Join(h.Roots.Sys, "module/nvidia_peermem")):
+		return check.NewFinding(check.OK, "nvidia_peermem is loaded")
 	case s.GPU.Peermem == "drain":
-		return check.Found(check.Fail, "nvidia_peermem is not loaded")
+		return check.NewFinding(check.Fail, "nvidia_peermem is not loaded")
 	case len(rdma) == 0:
-		return check.Found(check.NotApplicable, "the node has no RDMA devices")
+		return check.NewFinding(check.NotApplicable, "the node has no RDMA devices")
 	}
-	version, _ := read(filepath.Join(h.Roots.Proc, "driver/nvidia/version"))
+	version, _ := readFile(filepath.Join(h.Roots.Proc, "driver/nvidia/version"))
 	if strings.Contains(string(version), "Open Kernel Module") {
-		return check.Found(check.OK, "the driver shares GPU memory as dma-buf")
+		return check.NewFinding(check.OK, "the driver exports GPU memory as dma-buf")
 	}
-	return check.Found(check.Warn, "nvidia_peermem is not loaded")
+	return check.NewFinding(check.Warn, "nvidia_peermem is not loaded")
 }

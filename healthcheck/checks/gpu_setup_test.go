@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 )
 
-// A lost GPU must not turn off the checks that look for it.
+// A lost GPU must not disable the checks that search for it.
 func TestGPUCount(t *testing.T) {
 	h, s := gpuHost(t, "- nvmlDeviceGetCount_v2 0 7")
 	expect(t, once(h, gpuCount, s), check.Fail, "the driver has fewer GPUs than 8: 0000:17:00.0 is missing")
@@ -34,24 +34,24 @@ func TestGPUCount(t *testing.T) {
 	expect(t, once(h, gpuCount, s), check.OK, "")
 }
 
-// Slurm knows of GPUs that even the bus has lost.
+// slurm.conf lists GPUs that are lost even from the bus.
 func TestGPUsOfSlurm(t *testing.T) {
 	h, s := gpuHost(t)
 	conf := h.Roots.Etc + "/slurm/slurm.conf"
 	put(t, conf, "NodeName=n[1-4] CPUs=8 \\\n Gres=gpu:h100:8,nic:2 # all\n")
-	expect(t, once(h, gpuCount, s), check.OK, "all 8 GPUs are there")
+	expect(t, once(h, gpuCount, s), check.OK, "all 8 GPUs are present")
 	put(t, conf, "nodename=n[1-4] gres=gpu:9\n")
 	expect(t, once(h, gpuCount, s), check.Fail, "the PCI bus shows fewer GPUs than the configured 9; the driver has fewer GPUs than 9")
 	h, s = testHost(t), config.DefaultSettings()
 	require.NoError(t, os.MkdirAll(h.Roots.Sys+"/bus/pci/devices", 0o755))
 	put(t, h.Roots.Run+"/slurm/conf/slurm.conf", "NodeName=DEFAULT Gres=gpu:8\nNodeName=n[1-4]\nNodeName=n9 Gres=gpu:4\n")
-	expect(t, once(h, gpuCount, s), check.Fail, "the PCI bus shows no GPU, and slurm.conf has 8")
+	expect(t, once(h, gpuCount, s), check.Fail, "the PCI bus shows no GPU, but slurm.conf has 8")
 	for gres, n := range map[string]int{"": 0, "gpu": 1, "gpu:4": 4, "gpu:a100": 1, "gpu:a100:2(S:0,1),gpu:h100:3": 5, "nic:8": 0, "gpu:1g.10gb:7": 0, "gpux:3": 0, "GPU:2": 2} {
 		assert.Equal(t, n, countGPUs(gres), gres)
 	}
 }
 
-// Slurm counts other makers' GPUs too, and slices.
+// Slurm also counts GPUs of other vendors, and MIG slices.
 func TestGresThatAreNoGPUsOfNVIDIA(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	device := h.Roots.Sys + "/bus/pci/devices/0000:05:00.0"
@@ -68,10 +68,10 @@ func TestGresThatAreNoGPUsOfNVIDIA(t *testing.T) {
 
 	h, s = gpuHost(t, "3 nvmlDeviceGetMigMode 0 1 1")
 	put(t, h.Roots.Etc+"/slurm/slurm.conf", "NodeName=n1 Gres=gpu:56\n")
-	expect(t, once(h, gpuCount, s), check.OK, "all 8 GPUs are there")
+	expect(t, once(h, gpuCount, s), check.OK, "all 8 GPUs are present")
 	h, s = gpuHost(t, "- nvmlInit_v2 999") // who knows
 	put(t, h.Roots.Etc+"/slurm/slurm.conf", "NodeName=n1 Gres=gpu:56\n")
-	expect(t, once(h, gpuCount, s), check.Unknown, "NVML does not work: unknown error of the driver")
+	expect(t, once(h, gpuCount, s), check.Unknown, "NVML does not work: unknown driver error")
 }
 
 func TestMIG(t *testing.T) {
@@ -92,7 +92,7 @@ func TestPeermem(t *testing.T) {
 	expect(t, once(h, gpuPeermem, s), check.Fail, "nvidia_peermem is not loaded")
 	s.GPU.Peermem = "warn"
 	put(t, h.Roots.Proc+"/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n")
-	expect(t, once(h, gpuPeermem, s), check.OK, "the driver shares GPU memory as dma-buf")
+	expect(t, once(h, gpuPeermem, s), check.OK, "the driver exports GPU memory as dma-buf")
 	require.NoError(t, os.MkdirAll(h.Roots.Sys+"/module/nvidia_peermem", 0o755))
 	expect(t, once(h, gpuPeermem, s), check.OK, "nvidia_peermem is loaded")
 	h, s = testHost(t), config.DefaultSettings()
@@ -143,20 +143,21 @@ func TestGPULeftovers(t *testing.T) {
 
 func TestShortPCI(t *testing.T) {
 	for in, out := range map[string]string{"00000000:1B:00.0": "0000:1b:00.0", "00010000:1B:00.0": "00010000:1b:00.0", "": "", "0001:2A:00.0": "0001:2a:00.0"} {
-		assert.Equal(t, out, shortPCI(in))
+		assert.Equal(t, out, shortenPCI(in))
 	}
-	assert.True(t, strings.HasPrefix(shortPCI("00000009:01:00.0"), "0009"))
+	assert.True(t, strings.HasPrefix(shortenPCI("00000009:01:00.0"), "0009"))
 }
 
-// TestPersistenceIsRemembered: with it on in all GPUs a driver that is silent hangs, else it may be slow.
+// TestPersistenceIsRemembered: if persistence mode was on in all GPUs, an unresponsive driver
+// hangs; otherwise it may be slow.
 func TestPersistenceIsRemembered(t *testing.T) {
 	for line, keep := range map[string]string{"": "true", "7 nvmlDeviceGetPersistenceMode 0 0": "false", "3 nvmlDeviceGetPersistenceMode 3": "false"} {
 		h, s := gpuHost(t, line)
 		f := once(h, gpuDriver, s)
-		assert.Equal(t, keep, string(f.Keep), "%q: %s", line, f.Text)
+		assert.Equal(t, keep, string(f.State), "%q: %s", line, f.Text)
 	}
 	h, _ := gpuHost(t)
-	assert.NotEmpty(t, withoutPersistence(h), "never answered since boot")
-	h.Kept = keepPersistence(true)
-	assert.Empty(t, withoutPersistence(h))
+	assert.NotEmpty(t, explainSlowDriver(h), "never answered since boot")
+	h.State = encodePersistence(true)
+	assert.Empty(t, explainSlowDriver(h))
 }

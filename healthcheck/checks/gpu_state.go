@@ -20,22 +20,24 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// Reasons for which the hardware itself lowers the clocks (nvmlClocksEventReasons):
-// its own thermal slowdown, and the power brake. A software power cap is no fault,
-// and the bit of any hardware slowdown alone can be either.
+// slowReasons are the reasons (nvmlClocksEventReasons) for which the hardware itself lowers the
+// clocks: its own thermal slowdown, and the power brake. A software power cap is not a fault,
+// and the bit for any hardware slowdown alone can be either.
 const slowReasons = nvml.ClocksThrottleReasonHwThermalSlowdown | nvml.ClocksThrottleReasonHwPowerBrakeSlowdown
 
-// A GPU that was slow in so many of the last runs is bad: about 3 of 10 minutes.
+// slowRuns is the number of slow runs among the last slowOf after which a GPU is bad: about 3
+// of 10 minutes.
 const slowRuns, slowOf = 6, 20
 
-// gpuClocks remembers the last runs: single peaks are normal.
+// gpuClocks checks whether GPUs are slowed down by their hardware. It keeps a history of runs,
+// since single peaks are normal.
 func gpuClocks(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 	var before, now = map[string]uint32{}, map[string]uint32{}
-	if json.Unmarshal(h.Kept, &before) != nil {
+	if json.Unmarshal(h.State, &before) != nil {
 		before = map[string]uint32{}
 	}
-	f := gpus("no GPU is slowed down by its hardware", func(_ *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
-		each(f, p, "clocks", func(g *gpuState) {
+	f := newGPURun("no GPU is slowed down by its hardware", func(_ *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
+		judgeEachGPU(f, p, "clocks", func(g *gpuState) {
 			if g.clocks == absent {
 				return
 			}
@@ -46,59 +48,61 @@ func gpuClocks(ctx context.Context, h *check.Host, s *check.Settings) check.Find
 			now[g.String()] = history
 			switch {
 			case bits.OnesCount32(history) >= slowRuns:
-				p.failed("%s is slowed down by heat or by its power supply", g)
+				p.addFailure("%s is slowed down by heat or by its power supply", g)
 			case history&1 != 0:
-				p.warned("%s is slowed down by heat or by its power supply", g)
+				p.addWarning("%s is slowed down by heat or by its power supply", g)
 			}
 		})
 	})(ctx, h, s)
 	if len(now) > 0 {
-		f.Keep, _ = json.Marshal(now)
+		f.State, _ = json.Marshal(now)
 	}
 	return f
 }
 
-// gpuTemperature warns at the GPU's own thresholds: where it slows down, and the
-// highest that its memory may have.
+// gpuTemperature warns at the GPU's own thresholds: the temperature at which it slows down, and
+// the maximum of its memory.
 func gpuTemperature(_ *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
-	each(f, p, "temperature", func(g *gpuState) {
-		p.metric(g, "temperature_celsius", "A GPU's temperature.", false, g.temperature)
-		p.metric(g, "memory_temperature_celsius", "The temperature of a GPU's memory.", false, g.memoryHeat)
-		p.metric(g, "power_milliwatts", "The power that a GPU takes.", false, g.power)
+	judgeEachGPU(f, p, "temperature", func(g *gpuState) {
+		p.addMetric(g, "temperature_celsius", "Temperature of a GPU.", false, g.temperature)
+		p.addMetric(g, "memory_temperature_celsius", "Temperature of a GPU's memory.", false, g.memoryTemperature)
+		p.addMetric(g, "power_milliwatts", "Power draw of a GPU.", false, g.power)
 		if g.slowdown > 0 && g.temperature >= g.slowdown {
-			p.warned("%s is so hot that it slows down", g)
+			p.addWarning("%s is hot enough to slow down", g)
 		}
-		if g.memoryMax > 0 && g.memoryHeat >= g.memoryMax {
-			p.warned("the memory of %s is too hot", g)
+		if g.memoryMax > 0 && g.memoryTemperature >= g.memoryMax {
+			p.addWarning("the memory of %s is too hot", g)
 		}
 	})
 }
 
-// gpuPersistence: without it the driver lets go of an unused GPU, and each first call takes seconds.
+// gpuPersistence checks persistence mode, without which the driver releases an unused GPU, and
+// each first call takes seconds.
 func gpuPersistence(_ *check.Host, s *check.Settings, f *gpuFacts, p *problems) {
-	each(f, p, "persistence mode", func(g *gpuState) {
+	judgeEachGPU(f, p, "persistence mode", func(g *gpuState) {
 		if g.persistence == 0 && s.GPU.Persistence != "ignore" {
-			p.warned("persistence mode of %s is off", g)
+			p.addWarning("persistence mode of %s is off", g)
 		}
 	})
 }
 
-// gpuLeftovers finds users' processes on GPUs that belong to no step of a job:
-// Slurm's cgroup of a step has "job_" in its path. Without proctrack/cgroup none
-// has, which is why this check does not drain unless the site says so.
+// gpuLeftovers reports users' processes on GPUs that belong to no step of a job: Slurm's cgroup
+// of a step has "job_" in its path. Without proctrack/cgroup no process has such a cgroup, so
+// this check does not drain unless the site configures that.
 func gpuLeftovers(h *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
-	each(f, p, "processes", func(g *gpuState) {
+	judgeEachGPU(f, p, "processes", func(g *gpuState) {
 		for _, pid := range g.pids {
-			if stray(filepath.Join(h.Roots.Proc, strconv.Itoa(pid))) {
-				p.failed("%s has a user's process that belongs to no job", g)
-				p.note("process %d on %s", pid, g)
+			if isOutsideJobs(filepath.Join(h.Roots.Proc, strconv.Itoa(pid))) {
+				p.addFailure("%s has a user's process that belongs to no job", g)
+				p.addNote("process %d on %s", pid, g)
 			}
 		}
 	})
 }
 
-// stray is false for a process that has ended: NVML lists some for ever.
-func stray(dir string) bool {
+// isOutsideJobs reports whether a user's process belongs to no job; it is false for an ended
+// process, since NVML keeps listing some.
+func isOutsideJobs(dir string) bool {
 	var st unix.Stat_t
 	if unix.Lstat(dir, &st) != nil || st.Uid < 1000 {
 		return false
@@ -107,49 +111,50 @@ func stray(dir string) bool {
 	return err == nil && !strings.Contains(string(text), "/job_")
 }
 
-// nvidiaSMI runs the tool that people and other programs ask.
+// nvidiaSMI runs nvidia-smi, which people and other programs use.
 func nvidiaSMI(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 	switch {
 	case s.GPU.SMI == "none":
-		return check.Found(check.NotApplicable, "nvidia-smi is not asked for")
-	case noGPUs(h, s):
+		return check.NewFinding(check.NotApplicable, "the check with nvidia-smi is switched off")
+	case hasNoGPUs(h, s):
 		return noGPU
-	case !present(s.GPU.SMI):
-		return check.Found(check.Warn, "there is no %s", s.GPU.SMI)
+	case !mayExist(s.GPU.SMI):
+		return check.NewFinding(check.Warn, "%s does not exist", s.GPU.SMI)
 	}
 	want := max(s.GPU.Count, 1)
 	out, err := h.Command(ctx, s.GPU.SMI, "--query-gpu=index,pci.bus_id,persistence_mode", "--format=csv,noheader")
 	var exit *exec.ExitError
 	switch {
-	case ctx.Err() != nil && withoutPersistence(h) != "":
-		return check.Found(check.Warn, "%s", withoutPersistence(h))
+	case ctx.Err() != nil && explainSlowDriver(h) != "":
+		return check.NewFinding(check.Warn, "%s", explainSlowDriver(h))
 	case ctx.Err() != nil:
-		return check.Found(check.Fail, "nvidia-smi does not answer")
+		return check.NewFinding(check.Fail, "nvidia-smi does not answer")
 	case err != nil && errors.As(err, &exit):
-		return check.Found(check.Fail, "nvidia-smi fails: %s", smiWords(exit.ExitCode()))
+		return check.NewFinding(check.Fail, "nvidia-smi fails: %s", describeSMIExit(exit.ExitCode()))
 	case err != nil:
-		return check.Found(check.Unknown, "nvidia-smi cannot be run")
+		return check.NewFinding(check.Unknown, "cannot run nvidia-smi")
 	}
 	rows, persistent := 0, true
 	for row := range strings.Lines(string(out)) {
 		persistent = persistent && strings.HasSuffix(strings.TrimSpace(row), ", Enabled")
 		if _, pci, found := strings.Cut(row, ", "); !found || strings.Count(pci, ":") != 2 {
-			return check.Finding{Verdict: check.Unknown, Text: "the output of nvidia-smi is not understood", Detail: fmt.Sprintf("%.80q", row)}
+			return check.Finding{Verdict: check.Unknown, Text: "cannot parse the output of nvidia-smi", Detail: fmt.Sprintf("%.80q", row)}
 		}
 		rows++
 	}
 	if rows < want {
-		return check.Found(check.Fail, "nvidia-smi shows fewer GPUs than %d", want)
+		return check.NewFinding(check.Fail, "nvidia-smi shows fewer than %d GPUs", want)
 	}
-	f := check.Found(check.OK, "nvidia-smi answers")
-	f.Keep = keepPersistence(persistent)
+	f := check.NewFinding(check.OK, "nvidia-smi answers")
+	f.State = encodePersistence(persistent)
 	return f
 }
 
-// smiWords: nvidia-smi ends with NVML's codes (nvidia-smi(1), "RETURN VALUE").
-func smiWords(code int) string {
+// describeSMIExit describes the exit code of nvidia-smi, which is an NVML code (nvidia-smi(1),
+// "RETURN VALUE").
+func describeSMIExit(code int) string {
 	if code < 0 || code > 127 {
-		return "it was killed or cannot be started"
+		return "it was killed or could not be started"
 	}
 	return nvmlCode(code).String()
 }

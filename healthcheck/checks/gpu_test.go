@@ -19,7 +19,8 @@ import (
 
 const driverText = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 00:00:00 UTC 2025\nGCC version:  gcc\n"
 
-// gpuHost has eight GPUs on its bus and a library that says the same but for the lines.
+// gpuHost returns a host with eight GPUs on its bus and a library with the same GPUs, changed
+// by the lines.
 func gpuHost(t *testing.T, lines ...string) (*check.Host, *check.Settings) {
 	t.Helper()
 	h, s := testHost(t), config.DefaultSettings()
@@ -36,15 +37,15 @@ func gpuHost(t *testing.T, lines ...string) (*check.Host, *check.Settings) {
 	return h, s
 }
 
-var gpuLooks = map[string]look{
-	"driver": gpuDriver, "count": gpuCount, "lost": gpus("good", gpuLost), "recovery": gpus("good", gpuRecovery),
-	"ecc": gpuECC, "rows": gpus("good", gpuRows), "pages": gpus("good", gpuPages), "nvlink": gpus("good", gpuLinks),
-	"fabric": gpus("good", gpuFabric), "pcie": gpus("good", gpuPCIe), "clocks": gpuClocks, "temperature": gpus("good", gpuTemperature),
-	"persistence": gpus("good", gpuPersistence), "nvlink-errors": gpuLinkErrors, "clock-setting": gpus("good", gpuClockSetting),
-	"vbios": gpus("good", gpuVBIOS), "mig": onMIG, "leftovers": gpus("good", gpuLeftovers),
+var gpuLooks = map[string]checkFunc{
+	"driver": gpuDriver, "count": gpuCount, "lost": newGPURun("good", gpuLost), "recovery": newGPURun("good", gpuRecovery),
+	"ecc": gpuECC, "rows": newGPURun("good", gpuRows), "pages": newGPURun("good", gpuPages), "nvlink": newGPURun("good", gpuLinks),
+	"fabric": newGPURun("good", gpuFabric), "pcie": newGPURun("good", gpuPCIe), "clocks": gpuClocks, "temperature": newGPURun("good", gpuTemperature),
+	"persistence": newGPURun("good", gpuPersistence), "nvlink-errors": gpuLinkErrors, "clock-setting": newGPURun("good", gpuClockSetting),
+	"vbios": newGPURun("good", gpuVBIOS), "mig": onMIG, "leftovers": newGPURun("good", gpuLeftovers),
 }
 
-// onMIG is gpuMIG where GPUs are to have it off.
+// onMIG is gpuMIG with MIG configured as off.
 func onMIG(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 	set := *s
 	set.GPU.MIG = "off"
@@ -68,9 +69,10 @@ func TestNoGPUs(t *testing.T) {
 	}
 }
 
-// A broken driver is told once; what it hides is not known, and no healthy GPU is called sick.
+// A broken driver is reported once; hidden states are Unknown, and no healthy GPU is reported
+// as faulty.
 func TestBrokenDriver(t *testing.T) {
-	for code, words := range map[int]string{9: "the driver is not loaded", 18: "the driver and its library are of different versions", 999: "unknown error of the driver", 77: "NVML error 77"} {
+	for code, words := range map[int]string{9: "the driver is not loaded", 18: "the driver and its library have different versions", 999: "unknown driver error", 77: "NVML error 77"} {
 		h, s := gpuHost(t, fmt.Sprintf("- nvmlInit_v2 %d", code))
 		s.GPU.Count = 8
 		expect(t, once(h, gpuDriver, s), check.Fail, "NVML does not work: "+words)
@@ -82,29 +84,29 @@ func TestBrokenDriver(t *testing.T) {
 	}
 	h, s := gpuHost(t)
 	s.GPU.Library = t.TempDir() + "/libnvidia-ml.so.1"
-	expect(t, once(h, gpuDriver, s), check.Warn, "NVML does not work: the library libnvidia-ml.so.1 cannot be loaded; nor are GPUs configured")
+	expect(t, once(h, gpuDriver, s), check.Warn, "NVML does not work: cannot load the library libnvidia-ml.so.1; no GPU is configured")
 	s.GPU.Count = 8
-	expect(t, once(h, gpuDriver, s), check.Fail, "NVML does not work: the library libnvidia-ml.so.1 cannot be loaded")
+	expect(t, once(h, gpuDriver, s), check.Fail, "NVML does not work: cannot load the library libnvidia-ml.so.1")
 	for i := range 8 { // all are given to virtual machines
 		require.NoError(t, os.Symlink("../../drivers/vfio-pci", fmt.Sprintf("%s/bus/pci/devices/0000:%02x:00.0/driver", h.Roots.Sys, 0x10+i)))
 	}
-	bus, err := busGPUs(h.Roots.Sys)
+	bus, err := readBusGPUs(h.Roots.Sys)
 	require.NoError(t, err)
 	assert.Empty(t, bus)
 }
 
 func TestDriverVersion(t *testing.T) {
 	h, s := gpuHost(t, "- nvmlSystemGetDriverVersion 0 570.124.06")
-	expect(t, once(h, gpuDriver, s), check.Fail, "driver 570.86.15 is loaded, and its library is of 570.124.06")
+	expect(t, once(h, gpuDriver, s), check.Fail, "driver 570.86.15 is loaded, but its library has version 570.124.06")
 	for _, garbage := range []string{"garbage\n", "NVRM version: NVIDIA 570. .5 1.2.3.4 5.x\nGCC version: gcc 12.2.0 \n", "GCC version: gcc 12.2.0 \n"} {
 		put(t, h.Roots.Proc+"/driver/nvidia/version", garbage)
-		expect(t, once(h, gpuDriver, s), check.Unknown, "the version of the driver is not understood")
+		expect(t, once(h, gpuDriver, s), check.Unknown, "cannot parse the version of the driver")
 	}
 	put(t, h.Roots.Proc+"/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n")
 	expect(t, once(h, gpuDriver, s), check.OK, "")
 }
 
-// Models differ in their NVLinks, and cards for PCIe have them with a bridge only.
+// Models differ in their number of NVLinks, and PCIe cards have them only with a bridge.
 func TestNVLinksOfUnequalGPUs(t *testing.T) {
 	model := func(i int) string { return fmt.Sprintf("%d nvmlDeviceGetName 0 Tesla T4", i) }
 	without := func(i int) string { return fmt.Sprintf("%d nvmlDeviceGetNvLinkState 3", i) }
@@ -138,35 +140,35 @@ func TestBadGPUs(t *testing.T) {
 	}{
 		{"3 nvmlDeviceGetTemperature 15", "lost", check.Fail, "GPU 3 (0000:13:00.0) is lost"},
 		{"3 nvmlDeviceGetHandleByIndex_v2 15", "lost", check.Fail, "GPU 3 is lost"},
-		{"3 nvmlDeviceGetHandleByIndex_v2 999", "lost", check.Fail, "GPU 3 cannot be used: unknown error of the driver"},
-		{"5 nvmlDeviceGetRemappedRows 16", "lost", check.Fail, "GPU 5 (0000:15:00.0) wants a reset"},
+		{"3 nvmlDeviceGetHandleByIndex_v2 999", "lost", check.Fail, "GPU 3 cannot be used: unknown driver error"},
+		{"5 nvmlDeviceGetRemappedRows 16", "lost", check.Fail, "GPU 5 (0000:15:00.0) requires a reset"},
 		{"5 nvmlDeviceGetPersistenceMode 14", "lost", check.Warn, "GPU 5 (0000:15:00.0) has a corrupted infoROM"},
 		{"5 nvmlDeviceGetTemperature 15", "temperature", check.Unknown, "GPU 5 (0000:15:00.0) does not answer"},
-		{"0 nvmlDeviceGetFieldValues/230 0 0 2", "recovery", check.Fail, "GPU 0 (0000:10:00.0) wants a reboot of the node"},
-		{"0 nvmlDeviceGetFieldValues/230 0 0 9", "recovery", check.Fail, "GPU 0 (0000:10:00.0) wants recovery action 9"},
+		{"0 nvmlDeviceGetFieldValues/230 0 0 2", "recovery", check.Fail, "GPU 0 (0000:10:00.0) requires a reboot of the node"},
+		{"0 nvmlDeviceGetFieldValues/230 0 0 9", "recovery", check.Fail, "GPU 0 (0000:10:00.0) requires recovery action 9"},
 		{"0 nvmlDeviceGetFieldValues/230 0 3 1", "recovery", check.OK, "good"},
 		{"0 nvmlDeviceGetFieldValues/230 2", "recovery", check.OK, "good"},
-		{"0 nvmlDeviceGetFieldValues/230 999", "recovery", check.Unknown, "GPU 0 (0000:10:00.0): recovery action: unknown error of the driver"},
+		{"0 nvmlDeviceGetFieldValues/230 999", "recovery", check.Unknown, "GPU 0 (0000:10:00.0): recovery action: unknown driver error"},
 		{"1 nvmlDeviceGetMemoryErrorCounter/7 0 0 0 1 1", "ecc", check.Fail, "GPU 1 (0000:11:00.0) has uncorrectable errors in SRAM"},
 		{"1 nvmlDeviceGetMemoryErrorCounter/7 0 0 0 0 5", "ecc", check.OK, "no uncorrectable errors"},
 		{"1 nvmlDeviceGetMemoryErrorCounter/2 0 9 9 0 0", "ecc", check.OK, "no uncorrectable errors"},
 		{"1 nvmlDeviceGetMemoryErrorCounter/2 0 0 0 1 1", "ecc", check.Warn, "GPU 1 (0000:11:00.0) has uncorrectable errors in memory"},
 		{"1 nvmlDeviceGetMemoryErrorCounter/7 3", "ecc", check.OK, "no uncorrectable errors"},
-		{"1 nvmlDeviceGetSramEccErrorStatus 0 1", "ecc", check.Fail, "GPU 1 (0000:11:00.0) has more errors in SRAM than NVIDIA lets pass"},
+		{"1 nvmlDeviceGetSramEccErrorStatus 0 1", "ecc", check.Fail, "GPU 1 (0000:11:00.0) exceeds NVIDIA's threshold of SRAM errors"},
 		{"1 nvmlDeviceGetSramEccErrorStatus 3", "ecc", check.OK, ""},
 		{"1 nvmlDeviceGetMigMode 0 1 1", "mig", check.Warn, "MIG of GPU 1 (0000:11:00.0) is on"},
 		{"1 nvmlDeviceGetMigMode 3", "mig", check.OK, ""},
-		{"2 nvmlDeviceGetVbiosVersion 0 96.00.99.00.01", "vbios", check.Warn, "the vBIOS of GPU 2 (0000:12:00.0) is another than that of its like"},
+		{"2 nvmlDeviceGetVbiosVersion 0 96.00.99.00.01", "vbios", check.Warn, "the vBIOS of GPU 2 (0000:12:00.0) differs from that of the other GPUs of its model"},
 		{"2 nvmlDeviceGetName 0 NVIDIA A100", "vbios", check.OK, ""},
 		{"2 nvmlDeviceGetVbiosVersion 3", "vbios", check.OK, ""},
-		{"3 nvmlDeviceGetApplicationsClock 0 1980 1200 2619", "clock-setting", check.Warn, "the application clock of GPU 3 (0000:13:00.0) is set to 1200 MHz, below the usual 1980"},
+		{"3 nvmlDeviceGetApplicationsClock 0 1980 1200 2619", "clock-setting", check.Warn, "the application clock of GPU 3 (0000:13:00.0) is set to 1200 MHz, below the default 1980"},
 		{"3 nvmlDeviceGetApplicationsClock 3", "clock-setting", check.OK, ""},
 		{"7 nvmlDeviceGetFieldValues/82 0 0 95", "temperature", check.Warn, "the memory of GPU 7 (0000:17:00.0) is too hot"},
 		{"7 nvmlDeviceGetFieldValues/82 0 3 0", "temperature", check.OK, ""},
 		{"2 nvmlDeviceGetRemappedRows 0 1 1 0 1", "rows", check.Fail, "GPU 2 (0000:12:00.0): row remapping has failed"},
 		{"2 nvmlDeviceGetRemappedRows 0 0 1 1 0", "rows", check.Warn, "GPU 2 (0000:12:00.0): row remapping waits for a reset"},
 		{"2 nvmlDeviceGetRemappedRows 3", "rows", check.OK, "good"},
-		{"2 nvmlDeviceGetRetiredPages 0 40 22", "pages", check.Warn, "GPU 2 (0000:12:00.0) has retired nearly all pages that it can"},
+		{"2 nvmlDeviceGetRetiredPages 0 40 22", "pages", check.Warn, "GPU 2 (0000:12:00.0) has retired almost the maximum number of pages"},
 		{"2 nvmlDeviceGetRetiredPagesPendingStatus 0 1", "pages", check.Warn, ""},
 		{"6 nvmlDeviceGetNvLinkState 0 1 1 1 1 0 1 1 1 1 1 1 1 1 1 1 1 1 1", "nvlink", check.Fail, "GPU 6 (0000:16:00.0) has fewer active NVLinks than 18"},
 		{"* nvmlDeviceGetNvLinkState 3", "nvlink", check.OK, "good"},
@@ -194,14 +196,14 @@ func TestBadGPUs(t *testing.T) {
 func TestPCIeAtWork(t *testing.T) {
 	const busy = "7 nvmlDeviceGetUtilizationRates 0 90 10"
 	h, s := gpuHost(t, busy)
-	expect(t, once(h, gpuLooks["pcie"], s), check.Warn, "GPU 7 (0000:17:00.0) works with PCIe generation 1 of 5")
+	expect(t, once(h, gpuLooks["pcie"], s), check.Warn, "GPU 7 (0000:17:00.0) runs with PCIe generation 1 of 5")
 	h, s = gpuHost(t, busy, "7 nvmlDeviceGetCurrPcieLinkGeneration 0 5")
 	expect(t, once(h, gpuLooks["pcie"], s), check.OK, "")
 	h, s = gpuHost(t, busy, "7 nvmlDeviceGetCurrPcieLinkWidth 0 8")
-	expect(t, once(h, gpuLooks["pcie"], s), check.Fail, "GPU 7 (0000:17:00.0) works with 8 of 16 PCIe lanes")
+	expect(t, once(h, gpuLooks["pcie"], s), check.Fail, "GPU 7 (0000:17:00.0) runs with 8 of 16 PCIe lanes")
 }
 
-// Counts matter by how much they grow from one run to the next.
+// Counters are judged by their growth from one run to the next.
 func TestGrowingErrors(t *testing.T) {
 	for name, line := range map[string]string{"nvlink-errors": "4 nvmlDeviceGetFieldValues/52 0 0 ", "ecc": "4 nvmlDeviceGetMemoryErrorCounter/2 0 "} {
 		h, s := gpuHost(t, line+"1000000")

@@ -18,7 +18,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 )
 
-// testHost is a node in a directory, on which nothing is found until a test puts it there.
+// testHost returns a node in a directory, which is empty until a test adds files.
 func testHost(t *testing.T) *check.Host {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func put(t *testing.T, path, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// fixture copies testdata/NAME to where a check looks.
+// fixture copies testdata/NAME to the path that a check reads.
 func fixture(t *testing.T, name, to string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -44,7 +44,7 @@ func fixture(t *testing.T, name, to string) {
 	put(t, to, string(text))
 }
 
-// expect wants a verdict and, where it is not "", the text.
+// expect asserts the verdict and, unless it is "", the text.
 func expect(t *testing.T, f check.Finding, verdict check.Verdict, text string) {
 	t.Helper()
 	assert.Equal(t, verdict.String(), f.Verdict.String(), "%s; %s", f.Text, f.Detail)
@@ -52,36 +52,36 @@ func expect(t *testing.T, f check.Finding, verdict check.Verdict, text string) {
 		assert.Equal(t, text, f.Text)
 	}
 	assert.NotEmpty(t, f.Text)
-	assert.LessOrEqual(t, len(f.Text), longest)
+	assert.LessOrEqual(t, len(f.Text), textMax)
 	assert.Regexp(t, regexp.MustCompile(`^[ -~]+$`), f.Text)
-	assert.True(t, f.Keep == nil || json.Valid(f.Keep))
+	assert.True(t, f.State == nil || json.Valid(f.State))
 }
 
-// again is the next run: what the last one kept is handed to it.
-func again(h *check.Host, l look, s *check.Settings, before check.Finding) check.Finding {
-	h.Kept = before.Keep
+// again performs the next run with the state of the last one.
+func again(h *check.Host, l checkFunc, s *check.Settings, before check.Finding) check.Finding {
+	h.State = before.State
 	return l(context.Background(), h, s)
 }
 
-func once(h *check.Host, l look, s *check.Settings) check.Finding {
+func once(h *check.Host, l checkFunc, s *check.Settings) check.Finding {
 	return l(context.Background(), h, s)
 }
 
 func TestProblems(t *testing.T) {
 	p := problems{}
-	p.warned("b")
-	p.warned("a")
-	p.warned("a")
-	expect(t, p.finding("good"), check.Warn, "a; b")
-	p.unclear("c")
-	expect(t, p.finding("good"), check.Unknown, "c")
+	p.addWarning("b")
+	p.addWarning("a")
+	p.addWarning("a")
+	expect(t, p.buildFinding("good"), check.Warn, "a; b")
+	p.addUnknown("c")
+	expect(t, p.buildFinding("good"), check.Unknown, "c")
 	for range 30 {
-		p.failed("GPU %d has a fault that takes many words \x1b[31m", len(p.fail))
+		p.addFailure("GPU %d has a fault that takes many words \x1b[31m", len(p.fail))
 	}
-	f := p.finding("good")
+	f := p.buildFinding("good")
 	expect(t, f, check.Fail, "")
 	assert.Regexp(t, `and more$`, f.Text)
-	expect(t, (&problems{}).finding("good"), check.OK, "good")
+	expect(t, (&problems{}).buildFinding("good"), check.OK, "good")
 }
 
 func TestRows(t *testing.T) {
@@ -90,17 +90,17 @@ func TestRows(t *testing.T) {
 		assert.Regexp(t, `^[a-z][a-z0-9-]*$`, c.Name)
 		assert.False(t, names[c.Name], c.Name)
 		names[c.Name] = true
-		assert.NotEmpty(t, c.Looks, c.Name)
-		assert.Regexp(t, `\.$`, c.Do, c.Name)
+		assert.NotEmpty(t, c.Subject, c.Name)
+		assert.Regexp(t, `\.$`, c.Remedy, c.Name)
 		assert.Positive(t, c.Timeout, c.Name)
 		assert.NotNil(t, c.Run, c.Name)
 		assert.True(t, c.Severity == check.Drain || c.Severity == check.WarnOnly, c.Name)
-		assert.True(t, c.Child == "" || c.Hang == check.Fail || c.Hang == check.Unknown, c.Name)
+		assert.True(t, c.Child == "" || c.HangVerdict == check.Fail || c.HangVerdict == check.Unknown, c.Name)
 		assert.Less(t, storagePatience, All()[1].Timeout)
 	}
 }
 
-// A node of which nothing can be read is neither sick nor well.
+// A node whose state cannot be read is neither faulty nor healthy.
 func TestAbsentNodeNeverFails(t *testing.T) {
 	h := testHost(t)
 	require.NoError(t, os.RemoveAll(filepath.Dir(h.Roots.Sys)))
@@ -109,7 +109,7 @@ func TestAbsentNodeNeverFails(t *testing.T) {
 	s.Daemons.Munge, s.GPU.Library = "none", h.Roots.Etc+"/no.so"
 	s.FileSystems = []check.FileSystem{{Path: "/", Any: true}}
 	s.GPU.SMI = "none"
-	for name, l := range map[string]look{"mounted": mounted, "memory": memory, "stuck": stuck, "kernelLog": kernelLog, "xid": xid,
+	for name, l := range map[string]checkFunc{"mounted": mounted, "memory": memory, "stuck": stuck, "kernelLog": kernelLog, "xid": xid,
 		"disk": disk, "edac": edac, "daemons": daemons, "jails": jails, "leftovers": leftovers, "defaultRoute": defaultRoute,
 		"rdmaPorts": rdmaPorts, "rdmaFlaps": rdmaFlaps, "vfs": vfs, "quarantine": quarantine, "nvidiaSMI": nvidiaSMI, "gpuCount": gpuCount} {
 		t.Run(name, func(t *testing.T) {

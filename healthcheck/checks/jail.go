@@ -21,74 +21,77 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// jails asks gojail itself what would make a launch on this node fail: storage
-// that is gone or hangs, missing mount targets, a library of another release.
+// jails runs gojail's own check for conditions that would make a launch on this node fail:
+// missing or hung storage, missing mount targets, a library of another release.
 func jails(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	n := jailNode(h, s)
-	if !present(n.Config) {
-		path, named := node.PluginConfig(slurmConfDir(h), h.Node)
+	n := newJailNode(h, s)
+	if !mayExist(n.Config) {
+		path, named := node.PluginConfig(findSlurmConfDir(h), h.Node)
 		if !named {
-			return check.Found(check.NotApplicable, "no jails: there is no %s", n.Config)
+			return check.NewFinding(check.NotApplicable, "no jails: %s does not exist", n.Config)
 		}
-		n.Config = path // Slurm asks for jails all the same: every step fails without it
+		n.Config = path // Slurm still requests jails: without the file every step fails
 	}
 	if n.LibDir == "" {
-		return check.Found(check.Unknown, "cannot find out where gojail is installed; write libdir in [jail]")
+		return check.NewFinding(check.Unknown, "cannot determine where gojail is installed; set libdir in [jail]")
 	}
 	var p problems
 	jailcheck.Check(n, func(f jailcheck.Finding) { judgeJail(&p, f) })
-	return p.finding("jails can be assembled")
+	return p.buildFinding("all jails can be assembled")
 }
 
-// judgeJail: what users can bring about drains no node, for they could do so on all.
+// judgeJail adds a finding of gojail's check. Conditions that users can cause do not drain the
+// node, since users could cause them on all nodes.
 func judgeJail(p *problems, f jailcheck.Finding) {
 	switch f.Level {
 	case jailcheck.Fail:
-		tell := p.failed
+		tell := p.addFailure
 		if f.Content {
-			tell = p.warned
+			tell = p.addWarning
 		}
 		tell("%s: %s", f.Subject, f.Found)
 		if f.Remedy != "" && !slices.Contains(p.detail, tomlfile.Printable(f.Remedy)) {
-			p.note("%s", f.Remedy)
+			p.addNote("%s", f.Remedy)
 		}
-	case jailcheck.Warn: // what costs time or surprises somebody is for `gojail check`
-		p.note("%s: %s", f.Subject, f.Found)
+	case jailcheck.Warn: // conditions that only cost time or are unexpected are left to `gojail check`
+		p.addNote("%s: %s", f.Subject, f.Found)
 	}
 }
 
-// leftovers are jobs whose end failed, and that nothing has made up for since. A job that gojail knows of and that has no
-// process of Slurm's is none: an allocation between two of its steps looks the same.
+// leftovers warns of jobs whose cleanup failed and has not been repeated since. A job that
+// gojail knows and that has no Slurm process does not count: an allocation between two of its
+// steps looks the same.
 func leftovers(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	if !present(s.Jail.Config) {
-		return check.Found(check.NotApplicable, "no jails: there is no %s", s.Jail.Config)
+	if !mayExist(s.Jail.Config) {
+		return check.NewFinding(check.NotApplicable, "no jails: %s does not exist", s.Jail.Config)
 	}
-	path := jailNode(h, s).State
-	if !present(path) {
-		return check.Found(check.OK, "no job has had a jail since the node booted")
+	path := newJailNode(h, s).State
+	if !mayExist(path) {
+		return check.NewFinding(check.OK, "no job has had a jail since the node booted")
 	}
 	state, err := state.OpenState(path)
 	if err != nil {
-		return check.Found(check.Unknown, "%s", line(err.Error()))
+		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
 	var before []string
-	if json.Unmarshal(h.Kept, &before) != nil {
+	if json.Unmarshal(h.State, &before) != nil {
 		before = nil
 	}
 	now := state.Ended()
 	var p problems
 	for _, job := range now {
-		if slices.Contains(before, job) { // one run may see what is being made up for
-			p.warned("gojail still has something of jobs that have ended")
-			p.note("job %s", job)
+		if slices.Contains(before, job) { // a single run may see a cleanup in progress
+			p.addWarning("gojail still holds resources of ended jobs")
+			p.addNote("job %s", job)
 		}
 	}
-	f := p.finding("nothing is left of jobs that have ended")
-	f.Keep, _ = json.Marshal(now)
+	f := p.buildFinding("no resources of ended jobs remain")
+	f.State, _ = json.Marshal(now)
 	return f
 }
 
-func jailNode(h *check.Host, s *check.Settings) jailcheck.Node {
+// newJailNode returns the paths of gojail on this node, from the settings or their defaults.
+func newJailNode(h *check.Host, s *check.Settings) jailcheck.Node {
 	n := jailcheck.Node{Config: s.Jail.Config, State: s.Jail.State, Name: h.Node, LibDir: s.Jail.LibDir}
 	if n.State == "" {
 		n.State = contract.DefaultState
@@ -98,23 +101,24 @@ func jailNode(h *check.Host, s *check.Settings) jailcheck.Node {
 	}
 	n.State = strings.ReplaceAll(n.State, "%n", h.Node)
 	if own, err := os.Executable(); n.LibDir == "" && err == nil {
-		n.LibDir = filepath.Join(filepath.Dir(own), "../lib/gojail") // as make install has it
+		n.LibDir = filepath.Join(filepath.Dir(own), "../lib/gojail") // the layout of make install
 	}
 	return n
 }
 
-// stepJobs finds the jobs of root's slurmstepds by the title that they give themselves: "slurmstepd: [17.batch]".
-func stepJobs(h *check.Host) (map[string]bool, error) {
+// findStepJobs returns the jobs of root's slurmstepd processes, by the title that they set:
+// "slurmstepd: [17.batch]".
+func findStepJobs(h *check.Host) (map[string]bool, error) {
 	all, err := listProcesses(h)
 	if err != nil {
 		return nil, err
 	}
 	jobs := map[string]bool{}
 	for _, one := range all {
-		if one.Name != "slurmstepd" || !one.root() {
-			continue // the title of others is not read: that can hang
+		if one.Name != "slurmstepd" || !one.isRoot() {
+			continue // reading the title of other processes can hang
 		}
-		title, err := read(one.dir + "/cmdline")
+		title, err := readFile(one.dir + "/cmdline")
 		if err != nil {
 			continue
 		}
@@ -127,8 +131,8 @@ func stepJobs(h *check.Host) (map[string]bool, error) {
 	return jobs, nil
 }
 
-// present is false only for what is known not to be there.
-func present(path string) bool {
+// mayExist reports whether a path exists or its absence is uncertain.
+func mayExist(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }

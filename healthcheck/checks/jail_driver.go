@@ -19,93 +19,98 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// driverDirs are where tasks find the driver's libraries: those that a jail's CDI
-// devices bring, and the loader's own.
+// driverDirs are the directories in which tasks find the driver's libraries: that of a jail's
+// CDI devices, and those of the dynamic loader.
 var driverDirs = []string{"run/gojail/cdi/lib", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"}
 
-// jailDriver looks at the driver's libraries in jails as tasks see them. A file that
-// was made to mount a library over is empty, and stays behind on storage that nodes
-// share: every job with a GPU then fails where the mount is missing.
+// jailDriver checks the driver's libraries in jails as tasks see them. A file that was created
+// as a mount target for a library is empty and remains on storage that nodes share: every job
+// with a GPU then fails where the mount is missing.
 func jailDriver(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	if !present(s.Jail.Config) {
-		return check.Found(check.NotApplicable, "no jails: there is no %s", s.Jail.Config)
+	if !mayExist(s.Jail.Config) {
+		return check.NewFinding(check.NotApplicable, "no jails: %s does not exist", s.Jail.Config)
 	}
-	n := jailNode(h, s)
+	n := newJailNode(h, s)
 	c, err := node.Load(n.Config, n.Name)
 	if err != nil {
-		return check.Found(check.Unknown, "%s", line(err.Error()))
+		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
 	var with []string
 	for name, jail := range c.Jails {
-		if bringsDriver(jail) {
+		if usesDriver(jail) {
 			with = append(with, name)
 		}
 	}
 	if len(with) == 0 {
-		return check.Found(check.NotApplicable, "no jail brings NVIDIA's driver")
+		return check.NewFinding(check.NotApplicable, "no jail provides NVIDIA's driver")
 	}
-	if !present(n.State) {
-		return check.Found(check.OK, "no jail was assembled since the node booted")
+	if !mayExist(n.State) {
+		return check.NewFinding(check.OK, "no jail has been assembled since the node booted")
 	}
 	state, err := state.OpenState(n.State)
 	if err != nil {
-		return check.Found(check.Unknown, "%s", line(err.Error()))
+		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
 	var p problems
 	for _, name := range slices.Sorted(slices.Values(with)) {
 		path, err := state.TemplateRoot(name)
 		if err != nil {
-			continue // no job has needed it yet, or it is being made anew
+			continue // no job has used the jail yet, or it is being rebuilt
 		}
 		root, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			continue
 		}
-		// The process may have ended before its root was opened, and the number be another's.
+		// The process may have ended before its root was opened, and its number may have been
+		// reused.
 		if again, err := state.TemplateRoot(name); err == nil && again == path {
-			theirs := slices.Contains(c.Jails[name].Isolation.JailRoot, "range")
-			driverFiles(&p, name, root, theirs)
+			usersOwn := slices.Contains(c.Jails[name].Isolation.JailRoot, "range")
+			checkDriverFiles(&p, name, root, usersOwn)
 		}
 		unix.Close(root)
 	}
-	return p.finding("the driver's libraries in jails are whole")
+	return p.buildFinding("the driver's libraries in jails are intact")
 }
 
-func bringsDriver(j *jailconfig.Jail) bool {
+// usesDriver reports whether a jail provides NVIDIA's driver.
+func usesDriver(j *jailconfig.Jail) bool {
 	return len(j.CDI) > 0 || slices.ContainsFunc(j.Host, func(pattern string) bool {
 		return strings.Contains(pattern, "nvidia") || strings.Contains(pattern, "libcuda")
 	})
 }
 
+// isDriver reports whether a path has the name of a library of the driver.
 func isDriver(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasPrefix(name, "libnvidia-") || strings.HasPrefix(name, "libcuda.so")
 }
 
-// driverFiles looks at the libraries below a jail's root. What is in a jail is its
-// users': no link leads out of it, and nothing but a regular file is opened. theirs is
-// whether they may change files of root, too.
-func driverFiles(p *problems, jail string, root int, theirs bool) {
+// checkDriverFiles checks the libraries below a jail's root. The content of a jail is
+// controlled by its users: no link is followed out of it, and only regular files are opened.
+// usersOwn reports whether users may change files of root, too.
+func checkDriverFiles(p *problems, jail string, root int, usersOwn bool) {
 	for _, dir := range driverDirs {
-		fd, err := inRoot(root, dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		fd, err := openInRoot(root, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
-			continue // not every distribution has each
+			continue // not every distribution has all of these directories
 		}
 		file := os.NewFile(uintptr(fd), dir)
-		for _, name := range driverNames(file) {
-			driverFile(p, jail, root, filepath.Join(dir, name), theirs)
+		for _, name := range listDriverFiles(file) {
+			checkDriverFile(p, jail, root, filepath.Join(dir, name), usersOwn)
 		}
 		file.Close()
 	}
 }
 
-// Of a directory of a user's there may be any number. A distribution has some thousands, the driver some fifty.
+// Limits for a directory of a user, which may have any number of entries. A distribution has
+// some thousands, the driver about fifty.
 const (
 	mostEntries = 1 << 16
 	mostDriver  = 1 << 10
 )
 
-func driverNames(dir *os.File) (found []string) {
+// listDriverFiles returns the sorted names of the driver's libraries in a directory.
+func listDriverFiles(dir *os.File) (found []string) {
 	for seen := 0; seen < mostEntries && len(found) < mostDriver; {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
@@ -122,13 +127,13 @@ func driverNames(dir *os.File) (found []string) {
 	return found
 }
 
-// driverFile lets a file drain the node only if it is root's, and where root put it:
-// users may have files of that name in a jail's directories, and in their own they may
-// give it to a file or a link of root's.
-func driverFile(p *problems, jail string, root int, path string, theirs bool) {
-	fd, err := inRoot(root, path, unix.O_PATH)
+// checkDriverFile checks one library. A faulty file drains the node only if it belongs to root
+// and is where root put it: users may have files of that name in a jail's directories, and in
+// their own directories they may give that name to a file or a link of root.
+func checkDriverFile(p *problems, jail string, root int, path string, usersOwn bool) {
+	fd, err := openInRoot(root, path, unix.O_PATH)
 	if err != nil {
-		return // a link whose end is not there: the loader passes it over
+		return // a dangling link: the loader skips it
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -140,23 +145,24 @@ func driverFile(p *problems, jail string, root int, path string, theirs bool) {
 	case st.Size == 0:
 		wrong = "is empty"
 	case !isELF(fd):
-		wrong = "is no library"
+		wrong = "is not a library"
 	default:
 		return
 	}
-	tell := p.failed
-	if theirs || st.Uid != 0 || jailcheck.UsersMayChange(root, path) {
-		tell = p.warned
+	tell := p.addFailure
+	if usersOwn || st.Uid != 0 || jailcheck.UsersMayChange(root, path) {
+		tell = p.addWarning
 	}
 	tell("jail %.30s: %.60s %s", jail, filepath.Base(path), wrong)
-	p.note("jail %s: /%s", jail, path)
+	p.addNote("jail %s: /%s", jail, path)
 }
 
-// isELF opens what an O_PATH descriptor is for: it cannot be another file by now.
+// isELF reports whether the file of an O_PATH descriptor begins with the ELF magic. It opens
+// the descriptor through /proc/self/fd, so that it cannot be another file.
 func isELF(fd int) bool {
 	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
-		return true // not known
+		return true // unknown: reported as good
 	}
 	defer file.Close()
 	magic := make([]byte, 4)
@@ -164,7 +170,7 @@ func isELF(fd int) bool {
 	return err != nil || string(magic[:n]) == "\x7fELF"
 }
 
-// inRoot opens a path as a process with that root would (openat2(2), Linux 5.6).
-func inRoot(root int, path string, flags uint64) (int, error) {
+// openInRoot opens a path as a process with that root would (openat2(2), Linux 5.6).
+func openInRoot(root int, path string, flags uint64) (int, error) {
 	return unix.Openat2(root, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// inJail starts a process whose /run is its own, after the commands have run there:
-// as a jail's template has it. It writes the record that leads to that process.
+// inJail starts a process with its own /run, after the commands have run there, as a jail's
+// template has it. It writes the record that leads to that process.
 func inJail(t *testing.T, state, jail, commands string) {
 	cmd := exec.Command("unshare", "-m", "sh", "-ec", "mount -t tmpfs -o mode=755 tmpfs /run\nmkdir -p /run/gojail/cdi/lib\ncd /run/gojail/cdi/lib\n"+commands+"\necho ready\nread end")
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
@@ -52,7 +52,7 @@ func TestJailDriver(t *testing.T) {
 	}{
 		library + "libcuda.so.1; ln -s libcuda.so.1 libcuda.so; ln -s nowhere libnvidia-ml.so": {check.OK, ""},
 		": >libnvidia-ml.so.1; " + library + "libcuda.so.1":                                    {check.Fail, "jail gpu: libnvidia-ml.so.1 is empty"},
-		"echo text >libcuda.so.1":                  {check.Fail, "jail gpu: libcuda.so.1 is no library"},
+		"echo text >libcuda.so.1":                  {check.Fail, "jail gpu: libcuda.so.1 is not a library"},
 		": >libcuda.so.1; chown 1000 libcuda.so.1": {check.Warn, "jail gpu: libcuda.so.1 is empty"},
 		"mkfifo libcuda.so.1; ln -s /dev/zero libcuda.so; mkdir libnvidia-x.so; : >libother.so": {check.OK, ""},
 		": >/run/empty; ln -s /run/empty libcuda.so":                                            {check.Fail, "jail gpu: libcuda.so is empty"}, // in the jail, not on the node
@@ -63,7 +63,7 @@ func TestJailDriver(t *testing.T) {
 		s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
 		put(t, s.Jail.Config, "default = \"gpu\"\n[jail.gpu]\nroot = \"/srv\"\nhost = [\"/usr/lib/x86_64-linux-gnu/libcuda.so*\"]\n")
 		f := once(h, jailDriver, s)
-		expect(t, f, check.OK, "no jail was assembled since the node booted")
+		expect(t, f, check.OK, "no jail has been assembled since the node booted")
 		inJail(t, s.Jail.State, "gpu", commands)
 		f = once(h, jailDriver, s)
 		assert.Equal(t, want.verdict, f.Verdict, "%s: %s", commands, f.Text)
@@ -75,17 +75,18 @@ func TestJailDriver(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
 	put(t, s.Jail.Config, "default = \"cpu\"\n[jail.cpu]\nroot = \"/srv\"\n")
-	expect(t, once(h, jailDriver, s), check.NotApplicable, "no jail brings NVIDIA's driver")
+	expect(t, once(h, jailDriver, s), check.NotApplicable, "no jail provides NVIDIA's driver")
 }
 
-// TestDriverNamesAreBounded: whose directory it is may fill it, with names of the driver's too.
+// TestDriverNamesAreBounded: the owner of a directory may fill it, even with names of the
+// driver.
 func TestDriverNamesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	names := func() []string {
 		file, err := os.Open(dir)
 		require.NoError(t, err)
 		defer file.Close()
-		return driverNames(file)
+		return listDriverFiles(file)
 	}
 	for i := range 3000 {
 		put(t, fmt.Sprintf("%s/other-%d.so", dir, i), "")

@@ -29,26 +29,26 @@ func TestJail(t *testing.T) {
 	var p problems
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.OK, Subject: "kernel", Found: "good"})
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Warn, Subject: "latency", Found: "slow", Remedy: "x"})
-	expect(t, p.finding("good"), check.OK, "good")
+	expect(t, p.buildFinding("good"), check.OK, "good")
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail a", Found: "jail root /x: stale file handle", Remedy: "mount its storage"})
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail b", Found: "jail root /y: stale file handle", Remedy: "mount its storage"})
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail c", Found: "bad"})
-	f := p.finding("good")
+	f := p.buildFinding("good")
 	expect(t, f, check.Fail, "jail a: jail root /x: stale file handle; jail b: jail root /y: stale file handle; jail c: bad")
 	assert.Equal(t, "latency: slow; mount its storage", f.Detail, "each remedy once")
 }
 
-// What users can bring about on every node drains none.
+// A fault that users can cause on every node drains no node.
 func TestJailWithUsersContent(t *testing.T) {
 	var p problems
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail a", Found: "mount targets are missing", Remedy: "make them", Content: true})
-	f := p.finding("good")
+	f := p.buildFinding("good")
 	expect(t, f, check.Warn, "jail a: mount targets are missing")
 	assert.Equal(t, "make them", f.Detail)
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail b", Found: "bad"})
-	expect(t, p.finding("good"), check.Fail, "jail b: bad")
+	expect(t, p.buildFinding("good"), check.Fail, "jail b: bad")
 
-	// A node that has nothing of gojail, but two jails that lack everything.
+	// A node without any part of gojail, but with two jails that lack everything.
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a tree of a user")
 	}
@@ -59,16 +59,16 @@ func TestJailWithUsersContent(t *testing.T) {
 	require.NoError(t, os.Chown(h.Roots.Run+"/theirs", 65534, 65534))
 	put(t, s.Jail.Config, fmt.Sprintf("default = \"ours\"\n[jail.ours]\nroot = %q\n[jail.theirs]\nroot = %q\n", h.Roots.Run+"/ours", h.Roots.Run+"/theirs"))
 	p = problems{}
-	jailcheck.Check(jailNode(h, s), func(f jailcheck.Finding) { judgeJail(&p, f) })
+	jailcheck.Check(newJailNode(h, s), func(f jailcheck.Finding) { judgeJail(&p, f) })
 	assert.Contains(t, fmt.Sprint(p.fail), "jail ours: mount targets are missing")
 	assert.NotContains(t, fmt.Sprint(p.fail), "jail theirs")
 	assert.Contains(t, fmt.Sprint(p.warn), "jail theirs: mount targets are missing")
 }
 
-// The plugin is looked for where make install with this program's PREFIX puts it.
+// The plugin is searched below the PREFIX of this program, where make install puts it.
 func TestLibDirOfThisProgram(t *testing.T) {
 	if os.Getenv("GOJAIL_TEST_LIBDIR") != "" {
-		fmt.Println("libdir " + jailNode(testHost(t), config.DefaultSettings()).LibDir)
+		fmt.Println("libdir " + newJailNode(testHost(t), config.DefaultSettings()).LibDir)
 		return
 	}
 	prefix := t.TempDir() + "/usr"
@@ -84,7 +84,7 @@ func TestLibDirOfThisProgram(t *testing.T) {
 
 	s := config.DefaultSettings()
 	s.Jail.LibDir = "/opt/gojail"
-	assert.Equal(t, "/opt/gojail", jailNode(testHost(t), s).LibDir)
+	assert.Equal(t, "/opt/gojail", newJailNode(testHost(t), s).LibDir)
 }
 
 func TestJailLeftovers(t *testing.T) {
@@ -103,7 +103,7 @@ func TestJailLeftovers(t *testing.T) {
 	f = again(h, leftovers, s, f)
 	expect(t, f, check.OK, "") // it may be made up for just now
 	f = again(h, leftovers, s, f)
-	expect(t, f, check.Warn, "gojail still has something of jobs that have ended")
+	expect(t, f, check.Warn, "gojail still holds resources of ended jobs")
 	assert.Equal(t, "job 18", f.Detail)
 }
 
@@ -126,9 +126,9 @@ func TestCgroups(t *testing.T) {
 	f = again(h, cgroups, s, f)
 	expect(t, f, check.OK, "") // it may have ended just now
 	f = again(h, cgroups, s, f)
-	expect(t, f, check.Warn, "processes of jobs that have ended are left")
+	expect(t, f, check.Warn, "processes of ended jobs remain")
 	assert.Equal(t, "job 17", f.Detail)
-	h.Kept = nil
+	h.State = nil
 	put(t, scope+"/cgroup.controllers", "memory\n")
-	expect(t, once(h, cgroups, s), check.Warn, "the cgroup controller cpu is not given to Slurm; the cgroup controller cpuset is not given to Slurm")
+	expect(t, once(h, cgroups, s), check.Warn, "the cgroup controller cpu is not delegated to Slurm; the cgroup controller cpuset is not delegated to Slurm")
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// sign is a line of the kernel's log that tells of trouble.
+// sign is a pattern of lines in the kernel's log that indicate a fault.
 type sign struct {
-	word    string         // every such line has it; spares the expression for the others
-	line    *regexp.Regexp // its first group, if any, names the device
+	word    string         // substring of every such line, tested before the regular expression
+	line    *regexp.Regexp // its first group, if any, is the device
 	verdict check.Verdict
 	text    string
 }
 
-// What a jail's own programs can cause is no sign: OOM in a job's cgroup, faults
-// of a program. The texts are those of the kernel's sources, drivers/ and mm/. Those
-// that drain begin where the line does, and have no room for other words before more
-// letters than a process's name has: see chosen.
+// signs are the lines that indicate a fault. Events that programs in a jail can cause are not
+// included: OOM in a job's cgroup, faults of a program. The texts are those of the kernel's
+// sources, drivers/ and mm/. Patterns that drain are anchored at the beginning of the line, and
+// before more letters than the name of a process has they leave no room for other words: see
+// isUserChosen.
 var signs = []sign{
 	{"Out of memory", regexp.MustCompile(`^Out of memory: Killed process`), check.Warn, "the node ran out of memory"},
 	{"hung_task", regexp.MustCompile(`^hung_task: blocked tasks`), check.Warn, "tasks hang in the kernel"},
@@ -48,32 +49,32 @@ var signs = []sign{
 	{"High Temperature", regexp.MustCompile(`^mlx5_core ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]+)[: ].*Port module event.*High Temperature`), check.Warn, "a hot transceiver in"},
 }
 
-// removable is what fails without any fault of the node: media, files as disks, and
-// disks of which a user's program is the driver (ublk).
+// removable matches devices that fail without a fault of the node: removable media, files used
+// as disks, and disks whose driver is a user's program (ublk).
 var removable = regexp.MustCompile(`^(?:sr|fd|loop|nbd|zram|ram|ublkb)\d`)
 
-// kernelLog looks for signs in what the kernel has written since boot. What is bad
-// is kept until the node boots, though the log may be overwritten.
+// kernelLog searches the kernel's log since boot for signs of faults. Faults are kept until the
+// node boots, since the log may be overwritten.
 func kernelLog(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
-	var kept kernelLogKept
-	if json.Unmarshal(h.Kept, &kept) != nil {
-		kept = kernelLogKept{}
+	var before kernelLogState
+	if json.Unmarshal(h.State, &before) != nil {
+		before = kernelLogState{}
 	}
 	lines, err := readKernelLog(h.Roots.Kmsg)
 	if err != nil {
-		return check.Found(check.Unknown, "%s", line(err.Error()))
+		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
 	if len(lines) == 0 {
-		return check.Found(check.Unknown, "the kernel's log %s has no line of the kernel", h.Roots.Kmsg)
+		return check.NewFinding(check.Unknown, "the kernel's log %s contains no line written by the kernel", h.Roots.Kmsg)
 	}
-	p := problems{fail: kept.Fail}
-	for _, l := range after(lines, kept.Forgotten) {
+	p := problems{fail: before.Fail}
+	for _, l := range dropForgotten(lines, before.Forgotten) {
 		for _, s := range signs {
 			if !strings.Contains(l.Text, s.word) {
 				continue
 			}
 			m := s.line.FindStringSubmatch(l.Text)
-			if m == nil || chosen(l.Text) {
+			if m == nil || isUserChosen(l.Text) {
 				continue
 			}
 			text := s.text
@@ -84,21 +85,21 @@ func kernelLog(_ context.Context, h *check.Host, _ *check.Settings) check.Findin
 				text += " " + m[1]
 			}
 			if s.verdict == check.Fail {
-				p.failed("%s", text)
+				p.addFailure("%s", text)
 			} else {
-				p.warned("%s", text)
+				p.addWarning("%s", text)
 			}
 		}
 	}
 	p.fail = slices.Compact(slices.Sorted(slices.Values(p.fail)))
 	p.warn = slices.Compact(slices.Sorted(slices.Values(p.warn)))
-	f := p.finding("the kernel's log has no sign of trouble")
-	f.Keep, _ = json.Marshal(kernelLogKept{kept.Forgotten, p.fail})
+	f := p.buildFinding("the kernel's log shows no fault")
+	f.State, _ = json.Marshal(kernelLogState{before.Forgotten, p.fail})
 	return f
 }
 
-// kernelLogKept is what is bad until the node boots.
-type kernelLogKept struct {
+// kernelLogState is the list of faults kept until the node boots.
+type kernelLogState struct {
 	check.Forgotten
 	Fail []string `json:"fail,omitempty"`
 }

@@ -18,13 +18,13 @@ import (
 
 // kernelLine is one record of the kernel's log that the kernel itself wrote.
 type kernelLine struct {
-	Record int64         // its number since boot
+	Record int64         // sequence number since boot
 	Since  time.Duration // since boot
 	Text   string
 }
 
-// Much of a log can be user programs' own words: only root may write to
-// /dev/kmsg, but what it writes there has a facility other than the kernel's, 0.
+// facilityKernel is the facility of the kernel's own records. The log can contain many texts of
+// programs: only root may write to /dev/kmsg, and those records have a facility other than 0.
 const facilityKernel = 0
 
 var (
@@ -32,9 +32,9 @@ var (
 	kernelLogOf   = map[string][]kernelLine{}
 )
 
-// readKernelLog returns the records that the kernel still has, oldest first. Linux
-// 3.5; the format is that of Documentation/ABI/testing/dev-kmsg. The device is read
-// once in a process: that takes a call for each record, of which there are thousands.
+// readKernelLog returns the records that the kernel still holds, oldest first. It needs Linux
+// 3.5; the format is described in Documentation/ABI/testing/dev-kmsg. The device is read once
+// per process, since each of its thousands of records takes a system call.
 func readKernelLog(path string) ([]kernelLine, error) {
 	kernelLogLock.Lock()
 	defer kernelLogLock.Unlock()
@@ -48,7 +48,7 @@ func readKernelLog(path string) ([]kernelLine, error) {
 	defer unix.Close(fd)
 	if !isDevice(fd) {
 		text, err := os.ReadFile(path)
-		return splitRecords(string(text)), err
+		return parseRecords(string(text)), err
 	}
 	all, err := readRecords(fd)
 	if err != nil {
@@ -58,12 +58,13 @@ func readKernelLog(path string) ([]kernelLine, error) {
 	return all, nil
 }
 
+// isDevice reports whether a descriptor is a character device.
 func isDevice(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR
 }
 
-const recordMost = 8192 // the kernel's limit of one record
+const recordMost = 8192 // the kernel's limit for one record
 
 func readRecords(fd int) (all []kernelLine, err error) {
 	record := make([]byte, recordMost)
@@ -71,7 +72,7 @@ func readRecords(fd int) (all []kernelLine, err error) {
 		n, err := unix.Read(fd, record)
 		switch {
 		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINTR):
-			continue // older records were overwritten meanwhile: the next read is at the oldest
+			continue // older records were overwritten; the next read returns the oldest remaining one
 		case errors.Is(err, unix.EAGAIN), err == nil && n == 0:
 			return all, nil
 		case err != nil:
@@ -83,7 +84,7 @@ func readRecords(fd int) (all []kernelLine, err error) {
 	}
 }
 
-func splitRecords(text string) []kernelLine {
+func parseRecords(text string) []kernelLine {
 	var all []kernelLine
 	for row := range strings.Lines(text) {
 		if l, ok := parseRecord(row); ok {
@@ -93,8 +94,8 @@ func splitRecords(text string) []kernelLine {
 	return all
 }
 
-// parseRecord reads "6,1234,567890,-;text"; what follows on further lines are
-// properties of the device. Numbers are read by hand: there are thousands of records.
+// parseRecord parses "6,1234,567890,-;text"; further lines are properties of the device.
+// Numbers are parsed by hand, since there are thousands of records.
 func parseRecord(record string) (kernelLine, bool) {
 	head, text, found := strings.Cut(record, ";")
 	if !found {
@@ -104,29 +105,30 @@ func parseRecord(record string) (kernelLine, bool) {
 	priority, rest, _ := strings.Cut(head, ",")
 	sequence, rest, _ := strings.Cut(rest, ",")
 	stamp, _, _ := strings.Cut(rest, ",")
-	level, ok := digits(priority)
-	usec, ok2 := digits(stamp)
-	number, ok3 := digits(sequence)
+	level, ok := parseDigits(priority)
+	usec, ok2 := parseDigits(stamp)
+	number, ok3 := parseDigits(sequence)
 	if !ok || !ok2 || !ok3 || level>>3 != facilityKernel {
 		return kernelLine{}, false
 	}
 	return kernelLine{number, time.Duration(usec) * time.Microsecond, text}, true
 }
 
-// chosenBy is a line whose beginning a user may have chosen. A process's name has 15
-// bytes at most (TASK_COMM_LEN), each of which may be escaped, and stands before what
-// the kernel tells of the process: "NAME[PID]: segfault", "NAME (PID): drop_caches",
-// "NAME/PID:", "NAME: page allocation failure", "NAME invoked oom-killer". A packet
-// that was logged begins with words of the rule, a mount that failed with its source:
-// what follows these is longer than a name, so that no name makes a driver's line one.
-var chosenBy = regexp.MustCompile(`^(?:[^\\]|\\x[0-9a-f]{2}){0,15}(?:\[\d+\]| \(\d+\)|/\d+|: page allocation failure| invoked oom-killer)` +
+// userChosen matches a line whose beginning a user may have chosen. The name of a process has
+// at most 15 bytes (TASK_COMM_LEN), each of which may be escaped, and precedes the kernel's
+// text about the process: "NAME[PID]: segfault", "NAME (PID): drop_caches", "NAME/PID:", "NAME:
+// page allocation failure", "NAME invoked oom-killer". The line of a logged packet begins with
+// the prefix of the rule, that of a failed mount with its source: the text after these is
+// longer than a name, so that no name can turn such a line into one of a driver.
+var userChosen = regexp.MustCompile(`^(?:[^\\]|\\x[0-9a-f]{2}){0,15}(?:\[\d+\]| \(\d+\)|/\d+|: page allocation failure| invoked oom-killer)` +
 	`|IN=[^ ]* OUT=[^ ]* (?:.*SRC=[0-9a-f.:]+ DST=|ARP HTYPE=|MACSRC=|MACPROTO=)|: Can't (?:open|lookup) blockdev`)
 
-// chosen tells whether a line that looks like a driver's can be a user's own words.
-// It is asked of few lines.
-func chosen(text string) bool { return chosenBy.MatchString(text) }
+// isUserChosen reports whether a line that looks like a driver's may contain text chosen by a
+// user. It is called for few lines.
+func isUserChosen(text string) bool { return userChosen.MatchString(text) }
 
-func digits(text string) (n int64, ok bool) {
+// parseDigits parses a decimal number without sign.
+func parseDigits(text string) (n int64, ok bool) {
 	for _, c := range []byte(text) {
 		if c < '0' || c > '9' || n > 1<<52 {
 			return 0, false
@@ -136,8 +138,8 @@ func digits(text string) (n int64, ok bool) {
 	return n, text != ""
 }
 
-// after leaves out the lines that a check was told to forget.
-func after(lines []kernelLine, forgotten check.Forgotten) []kernelLine {
+// dropForgotten returns the lines after those that a check was told to forget.
+func dropForgotten(lines []kernelLine, forgotten check.Forgotten) []kernelLine {
 	for i, l := range lines {
 		if l.Record > forgotten.Record {
 			return lines[i:]
@@ -146,8 +148,9 @@ func after(lines []kernelLine, forgotten check.Forgotten) []kernelLine {
 	return nil
 }
 
-// ForgetNow is to forget what the kernel's log has so far.
-func ForgetNow(r check.Roots) (check.Forgotten, error) {
+// ReadForgotten returns the mark that makes a check ignore all current records of the kernel's
+// log.
+func ReadForgotten(r check.Roots) (check.Forgotten, error) {
 	lines, err := readKernelLog(r.Kmsg)
 	f := check.Forgotten{Record: 1}
 	if len(lines) > 0 {

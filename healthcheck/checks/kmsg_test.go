@@ -25,7 +25,7 @@ func TestParseRecord(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// The machine's own log, if it may be read: the way of the real device.
+// The machine's own log, if it is readable: the path of the real device.
 func TestKernelLogOfTheMachine(t *testing.T) {
 	lines, err := readKernelLog("/dev/kmsg")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestKernelLogOfTheMachine(t *testing.T) {
 	}
 }
 
-// A check that looks at a growing log again says the same of what it has seen.
+// A check that reads a growing log again reports the same earlier errors.
 func TestAGrowingLog(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	log := ""
@@ -71,12 +71,12 @@ func TestAGrowingLog(t *testing.T) {
 	}
 }
 
-// Each line that is a sign has the word that it is looked for by.
+// Each line that matches a sign has the sign's word.
 func TestWordsOfSigns(t *testing.T) {
 	for _, name := range []string{"kmsg-bad", "xid-bad"} {
 		text, err := os.ReadFile("testdata/" + name)
 		require.NoError(t, err)
-		for _, l := range splitRecords(string(text)) {
+		for _, l := range parseRecords(string(text)) {
 			for _, sign := range signs {
 				if sign.line.MatchString(l.Text) {
 					assert.Contains(t, l.Text, sign.word)
@@ -101,7 +101,7 @@ func TestKernelLog(t *testing.T) {
 	f := once(h, kernelLog, s)
 	fixture(t, "kmsg-good", h.Roots.Kmsg) // overwritten since
 	assert.Equal(t, f.Text, again(h, kernelLog, s, f).Text)
-	h.Kept = nil
+	h.State = nil
 	text, err := os.ReadFile("testdata/kmsg-bad")
 	require.NoError(t, err)
 	first, rest, _ := strings.Cut(string(text), "\n")
@@ -136,7 +136,7 @@ func TestXID(t *testing.T) {
 	for _, warning := range []string{"XID 63 on GPU 0000:3b:00", "XID 145 on GPU 0018:01:00", "SXid 12028 on NVSwitch 0000:c1:00"} {
 		assert.Contains(t, f.Detail, warning)
 	}
-	// The log may be overwritten since.
+	// The log may have been overwritten.
 	fixture(t, "kmsg-good", h.Roots.Kmsg)
 	assert.Equal(t, f.Text, again(h, xid, s, f).Text)
 	put(t, h.Roots.Kmsg, "")
@@ -176,21 +176,21 @@ func TestXIDOverriddenAndForgotten(t *testing.T) {
 	expect(t, again(h, xid, s, f), check.OK, "")
 }
 
-// What a person has mended is not seen again, though it still is in the log; what
-// comes later is.
+// A fault that was cleared with forget is not reported again, even though the log still has it;
+// a later one is.
 func TestForgotten(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	log := "4,1,1,-;NVRM: Xid (PCI:0000:1b:00): 79, x\n2,2,2,-;EXT4-fs (sdd1): Remounting filesystem read-only\n"
 	put(t, h.Roots.Kmsg, log)
-	for _, l := range []look{xid, kernelLog} {
-		h.Kept = nil
+	for _, l := range []checkFunc{xid, kernelLog} {
+		h.State = nil
 		put(t, h.Roots.Kmsg, log)
 		f := once(h, l, s)
 		expect(t, f, check.Fail, "")
-		forgotten, err := ForgetNow(h.Roots)
+		forgotten, err := ReadForgotten(h.Roots)
 		require.NoError(t, err)
 		assert.Equal(t, check.Forgotten{Record: 2}, forgotten)
-		f.Keep, err = json.Marshal(forgotten)
+		f.State, err = json.Marshal(forgotten)
 		require.NoError(t, err)
 		for range 2 {
 			f = again(h, l, s, f)
@@ -211,7 +211,7 @@ func TestForgottenMemoryErrors(t *testing.T) {
 	put(t, mc+"ce_count", "10\n")
 	f := once(h, edac, s)
 	expect(t, f, check.Fail, "")
-	f.Keep, _ = json.Marshal(check.Forgotten{Record: 1})
+	f.State, _ = json.Marshal(check.Forgotten{Record: 1})
 	for range 2 {
 		f = again(h, edac, s, f)
 		expect(t, f, check.OK, "")

@@ -11,18 +11,19 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// What a node has no room for more of, in percent of the kernel's own limit.
+// nearLimit is the percentage of a kernel limit at which the check warns.
 const nearLimit = 80
 
-// More dead processes than this, that nobody asks for, tell of a broken parent.
+// manyZombies is the number of zombies above which a parent that does not reap them is likely
+// broken.
 const manyZombies = 1000
 
-// limits looks at what runs out for everybody: processes, open files, and the
-// entries of dead processes.
+// limits checks resources that run out for all users: processes, open files, and process
+// entries held by zombies.
 func limits(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 	all, err := listProcesses(h)
 	if err != nil || len(all) == 0 {
-		return check.Found(check.Unknown, "cannot list processes")
+		return check.NewFinding(check.Unknown, "cannot list processes")
 	}
 	zombies := 0
 	for _, one := range all {
@@ -30,31 +31,31 @@ func limits(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 			zombies++
 		}
 	}
-	files, ok := procNumbers(h, "sys/fs/file-nr") // allocated, free, most
-	load, ok2 := procNumbers(h, "loadavg")        // 1, 5, 15 minutes, tasks that run/all of them, last pid
-	most, ok3 := procNumbers(h, "sys/kernel/pid_max")
+	files, ok := readProcNumbers(h, "sys/fs/file-nr") // allocated, free, maximum
+	load, ok2 := readProcNumbers(h, "loadavg")        // 1, 5, 15 minutes, running tasks/all tasks, last pid
+	most, ok3 := readProcNumbers(h, "sys/kernel/pid_max")
 	var p problems
 	if zombies >= manyZombies {
-		p.warned("there are %d dead processes or more that their parents leave", manyZombies)
+		p.addWarning("there are %d or more zombies that their parents do not reap", manyZombies)
 	}
 	if !ok || len(files) < 3 || files[2] <= 0 {
-		p.unclear("the number of open files is not understood")
+		p.addUnknown("cannot parse the number of open files")
 	} else if 100*files[0] >= nearLimit*files[2] {
-		p.warned("open files are at %d%% of what the kernel lets be", nearLimit)
+		p.addWarning("open files are at %d%% of the kernel's limit", nearLimit)
 	}
 	if !ok2 || !ok3 || len(load) < 5 || most[0] <= 0 {
-		p.unclear("the number of processes is not understood")
+		p.addUnknown("cannot parse the number of processes")
 	} else if 100*load[4] >= nearLimit*most[0] {
-		p.warned("processes are at %d%% of what the kernel lets be", nearLimit)
+		p.addWarning("processes are at %d%% of the kernel's limit", nearLimit)
 	}
-	f := p.finding("processes and open files are below the kernel's limits")
-	f.Metrics = []check.Metric{{Name: "processes_zombie", Help: "Dead processes that their parents leave.", Value: float64(zombies)}}
+	f := p.buildFinding("processes and open files are below the kernel's limits")
+	f.Metrics = []check.Metric{{Name: "processes_zombie", Help: "Zombies that their parents have not reaped.", Value: float64(zombies)}}
 	return f
 }
 
-// procNumbers are the numbers of a file of /proc, "1/2" being two of them.
-func procNumbers(h *check.Host, name string) (all []float64, ok bool) {
-	text, err := read(filepath.Join(h.Roots.Proc, name))
+// readProcNumbers returns the numbers in a file of /proc; "1/2" counts as two numbers.
+func readProcNumbers(h *check.Host, name string) (all []float64, ok bool) {
+	text, err := readFile(filepath.Join(h.Roots.Proc, name))
 	for _, word := range strings.Fields(strings.ReplaceAll(string(text), "/", " ")) {
 		n, e := strconv.ParseFloat(word, 64)
 		if e != nil {

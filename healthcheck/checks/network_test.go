@@ -34,7 +34,7 @@ func TestDefaultRoute(t *testing.T) {
 	put(t, table, routeHead+routeLocal+routeEth0)
 	expect(t, once(h, defaultRoute, s), check.OK, "")
 	put(t, table, routeHead+routeEth0+routeEth1) // that of the lower metric counts
-	expect(t, once(h, defaultRoute, s), check.Fail, "the default route leads to eth1 and not to eth0")
+	expect(t, once(h, defaultRoute, s), check.Fail, "the default route leads to eth1 instead of eth0")
 	put(t, table, routeHead+routeEth0)
 	put(t, h.Roots.Sys+"/class/net/eth0/operstate", "down\n")
 	expect(t, once(h, defaultRoute, s), check.Fail, "eth0, which has the default route, is down")
@@ -60,7 +60,7 @@ func TestRDMAPorts(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	expect(t, once(h, rdmaPorts, s), check.NotApplicable, "")
 	s.Network.Ports = []string{"mlx5_0"}
-	expect(t, once(h, rdmaPorts, s), check.Fail, "RDMA port mlx5_0 is not there")
+	expect(t, once(h, rdmaPorts, s), check.Fail, "RDMA port mlx5_0 does not exist")
 	port(t, h, "mlx5_0", "4: ACTIVE", "5: LinkUp", "400 Gb/sec (4X NDR)")
 	port(t, h, "mlx5_1", "1: DOWN", "2: Polling", "10 Gb/sec")
 	port(t, h, "mlx5_2", "1: DOWN", "3: Disabled", "10 Gb/sec")
@@ -77,7 +77,7 @@ func TestRDMAPorts(t *testing.T) {
 	expect(t, once(h, rdmaPorts, s), check.OK, "")
 	s.Network.Ports = []string{"mlx5_0/1", "mlx5_0/2"}
 	port(t, h, "mlx5_0", "2: INIT", "5: LinkUp", "400 Gb/sec (4X NDR)")
-	expect(t, once(h, rdmaPorts, s), check.Fail, "RDMA port mlx5_0/1 is not up; RDMA port mlx5_0/2 is not there")
+	expect(t, once(h, rdmaPorts, s), check.Fail, "RDMA port mlx5_0/1 is not up; RDMA port mlx5_0/2 does not exist")
 	s.Network.Ports = []string{"mlx5_0"}
 	port(t, h, "mlx5_0", "perhaps", "5: LinkUp", "")
 	expect(t, once(h, rdmaPorts, s), check.Unknown, "")
@@ -92,7 +92,7 @@ func TestRDMAFlaps(t *testing.T) {
 	expect(t, f, check.OK, "") // what was before is not known
 	put(t, dir+"/counters/link_downed", "202\n")
 	f = again(h, rdmaFlaps, s, f)
-	expect(t, f, check.Warn, "the link of RDMA port mlx5_0/1 was down")
+	expect(t, f, check.Warn, "the link of RDMA port mlx5_0/1 went down")
 	put(t, dir+"/counters/link_downed", "203\n")
 	f = again(h, rdmaFlaps, s, f)
 	expect(t, f, check.Fail, "the link of RDMA port mlx5_0/1 goes up and down")
@@ -126,7 +126,7 @@ func TestVFs(t *testing.T) {
 	f := once(h, vfs, s)
 	expect(t, f, check.OK, "")
 	put(t, n.DevicePath("0000:86:00.0")+"/sriov_numvfs", "1\n")
-	expect(t, once(h, vfs, s), check.Fail, "ens1f0 has fewer VFs than its policy wants")
+	expect(t, once(h, vfs, s), check.Fail, "ens1f0 has fewer VFs than its policy requires")
 	put(t, n.DevicePath("0000:86:00.0")+"/sriov_numvfs", "2\n")
 	require.NoError(t, os.Remove(n.DevicePath("0000:86:01.1")+"/driver"))
 	expect(t, once(h, vfs, s), check.Fail, "VF 0000:86:01.1 has no driver")

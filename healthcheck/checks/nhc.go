@@ -16,9 +16,9 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// NHCLines reads the nhc.conf of the settings as this node has it; root acts on it, so
-// nobody else may write it. Without one in the settings there are no lines.
-func NHCLines(s *check.Settings, proc string) ([]nhc.Line, error) {
+// ReadNHCLines parses the nhc.conf named in the settings for this node. Only root may be able
+// to write the file, since root acts on it. Without a file in the settings there are no lines.
+func ReadNHCLines(s *check.Settings, proc string) ([]nhc.Line, error) {
 	if s.NHC == "" {
 		return nil, nil
 	}
@@ -28,25 +28,26 @@ func NHCLines(s *check.Settings, proc string) ([]nhc.Line, error) {
 	}
 	host, err := os.ReadFile(filepath.Join(proc, "sys/kernel/hostname"))
 	if err != nil {
-		return nil, fmt.Errorf("this node has no host name: %w", err)
+		return nil, fmt.Errorf("cannot determine the host name of this node: %w", err)
 	}
 	return nhc.Parse(string(text), strings.TrimSpace(string(host))), nil
 }
 
-var noNHC = check.Found(check.NotApplicable, "no nhc.conf is configured")
+// noNHC is the finding without an nhc.conf.
+var noNHC = check.NewFinding(check.NotApplicable, "no nhc.conf is configured")
 
-// nhcLines makes the assertions of one domain, all at once: one that hangs is named,
-// and holds up no other.
-func nhcLines(domain nhc.Domain) look {
+// newNHCCheck returns a check that evaluates the assertions of one domain in parallel: an
+// assertion that hangs is named and does not delay the others.
+func newNHCCheck(domain nhc.Domain) checkFunc {
 	return func(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 		if s.NHC == "" {
 			return noNHC
 		}
-		lines, err := NHCLines(s, h.Roots.Proc)
+		lines, err := ReadNHCLines(s, h.Roots.Proc)
 		if err != nil {
-			return check.Found(check.Unknown, "%s", line(err.Error()))
+			return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 		}
-		if at, ok := ctx.Deadline(); ok { // time for an answer, before somebody else says that this one hangs
+		if at, ok := ctx.Deadline(); ok { // time to answer before the parent reports this check as hung
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, at.Add(-time.Until(at)/4))
 			defer cancel()
@@ -58,72 +59,73 @@ func nhcLines(domain nhc.Domain) look {
 			if l.Problem == "" && !l.Setting && l.Domain == domain {
 				answer := make(chan *problems, 1)
 				answers[i] = answer
-				go func() { answer <- lookAt(ctx, &l, system) }()
+				go func() { answer <- checkNHCLine(ctx, &l, system) }()
 			}
 		}
 		for i, l := range lines {
 			if answers[i] == nil {
 				continue
 			}
-			if one, ok := await(ctx, answers[i]); ok {
-				p.add(one)
+			if one, ok := awaitProblems(ctx, answers[i]); ok {
+				p.addAll(one)
 			} else {
-				late(&p, &l, domain)
+				judgeMissingAnswer(&p, &l, domain)
 			}
 		}
 		if len(answers) == 0 {
-			return check.Found(check.NotApplicable, "nhc.conf has no such lines for this node")
+			return check.NewFinding(check.NotApplicable, "nhc.conf has no lines of this kind for this node")
 		}
-		return p.finding("all %d lines of nhc.conf hold", len(answers))
+		return p.buildFinding("all %d assertions of nhc.conf hold", len(answers))
 	}
 }
 
-func lookAt(ctx context.Context, l *nhc.Line, system *nhc.System) *problems {
+// checkNHCLine evaluates one assertion.
+func checkNHCLine(ctx context.Context, l *nhc.Line, system *nhc.System) *problems {
 	p := &problems{}
-	fault, err := l.Look(ctx, system)
+	fault, err := l.Check(ctx, system)
 	var remark nhc.Remark
 	switch {
 	case errors.As(err, &remark):
-		p.warned("line %d: %s", l.Number, remark)
+		p.addWarning("line %d: %s", l.Number, remark)
 	case err != nil:
-		p.unclear("line %d: %v", l.Number, err)
+		p.addUnknown("line %d: %v", l.Number, err)
 	case fault != "" && l.NonFatal:
-		p.warned("line %d: %s", l.Number, fault)
+		p.addWarning("line %d: %s", l.Number, fault)
 	case fault != "":
-		p.failed("line %d: %s", l.Number, fault)
+		p.addFailure("line %d: %s", l.Number, fault)
 	}
 	return p
 }
 
-// late is for a line without an answer: storage that does not answer is sick.
-func late(p *problems, l *nhc.Line, domain nhc.Domain) {
-	say := p.unclear
+// judgeMissingAnswer reports a line without an answer: storage that does not answer is faulty.
+func judgeMissingAnswer(p *problems, l *nhc.Line, domain nhc.Domain) {
+	say := p.addUnknown
 	switch {
 	case domain == nhc.Storage && l.NonFatal:
-		say = p.warned
+		say = p.addWarning
 	case domain == nhc.Storage:
-		say = p.failed
+		say = p.addFailure
 	}
 	say("line %d: no answer to %.60s", l.Number, l.Text)
 }
 
-// nhcConfig tells of what an nhc.conf says and gojail does not do.
+// nhcConfig reports the lines of nhc.conf that gojail cannot or does not perform.
 func nhcConfig(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	if s.NHC == "" {
 		return noNHC
 	}
-	lines, err := NHCLines(s, h.Roots.Proc)
+	lines, err := ReadNHCLines(s, h.Roots.Proc)
 	if err != nil {
-		return check.Found(check.Fail, "%s", line(err.Error()))
+		return check.NewFinding(check.Fail, "%s", formatLine(err.Error()))
 	}
 	var p problems
 	for _, l := range lines {
 		if l.Problem != "" {
-			p.warned("line %d: %s", l.Number, l.Problem)
+			p.addWarning("line %d: %s", l.Number, l.Problem)
 		}
 		if len(l.NotDone) > 0 {
-			p.warned("line %d: %s is not done, as checks change nothing", l.Number, strings.Join(l.NotDone, " "))
+			p.addWarning("line %d: %s is ignored, since checks change nothing", l.Number, strings.Join(l.NotDone, " "))
 		}
 	}
-	return p.finding("nhc.conf is understood")
+	return p.buildFinding("all lines of nhc.conf are understood")
 }

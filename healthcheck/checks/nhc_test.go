@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/nhc"
 )
 
-// nhcConf puts an nhc.conf where only root can write.
+// nhcConf writes an nhc.conf into a directory that only root can write.
 func nhcConf(t *testing.T, h *check.Host, s *check.Settings, text string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -35,14 +35,14 @@ func nhcConf(t *testing.T, h *check.Host, s *check.Settings, text string) {
 
 func TestNHC(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
-	node, files := nhcLines(nhc.Node), nhcLines(nhc.Storage)
-	for _, l := range []look{node, files, nhcConfig} {
+	node, files := newNHCCheck(nhc.Node), newNHCCheck(nhc.Storage)
+	for _, l := range []checkFunc{node, files, nhcConfig} {
 		expect(t, once(h, l, s), check.NotApplicable, "")
 	}
 	nhcConf(t, h, s, "* || check_fs_mount_rw /\nn1* || check_ps_loadavg 5\nn2* || check_fs_mount /x\n* || check_file_test -d /\n")
-	expect(t, once(h, node, s), check.OK, "all 2 lines of nhc.conf hold")
-	expect(t, once(h, files, s), check.OK, "all 1 lines of nhc.conf hold")
-	expect(t, once(h, nhcLines(nhc.Command), s), check.NotApplicable, "")
+	expect(t, once(h, node, s), check.OK, "all 2 assertions of nhc.conf hold")
+	expect(t, once(h, files, s), check.OK, "all 1 assertions of nhc.conf hold")
+	expect(t, once(h, newNHCCheck(nhc.Command), s), check.NotApplicable, "")
 	expect(t, once(h, nhcConfig, s), check.OK, "")
 
 	nhcConf(t, h, s, "\n* || check_fs_mount -0 -f /y\n")
@@ -50,18 +50,18 @@ func TestNHC(t *testing.T) {
 	nhcConf(t, h, s, "\n* || check_fs_mount -0 -f /y\n* || check_fs_mount /x\n")
 	expect(t, once(h, node, s), check.Fail, "line 3: /x is not mounted")
 	nhcConf(t, h, s, "* || check_fs_free /y 3%\n")
-	expect(t, once(h, files, s), check.Warn, "line 1: /y is no mount point, which NHC lets pass")
+	expect(t, once(h, files, s), check.Warn, "line 1: /y is not a mount point, which NHC ignores")
 	nhcConf(t, h, s, "* || check_hw_cpuinfo 1\n* || check_fs_mount -0 -f /y\n")
-	expect(t, once(h, node, s), check.Unknown, "line 1: cpuinfo cannot be read")
+	expect(t, once(h, node, s), check.Unknown, "line 1: cannot read cpuinfo")
 }
 
 func TestNHCLinesThatAreNotUnderstood(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	nhcConf(t, h, s, "* || check_fs_mount /\n* || check_nothing\n* || check_ps_service -S sshd\n")
-	expect(t, once(h, nhcLines(nhc.Node), s), check.Unknown, "") // no processes, but the rest was looked at
-	expect(t, once(h, nhcConfig, s), check.Warn, "line 2: check_nothing is not known; line 3: -S is not done, as checks change nothing")
+	expect(t, once(h, newNHCCheck(nhc.Node), s), check.Unknown, "") // no processes, but the rest was looked at
+	expect(t, once(h, nhcConfig, s), check.Warn, "line 2: unknown check check_nothing; line 3: -S is ignored, since checks change nothing")
 	require.NoError(t, os.Chmod(s.NHC, 0o666))
-	expect(t, once(h, nhcLines(nhc.Node), s), check.Unknown, "")
+	expect(t, once(h, newNHCCheck(nhc.Node), s), check.Unknown, "")
 	f := once(h, nhcConfig, s)
 	assert.Equal(t, check.Fail, f.Verdict)
 	assert.Contains(t, f.Text, "writable by others")
@@ -75,8 +75,8 @@ func TestNHCLineWithoutAnAnswer(t *testing.T) {
 	nhcConf(t, h, s, "* || check_cmd_status /usr/bin/env\n")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	expect(t, nhcLines(nhc.Command)(ctx, h, s), check.Unknown, "line 1: no answer to check_cmd_status /usr/bin/env")
+	expect(t, newNHCCheck(nhc.Command)(ctx, h, s), check.Unknown, "line 1: no answer to check_cmd_status /usr/bin/env")
 	var p problems
-	late(&p, &nhc.Line{Number: 4, Text: "check_fs_free / 3%"}, nhc.Storage)
-	expect(t, p.finding(""), check.Fail, "line 4: no answer to check_fs_free / 3%")
+	judgeMissingAnswer(&p, &nhc.Line{Number: 4, Text: "check_fs_free / 3%"}, nhc.Storage)
+	expect(t, p.buildFinding(""), check.Fail, "line 4: no answer to check_fs_free / 3%")
 }

@@ -44,14 +44,14 @@ func TestClock(t *testing.T) {
 		verdict          check.Verdict
 		text             string
 	}{
-		{unix.STA_NANO, 100, 500_000, limit, check.OK, "the clock is kept"},
+		{unix.STA_NANO, 100, 500_000, limit, check.OK, "the clock is synchronized"},
 		{0, 100, 5_000_001, limit, check.Warn, "the clock may be off by more than 5s"},
 		{0, 5_000_001, 100, limit, check.Warn, "the clock may be off by more than 5s"},
 		{0, 100, 15_999_999, limit, check.Warn, ""}, // as far as the kernel reckons: no drain
-		{unix.STA_UNSYNC, 16_000_000, 16_000_000, limit, check.Warn, "nothing keeps the clock: the kernel calls it unsynchronized"},
+		{unix.STA_UNSYNC, 16_000_000, 16_000_000, limit, check.Warn, "the kernel reports the clock as unsynchronized"},
 		{0, 100, 9_000_000, strict, check.Warn, "the clock may be off by more than 1s"},
 		{0, 100, 10_000_001, strict, check.Fail, "the clock may be off by more than 10s"},
-		{unix.STA_UNSYNC, 16_000_000, 16_000_000, strict, check.Unknown, "nothing keeps the clock: the kernel calls it unsynchronized"},
+		{unix.STA_UNSYNC, 16_000_000, 16_000_000, strict, check.Unknown, "the kernel reports the clock as unsynchronized"},
 	} {
 		expect(t, judgeClock(&unix.Timex{Status: c.status, Esterror: c.estimated, Maxerror: c.error}, c.limit), c.verdict, c.text)
 	}
@@ -89,7 +89,7 @@ func TestStuck(t *testing.T) {
 	expect(t, again(h, stuck, s, f), check.OK, "")
 }
 
-// A program of root's that a user may start goes by any name, that of a link to it.
+// A set-user-ID program of root can have any name, that of a link to it.
 func TestStuckUnderAnotherName(t *testing.T) {
 	for name, c := range map[string]struct {
 		comm, exe, cgroup string
@@ -108,7 +108,7 @@ func TestStuckUnderAnotherName(t *testing.T) {
 		if c.exe != "" {
 			require.NoError(t, os.Symlink(c.exe, h.Roots.Proc+"/7/exe"))
 		}
-		f := check.Finding{Keep: []byte(`{"7/4711": 4}`)}
+		f := check.Finding{State: []byte(`{"7/4711": 4}`)}
 		f = again(h, stuck, s, f)
 		assert.Equal(t, c.verdict, f.Verdict, name)
 	}
@@ -132,7 +132,7 @@ func TestDisk(t *testing.T) {
 	expect(t, once(h, disk, s), check.Unknown, "")
 }
 
-// The container of arrays of Intel's or DDF's metadata is not one itself.
+// The container of arrays with Intel or DDF metadata is not an array itself.
 func TestAnMDContainerIsNoArray(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	put(t, h.Roots.Sys+"/block/md127/md/array_state", "inactive\n")
@@ -173,7 +173,7 @@ func TestLimits(t *testing.T) {
 	expect(t, once(h, limits, s), check.OK, "")
 	put(t, h.Roots.Proc+"/sys/fs/file-nr", "900\t0\t1000\n")
 	put(t, h.Roots.Proc+"/sys/kernel/pid_max", "1000\n")
-	expect(t, once(h, limits, s), check.Warn, "open files are at 80% of what the kernel lets be; processes are at 80% of what the kernel lets be")
+	expect(t, once(h, limits, s), check.Warn, "open files are at 80% of the kernel's limit; processes are at 80% of the kernel's limit")
 	put(t, h.Roots.Proc+"/sys/fs/file-nr", "many\n")
 	expect(t, once(h, limits, s), check.Unknown, "")
 	put(t, h.Roots.Proc+"/sys/fs/file-nr", "1 0 1000\n")
@@ -183,7 +183,7 @@ func TestLimits(t *testing.T) {
 		return slices.Repeat([]process{{Stat: procfs.Stat{State: 'Z'}}}, manyZombies), nil
 	})
 	require.NoError(t, err)
-	expect(t, once(h, limits, s), check.Warn, "there are 1000 dead processes or more that their parents leave")
+	expect(t, once(h, limits, s), check.Warn, "there are 1000 or more zombies that their parents do not reap")
 }
 
 func TestHugePagesAndIdleMemory(t *testing.T) {
@@ -198,14 +198,14 @@ func TestHugePagesAndIdleMemory(t *testing.T) {
 	expect(t, once(h, idleMemory, s), check.OK, "")
 	s.Memory.HugePages, s.Memory.Idle = 17, 1025
 	expect(t, once(h, hugePages, s), check.Fail, "fewer huge pages than the configured 17")
-	expect(t, once(h, idleMemory, s), check.Fail, "no job runs, and less than 1025 MiB of memory is available")
+	expect(t, once(h, idleMemory, s), check.Fail, "no job runs, but less than 1025 MiB of memory is available")
 	for _, left := range []string{"Shmem: 1024 kB\n", "AnonPages: 1024 kB\n"} { // of a job that has ended
 		put(t, h.Roots.Proc+"/meminfo", mem+left)
-		expect(t, once(h, idleMemory, s), check.Warn, "no job runs, and files in memory or processes leave less than 1025 MiB available")
+		expect(t, once(h, idleMemory, s), check.Warn, "no job runs, but files in memory or processes leave less than 1025 MiB available")
 	}
 	stat(t, h, "50", "slurmstepd", "S", 0)
 	put(t, h.Roots.Proc+"/50/cmdline", "slurmstepd: [17.extern]\x00")
-	expect(t, once(h, idleMemory, s), check.OK, "jobs run, and may have the memory")
+	expect(t, once(h, idleMemory, s), check.OK, "jobs are running and may use the memory")
 	put(t, h.Roots.Proc+"/meminfo", "HugePages_Total: some\n")
 	expect(t, once(h, hugePages, s), check.Unknown, "")
 	expect(t, once(h, idleMemory, s), check.Unknown, "")

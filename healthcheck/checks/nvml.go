@@ -9,11 +9,11 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlCode is an nvmlReturn_t with words of our own: the library's would have to be
-// asked for, and may be those of another version.
+// nvmlCode is an nvmlReturn_t with built-in texts: those of the library would need a call, and
+// may be of another version.
 type nvmlCode nvml.Return
 
-// The codes that checks tell apart.
+// Codes that checks distinguish.
 const (
 	nvmlOK           = nvmlCode(nvml.SUCCESS)
 	nvmlBadArgument  = nvmlCode(nvml.ERROR_INVALID_ARGUMENT)
@@ -28,20 +28,21 @@ const (
 	nvmlNoGPU        = nvmlCode(nvml.ERROR_GPU_NOT_FOUND)
 )
 
+// nvmlWords are the texts of the codes.
 var nvmlWords = map[nvml.Return]string{
 	nvml.ERROR_NO_PERMISSION:           "no permission",
 	nvml.ERROR_DRIVER_NOT_LOADED:       "the driver is not loaded",
 	nvml.ERROR_TIMEOUT:                 "timeout",
 	nvml.ERROR_IRQ_ISSUE:               "an interrupt of a GPU is not delivered",
-	nvml.ERROR_LIBRARY_NOT_FOUND:       "the library libnvidia-ml.so.1 cannot be loaded",
-	nvml.ERROR_FUNCTION_NOT_FOUND:      "the library lacks a call",
+	nvml.ERROR_LIBRARY_NOT_FOUND:       "cannot load the library libnvidia-ml.so.1",
+	nvml.ERROR_FUNCTION_NOT_FOUND:      "the library lacks a function",
 	nvml.ERROR_CORRUPTED_INFOROM:       "the infoROM is corrupted",
 	nvml.ERROR_GPU_IS_LOST:             "a GPU is lost",
-	nvml.ERROR_RESET_REQUIRED:          "a GPU wants a reset",
+	nvml.ERROR_RESET_REQUIRED:          "a GPU requires a reset",
 	nvml.ERROR_OPERATING_SYSTEM:        "the operating system refuses the device",
-	nvml.ERROR_LIB_RM_VERSION_MISMATCH: "the driver and its library are of different versions",
-	nvml.ERROR_GPU_NOT_FOUND:           "no GPU is found",
-	nvml.ERROR_UNKNOWN:                 "unknown error of the driver",
+	nvml.ERROR_LIB_RM_VERSION_MISMATCH: "the driver and its library have different versions",
+	nvml.ERROR_GPU_NOT_FOUND:           "no GPU found",
+	nvml.ERROR_UNKNOWN:                 "unknown driver error",
 }
 
 func (c nvmlCode) String() string {
@@ -51,14 +52,14 @@ func (c nvmlCode) String() string {
 	return fmt.Sprintf("NVML error %d", int(c))
 }
 
-// nvmlLibrary is the driver's library, loaded when the program runs: most nodes with
-// GPUs have another version of it, and those without have none. Calls can hang, and
-// loading runs its code: only in a child, and one library for each, since the first
-// that a call finds is the one that it goes to from then on.
+// nvmlLibrary is the driver's library, loaded at run time: nodes with GPUs have different
+// versions of it, and nodes without GPUs have none. Calls can hang, and loading executes the
+// library's code: the library is used only in a child, and each process loads only one library,
+// since the dynamic linker binds each function to the first library that it finds.
 type nvmlLibrary struct {
 	nvml.Interface
 	file *dl.DynamicLibrary
-	has  map[string]bool // functions, by name
+	has  map[string]bool // available functions, by name
 }
 
 // openNVML loads and initializes the library.
@@ -67,17 +68,17 @@ func openNVML(path string) (*nvmlLibrary, nvmlCode) {
 	if n.file.Open() != nil {
 		return nil, nvmlNoLibrary
 	}
-	return n, n.call("nvmlInit_v2", n.Init)
+	return n, n.callFunction("nvmlInit_v2", n.Init)
 }
 
 func (n *nvmlLibrary) close() {
-	n.call("nvmlShutdown", n.Shutdown)
+	n.callFunction("nvmlShutdown", n.Shutdown)
 	_ = n.file.Close()
 }
 
-// call makes a call of go-nvml's, if the library has the function that it is for:
-// else the dynamic linker, which looks for it only then, would end the process.
-func (n *nvmlLibrary) call(name string, f func() nvml.Return) nvmlCode {
+// callFunction makes a call of go-nvml if the library has the underlying function: otherwise
+// the dynamic linker, which resolves the function only then, would end the process.
+func (n *nvmlLibrary) callFunction(name string, f func() nvml.Return) nvmlCode {
 	has, known := n.has[name]
 	if !known {
 		has = n.file.Lookup(name) == nil
@@ -89,13 +90,13 @@ func (n *nvmlLibrary) call(name string, f func() nvml.Return) nvmlCode {
 	return nvmlCode(f())
 }
 
-// get is a call that has a result.
-func get[T any](n *nvmlLibrary, name string, f func() (T, nvml.Return)) (v T, code nvmlCode) {
-	code = n.call(name, func() (r nvml.Return) { v, r = f(); return r })
+// callGetter makes a call that returns a value.
+func callGetter[T any](n *nvmlLibrary, name string, f func() (T, nvml.Return)) (v T, code nvmlCode) {
+	code = n.callFunction(name, func() (r nvml.Return) { v, r = f(); return r })
 	return v, code
 }
 
-// of is a call of f with an argument.
-func of[A, T any](f func(A) (T, nvml.Return), argument A) func() (T, nvml.Return) {
+// bindArgument returns a call of f with a fixed argument.
+func bindArgument[A, T any](f func(A) (T, nvml.Return), argument A) func() (T, nvml.Return) {
 	return func() (T, nvml.Return) { return f(argument) }
 }

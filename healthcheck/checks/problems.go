@@ -12,39 +12,43 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// longest is how many characters a Finding.Text may have.
-const longest = 120
+// textMax is the maximum number of characters in Finding.Text.
+const textMax = 120
 
-// problems collects what one check has seen, of several things perhaps.
+// problems collects the results of one check, which may cover several items.
 type problems struct {
 	fail, unknown, warn, detail []string
 	metrics                     []check.Metric
 }
 
-func (p *problems) failed(format string, args ...any) {
+// addFailure adds a fault.
+func (p *problems) addFailure(format string, args ...any) {
 	p.fail = append(p.fail, fmt.Sprintf(format, args...))
 }
 
-func (p *problems) warned(format string, args ...any) {
+// addWarning adds a warning.
+func (p *problems) addWarning(format string, args ...any) {
 	p.warn = append(p.warn, fmt.Sprintf(format, args...))
 }
 
-func (p *problems) unclear(format string, args ...any) {
+// addUnknown adds a state that could not be determined.
+func (p *problems) addUnknown(format string, args ...any) {
 	p.unknown = append(p.unknown, fmt.Sprintf(format, args...))
 }
 
-func (p *problems) note(format string, args ...any) {
+// addNote adds a detail.
+func (p *problems) addNote(format string, args ...any) {
 	p.detail = append(p.detail, tomlfile.Printable(fmt.Sprintf(format, args...)))
 }
 
-// await takes what a look in the background has found, unless ctx ends without it.
-func await(ctx context.Context, from <-chan *problems) (found *problems, ok bool) {
+// awaitProblems returns the result of a background check, or false if ctx ends first.
+func awaitProblems(ctx context.Context, from <-chan *problems) (found *problems, ok bool) {
 	select {
 	case found = <-from:
 		return found, true
 	case <-ctx.Done():
 	}
-	select { // both may be there, and then select throws a coin
+	select { // if both are ready, select chooses at random
 	case found = <-from:
 		return found, true
 	default:
@@ -52,35 +56,36 @@ func await(ctx context.Context, from <-chan *problems) (found *problems, ok bool
 	}
 }
 
-func (p *problems) add(more *problems) {
+// addAll adds the problems of another collection.
+func (p *problems) addAll(more *problems) {
 	p.fail, p.unknown = append(p.fail, more.fail...), append(p.unknown, more.unknown...)
 	p.warn, p.detail = append(p.warn, more.warn...), append(p.detail, more.detail...)
 	p.metrics = append(p.metrics, more.metrics...)
 }
 
-// finding is the worst of it, or good. A warning beside something unknown is
-// Unknown: what could not be seen must not bring a node back.
-func (p *problems) finding(good string, args ...any) check.Finding {
-	f := check.Finding{Verdict: check.OK, Text: line(fmt.Sprintf(good, args...))}
+// buildFinding returns the worst result as a Finding, or good. A warning together with an
+// unknown state is Unknown, since an undetermined state must not undrain a node.
+func (p *problems) buildFinding(good string, args ...any) check.Finding {
+	f := check.Finding{Verdict: check.OK, Text: formatLine(fmt.Sprintf(good, args...))}
 	for _, kind := range []struct {
 		verdict check.Verdict
 		texts   []string
 	}{{check.Fail, p.fail}, {check.Unknown, p.unknown}, {check.Warn, p.warn}} {
 		if len(kind.texts) > 0 {
-			f = check.Finding{Verdict: kind.verdict, Text: joined(kind.texts)}
+			f = check.Finding{Verdict: kind.verdict, Text: joinTexts(kind.texts)}
 			break
 		}
 	}
 	f.Metrics = p.metrics
-	f.Detail = strings.Join(slices.Concat(p.detail, p.others(f.Verdict)), "; ")
+	f.Detail = strings.Join(slices.Concat(p.detail, p.listOthers(f.Verdict)), "; ")
 	return f
 }
 
-// others is what the text does not tell.
-func (p *problems) others(shown check.Verdict) []string {
+// listOthers returns the texts that the finding's text does not include.
+func (p *problems) listOthers(reported check.Verdict) []string {
 	var all []string
 	for verdict, texts := range map[check.Verdict][]string{check.Unknown: p.unknown, check.Warn: p.warn} {
-		if verdict != shown {
+		if verdict != reported {
 			all = append(all, texts...)
 		}
 	}
@@ -88,29 +93,29 @@ func (p *problems) others(shown check.Verdict) []string {
 	return all
 }
 
-// joined is the same line for the same faults in whichever order they were seen.
-func joined(texts []string) string {
+// joinTexts returns the same line for the same faults regardless of their order.
+func joinTexts(texts []string) string {
 	texts = slices.Compact(slices.Sorted(slices.Values(texts)))
-	text := line(texts[0])
+	text := formatLine(texts[0])
 	for _, more := range texts[1:] {
-		if len(text)+len(more)+len("; ; and more") > longest {
+		if len(text)+len(more)+len("; ; and more") > textMax {
 			return text + "; and more"
 		}
-		text += "; " + line(more)
+		text += "; " + formatLine(more)
 	}
 	return text
 }
 
-// line makes ASCII of one line and the length that there is room for.
-func line(text string) string {
+// formatLine converts a text to one line of ASCII that fits into a finding.
+func formatLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
 		}
 		return r
 	}, text)
-	if len(text) > longest-len("; and more") {
-		text = text[:longest-len("; and more")]
+	if len(text) > textMax-len("; and more") {
+		text = text[:textMax-len("; and more")]
 	}
 	return text
 }

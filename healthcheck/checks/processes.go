@@ -19,10 +19,11 @@ type process struct {
 
 // listProcesses returns the node's processes, read once for all checks of a run.
 func listProcesses(h *check.Host) ([]process, error) {
-	return check.ReadOnce(h.Shared, "processes", func() ([]process, error) { return processes(h.Roots.Proc) })
+	return check.ReadOnce(h.Shared, "processes", func() ([]process, error) { return readProcesses(h.Roots.Proc) })
 }
 
-func processes(proc string) ([]process, error) {
+// readProcesses reads the processes from /proc.
+func readProcesses(proc string) ([]process, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
 		return nil, err
@@ -34,14 +35,14 @@ func processes(proc string) ([]process, error) {
 		return nil, err
 	}
 	all := make([]process, 0, len(names))
-	buffer := make([]byte, 4096) // a page is what the kernel makes of it
+	buffer := make([]byte, 4096) // the kernel writes at most one page
 	for _, name := range names {
 		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
-		text, err := readOnce(fd, name+"/stat", buffer)
+		text, err := readPage(fd, name+"/stat", buffer)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended
 		}
 		if stat, ok := procfs.ParseStat(text); ok {
 			all = append(all, process{stat, name, proc + "/" + name})
@@ -50,14 +51,14 @@ func processes(proc string) ([]process, error) {
 	return all, nil
 }
 
-// root is whether it is root's.
-func (p *process) root() bool {
+// isRoot reports whether the process runs as root.
+func (p *process) isRoot() bool {
 	var st unix.Stat_t
 	return unix.Lstat(p.dir, &st) == nil && st.Uid == 0
 }
 
-// system is whether it is root's or a system account's (UID below 1000).
-func (p *process) system() bool {
+// isSystem reports whether the process runs as root or a system account (UID below 1000).
+func (p *process) isSystem() bool {
 	var st unix.Stat_t
 	return unix.Lstat(p.dir, &st) == nil && st.Uid < 1000
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 )
 
-// What the kernel itself says of an interface that has counters.
+// The real kernel's counters of an interface.
 func TestEthtoolCounters(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes network interfaces")
@@ -35,22 +35,23 @@ func TestEthtoolCounters(t *testing.T) {
 	require.NoError(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "one"}, PeerName: "another"}))
 	another, err := netlink.LinkByName("another")
 	require.NoError(t, err)
-	counters, err := ethtoolCounters("one")
+	counters, err := readEthtoolCounters("one")
 	require.NoError(t, err)
 	assert.EqualValues(t, another.Attrs().Index, counters["peer_ifindex"])
-	counters, err = ethtoolCounters("lo")
+	counters, err = readEthtoolCounters("lo")
 	assert.NoError(t, err)
 	assert.Empty(t, counters)
-	_, err = ethtoolCounters("none")
+	_, err = readEthtoolCounters("none")
 	assert.ErrorIs(t, err, unix.ENODEV)
-	_, err = ethtoolCounters("a-name-that-is-too-long")
+	_, err = readEthtoolCounters("a-name-that-is-too-long")
 	assert.ErrorIs(t, err, unix.ENAMETOOLONG)
 }
 
-// counted is what the kernel is to say of an interface; nil: an error.
+// counted are the counters that the kernel reports for an interface; nil: an error.
 type counted = atomic.Pointer[map[string]uint64]
 
-// roceHost has a RoCE port, and mlx5's counters of its interface in the kernel's place.
+// roceHost returns a host with a RoCE port, and fakes the kernel's mlx5 counters of its
+// interface.
 func roceHost(t *testing.T, counters *counted) (*check.Host, *check.Settings) {
 	t.Helper()
 	h := testHost(t)
@@ -76,7 +77,7 @@ func TestRDMAPause(t *testing.T) {
 		return again(h, rdmaPause, s, before)
 	}
 	f := after(0, check.Finding{})
-	expect(t, f, check.OK, "no RoCE port is paused much of the time") // it may be from long ago
+	expect(t, f, check.OK, "no RoCE port is paused for much of the time") // it may be from long ago
 	assert.Len(t, f.Metrics, 2)
 	counters[pfc] += 5_900_000
 	counters["tx_prio3_pause_duration"] += 60_000_000
@@ -86,18 +87,18 @@ func TestRDMAPause(t *testing.T) {
 	expect(t, f, check.OK, "")
 	counters[pfc] += 6_100_000
 	f = after(120, f)
-	expect(t, f, check.Warn, "RDMA port mlx5_0/1 is paused by the network much of the time (prio3)")
+	expect(t, f, check.Warn, "RDMA port mlx5_0/1 is paused by the network for much of the time (prio3)")
 	counters[pfc] += 1_000_000
 	f2 := after(121, f) // one second of a burst says nothing
 	expect(t, f2, check.OK, "")
-	assert.Nil(t, f2.Keep)
+	assert.Nil(t, f2.State)
 	counters[pfc], counters[global] = 0, 30_000_000 // the driver was loaded anew
-	expect(t, after(180, f), check.Warn, "RDMA port mlx5_0/1 is paused by the network much of the time (global)")
+	expect(t, after(180, f), check.Warn, "RDMA port mlx5_0/1 is paused by the network for much of the time (global)")
 	put(t, h.Roots.Sys+"/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n")
 	expect(t, after(240, f), check.NotApplicable, "")
 	put(t, h.Roots.Sys+"/class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet\n")
 	clear(counters)
-	expect(t, after(240, f), check.NotApplicable, "no RoCE port counts how long it was paused")
+	expect(t, after(240, f), check.NotApplicable, "no RoCE port counts its pauses")
 	s.Network.Except = []string{"mlx5_0"}
 	counters[pfc] = 1
 	expect(t, after(300, f), check.NotApplicable, "")
@@ -108,7 +109,7 @@ func TestRDMAPauseThatCannotBeRead(t *testing.T) {
 		return
 	}
 	h, s := roceHost(t, &counted{})
-	expect(t, once(h, rdmaPause, s), check.Unknown, "the counters of RDMA port mlx5_0/1 cannot be read: ethtool eth9: input/output error")
+	expect(t, once(h, rdmaPause, s), check.Unknown, "cannot read the counters of RDMA port mlx5_0/1: ethtool eth9: input/output error")
 }
 
 // answerEthtool answers this thread's SIOCETHTOOL with counters, by a filter of
@@ -136,7 +137,7 @@ func answerEthtool(t *testing.T, counters *counted) {
 	}()
 }
 
-// answerOne waits for a request and answers it, in the memory of the thread that asks.
+// answerOne waits for a request and answers it in the memory of the requesting thread.
 func answerOne(fd uintptr, counters *map[string]uint64) {
 	var asked struct { // struct seccomp_notif
 		id         uint64
@@ -166,7 +167,7 @@ func answerOne(fd uintptr, counters *map[string]uint64) {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&answer)))
 }
 
-// fill is what net/ethtool/ioctl.c writes.
+// fill writes the data that net/ethtool/ioctl.c writes.
 func fill(to uintptr, counters map[string]uint64) {
 	names, e := slices.Sorted(maps.Keys(counters)), binary.NativeEndian
 	count := e.AppendUint32(nil, uint32(len(names)))
@@ -188,7 +189,7 @@ func fill(to uintptr, counters map[string]uint64) {
 	}
 }
 
-// readMemory and writeMemory reach memory as the kernel does.
+// readMemory and writeMemory access memory as the kernel does.
 func readMemory(from uintptr, size int) []byte {
 	bytes := make([]byte, size)
 	local := []unix.Iovec{{Base: &bytes[0], Len: uint64(size)}}

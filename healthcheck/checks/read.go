@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// read is os.ReadFile for the many small files of /proc and /sys, in half the calls.
-func read(path string) ([]byte, error) { return readAt(unix.AT_FDCWD, path) }
+// readFile is os.ReadFile for the many small files of /proc and /sys, with half the system
+// calls.
+func readFile(path string) ([]byte, error) { return readFileAt(unix.AT_FDCWD, path) }
 
-// readAt is below a directory that is open.
-func readAt(dir int, path string) ([]byte, error) {
+// readFileAt reads a file relative to an open directory.
+func readFileAt(dir int, path string) ([]byte, error) {
 	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
@@ -39,9 +40,9 @@ func readAt(dir int, path string) ([]byte, error) {
 	}
 }
 
-// readOnce is readAt for a file that the kernel writes in one go, as /proc/PID/stat or
-// those of /sys, and that fits into buffer: a page.
-func readOnce(dir int, path string, buffer []byte) ([]byte, error) {
+// readPage reads a file that the kernel writes at once and that fits into buffer, one page:
+// /proc/PID/stat and the files of /sys.
+func readPage(dir int, path string, buffer []byte) ([]byte, error) {
 	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -56,20 +57,22 @@ func readOnce(dir int, path string, buffer []byte) ([]byte, error) {
 	}
 }
 
-// sysText is a file of /sys in one line.
-func sysText(dir, name string) (string, bool) {
+// readSysText returns a file of /sys as one line.
+func readSysText(dir, name string) (string, bool) {
 	var buffer [4096]byte
-	text, err := readOnce(unix.AT_FDCWD, filepath.Join(dir, name), buffer[:])
+	text, err := readPage(unix.AT_FDCWD, filepath.Join(dir, name), buffer[:])
 	return strings.TrimSpace(string(text)), err == nil
 }
 
-func sysNumber(dir, name string) (int64, bool) {
-	text, _ := sysText(dir, name)
+// readSysNumber returns a file of /sys as a number.
+func readSysNumber(dir, name string) (int64, bool) {
+	text, _ := readSysText(dir, name)
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil
 }
 
-func matches(root, pattern string) []string {
+// findMatches returns the sorted paths that match a pattern below root.
+func findMatches(root, pattern string) []string {
 	all, _ := filepath.Glob(filepath.Join(root, pattern))
 	return all
 }

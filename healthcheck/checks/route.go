@@ -14,38 +14,38 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// defaultRoute sees to it that the node's way out is the control network's, and
-// that the interface is up. The way to the controller is looked at by controller.go.
+// defaultRoute checks that the default route uses the interface of the control network and that
+// the interface is up. controller.go checks the route to the controller.
 func defaultRoute(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	v4, err := os.ReadFile(filepath.Join(h.Roots.Proc, "net/route"))
 	if err != nil {
-		return check.Found(check.Unknown, "cannot read the routes of %s/net/route", h.Roots.Proc)
+		return check.NewFinding(check.Unknown, "cannot read the routes of %s/net/route", h.Roots.Proc)
 	}
-	v6, _ := os.ReadFile(filepath.Join(h.Roots.Proc, "net/ipv6_route")) // absent without IPv6
+	v6, _ := os.ReadFile(filepath.Join(h.Roots.Proc, "net/ipv6_route")) // does not exist without IPv6
 	if !strings.HasPrefix(string(v4), "Iface") {
-		return check.Found(check.Unknown, "cannot understand the routes of %s/net/route", h.Roots.Proc)
+		return check.NewFinding(check.Unknown, "cannot parse the routes of %s/net/route", h.Roots.Proc)
 	}
-	iface := best(routes4(string(v4)))
+	iface := findBestRoute(parseRoutes4(string(v4)))
 	if iface == "" {
-		iface = best(routes6(string(v6)))
+		iface = findBestRoute(parseRoutes6(string(v6)))
 	}
 	want := s.Network.Interface
 	switch {
 	case iface == "" && want == "":
-		return check.Found(check.NotApplicable, "the node has no default route, and none is configured")
+		return check.NewFinding(check.NotApplicable, "the node has no default route, and none is configured")
 	case iface == "":
-		return check.Found(check.Fail, "the node has no default route")
+		return check.NewFinding(check.Fail, "the node has no default route")
 	case want != "" && iface != want:
-		return check.Found(check.Fail, "the default route leads to %.15s and not to %.15s", iface, want)
+		return check.NewFinding(check.Fail, "the default route leads to %.15s instead of %.15s", iface, want)
 	}
-	state, ok := sysText(filepath.Join(h.Roots.Sys, "class/net", iface), "operstate")
+	state, ok := readSysText(filepath.Join(h.Roots.Sys, "class/net", iface), "operstate")
 	switch {
 	case !ok:
-		return check.Found(check.Unknown, "the state of %.15s cannot be read", iface)
+		return check.NewFinding(check.Unknown, "cannot read the state of %.15s", iface)
 	case state == "down", state == "lowerlayerdown":
-		return check.Found(check.Fail, "%.15s, which has the default route, is down", iface)
+		return check.NewFinding(check.Fail, "%.15s, which has the default route, is down", iface)
 	}
-	return check.Found(check.OK, "the default route leads to %.15s, which is up", iface)
+	return check.NewFinding(check.OK, "the default route leads to %.15s, which is up", iface)
 }
 
 type route struct {
@@ -53,8 +53,8 @@ type route struct {
 	metric uint64
 }
 
-// routes4 are the default routes of /proc/net/route (net/ipv4/fib_trie.c).
-func routes4(table string) (all []route) {
+// parseRoutes4 returns the default routes in /proc/net/route (net/ipv4/fib_trie.c).
+func parseRoutes4(table string) (all []route) {
 	for row := range strings.Lines(table) {
 		f := strings.Fields(row)
 		if len(f) < 8 || f[1] != "00000000" || f[7] != "00000000" {
@@ -69,8 +69,8 @@ func routes4(table string) (all []route) {
 	return all
 }
 
-// routes6 are those of /proc/net/ipv6_route (net/ipv6/route.c).
-func routes6(table string) (all []route) {
+// parseRoutes6 returns the default routes in /proc/net/ipv6_route (net/ipv6/route.c).
+func parseRoutes6(table string) (all []route) {
 	for row := range strings.Lines(table) {
 		f := strings.Fields(row)
 		if len(f) < 10 || strings.Trim(f[0], "0") != "" || f[1] != "00" || f[9] == "lo" {
@@ -84,7 +84,8 @@ func routes6(table string) (all []route) {
 	return all
 }
 
-func best(all []route) string {
+// findBestRoute returns the interface of the route with the lowest metric.
+func findBestRoute(all []route) string {
 	var b route
 	for i, r := range all {
 		if i == 0 || r.metric < b.metric {

@@ -13,35 +13,36 @@ import (
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
-// slurmConf are the lines of slurm.conf; a node without the file has slurmd's own
-// copy of it. Sites have it on shared storage, too: for a Child only.
-func slurmConf(h *check.Host) []string {
-	for _, path := range slurmConfPaths(h) {
-		if lines, err := slurmconf.Read(path); err == nil || len(lines) > 0 { // without a file that it includes, perhaps
+// readSlurmConf returns the lines of slurm.conf; on a node without the file, those of slurmd's
+// copy. Since sites keep the file on shared storage, only checks in a Child may call this
+// function.
+func readSlurmConf(h *check.Host) []string {
+	for _, path := range listSlurmConfPaths(h) {
+		if lines, err := slurmconf.Read(path); err == nil || len(lines) > 0 { // an included file may be missing
 			return lines
 		}
 	}
 	return nil
 }
 
-// slurmConfPaths returns where slurm.conf may lie, the most likely first.
-func slurmConfPaths(h *check.Host) []string {
+// listSlurmConfPaths returns the possible paths of slurm.conf, the most likely first.
+func listSlurmConfPaths(h *check.Host) []string {
 	return []string{h.SlurmConf, filepath.Join(h.Roots.Etc, "slurm/slurm.conf"), filepath.Join(h.Roots.Run, "slurm/conf/slurm.conf")}
 }
 
-// slurmConfDir returns the directory of the first slurm.conf that is there.
-func slurmConfDir(h *check.Host) string {
-	for _, path := range slurmConfPaths(h) {
-		if path != "" && present(path) {
+// findSlurmConfDir returns the directory of the first slurm.conf that exists.
+func findSlurmConfDir(h *check.Host) string {
+	for _, path := range listSlurmConfPaths(h) {
+		if path != "" && mayExist(path) {
 			return filepath.Dir(path)
 		}
 	}
 	return "/etc/slurm"
 }
 
-// slurmctldHosts are the addresses of SlurmctldHost=NAME(ADDRESS), slurm.conf(5).
-func slurmctldHosts(h *check.Host) (all []string) {
-	for _, row := range slurmConf(h) {
+// readControllerHosts returns the addresses of SlurmctldHost=NAME(ADDRESS), slurm.conf(5).
+func readControllerHosts(h *check.Host) (all []string) {
+	for _, row := range readSlurmConf(h) {
 		key, value, found := strings.Cut(row, "=")
 		if !found || !strings.EqualFold(strings.TrimSpace(key), "SlurmctldHost") {
 			continue
@@ -57,11 +58,11 @@ func slurmctldHosts(h *check.Host) (all []string) {
 	return all
 }
 
-// gresGPUs is how many GPUs slurm.conf gives the node: Gres=gpu:h100:8 in the line
-// of its NodeName, or of NodeName=DEFAULT before it. 0: none, or slices of MIG.
-func gresGPUs(h *check.Host) int {
-	usual, gres := "", ""
-	for _, row := range slurmConf(h) {
+// readGresGPUs returns the number of GPUs that slurm.conf gives the node: Gres=gpu:h100:8 in
+// the line of its NodeName, or of NodeName=DEFAULT before it. 0: none, or MIG slices.
+func readGresGPUs(h *check.Host) int {
+	fallback, gres := "", ""
+	for _, row := range readSlurmConf(h) {
 		has := map[string]string{}
 		for _, word := range strings.Fields(row) {
 			key, value, _ := strings.Cut(word, "=")
@@ -70,10 +71,10 @@ func gresGPUs(h *check.Host) int {
 		names := has["nodename"]
 		own, given := has["gres"]
 		if strings.EqualFold(names, "DEFAULT") && given {
-			usual = own
+			fallback = own
 		}
 		if nodes, err := hostlist.Parse(names); err == nil && nodes.Contains(h.Node) {
-			if gres = usual; given {
+			if gres = fallback; given {
 				gres = own
 			}
 		}
@@ -81,7 +82,7 @@ func gresGPUs(h *check.Host) int {
 	return countGPUs(gres)
 }
 
-// countGPUs reads "gpu:h100:8(S:0-1),nic:4". A type such as "1g.10gb" is a slice.
+// countGPUs parses "gpu:h100:8(S:0-1),nic:4". A type such as "1g.10gb" is a MIG slice.
 func countGPUs(gres string) (n int) {
 	for _, one := range strings.Split(regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(gres, ""), ",") {
 		words := strings.Split(one, ":")
@@ -89,7 +90,7 @@ func countGPUs(gres string) (n int) {
 			continue
 		}
 		if len(words) == 1 {
-			n++ // gpu alone is one
+			n++ // "gpu" alone is one GPU
 		}
 		for i, word := range words[1:] {
 			number, err := strconv.Atoi(word)
@@ -99,7 +100,7 @@ func countGPUs(gres string) (n int) {
 			case i == len(words)-2 && err == nil:
 				n += number
 			case i == len(words)-2:
-				n++ // gpu:h100 is one
+				n++ // "gpu:h100" is one GPU
 			}
 		}
 	}

@@ -20,66 +20,68 @@ import (
 
 // vfs compares the node's cards with the policies of network.toml.
 func vfs(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	if !present(s.Network.Config) {
-		return check.Found(check.NotApplicable, "no policies: there is no %s", s.Network.Config)
+	if !mayExist(s.Network.Config) {
+		return check.NewFinding(check.NotApplicable, "no policies: %s does not exist", s.Network.Config)
 	}
 	cfg, err := config.Load(s.Network.Config, h.Node)
 	if err != nil {
-		return check.Found(check.Fail, "%s", line(oneline.Text(err.Error())))
+		return check.NewFinding(check.Fail, "%s", formatLine(oneline.Text(err.Error())))
 	}
 	roots := inventory.Roots{Sys: h.Roots.Sys, Proc: h.Roots.Proc, Dev: h.Roots.Dev}
 	inv, err := inventory.Read(roots)
 	if err != nil {
-		return check.Found(check.Unknown, "%s", line(err.Error()))
+		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
 	var p problems
-	failed := map[string]bool{} // cards
+	failed := map[string]bool{} // failed cards
 	for _, f := range provision.Check(cfg, inv, provision.Place{Roots: roots, Modprobe: filepath.Join(h.Roots.Etc, "modprobe.d")}) {
 		switch {
 		case f.OK:
 		case f.Hint:
-			p.note("%s: %s", f.What, f.Found)
+			p.addNote("%s: %s", f.What, f.Found)
 		default:
-			p.failed("%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
+			p.addFailure("%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
 			card, _, _ := strings.Cut(f.What, ": ")
 			failed[card] = true
 		}
 	}
 	cards, _, err := policy.FindCards(cfg, inv)
 	if err == nil && len(cards) == 0 {
-		return check.Found(check.NotApplicable, "no policy is for this node")
+		return check.NewFinding(check.NotApplicable, "no policy is for this node")
 	}
 	for _, card := range cards {
-		missingVFs(&p, card, failed[card.PF.String()])
+		checkVFs(&p, card, failed[card.PF.String()])
 	}
-	return p.finding("VFs are as %s wants them", cfg.Path)
+	return p.buildFinding("VFs match %s", cfg.Path)
 }
 
-// missingVFs does not say that there are too few of a card for which the reason is said.
-func missingVFs(p *problems, card policy.Card, said bool) {
-	if !said && (card.PF.NumVFs < len(card.VFs) || len(card.PF.VFs) < card.PF.NumVFs) {
-		p.failed("%s has fewer VFs than its policy wants", card.PF)
+// checkVFs reports missing VFs and drivers of a card. Too few VFs are not reported if the card
+// has already failed.
+func checkVFs(p *problems, card policy.Card, hasFailed bool) {
+	if !hasFailed && (card.PF.NumVFs < len(card.VFs) || len(card.PF.VFs) < card.PF.NumVFs) {
+		p.addFailure("%s has fewer VFs than its policy requires", card.PF)
 	}
 	for _, vf := range card.PF.VFs {
 		if vf.Number < len(card.VFs) && card.VFs[vf.Number] != nil && vf.Driver == "" {
-			p.failed("VF %s has no driver", vf.PCI)
+			p.addFailure("VF %s has no driver", vf.PCI)
 		}
 	}
 }
 
-// quarantine tells of VFs that no job gets until a person has looked after them.
+// quarantine warns of VFs in quarantine, which no job gets until an administrator has repaired
+// them.
 func quarantine(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	if !present(s.Network.Config) {
-		return check.Found(check.NotApplicable, "no policies: there is no %s", s.Network.Config)
+	if !mayExist(s.Network.Config) {
+		return check.NewFinding(check.NotApplicable, "no policies: %s does not exist", s.Network.Config)
 	}
-	_, held, err := attach.ListHeld(filepath.Join(jailNode(h, s).State, "net"))
+	_, held, err := attach.ListHeld(filepath.Join(newJailNode(h, s).State, "net"))
 	if err != nil {
-		return check.Found(check.Unknown, "%s", line(err.Error()))
+		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
 	var p problems
 	for _, pci := range slices.Sorted(maps.Keys(held)) {
-		p.warned("VF %s is in quarantine", pci)
-		p.note("%s %s", pci, held[pci])
+		p.addWarning("VF %s is in quarantine", pci)
+		p.addNote("%s %s", pci, held[pci])
 	}
-	return p.finding("no VF is in quarantine")
+	return p.buildFinding("no VF is in quarantine")
 }

@@ -14,122 +14,123 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// Which XIDs matter. After NVIDIA's catalogue of XIDs, where its immediate action
-// is a reset of the GPU, a restart of the machine or a visit by the vendor: drain.
-// What an application can cause by itself (13, 31, 43, 45 ...) is not here, and ignored.
+// Relevant XIDs. In NVIDIA's catalogue of XIDs, the immediate action of those that drain is a
+// reset of the GPU, a restart of the machine or a service by the vendor. XIDs that an
+// application can cause by itself (13, 31, 43, 45 ...) are not listed and are ignored.
 var (
 	xidDrain = []int{46, 48, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, 151, 155, 156, 158}
 	xidWarn  = []int{54, 63, 78, 81, 92, 94, 109, 121, 167, 168, 171, 172}
-	// These say in their own words whether they are fatal.
+	// The text of these XIDs states whether they are fatal.
 	xidByText = []int{144, 145, 146, 147, 148, 149, 150}
 )
 
-// 154 tells of the action that a GPU wants.
+// xidRecovery reports the recovery action that a GPU requires.
 const xidRecovery = 154
 
 var (
-	xidLine = regexp.MustCompile(`^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,4}), ?(.*)`)
-	sxid    = regexp.MustCompile(`^nvidia-nvswitch\d*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
-	// The last such word is the driver's: a process's name may come before.
+	xidLine  = regexp.MustCompile(`^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,4}), ?(.*)`)
+	sxidLine = regexp.MustCompile(`^nvidia-nvswitch\d*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
+	// The last such word is the driver's: the name of a process may precede it.
 	linkEvent = regexp.MustCompile(`^.*\b(Fatal|Nonfatal) `)
-	// Two forms of the driver's line, which comes without an XID when the bus is dead.
-	offBus = regexp.MustCompile(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)([0-9a-fA-F:.]{7,16}).{0,60}fallen off the bus`)
+	// Two forms of the driver's line, which appears without an XID when the bus is dead.
+	offBusLine = regexp.MustCompile(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)([0-9a-fA-F:.]{7,16}).{0,60}fallen off the bus`)
 )
 
-// xid reads the driver's errors in the kernel's log. Once seen they are kept until
-// the node boots, though the log may be overwritten: a GPU does not mend itself.
+// xid reports the driver's errors in the kernel's log. They are kept until the node boots,
+// since the log may be overwritten and a GPU does not recover by itself.
 func xid(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	var before xidKept
-	if json.Unmarshal(h.Kept, &before) != nil {
-		before = xidKept{}
+	var before xidState
+	if json.Unmarshal(h.State, &before) != nil {
+		before = xidState{}
 	}
 	lines, err := readKernelLog(h.Roots.Kmsg)
 	if err != nil {
-		return check.Found(check.Unknown, "%s", line(err.Error()))
+		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
-	kept := before.Seen
-	if kept == nil {
-		kept = map[string]check.Verdict{}
+	seen := before.Seen
+	if seen == nil {
+		seen = map[string]check.Verdict{}
 	}
-	for _, l := range after(lines, before.Forgotten) {
+	for _, l := range dropForgotten(lines, before.Forgotten) {
 		if strings.Contains(l.Text, "NVRM") || strings.Contains(l.Text, "SXid") {
 			before.Driver = true
-			rememberXID(kept, l.Text, s.XID)
+			rememberXID(seen, l.Text, s.XID)
 		}
 	}
-	keep, _ := json.Marshal(xidKept{before.Forgotten, kept, before.Driver})
-	if !before.Driver && before.Record == 0 && len(kept) == 0 {
-		return check.Finding{Verdict: check.NotApplicable, Text: "the kernel's log has no word of the NVIDIA driver", Keep: keep}
+	keep, _ := json.Marshal(xidState{before.Forgotten, seen, before.Driver})
+	if !before.Driver && before.Record == 0 && len(seen) == 0 {
+		return check.Finding{Verdict: check.NotApplicable, Text: "the kernel's log has no message of the NVIDIA driver", State: keep}
 	}
 	var p problems
-	for text, verdict := range kept {
-		switch xidPolicy(text, s.XID, verdict) { // of today: a person may have changed it since
+	for text, verdict := range seen {
+		switch lookUpXIDPolicy(text, s.XID, verdict) { // with the current policy, which may have changed since
 		case check.Fail:
-			p.failed("%s", text)
+			p.addFailure("%s", text)
 		case check.Warn:
-			p.warned("%s", text)
+			p.addWarning("%s", text)
 		}
 	}
-	f := p.finding("no XID that matters")
-	f.Keep = keep
+	f := p.buildFinding("no relevant XID")
+	f.State = keep
 	return f
 }
 
-// xidKept is what was seen since boot, by stable texts.
-type xidKept struct {
+// xidState is the set of errors since boot, by stable text.
+type xidState struct {
 	check.Forgotten
 	Seen   map[string]check.Verdict `json:"seen,omitempty"`
-	Driver bool                     `json:"driver,omitempty"` // the log had a word of it
+	Driver bool                     `json:"driver,omitempty"` // the log had a message of the driver
 }
 
-// rememberXID takes one line. Where the driver says that a GPU wants no action any
-// more it has been reset, and what was kept of it is forgotten.
-func rememberXID(kept map[string]check.Verdict, text string, policy map[string]string) {
+// rememberXID records the error of one line. If the driver reports that a GPU no longer
+// requires an action, the GPU was reset, and its errors are removed.
+func rememberXID(seen map[string]check.Verdict, text string, policy map[string]string) {
 	gpu, stable, verdict := judgeXID(text)
 	switch {
 	case gpu == "":
 	case stable == "":
-		maps.DeleteFunc(kept, func(text string, _ check.Verdict) bool { return strings.Contains(text, " "+gpu) })
-	case xidPolicy(stable, policy, verdict) != check.OK:
-		kept[stable] = verdict
+		maps.DeleteFunc(seen, func(text string, _ check.Verdict) bool { return strings.Contains(text, " "+gpu) })
+	case lookUpXIDPolicy(stable, policy, verdict) != check.OK:
+		seen[stable] = verdict
 	}
 }
 
-// judgeXID gives a line its GPU, its stable text and its verdict. No GPU: it is no
-// XID; no text: the GPU has recovered.
+// judgeXID returns the GPU, the stable text and the verdict of a line. An empty GPU means that
+// the line is no XID, an empty text that the GPU has recovered.
 func judgeXID(text string) (gpu, stable string, verdict check.Verdict) {
-	if chosen(text) {
+	if isUserChosen(text) {
 		return "", "", check.OK
 	}
 	if m := xidLine.FindStringSubmatch(text); m != nil {
-		gpu = place(m[1])
+		gpu = trimFunction(m[1])
 		code, _ := strconv.Atoi(m[2])
-		stable, verdict = "XID "+m[2]+" on GPU "+gpu, xidVerdict(code, m[3])
+		stable, verdict = "XID "+m[2]+" on GPU "+gpu, judgeXIDCode(code, m[3])
 		if code == xidRecovery && verdict == check.OK {
 			stable = ""
 		}
 		return gpu, stable, verdict
 	}
-	if m := sxid.FindStringSubmatch(text); m != nil {
-		gpu, verdict = place(m[1]), check.Warn
+	if m := sxidLine.FindStringSubmatch(text); m != nil {
+		gpu, verdict = trimFunction(m[1]), check.Warn
 		if m[3] == "Fatal" {
 			verdict = check.Fail
 		}
 		return gpu, "SXid " + m[2] + " on NVSwitch " + gpu, verdict
 	}
-	if m := offBus.FindStringSubmatch(text); m != nil {
-		gpu = place(m[1])
+	if m := offBusLine.FindStringSubmatch(text); m != nil {
+		gpu = trimFunction(m[1])
 		return gpu, "GPU " + gpu + " has fallen off the bus", check.Fail
 	}
 	return "", "", check.OK
 }
 
-// place is a GPU's address without the function, which not all lines have.
-func place(pci string) string {
+// trimFunction returns a GPU's address without the function, which not all lines have.
+func trimFunction(pci string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(pci), ":"), ".0")
 }
 
-func xidVerdict(code int, words string) check.Verdict {
+// judgeXIDCode returns the verdict of an XID.
+func judgeXIDCode(code int, words string) check.Verdict {
 	switch {
 	case slices.Contains(xidDrain, code):
 		return check.Fail
@@ -141,14 +142,15 @@ func xidVerdict(code int, words string) check.Verdict {
 		}
 		return check.Warn
 	case code == xidRecovery:
-		return recoveryVerdict(words)
+		return judgeRecovery(words)
 	}
 	return check.OK
 }
 
-// recoveryVerdict reads "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)".
-func recoveryVerdict(words string) check.Verdict {
-	at := strings.LastIndex(words, " to ") // a process's name, before that, may have any words
+// judgeRecovery parses "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset
+// Required)".
+func judgeRecovery(words string) check.Verdict {
+	at := strings.LastIndex(words, " to ") // the name of a process may precede it and have any words
 	switch {
 	case at < 0:
 		return check.Warn
@@ -158,8 +160,9 @@ func recoveryVerdict(words string) check.Verdict {
 	return check.Fail
 }
 
-// xidPolicy is what health.toml says about the XID of a stable text, else the verdict.
-func xidPolicy(stable string, policy map[string]string, verdict check.Verdict) check.Verdict {
+// lookUpXIDPolicy returns the policy of health.toml for the XID of a stable text, or the
+// verdict.
+func lookUpXIDPolicy(stable string, policy map[string]string, verdict check.Verdict) check.Verdict {
 	code, found := strings.CutPrefix(stable, "XID ")
 	if !found {
 		return verdict

@@ -11,37 +11,38 @@ import (
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 )
 
-// DefaultPath is where health.toml lies.
+// DefaultPath is the path of health.toml.
 const DefaultPath = "/etc/gojail/health.toml"
 
-// Config is health.toml with the standard for what it leaves out, as one node sees it.
+// Config is health.toml with the defaults for absent keys, as it applies to one node.
 type Config struct {
-	// Total is the longest that one run takes, whatever hangs.
+	// Maximum duration of one run, including hung checks.
 	Total time.Duration `toml:"total"`
-	// Run is for what the next boot must not see, State for what it must. %n is the node's name.
+	// Directories for state that ends with the boot (Run) and for state that survives it
+	// (State). %n is the node's name.
 	Run     string `toml:"run"`
 	State   string `toml:"state"`
-	Syslog  bool   `toml:"syslog"`  // a line for each change
-	Metrics string `toml:"metrics"` // file below node_exporter's --collector.textfile.directory, *.prom; empty: none
+	Syslog  bool   `toml:"syslog"`  // write a line for each change
+	Metrics string `toml:"metrics"` // path of a file *.prom in node_exporter's --collector.textfile.directory; "": none
 	Slurm   Slurm  `toml:"slurm"`
-	// Check changes single checks, by name.
+	// Changes to single checks, by name.
 	Check map[string]Rule `toml:"check"`
-	// NCCL is for the command nccl, on the machine that runs it.
+	// Settings of the command nccl, on the machine that runs it.
 	NCCL settings.Settings `toml:"nccl"`
-	// Settings is what the checks themselves need.
+	// Settings of the checks themselves.
 	check.Settings
 }
 
-// Slurm is how the node's controller is asked and told.
+// Slurm is [slurm]: how the controller is queried and updated.
 type Slurm struct {
 	Scontrol string        `toml:"scontrol"` // absolute path
-	Conf     string        `toml:"conf"`     // SLURM_CONF; empty: Slurm's own standard
-	Timeout  time.Duration `toml:"timeout"`  // of one question
-	Drain    bool          `toml:"drain"`    // false: look and tell only
-	Again    time.Duration `toml:"again"`    // how often an unchanged, sick node's state is asked for
+	Conf     string        `toml:"conf"`     // SLURM_CONF; "": Slurm's default
+	Timeout  time.Duration `toml:"timeout"`  // of one request
+	Drain    bool          `toml:"drain"`    // false: only check and report
+	Again    time.Duration `toml:"again"`    // interval at which the state of an unchanged, faulty node is queried again
 }
 
-// Rule changes one check; what is zero stays.
+// Rule changes one check; zero values leave the check's own value.
 type Rule struct {
 	Off      bool           `toml:"off"`
 	Severity check.Severity `toml:"severity"`
@@ -50,7 +51,7 @@ type Rule struct {
 	Good     int            `toml:"good"`
 }
 
-// Defaults is the configuration without a file.
+// Defaults returns the configuration without a file.
 func Defaults() *Config {
 	return &Config{
 		Total: 20 * time.Second,
@@ -62,24 +63,24 @@ func Defaults() *Config {
 	}
 }
 
-// check refuses what cannot be meant.
-func (c *Config) check(refuse refusal, checks []string) error {
+// checkConfig returns an error for invalid values.
+func (c *Config) checkConfig(refuse refusal, checks []string) error {
 	for _, err := range []error{
-		within(refuse, c.Total, 2*time.Second, 5*time.Minute, "total"),
-		absolute(refuse, c.Run, "run"),
-		absolute(refuse, c.State, "state"),
-		absolute(refuse, c.Metrics, "metrics"),
-		absolute(refuse, c.Slurm.Scontrol, "slurm", "scontrol"),
-		absolute(refuse, c.Slurm.Conf, "slurm", "conf"),
-		within(refuse, c.Slurm.Timeout, 100*time.Millisecond, c.Total/2, "slurm", "timeout"),
-		within(refuse, c.Slurm.Again, 0, 24*time.Hour, "slurm", "again"),
+		checkDuration(refuse, c.Total, 2*time.Second, 5*time.Minute, "total"),
+		checkAbsolute(refuse, c.Run, "run"),
+		checkAbsolute(refuse, c.State, "state"),
+		checkAbsolute(refuse, c.Metrics, "metrics"),
+		checkAbsolute(refuse, c.Slurm.Scontrol, "slurm", "scontrol"),
+		checkAbsolute(refuse, c.Slurm.Conf, "slurm", "conf"),
+		checkDuration(refuse, c.Slurm.Timeout, 100*time.Millisecond, c.Total/2, "slurm", "timeout"),
+		checkDuration(refuse, c.Slurm.Again, 0, 24*time.Hour, "slurm", "again"),
 	} {
 		if err != nil {
 			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Check)) {
-		if err := c.rule(refuse, checks, name); err != nil {
+		if err := c.checkRule(refuse, checks, name); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func TestParseRefuses(t *testing.T) {
 		"run = \"x\"":                   `line 1: run: "x": write an absolute path`,
 		"state = \"/a/../b\"":           `line 1: state: "/a/../b": write an absolute path`,
 		"[slurm]\nscontrol = \"x\"":     `line 2: slurm.scontrol: "x": write an absolute path`,
-		"[check.nothing]\noff=true":     `line 1: check.nothing: no such check; there are: `,
+		"[check.nothing]\noff=true":     `line 1: check.nothing: no such check; the checks are: `,
 		"[[override]]\ntotal = \"30s\"": `line 1: override 1: nodes: the list of nodes is empty`,
 		"[[override]]\nnodes = \"n[\"":  `line 2: override 1: nodes: `,
 		"[[override]]\nnodes = \"n1\"\n[[override]]\nnodes=\"n2\"\nrun=\"x\"": `line 5: override 2: run: "x": write an absolute path`,
@@ -66,11 +66,11 @@ func TestParseRefuses(t *testing.T) {
 func TestRulesOfAConfiguration(t *testing.T) {
 	c := Defaults()
 	c.Check = map[string]Rule{"a": {Off: true}, "b": {Severity: check.WarnOnly, Timeout: time.Second, Bad: 4, Good: 5}}
-	given := []check.Check{{Name: "a"}, {Name: "b", Severity: check.Drain, Timeout: 2, Bad: 1, Good: 1}, {Name: "c", Severity: check.Drain, Timeout: 3}}
+	given := []check.Check{{Name: "a"}, {Name: "b", Severity: check.Drain, Timeout: 2, BadRuns: 1, GoodRuns: 1}, {Name: "c", Severity: check.Drain, Timeout: 3}}
 	assert.Equal(t, []check.Check{
-		{Name: "b", Severity: check.WarnOnly, Timeout: time.Second, Bad: 4, Good: 5},
-		{Name: "c", Severity: check.Drain, Timeout: 3, Bad: 1, Good: 1},
-	}, c.Rules(given))
+		{Name: "b", Severity: check.WarnOnly, Timeout: time.Second, BadRuns: 4, GoodRuns: 5},
+		{Name: "c", Severity: check.Drain, Timeout: 3, BadRuns: 1, GoodRuns: 1},
+	}, c.SelectChecks(given))
 }
 
 func TestLoadWantsAFileOfRoots(t *testing.T) {

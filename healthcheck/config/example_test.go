@@ -19,7 +19,7 @@ import (
 
 const examplePath = "../../health.toml.example"
 
-// example is the file, with or without the lines that are commented out.
+// example returns the example file, with or without the commented-out lines.
 func example(t *testing.T, whole bool) string {
 	text, err := os.ReadFile(examplePath)
 	require.NoError(t, err)
@@ -33,14 +33,14 @@ func example(t *testing.T, whole bool) string {
 	return b.String()
 }
 
-// As it is, it changes nothing.
+// The unchanged example equals the defaults.
 func TestExample(t *testing.T) {
 	c, err := Parse(example(t, false), "n1", checks.Names())
 	require.NoError(t, err)
 	assert.Equal(t, Defaults(), c)
 }
 
-// What is commented out is right, too; what has a default is shown with it.
+// The commented-out lines are valid, too; keys with a default show that default.
 func TestExampleWithAllKeys(t *testing.T) {
 	c, err := Parse(example(t, true), "gpu07", checks.Names())
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestExampleWithAllKeys(t *testing.T) {
 	assert.Equal(t, check.WarnOnly, other.Check["stuck"].Severity)
 }
 
-// Each key that there is has a line; that there is each key of the lines, parsing shows.
+// Each key has a line in the example; parsing shows that each line has a key.
 func TestExampleHasEachKey(t *testing.T) {
 	var tree map[string]any
 	_, err := toml.Decode(example(t, true), &tree)
@@ -77,7 +77,7 @@ func TestExampleHasEachKey(t *testing.T) {
 	assert.Contains(t, fields(reflect.TypeFor[Config](), ""), "check.*.bad")
 }
 
-// leaves are the values of a configuration by key, without lists and tables of tables.
+// leaves returns the values of a configuration by key, without lists and tables of tables.
 func leaves(v reflect.Value, at string, to map[string]any) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -93,7 +93,7 @@ func leaves(v reflect.Value, at string, to map[string]any) {
 	}
 }
 
-// fields are the keys of a type; "*" stands for a name that people choose.
+// fields returns the keys of a type; "*" stands for a name chosen by the administrator.
 func fields(t reflect.Type, at string) (all []string) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -118,7 +118,7 @@ func fields(t reflect.Type, at string) (all []string) {
 	return []string{strings.TrimSuffix(at, ".")}
 }
 
-// keysOf are the keys of a decoded text, with "*" as above.
+// keysOf returns the keys of a decoded text, with "*" as in fields.
 func keysOf(tree map[string]any, at string) map[string]bool {
 	all := map[string]bool{}
 	for key, value := range tree {

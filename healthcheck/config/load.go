@@ -18,9 +18,9 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// Load reads and checks health.toml, as the node of that name sees it; checks are the names of all checks. The file
-// and the directories above it must be root's alone. Errors are one line; an
-// absent file is fs.ErrNotExist.
+// Load reads and checks health.toml as it applies to the named node; checks are the names of
+// all checks. Only root may be able to write the file and the directories above it. Each error
+// is one line; a missing file is fs.ErrNotExist.
 func Load(path, node string, checks []string) (*Config, error) {
 	data, _, err := trusted.ReadFile(path, "the configuration of health checks")
 	if err != nil {
@@ -33,18 +33,19 @@ func Load(path, node string, checks []string) (*Config, error) {
 	return c, nil
 }
 
-// file is health.toml: the settings of all nodes, and what differs on some.
+// file is health.toml: the settings of all nodes, and the overrides for some nodes.
 type file struct {
 	Config
 	Override []override `toml:"override"`
 }
 
+// override is one [[override]], whose keys apply to some nodes only.
 type override struct {
 	Nodes string `toml:"nodes"`
 	Config
 }
 
-// Parse is Load for a text.
+// Parse parses the text of health.toml as Load does.
 func Parse(text, node string, checks []string) (*Config, error) {
 	whole := &file{Config: *Defaults()}
 	source, err := tomlfile.Decode(text, whole, nil)
@@ -52,15 +53,15 @@ func Parse(text, node string, checks []string) (*Config, error) {
 		return nil, err
 	}
 	if len(whole.Override) == 0 {
-		return &whole.Config, whole.check(source.Refuse, checks)
+		return &whole.Config, whole.checkConfig(source.Refuse, checks)
 	}
 	var tree map[string]any
 	if _, err := toml.Decode(text, &tree); err != nil {
-		return nil, err // cannot be: it was decoded above
+		return nil, err // unreachable: the text was decoded above
 	}
 	overrides, _ := tree["override"].([]map[string]any)
 	delete(tree, "override")
-	c, err := settle(tree, source.Refuse, checks)
+	c, err := decodeTree(tree, source.Refuse, checks)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +73,8 @@ func Parse(text, node string, checks []string) (*Config, error) {
 			return nil, at.Refuse(toml.Key{"nodes"}, "%v", err)
 		}
 		delete(o, "nodes")
-		merged := merge(tree, o)
-		changed, err := settle(merged, at.Refuse, checks) // of other nodes too: a mistake is told everywhere
+		merged := mergeTables(tree, o)
+		changed, err := decodeTree(merged, at.Refuse, checks) // overrides of other nodes are checked, too, so that every node reports a mistake
 		if err != nil {
 			return nil, err
 		}
@@ -84,8 +85,8 @@ func Parse(text, node string, checks []string) (*Config, error) {
 	return c, nil
 }
 
-// settle puts a tree of keys over the standard and checks the result.
-func settle(tree map[string]any, refuse refusal, checks []string) (*Config, error) {
+// decodeTree decodes a tree of keys over the defaults and checks the result.
+func decodeTree(tree map[string]any, refuse refusal, checks []string) (*Config, error) {
 	text, err := toml.Marshal(tree)
 	if err != nil {
 		return nil, err
@@ -94,46 +95,48 @@ func settle(tree map[string]any, refuse refusal, checks []string) (*Config, erro
 	if _, err := toml.Decode(string(text), c); err != nil {
 		return nil, err
 	}
-	return c, c.check(refuse, checks)
+	return c, c.checkConfig(refuse, checks)
 }
 
-// merge is base with the keys of over, table by table; both stay as they are.
-func merge(base, over map[string]any) map[string]any {
+// mergeTables returns base with the keys of over, table by table; it changes neither argument.
+func mergeTables(base, over map[string]any) map[string]any {
 	all := maps.Clone(base)
 	for key, value := range over {
 		table, isTable := value.(map[string]any)
 		if before, ok := all[key].(map[string]any); ok && isTable {
-			value = merge(before, table)
+			value = mergeTables(before, table)
 		}
 		all[key] = value
 	}
 	return all
 }
 
-// refusal makes the error for a key.
+// refusal returns the error for an invalid key.
 type refusal func(key toml.Key, format string, args ...any) error
 
-func within(refuse refusal, value, low, high time.Duration, key ...string) error {
+// checkDuration returns an error for a time outside the limits.
+func checkDuration(refuse refusal, value, low, high time.Duration, key ...string) error {
 	if value < low || value > high {
 		return refuse(key, "%v: write a time from \"%v\" to \"%v\"", value, low, high)
 	}
 	return nil
 }
 
-func absolute(refuse refusal, path string, key ...string) error {
+// checkAbsolute returns an error for a path that is not absolute.
+func checkAbsolute(refuse refusal, path string, key ...string) error {
 	if path != "" && (!filepath.IsAbs(path) || filepath.Clean(path) != path) {
 		return refuse(key, "%.100q: write an absolute path", path)
 	}
 	return nil
 }
 
-// rule checks the changes to one check; names are all there are.
-func (c *Config) rule(refuse refusal, names []string, name string) error {
+// checkRule checks the changes to one check; names are the names of all checks.
+func (c *Config) checkRule(refuse refusal, names []string, name string) error {
 	r := c.Check[name]
 	key := func(last string) toml.Key { return toml.Key{"check", name, last} }
 	switch {
 	case !slices.Contains(names, name):
-		return refuse(toml.Key{"check", name}, "no such check; there are: %s", strings.Join(names, ", "))
+		return refuse(toml.Key{"check", name}, "no such check; the checks are: %s", strings.Join(names, ", "))
 	case r.Severity != "" && r.Severity != check.Drain && r.Severity != check.WarnOnly:
 		return refuse(key("severity"), "%.30q: write %q or %q", r.Severity, check.Drain, check.WarnOnly)
 	case r.Timeout < 0 || r.Timeout > c.Total/2:
@@ -146,8 +149,9 @@ func (c *Config) rule(refuse refusal, names []string, name string) error {
 	return nil
 }
 
-// Rules is checks as the configuration changes them, without those that are off.
-func (c *Config) Rules(checks []check.Check) []check.Check {
+// SelectChecks returns the checks with the configured changes, without those that are switched
+// off.
+func (c *Config) SelectChecks(checks []check.Check) []check.Check {
 	var on []check.Check
 	for _, check := range checks {
 		r := c.Check[check.Name]
@@ -160,13 +164,13 @@ func (c *Config) Rules(checks []check.Check) []check.Check {
 		if r.Timeout != 0 {
 			check.Timeout = r.Timeout
 		}
-		check.Bad = max(1, check.Bad)
+		check.BadRuns = max(1, check.BadRuns)
 		if r.Bad != 0 {
-			check.Bad = r.Bad
+			check.BadRuns = r.Bad
 		}
-		check.Good = max(1, check.Good)
+		check.GoodRuns = max(1, check.GoodRuns)
 		if r.Good != 0 {
-			check.Good = r.Good
+			check.GoodRuns = r.Good
 		}
 		on = append(on, check)
 	}

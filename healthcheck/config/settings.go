@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// DefaultSettings is what holds without a health.toml.
+// DefaultSettings returns the settings without a health.toml.
 func DefaultSettings() *check.Settings {
 	return &check.Settings{
 		Clock:   check.ClockSettings{Warn: 5 * time.Second},
@@ -27,34 +27,34 @@ func DefaultSettings() *check.Settings {
 	}
 }
 
-// checkSettings refuses what cannot be meant.
+// checkSettings returns an error for invalid values.
 func checkSettings(s *check.Settings, refuse refusal) error {
 	errs := []error{
-		within(refuse, s.Clock.Warn, time.Millisecond, check.ClockMost, "clock", "warn"),
-		within(refuse, s.Clock.Fail, 0, check.ClockMost, "clock", "fail"),
-		absolute(refuse, s.NHC, "nhc"),
-		absolute(refuse, s.Jail.Config, "jail", "config"),
-		absolute(refuse, s.Jail.State, "jail", "state"),
-		absolute(refuse, s.Jail.LibDir, "jail", "libdir"),
-		absolute(refuse, s.Network.Config, "network", "config"),
-		choice(refuse, s.GPU.Persistence, []string{"warn", "ignore"}, "gpu", "persistence"),
-		choice(refuse, s.GPU.MIG, []string{"on", "off", ""}, "gpu", "mig"),
-		choice(refuse, s.GPU.Peermem, []string{"warn", "drain", "ignore"}, "gpu", "peermem"),
+		checkDuration(refuse, s.Clock.Warn, time.Millisecond, check.ClockMost, "clock", "warn"),
+		checkDuration(refuse, s.Clock.Fail, 0, check.ClockMost, "clock", "fail"),
+		checkAbsolute(refuse, s.NHC, "nhc"),
+		checkAbsolute(refuse, s.Jail.Config, "jail", "config"),
+		checkAbsolute(refuse, s.Jail.State, "jail", "state"),
+		checkAbsolute(refuse, s.Jail.LibDir, "jail", "libdir"),
+		checkAbsolute(refuse, s.Network.Config, "network", "config"),
+		checkChoice(refuse, s.GPU.Persistence, []string{"warn", "ignore"}, "gpu", "persistence"),
+		checkChoice(refuse, s.GPU.MIG, []string{"on", "off", ""}, "gpu", "mig"),
+		checkChoice(refuse, s.GPU.Peermem, []string{"warn", "drain", "ignore"}, "gpu", "peermem"),
 	}
 	if s.Daemons.Munge != "none" {
-		errs = append(errs, absolute(refuse, s.Daemons.Munge, "daemons", "munge"))
+		errs = append(errs, checkAbsolute(refuse, s.Daemons.Munge, "daemons", "munge"))
 	}
 	if s.GPU.SMI != "none" {
-		errs = append(errs, absolute(refuse, s.GPU.SMI, "gpu", "smi"))
+		errs = append(errs, checkAbsolute(refuse, s.GPU.SMI, "gpu", "smi"))
 	}
-	if strings.Contains(s.GPU.Library, "/") { // else the loader's directories, which are root's
-		errs = append(errs, absolute(refuse, s.GPU.Library, "gpu", "library"))
+	if strings.Contains(s.GPU.Library, "/") { // otherwise the file is found in the loader's directories, which only root can write
+		errs = append(errs, checkAbsolute(refuse, s.GPU.Library, "gpu", "library"))
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.XID)) {
 		if n, err := strconv.ParseUint(code, 10, 16); err != nil || n == 0 || n > 9999 {
 			errs = append(errs, refuse(toml.Key{"xid", code}, "write a number from 1 to 9999"))
 		}
-		errs = append(errs, choice(refuse, s.XID[code], []string{"drain", "warn", "ignore"}, "xid", code))
+		errs = append(errs, checkChoice(refuse, s.XID[code], []string{"drain", "warn", "ignore"}, "xid", code))
 	}
 	for _, fs := range s.FileSystems {
 		if !filepath.IsAbs(fs.Path) {
@@ -72,7 +72,8 @@ func checkSettings(s *check.Settings, refuse refusal) error {
 	return nil
 }
 
-func choice(refuse refusal, value string, words []string, key ...string) error {
+// checkChoice returns an error for a value outside the list of words.
+func checkChoice(refuse refusal, value string, words []string, key ...string) error {
 	if !slices.Contains(words, value) {
 		return refuse(key, "%.30q: write one of %s", value, strings.Join(words, ", "))
 	}

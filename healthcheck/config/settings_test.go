@@ -40,7 +40,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// What a file says stands alone, though the standard has a file system too.
+// The file's [[filesystem]] entries replace those of the defaults.
 func TestSettingsOverTheStandard(t *testing.T) {
 	s := DefaultSettings()
 	_, err := toml.Decode("[[filesystem]]\npath = \"/home\"\n[clock]\nwarn = \"2s\"\n[xid]\n13 = \"drain\"\n", s)

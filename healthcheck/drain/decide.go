@@ -12,41 +12,41 @@ import (
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
-// Record is a drain of ours.
+// Record is a drain by this program.
 type Record struct {
 	ID     string `json:"id"`
-	Check  string `json:"check"`  // that the reason names
-	Reason string `json:"reason"` // as Slurm was given it
-	// Stamp is who set the reason and when, as Slurm shows it; empty until that was
-	// seen. Slurm's own user and time, so that the same words of a person are theirs.
+	Check  string `json:"check"`  // the check named in the reason
+	Reason string `json:"reason"` // as passed to Slurm
+	// User and time of the reason as shown by Slurm; empty until Slurm has shown them. They
+	// distinguish this program's reason from the same text set by a person.
 	Stamp string `json:"stamp,omitempty"`
-	// Before is what this one is to replace, until it was seen that it did.
+	// The record that this one replaces, until Slurm has shown the new reason.
 	Before *Record `json:"before,omitempty"`
 }
 
-// Wish is what the checks want of the node.
-type Wish int
+// Goal is the state of the node that the checks require.
+type Goal int
 
-// The wishes. Hold is a drain that is to stay.
+// The goals. Hold keeps an existing drain.
 const (
-	Nothing Wish = iota
+	Nothing Goal = iota
 	ToDrain
 	ToHold
-	ToRename // the drain stays, for another check than the reason names
+	ToRename // the drain stays, but for another check than the reason names
 	ToUndrain
 )
 
-// Want is what a run wants, for which check.
-type Want struct {
-	Wish  Wish
+// Request is the goal of a run, with the check that causes it.
+type Request struct {
+	Goal  Goal
 	Check string
 	Text  string
 }
 
-// wants is what the checks want, given the drain that stands; nil is none.
-func (h *History) wants(results []run.Result, record *Record) Want {
+// planRequest returns the goal of the checks, given the existing drain (nil: none).
+func (h *History) planRequest(results []run.Result, record *Record) Request {
 	var bad []string
-	clear := true // no check is on its way to being bad
+	clear := true // no check is about to become bad
 	for _, r := range results {
 		past := h.Checks[r.Check.Name]
 		if r.Check.Severity != check.Drain {
@@ -59,34 +59,34 @@ func (h *History) wants(results []run.Result, record *Record) Want {
 	}
 	switch {
 	case len(bad) > 0 && record == nil:
-		return Want{ToDrain, bad[0], h.Checks[bad[0]].Text}
+		return Request{ToDrain, bad[0], h.Checks[bad[0]].Text}
 	case len(bad) > 0 && slices.Contains(bad, record.Check):
-		return Want{ToHold, record.Check, h.Checks[record.Check].Text}
+		return Request{ToHold, record.Check, h.Checks[record.Check].Text}
 	case len(bad) > 0:
-		return Want{ToRename, bad[0], h.Checks[bad[0]].Text}
-	case record != nil && clear && h.mended(results, record.Check):
-		return Want{ToUndrain, record.Check, ""}
+		return Request{ToRename, bad[0], h.Checks[bad[0]].Text}
+	case record != nil && clear && h.isMended(results, record.Check):
+		return Request{ToUndrain, record.Check, ""}
 	}
-	return Want{}
+	return Request{}
 }
 
-// mended tells whether a check was good often enough since it was bad; after a
-// boot that is counted anew. One that is switched off by now is.
-func (h *History) mended(results []run.Result, name string) bool {
+// isMended reports whether a check was good often enough since it was bad; after a boot the
+// count starts again. A check that is switched off counts as mended.
+func (h *History) isMended(results []run.Result, name string) bool {
 	for _, r := range results {
 		if r.Check.Name == name && r.Check.Severity == check.Drain {
 			past := h.Checks[name]
-			return past.Good >= r.Check.Good && past.Good > 0
+			return past.Good >= r.Check.GoodRuns && past.Good > 0
 		}
 	}
 	return true
 }
 
-// ask tells whether Slurm has to be asked for that. healthy is what the controller
-// had to say of the node when it sent for this run (SLURM_NODE_IS_HEALTHY, Slurm
-// 26.11 and later): "yes", "no" or "".
-func (h *History) ask(want Want, record *Record, now time.Time, again time.Duration, healthy string) bool {
-	if want.Wish == Nothing {
+// mustAsk reports whether the request requires a query of Slurm. healthy is the controller's
+// opinion of the node when it started this run (SLURM_NODE_IS_HEALTHY, Slurm 26.11 and later):
+// "yes", "no" or "".
+func (h *History) mustAsk(want Request, record *Record, now time.Time, again time.Duration, healthy string) bool {
+	if want.Goal == Nothing {
 		return false
 	}
 	unconfirmed := record != nil && record.Stamp == ""
@@ -94,20 +94,20 @@ func (h *History) ask(want Want, record *Record, now time.Time, again time.Durat
 		return true
 	}
 	switch {
-	case healthy == "no" && want.Wish != ToUndrain:
-		return false // it is drained, by whomever
+	case healthy == "no" && want.Goal != ToUndrain:
+		return false // the node is drained, by this program or somebody else
 	case healthy == "yes" && record != nil:
-		return true // a person has resumed it
+		return true // a person has resumed the node
 	}
 	age := now.Sub(time.Unix(h.Asked.At, 0))
 	return age < 0 || age >= again
 }
 
-func (w Want) String() string {
-	return [...]string{"nothing", "drain", "hold", "rename", "undrain"}[w.Wish] + " " + w.Check
+func (w Request) String() string {
+	return [...]string{"nothing", "drain", "hold", "rename", "undrain"}[w.Goal] + " " + w.Check
 }
 
-// Action is what is done.
+// Action is an operation on the node or on its record.
 type Action int
 
 // The actions. Forget and Confirm change the record only.
@@ -123,72 +123,75 @@ func (a Action) String() string {
 	return [...]string{"none", "confirm", "forget", "drain", "undrain"}[a]
 }
 
-// Decision is an action with its reason: for Drain the one to give to Slurm, else a
-// word to the log on why nothing is written.
+// Decision is an action with its reason: for Drain the reason to pass to Slurm, otherwise a
+// text for the log why nothing is changed.
 type Decision struct {
 	Action Action
 	Why    string
 }
 
-// decide is what to do, given what Slurm said of the node.
-func decide(want Want, record *Record, node *nodeState, id string) Decision {
-	ours := record.set(node)
-	drained := node.is("DRAIN")
+// planDecision returns the action, given the state of the node in Slurm. It is pure.
+func planDecision(want Request, record *Record, node *nodeState, id string) Decision {
+	ours := record.isSetOn(node)
+	drained := node.hasState("DRAIN")
 	switch {
-	case want.Wish == Nothing:
+	case want.Goal == Nothing:
 		return Decision{}
 	case drained && !ours:
-		return yield(record, "it is drained already: "+node.Reason)
-	case want.Wish == ToUndrain:
-		return undrain(node, drained)
-	case drained && want.Wish == ToRename:
-		return Decision{Drain, want.reason(id, "")}
-	case drained && node.Reason != record.Reason: // another one was to be there, but never came
-		return Decision{Drain, want.reason(id, "")}
+		return yieldNode(record, "it is already drained: "+node.Reason)
+	case want.Goal == ToUndrain:
+		return planUndrain(node, drained)
+	case drained && want.Goal == ToRename:
+		return Decision{Drain, want.formatReason(id, "")}
+	case drained && node.Reason != record.Reason: // the new reason was never set
+		return Decision{Drain, want.formatReason(id, "")}
 	case drained:
 		return Decision{Confirm, ""}
-	case node.busyWithItself() != "":
-		return Decision{None, "the node is " + node.busyWithItself()}
-	case node.Reason != "" && !isOurs(node.Reason) && node.is("DOWN", "FAIL"):
-		return yield(record, "it is down already: "+node.Reason)
+	case node.findUntouchableState() != "":
+		return Decision{None, "the node is " + node.findUntouchableState()}
+	case node.Reason != "" && !isOurs(node.Reason) && node.hasState("DOWN", "FAIL"):
+		return yieldNode(record, "it is already down: "+node.Reason)
 	}
-	// A node that takes jobs may have a reason that Slurm forgot to clear, or one of
-	// a person's, which is kept.
+	// A node that takes jobs may have a reason that Slurm did not clear, or one set by a
+	// person, which the new reason includes.
 	before := ""
 	if !isOurs(node.Reason) {
 		before = node.Reason
 	}
-	return Decision{Drain, want.reason(id, before)}
+	return Decision{Drain, want.formatReason(id, before)}
 }
 
-// yield leaves a node to whoever gave it its reason.
-func yield(record *Record, why string) Decision {
+// yieldNode returns the decision to leave a node to the person who set its reason.
+func yieldNode(record *Record, why string) Decision {
 	if record != nil {
 		return Decision{Forget, why}
 	}
 	return Decision{None, why}
 }
 
-func undrain(node *nodeState, drained bool) Decision {
+// planUndrain returns the action for a node whose drain should end.
+func planUndrain(node *nodeState, drained bool) Decision {
 	switch {
 	case !drained:
-		return Decision{Forget, "the node is not drained any more"}
-	case node.busyWithItself() != "" || node.is("DOWN", "FAIL"):
+		return Decision{Forget, "the node is no longer drained"}
+	case node.findUntouchableState() != "" || node.hasState("DOWN", "FAIL"):
 		return Decision{None, "the node is " + strings.Join(node.State, "+")}
 	}
 	return Decision{Undrain, ""}
 }
 
 const (
-	// [node_problem] is how other tools for Slurm mark drains that are no user's fault. It
-	// comes last: sinfo -R shows the first 20 characters of a reason, which are the check's.
-	mark    = " [node_problem] gojail"
-	markOld = "[node_problem] gojail: " // where it came first; nodes may still be drained so
-	idStart = " (id "
-	wasMax  = 100 // bytes of another reason
+	// Other tools for Slurm mark drains that are not caused by users with [node_problem]. The
+	// mark comes last, since sinfo -R shows only the first 20 characters of a reason, which
+	// name the check.
+	mark              = " [node_problem] gojail"
+	markOld           = "[node_problem] gojail: " // earlier form, with the mark first; nodes may still be drained with it
+	idStart           = " (id "
+	previousReasonMax = 100 // maximum length in bytes of an included earlier reason
 )
 
-// isOurs reports whether a reason is of the form that this program writes, or once wrote.
+// isOurs reports whether a reason has the form that this program writes or an earlier version
+// wrote.
 func isOurs(reason string) bool {
 	before, _, hasID := strings.Cut(reason, idStart)
 	check, _, _ := strings.Cut(before, ": ")
@@ -196,24 +199,24 @@ func isOurs(reason string) bool {
 	return hasID && (ours || strings.HasPrefix(before, markOld))
 }
 
-// reason is the line for Slurm.
-func (w Want) reason(id, before string) string {
-	text := strings.ReplaceAll(w.Text, idStart, " (") // else the mark is not where isOurs looks
+// formatReason returns the reason for Slurm.
+func (w Request) formatReason(id, before string) string {
+	text := strings.ReplaceAll(w.Text, idStart, " (") // otherwise isOurs does not find the mark
 	reason := fmt.Sprintf("%s: %s%s%s%s)", w.Check, text, mark, idStart, id)
 	if before != "" {
-		reason += "; was: " + run.Plain(before, wasMax)
+		reason += "; was: " + run.SanitizeText(before, previousReasonMax)
 	}
 	return reason
 }
 
-// set tells whether the reason that the node has is the one of the record.
-func (r *Record) set(node *nodeState) bool {
+// isSetOn reports whether the node has the reason of the record.
+func (r *Record) isSetOn(node *nodeState) bool {
 	switch {
 	case r == nil:
 		return false
 	case node.Reason != r.Reason:
-		return r.Before.set(node)
-	case r.Stamp == "": // its writer was killed before it could look
+		return r.Before.isSetOn(node)
+	case r.Stamp == "": // the writer was killed before it could read the stamp
 		return strings.HasPrefix(node.stamp, "root@")
 	}
 	return node.stamp == r.Stamp

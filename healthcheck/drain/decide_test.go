@@ -28,7 +28,7 @@ func TestDecide(t *testing.T) {
 	renaming := &Record{ID: "1", Check: "disk", Reason: "disk: full [node_problem] gojail (id 1)", Before: record}
 	const renamed = "gpu: GPU 3 is lost [node_problem] gojail (id 42)"
 	for name, test := range map[string]struct {
-		wish   Wish
+		wish   Goal
 		record *Record
 		state  string
 		reason string
@@ -38,59 +38,60 @@ func TestDecide(t *testing.T) {
 		"healthy":                                 {Nothing, nil, "IDLE", "", "", Decision{}},
 		"sick":                                    {ToDrain, nil, "IDLE", "", "", Decision{Drain, renamed}},
 		"sick with jobs":                          {ToDrain, nil, "MIXED+CLOUD", "", "", Decision{Drain, renamed}},
-		"sick, drained by a person":               {ToDrain, nil, "IDLE+DRAIN", persons, stamp, Decision{None, "it is drained already: " + persons}},
-		"sick, drained without a reason":          {ToDrain, nil, "IDLE+DRAIN", "", "", Decision{None, "it is drained already: "}},
-		"sick, drained by us without a record":    {ToDrain, nil, "IDLE+DRAIN", mine, stamp, Decision{None, "it is drained already: " + mine}},
+		"sick, drained by a person":               {ToDrain, nil, "IDLE+DRAIN", persons, stamp, Decision{None, "it is already drained: " + persons}},
+		"sick, drained without a reason":          {ToDrain, nil, "IDLE+DRAIN", "", "", Decision{None, "it is already drained: "}},
+		"sick, drained by us without a record":    {ToDrain, nil, "IDLE+DRAIN", mine, stamp, Decision{None, "it is already drained: " + mine}},
 		"sick, down":                              {ToDrain, nil, "DOWN", "", "", Decision{Drain, renamed}},
-		"sick, down with a reason":                {ToDrain, nil, "DOWN+NOT_RESPONDING", "Not responding", "slurm@x", Decision{None, "it is down already: Not responding"}},
+		"sick, down with a reason":                {ToDrain, nil, "DOWN+NOT_RESPONDING", "Not responding", "slurm@x", Decision{None, "it is already down: Not responding"}},
 		"sick, a person's word on a good node":    {ToDrain, nil, "IDLE", "watch the fan", "root@x", Decision{Drain, renamed + "; was: watch the fan"}},
 		"sick, our reason left over":              {ToDrain, nil, "IDLE", mine, stamp, Decision{Drain, renamed}},
 		"sick, boots":                             {ToDrain, nil, "IDLE+REBOOT_ISSUED", "", "", Decision{None, "the node is REBOOT_ISSUED"}},
 		"sick, in a maintenance":                  {ToDrain, nil, "IDLE+MAINTENANCE", "", "", Decision{None, "the node is MAINTENANCE"}},
 		"still sick":                              {ToHold, record, "IDLE+DRAIN", mine, stamp, Decision{Confirm, ""}},
 		"still sick, not yet confirmed":           {ToHold, fresh, "IDLE+DRAIN", mine, stamp, Decision{Confirm, ""}},
-		"still sick, somebody else's same words":  {ToHold, fresh, "IDLE+DRAIN", mine, "alice@x", Decision{Forget, "it is drained already: " + mine}},
+		"still sick, somebody else's same words":  {ToHold, fresh, "IDLE+DRAIN", mine, "alice@x", Decision{Forget, "it is already drained: " + mine}},
 		"still sick, the drain never came":        {ToHold, fresh, "IDLE", "", "", Decision{Drain, renamed}},
 		"still sick, a person resumed it":         {ToHold, record, "IDLE", mine, stamp, Decision{Drain, renamed}},
-		"still sick, a person took over":          {ToHold, record, "IDLE+DRAIN", persons, "alice@x", Decision{Forget, "it is drained already: " + persons}},
+		"still sick, a person took over":          {ToHold, record, "IDLE+DRAIN", persons, "alice@x", Decision{Forget, "it is already drained: " + persons}},
 		"sick of another":                         {ToRename, record, "IDLE+DRAIN", mine, stamp, Decision{Drain, renamed}},
-		"sick of another, a person took over":     {ToRename, record, "IDLE+DRAIN", persons, stamp, Decision{Forget, "it is drained already: " + persons}},
+		"sick of another, a person took over":     {ToRename, record, "IDLE+DRAIN", persons, stamp, Decision{Forget, "it is already drained: " + persons}},
 		"sick of another, the new one never came": {ToHold, renaming, "IDLE+DRAIN", mine, stamp, Decision{Drain, renamed}},
 		"mended":                         {ToUndrain, record, "IDLE+DRAIN", mine, stamp, Decision{Undrain, ""}},
 		"mended with jobs":               {ToUndrain, record, "MIXED+DRAIN+COMPLETING", mine, stamp, Decision{Undrain, ""}},
 		"mended before it was confirmed": {ToUndrain, fresh, "IDLE+DRAIN", mine, stamp, Decision{Undrain, ""}},
 		"mended, while renaming":         {ToUndrain, renaming, "IDLE+DRAIN", mine, stamp, Decision{Undrain, ""}},
-		"mended, a person took over":     {ToUndrain, record, "IDLE+DRAIN", persons, stamp, Decision{Forget, "it is drained already: " + persons}},
-		"mended, a person said the same": {ToUndrain, record, "IDLE+DRAIN", mine, "root@2026-11-21T18:00:00", Decision{Forget, "it is drained already: " + mine}},
-		"mended, a person added to it":   {ToUndrain, record, "IDLE+DRAIN", mine + " : see 17", stamp, Decision{Forget, "it is drained already: " + mine + " : see 17"}},
-		"mended, our reason's beginning": {ToUndrain, record, "IDLE+DRAIN", mine[:20], stamp, Decision{Forget, "it is drained already: " + mine[:20]}},
-		"mended, no reason at all":       {ToUndrain, record, "IDLE+DRAIN", "", "", Decision{Forget, "it is drained already: "}},
+		"mended, a person took over":     {ToUndrain, record, "IDLE+DRAIN", persons, stamp, Decision{Forget, "it is already drained: " + persons}},
+		"mended, a person said the same": {ToUndrain, record, "IDLE+DRAIN", mine, "root@2026-11-21T18:00:00", Decision{Forget, "it is already drained: " + mine}},
+		"mended, a person added to it":   {ToUndrain, record, "IDLE+DRAIN", mine + " : see 17", stamp, Decision{Forget, "it is already drained: " + mine + " : see 17"}},
+		"mended, our reason's beginning": {ToUndrain, record, "IDLE+DRAIN", mine[:20], stamp, Decision{Forget, "it is already drained: " + mine[:20]}},
+		"mended, no reason at all":       {ToUndrain, record, "IDLE+DRAIN", "", "", Decision{Forget, "it is already drained: "}},
 		"mended, down":                   {ToUndrain, record, "DOWN+DRAIN", mine, stamp, Decision{None, "the node is DOWN+DRAIN"}},
 		"mended, fails":                  {ToUndrain, record, "IDLE+DRAIN+FAIL", mine, stamp, Decision{None, "the node is IDLE+DRAIN+FAIL"}},
 		"mended, boots":                  {ToUndrain, record, "IDLE+DRAIN+REBOOT_REQUESTED", mine, stamp, Decision{None, "the node is IDLE+DRAIN+REBOOT_REQUESTED"}},
 		"mended, in a maintenance":       {ToUndrain, record, "IDLE+DRAIN+MAINTENANCE", mine, stamp, Decision{None, "the node is IDLE+DRAIN+MAINTENANCE"}},
-		"mended, resumed by a person":    {ToUndrain, record, "IDLE", mine, stamp, Decision{Forget, "the node is not drained any more"}},
+		"mended, resumed by a person":    {ToUndrain, record, "IDLE", mine, stamp, Decision{Forget, "the node is no longer drained"}},
 	} {
 		node := &nodeState{Name: "n1", State: strings.Split(test.state, "+"), Reason: test.reason, stamp: test.stamp}
-		assert.Equal(t, test.want, decide(Want{test.wish, "gpu", "GPU 3 is lost"}, test.record, node, "42"), name)
+		assert.Equal(t, test.want, planDecision(Request{test.wish, "gpu", "GPU 3 is lost"}, test.record, node, "42"), name)
 	}
 }
 
 func TestNothingIsWrittenForAnyWishThatIsNone(t *testing.T) {
 	for _, state := range []string{"IDLE", "IDLE+DRAIN", "DOWN"} {
 		node := &nodeState{State: strings.Split(state, "+"), Reason: mine, stamp: stamp}
-		assert.Equal(t, Decision{}, decide(Want{}, &Record{Reason: mine, Stamp: stamp}, node, "42"))
+		assert.Equal(t, Decision{}, planDecision(Request{}, &Record{Reason: mine, Stamp: stamp}, node, "42"))
 	}
 }
 
-// results are of checks "a", "b", ... by letters: f fail, o ok, w warn, u unknown, n not applicable.
+// results returns results of checks "a", "b", ... by letters: f fail, o ok, w warn, u unknown,
+// n not applicable.
 func results(letters string) []run.Result {
 	verdicts := map[rune]check.Verdict{'f': check.Fail, 'o': check.OK, 'w': check.Warn,
 		'u': check.Unknown, 'n': check.NotApplicable}
 	var all []run.Result
 	for i, letter := range letters {
-		row := check.Check{Name: string(rune('a' + i)), Severity: check.Drain, Bad: 2, Good: 3}
-		all = append(all, run.Result{Check: row, Finding: check.Found(verdicts[letter], "text of %c", 'a'+i)})
+		row := check.Check{Name: string(rune('a' + i)), Severity: check.Drain, BadRuns: 2, GoodRuns: 3}
+		all = append(all, run.Result{Check: row, Finding: check.NewFinding(verdicts[letter], "text of %c", 'a'+i)})
 	}
 	return all
 }
@@ -128,9 +129,9 @@ func TestWants(t *testing.T) {
 		var last []run.Result
 		for _, letters := range strings.Fields(test.runs) {
 			last = results(letters)
-			h.Add(last)
+			h.AddResults(last)
 		}
-		assert.Equal(t, test.want, h.wants(last, test.record).String(), name)
+		assert.Equal(t, test.want, h.planRequest(last, test.record).String(), name)
 	}
 }
 
@@ -139,9 +140,9 @@ func TestWarningsNeverDrain(t *testing.T) {
 	bad := results("f")
 	bad[0].Check.Severity = check.WarnOnly
 	for range 10 {
-		h.Add(bad)
+		h.AddResults(bad)
 	}
-	assert.Equal(t, Want{}, h.wants(bad, nil))
+	assert.Equal(t, Request{}, h.planRequest(bad, nil))
 }
 
 func TestTheHistoryOfAnUnchangedNodeStaysTheSame(t *testing.T) {
@@ -149,37 +150,37 @@ func TestTheHistoryOfAnUnchangedNodeStaysTheSame(t *testing.T) {
 	for _, letters := range []string{"owun", "ffff"} {
 		h := &History{}
 		for range 5 {
-			h.Add(results(letters))
+			h.AddResults(results(letters))
 		}
-		require.NoError(t, store.Save(h))
+		require.NoError(t, store.SaveHistory(h))
 		require.NoError(t, unwritable(store, func() error {
-			assert.Empty(t, h.Add(results(letters)))
-			return store.Save(h)
+			assert.Empty(t, h.AddResults(results(letters)))
+			return store.SaveHistory(h)
 		}))
 	}
 }
 
 // unwritable does it where a file cannot be written.
 func unwritable(s Store, do func() error) error {
-	if err := os.Mkdir(s.history()+".new", 0o700); err != nil {
+	if err := os.Mkdir(s.historyPath()+".new", 0o700); err != nil {
 		return err
 	}
-	defer os.Remove(s.history() + ".new")
+	defer os.Remove(s.historyPath() + ".new")
 	return do()
 }
 
 func TestAsk(t *testing.T) {
 	now := time.Unix(1000, 0)
 	confirmed, fresh := &Record{Stamp: stamp}, &Record{}
-	want := Want{Wish: ToHold, Check: "a"}
+	want := Request{Goal: ToHold, Check: "a"}
 	for name, test := range map[string]struct {
 		asked  Asked
-		want   Want
+		want   Request
 		record *Record
 		health string
 		ask    bool
 	}{
-		"nothing":                         {Asked{}, Want{}, nil, "", false},
+		"nothing":                         {Asked{}, Request{}, nil, "", false},
 		"new":                             {Asked{}, want, confirmed, "", true},
 		"asked before":                    {Asked{"hold a", 950}, want, confirmed, "", false},
 		"asked long ago":                  {Asked{"hold a", 700}, want, confirmed, "", true},
@@ -188,47 +189,47 @@ func TestAsk(t *testing.T) {
 		"unconfirmed":                     {Asked{"hold a", 950}, want, fresh, "", true},
 		"known to be drained":             {Asked{"hold a", 700}, want, confirmed, "no", false},
 		"new, and drained":                {Asked{}, want, nil, "no", true},
-		"drained and mended":              {Asked{"undrain a", 700}, Want{Wish: ToUndrain, Check: "a"}, confirmed, "no", true},
+		"drained and mended":              {Asked{"undrain a", 700}, Request{Goal: ToUndrain, Check: "a"}, confirmed, "no", true},
 		"a person has resumed it":         {Asked{"hold a", 950}, want, confirmed, "yes", true},
-		"another's state, not ours":       {Asked{"drain a", 950}, Want{Wish: ToDrain, Check: "a"}, nil, "yes", false},
+		"another's state, not ours":       {Asked{"drain a", 950}, Request{Goal: ToDrain, Check: "a"}, nil, "yes", false},
 		"a word of a release yet to come": {Asked{"hold a", 950}, want, confirmed, "maybe", false},
 	} {
 		h := &History{Asked: test.asked}
-		assert.Equal(t, test.ask, h.ask(test.want, test.record, now, 5*time.Minute, test.health), name)
+		assert.Equal(t, test.ask, h.mustAsk(test.want, test.record, now, 5*time.Minute, test.health), name)
 	}
 }
 
 func TestForget(t *testing.T) {
-	h := &History{Checks: map[string]Past{"a": {Bad: 2, Counts: true, Text: "x", Keep: []byte(`{"seen":1}`)}}}
-	known, err := h.Forget("b", check.Forgotten{Record: 7})
+	h := &History{Checks: map[string]CheckHistory{"a": {Bad: 2, Counts: true, Text: "x", State: []byte(`{"seen":1}`)}}}
+	known, err := h.ForgetCheck("b", check.Forgotten{Record: 7})
 	assert.NoError(t, err)
 	assert.False(t, known)
-	known, err = h.Forget("a", check.Forgotten{Record: 7})
+	known, err = h.ForgetCheck("a", check.Forgotten{Record: 7})
 	assert.NoError(t, err)
 	assert.True(t, known)
-	assert.Equal(t, Past{Counts: true, Text: "x", Keep: []byte(`{"forgotten":7}`)}, h.Checks["a"], "the next runs say whether it is mended")
+	assert.Equal(t, CheckHistory{Counts: true, Text: "x", State: []byte(`{"forgotten":7}`)}, h.Checks["a"], "the next runs say whether it is mended")
 }
 
 func TestAddTellsWhatIsNew(t *testing.T) {
 	h := &History{}
-	assert.Empty(t, h.Add(results("on")))
-	assert.Equal(t, []Change{{"a", check.Fail, "text of a"}}, h.Add(results("fn")))
-	assert.Equal(t, []Change{{"a", check.Fail, "text of a"}}, h.Add(results("fn")), "counts now")
-	assert.Empty(t, h.Add(results("fn")))
-	assert.Equal(t, []Change{{"a", check.OK, "text of a"}}, h.Add(results("on")))
+	assert.Empty(t, h.AddResults(results("on")))
+	assert.Equal(t, []Change{{"a", check.Fail, "text of a"}}, h.AddResults(results("fn")))
+	assert.Equal(t, []Change{{"a", check.Fail, "text of a"}}, h.AddResults(results("fn")), "counts now")
+	assert.Empty(t, h.AddResults(results("fn")))
+	assert.Equal(t, []Change{{"a", check.OK, "text of a"}}, h.AddResults(results("on")))
 }
 
 // TestReasonNamesTheCheck: sinfo -R shows the first 20 characters.
 func TestReasonNamesTheCheck(t *testing.T) {
 	for _, c := range checks.All() {
-		reason := Want{Check: c.Name, Text: "text (id 1) of it"}.reason("0badcafe", "")
+		reason := Request{Check: c.Name, Text: "text (id 1) of it"}.formatReason("0badcafe", "")
 		assert.Contains(t, reason[:20], c.Name)
 		assert.True(t, isOurs(reason), reason)
 		assert.True(t, isOurs(reason+"; was: somebody's"), reason)
 	}
 }
 
-// TestReasonOfBefore: what an earlier version wrote is still its own, and is taken back.
+// TestReasonOfBefore: a drain by an earlier version is recognized and undone.
 func TestReasonOfBefore(t *testing.T) {
 	const old = "[node_problem] gojail: gpu: GPU 3 is lost (id 0badcafe)"
 	assert.True(t, isOurs(old))
@@ -237,6 +238,6 @@ func TestReasonOfBefore(t *testing.T) {
 	}
 	record := &Record{ID: "0badcafe", Check: "gpu", Reason: old, Stamp: "root@2026-01-01T00:00:00"}
 	node := &nodeState{State: []string{"IDLE", "DRAIN"}, Reason: old, stamp: record.Stamp}
-	assert.Equal(t, Decision{Undrain, ""}, decide(Want{ToUndrain, "gpu", ""}, record, node, "1"))
-	assert.Equal(t, Decision{Confirm, ""}, decide(Want{ToHold, "gpu", "GPU 3 is lost"}, record, node, "1"))
+	assert.Equal(t, Decision{Undrain, ""}, planDecision(Request{ToUndrain, "gpu", ""}, record, node, "1"))
+	assert.Equal(t, Decision{Confirm, ""}, planDecision(Request{ToHold, "gpu", "GPU 3 is lost"}, record, node, "1"))
 }

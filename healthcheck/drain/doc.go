@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drain turns findings into what Slurm is told about the node.
+// Package drain turns findings into drains and undrains of the node in Slurm.
 //
-// First the history (how often in a row each check was bad or good) says what is
-// wanted; if nothing new is, Slurm is not asked at all. Else the controller is
-// asked for the node's state and reason, and Decide, which is pure, says what to
-// do. Whatever is not understood, or comes late, is nothing to act on.
+// The history (the consecutive bad or good runs of each check) first determines the request; if
+// the request is not new, Slurm is not queried at all. Otherwise the controller is queried for
+// the node's state and reason, and planDecision, which is pure, determines the action. An
+// answer that cannot be parsed or comes late leads to no action.
 //
-// A drain is taken back only if this node's record of it, the reason with its id,
-// and who set it when are all as they were: a person who writes another reason has
-// taken the node over. The record outlives a boot, the history does not.
+// A drain is undone only if this node's record of it, the reason with its id, and the user and
+// time of the reason are all unchanged: a person who sets another reason has taken over the
+// node. The record survives a reboot, the history does not.
 //
-// Slurm 22.05 or later: scontrol show node, scontrol update State=DRAIN and UNDRAIN.
+// The package needs Slurm 22.05 or later: scontrol show node, scontrol update State=DRAIN and
+// UNDRAIN.
 package drain

@@ -9,45 +9,45 @@ import (
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
-// History is what earlier runs since the node's boot saw. It stays the same, byte
-// for byte, as long as the checks say and keep the same.
+// History is the result of earlier runs since the node's boot. It stays identical, byte for
+// byte, as long as the checks return the same verdicts and states.
 type History struct {
-	Boot   string          `json:"boot"` // /proc/sys/kernel/random/boot_id
-	Checks map[string]Past `json:"checks"`
-	Asked  Asked           `json:"asked"`
+	Boot   string                  `json:"boot"` // /proc/sys/kernel/random/boot_id
+	Checks map[string]CheckHistory `json:"checks"`
+	Asked  Asked                   `json:"asked"`
 }
 
-// Past is one check's.
-type Past struct {
-	Bad     int             `json:"bad"`  // runs in a row, up to Check.Bad
-	Good    int             `json:"good"` // runs in a row, up to Check.Good
+// CheckHistory is the history of one check.
+type CheckHistory struct {
+	Bad     int             `json:"bad"`  // consecutive runs, at most Check.BadRuns
+	Good    int             `json:"good"` // consecutive runs, at most Check.GoodRuns
 	Counts  bool            `json:"counts,omitempty"`
-	Text    string          `json:"text,omitempty"` // of the last Fail
-	Verdict string          `json:"verdict"`        // of the last run
-	Keep    json.RawMessage `json:"keep,omitempty"`
+	Text    string          `json:"text,omitempty"` // text of the last Fail
+	Verdict string          `json:"verdict"`        // verdict of the last run
+	State   json.RawMessage `json:"keep,omitempty"`
 }
 
-// Asked is when Slurm was last asked, and what for.
+// Asked is the last query of Slurm: its time and its purpose.
 type Asked struct {
 	For string `json:"for,omitempty"`
 	At  int64  `json:"at,omitempty"` // seconds since 1970
 }
 
-// Change is a line for the log.
+// Change is a change of a check's result, for the log.
 type Change struct {
 	Check   string
 	Verdict check.Verdict
 	Text    string
 }
 
-// Add counts the results of a run and returns what is new. Checks that are not
-// among the results any more are forgotten.
-func (h *History) Add(results []run.Result) []Change {
+// AddResults counts the results of a run and returns the changes. Checks that are no longer
+// among the results are removed.
+func (h *History) AddResults(results []run.Result) []Change {
 	var changes []Change
-	checks := map[string]Past{}
+	checks := map[string]CheckHistory{}
 	for _, r := range results {
 		before := h.Checks[r.Check.Name]
-		past := before.add(r)
+		past := before.addResult(r)
 		checks[r.Check.Name] = past
 		news := past.Verdict != before.Verdict || past.Counts != before.Counts || r.Verdict == check.Fail && past.Text != before.Text
 		first := before.Verdict == "" && (r.Verdict == check.OK || r.Verdict == check.NotApplicable)
@@ -59,25 +59,26 @@ func (h *History) Add(results []run.Result) []Change {
 	return changes
 }
 
-func (p Past) add(r run.Result) Past {
+// addResult returns the history with one more result.
+func (p CheckHistory) addResult(r run.Result) CheckHistory {
 	p.Verdict = r.Verdict.String()
-	if r.Keep != nil {
-		p.Keep = r.Keep
+	if r.State != nil {
+		p.State = r.State
 	}
 	switch r.Verdict {
 	case check.Fail:
 		p.Good = 0
-		p.Bad = min(p.Bad+1, max(1, r.Check.Bad))
+		p.Bad = min(p.Bad+1, max(1, r.Check.BadRuns))
 		p.Text = r.Text
-		p.Counts = p.Counts || p.Bad >= r.Check.Bad
+		p.Counts = p.Counts || p.Bad >= r.Check.BadRuns
 	case check.OK, check.Warn:
 		p.Bad = 0
-		p.Good = min(p.Good+1, max(1, r.Check.Good))
-		if p.Good >= r.Check.Good {
+		p.Good = min(p.Good+1, max(1, r.Check.GoodRuns))
+		if p.Good >= r.Check.GoodRuns {
 			p.Counts, p.Text = false, ""
 		}
 	case check.NotApplicable:
-		// What was bad and is gone now is not mended by that.
+		// A check that counts as bad does not become good because its item disappeared.
 		if !p.Counts {
 			p.Bad = 0
 		}
@@ -85,27 +86,27 @@ func (p Past) add(r run.Result) Past {
 	return p
 }
 
-// Forget makes a check start anew, which keeps what it saw until the node boots: a
-// person has mended that. It tells whether there was anything to forget.
-func (h *History) Forget(check string, forgotten check.Forgotten) (bool, error) {
+// ForgetCheck resets a check that keeps its findings until the node boots, after a repair. It
+// reports whether there was a state to reset.
+func (h *History) ForgetCheck(check string, forgotten check.Forgotten) (bool, error) {
 	past, known := h.Checks[check]
 	if !known {
 		return false, nil
 	}
 	var err error
-	past.Keep, err = json.Marshal(forgotten)
+	past.State, err = json.Marshal(forgotten)
 	past.Bad = 0
 	h.Checks[check] = past
 	return true, err
 }
 
-// Kept is Finding.Keep of each check.
-func (h *History) Kept() map[string]json.RawMessage {
-	kept := map[string]json.RawMessage{}
+// ListStates returns Finding.State of each check.
+func (h *History) ListStates() map[string]json.RawMessage {
+	states := map[string]json.RawMessage{}
 	for name, past := range h.Checks {
-		if past.Keep != nil {
-			kept[name] = past.Keep
+		if past.State != nil {
+			states[name] = past.State
 		}
 	}
-	return kept
+	return states
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 )
 
-// fakeScontrol keeps a node in files: state, reason, stamp. It logs its calls, and
-// does what the file before-VERB says first.
+// fakeScontrol keeps a node in the files state, reason and stamp. It logs its calls, and first
+// runs the file before-VERB.
 const fakeScontrol = `#!/bin/sh
 cd "$(dirname "$0")"
 echo "$*" >>calls
@@ -46,7 +46,7 @@ esac
 type site struct {
 	t       *testing.T
 	dir     string
-	settler Settler
+	settler Reconciler
 	now     time.Time
 	outcome Outcome
 }
@@ -56,7 +56,7 @@ func newSite(t *testing.T) *site {
 	for file, text := range map[string]string{"scontrol": fakeScontrol, "state": "IDLE", "reason": "", "stamp": ""} {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o700))
 	}
-	s.settler = Settler{
+	s.settler = Reconciler{
 		Slurm: &Slurm{Slurm: config.Defaults().Slurm, Node: "n1", Lock: filepath.Join(s.dir, "lock")},
 		Store: Store{Run: filepath.Join(s.dir, "run"), State: filepath.Join(s.dir, "state.d")},
 		Now:   func() time.Time { return s.now },
@@ -68,33 +68,33 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// run is runs of the health check, each in a new process: letters as for results.
+// run performs runs of the health check, each in a new process: letters as for results.
 func (s *site) run(runs string) {
 	for _, letters := range strings.Fields(runs) {
-		h, err := s.settler.Store.History("boot")
+		h, err := s.settler.Store.ReadHistory("boot")
 		require.NoError(s.t, err)
 		s.settler.History = h
-		h.Add(results(letters))
-		s.outcome = s.settler.Settle(context.Background(), results(letters))
-		require.NoError(s.t, s.settler.Store.Save(h))
+		h.AddResults(results(letters))
+		s.outcome = s.settler.Reconcile(context.Background(), results(letters))
+		require.NoError(s.t, s.settler.Store.SaveHistory(h))
 		s.now = s.now.Add(30 * time.Second)
 	}
 }
 
-func (s *site) boot() { require.NoError(s.t, os.Remove(s.settler.Store.history())) }
+func (s *site) boot() { require.NoError(s.t, os.Remove(s.settler.Store.historyPath())) }
 
 func (s *site) set(file, text string) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600))
 }
 
-// calls are the calls of scontrol since the last time.
+// calls returns the calls of scontrol since the last time.
 func (s *site) calls() string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, "calls"))
 	require.NoError(s.t, os.RemoveAll(filepath.Join(s.dir, "calls")))
 	return string(text)
 }
 
-// is checks the node in Slurm; the reason's id is put as ID.
+// is asserts the state of the node in Slurm; the id in the reason is replaced by ID.
 func (s *site) is(state, reason string) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, "state"))
@@ -127,7 +127,7 @@ func TestAFaultComesAndGoes(t *testing.T) {
 	assert.Empty(t, s.calls())
 }
 
-// lastID is the id in the reason.
+// lastID returns the id in the reason.
 func (s *site) lastID() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "reason"))
 	require.NoError(s.t, err)
@@ -187,7 +187,7 @@ func TestAPersonTakesANodeOver(t *testing.T) {
 	}
 }
 
-// The same words, set anew by a person, are the person's.
+// The same text, set again by a person, counts as that person's reason.
 func TestAPersonsSameWordsAreTheirs(t *testing.T) {
 	s := newSite(t)
 	s.run("fo fo")
@@ -232,7 +232,7 @@ func TestWithoutAnAnswerNothingIsWritten(t *testing.T) {
 	}
 }
 
-// The update is lost or comes without an answer, or this process is killed there.
+// The update is lost or has no answer, or this process is killed during it.
 func TestAnUpdateWithoutAnAnswerIsSeenToLater(t *testing.T) {
 	for name, before := range map[string]string{
 		"refused":         "exit 1",
@@ -261,7 +261,7 @@ func TestAPersonWhoResumesASickNodeSeesItDrainedAgain(t *testing.T) {
 	s.is("IDLE+DRAIN", reasonA)
 }
 
-// Slurm forgets to clear reasons, and people write some on nodes that take jobs.
+// Slurm does not always clear reasons, and people set reasons on nodes that take jobs.
 func TestAReasonOnANodeThatTakesJobsIsKeptInOurs(t *testing.T) {
 	s := newSite(t)
 	s.set("reason", "say \"hä\"")
@@ -276,7 +276,7 @@ func TestAReasonOnANodeThatTakesJobsIsKeptInOurs(t *testing.T) {
 
 func TestDryRunChangesNothing(t *testing.T) {
 	s := newSite(t)
-	s.settler.Dry = true
+	s.settler.DryRun = true
 	s.run("fo fo")
 	assert.Equal(t, Drain, s.outcome.Action)
 	assert.Equal(t, "show node n1\n", s.calls())

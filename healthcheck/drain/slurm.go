@@ -12,36 +12,37 @@ import (
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
-// Slurm is the controller, as one node asks it.
+// Slurm is the controller as queried by one node.
 type Slurm struct {
 	config.Slurm
 	Node string
-	Lock string // a lock file: one scontrol that is stuck is enough
+	Lock string // path of a lock file, which prevents further scontrol processes while one is stuck
 }
 
-// showNode asks for the node.
+// showNode returns the state of the node.
 func (s *Slurm) showNode(ctx context.Context) (*nodeState, error) {
-	text, err := s.scontrol(ctx, "show", "node", s.Node)
+	text, err := s.runScontrol(ctx, "show", "node", s.Node)
 	if err != nil {
 		return nil, err
 	}
 	return parseNode(string(text), s.Node)
 }
 
-// drainNode drains the node, or gives its drain another reason.
+// drainNode drains the node, or replaces the reason of its drain.
 func (s *Slurm) drainNode(ctx context.Context, reason string) error {
-	_, err := s.scontrol(ctx, "update", "NodeName="+s.Node, "State=DRAIN", "Reason="+reason)
+	_, err := s.runScontrol(ctx, "update", "NodeName="+s.Node, "State=DRAIN", "Reason="+reason)
 	return err
 }
 
-// undrainNode ends the node's drain and leaves its base state alone, unlike RESUME,
-// which would also bring back a node that is down (scontrol(1)).
+// undrainNode ends the node's drain and leaves its base state unchanged, unlike RESUME, which
+// would also return a node that is down (scontrol(1)).
 func (s *Slurm) undrainNode(ctx context.Context) error {
-	_, err := s.scontrol(ctx, "update", "NodeName="+s.Node, "State=UNDRAIN")
+	_, err := s.runScontrol(ctx, "update", "NodeName="+s.Node, "State=UNDRAIN")
 	return err
 }
 
-func (s *Slurm) scontrol(ctx context.Context, args ...string) ([]byte, error) {
+// runScontrol runs scontrol with the deadline of a request.
+func (s *Slurm) runScontrol(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	var env []string

@@ -17,19 +17,19 @@ import (
 	"github.com/gojail/gojail/internal/wholefile"
 )
 
-// Store is where a node's health is remembered, in two directories of root's.
+// Store is the stored state of a node's health, in two directories owned by root.
 type Store struct {
-	Run   string // gone with the next boot: history.json, lock files
-	State string // stays: drain.json
-	// Write is Keep for drain.json, with a deadline. nil: Keep itself, which hangs with the disk.
+	Run   string // for state that ends with the boot: history.json, lock files
+	State string // for state that survives a reboot: drain.json
+	// Writer for drain.json with a deadline. nil: WriteFile, which hangs with the disk.
 	Write run.Writer
 }
 
-// Prepare makes the directories if they are missing, and refuses them if others can write them.
+// Prepare creates missing directories, and refuses directories that others can write.
 func (s Store) Prepare() error {
 	for _, dir := range []string{s.Run, s.State} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("cannot make the directory %s: %w", dir, errors.Unwrap(err))
+			return fmt.Errorf("cannot create the directory %s: %w", dir, errors.Unwrap(err))
 		}
 		if err := trusted.Parents(filepath.Join(dir, "file")); err != nil {
 			return err
@@ -38,50 +38,51 @@ func (s Store) Prepare() error {
 	return nil
 }
 
-// Adopt takes over what another store has and this one lacks.
+// Adopt copies the files of another store that this one lacks.
 func (s Store) Adopt(from Store) error {
-	for old, own := range map[string]string{from.history(): s.history(), from.record(): s.record()} {
+	for old, own := range map[string]string{from.historyPath(): s.historyPath(), from.recordPath(): s.recordPath()} {
 		if _, err := os.Lstat(own); old == own || !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err := os.Rename(old, own); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("cannot take over what an earlier version remembers: %w", err)
+			return fmt.Errorf("cannot adopt the state of an earlier version: %w", err)
 		}
 	}
 	return nil
 }
 
-func (s Store) history() string { return filepath.Join(s.Run, "history.json") }
-func (s Store) record() string  { return filepath.Join(s.State, "drain.json") }
+func (s Store) historyPath() string { return filepath.Join(s.Run, "history.json") }
+func (s Store) recordPath() string  { return filepath.Join(s.State, "drain.json") }
 
-// History reads the history of this boot; one of another boot or a damaged one is an empty one.
-func (s Store) History(boot string) (*History, error) {
+// ReadHistory reads the history of this boot; a history of another boot or a damaged one is
+// replaced by an empty one.
+func (s Store) ReadHistory(boot string) (*History, error) {
 	h := &History{}
-	err := statefile.Read(s.history(), h, nil)
+	err := statefile.Read(s.historyPath(), h, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	if err != nil || h.Boot != boot {
-		h = &History{Boot: boot, Checks: map[string]Past{}}
+		h = &History{Boot: boot, Checks: map[string]CheckHistory{}}
 	}
 	return h, err
 }
 
-// Save writes the history if it is another than the one that is there.
-func (s Store) Save(h *History) error {
+// SaveHistory writes the history if it differs from the stored one.
+func (s Store) SaveHistory(h *History) error {
 	text, err := statefile.Encode(h)
 	if err != nil {
 		return err
 	}
-	return Keep(s.history(), text)
+	return WriteFile(s.historyPath(), text)
 }
 
-// readRecord reads the drain of ours that stands; nil is none.
+// readRecord reads the record of the existing drain; nil if there is none.
 func (s Store) readRecord() (*Record, error) {
 	r := &Record{}
-	err := statefile.Read(s.record(), r, func() error {
+	err := statefile.Read(s.recordPath(), r, func() error {
 		if r.ID == "" || r.Check == "" || r.Reason == "" {
-			return errors.New("something is missing")
+			return errors.New("a field is missing")
 		}
 		return nil
 	})
@@ -89,31 +90,31 @@ func (s Store) readRecord() (*Record, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; remove it and undrain this node by hand", err)
+		return nil, fmt.Errorf("%w; remove the file and undrain this node by hand", err)
 	}
 	return r, nil
 }
 
-// writeRecord writes the record, or removes it if it is nil, until ctx ends at most.
-// If it comes too late for that, the next run finds it.
+// writeRecord writes the record, or removes it if r is nil, and returns at the latest when ctx
+// ends. The next run finds a record that is written later.
 func (s Store) writeRecord(ctx context.Context, r *Record) error {
 	text, err := statefile.Encode(r)
 	if err != nil {
 		return err
 	}
 	if s.Write == nil {
-		return Keep(s.record(), text)
+		return WriteFile(s.recordPath(), text)
 	}
-	return s.Write(ctx, s.record(), text)
+	return s.Write(ctx, s.recordPath(), text)
 }
 
-// nothing is the text of nil.
-const nothing = "null\n"
+// nullText is the text of a nil value.
+const nullText = "null\n"
 
-// Keep replaces a file as a whole, or removes it if text is that of nil, and has it on
-// the disk before it returns. It does nothing if the file has that text.
-func Keep(path string, text []byte) error {
-	if string(text) == nothing {
+// WriteFile replaces a file atomically, or removes it if text is that of nil, and syncs it to
+// disk. It does nothing if the file already has that text.
+func WriteFile(path string, text []byte) error {
+	if string(text) == nullText {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -41,26 +41,27 @@ func TestASickNodeIsDrainedAlsoIfItsDiskIsFull(t *testing.T) {
 	assert.Equal(t, "IDLE+DRAIN\n", string(text))
 }
 
-// TestMain may be the process that writes records.
+// TestMain may run as the process that writes records.
 func TestMain(m *testing.M) {
 	if len(os.Args) != 2 || os.Args[1] != "child" {
 		os.Exit(m.Run())
 	}
-	keep := run.Service{Writes: map[string]func(string, []byte) error{"record": Keep}}
+	keep := run.Service{Writes: map[string]func(string, []byte) error{"record": WriteFile}}
 	if err := run.Serve(keep, os.Stdin, os.Stdout, run.LockFD); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// writer is a process that writes records, as in a run.
+// writer returns a process that writes records, as in a run.
 func writer(t *testing.T) run.Writer {
 	r := &run.Runner{Locks: t.TempDir(), Self: []string{"/proc/self/exe", "child"}}
 	t.Cleanup(r.Close)
-	return r.Writer("record")
+	return r.NewWriter("record")
 }
 
-// The disk hangs while Slurm is asked: whoever opens a pipe that nobody writes to waits like that.
+// The disk hangs while Slurm is queried: opening a FIFO without a writer blocks in the same
+// way.
 const hangs = "[ -p state.d/drain.json ] || mkfifo state.d/drain.json"
 
 func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
@@ -72,7 +73,7 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: the disk does not answer in time")
 	assert.Contains(t, s.calls(), "State=DRAIN")
 
-	// What is left of the time is shared with Slurm.
+	// The remaining time is shared with Slurm.
 	s = newSite(t)
 	s.settler.Store.Write = writer(t)
 	s.settler.Slurm.Timeout = time.Hour
@@ -80,8 +81,8 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s.run("fo")
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
-	s.settler.History.Add(results("fo"))
-	s.outcome = s.settler.Settle(ctx, results("fo"))
+	s.settler.History.AddResults(results("fo"))
+	s.outcome = s.settler.Reconcile(ctx, results("fo"))
 	assert.ErrorContains(t, s.outcome.Err, "undrain by hand")
 	assert.NoError(t, ctx.Err())
 	assert.Contains(t, s.calls(), "State=DRAIN")
@@ -98,11 +99,11 @@ func TestAnotherProcessWritesTheRecord(t *testing.T) {
 	assert.NotEmpty(t, record.Stamp)
 	s.run("oo oo oo")
 	require.NoError(t, s.outcome.Err)
-	assert.NoFileExists(t, s.settler.Store.record())
+	assert.NoFileExists(t, s.settler.Store.recordPath())
 
 	require.NoError(t, os.Mkdir(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o700))
 	s.run("fo fo")
-	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: open "+s.settler.Store.record()+".new: is a directory")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: open "+s.settler.Store.recordPath()+".new: is a directory")
 }
 
 func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {

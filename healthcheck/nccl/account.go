@@ -9,24 +9,24 @@ import (
 	"syscall"
 )
 
-// Account is whom the jobs belong to. Their output is read with its rights, too:
-// what it wrote in its own directory is not to be trusted with root's.
+// Account is the owner of the jobs. Their output is read with its rights, too, since files in
+// the account's own directory are not to be read as root.
 type Account struct {
 	Name, home string
 	uid, gid   uint32
 	groups     []uint32
 }
 
-// Find looks an account up.
-func Find(name string) (*Account, error) {
+// FindAccount looks up an account.
+func FindAccount(name string) (*Account, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
-		return nil, fmt.Errorf("nccl.user: there is no account %.50q on this machine", name)
+		return nil, fmt.Errorf("nccl.user: this machine has no account %.50q", name)
 	}
 	a := &Account{Name: u.Username, home: u.HomeDir}
 	ids, err := u.GroupIds()
 	if err != nil {
-		return nil, fmt.Errorf("nccl.user: cannot find the groups of %.50q: %w", name, err)
+		return nil, fmt.Errorf("nccl.user: cannot read the groups of %.50q: %w", name, err)
 	}
 	for i, text := range append([]string{u.Uid, u.Gid}, ids...) {
 		id, err := strconv.ParseUint(text, 10, 32)
@@ -44,10 +44,10 @@ func Find(name string) (*Account, error) {
 	return a, nil
 }
 
-func (a *Account) credential() *syscall.Credential {
+func (a *Account) newCredential() *syscall.Credential {
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: a.groups}
 }
 
-func (a *Account) environment() []string {
+func (a *Account) buildEnvironment() []string {
 	return []string{"HOME=" + a.home, "USER=" + a.Name, "LOGNAME=" + a.Name}
 }

@@ -14,24 +14,24 @@ import (
 	"github.com/gojail/gojail/internal/hostlist"
 )
 
-// Selection is what a person asks for; the zero value is what the timer does.
+// Selection is the choice of nodes; the zero value is the choice of the timer.
 type Selection struct {
-	Nodes  string // only these, also those that were tested lately; "": as configured
-	Retest bool   // the nodes that this tool drained, and no others but their partners
+	Nodes  string // only these nodes, including those tested recently; "": as configured
+	Retest bool   // only the nodes that this tool drained, and their partners
 }
 
-// partnersEach is how many idle nodes there are as partners for each one that is tested again.
+// partnersEach is the number of idle nodes that serve as partners for each retested node.
 const partnersEach = 3
 
-// choose finds the nodes for a round, those of them that are tested again, and why
-// others are left out.
-func (r *Runner) choose(ctx context.Context, want Selection) (nodes, retest []string, skipped map[string]string, err error) {
-	named, err := r.named(want)
+// chooseNodes returns the nodes for a round, those of them that are retested, and the reasons
+// why others are skipped.
+func (r *Runner) chooseNodes(ctx context.Context, want Selection) (nodes, retest []string, skipped map[string]string, err error) {
+	named, err := r.parseSelection(want)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if want.Retest && !r.Config.Slurm.Drain {
-		return nil, nil, nil, errors.New("slurm.drain is false in health.toml: nodes can neither be undrained nor drained")
+		return nil, nil, nil, errors.New("cannot undrain or drain nodes: slurm.drain is false in health.toml")
 	}
 	states, err := r.Slurm.listNodes(ctx)
 	if err != nil {
@@ -41,12 +41,12 @@ func (r *Runner) choose(ctx context.Context, want Selection) (nodes, retest []st
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	tested, _ := r.Store.readTested() // what is damaged is made anew at the end of the round
+	tested, _ := r.Store.readTested() // a damaged file is replaced at the end of the round
 	skipped = map[string]string{}
 	var helping []string
 	for _, node := range slices.Sorted(maps.Keys(states)) {
 		state, at := states[node], tested[node]
-		free, drained := r.Slurm.free(state), slices.Contains(ours, node) && state == "drained"
+		free, drained := r.Slurm.isFree(state), slices.Contains(ours, node) && state == "drained"
 		age := r.Now().Sub(at)
 		switch {
 		case want.Retest && drained && named(node):
@@ -59,10 +59,10 @@ func (r *Runner) choose(ctx context.Context, want Selection) (nodes, retest []st
 			skipped[node] = "not drained by gojail-healthcheck nccl, but " + state
 		case want.Retest || !named(node):
 		case drained:
-			skipped[node] = "drained by gojail-healthcheck nccl; when it is mended: --retest"
+			skipped[node] = "drained by gojail-healthcheck nccl; after the repair, use --retest"
 		case !free:
 			skipped[node] = state
-		case want.Nodes == "" && age >= 0 && age < r.nccl().Again:
+		case want.Nodes == "" && age >= 0 && age < r.settings().Again:
 			skipped[node] = fmt.Sprintf("tested %v ago", age.Round(time.Minute))
 		default:
 			nodes = append(nodes, node)
@@ -75,33 +75,33 @@ func (r *Runner) choose(ctx context.Context, want Selection) (nodes, retest []st
 	return nodes, retest, skipped, nil
 }
 
-// named tells which nodes are meant.
-func (r *Runner) named(want Selection) (func(string) bool, error) {
+// parseSelection returns a function that reports whether a node is selected.
+func (r *Runner) parseSelection(want Selection) (func(string) bool, error) {
 	text := want.Nodes
 	if text == "" {
-		text = r.nccl().Nodes
+		text = r.settings().Nodes
 	}
 	if text == "" {
 		return func(string) bool { return true }, nil
 	}
 	list, err := hostlist.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%.100q is no list of nodes: %w", text, err)
+		return nil, fmt.Errorf("%.100q is not a list of nodes: %w", text, err)
 	}
 	return list.Contains, nil
 }
 
-// Preview is what a round that begins now would submit first.
+// Preview is the first part of a round that would begin now.
 type Preview struct {
 	Jobs    []Submission      `json:"jobs"`
 	Retest  []string          `json:"retest,omitempty"`
 	Skipped map[string]string `json:"skipped,omitempty"`
-	Goes    string            `json:"goes_on,omitempty"` // the round that would be gone on with instead
+	Goes    string            `json:"goes_on,omitempty"` // the unfinished round that would be continued instead
 }
 
-// Preview changes nothing.
-func (r *Runner) Preview(ctx context.Context, want Selection) (*Preview, error) {
-	if err := r.nccl().Ready(); err != nil {
+// PreviewRound returns the jobs that a round would submit first; it changes nothing.
+func (r *Runner) PreviewRound(ctx context.Context, want Selection) (*Preview, error) {
+	if err := r.settings().CheckReady(); err != nil {
 		return nil, err
 	}
 	round, err := r.Store.readRound()
@@ -112,18 +112,18 @@ func (r *Runner) Preview(ctx context.Context, want Selection) (*Preview, error) 
 	if round != nil {
 		p.Goes = round.Began.Format(time.DateTime)
 	} else {
-		nodes, retest, skipped, err := r.choose(ctx, want)
+		nodes, retest, skipped, err := r.chooseNodes(ctx, want)
 		if err != nil {
 			return nil, err
 		}
 		p.Retest, p.Skipped = retest, skipped
 		round = newRound("000000", r.Now(), nodes, retest)
 		slices.Sort(round.Nodes)
-		round.plan(round.next(r.nccl().Pairs))
+		round.addTests(round.planSets(r.settings().Pairs))
 	}
 	for _, t := range round.Tests {
-		if !t.done() && t.Job == "" {
-			p.Jobs = append(p.Jobs, r.Slurm.submission(t, round.reservation(t)))
+		if !t.isDone() && t.Job == "" {
+			p.Jobs = append(p.Jobs, r.Slurm.buildSubmission(t, round.findReservation(t)))
 		}
 	}
 	return p, nil

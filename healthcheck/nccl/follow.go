@@ -9,32 +9,33 @@ import (
 	"strings"
 )
 
-// follow brings each test forward by what Slurm says of the jobs: submits, cancels, judges.
-func (r *Runner) follow(ctx context.Context, round *testRound, jobs []slurmJob) error {
+// followJobs advances each test according to the state of its job: it submits, cancels and
+// judges.
+func (r *Runner) followJobs(ctx context.Context, round *testRound, jobs []slurmJob) error {
 	under := 0
 	for _, t := range round.Tests {
-		if !t.done() && t.Job != "" {
+		if !t.isDone() && t.Job != "" {
 			under++
 		}
 	}
 	for _, t := range round.Tests {
-		if t.done() {
+		if t.isDone() {
 			continue
 		}
-		job := find(jobs, t)
+		job := findJob(jobs, t)
 		switch {
-		case t.Job == "" && job != nil: // whoever submitted it was killed before it could write that down
+		case t.Job == "" && job != nil: // the program that submitted the job was killed before it could record that
 			t.Job, t.Submitted = job.ID, r.Now()
 			under++
-		case t.Job == "" && under >= r.nccl().Parallel:
+		case t.Job == "" && under >= r.settings().Parallel:
 			continue
 		case t.Job == "":
-			r.submit(ctx, round, t)
+			r.submitTest(ctx, round, t)
 			under++
 		default:
-			r.look(ctx, t, job)
+			r.followJob(ctx, t, job)
 		}
-		if t.done() {
+		if t.isDone() {
 			under--
 			r.Say("%s: %s", strings.Join(t.Nodes, " and "), t.Judged)
 		}
@@ -45,8 +46,8 @@ func (r *Runner) follow(ctx context.Context, round *testRound, jobs []slurmJob) 
 	return nil
 }
 
-// find is the job of a test, nil if Slurm knows none.
-func find(jobs []slurmJob, t *Test) *slurmJob {
+// findJob returns the job of a test, nil if Slurm knows none.
+func findJob(jobs []slurmJob, t *Test) *slurmJob {
 	i := slices.IndexFunc(jobs, func(j slurmJob) bool { return j.Name == t.Name && (t.Job == "" || t.Job == j.ID) })
 	if i < 0 {
 		return nil
@@ -54,36 +55,36 @@ func find(jobs []slurmJob, t *Test) *slurmJob {
 	return &jobs[i]
 }
 
-// cancelOthers ends jobs of rounds that are forgotten.
-func (r *Runner) cancelOthers(ctx context.Context, round *testRound, jobs []slurmJob) {
+// cancelOldJobs cancels jobs of earlier rounds.
+func (r *Runner) cancelOldJobs(ctx context.Context, round *testRound, jobs []slurmJob) {
 	for _, job := range jobs {
 		known := slices.ContainsFunc(round.Tests, func(t *Test) bool {
-			return t.Name == job.Name && (t.Job == job.ID || t.Job == "" && !t.done())
+			return t.Name == job.Name && (t.Job == job.ID || t.Job == "" && !t.isDone())
 		})
-		if !known && !job.over() {
-			_ = r.Slurm.cancel(ctx, job.ID) // else the next time
+		if !known && !job.isOver() {
+			_ = r.Slurm.cancelJob(ctx, job.ID) // retried the next time
 		}
 	}
 }
 
-// submit submits a test. A refusal is its end; without an answer the job may be
-// there, which the next look at all jobs shows.
-func (r *Runner) submit(ctx context.Context, round *testRound, t *Test) {
+// submitTest submits a test. A refusal ends the test; without an answer the job may exist,
+// which the next listing of all jobs shows.
+func (r *Runner) submitTest(ctx context.Context, round *testRound, t *Test) {
 	if t.Submitted.IsZero() {
 		t.Submitted = r.Now()
 	}
-	id, err := r.Slurm.submit(ctx, t, round.reservation(t))
+	id, err := r.Slurm.submitJob(ctx, t, round.findReservation(t))
 	var refused *refusedError
 	switch {
 	case err == nil:
 		t.Job = id
-	case errors.As(err, &refused), r.Now().Sub(t.Submitted) > r.nccl().Wait:
-		t.Judged = none("not submitted: %v", err)
+	case errors.As(err, &refused), r.Now().Sub(t.Submitted) > r.settings().Wait:
+		t.Judged = newInconclusive("not submitted: %v", err)
 	}
 }
 
-// reservation is the one of a node that is tested again.
-func (r *testRound) reservation(t *Test) string {
+// findReservation returns the reservation of a retested node, or "".
+func (r *testRound) findReservation(t *Test) string {
 	for _, node := range t.Nodes {
 		if slices.Contains(r.Retest, node) {
 			return prefix + node
@@ -92,16 +93,16 @@ func (r *testRound) reservation(t *Test) string {
 	return ""
 }
 
-// look sees to one job.
-func (r *Runner) look(ctx context.Context, t *Test, job *slurmJob) {
-	c := r.nccl()
+// followJob advances one test.
+func (r *Runner) followJob(ctx context.Context, t *Test, job *slurmJob) {
+	c := r.settings()
 	now := r.Now()
-	over := job == nil || job.over() // a job that Slurm has forgotten has ended
+	over := job == nil || job.isOver() // a job that Slurm no longer knows has ended
 	if over {
 		if t.Ended.IsZero() {
 			t.Ended = now
 		}
-		r.judge(ctx, t, job)
+		r.judgeTest(ctx, t, job)
 		return
 	}
 	if job.State != "PENDING" && job.State != "CONFIGURING" && t.Started.IsZero() {
@@ -109,40 +110,41 @@ func (r *Runner) look(ctx context.Context, t *Test, job *slurmJob) {
 	}
 	switch waits := t.Started.IsZero(); {
 	case t.Cancelled != "" && now.Sub(t.Ended) > c.Wait:
-		t.Judged = none("%s, and its job %s does not end", t.Cancelled, t.Job)
+		t.Judged = newInconclusive("%s, but its job %s does not end", t.Cancelled, t.Job)
 	case t.Cancelled != "":
-		_ = r.Slurm.cancel(ctx, t.Job) // until it has worked
+		_ = r.Slurm.cancelJob(ctx, t.Job) // repeated until it succeeds
 	case waits && now.Sub(t.Submitted) > c.Wait:
-		r.cancel(ctx, t, "its job did not start: the nodes have other work")
-	case !waits && now.Sub(t.Started) > c.Time+c.Wait: // Slurm should have ended it at its limit
-		r.cancel(ctx, t, "its job did not end in time")
+		r.cancelTest(ctx, t, "its job did not start: the nodes run other jobs")
+	case !waits && now.Sub(t.Started) > c.Time+c.Wait: // Slurm should have ended the job at its time limit
+		r.cancelTest(ctx, t, "its job did not end in time")
 	}
 }
 
-func (r *Runner) cancel(ctx context.Context, t *Test, why string) {
+// cancelTest cancels the job of a test.
+func (r *Runner) cancelTest(ctx context.Context, t *Test, why string) {
 	t.Cancelled, t.Ended = why, r.Now()
-	_ = r.Slurm.cancel(ctx, t.Job)
+	_ = r.Slurm.cancelJob(ctx, t.Job)
 }
 
-// judge gives a test whose job has ended its verdict. An output that is not whole
-// may be on its way here from a node.
-func (r *Runner) judge(ctx context.Context, t *Test, job *slurmJob) {
-	state := "forgotten by Slurm"
+// judgeTest sets the verdict of a test whose job has ended. Incomplete output may still be in
+// transit from a node.
+func (r *Runner) judgeTest(ctx context.Context, t *Test, job *slurmJob) {
+	state := "no longer known to Slurm"
 	if job != nil {
 		state = strings.ToLower(strings.ReplaceAll(job.State, "_", " "))
 	}
 	switch {
 	case t.Cancelled != "" && t.Started.IsZero():
-		t.Judged = busy("%s", t.Cancelled)
+		t.Judged = newBusy("%s", t.Cancelled)
 		return
 	case t.Cancelled != "":
-		t.Judged = none("%s", t.Cancelled)
+		t.Judged = newInconclusive("%s", t.Cancelled)
 		return
 	case job != nil && job.State == "PREEMPTED":
-		t.Judged = busy("job %s: preempted", t.Job)
+		t.Judged = newBusy("job %s: preempted", t.Job)
 		return
-	case job != nil && job.State != "COMPLETED" && job.State != "FAILED": // FAILED is also what wrong results lead to
-		t.Judged = none("job %s: %s", t.Job, state)
+	case job != nil && job.State != "COMPLETED" && job.State != "FAILED": // wrong results also lead to FAILED
+		t.Judged = newInconclusive("job %s: %s", t.Job, state)
 		return
 	}
 	text, err := r.Slurm.readOutput(ctx, t)
@@ -151,25 +153,25 @@ func (r *Runner) judge(ctx context.Context, t *Test, job *slurmJob) {
 		o, err = parseOutput(text)
 	}
 	if err != nil {
-		if r.late(t) {
-			t.Judged = none("job %s: %s, no result: %v", t.Job, state, err)
+		if r.isLate(t) {
+			t.Judged = newInconclusive("job %s: %s, no result: %v", t.Job, state, err)
 		}
 		return
 	}
-	j := judge(o, len(t.Nodes), r.nccl())
+	j := judgeOutput(o, len(t.Nodes), r.settings())
 	if j.Verdict == verdictBad {
-		disturbed, err := r.Slurm.disturbed(ctx, t.Job)
+		disturbed, err := r.Slurm.wasDisturbed(ctx, t.Job)
 		switch {
-		case err != nil && !r.late(t):
+		case err != nil && !r.isLate(t):
 			return
 		case err != nil:
-			j = none("bad, but was its job disturbed? %v", err)
+			j = newInconclusive("bad, but cannot determine whether its job was disturbed: %v", err)
 		case disturbed:
-			j = none("job %s was suspended or began anew", t.Job)
+			j = newInconclusive("job %s was suspended or restarted", t.Job)
 		}
 	}
 	t.Judged = j
 }
 
-// late tells whether what a job has left should be there by now.
-func (r *Runner) late(t *Test) bool { return r.Now().Sub(t.Ended) > 6*r.nccl().Poll }
+// isLate reports whether the output of an ended job should have arrived by now.
+func (r *Runner) isLate(t *Test) bool { return r.Now().Sub(t.Ended) > 6*r.settings().Poll }

@@ -10,67 +10,68 @@ import (
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
-// Verdict is what one test says of its nodes.
+// Verdict is the result of one test for its nodes.
 type Verdict string
 
-// The verdicts. verdictNothing and verdictBusy say nothing of the nodes.
+// The verdicts. verdictNothing and verdictBusy prove nothing about the nodes.
 const (
 	verdictGood    Verdict = "good"
 	verdictSlow    Verdict = "slow"    // slower than warnBelow, but not bad
 	verdictBad     Verdict = "bad"     // slower than badBelow, or wrong
-	verdictNothing Verdict = "nothing" // and should have
-	verdictBusy    Verdict = "busy"    // the nodes had other work
+	verdictNothing Verdict = "nothing" // a result was expected
+	verdictBusy    Verdict = "busy"    // the nodes run other jobs
 )
 
-// Parts of what is expected.
+// Fractions of the expected bandwidth.
 const (
 	warnBelow = 0.95
 	badBelow  = 0.90
 )
 
-// wrong is the text of a test with wrong results, the worst that there is.
+// wrong is the text of a test with wrong results, the worst result.
 const wrong = "wrong results"
 
 // Judged is a verdict with its figures.
 type Judged struct {
 	Verdict  Verdict `json:"verdict,omitempty"`
-	BusBW    float64 `json:"busbw,omitempty"`    // GB/s, of the size that is judged by
+	BusBW    float64 `json:"busbw,omitempty"`    // GB/s, for the judged size
 	Expected float64 `json:"expected,omitempty"` // GB/s
 	Size     string  `json:"size,omitempty"`
-	Text     string  `json:"text,omitempty"` // why, unless it is good
+	Text     string  `json:"text,omitempty"` // reason, unless the verdict is good
 }
 
-// pass tells whether the nodes did what they should.
-func (j Judged) pass() bool { return j.Verdict == verdictGood || j.Verdict == verdictSlow }
+// hasPassed reports whether the nodes reached the expected results.
+func (j Judged) hasPassed() bool { return j.Verdict == verdictGood || j.Verdict == verdictSlow }
 
-// none is for a test that says nothing, busy for one that other work kept from it.
-func none(format string, args ...any) Judged {
+// newInconclusive returns the verdict of a test that proves nothing.
+func newInconclusive(format string, args ...any) Judged {
 	return Judged{Verdict: verdictNothing, Text: fmt.Sprintf(format, args...)}
 }
 
-func busy(format string, args ...any) Judged {
+// newBusy returns the verdict of a test that other jobs prevented.
+func newBusy(format string, args ...any) Judged {
 	return Judged{Verdict: verdictBusy, Text: fmt.Sprintf(format, args...)}
 }
 
-// judge compares a test of so many nodes with what is expected of them, line by
+// judgeOutput compares the output of a test of some nodes with the expected bandwidth of each
 // line: the worst line counts.
-func judge(o *testOutput, nodes int, s *settings.Settings) Judged {
+func judgeOutput(o *testOutput, nodes int, s *settings.Settings) Judged {
 	if want := nodes * s.GPUs; len(o.models) != want {
-		return none("it ran on %d GPUs and not on %d", len(o.models), want)
+		return newInconclusive("it ran on %d GPUs instead of %d", len(o.models), want)
 	}
-	rows, why := matching(o.models, s.Rows(nodes))
+	rows, why := findExpected(o.models, s.ListExpected(nodes))
 	if len(rows) == 0 {
-		return none("%s", why)
+		return newInconclusive("%s", why)
 	}
 	worst := Judged{Verdict: verdictGood}
 	for i, row := range rows {
-		size, _ := settings.Bytes(row.Size) // was checked
+		size, _ := settings.ParseBytes(row.Size) // checked by Settings.Check
 		busbw, found := o.BusBW[size]
 		if !found && o.wrong {
 			return Judged{Verdict: verdictBad, Text: wrong}
 		}
 		if !found {
-			return none("there is no line of %s", row.Size)
+			return newInconclusive("the output has no line of size %s", row.Size)
 		}
 		if i == 0 || busbw/row.BusBW < worst.BusBW/worst.Expected {
 			worst.BusBW, worst.Expected, worst.Size = busbw, row.BusBW, row.Size
@@ -80,20 +81,21 @@ func judge(o *testOutput, nodes int, s *settings.Settings) Judged {
 	case o.wrong:
 		worst.Verdict, worst.Text = verdictBad, wrong
 	case part < badBelow:
-		worst.Verdict, worst.Text = verdictBad, fmt.Sprintf("slow, %.0f %% of what is expected", 100*part)
+		worst.Verdict, worst.Text = verdictBad, fmt.Sprintf("slow, %.0f %% of the expected bandwidth", 100*part)
 	case o.Failed:
 		worst.Verdict, worst.Text = verdictBad, "slower than NCCL_TESTS_MIN_BW"
 	case part < warnBelow:
-		worst.Verdict, worst.Text = verdictSlow, fmt.Sprintf("%.0f %% of what is expected", 100*part)
+		worst.Verdict, worst.Text = verdictSlow, fmt.Sprintf("%.0f %% of the expected bandwidth", 100*part)
 	}
 	return worst
 }
 
-// matching are the rows of the model; "H100 NVL" is closer than "H100".
-func matching(models []string, rows []settings.Expect) ([]settings.Expect, string) {
+// findExpected returns the rows that match the model best; "H100 NVL" matches better than
+// "H100".
+func findExpected(models []string, rows []settings.Expect) ([]settings.Expect, string) {
 	for _, model := range models {
 		if model != models[0] {
-			return nil, fmt.Sprintf("the GPUs are of several models: %s, %s", plain(models[0]), plain(model))
+			return nil, fmt.Sprintf("the GPUs have different models: %s, %s", sanitizeText(models[0]), sanitizeText(model))
 		}
 	}
 	var best []settings.Expect
@@ -107,14 +109,14 @@ func matching(models []string, rows []settings.Expect) ([]settings.Expect, strin
 			best = []settings.Expect{row}
 		}
 	}
-	return best, fmt.Sprintf("no [[nccl.expect]] is for %s", plain(models[0]))
+	return best, fmt.Sprintf("no [[nccl.expect]] matches %s", sanitizeText(models[0]))
 }
 
-// plain is what a job wrote, fit for a message.
-func plain(text string) string { return run.Plain(strings.TrimSpace(text), 50) }
+// sanitizeText returns a text from a job in a form fit for a message.
+func sanitizeText(text string) string { return run.SanitizeText(strings.TrimSpace(text), 50) }
 
-// plainLine is the first line of what a command complained of.
-func plainLine(text string) string {
+// sanitizeFirstLine returns the first line of a command's error output.
+func sanitizeFirstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return run.Plain(line, 150)
+	return run.SanitizeText(line, 150)
 }

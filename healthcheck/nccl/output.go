@@ -13,17 +13,17 @@ import (
 	"sync"
 )
 
-// testOutput is what all_reduce_perf wrote (src/util.cu of nccl-tests: writeDeviceReport,
+// testOutput is the output of all_reduce_perf (src/util.cu of nccl-tests: writeDeviceReport,
 // writeResultHeader, writeBenchmarkLineBody, writeResultFooter).
 type testOutput struct {
-	models []string          // of the GPUs, in the order of their ranks
-	BusBW  map[int64]float64 // GB/s by the size of the message in bytes; of several figures the best
-	wrong  bool              // a result was wrong, by the column #wrong or by the footer
-	Failed bool              // slower than its own environment asked for (NCCL_TESTS_MIN_BW)
+	models []string          // models of the GPUs, in the order of their ranks
+	BusBW  map[int64]float64 // GB/s by the size of the message in bytes; the best of several figures
+	wrong  bool              // whether a result was wrong, by the column #wrong or by the footer
+	Failed bool              // whether the bandwidth is below NCCL_TESTS_MIN_BW of the job's environment
 }
 
-// patterns are lines of the output. Compiled when they are needed: each run of the
-// health check loads this package.
+// patterns are the regular expressions for lines of the output. They are compiled on demand,
+// since each run of the health check loads this package.
 type patterns struct{ label, rank, outside, average *regexp.Regexp }
 
 var compiled = sync.OnceValue(func() patterns {
@@ -35,8 +35,8 @@ var compiled = sync.OnceValue(func() patterns {
 	}
 })
 
-// parseOutput reads the output of one run, other programs' lines in between
-// included. What is not whole is an error: it says nothing of the node.
+// parseOutput parses the output of one run, which may include lines of other programs.
+// Incomplete output is an error: it proves nothing about the node.
 func parseOutput(text string) (*testOutput, error) {
 	o := &testOutput{BusBW: map[int64]float64{}}
 	is := compiled()
@@ -46,7 +46,7 @@ func parseOutput(text string) (*testOutput, error) {
 		line = strings.TrimSpace(is.label.ReplaceAllString(strings.TrimRight(line, "\r\n"), ""))
 		if m := is.rank.FindStringSubmatch(line); m != nil {
 			if m[1] != strconv.Itoa(len(o.models)) {
-				return nil, fmt.Errorf("rank %.10s comes after %d others: processes that do not know of each other (is all_reduce_perf built with MPI?)", m[1], len(o.models))
+				return nil, fmt.Errorf("rank %.10s comes after %d others: the processes are not connected (was all_reduce_perf built with MPI?)", m[1], len(o.models))
 			}
 			o.models = append(o.models, strings.TrimSpace(m[2]))
 		} else if m := is.outside.FindStringSubmatch(line); m != nil {
@@ -57,25 +57,25 @@ func parseOutput(text string) (*testOutput, error) {
 			o.Failed = o.Failed || m[1] == "FAILED"
 		} else if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "#" && fields[1] == "size" {
 			columns = fields[1:]
-		} else if err := o.row(columns, fields); err != nil {
+		} else if err := o.parseRow(columns, fields); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case bounds > 1 || average > 1:
-		return nil, errors.New("there are results of more than one run")
+		return nil, errors.New("the output has results of more than one run")
 	case len(o.models) == 0 && bounds == 0:
-		return nil, errors.New("it is no output of all_reduce_perf")
+		return nil, errors.New("it is not output of all_reduce_perf")
 	case bounds == 0 || average == 0:
-		return nil, errors.New("the output ends early")
+		return nil, errors.New("the output is truncated")
 	case len(o.models) == 0 || len(o.BusBW) == 0:
 		return nil, errors.New("the output has no GPUs or no figures")
 	}
 	return o, nil
 }
 
-// row reads one line of the table; any other line is none.
-func (o *testOutput) row(columns, fields []string) error {
+// parseRow parses one line of the table; it ignores any other line.
+func (o *testOutput) parseRow(columns, fields []string) error {
 	if len(columns) == 0 || len(fields) < len(columns) {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (o *testOutput) row(columns, fields []string) error {
 		return nil
 	}
 	if !slices.Contains(columns, "busbw") || !slices.Contains(columns, "#wrong") {
-		return errors.New("the table has no columns busbw and #wrong: is this nccl-tests older than 2.13?")
+		return errors.New("the table has no columns busbw and #wrong; use nccl-tests 2.13 or later")
 	}
 	for i, column := range columns {
 		if column != "busbw" && column != "#wrong" {
@@ -92,7 +92,7 @@ func (o *testOutput) row(columns, fields []string) error {
 		}
 		value, err := strconv.ParseFloat(fields[i], 64)
 		switch {
-		case column == "#wrong" && fields[i] == "N/A": // not checked, all_reduce_perf -c 0
+		case column == "#wrong" && fields[i] == "N/A": // results not checked, all_reduce_perf -c 0
 		case err != nil || math.IsNaN(value) || math.IsInf(value, 0) || value < 0:
 			return fmt.Errorf("the line of %d bytes has %.20q for %s", size, fields[i], column)
 		case column == "#wrong":

@@ -81,10 +81,10 @@ func TestWrongResults(t *testing.T) {
 func TestOutputThatSaysNothing(t *testing.T) {
 	whole := devices(8, h100) + tableHead + row16G + footer
 	for want, text := range map[string]string{
-		"it is no output":                    "srun: error: n1: task 0: Exited with exit code 2\n",
-		"the output ends early":              strings.TrimSuffix(whole, footer),
+		"it is not output":                   "srun: error: n1: task 0: Exited with exit code 2\n",
+		"the output is truncated":            strings.TrimSuffix(whole, footer),
 		"has no GPUs or no figures":          devices(8, h100) + footer,
-		"do not know of each other":          devices(8, h100) + whole,
+		"the processes are not connected":    devices(8, h100) + whole,
 		"results of more than one run":       whole + footer,
 		`17179869184 bytes has "nan"`:        strings.Replace(whole, "461.07", "nan", 1),
 		`17179869184 bytes has "-1.0"`:       strings.Replace(whole, "461.07", "-1.0", 1),
@@ -94,7 +94,7 @@ func TestOutputThatSaysNothing(t *testing.T) {
 		_, err := parseOutput(text)
 		assert.ErrorContains(t, err, want[:min(len(want), 30)], want)
 	}
-	// A line that was torn is none, and the figure is missed by whoever wants it.
+	// A torn line is ignored, and its figure is missing for the judgement.
 	o, err := parseOutput(strings.Replace(whole, row16G, row8G+row16G[:60]+"\n"+row16G[60:], 1))
 	require.NoError(t, err)
 	assert.NotContains(t, o.BusBW, int64(16<<30))
@@ -120,7 +120,7 @@ func FuzzParseOutput(f *testing.F) {
 		s := settings.Defaults()
 		s.GPUs = len(o.models)
 		s.Expect = []settings.Expect{{GPU: "", GPUs: s.GPUs, Nodes: 1, Size: "16G", BusBW: 460}}
-		j := judge(o, 1, &s)
+		j := judgeOutput(o, 1, &s)
 		assert.NotEmpty(t, j.Verdict)
 		assert.NotContains(t, j.String(), "\n")
 	})

@@ -4,16 +4,16 @@ package nccl
 
 import "slices"
 
-// tries is how many pairs a node is in, at most, before it is left undecided.
-const tries = 4
+// maxTries is the maximum number of pairs of a node before it is left undecided.
+const maxTries = 4
 
-// next is what to test now that all tests so far have their verdict: disjoint sets
-// of nodes, none if there is no more to find out. First each node alone, then pairs
-// until each node has passed, is bad, or has had its tries.
-func (r *testRound) next(pairs bool) [][]string {
+// planSets returns the next tests, given that all tests so far have their verdict: disjoint
+// sets of nodes, none if no test is left. Each node is first tested alone, then in pairs until
+// each node has passed, is bad, or has had its tries.
+func (r *testRound) planSets(pairs bool) [][]string {
 	var sets [][]string
 	for _, node := range r.Nodes {
-		if r.alone(node) == nil {
+		if r.findAloneTest(node) == nil {
 			sets = append(sets, []string{node})
 		}
 	}
@@ -22,10 +22,10 @@ func (r *testRound) next(pairs bool) [][]string {
 	}
 	var taken []string
 	for _, node := range r.Nodes {
-		if !r.open(node) || slices.Contains(taken, node) {
+		if !r.isOpen(node) || slices.Contains(taken, node) {
 			continue
 		}
-		if other := r.choose(node, taken); other != "" {
+		if other := r.choosePartner(node, taken); other != "" {
 			taken = append(taken, node, other)
 			sets = append(sets, []string{node, other})
 		}
@@ -33,36 +33,37 @@ func (r *testRound) next(pairs bool) [][]string {
 	return sets
 }
 
-// open tells whether pairs are to find out more about a node. One whose own test
-// said nothing is left out: it would spoil its partners'. So is one that got other work.
-func (r *testRound) open(node string) bool {
+// isOpen reports whether pairs should determine more about a node. A node whose own test was
+// inconclusive is left out, since it would spoil its partners' tests, and so is a node that
+// runs other jobs.
+func (r *testRound) isOpen(node string) bool {
 	busy := 0
-	for _, t := range r.pairs(node) {
+	for _, t := range r.findPairTests(node) {
 		if t.Verdict == verdictBusy {
 			busy++
 		}
 	}
-	return r.alone(node).says() && !r.passes(node) && !r.bad(node) && len(r.pairs(node)) < tries && busy < 2
+	return r.findAloneTest(node).isConclusive() && !r.passesPair(node) && !r.isBad(node) && len(r.findPairTests(node)) < maxTries && busy < 2
 }
 
-// choose finds a partner that the node was not with: best one that passes, else one
-// that is open too, best one that is good alone.
-func (r *testRound) choose(node string, taken []string) string {
+// choosePartner returns a partner with which the node was not yet tested: preferably one that
+// passes, otherwise one that is open, preferably one that is good alone.
+func (r *testRound) choosePartner(node string, taken []string) string {
 	best, rank := "", 0
 	for _, other := range r.Nodes {
-		again := slices.ContainsFunc(r.pairs(node), func(t *Test) bool { return t.partner(node) == other })
-		// Two nodes under test again would be in two reservations.
+		again := slices.ContainsFunc(r.findPairTests(node), func(t *Test) bool { return t.findPartner(node) == other })
+		// Two retested nodes would be in two reservations.
 		both := slices.Contains(r.Retest, node) && slices.Contains(r.Retest, other)
 		if other == node || again || both || slices.Contains(taken, other) {
 			continue
 		}
 		this := 0
 		switch {
-		case r.passes(other):
+		case r.passesPair(other):
 			this = 3
-		case r.open(other) && r.alone(other).pass():
+		case r.isOpen(other) && r.findAloneTest(other).hasPassed():
 			this = 2
-		case r.open(other):
+		case r.isOpen(other):
 			this = 1
 		}
 		if this > rank {

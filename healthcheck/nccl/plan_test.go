@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// world is what is true of nodes and links, in place of Slurm and GPUs.
+// world is the true state of nodes and links, in place of Slurm and GPUs.
 type world struct {
 	bad     []string // in pairs
 	alone   []string // bad alone
@@ -33,14 +33,14 @@ func (w world) judge(nodes []string) Judged {
 	name := strings.Join(pair, "+")
 	switch {
 	case has(w.crash), slices.Contains(w.crashes, name):
-		return none("crashed")
+		return newInconclusive("crashed")
 	case len(nodes) == 1 && has(w.alone), len(nodes) == 2 && has(w.bad), slices.Contains(w.links, name):
 		return Judged{Verdict: verdictBad, BusBW: 1, Expected: 4}
 	}
 	return Judged{Verdict: verdictGood, BusBW: 4, Expected: 4}
 }
 
-// play does a round; each step is written down and read again, as after a kill.
+// play runs a round; each step is saved and read again, as after a kill.
 func (w world) play(t *testing.T, n int, retest ...string) *testRound {
 	var nodes []string
 	for i := range n {
@@ -48,7 +48,7 @@ func (w world) play(t *testing.T, n int, retest ...string) *testRound {
 	}
 	r := newRound("abc", time.Unix(1e9, 0), nodes, retest)
 	for {
-		sets := r.next(true)
+		sets := r.planSets(true)
 		if len(sets) == 0 {
 			return r
 		}
@@ -61,13 +61,13 @@ func (w world) play(t *testing.T, n int, retest ...string) *testRound {
 			}
 			require.False(t, len(set) == 2 && slices.Contains(retest, set[0]) && slices.Contains(retest, set[1]), "%v", set)
 		}
-		r.plan(sets)
+		r.addTests(sets)
 		text, err := json.Marshal(r)
 		require.NoError(t, err)
 		r = &testRound{}
 		require.NoError(t, json.Unmarshal(text, r))
 		for _, test := range r.Tests {
-			if !test.done() {
+			if !test.isDone() {
 				test.Judged = w.judge(test.Nodes)
 			}
 		}
@@ -77,7 +77,7 @@ func (w world) play(t *testing.T, n int, retest ...string) *testRound {
 func bad(r *testRound) []string {
 	var all []string
 	for _, node := range r.Nodes {
-		if r.bad(node) {
+		if r.isBad(node) {
 			all = append(all, node)
 		}
 	}
@@ -120,7 +120,7 @@ func TestWhoIsBad(t *testing.T) {
 	}
 }
 
-// Nobody who is well is ever bad, and everybody who is not is found while most are well.
+// No good node is ever judged bad, and every bad node is found while most nodes are good.
 func TestRandomWorlds(t *testing.T) {
 	for range 300 {
 		n := 5 + rand.IntN(20)
@@ -146,43 +146,43 @@ func TestRetestedNodesAreNotPartnersOfEachOther(t *testing.T) {
 	for range 20 {
 		r := world{bad: []string{"x2"}}.play(t, 4, "x1", "x2", "x3")
 		assert.Equal(t, []string{"x2"}, bad(r))
-		assert.True(t, r.well("x1", true) && r.well("x3", true))
-		assert.False(t, r.well("x2", true))
+		assert.True(t, r.isWell("x1", true) && r.isWell("x3", true))
+		assert.False(t, r.isWell("x2", true))
 	}
 	r := world{}.play(t, 0, "x1", "x2")
-	assert.False(t, r.well("x1", true), "without a partner nobody knows")
-	assert.True(t, r.well("x1", false))
+	assert.False(t, r.isWell("x1", true), "without a partner nobody knows")
+	assert.True(t, r.isWell("x1", false))
 }
 
 func TestWorst(t *testing.T) {
 	r := world{bad: []string{"n1", "n2"}}.play(t, 6)
-	for _, test := range r.pairs("n2") {
+	for _, test := range r.findPairTests("n2") {
 		if test.Verdict == verdictBad && !slices.Contains(test.Nodes, "n1") {
 			test.BusBW = 0.5
 		}
 	}
-	assert.Equal(t, []string{"n2", "n1"}, r.worst())
-	for _, test := range r.pairs("n1") {
+	assert.Equal(t, []string{"n2", "n1"}, r.listWorst())
+	for _, test := range r.findPairTests("n1") {
 		if test.Verdict == verdictBad && !slices.Contains(test.Nodes, "n2") {
 			test.BusBW, test.Text = 4, wrong
 		}
 	}
-	assert.Equal(t, []string{"n1", "n2"}, r.worst(), "wrong is worse than slow")
+	assert.Equal(t, []string{"n1", "n2"}, r.listWorst(), "wrong is worse than slow")
 	r.Retest = []string{"n2"}
-	assert.Equal(t, []string{"n1"}, r.worst())
+	assert.Equal(t, []string{"n1"}, r.listWorst())
 }
 
 func TestResults(t *testing.T) {
 	r := world{bad: []string{"n3"}, alone: []string{"n1"}, crash: []string{"n5"}}.play(t, 6)
 	for node, want := range map[string]int{"n1": 1, "n2": 0, "n3": 2, "n5": 3} {
-		text, exit := r.result(node)
+		text, exit := r.describeNode(node)
 		assert.Equal(t, want, exit, "%s: %s", node, text)
 	}
 	report := newReport(r, map[string]string{"n7": "allocated", "n8": "allocated"}, map[string]string{"n3": "drained"})
 	assert.Equal(t, 2, report.Exit)
 	var b strings.Builder
-	require.NoError(t, report.Text(&b))
-	assert.Regexp(t, `(?m)^CRITICAL: \d of 6 nodes are well; n3: bad$`, b.String())
+	require.NoError(t, report.WriteText(&b))
+	assert.Regexp(t, `(?m)^CRITICAL: \d of 6 nodes are good; n3: bad$`, b.String())
 	assert.Regexp(t, `(?m)^n3 +bad +drained +4 GB/s good +n\d: 1 GB/s bad(; n\d: 1 GB/s bad)+$`, b.String())
 	assert.Contains(t, b.String(), "not tested: n7,n8: allocated\n")
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// Report is what a round found.
+// Report is the result of a round.
 type Report struct {
 	Round   string            `json:"round"`
 	Began   time.Time         `json:"began"`
-	Exit    int               `json:"exit"` // 0 all is well, 1 a warning, 2 a bad node, 3 something is unknown
+	Exit    int               `json:"exit"` // 0 all nodes pass, 1 a warning, 2 a bad node, 3 an unknown result
 	Summary string            `json:"summary"`
 	Nodes   []NodeReport      `json:"nodes"`
 	Skipped map[string]string `json:"skipped,omitempty"`
@@ -25,12 +25,12 @@ type Report struct {
 	Errors  []string          `json:"errors,omitempty"`
 }
 
-// NodeReport is one node's.
+// NodeReport is the result of one node.
 type NodeReport struct {
 	Node    string `json:"node"`
 	Exit    int    `json:"exit"`
 	Result  string `json:"result"`            // "good", "slow alone", "bad"
-	Outcome string `json:"outcome,omitempty"` // what was done in Slurm
+	Outcome string `json:"outcome,omitempty"` // the change in Slurm
 	alone   string
 	pairs   string
 }
@@ -44,13 +44,13 @@ func newReport(round *testRound, skipped, outcomes map[string]string) *Report {
 	counts := map[int]int{}
 	for _, node := range slices.Sorted(slices.Values(round.Nodes)) {
 		n := NodeReport{Node: node, Outcome: outcomes[node], alone: "-", pairs: "-"}
-		n.Result, n.Exit = round.result(node)
-		if t := round.alone(node); t != nil {
+		n.Result, n.Exit = round.describeNode(node)
+		if t := round.findAloneTest(node); t != nil {
 			n.alone = t.Judged.String()
 		}
 		var pairs []string
-		for _, t := range round.pairs(node) {
-			pairs = append(pairs, t.partner(node)+": "+t.Judged.String())
+		for _, t := range round.findPairTests(node) {
+			pairs = append(pairs, t.findPartner(node)+": "+t.Judged.String())
 		}
 		if len(pairs) > 0 {
 			n.pairs = strings.Join(pairs, "; ")
@@ -59,13 +59,13 @@ func newReport(round *testRound, skipped, outcomes map[string]string) *Report {
 		counts[n.Exit]++
 		r.Nodes = append(r.Nodes, n)
 	}
-	r.Exit = worst(codes)
-	r.Summary = r.summary(counts)
+	r.Exit = findWorstCode(codes)
+	r.Summary = r.formatSummary(counts)
 	return r
 }
 
-// worst is the gravest of exit codes: bad, then a warning, then unknown.
-func worst(codes []int) int {
+// findWorstCode returns the most severe exit code: bad, then warning, then unknown.
+func findWorstCode(codes []int) int {
 	rank := map[int]int{0: 0, 3: 1, 1: 2, 2: 3}
 	gravest := 0
 	for _, code := range codes {
@@ -76,39 +76,39 @@ func worst(codes []int) int {
 	return gravest
 }
 
-// result is what is thought of a node, with its exit code.
-func (r *testRound) result(node string) (string, int) {
-	alone, pairs := r.alone(node), r.pairs(node)
+// describeNode returns the result of a node, with its exit code.
+func (r *testRound) describeNode(node string) (string, int) {
+	alone, pairs := r.findAloneTest(node), r.findPairTests(node)
 	some := func(v Verdict) bool {
-		return slices.ContainsFunc(pairs, func(t *Test) bool { return t.Verdict == v && !r.bad(t.partner(node)) })
+		return slices.ContainsFunc(pairs, func(t *Test) bool { return t.Verdict == v && !r.isBad(t.findPartner(node)) })
 	}
 	switch {
-	case r.bad(node):
+	case r.isBad(node):
 		return "bad", 2
 	case alone == nil || alone.Verdict == verdictNothing:
-		return "not known", 3
+		return "unknown", 3
 	case alone.Verdict == verdictBusy:
-		return "has other work", 0
+		return "runs other jobs", 0
 	case alone.Verdict == verdictBad:
 		return "bad alone", 1
-	case some(verdictBad) && r.passes(node):
+	case some(verdictBad) && r.passesPair(node):
 		return "bad with a partner, good with another: the partner, or the link", 1
 	case some(verdictBad):
 		return "bad with a partner, undecided", 1
 	case alone.Verdict == verdictSlow || some(verdictSlow):
 		return "slow", 1
-	case some(verdictNothing) && !r.passes(node):
-		return "good alone, not known with a partner", 3
+	case some(verdictNothing) && !r.passesPair(node):
+		return "good alone, unknown with a partner", 3
 	}
 	return "good", 0
 }
 
-func (r *Report) summary(counts map[int]int) string {
+func (r *Report) formatSummary(counts map[int]int) string {
 	word := [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[r.Exit]
 	if len(r.Nodes) == 0 {
-		return word + ": no node to test"
+		return word + ": no nodes to test"
 	}
-	line := fmt.Sprintf("%s: %d of %d nodes are well", word, counts[0], len(r.Nodes))
+	line := fmt.Sprintf("%s: %d of %d nodes are good", word, counts[0], len(r.Nodes))
 	for _, n := range r.Nodes {
 		if n.Exit == r.Exit && n.Exit != 0 {
 			line += fmt.Sprintf("; %s: %s", n.Node, n.Result)
@@ -117,12 +117,12 @@ func (r *Report) summary(counts map[int]int) string {
 	return line
 }
 
-// String is the figures for people: "461 GB/s good".
+// String returns the figures for people: "461 GB/s good".
 func (j Judged) String() string {
 	switch {
 	case j.Verdict == "":
-		return "not done"
-	case !j.says():
+		return "not finished"
+	case !j.isConclusive():
 		return j.Text
 	case j.Text != "":
 		return fmt.Sprintf("%.4g GB/s %s (%s)", j.BusBW, j.Verdict, j.Text)
@@ -130,8 +130,8 @@ func (j Judged) String() string {
 	return fmt.Sprintf("%.4g GB/s %s", j.BusBW, j.Verdict)
 }
 
-// Text writes a line for Nagios and a table for people.
-func (r *Report) Text(to io.Writer) error {
+// WriteText writes a line for Nagios and a table for people.
+func (r *Report) WriteText(to io.Writer) error {
 	fmt.Fprintln(to, r.Summary)
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	if len(r.Nodes) > 0 {
@@ -154,8 +154,8 @@ func (r *Report) Text(to io.Writer) error {
 	return nil
 }
 
-// JSON writes all of it.
-func (r *Report) JSON(to io.Writer) error { return writeJSON(to, r) }
+// WriteJSON writes the complete report as JSON.
+func (r *Report) WriteJSON(to io.Writer) error { return writeJSON(to, r) }
 
 func writeJSON(to io.Writer, value any) error {
 	encoder := json.NewEncoder(to)
@@ -163,7 +163,7 @@ func writeJSON(to io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// writeSkipped writes who was left out, those with the same reason in one line.
+// writeSkipped writes the skipped nodes, those with the same reason in one line.
 func writeSkipped(to io.Writer, skipped map[string]string) {
 	by := map[string][]string{}
 	for _, node := range slices.Sorted(maps.Keys(skipped)) {
@@ -174,21 +174,21 @@ func writeSkipped(to io.Writer, skipped map[string]string) {
 	}
 }
 
-// Text writes what would be submitted.
-func (p *Preview) Text(to io.Writer) error {
+// WriteText writes the jobs that would be submitted.
+func (p *Preview) WriteText(to io.Writer) error {
 	if p.Goes != "" {
-		fmt.Fprintf(to, "The round of %s was not finished and would be gone on with.\n", p.Goes)
+		fmt.Fprintf(to, "The round of %s is unfinished and would be continued.\n", p.Goes)
 	}
 	for _, node := range p.Retest {
-		fmt.Fprintf(to, "%s would be reserved as %s%s, undrained, tested, and drained again unless it is well.\n", node, prefix, node)
+		fmt.Fprintf(to, "%s would be reserved as %s%s, undrained, tested, and drained again unless it passes.\n", node, prefix, node)
 	}
-	fmt.Fprintf(to, "%d jobs would be submitted first; pairs are of nodes whose own test is good or bad.\n", len(p.Jobs))
+	fmt.Fprintf(to, "%d jobs would be submitted first; pairs consist of nodes whose test alone is good or bad.\n", len(p.Jobs))
 	for _, job := range p.Jobs {
-		fmt.Fprintf(to, "\n%s <<'EOF'\n%sEOF\n", shell(job.Sbatch), job.Script)
+		fmt.Fprintf(to, "\n%s <<'EOF'\n%sEOF\n", quoteShell(job.Sbatch), job.Script)
 	}
 	writeSkipped(to, p.Skipped)
 	return nil
 }
 
-// JSON writes all of it.
-func (p *Preview) JSON(to io.Writer) error { return writeJSON(to, p) }
+// WriteJSON writes the complete preview as JSON.
+func (p *Preview) WriteJSON(to io.Writer) error { return writeJSON(to, p) }

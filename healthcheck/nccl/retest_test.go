@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
-// A start was killed after it had reserved a node; then a person took the node over.
+// An earlier start was killed after it had reserved a node; then a person took over the node.
 func TestANodeThatIsLeftOutIsNotReservedAnyMore(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: the directories must be root's")
@@ -42,7 +42,7 @@ esac`})
 		lock, err := r.Store.Prepare()
 		require.NoError(t, err)
 		defer lock.Close()
-		require.NoError(t, r.take(context.Background(), round, "n1"), name)
+		require.NoError(t, r.takeNode(context.Background(), round, "n1"), name)
 		assert.Empty(t, round.Retest, name)
 		calls, err := os.ReadFile(filepath.Join(dir, "calls"))
 		require.NoError(t, err)
@@ -50,20 +50,20 @@ esac`})
 	}
 }
 
-// A file that cannot be put in its place is not left beside it.
+// A file that cannot be renamed into place is not left behind.
 func TestWhatCannotBeWrittenIsNotLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "round.json")
-	require.NoError(t, write(path, "a"))
+	require.NoError(t, writeState(path, "a"))
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700))
-	assert.Error(t, write(path, "b"))
+	assert.Error(t, writeState(path, "b"))
 	assert.NoFileExists(t, path+".new")
 }
 
-// A command that writes without end takes no memory.
+// A command with endless output uses bounded memory.
 func TestTheOutputOfACommandIsBounded(t *testing.T) {
 	s := fake(t, map[string]string{"sinfo": "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2"})
-	out, err := s.call(context.Background(), nil, "", "sinfo")
+	out, err := s.runCommand(context.Background(), nil, "", "sinfo")
 	require.NoError(t, err)
 	assert.Len(t, out, slurmcmd.OutputMost)
 }

@@ -9,48 +9,48 @@ import (
 	"time"
 )
 
-// testRound is one look at the nodes that were idle when it began.
+// testRound is one test of the nodes that were idle when it began.
 type testRound struct {
 	ID    string    `json:"id"`
 	Began time.Time `json:"began"`
-	// Nodes are in an order that is another one in each round, so that partners change.
+	// Nodes, in an order that differs in each round, so that partners change.
 	Nodes []string `json:"nodes"`
-	// Retest are those of the nodes that this tool drained. They are in a reservation,
-	// not drained, while the round lasts.
+	// Nodes among Nodes that this tool drained. During the round they are in a reservation and
+	// not drained.
 	Retest []string `json:"retest,omitempty"`
 	Tests  []*Test  `json:"tests"`
-	// Undrained are those of Retest whose drain was taken back, or was about to be.
+	// Nodes of Retest whose drain was undone, or was about to be.
 	Undrained []string `json:"undrained,omitempty"`
-	// Concluding: the tests are done, nodes are being drained and given back.
+	// Whether the tests are finished and nodes are being drained and returned.
 	Concluding bool `json:"concluding,omitempty"`
-	// Drained are the nodes that this round drained so far, retested ones not counted.
+	// Nodes that this round drained so far, without retested ones.
 	Drained []string `json:"drained,omitempty"`
-	// Messages are faults of the round itself, not of nodes.
+	// Errors of the round itself, not of nodes.
 	Messages []string `json:"messages,omitempty"`
 
-	byNode  map[string][]*Test // the first indexed of Tests
+	byNode  map[string][]*Test // index of the first indexed Tests
 	indexed int
 }
 
 // Test is one job, of a node alone or of a pair.
 type Test struct {
-	Name      string    `json:"name"` // of the job
+	Name      string    `json:"name"` // name of the job
 	Nodes     []string  `json:"nodes"`
-	Job       string    `json:"job,omitempty"` // its number, once it was submitted
+	Job       string    `json:"job,omitempty"` // its number, once submitted
 	Submitted time.Time `json:"submitted,omitzero"`
-	Started   time.Time `json:"started,omitzero"`    // seen to run
-	Ended     time.Time `json:"ended,omitzero"`      // seen to have ended
-	Cancelled string    `json:"cancelled,omitempty"` // why this tool cancelled it
-	Judged              // once it is done
+	Started   time.Time `json:"started,omitzero"`    // time at which the job was first seen running
+	Ended     time.Time `json:"ended,omitzero"`      // time at which the job was first seen ended
+	Cancelled string    `json:"cancelled,omitempty"` // why this tool cancelled the job
+	Judged              // the verdict, once the test is finished
 }
 
-// says tells whether a test says something of its nodes.
-func (j Judged) says() bool { return j.pass() || j.Verdict == verdictBad }
+// isConclusive reports whether a test proves something about its nodes.
+func (j Judged) isConclusive() bool { return j.hasPassed() || j.Verdict == verdictBad }
 
-// done tells whether a test has its verdict.
-func (t *Test) done() bool { return t.Verdict != "" }
+// isDone reports whether a test has its verdict.
+func (t *Test) isDone() bool { return t.Verdict != "" }
 
-// newRound shuffles the nodes.
+// newRound returns a round with the nodes shuffled.
 func newRound(id string, now time.Time, nodes, retest []string) *testRound {
 	all := slices.Concat(nodes, retest)
 	slices.Sort(all)
@@ -59,18 +59,18 @@ func newRound(id string, now time.Time, nodes, retest []string) *testRound {
 	return &testRound{ID: id, Began: now, Nodes: all, Retest: retest, Tests: []*Test{}}
 }
 
-// plan adds tests of these nodes.
-func (r *testRound) plan(sets [][]string) {
+// addTests adds tests of these sets of nodes.
+func (r *testRound) addTests(sets [][]string) {
 	for _, nodes := range sets {
 		r.Tests = append(r.Tests, &Test{Name: fmt.Sprintf("%s%s-%d", prefix, r.ID, len(r.Tests)+1), Nodes: nodes})
 	}
 }
 
-// prefix of the jobs' names, by which they are found again.
+// prefix is the prefix of the jobs' names, by which they are found.
 const prefix = "gojail-nccl-"
 
-// tests are those of a node, in order.
-func (r *testRound) tests(node string) []*Test {
+// findTests returns the tests of a node, in order.
+func (r *testRound) findTests(node string) []*Test {
 	if r.byNode == nil {
 		r.byNode = map[string][]*Test{}
 	}
@@ -83,9 +83,9 @@ func (r *testRound) tests(node string) []*Test {
 	return r.byNode[node]
 }
 
-// alone is the test of a node by itself, nil if there is none.
-func (r *testRound) alone(node string) *Test {
-	for _, t := range r.tests(node) {
+// findAloneTest returns the test of a node alone, nil if there is none.
+func (r *testRound) findAloneTest(node string) *Test {
+	for _, t := range r.findTests(node) {
 		if len(t.Nodes) == 1 {
 			return t
 		}
@@ -93,10 +93,10 @@ func (r *testRound) alone(node string) *Test {
 	return nil
 }
 
-// pairs are the tests of a node with partners.
-func (r *testRound) pairs(node string) []*Test {
+// findPairTests returns the tests of a node with partners.
+func (r *testRound) findPairTests(node string) []*Test {
 	var all []*Test
-	for _, t := range r.tests(node) {
+	for _, t := range r.findTests(node) {
 		if len(t.Nodes) == 2 {
 			all = append(all, t)
 		}
@@ -104,30 +104,32 @@ func (r *testRound) pairs(node string) []*Test {
 	return all
 }
 
-// partner is the other node of a pair.
-func (t *Test) partner(node string) string {
+// findPartner returns the other node of a pair.
+func (t *Test) findPartner(node string) string {
 	if t.Nodes[0] == node {
 		return t.Nodes[1]
 	}
 	return t.Nodes[0]
 }
 
-// passes tells whether a node did well in a pair.
-func (r *testRound) passes(node string) bool {
-	return slices.ContainsFunc(r.pairs(node), func(t *Test) bool { return t.pass() })
+// passesPair reports whether a node has passed in a pair.
+func (r *testRound) passesPair(node string) bool {
+	return slices.ContainsFunc(r.findPairTests(node), func(t *Test) bool { return t.hasPassed() })
 }
 
-// partners is with how many nodes that pass elsewhere this one is bad: elsewhere,
-// as the two of them do not pass together.
-func (r *testRound) partners(node string) int {
+// countBadPartners returns the number of nodes with which this one is bad and which pass with
+// another partner.
+func (r *testRound) countBadPartners(node string) int {
 	var bad []string
-	for _, t := range r.pairs(node) {
-		if other := t.partner(node); t.Verdict == verdictBad && r.passes(other) && !slices.Contains(bad, other) {
+	for _, t := range r.findPairTests(node) {
+		if other := t.findPartner(node); t.Verdict == verdictBad && r.passesPair(other) && !slices.Contains(bad, other) {
 			bad = append(bad, other)
 		}
 	}
 	return len(bad)
 }
 
-// bad tells whether the node is to be drained.
-func (r *testRound) bad(node string) bool { return !r.passes(node) && r.partners(node) >= 2 }
+// isBad reports whether the node must be drained.
+func (r *testRound) isBad(node string) bool {
+	return !r.passesPair(node) && r.countBadPartners(node) >= 2
+}

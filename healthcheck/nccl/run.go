@@ -15,22 +15,22 @@ import (
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 )
 
-// Runner has what a round needs.
+// Runner runs rounds.
 type Runner struct {
 	Config *config.Config
 	Slurm  *Slurm
 	Store  Store
 	Now    func() time.Time
-	Say    func(format string, args ...any) // tells people what happens
+	Say    func(format string, args ...any) // prints progress for people
 }
 
-// old is how long a round that was killed is worth going on with.
-const old = 6 * time.Hour
+// maxRoundAge is the age up to which a killed round is continued.
+const maxRoundAge = 6 * time.Hour
 
-// Run goes on with the round that was not finished, or else begins one. An error
-// leaves the round as it is, for the next start.
+// Run continues the unfinished round, or begins one. An error leaves the round unchanged, for
+// the next start.
 func (r *Runner) Run(ctx context.Context, want Selection) (*Report, error) {
-	if err := r.nccl().Ready(); err != nil {
+	if err := r.settings().CheckReady(); err != nil {
 		return nil, err
 	}
 	round, err := r.Store.readRound()
@@ -39,19 +39,19 @@ func (r *Runner) Run(ctx context.Context, want Selection) (*Report, error) {
 	}
 	var skipped map[string]string
 	if round == nil {
-		if round, skipped, err = r.begin(ctx, want); err != nil {
+		if round, skipped, err = r.beginRound(ctx, want); err != nil {
 			return nil, err
 		}
 	} else {
-		r.Say("going on with the round of %s", round.Began.Format(time.DateTime))
+		r.Say("continuing the round of %s", round.Began.Format(time.DateTime))
 	}
 	if !round.Concluding {
 		for _, node := range round.Retest {
-			if err := r.take(ctx, round, node); err != nil {
+			if err := r.takeNode(ctx, round, node); err != nil {
 				return nil, err
 			}
 		}
-		if err := r.tests(ctx, round); err != nil {
+		if err := r.runTests(ctx, round); err != nil {
 			return nil, err
 		}
 		round.Concluding = true
@@ -59,24 +59,24 @@ func (r *Runner) Run(ctx context.Context, want Selection) (*Report, error) {
 			return nil, err
 		}
 	}
-	outcomes, err := r.conclude(ctx, round)
+	outcomes, err := r.concludeRound(ctx, round)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.remember(round); err != nil {
+	if err := r.rememberTested(round); err != nil {
 		return nil, err
 	}
-	if err := r.Slurm.removeOutputs(ctx, round.Tests); err != nil { // not before: a verdict may not have been written down
-		round.Messages = append(round.Messages, fmt.Sprintf("the jobs' output is left: %v", err))
+	if err := r.Slurm.removeOutputs(ctx, round.Tests); err != nil { // only now: a verdict may not have been saved before
+		round.Messages = append(round.Messages, fmt.Sprintf("cannot remove the jobs' output: %v", err))
 	}
 	return newReport(round, skipped, outcomes), r.Store.removeRound()
 }
 
-func (r *Runner) nccl() *settings.Settings { return &r.Config.NCCL }
+func (r *Runner) settings() *settings.Settings { return &r.Config.NCCL }
 
-// begin chooses the nodes, and writes the round down before anything is done.
-func (r *Runner) begin(ctx context.Context, want Selection) (*testRound, map[string]string, error) {
-	nodes, retest, skipped, err := r.choose(ctx, want)
+// beginRound chooses the nodes, and saves the round before anything is changed.
+func (r *Runner) beginRound(ctx context.Context, want Selection) (*testRound, map[string]string, error) {
+	nodes, retest, skipped, err := r.chooseNodes(ctx, want)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,101 +88,101 @@ func (r *Runner) begin(ctx context.Context, want Selection) (*testRound, map[str
 	return round, skipped, r.Store.saveRound(round)
 }
 
-// stale tells whether a round's figures are too old to act on.
-func (r *Runner) stale(round *testRound) bool {
+// isStale reports whether a round's figures are too old to act on.
+func (r *Runner) isStale(round *testRound) bool {
 	age := r.Now().Sub(round.Began)
-	return age > old || age < 0
+	return age > maxRoundAge || age < 0
 }
 
-// tests plans and does tests until there are no more.
-func (r *Runner) tests(ctx context.Context, round *testRound) error {
+// runTests plans and runs tests until none are left.
+func (r *Runner) runTests(ctx context.Context, round *testRound) error {
 	for {
-		if r.stale(round) {
-			return r.giveUp(ctx, round)
+		if r.isStale(round) {
+			return r.giveUpRound(ctx, round)
 		}
-		sets := round.next(r.nccl().Pairs)
-		if slices.ContainsFunc(round.Tests, func(t *Test) bool { return !t.done() }) {
-			sets = nil // they are to be done first
+		sets := round.planSets(r.settings().Pairs)
+		if slices.ContainsFunc(round.Tests, func(t *Test) bool { return !t.isDone() }) {
+			sets = nil // the existing tests must finish first
 		} else if len(sets) == 0 {
 			return nil
 		}
-		round.plan(sets)
+		round.addTests(sets)
 		if err := r.Store.saveRound(round); err != nil {
 			return err
 		}
-		if err := r.wait(ctx, round); err != nil {
+		if err := r.waitForTests(ctx, round); err != nil {
 			return err
 		}
 	}
 }
 
-// wait looks after the jobs until each test has its verdict, or the round is too old.
-func (r *Runner) wait(ctx context.Context, round *testRound) error {
-	silent := r.Now() // since when the controller has not answered
-	for !r.stale(round) {
+// waitForTests follows the jobs until each test has its verdict, or the round is too old.
+func (r *Runner) waitForTests(ctx context.Context, round *testRound) error {
+	silent := r.Now() // time since which the controller has not answered
+	for !r.isStale(round) {
 		jobs, err := r.Slurm.listJobs(ctx)
 		switch {
 		case err == nil:
 			silent = r.Now()
-			r.cancelOthers(ctx, round, jobs)
-			if err := r.follow(ctx, round, jobs); err != nil {
+			r.cancelOldJobs(ctx, round, jobs)
+			if err := r.followJobs(ctx, round, jobs); err != nil {
 				return err
 			}
-		case r.Now().Sub(silent) > r.nccl().Wait:
-			return fmt.Errorf("the round stands still: %w; the next start goes on with it", err)
+		case r.Now().Sub(silent) > r.settings().Wait:
+			return fmt.Errorf("the round is suspended: %w; the next start continues it", err)
 		}
-		if !slices.ContainsFunc(round.Tests, func(t *Test) bool { return !t.done() }) {
+		if !slices.ContainsFunc(round.Tests, func(t *Test) bool { return !t.isDone() }) {
 			return nil
 		}
-		if err := r.pause(ctx); err != nil {
+		if err := r.waitForPoll(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pause lets some time go by until the controller is asked again.
-func (r *Runner) pause(ctx context.Context) error {
+// waitForPoll waits until the controller is queried again.
+func (r *Runner) waitForPoll(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return errors.New("interrupted; the next start goes on with this round")
-	case <-time.After(r.nccl().Poll):
+		return errors.New("interrupted; the next start continues this round")
+	case <-time.After(r.settings().Poll):
 		return nil
 	}
 }
 
-// giveUp ends the tests of a round that is too old.
-func (r *Runner) giveUp(ctx context.Context, round *testRound) error {
+// giveUpRound ends the tests of a round that is too old.
+func (r *Runner) giveUpRound(ctx context.Context, round *testRound) error {
 	jobs, err := r.Slurm.listJobs(ctx)
 	if err != nil {
 		return err
 	}
 	for _, job := range jobs {
-		if !job.over() {
-			if err := r.Slurm.cancel(ctx, job.ID); err != nil {
+		if !job.isOver() {
+			if err := r.Slurm.cancelJob(ctx, job.ID); err != nil {
 				return err
 			}
 		}
 	}
 	for _, t := range round.Tests {
-		if !t.done() {
-			t.Judged = none("the round was given up after %v", old)
+		if !t.isDone() {
+			t.Judged = newInconclusive("the round was given up after %v", maxRoundAge)
 		}
 	}
 	round.Messages = append(round.Messages, fmt.Sprintf("a round of %s was given up", round.Began.Format(time.DateTime)))
 	return r.Store.saveRound(round)
 }
 
-// remember writes down which nodes have been tested.
-func (r *Runner) remember(round *testRound) error {
-	tested, _ := r.Store.readTested() // what is damaged is replaced
+// rememberTested saves which nodes have been tested.
+func (r *Runner) rememberTested(round *testRound) error {
+	tested, _ := r.Store.readTested() // a damaged file is replaced
 	for node, at := range tested {
-		if r.Now().Sub(at) > r.nccl().Again {
+		if r.Now().Sub(at) > r.settings().Again {
 			delete(tested, node)
 		}
 	}
 	for _, node := range round.Nodes {
-		if t := round.alone(node); t != nil && t.says() {
+		if t := round.findAloneTest(node); t != nil && t.isConclusive() {
 			tested[node] = r.Now()
 		}
 	}

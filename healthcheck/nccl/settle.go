@@ -12,61 +12,61 @@ import (
 	"github.com/gojail/gojail/healthcheck/drain"
 )
 
-// reason is of stable text: the figures are in the report.
-const reason = "all_reduce_perf is slow or wrong with two partners that are well"
+// reason has a stable text: the figures are in the report.
+const reason = "all_reduce_perf is slow or wrong with two good partners"
 
-// settler brings a node's state in Slurm in line with a wish.
-func (r *Runner) settler(node string) (*drain.Settler, error) {
+// newReconciler returns the Reconciler of a node.
+func (r *Runner) newReconciler(node string) (*drain.Reconciler, error) {
 	store := r.Store.drainStore(node)
 	if err := store.Prepare(); err != nil {
 		return nil, err
 	}
-	return &drain.Settler{
+	return &drain.Reconciler{
 		Slurm: &drain.Slurm{Slurm: r.Config.Slurm, Node: node, Lock: filepath.Join(r.Store.Run, "nccl-scontrol.lock")},
 		Store: store, Now: r.Now,
 	}, nil
 }
 
-// bring does what is wished for a node.
-func (r *Runner) bring(ctx context.Context, node string, wish drain.Wish, dry bool) (drain.Outcome, error) {
-	s, err := r.settler(node)
+// applyGoal drains or undrains a node.
+func (r *Runner) applyGoal(ctx context.Context, node string, goal drain.Goal, dry bool) (drain.Outcome, error) {
+	s, err := r.newReconciler(node)
 	if err != nil {
 		return drain.Outcome{}, err
 	}
-	s.Dry = dry
-	o := s.Bring(ctx, drain.Want{Wish: wish, Check: "nccl", Text: reason})
+	s.DryRun = dry
+	o := s.ApplyRequest(ctx, drain.Request{Goal: goal, Check: "nccl", Text: reason})
 	return o, o.Err
 }
 
-// conclude drains what is bad, returns what was tested again and is well, and tells
-// of each what was done. After an error the next start does it again.
-func (r *Runner) conclude(ctx context.Context, round *testRound) (map[string]string, error) {
+// concludeRound drains the bad nodes, returns the retested nodes that pass, and returns the
+// outcome of each. After an error the next start repeats it.
+func (r *Runner) concludeRound(ctx context.Context, round *testRound) (map[string]string, error) {
 	outcomes := map[string]string{}
 	for _, node := range round.Retest {
-		outcome, err := r.give(ctx, round, node)
+		outcome, err := r.finishRetest(ctx, round, node)
 		if err != nil {
 			return nil, err
 		}
 		outcomes[node] = outcome
 	}
-	for _, node := range round.worst() {
+	for _, node := range round.listWorst() {
 		switch {
 		case slices.Contains(round.Drained, node):
 			outcomes[node] = "drained"
 			continue
-		case r.stale(round):
+		case r.isStale(round):
 			outcomes[node] = "not drained: the figures are old"
 			continue
 		case !r.Config.Slurm.Drain:
 			outcomes[node] = "not drained: slurm.drain is false"
 			continue
-		case len(round.Drained) >= r.nccl().Drains:
-			outcomes[node] = fmt.Sprintf("not drained: one round drains %d at most", r.nccl().Drains)
+		case len(round.Drained) >= r.settings().Drains:
+			outcomes[node] = fmt.Sprintf("not drained: one round drains at most %d", r.settings().Drains)
 			continue
 		}
-		o, err := r.bring(ctx, node, drain.ToDrain, false)
+		o, err := r.applyGoal(ctx, node, drain.ToDrain, false)
 		if err != nil {
-			return nil, fmt.Errorf("%s is bad, but cannot be drained: %w; the next start tries again", node, err)
+			return nil, fmt.Errorf("%s is bad, but cannot be drained: %w; the next start retries", node, err)
 		}
 		outcomes[node] = "left alone: " + o.Why
 		if o.Action == drain.Drain {
@@ -80,17 +80,17 @@ func (r *Runner) conclude(ctx context.Context, round *testRound) (map[string]str
 	return outcomes, nil
 }
 
-// worst are the bad nodes that were in service, the slowest first.
-func (r *testRound) worst() []string {
+// listWorst returns the bad nodes that were in service, the slowest first.
+func (r *testRound) listWorst() []string {
 	var bad []string
 	for _, node := range r.Nodes {
-		if r.bad(node) && !slices.Contains(r.Retest, node) {
+		if r.isBad(node) && !slices.Contains(r.Retest, node) {
 			bad = append(bad, node)
 		}
 	}
 	part := func(node string) float64 {
 		least := 1.0
-		for _, t := range r.pairs(node) {
+		for _, t := range r.findPairTests(node) {
 			switch {
 			case t.Verdict == verdictBad && t.Text == wrong:
 				least = 0

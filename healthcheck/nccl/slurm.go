@@ -15,16 +15,16 @@ import (
 	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
-// Slurm runs Slurm's commands, which lie beside scontrol.
+// Slurm runs the commands of Slurm, which are in the directory of scontrol.
 type Slurm struct {
 	config.Slurm
 	NCCL *settings.Settings
-	User *Account // whom the jobs belong to
+	User *Account // owner of the jobs
 }
 
-// call runs a command, as the jobs' account if as is not nil, and returns its
-// standard output. It has the time of one question to the controller.
-func (s *Slurm) call(ctx context.Context, as *Account, input string, argv ...string) (string, error) {
+// runCommand runs a command, as the jobs' account if as is not nil, and returns its standard
+// output. Its timeout is that of one request to the controller.
+func (s *Slurm) runCommand(ctx context.Context, as *Account, input string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	c := slurmcmd.Command{Path: argv[0], Args: argv[1:], Conf: s.Conf, Input: input}
@@ -32,7 +32,7 @@ func (s *Slurm) call(ctx context.Context, as *Account, input string, argv ...str
 		c.Path = filepath.Join(filepath.Dir(s.Scontrol), c.Path)
 	}
 	if as != nil {
-		c.Credential, c.Env = as.credential(), as.environment()
+		c.Credential, c.Env = as.newCredential(), as.buildEnvironment()
 	}
 	text, err := slurmcmd.Run(ctx, c)
 	var failed *slurmcmd.ExitError
@@ -42,27 +42,27 @@ func (s *Slurm) call(ctx context.Context, as *Account, input string, argv ...str
 	return text, err
 }
 
-// refusedError is a command that said no.
+// refusedError reports a command that failed with an exit code.
 type refusedError struct{ *slurmcmd.ExitError }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("%s: %v: %s", e.Path, e.Err, plainLine(e.Stderr))
+	return fmt.Sprintf("%s: %v: %s", e.Path, e.Err, sanitizeFirstLine(e.Stderr))
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// isName tells whether a node's name may be a part of a path.
+// isName reports whether a node's name may be a component of a path.
 func isName(name string) bool {
 	return name != "" && strings.Trim(name, letters+"._-") == "" && strings.Contains(letters, name[:1])
 }
 
-// listNodes are the states of the partition's nodes in Slurm's words: "idle".
+// listNodes returns the states of the partition's nodes in Slurm's words: "idle".
 func (s *Slurm) listNodes(ctx context.Context) (map[string]string, error) {
 	argv := []string{"sinfo", "--noheader", "--Node", "--format=%N|%T"}
 	if s.NCCL.Partition != "" {
 		argv = append(argv, "--partition="+s.NCCL.Partition)
 	}
-	text, err := s.call(ctx, nil, "", argv...)
+	text, err := s.runCommand(ctx, nil, "", argv...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,30 +70,30 @@ func (s *Slurm) listNodes(ctx context.Context) (map[string]string, error) {
 	for line := range strings.Lines(text) {
 		name, state, found := strings.Cut(strings.TrimSpace(line), "|")
 		if !found || !isName(name) || state == "" {
-			return nil, fmt.Errorf("cannot understand what sinfo says: %s", plain(line))
+			return nil, fmt.Errorf("cannot parse the output of sinfo: %s", sanitizeText(line))
 		}
 		states[name] = state
 	}
 	if len(states) == 0 {
-		return nil, errors.New("sinfo shows no node; is nccl.partition right?")
+		return nil, errors.New("sinfo shows no nodes; check nccl.partition")
 	}
 	return states, nil
 }
 
-// free tells whether a job of ours would start on a node at once.
-func (s *Slurm) free(state string) bool {
+// isFree reports whether a job of this tool would start on a node at once.
+func (s *Slurm) isFree(state string) bool {
 	return state == "idle" || s.NCCL.Reservation != "" && state == "reserved"
 }
 
-// slurmJob is one of this tool's, as Slurm shows it.
+// slurmJob is a job of this tool, as Slurm shows it.
 type slurmJob struct {
 	ID, State, Name string // State in Slurm's words: "RUNNING"
 }
 
-// listJobs are all of this tool's jobs that Slurm still knows of. It forgets a job
-// MinJobAge after its end.
+// listJobs returns all jobs of this tool that Slurm knows. Slurm removes a job MinJobAge after
+// its end.
 func (s *Slurm) listJobs(ctx context.Context) ([]slurmJob, error) {
-	text, err := s.call(ctx, nil, "", "squeue", "--noheader", "--states=all", "--user="+s.User.Name, "--format=%i|%T|%j")
+	text, err := s.runCommand(ctx, nil, "", "squeue", "--noheader", "--states=all", "--user="+s.User.Name, "--format=%i|%T|%j")
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *Slurm) listJobs(ctx context.Context) ([]slurmJob, error) {
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSpace(line), "|", 3)
 		if len(parts) != 3 || parts[0] == "" || parts[1] == "" {
-			return nil, fmt.Errorf("cannot understand what squeue says: %s", plain(line))
+			return nil, fmt.Errorf("cannot parse the output of squeue: %s", sanitizeText(line))
 		}
 		if strings.HasPrefix(parts[2], prefix) {
 			jobs = append(jobs, slurmJob{parts[0], parts[1], parts[2]})
@@ -110,29 +110,29 @@ func (s *Slurm) listJobs(ctx context.Context) ([]slurmJob, error) {
 	return jobs, nil
 }
 
-// unfinished are the states of jobs to come or under way (squeue(1), JOB STATE CODES).
+// unfinished are the states of pending and running jobs (squeue(1), JOB STATE CODES).
 var unfinished = []string{"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING",
 	"STAGE_OUT", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 
-// over tells whether the job has ended.
-func (j slurmJob) over() bool { return !slices.Contains(unfinished, j.State) }
+// isOver reports whether the job has ended.
+func (j slurmJob) isOver() bool { return !slices.Contains(unfinished, j.State) }
 
-// cancel cancels a job.
-func (s *Slurm) cancel(ctx context.Context, id string) error {
-	_, err := s.call(ctx, nil, "", "scancel", id)
+// cancelJob cancels a job.
+func (s *Slurm) cancelJob(ctx context.Context, id string) error {
+	_, err := s.runCommand(ctx, nil, "", "scancel", id)
 	return err
 }
 
-// disturbed tells whether a job was suspended at any time, so that its figures say
-// nothing; an error if that cannot be found out any more.
-func (s *Slurm) disturbed(ctx context.Context, id string) (bool, error) {
-	text, err := s.call(ctx, nil, "", "scontrol", "--oneliner", "show", "job", id)
+// wasDisturbed reports whether a job was suspended or restarted at any time, so that its
+// figures prove nothing; it returns an error if that can no longer be determined.
+func (s *Slurm) wasDisturbed(ctx context.Context, id string) (bool, error) {
+	text, err := s.runCommand(ctx, nil, "", "scontrol", "--oneliner", "show", "job", id)
 	if err != nil {
 		return false, err
 	}
 	fields := strings.Fields(text)
 	if !slices.Contains(fields, "JobId="+id) {
-		return false, fmt.Errorf("scontrol does not tell of job %s", id)
+		return false, fmt.Errorf("scontrol show job did not show job %s", id)
 	}
 	anew := slices.ContainsFunc(fields, func(f string) bool { return strings.HasPrefix(f, "Restarts=") && f != "Restarts=0" })
 	return anew || !slices.Contains(fields, "SuspendTime=None"), nil

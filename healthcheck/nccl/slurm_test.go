@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 )
 
-// fake is a Slurm whose commands are scripts.
+// fake returns a Slurm whose commands are scripts.
 func fake(t *testing.T, scripts map[string]string) *Slurm {
 	dir := t.TempDir()
 	for name, script := range scripts {
@@ -30,16 +30,16 @@ func fake(t *testing.T, scripts map[string]string) *Slurm {
 	return s
 }
 
-// What is not understood is no answer.
+// Output that cannot be parsed is an error.
 func TestAnswersOfSlurm(t *testing.T) {
 	ctx := context.Background()
 	for script, want := range map[string]string{
 		"exit 0":                         "sinfo shows no node",
-		"echo 'n1 idle'":                 "cannot understand what sinfo says: n1 idle",
-		"echo '../../etc|idle'":          "cannot understand what sinfo says",
-		"echo 'n1/../x|idle'":            "cannot understand what sinfo says",
-		"echo '.|idle'":                  "cannot understand what sinfo says",
-		"echo 'n1|'":                     "cannot understand what sinfo says",
+		"echo 'n1 idle'":                 "cannot parse the output of sinfo: n1 idle",
+		"echo '../../etc|idle'":          "cannot parse the output of sinfo",
+		"echo 'n1/../x|idle'":            "cannot parse the output of sinfo",
+		"echo '.|idle'":                  "cannot parse the output of sinfo",
+		"echo 'n1|'":                     "cannot parse the output of sinfo",
 		"echo no such thing >&2; exit 1": "sinfo: exit status 1: no such thing",
 	} {
 		_, err := fake(t, map[string]string{"sinfo": script}).listNodes(ctx)
@@ -53,7 +53,7 @@ func TestAnswersOfSlurm(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []slurmJob{{"1", "RUNNING", "gojail-nccl-a-1"}}, jobs)
 	_, err = fake(t, map[string]string{"squeue": "echo slurm_load_jobs error"}).listJobs(ctx)
-	assert.ErrorContains(t, err, "cannot understand what squeue says")
+	assert.ErrorContains(t, err, "cannot parse the output of squeue")
 
 	for script, want := range map[string]bool{
 		"echo JobId=7 Restarts=0 SuspendTime=None":                false,
@@ -61,12 +61,12 @@ func TestAnswersOfSlurm(t *testing.T) {
 		"echo JobId=7 Restarts=0 SuspendTime=2026-11-21T17:00:00": true,
 		"echo JobId=7": true, // no word of it
 	} {
-		disturbed, err := fake(t, map[string]string{"scontrol": script}).disturbed(ctx, "7")
+		disturbed, err := fake(t, map[string]string{"scontrol": script}).wasDisturbed(ctx, "7")
 		require.NoError(t, err)
 		assert.Equal(t, want, disturbed, script)
 	}
-	_, err = fake(t, map[string]string{"scontrol": "echo JobId=8 SuspendTime=None"}).disturbed(ctx, "7")
-	assert.ErrorContains(t, err, "scontrol does not tell of job 7")
+	_, err = fake(t, map[string]string{"scontrol": "echo JobId=8 SuspendTime=None"}).wasDisturbed(ctx, "7")
+	assert.ErrorContains(t, err, "scontrol show job did not show job 7")
 
 	hangs := fake(t, map[string]string{"squeue": "exec sleep 600"})
 	hangs.Timeout = 50 * time.Millisecond
@@ -78,7 +78,7 @@ func TestSubmission(t *testing.T) {
 	s := fake(t, nil)
 	s.NCCL.Partition, s.NCCL.QOS, s.NCCL.Account, s.NCCL.Options = "low", "hc", "ops", []string{"--jail=gpu"}
 	s.NCCL.MPI, s.NCCL.Tasks, s.NCCL.Command, s.NCCL.Args = "pmix", 4, "/opt/nccl tests/all_reduce_perf", []string{"-n", "it's"}
-	sub := s.submission(&Test{Name: "gojail-nccl-a-1", Nodes: []string{"n1"}}, "")
+	sub := s.buildSubmission(&Test{Name: "gojail-nccl-a-1", Nodes: []string{"n1"}}, "")
 	assert.Equal(t, []string{"sbatch", "--parsable", "--job-name=gojail-nccl-a-1", "--nodes=1", "--nodelist=n1", "--ntasks-per-node=4",
 		"--exclusive", "--mem=0", "--no-requeue", "--nice=10000", "--chdir=/", "--time=10",
 		"--output=/shared/nccl/gojail-nccl-a-1.out", "--open-mode=truncate",
@@ -87,6 +87,6 @@ func TestSubmission(t *testing.T) {
 		" -b 1073741824 -e 8589934592 -f 2 -g 2 -n 'it'\\''s'\n", sub.Script)
 	s.NCCL.Reservation = "tests"
 	pair := &Test{Name: "x", Nodes: []string{"n1", "n2"}}
-	assert.Contains(t, s.submission(pair, "").Sbatch, "--reservation=tests")
-	assert.Contains(t, s.submission(pair, "gojail-nccl-n1").Sbatch, "--reservation=gojail-nccl-n1", "a node under test again is in one of its own")
+	assert.Contains(t, s.buildSubmission(pair, "").Sbatch, "--reservation=tests")
+	assert.Contains(t, s.buildSubmission(pair, "gojail-nccl-n1").Sbatch, "--reservation=gojail-nccl-n1", "a node under test again is in one of its own")
 }

@@ -16,39 +16,39 @@ import (
 	"github.com/gojail/gojail/internal/statefile"
 )
 
-// Store is where rounds are remembered: a directory of root's that outlives a boot,
-// and one for lock files.
+// Store is the stored state of rounds: a directory owned by root that survives a reboot, and
+// one for lock files.
 type Store struct {
 	State string // round.json, tested.json, nodes/NAME/drain.json
 	Run   string
 }
 
-func (s Store) round() string  { return filepath.Join(s.State, "round.json") }
-func (s Store) tested() string { return filepath.Join(s.State, "tested.json") }
-func (s Store) nodes() string  { return filepath.Join(s.State, "nodes") }
+func (s Store) roundPath() string  { return filepath.Join(s.State, "round.json") }
+func (s Store) testedPath() string { return filepath.Join(s.State, "tested.json") }
+func (s Store) nodesPath() string  { return filepath.Join(s.State, "nodes") }
 
-// Prepare makes the directories, refuses them if others can write them, and takes
-// the lock: one round at a time. It ends with the file.
+// Prepare creates the directories, refuses directories that others can write, and takes the
+// lock, which allows one round at a time. Closing the returned file releases the lock.
 func (s Store) Prepare() (*os.File, error) {
-	if err := (drain.Store{Run: s.Run, State: s.nodes()}).Prepare(); err != nil {
+	if err := (drain.Store{Run: s.Run, State: s.nodesPath()}).Prepare(); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(s.Run, "nccl.lock")
 	file, err := filelock.Try(path)
 	if errors.Is(err, filelock.ErrBusy) {
-		return nil, fmt.Errorf("another round is under way; to see which: fuser -v %s", path)
+		return nil, fmt.Errorf("another round is in progress; to find it: fuser -v %s", path)
 	}
 	return file, err
 }
 
-// drainStore is where the drain of a node is remembered.
+// drainStore returns the store for the drain of a node.
 func (s Store) drainStore(node string) drain.Store {
-	return drain.Store{Run: s.Run, State: filepath.Join(s.nodes(), node)}
+	return drain.Store{Run: s.Run, State: filepath.Join(s.nodesPath(), node)}
 }
 
-// listDrained are the nodes with a drain of this tool's on record.
+// listDrained returns the nodes with a recorded drain by this tool.
 func (s Store) listDrained() ([]string, error) {
-	records, err := filepath.Glob(filepath.Join(s.nodes(), "*", "drain.json"))
+	records, err := filepath.Glob(filepath.Join(s.nodesPath(), "*", "drain.json"))
 	var nodes []string
 	for _, path := range records {
 		nodes = append(nodes, filepath.Base(filepath.Dir(path)))
@@ -57,12 +57,12 @@ func (s Store) listDrained() ([]string, error) {
 	return nodes, err
 }
 
-// readRound reads the round that was not finished; nil is none.
+// readRound reads the unfinished round; nil if there is none.
 func (s Store) readRound() (*testRound, error) {
 	r := &testRound{}
-	err := statefile.Read(s.round(), r, func() error {
-		if !r.whole() {
-			return errors.New("something is missing")
+	err := statefile.Read(s.roundPath(), r, func() error {
+		if !r.isWhole() {
+			return errors.New("a field is missing")
 		}
 		return nil
 	})
@@ -70,13 +70,13 @@ func (s Store) readRound() (*testRound, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("%w; cancel the jobs %s*, delete reservations of such names, and remove it", err, prefix)
+		return nil, fmt.Errorf("%w; cancel the jobs %s*, delete reservations with such names, and remove the file", err, prefix)
 	}
 	return r, nil
 }
 
-// whole tells whether a round that was read can be worked with.
-func (r *testRound) whole() bool {
+// isWhole reports whether a round that was read is complete.
+func (r *testRound) isWhole() bool {
 	for _, t := range r.Tests {
 		if t == nil || len(t.Nodes) < 1 || len(t.Nodes) > 2 || t.Name == "" {
 			return false
@@ -90,34 +90,36 @@ func (r *testRound) whole() bool {
 	return r.ID != "" && !r.Began.IsZero()
 }
 
-// saveRound writes the round; Done removes it.
-func (s Store) saveRound(r *testRound) error { return write(s.round(), r) }
+// saveRound writes the round; removeRound removes it.
+func (s Store) saveRound(r *testRound) error { return writeState(s.roundPath(), r) }
 
-// removeRound ends the round.
+// removeRound removes the round.
 func (s Store) removeRound() error {
-	err := os.Remove(s.round())
+	err := os.Remove(s.roundPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// readTested is when each node had a test that said something, as far as it is remembered.
+// readTested reads the time of the last conclusive test of each node, as far as it is stored.
 func (s Store) readTested() (map[string]time.Time, error) {
 	tested := map[string]time.Time{}
-	if err := statefile.Read(s.tested(), &tested, nil); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return map[string]time.Time{}, fmt.Errorf("%w; remove it", err)
+	if err := statefile.Read(s.testedPath(), &tested, nil); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return map[string]time.Time{}, fmt.Errorf("%w; remove the file", err)
 	}
 	return tested, nil
 }
 
-// saveTested writes it.
-func (s Store) saveTested(tested map[string]time.Time) error { return write(s.tested(), tested) }
+// saveTested writes the time of the last conclusive test of each node.
+func (s Store) saveTested(tested map[string]time.Time) error {
+	return writeState(s.testedPath(), tested)
+}
 
-func write(path string, value any) error {
+func writeState(path string, value any) error {
 	text, err := statefile.Encode(value)
 	if err != nil {
 		return err
 	}
-	return drain.Keep(path, text)
+	return drain.WriteFile(path, text)
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
-// Submission is how a test is submitted.
+// Submission is the sbatch command and script of a test.
 type Submission struct {
 	Sbatch []string `json:"sbatch"` // the command
 	Script string   `json:"script"` // its standard input
 }
 
-// submission makes a whole-node job of a test: of low priority, so that anybody
-// else's job that could start goes first. reservation is "" for the configured one.
-func (s *Slurm) submission(t *Test, reservation string) Submission {
+// buildSubmission returns the whole-node job of a test, with low priority, so that any other
+// job that could start goes first. reservation is "" for the configured one.
+func (s *Slurm) buildSubmission(t *Test, reservation string) Submission {
 	c := s.NCCL
 	argv := []string{"sbatch", "--parsable", "--job-name=" + t.Name,
 		"--nodes=" + strconv.Itoa(len(t.Nodes)), "--nodelist=" + strings.Join(t.Nodes, ","), "--ntasks-per-node=" + strconv.Itoa(c.Tasks),
@@ -46,15 +46,15 @@ func (s *Slurm) submission(t *Test, reservation string) Submission {
 			argv = append(argv, option[0]+option[1])
 		}
 	}
-	return Submission{append(argv, c.Options...), script(c, len(t.Nodes))}
+	return Submission{append(argv, c.Options...), buildScript(c, len(t.Nodes))}
 }
 
-// script runs all_reduce_perf over the sizes that are judged by. srun binds no
-// processes to cores: NCCL knows better where its threads belong.
-func script(c *settings.Settings, nodes int) string {
+// buildScript returns a script that runs all_reduce_perf over the judged sizes. srun does not
+// bind processes to cores, since NCCL places its threads itself.
+func buildScript(c *settings.Settings, nodes int) string {
 	var sizes []int64
-	for _, row := range c.Rows(nodes) {
-		size, _ := settings.Bytes(row.Size) // was checked
+	for _, row := range c.ListExpected(nodes) {
+		size, _ := settings.ParseBytes(row.Size) // checked by Settings.Check
 		sizes = append(sizes, size)
 	}
 	if len(sizes) == 0 {
@@ -66,11 +66,11 @@ func script(c *settings.Settings, nodes int) string {
 	}
 	words = append(words, c.Command, "-b", strconv.FormatInt(slices.Min(sizes), 10), "-e", strconv.FormatInt(slices.Max(sizes), 10),
 		"-f", "2", "-g", strconv.Itoa(c.GPUs/c.Tasks))
-	return "#!/bin/sh\nexec " + shell(append(words, c.Args...)) + "\n"
+	return "#!/bin/sh\nexec " + quoteShell(append(words, c.Args...)) + "\n"
 }
 
-// shell quotes words for sh.
-func shell(words []string) string {
+// quoteShell quotes words for sh.
+func quoteShell(words []string) string {
 	var quoted []string
 	for _, word := range words {
 		if word == "" || strings.Trim(word, letters+"_./=:,@%+-") != "" {
@@ -81,22 +81,22 @@ func shell(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// submit submits a test and returns the job's number.
-func (s *Slurm) submit(ctx context.Context, t *Test, reservation string) (string, error) {
-	sub := s.submission(t, reservation)
-	text, err := s.call(ctx, s.User, sub.Script, sub.Sbatch...)
+// submitJob submits a test and returns the job's number.
+func (s *Slurm) submitJob(ctx context.Context, t *Test, reservation string) (string, error) {
+	sub := s.buildSubmission(t, reservation)
+	text, err := s.runCommand(ctx, s.User, sub.Script, sub.Sbatch...)
 	if err != nil {
 		return "", err
 	}
 	id, _, _ := strings.Cut(strings.TrimSpace(text), ";")
 	if _, err := strconv.ParseUint(id, 10, 32); err != nil {
-		return "", fmt.Errorf("cannot understand what sbatch says: %s", plain(text))
+		return "", fmt.Errorf("cannot parse the output of sbatch: %s", sanitizeText(text))
 	}
 	return id, nil
 }
 
-// file is where this machine sees the output of a test.
-func (s *Slurm) file(t *Test) string {
+// outputPath returns the path of a test's output on this machine.
+func (s *Slurm) outputPath(t *Test) string {
 	dir := s.NCCL.Here
 	if dir == "" {
 		dir = s.NCCL.Output
@@ -104,19 +104,19 @@ func (s *Slurm) file(t *Test) string {
 	return filepath.Join(dir, t.Name+".out")
 }
 
-// readOutput reads what the job wrote so far, with the rights of its account.
+// readOutput reads the current output of the job, with the rights of its account.
 func (s *Slurm) readOutput(ctx context.Context, t *Test) (string, error) {
-	return s.call(ctx, s.User, "", "/usr/bin/head", "-c", strconv.Itoa(slurmcmd.OutputMost), "--", s.file(t))
+	return s.runCommand(ctx, s.User, "", "/usr/bin/head", "-c", strconv.Itoa(slurmcmd.OutputMost), "--", s.outputPath(t))
 }
 
-// removeOutputs removes the output of tests that were passed; the others are kept for people.
+// removeOutputs removes the output of tests that passed; other output is kept for inspection.
 func (s *Slurm) removeOutputs(ctx context.Context, tests []*Test) error {
 	argv := []string{"/bin/rm", "-f", "--"}
 	for _, t := range tests {
-		if t.pass() {
-			argv = append(argv, s.file(t))
+		if t.hasPassed() {
+			argv = append(argv, s.outputPath(t))
 		}
 	}
-	_, err := s.call(ctx, s.User, "", argv...)
+	_, err := s.runCommand(ctx, s.User, "", argv...)
 	return err
 }

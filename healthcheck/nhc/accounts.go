@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// account is the name of a uid: the node's own, else the directory service's, which
-// can take its time. It is the number for one that nobody knows, as in ps and stat.
-func (s *System) account(uid uint32) string {
+// findAccount returns the account name of a uid, from the node's passwd(5), otherwise from the
+// directory service, which can take long. An unknown uid is returned as a number, as ps(1) and
+// stat(1) show it.
+func (s *System) findAccount(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
-	if name := s.named("passwd", id); name != "" {
+	if name := s.lookUpName("passwd", id); name != "" {
 		return name
 	}
 	if u, err := user.LookupId(id); err == nil {
@@ -24,10 +25,10 @@ func (s *System) account(uid uint32) string {
 	return id
 }
 
-// group is the same for a gid.
-func (s *System) group(gid uint32) string {
+// findGroup returns the group name of a gid, as findAccount does for a uid.
+func (s *System) findGroup(gid uint32) string {
 	id := strconv.FormatUint(uint64(gid), 10)
-	if name := s.named("group", id); name != "" {
+	if name := s.lookUpName("group", id); name != "" {
 		return name
 	}
 	if g, err := user.LookupGroupId(id); err == nil {
@@ -36,8 +37,8 @@ func (s *System) group(gid uint32) string {
 	return id
 }
 
-// named looks a number up in passwd(5) or group(5).
-func (s *System) named(file, id string) string {
+// lookUpName looks up a number in passwd(5) or group(5).
+func (s *System) lookUpName(file, id string) string {
 	text, err := os.ReadFile(filepath.Join(s.Etc, file))
 	if err != nil {
 		return ""
@@ -50,13 +51,13 @@ func (s *System) named(file, id string) string {
 	return ""
 }
 
-// accountNamed is the name that a match of owners is made with: a number stands for its name.
-func (s *System) accountNamed(text string) string {
+// resolveOwner returns the name to match owners with: a number is replaced by its name.
+func (s *System) resolveOwner(text string) string {
 	if uid, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return s.account(uint32(uid))
+		return s.findAccount(uint32(uid))
 	}
 	return text
 }
 
-// refuse is for an argument that is not understood.
-func refuse(text, want string) error { return fmt.Errorf("%.40q: write %s", text, want) }
+// newRefusal returns the error for an invalid argument.
+func newRefusal(text, want string) error { return fmt.Errorf("%.40q: write %s", text, want) }

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The judge of match strings is bash itself: of many made-up ones, each that is not
-// refused matches what it matches there.
+// Match strings are compared with bash itself: of many generated ones, each that is not refused
+// matches exactly the texts that it matches in bash.
 func TestMatchesAreThoseOfBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -43,7 +43,7 @@ func TestMatchesAreThoseOfBash(t *testing.T) {
 		}
 		in.WriteString(kind + "\n" + pattern + "\n" + text + "\n")
 		asked = append(asked, match+" on "+text)
-		got = append(got, map[bool]string{true: "0", false: "1"}[m.is(text)])
+		got = append(got, map[bool]string{true: "0", false: "1"}[m.matches(text)])
 	}
 	cmd := exec.Command(bash, "-c", `while IFS= read -r kind && IFS= read -r pattern && IFS= read -r text; do
 		if [ $kind = glob ]; then [[ $text == $pattern ]]; else [[ $text =~ $pattern ]]; fi; echo $?; done`)

@@ -25,21 +25,23 @@ type program struct {
 	want    []*match
 }
 
-// Without a -t a command has this long.
+// commandTime is the time limit of a command without -t.
 const commandTime = 5 * time.Second
 
-// commandOutput is check_cmd_output [-t S] [-r CODE] [-m MATCH]... {-e 'COMMAND' | COMMAND}.
-func commandOutput(_ *Line, args []string) (look, error) {
+// parseCommandOutput parses check_cmd_output [-t S] [-r CODE] [-m MATCH]... {-e 'COMMAND' |
+// COMMAND}.
+func parseCommandOutput(_ *Line, args []string) (assertion, error) {
 	return parseProgram(args, "e:m:r:t:")
 }
 
-// commandStatus is check_cmd_status [-t S] -r CODE COMMAND.
-func commandStatus(_ *Line, args []string) (look, error) {
+// parseCommandStatus parses check_cmd_status [-t S] -r CODE COMMAND.
+func parseCommandStatus(_ *Line, args []string) (assertion, error) {
 	return parseProgram(args, "r:t:")
 }
 
-func parseProgram(args []string, letters string) (look, error) {
-	opts, rest, err := options(args, letters)
+// parseProgram parses the options of a command.
+func parseProgram(args []string, letters string) (assertion, error) {
+	opts, rest, err := parseOptions(args, letters)
 	p := &program{argv: rest, timeout: commandTime}
 	for _, o := range opts {
 		var e error
@@ -47,14 +49,14 @@ func parseProgram(args []string, letters string) (look, error) {
 		case 'e':
 			p.argv = strings.Fields(o.value)
 		case 'm':
-			e = add(&p.want, o.value)
+			e = addMatch(&p.want, o.value)
 		case 'r':
 			if p.code, e = strconv.Atoi(o.value); e != nil || p.code < 0 || p.code > 255 {
-				e = refuse(o.value, "an exit code")
+				e = newRefusal(o.value, "an exit code")
 			}
 		case 't':
 			var s int64
-			s, e = seconds(o.value)
+			s, e = parseSeconds(o.value)
 			p.timeout = time.Duration(s) * time.Second
 		}
 		if err == nil {
@@ -65,16 +67,17 @@ func parseProgram(args []string, letters string) (look, error) {
 	case err != nil:
 		return nil, err
 	case len(p.argv) == 0:
-		return nil, errors.New("it names no command")
+		return nil, errors.New("a command is missing")
 	case !strings.HasPrefix(p.argv[0], "/"):
-		return nil, refuse(p.argv[0], "the absolute path of the command")
+		return nil, newRefusal(p.argv[0], "the absolute path of the command")
 	}
-	return p.look, nil
+	return p.checkProgram, nil
 }
 
-func (p *program) look(ctx context.Context, s *System) (string, error) {
+// checkProgram runs the command and compares its exit code and output.
+func (p *program) checkProgram(ctx context.Context, s *System) (string, error) {
 	name := p.argv[0]
-	if err := trustedProgram(name); err != nil {
+	if err := checkTrusted(name); err != nil {
 		return "", err
 	}
 	own, cancel := context.WithTimeout(ctx, p.timeout)
@@ -84,31 +87,31 @@ func (p *program) look(ctx context.Context, s *System) (string, error) {
 	code := 0
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s was not given the %v that it may take; raise the check's timeout", name, p.timeout)
+		return "", fmt.Errorf("%s had less than its %v left; raise the check's timeout", name, p.timeout)
 	case own.Err() != nil:
-		return fmt.Sprintf("%s does not end within %v", name, p.timeout), nil
+		return fmt.Sprintf("%s did not end within %v", name, p.timeout), nil
 	case errors.As(err, &exit):
-		code = exit.ExitCode() // -1: by a signal
+		code = exit.ExitCode() // -1: killed by a signal
 	case err != nil:
-		return "", fmt.Errorf("%s cannot be run: %w", name, err)
+		return "", fmt.Errorf("cannot run %s: %w", name, err)
 	}
 	search := newSearch(p.want)
 	for row := range strings.Lines(string(out)) {
-		if !search.line(strings.TrimSuffix(row, "\n")) {
+		if !search.addLine(strings.TrimSuffix(row, "\n")) {
 			break
 		}
 	}
 	switch {
 	case search.bad != nil:
-		return search.fault("the output of " + name), nil
+		return search.describeFault("the output of " + name), nil
 	case code != p.code:
-		return fmt.Sprintf("%s ends with code %d, and not %d", name, code, p.code), nil
+		return fmt.Sprintf("%s ends with code %d instead of %d", name, code, p.code), nil
 	}
-	return search.fault("the output of " + name), nil
+	return search.describeFault("the output of " + name), nil
 }
 
-// trustedProgram refuses what others than root could have put there.
-func trustedProgram(path string) error {
+// checkTrusted returns an error for a program that somebody other than root could replace.
+func checkTrusted(path string) error {
 	if err := trusted.Parents(path); err != nil {
 		return err
 	}
@@ -124,22 +127,23 @@ var (
 	number = regexp.MustCompile(`^[0-9]{1,6}(?:\.[0-9]{1,3})?$`)
 )
 
-// ping is check_net_ping OPTIONS HOSTS: ping(8), each with one packet, a TTL of 2 and one second unless it says otherwise.
-func ping(_ *Line, args []string) (look, error) {
-	opts, targets, err := options(args, "I:W:c:i:s:t:w:")
+// parsePing parses check_net_ping OPTIONS HOSTS: ping(8) to each host with one packet, a TTL of
+// 2 and one second unless the options differ.
+func parsePing(_ *Line, args []string) (assertion, error) {
+	opts, targets, err := parseOptions(args, "I:W:c:i:s:t:w:")
 	value := map[byte]string{'c': "1", 't': "2", 'w': "1"}
 	for _, o := range opts {
 		if value[o.letter] = o.value; !number.MatchString(o.value) && (o.letter != 'I' || !host.MatchString(o.value)) {
-			err = errors.Join(err, refuse(o.value, "a number"))
+			err = errors.Join(err, newRefusal(o.value, "a number"))
 		}
 	}
 	for _, target := range targets {
 		if !host.MatchString(target) {
-			err = errors.Join(err, refuse(target, "a host"))
+			err = errors.Join(err, newRefusal(target, "a host"))
 		}
 	}
 	if len(targets) == 0 && err == nil {
-		err = errors.New("it names no host")
+		err = errors.New("a host is missing")
 	}
 	argv := []string{"-q", "-n"}
 	for _, letter := range []byte("IistcwW") {
@@ -149,7 +153,7 @@ func ping(_ *Line, args []string) (look, error) {
 	}
 	return func(ctx context.Context, s *System) (string, error) {
 		for _, target := range targets {
-			if fault, err := pingOne(ctx, s, append(argv, target)); fault != "" || err != nil {
+			if fault, err := pingHost(ctx, s, append(argv, target)); fault != "" || err != nil {
 				return fault, err
 			}
 		}
@@ -157,14 +161,15 @@ func ping(_ *Line, args []string) (look, error) {
 	}, err
 }
 
-func pingOne(ctx context.Context, s *System, argv []string) (string, error) {
+// pingHost runs ping(8) for one host.
+func pingHost(ctx context.Context, s *System, argv []string) (string, error) {
 	target := argv[len(argv)-1]
 	paths := s.pings
 	if paths == nil {
 		paths = []string{"/usr/bin/ping", "/bin/ping"}
 	}
 	for _, name := range paths {
-		if trustedProgram(name) != nil {
+		if checkTrusted(name) != nil {
 			continue
 		}
 		_, err := s.Command(ctx, name, argv...)
@@ -173,13 +178,13 @@ func pingOne(ctx context.Context, s *System, argv []string) (string, error) {
 		case err == nil:
 			return "", nil
 		case ctx.Err() != nil:
-			return "", fmt.Errorf("there was no time left to ping %s; raise the check's timeout", target)
+			return "", fmt.Errorf("no time left to ping %s; raise the check's timeout", target)
 		case errors.As(err, &exit) && exit.ExitCode() == 1:
 			return target + " does not answer a ping", nil
-		case errors.As(err, &exit) && exit.ExitCode() == 2: // it could not even try
-			return "", fmt.Errorf("ping cannot be used for %s", target)
+		case errors.As(err, &exit) && exit.ExitCode() == 2: // exit code 2 of ping(8): another error
+			return "", fmt.Errorf("ping cannot send to %s", target)
 		}
-		return "", fmt.Errorf("ping cannot be run: %w", err)
+		return "", fmt.Errorf("cannot run ping: %w", err)
 	}
-	return "", errors.New("there is no ping that is root's")
+	return "", errors.New("no ping program is owned by root")
 }

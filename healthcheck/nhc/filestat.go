@@ -13,15 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statRule is one option of check_file_stat: what must be so of each file.
+// statRule is one option of check_file_stat: a condition on each file.
 type statRule struct {
-	what string // for the fault
+	what string // text of the fault
 	ok   func(s *System, st *unix.Stat_t) bool
 }
 
-// fileStat is check_file_stat OPTIONS FILES, of the files themselves and not of what symbolic links lead to.
-func fileStat(_ *Line, args []string) (look, error) {
-	opts, files, err := options(args, "D:G:M:N:O:T:U:d:g:m:n:o:t:u:")
+// parseFileStat parses check_file_stat OPTIONS FILES. It applies to the files themselves, not
+// to the targets of symbolic links.
+func parseFileStat(_ *Line, args []string) (assertion, error) {
+	opts, files, err := parseOptions(args, "D:G:M:N:O:T:U:d:g:m:n:o:t:u:")
 	var rules []statRule
 	for _, o := range opts {
 		r, e := parseStatRule(o)
@@ -49,20 +50,21 @@ func fileStat(_ *Line, args []string) (look, error) {
 	}, nil
 }
 
+// parseStatRule parses one option.
 func parseStatRule(o option) (statRule, error) {
 	switch o.letter {
 	case 'm', 'M':
-		return modeRule(o)
+		return parseModeRule(o)
 	case 'N', 'O', 'n', 'o':
-		return ageRule(o)
+		return parseAgeRule(o)
 	case 'U':
-		return statRule{"its owner is not " + o.value, func(s *System, st *unix.Stat_t) bool { return s.account(st.Uid) == o.value }}, nil
+		return statRule{"its owner is not " + o.value, func(s *System, st *unix.Stat_t) bool { return s.findAccount(st.Uid) == o.value }}, nil
 	case 'G':
-		return statRule{"its group is not " + o.value, func(s *System, st *unix.Stat_t) bool { return s.group(st.Gid) == o.value }}, nil
+		return statRule{"its group is not " + o.value, func(s *System, st *unix.Stat_t) bool { return s.findGroup(st.Gid) == o.value }}, nil
 	}
 	want, err := strconv.ParseUint(o.value, 0, 64) // decimal, 0octal or 0xhex, as in bash
 	if err != nil {
-		err = refuse(o.value, "a number")
+		err = newRefusal(o.value, "a number")
 	}
 	of, what := map[byte]func(*unix.Stat_t) uint64{
 		'D': func(st *unix.Stat_t) uint64 { return st.Dev },
@@ -75,11 +77,12 @@ func parseStatRule(o option) (statRule, error) {
 	return statRule{fmt.Sprintf("its %s is not %s", what, o.value), func(_ *System, st *unix.Stat_t) bool { return of(st) == want }}, err
 }
 
-// modeRule wants a 0 before the mode: bash takes it for decimal without.
-func modeRule(o option) (statRule, error) {
+// parseModeRule parses a mode. A leading 0 is required, since bash would parse the mode as
+// decimal without it.
+func parseModeRule(o option) (statRule, error) {
 	want, err := strconv.ParseUint(o.value, 8, 16)
 	if err != nil || !strings.HasPrefix(o.value, "0") || want > 0o7777 {
-		return statRule{}, refuse(o.value, "a mode such as 0644, with the 0")
+		return statRule{}, newRefusal(o.value, "a mode such as 0644, with the 0")
 	}
 	if o.letter == 'm' {
 		return statRule{"its mode is not " + o.value, func(_ *System, st *unix.Stat_t) bool { return uint64(st.Mode)&0o7777 == want }}, nil
@@ -87,9 +90,9 @@ func modeRule(o option) (statRule, error) {
 	return statRule{"its mode lacks some of " + o.value, func(_ *System, st *unix.Stat_t) bool { return uint64(st.Mode)&want == want }}, nil
 }
 
-// ageRule: "newer than so many seconds", for which exactly that old is new enough.
-func ageRule(o option) (statRule, error) {
-	n, err := seconds(o.value)
+// parseAgeRule parses "newer than so many seconds", which a file of exactly that age meets.
+func parseAgeRule(o option) (statRule, error) {
+	n, err := parseSeconds(o.value)
 	changed := o.letter == 'N' || o.letter == 'O'
 	newer := o.letter == 'N' || o.letter == 'n'
 	what := map[byte]string{'N': "its ctime is older than %s s", 'O': "its ctime is not older than %s s",

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileTest is check_file_test FLAGS FILES: each flag of test(1) for each file. With
-// "-!" one of them at least is not so.
-func fileTest(_ *Line, args []string) (look, error) {
+// parseFileTest parses check_file_test FLAGS FILES: each flag of test(1) for each file. With
+// "-!" at least one of them must be false.
+func parseFileTest(_ *Line, args []string) (assertion, error) {
 	var flags, files []string
 	not := false
 	for _, arg := range args {
@@ -23,7 +23,7 @@ func fileTest(_ *Line, args []string) (look, error) {
 		case len(arg) == 2 && arg[0] == '-' && strings.Contains("abcdefghkprsuwxOGLSN", arg[1:]):
 			flags = append(flags, arg)
 		case strings.HasPrefix(arg, "-"):
-			return nil, fmt.Errorf("there is no test %.20s", arg)
+			return nil, fmt.Errorf("unknown test %.20s", arg)
 		default:
 			files = append(files, arg)
 		}
@@ -34,7 +34,7 @@ func fileTest(_ *Line, args []string) (look, error) {
 	return func(context.Context, *System) (string, error) {
 		for _, flag := range flags {
 			for _, file := range files {
-				if !test(flag[1], file) {
+				if !testFile(flag[1], file) {
 					if not {
 						return "", nil
 					}
@@ -49,16 +49,17 @@ func fileTest(_ *Line, args []string) (look, error) {
 	}, nil
 }
 
-// types of a file, for test(1).
+// File types by flag of test(1).
 var types = map[byte]uint32{'b': unix.S_IFBLK, 'c': unix.S_IFCHR, 'd': unix.S_IFDIR, 'f': unix.S_IFREG, 'p': unix.S_IFIFO, 'S': unix.S_IFSOCK}
 
-// bits of a mode, likewise.
+// Mode bits by flag of test(1).
 var modeBits = map[byte]uint32{'g': unix.S_ISGID, 'k': unix.S_ISVTX, 'u': unix.S_ISUID}
 
-// access rights, likewise.
+// Access rights by flag of test(1).
 var rights = map[byte]uint32{'r': unix.R_OK, 'w': unix.W_OK, 'x': unix.X_OK}
 
-func test(flag byte, file string) bool {
+// testFile evaluates a flag of test(1).
+func testFile(flag byte, file string) bool {
 	var st unix.Stat_t
 	if flag == 'h' || flag == 'L' {
 		return unix.Lstat(file, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
@@ -78,7 +79,7 @@ func test(flag byte, file string) bool {
 		return int(st.Uid) == unix.Geteuid()
 	case 'G':
 		return int(st.Gid) == unix.Getegid()
-	case 'N': // changed since it was read
+	case 'N': // modified since it was last read
 		return st.Mtim.Nano() >= st.Atim.Nano()
 	}
 	if kind := types[flag]; kind != 0 {

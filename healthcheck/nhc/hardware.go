@@ -12,9 +12,10 @@ import (
 	"strings"
 )
 
-// cpuInfo is check_hw_cpuinfo [SOCKETS [CORES [THREADS]]], by /proc/cpuinfo.
-func cpuInfo(_ *Line, args []string) (look, error) {
-	if err := arguments(args, 0, 3); err != nil {
+// parseCPUInfo parses check_hw_cpuinfo [SOCKETS [CORES [THREADS]]], evaluated with
+// /proc/cpuinfo.
+func parseCPUInfo(_ *Line, args []string) (assertion, error) {
+	if err := checkArguments(args, 0, 3); err != nil {
 		return nil, err
 	}
 	want := [3]int{-1, -1, -1}
@@ -28,24 +29,25 @@ func cpuInfo(_ *Line, args []string) (look, error) {
 		}
 	}
 	return func(_ context.Context, s *System) (string, error) {
-		has, err := s.cpus()
+		has, err := s.readCPUs()
 		if err != nil {
 			return "", err
 		}
 		for i, what := range []string{"CPU sockets", "CPU cores", "CPU threads"} {
 			if want[i] >= 0 && has[i] != want[i] {
-				return fmt.Sprintf("the node has %d %s, and not %d", has[i], what, want[i]), nil
+				return fmt.Sprintf("the node has %d %s instead of %d", has[i], what, want[i]), nil
 			}
 		}
 		return "", nil
 	}, nil
 }
 
-// cpus are sockets, cores and threads of the node, whose sockets are taken to be equal.
-func (s *System) cpus() (has [3]int, err error) {
+// readCPUs returns the number of sockets, cores and threads of the node. All sockets are
+// assumed to be equal.
+func (s *System) readCPUs() (has [3]int, err error) {
 	text, err := os.ReadFile(filepath.Join(s.Proc, "cpuinfo"))
 	if err != nil {
-		return has, errors.New("cpuinfo cannot be read")
+		return has, errors.New("cannot read cpuinfo")
 	}
 	processors, cores, siblings, sockets := 0, 0, 0, map[string]bool{}
 	for row := range strings.Lines(string(text)) {
@@ -64,20 +66,20 @@ func (s *System) cpus() (has [3]int, err error) {
 	}
 	switch {
 	case processors == 0:
-		return has, errors.New("cpuinfo is not understood")
-	case len(sockets) == 0: // not all architectures tell
+		return has, errors.New("cannot parse cpuinfo")
+	case len(sockets) == 0: // not all architectures report it
 		return [3]int{processors, processors, processors}, nil
 	case cores == 0 || siblings == 0:
-		return has, errors.New("cpuinfo is not understood")
+		return has, errors.New("cannot parse cpuinfo")
 	}
 	return [3]int{len(sockets), len(sockets) * cores, len(sockets) * siblings}, nil
 }
 
-// meminfo is the sum of keys of /proc/meminfo, in kB.
-func (s *System) meminfo(keys []string) (sum int64, err error) {
+// readMeminfo returns the sum of keys of /proc/meminfo, in kB.
+func (s *System) readMeminfo(keys []string) (sum int64, err error) {
 	text, err := os.ReadFile(filepath.Join(s.Proc, "meminfo"))
 	if err != nil {
-		return 0, errors.New("meminfo cannot be read")
+		return 0, errors.New("cannot read meminfo")
 	}
 	has := map[string]int64{}
 	for row := range strings.Lines(string(text)) {
@@ -98,14 +100,15 @@ func (s *System) meminfo(keys []string) (sum int64, err error) {
 	return sum, nil
 }
 
-// memoryTotal is check_hw_mem and the like: MIN MAX [FUDGE], the last one a size or a percentage of what is there.
-func memoryTotal(keys ...string) func(*Line, []string) (look, error) {
-	return func(_ *Line, args []string) (look, error) {
-		if err := arguments(args, 2, 3); err != nil {
+// newMemoryTotalParser returns the parser of check_hw_mem and similar checks: MIN MAX [FUDGE],
+// the last one a size or a percentage of the actual value.
+func newMemoryTotalParser(keys ...string) func(*Line, []string) (assertion, error) {
+	return func(_ *Line, args []string) (assertion, error) {
+		if err := checkArguments(args, 2, 3); err != nil {
 			return nil, err
 		}
-		low, err := size(args[0])
-		high, err2 := size(args[1])
+		low, err := parseSize(args[0])
+		high, err2 := parseSize(args[1])
 		var fudge bound
 		var err3 error
 		if len(args) == 3 {
@@ -115,7 +118,7 @@ func memoryTotal(keys ...string) func(*Line, []string) (look, error) {
 			return nil, err
 		}
 		return func(_ context.Context, s *System) (string, error) {
-			has, err := s.meminfo(keys)
+			has, err := s.readMeminfo(keys)
 			if err != nil {
 				return "", err
 			}
@@ -134,15 +137,15 @@ func memoryTotal(keys ...string) func(*Line, []string) (look, error) {
 	}
 }
 
-// memoryFree is check_hw_mem_free and the like: MIN.
-func memoryFree(keys ...string) func(*Line, []string) (look, error) {
-	return func(_ *Line, args []string) (look, error) {
-		if err := arguments(args, 1, 1); err != nil {
+// newMemoryFreeParser returns the parser of check_hw_mem_free and similar checks: MIN.
+func newMemoryFreeParser(keys ...string) func(*Line, []string) (assertion, error) {
+	return func(_ *Line, args []string) (assertion, error) {
+		if err := checkArguments(args, 1, 1); err != nil {
 			return nil, err
 		}
-		low, err := size(args[0])
+		low, err := parseSize(args[0])
 		return func(_ context.Context, s *System) (string, error) {
-			has, err := s.meminfo(keys)
+			has, err := s.readMeminfo(keys)
 			if err != nil {
 				return "", err
 			}
@@ -154,35 +157,35 @@ func memoryFree(keys ...string) func(*Line, []string) (look, error) {
 	}
 }
 
-// ethernet is check_hw_eth DEVICE.
-func ethernet(_ *Line, args []string) (look, error) {
-	if err := arguments(args, 1, 1); err != nil {
+// parseEthernet parses check_hw_eth DEVICE.
+func parseEthernet(_ *Line, args []string) (assertion, error) {
+	if err := checkArguments(args, 1, 1); err != nil {
 		return nil, err
 	}
 	return func(_ context.Context, s *System) (string, error) {
 		text, err := os.ReadFile(filepath.Join(s.Proc, "net/dev"))
 		if err != nil {
-			return "", errors.New("the network devices cannot be listed")
+			return "", errors.New("cannot list the network devices")
 		}
 		for row := range strings.Lines(string(text)) {
 			if name, _, found := strings.Cut(row, ":"); found && strings.TrimSpace(name) == args[0] {
 				return "", nil
 			}
 		}
-		return fmt.Sprintf("there is no network device %s", args[0]), nil
+		return fmt.Sprintf("network device %s does not exist", args[0]), nil
 	}, nil
 }
 
-// infiniband is check_hw_ib [RATE [DEVICE:PORT]]: one port at least is up with
-// exactly that rate, in Gbit/s.
-func infiniband(_ *Line, args []string) (look, error) {
-	if err := arguments(args, 0, 2); err != nil {
+// parseInfiniBand parses check_hw_ib [RATE [DEVICE:PORT]]: at least one port is up with exactly
+// that rate, in Gbit/s.
+func parseInfiniBand(_ *Line, args []string) (assertion, error) {
+	if err := checkArguments(args, 0, 2); err != nil {
 		return nil, err
 	}
 	args = append(args, "", "")
 	rate, device := args[0], args[1]
 	return func(_ context.Context, s *System) (string, error) {
-		if abi := s.sysWord("class/infiniband_mad/abi_version", 0); abi == "" || abi == "0" {
+		if abi := s.readSysWord("class/infiniband_mad/abi_version", 0); abi == "" || abi == "0" {
 			return "the kernel's InfiniBand management (ib_umad) is not loaded", nil
 		}
 		ports, _ := filepath.Glob(filepath.Join(s.Sys, "class/infiniband/*/ports/*"))
@@ -192,8 +195,8 @@ func infiniband(_ *Line, args []string) (look, error) {
 			if device != "" && device != name && device != name+":"+filepath.Base(dir) {
 				continue
 			}
-			up := s.sysWord(dir+"/state", 1) == "ACTIVE" && s.sysWord(dir+"/phys_state", 1) == "LinkUp"
-			if up && (rate == "" || s.sysWord(dir+"/rate", 0) == rate) {
+			up := s.readSysWord(dir+"/state", 1) == "ACTIVE" && s.readSysWord(dir+"/phys_state", 1) == "LinkUp"
+			if up && (rate == "" || s.readSysWord(dir+"/rate", 0) == rate) {
 				return "", nil
 			}
 		}
@@ -201,8 +204,8 @@ func infiniband(_ *Line, args []string) (look, error) {
 	}, nil
 }
 
-// sysWord is one word of a file in /sys, or "".
-func (s *System) sysWord(path string, which int) string {
+// readSysWord returns one word of a file in /sys, or "".
+func (s *System) readSysWord(path string, which int) string {
 	text, _ := os.ReadFile(filepath.Join(s.Sys, path))
 	if f := strings.Fields(string(text)); len(f) > which {
 		return f[which]

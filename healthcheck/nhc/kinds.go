@@ -9,61 +9,61 @@ import (
 	"time"
 )
 
-// System is the node that is looked at, for one run.
+// System is the checked node, for one run.
 type System struct {
 	Proc, Sys, Etc string // "/proc", "/sys", "/etc"
 	Now            func() time.Time
 	// Command runs a program until ctx ends, and returns its standard output. An
-	// *exec.ExitError has its exit code.
+	// *exec.ExitError holds its exit code.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
-	pings   []string // paths of ping(8), the first one of root's is used; nil: the default paths
+	pings   []string // paths of ping(8), of which the first one owned by root is used; nil: the default paths
 
-	list sync.Once // of processes, for all lines
+	list sync.Once // list of processes, shared by all lines
 	all  []process
 	err  error
 }
 
-// kind is a check_* of NHC's: parse makes sense of its arguments, and may say more about the line.
+// kind is a check_* of NHC: parse parses its arguments, and may set further fields of the line.
 type kind struct {
 	domain Domain
-	parse  func(l *Line, args []string) (look, error)
+	parse  func(l *Line, args []string) (assertion, error)
 }
 
-// kinds is every check that is understood.
+// kinds are all supported checks.
 var kinds = map[string]kind{
-	"check_fs_mount":        {Node, mountKind("")},
-	"check_fs_mount_rw":     {Node, mountKind("rw")},
-	"check_fs_mount_ro":     {Node, mountKind("ro")},
-	"check_fs_size":         {Storage, spaceKind("size", false)},
-	"check_fs_free":         {Storage, spaceKind("free", false)},
-	"check_fs_used":         {Storage, spaceKind("used", false)},
-	"check_fs_inodes":       {Storage, spaceKind("size", true)},
-	"check_fs_ifree":        {Storage, spaceKind("free", true)},
-	"check_fs_iused":        {Storage, spaceKind("used", true)},
-	"check_file_test":       {Storage, fileTest},
-	"check_file_stat":       {Storage, fileStat},
-	"check_file_contents":   {Storage, fileContents},
-	"check_hw_cpuinfo":      {Node, cpuInfo},
-	"check_hw_mem":          {Node, memoryTotal("MemTotal", "SwapTotal")},
-	"check_hw_physmem":      {Node, memoryTotal("MemTotal")},
-	"check_hw_swap":         {Node, memoryTotal("SwapTotal")},
-	"check_hw_mem_free":     {Node, memoryFree("MemFree", "Buffers", "Cached", "SwapFree")},
-	"check_hw_physmem_free": {Node, memoryFree("MemFree", "Buffers", "Cached")},
-	"check_hw_swap_free":    {Node, memoryFree("SwapFree")},
-	"check_hw_ib":           {Node, infiniband},
-	"check_hw_eth":          {Node, ethernet},
-	"check_ps_service":      {Node, service},
-	"check_ps_daemon":       {Node, daemon},
-	"check_ps_blacklist":    {Node, blacklist},
-	"check_ps_loadavg":      {Node, loadAverage},
-	"check_net_socket":      {Node, socket},
-	"check_net_ping":        {Command, ping},
-	"check_cmd_output":      {Command, commandOutput},
-	"check_cmd_status":      {Command, commandStatus},
+	"check_fs_mount":        {Node, newMountParser("")},
+	"check_fs_mount_rw":     {Node, newMountParser("rw")},
+	"check_fs_mount_ro":     {Node, newMountParser("ro")},
+	"check_fs_size":         {Storage, newSpaceParser("size", false)},
+	"check_fs_free":         {Storage, newSpaceParser("free", false)},
+	"check_fs_used":         {Storage, newSpaceParser("used", false)},
+	"check_fs_inodes":       {Storage, newSpaceParser("size", true)},
+	"check_fs_ifree":        {Storage, newSpaceParser("free", true)},
+	"check_fs_iused":        {Storage, newSpaceParser("used", true)},
+	"check_file_test":       {Storage, parseFileTest},
+	"check_file_stat":       {Storage, parseFileStat},
+	"check_file_contents":   {Storage, parseFileContents},
+	"check_hw_cpuinfo":      {Node, parseCPUInfo},
+	"check_hw_mem":          {Node, newMemoryTotalParser("MemTotal", "SwapTotal")},
+	"check_hw_physmem":      {Node, newMemoryTotalParser("MemTotal")},
+	"check_hw_swap":         {Node, newMemoryTotalParser("SwapTotal")},
+	"check_hw_mem_free":     {Node, newMemoryFreeParser("MemFree", "Buffers", "Cached", "SwapFree")},
+	"check_hw_physmem_free": {Node, newMemoryFreeParser("MemFree", "Buffers", "Cached")},
+	"check_hw_swap_free":    {Node, newMemoryFreeParser("SwapFree")},
+	"check_hw_ib":           {Node, parseInfiniBand},
+	"check_hw_eth":          {Node, parseEthernet},
+	"check_ps_service":      {Node, parseService},
+	"check_ps_daemon":       {Node, parseDaemon},
+	"check_ps_blacklist":    {Node, parseBlacklist},
+	"check_ps_loadavg":      {Node, parseLoadAverage},
+	"check_net_socket":      {Node, parseSocket},
+	"check_net_ping":        {Command, parsePing},
+	"check_cmd_output":      {Command, parseCommandOutput},
+	"check_cmd_status":      {Command, parseCommandStatus},
 }
 
-// arguments refuses too few and too many.
-func arguments(args []string, least, most int) error {
+// checkArguments returns an error for too few or too many arguments.
+func checkArguments(args []string, least, most int) error {
 	if len(args) < least || len(args) > most {
 		return fmt.Errorf("has %d arguments; write %d to %d", len(args), least, most)
 	}

@@ -35,7 +35,7 @@ const unixTable = `Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000002 00000000 00010000 0001 01 4713 /run/munge/munge.socket.2
 `
 
-// node is a small machine in a directory.
+// node returns a small machine in a directory.
 func node(t *testing.T) (*System, string) {
 	dir := t.TempDir()
 	s := &System{Proc: dir + "/proc", Sys: dir + "/sys", Etc: dir + "/etc", Now: time.Now,
@@ -74,19 +74,19 @@ func node(t *testing.T) (*System, string) {
 	return s, dir
 }
 
-// assertions are checks with what they find: "" nothing, "?" that it cannot be told.
+// assertions are checks with their faults: "" none, "?" cannot be determined.
 var assertions = []struct{ check, fault string }{
 	{"check_fs_mount -f /", ""},
 	{"check_fs_mount /home server:/home nfs4", ""},
-	{"check_fs_mount /home 'server:*' nfs '/vers=3/'", "type of /home: nfs4, and not nfs"},
-	{"check_fs_mount -f /home -t '!nfs*'", "type of /home: nfs4, and not !nfs*"},
-	{"check_fs_mount -t nfs4 -s server:/data -f /home", "source of /home: server:/home, and not server:/data"},
-	{"check_fs_mount -o '/(^|,)vers=3(,|$)/' -o '!/noac/' -f /home -f /", "options of /: rw,relatime, and not /(^|,)vers=3(,|$)/"},
+	{"check_fs_mount /home 'server:*' nfs '/vers=3/'", "type of /home: nfs4 instead of nfs"},
+	{"check_fs_mount -f /home -t '!nfs*'", "type of /home: nfs4 instead of !nfs*"},
+	{"check_fs_mount -t nfs4 -s server:/data -f /home", "source of /home: server:/home instead of server:/data"},
+	{"check_fs_mount -o '/(^|,)vers=3(,|$)/' -o '!/noac/' -f /home -f /", "options of /: rw,relatime instead of /(^|,)vers=3(,|$)/"},
 	{"check_fs_mount -f '/my disk'", ""},
 	{"check_fs_mount /scratch", "/scratch is not mounted"},
 	{"check_fs_mount_rw /home", ""},
 	{"check_fs_mount_rw -t ext4 /", ""},
-	{"check_fs_mount_ro -f /home", "options of /home: rw,vers=3,addr=10.0.0.1, and not /(^|,)ro(,|$)/"},
+	{"check_fs_mount_ro -f /home", "options of /home: rw,vers=3,addr=10.0.0.1 instead of /(^|,)ro(,|$)/"},
 	{"check_fs_mount_rw -F DIR/auto", "DIR/auto is not mounted"},
 	{"check_fs_size / 1k", ""},
 	{"check_fs_size / 1E", "/ has less than 1E in all"},
@@ -98,10 +98,10 @@ var assertions = []struct{ check, fault string }{
 	{"check_fs_used / 101%", ""},
 	{"check_fs_used / 0", "/ has 0 or more used"},
 	{"check_fs_used / 0%", "/ has 0% or more used"},
-	{"check_fs_free /scratch 3%", "?/scratch is no mount point, which NHC lets pass"},
-	{"check_fs_inodes /none 1", "?/none is no mount point, which NHC lets pass"},
-	{"check_fs_ifree /none 1", "?/none is no mount point, which NHC lets pass"},
-	{"check_fs_iused /none 1", "?/none is no mount point, which NHC lets pass"},
+	{"check_fs_free /scratch 3%", "?/scratch is not a mount point, which NHC ignores"},
+	{"check_fs_inodes /none 1", "?/none is not a mount point, which NHC ignores"},
+	{"check_fs_ifree /none 1", "?/none is not a mount point, which NHC ignores"},
+	{"check_fs_iused /none 1", "?/none is not a mount point, which NHC ignores"},
 	{"check_file_test -e -f -r -w -s DIR/file", ""},
 	{"check_file_test -f DIR/file DIR", "test -f DIR fails"},
 	{"check_file_test -d -x DIR", ""},
@@ -132,15 +132,15 @@ var assertions = []struct{ check, fault string }{
 	{"check_file_stat -M 0777 DIR/link", ""}, // the link itself
 	{"check_file_stat -u 0 DIR/nothing", "DIR/nothing: no such file or directory"},
 	{"check_file_contents DIR/file 'mode = fast' '/^last$/' '!/slow/'", ""},
-	{"check_file_contents DIR/file '/first/' 'mode*slow'", "DIR/file has no line like mode*slow"},
-	{"check_file_contents DIR/file '!*fast'", "DIR/file has a line like *fast"},
+	{"check_file_contents DIR/file '/first/' 'mode*slow'", "DIR/file has no line that matches mode*slow"},
+	{"check_file_contents DIR/file '!*fast'", "DIR/file has a line that matches *fast"},
 	{"check_file_contents DIR/empty '!/x/'", ""},
-	{"check_file_contents DIR/nothing x", "DIR/nothing cannot be read: no such file or directory"},
-	{"check_file_contents /dev/zero x", "?/dev/zero is no regular file"},
+	{"check_file_contents DIR/nothing x", "cannot read DIR/nothing: no such file or directory"},
+	{"check_file_contents /dev/zero x", "?/dev/zero is not a regular file"},
 	{"check_hw_cpuinfo 2 8 16", ""},
 	{"check_hw_cpuinfo '' 8", ""},
-	{"check_hw_cpuinfo 1", "the node has 2 CPU sockets, and not 1"},
-	{"check_hw_cpuinfo 2 8 8", "the node has 16 CPU threads, and not 8"},
+	{"check_hw_cpuinfo 1", "the node has 2 CPU sockets instead of 1"},
+	{"check_hw_cpuinfo 2 8 8", "the node has 16 CPU threads instead of 8"},
 	{"check_hw_physmem 1000000 1000000", ""},
 	{"check_hw_physmem 1g 1gb", "MemTotal is less than 1g"},
 	{"check_hw_physmem 1g 1gb 5%", ""},
@@ -162,24 +162,24 @@ var assertions = []struct{ check, fault string }{
 	{"check_hw_ib 200", "no InfiniBand port is up with rate 200"},
 	{"check_hw_ib 100 mlx5_1:1", "no InfiniBand port is up with rate 100 mlx5_1:1"},
 	{"check_hw_eth eth0", ""},
-	{"check_hw_eth eth", "there is no network device eth"},
+	{"check_hw_eth eth", "network device eth does not exist"},
 	{"check_ps_service sshd", ""},
 	{"check_ps_service -u root -S sshd", ""},
 	{"check_ps_service -u 0 sshd", ""},
-	{"check_ps_service -u alice sshd", "sshd owned by alice does not run"},
-	{"check_ps_service -u '!root' sshd", "sshd owned by !root does not run"},
-	{"check_ps_service -u '!0' sshd", "sshd owned by !0 does not run"},
+	{"check_ps_service -u alice sshd", "sshd owned by alice is not running"},
+	{"check_ps_service -u '!root' sshd", "sshd owned by !root is not running"},
+	{"check_ps_service -u '!0' sshd", "sshd owned by !0 is not running"},
 	{"check_ps_service -d init -r initscripts", ""},
 	{"check_ps_service -f -m '*train.py*' training", ""},
-	{"check_ps_service -m '*train.py*' training", "training does not run"},
-	{"check_ps_service -k python", "python runs"},
+	{"check_ps_service -m '*train.py*' training", "training is not running"},
+	{"check_ps_service -k python", "python is running"},
 	{`check_ps_service -m '/^\\\[kthreadd\\\]$/' kthreadd`, ""},
-	{"check_ps_service cron", "cron does not run"},
+	{"check_ps_service cron", "cron is not running"},
 	{"check_ps_daemon train", ""},
 	{"check_ps_daemon python alice train.py", ""},
-	{"check_ps_daemon python root", "python owned by root does not run"},
-	{"check_ps_daemon python '!root'", "python owned by !root does not run"}, // a name here
-	{"check_ps_blacklist python '!root'", "python owned by !root runs"},
+	{"check_ps_daemon python root", "python owned by root is not running"},
+	{"check_ps_daemon python '!root'", "python owned by !root is not running"}, // a name here
+	{"check_ps_blacklist python '!root'", "python owned by !root is running"},
 	{"check_ps_blacklist sshd '!root'", ""},
 	{"check_ps_blacklist cron", ""},
 	{"check_ps_loadavg 4", ""},
@@ -193,18 +193,18 @@ var assertions = []struct{ check, fault string }{
 	{"check_net_socket -p unix -t STREAM -s LISTENING -l '/run/munge/*'", ""},
 	{"check_net_socket -p tcp -l '*:23'", "there is no socket -p tcp -l *:23"},
 	{"check_cmd_output -m '/^uid=0/' -m '!/alice/' /usr/bin/id", ""},
-	{"check_cmd_output -m '!/root/' -e '/usr/bin/id -u -n'", "the output of /usr/bin/id has a line like /root/"},
-	{"check_cmd_output -m nothing /usr/bin/id", "the output of /usr/bin/id has no line like nothing"},
-	{"check_cmd_output -r 1 /usr/bin/id", "/usr/bin/id ends with code 0, and not 1"},
+	{"check_cmd_output -m '!/root/' -e '/usr/bin/id -u -n'", "the output of /usr/bin/id has a line that matches /root/"},
+	{"check_cmd_output -m nothing /usr/bin/id", "the output of /usr/bin/id has no line that matches nothing"},
+	{"check_cmd_output -r 1 /usr/bin/id", "/usr/bin/id ends with code 0 instead of 1"},
 	{"check_cmd_status -r 1 /usr/bin/false", ""},
-	{"check_cmd_status /usr/bin/false", "/usr/bin/false ends with code 1, and not 0"},
-	{"check_cmd_status -t 0 /usr/bin/sleep 1000", "/usr/bin/sleep does not end within 0s"},
+	{"check_cmd_status /usr/bin/false", "/usr/bin/false ends with code 1 instead of 0"},
+	{"check_cmd_status -t 0 /usr/bin/sleep 1000", "/usr/bin/sleep did not end within 0s"},
 	{"check_cmd_status DIR/nothing", "?DIR/nothing: no such file or directory"},
 	{"check_cmd_status DIR", "?DIR: not a regular file"},
 	{"check_cmd_status DIR/script", "?DIR/script: belongs to uid 1000 and not to root; run: chown root:root DIR/script"},
 	{"check_net_ping -c 2 -W 1 -I eth0 good", ""},
 	{"check_net_ping good bad", "bad does not answer a ping"},
-	{"check_net_ping unresolved", "?ping cannot be used for unresolved"},
+	{"check_net_ping unresolved", "?ping cannot send to unresolved"},
 }
 
 func TestAssertions(t *testing.T) {
@@ -220,7 +220,7 @@ func TestAssertions(t *testing.T) {
 		lines := Parse("* || "+check, "n1")
 		require.Len(t, lines, 1)
 		require.Empty(t, lines[0].Problem, check)
-		got, err := lines[0].Look(context.Background(), s)
+		got, err := lines[0].Check(context.Background(), s)
 		if err != nil {
 			got = "?" + err.Error()
 		}

@@ -13,24 +13,24 @@ import (
 // match is a match string: a glob, a /regular expression/ or a {range}.
 type match struct {
 	text   string
-	not    bool // "!" before it
+	not    bool // negated by a leading "!"
 	expr   *regexp.Regexp
 	ranges []nodeRange
 }
 
-// String is the match string as it was written.
+// String returns the match string as written.
 func (m *match) String() string { return m.text }
 
-// parseMatch understands a match string.
+// parseMatch parses a match string.
 func parseMatch(text string) (*match, error) {
 	m := &match{text: text}
 	var err error
 	rest, not := strings.CutPrefix(text, "!")
 	m.not = not
 	switch {
-	case within(rest, '/', '/'):
+	case isWithin(rest, '/', '/'):
 		m.expr, err = parseERE(rest[1 : len(rest)-1])
-	case within(rest, '{', '}'):
+	case isWithin(rest, '{', '}'):
 		m.ranges, err = parseRanges(rest[1 : len(rest)-1])
 	default:
 		m.expr, err = parseGlob(rest, true)
@@ -41,27 +41,28 @@ func parseMatch(text string) (*match, error) {
 	return m, nil
 }
 
-func within(text string, begin, end byte) bool {
+// isWithin reports whether a text begins and ends with these characters.
+func isWithin(text string, begin, end byte) bool {
 	return len(text) >= 2 && text[0] == begin && text[len(text)-1] == end
 }
 
-// is tells whether the text matches, "!" included.
-func (m *match) is(text string) bool { return m.plain(text) != m.not }
+// matches reports whether the text matches, including a "!".
+func (m *match) matches(text string) bool { return m.matchesText(text) != m.not }
 
-// plain is without the "!".
-func (m *match) plain(text string) bool {
+// matchesText reports whether the text matches, without the "!".
+func (m *match) matchesText(text string) bool {
 	if m.expr != nil {
 		return m.expr.MatchString(text)
 	}
-	return slices.ContainsFunc(m.ranges, func(r nodeRange) bool { return r.has(text) })
+	return slices.ContainsFunc(m.ranges, func(r nodeRange) bool { return r.contains(text) })
 }
 
 // nodeRange is one part of a {range}.
 type nodeRange struct {
-	name           string // a single node
+	name           string // name of a single node
 	prefix, suffix string
 	first, last    int
-	width          int // digits of the number
+	width          int // number of digits
 }
 
 var (
@@ -69,7 +70,7 @@ var (
 	manyNodes  = regexp.MustCompile(`^([-a-zA-Z0-9_]+)\[([0-9]{1,9})-([0-9]{1,9})\]([-.a-zA-Z0-9]*)$`)
 )
 
-// parseRanges reads "n[01-20].a,n33": one bracket in each part, of one range.
+// parseRanges parses "n[01-20].a,n33": each part has at most one bracket, with one range.
 func parseRanges(list string) ([]nodeRange, error) {
 	var all []nodeRange
 	for _, part := range strings.Split(list, ",") {
@@ -78,7 +79,7 @@ func parseRanges(list string) ([]nodeRange, error) {
 		case singleNode.MatchString(part):
 			all = append(all, nodeRange{name: part})
 		case m == nil:
-			return nil, fmt.Errorf("%.40q is no node with a number, nor a range like n[01-20]", part)
+			return nil, fmt.Errorf("%.40q is neither a node name with a number nor a range such as n[01-20]", part)
 		default:
 			r := nodeRange{prefix: m[1], suffix: m[4], width: max(len(m[2]), len(m[3]))}
 			a, _ := strconv.Atoi(m[2])
@@ -90,7 +91,8 @@ func parseRanges(list string) ([]nodeRange, error) {
 	return all, nil
 }
 
-func (r nodeRange) has(node string) bool {
+// contains reports whether the range has the node.
+func (r nodeRange) contains(node string) bool {
 	if r.name != "" {
 		return node == r.name
 	}

@@ -30,17 +30,17 @@ func TestMatch(t *testing.T) {
 		{"{n[0-42]}", "n07", true}, {"{n[0-42]}", "n7", false}, {"{n[001-42]}", "n007", true}, {"{a1,n[1-5].b,c-9x}", "n3.b", true},
 		{"{a1,n[1-5].b,c-9x}", "c-9x", true}, {"{a1,n[1-5].b}", "n3.c", false}, {"{n[1-5]}", "nx", false}, {"{n[1-5]}", "n", false},
 		{"{n[10-19]}", "n1", false}, {"{r1-n[0-9]}", "r1-n5", true},
-		// The contrary.
+		// Negation.
 		{"!gpu*", "gpu17", false}, {"!gpu*", "cpu17", true}, {"!/pu/", "gpu", false}, {"!{n[1-5]}", "n3", false}, {"!{n[1-5]}", "n7", true},
 		{"!!x", "!x", false},
 	} {
 		m, err := parseMatch(c.match)
 		require.NoError(t, err, c.match)
-		assert.Equal(t, c.want, m.is(c.text), "%s: %q", c.match, c.text)
+		assert.Equal(t, c.want, m.matches(c.text), "%s: %q", c.match, c.text)
 	}
 }
 
-// What bash reads in another way than Go, or not at all, is refused.
+// Patterns that bash and Go interpret differently, or that bash refuses, are refused.
 func TestMatchRefuses(t *testing.T) {
 	for _, text := range []string{"/a**/", "/a+?/", "/*a/", "/(*a)/", "/(?i)a/", "/a|+/", `/\<a\>/`, `/\d+/`, `/a\/`, "/[a/", "/a)|(b/", "/(a/", "/^*a/",
 		"/[[.a.]]/", "/[[=a=]]/", "/a{1/", "/a{5000}/", "+(a|b)", "x!(a)", "@(a)", "{n[01-20],gpu}", "{n[1,2]}", "{n[0-3]0[1-2]}", "{}", "{n[1-9999999999]}", "[z-a]", "!/(/"} {
@@ -62,13 +62,13 @@ func TestWords(t *testing.T) {
 		"/a*?[b] {n1} a{b 1..2 x=y~": {"/a*?[b]", "{n1}", "a{b", "1..2", "x=y~"},
 		`'{a,b}' "$"`:                {"{a,b}", "$"},
 	} {
-		got, err := words(text)
+		got, err := splitWords(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
 	for _, text := range []string{"a | b", "a || b", "a; b", "a && b", "a > b", "a < b", "$HOME", `"$HOME"`, "`a`", "\"`a`\"", "$(a)", `"${a}"`, "$'a'", `$"a"`,
 		"~/a", "'a", `"a`, "(a)", "/dev/nvidia{0..7}", "{a,b}", "$((1+1))", "a$1", "a$?"} {
-		_, err := words(text)
+		_, err := splitWords(text)
 		assert.Error(t, err, text)
 	}
 }
@@ -86,33 +86,33 @@ func TestUnescape(t *testing.T) {
 
 func TestAmounts(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "1": 1, "1b": 1, "1k": 1, "7kB": 7, "3m": 3 << 10, "3MB": 3 << 10, "32gb": 32 << 20, "6T": 6 << 30, "1pb": 1 << 40, "2E": 2 << 50} {
-		got, err := size(text)
+		got, err := parseSize(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]int64{"0": 0, "100": 100, "1k": 1000, "2M": 2e6, "3g": 3e9, "1P": 1e15} {
-		got, err := count(text)
+		got, err := parseCount(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
 	for _, text := range []string{"", "k", "-1", "1.5g", "010", "1kk", "9999999999E", "99999999999999999999", "x", "1b1"} {
-		_, err := size(text)
+		_, err := parseSize(text)
 		assert.Error(t, err, text)
-		_, err = count(text)
+		_, err = parseCount(text)
 		assert.Error(t, err, text)
 	}
 }
 
 func TestOptions(t *testing.T) {
-	opts, rest, err := options([]string{"-0t", "5", "-m!x", "-", "-t"}, "0t:m:")
+	opts, rest, err := parseOptions([]string{"-0t", "5", "-m!x", "-", "-t"}, "0t:m:")
 	require.NoError(t, err)
 	assert.Equal(t, []option{{'0', ""}, {'t', "5"}, {'m', "!x"}}, opts)
 	assert.Equal(t, []string{"-", "-t"}, rest)
-	_, rest, err = options([]string{"-0", "--", "-x"}, "0")
+	_, rest, err = parseOptions([]string{"-0", "--", "-x"}, "0")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"-x"}, rest)
 	for _, args := range [][]string{{"-x"}, {"-t"}, {"-0:"}} {
-		_, _, err = options(args, "0t:")
+		_, _, err = parseOptions(args, "0t:")
 		assert.Error(t, err, args)
 	}
 }

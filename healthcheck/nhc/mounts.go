@@ -15,26 +15,27 @@ import (
 // mount is a row of /proc/self/mounts, fstab(5).
 type mount struct{ source, kind, options string }
 
-// mounts is the mount table by mount point; the last one of a place is what is seen there.
-func (s *System) mounts() (map[string]mount, error) {
+// readMounts returns the mount table by mount point; the last mount on a path is the visible
+// one.
+func (s *System) readMounts() (map[string]mount, error) {
 	text, err := os.ReadFile(filepath.Join(s.Proc, "self/mounts"))
 	if err != nil {
-		return nil, errors.New("the mount table cannot be read")
+		return nil, errors.New("cannot read the mount table")
 	}
 	all := map[string]mount{}
 	for row := range strings.Lines(string(text)) {
 		if f := strings.Fields(row); len(f) >= 4 {
-			all[octal(f[1])] = mount{octal(f[0]), f[2], f[3]}
+			all[decodeOctal(f[1])] = mount{decodeOctal(f[0]), f[2], f[3]}
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("the mount table is not understood")
+		return nil, errors.New("cannot parse the mount table")
 	}
 	return all, nil
 }
 
-// octal undoes what the kernel makes of a space: "\040".
-func octal(text string) string {
+// decodeOctal undoes the kernel's escapes such as "\040" for a space.
+func decodeOctal(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+3 < len(text) {
@@ -49,50 +50,51 @@ func octal(text string) string {
 	return b.String()
 }
 
-// mounting is what a check_fs_mount asserts of each path.
+// mounting is the assertion of a check_fs_mount about each path.
 type mounting struct {
 	paths, automounted      []string
 	sources, types, options []*match
 }
 
-// mountKind is check_fs_mount, and with "rw" or "ro" its two short forms.
-func mountKind(access string) func(*Line, []string) (look, error) {
-	return func(l *Line, args []string) (look, error) {
+// newMountParser returns the parser of check_fs_mount, and with "rw" or "ro" of its two short
+// forms.
+func newMountParser(access string) func(*Line, []string) (assertion, error) {
+	return func(l *Line, args []string) (assertion, error) {
 		m := &mounting{}
 		var err error
 		if len(args) > 0 && strings.HasPrefix(args[0], "/") {
-			err = m.old(args)
+			err = m.parseOldForm(args)
 		} else {
 			err = m.parse(l, args)
 		}
 		if err == nil && access != "" {
-			err = add(&m.options, "/(^|,)"+access+"(,|$)/")
+			err = addMatch(&m.options, "/(^|,)"+access+"(,|$)/")
 		}
 		if err == nil && len(m.paths)+len(m.automounted) == 0 {
-			err = errors.New("it names no file system")
+			err = errors.New("a file system is missing")
 		}
 		if len(m.automounted) > 0 {
 			l.Domain = Storage
 		}
-		return m.look, err
+		return m.checkMounts, err
 	}
 }
 
-func add(to *[]*match, text string) error {
+func addMatch(to *[]*match, text string) error {
 	m, err := parseMatch(text)
 	*to = append(*to, m)
 	return err
 }
 
-// old is PATH [SOURCE [TYPE [OPTIONS]]].
-func (m *mounting) old(args []string) error {
-	if err := arguments(args, 1, 4); err != nil {
+// parseOldForm parses PATH [SOURCE [TYPE [OPTIONS]]].
+func (m *mounting) parseOldForm(args []string) error {
+	if err := checkArguments(args, 1, 4); err != nil {
 		return err
 	}
 	m.paths = args[:1]
 	for i, to := range []*[]*match{&m.sources, &m.types, &m.options} {
 		if len(args) > i+1 && args[i+1] != "" {
-			if err := add(to, args[i+1]); err != nil {
+			if err := addMatch(to, args[i+1]); err != nil {
 				return err
 			}
 		}
@@ -101,7 +103,7 @@ func (m *mounting) old(args []string) error {
 }
 
 func (m *mounting) parse(l *Line, args []string) error {
-	opts, rest, err := options(args, "0rE:F:O:e:f:o:s:t:")
+	opts, rest, err := parseOptions(args, "0rE:F:O:e:f:o:s:t:")
 	for _, o := range opts {
 		switch o.letter {
 		case '0':
@@ -111,24 +113,25 @@ func (m *mounting) parse(l *Line, args []string) error {
 		case 'F':
 			m.automounted = append(m.automounted, o.value)
 		case 's':
-			err = errors.Join(err, add(&m.sources, o.value))
+			err = errors.Join(err, addMatch(&m.sources, o.value))
 		case 't':
-			err = errors.Join(err, add(&m.types, o.value))
+			err = errors.Join(err, addMatch(&m.types, o.value))
 		case 'o':
-			err = errors.Join(err, add(&m.options, o.value))
+			err = errors.Join(err, addMatch(&m.options, o.value))
 		case 'r', 'e', 'E':
-			l.changes(o.letter)
+			l.noteChange(o.letter)
 		}
 	}
 	m.paths = append(m.paths, rest...)
 	return err
 }
 
-func (m *mounting) look(_ context.Context, s *System) (string, error) {
+// checkMounts compares the mount table with the assertion.
+func (m *mounting) checkMounts(_ context.Context, s *System) (string, error) {
 	for _, path := range m.automounted {
-		_, _ = os.Stat(filepath.Join(path, "none/such")) // makes the automounter mount it
+		_, _ = os.Stat(filepath.Join(path, "none/such")) // triggers an automount
 	}
-	all, err := s.mounts()
+	all, err := s.readMounts()
 	if err != nil {
 		return "", err
 	}
@@ -142,8 +145,8 @@ func (m *mounting) look(_ context.Context, s *System) (string, error) {
 			want     []*match
 		}{{"source", at.source, m.sources}, {"type", at.kind, m.types}, {"options", at.options, m.options}} {
 			for _, want := range part.want {
-				if !want.is(part.is) {
-					return fmt.Sprintf("%s of %s: %s, and not %s", part.what, path, part.is, want), nil
+				if !want.matches(part.is) {
+					return fmt.Sprintf("%s of %s: %s instead of %s", part.what, path, part.is, want), nil
 				}
 			}
 		}

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// option is "-t ext4"; without a value for a letter that has none.
+// option is "-t ext4", or a letter without a value.
 type option struct {
 	letter byte
 	value  string
 }
 
-// options splits arguments as bash's getopts does: letters are those there are, with
-// ":" after each that has a value.
-func options(args []string, letters string) (all []option, rest []string, err error) {
+// parseOptions splits arguments as bash's getopts does: letters are the supported options, each
+// followed by ":" if it takes a value.
+func parseOptions(args []string, letters string) (all []option, rest []string, err error) {
 	for len(args) > 0 {
 		word := args[0]
 		if len(word) < 2 || word[0] != '-' {
@@ -28,13 +28,13 @@ func options(args []string, letters string) (all []option, rest []string, err er
 		for i := 1; i < len(word); i++ {
 			at := strings.IndexByte(letters, word[i])
 			if at < 0 || word[i] == ':' {
-				return nil, nil, fmt.Errorf("there is no option -%c", word[i])
+				return nil, nil, fmt.Errorf("unknown option -%c", word[i])
 			}
 			o := option{letter: word[i]}
 			if at+1 < len(letters) && letters[at+1] == ':' {
 				if o.value = word[i+1:]; o.value == "" {
 					if len(args) == 0 {
-						return nil, nil, fmt.Errorf("the option -%c wants a value", word[i])
+						return nil, nil, fmt.Errorf("the option -%c requires a value", word[i])
 					}
 					o.value, args = args[0], args[1:]
 				}

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// parseGlob makes an expression of a pattern of bash's (bash(1), "Pattern
-// Matching"), for a whole text or for any part of it. "*" goes over slashes.
+// parseGlob converts a bash pattern (bash(1), "Pattern Matching") to a regular expression, for
+// a whole text or for any part of it. "*" matches slashes, too.
 func parseGlob(glob string, whole bool) (*regexp.Regexp, error) {
 	var b strings.Builder
 	for i := 0; i < len(glob); i++ {
 		c := glob[i]
 		switch {
 		case strings.IndexByte("?*+@!", c) >= 0 && i+1 < len(glob) && glob[i+1] == '(':
-			return nil, errors.New("extended globs are not understood; write a /regular expression/")
+			return nil, errors.New("extended globs are not supported; write a /regular expression/")
 		case c == '*':
 			b.WriteString(`.*`)
 		case c == '?':
@@ -26,8 +26,8 @@ func parseGlob(glob string, whole bool) (*regexp.Regexp, error) {
 			i++
 			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
 		case c == '[':
-			class, n := bracket(glob[i:], "!^", true)
-			if n == 0 { // never closed: a bracket
+			class, n := translateBracket(glob[i:], "!^", true)
+			if n == 0 { // never closed: a literal bracket
 				b.WriteString(`\[`)
 				continue
 			}
@@ -40,25 +40,26 @@ func parseGlob(glob string, whole bool) (*regexp.Regexp, error) {
 		}
 	}
 	if !whole {
-		return compile(b.String())
+		return compileDotAll(b.String())
 	}
-	return compile(`^(?:` + b.String() + `)$`)
+	return compileDotAll(`^(?:` + b.String() + `)$`)
 }
 
-// compile has a dot that stands for any character, as in globs and POSIX expressions.
-func compile(expr string) (*regexp.Regexp, error) {
+// compileDotAll compiles an expression in which a dot matches any character, as in globs and
+// POSIX expressions.
+func compileDotAll(expr string) (*regexp.Regexp, error) {
 	re, err := regexp.Compile(`(?s)` + expr)
 	if err != nil {
-		return nil, fmt.Errorf("is not understood: %w", err)
+		return nil, fmt.Errorf("cannot parse the pattern: %w", err)
 	}
 	return re, nil
 }
 
-// bracket translates a bracket expression at the beginning of text, and tells how
-// long it is; 0 if it does not end. negate are the characters that negate it, and
-// escapes is whether a backslash takes the meaning off the next character: in
-// globs it does, in POSIX expressions it is a backslash.
-func bracket(text, negate string, escapes bool) (class string, length int) {
+// translateBracket converts a bracket expression at the beginning of text, and returns its
+// length; 0 if it does not end. negate are the characters that negate the expression. escapes
+// tells whether a backslash escapes the next character: it does in globs, and is a literal
+// backslash in POSIX expressions.
+func translateBracket(text, negate string, escapes bool) (class string, length int) {
 	var b strings.Builder
 	b.WriteByte('[')
 	i := 1
@@ -90,21 +91,21 @@ func bracket(text, negate string, escapes bool) (class string, length int) {
 	return "", 0
 }
 
-// bounds is how often something is repeated.
+// bounds matches an interval such as {1,2}.
 var bounds = regexp.MustCompile(`^\{[0-9]{1,3}(?:,(?:[0-9]{1,3})?)?\}`)
 
-// parseERE makes an expression of a POSIX extended one (regex(7)) with the escapes
-// of the C library that bash knows. What the two read differently is refused.
+// parseERE converts a POSIX extended expression (regex(7)) with the escapes of the C library
+// that bash supports. Constructs that the two interpret differently are refused.
 func parseERE(expr string) (*regexp.Regexp, error) {
 	var b strings.Builder
-	last := false // there is something that can be repeated
+	last := false // whether the previous item can be repeated
 	for i := 0; i < len(expr); i++ {
 		c, end := expr[i], i
 		switch {
 		case c == '[':
-			class, n := bracket(expr[i:], "^", false)
+			class, n := translateBracket(expr[i:], "^", false)
 			if n == 0 || strings.Contains(class, `\[.`) || strings.Contains(class, `\[=`) {
-				return nil, errors.New("a bracket expression is not understood")
+				return nil, errors.New("a bracket expression is not supported")
 			}
 			b.WriteString(class)
 			i += n - 1
@@ -116,17 +117,17 @@ func parseERE(expr string) (*regexp.Regexp, error) {
 				return nil, errors.New("ends with a backslash")
 			}
 			if strings.IndexByte("<>`'", expr[end]) >= 0 || isWordy(expr[end]) && strings.IndexByte("wWsSbB", expr[end]) < 0 {
-				return nil, fmt.Errorf(`\%c is not understood`, expr[end])
+				return nil, fmt.Errorf(`\%c is not supported`, expr[end])
 			}
 			last = expr[end] != 'b' && expr[end] != 'B'
 		case strings.IndexByte("*+?{", c) >= 0:
 			if !last {
-				return nil, fmt.Errorf("there is nothing that %q can repeat", c)
+				return nil, fmt.Errorf("there is nothing for %q to repeat", c)
 			}
 			if c == '{' {
 				n := len(bounds.FindString(expr[i:]))
 				if n == 0 {
-					return nil, errors.New("{ is not the beginning of a {1,2}")
+					return nil, errors.New("{ does not begin an interval such as {1,2}")
 				}
 				end += n - 1
 			}
@@ -137,9 +138,10 @@ func parseERE(expr string) (*regexp.Regexp, error) {
 		b.WriteString(expr[i : end+1])
 		i = end
 	}
-	return compile(b.String())
+	return compileDotAll(b.String())
 }
 
+// isWordy reports whether a character is a letter, a digit or "_".
 func isWordy(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -20,34 +20,34 @@ import (
 type process struct {
 	pid  string
 	uid  uint32
-	args string // "[kthreadd]" where there is no command line
+	args string // "[kthreadd]" for a process without a command line
 }
 
-// processes lists them, once.
-func (s *System) processes(ctx context.Context) ([]process, error) {
+// listProcesses returns the processes, read once.
+func (s *System) listProcesses(ctx context.Context) ([]process, error) {
 	s.list.Do(func() { s.all, s.err = s.readProcesses(ctx) })
 	return s.all, s.err
 }
 
-// readProcesses: a command line is behind a lock of its process, which one that is
-// stuck in the kernel may hold.
+// readProcesses reads the processes. The command line is protected by a lock of its process,
+// which a process stuck in the kernel may hold.
 func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
 	entries, err := os.ReadDir(s.Proc)
 	if err != nil {
-		return nil, errors.New("processes cannot be listed")
+		return nil, errors.New("cannot list processes")
 	}
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil, errors.New("there was no time for all processes")
+			return nil, errors.New("no time left to read all processes")
 		}
 		dir := filepath.Join(s.Proc, e.Name())
 		var st unix.Stat_t
 		text, err := readArgs(filepath.Join(dir, "cmdline"))
 		if err != nil || unix.Lstat(dir, &st) != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended
 		}
 		args := strings.TrimRight(strings.ReplaceAll(string(text), "\x00", " "), " ")
 		if args == "" {
@@ -62,11 +62,12 @@ func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
 	return all, nil
 }
 
-// argsMost is what is looked at of a command line, and was all that Linux showed up to 4.1.
+// argsMost is the number of bytes read of a command line, which was the maximum that Linux
+// showed up to 4.1.
 const argsMost = 4096
 
-// readArgs reads no more: any user's process may have gigabytes there, which need not even be in its
-// memory (PR_SET_MM_MAP, prctl(2)).
+// readArgs reads at most argsMost bytes: any user's process may have gigabytes there, which
+// need not even be in its memory (PR_SET_MM_MAP, prctl(2)).
 func readArgs(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -76,47 +77,49 @@ func readArgs(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, argsMost))
 }
 
-// wanted is a process that must run, or must not.
+// wanted is a process that must run, or must not run.
 type wanted struct {
 	name   string
 	is     func(args string) bool
-	owner  *match // of the account's name, nil for any
-	not    bool   // must not run
+	owner  *match // matches the account's name; nil: any
+	not    bool   // whether the process must not run
 	suffix string // " owned by root"
 }
 
-func (w *wanted) look(ctx context.Context, s *System) (string, error) {
-	all, err := s.processes(ctx)
+// checkProcess compares the processes with the assertion.
+func (w *wanted) checkProcess(ctx context.Context, s *System) (string, error) {
+	all, err := s.listProcesses(ctx)
 	if err != nil {
 		return "", err
 	}
 	owner := w.owner
-	if owner != nil && owner.expr != nil { // a uid stands for its name
+	if owner != nil && owner.expr != nil { // a uid is replaced by its name
 		number := strings.TrimPrefix(owner.text, "!")
-		if name := s.accountNamed(number); name != number {
+		if name := s.resolveOwner(number); name != number {
 			if owner, err = parseMatch(map[bool]string{true: "!"}[owner.not] + name); err != nil {
 				return "", err
 			}
 		}
 	}
 	for _, p := range all {
-		if !w.is(p.args) || owner != nil && !owner.is(s.account(p.uid)) {
+		if !w.is(p.args) || owner != nil && !owner.matches(s.findAccount(p.uid)) {
 			continue
 		}
 		if w.not {
-			return w.name + w.suffix + " runs", nil
+			return w.name + w.suffix + " is running", nil
 		}
 		return "", nil
 	}
 	if w.not {
 		return "", nil
 	}
-	return w.name + w.suffix + " does not run", nil
+	return w.name + w.suffix + " is not running", nil
 }
 
-// service is check_ps_service OPTIONS NAME. With -s, -k and -E it must not run.
-func service(l *Line, args []string) (look, error) {
-	opts, rest, err := options(args, "0E:SVcd:e:fkm:rsu:v")
+// parseService parses check_ps_service OPTIONS NAME. With -s, -k and -E the service must not
+// run.
+func parseService(l *Line, args []string) (assertion, error) {
+	opts, rest, err := parseOptions(args, "0E:SVcd:e:fkm:rsu:v")
 	w := &wanted{name: strings.Join(rest, " ")}
 	program, pattern, full := w.name, "", false
 	for _, o := range opts {
@@ -136,16 +139,16 @@ func service(l *Line, args []string) (look, error) {
 			}
 		case 's', 'k', 'E':
 			w.not = true
-			l.changes(o.letter)
+			l.noteChange(o.letter)
 		case 'S', 'r', 'c', 'e':
-			l.changes(o.letter)
+			l.noteChange(o.letter)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case w.name == "":
-		return nil, errors.New("it names no service")
+		return nil, errors.New("a service is missing")
 	case pattern == "":
 		pattern = "*" + program
 	}
@@ -154,34 +157,36 @@ func service(l *Line, args []string) (look, error) {
 		if !full {
 			args, _, _ = strings.Cut(args, " ")
 		}
-		return m.is(args)
+		return m.matches(args)
 	}
-	return w.look, err
+	return w.checkProcess, err
 }
 
-// daemon is check_ps_daemon COMMAND [OWNER [ARGS]], for which a process is the one
-// if that stands anywhere in its command line.
-func daemon(_ *Line, args []string) (look, error) {
-	w, err := named(args)
-	if err == nil && len(args) > 1 && args[1] != "" { // an owner's name and no match string
+// parseDaemon parses check_ps_daemon COMMAND [OWNER [ARGS]], which matches a process whose
+// command line contains the command anywhere.
+func parseDaemon(_ *Line, args []string) (assertion, error) {
+	w, err := parseNamed(args)
+	if err == nil && len(args) > 1 && args[1] != "" { // the name of an owner, not a match string
 		w.owner = &match{text: args[1], expr: regexp.MustCompile(`^` + regexp.QuoteMeta(args[1]) + `$`)}
 	}
-	return w.look, err
+	return w.checkProcess, err
 }
 
-// blacklist is check_ps_blacklist, the contrary; its OWNER is a match string.
-func blacklist(_ *Line, args []string) (look, error) {
-	w, err := named(args)
+// parseBlacklist parses check_ps_blacklist, the opposite of check_ps_daemon; its OWNER is a
+// match string.
+func parseBlacklist(_ *Line, args []string) (assertion, error) {
+	w, err := parseNamed(args)
 	w.not = true
 	if err == nil && len(args) > 1 && args[1] != "" {
 		w.owner, err = parseMatch(args[1])
 	}
-	return w.look, err
+	return w.checkProcess, err
 }
 
-func named(args []string) (*wanted, error) {
+// parseNamed parses COMMAND [OWNER [ARGS]].
+func parseNamed(args []string) (*wanted, error) {
 	w := &wanted{}
-	if err := arguments(args, 1, 3); err != nil {
+	if err := checkArguments(args, 1, 3); err != nil {
 		return w, err
 	}
 	w.name = args[0]
@@ -196,28 +201,29 @@ func named(args []string) (*wanted, error) {
 	return w, err
 }
 
-// loadAverage is check_ps_loadavg [1M [5M [15M]]]: whole numbers that the load stays below.
-func loadAverage(_ *Line, args []string) (look, error) {
-	if err := arguments(args, 1, 3); err != nil {
+// parseLoadAverage parses check_ps_loadavg [1M [5M [15M]]]: whole numbers below which the load
+// must stay.
+func parseLoadAverage(_ *Line, args []string) (assertion, error) {
+	if err := checkArguments(args, 1, 3); err != nil {
 		return nil, err
 	}
 	limit := make([]int, len(args))
 	for i, text := range args {
 		var err error
 		if limit[i], err = strconv.Atoi(text); err != nil && text != "" {
-			return nil, refuse(text, "a whole number")
+			return nil, newRefusal(text, "a whole number")
 		}
 	}
 	return func(_ context.Context, s *System) (string, error) {
 		text, err := os.ReadFile(filepath.Join(s.Proc, "loadavg"))
 		f := strings.Fields(string(text))
 		if err != nil || len(f) < 3 {
-			return "", errors.New("the load averages cannot be read")
+			return "", errors.New("cannot read the load averages")
 		}
 		for i, minutes := range []string{"1", "5", "15"}[:len(args)] {
 			load, err := strconv.ParseFloat(f[i], 64)
 			if err != nil {
-				return "", errors.New("the load averages are not understood")
+				return "", errors.New("cannot parse the load averages")
 			}
 			if args[i] != "" && int(load) >= limit[i] {
 				return fmt.Sprintf("the %s-minute load average is %d or more", minutes, limit[i]), nil

@@ -12,8 +12,8 @@ import (
 
 var amount = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})([kKmMgGtTpPeE]?)$`)
 
-// size reads "32gb" in kB: a number without a unit is kB, and so is "1b".
-func size(text string) (int64, error) {
+// parseSize parses "32gb" to kB: a number without a unit is in kB, and so is "1b".
+func parseSize(text string) (int64, error) {
 	bare := text
 	if n := len(text); n > 0 && (text[n-1] == 'b' || text[n-1] == 'B') {
 		bare = text[:n-1]
@@ -22,11 +22,11 @@ func size(text string) (int64, error) {
 	if m == nil {
 		return 0, fmt.Errorf("%.30q: write a size such as 1024k or 32GB", text)
 	}
-	return times(text, m[1], 1024, max(0, strings.Index("KMGTPE", strings.ToUpper(m[2]))))
+	return multiply(text, m[1], 1024, max(0, strings.Index("KMGTPE", strings.ToUpper(m[2]))))
 }
 
-// count reads "100k": a thousand is 1000.
-func count(text string) (int64, error) {
+// parseCount parses "100k": the factor is 1000.
+func parseCount(text string) (int64, error) {
 	m := amount.FindStringSubmatch(text)
 	if m == nil {
 		return 0, fmt.Errorf("%.30q: write a number such as 1000 or 100k", text)
@@ -35,10 +35,11 @@ func count(text string) (int64, error) {
 	if m[2] != "" {
 		power = strings.Index("KMGTPE", strings.ToUpper(m[2])) + 1
 	}
-	return times(text, m[1], 1000, power)
+	return multiply(text, m[1], 1000, power)
 }
 
-func times(text, number string, base int64, power int) (int64, error) {
+// multiply multiplies a number by a power of the base, and returns an error on overflow.
+func multiply(text, number string, base int64, power int) (int64, error) {
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%.30q: too large", text)
@@ -52,8 +53,8 @@ func times(text, number string, base int64, power int) (int64, error) {
 	return n, nil
 }
 
-// percent reads "3%"; false if it is none.
-func percent(text string) (n int64, is bool, err error) {
+// parsePercent parses "3%"; it returns false if the text is no percentage.
+func parsePercent(text string) (n int64, is bool, err error) {
 	number, is := strings.CutSuffix(text, "%")
 	if !is {
 		return 0, false, nil
@@ -65,8 +66,8 @@ func percent(text string) (n int64, is bool, err error) {
 	return n, true, nil
 }
 
-// seconds reads a whole number of seconds.
-func seconds(text string) (int64, error) {
+// parseSeconds parses a whole number of seconds.
+func parseSeconds(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
 		return 0, fmt.Errorf("%.30q: write a whole number of seconds", text)

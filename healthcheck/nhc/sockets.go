@@ -20,21 +20,21 @@ import (
 type sock struct {
 	proto, local, remote, state, kind string
 	uid                               uint32
-	owned                             bool // uid is known
+	owned                             bool // whether uid is known
 	inode                             string
 }
 
-// The kernel's states of TCP, include/net/tcp_states.h, by netstat's names.
+// tcpStates are the kernel's states of TCP, include/net/tcp_states.h, by netstat's names.
 var tcpStates = []string{"", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT", "CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING", "SYN_RECV"}
 
-// sockets are those of /proc/net: TCP, UDP and Unix.
-func (s *System) sockets() (all []sock, err error) {
+// readSockets returns the sockets in /proc/net: TCP, UDP and Unix.
+func (s *System) readSockets() (all []sock, err error) {
 	for _, proto := range []string{"tcp", "tcp6", "udp", "udp6", "unix"} {
 		text, err := os.ReadFile(filepath.Join(s.Proc, "net", proto))
 		if err != nil && (proto == "tcp" || proto == "unix") {
-			return nil, errors.New("sockets cannot be listed")
+			return nil, errors.New("cannot list sockets")
 		}
-		_, rows, _ := strings.Cut(string(text), "\n") // the first row is a heading
+		_, rows, _ := strings.Cut(string(text), "\n") // without the header line
 		for row := range strings.Lines(rows) {
 			parse := parseInet
 			if proto == "unix" {
@@ -48,12 +48,13 @@ func (s *System) sockets() (all []sock, err error) {
 	return all, nil
 }
 
+// parseInet parses a row of /proc/net/tcp or udp.
 func parseInet(proto string, f []string) (sock, bool) {
 	if len(f) < 10 {
 		return sock{}, false
 	}
-	local, ok := address(f[1])
-	remote, ok2 := address(f[2])
+	local, ok := decodeAddress(f[1])
+	remote, ok2 := decodeAddress(f[2])
 	state, err := strconv.ParseUint(f[3], 16, 8)
 	uid, err2 := strconv.ParseUint(f[7], 10, 32)
 	if !ok || !ok2 || err != nil || err2 != nil {
@@ -61,15 +62,16 @@ func parseInet(proto string, f []string) (sock, bool) {
 	}
 	one := sock{proto: proto, local: local, remote: remote, uid: uint32(uid), owned: true, inode: f[9]}
 	switch {
-	case strings.HasPrefix(proto, "udp") && state != 1: // not connected
+	case strings.HasPrefix(proto, "udp") && state != 1: // unconnected
 	case int(state) < len(tcpStates):
 		one.state = tcpStates[state]
 	}
 	return one, true
 }
 
-// address reads "0100007F:0016": words of 32 bits in the machine's byte order, and a port.
-func address(text string) (string, bool) {
+// decodeAddress decodes "0100007F:0016": words of 32 bits in the machine's byte order, and a
+// port.
+func decodeAddress(text string) (string, bool) {
 	addr, port, _ := strings.Cut(text, ":")
 	b, err := hex.DecodeString(addr)
 	n, err2 := strconv.ParseUint(port, 16, 16)
@@ -90,7 +92,7 @@ func address(text string) (string, bool) {
 	return ip.String() + ":" + shown, true
 }
 
-// parseUnix reads a row of /proc/net/unix, unix(7); flags 0x10000 is a listener.
+// parseUnix parses a row of /proc/net/unix, unix(7); flags 0x10000 mark a listener.
 func parseUnix(_ string, f []string) (sock, bool) {
 	if len(f) < 7 {
 		return sock{}, false
@@ -109,10 +111,10 @@ func parseUnix(_ string, f []string) (sock, bool) {
 	return one, true
 }
 
-// socket is check_net_socket OPTIONS: there is one socket at least, or with -! none,
-// for which all of the options hold.
-func socket(l *Line, args []string) (look, error) {
-	opts, rest, err := options(args, "!0ad:l:n:p:r:s:t:u:e:E:")
+// parseSocket parses check_net_socket OPTIONS: there is at least one socket that meets all
+// options, or with -! none.
+func parseSocket(l *Line, args []string) (assertion, error) {
+	opts, rest, err := parseOptions(args, "!0ad:l:n:p:r:s:t:u:e:E:")
 	want, name, not := map[byte]*match{}, "", false
 	for _, o := range opts {
 		switch o.letter {
@@ -123,7 +125,7 @@ func socket(l *Line, args []string) (look, error) {
 		case 'n':
 			name = o.value + " "
 		case 'e', 'E':
-			l.changes(o.letter)
+			l.noteChange(o.letter)
 		case 'd', 'l', 'p', 'r', 's', 't', 'u':
 			m, e := parseMatch(o.value)
 			want[o.letter], err = m, errors.Join(err, e)
@@ -135,7 +137,7 @@ func socket(l *Line, args []string) (look, error) {
 	case len(rest) > 0:
 		return nil, fmt.Errorf("%.30q has no option before it", rest[0])
 	case len(want) == 0:
-		return nil, errors.New("it does not say which socket")
+		return nil, errors.New("an option that selects the socket is missing")
 	}
 	asked := name + "socket"
 	for _, letter := range []byte("plrstud") {
@@ -144,7 +146,7 @@ func socket(l *Line, args []string) (look, error) {
 		}
 	}
 	return func(ctx context.Context, s *System) (string, error) {
-		found, err := s.find(ctx, want)
+		found, err := s.hasSocket(ctx, want)
 		switch {
 		case err != nil:
 			return "", err
@@ -157,13 +159,14 @@ func socket(l *Line, args []string) (look, error) {
 	}, nil
 }
 
-func (s *System) find(ctx context.Context, want map[byte]*match) (bool, error) {
-	all, err := s.sockets()
+// hasSocket reports whether a socket matches.
+func (s *System) hasSocket(ctx context.Context, want map[byte]*match) (bool, error) {
+	all, err := s.readSockets()
 	if err != nil {
 		return false, err
 	}
 	inodes := map[string]bool{}
-	is := func(letter byte, text string) bool { return want[letter] == nil || want[letter].is(text) }
+	is := func(letter byte, text string) bool { return want[letter] == nil || want[letter].matches(text) }
 	for _, one := range all {
 		if !is('p', one.proto) || !is('l', one.local) || !is('r', one.remote) || !is('s', one.state) || !is('t', one.kind) {
 			continue
@@ -171,9 +174,9 @@ func (s *System) find(ctx context.Context, want map[byte]*match) (bool, error) {
 		if want['u'] != nil {
 			owner := ""
 			if one.owned {
-				owner = s.account(one.uid)
+				owner = s.findAccount(one.uid)
 			}
-			if !want['u'].is(owner) {
+			if !want['u'].matches(owner) {
 				continue
 			}
 		}
@@ -182,15 +185,15 @@ func (s *System) find(ctx context.Context, want map[byte]*match) (bool, error) {
 	if want['d'] == nil || len(inodes) == 0 {
 		return len(inodes) > 0, nil
 	}
-	return s.held(ctx, inodes, want['d'])
+	return s.isHeld(ctx, inodes, want['d'])
 }
 
-// held tells whether a process of such a name has one of the sockets.
-func (s *System) held(ctx context.Context, inodes map[string]bool, name *match) (bool, error) {
+// isHeld reports whether a process with a matching name holds one of the sockets.
+func (s *System) isHeld(ctx context.Context, inodes map[string]bool, name *match) (bool, error) {
 	pids, err := filepath.Glob(filepath.Join(s.Proc, "[0-9]*"))
 	for _, dir := range pids {
 		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
-		if !name.is(string(bytes.TrimSuffix(comm, []byte("\n")))) {
+		if !name.matches(string(bytes.TrimSuffix(comm, []byte("\n")))) {
 			continue
 		}
 		fds, _ := os.ReadDir(filepath.Join(dir, "fd"))
@@ -200,7 +203,7 @@ func (s *System) held(ctx context.Context, inodes map[string]bool, name *match) 
 			}
 		}
 		if ctx.Err() != nil {
-			return false, errors.New("there was no time for all processes")
+			return false, errors.New("no time left to read all processes")
 		}
 	}
 	return false, err

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// room is what df says of a file system, in kB or in inodes.
+// room is the space of a file system as df(1) reports it, in kB or in inodes.
 type room struct{ size, used, free int64 }
 
-// percentUsed is df's: of what users can have, rounded up.
+// percentUsed returns df's percentage of the space available to users, rounded up.
 func (r room) percentUsed() int64 {
 	if r.used+r.free <= 0 {
 		return 0
@@ -21,41 +21,44 @@ func (r room) percentUsed() int64 {
 	return (100*r.used + r.used + r.free - 1) / (r.used + r.free)
 }
 
-// bound is one limit of a line; the zero value is none.
+// bound is one limit of a line; the zero value is no limit.
 type bound struct {
 	text    string
 	n       int64
 	percent bool
 }
 
+// parseBound parses one limit.
 func parseBound(text string, inodes bool) (b bound, err error) {
 	b.text = text
-	if b.n, b.percent, err = percent(text); b.percent || text == "" {
+	if b.n, b.percent, err = parsePercent(text); b.percent || text == "" {
 		return b, err
 	}
 	if inodes {
-		b.n, err = count(text)
+		b.n, err = parseCount(text)
 	} else {
-		b.n, err = size(text)
+		b.n, err = parseSize(text)
 	}
 	return b, err
 }
 
-// spaceRule is what a line asserts: a size between two bounds, or with free or used one bound of that.
+// spaceRule is the assertion of a line: a size between two bounds, or one bound for free or
+// used space.
 type spaceRule struct {
 	what      string // "size", "free" or "used"
 	inodes    bool
 	low, high bound
 }
 
-// spaceKind is check_fs_size, check_fs_free, check_fs_used, and the same of inodes.
-func spaceKind(what string, inodes bool) func(*Line, []string) (look, error) {
-	return func(_ *Line, args []string) (look, error) {
+// newSpaceParser returns the parser of check_fs_size, check_fs_free, check_fs_used, and the
+// same checks of inodes.
+func newSpaceParser(what string, inodes bool) func(*Line, []string) (assertion, error) {
+	return func(_ *Line, args []string) (assertion, error) {
 		most := 2
 		if what == "size" {
 			most = 3
 		}
-		if err := arguments(args, 1, most); err != nil {
+		if err := checkArguments(args, 1, most); err != nil {
 			return nil, err
 		}
 		r, path := spaceRule{what: what, inodes: inodes}, filepath.Clean(args[0])
@@ -72,29 +75,31 @@ func spaceKind(what string, inodes bool) func(*Line, []string) (look, error) {
 				return nil, fmt.Errorf("%.30q: write a size", text)
 			}
 		}
-		return func(_ context.Context, s *System) (string, error) { return r.look(s, path) }, nil
+		return func(_ context.Context, s *System) (string, error) { return r.checkPath(s, path) }, nil
 	}
 }
 
-func (r spaceRule) look(s *System, path string) (string, error) {
-	at, err := s.mounts()
+// checkPath compares the space of a file system with the assertion.
+func (r spaceRule) checkPath(s *System, path string) (string, error) {
+	at, err := s.readMounts()
 	if err != nil {
 		return "", err
 	}
 	if _, mounted := at[path]; !mounted {
-		return "", Remark(path + " is no mount point, which NHC lets pass")
+		return "", Remark(path + " is not a mount point, which NHC ignores")
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
-		return fmt.Sprintf("%s does not tell its space: %v", path, err), nil
+		return fmt.Sprintf("%s does not report its space: %v", path, err), nil
 	}
-	if fault := r.judge(roomOf(&st, r.inodes)); fault != "" {
+	if fault := r.judgeRoom(computeRoom(&st, r.inodes)); fault != "" {
 		return path + " " + fault, nil
 	}
 	return "", nil
 }
 
-func roomOf(st *unix.Statfs_t, inodes bool) room {
+// computeRoom returns the space or the inodes of a file system.
+func computeRoom(st *unix.Statfs_t, inodes bool) room {
 	if inodes {
 		return room{int64(st.Files), int64(st.Files - st.Ffree), int64(st.Ffree)}
 	}
@@ -106,8 +111,8 @@ func roomOf(st *unix.Statfs_t, inodes bool) room {
 	return room{kb(st.Blocks), kb(st.Blocks - st.Bfree), kb(st.Bavail)}
 }
 
-// judge is never wrong about a file system without blocks or inodes of its own.
-func (r spaceRule) judge(has room) string {
+// judgeRoom returns the fault; a file system without blocks or inodes of its own has none.
+func (r spaceRule) judgeRoom(has room) string {
 	unit := ""
 	if r.inodes {
 		unit = " inodes"

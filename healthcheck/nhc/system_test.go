@@ -42,7 +42,7 @@ func TestAMachineThatTellsNothing(t *testing.T) {
 	for _, check := range []string{"check_fs_mount /", "check_fs_free / 1k", "check_hw_cpuinfo 1", "check_hw_physmem 1 2", "check_hw_eth eth0", "check_ps_service sshd",
 		"check_ps_loadavg 1", "check_net_socket -p tcp"} {
 		l := Parse("* || "+check, "n1")[0]
-		fault, err := l.Look(context.Background(), s)
+		fault, err := l.Check(context.Background(), s)
 		assert.Error(t, err, check)
 		assert.Empty(t, fault, check)
 	}
@@ -55,11 +55,11 @@ func TestACommandThatGetsLessTimeThanItMayTake(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := Parse("* || check_cmd_status /usr/bin/env", "n1")[0].Look(ctx, s)
-	assert.EqualError(t, err, "/usr/bin/env was not given the 5s that it may take; raise the check's timeout")
+	_, err := Parse("* || check_cmd_status /usr/bin/env", "n1")[0].Check(ctx, s)
+	assert.EqualError(t, err, "/usr/bin/env had less than its 5s left; raise the check's timeout")
 }
 
-// A host that was not asked is not blamed.
+// A host that was not pinged is not reported.
 func TestAPingThatCannotBeMade(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: ping must be root's")
@@ -71,21 +71,21 @@ func TestAPingThatCannotBeMade(t *testing.T) {
 		ctx context.Context
 		err error
 	}{
-		"there was no time left to ping n2; raise the check's timeout": {late, exits("kill -9 $$")},
-		"ping cannot be run: signal: killed":                           {context.Background(), exits("kill -9 $$")},
-		"ping cannot be run: exec format error":                        {context.Background(), unix.ENOEXEC},
+		"no time left to ping n2; raise the check's timeout": {late, exits("kill -9 $$")},
+		"cannot run ping: signal: killed":                    {context.Background(), exits("kill -9 $$")},
+		"cannot run ping: exec format error":                 {context.Background(), unix.ENOEXEC},
 	} {
 		s := &System{pings: []string{"/usr/bin/env"}, Command: func(context.Context, string, ...string) ([]byte, error) { return nil, c.err }}
-		fault, err := Parse("* || check_net_ping n2 n3", "n1")[0].Look(c.ctx, s)
+		fault, err := Parse("* || check_net_ping n2 n3", "n1")[0].Check(c.ctx, s)
 		assert.EqualError(t, err, want)
 		assert.Empty(t, fault)
 	}
 }
 
-// df's numbers, of a file system of 1000 blocks of 4 kB and 100 inodes.
+// The figures of df(1) for a file system of 1000 blocks of 4 kB and 100 inodes.
 func TestSpace(t *testing.T) {
 	st := &unix.Statfs_t{Bsize: 4096, Frsize: 4096, Blocks: 1000, Bfree: 300, Bavail: 250, Files: 100, Ffree: 10}
-	blocks, inodes := roomOf(st, false), roomOf(st, true)
+	blocks, inodes := computeRoom(st, false), computeRoom(st, true)
 	assert.Equal(t, room{4000, 2800, 1000}, blocks)
 	assert.Equal(t, room{100, 90, 10}, inodes)
 	assert.Equal(t, int64(74), blocks.percentUsed()) // 73.7, rounded up
@@ -110,13 +110,13 @@ func TestSpace(t *testing.T) {
 		r.low, err = parseBound(c.low, c.inodes)
 		r.high, err2 = parseBound(c.high, c.inodes)
 		require.NoError(t, errors.Join(err, err2))
-		assert.Equal(t, c.fault, r.judge(has), fmt.Sprint(c))
-		assert.Empty(t, r.judge(room{}), "a file system without any")
+		assert.Equal(t, c.fault, r.judgeRoom(has), fmt.Sprint(c))
+		assert.Empty(t, r.judgeRoom(room{}), "a file system without any")
 	}
 }
 
 func TestSocketsOfTheMachine(t *testing.T) {
-	all, err := (&System{Proc: "/proc"}).sockets()
+	all, err := (&System{Proc: "/proc"}).readSockets()
 	require.NoError(t, err)
 	for _, s := range all {
 		assert.NotEmpty(t, s.proto)
@@ -126,14 +126,14 @@ func TestSocketsOfTheMachine(t *testing.T) {
 	}
 }
 
-// TestLongCommandLine: a user's process has as long a command line as it likes.
+// TestLongCommandLine: a user's process may have a command line of any length.
 func TestLongCommandLine(t *testing.T) {
 	const long = 256 << 20
 	s, dir := node(t)
 	require.NoError(t, os.Truncate(dir+"/proc/10/cmdline", long))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	all, err := s.processes(t.Context())
+	all, err := s.listProcesses(t.Context())
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	assert.Len(t, all, 4)

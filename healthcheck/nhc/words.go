@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// unescape takes the layer of backslashes off that bash's read takes, and tells
-// whether the next line goes on with this one.
+// unescape removes the layer of backslashes that bash's read removes, and reports whether the
+// next line continues this one.
 func unescape(line string) (text string, more bool) {
 	var b strings.Builder
 	for i := 0; i < len(line); i++ {
@@ -26,16 +26,16 @@ func unescape(line string) (text string, more bool) {
 	return b.String(), false
 }
 
-// words splits a simple command as bash does, bash(1) "QUOTING" and "COMMENTS".
-// What bash would expand, run or redirect is an error.
-func words(text string) ([]string, error) {
+// splitWords splits a simple command as bash does, bash(1) "QUOTING" and "COMMENTS". Constructs
+// that bash would expand, run or redirect are errors.
+func splitWords(text string) ([]string, error) {
 	var all []string
 	for {
 		text = strings.TrimLeft(text, " \t")
 		if text == "" || text[0] == '#' {
 			return all, nil
 		}
-		word, rest, err := word(text)
+		word, rest, err := takeWord(text)
 		if err != nil {
 			return nil, err
 		}
@@ -43,17 +43,18 @@ func words(text string) ([]string, error) {
 	}
 }
 
-// What bash makes something of without quotes. Globs it leaves alone: NHC has them off.
+// special are the characters that bash interprets without quotes. Globs are not included, since
+// NHC disables them.
 const special = "|&;()<>`\n"
 
-// braces is brace expansion, which comes before anything else.
+// braces matches brace expansion, which precedes all other expansions.
 var braces = regexp.MustCompile(`\{[^{} ]*(?:,|\.\.)[^{} ]*\}`)
 
-var errBash = errors.New("is for bash; write a check_* with plain words")
+var errBash = errors.New("requires bash; write a check_* with plain words")
 
-// word takes one word off the beginning of text.
-func word(text string) (word, rest string, err error) {
-	var b, bare strings.Builder // bare has only what stands without quotes
+// takeWord returns the first word of text and the rest.
+func takeWord(text string) (word, rest string, err error) {
+	var b, bare strings.Builder // bare has only the unquoted characters
 	if text[0] == '~' {
 		return "", "", fmt.Errorf("%.20q %w", text, errBash)
 	}
@@ -71,7 +72,7 @@ func word(text string) (word, rest string, err error) {
 			i += end + 1
 			continue
 		case c == '"':
-			n, err := quoted(text[i+1:], &b)
+			n, err := takeQuoted(text[i+1:], &b)
 			if err != nil {
 				return "", "", err
 			}
@@ -81,7 +82,7 @@ func word(text string) (word, rest string, err error) {
 			i++
 			b.WriteByte(text[i])
 			continue
-		case strings.IndexByte(special, c) >= 0 || c == '$' && expands(text[i+1:], "'\""):
+		case strings.IndexByte(special, c) >= 0 || c == '$' && startsExpansion(text[i+1:], "'\""):
 			return "", "", fmt.Errorf("%.20q %w", text[i:], errBash)
 		default:
 			b.WriteByte(c)
@@ -96,14 +97,14 @@ func word(text string) (word, rest string, err error) {
 	return b.String(), rest, nil
 }
 
-// quoted takes what stands up to the next double quote, and tells how much that was.
-func quoted(text string, to *strings.Builder) (int, error) {
+// takeQuoted copies the text up to the next double quote, and returns its length.
+func takeQuoted(text string, to *strings.Builder) (int, error) {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
 		case c == '"':
 			return i + 1, nil
-		case c == '`' || c == '$' && expands(text[i+1:], ""):
+		case c == '`' || c == '$' && startsExpansion(text[i+1:], ""):
 			return 0, fmt.Errorf("%.20q %w", text[i:], errBash)
 		case c == '\\' && i+1 < len(text) && strings.IndexByte("$`\"\\", text[i+1]) >= 0:
 			i++
@@ -114,9 +115,9 @@ func quoted(text string, to *strings.Builder) (int, error) {
 	return 0, errors.New("a quote is not closed")
 }
 
-// expands tells whether a dollar before that is more than a dollar; also says what
-// else begins an expansion at this place.
-func expands(after, also string) bool {
+// startsExpansion reports whether a dollar sign before this text starts an expansion; also
+// lists further characters that do so here.
+func startsExpansion(after, also string) bool {
 	if after == "" {
 		return false
 	}

@@ -20,36 +20,39 @@ import (
 
 const prefix = "gojail_health_"
 
-// MetricsTime is for the file to be written, beyond what the run itself may take: a
-// run in which everything hangs is worth its metrics.
+// MetricsTime is the time for writing the file, in addition to the duration of the run, so that
+// a run in which all checks hang still has metrics.
 const MetricsTime = time.Second
 
-// Metrics replaces the file for node_exporter's textfile collector, at once. Its
-// directory must be root's. write is Replace with a deadline, as the disk may hang.
-// nil: Replace itself.
+// WriteMetrics replaces the file of node_exporter's textfile collector atomically. Only root
+// may be able to write its directory. write is ReplaceFile with a deadline, since the disk may
+// hang; nil: ReplaceFile itself.
 //
-// The text format (prometheus.io, "Exposition formats") is written here: Prometheus's
-// own package takes as long to load as all checks together. The tests read it with that.
-func (r *Report) Metrics(path string, write run.Writer) error {
-	text, err := r.exposition()
-	if e := put(path, text, write); e != nil {
+// The text format (prometheus.io, "Exposition formats") is implemented here, since Prometheus's
+// own package takes as long to load as all checks together. The tests parse the file with that
+// package.
+func (r *Report) WriteMetrics(path string, write run.Writer) error {
+	text, err := r.formatMetrics()
+	if e := replaceMetricsFile(path, text, write); e != nil {
 		err = errors.Join(err, fmt.Errorf("cannot write the metrics %s: %w", path, e))
 	}
 	return err
 }
 
-func put(path string, text []byte, write run.Writer) error {
+// replaceMetricsFile writes the file with write, limited to MetricsTime, or with ReplaceFile if
+// write is nil.
+func replaceMetricsFile(path string, text []byte, write run.Writer) error {
 	if write == nil {
-		return Replace(path, text)
+		return ReplaceFile(path, text)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), MetricsTime)
 	defer cancel()
 	return write(ctx, path, text)
 }
 
-// exposition is all metrics, those of one name together. A check's metric that does
-// not fit is left out and is an error.
-func (r *Report) exposition() ([]byte, error) {
+// formatMetrics returns all metrics, grouped by name. An invalid metric of a check is left out
+// and reported as an error.
+func (r *Report) formatMetrics() ([]byte, error) {
 	families := map[string]*family{}
 	var errs []error
 	add := func(all []check.Metric) {
@@ -59,12 +62,12 @@ func (r *Report) exposition() ([]byte, error) {
 				f = &family{rows: map[string]bool{}}
 				families[m.Name] = f
 			}
-			if err := f.add(m); err != nil {
+			if err := f.addMetric(m); err != nil {
 				errs = append(errs, fmt.Errorf("metric %s: %w", m.Name, err))
 			}
 		}
 	}
-	add(r.own())
+	add(r.listRunMetrics())
 	for _, result := range r.Results {
 		add(result.Metrics)
 	}
@@ -74,24 +77,24 @@ func (r *Report) exposition() ([]byte, error) {
 		if len(f.rows) == 0 {
 			continue
 		}
-		// A counter's value is the device's own, which may begin anew: a gauge.
+		// A counter's value is that of the device and may restart: exported as a gauge.
 		text = append(text, "# HELP "+prefix+name+" "+escape.Replace(f.help)+"\n# TYPE "+prefix+name+" gauge\n"...)
 		text = append(text, f.text...)
 	}
 	return text, errors.Join(errs...)
 }
 
-// family is the metrics of one name.
+// family is the set of metrics with one name.
 type family struct {
 	help  string
-	names []string        // of labels, sorted
-	rows  map[string]bool // labels that there are
+	names []string        // sorted names of labels
+	rows  map[string]bool // existing label sets
 	text  []byte
 }
 
-// add refuses what would make Prometheus refuse the whole file. The first one says
-// what help and labels the family has.
-func (f *family) add(m check.Metric) error {
+// addMetric adds a metric, or returns an error for one that would make Prometheus reject the
+// whole file. The first metric defines the help text and the label names.
+func (f *family) addMetric(m check.Metric) error {
 	if f.help == "" {
 		f.help = m.Help
 	}
@@ -99,47 +102,48 @@ func (f *family) add(m check.Metric) error {
 		f.names = slices.Sorted(maps.Keys(m.Labels))
 		for _, word := range append([]string{m.Name}, f.names...) {
 			if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || word[0] <= '9' {
-				return fmt.Errorf("%.50q is no name", word)
+				return fmt.Errorf("invalid name %.50q", word)
 			}
 		}
 	}
-	text, ok := f.labels(append(f.text, prefix+m.Name...), m.Labels)
+	text, ok := f.appendLabels(append(f.text, prefix+m.Name...), m.Labels)
 	if !ok {
-		return errors.New("has other labels than before")
+		return errors.New("labels differ from the first metric of this name")
 	}
 	row := string(text[len(f.text):])
 	if f.rows[row] {
-		return errors.New("is there twice")
+		return errors.New("duplicate labels")
 	}
 	f.rows[row] = true
 	f.text = append(strconv.AppendFloat(append(text, ' '), m.Value, 'g', -1, 64), '\n')
 	return nil
 }
 
-// own are the numbers of the run itself.
-func (r *Report) own() []check.Metric {
+// listRunMetrics returns the metrics of the run itself.
+func (r *Report) listRunMetrics() []check.Metric {
 	one := func(name, help string, value float64) check.Metric {
 		return check.Metric{Name: name, Help: help, Value: value}
 	}
 	all := make([]check.Metric, 0, 4+3*len(r.Results))
 	all = append(all,
-		one("last_run_timestamp_seconds", "When the last run began.", float64(r.Began.UnixMilli())/1000),
-		one("run_duration_seconds", "How long the last run took.", r.Took.Seconds()),
-		one("drained", "1 if the node is drained by its health checks.", number(r.Outcome.Record != nil)),
-		one("run_errors", "What kept the last run from being complete.", float64(len(r.Errors))+number(r.Outcome.Err != nil)))
+		one("last_run_timestamp_seconds", "Start time of the last run.", float64(r.Began.UnixMilli())/1000),
+		one("run_duration_seconds", "Duration of the last run.", r.Took.Seconds()),
+		one("drained", "1 if the node is drained by its health checks.", boolValue(r.Outcome.Record != nil)),
+		one("run_errors", "Number of errors that made the last run incomplete.", float64(len(r.Errors))+boolValue(r.Outcome.Err != nil)))
 	for _, result := range r.Results {
 		name := result.Check.Name
 		whose := map[string]string{"check": name, "severity": string(result.Check.Severity)}
-		status := one("check_status", "What a check found: 0 unknown, 1 ok, 2 warn, 3 fail, 4 not applicable.", float64(result.Verdict))
-		counts := one("check_counts", "1 if the check counts as bad, after enough runs in a row.", number(r.History.Checks[name].Counts))
-		took := one("check_duration_seconds", "How long the check took in the last run.", result.Took.Seconds())
+		status := one("check_status", "Verdict of a check: 0 unknown, 1 ok, 2 warn, 3 fail, 4 not applicable.", float64(result.Verdict))
+		counts := one("check_counts", "1 if the check counts as bad, after enough runs in a row.", boolValue(r.History.Checks[name].Counts))
+		took := one("check_duration_seconds", "Duration of the check in the last run.", result.Took.Seconds())
 		status.Labels, counts.Labels, took.Labels = whose, whose, map[string]string{"check": name}
 		all = append(all, status, counts, took)
 	}
 	return all
 }
 
-func number(b bool) float64 {
+// boolValue returns 1 for true and 0 for false.
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
@@ -151,8 +155,9 @@ var (
 	escapeLabel = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// labels adds them to a text, if they are those of the family.
-func (f *family) labels(text []byte, all map[string]string) (row []byte, ok bool) {
+// appendLabels appends the labels to a text, or returns false if their names differ from those
+// of the family.
+func (f *family) appendLabels(text []byte, all map[string]string) (row []byte, ok bool) {
 	if len(all) != len(f.names) {
 		return nil, false
 	}
@@ -171,10 +176,11 @@ func (f *family) labels(text []byte, all map[string]string) (row []byte, ok bool
 	return text, true
 }
 
-// Replace writes beside the file, where the collector looks for *.prom only, and
-// renames. It may be lost in a crash of the node: it is of this minute. In a directory
-// that others can write, root would open what they put there.
-func Replace(path string, text []byte) error {
+// ReplaceFile writes a new file beside the old one, under a name that the collector (*.prom)
+// ignores, and renames it. The file is not synced to disk, since its content is obsolete after
+// a crash. The directory must not be writable by others: root would open a file that they put
+// there.
+func ReplaceFile(path string, text []byte) error {
 	if err := trusted.Parents(path); err != nil {
 		return err
 	}

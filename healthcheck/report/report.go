@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// Report is one run.
+// Report is the result of one run.
 type Report struct {
 	Node    string
 	Began   time.Time
@@ -25,26 +25,27 @@ type Report struct {
 	History *drain.History
 	Outcome drain.Outcome
 	Dry     bool
-	Errors  []error // what kept the run itself from being complete
+	Errors  []error // errors that made the run incomplete
 }
 
-// Exit is the exit code for Nagios: 0 all is well, 1 a warning, 2 a fault that
-// drains the node, 3 something is unknown (monitoring-plugins.org, guidelines).
-func (r *Report) Exit() int {
+// ExitCode returns the exit code for Nagios: 0 all checks are good, 1 a warning, 2 a fault that
+// drains the node, 3 an unknown result (monitoring-plugins.org, guidelines).
+func (r *Report) ExitCode() int {
 	worst := 0
 	if len(r.Errors) > 0 || r.Outcome.Err != nil {
 		worst = 3
 	}
 	rank := map[int]int{0: 0, 3: 1, 1: 2, 2: 3}
 	for _, result := range r.Results {
-		if code := exit(result); rank[code] > rank[worst] {
+		if code := exitCode(result); rank[code] > rank[worst] {
 			worst = code
 		}
 	}
 	return worst
 }
 
-func exit(r run.Result) int {
+// exitCode returns the exit code for one result.
+func exitCode(r run.Result) int {
 	switch {
 	case r.Verdict == check.Fail && r.Check.Severity == check.Drain:
 		return 2
@@ -56,63 +57,63 @@ func exit(r run.Result) int {
 	return 0
 }
 
-// Text writes a line for Nagios and a table for people.
-func (r *Report) Text(to io.Writer) error {
-	fmt.Fprintln(to, r.summary())
+// WriteText writes a line for Nagios and a table for people.
+func (r *Report) WriteText(to io.Writer) error {
+	fmt.Fprintln(to, r.formatSummary())
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	for _, result := range r.Results {
 		text := result.Text
 		if result.Detail != "" {
-			text += " (" + tomlfile.Printable(result.Detail) + ")" // it may have the name of a user's file or process
+			text += " (" + tomlfile.Printable(result.Detail) + ")" // the detail may include the name of a user's file or process
 		}
 		if past := r.History.Checks[result.Check.Name]; result.Verdict == check.Fail && !past.Counts {
-			text += fmt.Sprintf(" [%d of %d runs]", past.Bad, result.Check.Bad)
+			text += fmt.Sprintf(" [%d of %d runs]", past.Bad, result.Check.BadRuns)
 		} else if result.Verdict != check.Fail && past.Counts {
-			text += fmt.Sprintf(" [counts as bad until %d good runs, %d so far]", result.Check.Good, past.Good)
+			text += fmt.Sprintf(" [counts as bad until %d good runs, %d so far]", result.Check.GoodRuns, past.Good)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", result.Check.Name, result.Verdict, text)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, line := range r.slurm() {
+	for _, line := range r.listSlurmLines() {
 		fmt.Fprintln(to, line)
 	}
 	return nil
 }
 
-// Brief writes what is not good, a line each.
-func (r *Report) Brief(to io.Writer) error {
-	lines := []string{r.summary()}
+// WriteBrief writes one line for each result that is not good.
+func (r *Report) WriteBrief(to io.Writer) error {
+	lines := []string{r.formatSummary()}
 	for _, result := range r.Results {
-		if exit(result) != 0 {
+		if exitCode(result) != 0 {
 			lines = append(lines, fmt.Sprintf("%s: %v: %s", result.Check.Name, result.Verdict, result.Text))
 		}
 	}
-	_, err := fmt.Fprintln(to, strings.Join(append(lines, r.slurm()...), "\n"))
+	_, err := fmt.Fprintln(to, strings.Join(append(lines, r.listSlurmLines()...), "\n"))
 	return err
 }
 
-// summary is the line that Nagios shows: which checks are as bad as the worst one, and
-// how many there are that have something to look at. What that one says is a line of
-// Brief and of Text.
-func (r *Report) summary() string {
+// formatSummary returns the line that Nagios shows: the names of the checks with the worst
+// result, and the number of checks that apply. The texts of the findings are lines of
+// WriteBrief and WriteText.
+func (r *Report) formatSummary() string {
 	exits, without := map[int][]string{}, 0
 	for _, result := range r.Results {
 		if result.Verdict == check.NotApplicable {
 			without++
 			continue
 		}
-		code := exit(result)
+		code := exitCode(result)
 		exits[code] = append(exits[code], result.Check.Name)
 	}
-	code, all := r.Exit(), len(r.Results)-without
+	code, all := r.ExitCode(), len(r.Results)-without
 	line := [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[code] + ": "
 	switch names := exits[code]; {
 	case code == 0:
 		line += fmt.Sprintf("%d of %d checks are good", all, all)
 	case len(names) == 0:
-		line += fmt.Sprintf("%d of %d checks are good, but the run is not complete", len(exits[0]), all)
+		line += fmt.Sprintf("%d of %d checks are good, but the run is incomplete", len(exits[0]), all)
 	default:
 		does := [...]string{1: "warn", 2: "fail", 3: "cannot tell"}[code]
 		if len(names) == 1 && code != 3 {
@@ -129,8 +130,8 @@ func (r *Report) summary() string {
 	return line
 }
 
-// slurm says what Slurm was told, if that is anything.
-func (r *Report) slurm() []string {
+// listSlurmLines returns the lines about errors and changes in Slurm, if any.
+func (r *Report) listSlurmLines() []string {
 	var lines []string
 	for _, err := range r.Errors {
 		lines = append(lines, "error: "+err.Error())
@@ -162,8 +163,8 @@ type resultJSON struct {
 	check.Finding
 }
 
-// JSON writes the whole of it.
-func (r *Report) JSON(to io.Writer) error {
+// WriteJSON writes the complete report as JSON.
+func (r *Report) WriteJSON(to io.Writer) error {
 	out := struct {
 		Node     string        `json:"node"`
 		Time     time.Time     `json:"time"`
@@ -177,8 +178,8 @@ func (r *Report) JSON(to io.Writer) error {
 		Drain    *drain.Record `json:"drain,omitempty"`
 		Dry      bool          `json:"dry_run,omitempty"`
 		Messages []string      `json:"messages,omitempty"`
-	}{r.Node, r.Began, r.Took.Seconds(), r.Exit(), r.summary(), []resultJSON{}, r.Outcome.Asked,
-		r.Outcome.Action.String(), r.Outcome.Why, r.Outcome.Record, r.Dry, r.slurm()}
+	}{r.Node, r.Began, r.Took.Seconds(), r.ExitCode(), r.formatSummary(), []resultJSON{}, r.Outcome.Asked,
+		r.Outcome.Action.String(), r.Outcome.Why, r.Outcome.Record, r.Dry, r.listSlurmLines()}
 	for _, result := range r.Results {
 		out.Checks = append(out.Checks, resultJSON{result.Check.Name, result.Check.Severity, result.Took.Seconds(),
 			r.History.Checks[result.Check.Name].Counts, result.Finding})

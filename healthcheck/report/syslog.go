@@ -12,20 +12,20 @@ import (
 	"github.com/gojail/gojail/healthcheck/drain"
 )
 
-// syslogWait is for the log's socket to take a line: a log daemon that hangs must
-// not hold up the run, so log/syslog, which has no deadline, will not do.
+// syslogWait is the time for the socket of syslog to accept a line: a hung log daemon must not
+// delay the run. log/syslog has no deadline and is therefore not used.
 const syslogWait = 200 * time.Millisecond
 
-// The priorities of daemons' lines (RFC 3164, 4.1.1): facility 3, and the severity.
+// Priorities of daemons' lines (RFC 3164, 4.1.1): facility 3, and the severity.
 const (
 	priorityError   = 3<<3 | 3
 	priorityWarning = 3<<3 | 4
 	priorityNotice  = 3<<3 | 5
 )
 
-// Syslog writes a line for each change and for what Slurm was told to the socket,
-// which is /dev/log on a node.
-func (r *Report) Syslog(socket string, changes []drain.Change) error {
+// WriteSyslog writes a line for each change and for each action in Slurm to the socket, which
+// is /dev/log on a node.
+func (r *Report) WriteSyslog(socket string, changes []drain.Change) error {
 	lines := []string{}
 	say := func(priority int, text string) {
 		lines = append(lines, fmt.Sprintf("<%d>gojail-healthcheck[%d]: %s", priority, os.Getpid(), text))
@@ -40,7 +40,7 @@ func (r *Report) Syslog(socket string, changes []drain.Change) error {
 		}
 		say(priority, fmt.Sprintf("%s: %s: %s", c.Check, c.Verdict, c.Text))
 	}
-	for _, line := range r.slurm() {
+	for _, line := range r.listSlurmLines() {
 		say(priorityWarning, line)
 	}
 	if len(lines) == 0 {
@@ -48,7 +48,7 @@ func (r *Report) Syslog(socket string, changes []drain.Change) error {
 	}
 	conn, err := net.Dial("unixgram", socket)
 	if err != nil {
-		return fmt.Errorf("cannot write to the log: %w", err)
+		return fmt.Errorf("cannot write to syslog: %w", err)
 	}
 	defer conn.Close()
 	if err := conn.SetWriteDeadline(time.Now().Add(syslogWait)); err != nil {
@@ -56,7 +56,7 @@ func (r *Report) Syslog(socket string, changes []drain.Change) error {
 	}
 	for _, line := range lines {
 		if _, err := conn.Write([]byte(line)); err != nil {
-			return fmt.Errorf("cannot write to the log: %w", err)
+			return fmt.Errorf("cannot write to syslog: %w", err)
 		}
 	}
 	return nil

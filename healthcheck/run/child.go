@@ -16,19 +16,22 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// patience is how long the other children's checks wait for one, before they get a
-// process of their own. So one process is enough for a node where nothing hangs.
+// patience is the time that the checks of the other children wait for one child before they get
+// a process of their own. One process is therefore enough on a node where nothing hangs.
 const patience = 100 * time.Millisecond
 
-// slots is how many processes there can be at once, those included that are stuck.
+// slots is the maximum number of simultaneous processes, including stuck ones.
 const slots = 32
 
-func (r *Runner) slot(i int) string { return filepath.Join(r.Locks, fmt.Sprintf("child.%d.lock", i)) }
+// slotPath returns the path of the lock file of a slot.
+func (r *Runner) slotPath(i int) string {
+	return filepath.Join(r.Locks, fmt.Sprintf("child.%d.lock", i))
+}
 
-// children answers for all checks that are not for this process, those of a child
-// together: the children come in the order of the list, where GPUs, which take
-// longest, have few behind them.
-func (r *Runner) children(ctx context.Context, answers chan<- answer) {
+// runChildren runs all checks that do not run in this process, those of one child together. The
+// children come in the order of the list, in which few checks follow those of GPUs, which take
+// longest.
+func (r *Runner) runChildren(ctx context.Context, answers chan<- answer) {
 	blocked := map[string]*heldError{}
 	for _, check := range r.Checks {
 		if held := r.held[check.Name]; held != nil {
@@ -38,30 +41,30 @@ func (r *Runner) children(ctx context.Context, answers chan<- answer) {
 	var queue []int
 	first := map[string]int{}
 	for i, check := range r.Checks {
-		if r.isHere(check) {
+		if r.runsInProcess(check) {
 			continue
 		}
 		if _, known := first[check.Child]; !known {
 			first[check.Child] = i
 		}
 		if held := blocked[check.Child]; held != nil {
-			answers <- r.beside(i, held)
+			answers <- r.answerForStuck(i, held)
 		} else {
 			queue = append(queue, i)
 		}
 	}
 	slices.SortStableFunc(queue, func(a, b int) int { return cmp.Compare(first[r.Checks[a].Child], first[r.Checks[b].Child]) })
-	r.work(ctx, queue, answers)
+	r.runQueue(ctx, queue, answers)
 }
 
-// stuck are the processes of earlier runs that are stuck, by what they were doing.
-func (r *Runner) stuck() map[string]*heldError {
+// findStuck returns the stuck processes of earlier runs, by the check that they were running.
+func (r *Runner) findStuck() map[string]*heldError {
 	all, end := map[string]*heldError{}, time.Now().Add(lastWait)
 	for i := range slots {
-		if _, err := os.Lstat(r.slot(i)); err != nil {
-			break // slots are taken from the first one on: no later one was ever used
+		if _, err := os.Lstat(r.slotPath(i)); err != nil {
+			break // slots are taken in order: no later one has been used
 		}
-		file, err := takeUntil(r.slot(i), end)
+		file, err := takeLockUntil(r.slotPath(i), end)
 		if err == nil {
 			file.Close()
 			continue
@@ -74,76 +77,77 @@ func (r *Runner) stuck() map[string]*heldError {
 	return all
 }
 
-// beside answers for a check whose child is stuck.
-func (r *Runner) beside(place int, held *heldError) answer {
+// answerForStuck returns the result of a check whose child is stuck.
+func (r *Runner) answerForStuck(place int, held *heldError) answer {
 	if check := r.Checks[place]; check.Name == held.by {
-		return answer{place, found(check.Hang, "does not answer", held), 0}
+		return answer{place, newFinding(check.HangVerdict, "does not answer", held), 0}
 	}
-	return answer{place, found(check.Unknown, "an earlier check beside it still hangs", held), 0}
+	return answer{place, newFinding(check.Unknown, "an earlier check of the same process still hangs", held), 0}
 }
 
-// work answers for the checks of the queue, with one process after the other.
-func (r *Runner) work(ctx context.Context, queue []int, answers chan<- answer) {
+// runQueue runs the checks of the queue, in one process after the other.
+func (r *Runner) runQueue(ctx context.Context, queue []int, answers chan<- answer) {
 	for len(queue) > 0 && ctx.Err() == nil {
-		w, err := r.worker()
+		w, err := r.acquireWorker()
 		if err != nil {
 			for _, place := range queue {
-				answers <- answer{place, found(check.Unknown, "no process for the check", err), 0}
+				answers <- answer{place, newFinding(check.Unknown, "cannot start a process for the check", err), 0}
 			}
 			return
 		}
-		queue = r.serve(ctx, w, queue, 0, answers)
+		queue = r.serveQueue(ctx, w, queue, 0, answers)
 	}
 }
 
-// serve has a process do the checks of the queue, and returns those that another
-// one is to do: those after one that ended the process, and those of other children
-// after one that is slow.
+// serveQueue runs the checks of the queue in a process, and returns those for another process:
+// the checks after one that ended the process, and those of other children after one that is
+// slow.
 //
-// asked is how many of the queue it has been asked for already.
-func (r *Runner) serve(ctx context.Context, w *worker, queue []int, asked int, answers chan<- answer) []int {
+// asked is the number of checks in the queue that the process has already received.
+func (r *Runner) serveQueue(ctx context.Context, w *worker, queue []int, asked int, answers chan<- answer) []int {
 	for i, place := range queue {
 		row, rest := r.Checks[place], queue[i+1:]
-		same, others := r.split(rest, row.Child)
+		same, others := r.splitQueue(rest, row.Child)
 		if asked == 0 {
-			n, err := w.ask(r.questions(append([]int{place}, same...)))
+			n, err := w.askQuestions(r.buildQuestions(append([]int{place}, same...)))
 			if err != nil {
-				answers <- answer{place, found(check.Unknown, "the process of the check ended", err), 0}
+				answers <- answer{place, newFinding(check.Unknown, "the process of the check ended", err), 0}
 				w.kill()
 				return rest
 			}
 			asked = n
 		}
 		asked--
-		w.next()
-		if len(others) > 0 && !w.await(ctx, min(patience, row.Timeout)) && ctx.Err() == nil {
+		w.nextQuestion()
+		if len(others) > 0 && !w.awaitReply(ctx, min(patience, row.Timeout)) && ctx.Err() == nil {
 			go func() {
-				left, ended := r.settle(ctx, w, place, same, answers)
+				left, ended := r.awaitAnswer(ctx, w, place, same, answers)
 				if !ended {
-					left = r.serve(ctx, w, left, asked, answers)
+					left = r.serveQueue(ctx, w, left, asked, answers)
 				}
-				r.work(ctx, left, answers)
+				r.runQueue(ctx, left, answers)
 			}()
 			return others
 		}
-		if left, ended := r.settle(ctx, w, place, rest, answers); ended {
+		if left, ended := r.awaitAnswer(ctx, w, place, rest, answers); ended {
 			return left
 		}
 	}
-	r.keep(w)
+	r.returnWorker(w)
 	return nil
 }
 
-func (r *Runner) questions(places []int) (all []question) {
+// buildQuestions returns the requests for the checks at these places.
+func (r *Runner) buildQuestions(places []int) (all []question) {
 	for _, place := range places {
 		check := r.Checks[place]
-		all = append(all, question{Check: check.Name, Timeout: check.Timeout, Kept: r.Kept[check.Name]})
+		all = append(all, question{Check: check.Name, Timeout: check.Timeout, State: r.States[check.Name]})
 	}
 	return all
 }
 
-// split divides the queue into checks of a child and others.
-func (r *Runner) split(queue []int, child string) (same, others []int) {
+// splitQueue divides the queue into the checks of a child and the others.
+func (r *Runner) splitQueue(queue []int, child string) (same, others []int) {
 	for _, place := range queue {
 		if r.Checks[place].Child == child {
 			same = append(same, place)
@@ -154,67 +158,68 @@ func (r *Runner) split(queue []int, child string) (same, others []int) {
 	return same, others
 }
 
-// settle waits for the answer to what w was asked, at most as long as the check may
-// take. It returns those after it that are still to do, and whether w has ended.
-func (r *Runner) settle(ctx context.Context, w *worker, place int, rest []int, answers chan<- answer) ([]int, bool) {
+// awaitAnswer waits for the answer to the last request of w, at most for the timeout of the
+// check. It returns the remaining checks after it, and whether w has ended.
+func (r *Runner) awaitAnswer(ctx context.Context, w *worker, place int, rest []int, answers chan<- answer) ([]int, bool) {
 	row := r.Checks[place]
-	answered := w.await(ctx, row.Timeout-time.Since(w.asked))
+	answered := w.awaitReply(ctx, row.Timeout-time.Since(w.asked))
 	took := time.Since(w.asked)
 	switch {
 	case answered && w.answer.err == nil:
 		answers <- answer{place, w.answer.finding, took}
 		return rest, false
 	case answered:
-		answers <- answer{place, found(check.Unknown, "the process of the check ended", w.answer.err), took}
+		answers <- answer{place, newFinding(check.Unknown, "the process of the check ended", w.answer.err), took}
 	case ctx.Err() != nil:
-		answers <- answer{place, found(check.Unknown, "not looked at in time", nil), took}
+		answers <- answer{place, newFinding(check.Unknown, "not checked in time", nil), took}
 	default:
 		err := fmt.Errorf("no answer after %v", row.Timeout)
-		answers <- answer{place, r.late(row, err), took}
+		answers <- answer{place, r.judgeTimeout(row, err), took}
 	}
 	if w.kill() {
 		return rest, true
 	}
-	same, others := r.split(rest, row.Child)
+	same, others := r.splitQueue(rest, row.Child)
 	for _, i := range same {
-		answers <- answer{i, found(check.Unknown, "an earlier check beside it still hangs", errStuck), 0}
+		answers <- answer{i, newFinding(check.Unknown, "an earlier check of the same process still hangs", errStuck), 0}
 	}
 	return others, true
 }
 
-// late returns what it means that a check passes its timeout.
-func (r *Runner) late(row check.Check, err error) check.Finding {
+// judgeTimeout returns the finding for a check that exceeded its timeout.
+func (r *Runner) judgeTimeout(row check.Check, err error) check.Finding {
 	host := r.Host
-	host.Kept = r.Kept[row.Name]
-	if row.Slow != nil {
-		if why := row.Slow(&host); why != "" {
-			return found(check.Warn, why, err)
+	host.State = r.States[row.Name]
+	if row.SlowReason != nil {
+		if why := row.SlowReason(&host); why != "" {
+			return newFinding(check.Warn, why, err)
 		}
 	}
-	return found(row.Hang, "does not answer", err)
+	return newFinding(row.HangVerdict, "does not answer", err)
 }
 
-func found(v check.Verdict, text string, err error) check.Finding {
-	f := check.Found(v, "%s", text)
+// newFinding returns a finding with an error as its detail.
+func newFinding(v check.Verdict, text string, err error) check.Finding {
+	f := check.NewFinding(v, "%s", text)
 	if err != nil {
 		f.Detail = err.Error()
 	}
 	return f
 }
 
-// recipient is whom a child works for.
-type recipient struct {
+// childHost is the part of the Host that a child receives.
+type childHost struct {
 	Roots     check.Roots     `json:"roots"`
 	Node      string          `json:"node"`
 	Settings  *check.Settings `json:"settings"`
 	SlurmConf string          `json:"slurm_conf"`
 }
 
-// question is for a check, or to write a file.
+// question is a request to run a check or to write a file.
 type question struct {
 	Check   string          `json:"check,omitempty"`
 	Timeout time.Duration   `json:"timeout,omitempty"`
-	Kept    json.RawMessage `json:"kept,omitempty"`
+	State   json.RawMessage `json:"kept,omitempty"`
 
 	Write string `json:"write,omitempty"`
 	Path  string `json:"path,omitempty"`

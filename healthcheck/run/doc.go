@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package run looks at a node with all checks at once and is back in time.
+// Package run runs all checks of a node in parallel and returns within a deadline.
 //
-// What cannot hang runs in goroutines. The rest runs in children, one for each
-// Check.Child: own process group, a deadline for each check, then SIGKILL. A
-// process that does not die of that is stuck in the kernel. It keeps an open lock
-// file for as long as it is there, so that a later run sees it, counts its check as
-// hanging and starts no other beside it, also if this process was killed before it
-// could tell anybody. Nothing here waits for such a process.
+// Checks that cannot hang run in goroutines. The others run in children, one for each
+// Check.Child: with its own process group, a deadline for each check, and SIGKILL after it. A
+// process that does not die from that is stuck in the kernel. It holds a lock file open for as
+// long as it exists. A later run therefore finds it, reports its check as hung and starts no
+// other process for that check, even if the first run was killed before it could report
+// anything. The package never waits for such a process.
 //
-// The process that slurmd waits for must not get stuck itself: slurmd would wait
-// for ever (waitpid without a deadline in src/common/run_command.c, _kill_pg). What it
-// writes to a disk goes through a Writer, which is a child, too.
+// The process that slurmd waits for must not get stuck: slurmd would wait forever (waitpid
+// without a deadline in src/common/run_command.c, _kill_pg). It therefore writes to disks
+// through a Writer, which is a child, too.
 //
-// Errors are findings. Any kernel will do.
+// Errors are reported as findings. The package runs on any kernel.
 package run

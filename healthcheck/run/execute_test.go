@@ -20,7 +20,7 @@ import (
 func TestAProgramThatCannotBeOpened(t *testing.T) {
 	for _, held := range []string{"program", "interpreter"} {
 		r := runner(t, in("a", "executes"), in("b", "fine"))
-		r.Checks[0].Timeout, r.Checks[0].Hang = short, check.Fail
+		r.Checks[0].Timeout, r.Checks[0].HangVerdict = short, check.Fail
 		path := filepath.Join(r.Locks, held)
 		require.NoError(t, os.WriteFile(filepath.Join(r.Locks, "program"), []byte("#!"+r.Locks+"/interpreter\n"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(r.Locks, "interpreter"), []byte("#!/bin/sh\n"), 0o700))

@@ -20,36 +20,37 @@ import (
 	"github.com/gojail/gojail/internal/output"
 )
 
-// How much of a program's output and of its error messages is kept, in bytes.
+// Maximum number of bytes kept of a program's standard output and standard error.
 const (
 	outputMax = 4 << 20
 	errorsMax = 64 << 10
 )
 
-// heldError says that a process of an earlier run is still there.
+// heldError reports that a process of an earlier run still exists.
 type heldError struct {
 	lock string
-	by   string // what it was doing
+	by   string // the check that the process was running
 }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("a process of an earlier run (%s) is stuck; to see which: fuser -v %s", cmp.Or(e.by, "before it said with what"), e.lock)
+	return fmt.Sprintf("a process of an earlier run (%s) is stuck; to find it: fuser -v %s", cmp.Or(e.by, "task unknown"), e.lock)
 }
 
-// process is a program in a process group of its own, which holds a lock.
+// process is a program in its own process group that holds a lock.
 type process struct {
 	cmd   *exec.Cmd
-	in    io.WriteCloser // nil: it has no input
+	in    io.WriteCloser // nil: no input
 	out   io.ReadCloser
-	ended chan error // what it ended with, once
+	ended chan error // receives the result of waiting, once
 }
 
-// start starts a program whose environment is bare(env). It ends with this process.
-// The lock is closed here: the program has its own descriptor of it.
-func start(lock *os.File, input bool, argv, env []string) (*process, error) {
+// startProcess starts a program with the environment buildEnvironment(env). The program is
+// killed when this process ends. The lock is closed here, since the program has its own
+// descriptor of it.
+func startProcess(lock *os.File, input bool, argv, env []string) (*process, error) {
 	defer lock.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = bare(env)
+	cmd.Env = buildEnvironment(env)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{lock}
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
@@ -63,13 +64,13 @@ func start(lock *os.File, input bool, argv, env []string) (*process, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// The signal of Pdeathsig comes with the end of the thread that started it, prctl(2).
+		// The kernel sends Pdeathsig when the thread that started the program ends, prctl(2).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			// Not cmd.Wait, which closes the pipe before all of it is read.
+			// cmd.Wait is not used, since it closes the pipe before all of it is read.
 			state, err := cmd.Process.Wait()
 			if err == nil && !state.Success() {
 				err = &exec.ExitError{ProcessState: state}
@@ -83,8 +84,8 @@ func start(lock *os.File, input bool, argv, env []string) (*process, error) {
 	return p, nil
 }
 
-// take locks a lock file for the program to come.
-func take(lock string) (*os.File, error) {
+// takeLock locks a lock file that a program will inherit.
+func takeLock(lock string) (*os.File, error) {
 	file, err := filelock.Try(lock)
 	if errors.Is(err, filelock.ErrBusy) {
 		return nil, &heldError{lock, readLabel(lock)}
@@ -92,7 +93,7 @@ func take(lock string) (*os.File, error) {
 	return file, err
 }
 
-// readLabel returns what the holder of a lock file says there.
+// readLabel returns the label that the holder wrote into a lock file.
 func readLabel(lock string) string {
 	file, err := os.Open(lock)
 	if err != nil {
@@ -103,10 +104,11 @@ func readLabel(lock string) string {
 	return strings.TrimSpace(string(by))
 }
 
-// takeUntil is take with some patience: a process that was killed may take a moment to end.
-func takeUntil(lock string, end time.Time) (file *os.File, err error) {
+// takeLockUntil retries takeLock until a deadline, since a killed process may take a moment to
+// end.
+func takeLockUntil(lock string, end time.Time) (file *os.File, err error) {
 	for ; ; time.Sleep(lastWait / 20) {
-		file, err = take(lock)
+		file, err = takeLock(lock)
 		var held *heldError
 		if !errors.As(err, &held) || time.Now().After(end) {
 			return file, err
@@ -114,11 +116,11 @@ func takeUntil(lock string, end time.Time) (file *os.File, err error) {
 	}
 }
 
-// lastWait is for a killed process to be gone, before it counts as stuck.
+// lastWait is the time for a killed process to end before it counts as stuck.
 const lastWait = 100 * time.Millisecond
 
-// kill ends the program and all that it started, and tells whether it is gone. The
-// number of one that has ended may be another's by now.
+// kill kills the program and its process group, and reports whether the program has ended. The
+// number of a process that has ended may have been reused.
 func (p *process) kill() bool {
 	defer p.out.Close()
 	if p.in != nil {
@@ -136,7 +138,7 @@ func (p *process) kill() bool {
 
 var errStuck = errors.New("it is stuck in the kernel")
 
-// wait waits a moment for the program's end.
+// wait waits briefly for the program to end.
 func (p *process) wait() error {
 	select {
 	case err := <-p.ended:
@@ -147,15 +149,15 @@ func (p *process) wait() error {
 	}
 }
 
-// Command runs a program with a bare environment and env until ctx ends, at most,
-// and returns its standard output. An earlier one with the same lock that is stuck
-// is an error.
+// Command runs a program with a minimal environment plus env until ctx ends at the latest, and
+// returns its standard output. It returns an error if an earlier program with the same lock is
+// stuck.
 func Command(ctx context.Context, lock string, env []string, name string, args ...string) ([]byte, error) {
-	file, err := takeUntil(lock, time.Now().Add(lastWait))
+	file, err := takeLockUntil(lock, time.Now().Add(lastWait))
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(file, false, append([]string{name}, args...), env)
+	p, err := startProcess(file, false, append([]string{name}, args...), env)
 	if err != nil {
 		return nil, err
 	}
@@ -187,12 +189,12 @@ func Command(ctx context.Context, lock string, env []string, name string, args .
 	}
 }
 
-// runProgram runs a program in the process group of this child, which has the lock, too.
+// runProgram runs a program in the process group of this child; the program inherits the lock.
 func runProgram(ctx context.Context, lock *os.File, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay, cmd.ExtraFiles = env, "/", lastWait, []*os.File{lock}
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	runtime.LockOSThread() // for Pdeathsig, as in start
+	runtime.LockOSThread() // for Pdeathsig, as in startProcess
 	defer runtime.UnlockOSThread()
 	stdout, stderr := &output.Head{Most: outputMax}, &output.Head{Most: errorsMax}
 	cmd.Stdout, cmd.Stderr = stdout, stderr

@@ -44,7 +44,7 @@ func TestAChildThatCannotBeKilled(t *testing.T) {
 	}()
 	thaw := func() { _ = os.WriteFile(filepath.Join(group, "freezer.state"), []byte("THAWED"), 0) }
 	t.Cleanup(thaw)
-	want := []string{"forever: fail: does not answer", "fine: unknown: an earlier check beside it still hangs"}
+	want := []string{"forever: fail: does not answer", "fine: unknown: an earlier check of the same process still hangs"}
 	assert.Equal(t, want, said(whole(t, r)))
 	require.NoError(t, <-frozen)
 	assert.Equal(t, want, said(whole(t, r)), "of another run")
@@ -80,9 +80,9 @@ func TestProgramsOfAChildHaveABareEnvironmentAndEndWithIt(t *testing.T) {
 	t.Setenv("SECRET", "x")
 	r := runner(t, in("a", "asks"), in("a", "starts"))
 	assert.Equal(t, []string{"asks: ok: hello:/:?<nil>", "starts: fail: does not answer"}, said(r.Run(context.Background())))
-	// The shell's sleep had the lock as well.
+	// The shell's sleep held the lock as well.
 	assert.Eventually(t, func() bool {
-		lock, err := take(filepath.Join(r.Locks, "child.0.lock"))
+		lock, err := takeLock(filepath.Join(r.Locks, "child.0.lock"))
 		if err == nil {
 			lock.Close()
 		}
@@ -109,30 +109,30 @@ func TestCommand(t *testing.T) {
 	assert.EqualError(t, err, "/bin/sh does not answer in time")
 
 	var held *os.File // once the last of those that were killed is gone
-	require.Eventually(t, func() bool { held, err = take(lock); return err == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { held, err = takeLock(lock); return err == nil }, time.Minute, time.Millisecond)
 	defer held.Close()
 	_, err = Command(context.Background(), lock, nil, "/bin/true")
 	assert.ErrorContains(t, err, "is stuck")
 }
 
-// A program that writes without end takes its time, but no memory.
+// A program with endless output uses its time, but bounded memory.
 func TestTheOutputOfAProgramIsBounded(t *testing.T) {
 	lock, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer lock.Close()
-	out, err := runProgram(context.Background(), lock, bare(nil), "/bin/sh", "-c", "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2; exit 3")
+	out, err := runProgram(context.Background(), lock, buildEnvironment(nil), "/bin/sh", "-c", "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2; exit 3")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 3, exit.ExitCode())
 	assert.Len(t, out, outputMax)
 	assert.Len(t, exit.Stderr, errorsMax)
-	out, err = runProgram(context.Background(), lock, bare(nil), "/bin/echo", "hello")
+	out, err = runProgram(context.Background(), lock, buildEnvironment(nil), "/bin/echo", "hello")
 	require.NoError(t, err)
 	assert.Equal(t, "hello\n", string(out))
 }
 
 func TestTextsAreFitForAReason(t *testing.T) {
-	f := tidy(check.Finding{Text: "a\n\"b\"\xff" + strings.Repeat("x", 200)})
+	f := tidyFinding(check.Finding{Text: "a\n\"b\"\xff" + strings.Repeat("x", 200)})
 	assert.Len(t, f.Text, textMax)
 	assert.True(t, strings.HasPrefix(f.Text, "a?'b'?x"), f.Text)
 }

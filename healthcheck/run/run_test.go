@@ -22,11 +22,11 @@ import (
 
 const short, long = 200 * time.Millisecond, time.Hour
 
-// checks are the children's and this process's alike.
+// checks are the checks of the children and of this process.
 func checks() []check.Check {
 	fine := func(_ context.Context, h *check.Host) check.Finding {
-		f := check.Found(check.OK, "fine on %s", h.Node)
-		f.Detail, f.Keep = string(h.Kept), json.RawMessage(`"now"`)
+		f := check.NewFinding(check.OK, "fine on %s", h.Node)
+		f.Detail, f.State = string(h.State), json.RawMessage(`"now"`)
 		return f
 	}
 	forever := func(_ context.Context, h *check.Host) check.Finding {
@@ -39,33 +39,33 @@ func checks() []check.Check {
 	gone := func(context.Context, *check.Host) check.Finding { os.Exit(7); panic("") }
 	asks := func(ctx context.Context, h *check.Host) check.Finding {
 		out, err := h.Command(ctx, "/bin/sh", "-c", "echo $0:$HOME:$SECRET", "hello")
-		return check.Found(check.OK, "%s%v", out, err)
+		return check.NewFinding(check.OK, "%s%v", out, err)
 	}
 	waits := func(_ context.Context, h *check.Host) check.Finding { // until the first one is in its place
 		for {
 			if _, err := os.Stat(filepath.Join(h.Roots.Run, "pid")); err == nil {
-				return check.Found(check.OK, "it came")
+				return check.NewFinding(check.OK, "it came")
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}
 	starts := func(_ context.Context, h *check.Host) check.Finding {
 		_, err := h.Command(context.Background(), "/bin/sh", "-c", "sleep 1000 & wait")
-		return check.Found(check.OK, "%v", err)
+		return check.NewFinding(check.OK, "%v", err)
 	}
 	executes := func(_ context.Context, h *check.Host) check.Finding {
 		_, err := h.Command(context.Background(), filepath.Join(h.Roots.Run, "program"))
-		return check.Found(check.OK, "%v", err)
+		return check.NewFinding(check.OK, "%v", err)
 	}
 	return []check.Check{
 		{Name: "executes", Timeout: long, Run: executes},
 		{Name: "fine", Timeout: long, Run: fine},
-		{Name: "forever", Timeout: short, Run: forever, Hang: check.Fail},
+		{Name: "forever", Timeout: short, Run: forever, HangVerdict: check.Fail},
 		{Name: "broken", Timeout: long, Run: broken},
-		{Name: "gone", Timeout: long, Run: gone, Hang: check.Fail},
+		{Name: "gone", Timeout: long, Run: gone, HangVerdict: check.Fail},
 		{Name: "asks", Timeout: long, Run: asks},
 		{Name: "waits", Timeout: long, Run: waits},
-		{Name: "starts", Timeout: short, Run: starts, Hang: check.Fail},
+		{Name: "starts", Timeout: short, Run: starts, HangVerdict: check.Fail},
 	}
 }
 
@@ -95,7 +95,7 @@ func service() Service {
 
 func self() []string { return []string{"/proc/self/exe", "child"} }
 
-// in is a check in a child; an empty name is this process.
+// in returns a check in a child; an empty name is this process.
 func in(child, name string) check.Check {
 	for _, c := range checks() {
 		if c.Name == name {
@@ -110,21 +110,21 @@ func runner(t *testing.T, list ...check.Check) *Runner {
 	dir := t.TempDir()
 	r := &Runner{
 		Host:   check.Host{Node: "n1", Roots: check.Roots{Run: dir}, Settings: config.DefaultSettings()},
-		Kept:   map[string]json.RawMessage{"fine": json.RawMessage(`"before"`)},
+		States: map[string]json.RawMessage{"fine": json.RawMessage(`"before"`)},
 		Checks: list, Locks: dir, Self: self(),
 	}
 	t.Cleanup(r.Close)
 	return r
 }
 
-// whole is a run to its end.
+// whole performs a complete run.
 func whole(t *testing.T, r *Runner) []Result {
 	results := r.Run(context.Background())
 	r.Close()
 	return results
 }
 
-// said is each result as "name: verdict: text".
+// said returns each result as "name: verdict: text".
 func said(results []Result) []string {
 	var all []string
 	for _, r := range results {
@@ -138,7 +138,7 @@ func TestChecksHereAndInChildren(t *testing.T) {
 	assert.Equal(t, []string{"fine: ok: fine on n1", "fine: ok: fine on n1", "fine: ok: fine on n1"}, said(results))
 	for _, r := range results {
 		assert.Equal(t, `"before"`, r.Detail)
-		assert.Equal(t, `"now"`, string(r.Keep))
+		assert.Equal(t, `"now"`, string(r.State))
 	}
 }
 
@@ -149,8 +149,8 @@ func TestOneThatHangsOrBreaksStopsNoOther(t *testing.T) {
 			list = append(list, in(child, "gone"), in(child, "fine"))
 		}
 		results := runner(t, list...).Run(context.Background())
-		want := []string{"broken: unknown: the check itself is broken; please report it",
-			"forever: unknown: not done in time", "fine: ok: fine on n1"}
+		want := []string{"broken: unknown: the check panicked; please report it",
+			"forever: unknown: not finished in time", "fine: ok: fine on n1"}
 		if child != "" {
 			want[1] = "forever: fail: does not answer"
 			want = append(want, "gone: unknown: the process of the check ended", "fine: ok: fine on n1")
@@ -161,11 +161,12 @@ func TestOneThatHangsOrBreaksStopsNoOther(t *testing.T) {
 	}
 }
 
-// TestASlowCheckIsAWarningUntilItsProcessStays: what is killed at its timeout and ends was slow.
+// TestASlowCheckIsAWarningUntilItsProcessStays: a process that ends after it was killed at its
+// timeout was slow.
 func TestASlowCheckIsAWarningUntilItsProcessStays(t *testing.T) {
 	slow := in("a", "forever")
-	slow.Slow = func(h *check.Host) string {
-		if string(h.Kept) == "true" {
+	slow.SlowReason = func(h *check.Host) string {
+		if string(h.State) == "true" {
 			return ""
 		}
 		return "slow: as may be"
@@ -173,11 +174,11 @@ func TestASlowCheckIsAWarningUntilItsProcessStays(t *testing.T) {
 	r := runner(t, slow)
 	assert.Equal(t, []string{"forever: warn: slow: as may be"}, said(r.Run(context.Background())))
 	r = runner(t, slow)
-	r.Kept["forever"] = json.RawMessage("true")
+	r.States["forever"] = json.RawMessage("true")
 	assert.Equal(t, []string{"forever: fail: does not answer"}, said(r.Run(context.Background())))
 
 	r = runner(t, slow)
-	lock, err := take(r.slot(0)) // as the process of an earlier run does that is still there
+	lock, err := takeLock(r.slotPath(0)) // as the process of an earlier run does that is still there
 	require.NoError(t, err)
 	defer lock.Close()
 	_, err = lock.WriteString("forever")
@@ -195,17 +196,17 @@ func TestTheWholeEndsAlsoIfEverythingHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), short)
 	defer cancel()
 	for _, s := range said(runner(t, list...).Run(ctx)) {
-		assert.Equal(t, "forever: unknown: not looked at in time", s)
+		assert.Equal(t, "forever: unknown: not checked in time", s)
 	}
 }
 
 func TestAStuckChildIsNotJoined(t *testing.T) {
 	r := runner(t, in("a", "fine"), in("a", "forever"), in("b", "fine"))
-	lock, err := take(filepath.Join(r.Locks, "child.0.lock"))
+	lock, err := takeLock(filepath.Join(r.Locks, "child.0.lock"))
 	require.NoError(t, err)
 	_, err = lock.WriteString("forever")
 	require.NoError(t, err)
-	want := []string{"fine: unknown: an earlier check beside it still hangs", "forever: fail: does not answer", "fine: ok: fine on n1"}
+	want := []string{"fine: unknown: an earlier check of the same process still hangs", "forever: fail: does not answer", "fine: ok: fine on n1"}
 	assert.Equal(t, want, said(whole(t, r)))
 	assert.NoFileExists(t, filepath.Join(r.Locks, "pid"))
 
@@ -217,33 +218,33 @@ func TestAStuckChildIsNotJoined(t *testing.T) {
 func TestOneProcessIsEnoughWhereNothingHangs(t *testing.T) {
 	r := runner(t, in("a", "fine"), in("b", "fine"), in("c", "asks"), in("a", "fine"))
 	r.Run(context.Background())
-	assert.FileExists(t, r.slot(0))
-	assert.NoFileExists(t, r.slot(1))
+	assert.FileExists(t, r.slotPath(0))
+	assert.NoFileExists(t, r.slotPath(1))
 }
 
-// Questions that nobody reads do not fit into a pipe for ever.
+// Requests that are not read fill the pipe at some point.
 func TestManyQuestionsBesideOneThatHangs(t *testing.T) {
 	r := runner(t, in("a", "forever"), in("a", "fine"), in("a", "fine"), in("a", "fine"), in("a", "fine"))
-	r.Kept["fine"] = json.RawMessage(`"` + strings.Repeat("x", 20<<10) + `"`)
+	r.States["fine"] = json.RawMessage(`"` + strings.Repeat("x", 20<<10) + `"`)
 	want := []string{"forever: fail: does not answer", "fine: ok: fine on n1", "fine: ok: fine on n1", "fine: ok: fine on n1", "fine: ok: fine on n1"}
 	assert.Equal(t, want, said(r.Run(context.Background())))
 }
 
 func TestNoProcessForWhatIsAbsent(t *testing.T) {
 	row := in("a", "fine")
-	row.Absent = func(h *check.Host) bool { return h.Node == "n1" }
+	row.IsAbsent = func(h *check.Host) bool { return h.Node == "n1" }
 	r := runner(t, row)
 	assert.Equal(t, []string{"fine: ok: fine on n1"}, said(r.Run(context.Background())))
-	assert.NoFileExists(t, r.slot(0))
+	assert.NoFileExists(t, r.slotPath(0))
 }
 
-// What is slow holds up its own child only, and is waited for.
+// A slow check delays only its own child, and the run waits for it.
 func TestTheOthersDoNotWaitForOneThatIsSlow(t *testing.T) {
 	r := runner(t, in("a", "forever"), in("a", "fine"), in("b", "waits"), in("c", "fine"))
 	r.Checks[0].Timeout = long
 	ctx, cancel := context.WithTimeout(context.Background(), 30*patience)
 	defer cancel()
-	want := []string{"forever: unknown: not looked at in time", "fine: unknown: not looked at in time", "waits: ok: it came", "fine: ok: fine on n1"}
+	want := []string{"forever: unknown: not checked in time", "fine: unknown: not checked in time", "waits: ok: it came", "fine: ok: fine on n1"}
 	assert.Equal(t, want, said(r.Run(ctx)))
 }
 
@@ -258,12 +259,12 @@ func TestWhatIsHangingIsNamedInTheLock(t *testing.T) {
 // A process may get stuck before its first check.
 func TestTheLockDoesNotNameACheckOfAnEarlierProcess(t *testing.T) {
 	r := runner(t, in("a", "fine"))
-	require.NoError(t, os.WriteFile(r.slot(0), []byte("forever"), 0o600))
+	require.NoError(t, os.WriteFile(r.slotPath(0), []byte("forever"), 0o600))
 	r.Checks[0].Timeout = short
 	r.Self = []string{"/bin/sleep", "1000"}
 	r.Run(context.Background())
-	by, err := os.ReadFile(r.slot(0))
+	by, err := os.ReadFile(r.slotPath(0))
 	require.NoError(t, err)
 	assert.Empty(t, string(by))
-	assert.EqualError(t, &heldError{"x.lock", ""}, "a process of an earlier run (before it said with what) is stuck; to see which: fuser -v x.lock")
+	assert.EqualError(t, &heldError{"x.lock", ""}, "a process of an earlier run (task unknown) is stuck; to find it: fuser -v x.lock")
 }

@@ -13,52 +13,52 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// Runner has what a run needs.
+// Runner runs the checks of a node.
 type Runner struct {
-	Host   check.Host // Kept is filled in from here:
-	Kept   map[string]json.RawMessage
+	Host   check.Host // the node; Host.State is set from States for each check
+	States map[string]json.RawMessage
 	Checks []check.Check
-	Locks  string                // a directory of root's for lock files
-	Self   []string              // the command that serves a child: it calls Serve with its standard input and output
-	held   map[string]*heldError // by what it does
+	Locks  string                // directory for lock files, owned by root
+	Self   []string              // command of a child: it calls Serve with its standard input and output
+	held   map[string]*heldError // stuck processes, by the check that they were running
 	mutex  sync.Mutex
-	kept   *worker // has nothing more to do
+	spare  *worker // idle child
 	closed bool
 }
 
-// Result is what one check found.
+// Result is the result of one check.
 type Result struct {
 	Check check.Check
 	check.Finding
 	Took time.Duration
 }
 
-// answer is the result of the check in that place of the list.
+// answer is the result of the check at one place of the list.
 type answer struct {
 	place   int
 	finding check.Finding
 	took    time.Duration
 }
 
-// Run runs all checks and returns a result for each, in their order, at the end of
-// ctx at the latest. What is not done by then is Unknown. Close has to follow.
+// Run runs all checks and returns their results in order, at the end of ctx at the latest. A
+// check that is not finished by then is Unknown. The caller must call Close.
 func (r *Runner) Run(ctx context.Context) []Result {
 	results := make([]Result, len(r.Checks))
 	for i, row := range r.Checks {
-		results[i] = Result{row, check.Found(check.Unknown, "not looked at in time"), 0}
+		results[i] = Result{row, check.NewFinding(check.Unknown, "not checked in time"), 0}
 	}
-	answers := make(chan answer, len(r.Checks)) // nobody waits to write
+	answers := make(chan answer, len(r.Checks)) // buffered, so that no sender blocks
 	for i, check := range r.Checks {
-		if r.isHere(check) {
-			go func() { answers <- r.here(ctx, i) }()
+		if r.runsInProcess(check) {
+			go func() { answers <- r.runInProcess(ctx, i) }()
 		}
 	}
-	r.held = r.stuck()
-	go r.children(ctx, answers)
+	r.held = r.findStuck()
+	go r.runChildren(ctx, answers)
 	for range r.Checks {
 		select {
 		case a := <-answers:
-			results[a.place].Finding, results[a.place].Took = tidy(a.finding), a.took
+			results[a.place].Finding, results[a.place].Took = tidyFinding(a.finding), a.took
 		case <-ctx.Done():
 			return results
 		}
@@ -66,13 +66,13 @@ func (r *Runner) Run(ctx context.Context) []Result {
 	return results
 }
 
-// isHere tells whether this process does a check.
-func (r *Runner) isHere(check check.Check) bool {
-	return check.Child == "" || check.Absent != nil && check.Absent(&r.Host)
+// runsInProcess reports whether a check runs in this process.
+func (r *Runner) runsInProcess(check check.Check) bool {
+	return check.Child == "" || check.IsAbsent != nil && check.IsAbsent(&r.Host)
 }
 
-// here runs a check in this process.
-func (r *Runner) here(ctx context.Context, place int) answer {
+// runInProcess runs a check in this process.
+func (r *Runner) runInProcess(ctx context.Context, place int) answer {
 	row := r.Checks[place]
 	start := time.Now()
 	done := make(chan check.Finding, 1)
@@ -80,38 +80,39 @@ func (r *Runner) here(ctx context.Context, place int) answer {
 	defer cancel()
 	go func() {
 		host := r.Host
-		host.Kept = r.Kept[row.Name]
-		done <- once(ctx, row, &host)
+		host.State = r.States[row.Name]
+		done <- runCheck(ctx, row, &host)
 	}()
 	select {
 	case f := <-done:
 		return answer{place, f, time.Since(start)}
 	case <-ctx.Done():
-		return answer{place, check.Found(check.Unknown, "not done in time"), time.Since(start)}
+		return answer{place, check.NewFinding(check.Unknown, "not finished in time"), time.Since(start)}
 	}
 }
 
-// once runs a check; a panic in one is no reason to do without the others.
-func once(ctx context.Context, row check.Check, host *check.Host) (f check.Finding) {
+// runCheck runs a check; a panic in one check does not affect the others.
+func runCheck(ctx context.Context, row check.Check, host *check.Host) (f check.Finding) {
 	defer func() {
 		if p := recover(); p != nil {
-			f = check.Found(check.Unknown, "the check itself is broken; please report it")
+			f = check.NewFinding(check.Unknown, "the check panicked; please report it")
 			f.Detail = fmt.Sprint(p)
 		}
 	}()
 	return row.Run(ctx, host)
 }
 
-const textMax = 120 // bytes, as Finding.Text promises
+const textMax = 120 // bytes, the limit of Finding.Text
 
-func tidy(f check.Finding) check.Finding {
-	f.Text = Plain(f.Text, textMax)
+// tidyFinding limits the text and the detail of a finding.
+func tidyFinding(f check.Finding) check.Finding {
+	f.Text = SanitizeText(f.Text, textMax)
 	return f
 }
 
-// Plain makes a text fit for a reason in Slurm, as Slurm then shows it: one line of
-// ASCII without quotes or spaces at its ends, of so many bytes at most.
-func Plain(text string, most int) string {
+// SanitizeText returns a text fit for a reason in Slurm, in the form in which Slurm shows it:
+// one line of ASCII without quotes or surrounding spaces, of at most most bytes.
+func SanitizeText(text string, most int) string {
 	plain := []byte(text)
 	for i, c := range plain {
 		switch {

@@ -14,28 +14,28 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// worker is a child that answers one question after the other.
+// worker is a child that answers one request after the other.
 type worker struct {
 	process *process
 	asked   time.Time
-	answer  *reply // to what was asked last
+	answer  *reply // reply to the last request
 	replies chan reply
 }
 
-// reply is a finding, or why there is none.
+// reply is a finding, or the error instead of one.
 type reply struct {
 	finding check.Finding
 	err     error
 }
 
-// frugal are settings of Go for a process that soon ends: no garbage is collected
-// before there is much.
+// frugal are Go settings for a process that ends soon: garbage is collected only at the memory
+// limit.
 var frugal = []string{"GOGC=off", "GOMEMLIMIT=256MiB"}
 
-// worker starts a child in the first slot that is free.
-func (r *Runner) worker() (*worker, error) {
+// acquireWorker starts a child in the first free slot.
+func (r *Runner) acquireWorker() (*worker, error) {
 	for i := range slots {
-		lock, err := take(r.slot(i))
+		lock, err := takeLock(r.slotPath(i))
 		var held *heldError
 		if errors.As(err, &held) {
 			continue
@@ -43,29 +43,29 @@ func (r *Runner) worker() (*worker, error) {
 		if err != nil {
 			return nil, err
 		}
-		_ = lock.Truncate(0) // the label of a process that is gone
+		_ = lock.Truncate(0) // label of an ended process
 		return r.startWorker(lock)
 	}
-	return nil, fmt.Errorf("%d processes of earlier runs are stuck; reboot this node", slots)
+	return nil, fmt.Errorf("%d processes of earlier runs are stuck in the kernel; reboot this node", slots)
 }
 
 // startWorker starts the process of a child.
 func (r *Runner) startWorker(lock *os.File) (*worker, error) {
-	p, err := start(lock, true, r.Self, frugal)
+	p, err := startProcess(lock, true, r.Self, frugal)
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{process: p, replies: make(chan reply, len(r.Checks)+1)}
-	go w.read()
-	if err := json.NewEncoder(p.in).Encode(recipient{r.Host.Roots, r.Host.Node, r.Host.Settings, r.Host.SlurmConf}); err != nil {
+	go w.readReplies()
+	if err := json.NewEncoder(p.in).Encode(childHost{r.Host.Roots, r.Host.Node, r.Host.Settings, r.Host.SlurmConf}); err != nil {
 		p.kill()
 		return nil, fmt.Errorf("cannot ask %s: %w", r.Self[0], err)
 	}
 	return w, nil
 }
 
-// read hands on a reply for each question, and one for the end.
-func (w *worker) read() {
+// readReplies forwards a reply for each request, and one for the end.
+func (w *worker) readReplies() {
 	answers := json.NewDecoder(io.LimitReader(w.process.out, outputMax))
 	for {
 		var f check.Finding
@@ -73,7 +73,7 @@ func (w *worker) read() {
 		if err == io.EOF {
 			err = errors.Join(w.process.wait(), errEnd)
 		}
-		w.replies <- reply{f, err} // has room: an answer to each question, and the end
+		w.replies <- reply{f, err} // buffered: a reply to each request, and the end
 		if err != nil {
 			return
 		}
@@ -82,15 +82,16 @@ func (w *worker) read() {
 
 var errEnd = errors.New("without an answer")
 
-// pipeRoom is what a pipe takes for certain without being read, half of pipe(7)'s.
+// pipeRoom is the number of bytes that a pipe accepts without a reader, half of the capacity in
+// pipe(7).
 const pipeRoom = 32 << 10
 
-// kill ends the child, and reports whether it is gone.
+// kill kills the child, and reports whether it has ended.
 func (w *worker) kill() bool { return w.process.kill() }
 
-// ask writes questions at once, as far as they fit into the pipe for certain, and returns
-// how many these are: at least one.
-func (w *worker) ask(all []question) (n int, err error) {
+// askQuestions writes requests at once, as many as certainly fit into the pipe, and returns
+// their number: at least one.
+func (w *worker) askQuestions(all []question) (n int, err error) {
 	var text []byte
 	for _, q := range all {
 		one, err := json.Marshal(q)
@@ -107,11 +108,11 @@ func (w *worker) ask(all []question) (n int, err error) {
 	return n, err
 }
 
-// next turns to the next question, which the process has begun with by now.
-func (w *worker) next() { w.asked, w.answer = time.Now(), nil }
+// nextQuestion advances to the next request, which the process has started by now.
+func (w *worker) nextQuestion() { w.asked, w.answer = time.Now(), nil }
 
-// await tells whether the answer is there, after that time at most.
-func (w *worker) await(ctx context.Context, at time.Duration) bool {
+// awaitReply reports whether the reply has arrived within the given time.
+func (w *worker) awaitReply(ctx context.Context, at time.Duration) bool {
 	if w.answer != nil {
 		return true
 	}

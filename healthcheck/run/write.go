@@ -10,27 +10,28 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// Writer replaces a file as a whole, and does not wait for its disk longer than ctx.
+// Writer replaces a file atomically, and waits for its disk until ctx ends at the latest.
 type Writer func(ctx context.Context, path string, text []byte) error
 
-// Writer is for a file of that kind (Service.Writes), after Run. The child that did the
-// checks writes it. One of an earlier run that hangs with the disk is not joined.
-func (r *Runner) Writer(kind string) Writer {
+// NewWriter returns a Writer for a kind of file (Service.Writes), to be used after Run. The
+// child that ran the checks writes the file. If a child of an earlier run hangs with the disk,
+// no further one is started.
+func (r *Runner) NewWriter(kind string) Writer {
 	return func(ctx context.Context, path string, text []byte) error {
 		if held := r.held[kind]; held != nil {
 			return held
 		}
-		w, err := r.idle()
+		w, err := r.takeWorker()
 		if err != nil {
 			return err
 		}
-		w.next()
+		w.nextQuestion()
 		go func() {
-			if _, err := w.ask([]question{{Write: kind, Path: path, Text: text}}); err != nil {
-				w.kill() // its end is the answer
+			if _, err := w.askQuestions([]question{{Write: kind, Path: path, Text: text}}); err != nil {
+				w.kill() // the end of the child counts as the answer
 			}
 		}()
-		if !w.await(ctx, time.Hour) {
+		if !w.awaitReply(ctx, time.Hour) {
 			if !w.kill() {
 				return errors.Join(errDisk, errStuck)
 			}
@@ -40,7 +41,7 @@ func (r *Runner) Writer(kind string) Writer {
 			w.kill()
 			return w.answer.err
 		}
-		r.keep(w)
+		r.returnWorker(w)
 		if f := w.answer.finding; f.Verdict != check.OK {
 			return errors.New(f.Text)
 		}
@@ -50,36 +51,36 @@ func (r *Runner) Writer(kind string) Writer {
 
 var errDisk = errors.New("the disk does not answer in time")
 
-// Close ends the child that is left: all is written.
+// Close ends the idle child after all files are written.
 func (r *Runner) Close() {
 	r.mutex.Lock()
-	w := r.kept
-	r.kept, r.closed = nil, true
+	w := r.spare
+	r.spare, r.closed = nil, true
 	r.mutex.Unlock()
 	if w != nil {
 		w.kill()
 	}
 }
 
-// keep keeps a worker that has nothing more to do, for what is to be written.
-func (r *Runner) keep(w *worker) {
+// returnWorker keeps an idle child for writing files.
+func (r *Runner) returnWorker(w *worker) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.kept != nil || r.closed {
+	if r.spare != nil || r.closed {
 		w.kill()
 		return
 	}
-	r.kept = w
+	r.spare = w
 }
 
-// idle takes a worker that was kept, or starts one.
-func (r *Runner) idle() (*worker, error) {
+// takeWorker returns the idle child, or starts one.
+func (r *Runner) takeWorker() (*worker, error) {
 	r.mutex.Lock()
-	w := r.kept
-	r.kept = nil
+	w := r.spare
+	r.spare = nil
 	r.mutex.Unlock()
 	if w != nil {
 		return w, nil
 	}
-	return r.worker()
+	return r.acquireWorker()
 }

@@ -111,9 +111,9 @@ func exposition(t *testing.T) map[string]bool {
 		}
 		r.Results = append(r.Results, run.Result{Check: check, Finding: check.Run(context.Background(), h)})
 	}
-	r.History.Add(r.Results)
+	r.History.AddResults(r.Results)
 	path := filepath.Join(t.TempDir(), "n1.prom")
-	require.NoError(t, r.Metrics(path, nil))
+	require.NoError(t, r.WriteMetrics(path, nil))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	names := map[string]bool{}

@@ -17,39 +17,39 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 )
 
-func forgetCommand(n *node) *cobra.Command {
+func newForgetCommand(n *node) *cobra.Command {
 	return &cobra.Command{
 		Use:   "forget CHECK",
-		Short: "Say that what a check found is mended, which it would keep until the node boots",
-		Long: `Some checks keep what they saw until the node boots: errors in the kernel's log, XIDs
-of a GPU, errors of memory. After a repair without a reboot, forget makes one start
-anew. What is still wrong, or comes again, it finds again. The next runs undrain the
-node if all is well; forget itself tells Slurm nothing.`,
+		Short: "Make a check forget findings that it keeps until the node boots",
+		Long: `Some checks keep their findings until the node boots: errors in the kernel's log, XIDs
+of a GPU, memory errors. After a repair without a reboot, forget makes such a check
+start over. A fault that persists or recurs is found again. The next runs undrain the
+node if all checks are good; forget itself changes nothing in Slurm.`,
 		Example:           "  gojail-healthcheck forget xid",
-		Args:              oneCheck,
+		Args:              requireCheckName,
 		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(checks.Names(), args[0]) {
-				return noCheck(args[0])
+				return newUnknownCheckError(args[0])
 			}
 			if os.Geteuid() != 0 {
 				return errors.New("needs root")
 			}
-			c, err := n.load(cmd)
+			c, err := n.loadConfig(cmd)
 			if err != nil {
 				return err
 			}
-			return n.forget(cmd, c, args[0])
+			return n.forgetCheck(cmd, c, args[0])
 		},
 	}
 }
 
-func (n *node) forget(cmd *cobra.Command, c *config.Config, check string) error {
-	store, err := n.store(c)
+func (n *node) forgetCheck(cmd *cobra.Command, c *config.Config, check string) error {
+	store, err := n.openStore(c)
 	if err != nil {
 		return err
 	}
-	lock, err := alone(context.Background(), filepath.Join(n.runDir, "lock"), c.Total)
+	lock, err := takeRunLock(context.Background(), filepath.Join(n.runDir, "lock"), c.Total)
 	if err != nil {
 		return err
 	}
@@ -58,25 +58,25 @@ func (n *node) forget(cmd *cobra.Command, c *config.Config, check string) error 
 	if err != nil {
 		return err
 	}
-	history, err := store.History(strings.TrimSpace(string(boot)))
+	history, err := store.ReadHistory(strings.TrimSpace(string(boot)))
 	if err != nil {
 		return err
 	}
-	forgotten, err := checks.ForgetNow(n.roots)
+	forgotten, err := checks.ReadForgotten(n.roots)
 	if err != nil {
 		return err
 	}
-	known, err := history.Forget(check, forgotten)
+	known, err := history.ForgetCheck(check, forgotten)
 	if err != nil {
 		return err
 	}
 	if !known {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing is remembered of %s on %s; if slurm.conf has another name for this node, give it with --node\n", check, n.name)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "no state of %s is stored on %s; if slurm.conf has another name for this node, pass it with --node\n", check, n.name)
 		return err
 	}
-	if err := store.Save(history); err != nil {
+	if err := store.SaveHistory(history); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s starts anew with the next run\n", check)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s starts over with the next run\n", check)
 	return err
 }

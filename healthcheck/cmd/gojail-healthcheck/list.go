@@ -18,44 +18,44 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-func listCommand(n *node) *cobra.Command {
+func newListCommand(n *node) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the checks as this node is configured",
+		Short: "List the checks as configured on this node",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := n.load(cmd)
+			c, err := n.loadConfig(cmd)
 			if err != nil {
 				return err
 			}
-			if err := list(cmd.OutOrStdout(), c); err != nil {
+			if err := writeList(cmd.OutOrStdout(), c); err != nil {
 				return err
 			}
-			return listNHC(cmd.OutOrStdout(), c, n.roots.Proc)
+			return writeNHCLines(cmd.OutOrStdout(), c, n.roots.Proc)
 		},
 	}
 }
 
-func list(to io.Writer, c *config.Config) error {
+func writeList(to io.Writer, c *config.Config) error {
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "CHECK\tSEVERITY\tTIMEOUT\tBAD\tGOOD\tLOOKS AT")
 	on := map[string]check.Check{}
-	for _, check := range c.Rules(checks.All()) {
+	for _, check := range c.SelectChecks(checks.All()) {
 		on[check.Name] = check
 	}
 	for _, check := range checks.All() {
 		if o, is := on[check.Name]; is {
-			fmt.Fprintf(w, "%s\t%s\t%v\t%d\t%d\t%s\n", o.Name, o.Severity, o.Timeout, o.Bad, o.Good, o.Looks)
+			fmt.Fprintf(w, "%s\t%s\t%v\t%d\t%d\t%s\n", o.Name, o.Severity, o.Timeout, o.BadRuns, o.GoodRuns, o.Subject)
 		} else {
-			fmt.Fprintf(w, "%s\toff\t-\t-\t-\t%s\n", check.Name, check.Looks)
+			fmt.Fprintf(w, "%s\toff\t-\t-\t-\t%s\n", check.Name, check.Subject)
 		}
 	}
 	return w.Flush()
 }
 
-// listNHC says how each line of nhc.conf that is for this node was read.
-func listNHC(to io.Writer, c *config.Config, proc string) error {
-	lines, err := checks.NHCLines(&c.Settings, proc)
+// writeNHCLines writes how each line of nhc.conf for this node was parsed.
+func writeNHCLines(to io.Writer, c *config.Config, proc string) error {
+	lines, err := checks.ReadNHCLines(&c.Settings, proc)
 	if err != nil || len(lines) == 0 {
 		return err
 	}
@@ -66,61 +66,63 @@ func listNHC(to io.Writer, c *config.Config, proc string) error {
 		text := l.Text
 		switch {
 		case l.Problem != "":
-			how, text = "not read", l.Text+"   # "+l.Problem
+			how, text = "not parsed", l.Text+"   # "+l.Problem
 		case l.Setting:
-			how = "no meaning"
+			how = "ignored"
 		case len(l.NotDone) > 0:
-			text += "   # without " + strings.Join(l.NotDone, " ")
+			text += "   # ignored: " + strings.Join(l.NotDone, " ")
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\n", l.Number, how, tomlfile.Printable(text))
 	}
 	return w.Flush()
 }
 
-func explainCommand(n *node) *cobra.Command {
+func newExplainCommand(n *node) *cobra.Command {
 	return &cobra.Command{
 		Use:               "explain CHECK",
-		Short:             "Say what a check looks at and what to do when it fails, as this node is configured",
-		Args:              oneCheck,
+		Short:             "Explain what a check looks at and what to do when it fails, as configured on this node",
+		Args:              requireCheckName,
 		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all := checks.All()
 			i := slices.IndexFunc(all, func(c check.Check) bool { return c.Name == args[0] })
 			if i < 0 {
-				return noCheck(args[0])
+				return newUnknownCheckError(args[0])
 			}
-			c, err := n.load(cmd)
+			c, err := n.loadConfig(cmd)
 			if err != nil {
 				return err
 			}
-			explain(cmd.OutOrStdout(), all[i], c)
+			writeExplanation(cmd.OutOrStdout(), all[i], c)
 			return nil
 		},
 	}
 }
 
-func explain(to io.Writer, row check.Check, c *config.Config) {
-	effect := "It is switched off."
-	if on := c.Rules([]check.Check{row}); len(on) > 0 {
-		effect = fmt.Sprintf("Bad after %s, mended after %s. ", inARow(on[0].Bad), inARow(on[0].Good))
+func writeExplanation(to io.Writer, row check.Check, c *config.Config) {
+	effect := "The check is switched off."
+	if on := c.SelectChecks([]check.Check{row}); len(on) > 0 {
+		effect = fmt.Sprintf("Bad after %s, good again after %s. ", formatRuns(on[0].BadRuns), formatRuns(on[0].GoodRuns))
 		if on[0].Severity == check.Drain {
-			effect += "It drains the node."
+			effect += "A failure drains the node."
 		} else {
-			effect += "It is only told of: in the log, in metrics, and by the exit code 1."
+			effect += "It does not drain the node: it is reported in the log, in metrics, and by exit code 1."
 		}
 	}
-	fmt.Fprintf(to, "%s looks at %s.\n\n%s\n\nWhat to do: %s\n", row.Name, strings.TrimSuffix(row.Looks, "."), effect, row.Do)
+	fmt.Fprintf(to, "%s looks at %s.\n\n%s\n\nWhat to do: %s\n", row.Name, strings.TrimSuffix(row.Subject, "."), effect, row.Remedy)
 }
 
-func inARow(runs int) string {
+// formatRuns returns a number of consecutive runs in words.
+func formatRuns(runs int) string {
 	if runs == 1 {
 		return "1 run"
 	}
 	return fmt.Sprintf("%d runs in a row", runs)
 }
 
-func noCheck(name string) error {
-	return fmt.Errorf("no check %.50q; there are: %s", name, strings.Join(checks.Names(), ", "))
+// newUnknownCheckError returns the error for an unknown check.
+func newUnknownCheckError(name string) error {
+	return fmt.Errorf("no check %.50q; the checks are: %s", name, strings.Join(checks.Names(), ", "))
 }
 
 func completeCheck(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -23,117 +23,120 @@ import (
 	"github.com/gojail/gojail/internal/filelock"
 )
 
-// look is a run: look, remember, tell Slurm, report.
-func (n *node) look(cmd *cobra.Command) error {
+// runHealthCheck performs a run: it checks the node, stores the history, updates Slurm and
+// reports.
+func (n *node) runHealthCheck(cmd *cobra.Command) error {
 	began := time.Now()
 	if os.Geteuid() != 0 {
 		return errors.New("needs root")
 	}
-	c, err := n.load(cmd)
+	c, err := n.loadConfig(cmd)
 	if err != nil {
 		return err
 	}
 	whole, cancel := context.WithDeadline(context.Background(), began.Add(c.Total))
 	defer cancel()
-	store, err := n.store(c)
+	store, err := n.openStore(c)
 	if err != nil {
 		return err
 	}
-	lock, err := alone(whole, filepath.Join(n.runDir, "lock"), c.Total/4)
+	lock, err := takeRunLock(whole, filepath.Join(n.runDir, "lock"), c.Total/4)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	runner := run.Runner{
 		Host:   check.Host{Roots: n.roots, Node: n.name, Settings: &c.Settings, SlurmConf: c.Slurm.Conf, Now: time.Now, Shared: &check.Shared{}},
-		Checks: c.Rules(checks.All()),
+		Checks: c.SelectChecks(checks.All()),
 		Locks:  n.runDir,
 		Self:   []string{"/proc/self/exe", "child"},
 	}
 	if n.controlled {
-		if err := hand(lock, c.Total+report.MetricsTime+grace); err != nil {
+		if err := handOverLock(lock, c.Total+report.MetricsTime+grace); err != nil {
 			return err
 		}
 	}
-	store.Write = runner.Writer(writeRecord)
+	store.Write = runner.NewWriter(writeRecord)
 	r := &report.Report{Node: n.name, Began: began, Dry: n.dry}
-	changes := n.run(whole, c, store, &runner, r)
+	changes := n.runChecks(whole, c, store, &runner, r)
 	r.Took = time.Since(began)
-	n.publish(c, &runner, r, changes)
+	n.publishReport(c, &runner, r, changes)
 	runner.Close()
-	return n.print(cmd.OutOrStdout(), r, changes)
+	return n.printReport(cmd.OutOrStdout(), r, changes)
 }
 
-// publish writes the metrics and the lines for syslog.
-func (n *node) publish(c *config.Config, runner *run.Runner, r *report.Report, changes []drain.Change) {
+// publishReport writes the metrics and the lines for syslog.
+func (n *node) publishReport(c *config.Config, runner *run.Runner, r *report.Report, changes []drain.Change) {
 	if n.dry {
 		return
 	}
 	if c.Metrics != "" {
-		r.Errors = append(r.Errors, some(r.Metrics(c.Metrics, runner.Writer(writeMetrics)))...)
+		r.Errors = append(r.Errors, listErrors(r.WriteMetrics(c.Metrics, runner.NewWriter(writeMetrics)))...)
 	}
 	if c.Syslog {
-		_ = r.Syslog(n.log, changes) // a node without a log is not faulty for that
+		_ = r.WriteSyslog(n.log, changes) // a missing syslog is not a fault of the node
 	}
 }
 
-// print prints the report, and returns its exit code.
-func (n *node) print(to io.Writer, r *report.Report, changes []drain.Change) error {
-	write := r.Text
+// printReport prints the report, and returns its exit code as an error.
+func (n *node) printReport(to io.Writer, r *report.Report, changes []drain.Change) error {
+	write := r.WriteText
 	switch {
 	case n.json:
-		write = r.JSON
+		write = r.WriteJSON
 	case n.slurmd && len(changes) == 0 && !r.Outcome.Asked:
-		return nil // slurmd logs what a run with an exit code other than 0 says, every time
+		return nil // slurmd logs the output of every run whose exit code is not 0
 	case n.slurmd:
-		write = r.Brief
+		write = r.WriteBrief
 	}
 	if err := write(to); err != nil {
 		return err
 	}
-	if exit := r.Exit(); exit != 0 {
-		return code(exit)
+	if exit := r.ExitCode(); exit != 0 {
+		return exitCode(exit)
 	}
 	return nil
 }
 
-// run fills in the report. Half of the time is for looking, the rest for Slurm.
-func (n *node) run(whole context.Context, c *config.Config, store drain.Store, runner *run.Runner, r *report.Report) []drain.Change {
+// runChecks runs the checks, updates Slurm and fills in the report. Half of the time is for the
+// checks, the rest for Slurm.
+func (n *node) runChecks(whole context.Context, c *config.Config, store drain.Store, runner *run.Runner, r *report.Report) []drain.Change {
 	boot, err := os.ReadFile(filepath.Join(n.roots.Proc, "sys/kernel/random/boot_id"))
-	r.Errors = append(r.Errors, some(err)...)
-	history, err := store.History(strings.TrimSpace(string(boot)))
-	r.Errors = append(r.Errors, some(err)...)
-	runner.Kept = history.Kept()
+	r.Errors = append(r.Errors, listErrors(err)...)
+	history, err := store.ReadHistory(strings.TrimSpace(string(boot)))
+	r.Errors = append(r.Errors, listErrors(err)...)
+	runner.States = history.ListStates()
 	looking, cancel := context.WithDeadline(whole, r.Began.Add(c.Total/2))
 	defer cancel()
 	r.Results = runner.Run(looking)
 	r.History = history
-	changes := history.Add(r.Results)
+	changes := history.AddResults(r.Results)
 	if c.Slurm.Drain {
 		slurm := &drain.Slurm{Slurm: c.Slurm, Node: n.name, Lock: filepath.Join(n.runDir, "scontrol.lock")}
-		settler := drain.Settler{Slurm: slurm, Store: store, History: history, Now: time.Now, Dry: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY")}
-		r.Outcome = settler.Settle(whole, r.Results)
+		settler := drain.Reconciler{Slurm: slurm, Store: store, History: history, Now: time.Now, DryRun: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY")}
+		r.Outcome = settler.Reconcile(whole, r.Results)
 	}
 	if !n.dry {
-		r.Errors = append(r.Errors, some(store.Save(history))...)
+		r.Errors = append(r.Errors, listErrors(store.SaveHistory(history))...)
 	}
 	return changes
 }
 
-func some(err error) []error {
+// listErrors returns a list of the error, empty for nil.
+func listErrors(err error) []error {
 	if err == nil {
 		return nil
 	}
 	return []error{err}
 }
 
-// alone takes the lock of a run; another one may be under way for a while.
-func alone(ctx context.Context, path string, patience time.Duration) (*os.File, error) {
+// takeRunLock takes the lock of a run; it waits for another run up to the given time.
+func takeRunLock(ctx context.Context, path string, patience time.Duration) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	file, err := filelock.Wait(ctx, path)
 	if errors.Is(err, filelock.ErrBusy) {
-		return nil, fmt.Errorf("another run is under way and does not end; to see which: fuser -v %s", path)
+		return nil, fmt.Errorf("another run is in progress and does not end; to find it: fuser -v %s", path)
 	}
 	return file, err
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// gojail-healthcheck is the HealthCheckProgram of a node: it looks, and drains and
-// undrains the node in Slurm.
+// gojail-healthcheck is the HealthCheckProgram of a node: it checks the node, and drains and
+// undrains it in Slurm.
 package main
 
 import (
@@ -23,54 +23,55 @@ import (
 	"github.com/gojail/gojail/healthcheck/run"
 )
 
-// code ends with an exit code and without a message.
-type code int
+// exitCode is an error that sets the exit code and has no message.
+type exitCode int
 
-func (code) Error() string { return "" }
+func (exitCode) Error() string { return "" }
 
-// unknown is the exit code of a run that could not look (Nagios).
-const unknown = 3
+// exitUnknown is the exit code of a run that could not check the node (Nagios).
+const exitUnknown = 3
 
 func main() {
-	n := &node{controlled: controlled()}
+	n := &node{controlled: isControlled()}
 	n.supervised = !n.controlled
-	exit := code(0)
-	if err := command(n).Execute(); err != nil && !errors.As(err, &exit) {
+	exit := exitCode(0)
+	if err := newRootCommand(n).Execute(); err != nil && !errors.As(err, &exit) {
 		fmt.Fprintln(os.Stderr, "gojail-healthcheck:", err)
-		exit = unknown
+		exit = exitUnknown
 	}
 	if n.controlled {
-		_ = tell(message{tellsExit, int64(exit)}, nil)
+		_ = sendMessage(message{tellsExit, int64(exit)}, nil)
 	}
 	os.Exit(int(exit))
 }
 
-// node is what the flags say.
+// node holds the flags.
 type node struct {
 	config    string
 	name      string
-	slurmd    bool // started by slurmd
+	slurmd    bool // whether slurmd started this run
 	dry, json bool
-	// supervised: a run is to be started by supervise; controlled: this is that run.
+	// supervised: the run must be started by supervise; controlled: this process is that run.
 	supervised, controlled bool
 	roots                  check.Roots
 	log                    string
-	runDir                 string // the directories of the node itself
+	runDir                 string // the node's own directories
 	stateDir               string
 }
 
-func command(n *node) *cobra.Command {
+func newRootCommand(n *node) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gojail-healthcheck",
-		Short: "Find out whether this node is fit for jobs, and tell Slurm",
-		Long: `gojail-healthcheck is for HealthCheckProgram in slurm.conf. It looks at the node
-with all its checks at once, drains the node if one fails that is worth it, and
-undrains what it drained itself once that is mended. A reason that somebody else
-set is left alone.
+		Short: "Check whether this node is fit for jobs, and drain or undrain it in Slurm",
+		Long: `gojail-healthcheck is the program for HealthCheckProgram in slurm.conf. It runs all
+checks in parallel, drains the node if a check of severity drain fails, and undrains
+a node that it drained itself once the check is good again. It never changes a node
+whose reason was set by somebody else.
 
-The exit code is 0 if all is well, 1 for a warning, 2 for a fault that drains the
-node, 3 if something could not be found out. Started by slurmd, which puts in its
-log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
+The exit code is 0 if all checks are good, 1 for a warning, 2 for a fault that drains
+the node, 3 if a check could not determine its result. slurmd logs the output of a
+program whose exit code is not 0; when started by slurmd, gojail-healthcheck therefore
+prints little, and exits with 0 if nothing has changed.`,
 		Example: `  gojail-healthcheck --dry-run
   gojail-healthcheck explain memory`,
 		Args:              cobra.NoArgs,
@@ -80,11 +81,11 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 		DisableAutoGenTag: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !n.supervised {
-				return n.look(cmd)
+				return n.runHealthCheck(cmd)
 			}
 			exit, err := supervise(os.Args[1:])
 			if err == nil && exit != 0 {
-				err = code(exit)
+				err = exitCode(exit)
 			}
 			return err
 		},
@@ -92,16 +93,16 @@ log what comes with another code than 0, it is brief, and 0 if nothing is new.`,
 	n.roots, n.log = check.NodeRoots(), "/dev/log"
 	root.SetVersionTemplate("gojail-healthcheck {{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.StringVar(&n.config, "config", config.DefaultPath, "the configuration; need not be there")
+	flags.StringVar(&n.config, "config", config.DefaultPath, "configuration file; may be absent")
 	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
-	root.Flags().BoolVar(&n.dry, "dry-run", false, "look, and say what is wrong; nothing is changed or remembered, so that each failure is the first one")
+	root.Flags().BoolVar(&n.dry, "dry-run", false, "run the checks and report; nothing is changed or stored, so that each failure counts as the first one")
 	root.Flags().BoolVar(&n.json, "json", false, "write JSON")
-	root.AddCommand(listCommand(n), ncclCommand(n), explainCommand(n), forgetCommand(n), childCommand())
+	root.AddCommand(newListCommand(n), newNCCLCommand(n), newExplainCommand(n), newForgetCommand(n), newChildCommand())
 	return root
 }
 
-// load finds out the node's name and reads the configuration.
-func (n *node) load(cmd *cobra.Command) (*config.Config, error) {
+// loadConfig determines the node's name and loads the configuration.
+func (n *node) loadConfig(cmd *cobra.Command) (*config.Config, error) {
 	if n.name == "" {
 		n.name = os.Getenv("SLURMD_NODENAME")
 		n.slurmd = n.name != ""
@@ -109,7 +110,7 @@ func (n *node) load(cmd *cobra.Command) (*config.Config, error) {
 	if n.name == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return nil, fmt.Errorf("this node has no host name; give --node: %w", err)
+			return nil, fmt.Errorf("cannot determine the host name of this node; pass --node: %w", err)
 		}
 		n.name, _, _ = strings.Cut(host, ".")
 	}
@@ -121,26 +122,27 @@ func (n *node) load(cmd *cobra.Command) (*config.Config, error) {
 		return nil, err
 	}
 	if n.name == "" || filepath.Base(n.name) != n.name || n.name == "." || n.name == ".." {
-		return nil, fmt.Errorf("%.60q is not the name of a node; give the one in slurm.conf with --node", n.name)
+		return nil, fmt.Errorf("%.60q is not a node name; pass the name in slurm.conf with --node", n.name)
 	}
-	n.runDir, n.stateDir = ownDirectory(c.Run, n.name), ownDirectory(c.State, n.name)
+	n.runDir, n.stateDir = nodeDirectory(c.Run, n.name), nodeDirectory(c.State, n.name)
 	c.Run, c.State = strings.ReplaceAll(c.Run, "%n", n.name), strings.ReplaceAll(c.State, "%n", n.name)
 	c.Metrics = strings.ReplaceAll(c.Metrics, "%n", n.name)
 	return c, nil
 }
 
-// ownDirectory returns where a node remembers what it saw: each slurmd of a machine that has
-// several has its own counts and drains, also where the path does not name the node.
-func ownDirectory(path, name string) string {
+// nodeDirectory returns the directory for a node's state: each slurmd on a machine with several
+// has its own counts and drains, even if the path does not name the node.
+func nodeDirectory(path, name string) string {
 	if strings.Contains(path, "%n") {
 		return strings.ReplaceAll(path, "%n", name)
 	}
 	return filepath.Join(path, "nodes", name)
 }
 
-// store returns the node's own store, with what an earlier version left in the directories
-// above it. Of several nodes the first takes that: a drain counts only where Slurm shows it.
-func (n *node) store(c *config.Config) (drain.Store, error) {
+// openStore returns the node's own store, with the files that an earlier version left in the
+// directories above it. Of several nodes the first one adopts them: a drain counts only where
+// Slurm shows it.
+func (n *node) openStore(c *config.Config) (drain.Store, error) {
 	store := drain.Store{Run: n.runDir, State: n.stateDir}
 	if err := store.Prepare(); err != nil {
 		return store, err
@@ -148,36 +150,36 @@ func (n *node) store(c *config.Config) (drain.Store, error) {
 	return store, store.Adopt(drain.Store{Run: c.Run, State: c.State})
 }
 
-func childCommand() *cobra.Command {
+func newChildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "child",
-		Short:  "Do checks that can hang, for gojail-healthcheck itself",
+		Short:  "Run checks that can hang (started by gojail-healthcheck itself)",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return run.Serve(service(), cmd.InOrStdin(), cmd.OutOrStdout(), run.LockFD)
+			return run.Serve(newService(), cmd.InOrStdin(), cmd.OutOrStdout(), run.LockFD)
 		},
 	}
 }
 
-// What a child writes, as its lock file says.
+// Kinds of files that a child writes, as named in its lock file.
 const (
 	writeRecord  = "record"
 	writeMetrics = "metrics"
 )
 
-// service is what children do.
-func service() run.Service {
+// newService returns the operations of children.
+func newService() run.Service {
 	return run.Service{
 		Checks: checks.All(),
-		Writes: map[string]func(string, []byte) error{writeRecord: drain.Keep, writeMetrics: report.Replace},
+		Writes: map[string]func(string, []byte) error{writeRecord: drain.WriteFile, writeMetrics: report.ReplaceFile},
 	}
 }
 
-// oneCheck wants the name of a check, as args.
-func oneCheck(cmd *cobra.Command, args []string) error {
+// requireCheckName returns an error unless args is the name of one check.
+func requireCheckName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%s needs the name of a check; see: gojail-healthcheck list", cmd.Name())
+		return fmt.Errorf("%s requires the name of a check; see: gojail-healthcheck list", cmd.Name())
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(exit)
 }
 
-// site is a configuration in a directory of root's, and a scontrol that is not to be called.
+// site is a configuration in a directory owned by root, with a scontrol that must not be
+// called.
 func site(t *testing.T, text string) (config, dir string) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: the files that it reads must be root's")
@@ -43,24 +44,24 @@ func site(t *testing.T, text string) (config, dir string) {
 	return config, dir
 }
 
-// call runs the command; its exit code is 3 if there is a message.
+// call runs the command; its exit code is 3 if it returns a message.
 func call(args ...string) (string, int, error) {
-	cmd := command(&node{})
+	cmd := newRootCommand(&node{})
 	var out bytes.Buffer
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	err := cmd.Execute()
-	var exit code
+	var exit exitCode
 	switch {
 	case errors.As(err, &exit):
 		return out.String(), int(exit), nil
 	case err != nil:
-		return out.String(), unknown, err
+		return out.String(), exitUnknown, err
 	}
 	return out.String(), 0, nil
 }
 
-// only is the configuration with just these checks.
+// only returns the configuration with just these checks.
 func only(names ...string) string {
 	text := ""
 	for _, check := range checks.All() {
@@ -94,7 +95,7 @@ func TestASickNodeWhoseControllerDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, exit)
 	assert.Contains(t, out, "CRITICAL: 1 of 1 checks fails: fs-mounted\nfs-mounted  fail  "+dir+"/nothing is not mounted")
-	assert.Contains(t, out, "error: nothing is written to Slurm: "+dir+"/scontrol show n1: exit status 1; see: ")
+	assert.Contains(t, out, "error: Slurm was left unchanged: "+dir+"/scontrol show n1: exit status 1; see: ")
 	assert.FileExists(t, filepath.Join(dir, "called"))
 }
 
@@ -122,7 +123,7 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, []struct{ Check, Verdict string }{{"fs-mounted", "ok"}}, got.Checks)
 }
 
-// With a configuration that is wrong nothing is looked at, and nothing is told to Slurm.
+// With an invalid configuration no check runs, and Slurm is not changed.
 func TestAWrongConfigurationIsUnknown(t *testing.T) {
 	config, dir := site(t, "color = 1\n")
 	_, exit, err := call("--config", config, "--node", "n1")
@@ -133,7 +134,7 @@ func TestAWrongConfigurationIsUnknown(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "called"))
 }
 
-// slurmd names the node, and has something to log only if there is something new.
+// slurmd passes the node's name, and logs output only if something has changed.
 func TestStartedBySlurmd(t *testing.T) {
 	warn := strings.Replace(only("fs-mounted"), "[check.fs-mounted]\n", "[check.fs-mounted]\nseverity = \"warn\"\n", 1)
 	config, dir := site(t, "[[filesystem]]\npath = \"DIR/nothing\"\n"+warn)
@@ -154,19 +155,19 @@ func TestListAndExplain(t *testing.T) {
 	config, _ := site(t, "[check.munge]\nseverity = \"warn\"\nbad = 7\n[check.xid]\noff = true\n")
 	out, _, err := call("list", "--config", config)
 	require.NoError(t, err)
-	assert.Regexp(t, `(?m)^munge +warn +5s +7 +1 +munged`, out)
+	assert.Regexp(t, `(?m)^munge +warn +5s +7 +1 +whether munged`, out)
 	assert.Regexp(t, `(?m)^xid +off +- `, out)
 	for _, check := range checks.All() {
 		out, _, err := call("explain", check.Name, "--config", config)
 		require.NoError(t, err)
-		assert.Contains(t, out, "What to do: "+check.Do)
+		assert.Contains(t, out, "What to do: "+check.Remedy)
 	}
 	for check, want := range map[string]string{
-		"munge":      "Bad after 7 runs in a row, mended after 1 run. It is only told of: in the log, in metrics, and by the exit code 1.",
-		"xid":        "It is switched off.",
-		"disk":       "Bad after 2 runs in a row, mended after 2 runs in a row. It drains the node.",
-		"edac":       "After a repair without a reboot: gojail-healthcheck forget edac.",
-		"kernel-log": "Bad after 1 run, mended after 1 run. It drains the node.",
+		"munge":      "Bad after 7 runs in a row, good again after 1 run. It does not drain the node: it is reported in the log, in metrics, and by exit code 1.",
+		"xid":        "The check is switched off.",
+		"disk":       "Bad after 2 runs in a row, good again after 2 runs in a row. A failure drains the node.",
+		"edac":       "After a repair without a reboot, run: gojail-healthcheck forget edac.",
+		"kernel-log": "Bad after 1 run, good again after 1 run. A failure drains the node.",
 	} {
 		out, _, err := call("explain", check, "--config", config)
 		require.NoError(t, err)
@@ -174,24 +175,24 @@ func TestListAndExplain(t *testing.T) {
 	}
 	for _, command := range []string{"explain", "forget"} {
 		_, _, err = call(command)
-		assert.EqualError(t, err, command+" needs the name of a check; see: gojail-healthcheck list")
+		assert.EqualError(t, err, command+" requires the name of a check; see: gojail-healthcheck list")
 		_, _, err = call(command, "a", "b")
 		assert.Error(t, err)
 	}
 	_, _, err = call("explain", "nothing")
-	assert.ErrorContains(t, err, `no check "nothing"; there are: fs-mounted, `)
+	assert.ErrorContains(t, err, `no check "nothing"; the checks are: fs-mounted, `)
 }
 
 func TestForget(t *testing.T) {
 	config, dir := site(t, "[[filesystem]]\npath = \"DIR/nothing\"\nany = true\n"+only("fs-mounted"))
 	out, _, err := call("forget", "fs-mounted", "--config", config, "--node", "n1")
 	require.NoError(t, err)
-	assert.Equal(t, "nothing is remembered of fs-mounted on n1; if slurm.conf has another name for this node, give it with --node\n", out)
+	assert.Equal(t, "no state of fs-mounted is stored on n1; if slurm.conf has another name for this node, pass it with --node\n", out)
 	_, _, err = call("--config", config, "--node", "n1")
 	require.NoError(t, err)
 	out, _, err = call("forget", "fs-mounted", "--config", config, "--node", "n1")
 	require.NoError(t, err)
-	assert.Equal(t, "fs-mounted starts anew with the next run\n", out)
+	assert.Equal(t, "fs-mounted starts over with the next run\n", out)
 	text, err := os.ReadFile(filepath.Join(dir, "run/nodes/n1/history.json"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"forgotten": `)
@@ -199,10 +200,10 @@ func TestForget(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, exit)
 	_, _, err = call("forget", "nothing", "--config", config)
-	assert.ErrorContains(t, err, `no check "nothing"; there are: fs-mounted, `)
+	assert.ErrorContains(t, err, `no check "nothing"; the checks are: fs-mounted, `)
 }
 
-// TestTwoNodesOfOneMachine: without %n in the paths, too, each node counts for itself.
+// TestTwoNodesOfOneMachine: even without %n in the paths, each node has its own counts.
 func TestTwoNodesOfOneMachine(t *testing.T) {
 	config, dir := site(t, "[[override]]\nnodes = \"n1\"\n[[override.filesystem]]\npath = \"DIR/nothing\"\n"+only("fs-mounted"))
 	for range 2 {
@@ -217,10 +218,10 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"verdict": "fail"`)
 	_, _, err = call("--config", config, "--node", "../n1")
-	assert.ErrorContains(t, err, `"../n1" is not the name of a node`)
+	assert.ErrorContains(t, err, `"../n1" is not a node name`)
 }
 
-// TestWhatAnEarlierVersionRemembers: history and drain move with the node.
+// TestWhatAnEarlierVersionRemembers: history and record move to the node's own directory.
 func TestWhatAnEarlierVersionRemembers(t *testing.T) {
 	config, dir := site(t, only("fs-mounted"))
 	const record = `{"id": "1", "check": "fs-mounted", "reason": "[node_problem] gojail: fs-mounted: x (id 1)"}`

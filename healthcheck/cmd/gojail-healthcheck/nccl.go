@@ -18,7 +18,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/nccl"
 )
 
-func ncclCommand(n *node) *cobra.Command {
+func newNCCLCommand(n *node) *cobra.Command {
 	var want nccl.Selection
 	var dry, json bool
 	cmd := &cobra.Command{
@@ -26,15 +26,15 @@ func ncclCommand(n *node) *cobra.Command {
 		Short: "Test GPUs and their network on idle nodes with all_reduce_perf jobs",
 		Long: `nccl submits all_reduce_perf of nccl-tests as jobs of low priority to idle nodes:
 to each node alone, then to pairs. A node is drained only if it is slow or wrong
-with two partners that are well with others, and only so many in one round
-(nccl.drains). Jobs that crash, hang, are cancelled or preempted drain nobody.
-Nodes that were tested lately (nccl.again) are left alone, unless they are NODES.
+with two partners that pass with other nodes. One round drains at most nccl.drains
+nodes. Jobs that crash, hang, are cancelled or preempted drain no node. Nodes that
+were tested within nccl.again are skipped, unless they are named in NODES.
 
 It runs on one machine, as root, with Slurm's commands and the table [nccl] of
-health.toml. If it is killed, the next start goes on with what it began.
+health.toml. If it is killed, the next start continues the unfinished round.
 
-The exit code is 0 if all is well, 1 for a warning, 2 for a bad node, 3 if
-something could not be found out.`,
+The exit code is 0 if all nodes pass, 1 for a warning, 2 for a bad node, 3 if
+a result could not be determined.`,
 		Example: `  gojail-healthcheck nccl --dry-run
   gojail-healthcheck nccl 'gpu[1-8]'
   gojail-healthcheck nccl --retest gpu3`,
@@ -43,33 +43,33 @@ something could not be found out.`,
 			if len(args) > 0 {
 				want.Nodes = args[0]
 			}
-			return n.nccl(cmd, want, dry, json)
+			return n.runNCCL(cmd, want, dry, json)
 		},
 	}
-	cmd.Flags().BoolVar(&want.Retest, "retest", false, "test the nodes again that this command drained (of NODES), and undrain those that are well")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be submitted, change nothing")
+	cmd.Flags().BoolVar(&want.Retest, "retest", false, "test the nodes that this command drained (among NODES) again, and undrain those that pass")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be submitted and change nothing")
 	cmd.Flags().BoolVar(&json, "json", false, "write JSON")
 	return cmd
 }
 
-// ncclReport is what nccl writes.
+// ncclReport is the output of the command nccl.
 type ncclReport interface {
-	Text(io.Writer) error
-	JSON(io.Writer) error
+	WriteText(io.Writer) error
+	WriteJSON(io.Writer) error
 }
 
-func (n *node) nccl(cmd *cobra.Command, want nccl.Selection, dry, json bool) error {
+func (n *node) runNCCL(cmd *cobra.Command, want nccl.Selection, dry, json bool) error {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root")
 	}
-	c, err := n.load(cmd)
+	c, err := n.loadConfig(cmd)
 	if err != nil {
 		return err
 	}
-	if err := c.NCCL.Ready(); err != nil {
+	if err := c.NCCL.CheckReady(); err != nil {
 		return err
 	}
-	account, err := nccl.Find(c.NCCL.User)
+	account, err := nccl.FindAccount(c.NCCL.User)
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,11 @@ func (n *node) nccl(cmd *cobra.Command, want nccl.Selection, dry, json bool) err
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if dry {
-		p, err := r.Preview(ctx, want)
+		p, err := r.PreviewRound(ctx, want)
 		if err != nil {
 			return err
 		}
-		return ncclWrite(cmd, p, json)
+		return writeNCCLReport(cmd, p, json)
 	}
 	lock, err := r.Store.Prepare()
 	if err != nil {
@@ -100,18 +100,18 @@ func (n *node) nccl(cmd *cobra.Command, want nccl.Selection, dry, json bool) err
 	if err != nil {
 		return err
 	}
-	if err := ncclWrite(cmd, report, json); err != nil {
+	if err := writeNCCLReport(cmd, report, json); err != nil {
 		return err
 	}
 	if report.Exit != 0 {
-		return code(report.Exit)
+		return exitCode(report.Exit)
 	}
 	return nil
 }
 
-func ncclWrite(cmd *cobra.Command, report ncclReport, json bool) error {
+func writeNCCLReport(cmd *cobra.Command, report ncclReport, json bool) error {
 	if json {
-		return report.JSON(cmd.OutOrStdout())
+		return report.WriteJSON(cmd.OutOrStdout())
 	}
-	return report.Text(cmd.OutOrStdout())
+	return report.WriteText(cmd.OutOrStdout())
 }

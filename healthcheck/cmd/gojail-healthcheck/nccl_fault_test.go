@@ -13,7 +13,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// What says nothing of a node drains nobody.
+// An inconclusive result drains no node.
 func TestNCCLFaultsOfTheInfrastructure(t *testing.T) {
 	s := startNCCL(t)
 	s.say("crash", "n1")
@@ -22,21 +22,21 @@ func TestNCCLFaultsOfTheInfrastructure(t *testing.T) {
 	s.say("hang", "n4")
 	r := s.round()
 	assert.Equal(t, 3, r.Exit)
-	assert.Equal(t, map[string]string{"n1": "not known", "n2": "not known", "n3": "not known", "n4": "not known"}, results(r))
+	assert.Equal(t, map[string]string{"n1": "unknown", "n2": "unknown", "n3": "unknown", "n4": "unknown"}, results(r))
 	text := ""
 	for _, test := range r.Tests {
 		text += test.Nodes[0] + " " + test.Text + "\n"
 	}
 	t.Log(text)
-	assert.Regexp(t, `(?m)^n1 job \d+: failed, no result: it is no output of all_reduce_perf$`, text)
+	assert.Regexp(t, `(?m)^n1 job \d+: failed, no result: it is not output of all_reduce_perf$`, text)
 	assert.Regexp(t, `(?m)^n2 job \d+: completed, no result: `, text)
-	assert.Regexp(t, `(?m)^n3 job \d+: completed, no result: the output ends early$`, text)
+	assert.Regexp(t, `(?m)^n3 job \d+: completed, no result: the output is truncated$`, text)
 	assert.Regexp(t, `(?m)^n4 its job did not end in time$`, text)
 
 	s.say("good", "n1", "n2", "n3", "n4")
 	s.say("crash", "n1+any", "n2+any")
 	r = s.round()
-	assert.Equal(t, "good alone, not known with a partner", results(r)["n1"])
+	assert.Equal(t, "good alone, unknown with a partner", results(r)["n1"])
 	assert.Empty(t, s.c.Drained())
 	kept := 0
 	for _, test := range r.Tests {
@@ -64,11 +64,12 @@ func TestNCCLWrongResultsAndTheCapOfDrains(t *testing.T) {
 	s.configure("drains = 2", "drains = 1")
 	r := s.round()
 	assert.Equal(t, map[string]string{"n1": "good", "n2": "bad, drained", "n3": "good",
-		"n4": "bad, not drained: one round drains 1 at most"}, results(r), "the worse of the two")
+		"n4": "bad, not drained: one round drains at most 1"}, results(r), "the worse of the two")
 	assert.Len(t, strings.Fields(s.c.Root("sinfo", "-h", "-t", "drain", "-N", "-p", "main", "-o", "%n").Stdout), 1)
 }
 
-// Another job comes and takes the node: no fault, no warning, and it is tested the next time.
+// Another job takes the node: this is neither a fault nor a warning, and the node is tested the
+// next time.
 func TestNCCLAPreemptedJob(t *testing.T) {
 	s := startNCCL(t)
 	s.say("wait", "n3")
@@ -78,7 +79,7 @@ func TestNCCLAPreemptedJob(t *testing.T) {
 	require.Zero(t, other.Code, other.String())
 	r := end()
 	assert.Zero(t, r.Exit, r.Summary)
-	assert.Equal(t, "has other work", results(r)["n3"])
+	assert.Equal(t, "runs other jobs", results(r)["n3"])
 	assert.Empty(t, s.c.Drained())
 	s.idle("n1", "n2", "n3", "n4")
 	s.say("good", "n3")

@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// killed starts the command and kills it once it is time.
+// killed starts the command and kills it when the condition is met.
 func (s ncclSite) killed(when func() bool, args ...string) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -46,7 +46,8 @@ func TestNCCLARoundThatIsKilledGoesOn(t *testing.T) {
 	assert.Len(t, strings.Split(strings.TrimSpace(s.ran()), "\n"), len(r.Tests), "each test was done once: %s", s.ran())
 }
 
-// The memory of a round is lost: what it left running is ended, and nothing is judged by it.
+// The file of a round is lost: its remaining jobs are cancelled, and their results are not
+// used.
 func TestNCCLJobsOfAForgottenRound(t *testing.T) {
 	s := startNCCL(t)
 	s.say("wait", "n2")
@@ -60,8 +61,8 @@ func TestNCCLJobsOfAForgottenRound(t *testing.T) {
 	assert.Contains(t, s.c.Root("squeue", "-h", "--states=CANCELLED", "-o", "%j").Stdout, "gojail-nccl-")
 }
 
-// It is killed again and again, at other moments each time, while it finds a bad
-// node and while it tests it again. In the end all is as if it had never been killed.
+// The command is killed repeatedly, at different times, while it finds a bad node and while it
+// retests it. The final state is as if it had never been killed.
 func TestNCCLKilledAgainAndAgain(t *testing.T) {
 	s := startNCCL(t)
 	s.say("slow 100.00", "n3+any")

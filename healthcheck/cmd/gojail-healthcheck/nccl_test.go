@@ -51,7 +51,7 @@ size = "8G"
 busbw = 390
 `
 
-// ncclWait is as long as a healthy job may wait for its start here.
+// ncclWait is the time that a healthy job may wait for its start in this test.
 var ncclWait = 20 * time.Second * harness.Slow
 
 // ncclSite is a private cluster of four nodes with a stand-in for all_reduce_perf.
@@ -84,7 +84,7 @@ func startNCCL(t *testing.T) ncclSite {
 			"PartitionName": "main Nodes=n[1-4] Default=YES PriorityTier=10\n" +
 				"PartitionName=low Nodes=n[1-4] PriorityTier=1 PreemptMode=CANCEL",
 			"PreemptType": "preempt/partition_prio", "PreemptMode": "CANCEL",
-			// Jobs in a reservation wait for the scheduler's next look at the whole queue.
+			// Jobs in a reservation wait for the scheduler's next pass over the whole queue.
 			"SchedulerParameters": "bf_interval=1,sched_interval=1",
 		},
 	})
@@ -99,7 +99,7 @@ func startNCCL(t *testing.T) ncclSite {
 	return s
 }
 
-// idle waits until these nodes are.
+// idle waits until these nodes are idle.
 func (s ncclSite) idle(nodes ...string) {
 	s.Helper()
 	for _, node := range nodes {
@@ -107,7 +107,7 @@ func (s ncclSite) idle(nodes ...string) {
 	}
 }
 
-// say sets how the stand-in behaves on a node, or a pair.
+// say sets the behavior of the stand-in on a node or a pair.
 func (s ncclSite) say(what string, nodes ...string) {
 	for _, node := range nodes {
 		require.NoError(s, os.WriteFile(s.c.Path("/srv/nccl/"+node), []byte(what+"\n"), 0o644))
@@ -122,13 +122,13 @@ func (s ncclSite) configure(from, to string) {
 	require.NoError(s, os.WriteFile(s.c.Path("/etc/gojail/health.toml"), []byte(strings.Replace(string(text), from, to, 1)), 0o644))
 }
 
-// round runs the command to its end.
+// round runs the command until it ends.
 func (s ncclSite) round(args ...string) *nccl.Report {
 	s.Helper()
 	return s.begin(args...)()
 }
 
-// begin starts the command; the function that it returns waits for its end.
+// begin starts the command; the returned function waits until it ends.
 func (s ncclSite) begin(args ...string) func() *nccl.Report {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	s.Cleanup(cancel)
@@ -149,7 +149,7 @@ func (s ncclSite) begin(args ...string) func() *nccl.Report {
 	}
 }
 
-// results are those of the nodes.
+// results returns the results of the nodes.
 func results(r *nccl.Report) map[string]string {
 	all := map[string]string{}
 	for _, n := range r.Nodes {
@@ -161,12 +161,12 @@ func results(r *nccl.Report) map[string]string {
 	return all
 }
 
-// forget makes the nodes ones that were not tested lately.
+// forget removes the record of recent tests of the nodes.
 func (s ncclSite) forget() {
 	require.NoError(s, os.Remove(s.c.Path("/var/lib/health/nccl/tested.json")))
 }
 
-const ncclReason = "Reason=nccl: all_reduce_perf is slow or wrong with two partners that are well [node_problem] gojail (id "
+const ncclReason = "Reason=nccl: all_reduce_perf is slow or wrong with two good partners [node_problem] gojail (id "
 
 func TestNCCLGoodRoundAndThenNothingToDo(t *testing.T) {
 	s := startNCCL(t)
@@ -184,13 +184,13 @@ func TestNCCLGoodRoundAndThenNothingToDo(t *testing.T) {
 	assert.Contains(t, s.c.Root("scontrol", "show", "job", r.Tests[0].Job).Stdout, "UserId=alice(")
 
 	r = s.round()
-	assert.Equal(t, "OK: no node to test", r.Summary)
+	assert.Equal(t, "OK: no nodes to test", r.Summary)
 	assert.Contains(t, r.Skipped["n1"], "tested ")
 	assert.Len(t, s.round("n[1-2]").Tests, 3, "who asks for nodes gets them")
 }
 
-// One bad node of four is found, with two partners; it is drained, mended, tested
-// again, and returns.
+// One bad node of four is found with two partners; it is drained, repaired, retested, and
+// returned to service.
 func TestNCCLABadNode(t *testing.T) {
 	s := startNCCL(t)
 	s.say("slow 120.00", "n3+any")
@@ -205,7 +205,7 @@ func TestNCCLABadNode(t *testing.T) {
 	becomes(t, s.c, "n3", "State=IDLE+DRAIN ", ncclReason)
 	s.say("crash", "n3")
 	r = s.round("--retest", "n3")
-	assert.Equal(t, "not known, drained again", results(r)["n3"])
+	assert.Equal(t, "unknown, drained again", results(r)["n3"])
 	becomes(t, s.c, "n3", "State=IDLE+DRAIN ", ncclReason)
 
 	t.Log("mended")
@@ -233,7 +233,7 @@ func TestNCCLABadLinkDrainsNobody(t *testing.T) {
 	assert.Contains(t, results(r)["n1"], "bad with a partner, good with another")
 }
 
-// ran is what the stand-in was started for, a line each.
+// ran returns the invocations of the stand-in, one per line.
 func (s ncclSite) ran() string {
 	text, _ := os.ReadFile(s.c.Path("/srv/nccl/ran"))
 	return string(text)
@@ -247,7 +247,7 @@ func TestNCCLAPersonsDrainSurvives(t *testing.T) {
 	require.Zero(t, s.c.Root("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=ADMIN SHUTDOWN").Code)
 	r := s.round("--retest")
 	assert.Equal(t, 3, r.Exit)
-	assert.Equal(t, []string{"n3 is not tested again: it is drained already: ADMIN SHUTDOWN"}, r.Errors)
+	assert.Equal(t, []string{"n3 is not retested: it is already drained: ADMIN SHUTDOWN"}, r.Errors)
 	assert.Empty(t, r.Tests)
 	becomes(t, s.c, "n3", "State=IDLE+DRAIN ", "Reason=ADMIN SHUTDOWN [root@")
 
@@ -270,6 +270,6 @@ func TestNCCLAPersonsDrainSurvives(t *testing.T) {
 	require.Zero(t, s.c.Root("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=fan is broken").Code)
 	require.NoError(t, os.WriteFile(s.c.Path("/srv/nccl/go"), nil, 0o644))
 	r = end()
-	assert.Contains(t, results(r)["n4"], "left alone: it is drained already: fan is broken")
+	assert.Contains(t, results(r)["n4"], "left alone: it is already drained: fan is broken")
 	becomes(t, s.c, "n4", "+DRAIN", "Reason=fan is broken [root@")
 }

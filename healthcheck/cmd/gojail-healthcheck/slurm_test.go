@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// Both slurmd of a private cluster share one machine: each has directories of its own.
+// Both slurmds of a private cluster run on one machine: each has its own directories.
 const health = `
 total = "8s"
 run = "/run/health-%n"
@@ -68,7 +68,7 @@ func show(c *harness.Cluster, node string) string {
 	return c.Root("scontrol", "show", "node", node).Stdout
 }
 
-// becomes waits until Slurm shows all of that for a node.
+// becomes waits until Slurm shows all of these words for a node.
 func becomes(t *testing.T, c *harness.Cluster, node string, words ...string) {
 	t.Helper()
 	ok := harness.Poll(harness.Timeout, func() bool {
@@ -83,7 +83,7 @@ func becomes(t *testing.T, c *harness.Cluster, node string, words ...string) {
 	require.True(t, ok, "%v\n%s", words, show(c, node))
 }
 
-// returns waits until n1 is undrained. It takes jobs again once it has registered.
+// returns waits until n1 is undrained. The node takes jobs again once it has registered.
 func returns(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	ok := harness.Poll(harness.Timeout, func() bool {
@@ -103,7 +103,7 @@ func TestSlurmdRunsItAndANodeIsDrainedAndComesBack(t *testing.T) {
 	require.Zero(t, c.Root("mount", "-t", "tmpfs", "none", "/srv/scratch").Code)
 	returns(t, c)
 
-	// It fails again; then a person has a word of their own.
+	// The check fails again; then a person sets another reason.
 	require.Zero(t, c.Root("umount", "/srv/scratch").Code)
 	becomes(t, c, "n1", "State=IDLE+DRAIN ", reason)
 	require.Zero(t, c.Root("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=ADMIN SHUTDOWN").Code)
@@ -117,7 +117,7 @@ func TestSlurmdRunsItAndANodeIsDrainedAndComesBack(t *testing.T) {
 	assert.Contains(t, show(c, "n1"), "Reason=ADMIN SHUTDOWN [root@")
 }
 
-// A site that comes from LBNL NHC brings its nhc.conf.
+// A site that migrates from LBNL NHC keeps its nhc.conf.
 func TestALineOfNHCDrains(t *testing.T) {
 	config := strings.Split(health, "[[override]]")[0] + "[check.nhc-files]\nbad = 1\ngood = 1\n[[override]]\nnodes = \"n1\"\nnhc = \"/etc/nhc/nhc.conf\"\n"
 	c := startWith(t, config, map[string]string{"/etc/nhc/nhc.conf": "# ours\n* || check_file_test -d /srv/ready\n* || check_dmi_data_match x\n"})
@@ -151,7 +151,7 @@ func TestAFileSystemHangs(t *testing.T) {
 	returns(t, c)
 }
 
-// runs waits for that many more runs on n1, by its metrics.
+// runs waits for that many further runs on n1, counted by its metrics.
 func runs(t *testing.T, c *harness.Cluster, n int) {
 	t.Helper()
 	last := func() string {
@@ -166,7 +166,8 @@ func runs(t *testing.T, c *harness.Cluster, n int) {
 	}
 }
 
-// TestTwoSlurmdShareThePaths: without %n one node's drain is neither forgotten nor taken back by the other.
+// TestTwoSlurmdShareThePaths: without %n in the paths, the drain of one node is neither
+// forgotten nor undone by the other.
 func TestTwoSlurmdShareThePaths(t *testing.T) {
 	config := strings.NewReplacer("/run/health-%n\"", "/run/health\"", "/var/lib/health-%n", "/var/lib/health").Replace(health)
 	c := startWith(t, config, nil)

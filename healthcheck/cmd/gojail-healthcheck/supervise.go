@@ -15,31 +15,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The process that slurmd waits for only supervises: it starts this program again for the
-// run, which may hang in the kernel, and gives it up at its deadline. slurmd waits for its
-// own child without a deadline (waitpid in src/common/run_command.c), so that this process
-// reads no file and leaves no pipe of slurmd's to the run.
+// The process that slurmd waits for only supervises: it starts this program again for the run,
+// which may hang in the kernel, and abandons it at its deadline. slurmd waits for its own child
+// without a deadline (waitpid in src/common/run_command.c), so this process reads no file and
+// does not pass slurmd's pipe to the run.
 const (
-	startTime = time.Minute            // for the run to tell its limit: as long as slurmd itself waits
-	endTime   = 100 * time.Millisecond // for a killed run to be gone
-	grace     = time.Second            // for a run to end by itself, before it is killed
+	startTime = time.Minute            // for the run to report its time limit: as long as slurmd itself waits
+	endTime   = 100 * time.Millisecond // for a killed run to end
+	grace     = time.Second            // for a run to end by itself before it is killed
 )
 
-// controlEnv is set for the run; controlFD is then its end of the socket to the supervisor.
+// controlEnv is set in the environment of the run; controlFD is then the run's end of the
+// socket to the supervisor.
 const (
 	controlEnv = "GOJAIL_HEALTHCHECK_CONTROL"
 	controlFD  = 3
 )
 
-// supervise returns the exit code of a run with these arguments.
+// supervise starts a run with these arguments and returns its exit code.
 func supervise(args []string) (exit int, err error) {
 	began := time.Now()
 	r, err := startRun(args)
 	if err != nil {
-		return unknown, err
+		return exitUnknown, err
 	}
-	exit, err = r.wait(began)
-	r.end()
+	exit, err = r.waitForExit(began)
+	r.killRun()
 	for from, to := range map[*os.File]*os.File{r.out: os.Stdout, r.err: os.Stderr} {
 		_, _ = from.Seek(0, io.SeekStart)
 		_, _ = io.Copy(to, from)
@@ -47,41 +48,41 @@ func supervise(args []string) (exit int, err error) {
 	return exit, err
 }
 
-var errLate = errors.New("the run is not done in time; to see what hangs: ps -eLo pid,stat,wchan:30,comm | grep ' D'")
+var errLate = errors.New("the run did not finish in time; to find what hangs: ps -eLo pid,stat,wchan:30,comm | grep ' D'")
 
 var errCrashed = errors.New("the run crashed; please report it")
 
-// supervisedRun is a run and what belongs to it.
+// supervisedRun is a run with its files and its socket.
 type supervisedRun struct {
 	cmd      *exec.Cmd
-	out, err *os.File      // what it wrote
-	control  *os.File      // socket to it
-	ended    chan struct{} // closed when it was waited for
+	out, err *os.File      // its output
+	control  *os.File      // socket to the run
+	ended    chan struct{} // closed after waitpid
 }
 
-// startRun starts the run. It ends with this process.
+// startRun starts the run, which is killed when this process ends.
 func startRun(args []string) (*supervisedRun, error) {
 	r := &supervisedRun{cmd: exec.Command("/proc/self/exe", args...), ended: make(chan struct{})}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a socket for the run: %w", err)
+		return nil, fmt.Errorf("cannot create a socket for the run: %w", err)
 	}
 	r.control = os.NewFile(uintptr(pair[0]), "control")
-	theirs := os.NewFile(uintptr(pair[1]), "control")
-	defer theirs.Close()
+	childEnd := os.NewFile(uintptr(pair[1]), "control")
+	defer childEnd.Close()
 	for name, file := range map[string]**os.File{"stdout": &r.out, "stderr": &r.err} {
 		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 		if err != nil {
-			return nil, fmt.Errorf("cannot make a file for the run's %s: %w", name, err)
+			return nil, fmt.Errorf("cannot create a file for the run's %s: %w", name, err)
 		}
 		*file = os.NewFile(uintptr(fd), name)
 	}
 	r.cmd.Env = append(os.Environ(), controlEnv+"=1")
-	r.cmd.Stdout, r.cmd.Stderr, r.cmd.ExtraFiles = r.out, r.err, []*os.File{theirs}
+	r.cmd.Stdout, r.cmd.Stderr, r.cmd.ExtraFiles = r.out, r.err, []*os.File{childEnd}
 	r.cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	started := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // Pdeathsig is sent when this thread ends, prctl(2)
+		runtime.LockOSThread() // the kernel sends Pdeathsig when this thread ends, prctl(2)
 		err := r.cmd.Start()
 		started <- err
 		if err == nil {
@@ -91,38 +92,38 @@ func startRun(args []string) (*supervisedRun, error) {
 	}()
 	select {
 	case err = <-started:
-	case <-time.After(startTime): // the program is still being read from its disk
+	case <-time.After(startTime): // the program is still being loaded from its disk
 		err = errLate
 	}
 	return r, err
 }
 
-// wait returns the exit code that the run tells. The run's end of the socket is closed when
-// none of its threads is left.
-func (r *supervisedRun) wait(began time.Time) (exit int, err error) {
+// waitForExit returns the exit code that the run reports. The run's end of the socket is closed
+// when all of its threads have ended.
+func (r *supervisedRun) waitForExit(began time.Time) (exit int, err error) {
 	messages := make(chan message)
-	go r.receive(messages)
+	go r.receiveMessages(messages)
 	deadline := time.After(startTime)
 	for {
 		select {
 		case m, open := <-messages:
 			switch {
 			case !open:
-				return unknown, errCrashed
+				return exitUnknown, errCrashed
 			case m.What == tellsExit:
 				return int(m.Value), nil
 			}
 			deadline = time.After(time.Until(began.Add(time.Duration(m.Value))))
 		case <-deadline:
-			return unknown, errLate
+			return exitUnknown, errLate
 		}
 	}
 }
 
-// receive receives messages until the run has ended. The lock of the run, which comes with
-// its limit, stays open in this process: a run that cannot be killed does not keep the next
-// run out.
-func (r *supervisedRun) receive(to chan<- message) {
+// receiveMessages receives messages until the run has ended. The lock of the run, which arrives
+// with its limit, stays open in this process: a run that cannot be killed does not block the
+// next run.
+func (r *supervisedRun) receiveMessages(to chan<- message) {
 	defer close(to)
 	text, rights := make([]byte, binary.Size(message{})), make([]byte, unix.CmsgSpace(4))
 	for {
@@ -141,8 +142,8 @@ func (r *supervisedRun) receive(to chan<- message) {
 	}
 }
 
-// end kills the run, and waits a moment for it to be gone.
-func (r *supervisedRun) end() {
+// killRun kills the run, and waits briefly for it to end.
+func (r *supervisedRun) killRun() {
 	select {
 	case <-r.ended:
 		return
@@ -155,10 +156,10 @@ func (r *supervisedRun) end() {
 	}
 }
 
-// message is from the run to its supervisor.
+// message is a message from the run to its supervisor.
 type message struct {
 	What  int32
-	Value int64 // limit in nanoseconds, or exit code
+	Value int64 // time limit in nanoseconds, or exit code
 }
 
 const (
@@ -166,8 +167,8 @@ const (
 	tellsExit
 )
 
-// controlled reports whether this process is a run with a supervisor.
-func controlled() bool {
+// isControlled reports whether this process is a run with a supervisor.
+func isControlled() bool {
 	if os.Getenv(controlEnv) == "" {
 		return false
 	}
@@ -175,15 +176,16 @@ func controlled() bool {
 	return true
 }
 
-// hand gives the lock of the run to the supervisor, and tells how long the run may take.
-func hand(lock *os.File, limit time.Duration) error {
-	if err := tell(message{tellsLimit, int64(limit)}, unix.UnixRights(int(lock.Fd()))); err != nil {
+// handOverLock passes the lock of the run to the supervisor, with the time limit of the run.
+func handOverLock(lock *os.File, limit time.Duration) error {
+	if err := sendMessage(message{tellsLimit, int64(limit)}, unix.UnixRights(int(lock.Fd()))); err != nil {
 		return fmt.Errorf("cannot hand over the lock of the run: %w", err)
 	}
 	return lock.Close()
 }
 
-func tell(m message, rights []byte) error {
+// sendMessage sends a message to the supervisor.
+func sendMessage(m message, rights []byte) error {
 	text, err := binary.Append(nil, binary.NativeEndian, m)
 	if err != nil {
 		return err

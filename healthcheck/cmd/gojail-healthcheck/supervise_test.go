@@ -21,7 +21,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
 )
 
-// build is the real program: only that has a supervisor. TestMain removes it.
+// build returns the real program, since only that has a supervisor. TestMain removes it.
 func build(t *testing.T) string {
 	require.NoError(t, built())
 	return filepath.Join(buildDir, "gojail-healthcheck")
@@ -41,7 +41,7 @@ var (
 	})
 )
 
-// programRun is one run of it.
+// programRun is one run of the program.
 type programRun struct {
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
@@ -56,7 +56,7 @@ func begin(t *testing.T, program, config string, args ...string) *programRun {
 	return r
 }
 
-// wait is its exit code; -1: it or what it wrote did not end in time.
+// wait returns the exit code; -1: the program or its output did not end in time.
 func (r *programRun) wait() int {
 	began := time.Now()
 	if _ = r.cmd.Wait(); time.Since(began) > 50*time.Second {
@@ -65,8 +65,8 @@ func (r *programRun) wait() int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// child returns the process that does the run. Go's runtime has others for a moment, which
-// have not executed a program (checkPidfd in package os).
+// child returns the process that performs the run. Go's runtime has other children for a
+// moment, which have not executed a program (checkPidfd in package os).
 func (r *programRun) child(t *testing.T) (pid int) {
 	require.Eventually(t, func() bool {
 		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.cmd.Process.Pid))
@@ -90,7 +90,7 @@ func gone(t *testing.T, pid int) {
 	}, time.Minute, time.Millisecond)
 }
 
-// nvml is a configuration with two checks of a library that hangs for good.
+// nvml returns a configuration with two checks of a library that hangs forever.
 func nvml(t *testing.T, library, more string) (config, dir string) {
 	return site(t, more+"[gpu]\ncount = 8\nlibrary = \""+library+"\"\n"+
 		strings.Replace(only("fs-mounted", "gpu-driver", "gpu-lost"), "[check.gpu-driver]\n", "[check.gpu-driver]\ntimeout = \"1s\"\n", 1))
@@ -143,19 +143,20 @@ func TestARunWhoseNVMLHangs(t *testing.T) {
 	assert.NotContains(t, r.out.String(), "beside it", "each has a process, which can be killed")
 }
 
-// TestADriverThatIsSlow: without persistence mode the GPUs are initialized anew each time. That drains no node.
+// TestADriverThatIsSlow: without persistence mode the GPUs are initialized anew each time,
+// which drains no node.
 func TestADriverThatIsSlow(t *testing.T) {
 	program := build(t)
 	config, _ := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "")
 	for range 3 {
 		r := begin(t, program, config)
 		r.wait()
-		assert.Contains(t, r.out.String(), "gpu-driver  warn     slow: persistence mode is not known to be on; nvidia-persistenced turns it on")
+		assert.Contains(t, r.out.String(), "gpu-driver  warn     slow: persistence mode may be off; nvidia-persistenced turns it on")
 		assert.NotContains(t, r.out.String(), " fail ")
 	}
 }
 
-// A crash in the driver's library costs the check that called it.
+// A crash in the driver's library affects only the check that called it.
 func TestARunWhoseNVMLCrashes(t *testing.T) {
 	dir := t.TempDir()
 	library := filepath.Join(dir, "libnvidia-ml.so.1")
@@ -175,7 +176,7 @@ func TestARunWhoseNVMLCrashes(t *testing.T) {
 	}
 }
 
-// stopped is a run that does nothing any more, once it has the lock.
+// stopped starts a run and stops it once it has the lock.
 func stopped(t *testing.T, program, config, dir string, stop func(pid int)) *programRun {
 	r := begin(t, program, config)
 	pid := r.child(t)
@@ -193,7 +194,7 @@ func TestARunThatDoesNotEndIsNotWaitedFor(t *testing.T) {
 	r := stopped(t, program, config, dir, func(pid int) { require.NoError(t, unix.Kill(pid, unix.SIGSTOP)) })
 	pid := r.child(t)
 	assert.Equal(t, 3, r.wait())
-	assert.Contains(t, r.err.String(), "gojail-healthcheck: the run is not done in time; to see what hangs: ")
+	assert.Contains(t, r.err.String(), "gojail-healthcheck: the run did not finish in time; to find what hangs: ")
 	gone(t, pid)
 }
 
@@ -204,7 +205,7 @@ func TestARunThatCrashes(t *testing.T) {
 	assert.Contains(t, r.err.String(), "gojail-healthcheck: the run crashed; please report it\n")
 }
 
-// slurmd kills what takes too long.
+// slurmd kills a program that exceeds its time.
 func TestARunEndsWithItsSupervisor(t *testing.T) {
 	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "total = \"5m\"\n")
 	text, err := os.ReadFile(config)
@@ -252,11 +253,11 @@ func TestARunThatCannotBeKilled(t *testing.T) {
 	})
 	assert.Equal(t, 3, r.wait(), "also its output is closed")
 
-	// The next run is not kept out by it, and knows what it hangs with.
+	// The stuck run does not block the next run, which reports the check that hangs.
 	r = begin(t, program, config)
 	assert.Equal(t, 2, r.wait())
 	assert.Contains(t, r.out.String(), "gpu-driver  fail     does not answer")
-	assert.Contains(t, r.out.String(), "gpu-lost    unknown  an earlier check beside it still hangs")
+	assert.Contains(t, r.out.String(), "gpu-lost    unknown  an earlier check of the same process still hangs")
 	label, err := os.ReadFile(dir + "/run/nodes/n1/child.1.lock")
 	require.NoError(t, err, "of the process that wrote the metrics")
 	assert.NotContains(t, string(label), "gpu", "none has joined it")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Bytes reads a size as nccl-tests does: K, M and G are powers of 1024.
-func Bytes(size string) (int64, error) {
+// ParseBytes parses a size as nccl-tests does: K, M and G are powers of 1024.
+func ParseBytes(size string) (int64, error) {
 	digits, unit := size, int64(1)
 	for i, letter := range []string{"K", "M", "G"} {
 		if d, found := strings.CutSuffix(strings.ToUpper(size), letter); found {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings is the table [nccl] of health.toml.
+// Package settings implements the table [nccl] of health.toml.
 //
-// Only what the administrator writes there is judged by: there are no figures
-// built in, as busbw depends on the network and on NCCL as much as on the GPUs.
-// Errors are one line that names the key.
+// Nodes are judged only by the figures that the administrator writes there: there are no
+// built-in figures, since busbw depends on the network and on NCCL as much as on the GPUs. Each
+// error is one line that names the key.
 package settings
 
 import (
@@ -19,42 +19,42 @@ import (
 // Settings is [nccl].
 type Settings struct {
 	User    string   `toml:"user"`   // account that the jobs run as
-	Output  string   `toml:"output"` // directory for the jobs' output, which User can write, as a job sees it
+	Output  string   `toml:"output"` // directory for the jobs' output, as a job sees it; User can write it
 	Here    string   `toml:"here"`   // the same directory as this machine sees it; "": the same path
 	Command string   `toml:"command"`
-	Args    []string `toml:"args"`  // more arguments of it
-	MPI     string   `toml:"mpi"`   // srun --mpi; "": Slurm's standard. A pair needs an all_reduce_perf with MPI
-	GPUs    int      `toml:"gpus"`  // of each node
-	Tasks   int      `toml:"tasks"` // processes on each node, which share its GPUs
+	Args    []string `toml:"args"`  // further arguments of Command
+	MPI     string   `toml:"mpi"`   // srun --mpi; "": Slurm's default. A pair needs an all_reduce_perf with MPI
+	GPUs    int      `toml:"gpus"`  // per node
+	Tasks   int      `toml:"tasks"` // processes per node, which share its GPUs
 
-	Nodes       string   `toml:"nodes"` // only these, as Slurm writes lists; "": all of the partition
+	Nodes       string   `toml:"nodes"` // only these nodes, as a Slurm node list; "": all nodes of the partition
 	Partition   string   `toml:"partition"`
 	QOS         string   `toml:"qos"`
 	Account     string   `toml:"account"`
 	Reservation string   `toml:"reservation"`
-	Gres        string   `toml:"gres"`    // "": gpu:GPUS; "none": not asked for
-	Options     []string `toml:"options"` // more options of sbatch: "--jail=gpu", "--constraint=h100"
+	Gres        string   `toml:"gres"`    // "": gpu:GPUS; "none": no --gres
+	Options     []string `toml:"options"` // further options of sbatch: "--jail=gpu", "--constraint=h100"
 
-	Again    time.Duration `toml:"again"`    // a node that was tested is left alone for so long
-	Time     time.Duration `toml:"time"`     // limit of one job
-	Wait     time.Duration `toml:"wait"`     // a job that has not started by then is cancelled: the node has other work
-	Poll     time.Duration `toml:"poll"`     // between two questions to the controller
+	Again    time.Duration `toml:"again"`    // time after which a node is tested again
+	Time     time.Duration `toml:"time"`     // time limit of one job
+	Wait     time.Duration `toml:"wait"`     // time after which a job that has not started is cancelled: the node runs other jobs
+	Poll     time.Duration `toml:"poll"`     // interval between two queries of the controller
 	Parallel int           `toml:"parallel"` // jobs at once
-	Pairs    bool          `toml:"pairs"`    // also test in pairs; without, no node is drained
-	Drains   int           `toml:"drains"`   // nodes that one round drains at most
+	Pairs    bool          `toml:"pairs"`    // also test in pairs; without pairs, no node is drained
+	Drains   int           `toml:"drains"`   // maximum number of nodes that one round drains
 	Expect   []Expect      `toml:"expect"`
 }
 
-// Expect is one [[nccl.expect]]: the busbw that a healthy node, or pair of nodes, has.
+// Expect is one [[nccl.expect]]: the busbw of a healthy node or pair of nodes.
 type Expect struct {
-	GPU   string  `toml:"gpu"`   // part of the model's name as the driver says it: "H100"
-	GPUs  int     `toml:"gpus"`  // of each node
+	GPU   string  `toml:"gpu"`   // part of the model's name as reported by the driver: "H100"
+	GPUs  int     `toml:"gpus"`  // per node
 	Nodes int     `toml:"nodes"` // 1 or 2
-	Size  string  `toml:"size"`  // of the message: "16G"
+	Size  string  `toml:"size"`  // size of the message: "16G"
 	BusBW float64 `toml:"busbw"` // GB/s, 10^9 bytes
 }
 
-// Defaults is what holds for keys that are not written.
+// Defaults returns the values of absent keys.
 func Defaults() Settings {
 	return Settings{
 		Command: "all_reduce_perf", GPUs: 8, Tasks: 1,
@@ -63,10 +63,10 @@ func Defaults() Settings {
 	}
 }
 
-// Refusal makes the error for a key.
+// Refusal returns the error for an invalid key.
 type Refusal func(key toml.Key, format string, args ...any) error
 
-// Check refuses what cannot be meant, whether or not the tests are used here.
+// Check returns an error for invalid values, even if the tests are not used on this machine.
 func (s *Settings) Check(refuse Refusal) error {
 	at := func(key string) toml.Key { return toml.Key{"nccl", key} }
 	for _, l := range []struct {
@@ -96,7 +96,7 @@ func (s *Settings) Check(refuse Refusal) error {
 		return refuse(at("tasks"), "%d processes cannot share %d GPUs evenly", s.Tasks, s.GPUs)
 	}
 	for _, p := range []struct{ key, path string }{{"output", s.Output}, {"here", s.Here}} {
-		if p.path != "" && (p.path[0] != '/' || !plain(p.path)) {
+		if p.path != "" && (p.path[0] != '/' || !isPlainPath(p.path)) {
 			return refuse(at(p.key), "%.100q: write an absolute path of letters, digits and ._-/", p.path)
 		}
 	}
@@ -108,8 +108,9 @@ func (s *Settings) Check(refuse Refusal) error {
 	return s.checkExpect(refuse)
 }
 
-// plain keeps sbatch from reading a %j or the like in a path.
-func plain(path string) bool {
+// isPlainPath reports whether sbatch would use a path unchanged, without expanding %j or the
+// like.
+func isPlainPath(path string) bool {
 	for _, r := range path {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' || r == '/') {
 			return false
@@ -121,7 +122,7 @@ func plain(path string) bool {
 func (s *Settings) checkExpect(refuse Refusal) error {
 	key := toml.Key{"nccl", "expect"}
 	for i, e := range s.Expect {
-		_, sizeErr := Bytes(e.Size)
+		_, sizeErr := ParseBytes(e.Size)
 		switch {
 		case e.GPU == "":
 			return refuse(key, "%d: gpu is missing: write a part of the model's name, as in \"H100\"", i+1)
@@ -138,23 +139,23 @@ func (s *Settings) checkExpect(refuse Refusal) error {
 	return nil
 }
 
-// Ready tells what is missing for tests to be submitted.
-func (s *Settings) Ready() error {
+// CheckReady returns an error for the first setting that is missing for submitting tests.
+func (s *Settings) CheckReady() error {
 	switch {
 	case s.User == "":
 		return errors.New("nccl.user is missing in health.toml: write the account that the jobs run as")
 	case s.Output == "":
-		return errors.New("nccl.output is missing in health.toml: write a directory that the nodes and this machine share, and that the account nccl.user can write")
-	case len(s.Rows(1)) == 0:
-		return errors.New("health.toml has no [[nccl.expect]] with nodes = 1 and gpus as in [nccl]: write the busbw of a healthy node")
-	case s.Pairs && len(s.Rows(2)) == 0:
+		return errors.New("nccl.output is missing in health.toml: write a directory shared by the nodes and this machine that the account nccl.user can write")
+	case len(s.ListExpected(1)) == 0:
+		return errors.New("health.toml has no [[nccl.expect]] with nodes = 1 and the gpus of [nccl]: write the busbw of a healthy node")
+	case s.Pairs && len(s.ListExpected(2)) == 0:
 		return errors.New("health.toml has no [[nccl.expect]] with nodes = 2 and gpus as in [nccl]: write the busbw of two healthy nodes, or pairs = false")
 	}
 	return nil
 }
 
-// Rows is what is expected of a number of nodes.
-func (s *Settings) Rows(nodes int) []Expect {
+// ListExpected returns the expected figures for a number of nodes.
+func (s *Settings) ListExpected(nodes int) []Expect {
 	var rows []Expect
 	for _, e := range s.Expect {
 		if e.Nodes == nodes && e.GPUs == s.GPUs {

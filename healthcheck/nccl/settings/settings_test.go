@@ -41,11 +41,11 @@ func parse(t *testing.T, text string) (*Settings, error) {
 func TestSettings(t *testing.T) {
 	s, err := parse(t, site)
 	require.NoError(t, err)
-	require.NoError(t, s.Ready())
-	assert.Equal(t, []Expect{{"H100", 8, 2, "16G", 380}}, s.Rows(2))
+	require.NoError(t, s.CheckReady())
+	assert.Equal(t, []Expect{{"H100", 8, 2, "16G", 380}}, s.ListExpected(2))
 	assert.Equal(t, "all_reduce_perf", s.Command)
 	s.GPUs = 4
-	assert.ErrorContains(t, s.Ready(), "no [[nccl.expect]] with nodes = 1")
+	assert.ErrorContains(t, s.CheckReady(), "no [[nccl.expect]] with nodes = 1")
 }
 
 func TestSettingsThatAreNotReady(t *testing.T) {
@@ -58,13 +58,13 @@ func TestSettingsThatAreNotReady(t *testing.T) {
 	} {
 		s, err := parse(t, strings.Replace(site, without, map[bool]string{true: "nodes = 2"}[without == "nodes = 1"], 1))
 		require.NoError(t, err)
-		assert.ErrorContains(t, s.Ready(), want)
+		assert.ErrorContains(t, s.CheckReady(), want)
 	}
 	s, err := parse(t, strings.Replace(site, "nodes = 2", "nodes = 1", 1))
 	require.NoError(t, err)
-	assert.ErrorContains(t, s.Ready(), "or pairs = false")
+	assert.ErrorContains(t, s.CheckReady(), "or pairs = false")
 	s.Pairs = false
-	assert.NoError(t, s.Ready())
+	assert.NoError(t, s.CheckReady())
 }
 
 func TestSettingsRefuse(t *testing.T) {
@@ -97,12 +97,12 @@ func TestSettingsRefuse(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	for text, want := range map[string]int64{"1": 1, "512": 512, "4K": 4096, "512M": 512 << 20, "16G": 16 << 30, "16g": 16 << 30} {
-		n, err := Bytes(text)
+		n, err := ParseBytes(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, n)
 	}
 	for _, text := range []string{"", "G", "0", "-1G", "1.5G", "16GB", "99999G", "99999999999999999999"} {
-		_, err := Bytes(text)
+		_, err := ParseBytes(text)
 		assert.Error(t, err, text)
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakenvml builds a stand-in for NVIDIA's libnvidia-ml.so.1 from C, for
-// tests: each call's answer, error code and delay come from a file. It needs a C
-// compiler, and stands for no hardware: what a driver really does is not in it.
+// Package fakenvml builds a replacement for NVIDIA's libnvidia-ml.so.1 from C, for tests: the
+// result, error code and delay of each call come from a file. The package needs a C compiler.
+// It does not model the behavior of a real driver.
 package fakenvml
 
 import (
@@ -42,10 +42,10 @@ func compile(flags ...string) ([]byte, error) {
 	return os.ReadFile(so)
 }
 
-// Library is one library, with answers of its own.
+// Library is one library, with its own results.
 type Library struct{ Path string }
 
-// New makes a library of eight healthy GPUs, and then what the lines say.
+// New returns a library of eight healthy GPUs, changed by the given lines.
 func New(t testing.TB, lines ...string) Library {
 	t.Helper()
 	binary, err := build()
@@ -53,7 +53,7 @@ func New(t testing.TB, lines ...string) Library {
 	return library(t, binary, lines)
 }
 
-// Without is one that lacks calls, as that of an older driver does: see Renamed.
+// Without returns a library that lacks functions, like that of an older driver: see Renamed.
 func Without(t testing.TB, calls ...string) Library {
 	t.Helper()
 	var renamed []string
@@ -63,8 +63,8 @@ func Without(t testing.TB, calls ...string) Library {
 	return Renamed(t, renamed)
 }
 
-// Renamed is one with other names for calls, each before its new one. It must be the
-// only one of its process: see find in fakenvml.c.
+// Renamed returns a library with other names for functions, each old name before its new one.
+// Each process may load only one such library: see find in fakenvml.c.
 func Renamed(t testing.TB, names []string, lines ...string) Library {
 	t.Helper()
 	var flags []string
@@ -83,7 +83,7 @@ func library(t testing.TB, binary []byte, lines []string) Library {
 	return l
 }
 
-// Healthy is eight GPUs with eighteen NVLinks each, at rest.
+// Healthy is the state of eight idle GPUs with eighteen NVLinks each.
 var Healthy = healthy()
 
 func healthy() string {
