@@ -99,7 +99,7 @@ func TestFill(t *testing.T) {
 			const root = `root = "/srv/jails/closed"`
 			s.configure(t, root, root+"\n"+where.lines)
 			written, r = fill(t, "closed", where.directory)
-			if strings.Contains(r.Stderr, "has no project quotas") {
+			if strings.Contains(r.Stderr, "does not limit directories") {
 				assert.Zero(t, written, "this file system has no project quotas, so nothing runs: %s", r)
 				return
 			}

@@ -148,7 +148,7 @@ func cdiChanges(t *testing.T, c *harness.Cluster, in func(string, ...string) har
 	prints(t, "new", in("echo $DRIVER_DEVICES"))
 	fine := gojail("check").Stdout
 	assert.NotContains(t, fine, "have changed since")
-	assert.Contains(t, fine, "OK    jail debian: CDI brings example.com/gpu=all: 6 device nodes, 2 files in /run/gojail/cdi\n", fine)
+	assert.Contains(t, fine, "OK    jail debian: CDI provides example.com/gpu=all: 6 device nodes, 2 files in /run/gojail/cdi\n", fine)
 
 	require.NoError(t, os.Rename(c.Path("/opt/driver/libdriver.so.1.2"), c.Path("/opt/driver/libdriver.so.1.3")))
 	require.Zero(t, gojail("reload", "debian").Code)

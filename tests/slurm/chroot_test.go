@@ -21,7 +21,7 @@ func TestSlurmdInAChroot(t *testing.T) {
 	require.NoError(t, c.StartSlurmd("n1", "/usr/sbin/chroot", "/srv/root"))
 	require.Equal(t, "idle", waitState(c, "n1"))
 
-	assert.Contains(t, c.Gojail("n1", "check").Stdout, "is in a chroot, /srv/root, where no step gets a jail")
+	assert.Contains(t, c.Gojail("n1", "check").Stdout, "runs in the chroot /srv/root, where no step gets a jail")
 	for _, step := range []string{"the first, which would make the sandbox", "the next"} {
 		r = c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--output=/home/alice/out.%t", "touch", "/home/alice/ran")
 		assert.NotZero(t, r.Code, "%s: %s", step, r)
