@@ -17,6 +17,9 @@ import (
 // The summary names what passed only so.
 const secondTries = 2
 
+// hasSecondTry matches the packages whose tests start a Slurm or a VM. Only they may be run once more.
+var hasSecondTry = regexp.MustCompile(`/tests/(slurm|escape|shim|vm)(/|$)|/cmd/gojail-healthcheck$`)
+
 // runOnce runs the command, which prints test2json's lines, for packages, and then
 // once more for the few tests of a package that have failed. It returns the exit status.
 func runOnce(r *run, command, packages []string) int {
@@ -51,7 +54,7 @@ func (r *run) follow(cmd *exec.Cmd) (last string, err error) {
 	return last, cmd.Wait()
 }
 
-// fewFailed are the tests, without their parts, of the packages of which no more
+// fewFailed are the tests, without their parts, of the packages that may have a second try, of which no more
 // than secondTries have failed, and which have run all of their tests all the same:
 // a package that panics, or is out of time, prints no FAIL of its own.
 func (r *run) fewFailed() map[string][]string {
@@ -64,7 +67,7 @@ func (r *run) fewFailed() map[string][]string {
 		}
 	}
 	for pkg, tests := range all {
-		if len(tests) > secondTries || !slices.Contains(r.output[pkg+" "], "FAIL\n") || slices.Contains(r.broken, pkg) {
+		if !hasSecondTry.MatchString(pkg) || len(tests) > secondTries || !slices.Contains(r.output[pkg+" "], "FAIL\n") || slices.Contains(r.broken, pkg) {
 			delete(all, pkg)
 		}
 	}

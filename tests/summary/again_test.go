@@ -11,9 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// suite is the name of a module whose tests may have a second try.
+const suite = "m/tests/slurm"
+
 // module writes a package whose test TestSometimes fails as long as there is no
 // file, which it makes.
-func module(t *testing.T, more string) (command []string) {
+func module(t *testing.T, name, more string) (command []string) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	source := `package m
@@ -25,22 +28,22 @@ func TestSometimes(t *testing.T) {
 	})
 }
 ` + more
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module m\ngo 1.24\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+name+"\ngo 1.24\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "m_test.go"), []byte(source), 0o600))
 	return []string{"go", "test", "-json", "-count=1"}
 }
 
 func TestWhatFailsOnceIsNamed(t *testing.T) {
 	r := newRun()
-	assert.Zero(t, runOnce(r, module(t, ""), []string{"."}))
-	assert.Equal(t, []string{"m TestSometimes/part"}, r.again)
-	assert.Equal(t, []string{"m TestGood", "m TestSometimes/part"}, r.passed)
+	assert.Zero(t, runOnce(r, module(t, suite, ""), []string{"."}))
+	assert.Equal(t, []string{suite + " TestSometimes/part"}, r.again)
+	assert.Equal(t, []string{suite + " TestGood", suite + " TestSometimes/part"}, r.passed)
 }
 
 func TestWhatFailsTwiceHasFailed(t *testing.T) {
 	r := newRun()
-	assert.Equal(t, 1, runOnce(r, module(t, "func TestNever(t *testing.T) { t.Error() }"), []string{"."}))
-	assert.Equal(t, []string{"m TestNever"}, r.failed)
+	assert.Equal(t, 1, runOnce(r, module(t, suite, "func TestNever(t *testing.T) { t.Error() }"), []string{"."}))
+	assert.Equal(t, []string{suite + " TestNever"}, r.failed)
 }
 
 func TestNoSecondTry(t *testing.T) {
@@ -51,10 +54,15 @@ func TestNoSecondTry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun()
-			assert.Equal(t, 1, runOnce(r, module(t, more), []string{"."}))
+			assert.Equal(t, 1, runOnce(r, module(t, suite, more), []string{"."}))
 			assert.Empty(t, r.again)
 		})
 	}
+	t.Run("of a package that starts no Slurm", func(t *testing.T) {
+		r := newRun()
+		assert.Equal(t, 1, runOnce(r, module(t, "m", ""), []string{"."}))
+		assert.Empty(t, r.again)
+	})
 	assert.Equal(t, 1, runOnce(newRun(), []string{"/nosuch"}, nil))
 	assert.Equal(t, 1, runOnce(newRun(), []string{"/bin/sh", "-c", "echo nothing was run; exit 2"}, nil))
 }
