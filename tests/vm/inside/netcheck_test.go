@@ -57,7 +57,7 @@ func TestNetCheckOfAJob(t *testing.T) {
 	assert.Error(t, job.Wait())
 	assert.Regexp(t, `(?m)^n1 +ok +0/1$`, out.String(), problems.String())
 	assert.Regexp(t, `(?m)^n2 +ok +0/1$`, out.String(), problems.String())
-	assert.Contains(t, problems.String(), "n1: rail1-n1: from 10.1.0.1")
+	assert.Contains(t, problems.String(), "n1: rail1-n1: no answer to 10.1.0.")
 	for _, number := range []string{"2", "3"} {
 		run(t, "ip link set "+all[1].name+" vf "+number+" vlan 0")
 	}
