@@ -19,7 +19,7 @@ import (
 )
 
 func TestController(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: a ping has a raw socket")
 	}
 	h, s := testHost(t), config.DefaultSettings()

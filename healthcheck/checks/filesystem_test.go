@@ -78,7 +78,7 @@ func TestStorageAnswers(t *testing.T) {
 
 // A job may fill a file system that users can write to, so that alone drains no node.
 func TestAJobThatFillsAFileSystem(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: a tmpfs")
 	}
 	h, s := testHost(t), config.DefaultSettings()
@@ -155,7 +155,7 @@ func TestAProbePassesTheCache(t *testing.T) {
 }
 
 func TestAProbeOfAFileSystemThatIsACache(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: a ramfs")
 	}
 	dir := t.TempDir()

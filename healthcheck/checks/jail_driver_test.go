@@ -42,7 +42,7 @@ func inJail(t *testing.T, state, jail, commands string) {
 }
 
 func TestJailDriver(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: a mount namespace")
 	}
 	const library = "printf '\\177ELF...' >"

@@ -49,7 +49,7 @@ func TestJailWithUsersContent(t *testing.T) {
 	expect(t, p.buildFinding("good"), check.Fail, "jail b: bad")
 
 	// A node without any part of gojail, but with two jails that lack everything.
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: a tree of a user")
 	}
 	h, s := testHost(t), config.DefaultSettings()

@@ -24,7 +24,7 @@ import (
 
 // The real kernel's counters of an interface.
 func TestEthtoolCounters(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("needs root: it makes network interfaces")
 	}
 	if !alone(t) {
