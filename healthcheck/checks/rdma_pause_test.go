@@ -132,13 +132,13 @@ func answerEthtool(t *testing.T, counters *counted) {
 	require.Zero(t, errno)
 	go func() {
 		for {
-			answerOne(fd, counters.Load())
+			answerOne(fd, counters)
 		}
 	}()
 }
 
 // answerOne waits for a request and answers it in the memory of the requesting thread.
-func answerOne(fd uintptr, counters *map[string]uint64) {
+func answerOne(fd uintptr, reported *counted) {
 	var asked struct { // struct seccomp_notif
 		id         uint64
 		pid, flags uint32
@@ -150,7 +150,8 @@ func answerOne(fd uintptr, counters *map[string]uint64) {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&asked))); errno != 0 {
 		return
 	}
-	answer := struct { // struct seccomp_notif_resp
+	counters := reported.Load() // only now: the test may have changed them while no request was there
+	answer := struct {          // struct seccomp_notif_resp
 		id    uint64
 		value int64
 		errno int32
