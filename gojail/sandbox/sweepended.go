@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
@@ -31,14 +29,11 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 	if len(jobs) == 0 {
 		return
 	}
-	tried, err := os.OpenFile(filepath.Join(s.EndedDir(), contract.TriedFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	tried, err := filelock.Try(filepath.Join(s.EndedDir(), contract.TriedFile))
 	if err != nil {
-		return
+		return // the end of another job is retrying, or no job is noted any more
 	}
 	defer tried.Close()
-	if filelock.TryFile(tried) != nil {
-		return // the end of another job is retrying
-	}
 	info, err := tried.Stat()
 	if err != nil {
 		return

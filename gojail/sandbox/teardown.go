@@ -113,10 +113,9 @@ func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 		if err := os.MkdirAll(s.JobDir(job), 0o700); err != nil {
 			return nil, fmt.Errorf("cannot create %s: %w", s.JobDir(job), oneline.Cause(err))
 		}
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		f, err := filelock.Try(path)
 		if err == nil {
-			err = filelock.TryFile(f)
-			if err == nil && isSameFile(f, path) {
+			if isSameFile(f, path) {
 				return f, nil
 			}
 			f.Close()

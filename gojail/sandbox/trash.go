@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -111,17 +112,19 @@ func (t *trash) emptyOnce() (more bool) {
 }
 
 func (t *trash) lock(dir *os.File) error {
-	for {
-		err := filelock.TryFile(dir)
-		switch {
-		case err == nil, errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOLCK):
-			return nil // without locks two processes may remove the same files; each ignores missing names
-		case !errors.Is(err, filelock.ErrBusy):
-			return filelock.Explain(t.path, err)
-		case !t.wait || time.Now().After(t.until):
-			return fmt.Errorf("%s: %w", t.path, errBusy)
-		}
-		time.Sleep(50 * time.Millisecond)
+	until := time.Now()
+	if t.wait {
+		until = t.until
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	switch err := filelock.WaitFile(ctx, dir); {
+	case err == nil, errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOLCK):
+		return nil // without locks two processes may remove the same files; each ignores missing names
+	case errors.Is(err, filelock.ErrBusy):
+		return fmt.Errorf("%s: %w", t.path, errBusy)
+	default:
+		return filelock.Explain(t.path, err)
 	}
 }
 

@@ -22,7 +22,7 @@ func Lock(path string, deadline time.Time) (unlock func(), err error) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	if err := waitFile(ctx, f); err != nil {
+	if err := WaitFile(ctx, f); err != nil {
 		f.Close()
 		return nil, Explain(path, err)
 	}
@@ -33,14 +33,12 @@ func Lock(path string, deadline time.Time) (unlock func(), err error) {
 func Explain(path string, err error) error {
 	var errno unix.Errno
 	switch {
-	case errors.Is(err, ErrBusy):
+	case errors.Is(err, ErrBusy), errors.Is(err, unix.EWOULDBLOCK), errors.Is(err, unix.EINTR):
 		return fmt.Errorf("cannot lock %s: another process held the lock until the deadline", path)
 	case !errors.As(err, &errno):
 		return fmt.Errorf("cannot lock %s: %w", path, oneline.Cause(err))
 	}
 	switch errno {
-	case unix.EWOULDBLOCK, unix.EINTR:
-		return fmt.Errorf("cannot lock %s: another process held the lock until the deadline", path)
 	case unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK:
 		return fmt.Errorf("cannot lock %s: %w; use a directory on the node itself, for example in /run, or mount Lustre with -o flock", path, errno)
 	}

@@ -32,11 +32,11 @@ func Open(path string) (*os.File, error) {
 }
 
 // Try takes the lock of the file at path. It returns ErrBusy if another process holds it.
-func Try(path string) (*os.File, error) { return take(path, TryFile) }
+func Try(path string) (*os.File, error) { return take(path, tryFile) }
 
 // Wait is Try, but waits for the lock until ctx ends. It tries at least once.
 func Wait(ctx context.Context, path string) (*os.File, error) {
-	return take(path, func(file *os.File) error { return waitFile(ctx, file) })
+	return take(path, func(file *os.File) error { return WaitFile(ctx, file) })
 }
 
 func take(path string, lock func(*os.File) error) (*os.File, error) {
@@ -51,14 +51,14 @@ func take(path string, lock func(*os.File) error) (*os.File, error) {
 	return file, nil
 }
 
-// TryFile takes the lock of an open file, or of a directory.
-func TryFile(file *os.File) error {
+// tryFile takes the lock of an open file, or of a directory.
+func tryFile(file *os.File) error {
 	return check(file, unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 }
 
-// waitFile is TryFile, but waits for the lock until ctx ends. It tries at least once.
-func waitFile(ctx context.Context, file *os.File) error {
-	return wait(ctx, func() error { return TryFile(file) })
+// WaitFile is tryFile, but waits for the lock until ctx ends. It tries at least once.
+func WaitFile(ctx context.Context, file *os.File) error {
+	return wait(ctx, func() error { return tryFile(file) })
 }
 
 // WaitByte waits for the lock of one byte of a file, which may lie behind its end, so that one file
