@@ -109,7 +109,8 @@ lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and t
 	@tests/lint
 
 unit: ## what needs neither root nor Slurm, within two minutes
-	$(GO) test -short $$($(GO) list ./... | grep -vE '/tests/(slurm|escape|shim|vm)|/spank/bridge')
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(slurm|escape|shim|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
 # The build comes after deps (Slurm's headers) and the tests after both.
 test: lint ## lint, and everything but the long suites, on a private Slurm

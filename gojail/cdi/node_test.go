@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // node is a machine with two H100 below a directory, and their CDI file as
@@ -22,7 +24,7 @@ type node struct {
 
 func newNode(t testing.TB) node {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: only root's files are read")
 	}
 	root := t.TempDir()

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func TestDefaultByCapabilities(t *testing.T) {
@@ -49,7 +51,7 @@ func TestDefaultByCapabilities(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: only root's files are read")
 	}
 	path := filepath.Join(t.TempDir(), "profile.json")

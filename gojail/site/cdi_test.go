@@ -16,6 +16,7 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -23,7 +24,7 @@ import (
 // a library and a program.
 func cdiNode(t *testing.T) (source cdi.Source, file string) {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: only root's files are read")
 	}
 	dir := t.TempDir()

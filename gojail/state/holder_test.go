@@ -9,12 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // A process may call itself slurmstepd: a user's counts all the same.
 func TestInhabitants(t *testing.T) {
-	if unix.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root")
 	}
 	holder := `exec 3<&0

@@ -6,7 +6,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -16,10 +15,11 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func TestController(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: a ping has a raw socket")
 	}
 	h, s := testHost(t), config.DefaultSettings()

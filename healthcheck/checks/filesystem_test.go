@@ -14,6 +14,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 const mountTable = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -78,7 +79,7 @@ func TestStorageAnswers(t *testing.T) {
 
 // A job may fill a file system that users can write to, so that alone drains no node.
 func TestAJobThatFillsAFileSystem(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: a tmpfs")
 	}
 	h, s := testHost(t), config.DefaultSettings()
@@ -155,7 +156,7 @@ func TestAProbePassesTheCache(t *testing.T) {
 }
 
 func TestAProbeOfAFileSystemThatIsACache(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: a ramfs")
 	}
 	dir := t.TempDir()

@@ -19,6 +19,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // Each check has testdata/checks/NAME with what it says of a node where its subject
@@ -40,7 +41,7 @@ type situation struct {
 }
 
 func TestEachCheckOnEachNode(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: nodes have files of several owners")
 	}
 	for _, check := range All() {

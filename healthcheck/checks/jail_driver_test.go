@@ -16,6 +16,7 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/internal/procfs"
 )
 
@@ -42,7 +43,7 @@ func inJail(t *testing.T, state, jail, commands string) {
 }
 
 func TestJailDriver(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: a mount namespace")
 	}
 	const library = "printf '\\177ELF...' >"

@@ -14,6 +14,7 @@ import (
 	jailcheck "github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func TestJail(t *testing.T) {
@@ -49,7 +50,7 @@ func TestJailWithUsersContent(t *testing.T) {
 	expect(t, p.buildFinding("good"), check.Fail, "jail b: bad")
 
 	// A node without any part of gojail, but with two jails that lack everything.
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: a tree of a user")
 	}
 	h, s := testHost(t), config.DefaultSettings()

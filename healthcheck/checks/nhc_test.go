@@ -13,12 +13,13 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nhc"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // nhcConf writes an nhc.conf into a directory that only root can write.
 func nhcConf(t *testing.T, h *check.Host, s *check.Settings, text string) {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: an nhc.conf must be root's")
 	}
 	if s.NHC == "" {

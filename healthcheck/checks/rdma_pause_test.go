@@ -20,11 +20,12 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // The real kernel's counters of an interface.
 func TestEthtoolCounters(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: it makes network interfaces")
 	}
 	if !alone(t) {

@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
 // An earlier start was killed after it had reserved a node; then a person took over the node.
 func TestANodeThatIsLeftOutIsNotReservedAnyMore(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: the directories must be root's")
 	}
 	for name, there := range map[string]string{

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 const mountTable = `/dev/sda1 / ext4 rw,relatime 0 0
@@ -208,7 +210,7 @@ var assertions = []struct{ check, fault string }{
 }
 
 func TestAssertions(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: files and processes of several owners")
 	}
 	s, dir := node(t)

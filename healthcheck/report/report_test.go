@@ -24,6 +24,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func result(name string, severity check.Severity, f check.Finding) run.Result {
@@ -120,7 +121,7 @@ func TestJSON(t *testing.T) {
 
 // ours returns a directory that only root can write.
 func ours(t *testing.T) string {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: the directory of metrics must be root's")
 	}
 	dir, err := os.MkdirTemp("/root", "gojail-test-")

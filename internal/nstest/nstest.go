@@ -96,10 +96,14 @@ func RunText(t *testing.T, action, input string, result any) error {
 // NeedRoot skips the test where the user is not root.
 func NeedRoot(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !IsRoot() {
 		t.Skip("needs root")
 	}
 }
+
+// IsRoot reports whether a test may use root's rights: it runs as root, and not with -short, by which make unit asks for
+// the tests that need no root.
+func IsRoot() bool { return os.Geteuid() == 0 && !testing.Short() }
 
 // NoLeaks fails the test if it leaves descriptors or mounts behind.
 func NoLeaks(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
 	"github.com/gojail/gojail/netsetup/inventory"
@@ -52,7 +53,7 @@ type setup struct {
 
 func newNode(t testing.TB, w setup) *node {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: network namespaces")
 	}
 	n := &node{t: t, tree: fakesys.New(t), host: newSpace(t), wire: newSpace(t), dir: makeMemoryDir(t), cards: max(w.cards, 1), vfs: max(w.vfs, 2)}

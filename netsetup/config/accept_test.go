@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // Files that look like the rejected ones, but are valid.
@@ -46,7 +48,7 @@ func TestParseAccepts(t *testing.T) {
 }
 
 func TestLoadNamesTheFile(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: only root's files are read")
 	}
 	path := filepath.Join(t.TempDir(), "network.toml")

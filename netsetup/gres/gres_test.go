@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
 )
@@ -127,7 +128,7 @@ func TestGivenGPUs(t *testing.T) {
 }
 
 func TestMakeFiles(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: it makes device nodes")
 	}
 	n, cfg := newNode(t, 4, "nic:a", "vf")

@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/attach"
 )
 
 // TestOpen checks that a network.toml that cannot be loaded does not prevent Release and
 // Sweep.
 func TestOpen(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()
@@ -54,7 +55,7 @@ func TestOpen(t *testing.T) {
 // TestOpenToSweep checks that a node without network.toml sweeps without an error, unless a
 // job holds something there.
 func TestOpenToSweep(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()

@@ -22,6 +22,7 @@ import (
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
@@ -64,7 +65,7 @@ var subnets = []string{"10.77.0.%d/24", "fd77::%d/64"}
 
 func newFabric(t *testing.T, nodes int) *fabric {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root, to make network namespaces")
 	}
 	f := &fabric{t: t, sw: newNamespace(t), program: copyProgram(t)}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/link"
 )
@@ -22,7 +23,7 @@ import (
 // startHolder starts a process with its own /dev, in which it runs script first.
 func startHolder(t *testing.T, script string) int {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: a mount namespace")
 	}
 	cmd := exec.Command("sh", "-ec", "mount -t tmpfs tmpfs /dev; "+script+"; echo ready; read end")

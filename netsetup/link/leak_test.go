@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
@@ -64,7 +65,7 @@ func readState() string {
 // newSpace returns a new namespace with lo up, open until the end of the test.
 func newSpace(t testing.TB) *Namespace {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: it makes network namespaces")
 	}
 	fd, err := netns.New()

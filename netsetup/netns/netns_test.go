@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func readOwn(t testing.TB) string {
@@ -25,7 +27,7 @@ func readOwn(t testing.TB) string {
 
 func makeNamespace(t testing.TB) (int, string) {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: it makes network namespaces")
 	}
 	ns, err := New()
@@ -84,7 +86,7 @@ func TestNoThreadStaysThere(t *testing.T) {
 }
 
 func TestInsideWhatIsNoNamespace(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: setns")
 	}
 	file, err := os.Open("/dev/null")

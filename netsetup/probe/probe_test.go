@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/netns"
 )
@@ -62,7 +63,7 @@ type lan struct {
 
 func newLAN(t testing.TB, rails int) lan {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: it makes network namespaces")
 	}
 	sw := newSpace(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // bridge is a built library and a C program that loads it.
@@ -92,7 +93,7 @@ source = "DIR/open"
 
 func newNode(t *testing.T) testNode {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root")
 	}
 	dir := t.TempDir()

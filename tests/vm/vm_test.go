@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // guest is what a test needs to boot one: it is skipped where that is not to be had.
@@ -171,7 +173,7 @@ func TestQEMUEndsWithItsStarter(t *testing.T) {
 
 // TestFetchWithoutNetwork: one line says what is missing, and the cache stays as it was.
 func TestFetchWithoutNetwork(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: it makes a network namespace")
 	}
 	cmd := exec.Command("unshare", "--net", "--mount", "--propagation=private", "sh", "-c",

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // testSite is a node with one jail whose programs are this machine's.
@@ -28,7 +29,7 @@ type testSite struct {
 
 func newSite(t *testing.T) *testSite {
 	t.Helper()
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root")
 	}
 	// Not below /tmp, which is private to each job.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/job"
 	"github.com/gojail/gojail/netsetup/netns"
@@ -74,7 +75,7 @@ JOB  RAIL     INTERFACE  ADDRESS      GATEWAY   RDMA    PCI           STATE
 // TestNetInsideAJob is in a namespace as a job has one. The table itself, on all
 // nodes of a step, is package job's to test.
 func TestNetInsideAJob(t *testing.T) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root, to make a network namespace")
 	}
 	ns, err := netns.New()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/healthcheck/checks"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func TestMain(m *testing.M) {
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 // site is a configuration in a directory owned by root, with a scontrol that must not be
 // called.
 func site(t *testing.T, text string) (config, dir string) {
-	if os.Geteuid() != 0 || testing.Short() {
+	if !nstest.IsRoot() {
 		t.Skip("needs root: the files that it reads must be root's")
 	}
 	dir, err := os.MkdirTemp("/root", "gojail-test-")
