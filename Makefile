@@ -112,18 +112,20 @@ unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(slurm|escape|shim|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
+GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 30m
+
 # The build comes after deps (Slurm's headers) and the tests after both.
 test: lint ## lint, and everything but the long suites, on a private Slurm
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -again "$(GO) test -json -p 1 -count=1 -timeout 30m" $$($(GO) list ./... | grep -v /tests/vm)
+	@$(BUILD)/summary -again "$(GO_TEST)" $(GO_TEST) $$($(GO) list ./... | grep -v /tests/vm)
 
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05
 
 test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(RELEASE)" tests/releases/test $(TEST_ARGS)
+	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/releases/test tests/releases/test $(TEST_ARGS)
 
 # What is skipped where the kernel has no project quotas for ext4; the guest's has.
 QUOTA_TESTS := TestTeardownForgetsTheLimit|TestTeardownWhateverTheUserDid/ext4_quota_give_it_other_projects
@@ -133,7 +135,7 @@ test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-
 	@tests/vm/fetch
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 20m ./tests/vm | $(BUILD)/summary
 	@set -o pipefail; $(GO) run ./tests/vm/ctl test host '$(QUOTA_TESTS)' ./gojail/sandbox | $(BUILD)/summary
-	@$(BUILD)/summary -columns "$(RELEASE)" tests/vm/test
+	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/vm/test tests/vm/test
 
 test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)
 	@GOJAIL_JOBS=1000 $(MAKE) --no-print-directory test
@@ -147,7 +149,7 @@ test-escape: deps ## all attacks on a jail; make test has the quick ones
 
 vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/slurm: of the suite
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" tests/vm/test '$(or $(TEST),.)' $(or $(PACKAGE),./tests/vm/inside)
+	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/vm/test tests/vm/test -run '$(or $(TEST),.)' $(or $(PACKAGE),./tests/vm/inside)
 
 vm-shell: deps ## a shell in the VM, on RELEASE
 	@tests/releases/make $(firstword $(RELEASE))

@@ -12,51 +12,61 @@ import (
 	"strings"
 )
 
-// secondTries is how many tests of a package may fail and be run once more: a busy
-// machine now and then loses seconds, and a real Slurm then answers differently.
-// The summary names what passed only so.
+// secondTries is how many tests of a package may fail and be run once more: a busy machine, and an emulated
+// one still more, now and then loses seconds, and a real Slurm then answers differently.
 const secondTries = 2
 
-// hasSecondTry matches the packages whose tests start a Slurm or a VM. Only they may be run once more.
-var hasSecondTry = regexp.MustCompile(`/tests/(slurm|escape|shim|vm)(/|$)|/cmd/gojail-healthcheck$`)
+// mayRunAgain matches the packages whose tests start a Slurm or a VM. Only they have a second try.
+var mayRunAgain = regexp.MustCompile(`/tests/(slurm|escape|vm)(/|$)|/cmd/gojail-healthcheck$`)
 
-// runOnce runs the command, which prints test2json's lines, for packages, and then
-// once more for the few tests of a package that have failed. It returns the exit status.
-func runOnce(r *run, command, packages []string) int {
-	r.execute(slices.Concat(command, packages))
+// command is what prints test2json's lines. This package alone decides that a test is run once more; the command's
+// again only says how: again -run PATTERN PACKAGE. Without again, nothing is.
+type command struct {
+	argv, again, env []string
+}
+
+// runTwice runs the command, and then once more the few tests of a package that failed. It returns the
+// exit status of the first run, or -1, with the last line that was no event.
+func (r *run) runTwice(c command) (code int, last string) {
+	code, last = r.execute(c.argv, c.env)
+	if len(c.again) == 0 {
+		return code, last
+	}
 	for pkg, tests := range r.fewFailed() {
 		fmt.Printf("once more: %s of %s\n", strings.Join(tests, " "), pkg)
-		r.execute(slices.Concat(command, []string{"-run", "^(" + strings.Join(tests, "|") + ")$", pkg}))
+		r.execute(slices.Concat(c.again, []string{"-run", "^(" + strings.Join(tests, "|") + ")$", pkg}), c.env)
 	}
-	return r.close(os.Stdout)
+	return code, last
 }
 
-// execute reads what the command prints. One that fails without a failed test is broken itself.
-func (r *run) execute(argv []string) {
-	last, err := r.follow(exec.Command(argv[0], argv[1:]...))
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || len(r.failed)+len(r.broken) == 0) {
-		r.broken = append(r.broken, fmt.Sprintf("%s: %v: %s", argv[0], err, last))
-	}
-}
-
-// follow runs a command, reads what it prints, and returns the last line that was no event.
-func (r *run) follow(cmd *exec.Cmd) (last string, err error) {
-	cmd.Stderr = os.Stderr
+// execute runs a command and reads the events that it prints. A command that fails without a failed test is broken itself.
+func (r *run) execute(argv, env []string) (code int, last string) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		return "", err
+	if err == nil {
+		last = r.read(out)
+		err = cmd.Wait()
 	}
-	last = r.read(out)
-	return last, cmd.Wait()
+	if err == nil {
+		return 0, last
+	}
+	code = -1
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	}
+	if code != 1 || len(r.failed)+len(r.broken) == 0 {
+		r.broken = append(r.broken, fmt.Sprintf("%s: %v: %s", strings.Join(argv, " "), err, last))
+	}
+	return code, last
 }
 
-// fewFailed are the tests, without their parts, of the packages that may have a second try, of which no more
-// than secondTries have failed, and which have run all of their tests all the same:
-// a package that panics, or is out of time, prints no FAIL of its own.
+// fewFailed returns, for each package that has a second try, the failed tests (not their subtests) if there are
+// no more than secondTries of them and the package ran to its end: one that panics, or
+// is out of time, prints no FAIL of its own.
 func (r *run) fewFailed() map[string][]string {
 	all := map[string][]string{}
 	for _, key := range r.failed {
@@ -67,7 +77,7 @@ func (r *run) fewFailed() map[string][]string {
 		}
 	}
 	for pkg, tests := range all {
-		if !hasSecondTry.MatchString(pkg) || len(tests) > secondTries || !slices.Contains(r.output[pkg+" "], "FAIL\n") || slices.Contains(r.broken, pkg) {
+		if !mayRunAgain.MatchString(pkg) || len(tests) > secondTries || !slices.Contains(r.output[pkg+" "], "FAIL\n") || slices.Contains(r.broken, pkg) {
 			delete(all, pkg)
 		}
 	}

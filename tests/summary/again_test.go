@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,7 +17,7 @@ const suite = "m/tests/slurm"
 
 // module writes a package whose test TestSometimes fails as long as there is no
 // file, which it makes.
-func module(t *testing.T, name, more string) (command []string) {
+func module(t *testing.T, name, more string) command {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	source := `package m
@@ -30,19 +31,27 @@ func TestSometimes(t *testing.T) {
 ` + more
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+name+"\ngo 1.24\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "m_test.go"), []byte(source), 0o600))
-	return []string{"go", "test", "-json", "-count=1"}
+	again := []string{"go", "test", "-json", "-count=1"}
+	return command{argv: append(again, "."), again: again}
+}
+
+// runAll returns the run of the command and its exit status.
+func runAll(c command) (*run, int) {
+	r := newRun(nil)
+	r.runTwice(c)
+	return r, r.close(io.Discard)
 }
 
 func TestWhatFailsOnceIsNamed(t *testing.T) {
-	r := newRun()
-	assert.Zero(t, runOnce(r, module(t, suite, ""), []string{"."}))
+	r, code := runAll(module(t, suite, ""))
+	assert.Zero(t, code)
 	assert.Equal(t, []string{suite + " TestSometimes/part"}, r.again)
 	assert.Equal(t, []string{suite + " TestGood", suite + " TestSometimes/part"}, r.passed)
 }
 
 func TestWhatFailsTwiceHasFailed(t *testing.T) {
-	r := newRun()
-	assert.Equal(t, 1, runOnce(r, module(t, suite, "func TestNever(t *testing.T) { t.Error() }"), []string{"."}))
+	r, code := runAll(module(t, suite, "func TestNever(t *testing.T) { t.Error() }"))
+	assert.Equal(t, 1, code)
 	assert.Equal(t, []string{suite + " TestNever"}, r.failed)
 }
 
@@ -53,16 +62,35 @@ func TestNoSecondTry(t *testing.T) {
 		"of what does not build":    "func TestX(t *testing.T) { x() }",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRun()
-			assert.Equal(t, 1, runOnce(r, module(t, suite, more), []string{"."}))
+			r, code := runAll(module(t, suite, more))
+			assert.Equal(t, 1, code)
 			assert.Empty(t, r.again)
 		})
 	}
 	t.Run("of a package that starts no Slurm", func(t *testing.T) {
-		r := newRun()
-		assert.Equal(t, 1, runOnce(r, module(t, "m", ""), []string{"."}))
+		r, code := runAll(module(t, "m", ""))
+		assert.Equal(t, 1, code)
 		assert.Empty(t, r.again)
 	})
-	assert.Equal(t, 1, runOnce(newRun(), []string{"/nosuch"}, nil))
-	assert.Equal(t, 1, runOnce(newRun(), []string{"/bin/sh", "-c", "echo nothing was run; exit 2"}, nil))
+	_, code := runAll(command{argv: []string{"/nosuch"}})
+	assert.Equal(t, 1, code)
+	_, code = runAll(command{argv: []string{"/bin/sh", "-c", "echo nothing was run; exit 2"}})
+	assert.Equal(t, 1, code)
+}
+
+// TestSecondTryOfAColumn: the script of a column is told which release, also when it runs a test again.
+func TestSecondTryOfAColumn(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(script, []byte(`#!/bin/sh
+event() { printf '{"Action":"%s","Package":"`+suite+`","Test":"%s","Output":"FAIL\\n"}\n' "$1" "$2"; }
+event start
+if [ "$*" != "-run ^(Told)$ `+suite+`" ]; then event fail "T$GOJAIL_RELEASE"; event output; event fail; exit 1; fi
+[ "$GOJAIL_RELEASE" = old ] || exit 2
+event pass Told; event pass
+`), 0o700))
+	c := command{argv: []string{script, "all"}, again: []string{script}}
+	assert.Zero(t, runColumns([]string{"old"}, c, nil))
+	assert.Equal(t, 1, runColumns([]string{"new"}, c, nil), "it is run again by another name")
+	c.again = nil
+	assert.Equal(t, 1, runColumns([]string{"old"}, c, nil), "nobody said how")
 }

@@ -3,18 +3,17 @@
 package main
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"text/tabwriter"
 )
 
-// columnVariable tells the command which column it runs for.
+// columnVariable names the column that the command runs for.
 const columnVariable = "GOJAIL_RELEASE"
 
 // cannotBeHad is the exit status of a command whose column does not exist here;
@@ -30,24 +29,14 @@ type column struct {
 
 // runColumns runs the command once for each column, one after the other, prints
 // the table of all, and returns the exit status.
-func runColumns(names, command []string, qualifies func(string) bool) int {
+func runColumns(names []string, cmd command, qualifies func(string) bool) int {
 	var columns []column
 	for _, name := range names {
 		fmt.Printf("==== %s ====\n", name)
-		c := column{name: name, run: newRun()}
-		c.run.qualifies = qualifies
-		cmd := exec.Command(command[0], command[1:]...)
-		cmd.Env = append(os.Environ(), columnVariable+"="+name)
-		last, err := c.run.follow(cmd)
-		if cmd.Process == nil { // it was not started
-			fmt.Println(err)
-			return 1
-		}
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() == cannotBeHad {
-			c.missing = last
-		} else if err != nil && len(c.run.failed) == 0 {
-			c.run.broken = append(c.run.broken, fmt.Sprintf("%s: %v: %s", strings.Join(command, " "), err, last))
+		c := column{name: name, run: newRun(qualifies)}
+		cmd.env = []string{columnVariable + "=" + name}
+		if code, last := c.run.runTwice(cmd); code == cannotBeHad {
+			c.missing = cmp.Or(last, "it cannot be had here")
 		}
 		columns = append(columns, c)
 	}
@@ -55,7 +44,7 @@ func runColumns(names, command []string, qualifies func(string) bool) int {
 	return closeColumns(os.Stdout, columns)
 }
 
-// results is what became of each test of a column.
+// results returns what became of each test of a column.
 func (r *run) results() map[string]string {
 	all := map[string]string{}
 	for word, tests := range map[string][]string{"ok": r.passed, "skip": r.skipped, "FAIL": r.failed} {

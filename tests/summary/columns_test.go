@@ -11,7 +11,7 @@ import (
 )
 
 func columnOf(name string, events ...event) column {
-	c := column{name: name, run: newRun()}
+	c := column{name: name, run: newRun(nil)}
 	for _, e := range events {
 		c.run.take(e)
 	}
@@ -21,7 +21,7 @@ func columnOf(name string, events ...event) column {
 func TestColumns(t *testing.T) {
 	bad := event{Action: "fail", Package: "p", Test: "TestGood"}
 	columns := []column{columnOf("1.0", start, good, ended), columnOf("2.0", start, bad, event{Action: "fail", Package: "p"}),
-		{name: "3.0", run: newRun(), missing: "no such release"}}
+		{name: "3.0", run: newRun(nil), missing: "no such release"}}
 	var out bytes.Buffer
 	printTable(&out, columns)
 	assert.Equal(t, []string{"test", "1.0", "2.0", "3.0", "TestGood", "ok", "FAIL", "-"}, strings.Fields(out.String()))
@@ -34,8 +34,8 @@ func TestColumns(t *testing.T) {
 
 func TestRunColumns(t *testing.T) {
 	script := `echo '{"Action":"start","Package":"p"}'; echo '{"Action":"pass","Package":"p","Test":"T'$GOJAIL_RELEASE'"}'; echo '{"Action":"pass","Package":"p"}'`
-	assert.Zero(t, runColumns([]string{"a", "b"}, []string{"sh", "-c", script}, nil))
-	assert.Equal(t, 1, runColumns([]string{"a"}, []string{"sh", "-c", script + "; exit 1"}, nil), "a command that fails without a failed test")
-	assert.Equal(t, 1, runColumns([]string{"a"}, []string{"sh", "-c", "echo not here; exit 3"}, nil))
-	assert.Zero(t, runColumns([]string{"a", "b"}, []string{"sh", "-c", script + "; [ $GOJAIL_RELEASE = a ] || exit 3"}, nil))
+	assert.Zero(t, runColumns([]string{"a", "b"}, command{argv: []string{"sh", "-c", script}}, nil))
+	assert.Equal(t, 1, runColumns([]string{"a"}, command{argv: []string{"sh", "-c", script + "; exit 1"}}, nil), "a command that fails without a failed test")
+	assert.Equal(t, 1, runColumns([]string{"a"}, command{argv: []string{"sh", "-c", "echo not here; exit 3"}}, nil))
+	assert.Zero(t, runColumns([]string{"a", "b"}, command{argv: []string{"sh", "-c", script + "; [ $GOJAIL_RELEASE = a ] || exit 3"}}, nil))
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command summary reads go test -json, prints what failed as it fails and one
-// line for each package, and ends with every skip's reason and the counts. With
-// -columns it runs a command once for each release of Slurm and adds a table; with
-// -again it runs go test itself, and once more what fails of it, if that is little. In CI
-// (the variable CI is set) a skip that the machine gives no cause for is a failure.
+// line for each package, and ends with every skip's reason, every second try and the counts.
+//
+//	summary                                        reads standard input
+//	summary [-again COMMAND] COMMAND [ARGUMENT]... runs the command
+//
+// With -columns it runs the command once for each release of Slurm and adds a table. With -again it runs once
+// more what fails, if that is little and starts a Slurm or a VM: COMMAND -run PATTERN PACKAGE. In CI (the
+// variable CI is set) a skip that the machine gives no cause for is a failure.
 package main
 
 import (
@@ -30,7 +34,8 @@ type run struct {
 	parents            map[string]bool     // tests that have subtests
 	passed             []string
 	failed, skipped    []string
-	again              []string                 // passed after they had failed: a slow machine's tests may be run once more
+	again              []string                 // tests that passed only when they were run once more
+	restarts           []string                 // guests that were started once more, by package
 	broken             []string                 // packages that do not build, fail outside a test, or never ended
 	running            map[string]bool          // packages without a result so far
 	qualifies          func(reason string) bool // in CI: this machine has what the skipped test asks for
@@ -38,9 +43,12 @@ type run struct {
 	reasons            map[string]string
 }
 
-func newRun() *run {
+// guestRestarted begins the line of a package's output that says that its guest ended by itself (tests/vm/ctl).
+const guestRestarted = "guest started once more: "
+
+func newRun(qualifies func(string) bool) *run {
 	return &run{output: map[string][]string{}, parents: map[string]bool{}, packageHasFailures: map[string]bool{},
-		reasons: map[string]string{}, running: map[string]bool{}}
+		reasons: map[string]string{}, running: map[string]bool{}, qualifies: qualifies}
 }
 
 func main() {
@@ -48,20 +56,19 @@ func main() {
 	if os.Getenv("CI") != "" {
 		judge = qualifies
 	}
-	columns := flag.String("columns", "", "run COMMAND for each of these words, and print a table of tests and columns")
-	again := flag.String("again", "", "run this command with ARGUMENTS, packages, and once more for the few tests of a package that fail")
+	columns := flag.String("columns", "", "run the command for each of these words, and print a table of tests and columns")
+	again := flag.String("again", "", "run what fails of the command once more: this one with -run PATTERN PACKAGE")
 	flag.Parse()
-	if *again != "" {
-		r := newRun()
-		r.qualifies = judge
-		os.Exit(runOnce(r, strings.Fields(*again), flag.Args()))
-	}
+	cmd := command{argv: flag.Args(), again: strings.Fields(*again)}
 	if *columns != "" {
-		os.Exit(runColumns(strings.Fields(*columns), flag.Args(), judge))
+		os.Exit(runColumns(strings.Fields(*columns), cmd, judge))
 	}
-	r := newRun()
-	r.qualifies = judge
-	r.read(os.Stdin)
+	r := newRun(judge)
+	if len(cmd.argv) > 0 {
+		r.runTwice(cmd)
+	} else {
+		r.read(os.Stdin)
+	}
 	os.Exit(r.close(os.Stdout))
 }
 
@@ -89,8 +96,12 @@ func (r *run) take(e event) {
 	switch e.Action {
 	case "start":
 		r.running[e.Package] = true
+		delete(r.packageHasFailures, e.Package) // of the first try
 	case "output":
 		r.output[key] = append(r.output[key], e.Output)
+		if e.Test == "" && strings.HasPrefix(e.Output, guestRestarted) {
+			r.restarts = append(r.restarts, e.Package+": "+strings.TrimSpace(e.Output))
+		}
 	case "build-output":
 		fmt.Print(e.Output)
 	case "pass", "fail", "skip":
@@ -182,6 +193,9 @@ func (r *run) close(out io.Writer) int {
 	}
 	for _, test := range r.again {
 		fmt.Fprintf(out, "passed only at the second try %s\n", test)
+	}
+	for _, guest := range r.restarts {
+		fmt.Fprintf(out, "%s\n", guest)
 	}
 	failed := len(r.failed) + len(r.broken)
 	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", len(r.passed), failed, len(skipped))

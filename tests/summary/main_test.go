@@ -11,7 +11,7 @@ import (
 
 // summarise is the exit status and the text after the last package.
 func summarise(inCI bool, events ...event) (int, string) {
-	r := newRun()
+	r := newRun(nil)
 	if inCI {
 		r.qualifies = func(reason string) bool {
 			return !excused(reason, "5.15.0-1-amd64", false, []string{"nodev", "proc", "xfs"})
@@ -84,4 +84,10 @@ func TestSummaryTellsOfASecondTry(t *testing.T) {
 	code, text = summarise(false, append(first, event{Action: "fail", Package: "p", Test: "T/a"}, event{Action: "fail", Package: "p", Test: "T"}, event{Action: "fail", Package: "p"})...)
 	assert.Equal(t, 1, code)
 	assert.Equal(t, "\nfailed  p T/a\n1 passed, 1 failed, 0 skipped\n", text)
+}
+
+func TestSummaryTellsOfAGuestThatWasRestarted(t *testing.T) {
+	code, text := summarise(false, start, event{Action: "output", Package: "p", Output: guestRestarted + "QEMU: signal: killed\n"}, good, ended)
+	assert.Zero(t, code)
+	assert.Equal(t, "\np: guest started once more: QEMU: signal: killed\n1 passed, 0 failed, 0 skipped\n", text)
 }

@@ -82,54 +82,39 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 		return false, err
 	}
 	env, limit := environment()
-	try := func(run, skip string) (failed []string, r vm.Result, err error) {
-		var seen bytes.Buffer
-		program := filepath.Base(binary)
-		r, err = lasting(ctx, io.MultiWriter(output, &seen), vm.Options{
-			Release: release, Dir: dir, Env: env, Timeout: limit, Files: map[string]string{program: binary},
-			Command: []string{path.Join(vm.Share, program), "-test.v=test2json", "-test.run=" + run, "-test.skip=" + skip, "-test.timeout=" + (limit - 2*time.Minute).String()},
-		})
-		for _, match := range failures.FindAllStringSubmatch(seen.String(), -1) {
-			failed = append(failed, match[1])
-		}
-		return failed, r, err
-	}
 	run, skip, _ := strings.Cut(pattern, "!")
-	failed, r, err := try(run, skip)
-	if n := len(failed); err == nil && r.Code == 1 && 0 < n && n <= secondTries { // 2: a panic, and the tests after it were not run
-		fmt.Fprintf(os.Stderr, "vm: once more in a fresh guest: %s\n", strings.Join(failed, " "))
-		_, r, err = try("^("+strings.Join(failed, "|")+")$", "")
-	}
-	if err != nil || r.Code != 0 { // whatever the last line was: without a PASS at its end, a package has failed
-		fmt.Fprintf(output, "\n%v\nFAIL\n", errors.Join(err, fmt.Errorf("exit status %d", r.Code)))
+	program := filepath.Base(binary)
+	r, err := runGuest(ctx, output, vm.Options{
+		Release: release, Dir: dir, Env: env, Timeout: limit, Files: map[string]string{program: binary},
+		Command: []string{path.Join(vm.Share, program), "-test.v=test2json", "-test.run=" + run, "-test.skip=" + skip, "-test.timeout=" + (limit - 2*time.Minute).String()},
+	})
+	if err != nil || r.Code != 0 { // whatever the last line was; like go test, no FAIL alone: that one says that all tests were run
+		fmt.Fprintf(output, "\n%v\n\x16FAIL\t%s\n", errors.Join(err, fmt.Errorf("exit status %d", r.Code)), name)
 	}
 	output.Close()
 	return err == nil && r.Code == 0, errors.Join(err, events.Wait())
 }
 
-// secondTries is how many tests of a package may fail and be run once more: an
-// emulated processor now and then loses seconds. The summary names them.
-const secondTries = 2
-
-var failures = regexp.MustCompile(`(?m)^\x16?--- FAIL: (\w+) \(`)
-
-// lasting runs a guest, and once more if it ended in the midst of its tests by a
-// stall of its kernel or by the end of QEMU: the emulator's doing, seen on busy machines.
-func lasting(ctx context.Context, output io.Writer, o vm.Options) (r vm.Result, err error) {
+// runGuest runs a guest, and starts it once more if it ended in the midst of its tests by a stall of its
+// kernel or by the end of QEMU: the emulator's doing, seen on busy machines. No test is run
+// once more for its own failure here: tests/summary does that, and prints the line about the guest at its end.
+func runGuest(ctx context.Context, output io.Writer, o vm.Options) (r vm.Result, err error) {
 	for attempt := 1; ; attempt++ {
 		var out bytes.Buffer
 		o.Output = &out
 		r, err = vm.Run(ctx, o)
-		if err == nil || attempt == 2 || ctx.Err() != nil || !emulators.MatchString(err.Error()) {
+		if err == nil || attempt == 2 || ctx.Err() != nil || !emulatorEnded.MatchString(err.Error()) {
 			output.Write(out.Bytes())
 			return r, err
 		}
-		fmt.Fprintf(os.Stderr, "%v\nvm: that was the emulator's end, not the tests'; once more\n", err)
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		fmt.Fprintf(output, "guest started once more: %s\n", why)
+		fmt.Fprintln(os.Stderr, err)
 	}
 }
 
-// emulators are the ends of a guest that its tests have no part in.
-var emulators = regexp.MustCompile(`the guest failed: (QEMU: |Kernel panic - not syncing: RCU Stall)`)
+// emulatorEnded matches the ends of a guest that its tests have no part in.
+var emulatorEnded = regexp.MustCompile(`the guest failed: (QEMU: |Kernel panic - not syncing: RCU Stall)`)
 
 // converter starts go tool test2json, which turns what it reads into the events on our standard output.
 func converter(name string) (*exec.Cmd, io.WriteCloser, error) {
