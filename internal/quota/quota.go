@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quota reads and removes the project quotas of jobs.
+// Package quota removes the project quotas of jobs that ended, and reports whether a file system enforces
+// them. The launcher and the plugin set them (spank/common/quota.c).
 package quota
 
 import (
@@ -9,8 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,19 +18,14 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// ProjectOf returns the project id of a job.
-func ProjectOf(job string) uint32 {
-	base := uint32(contract.ProjectOfJobs)
-	if pid, run := strings.CutPrefix(job, "run-"); run {
-		job, base = pid, contract.ProjectOfRuns
-	}
-	n, _ := strconv.ParseUint(job, 10, 64)
-	return base ^ uint32(n)
-}
-
 // ForgetUnusedQuotas removes the limits of jobs without files on the file system of dir, since its quota
 // file would grow with every job. A limit stays while files exist: a descriptor of an ended job's file
 // may have been passed to another job (unix(7), SCM_RIGHTS). It does nothing where there are no quotas.
+//
+// The process that removes a job's last file calls it, and that is one of two. One is written in Go: it empties the
+// trash after the job, and ends what `gojail run` started. The other is the plugin's job_epilog, which removes
+// an empty /tmp itself and starts no Go for that (quota_forget_unused in spank/common/quota.c):
+// without a limit that ends there, the quota file of a node whose jobs leave nothing would grow with each.
 func ForgetUnusedQuotas(dir *os.File) {
 	const getNextQuota, setQuota, limits = 0x800009<<8 | 2, 0x800008<<8 | 2, 5 // Q_GETNEXTQUOTA, Q_SETQUOTA, PRJQUOTA; QIF_LIMITS (linux/quota.h)
 	const space, inodes, id = 16, 40, 68                                       // of struct if_nextdqblk

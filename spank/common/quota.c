@@ -105,7 +105,9 @@ void quota_count_only(int dir, const char *job)
 
 /*
  * A limit lasts as long as there is something to limit: a descriptor of an ended job's file may have been passed to another job.
- * The directory counts as a file, so that a job that exists always has its limit (quota_set_limit).
+ * The directory counts as a file, so that a job that exists always has its limit (quota_set_limit). Called where job_epilog has
+ * removed an empty /tmp, which starts no Go; a /tmp with files goes to the trash, and the process that empties it does
+ * the same (ForgetUnusedQuotas in internal/quota).
  */
 void quota_forget_unused(int dir)
 {
