@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
 // squeuePlaces are the possible paths of Slurm's squeue. PATH is not used.
@@ -124,27 +124,24 @@ func (w *sweep) askController(job string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), squeueDeadline)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.squeue[i], "-h", "-t", "all", "-o", "%A %T", "-j", job)
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "SLURM_CONF=" + filepath.Join(w.config.Slurm.Conf, "slurm.conf")}
-	cmd.Dir = "/"
-	cmd.WaitDelay = time.Second
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	why, answered := readVerdict(job, stdout.String(), stderr.String(), err)
+	text, err := slurmcmd.Run(ctx, slurmcmd.Command{
+		Path: w.squeue[i], Args: []string{"-h", "-t", "all", "-o", "%A %T", "-j", job},
+		Conf: filepath.Join(w.config.Slurm.Conf, "slurm.conf"),
+	})
+	why, answered := readVerdict(job, text, err)
 	w.ask = answered
 	return why
 }
 
 // readVerdict parses squeue's output. It returns the reason to keep the job, or "", and whether slurmctld
 // answered at all.
-func readVerdict(job, stdout, stderr string, err error) (why string, answered bool) {
+func readVerdict(job, stdout string, err error) (why string, answered bool) {
+	var failed *slurmcmd.ExitError
+	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "Invalid job id specified") {
+		return "", true
+	}
 	if err != nil {
-		if strings.Contains(stderr, "Invalid job id specified") {
-			return "", true
-		}
-		first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
-		return fmt.Sprintf("squeue failed (%v: %.200s)", err, first), false
+		return fmt.Sprintf("cannot ask whether it ended: %v", err), false
 	}
 	seen := false
 	for line := range strings.Lines(stdout) {

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 
 	"github.com/gojail/gojail/healthcheck/config"
-	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
 // Slurm is the controller as queried by one node.
@@ -25,7 +25,7 @@ func (s *Slurm) showNode(ctx context.Context) (*nodeState, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseNode(string(text), s.Node)
+	return parseNode(text, s.Node)
 }
 
 // drainNode drains the node, or replaces the reason of its drain.
@@ -42,17 +42,13 @@ func (s *Slurm) undrainNode(ctx context.Context) error {
 }
 
 // runScontrol runs scontrol with the deadline of a request.
-func (s *Slurm) runScontrol(ctx context.Context, args ...string) ([]byte, error) {
+func (s *Slurm) runScontrol(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	var env []string
-	if s.Conf != "" {
-		env = append(env, "SLURM_CONF="+s.Conf)
-	}
-	text, err := run.Command(ctx, s.Lock, env, s.Scontrol, args...)
+	text, err := slurmcmd.Run(ctx, slurmcmd.Command{Path: s.Scontrol, Args: args, Conf: s.Conf, Lock: s.Lock})
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return nil, fmt.Errorf("%s %s %s: %w; see: %[1]s ping", s.Scontrol, args[0], s.Node, exit)
+		return "", fmt.Errorf("cannot %s node %s: %w; see: %s ping", args[0], s.Node, err, s.Scontrol)
 	}
 	return text, err
 }

@@ -110,9 +110,9 @@ func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {
 	s := newSite(t)
 	t.Setenv("SLURM_TIME_FORMAT", "relative")
 	s.settler.Slurm.Conf = "/etc/other.conf"
-	s.set("before-show", "env >env; exit 1")
+	s.set("before-show", "env >env; echo no luck >&2; exit 1")
 	_, err := s.settler.Slurm.showNode(context.Background())
-	assert.EqualError(t, err, fmt.Sprintf("%s show n1: exit status 1; see: %[1]s ping", s.settler.Slurm.Scontrol))
+	assert.EqualError(t, err, fmt.Sprintf("cannot show node n1: %s: exit status 1: no luck; see: %[1]s ping", s.settler.Slurm.Scontrol))
 	text, err := os.ReadFile(filepath.Join(s.dir, "env"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "SLURM_CONF=/etc/other.conf\n")

@@ -39,7 +39,7 @@ func (e *heldError) Error() string {
 // process is a program in its own process group that holds a lock.
 type process struct {
 	cmd   *exec.Cmd
-	in    io.WriteCloser // nil: no input
+	in    io.WriteCloser
 	out   io.ReadCloser
 	ended chan error // receives the result of waiting, once
 }
@@ -47,7 +47,7 @@ type process struct {
 // startProcess starts a program with the environment buildEnvironment(env). The program is
 // killed when this process ends. The lock is closed here, since the program has its own
 // descriptor of it.
-func startProcess(lock *os.File, input bool, argv, env []string) (*process, error) {
+func startProcess(lock *os.File, argv, env []string) (*process, error) {
 	defer lock.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = buildEnvironment(env)
@@ -56,7 +56,7 @@ func startProcess(lock *os.File, input bool, argv, env []string) (*process, erro
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	p := &process{cmd: cmd, ended: make(chan error, 1)}
 	var err error
-	if p.out, err = cmd.StdoutPipe(); err == nil && input {
+	if p.out, err = cmd.StdoutPipe(); err == nil {
 		p.in, err = cmd.StdinPipe()
 	}
 	if err != nil {
@@ -123,9 +123,7 @@ const lastWait = 100 * time.Millisecond
 // number of a process that has ended may have been reused.
 func (p *process) kill() bool {
 	defer p.out.Close()
-	if p.in != nil {
-		defer p.in.Close()
-	}
+	defer p.in.Close()
 	select {
 	case err := <-p.ended:
 		p.ended <- err
@@ -146,46 +144,6 @@ func (p *process) wait() error {
 		return err
 	case <-time.After(lastWait):
 		return errStuck
-	}
-}
-
-// Command runs a program with a minimal environment plus env until ctx ends at the latest, and
-// returns its standard output. It returns an error if an earlier program with the same lock is
-// stuck.
-func Command(ctx context.Context, lock string, env []string, name string, args ...string) ([]byte, error) {
-	file, err := takeLockUntil(lock, time.Now().Add(lastWait))
-	if err != nil {
-		return nil, err
-	}
-	p, err := startProcess(file, false, append([]string{name}, args...), env)
-	if err != nil {
-		return nil, err
-	}
-	defer p.kill()
-	type text struct {
-		data []byte
-		err  error
-	}
-	done := make(chan text, 1)
-	go func() {
-		data, err := io.ReadAll(io.LimitReader(p.out, outputMax))
-		done <- text{data, err}
-	}()
-	var all text
-	select {
-	case all = <-done:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s does not answer in time", name)
-	}
-	if all.err != nil {
-		return nil, all.err
-	}
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		return all.data, err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s does not end in time", name)
 	}
 }
 

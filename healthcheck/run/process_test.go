@@ -90,31 +90,6 @@ func TestProgramsOfAChildHaveABareEnvironmentAndEndWithIt(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-func TestCommand(t *testing.T) {
-	lock := filepath.Join(t.TempDir(), "lock")
-	t.Setenv("SECRET", "x")
-	out, err := Command(context.Background(), lock, []string{"A=b"}, "/usr/bin/env")
-	require.NoError(t, err)
-	assert.Equal(t, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nLC_ALL=C\nHOME=/\nA=b\n", string(out))
-
-	_, err = Command(context.Background(), lock, nil, "/bin/sh", "-c", "echo no; exit 3")
-	assert.EqualError(t, err, "exit status 3")
-
-	_, err = Command(context.Background(), lock, nil, "/nowhere")
-	assert.EqualError(t, err, "cannot start /nowhere: fork/exec /nowhere: no such file or directory")
-
-	ctx, cancel := context.WithTimeout(context.Background(), short)
-	defer cancel()
-	_, err = Command(ctx, lock, nil, "/bin/sh", "-c", "sleep 1000 & wait")
-	assert.EqualError(t, err, "/bin/sh does not answer in time")
-
-	var held *os.File // once the last of those that were killed is gone
-	require.Eventually(t, func() bool { held, err = takeLock(lock); return err == nil }, time.Minute, time.Millisecond)
-	defer held.Close()
-	_, err = Command(context.Background(), lock, nil, "/bin/true")
-	assert.ErrorContains(t, err, "is stuck")
-}
-
 // A program with endless output uses its time, but bounded memory.
 func TestTheOutputOfAProgramIsBounded(t *testing.T) {
 	lock, err := os.Open(os.DevNull)

@@ -51,7 +51,7 @@ func (r *Runner) acquireWorker() (*worker, error) {
 
 // startWorker starts the process of a child.
 func (r *Runner) startWorker(lock *os.File) (*worker, error) {
-	p, err := startProcess(lock, true, r.Self, frugal)
+	p, err := startProcess(lock, r.Self, frugal)
 	if err != nil {
 		return nil, err
 	}

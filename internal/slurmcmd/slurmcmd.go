@@ -6,13 +6,19 @@ package slurmcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/output"
 )
 
@@ -24,6 +30,7 @@ type Command struct {
 	Env        []string            // further variables; this process's environment is not inherited
 	Credential *syscall.Credential // user to run as; nil: this process's user
 	Input      string
+	Lock       string // file that is locked as long as the command exists; empty: none
 }
 
 // OutputMost is the limit of a command's output, in bytes.
@@ -32,8 +39,13 @@ const OutputMost = 4 << 20
 // errorsMost is the limit of its error messages, in bytes.
 const errorsMost = 64 << 10
 
-// Run runs the command and returns its standard output. It kills the command when ctx ends, and returns a
-// lateError. For a command that fails it returns an ExitError.
+// lastWait is the time for a killed command to end before it counts as stuck in the kernel.
+const lastWait = 100 * time.Millisecond
+
+// Run runs the command and returns its standard output. It kills the command and what the command started when
+// ctx ends, and returns a lateError, also while the command is stuck in the kernel. The command ends with
+// this process (PR_SET_PDEATHSIG). For a command that fails or cannot be run it returns an ExitError. With
+// a Lock it runs nothing as long as an earlier command with that lock exists.
 func Run(ctx context.Context, c Command) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
@@ -41,12 +53,26 @@ func Run(ctx context.Context, c Command) (string, error) {
 	if c.Conf != "" {
 		cmd.Env = append(cmd.Env, "SLURM_CONF="+c.Conf)
 	}
-	if c.Credential != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.Credential}
+	if c.Lock != "" {
+		lock, err := takeLock(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		defer lock.Close() // the command has its own descriptor
+		cmd.ExtraFiles = []*os.File{lock}
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.Credential, Setpgid: true, Pdeathsig: unix.SIGKILL}
+	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	stdout, stderr := &output.Head{Most: OutputMost}, &output.Head{Most: errorsMost}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(c.Input), stdout, stderr
-	err := cmd.Run()
+	ended := make(chan error, 1)
+	go func() {
+		// The kernel sends Pdeathsig when the thread that started the command ends (prctl(2)).
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		ended <- cmd.Run()
+	}()
+	err := awaitEnd(ctx, ended)
 	switch {
 	case ctx.Err() != nil:
 		return "", &lateError{c.Path}
@@ -54,6 +80,40 @@ func Run(ctx context.Context, c Command) (string, error) {
 		return string(stdout.Bytes()), &ExitError{c.Path, err, strings.TrimSpace(string(stderr.Bytes()))}
 	}
 	return string(stdout.Bytes()), nil
+}
+
+// takeLock locks the command's lock file. A command that was killed just now may take a moment to end.
+func takeLock(ctx context.Context, c Command) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, lastWait)
+	defer cancel()
+	lock, err := filelock.Wait(ctx, c.Lock)
+	if errors.Is(err, filelock.ErrBusy) {
+		return nil, fmt.Errorf("cannot run %s: an earlier one is stuck; to find it: fuser -v %s", c.Path, c.Lock)
+	}
+	return lock, err
+}
+
+func killGroup(pid int) error {
+	err := unix.Kill(-pid, unix.SIGKILL)
+	if err == unix.ESRCH {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// awaitEnd waits for the end of a command, after the end of ctx only a moment.
+func awaitEnd(ctx context.Context, ended <-chan error) error {
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(lastWait):
+		return ctx.Err()
+	}
 }
 
 // lateError reports a command that did not end in time.
@@ -71,6 +131,9 @@ type ExitError struct {
 // Error returns a message with the first line of the command's error messages.
 func (e *ExitError) Error() string {
 	line, _, _ := strings.Cut(e.Stderr, "\n")
+	if line == "" {
+		return fmt.Sprintf("%s: %v", e.Path, e.Err)
+	}
 	return fmt.Sprintf("%s: %v: %.200s", e.Path, e.Err, line)
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/filelock"
 )
 
 // script is a command of Slurm.
@@ -42,15 +44,39 @@ func TestFailure(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 
 	_, err = Run(t.Context(), Command{Path: "/nowhere"})
-	require.ErrorIs(t, err, os.ErrNotExist)
+	require.EqualError(t, err, "/nowhere: fork/exec /nowhere: no such file or directory")
 }
 
 func TestDeadline(t *testing.T) {
 	c := script(t, "exec sleep 600")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := Run(ctx, c)
+	_, err := runBriefly(t, c)
 	require.EqualError(t, err, c.Path+" does not answer in time")
 	var late *lateError
 	require.ErrorAs(t, err, &late)
+}
+
+func runBriefly(t *testing.T, c Command) (string, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	return Run(ctx, c)
+}
+
+// TestLock: what the command started is killed with it, and releases the lock.
+func TestLock(t *testing.T) {
+	c := script(t, "sleep 600 & wait")
+	c.Lock = filepath.Join(t.TempDir(), "lock")
+	_, err := runBriefly(t, c)
+	require.EqualError(t, err, c.Path+" does not answer in time")
+	var held *os.File // once the last of those that were killed is gone
+	require.Eventually(t, func() bool { held, err = filelock.Try(c.Lock); return err == nil }, time.Minute, time.Millisecond)
+
+	_, err = Run(t.Context(), c)
+	require.EqualError(t, err, "cannot run "+c.Path+": an earlier one is stuck; to find it: fuser -v "+c.Lock)
+
+	require.NoError(t, held.Close())
+	c = script(t, "flock --nonblock $0.lock true || echo held")
+	c.Lock = c.Path + ".lock"
+	out, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	assert.Equal(t, "held\n", out)
 }

@@ -96,7 +96,7 @@ func TestASickNodeWhoseControllerDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, exit)
 	assert.Contains(t, out, "CRITICAL: 1 of 1 checks fails: fs-mounted\nfs-mounted  fail  "+dir+"/nothing is not mounted")
-	assert.Contains(t, out, "error: Slurm was left unchanged: "+dir+"/scontrol show n1: exit status 1; see: ")
+	assert.Contains(t, out, "error: Slurm was left unchanged: cannot show node n1: "+dir+"/scontrol: exit status 1; see: "+dir+"/scontrol ping\n")
 	assert.FileExists(t, filepath.Join(dir, "called"))
 }
 
