@@ -57,6 +57,9 @@ type VFKnobs struct {
 // ReadVF returns the properties of a VF of the PF with that index in ns. A link state of
 // Auto may also mean that the driver does not support link states. VFs are identified by the
 // number that the kernel reports with each, not by their position in the list.
+//
+// It parses the answer itself: the library's VfInfo has no GUIDs and no value for "not reported",
+// without which SetVF could not know what to restore, and its request asks for all counters.
 func ReadVF(ns *Namespace, pf, vf int) (VFKnobs, error) {
 	req := ns.newRequest(unix.RTM_GETLINK, 0)
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)

@@ -7,9 +7,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -20,13 +22,14 @@ const macTime = 2 * time.Second
 
 var errLate = fmt.Errorf("the driver accepted it, but does not report it after %v", macTime)
 
-// knob is one property of a VF: its name, whether it has to change, the message that sets
-// it, and the message that restores it.
+// knob is one property of a VF: its name, whether it has to change, the call that sets it, and
+// the call that restores it. The calls use the library's sockets, which do not ask for the
+// kernel's extended error texts: ndo_set_vf_* of a driver has none to give (linux/netdevice.h).
 type knob struct {
-	name   string
-	differ bool
-	attr   *nl.RtAttr
-	undo   *nl.RtAttr // nil: the previous value is unknown
+	name    string
+	differ  bool
+	set     func() error
+	restore func() error // nil: the previous value is unknown
 }
 
 // SetVF sets the properties of a VF to want. It changes only those that differ, in this
@@ -42,7 +45,7 @@ func SetVF(ns *Namespace, pf, vf int, want VFKnobs) error {
 		return fmt.Errorf("VF %d of network interface %d: set the MAC: %w: an InfiniBand VF has GUIDs instead", vf, pf, unix.EOPNOTSUPP)
 	}
 	var changed []knob
-	for _, k := range orderKnobs(uint32(vf), have, want) {
+	for _, k := range orderKnobs(ns.handle, pf, vf, have, want) {
 		if !k.differ {
 			continue
 		}
@@ -58,17 +61,17 @@ func SetVF(ns *Namespace, pf, vf int, want VFKnobs) error {
 		if errors.Is(err, errLate) || errors.Is(err, unix.EBUSY) { // the change may still take effect
 			changed = append(changed, k)
 		}
-		return errors.Join(err, ns.undoKnobs(pf, vf, changed))
+		return errors.Join(err, restoreKnobs(pf, vf, changed))
 	}
 	return nil
 }
 
-func (n *Namespace) undoKnobs(pf, vf int, changed []knob) error {
+func restoreKnobs(pf, vf int, changed []knob) error {
 	var errs []error
 	for _, k := range slices.Backward(changed) {
 		err := errors.New("the driver does not report the previous value")
-		if k.undo != nil {
-			err = n.sendKnob(pf, k.undo)
+		if k.restore != nil {
+			err = k.restore()
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("VF %d of network interface %d: set the %s back: %w", vf, pf, k.name, err))
@@ -77,10 +80,9 @@ func (n *Namespace) undoKnobs(pf, vf int, changed []knob) error {
 	return errors.Join(errs...)
 }
 
-// setKnob sends the message for one property. It reads a MAC back until the driver reports
-// it.
+// setKnob sets one property. It reads a MAC back until the driver reports it.
 func (n *Namespace) setKnob(pf, vf int, k knob, want VFKnobs) error {
-	err := n.sendKnob(pf, k.attr)
+	err := k.set()
 	if k.name != "MAC" {
 		return err
 	}
@@ -98,7 +100,7 @@ func (n *Namespace) setKnob(pf, vf int, k knob, want VFKnobs) error {
 			return err
 		}
 		time.Sleep(pause)
-		err = n.sendKnob(pf, k.attr)
+		err = k.set()
 	}
 	if err == nil {
 		err = errLate
@@ -106,83 +108,48 @@ func (n *Namespace) setKnob(pf, vf int, k knob, want VFKnobs) error {
 	return err
 }
 
-func (n *Namespace) sendKnob(pf int, attr *nl.RtAttr) error {
-	req := n.newRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
-	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
-	msg.Index = int32(pf)
-	req.AddData(msg)
-	list := nl.NewRtAttr(unix.IFLA_VFINFO_LIST|unix.NLA_F_NESTED, nil)
-	list.AddRtAttr(nl.IFLA_VF_INFO|unix.NLA_F_NESTED, nil).AddChild(attr)
-	req.AddData(list)
-	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
-	return err
-}
-
 // orderKnobs returns all properties in the order in which SetVF changes them.
-func orderKnobs(vf uint32, have, want VFKnobs) []knob {
+func orderKnobs(h *netlink.Handle, pf, vf int, have, want VFKnobs) []knob {
+	on := linkAt(pf)
 	return []knob{
-		newKnob("link state", have.LinkState, want.LinkState, func(s LinkState) *nl.RtAttr { return encodeWords(nl.IFLA_VF_LINK_STATE, vf, uint32(s)) }),
-		newKnob("VLAN", have.VLAN, want.VLAN, func(v VLAN) *nl.RtAttr { return encodeVLAN(vf, v) }),
-		{"MAC", want.MAC != nil && !bytes.Equal(have.MAC, want.MAC), encodeMAC(vf, want.MAC), encodeMAC(vf, have.MAC)},
-		newKnob("node GUID", have.NodeGUID, want.NodeGUID, func(g uint64) *nl.RtAttr { return encodeGUID(nl.IFLA_VF_IB_NODE_GUID, vf, g) }),
-		newKnob("port GUID", have.PortGUID, want.PortGUID, func(g uint64) *nl.RtAttr { return encodeGUID(nl.IFLA_VF_IB_PORT_GUID, vf, g) }),
-		newKnob("rates", have.Rates, want.Rates, func(r Rates) *nl.RtAttr { return encodeWords(nl.IFLA_VF_RATE, vf, uint32(r.Min), uint32(r.Max)) }),
-		newKnob("spoof check", have.SpoofCheck, want.SpoofCheck, func(on bool) *nl.RtAttr { return encodeWords(nl.IFLA_VF_SPOOFCHK, vf, toNumber(on)) }),
-		newKnob("trust", have.Trust, want.Trust, func(on bool) *nl.RtAttr { return encodeWords(nl.IFLA_VF_TRUST, vf, toNumber(on)) }),
+		newKnob("link state", have.LinkState, want.LinkState, func(s LinkState) error { return h.LinkSetVfState(on, vf, uint32(s)) }),
+		newKnob("VLAN", have.VLAN, want.VLAN, func(v VLAN) error { return setVLAN(h, on, vf, v) }),
+		newKnob("MAC", keyOf(have.MAC), keyOf(want.MAC), func(mac string) error { return h.LinkSetVfHardwareAddr(on, vf, net.HardwareAddr(mac)) }),
+		newKnob("node GUID", have.NodeGUID, want.NodeGUID, func(g uint64) error { return h.LinkSetVfGUID(on, vf, encodeGUID(g), nl.IFLA_VF_IB_NODE_GUID) }),
+		newKnob("port GUID", have.PortGUID, want.PortGUID, func(g uint64) error { return h.LinkSetVfGUID(on, vf, encodeGUID(g), nl.IFLA_VF_IB_PORT_GUID) }),
+		newKnob("rates", have.Rates, want.Rates, func(r Rates) error { return h.LinkSetVfRate(on, vf, r.Min, r.Max) }),
+		newKnob("spoof check", have.SpoofCheck, want.SpoofCheck, func(check bool) error { return h.LinkSetVfSpoofchk(on, vf, check) }),
+		newKnob("trust", have.Trust, want.Trust, func(trust bool) error { return h.LinkSetVfTrust(on, vf, trust) }),
 	}
 }
 
-func newKnob[T comparable](name string, have, want *T, attr func(T) *nl.RtAttr) knob {
+func newKnob[T comparable](name string, have, want *T, set func(T) error) knob {
 	k := knob{name: name, differ: want != nil && (have == nil || *have != *want)}
 	if k.differ {
-		k.attr = attr(*want)
+		k.set = func() error { return set(*want) }
 		if have != nil {
-			k.undo = attr(*have)
+			k.restore = func() error { return set(*have) }
 		}
 	}
 	return k
 }
 
-func toNumber(on bool) uint32 {
-	if on {
-		return 1
-	}
-	return 0
-}
-
-func encodeWords(kind int, values ...uint32) *nl.RtAttr {
-	var b []byte
-	for _, v := range values {
-		b = binary.NativeEndian.AppendUint32(b, v)
-	}
-	return nl.NewRtAttr(kind, b)
-}
-
-// encodeMAC returns the attribute of a MAC; struct ifla_vf_mac has room for 32 bytes.
-func encodeMAC(vf uint32, address []byte) *nl.RtAttr {
-	if address == nil {
+// keyOf returns a MAC as a value that can be compared, or nil for none.
+func keyOf(mac net.HardwareAddr) *string {
+	if mac == nil {
 		return nil
 	}
-	var b [36]byte
-	binary.NativeEndian.PutUint32(b[:], vf)
-	copy(b[4:], address)
-	return nl.NewRtAttr(nl.IFLA_VF_MAC, b[:])
+	return new(string(mac))
 }
 
-// encodeVLAN returns the attribute of a VLAN. IFLA_VF_VLAN supports 802.1Q only, and is what
-// older drivers and kernels accept.
-func encodeVLAN(vf uint32, v VLAN) *nl.RtAttr {
+// setVLAN sets the VLAN. The call without a protocol is for 802.1Q only, and is what older
+// drivers and kernels accept.
+func setVLAN(h *netlink.Handle, on netlink.Link, vf int, v VLAN) error {
 	if v.Proto != dot1AD {
-		return encodeWords(nl.IFLA_VF_VLAN, vf, uint32(v.ID), uint32(v.QoS))
+		return h.LinkSetVfVlanQos(on, vf, v.ID, v.QoS)
 	}
-	b := encodeWords(nl.IFLA_VF_VLAN, vf, uint32(v.ID), uint32(v.QoS)).Data
-	b = binary.BigEndian.AppendUint16(b, unix.ETH_P_8021AD)
-	list := nl.NewRtAttr(nl.IFLA_VF_VLAN_LIST|unix.NLA_F_NESTED, nil)
-	list.AddRtAttr(nl.IFLA_VF_VLAN_INFO, append(b, 0, 0)) // struct ifla_vf_vlan_info, padded
-	return list
+	return h.LinkSetVfVlanQosProto(on, vf, v.ID, v.QoS, unix.ETH_P_8021AD)
 }
 
-func encodeGUID(kind int, vf uint32, g uint64) *nl.RtAttr {
-	b := encodeWords(kind, vf, 0).Data
-	return nl.NewRtAttr(kind, binary.NativeEndian.AppendUint64(b, g))
-}
+// encodeGUID returns a GUID in network byte order.
+func encodeGUID(g uint64) net.HardwareAddr { return binary.BigEndian.AppendUint64(nil, g) }

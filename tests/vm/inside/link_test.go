@@ -124,6 +124,8 @@ func TestLinkUndoesHalfAVF(t *testing.T) {
 	err = nic.SetVF(host, pf, 0, nic.VFKnobs{NodeGUID: new(uint64(1))})
 	assert.ErrorIs(t, err, unix.EOPNOTSUPP)
 	assert.ErrorContains(t, err, "set the node GUID")
+	err = nic.SetVF(host, pf, 0, nic.VFKnobs{VLAN: &nic.VLAN{ID: 100, Proto: "802.1ad"}})
+	assert.ErrorIs(t, err, unix.EPROTONOSUPPORT, "igb has 802.1Q only")
 	_, err = nic.ReadVF(host, pf, 6)
 	assert.ErrorIs(t, err, nic.ErrNotFound)
 }
