@@ -145,6 +145,24 @@ static void execute_program(const char *name, char **command)
 	errno = 0;
 }
 
+/*
+ * Changes to the user's home directory or, where that is closed to him, to /, as login(1) does: root is
+ * another user on storage that squashes him (exports(5)). Returns 0, or -1 with a fault.
+ */
+static int change_directory(const char *home, const char *command, struct fault *fault)
+{
+	int reason;
+
+	if (chdir(home) == 0)
+		return 0;
+	reason = errno;
+	if (strcmp(home, "/") == 0 || chdir("/") < 0 || setenv("HOME", "/", 1) < 0)
+		return fault_set(fault, "%s: cannot be run in the jail: its directory %s cannot be entered: %s", command, home, strerror(reason));
+	dprintf(STDERR_FILENO, "gojail: the home directory %s of the jail cannot be entered as user %s: %s; starting in /\n", home, library_word("user"),
+		strerror(reason));
+	return 0;
+}
+
 /* Makes the calling process, which has given up everything but root's uid, the user's command. Returns only with a fault. */
 static void become_command(const struct user *user, char **command, struct fault *fault)
 {
@@ -158,8 +176,8 @@ static void become_command(const struct user *user, char **command, struct fault
 		fault_set(fault, "cannot give the command its terminal: %s", strerror(errno));
 	else if (setgroups((size_t)user->ngroups, user->groups) < 0 || setgid(user->gid) < 0 || setuid(user->uid) < 0)
 		fault_set(fault, "cannot become user %u: %s", (unsigned)user->uid, strerror(errno));
-	else if (chdir(home) < 0)
-		fault_set(fault, "%s: cannot be run in the jail: %s: %s", name, home, strerror(errno));
+	else
+		change_directory(home, name, fault);
 	if (fault->text[0])
 		return;
 	execute_program(name, command);

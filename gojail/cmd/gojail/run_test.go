@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,6 +106,24 @@ func TestMountsOfAJobStayInIt(t *testing.T) {
 	assert.Contains(t, string(out), " /tmp ")
 	assert.NotContains(t, string(out), " shared:")
 	assert.NotContains(t, string(out), " master:")
+}
+
+// A home that is closed to the user, as root's is on storage that squashes root, does not keep the command from running.
+func TestRunWithAClosedHome(t *testing.T) {
+	u, err := user.Lookup("mail")
+	if err != nil || u.HomeDir != "/var/mail" {
+		t.Skip("needs the user mail with the home /var/mail, as Debian has it")
+	}
+	s := newSite(t).ready(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(s.root, u.HomeDir), 0o755))
+	require.NoError(t, os.Chmod(filepath.Join(s.root, u.HomeDir), 0o700))
+	out, err := s.command("run", "tiny", "-u", "mail", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, "gojail: the home directory /var/mail of the jail cannot be entered as user mail: Permission denied; starting in /\n/\n/\n", string(out))
+	require.NoError(t, os.Chmod(filepath.Join(s.root, u.HomeDir), 0o755))
+	out, err = s.command("run", "tiny", "-u", "mail", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, "/var/mail\n/var/mail\n", string(out))
 }
 
 func TestRunWithALocalDirectory(t *testing.T) {
