@@ -3,7 +3,10 @@
 package mount
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -46,11 +50,11 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	if err != nil || len(missing) == 0 {
 		return nil, err
 	}
-	unlock, err := filelock.Lock(filepath.Join(j.Root, ".gojail.lock"), deadline)
+	lock, err := lockRoot(j, deadline)
 	if err != nil {
-		return nil, fmt.Errorf("jail %s: %w (run it on a node that can write to the storage)", j.Name, err)
+		return nil, err
 	}
-	defer unlock()
+	defer lock.Close()
 	root, err := node.OpenJail(j)
 	if err != nil {
 		return nil, err
@@ -60,10 +64,41 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	var made []plan.Target
 	for _, t := range missing {
 		if err := makeTarget(root, t, &made); err != nil {
-			return made, fmt.Errorf("jail %s: cannot create the %s in %s: %w", j.Name, t, j.Root, err)
+			return made, explainWriteError(j, "create the "+t.String(), err)
 		}
 	}
 	return made, nil
+}
+
+// lockRoot takes the lock that nodes take before they create targets in a jail's root.
+func lockRoot(j *config.Jail, deadline time.Time) (*os.File, error) {
+	const name = ".gojail.lock"
+	path := filepath.Join(j.Root, name)
+	file, err := filelock.Open(path)
+	if err != nil {
+		return nil, explainWriteError(j, "create the file /"+name, oneline.Cause(err))
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	if err := filelock.WaitFile(ctx, file); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("jail %s: %w", j.Name, filelock.Explain(path, err))
+	}
+	return file, nil
+}
+
+// explainWriteError returns the error of a write to a jail's storage, with its most likely cause and remedy.
+func explainWriteError(j *config.Jail, attempt string, err error) error {
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Errorf("jail %s: the storage does not let root of this node write to %s (cannot %s: %w): is root squashed there? "+
+			"Run it on a node that the export trusts (no_root_squash, exports(5)), or on the server", j.Name, j.Root, attempt, err)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("jail %s: %s is read-only on this node (cannot %s); run it on a node that mounts it writable", j.Name, j.Root, attempt)
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("jail %s: the file system of %s is full (cannot %s: %w); free space and inodes there, then run it again", j.Name, j.Root, attempt, err)
+	}
+	return fmt.Errorf("jail %s: cannot %s in %s: %w", j.Name, attempt, j.Root, err)
 }
 
 // makeTarget creates one target and the directories above it. Every parent is resolved inside the root,
