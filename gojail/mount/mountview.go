@@ -14,7 +14,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/internal/oneline"
-	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/storage"
 )
 
 // region is a directory tree as the kernel identifies it, whichever mounts show it: by its file system
@@ -62,7 +62,7 @@ func (v *mountView) Close() { unix.Close(v.root) }
 
 // mountOf returns the mount that an open file lies on, or nil where the table lacks it.
 func (v *mountView) mountOf(fd int) (*mountinfo.Info, error) {
-	id, err := mountID(fd)
+	id, err := storage.MountID(fd)
 	if err != nil {
 		return nil, err
 	}
@@ -72,18 +72,6 @@ func (v *mountView) mountOf(fd int) (*mountinfo.Info, error) {
 		}
 	}
 	return nil, nil
-}
-
-// mountID returns the number in mountinfo of the mount that an open file lies on (Linux 5.8).
-func mountID(fd int) (int, error) {
-	var st unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
-		return 0, err
-	}
-	if st.Mask&unix.STATX_MNT_ID == 0 {
-		return 0, rootpath.OldKernel{Errno: unix.ENOSYS}
-	}
-	return int(st.Mnt_id), nil
 }
 
 // RegionOf returns the region of an open directory.

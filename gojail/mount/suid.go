@@ -18,6 +18,7 @@ import (
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/storage"
 )
 
 // SuidError reports where a set-user-ID file of a jail could be executed.
@@ -163,7 +164,7 @@ func (v *mountView) isReachable(m *mountinfo.Info, path string) (bool, error) {
 	default:
 		return false, fmt.Errorf("cannot look up %s: %w", path, err)
 	}
-	id, err := mountID(fd)
+	id, err := storage.MountID(fd)
 	return id == m.ID, err
 }
 
