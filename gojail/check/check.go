@@ -35,6 +35,9 @@ type Finding struct {
 	// Content reports whether users can cause the finding: it is about a tree that they may change, or
 	// about space that their files may take.
 	Content bool
+	// Silent reports that the jail's storage does not answer, Unfinished that it answers too slowly for
+	// the check, and Stale that a template has another root than the next job will.
+	Silent, Unfinished, Stale bool
 }
 
 func (f Finding) String() string {
@@ -91,6 +94,8 @@ type checker struct {
 	node   Node
 	config *config.Config // nil: it has errors
 	report func(Finding)
+	ids    *userNamespace
+	watch  bool // for Watch: without what only an administrator wants to know
 }
 
 func (k *checker) ok(subject, format string, args ...any) {
@@ -110,11 +115,27 @@ func (k *checker) failIn(content bool, subject, remedy, format string, args ...a
 	k.report(Finding{Level: Fail, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy, Content: content})
 }
 
-// Check reports everything that would make a launch on this node fail, and what makes it slow, while it
-// checks. It changes nothing.
+// checkTimeout is the limit for the check of all jails, where their storage answers slowly.
+const checkTimeout = 30 * time.Second
+
+// Check reports everything that would make a launch on this node fail, what makes it slow, and what the
+// storage of each jail can do, while it checks. It changes nothing.
 func Check(n Node, report func(Finding)) {
-	k := &checker{node: n, report: func(f Finding) { report(f.forAdministrator()) }}
-	c, err := node.Load(n.Config, n.Name)
+	k := newChecker(n, report)
+	if k.checkNode() {
+		k.checkJails(checkTimeout, needAll)
+	}
+}
+
+func needAll(*config.Jail, *probe) bool { return true }
+
+func newChecker(n Node, report func(Finding)) *checker {
+	return &checker{node: n, report: func(f Finding) { report(f.forAdministrator()) }, ids: &userNamespace{}}
+}
+
+// checkNode checks everything but the jails, and reports whether they can be checked.
+func (k *checker) checkNode() bool {
+	c, err := node.Load(k.node.Config, k.node.Name)
 	if err == nil {
 		k.config = c
 	}
@@ -125,17 +146,12 @@ func Check(n Node, report func(Finding)) {
 		for _, line := range tomlfile.List(err) {
 			k.fail("configuration", "job steps fail until this is corrected", "%s", line)
 		}
-		return
+		return false
 	}
 	k.checkConfiguration()
 	k.checkScratch()
 	k.checkSlurm()
-	for _, name := range c.JailNames() {
-		if !able {
-			break // each jail would report the kernel's fault again
-		}
-		k.checkJailInTime(c.Jails[name])
-	}
+	return able // otherwise each jail would report the kernel's fault again
 }
 
 func (k *checker) checkConfiguration() {
@@ -147,31 +163,5 @@ func (k *checker) checkConfiguration() {
 	for _, unknown := range site.Unknown(c, *k.node.Accounts) {
 		k.warn("configuration", "it matches no user; correct the name, or check the name service (getent)",
 			"this node has no %s", unknown)
-	}
-}
-
-// storageTimeout is how long the check waits for a jail's storage.
-const storageTimeout = 5 * time.Second
-
-// checkJailInTime checks a jail in its own goroutine: a system call on storage that hangs never returns,
-// and must not block the checks of the other jails.
-func (k *checker) checkJailInTime(j *config.Jail) {
-	findings := make(chan Finding, 256)
-	go func() {
-		defer close(findings)
-		(&checker{node: k.node, config: k.config, report: func(f Finding) { findings <- f }}).checkJail(j)
-	}()
-	patience := time.After(storageTimeout)
-	for {
-		select {
-		case f, more := <-findings:
-			if !more {
-				return
-			}
-			k.report(f)
-		case <-patience:
-			k.fail("jail "+j.Name, "check its storage", "%s: the storage did not respond within %v", j.Root, storageTimeout)
-			return
-		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // isContent reports whether users may change the files that these paths of a jail lead to: the tree
 // belongs to users, or --jail-root makes them root in it, or they can write to a directory on the way.
 func isContent(j *config.Jail, paths ...string) bool {
-	if slices.Contains(j.Isolation.JailRoot, "range") || trusted.Parents(filepath.Join(j.Root, "x")) != nil {
+	if slices.Contains(j.Isolation.JailRoot, "range") || isUsersRoot(j) {
 		return true
 	}
 	root, err := node.OpenJail(j)
@@ -29,6 +29,19 @@ func isContent(j *config.Jail, paths ...string) bool {
 	}
 	defer unix.Close(root)
 	return slices.ContainsFunc(paths, func(path string) bool { return UsersMayChange(root, path) })
+}
+
+// isUsersRoot reports whether users own a jail's root or a directory above it, or can write to it. They can
+// close it to root, too, where the storage squashes root.
+func isUsersRoot(j *config.Jail) bool { return usersRoot(j) != nil }
+
+// usersRoot is isUsersRoot, with the reason as an error.
+func usersRoot(j *config.Jail) error { return trusted.Parents(filepath.Join(j.Root, "x")) }
+
+// isStorageError reports whether an error is the storage's own, which users cannot cause.
+func isStorageError(err error) bool {
+	return slices.ContainsFunc([]error{unix.ESTALE, unix.EIO, unix.ENOTCONN, unix.ETIMEDOUT, unix.EHOSTDOWN, unix.EREMOTEIO, unix.ESHUTDOWN},
+		func(e error) bool { return errors.Is(err, e) })
 }
 
 // isRootContent reports whether users can cause a jail's root to be missing or unreadable: a directory
@@ -50,6 +63,18 @@ func (k *checker) isRootContent(j *config.Jail) bool {
 		}
 	}
 	return false
+}
+
+// isEmptiedByUsers reports whether users can have emptied a jail's root. One in which they may be root
+// counts only where it is the directory that a template on this node has: otherwise it is more likely a
+// mount point without its storage.
+func (k *checker) isEmptiedByUsers(j *config.Jail) bool {
+	if slices.Contains(j.Isolation.JailRoot, "range") && k.isTemplateRoot(j) {
+		return true
+	}
+	own := *j
+	own.Isolation.JailRoot = nil
+	return isContent(&own)
 }
 
 // UsersMayChange reports whether a directory that a path leads through, below an open root, belongs to

@@ -102,11 +102,26 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 			os.RemoveAll(n.root)
 			n.write(t, "jail", "", 0o644)
 		}, "is not a directory", ""},
-		"a tree emptied by users who may be root in it": {func(t *testing.T, n *checkedNode) {
+		"a tree emptied by users who may be root in it, which a template shows": {func(t *testing.T, n *checkedNode) {
+			n.configure(t, "jail_root = [\"range\"]")
+			n.addTemplate(t)
+			entries, err := os.ReadDir(n.root)
+			require.NoError(t, err)
+			for _, e := range entries {
+				require.NoError(t, os.RemoveAll(filepath.Join(n.root, e.Name())))
+			}
+		}, "", "is empty"},
+		"the mount point of a tree whose users may be root in it": {func(t *testing.T, n *checkedNode) {
+			n.configure(t, "jail_root = [\"range\"]")
+			n.addTemplate(t)
+			require.NoError(t, os.Rename(n.root, n.dir+"/away"))
+			mkdir(t, n.root, 0)
+		}, "is empty: is its storage mounted?", ""},
+		"the mount point of a tree whose users may be root in it, without a template": {func(t *testing.T, n *checkedNode) {
 			n.configure(t, "jail_root = [\"range\"]")
 			os.RemoveAll(n.root)
 			mkdir(t, n.root, 0)
-		}, "", "is empty"},
+		}, "is empty: is its storage mounted?", ""},
 		"a tree gone from a jail whose users may be root in it": {func(t *testing.T, n *checkedNode) {
 			require.NoError(t, os.Chmod(n.dir, 0o700)) // nobody reaches set-user-ID files
 			n.configure(t, "jail_root = [\"range\"]\n[jail.b]\nroot = \""+n.root+"/opt/b\"\nslurm = false\nhost = []\n")

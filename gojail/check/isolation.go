@@ -48,7 +48,7 @@ func (k *checker) checkIsolation(j *config.Jail) bool {
 		}
 	}
 	if slices.Contains(j.Isolation.JailRoot, "range") {
-		if remedy, err := checkRange(k.config, j); err != nil {
+		if remedy, err := k.checkRange(j); err != nil {
 			fail(remedy, err)
 		}
 	}

@@ -5,7 +5,6 @@ package check
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func (k *checker) checkJail(j *config.Jail) {
 		return
 	}
 	if err := node.CheckRoot(j.Root); err != nil {
-		content := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && isContent(j)
+		content := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && k.isEmptiedByUsers(j) || errors.Is(err, unix.EACCES) && isUsersRoot(j)
 		k.failIn(content, subject, "mount its storage, or correct root =", "%v", err)
 		return
 	}
@@ -66,7 +65,7 @@ func (k *checker) checkTargets(j *config.Jail, view *plan.View) bool {
 		for _, t := range plan.Targets(k.config, j, view) {
 			all = append(all, t.Path)
 		}
-		content := isContent(j, all...) || slices.ContainsFunc(j.Mounts, isUsersSource)
+		content := !isStorageError(err) && (isContent(j, all...) || slices.ContainsFunc(j.Mounts, isUsersSource))
 		k.failIn(content, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return false
 	}
@@ -112,7 +111,7 @@ func (k *checker) checkSources(j *config.Jail) bool {
 // reportNotes warns about settings that are probably mistakes.
 func (k *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	subject := "jail " + j.Name
-	if err := trusted.Parents(filepath.Join(j.Root, "x")); err != nil {
+	if err := usersRoot(j); err != nil {
 		k.warn(subject, "the root and all directories above it should belong to root", "%v", err)
 	}
 	for _, path := range j.Host {

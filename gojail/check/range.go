@@ -21,14 +21,17 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// tryRange returns nil if a launch with --jail-root=range would succeed in a jail, or else the error and
+// checkRange returns nil if a launch with --jail-root=range would succeed in a jail, or else the error and
 // its remedy. It makes the same mounts as a launch, detached.
-func checkRange(c *config.Config, j *config.Jail) (remedy string, err error) {
+func (k *checker) checkRange(j *config.Jail) (remedy string, err error) {
 	root, err := node.OpenJail(j)
 	if err != nil {
 		return "", err
 	}
 	defer unix.Close(root)
+	if err := k.checkMaps(j, root); err != nil {
+		return `remove "range" from jail_root, or use ext4, xfs or btrfs there`, err
+	}
 	view, err := mount.ReadMountView("self")
 	if err != nil {
 		return "", err
@@ -36,24 +39,20 @@ func checkRange(c *config.Config, j *config.Jail) (remedy string, err error) {
 	defer view.Close()
 	own, err := view.RegionOf(root)
 	if err == nil {
-		err = mount.RefuseSuid(c, own)
+		err = mount.RefuseSuid(k.config, own)
 	}
 	if suid := (*mount.SuidError)(nil); errors.As(err, &suid) {
 		return suid.Remedy(), err
 	}
-	if err != nil {
-		return "", err
-	}
-	return `remove "range" from jail_root, or use ext4, xfs or btrfs there`, checkMaps(c, j, root)
+	return "", err
 }
 
-// tryMaps makes id-mapped mounts of a jail's root, and of the mounts in its data directories.
-func checkMaps(c *config.Config, j *config.Jail, root int) error {
-	namespace, err := openUserNamespace()
+// checkMaps makes id-mapped mounts of a jail's root, and of the mounts in its data directories.
+func (k *checker) checkMaps(j *config.Jail, root int) error {
+	namespace, err := k.ids.open()
 	if err != nil {
 		return err
 	}
-	defer namespace.Close()
 	try := func(at int, path string) error {
 		fd, err := mount.CloneMapped(at, false, int(namespace.Fd()))
 		if err != nil {
@@ -68,14 +67,14 @@ func checkMaps(c *config.Config, j *config.Jail, root int) error {
 		if m.Type != "bind" || slices.Contains(m.Options, "ro") || !isData(j, m.Destination) {
 			continue
 		}
-		if err := checkMapOf(c, j, m, try); err != nil {
+		if err := checkMapOf(j, m, try); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkMapOf(c *config.Config, j *config.Jail, m specs.Mount, try func(at int, path string) error) error {
+func checkMapOf(j *config.Jail, m specs.Mount, try func(at int, path string) error) error {
 	at, err := mount.OpenSourceOf(m.Source, j.Root)
 	if err != nil {
 		return nil // checkSources reports it

@@ -35,7 +35,7 @@ func init() {
 		} {
 			j.Isolation.NoNewPrivs = true
 			c := &config.Config{Jails: map[string]*config.Jail{name: j}}
-			if remedy, err := checkRange(c, j); err != nil {
+			if remedy, err := (&checker{config: c, ids: &userNamespace{}}).checkRange(j); err != nil {
 				found[name] = err.Error() + "; " + remedy
 			}
 		}

@@ -107,6 +107,9 @@ type Check struct {
 	// process that slurmd waits for, and must not block.
 	Child       string
 	HangVerdict Verdict // Fail or Unknown
+	// HangText returns the text of the finding for a check that exceeds its Timeout, from what an earlier
+	// run has seen, or "". The function must not block. nil: "does not answer".
+	HangText func(h *Host) string
 	// SlowReason returns why a healthy node may also exceed the Timeout, or "" if it may not.
 	// With a reason, a timeout is a warning until a later run finds that the killed process
 	// still exists, which counts as a hang. The function must not block. nil: no reason exists.

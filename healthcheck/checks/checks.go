@@ -16,6 +16,7 @@ import (
 const (
 	childStorage = "storage"
 	childNode    = "node"
+	childJail    = "jail" // its storage can hang, and must not keep the checks of the node from running
 	childGPU     = "gpu"
 	childInforom = "inforom"
 	childControl = "control" // name services can hang
@@ -117,9 +118,9 @@ func networkChecks() []check.Check {
 		{Name: "vf-quarantine", Subject: "VFs in quarantine, which no job gets", Remedy: "Run gojail vf ls for the reason; lift the quarantine when the VF works again.",
 			Severity: check.WarnOnly, Timeout: 4 * time.Second, Child: childNode, HangVerdict: check.Unknown, Run: withSettings(quarantine)},
 		{Name: "jail", Subject: "what `gojail check` reports as FAIL: storage, mount targets, plugin and library", Remedy: "Run gojail check on the node.",
-			Severity: check.Drain, Timeout: 8 * time.Second, BadRuns: 2, GoodRuns: 2, Child: childNode, HangVerdict: check.Fail, Run: withSettings(jails)},
+			Severity: check.Drain, Timeout: 8 * time.Second, BadRuns: 2, GoodRuns: 2, Child: childJail, HangVerdict: check.Fail, HangText: recallJails, Run: withSettings(jails)},
 		{Name: "jail-driver", Subject: "libraries of NVIDIA's driver in jails that provide it, as tasks see them", Remedy: "Repair the driver's files on the node, remove empty ones from the jail's own storage, then run gojail reload.",
-			Severity: check.Drain, Timeout: 4 * time.Second, BadRuns: 2, GoodRuns: 2, Child: childNode, HangVerdict: check.Unknown, Run: withSettings(jailDriver)},
+			Severity: check.Drain, Timeout: 4 * time.Second, BadRuns: 2, GoodRuns: 2, Child: childJail, HangVerdict: check.Unknown, Run: withSettings(jailDriver)},
 		{Name: "jail-leftovers", Subject: "jobs whose cleanup failed and has not been repeated since", Remedy: "Run gojail sweep on the node.",
 			Severity: check.WarnOnly, Timeout: 4 * time.Second, Child: childNode, HangVerdict: check.Unknown, Run: withSettings(leftovers)},
 	}

@@ -36,9 +36,33 @@ func jails(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 		return check.NewFinding(check.Unknown, "cannot determine where gojail is installed; set libdir in [jail]")
 	}
 	var p problems
-	jailcheck.Check(n, func(f jailcheck.Finding) { judgeJail(&p, f) })
-	return p.buildFinding("all jails can be assembled")
+	before := readJailState(h)
+	now := jailState{Memory: jailcheck.Watch(n, before.Memory, h.Now(), func(f jailcheck.Finding) { judgeJail(&p, f) })}
+	f := p.buildFinding("all jails can be assembled")
+	if f.Verdict == check.Fail {
+		now.Text = f.Text
+	}
+	f.State, _ = json.Marshal(now)
+	return f
 }
+
+// jailState is what the check of jails remembers.
+type jailState struct {
+	jailcheck.Memory
+	Text string `json:"text,omitempty"` // the last finding, if it was a failure
+}
+
+// readJailState returns the state of the last run, or an empty one.
+func readJailState(h *check.Host) (s jailState) {
+	if json.Unmarshal(h.State, &s) != nil {
+		return jailState{}
+	}
+	return s
+}
+
+// recallJails returns the finding of the last run where the process of that run still hangs in the storage
+// of a jail: it named the jail.
+func recallJails(h *check.Host) string { return readJailState(h).Text }
 
 // judgeJail adds a finding of gojail's check. Conditions that users can cause do not drain the
 // node, since users could cause them on all nodes.
@@ -53,7 +77,15 @@ func judgeJail(p *problems, f jailcheck.Finding) {
 		if f.Remedy != "" && !slices.Contains(p.detail, tomlfile.Printable(f.Remedy)) {
 			p.addNote("%s", f.Remedy)
 		}
-	case jailcheck.Warn: // conditions that only cost time or are unexpected are left to `gojail check`
+	case jailcheck.Warn:
+		switch {
+		case f.Unfinished: // neither good nor bad
+			p.addUnknown("%s: %s", f.Subject, f.Found)
+			return
+		case f.Stale:
+			p.addWarning("%s: %s", f.Subject, f.Found)
+		}
+		// Conditions that only cost time or are unexpected are left to `gojail check`.
 		p.addNote("%s: %s", f.Subject, f.Found)
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/internal/nstest"
@@ -77,6 +79,38 @@ func TestJailDriver(t *testing.T) {
 	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
 	put(t, s.Jail.Config, "default = \"cpu\"\n[jail.cpu]\nroot = \"/srv\"\n")
 	expect(t, once(h, jailDriver, s), check.NotApplicable, "no jail provides NVIDIA's driver")
+}
+
+// Templates that were in order are looked into again after ten minutes, new ones and those with a fault at once.
+func TestJailDriverLooksIntoTemplatesWhenItMust(t *testing.T) {
+	if !nstest.IsRoot() {
+		t.Skip("needs root: a mount namespace")
+	}
+	h, s := testHost(t), config.DefaultSettings()
+	now := time.Unix(1e9, 0)
+	h.Now = func() time.Time { return now }
+	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
+	put(t, s.Jail.Config, "default = \"gpu\"\n[jail.gpu]\nroot = \"/srv\"\nhost = [\"/usr/lib/x86_64-linux-gnu/libcuda.so*\"]\n")
+	inJail(t, s.Jail.State, "gpu", "printf '\\177ELF...' >libcuda.so.1")
+	f := once(h, jailDriver, s)
+	expect(t, f, check.OK, "")
+	opened, err := state.OpenState(s.Jail.State)
+	require.NoError(t, err)
+	path, err := opened.TemplateRoot("gpu")
+	require.NoError(t, err)
+	library := path + "/run/gojail/cdi/lib/libcuda.so.1"
+	require.NoError(t, os.Truncate(library, 0))
+	f = again(h, jailDriver, s, f)
+	expect(t, f, check.OK, "")
+	now = now.Add(driverInterval)
+	f = again(h, jailDriver, s, f)
+	expect(t, f, check.Fail, "jail gpu: libcuda.so.1 is empty")
+	require.NoError(t, os.WriteFile(library, []byte("\177ELF..."), 0o644))
+	f = again(h, jailDriver, s, f)
+	expect(t, f, check.OK, "")
+	inJail(t, s.Jail.State, "gpu", ": >libcuda.so.1")
+	f = again(h, jailDriver, s, f)
+	expect(t, f, check.Fail, "jail gpu: libcuda.so.1 is empty")
 }
 
 // TestDriverNamesAreBounded: the owner of a directory may fill it, even with names of the

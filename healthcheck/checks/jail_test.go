@@ -66,6 +66,31 @@ func TestJailWithUsersContent(t *testing.T) {
 	assert.Contains(t, fmt.Sprint(p.warn), "jail theirs: mount targets are missing")
 }
 
+// Storage that is too slow for the check makes a node neither bad nor good; a template of another tree, which
+// the next job makes anew, is a warning.
+func TestJailFindingsThatDoNotDrain(t *testing.T) {
+	var p problems
+	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Warn, Subject: "jail a", Found: "has another root", Remedy: "reload", Stale: true})
+	expect(t, p.buildFinding("good"), check.Warn, "jail a: has another root")
+	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Warn, Subject: "jail b", Found: "answers, but", Unfinished: true})
+	expect(t, p.buildFinding("good"), check.Unknown, "jail b: answers, but")
+	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail c", Found: "/c: its storage s (nfs4) does not answer", Silent: true})
+	expect(t, p.buildFinding("good"), check.Fail, "jail c: /c: its storage s (nfs4) does not answer")
+}
+
+// TestJailThatHangsIsNamedAgain: a process of an earlier run that hangs in the storage answers nothing more.
+func TestJailThatHangsIsNamedAgain(t *testing.T) {
+	h, s := testHost(t), config.DefaultSettings()
+	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
+	put(t, s.Jail.Config, "default = \"a\"\n[jail.a]\nroot = \"/nonexistent\"\nslurm = false\n")
+	f := once(h, jails, s)
+	require.Equal(t, check.Fail, f.Verdict)
+	h.State = f.State
+	assert.Equal(t, f.Text, recallJails(h))
+	h.State = nil
+	assert.Empty(t, recallJails(h))
+}
+
 // The plugin is searched below the PREFIX of this program, where make install puts it.
 func TestLibDirOfThisProgram(t *testing.T) {
 	if os.Getenv("GOJAIL_TEST_LIBDIR") != "" {

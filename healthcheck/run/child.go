@@ -80,7 +80,7 @@ func (r *Runner) findStuck() map[string]*heldError {
 // answerForStuck returns the result of a check whose child is stuck.
 func (r *Runner) answerForStuck(place int, held *heldError) answer {
 	if check := r.Checks[place]; check.Name == held.by {
-		return answer{place, newFinding(check.HangVerdict, "does not answer", held), 0}
+		return answer{place, newFinding(check.HangVerdict, r.describeHang(check), held), 0}
 	}
 	return answer{place, newFinding(check.Unknown, "an earlier check of the same process still hangs", held), 0}
 }
@@ -195,7 +195,19 @@ func (r *Runner) judgeTimeout(row check.Check, err error) check.Finding {
 			return newFinding(check.Warn, why, err)
 		}
 	}
-	return newFinding(row.HangVerdict, "does not answer", err)
+	return newFinding(row.HangVerdict, r.describeHang(row), err)
+}
+
+// describeHang returns the text of the finding for a check that hangs.
+func (r *Runner) describeHang(row check.Check) string {
+	host := r.Host
+	host.State = r.States[row.Name]
+	if row.HangText != nil {
+		if text := row.HangText(&host); text != "" {
+			return text
+		}
+	}
+	return "does not answer"
 }
 
 // newFinding returns a finding with an error as its detail.

@@ -186,6 +186,22 @@ func TestASlowCheckIsAWarningUntilItsProcessStays(t *testing.T) {
 	assert.Equal(t, []string{"forever: fail: does not answer"}, said(whole(t, r)))
 }
 
+// TestAHangIsDescribedByWhatWasSeen: a check may remember what the one before it found out.
+func TestAHangIsDescribedByWhatWasSeen(t *testing.T) {
+	hung := in("a", "forever")
+	hung.HangText = func(h *check.Host) string { return string(h.State) }
+	r := runner(t, hung)
+	assert.Equal(t, []string{"forever: fail: does not answer"}, said(r.Run(context.Background())))
+	r = runner(t, hung)
+	r.States["forever"] = json.RawMessage("srv:/export does not answer")
+	lock, err := takeLock(r.slotPath(0)) // as the process of an earlier run does that is still there
+	require.NoError(t, err)
+	defer lock.Close()
+	_, err = lock.WriteString("forever")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"forever: fail: srv:/export does not answer"}, said(whole(t, r)))
+}
+
 func TestTheWholeEndsAlsoIfEverythingHangs(t *testing.T) {
 	var list []check.Check
 	for i := range 20 {

@@ -55,6 +55,18 @@ func MountFUSE(source, dir string, options ...string) (stop func(), err error) {
 	return startBindfs(exec.Command("bindfs", append(options, "-f", source, dir)...), dir)
 }
 
+// MountFUSELogged is MountFUSE, with a line for each request of the kernel in the file log.
+func MountFUSELogged(source, dir, log string, options ...string) (stop func(), err error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	cmd := exec.Command("bindfs", append(options, "-d", source, dir)...)
+	cmd.Stdout, cmd.Stderr = file, file
+	return startBindfs(cmd, dir)
+}
+
 // MountSquashed shows source on dir as storage that squashes root: its server, bindfs(1), runs as nobody.
 // The caller has a mount namespace of its own, in which nobody may mount.
 func MountSquashed(source, dir string) (stop func(), err error) {
@@ -90,7 +102,9 @@ func MountSquashed(source, dir string) (stop func(), err error) {
 // startBindfs starts a server and waits until its file system is mounted.
 func startBindfs(cmd *exec.Cmd, dir string) (stop func(), err error) {
 	var output strings.Builder
-	cmd.Stdout, cmd.Stderr = &output, &output
+	if cmd.Stderr == nil {
+		cmd.Stdout, cmd.Stderr = &output, &output
+	}
 	var before, now unix.Stat_t
 	if err := unix.Stat(dir, &before); err != nil {
 		return nil, err

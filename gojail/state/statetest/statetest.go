@@ -31,10 +31,18 @@ func Sleeper(t *testing.T) *exec.Cmd {
 // RecordOf returns the record of a live process.
 func RecordOf(t *testing.T, pid int) string {
 	t.Helper()
-	start, err := procfs.StartTime(pid)
+	text, err := ReadRecordOf(pid)
 	require.NoError(t, err)
-	require.NotZero(t, start)
-	return fmt.Sprintf("%d %d %d %s 0\n", contract.Version, pid, start, Key)
+	return text
+}
+
+// ReadRecordOf is RecordOf where there is no test.
+func ReadRecordOf(pid int) (string, error) {
+	start, err := procfs.StartTime(pid)
+	if err == nil && start == 0 {
+		err = fmt.Errorf("process %d has no start", pid)
+	}
+	return fmt.Sprintf("%d %d %d %s 0\n", contract.Version, pid, start, Key), err
 }
 
 // AddRecord writes jobs/ID/NAME or jails/JAIL/zygote.

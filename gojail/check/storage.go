@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/storage"
+)
+
+const (
+	latencyCount = 1000
+	latencyTime  = time.Second
+	latencySlow  = 5 * time.Millisecond // a launch waits for some hundred answers of cold storage
+)
+
+// checkStorage says what a jail's storage is and can do, on one line, and warns about options that make
+// jobs fail or slow.
+func (k *checker) checkStorage(j *config.Jail) {
+	root, err := node.OpenJail(j)
+	if err != nil {
+		return // checkJail reports it
+	}
+	defer unix.Close(root)
+	m, err := storage.MountOf(root)
+	if err != nil || m == nil {
+		k.warn("jail "+j.Name, "", "cannot determine the mount of %s: %v", j.Root, err)
+		return
+	}
+	latency := storage.MeasureLatency(root, latencyCount, latencyTime)
+	facts := []string{
+		strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "),
+		describeAnswer(storage.SquashesRoot(root), "root is squashed", "root is not squashed", "root squashed or not: unknown, no file there is root's alone"),
+		k.describeIDMaps(root),
+		describeAnswer(storage.HasXattrs(root, "security.capability"), "file capabilities", "no file capabilities (ping)", "file capabilities unknown"),
+		describeAnswer(storage.HasXattrs(root, "user.gojail"), "user xattrs", "no user xattrs", "user xattrs unknown"),
+		describeAnswer(latency.TellsTypes, "d_type", "no d_type", "d_type unknown"),
+		describeLatency(latency),
+	}
+	k.ok("jail "+j.Name, "%s", strings.Join(facts, "; "))
+	k.checkOptions(j, m)
+	if latency.Median >= latencySlow {
+		k.warn("jail "+j.Name, "check the load of the server, and the network to it",
+			"storage %s is slow: %v for an lstat (median of %d); a first job on a node waits for some hundred of them", m, latency.Median.Round(time.Microsecond), latency.Count)
+	}
+}
+
+func describeAnswer(a storage.Answer, yes, no, unknown string) string {
+	return map[storage.Answer]string{storage.Yes: yes, storage.No: no, storage.Unknown: unknown}[a]
+}
+
+func describeLatency(l storage.Latency) string {
+	if l.Count == 0 {
+		return "latency unknown"
+	}
+	return fmt.Sprintf("%d lstat in %v, median %v", l.Count, l.Total.Round(10*time.Microsecond), l.Median.Round(100*time.Nanosecond))
+}
+
+// describeIDMaps says whether mounts of an open root can be id-mapped, as --jail-root=range needs them.
+func (k *checker) describeIDMaps(root int) string {
+	namespace, err := k.ids.open()
+	if err != nil {
+		return "id maps unknown: " + err.Error()
+	}
+	fd, err := mount.CloneMapped(root, false, int(namespace.Fd()))
+	if err != nil {
+		return "cannot map ids (no --jail-root=range)"
+	}
+	unix.Close(fd)
+	return "can map ids"
+}
+
+// checkOptions warns about options of a jail's storage that make jobs fail or slow.
+func (k *checker) checkOptions(j *config.Jail, m *storage.Mount) {
+	for _, option := range []string{"soft", "softerr"} {
+		if m.Has(option) {
+			k.warn("jail "+j.Name, "mount it with hard, nfs(5)", "storage %s is mounted %s: while the server is away, programs and writes of jobs fail with an I/O error", m, option)
+		}
+	}
+	cache, _ := m.Value("lookupcache")
+	seconds, hasMax := m.Value("acdirmax")
+	switch {
+	case m.Has("noac"), hasMax && seconds == "0":
+		k.warn("jail "+j.Name, "mount it without noac and actimeo=0, nfs(5)", "storage %s caches no attributes (noac): each open of a file asks the server", m)
+	case cache == "none":
+		k.warn("jail "+j.Name, "mount it without lookupcache=none, nfs(5)", "storage %s caches no names (lookupcache=none): each open of a file asks the server", m)
+	}
+	if m.Has("noexec") && !slices.Contains(j.Options, "exec") {
+		k.warn("jail "+j.Name, "mount it with exec", "storage %s is mounted noexec: no program of the root can be executed", m)
+	}
+}
+
+// userNamespace is a user namespace to test id-mapped mounts with, opened once for all jails.
+type userNamespace struct {
+	once sync.Once
+	file *os.File
+	err  error
+}
+
+func (n *userNamespace) open() (*os.File, error) {
+	n.once.Do(func() { n.file, n.err = openUserNamespace() })
+	return n.file, n.err
+}
