@@ -39,15 +39,26 @@ func (e *SuidError) Error() string {
 // Remedy returns what an administrator can do about it.
 func (e *SuidError) Remedy() string {
 	above := filepath.Dir(e.path)
+	remount := "mount it nosuid: mount -o remount,bind,nosuid " + e.mount
 	switch {
 	case e.jail != "":
 		return fmt.Sprintf(`give jail %s no_new_privs = true, or its mounts the option "nosuid"`, e.jail)
 	case e.mount == "/":
 		return "restrict a directory above it: chmod 700 " + above
-	case above == "/":
-		return "mount it nosuid: mount -o remount,bind,nosuid " + e.mount
+	case above == "/" || squashesRoot(e.path): // a closed directory would be closed to gojail, too
+		return remount
 	}
 	return fmt.Sprintf("mount it nosuid (mount -o remount,bind,nosuid %s), or restrict a directory above it: chmod 700 %s", e.mount, above)
+}
+
+// squashesRoot reports whether a directory lies on storage on which root of this node is another user.
+func squashesRoot(dir string) bool {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return storage.SquashesRoot(fd) == storage.Yes
 }
 
 // RefuseSuid fails if users of this node can execute set-user-ID files created in a region: by any path

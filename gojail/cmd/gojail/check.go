@@ -3,7 +3,14 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +19,14 @@ import (
 )
 
 func newCheckCommand(n *localNode) *cobra.Command {
-	var quiet bool
+	var quiet, child bool
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Find what would make a job fail on this node before a job runs into it",
 		Long: `Checks the configuration and this node: who can write the configuration, the
 kernel, the installed files, the state and scratch directories, what slurm.conf
-and plugstack.conf say, and for each jail its storage, mount targets and mounts.
+and plugstack.conf say, and for each jail its mount targets, mounts and storage:
+type and options, root squashed or not, id maps, attributes, latency.
 With a network.toml: the file itself, the cards, drivers and VFs that it asks
 for, the source of addresses, and quarantined VFs. Nothing is changed.
 
@@ -29,23 +37,80 @@ is 1 if any line is FAIL.`,
   gojail check --quiet`,
 		Args: takeNoArgument("it checks all jails"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			failed := false
-			report := func(f check.Finding) {
-				failed = failed || f.Level == check.Fail
+			print := func(f check.Finding) {
 				if !quiet || f.Level != check.OK {
 					fmt.Fprintln(cmd.OutOrStdout(), f)
 				}
 			}
-			accounts := site.SystemAccounts()
-			n.Accounts = &accounts
-			check.Check(n.Node, report)
-			n.checkNetwork(report)
-			if failed {
-				return silentExit(1)
+			if child {
+				return n.checkAll(json.NewEncoder(cmd.OutOrStdout()).Encode)
 			}
-			return nil
+			failed := false
+			report := func(f check.Finding) {
+				failed = failed || f.Level == check.Fail
+				print(f)
+			}
+			err := n.checkInChild(report)
+			n.checkNetwork(report)
+			if err == nil && failed {
+				err = silentExit(1)
+			}
+			return err
 		},
 	}
+	cmd.Flags().BoolVar(&child, "child", false, "")
+	cmd.Flags().MarkHidden("child")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "omit the lines that are OK")
 	return cmd
+}
+
+// checkAll is the process that checks node and jails: it passes on each finding, and at the end an empty one.
+func (n *localNode) checkAll(pass func(any) error) error {
+	var failed error
+	report := func(f check.Finding) { failed = errors.Join(failed, pass(f)) }
+	accounts := site.SystemAccounts()
+	n.Accounts = &accounts
+	check.Check(n.Node, report)
+	report(check.Finding{})
+	return failed
+}
+
+// checkSilence is how long that process may report nothing. Silent storage of jails takes less.
+const checkSilence = 45 * time.Second
+
+// checkInChild checks node and jails in a process of their own, which may never end where it waits for
+// storage. This process goes on when the last finding is there.
+func (n *localNode) checkInChild(report func(check.Finding)) error {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close()
+	cmd := exec.Command("/proc/self/exe", "check", "--child", "--config="+n.Config, "--network="+n.network, "--state="+n.State,
+		"--node="+n.Name, "--libdir="+n.LibDir)
+	cmd.Stdout, cmd.Stderr = write, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // Pdeathsig is sent when the thread that started the process ends, prctl(2)
+	defer runtime.UnlockOSThread()
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		return fmt.Errorf("cannot start a process for the checks: %w", err)
+	}
+	defer waitBriefly(cmd.Wait)
+	defer cmd.Process.Kill()
+	findings := json.NewDecoder(read)
+	for {
+		var f check.Finding
+		read.SetReadDeadline(time.Now().Add(checkSilence))
+		switch err := findings.Decode(&f); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return fmt.Errorf("the checks found nothing more for %v: does the storage of slurm.conf, of the state directory or of scratch hang?", checkSilence)
+		case err != nil:
+			return fmt.Errorf("the process of the checks ended before its last finding: %w", err)
+		case f == check.Finding{}:
+			return nil
+		}
+		report(f)
+	}
 }

@@ -32,6 +32,7 @@ func newSite(t *testing.T) *testSite {
 	if !nstest.IsRoot() {
 		t.Skip("needs root")
 	}
+	t.Setenv("GOJAIL_TEST_COMMAND", "1") // gojail check starts itself again: this test binary, see TestMain
 	// Not below /tmp, which is private to each job.
 	dir, err := os.MkdirTemp("/var/tmp", "gojail-command-")
 	require.NoError(t, err)
