@@ -23,7 +23,9 @@ type IDRange struct {
 // RangeCount is the number of ids that packages need. No more are used.
 const RangeCount = 1 << 16
 
-// SubIDs returns a user's range of /etc/subuid and /etc/subgid.
+// SubIDs returns a user's range of /etc/subuid and /etc/subgid, the files that only root can write. It does
+// not ask the source that a line "subid:" of nsswitch.conf names (getsubids(1)): libsubid would load that module
+// into a process of root's.
 func SubIDs(uid uint32) (IDRange, error) {
 	name := strconv.FormatUint(uint64(uid), 10)
 	names := []string{name}
@@ -54,7 +56,7 @@ func SubIDs(uid uint32) (IDRange, error) {
 }
 
 // subRange returns the first range of at least RangeCount ids in lines NAME:FIRST:COUNT. It skips ranges
-// with ids of the node's own users.
+// with ids of the node's own users. moby/sys/user would take a number that it cannot read for 0.
 func subRange(text string, names []string) (first, count uint32) {
 	const ownUsers = 1 << 16
 	for line := range strings.Lines(text) {

@@ -35,4 +35,6 @@
 // mdlayher/arp and mdlayher/ndp are well maintained, but open their sockets in the
 // caller's namespace, support hardware addresses of 6 bytes only, and filter in the
 // process, so that a busy network could fill the queue. The packets take 30 lines each.
+// golang.org/x/net/icmp has no neighbour solicitations, and golang.org/x/net/bpf would replace
+// the four shortest functions of filter.go.
 package probe
