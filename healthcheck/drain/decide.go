@@ -103,8 +103,8 @@ func (h *History) mustAsk(want Request, record *Record, now time.Time, again tim
 	return age < 0 || age >= again
 }
 
-func (w Request) String() string {
-	return [...]string{"nothing", "drain", "hold", "rename", "undrain"}[w.Goal] + " " + w.Check
+func (r Request) String() string {
+	return [...]string{"nothing", "drain", "hold", "rename", "undrain"}[r.Goal] + " " + r.Check
 }
 
 // Action is an operation on the node or on its record.
@@ -200,9 +200,9 @@ func isOurs(reason string) bool {
 }
 
 // formatReason returns the reason for Slurm.
-func (w Request) formatReason(id, before string) string {
-	text := strings.ReplaceAll(w.Text, idStart, " (") // otherwise isOurs does not find the mark
-	reason := fmt.Sprintf("%s: %s%s%s%s)", w.Check, text, mark, idStart, id)
+func (r Request) formatReason(id, before string) string {
+	text := strings.ReplaceAll(r.Text, idStart, " (") // otherwise isOurs does not find the mark
+	reason := fmt.Sprintf("%s: %s%s%s%s)", r.Check, text, mark, idStart, id)
 	if before != "" {
 		reason += "; was: " + run.SanitizeText(before, previousReasonMax)
 	}

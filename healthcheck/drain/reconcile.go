@@ -34,39 +34,39 @@ type Reconciler struct {
 
 // Reconcile queries Slurm if the request is new, and applies the request. The history already
 // includes the results of the run.
-func (s *Reconciler) Reconcile(ctx context.Context, results []run.Result) (o Outcome) {
+func (r *Reconciler) Reconcile(ctx context.Context, results []run.Result) (o Outcome) {
 	// If the record cannot be read, a faulty node is still drained, but no node is undrained.
 	var damaged error
-	o.Record, damaged = s.Store.readRecord()
+	o.Record, damaged = r.Store.readRecord()
 	defer func() { o.Err = errors.Join(damaged, o.Err) }()
-	want := s.History.planRequest(results, o.Record)
-	if !s.History.mustAsk(want, o.Record, s.Now(), s.Slurm.Again, s.Healthy) {
+	want := r.History.planRequest(results, o.Record)
+	if !r.History.mustAsk(want, o.Record, r.Now(), r.Slurm.Again, r.Healthy) {
 		if want.Goal == Nothing {
-			s.History.Asked = Asked{}
+			r.History.Asked = Asked{}
 		}
 		return o
 	}
-	if s.applyRequest(ctx, want, &o); o.Err == nil && !s.DryRun {
+	if r.applyRequest(ctx, want, &o); o.Err == nil && !r.DryRun {
 		// The next run plans its request with the new record, which therefore is part of the
 		// purpose.
-		s.History.Asked = Asked{s.History.planRequest(results, o.Record).String(), s.Now().Unix()}
+		r.History.Asked = Asked{r.History.planRequest(results, o.Record).String(), r.Now().Unix()}
 	}
 	return o
 }
 
 // ApplyRequest queries Slurm and applies a request without a history.
-func (s *Reconciler) ApplyRequest(ctx context.Context, want Request) (o Outcome) {
+func (r *Reconciler) ApplyRequest(ctx context.Context, want Request) (o Outcome) {
 	var damaged error
-	o.Record, damaged = s.Store.readRecord()
-	s.applyRequest(ctx, want, &o)
+	o.Record, damaged = r.Store.readRecord()
+	r.applyRequest(ctx, want, &o)
 	o.Err = errors.Join(damaged, o.Err)
 	return o
 }
 
 // applyRequest queries Slurm and applies a request.
-func (s *Reconciler) applyRequest(ctx context.Context, want Request, o *Outcome) {
+func (r *Reconciler) applyRequest(ctx context.Context, want Request, o *Outcome) {
 	o.Asked = true
-	node, err := s.Slurm.showNode(ctx)
+	node, err := r.Slurm.showNode(ctx)
 	if err != nil {
 		o.Err = fmt.Errorf("Slurm was left unchanged: %w", err)
 		return
@@ -76,72 +76,72 @@ func (s *Reconciler) applyRequest(ctx context.Context, want Request, o *Outcome)
 		o.Err = err
 		return
 	}
-	if o.Decision = planDecision(want, o.Record, node, id); !s.DryRun {
-		o.Err = s.applyDecision(ctx, want, node, id, o)
+	if o.Decision = planDecision(want, o.Record, node, id); !r.DryRun {
+		o.Err = r.applyDecision(ctx, want, node, id, o)
 	}
 }
 
 // applyDecision performs the action. The record is written before Slurm drains the node and
 // removed after Slurm has undrained it.
-func (s *Reconciler) applyDecision(ctx context.Context, want Request, node *nodeState, id string, o *Outcome) error {
+func (r *Reconciler) applyDecision(ctx context.Context, want Request, node *nodeState, id string, o *Outcome) error {
 	switch o.Action {
 	case Confirm:
 		if o.Record.Stamp == node.stamp && o.Record.Before == nil {
 			return nil
 		}
-		return s.confirmRecord(ctx, node, o)
+		return r.confirmRecord(ctx, node, o)
 	case Drain:
-		r := &Record{ID: id, Check: want.Check, Reason: o.Why}
+		record := &Record{ID: id, Check: want.Check, Reason: o.Why}
 		if o.Record.isSetOn(node) && node.hasState("DRAIN") {
-			r.Before = &Record{ID: o.Record.ID, Check: o.Record.Check, Reason: node.Reason, Stamp: node.stamp}
+			record.Before = &Record{ID: o.Record.ID, Check: o.Record.Check, Reason: node.Reason, Stamp: node.stamp}
 		}
-		o.Record = r
+		o.Record = record
 		// A faulty node is drained even if the record cannot be written: a person has to
 		// undrain it.
-		lost := s.writeRecord(ctx, r)
-		if err := s.Slurm.drainNode(ctx, r.Reason); err != nil {
+		lost := r.writeRecord(ctx, record)
+		if err := r.Slurm.drainNode(ctx, record.Reason); err != nil {
 			return err
 		}
 		if lost != nil {
 			o.Record = nil
 			return fmt.Errorf("drained the node, but cannot write the record of it; undrain by hand: %w", lost)
 		}
-		after, err := s.Slurm.showNode(ctx)
-		if err != nil || after.Reason != r.Reason {
+		after, err := r.Slurm.showNode(ctx)
+		if err != nil || after.Reason != record.Reason {
 			return nil // the next run queries again
 		}
-		return s.confirmRecord(ctx, after, o)
+		return r.confirmRecord(ctx, after, o)
 	case Undrain:
-		if err := s.Slurm.undrainNode(ctx); err != nil {
+		if err := r.Slurm.undrainNode(ctx); err != nil {
 			return err
 		}
 		o.Record = nil
-		return s.writeRecord(ctx, nil)
+		return r.writeRecord(ctx, nil)
 	case Forget:
 		o.Record = nil
-		return s.writeRecord(ctx, nil)
+		return r.writeRecord(ctx, nil)
 	}
 	return nil
 }
 
 // confirmRecord records the user and time of the reason.
-func (s *Reconciler) confirmRecord(ctx context.Context, node *nodeState, o *Outcome) error {
-	r := *o.Record
-	r.Stamp, r.Before = node.stamp, nil
-	o.Record = &r
-	return s.writeRecord(ctx, &r)
+func (r *Reconciler) confirmRecord(ctx context.Context, node *nodeState, o *Outcome) error {
+	record := *o.Record
+	record.Stamp, record.Before = node.stamp, nil
+	o.Record = &record
+	return r.writeRecord(ctx, &record)
 }
 
 // writeRecord writes the record with a deadline for a hung disk: the timeout of Slurm, and at
 // most half of the remaining time, since the rest is for Slurm.
-func (s *Reconciler) writeRecord(ctx context.Context, r *Record) error {
-	patience := s.Slurm.Timeout
+func (r *Reconciler) writeRecord(ctx context.Context, record *Record) error {
+	patience := r.Slurm.Timeout
 	if end, limited := ctx.Deadline(); limited {
 		patience = min(patience, time.Until(end)/2)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.Store.writeRecord(ctx, r)
+	return r.Store.writeRecord(ctx, record)
 }
 
 func newID() (string, error) {

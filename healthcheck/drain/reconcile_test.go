@@ -44,11 +44,11 @@ esac
 
 // site is a node with its fake controller.
 type site struct {
-	t       *testing.T
-	dir     string
-	settler Reconciler
-	now     time.Time
-	outcome Outcome
+	t          *testing.T
+	dir        string
+	reconciler Reconciler
+	now        time.Time
+	outcome    Outcome
 }
 
 func newSite(t *testing.T) *site {
@@ -56,13 +56,13 @@ func newSite(t *testing.T) *site {
 	for file, text := range map[string]string{"scontrol": fakeScontrol, "state": "IDLE", "reason": "", "stamp": ""} {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o700))
 	}
-	s.settler = Reconciler{
+	s.reconciler = Reconciler{
 		Slurm: &Slurm{Slurm: config.Defaults().Slurm, Node: "n1", Lock: filepath.Join(s.dir, "lock")},
 		Store: Store{Run: filepath.Join(s.dir, "run"), State: filepath.Join(s.dir, "state.d")},
 		Now:   func() time.Time { return s.now },
 	}
-	s.settler.Slurm.Scontrol = filepath.Join(s.dir, "scontrol")
-	for _, dir := range []string{s.settler.Store.Run, s.settler.Store.State} {
+	s.reconciler.Slurm.Scontrol = filepath.Join(s.dir, "scontrol")
+	for _, dir := range []string{s.reconciler.Store.Run, s.reconciler.Store.State} {
 		require.NoError(t, os.Mkdir(dir, 0o700))
 	}
 	return s
@@ -71,17 +71,17 @@ func newSite(t *testing.T) *site {
 // run performs runs of the health check, each in a new process: letters as for results.
 func (s *site) run(runs string) {
 	for _, letters := range strings.Fields(runs) {
-		h, err := s.settler.Store.ReadHistory("boot")
+		h, err := s.reconciler.Store.ReadHistory("boot")
 		require.NoError(s.t, err)
-		s.settler.History = h
+		s.reconciler.History = h
 		h.AddResults(results(letters))
-		s.outcome = s.settler.Reconcile(context.Background(), results(letters))
-		require.NoError(s.t, s.settler.Store.SaveHistory(h))
+		s.outcome = s.reconciler.Reconcile(context.Background(), results(letters))
+		require.NoError(s.t, s.reconciler.Store.SaveHistory(h))
 		s.now = s.now.Add(30 * time.Second)
 	}
 }
 
-func (s *site) boot() { require.NoError(s.t, os.Remove(s.settler.Store.historyPath())) }
+func (s *site) boot() { require.NoError(s.t, os.Remove(s.reconciler.Store.historyPath())) }
 
 func (s *site) set(file, text string) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600))
@@ -210,22 +210,22 @@ func TestWithoutAnAnswerNothingIsWritten(t *testing.T) {
 		"cut reason":   "echo 'NodeName=n1 Arch=x'; echo '   State=IDLE+DRAIN ThreadsPerCore=1'; echo '   Reason=x'; exit 0",
 	} {
 		s := newSite(t)
-		s.settler.Slurm.Timeout = 100 * time.Millisecond
+		s.reconciler.Slurm.Timeout = 100 * time.Millisecond
 		s.set("before-show", before)
 		s.run("fo fo")
 		assert.Error(t, s.outcome.Err, name)
 		assert.NotContains(t, s.calls(), "update", name)
 
-		s.settler.Slurm.Timeout = time.Minute
+		s.reconciler.Slurm.Timeout = time.Minute
 		s.set("before-show", "")
 		s.run("fo")
 		s.is("IDLE+DRAIN", reasonA)
-		s.settler.Slurm.Timeout = 100 * time.Millisecond
+		s.reconciler.Slurm.Timeout = 100 * time.Millisecond
 		s.set("before-show", before)
 		s.run("oo oo oo oo")
 		s.is("IDLE+DRAIN", reasonA)
 
-		s.settler.Slurm.Timeout = time.Minute
+		s.reconciler.Slurm.Timeout = time.Minute
 		s.set("before-show", "")
 		s.run("oo")
 		assert.Equal(t, Undrain, s.outcome.Action, name)
@@ -241,11 +241,11 @@ func TestAnUpdateWithoutAnAnswerIsSeenToLater(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.set("before-update", before)
-		s.settler.Slurm.Timeout = 300 * time.Millisecond
+		s.reconciler.Slurm.Timeout = 300 * time.Millisecond
 		s.run("fo fo")
 		assert.Error(t, s.outcome.Err, name)
 		s.set("before-update", "")
-		s.settler.Slurm.Timeout = time.Minute
+		s.reconciler.Slurm.Timeout = time.Minute
 		s.run("fo")
 		s.is("IDLE+DRAIN", reasonA)
 		s.run("oo oo oo")
@@ -276,11 +276,11 @@ func TestAReasonOnANodeThatTakesJobsIsKeptInOurs(t *testing.T) {
 
 func TestDryRunChangesNothing(t *testing.T) {
 	s := newSite(t)
-	s.settler.DryRun = true
+	s.reconciler.DryRun = true
 	s.run("fo fo")
 	assert.Equal(t, Drain, s.outcome.Action)
 	assert.Equal(t, "show node n1\n", s.calls())
-	record, err := s.settler.Store.readRecord()
+	record, err := s.reconciler.Store.readRecord()
 	assert.NoError(t, err)
 	assert.Nil(t, record)
 }

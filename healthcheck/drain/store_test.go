@@ -33,7 +33,7 @@ func TestADamagedRecordStillDrainsAndNeverUndrains(t *testing.T) {
 
 func TestASickNodeIsDrainedAlsoIfItsDiskIsFull(t *testing.T) {
 	s := newSite(t)
-	require.NoError(t, os.Mkdir(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(s.reconciler.Store.State, "drain.json.new"), 0o700))
 	s.run("fo fo")
 	assert.ErrorContains(t, s.outcome.Err, "undrain by hand")
 	text, err := os.ReadFile(filepath.Join(s.dir, "state"))
@@ -66,8 +66,8 @@ const hangs = "[ -p state.d/drain.json ] || mkfifo state.d/drain.json"
 
 func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s := newSite(t)
-	s.settler.Store.Write = writer(t)
-	s.settler.Slurm.Timeout = 2 * time.Second
+	s.reconciler.Store.Write = writer(t)
+	s.reconciler.Slurm.Timeout = 2 * time.Second
 	s.set("before-show", hangs)
 	s.run("fo fo")
 	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: the disk does not answer in time")
@@ -75,14 +75,14 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 
 	// The remaining time is shared with Slurm.
 	s = newSite(t)
-	s.settler.Store.Write = writer(t)
-	s.settler.Slurm.Timeout = time.Hour
+	s.reconciler.Store.Write = writer(t)
+	s.reconciler.Slurm.Timeout = time.Hour
 	s.set("before-show", hangs)
 	s.run("fo")
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
-	s.settler.History.AddResults(results("fo"))
-	s.outcome = s.settler.Reconcile(ctx, results("fo"))
+	s.reconciler.History.AddResults(results("fo"))
+	s.outcome = s.reconciler.Reconcile(ctx, results("fo"))
 	assert.ErrorContains(t, s.outcome.Err, "undrain by hand")
 	assert.NoError(t, ctx.Err())
 	assert.Contains(t, s.calls(), "State=DRAIN")
@@ -90,29 +90,29 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 
 func TestAnotherProcessWritesTheRecord(t *testing.T) {
 	s := newSite(t)
-	s.settler.Store.Write = writer(t)
+	s.reconciler.Store.Write = writer(t)
 	s.run("fo fo")
 	require.NoError(t, s.outcome.Err)
-	record, err := s.settler.Store.readRecord()
+	record, err := s.reconciler.Store.readRecord()
 	require.NoError(t, err)
 	assert.Equal(t, s.outcome.Record, record)
 	assert.NotEmpty(t, record.Stamp)
 	s.run("oo oo oo")
 	require.NoError(t, s.outcome.Err)
-	assert.NoFileExists(t, s.settler.Store.recordPath())
+	assert.NoFileExists(t, s.reconciler.Store.recordPath())
 
-	require.NoError(t, os.Mkdir(filepath.Join(s.settler.Store.State, "drain.json.new"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(s.reconciler.Store.State, "drain.json.new"), 0o700))
 	s.run("fo fo")
-	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: open "+s.settler.Store.recordPath()+".new: is a directory")
+	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: open "+s.reconciler.Store.recordPath()+".new: is a directory")
 }
 
 func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {
 	s := newSite(t)
 	t.Setenv("SLURM_TIME_FORMAT", "relative")
-	s.settler.Slurm.Conf = "/etc/other.conf"
+	s.reconciler.Slurm.Conf = "/etc/other.conf"
 	s.set("before-show", "env >env; echo no luck >&2; exit 1")
-	_, err := s.settler.Slurm.showNode(context.Background())
-	assert.EqualError(t, err, fmt.Sprintf("cannot show node n1: %s: exit status 1: no luck; see: %[1]s ping", s.settler.Slurm.Scontrol))
+	_, err := s.reconciler.Slurm.showNode(context.Background())
+	assert.EqualError(t, err, fmt.Sprintf("cannot show node n1: %s: exit status 1: no luck; see: %[1]s ping", s.reconciler.Slurm.Scontrol))
 	text, err := os.ReadFile(filepath.Join(s.dir, "env"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "SLURM_CONF=/etc/other.conf\n")

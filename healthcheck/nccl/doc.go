@@ -7,7 +7,7 @@
 // a round that was killed. plan.go determines from it the next tests and the bad nodes. Each
 // other part is one file: parsing a job's output (output.go), judging it (judge.go), the jobs
 // (slurm.go), their round (run.go), retests of drained nodes (retest.go), the drains
-// (settle.go).
+// (conclude.go).
 //
 // A node is bad if it is slow or wrong with two partners that both pass with another node in
 // the same round. Results that prove nothing about a node (a job that crashed, hung, was

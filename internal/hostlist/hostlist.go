@@ -39,23 +39,23 @@ type hostRange struct {
 }
 
 // String returns the list as it was written.
-func (h List) String() string { return h.text }
+func (l List) String() string { return l.text }
 
 // Len returns the number of names. A duplicate name counts twice.
-func (h List) Len() int { return h.len }
+func (l List) Len() int { return l.len }
 
 // Contains reports whether node is in the list.
-func (h List) Contains(node string) bool {
-	_, in := h.Index(node)
+func (l List) Contains(node string) bool {
+	_, in := l.Index(node)
 	return in
 }
 
 // Index returns the index of node, from 0, in the order of `scontrol show hostnames`: as written, where
 // the last bracket of a name counts fastest, then the first, the second and so on. A duplicate name has
 // its first index.
-func (h List) Index(node string) (int, bool) {
-	for i := range h.names {
-		p := &h.names[i]
+func (l List) Index(node string) (int, bool) {
+	for i := range l.names {
+		p := &l.names[i]
 		if len(p.brackets) == 0 {
 			if p.plain == node {
 				return p.first, true

@@ -114,9 +114,9 @@ func TestHostListIsNotExpanded(t *testing.T) {
 }
 
 // expand lists the names one by one, in the order of Index.
-func (h List) expand() []string {
+func (l List) expand() []string {
 	var all []string
-	for _, p := range h.names {
+	for _, p := range l.names {
 		if p.brackets == nil {
 			all = append(all, p.plain)
 			continue

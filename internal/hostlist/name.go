@@ -6,13 +6,13 @@ import "fmt"
 
 // Name returns the name at an index, from 0: the inverse of Index. It panics if the index is out of
 // range.
-func (h List) Name(place int) string {
-	for i := range h.names {
-		if p := &h.names[i]; place < p.first+p.len {
+func (l List) Name(place int) string {
+	for i := range l.names {
+		if p := &l.names[i]; place < p.first+p.len {
 			return p.name(place - p.first)
 		}
 	}
-	panic(fmt.Sprintf("place %d in a list of %d nodes", place, h.len))
+	panic(fmt.Sprintf("place %d in a list of %d nodes", place, l.len))
 }
 
 // name is the inverse of place.

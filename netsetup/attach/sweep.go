@@ -52,44 +52,44 @@ func Sweep(ctx context.Context, site Site, alive func(job string) bool) (*Swept,
 	return swept, nil
 }
 
-func (w *Swept) addProblem(err error) {
+func (s *Swept) addProblem(err error) {
 	if err != nil {
-		w.Problems = append(w.Problems, oneline.Text(err.Error()))
+		s.Problems = append(s.Problems, oneline.Text(err.Error()))
 	}
 }
 
 // sweepJob releases a job that is not alive. Of a job that is alive, it releases VFs of
 // another boot and tries again to restore VFs in quarantine.
-func (w *Swept) sweepJob(ctx context.Context, site Site, job string, alive func(job string) bool) {
+func (s *Swept) sweepJob(ctx context.Context, site Site, job string, alive func(job string) bool) {
 	now, cancel := context.WithTimeout(ctx, 0)
-	s, err := beginSession(now, &site, job)
+	open, err := beginSession(now, &site, job)
 	cancel()
 	if errors.Is(err, filelock.ErrBusy) {
-		w.Leftovers = append(w.Leftovers, Leftover{Job: job, Why: "it is being attached or released now"})
+		s.Leftovers = append(s.Leftovers, Leftover{Job: job, Why: "it is being attached or released now"})
 		return
 	}
 	if err != nil {
-		w.addProblem(err)
+		s.addProblem(err)
 		return
 	}
-	defer s.close()
+	defer open.close()
 	living := alive(job)
 	ctx, cancel = context.WithTimeout(ctx, site.sweepTimeout())
 	defer cancel()
 	if living {
-		err = s.releaseStale(ctx)
-	} else if err = s.releaseAll(ctx); err == nil {
-		w.Released = append(w.Released, job)
+		err = open.releaseStale(ctx)
+	} else if err = open.releaseAll(ctx); err == nil {
+		s.Released = append(s.Released, job)
 	}
-	w.addProblem(err)
-	left, err := s.state.readEntriesOf(job)
-	w.addProblem(err)
+	s.addProblem(err)
+	left, err := open.state.readEntriesOf(job)
+	s.addProblem(err)
 	for _, e := range left {
 		why := "the job is alive"
 		if e.Quarantined != "" {
 			why = "quarantine: " + e.Quarantined
 		}
-		w.Leftovers = append(w.Leftovers, Leftover{PCI: e.PCI, Job: job, Why: why})
+		s.Leftovers = append(s.Leftovers, Leftover{PCI: e.PCI, Job: job, Why: why})
 	}
 }
 
@@ -110,13 +110,13 @@ func (s *session) releaseStale(ctx context.Context) error {
 }
 
 // sweepLeases releases addresses whose jobs are not alive and have no journal.
-func (w *Swept) sweepLeases(ctx context.Context, site Site, alive func(job string) bool) {
+func (s *Swept) sweepLeases(ctx context.Context, site Site, alive func(job string) bool) {
 	if site.Config == nil {
 		return
 	}
 	state := store(site.State)
 	inUse := func(o pool.Owner) bool {
-		if o.Cluster != site.Cluster || alive(o.Job) || w.hasLeftover(o.Job) {
+		if o.Cluster != site.Cluster || alive(o.Job) || s.hasLeftover(o.Job) {
 			return true
 		}
 		_, err := os.Lstat(state.jobPath(o.Job)) // the job has begun meanwhile
@@ -126,11 +126,11 @@ func (w *Swept) sweepLeases(ctx context.Context, site Site, alive func(job strin
 		if p.Directory == "" {
 			continue
 		}
-		w.addProblem(w.sweepPool(ctx, site, p, inUse))
+		s.addProblem(s.sweepPool(ctx, site, p, inUse))
 	}
 }
 
-func (w *Swept) sweepPool(ctx context.Context, site Site, p *config.Pool, alive func(pool.Owner) bool) error {
+func (s *Swept) sweepPool(ctx context.Context, site Site, p *config.Pool, alive func(pool.Owner) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, site.sweepTimeout())
 	defer cancel()
 	opened, err := site.openPool(ctx, p)
@@ -139,17 +139,17 @@ func (w *Swept) sweepPool(ctx context.Context, site Site, p *config.Pool, alive 
 	}
 	freed, err := opened.Sweep(ctx, alive)
 	for _, l := range freed {
-		w.Addresses = append(w.Addresses, fmt.Sprintf("%s of %s", l.Addr, l.Owner))
+		s.Addresses = append(s.Addresses, fmt.Sprintf("%s of %s", l.Addr, l.Owner))
 	}
 	return err
 }
 
-func (w *Swept) hasLeftover(job string) bool {
-	return slices.ContainsFunc(w.Leftovers, func(k Leftover) bool { return k.Job == job })
+func (s *Swept) hasLeftover(job string) bool {
+	return slices.ContainsFunc(s.Leftovers, func(k Leftover) bool { return k.Job == job })
 }
 
 // replayPartitions sends the queued calls to UFM.
-func (w *Swept) replayPartitions(ctx context.Context, site Site) {
+func (s *Swept) replayPartitions(ctx context.Context, site Site) {
 	if site.Config == nil || site.Config.UFM == nil {
 		return
 	}
@@ -159,5 +159,5 @@ func (w *Swept) replayPartitions(ctx context.Context, site Site) {
 	if err == nil {
 		_, err = queue.Replay(ctx, client)
 	}
-	w.addProblem(err)
+	s.addProblem(err)
 }

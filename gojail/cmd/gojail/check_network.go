@@ -24,9 +24,9 @@ type networkCheck struct {
 }
 
 // addFinding reports one line about the networks.
-func (k networkCheck) addFinding(level check.Level, remedy, format string, args ...any) {
+func (c networkCheck) addFinding(level check.Level, remedy, format string, args ...any) {
 	found := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // an error that joins several mistakes becomes one line
-	k.report(check.Finding{Level: level, Subject: "network", Found: found, Remedy: remedy})
+	c.report(check.Finding{Level: level, Subject: "network", Found: found, Remedy: remedy})
 }
 
 // checkNetwork checks the networks of jobs. A node without a network.toml beside gojail.toml passes: its
@@ -54,20 +54,20 @@ func (n *localNode) checkNetwork(report func(check.Finding)) {
 
 // checkPreparation checks whether drivers, cards and kernel parameters are as network.toml needs them,
 // and then the VFs.
-func (k networkCheck) checkPreparation(cfg *config.Config) {
-	h, err := k.openHardware()
+func (c networkCheck) checkPreparation(cfg *config.Config) {
+	h, err := c.openHardware()
 	if err != nil {
-		k.addFinding(check.Fail, "", "%v", err)
+		c.addFinding(check.Fail, "", "%v", err)
 		return
 	}
 	defer h.names.Close()
 	inv, err := h.readInventory()
 	if err != nil {
-		k.addFinding(check.Fail, "", "%v", err)
+		c.addFinding(check.Fail, "", "%v", err)
 		return
 	}
 	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe}
-	if k.kernel == nil {
+	if c.kernel == nil {
 		place.Query = provision.HostPlace.Query
 	}
 	fits := true
@@ -75,31 +75,31 @@ func (k networkCheck) checkPreparation(cfg *config.Config) {
 		fits = fits && (f.OK || f.Hint || f.What != provision.Policies)
 		switch {
 		case f.OK:
-			k.addFinding(check.OK, "", "%s: %s", f.What, f.Found)
+			c.addFinding(check.OK, "", "%s: %s", f.What, f.Found)
 		case f.Hint:
-			k.addFinding(check.Warn, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
+			c.addFinding(check.Warn, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
 		default:
-			k.addFinding(check.Fail, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
+			c.addFinding(check.Fail, f.Mend, "%s: %s; wanted: %s", f.What, f.Found, f.Wanted)
 		}
 	}
 	if fits { // otherwise checkVFs would repeat these findings
-		k.checkVFs(cfg, h)
+		c.checkVFs(cfg, h)
 	}
 }
 
 // checkVFs reports the settings that `gojail vf apply` would change.
-func (k networkCheck) checkVFs(cfg *config.Config, h hardware) {
-	plan, err := k.makePlan(cfg, h)
+func (c networkCheck) checkVFs(cfg *config.Config, h hardware) {
+	plan, err := c.makePlan(cfg, h)
 	if err == nil {
 		err = plan.Observe(h.Kernel)
 	}
 	switch {
 	case err != nil:
-		k.addFinding(check.Fail, "", "VFs: %v", err)
+		c.addFinding(check.Fail, "", "VFs: %v", err)
 	case len(plan.Steps) > 0:
-		k.addFinding(check.Fail, "gojail vf apply", "VFs: %d settings differ from %s; the first: %s", len(plan.Steps), cfg.Path, plan.Steps[0])
+		c.addFinding(check.Fail, "gojail vf apply", "VFs: %d settings differ from %s; the first: %s", len(plan.Steps), cfg.Path, plan.Steps[0])
 	default:
-		k.addFinding(check.OK, "", "VFs: as required by %s", cfg.Path)
+		c.addFinding(check.OK, "", "VFs: as required by %s", cfg.Path)
 	}
 }
 
@@ -124,13 +124,13 @@ const storageTimeout = 5 * time.Second
 
 // checkPool checks the source of a pool's addresses: the node's place in the list of nodes, or the pool's
 // directory. It creates nothing.
-func (k networkCheck) checkPool(cfg *config.Config, p *config.Pool) {
+func (c networkCheck) checkPool(cfg *config.Config, p *config.Pool) {
 	if p.Directory == "" {
 		if !p.Nodes.Contains(cfg.Node) {
-			k.addFinding(check.Fail, fmt.Sprintf("add it at the end of nodes in %s, line %d", cfg.Path, p.Line), "pool %q has no addresses for this node, %s", p.Name, cfg.Node)
+			c.addFinding(check.Fail, fmt.Sprintf("add it at the end of nodes in %s, line %d", cfg.Path, p.Line), "pool %q has no addresses for this node, %s", p.Name, cfg.Node)
 			return
 		}
-		k.addFinding(check.OK, "", "pool %q: %d addresses of %s are this node's", p.Name, p.PerNode, p.Subnet)
+		c.addFinding(check.OK, "", "pool %q: %d addresses of %s are this node's", p.Name, p.PerNode, p.Subnet)
 		return
 	}
 	answer := make(chan error, 1) // a goroutine on a directory that hangs is never joined
@@ -141,23 +141,23 @@ func (k networkCheck) checkPool(cfg *config.Config, p *config.Pool) {
 	select {
 	case err := <-answer:
 		if err != nil {
-			k.addFinding(check.Fail, "", "pool %q: %v", p.Name, err)
+			c.addFinding(check.Fail, "", "pool %q: %v", p.Name, err)
 			return
 		}
-		k.addFinding(check.OK, "", "pool %q: %s exists and only root can write to it", p.Name, p.Directory)
+		c.addFinding(check.OK, "", "pool %q: %s exists and only root can write to it", p.Name, p.Directory)
 	case <-time.After(storageTimeout):
-		k.addFinding(check.Fail, "check its file server", "pool %q: %s did not respond within %v", p.Name, p.Directory, storageTimeout)
+		c.addFinding(check.Fail, "check its file server", "pool %q: %s did not respond within %v", p.Name, p.Directory, storageTimeout)
 	}
 }
 
 // checkQuarantine reports each quarantined VF.
-func (k networkCheck) checkQuarantine() {
-	_, quarantined, err := k.readHolders()
+func (c networkCheck) checkQuarantine() {
+	_, quarantined, err := c.readHolders()
 	if err != nil {
-		k.addFinding(check.Fail, "", "records of VFs: %v", err)
+		c.addFinding(check.Fail, "", "records of VFs: %v", err)
 		return
 	}
 	for _, pci := range slices.Sorted(maps.Keys(quarantined)) {
-		k.addFinding(check.Warn, "run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift "+pci, "VF %s is quarantined: %s", pci, quarantined[pci])
+		c.addFinding(check.Warn, "run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift "+pci, "VF %s is quarantined: %s", pci, quarantined[pci])
 	}
 }

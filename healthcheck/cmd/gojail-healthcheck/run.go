@@ -113,8 +113,8 @@ func (n *node) runChecks(whole context.Context, c *config.Config, store drain.St
 	changes := history.AddResults(r.Results)
 	if c.Slurm.Drain {
 		slurm := &drain.Slurm{Slurm: c.Slurm, Node: n.name, Lock: filepath.Join(n.runDir, "scontrol.lock")}
-		settler := drain.Reconciler{Slurm: slurm, Store: store, History: history, Now: time.Now, DryRun: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY")}
-		r.Outcome = settler.Reconcile(whole, r.Results)
+		reconciler := drain.Reconciler{Slurm: slurm, Store: store, History: history, Now: time.Now, DryRun: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY")}
+		r.Outcome = reconciler.Reconcile(whole, r.Results)
 	}
 	if !n.dry {
 		r.Errors = append(r.Errors, listErrors(store.SaveHistory(history))...)

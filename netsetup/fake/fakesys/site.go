@@ -25,15 +25,15 @@ func (c Card) WithVFs(vfs int) Card {
 }
 
 // Roots returns the directories for package inventory.
-func (n *Tree) Roots() inventory.Roots {
-	return inventory.Roots{Sys: n.Sys, Proc: n.Proc, Dev: n.Dev}
+func (t *Tree) Roots() inventory.Roots {
+	return inventory.Roots{Sys: t.Sys, Proc: t.Proc, Dev: t.Dev}
 }
 
 // ReadInventory returns the current inventory of the node.
-func (n *Tree) ReadInventory() *inventory.Inventory {
-	n.t.Helper()
-	inv, err := inventory.Read(n.Roots())
-	require.NoError(n.t, err)
+func (t *Tree) ReadInventory() *inventory.Inventory {
+	t.t.Helper()
+	inv, err := inventory.Read(t.Roots())
+	require.NoError(t.t, err)
 	return inv
 }
 

@@ -40,41 +40,41 @@ func New(t testing.TB) *Tree {
 }
 
 // WriteFile writes one file and creates the directories above it.
-func (n *Tree) WriteFile(path, text string) {
-	n.t.Helper()
-	require.NoError(n.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(n.t, os.WriteFile(path, []byte(text+"\n"), 0o644))
+func (t *Tree) WriteFile(path, text string) {
+	t.t.Helper()
+	require.NoError(t.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t.t, os.WriteFile(path, []byte(text+"\n"), 0o644))
 }
 
 // DevicePath returns the directory of a PCI device.
-func (n *Tree) DevicePath(pci string) string {
-	path, err := filepath.EvalSymlinks(n.Sys + "/bus/pci/devices/" + pci)
-	require.NoError(n.t, err)
+func (t *Tree) DevicePath(pci string) string {
+	path, err := filepath.EvalSymlinks(t.Sys + "/bus/pci/devices/" + pci)
+	require.NoError(t.t, err)
 	return path
 }
 
 // RemoveDevice removes a PCI device, as hot-plug does.
-func (n *Tree) RemoveDevice(pci string) {
-	require.NoError(n.t, os.RemoveAll(n.DevicePath(pci)))
-	require.NoError(n.t, os.Remove(n.Sys+"/bus/pci/devices/"+pci))
+func (t *Tree) RemoveDevice(pci string) {
+	require.NoError(t.t, os.RemoveAll(t.DevicePath(pci)))
+	require.NoError(t.t, os.Remove(t.Sys+"/bus/pci/devices/"+pci))
 }
 
 // makeDevice creates a PCI device below under: "pci0000:80/0000:80:01.0".
-func (n *Tree) makeDevice(pci, under string, files map[string]string) string {
-	dir := filepath.Join(n.Sys, "devices", under, pci)
+func (t *Tree) makeDevice(pci, under string, files map[string]string) string {
+	dir := filepath.Join(t.Sys, "devices", under, pci)
 	for name, text := range files {
-		n.WriteFile(filepath.Join(dir, name), text)
+		t.WriteFile(filepath.Join(dir, name), text)
 	}
-	n.makeLink(dir, n.Sys+"/bus/pci/devices/"+pci)
+	t.makeLink(dir, t.Sys+"/bus/pci/devices/"+pci)
 	return dir
 }
 
-func (n *Tree) makeLink(target, path string) {
-	n.t.Helper()
-	require.NoError(n.t, os.MkdirAll(filepath.Dir(path), 0o755))
+func (t *Tree) makeLink(target, path string) {
+	t.t.Helper()
+	require.NoError(t.t, os.MkdirAll(filepath.Dir(path), 0o755))
 	relative, err := filepath.Rel(filepath.Dir(path), target)
-	require.NoError(n.t, err)
-	require.NoError(n.t, os.Symlink(relative, path))
+	require.NoError(t.t, err)
+	require.NoError(t.t, os.Symlink(relative, path))
 }
 
 // GPU is an NVIDIA GPU.
@@ -87,37 +87,37 @@ type GPU struct {
 }
 
 // AddGPU creates a GPU and the files of its driver.
-func (n *Tree) AddGPU(g GPU) {
-	n.makeDevice(g.PCI, g.Under, map[string]string{"vendor": "0x10de", "device": "0x2330", "class": "0x030200",
+func (t *Tree) AddGPU(g GPU) {
+	t.makeDevice(g.PCI, g.Under, map[string]string{"vendor": "0x10de", "device": "0x2330", "class": "0x030200",
 		"numa_node": strconv.Itoa(g.NUMA), "local_cpulist": g.CPUs})
 	if g.Model != "" {
-		n.WriteFile(n.Proc+"/driver/nvidia/gpus/"+g.PCI+"/information", fmt.Sprintf(
+		t.WriteFile(t.Proc+"/driver/nvidia/gpus/"+g.PCI+"/information", fmt.Sprintf(
 			"Model: \t\t %s\nIRQ:   \t\t 120\nGPU UUID: \t GPU-%08d\nBus Location: \t %s\nDevice Minor: \t %d", g.Model, g.Minor, g.PCI, g.Minor))
-		n.WriteFile(n.Dev+"/nvidia"+strconv.Itoa(g.Minor), "")
+		t.WriteFile(t.Dev+"/nvidia"+strconv.Itoa(g.Minor), "")
 	}
 }
 
 // AddCPUs creates the processors of a node: sockets of cores of threads, numbered as Linux
 // does on most machines, the second threads last.
-func (n *Tree) AddCPUs(sockets, cores, threads int) {
+func (t *Tree) AddCPUs(sockets, cores, threads int) {
 	for cpu := range sockets * cores * threads {
 		core := cpu % (sockets * cores)
-		dir := fmt.Sprintf("%s/devices/system/cpu/cpu%d/topology/", n.Sys, cpu)
-		n.WriteFile(dir+"physical_package_id", strconv.Itoa(core/cores))
-		n.WriteFile(dir+"core_id", strconv.Itoa(core%cores))
+		dir := fmt.Sprintf("%s/devices/system/cpu/cpu%d/topology/", t.Sys, cpu)
+		t.WriteFile(dir+"physical_package_id", strconv.Itoa(core/cores))
+		t.WriteFile(dir+"core_id", strconv.Itoa(core%cores))
 	}
 }
 
 // LoadModule loads a kernel module with parameters ("netns_mode=Y").
-func (n *Tree) LoadModule(name string, parameters ...string) {
-	require.NoError(n.t, os.MkdirAll(n.Sys+"/module/"+name+"/parameters", 0o755))
+func (t *Tree) LoadModule(name string, parameters ...string) {
+	require.NoError(t.t, os.MkdirAll(t.Sys+"/module/"+name+"/parameters", 0o755))
 	for _, p := range parameters {
 		key, value, _ := strings.Cut(p, "=")
-		n.WriteFile(n.Sys+"/module/"+name+"/parameters/"+key, value)
+		t.WriteFile(t.Sys+"/module/"+name+"/parameters/"+key, value)
 	}
 }
 
 // UnloadModule unloads a kernel module.
-func (n *Tree) UnloadModule(name string) {
-	require.NoError(n.t, os.RemoveAll(n.Sys+"/module/"+name))
+func (t *Tree) UnloadModule(name string) {
+	require.NoError(t.t, os.RemoveAll(t.Sys+"/module/"+name))
 }

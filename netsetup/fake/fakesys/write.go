@@ -12,9 +12,9 @@ import (
 )
 
 // Write writes to sysfs and does what the kernel would do.
-func (n *Tree) Write(path, text string) error {
+func (t *Tree) Write(path, text string) error {
 	name := filepath.Base(path)
-	hang, err := n.Hang[name], n.Fail[name]
+	hang, err := t.Hang[name], t.Fail[name]
 	if hang != nil {
 		<-hang
 		return &os.PathError{Op: "write", Path: path, Err: unix.EIO}
@@ -25,32 +25,32 @@ func (n *Tree) Write(path, text string) error {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
-	if err := n.handleWrite(path, strings.TrimSpace(text)); err != nil {
+	if err := t.handleWrite(path, strings.TrimSpace(text)); err != nil {
 		return &os.PathError{Op: "write", Path: path, Err: err}
 	}
 	return nil
 }
 
-func (n *Tree) handleWrite(path, text string) error {
+func (t *Tree) handleWrite(path, text string) error {
 	switch filepath.Base(path) {
 	case "sriov_numvfs":
-		return n.setNumVFs(path, text)
+		return t.setNumVFs(path, text)
 	case "drivers_probe":
-		return n.probeDriver(text)
+		return t.probeDriver(text)
 	case "unbind":
-		n.MoveToJob(text)
-		return os.Remove(n.DevicePath(text) + "/driver")
+		t.MoveToJob(text)
+		return os.Remove(t.DevicePath(text) + "/driver")
 	}
 	return os.WriteFile(path, []byte(text+"\n"), 0o644)
 }
 
 // setNumVFs follows sriov_numvfs_store (drivers/pci/iov.c): another number needs zero first.
-func (n *Tree) setNumVFs(path, text string) error {
+func (t *Tree) setNumVFs(path, text string) error {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	c := n.cards[filepath.Base(dir)]
+	c := t.cards[filepath.Base(dir)]
 	before, _ := os.ReadFile(path)
 	wanted, err := strconv.Atoi(text)
 	switch {
@@ -63,27 +63,27 @@ func (n *Tree) setNumVFs(path, text string) error {
 	case wanted != 0 && strings.TrimSpace(string(before)) != "0":
 		return unix.EBUSY
 	}
-	n.removeVFs(c)
+	t.removeVFs(c)
 	probes, _ := os.ReadFile(dir + "/sriov_drivers_autoprobe")
 	for i := range wanted {
-		n.addVF(c, i)
+		t.addVF(c, i)
 		if strings.TrimSpace(string(probes)) == "1" {
-			n.bindVF(c, i)
+			t.bindVF(c, i)
 		}
 	}
 	return os.WriteFile(path, []byte(text+"\n"), 0o644)
 }
 
 // probeDriver binds a VF's driver unless its card's autoprobe is off (pci_device_can_probe).
-func (n *Tree) probeDriver(pci string) error {
-	for _, c := range n.cards {
+func (t *Tree) probeDriver(pci string) error {
+	for _, c := range t.cards {
 		for i := range c.TotalVFs {
 			if c.VFAddress(i) != pci {
 				continue
 			}
-			probes, _ := os.ReadFile(n.DevicePath(c.PCI) + "/sriov_drivers_autoprobe")
-			if _, err := os.Lstat(n.DevicePath(pci) + "/driver"); err != nil && strings.TrimSpace(string(probes)) == "1" {
-				n.bindVF(c, i)
+			probes, _ := os.ReadFile(t.DevicePath(c.PCI) + "/sriov_drivers_autoprobe")
+			if _, err := os.Lstat(t.DevicePath(pci) + "/driver"); err != nil && strings.TrimSpace(string(probes)) == "1" {
+				t.bindVF(c, i)
 			}
 			return nil // regardless of the result, like the kernel
 		}
