@@ -56,8 +56,8 @@ func (w *sweep) endLostHolders() error {
 func (k keeper) isInhabited() bool {
 	own := map[string]bool{}
 	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
-		link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", k.PID, kind))
-		mine, err2 := os.Readlink("/proc/self/ns/" + kind)
+		link, err := procfs.ReadNamespace(k.PID, kind)
+		mine, err2 := procfs.ReadNamespace(os.Getpid(), kind)
 		if err == nil && err2 == nil && link != mine {
 			own[link] = true
 		}
@@ -73,7 +73,7 @@ func (k keeper) isInhabited() bool {
 // given ones.
 func livesInAny(pid int, namespaces map[string]bool) bool {
 	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
-		if link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind)); err == nil && namespaces[link] {
+		if link, err := procfs.ReadNamespace(pid, kind); err == nil && namespaces[link] {
 			return true
 		}
 	}

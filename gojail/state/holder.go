@@ -57,7 +57,7 @@ func (r Record) Inhabitants() map[uint32]int {
 // findInhabitants returns the processes in the holder's mount namespace, except the holder and
 // slurmstepd, which enters it for its epilog.
 func (r Record) findInhabitants() []int {
-	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
+	own, err := procfs.ReadNamespace(r.PID, "mnt")
 	if err != nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (r Record) findInhabitants() []int {
 // EndInhabitants kills the processes that a command of `gojail run` left in its sandbox, as Slurm does at
 // the end of a step. It gives up after a second.
 func (r Record) EndInhabitants() {
-	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
+	own, err := procfs.ReadNamespace(r.PID, "mnt")
 	for until := time.Now().Add(time.Second); err == nil && time.Now().Before(until); {
 		pids := r.findInhabitants()
 		if len(pids) == 0 {

@@ -103,7 +103,7 @@ func waitForEnd(pidfd int, timeout time.Duration) (bool, error) {
 // reaped, and a tracer outside may delay that for its tracee. Mounts and other namespaces are released by
 // then (do_exit in the kernel's exit.c).
 func (r Record) hasReleasedMounts() bool {
-	_, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", r.PID))
+	_, err := procfs.ReadNamespace(r.PID, "mnt")
 	return errors.Is(err, os.ErrNotExist)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // driverDirs are the directories in which tasks find the driver's libraries: that of a jail's
@@ -130,7 +131,7 @@ func isDriver(path string) bool {
 // usersOwn reports whether users may change files of root, too.
 func checkDriverFiles(p *problems, jail string, root int, usersOwn bool) {
 	for _, dir := range driverDirs {
-		fd, err := openInRoot(root, dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		fd, err := rootpath.OpenInRoot(root, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
 			continue // not every distribution has all of these directories
 		}
@@ -171,7 +172,7 @@ func listDriverFiles(dir *os.File) (found []string) {
 // and is where root put it: users may have files of that name in a jail's directories, and in
 // their own directories they may give that name to a file or a link of root.
 func checkDriverFile(p *problems, jail string, root int, path string, usersOwn bool) {
-	fd, err := openInRoot(root, path, unix.O_PATH)
+	fd, err := rootpath.OpenInRoot(root, path, unix.O_PATH)
 	if err != nil {
 		return // a dangling link: the loader skips it
 	}
@@ -208,9 +209,4 @@ func isELF(fd int) bool {
 	magic := make([]byte, 4)
 	n, err := file.Read(magic)
 	return err != nil || string(magic[:n]) == "\x7fELF"
-}
-
-// openInRoot opens a path as a process with that root would (openat2(2), Linux 5.6).
-func openInRoot(root int, path string, flags uint64) (int, error) {
-	return unix.Openat2(root, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 }

@@ -9,14 +9,30 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
+// ReadNamespace returns the name of a process's namespace, for example "mnt:[4026531841]", which no other namespace of
+// the kind has at the same time (namespaces(7)).
+func ReadNamespace(pid int, kind string) (string, error) {
+	return os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
+}
+
 // LivesIn reports whether a process is in a mount namespace.
 func LivesIn(pid int, namespace string) bool {
-	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	return err == nil && link == namespace
+	name, err := ReadNamespace(pid, "mnt")
+	return err == nil && name == namespace
+}
+
+// ReadBootID returns the id of the node's current boot; proc is "/proc".
+func ReadBootID(proc string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the boot's id: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // StartTime returns when a process started, in clock ticks since boot, or 0 where there is no such process.

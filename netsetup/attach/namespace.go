@@ -105,12 +105,3 @@ func openNumber(path string, number uint64) int {
 	unix.Close(fd)
 	return -1
 }
-
-// readBootID returns the identifier of the node's current boot.
-func readBootID(proc string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
-	if err != nil {
-		return "", fmt.Errorf("read the boot ID: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}

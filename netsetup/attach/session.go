@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/netsetup/link"
 )
 
@@ -40,7 +41,7 @@ func beginSession(ctx context.Context, site *Site, job string) (*session, error)
 		return nil, err
 	}
 	var err error
-	if s.boot, err = readBootID(site.Roots.Proc); err != nil {
+	if s.boot, err = procfs.ReadBootID(site.Roots.Proc); err != nil {
 		return nil, err
 	}
 	lock, err := s.state.lockJob(ctx, job)

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 func TestAHeldVFIsNotGiven(t *testing.T) {
@@ -48,7 +50,7 @@ func TestAnotherBoot(t *testing.T) {
 	job := newJobSpace(t)
 	_, err := n.attach(job)
 	require.NoError(t, err)
-	boot, err := readBootID("/proc")
+	boot, err := procfs.ReadBootID("/proc")
 	require.NoError(t, err)
 	for _, path := range []string{"vf/" + newCard(0).VFAddress(0), "vf/" + newCard(1).VFAddress(0), "jobs/4711"} {
 		path = filepath.Join(n.site.State, path+".json")

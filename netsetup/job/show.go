@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/link"
 )
@@ -26,8 +27,7 @@ func makeDeviceNodes(holder int, got *attach.Network) error {
 		return fmt.Errorf("the job's sandbox ended while its network was attached: %w", err)
 	}
 	defer unix.Close(root)
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
-	dir, err := unix.Openat2(root, "/dev/infiniband", &how)
+	dir, err := rootpath.OpenBeneath(root, "/dev/infiniband", rootpath.InRoot|unix.RESOLVE_NO_SYMLINKS)
 	if err != nil {
 		return fmt.Errorf("the jail has no /dev/infiniband for the devices of its rails: %w", err)
 	}
@@ -51,7 +51,7 @@ func checkDirectory(dir int) error {
 	if err := errors.Join(unix.Fstat(dir, &st), unix.Fstatfs(dir, &fs)); err != nil {
 		return err
 	}
-	if fs.Type != unix.TMPFS_MAGIC || st.Uid != 0 || st.Mode&0o022 != 0 {
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || fs.Type != unix.TMPFS_MAGIC || st.Uid != 0 || st.Mode&0o022 != 0 {
 		return errors.New("/dev/infiniband of the jail is not the tmpfs that was mounted there: it was replaced in the jail's root; run: gojail reload")
 	}
 	return nil

@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/healthcheck/checks"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 func newForgetCommand(n *node) *cobra.Command {
@@ -54,11 +54,11 @@ func (n *node) forgetCheck(cmd *cobra.Command, c *config.Config, check string) e
 		return err
 	}
 	defer lock.Close()
-	boot, err := os.ReadFile(filepath.Join(n.roots.Proc, "sys/kernel/random/boot_id"))
+	boot, err := procfs.ReadBootID(n.roots.Proc)
 	if err != nil {
 		return err
 	}
-	history, err := store.ReadHistory(strings.TrimSpace(string(boot)))
+	history, err := store.ReadHistory(boot)
 	if err != nil {
 		return err
 	}

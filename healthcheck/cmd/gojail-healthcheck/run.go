@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +20,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
 	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // runHealthCheck performs a run: it checks the node, stores the history, updates Slurm and
@@ -101,9 +101,9 @@ func (n *node) printReport(to io.Writer, r *report.Report, changes []drain.Chang
 // runChecks runs the checks, updates Slurm and fills in the report. Half of the time is for the
 // checks, the rest for Slurm.
 func (n *node) runChecks(whole context.Context, c *config.Config, store drain.Store, runner *run.Runner, r *report.Report) []drain.Change {
-	boot, err := os.ReadFile(filepath.Join(n.roots.Proc, "sys/kernel/random/boot_id"))
+	boot, err := procfs.ReadBootID(n.roots.Proc)
 	r.Errors = append(r.Errors, listErrors(err)...)
-	history, err := store.ReadHistory(strings.TrimSpace(string(boot)))
+	history, err := store.ReadHistory(boot)
 	r.Errors = append(r.Errors, listErrors(err)...)
 	runner.States = history.ListStates()
 	looking, cancel := context.WithDeadline(whole, r.Began.Add(c.Total/2))
