@@ -27,9 +27,9 @@
 #define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
 
 /*
- * The project of the quota on a job's /tmp: all 32 bits of the job's number, of which a federation
- * fills the upper 6 with its cluster, and the first of these flipped, so that small numbers stay the
- * administrator's; with fewer than 32 clusters none is shared. A `gojail run` has its pid and the other bit.
+ * The project of the quota on a job's /tmp: the job's number with bit 31 flipped, so that small projects stay the
+ * administrator's. All 32 bits count, as a federation puts the cluster into the upper 6; with fewer than 32 clusters
+ * no two jobs share a project. `gojail run` has the project of its pid with bit 30 flipped.
  */
 #define GOJAIL_PROJECT_OF_JOBS 0x80000000
 #define GOJAIL_PROJECT_OF_RUNS 0x40000000
@@ -58,10 +58,10 @@
 #define GOJAIL_SPEC_SUFFIX ".json"         /* of a sandbox's name: the spec that it was made from */
 #define GOJAIL_MOUNTS_SUFFIX ".mounts"     /* likewise: its --jail-mount list */
 
-/* In the directory GOJAIL_ENDED: when the ends that failed were tried last. */
+/* In the directory GOJAIL_ENDED: a file whose time is that of the last retry of ends that failed. */
 #define GOJAIL_TRIED ".tried"
 
-/* In the directory GOJAIL_JOBS of the scratch directory: what is still to be removed of jobs that ended. */
+/* In the directory GOJAIL_JOBS of the scratch directory: files of jobs that ended, which are to be removed. */
 #define GOJAIL_TRASH ".trash"
 
 /* Beside gojail.toml. */
@@ -77,21 +77,21 @@
 
 #define GOJAIL_DEFAULT_CONFIG "/etc/gojail/gojail.toml"
 #define GOJAIL_DEFAULT_STATE "/run/gojail"
-#define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* where no site file tells */
-#define GOJAIL_END_MS 3000               /* of the end of a job without a network */
+#define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* without a site file */
+#define GOJAIL_END_MS 3000               /* deadline of the end of a job without a network */
 
 /*
- * What a holder has at which descriptor, for the steps of its job to take (pidfd_getfd(2)); a zygote has the first.
- * To find them in /proc costs a step five times as much.
+ * Descriptors of a holder, which the steps of its job take by pidfd_getfd(2); a zygote has the first only.
+ * Finding the namespaces in /proc would cost a step five times as much.
  */
 #define GOJAIL_STAGE_FD 3 /* mount namespace of the stage: the jail's, the job's own */
 #define GOJAIL_USER_FD 4  /* user namespace, if it has one */
-#define GOJAIL_ROOT_FD 5  /* of the jail, O_PATH */
-#define GOJAIL_MNT_FD 6   /* its own namespaces */
+#define GOJAIL_ROOT_FD 5  /* root of the jail, O_PATH */
+#define GOJAIL_MNT_FD 6   /* from here on the holder's own namespaces */
 #define GOJAIL_PID_FD 7
 #define GOJAIL_IPC_FD 8
 #define GOJAIL_UTS_FD 9
-#define GOJAIL_RECORD_FD 10 /* its record, O_PATH: the process that has it there is the holder */
+#define GOJAIL_RECORD_FD 10 /* its record, O_PATH: the process that has the record open here is the holder */
 
 /*
  * gojail-launcher VERB [name=value]... [-- COMMAND [ARGUMENT]...]
@@ -132,20 +132,20 @@ struct gojail_tree {
 	char destination[GOJAIL_PATH_MAX]; /* absolute, resolved inside the jail */
 };
 
-/* flags of a tree: on its parent directory is mounted what is GOJAIL_MOUNT_SCRIPT, with this one entry. */
+/* Flags of a tree. The only entry of its parent directory, on which the mount GOJAIL_MOUNT_SCRIPT is made: */
 #define GOJAIL_TREE_ALONE 1u
-/* A user's, for the stage, too. Its destination was resolved and judged: a symlink in it now is an attack. */
+/* A mount of the user's, for the stage as well. Its destination was resolved and judged: a symlink in it now is an attack. */
 #define GOJAIL_TREE_EXACT 2u
-/* No tree: the job's network namespace, which the holder enters. */
+/* Not a tree, but the job's network namespace, which the holder enters. */
 #define GOJAIL_TREE_NET 4u
-/* Likewise its namespace of the kind that destination names: pid, ipc, uts. */
+/* Not a tree, but the job's namespace of the kind that destination names: pid, ipc, uts. */
 #define GOJAIL_TREE_NS 8u
 /*
- * Likewise a user namespace, which the holder keeps for the tasks instead of making one. destination is
- * "UID GID", what root of it is on the node: the sandbox's /run is theirs.
+ * Not a tree, but a user namespace, which the holder keeps for the tasks instead of making one. destination is
+ * "UID GID", the ids of its root on the node, which own the sandbox's /run.
  */
 #define GOJAIL_TREE_USER 16u
-/* The jail's root, which takes the place of the template's: what is mounted there comes along. */
+/* The jail's root, which replaces the template's; the mounts below the template's root move to it. */
 #define GOJAIL_TREE_ROOT 32u
 
 /* A mount of the site file's line "mount" (docs/state.md) that the holder makes. */
@@ -157,22 +157,21 @@ struct gojail_mount {
 	char destination[32]; /* absolute, in the jail; "" with GOJAIL_MOUNT_SCRIPT: the parent of the tree that is GOJAIL_TREE_ALONE */
 };
 
-#define GOJAIL_MOUNT_OVER 1u    /* over the template's: /proc, /sys, /dev or /run */
+#define GOJAIL_MOUNT_OVER 1u    /* on the template's /proc, /sys, /dev or /run */
 #define GOJAIL_MOUNT_IN 2u      /* on a directory in one of those */
-#define GOJAIL_MOUNT_ACCOUNT 4u /* no file system: a file of GOJAIL_ACCOUNTS */
+#define GOJAIL_MOUNT_ACCOUNT 4u /* bind mount of a file of GOJAIL_ACCOUNTS */
 #define GOJAIL_MOUNT_JOB 8u     /* not with GOJAIL_REQUEST_SHARED */
 #define GOJAIL_MOUNT_SCRIPT 16u /* only if a tree is GOJAIL_TREE_ALONE */
-#define GOJAIL_MOUNT_MKDIR 32u  /* the directory is made first */
+#define GOJAIL_MOUNT_MKDIR 32u  /* create the directory first */
 #define GOJAIL_MOUNT_NET 64u    /* only in a sandbox with a network of the job's own */
 
 /*
- * What the zygote is asked on its socket: this header, ntrees trees, and their
- * descriptors as SCM_RIGHTS. The holder answers twice: a gojail_reply at once, so
- * that the caller knows of it, then one with the result. Where it went into a PID
- * namespace it is another process by then. Pids are the node's. It lives on only if
- * the caller then sends one byte, with its record, that it has written. The holder is a child
- * that the zygote forks, or one that has begun a sandbox beforehand (spank/launcher/holder.h):
- * nobody can tell.
+ * A request on the zygote's socket: this header, ntrees trees, and their descriptors as SCM_RIGHTS. The
+ * holder is a child that the zygote forks, or the spare, which has prepared a sandbox beforehand
+ * (spank/launcher/holder.h); the caller sees no difference. The holder replies twice with a gojail_reply: at once,
+ * so that the caller knows the process, then with the result. If it entered a PID namespace, the second reply
+ * comes from another process. Pids are those of the node. The holder ends unless the caller, which has written
+ * the record, then sends one byte with a descriptor of the record.
  */
 struct gojail_request {
 	uint32_t version;
@@ -183,25 +182,25 @@ struct gojail_request {
 	struct gojail_mount mounts[GOJAIL_JOB_MOUNTS_MAX]; /* in the order of the site file; zeros after the last */
 };
 
-/* Where in /run a template has the node's passwd, group, shadow and gshadow, for sandboxes to mount on those of /etc. */
+/* Directory in /run of a template with the node's passwd, group, shadow and gshadow, which sandboxes mount on those of /etc. */
 #define GOJAIL_ACCOUNTS "gojail/node"
 
-/* Likewise a symbolic link to each library that Slurm's commands need and the jail lacks, its path with ':' for '/': root of
- * --jail-root=range, who may install it, gets none of the node's. */
+/* Directory in /run of a template with a symbolic link to each library that Slurm's commands need and the jail lacks; the
+ * link's name is the path with ':' for '/'. Sandboxes of --jail-root=range do not get them, as their root may install its own. */
 #define GOJAIL_OPTIONAL "gojail/optional"
 
-#define GOJAIL_REQUEST_SHARED 1u /* another sandbox of the job has what is the job's: it is among the trees */
-#define GOJAIL_REQUEST_NET 4u    /* the holder makes a network namespace */
-#define GOJAIL_REQUEST_PID 8u    /* it makes a PID namespace, or enters the job's */
-#define GOJAIL_REQUEST_IPC 16u   /* likewise IPC */
-#define GOJAIL_REQUEST_UTS 32u   /* likewise UTS */
-#define GOJAIL_REQUEST_ROOT 128u /* it makes a user namespace, in which uid is 0 and nobody else is anybody */
+#define GOJAIL_REQUEST_SHARED 1u /* the mounts GOJAIL_MOUNT_JOB are another sandbox's of the job, and among the trees */
+#define GOJAIL_REQUEST_NET 4u    /* create a network namespace */
+#define GOJAIL_REQUEST_PID 8u    /* create a PID namespace, or enter the job's */
+#define GOJAIL_REQUEST_IPC 16u   /* the same with IPC */
+#define GOJAIL_REQUEST_UTS 32u   /* the same with UTS */
+#define GOJAIL_REQUEST_ROOT 128u /* create a user namespace, in which uid is 0 and no other id is mapped */
 
 struct gojail_reply {
 	uint32_t version;
 	int32_t pid;
 	uint64_t start; /* start time, clock ticks since boot */
-	int32_t failed; /* 0, or text tells */
+	int32_t failed; /* 0, or text is the error */
 	char text[GOJAIL_TEXT_MAX];
 };
 
