@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// launch runs gojail-launcher with the verb and words, and returns its answer. process is what the launcher left to this process
-// to wait for, or nil; adjust prepares the launcher's own process.
+// launch runs gojail-launcher with the verb and words, and waits for its answer. It returns the process that the launcher
+// leaves for this process to wait for, or nil. adjust changes the launcher's command before it is started.
 func (n *localNode) launch(verb string, deadline time.Duration, words []string, adjust func(*exec.Cmd)) (process *os.Process, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -38,7 +38,7 @@ func (n *localNode) launch(verb string, deadline time.Duration, words []string, 
 	if err != nil {
 		return nil, fmt.Errorf("cannot start gojail-launcher; is gojail installed in %s? (--libdir): %w", n.LibDir, oneline.Cause(err))
 	}
-	// It keeps the deadline itself; this is for one that hangs, and for a process of it that keeps the pipe open.
+	// The launcher keeps the deadline itself, unless it hangs, or a child of it holds the pipe open.
 	read.SetReadDeadline(time.Now().Add(deadline + launcherPatience))
 	process, err = readAnswer(read)
 	if errors.Is(err, errUnanswered) {
@@ -48,9 +48,10 @@ func (n *localNode) launch(verb string, deadline time.Duration, words []string, 
 	return process, err
 }
 
+// launcherPatience is the time after the deadline for the launcher to answer or to end.
 const launcherPatience = 2 * time.Second
 
-// waitBriefly waits for the end of a process, which does not come where it hangs in storage.
+// waitBriefly waits for the end of a process, but not for one that hangs in storage.
 func waitBriefly(wait func() error) {
 	done := make(chan struct{})
 	go func() {
@@ -63,14 +64,14 @@ func waitBriefly(wait func() error) {
 	}
 }
 
-// build has gojail-launcher build a sandbox, as slurmstepd does for a job.
+// build starts gojail-launcher to build a sandbox, as slurmstepd does for a job.
 func (n *localNode) build(c *config.Config, j *config.Jail, job string, who *person, mounts string) error {
 	words := append(who.words(), "jail="+j.Name, "job="+job, "mounts="+mounts)
 	_, err := n.launch("sandbox", c.Deadline, words, func(*exec.Cmd) {})
 	return err
 }
 
-// startInside has gojail-launcher start the command in a sandbox, with what its tasks give up given up for good.
+// startInside starts gojail-launcher to run the command in a sandbox. The command keeps no privilege that tasks give up.
 func (n *localNode) startInside(t *terminal, deadline time.Duration, words, command []string) (*os.Process, error) {
 	for _, name := range []string{"TERM", "LANG", "TZ"} {
 		words = append(words, name+"="+os.Getenv(name))
@@ -78,7 +79,7 @@ func (n *localNode) startInside(t *terminal, deadline time.Duration, words, comm
 	words = append(append(words, "--"), command...)
 	process, err := n.launch("enter", deadline, words, func(cmd *exec.Cmd) {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // or Ctrl-C would end it half-way
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that Ctrl-C does not end the launcher half-way
 	})
 	if err == nil && process == nil {
 		err = errUnanswered

@@ -146,7 +146,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"gojail init needs one argument: the name of a jail":             {"init"},
 		"write -- before the command: gojail run tiny -- ls /":           {"run", "tiny", "ls", "/"},
 		"gojail run needs the name of a jail":                            {"run", "--", "ls"},
-		`this node knows no user "no-such-user"`:                         {"run", "tiny", "-u", "no-such-user"},
+		`there is no user "no-such-user" on this node`:                   {"run", "tiny", "-u", "no-such-user"},
 		"must be SOURCE:DESTINATION":                                     {"run", "tiny", "--jail-mount=/usr"},
 		"missing argument: give the name of a jail, or --job":            {"spec"},
 		"job 17 has no such sandbox on this node; see: gojail ls":        {"spec", "--job=17"},

@@ -9,25 +9,26 @@ import (
 	"strings"
 )
 
-// person is whom the command runs as.
+// person is the user that a command of `gojail run` or `gojail enter` runs as.
 type person struct {
 	name, home string
 	uid, gid   uint32
 	groups     []uint32
 }
 
+// lookup finds a user by name or number in the node's account files and directory services.
 func lookup(name string) (*person, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		if u, err = user.LookupId(name); err != nil {
-			return nil, fmt.Errorf("this node knows no user %q", name)
+			return nil, fmt.Errorf("there is no user %q on this node", name)
 		}
 	}
 	p := &person{name: u.Username, home: u.HomeDir}
-	if p.uid, err = id(u.Uid); err != nil {
+	if p.uid, err = parseID(u.Uid); err != nil {
 		return nil, err
 	}
-	if p.gid, err = id(u.Gid); err != nil {
+	if p.gid, err = parseID(u.Gid); err != nil {
 		return nil, err
 	}
 	groups, err := u.GroupIds()
@@ -35,7 +36,7 @@ func lookup(name string) (*person, error) {
 		return nil, fmt.Errorf("cannot look up the groups of user %s: %w", name, err)
 	}
 	for _, text := range groups {
-		gid, err := id(text)
+		gid, err := parseID(text)
 		if err != nil {
 			return nil, err
 		}
@@ -44,12 +45,12 @@ func lookup(name string) (*person, error) {
 	return p, nil
 }
 
-func id(text string) (uint32, error) {
+func parseID(text string) (uint32, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	return uint32(n), err
 }
 
-// words are the person's for gojail-launcher.
+// words returns the user as arguments of gojail-launcher.
 func (p *person) words() []string {
 	var groups []string
 	for _, gid := range p.groups {
