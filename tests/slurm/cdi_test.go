@@ -33,7 +33,7 @@ const cdiFile = `{"cdiVersion": "0.5.0", "kind": "example.com/gpu",
   "hooks": [{"hookName": "createContainer", "path": "/usr/bin/nvidia-cdi-hook", "args": ["nvidia-cdi-hook", "update-ldcache", "--folder", "/usr/lib/driver"]}]}}
 `
 
-// buildDriver makes a library that knows itself as libdriver.so.1, and a program that needs it.
+// buildDriver compiles a library with the soname libdriver.so.1, and a program that needs it.
 func buildDriver(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,7 +84,7 @@ func TestCDI(t *testing.T) {
 		return c.Run(harness.Alice, append(append([]string{"srun", "-Q", "-wn1", "--jail=debian"}, args...), "sh", "-c", script)...)
 	}
 	prints(t, "driver 42", in("driver-smi"))
-	prints(t, "driver 42", entered(t, c))
+	prints(t, "driver 42", enterSandbox(t, c))
 	const nodes = "cd /dev; echo $(ls -d tty6* cpu/*/* net/tun 2>/dev/null)"
 	prints(t, "net/tun tty60", in(nodes))
 	prints(t, "cpu/1/cpuid net/tun tty60 tty62", in(nodes, "--gres=gpu:1"))
@@ -105,15 +105,15 @@ func TestCDI(t *testing.T) {
 	refusedWrite := in("echo x >/run/gojail/cdi/bin/driver-smi; echo x >/run/gojail/cdi/lib/new")
 	assert.NotZero(t, refusedWrite.Code)
 
-	ldCache(t, c, in)
-	cdiChanges(t, c, in)
+	checkLdCache(t, c, in)
+	changeCDIFile(t, c, in)
 	for _, node := range harness.Nodes {
-		assert.Equal(t, "idle", waitState(c, node), c.Drained())
+		assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 	}
 }
 
-// entered runs the program in a job's sandbox as root on the node does.
-func entered(t *testing.T, c *harness.Cluster) harness.Result {
+// enterSandbox runs the program in a job's sandbox, as root on the node does.
+func enterSandbox(t *testing.T, c *harness.Cluster) harness.Result {
 	t.Helper()
 	step, id := allocation(t, c)
 	prints(t, "", step("true"))
@@ -122,8 +122,9 @@ func entered(t *testing.T, c *harness.Cluster) harness.Result {
 	return r
 }
 
-// ldCache: a jail whose ld.so.cache knows the directory needs no LD_LIBRARY_PATH.
-func ldCache(t *testing.T, c *harness.Cluster, in func(string, ...string) harness.Result) {
+// checkLdCache runs the program in a jail whose ld.so.cache lists the directory: LD_LIBRARY_PATH is not
+// needed.
+func checkLdCache(t *testing.T, c *harness.Cluster, in func(string, ...string) harness.Result) {
 	t.Helper()
 	const without = "env -u LD_LIBRARY_PATH driver-smi"
 	r := in(without)
@@ -134,9 +135,9 @@ func ldCache(t *testing.T, c *harness.Cluster, in func(string, ...string) harnes
 	prints(t, "driver 42", in(without))
 }
 
-// cdiChanges: jobs get what a new CDI file says after gojail reload; one that asks
-// for what is not there fails jobs with one line, and gojail check tells.
-func cdiChanges(t *testing.T, c *harness.Cluster, in func(string, ...string) harness.Result) {
+// changeCDIFile writes another CDI file: jobs get its devices after gojail reload. A file that names what is
+// missing fails jobs with one line, and gojail check reports it.
+func changeCDIFile(t *testing.T, c *harness.Cluster, in func(string, ...string) harness.Result) {
 	t.Helper()
 	path := c.Path("/etc/cdi/driver.json")
 	gojail := func(args ...string) harness.Result { return c.Gojail("n1", args...) }

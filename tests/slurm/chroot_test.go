@@ -19,14 +19,14 @@ func TestSlurmdInAChroot(t *testing.T) {
 	require.Zero(t, r.Code, r)
 	require.NoError(t, c.StopSlurmd("n1"))
 	require.NoError(t, c.StartSlurmd("n1", "/usr/sbin/chroot", "/srv/root"))
-	require.Equal(t, "idle", waitState(c, "n1"))
+	require.Equal(t, "idle", waitForState(c, "n1"))
 
 	assert.Contains(t, c.Gojail("n1", "check").Stdout, "runs in the chroot /srv/root, where no step gets a jail")
 	for _, step := range []string{"the first, which would make the sandbox", "the next"} {
 		r = c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--output=/home/alice/out.%t", "touch", "/home/alice/ran")
 		assert.NotZero(t, r.Code, "%s: %s", step, r)
 		assert.Contains(t, r.String()+read(c, "/home/alice/out.0"), "slurmd is in a chroot", step)
-		assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+		assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 	}
 	missing(t, c, "/home/alice/ran")
 	missing(t, c, jailHome+"ran")

@@ -46,7 +46,7 @@ var jailed = harness.Options{
 	},
 }
 
-// shared returns the common cluster: idle, with its first configuration.
+// shared returns the common cluster, idle and with its first configuration.
 func shared(t *testing.T) *harness.Cluster {
 	t.Helper()
 	if why := harness.Missing(); why != "" {
@@ -61,7 +61,7 @@ func shared(t *testing.T) *harness.Cluster {
 	c.ShowLogs(t)
 	t.Cleanup(func() {
 		for _, node := range harness.Nodes {
-			if !assert.Equal(t, "idle", waitState(c, node), "a test leaves its nodes idle: "+c.Drained()) {
+			if !assert.Equal(t, "idle", waitForState(c, node), "a test leaves its nodes idle: "+c.Drained()) {
 				c.Resume(node)
 			}
 		}
@@ -69,8 +69,8 @@ func shared(t *testing.T) *harness.Cluster {
 	return c
 }
 
-// waitState is the state of a node once its jobs are gone.
-func waitState(c *harness.Cluster, node string) (state string) {
+// waitForState waits until the node has no jobs, and returns its state.
+func waitForState(c *harness.Cluster, node string) (state string) {
 	harness.Poll(harness.Timeout, func() bool {
 		state = c.NodeState(node)
 		return state != "completing" && state != "mixed" && state != "allocated"
@@ -78,7 +78,7 @@ func waitState(c *harness.Cluster, node string) (state string) {
 	return state
 }
 
-// configure puts a configuration in place for the rest of the test.
+// configure replaces gojail.toml for the rest of the test.
 func configure(t *testing.T, c *harness.Cluster, config string) {
 	t.Helper()
 	require.NoError(t, c.WriteConfig(config))
@@ -91,7 +91,7 @@ func inJail(t *testing.T, c *harness.Cluster, path, text string) {
 	onNode(t, c, filepath.Join("/srv/jails/debian", path), text)
 }
 
-// onNode writes a file of alice's outside of every jail.
+// onNode writes a file of alice's outside of every jail for the rest of the test.
 func onNode(t *testing.T, c *harness.Cluster, path, text string) {
 	t.Helper()
 	host := c.Path(path)
@@ -100,34 +100,34 @@ func onNode(t *testing.T, c *harness.Cluster, path, text string) {
 	t.Cleanup(func() { os.RemoveAll(host) })
 }
 
-// read is the text of a file of the machine, "" where there is none.
+// read returns the text of a file of the machine, "" for a missing one.
 func read(c *harness.Cluster, path string) string {
 	text, _ := os.ReadFile(c.Path(path))
 	return string(text)
 }
 
-// missing says that the machine has no file of that path.
+// missing requires that the machine has no file of that path.
 func missing(t *testing.T, c *harness.Cluster, path string) {
 	t.Helper()
 	_, err := os.Lstat(c.Path(path))
 	assert.ErrorIs(t, err, os.ErrNotExist, path)
 }
 
-// prints expects a command that succeeds and prints exactly want, order aside.
+// prints requires that a command succeeds and prints exactly the lines of want, in any order.
 func prints(t *testing.T, want string, r harness.Result) {
 	t.Helper()
 	require.Zero(t, r.Code, r)
 	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
 }
 
-// refused expects a command that fails and says why in one line of ours.
+// refused requires that a command fails with one line of gojail's, which contains why.
 func refused(t *testing.T, why string, r harness.Result) {
 	t.Helper()
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, oneLine(r.Stderr), why, r)
 }
 
-// oneLine is the line that gojail wrote among those of Slurm.
+// oneLine returns the line of gojail among those of Slurm.
 func oneLine(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		if strings.Contains(line, "gojail: ") {

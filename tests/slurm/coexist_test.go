@@ -17,9 +17,9 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// accounted is a cluster that does all that Slurm can do to a task: it is counted,
-// bound to CPUs, kept within its memory, and suspended in a freezer.
-func accounted() harness.Options {
+// accountedOptions returns a cluster that does to tasks all that Slurm can do: account, bind to CPUs, limit
+// memory, and suspend in a freezer.
+func accountedOptions() harness.Options {
 	options := jailed
 	options.Constrain = true
 	options.CPUs = 2
@@ -57,11 +57,11 @@ var likeWithout = []struct {
 		`^\d+: .*task 1: Exited with exit code 3`},
 	{"limits", srun("sh", "-c", "ulimit -Sa; ulimit -Ha; umask; cat /proc/self/oom_score_adj; nice; pwd"), `nofiles`},
 	{"limits of the submit host", func(t *testing.T, c *harness.Cluster, jail string) string {
-		return outcome(c.Run(harness.Alice, "sh", "-c", "ulimit -S -n 200; ulimit -c 7; umask 027; srun "+jail+" -wn1 sh -c 'ulimit -n; ulimit -c; umask'"))
+		return formatOutcome(c.Run(harness.Alice, "sh", "-c", "ulimit -S -n 200; ulimit -c 7; umask 027; srun "+jail+" -wn1 sh -c 'ulimit -n; ulimit -c; umask'"))
 	}, `^0: 0027 . 200 . 7`},
 	{"multi-prog", func(t *testing.T, c *harness.Cluster, jail string) string {
 		onNode(t, c, "/home/alice/programs", "0 sh -c 'exit 4'\n1 sh -c 'echo %t-%o; exit 5'\n")
-		return outcome(c.Run(harness.Alice, "srun", jail, "-wn1", "-n2", "--multi-prog", "/home/alice/programs"))
+		return formatOutcome(c.Run(harness.Alice, "srun", jail, "-wn1", "-n2", "--multi-prog", "/home/alice/programs"))
 	}, `^5: .*task 0: Exited with exit code 4`},
 	{"CPUs", srun("-n2", "--cpu-bind=verbose,map_cpu:1,0", "sh", "-c", "echo $SLURM_PROCID $(grep Cpus_allowed_list /proc/self/status) $(nproc)"),
 		`0 Cpus_allowed_list:\s+1 1 .*cpu-bind=MA`},
@@ -70,10 +70,10 @@ var likeWithout = []struct {
 	{"environment", func(t *testing.T, c *harness.Cluster, jail string) string {
 		r := c.Run(harness.Alice, "srun", jail, "-wn1", "env")
 		r.Stdout = ofTheStep.ReplaceAllString(r.Stdout, "")
-		return outcome(r)
+		return formatOutcome(r)
 	}, `SLURM_PROCID=0`},
 	{"a command that is not there", srun("/nosuch/command"), `^2: .*No such file`},
-	{"a job that is watched", watched, `^squeue: JOB.0 perl n1.*listpids: .*busy.pl 0 0 0, .*busy.pl 0 1 1\n.*sstat: enough\nsattach: 5 .*tick`},
+	{"a job that is watched", watchJob, `^squeue: JOB.0 perl n1.*listpids: .*busy.pl 0 0 0, .*busy.pl 0 1 1\n.*sstat: enough\nsattach: 5 .*tick`},
 	{"a task that is waited for", srun("-n2", "--wait=1", "sh", "-c", "[ $SLURM_PROCID = 1 ] || exec sleep 600"), `^\d+: .*`},
 }
 
@@ -88,7 +88,7 @@ var ofTheStep = regexp.MustCompile(`(?m)^(\w*JAIL\w*|\w*JOB_?ID|SLURM_TASK_PID|S
 // srun runs a step on n1.
 func srun(args ...string) func(t *testing.T, c *harness.Cluster, jail string) string {
 	return func(t *testing.T, c *harness.Cluster, jail string) string {
-		return outcome(c.Run(harness.Alice, append([]string{"srun", jail, "-wn1"}, args...)...))
+		return formatOutcome(c.Run(harness.Alice, append([]string{"srun", jail, "-wn1"}, args...)...))
 	}
 }
 
@@ -99,9 +99,9 @@ var (
 	changing = regexp.MustCompile(`\[\d+-\d+-\d+T\S+\] |(StepId=|STEP |JOB )\d+|\[\d+\]|pid \d+|CANCELLED AT \S+|\d+s ago`)
 )
 
-// outcome is the exit status of a command and its lines in order of the alphabet, each
-// once: a step that is cancelled says so for each signal that comes before its end.
-func outcome(r harness.Result) string {
+// formatOutcome returns the exit status of a command and its different lines in alphabetical order: a
+// cancelled step prints one line for each signal before its end.
+func formatOutcome(r harness.Result) string {
 	text := queued.ReplaceAllString(r.Stdout+"\n"+r.Stderr, "")
 	lines := strings.Split(strings.TrimSpace(changing.ReplaceAllString(text, "-")), "\n")
 	slices.Sort(lines)
@@ -110,11 +110,11 @@ func outcome(r harness.Result) string {
 
 // TestSlurmDoesToTasksWhatItDoesWithout compares steps in a jail with steps on the node.
 func TestSlurmDoesToTasksWhatItDoesWithout(t *testing.T) {
-	c := harness.Start(t, accounted())
+	c := harness.Start(t, accountedOptions())
 	limited := map[string]string{} // slurmctld looks every half minute: meanwhile, the others
 	for _, jail := range []string{"--jail=none", "--jail=debian"} {
-		limited[jail] = submit(t, c, "trap 'echo asked' TERM\necho up\nsleep 600 &\nwait\necho on\nsleep 600\n", jail, "-wn2", "-t2")
-		said(t, c, limited[jail], "up")
+		limited[jail] = submitScript(t, c, "trap 'echo asked' TERM\necho up\nsleep 600 &\nwait\necho on\nsleep 600\n", jail, "-wn2", "-t2")
+		waitForLine(t, c, limited[jail], "up")
 		r := c.Root("scontrol", "update", "jobid="+limited[jail], "endtime=now")
 		require.Zero(t, r.Code, r)
 	}
@@ -127,18 +127,19 @@ func TestSlurmDoesToTasksWhatItDoesWithout(t *testing.T) {
 		})
 	}
 	t.Run("time limit", func(t *testing.T) {
-		plain := overdue(c, limited["--jail=none"])
+		plain := waitForOverdue(c, limited["--jail=none"])
 		require.Regexp(t, `^TIMEOUT .*asked.*on`, plain)
 		require.Contains(t, plain, "DUE TO TIME LIMIT")
-		assert.Equal(t, plain, overdue(c, limited["--jail=debian"]))
+		assert.Equal(t, plain, waitForOverdue(c, limited["--jail=debian"]))
 	})
 	for _, node := range harness.Nodes {
-		assert.Equal(t, "idle", waitState(c, node), c.Drained())
+		assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 	}
 }
 
-// overdue is what is left of a job that has met its time limit.
-func overdue(c *harness.Cluster, id string) string {
+// waitForOverdue waits for the end of a job that exceeds its time limit, and returns its state, exit code and
+// output.
+func waitForOverdue(c *harness.Cluster, id string) string {
 	job := c.WaitJob(harness.Job{ID: id})
-	return job.State + " " + job.ExitCode + " " + lines(job.Output)
+	return job.State + " " + job.ExitCode + " " + uniqueLines(job.Output)
 }

@@ -18,7 +18,7 @@ import (
 // TestEveryCommandOfSlurm: a jail with Slurm has each of the node's client commands, in the PATH of its users.
 func TestEveryCommandOfSlurm(t *testing.T) {
 	c := shared(t)
-	names := slurmPrograms(t, c)
+	names := listSlurmPrograms(t, c)
 	require.Contains(t, names, "sacctmgr")
 	require.Contains(t, names, "sprio")
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "sh", "-c",
@@ -29,8 +29,8 @@ func TestEveryCommandOfSlurm(t *testing.T) {
 	}
 }
 
-// slurmPrograms lists what the node has in /usr/bin and is linked with Slurm's library.
-func slurmPrograms(t *testing.T, c *harness.Cluster) []string {
+// listSlurmPrograms returns the programs in the node's /usr/bin that are linked with Slurm's library.
+func listSlurmPrograms(t *testing.T, c *harness.Cluster) []string {
 	t.Helper()
 	paths, err := filepath.Glob(c.Path("/usr/bin/s*"))
 	require.NoError(t, err)

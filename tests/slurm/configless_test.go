@@ -70,7 +70,7 @@ func TestConfiglessInclude(t *testing.T) {
 	})
 }
 
-// reconfigured waits until the nodes have what slurmctld sends anew.
+// reconfigured runs scontrol reconfigure, and waits until the nodes have the file with that text.
 func reconfigured(t *testing.T, c *harness.Cluster, file, text string) {
 	t.Helper()
 	r := c.Root("scontrol", "reconfigure")

@@ -40,18 +40,19 @@ func TestContainerPlugin(t *testing.T) {
 			for _, node := range harness.Nodes { // as after every new plugin: srun in the jail is to find it
 				require.Zero(t, c.Gojail(node, "init", "debian").Code)
 			}
-			boxBesideJails(t, c)
-			boxInJail(t, c)
+			checkBoxBesideJails(t, c)
+			checkBoxInJail(t, c)
 			assert.Equal(t, "user_init task_exit", strings.Join(strings.Fields(read(c, stack.hooks)), " "))
 			missing(t, c, stack.others)
 			for _, node := range harness.Nodes {
-				assert.Equal(t, "idle", waitState(c, node), c.Drained())
+				assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 			}
 		})
 	}
 }
 
-// buildBox compiles the plugin for the Slurm of the machine, and gives it a directory on the node and in the jail.
+// buildBox compiles the plugin for the machine's Slurm, and creates a directory for it on the node and in the
+// jail.
 func buildBox(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	if r := c.Run(harness.Alice, "unshare", "--user", "true"); r.Code != 0 {
@@ -70,8 +71,9 @@ func buildBox(t *testing.T, c *harness.Cluster) {
 
 const inBox = "cat file /srv/file; pwd; id -un"
 
-// boxBesideJails: with gojail's defaults a step has either, and who wants both reads why not.
-func boxBesideJails(t *testing.T, c *harness.Cluster) {
+// checkBoxBesideJails runs steps with gojail's defaults: a step has the box or a jail, and one that asks for
+// both is refused with the reason.
+func checkBoxBesideJails(t *testing.T, c *harness.Cluster) {
 	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
 	prints(t, "of the node\nof the node\n/srv\nalice", c.Run(harness.Alice, "srun", "--box=/home/alice/box", "sh", "-c", inBox))
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "--box=/home/alice/box", "echo", "ran")
@@ -80,21 +82,21 @@ func boxBesideJails(t *testing.T, c *harness.Cluster) {
 	assert.Contains(t, r.Stderr, "box: the helper ended: Operation not permitted", r)
 }
 
-// boxInJail: in a jail without a filter the task is in the box, and the box in the jail.
-func boxInJail(t *testing.T, c *harness.Cluster) {
+// checkBoxInJail runs a step in a jail without a filter: the task is in the box, and the box is in the jail.
+func checkBoxInJail(t *testing.T, c *harness.Cluster) {
 	configure(t, c, unfiltered)
 	job := c.Batch(harness.Alice, "cat file\nsrun -n2 cat file "+marker+"\n", "--jail=debian", "--box=/home/alice/box", "-n2", "--output=/home/alice/box.out")
-	removed(t, c, "box.out")
-	assert.Equal(t, "COMPLETED debian | of the jail", job.State+" "+lines(job.Output), job)
+	removeFromJail(t, c, "box.out")
+	assert.Equal(t, "COMPLETED debian | of the jail", job.State+" "+uniqueLines(job.Output), job)
 	assert.Equal(t, 3, strings.Count(job.Output, "of the jail\n"), job)
-	noHooks(c)
+	removeHookNotes(c)
 	prints(t, "of the jail\nof the jail\n/srv\nalice\ndebian\nsh", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--box=/home/alice/box",
 		"sh", "-c", inBox+"; cat "+marker+"; cat /proc/[0-9]*/comm | sort -u | grep -xv -e cat -e sort -e grep"))
 	require.True(t, c.WaitIdle())
 }
 
-// noHooks removes what the plugin's programs noted.
-func noHooks(c *harness.Cluster) {
+// removeHookNotes removes the files in which the plugin's programs noted their calls.
+func removeHookNotes(c *harness.Cluster) {
 	for _, home := range []string{"/home/alice/", jailHome} {
 		os.Remove(c.Path(home + "hooks"))
 	}

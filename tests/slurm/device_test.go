@@ -43,11 +43,11 @@ func TestOnlyTheJobsDevices(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(out, "zero\n"), out)
 	assert.NotContains(t, out, "full\n")
 	for _, node := range harness.Nodes {
-		assert.Equal(t, "idle", waitState(c, node), c.Drained())
+		assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 	}
 }
 
-// withGPUs are two of them on each node, as gres.conf has them.
+// withGPUs returns a cluster whose nodes have two GPUs each, as gres.conf names them.
 func withGPUs(gres string) harness.Options {
 	options := jailed
 	options.Files = maps.Clone(jailed.Files)
@@ -87,6 +87,6 @@ func TestOnlyTheJobsGPUsAreThere(t *testing.T) {
 		`for gpus in 1 2 2; do srun -Q --jail=debian --gres=gpu:$gpus sh -c "$LIST"; done`}})
 	prints(t, "tty60 tty62\ntty60 tty61 tty62\ntty60 tty61 tty62", steps)
 	for _, node := range harness.Nodes {
-		assert.Equal(t, "idle", waitState(c, node), c.Drained())
+		assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 	}
 }

@@ -30,20 +30,20 @@ func TestEarlierPluginFails(t *testing.T) {
 			for _, node := range harness.Nodes { // as after every new plugin: srun in the jail is to find it
 				require.Zero(t, c.Gojail(node, "init", "debian").Code)
 			}
-			earlySteps(t, c, hook)
+			runEarlySteps(t, c, hook)
 		})
 	}
 }
 
-// endures says that this release goes on after such a plugin.
-func endures(t *testing.T, c *harness.Cluster) bool {
+// survivesPlugin reports whether this release of Slurm goes on after such a plugin.
+func survivesPlugin(t *testing.T, c *harness.Cluster) bool {
 	t.Helper()
 	version := strings.Fields(c.Root("slurmd", "-V").Stdout)
 	require.Len(t, version, 2)
 	return version[1] < "25.05"
 }
 
-// buildPlugin makes /opt/NAME/spank_NAME.so in the machine, of testdata/NAME.c.
+// buildPlugin compiles testdata/NAME.c to /opt/NAME/spank_NAME.so of the machine.
 func buildPlugin(t *testing.T, c *harness.Cluster, name string) {
 	t.Helper()
 	source, err := os.ReadFile("testdata/" + name + ".c")
@@ -57,38 +57,41 @@ func buildPlugin(t *testing.T, c *harness.Cluster, name string) {
 // confined is what a task says that has come into its jail and given up what it is to give up.
 const confined = "ran in debian CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2"
 
-func earlySteps(t *testing.T, c *harness.Cluster, hook string) {
+// runEarlySteps runs steps while a plugin before gojail fails in the hook.
+func runEarlySteps(t *testing.T, c *harness.Cluster, hook string) {
 	script := "echo ran in $(" + where + ") $(" + status + ")"
 	before := len(c.Log("n1"))
 	for _, as := range [][2]string{{harness.Alice, "none"}, {harness.Alice, "self"}, {"root", "none"}} {
 		r := c.Run(as[0], "srun", "-Q", "-wn1", "-n2", "--jail=debian", "--jail-root="+as[1], "sh", "-c", script)
 		assert.NotEqual(t, -1, r.Code, r)
-		judgeEarly(t, hook, r.Stdout, r.Stdout+r.Stderr, r.Code == 0)
-		resume(t, c)
+		judgeEarlyStep(t, hook, r.Stdout, r.Stdout+r.Stderr, r.Code == 0)
+		resumeNodes(t, c)
 	}
 	log := c.Log("n1")[before:]
 	assert.Equal(t, hook != "none", strings.Contains(log, "early: "+hook), "the plugin was asked: %s", log)
-	if !endures(t, c) {
+	if !survivesPlugin(t, c) {
 		return // such a batch job is held, or tried for a minute
 	}
 	job := c.Batch(harness.Alice, script, "-wn1", "--jail=debian", "--output=/home/alice/early.out")
 	defer os.Remove(c.Path(job.Seen))
-	judgeEarly(t, hook, job.Output, job.Output, job.State == "COMPLETED")
-	resume(t, c)
+	judgeEarlyStep(t, hook, job.Output, job.Output, job.State == "COMPLETED")
+	resumeNodes(t, c)
 }
 
-// resume waits for the end of the job, and brings back nodes where it is Slurm that drains them.
-func resume(t *testing.T, c *harness.Cluster) {
+// resumeNodes waits for the end of the job, and resumes nodes that Slurm drained.
+func resumeNodes(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	for _, node := range harness.Nodes {
-		if state := waitState(c, node); state != "idle" {
-			assert.False(t, endures(t, c), "%s is %s: %s", node, state, c.Drained())
+		if state := waitForState(c, node); state != "idle" {
+			assert.False(t, survivesPlugin(t, c), "%s is %s: %s", node, state, c.Drained())
 			c.Resume(node)
 		}
 	}
 }
 
-func judgeEarly(t *testing.T, hook, stdout, said string, ok bool) {
+// judgeEarlyStep requires that each task which ran was confined, and that the step failed as Slurm lets it
+// with that hook.
+func judgeEarlyStep(t *testing.T, hook, stdout, said string, ok bool) {
 	t.Helper()
 	for line := range strings.Lines(stdout) {
 		if strings.Contains(line, "ran in") {
@@ -102,7 +105,7 @@ func judgeEarly(t *testing.T, hook, stdout, said string, ok bool) {
 
 // TestEarlierPluginKeepsNoScopeAway: without a PID namespace, too, it is noticed that the step's domain was never begun.
 func TestEarlierPluginKeepsNoScopeAway(t *testing.T) {
-	if !scopes(t) {
+	if !hasScopes(t) {
 		t.Skip("needs Landlock of Linux 6.12")
 	}
 	options := jailed
@@ -115,6 +118,6 @@ func TestEarlierPluginKeepsNoScopeAway(t *testing.T) {
 		require.Zero(t, c.Gojail("n1", "init", "debian").Code)
 		r := c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n2", "--jail=debian", "sh", "-c", "echo ran")
 		assert.Equal(t, hook == "none", strings.Contains(r.Stdout, "ran"), r)
-		resume(t, c)
+		resumeNodes(t, c)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // TestEndThatFailedIsTriedAgain: by the ends of later jobs, which nobody has to do anything for; and by the sweep.
 func TestEndThatFailedIsTriedAgain(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	exists := func(path string) bool {
 		_, err := os.Lstat(c.Path(path))
 		return err == nil
@@ -59,17 +59,17 @@ func TestEndThatFailedIsTriedAgain(t *testing.T) {
 		missing(t, c, state)
 		missing(t, c, "/run/gojail/n1/ended")
 	}
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
 // TestTracerOutsideKeepsNothing: who traces a process of a job from outside keeps that from being
 // reaped, and the job's holder, process 1 there, from ending. All else of the job is gone.
 func TestTracerOutsideKeepsNothing(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	step, id := allocation(t, c)
 	prints(t, "debian", step("touch /tmp/file; (setsid sleep 54321 >/dev/null 2>&1 &); cat "+marker))
-	release := trace(t, "sleep\x0054321\x00")
+	release := traceProcess(t, "sleep\x0054321\x00")
 	c.Run(harness.Alice, "scancel", id)
 	require.True(t, c.WaitIdle(), c.Drained())
 	for _, path := range []string{"/var/lib/gojail/n1/jobs/", "/run/gojail/n1/jobs/", "/run/gojail/n1/ended/"} {
@@ -77,11 +77,12 @@ func TestTracerOutsideKeepsNothing(t *testing.T) {
 	}
 	assert.NotEmpty(t, c.Find("[sleep]"), "it is a zombie while it is traced")
 	release()
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
-// trace makes this process the tracer of another, wherever that is, until release; then it is reaped.
-func trace(t *testing.T, command string) (release func()) {
+// traceProcess makes this process the tracer of the one with that command line, in any namespace, until
+// release, after which it is reaped.
+func traceProcess(t *testing.T, command string) (release func()) {
 	t.Helper()
 	traced := 0
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
@@ -121,7 +122,7 @@ func TestLauncherEndsWithItsStep(t *testing.T) {
 	c := shared(t)
 	configure(t, c, regexp.MustCompile(`(?m)^deadline .*`).ReplaceAllString(harness.DefaultConfig, `deadline = "50s"`))
 	onNode(t, c, "/data/alice/file", "of the node\n")
-	before := warm(t, c)
+	before := warmUp(t, c)
 	step, id := allocation(t, c)
 	prints(t, "debian", step("cat "+marker))
 	zygote := strconv.Itoa(recorded(t, c, "jails/debian/zygote"))
@@ -143,5 +144,5 @@ func TestLauncherEndsWithItsStep(t *testing.T) {
 	assert.Empty(t, sandboxes)
 	c.Run(harness.Alice, "scancel", id)
 	<-done
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }

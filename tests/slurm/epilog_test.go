@@ -19,8 +19,9 @@ import (
 // confinedIn is what a program says of the jail, the namespaces and the rights that it has.
 const confinedIn = "cat " + marker + "; " + status + "; echo; cd /proc/self/ns; readlink ipc uts pid net"
 
-// epilogSays what confinedIn does, in a file that the epilog may write in whatever jail.
-func epilogSays(name string) string {
+// confinedEpilog returns an epilog that writes what confinedIn reports into a file that it can write in every
+// jail.
+func confinedEpilog(name string) string {
 	return "#!/bin/sh\n{ " + confinedIn + "; } >/tmp/" + name + ".$SLURM_LOCALID 2>&1\n"
 }
 
@@ -31,19 +32,20 @@ func TestTaskEpilogIsConfined(t *testing.T) {
 	options.Config = strings.Replace(rooted, `["self"]`, `["self", "range"]`, 1)
 	options.Files = map[string]string{
 		"/etc/slurm/task_prolog": "#!/bin/sh\n",
-		"/etc/slurm/task_epilog": epilogSays("site"),
+		"/etc/slurm/task_epilog": confinedEpilog("site"),
 	}
 	for _, parameters := range []string{"config_overrides", "config_overrides,contain_spank"} { // the second means nothing to 22.05
 		t.Run(parameters, func(t *testing.T) {
 			options.SlurmConf = maps.Clone(jailed.SlurmConf)
 			options.SlurmConf["SlurmdParameters"] = parameters
-			epilogsAreConfined(t, harness.Start(t, options))
+			checkEpilogsAreConfined(t, harness.Start(t, options))
 		})
 	}
 }
 
-func epilogsAreConfined(t *testing.T, c *harness.Cluster) {
-	inJail(t, c, "/home/alice/epilog", epilogSays("own"))
+// checkEpilogsAreConfined runs steps with a task epilog, which reports the same confinement as its task.
+func checkEpilogsAreConfined(t *testing.T, c *harness.Cluster) {
+	inJail(t, c, "/home/alice/epilog", confinedEpilog("own"))
 	ranged(t, c)
 	_, job := allocation(t, c)
 	for _, root := range []string{"none", "self", "range"} {
@@ -71,7 +73,7 @@ func TestNoTaskEpilogOfAFault(t *testing.T) {
 	require.NoError(t, os.Remove(c.Path("/home/alice/ran")))
 	r = c.Run(harness.Alice, "srun", "-wn1", "--jail=nosuch", "--task-epilog=/home/alice/epilog", "true")
 	assert.Contains(t, r.Stderr, `there is no jail "nosuch"`, r)
-	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 	missing(t, c, "/home/alice/ran")
 }
 
@@ -96,7 +98,7 @@ func TestNoTaskEpilogWithoutItsSandbox(t *testing.T) {
 	}
 	r := <-ended
 	assert.NotZero(t, r.Code, r)
-	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 	assert.Regexp(t, "no task epilog is run: the holder of the job's sandbox was killed|user task_epilog: fork: Cannot allocate memory", c.Log("n1"))
 	missing(t, c, "/home/alice/ran")
 	missing(t, c, jailHome+"ran")
@@ -116,7 +118,7 @@ func TestTaskEpilogAfterAnEarlierPluginFails(t *testing.T) {
 		require.Zero(t, c.Gojail("n1", "init", "debian").Code, "as after every new plugin")
 		before := len(c.Log("n1"))
 		r := c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n2", "-O", "--jail=debian", "--task-epilog=/home/alice/epilog", "true")
-		resume(t, c)
+		resumeNodes(t, c)
 		assert.Equal(t, hook != "none", strings.Contains(c.Log("n1")[before:], "early: "+hook), "the plugin was asked: %s", r)
 		missing(t, c, "/home/alice/ran")
 		if hook == "none" {

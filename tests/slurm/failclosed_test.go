@@ -42,8 +42,9 @@ const (
 	mendToml = "rm -f " + harness.ConfigPath + "; mv /root/saved " + harness.ConfigPath
 )
 
-// launcherIs replaces the launcher by a script; $real is the launcher itself.
-func launcherIs(script string) string {
+// replaceLauncher returns the commands that put a script in the launcher's place; $real is the launcher
+// itself.
+func replaceLauncher(script string) string {
 	return saveExe + "printf '#!/bin/bash\\nreal=" + lib + "saved\\n%s\\n' '" + script + "' >" + lib + "gojail-launcher; chmod 755 " + lib + "gojail-launcher"
 }
 
@@ -51,7 +52,7 @@ var faults = []fault{
 	{name: "jail root missing", breaks: aside, mends: back, reason: jailRoot},
 	{name: "jail root not a directory", breaks: aside + "touch " + jailRoot, mends: back, reason: jailRoot},
 	{name: "jail root empty", breaks: aside + "mkdir " + jailRoot, mends: back, reason: jailRoot},
-	{name: "jail storage hangs", prepare: hangs(jailRoot), reason: "deadline", within: 2 * time.Second},
+	{name: "jail storage hangs", prepare: hangDirectory(jailRoot), reason: "deadline", within: 2 * time.Second},
 	{name: "library missing", breaks: saveLib + "rm " + lib + "libgojail.so", mends: mendLib, reason: "libgojail.so"},
 	{name: "library truncated", breaks: saveLib + "rm " + lib + "libgojail.so; head -c 1000 /root/saved >" + lib + "libgojail.so", mends: mendLib, reason: "libgojail.so"},
 	{name: "library writable by others", breaks: "chmod 666 " + lib + "libgojail.so", mends: "chmod 755 " + lib + "libgojail.so", reason: "chmod go-w"},
@@ -68,19 +69,19 @@ var faults = []fault{
 	{name: "state directory read-only", breaks: "mount -t tmpfs -o ro readonly /run/gojail", mends: "umount -l /run/gojail", reason: "/run/gojail"},
 	{name: "state directory of somebody else", breaks: "mkdir -p /run/gojail/n1; chown alice /run/gojail/n1", mends: "chown root /run/gojail/n1", reason: "/run/gojail/n1"},
 	{name: "launcher missing", breaks: saveExe, mends: mendExe, reason: "gojail-launcher"},
-	{name: "launcher killed at once", breaks: launcherIs("kill -KILL $$"), mends: mendExe, reason: "launcher"},
-	{name: "launcher stopped", breaks: launcherIs("kill -STOP $$"), mends: mendExe, reason: "deadline", within: 10 * time.Second}, // nothing has told this node the site's deadline yet
+	{name: "launcher killed at once", breaks: replaceLauncher("kill -KILL $$"), mends: mendExe, reason: "launcher"},
+	{name: "launcher stopped", breaks: replaceLauncher("kill -STOP $$"), mends: mendExe, reason: "deadline", within: 10 * time.Second}, // nothing has told this node the site's deadline yet
 	{name: "unknown jail", options: []string{"--jail=nowhere"}, reason: `jail "nowhere"`},
-	{name: "jail of another user", config: only("bob"), reason: "may not use jail"},
-	{name: "jail of no group of the user", config: only("root"), user: harness.Bob, reason: "may not use jail"},
+	{name: "jail of another user", config: onlyFor("bob"), reason: "may not use jail"},
+	{name: "jail of no group of the user", config: onlyFor("root"), user: harness.Bob, reason: "may not use jail"},
 	{name: "refused mount", options: []string{"--jail=debian", "--jail-mount=/etc:/mnt"}, reason: "/etc"},
 	{name: "mount source missing", options: []string{"--jail=debian", "--jail-mount=/data/nothing:/mnt"}, reason: "/data/nothing"},
 	{name: "mount destination missing", options: []string{"--jail=debian", "--jail-mount=/data:/mnt/nothing"}, reason: "/mnt/nothing"},
 	{name: "mount without a jail", options: []string{"--jail=none", "--jail-mount=/data:/mnt"}, reason: "--jail-mount"},
 	{name: "mount destination is a link out of the jail", breaks: "ln -s ../../../../../../opt/absent " + jailRoot + "/home/alice/out",
 		mends: "rm " + jailRoot + "/home/alice/out", options: []string{"--jail=debian", "--jail-mount=/data:/home/alice/out"}, reason: "/home/alice/out"},
-	{name: "configured destination is missing", config: withMount("/nothing/here"), reason: "gojail init debian"},
-	{name: "configured source is missing", config: withMount("/mnt"), breaks: "mv /data/shared /data/moved", mends: "mv /data/moved /data/shared", reason: "/data/shared"},
+	{name: "configured destination is missing", config: addMount("/nothing/here"), reason: "gojail init debian"},
+	{name: "configured source is missing", config: addMount("/mnt"), breaks: "mv /data/shared /data/moved", mends: "mv /data/moved /data/shared", reason: "/data/shared"},
 	{name: "scratch is not a directory", breaks: "mv /var/lib/gojail /var/lib/moved; touch /var/lib/gojail",
 		mends: "rm -f /var/lib/gojail; mv /var/lib/moved /var/lib/gojail", reason: "/var/lib/gojail"},
 }
@@ -88,11 +89,13 @@ var faults = []fault{
 func init() {
 	for _, ms := range []int{1, 3, 6, 12, 25} { // an assembly takes about 20 ms
 		faults = append(faults, fault{name: fmt.Sprintf("launcher killed after %d ms", ms), possible: true, mends: mendExe, reason: "launcher",
-			breaks: launcherIs(fmt.Sprintf(`(sleep 0.%03d; kill -KILL $$) & exec -a gojail-launcher $real "$@"`, ms))})
+			breaks: replaceLauncher(fmt.Sprintf(`(sleep 0.%03d; kill -KILL $$) & exec -a gojail-launcher $real "$@"`, ms))})
 	}
 }
 
-func hangs(dir string) func(c *harness.Cluster) func() {
+// hangDirectory returns the preparation of a fault: a file system that never answers is mounted on the
+// directory.
+func hangDirectory(dir string) func(c *harness.Cluster) func() {
 	return func(c *harness.Cluster) func() {
 		stop, err := c.Hang(dir)
 		if err != nil {
@@ -102,24 +105,26 @@ func hangs(dir string) func(c *harness.Cluster) func() {
 	}
 }
 
-func only(user string) func(string) string {
+// onlyFor returns a change of gojail.toml that admits one user.
+func onlyFor(user string) func(string) string {
 	return func(config string) string {
 		return strings.Replace(config, `root = "`+jailRoot+`"`, `root = "`+jailRoot+"\"\nusers = [\""+user+`"]`, 1)
 	}
 }
 
-func withMount(destination string) func(string) string {
+// addMount returns a change of gojail.toml that mounts a directory there.
+func addMount(destination string) func(string) string {
 	return func(config string) string {
 		return config + "\n[[jail.debian.mounts]]\ntype = \"bind\"\nsource = \"/data/shared\"\ndestination = \"" + destination + "\"\n"
 	}
 }
 
-// cold makes the next step on n1 start from nothing, as after a reboot.
-func cold(t *testing.T, c *harness.Cluster) {
+// dropTemplates ends all zygotes and empties n1's state directory, as a reboot does.
+func dropTemplates(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	require.True(t, c.WaitIdle())
 	for _, p := range c.Find("gojail-launcher") {
-		c.Root("kill", "-KILL", utoa(uint64(p.Pid)))
+		c.Root("kill", "-KILL", formatNumber(uint64(p.Pid)))
 	}
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("gojail-launcher")) == 0 }))
 	require.Zero(t, c.Root("sh", "-c", "rm -rf /run/gojail/*").Code)
@@ -132,35 +137,35 @@ func TestFailClosed(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			c.ShowLogs(t)
-			t.Run("srun", func(t *testing.T) { f.meets(t, c, f.srun) })
-			t.Run("sbatch", func(t *testing.T) { f.meets(t, c, f.sbatch) })
+			t.Run("srun", func(t *testing.T) { f.check(t, c, f.launchStep) })
+			t.Run("sbatch", func(t *testing.T) { f.check(t, c, f.launchBatch) })
 		})
 	}
 }
 
-// meets breaks, launches, mends and launches again.
-func (f fault) meets(t *testing.T, c *harness.Cluster, launch func(t *testing.T, c *harness.Cluster)) {
-	cold(t, c)
+// check causes the fault, launches, removes the fault, and launches again.
+func (f fault) check(t *testing.T, c *harness.Cluster, launch func(t *testing.T, c *harness.Cluster)) {
+	dropTemplates(t, c)
 	config := strings.Replace(harness.DefaultConfig, `"5s"`, `"2s"`, 1)
 	if f.config != nil {
 		config = f.config(config)
 	}
 	require.NoError(t, c.WriteConfig(config))
 	func() {
-		defer f.mend(t, c, f.make(t, c))
+		defer f.remove(t, c, f.cause(t, c))
 		launch(t, c)
 	}()
 	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
 	for _, node := range harness.Nodes {
-		if !assert.Equal(t, "idle", waitState(c, node), c.Drained()) {
+		if !assert.Equal(t, "idle", waitForState(c, node), c.Drained()) {
 			c.Resume(node)
 		}
 	}
 	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 }
 
-// make brings the fault about; mend takes it away with what make returned.
-func (f fault) make(t *testing.T, c *harness.Cluster) (stop func()) {
+// cause causes the fault; remove removes it with what cause returned.
+func (f fault) cause(t *testing.T, c *harness.Cluster) (stop func()) {
 	t.Helper()
 	if f.breaks != "" {
 		r := c.Root("sh", "-c", f.breaks)
@@ -174,7 +179,7 @@ func (f fault) make(t *testing.T, c *harness.Cluster) (stop func()) {
 	return stop
 }
 
-func (f fault) mend(t *testing.T, c *harness.Cluster, stop func()) {
+func (f fault) remove(t *testing.T, c *harness.Cluster, stop func()) {
 	t.Helper()
 	stop()
 	if f.mends != "" {
@@ -186,7 +191,8 @@ func (f fault) mend(t *testing.T, c *harness.Cluster, stop func()) {
 // task leaves a trace wherever it runs.
 const task = "echo ran in $(" + where + ")"
 
-func (f fault) command() (user string, options []string) {
+// planLaunch returns the user and the options of the launch.
+func (f fault) planLaunch() (user string, options []string) {
 	user, options = f.user, f.options
 	if user == "" {
 		user = harness.Alice
@@ -197,8 +203,9 @@ func (f fault) command() (user string, options []string) {
 	return user, append([]string{"-wn1"}, options...)
 }
 
-func (f fault) srun(t *testing.T, c *harness.Cluster) {
-	user, options := f.command()
+// launchStep launches a step, which fails with the fault's text.
+func (f fault) launchStep(t *testing.T, c *harness.Cluster) {
+	user, options := f.planLaunch()
 	r := c.Run(user, append(append([]string{"srun"}, options...), "sh", "-c", task)...)
 	if f.possible && r.Code == 0 {
 		assert.Equal(t, "ran in debian\n", r.Stdout, r)
@@ -207,11 +214,12 @@ func (f fault) srun(t *testing.T, c *harness.Cluster) {
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran in", r)
 	assert.Contains(t, oneLine(r.Stderr), f.reason, r)
-	assert.Less(t, r.Duration, f.limit())
+	assert.Less(t, r.Duration, f.timeout())
 }
 
-func (f fault) sbatch(t *testing.T, c *harness.Cluster) {
-	user, options := f.command()
+// launchBatch launches a batch job, which fails with the fault's text.
+func (f fault) launchBatch(t *testing.T, c *harness.Cluster) {
+	user, options := f.planLaunch()
 	start := time.Now()
 	job := c.Batch(user, task, options...)
 	defer os.Remove(c.Path(job.Seen))
@@ -226,8 +234,8 @@ func (f fault) sbatch(t *testing.T, c *harness.Cluster) {
 	}
 	assert.Equal(t, "FAILED", job.State, job)
 	assert.Contains(t, oneLine(job.Output), f.reason, job)
-	assert.Less(t, time.Since(start), f.limit()+3*time.Second, "Slurm takes up to 3 s to start a batch job")
+	assert.Less(t, time.Since(start), f.timeout()+3*time.Second, "Slurm takes up to 3 s to start a batch job")
 }
 
-// limit is how long a launch may take to fail.
-func (f fault) limit() time.Duration { return f.within + 5*time.Second*harness.Slow }
+// timeout returns how long a launch may take to fail.
+func (f fault) timeout() time.Duration { return f.within + 5*time.Second*harness.Slow }

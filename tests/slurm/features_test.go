@@ -24,7 +24,8 @@ type feature struct {
 
 const oldContainer = "AutoBasePath=true\nBasePath=/var/lib/slurm/container\n"
 
-func namespaceConf(more string) map[string]string {
+// withNamespaceConf returns the namespace.yaml of namespace/linux, with further lines.
+func withNamespaceConf(more string) map[string]string {
 	return map[string]string{"/etc/slurm/namespace.yaml": "defaults:\n  base_path: /var/lib/slurm/namespace\n  auto_base_path: true\n" + more}
 }
 
@@ -42,10 +43,10 @@ var features = []feature{
 		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer + "EntireStepInNS=true\n"}},
 	{name: "namespace/linux", since: "26.05",
 		conf:  map[string]string{"NamespaceType": "namespace/linux", "PrologFlags": "Contain"},
-		files: namespaceConf("")},
+		files: withNamespaceConf("")},
 	{name: "namespace/linux with PIDs", since: "26.05",
 		conf:  map[string]string{"NamespaceType": "namespace/linux", "PrologFlags": "Contain"},
-		files: namespaceConf("  clone_ns_flags: [CLONE_NEWPID]\n")},
+		files: withNamespaceConf("  clone_ns_flags: [CLONE_NEWPID]\n")},
 }
 
 // TestFeatures: a step with each feature of Slurm is in its jail in every respect,
@@ -74,13 +75,14 @@ func TestFeatures(t *testing.T) {
 			assert.Contains(t, r.Stdout+r.Stderr, f.check)
 			assert.Equal(t, f.refused, r.Code != 0, r)
 			if !f.refused {
-				featureWorks(t, c)
+				checkFeature(t, c)
 			}
 		})
 	}
 }
 
-func featureWorks(t *testing.T, c *harness.Cluster) {
+// checkFeature runs steps and jobs in the jail on a cluster with one of Slurm's features.
+func checkFeature(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
 	r := c.Do(harness.Command{User: harness.Alice, Env: []string{"SITE_EPILOG=/home/alice/epilog.out"},
@@ -102,6 +104,6 @@ func featureWorks(t *testing.T, c *harness.Cluster) {
 	r = c.Run(harness.Alice, "srun", "--jail=debian", "--output=/nosuch/file-%t", "echo", "ran")
 	assert.NotContains(t, r.Stdout, "ran")
 	for _, node := range harness.Nodes {
-		assert.Equal(t, "idle", waitState(c, node), c.Drained())
+		assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 	}
 }

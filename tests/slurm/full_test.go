@@ -47,8 +47,8 @@ func TestJobsStartOnAFullScratch(t *testing.T) {
 	for what, program := range fillWith {
 		t.Run(what, func(t *testing.T) {
 			c := shared(t)
-			smallScratch(t, c)
-			removed(t, c, "full")
+			mountSmallScratch(t, c)
+			removeFromJail(t, c, "full")
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			fill := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "-Jfill", "--jail=debian", "python3", "-c", program}})
@@ -68,9 +68,9 @@ func TestJobsStartOnAFullScratch(t *testing.T) {
 	}
 }
 
-// smallScratch gives both nodes a scratch file system with little room for the rest of the test. Without mkfs.ext4, as
-// in the VM, it is in memory, where a directory takes an inode but no space.
-func smallScratch(t *testing.T, c *harness.Cluster) {
+// mountSmallScratch gives both nodes a small scratch file system for the rest of the test. Without mkfs.ext4,
+// as in the VM, it is in memory, where a directory takes an inode but no space.
+func mountSmallScratch(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	const dir, image = "/srv/small", "/srv/small.image"
 	mount := "mount -t tmpfs -o size=16M,nr_inodes=512 small " + dir

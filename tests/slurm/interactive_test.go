@@ -32,7 +32,7 @@ func TestInteractiveStep(t *testing.T) {
 	assert.NotZero(t, r.Code, r)
 	assert.NotRegexp(t, `(?m)^ran\r?$`, r.Stdout, r)
 	assert.Contains(t, r.Stdout, `there is no jail "nosuch" on this node`)
-	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 }
 
 // TestWaysIntoARunningJob: a step with --overlap and gojail enter are in its jail; a

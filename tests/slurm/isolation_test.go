@@ -49,7 +49,7 @@ func TestProcessesAreTheJobs(t *testing.T) {
 func TestNothingOutlivesTheJob(t *testing.T) {
 	c := shared(t)
 	step, id := allocation(t, c)
-	removed(t, c, "daemon")
+	removeFromJail(t, c, "daemon")
 	prints(t, "", step(`(setsid sh -c 'echo up >~/daemon; exec sleep 31415' </dev/null >/dev/null 2>&1 &) ; until [ -s ~/daemon ]; do sleep 0.05; done`))
 	c.Run(harness.Alice, "scancel", id)
 	require.True(t, c.WaitIdle())
@@ -135,7 +135,7 @@ var rooted = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.de
 func TestRootInTheJail(t *testing.T) {
 	c := shared(t)
 	configure(t, c, rooted)
-	removed(t, c, "mine")
+	removeFromJail(t, c, "mine")
 	run := func(args ...string) harness.Result {
 		return c.Run(harness.Alice, append([]string{"srun", "-wn1", "--jail=debian", "--jail-root"}, args...)...)
 	}
@@ -206,7 +206,7 @@ func TestRootOfARange(t *testing.T) {
 	r := c.Root("chmod", "700", "/srv/jails")
 	require.Zero(t, r.Code, r)
 	t.Cleanup(func() { c.Root("chmod", "755", "/srv/jails") })
-	removed(t, c, "mine")
+	removeFromJail(t, c, "mine")
 	onNode(t, c, "/srv/jails/debian/home/bob/secret", "x")
 	require.NoError(t, os.Chown(c.Path("/srv/jails/debian/home/bob/secret"), 5002, 5002))
 	require.NoError(t, os.Chmod(c.Path("/srv/jails/debian/home/bob/secret"), 0o600))

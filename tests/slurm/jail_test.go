@@ -57,8 +57,8 @@ func TestProgramsAndLibrariesAreTheJails(t *testing.T) {
 			inodes[f[5]] = f[4]
 		}
 	}
-	assert.Equal(t, inodes["/usr/bin/cat"], utoa(bash.Ino), r)
-	assert.Equal(t, inodes["/usr/lib/x86_64-linux-gnu/libc.so.6"], utoa(libc.Ino), r)
+	assert.Equal(t, inodes["/usr/bin/cat"], formatNumber(bash.Ino), r)
+	assert.Equal(t, inodes["/usr/lib/x86_64-linux-gnu/libc.so.6"], formatNumber(libc.Ino), r)
 }
 
 func TestInterpreterOfAScriptIsTheJails(t *testing.T) {

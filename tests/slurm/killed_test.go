@@ -35,7 +35,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	require.NoError(t, err)
 	write(t, c.Path(killer), string(text))
 	onNode(t, c, "/data/alice/file", "")
-	before := warm(t, c)
+	before := warmUp(t, c)
 	for name, kills := range map[string]func(*testing.T, *harness.Cluster){
 		"launcher of a template": killTemplates, "launcher of a sandbox": killSandboxes,
 		"slurmstepd": killSteps, "slurmd and slurmstepd": killNode, "epilog": killEpilogs,
@@ -44,18 +44,18 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			c.ShowLogs(t)
 			kills(t, c)
 			for _, node := range harness.Nodes { // Slurm drains a node for an epilog that was killed
-				waitState(c, node)
+				waitForState(c, node)
 				c.Resume(node)
 			}
 			prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
-			nothingLeft(t, c, before)
+			requireNothingLeft(t, c, before)
 		})
 	}
 }
 
-// sweep launches with a kill after 0, 2, 4, ... ms, or as many times more on a slow
-// machine, until several launches were faster.
-func sweep(t *testing.T, launch func(ms int) (ran bool)) {
+// killAtEachMoment launches with a kill after 0, 2, 4, ... ms, on a slow machine after multiples of that,
+// until several launches end before the kill.
+func killAtEachMoment(t *testing.T, launch func(ms int) (ran bool)) {
 	t.Helper()
 	ran, ended := 0, 0
 	for ms := 0; ms <= 40*int(harness.Slow) || ran < 3; ms += 2 * int(harness.Slow) {
@@ -69,32 +69,32 @@ func sweep(t *testing.T, launch func(ms int) (ran bool)) {
 	assert.Positive(t, ended, "no launch met the kill")
 }
 
-// killTemplates: every launch starts without a zygote.
+// killTemplates launches without a zygote, so that each kill interrupts the assembly of a template.
 func killTemplates(t *testing.T, c *harness.Cluster) {
-	withKiller(t, c)
+	installKiller(t, c)
 	for _, whom := range []string{"oldest", "youngest"} { // the zygote to be, and the process with Go in it
-		sweep(t, func(ms int) bool {
+		killAtEachMoment(t, func(ms int) bool {
 			if record := strings.Fields(read(c, "/run/gojail/n1/jails/debian/zygote")); len(record) > 1 {
 				c.Root("kill", "-KILL", record[1])
 			}
-			order(t, c, "template", ms, whom)
-			return jailedOrRefused(t, ms, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task))
+			orderKill(t, c, "template", ms, whom)
+			return requireJailedOrRefused(t, ms, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task))
 		})
 	}
 }
 
-// killSandboxes: with --jail-mount a launcher, and Go in it, builds each sandbox.
+// killSandboxes launches with --jail-mount, for which a launcher and Go in it build each sandbox.
 func killSandboxes(t *testing.T, c *harness.Cluster) {
-	withKiller(t, c)
-	sweep(t, func(ms int) bool {
-		order(t, c, "sandbox", ms, "oldest")
+	installKiller(t, c)
+	killAtEachMoment(t, func(ms int) bool {
+		orderKill(t, c, "sandbox", ms, "oldest")
 		r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-mount=/data/alice:/mnt", "sh", "-c", "cat /mnt/file && "+task)
-		return jailedOrRefused(t, ms, r)
+		return requireJailedOrRefused(t, ms, r)
 	})
 }
 
-// withKiller puts the killer in the launcher's place until the end of the test.
-func withKiller(t *testing.T, c *harness.Cluster) {
+// installKiller puts the killer in the launcher's place until the end of the test.
+func installKiller(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	r := c.Root("sh", "-c", saveExe+"cp "+killer+" "+lib+"gojail-launcher")
 	require.Zero(t, r.Code, r)
@@ -104,12 +104,14 @@ func withKiller(t *testing.T, c *harness.Cluster) {
 	})
 }
 
-func order(t *testing.T, c *harness.Cluster, verb string, ms int, whom string) {
+// orderKill tells the killer which process to kill, and when.
+func orderKill(t *testing.T, c *harness.Cluster, verb string, ms int, whom string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(c.Path(killOrder), fmt.Appendf(nil, "%s %d %s\n", verb, ms*1000, whom), 0o600))
 }
 
-func jailedOrRefused(t *testing.T, ms int, r harness.Result) (ran bool) {
+// requireJailedOrRefused requires that a step ran in its jail or was refused, and reports whether it ran.
+func requireJailedOrRefused(t *testing.T, ms int, r harness.Result) (ran bool) {
 	t.Helper()
 	// The holder may have ended in the very moment of a fork into its PID namespace, which then fails: Slurm tells
 	// of that, but its exit code is 0, as for any task that cannot be forked.
@@ -131,13 +133,13 @@ func jailedOrRefused(t *testing.T, ms int, r harness.Result) (ran bool) {
 	return false
 }
 
-// killSteps kills slurmstepd as it starts its task, and a little later.
+// killSteps kills slurmstepd when it starts its task, and a little later.
 func killSteps(t *testing.T, c *harness.Cluster) {
-	sweep(t, func(ms int) bool {
+	killAtEachMoment(t, func(ms int) bool {
 		require.True(t, c.WaitIdle(), c.Drained())
-		wait := strike(t, c, "stepd", ms)
+		wait := killNext(t, c, "stepd", ms)
 		output := ""
-		withStep(t, c, func(printed func() string) {
+		runDuringStep(t, c, func(printed func() string) {
 			wait()
 			time.Sleep(10 * time.Millisecond) // for a task that has just been started to print
 			output = printed()
@@ -147,9 +149,9 @@ func killSteps(t *testing.T, c *harness.Cluster) {
 	})
 }
 
-// killNode kills slurmd and slurmstepd amid a step, as a power failure would, but for the holder.
+// killNode kills slurmd and slurmstepd during a step, as a power failure would; the holder stays.
 func killNode(t *testing.T, c *harness.Cluster) {
-	withStep(t, c, func(printed func() string) {
+	runDuringStep(t, c, func(printed func() string) {
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return printed() != "" }))
 		kill(c, "slurmd -N n1")
 		kill(c, "slurmstepd: [")
@@ -157,8 +159,8 @@ func killNode(t *testing.T, c *harness.Cluster) {
 	require.NoError(t, c.StartSlurmd("n1"))
 }
 
-// withStep runs a step on n1 that stays, then ends its job and what Slurm leaves of it.
-func withStep(t *testing.T, c *harness.Cluster, during func(printed func() string)) {
+// runDuringStep runs a step on n1 that stays, calls during, then ends the job and what Slurm leaves of it.
+func runDuringStep(t *testing.T, c *harness.Cluster, during func(printed func() string)) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "out")
 	out, err := os.Create(file)
@@ -178,16 +180,16 @@ func withStep(t *testing.T, c *harness.Cluster, during func(printed func() strin
 	}
 }
 
-// killEpilogs: what an epilog leaves undone, the sweep does.
+// killEpilogs kills epilogs; the sweep does what they leave undone.
 func killEpilogs(t *testing.T, c *harness.Cluster) {
 	undone := false
 	for ms := 0; ms <= 8; ms++ {
 		require.True(t, c.WaitIdle(), c.Drained())
-		wait := strike(t, c, "epilog", ms)
+		wait := killNext(t, c, "epilog", ms)
 		use := []string{"true", "touch /tmp/file"}[ms%2] // its end is C's, or Go's
 		prints(t, "", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", use))
 		wait()
-		waitState(c, "n1")
+		waitForState(c, "n1")
 		undone = undone || strings.Contains(c.Drained(), "Epilog error")
 		c.Resume("n1")
 	}
@@ -198,9 +200,9 @@ func killEpilogs(t *testing.T, c *harness.Cluster) {
 	assert.NotContains(t, r.Stdout, "kept", r)
 }
 
-// strike has the next process of that kind killed so long after its start. The
-// function that it returns waits until that is done.
-func strike(t *testing.T, c *harness.Cluster, whom string, ms int) (wait func()) {
+// killNext kills the next process of that kind some time after its start. The returned function waits until
+// that is done.
+func killNext(t *testing.T, c *harness.Cluster, whom string, ms int) (wait func()) {
 	t.Helper()
 	ctx, end := context.WithTimeout(context.Background(), harness.Timeout)
 	cmd := c.Exec(ctx, harness.Command{Args: []string{killer, whom, fmt.Sprint(ms * 1000)}})

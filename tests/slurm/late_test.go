@@ -29,11 +29,12 @@ func TestStepBeforeTheBatchScript(t *testing.T) {
 		require.Zero(t, c.Gojail(node, "init", "debian").Code)
 	}
 	for _, kind := range [][]string{nil, {"--jail-root=self"}, {"--jail-root=range"}, {"--jail-mount=/data:/mnt"}, {"--jail-root=range", "--jail-mount=/data:/mnt"}} {
-		t.Run(strings.Join(kind, " "), func(t *testing.T) { afterStep(t, c, kind) })
+		t.Run(strings.Join(kind, " "), func(t *testing.T) { checkAfterStep(t, c, kind) })
 	}
 }
 
-func afterStep(t *testing.T, c *harness.Cluster, kind []string) {
+// checkAfterStep runs a step before the batch script on the script's node.
+func checkAfterStep(t *testing.T, c *harness.Cluster, kind []string) {
 	t.Helper()
 	const spool = "/var/spool/slurmd/n1"
 	os.Remove(c.Path("/data/go"))

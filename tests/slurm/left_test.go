@@ -29,8 +29,8 @@ var notOurs = regexp.MustCompile(`/cred_state|hwloc_topo|/var/spool/slurmd/(n[12
 // deadline is what was left of it as a zygote was started.
 var deadline = regexp.MustCompile(` deadline=\d+`)
 
-// settled is what the machine has once its jobs are gone. A spare is there, or it is not.
-func settled(t *testing.T, c *harness.Cluster) (inventory []string) {
+// waitForInventory waits for the end of all jobs, and returns the machine's inventory. A spare may be in it.
+func waitForInventory(t *testing.T, c *harness.Cluster) (inventory []string) {
 	t.Helper()
 	require.True(t, c.WaitIdle(), c.Drained())
 	harness.Poll(10*time.Second, func() bool {
@@ -44,29 +44,29 @@ func settled(t *testing.T, c *harness.Cluster) (inventory []string) {
 	return inventory
 }
 
-// warm makes the templates of the jail debian and returns what the machine has then.
-func warm(t *testing.T, c *harness.Cluster) []string {
+// warmUp assembles the templates of the jail debian, and returns the machine's inventory then.
+func warmUp(t *testing.T, c *harness.Cluster) []string {
 	t.Helper()
 	for _, node := range harness.Nodes {
 		prints(t, "debian", c.Run(harness.Alice, "srun", "-w"+node, "--jail=debian", "cat", marker))
 	}
-	return settled(t, c)
+	return waitForInventory(t, c)
 }
 
-// nothingLeft says that the machine has what it had before, and spares at most.
-func nothingLeft(t *testing.T, c *harness.Cluster, before []string) {
+// requireNothingLeft requires that the machine has what it had before, and spares at most.
+func requireNothingLeft(t *testing.T, c *harness.Cluster, before []string) {
 	t.Helper()
 	var after []string
 	same := harness.Poll(20*time.Second, func() bool {
-		after = settled(t, c)
+		after = waitForInventory(t, c)
 		return slices.Equal(before, after)
 	})
-	assert.True(t, same, "gone: %q\nleft: %q", without(before, after), without(after, before))
+	assert.True(t, same, "gone: %q\nleft: %q", subtract(before, after), subtract(after, before))
 	onlySpares(t, c)
 }
 
-// without is what the one list has and the other has not, or has less often.
-func without(one, other []string) (only []string) {
+// subtract returns the elements of one list that the other lacks, or has less often.
+func subtract(one, other []string) (only []string) {
 	other = slices.Clone(other)
 	for _, line := range one {
 		if i := slices.Index(other, line); i >= 0 {
@@ -78,8 +78,8 @@ func without(one, other []string) (only []string) {
 	return only
 }
 
-// onlySpares says what the scratch directories of idle nodes have: at most 32
-// new directories each, root's, with an empty tmp in them and nothing else.
+// onlySpares requires that the scratch directories of idle nodes have nothing but spares: at most 32 new
+// directories, owned by root, each with an empty tmp.
 func onlySpares(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	for _, node := range harness.Nodes {
@@ -91,13 +91,13 @@ func onlySpares(t *testing.T, c *harness.Cluster) {
 		for _, entry := range spares {
 			spare := filepath.Join(jobs, entry.Name())
 			assert.Regexp(t, "^"+spareName+"$", entry.Name(), node)
-			assert.Equal(t, "drwx------ 0", looks(t, spare), spare)
+			assert.Equal(t, "drwx------ 0", describeFile(t, spare), spare)
 			inside, err := os.ReadDir(spare)
 			require.NoError(t, err)
 			if assert.Len(t, inside, 1, spare) {
 				tmp := filepath.Join(spare, inside[0].Name())
 				assert.Equal(t, "tmp", inside[0].Name(), spare)
-				assert.Equal(t, "dtrwxrwxrwx 0", looks(t, tmp), tmp)
+				assert.Equal(t, "dtrwxrwxrwx 0", describeFile(t, tmp), tmp)
 				files, err := os.ReadDir(tmp)
 				require.NoError(t, err)
 				assert.Empty(t, files, tmp)
@@ -106,45 +106,45 @@ func onlySpares(t *testing.T, c *harness.Cluster) {
 	}
 }
 
-// looks is the mode and the owner of a file.
-func looks(t *testing.T, path string) string {
+// describeFile returns the mode and the owner of a file.
+func describeFile(t *testing.T, path string) string {
 	t.Helper()
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
-	return info.Mode().String() + " " + utoa(uint64(info.Sys().(*syscall.Stat_t).Uid))
+	return info.Mode().String() + " " + formatNumber(uint64(info.Sys().(*syscall.Stat_t).Uid))
 }
 
 // TestNothingIsLeftBehind: the template stays, all that belongs to jobs goes.
 func TestNothingIsLeftBehind(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	for i := range 4 {
 		c.Run(harness.Alice, "srun", "-N2", "--jail=debian", "touch", "/tmp/file", "/dev/shm/file")
 		c.Run(harness.Alice, "srun", "--jail=debian", "sh", "-c", "exit 1")
-		killed(t, c, i%2 == 0)
+		runAndKill(t, c, i%2 == 0)
 	}
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
 // TestSparesAreFew: as many jobs end at once as there may be spares, and more.
 func TestSparesAreFew(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\nexec sleep 4321\n",
 		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1", "--array=1-12", "--output=/dev/null"}})
 	require.Zero(t, submit.Code, submit)
 	id := strings.TrimSpace(submit.Stdout)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("sleep 4321")) == 12 }))
 	c.Run(harness.Alice, "scancel", id)
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 	spares, err := os.ReadDir(c.Path("/var/lib/gojail/n1/jobs"))
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(spares), 32)
 	assert.NotEmpty(t, spares, "none is made: the first step of a job pays for it")
 }
 
-// killed runs a job and ends it by scancel, or by SIGKILL to its slurmstepd.
-func killed(t *testing.T, c *harness.Cluster, brutally bool) {
+// runAndKill runs a job and ends it by scancel, or by SIGKILL of its slurmstepd.
+func runAndKill(t *testing.T, c *harness.Cluster, brutally bool) {
 	t.Helper()
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\ntouch /tmp/x\nsleep 4321\n",
 		Args: []string{"sbatch", "--parsable", "--no-requeue", "--jail=debian", "--output=/dev/null"}})
@@ -164,6 +164,6 @@ func killed(t *testing.T, c *harness.Cluster, brutally bool) {
 // kill ends every process of the cluster whose command line contains the text.
 func kill(c *harness.Cluster, text string) {
 	for _, p := range c.Find(text) {
-		c.Root("kill", "-KILL", utoa(uint64(p.Pid)))
+		c.Root("kill", "-KILL", formatNumber(uint64(p.Pid)))
 	}
 }

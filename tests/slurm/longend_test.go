@@ -25,7 +25,7 @@ func TestEndDoesNotWaitForLeftovers(t *testing.T) {
 	options.SlurmConf = map[string]string{"PrologEpilogTimeout": "5"}
 	c := harness.Start(t, options)
 	const flood, socket = "/home/alice/flood", "/home/alice/flood.socket"
-	inJail(t, c, flood, compiled(t, "testdata/flood.c", "-static"))
+	inJail(t, c, flood, compileProgram(t, "testdata/flood.c", "-static"))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	take := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "-Jtake", "--jail=debian", flood, socket, "take"}})
@@ -38,10 +38,10 @@ func TestEndDoesNotWaitForLeftovers(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Lstat(c.Path(jailHome + "flood.socket")); return err == nil }))
 	r := c.Run(harness.Alice, "srun", "-wn1", "-Jgive", "--jail=debian", flood, socket, "give")
 	require.Zero(t, r.Code, r)
-	endsSoon(t, c, "give")
+	requireQuickEnd(t, c, "give")
 	r = c.Run(harness.Bob, "srun", "-wn1", "-Jother", "--jail=debian", "touch", "/tmp/file")
 	require.Zero(t, r.Code, r)
-	endsSoon(t, c, "other")
+	requireQuickEnd(t, c, "other")
 
 	// All of it is removed while the job with the descriptor is still there.
 	trash := c.Path("/var/lib/gojail/n1/jobs/.trash")
@@ -73,18 +73,18 @@ func TestEndWithManyFiles(t *testing.T) {
 	many := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "-Jmany", "--jail=debian", "python3", "-c", manyFiles, count}})
 	out, err := many.CombinedOutput()
 	require.NoError(t, err, string(out))
-	endsSoon(t, c, "many")
+	requireQuickEnd(t, c, "many")
 	r := c.Run(harness.Bob, "srun", "-wn1", "-Jother", "--jail=debian", "touch", "/tmp/file")
 	require.Zero(t, r.Code, r)
-	endsSoon(t, c, "other")
+	requireQuickEnd(t, c, "other")
 	trash, begin := c.Path("/var/lib/gojail/n1/jobs/.trash"), time.Now()
 	assert.True(t, harness.Poll(10*harness.Timeout, func() bool { _, err := os.Lstat(trash); return os.IsNotExist(err) }))
 	t.Logf("%s files were removed %v later", count, time.Since(begin))
 	assert.True(t, c.WaitIdle(), c.Drained())
 }
 
-// endsSoon says that the node is done with a job, whose step has ended, before Slurm would lose patience.
-func endsSoon(t *testing.T, c *harness.Cluster, name string) {
+// requireQuickEnd requires that the node is done with a job, whose step has ended, before Slurm's timeout.
+func requireQuickEnd(t *testing.T, c *harness.Cluster, name string) {
 	t.Helper()
 	begin := time.Now()
 	ended := harness.Poll(harness.Timeout, func() bool { return strings.TrimSpace(c.Root("squeue", "-h", "-n", name).Stdout) == "" })
@@ -93,8 +93,8 @@ func endsSoon(t *testing.T, c *harness.Cluster, name string) {
 	t.Logf("the end of %s took %v", name, time.Since(begin))
 }
 
-// compiled returns a program of the test's own.
-func compiled(t *testing.T, source string, options ...string) string {
+// compileProgram compiles a program of the test and returns its path.
+func compileProgram(t *testing.T, source string, options ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
 	args := append([]string{"-O2", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", program, source}, options...)

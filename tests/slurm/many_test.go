@@ -35,7 +35,7 @@ var slow = regexp.MustCompile(`(?m)^.*error: Timed out waiting for \d+ connectio
 // TestManyJobsAtOnce: 30 jobs, 15 on each node, all from one zygote per node.
 func TestManyJobsAtOnce(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	zygotes := func() string {
 		return read(c, "/run/gojail/n1/jails/debian/zygote") + read(c, "/run/gojail/n2/jails/debian/zygote")
 	}
@@ -63,13 +63,13 @@ func TestManyJobsAtOnce(t *testing.T) {
 		assert.Equal(t, want, slow.ReplaceAllString(job.Output, ""), job)
 	}
 	assert.Equal(t, theirs, zygotes(), "a zygote was replaced")
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
 // TestManySandboxes: a job has no more than 32 of them on a node, each a process and its mounts.
 func TestManySandboxes(t *testing.T) {
 	c := shared(t)
-	warm(t, c)
+	warmUp(t, c)
 	_, id := allocation(t, c)
 	step := func(i int) harness.Result {
 		dir := fmt.Sprintf("/data/alice/%d", i)

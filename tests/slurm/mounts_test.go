@@ -14,7 +14,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-func mountStep(c *harness.Cluster, mounts []string, args ...string) harness.Result {
+// runMountStep runs a step with --jail-mount.
+func runMountStep(c *harness.Cluster, mounts []string, args ...string) harness.Result {
 	line := []string{"srun", "--jail=debian"}
 	for _, m := range mounts {
 		line = append(line, "--jail-mount="+m)
@@ -25,17 +26,17 @@ func mountStep(c *harness.Cluster, mounts []string, args ...string) harness.Resu
 func TestMountShowsTheNodesDirectory(t *testing.T) {
 	c := shared(t)
 	onNode(t, c, "/data/alice/file", "of the node\n")
-	prints(t, "of the node", mountStep(c, []string{"/data/alice:/mnt"}, "cat", "/mnt/file"))
+	prints(t, "of the node", runMountStep(c, []string{"/data/alice:/mnt"}, "cat", "/mnt/file"))
 }
 
 func TestMountIsWritableUnlessReadOnly(t *testing.T) {
 	c := shared(t)
 	t.Cleanup(func() { os.Remove(c.Path("/data/alice/new")) })
-	r := mountStep(c, []string{"/data/alice:/mnt:ro"}, "touch", "/mnt/new")
+	r := runMountStep(c, []string{"/data/alice:/mnt:ro"}, "touch", "/mnt/new")
 	assert.NotZero(t, r.Code)
 	assert.Contains(t, r.Stderr, "Read-only file system")
 	missing(t, c, "/data/alice/new")
-	r = mountStep(c, []string{"/data/alice:/mnt"}, "touch", "/mnt/new")
+	r = runMountStep(c, []string{"/data/alice:/mnt"}, "touch", "/mnt/new")
 	require.Zero(t, r.Code, r)
 	assert.FileExists(t, c.Path("/data/alice/new"))
 }
@@ -44,7 +45,7 @@ func TestMountIsRepeatable(t *testing.T) {
 	c := shared(t)
 	onNode(t, c, "/data/alice/file", "1\n")
 	onNode(t, c, "/data/shared/file", "2\n")
-	prints(t, "1\n2", mountStep(c, []string{"/data/alice:/mnt/data", "/data/shared:/data"}, "cat", "/mnt/data/file", "/data/file"))
+	prints(t, "1\n2", runMountStep(c, []string{"/data/alice:/mnt/data", "/data/shared:/data"}, "cat", "/mnt/data/file", "/data/file"))
 }
 
 func TestMountInBatchJobAndItsSteps(t *testing.T) {
@@ -58,7 +59,7 @@ func TestMountOfOneFile(t *testing.T) {
 	c := shared(t)
 	onNode(t, c, "/data/alice/file", "of the node\n")
 	inJail(t, c, "/home/alice/target", "of the jail\n")
-	prints(t, "of the node", mountStep(c, []string{"/data/alice/file:/home/alice/target"}, "cat", "/home/alice/target"))
+	prints(t, "of the node", runMountStep(c, []string{"/data/alice/file:/home/alice/target"}, "cat", "/home/alice/target"))
 }
 
 // TestMountSourceHasTheUsersRights: root resolves nothing that the user could not.
@@ -68,7 +69,7 @@ func TestMountSourceHasTheUsersRights(t *testing.T) {
 	refused(t, "/data/alice", r)
 	require.NoError(t, os.Symlink("/etc", c.Path("/data/alice/link")))
 	t.Cleanup(func() { os.Remove(c.Path("/data/alice/link")) })
-	refused(t, "/etc", mountStep(c, []string{"/data/alice/link:/mnt"}, "true"))
+	refused(t, "/etc", runMountStep(c, []string{"/data/alice/link:/mnt"}, "true"))
 }
 
 func TestMountIsRefused(t *testing.T) {
@@ -82,7 +83,7 @@ func TestMountIsRefused(t *testing.T) {
 		"/data/alice:/proc":       "/proc",
 		"/data/alice:/mnt/absent": "/mnt/absent",
 	} {
-		r := mountStep(c, []string{mount}, "echo", "ran")
+		r := runMountStep(c, []string{mount}, "echo", "ran")
 		refused(t, why, r)
 		assert.NotContains(t, r.Stdout, "ran", mount)
 	}
@@ -96,8 +97,8 @@ func TestMountDestinationIsClean(t *testing.T) {
 	for _, destination := range []string{"/./etc", "/home/../etc", "//etc", "//mnt", "/mnt/", "/mnt/.", "/mnt/..", "/..", "/", "/mnt//data", "/.//mnt"} {
 		mount := "/data/alice:" + destination
 		for how, r := range map[string]harness.Result{
-			"--jail-mount":     mountStep(c, []string{mount}, "echo", "ran"),
-			"second":           mountStep(c, []string{"/data/shared:/mnt", mount}, "echo", "ran"),
+			"--jail-mount":     runMountStep(c, []string{mount}, "echo", "ran"),
+			"second":           runMountStep(c, []string{"/data/shared:/mnt", mount}, "echo", "ran"),
 			"SLURM_JAIL_MOUNT": c.Do(harness.Command{User: harness.Alice, Env: []string{"SLURM_JAIL_MOUNT=" + mount}, Args: []string{"srun", "--jail=debian", "echo", "ran"}}),
 		} {
 			assert.NotContains(t, r.Stdout, "ran", "%s %s", how, destination)
@@ -116,7 +117,7 @@ func TestMountDestinationStaysInTheJail(t *testing.T) {
 		link := c.Path(jailHome + name)
 		require.NoError(t, os.Symlink(target, link))
 		t.Cleanup(func() { os.Remove(link) })
-		prints(t, "of the node", mountStep(c, []string{"/data/alice:/home/alice/" + name}, "cat", "/mnt/file"))
+		prints(t, "of the node", runMountStep(c, []string{"/data/alice:/home/alice/" + name}, "cat", "/mnt/file"))
 	}
 	missing(t, c, "/mnt")
 }
@@ -125,9 +126,9 @@ func TestMountRules(t *testing.T) {
 	c := shared(t)
 	configure(t, c, strings.Replace(harness.DefaultConfig, `source = "/data"`,
 		"source = \"/data\"\ndestination = \"/mnt\"\nreadonly = true", 1))
-	refused(t, "read-only", mountStep(c, []string{"/data/alice:/mnt"}, "true"))
-	refused(t, "/mnt", mountStep(c, []string{"/data/alice:/data:ro"}, "true"))
-	prints(t, "", mountStep(c, []string{"/data/alice:/mnt:ro"}, "true"))
+	refused(t, "read-only", runMountStep(c, []string{"/data/alice:/mnt"}, "true"))
+	refused(t, "/mnt", runMountStep(c, []string{"/data/alice:/data:ro"}, "true"))
+	prints(t, "", runMountStep(c, []string{"/data/alice:/mnt:ro"}, "true"))
 }
 
 // TestMessagesCommandNoTerminal: what a user wrote comes back in a message without anything that a

@@ -51,14 +51,14 @@ func TestPMIx(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 4, strings.Count(string(text), "rank "), string(text))
 	assert.NotContains(t, string(text), "pmix.", "the directories of steps that are over")
-	leavesNoPMIxDirectory(t, c)
+	requireNoPMIxDirectory(t, c)
 	r := c.Run(harness.Alice, "srun", "-N2", "--mpi=pmi2", "--jail=debian", "cat", marker)
 	prints(t, "debian\ndebian", r)
 }
 
-// leavesNoPMIxDirectory: Slurm makes a directory for the clients in the job's /tmp and removes it from the node's. It is gone from
-// both after the step, with what the step left in it, and without an error in slurmd's log.
-func leavesNoPMIxDirectory(t *testing.T, c *harness.Cluster) {
+// requireNoPMIxDirectory requires that Slurm's directory for PMIx clients is gone after the step from the
+// job's /tmp and from the node's, with its files, and without an error in slurmd's log.
+func requireNoPMIxDirectory(t *testing.T, c *harness.Cluster) {
 	begin := len(c.Log("n1"))
 	job := c.Batch(harness.Alice, `srun --mpi=pmix sh -c 'cd /tmp/spmix_appdir_*_$SLURM_JOB_ID.0 && mkdir -p a/b && touch a/b/c .d && ln -s /home/alice e && echo used'
 srun --mpi=pmix sleep 600 & until scancel $SLURM_JOB_ID.1; do sleep .5; done; wait

@@ -15,7 +15,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-func sortedLines(text string) string {
+// sortLines returns the lines of a text in order, in one line.
+func sortLines(text string) string {
 	lines := strings.Fields(strings.ReplaceAll(text, " ", "_"))
 	slices.Sort(lines)
 	return strings.Join(lines, " ")
@@ -26,13 +27,13 @@ func TestMultiProg(t *testing.T) {
 	onNode(t, c, "/home/alice/programs", "0 cat /etc/gojail-jail\n1-2 sh -c 'echo $SLURM_PROCID-of-$(cat /etc/gojail-jail)'\n")
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "-n3", "--multi-prog", "/home/alice/programs")
 	require.Zero(t, r.Code, r)
-	assert.Equal(t, "1-of-debian 2-of-debian debian", sortedLines(r.Stdout), r)
+	assert.Equal(t, "1-of-debian 2-of-debian debian", sortLines(r.Stdout), r)
 }
 
 func TestArray(t *testing.T) {
 	c := shared(t)
 	names := []string{"array.1", "array.2", "array.3"}
-	removed(t, c, names...)
+	removeFromJail(t, c, names...)
 	job := c.Batch(harness.Alice, where, "--jail=debian", "--array=1-3", "--output=/home/alice/array.%a")
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		return c.Root("squeue", "-h", "-j", job.ID).Stdout == ""
@@ -52,7 +53,7 @@ srun --overlap cat /etc/gojail-jail
 wait
 srun --jail=other cat /etc/gojail-jail`, "--jail=debian", "-N2", "-n2")
 	assert.Equal(t, "COMPLETED", job.State, job)
-	assert.Equal(t, "debian debian debian debian debian debian other other", sortedLines(job.Output), job)
+	assert.Equal(t, "debian debian debian debian debian debian other other", sortLines(job.Output), job)
 }
 
 // TestPty: the terminal of --pty is among the job's own, and the only one there.
@@ -70,7 +71,7 @@ func TestPty(t *testing.T) {
 
 func TestRequeue(t *testing.T) {
 	c := shared(t)
-	removed(t, c, "requeue.out", "started")
+	removeFromJail(t, c, "requeue.out", "started")
 	script := `cat /etc/gojail-jail; ls /tmp
 if [ -z "$SLURM_RESTART_COUNT" ]; then touch /tmp/first ~/started; sleep 600; fi`
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/bash\n" + script,
@@ -122,5 +123,5 @@ func TestPMI2(t *testing.T) {
 	inJail(t, c, "/home/alice/pmi2.py", pmi2)
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "--mpi=pmi2", "-N2", "-n4", "python3", "/home/alice/pmi2.py")
 	require.Zero(t, r.Code, r)
-	assert.Equal(t, "rank-0-of-4-in-debian rank-1-of-4-in-debian rank-2-of-4-in-debian rank-3-of-4-in-debian", sortedLines(r.Stdout), r)
+	assert.Equal(t, "rank-0-of-4-in-debian rank-1-of-4-in-debian rank-2-of-4-in-debian rank-3-of-4-in-debian", sortLines(r.Stdout), r)
 }

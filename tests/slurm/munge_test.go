@@ -49,7 +49,7 @@ func TestRestartOfMunge(t *testing.T) {
 	startMunge(t, c)
 	job = c.Batch(harness.Alice, nestedStep, "--jail=debian")
 	assert.Equal(t, "COMPLETED debian\n", job.State+" "+job.Output, job)
-	assert.Equal(t, zygoteOf(before, "debian"), zygoteOf(c.Gojail("n1", "ls"), "debian"), "nothing was assembled anew")
+	assert.Equal(t, findZygote(before, "debian"), findZygote(c.Gojail("n1", "ls"), "debian"), "nothing was assembled anew")
 }
 
 // TestJailIsAssembledWithoutMunge: slurmd cannot start a job then, but a jail
@@ -66,8 +66,8 @@ func TestJailIsAssembledWithoutMunge(t *testing.T) {
 	assert.Equal(t, "COMPLETED debian\n", job.State+" "+job.Output, job)
 }
 
-// zygoteOf is the pid in the line of a jail in what gojail ls prints.
-func zygoteOf(list harness.Result, jail string) string {
+// findZygote returns the zygote's pid from the line of a jail in the output of gojail ls.
+func findZygote(list harness.Result, jail string) string {
 	_, jails, _ := strings.Cut(list.Stdout, "ASSEMBLED JAIL")
 	for line := range strings.Lines(jails) {
 		if words := strings.Fields(line); len(words) > 1 && words[0] == jail {

@@ -34,7 +34,7 @@ func TestNetworkIsRefused(t *testing.T) {
 	assert.NotContains(t, r.Stdout, "ran")
 	r = c.Do(harness.Command{User: harness.Alice, Env: []string{"SLURM_JAIL_NET=ai"}, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=none", "cat", marker}})
 	prints(t, "debian", r)
-	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 	r = c.Gojail("n1", "sweep")
 	assert.Zero(t, r.Code, r)
 	assert.Empty(t, r.Stderr, "what a user asked for is no fault of the node's")
@@ -61,5 +61,5 @@ func TestDefaultNetworkIsAsked(t *testing.T) {
 	assert.NotContains(t, r.Stdout, "ran in", "there is no card: %s", r)
 	assert.Contains(t, r.Stderr, "rail r: the node has no VFs for it; run: gojail vf apply", r)
 	prints(t, "ran in debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", task))
-	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 }

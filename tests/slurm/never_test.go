@@ -24,7 +24,8 @@ type traits struct {
 	Threads, SigBlk, SigIgn, SigCgt, OpenFiles string
 }
 
-func traitsOf(t *testing.T, c *harness.Cluster, p harness.Process) traits {
+// readTraits reads what the plugin could change of a process.
+func readTraits(t *testing.T, c *harness.Cluster, p harness.Process) traits {
 	t.Helper()
 	limits, err := os.ReadFile(c.Path(fmt.Sprintf("/proc/%d/limits", p.Pid)))
 	require.NoError(t, err)
@@ -41,8 +42,8 @@ func traitsOf(t *testing.T, c *harness.Cluster, p harness.Process) traits {
 	return s
 }
 
-// running starts a step that stays and returns the traits of the processes around it.
-func running(t *testing.T, c *harness.Cluster, options ...string) map[string]traits {
+// runAndReadTraits starts a step that stays, and returns the traits of the processes around it.
+func runAndReadTraits(t *testing.T, c *harness.Cluster, options ...string) map[string]traits {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
 	args := append(append([]string{"srun", "-wn1"}, options...), "sleep", "1234")
@@ -56,29 +57,29 @@ func running(t *testing.T, c *harness.Cluster, options ...string) map[string]tra
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		return slices.ContainsFunc(c.Find("sleep 1234"), func(p harness.Process) bool { return p.Status["Name"] == "sleep" })
 	}))
-	found := around(t, c)
+	found := readTraitsAround(t, c)
 	harness.Poll(harness.Timeout, func() bool { // until the threads of the start-up are gone
 		last := found
-		found = around(t, c)
+		found = readTraitsAround(t, c)
 		return len(found) == 4 && maps.Equal(last, found)
 	})
 	require.Len(t, found, 4)
 	return found
 }
 
-// around is the traits of each process around the running step.
-func around(t *testing.T, c *harness.Cluster) map[string]traits {
+// readTraitsAround returns the traits of each process around the running step.
+func readTraitsAround(t *testing.T, c *harness.Cluster) map[string]traits {
 	found := map[string]traits{}
 	for _, p := range c.Processes() {
 		switch {
 		case strings.HasPrefix(p.Command, "srun") && p.Status["Threads"] != "1":
-			found["srun"] = traitsOf(t, c, p)
+			found["srun"] = readTraits(t, c, p)
 		case strings.HasPrefix(p.Command, "slurmstepd"):
-			found["slurmstepd"] = traitsOf(t, c, p)
+			found["slurmstepd"] = readTraits(t, c, p)
 		case strings.HasPrefix(p.Command, "/usr/sbin/slurmd -N n1"):
-			found["slurmd"] = traitsOf(t, c, p)
+			found["slurmd"] = readTraits(t, c, p)
 		case p.Status["Name"] == "sleep":
-			found["task"] = traitsOf(t, c, p)
+			found["task"] = readTraits(t, c, p)
 		}
 	}
 	return found
@@ -86,10 +87,10 @@ func around(t *testing.T, c *harness.Cluster) map[string]traits {
 
 // TestSlurmsProcessesAreUnchanged compares a cluster without the plugin to one with it.
 func TestSlurmsProcessesAreUnchanged(t *testing.T) {
-	plain := running(t, harness.Start(t, harness.Options{}))
+	plain := runAndReadTraits(t, harness.Start(t, harness.Options{}))
 	c := shared(t)
-	assert.Equal(t, plain, running(t, c, "--jail=none"))
-	assert.Equal(t, plain, running(t, c, "--jail=debian"))
+	assert.Equal(t, plain, runAndReadTraits(t, c, "--jail=none"))
+	assert.Equal(t, plain, runAndReadTraits(t, c, "--jail=debian"))
 }
 
 // TestClientsAreUnchanged: the limits and the signal mask that a job inherits from srun, sbatch and salloc.

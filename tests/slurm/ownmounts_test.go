@@ -14,8 +14,9 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// ownMounts returns the file systems that a new sandbox of debian on n1 has mounted itself, in order; those of its template have a source.
-func ownMounts(t *testing.T, c *harness.Cluster) []string {
+// listOwnMounts returns the file systems that a new sandbox of debian on n1 has mounted itself, in order;
+// those of its template have a source.
+func listOwnMounts(t *testing.T, c *harness.Cluster) []string {
 	t.Helper()
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", "/proc/self/mountinfo")
 	require.Zero(t, r.Code, r)
@@ -34,7 +35,7 @@ func ownMounts(t *testing.T, c *harness.Cluster) []string {
 func TestSiteFileSaysWhatIsMounted(t *testing.T) {
 	c := shared(t)
 	const pts = "devpts /dev/pts rw,nosuid,noexec,relatime rw,gid=5,mode=620,ptmxmode=666"
-	warm(t, c)
+	warmUp(t, c)
 	planned := []string{
 		"tmpfs /run rw,nosuid,nodev,relatime rw,size=65536k,nr_inodes=16384,mode=755",
 		"proc /proc rw,nosuid,nodev,noexec,relatime rw,hidepid=invisible",
@@ -42,7 +43,7 @@ func TestSiteFileSaysWhatIsMounted(t *testing.T) {
 		pts, "mqueue /dev/mqueue rw,nosuid,nodev,noexec,relatime rw",
 		"tmpfs /dev/shm rw,nosuid,nodev,relatime rw",
 	}
-	require.Equal(t, planned, ownMounts(t, c))
+	require.Equal(t, planned, listOwnMounts(t, c))
 
 	path := c.Path("/run/gojail/n1/site")
 	text, err := os.ReadFile(path)
@@ -62,7 +63,7 @@ func TestSiteFileSaysWhatIsMounted(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
 	for range 2 { // in place of a sandbox that was begun before, and in the next
-		own := ownMounts(t, c)
+		own := listOwnMounts(t, c)
 		require.Len(t, own, 7)
 		assert.Equal(t, []string{"sysfs /sys ro,nosuid,nodev,noexec,relatime rw", "tmpfs /dev/infiniband rw,nosuid,noexec,relatime rw,size=64k,mode=755"}, own[:2])
 		assert.True(t, strings.HasPrefix(own[2], "tmpfs /run rw,nosuid,nodev,noexec,relatime rw,size=32768k,") && !strings.Contains(own[2], "nr_inodes=16384"), own[2])

@@ -20,7 +20,7 @@ func TestTaskPrologRunsInTheJail(t *testing.T) {
 
 func TestTaskEpilogRunsInTheJail(t *testing.T) {
 	c := shared(t)
-	removed(t, c, "epilog.out")
+	removeFromJail(t, c, "epilog.out")
 	inJail(t, c, "/home/alice/epilog", "#!/bin/sh\n{ cat /etc/gojail-jail; id -u; } >/home/alice/epilog.out\n")
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "--task-epilog=/home/alice/epilog", "sh", "-c", "exit 3")
 	assert.Equal(t, 3, r.Code, r)
@@ -32,7 +32,7 @@ func TestTaskEpilogRunsInTheJail(t *testing.T) {
 
 func TestSiteTaskPrologAndEpilog(t *testing.T) {
 	c := shared(t)
-	removed(t, c, "site.out")
+	removeFromJail(t, c, "site.out")
 	r := c.Do(harness.Command{User: harness.Alice, Env: []string{"SITE_PROLOG=1", "SITE_EPILOG=/home/alice/site.out"},
 		Args: []string{"srun", "--jail=debian", "true"}})
 	prints(t, "site prolog in debian", r)

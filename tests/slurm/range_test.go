@@ -13,7 +13,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// ranged gives alice the ids that --jail-root=range needs, and closes the node's way to the jails.
+// ranged gives alice the ids that --jail-root=range requires, and closes the jails' directory on the node.
 func ranged(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	for _, path := range []string{"/etc/subuid", "/etc/subgid"} {

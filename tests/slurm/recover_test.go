@@ -19,7 +19,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// allocation is a job without tasks of its own, for steps one by one.
+// allocation allocates a job without tasks, and returns a function that runs its steps one by one.
 func allocation(t *testing.T, c *harness.Cluster) (step func(script string) harness.Result, id string) {
 	t.Helper()
 	r := c.Run(harness.Alice, "salloc", "--no-shell", "-wn1", "-n1")
@@ -100,7 +100,7 @@ func TestZygoteStopped(t *testing.T) {
 // TestDamagedState: records that are cut short, lie or are rubbish count as absent.
 func TestDamagedState(t *testing.T) {
 	c := shared(t)
-	warm(t, c)
+	warmUp(t, c)
 	other := fmt.Sprintf("%d %d 1 0123456789abcdef 0\n", contract.Version, c.Find("slurmctld")[0].Pid) // its pid was given to another process
 	for _, damage := range []string{"", "1", "1 1 1 0123456789abcdef 0\n", other, "\x00\xff\n", strings.Repeat("9", 10_000)} {
 		step, id := allocation(t, c)
@@ -129,7 +129,7 @@ func TestDamagedState(t *testing.T) {
 // TestSweepLeavesWhoIsAlive: a record is lost while its job runs.
 func TestSweepLeavesWhoIsAlive(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	step, id := allocation(t, c)
 	done := make(chan harness.Result)
 	go func() { done <- step("sleep 4321 || cat " + marker) }()
@@ -150,19 +150,19 @@ func TestSweepLeavesWhoIsAlive(t *testing.T) {
 	assert.NotContains(t, r.Stdout, "lost")
 	for _, p := range c.Find("sleep 4321") {
 		if sleeps(p) {
-			c.Root("kill", utoa(uint64(p.Pid)))
+			c.Root("kill", formatNumber(uint64(p.Pid)))
 		}
 	}
 	prints(t, "debian", <-done)
 	c.Run(harness.Alice, "scancel", id)
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
 // TestConfigurationChangesReachTheNextJob: an old template is not used for it.
 func TestConfigurationChangesReachTheNextJob(t *testing.T) {
 	c := shared(t)
 	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
-	configure(t, c, withMount("/mnt")(harness.DefaultConfig))
+	configure(t, c, addMount("/mnt")(harness.DefaultConfig))
 	onNode(t, c, filepath.Join("/data/shared", "new"), "new\n")
 	prints(t, "new", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/mnt/new"))
 }
@@ -170,7 +170,7 @@ func TestConfigurationChangesReachTheNextJob(t *testing.T) {
 // TestFirstJobOfANodeMounts: a job with mounts of its user may be the one that makes the template.
 func TestFirstJobOfANodeMounts(t *testing.T) {
 	c := shared(t)
-	cold(t, c)
+	dropTemplates(t, c)
 	onNode(t, c, "/data/alice/file", "of the node\n")
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-mount=/data/alice:/mnt", "cat", "/mnt/file")
 	prints(t, "of the node", r)
@@ -179,8 +179,8 @@ func TestFirstJobOfANodeMounts(t *testing.T) {
 // TestRecordsOfAnotherVersion: after an upgrade nobody asks the processes of before, and each of them is ended in its time.
 func TestRecordsOfAnotherVersion(t *testing.T) {
 	c := shared(t)
-	cold(t, c) // the reload below ends the zygote of any other jail, too
-	before := warm(t, c)
+	dropTemplates(t, c) // the reload below ends the zygote of any other jail, too
+	before := warmUp(t, c)
 	older := func(record string) (pid int) {
 		pid = recorded(t, c, record)
 		text := read(c, "/run/gojail/n1/"+record)
@@ -210,10 +210,10 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 		assert.True(t, gone(zygote), command)
 		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	}
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
-// holders is how many sandboxes are held, or being built.
+// holders returns the number of sandboxes that are held or being built.
 func holders(c *harness.Cluster) (count int) {
 	for _, p := range c.Processes() {
 		if name := p.Status["Name"]; name == "gojail-holder" || name == "gojail-builder" {
@@ -223,7 +223,7 @@ func holders(c *harness.Cluster) (count int) {
 	return count
 }
 
-// zygotes is how many templates of jail debian are kept on a node.
+// zygotes returns the number of templates of the jail debian on a node.
 func zygotes(c *harness.Cluster, node string) (count int) {
 	for _, p := range c.Find("state=/run/gojail/" + node + " ") {
 		if p.Status["Name"] == "gojail-zygote" && strings.Contains(p.Command, " jail=debian ") {
@@ -236,7 +236,7 @@ func zygotes(c *harness.Cluster, node string) (count int) {
 // TestHolderWithoutRecordEnds: nobody would find it again.
 func TestHolderWithoutRecordEnds(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	step, id := allocation(t, c)
 	blocked := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
 	require.NoError(t, os.MkdirAll(filepath.Join(blocked, "full"), 0o700))
@@ -245,5 +245,5 @@ func TestHolderWithoutRecordEnds(t *testing.T) {
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return holders(c) == 0 }), "a holder is left")
 	prints(t, "debian", step("cat "+marker))
 	c.Run(harness.Alice, "scancel", id)
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }

@@ -18,7 +18,7 @@ import (
 // that the storage of the jail can be unmounted. Steps that run in it go on, and so do other jails' zygotes.
 func TestZygoteOfARemovedJail(t *testing.T) {
 	c := shared(t)
-	warm(t, c)
+	warmUp(t, c)
 	srun := []string{"srun", "-Q", "-wn1", "-n1"}
 	step := func(jail string, args ...string) harness.Result {
 		return c.Run(harness.Alice, slices.Concat(srun, []string{"--jail=" + jail}, args)...)
@@ -29,7 +29,7 @@ func TestZygoteOfARemovedJail(t *testing.T) {
 	require.NoError(t, long.Start())
 	defer long.Wait()
 	defer c.Run(harness.Alice, "scancel", "--name=long")
-	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(taskOf(c)) == 1 }))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(findTasks(c)) == 1 }))
 	debian, other := recorded(t, c, "jails/debian/zygote"), recorded(t, c, "jails/other/zygote")
 
 	config, _, _ := strings.Cut(harness.DefaultConfig, "[jail.other]")
@@ -38,7 +38,7 @@ func TestZygoteOfARemovedJail(t *testing.T) {
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(other); return err != nil }), "the zygote of jail other lives on")
 	missing(t, c, "/run/gojail/n1/jails/other/zygote")
 	assert.Equal(t, debian, recorded(t, c, "jails/debian/zygote"))
-	assert.Len(t, taskOf(c), 1, "the step in jail other has ended")
+	assert.Len(t, findTasks(c), 1, "the step in jail other has ended")
 	refused(t, "other", step("other", "true"))
 
 	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
@@ -46,8 +46,8 @@ func TestZygoteOfARemovedJail(t *testing.T) {
 	assert.NotEqual(t, other, recorded(t, c, "jails/other/zygote"))
 }
 
-// taskOf finds the task of the long step.
-func taskOf(c *harness.Cluster) (tasks []harness.Process) {
+// findTasks returns the tasks of the long step.
+func findTasks(c *harness.Cluster) (tasks []harness.Process) {
 	for _, p := range c.Find("sleep 31417") {
 		if p.Status["Name"] == "sleep" {
 			tasks = append(tasks, p)

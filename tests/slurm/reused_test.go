@@ -14,8 +14,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// nextJob is the number that the next job will have.
-func nextJob(t *testing.T, c *harness.Cluster) string {
+// nextJobID returns the number of the next job.
+func nextJobID(t *testing.T, c *harness.Cluster) string {
 	t.Helper()
 	match := regexp.MustCompile(`(?m)^NEXT_JOB_ID\s*=\s*(\d+)`).FindStringSubmatch(c.Root("scontrol", "show", "config").Stdout)
 	require.NotNil(t, match)
@@ -37,7 +37,7 @@ func TestNumberOfAnotherUsersJob(t *testing.T) {
 			t.Run(left.name+", "+how, func(t *testing.T) {
 				prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker)) // which makes the directories
 				require.True(t, c.WaitIdle())
-				number := nextJob(t, c)
+				number := nextJobID(t, c)
 				of := func(text string) string { return strings.ReplaceAll(text, "NUMBER", number) }
 				r := c.Root("sh", "-c", of(left.make))
 				require.Zero(t, r.Code, r)

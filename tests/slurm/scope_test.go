@@ -33,8 +33,8 @@ except OSError as e:
 open("/tmp/asked", "w")
 `
 
-// scopes tells whether this kernel can keep abstract sockets apart.
-func scopes(t *testing.T) bool {
+// hasScopes reports whether this kernel can separate abstract sockets (Landlock scopes, Linux 6.12).
+func hasScopes(t *testing.T) bool {
 	t.Helper()
 	attr := struct{ fs, net, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
@@ -62,7 +62,7 @@ func TestAbstractSocketsOfAStep(t *testing.T) {
 	assert.Equal(t, []string{"hello", "hello"}, []string{same, other}, "control")
 
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nabstract_sockets = \"step\"\n", 1))
-	if !scopes(t) {
+	if !hasScopes(t) {
 		refused(t, "needs Landlock of Linux 6.12", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task))
 		assert.Contains(t, c.Gojail("n1", "check").Stdout, "this node's kernel cannot restrict abstract sockets")
 		return

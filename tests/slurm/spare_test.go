@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// spareOf is the process that has begun a sandbox of debian on n1 before anybody asks; zygote is that jail's.
-func spareOf(t *testing.T, c *harness.Cluster, zygote int) (pid int) {
+// findSpare returns the spare of a zygote of the jail debian on n1.
+func findSpare(t *testing.T, c *harness.Cluster, zygote int) (pid int) {
 	t.Helper()
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		for _, p := range c.Processes() {
@@ -31,7 +31,7 @@ func spareOf(t *testing.T, c *harness.Cluster, zygote int) (pid int) {
 	return pid
 }
 
-// recorded is the process of a record in n1's state directory.
+// recorded returns the pid of a record in n1's state directory.
 func recorded(t *testing.T, c *harness.Cluster, name string) int {
 	t.Helper()
 	words := strings.Fields(read(c, "/run/gojail/n1/"+name))
@@ -44,32 +44,32 @@ func recorded(t *testing.T, c *harness.Cluster, name string) int {
 // TestSpareBecomesTheHolder of the next job, and of no second sandbox of that.
 func TestSpareBecomesTheHolder(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	zygote := recorded(t, c, "jails/debian/zygote")
-	spare := spareOf(t, c, zygote)
+	spare := findSpare(t, c, zygote)
 	step, id := allocation(t, c)
 	prints(t, "debian", step("cat "+marker))
 	assert.Equal(t, spare, recorded(t, c, "jobs/"+id+"/debian"))
 
-	next := spareOf(t, c, zygote)
+	next := findSpare(t, c, zygote)
 	r := c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=debian", "--jail-mount=/data:/mnt", "sh", "-c", "cat "+marker+"; readlink /proc/self/ns/ipc")
 	require.Zero(t, r.Code, r)
 	prints(t, strings.TrimSpace(r.Stdout), step("cat "+marker+"; readlink /proc/self/ns/ipc"))
-	assert.Equal(t, next, spareOf(t, c, zygote), "for a job's second sandbox, which shares its namespaces")
+	assert.Equal(t, next, findSpare(t, c, zygote), "for a job's second sandbox, which shares its namespaces")
 
 	other, id := allocation(t, c)
 	prints(t, "debian", other("cat "+marker))
 	assert.Equal(t, next, recorded(t, c, "jobs/"+id+"/debian"))
 	c.Run(harness.Alice, "scancel", "--user=alice")
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
 // TestSpareOfAnotherKind: a jail that is configured otherwise since has what it is configured to have.
 func TestSpareOfAnotherKind(t *testing.T) {
 	c := shared(t)
-	warm(t, c)
+	warmUp(t, c)
 	zygote := recorded(t, c, "jails/debian/zygote")
-	spare := spareOf(t, c, zygote)
+	spare := findSpare(t, c, zygote)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]", "[jail.debian]\nnamespaces = [\"ipc\"]", 1))
 	own := func() harness.Result {
 		return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", "cat "+marker+"; readlink /proc/self/ns/pid")
@@ -78,35 +78,35 @@ func TestSpareOfAnotherKind(t *testing.T) {
 	require.NoError(t, err)
 	prints(t, "debian\n"+nodes, own())
 	require.Equal(t, zygote, recorded(t, c, "jails/debian/zygote"), "this needs no other template")
-	assert.NotEqual(t, spare, spareOf(t, c, zygote), "the next one is of the new kind")
+	assert.NotEqual(t, spare, findSpare(t, c, zygote), "the next one is of the new kind")
 	prints(t, "debian\n"+nodes, own())
 }
 
 // TestSpareEndsWithItsZygote, whose socket it would serve; and the zygote goes on without its spare.
 func TestSpareEndsWithItsZygote(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	try := func() {
 		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	}
 	zygote := recorded(t, c, "jails/debian/zygote")
-	spare := spareOf(t, c, zygote)
+	spare := findSpare(t, c, zygote)
 	c.Root("kill", "-KILL", strconv.Itoa(spare))
 	try()
 	assert.Equal(t, zygote, recorded(t, c, "jails/debian/zygote"))
-	spare = spareOf(t, c, zygote)
+	spare = findSpare(t, c, zygote)
 	c.Root("kill", "-KILL", strconv.Itoa(zygote))
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(spare); return err != nil }), "the spare lives on")
 	try()
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
 // TestSpareWaitsForASlowCaller: another job's does not.
 func TestSpareWaitsForASlowCaller(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
+	before := warmUp(t, c)
 	zygote := recorded(t, c, "jails/debian/zygote")
-	spare := spareOf(t, c, zygote)
+	spare := findSpare(t, c, zygote)
 	dir, err := os.Open(filepath.Dir(c.Path("/run/gojail/n1/jails/debian/socket")))
 	require.NoError(t, err)
 	defer dir.Close()
@@ -116,7 +116,7 @@ func TestSpareWaitsForASlowCaller(t *testing.T) {
 	for range 3 {
 		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	}
-	assert.Equal(t, spare, spareOf(t, c, zygote), "it waits for the one that says nothing")
+	assert.Equal(t, spare, findSpare(t, c, zygote), "it waits for the one that says nothing")
 	require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(spare); return err != nil }), "it serves the template of before")
 	silent.Close()
@@ -134,14 +134,14 @@ func TestSpareWaitsForASlowCaller(t *testing.T) {
 	n, err := wrong.Read(answer)
 	require.NoError(t, err)
 	assert.Contains(t, string(answer[:n]), "another gojail version")
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }
 
 // TestSpareInARenamedProc: who owns the jail's root can move what is mounted there after the spare was made.
 func TestSpareInARenamedProc(t *testing.T) {
 	c := shared(t)
-	before := warm(t, c)
-	spareOf(t, c, recorded(t, c, "jails/debian/zygote"))
+	before := warmUp(t, c)
+	findSpare(t, c, recorded(t, c, "jails/debian/zygote"))
 	proc := c.Path("/srv/jails/debian/proc")
 	require.NoError(t, os.Rename(proc, proc+".old"))
 	require.NoError(t, os.Mkdir(proc, 0o755))
@@ -150,5 +150,5 @@ func TestSpareInARenamedProc(t *testing.T) {
 	require.NoError(t, os.Rename(proc+".old", proc))
 	refused(t, "/proc of the jail is not what was mounted there", r)
 	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
-	nothingLeft(t, c, before)
+	requireNothingLeft(t, c, before)
 }

@@ -65,17 +65,17 @@ func TestSpecOfAJobIsWhatTheKernelHas(t *testing.T) {
 	told := map[string][]string{} // destination: the flags of the mount on top there
 	count := map[string]int{}
 	for _, m := range spec.Mounts {
-		told[m.Destination] = flagsIn(m.Options)
+		told[m.Destination] = filterFlags(m.Options)
 		count[m.Destination]++
 	}
 	for _, m := range mounts {
 		if count[m.Mountpoint] == 0 {
-			assert.True(t, m.Mountpoint == "/" || masked(spec, m.Mountpoint) || belowRbind(spec, m.Mountpoint), "not told: %s", m.Mountpoint)
+			assert.True(t, m.Mountpoint == "/" || isMasked(spec, m.Mountpoint) || isBelowRbind(spec, m.Mountpoint), "not told: %s", m.Mountpoint)
 			continue
 		}
 		count[m.Mountpoint]--
-		if !covered(mounts, m) {
-			assert.Equal(t, flagsIn(strings.Split(m.Options, ",")), told[m.Mountpoint], m.Mountpoint)
+		if !isCovered(mounts, m) {
+			assert.Equal(t, filterFlags(strings.Split(m.Options, ",")), told[m.Mountpoint], m.Mountpoint)
 		}
 	}
 	for destination, left := range count {
@@ -91,7 +91,8 @@ func TestSpecOfAJobIsWhatTheKernelHas(t *testing.T) {
 	}
 }
 
-func flagsIn(options []string) []string {
+// filterFlags returns the options of a mount that are flags.
+func filterFlags(options []string) []string {
 	var flags []string
 	for _, flag := range []string{"ro", "nosuid", "nodev", "noexec"} {
 		if slices.Contains(options, flag) {
@@ -101,18 +102,20 @@ func flagsIn(options []string) []string {
 	return flags
 }
 
-func covered(mounts []*mountinfo.Info, m *mountinfo.Info) bool {
+// isCovered reports whether another mount lies on the mount point of m.
+func isCovered(mounts []*mountinfo.Info, m *mountinfo.Info) bool {
 	return slices.ContainsFunc(mounts, func(other *mountinfo.Info) bool {
 		return other.Parent == m.ID && other.Mountpoint == m.Mountpoint
 	})
 }
 
-func masked(spec specs.Spec, path string) bool {
+// isMasked reports whether the spec masks a path or makes it read-only.
+func isMasked(spec specs.Spec, path string) bool {
 	return slices.Contains(spec.Linux.MaskedPaths, path) || slices.Contains(spec.Linux.ReadonlyPaths, path)
 }
 
-// belowRbind: what is mounted below the source of an rbind comes with it.
-func belowRbind(spec specs.Spec, path string) bool {
+// isBelowRbind reports whether a path is below an rbind mount, whose source's mounts come with it.
+func isBelowRbind(spec specs.Spec, path string) bool {
 	return slices.ContainsFunc(spec.Mounts, func(m specs.Mount) bool {
 		return slices.Contains(m.Options, "rbind") && strings.HasPrefix(path, m.Destination+"/")
 	})

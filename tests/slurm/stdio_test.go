@@ -14,12 +14,13 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
+// formatNumber returns a number in decimal.
+func formatNumber(n uint64) string { return strconv.FormatUint(n, 10) }
 
 const jailHome = "/srv/jails/debian/home/alice/"
 
-// removed removes alice's files from the jail at the end of a test.
-func removed(t *testing.T, c *harness.Cluster, names ...string) {
+// removeFromJail removes files of alice's from the jail at the end of a test.
+func removeFromJail(t *testing.T, c *harness.Cluster, names ...string) {
 	t.Cleanup(func() {
 		for _, name := range names {
 			os.Remove(c.Path(jailHome + name))
@@ -30,7 +31,7 @@ func removed(t *testing.T, c *harness.Cluster, names ...string) {
 func TestBatchFilesLandInTheJail(t *testing.T) {
 	c := shared(t)
 	inJail(t, c, "/home/alice/in", "typed\n")
-	removed(t, c, "out", "err")
+	removeFromJail(t, c, "out", "err")
 	job := c.Batch(harness.Alice, "cat; echo wrong >&2", "--jail=debian",
 		"--output=/home/alice/out", "--error=/home/alice/err", "--input=/home/alice/in")
 	assert.Equal(t, "COMPLETED typed\n", job.State+" "+job.Output, job)
@@ -44,14 +45,14 @@ func TestBatchFilesLandInTheJail(t *testing.T) {
 func TestRelativeOutputLandsInTheJail(t *testing.T) {
 	c := shared(t)
 	job := c.Batch(harness.Alice, "echo here", "--jail=debian", "--output=relative.%j")
-	removed(t, c, "relative."+job.ID)
+	removeFromJail(t, c, "relative."+job.ID)
 	assert.Equal(t, "COMPLETED here\n", job.State+" "+job.Output, job)
 	assert.Equal(t, jailHome+"relative."+job.ID, job.Seen)
 }
 
 func TestOutputOfEachTaskLandsInTheJail(t *testing.T) {
 	c := shared(t)
-	removed(t, c, "task.0", "task.1")
+	removeFromJail(t, c, "task.0", "task.1")
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "-n2", "--output=/home/alice/task.%t", "sh", "-c", "echo $SLURM_PROCID")
 	require.Zero(t, r.Code, r)
 	for _, task := range []string{"0", "1"} {
@@ -64,7 +65,7 @@ func TestOutputOfEachTaskLandsInTheJail(t *testing.T) {
 
 func TestOutputBelowTmpIsPrivate(t *testing.T) {
 	c := shared(t)
-	removed(t, c, "copy")
+	removeFromJail(t, c, "copy")
 	job := c.Batch(harness.Alice, "echo secret; cp /tmp/out ~/copy", "--jail=debian", "--output=/tmp/out")
 	assert.Equal(t, "COMPLETED", job.State, job)
 	text, _ := os.ReadFile(c.Path(jailHome + "copy"))
@@ -100,7 +101,7 @@ func TestStdioOfAllKinds(t *testing.T) {
 		"--error=/dev/null":        "batch",
 		"--error=/home/alice/kind": "batch",
 	} {
-		removed(t, c, "kind")
+		removeFromJail(t, c, "kind")
 		args := []string{"-wn1", "--jail=debian", "--output=/home/alice/kinds"}
 		if option != "" {
 			args = append(args, option)
@@ -119,7 +120,7 @@ func TestStdioOfAllKinds(t *testing.T) {
 // TestOutputToPipe: a FIFO of the user's in the jail, which another of their programs reads.
 func TestOutputToPipe(t *testing.T) {
 	c := shared(t)
-	removed(t, c, "pipe0")
+	removeFromJail(t, c, "pipe0")
 	r := c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=debian", "mkfifo", "/home/alice/pipe0")
 	require.Zero(t, r.Code, r)
 	end := make(chan harness.Result)

@@ -27,7 +27,7 @@ var stepOptions = []struct {
 	{name: "stepmgr", since: "24.11", args: []string{"--stepmgr"}},
 }
 
-// withStepManager has slurmstepd start steps of jobs that ask for it.
+// withStepManager returns a cluster whose slurmstepd starts the steps of jobs that ask for it.
 func withStepManager() harness.Options {
 	options := jailed
 	options.SlurmConf = map[string]string{"PrologFlags": "Contain"}

@@ -68,7 +68,7 @@ func TestFilesThatSlurmSends(t *testing.T) {
 	t.Cleanup(func() {
 		c.Root("rm", "-f", "/data/alice/sent", "/data/alice/program", "/home/alice/sent", "/tmp/gojail-sent")
 	})
-	removed(t, c, "payload")
+	removeFromJail(t, c, "payload")
 	inJail(t, c, "/home/alice/payload", "of the job\n")
 	send := func(path string, mount ...string) harness.Job {
 		return c.Batch(harness.Alice, "sbcast payload "+path+"\nsrun --ntasks-per-node=1 cat "+path+" /srv/sent\n", append(mount, "--jail=debian", "-N2", "-n2")...)
@@ -124,5 +124,5 @@ func TestOCIContainer(t *testing.T) {
 	assert.Equal(t, "FAILED", job.State, job)
 	assert.Contains(t, job.Output, "--container and --jail cannot be combined", job)
 	assert.NotContains(t, job.Output, "ran", job)
-	assert.Equal(t, "idle", waitState(c, "n1"), c.Drained())
+	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 }

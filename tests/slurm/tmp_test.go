@@ -27,7 +27,7 @@ cat /tmp/file /dev/shm/file`, "--jail=debian")
 
 func TestJobsHaveDifferentTmp(t *testing.T) {
 	c := shared(t)
-	removed(t, c, "up")
+	removeFromJail(t, c, "up")
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\ntouch /tmp/mine /dev/shm/mine ~/up\nsleep 600\n",
 		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1"}})
 	require.Zero(t, submit.Code, submit)

@@ -27,8 +27,8 @@ __attribute__((constructor)) static void loaded(void)
 }
 `
 
-// buildTrap puts a shared object into the jail where PAM and NSS look for theirs,
-// and a nsswitch.conf and a PAM service that name it.
+// buildTrap puts a shared object into the jail where PAM and NSS look for modules, with an nsswitch.conf and
+// a PAM service that name it.
 func buildTrap(t *testing.T, jail string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func buildTrap(t *testing.T, jail string) {
 	write(t, filepath.Join(jail, "etc/pam.d/slurm"), "session required pam_trap.so\nauth required pam_trap.so\naccount required pam_trap.so\n")
 }
 
-// write makes a new file: the jail's old ones are hard links into the cache.
+// write creates a new file: the jail's old files are hard links into the cache.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// submit gives a script of alice's to a node and does not wait for it.
-func submit(t *testing.T, c *harness.Cluster, script string, args ...string) (id string) {
+// submitScript submits a script of alice's to a node without waiting for it.
+func submitScript(t *testing.T, c *harness.Cluster, script string, args ...string) (id string) {
 	t.Helper()
 	r := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\n" + script, Args: append([]string{"sbatch", "--parsable"}, args...)})
 	require.Zero(t, r.Code, r)
@@ -27,20 +27,20 @@ func submit(t *testing.T, c *harness.Cluster, script string, args ...string) (id
 	return id
 }
 
-// output is what a running job has written so far.
-func output(c *harness.Cluster, id string) string {
+// readOutput returns what a running job has written so far.
+func readOutput(c *harness.Cluster, id string) string {
 	text, _ := c.ReadAnywhere("/home/alice/slurm-" + id + ".out")
 	return text
 }
 
-// said waits until a job has written a line.
-func said(t *testing.T, c *harness.Cluster, id, line string) {
+// waitForLine waits until a job has written a line.
+func waitForLine(t *testing.T, c *harness.Cluster, id, line string) {
 	t.Helper()
-	require.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Contains(output(c, id), line) }), "%q: %s", line, output(c, id))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Contains(readOutput(c, id), line) }), "%q: %s", line, readOutput(c, id))
 }
 
-// lines are the different lines of a text.
-func lines(text string) string {
+// uniqueLines returns the different lines of a text.
+func uniqueLines(text string) string {
 	all := strings.Split(changing.ReplaceAllString(strings.TrimSpace(text), "-"), "\n")
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), " | ")
@@ -56,18 +56,18 @@ my $hold = "x" x $size;
 while (1) { print "tick\n"; select undef, undef, undef, 0.05 }
 `
 
-// watched runs a job that is looked at, attached to, suspended and signalled, and says what was seen.
-func watched(t *testing.T, c *harness.Cluster, jail string) string {
+// watchJob runs a job, inspects it, attaches to it, suspends and signals it, and returns what was seen.
+func watchJob(t *testing.T, c *harness.Cluster, jail string) string {
 	onNode(t, c, "/home/alice/busy.pl", busy)
 	inJail(t, c, "/home/alice/busy.pl", busy)
-	id := submit(t, c, "trap 'echo batch told' USR2\nsrun --mem=200 -n2 perl busy.pl & wait; wait; exit 6\n", jail, "-wn1", "-n2")
-	said(t, c, id, "tick")
+	id := submitScript(t, c, "trap 'echo batch told' USR2\nsrun --mem=200 -n2 perl busy.pl & wait; wait; exit 6\n", jail, "-wn1", "-n2")
+	waitForLine(t, c, id, "tick")
 	var seen []string
 	see := func(what, text string) { seen = append(seen, what+": "+text) }
 
-	see("squeue", lines(c.Run(harness.Alice, "squeue", "--steps", "-h", "-j", id, "-o", "%i %j %N").Stdout))
+	see("squeue", uniqueLines(c.Run(harness.Alice, "squeue", "--steps", "-h", "-j", id, "-o", "%i %j %N").Stdout))
 	pids := c.Root("scontrol", "listpids", id+".0", "n1")
-	see("listpids", ofTasks(t, c, pids.Stdout))
+	see("listpids", describePids(t, c, pids.Stdout))
 	usage := ""
 	harness.Poll(harness.Timeout, func() bool {
 		r := c.Run(harness.Alice, "sstat", "-n", "-P", "-j", id+".0", "--format=NTasks,MaxRSS,AveCPU")
@@ -75,14 +75,14 @@ func watched(t *testing.T, c *harness.Cluster, jail string) string {
 		return enough.MatchString(usage)
 	})
 	see("sstat", enough.ReplaceAllString(usage, "enough"))
-	see("sattach", attached(t, c, id, func() {
-		suspended(t, c, id)
+	see("sattach", attachTo(t, c, id, func() {
+		suspendAndResume(t, c, id)
 		require.Zero(t, c.Run(harness.Alice, "scancel", "--signal=USR2", "--batch", id).Code)
-		said(t, c, id, "batch told")
+		waitForLine(t, c, id, "batch told")
 		require.Zero(t, c.Run(harness.Alice, "scancel", "--signal=USR1", id+".0").Code)
 	}))
 	job := c.WaitJob(harness.Job{ID: id})
-	see("job", job.State+" "+job.ExitCode+" "+lines(ofSlurm.ReplaceAllString(job.Output, "")))
+	see("job", job.State+" "+job.ExitCode+" "+uniqueLines(ofSlurm.ReplaceAllString(job.Output, "")))
 	return strings.ReplaceAll(strings.Join(seen, "\n"), " "+id+".", " JOB.")
 }
 
@@ -92,8 +92,8 @@ var ofSlurm = regexp.MustCompile(`(?m)^.*error: .*\n`)
 // enough is what sstat says of two tasks with 40 MB and a second of CPU time each.
 var enough = regexp.MustCompile(`^2\|([4-9]\d\d\d\d|\d{6,})K\|00:0[0-9]:0[1-9](\.\d+)?$`)
 
-// ofTasks says what the pids of scontrol listpids are on the node, and the tasks' numbers.
-func ofTasks(t *testing.T, c *harness.Cluster, listed string) string {
+// describePids returns what the pids of scontrol listpids are on the node, with the tasks' numbers.
+func describePids(t *testing.T, c *harness.Cluster, listed string) string {
 	var all []string
 	for line := range strings.Lines(listed) {
 		var pid int
@@ -109,8 +109,8 @@ func ofTasks(t *testing.T, c *harness.Cluster, listed string) string {
 	return strings.Join(all, ", ")
 }
 
-// attached is what sattach shows of a step while during runs.
-func attached(t *testing.T, c *harness.Cluster, id string, during func()) string {
+// attachTo returns what sattach prints of a step while during runs.
+func attachTo(t *testing.T, c *harness.Cluster, id string, during func()) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*harness.Timeout)
 	defer cancel()
 	sattach := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"sattach", id + ".0"}})
@@ -130,11 +130,11 @@ func attached(t *testing.T, c *harness.Cluster, id string, during func()) string
 	during()
 	<-done
 	sattach.Wait()
-	return fmt.Sprintf("%d %s", sattach.ProcessState.ExitCode(), lines(text))
+	return fmt.Sprintf("%d %s", sattach.ProcessState.ExitCode(), uniqueLines(text))
 }
 
-// suspended suspends a job, sees it stand still, and lets it go on.
-func suspended(t *testing.T, c *harness.Cluster, id string) {
+// suspendAndResume suspends a job, requires that it stands still, and resumes it.
+func suspendAndResume(t *testing.T, c *harness.Cluster, id string) {
 	require.Zero(t, c.Root("scontrol", "suspend", id).Code)
 	require.Equal(t, "SUSPENDED", c.JobFields(id)["JobState"])
 	stands := func() bool {
@@ -147,7 +147,7 @@ func suspended(t *testing.T, c *harness.Cluster, id string) {
 		return stopped == 2
 	}
 	assert.True(t, harness.Poll(harness.Timeout, stands))
-	count := strings.Count(output(c, id), "tick")
+	count := strings.Count(readOutput(c, id), "tick")
 	require.Zero(t, c.Root("scontrol", "resume", id).Code)
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Count(output(c, id), "tick") > count+2 }))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Count(readOutput(c, id), "tick") > count+2 }))
 }

@@ -46,7 +46,7 @@ func TestX11(t *testing.T) {
 		r := c.Do(harness.Command{User: harness.Alice, Env: []string{"DISPLAY=localhost:10.0"},
 			Args: []string{"srun", "-Q", "--x11", "-wn1", "-n2", "--jail=" + jail, "bash", "-c", window}})
 		assert.Zero(t, r.Code, r)
-		assert.Equal(t, "alice_600 alice_600 cookie cookie hello hello", sortedLines(strings.ReplaceAll(r.Stdout, cookie, "cookie")), "%s: %v", jail, r)
+		assert.Equal(t, "alice_600 alice_600 cookie cookie hello hello", sortLines(strings.ReplaceAll(r.Stdout, cookie, "cookie")), "%s: %v", jail, r)
 	}
 	// Of its own, a file of that kind is not brought: the variable is the user's.
 	onNode(t, c, "/tmp/.Xauthority-others", "x")
