@@ -230,6 +230,11 @@ var spoiled = map[string]struct {
 			"b:x:1002:1::/home/b:/bin/sh\nc:x:1003:1::/home/c:/usr/sbin/nologin\ne:x:1004:1::/home/there:/bin/sh\nf:x:1005:1::/var/lib/f:/bin/sh\n", 0o644)
 	}, "has no /home/a, a user's home directory in the node's passwd, and no mount provides it (2 such below /home): a job submitted from there fails; " +
 		`mount it: [[jail.a.mounts]] destination = "/home", source = "/home", options = ["rbind", "nosuid", "nodev"]; then: gojail init a`},
+	"a TaskProlog that the jail lacks": {func(t *testing.T, n *checkedNode) {
+		n.write(t, "slurm/slurm.conf", n.read(t, "slurm/slurm.conf")+"TaskProlog=/etc/slurm/prolog\nTaskEpilog=/etc/slurm/epilog\n", 0o644)
+		require.NoError(t, os.MkdirAll(n.root+"/etc/slurm", 0o755))
+		n.write(t, "jail/etc/slurm/epilog", "", 0o755)
+	}, "FAIL  jail a: TaskProlog of slurm.conf, /etc/slurm/prolog, is missing in "},
 	"root of another": {func(t *testing.T, n *checkedNode) { os.Chown(n.root, 65534, 0) }, "WARN  jail a: "},
 }
 

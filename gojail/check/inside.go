@@ -34,6 +34,9 @@ func (k *checker) checkInside(j *config.Jail, view *plan.View) {
 			"%s %s: most batch scripts and many programs need it", j.Root, lacks)
 	}
 	k.checkLinker(j, root, isMounted)
+	k.checkTaskPrograms(j, root, func(path string) bool {
+		return isMounted(path) || plan.Inside(plan.JobMounts(k.config, j, "", false), path)
+	})
 	k.checkHomes(j, root, isMounted)
 	if j.Slurm && !plan.Inside(plan.JobMounts(k.config, j, "", false), "/etc/passwd") && !isMounted("/etc/passwd") {
 		k.checkSlurmUser(j, root)
@@ -135,6 +138,24 @@ func (k *checker) checkLinker(j *config.Jail, root int, isMounted func(path stri
 	if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, isMounted) {
 		k.warn("jail "+j.Name, "install glibc there, or write slurm = false",
 			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail", j.Root, interpreter)
+	}
+}
+
+// checkTaskPrograms reports a TaskProlog or TaskEpilog of slurm.conf that a jail lacks: slurmstepd runs both
+// in the jail, and fails the step where the first one cannot be executed (exec_task in task.c).
+func (k *checker) checkTaskPrograms(j *config.Jail, root int, isMounted func(path string) bool) {
+	values := node.ReadSlurmConf(k.config).Values
+	for _, key := range []string{"TaskProlog", "TaskEpilog"} {
+		path := values[strings.ToLower(key)]
+		if !filepath.IsAbs(path) || strings.ContainsAny(path, " *,") || !isMissingIn(root, path, isMounted) {
+			continue
+		}
+		const remedy = "install it there, or add it to host = of the jail and run gojail init"
+		if key == "TaskProlog" {
+			k.failIn(isContent(j, path), "jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s: every step fails", key, path, j.Root)
+			continue
+		}
+		k.warn("jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s and does not run", key, path, j.Root)
 	}
 }
 
