@@ -31,8 +31,14 @@ func isContent(j *config.Jail, paths ...string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return UsersMayChange(root, path) })
 }
 
-// isUsersRoot reports whether users own a jail's root or a directory above it, or can write to it. They can
-// close it to root, too, where the storage squashes root.
+// isClosedByUsers reports whether a jail's root cannot be opened because the user who owns it may have closed
+// it: where the storage squashes root, to root, too.
+func isClosedByUsers(j *config.Jail, err error) bool {
+	var st unix.Stat_t
+	return errors.Is(err, unix.EACCES) && unix.Stat(j.Root, &st) == nil && st.Uid != 0
+}
+
+// isUsersRoot reports whether users own a jail's root or a directory above it, or can write to it.
 func isUsersRoot(j *config.Jail) bool { return usersRoot(j) != nil }
 
 // usersRoot is isUsersRoot, with the reason as an error.

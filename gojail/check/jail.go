@@ -23,12 +23,12 @@ func (k *checker) checkJail(j *config.Jail) {
 	subject := "jail " + j.Name
 	var fs unix.Statfs_t
 	if err := unix.Statfs(j.Root, &fs); err != nil {
-		k.failIn(k.isRootContent(j), subject, "mount its storage, or correct root =", "jail root %s: %v", j.Root, err)
+		k.failIn(k.isRootContent(j) || isClosedByUsers(j, err), subject, explainRootError(err), "jail root %s: %v", j.Root, err)
 		return
 	}
 	if err := node.CheckRoot(j.Root); err != nil {
-		content := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && k.isEmptiedByUsers(j) || errors.Is(err, unix.EACCES) && isUsersRoot(j)
-		k.failIn(content, subject, "mount its storage, or correct root =", "%v", err)
+		content := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && k.isEmptiedByUsers(j) || isClosedByUsers(j, err)
+		k.failIn(content, subject, explainRootError(err), "%v", err)
 		return
 	}
 	facts, err := node.ReadHost(k.config, j, k.node.State)
@@ -54,6 +54,17 @@ func (k *checker) checkJail(j *config.Jail) {
 		return
 	}
 	k.ok(subject, "%s: %d mounts, all mount targets exist", j.Root, len(view.Spec.Mounts))
+}
+
+// explainRootError returns the remedy for a root that cannot be opened.
+func explainRootError(err error) string {
+	switch {
+	case errors.Is(err, unix.EACCES):
+		return "root of this node is not let in: if the storage squashes root, open the root and the directories above it to others (chmod 755); FUSE needs allow_other"
+	case errors.Is(err, unix.ESTALE), errors.Is(err, unix.ENOTCONN):
+		return "mount its storage anew"
+	}
+	return "mount its storage, or correct root ="
 }
 
 // checkTargets reports the mount targets that the jail's root lacks.

@@ -126,3 +126,58 @@ func TestCheckOfMountOptions(t *testing.T) {
 	assert.Equal(t, "latency unknown", describeLatency(storage.Latency{}))
 	assert.Equal(t, "9 lstat in 10.12ms, median 2.1µs", describeLatency(storage.Latency{Count: 9, Total: 10123456, Median: 2100 * time.Nanosecond}))
 }
+
+func init() {
+	// The input is the directory of a good node, whose jail is closed to the user that root is on the storage.
+	nstest.Actions["closedRoot"] = func(dir string) (any, error) {
+		if err := nstest.MakePrivate(); err != nil {
+			return nil, err
+		}
+		n, err := nodeIn(dir, "jail_root = [\"range\"]\n")
+		if err != nil {
+			return nil, err
+		}
+		tree := dir + "/tree"
+		if err := os.Rename(n.root, tree); err != nil {
+			return nil, err
+		}
+		if err := os.Mkdir(n.root, 0o755); err != nil {
+			return nil, err
+		}
+		found := map[string]string{}
+		for name, uid := range map[string]int{"root's": 0, "a user's": 1000} {
+			if err := os.Chown(tree, uid, uid); err != nil {
+				return nil, err
+			}
+			stop, err := nstest.MountSquashed(tree, n.root)
+			if err == nil {
+				err = os.Chmod(tree, 0o700) // the server itself starts in an open one
+			}
+			if err != nil {
+				return nil, err
+			}
+			Check(n.Node, func(f Finding) {
+				if f.Level == Fail {
+					found[name] += fmt.Sprintf("%s content=%v", f, f.Content)
+				}
+			})
+			stop()
+			if err := os.Chmod(tree, 0o755); err != nil {
+				return nil, err
+			}
+		}
+		return found, nil
+	}
+}
+
+// A root that is closed to root of the node is a failure of the node, whatever --jail-root allows, unless it
+// is a user's, who may have closed it.
+func TestRootClosedToRoot(t *testing.T) {
+	nstest.NeedFUSE(t)
+	n := goodNode(t)
+	var found map[string]string
+	require.NoError(t, nstest.RunText(t, "closedRoot", n.dir, &found))
+	line := "FAIL  jail a: jail root " + n.root + ": permission denied; root of this node is not let in: if the storage squashes root, " +
+		"open the root and the directories above it to others (chmod 755); FUSE needs allow_other content="
+	assert.Equal(t, map[string]string{"root's": line + "false", "a user's": line + "true"}, found)
+}

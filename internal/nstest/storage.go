@@ -94,7 +94,7 @@ func MountSquashed(source, dir string) (stop func(), err error) {
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("bindfs", "-f", "-o", "allow_other", source, dir)
+	cmd := exec.Command("bindfs", "-f", "-o", "allow_other,attr_timeout=3600", source, dir) // NFS, too, remembers attributes
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return startBindfs(cmd, dir)
 }
