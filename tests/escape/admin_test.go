@@ -28,7 +28,7 @@ func TestAdministratorInTheJail(t *testing.T) {
 	var id string
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		id = strings.TrimSpace(s.Root("squeue", "-h", "-t", "R", "-o", "%i").Stdout)
-		return id != "" && s.left("victim job-of-alice") == 1
+		return id != "" && s.countLeft("victim job-of-alice") == 1
 	}))
 	attacks := []string{"view", "descriptors", "setns", "handle", "beneath", "unmask", "fresh-mounts", "sysctl", "mknod", "init_module"}
 	gojail := []string{"gojail", "--node=n1", "--state=/run/gojail/%n"}

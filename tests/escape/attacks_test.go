@@ -17,33 +17,34 @@ type results map[string]map[string]verdict
 func TestAttacks(t *testing.T) {
 	s := shared(t)
 	all := results{}
-	s.controls(t, all)
+	s.runControls(t, all)
 	for _, places := range [][]place{{openUser, openRoot}, {closedUser, closedRoot, closedSelf, closedRange}} {
 		t.Run("in "+places[0].jail, func(t *testing.T) {
-			s.victims(t, places[0].jail)
+			s.startVictims(t, places[0].jail)
 			s.closeJails(t)
 			for _, p := range places {
-				all[p.name] = s.attack(t, p, names(rows)...)
+				all[p.name] = s.attack(t, p, listNames(rows)...)
 			}
 		})
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) { judge(t, r, all) })
 	}
-	t.Log(table(rows, all))
+	t.Log(formatTable(rows, all))
 }
 
-func names(rows []row) (list []string) {
+// listNames returns the names of the attacks.
+func listNames(rows []row) (list []string) {
 	for _, r := range rows {
 		list = append(list, r.name)
 	}
 	return list
 }
 
-// controls runs the attacks that already a plain jail holds where they do succeed.
-func (s *site) controls(t *testing.T, all results) {
+// runControls runs the attacks that a plain jail already stops at the place where they succeed.
+func (s *site) runControls(t *testing.T, all results) {
 	t.Run("outside of jails", func(t *testing.T) {
-		s.victims(t, "open")
+		s.startVictims(t, "open")
 		for _, p := range []place{onNode, rootOnNode, bareChroot, overmounted} {
 			var list []string
 			for _, r := range rows {
@@ -56,7 +57,7 @@ func (s *site) controls(t *testing.T, all results) {
 	})
 }
 
-// judgeHostname looks whether the name that was set is the node's, and puts that back.
+// judgeHostname reports whether the attack changed the node's host name, and restores it.
 func (s *site) judgeHostname(t *testing.T, of map[string]verdict) {
 	const name, ours = "hostname", "head"
 	now := strings.TrimSpace(s.Root("hostname").Stdout)
@@ -69,7 +70,7 @@ func (s *site) judgeHostname(t *testing.T, of map[string]verdict) {
 	}
 }
 
-// judge compares the verdicts of one attack with what they must be.
+// judge compares the verdicts of one attack with the expected ones.
 func judge(t *testing.T, r row, all results) {
 	control := all[r.control.name][r.name]
 	if control.word == held && strings.Contains(control.text, "Function not implemented") {
@@ -89,8 +90,8 @@ func judge(t *testing.T, r row, all results) {
 	}
 }
 
-// table shows who could do what where.
-func table(rows []row, all results) string {
+// formatTable returns a table of attacks and places with their verdicts.
+func formatTable(rows []row, all results) string {
 	var b strings.Builder
 	columns := []place{openUser, openRoot, closedUser, closedSelf, closedRange, closedRoot}
 	fmt.Fprintf(&b, "\n%-18s %-30s", "attack", "control")

@@ -26,7 +26,7 @@ func TestCgroups(t *testing.T) {
 	assert.Equal(t, escaped, control.word, "control: root on the node: %s", control)
 	for _, p := range []place{openUser, openRoot, closedUser, closedSelf, closedRoot} {
 		t.Run(p.name, func(t *testing.T) {
-			s.victims(t, p.jail)
+			s.startVictims(t, p.jail)
 			verdicts := s.attack(t, p, "cgroup-write", "cgroup-see")
 			t.Log(verdicts)
 			assert.Equal(t, held, verdicts["cgroup-write"].word, verdicts)
@@ -38,9 +38,9 @@ func TestCgroups(t *testing.T) {
 		})
 	}
 	t.Run("outlive", func(t *testing.T) {
-		t.Cleanup(func() { s.sweep(t, "daemon") })
-		r := s.step("closed", "daemon")
+		t.Cleanup(func() { s.endLeftovers(t, "daemon") })
+		r := s.runStep("closed", "daemon")
 		require.Zero(t, r.Code, r)
-		assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.left("daemon") == 0 }), "it lives on: %s", r)
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.countLeft("daemon") == 0 }), "it lives on: %s", r)
 	})
 }

@@ -148,7 +148,7 @@ root = "/srv/jails/owned"
 source = "/data"
 `
 
-// configure replaces a line of gojail.toml, the first one that there is, for the rest of the test.
+// configure replaces the first such line of gojail.toml for the rest of the test.
 func (s *site) configure(t *testing.T, line, with string) {
 	t.Helper()
 	require.Contains(t, configuration, line+"\n")
@@ -156,7 +156,7 @@ func (s *site) configure(t *testing.T, line, with string) {
 	t.Cleanup(func() { require.NoError(t, s.WriteConfig(configuration)) })
 }
 
-// closeJails lets nobody but root come to the jails' roots on the node, as --jail-root=range demands.
+// closeJails lets only root enter the jails' directory on the node, as --jail-root=range requires.
 func (s *site) closeJails(t *testing.T) {
 	t.Helper()
 	dir := s.Path("/srv/jails")

@@ -52,7 +52,7 @@ func TestListWithTheHashOfAnother(t *testing.T) {
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
 	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the same hash", r)
-	r = s.srun("closed", append(etc, "--input="+s.lead(t, "/etc/gojail-jail"), "cat")...)
+	r = s.srun("closed", append(etc, "--input="+s.leadTo(t, "/etc/gojail-jail"), "cat")...)
 	assert.NotContains(t, r.Stdout, "closed", "slurmstepd found the jail's own /etc: %s", r)
 
 	r = s.srun("closed", append(step, "cat", "/etc/gojail-jail")...)

@@ -71,7 +71,7 @@ func TestGojailIsNotWritten(t *testing.T) {
 	itself := s.Path(owned + "/opt/itself")
 	require.NoError(t, os.Symlink("/proc/self/exe", itself))
 	t.Cleanup(func() { os.Remove(itself) })
-	s.victim(t, "job-of-alice", inJail("", harness.Alice, "owned"))
+	s.startVictim(t, "job-of-alice", inJail("", harness.Alice, "owned"))
 	id := strings.TrimSpace(s.Root("squeue", "-h", "-t", "R", "-o", "%i").Stdout)
 	require.NotEmpty(t, id)
 

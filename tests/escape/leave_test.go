@@ -17,14 +17,14 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// step runs the program in one step of a job of alice's.
-func (s *site) step(jail string, args ...string) harness.Result {
+// runStep runs the program in one step of a job of alice's.
+func (s *site) runStep(jail string, args ...string) harness.Result {
 	p := inJail("", harness.Alice, jail)
 	return s.Run(p.user, append(append(append([]string{}, p.command...), attackPath), args...)...)
 }
 
-// left counts the processes that run the program with this verb.
-func (s *site) left(verb string) int {
+// countLeft returns the number of processes that run the program with this verb.
+func (s *site) countLeft(verb string) int {
 	count := 0
 	for _, p := range s.Find(attackPath + " " + verb) {
 		if strings.HasPrefix(p.Command, attackPath) && !strings.HasPrefix(p.Status["State"], "Z") {
@@ -34,12 +34,12 @@ func (s *site) left(verb string) int {
 	return count
 }
 
-// sweep ends what an attack has left on the node; its processes ignore all that can be ignored.
-func (s *site) sweep(t *testing.T, verb string) {
+// endLeftovers ends the processes that an attack has left on the node; they ignore all signals that they can.
+func (s *site) endLeftovers(t *testing.T, verb string) {
 	for _, p := range s.Find(attackPath + " " + verb) {
 		s.Root("kill", "-KILL", strconv.Itoa(p.Pid))
 	}
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.left(verb) == 0 }))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.countLeft(verb) == 0 }))
 }
 
 // TestOutliveTheJob: what forgets its parents, its session and its signals ends with its job all the same.
@@ -54,16 +54,16 @@ func TestOutliveTheJob(t *testing.T) {
 	} {
 		for _, jail := range []string{"open", "closed"} {
 			t.Run(attack.args[0]+" in "+jail, func(t *testing.T) {
-				t.Cleanup(func() { s.sweep(t, attack.args[0]) })
-				r := s.step(jail, attack.args...)
+				t.Cleanup(func() { s.endLeftovers(t, attack.args[0]) })
+				r := s.runStep(jail, attack.args...)
 				require.Zero(t, r.Code, r)
 				require.True(t, s.WaitIdle(), s.Drained())
 				if jail == "open" {
-					assert.Equal(t, attack.many, s.left(attack.args[0]), "the control: they live on: %s", r)
+					assert.Equal(t, attack.many, s.countLeft(attack.args[0]), "the control: they live on: %s", r)
 					return
 				}
-				assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.left(attack.args[0]) == 0 }),
-					"%d of them live on: %s", s.left(attack.args[0]), r)
+				assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.countLeft(attack.args[0]) == 0 }),
+					"%d of them live on: %s", s.countLeft(attack.args[0]), r)
 			})
 		}
 	}
@@ -72,10 +72,10 @@ func TestOutliveTheJob(t *testing.T) {
 // TestOutliveTheStepOfARunningJob is no escape: the job is there still. Its end is theirs.
 func TestEndOfTheJobIsTheEndOfItsSteps(t *testing.T) {
 	s := shared(t)
-	t.Cleanup(func() { s.sweep(t, "daemon") })
+	t.Cleanup(func() { s.endLeftovers(t, "daemon") })
 	job := s.Batch(harness.Alice, "srun "+attackPath+" daemon; "+attackPath+" daemon; srun --overlap "+attackPath+" daemon", "--jail=closed", "-wn1")
 	require.Equal(t, "COMPLETED", job.State, job)
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.left("daemon") == 0 }), "%d daemons live on", s.left("daemon"))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.countLeft("daemon") == 0 }), "%d daemons live on", s.countLeft("daemon"))
 }
 
 // TestFill: what is limited in gojail.toml ends there.
@@ -83,7 +83,7 @@ func TestFill(t *testing.T) {
 	s := shared(t)
 	const limit, more = 8, 24 // MB
 	fill := func(t *testing.T, jail, directory string) (int, harness.Result) {
-		r := s.step(jail, "fill", directory, strconv.Itoa(more))
+		r := s.runStep(jail, "fill", directory, strconv.Itoa(more))
 		var written int
 		fmt.Sscanf(r.Stdout, directory+": %d MB", &written)
 		return written, r
@@ -110,8 +110,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// setuid puts a copy of the program on a path of the node, as root's and setuid, or with file capabilities.
-func (s *site) setuid(t *testing.T, path string, capabilities bool) {
+// plantSetuid copies the program to a path of the node, owned by root and setuid or with file capabilities.
+func (s *site) plantSetuid(t *testing.T, path string, capabilities bool) {
 	t.Helper()
 	text, err := os.ReadFile(s.Path(attackPath))
 	require.NoError(t, err)
@@ -138,9 +138,9 @@ func TestSetuid(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			const program = "/opt/planted"
 			for _, jail := range []string{"open", "closed"} {
-				s.setuid(t, "/srv/jails/"+jail+program, kind.capabilities)
+				s.plantSetuid(t, "/srv/jails/"+jail+program, kind.capabilities)
 			}
-			s.setuid(t, "/data/alice/planted", kind.capabilities)
+			s.plantSetuid(t, "/data/alice/planted", kind.capabilities)
 			run := func(want, what string, args ...string) {
 				t.Helper()
 				r := s.Run(harness.Alice, append(args, "root")...)

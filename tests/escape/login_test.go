@@ -77,7 +77,7 @@ func TestLoginScripts(t *testing.T) {
 	}
 }
 
-// submitLogin submits one job, which runs in its jail, and whose login script runs on the node if nothing cures that.
+// submitLogin submits a job in its jail, whose login script runs on the node unless that is cured.
 func submitLogin(t *testing.T, c *harness.Cluster, l login, cured bool) {
 	t.Helper()
 	ran := c.Path("/home/alice/ran-on-the-node")

@@ -63,11 +63,11 @@ const (
 
 func (v verdict) String() string { return v.word + ": " + v.text }
 
-// attack runs attacks in a place and returns their verdicts. A step has some of them only:
-// on a slow machine all of them would meet the timeout of one command.
+// attack runs attacks in a place and returns their verdicts. A step runs only some of them: on a slow machine
+// all of them would exceed the timeout of one command.
 func (s *site) attack(t *testing.T, p place, names ...string) map[string]verdict {
 	t.Helper()
-	env := []string{"ATTACK_HANDLE=" + s.handle(t), "ATTACK_CGROUPS=" + s.victimCgroups()}
+	env := []string{"ATTACK_HANDLE=" + s.readHandle(t), "ATTACK_CGROUPS=" + s.listVictimCgroups()}
 	verdicts := map[string]verdict{}
 	for some := range slices.Chunk(names, 60/int(harness.Slow)) {
 		args := slices.Concat(p.command, []string{attackPath, "run"}, some)
@@ -87,8 +87,9 @@ func (s *site) attack(t *testing.T, p place, names ...string) map[string]verdict
 	return verdicts
 }
 
-// handle is that of the file outside, for open_by_handle_at(2); "" where the file system has none.
-func (s *site) handle(t *testing.T) string {
+// readHandle returns the handle of the file outside for open_by_handle_at(2), "" on a file system without
+// handles.
+func (s *site) readHandle(t *testing.T) string {
 	t.Helper()
 	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, s.Path(outside), 0)
 	if err != nil {
@@ -100,8 +101,8 @@ func (s *site) handle(t *testing.T) string {
 // jobCgroup is the name of a job's cgroup: job_N, or what newer releases make of it.
 var jobCgroup = regexp.MustCompile(`/([^/]+)/step_`)
 
-// victimCgroups are the names of the victims' cgroups, each between blanks.
-func (s *site) victimCgroups() string {
+// listVictimCgroups returns the names of the victims' cgroups, each between blanks.
+func (s *site) listVictimCgroups() string {
 	names := " "
 	for _, p := range s.Find(attackPath + " victim job") {
 		text, _ := os.ReadFile(s.Path(fmt.Sprintf("/proc/%d/cgroup", p.Pid)))
@@ -112,15 +113,16 @@ func (s *site) victimCgroups() string {
 	return names
 }
 
-// victims starts one on the node and two in jobs in the jail, and ends them with the test.
-func (s *site) victims(t *testing.T, jail string) {
+// startVictims starts one victim on the node and two in jobs in the jail, and ends them with the test.
+func (s *site) startVictims(t *testing.T, jail string) {
 	t.Helper()
-	s.victim(t, "node", onNode)
-	s.victim(t, "job-of-alice", inJail("", harness.Alice, jail))
-	s.victim(t, "job-of-bob", inJail("", harness.Bob, jail))
+	s.startVictim(t, "node", onNode)
+	s.startVictim(t, "job-of-alice", inJail("", harness.Alice, jail))
+	s.startVictim(t, "job-of-bob", inJail("", harness.Bob, jail))
 }
 
-func (s *site) victim(t *testing.T, tag string, p place) {
+// startVictim starts a victim with a tag in a place.
+func (s *site) startVictim(t *testing.T, tag string, p place) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := s.Exec(ctx, harness.Command{User: p.user, Args: append(append([]string{}, p.command...), attackPath, "victim", tag)})

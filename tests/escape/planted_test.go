@@ -18,8 +18,9 @@ import (
 
 const owned = "/srv/jails/owned"
 
-// own makes the directories of the jail "owned" alice's, and puts back what she does at the top of it.
-func (s *site) own(t *testing.T) {
+// giveRootToAlice gives the directories of the jail "owned" to alice, and restores what she changes at its
+// top.
+func (s *site) giveRootToAlice(t *testing.T) {
 	t.Helper()
 	top := s.Path(owned)
 	before, err := os.ReadDir(top)
@@ -40,15 +41,15 @@ func (s *site) own(t *testing.T) {
 	})
 }
 
-// reload assembles "owned" anew.
+// reload assembles the jail "owned" again.
 func (s *site) reload(t *testing.T) {
 	t.Helper()
 	r := s.Gojail("n1", "reload", "owned")
 	require.Zero(t, r.Code, r)
 }
 
-// exchange gives the content at path in the jail "owned" another name for the rest of the test, and another its own.
-func (s *site) exchange(t *testing.T, path, other string) {
+// swapForTest exchanges two names in the jail "owned" for the rest of the test.
+func (s *site) swapForTest(t *testing.T, path, other string) {
 	t.Helper()
 	swap := func() {
 		for _, step := range [][2]string{{path, path + ".was"}, {other, path}, {path + ".was", other}} {
@@ -59,8 +60,8 @@ func (s *site) exchange(t *testing.T, path, other string) {
 	t.Cleanup(swap)
 }
 
-// falseProc is a /proc of lies: in it, every process is this one of the node's.
-func (s *site) falseProc(t *testing.T, path string, pid int) {
+// plantFalseProc creates a directory that looks like a /proc in which every process is one of the node's.
+func (s *site) plantFalseProc(t *testing.T, path string, pid int) {
 	t.Helper()
 	dir := s.Path(owned + path)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -86,14 +87,14 @@ func (s *site) falseProc(t *testing.T, path string, pid int) {
 // runs on the node for it, and nobody ends that process.
 func TestPlantedProc(t *testing.T) {
 	s := shared(t)
-	s.own(t)
-	s.victim(t, "node", onNode)
-	pid := s.pidOf(t, "node")
+	s.giveRootToAlice(t)
+	s.startVictim(t, "node", onNode)
+	pid := s.findVictim(t, "node")
 	s.reload(t)
-	r := s.step("owned", "run", "view") // assembled from here on
+	r := s.runStep("owned", "run", "view") // assembled from here on
 	require.Contains(t, r.Stdout, held, r)
-	s.falseProc(t, "/false", pid)
-	s.exchange(t, "/proc", "/false")
+	s.plantFalseProc(t, "/false", pid)
+	s.swapForTest(t, "/proc", "/false")
 	r = s.Root("chroot", owned, "readlink", "/proc/self")
 	require.Equal(t, fmt.Sprint(pid), strings.TrimSpace(r.Stdout), "control: root in a bare chroot believes it: %s", r)
 	look := attackPath + " run view"
@@ -101,7 +102,7 @@ func TestPlantedProc(t *testing.T) {
 	assert.NotContains(t, job.Output, escaped, "%v", job)
 	assert.Regexp(t, held+"|/proc of the jail is not what was mounted there", job.Output, "%v", job)
 	assert.True(t, s.WaitIdle(), s.Drained())
-	assert.Equal(t, pid, s.pidOf(t, "node"), "the end of the job ended a process of the node's")
+	assert.Equal(t, pid, s.findVictim(t, "node"), "the end of the job ended a process of the node's")
 }
 
 // librarySource leaves a line in /data/trace, of whatever root it is loaded in.
@@ -124,8 +125,8 @@ __attribute__((constructor)) static void loaded(void)
 }
 `
 
-// plant puts a file into the jail "owned" for the rest of the test. The jail's files are hard links to
-// the cache: an old one is moved aside.
+// plant puts a file into the jail "owned" for the rest of the test. The jail's files are hard links to the
+// cache: an existing file is moved aside.
 func (s *site) plant(t *testing.T, path string, text []byte) {
 	t.Helper()
 	path = s.Path(owned + path)

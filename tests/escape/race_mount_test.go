@@ -19,7 +19,7 @@ const mostRefused = 60
 // moment, a link to one that is root's.
 func TestRaceSource(t *testing.T) {
 	s := shared(t)
-	s.nodeUnchanged(t)
+	s.requireNodeUnchanged(t)
 	for path, link := range map[string]string{"/data/alice/source": "", "/data/alice/link": trap} {
 		path := s.Path(path)
 		if link == "" {
@@ -30,7 +30,7 @@ func TestRaceSource(t *testing.T) {
 		}
 		t.Cleanup(func() { os.RemoveAll(path) })
 	}
-	s.swapping(t, "/data/alice/source", "/data/alice/link")
+	s.swapUntilEnd(t, "/data/alice/source", "/data/alice/link")
 	// The control looks before it mounts, as a careless launcher would.
 	const careless = `for i in $(seq 2000); do
 	[ "$(readlink -f /data/alice/source)" = /data/alice/source ] && mount --bind /data/alice/source /mnt && grep trap /mnt/name && exit
@@ -39,7 +39,7 @@ func TestRaceSource(t *testing.T) {
 	r := s.Root("unshare", "-m", "sh", "-c", careless)
 	assert.Contains(t, r.Stdout, "trap", "control: %s", r)
 	seen := outcomes{}
-	for i := 0; i < rounds(30, 1000) || seen["ran"] == 0 && i < mostRefused; i++ {
+	for i := 0; i < countRounds(30, 1000) || seen["ran"] == 0 && i < mostRefused; i++ {
 		r := s.launch(t, harness.Alice, seen, "--jail-mount=/data/alice/source:/mnt", "cat", "/mnt/name")
 		if !assert.NotContains(t, r.Stdout, "trap", r) || t.Failed() {
 			break
@@ -52,22 +52,22 @@ func TestRaceSource(t *testing.T) {
 // TestRaceDestination: the place in the jail for --jail-mount is, every other moment, a link out of it.
 func TestRaceDestination(t *testing.T) {
 	s := shared(t)
-	s.own(t)
+	s.giveRootToAlice(t)
 	require.NoError(t, os.Chmod(s.Path(trap), 0o755))
 	t.Cleanup(func() { require.NoError(t, os.Chmod(s.Path(trap), 0o700)) })
-	s.nodeUnchanged(t)
+	s.requireNodeUnchanged(t)
 	home := s.Path(owned+"/home/alice") + "/"
 	require.NoError(t, os.Mkdir(home+"place", 0o755))
 	require.NoError(t, os.Symlink("../../../../../../../../srv/trap", home+"link"))
 	t.Cleanup(func() { os.RemoveAll(home + "place"); os.RemoveAll(home + "link") })
-	s.swapping(t, owned+"/home/alice/place", owned+"/home/alice/link")
+	s.swapUntilEnd(t, owned+"/home/alice/place", owned+"/home/alice/link")
 	const careless = `for i in $(seq 2000); do
 	[ ! -L ` + owned + `/home/alice/place ] && mount --bind /data/shared ` + owned + `/home/alice/place && mountpoint -q ` + trap + ` && echo trap && exit
 	umount -q ` + owned + `/home/alice/place; done 2>/dev/null`
 	r := s.Root("unshare", "-m", "sh", "-c", careless)
 	assert.Contains(t, r.Stdout, "trap", "control: %s", r)
 	seen := outcomes{}
-	for i := 0; i < rounds(30, 1000) || seen["ran"] == 0 && i < mostRefused; i++ {
+	for i := 0; i < countRounds(30, 1000) || seen["ran"] == 0 && i < mostRefused; i++ {
 		s.launch(t, harness.Alice, seen, "--jail-mount=/data/alice:/home/alice/place", attackPath, "run", "view", "proc-root", "descriptors")
 		if t.Failed() {
 			break

@@ -18,16 +18,16 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// rounds is how many launches each race gets.
-func rounds(quick, all int) int {
+// countRounds returns the number of launches for each race.
+func countRounds(quick, all int) int {
 	if whole {
 		return all
 	}
 	return max(quick/int(harness.Slow), 5)
 }
 
-// swapping exchanges two names, as alice on the node, as fast as it can until the test ends.
-func (s *site) swapping(t *testing.T, one, other string) {
+// swapUntilEnd exchanges two names, as alice on the node, as fast as possible until the test ends.
+func (s *site) swapUntilEnd(t *testing.T, one, other string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := s.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{attackPath, "swap", one, other}})
@@ -44,8 +44,8 @@ func (s *site) swapping(t *testing.T, one, other string) {
 	})
 }
 
-// nodeUnchanged says what the node must have after a race as before it: its mounts, its files and its daemons.
-func (s *site) nodeUnchanged(t *testing.T) {
+// requireNodeUnchanged requires that the node has the same mounts, files and daemons after a race as before.
+func (s *site) requireNodeUnchanged(t *testing.T) {
 	t.Helper()
 	look := func() string {
 		mounts, err := os.ReadFile(s.Path("/proc/1/mountinfo"))
@@ -77,6 +77,7 @@ func (s *site) nodeUnchanged(t *testing.T) {
 // trap is a directory of the node's with one file, name.
 const trap = "/srv/trap"
 
+// makeTrap creates the trap on the node.
 func (s *site) makeTrap() error {
 	if err := os.Mkdir(s.Path(trap), 0o700); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (o outcomes) String() (text string) {
 	return text
 }
 
-// launch runs one step and counts how it went. A step that fails says why in one line of gojail's.
+// launch runs one step and counts its outcome. A step that fails has one line of gojail's with the reason.
 func (s *site) launch(t *testing.T, user string, seen outcomes, args ...string) harness.Result {
 	t.Helper()
 	r := s.Run(user, append([]string{"srun", "-Q", "-wn1", "--jail=owned"}, args...)...)
@@ -108,7 +109,7 @@ func (s *site) launch(t *testing.T, user string, seen outcomes, args ...string) 
 	return r
 }
 
-// oneLine is what gojail wrote among the lines of Slurm.
+// oneLine returns the line of gojail among those of Slurm.
 func oneLine(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		if _, ours, found := strings.Cut(line, "gojail: "); found {
@@ -129,30 +130,30 @@ func TestRaceTemplate(t *testing.T) {
 		make func(t *testing.T, other string)
 	}{
 		{"false proc", "/proc", func(t *testing.T, other string) {
-			s.victim(t, "node", onNode)
-			s.falseProc(t, other, s.pidOf(t, "node"))
+			s.startVictim(t, "node", onNode)
+			s.plantFalseProc(t, other, s.findVictim(t, "node"))
 		}},
-		{"empty proc", "/proc", s.directory("sys", "bus", "irq")},
-		{"link for proc", "/proc", s.link("/etc")},
-		{"link for tmp", "/tmp", s.link("../../../../../etc")},
-		{"link for dev", "/dev", s.link("/usr")},
-		{"empty sys", "/sys", s.directory("fs/cgroup", "firmware")},
-		{"link for home", "/home", s.link("/etc")},
-		{"link for a local directory", "/mnt", s.link("/etc")},
-		{"link for spool", "/var/spool/slurmd", s.link("/etc")},
+		{"empty proc", "/proc", s.makeDirectory("sys", "bus", "irq")},
+		{"link for proc", "/proc", s.linkTo("/etc")},
+		{"link for tmp", "/tmp", s.linkTo("../../../../../etc")},
+		{"link for dev", "/dev", s.linkTo("/usr")},
+		{"empty sys", "/sys", s.makeDirectory("fs/cgroup", "firmware")},
+		{"link for home", "/home", s.linkTo("/etc")},
+		{"link for a local directory", "/mnt", s.linkTo("/etc")},
+		{"link for spool", "/var/spool/slurmd", s.linkTo("/etc")},
 	} {
 		t.Run(race.name, func(t *testing.T) {
-			s.own(t)
+			s.giveRootToAlice(t)
 			parent := s.Path(owned + filepath.Dir(race.path))
 			require.NoError(t, os.Chown(parent, 5001, 5001))
 			t.Cleanup(func() { os.Chown(parent, 0, 0) })
-			s.nodeUnchanged(t)
+			s.requireNodeUnchanged(t)
 			other := race.path + "-other"
 			race.make(t, other)
-			s.settle(t, race.path, other)
-			s.swapping(t, owned+race.path, owned+other)
+			s.restoreName(t, race.path, other)
+			s.swapUntilEnd(t, owned+race.path, owned+other)
 			seen := outcomes{}
-			for i := range rounds(6, 200) {
+			for i := range countRounds(6, 200) {
 				if i%2 == 0 {
 					s.Gojail("n1", "reload", "owned") // may fail, then the step does
 				}
@@ -172,13 +173,15 @@ func TestRaceTemplate(t *testing.T) {
 	assert.NotZero(t, ran, "every launch was refused")
 }
 
-func (s *site) link(target string) func(t *testing.T, other string) {
+// linkTo returns a function that makes the other name a symbolic link to the target.
+func (s *site) linkTo(target string) func(t *testing.T, other string) {
 	return func(t *testing.T, other string) {
 		require.NoError(t, os.Symlink(target, s.Path(owned+other)))
 	}
 }
 
-func (s *site) directory(inside ...string) func(t *testing.T, other string) {
+// makeDirectory returns a function that makes directories below the other name.
+func (s *site) makeDirectory(inside ...string) func(t *testing.T, other string) {
 	return func(t *testing.T, other string) {
 		for _, dir := range inside {
 			require.NoError(t, os.MkdirAll(s.Path(owned+other+"/"+dir), 0o755))
@@ -186,8 +189,8 @@ func (s *site) directory(inside ...string) func(t *testing.T, other string) {
 	}
 }
 
-// settle gives what is at path, and was swapped, its own name again in the end, and removes the other.
-func (s *site) settle(t *testing.T, path, other string) {
+// restoreName gives the swapped content at path its own name again at the end, and removes the other.
+func (s *site) restoreName(t *testing.T, path, other string) {
 	t.Helper()
 	number := func() uint64 {
 		var st unix.Stat_t

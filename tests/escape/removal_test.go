@@ -31,27 +31,27 @@ func TestRaceRemoval(t *testing.T) {
 		require.NoError(t, err)
 		return len(entries)
 	}
-	t.Cleanup(func() { s.sweep(t, "swap") })
+	t.Cleanup(func() { s.endLeftovers(t, "swap") })
 	const prepare = `mkdir -p a && cd a && touch $(seq 0 199) && cd .. && ln -s ` + canary + ` b && (setsid ` + attackPath + ` swap a b >/dev/null 2>&1 &)`
 	fill()
 	r := s.Do(harness.Command{User: "root", Args: []string{"sh", "-c", `mkdir /srv/control && cd /srv/control && ` + prepare +
 		`; for i in $(seq 20); do rm -f $(seq -f a/%g 0 199); done; rm -rf /srv/control`}}) // it may stumble over what it races with
 	assert.Less(t, left(), files, "control: a careless removal follows the link: %v", r)
-	s.sweep(t, "swap")
+	s.endLeftovers(t, "swap")
 	fill()
-	for range rounds(3, 50) {
+	for range countRounds(3, 50) {
 		r := s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=open", "sh", "-c", "cd /tmp; "+prepare)
 		require.Zero(t, r.Code, r)
 		require.True(t, s.WaitIdle(), s.Drained())
-		gone := harness.Poll(harness.Timeout, func() bool { return s.left("swap") == 0 || len(s.scratch(t)) == 0 })
-		assert.True(t, gone, "left in the scratch directory: %v", s.scratch(t))
-		s.sweep(t, "swap")
+		gone := harness.Poll(harness.Timeout, func() bool { return s.countLeft("swap") == 0 || len(s.listScratch(t)) == 0 })
+		assert.True(t, gone, "left in the scratch directory: %v", s.listScratch(t))
+		s.endLeftovers(t, "swap")
 		require.Equal(t, files, left(), "files of the node's are removed")
 	}
 }
 
-// scratch lists the directories of jobs on n1 that are not spare ones for jobs to come.
-func (s *site) scratch(t *testing.T) (jobs []string) {
+// listScratch returns the scratch directories of jobs on n1, without spares.
+func (s *site) listScratch(t *testing.T) (jobs []string) {
 	t.Helper()
 	entries, err := os.ReadDir(s.Path("/var/lib/gojail/n1/jobs"))
 	require.NoError(t, err)

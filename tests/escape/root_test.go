@@ -112,7 +112,7 @@ func TestRangeAndLaterMounts(t *testing.T) {
 	}
 }
 
-// mountLate shows a directory of the node, which is made for it, at a path as well, for the rest of the test.
+// mountLate mounts a new directory of the node on a path as well, for the rest of the test.
 func (s *site) mountLate(t *testing.T, dir, path string) {
 	t.Helper()
 	for _, made := range []string{dir, path} {

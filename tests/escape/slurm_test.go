@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// pidOf is the process of a victim, as the node numbers it.
-func (s *site) pidOf(t *testing.T, tag string) int {
+// findVictim returns the pid of a victim on the node.
+func (s *site) findVictim(t *testing.T, tag string) int {
 	t.Helper()
 	for _, p := range s.Find(attackPath + " victim " + tag) {
 		if strings.HasPrefix(p.Command, attackPath) {
@@ -41,8 +41,8 @@ type opening struct {
 	limit  string // why it is not held, or that it is a control
 }
 
-// openings are the attacks of TestThroughSlurm; the paths are of processes.
-func openings(node, other, bobs string) []opening {
+// listOpenings returns the attacks of TestThroughSlurm; the paths are of processes.
+func listOpenings(node, other, bobs string) []opening {
 	const control = "it is a control"
 	return []opening{
 		{name: "control: write", jail: "none", option: "--output=/data/alice/attack-control", file: "/data/alice/attack-control", limit: control},
@@ -67,9 +67,9 @@ func openings(node, other, bobs string) []opening {
 // TestThroughSlurm: slurmstepd opens files where the user says, before there is a task in the jail.
 func TestThroughSlurm(t *testing.T) {
 	s := shared(t)
-	s.victims(t, "closed")
-	process := func(tag string) string { return fmt.Sprintf("/proc/%d", s.pidOf(t, tag)) }
-	list := openings(process("node"), process("job-of-alice"), process("job-of-bob"))
+	s.startVictims(t, "closed")
+	process := func(tag string) string { return fmt.Sprintf("/proc/%d", s.findVictim(t, tag)) }
+	list := listOpenings(process("node"), process("job-of-alice"), process("job-of-bob"))
 	var ids []string
 	for i, o := range list {
 		if o.jail == "" {
@@ -93,13 +93,13 @@ func TestThroughSlurm(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return s.Root("squeue", "-h", "-j", strings.Join(ids, ",")).Stdout == "" }))
 	for i, o := range list {
 		t.Run(o.name, func(t *testing.T) {
-			assert.Equal(t, o.limit != "", s.opened(o), "%s %s: %v", o.option, o.limit, s.JobFields(ids[i]))
+			assert.Equal(t, o.limit != "", s.wasOpened(o), "%s %s: %v", o.option, o.limit, s.JobFields(ids[i]))
 		})
 	}
 }
 
-// opened says whether a job read or wrote what it was to, and removes that.
-func (s *site) opened(o opening) bool {
+// wasOpened reports whether a job read or wrote the file of the attack, and removes what it wrote.
+func (s *site) wasOpened(o opening) bool {
 	pattern, want := o.file, mark
 	if o.text != "" {
 		pattern, want = o.output, o.text

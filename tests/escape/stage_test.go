@@ -21,8 +21,8 @@ const (
 	pamModule  = "/opt/site/pam_site.so" // of root
 )
 
-// compile makes a library of C source.
-func compile(t *testing.T, source string, options ...string) []byte {
+// compileLibrary compiles C source to a shared library.
+func compileLibrary(t *testing.T, source string, options ...string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	from, object := filepath.Join(dir, "x.c"), filepath.Join(dir, "x.so")
@@ -34,13 +34,13 @@ func compile(t *testing.T, source string, options ...string) []byte {
 	return text
 }
 
-// siteLibrary is libsite.so.1, which says whose it is when it is loaded.
-func siteLibrary(t *testing.T, whose string) []byte {
-	return compile(t, strings.Replace(librarySource, "uid %d euid", whose+"'s: uid %d euid", 1)+"int siteword(void) { return 0; }\n", "-Wl,-soname,libsite.so.1")
+// compileSiteLibrary returns a libsite.so.1, which prints its owner when it is loaded.
+func compileSiteLibrary(t *testing.T, whose string) []byte {
+	return compileLibrary(t, strings.Replace(librarySource, "uid %d euid", whose+"'s: uid %d euid", 1)+"int siteword(void) { return 0; }\n", "-Wl,-soname,libsite.so.1")
 }
 
-// put writes a file of the node's for the rest of the test.
-func (s *site) put(t *testing.T, path string, text []byte) {
+// writeOnNode writes a file of the node for the rest of the test.
+func (s *site) writeOnNode(t *testing.T, path string, text []byte) {
 	t.Helper()
 	before, err := os.ReadFile(s.Path(path))
 	there := err == nil
@@ -66,18 +66,18 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 		s.reload(t)
 	})
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "libsite.so"), siteLibrary(t, "node"), 0o755))
-	s.put(t, "/data/lib/libsite.so.1", siteLibrary(t, "node"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "libsite.so"), compileSiteLibrary(t, "node"), 0o755))
+	s.writeOnNode(t, "/data/lib/libsite.so.1", compileSiteLibrary(t, "node"))
 	t.Cleanup(func() { require.Zero(t, s.Root("ldconfig").Code) })
-	s.put(t, "/etc/ld.so.conf.d/site.conf", []byte("/data/lib\n"))
+	s.writeOnNode(t, "/etc/ld.so.conf.d/site.conf", []byte("/data/lib\n"))
 	require.Zero(t, s.Root("ldconfig").Code)
-	s.put(t, pamModule, compile(t, pamSource, "-L"+dir, "-lsite"))
+	s.writeOnNode(t, pamModule, compileLibrary(t, pamSource, "-L"+dir, "-lsite"))
 	service, err := os.ReadFile(s.Path(pamService))
 	require.NoError(t, err)
-	s.put(t, pamService, append(service, "session optional "+pamModule+"\n"...))
-	s.plant(t, "/data/lib/libsite.so.1", siteLibrary(t, "jail"))
-	s.plant(t, "/data/other/libsite.so.1", siteLibrary(t, "jail"))
-	s.put(t, "/data/alice/lib/libsite.so.1", siteLibrary(t, "mount"))
+	s.writeOnNode(t, pamService, append(service, "session optional "+pamModule+"\n"...))
+	s.plant(t, "/data/lib/libsite.so.1", compileSiteLibrary(t, "jail"))
+	s.plant(t, "/data/other/libsite.so.1", compileSiteLibrary(t, "jail"))
+	s.writeOnNode(t, "/data/alice/lib/libsite.so.1", compileSiteLibrary(t, "mount"))
 	// loads is what root has loaded in a step.
 	loads := func(args ...string) string {
 		r := s.Run(harness.Alice, append(append([]string{"srun", "-wn1"}, args...), "true")...)
@@ -90,14 +90,14 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 		}
 		return text
 	}
-	s.own(t)
+	s.giveRootToAlice(t)
 	s.reload(t)
 	require.Contains(t, loads("--jail=none"), "node's: uid 0", "control: the PAM module is asked")
 	trace := loads("--jail=owned")
 	assert.Contains(t, trace, "node's: uid 0", "the node's own is there too")
 	assert.NotContains(t, trace, "jail's: uid 0")
 	assert.NotContains(t, loads("--jail=owned", "--jail-mount=/data/alice/lib:/data/lib"), "mount's: uid 0")
-	s.exchange(t, "/data/lib", "/data/other")
+	s.swapForTest(t, "/data/lib", "/data/other")
 	assert.NotContains(t, loads("--jail=owned"), "jail's: uid 0", "the directory got another name")
 }
 
@@ -105,7 +105,7 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 // the target a symlink to where root looks, and finds nothing of the users' there.
 func TestPlantedMountTarget(t *testing.T) {
 	s := shared(t)
-	s.own(t)
+	s.giveRootToAlice(t)
 	target := s.Path(owned + "/mnt/data")
 	require.NoError(t, os.Rename(target, target+".was"))
 	t.Cleanup(func() {
@@ -114,7 +114,7 @@ func TestPlantedMountTarget(t *testing.T) {
 		s.reload(t)
 	})
 	require.NoError(t, os.Symlink("/etc/pam.d", target))
-	s.put(t, "/var/lib/gojail/n1/local/owned/mnt/data/slurm", []byte("auth required pam_permit.so\naccount required pam_permit.so\n"+
+	s.writeOnNode(t, "/var/lib/gojail/n1/local/owned/mnt/data/slurm", []byte("auth required pam_permit.so\naccount required pam_permit.so\n"+
 		"session required pam_exec.so /usr/bin/touch /data/ran\n"))
 	t.Cleanup(func() { os.Remove(s.Path(owned + "/data/ran")) })
 	s.reload(t)

@@ -16,7 +16,8 @@ import (
 // fakeGPU is a device of the node that no job has.
 const fakeGPU = "/opt/fakegpu"
 
-// makeGPU gives it a number that the kernel has a driver of and that every user can open.
+// makeGPU creates the device node fakeGPU with a number that the kernel has a driver for and that every user
+// can open.
 func (s *site) makeGPU(t *testing.T) {
 	t.Helper()
 	r := s.Root("sh", "-c", "for d in 'c 10 229' 'c 10 235' 'b 7 0'; do rm -f "+fakeGPU+"; mknod -m 666 "+fakeGPU+" $d && "+
@@ -55,9 +56,9 @@ var handed = []struct{ option, path, kind string }{
 // look leaves a trace wherever it runs, and says what is open there.
 const look = "echo ran; echo ran >&2; " + attackPath + " run descriptors"
 
-// lead makes a link of alice's in every home, which leads slurmstepd to a path: with "%t" in the
-// name of the link srun, too, leaves it to slurmstepd to open it.
-func (s *site) lead(t *testing.T, path string) (name string) {
+// leadTo creates a link of alice's in every home that leads slurmstepd to a path. With "%t" in the name of
+// the link, srun, too, leaves opening it to slurmstepd.
+func (s *site) leadTo(t *testing.T, path string) (name string) {
 	t.Helper()
 	for _, root := range []string{"", "/srv/jails/open", "/srv/jails/closed"} {
 		link := s.Path(root + "/home/alice/handed0")
@@ -83,7 +84,7 @@ func TestStdioOfTheNode(t *testing.T) {
 	s.makeGPU(t)
 	for _, h := range handed {
 		t.Run(h.option+" "+h.path, func(t *testing.T) {
-			option := h.option + "=" + s.lead(t, h.path)
+			option := h.option + "=" + s.leadTo(t, h.path)
 			r := s.srun("none", option, "sh", "-c", look)
 			assert.Zero(t, r.Code, "control: without a jail: %s", r)
 			if h.kind == aDirectory {

@@ -33,8 +33,8 @@ func TestEachSwitchAlone(t *testing.T) {
 			name += " " + value
 		}
 		t.Run(name, func(t *testing.T) {
-			s.configure(t, offLine(alone.key), alone.line)
-			s.victims(t, "open")
+			s.configure(t, formatOff(alone.key), alone.line)
+			s.startVictims(t, "open")
 			verdicts := s.attack(t, alone.p, alone.attacks...)
 			for attack, v := range verdicts {
 				assert.Equal(t, held, v.word, "%s (%s): %s", attack, alone.p.name, v)
@@ -43,8 +43,8 @@ func TestEachSwitchAlone(t *testing.T) {
 	}
 }
 
-// offLine is the line that switches a part of "open" off.
-func offLine(key string) string {
+// formatOff returns the line of gojail.toml that switches a part of "open" off.
+func formatOff(key string) string {
 	for line := range strings.Lines(allOff) {
 		if name, _, _ := strings.Cut(line, " = "); name == key {
 			return strings.TrimSpace(line)
@@ -58,11 +58,11 @@ func TestHidepidAlone(t *testing.T) {
 	s := shared(t)
 	bob := openUser
 	bob.user = harness.Bob
-	s.victim(t, "node", onNode)
-	s.victim(t, "job-of-alice", inJail("", harness.Alice, "open"))
+	s.startVictim(t, "node", onNode)
+	s.startVictim(t, "job-of-alice", inJail("", harness.Alice, "open"))
 	control := s.attack(t, bob, "see")["see"]
 	assert.Equal(t, escaped, control.word, "control: %s", control)
-	s.configure(t, offLine("hidepid"), "")
+	s.configure(t, formatOff("hidepid"), "")
 	v := s.attack(t, bob, "see")["see"]
 	assert.Equal(t, held, v.word, "bob's: %s", v)
 }
@@ -70,10 +70,10 @@ func TestHidepidAlone(t *testing.T) {
 // TestSetuidSwitches: nosuid alone, and no_new_privs alone, hold a setuid program.
 func TestSetuidSwitches(t *testing.T) {
 	s := shared(t)
-	s.setuid(t, "/srv/jails/open/opt/planted", false)
+	s.plantSetuid(t, "/srv/jails/open/opt/planted", false)
 	for _, key := range []string{"no_new_privs", "options"} {
 		t.Run(key, func(t *testing.T) {
-			s.configure(t, offLine(key), "")
+			s.configure(t, formatOff(key), "")
 			r := s.Run(harness.Alice, "srun", "-wn1", "--jail=open", "/opt/planted", "root")
 			assert.Contains(t, r.Stdout, "root "+held, r)
 		})

@@ -19,7 +19,7 @@ import (
 // they have until they execute.
 func TestWatchLaterSteps(t *testing.T) {
 	s := shared(t)
-	steps := rounds(12, 200)
+	steps := countRounds(12, 200)
 	seconds := max(2, steps/8*int(harness.Slow))
 	script := fmt.Sprintf("srun --overlap -n1 env ATTACK_SECONDS=%d %s run watch & for i in $(seq %d); do srun --overlap -n2 true; done; wait", seconds, attackPath, steps)
 	watch := func(jail string) string {
@@ -31,7 +31,7 @@ func TestWatchLaterSteps(t *testing.T) {
 		return string(out)
 	}
 	t.Run("open", func(t *testing.T) {
-		s.victim(t, "node", onNode) // who is to be seen in the control
+		s.startVictim(t, "node", onNode) // who is to be seen in the control
 		assert.Contains(t, watch("open"), "watch "+escaped, "control")
 	})
 	t.Run("closed", func(t *testing.T) {

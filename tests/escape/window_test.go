@@ -28,7 +28,7 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 		t.Cleanup(func() { assert.NoError(t, s.Stop()) })
 	}
 	require.NoError(t, err)
-	s.own(t)
+	s.giveRootToAlice(t)
 	s.reload(t)
 
 	ended := make(chan harness.Result)
@@ -49,7 +49,7 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 		pipes = append(pipes, filepath.Join(dir, "stat"))
 	}
 	t.Cleanup(func() { os.RemoveAll(s.Path(owned + "/false")) })
-	s.exchange(t, "/proc", "/false")
+	s.swapForTest(t, "/proc", "/false")
 	there, err := filepath.Glob(tmp)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(there[0], "go"), nil, 0o644))
@@ -57,7 +57,7 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 	case r := <-ended:
 		assert.Zero(t, r.Code, r)
 	case <-time.After(20 * time.Second * harness.Slow):
-		assert.Fail(t, "the step does not end", "%s", strings.Join(commands(s), "\n"))
+		assert.Fail(t, "the step does not end", "%s", strings.Join(listCommands(s), "\n"))
 		for _, pipe := range pipes { // whoever waits there is let go
 			if fd, err := unix.Open(pipe, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
 				time.Sleep(100 * time.Millisecond)
@@ -69,7 +69,8 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 	assert.True(t, s.WaitIdle(), s.Drained())
 }
 
-func commands(s *site) (list []string) {
+// listCommands returns the pid and the command of each process of the cluster.
+func listCommands(s *site) (list []string) {
 	for _, p := range s.Processes() {
 		list = append(list, fmt.Sprint(p.Pid, " ", p.Command))
 	}
@@ -80,7 +81,7 @@ func commands(s *site) (list []string) {
 // while Slurm starts tasks. Steps may fail of it; no node is drained.
 func TestExchangedTmpWhileTasksStart(t *testing.T) {
 	s := shared(t)
-	s.own(t)
+	s.giveRootToAlice(t)
 	s.reload(t)
 	rounds := 6
 	if whole {

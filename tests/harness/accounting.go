@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Accounting says whether the base has what Options.Accounting needs.
+// Accounting reports whether the base has what Options.Accounting needs.
 func Accounting() bool {
 	repo, err := Repository()
 	if err != nil {
@@ -42,7 +42,8 @@ var accountingLines = map[string]string{
 	"AccountingStoragePort": databasePort,
 }
 
-// writeSlurmdbdConf names a database without a password: only slurm and root reach its socket.
+// writeSlurmdbdConf writes slurmdbd.conf. The database has no password: only slurm and root can open its
+// socket.
 func (c *Cluster) writeSlurmdbdConf() error {
 	if !c.options.Accounting {
 		return nil
@@ -56,7 +57,7 @@ func (c *Cluster) writeSlurmdbdConf() error {
 	if err != nil {
 		return err
 	}
-	uid, gid, err := c.owner("slurm")
+	uid, gid, err := c.lookUpOwner("slurm")
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (c *Cluster) startAccounting() error {
 	if !Poll(Timeout, func() bool { return c.Root(create...).Code == 0 }) {
 		return fmt.Errorf("cluster: mariadbd does not answer:\n%s", c.logTail("mariadbd"))
 	}
-	if err := c.daemon(append(asSlurm, "/usr/sbin/slurmdbd")...); err != nil {
+	if err := c.startDaemon(append(asSlurm, "/usr/sbin/slurmdbd")...); err != nil {
 		return err
 	}
 	// It says no where slurmctld would have made the entry itself, or slurmdbd is not there yet.
@@ -104,8 +105,8 @@ func (c *Cluster) logTail(name string) string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// Sacct is what Slurm's accounting has about a job by now: STEP STATE EXITCODE for the
-// job, whose STEP is "job", and each step of it: batch, extern, 0, 1, ...
+// Sacct returns the accounting of a job so far, STEP STATE EXITCODE for the job, whose STEP is "job", and
+// each of its steps: batch, extern, 0, 1, ...
 func (c *Cluster) Sacct(id string) (lines []string) {
 	for line := range strings.Lines(c.Root("sacct", "-n", "-P", "-j", id, "-o", "JobID,State,ExitCode").Stdout) {
 		line = strings.ReplaceAll(strings.TrimSpace(line), "|", " ")

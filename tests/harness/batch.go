@@ -46,7 +46,7 @@ func (c *Cluster) BatchEnv(user string, env []string, script string, args ...str
 
 var unfinished = []string{"PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED", "STAGE_OUT"}
 
-// WaitJob waits for the end of a job and reads what it left.
+// WaitJob waits for the end of a job and reads its output.
 func (c *Cluster) WaitJob(job Job) Job {
 	var fields map[string]string
 	Poll(Timeout, func() bool {
@@ -59,7 +59,7 @@ func (c *Cluster) WaitJob(job Job) Job {
 	return job
 }
 
-// JobFields is what `scontrol show job` knows of a job; empty for an unknown one.
+// JobFields returns the fields of `scontrol show job`; none for an unknown job.
 func (c *Cluster) JobFields(id string) map[string]string {
 	fields := map[string]string{}
 	for _, word := range strings.Fields(c.Root("scontrol", "-o", "show", "job", id).Stdout) {
@@ -70,8 +70,8 @@ func (c *Cluster) JobFields(id string) map[string]string {
 	return fields
 }
 
-// ReadAnywhere reads a file from the node or else from the first jail that has
-// it, and says which path it was. The node comes first: a jail's storage may hang.
+// ReadAnywhere reads a file from the node, or else from the first jail that has it, and returns its path as
+// well. The node comes first, because a jail's storage may hang.
 func (c *Cluster) ReadAnywhere(file string) (text, seen string) {
 	for _, jail := range append([]string{""}, c.options.Jails...) {
 		seen = file
@@ -85,7 +85,7 @@ func (c *Cluster) ReadAnywhere(file string) (text, seen string) {
 	return "", ""
 }
 
-// Poll asks until the answer is yes; it says whether that came in time.
+// Poll calls done until it returns true, and reports whether it did so in time.
 func Poll(limit time.Duration, done func() bool) bool {
 	for end := time.Now().Add(limit); ; time.Sleep(25 * time.Millisecond) {
 		if done() {

@@ -16,14 +16,14 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// unified says whether this machine has cgroup v2 and nothing else there.
-func unified() bool {
+// isUnified reports whether this machine has cgroup v2 only.
+func isUnified() bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(cgroupRoot, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// controllers are the hierarchies of cgroup v1 here.
-func controllers() []string {
+// listControllers returns the hierarchies of cgroup v1 on this machine.
+func listControllers() []string {
 	files, _ := filepath.Glob(cgroupRoot + "/*/tasks")
 	for i, file := range files {
 		files[i] = filepath.Dir(file)
@@ -31,43 +31,42 @@ func controllers() []string {
 	return files
 }
 
-// subtrees are where this machine keeps what belongs to the machine named name:
-// one directory with v2, one of each controller with v1.
-func subtrees(name string) []string {
-	if unified() {
+// listSubtrees returns the directories of this machine's cgroups for the machine of that name: one with v2,
+// one for each controller with v1.
+func listSubtrees(name string) []string {
+	if isUnified() {
 		return []string{filepath.Join(cgroupRoot, "gojail-"+name)}
 	}
-	list := controllers()
+	list := listControllers()
 	for i, dir := range list {
 		list[i] = filepath.Join(dir, "gojail-"+name)
 	}
 	return list
 }
 
-// cgroupMounts is the machine's cgroup tree. Slurm manages a v2 tree only where
-// every process is of its own PID namespace: the machine has a subtree to itself.
-// With v1 it has that only if own; otherwise it sees this machine's.
-func cgroupMounts(name string, own bool) []mountCall {
+// listCgroupMounts returns the mounts of the machine's cgroup tree. Slurm manages a v2 tree only if every
+// process there is in its own PID namespace: the machine has a subtree to itself. With v1 it has one only if
+// own is set; otherwise it has this machine's tree.
+func listCgroupMounts(name string, own bool) []mountCall {
 	const target, flags = "sys/fs/cgroup", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	switch {
-	case unified():
+	case isUnified():
 		return []mountCall{{"cgroup2", target, "cgroup2", flags, ""}}
 	case !own:
 		return []mountCall{{cgroupRoot, target, "", unix.MS_BIND | unix.MS_REC, ""}}
 	}
 	mounts := []mountCall{{"tmpfs", target, "tmpfs", flags, "mode=755"}}
-	for _, dir := range subtrees(name) {
+	for _, dir := range listSubtrees(name) {
 		controller := filepath.Base(filepath.Dir(dir))
 		mounts = append(mounts, mountCall{dir, filepath.Join(target, controller), "", unix.MS_BIND, ""})
 	}
 	return mounts
 }
 
-// ownCgroups makes the keeper's cgroup the root of what the machine sees. (A
-// clone into a new cgroup would make it the starter's; and it is of one thread:
-// the first, whose namespaces are the machine's.)
-func ownCgroups(name string, own bool) error {
-	if !unified() {
+// enterOwnCgroups makes the keeper's cgroup the root of the machine's cgroup namespace. A clone into a new
+// cgroup would make it the starter's. It runs on the first thread, whose namespaces are the machine's.
+func enterOwnCgroups(name string, own bool) error {
+	if !isUnified() {
 		if !own {
 			return nil
 		}
@@ -84,7 +83,7 @@ func ownCgroups(name string, own bool) error {
 
 // enterV1 makes the machine's subtree of each controller and enters it.
 func enterV1(name string) error {
-	for _, dir := range subtrees(name) {
+	for _, dir := range listSubtrees(name) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("cluster: make a cgroup: %w", err)
 		}
@@ -102,22 +101,22 @@ func enterV1(name string) error {
 	return nil
 }
 
-// constrain is cgroup.conf and the plugins with which Slurm keeps each job to its
-// devices. Of a GRES without a plugin of its own 22.05 does not: it must be "gpu".
-func constrain() (cgroupConf string, slurmConf map[string]string) {
+// formatConstraints returns cgroup.conf and the plugins with which Slurm restricts jobs to their devices.
+// 22.05 does not restrict a GRES without a plugin of its own: it must be "gpu".
+func formatConstraints() (cgroupConf string, slurmConf map[string]string) {
 	cgroupConf = "CgroupPlugin=cgroup/v1\nConstrainDevices=yes\n"
-	if unified() {
+	if isUnified() {
 		cgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainDevices=yes\n"
 	}
 	return cgroupConf, map[string]string{"ProctrackType": "proctrack/cgroup", "TaskPlugin": "task/cgroup"}
 }
 
-// startIn lets a process begin in the machine's cgroup; close it after the start.
-func (c *Cluster) startIn(attr *syscall.SysProcAttr) (*os.File, error) {
-	if !unified() {
+// setCgroup lets a process begin in the machine's cgroup. The caller closes the file after the start.
+func (c *Cluster) setCgroup(attr *syscall.SysProcAttr) (*os.File, error) {
+	if !isUnified() {
 		return nil, nil
 	}
-	path := subtrees(c.Name)[0]
+	path := listSubtrees(c.Name)[0]
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("cluster: make a cgroup: %w", err)
 	}
@@ -131,7 +130,7 @@ func (c *Cluster) startIn(attr *syscall.SysProcAttr) (*os.File, error) {
 // removeCgroups removes the subtrees once all of their processes are gone.
 func (c *Cluster) removeCgroups() error {
 	var dirs []string
-	for _, tree := range subtrees(c.Name) {
+	for _, tree := range listSubtrees(c.Name) {
 		filepath.WalkDir(tree, func(path string, entry os.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
 				dirs = append(dirs, path)
@@ -147,11 +146,11 @@ func (c *Cluster) removeCgroups() error {
 	return nil
 }
 
-// inCgroup is a slurmd that starts in the cgroup of the machine's pid 1, as it
-// must, and in the foreground: at its start each slurmd moves what it finds in
-// the topmost cgroup to a leaf, and gives up should one of these end meanwhile.
-func inCgroup(command ...string) []string {
-	if !unified() {
+// startInCgroup returns the command of a slurmd that starts in the cgroup of the machine's pid 1, as it must,
+// and in the foreground: at its start each slurmd moves the processes of the topmost cgroup to a leaf, and
+// fails if one of them ends meanwhile.
+func startInCgroup(command ...string) []string {
+	if !isUnified() {
 		return command
 	}
 	enter := "read -r line </proc/1/cgroup && echo $$ >" + cgroupRoot + "${line#0::}/cgroup.procs && exec \"$@\" -D"
@@ -170,7 +169,7 @@ func (c *Cluster) waitCgroup(node string) error {
 		}
 		return false
 	}
-	if unified() && !Poll(Timeout, inLeaf) {
+	if isUnified() && !Poll(Timeout, inLeaf) {
 		return fmt.Errorf("cluster: slurmd of %s has made no cgroup for itself\n%s", node, c.logTails())
 	}
 	return nil
@@ -179,7 +178,7 @@ func (c *Cluster) waitCgroup(node string) error {
 // prepareCgroups does what systemd does on a machine that has it: Slurm 22.05
 // does not make this slice itself.
 func (c *Cluster) prepareCgroups() error {
-	if !unified() {
+	if !isUnified() {
 		return nil
 	}
 	if r := c.Root("mkdir", "-p", cgroupRoot+"/system.slice"); r.Code != 0 {

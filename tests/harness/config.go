@@ -38,8 +38,8 @@ const (
 	siteEnd   = "# ---- end of this site ----"
 )
 
-// siteLines are the lines of slurm.conf.example's site section as a private
-// cluster has them. Both slurmd share one machine, so each has its own port.
+// siteLines returns the site section of slurm.conf.example with the values of a private cluster. Both slurmd
+// share one machine, so each has its own port.
 func (c *Cluster) siteLines() map[string]string {
 	return map[string]string{
 		"ClusterName":   "private",
@@ -69,7 +69,7 @@ func (c *Cluster) writeSlurmConf() error {
 		return fmt.Errorf("cluster: slurm.conf.example: %w", err)
 	}
 	if c.options.Constrain {
-		_, lines := constrain()
+		_, lines := formatConstraints()
 		for key, value := range lines {
 			conf = setLine(conf, key, value)
 		}
@@ -115,7 +115,7 @@ func (c *Cluster) writeSlurmConf() error {
 	return replaceFile(filepath.Join(c.root, c.confDir(), "slurm.conf"), conf, 0o644)
 }
 
-// confDir is where slurm.conf lies in the machine. With NoConf that is slurmctld's alone.
+// confDir returns the directory of slurm.conf in the machine. With NoConf only slurmctld uses it.
 func (c *Cluster) confDir() string {
 	if c.options.NoConf {
 		return "/srv/slurmctld"
@@ -129,8 +129,8 @@ func (c *Cluster) writeCgroupConf() error {
 	case c.options.Files["/etc/slurm/cgroup.conf"] != "":
 		return nil
 	case c.options.Constrain:
-		text, _ = constrain()
-	case unified():
+		text, _ = formatConstraints()
+	case isUnified():
 		text = "IgnoreSystemd=yes\n"
 	default:
 		return nil

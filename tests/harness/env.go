@@ -12,7 +12,7 @@ import (
 // clientCommands get a wrapper that runs them inside the machine.
 var clientCommands = []string{"srun", "sbatch", "salloc", "sattach", "scancel", "scontrol", "sinfo", "squeue", "gojail"}
 
-// EnvFile is what a shell sources to use the cluster.
+// EnvFile returns the file that a shell sources to use the cluster.
 func (c *Cluster) EnvFile() string { return filepath.Join(filepath.Dir(c.Dir), "env") }
 
 // WriteEnv writes the wrappers and EnvFile, for a shell outside the machine.
@@ -40,7 +40,7 @@ esac
 home=/home/$user; [ "$user" != root ] || home=/root
 exec nsenter %[4]s env -C "$home" PATH=%[5]s/sbin:/usr/bin:/bin:/usr/sbin:/sbin HOME="$home" USER="$user" \
 	setpriv --reuid="$user" --regid="$user" --init-groups "$command" "$@"
-`, c.Name, c.Pid, start, strings.Join(c.enter(), " "), Prefix)
+`, c.Name, c.Pid, start, strings.Join(c.enterArguments(), " "), Prefix)
 	if err := replaceFile(filepath.Join(bin, "in-cluster"), wrapper, 0o755); err != nil {
 		return "", err
 	}

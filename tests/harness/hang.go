@@ -18,8 +18,8 @@ const hangName = "gojail-hang"
 // fuseInit is the opcode of the kernel's greeting (linux/fuse.h).
 const fuseInit = 26
 
-// Hang mounts such a file system over a directory of the machine. The function
-// that it returns takes it away again, which wakes whoever waits for it.
+// Hang mounts a file system that never answers on a directory of the machine. The returned function unmounts
+// it, which wakes all processes that wait for it.
 func (c *Cluster) Hang(dir string) (stop func(), err error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -50,8 +50,8 @@ func (c *Cluster) Hang(dir string) (stop func(), err error) {
 	return stop, nil
 }
 
-// hang mounts a FUSE file system on dir that answers the kernel's greeting and
-// nothing after it: whoever touches it sleeps until the server is killed.
+// hang mounts a FUSE file system on dir that answers the kernel's greeting and nothing after it: every
+// process that uses it sleeps until the server is killed.
 func hang(dir string) {
 	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -70,13 +70,13 @@ func hang(dir string) {
 			os.Exit(0) // unmounted
 		}
 		if n >= 40 && binary.NativeEndian.Uint32(request[4:]) == fuseInit {
-			unix.Write(fuse, greeting(request))
+			unix.Write(fuse, formatGreeting(request))
 		}
 	}
 }
 
-// greeting is the answer to FUSE_INIT, protocol 7.31 (linux/fuse.h).
-func greeting(request []byte) []byte {
+// formatGreeting returns the answer to FUSE_INIT, protocol 7.31 (linux/fuse.h).
+func formatGreeting(request []byte) []byte {
 	out := make([]byte, 16+64)
 	binary.NativeEndian.PutUint32(out[0:], uint32(len(out)))
 	copy(out[8:16], request[8:16]) // unique

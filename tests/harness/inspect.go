@@ -60,8 +60,8 @@ func (c *Cluster) Find(text string) []Process {
 	return slices.DeleteFunc(all, func(p Process) bool { return !strings.Contains(p.Command, text) })
 }
 
-// Inventory is what jobs must not add to: processes, mounts and mount
-// namespaces of the machine, and the files of the directories. Each zygote may have a spare.
+// Inventory returns what jobs must not add to: processes, mounts and mount namespaces of the machine, and the
+// files of the directories. Each zygote may have a spare.
 func (c *Cluster) Inventory(directories ...string) []string {
 	var found []string
 	namespaces := map[string]bool{}

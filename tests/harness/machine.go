@@ -25,14 +25,14 @@ const (
 func init() {
 	switch {
 	case len(os.Args) == 5 && os.Args[0] == keeperName:
-		keep(os.Args[1], os.Args[2], os.Args[3] == "bound", os.Args[4] == "own")
+		runKeeper(os.Args[1], os.Args[2], os.Args[3] == "bound", os.Args[4] == "own")
 	case len(os.Args) == 2 && os.Args[0] == hangName:
 		hang(os.Args[1])
 	}
 }
 
-// keep is the life of pid 1 of a cluster: assemble, report, reap.
-func keep(root, base string, bound, cgroups bool) {
+// runKeeper is the program of a cluster's pid 1: it assembles the machine, reports, and reaps.
+func runKeeper(root, base string, bound, cgroups bool) {
 	report := os.NewFile(keeperReport, "report")
 	if err := assemble(root, base, cgroups); err != nil {
 		fmt.Fprintln(report, err)
@@ -64,9 +64,9 @@ type mountCall struct {
 	data                   string
 }
 
-// machineMounts is what a machine shares with its host and what is its own,
-// in order. Targets are relative to the new root.
-func machineMounts(root, base string, own bool) []mountCall {
+// listMachineMounts returns the mounts of a machine in order, those that it shares with its host and its own.
+// Targets are relative to the new root.
+func listMachineMounts(root, base string, own bool) []mountCall {
 	const bind, rbind = unix.MS_BIND, unix.MS_BIND | unix.MS_REC
 	mounts := []mountCall{
 		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE, ""},
@@ -80,18 +80,18 @@ func machineMounts(root, base string, own bool) []mountCall {
 		{"sysfs", "sys", "sysfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"tmpfs", "run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
 	}
-	return append(mounts, cgroupMounts(nameOf(root), own)...)
+	return append(mounts, listCgroupMounts(nameOf(root), own)...)
 }
 
-// nameOf is the name of the machine whose root file system is root.
+// nameOf returns the name of the machine whose root file system is root.
 func nameOf(root string) string { return filepath.Base(filepath.Dir(root)) }
 
 // assemble turns the keeper's fresh namespaces into the machine below root, with base's /usr.
 func assemble(root, base string, own bool) error {
-	if err := ownCgroups(nameOf(root), own); err != nil {
+	if err := enterOwnCgroups(nameOf(root), own); err != nil {
 		return err
 	}
-	for _, m := range machineMounts(root, base, own) {
+	for _, m := range listMachineMounts(root, base, own) {
 		target := m.target
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(root, target)
@@ -118,16 +118,15 @@ func assemble(root, base string, own bool) error {
 	if err := unix.Sethostname([]byte("head")); err != nil {
 		return fmt.Errorf("cluster: set the host name: %w", err)
 	}
-	return networkUp()
+	return setUpNetwork()
 }
 
 // Address of the machine and of both nodes (RFC 5737, documentation). glibc
 // resolves nothing on a machine whose only address is 127.0.0.1 (AI_ADDRCONFIG).
 const Address = "192.0.2.1"
 
-// networkUp sets lo up, which is down in a new network namespace, and gives it
-// Address as well (netdevice(7)).
-func networkUp() error {
+// setUpNetwork sets lo up, which is down in a new network namespace, and adds Address to it (netdevice(7)).
+func setUpNetwork() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("cluster: socket: %w", err)

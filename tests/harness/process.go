@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oneCPU keeps the calling thread, and what it starts, on one CPU until the
-// function that it returns is called. Plugins of Slurm bind a mount namespace to a
-// file, which the kernel refuses to a namespace older than their own (do_loopback
-// in fs/namespace.c, EINVAL); on Linux 6.18 age is counted for each CPU.
-func oneCPU() (back func()) {
+// pinToOneCPU keeps the calling thread, and what it starts, on one CPU until the returned function is called.
+// Plugins of Slurm bind a mount namespace to a file, which the kernel refuses for a namespace older than
+// their own (do_loopback in fs/namespace.c, EINVAL); on Linux 6.18 age is counted for each CPU.
+func pinToOneCPU() (back func()) {
 	var all, first unix.CPUSet
 	runtime.LockOSThread()
 	if unix.SchedGetaffinity(0, &all) == nil {
@@ -33,8 +32,8 @@ func oneCPU() (back func()) {
 	}
 }
 
-// record writes which process a pid means: the number and the start time.
-func record(path string, pid int) error {
+// recordProcess writes the number and the start time of a process, which identify it.
+func recordProcess(path string, pid int) error {
 	_, start, err := processStat(pid)
 	if err != nil {
 		return err
@@ -42,8 +41,8 @@ func record(path string, pid int) error {
 	return os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, start), 0o644)
 }
 
-// ended says whether the process behind a pidfd is gone (pidfd_open(2)).
-func ended(pidfd int) bool {
+// hasEnded reports whether the process of a pidfd has ended (pidfd_open(2)).
+func hasEnded(pidfd int) bool {
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return n > 0 && err == nil

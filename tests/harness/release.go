@@ -15,7 +15,7 @@ import (
 // instance, which tests/releases/make has prepared. Unset: this machine's own.
 const releaseVariable = "GOJAIL_RELEASE"
 
-// Release is the release of releaseVariable, or "".
+// Release returns the value of releaseVariable, or "".
 func Release() string { return os.Getenv(releaseVariable) }
 
 // base is where a cluster's programs come from.
@@ -25,7 +25,7 @@ type base struct {
 	jail  string // the tree that jails are copied from
 }
 
-// findBase gives the parts of the release, or of this machine.
+// findBase returns the parts of the release, or of this machine.
 func findBase(repo string) (base, error) {
 	release := Release()
 	if release == "" {
@@ -46,8 +46,8 @@ func findBase(repo string) (base, error) {
 	return b, nil
 }
 
-// owner is the uid and the gid of a user of the machine.
-func (c *Cluster) owner(name string) (uid, gid int, err error) {
+// lookUpOwner returns the uid and the gid of a user of the machine.
+func (c *Cluster) lookUpOwner(name string) (uid, gid int, err error) {
 	if id, ours := uids[name]; ours {
 		return id, id, nil
 	}

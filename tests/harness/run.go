@@ -19,9 +19,11 @@ import (
 const Timeout = 60 * time.Second
 
 // Slow is how many times longer things may take here than on a machine of silicon.
-var Slow = slow()
+var Slow = findSlowness()
 
-func slow() time.Duration {
+// findSlowness returns how many times longer things may take here than on a machine whose processors are not
+// emulated.
+func findSlowness() time.Duration {
 	if os.Getenv("GOJAIL_GUEST") != "" { // every processor of the guest of tests/vm is emulated
 		return 10
 	}
@@ -94,7 +96,7 @@ func (c *Cluster) Exec(ctx context.Context, command Command) *exec.Cmd {
 	if dir == "" {
 		dir = home
 	}
-	args := append(c.enter(), "/usr/bin/env", "-i", "-C", dir,
+	args := append(c.enterArguments(), "/usr/bin/env", "-i", "-C", dir,
 		"PATH="+Prefix+"/sbin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
 		"HOME="+home, "USER="+user, "LOGNAME="+user, "SHELL=/bin/bash")
 	args = append(args, command.Env...)
@@ -109,16 +111,16 @@ func (c *Cluster) Exec(ctx context.Context, command Command) *exec.Cmd {
 	return cmd
 }
 
-// enter is the arguments of nsenter(1) that lead into the machine.
-func (c *Cluster) enter() []string {
+// enterArguments returns the arguments of nsenter(1) that enter the machine.
+func (c *Cluster) enterArguments() []string {
 	args := []string{"--target", strconv.Itoa(c.Pid), "--mount", "--uts", "--ipc", "--net", "--pid"}
-	if unified() || c.options.Constrain { // which have a part of the tree to themselves
+	if isUnified() || c.options.Constrain { // which have a part of the tree to themselves
 		args = append(args, "--cgroup")
 	}
 	return append(args, "--")
 }
 
-// Path is where this machine sees a file of the cluster.
+// Path returns the path on this machine of a file of the cluster.
 func (c *Cluster) Path(path string) string {
 	return filepath.Join("/proc", strconv.Itoa(c.Pid), "root", path)
 }

@@ -40,7 +40,7 @@ func (c *Cluster) startHead() error {
 	if err := c.startAccounting(); err != nil {
 		return err
 	}
-	return c.daemon("/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf"))
+	return c.startDaemon("/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf"))
 }
 
 func (c *Cluster) startNodes() error {
@@ -55,10 +55,10 @@ func (c *Cluster) startNodes() error {
 	return nil
 }
 
-// daemon starts a program that goes into the background by itself.
-func (c *Cluster) daemon(args ...string) error {
+// startDaemon starts a program that goes into the background by itself.
+func (c *Cluster) startDaemon(args ...string) error {
 	if c.options.OneCPU {
-		defer oneCPU()()
+		defer pinToOneCPU()()
 	}
 	if r := c.Do(Command{Dir: "/", Env: daemonEnv, Args: args}); r.Code != 0 {
 		return fmt.Errorf("cluster: %s: %s\n%s", strings.Join(args, " "), r, c.logTails())
@@ -66,7 +66,7 @@ func (c *Cluster) daemon(args ...string) error {
 	return nil
 }
 
-// StartSlurmd starts the slurmd of a node, by another command if one is given: setpriv(1), say.
+// StartSlurmd starts the slurmd of a node, through another command if one is given, for example setpriv(1).
 func (c *Cluster) StartSlurmd(node string, by ...string) error {
 	command := append(slices.Clone(by), "/usr/sbin/slurmd", "-N", node)
 	if c.options.NoConf {
@@ -75,14 +75,14 @@ func (c *Cluster) StartSlurmd(node string, by ...string) error {
 	if MayLock() {
 		command = append([]string{"/usr/bin/prlimit", "--memlock=unlimited"}, command...)
 	}
-	if err := c.daemon(inCgroup(command...)...); err != nil {
+	if err := c.startDaemon(startInCgroup(command...)...); err != nil {
 		return err
 	}
 	return c.waitCgroup(node)
 }
 
-// MayLock says whether slurmd can have the limit of locked memory that slurmd.service
-// gives it. Without it a slurmstepd of 26.05 that has locked itself ends for want of memory.
+// MayLock reports whether slurmd can have the limit of locked memory that slurmd.service sets. Below it, a
+// slurmstepd of 26.05 that has locked its memory runs out of it.
 func MayLock() bool {
 	var limit unix.Rlimit
 	unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)
@@ -94,7 +94,7 @@ func (c *Cluster) Gojail(node string, args ...string) Result {
 	return c.Root(append([]string{"gojail", "--node=" + node, "--state=/run/gojail/%n"}, args...)...)
 }
 
-// StopSlurmd ends the slurmd of a node; running steps go on.
+// StopSlurmd ends the slurmd of a node; running steps continue.
 func (c *Cluster) StopSlurmd(node string) error {
 	pidFile := "/run/slurm/slurmd-" + node + ".pid"
 	text, err := os.ReadFile(c.Path(pidFile))
@@ -119,7 +119,7 @@ func (c *Cluster) RestartSlurmd(node string) error {
 	return c.StartSlurmd(node)
 }
 
-// NodeState is the state of a node as sinfo prints it, "idle" for instance.
+// NodeState returns the state of a node as sinfo prints it, for example "idle".
 func (c *Cluster) NodeState(node string) string {
 	return strings.TrimSpace(c.Root("sinfo", "-h", "-n", node, "-o", "%T").Stdout)
 }
@@ -129,7 +129,7 @@ func (c *Cluster) Drained() string {
 	return strings.TrimSpace(c.Root("sinfo", "-h", "-R", "-o", "%n %t %E").Stdout)
 }
 
-// WaitIdle waits until no node has a job and both take one; false after Timeout.
+// WaitIdle waits until no node has a job and both accept one; false after Timeout.
 func (c *Cluster) WaitIdle() bool {
 	return Poll(Timeout, func() bool {
 		states := strings.Fields(c.Root("sinfo", "-h", "-N", "-o", "%T").Stdout)
@@ -142,10 +142,10 @@ func (c *Cluster) WaitIdle() bool {
 	})
 }
 
-// Resume brings a drained node back, for the test after the one that drained it.
+// Resume resumes a drained node, for the test after the one that drained it.
 func (c *Cluster) Resume(node string) { c.Root("scontrol", "update", "nodename="+node, "state=resume") }
 
-// Log is the log of "n1", "n2" or "slurmctld" so far.
+// Log returns the log of "n1", "n2" or "slurmctld" so far.
 func (c *Cluster) Log(of string) string {
 	if of != "slurmctld" {
 		of = "slurmd-" + of
@@ -154,7 +154,7 @@ func (c *Cluster) Log(of string) string {
 	return string(text)
 }
 
-// logTails is the end of every daemon's log.
+// logTails returns the end of every daemon's log.
 func (c *Cluster) logTails() string {
 	var b strings.Builder
 	for _, of := range append([]string{"slurmctld"}, Nodes...) {
@@ -164,7 +164,7 @@ func (c *Cluster) logTails() string {
 	return b.String()
 }
 
-// WriteConfig puts another gojail.toml in place; nodes notice it at the next step.
+// WriteConfig replaces gojail.toml; nodes notice it at the next step.
 func (c *Cluster) WriteConfig(text string) error {
 	return replaceFile(filepath.Join(c.root, ConfigPath), text, 0o644)
 }

@@ -69,7 +69,7 @@ func Up(options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// initJails makes the mount targets in each jail, as an administrator does once.
+// initJails creates the mount targets in each jail, as an administrator does once.
 func (c *Cluster) initJails() error {
 	if !c.options.Plugin || c.options.Bare {
 		return nil
@@ -138,7 +138,7 @@ func removeStale(all string) {
 		switch {
 		case err != nil:
 			os.RemoveAll(dir)
-		case c.orphaned():
+		case c.isOrphaned():
 			c.Stop()
 		default:
 			unix.Close(c.pidfd)
@@ -146,9 +146,9 @@ func removeStale(all string) {
 	}
 }
 
-// orphaned says whether the process that started a cluster is gone. A dead one
-// with a thread in a hung file system stays a zombie and keeps the lifeline open.
-func (c *Cluster) orphaned() bool {
+// isOrphaned reports whether the process that started a cluster is gone. A dead one with a thread in a hung
+// file system stays a zombie and keeps the lifeline open.
+func (c *Cluster) isOrphaned() bool {
 	owner, err := os.ReadFile(filepath.Join(c.Dir, "owner"))
 	if err != nil {
 		return false
@@ -192,14 +192,14 @@ func (c *Cluster) startKeeper() error {
 		return err
 	}
 	defer log.Close()
-	keeper := c.keeper(log, reportEnd, life)
-	cgroup, err := c.startIn(keeper.SysProcAttr)
+	keeper := c.keeperCommand(log, reportEnd, life)
+	cgroup, err := c.setCgroup(keeper.SysProcAttr)
 	if err != nil {
 		return err
 	}
 	defer cgroup.Close()
 	if c.options.OneCPU {
-		defer oneCPU()()
+		defer pinToOneCPU()()
 	}
 	if err := keeper.Start(); err != nil {
 		lifeEnd.Close()
@@ -212,14 +212,14 @@ func (c *Cluster) startKeeper() error {
 	if line = strings.TrimSpace(line); line != "ready" {
 		return fmt.Errorf("cluster: the keeper failed: %s", line)
 	}
-	if err := record(filepath.Join(c.Dir, "pid"), c.Pid); err != nil || c.options.Outlive {
+	if err := recordProcess(filepath.Join(c.Dir, "pid"), c.Pid); err != nil || c.options.Outlive {
 		return err
 	}
-	return record(filepath.Join(c.Dir, "owner"), os.Getpid())
+	return recordProcess(filepath.Join(c.Dir, "owner"), os.Getpid())
 }
 
-// keeper returns the command of the cluster's process 1, in new namespaces.
-func (c *Cluster) keeper(log *os.File, files ...*os.File) *exec.Cmd {
+// keeperCommand returns the command of the cluster's process 1, in new namespaces.
+func (c *Cluster) keeperCommand(log *os.File, files ...*os.File) *exec.Cmd {
 	bound := "bound"
 	if c.options.Outlive {
 		bound = "free"
@@ -274,7 +274,7 @@ func (c *Cluster) Stop() error {
 	if c.pidfd >= 0 {
 		// The kernel kills the whole PID namespace and reaps it before pid 1 is gone.
 		unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0)
-		if !Poll(Timeout, func() bool { return ended(c.pidfd) }) {
+		if !Poll(Timeout, func() bool { return hasEnded(c.pidfd) }) {
 			return fmt.Errorf("cluster: pid %d of %s does not end", c.Pid, c.Name)
 		}
 		unix.Close(c.pidfd)

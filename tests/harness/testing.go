@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Missing says why no cluster can run here, or "".
+// Missing returns the reason why no cluster can run here, or "".
 func Missing() string {
 	if os.Geteuid() != 0 || testing.Testing() && testing.Short() {
 		return "needs root: a private cluster makes namespaces and mounts"
@@ -40,7 +40,7 @@ func Start(t testing.TB, options Options) *Cluster {
 	return c
 }
 
-// ShowLogs prints what the daemons logged during the test, should it fail.
+// ShowLogs prints what the daemons logged during the test if it fails.
 func (c *Cluster) ShowLogs(t testing.TB) {
 	begin := map[string]int{}
 	for _, of := range append([]string{"slurmctld"}, Nodes...) {

@@ -22,7 +22,7 @@ var uids = map[string]int{"root": 0, Alice: 5001, Bob: 5002}
 // Prefix is where the machine of a cluster has gojail installed.
 const Prefix = "/opt/gojail"
 
-// makeRoot fills the root directory of the machine: all that is its own.
+// makeRoot creates the machine's own files and directories.
 func (c *Cluster) makeRoot() error {
 	if err := os.MkdirAll(c.root, 0o755); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (c *Cluster) makeEtc() error {
 	return c.writeSlurmConf()
 }
 
-// makeDirectories makes what packages and an administrator would have made.
+// makeDirectories creates what packages and an administrator would have created.
 func (c *Cluster) makeDirectories() error {
 	for _, d := range []struct {
 		path, owner string
@@ -118,7 +118,7 @@ func (c *Cluster) makeDirectories() error {
 				return err
 			}
 		}
-		uid, gid, err := c.owner(d.owner)
+		uid, gid, err := c.lookUpOwner(d.owner)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (c *Cluster) makeDirectories() error {
 	return os.Symlink("../run", filepath.Join(c.root, "var/run"))
 }
 
-// installGojail copies what make built, so that a test may damage its own copy.
+// installGojail copies the built files, so that a test may damage its own copy.
 func (c *Cluster) installGojail() error {
 	if !c.options.Plugin {
 		return nil
@@ -154,9 +154,8 @@ func (c *Cluster) installGojail() error {
 	return nil
 }
 
-// makeJails copies the cached root file system by hard links: quick, and each
-// cluster adds and removes files of its own. Never write into an existing
-// file of a jail in place; replaceFile makes a new one.
+// makeJails copies the cached root file system by hard links: fast, and each cluster adds and removes files
+// of its own. Never write into an existing file of a jail in place; replaceFile makes a new one.
 func (c *Cluster) makeJails() error {
 	for _, jail := range c.options.Jails {
 		root := filepath.Join(c.root, "srv/jails", jail)

@@ -19,7 +19,8 @@ import (
 var pieces = []string{"/", "/a", "/data/set", ":", ":ro", ":rw", ",", "..", ".", " ", "\t", "\x7f", "\xff", "%n", "%s%n", "none",
 	"ro", strings.Repeat("x", 300), strings.Repeat("/y", 700), strings.Repeat("/a:/b,", 2000)}
 
-func mountList(random *rand.Rand) string {
+// randomMountList returns a random list of mounts as --jail-mount has it.
+func randomMountList(random *rand.Rand) string {
 	if random.IntN(4) == 0 { // a good one, as people write them
 		return "/data/a:/mnt/a" + []string{"", ":ro", ":rw", ",/data/b:/mnt/b:ro"}[random.IntN(4)]
 	}
@@ -34,12 +35,12 @@ func mountList(random *rand.Rand) string {
 // on the submit host what the node's parser, which judges, would take.
 func TestMountListsRandom(t *testing.T) {
 	requireRoot(t)
-	h := build(t)
+	h := buildHost(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	var lists []string
 	var input bytes.Buffer
 	for range 20000 {
-		list := mountList(random)
+		list := randomMountList(random)
 		lists = append(lists, list)
 		input.WriteString(list + "\n")
 	}

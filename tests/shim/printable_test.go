@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// printer returns the C function as one of Go, for many texts at once.
-func printer(t *testing.T) func(texts []string) []string {
+// buildPrinter returns the C function as one of Go, for many texts at once.
+func buildPrinter(t *testing.T) func(texts []string) []string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "printable")
 	out, err := exec.Command("gcc", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
@@ -35,13 +35,13 @@ func printer(t *testing.T) func(texts []string) []string {
 	}
 }
 
-// isHidden tells whether a code point must not be shown. Those of planes 14 to 16 are all hidden.
+// isHidden reports whether a code point must not be shown. Those of planes 14 to 16 are all hidden.
 func isHidden(r rune) bool {
 	return r >= 0xe0000 || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs)
 }
 
 func TestPrintable(t *testing.T) {
-	show := printer(t)
+	show := buildPrinter(t)
 	cases := map[string]string{
 		"Größe 数据":         "Größe 数据",
 		"a\nb\x1b[2Jc":     "a b [2Jc",
@@ -69,7 +69,7 @@ func TestPrintableEachRune(t *testing.T) {
 			texts = append(texts, string(r))
 		}
 	}
-	for i, shown := range printer(t)(texts) {
+	for i, shown := range buildPrinter(t)(texts) {
 		r, _ := utf8.DecodeRuneInString(texts[i])
 		if isHidden(r) {
 			require.NotEqual(t, texts[i], shown, "%U", r)
@@ -95,7 +95,7 @@ func TestPrintableRandom(t *testing.T) {
 		}
 		texts = append(texts, text.String())
 	}
-	for i, shown := range printer(t)(texts) {
+	for i, shown := range buildPrinter(t)(texts) {
 		require.Len(t, shown, len(texts[i]))
 		require.True(t, utf8.ValidString(shown), "%q: %q", texts[i], shown)
 		require.False(t, strings.ContainsFunc(shown, isHidden), "%q: %q", texts[i], shown)

@@ -22,8 +22,8 @@ import (
 var sanitize = []string{"-std=gnu11", "-O1", "-g", "-fPIC", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
 	"-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I../../include", "-I../../spank"}
 
-// shimSources returns the sources of the plugin by folder, as the Makefile takes them.
-func shimSources(t *testing.T) []string {
+// listSources returns the sources of the plugin by folder, as the Makefile does.
+func listSources(t *testing.T) []string {
 	t.Helper()
 	var sources []string
 	for _, folder := range []string{"common", "plugin"} {
@@ -40,7 +40,8 @@ type host struct {
 	dir             string
 }
 
-func build(t *testing.T) host {
+// buildHost compiles the host and the plugin.
+func buildHost(t *testing.T) host {
 	t.Helper()
 	parent, err := filepath.Abs("../../build")
 	require.NoError(t, err)
@@ -56,13 +57,13 @@ func build(t *testing.T) host {
 		out, err := exec.Command("gcc", append(append([]string{}, sanitize...), args...)...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	compile(append([]string{"-shared", "-fvisibility=hidden", "-o", h.plugin}, shimSources(t)...)...)
+	compile(append([]string{"-shared", "-fvisibility=hidden", "-o", h.plugin}, listSources(t)...)...)
 	compile("-rdynamic", "-o", h.program, "host/host.c", "-ldl")
 	return h
 }
 
-// run plays the calls in a mount namespace of its own and returns what was printed.
-func (h host) run(t *testing.T, calls string, env ...string) string {
+// runCalls runs the calls in a mount namespace of its own and returns what was printed.
+func (h host) runCalls(t *testing.T, calls string, env ...string) string {
 	t.Helper()
 	cmd := exec.Command(h.program, h.plugin, calls)
 	cmd.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
@@ -83,7 +84,7 @@ func requireRoot(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	requireRoot(t)
-	h := build(t)
+	h := buildHost(t)
 	long := "/" + strings.Repeat("x", 2000) + ":/mnt"
 	inherited := "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail"
 	for _, row := range []struct {
@@ -119,7 +120,7 @@ func TestOptions(t *testing.T) {
 		{"long list", []string{"HOST_MOUNT=" + strings.Repeat("/a:/b;", 2000)}, []string{"the list is longer than"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			out := h.run(t, "init,options,init_post_opt,environment", append(row.env, "HOST_CONTEXT=local")...)
+			out := h.runCalls(t, "init,options,init_post_opt,environment", append(row.env, "HOST_CONTEXT=local")...)
 			for _, want := range row.want {
 				assert.Contains(t, out, want)
 			}
@@ -133,7 +134,7 @@ const stepCalls = "init,options,init_post_opt,user_init,task,task_post_fork,task
 // be latched, say why, and end in the task.
 func TestFaultsAreLatched(t *testing.T) {
 	requireRoot(t)
-	h := build(t)
+	h := buildHost(t)
 	config := filepath.Join(h.dir, "gojail.toml")
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600))
@@ -163,7 +164,7 @@ func TestFaultsAreLatched(t *testing.T) {
 			if row.prepare != nil {
 				row.prepare()
 			}
-			out := h.run(t, stepCalls, append(row.env, "HOST_JAIL=debian")...)
+			out := h.runCalls(t, stepCalls, append(row.env, "HOST_JAIL=debian")...)
 			assert.Contains(t, out, row.want)
 			assert.Contains(t, out, "init_post_opt 0")
 			assert.Contains(t, out, "task_init_privileged -1")
@@ -175,10 +176,10 @@ func TestFaultsAreLatched(t *testing.T) {
 
 func TestExternStepAndEpilogDoNothing(t *testing.T) {
 	requireRoot(t)
-	h := build(t)
-	out := h.run(t, "init,init_post_opt,task_post_fork,exit", "HOST_STEP=4294967292")
+	h := buildHost(t)
+	out := h.runCalls(t, "init,init_post_opt,task_post_fork,exit", "HOST_STEP=4294967292")
 	assert.NotContains(t, out, "error")
-	out = h.run(t, "init,job_epilog", "HOST_CONTEXT=script")
+	out = h.runCalls(t, "init,job_epilog", "HOST_CONTEXT=script")
 	assert.Equal(t, "init 0\njob_epilog 0\n", out)
 }
 
@@ -195,7 +196,7 @@ func endZygote(t *testing.T, record string) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// makeJail makes a jail, with the real launcher and library beside the plugin.
+// makeJail creates a jail, with the real launcher and library beside the plugin.
 func (h host) makeJail(t *testing.T) {
 	t.Helper()
 	for _, part := range []string{"gojail-launcher", "libgojail.so"} {
@@ -228,23 +229,23 @@ host = []
 // The whole way of a step into a jail and back, with the real launcher and library.
 func TestStepInJail(t *testing.T) {
 	requireRoot(t)
-	h := build(t)
+	h := buildHost(t)
 	h.makeJail(t)
 	for _, step := range [][]string{
 		{"HOST_STEP=4294967291", "HOST_SCRIPT=" + h.dir + "/spool/job00007/slurm_script"},
 		{"HOST_STEP=0"},
 	} {
-		out := h.run(t, stepCalls, step...)
+		out := h.runCalls(t, stepCalls, step...)
 		assert.Contains(t, out, "marker jail")
 		assert.NotContains(t, out, "error")
 	}
 	// Devices are all of the job's or none: a list that cannot be read whole is a fault.
-	out := h.run(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS="+strings.Repeat("0,", 3000)+"0")
+	out := h.runCalls(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS="+strings.Repeat("0,", 3000)+"0")
 	assert.Contains(t, out, "error: gojail: cannot read SLURM_STEP_GPUS of the step: it is too long")
 	assert.NotContains(t, out, "marker")
-	out = h.run(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS="+strings.Repeat("0,", 300)+"0")
+	out = h.runCalls(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS="+strings.Repeat("0,", 300)+"0")
 	assert.Contains(t, out, "marker jail")
-	out = h.run(t, "init,job_epilog", "HOST_CONTEXT=script")
+	out = h.runCalls(t, "init,job_epilog", "HOST_CONTEXT=script")
 	assert.Equal(t, "init 0\njob_epilog 0\n", out)
 	assert.NoDirExists(t, filepath.Join(h.dir, "state/jobs/7"))
 	assert.NoDirExists(t, filepath.Join(h.dir, "scratch/jobs/7"))

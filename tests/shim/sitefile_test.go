@@ -15,10 +15,10 @@ import (
 // TestMountLinesAreReadInFull: a step never starts with a part of the mounts that were planned for it.
 func TestMountLinesAreReadInFull(t *testing.T) {
 	requireRoot(t)
-	h := build(t)
+	h := buildHost(t)
 	h.makeJail(t)
-	t.Cleanup(func() { h.run(t, "init,job_epilog", "HOST_CONTEXT=script") })
-	require.Contains(t, h.run(t, stepCalls, "HOST_STEP=0"), "marker jail")
+	t.Cleanup(func() { h.runCalls(t, "init,job_epilog", "HOST_CONTEXT=script") })
+	require.Contains(t, h.runCalls(t, stepCalls, "HOST_STEP=0"), "marker jail")
 	path := filepath.Join(h.dir, "state/site")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -47,11 +47,11 @@ func TestMountLinesAreReadInFull(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), run, lines, 1)), 0o600))
-			out := h.run(t, stepCalls, "HOST_STEP=0")
+			out := h.runCalls(t, stepCalls, "HOST_STEP=0")
 			assert.Contains(t, out, "the site file is damaged; ask your administrator")
 			assert.NotContains(t, out, "marker")
 		})
 	}
 	require.NoError(t, os.WriteFile(path, text, 0o600))
-	assert.Contains(t, h.run(t, stepCalls, "HOST_STEP=0"), "marker jail")
+	assert.Contains(t, h.runCalls(t, stepCalls, "HOST_STEP=0"), "marker jail")
 }

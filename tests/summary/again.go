@@ -32,7 +32,7 @@ func (r *run) runTwice(c command) (code int, last string) {
 	if len(c.again) == 0 {
 		return code, last
 	}
-	for pkg, tests := range r.fewFailed() {
+	for pkg, tests := range r.findFewFailed() {
 		fmt.Printf("once more: %s of %s\n", strings.Join(tests, " "), pkg)
 		r.execute(slices.Concat(c.again, []string{"-run", "^(" + strings.Join(tests, "|") + ")$", pkg}), c.env)
 	}
@@ -48,7 +48,7 @@ func (r *run) execute(argv, env []string) (code int, last string) {
 		err = cmd.Start()
 	}
 	if err == nil {
-		last = r.read(out)
+		last = r.readEvents(out)
 		err = cmd.Wait()
 	}
 	if err == nil {
@@ -64,10 +64,10 @@ func (r *run) execute(argv, env []string) (code int, last string) {
 	return code, last
 }
 
-// fewFailed returns, for each package that has a second try, the failed tests (not their subtests) if there are
-// no more than secondTries of them and the package ran to its end: one that panics, or
-// is out of time, prints no FAIL of its own.
-func (r *run) fewFailed() map[string][]string {
+// findFewFailed returns, for each package that has a second try, the failed tests (not their subtests) if
+// there are no more than secondTries of them and the package ran to its end: a package that panics or exceeds
+// its timeout prints no FAIL of its own.
+func (r *run) findFewFailed() map[string][]string {
 	all := map[string][]string{}
 	for _, key := range r.failed {
 		pkg, test, _ := strings.Cut(key, " ")

@@ -44,8 +44,8 @@ func runColumns(names []string, cmd command, qualifies func(string) bool) int {
 	return closeColumns(os.Stdout, columns)
 }
 
-// results returns what became of each test of a column.
-func (r *run) results() map[string]string {
+// listResults returns the result of each test of a column.
+func (r *run) listResults() map[string]string {
 	all := map[string]string{}
 	for word, tests := range map[string][]string{"ok": r.passed, "skip": r.skipped, "FAIL": r.failed} {
 		for _, test := range tests {
@@ -59,7 +59,7 @@ func (r *run) results() map[string]string {
 func printTable(out io.Writer, columns []column) {
 	rows := map[string][]string{}
 	for i, c := range columns {
-		for test, word := range c.run.results() {
+		for test, word := range c.run.listResults() {
 			if rows[test] == nil {
 				rows[test] = slices.Repeat([]string{"-"}, len(columns))
 			}

@@ -13,7 +13,7 @@ import (
 func columnOf(name string, events ...event) column {
 	c := column{name: name, run: newRun(nil)}
 	for _, e := range events {
-		c.run.take(e)
+		c.run.addEvent(e)
 	}
 	return c
 }

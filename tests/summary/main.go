@@ -67,13 +67,13 @@ func main() {
 	if len(cmd.argv) > 0 {
 		r.runTwice(cmd)
 	} else {
-		r.read(os.Stdin)
+		r.readEvents(os.Stdin)
 	}
 	os.Exit(r.close(os.Stdout))
 }
 
-// read takes every event; what is none is printed. It returns the last such line.
-func (r *run) read(from io.Reader) (last string) {
+// readEvents reads every event, and prints lines that are none. It returns the last such line.
+func (r *run) readEvents(from io.Reader) (last string) {
 	in := bufio.NewScanner(from)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -83,7 +83,7 @@ func (r *run) read(from io.Reader) (last string) {
 			fmt.Println(last)
 			continue
 		}
-		r.take(e)
+		r.addEvent(e)
 	}
 	if err := in.Err(); err != nil {
 		r.broken = append(r.broken, "go test's output: "+err.Error())
@@ -91,7 +91,8 @@ func (r *run) read(from io.Reader) (last string) {
 	return last
 }
 
-func (r *run) take(e event) {
+// addEvent updates the run by one event.
+func (r *run) addEvent(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "start":
@@ -105,7 +106,7 @@ func (r *run) take(e event) {
 	case "build-output":
 		fmt.Print(e.Output)
 	case "pass", "fail", "skip":
-		r.result(e, key)
+		r.addResult(e, key)
 	case "run":
 		if i := strings.LastIndex(e.Test, "/"); i >= 0 {
 			r.parents[e.Package+" "+e.Test[:i]] = true
@@ -113,9 +114,10 @@ func (r *run) take(e event) {
 	}
 }
 
-func (r *run) result(e event, key string) {
+// addResult records the end of a test or of a package.
+func (r *run) addResult(e event, key string) {
 	if e.Test == "" {
-		r.packageResult(e, key)
+		r.addPackageResult(e, key)
 		return
 	}
 	if e.Action == "fail" {
@@ -127,7 +129,7 @@ func (r *run) result(e event, key string) {
 	}
 	switch {
 	case r.parents[key] && e.Action != "fail":
-	case r.parents[key] && r.childFailed(key):
+	case r.parents[key] && r.hasFailedChild(key):
 	case e.Action == "pass" && slices.Contains(r.passed, key) || e.Action == "fail" && slices.Contains(r.failed, key): // the second try
 	case e.Action == "pass":
 		r.passed = append(r.passed, key)
@@ -135,12 +137,13 @@ func (r *run) result(e event, key string) {
 		r.failed = append(r.failed, key)
 	default:
 		r.skipped = append(r.skipped, key)
-		r.reasons[key] = reason(r.output[key])
+		r.reasons[key] = findReason(r.output[key])
 	}
 	delete(r.output, key)
 }
 
-func (r *run) packageResult(e event, key string) {
+// addPackageResult records the end of a package, and prints it.
+func (r *run) addPackageResult(e event, key string) {
 	delete(r.running, e.Package)
 	if e.Action == "skip" { // no test files
 		return
@@ -152,7 +155,8 @@ func (r *run) packageResult(e event, key string) {
 	}
 }
 
-func (r *run) childFailed(parent string) bool {
+// hasFailedChild reports whether a subtest of the test failed.
+func (r *run) hasFailedChild(parent string) bool {
 	for _, failed := range r.failed {
 		if strings.HasPrefix(failed, parent+"/") {
 			return true
@@ -161,8 +165,9 @@ func (r *run) childFailed(parent string) bool {
 	return false
 }
 
-// reason is the text of t.Skip: the last line before the --- SKIP line, without its place in the source.
-func reason(output []string) string {
+// findReason returns the text of t.Skip: the last line before the --- SKIP line, without its place in the
+// source.
+func findReason(output []string) string {
 	for _, line := range output {
 		line = strings.TrimSpace(line)
 		if _, text, found := strings.Cut(line, ".go:"); found {

@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// summarise is the exit status and the text after the last package.
+// summarise returns the exit status and the text after the last package.
 func summarise(inCI bool, events ...event) (int, string) {
 	r := newRun(nil)
 	if inCI {
 		r.qualifies = func(reason string) bool {
-			return !excused(reason, "5.15.0-1-amd64", false, []string{"nodev", "proc", "xfs"})
+			return !isExcused(reason, "5.15.0-1-amd64", false, []string{"nodev", "proc", "xfs"})
 		}
 	}
 	for _, e := range events {
-		r.take(e)
+		r.addEvent(e)
 	}
 	var out bytes.Buffer
 	return r.close(&out), out.String()
@@ -49,7 +49,7 @@ func TestSummaryExcusesKernels(t *testing.T) {
 		"a_test.go:7: needs the kernel's btrfs": true, "a_test.go:7: needs the kernel's xfs": false,
 		"a_test.go:7: needs mkfs.xfs: make deps installs it": false, "needs Linux 6.8: lowerdir+": true, "needs Linux 5.14": false,
 	} {
-		assert.Equal(t, want, excused(reason, "5.15.0-1-amd64", false, []string{"nodev", "proc", "xfs"}), reason)
+		assert.Equal(t, want, isExcused(reason, "5.15.0-1-amd64", false, []string{"nodev", "proc", "xfs"}), reason)
 	}
 }
 

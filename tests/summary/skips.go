@@ -18,10 +18,9 @@ var (
 	needsFileSystem = regexp.MustCompile(`needs the kernel's (\w+)`)
 )
 
-// qualifies says whether a test that was skipped for that reason had no cause on
-// this machine: Debian, where make deps installs what is missing, and root.
-// What nobody can install is left: an older kernel, one that lacks a file
-// system, and /tmp on an overlay.
+// qualifies reports whether a test that was skipped for that reason had no cause on this machine: Debian,
+// where make deps installs what is missing, and root. Nobody can install an older kernel, a file system that
+// the kernel lacks, or a /tmp outside an overlay.
 func qualifies(reason string) bool {
 	if _, err := os.Stat("/etc/debian_version"); err != nil || os.Geteuid() != 0 {
 		return false
@@ -35,11 +34,11 @@ func qualifies(reason string) bool {
 		exec.Command("modprobe", needs[1]).Run() // it may be a module that nobody has asked for
 	}
 	known, err := os.ReadFile("/proc/filesystems")
-	return err != nil || !excused(reason, unix.ByteSliceToString(name.Release[:]), fs.Type == unix.OVERLAYFS_SUPER_MAGIC, strings.Fields(string(known)))
+	return err != nil || !isExcused(reason, unix.ByteSliceToString(name.Release[:]), fs.Type == unix.OVERLAYFS_SUPER_MAGIC, strings.Fields(string(known)))
 }
 
-// excused says whether the reason lies in the kernel, or in a /tmp on an overlay.
-func excused(reason, release string, overlay bool, fileSystems []string) bool {
+// isExcused reports whether the reason lies in the kernel, or in a /tmp on an overlay.
+func isExcused(reason, release string, overlay bool, fileSystems []string) bool {
 	if needs := needsFileSystem.FindStringSubmatch(reason); needs != nil {
 		return !slices.Contains(fileSystems, needs[1])
 	}

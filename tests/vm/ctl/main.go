@@ -22,7 +22,7 @@ RELEASE is 22.05, 24.11, 26.05, or host: the guest's root is this machine's`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	code, err := act(ctx, os.Args[1:])
+	code, err := runVerb(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -31,7 +31,8 @@ func main() {
 	os.Exit(code)
 }
 
-func act(ctx context.Context, args []string) (int, error) {
+// runVerb runs the verb of the arguments and returns the exit status.
+func runVerb(ctx context.Context, args []string) (int, error) {
 	if len(args) < 2 {
 		return 2, errors.New(usage)
 	}
@@ -45,7 +46,7 @@ func act(ctx context.Context, args []string) (int, error) {
 	case verb == "shell" && len(rest) == 0:
 		options.Command, options.Terminal = []string{"/bin/bash", "-i"}, true
 	case verb == "test" && len(rest) > 1:
-		return test(ctx, release, rest[0], rest[1:])
+		return testPackages(ctx, release, rest[0], rest[1:])
 	default:
 		return 2, errors.New(usage)
 	}

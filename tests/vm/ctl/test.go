@@ -28,8 +28,8 @@ const longTime = 6 * time.Hour
 // passed are the variables that tests go by (tests/escape, tests/slurm); the guest has them from this machine.
 var passed = []string{"GOJAIL_ESCAPE", "GOJAIL_FILES"}
 
-// environment returns what passed has of this machine's variables, and the limit of a package's tests.
-func environment() (env []string, limit time.Duration) {
+// readEnvironment returns this machine's variables of the list passed, and the timeout of a package's tests.
+func readEnvironment() (env []string, limit time.Duration) {
 	for _, name := range passed {
 		if value, isSet := os.LookupEnv(name); isSet {
 			env = append(env, name+"="+value)
@@ -41,8 +41,8 @@ func environment() (env []string, limit time.Duration) {
 	return env, testTime
 }
 
-// test runs the tests of each package in a guest of its own.
-func test(ctx context.Context, release, pattern string, packages []string) (int, error) {
+// testPackages runs the tests of each package in a guest of its own.
+func testPackages(ctx context.Context, release, pattern string, packages []string) (int, error) {
 	list, err := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...).Output()
 	if err != nil {
 		return 2, fmt.Errorf("ctl: go list %s: %w", strings.Join(packages, " "), err)
@@ -77,11 +77,11 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 	if err := build.Run(); err != nil {
 		return false, fmt.Errorf("ctl: build the tests of %s: %w", name, err)
 	}
-	events, output, err := converter(name)
+	events, output, err := startConverter(name)
 	if err != nil {
 		return false, err
 	}
-	env, limit := environment()
+	env, limit := readEnvironment()
 	run, skip, _ := strings.Cut(pattern, "!")
 	program := filepath.Base(binary)
 	r, err := runGuest(ctx, output, vm.Options{
@@ -116,8 +116,8 @@ func runGuest(ctx context.Context, output io.Writer, o vm.Options) (r vm.Result,
 // emulatorEnded matches the ends of a guest that its tests have no part in.
 var emulatorEnded = regexp.MustCompile(`the guest failed: (QEMU: |Kernel panic - not syncing: RCU Stall)`)
 
-// converter starts go tool test2json, which turns what it reads into the events on our standard output.
-func converter(name string) (*exec.Cmd, io.WriteCloser, error) {
+// startConverter starts go tool test2json, which turns its input into the events on our standard output.
+func startConverter(name string) (*exec.Cmd, io.WriteCloser, error) {
 	cmd := exec.Command("go", "tool", "test2json", "-t", "-p", name)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	output, err := cmd.StdinPipe()

@@ -34,14 +34,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// railsOf is a site with a rail on each card, in a VLAN.
-func railsOf(t *testing.T, cards []card, vlan int, state string) attach.Site {
+// railSite returns a site with a rail on each card, in a VLAN.
+func railSite(t *testing.T, cards []card, vlan int, state string) attach.Site {
 	t.Helper()
 	var names []string
 	for _, c := range cards {
 		names = append(names, c.name)
 	}
-	s := siteOf(names, vlan, state)
+	s := newSite(names, vlan, state)
 	host, err := os.Open("/proc/self/ns/net")
 	require.NoError(t, err)
 	t.Cleanup(func() { host.Close() })
@@ -49,7 +49,8 @@ func railsOf(t *testing.T, cards []card, vlan int, state string) attach.Site {
 	return s
 }
 
-func siteOf(cards []string, vlan int, state string) attach.Site {
+// newSite returns a site with a rail on each of the cards.
+func newSite(cards []string, vlan int, state string) attach.Site {
 	cfg := &config.Config{Path: "network.toml", Node: "n1", Default: "all"}
 	cfg.Probe = config.Probe{Conflict: true, Gateway: true, Tries: 2, Timeout: 200 * time.Millisecond, Carrier: 30 * time.Second}
 	for i, name := range cards {
@@ -65,8 +66,8 @@ func siteOf(cards []string, vlan int, state string) attach.Site {
 	return attach.Site{Config: cfg, Cluster: "vm", State: state, Roots: inventory.Host}
 }
 
-// attached gives a job its rails in a namespace of `ip netns`.
-func attached(t *testing.T, s attach.Site, job, namespace string) (*attach.Network, error) {
+// attachRails attaches a job's rails in a namespace of `ip netns`.
+func attachRails(t *testing.T, s attach.Site, job, namespace string) (*attach.Network, error) {
 	t.Helper()
 	file, err := os.Open("/run/netns/" + namespace)
 	require.NoError(t, err)
@@ -74,8 +75,8 @@ func attached(t *testing.T, s attach.Site, job, namespace string) (*attach.Netwo
 	return attach.Attach(t.Context(), s, attach.Job{ID: job, Netns: int(file.Fd())})
 }
 
-// asBefore is all of the cards and VFs that a job could change.
-func asBefore(t *testing.T, all []card, vfs []vf, state string) string {
+// snapshot returns all of the cards and VFs that a job could change.
+func snapshot(t *testing.T, all []card, vfs []vf, state string) string {
 	t.Helper()
 	var lines []string
 	for _, c := range all {
@@ -101,22 +102,22 @@ func asBefore(t *testing.T, all []card, vfs []vf, state string) string {
 }
 
 func TestAttachOverVFs(t *testing.T) {
-	all := cards(t)
+	all := findCards(t)
 	var vfs []vf
 	for _, c := range all {
 		vfs = append(vfs, c.makeVFs(t, 3)...)
 	}
 	state := filepath.Join(t.TempDir(), "net")
-	s := railsOf(t, all, 100, state)
-	before := asBefore(t, all, vfs, state)
+	s := railSite(t, all, 100, state)
+	before := snapshot(t, all, vfs, state)
 	for _, name := range []string{"a", "b", "c"} {
-		namespace(t, name)
+		makeNamespace(t, name)
 	}
-	a, err := attached(t, s, "1", "a")
+	a, err := attachRails(t, s, "1", "a")
 	require.NoError(t, err)
-	b, err := attached(t, s, "2", "b")
+	b, err := attachRails(t, s, "2", "b")
 	require.NoError(t, err)
-	c, err := attached(t, railsOf(t, all, 200, state), "3", "c")
+	c, err := attachRails(t, railSite(t, all, 200, state), "3", "c")
 	require.NoError(t, err)
 	require.Len(t, a.Rails, 2)
 	assert.Equal(t, "net1", a.Rails[0].Name)
@@ -124,10 +125,10 @@ func TestAttachOverVFs(t *testing.T) {
 	assert.Equal(t, 1400, a.Rails[0].MTU)
 	t.Log(a.Env)
 	for i := range a.Rails {
-		assert.True(t, reaches("a", b.Rails[i].Addresses[0].Addr().String()), "the same rail")
-		assert.False(t, reaches("a", c.Rails[i].Addresses[0].Addr().String()), "another VLAN")
+		assert.True(t, canPing("a", b.Rails[i].Addresses[0].Addr().String()), "the same rail")
+		assert.False(t, canPing("a", c.Rails[i].Addresses[0].Addr().String()), "another VLAN")
 	}
-	_, err = attached(t, s, "4", "c")
+	_, err = attachRails(t, s, "4", "c")
 	assert.ErrorContains(t, err, "no VF is free")
 	run(t, "ip -n a link set net1 down && ip -n a link set net1 address 02:00:00:aa:bb:cc mtu 1300 name own && ip -n a link set own up")
 	assert.Contains(t, run(t, "ip -n a link show own"), "02:00:00:aa:bb:cc")
@@ -136,37 +137,37 @@ func TestAttachOverVFs(t *testing.T) {
 			require.NoError(t, attach.Release(t.Context(), s, job))
 		}
 	}
-	assert.Equal(t, before, asBefore(t, all, vfs, state))
+	assert.Equal(t, before, snapshot(t, all, vfs, state))
 	assert.NotContains(t, run(t, "ip -n a rule"), "lookup 101")
 }
 
 func TestAttachFindsAConflict(t *testing.T) {
-	all := cards(t)[:1]
+	all := findCards(t)[:1]
 	vfs := all[0].makeVFs(t, 3)
 	state := filepath.Join(t.TempDir(), "net")
-	s := railsOf(t, all, 0, state)
+	s := railSite(t, all, 0, state)
 	s.Config.Probe.Tries = 50 // an answer ends it, however late it is on emulated CPUs
-	before := asBefore(t, all, vfs[:1], state)
-	namespace(t, "other")
-	namespace(t, "job")
-	vfs[2].into(t, "other", "10.1.0.1")
-	_, err := attached(t, s, "1", "job")
+	before := snapshot(t, all, vfs[:1], state)
+	makeNamespace(t, "other")
+	makeNamespace(t, "job")
+	vfs[2].moveInto(t, "other", "10.1.0.1")
+	_, err := attachRails(t, s, "1", "job")
 	assert.ErrorContains(t, err, "another machine uses the address")
 	assert.ErrorContains(t, err, vfs[2].mac)
-	assert.Equal(t, before, asBefore(t, all, vfs[:1], state))
+	assert.Equal(t, before, snapshot(t, all, vfs[:1], state))
 }
 
 // TestAttachOfAHolderThatIsKilled: the kernel brings VFs of two jobs back, under
 // names of the jobs; Sweep makes them what they were.
 func TestAttachOfAHolderThatIsKilled(t *testing.T) {
-	all := cards(t)
+	all := findCards(t)
 	var vfs []vf
 	for _, c := range all {
 		vfs = append(vfs, c.makeVFs(t, 2)...)
 	}
 	state := filepath.Join(t.TempDir(), "net")
-	s := railsOf(t, all, 100, state)
-	before := asBefore(t, all, vfs, state)
+	s := railSite(t, all, 100, state)
+	before := snapshot(t, all, vfs, state)
 	for _, job := range []string{"1", "2"} {
 		holder := exec.Command("unshare", "--net", "sleep", "1h")
 		require.NoError(t, holder.Start())
@@ -187,19 +188,19 @@ func TestAttachOfAHolderThatIsKilled(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"1", "2"}, swept.Released)
 	assert.Empty(t, swept.Problems)
-	assert.Equal(t, before, asBefore(t, all, vfs, state))
+	assert.Equal(t, before, snapshot(t, all, vfs, state))
 }
 
 // TestAttachAndANameThatIsTaken: the PF trusts the VF no longer when its MAC, which
 // the job had changed, can be set back.
 func TestAttachAndANameThatIsTaken(t *testing.T) {
-	all := cards(t)[:1]
+	all := findCards(t)[:1]
 	vfs := all[0].makeVFs(t, 1)
 	state := filepath.Join(t.TempDir(), "net")
-	s := railsOf(t, all, 100, state)
-	before, name := asBefore(t, all, vfs, state), vfs[0].name()
-	namespace(t, "job")
-	_, err := attached(t, s, "1", "job")
+	s := railSite(t, all, 100, state)
+	before, name := snapshot(t, all, vfs, state), vfs[0].name()
+	makeNamespace(t, "job")
+	_, err := attachRails(t, s, "1", "job")
 	require.NoError(t, err)
 	run(t, "ip -n job link set net1 down && ip -n job link set net1 address 02:00:00:aa:bb:cc")
 	run(t, "ip link add "+name+" type bridge")
@@ -212,7 +213,7 @@ func TestAttachAndANameThatIsTaken(t *testing.T) {
 	swept, err := attach.Sweep(t.Context(), s, func(string) bool { return false })
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)
-	assert.Equal(t, before, asBefore(t, all, vfs, state))
+	assert.Equal(t, before, snapshot(t, all, vfs, state))
 }
 
 type attachTask struct {
@@ -228,7 +229,7 @@ func attachChild(text string) int {
 	if err := json.Unmarshal([]byte(text), &task); err != nil {
 		panic(err)
 	}
-	s := siteOf(task.Cards, 100, task.State)
+	s := newSite(task.Cards, 100, task.State)
 	s.Config.Policies[0].RDMA = task.RDMA
 	s.Config.Probe.Conflict = false
 	s.Host = 3
@@ -248,16 +249,17 @@ func attachChild(text string) int {
 // TestAttachKilledAnywhere: before each change of a file, with the job's namespace
 // alive and then gone, and Sweep.
 func TestAttachKilledAnywhere(t *testing.T) {
-	all := cards(t)[:1]
-	killedAnywhere(t, all, all[0].makeVFs(t, 1), "", 1)
+	all := findCards(t)[:1]
+	killAttaches(t, all, all[0].makeVFs(t, 1), "", 1)
 }
 
-// killedAnywhere returns how often an RDMA device was away when the attach was killed.
-func killedAnywhere(t *testing.T, all []card, vfs []vf, rdma config.RDMAMode, every int) (away int) {
+// killAttaches kills attaches at one change after the other, and returns how often an RDMA device was away
+// then.
+func killAttaches(t *testing.T, all []card, vfs []vf, rdma config.RDMAMode, every int) (away int) {
 	t.Helper()
 	state := filepath.Join(t.TempDir(), "net")
-	s := railsOf(t, all, 100, state)
-	before := asBefore(t, all, vfs, state)
+	s := railSite(t, all, 100, state)
+	before := snapshot(t, all, vfs, state)
 	t.Cleanup(func() { try("ip netns del job") })
 	for change, ended := 0, false; !ended; change += every {
 		run(t, "ip netns add job")
@@ -286,7 +288,7 @@ func killedAnywhere(t *testing.T, all []card, vfs []vf, rdma config.RDMAMode, ev
 		swept, err := attach.Sweep(t.Context(), s, func(string) bool { return false })
 		require.NoError(t, err)
 		assert.Empty(t, swept.Problems, "before change %d, %s", change, call)
-		require.Equal(t, before, asBefore(t, all, vfs, state), "before change %d, %s", change, call)
+		require.Equal(t, before, snapshot(t, all, vfs, state), "before change %d, %s", change, call)
 		try("ip netns del job")
 		if ended {
 			t.Log(change, "changes")

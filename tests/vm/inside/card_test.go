@@ -29,8 +29,8 @@ type vf struct {
 	mac string // that the PF gave it
 }
 
-// cards are the guest's two cards by their PCI addresses, without VFs.
-func cards(t *testing.T) []card {
+// findCards returns the guest's two cards by their PCI addresses, without VFs.
+func findCards(t *testing.T) []card {
 	t.Helper()
 	if os.Getenv(vm.GuestVariable) == "" {
 		t.Skip("runs in the VM: make test-vm")
@@ -66,10 +66,9 @@ func write(t *testing.T, file, text string) {
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 }
 
-// makeVFs makes n VFs with MACs of their own, until the end of the test. The
-// order matters: a VF asks for its MAC when its driver takes it, so the drivers
-// wait until the PF is up and has been told (and up only after that: an igb that
-// is up resets its VFs for each MAC, one after the other).
+// makeVFs creates n VFs with MACs of their own until the end of the test. The order matters: a VF asks for
+// its MAC when its driver takes it, so the drivers are bound last. The PF is set up after it has the MACs,
+// since an igb that is up resets its VFs for each MAC, one after the other.
 func (c card) makeVFs(t *testing.T, n int) []vf {
 	t.Helper()
 	run(t, "ip link set "+c.name+" down")
@@ -93,7 +92,7 @@ func (c card) makeVFs(t *testing.T, n int) []vf {
 	return vfs
 }
 
-// name is the VF's interface in the guest's own network namespace, "" when it is elsewhere.
+// name returns the VF's interface in the guest's own network namespace, "" when it is elsewhere.
 func (v vf) name() string {
 	entries, _ := os.ReadDir(filepath.Join("/sys/bus/pci/devices", v.pci, "net"))
 	if len(entries) == 0 {
@@ -102,15 +101,15 @@ func (v vf) name() string {
 	return entries[0].Name()
 }
 
-// namespace makes a network namespace until the end of the test.
-func namespace(t *testing.T, name string) {
+// makeNamespace creates a network namespace until the end of the test.
+func makeNamespace(t *testing.T, name string) {
 	t.Helper()
 	run(t, "ip netns add "+name+" && ip -n "+name+" link set lo up")
 	t.Cleanup(func() { try("ip netns del " + name) })
 }
 
-// into moves a VF into a namespace as vf0, with an address, and sets it up.
-func (v vf) into(t *testing.T, namespace, address string) {
+// moveInto moves a VF into a namespace as vf0, with an address, and sets it up.
+func (v vf) moveInto(t *testing.T, namespace, address string) {
 	t.Helper()
 	run(t, fmt.Sprintf("ip link set %s netns %s name vf0 && ip -n %[2]s addr add %s/24 dev vf0 && ip -n %[2]s link set vf0 up", v.name(), namespace, address))
 	poll(t, "the link of "+v.pci, func() bool {
@@ -119,8 +118,8 @@ func (v vf) into(t *testing.T, namespace, address string) {
 	})
 }
 
-// home waits for the VF in the guest's own namespace, where the kernel brings it in its own time.
-func (v vf) home(t *testing.T) {
+// waitForReturn waits for the VF in the guest's own namespace, to which the kernel returns it later.
+func (v vf) waitForReturn(t *testing.T) {
 	t.Helper()
 	poll(t, v.pci+" at home", func() bool { return v.name() != "" })
 }
@@ -130,8 +129,8 @@ func poll(t *testing.T, what string, done func() bool) {
 	require.Eventually(t, done, 3*time.Minute, 20*time.Millisecond, what)
 }
 
-// reaches says whether one of a few pings from a namespace is answered.
-func reaches(namespace, address string) bool {
+// canPing reports whether one of a few pings from a namespace is answered.
+func canPing(namespace, address string) bool {
 	_, err := try("ip netns exec " + namespace + " ping -c 5 -i 0.2 -W 1 " + address)
 	return err == nil
 }

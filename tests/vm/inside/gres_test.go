@@ -16,20 +16,20 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// gresLines makes VFs and their files, and gives the two nodes' lines for
-// gres.conf and slurm.conf. The second rail's name has no plugin in Slurm.
-func gresLines(t *testing.T) (gresConf, nodes string) {
+// writeGRES creates VFs and their files, and returns the two nodes' lines for gres.conf and slurm.conf. The
+// second rail's name has no plugin in Slurm.
+func writeGRES(t *testing.T) (gresConf, nodes string) {
 	t.Helper()
 	p := newProvisioning(t)
-	cfg := site(t, cards(t), func(*config.Policy) {})
+	cfg := newConfig(t, findCards(t), func(*config.Policy) {})
 	require.NoError(t, p.apply(cfg))
 	cfg.Rails[1].GRES = "vf"
-	devices, err := gres.ListDevices(cfg, p.inventory())
+	devices, err := gres.ListDevices(cfg, p.readInventory())
 	require.NoError(t, err)
 	require.NoError(t, gres.MakeFiles("/dev", devices))
 	t.Cleanup(func() { os.RemoveAll("/dev/" + gres.Directory) })
 	for i, node := range []string{"n1", "n2"} {
-		conf, slurm, err := gres.FormatLines(cfg, p.inventory(), node)
+		conf, slurm, err := gres.FormatLines(cfg, p.readInventory(), node)
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(slurm), "\n")
 		require.Equal(t, "GresTypes=nic,vf", lines[0])
@@ -42,7 +42,7 @@ func gresLines(t *testing.T) (gresConf, nodes string) {
 // TestSlurmCountsVFs: a job gets VFs by number. Their files answer with ENXIO in
 // its steps, those of others with EPERM, which no user can forge.
 func TestSlurmCountsVFs(t *testing.T) {
-	gresConf, nodes := gresLines(t)
+	gresConf, nodes := writeGRES(t)
 	c := harness.Start(t, harness.Options{
 		Files: map[string]string{
 			"/etc/slurm/cgroup.conf": "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainDevices=yes\n",

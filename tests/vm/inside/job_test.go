@@ -17,7 +17,7 @@ import (
 // TestVFMovesIntoAJob gives a VF to a job's network namespace, as root does by
 // hand, and finds it back after the job.
 func TestVFMovesIntoAJob(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 1)[0]
+	v := findCards(t)[0].makeVFs(t, 1)[0]
 	c := harness.Start(t, harness.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -35,6 +35,6 @@ func TestVFMovesIntoAJob(t *testing.T) {
 	run(t, fmt.Sprintf("ip link set %s netns %s name vf0", v.name(), inside))
 	require.NoError(t, job.Wait(), out.String())
 	assert.Equal(t, v.mac, strings.TrimSpace(out.String()))
-	v.home(t)
+	v.waitForReturn(t)
 	assert.True(t, c.WaitIdle(), c.Drained())
 }

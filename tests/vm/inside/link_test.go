@@ -18,8 +18,8 @@ import (
 	"github.com/gojail/gojail/netsetup/probe"
 )
 
-// opened is a network namespace by its file, until the end of the test.
-func opened(t *testing.T, path string) *nic.Namespace {
+// openNamespace opens a network namespace by its file until the end of the test.
+func openNamespace(t *testing.T, path string) *nic.Namespace {
 	t.Helper()
 	file, err := os.Open(path)
 	require.NoError(t, err)
@@ -30,8 +30,8 @@ func opened(t *testing.T, path string) *nic.Namespace {
 	return n
 }
 
-// index is that of the PF.
-func (c card) index(t *testing.T, host *nic.Namespace) int {
+// pfIndex returns the interface index of the PF.
+func (c card) pfIndex(t *testing.T, host *nic.Namespace) int {
 	t.Helper()
 	l, err := host.FindByName(c.name)
 	require.NoError(t, err)
@@ -39,9 +39,9 @@ func (c card) index(t *testing.T, host *nic.Namespace) int {
 }
 
 func TestLinkMovesAVF(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 2)[1]
-	namespace(t, "job")
-	host, job := opened(t, "/proc/self/ns/net"), opened(t, "/run/netns/job")
+	v := findCards(t)[0].makeVFs(t, 2)[1]
+	makeNamespace(t, "job")
+	host, job := openNamespace(t, "/proc/self/ns/net"), openNamespace(t, "/run/netns/job")
 	l, err := host.FindByPCI(v.pci)
 	require.NoError(t, err)
 	assert.Equal(t, v.name(), l.Name)
@@ -69,10 +69,10 @@ func TestLinkMovesAVF(t *testing.T) {
 }
 
 func TestLinkSetsTheKnobsOfAVF(t *testing.T) {
-	c := cards(t)[0]
+	c := findCards(t)[0]
 	c.makeVFs(t, 3)
-	host := opened(t, "/proc/self/ns/net")
-	pf := c.index(t, host)
+	host := openNamespace(t, "/proc/self/ns/net")
+	pf := c.pfIndex(t, host)
 	original, err := nic.ReadVF(host, pf, 1)
 	require.NoError(t, err)
 	neighbour, err := nic.ReadVF(host, pf, 2)
@@ -102,10 +102,10 @@ func TestLinkSetsTheKnobsOfAVF(t *testing.T) {
 // TestLinkUndoesHalfAVF: igb has no link states and no minimal rates, and says so
 // only after the knobs before them have been set.
 func TestLinkUndoesHalfAVF(t *testing.T) {
-	c := cards(t)[0]
+	c := findCards(t)[0]
 	c.makeVFs(t, 1)
-	host := opened(t, "/proc/self/ns/net")
-	pf := c.index(t, host)
+	host := openNamespace(t, "/proc/self/ns/net")
+	pf := c.pfIndex(t, host)
 	original, err := nic.ReadVF(host, pf, 0)
 	require.NoError(t, err)
 	address, _ := net.ParseMAC("02:00:00:00:aa:00")
@@ -133,19 +133,19 @@ func TestLinkUndoesHalfAVF(t *testing.T) {
 // TestLinkOfADeadNamespace: a VF comes back by itself, under the name that it had
 // there, or another one if that is in use; it is found by its PCI address.
 func TestLinkOfADeadNamespace(t *testing.T) {
-	vfs := cards(t)[0].makeVFs(t, 2)
-	host := opened(t, "/proc/self/ns/net")
+	vfs := findCards(t)[0].makeVFs(t, 2)
+	host := openNamespace(t, "/proc/self/ns/net")
 	for i, v := range vfs {
 		old := v.name()
 		run(t, "ip netns add job")
-		job := opened(t, "/run/netns/job")
+		job := openNamespace(t, "/run/netns/job")
 		l, err := host.FindByPCI(v.pci)
 		require.NoError(t, err)
 		_, err = nic.Move(host, l.Index, job, "net1")
 		require.NoError(t, err)
 		job.Close()
 		run(t, "ip netns del job")
-		v.home(t)
+		v.waitForReturn(t)
 		l, err = host.FindByPCI(v.pci)
 		require.NoError(t, err)
 		assert.Equal(t, i == 0, l.Name == "net1", "VF %d is %s", i, l.Name)
@@ -160,9 +160,9 @@ func TestLinkOfADeadNamespace(t *testing.T) {
 }
 
 func TestLinkRDMAMode(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 1)[0]
-	host := opened(t, "/proc/self/ns/net")
-	link(t, "rxe", "rxe0", v.name(), "")
+	v := findCards(t)[0].makeVFs(t, 1)[0]
+	host := openNamespace(t, "/proc/self/ns/net")
+	addRDMADevice(t, "rxe", "rxe0", v.name(), "")
 	mode, err := host.ReadRDMAMode()
 	require.NoError(t, err)
 	assert.Equal(t, nic.RDMAShared, mode)
@@ -180,8 +180,8 @@ func TestLinkRDMAMode(t *testing.T) {
 	}
 	assert.Equal(t, "infiniband/uverbs0", files[0].Path)
 
-	namespace(t, "job")
-	job := opened(t, "/run/netns/job")
+	makeNamespace(t, "job")
+	job := openNamespace(t, "/run/netns/job")
 	assert.ErrorIs(t, nic.MoveRDMA(host, "rxe0", job), nic.ErrRDMAShared)
 	err = host.SetRDMAMode(nic.RDMAExclusive)
 	assert.ErrorIs(t, err, nic.ErrRDMABusy)
@@ -190,16 +190,16 @@ func TestLinkRDMAMode(t *testing.T) {
 
 // TestLinkMovesAnRDMADevice: in exclusive mode, there and back, and refused where the driver cannot.
 func TestLinkMovesAnRDMADevice(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 1)[0]
-	ownModules(t)
-	host := opened(t, "/proc/self/ns/net")
+	v := findCards(t)[0].makeVFs(t, 1)[0]
+	needOwnModules(t)
+	host := openNamespace(t, "/proc/self/ns/net")
 	require.NoError(t, host.SetRDMAMode(nic.RDMAExclusive))
 	t.Cleanup(func() {
 		poll(t, "the end of the namespaces", func() bool { return host.SetRDMAMode(nic.RDMAShared) == nil })
 	})
-	namespace(t, "job")
-	job := opened(t, "/run/netns/job")
-	link(t, "rxe", "rxe0", v.name(), "")
+	makeNamespace(t, "job")
+	job := openNamespace(t, "/run/netns/job")
+	addRDMADevice(t, "rxe", "rxe0", v.name(), "")
 	assert.ErrorIs(t, nic.MoveRDMA(host, "rxe7", job), nic.ErrNotFound)
 	require.NoError(t, nic.MoveRDMA(host, "rxe0", job))
 	inside, err := job.ListRDMADevices()
@@ -224,18 +224,18 @@ func TestLinkMovesAnRDMADevice(t *testing.T) {
 
 // TestLinkProbesOverVFs: ARP and NDP through the cards' own switches, and not into another VLAN.
 func TestLinkProbesOverVFs(t *testing.T) {
-	c := cards(t)[0]
+	c := findCards(t)[0]
 	vfs := c.makeVFs(t, 2)
 	var index [2]int
 	for i, name := range []string{"a", "b"} {
-		namespace(t, name)
-		vfs[i].into(t, name, fmt.Sprintf("192.0.2.%d", i+1))
+		makeNamespace(t, name)
+		vfs[i].moveInto(t, name, fmt.Sprintf("192.0.2.%d", i+1))
 		run(t, fmt.Sprintf("ip -n %s addr add 2001:db8::%d/64 dev vf0 nodad", name, i+1))
-		l, err := opened(t, "/run/netns/"+name).FindByName("vf0")
+		l, err := openNamespace(t, "/run/netns/"+name).FindByName("vf0")
 		require.NoError(t, err)
 		index[i] = l.Index
 	}
-	p := probe.Open(opened(t, "/run/netns/a").FD(), index[0])
+	p := probe.Open(openNamespace(t, "/run/netns/a").FD(), index[0])
 	defer p.Close()
 	ask := probe.Options{Tries: 10, Timeout: 300 * time.Millisecond}
 	for own, other := range map[string]string{"192.0.2.1": "192.0.2.2", "2001:db8::1": "2001:db8::2"} {

@@ -19,8 +19,8 @@ import (
 // TestNetCheckOfAJob: an ordinary user's step looks at its rails on two nodes, and
 // finds one out where the VLAN of a VF is another one.
 func TestNetCheckOfAJob(t *testing.T) {
-	c := netCluster(t)
-	before := vfsNow(t)
+	c := startNetCluster(t)
+	before := describeVFs(t)
 
 	step := []string{"srun", "-N2", "--ntasks-per-node=2", "--overcommit", "--jail=debian", "--jail-net=ai"}
 	r := c.Run(harness.Alice, append(step, "/run/gojail/bin/gojail", "net", "check")...)
@@ -33,7 +33,7 @@ func TestNetCheckOfAJob(t *testing.T) {
 	require.Zero(t, r.Code, r)
 	assert.Regexp(t, `(?m)^\d+ +rail0-n1 +net1 +10\.0\.0\.1\d/24 +- +- +0000:\S+ +up$`, r.Stdout)
 	assert.Regexp(t, `(?m)^\d+ +control +ctl0 +203\.0\.113\.\d+/32 +169\.254\.1\.1 `, r.Stdout)
-	settle(t, before)
+	waitForVFs(t, before)
 
 	// The step waits until root has moved a VF of n2 to another VLAN.
 	const wait = "while [ ! -e /home/alice/go ]; do sleep 0.2; done; exec /run/gojail/bin/gojail net check --timeout=20s"
@@ -49,7 +49,7 @@ func TestNetCheckOfAJob(t *testing.T) {
 		return strings.Contains(shown.Stdout, "rail1-n2")
 	})
 	assert.Contains(t, shown.Stdout, "attached")
-	all := cards(t)
+	all := findCards(t)
 	for _, number := range []string{"2", "3"} { // n2's VFs of the second card; the one that no job has is set back below
 		run(t, "ip link set "+all[1].name+" vf "+number+" vlan 999")
 	}
@@ -61,6 +61,6 @@ func TestNetCheckOfAJob(t *testing.T) {
 	for _, number := range []string{"2", "3"} {
 		run(t, "ip link set "+all[1].name+" vf "+number+" vlan 0")
 	}
-	settle(t, before)
+	waitForVFs(t, before)
 	assert.True(t, c.WaitIdle(), c.Drained())
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// networkConf has two rails, one on each card. Both nodes are this one machine: each
-// has two of a card's four VFs. key is one more key of all policies.
-func networkConf(cards []card, key string) string {
+// formatNetworkConf returns a network.toml with two rails, one on each card. Both nodes are this one machine:
+// each has two of a card's four VFs. key is one more key of all policies.
+func formatNetworkConf(cards []card, key string) string {
 	var b strings.Builder
 	for i, c := range cards {
 		for n, vfs := range []string{"0-1", "2-3"} {
@@ -38,22 +38,23 @@ func networkConf(cards []card, key string) string {
 
 const controlCard = "control0"
 
-// netCluster is a private Slurm in the guest's own network, with VFs made by gojail vf apply.
-func netCluster(t *testing.T) *harness.Cluster {
+// startNetCluster starts a private Slurm in the guest's own network, with VFs from gojail vf apply.
+func startNetCluster(t *testing.T) *harness.Cluster {
 	t.Helper()
-	return netClusterWith(t, "")
+	return startNetClusterWith(t, "")
 }
 
-func netClusterWith(t *testing.T, key string) *harness.Cluster {
+// startNetClusterWith is startNetCluster with one more key of all policies.
+func startNetClusterWith(t *testing.T, key string) *harness.Cluster {
 	t.Helper()
-	all := cards(t)
+	all := findCards(t)
 	run(t, "ip link add "+controlCard+" type bridge && ip addr add 203.0.113.250/24 dev "+controlCard+" && ip link set "+controlCard+" up && sysctl -qw net.ipv4.ip_forward=1")
 	t.Cleanup(func() { run(t, "ip link del "+controlCard+"; ip addr flush dev lo; ip addr add 127.0.0.1/8 dev lo") })
 	for _, c := range all {
 		t.Cleanup(func() { write(t, c.device+"/sriov_numvfs", "0") })
 	}
 	c := harness.Start(t, harness.Options{Plugin: true, HostNet: true, Jails: []string{"debian", "other"},
-		Files: map[string]string{"/etc/gojail/network.toml": networkConf(all, key)}})
+		Files: map[string]string{"/etc/gojail/network.toml": formatNetworkConf(all, key)}})
 	for _, node := range harness.Nodes {
 		r := c.Gojail(node, "vf", "apply")
 		require.Zero(t, r.Code, r)
@@ -61,17 +62,18 @@ func netClusterWith(t *testing.T, key string) *harness.Cluster {
 	return c
 }
 
-// vfsNow is what jobs change: where each VF is and its RDMA device, its name, MAC, MTU, what the PF decided, rules and routes. What the
-// kernel does to link-local routes while the PFs' carrier comes back, seconds after VFs were made, is not.
-func vfsNow(t *testing.T) string {
+// describeVFs returns what jobs change: the place, RDMA device, name, MAC and MTU of each VF, the PF's
+// settings of it, rules and routes. Link-local routes are left out, as the kernel changes them when the PFs'
+// carrier returns, seconds after VFs were created.
+func describeVFs(t *testing.T) string {
 	return run(t, "for d in /sys/bus/pci/devices/*/physfn; do d=${d%/physfn}; echo $(basename $d) $(ls $d/net) $(ls $d/infiniband 2>/dev/null) $(cat $d/net/*/address $d/net/*/mtu $d/net/*/flags); done; ip -o link | grep -o 'vf [0-9].*'; ip rule; ip -o route show table all | grep -v -e fe80: -e ff00: | sed 's/ linkdown//'")
 }
 
 const inJob = `for i in /sys/class/net/*; do echo "$(basename $i) $(cat $i/address)"; done; env | grep -E '^(GOJAIL_NET|NCCL|UCX)' | sort`
 
 func TestJobOfSlurmHasItsRails(t *testing.T) {
-	c := netCluster(t)
-	before := vfsNow(t)
+	c := startNetCluster(t)
+	before := describeVFs(t)
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", inJob)
 	require.Zero(t, r.Code, r)
 	for _, want := range []string{`(?m)^net1 `, `(?m)^net3 `, `(?m)^ctl0 `, `NCCL_SOCKET_IFNAME==ctl0`, `GOJAIL_NET_RAILS=`} {
@@ -79,7 +81,7 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	}
 	names := regexp.MustCompile(`(?m)^(\w+) [0-9a-f:]{17}$`).FindAllStringSubmatch(r.Stdout, -1)
 	assert.Len(t, names, 4, "lo, ctl0 and a VF for each rail: %s", r.Stdout)
-	settle(t, before)
+	waitForVFs(t, before)
 
 	// All steps of a job share the network, and srun inside a job reaches slurmctld.
 	job := c.Batch(harness.Alice, "#!/bin/sh\ncat /sys/class/net/net1/address\nsrun -n1 cat /sys/class/net/net1/address\n",
@@ -89,16 +91,16 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	if assert.Len(t, lines, 2, "%v", job) {
 		assert.Equal(t, lines[0], lines[1])
 	}
-	settle(t, before)
+	waitForVFs(t, before)
 
 	// One rail, none, and one that is not there.
-	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "1")
-	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", "ls -d /sys/class/net/"+controlCard), "/sys/class/net/"+controlCard)
+	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "1")
+	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", "ls -d /sys/class/net/"+controlCard), "/sys/class/net/"+controlCard)
 	r = c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=nosuch", "echo", "ran")
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
 	assert.Contains(t, r.Stderr, "nosuch")
-	settle(t, before)
+	waitForVFs(t, before)
 	assert.True(t, c.WaitIdle(), c.Drained())
 
 	// Abstract Unix sockets belong to a network: those of the node are not the job's (unix(7)).
@@ -106,26 +108,26 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	const seen = "grep -c @gojail-abstract /proc/net/unix; true"
-	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", seen), "1")
-	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", seen), "0")
+	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", seen), "1")
+	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", seen), "0")
 }
 
 // TestPeersOfAJobMeetOnTheirRails: two nodes of a job, each with its VF on a rail.
 func TestPeersOfAJobMeetOnTheirRails(t *testing.T) {
-	c := netCluster(t)
-	before := vfsNow(t)
+	c := startNetCluster(t)
+	before := describeVFs(t)
 	r := c.Run(harness.Alice, "srun", "-N2", "--jail=debian", "--jail-net=ai", "bash", "-c",
 		`for r in 0 1; do for i in $(seq 40); do (exec 3<>/dev/udp/10.$r.0.$((20 - SLURM_PROCID*10))/9; echo x >&3) 2>/dev/null; `+
 			`grep -E "10\.$r\.0\.(10|20) +0x1 +0x2" /proc/net/arp && break; sleep 0.3; done; done`)
 	require.Zero(t, r.Code, r)
 	assert.Equal(t, 4, strings.Count(r.Stdout, "0x2"), "each node has found the other on each rail: %s", r)
-	settle(t, before)
+	waitForVFs(t, before)
 }
 
 // TestVFsAreFoundBackAfterACrash: the step, its slurmstepd, slurmd and the holder are killed at once.
 func TestVFsAreFoundBackAfterACrash(t *testing.T) {
-	c := netCluster(t)
-	before := vfsNow(t)
+	c := startNetCluster(t)
+	before := describeVFs(t)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	srun := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=ai", "sleep", "4321"}})
@@ -133,7 +135,7 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 	poll(t, "the task", func() bool {
 		return slices.ContainsFunc(c.Find("sleep 4321"), func(p harness.Process) bool { return p.Status["Name"] == "sleep" })
 	})
-	require.NotEqual(t, before, vfsNow(t))
+	require.NotEqual(t, before, describeVFs(t))
 	for _, whom := range []string{"slurmd -N n1", "slurmstepd: [", "gojail-holder", "sleep 4321"} {
 		for _, p := range c.Find(whom) {
 			c.Root("kill", "-KILL", fmt.Sprint(p.Pid))
@@ -151,27 +153,27 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 	end()
 	srun.Wait()
 	require.NoError(t, c.StartSlurmd("n1")) // which sweeps
-	settle(t, before)
-	prints(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "2")
-	settle(t, before)
+	waitForVFs(t, before)
+	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "2")
+	waitForVFs(t, before)
 }
 
 // TestSlurmKilledAmidAnAttach: slurmd, slurmstepd and what attaches for them are killed at once, at every
 // fourth state of the journal in turn. The start of slurmd sweeps, and all VFs are back.
 func TestSlurmKilledAmidAnAttach(t *testing.T) {
-	killAmidAttaches(t, netCluster(t), "ai", 4)
+	killDuringAttaches(t, startNetCluster(t), "ai", 4)
 }
 
-// killAmidAttaches returns the phases that the journals of VFs were in, one of each kill and VF.
-func killAmidAttaches(t *testing.T, c *harness.Cluster, label string, every int) (phases []string) {
+// killDuringAttaches returns the phases of the VFs' journals, one for each kill and VF.
+func killDuringAttaches(t *testing.T, c *harness.Cluster, label string, every int) (phases []string) {
 	t.Helper()
-	before, kills := vfsNow(t), 0
+	before, kills := describeVFs(t), 0
 	for at, reached := 1, true; reached; at += every {
 		require.Less(t, at, 400, "the attach never ends")
 		ctx, end := context.WithCancel(t.Context())
 		srun := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=" + label, "sleep", "4322"}})
 		require.NoError(t, srun.Start())
-		reached = journalReaches(t, c, at)
+		reached = waitForJournal(t, c, at)
 		kills++
 		if !reached {
 			assert.Greater(t, at, 8, "the journal has few states")
@@ -191,7 +193,7 @@ func killAmidAttaches(t *testing.T, c *harness.Cluster, label string, every int)
 		end()
 		srun.Wait()
 		require.NoError(t, c.StartSlurmd("n1"), "killed at state %d", at)
-		settle(t, before)
+		waitForVFs(t, before)
 		require.False(t, t.Failed(), "killed at state %d", at)
 	}
 	t.Log("killed", kills, "times, VFs at:", strings.Join(phases, "; "))
@@ -200,8 +202,8 @@ func killAmidAttaches(t *testing.T, c *harness.Cluster, label string, every int)
 	return phases
 }
 
-// journalReaches waits for the n-th state of a job's journal; false: the step runs without it.
-func journalReaches(t *testing.T, c *harness.Cluster, n int) bool {
+// waitForJournal waits for the n-th state of a job's journal; false: the step runs without it.
+func waitForJournal(t *testing.T, c *harness.Cluster, n int) bool {
 	t.Helper()
 	last, seen, running := map[string]string{}, 0, false
 	poll(t, "the journal or the task", func() bool {
@@ -223,18 +225,19 @@ func journalReaches(t *testing.T, c *harness.Cluster, n int) bool {
 	return seen >= n
 }
 
-// settle waits until all VFs are as before.
-func settle(t *testing.T, before string) {
+// waitForVFs waits until all VFs are as before.
+func waitForVFs(t *testing.T, before string) {
 	t.Helper()
 	was, is := strings.Split(before, "\n"), []string{}
-	if !harness.Poll(harness.Timeout, func() bool { is = strings.Split(vfsNow(t), "\n"); return slices.Equal(was, is) }) {
+	if !harness.Poll(harness.Timeout, func() bool { is = strings.Split(describeVFs(t), "\n"); return slices.Equal(was, is) }) {
 		gone := slices.DeleteFunc(slices.Clone(was), func(line string) bool { return slices.Contains(is, line) })
 		come := slices.DeleteFunc(slices.Clone(is), func(line string) bool { return slices.Contains(was, line) })
 		assert.Fail(t, "the VFs are not as before", "gone:\n%s\ncome:\n%s", strings.Join(gone, "\n"), strings.Join(come, "\n"))
 	}
 }
 
-func prints(t *testing.T, r harness.Result, want string) {
+// requireOutput requires that a command succeeds and prints want.
+func requireOutput(t *testing.T, r harness.Result, want string) {
 	t.Helper()
 	assert.Zero(t, r.Code, r)
 	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)

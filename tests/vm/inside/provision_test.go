@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
-// site is a configuration with a rail on each card.
-func site(t *testing.T, cards []card, change func(*config.Policy)) *config.Config {
+// newConfig returns a configuration with a rail on each card.
+func newConfig(t *testing.T, cards []card, change func(*config.Policy)) *config.Config {
 	t.Helper()
 	cfg := &config.Config{Path: "network.toml", Node: "n1"}
 	for i, c := range cards {
@@ -47,7 +47,8 @@ func newProvisioning(t *testing.T) provisioning {
 	return provisioning{t, k, func(inv *inventory.Inventory) error { return provision.AddAltNames(inv, ns) }}
 }
 
-func (p provisioning) inventory() *inventory.Inventory {
+// readInventory returns the node's inventory.
+func (p provisioning) readInventory() *inventory.Inventory {
 	p.t.Helper()
 	inv, err := inventory.Read(inventory.Host)
 	require.NoError(p.t, err)
@@ -56,10 +57,10 @@ func (p provisioning) inventory() *inventory.Inventory {
 	return inv
 }
 
-// plan is the list as --dry-run shows it.
-func (p provisioning) plan(cfg *config.Config, used map[string]string) string {
+// formatPlan returns the list that --dry-run prints.
+func (p provisioning) formatPlan(cfg *config.Config, used map[string]string) string {
 	p.t.Helper()
-	plan, err := provision.MakePlan(cfg, p.inventory(), provision.Held{Jobs: used})
+	plan, err := provision.MakePlan(cfg, p.readInventory(), provision.Held{Jobs: used})
 	require.NoError(p.t, err)
 	require.NoError(p.t, plan.Observe(p.kernel))
 	var lines []string
@@ -71,26 +72,26 @@ func (p provisioning) plan(cfg *config.Config, used map[string]string) string {
 
 func (p provisioning) apply(cfg *config.Config) error {
 	p.t.Helper()
-	plan, err := provision.MakePlan(cfg, p.inventory(), provision.Held{})
+	plan, err := provision.MakePlan(cfg, p.readInventory(), provision.Held{})
 	require.NoError(p.t, err)
 	return provision.Apply(plan, p.kernel, func(s *provision.Step) { p.t.Log(s) })
 }
 
-// permanent says whether a VF has a MAC that its card gave it (addr_assign_type,
-// NET_ADDR_PERM), not one that its driver made up.
-func permanent(t *testing.T, pci string) bool {
+// hasPermanentMAC reports whether a VF has a MAC from its card (addr_assign_type, NET_ADDR_PERM), and not a
+// random one of its driver.
+func hasPermanentMAC(t *testing.T, pci string) bool {
 	return run(t, "cat /sys/bus/pci/devices/"+pci+"/net/*/addr_assign_type") == "0"
 }
 
 func TestVFsFromAPolicy(t *testing.T) {
-	all := cards(t)
+	all := findCards(t)
 	p := newProvisioning(t)
-	cfg := site(t, all, func(p *config.Policy) {
+	cfg := newConfig(t, all, func(p *config.Policy) {
 		p.VLAN, p.QoS, p.Proto, p.Trust, p.SpoofCheck, p.MaxRate, p.MTU = 100, 3, "802.1Q", new(true), new(false), 500, 2000
 	})
 	require.NoError(t, p.apply(cfg))
 	for _, c := range all {
-		pf := p.inventory().FindPF(c.name)
+		pf := p.readInventory().FindPF(c.name)
 		require.Len(t, pf.VFs, 2)
 		assert.Equal(t, 2000, pf.MTU)
 		shown := run(t, "ip link show "+c.name)
@@ -99,59 +100,59 @@ func TestVFsFromAPolicy(t *testing.T) {
 			assert.Equal(t, "igbvf", vf.Driver)
 			assert.Equal(t, mac, vf.MAC)
 			assert.Equal(t, 2000, vf.MTU)
-			assert.True(t, permanent(t, vf.PCI), "its driver found %s when it came", mac)
+			assert.True(t, hasPermanentMAC(t, vf.PCI), "its driver found %s when it came", mac)
 			assert.Regexp(t, fmt.Sprintf(`vf %d\s+link/ether %s .*vlan 100, qos 3,.* max_tx_rate 500Mbps, spoof checking off.*trust on`, i, mac), shown)
 		}
 	}
-	assert.Empty(t, p.plan(cfg, nil), "the second run")
+	assert.Empty(t, p.formatPlan(cfg, nil), "the second run")
 
-	first := p.inventory().FindPF(all[0].name)
+	first := p.readInventory().FindPF(all[0].name)
 	run(t, "ip link set "+all[0].name+" vf 1 trust off")
-	assert.Equal(t, fmt.Sprintf("%s (%s): VF 1 trust: off -> on", first.Name(), first.PCI), p.plan(cfg, nil))
+	assert.Equal(t, fmt.Sprintf("%s (%s): VF 1 trust: off -> on", first.Name(), first.PCI), p.formatPlan(cfg, nil))
 	require.NoError(t, p.apply(cfg))
-	assert.Empty(t, p.plan(cfg, nil))
+	assert.Empty(t, p.formatPlan(cfg, nil))
 
 	run(t, "ip link set "+all[0].name+" vf 0 mac 02:00:00:00:00:99")
 	require.NoError(t, p.apply(cfg))
-	assert.Equal(t, first.VFs[0].MAC, p.inventory().FindVF(first.VFs[0].PCI).MAC)
-	assert.Empty(t, p.plan(cfg, nil))
+	assert.Equal(t, first.VFs[0].MAC, p.readInventory().FindVF(first.VFs[0].PCI).MAC)
+	assert.Empty(t, p.formatPlan(cfg, nil))
 }
 
 // TestVFsThatAJobHas are never taken away, whether Slurm says so or the kernel.
 func TestVFsThatAJobHas(t *testing.T) {
-	all := cards(t)[:1]
+	all := findCards(t)[:1]
 	p := newProvisioning(t)
 	run(t, "ip link property add dev "+all[0].name+" altname rail0")
 	t.Cleanup(func() { run(t, "ip link property del dev "+all[0].name+" altname rail0") })
-	cfg := site(t, all, func(p *config.Policy) { p.NIC.PF[0].Name = "rail0" })
+	cfg := newConfig(t, all, func(p *config.Policy) { p.NIC.PF[0].Name = "rail0" })
 	require.NoError(t, p.apply(cfg))
-	held := p.inventory().FindPF(all[0].name).VFs[1]
+	held := p.readInventory().FindPF(all[0].name).VFs[1]
 	cfg.Policies[0].VFs = 3
-	_, err := provision.MakePlan(cfg, p.inventory(), provision.Held{Jobs: map[string]string{held.PCI: "42"}})
+	_, err := provision.MakePlan(cfg, p.readInventory(), provision.Held{Jobs: map[string]string{held.PCI: "42"}})
 	assert.ErrorContains(t, err, "should have 3, but VF 1 ("+held.PCI+") is in use by job 42; drain the node")
 
-	namespace(t, "job")
-	vf{pci: held.PCI}.into(t, "job", "192.0.2.1")
-	_, err = provision.MakePlan(cfg, p.inventory(), provision.Held{})
+	makeNamespace(t, "job")
+	vf{pci: held.PCI}.moveInto(t, "job", "192.0.2.1")
+	_, err = provision.MakePlan(cfg, p.readInventory(), provision.Held{})
 	assert.ErrorContains(t, err, "VF 1 ("+held.PCI+") is in another network namespace")
-	assert.Equal(t, 2, p.inventory().FindPF(all[0].name).NumVFs)
+	assert.Equal(t, 2, p.readInventory().FindPF(all[0].name).NumVFs)
 
 	cfg.Policies[0].VFs = 2
 	cfg.Policies[0].Trust = new(true)
-	assert.Regexp(t, `^\S+ \(\S+\): VF 0 trust: off -> on$`, p.plan(cfg, nil), "around the VF that is away")
+	assert.Regexp(t, `^\S+ \(\S+\): VF 0 trust: off -> on$`, p.formatPlan(cfg, nil), "around the VF that is away")
 	require.NoError(t, p.apply(cfg))
 	assert.Regexp(t, "vf 1 .*trust off", run(t, "ip link show "+all[0].name))
 }
 
 // TestKnobThatTheCardLacks: an igb refuses a minimal rate. It is then without VFs, as before.
 func TestKnobThatTheCardLacks(t *testing.T) {
-	all := cards(t)
+	all := findCards(t)
 	p := newProvisioning(t)
-	cfg := site(t, all, func(*config.Policy) {})
+	cfg := newConfig(t, all, func(*config.Policy) {})
 	cfg.Policies[0].MinRate = 10
 	err := p.apply(cfg)
 	require.ErrorContains(t, err, "VF 0 rates: ")
-	inv := p.inventory()
+	inv := p.readInventory()
 	assert.Zero(t, inv.FindPF(all[0].name).NumVFs)
 	assert.True(t, inv.FindPF(all[0].name).AutoProbe)
 	assert.Equal(t, 2, inv.FindPF(all[1].name).NumVFs, "the other card")
@@ -160,23 +161,23 @@ func TestKnobThatTheCardLacks(t *testing.T) {
 // TestRDMAModeOfAPolicy: the mode changes while no other namespace exists; else
 // the option for the next boot is left, and the cards are done all the same.
 func TestRDMAModeOfAPolicy(t *testing.T) {
-	all := cards(t)
+	all := findCards(t)
 	p := newProvisioning(t)
 	p.kernel.Modprobe = t.TempDir()
-	cfg := site(t, all[:1], func(p *config.Policy) { p.RDMA = config.RDMAExclusive })
+	cfg := newConfig(t, all[:1], func(p *config.Policy) { p.RDMA = config.RDMAExclusive })
 	t.Cleanup(func() {
 		poll(t, "the end of the namespaces", func() bool { _, err := try("rdma system set netns shared"); return err == nil })
 	})
 	require.NoError(t, p.apply(cfg))
 	assert.Contains(t, run(t, "rdma system"), "netns exclusive")
-	assert.Empty(t, p.plan(cfg, nil))
+	assert.Empty(t, p.formatPlan(cfg, nil))
 
-	namespace(t, "other")
+	makeNamespace(t, "other")
 	cfg.Policies[0].RDMA, cfg.Policies[0].VFs = config.RDMAShared, 1
 	err := p.apply(cfg)
 	require.ErrorContains(t, err, "RDMA namespaces: exclusive -> shared: other network namespaces exist;")
 	assert.ErrorContains(t, err, "update the initramfs if ib_core is in it, and reboot")
 	assert.Contains(t, run(t, "cat "+p.kernel.Modprobe+"/*.conf"), "options ib_core netns_mode=1")
 	assert.Contains(t, run(t, "rdma system"), "netns exclusive")
-	assert.Equal(t, 1, p.inventory().FindPF(all[0].name).NumVFs)
+	assert.Equal(t, 1, p.readInventory().FindPF(all[0].name).NumVFs)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// link makes an RDMA device over an interface until the end of the test.
-func link(t *testing.T, kind, name, over, namespace string) {
+// addRDMADevice adds an RDMA device to an interface until the end of the test.
+func addRDMADevice(t *testing.T, kind, name, over, namespace string) {
 	t.Helper()
 	enter := ""
 	if namespace != "" {
@@ -23,10 +23,10 @@ func link(t *testing.T, kind, name, over, namespace string) {
 }
 
 func TestSoftRoCEOnAVF(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 1)[0]
+	v := findCards(t)[0].makeVFs(t, 1)[0]
 	name := v.name()
 	run(t, "ip addr add 192.0.2.1/24 dev "+name+" && ip link set "+name+" up")
-	link(t, "rxe", "rxe0", name, "")
+	addRDMADevice(t, "rxe", "rxe0", name, "")
 	node := "/dev/infiniband/uverbs0"
 	info, err := os.Stat(node)
 	require.NoError(t, err)
@@ -47,37 +47,37 @@ func TestSoftRoCEOnAVF(t *testing.T) {
 
 // TestSoftRoCEGoesWithItsVF: the kernel deletes an rxe device whose interface changes namespaces.
 func TestSoftRoCEGoesWithItsVF(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 1)[0]
-	link(t, "rxe", "rxe0", v.name(), "")
-	namespace(t, "job")
-	v.into(t, "job", "192.0.2.1")
+	v := findCards(t)[0].makeVFs(t, 1)[0]
+	addRDMADevice(t, "rxe", "rxe0", v.name(), "")
+	makeNamespace(t, "job")
+	v.moveInto(t, "job", "192.0.2.1")
 	poll(t, "the end of rxe0", func() bool { _, err := os.Stat("/sys/class/infiniband/rxe0"); return err != nil })
 }
 
 // TestSoftRoCEMovesOnceItsVFIsThere: a device is made in the guest's own
 // namespace, wherever its interface is, and moved by a command of its own.
 func TestSoftRoCEMovesOnceItsVFIsThere(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 1)[0]
-	ownModules(t)
+	v := findCards(t)[0].makeVFs(t, 1)[0]
+	needOwnModules(t)
 	run(t, "rdma system set netns exclusive")
 	t.Cleanup(func() {
 		poll(t, "the end of the namespaces", func() bool { _, err := try("rdma system set netns shared"); return err == nil })
 	})
-	namespace(t, "job")
-	v.into(t, "job", "192.0.2.1")
-	link(t, "rxe", "rxe0", "vf0", "job")
+	makeNamespace(t, "job")
+	v.moveInto(t, "job", "192.0.2.1")
+	addRDMADevice(t, "rxe", "rxe0", "vf0", "job")
 	assert.FileExists(t, "/sys/class/infiniband/rxe0/parent")
 	run(t, "rdma dev set rxe0 netns job")
 	assert.NoDirExists(t, "/sys/class/infiniband/rxe0")
 	assert.Empty(t, run(t, "rdma dev"))
 	assert.Contains(t, run(t, "ip netns exec job rdma dev"), "rxe0")
 	run(t, "ip netns del job")
-	v.home(t)
+	v.waitForReturn(t)
 	assert.Empty(t, run(t, "rdma dev"), "it ends with its namespace")
 }
 
-// ownModules skips a test that needs more than Debian's kernel has.
-func ownModules(t *testing.T) {
+// needOwnModules skips a test that needs more than Debian's kernel has.
+func needOwnModules(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/sys/module/siw"); err != nil {
 		t.Skip("needs siw and a patched rxe, which tests/vm/modules builds where it can")
@@ -86,13 +86,13 @@ func ownModules(t *testing.T) {
 
 // TestSoftIWARPBetweenNamespaces is the one soft RDMA whose traffic works between namespaces.
 func TestSoftIWARPBetweenNamespaces(t *testing.T) {
-	rail := cards(t)[0]
-	ownModules(t)
+	rail := findCards(t)[0]
+	needOwnModules(t)
 	vfs := rail.makeVFs(t, 2)
 	for i, side := range []string{"a", "b"} {
-		namespace(t, side)
-		vfs[i].into(t, side, fmt.Sprintf("192.0.2.1%d", i))
-		link(t, "siw", "siw"+side, "vf0", side)
+		makeNamespace(t, side)
+		vfs[i].moveInto(t, side, fmt.Sprintf("192.0.2.1%d", i))
+		addRDMADevice(t, "siw", "siw"+side, "vf0", side)
 	}
 	server := "ip netns exec a timeout 60 rping -s -a 192.0.2.10 -C 5"
 	client := "ip netns exec b timeout 30 rping -c -a 192.0.2.10 -C 5 -v"

@@ -18,20 +18,21 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// withRDMA gives VFs what those of mlx5 have: an RDMA device that belongs to the PCI
-// device and stays where it is when the interface goes to a job. Here it is an rxe over
-// a macvlan of the VF, see tests/vm/modules. The macvlan is down, and changes nothing of the VF.
-func withRDMA(t *testing.T, vfs []vf) {
+// addRDMAToVFs gives VFs what those of mlx5 have: an RDMA device that belongs to the PCI device and stays
+// where it is when the interface moves to a job. Here it is an rxe over a macvlan of the VF, see
+// tests/vm/modules. The macvlan is down and changes nothing of the VF.
+func addRDMAToVFs(t *testing.T, vfs []vf) {
 	t.Helper()
 	for i, v := range vfs {
 		run(t, fmt.Sprintf("ip link add over%d link %s type macvlan mode bridge", i, v.name()))
-		link(t, "rxe", fmt.Sprintf("rxe%d", i), fmt.Sprintf("over%d", i), "")
+		addRDMADevice(t, "rxe", fmt.Sprintf("rxe%d", i), fmt.Sprintf("over%d", i), "")
 		require.DirExists(t, fmt.Sprintf("/sys/bus/pci/devices/%s/infiniband/rxe%d", v.pci, i))
 	}
 }
 
-// sharedAtTheEnd waits for the mode that tests begin with: the kernel changes it only when no network namespace is left.
-func sharedAtTheEnd(t *testing.T) {
+// waitForSharedMode waits for the RDMA mode with which tests begin: the kernel changes it only when no
+// network namespace is left.
+func waitForSharedMode(t *testing.T) {
 	t.Helper()
 	shared := func() {
 		poll(t, "the end of the network namespaces", func() bool { _, err := try("rdma system set netns shared"); return err == nil })
@@ -40,13 +41,13 @@ func sharedAtTheEnd(t *testing.T) {
 	t.Cleanup(shared)
 }
 
-// rdmaCluster is netCluster on cards with RDMA.
-func rdmaCluster(t *testing.T, mode string) *harness.Cluster {
+// startRDMACluster is startNetCluster on cards with RDMA.
+func startRDMACluster(t *testing.T, mode string) *harness.Cluster {
 	t.Helper()
-	cards(t)
-	ownModules(t)
-	sharedAtTheEnd(t)
-	c := netClusterWith(t, fmt.Sprintf("rdma = %q", mode))
+	findCards(t)
+	needOwnModules(t)
+	waitForSharedMode(t)
+	c := startNetClusterWith(t, fmt.Sprintf("rdma = %q", mode))
 	require.Contains(t, run(t, "rdma system"), "netns "+mode)
 	var vfs []vf
 	found, err := filepath.Glob("/sys/bus/pci/devices/*/physfn")
@@ -55,7 +56,7 @@ func rdmaCluster(t *testing.T, mode string) *harness.Cluster {
 		vfs = append(vfs, vf{pci: filepath.Base(filepath.Dir(physfn))})
 	}
 	require.Len(t, vfs, 8)
-	withRDMA(t, vfs)
+	addRDMAToVFs(t, vfs)
 	return c
 }
 
@@ -123,8 +124,9 @@ func startRDMA(t *testing.T, c *harness.Cluster, user string, seconds int) *rdma
 	return j
 }
 
-// nodesOf are the device nodes of a VF's RDMA device as the kernel numbers them now, and rdma_cm, as rdmaJob has them.
-func nodesOf(t *testing.T, pci string) (nodes []string) {
+// listDeviceNodes returns the device nodes of a VF's RDMA device as the kernel numbers them now, and rdma_cm,
+// in the form of rdmaJob.
+func listDeviceNodes(t *testing.T, pci string) (nodes []string) {
 	t.Helper()
 	files, err := filepath.Glob("/sys/bus/pci/devices/" + pci + "/infiniband_*/*/dev")
 	require.NoError(t, err)
@@ -138,13 +140,14 @@ func nodesOf(t *testing.T, pci string) (nodes []string) {
 // TestJobsOpenTheirRDMADevices: two jobs on one node, each with a VF of the same card.
 func TestJobsOpenTheirRDMADevices(t *testing.T) {
 	for _, mode := range []string{"shared", "exclusive"} {
-		t.Run(mode, func(t *testing.T) { jobsOpenTheirRDMADevices(t, mode) })
+		t.Run(mode, func(t *testing.T) { runRDMAJobs(t, mode) })
 	}
 }
 
-func jobsOpenTheirRDMADevices(t *testing.T, mode string) {
-	c := rdmaCluster(t, mode)
-	before, all := vfsNow(t), run(t, "ls /sys/class/infiniband")
+// runRDMAJobs runs jobs that open their RDMA devices, and no others.
+func runRDMAJobs(t *testing.T, mode string) {
+	c := startRDMACluster(t, mode)
+	before, all := describeVFs(t), run(t, "ls /sys/class/infiniband")
 	device := map[string]string{} // of a VF
 	for name := range strings.FieldsSeq(all) {
 		device[filepath.Base(run(t, "readlink -f /sys/class/infiniband/"+name+"/device"))] = name
@@ -154,7 +157,7 @@ func jobsOpenTheirRDMADevices(t *testing.T, mode string) {
 	for _, j := range jobs {
 		name := device[j.pci]
 		require.NotEmpty(t, name, j.pci)
-		assert.ElementsMatch(t, nodesOf(t, j.pci), j.opened, "the job's own in /dev/infiniband, each opened")
+		assert.ElementsMatch(t, listDeviceNodes(t, j.pci), j.opened, "the job's own in /dev/infiniband, each opened")
 		assert.Equal(t, name, j.hca)
 		its := c.Root("nsenter", "--net", fmt.Sprintf("--target=%d", j.pid), "rdma", "dev")
 		require.Zero(t, its.Code, its)
@@ -163,7 +166,7 @@ func jobsOpenTheirRDMADevices(t *testing.T, mode string) {
 			assert.Regexp(t, `^\d+: `+name+`: [^\n]*\n$`, its.Stdout, "alone in its namespace")
 			assert.NotContains(t, run(t, "rdma dev"), name+":")
 			// The number alone is of no use elsewhere, not even to root.
-			out, err := try("bash -c 'exec 3<>/dev/infiniband/" + strings.Fields(nodesOf(t, j.pci)[0])[0] + "'")
+			out, err := try("bash -c 'exec 3<>/dev/infiniband/" + strings.Fields(listDeviceNodes(t, j.pci)[0])[0] + "'")
 			assert.Error(t, err)
 			assert.Contains(t, out, "Operation not permitted")
 		} else {
@@ -181,7 +184,7 @@ func jobsOpenTheirRDMADevices(t *testing.T, mode string) {
 	for _, j := range jobs {
 		j.end()
 	}
-	settle(t, before)
+	waitForVFs(t, before)
 	assert.Equal(t, all, run(t, "ls /sys/class/infiniband"))
 	assert.Equal(t, 8, strings.Count(run(t, "rdma dev"), "rxe"))
 	poll(t, "two nodes of each device, and rdma_cm", func() bool { nodes, _ := os.ReadDir("/dev/infiniband"); return len(nodes) == 17 })
@@ -190,20 +193,20 @@ func jobsOpenTheirRDMADevices(t *testing.T, mode string) {
 
 // TestRDMADeviceComesBackAfterKills: what TestAttachKilledAnywhere does, with a device that moves.
 func TestRDMADeviceComesBackAfterKills(t *testing.T) {
-	all := cards(t)[:1]
-	ownModules(t)
-	sharedAtTheEnd(t)
+	all := findCards(t)[:1]
+	needOwnModules(t)
+	waitForSharedMode(t)
 	run(t, "rdma system set netns exclusive")
 	vfs := all[0].makeVFs(t, 1)
-	withRDMA(t, vfs)
-	away := killedAnywhere(t, all, vfs, config.RDMAExclusive, 4)
+	addRDMAToVFs(t, vfs)
+	away := killAttaches(t, all, vfs, config.RDMAExclusive, 4)
 	assert.Greater(t, away, 1, "with the job's namespace alive, and with it gone")
 }
 
 // TestSlurmKilledWhileADeviceMoves is TestSlurmKilledAmidAnAttach, with a device that moves.
 func TestSlurmKilledWhileADeviceMoves(t *testing.T) {
-	c := rdmaCluster(t, "exclusive")
-	phases := killAmidAttaches(t, c, "r0", 4)
+	c := startRDMACluster(t, "exclusive")
+	phases := killDuringAttaches(t, c, "r0", 4)
 	assert.Contains(t, phases, "rdma, after", "the move of the device, and the steps up to the next phase")
 	assert.Contains(t, phases, "routes", "the device is in the job's namespace")
 	assert.Equal(t, 8, strings.Count(run(t, "rdma dev"), "rxe"))

@@ -13,7 +13,7 @@ import (
 )
 
 func TestVFsOnTwoRails(t *testing.T) {
-	for _, c := range cards(t) {
+	for _, c := range findCards(t) {
 		for i, v := range c.makeVFs(t, 4) {
 			device := filepath.Join("/sys/bus/pci/devices", v.pci)
 			driver, err := os.Readlink(device + "/driver")
@@ -29,39 +29,39 @@ func TestVFsOnTwoRails(t *testing.T) {
 }
 
 func TestVFsAreGoneWithTheirNumber(t *testing.T) {
-	c := cards(t)[0]
+	c := findCards(t)[0]
 	t.Run("made", func(t *testing.T) { c.makeVFs(t, 2) })
 	assert.NoFileExists(t, c.device+"/virtfn0")
 }
 
 func TestTrafficOfVFs(t *testing.T) {
-	rails := cards(t)
+	rails := findCards(t)
 	first, second := rails[0].makeVFs(t, 3), rails[1].makeVFs(t, 1)
 	for i, v := range []vf{first[0], first[1], second[0]} {
 		name := fmt.Sprintf("n%d", i)
-		namespace(t, name)
-		v.into(t, name, fmt.Sprintf("192.0.2.%d", i+1))
+		makeNamespace(t, name)
+		v.moveInto(t, name, fmt.Sprintf("192.0.2.%d", i+1))
 	}
-	assert.True(t, reaches("n0", "192.0.2.2"), "a VF of the same rail")
-	assert.False(t, reaches("n0", "192.0.2.3"), "a VF of the other rail")
+	assert.True(t, canPing("n0", "192.0.2.2"), "a VF of the same rail")
+	assert.False(t, canPing("n0", "192.0.2.3"), "a VF of the other rail")
 
 	run(t, "ip link set "+rails[0].name+" vf 0 vlan 100")
-	assert.False(t, reaches("n0", "192.0.2.2"), "a VF outside of the VLAN")
+	assert.False(t, canPing("n0", "192.0.2.2"), "a VF outside of the VLAN")
 	run(t, "ip link set "+rails[0].name+" vf 1 vlan 100")
-	assert.True(t, reaches("n0", "192.0.2.2"), "a VF of the same VLAN")
+	assert.True(t, canPing("n0", "192.0.2.2"), "a VF of the same VLAN")
 	run(t, "ip link set "+rails[0].name+" vf 1 vlan 200")
-	assert.False(t, reaches("n0", "192.0.2.2"), "a VF of another VLAN")
+	assert.False(t, canPing("n0", "192.0.2.2"), "a VF of another VLAN")
 }
 
 // TestVFComesHome: the kernel brings a VF back when its namespace ends, down,
 // without addresses, with the name and the MAC that it has by then.
 func TestVFComesHome(t *testing.T) {
-	v := cards(t)[0].makeVFs(t, 1)[0]
-	namespace(t, "job")
-	v.into(t, "job", "192.0.2.1")
+	v := findCards(t)[0].makeVFs(t, 1)[0]
+	makeNamespace(t, "job")
+	v.moveInto(t, "job", "192.0.2.1")
 	assert.Empty(t, v.name(), "sysfs shows only what is in its own namespace")
 	run(t, "ip netns del job")
-	v.home(t)
+	v.waitForReturn(t)
 	assert.Equal(t, "vf0", v.name())
 	state := run(t, "ip addr show vf0")
 	assert.Contains(t, state, v.mac)

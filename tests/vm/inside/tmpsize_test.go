@@ -22,9 +22,9 @@ import (
 
 const tmpLimit = 16 << 20
 
-// limited is a private Slurm whose scratch directory is on the guest's disk, which
-// has project quotas: jail debian limits /tmp, other does not.
-func limited(t *testing.T) *harness.Cluster {
+// startLimited starts a private Slurm whose scratch directory is on the guest's disk, which has project
+// quotas: the jail debian limits /tmp, other does not.
+func startLimited(t *testing.T) *harness.Cluster {
 	t.Helper()
 	if os.Getenv(vm.GuestVariable) == "" {
 		t.Skip("runs in the VM: make test-vm")
@@ -33,9 +33,9 @@ func limited(t *testing.T) *harness.Cluster {
 	return harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian", "other"}, Config: config})
 }
 
-// tmpQuota is what the file system allows a job's /tmp and what it has, in bytes
-// (Q_GETQUOTA and struct if_dqblk of linux/quota.h).
-func tmpQuota(t *testing.T, c *harness.Cluster, job string) (limit, used uint64) {
+// readTmpQuota returns the limit of a job's /tmp and its usage in bytes (Q_GETQUOTA and struct if_dqblk of
+// linux/quota.h).
+func readTmpQuota(t *testing.T, c *harness.Cluster, job string) (limit, used uint64) {
 	t.Helper()
 	dir, err := os.Open(c.Path("/var/lib/gojail/n1"))
 	require.NoError(t, err)
@@ -80,8 +80,8 @@ for i in range(300):
 print("made")
 `
 
-// ownProject is what an administrator may do with the scratch directories.
-func ownProject(t *testing.T, path string) {
+// setOwnProject puts the scratch directories into a project, as an administrator may.
+func setOwnProject(t *testing.T, path string) {
 	t.Helper()
 	dir, err := os.Open(path)
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ for i in range(n): # the job's end has no time for them here
 
 // TestTmpOnDiskIsLimited: all steps of a job share a limit that no task gets around.
 func TestTmpOnDiskIsLimited(t *testing.T) {
-	c := limited(t)
+	c := startLimited(t)
 	assert.NotContains(t, c.Gojail("n1", "check").Stdout, "does not limit")
 	allocation := c.Run(harness.Alice, "salloc", "-Q", "--no-shell", "-wn1", "-n1", "-Jlimited")
 	require.Zero(t, allocation.Code, allocation)
@@ -130,7 +130,7 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	r = step("debian", "sh", "-c", "mkdir /tmp/below; "+fill("below/two"))
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, r.Stderr, "Disk quota exceeded", r)
-	limit, used := tmpQuota(t, c, id)
+	limit, used := readTmpQuota(t, c, id)
 	assert.EqualValues(t, tmpLimit, limit)
 	assert.LessOrEqual(t, used, limit)
 	assert.Greater(t, used, uint64(12<<20))
@@ -142,7 +142,7 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	assert.Regexp(t, `^1[56]\d\d\d Disk quota exceeded\n$`, r.Stdout, r) // less the few directories
 	require.Zero(t, c.Run(harness.Alice, "scancel", id).Code)
 	require.True(t, c.WaitIdle(), c.Drained())
-	poll(t, "the limit is forgotten", func() bool { limit, used = tmpQuota(t, c, id); return limit == 0 && used == 0 })
+	poll(t, "the limit is forgotten", func() bool { limit, used = readTmpQuota(t, c, id); return limit == 0 && used == 0 })
 
 	// A jail without a limit is no place either to put files into the project of a job that has one.
 	other := func(args ...string) harness.Result {
@@ -161,7 +161,7 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	assert.Equal(t, "project done\ninherit done\nflags done\n", r.Stdout, r)
 
 	// And what a job can do then does not keep its end from removing it.
-	ownProject(t, c.Path("/var/lib/gojail/n1/jobs"))
+	setOwnProject(t, c.Path("/var/lib/gojail/n1/jobs"))
 	r = other("python3", "-c", manyProjects)
 	assert.Equal(t, "made\n", r.Stdout, r)
 	var project string
@@ -178,7 +178,7 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 // TestTmpLimitOfSeveralJails: the lowest of a job's jails is that of its /tmp, in whatever order they come and also
 // for what there was before.
 func TestTmpLimitOfSeveralJails(t *testing.T) {
-	c := limited(t)
+	c := startLimited(t)
 	steps := func(does string, names ...string) string {
 		script := ""
 		for _, name := range names {
@@ -200,14 +200,14 @@ func TestTmpLimitOfSeveralJails(t *testing.T) {
 
 // TestTmpLimitOfAKilledJob: what the epilog could not forget, the sweep does.
 func TestTmpLimitOfAKilledJob(t *testing.T) {
-	c := limited(t)
+	c := startLimited(t)
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\nhead -c 1M /dev/zero >/tmp/file\ntouch /tmp/up\nexec sleep 31416\n",
 		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1", "--no-requeue"}})
 	require.Zero(t, submit.Code, submit)
 	id := strings.TrimSpace(submit.Stdout)
 	scratch := c.Path("/var/lib/gojail/n1/jobs/" + id + "/tmp")
 	poll(t, "the job", func() bool { _, err := os.Stat(scratch + "/up"); return err == nil })
-	limit, used := tmpQuota(t, c, id)
+	limit, used := readTmpQuota(t, c, id)
 	assert.EqualValues(t, tmpLimit, limit)
 	assert.GreaterOrEqual(t, used, uint64(1<<20))
 
@@ -225,11 +225,11 @@ func TestTmpLimitOfAKilledJob(t *testing.T) {
 	c.Root(append([]string{"kill", "-KILL"}, pids...)...)
 	c.Root("scancel", id)
 	assert.DirExists(t, scratch)
-	limit, _ = tmpQuota(t, c, id)
+	limit, _ = readTmpQuota(t, c, id)
 	assert.EqualValues(t, tmpLimit, limit, "nobody has had the time")
 
 	require.NoError(t, c.StartSlurmd("n1")) // which sweeps
-	poll(t, "the limit is forgotten", func() bool { limit, used = tmpQuota(t, c, id); return limit == 0 && used == 0 })
+	poll(t, "the limit is forgotten", func() bool { limit, used = readTmpQuota(t, c, id); return limit == 0 && used == 0 })
 	assert.NoDirExists(t, scratch)
 	c.Resume("n1")
 	assert.True(t, c.WaitIdle(), c.Drained())

@@ -31,7 +31,7 @@ type vfCommand struct {
 func newVFCommand(t *testing.T, cards []card) *vfCommand {
 	t.Helper()
 	c := &vfCommand{t: t, dir: t.TempDir()}
-	c.write(cards, "trust = true")
+	c.writeConf(cards, "trust = true")
 	t.Cleanup(func() {
 		for _, card := range cards {
 			write(t, card.device+"/sriov_numvfs", "0")
@@ -42,8 +42,8 @@ func newVFCommand(t *testing.T, cards []card) *vfCommand {
 	return c
 }
 
-// write writes network.toml; key is one more key of both policies.
-func (c *vfCommand) write(cards []card, key string) {
+// writeConf writes network.toml; key is one more key of both policies.
+func (c *vfCommand) writeConf(cards []card, key string) {
 	text := ""
 	for i, card := range cards {
 		text += fmt.Sprintf(`
@@ -73,7 +73,8 @@ func (c *vfCommand) gojail(words string) (string, error) {
 	return try(fmt.Sprintf("%s %s --config=%[3]s/gojail.toml --state=%[3]s/state/n1 --node=n1 %s", c.before, binary, c.dir, words))
 }
 
-func (c *vfCommand) rows() []inventory.Row {
+// listRows returns the rows of gojail vf ls.
+func (c *vfCommand) listRows() []inventory.Row {
 	out, err := c.gojail("vf ls --json")
 	require.NoError(c.t, err, out)
 	var list struct{ VFs []inventory.Row }
@@ -84,7 +85,7 @@ func (c *vfCommand) rows() []inventory.Row {
 // TestVFCommand makes VFs with no more rights than gojail-vf.service has, lists
 // them, and refuses to take one away that is elsewhere.
 func TestVFCommand(t *testing.T) {
-	all := cards(t)
+	all := findCards(t)
 	c := newVFCommand(t, all)
 	unit, err := os.ReadFile(repository + "/packaging/systemd/gojail-vf.service")
 	require.NoError(t, err)
@@ -96,11 +97,11 @@ func TestVFCommand(t *testing.T) {
 	out, err := c.gojail("vf apply --dry-run")
 	require.NoError(t, err, out)
 	assert.Contains(t, out, "VFs")
-	assert.Equal(t, -1, c.rows()[0].VF, "nothing was done")
+	assert.Equal(t, -1, c.listRows()[0].VF, "nothing was done")
 	out, err = c.gojail("vf apply")
 	require.NoError(t, err, out)
 	t.Log(out)
-	rows := c.rows()
+	rows := c.listRows()
 	require.Len(t, rows, 4)
 	for i, row := range rows {
 		assert.Equal(t, fmt.Sprintf("rail%d", i/2), row.Rail)
@@ -118,14 +119,14 @@ func TestVFCommand(t *testing.T) {
 	out, _ = c.gojail("check --quiet")
 	assert.NotContains(t, out, "FAIL  network", "%s", out)
 
-	namespace(t, "job")
-	vf{pci: rows[1].PCI}.into(t, "job", "192.0.2.1")
-	assert.Equal(t, "elsewhere", c.rows()[1].State)
-	c.write(all, "vfs_ = 3")
+	makeNamespace(t, "job")
+	vf{pci: rows[1].PCI}.moveInto(t, "job", "192.0.2.1")
+	assert.Equal(t, "elsewhere", c.listRows()[1].State)
+	c.writeConf(all, "vfs_ = 3")
 	out, err = c.gojail("vf apply")
 	require.Error(t, err)
 	assert.Contains(t, out, "network.toml")
-	c.write(all, "trust = false")
+	c.writeConf(all, "trust = false")
 	out, err = c.gojail("vf apply")
 	require.NoError(t, err, out)
 	assert.NotContains(t, out, all[0].name+" ("+filepath.Base(all[0].device)+"): VF 1", "that one is left alone")
@@ -136,5 +137,5 @@ func TestVFCommand(t *testing.T) {
 	out, err = c.gojail("vf apply")
 	require.Error(t, err)
 	assert.Contains(t, out, "VF 1 ("+rows[1].PCI+") is in another network namespace")
-	assert.Len(t, c.rows(), 4)
+	assert.Len(t, c.listRows(), 4)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// startSystemd starts a systemd with its udevd, as process 1 of a PID namespace,
-// in a cgroup and a mount tree of its own. What it returns runs a command there.
+// startSystemd starts a systemd with its udevd, as process 1 of a PID namespace, in a cgroup and a mount tree
+// of its own. The returned function runs a command there.
 func startSystemd(t *testing.T, cards []card) func(line string) (string, error) {
 	t.Helper()
 	const systemd = "/lib/systemd/systemd"
@@ -65,7 +65,7 @@ func startSystemd(t *testing.T, cards []card) func(line string) (string, error) 
 	return within
 }
 
-// install copies what `make install` brings, until the end of the test.
+// install copies a file to where `make install` puts it, until the end of the test.
 func install(t *testing.T, from, to string, change func(string) string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, from))
@@ -78,7 +78,7 @@ func install(t *testing.T, from, to string, change func(string) string) {
 // TestVFService: the unit, with all that it denies itself, makes VFs, their files
 // and the RDMA mode; udev has marked the VFs by then.
 func TestVFService(t *testing.T) {
-	all := cards(t)
+	all := findCards(t)
 	as := func(text string) string { return text }
 	install(t, filepath.Join("build/releases", harness.Release(), "sbin/gojail"), "/usr/local/sbin/gojail", as)
 	install(t, "packaging/systemd/gojail-vf.service", "/etc/systemd/system/gojail-vf.service", as)
