@@ -28,7 +28,7 @@ import (
 //	== good: VERDICT: TEXT       "..." at its end: and more; or, where there is no such node:
 //	== good: none: WHY
 //	-- health.toml               the configuration; DIR is where the node is
-//	-- kept                      what the last run kept
+//	-- kept                      the state that the last run stored
 //	-- nvml                      eight GPUs; lines of fakenvml for those that differ
 //	-- nhc.conf                  where only root can write
 //	-- proc/7/stat uid=1000      any other file, whose directory may have an owner

@@ -24,7 +24,7 @@ var programs = map[string]string{
 	"gojail-healthcheck": "./healthcheck/cmd/gojail-healthcheck",
 }
 
-// command is what --help tells of one.
+// command is the help of a command.
 type command struct {
 	flags map[string]bool
 	below map[string]*command

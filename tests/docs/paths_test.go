@@ -14,7 +14,7 @@ import (
 // sourcePath matches a code span that names a file or folder of this repository.
 var sourcePath = regexp.MustCompile(`^(?:docs|gojail|healthcheck|include|internal|netsetup|packaging|spank|systemd|tests)/[\w./-]*$`)
 
-// examples are what a reader of CONTRIBUTING.md is to create.
+// examples are the files that CONTRIBUTING.md tells its reader to create.
 var examples = []string{"healthcheck/checks/load.go", "healthcheck/checks/testdata/checks/load", "gojail/cmd/gojail/where.go"}
 
 func TestSourcePathsExist(t *testing.T) {

@@ -40,7 +40,7 @@ seccomp = "none"
 options = []
 `
 
-// defaults is what the closed jails have beside the defaults.
+// defaults are the keys of the closed jails that differ from the defaults.
 const defaults = `local = ["/mnt/data"]
 jail_root = ["self", "range"]
 `

@@ -69,7 +69,7 @@ func TestOutliveTheJob(t *testing.T) {
 	}
 }
 
-// TestOutliveTheStepOfARunningJob is no escape: the job is there still. Its end is theirs.
+// TestOutliveTheStepOfARunningJob is no escape: the job still runs, and its end ends the processes.
 func TestEndOfTheJobIsTheEndOfItsSteps(t *testing.T) {
 	s := shared(t)
 	t.Cleanup(func() { s.endLeftovers(t, "daemon") })

@@ -40,7 +40,7 @@ var logins = []login{
 	{name: "a client of the user's own", args: []string{"/tmp/twice"}},
 }
 
-// loginCures are what a site can do about it; the first, nothing, is the control.
+// loginCures are the counter-measures of a site; the first, nothing, is the control.
 var loginCures = []struct {
 	name, last string // the last release that has it
 	conf       func(t *testing.T) map[string]string
@@ -93,7 +93,7 @@ func submitLogin(t *testing.T, c *harness.Cluster, l login, cured bool) {
 	assert.Equal(t, cured, os.IsNotExist(err), "the login script ran on the node: %v", err)
 }
 
-// compulsory is a gojail.toml that lets nobody run outside of a jail.
+// compulsory is a gojail.toml that allows no job outside of a jail.
 const compulsory = `default = "closed"
 allow_none = false
 scratch = "/var/lib/gojail/%n"

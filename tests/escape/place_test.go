@@ -19,7 +19,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// place is where, and as whom, attacks run.
+// place is a jail or the node, and the user, that attacks run in.
 type place struct {
 	name    string
 	user    string

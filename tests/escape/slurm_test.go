@@ -27,7 +27,7 @@ func (s *site) findVictim(t *testing.T, tag string) int {
 	return 0
 }
 
-// mark is what a job writes, to be found again where it should not be.
+// mark is the text that a job writes, searched where it must not be.
 const mark = "written by an attack"
 
 // opening is a batch job whose files slurmstepd is to open at a place that is not the jail's.

@@ -78,7 +78,7 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 	s.plant(t, "/data/lib/libsite.so.1", compileSiteLibrary(t, "jail"))
 	s.plant(t, "/data/other/libsite.so.1", compileSiteLibrary(t, "jail"))
 	s.writeOnNode(t, "/data/alice/lib/libsite.so.1", compileSiteLibrary(t, "mount"))
-	// loads is what root has loaded in a step.
+	// loads returns the traces of what root loaded in a step.
 	loads := func(args ...string) string {
 		r := s.Run(harness.Alice, append(append([]string{"srun", "-wn1"}, args...), "true")...)
 		require.Zero(t, r.Code, r)

@@ -18,7 +18,7 @@ import (
 // Timeout of one command; a command that takes longer is killed.
 const Timeout = 60 * time.Second
 
-// Slow is how many times longer things may take here than on a machine of silicon.
+// Slow is how many times longer things may take here than on a machine whose processors are not emulated.
 var Slow = findSlowness()
 
 // findSlowness returns how many times longer things may take here than on a machine whose processors are not

@@ -121,7 +121,7 @@ func mentioned(node ast.Node) (names []string) {
 	return names
 }
 
-// uses is what files of other packages name: PATH.Name of packages, and Name of methods and fields.
+// uses returns what the files of all packages mention: PATH.Name of packages, and Name of methods and fields.
 func uses(list []*goPackage) (names map[string]bool, members map[string]map[string]bool) {
 	names, members = map[string]bool{}, map[string]map[string]bool{}
 	for _, p := range list {

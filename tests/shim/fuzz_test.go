@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// pieces are what mount lists are made of, and what breaks them.
+// pieces are parts of mount lists, good and bad ones.
 var pieces = []string{"/", "/a", "/data/set", ":", ":ro", ":rw", ",", "..", ".", " ", "\t", "\x7f", "\xff", "%n", "%s%n", "none",
 	"ro", strings.Repeat("x", 300), strings.Repeat("/y", 700), strings.Repeat("/a:/b,", 2000)}
 

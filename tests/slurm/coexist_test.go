@@ -43,7 +43,7 @@ func accountedOptions() harness.Options {
 	return options
 }
 
-// likeWithout is what Slurm does to the tasks of a step or job, and tells of them.
+// likeWithout are runs whose output must be the same in a jail as without: what Slurm does to tasks, and reports about them.
 var likeWithout = []struct {
 	name string
 	run  func(t *testing.T, c *harness.Cluster, jail string) string
@@ -82,7 +82,7 @@ const hungry = `$hold = "x" x (200 << 20); print length $hold`
 
 const cores = `ls /tmp | sed -n 's/^core.*/a core/p'; rm -f core*`
 
-// ofTheStep are the variables that differ from step to step, or tell of the jail.
+// ofTheStep matches the variables that differ from step to step, or name the jail.
 var ofTheStep = regexp.MustCompile(`(?m)^(\w*JAIL\w*|\w*JOB_?ID|SLURM_TASK_PID|SLURM_LAUNCH_NODE_IPADDR|SLURM_\w*PORT|SRUN_\w*PORT|SLURM_JOB_(START|END)_TIME|SLURM_\w*SLUID)=.*\n`)
 
 // srun runs a step on n1.
@@ -93,7 +93,7 @@ func srun(args ...string) func(t *testing.T, c *harness.Cluster, jail string) st
 }
 
 var (
-	// queued is what srun says where the last job is not quite over.
+	// queued matches the lines of srun while the last job has not ended completely.
 	queued = regexp.MustCompile(`(?m)^srun: job .*\n?`)
 	// changing are numbers and times that differ from step to step.
 	changing = regexp.MustCompile(`\[\d+-\d+-\d+T\S+\] |(StepId=|STEP |JOB )\d+|\[\d+\]|pid \d+|CANCELLED AT \S+|\d+s ago`)

@@ -54,7 +54,7 @@ func buildPlugin(t *testing.T, c *harness.Cluster, name string) {
 	require.Zero(t, r.Code, r)
 }
 
-// confined is what a task says that has come into its jail and given up what it is to give up.
+// confined is the output of a task that is in its jail and has given up its privileges.
 const confined = "ran in debian CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2"
 
 // runEarlySteps runs steps while a plugin before gojail fails in the hook.

@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestEndThatFailedIsTriedAgain: by the ends of later jobs, which nobody has to do anything for; and by the sweep.
+// TestEndThatFailedIsTriedAgain: by the ends of later jobs, without an administrator, and by the sweep.
 func TestEndThatFailedIsTriedAgain(t *testing.T) {
 	c := shared(t)
 	before := warmUp(t, c)
@@ -62,7 +62,7 @@ func TestEndThatFailedIsTriedAgain(t *testing.T) {
 	requireNothingLeft(t, c, before)
 }
 
-// TestTracerOutsideKeepsNothing: who traces a process of a job from outside keeps that from being
+// TestTracerOutsideKeepsNothing: a tracer outside of a job keeps the traced process from being
 // reaped, and the job's holder, process 1 there, from ending. All else of the job is gone.
 func TestTracerOutsideKeepsNothing(t *testing.T) {
 	c := shared(t)
@@ -117,7 +117,7 @@ func traceProcess(t *testing.T, command string) (release func()) {
 	return release
 }
 
-// TestLauncherEndsWithItsStep: a sandbox that nobody waits for any more is not made.
+// TestLauncherEndsWithItsStep: a sandbox whose step has ended is not built.
 func TestLauncherEndsWithItsStep(t *testing.T) {
 	c := shared(t)
 	configure(t, c, regexp.MustCompile(`(?m)^deadline .*`).ReplaceAllString(harness.DefaultConfig, `deadline = "50s"`))

@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// confinedIn is what a program says of the jail, the namespaces and the rights that it has.
+// confinedIn is a script that prints the jail, the namespaces and the rights of its process.
 const confinedIn = "cat " + marker + "; " + status + "; echo; cd /proc/self/ns; readlink ipc uts pid net"
 
 // confinedEpilog returns an epilog that writes what confinedIn reports into a file that it can write in every
@@ -62,7 +62,7 @@ func checkEpilogsAreConfined(t *testing.T, c *harness.Cluster) {
 	}
 }
 
-// TestNoTaskEpilogOfAFault: who asks for a jail that cannot be had gets no program of theirs run on the node instead.
+// TestNoTaskEpilogOfAFault: where a jail is missing, no program of its user runs on the node instead.
 func TestNoTaskEpilogOfAFault(t *testing.T) {
 	c := shared(t)
 	onNode(t, c, "/home/alice/epilog", "#!/bin/sh\nid -u >/home/alice/ran\n")

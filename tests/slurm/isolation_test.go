@@ -131,7 +131,7 @@ func TestProfileOfTheSite(t *testing.T) {
 // rooted is a configuration that lets users be root in the jail debian.
 var rooted = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"self\"]\n", 1)
 
-// TestRootInTheJail: the user's own files are root's there, all others nobody's, and so it is outside.
+// TestRootInTheJail: the user's own files belong to root there, all others to nobody, and on the node nothing changes.
 func TestRootInTheJail(t *testing.T) {
 	c := shared(t)
 	configure(t, c, rooted)

@@ -26,7 +26,7 @@ const spareName = `spare\.([12]?[0-9]|3[01])`
 var notOurs = regexp.MustCompile(`/cred_state|hwloc_topo|/var/spool/slurmd/(n[12])/n[12]_\d+\.\d+$` +
 	`|^file /var/lib/gojail/n[12]/jobs/` + spareName + `(/tmp)?$`)
 
-// deadline is what was left of it as a zygote was started.
+// deadline matches the rest of the deadline when a zygote was started.
 var deadline = regexp.MustCompile(` deadline=\d+`)
 
 // waitForInventory waits for the end of all jobs, and returns the machine's inventory. A spare may be in it.

@@ -29,7 +29,7 @@ done
 echo $# jobs, node $SLURMD_NODENAME, jail $(cat /etc/gojail-jail), id $SLURM_JOB_ID: $(ls -A /tmp /dev/shm) $(cat /tmp/job.*)
 `
 
-// slow is what 26.05 adds to a job's output on a machine with much to do.
+// slow matches the line that 26.05 adds to a job's output on a busy machine.
 var slow = regexp.MustCompile(`(?m)^.*error: Timed out waiting for \d+ connections to finish, abandoning them now\.\n`)
 
 // TestManyJobsAtOnce: 30 jobs, 15 on each node, all from one zygote per node.

@@ -19,7 +19,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// traits are what a Go runtime, or careless C, would change in a host process.
+// traits are the properties of a host process that a Go runtime, or careless C, would change.
 type traits struct {
 	Threads, SigBlk, SigIgn, SigCgt, OpenFiles string
 }

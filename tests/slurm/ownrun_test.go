@@ -30,7 +30,7 @@ df --output=size -k /run | tail -n1 | tr -d ' '; /run/gojail/bin/gojail --help >
 	}
 }
 
-// TestRunOfARange: /run is that of root in the jail, who may make there what packages want.
+// TestRunOfARange: /run belongs to root in the jail, which may create there what packages need.
 func TestRunOfARange(t *testing.T) {
 	c := shared(t)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\"]\n", 1))
@@ -73,7 +73,7 @@ func TestPackagesThatBringUsers(t *testing.T) {
 	prints(t, "alice\nfine\nbob:5002", alice("sh", "-c", "id -un; getent passwd fine | cut -d: -f1; echo bob:$(id -u bob)\ngetent passwd zero person half +evil evil; :"))
 	prints(t, "brought:brought", alice("--jail-root=range", "sh", "-c", packageScript))
 	for range 2 { // the first may be one that was begun before the package came
-		// By name: the node may have others with the ids, who come first where an id is looked up.
+		// By name: the node may have other users with the ids, which a lookup by id finds first.
 		prints(t, "alice\nsame", alice("sh", "-c", "id -un; getent group brought >/dev/null && test $(id -u brought) = $(stat -c %u /var/lib/brings) && echo same"))
 	}
 	assert.Contains(t, read(c, "/srv/jails/fresh/etc/passwd"), "\nbrought:")
@@ -97,7 +97,7 @@ mkdir -p %s && mount -t tmpfs -o size=4k home %[2]s && echo here >h%[1]d/file`, 
 }
 
 // TestRangeReplacesLibraries: a library that is the node's in other steps, as the jail lacks it, can be installed
-// by root of a range; those who come later have the jail's own, root of a range too.
+// by root of a range; later steps have the jail's own, also those of root of a range.
 func TestRangeReplacesLibraries(t *testing.T) {
 	c := shared(t)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\"]\n", 1))

@@ -25,7 +25,7 @@ func ranged(t *testing.T, c *harness.Cluster) {
 	t.Cleanup(func() { os.Chmod(c.Path("/srv/jails"), 0o755) })
 }
 
-// TestBatchScriptOfARange: Slurm's file of the batch script is the user's, and root's in the jail, who runs and reads it.
+// TestBatchScriptOfARange: Slurm's file of the batch script belongs to the user, and in the jail to root, which runs and reads it.
 func TestBatchScriptOfARange(t *testing.T) {
 	c := shared(t)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\"]\n", 1))

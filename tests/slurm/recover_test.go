@@ -233,7 +233,7 @@ func zygotes(c *harness.Cluster, node string) (count int) {
 	return count
 }
 
-// TestHolderWithoutRecordEnds: nobody would find it again.
+// TestHolderWithoutRecordEnds: no later step, and no sweep, could find it.
 func TestHolderWithoutRecordEnds(t *testing.T) {
 	c := shared(t)
 	before := warmUp(t, c)

@@ -35,7 +35,7 @@ var onRecord = map[string]struct {
 		[]string{"job FAILED 2:0", "batch FAILED 2:0", "extern COMPLETED 0:0", "0 FAILED 2:0"}},
 }
 
-// TestAccounting: what slurmdbd is told of a job and its steps is the same in a jail and on the node.
+// TestAccounting: slurmdbd has the same records of a job and its steps in a jail as on the node.
 func TestAccounting(t *testing.T) {
 	if !harness.Accounting() {
 		t.Skip("needs slurmdbd and mariadb: make deps installs them")

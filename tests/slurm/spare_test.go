@@ -137,7 +137,7 @@ func TestSpareWaitsForASlowCaller(t *testing.T) {
 	requireNothingLeft(t, c, before)
 }
 
-// TestSpareInARenamedProc: who owns the jail's root can move what is mounted there after the spare was made.
+// TestSpareInARenamedProc: the owner of the jail's root can move mounts there after the spare was made.
 func TestSpareInARenamedProc(t *testing.T) {
 	c := shared(t)
 	before := warmUp(t, c)

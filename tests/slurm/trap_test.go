@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trapSource writes who loads it into /data/trace.
+// trapSource is a library that writes the process which loads it into /data/trace.
 const trapSource = `
 #include <fcntl.h>
 #include <stdio.h>

@@ -46,7 +46,7 @@ func uniqueLines(text string) string {
 	return strings.Join(slices.Compact(all), " | ")
 }
 
-// busy counts, holds memory and CPU time, and ends when it is told to.
+// busy is a program that counts, uses memory and CPU time, and ends on a signal.
 const busy = `
 $| = 1;
 $SIG{USR1} = sub { print "told $ENV{SLURM_PROCID}\n"; exit 5 };
@@ -86,10 +86,10 @@ func watchJob(t *testing.T, c *harness.Cluster, jail string) string {
 	return strings.ReplaceAll(strings.Join(seen, "\n"), " "+id+".", " JOB.")
 }
 
-// ofSlurm is what it says of tasks: of each, or of both in one line.
+// ofSlurm matches Slurm's lines about tasks: about each, or about both in one line.
 var ofSlurm = regexp.MustCompile(`(?m)^.*error: .*\n`)
 
-// enough is what sstat says of two tasks with 40 MB and a second of CPU time each.
+// enough matches the output of sstat for two tasks with 40 MB and a second of CPU time each.
 var enough = regexp.MustCompile(`^2\|([4-9]\d\d\d\d|\d{6,})K\|00:0[0-9]:0[1-9](\.\d+)?$`)
 
 // describePids returns what the pids of scontrol listpids are on the node, with the tasks' numbers.

@@ -23,7 +23,7 @@ type card struct {
 	device string // the PF's directory in sysfs
 }
 
-// vf is a virtual function. Its PCI address is what it is known by.
+// vf is a virtual function, identified by its PCI address.
 type vf struct {
 	pci string
 	mac string // that the PF gave it

@@ -32,7 +32,7 @@ func newConfig(t *testing.T, cards []card, change func(*config.Policy)) *config.
 	return cfg
 }
 
-// provisioning is what `gojail vf apply` does, for tests.
+// provisioning runs the code of `gojail vf apply`.
 type provisioning struct {
 	t      *testing.T
 	kernel *provision.Kernel
