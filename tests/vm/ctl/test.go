@@ -25,7 +25,7 @@ const testTime = 40 * time.Minute
 // longTime is that limit where GOJAIL_ESCAPE asks for the races with all their rounds.
 const longTime = 6 * time.Hour
 
-// passed are the variables that tests go by (tests/escape, tests/slurm); the guest has them from this machine.
+// passed are the variables of this machine that the tests of the guest get (tests/escape, tests/slurm).
 var passed = []string{"GOJAIL_ESCAPE", "GOJAIL_FILES"}
 
 // readEnvironment returns this machine's variables of the list passed, and the timeout of a package's tests.
