@@ -50,7 +50,7 @@ func (c *jailCheck) root() *probe { return c.waits[0].probe }
 // of a jail is to be checked.
 func (k *checker) checkJails(limit time.Duration, isNeeded func(j *config.Jail, root *probe) bool) *round {
 	start := time.Now()
-	r := &round{checker: k, silentAt: start.Add(storageTimeout), end: start.Add(limit), limit: limit,
+	r := &round{checker: k, silentAt: start.Add(min(storageTimeout, limit*3/4)), end: start.Add(limit), limit: limit,
 		probes: map[string]*probe{}, leaders: map[int]*probe{}, free: make(chan struct{}, checksAtOnce)}
 	table, err := storage.ReadTable()
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *round) reportJail(c *jailCheck) {
 			r.report(f)
 		case <-timer.C:
 			r.report(Finding{Level: Warn, Subject: "jail " + c.Name, Unfinished: true, Remedy: "check the load of the server, and the network to it",
-				Found: fmt.Sprintf("%s: its storage %sanswers, but the jail could not be checked to the end within %v%s", c.Root, c.root().storageName(), r.limit, r.nameSilentJails())})
+				Found: fmt.Sprintf("%s: its storage %sanswers, but the jail could not be checked to the end within %v%s", c.Root, c.root().storageName(), r.limit.Round(time.Second), r.nameSilentJails())})
 			return
 		}
 	}

@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	watchTimeout = 6500 * time.Millisecond // of Watch; the health check is killed after 8 s
-	watchAll     = 10 * time.Minute        // after which everything in the jails is checked again
-	watchSlow    = 2 * time.Minute         // the same after a check that storage was too slow for
+	watchAll  = 10 * time.Minute // after which everything in the jails is checked again
+	watchSlow = 2 * time.Minute  // the same after a check that storage was too slow for
 )
 
 // Memory is what one Watch passes to the next.
@@ -24,8 +23,9 @@ type Memory struct {
 
 // Watch is Check for the health check, which runs twice a minute on each node: it asks each storage once,
 // and checks the jails in it only if the configuration or a root has changed, if there was a failure, or
-// after ten minutes.
-func Watch(n Node, before Memory, now time.Time, report func(Finding)) Memory {
+// after ten minutes. It takes limit at most.
+func Watch(n Node, before Memory, now time.Time, limit time.Duration, report func(Finding)) Memory {
+	end := time.Now().Add(limit)
 	after := Memory{Due: now.Add(watchAll).Unix()}
 	unfinished := false
 	k := newChecker(n, func(f Finding) {
@@ -41,7 +41,7 @@ func Watch(n Node, before Memory, now time.Time, report func(Finding)) Memory {
 	after.Config, after.Roots = k.config.Identity.String(), map[string]string{}
 	due := time.Unix(before.Due, 0)
 	all := before.Bad || before.Config != after.Config || !now.Before(due) || due.After(now.Add(watchAll)) // the clock was set back
-	r := k.checkJails(watchTimeout, func(j *config.Jail, root *probe) bool {
+	r := k.checkJails(time.Until(end), func(j *config.Jail, root *probe) bool {
 		return all || root.err != nil || root.id != before.Roots[j.Name]
 	})
 	for _, c := range r.jails {

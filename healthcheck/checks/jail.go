@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	jailcheck "github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/gojail/contract"
@@ -23,7 +24,7 @@ import (
 
 // jails runs gojail's own check for conditions that would make a launch on this node fail:
 // missing or hung storage, missing mount targets, a library of another release.
-func jails(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
+func jails(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 	n := newJailNode(h, s)
 	if !mayExist(n.Config) {
 		path, named := node.PluginConfig(findSlurmConfDir(h), h.Node)
@@ -36,8 +37,11 @@ func jails(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 		return check.NewFinding(check.Unknown, "cannot determine where gojail is installed; set libdir in [jail]")
 	}
 	var p problems
-	before := readJailState(h)
-	now := jailState{Memory: jailcheck.Watch(n, before.Memory, h.Now(), func(f jailcheck.Finding) { judgeJail(&p, f) })}
+	before, limit := readJailState(h), jailLimit
+	if end, limited := ctx.Deadline(); limited {
+		limit = min(limit, time.Until(end)*4/5) // the rest is for the answer
+	}
+	now := jailState{Memory: jailcheck.Watch(n, before.Memory, h.Now(), limit, func(f jailcheck.Finding) { judgeJail(&p, f) })}
 	f := p.buildFinding("all jails can be assembled")
 	if f.Verdict == check.Fail {
 		now.Text = f.Text
@@ -45,6 +49,10 @@ func jails(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	f.State, _ = json.Marshal(now)
 	return f
 }
+
+// jailLimit is the time for the jails, less than the check's timeout: a finding that was not given names
+// neither jail nor storage.
+const jailLimit = 6500 * time.Millisecond
 
 // jailState is what the check of jails remembers.
 type jailState struct {

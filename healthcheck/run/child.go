@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,7 +110,7 @@ func (r *Runner) serveQueue(ctx context.Context, w *worker, queue []int, asked i
 		row, rest := r.Checks[place], queue[i+1:]
 		same, others := r.splitQueue(rest, row.Child)
 		if asked == 0 {
-			n, err := w.askQuestions(r.buildQuestions(append([]int{place}, same...)))
+			n, err := w.askQuestions(r.buildQuestions(ctx, append([]int{place}, same...)))
 			if err != nil {
 				answers <- answer{place, newFinding(check.Unknown, "the process of the check ended", err), 0}
 				w.kill()
@@ -137,11 +138,15 @@ func (r *Runner) serveQueue(ctx context.Context, w *worker, queue []int, asked i
 	return nil
 }
 
-// buildQuestions returns the requests for the checks at these places.
-func (r *Runner) buildQuestions(places []int) (all []question) {
+// buildQuestions returns the requests for the checks at these places. None may take longer than the run.
+func (r *Runner) buildQuestions(ctx context.Context, places []int) (all []question) {
+	left := time.Duration(math.MaxInt64)
+	if end, limited := ctx.Deadline(); limited {
+		left = time.Until(end)
+	}
 	for _, place := range places {
 		check := r.Checks[place]
-		all = append(all, question{Check: check.Name, Timeout: check.Timeout, State: r.States[check.Name]})
+		all = append(all, question{Check: check.Name, Timeout: min(check.Timeout, left), State: r.States[check.Name]})
 	}
 	return all
 }
