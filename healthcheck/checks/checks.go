@@ -117,7 +117,7 @@ func networkChecks() []check.Check {
 			Severity: check.Drain, Timeout: 4 * time.Second, BadRuns: 2, GoodRuns: 2, Child: childNode, HangVerdict: check.Fail, Run: withSettings(vfs)},
 		{Name: "vf-quarantine", Subject: "VFs in quarantine, which no job gets", Remedy: "Run gojail vf ls for the reason; lift the quarantine when the VF works again.",
 			Severity: check.WarnOnly, Timeout: 4 * time.Second, Child: childNode, HangVerdict: check.Unknown, Run: withSettings(quarantine)},
-		{Name: "jail", Subject: "what `gojail check` reports as FAIL: storage, mount targets, plugin and library", Remedy: "Run gojail check on the node.",
+		{Name: "jail", Subject: "what `gojail check` reports as FAIL: plugin, library and storage in each run, what is in the jails every 10 minutes and after a change", Remedy: "Run gojail check on the node.",
 			Severity: check.Drain, Timeout: 8 * time.Second, BadRuns: 2, GoodRuns: 2, Child: childJail, HangVerdict: check.Fail, HangText: recallJails, Run: withSettings(jails)},
 		{Name: "jail-driver", Subject: "libraries of NVIDIA's driver in jails that provide it, as tasks see them", Remedy: "Repair the driver's files on the node, remove empty ones from the jail's own storage, then run gojail reload.",
 			Severity: check.Drain, Timeout: 4 * time.Second, BadRuns: 2, GoodRuns: 2, Child: childJail, HangVerdict: check.Unknown, Run: withSettings(jailDriver)},
