@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 11 /* raised with each change of what this file or docs/state.md describes */
+#define GOJAIL_VERSION 12 /* raised with each change of what this file or docs/state.md describes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -50,6 +50,9 @@
 #define GOJAIL_SOCKET "socket"             /* SOCK_SEQPACKET, the zygote listens */
 #define GOJAIL_ZYGOTE "zygote"             /* its record */
 #define GOJAIL_TEMPLATE_SPEC "config.json" /* OCI runtime-spec of the template */
+#define GOJAIL_STORAGE_SOCKET "storage.sock" /* SOCK_SEQPACKET, the keeper listens */
+#define GOJAIL_STORAGE "storage"             /* what the storage answered last; its time of change is when, see below */
+#define GOJAIL_IDENTITY "identity"           /* what the path of the jail's root led to when the template was assembled */
 #define GOJAIL_OWNER ".uid"                /* whose job it is */
 #define GOJAIL_SCRATCH ".scratch"          /* symbolic link to the job's directory in the scratch directory */
 #define GOJAIL_NAMESPACES ".ns"            /* record of the holder whose namespaces all sandboxes of the job share */
@@ -67,8 +70,13 @@
 /* Beside gojail.toml. */
 #define GOJAIL_NETWORK_CONFIG "network.toml"
 
+/* In the jail's root, if that is a directory: a new file of this name makes it another version of the jail. */
+#define GOJAIL_VERSION_FILE ".gojail.version"
+
 /* Names of processes (PR_SET_NAME, prctl(2)). */
 #define GOJAIL_ZYGOTE_NAME "gojail-zygote"
+#define GOJAIL_KEEPER_NAME "gojail-keeper"
+#define GOJAIL_PROBER_NAME "gojail-prober"
 #define GOJAIL_HOLDER_NAME "gojail-holder"
 
 /* Slurm's configuration as slurmd fetched it, in a jail; and the link to it in the spool directory there. */
@@ -113,9 +121,11 @@
  * is meant besides that of the configuration), sandbox (the name of its record), user and home (of the
  * uid), tty (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of
  * the command's environment), privileged (the command gives up nothing), libdir (of the launcher itself,
- * which runs from a mount of its own file then).
+ * which runs from a mount of its own file then), source (the path of the jail's root on the node), replace (PID:START of the
+ * zygote that template is to replace, although it has the key).
  * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
- * where N goes on detached from the caller (template, clean, boot) or is a child of the caller (enter), then "ok", or "error TEXT". End of
+ * where N goes on detached from the caller (template, clean, boot) or is a child of the caller (enter), then "ok", or "error TEXT", before which "silent" says
+ * that storage did not answer in time. End of
  * file without either means that it died.
  *
  * enter runs its command, or a shell where none is given, with the descriptors 0 to 2 and in the
@@ -202,6 +212,34 @@ struct gojail_reply {
 	uint64_t start; /* start time, clock ticks since boot */
 	int32_t failed; /* 0, or text is the error */
 	char text[GOJAIL_TEXT_MAX];
+};
+
+/*
+ * What a keeper is asked on its socket, and its one answer. Nobody may touch what lies on the storage of a jail, which
+ * may never return from that, unless the storage has answered within GOJAIL_STORAGE_MS. The time of change of the file
+ * GOJAIL_STORAGE is when it last did, on the monotonic clock: whoever finds that young enough need not ask.
+ */
+#define GOJAIL_STORAGE_MS 1000
+
+#define GOJAIL_STORAGE_ANEW 1u /* the storage is asked after the keeper was */
+
+struct gojail_storage_request {
+	uint32_t version;
+	uint32_t flags;
+	uint32_t patience_ms; /* GOJAIL_STORAGE_SILENT is the answer then */
+};
+
+#define GOJAIL_STORAGE_OK 0
+#define GOJAIL_STORAGE_STALE 1    /* a mount of the template is gone for good: another template is needed */
+#define GOJAIL_STORAGE_SWITCHED 2 /* the path of the root leads to another one now: likewise */
+#define GOJAIL_STORAGE_FAILED 3   /* error tells how */
+#define GOJAIL_STORAGE_SILENT 4
+
+struct gojail_storage_reply {
+	uint32_t version;
+	int32_t verdict;            /* GOJAIL_STORAGE_... */
+	int32_t error;              /* an errno, or 0 */
+	char text[GOJAIL_TEXT_MAX]; /* one line for people, unless the verdict is GOJAIL_STORAGE_OK */
 };
 
 /*

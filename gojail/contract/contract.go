@@ -6,7 +6,7 @@ import "time"
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	Version  = 11
+	Version  = 12
 	NameMax  = 64
 	PathMax  = 1024
 	textMax  = 1024
@@ -46,6 +46,8 @@ const (
 	LockFile        = "lock"
 	ZygoteRecord    = "zygote"
 	TemplateSpec    = "config.json"
+	StorageSocket   = "storage.sock"
+	IdentityFile    = "identity"
 	ScratchLink     = ".scratch"
 	NamespaceRecord = ".ns"
 	NetEnvFile      = ".net.env"

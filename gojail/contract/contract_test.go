@@ -53,6 +53,8 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_LOCK":                fmt.Sprintf("%q", LockFile),
 		"GOJAIL_ZYGOTE":              fmt.Sprintf("%q", ZygoteRecord),
 		"GOJAIL_TEMPLATE_SPEC":       fmt.Sprintf("%q", TemplateSpec),
+		"GOJAIL_STORAGE_SOCKET":      fmt.Sprintf("%q", StorageSocket),
+		"GOJAIL_IDENTITY":            fmt.Sprintf("%q", IdentityFile),
 		"GOJAIL_SCRATCH":             fmt.Sprintf("%q", ScratchLink),
 		"GOJAIL_NAMESPACES":          fmt.Sprintf("%q", NamespaceRecord),
 		"GOJAIL_NET_ENV":             fmt.Sprintf("%q", NetEnvFile),

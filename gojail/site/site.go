@@ -112,7 +112,7 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 }
 
 func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) {
-	fmt.Fprintf(b, "jail %s\nkey %s\n", j.Name, key)
+	fmt.Fprintf(b, "jail %s\nkey %s\nsource %s\n", j.Name, key, j.Root)
 	quota := int64(0)
 	if j.Tmp == config.TmpDisk {
 		quota = j.TmpSize

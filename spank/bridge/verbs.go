@@ -50,6 +50,7 @@ type request struct {
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
 	"net", "gpus", "nics", "holder", "root", "range", "data", "parent", "scratch",
+	"source", "replace",
 }
 
 func parse(words []string) (*request, error) {

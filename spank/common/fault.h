@@ -5,11 +5,17 @@
 
 #include "gojail.h"
 
+#include <stdbool.h>
+
 struct fault {
 	char text[GOJAIL_TEXT_MAX];
+	bool silent; /* the storage of the jail may not answer: nothing on it may be touched */
 };
 
 /* Sets the text unless one is set already. Returns -1, for the caller to return. */
 __attribute__((format(printf, 2, 3))) int fault_set(struct fault *fault, const char *format, ...);
+
+/* The same, for storage that did not answer in time. */
+__attribute__((format(printf, 2, 3))) int fault_set_silent(struct fault *fault, const char *format, ...);
 
 #endif

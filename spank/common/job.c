@@ -8,6 +8,7 @@
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
+#include "common/storage.h"
 #include "common/zygote_client.h"
 
 #include <dirent.h>
@@ -114,10 +115,13 @@ static int connect_to_zygote(const struct node *node, const struct jail *jail, i
 	for (int attempt = 0; attempt < 5; attempt++) {
 		if (zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
 			return -1;
-		int talk = zygote_connect(node, jail->name, until, fault);
+		int talk = zygote_connect(node, jail->name, GOJAIL_SOCKET, until, fault);
 		if (talk != ZYGOTE_GONE)
 			return talk;
 		clock_pause_ms(1);
+		/* A launcher was killed between the sockets and the record: nobody serves what the record's zygote had. */
+		if (attempt > 1 && zygote_replace(node, jail, &zygote, until, fault) < 0)
+			return -1;
 	}
 	return fault_set(fault, "the zygote of jail \"%s\" ends on each request; ask your administrator",
 			 jail->name);
@@ -198,7 +202,13 @@ static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *
 	return record_write(job, GOJAIL_NET, &net, fault);
 }
 
-/* Builds the sandbox, from the request to the record. Returns 0, or -1 with a fault; a holder without a record ends by itself. */
+/* The zygote's child could not make the sandbox: the template may be to blame. */
+#define NOT_MADE (-2)
+
+/*
+ * Builds the sandbox, from the request to the record. Returns 0, or -1 or NOT_MADE with a fault; a holder without a record ends by
+ * itself.
+ */
 static int build_and_record(struct sandbox *sandbox, const struct node *node, const struct site *site,
 			    const struct jail *jail, const struct sandbox_spec *spec, int job, const struct sandbox_go *go,
 			    int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
@@ -220,9 +230,11 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 			return -1;
 		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, fault);
 	}
-	if (asked < 0)
+	if (asked == ZYGOTE_GONE)
 		return fault_set(fault, "the zygote of jail \"%s\" ends on each request; ask your administrator",
 				 jail->name);
+	if (asked < 0)
+		return NOT_MADE;
 	holder.uid = spec->user.uid;
 	if (net_made && attach_net(spec, go, job, &holder, fault) < 0)
 		return -1;
@@ -237,9 +249,9 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	return zygote_keep(talk, job, name, fault);
 }
 
-int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
-		  int64_t until, struct fault *fault)
+/* Builds the sandbox from a request of its own. Returns as build_and_record does. */
+static int build_once(struct sandbox *sandbox, const struct node *node, const struct site *site, const struct jail *jail,
+		      const struct sandbox_spec *spec, int job, const struct sandbox_go *go, int64_t until, struct fault *fault)
 {
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {
@@ -249,22 +261,8 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 		.gid = spec->user.gid,
 		.nmounts = jail->nmounts,
 	};
-	scoped_fd job = -1;
-	scoped_fd lock = lock_job(node, spec, until, &job, fault);
 	int result;
 
-	if (lock < 0 || job_check_owner(job, spec->user.uid, fault) < 0)
-		return -1;
-	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
-		result = job_has_script(sandbox, spec) ? 0 : job_show_script(sandbox, jail, spec, go, fault);
-		if (result < 0)
-			sandbox_close(sandbox);
-		return result;
-	}
-	if (fault->text[0])
-		return -1;
-	if (count_sandboxes(job, fault) < 0)
-		return -1;
 	memcpy(request.mounts, jail->mounts, sizeof(request.mounts));
 	result = build_and_record(sandbox, node, site, jail, spec, job, go, until, &request, trees, fault);
 	for (uint32_t i = 0; i < request.ntrees; i++)
@@ -272,6 +270,58 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	if (result < 0)
 		sandbox_close(sandbox);
 	return result;
+}
+
+/* Replaces the template if it is what the sandbox could not be made for. Reports whether it did; else the fault is why no sandbox was made. */
+static bool replace_template(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
+{
+	struct fault why = {0};
+	int prepared = storage_prepare_template(node, jail, true, until, &why);
+
+	if (prepared == TEMPLATE_REPLACED)
+		*fault = why;
+	if (why.silent)
+		*fault = why;
+	return prepared == TEMPLATE_REPLACED;
+}
+
+int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
+		  int64_t until, struct fault *fault)
+{
+	scoped_fd job = -1;
+	scoped_fd lock = lock_job(node, spec, until, &job, fault);
+	int result;
+
+	if (lock < 0 || job_check_owner(job, spec->user.uid, fault) < 0)
+		return -1;
+	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
+		result = storage_await(node, jail, until, fault);
+		if (result == 0 && !job_has_script(sandbox, spec))
+			result = job_show_script(sandbox, jail, spec, go, fault);
+		if (result < 0)
+			sandbox_close(sandbox);
+		return result;
+	}
+	if (fault->text[0] || count_sandboxes(job, fault) < 0)
+		return -1;
+	int prepared = storage_prepare_template(node, jail, false, until, fault);
+	if (prepared < 0)
+		return -1;
+	result = build_once(sandbox, node, site, jail, spec, job, go, until, fault);
+	/* Once in a launch. */
+	if (result == NOT_MADE && !fault->silent && prepared != TEMPLATE_REPLACED && replace_template(node, jail, until, fault))
+		result = build_once(sandbox, node, site, jail, spec, job, go, until, fault);
+	return result < 0 ? -1 : 0;
+}
+
+/* Checks that what lies on the storage of a sandbox that is there may be touched, or closes it. Returns 0, or -1 with a fault. */
+static int await_storage(struct sandbox *sandbox, const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
+{
+	if (storage_await(node, jail, until, fault) == 0)
+		return 0;
+	sandbox_close(sandbox);
+	return -1;
 }
 
 int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
@@ -283,7 +333,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	size_t used = 0;
 
 	if (sandbox_find(sandbox, node, jail, spec, fault) == 0 && job_has_script(sandbox, spec))
-		return 0;
+		return await_storage(sandbox, node, jail, until, fault);
 	sandbox_close(sandbox);
 	if (fault->text[0])
 		return -1;
@@ -311,6 +361,6 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	if (launch_run(&launch, node, until, fault) < 0)
 		return -1;
 	if (sandbox_find(sandbox, node, jail, spec, fault) == 0)
-		return 0;
+		return await_storage(sandbox, node, jail, until, fault); /* the networks may have taken a while */
 	return fault_set(fault, "the sandbox ended as soon as it was built; ask your administrator");
 }

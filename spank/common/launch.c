@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,14 @@ static const char *find_untrusted(const struct node *node)
 	return NULL;
 }
 
+/* Returns the deadline of the launcher: earlier than the caller's, so that its reason arrives in time. */
+static int find_deadline(int64_t until)
+{
+	int left = clock_left(until);
+
+	return left > 2000 ? left - 250 : left * 7 / 8;
+}
+
 void launch_prepare(struct launch *launch, const struct node *node, const char *verb, int64_t until)
 {
 	*launch = (struct launch){.untrusted = find_untrusted(node)};
@@ -55,7 +64,7 @@ void launch_prepare(struct launch *launch, const struct node *node, const char *
 	launch_add_word(launch, "state=%s", node->state);
 	launch_add_word(launch, "config=%s", node->config);
 	launch_add_word(launch, "node=%s", node->name);
-	launch_add_word(launch, "deadline=%d", clock_left(until));
+	launch_add_word(launch, "deadline=%d", find_deadline(until));
 }
 
 static void launch_free(struct launch *launch)
@@ -105,6 +114,7 @@ static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 static int await_reply(int reply, int64_t until, struct record *detached, struct fault *fault)
 {
 	char text[GOJAIL_TEXT_MAX + 16] = "", *line, *end;
+	bool silent = false;
 	size_t have = 0;
 
 	for (;;) {
@@ -115,7 +125,7 @@ static int await_reply(int reply, int64_t until, struct record *detached, struct
 		if (ready < 0 && errno == EINTR)
 			continue;
 		if (ready <= 0)
-			return fault_set(fault, "gojail-launcher did not answer before the deadline; "
+			return fault_set_silent(fault, "gojail-launcher did not answer before the deadline; "
 						"the storage of the jail may hang, or a link of its network be slow: ask your administrator");
 		got = read(reply, text + have, sizeof(text) - 1 - have);
 		if (got < 0 && errno == EINTR)
@@ -129,8 +139,9 @@ static int await_reply(int reply, int64_t until, struct record *detached, struct
 			*end = '\0';
 			if (strcmp(line, "ok") == 0)
 				return 0;
+			silent = silent || strcmp(line, "silent") == 0;
 			if (strncmp(line, "error ", 6) == 0)
-				return fault_set(fault, "%s", line + 6);
+				return silent ? fault_set_silent(fault, "%s", line + 6) : fault_set(fault, "%s", line + 6);
 			if (sscanf(line, "pid %d %" SCNu64, &detached->pid, &detached->start) != 2)
 				continue;
 		}

@@ -363,6 +363,8 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 			continue;
 		if (strcmp(line, "key") == 0)
 			snprintf(jail->key, sizeof(jail->key), "%.*s", GOJAIL_KEY_LEN, value);
+		else if (strcmp(line, "source") == 0)
+			snprintf(jail->source, sizeof(jail->source), "%s", value);
 		else if (strcmp(line, "quota") == 0)
 			jail->quota = strtoull(value, NULL, 10);
 		else if (strcmp(line, "spool") == 0)
@@ -394,7 +396,7 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 	if (!here)
 		return unknown_jail(site, name, fault);
 	snprintf(jail->name, sizeof(jail->name), "%s", name);
-	if (strlen(jail->key) != GOJAIL_KEY_LEN || !jail->spool[0] || !planned || !jail->nmounts || !jail->script.path[0] || !jail->net[0] ||
+	if (strlen(jail->key) != GOJAIL_KEY_LEN || jail->source[0] != '/' || !jail->spool[0] || !planned || !jail->nmounts || !jail->script.path[0] || !jail->net[0] ||
 	    !isolated || !bounded || !filtered || !jail->roots[0])
 		return fault_set(fault, "the site file is damaged; ask your administrator");
 	if (!allowed)

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,18 +25,27 @@ int zygote_find(const struct node *node, const char *jail, struct record *zygote
 	return record_find(AT_FDCWD, path, zygote);
 }
 
-int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until,
-			 struct record *zygote, struct fault *fault)
+/* Starts the launcher that assembles the template; replaced is the zygote that has the key already, or NULL. Returns 0, or -1 with a fault. */
+static int start_zygote(const struct node *node, const struct jail *jail, const struct record *replaced, int64_t until, struct fault *fault)
 {
 	struct launch launch;
 
-	/* Configured differently since it was assembled: another one is made. */
-	if (zygote_find(node, jail->name, zygote) == 0 && strcmp(zygote->key, jail->key) == 0)
-		return 0;
 	launch_prepare(&launch, node, "template", until);
 	launch_add_word(&launch, "jail=%s", jail->name);
 	launch_add_word(&launch, "key=%s", jail->key);
-	if (launch_run(&launch, node, until, fault) < 0)
+	launch_add_word(&launch, "source=%s", jail->source);
+	if (replaced)
+		launch_add_word(&launch, "replace=%d:%" PRIu64, (int)replaced->pid, replaced->start);
+	return launch_run(&launch, node, until, fault);
+}
+
+int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until,
+			 struct record *zygote, struct fault *fault)
+{
+	/* Configured differently since it was assembled: another one is made. */
+	if (zygote_find(node, jail->name, zygote) == 0 && strcmp(zygote->key, jail->key) == 0)
+		return 0;
+	if (start_zygote(node, jail, NULL, until, fault) < 0)
 		return -1;
 	if (zygote_find(node, jail->name, zygote) == 0)
 		return 0;
@@ -44,7 +54,12 @@ int zygote_find_or_start(const struct node *node, const struct jail *jail, int64
 			 jail->name);
 }
 
-int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault)
+int zygote_replace(const struct node *node, const struct jail *jail, const struct record *zygote, int64_t until, struct fault *fault)
+{
+	return start_zygote(node, jail, zygote, until, fault);
+}
+
+int zygote_connect(const struct node *node, const char *jail, const char *name, int64_t until, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -53,7 +68,7 @@ int zygote_connect(const struct node *node, const char *jail, int64_t until, str
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s", node->state, jail);
 	scoped_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* sun_path has 108 bytes (unix(7)); the way through /proc is always short. */
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" GOJAIL_SOCKET, dir);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, name);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	while (fd >= 0 && dir >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		/* EAGAIN: its queue is full (connect(2)). */
@@ -146,13 +161,13 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	if (receive_reply(talk, &reply, until) < 0) {
 		if (errno == ECONNRESET || errno == EPROTO)
 			return ZYGOTE_GONE;
-		return fault_set(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
+		return fault_set_silent(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
 				 jail, strerror(errno));
 	}
 	holder->pid = reply.pid;
 	holder->start = reply.start;
 	if (receive_reply(talk, &reply, until) < 0) {
-		fault_set(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
+		fault_set_silent(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
 				 "ask your administrator",
 			  strerror(errno), jail);
 		record_kill(holder, 0); /* it may hang: nobody waits */

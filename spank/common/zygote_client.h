@@ -18,11 +18,17 @@ int zygote_find(const struct node *node, const char *jail, struct record *zygote
 /* Finds the zygote of this jail as it is configured now, or starts it. Returns 0, or -1 with a fault. */
 int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until, struct record *zygote, struct fault *fault);
 
+/*
+ * Replaces this zygote by one of a template that is assembled now, unless another launcher has done so since. Returns 0, or -1 with a fault; the
+ * old one is there then.
+ */
+int zygote_replace(const struct node *node, const struct jail *jail, const struct record *zygote, int64_t until, struct fault *fault);
+
 /* The zygote ended before it took the request; another one may serve by now. */
 #define ZYGOTE_GONE (-2)
 
-/* Connects to the zygote, which forks at once, or has done so before. Returns a socket, -1 with a fault, or ZYGOTE_GONE. */
-int zygote_connect(const struct node *node, const char *jail, int64_t until, struct fault *fault);
+/* Connects to a socket of the jail: the zygote's, which forks at once, or has done so before, or its keeper's. Returns it, -1 with a fault, or ZYGOTE_GONE. */
+int zygote_connect(const struct node *node, const char *jail, const char *name, int64_t until, struct fault *fault);
 
 /* Asks for a holder. Returns 0, -1 with a fault, or ZYGOTE_GONE. */
 int zygote_ask(int talk, const char *jail, const struct gojail_request *request,

@@ -8,6 +8,7 @@
 #include "common/jail_environment.h"
 #include "common/job.h"
 #include "common/record.h"
+#include "common/storage.h"
 #include "common/syscalls.h"
 #include "launcher/library.h"
 
@@ -246,7 +247,8 @@ int command_run(char **command, const struct node *node, const struct user *user
 		return fault_set(fault, "%s", unknown.text);
 	if (!privileged && (confine_read(&confine, node, &jail, fault) < 0 || (jail.scope && (domain = domain_open(fault)) < 0)))
 		return -1;
-	if (open_sandbox(&sandbox, node, fault) < 0 || enter_namespaces(&sandbox, fault) < 0 || set_environment(user, &jail, fault) < 0)
+	snprintf(jail.name, sizeof(jail.name), "%s", library_word("jail"));
+	if (open_sandbox(&sandbox, node, fault) < 0 || storage_await(node, &jail, until, fault) < 0 || enter_namespaces(&sandbox, fault) < 0 || set_environment(user, &jail, fault) < 0)
 		return -1;
 	if (!privileged && ((jail.scope && domain_enter(&domain, fault) < 0) || confine_apply(&confine, fault) < 0))
 		return -1;

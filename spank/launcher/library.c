@@ -119,9 +119,9 @@ int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 	while (ready < 0 && errno == EINTR);
 	if (ready <= 0) {
 		kill(child, SIGKILL);
-		return library_word("jail")[0] ? fault_set(fault, "preparing jail \"%s\" took longer than the deadline; does its storage "
-								  "answer? See: gojail check",
-							   library_word("jail")) :
+		return library_word("jail")[0] ? fault_set_silent(fault, "preparing jail \"%s\" took longer than the deadline; does its storage "
+									 "answer? Its root is %s. See: gojail check",
+								  library_word("jail"), library_word("source")) :
 						 fault_set(fault, "what jobs left on this node was not removed before the deadline; run: gojail sweep");
 	}
 	if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)

@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
+#include "launcher/mountinfo.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -56,24 +57,6 @@ static int find_saved(const char *path)
 	return -1;
 }
 
-/* Decodes a path of mountinfo, in which the kernel writes blanks, tabs, newlines and backslashes as \\ and three octal digits. */
-static void unescape(char *path)
-{
-	char *to = path;
-
-	for (; *path; path++) {
-		unsigned byte;
-
-		if (*path == '\\' && sscanf(path + 1, "%3o", &byte) == 1) {
-			*to++ = (char)byte;
-			path += 3;
-		} else {
-			*to++ = *path;
-		}
-	}
-	*to = '\0';
-}
-
 static int add_mount(struct table *table, const struct mount *one)
 {
 	if (table->count == table->room) {
@@ -104,7 +87,7 @@ static int read_table(FILE *file, struct table *table, struct fault *fault)
 			result = fault_set(fault, "cannot read the jail's mounts from /proc/self/mountinfo: %s", strerror(errno));
 			break;
 		}
-		unescape(one.path);
+		mountinfo_unescape(one.path);
 		if (strcmp(one.path, "/") == 0)
 			table->root_id = one.id;
 	}
@@ -161,8 +144,8 @@ static int save_mount(const struct table *table, struct mount *one, int *last, s
 
 int find_template_mounts(int proc, struct fault *fault)
 {
-	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC), last = 0;
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
+	FILE *file = mountinfo_open(proc);
+	int last = 0;
 	struct table table = {0};
 	int result = file ? read_table(file, &table, fault) : -1;
 
@@ -327,6 +310,8 @@ int open_template_mount(const char *path, struct fault *fault)
 
 	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic_of(path) && is_mount_point(fd))
 		return fd;
+	if (fd < 0)
+		return fault_set(fault, "cannot open %s of the jail: %s; is its storage well? See: gojail check", path, strerror(errno));
 	close_fd(&fd);
 	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
 				"Run: gojail reload",

@@ -5,13 +5,18 @@
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/syscalls.h"
+#include "launcher/keeper.h"
 #include "launcher/library.h"
+#include "launcher/origin.h"
+#include "launcher/remote.h"
 #include "launcher/remount.h"
 #include "launcher/zygote.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -36,6 +41,15 @@ static int open_template_dir(const struct node *node, const char *jail, struct f
 	return fd;
 }
 
+/* Takes the lock under which one launcher assembles the template. Returns it, or -1 with a fault. */
+static int lock_template(int dir, int64_t until, struct fault *fault)
+{
+	int lock = lock_until(dir, GOJAIL_LOCK, until, "the template of the jail (does its storage answer?)", fault);
+
+	fault->silent = lock < 0;
+	return lock;
+}
+
 /* Enters a new mount namespace, in which Go assembles that view. Returns 0, or -1 with a fault. */
 static int assemble_view(const char *verb, int64_t until, struct fault *fault)
 {
@@ -44,17 +58,17 @@ static int assemble_view(const char *verb, int64_t until, struct fault *fault)
 	return library_call_in_child(verb, until, fault);
 }
 
-static int assemble_template(int64_t until, struct fault *fault)
+/* Assembles both views, and stays in the jail. Returns the mount namespace of the stage, or -1 with a fault. */
+static int assemble_template(const struct origin *origin, int proc, int64_t until, struct fault *fault)
 {
-	scoped_fd host = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	int stage;
 
-	if (assemble_view("stage", until, fault) < 0)
+	if (assemble_view("stage", until, fault) < 0 || remote_collect(proc, origin->source, until, fault) < 0)
 		return -1;
-	stage = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	if (host < 0 || stage < 0 || setns(host, CLONE_NEWNS) < 0)
+	stage = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (stage < 0 || setns(origin->node, CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot leave the stage: %s", strerror(errno));
-	if (assemble_view("jail", until, fault) < 0)
+	if (assemble_view("jail", until, fault) < 0 || remote_collect(proc, origin->source, until, fault) < 0)
 		return -1;
 	return stage;
 }
@@ -71,55 +85,113 @@ static int open_null(struct fault *fault)
 	return fault_set(fault, "the jail has no /dev/null");
 }
 
-#define FIRST_FREE_FD 16 /* above those with a meaning */
+/* Reports whether the jail has a template of this key that the caller does not want replaced: another launcher was faster. */
+static bool is_made(int dir, struct record *zygote)
+{
+	const char *unwanted = library_word("replace");
+	char it[64];
+
+	if (record_find(dir, GOJAIL_ZYGOTE, zygote) < 0 || strcmp(zygote->key, library_word("key")) != 0)
+		return false;
+	snprintf(it, sizeof(it), "%d:%" PRIu64, (int)zygote->pid, zygote->start);
+	return strcmp(it, unwanted) != 0;
+}
+
+/* What becomes of the launcher, while it is prepared: descriptors, most of them the zygote's. */
+struct preparation {
+	int dir, lock, reply, listener, storage, note, proc, stage, null;
+	struct origin origin;
+};
+
+/* Opens what is opened in the node's view, and finds out what the template comes from. Returns 0, or -1 with a fault. */
+static int prepare(struct preparation *p, int64_t until, struct fault *fault)
+{
+	p->listener = listen_in(p->dir, GOJAIL_SOCKET, fault);
+	p->storage = p->listener < 0 ? -1 : listen_in(p->dir, GOJAIL_STORAGE_SOCKET, fault);
+	p->note = p->storage < 0 ? -1 : create_in(p->dir, GOJAIL_STORAGE, fault);
+	p->proc = p->note < 0 ? -1 : open_node_proc(fault);
+	return p->proc < 0 ? -1 : origin_find(&p->origin, library_word("jail"), library_word("source"), p->proc, until, fault);
+}
+
+#define FIRST_FREE_FD 16 /* above those with a meaning, below those of remote.h */
+
+/*
+ * Moves the descriptors to their numbers: the stage is at its own before anybody reads the record, and the lock stays with its copy. Returns
+ * 0, or -1 with a fault, which can be said.
+ */
+static int number_descriptors(struct preparation *p, struct fault *fault)
+{
+	int *const all[] = {&p->lock, &p->dir, &p->reply, &p->stage, &p->listener, &p->null, &p->proc, &p->storage, &p->note, &p->origin.node};
+	bool moved = true;
+
+	p->reply = GOJAIL_REPLY_FD;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		*all[i] = fcntl(*all[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+		moved = moved && *all[i] >= 0;
+	}
+	if (moved && dup3(p->stage, GOJAIL_STAGE_FD, O_CLOEXEC) >= 0 && dup3(p->listener, ZYGOTE_SOCKET_FD, O_CLOEXEC) >= 0 &&
+	    dup3(p->proc, ZYGOTE_PROC_FD, O_CLOEXEC) >= 0 && dup3(p->storage, ZYGOTE_STORAGE_FD, O_CLOEXEC) >= 0 &&
+	    dup3(p->note, ZYGOTE_NOTE_FD, O_CLOEXEC) >= 0 && dup3(p->origin.node, ZYGOTE_NODE_FD, O_CLOEXEC) >= 0) {
+		p->origin.node = ZYGOTE_NODE_FD;
+		return 0;
+	}
+	fault_set(fault, "cannot keep the zygote's descriptors: %s", strerror(errno));
+	if (p->reply >= 0)
+		dup2(p->reply, GOJAIL_REPLY_FD);
+	return -1;
+}
+
+/*
+ * Makes the template the one that steps find: with the record, which is the last. If this process is killed before it, the record is that of the
+ * zygote before, whose sockets nobody serves then: who cannot connect has it replaced. Returns 0, or -1 with a fault.
+ */
+static int publish(const struct preparation *p, const struct record *zygote, struct fault *fault)
+{
+	char identity[IDENTITY_MAX + 1];
+
+	scoped_fd file = create_in(p->dir, GOJAIL_IDENTITY, fault);
+	int length = snprintf(identity, sizeof(identity), "%s\n", p->origin.identity);
+
+	if (file < 0 || (write(file, identity, (size_t)length) != length && fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")) ||
+	    give_name(p->dir, GOJAIL_IDENTITY, fault) < 0)
+		return -1;
+	keeper_note_good(ZYGOTE_NOTE_FD); /* whatever is mounted was read just now */
+	if (give_name(p->dir, GOJAIL_STORAGE, fault) < 0 || give_name(p->dir, GOJAIL_STORAGE_SOCKET, fault) < 0 ||
+	    give_name(p->dir, GOJAIL_SOCKET, fault) < 0)
+		return -1;
+	return record_write(p->dir, GOJAIL_ZYGOTE, zygote, fault);
+}
 
 int template_serve(const struct node *node, int64_t until, struct fault *fault)
 {
-	struct record zygote = {.pid = getpid(), .start = read_start_time(getpid())};
-	int listener, lock, stage, null, reply, proc;
+	struct record zygote = {.pid = getpid(), .start = read_start_time(getpid())}, before = {0};
+	static struct preparation p; /* the keeper keeps what it says of the origin */
 
-	int dir = open_template_dir(node, library_word("jail"), fault);
-	if (dir < 0)
+	p.dir = open_template_dir(node, library_word("jail"), fault);
+	p.lock = p.dir < 0 ? -1 : lock_template(p.dir, until, fault);
+	if (p.lock < 0)
 		return -1;
-	lock = lock_until(dir, GOJAIL_LOCK, until, "the template of the jail (does its storage answer?)", fault);
-	if (lock < 0)
-		return -1;
-	struct record other = {0};
-	if (record_find(dir, GOJAIL_ZYGOTE, &other) == 0 && strcmp(other.key, library_word("key")) == 0)
-		return 0; /* another launcher was faster */
+	if (is_made(p.dir, &before))
+		return 0;
 	snprintf(zygote.key, sizeof(zygote.key), "%s", library_word("key"));
-	listener = listen_as_zygote(dir, fault);
-	if (listener < 0)
+	if (prepare(&p, until, fault) < 0)
 		return -1;
-	proc = open_node_proc(fault);
-	stage = proc < 0 ? -1 : assemble_template(until, fault);
-	if (stage < 0 || find_template_mounts(proc, fault) < 0)
+	p.stage = assemble_template(&p.origin, p.proc, until, fault);
+	if (p.stage < 0 || find_template_mounts(p.proc, fault) < 0)
 		return -1;
-	null = open_null(fault);
-	if (null < 0)
+	p.null = open_null(fault);
+	if (p.null < 0 || number_descriptors(&p, fault) < 0)
 		return -1;
-	/* The stage has its number before anybody reads the record; the lock stays with its copy. */
-	lock = fcntl(lock, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	dir = fcntl(dir, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	reply = fcntl(GOJAIL_REPLY_FD, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	stage = fcntl(stage, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	listener = fcntl(listener, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	null = fcntl(null, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	proc = fcntl(proc, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	if (proc < 0 || lock < 0 || dir < 0 || reply < 0 || stage < 0 || listener < 0 || null < 0 ||
-	    dup3(stage, GOJAIL_STAGE_FD, O_CLOEXEC) < 0 || dup3(listener, ZYGOTE_SOCKET_FD, O_CLOEXEC) < 0 ||
-	    dup3(proc, ZYGOTE_PROC_FD, O_CLOEXEC) < 0)
-		fault_set(fault, "cannot keep the zygote's descriptors: %s", strerror(errno));
-	if (fault->text[0] || record_write(dir, GOJAIL_ZYGOTE, &zygote, fault) < 0) {
-		dup2(reply, GOJAIL_REPLY_FD);
+	if (publish(&p, &zygote, fault) < 0) {
+		dup2(p.reply, GOJAIL_REPLY_FD);
 		return -1;
 	}
-	record_kill(&other, 0); /* the one of the old configuration; its holders live on */
-	dprintf(reply, "ok\n");
+	record_kill(&before, 0); /* the one of the old configuration, or of the old tree; its holders live on */
+	dprintf(p.reply, "ok\n");
 	for (int fd = 0; fd < 3; fd++)
-		dup2(null, fd);
-	/* Exactly the stage, the socket and the node's /proc stay open. */
-	syscall(SYS_close_range, ZYGOTE_PROC_FD + 1, ~0u, 0);
+		dup2(p.null, fd);
+	syscall(SYS_close_range, ZYGOTE_NODE_FD + 1, REMOTE_FIRST_FD - 1, 0);
+	syscall(SYS_close_range, REMOTE_FIRST_FD + remote_count(), ~0u, 0);
 	prctl(PR_SET_NAME, GOJAIL_ZYGOTE_NAME);
-	serve_as_zygote();
+	serve_as_zygote(&p.origin);
 }

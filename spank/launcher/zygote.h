@@ -7,15 +7,31 @@
 #define GOJAIL_ZYGOTE_H
 
 #include "common/fault.h"
+#include "launcher/origin.h"
 
-/* Creates the socket in the jail's state directory, before the launcher enters a new namespace. Returns it, or -1 with a fault. */
-int listen_as_zygote(int dir, struct fault *fault);
+/*
+ * Creates a socket in the jail's state directory, under a temporary name: the one that is there may have a server. Returns it, or -1
+ * with a fault.
+ */
+int listen_in(int dir, const char *name, struct fault *fault);
 
-/* Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (open_node_proc). */
+/* Gives what was created under the temporary name its own. Returns 0, or -1 with a fault. */
+int give_name(int dir, const char *name, struct fault *fault);
+
+/* Creates a file likewise. Returns it, or -1 with a fault. */
+int create_in(int dir, const char *name, struct fault *fault);
+
+/*
+ * Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (open_node_proc). The others are for its
+ * keeper: the keeper's socket, its file, and the node's mount namespace; and those of remote.h.
+ */
 #define ZYGOTE_SOCKET_FD (GOJAIL_STAGE_FD + 1)
 #define ZYGOTE_PROC_FD (GOJAIL_STAGE_FD + 2)
+#define ZYGOTE_STORAGE_FD (GOJAIL_STAGE_FD + 3)
+#define ZYGOTE_NOTE_FD (GOJAIL_STAGE_FD + 4)
+#define ZYGOTE_NODE_FD (GOJAIL_STAGE_FD + 5)
 
 /* Serves for ever, in the template, after find_template_mounts, with these descriptors and no others. */
-__attribute__((noreturn)) void serve_as_zygote(void);
+__attribute__((noreturn)) void serve_as_zygote(const struct origin *origin);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/step.h"
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/site.h"
+#include "common/storage.h"
 #include "common/zygote_client.h"
 #include "plugin/environment.h"
 #include "plugin/forks.h"
@@ -121,7 +123,12 @@ static int read_choice(spank_t sp, const struct site *site, struct choice *choic
 	return 0;
 }
 
-/* Enters the stage without the jail, so that the message about a fault reaches the user's own file. */
+#define FAULT_PATIENCE_MS 2000
+
+/*
+ * Enters the stage without the jail, so that the message about a fault reaches the user's own file. Not where the storage may be silent: Slurm
+ * would hang in opening that file, and cannot be killed then.
+ */
 static void enter_stage_for_fault(struct step *step, const struct jail *jail)
 {
 	struct fault ignored = {0};
@@ -129,6 +136,8 @@ static void enter_stage_for_fault(struct step *step, const struct jail *jail)
 
 	if (step->window.visit.away)
 		return; /* it is there */
+	if (step->fault.silent || storage_await(&step->node, jail, clock_ms() + FAULT_PATIENCE_MS, &ignored) < 0)
+		return;
 	if (step->sandbox.stage < 0 && zygote_find(&step->node, jail->name, &zygote) == 0) {
 		scoped_fd process = record_open_pidfd(&zygote);
 		step->sandbox.stage = record_get_fd(&zygote, process, GOJAIL_STAGE_FD);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/mountinfo.h"
+
+#include "common/fd.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+FILE *mountinfo_open(int proc)
+{
+	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
+
+	if (!file)
+		close_fd(&fd);
+	return file;
+}
+
+void mountinfo_unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		unsigned byte;
+
+		if (*text == '\\' && sscanf(text + 1, "%3o", &byte) == 1) {
+			*to++ = (char)byte;
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+}
+
+int mountinfo_parse(char *line, struct mount_line *one)
+{
+	char *rest = strstr(line, " - "), *next = NULL, *device;
+
+	if (!rest)
+		return -1;
+	*rest = '\0';
+	strtok_r(line, " ", &next); /* its id */
+	strtok_r(NULL, " ", &next); /* its parent's */
+	device = strtok_r(NULL, " ", &next);
+	one->root = strtok_r(NULL, " ", &next);
+	one->path = strtok_r(NULL, " ", &next);
+	one->type = strtok_r(rest + 3, " ", &next);
+	one->source = strtok_r(NULL, " \n", &next);
+	if (!one->path || !one->source || sscanf(device, "%u:%u", &one->major, &one->minor) != 2)
+		return -1;
+	mountinfo_unescape(one->root);
+	mountinfo_unescape(one->path);
+	mountinfo_unescape(one->source);
+	return 0;
+}
+
+bool mountinfo_is_local(const char *type)
+{
+	static const char *const local[] = {
+		"autofs", "bcachefs", "binfmt_misc", "bpf", "btrfs", "cgroup", "cgroup2", "configfs", "cramfs", "debugfs", "devpts",
+		"devtmpfs", "efivarfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "fusectl", "hugetlbfs", "iso9660", "jfs",
+		"mqueue", "nsfs", "ntfs3", "proc", "pstore", "ramfs", "resctrl", "rootfs", "securityfs", "selinuxfs", "squashfs",
+		"sysfs", "tmpfs", "tracefs", "udf", "vfat", "xfs", "zfs"};
+
+	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+		if (strcmp(type, local[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Reports whether a path is a directory or below it, by their texts. */
+static bool is_below(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	if (length && directory[length - 1] == '/')
+		length--;
+	return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+void mountinfo_describe(int proc, const char *path, char *text, size_t size)
+{
+	FILE *file = mountinfo_open(proc);
+	char *line = NULL;
+	size_t room = 0, longest = 0;
+
+	*text = '\0';
+	while (file && getline(&line, &room, file) > 0) {
+		struct mount_line one;
+
+		if (mountinfo_parse(line, &one) < 0 || !is_below(path, one.path) || strlen(one.path) < longest || strcmp(one.type, "autofs") == 0)
+			continue;
+		longest = strlen(one.path);
+		if (mountinfo_is_local(one.type))
+			*text = '\0';
+		else
+			snprintf(text, size, "%s (%s) at %s", one.source, one.type, one.path);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/origin.h"
+
+#include "common/fd.h"
+#include "launcher/child.h"
+#include "launcher/mountinfo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int origin_find(struct origin *origin, const char *jail, const char *source, int proc, int64_t until, struct fault *fault)
+{
+	struct child child;
+	ssize_t got;
+	int socket;
+
+	snprintf(origin->jail, sizeof(origin->jail), "%s", jail);
+	snprintf(origin->source, sizeof(origin->source), "%s", source);
+	mountinfo_describe(proc, source, origin->storage, sizeof(origin->storage));
+	origin->node = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (origin->node < 0)
+		return fault_set(fault, "cannot open the node's mount namespace: %s", strerror(errno));
+	switch (child_fork(&child, &socket)) {
+	case -1:
+		return fault_set(fault, "cannot fork: %s", strerror(errno));
+	case 0:
+		if (identity_read(source, origin->identity, sizeof(origin->identity)) < 0)
+			origin->identity[0] = '\0'; /* the assembly finds out, and says it */
+		_exit(send(socket, origin->identity, strlen(origin->identity) + 1, MSG_NOSIGNAL) < 0);
+	}
+	if (child_await(socket, until) < 0) {
+		child_end(&child, &socket);
+		return fault_set_silent(fault, "jail \"%s\": the storage of its root %s%s%s does not answer; no job is started on it until it does: "
+					       "ask your administrator",
+					jail, source, origin->storage[0] ? ", " : "", origin->storage);
+	}
+	got = recv(socket, origin->identity, sizeof(origin->identity) - 1, 0);
+	origin->identity[got > 0 ? got : 0] = '\0';
+	child_end(&child, &socket);
+	return 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/remote.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/path.h"
+#include "common/scm.h"
+#include "launcher/child.h"
+#include "launcher/mountinfo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* More than that are not asked: a template has few file systems of others, but a node may mount each user's home. */
+#define REMOTE_MAX 64
+
+static struct remote {
+	unsigned major, minor;
+	char *root, *path; /* as in mountinfo */
+	char *place;
+	int fd;
+} remotes[REMOTE_MAX];
+
+static int count;
+
+int remote_count(void)
+{
+	return count;
+}
+
+int remote_fd(int number)
+{
+	return remotes[number].fd;
+}
+
+const char *remote_place(int number)
+{
+	return remotes[number].place;
+}
+
+/* A directory can be gone while others of its file system are not: both count. */
+static bool is_known(const struct mount_line *one)
+{
+	for (int i = 0; i < count; i++)
+		if (remotes[i].major == one->major && remotes[i].minor == one->minor && strcmp(remotes[i].root, one->root) == 0)
+			return true;
+	return false;
+}
+
+static int add(const struct mount_line *one, const char *source)
+{
+	struct remote *remote = &remotes[count];
+
+	if (count == REMOTE_MAX || mountinfo_is_local(one->type) || is_known(one))
+		return 0;
+	*remote = (struct remote){.major = one->major, .minor = one->minor, .root = strdup(one->root), .path = strdup(one->path), .fd = -1};
+	if (!remote->root || !remote->path ||
+	    asprintf(&remote->place, "%s (%s) at %s", one->source, one->type, strcmp(one->path, "/") ? one->path : source) < 0)
+		return -1;
+	count++;
+	return 0;
+}
+
+static int read_mounts(int proc, const char *source)
+{
+	FILE *file = mountinfo_open(proc);
+	int result = file ? 0 : -1;
+	struct mount_line one;
+	char *line = NULL;
+	size_t size = 0;
+
+	while (result == 0 && getline(&line, &size, file) > 0)
+		if (mountinfo_parse(line, &one) == 0)
+			result = add(&one, source);
+	free(line);
+	if (file)
+		fclose(file);
+	return result;
+}
+
+/* Sends each, or nothing for one that another mount hides: no path leads to it. */
+static void send_descriptors(int socket, int first)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = first; i < count; i++) {
+		scoped_fd fd = open_in_root(root, remotes[i].path, RESOLVE_NO_SYMLINKS);
+		struct statx about;
+		bool is_its = fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &about) == 0 &&
+			      about.stx_dev_major == remotes[i].major && about.stx_dev_minor == remotes[i].minor;
+
+		if (scm_send(socket, 'm', is_its ? fd : -1) < 0)
+			return;
+	}
+}
+
+/* Takes the descriptors from the child. Returns 0, or -1 with a fault. */
+static int receive_descriptors(int socket, int first, int64_t until, struct fault *fault)
+{
+	for (int i = first; i < count; i++) {
+		int fd = -1;
+		char what;
+
+		if (child_await(socket, until) < 0)
+			return fault_set_silent(fault, "the storage %s does not answer", remotes[i].place);
+		if (scm_receive(socket, &what, &fd) != 1)
+			return fault_set(fault, "cannot open %s: the process that was to do that ended", remotes[i].place);
+		if (fd < 0)
+			continue;
+		remotes[i].fd = fcntl(fd, F_DUPFD_CLOEXEC, REMOTE_FIRST_FD);
+		close(fd);
+		if (remotes[i].fd < 0)
+			return fault_set(fault, "cannot keep the descriptor of %s: %s", remotes[i].place, strerror(errno));
+	}
+	return 0;
+}
+
+int remote_collect(int proc, const char *source, int64_t until, struct fault *fault)
+{
+	int first = count, result, socket;
+	struct child child;
+
+	if (read_mounts(proc, source) < 0)
+		return fault_set(fault, "cannot read the mounts of the template: %s", strerror(errno));
+	if (first == count)
+		return 0;
+	switch (child_fork(&child, &socket)) {
+	case -1:
+		return fault_set(fault, "cannot fork: %s", strerror(errno));
+	case 0:
+		send_descriptors(socket, first);
+		_exit(0);
+	}
+	result = receive_descriptors(socket, first, until, fault);
+	child_end(&child, &socket);
+	return result;
+}
