@@ -27,6 +27,7 @@ type Config struct {
 	Default   string // name of a jail, or None
 	AllowNone bool
 	Scratch   string
+	Store     string // directory with the versions of jails; "": there is none
 	Deadline  time.Duration
 	Slurm     Slurm
 	Networks  Networks
@@ -57,6 +58,7 @@ type Slurm struct {
 type Jail struct {
 	Name       string
 	Root       string
+	Versions   string // name in the store whose current version is the root; "": the root is a path
 	Readonly   bool
 	Options    []string // mount options of the root
 	Users      []string // names or numbers; with Groups: both empty means everybody

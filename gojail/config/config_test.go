@@ -21,6 +21,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 	assert.Equal(t, "debian", c.Default)
 	assert.True(t, c.AllowNone)
 	assert.Equal(t, "/local/n1/gojail", c.Scratch)
+	assert.Equal(t, "/shared/jails", c.Store)
 	assert.Equal(t, 5*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}, ""}, c.Slurm)
 	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
@@ -59,6 +60,23 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, c.Jails["a"].Host, "an empty list is not the default")
 	assert.Empty(t, c.Jails["a"].Options)
+}
+
+func TestRootOfAStoreIsItsCurrentVersion(t *testing.T) {
+	c, err := ParseConfig("default = \"a\"\nstore = \"/shared/jails\"\n[jail.a]\nroot = \"store:debian\"", "")
+	require.NoError(t, err)
+	assert.Equal(t, "/shared/jails/debian/current", c.Jails["a"].Root)
+	assert.Equal(t, "debian", c.Jails["a"].Versions)
+}
+
+func TestStandardJailIsOneWithoutKeys(t *testing.T) {
+	c, err := ParseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"", "")
+	require.NoError(t, err)
+	j, err := c.StandardJail("a", "/j")
+	require.NoError(t, err)
+	assert.Equal(t, c.Jails["a"], j)
+	_, err = c.StandardJail("a", "j")
+	require.ErrorContains(t, err, `"j": must be an absolute path`)
 }
 
 func TestSpoolOfEachNodeIsRefused(t *testing.T) {
@@ -100,6 +118,9 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"long path":          {headText + "[jail.a]\nroot = \"/" + strings.Repeat("x", 1024) + "\"", "longer than 1023 bytes"},
 	"newline in path":    {headText + "[jail.a]\nroot = \"/a\\nb\"", "unprintable character"},
 	"root option":        {jailText + "options = [\"nouid\"]", `line 5: jail.a.options: unknown mount option "nouid"`},
+	"store":              {headText + "store = \"jails\"", `line 3: store: "jails": must be an absolute path`},
+	"root without store": {headText + "[jail.a]\nroot = \"store:a\"", `line 4: jail.a.root: "store:a": gojail.toml must say where the store is`},
+	"root out of store":  {headText + "store = \"/s\"\n[jail.a]\nroot = \"store:../a\"", `line 5: jail.a.root: "store:../a": write store: and the name`},
 	"deadline":           {headText + "deadline = \"soon\"", `line 3: deadline: "soon": write a time`},
 	"deadline too long":  {headText + "deadline = \"2h\"", `write a time from "100ms" to "10m"`},
 	"scratch blank":      {headText + "scratch = \"/a b\"", "line 3: scratch: \"/a b\": must not contain blanks"},

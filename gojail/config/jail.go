@@ -30,7 +30,7 @@ func (s *source) parseJails(f *file, c *Config) error {
 			errs = append(errs, err)
 			continue
 		}
-		j, err := s.parseJail(name, &fj)
+		j, err := s.parseJail(name, &fj, c.Store)
 		if err == nil {
 			err = s.parseMounts(c, j)
 		}
@@ -57,7 +57,7 @@ func (s *source) checkJailName(name string) error {
 	return nil
 }
 
-func (s *source) parseJail(name string, f *fileJail) (*Jail, error) {
+func (s *source) parseJail(name string, f *fileJail, store string) (*Jail, error) {
 	key := func(last string) []string { return []string{"jail", name, last} }
 	if f.Root == nil {
 		return nil, s.refuse([]string{"jail", name}, "root is missing: the directory that becomes / of the jail")
@@ -69,9 +69,7 @@ func (s *source) parseJail(name string, f *fileJail) (*Jail, error) {
 		Mounts: f.Mounts, UserMounts: f.UserMounts,
 	}
 	var errs []error
-	if err := rootpath.CheckClean(j.Root); err != nil {
-		errs = append(errs, s.refuse(key("root"), "%v", err))
-	}
+	errs = append(errs, s.setRoot(j, store))
 	if j.Options == nil {
 		j.Options = []string{"nosuid", "nodev"}
 	}

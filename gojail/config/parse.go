@@ -15,6 +15,7 @@ type file struct {
 	Default   *string             `toml:"default"`
 	AllowNone bool                `toml:"allow_none"`
 	Scratch   *string             `toml:"scratch"`
+	Store     *string             `toml:"store"`
 	Deadline  *string             `toml:"deadline"`
 	Slurm     fileSlurm           `toml:"slurm"`
 	Jail      map[string]fileJail `toml:"jail"`

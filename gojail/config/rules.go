@@ -19,6 +19,9 @@ import (
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
+// slurmStep is the step of buildConfig that later ones rest on: the permitted destinations of mounts depend on it.
+const slurmStep = 3
+
 // buildConfig returns the Config of a file, or an error with all keys that are wrong.
 func (s *source) buildConfig(f *file, node string) (*Config, error) {
 	if node != "" && !nameRule.MatchString(node) {
@@ -30,6 +33,7 @@ func (s *source) buildConfig(f *file, node string) (*Config, error) {
 			c.Scratch, err = s.parseNodePath(f.Scratch, "/var/lib/gojail", node, "scratch")
 			return
 		},
+		func() (err error) { c.Store, err = s.parseStore(f.Store); return },
 		func() (err error) { c.Deadline, err = s.parseDeadline(f.Deadline); return },
 		func() (err error) { c.Slurm, err = s.parseSlurm(&f.Slurm, node); return },
 		func() error { return s.parseJails(f, c) },
@@ -39,8 +43,8 @@ func (s *source) buildConfig(f *file, node string) (*Config, error) {
 	for i, step := range steps {
 		err := step()
 		errs = append(errs, err)
-		if err != nil && i == 2 {
-			break // the permitted destinations of mounts depend on it
+		if err != nil && i == slurmStep {
+			break
 		}
 	}
 	if err := tomlfile.Join(errs...); err != nil {
@@ -158,14 +162,23 @@ func (s *source) checkPaths(list []string, key ...string) error {
 
 var sizeRule = regexp.MustCompile(`^([0-9]{1,12})([KMGT]?)$`)
 
-// parseSize parses "0", "512M" or "4G" (powers of 1024) into bytes.
+// parseSize parses the size of a key; 0 if it is absent.
 func (s *source) parseSize(text *string, key ...string) (int64, error) {
 	if text == nil {
 		return 0, nil
 	}
-	m := sizeRule.FindStringSubmatch(*text)
+	n, err := ParseSize(*text)
+	if err != nil {
+		return 0, s.refuse(key, "%v", err)
+	}
+	return n, nil
+}
+
+// ParseSize parses "0", "512M" or "4G" (powers of 1024) into bytes.
+func ParseSize(text string) (int64, error) {
+	m := sizeRule.FindStringSubmatch(text)
 	if m == nil {
-		return 0, s.refuse(key, `%q: write a size such as "512M" or "4G", or "0" for no limit`, *text)
+		return 0, fmt.Errorf(`%q: write a size such as "512M" or "4G", or "0" for no limit`, text)
 	}
 	n, _ := strconv.ParseInt(m[1], 10, 64)
 	shift := 0
@@ -173,8 +186,7 @@ func (s *source) parseSize(text *string, key ...string) (int64, error) {
 		shift = 10 * (strings.Index("KMGT", m[2]) + 1)
 	}
 	if n > 1<<60>>shift {
-		return 0, s.refuse(key, "%q: too large", *text)
+		return 0, fmt.Errorf("%q: too large", text)
 	}
-	n <<= shift
-	return n, nil
+	return n << shift, nil
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/image"
+	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/gojail/unpack"
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// Request is what is to be built.
+type Request struct {
+	Source  string // as in gojail jail build --from
+	Image   image.Options
+	Policy  unpack.Policy
+	Limits  unpack.Limits
+	Format  string // of package store
+	By      string
+	Wait    bool     // for another build of the jail
+	Self    []string // the command of unpack.Tree
+	Targets func(root string) ([]string, error)
+	Report  func(Progress)
+}
+
+// Progress is how far a build is.
+type Progress struct {
+	Stage  string // what is done now
+	Layer  int    // from 1
+	Layers int
+	Bytes  int64 // read of all layers
+	Total  int64 // 0: unknown
+}
+
+// builder is one build.
+type builder struct {
+	*Request
+	jail     *store.Jail
+	work     *store.Work
+	tree     unpack.Tree
+	record   store.Record
+	progress Progress
+	cancel   func() // ends all transfers
+}
+
+// Build builds a version of a jail and returns its record. The version is not in use.
+func Build(ctx context.Context, jail *store.Jail, r Request) (record *store.Record, err error) {
+	source, err := image.ParseSource(r.Source)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFormat(r.Format); err != nil {
+		return nil, err
+	}
+	if err := r.Policy.Check(); err != nil {
+		return nil, err
+	}
+	work, err := jail.StartBuild(ctx, r.Wait)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if removed := work.Remove(); err == nil && removed != nil {
+			err = fmt.Errorf("version %s is built, but its work directory cannot be removed: %w", record.Version, removed)
+		}
+	}()
+	b := &builder{Request: &r, jail: jail, work: work, tree: unpack.Tree{Dir: work.Path("tree"), Self: r.Self}}
+	ctx, b.cancel = context.WithCancel(ctx)
+	defer b.cancel()
+	b.record = store.Record{Format: r.Format, Source: r.Source, By: r.By, Gojail: config.Version}
+	if err := os.Mkdir(b.tree.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot create the tree: %w", oneline.Cause(err))
+	}
+	b.report("opening " + r.Source)
+	opened, err := source.Open(ctx, r.Image)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	if err := b.unpackImage(ctx, opened); err != nil {
+		return nil, err
+	}
+	return b.finish(ctx)
+}
+
+func (b *builder) report(stage string) {
+	b.progress.Stage = stage
+	if b.Report != nil {
+		b.Report(b.progress)
+	}
+}
+
+// unpackImage unpacks all layers into the tree.
+func (b *builder) unpackImage(ctx context.Context, i *image.Image) (err error) {
+	b.record.Digest, b.record.Platform = i.Digest, i.Platform
+	b.progress.Layers = len(i.Layers)
+	for _, l := range i.Layers {
+		b.progress.Total += l.Size
+	}
+	fetch := newFetcher(ctx, b.cancel, b.work, i.Layers)
+	defer func() { fetch.stop(err) }()
+	var total unpack.Result
+	for n, l := range i.Layers {
+		b.progress.Layer = n + 1
+		b.report("unpacking")
+		digest, result, err := b.unpackLayer(ctx, fetch, n, i.Layered, total)
+		if err != nil {
+			return fmt.Errorf("layer %d of %d%s: %w", n+1, len(i.Layers), nameDigest(l.Digest), err)
+		}
+		total.Add(result)
+		if b.record.Digest == "" {
+			b.record.Digest = digest
+		}
+	}
+	b.record.Entries, b.record.Bytes, b.record.LeftOut = total.Entries, total.Bytes, total.LeftOut
+	return nil
+}
+
+func nameDigest(digest string) string {
+	if digest == "" {
+		return ""
+	}
+	return ", " + digest
+}
+
+func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layered bool, total unpack.Result) (digest string, result unpack.Result, err error) {
+	stored, err := fetch.open(n)
+	if err != nil {
+		return "", result, err
+	}
+	defer stored.Close()
+	policy := b.Policy
+	policy.Whiteouts = layered
+	digest, err = fetch.layers[n].Read(ctx, &countingReader{stored, b}, streamMax(b.Limits), func(r io.Reader) (err error) {
+		result, err = b.tree.UnpackLayer(ctx, r, policy, b.Limits, total)
+		return err
+	})
+	return digest, result, err
+}
+
+// streamMax is the most bytes of a tar stream within limits: the files, and for each entry headers and padding, which
+// long names and attributes make larger than the usual 512 bytes.
+func streamMax(l unpack.Limits) int64 { return l.Bytes + l.Entries*8<<10 }
+
+// countingReader reports each read as progress.
+type countingReader struct {
+	io.Reader
+	b *builder
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.b.progress.Bytes += int64(n)
+	c.b.report(c.b.progress.Stage)
+	return n, err
+}
+
+// finish makes a version of the tree.
+func (b *builder) finish(ctx context.Context) (*store.Record, error) {
+	r := &b.record
+	r.Built = time.Now().UTC().Round(time.Second)
+	r.Version = store.NewID(r.Built, r.Digest)
+	if r.Entries == 0 {
+		return nil, fmt.Errorf("%s has no files", b.Source)
+	}
+	b.report("creating mount targets")
+	var err error
+	if b.Targets != nil {
+		if r.Targets, err = b.Targets(b.tree.Dir); err != nil {
+			return nil, err
+		}
+	}
+	b.report("writing to the disk")
+	if err := b.tree.Mark(ctx, r.Version); err != nil {
+		return nil, err
+	}
+	b.report("listing the files")
+	list := b.work.Path("list")
+	if err := writeList(ctx, b.tree, list); err != nil {
+		return nil, err
+	}
+	result, err := b.pack(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.report("publishing")
+	if err := b.work.Publish(ctx, result, list, r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// sumFile returns the SHA-256 and the size of a file.
+func sumFile(path string) (digest string, size int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", 0, fmt.Errorf("cannot read %s: %w", path, oneline.Cause(err))
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if size, err = io.Copy(sum, file); err != nil {
+		return "", 0, fmt.Errorf("cannot read %s: %w", path, oneline.Cause(err))
+	}
+	return hex.EncodeToString(sum.Sum(nil)), size, nil
+}

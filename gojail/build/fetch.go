@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/gojail/gojail/gojail/image"
+	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// fetchesMax is the number of layers that are fetched at once, as docker and podman do.
+const fetchesMax = 3
+
+// fetcher fetches remote layers to files, in the order in which they are needed.
+type fetcher struct {
+	ctx    context.Context
+	cancel func()
+	layers []*image.Layer
+	spools []*spool // nil: the layer is read from its source
+	wait   sync.WaitGroup
+}
+
+func newFetcher(ctx context.Context, cancel func(), work *store.Work, layers []*image.Layer) *fetcher {
+	f := &fetcher{ctx: ctx, cancel: cancel, layers: layers, spools: make([]*spool, len(layers))}
+	slots := make(chan struct{}, fetchesMax)
+	for n, l := range layers {
+		if !l.Remote {
+			continue
+		}
+		s := newSpool(work.Path(fmt.Sprintf("layer-%d", n)))
+		f.spools[n] = s
+		f.wait.Add(1)
+	}
+	go f.fetchAll(slots)
+	return f
+}
+
+func (f *fetcher) fetchAll(slots chan struct{}) {
+	for n, s := range f.spools {
+		if s == nil {
+			continue
+		}
+		slots <- struct{}{}
+		go func() {
+			defer f.wait.Done()
+			s.fill(f.ctx, f.layers[n])
+			<-slots
+		}()
+	}
+}
+
+// stop waits for the end of all transfers, which an error ends early.
+func (f *fetcher) stop(err error) {
+	if err != nil {
+		f.cancel()
+	}
+	f.wait.Wait()
+}
+
+// open returns a layer as it is stored at its source. It may still be arriving.
+func (f *fetcher) open(n int) (io.ReadCloser, error) {
+	if s := f.spools[n]; s != nil {
+		return s.open()
+	}
+	return f.layers[n].Open(f.ctx)
+}
+
+// spool is a file that one goroutine writes and another one reads meanwhile.
+type spool struct {
+	path    string
+	changed *sync.Cond
+	written int64 // guarded by changed.L, like what follows
+	err     error // io.EOF: all is written
+	started bool
+}
+
+func newSpool(path string) *spool { return &spool{path: path, changed: sync.NewCond(&sync.Mutex{})} }
+
+// fill copies a layer to the file.
+func (s *spool) fill(ctx context.Context, l *image.Layer) {
+	file, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	s.advance(0, oneline.Cause(err))
+	if err == nil {
+		err = s.copy(ctx, file, l)
+		file.Close()
+	}
+	if err == nil {
+		err = io.EOF
+	}
+	s.advance(0, err)
+}
+
+func (s *spool) copy(ctx context.Context, file *os.File, l *image.Layer) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	source, err := l.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	_, err = io.Copy(writerFunc(func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		n, err := file.Write(p)
+		s.advance(int64(n), nil)
+		return n, oneline.Cause(err)
+	}), source)
+	if err != nil {
+		return fmt.Errorf("cannot fetch it: %w", err)
+	}
+	return nil
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func (s *spool) advance(n int64, err error) {
+	s.changed.L.Lock()
+	defer s.changed.L.Unlock()
+	s.written += n
+	s.started = true
+	if s.err == nil {
+		s.err = err
+	}
+	s.changed.Broadcast()
+}
+
+// open returns a reader that waits for what is not written yet. Closing it removes the file.
+func (s *spool) open() (io.ReadCloser, error) {
+	s.changed.L.Lock()
+	for !s.started {
+		s.changed.Wait()
+	}
+	s.changed.L.Unlock()
+	file, err := os.Open(s.path)
+	if err != nil {
+		s.changed.L.Lock()
+		defer s.changed.L.Unlock()
+		return nil, errors.Join(s.err, oneline.Cause(err))
+	}
+	return &spoolReader{spool: s, file: file}, nil
+}
+
+type spoolReader struct {
+	*spool
+	file *os.File
+	read int64
+}
+
+func (r *spoolReader) Read(p []byte) (int, error) {
+	r.changed.L.Lock()
+	for r.read == r.written && r.err == nil {
+		r.changed.Wait()
+	}
+	left, err := r.written-r.read, r.err
+	r.changed.L.Unlock()
+	if left == 0 {
+		return 0, err
+	}
+	n, err := r.file.Read(p[:min(int64(len(p)), left)])
+	r.read += int64(n)
+	return n, err
+}
+
+func (r *spoolReader) Close() error { return errors.Join(r.file.Close(), os.Remove(r.path)) }

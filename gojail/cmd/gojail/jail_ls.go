@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// storedJail is a jail of the store as gojail jail ls --json prints it.
+type storedJail struct {
+	Name     string          `json:"name"`
+	Current  string          `json:"current,omitempty"`
+	Versions []storedVersion `json:"versions"`
+}
+
+type storedVersion struct {
+	store.Record
+	Current bool   `json:"current"`
+	Error   string `json:"error,omitempty"`
+}
+
+func newJailLsCommand(j *jailCommand) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ls [NAME]",
+		Short: "List the versions of jails, and which is current",
+		Long: `Lists each version in the store with what it was built from, when and by whom.
+"*" marks the current version: the one that new jobs get. On NFS, a node sees a
+version or a switch of another node when its attribute cache expires, within 60 s
+by default (acdirmax).`,
+		Example: `  gojail jail ls
+  gojail jail ls debian --json | jq '.jails[].versions[].digest'`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: j.completeStored,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := j.listStored(args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), map[string][]storedJail{"jails": list})
+			}
+			return printStored(cmd.OutOrStdout(), list)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (j *jailCommand) listStored(names []string) ([]storedJail, error) {
+	s, err := j.openStore()
+	if err != nil {
+		return nil, err
+	}
+	var jails []*store.Jail
+	if len(names) > 0 {
+		one, err := s.Jail(names[0])
+		if err != nil {
+			return nil, err
+		}
+		jails = []*store.Jail{one}
+	} else if jails, err = s.Jails(); err != nil {
+		return nil, err
+	}
+	list := []storedJail{}
+	for _, jail := range jails {
+		versions, err := jail.Versions()
+		if err != nil {
+			return nil, err
+		}
+		row := storedJail{Name: jail.Name, Versions: []storedVersion{}}
+		for _, v := range versions {
+			stored := storedVersion{Record: v.Record, Current: v.Current}
+			if v.Err != nil {
+				stored.Error = v.Err.Error()
+			}
+			if v.Current {
+				row.Current = v.Version
+			}
+			row.Versions = append(row.Versions, stored)
+		}
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+func printStored(w io.Writer, list []storedJail) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if len(list) == 0 {
+		fmt.Fprintln(t, "The store has no jail.")
+	} else {
+		fmt.Fprintln(t, "JAIL\tVERSION\tFORMAT\tSIZE\tBUILT\tBY\tDIGEST\tSOURCE")
+	}
+	for _, jail := range list {
+		for _, v := range jail.Versions {
+			mark := " "
+			if v.Current {
+				mark = "*"
+			}
+			if v.Error != "" {
+				fmt.Fprintf(t, "%s\t%s%s\t%s\t-\t-\t-\t-\t%s\n", jail.Name, mark, v.Version, v.Format, tomlfile.Printable(v.Error))
+				continue
+			}
+			fmt.Fprintf(t, "%s\t%s%s\t%s\t%s\t%s\t%s\t%.19s\t%s\n", jail.Name, mark, v.Version, v.Format, formatSize(v.Stored),
+				v.Built.Local().Format(time.DateTime), tomlfile.Printable(v.By), tomlfile.Printable(v.Digest), tomlfile.Printable(v.Source))
+		}
+		if len(jail.Versions) == 0 {
+			fmt.Fprintf(t, "%s\tno version\n", jail.Name)
+		}
+	}
+	return t.Flush()
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/image/imagetest"
+)
+
+// newStoreSite is a site with a store and a jail "stored" whose root is in it. tiny's root is what jails are built from.
+func newStoreSite(t *testing.T) (s *testSite, store string) {
+	t.Helper()
+	s = newSite(t)
+	t.Setenv("GOJAIL_TEST_COMMAND", "1") // for the processes that unpack
+	store = filepath.Join(s.dir, "store")
+	require.NoError(t, os.Mkdir(store, 0o755))
+	path := filepath.Join(s.dir, "gojail.toml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	more := "store = \"" + store + "\"\n" + string(text) + "[jail.stored]\nroot = \"store:debian\"\nslurm = false\nhost = [\"/etc/passwd\"]\nlocal = [\"/var/local\"]\n"
+	require.NoError(t, os.WriteFile(path, []byte(more), 0o644))
+	return s, store
+}
+
+// must runs a command that must succeed, and returns what it printed.
+func (s *testSite) must(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := s.gojail(args...)
+	require.NoError(t, err, out)
+	return out
+}
+
+// versions returns the versions of the only jail, the oldest first, and the current one.
+func (s *testSite) versions(t *testing.T) (list []string, current string) {
+	t.Helper()
+	var all struct{ Jails []storedJail }
+	require.NoError(t, json.Unmarshal([]byte(s.must(t, "jail", "ls", "--json")), &all))
+	require.Len(t, all.Jails, 1)
+	for _, v := range all.Jails[0].Versions {
+		list = append(list, v.Version)
+	}
+	return list, all.Jails[0].Current
+}
+
+func TestJailFromBuildToRemoval(t *testing.T) {
+	s, store := newStoreSite(t)
+	assert.Equal(t, "The store has no jail.\n", s.must(t, "jail", "ls"))
+	_, err := s.gojail("jail", "switch", "debian")
+	require.EqualError(t, err, store+" has no jail yet; build one with: gojail jail build debian --from SOURCE")
+
+	out := s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root)
+	list, current := s.versions(t)
+	require.Len(t, list, 1)
+	assert.Empty(t, current)
+	assert.Contains(t, out, "built version "+list[0]+" of jail debian: ")
+	assert.Contains(t, out, "to use it: gojail jail switch debian "+list[0]+"\n")
+	root := filepath.Join(store, "debian/versions", list[0])
+	for _, target := range []string{"tmp", "var/local", "etc/passwd", ".gojail.version"} {
+		_, err := os.Stat(filepath.Join(root, target))
+		require.NoError(t, err, "the mount targets of jail stored")
+	}
+	assert.NoFileExists(t, filepath.Join(root, ".gojail.lock"))
+
+	assert.Equal(t, "jail debian: version "+list[0]+" is current\n", s.must(t, "jail", "switch", "debian"))
+	assert.Equal(t, "version "+list[0]+" of jail debian is current already\n", s.must(t, "jail", "switch", "debian"))
+	assert.Equal(t, "nothing to create: jail stored has all its mount targets\n", s.must(t, "init", "--force", "stored"))
+	assert.Equal(t, "version "+list[0]+" of jail debian is as it was built\n", s.must(t, "jail", "verify", "debian"))
+
+	layout := imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"etc/", "etc/new=1"})})
+	s.must(t, "jail", "build", "debian", "--from", "oci:"+layout)
+	list, current = s.versions(t)
+	require.Len(t, list, 2)
+	assert.Equal(t, list[0], current)
+	assert.Equal(t, "jail debian: version "+list[1]+" is current, it was "+list[0]+"\n", s.must(t, "jail", "switch", "debian", list[1]))
+	assert.FileExists(t, filepath.Join(store, "debian/current/etc/new"))
+	out = s.must(t, "jail", "ls", "debian")
+	assert.Regexp(t, `(?m)^JAIL +VERSION +FORMAT +SIZE +BUILT +BY +DIGEST +SOURCE$`, out)
+	assert.Regexp(t, `(?m)^debian +\*`+list[1]+` +dir +1 B +\d{4}-\S+ \S+ +\S+@\S+ +sha256:[0-9a-f]{12} +oci:`+layout+`$`, out)
+
+	assert.Equal(t, "jail debian: version "+list[0]+" is current, it was "+list[1]+"\n", s.must(t, "jail", "rollback", "debian"))
+	_, err = s.gojail("jail", "rollback", "debian")
+	require.EqualError(t, err, "jail debian has no version before the current one; choose one with: gojail jail switch debian VERSION")
+
+	_, err = s.gojail("jail", "rm", "debian", list[0], "--force")
+	require.EqualError(t, err, "version "+list[0]+" is the current one of jail debian; switch to another one first")
+	_, err = s.gojail("jail", "rm", "debian", list[1])
+	require.EqualError(t, err, "version "+list[1]+" may be in use on a node; when all nodes and jobs have another one, give --force")
+	assert.Equal(t, "removed version "+list[1]+" of jail debian\n", s.must(t, "jail", "rm", "debian", list[1], "--force"))
+
+	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/passwd"), []byte("x"), 0o644))
+	out, err = s.gojail("jail", "verify", "debian")
+	require.Equal(t, silentExit(1), err)
+	assert.Equal(t, "changed ./etc/passwd (size: 0, now 1; content)\n", out)
+	out, err = s.gojail("jail", "verify", "debian", "--json")
+	require.Equal(t, silentExit(1), err)
+	assert.JSONEq(t, `{"version": "`+list[0]+`", "differences": [{"path": "./etc/passwd", "what": "changed", "keys": ["size: 0, now 1", "content"]}]}`, out)
+}
+
+func TestJailBuildWithoutAConfiguration(t *testing.T) {
+	s, store := newStoreSite(t)
+	require.NoError(t, os.Remove(filepath.Join(s.dir, "gojail.toml")))
+	_, err := s.gojail("jail", "build", "debian", "--store", store, "--from", "dir:"+s.root)
+	require.ErrorContains(t, err, "; to create no mount targets, give --no-targets")
+	out := s.must(t, "jail", "build", "debian", "--store", store, "--no-targets", "--json", "--from", "dir:"+s.root)
+	var record map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &record))
+	assert.Equal(t, "dir", record["format"])
+	assert.NoDirExists(t, filepath.Join(store, "debian/versions", record["version"].(string), "tmp"))
+}
+
+func TestJailBuildForNoConfiguredJail(t *testing.T) {
+	s, store := newStoreSite(t)
+	s.must(t, "jail", "build", "other", "--from", "dir:"+s.root)
+	list, _ := s.versions(t)
+	assert.DirExists(t, filepath.Join(store, "other/versions", list[0], "tmp"), "the mount targets of a jail with the defaults")
+}
+
+func TestJailCommandsRefuse(t *testing.T) {
+	s, store := newStoreSite(t)
+	for command, want := range map[string]string{
+		"jail build":   "gojail jail build needs one argument, the name of a jail; see: gojail jail build --help",
+		"jail build a": "gojail jail build needs --from SOURCE; see: gojail jail build --help",
+		"jail build a --from dir:/x -- --variant=apt":     "arguments after -- are for mmdebstrap, and the source is dir:/x",
+		"jail build ../a --from dir:/x":                   `invalid name "../a" of a jail`,
+		"jail build a --from dir:/x --max-size 1GB":       `--max-size: "1GB": write a size`,
+		"jail build a --devices yes --from dir:" + s.root: `jail a is not built: device nodes: "yes": write drop, refuse or make`,
+		"jail build a --from dir:/missing":                "jail a is not built: cannot open /missing: no such file or directory",
+		"jail switch a b --store " + store + "/none":      "none does not exist; is its storage mounted?",
+		"jail rollback": "gojail jail rollback needs one argument: the name of a jail",
+	} {
+		_, err := s.gojail(strings.Fields(command)...)
+		require.ErrorContains(t, err, want, command)
+	}
+	out, err := s.command("jail", "unpack-child", `{"target": "/"}`).CombinedOutput()
+	require.Error(t, err, string(out))
+}
+
+func TestStoredNamesComplete(t *testing.T) {
+	s, _ := newStoreSite(t)
+	s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root, "--no-targets")
+	list, _ := s.versions(t)
+	for words, want := range map[string]string{"jail switch": "debian", "jail switch debian": list[0]} {
+		var out bytes.Buffer
+		cmd := newCommand(&localNode{})
+		cmd.SetOut(&out)
+		cmd.SetArgs(append([]string{"__complete"}, append(s.flags, append(strings.Fields(words), "")...)...))
+		require.NoError(t, cmd.Execute())
+		assert.True(t, strings.HasPrefix(out.String(), want+"\n"), out.String())
+	}
+}
+
+func TestFormatSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536 << 20: "1.5 GiB", 1 << 62: "4096.0 PiB"} {
+		assert.Equal(t, want, formatSize(n))
+	}
+}

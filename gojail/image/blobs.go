@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// documentMax is the limit of a manifest, an index or a configuration.
+const documentMax = 4 << 20
+
+// blobs are the files of a layout or an archive.
+type blobs interface {
+	open(name string) (io.ReadCloser, error)
+	io.Closer
+}
+
+// readDocument reads a small file.
+func readDocument(b blobs, name string) ([]byte, error) {
+	file, err := b.open(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", tomlfile.Printable(name), err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, documentMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", tomlfile.Printable(name), oneline.Cause(err))
+	}
+	if len(text) > documentMax {
+		return nil, fmt.Errorf("%s is larger than %d bytes", tomlfile.Printable(name), documentMax)
+	}
+	return text, nil
+}
+
+// dirBlobs are files below a directory; its symbolic links do not lead out of it.
+type dirBlobs struct{ root *os.Root }
+
+func openDirBlobs(dir string) (blobs, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", dir, oneline.Cause(err))
+	}
+	return dirBlobs{root}, nil
+}
+
+func (d dirBlobs) Close() error { return d.root.Close() }
+
+func (d dirBlobs) open(name string) (io.ReadCloser, error) {
+	file, err := d.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, oneline.Cause(err)
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		file.Close()
+		return nil, errors.Join(err, errors.New("is not a regular file"))
+	}
+	return file, nil
+}
+
+// membersMax is the limit of the members of an archive of blobs.
+const membersMax = 100_000
+
+// tarBlobs are the members of a tar file, which is read in place.
+type tarBlobs struct {
+	file    *os.File
+	members map[string]member
+}
+
+// member is where a member of a tar file is; link is set for a link to another one.
+type member struct {
+	start, size int64
+	link        string
+}
+
+func openTarBlobs(name string) (blobs, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", name, oneline.Cause(err))
+	}
+	t := &tarBlobs{file, map[string]member{}}
+	if err := t.readMembers(); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	return t, nil
+}
+
+func (t *tarBlobs) readMembers() error {
+	if info, err := t.file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, errors.New("it must be a regular file"))
+	}
+	var magic [6]byte
+	t.file.ReadAt(magic[:], 0)
+	if kind := findCompression(magic[:]); kind != "" {
+		return fmt.Errorf("it is compressed with %s; decompress it first", kind)
+	}
+	archive := tar.NewReader(t.file)
+	for {
+		h, err := archive.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("it is no tar file, or damaged: %w", err)
+		}
+		if len(t.members) >= membersMax {
+			return fmt.Errorf("it has more than %d members", membersMax)
+		}
+		name := path.Clean("/" + h.Name)
+		switch h.Typeflag {
+		case tar.TypeReg:
+			start, err := t.file.Seek(0, io.SeekCurrent)
+			if err != nil {
+				return err
+			}
+			t.members[name] = member{start: start, size: h.Size}
+		case tar.TypeSymlink:
+			t.members[name] = member{link: path.Join(path.Dir(name), h.Linkname)}
+		case tar.TypeLink:
+			t.members[name] = member{link: path.Clean("/" + h.Linkname)}
+		}
+	}
+}
+
+func (t *tarBlobs) Close() error { return t.file.Close() }
+
+func (t *tarBlobs) open(name string) (io.ReadCloser, error) {
+	name = path.Clean("/" + name)
+	for range 3 { // docker of old made links to links
+		m, has := t.members[name]
+		if !has {
+			return nil, errors.New("the archive does not have it")
+		}
+		if m.link == "" {
+			return io.NopCloser(io.NewSectionReader(t.file, m.start, m.size)), nil
+		}
+		name = m.link
+	}
+	return nil, errors.New("too many links in the archive")
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// dockerImage is an entry of manifest.json of docker save.
+type dockerImage struct {
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
+func (s Source) openDockerArchive(_ context.Context, options Options) (*Image, error) {
+	b, err := openTarBlobs(s.rest)
+	if err != nil {
+		return nil, err
+	}
+	image, err := readDockerArchive(b, s.tag, options.Platform)
+	if err != nil {
+		b.Close()
+		return nil, fmt.Errorf("%s: %w", s.rest, err)
+	}
+	image.close = b.Close
+	return image, nil
+}
+
+func readDockerArchive(b blobs, tag, platform string) (*Image, error) {
+	wanted, err := parsePlatform(platform)
+	if err != nil {
+		return nil, err
+	}
+	text, err := readDocument(b, "manifest.json")
+	if err != nil {
+		return nil, fmt.Errorf("it is no archive of docker save: %w", err)
+	}
+	var all []dockerImage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("manifest.json is damaged: %w", err)
+	}
+	chosen, err := chooseDockerImage(all, tag)
+	if err != nil {
+		return nil, err
+	}
+	configText, err := readDocument(b, chosen.Config)
+	if err != nil {
+		return nil, err
+	}
+	// The archive has no manifest of its own. The configuration's digest is docker's "image ID", and covers the layers.
+	sum, _, err := v1.SHA256(bytes.NewReader(configText))
+	if err != nil {
+		return nil, err
+	}
+	image := &Image{Digest: sum.String(), Layered: true}
+	diffIDs, err := image.readConfig(configText, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if len(diffIDs) != len(chosen.Layers) {
+		return nil, fmt.Errorf("manifest.json has %d layers and the configuration %d", len(chosen.Layers), len(diffIDs))
+	}
+	for i, name := range chosen.Layers {
+		image.Layers = append(image.Layers, &Layer{diffID: diffIDs[i].String(),
+			Open: func(context.Context) (io.ReadCloser, error) { return b.open(name) }})
+	}
+	return image, nil
+}
+
+func chooseDockerImage(all []dockerImage, tag string) (dockerImage, error) {
+	var tags []string
+	for _, i := range all {
+		if tag != "" && slices.ContainsFunc(i.RepoTags, func(have string) bool { return have == tag || strings.HasSuffix(have, "/"+tag) }) {
+			return i, nil
+		}
+		tags = append(tags, i.RepoTags...)
+	}
+	if tag == "" && len(all) == 1 {
+		return all[0], nil
+	}
+	return dockerImage{}, fmt.Errorf("there are %d images, and %q names none; write FILE:NAME:TAG with one of: %s", len(all), tag, tomlfile.Printable(strings.Join(tags, ", ")))
+}

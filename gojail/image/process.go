@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/output"
+)
+
+// processReader is the output of a program. Its end is an error if the program failed.
+type processReader struct {
+	io.Reader
+	cmd    *exec.Cmd
+	what   string
+	stderr *output.Head
+	ended  bool
+	err    error // of the last read
+}
+
+// startReader starts a program; what says what for, as in "cannot read the directory: tar: ...".
+func startReader(cmd *exec.Cmd, what string) (io.ReadCloser, error) {
+	p := &processReader{cmd: cmd, what: what, stderr: &output.Head{Most: 2 << 10}}
+	cmd.Stderr = p.stderr
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot %s: %w", what, err)
+	}
+	p.Reader = pipe
+	return p, nil
+}
+
+func (p *processReader) Read(buffer []byte) (int, error) {
+	if p.err != nil {
+		return 0, p.err
+	}
+	n, err := p.Reader.Read(buffer)
+	if err == io.EOF {
+		p.ended = true
+		if failed := p.cmd.Wait(); failed != nil {
+			err = fmt.Errorf("cannot %s: %w: %s", p.what, failed, oneline.Text(string(p.stderr.Bytes())))
+		}
+	}
+	p.err = err
+	return n, err
+}
+
+// Close ends the program if it is still running.
+func (p *processReader) Close() error {
+	if !p.ended {
+		p.ended = true
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// errTooLarge means that a decompressed layer has more bytes than the caller allows.
+var errTooLarge = errors.New("the decompressed layer is too large; if the source is trusted, raise --max-size")
+
+// Read decompresses a layer from its stored form, and calls use with the tar stream. At its end the stream is an error if
+// it is not what the manifest and the configuration say. It returns the digest of the stored form.
+func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, use func(io.Reader) error) (digest string, err error) {
+	outer := &summingReader{r: stored, sum: sha256.New()}
+	plain, err := decompress(ctx, outer)
+	if err != nil {
+		return "", err
+	}
+	defer plain.Close()
+	inner := &summingReader{r: io.LimitReader(plain, bytesMax+1), sum: sha256.New()}
+	check := func() error {
+		if inner.count > bytesMax {
+			return errTooLarge
+		}
+		if _, err := io.Copy(io.Discard, outer); err != nil { // what follows the compressed data
+			return err
+		}
+		if l.Size != 0 && outer.count != l.Size {
+			return fmt.Errorf("it has %d bytes and not %d", outer.count, l.Size)
+		}
+		if l.Digest != "" && outer.digest() != l.Digest {
+			return fmt.Errorf("it has the digest %s and not %s: it is damaged, or not what the manifest names", outer.digest(), l.Digest)
+		}
+		if l.diffID != "" && inner.digest() != l.diffID {
+			return fmt.Errorf("its content has the digest %s and not %s: it is damaged, or not what the configuration names", inner.digest(), l.diffID)
+		}
+		return nil
+	}
+	if err := use(&checkedReader{inner, check}); err != nil {
+		return "", err
+	}
+	return outer.digest(), nil
+}
+
+// summingReader computes the SHA-256 of what is read.
+type summingReader struct {
+	r     io.Reader
+	sum   hash.Hash
+	count int64
+}
+
+func (s *summingReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.sum.Write(p[:n])
+	s.count += int64(n)
+	return n, err
+}
+
+func (s *summingReader) digest() string { return "sha256:" + hex.EncodeToString(s.sum.Sum(nil)) }
+
+// checkedReader replaces the end of a stream by the error of a check.
+type checkedReader struct {
+	r     io.Reader
+	check func() error
+}
+
+func (c *checkedReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if err == io.EOF {
+		if failed := c.check(); failed != nil {
+			err = failed
+		}
+	}
+	return n, err
+}

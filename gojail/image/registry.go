@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// openRegistry finds an image in a registry. Credentials are those of docker and podman: ~/.docker/config.json,
+// REGISTRY_AUTH_FILE and containers/auth.json in XDG_RUNTIME_DIR.
+func (s Source) openRegistry(ctx context.Context, options Options) (*Image, error) {
+	wanted, err := parsePlatform(options.Platform)
+	if err != nil {
+		return nil, err
+	}
+	var parse []name.Option
+	if options.Insecure {
+		parse = append(parse, name.Insecure)
+	}
+	reference, err := name.ParseReference(s.rest, parse...)
+	if err != nil {
+		return nil, fmt.Errorf("%s%s: %w", kindRegistry, s.rest, oneline.Error(err))
+	}
+	transport, err := newTransport(options)
+	if err != nil {
+		return nil, err
+	}
+	image, err := fetchImage(reference, wanted, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithTransport(transport), remote.WithPlatform(wanted), remote.WithUserAgent("gojail"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot get %s: %w", reference, oneline.Error(err))
+	}
+	return image, nil
+}
+
+// fetchImage reads the manifest and the configuration of an image, of which the library verifies the digests.
+func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.Option) (*Image, error) {
+	found, err := remote.Image(reference, options...)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := found.Digest()
+	if err != nil {
+		return nil, err
+	}
+	configText, err := found.RawConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	image := &Image{Digest: digest.String(), Layered: true}
+	diffIDs, err := image.readConfig(configText, wanted)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := found.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(diffIDs) != len(manifest.Layers) {
+		return nil, fmt.Errorf("the manifest has %d layers and the configuration %d", len(manifest.Layers), len(diffIDs))
+	}
+	for i, d := range manifest.Layers {
+		if err := checkLayer(d.MediaType); err != nil {
+			return nil, fmt.Errorf("layer %d: %w", i+1, err)
+		}
+		image.Layers = append(image.Layers, &Layer{Digest: d.Digest.String(), diffID: diffIDs[i].String(), Size: d.Size, Remote: true,
+			Open: func(context.Context) (io.ReadCloser, error) {
+				layer, err := found.LayerByDigest(d.Digest)
+				if err != nil {
+					return nil, oneline.Error(err)
+				}
+				return layer.Compressed()
+			}})
+	}
+	return image, nil
+}
+
+// newTransport returns how to reach a registry: over TLS, unless the options or a loopback address say otherwise.
+func newTransport(options Options) (http.RoundTripper, error) {
+	transport := remote.DefaultTransport.(*http.Transport).Clone()
+	if options.Authority != "" {
+		text, err := os.ReadFile(options.Authority)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the certificates of the registry: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate in PEM format", options.Authority)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return &secureTransport{transport, options.Insecure}, nil
+}
+
+// secureTransport refuses requests without TLS. The library itself falls back to them for private addresses.
+type secureTransport struct {
+	http.RoundTripper
+	insecure bool
+}
+
+var errInsecure = errors.New("the registry does not offer TLS; if the network is trusted, give --insecure")
+
+func (t *secureTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != "https" && !t.insecure && !isLoopback(request.URL.Hostname()) {
+		return nil, errInsecure
+	}
+	return t.RoundTripper.RoundTrip(request)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/image/imagetest"
+)
+
+// newRegistry starts a registry on loopback with an image hpc/debian:13, and returns its address and, with TLS, the file with its
+// certificate. Where password is not empty, it is asked for.
+func newRegistry(t *testing.T, tls bool, password string, image v1.Image) (address, authority string) {
+	t.Helper()
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	open := true
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, given, _ := r.BasicAuth(); password != "" && given != password && !open {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`, http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if tls {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	t.Cleanup(server.Close)
+	_, address, _ = strings.Cut(server.URL, "://")
+	reference, err := name.ParseReference(address + "/hpc/debian:13")
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(reference, image, remote.WithTransport(server.Client().Transport)))
+	open = false
+	if tls {
+		authority = filepath.Join(t.TempDir(), "ca.pem")
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		require.NoError(t, os.WriteFile(authority, text, 0o644))
+	}
+	return address, authority
+}
+
+func TestRegistry(t *testing.T) {
+	image := imagetest.Image(t, []string{"a=1"}, []string{"b=2"})
+	digest, err := image.Digest()
+	require.NoError(t, err)
+	for _, tls := range []bool{false, true} {
+		for _, password := range []string{"", "secret"} {
+			t.Run(fmt.Sprintf("TLS %v, password %q", tls, password), func(t *testing.T) {
+				t.Setenv("DOCKER_CONFIG", t.TempDir()) // nobody's credentials
+				t.Setenv("REGISTRY_AUTH_FILE", "")
+				address, authority := newRegistry(t, tls, password, image)
+				options := Options{Authority: authority}
+				if password != "" {
+					_, _, err := read(t, "docker://"+address+"/hpc/debian:13", options)
+					require.ErrorContains(t, err, "UNAUTHORIZED")
+					login(t, address, "user:"+password)
+				}
+				got, layers, err := read(t, "docker://"+address+"/hpc/debian:13", options)
+				require.NoError(t, err)
+				assert.Equal(t, []string{"a", "b"}, layers)
+				assert.Equal(t, digest.String(), got.Digest)
+				assert.True(t, got.Layers[0].Remote)
+				_, layers, err = read(t, "docker://"+address+"/hpc/debian@"+digest.String(), options)
+				require.NoError(t, err)
+				assert.Equal(t, []string{"a", "b"}, layers)
+				_, _, err = read(t, "docker://"+address+"/hpc/debian:12", options)
+				require.ErrorContains(t, err, "cannot get "+address+"/hpc/debian:12: ")
+				if tls {
+					_, _, err = read(t, "docker://"+address+"/hpc/debian:13", Options{})
+					require.ErrorContains(t, err, "certificate")
+				}
+			})
+		}
+	}
+}
+
+// login writes credentials as docker login does.
+func login(t *testing.T, address, credentials string) {
+	t.Helper()
+	text := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, address, base64.StdEncoding.EncodeToString([]byte(credentials)))
+	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600))
+}
+
+func TestRegistryWithoutTLS(t *testing.T) {
+	transport, err := newTransport(Options{})
+	require.NoError(t, err)
+	request := httptest.NewRequest(http.MethodGet, "http://192.168.1.1/v2/", nil)
+	_, err = transport.RoundTrip(request)
+	require.ErrorIs(t, err, errInsecure)
+	_, err = newTransport(Options{Authority: "/etc/hostname"})
+	require.ErrorContains(t, err, "/etc/hostname has no certificate in PEM format")
+	_, _, err = read(t, "docker://Not A Name", Options{})
+	require.ErrorContains(t, err, "docker://Not A Name: ")
+}
+
+// TestRegistryThatLies: a registry may return another manifest or layer than was asked for.
+func TestRegistryThatLies(t *testing.T) {
+	good, bad := imagetest.Image(t, []string{"a=1"}), imagetest.Image(t, []string{"a=2"})
+	address, _ := newRegistry(t, false, "", bad)
+	goodDigest, err := good.Digest()
+	require.NoError(t, err)
+	badDigest, err := bad.Digest()
+	require.NoError(t, err)
+	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to := "http://" + address + strings.ReplaceAll(r.URL.Path, goodDigest.Hex, badDigest.Hex)
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(liar.Close)
+	_, host, _ := strings.Cut(liar.URL, "://")
+	_, _, err = read(t, "docker://"+host+"/hpc/debian@"+goodDigest.String(), Options{})
+	require.ErrorContains(t, err, "cannot get "+host+"/hpc/debian@"+goodDigest.String())
+}

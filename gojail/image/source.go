@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// Kinds of sources: what SOURCE begins with.
+const (
+	kindOCI           = "oci:"
+	kindOCIArchive    = "oci-archive:"
+	kindDockerArchive = "docker-archive:"
+	kindRegistry      = "docker://"
+	kindDir           = "dir:"
+	kindTar           = "tar:"
+	kindDebootstrap   = "debootstrap:"
+)
+
+// forms are the forms of a SOURCE, for help texts.
+var forms = []string{"oci:DIR[:TAG]", "oci-archive:FILE[:TAG]", "docker-archive:FILE[:TAG]", "docker://REGISTRY/NAME[:TAG|@DIGEST]",
+	"dir:DIR", "tar:FILE", "debootstrap:SUITE"}
+
+// Source is a parsed SOURCE.
+type Source struct {
+	kind string
+	rest string // a path, a reference or a suite
+	tag  string
+}
+
+// ParseSource parses a SOURCE. Relative paths are resolved against the working directory.
+func ParseSource(text string) (Source, error) {
+	for _, kind := range []string{kindOCI, kindOCIArchive, kindDockerArchive, kindRegistry, kindDir, kindTar, kindDebootstrap} {
+		rest, is := strings.CutPrefix(text, kind)
+		if !is {
+			continue
+		}
+		s := Source{kind: kind, rest: rest}
+		switch kind {
+		case kindRegistry, kindDebootstrap:
+		case kindOCI, kindOCIArchive, kindDockerArchive:
+			s.rest, s.tag, _ = strings.Cut(rest, ":")
+		}
+		if s.rest == "" || s.rest[0] == '-' {
+			break
+		}
+		if kind == kindRegistry || kind == kindDebootstrap {
+			return s, nil
+		}
+		full, err := filepath.Abs(s.rest)
+		s.rest = full
+		return s, err
+	}
+	return Source{}, fmt.Errorf("%q is no source of a jail; write one of: %s", text, strings.Join(forms, ", "))
+}
+
+// Options say which image is taken, and from whom.
+type Options struct {
+	Platform    string   // as "linux/arm64"; "": this machine's
+	Insecure    bool     // registries without TLS
+	Authority   string   // file with certificates of a registry's authority; "": the system's
+	Debootstrap []string // further arguments of mmdebstrap
+}
+
+// Image is an open source.
+type Image struct {
+	Digest   string // of the manifest; "": the source has none
+	Platform string // "": unknown
+	Layers   []*Layer
+	Layered  bool // layers remove files of those below them
+	close    func() error
+}
+
+// Close releases what the image was read from.
+func (i *Image) Close() error {
+	if i.close == nil {
+		return nil
+	}
+	return i.close()
+}
+
+// Layer is one tar stream of an image.
+type Layer struct {
+	Digest string // of the stream as stored; "": unknown before it was read
+	diffID string // of the decompressed stream; "": unknown
+	Size   int64  // as stored; 0: unknown
+	Remote bool   // it comes over the network
+	Open   func(context.Context) (io.ReadCloser, error)
+}
+
+// Open opens a source.
+func (s Source) Open(ctx context.Context, options Options) (*Image, error) {
+	open := map[string]func(context.Context, Options) (*Image, error){
+		kindOCI: s.openLayout, kindOCIArchive: s.openLayoutArchive, kindDockerArchive: s.openDockerArchive, kindRegistry: s.openRegistry,
+		kindDir: s.openDir, kindTar: s.openTar, kindDebootstrap: s.openDebootstrap,
+	}[s.kind]
+	return open(ctx, options)
+}

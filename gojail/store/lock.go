@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// lockPatience is how long a change waits for another one, which takes milliseconds unless storage is slow.
+const lockPatience = 30 * time.Second
+
+// holder says who works in the store.
+type holder struct {
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+}
+
+func (h holder) String() string {
+	if h.Host == "" {
+		return "a process that has not written its name yet"
+	}
+	return tomlfile.Printable(fmt.Sprintf("%q, process %d on %s, since %s", h.Command, h.PID, h.Host, h.Since.Format(time.DateTime)))
+}
+
+// newHolder describes this process.
+func newHolder() holder {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return holder{host, os.Getpid(), strings.Join(os.Args, " "), time.Now().Round(time.Second)}
+}
+
+// change calls do while no other node or process changes the jail. Then it removes what killed commands left.
+func (j *Jail) change(ctx context.Context, do func() error) error {
+	orphans, err := j.changeLocked(ctx, do)
+	for _, orphan := range orphans {
+		if removed := orphan.Remove(); err == nil && removed != nil {
+			err = fmt.Errorf("it is done, but what a killed command left cannot be removed: %w", removed)
+		}
+	}
+	return err
+}
+
+func (j *Jail) changeLocked(ctx context.Context, do func() error) (orphans []*Work, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	lock, err := filelock.Wait(ctx, j.path(lockFile))
+	if err != nil {
+		return nil, explainLock(j.path(lockFile), err)
+	}
+	defer lock.Close()
+	if err := writeHolder(lock); err != nil {
+		return nil, err
+	}
+	if orphans, err = j.claimOrphans(); err != nil {
+		return orphans, err
+	}
+	return orphans, do()
+}
+
+// explainLock returns the error of a lock with its holder or its remedy.
+func explainLock(path string, err error) error {
+	switch {
+	case errors.Is(err, filelock.ErrBusy):
+		return fmt.Errorf("%s is locked by %s", path, readHolder(path))
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOLCK):
+		return fmt.Errorf("cannot lock %s: %w; the storage must have locks for all nodes: NFS without nolock, Lustre with -o flock", path, oneline.Errno(err))
+	case errors.Is(err, unix.EROFS), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("cannot lock %s: %w; run it on a node that may write to the storage", path, oneline.Errno(err))
+	}
+	return err
+}
+
+// writeHolder writes the name of this process into a file that it has locked.
+func writeHolder(file *os.File) error {
+	text, err := json.Marshal(newHolder())
+	if err != nil {
+		return err
+	}
+	if err := file.Truncate(0); err != nil {
+		return fmt.Errorf("cannot write %s: %w", file.Name(), oneline.Cause(err))
+	}
+	_, err = file.WriteAt(append(text, '\n'), 0)
+	return err
+}
+
+// readHolder returns the holder that a lock file names.
+func readHolder(path string) (h holder) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return h
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 64<<10))
+	if err != nil || json.Unmarshal(text, &h) != nil {
+		return holder{}
+	}
+	return h
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/gojail/gojail/internal/statefile"
+	"github.com/gojail/gojail/internal/wholefile"
+)
+
+// Publish makes a finished tree or image file a version of the jail. tree and list are paths in the work item; both
+// are on the disk already. The version appears at once, and is not in use.
+func (w *Work) Publish(ctx context.Context, tree, list string, r *Record) error {
+	j := w.jail
+	return j.change(ctx, func() error {
+		if j.hasVersion(r.Version) {
+			return fmt.Errorf("jail %s already has a version %s", j.Name, r.Version)
+		}
+		if err := os.Rename(list, j.ListPath(r.Version)); err != nil {
+			return fmt.Errorf("cannot store the list of files: %w", err)
+		}
+		text, err := statefile.Encode(r)
+		if err != nil {
+			return err
+		}
+		if err := wholefile.Save(j.recordPath(r.Version), text, 0o644); err != nil {
+			return fmt.Errorf("cannot write the record: %w", err)
+		}
+		// RENAME_NOREPLACE is not supported over NFS; the lock keeps others away.
+		if err := os.Rename(tree, j.path(versionsDir, fileName(r.Version, r.Format))); err != nil {
+			return fmt.Errorf("cannot move the version to its place: %w", err)
+		}
+		return wholefile.Sync(j.path(versionsDir))
+	})
+}
+
+// Remove removes a version that is not current. check, which is called while nobody else changes the jail, returns an
+// error if it must stay.
+func (j *Jail) Remove(ctx context.Context, id string, check func(*Version) error) error {
+	var trash *Work
+	err := j.change(ctx, func() (err error) {
+		v, err := j.Version(id)
+		if err != nil {
+			return err
+		}
+		if v.Current {
+			return fmt.Errorf("version %s is the current one of jail %s; switch to another one first", v.Version, j.Name)
+		}
+		if err := check(v); err != nil {
+			return err
+		}
+		if trash, err = j.newWork(kindTrash); err != nil {
+			return err
+		}
+		if err := os.Rename(j.Path(v), trash.Path(v.file)); err != nil {
+			return fmt.Errorf("cannot move version %s away: %w", v.Version, err)
+		}
+		if err := wholefile.Sync(j.path(versionsDir)); err != nil {
+			return fmt.Errorf("cannot write to the disk that version %s is gone: %w", v.Version, err)
+		}
+		return j.removeOrphanRecords()
+	})
+	if trash == nil {
+		return err
+	}
+	if err != nil {
+		trash.lock.Close() // an orphan, which the next change removes
+		return err
+	}
+	return trash.Remove()
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/trusted"
+)
+
+// Names in the directory of a jail.
+const (
+	versionsDir = "versions"
+	recordsDir  = "records"
+	workDir     = "work"
+	currentLink = "current"
+	historyFile = "history.json"
+	lockFile    = "lock"
+)
+
+// Store is a directory with versions of jails.
+type Store struct{ dir string }
+
+// Jail is one jail of a store.
+type Jail struct {
+	Name string
+	dir  string
+}
+
+// Open opens the store in a directory, which only root may write to.
+func Open(dir string) (*Store, error) {
+	if err := checkDirectory(dir); err != nil {
+		return nil, fmt.Errorf("cannot use the store of jails: %w", err)
+	}
+	return &Store{dir}, nil
+}
+
+// checkDirectory fails if a path is not a directory that only root can write to and replace.
+func checkDirectory(dir string) error {
+	if err := trusted.Parents(dir); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		if err == unix.ENOENT {
+			return fmt.Errorf("%s does not exist; is its storage mounted? To begin a store there, run: mkdir -m 755 %s", dir, dir)
+		}
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return trusted.Check(dir, &st, unix.S_IFDIR)
+}
+
+var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// checkName fails if a jail of a store cannot have that name.
+func checkName(name string) error {
+	if !nameRule.MatchString(name) {
+		return fmt.Errorf("invalid name %q of a jail: must be a letter or digit, then letters, digits, '.', '_' or '-', at most 64", name)
+	}
+	return nil
+}
+
+// Jails returns the jails of the store in alphabetical order.
+func (s *Store) Jails() ([]*Jail, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the store: %w", err)
+	}
+	var list []*Jail
+	for _, e := range entries {
+		if e.IsDir() && checkName(e.Name()) == nil {
+			list = append(list, &Jail{e.Name(), filepath.Join(s.dir, e.Name())})
+		}
+	}
+	return list, nil
+}
+
+// Jail returns a jail that the store has. The error lists those it has.
+func (s *Store) Jail(name string) (*Jail, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	j := &Jail{name, filepath.Join(s.dir, name)}
+	err := checkDirectory(j.dir)
+	if _, missing := os.Lstat(j.dir); errors.Is(missing, fs.ErrNotExist) {
+		return nil, s.describeMissing(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot use jail %s of the store: %w", name, err)
+	}
+	return j, nil
+}
+
+func (s *Store) describeMissing(name string) error {
+	all, err := s.Jails()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("%s has no jail yet; build one with: gojail jail build %s --from SOURCE", s.dir, name)
+	}
+	var names []string
+	for _, j := range all {
+		names = append(names, j.Name)
+	}
+	return fmt.Errorf("%s has no jail %q; it has: %s", s.dir, name, strings.Join(names, ", "))
+}
+
+// MakeJail returns a jail of the store, and creates its directories where they are missing.
+func (s *Store) MakeJail(name string) (*Jail, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	j := &Jail{name, filepath.Join(s.dir, name)}
+	for _, dir := range []string{j.dir, j.path(versionsDir), j.path(recordsDir), j.path(workDir)} {
+		if err := makeDirectory(dir); err != nil {
+			return nil, fmt.Errorf("cannot create jail %s in the store: %w; is this node allowed to write to the storage?", name, err)
+		}
+	}
+	return j, checkDirectory(j.dir)
+}
+
+// makeDirectory creates a directory with mode 0755 whatever the umask is.
+func makeDirectory(dir string) error {
+	err := os.Mkdir(dir, 0o755)
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	} else if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return oneline.Cause(err)
+}
+
+func (j *Jail) path(parts ...string) string {
+	return filepath.Join(slices.Insert(parts, 0, j.dir)...)
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/internal/statefile"
+)
+
+// Formats of a version. The name of an image file ends with its format.
+const (
+	FormatDir      = "dir"
+	FormatSquashfs = "squashfs"
+	FormatEROFS    = "erofs"
+)
+
+// Record is what is known of a version since it was built.
+type Record struct {
+	Version  string           `json:"version"`
+	Format   string           `json:"format"`
+	Source   string           `json:"source"`             // as it was asked for
+	Digest   string           `json:"digest,omitempty"`   // of the image's manifest, or of the archive
+	Platform string           `json:"platform,omitempty"` // of an image
+	Base     string           `json:"base,omitempty"`     // the version that it is an edited copy of
+	Built    time.Time        `json:"built"`
+	By       string           `json:"by"`
+	Gojail   string           `json:"gojail"` // gojail's version
+	Entries  int64            `json:"entries"`
+	Bytes    int64            `json:"bytes"`            // of all files together
+	Stored   int64            `json:"stored"`           // size of an image file, or Bytes
+	ImageSum string           `json:"sha256,omitempty"` // of an image file
+	LeftOut  map[string]int64 `json:"left_out,omitempty"`
+	Targets  []string         `json:"mount_targets,omitempty"` // that the build created
+}
+
+// Version is a version that exists.
+type Version struct {
+	Record
+	Current bool
+	Err     error // the record is missing or damaged; only Version and Format are known
+	file    string
+}
+
+// Versions returns the versions of the jail, the oldest first.
+func (j *Jail) Versions() ([]*Version, error) {
+	entries, err := os.ReadDir(j.path(versionsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read the versions of jail %s: %w", j.Name, err)
+	}
+	current, err := j.currentFile()
+	if err != nil {
+		return nil, err
+	}
+	var list []*Version
+	for _, e := range entries {
+		v := &Version{file: e.Name(), Current: e.Name() == current}
+		id, format := splitFile(e.Name(), e.IsDir())
+		if checkName(id) != nil {
+			continue
+		}
+		v.Err = statefile.Read(j.recordPath(id), &v.Record, func() error { return checkRecord(&v.Record, id, format) })
+		if v.Err != nil {
+			v.Record = Record{Version: id, Format: format}
+		}
+		list = append(list, v)
+	}
+	slices.SortFunc(list, func(a, b *Version) int { return strings.Compare(a.Version, b.Version) })
+	return list, nil
+}
+
+// splitFile returns the version and the format of a name in versions/.
+func splitFile(name string, isDir bool) (id, format string) {
+	if isDir {
+		return name, FormatDir
+	}
+	for _, format := range []string{FormatSquashfs, FormatEROFS} {
+		if id, is := strings.CutSuffix(name, "."+format); is {
+			return id, format
+		}
+	}
+	return "", ""
+}
+
+// fileName is the reverse of splitFile.
+func fileName(id, format string) string {
+	if format == FormatDir {
+		return id
+	}
+	return id + "." + format
+}
+
+func checkRecord(r *Record, id, format string) error {
+	if r.Version != id || r.Format != format {
+		return fmt.Errorf("it is of version %q as %q", r.Version, r.Format)
+	}
+	return nil
+}
+
+func (j *Jail) recordPath(id string) string { return j.path(recordsDir, id+".json") }
+
+// ListPath returns the path of the list of a version's files, compressed by gzip.
+func (j *Jail) ListPath(id string) string { return j.path(recordsDir, id+".mtree.gz") }
+
+// Path returns the path of a version.
+func (j *Jail) Path(v *Version) string { return j.path(versionsDir, v.file) }
+
+// Version returns one version; id may be the beginning of its name if no other begins like it, or "current".
+func (j *Jail) Version(id string) (*Version, error) {
+	all, err := j.Versions()
+	if err != nil {
+		return nil, err
+	}
+	var found []*Version
+	var names []string
+	for _, v := range all {
+		if v.Version == id || id == currentLink && v.Current {
+			return v, nil
+		}
+		if strings.HasPrefix(v.Version, id) && id != "" {
+			found = append(found, v)
+		}
+		names = append(names, v.Version)
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("jail %s has %d versions that begin with %q; write more of the name", j.Name, len(found), id)
+	case id == currentLink:
+		return nil, fmt.Errorf("jail %s has no current version; choose one with: gojail jail switch %s VERSION", j.Name, j.Name)
+	case len(names) == 0:
+		return nil, fmt.Errorf("jail %s has no version; build one with: gojail jail build %s --from SOURCE", j.Name, j.Name)
+	}
+	return nil, fmt.Errorf("jail %s has no version %q; it has: %s", j.Name, id, strings.Join(names, ", "))
+}
+
+// NewID returns the name of a version that is built now from what digest names. It sorts by time.
+func NewID(now time.Time, digest string) string {
+	_, hex, _ := strings.Cut(digest, ":")
+	return now.UTC().Format("20060102-150405") + "-" + hex[:min(8, len(hex))]
+}

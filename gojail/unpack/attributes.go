@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	paxXattr      = "SCHILY.xattr."
+	capabilityKey = "security.capability"
+	permissions   = 0o1777
+	setIDBits     = unix.S_ISUID | unix.S_ISGID
+)
+
+// idMax is the highest number of a user or group: lchown(2) takes the one above it for "unchanged".
+const idMax = 1<<32 - 2
+
+// setAttributes sets owner, mode, extended attributes and times of a path that is not a link to elsewhere. hasMode is
+// false for a symbolic link.
+func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error {
+	if h.Uid < 0 || h.Gid < 0 || int64(h.Uid) > idMax || int64(h.Gid) > idMax {
+		return fmt.Errorf("the owner %d:%d is out of range", h.Uid, h.Gid)
+	}
+	if err := unix.Lchown(full, h.Uid, h.Gid); err != nil {
+		return fmt.Errorf("cannot change the owner to %d:%d: %w", h.Uid, h.Gid, err)
+	}
+	if hasMode { // after the owner: chown(2) clears set-ID bits
+		if err := unix.Chmod(full, u.mode(h)); err != nil {
+			return fmt.Errorf("cannot change the mode: %w", err)
+		}
+	}
+	if err := u.setXattrs(full, h); err != nil {
+		return err
+	}
+	if h.Typeflag == tar.TypeDir {
+		return nil // at the end
+	}
+	return setTimes(full, h.AccessTime, h.ModTime)
+}
+
+// mode returns the permissions of an entry. The set-group-ID bit of a directory gives nobody rights.
+func (u *unpacker) mode(h *tar.Header) uint32 {
+	bits := uint32(h.Mode) & (permissions | setIDBits)
+	if h.Typeflag == tar.TypeDir {
+		return bits &^ unix.S_ISUID
+	}
+	if bits&setIDBits != 0 && !u.policy.Setuid {
+		u.result.leaveOut(leftSetuid, 1)
+		return bits & permissions
+	}
+	return bits
+}
+
+func (u *unpacker) setXattrs(full string, h *tar.Header) error {
+	size := 0
+	for key, value := range h.PAXRecords {
+		name, is := strings.CutPrefix(key, paxXattr)
+		if !is {
+			continue
+		}
+		if size += len(name) + len(value); size > xattrMax {
+			return fmt.Errorf("the extended attributes have more than %d bytes", xattrMax)
+		}
+		if len(name) > nameMax || strings.ContainsRune(name, 0) {
+			return fmt.Errorf("invalid name %s of an extended attribute", printable(name))
+		}
+		if !u.keepsXattr(name) || h.Typeflag == tar.TypeSymlink {
+			continue
+		}
+		switch err := unix.Lsetxattr(full, name, []byte(value), 0); {
+		case errors.Is(err, unix.EOPNOTSUPP) && name != capabilityKey:
+			u.result.leaveOut(leftAttributes, 1) // storage such as NFS before Linux 5.9 has none
+		case err != nil:
+			return fmt.Errorf("cannot set the extended attribute %s: %w", printable(name), err)
+		}
+	}
+	return nil
+}
+
+// keepsXattr reports whether an extended attribute is kept, and counts one that is not.
+func (u *unpacker) keepsXattr(name string) bool {
+	switch {
+	case name == capabilityKey && u.policy.Setuid:
+		return true
+	case name == capabilityKey:
+		u.result.leaveOut(leftCapability, 1)
+		return false
+	case strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay."):
+		return true
+	}
+	u.result.leaveOut(leftAttributes, 1)
+	return false
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// request is what a child is asked for, as its only argument.
+type request struct {
+	Action  string `json:"action"`
+	Target  string `json:"target"`
+	Policy  Policy `json:"policy"`
+	Limits  Limits `json:"limits"`
+	Before  Result `json:"before"`
+	Version string `json:"version,omitempty"`
+}
+
+// Actions of a request.
+const (
+	actionLayer = "layer"
+	actionMark  = "mark"
+	actionList  = "list"
+)
+
+// answer is the last line that a child writes to its third descriptor.
+type answer struct {
+	Error  string `json:"error,omitempty"`
+	Result Result `json:"result"`
+}
+
+// answerFD is the descriptor for the answer: the standard output is the list of a tree.
+const answerFD = 3
+
+// childAttributes are the namespaces of a child. It dies with its parent.
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID,
+		Pdeathsig:  unix.SIGKILL,
+	}
+}
+
+// Child is the whole life of a child process, whose argument is text.
+func Child(text string) {
+	var a answer
+	err := runChild(text, &a.Result)
+	if err != nil {
+		a.Error = err.Error()
+	}
+	out := os.NewFile(answerFD, "answer")
+	if encoded := json.NewEncoder(out).Encode(a); encoded != nil || err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func runChild(text string, result *Result) error {
+	var r request
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return fmt.Errorf("invalid request: %w", err)
+	}
+	if os.Getpid() != 1 {
+		return errors.New("this command is gojail's own, and runs in namespaces that gojail makes")
+	}
+	if err := enterTarget(r.Target); err != nil {
+		return fmt.Errorf("cannot make %s the root of a process: %w", r.Target, err)
+	}
+	switch r.Action {
+	case actionLayer:
+		u := newUnpacker(r.Policy, r.Limits, r.Before)
+		err := u.unpackStream(os.Stdin)
+		*result = u.result
+		return err
+	case actionMark:
+		return writeVersion(r.Version)
+	case actionList:
+		return listTree(os.Stdout)
+	}
+	return fmt.Errorf("invalid request %q", r.Action)
+}
+
+// enterTarget makes a directory the root of this process, with nothing else below it. The mount namespace is this
+// process's own.
+func enterTarget(target string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := unix.Mount(target, target, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	if err := unix.Chdir(target); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return err
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// versionFile names a tree's version, at its root.
+const versionFile = ".gojail.version"
+
+// writeVersion writes the version file, whatever the archive had in its place, and the tree to the disk.
+func writeVersion(version string) error {
+	full := "/" + versionFile
+	u := newUnpacker(Policy{}, Limits{}, Result{})
+	if err := u.keepTimes("/"); err != nil {
+		return err
+	}
+	if err := u.removeExisting(full); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot create %s: %w", full, errors.Unwrap(err))
+	}
+	defer f.Close()
+	if _, err := io.WriteString(f, version+"\n"); err != nil {
+		return fmt.Errorf("cannot write %s: %w", full, err)
+	}
+	if err := errors.Join(f.Chmod(0o644), f.Chown(0, 0)); err != nil {
+		return fmt.Errorf("cannot change the mode of %s: %w", full, err)
+	}
+	if err := unix.Chmod("/", 0o755); err != nil {
+		return fmt.Errorf("cannot change the mode of the root: %w", err)
+	}
+	if err := unix.Lchown("/", 0, 0); err != nil {
+		return fmt.Errorf("cannot change the owner of the root: %w", err)
+	}
+	if err := u.setTimes(); err != nil {
+		return err
+	}
+	return syncTree(f)
+}
+
+// syncTree writes the file system of a file to the disk.
+func syncTree(f *os.File) error {
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("cannot write the tree to the disk: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// Difference is a file that is not as it was.
+type Difference struct {
+	Path string   `json:"path"`
+	What string   `json:"what"`           // DifferenceAdded, DifferenceMissing or DifferenceChanged
+	Keys []string `json:"keys,omitempty"` // what changed, as "mode: 0755, now 0777"
+}
+
+// Values of Difference.What.
+const (
+	DifferenceAdded   = "added"
+	DifferenceMissing = "missing"
+	DifferenceChanged = "changed"
+)
+
+func (d Difference) String() string {
+	line := d.What + " " + tomlfile.Printable(d.Path)
+	if len(d.Keys) > 0 {
+		line += " (" + strings.Join(d.Keys, "; ") + ")"
+	}
+	return line
+}
+
+// Compare calls report for each difference between the list of a tree as it was and as it is. Times alone are none.
+func Compare(was, is io.Reader, report func(Difference)) error {
+	a, b := newListReader(was), newListReader(is)
+	left, err := a.next()
+	if err != nil {
+		return fmt.Errorf("the stored list is damaged: %w", err)
+	}
+	right, err := b.next()
+	for err == nil && (left != nil || right != nil) {
+		order := compareLines(left, right)
+		switch {
+		case order < 0:
+			report(Difference{Path: left.name, What: DifferenceMissing})
+		case order > 0:
+			report(Difference{Path: right.name, What: DifferenceAdded})
+		default:
+			if keys := left.changes(right); len(keys) > 0 {
+				report(Difference{Path: right.name, What: DifferenceChanged, Keys: keys})
+			}
+		}
+		if order <= 0 {
+			if left, err = a.next(); err != nil {
+				return fmt.Errorf("the stored list is damaged: %w", err)
+			}
+		}
+		if order >= 0 {
+			right, err = b.next()
+		}
+	}
+	return err
+}
+
+// listLine is one file of a list.
+type listLine struct {
+	name  string
+	words []string // sorted
+}
+
+// compareLines compares in the order of a walk: a directory, then what is in it, then its next sibling. nil is the
+// end.
+func compareLines(a, b *listLine) int {
+	switch {
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return slices.Compare(strings.Split(a.name, "/"), strings.Split(b.name, "/"))
+}
+
+// changes returns what differs between two lines of one name.
+func (l *listLine) changes(now *listLine) (keys []string) {
+	was, is := l.values(), now.values()
+	for _, word := range l.words {
+		key, value, _ := strings.Cut(word, "=")
+		if other, has := is[key]; key != "time" && has && other != value {
+			keys = append(keys, describeChange(key, value, other))
+		} else if !has {
+			keys = append(keys, key+" is gone")
+		}
+	}
+	for _, word := range now.words {
+		if key, _, _ := strings.Cut(word, "="); was[key] == "" {
+			keys = append(keys, key+" is new")
+		}
+	}
+	return keys
+}
+
+func describeChange(key, was, is string) string {
+	if key == "sha256digest" {
+		return "content"
+	}
+	return fmt.Sprintf("%s: %s, now %s", key, was, is)
+}
+
+func (l *listLine) values() map[string]string {
+	values := map[string]string{}
+	for _, word := range l.words {
+		key, value, _ := strings.Cut(word, "=")
+		values[key] = value
+	}
+	return values
+}
+
+type listReader struct{ lines *bufio.Scanner }
+
+func newListReader(r io.Reader) *listReader {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 64<<10) // a name of 4095 bytes and a target of as many, escaped
+	return &listReader{lines}
+}
+
+// next returns the next file, or nil at the end.
+func (r *listReader) next() (*listLine, error) {
+	for r.lines.Scan() {
+		text := r.lines.Text()
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		words := strings.Split(text, " ")
+		name, err := unescapeName(words[0])
+		if err != nil {
+			return nil, err
+		}
+		return &listLine{name, words[1:]}, nil
+	}
+	return nil, r.lines.Err()
+}
+
+// unescapeName is the reverse of escapeName.
+func unescapeName(text string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			b.WriteByte(text[i])
+			continue
+		}
+		if i+4 > len(text) {
+			return "", fmt.Errorf("%q ends in the middle of an escape", text)
+		}
+		c, err := strconv.ParseUint(text[i+1:i+4], 8, 8)
+		if err != nil {
+			return "", fmt.Errorf("%q has an invalid escape", text)
+		}
+		b.WriteByte(byte(c))
+		i += 3
+	}
+	return b.String(), nil
+}

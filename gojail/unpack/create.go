@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// create makes one entry at its real path.
+func (u *unpacker) create(full string, h *tar.Header, body io.Reader) error {
+	if h.Typeflag == tar.TypeDir {
+		return u.createDirectory(full, h)
+	}
+	if h.Typeflag == tar.TypeLink {
+		return u.createLink(full, h.Linkname)
+	}
+	if isDevice(h) && u.policy.Devices != DevicesMake {
+		return u.leaveOutDevice(full)
+	}
+	if err := u.removeExisting(full); err != nil {
+		return err
+	}
+	switch h.Typeflag {
+	case tar.TypeReg, tar.TypeGNUSparse:
+		return u.createFile(full, h, body)
+	case tar.TypeSymlink:
+		if h.Linkname == "" || len(h.Linkname) > pathMax {
+			return fmt.Errorf("the symbolic link has a target of %d bytes", len(h.Linkname))
+		}
+		if err := unix.Symlink(h.Linkname, full); err != nil {
+			return fmt.Errorf("cannot create the symbolic link: %w", err)
+		}
+		return u.setAttributes(full, h, false)
+	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
+		kind := map[byte]uint32{tar.TypeChar: unix.S_IFCHR, tar.TypeBlock: unix.S_IFBLK, tar.TypeFifo: unix.S_IFIFO}[h.Typeflag]
+		if err := unix.Mknod(full, kind|0o600, int(unix.Mkdev(uint32(h.Devmajor), uint32(h.Devminor)))); err != nil {
+			return fmt.Errorf("cannot create the special file: %w", err)
+		}
+		return u.setAttributes(full, h, true)
+	}
+	return fmt.Errorf("unknown type %q of an entry", string(h.Typeflag))
+}
+
+func isFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse }
+
+func isDevice(h *tar.Header) bool { return h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock }
+
+func (u *unpacker) leaveOutDevice(full string) error {
+	if u.policy.Devices == DevicesRefuse {
+		return errors.New("is a device node; a jail has its own /dev, so leave it out: --devices=drop")
+	}
+	u.absent[full] = true
+	u.result.leaveOut(leftDevices, 1)
+	return u.removeExisting(full)
+}
+
+// createDirectory keeps a directory that is there, with its content.
+func (u *unpacker) createDirectory(full string, h *tar.Header) error {
+	var st unix.Stat_t
+	err := unix.Lstat(full, &st)
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if err := u.removeExisting(full); err != nil {
+			return err
+		}
+		if err := makeDirectory(full, 0, 0, 0o700); err != nil {
+			return fmt.Errorf("cannot create the directory: %w", err)
+		}
+	}
+	return u.setDirectory(full, h)
+}
+
+func (u *unpacker) setDirectory(full string, h *tar.Header) error {
+	if err := u.setAttributes(full, h, true); err != nil {
+		return err
+	}
+	u.times[full] = times{h.AccessTime, h.ModTime}
+	return nil
+}
+
+func (u *unpacker) createLink(full, to string) error {
+	name, err := cleanName(to)
+	if err != nil {
+		return fmt.Errorf("hard link: %w", err)
+	}
+	dir, err := u.findParent(path.Dir(name), false)
+	if err != nil {
+		return fmt.Errorf("hard link to %s: %w", printable(to), err)
+	}
+	target := path.Join(dir, path.Base(name))
+	if u.absent[target] {
+		u.absent[full] = true
+		u.result.leaveOut(leftDevices, 1)
+		return u.removeExisting(full)
+	}
+	var st unix.Stat_t
+	switch err := unix.Lstat(target, &st); {
+	case target == full:
+		return errors.New("is a hard link to itself")
+	case err != nil:
+		return fmt.Errorf("hard link to %s: %w", printable(to), err)
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return fmt.Errorf("hard link to the directory %s", printable(to))
+	}
+	if err := u.removeExisting(full); err != nil {
+		return err
+	}
+	if err := unix.Link(target, full); err != nil {
+		return fmt.Errorf("cannot create the hard link to %s: %w", printable(to), err)
+	}
+	return nil
+}
+
+func (u *unpacker) createFile(full string, h *tar.Header, body io.Reader) error {
+	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot create the file: %w", errors.Unwrap(err))
+	}
+	err = u.writeContent(f, body, h.Size)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the file: %w", err)
+	}
+	return u.setAttributes(full, h, true)
+}
+
+// zeros is what a block of a hole reads as.
+var zeros [4096]byte
+
+// writeContent copies size bytes, and leaves holes where whole buffers of the source are zero.
+func (u *unpacker) writeContent(f *os.File, body io.Reader, size int64) error {
+	hole := false
+	for left := size; left > 0; {
+		part := u.buffer[:min(left, int64(len(u.buffer)))]
+		if _, err := io.ReadFull(body, part); err != nil {
+			return err
+		}
+		left -= int64(len(part))
+		var err error
+		if hole = isZero(part); hole {
+			_, err = f.Seek(int64(len(part)), io.SeekCurrent)
+		} else {
+			_, err = f.Write(part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if hole {
+		return f.Truncate(size)
+	}
+	return nil
+}
+
+func isZero(part []byte) bool {
+	for ; len(part) > len(zeros); part = part[len(zeros):] {
+		if !bytes.Equal(part[:len(zeros)], zeros[:]) {
+			return false
+		}
+	}
+	return bytes.Equal(part, zeros[:len(part)])
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package unpack makes a directory tree from archives that nobody vouches for: the layers of an image, or a tar
+// file. It also lists what a tree consists of, for a later comparison.
+//
+// A child process does the work. It lives in its own mount, network, IPC and PID namespaces, and its root is the
+// target: pivot_root(2), no /proc, nothing else mounted. So no name in an archive, no symbolic link and no hard link can lead out of
+// the target, whatever the code does with it. The child reads one plain tar stream from its standard input; the
+// caller decompresses it and verifies its digests. One child unpacks one layer.
+//
+// What the child does with an entry:
+//
+//   - Names are taken as if the target were "/": "..", absolute names and absolute symbolic links stay inside. A
+//     symbolic link in the middle of a name is followed, as in the running image.
+//   - An entry replaces what is there, except that a directory keeps its content.
+//   - Owners are numbers. Times are kept, also those of directories that a layer only adds a file to.
+//   - Set-user-ID and set-group-ID bits of files and security.capability are left out unless Policy.Setuid is set:
+//     shared storage is seen by each user of each node, outside every jail.
+//   - Extended attributes of user.* are kept, except those of overlayfs. All others are left out: security.selinux
+//     and system.nfs4_acl belong to the machine that wrote them, and trusted.overlay.* would change what an
+//     overlay over the tree shows.
+//   - Device nodes follow Policy.Devices. A jail has its own /dev, so that none is needed.
+//   - Holes of files stay holes: blocks of zeros are not written.
+//
+// Memory does not depend on the sizes of files. It grows by some 50 bytes for each entry of a layer, which
+// Limits.Entries limits, because an opaque directory spares what its own layer brought.
+//
+// It requires root. A failed or killed child leaves a half-filled target, which the caller removes.
+package unpack

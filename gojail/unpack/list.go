@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The list of a tree is in the format of mtree(5) with full paths, which gomtree and bsdtar read: one line for
+// each file, with "#mtree" before them. Names are escaped as by vis(3), in octal. The order is that of a walk
+// that reads each directory sorted by bytes, so that two lists can be compared without memory.
+const listHeader = "#mtree"
+
+// lister writes the list of the root directory of this process.
+type lister struct {
+	out    *bufio.Writer
+	buffer []byte
+}
+
+func listTree(w io.Writer) error {
+	l := &lister{bufio.NewWriterSize(w, 64<<10), make([]byte, 128<<10)}
+	fmt.Fprintln(l.out, listHeader)
+	if err := l.list("/"); err != nil {
+		return err
+	}
+	return l.out.Flush()
+}
+
+// list writes the line of a path and of everything below it.
+func (l *lister) list(full string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(full, &st); err != nil {
+		return fmt.Errorf("cannot stat %s: %w", printable(full), err)
+	}
+	words, err := l.describe(full, &st)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(l.out, "%s %s\n", escapeName("."+strings.TrimSuffix(full, "/")), strings.Join(words, " "))
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return nil
+	}
+	d, err := os.Open(full)
+	if err != nil {
+		return fmt.Errorf("cannot read the directory %s: %w", printable(full), errors.Unwrap(err))
+	}
+	names, err := d.Readdirnames(-1)
+	d.Close()
+	if err != nil {
+		return fmt.Errorf("cannot read the directory %s: %w", printable(full), err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := l.list(path.Join(full, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe returns the keywords of mtree(5) for one file.
+func (l *lister) describe(full string, st *unix.Stat_t) ([]string, error) {
+	words := []string{fmt.Sprintf("uid=%d", st.Uid), fmt.Sprintf("gid=%d", st.Gid), fmt.Sprintf("mode=%04o", st.Mode&0o7777)}
+	kind := "file"
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		kind = "dir"
+	case unix.S_IFLNK:
+		target, err := readLink(full)
+		if err != nil {
+			return nil, err
+		}
+		kind, words = "link", append(words[:2], "link="+escapeName(target))
+	case unix.S_IFIFO:
+		kind = "fifo"
+	case unix.S_IFSOCK:
+		kind = "socket"
+	case unix.S_IFCHR, unix.S_IFBLK:
+		kind = map[uint32]string{unix.S_IFCHR: "char", unix.S_IFBLK: "block"}[st.Mode&unix.S_IFMT]
+		words = append(words, fmt.Sprintf("device=%d,%d", unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))))
+	case unix.S_IFREG:
+		sum, err := l.digest(full, st)
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, fmt.Sprintf("size=%d", st.Size), fmt.Sprintf("time=%d.%09d", st.Mtim.Sec, st.Mtim.Nsec), "sha256digest="+sum)
+	}
+	return append([]string{"type=" + kind}, words...), nil
+}
+
+// digest returns the SHA-256 of a regular file. A file that was exchanged since it was looked at is an error.
+func (l *lister) digest(full string, st *unix.Stat_t) (string, error) {
+	f, err := os.OpenFile(full, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOATIME, 0)
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", printable(full), errors.Unwrap(err))
+	}
+	defer f.Close()
+	var opened unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &opened); err != nil || opened.Ino != st.Ino || opened.Mode&unix.S_IFMT != unix.S_IFREG {
+		return "", fmt.Errorf("%s changed while it was read", printable(full))
+	}
+	sum := sha256.New()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, l.buffer); err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", printable(full), errors.Unwrap(err))
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// escapeName returns a name without blanks, backslashes and unprintable bytes, as strvis(3) with VIS_OCTAL.
+func escapeName(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		if c <= ' ' || c >= 0x7f || c == '\\' || c == '#' || c == '=' {
+			fmt.Fprintf(&b, `\%03o`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import "fmt"
+
+// Values of Policy.Devices.
+const (
+	DevicesDrop   = "drop"
+	DevicesRefuse = "refuse"
+	DevicesMake   = "make"
+)
+
+// Policy says what is done with entries that could give somebody more rights.
+type Policy struct {
+	Devices   string `json:"devices"`   // DevicesDrop, DevicesRefuse or DevicesMake
+	Setuid    bool   `json:"setuid"`    // set-ID bits of files and security.capability are kept
+	Whiteouts bool   `json:"whiteouts"` // ".wh." names remove what lower layers brought
+}
+
+// Limits are the most that one tree may have.
+type Limits struct {
+	Entries int64 `json:"entries"`
+	Bytes   int64 `json:"bytes"` // of all files together, holes counted
+}
+
+// DefaultLimits are far above any image that is meant to be a jail.
+var DefaultLimits = Limits{Entries: 4_000_000, Bytes: 1 << 40}
+
+// Result is what was unpacked and what was left out.
+type Result struct {
+	Entries int64            `json:"entries"`
+	Bytes   int64            `json:"bytes"`
+	LeftOut map[string]int64 `json:"left_out,omitempty"` // number of entries by kind
+}
+
+// Kinds of Result.LeftOut.
+const (
+	leftDevices    = "device nodes"
+	leftSetuid     = "set-ID bits"
+	leftAttributes = "extended attributes"
+	leftCapability = "file capabilities"
+)
+
+// Add adds the counts of another layer.
+func (r *Result) Add(more Result) {
+	r.Entries += more.Entries
+	r.Bytes += more.Bytes
+	for kind, count := range more.LeftOut {
+		r.leaveOut(kind, count)
+	}
+}
+
+func (r *Result) leaveOut(kind string, count int64) {
+	if r.LeftOut == nil {
+		r.LeftOut = map[string]int64{}
+	}
+	r.LeftOut[kind] += count
+}
+
+// Check fails if a value is not one of those above.
+func (p Policy) Check() error {
+	switch p.Devices {
+	case DevicesDrop, DevicesRefuse, DevicesMake:
+		return nil
+	}
+	return fmt.Errorf("device nodes: %q: write %s, %s or %s", p.Devices, DevicesDrop, DevicesRefuse, DevicesMake)
+}

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/nstest"
+)
+
+// childVariable makes this test binary a child of the package.
+const childVariable = "GOJAIL_TEST_UNPACK"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		Child(os.Args[len(os.Args)-1])
+	}
+	os.Exit(m.Run())
+}
+
+// newTree returns an empty tree beside a file that nothing may touch.
+func newTree(t *testing.T) Tree {
+	t.Helper()
+	nstest.NeedRoot(t)
+	nstest.NoLeaks(t)
+	t.Setenv(childVariable, "1")
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "tree"), 0o755))
+	nstest.WriteFile(t, filepath.Join(dir, "outside"), "untouched")
+	t.Cleanup(func() {
+		text, err := os.ReadFile(filepath.Join(dir, "outside"))
+		require.NoError(t, err)
+		require.Equal(t, "untouched", string(text))
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, entries, 2, "nothing new beside the tree")
+	})
+	return Tree{Dir: filepath.Join(dir, "tree"), Self: []string{"/proc/self/exe"}}
+}
+
+// entry is one member of an archive: a header with its content.
+type entry struct {
+	tar.Header
+	text string
+}
+
+func file(name, text string) entry {
+	return entry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, ModTime: longAgo}, text}
+}
+
+func directory(name string) entry {
+	return entry{tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: 0o755, ModTime: longAgo}, ""}
+}
+
+func symlink(name, to string) entry {
+	return entry{tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: to, ModTime: longAgo}, ""}
+}
+
+func link(name, to string) entry {
+	return entry{tar.Header{Name: name, Typeflag: tar.TypeLink, Linkname: to, ModTime: longAgo}, ""}
+}
+
+// with returns an entry with another mode, owner or extended attribute.
+func (e entry) with(change func(h *tar.Header)) entry {
+	change(&e.Header)
+	return e
+}
+
+var longAgo = time.Unix(1_000_000_000, 0)
+
+// pack returns an archive.
+func pack(t *testing.T, entries ...entry) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		h := e.Header
+		h.Size, h.Format = int64(len(e.text)), tar.FormatPAX
+		require.NoError(t, w.WriteHeader(&h))
+		_, err := w.Write([]byte(e.text))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return &b
+}
+
+var layerPolicy = Policy{Devices: DevicesDrop, Whiteouts: true}
+
+// unpack unpacks layers in order.
+func (tree Tree) unpack(t *testing.T, layers ...[]entry) (total Result) {
+	t.Helper()
+	for _, layer := range layers {
+		result, err := tree.UnpackLayer(context.Background(), pack(t, layer...), layerPolicy, DefaultLimits, total)
+		require.NoError(t, err)
+		total.Add(result)
+	}
+	return total
+}
+
+// fail unpacks a layer that must be refused.
+func (tree Tree) fail(t *testing.T, policy Policy, limits Limits, entries ...entry) string {
+	t.Helper()
+	_, err := tree.UnpackLayer(context.Background(), pack(t, entries...), policy, limits, Result{})
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "\n", "one line")
+	return err.Error()
+}
+
+// names lists the tree: name for a directory, name=text for a file, name>target for a symbolic link.
+func (tree Tree) names(t *testing.T) (list []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(tree.Dir, func(path string, d fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		name, _ := filepath.Rel(tree.Dir, path)
+		switch {
+		case name == ".":
+			return nil
+		case d.Type()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			require.NoError(t, err)
+			name += ">" + target
+		case d.Type().IsRegular():
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			name += "=" + string(text)
+		}
+		list = append(list, name)
+		return nil
+	}))
+	return list
+}
+
+func (tree Tree) stat(t *testing.T, name string) (st unix.Stat_t) {
+	t.Helper()
+	require.NoError(t, unix.Lstat(filepath.Join(tree.Dir, name), &st))
+	return st
+}
+
+func TestUnpackKeepsWhatAnArchiveSays(t *testing.T) {
+	tree := newTree(t)
+	result := tree.unpack(t, []entry{
+		directory("./").with(func(h *tar.Header) { h.Mode = 0o755 }),
+		directory("dir/").with(func(h *tar.Header) { h.Mode, h.Uid, h.Gid = 0o2775, 5001, 5002 }),
+		file("dir/file", "text").with(func(h *tar.Header) { h.Mode, h.Uid, h.Gid = 0o640, 4_294_967_294, 7 }),
+		link("dir/same", "./dir/file"),
+		symlink("dir/absolute", "/etc/passwd").with(func(h *tar.Header) { h.Uid = 9 }),
+		file("implied/deep/file", "x"),
+		{tar.Header{Name: "pipe", Typeflag: tar.TypeFifo, Mode: 0o620, ModTime: longAgo}, ""},
+		file("a\nname", "y"),
+		file(strings.Repeat("d/", 100)+strings.Repeat("n", 255), "long"),
+		{tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "git"}}, ""},
+	})
+	assert.Equal(t, Result{Entries: 10, Bytes: 10}, result)
+	st := tree.stat(t, "dir/file")
+	assert.Equal(t, [3]uint32{0o100640, 4_294_967_294, 7}, [3]uint32{st.Mode, st.Uid, st.Gid})
+	assert.Equal(t, st.Ino, tree.stat(t, "dir/same").Ino)
+	assert.Equal(t, longAgo.Unix(), st.Mtim.Sec)
+	st = tree.stat(t, "dir")
+	assert.Equal(t, [3]uint32{0o042775, 5001, 5002}, [3]uint32{st.Mode, st.Uid, st.Gid})
+	assert.Equal(t, longAgo.Unix(), st.Mtim.Sec, "after files were put into it")
+	assert.EqualValues(t, 9, tree.stat(t, "dir/absolute").Uid)
+	assert.EqualValues(t, 0o040755, tree.stat(t, "implied/deep").Mode)
+	assert.EqualValues(t, unix.S_IFIFO|0o620, tree.stat(t, "pipe").Mode)
+	tree.stat(t, "a\nname")
+	assert.Contains(t, tree.names(t), "dir/absolute>/etc/passwd")
+}
+
+func TestUnpackStaysInside(t *testing.T) {
+	outside := []string{"../outside", "../../../../../../../outside", "/outside"}
+	for _, name := range outside {
+		t.Run(name, func(t *testing.T) {
+			tree := newTree(t)
+			tree.unpack(t, []entry{file(name, "inside")})
+			assert.Equal(t, []string{"outside=inside"}, tree.names(t))
+		})
+		t.Run("through a symlink to "+name, func(t *testing.T) {
+			tree := newTree(t)
+			tree.unpack(t, []entry{symlink("s", filepath.Dir(name)), file("s/outside", "inside")}, []entry{file("s/outside", "again")})
+			assert.Equal(t, []string{"outside=again"}, tree.names(t)[:1])
+		})
+		t.Run("over a symlink to "+name, func(t *testing.T) {
+			tree := newTree(t)
+			tree.unpack(t, []entry{symlink("s", name)}, []entry{file("s", "inside")})
+			assert.Equal(t, []string{"s=inside"}, tree.names(t), "the symlink is replaced, not followed")
+		})
+		t.Run("hard link to "+name, func(t *testing.T) {
+			tree := newTree(t)
+			assert.Contains(t, tree.fail(t, layerPolicy, DefaultLimits, link("l", name)), "no such file or directory")
+		})
+		t.Run("whiteout of "+name, func(t *testing.T) {
+			tree := newTree(t)
+			tree.unpack(t, []entry{file(filepath.Dir(name)+"/.wh.outside", "")}, []entry{symlink("s", filepath.Dir(name)), file("s/.wh.outside", "")})
+		})
+	}
+	// The kernel's own links out of a root are not there.
+	tree := newTree(t)
+	tree.unpack(t, []entry{symlink("s", "/proc/1/root"), directory("proc"), file("s/tmp/escaped", "x")})
+	assert.FileExists(t, filepath.Join(tree.Dir, "proc/1/root/tmp/escaped"))
+}
+
+func TestUnpackRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		entries []entry
+		want    string
+	}{
+		"root as a symlink":       {[]entry{symlink(".", "/etc")}, `entry 1 of the archive, ".": the root of a tree must be a directory`},
+		"root as a file":          {[]entry{file("/.", "x")}, "the root of a tree must be a directory"},
+		"dots that lead to root":  {[]entry{symlink("a/../..", "/etc")}, "the root of a tree must be a directory"},
+		"link to a directory":     {[]entry{directory("d"), link("l", "d")}, `hard link to the directory "d"`},
+		"link to itself":          {[]entry{file("f", "x"), link("f", "./f")}, "is a hard link to itself"},
+		"links in a circle":       {[]entry{symlink("a", "b"), symlink("b", "a"), file("a/f", "x")}, `too many symbolic links in "/a"`},
+		"file as a directory":     {[]entry{file("f", "x"), file("f/g", "x")}, `"/f" is not a directory`},
+		"long component":          {[]entry{file(strings.Repeat("x", 256), "")}, "a component of the name is longer than 255 bytes"},
+		"long name":               {[]entry{file(strings.Repeat("x/", 2500)+"f", "")}, "the name is longer than 4095 bytes"},
+		"long through a symlink":  {[]entry{file(strings.Repeat("x/", 1500)+"f", ""), symlink("s", strings.Repeat("x/", 1500)), file("s/"+strings.Repeat("x/", 1000)+"f", "")}, "the path is longer than 4095 bytes"},
+		"owner of lchown's no-op": {[]entry{file("f", "").with(func(h *tar.Header) { h.Uid = 1<<32 - 1 })}, "the owner 4294967295:0 is out of range"},
+		"large attribute": {[]entry{file("f", "").with(func(h *tar.Header) {
+			h.PAXRecords = map[string]string{"SCHILY.xattr.user.a": strings.Repeat("x", 66<<10)}
+		})}, "the extended attributes have more than 65536 bytes"},
+		"whiteout of nothing": {[]entry{file("d/.wh.", "")}, "the whiteout names no file"},
+		"whiteout of a dot":   {[]entry{file("d/.wh...", "")}, "the whiteout names no file"},
+		"unknown type":        {[]entry{{tar.Header{Name: "f", Typeflag: '7'}, ""}}, `unknown type "7" of an entry`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Contains(t, newTree(t).fail(t, layerPolicy, DefaultLimits, test.entries...), test.want)
+		})
+	}
+	tree := newTree(t)
+	_, err := tree.UnpackLayer(context.Background(), strings.NewReader("no archive"+strings.Repeat(".", 1024)), layerPolicy, DefaultLimits, Result{})
+	require.ErrorContains(t, err, "the archive is damaged after 0 entries")
+	broken := fmt.Errorf("the digest is wrong")
+	_, err = tree.UnpackLayer(context.Background(), io.MultiReader(pack(t, file("f", "x")), &failingReader{broken}), layerPolicy, DefaultLimits, Result{})
+	require.ErrorIs(t, err, broken)
+}
+
+type failingReader struct{ err error }
+
+func (r *failingReader) Read([]byte) (int, error) { return 0, r.err }
+
+func TestUnpackObeysLimits(t *testing.T) {
+	tree := newTree(t)
+	assert.Contains(t, tree.fail(t, layerPolicy, Limits{Entries: 10, Bytes: 3}, file("f", "text")), "the files have more than 3 bytes together")
+	// A file of one exabyte takes half a kilobyte of archive: its size counts before anything is written.
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "bomb", Typeflag: tar.TypeReg, Size: 1 << 60, Format: tar.FormatPAX}))
+	_, err := tree.UnpackLayer(context.Background(), &b, layerPolicy, DefaultLimits, Result{})
+	require.ErrorContains(t, err, "the files have more than 1099511627776 bytes together")
+	assert.NoFileExists(t, filepath.Join(tree.Dir, "bomb"))
+
+	for _, before := range []Result{{Entries: 2}, {Bytes: 9}} { // lower layers count
+		_, err = tree.UnpackLayer(context.Background(), pack(t, file("f", "text")), layerPolicy, Limits{Entries: 2, Bytes: 10}, before)
+		require.ErrorContains(t, err, "; if the source is trusted, raise --max-")
+	}
+
+	// Ten million empty files: the stream ends where the limit is.
+	r, stream := io.Pipe()
+	go func() {
+		w := tar.NewWriter(stream)
+		for i := 0; i < 10_000_000; i++ {
+			if w.WriteHeader(&tar.Header{Name: fmt.Sprintf("d/%d", i), Typeflag: tar.TypeReg}) != nil {
+				return
+			}
+		}
+	}()
+	_, err = tree.UnpackLayer(context.Background(), r, layerPolicy, Limits{Entries: 2000, Bytes: 1}, Result{})
+	r.Close()
+	require.ErrorContains(t, err, "there are more than 2000 entries; if the source is trusted, raise --max-entries")
+}
+
+func TestUnpackPolicy(t *testing.T) {
+	node := entry{tar.Header{Name: "dev/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3, Mode: 0o666}, ""}
+	program := file("su", "x").with(func(h *tar.Header) {
+		h.Mode = 0o6755
+		h.PAXRecords = map[string]string{
+			"SCHILY.xattr.security.capability":     capability,
+			"SCHILY.xattr.security.selinux":        "system_u:object_r:su_exec_t:s0\x00",
+			"SCHILY.xattr.trusted.overlay.opaque":  "y",
+			"SCHILY.xattr.user.overlay.redirect":   "/etc",
+			"SCHILY.xattr.system.nfs4_acl":         "x",
+			"SCHILY.xattr.user.checksum":           "abc",
+			"SCHILY.xattr.system.posix_acl_access": "x",
+		}
+	})
+	tree := newTree(t)
+	result := tree.unpack(t, []entry{directory("dev"), node, link("dev/zero", "dev/null"), program})
+	assert.Equal(t, map[string]int64{"device nodes": 2, "set-ID bits": 1, "file capabilities": 1, "extended attributes": 5}, result.LeftOut)
+	assert.Equal(t, []string{"dev", "su=x"}, tree.names(t))
+	assert.EqualValues(t, 0o100755, tree.stat(t, "su").Mode)
+	assert.Equal(t, []string{"user.checksum"}, xattrs(t, filepath.Join(tree.Dir, "su")))
+
+	tree = newTree(t)
+	_, err := tree.UnpackLayer(context.Background(), pack(t, directory("dev"), node, program), Policy{Devices: DevicesMake, Setuid: true}, DefaultLimits, Result{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o106755, tree.stat(t, "su").Mode)
+	assert.ElementsMatch(t, []string{"user.checksum", "security.capability"}, xattrs(t, filepath.Join(tree.Dir, "su")))
+	assert.EqualValues(t, unix.Mkdev(1, 3), tree.stat(t, "dev/null").Rdev)
+
+	refuse := newTree(t).fail(t, Policy{Devices: DevicesRefuse}, DefaultLimits, node)
+	assert.Equal(t, `entry 1 of the archive, "dev/null": is a device node; a jail has its own /dev, so leave it out: --devices=drop`, refuse)
+	_, err = newTree(t).UnpackLayer(context.Background(), pack(t), Policy{Devices: "allow"}, DefaultLimits, Result{})
+	require.EqualError(t, err, `device nodes: "allow": write drop, refuse or make`)
+}
+
+// capability is cap_net_raw=ep as the kernel stores it, VFS_CAP_REVISION_2.
+const capability = "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+func xattrs(t *testing.T, path string) []string {
+	t.Helper()
+	buffer := make([]byte, 4096)
+	n, err := unix.Llistxattr(path, buffer)
+	require.NoError(t, err)
+	return strings.FieldsFunc(string(buffer[:n]), func(r rune) bool { return r == 0 })
+}
+
+func TestUnpackLayers(t *testing.T) {
+	lower := []entry{directory("d"), file("d/a", "1"), file("d/b", "1"), directory("d/sub"), file("d/sub/x", "1"), file("top", "1")}
+	for name, test := range map[string]struct {
+		upper []entry
+		want  []string
+	}{
+		"nothing":                      {nil, []string{"d", "d/a=1", "d/b=1", "d/sub", "d/sub/x=1", "top=1"}},
+		"whiteout of a file":           {[]entry{file("d/.wh.a", "")}, []string{"d", "d/b=1", "d/sub", "d/sub/x=1", "top=1"}},
+		"whiteout of a directory":      {[]entry{file(".wh.d", "")}, []string{"top=1"}},
+		"whiteout before its file":     {[]entry{file("d/.wh.a", ""), file("d/a", "2")}, []string{"d", "d/a=2", "d/b=1", "d/sub", "d/sub/x=1", "top=1"}},
+		"whiteout after its file":      {[]entry{file("d/a", "2"), file("d/.wh.a", "")}, []string{"d", "d/a=2", "d/b=1", "d/sub", "d/sub/x=1", "top=1"}},
+		"whiteout of what is not":      {[]entry{file("d/.wh.q", "")}, []string{"d", "d/a=1", "d/b=1", "d/sub", "d/sub/x=1", "top=1"}},
+		"whiteout, directory new":      {[]entry{file(".wh.d", ""), file("d/n", "2")}, []string{"d", "d/n=2", "top=1"}},
+		"whiteout after directory new": {[]entry{file("d/n", "2"), file(".wh.d", "")}, []string{"d", "d/n=2", "top=1"}},
+		"opaque":                       {[]entry{directory("d"), file("d/.wh..wh..opq", "")}, []string{"d", "top=1"}},
+		"opaque first":                 {[]entry{file("d/.wh..wh..opq", ""), file("d/sub/y", "2")}, []string{"d", "d/sub", "d/sub/y=2", "top=1"}},
+		"opaque last":                  {[]entry{file("d/sub/y", "2"), file("d/a", "2"), file("d/.wh..wh..opq", "")}, []string{"d", "d/a=2", "d/sub", "d/sub/y=2", "top=1"}},
+		"opaque root":                  {[]entry{file("n", "2"), file(".wh..wh..opq", "")}, []string{"n=2"}},
+		"marks of aufs":                {[]entry{file(".wh..wh.aufs", ""), file(".wh..wh.plnk/1", "")}, []string{"d", "d/a=1", "d/b=1", "d/sub", "d/sub/x=1", "top=1"}},
+		"file for a directory":         {[]entry{file("d", "2")}, []string{"d=2", "top=1"}},
+		"directory for a file":         {[]entry{directory("top"), file("top/n", "2")}, []string{"d", "d/a=1", "d/b=1", "d/sub", "d/sub/x=1", "top", "top/n=2"}},
+		"symlink for a directory":      {[]entry{symlink("d", "top")}, []string{"d>top", "top=1"}},
+		"hard link across layers":      {[]entry{link("d/l", "top")}, []string{"d", "d/a=1", "d/b=1", "d/l=1", "d/sub", "d/sub/x=1", "top=1"}},
+		"hard link over a file":        {[]entry{link("d/a", "top")}, []string{"d", "d/a=1", "d/b=1", "d/sub", "d/sub/x=1", "top=1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := newTree(t)
+			tree.unpack(t, lower, test.upper)
+			assert.Equal(t, test.want, tree.names(t))
+			if tree.names(t)[0] == "d" && !strings.HasSuffix(name, "directory new") {
+				assert.Equal(t, longAgo.Unix(), tree.stat(t, "d").Mtim.Sec, "a directory keeps its time")
+			}
+		})
+	}
+	t.Run("through a link of a lower layer", func(t *testing.T) { // as /lib of a merged /usr
+		tree := newTree(t)
+		tree.unpack(t, []entry{directory("usr/lib"), symlink("lib", "usr/lib")},
+			[]entry{file("lib/new", "1"), file("usr/lib/.wh..wh..opq", "")})
+		assert.Equal(t, []string{"lib>usr/lib", "usr", "usr/lib", "usr/lib/new=1"}, tree.names(t))
+	})
+	t.Run("a plain archive", func(t *testing.T) {
+		tree := newTree(t)
+		_, err := tree.UnpackLayer(context.Background(), pack(t, file(".wh.a", "x")), Policy{Devices: DevicesDrop}, DefaultLimits, Result{})
+		require.NoError(t, err)
+		assert.Equal(t, []string{".wh.a=x"}, tree.names(t), "is no layer")
+	})
+}
+
+func TestUnpackLeavesHoles(t *testing.T) {
+	tree := newTree(t)
+	text := strings.Repeat("\x00", 4<<20) + "end" + strings.Repeat("\x00", 4<<20)
+	tree.unpack(t, []entry{file("f", text)})
+	read, err := os.ReadFile(filepath.Join(tree.Dir, "f"))
+	require.NoError(t, err)
+	assert.True(t, text == string(read))
+	st := tree.stat(t, "f")
+	assert.Less(t, st.Blocks*512, int64(1<<20))
+}
+
+func TestUnpackEndsWithItsContext(t *testing.T) {
+	tree := newTree(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := fmt.Errorf("interrupted")
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	go func() {
+		w.Write(pack(t, file("f", "x")).Bytes()[:1024])
+		cancel(why)
+		w.Close()
+	}()
+	_, err = tree.UnpackLayer(ctx, r, layerPolicy, DefaultLimits, Result{})
+	require.ErrorIs(t, err, why)
+	r.Close()
+}
+
+func TestChildIsForGojailOnly(t *testing.T) {
+	nstest.NeedRoot(t)
+	var result Result
+	err := runChild(`{"action": "layer", "target": "/"}`, &result)
+	require.EqualError(t, err, "this command is gojail's own, and runs in namespaces that gojail makes")
+	require.ErrorContains(t, runChild("{", &result), "invalid request")
+}
+
+func TestMark(t *testing.T) {
+	tree := newTree(t)
+	tree.unpack(t, []entry{
+		directory(".").with(func(h *tar.Header) { h.Mode, h.Uid = 0o1777, 1000 }),
+		symlink(versionFile, "../outside"),
+	})
+	require.NoError(t, tree.Mark(context.Background(), "v1"))
+	assert.Equal(t, []string{versionFile + "=v1\n"}, tree.names(t))
+	st := tree.stat(t, "")
+	assert.Equal(t, [2]uint32{syscall.S_IFDIR | 0o755, 0}, [2]uint32{st.Mode, st.Uid})
+	assert.EqualValues(t, 0o100644, tree.stat(t, versionFile).Mode)
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/rmtree"
+	"github.com/gojail/gojail/internal/tomlfile"
+)
+
+// Limits of one entry. The kernel has them as well; a message that names the entry is better than its errno.
+const (
+	nameMax  = 255
+	pathMax  = 4095
+	xattrMax = 64 << 10
+)
+
+// unpacker unpacks one layer into the root directory of this process.
+type unpacker struct {
+	policy Policy
+	limits Limits
+	before Result // of lower layers
+	result Result
+
+	seed   maphash.Seed
+	upper  map[uint64]struct{} // hashes of the paths that this layer brought, with the directories above them
+	absent map[string]bool     // device nodes that were left out: hard links to them are left out as well
+	times  map[string]times    // of directories, set at the end
+	parent struct{ name, path string }
+	buffer []byte
+}
+
+type times struct{ access, modify time.Time }
+
+func newUnpacker(policy Policy, limits Limits, before Result) *unpacker {
+	return &unpacker{policy: policy, limits: limits, before: before, seed: maphash.MakeSeed(), upper: map[uint64]struct{}{},
+		absent: map[string]bool{}, times: map[string]times{}, buffer: make([]byte, 128<<10)}
+}
+
+// unpackStream unpacks a tar stream, and reads it to its end.
+func (u *unpacker) unpackStream(r io.Reader) error {
+	defer unix.Umask(unix.Umask(0))
+	archive := tar.NewReader(r)
+	for {
+		header, err := archive.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("the archive is damaged after %d entries: %w", u.result.Entries, err)
+		}
+		if err := u.unpackEntry(header, archive); err != nil {
+			return fmt.Errorf("entry %d of the archive, %s: %w", u.result.Entries, printable(header.Name), err)
+		}
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil { // padding, which the digest covers
+		return fmt.Errorf("cannot read the end of the archive: %w", err)
+	}
+	return u.setTimes()
+}
+
+// printable returns a quoted name of an archive, cut where it is long.
+func printable(name string) string {
+	if len(name) > 200 {
+		name = name[:200] + "..."
+	}
+	return `"` + tomlfile.Printable(name) + `"`
+}
+
+func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
+	if err := u.count(h); err != nil {
+		return err
+	}
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	name, err := cleanName(h.Name)
+	if err != nil {
+		return err
+	}
+	if name == "/" {
+		if h.Typeflag != tar.TypeDir {
+			return errors.New("the root of a tree must be a directory")
+		}
+		return u.setDirectory("/", h)
+	}
+	if u.policy.Whiteouts && isOfAufs(name) {
+		return nil
+	}
+	base := path.Base(name)
+	dir, err := u.findParent(path.Dir(name), true)
+	if err != nil {
+		return err
+	}
+	if u.policy.Whiteouts && strings.HasPrefix(base, whiteoutPrefix) {
+		return u.applyWhiteout(dir, base)
+	}
+	full := path.Join(dir, base)
+	if len(full) > pathMax {
+		return fmt.Errorf("the path is longer than %d bytes", pathMax)
+	}
+	if err := u.keepTimes(dir); err != nil {
+		return err
+	}
+	u.addUpper(full)
+	return u.create(full, h, body)
+}
+
+// count adds an entry to the result, and fails if it is too much.
+func (u *unpacker) count(h *tar.Header) error {
+	if u.result.Entries++; u.before.Entries+u.result.Entries > u.limits.Entries {
+		return fmt.Errorf("there are more than %d entries; if the source is trusted, raise --max-entries", u.limits.Entries)
+	}
+	if !isFile(h) {
+		return nil
+	}
+	if h.Size < 0 || h.Size > u.limits.Bytes-u.before.Bytes-u.result.Bytes {
+		return fmt.Errorf("the files have more than %d bytes together; if the source is trusted, raise --max-size", u.limits.Bytes)
+	}
+	u.result.Bytes += h.Size
+	return nil
+}
+
+// cleanName returns a name of an archive as an absolute path in the target.
+func cleanName(name string) (string, error) {
+	clean := path.Clean("/" + name)
+	if len(clean) > pathMax {
+		return "", fmt.Errorf("the name is longer than %d bytes", pathMax)
+	}
+	if strings.ContainsRune(clean, 0) {
+		return "", errors.New("the name has a NUL byte")
+	}
+	for part := range strings.SplitSeq(clean, "/") {
+		if len(part) > nameMax {
+			return "", fmt.Errorf("a component of the name is longer than %d bytes", nameMax)
+		}
+	}
+	return clean, nil
+}
+
+// removeExisting removes what is at a path.
+func (u *unpacker) removeExisting(full string) error {
+	delete(u.times, full)
+	err := unix.Unlink(full)
+	if err == unix.ENOENT {
+		return nil
+	}
+	u.parent.name = "" // it may have led through what is removed
+	if err == nil {
+		return nil
+	}
+	// The tree is no user's: nothing keeps filling it.
+	return rmtree.Remove(path.Dir(full), path.Base(full), time.Now().Add(time.Hour))
+}
+
+// keepTimes records the times of a directory that is about to change.
+func (u *unpacker) keepTimes(dir string) error {
+	if _, known := u.times[dir]; known {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return fmt.Errorf("cannot stat the directory %s: %w", printable(dir), err)
+	}
+	u.times[dir] = times{time.Unix(st.Atim.Unix()), time.Unix(st.Mtim.Unix())}
+	return nil
+}
+
+// setTimes sets the times of all directories that the layer brought or changed.
+func (u *unpacker) setTimes() error {
+	for dir, t := range u.times {
+		if err := setTimes(dir, t.access, t.modify); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("cannot set the times of the directory %s: %w", printable(dir), err)
+		}
+	}
+	return nil
+}
+
+// setTimes sets the times of a path without following a symbolic link. A time that was not given is the other one.
+func setTimes(full string, access, modify time.Time) error {
+	if access.IsZero() {
+		access = modify
+	}
+	var ts [2]unix.Timespec
+	for i, at := range []time.Time{access, modify} {
+		t, err := unix.TimeToTimespec(at)
+		if err != nil {
+			return fmt.Errorf("the time %s is out of range", at)
+		}
+		ts[i] = t
+	}
+	return unix.UtimesNanoAt(unix.AT_FDCWD, full, ts[:], unix.AT_SYMLINK_NOFOLLOW)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Names of the OCI image specification, layer.md.
+const (
+	whiteoutPrefix = ".wh."
+	opaqueName     = ".wh..wh..opq"
+	aufsPrefix     = ".wh..wh."
+)
+
+// isOfAufs reports whether a name is one of aufs' own files, such as .wh..wh.plnk, or lies in one.
+func isOfAufs(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, aufsPrefix) && part != opaqueName {
+			return true
+		}
+	}
+	return false
+}
+
+// applyWhiteout removes what lower layers brought: one name, or all names of a directory. What this layer
+// brought stays, whatever the order of its entries is.
+func (u *unpacker) applyWhiteout(dir, base string) error {
+	if err := u.keepTimes(dir); err != nil {
+		return err
+	}
+	if base == opaqueName {
+		return u.removeLowerIn(dir)
+	}
+	name := base[len(whiteoutPrefix):]
+	if name == "" || name == "." || name == ".." {
+		return errors.New("the whiteout names no file")
+	}
+	return u.removeLower(path.Join(dir, name))
+}
+
+func (u *unpacker) removeLowerIn(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("cannot read the directory %s: %w", printable(dir), err)
+	}
+	names, err := d.Readdirnames(-1)
+	d.Close()
+	for ; err == nil && len(names) > 0; names = names[1:] {
+		err = u.removeLower(path.Join(dir, names[0]))
+	}
+	return err
+}
+
+// removeLower removes a path that a lower layer brought. Of a directory that this layer brought or put something
+// in, it removes the rest.
+func (u *unpacker) removeLower(full string) error {
+	if !u.isUpper(full) {
+		return u.removeExisting(full)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(full, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return nil // the layer's own file
+	}
+	if err := u.keepTimes(full); err != nil {
+		return err
+	}
+	return u.removeLowerIn(full)
+}
+
+func (u *unpacker) hash(full string) uint64 { return maphash.String(u.seed, full) }
+
+// addUpper records a path of this layer and the directories above it.
+func (u *unpacker) addUpper(full string) {
+	if !u.policy.Whiteouts {
+		return
+	}
+	for ; full != "/" && !u.isUpper(full); full = path.Dir(full) {
+		u.upper[u.hash(full)] = struct{}{}
+	}
+}
+
+func (u *unpacker) isUpper(full string) bool {
+	_, is := u.upper[u.hash(full)]
+	return is
+}
