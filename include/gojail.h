@@ -249,7 +249,9 @@ struct gojail_storage_reply {
  *
  * argv is the launcher's own, VERB first. Verbs here: site, mounts, epilog, clean
  * and boot as above; net, which attaches the job's rails to the namespace of holder
- * and writes .net.env; ids and range, for --jail-root=range; and the two halves of template:
+ * and writes .net.env; ids and range, for --jail-root=range; and the three parts of template:
+ *   root          mount the jail's root on "/" of the calling process's mount namespace,
+ *                 which is already private to it, for the views to find;
  *   stage, jail   assemble that view in the calling process's mount namespace,
  *                 which is already private to it, and pivot into it.
  * mounts fills trees; the caller owns the descriptors.

@@ -20,6 +20,9 @@ import (
 // isContent reports whether users may change the files that these paths of a jail lead to: the tree
 // belongs to users, or --jail-root makes them root in it, or they can write to a directory on the way.
 func isContent(j *config.Jail, paths ...string) bool {
+	if node.HasImage(j) {
+		return false // only root can write an image (package imagefile)
+	}
 	if slices.Contains(j.Isolation.JailRoot, "range") || isUsersRoot(j) {
 		return true
 	}
@@ -42,7 +45,12 @@ func isClosedByUsers(j *config.Jail, err error) bool {
 func isUsersRoot(j *config.Jail) bool { return usersRoot(j) != nil }
 
 // usersRoot is isUsersRoot, with the reason as an error.
-func usersRoot(j *config.Jail) error { return trusted.Parents(filepath.Join(j.Root, "x")) }
+func usersRoot(j *config.Jail) error {
+	if node.HasImage(j) {
+		return trusted.Parents(j.Root)
+	}
+	return trusted.Parents(filepath.Join(j.Root, "x"))
+}
 
 // isStorageError reports whether an error is the storage's own, which users cannot cause.
 func isStorageError(err error) bool {

@@ -26,12 +26,17 @@ func (k *checker) checkJail(j *config.Jail) {
 		k.failIn(k.isRootContent(j) || isClosedByUsers(j, err), subject, explainRootError(err), "jail root %s: %v", j.Root, err)
 		return
 	}
-	if err := node.CheckRoot(j.Root); err != nil {
+	root, err := node.OpenJail(j)
+	if err == nil {
+		defer unix.Close(root)
+		err = node.CheckRoot(root, j.Root)
+	}
+	if err != nil {
 		content := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && k.isEmptiedByUsers(j) || isClosedByUsers(j, err)
 		k.failIn(content, subject, explainRootError(err), "%v", err)
 		return
 	}
-	facts, err := node.ReadHost(k.config, j, k.node.State)
+	facts, err := node.ReadHostWith(k.config, j, k.node.State, root)
 	if err != nil {
 		crowded := (*node.CrowdedError)(nil)
 		k.failIn(errors.As(err, &crowded), subject, "", "%v", err)
@@ -45,7 +50,7 @@ func (k *checker) checkJail(j *config.Jail) {
 		k.failIn(isContent(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return
 	}
-	targets, sources, isolation := k.checkTargets(j, view), k.checkSources(j), k.checkIsolation(j)
+	targets, sources, isolation := k.checkTargets(j, view, root), k.checkSources(j), k.checkIsolation(j)
 	k.reportNotes(j, facts)
 	k.checkCDI(j)
 	k.checkStaleTemplate(j)
@@ -68,9 +73,9 @@ func explainRootError(err error) string {
 }
 
 // checkTargets reports the mount targets that the jail's root lacks.
-func (k *checker) checkTargets(j *config.Jail, view *plan.View) bool {
+func (k *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
 	subject := "jail " + j.Name
-	missing, err := mount.MissingTargets(k.config, j, view)
+	missing, err := mount.MissingTargets(k.config, j, view, root)
 	if err != nil {
 		var all []string
 		for _, t := range plan.Targets(k.config, j, view) {
@@ -91,7 +96,7 @@ func (k *checker) checkTargets(j *config.Jail, view *plan.View) bool {
 			list = fmt.Sprintf("%s and %d more", strings.Join(paths[content][:3], " "), n-3)
 		}
 		if list != "" {
-			k.failIn(content, subject, "create them once, for all nodes: gojail init "+j.Name, "mount targets are missing in %s: %s", j.Root, list)
+			k.failIn(content, subject, targetsRemedy(j, root), "mount targets are missing in %s: %s", j.Root, list)
 		}
 	}
 	return len(missing) == 0
@@ -117,6 +122,14 @@ func (k *checker) checkSources(j *config.Jail) bool {
 		}
 	}
 	return good
+}
+
+// targetsRemedy returns what to do about missing mount targets.
+func targetsRemedy(j *config.Jail, root int) string {
+	if node.IsImage(root) {
+		return mount.Remedy(j.Name, true)
+	}
+	return "create them once, for all nodes: gojail init " + j.Name
 }
 
 // reportNotes warns about settings that are probably mistakes.

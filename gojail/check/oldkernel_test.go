@@ -44,12 +44,27 @@ func init() {
 			}
 		})
 		c, j := &config.Config{Scratch: in.Root + "/scratch"}, &config.Jail{Name: "small", Root: in.Root, Local: []string{"/data"}}
-		out.Local = text(mount.MakeLocal(c, j))
-		_, err := mount.MissingTargets(c, j, mounttest.SmallView(in.Root))
+		root, err := unix.Open(in.Root, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer unix.Close(root)
+		out.Local = text(mount.MakeLocal(c, j, root))
+		_, err = mount.MissingTargets(c, j, mounttest.SmallView(in.Root), root)
 		out.Find = text(err)
-		out.Apply = text(mount.Apply(mounttest.SmallView(in.Root), "small"))
+		out.Apply = text(attachAndApply(j, in.Root))
 		return out, nil
 	}
+}
+
+// attachAndApply does what the verbs root and jail of the library do.
+func attachAndApply(j *config.Jail, path string) error {
+	root, err := mount.AttachRoot(j)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	return mount.Apply(mounttest.SmallView(path), j.Name, root)
 }
 
 func text(err error) string {

@@ -29,6 +29,9 @@ func (k *checker) checkRange(j *config.Jail) (remedy string, err error) {
 		return "", err
 	}
 	defer unix.Close(root)
+	if node.HasImage(j) { // in which nobody creates a set-user-ID file
+		return `remove "range" from jail_root, or use Linux 6.2 or later (erofs: 6.9)`, k.checkMaps(j, root)
+	}
 	if err := k.checkMaps(j, root); err != nil {
 		return `remove "range" from jail_root, or use ext4, xfs or btrfs there`, err
 	}
@@ -60,22 +63,27 @@ func (k *checker) checkMaps(j *config.Jail, root int) error {
 		}
 		return unix.Close(fd)
 	}
-	if err := try(root, j.Root); err != nil {
+	if node.HasImage(j) {
+		err = mount.MapIDs(root, int(namespace.Fd()), "jail root "+j.Root)
+	} else {
+		err = try(root, j.Root)
+	}
+	if err != nil {
 		return err
 	}
 	for _, m := range plan.ConfiguredMounts(j) {
 		if m.Type != "bind" || slices.Contains(m.Options, "ro") || !isData(j, m.Destination) {
 			continue
 		}
-		if err := checkMapOf(j, m, try); err != nil {
+		if err := checkMapOf(j, root, m, try); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkMapOf(j *config.Jail, m specs.Mount, try func(at int, path string) error) error {
-	at, err := mount.OpenSourceOf(m.Source, j.Root)
+func checkMapOf(j *config.Jail, root int, m specs.Mount, try func(at int, path string) error) error {
+	at, err := mount.OpenSource(m.Source, j.Root, root)
 	if err != nil {
 		return nil // checkSources reports it
 	}

@@ -27,6 +27,10 @@ const (
 // checkStorage says what a jail's storage is and can do, on one line, and warns about options that make
 // jobs fail or slow.
 func (k *checker) checkStorage(j *config.Jail) {
+	if node.HasImage(j) {
+		k.checkStorageOfImage(j)
+		return
+	}
 	root, err := node.OpenJail(j)
 	if err != nil {
 		return // checkJail reports it
@@ -53,6 +57,22 @@ func (k *checker) checkStorage(j *config.Jail) {
 		k.warn("jail "+j.Name, "check the load of the server, and the network to it",
 			"storage %s is slow: %v for an lstat (median of %d); a first job on a node waits for some hundred of them", m, latency.Median.Round(time.Microsecond), latency.Count)
 	}
+}
+
+// checkStorageOfImage says where the image that is a jail's root lies.
+func (k *checker) checkStorageOfImage(j *config.Jail) {
+	file, err := unix.Open(j.Root, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // checkJail reports it
+	}
+	defer unix.Close(file)
+	m, err := storage.MountOf(file)
+	if err != nil || m == nil {
+		k.warn("jail "+j.Name, "", "cannot determine the mount of %s: %v", j.Root, err)
+		return
+	}
+	k.ok("jail "+j.Name, "image on %s", strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "))
+	k.checkOptions(j, m)
 }
 
 func describeAnswer(a storage.Answer, yes, no, unknown string) string {

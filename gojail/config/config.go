@@ -77,6 +77,8 @@ type Jail struct {
 	UserMounts []UserRule
 	Isolation  Isolation
 
+	RangeRoots []string `json:"-"` // roots of the jails whose users may be root in them and write there
+
 	CDIDevices *CDIDevices // what the devices of CDI provide; nil: CDI is empty or not read yet
 }
 

@@ -41,7 +41,21 @@ func (s *source) parseJails(f *file, c *Config) error {
 		return err
 	}
 	c.keepProjects()
+	c.collectRangeRoots()
 	return nil
+}
+
+// collectRangeRoots gives each jail the roots in which users may write root's files.
+func (c *Config) collectRangeRoots() {
+	var roots []string
+	for _, name := range c.JailNames() {
+		if j := c.Jails[name]; slices.Contains(j.Isolation.JailRoot, "range") {
+			roots = append(roots, j.Root)
+		}
+	}
+	for _, j := range c.Jails {
+		j.RangeRoots = roots
+	}
 }
 
 func (s *source) checkJailName(name string) error {

@@ -15,27 +15,28 @@ import (
 )
 
 // Apply assembles v in the mount namespace of the calling process and makes it the root of every process
-// in the namespace. The namespace must be private to the caller, and all threads must be in it. name is
-// the jail's name, for messages. After an error the namespace is incomplete and must be discarded.
+// in the namespace. The namespace must be private to the caller, and all threads must be in it. root is
+// the jail's root, which AttachRoot has mounted there; name is the jail's name, for messages. After an error the namespace is incomplete and must be discarded.
 //
 // Apply requires Linux 5.12 (mount_setattr(2)) and CAP_SYS_ADMIN.
-func Apply(v *plan.View, name string) error {
+func Apply(v *plan.View, name string, root int) error {
 	defer unix.Umask(unix.Umask(0)) // so that files get exactly the modes of the view
 
 	if err := makePrivate(); err != nil {
 		return err
 	}
-	root, err := openRoot(v, name)
+	jail := openJail{v.Spec.Root.Path, root}
+	r, err := openRoot(v, name, jail)
 	if err != nil {
 		return err
 	}
-	defer root.close()
-	trees, err := openTrees(v.Spec.Mounts, v.Spec.Root.Path)
+	defer r.close()
+	trees, err := openTrees(v.Spec.Mounts, jail)
 	if err != nil {
 		return config.JailError(name, err)
 	}
 	defer trees.close()
-	data, err := openTrees(v.Data, v.Spec.Root.Path)
+	data, err := openTrees(v.Data, jail)
 	if err != nil {
 		return config.JailError(name, err)
 	}
@@ -43,16 +44,19 @@ func Apply(v *plan.View, name string) error {
 	for i := range data {
 		data[i].data = true
 	}
-	foreign, err := openTrees(v.Foreign, v.Spec.Root.Path)
+	foreign, err := openTrees(v.Foreign, jail)
 	if err != nil {
 		return config.JailError(name, err)
 	}
 	defer foreign.close()
 
-	if err := root.fill(v, slices.Concat(trees, data), foreign); err != nil {
+	if err := detachRoot(root); err != nil {
 		return config.JailError(name, err)
 	}
-	if err := root.pivot(); err != nil {
+	if err := r.fill(v, slices.Concat(trees, data), foreign); err != nil {
+		return config.JailError(name, err)
+	}
+	if err := r.pivot(); err != nil {
 		return config.JailError(name, err)
 	}
 	return nil
@@ -120,8 +124,8 @@ func makePrivate() error {
 }
 
 // openRoot opens the view's root as a detached tree.
-func openRoot(v *plan.View, name string) (*jailRoot, error) {
-	r := &jailRoot{name: name, path: v.Spec.Root.Path, owned: map[uint64]bool{}}
+func openRoot(v *plan.View, name string, jail openJail) (*jailRoot, error) {
+	r := &jailRoot{name: name, path: jail.path, image: node.IsImage(jail.root), owned: map[uint64]bool{}}
 	if v.TmpfsRoot {
 		t, err := newFilesystem(specs.Mount{
 			Destination: "/", Type: "tmpfs", Source: "gojail", Options: []string{"mode=755", "nosuid", "nodev", "ro"},
@@ -132,14 +136,11 @@ func openRoot(v *plan.View, name string) (*jailRoot, error) {
 		r.fd, r.sealed = t.fd, t.sealed
 		return r, r.addOwned(t.fd)
 	}
-	if err := node.CheckRoot(r.path); err != nil {
-		return nil, err
-	}
 	options := append([]string{"rbind"}, v.RootOptions...)
 	if v.Spec.Root.Readonly {
 		options = append(options, "ro")
 	}
-	t, err := newBind(specs.Mount{Destination: "/", Type: "bind", Source: r.path, Options: options}, r.path)
+	t, err := newBind(specs.Mount{Destination: "/", Type: "bind", Source: r.path, Options: options}, jail)
 	if err != nil {
 		return nil, config.JailError(name, err)
 	}
@@ -150,10 +151,7 @@ func openRoot(v *plan.View, name string) (*jailRoot, error) {
 // attach mounts the root on "/". A lookup from "/" starts below the mounts on it, so the new root hides
 // no path of the host.
 func (r *jailRoot) attach() error {
-	if err := unix.MoveMount(r.fd, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return &mountError{Op: "move_mount", Source: r.path, Target: "/", Err: err}
-	}
-	return nil
+	return attachOnRoot(r.fd, r.path)
 }
 
 // seal makes the tmpfs mounts of the view read-only where it asks for that, now that they are complete.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/mount/mounttest"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/nstest"
@@ -53,7 +54,7 @@ func applyChild(input string) (any, error) {
 		return nil, err
 	}
 	before := nstest.OpenFiles()
-	if err := Apply(in.View, "small"); err != nil {
+	if err := attachAndApply(in.View); err != nil {
 		return nil, err
 	}
 	out := applied{Files: map[string]seen{}}
@@ -64,6 +65,20 @@ func applyChild(input string) (any, error) {
 		out.Files[path] = readSeen(path)
 	}
 	return out, nil
+}
+
+// attachAndApply attaches the root of a view and assembles it, as a template does in two processes.
+func attachAndApply(v *plan.View) error {
+	root, err := AttachRoot(&config.Jail{Name: "small", Root: v.Spec.Root.Path})
+	if err != nil {
+		return err
+	}
+	unix.Close(root)
+	if root, err = OpenAttachedRoot(); err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	return Apply(v, "small", root)
 }
 
 func readSeen(path string) seen {
@@ -256,7 +271,7 @@ func TestApplyRefusesRoots(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir+"/empty", 0o755))
 	for path, want := range map[string]string{
 		dir + "/absent": "jail root " + dir + "/absent does not exist",
-		dir + "/file":   "jail root " + dir + "/file is not a directory",
+		dir + "/file":   "jail root " + dir + "/file is not a directory, nor an image (squashfs 4.0 or EROFS)",
 		dir + "/empty":  "jail root " + dir + "/empty is empty: is its storage mounted?",
 	} {
 		_, err := applyIn(t, mounttest.SmallView(path))

@@ -27,7 +27,7 @@ func (r *jailRoot) mask(path string) error {
 			Options: []string{"mode=555", "size=4k", "nosuid", "nodev", "noexec"}})
 	} else {
 		// With nodev, reading the file would fail instead of returning nothing.
-		t, err = newBind(specs.Mount{Destination: path, Type: "bind", Source: "/dev/null", Options: []string{"ro", "nosuid", "noexec", "dev"}}, r.path)
+		t, err = newBind(specs.Mount{Destination: path, Type: "bind", Source: "/dev/null", Options: []string{"ro", "nosuid", "noexec", "dev"}}, openJail{r.path, r.fd})
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/fscontext"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -72,7 +73,7 @@ func (l treeList) close() {
 
 // openTrees creates every mount as a detached tree, in the host's view, so that no earlier mount hides a
 // source.
-func openTrees(mounts []specs.Mount, jail string) (treeList, error) {
+func openTrees(mounts []specs.Mount, jail openJail) (treeList, error) {
 	var trees treeList
 	for _, m := range mounts {
 		var t tree
@@ -91,9 +92,15 @@ func openTrees(mounts []specs.Mount, jail string) (treeList, error) {
 	return trees, nil
 }
 
-// newBind clones the mount at m.Source. Options of an rbind apply to all mounts below it, too. jail is
-// the path of the jail's root on the host.
-func newBind(m specs.Mount, jail string) (tree, error) {
+// openJail is the open root of a jail, with its path on the host. A source below that path is a file of the
+// jail: users who can write in the jail must not choose which files of the host are mounted.
+type openJail struct {
+	path string
+	root int
+}
+
+// newBind clones the mount at m.Source. Options of an rbind apply to all mounts below it, too.
+func newBind(m specs.Mount, jail openJail) (tree, error) {
 	o, err := parseMountOptions(m.Options)
 	if err == nil && len(o.data) > 0 {
 		err = fmt.Errorf("%q is not an option of a bind mount", o.data[0])
@@ -121,11 +128,14 @@ func newBind(m specs.Mount, jail string) (tree, error) {
 }
 
 // cloneSource clones the mount at a source. The lookup by path triggers automounts.
-func cloneSource(source, jail string, o mountOptions) (int, error) {
-	if !config.Under(source, jail) || source == jail {
+func cloneSource(source string, jail openJail, o mountOptions) (int, error) {
+	if !config.Under(source, jail.path) {
 		return unix.OpenTree(unix.AT_FDCWD, source, o.openTreeFlags())
 	}
-	fd, err := OpenSourceOf(source, jail)
+	if source == jail.path {
+		return unix.OpenTree(jail.root, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
+	}
+	fd, err := OpenSource(source, jail.path, jail.root)
 	if err != nil {
 		return -1, err
 	}
@@ -133,18 +143,13 @@ func cloneSource(source, jail string, o mountOptions) (int, error) {
 	return unix.OpenTree(fd, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
 }
 
-// OpenSourceOf opens a source as a path descriptor. A source below the jail's root is resolved inside it:
-// users who can write in the jail must not choose which files of the host are mounted.
-func OpenSourceOf(source, jail string) (int, error) {
-	if !config.Under(source, jail) || source == jail {
+// OpenSource opens a source as a path descriptor. A source below the path of the jail is resolved inside the
+// jail's open root.
+func OpenSource(source, jail string, root int) (int, error) {
+	if !config.Under(source, jail) {
 		return unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
-	root, err := unix.Open(jail, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(root)
-	return rootpath.OpenBeneath(root, strings.TrimPrefix(source, jail), rootpath.InRoot)
+	return rootpath.OpenBeneath(root, "."+strings.TrimPrefix(source, jail), rootpath.InRoot)
 }
 
 // setAttributes sets the options of a detached tree and makes it private, so that later mounts on it do
@@ -192,7 +197,7 @@ func newFilesystem(m specs.Mount) (tree, error) {
 	}
 	t.fd, err = unix.Fsmount(ctx, unix.FSMOUNT_CLOEXEC, int(o.set))
 	if err != nil {
-		return tree{}, &mountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options, Detail: readContextMessage(ctx), Err: err}
+		return tree{}, &mountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options, Detail: fscontext.Message(ctx), Err: err}
 	}
 	return t, nil
 }
@@ -201,7 +206,7 @@ func newFilesystem(m specs.Mount) (tree, error) {
 // superblock.
 func configureContext(ctx int, m specs.Mount, o mountOptions) error {
 	fail := func(what string, err error) error {
-		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: readContextMessage(ctx), Err: err}
+		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: fscontext.Message(ctx), Err: err}
 	}
 	if m.Source != "" {
 		if err := unix.FsconfigSetString(ctx, "source", m.Source); err != nil {
@@ -224,23 +229,4 @@ func configureContext(ctx int, m specs.Mount, o mountOptions) error {
 		return fail("create", err)
 	}
 	return nil
-}
-
-// readContextMessage reads the kernel's messages about a file system context (fsopen(2)): lines that
-// begin with their level, such as "e tmpfs: Bad value for 'size'".
-func readContextMessage(ctx int) string {
-	var lines []string
-	buf := make([]byte, 512)
-	for len(lines) < 4 {
-		n, err := unix.Read(ctx, buf)
-		if err != nil || n <= 0 {
-			break
-		}
-		line := strings.TrimSpace(string(buf[:n]))
-		if len(line) > 2 && line[1] == ' ' {
-			line = line[2:]
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "; ")
 }

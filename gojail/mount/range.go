@@ -28,7 +28,7 @@ import (
 //
 // OpenRange requires Linux 5.12 and file systems with id-mapped mounts (mount_setattr(2), "ID-mapped
 // mounts": ext4, xfs, btrfs and others; nfs and lustre lack them).
-func OpenRange(c *config.Config, j *config.Jail, facts *node.HostFacts, template state.Record, ids, data int) (trees []Tree, err error) {
+func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state.Record, ids, data int) (trees []Tree, err error) {
 	namespace, err := template.Namespace("mnt")
 	if err != nil {
 		return nil, err
@@ -50,7 +50,8 @@ func OpenRange(c *config.Config, j *config.Jail, facts *node.HostFacts, template
 	if err := RefuseSuid(c, regionOf(root)); err != nil {
 		return nil, hideFromUsers(err)
 	}
-	if facts.JailTop, err = node.ReadJailTop(j, fmt.Sprintf("/proc/self/fd/%d", view.root)); err != nil {
+	facts, err := node.ReadHostWith(c, j, stateDir, view.root)
+	if err != nil {
 		return nil, err
 	}
 	dirs, err := plan.DataDirs(c, j, facts)

@@ -18,6 +18,7 @@ import (
 type jailRoot struct {
 	name   string // name of the jail, for messages
 	path   string // path on the host, for messages
+	image  bool   // on an image, in which nothing can be created
 	fd     int
 	sealed bool            // to be made read-only when the view is complete
 	owned  map[uint64]bool // device numbers of the file systems that the view mounted
@@ -101,12 +102,25 @@ func (r *jailRoot) openParent(path string) (int, error) {
 }
 
 // missingTarget is the error for a target that launches never create.
-type missingTarget struct{ path, root, name string }
+type missingTarget struct {
+	path, root, name string
+	image            bool
+}
 
-func (r *jailRoot) missingError(path string) error { return &missingTarget{path, r.path, r.name} }
+func (r *jailRoot) missingError(path string) error {
+	return &missingTarget{path, r.path, r.name, r.image}
+}
 
 func (e *missingTarget) Error() string {
-	return fmt.Sprintf("mount target %s is missing in %s; create it once with: gojail init %s", e.path, e.root, e.name)
+	return fmt.Sprintf("mount target %s is missing in %s; %s", e.path, e.root, Remedy(e.name, e.image))
+}
+
+// Remedy returns what to do about a jail's missing mount targets.
+func Remedy(jail string, image bool) string {
+	if image {
+		return "create it in the tree that the image is made of, and make the image anew: gojail init --tree DIR " + jail
+	}
+	return "create it once with: gojail init " + jail
 }
 
 func (r *jailRoot) resolveError(path string, err error) error {

@@ -20,13 +20,8 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// MissingTargets returns the targets that do not exist.
-func MissingTargets(c *config.Config, j *config.Jail, v *plan.View) ([]plan.Target, error) {
-	root, err := node.OpenJail(j)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(root)
+// MissingTargets returns the targets that do not exist in the open root of a jail.
+func MissingTargets(c *config.Config, j *config.Jail, v *plan.View, root int) ([]plan.Target, error) {
 	var missing []plan.Target
 	for _, t := range plan.Targets(c, j, v) {
 		st, err := node.StatIn(root, t.Path)
@@ -46,20 +41,24 @@ func MissingTargets(c *config.Config, j *config.Jail, v *plan.View) ([]plan.Targ
 // MakeTargets creates the missing targets on the jail's storage and returns them. Nodes take turns (flock
 // on ROOT/.gojail.lock).
 func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.Time) ([]plan.Target, error) {
-	missing, err := MissingTargets(c, j, v)
+	root, err := node.OpenJail(j)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	missing, err := MissingTargets(c, j, v, root)
 	if err != nil || len(missing) == 0 {
 		return nil, err
+	}
+	if node.IsImage(root) {
+		return nil, fmt.Errorf("jail %s: %s is an image and lacks %d mount targets, such as the %s; %s",
+			j.Name, j.Root, len(missing), missing[0], Remedy(j.Name, true))
 	}
 	lock, err := lockRoot(j, deadline)
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Close()
-	root, err := node.OpenJail(j)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(root)
 	defer unix.Umask(unix.Umask(0))
 	var made []plan.Target
 	for _, t := range missing {

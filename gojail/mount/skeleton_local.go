@@ -17,24 +17,13 @@ import (
 )
 
 // MakeLocal creates the node-local directories of a jail below scratch, each with the owner and mode of
-// the directory in the jail. It is called before a jail is assembled, and does not change existing
-// directories.
-func MakeLocal(c *config.Config, j *config.Jail) error {
-	if len(j.Local) == 0 {
-		return nil
-	}
-	if err := node.CheckRoot(j.Root); err != nil {
-		return err
-	}
-	root, err := node.OpenJail(j)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(root)
+// the directory in the jail. It is called before a jail is assembled, with the jail's open root, and does
+// not change existing directories.
+func MakeLocal(c *config.Config, j *config.Jail, root int) error {
 	for _, path := range j.Local {
 		like, err := node.StatIn(root, path)
 		if err == unix.ENOENT {
-			return fmt.Errorf("jail %s: mount target %s is missing in %s; create it once with: gojail init %s", j.Name, path, j.Root, j.Name)
+			return fmt.Errorf("jail %s: mount target %s is missing in %s; %s", j.Name, path, j.Root, Remedy(j.Name, node.IsImage(root)))
 		}
 		if err != nil {
 			return fmt.Errorf("jail %s: local directory %s cannot be reached in %s: %w", j.Name, path, j.Root, err)

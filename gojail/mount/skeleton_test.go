@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
@@ -86,7 +87,10 @@ func TestMakeTargetsStaysInsideTheJail(t *testing.T) {
 func TestMissingTargetsRefusesTheWrongKind(t *testing.T) {
 	c, j, v := emptyJail(t)
 	require.NoError(t, os.WriteFile(filepath.Join(j.Root, "tmp"), nil, 0o644))
-	_, err := MissingTargets(c, j, v)
+	root, err := node.OpenJail(j)
+	require.NoError(t, err)
+	defer unix.Close(root)
+	_, err = MissingTargets(c, j, v, root)
 	assert.ErrorContains(t, err, "mount target /tmp in "+j.Root+" must be a directory")
 }
 
@@ -100,13 +104,20 @@ func TestMakeTargetsWaitsForAnotherNode(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(j.Root, "tmp"))
 }
 
+func makeLocal(t *testing.T, c *config.Config, j *config.Jail) error {
+	root, err := node.OpenJail(j)
+	require.NoError(t, err)
+	defer unix.Close(root)
+	return MakeLocal(c, j, root)
+}
+
 func TestMakeLocal(t *testing.T) {
 	c, j, _ := emptyJail(t)
-	err := MakeLocal(c, j)
+	err := makeLocal(t, c, j)
 	assert.ErrorContains(t, err, "mount target /var/tmp is missing in "+j.Root+"; create it once with: gojail init a")
 	require.NoError(t, os.MkdirAll(filepath.Join(j.Root, "var/tmp"), 0o755))
 	require.NoError(t, os.Chmod(filepath.Join(j.Root, "var/tmp"), os.ModeSticky|0o777))
-	require.NoError(t, MakeLocal(c, j))
+	require.NoError(t, makeLocal(t, c, j))
 	dir := plan.LocalDir(c, j, "/var/tmp")
 	st, err := os.Stat(dir)
 	require.NoError(t, err)
@@ -115,10 +126,10 @@ func TestMakeLocal(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, os.ModeDir|0o711, st.Mode(), "root's alone")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kept"), nil, 0o644))
-	require.NoError(t, MakeLocal(c, j))
+	require.NoError(t, makeLocal(t, c, j))
 	assert.FileExists(t, filepath.Join(dir, "kept"))
 
 	require.NoError(t, os.RemoveAll(dir))
 	require.NoError(t, os.Symlink("/etc", dir))
-	assert.ErrorContains(t, MakeLocal(c, j), "another file is in its place")
+	assert.ErrorContains(t, makeLocal(t, c, j), "another file is in its place")
 }

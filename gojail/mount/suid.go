@@ -206,12 +206,25 @@ func refuseJails(c *config.Config, v *mountView, r region) error {
 	return nil
 }
 
+// openJailSource opens a source of a jail that has a directory as its root.
+func openJailSource(source, jail string) (int, error) {
+	if !config.Under(source, jail) {
+		return OpenSource(source, jail, -1)
+	}
+	root, err := unix.Open(jail, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	return OpenSource(source, jail, root)
+}
+
 // findRegionsShownBy returns the regions that a bind mount of a jail shows, except those that are nosuid
 // on the node.
 func (v *mountView) findRegionsShownBy(source, jail string, recursive bool) ([]region, error) {
-	fd, err := OpenSourceOf(source, jail)
-	if err == unix.ENOENT {
-		return nil, nil
+	fd, err := openJailSource(source, jail)
+	if err == unix.ENOENT || err == unix.ENOTDIR {
+		return nil, nil // missing, or in an image, in which nobody can create a file
 	}
 	if err != nil {
 		return nil, err

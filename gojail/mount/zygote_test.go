@@ -17,7 +17,7 @@ import (
 
 func init() {
 	nstest.Actions["zygote"] = func(root string) (any, error) {
-		if err := Apply(mounttest.SmallView(root), "small"); err != nil {
+		if err := attachAndApply(mounttest.SmallView(root)); err != nil {
 			return nil, err
 		}
 		fmt.Println("ready")

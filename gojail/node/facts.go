@@ -24,6 +24,7 @@ import (
 // HostFacts holds everything that the plans need to know about a node and a jail's storage.
 type HostFacts struct {
 	State       string            // state directory
+	Image       bool              // the jail's root is an image, which is read-only
 	HostTop     []Top             // directories and symlinks in the host's /
 	JailTop     []Top             // directories and symlinks in the jail's /
 	Exists      map[string]bool   // whether each path of the host that matters exists
@@ -49,12 +50,22 @@ type Top struct {
 
 // ReadHost reads the facts. It accesses the jail's storage, and can hang with it.
 func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error) {
-	if err := CheckRoot(j.Root); err != nil {
+	root, err := OpenJail(j)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	return ReadHostWith(c, j, state, root)
+}
+
+// ReadHostWith reads the facts with the open root of the jail.
+func ReadHostWith(c *config.Config, j *config.Jail, state string, root int) (*HostFacts, error) {
+	if err := CheckRoot(root, j.Root); err != nil {
 		return nil, err
 	}
 	LoadCDI(c)
 	facts := &HostFacts{
-		State: state, Exists: map[string]bool{}, Devices: SharedDevices(j, c.GPUs), JobNodes: slices.Concat(JobDevices(j, c.GPUs)...),
+		State: state, Image: IsImage(root), Exists: map[string]bool{}, Devices: SharedDevices(j, c.GPUs), JobNodes: slices.Concat(JobDevices(j, c.GPUs)...),
 	}
 	var err error
 	if facts.CDI, err = findCDIEdits(j); err != nil {
@@ -66,14 +77,9 @@ func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error
 	if facts.HostTop, err = readTop("/"); err != nil {
 		return nil, err
 	}
-	if facts.JailTop, err = ReadJailTop(j, j.Root); err != nil {
+	if facts.JailTop, err = readJailTop(j, root); err != nil {
 		return nil, err
 	}
-	root, err := OpenJail(j)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(root)
 	facts.VarTmp = rootpath.Exists("/var/tmp") && hasDirectory(root, "/var/tmp")
 
 	facts.LinkTargets = readLinkTargets(root, j.Host)
@@ -145,10 +151,10 @@ func readTopUpTo(dir string, most int) (tops []Top, crowded bool, err error) {
 	return tops, crowded, nil
 }
 
-// ReadJailTop returns the directories and symlinks of a jail's root. In a root with too many entries it
+// readJailTop returns the directories and symlinks of a jail's root. In a root with too many entries it
 // reads only the data directories that the configuration names.
-func ReadJailTop(j *config.Jail, root string) ([]Top, error) {
-	tops, crowded, err := readTopUpTo(root, TopMax)
+func readJailTop(j *config.Jail, root int) ([]Top, error) {
+	tops, crowded, err := readTopUpTo(fmt.Sprintf("/proc/self/fd/%d", root), TopMax)
 	if err != nil || !crowded {
 		return tops, err
 	}
@@ -159,7 +165,7 @@ func ReadJailTop(j *config.Jail, root string) ([]Top, error) {
 	for _, name := range j.Data {
 		var st unix.Stat_t
 		name = config.FirstName(name)
-		if unix.Lstat(filepath.Join(root, name), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		if unix.Fstatat(root, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			tops = append(tops, Top{Name: name})
 		}
 	}
@@ -200,15 +206,6 @@ func readLinkTargets(root int, files []string) map[string]string {
 		}
 	}
 	return leads
-}
-
-// OpenJail opens a jail's root, for the resolution of paths in it.
-func OpenJail(j *config.Jail) (int, error) {
-	fd, err := unix.Open(j.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, fmt.Errorf("cannot open jail root %s: %w", j.Root, err)
-	}
-	return fd, nil
 }
 
 func hasDirectory(root int, path string) bool {

@@ -10,24 +10,83 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/imagefile"
 	"github.com/gojail/gojail/internal/oneline"
 )
 
 // ErrEmptyRoot is the only fault of a root that users of the jail can cause in it.
 var ErrEmptyRoot = errors.New("is empty")
 
-// CheckRoot fails if a jail's root is missing or unreadable, or is an empty directory, as a mount point
-// without its storage is.
-func CheckRoot(path string) error {
-	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
-	switch {
-	case errors.Is(err, unix.ENOENT):
-		return fmt.Errorf("jail root %s does not exist", path)
-	case errors.Is(err, unix.ENOTDIR):
-		return fmt.Errorf("jail root %s is not a directory", path)
-	case err != nil:
-		return fmt.Errorf("cannot open jail root %s: %w", path, oneline.Errno(err))
+// OpenJail opens a jail's root, for the resolution of paths in it: the directory, or the root of a mount of
+// its image that nobody else sees and that is unmounted with the descriptor.
+func OpenJail(j *config.Jail) (int, error) {
+	root, _, err := openRoot(j)
+	return root, err
+}
+
+// CloneJail opens a jail's root as a detached tree with all mounts below it, to be attached.
+func CloneJail(j *config.Jail) (int, error) {
+	root, mounted, err := openRoot(j)
+	if err != nil || mounted {
+		return root, err
 	}
+	defer unix.Close(root)
+	tree, err := unix.OpenTree(root, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return -1, fmt.Errorf("cannot clone the mounts of jail root %s: open_tree: %w", j.Root, err)
+	}
+	return tree, nil
+}
+
+// openRoot opens a jail's root, and reports whether that is a detached mount.
+func openRoot(j *config.Jail) (root int, mounted bool, err error) {
+	// O_DIRECTORY triggers an automount.
+	root, err = unix.Open(j.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	switch {
+	case err == unix.ENOENT:
+		err = fmt.Errorf("jail root %s does not exist", j.Root)
+	case err == unix.ENOTDIR:
+		root, err = mountImage(j)
+		mounted = true
+	case err != nil:
+		err = fmt.Errorf("cannot open jail root %s: %w", j.Root, err)
+	}
+	if err != nil {
+		return -1, false, err
+	}
+	return root, mounted, nil
+}
+
+func mountImage(j *config.Jail) (int, error) {
+	i, err := imagefile.Open(j.Root, j.RangeRoots)
+	if err != nil {
+		return -1, err
+	}
+	defer i.Close()
+	return i.Mount()
+}
+
+// HasImage reports whether a jail's root is a file now. Decisions about a root depend on what was opened.
+func HasImage(j *config.Jail) bool {
+	var st unix.Stat_t
+	return unix.Stat(j.Root, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
+// IsImage reports whether the open root of a jail is on an image, in which nothing can be created.
+func IsImage(root int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(root, &fs) == nil && (fs.Type == unix.SQUASHFS_MAGIC || fs.Type == unix.EROFS_SUPER_MAGIC_V1)
+}
+
+// CheckRoot fails if the open root of a jail cannot be read, or is empty, as a mount point without its
+// storage is.
+func CheckRoot(root int, path string) error {
+	fd, err := unix.Openat(root, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("cannot open jail root %s: %w", path, err)
+	}
+	dir := os.NewFile(uintptr(fd), path)
 	defer dir.Close()
 	_, err = dir.Readdirnames(1)
 	switch {

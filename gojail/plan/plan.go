@@ -45,7 +45,7 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 		},
 		Spec: &specs.Spec{
 			Version: specs.Version,
-			Root:    &specs.Root{Path: j.Root, Readonly: j.Readonly},
+			Root:    &specs.Root{Path: j.Root, Readonly: j.Readonly || facts.Image},
 			Process: &specs.Process{
 				Cwd: "/", NoNewPrivileges: j.Isolation.NoNewPrivs,
 				Capabilities: &specs.LinuxCapabilities{Bounding: j.Isolation.BoundingNames()},

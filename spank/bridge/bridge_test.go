@@ -127,9 +127,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		{99, n.words("site"), "libgojail.so has version " + strconv.Itoa(contract.Version) + " of the contract, but the launcher has 99; reinstall gojail on this node"},
 		{contract.Version, nil, "libgojail.so was called without a verb; reinstall gojail on this node"},
-		{contract.Version, n.words("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: boot, clean, epilog, ids, jail, mounts, net, range, site, stage`},
+		{contract.Version, n.words("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: boot, clean, epilog, ids, jail, mounts, net, range, root, site, stage`},
 		{contract.Version, n.words("site", "colour=red"), `site: unknown word "colour=red"`},
-		{contract.Version, n.words("jail", "jail=big"), `jail "big" is unknown; this node has: small`},
+		{contract.Version, n.words("root", "jail=big"), `jail "big" is unknown; this node has: small`},
 		{contract.Version, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: must be SOURCE:DESTINATION"},
 		{contract.Version, n.words("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a user or group id`},
 		{contract.Version, n.words("epilog", "job=../../etc"), `"../../etc" is not a job id`},

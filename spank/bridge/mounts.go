@@ -79,7 +79,7 @@ func (r *request) ids() ([]mount.Tree, error) {
 }
 
 func (r *request) ranged() ([]mount.Tree, error) {
-	c, j, facts, err := r.facts()
+	c, j, err := r.loadJail()
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (r *request) ranged() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mount.OpenRange(c, j, facts, template, ids, data)
+	return mount.OpenRange(c, j, state.Path(), template, ids, data)
 }
 
 func (r *request) credentials() (who mount.Credentials, err error) {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/mount"
@@ -27,6 +29,7 @@ import (
 // verbs are the requests of gojail-launcher.
 var verbs = map[string]func(*request) ([]mount.Tree, error){
 	"site":   (*request).site,
+	"root":   (*request).root,
 	"stage":  (*request).stage,
 	"jail":   (*request).jail,
 	"mounts": (*request).mounts,
@@ -109,57 +112,70 @@ func (r *request) site() ([]mount.Tree, error) {
 	return nil, nil
 }
 
-// facts returns everything that stage and jail need for their plans.
-func (r *request) facts() (*config.Config, *config.Jail, *node.HostFacts, error) {
+func (r *request) loadJail() (*config.Config, *config.Jail, error) {
 	c, err := r.load()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	j, err := c.Jail(r.words["jail"])
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if err := mount.MakeLocal(c, j); err != nil {
-		return nil, nil, nil, err
-	}
-	facts, err := node.ReadHost(c, j, r.words["state"])
-	return c, j, facts, err
+	return c, j, err
 }
 
-func (r *request) stage() ([]mount.Tree, error) {
-	c, j, facts, err := r.facts()
+// root mounts the jail's root for stage and jail, which come next, in copies of this mount namespace.
+func (r *request) root() ([]mount.Tree, error) {
+	c, j, err := r.loadJail()
 	if err != nil {
 		return nil, err
 	}
-	view, err := plan.Stage(c, j, facts)
+	root, err := mount.AttachRoot(j)
 	if err != nil {
 		return nil, err
 	}
-	return nil, mount.Apply(view, j.Name)
+	defer unix.Close(root)
+	return nil, mount.MakeLocal(c, j, root)
 }
+
+// apply assembles the view that plan makes of the facts.
+func (r *request) apply(plan func(*config.Config, *config.Jail, *node.HostFacts) (*plan.View, error)) error {
+	c, j, err := r.loadJail()
+	if err != nil {
+		return err
+	}
+	root, err := mount.OpenAttachedRoot()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	facts, err := node.ReadHostWith(c, j, r.words["state"], root)
+	if err != nil {
+		return err
+	}
+	view, err := plan(c, j, facts)
+	if err != nil {
+		return err
+	}
+	return mount.Apply(view, j.Name, root)
+}
+
+func (r *request) stage() ([]mount.Tree, error) { return nil, r.apply(plan.Stage) }
 
 // jail assembles a jail. It writes config.json first: the state directory is not visible afterwards.
 func (r *request) jail() ([]mount.Tree, error) {
-	c, j, facts, err := r.facts()
-	if err != nil {
-		return nil, err
-	}
-	view, err := plan.Jail(c, j, facts)
-	if err != nil {
-		return nil, err
-	}
-	state, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.MarshalIndent(view.Spec, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	if err := state.WriteSpec(j.Name, text); err != nil {
-		return nil, err
-	}
-	return nil, mount.Apply(view, j.Name)
+	return nil, r.apply(func(c *config.Config, j *config.Jail, facts *node.HostFacts) (*plan.View, error) {
+		view, err := plan.Jail(c, j, facts)
+		if err != nil {
+			return nil, err
+		}
+		state, err := state.OpenState(r.words["state"])
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.MarshalIndent(view.Spec, "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		return view, state.WriteSpec(j.Name, text)
+	})
 }
 
 // epilog ends a job. It works without a valid configuration.

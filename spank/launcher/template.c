@@ -58,15 +58,20 @@ static int assemble_view(const char *verb, int64_t until, struct fault *fault)
 	return library_call_in_child(verb, until, fault);
 }
 
-/* Assembles both views, and stays in the jail. Returns the mount namespace of the stage, or -1 with a fault. */
+/* Assembles the stage and then the jail, each in a copy of a namespace in which the jail's root is mounted: once, for both. Returns the mount namespace of the stage, or -1 with a fault. */
 static int assemble_template(const struct origin *origin, int proc, int64_t until, struct fault *fault)
 {
 	int stage;
 
+	if (assemble_view("root", until, fault) < 0)
+		return -1;
+	scoped_fd both = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	scoped_fd host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (assemble_view("stage", until, fault) < 0 || remote_collect(proc, origin->source, until, fault) < 0)
 		return -1;
 	stage = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	if (stage < 0 || setns(origin->node, CLONE_NEWNS) < 0)
+	/* setns(2) makes what is mounted on "/" the root of the process, which is the jail's. */
+	if (both < 0 || host < 0 || stage < 0 || setns(both, CLONE_NEWNS) < 0 || fchdir(host) < 0 || chroot(".") < 0)
 		return fault_set(fault, "cannot leave the stage: %s", strerror(errno));
 	if (assemble_view("jail", until, fault) < 0 || remote_collect(proc, origin->source, until, fault) < 0)
 		return -1;

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/check"
+	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
@@ -24,6 +26,7 @@ const initTimeout = 30 * time.Second
 
 func newInitCommand(n *localNode) *cobra.Command {
 	var force bool
+	var tree string
 	cmd := &cobra.Command{
 		Use:   "init JAIL",
 		Short: "Create the mount targets that a jail lacks, once for all nodes",
@@ -34,9 +37,13 @@ root. Run it once, on a node that can write to the jail's storage, after you
 set up a jail, change its configuration or upgrade Slurm. Existing files are
 left alone.
 
+Nothing can be created in an image file. Where root = names one, --tree creates
+the mount points in the directory that the image is made of, before it is made.
+
 A root without /bin/sh is probably the wrong tree: nothing is created there
 unless you confirm at the terminal or give --force.`,
 		Example: `  gojail init debian
+  gojail init --tree /build/debian debian && mksquashfs /build/debian debian.squashfs
   gojail init --force scratch`,
 		Args:              takeOneArgument("the name of a jail"),
 		ValidArgsFunction: n.completeJailNames,
@@ -44,6 +51,11 @@ unless you confirm at the terminal or give --force.`,
 			c, j, err := n.loadJail(args[0])
 			if err != nil {
 				return err
+			}
+			if tree != "" {
+				if j, err = inTree(j, tree); err != nil {
+					return err
+				}
 			}
 			facts, err := node.ReadHost(c, j, n.State)
 			if err != nil {
@@ -68,7 +80,22 @@ unless you confirm at the terminal or give --force.`,
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "create them even in a root without /bin/sh")
+	cmd.Flags().StringVar(&tree, "tree", "", "create them in this directory, of which an image is to be made, instead of in root =")
 	return cmd
+}
+
+// inTree returns the jail with a directory as its root.
+func inTree(j *config.Jail, tree string) (*config.Jail, error) {
+	path, err := filepath.Abs(tree)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("--tree %s is not a directory", tree)
+	}
+	other := *j
+	other.Root = path
+	return &other, nil
 }
 
 // isConfirmed asks the user at the terminal whether to continue, and reports whether the answer was yes.

@@ -4,7 +4,7 @@
  *
  *     host LIBRARY VERSION UNSHARE LOOK VERB [name=value]...
  *
- * It makes one call, in a new mount namespace if UNSHARE is 1, and prints the
+ * It makes one call, in a new mount namespace with the jail's root if UNSHARE is 1, and prints the
  * result, the trees, the CPU time that loading and calling took, and the names
  * in the directory LOOK as it is afterwards.
  */
@@ -19,7 +19,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static long wall_us(void)
 {
@@ -38,7 +40,8 @@ static long cpu_us(void)
 	       used.ru_stime.tv_usec;
 }
 
-int main(int argc, char **argv)
+/* Makes the call, and prints what came of it. Returns the call's result. */
+static int run(int argc, char **argv)
 {
 	static struct gojail_call call;
 	int (*gojail_call)(struct gojail_call *);
@@ -46,18 +49,14 @@ int main(int argc, char **argv)
 	void *library;
 	int result;
 
-	if (argc < 5)
-		return 2;
-	if (argv[3][0] == '1' && unshare(CLONE_NEWNS) < 0)
-		return 3;
 	library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		printf("dlopen %s\n", dlerror());
-		return 4;
+		exit(4);
 	}
 	*(void **)&gojail_call = dlsym(library, GOJAIL_CALL_SYMBOL);
 	if (!gojail_call)
-		return 5;
+		exit(5);
 	call.version = (uint32_t)atoi(argv[2]);
 	call.argc = argc - 5;
 	call.argv = argv + 5;
@@ -73,5 +72,38 @@ int main(int argc, char **argv)
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
 		if (entry->d_name[0] != '.')
 			printf("name %s\n", entry->d_name);
+	return result;
+}
+
+/* Makes the call "root" in a child, as the launcher does before stage and jail, and exits with its error. */
+static void mount_root(int argc, char **argv)
+{
+	int status;
+	char *verb = argv[5];
+
+	argv[3] = "0";
+	argv[5] = "root";
+	if (fork() == 0) {
+		if (run(argc, argv) == 0)
+			_exit(0); /* what it printed is not flushed */
+		exit(1);
+	}
+	wait(&status);
+	argv[5] = verb;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		exit(0);
+	if (unshare(CLONE_NEWNS) < 0)
+		exit(3);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 5)
+		return 2;
+	if (argv[3][0] == '1' && unshare(CLONE_NEWNS) < 0)
+		return 3;
+	if (argv[3][0] == '1' && argc > 5)
+		mount_root(argc, argv);
+	run(argc, argv);
 	return 0;
 }

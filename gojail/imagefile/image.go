@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package image mounts an image file, squashfs or EROFS, that is the root of a jail.
+//
+// The kernel's parsers are not made for hostile input, so an image is mounted only if nobody but root can
+// have written it (package trusted), and its superblock is compared with the file's length before. A mount
+// is read-only, and is gone when the last descriptor, mount namespace or process that uses it is: nothing
+// has to be undone. It requires Linux 5.8 (LOOP_CONFIGURE); on 6.12 and later EROFS needs no loop device.
+package imagefile
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/fscontext"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/trusted"
+)
+
+// Image is an image file that was opened and checked.
+type Image struct {
+	path string // for messages
+	kind kind
+	file *os.File
+}
+
+// Open opens and checks the image at a path. It fails if it lies below one of the directories in writable,
+// in which users can write although they are root's.
+func Open(path string, writable []string) (*Image, error) {
+	file, err := trusted.Open(path, func(dir *unix.Stat_t) error { return refuseBelow(dir, writable) })
+	if err != nil {
+		return nil, fmt.Errorf("jail root %s cannot be trusted: %w", path, err)
+	}
+	i := &Image{path: path, file: file}
+	st, err := file.Stat()
+	if err == nil {
+		i.kind, err = readKind(file, st.Size())
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("jail root %s %w", path, oneline.Cause(err))
+	}
+	return i, nil
+}
+
+// refuseBelow fails if a directory is one of those in which users can write.
+func refuseBelow(dir *unix.Stat_t, writable []string) error {
+	for _, path := range writable {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil && st.Dev == dir.Dev && st.Ino == dir.Ino {
+			return fmt.Errorf("lies in %s, the root of a jail with jail_root = [\"range\"], whose users can write it; move it elsewhere", path)
+		}
+	}
+	return nil
+}
+
+// Close closes the file. A mount of the image keeps it.
+func (i *Image) Close() error { return i.file.Close() }
+
+// Mount mounts the image, read-only, and returns its root as a detached mount (fsmount(2)), which is
+// unmounted when the descriptor is closed.
+func (i *Image) Mount() (int, error) {
+	if i.kind == kindEROFS {
+		// Kernels and file systems that cannot do it say so with several errors.
+		if fd, err := i.mountFrom(fmt.Sprintf("/proc/self/fd/%d", i.file.Fd())); err == nil {
+			return fd, nil
+		}
+	}
+	return i.mountOverLoop()
+}
+
+func (i *Image) mountOverLoop() (int, error) {
+	loop, err := attachLoop(i.file, i.path)
+	if err != nil {
+		return -1, fmt.Errorf("cannot mount jail root %s: %w", i.path, err)
+	}
+	defer loop.Close() // the mount keeps it
+	fd, err := i.mountFrom(loop.Name())
+	if err != nil {
+		return -1, fmt.Errorf("cannot mount jail root %s: %w", i.path, err)
+	}
+	if err := loop.checkMount(fd); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("cannot mount jail root %s: %w", i.path, err)
+	}
+	return fd, nil
+}
+
+// mountFrom mounts what a path leads to.
+func (i *Image) mountFrom(source string) (int, error) {
+	context, err := unix.Fsopen(string(i.kind), unix.FSOPEN_CLOEXEC)
+	if err == unix.ENODEV {
+		return -1, fmt.Errorf("this kernel has no %s; run: modprobe %s", i.kind, i.kind)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("fsopen: %w", err)
+	}
+	defer unix.Close(context)
+	if err = unix.FsconfigSetString(context, "source", source); err == nil {
+		err = unix.FsconfigSetFlag(context, "ro")
+	}
+	if err == nil {
+		err = unix.FsconfigCreate(context)
+	}
+	fd := -1
+	if err == nil {
+		fd, err = unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_RDONLY)
+	}
+	if err == nil {
+		return fd, nil
+	}
+	detail := fscontext.Message(context)
+	return -1, fmt.Errorf("%s: %w%s", i.kind, err, strings.TrimSuffix(": "+detail, ": "))
+}
