@@ -22,7 +22,7 @@
 #define GOJAIL_MOUNTS_MAX 8192    /* bytes of a step's --jail-mount */
 #define GOJAIL_SANDBOXES_MAX 32   /* of one job on one node */
 #define GOJAIL_TREES_MAX 32       /* detached trees handed over for one sandbox */
-#define GOJAIL_JOB_MOUNTS_MAX 16  /* what one sandbox mounts besides those */
+#define GOJAIL_JOB_MOUNTS_MAX 18  /* what one sandbox mounts besides those */
 #define GOJAIL_RETRY_PAUSE 10     /* seconds */
 #define GOJAIL_SITE_MAX (4 << 20) /* bytes of the site file */
 
@@ -157,6 +157,8 @@ struct gojail_tree {
 #define GOJAIL_TREE_USER 16u
 /* The jail's root, which replaces the template's; the mounts below the template's root move to it. */
 #define GOJAIL_TREE_ROOT 32u
+/* What holds the job's changes to the root, for the mount that is GOJAIL_MOUNT_ROOT. */
+#define GOJAIL_TREE_UPPER 64u
 
 /* A mount of the site file's line "mount" (docs/state.md) that the holder makes. */
 struct gojail_mount {
@@ -173,6 +175,8 @@ struct gojail_mount {
 #define GOJAIL_MOUNT_JOB 8u     /* not with GOJAIL_REQUEST_SHARED */
 #define GOJAIL_MOUNT_SCRIPT 16u /* only if a tree is GOJAIL_TREE_ALONE */
 #define GOJAIL_MOUNT_MKDIR 32u  /* create the directory first */
+#define GOJAIL_MOUNT_UPPER 128u /* not attached: the upper layer of the next, unless a tree is GOJAIL_TREE_UPPER */
+#define GOJAIL_MOUNT_ROOT 256u  /* an overlay of the root, unless a tree is GOJAIL_TREE_ROOT */
 #define GOJAIL_MOUNT_NET 64u    /* only in a sandbox with a network of the job's own */
 
 /*

@@ -76,6 +76,9 @@ func explainRootError(err error) string {
 func (k *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
 	subject := "jail " + j.Name
 	missing, err := mount.MissingTargets(k.config, j, view, root)
+	if j.Writable != "" {
+		missing = nil // the template has them in an overlay
+	}
 	if err != nil {
 		var all []string
 		for _, t := range plan.Targets(k.config, j, view) {

@@ -32,13 +32,13 @@ func (k *checker) checkTemplate(j *config.Jail, root *probe) {
 }
 
 // identifyTemplate returns what a jail's template has as its root, or "" where it has no template, or one
-// with an image file as its root. It fails if the root is no longer on its storage, which is asked only
+// with an image file or an overlay as its root. It fails if the root is no longer on its storage, which is asked only
 // where the kernel remembers another root than the expected one.
 func (k *checker) identifyTemplate(j *config.Jail, expected string) (string, error) {
 	if _, err := os.Lstat(k.node.State); err != nil {
 		return "", nil // the first job creates it
 	}
-	if st, err := os.Stat(j.Root); err != nil || !st.IsDir() {
+	if st, err := os.Stat(j.Root); err != nil || !st.IsDir() || j.Writable != "" {
 		return "", nil
 	}
 	s, err := state.OpenState(k.node.State)

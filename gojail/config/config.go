@@ -60,6 +60,8 @@ type Jail struct {
 	Root       string
 	Versions   string // name in the store whose current version is the root; "": the root is a path
 	Readonly   bool
+	Writable   string   // WritableTmpfs, WritableDisk: each job has changes to the root of its own there; "": it has none
+	WriteSize  int64    // bytes, of WritableTmpfs; 0: the kernel's limit of a tmpfs
 	Options    []string // mount options of the root
 	Users      []string // names or numbers; with Groups: both empty means everybody
 	Groups     []string
@@ -86,6 +88,12 @@ type Jail struct {
 const (
 	TmpDisk  = "disk"
 	TmpTmpfs = "tmpfs"
+)
+
+// Values of the key writable.
+const (
+	WritableTmpfs = "tmpfs"
+	WritableDisk  = "disk"
 )
 
 // Mount is one [[jail.NAME.mounts]] table, in the terms of the OCI runtime specification.

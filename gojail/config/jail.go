@@ -98,7 +98,7 @@ func (s *source) parseJail(name string, f *fileJail, store string) (*Jail, error
 			errs = append(errs, s.refuse(key("network"), "%q is not a label of rails; write one from network.toml, or \"none\"", j.Network))
 		}
 	}
-	errs = append(errs, s.parseSizes(j, f), s.parseIsolation(j, f))
+	errs = append(errs, s.parseSizes(j, f), s.parseIsolation(j, f), s.parseWritable(j, f))
 	errs = append(errs, s.checkPaths(j.Host, key("host")...), s.checkPaths(j.Local, key("local")...), s.checkPaths(j.Data, key("data")...))
 	for last, list := range map[string][]string{"users": j.Users, "groups": j.Groups} {
 		if i := slices.IndexFunc(list, IsBadAccount); i >= 0 {

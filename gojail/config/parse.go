@@ -31,6 +31,8 @@ type fileSlurm struct {
 type fileJail struct {
 	Root       *string    `toml:"root"`
 	Readonly   bool       `toml:"readonly"`
+	Writable   *string    `toml:"writable"`
+	WriteSize  *string    `toml:"writable_size"`
 	Options    []string   `toml:"options"`
 	Users      []string   `toml:"users"`
 	Groups     []string   `toml:"groups"`

@@ -197,3 +197,23 @@ func TestMountDamaged(t *testing.T) {
 	assert.NotContains(t, err.Error(), "\n")
 	assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == 0 }, 10*time.Second, 10*time.Millisecond)
 }
+
+// TestMountIsOfWhatWasChecked: a file that takes the name between check and mount is not mounted.
+func TestMountIsOfWhatWasChecked(t *testing.T) {
+	nstest.NeedRoot(t)
+	nstest.NoLeaks(t)
+	for _, kind := range []string{"squashfs", "erofs"} {
+		path := imagefiletest.Make(t, kind, imagefiletest.Tree(t))
+		i, err := Open(path, nil)
+		require.NoError(t, err)
+		require.NoError(t, os.Rename(path, path+".checked"))
+		require.NoError(t, os.WriteFile(path, []byte("theirs"), 0o666))
+		root, err := i.Mount()
+		require.NoError(t, err)
+		text, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d/etc/hostname", root))
+		assert.NoError(t, err)
+		assert.Equal(t, "image\n", string(text))
+		require.NoError(t, unix.Close(root))
+		require.NoError(t, i.Close())
+	}
+}

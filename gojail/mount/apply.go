@@ -136,6 +136,14 @@ func openRoot(v *plan.View, name string, jail openJail) (*jailRoot, error) {
 		r.fd, r.sealed = t.fd, t.sealed
 		return r, r.addOwned(t.fd)
 	}
+	if len(v.Skeleton) > 0 {
+		fd, err := openSkeleton(v, jail)
+		if err != nil {
+			return nil, config.JailError(name, err)
+		}
+		r.fd = fd
+		return r, nil
+	}
 	options := append([]string{"rbind"}, v.RootOptions...)
 	if v.Spec.Root.Readonly {
 		options = append(options, "ro")

@@ -50,6 +50,9 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	if err != nil || len(missing) == 0 {
 		return nil, err
 	}
+	if j.Writable != "" {
+		return nil, nil // the template has them in an overlay
+	}
 	if node.IsImage(root) {
 		return nil, fmt.Errorf("jail %s: %s is an image and lacks %d mount targets, such as the %s; %s",
 			j.Name, j.Root, len(missing), missing[0], Remedy(j.Name, true))

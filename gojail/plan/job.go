@@ -23,6 +23,8 @@ const (
 	mountAccount = "account"  // the node's users or groups, followed by the jail's own
 	mountJob     = "job"      // one per job: a new file system, the job's directory, or the mount of the job's other sandbox
 	mountScript  = "script"   // only with a batch script: a new file system on the spool directory, then the script's directory in it
+	mountUpper   = "upper"    // not seen: what holds a job's changes to the root, in memory or below scratch
+	mountRoot    = "root"     // an overlay of the template's root and those changes, as the sandbox's root
 	mountMunge   = "munge"    // munge's socket, if munged runs
 )
 
@@ -36,11 +38,11 @@ type OwnMount struct {
 // OwnMounts returns the mounts of each sandbox of a jail, in order. The site file carries them to the processes that build
 // sandboxes (spank/launcher/assemble.c), which decide only what depends on the step.
 func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
-	list := []OwnMount{
+	list := append(planWritable(j), []OwnMount{
 		{mountOver, true, sysMount},
 		{mountMade, true, Tmpfs("/dev/infiniband", "mode=755", "size=64k", "nosuid", "noexec")},
 		{mountOver, false, Tmpfs("/run", "mode=755", "size=64m", "nr_inodes=16k", "nosuid", "nodev")},
-	}
+	}...)
 	add := func(how string, mounts ...specs.Mount) {
 		for _, m := range mounts {
 			list = append(list, OwnMount{How: how, Mount: m})
@@ -77,13 +79,13 @@ func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	return list
 }
 
-// JobMounts returns the own mounts of one job's sandbox, with the job's paths. net reports whether the job has its own network.
+// JobMounts returns the own mounts of one job's sandbox, without that of its root, with the job's paths. net reports whether the job has its own network.
 func JobMounts(c *config.Config, j *config.Jail, job string, net bool) []specs.Mount {
 	var mounts []specs.Mount
 	script := scriptDir(c, job)
 	for _, m := range OwnMounts(c, j) {
 		switch {
-		case m.Net && !net, m.How == mountScript && script == "", m.How == mountAccount && !rootpath.Exists(m.Destination):
+		case m.Destination == "/", m.Net && !net, m.How == mountScript && script == "", m.How == mountAccount && !rootpath.Exists(m.Destination):
 			continue
 		case m.How == mountScript && m.Type == "bind":
 			m.Destination, m.Source = script, script

@@ -8,6 +8,7 @@ import specs "github.com/opencontainers/runtime-spec/specs-go"
 // mount.Apply assembles it.
 type View struct {
 	Spec        *specs.Spec   // Apply uses Root, Mounts in order, and Linux.{Devices,MaskedPaths,ReadonlyPaths}; the rest describes what tasks get
+	Skeleton    []Target      // mount targets that the root lacks, on an overlay of it, which is the root then
 	RootOptions []string      // mount options of the root's bind mount; unused for a tmpfs root
 	TmpfsRoot   bool          // the stage: an empty tmpfs, finally read-only, instead of Spec.Root.Path
 	Data        []specs.Mount // mounts on top of Spec.Mounts that users may own but root uses. No symlink in one leads out of it

@@ -20,6 +20,7 @@ func Key(c *config.Config, j *config.Jail) string {
 	template := *j
 	template.Users, template.Groups, template.UserMounts = nil, nil, nil // decided for each step
 	template.Tmp, template.TmpSize, template.ShmSize = "", 0, 0
+	template.Writable, template.WriteSize = map[bool]string{true: "somewhere"}[j.Writable != ""], 0
 	template.Isolation = config.Isolation{HidePID: j.Isolation.HidePID, Cgroups: j.Isolation.Cgroups}
 	what := struct {
 		Version int

@@ -31,11 +31,13 @@ slurm = true
 tmp = "tmpfs"
 host = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"]
 devices = ["/dev/nvidia0"]
+writable = "tmpfs"
+options = ["nosuid", "nodev", "noexec"]
 `, "n1")
 	require.NoError(t, err)
 	c.GPUs = [][]string{{"/dev/nvidia0"}}
 	j := c.Jails["a"]
-	j.TmpSize, j.ShmSize = math.MaxInt64, math.MaxInt64
+	j.TmpSize, j.ShmSize, j.WriteSize = math.MaxInt64, math.MaxInt64, math.MaxInt64
 	return c, j
 }
 
@@ -69,7 +71,7 @@ func TestMountsFitTheContract(t *testing.T) {
 			assert.Less(t, len(words[5]), capacity(t, `char destination\[(\d+)\];`), words)
 		}
 	}
-	assert.Equal(t, 15, sent, "all there are")
+	assert.Equal(t, 17, sent, "all there are")
 	assert.LessOrEqual(t, sent, capacity(t, `#define GOJAIL_JOB_MOUNTS_MAX (\d+)`))
 }
 

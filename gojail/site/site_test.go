@@ -68,6 +68,8 @@ jail bare
 key fedcba9876543210
 quota 0
 spool /var/spool/slurmd.n1
+mount upper tmpfs nosuid,nodev mode=700,size=2147483648 /
+mount root overlay nosuid,nodev index=off,metacopy=off,redirect_dir=nofollow /
 mount over,net sysfs ro,nosuid,nodev,noexec - /sys
 mount in,mkdir,net tmpfs nosuid,noexec mode=755,size=64k /dev/infiniband
 mount over tmpfs nosuid,nodev mode=755,size=64m,nr_inodes=16k /run
@@ -186,6 +188,7 @@ func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
 		"users":       func(c *config.Config, j *config.Jail) { j.Users = nil },
 		"tmp":         func(c *config.Config, j *config.Jail) { j.Tmp, j.TmpSize = config.TmpDisk, 0 },
 		"shm":         func(c *config.Config, j *config.Jail) { j.ShmSize = 1 },
+		"size":        func(c *config.Config, j *config.Jail) { j.WriteSize = 1 },
 		"user mounts": func(c *config.Config, j *config.Jail) { j.UserMounts = nil },
 		"default":     func(c *config.Config, j *config.Jail) { c.Default = config.None },
 		"deadline":    func(c *config.Config, j *config.Jail) { c.Deadline = 1 },
@@ -196,6 +199,7 @@ func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
 	for name, change := range map[string]func(c *config.Config, j *config.Jail){
 		"root":     func(c *config.Config, j *config.Jail) { j.Root = "/x" },
 		"readonly": func(c *config.Config, j *config.Jail) { j.Readonly = false },
+		"writable": func(c *config.Config, j *config.Jail) { j.Writable = config.WritableDisk },
 		"options":  func(c *config.Config, j *config.Jail) { j.Options = nil },
 		"slurm":    func(c *config.Config, j *config.Jail) { j.Slurm = true },
 		"data":     func(c *config.Config, j *config.Jail) { j.Data = nil },

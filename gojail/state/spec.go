@@ -51,6 +51,10 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 		scratch, _ := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
 		own = append(table.keepMade(own, spec.Mounts), table.cgroupMounts()...)
 		describeTmp(own, table, filepath.Join(scratch, "tmp"))
+		if top := table.topAt("/"); j.Writable != "" && top.FSType == "overlay" {
+			spec.Root.Readonly = false
+			spec.Mounts = slices.Insert(spec.Mounts, 0, plan.RootOverlay(j))
+		}
 	}
 	spec.Mounts = append(spec.Mounts, own...)
 	return &spec, nil

@@ -151,6 +151,9 @@ func (r *request) apply(plan func(*config.Config, *config.Jail, *node.HostFacts)
 		return err
 	}
 	view, err := plan(c, j, facts)
+	if err == nil && !view.TmpfsRoot {
+		err = mount.PlanSkeleton(c, j, view, root)
+	}
 	if err != nil {
 		return err
 	}

@@ -67,8 +67,19 @@ static int open_munge_tree(const struct jail *jail)
 	return tree;
 }
 
-/* Finds another sandbox of the same job: /dev/shm, and a /tmp in memory, are one per job. Returns 0 or -1. */
-static int find_sibling(int job, struct record *sibling)
+/* Reports whether a sandbox of that name is of the jail; NULL: any. */
+static bool is_of_jail(const char *sandbox, const char *jail)
+{
+	size_t length = jail ? strlen(jail) : 0;
+
+	return !jail || (strncmp(sandbox, jail, length) == 0 && (sandbox[length] == '\0' || sandbox[length] == '+'));
+}
+
+/*
+ * Finds another sandbox of the same job, of that jail or of any: /dev/shm, and a /tmp in memory, are one per job; the changes to
+ * the root are one per job and jail. Returns 0 or -1.
+ */
+static int find_sibling(int job, const char *jail, struct record *sibling)
 {
 	int copy = openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = -1;
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -78,7 +89,7 @@ static int find_sibling(int job, struct record *sibling)
 		return -1;
 	}
 	for (struct dirent *entry; found < 0 && (entry = readdir(dir));)
-		if (entry->d_name[0] != '.' && record_find(job, entry->d_name, sibling) == 0)
+		if (entry->d_name[0] != '.' && is_of_jail(entry->d_name, jail) && record_find(job, entry->d_name, sibling) == 0)
 			found = 0;
 	closedir(dir);
 	return found;
@@ -99,12 +110,45 @@ static int add_shared_trees(const struct jail *jail, int mnt, struct gojail_requ
 	return result == 0 ? 0 : fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s", strerror(errno));
 }
 
+/* Reports whether each job in the jail has changes to the root of its own. */
+static bool is_writable(const struct jail *jail)
+{
+	for (uint32_t i = 0; i < jail->nmounts; i++)
+		if (jail->mounts[i].how & GOJAIL_MOUNT_ROOT)
+			return true;
+	return false;
+}
+
+/* Adds the root that the job has in another sandbox of this jail, or else what holds its changes on disk. Returns 0, or -1 with a fault. */
+static int add_root(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
+		    struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+{
+	char name[GOJAIL_NAME_MAX + sizeof(SCRATCH_UPPER)];
+	const struct scratch_part part = {name, jail->quota, jail->upper.attributes};
+	struct record sibling;
+
+	if (!is_writable(jail))
+		return 0;
+	scoped_fd process = find_sibling(job, jail->name, &sibling) == 0 ? record_open_proc(&sibling) : -1;
+	scoped_fd mnt = open_namespace(process, "mnt");
+	if (mnt >= 0)
+		return add_tree(trees, &request->ntrees, visit_clone_mount(mnt, "/", fault), "/", GOJAIL_TREE_ROOT, fault) == 0 ?
+			       0 :
+			       fault_set(fault, "cannot share the job's root with its other sandbox: %s", strerror(errno));
+	snprintf(name, sizeof(name), SCRATCH_UPPER "%s", jail->name);
+	if (!jail->upper.path[0])
+		return 0;
+	return add_tree(trees, &request->ntrees, scratch_open_tree(site->scratch, spec->job, spec->user.uid, job, &part, fault), "/",
+			GOJAIL_TREE_UPPER, fault);
+}
+
 int collect_job_mounts(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
 		       struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
+	const struct scratch_part tmp = {SCRATCH_TMP, jail->quota, jail->tmp.attributes};
 	uint32_t *count = &request->ntrees;
 	struct record sibling;
-	scoped_fd process = find_sibling(job, &sibling) == 0 ? record_open_proc(&sibling) : -1;
+	scoped_fd process = find_sibling(job, NULL, &sibling) == 0 ? record_open_proc(&sibling) : -1;
 	scoped_fd mnt = open_namespace(process, "mnt");
 
 	if (mnt >= 0) {
@@ -112,10 +156,12 @@ int collect_job_mounts(const struct site *site, const struct jail *jail, const s
 		    (jail->quota && scratch_limit(spec->job, job, jail->quota, fault) < 0))
 			return -1;
 	} else if (jail->tmp.path[0] &&
-		   add_tree(trees, count, scratch_open_tree(site->scratch, spec->job, spec->user.uid, job, jail->quota, jail->tmp.attributes, fault),
-			    jail->tmp.path, 0, fault) < 0) {
+		   add_tree(trees, count, scratch_open_tree(site->scratch, spec->job, spec->user.uid, job, &tmp, fault), jail->tmp.path, 0,
+			    fault) < 0) {
 		return -1;
 	}
+	if (add_root(site, jail, spec, job, request, trees, fault) < 0)
+		return -1;
 	if (spec->script[0] &&
 	    add_tree(trees, count, open_script_tree(jail, spec, fault), spec->script, GOJAIL_TREE_ALONE, fault) < 0)
 		return -1;

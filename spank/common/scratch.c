@@ -134,17 +134,32 @@ static int claim_dir(int jobs, const char *name, uid_t uid)
 	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
 }
 
-int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, uint64_t attributes,
-		      struct fault *fault)
+/* Opens a directory of a job, which is created where it is missing, with its limit. Returns -1 with errno or a fault. */
+static int open_part(int jobs, const char *name, const char *path, const struct scratch_part *part, struct fault *fault)
 {
-	char path[GOJAIL_PATH_MAX + 64], tmp[64];
+	if (strcmp(part->name, SCRATCH_TMP) != 0 && mkdirat(jobs, path, 0700) < 0 && errno != EEXIST)
+		return -1;
+	scoped_fd dir = openat(jobs, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || (part->bytes && quota_set_limit(dir, name, part->bytes, fault) < 0))
+		return -1;
+	if (!part->bytes)
+		quota_count_only(dir, name);
+	int tree = k_open_tree(dir, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree >= 0 && k_mount_setattr(tree, part->attributes) < 0)
+		close_fd(&tree);
+	return tree;
+}
+
+int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, const struct scratch_part *part, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64], below[GOJAIL_NAME_MAX + 80];
 	scoped_fd jobs = open_jobs(scratch, fault);
 	int tree;
 
 	if (jobs < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", scratch, name);
-	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	snprintf(below, sizeof(below), "%s/%s", name, part->name);
 	if (is_others(jobs, name, uid))
 		return fault_set(fault, "another user's job of this number has left %s on this node; "
 					"ask your administrator to run: gojail sweep",
@@ -160,19 +175,11 @@ int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job,
 						"your administrator for tmp_size, which limits each job",
 					 scratch, strerror(errno)) :
 			       fault_set(fault, "cannot create the job's scratch directory %s: %s; ask your administrator", path, strerror(errno));
-	scoped_fd dir = openat(jobs, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0)
-		return fault_set(fault, "cannot open the job's %s/tmp: %s; ask your administrator", path, strerror(errno));
-	if (bytes && quota_set_limit(dir, name, bytes, fault) < 0)
-		return -1;
-	if (!bytes)
-		quota_count_only(dir, name);
-	tree = k_open_tree(jobs, tmp, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	if (tree >= 0 && k_mount_setattr(tree, attributes) == 0)
-		return tree;
-	fault_set(fault, "cannot use %s/tmp as the job's /tmp: %s; ask your administrator", path, strerror(errno));
-	close_fd(&tree);
-	return -1;
+	tree = open_part(jobs, name, below, part, fault);
+	if (tree < 0 && !fault->text[0])
+		fault_set(fault, "cannot use %s/%s as the job's %s: %s; ask your administrator", path, part->name,
+			  strcmp(part->name, SCRATCH_TMP) == 0 ? "/tmp" : "changes to the jail's root", strerror(errno));
+	return tree;
 }
 
 int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault)

@@ -11,9 +11,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Creates the /tmp of a job of that user. Returns it as a detached tree, or -1 with a fault; job is the job's state directory. */
-int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, uint64_t bytes, uint64_t attributes,
-		      struct fault *fault);
+#define SCRATCH_TMP "tmp"
+#define SCRATCH_UPPER "root." /* and the jail's name: what a job changed in its root */
+
+/* A directory of a job below the scratch directory. */
+struct scratch_part {
+	const char *name;    /* SCRATCH_TMP, or SCRATCH_UPPER with the jail's name */
+	uint64_t bytes;      /* limit of all of the job's; 0: none */
+	uint64_t attributes; /* MOUNT_ATTR_... of the mount */
+};
+
+/* Creates a directory of a job of that user. Returns it as a detached tree, or -1 with a fault; job is the job's state directory. */
+int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, const struct scratch_part *part, struct fault *fault);
 
 /* Limits the /tmp that another jail of the job has created, where it is on disk. Returns 0, or -1 with a fault. */
 int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault);

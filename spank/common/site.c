@@ -244,13 +244,15 @@ static int parse_words(char *list, const struct word *table, size_t count, uint3
 }
 
 #define MOUNT_MUNGE 0x80000000u /* beside GOJAIL_MOUNT_...: never sent to a holder */
-#define MOUNT_KINDS (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_ACCOUNT | GOJAIL_MOUNT_JOB | GOJAIL_MOUNT_SCRIPT | MOUNT_MUNGE)
+#define MOUNT_KINDS (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_ACCOUNT | GOJAIL_MOUNT_JOB | GOJAIL_MOUNT_SCRIPT | \
+		     GOJAIL_MOUNT_UPPER | GOJAIL_MOUNT_ROOT | MOUNT_MUNGE)
 
 /* Adds a mount of type bind. Returns 0, or -1 where no such mount is known, or it is the second. */
 static int add_bind(struct jail *jail, const struct gojail_mount *mount, const char *path)
 {
 	struct bind_mount *bind = mount->how == GOJAIL_MOUNT_JOB    ? &jail->tmp :
 				  mount->how == GOJAIL_MOUNT_SCRIPT ? &jail->script :
+				  mount->how == GOJAIL_MOUNT_UPPER  ? &jail->upper :
 				  mount->how == MOUNT_MUNGE         ? &jail->munge :
 								      NULL;
 
@@ -285,6 +287,8 @@ static int parse_mount(char *line, struct jail *jail)
 		{"account", GOJAIL_MOUNT_ACCOUNT},
 		{"job", GOJAIL_MOUNT_JOB},
 		{"script", GOJAIL_MOUNT_SCRIPT},
+		{"upper", GOJAIL_MOUNT_UPPER},
+		{"root", GOJAIL_MOUNT_ROOT},
 		{"munge", MOUNT_MUNGE},
 		{"mkdir", GOJAIL_MOUNT_MKDIR},
 		{"net", GOJAIL_MOUNT_NET},

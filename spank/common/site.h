@@ -35,6 +35,7 @@ struct jail {
 	struct gojail_mount mounts[GOJAIL_JOB_MOUNTS_MAX]; /* for the holder */
 	uint32_t nmounts;
 	struct bind_mount tmp, script, munge; /* the job's /tmp on disk, the directory of its batch script, munge's socket */
+	struct bind_mount upper;              /* the job's changes to the root, on disk */
 	char net[GOJAIL_NAME_MAX + 1];        /* the label of its rails, or "none" */
 	uint32_t namespaces;                  /* GOJAIL_REQUEST_PID, _IPC, _UTS */
 	bool cgroup;                          /* steps are shown their own cgroups only */

@@ -59,7 +59,7 @@ static inline int k_map_ids(int tree, int namespace)
 /* Returns a new file system as a detached mount, or -1; options are KEY=VALUE, separated by commas, as for mount(8). Linux 5.2. */
 static inline int k_new_mount(const char *type, const char *options, uint64_t attributes)
 {
-	char list[128], *rest = NULL;
+	char list[160], *rest = NULL;
 	int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC), result = fs < 0 ? -1 : 0, saved;
 
 	snprintf(list, sizeof(list), "%s", options ? options : "");

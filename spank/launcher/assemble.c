@@ -6,6 +6,7 @@
 #include "common/syscalls.h"
 #include "launcher/accounts.h"
 #include "launcher/remount.h"
+#include "launcher/writable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -224,9 +225,8 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 
 	if (unshare(CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot create a mount namespace: %s", strerror(errno));
-	for (uint32_t i = 0; i < request->ntrees; i++)
-		if ((trees[i].flags & GOJAIL_TREE_ROOT) && remount_root(trees[i].fd, fault) < 0)
-			return -1;
+	if (mount_root(request, trees, fault) < 0)
+		return -1;
 	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
 	    enter_net(request, trees, &own_net, fault) < 0)
 		return -1;

@@ -8,7 +8,7 @@
 #include "gojail.h"
 
 /* Trees with these flags are not attached: namespaces, and the root, which is attached first. */
-#define ASSEMBLE_NO_MOUNT (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT)
+#define ASSEMBLE_NO_MOUNT (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT | GOJAIL_TREE_UPPER)
 
 /* Enters the namespace of that kind: the job's, where it is among the trees, else a new one. Returns 0, or -1 with a fault. */
 int enter_or_unshare(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,

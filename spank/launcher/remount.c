@@ -186,10 +186,10 @@ static bool is_optional(int list, const char *path)
 	return fstatat(list, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Opens the mounts right below the mount at path, with all that is mounted on them, to move them. Returns 0, or -1 with a fault. */
-static int open_saved(int mount, const char *path, int *trees, struct fault *fault)
+/* Opens the mounts right below the mount at path, with all that is mounted on them, to move them; with own without what root in the jail may install. Returns 0, or -1 with a fault. */
+static int open_saved(int mount, const char *path, bool own, int *trees, struct fault *fault)
 {
-	scoped_fd optional = *path ? -1 : open_in_root(mount, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
+	scoped_fd optional = !own ? -1 : open_in_root(mount, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
 	int result = 0;
 
 	/* Some hide what is below: one that is there and cannot be kept is a fault. */
@@ -327,7 +327,7 @@ int remount_over(const struct gojail_mount *new, struct fault *fault)
 
 	if (old < 0)
 		return -1;
-	result = open_saved(old, path, trees, fault);
+	result = open_saved(old, path, false, trees, fault);
 	if (result == 0 && (made < 0 || k_move_mount(made, old) < 0))
 		result = fault_set(fault, "cannot mount the job's own %s: %s", path, strerror(errno));
 	if (result == 0 && magic_of(path) == TMPFS_MAGIC) {
@@ -339,10 +339,10 @@ int remount_over(const struct gojail_mount *new, struct fault *fault)
 	return attach_saved(result, made, path, trees, fault);
 }
 
-int remount_root(int root, struct fault *fault)
+int remount_root(int root, bool own, struct fault *fault)
 {
 	scoped_fd old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int trees[SAVED_MAX], result = open_saved(old, "", trees, fault);
+	int trees[SAVED_MAX], result = open_saved(old, "", own, trees, fault);
 
 	if (result == 0 && (k_move_mount(root, old) < 0 || fchdir(root) < 0))
 		result = fault_set(fault, "cannot attach the jail's root: %s", strerror(errno));

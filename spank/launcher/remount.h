@@ -5,6 +5,8 @@
 
 #include "common/fault.h"
 
+#include <stdbool.h>
+
 #include "gojail.h"
 
 /* Reads the mounts of the finished template that the caller is in; proc is the node's. Returns 0, or -1 with a fault. */
@@ -28,7 +30,10 @@ int open_template_mount(const char *path, struct fault *fault);
  */
 int remount_over(const struct gojail_mount *new, struct fault *fault);
 
-/* Makes a detached tree the root, and moves to it all that was mounted in the old one. Returns 0, or -1 with a fault. */
-int remount_root(int root, struct fault *fault);
+/*
+ * Makes a detached tree the root, and moves to it all that was mounted in the old one, except with own what root in the jail may
+ * install. Returns 0, or -1 with a fault.
+ */
+int remount_root(int root, bool own, struct fault *fault);
 
 #endif

@@ -3,10 +3,14 @@
 package slurm_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,8 +31,8 @@ source = "/home"
 `
 }
 
-// makeImage makes the image as an administrator would: a tree, its mount targets, the image.
-func makeImage(t *testing.T, c *harness.Cluster, kind string) {
+// makeImage makes the image as an administrator would: a tree, its mount targets if there are to be any, the image.
+func makeImage(t *testing.T, c *harness.Cluster, kind string, targets bool) {
 	t.Helper()
 	tree := c.Path("/srv/jails/tree")
 	require.NoError(t, exec.Command("cp", "-al", c.Path("/srv/jails/debian"), tree).Run())
@@ -36,10 +40,15 @@ func makeImage(t *testing.T, c *harness.Cluster, kind string) {
 	for _, name := range []string{"etc/gojail-jail", "home"} { // the tree shares its files with debian
 		require.NoError(t, os.RemoveAll(filepath.Join(tree, name)))
 	}
+	for _, name := range []string{"etc/slurm", "var/spool/slurmd"} { // debian's are made already
+		require.NoError(t, os.RemoveAll(filepath.Join(tree, name)))
+	}
 	require.NoError(t, os.Mkdir(filepath.Join(tree, "home"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "etc/gojail-jail"), []byte("image\n"), 0o644))
-	r := c.Gojail("n1", "init", "--tree", "/srv/jails/tree", "image")
-	require.Zero(t, r.Code, r)
+	if targets {
+		r := c.Gojail("n1", "init", "--tree", "/srv/jails/tree", "image")
+		require.Zero(t, r.Code, r)
+	}
 	to := c.Path("/srv/jails/image." + kind)
 	command := []string{"mksquashfs", tree, to, "-quiet", "-no-progress", "-noI", "-noD", "-noF", "-noX", "-noappend"}
 	if kind == "erofs" {
@@ -60,7 +69,7 @@ func TestImageAsRoot(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			c := shared(t)
 			configure(t, c, imageConfig(kind))
-			makeImage(t, c, kind)
+			makeImage(t, c, kind, true)
 			loops := len(imageMounts(t, c, kind))
 
 			r := c.Gojail("n1", "check")
@@ -104,6 +113,9 @@ func endImage(t *testing.T, c *harness.Cluster, kind string, loops int) {
 		r := c.Gojail(node, "reload")
 		require.Zero(t, r.Code, r)
 	}
+	if kind == "directory" {
+		return
+	}
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(imageMounts(t, c, kind)) == loops }), "%v", imageMounts(t, c, kind))
 }
 
@@ -112,7 +124,7 @@ func TestImageInARange(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			c := shared(t)
 			configure(t, c, imageConfig(kind))
-			makeImage(t, c, kind)
+			makeImage(t, c, kind, true)
 			ranged(t, c)
 			prints(t, "0\n0 0", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=range", "sh", "-c", "id -u; stat -c '%u %g' /etc/passwd"))
 			r := c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=range", "sh", "-c", "echo >/var/new")
@@ -125,7 +137,7 @@ func TestImageInARange(t *testing.T) {
 func TestImageThatIsRefused(t *testing.T) {
 	c := shared(t)
 	configure(t, c, imageConfig("squashfs"))
-	makeImage(t, c, "squashfs")
+	makeImage(t, c, "squashfs", true)
 	image := c.Path("/srv/jails/image.squashfs")
 	says := func(why string) {
 		t.Helper()
@@ -135,6 +147,9 @@ func TestImageThatIsRefused(t *testing.T) {
 		assert.Contains(t, c.Gojail("n1", "init", "image").Stderr, why)
 		assert.Empty(t, imageMounts(t, c, "squashfs"))
 	}
+	makeImage(t, c, "squashfs", false)
+	says("create it in the tree that the image is made of, and make the image anew: gojail init --tree DIR image")
+	makeImage(t, c, "squashfs", true)
 	require.NoError(t, os.Chown(image, 5001, 5001))
 	says("jail root /srv/jails/image.squashfs cannot be trusted: /srv/jails/image.squashfs: belongs to uid 5001 and not to root")
 	require.NoError(t, os.Chown(image, 0, 0))
@@ -144,4 +159,68 @@ func TestImageThatIsRefused(t *testing.T) {
 	says("jail root /srv/jails/image.squashfs is truncated: it has ")
 	require.NoError(t, os.Truncate(image, 0))
 	says("jail root /srv/jails/image.squashfs is not a directory, nor an image")
+}
+
+// TestImageIsReplacedUnderAJob: a job keeps the image that it began with, also when no file has its name any more.
+func TestImageIsReplacedUnderAJob(t *testing.T) {
+	c := shared(t)
+	configure(t, c, imageConfig("squashfs"))
+	makeImage(t, c, "squashfs", true)
+	job := c.Run(harness.Alice, "sbatch", "--parsable", "-wn1", "--jail=image", "--chdir=/home/alice", "--output=/home/alice/image.out", "--wrap",
+		"srun cat /etc/gojail-jail; touch /home/alice/began; while [ -e /home/alice/began ]; do sleep 0.1; done; srun cat /etc/gojail-jail; srun ls /usr/share | wc -l")
+	require.Zero(t, job.Code, job)
+	t.Cleanup(func() { os.Remove(c.Path("/home/alice/image.out")) })
+	began := c.Path("/home/alice/began")
+	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(began); return err == nil }), job)
+
+	image := c.Path("/srv/jails/image.squashfs")
+	old, err := os.Open(image) // by which its loop device is known
+	require.NoError(t, err)
+	defer old.Close()
+	require.NoError(t, os.WriteFile(image+".new", []byte("no image"), 0o644))
+	require.NoError(t, os.Rename(image+".new", image))
+	require.NoError(t, os.Remove(began))
+	require.True(t, c.WaitIdle(), c.Drained())
+	text := read(c, "/home/alice/image.out")
+	require.True(t, strings.HasPrefix(text, "image\nimage\n"), text)
+	assert.Len(t, strings.Fields(text), 3)
+
+	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
+	require.Zero(t, c.Gojail("n1", "reload").Code)
+	assert.True(t, harness.Poll(harness.Timeout, func() bool {
+		return len(imagefiletest.LoopDevices(t, fmt.Sprintf("/proc/self/fd/%d", old.Fd()))) == 0
+	}))
+}
+
+// TestKilledTemplateOfAnImage: whatever is killed while a template is made, no loop device and no mount is left.
+func TestKilledTemplateOfAnImage(t *testing.T) {
+	c := shared(t)
+	configure(t, c, imageConfig("squashfs"))
+	makeImage(t, c, "squashfs", true)
+	met := 0
+	for ms := 0; ms < 120*int(harness.Slow); ms += 8 * int(harness.Slow) {
+		done := make(chan harness.Result)
+		go func() { done <- c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "cat", "/etc/gojail-jail") }()
+		var launchers []harness.Process
+		require.True(t, harness.Poll(harness.Timeout, func() bool {
+			launchers = c.Find("gojail-launcher template state=/run/gojail/n1 ")
+			return len(launchers) > 0
+		}))
+		time.Sleep(time.Duration(ms) * time.Millisecond) // where in the launch is the test's variable
+		for _, p := range c.Find("gojail-launcher template state=/run/gojail/n1 ") {
+			c.Root("kill", "-KILL", strconv.Itoa(p.Pid))
+		}
+		if r := <-done; r.Code != 0 {
+			met++
+		} else {
+			assert.Equal(t, "image\n", r.Stdout, r)
+		}
+		if record := strings.Fields(read(c, "/run/gojail/n1/jails/image/zygote")); len(record) > 1 {
+			c.Root("kill", "-KILL", record[1])
+		}
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(imageMounts(t, c, "squashfs")) == 0 }), "after %d ms", ms)
+	}
+	assert.Positive(t, met, "no launch met the kill")
+	prints(t, "image", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "cat", "/etc/gojail-jail"))
+	endImage(t, c, "squashfs", 0)
 }

@@ -83,6 +83,10 @@ func (n *localNode) planJailSpec(name string, stage bool) (*specs.Spec, error) {
 		return nil, err
 	}
 	view.Spec.Mounts = append(view.Spec.Mounts, plan.JobMounts(c, j, "JOBID", false)...)
+	if j.Writable != "" {
+		view.Spec.Root.Readonly = false
+		view.Spec.Mounts = slices.Insert(view.Spec.Mounts, 0, plan.RootOverlay(j))
+	}
 	return view.Spec, nil
 }
 

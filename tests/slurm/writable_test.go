@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// writableConfig is the configuration of a jail image, with a root of that kind, where each job may write.
+func writableConfig(kind, where string) string {
+	config := strings.Replace(imageConfig(kind), `jail_root = ["self", "range"]`, `jail_root = ["self"]`+"\nwritable = \""+where+`"`, 1)
+	if kind == "directory" {
+		config = strings.Replace(config, "/srv/jails/image.directory", "/srv/jails/other", 1)
+	}
+	return config + "[[jail.image.user_mounts]]\nsource = \"/data\"\n"
+}
+
+func TestWritableRoot(t *testing.T) {
+	for _, test := range []struct{ kind, where string }{
+		{"squashfs", "tmpfs"}, {"squashfs", "disk"}, {"erofs", "disk"}, {"directory", "tmpfs"}, {"directory", "disk"},
+	} {
+		t.Run(test.kind+" on "+test.where, func(t *testing.T) {
+			c := shared(t)
+			configure(t, c, writableConfig(test.kind, test.where))
+			if test.kind != "directory" {
+				makeImage(t, c, test.kind, test.where == "tmpfs" || test.kind == "erofs")
+			}
+			r := c.Gojail("n1", "check")
+			assert.NotContains(t, r.Stdout, "FAIL  jail image", r)
+			// A user changes what is the user's, and root all; a later step sees it, also as root and with --jail-mount.
+			job := c.Batch("root", `set -e
+echo changed >/etc/gojail-jail; mkdir /opt/new; rm /etc/debian_version; mv /usr/share/doc /usr/share/docs 2>/dev/null || cp -a /usr/share/doc /usr/share/docs
+srun cat /etc/gojail-jail
+srun --jail-mount=/data:/mnt sh -c 'cat /etc/gojail-jail; ls -d /opt/new; echo also >/opt/new/file'
+srun cat /opt/new/file
+test ! -e /etc/debian_version
+stat -fc %T /
+findmnt -no OPTIONS / | grep -o nosuid
+`, "-wn1", "--jail=image", "--chdir=/tmp", "--output=/home/alice/writable.out")
+			t.Cleanup(func() { os.Remove(c.Path("/home/alice/writable.out")) })
+			assert.Equal(t, "changed\nchanged\n/opt/new\nalso\noverlayfs\nnosuid\n", job.Output, job)
+			assert.Equal(t, "COMPLETED", job.State, job)
+
+			prints(t, "no", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "sh", "-c", "test -e /opt/new && echo yes || echo no"))
+			r = c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "sh", "-c", "echo >/etc/theirs; cat /run/gojail/n1/site /var/lib/gojail/n1/jobs/*/root.image/upper/*")
+			assert.Contains(t, r.Stderr, "/etc/theirs: Permission denied", r)
+			prints(t, "0 mine", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=self", "sh", "-c", "id -u | tr '\\n' ' '; echo mine >/tmp/x && cat /tmp/x"))
+			require.True(t, c.WaitIdle())
+			onlySpares(t, c)
+			endImage(t, c, test.kind, 0)
+		})
+	}
+}
+
+// TestWritableRootOutlivesItsHolder on disk, and in memory it begins anew.
+func TestWritableRootOutlivesItsHolder(t *testing.T) {
+	for where, want := range map[string]string{"disk": "changed", "tmpfs": "no file"} {
+		t.Run(where, func(t *testing.T) {
+			c := shared(t)
+			configure(t, c, writableConfig("directory", where))
+			_, id := allocation(t, c)
+			step := func(script string) harness.Result {
+				return c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=image", "sh", "-c", script)
+			}
+			prints(t, "", step("echo changed >/var/tmp/file"))
+			c.Root("kill", "-KILL", strconv.Itoa(recorded(t, c, "jobs/"+id+"/image")))
+			require.True(t, harness.Poll(harness.Timeout, func() bool { return holders(c) == 0 }))
+			prints(t, want, step("cat /var/tmp/file 2>/dev/null || echo no file"))
+			missing(t, c, "/srv/jails/other/var/tmp/file")
+		})
+	}
+}
+
+// TestWritableRootIsLimited: writable_size in memory.
+func TestWritableRootIsLimited(t *testing.T) {
+	c := shared(t)
+	configure(t, c, strings.Replace(writableConfig("directory", "tmpfs"), "writable = ", "writable_size = \"8M\"\nwritable = ", 1))
+	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "sh", "-c", "head -c 16M /dev/zero >/var/tmp/file")
+	assert.Contains(t, r.Stderr, "No space left on device", r)
+	require.True(t, c.WaitIdle())
+}
