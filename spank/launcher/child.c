@@ -3,30 +3,35 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/syscalls.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 int child_fork(struct child *child, int *socket)
 {
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid;
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
-	child->pid = fork();
-	if (child->pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+	pid = fork();
+	if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
 		_exit(1); /* the parent ended before that */
-	*socket = pair[child->pid == 0];
-	close(pair[child->pid != 0]);
-	if (child->pid < 0)
+	child->pidfd = pid > 0 ? k_pidfd_open(pid) : -1; /* its number is not another's so soon, if the kernel has reaped it */
+	*socket = pair[pid == 0];
+	close(pair[pid != 0]);
+	if (pid > 0 && child->pidfd < 0 && errno != ESRCH) {
+		kill(pid, SIGKILL);
+		pid = -1;
+	}
+	if (pid < 0)
 		close_fd(socket);
-	return child->pid;
+	return pid;
 }
 
 int child_await(int socket, int64_t until)
@@ -40,9 +45,15 @@ int child_await(int socket, int64_t until)
 	return ready > 0 ? 0 : -1;
 }
 
+void child_kill(const struct child *child)
+{
+	if (child->pidfd >= 0)
+		k_pidfd_kill(child->pidfd, SIGKILL);
+}
+
 void child_end(struct child *child, int *socket)
 {
-	kill(child->pid, SIGKILL);
-	waitpid(child->pid, NULL, WNOHANG);
+	child_kill(child);
+	close_fd(&child->pidfd);
 	close_fd(socket);
 }

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 struct child {
-	pid_t pid;
+	int pidfd; /* -1: it has ended */
 };
 
 /*
@@ -18,7 +18,10 @@ int child_fork(struct child *child, int *socket);
 /* Waits until the socket can be read. Returns 0, or -1 at the end of time. */
 int child_await(int socket, int64_t until);
 
-/* Kills the child, and closes the socket. A zombie remains at most until the parent ends. */
+/* Kills the child, whose end shows on the socket. */
+void child_kill(const struct child *child);
+
+/* Kills the child, and closes the socket. A parent that ignores SIGCHLD has no zombie of it. */
 void child_end(struct child *child, int *socket);
 
 #endif

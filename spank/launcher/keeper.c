@@ -18,7 +18,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ASKERS_MAX 128 /* more wait in the socket's queue */
@@ -76,18 +75,16 @@ static void note(const struct keeper *k)
 static void describe(const struct keeper *k, const struct probe *probe, struct gojail_storage_reply *reply)
 {
 	const struct origin *o = k->origin;
-	const char *place = probe->at == PROBER_AT_SOURCE ? o->storage : remote_place(probe->at);
 	struct fault fault = {0};
 
 	if (probe->verdict == GOJAIL_STORAGE_SILENT)
-		fault_set(&fault, "jail \"%s\": the storage of its root %s%s%s does not answer; no job is started on it until it does: ask your administrator",
-			  o->jail, o->source, *place ? ", " : "", place);
+		origin_set_silent(o, probe->at == PROBER_AT_SOURCE ? o->storage : remote_place(probe->at), &fault);
 	else if (probe->verdict == GOJAIL_STORAGE_SWITCHED)
 		fault_set(&fault, "jail \"%s\": its root %s leads to another tree than before", o->jail, o->source);
 	else if (probe->at == PROBER_AT_SOURCE)
 		fault_set(&fault, "jail \"%s\": its root %s cannot be opened: %s; ask your administrator", o->jail, o->source, strerror(probe->error));
 	else
-		fault_set(&fault, "jail \"%s\": its mount %s fails: %s; ask your administrator", o->jail, place, strerror(probe->error));
+		fault_set(&fault, "jail \"%s\": its mount %s fails: %s; ask your administrator", o->jail, remote_place(probe->at), strerror(probe->error));
 	memcpy(reply->text, fault.text, sizeof(reply->text));
 }
 
@@ -159,8 +156,6 @@ static void hear(struct keeper *k, int number)
 
 static void begin_probe(struct keeper *k)
 {
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
 	k->begun = clock_ms();
 	k->probes++;
 	*k->at = remote_count() ? 0 : PROBER_AT_SOURCE;
@@ -214,7 +209,7 @@ static void mind_prober(struct keeper *k)
 	if (wanted && k->report < 0 && clock_ms() >= k->begun + GOJAIL_STORAGE_MS)
 		begin_probe(k);
 	else if (!wanted && k->report >= 0)
-		kill(k->prober.pid, SIGKILL); /* it is not reaped before end_probe */
+		child_kill(&k->prober);
 }
 
 static void serve(struct keeper *k)
@@ -243,7 +238,6 @@ void serve_as_keeper(const struct origin *origin, pid_t zygote, int listener, in
 
 	prctl(PR_SET_NAME, GOJAIL_KEEPER_NAME);
 	prctl(PR_SET_DUMPABLE, 0);
-	signal(SIGCHLD, SIG_DFL); /* the number of a prober is its own until it is waited for */
 	setsid();
 	k.at = mmap(NULL, sizeof(*k.at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (k.at == MAP_FAILED || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != zygote)

@@ -12,6 +12,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+int origin_set_silent(const struct origin *origin, const char *place, struct fault *fault)
+{
+	return fault_set_silent(fault, "jail \"%s\" (root %s): the storage %s%sdoes not answer; no job is started on it until it does: "
+				       "ask your administrator",
+				origin->jail, origin->source, place, *place ? " " : "");
+}
+
 int origin_find(struct origin *origin, const char *jail, const char *source, int proc, int64_t until, struct fault *fault)
 {
 	struct child child;
@@ -34,9 +41,7 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 	}
 	if (child_await(socket, until) < 0) {
 		child_end(&child, &socket);
-		return fault_set_silent(fault, "jail \"%s\": the storage of its root %s%s%s does not answer; no job is started on it until it does: "
-					       "ask your administrator",
-					jail, source, origin->storage[0] ? ", " : "", origin->storage);
+		return origin_set_silent(origin, origin->storage, fault);
 	}
 	got = recv(socket, origin->identity, sizeof(origin->identity) - 1, 0);
 	origin->identity[got > 0 ? got : 0] = '\0';

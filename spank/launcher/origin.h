@@ -19,4 +19,7 @@ struct origin {
 /* Asks what is there now in a child: the storage may hang. proc is the node's /proc. Returns 0, or -1 with a fault. */
 int origin_find(struct origin *origin, const char *jail, const char *source, int proc, int64_t until, struct fault *fault);
 
+/* Sets the fault for storage that does not answer: place is that of a mount, or "". Returns -1. */
+int origin_set_silent(const struct origin *origin, const char *place, struct fault *fault);
+
 #endif

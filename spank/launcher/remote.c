@@ -103,14 +103,14 @@ static void send_descriptors(int socket, int first)
 }
 
 /* Takes the descriptors from the child. Returns 0, or -1 with a fault. */
-static int receive_descriptors(int socket, int first, int64_t until, struct fault *fault)
+static int receive_descriptors(const struct origin *origin, int socket, int first, int64_t until, struct fault *fault)
 {
 	for (int i = first; i < count; i++) {
 		int fd = -1;
 		char what;
 
 		if (child_await(socket, until) < 0)
-			return fault_set_silent(fault, "the storage %s does not answer", remotes[i].place);
+			return origin_set_silent(origin, remotes[i].place, fault);
 		if (scm_receive(socket, &what, &fd) != 1)
 			return fault_set(fault, "cannot open %s: the process that was to do that ended", remotes[i].place);
 		if (fd < 0)
@@ -123,12 +123,12 @@ static int receive_descriptors(int socket, int first, int64_t until, struct faul
 	return 0;
 }
 
-int remote_collect(int proc, const char *source, int64_t until, struct fault *fault)
+int remote_collect(int proc, const struct origin *origin, int64_t until, struct fault *fault)
 {
 	int first = count, result, socket;
 	struct child child;
 
-	if (read_mounts(proc, source) < 0)
+	if (read_mounts(proc, origin->source) < 0)
 		return fault_set(fault, "cannot read the mounts of the template: %s", strerror(errno));
 	if (first == count)
 		return 0;
@@ -139,7 +139,7 @@ int remote_collect(int proc, const char *source, int64_t until, struct fault *fa
 		send_descriptors(socket, first);
 		_exit(0);
 	}
-	result = receive_descriptors(socket, first, until, fault);
+	result = receive_descriptors(origin, socket, first, until, fault);
 	child_end(&child, &socket);
 	return result;
 }

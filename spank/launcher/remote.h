@@ -3,7 +3,7 @@
 #ifndef GOJAIL_REMOTE_H
 #define GOJAIL_REMOTE_H
 
-#include "common/fault.h"
+#include "launcher/origin.h"
 
 #include <stdint.h>
 
@@ -12,9 +12,9 @@
 
 /*
  * Adds those of the calling process's mount namespace that are not there yet, opened by a child: the storage may hang. proc is the node's /proc;
- * source is where the root of the namespace comes from, for messages. Returns 0, or -1 with a fault.
+ * Returns 0, or -1 with a fault.
  */
-int remote_collect(int proc, const char *source, int64_t until, struct fault *fault);
+int remote_collect(int proc, const struct origin *origin, int64_t until, struct fault *fault);
 
 /* Returns how many there are. */
 int remote_count(void);

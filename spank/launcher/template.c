@@ -67,13 +67,13 @@ static int assemble_template(const struct origin *origin, int proc, int64_t unti
 		return -1;
 	scoped_fd both = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	scoped_fd host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (assemble_view("stage", until, fault) < 0 || remote_collect(proc, origin->source, until, fault) < 0)
+	if (assemble_view("stage", until, fault) < 0 || remote_collect(proc, origin, until, fault) < 0)
 		return -1;
 	stage = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	/* setns(2) makes what is mounted on "/" the root of the process, which is the jail's. */
 	if (both < 0 || host < 0 || stage < 0 || setns(both, CLONE_NEWNS) < 0 || fchdir(host) < 0 || chroot(".") < 0)
 		return fault_set(fault, "cannot leave the stage: %s", strerror(errno));
-	if (assemble_view("jail", until, fault) < 0 || remote_collect(proc, origin->source, until, fault) < 0)
+	if (assemble_view("jail", until, fault) < 0 || remote_collect(proc, origin, until, fault) < 0)
 		return -1;
 	return stage;
 }
