@@ -46,20 +46,20 @@
 #define GOJAIL_NET_JOBS "net/jobs" /* JOB.json: the job may have something of a network */
 
 /* In the directory of a jail, or of a job, or both. */
-#define GOJAIL_LOCK "lock"                 /* flock(2): one process builds at a time */
-#define GOJAIL_SOCKET "socket"             /* SOCK_SEQPACKET, the zygote listens */
-#define GOJAIL_ZYGOTE "zygote"             /* its record */
-#define GOJAIL_TEMPLATE_SPEC "config.json" /* OCI runtime-spec of the template */
+#define GOJAIL_LOCK "lock"                   /* flock(2): one process builds at a time */
+#define GOJAIL_SOCKET "socket"               /* SOCK_SEQPACKET, the zygote listens */
+#define GOJAIL_ZYGOTE "zygote"               /* its record */
+#define GOJAIL_TEMPLATE_SPEC "config.json"   /* OCI runtime-spec of the template */
 #define GOJAIL_STORAGE_SOCKET "storage.sock" /* SOCK_SEQPACKET, the keeper listens */
 #define GOJAIL_STORAGE "storage"             /* what the storage answered last; its time of change is when, see below */
 #define GOJAIL_IDENTITY "identity"           /* what the path of the jail's root led to when the template was assembled */
-#define GOJAIL_OWNER ".uid"                /* whose job it is */
-#define GOJAIL_SCRATCH ".scratch"          /* symbolic link to the job's directory in the scratch directory */
-#define GOJAIL_NAMESPACES ".ns"            /* record of the holder whose namespaces all sandboxes of the job share */
-#define GOJAIL_NET ".net"                  /* record of the holder of the job's network */
-#define GOJAIL_NET_ENV ".net.env"          /* what its tasks get in their environment of that */
-#define GOJAIL_SPEC_SUFFIX ".json"         /* of a sandbox's name: the spec that it was made from */
-#define GOJAIL_MOUNTS_SUFFIX ".mounts"     /* likewise: its --jail-mount list */
+#define GOJAIL_OWNER ".uid"                  /* whose job it is */
+#define GOJAIL_SCRATCH ".scratch"            /* symbolic link to the job's directory in the scratch directory */
+#define GOJAIL_NAMESPACES ".ns"              /* record of the holder whose namespaces all sandboxes of the job share */
+#define GOJAIL_NET ".net"                    /* record of the holder of the job's network */
+#define GOJAIL_NET_ENV ".net.env"            /* what its tasks get in their environment of that */
+#define GOJAIL_SPEC_SUFFIX ".json"           /* of a sandbox's name: the spec that it was made from */
+#define GOJAIL_MOUNTS_SUFFIX ".mounts"       /* likewise: its --jail-mount list */
 
 /* In the directory GOJAIL_ENDED: a file whose time is that of the last retry of ends that failed. */
 #define GOJAIL_TRIED ".tried"

@@ -9,7 +9,7 @@ const (
 	Version  = 12
 	NameMax  = 64
 	PathMax  = 1024
-	textMax  = 1024
+	TextMax  = 1024
 	TreesMax = 32
 	SiteMax  = 4 << 20
 )

@@ -33,7 +33,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_PROJECT_OF_RUNS":     fmt.Sprintf("%#x", ProjectOfRuns),
 		"GOJAIL_NAME_MAX":            fmt.Sprint(NameMax),
 		"GOJAIL_PATH_MAX":            fmt.Sprint(PathMax),
-		"GOJAIL_TEXT_MAX":            fmt.Sprint(textMax),
+		"GOJAIL_TEXT_MAX":            fmt.Sprint(TextMax),
 		"GOJAIL_TREES_MAX":           fmt.Sprint(TreesMax),
 		"GOJAIL_KEY_LEN":             fmt.Sprint(KeyLen),
 		"GOJAIL_SITE_MAX":            "(4 << 20)",

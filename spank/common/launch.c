@@ -126,7 +126,7 @@ static int await_reply(int reply, int64_t until, struct record *detached, struct
 			continue;
 		if (ready <= 0)
 			return fault_set_silent(fault, "gojail-launcher did not answer before the deadline; "
-						"the storage of the jail may hang, or a link of its network be slow: ask your administrator");
+						       "the storage of the jail may hang, or a link of its network be slow: ask your administrator");
 		got = read(reply, text + have, sizeof(text) - 1 - have);
 		if (got < 0 && errno == EINTR)
 			continue;

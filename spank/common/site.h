@@ -30,7 +30,7 @@ struct jail {
 	char name[GOJAIL_NAME_MAX + 1];
 	char key[GOJAIL_KEY_LEN + 1];
 	char source[GOJAIL_PATH_MAX]; /* the path of its root on the node */
-	uint64_t quota; /* bytes of a job's /tmp on disk; 0: no limit */
+	uint64_t quota;               /* bytes of a job's /tmp on disk; 0: no limit */
 	char spool[GOJAIL_PATH_MAX];
 	struct gojail_mount mounts[GOJAIL_JOB_MOUNTS_MAX]; /* for the holder */
 	uint32_t nmounts;

@@ -162,14 +162,14 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 		if (errno == ECONNRESET || errno == EPROTO)
 			return ZYGOTE_GONE;
 		return fault_set_silent(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
-				 jail, strerror(errno));
+					jail, strerror(errno));
 	}
 	holder->pid = reply.pid;
 	holder->start = reply.start;
 	if (receive_reply(talk, &reply, until) < 0) {
 		fault_set_silent(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
-				 "ask your administrator",
-			  strerror(errno), jail);
+					"ask your administrator",
+				 strerror(errno), jail);
 		record_kill(holder, 0); /* it may hang: nobody waits */
 		return -1;
 	}

@@ -21,7 +21,7 @@ int child_fork(struct child *child, int *socket)
 		return -1;
 	pid = fork();
 	if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
-		_exit(1); /* the parent ended before that */
+		_exit(1);                                /* the parent ended before that */
 	child->pidfd = pid > 0 ? k_pidfd_open(pid) : -1; /* its number is not another's so soon, if the kernel has reaped it */
 	*socket = pair[pid == 0];
 	close(pair[pid != 0]);

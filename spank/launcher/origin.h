@@ -10,10 +10,10 @@
 
 struct origin {
 	char jail[GOJAIL_NAME_MAX + 1];
-	char source[GOJAIL_PATH_MAX];     /* the path of the jail's root, on the node */
+	char source[GOJAIL_PATH_MAX];      /* the path of the jail's root, on the node */
 	char storage[2 * GOJAIL_PATH_MAX]; /* "SOURCE (TYPE) at PATH" of that, or "" */
-	char identity[IDENTITY_MAX];      /* what the path led to, or "" where that was nothing */
-	int node;                         /* the node's mount namespace, as the launcher found it */
+	char identity[IDENTITY_MAX];       /* what the path led to, or "" where that was nothing */
+	int node;                          /* the node's mount namespace, as the launcher found it */
 };
 
 /* Asks what is there now in a child: the storage may hang. proc is the node's /proc. Returns 0, or -1 with a fault. */

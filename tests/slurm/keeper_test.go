@@ -73,7 +73,10 @@ func TestSwitchedRoot(t *testing.T) {
 	step := runningJob(t, c)
 
 	t.Run("link", func(t *testing.T) {
+		assert.Regexp(t, `debian .* current +ok`, c.Gojail("n1", "ls").Stdout)
 		root(t, c, "cd /srv/versions; ln -s v2 new; mv -T new current")
+		expire()
+		assert.Regexp(t, `debian .* current +switched`, c.Gojail("n1", "ls").Stdout)
 		hasTree(t, c, "v2")
 		prints(t, "v1", step("cat "+marker))
 	})

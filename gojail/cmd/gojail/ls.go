@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -39,11 +40,14 @@ type sandboxRow struct {
 }
 
 type templateRow struct {
-	Jail    string     `json:"jail"`
-	Zygote  int        `json:"zygote,omitempty"`
-	Started *time.Time `json:"started,omitempty"`
-	Key     string     `json:"key,omitempty"`
-	State   string     `json:"state"`
+	Jail     string     `json:"jail"`
+	Zygote   int        `json:"zygote,omitempty"`
+	Started  *time.Time `json:"started,omitempty"`
+	Key      string     `json:"key,omitempty"`
+	Identity string     `json:"identity,omitempty"` // what the path of the root led to when the jail was assembled
+	Root     string     `json:"root,omitempty"`     // what the path leads to now, in one word
+	Reason   string     `json:"reason,omitempty"`   // of a word other than ok
+	State    string     `json:"state"`
 }
 
 func newLsCommand(n *localNode) *cobra.Command {
@@ -63,7 +67,14 @@ Then it lists the jails that are assembled on this node (their zygotes):
   current   the next job's sandbox comes from it
   old       the configuration has changed; the next job reassembles the jail
   unknown   the configuration cannot be read; see gojail check
-  gone      the zygote has ended; the next job reassembles the jail`,
+  gone      the zygote has ended; the next job reassembles the jail
+
+and what has become of its root since, which the jail's keeper answers:
+  ok        the path of the root leads to this tree, and the storage answers
+  switched  the path leads to another tree; the next job reassembles the jail
+  stale     a mount is gone for good; the next job reassembles the jail
+  failed    no job starts, --json says why
+  silent    likewise: the storage does not answer`,
 		Example: `  gojail ls
   gojail ls --json | jq '.sandboxes[].job'`,
 		Args: takeNoArgument("it lists all jobs and jails"),
@@ -110,7 +121,7 @@ func (n *localNode) readListing() (*listing, error) {
 		return nil, err
 	}
 	for _, r := range zygotes {
-		list.Templates = append(list.Templates, n.makeTemplateRow(r))
+		list.Templates = append(list.Templates, n.makeTemplateRow(state, r))
 	}
 	return list, nil
 }
@@ -128,12 +139,20 @@ func makeSandboxRow(job string, r state.Record) sandboxRow {
 	return row
 }
 
-func (n *localNode) makeTemplateRow(r state.Record) templateRow {
+// rootPatience is the time that the storage of a jail has to answer.
+const rootPatience = time.Second
+
+func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow {
 	row := templateRow{Jail: r.Name, State: formatState(r), Key: r.Key}
 	if !r.Alive {
 		return row
 	}
 	row.Zygote, row.Started, row.State = r.PID, &r.Written, "old"
+	row.Identity = s.Identity(r.Name)
+	var err error
+	if row.Root, row.Reason, err = s.AskStorage(r.Name, rootPatience); err != nil {
+		row.Root, row.Reason = "unknown", err.Error()
+	}
 	c, err := n.loadConfig()
 	if err != nil {
 		row.State = "unknown"
@@ -168,10 +187,10 @@ func (l *listing) print(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, formatNumber(s.Holder), formatTime(s.Started), formatUsers(s.UIDs), s.Processes, s.State, mounts)
 	}
 	if len(l.Templates) > 0 {
-		fmt.Fprintln(t, "\nASSEMBLED JAIL\tZYGOTE\tSTARTED\tSTATE")
+		fmt.Fprintln(t, "\nASSEMBLED JAIL\tZYGOTE\tSTARTED\tSTATE\tROOT")
 	}
 	for _, z := range l.Templates {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", z.Jail, formatNumber(z.Zygote), formatTime(z.Started), z.State)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", z.Jail, formatNumber(z.Zygote), formatTime(z.Started), z.State, cmp.Or(z.Root, "-"))
 	}
 	return t.Flush()
 }

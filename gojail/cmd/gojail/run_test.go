@@ -154,7 +154,7 @@ func TestRunPassesSignalsOnAndLeavesNothing(t *testing.T) {
 	list, err := s.gojail("ls")
 	require.NoError(t, err)
 	assert.Regexp(t, `run-\d+ +tiny +\d+ .* root +[1-4] +active`, list)
-	assert.Regexp(t, `(?m)^tiny +\d+ .* current$`, list)
+	assert.Regexp(t, `(?m)^tiny +\d+ .* current +ok$`, list)
 	// What the job has, though the configuration is another one by now.
 	config := filepath.Join(s.dir, "gojail.toml")
 	text, err := os.ReadFile(config)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/contract"
+)
+
+// storageVerdicts are the words for GOJAIL_STORAGE_... of include/gojail.h, by number.
+var storageVerdicts = []string{"ok", "stale", "switched", "failed", "silent"}
+
+// storageRequest and storageReply have the layout of the structs of include/gojail.h.
+type storageRequest struct{ Version, Flags, Patience uint32 }
+
+type storageReply struct {
+	Version        uint32
+	Verdict, Errno int32
+	Text           [contract.TextMax]byte
+}
+
+// Identity returns what the path of a jail's root led to when its template was assembled, or "".
+func (s *State) Identity(jail string) string {
+	text, err := os.ReadFile(filepath.Join(s.JailDir(jail), contract.IdentityFile))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// AskStorage asks the keeper of a jail's template whether the storage answers, and whether the path of the
+// root still leads to the root of the template. It touches no storage itself. The answer is a word (ok, stale,
+// switched, failed, silent) and, but for ok, the reason. An error means that there is no answer.
+func (s *State) AskStorage(jail string, patience time.Duration) (verdict, reason string, err error) {
+	dir, err := os.Open(s.JailDir(jail))
+	if err != nil {
+		return "", "", err
+	}
+	defer dir.Close()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", "", err
+	}
+	defer unix.Close(fd)
+	// The address of a socket has at most 107 bytes (unix(7)).
+	address := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), contract.StorageSocket)
+	limit := unix.NsecToTimeval((patience + time.Second).Nanoseconds())
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		return "", "", err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: address}); err != nil {
+		return "", "", err
+	}
+	var request bytes.Buffer
+	binary.Write(&request, binary.NativeEndian, storageRequest{contract.Version, 0, uint32(patience.Milliseconds())})
+	if err := unix.Sendto(fd, request.Bytes(), unix.MSG_NOSIGNAL, nil); err != nil {
+		return "", "", err
+	}
+	return readStorageReply(fd)
+}
+
+func readStorageReply(fd int) (verdict, reason string, err error) {
+	var reply storageReply
+	buffer := make([]byte, binary.Size(reply)+1)
+	n, err := unix.Read(fd, buffer)
+	if err != nil {
+		return "", "", err
+	}
+	if err := binary.Read(bytes.NewReader(buffer[:max(n, 0)]), binary.NativeEndian, &reply); err != nil {
+		return "", "", fmt.Errorf("the keeper ended: %w", err)
+	}
+	if n != binary.Size(reply) || reply.Version != contract.Version || reply.Verdict < 0 || int(reply.Verdict) >= len(storageVerdicts) {
+		return "", "", fmt.Errorf("the keeper is of another gojail version; run: gojail reload")
+	}
+	text, _, _ := bytes.Cut(reply.Text[:], []byte{0})
+	return storageVerdicts[reply.Verdict], string(text), nil
+}
