@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define ATTEMPTS 5
+#define ENDS_ON_EACH_REQUEST "the keeper of jail \"%s\" ends on each request; ask your administrator"
 
 /* Reports whether the storage has answered within a second: the keeper sets the time of a file (include/gojail.h). */
 static bool is_fresh(const struct node *node, const char *jail)
@@ -100,7 +101,7 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 			return -1;
 		}
 	}
-	return fault_set(fault, "the keeper of jail \"%s\" ends on each request; ask your administrator", jail->name);
+	return fault_set_silent(fault, ENDS_ON_EACH_REQUEST, jail->name);
 }
 
 int storage_await(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
@@ -116,13 +117,16 @@ int storage_await(const struct node *node, const struct jail *jail, int64_t unti
 
 		if (verdict != ZYGOTE_GONE)
 			return verdict < 0 ? -1 : 0;
+		if (!jail->key[0])
+			return 0; /* a jail that is no longer configured has no template, and gets none */
 		clock_pause_ms(10);
 		/* One that cannot be started is no reason against a sandbox that is there, unless it is for its storage. */
-		if (jail->key[0] && zygote_find_or_start(node, jail, until, &zygote, &other) < 0) {
+		if (zygote_find_or_start(node, jail, until, &zygote, &other) < 0 ||
+		    (attempt > 1 && zygote_replace(node, jail, &zygote, until, &other) < 0)) {
 			if (other.silent)
 				*fault = other;
 			return other.silent ? -1 : 0;
 		}
 	}
-	return 0;
+	return fault_set_silent(fault, ENDS_ON_EACH_REQUEST, jail->name);
 }

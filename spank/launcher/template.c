@@ -7,6 +7,7 @@
 #include "common/syscalls.h"
 #include "launcher/keeper.h"
 #include "launcher/library.h"
+#include "launcher/mountinfo.h"
 #include "launcher/origin.h"
 #include "launcher/remote.h"
 #include "launcher/remount.h"
@@ -44,8 +45,16 @@ static int open_template_dir(const struct node *node, const char *jail, struct f
 /* Takes the lock under which one launcher assembles the template. Returns it, or -1 with a fault. */
 static int lock_template(int dir, int64_t until, struct fault *fault)
 {
-	int lock = lock_until(dir, GOJAIL_LOCK, until, "the template of the jail (does its storage answer?)", fault);
+	char place[2 * GOJAIL_PATH_MAX], what[4 * GOJAIL_PATH_MAX];
+	scoped_fd proc = open_node_proc(fault);
+	int lock;
 
+	if (proc < 0)
+		return -1;
+	mountinfo_describe(proc, library_word("source"), place, sizeof(place));
+	snprintf(what, sizeof(what), "the template of jail \"%s\" (root %s; does its storage %s%sanswer?)", library_word("jail"), library_word("source"),
+		 place, *place ? " " : "");
+	lock = lock_until(dir, GOJAIL_LOCK, until, what, fault);
 	fault->silent = lock < 0;
 	return lock;
 }
