@@ -12,6 +12,8 @@
 // (package cluster) live there. The kernel starts the program of
 // tests/vm/guest as pid 1, from an initramfs made for each run.
 //
+// What tests/storage/fetch has fetched is there as well, the root of a file server.
+//
 // QEMU, the kernel and the few tools needed are fetched by tests/vm/fetch and
 // run in place: nothing is installed. Without usable KVM the guest is emulated,
 // which takes about ten times as long; one or two tests of a package that fail are

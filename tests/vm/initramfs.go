@@ -19,8 +19,9 @@ var modules = []string{
 	"9pnet_virtio", "9p", "overlay", "virtio_blk", "crc32c_generic", "ext4", "quota_v2", "virtio_rng", // to boot
 	"igb", "igbvf", "veth", "macvlan", "ipvlan", "dummy", "bridge", "8021q", "tun", "psample", // networks
 	"ib_uverbs", "rdma_ucm", "ib_umad", "crc32_generic", "rdma_rxe", // rxe asks the kernel for crc32 by name
-	"siw",              // only with tests/vm/modules
-	"loop", "squashfs", // for jails
+	"siw",                       // only with tests/vm/modules
+	"loop", "squashfs", "erofs", // for jails
+	"nfs", "nfsv3", "nfsv4", "nfsd", "sch_netem", "fuse", "autofs4", // shared storage
 }
 
 // module is one file of a kernel's modules, as it is loaded.

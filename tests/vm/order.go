@@ -14,6 +14,7 @@ type Order struct {
 	Dir           string   // its working directory
 	Repository    string   // the path that this machine and the guest have it at
 	Release       string   // "": no scratch disk, nothing of a release
+	Storage       bool     // the programs of tests/storage/fetch are there
 	Terminal      bool     // the command runs on the second serial line
 	Rows, Columns uint16   // of the terminal
 }
@@ -32,7 +33,11 @@ const (
 	TagRoot       = "root"
 	TagRepository = "repository"
 	TagShare      = "share"
+	TagStorage    = "storage"
 )
+
+// Storage is where the guest has what tests/storage/fetch fetched, if anything: the root of a file server.
+const Storage = "/opt/storage"
 
 // Address of the guest outside of its cards, on dummy0 (RFC 5737): Slurm's
 // daemons do not start on a machine that has none but 127.0.0.1.

@@ -22,6 +22,7 @@ type places struct {
 	kernel     string
 	root       string // the guest's root
 	disk       string // the scratch disk, "" without a release
+	storage    string // the root of a file server, by tests/storage/fetch; "" without
 }
 
 // find says where everything is. The error names the command that makes what is missing.
@@ -41,6 +42,9 @@ func find(ctx context.Context, release string) (p places, err error) {
 		return p, fmt.Errorf("vm: %s has %d kernels, not one: remove it and run tests/vm/fetch", p.fetched, len(kernels))
 	}
 	p.kernel, p.root = kernels[0], "/"
+	if server, err := filepath.EvalSymlinks(filepath.Join(cache, "storage")); err == nil {
+		p.storage = server
+	}
 	if release == "" {
 		return p, nil
 	}

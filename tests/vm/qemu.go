@@ -62,6 +62,9 @@ func arguments(p places, dir string, o Options) []string {
 	args = append(args, share(TagRoot, p.root, ",readonly=on")...)
 	args = append(args, share(TagRepository, p.repository, ",readonly=on")...)
 	args = append(args, share(TagShare, filepath.Join(dir, "share"), "")...)
+	if p.storage != "" {
+		args = append(args, share(TagStorage, p.storage, ",readonly=on")...)
+	}
 	if p.disk != "" { // what the guest writes is a temporary file of QEMU's, without a name
 		args = append(args, "-drive", "if=virtio,format=raw,snapshot=on,file="+escape(p.disk))
 	}

@@ -129,6 +129,11 @@ func repository(order vm.Order) error {
 	if err := all("/", []mountCall{{vm.TagRepository, order.Repository, "9p", unix.MS_RDONLY, shared + "cache=loose"}}); err != nil {
 		return err
 	}
+	if order.Storage {
+		if err := all("/", []mountCall{{vm.TagStorage, vm.Storage, "9p", unix.MS_RDONLY, shared + "cache=loose"}}); err != nil {
+			return err
+		}
+	}
 	if order.Release == "" {
 		return nil
 	}
