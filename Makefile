@@ -52,7 +52,7 @@ SHIM_SRCS      = $(wildcard spank/common/*.c spank/plugin/*.c)
 LAUNCHER_SRCS  = $(wildcard spank/common/*.c spank/launcher/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help deps rootfs unit test test-slurm test-vm test-escape test-all vm vm-shell lint demo bench bench-isolation bench-net bench-health cluster cluster-down install uninstall fuzz asan clean
+.PHONY: all help deps rootfs unit test test-slurm test-vm test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health cluster cluster-down install uninstall fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, library and commands below build/
 	@:
@@ -110,7 +110,7 @@ lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and t
 
 unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(slurm|escape|shim|vm)|/spank/bridge') | CI= $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(slurm|escape|shim|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
 GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 30m
 
@@ -118,7 +118,7 @@ GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 30m
 test: lint ## lint, and everything but the long suites, on a private Slurm
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -again "$(GO_TEST)" $(GO_TEST) $$($(GO) list ./... | grep -v /tests/vm)
+	@$(BUILD)/summary -again "$(GO_TEST)" $(GO_TEST) $$($(GO) list ./... | grep -vE '/tests/(storage$$|vm)')
 
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05
@@ -150,6 +150,10 @@ test-escape: deps ## all attacks on a jail; make test has the quick ones
 vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/slurm: of the suite
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/vm/test tests/vm/test -run '$(or $(TEST),.)' $(or $(PACKAGE),./tests/vm/inside)
+
+vm-storage: deps ## jails on NFS, in the VM, on RELEASE; TEST=Name: only this
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/storage/test tests/storage/test -run '$(or $(TEST),.)' ./tests/storage
 
 vm-shell: deps ## a shell in the VM, on RELEASE
 	@tests/releases/make $(firstword $(RELEASE))

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storage_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+	"github.com/gojail/gojail/tests/storage/nfs"
+)
+
+// host is a mount namespace of the cluster's machine and a client of the server's.
+type host struct {
+	name    string
+	cluster *harness.Cluster
+	client  *nfs.Client
+	pid     int // of what holds the namespace, in the machine
+}
+
+// newHost makes a host with empty /nfs/open and /nfs/squash.
+func (b *testBed) newHost(name string) (*host, error) {
+	client, err := b.server.NewClient(name)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{name: name, cluster: b.cluster, client: client}
+	mark := "hold-" + name
+	holder := b.cluster.Exec(context.Background(), harness.Command{Args: []string{"unshare", "--mount", "--propagation=private",
+		"bash", "-c", "mkdir -p /nfs/open /nfs/squash /nfs/more && exec -a " + mark + " sleep infinity"}})
+	if err := holder.Start(); err != nil {
+		return nil, err
+	}
+	held := harness.Poll(harness.Timeout, func() bool {
+		found := b.cluster.Find(mark + " infinity")
+		if len(found) > 0 {
+			h.pid = found[0].Pid
+		}
+		return len(found) > 0
+	})
+	if !held {
+		return nil, fmt.Errorf("no mount namespace for %s", name)
+	}
+	return h, nil
+}
+
+// enter is the command, for use in the machine, that runs another on the host.
+func (h *host) enter() []string {
+	return []string{"/usr/bin/nsenter", "--mount=/proc/" + strconv.Itoa(h.pid) + "/ns/mnt", "--wd=/", "--"}
+}
+
+func (h *host) proc(file string) string {
+	return h.cluster.Path(fmt.Sprintf("/proc/%d/%s", h.pid, file))
+}
+
+// mount mounts a path of the server's.
+func (h *host) mount(version, path, target string, options ...string) error {
+	return h.client.Mount(h.proc("ns/mnt"), version, path, target, options...)
+}
+
+// root runs a command as root.
+func (h *host) root(args ...string) harness.Result {
+	return h.cluster.Root(append(h.enter(), args...)...)
+}
+
+// gojail runs the gojail command of the host's own node.
+func (h *host) gojail(args ...string) harness.Result { return h.gojailOf(h.name, args...) }
+
+// gojailOf runs the gojail command of a node on this host.
+func (h *host) gojailOf(node string, args ...string) harness.Result {
+	return h.root(append([]string{"gojail", "--node=" + node, "--state=/run/gojail/%n"}, args...)...)
+}
+
+// counts are the requests of the mount on a path so far.
+func (h *host) counts(t *testing.T, path string) nfs.Counts {
+	t.Helper()
+	text, err := os.ReadFile(h.proc("mountstats"))
+	require.NoError(t, err)
+	counts, err := nfs.ParseCounts(string(text), path)
+	require.NoError(t, err)
+	return counts
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storage_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// prints expects a command that succeeds and prints exactly want.
+func prints(t *testing.T, want string, r harness.Result) {
+	t.Helper()
+	require.Zero(t, r.Code, r)
+	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
+}
+
+// refused expects a command that fails and says why in one line of ours.
+func refused(t *testing.T, why string, r harness.Result) {
+	t.Helper()
+	assert.NotZero(t, r.Code, r)
+	var lines []string
+	for line := range strings.Lines(r.Stderr) {
+		if strings.Contains(line, "gojail: ") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	require.Len(t, lines, 1, r)
+	assert.Contains(t, lines[0], why, r)
+}
+
+// eachTree runs a test for the tree that the nodes' root may write and for the other.
+func eachTree(t *testing.T, test func(t *testing.T, b *testBed, tree string)) {
+	for _, tree := range trees {
+		t.Run(tree, func(t *testing.T) { test(t, bed(t), tree) })
+	}
+}
+
+func (b *testBed) srun(tree, node string, args ...string) harness.Result {
+	return b.cluster.Run(harness.Alice, append([]string{"srun", "--jail=" + tree, "-w" + node}, args...)...)
+}
+
+func TestSteps(t *testing.T) {
+	eachTree(t, func(t *testing.T, b *testBed, tree string) {
+		prints(t, "alice "+tree+" /home/alice", b.srun(tree, "n1", "sh", "-c", `echo $(whoami) $(cat /etc/gojail-jail) $(pwd)`))
+		prints(t, tree+"\n"+tree, b.cluster.Run(harness.Alice, "srun", "-N2", "--jail="+tree, "cat", "/etc/gojail-jail"))
+		prints(t, "/usr/share", b.srun(tree, "n1", "--chdir=/usr/share", "pwd"))
+		prints(t, "mine", b.srun(tree, "n2", "sh", "-c", "echo mine >private && chmod 600 private && cat private"))
+		assert.Equal(t, "mine", b.read(tree, "jail/home/alice/private"))
+	})
+}
+
+// batch submits a script of alice's and waits for its end; output is read beside the server.
+func (b *testBed) batch(tree, node, script string, args ...string) harness.Job {
+	return b.cluster.Batch(harness.Alice, script, append([]string{"--jail=" + tree, "-w" + node}, args...)...)
+}
+
+func TestBatchOutputIntoTheJail(t *testing.T) {
+	eachTree(t, func(t *testing.T, b *testBed, tree string) {
+		closed := b.file(tree, "jail/home/alice/closed")
+		require.NoError(t, os.MkdirAll(closed, 0o700))
+		require.NoError(t, os.Chown(closed, 5001, 5001))
+		job := b.batch(tree, "n1", "pwd; srun cat /etc/gojail-jail", "--output=/home/alice/closed/out", "--chdir=/home/alice/closed")
+		assert.Equal(t, "COMPLETED", job.State, job)
+		assert.Equal(t, "/home/alice/closed\n"+tree, b.read(tree, "jail/home/alice/closed/out"))
+		job = b.batch(tree, "n2", "echo default; exit 3")
+		assert.Equal(t, "FAILED 3:0", job.State+" "+job.ExitCode, job)
+		assert.Equal(t, "default", b.read(tree, "jail/home/alice/slurm-"+job.ID+".out"))
+	})
+}
+
+func TestMountOfAClosedHome(t *testing.T) {
+	eachTree(t, func(t *testing.T, b *testBed, tree string) {
+		home := "/nfs/" + tree + "/home/alice"
+		step := []string{"srun", "-wn1", "--jail=" + tree, "--jail-mount=" + home + ":/mnt/data", "sh", "-c", "echo seen >/mnt/data/f; cat /mnt/data/f"}
+		prints(t, "seen", b.cluster.Run(harness.Alice, step...))
+		assert.Equal(t, "seen", b.read(tree, "home/alice/f"))
+		refused(t, home, b.cluster.Run(harness.Bob, step...))
+	})
+}
+
+func TestRootInTheJail(t *testing.T) {
+	eachTree(t, func(t *testing.T, b *testBed, tree string) {
+		prints(t, "root", b.srun(tree, "n1", "--jail-root=self", "--chdir=/", "whoami"))
+		b.configure(t, strings.ReplaceAll(config, `["self"]`, `["self", "range"]`))
+		r := b.srun(tree, "n1", "--jail-root=range", "--chdir=/", "whoami")
+		refused(t, "gojail: --jail-root=range: the file system of the jail's root cannot map ids", r)
+	})
+}
+
+// TestAdministration runs the commands of an administrator on a node; init on a host that the export trusts.
+func TestAdministration(t *testing.T) {
+	eachTree(t, func(t *testing.T, b *testBed, tree string) {
+		prints(t, tree, b.srun(tree, "n1", "cat", "/etc/gojail-jail"))
+		node := b.hosts["n1"]
+		for _, command := range [][]string{{"check"}, {"ls"}, {"sweep"}, {"reload"}, {"check"}} {
+			r := node.gojail(command...)
+			assert.Zero(t, r.Code, "gojail %v: %v", command, r)
+		}
+		assert.Zero(t, b.hosts["admin"].gojailOf("n1", "init", tree).Code)
+		prints(t, tree, b.srun(tree, "n1", "cat", "/etc/gojail-jail"))
+		left := b.cluster.Find("gojail-holder")
+		assert.Empty(t, left)
+	})
+}
+
+// TestVersion3 is a jail over NFSv3 on the second node.
+func TestVersion3(t *testing.T) {
+	b := bed(t)
+	h := b.hosts["n2"]
+	require.NoError(t, b.server.Export("/export/open", h.client.Address, "rw,no_root_squash", 1))
+	require.NoError(t, h.mount("3", "/export/open", "/nfs/open"))
+	t.Cleanup(func() { assert.Zero(t, h.root("umount", "-l", "/nfs/open").Code) })
+	require.Zero(t, h.gojail("reload").Code)
+	prints(t, "nfs", h.root("stat", "-f", "-c", "%T", "/nfs/open"))
+	before := h.counts(t, "/nfs/open")
+	prints(t, "open", b.srun("open", "n2", "cat", "/etc/gojail-jail"))
+	assert.NotZero(t, h.counts(t, "/nfs/open").Since(before).Sum())
+	r := h.gojail("check")
+	assert.Zero(t, r.Code, r)
+}
