@@ -48,10 +48,11 @@ func goodNode(t *testing.T) *checkedNode {
 	for _, name := range []string{"gojail-launcher", "libgojail.so"} {
 		require.NoError(t, exec.Command("cp", "/bin/true", filepath.Join(n.LibDir, name)).Run())
 	}
+	n.write(t, "lib/prolog-1", "", 0o755)
 	n.plugin(t, "lib/spank_gojail.so", "0x160508")
 	n.plugin(t, "plugins/auth_munge.so", "0x160509") // another micro release fits
 	n.write(t, "jail/bin/sh", "", 0o755)
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+dir+"/plugins\nJobSubmitPlugins=lua,gojail\n", 0o644)
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+dir+"/plugins\nJobSubmitPlugins=lua,gojail\nProlog="+n.LibDir+"/prolog-1\n", 0o644)
 	n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+dir+"/state\n", 0o644)
 	n.configure(t, "")
 	return n
@@ -252,10 +253,10 @@ func TestCheckOfLoginScripts(t *testing.T) {
 	n := goodNode(t)
 	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
 	assert.Contains(t, n.findings(), "~/.bash_profile")
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=job_submit/gojail\n", 0o644)
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nProlog="+n.LibDir+"/prolog-1\nJobSubmitPlugins=job_submit/gojail\n", 0o644)
 	assert.Empty(t, n.findings())
 	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nGetEnvTimeout=0\n", 0o644)
+	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nProlog="+n.LibDir+"/prolog-1\nGetEnvTimeout=0\n", 0o644)
 	assert.Empty(t, n.findings())
 	n.plugin(t, "lib/spank_gojail.so", "0x190500")
 	n.plugin(t, "plugins/auth_munge.so", "0x190500")

@@ -39,6 +39,7 @@ func (k *checker) checkSlurm() {
 			k.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
 		}
 	}
+	k.checkProlog(conf)
 	k.checkEpilog(conf)
 	k.checkFeatures(conf)
 	slurmds := findProcesses("slurmd")

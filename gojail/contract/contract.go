@@ -59,6 +59,9 @@ const (
 // TrashDir is a directory in the directory JobsDir of the scratch directory.
 const TrashDir = ".trash"
 
+// Prolog is the file name of the newest Prolog that slurm.conf may name (spank/prolog/main.c).
+const Prolog = "prolog-1"
+
 // NetworkConfig is a file beside gojail.toml.
 const NetworkConfig = "network.toml"
 

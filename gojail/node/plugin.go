@@ -3,6 +3,9 @@
 package node
 
 import (
+	"path/filepath"
+	"slices"
+
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 )
@@ -18,12 +21,14 @@ func PluginState(c *config.Config) string {
 }
 
 // PluginConfig returns the configuration file that the plugin uses, by the plugstack.conf of the
-// slurm.conf in a directory, and whether that file names the plugin at all.
+// slurm.conf in a directory, and whether the node should have the plugin: that file or a Prolog of
+// slurm.conf names gojail.
 func PluginConfig(dir, name string) (path string, named bool) {
 	conf := ReadSlurmConf(&config.Config{Node: name, Slurm: config.Slurm{Conf: dir}})
 	own := conf.GojailPlugins()
 	if len(own) == 0 {
-		return "", false
+		named = slices.ContainsFunc(conf.Prologs, func(path string) bool { return filepath.Base(path) == contract.Prolog })
+		return contract.DefaultConfig, named
 	}
 	return own[0].Argument("config", contract.DefaultConfig, name), true
 }

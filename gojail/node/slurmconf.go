@@ -20,6 +20,7 @@ type SlurmConf struct {
 	Plugins   []string          // PluginDir
 	Plugstack []SpankPlugin     // in Slurm's order
 	Ignored   []string          // lines of plugstack.conf that Slurm ignores, with file and line
+	Prologs   []string          // each Prolog of slurm.conf, which may be a pattern
 	Values    map[string]string // slurm.conf, with keys in lower case
 }
 
@@ -109,7 +110,11 @@ func (s *SlurmConf) readFile(path string) {
 	lines, _ := slurmconf.Read(path) // gojail check reports a missing slurm.conf
 	for _, line := range lines {
 		if key, value, ok := strings.Cut(line, "="); ok {
-			s.Values[strings.ToLower(strings.TrimSpace(key))] = strings.Trim(strings.TrimSpace(value), `"`)
+			key, value = strings.ToLower(strings.TrimSpace(key)), strings.Trim(strings.TrimSpace(value), `"`)
+			s.Values[key] = value
+			if key == "prolog" {
+				s.Prologs = append(s.Prologs, value)
+			}
 		}
 	}
 }

@@ -25,6 +25,9 @@ func TestJail(t *testing.T) {
 	put(t, h.Roots.Etc+"/slurm/plugstack.conf", "required /lib/gojail/spank_gojail.so config="+h.Roots.Etc+"/none.toml\n")
 	expect(t, once(h, jails, s), check.Fail, "") // every step fails without that file
 	put(t, h.Roots.Etc+"/slurm/plugstack.conf", "")
+	expect(t, once(h, jails, s), check.NotApplicable, "")
+	put(t, h.Roots.Etc+"/slurm/slurm.conf", "Prolog=/lib/gojail/prolog-1\n")
+	expect(t, once(h, jails, s), check.Fail, "") // each job that starts here fails
 	put(t, s.Jail.Config, "rot = 1\n")
 	expect(t, once(h, jails, s), check.Fail, "")
 	var p problems

@@ -21,6 +21,7 @@ var mayInclude = map[string][]string{
 	"spank/common":   {},
 	"spank/plugin":   {"spank/common"},
 	"spank/launcher": {"spank/common"},
+	"spank/prolog":   {},
 	"spank/submit":   {},
 }
 

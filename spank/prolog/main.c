@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prolog-1, a Prolog of slurm.conf(5): fails where slurmstepd would not load gojail's plugin, so that no job starts.
+ *
+ * Slurm ignores an option of a plugin that a node does not load (_spank_stack_get_remote_options), and a plugin that is not
+ * loaded cannot refuse anything: a job would run on the node itself. slurmd fails a job, and drains the node, when a Prolog
+ * fails or does not exist; so a node without gojail's package refuses, too. slurmd runs it for each job, before it starts the
+ * job's first slurmstepd: it is C, and reads two files.
+ *
+ * It trusts no variable but SLURM_CONF, which slurmd sets after those of the job (_build_env in prep_script_slurmd.c).
+ *
+ * The number in its name rises when a node with an older gojail would not do what a job asks for: slurm.conf names the
+ * newest that all nodes should have.
+ */
+#include "prolog/plugstack.h"
+#include "prolog/slurmconf.h"
+
+#include "gojail.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PLUGIN "spank_gojail.so"
+
+/* Prints one line, which slurmd writes to its log, and returns main's result. */
+__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("gojail: no job starts on this node: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	return EXIT_FAILURE;
+}
+
+/* Stores the path of the plugin beside this program. Returns 0, or -1. */
+static int find_plugin(char *path, size_t size)
+{
+	ssize_t got = readlink("/proc/self/exe", path, size);
+	char *slash;
+
+	if (got <= 0 || (size_t)got >= size)
+		return -1;
+	path[got] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash || (size_t)(slash + 1 - path) + sizeof(PLUGIN) > size)
+		return -1;
+	strcpy(slash + 1, PLUGIN);
+	return 0;
+}
+
+int main(void)
+{
+	char plugin[GOJAIL_PATH_MAX], conf[GOJAIL_PATH_MAX];
+	const char *slurm_conf = getenv("SLURM_CONF");
+	struct plugstack stack = {.required = false};
+
+	if (find_plugin(plugin, sizeof(plugin)) < 0)
+		return refuse("cannot find the directory of this program; mount /proc");
+	if (stat(plugin, &stack.plugin) < 0)
+		return refuse("%s: %s; install gojail's plugin for this release of Slurm", plugin, strerror(errno));
+	if (!slurm_conf || slurm_conf[0] != '/')
+		return refuse("SLURM_CONF is no absolute path; this is a Prolog for slurm.conf, which slurmd runs");
+	if (find_plugstack(slurm_conf, conf, sizeof(conf)) < 0)
+		return refuse("cannot read %s, or a file that it includes: %s", slurm_conf, strerror(errno));
+	plugstack_read(&stack, conf);
+	if (stack.required)
+		return EXIT_SUCCESS;
+	if (stack.reason[0])
+		return refuse("%s; it must have the line: required %s", stack.reason, plugin);
+	return refuse("%s does not name %s, nor does a file that it includes; add the line: required %s", conf, plugin, plugin);
+}

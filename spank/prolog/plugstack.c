@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prolog/plugstack.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PLUGIN_NAME "spank_gojail.so"
+#define BLANKS " \t\n"
+#define LINE_MAX_OF_SLURM 4096 /* Slurm takes what is longer as two lines */
+#define INCLUDES_MAX 8         /* nested; Slurm has no limit, and does not start with a circle */
+
+static void read_file(struct plugstack *stack, const char *path, int depth);
+
+/* Keeps the first reason. */
+__attribute__((format(printf, 2, 3))) static void set_reason(struct plugstack *stack, const char *format, ...)
+{
+	va_list args;
+
+	if (stack->reason[0])
+		return;
+	va_start(args, format);
+	vsnprintf(stack->reason, sizeof(stack->reason), format, args);
+	va_end(args);
+}
+
+/* Reads the files of a pattern that file names. It is relative to the directory of file. */
+static void read_include(struct plugstack *stack, const char *file, const char *pattern, int depth)
+{
+	const char *slash = strrchr(file, '/');
+	char whole[2 * GOJAIL_PATH_MAX];
+	int dir = pattern[0] == '/' || !slash ? 0 : (int)(slash - file + 1);
+	glob_t found;
+
+	if (snprintf(whole, sizeof(whole), "%.*s%s", dir, file, pattern) >= (int)sizeof(whole)) {
+		set_reason(stack, "%s: the path \"%.200s...\" is too long", file, pattern);
+		return;
+	}
+	if (glob(whole, 0, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		read_file(stack, found.gl_pathv[i], depth + 1);
+	globfree(&found);
+}
+
+/* Judges a line "required PATH ..." or "optional PATH ...". */
+static void read_plugin(struct plugstack *stack, const char *file, const char *path, bool required)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+
+	if (path[0] == '/' && stat(path, &st) == 0 && st.st_dev == stack->plugin.st_dev && st.st_ino == stack->plugin.st_ino) {
+		stack->required |= required;
+		if (!required)
+			set_reason(stack, "%s: %s is optional there: Slurm runs jobs without it where it cannot be loaded", file, path);
+	} else if (strcmp(slash ? slash + 1 : path, PLUGIN_NAME) == 0) {
+		set_reason(stack, "%s names another plugin, %s", file, path);
+	}
+}
+
+static void read_line(struct plugstack *stack, const char *file, char *line, int depth)
+{
+	char *rest, *word, *path;
+
+	line[strcspn(line, "#")] = '\0';
+	word = strtok_r(line, BLANKS, &rest);
+	path = word ? strtok_r(NULL, BLANKS, &rest) : NULL;
+	if (!path)
+		return;
+	if (strcmp(word, "include") == 0)
+		read_include(stack, file, path, depth);
+	else if (strcmp(word, "required") == 0 || strcmp(word, "optional") == 0)
+		read_plugin(stack, file, path, word[0] == 'r');
+}
+
+static void read_file(struct plugstack *stack, const char *path, int depth)
+{
+	char line[LINE_MAX_OF_SLURM];
+	FILE *file;
+
+	if (depth > INCLUDES_MAX) {
+		set_reason(stack, "%s: too many nested includes", path);
+		return;
+	}
+	file = fopen(path, "re");
+	if (!file) {
+		if (errno != ENOENT)
+			set_reason(stack, "cannot read %s: %s", path, strerror(errno));
+		return;
+	}
+	while (fgets(line, sizeof(line), file))
+		read_line(stack, path, line, depth);
+	fclose(file);
+}
+
+void plugstack_read(struct plugstack *stack, const char *path) { read_file(stack, path, 0); }

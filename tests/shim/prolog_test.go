@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// prologCases are configurations of Slurm, by file, and what the Prolog prints; "" where jobs may start. LIB is its directory.
+var prologCases = map[string]struct {
+	files map[string]string
+	want  string
+}{
+	"beside slurm.conf":   {files: map[string]string{"plugstack.conf": "\t required  LIB/spank_gojail.so config=/x # ours\n"}},
+	"included":            {files: map[string]string{"plugstack.conf": "required /x.so\ninclude d/*.conf\n", "d/a.conf": "", "d/b.conf": "required LIB/spank_gojail.so"}},
+	"named in slurm.conf": {files: map[string]string{"slurm.conf": "SlurmUser=x plugstackconfig = DIR/other.conf # x\n", "other.conf": "required LIB/spank_gojail.so\n"}},
+	"named in an include": {files: map[string]string{"slurm.conf": "Include more.conf\n", "more.conf": "PlugStackConfig=\"DIR/other.conf\"\n",
+		"other.conf": "required LIB/spank_gojail.so\n"}},
+	"not this one": {files: map[string]string{"slurm.conf": "XPlugStackConfig=DIR/other.conf\n#PlugStackConfig=DIR/other.conf\n", "other.conf": "required LIB/spank_gojail.so\n"},
+		want: "DIR/plugstack.conf does not name LIB/spank_gojail.so, nor does a file that it includes; add the line: required LIB/spank_gojail.so"},
+	"slurm.conf missing":   {want: "cannot read DIR/slurm.conf, or a file that it includes: No such file or directory"},
+	"comment":              {files: map[string]string{"plugstack.conf": "#required LIB/spank_gojail.so\n"}, want: "DIR/plugstack.conf does not name"},
+	"no path":              {files: map[string]string{"plugstack.conf": "required\nLIB/spank_gojail.so\n"}, want: "DIR/plugstack.conf does not name"},
+	"letters":              {files: map[string]string{"plugstack.conf": "Required LIB/spank_gojail.so\n"}, want: "DIR/plugstack.conf does not name"},
+	"circle":               {files: map[string]string{"plugstack.conf": "include plugstack.conf\n"}, want: "DIR/plugstack.conf: too many nested includes"},
+	"circle of slurm.conf": {files: map[string]string{"slurm.conf": "include slurm.conf\n"}, want: "cannot read DIR/slurm.conf"},
+	"a directory":          {files: map[string]string{"plugstack.conf/x": ""}, want: "DIR/plugstack.conf does not name"},
+	"long lines": {files: map[string]string{"plugstack.conf": "required " + strings.Repeat("x", 9000) + "\ninclude " + strings.Repeat("y", 3000) + "\n",
+		"slurm.conf": "NodeName=" + strings.Repeat("n", 9000) + "\n"}, want: "is too long"},
+	"long include": {files: map[string]string{"slurm.conf": "Include " + strings.Repeat("y", 3000) + "\n"}, want: "cannot read"},
+	"optional":     {files: map[string]string{"plugstack.conf": "optional LIB/spank_gojail.so\n"}, want: "LIB/spank_gojail.so is optional there"},
+	"another one":  {files: map[string]string{"plugstack.conf": "required /elsewhere/spank_gojail.so\n"}, want: "names another plugin, /elsewhere/spank_gojail.so; it must have the line: required LIB/spank_gojail.so"},
+	"both":         {files: map[string]string{"plugstack.conf": "optional /elsewhere/spank_gojail.so\nrequired LIB/../lib/spank_gojail.so\n"}},
+}
+
+// TestProlog runs the Prolog, under the sanitizers, as slurmd does.
+func TestProlog(t *testing.T) {
+	libDir := filepath.Join(t.TempDir(), "lib")
+	require.NoError(t, os.Mkdir(libDir, 0o755))
+	sources, err := filepath.Glob("../../spank/prolog/*.c")
+	require.NoError(t, err)
+	program := filepath.Join(libDir, "prolog-1")
+	out, err := exec.Command("gcc", append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-I../../include", "-I../../spank", "-g", "-fsanitize=address,undefined",
+		"-fno-sanitize-recover=all", "-o", program}, sources...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	run := func(conf string) (string, error) {
+		cmd := exec.Command(program)
+		cmd.Env = []string{"SLURM_CONF=" + conf}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	text, err := run("/etc/slurm/slurm.conf")
+	assert.Error(t, err)
+	assert.Contains(t, text, "spank_gojail.so: No such file or directory; install gojail's plugin for this release of Slurm")
+	require.NoError(t, os.WriteFile(filepath.Join(libDir, "spank_gojail.so"), nil, 0o644))
+	text, err = run("slurm.conf")
+	assert.Error(t, err)
+	assert.Contains(t, text, "SLURM_CONF is no absolute path")
+	for name, test := range prologCases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			place := strings.NewReplacer("LIB", libDir, "DIR", dir)
+			if test.files != nil && test.files["slurm.conf"] == "" {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm.conf"), []byte("ClusterName=x\n"), 0o644))
+			}
+			for file, text := range test.files {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(place.Replace(text)), 0o644))
+			}
+			text, err := run(filepath.Join(dir, "slurm.conf"))
+			assert.Equal(t, test.want != "", err != nil, text)
+			assert.Contains(t, text, place.Replace(test.want))
+			assert.LessOrEqual(t, strings.Count(text, "\n"), 1, text)
+		})
+	}
+}
