@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,7 +31,13 @@ type Image struct {
 // Open opens and checks the image at a path. It fails if it lies below one of the directories in writable,
 // in which users can write although they are root's.
 func Open(path string, writable []string) (*Image, error) {
-	file, err := trusted.Open(path, func(dir *unix.Stat_t) error { return refuseBelow(dir, writable) })
+	known := map[string]unix.Stat_t{}
+	for _, dir := range writable {
+		if st, is := statInTime(dir); is {
+			known[dir] = st
+		}
+	}
+	file, err := trusted.Open(path, func(dir *unix.Stat_t) error { return refuseBelow(dir, known) })
 	if err != nil {
 		return nil, fmt.Errorf("jail root %s cannot be trusted: %w", path, err)
 	}
@@ -47,14 +54,39 @@ func Open(path string, writable []string) (*Image, error) {
 }
 
 // refuseBelow fails if a directory is one of those in which users can write.
-func refuseBelow(dir *unix.Stat_t, writable []string) error {
-	for _, path := range writable {
-		var st unix.Stat_t
-		if unix.Stat(path, &st) == nil && st.Dev == dir.Dev && st.Ino == dir.Ino {
+func refuseBelow(dir *unix.Stat_t, writable map[string]unix.Stat_t) error {
+	for path, st := range writable {
+		if st.Dev == dir.Dev && st.Ino == dir.Ino {
 			return fmt.Errorf("lies in %s, the root of a jail with jail_root = [\"range\"], whose users can write it; move it elsewhere", path)
 		}
 	}
 	return nil
+}
+
+// statTime is how long the storage of another jail is waited for.
+const statTime = time.Second
+
+// statInTime returns the status of a file, if its storage answers. One that does not is not a directory on
+// the way to an image, which has just been opened: the jail of the image must not wait for it.
+func statInTime(path string) (st unix.Stat_t, known bool) {
+	done := make(chan *unix.Stat_t, 1)
+	go func() {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil {
+			close(done)
+			return
+		}
+		done <- &st
+	}()
+	select {
+	case found := <-done:
+		if found == nil {
+			return st, false
+		}
+		return *found, true
+	case <-time.After(statTime):
+		return st, false
+	}
 }
 
 // Close closes the file. A mount of the image keeps it.

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMount(t *testing.T) {
-	nstest.NeedRoot(t)
+	imagefiletest.Need(t)
 	nstest.NoLeaks(t)
 	for _, kind := range []string{"squashfs", "erofs"} {
 		path := imagefiletest.Make(t, kind, imagefiletest.Tree(t))
@@ -45,7 +45,7 @@ func TestMount(t *testing.T) {
 
 // TestEROFSOverLoop is what kernels before 6.12 do.
 func TestEROFSOverLoop(t *testing.T) {
-	nstest.NeedRoot(t)
+	imagefiletest.Need(t)
 	nstest.NoLeaks(t)
 	path := imagefiletest.Make(t, "erofs", imagefiletest.Tree(t))
 	i, err := Open(path, nil)
@@ -63,7 +63,7 @@ func TestEROFSOverLoop(t *testing.T) {
 
 // TestLoopDevicesAreTakenByMany: each of several processes at once gets a device of its own.
 func TestLoopDevicesAreTakenByMany(t *testing.T) {
-	nstest.NeedRoot(t)
+	imagefiletest.Need(t)
 	nstest.NoLeaks(t)
 	path := imagefiletest.Make(t, "squashfs", imagefiletest.Tree(t))
 	var all sync.WaitGroup
@@ -180,7 +180,7 @@ func TestOpenFollowsLinksOfRoot(t *testing.T) {
 
 // TestMountDamaged: what the superblock does not show is the kernel's to find, and its error is one line.
 func TestMountDamaged(t *testing.T) {
-	nstest.NeedRoot(t)
+	imagefiletest.Need(t)
 	nstest.NoLeaks(t)
 	path := imagefiletest.Make(t, "squashfs", imagefiletest.Tree(t))
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -200,7 +200,7 @@ func TestMountDamaged(t *testing.T) {
 
 // TestMountIsOfWhatWasChecked: a file that takes the name between check and mount is not mounted.
 func TestMountIsOfWhatWasChecked(t *testing.T) {
-	nstest.NeedRoot(t)
+	imagefiletest.Need(t)
 	nstest.NoLeaks(t)
 	for _, kind := range []string{"squashfs", "erofs"} {
 		path := imagefiletest.Make(t, kind, imagefiletest.Tree(t))

@@ -34,6 +34,7 @@ source = "/home"
 // makeImage makes the image as an administrator would: a tree, its mount targets if there are to be any, the image.
 func makeImage(t *testing.T, c *harness.Cluster, kind string, targets bool) {
 	t.Helper()
+	imagefiletest.Need(t)
 	tree := c.Path("/srv/jails/tree")
 	require.NoError(t, exec.Command("cp", "-al", c.Path("/srv/jails/debian"), tree).Run())
 	defer os.RemoveAll(tree)

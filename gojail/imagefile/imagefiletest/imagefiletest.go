@@ -15,6 +15,25 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
+// Need skips the test where images cannot be made or mounted.
+func Need(t *testing.T) {
+	t.Helper()
+	nstest.NeedRoot(t)
+	for program, kind := range map[string]string{"mksquashfs": "squashfs", "mkfs.erofs": "erofs"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("needs " + program + ", which make deps installs")
+		}
+		context, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
+		if err != nil {
+			t.Skip("needs a kernel with " + kind)
+		}
+		unix.Close(context)
+	}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		t.Skip("needs loop devices")
+	}
+}
+
 // Tree returns a tree that is small, and has what a jail's root has.
 func Tree(t *testing.T) string {
 	t.Helper()
