@@ -52,7 +52,7 @@ var faults = []fault{
 	{name: "jail root missing", breaks: aside, mends: back, reason: jailRoot},
 	{name: "jail root not a directory", breaks: aside + "touch " + jailRoot, mends: back, reason: jailRoot},
 	{name: "jail root empty", breaks: aside + "mkdir " + jailRoot, mends: back, reason: jailRoot},
-	{name: "jail storage hangs", prepare: hangDirectory(jailRoot), reason: "deadline", within: 2 * time.Second},
+	{name: "jail storage hangs", prepare: hangDirectory(jailRoot), reason: "at /srv/jails/debian does not answer", within: 2 * time.Second},
 	{name: "library missing", breaks: saveLib + "rm " + lib + "libgojail.so", mends: mendLib, reason: "libgojail.so"},
 	{name: "library truncated", breaks: saveLib + "rm " + lib + "libgojail.so; head -c 1000 /root/saved >" + lib + "libgojail.so", mends: mendLib, reason: "libgojail.so"},
 	{name: "library writable by others", breaks: "chmod 666 " + lib + "libgojail.so", mends: "chmod 755 " + lib + "libgojail.so", reason: "chmod go-w"},
