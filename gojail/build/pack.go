@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/internal/oneline"
@@ -70,6 +71,7 @@ func runPacker(ctx context.Context, args []string, tree, file string) error {
 	said := &output.Head{Most: 2 << 10}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -380,6 +380,22 @@ func TestDirectoryAsASource(t *testing.T) {
 	require.ErrorContains(t, err, "missing: no such file or directory")
 }
 
+// TestProgramsEndWithTheirReader: tar is still writing when its reader has enough.
+func TestProgramsEndWithTheirReader(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), bytes.Repeat([]byte("x"), 1<<20), 0o644))
+	source, err := ParseSource("dir:" + dir)
+	require.NoError(t, err)
+	image, err := source.Open(context.Background(), Options{})
+	require.NoError(t, err)
+	stored, err := image.Layers[0].Open(context.Background())
+	require.NoError(t, err)
+	_, err = stored.Read(make([]byte, 10))
+	require.NoError(t, err)
+	require.NoError(t, stored.Close())
+	require.NoError(t, stored.Close())
+}
+
 func TestDebootstrapReportsItsError(t *testing.T) {
 	if _, err := exec.LookPath("mmdebstrap"); err != nil {
 		t.Skip("needs mmdebstrap")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"syscall"
+	"time"
 
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/output"
@@ -25,6 +27,8 @@ type processReader struct {
 func startReader(cmd *exec.Cmd, what string) (io.ReadCloser, error) {
 	p := &processReader{cmd: cmd, what: what, stderr: &output.Head{Most: 2 << 10}}
 	cmd.Stderr = p.stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // mmdebstrap then removes its tree
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, endPatience
 	pipe, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -51,12 +55,18 @@ func (p *processReader) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
+// endPatience is how long a program that is told to end may clean up after itself.
+const endPatience = 10 * time.Second
+
 // Close ends the program if it is still running.
 func (p *processReader) Close() error {
-	if !p.ended {
-		p.ended = true
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
+	if p.ended {
+		return nil
 	}
+	p.ended = true
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(endPatience, func() { p.cmd.Process.Kill() })
+	defer kill.Stop()
+	p.cmd.Wait()
 	return nil
 }
