@@ -3,7 +3,9 @@
 package build
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -53,11 +55,30 @@ type builder struct {
 }
 
 // Build builds a version of a jail and returns its record. The version is not in use.
-func Build(ctx context.Context, jail *store.Jail, r Request) (record *store.Record, err error) {
+func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, error) {
 	source, err := image.ParseSource(r.Source)
 	if err != nil {
 		return nil, err
 	}
+	return inWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
+		if err := os.Mkdir(b.tree.Dir, 0o755); err != nil {
+			return nil, fmt.Errorf("cannot create the tree: %w", oneline.Cause(err))
+		}
+		b.report("opening " + r.Source)
+		opened, err := source.Open(ctx, r.Image)
+		if err != nil {
+			return nil, err
+		}
+		defer opened.Close()
+		if err := b.unpackImage(ctx, opened); err != nil {
+			return nil, err
+		}
+		return b.finish(ctx)
+	})
+}
+
+// inWork calls do with a work item of the jail, which is removed afterwards.
+func inWork(ctx context.Context, jail *store.Jail, r *Request, do func(context.Context, *builder) (*store.Record, error)) (record *store.Record, err error) {
 	if err := checkFormat(r.Format); err != nil {
 		return nil, err
 	}
@@ -73,23 +94,11 @@ func Build(ctx context.Context, jail *store.Jail, r Request) (record *store.Reco
 			err = fmt.Errorf("version %s is built, but its work directory cannot be removed: %w", record.Version, removed)
 		}
 	}()
-	b := &builder{Request: &r, jail: jail, work: work, tree: unpack.Tree{Dir: work.Path("tree"), Self: r.Self}}
+	b := &builder{Request: r, jail: jail, work: work, tree: unpack.Tree{Dir: work.Path("tree"), Self: r.Self}}
 	ctx, b.cancel = context.WithCancel(ctx)
 	defer b.cancel()
 	b.record = store.Record{Format: r.Format, Source: r.Source, By: r.By, Gojail: config.Version}
-	if err := os.Mkdir(b.tree.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("cannot create the tree: %w", oneline.Cause(err))
-	}
-	b.report("opening " + r.Source)
-	opened, err := source.Open(ctx, r.Image)
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
-	if err := b.unpackImage(ctx, opened); err != nil {
-		return nil, err
-	}
-	return b.finish(ctx)
+	return do(ctx, b)
 }
 
 func (b *builder) report(stage string) {
@@ -168,7 +177,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 func (b *builder) finish(ctx context.Context) (*store.Record, error) {
 	r := &b.record
 	r.Built = time.Now().UTC().Round(time.Second)
-	r.Version = store.NewID(r.Built, r.Digest)
+	r.Version = store.NewID(r.Built, cmp.Or(r.Digest, randomDigest()))
 	if r.Entries == 0 {
 		return nil, fmt.Errorf("%s has no files", b.Source)
 	}
@@ -197,6 +206,12 @@ func (b *builder) finish(ctx context.Context) (*store.Record, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// randomDigest stands for the digest of a tree that was edited, in the name of its version.
+func randomDigest() string {
+	sum := sha256.Sum256([]byte(rand.Text()))
+	return "random:" + hex.EncodeToString(sum[:])
 }
 
 // sumFile returns the SHA-256 and the size of a file.

@@ -161,6 +161,53 @@ func TestBuildOfImageFiles(t *testing.T) {
 	}
 }
 
+func TestEdit(t *testing.T) {
+	for _, format := range []string{store.FormatDir, store.FormatSquashfs, store.FormatEROFS} {
+		t.Run(format, func(t *testing.T) {
+			jail, dir := newJail(t)
+			if err := checkFormat(format); err != nil {
+				t.Skip("needs a program: ", err)
+			}
+			ctx := context.Background()
+			r := request("edit")
+			_, err := Edit(ctx, jail, r, nil)
+			require.ErrorContains(t, err, "jail debian has no current version")
+			first := request("oci:" + imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"a=1", "b>a", "c&a"})}))
+			first.Format = format
+			base, err := Build(ctx, jail, first)
+			require.NoError(t, err)
+			_, err = jail.SwitchTo(ctx, base.Version, "me")
+			require.NoError(t, err)
+
+			failed := errors.New("the shell failed")
+			_, err = Edit(ctx, jail, r, func(context.Context, string) error { return failed })
+			require.ErrorIs(t, err, failed)
+			mustBeClean(t, dir)
+
+			record, err := Edit(ctx, jail, r, func(_ context.Context, root string) error {
+				text, err := os.ReadFile(filepath.Join(root, "a"))
+				require.NoError(t, err)
+				require.Equal(t, "1", string(text))
+				return errors.Join(os.WriteFile(filepath.Join(root, "new"), []byte("22"), 0o755), unix.Chmod(filepath.Join(root, "new"), 0o4755))
+			})
+			require.NoError(t, err)
+			assert.Equal(t, base.Version, record.Base)
+			assert.Equal(t, format, record.Format)
+			assert.Equal(t, "edit", record.Source)
+			assert.Empty(t, record.Digest)
+			assert.EqualValues(t, 1, record.LeftOut["set-ID bits"])
+			v, err := jail.Version(record.Version)
+			require.NoError(t, err)
+			assert.False(t, v.Current)
+			assert.Empty(t, verify(t, jail, v))
+			old, err := jail.Version(base.Version)
+			require.NoError(t, err)
+			assert.Empty(t, verify(t, jail, old), "the version that was copied is as it was")
+			mustBeClean(t, dir)
+		})
+	}
+}
+
 func TestBuildFails(t *testing.T) {
 	layout := imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"a=1"}, []string{"../b/", "b=1"}, []string{".>/etc"})})
 	small := imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"a=1"}, []string{"b=1", "c=1"})})

@@ -21,6 +21,9 @@ const (
 	FormatEROFS    = "erofs"
 )
 
+// Current stands for the current version where a version is named.
+const Current = currentLink
+
 // Record is what is known of a version since it was built.
 type Record struct {
 	Version  string           `json:"version"`
@@ -111,7 +114,7 @@ func (j *Jail) ListPath(id string) string { return j.path(recordsDir, id+".mtree
 // Path returns the path of a version.
 func (j *Jail) Path(v *Version) string { return j.path(versionsDir, v.file) }
 
-// Version returns one version; id may be the beginning of its name if no other begins like it, or "current".
+// Version returns one version; id may be the beginning of its name if no other begins like it, or Current.
 func (j *Jail) Version(id string) (*Version, error) {
 	all, err := j.Versions()
 	if err != nil {

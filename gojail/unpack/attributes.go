@@ -70,7 +70,7 @@ func (u *unpacker) setXattrs(full string, h *tar.Header) error {
 		if len(name) > nameMax || strings.ContainsRune(name, 0) {
 			return fmt.Errorf("invalid name %s of an extended attribute", printable(name))
 		}
-		if !u.keepsXattr(name) || h.Typeflag == tar.TypeSymlink {
+		if !keepsXattr(&u.result, u.policy, name) || h.Typeflag == tar.TypeSymlink {
 			continue
 		}
 		switch err := unix.Lsetxattr(full, name, []byte(value), 0); {
@@ -84,16 +84,16 @@ func (u *unpacker) setXattrs(full string, h *tar.Header) error {
 }
 
 // keepsXattr reports whether an extended attribute is kept, and counts one that is not.
-func (u *unpacker) keepsXattr(name string) bool {
+func keepsXattr(result *Result, policy Policy, name string) bool {
 	switch {
-	case name == capabilityKey && u.policy.Setuid:
+	case name == capabilityKey && policy.Setuid:
 		return true
 	case name == capabilityKey:
-		u.result.leaveOut(leftCapability, 1)
+		result.leaveOut(leftCapability, 1)
 		return false
 	case strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay."):
 		return true
 	}
-	u.result.leaveOut(leftAttributes, 1)
+	result.leaveOut(leftAttributes, 1)
 	return false
 }

@@ -28,6 +28,7 @@ const (
 	actionLayer = "layer"
 	actionMark  = "mark"
 	actionList  = "list"
+	actionStrip = "strip"
 )
 
 // answer is the last line that a child writes to its third descriptor.
@@ -80,6 +81,11 @@ func runChild(text string, result *Result) error {
 		return err
 	case actionMark:
 		return writeVersion(r.Version)
+	case actionStrip:
+		s := &stripper{policy: r.Policy, links: map[uint64]bool{}}
+		err := s.strip("/")
+		*result = s.result
+		return err
 	case actionList:
 		return listTree(os.Stdout)
 	}

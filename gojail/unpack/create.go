@@ -57,9 +57,15 @@ func (u *unpacker) leaveOutDevice(full string) error {
 	if u.policy.Devices == DevicesRefuse {
 		return errors.New("is a device node; a jail has its own /dev, so leave it out: --devices=drop")
 	}
-	u.absent[full] = true
+	return u.leaveOut(full)
+}
+
+// leaveOut leaves out a device node, and remembers it for hard links to it.
+func (u *unpacker) leaveOut(full string) error {
 	u.result.leaveOut(leftDevices, 1)
-	return u.removeExisting(full)
+	err := u.removeExisting(full)
+	u.absent[full] = true
+	return err
 }
 
 // createDirectory keeps a directory that is there, with its content.
@@ -96,9 +102,7 @@ func (u *unpacker) createLink(full, to string) error {
 	}
 	target := path.Join(dir, path.Base(name))
 	if u.absent[target] {
-		u.absent[full] = true
-		u.result.leaveOut(leftDevices, 1)
-		return u.removeExisting(full)
+		return u.leaveOut(full)
 	}
 	var st unix.Stat_t
 	switch err := unix.Lstat(target, &st); {

@@ -36,6 +36,14 @@ func (t Tree) UnpackLayer(ctx context.Context, stream io.Reader, policy Policy, 
 	return result, err
 }
 
+// Strip applies a policy to the tree, which somebody changed, and counts what is in it.
+func (t Tree) Strip(ctx context.Context, policy Policy) (Result, error) {
+	if err := policy.Check(); err != nil {
+		return Result{}, err
+	}
+	return t.run(ctx, request{Action: actionStrip, Policy: policy}, nil, nil)
+}
+
 // Mark writes the version file at the root of the tree, makes the root root's with mode 0755, and
 // returns when the tree is on the disk.
 func (t Tree) Mark(ctx context.Context, version string) error {

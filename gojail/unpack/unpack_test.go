@@ -84,7 +84,7 @@ func (e entry) with(change func(h *tar.Header)) entry {
 var longAgo = time.Unix(1_000_000_000, 0)
 
 // pack returns an archive.
-func pack(t *testing.T, entries ...entry) *bytes.Buffer {
+func pack(t testing.TB, entries ...entry) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -298,9 +298,9 @@ func TestUnpackPolicy(t *testing.T) {
 		}
 	})
 	tree := newTree(t)
-	result := tree.unpack(t, []entry{directory("dev"), node, link("dev/zero", "dev/null"), program})
-	assert.Equal(t, map[string]int64{"device nodes": 2, "set-ID bits": 1, "file capabilities": 1, "extended attributes": 5}, result.LeftOut)
-	assert.Equal(t, []string{"dev", "su=x"}, tree.names(t))
+	result := tree.unpack(t, []entry{directory("dev"), node, link("dev/zero", "dev/null"), program, node, file("dev/null", "x"), link("dev/file", "dev/null")})
+	assert.Equal(t, map[string]int64{"device nodes": 3, "set-ID bits": 1, "file capabilities": 1, "extended attributes": 5}, result.LeftOut)
+	assert.Equal(t, []string{"dev", "dev/file=x", "dev/null=x", "su=x"}, tree.names(t))
 	assert.EqualValues(t, 0o100755, tree.stat(t, "su").Mode)
 	assert.Equal(t, []string{"user.checksum"}, xattrs(t, filepath.Join(tree.Dir, "su")))
 
@@ -411,6 +411,30 @@ func TestChildIsForGojailOnly(t *testing.T) {
 	require.ErrorContains(t, runChild("{", &result), "invalid request")
 }
 
+func TestStrip(t *testing.T) {
+	tree := newTree(t)
+	su := file("su", "text").with(func(h *tar.Header) {
+		h.Mode, h.PAXRecords = 0o4755, map[string]string{"SCHILY.xattr.security.capability": capability, "SCHILY.xattr.user.a": "b"}
+	})
+	null := entry{tar.Header{Name: "null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3, Mode: 0o666}, ""}
+	entries := pack(t, directory("d"), symlink("d/out", "/outside"), su, link("same", "su"), null)
+	keep := Policy{Devices: DevicesMake, Setuid: true}
+	_, err := tree.UnpackLayer(context.Background(), entries, keep, DefaultLimits, Result{})
+	require.NoError(t, err)
+	result, err := tree.Strip(context.Background(), keep)
+	require.NoError(t, err)
+	assert.Equal(t, Result{Entries: 6, Bytes: 4}, result, "the root counts, a second name has no bytes")
+	assert.EqualValues(t, 0o104755, tree.stat(t, "su").Mode)
+	_, err = tree.Strip(context.Background(), Policy{Devices: DevicesRefuse})
+	require.ErrorContains(t, err, `"/null": is a device node`)
+	result, err = tree.Strip(context.Background(), Policy{Devices: DevicesDrop})
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o100755, tree.stat(t, "su").Mode)
+	assert.Equal(t, []string{"user.a"}, xattrs(t, filepath.Join(tree.Dir, "su")))
+	assert.NoFileExists(t, filepath.Join(tree.Dir, "null"))
+	assert.EqualValues(t, 1, result.LeftOut["device nodes"])
+}
+
 func TestMark(t *testing.T) {
 	tree := newTree(t)
 	tree.unpack(t, []entry{
@@ -422,4 +446,18 @@ func TestMark(t *testing.T) {
 	st := tree.stat(t, "")
 	assert.Equal(t, [2]uint32{syscall.S_IFDIR | 0o755, 0}, [2]uint32{st.Mode, st.Uid})
 	assert.EqualValues(t, 0o100644, tree.stat(t, versionFile).Mode)
+}
+
+// FuzzUnpack unpacks whatever comes; newTree looks at what is beside the tree.
+func FuzzUnpack(f *testing.F) {
+	for _, entries := range [][]entry{
+		{directory("d"), file("d/f", "text"), symlink("s", "../../outside"), link("l", "s"), file("s/x", "y"), file("d/.wh.f", "")},
+		{file("../outside", "x"), symlink(".", "/"), file(".wh..wh..opq", "")},
+	} {
+		f.Add(pack(f, entries...).Bytes())
+	}
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		tree := newTree(t)
+		tree.UnpackLayer(context.Background(), bytes.NewReader(archive), layerPolicy, Limits{Entries: 100, Bytes: 1 << 20}, Result{})
+	})
 }

@@ -151,6 +151,7 @@ func cleanName(name string) (string, error) {
 // removeExisting removes what is at a path.
 func (u *unpacker) removeExisting(full string) error {
 	delete(u.times, full)
+	delete(u.absent, full)
 	err := unix.Unlink(full)
 	if err == unix.ENOENT {
 		return nil

@@ -41,7 +41,7 @@ from it (root = "store:debian"). docs/jails.md has the procedures.`,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&j.store, "store", "", "the directory of the store (default: store of gojail.toml)")
-	cmd.AddCommand(newJailBuildCommand(j), newJailLsCommand(j), newJailSwitchCommand(j), newJailRollbackCommand(j), newJailVerifyCommand(j),
+	cmd.AddCommand(newJailBuildCommand(j), newJailLsCommand(j), newJailSwitchCommand(j), newJailRollbackCommand(j), newJailEditCommand(j), newJailVerifyCommand(j),
 		newJailRmCommand(j), newUnpackCommand())
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,6 +105,51 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	out, err = s.gojail("jail", "verify", "debian", "--json")
 	require.Equal(t, silentExit(1), err)
 	assert.JSONEq(t, `{"version": "`+list[0]+`", "differences": [{"path": "./etc/passwd", "what": "changed", "keys": ["size: 0, now 1", "content"]}]}`, out)
+}
+
+func TestJailEdit(t *testing.T) {
+	s, store := newStoreSite(t)
+	for path, target := range map[string]string{"../../../build/lib/gojail/gojail-launcher": "make", "../../../build/cache/jail/bin/sh": "make rootfs"} {
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("needs %s: run %s first", path, target)
+		}
+	}
+	tree, err := filepath.EvalSymlinks("../../../build/cache/jail")
+	require.NoError(t, err)
+	before, err := filepath.Glob("/run/gojail-edit-*")
+	require.NoError(t, err)
+	archive := filepath.Join(s.dir, "debian.tar")
+	exec.Command("tar", "-cf", archive, "-C", tree, ".").Run() // fails where a cluster makes links to its files meanwhile
+	s.must(t, "jail", "build", "debian", "--from", "tar:"+archive)
+	s.must(t, "jail", "switch", "debian")
+	list, _ := s.versions(t)
+
+	out, err := s.command("jail", "edit", "debian", "--", "sh", "-c", "touch /lost; exit 3").CombinedOutput()
+	require.Error(t, err)
+	assert.Equal(t, "gojail: the command ended with 3: there is no new version of jail debian\n", string(out))
+	out, err = s.command("jail", "edit", "debian", "--", "sh", "-c", "id -u >/etc/edited; rm /etc/hostname; chown 7 /etc/edited; ls "+store).CombinedOutput()
+	require.Error(t, err, "the sandbox does not have the store")
+	assert.Contains(t, string(out), "No such file or directory")
+	out, err = s.command("jail", "edit", "debian", "--", "sh", "-c", "id -u >/etc/edited; rm -f /etc/hostname; chown 7 /etc/edited").CombinedOutput()
+	require.NoError(t, err, string(out))
+	after, current := s.versions(t)
+	require.Len(t, after, 2)
+	assert.Equal(t, list[0], current)
+	assert.Contains(t, string(out), "built version "+after[1]+" of jail debian: ")
+	root := filepath.Join(store, "debian/versions", after[1])
+	text, err := os.ReadFile(filepath.Join(root, "etc/edited"))
+	require.NoError(t, err)
+	assert.Equal(t, "0\n", string(text))
+	assert.NoFileExists(t, filepath.Join(root, "etc/hostname"))
+	assert.NoFileExists(t, filepath.Join(root, "lost"))
+	assert.Contains(t, s.must(t, "jail", "verify", "debian"), " is as it was built\n")
+	assert.Contains(t, s.must(t, "jail", "verify", "debian", after[1]), " is as it was built\n")
+	left, err := filepath.Glob("/run/gojail-edit-*")
+	require.NoError(t, err)
+	assert.Equal(t, before, left)
+	work, err := os.ReadDir(filepath.Join(store, "debian/work"))
+	require.NoError(t, err)
+	assert.Empty(t, work)
 }
 
 func TestJailBuildWithoutAConfiguration(t *testing.T) {

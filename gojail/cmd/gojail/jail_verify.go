@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/gojail/build"
+	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/gojail/unpack"
 )
 
@@ -31,7 +32,7 @@ The exit code is 1 if there is a difference.`,
 			if err != nil {
 				return err
 			}
-			id := "current"
+			id := store.Current
 			if len(args) > 1 {
 				id = args[1]
 			}

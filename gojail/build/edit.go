@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+
+	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/output"
+)
+
+// Edit makes a new version of a copy of the current one, which change changes, and returns its record. If change
+// fails, the copy is thrown away. The format is that of the current version; Source is what is recorded.
+func Edit(ctx context.Context, jail *store.Jail, r Request, change func(ctx context.Context, root string) error) (*store.Record, error) {
+	base, err := jail.Version(store.Current)
+	if err != nil {
+		return nil, err
+	}
+	r.Format = base.Format
+	return inWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
+		b.record.Base, b.record.Platform = base.Version, base.Platform
+		b.report("copying version " + base.Version)
+		if err := copyVersion(ctx, jail.Path(base), base.Format, b.tree.Dir); err != nil {
+			return nil, err
+		}
+		b.report("editing")
+		if err := change(ctx, b.tree.Dir); err != nil {
+			return nil, err
+		}
+		b.report("counting")
+		result, err := b.tree.Strip(ctx, r.Policy)
+		if err != nil {
+			return nil, err
+		}
+		b.record.Entries, b.record.Bytes, b.record.LeftOut = result.Entries, result.Bytes, result.LeftOut
+		return b.finish(ctx)
+	})
+}
+
+// copyVersion makes a directory of a version. On file systems that can, a copy shares its blocks.
+func copyVersion(ctx context.Context, from, format, to string) error {
+	args := map[string][]string{
+		store.FormatDir:      {"cp", "--archive", "--reflink=auto", "--one-file-system", "--no-target-directory", from, to},
+		store.FormatSquashfs: {"unsquashfs", "-quiet", "-no-progress", "-dest", to, from},
+		store.FormatEROFS:    {"fsck.erofs", "--extract=" + to, "--preserve", from},
+	}[format]
+	said := &output.Head{Most: 2 << 10}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	switch err := cmd.Run(); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("cannot copy the version: %w; install the package that has it", err)
+	case err != nil:
+		return fmt.Errorf("cannot copy the version: %s: %w: %s", args[0], err, oneline.Text(string(said.Bytes())))
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail/build"
+	"github.com/gojail/gojail/gojail/sandbox"
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/gojail/unpack"
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+func newJailEditCommand(j *jailCommand) *cobra.Command {
+	r := &build.Request{Policy: unpack.Policy{Devices: unpack.DevicesDrop}}
+	cmd := &cobra.Command{
+		Use:   "edit NAME [-- COMMAND [ARGUMENTS]]",
+		Short: "Make a new version of a changed copy of the current one",
+		Long: `Copies the current version, runs a shell or a command in a sandbox of the copy, as
+root and on the node's network, and makes the copy a new version if it ends with
+0. Otherwise the copy is thrown away. The current version and its jobs are not
+touched; no job gets the new version before "gojail jail switch".
+
+The sandbox is that of "gojail run", with a writable root. The version keeps the
+format of the one it is copied from.`,
+		Example: `  gojail jail edit debian
+  gojail jail edit debian -- sh -c 'apt-get update && apt-get -y upgrade'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 || len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
+				return fmt.Errorf("gojail jail edit needs the name of a jail, and -- before a command; see: gojail jail edit --help")
+			}
+			return nil
+		},
+		ValidArgsFunction: j.completeStored,
+		RunE:              func(cmd *cobra.Command, args []string) error { return j.edit(cmd, r, args) },
+	}
+	cmd.Flags().BoolVar(&r.Policy.Setuid, "keep-setuid", false, "keep set-ID bits and file capabilities, also outside jails")
+	cmd.Flags().BoolVar(&r.Wait, "wait", false, "wait while somebody else builds this jail")
+	return cmd
+}
+
+func (j *jailCommand) edit(cmd *cobra.Command, r *build.Request, args []string) error {
+	jail, err := j.openJail(args[0])
+	if err != nil {
+		return err
+	}
+	if r.Targets, err = j.planTargets(args[0]); err != nil {
+		return err
+	}
+	r.Source, r.By, r.Self = "edit", findAuthor(), unpackSelf
+	if len(args) > 1 {
+		r.Source += ": " + strings.Join(args[1:], " ")
+	}
+	record, err := build.Edit(context.Background(), jail, *r, func(_ context.Context, root string) error { return j.runIn(root, args[1:]) })
+	var code silentExit
+	if errors.As(err, &code) {
+		return fmt.Errorf("the command ended with %d: there is no new version of jail %s", int(code), args[0])
+	}
+	if err != nil {
+		return fmt.Errorf("there is no new version of jail %s: %w", args[0], err)
+	}
+	printRecord(cmd.OutOrStdout(), args[0], record)
+	return nil
+}
+
+// editedJail is the name of the jail in the configuration of an edit.
+const editedJail = "edit"
+
+// editConfig is gojail.toml for the sandbox of an edit.
+const editConfig = `default    = "none"
+allow_none = true
+scratch    = %s
+[slurm]
+conf  = %s
+spool = %s
+munge = %s
+[jail.` + editedJail + `]
+root  = %s
+slurm = false
+tmp   = "tmpfs"
+`
+
+// runIn runs a command in a sandbox whose root is a tree, with a configuration and a state directory of its own.
+func (j *jailCommand) runIn(root string, command []string) (err error) {
+	c, err := j.loadConfig()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("/run", "gojail-edit-")
+	if err != nil {
+		return fmt.Errorf("cannot create a directory for the sandbox: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	own := *j.localNode
+	own.Config, own.State = filepath.Join(dir, "gojail.toml"), filepath.Join(dir, "state")
+	var quoted []any
+	for _, path := range []string{filepath.Join(dir, "scratch"), c.Slurm.Conf, c.Slurm.Spool, c.Slurm.Munge, root} {
+		quoted = append(quoted, strconv.Quote(path))
+	}
+	if err := os.WriteFile(own.Config, fmt.Appendf(nil, editConfig, quoted...), 0o644); err != nil {
+		return fmt.Errorf("cannot write the configuration of the sandbox: %w", oneline.Cause(err))
+	}
+	edited, jail, err := own.loadJail(editedJail)
+	if err != nil {
+		return err
+	}
+	if _, err := makeTargetsIn(edited, jail, own.State); err != nil {
+		return err
+	}
+	who, err := lookup("root")
+	if err != nil {
+		return err
+	}
+	err = own.run(editedJail, who, "", false, command)
+	return oneline.Both(err, own.endTemplate())
+}
+
+// endTemplate ends the template of an edit.
+func (n *localNode) endTemplate() error {
+	s, err := state.OpenState(n.State)
+	if err != nil {
+		return err
+	}
+	_, err = sandbox.Reload(s, editedJail, time.Now().Add(runPatience))
+	return err
+}

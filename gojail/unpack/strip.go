@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// stripper applies a policy to a tree that somebody else filled, and counts it.
+type stripper struct {
+	policy Policy
+	result Result
+	links  map[uint64]bool // inodes of files with several names
+}
+
+// strip applies the policy to a path and to everything below it.
+func (s *stripper) strip(full string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(full, &st); err != nil {
+		return fmt.Errorf("cannot stat %s: %w", printable(full), err)
+	}
+	s.result.Entries++
+	if err := s.stripFile(full, &st); err != nil {
+		return fmt.Errorf("%s: %w", printable(full), err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return nil
+	}
+	d, err := os.Open(full)
+	if err != nil {
+		return fmt.Errorf("cannot read the directory %s: %w", printable(full), errors.Unwrap(err))
+	}
+	names, err := d.Readdirnames(-1)
+	d.Close()
+	for ; err == nil && len(names) > 0; names = names[1:] {
+		err = s.strip(path.Join(full, names[0]))
+	}
+	return err
+}
+
+func (s *stripper) stripFile(full string, st *unix.Stat_t) error {
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		return nil
+	case unix.S_IFCHR, unix.S_IFBLK:
+		if s.policy.Devices == DevicesMake {
+			return nil
+		}
+		if s.policy.Devices == DevicesRefuse {
+			return errors.New("is a device node; a jail has its own /dev, so leave it out: --devices=drop")
+		}
+		s.result.Entries--
+		s.result.leaveOut(leftDevices, 1)
+		return unix.Unlink(full)
+	case unix.S_IFREG:
+		if st.Nlink == 1 || !s.links[st.Ino] {
+			s.result.Bytes += st.Size
+			s.links[st.Ino] = st.Nlink > 1
+		}
+		if st.Mode&setIDBits != 0 && !s.policy.Setuid {
+			s.result.leaveOut(leftSetuid, 1)
+			if err := unix.Chmod(full, st.Mode&permissions); err != nil {
+				return fmt.Errorf("cannot change the mode: %w", err)
+			}
+		}
+	}
+	return s.stripXattrs(full)
+}
+
+// stripXattrs removes the attributes that give rights or that overlayfs follows. Labels are the node's own.
+func (s *stripper) stripXattrs(full string) error {
+	buffer := make([]byte, xattrMax)
+	n, err := unix.Llistxattr(full, buffer)
+	if err != nil && err != unix.EOPNOTSUPP {
+		return fmt.Errorf("cannot list the extended attributes: %w", err)
+	}
+	for name := range strings.SplitSeq(string(buffer[:max(n, 0)]), "\x00") {
+		if name == "" || name == "security.selinux" || name == "system.nfs4_acl" || keepsXattr(&s.result, s.policy, name) {
+			continue
+		}
+		if err := unix.Lremovexattr(full, name); err != nil {
+			return fmt.Errorf("cannot remove the extended attribute %s: %w", printable(name), err)
+		}
+	}
+	return nil
+}
