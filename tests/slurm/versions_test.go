@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/image/imagetest"
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// versionedConfig has a jail whose root is the current version of debian in the store.
+var versionedConfig = "store = \"/srv/store\"\n" + harness.DefaultConfig + "\n[jail.stored]\nroot = \"store:debian\"\n"
+
+// jailCommand runs gojail jail on a node, which must succeed.
+func jailCommand(t *testing.T, c *harness.Cluster, args ...string) string {
+	t.Helper()
+	r := c.Gojail("n1", append([]string{"jail"}, args...)...)
+	require.Zero(t, r.Code, r)
+	return r.Stdout
+}
+
+// buildVersion builds a version of debian and returns its name.
+func buildVersion(t *testing.T, c *harness.Cluster, source string, args ...string) string {
+	t.Helper()
+	var record struct{ Version string }
+	out := jailCommand(t, c, append([]string{"build", "debian", "--json", "--from", source}, args...)...)
+	require.NoError(t, json.Unmarshal([]byte(out), &record), out)
+	return record.Version
+}
+
+// debianImage writes an OCI layout into the cluster, with the tree of jail debian and a layer that changes its marker.
+func debianImage(t *testing.T, c *harness.Cluster, text string) string {
+	t.Helper()
+	base := filepath.Join(t.TempDir(), "base.tar")
+	// It fails where another cluster makes links to the files meanwhile, and has read them all the same.
+	exec.Command("tar", "--numeric-owner", "-cf", base, "-C", c.Path("/srv/jails/debian"), ".").Run()
+	change := filepath.Join(t.TempDir(), "change.tar")
+	require.NoError(t, os.WriteFile(change, imagetest.Tar(t, strings.TrimPrefix(marker, "/")+"="+text), 0o644))
+	image := v1.Image(empty.Image)
+	for _, path := range []string{base, change} {
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return os.Open(path) }, tarball.WithCompressionLevel(gzip.BestSpeed))
+		require.NoError(t, err)
+		image, err = mutate.AppendLayers(image, layer)
+		require.NoError(t, err)
+	}
+	layout := imagetest.Layout(t, map[string]v1.Image{"new": imagetest.For(t, image, runtime.GOARCH)})
+	at := "/srv/layout-" + strings.TrimSpace(text)
+	require.NoError(t, os.CopyFS(c.Path(at), os.DirFS(layout)))
+	t.Cleanup(func() { os.RemoveAll(c.Path(at)) })
+	return "oci:" + at + ":new"
+}
+
+// TestVersionsOfAJail: build, switch while a job runs, both see their own, roll back, remove.
+func TestVersionsOfAJail(t *testing.T) {
+	c := shared(t)
+	configure(t, c, versionedConfig)
+	require.NoError(t, os.Mkdir(c.Path("/srv/store"), 0o755))
+	t.Cleanup(func() {
+		c.Gojail("n1", "reload", "stored")
+		require.NoError(t, os.RemoveAll(c.Path("/srv/store")))
+	})
+	seen := func() string { return c.Run(harness.Alice, "srun", "-wn1", "--jail=stored", "cat", marker).Stdout }
+	first := buildVersion(t, c, debianImage(t, c, "first\n"))
+	assert.Equal(t, "jail debian: version "+first+" is current\n", jailCommand(t, c, "switch", "debian"))
+	require.Equal(t, "first\n", seen(), "the build made the mount targets")
+
+	job := submit(t, c, "echo begun; until [ -e switched ]; do sleep 0.1; done; cat "+marker+"; srun cat "+marker+"; echo done\n", "--jail=stored", "-wn1")
+	output := filepath.Join("/srv/store/debian/versions", first, "home/alice/slurm-"+job+".out")
+	wrote := func(want string) {
+		t.Helper()
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return read(c, output) == want }), "%q: %q", want, read(c, output))
+	}
+	wrote("begun\n")
+	second := buildVersion(t, c, debianImage(t, c, "second\n"))
+	assert.Equal(t, "first\n", seen(), "a version that was built is not in use")
+	assert.Equal(t, "jail debian: version "+second+" is current, it was "+first+"\n", jailCommand(t, c, "switch", "debian", second))
+	require.Zero(t, c.Gojail("n1", "reload", "stored").Code)
+	assert.Equal(t, "second\n", seen())
+	require.NoError(t, os.WriteFile(c.Path(filepath.Join(filepath.Dir(output), "switched")), nil, 0o644))
+	wrote("begun\nfirst\nfirst\ndone\n")
+
+	assert.Equal(t, "version "+second+" of jail debian is as it was built\n", jailCommand(t, c, "verify", "debian"))
+	jailCommand(t, c, "rollback", "debian")
+	require.Zero(t, c.Gojail("n1", "reload", "stored").Code)
+	assert.Equal(t, "first\n", seen())
+	assert.Equal(t, "removed version "+second+" of jail debian\n", jailCommand(t, c, "rm", "debian", second, "--force"))
+	assert.Equal(t, "first\n", seen())
+}
