@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
-	"github.com/gojail/gojail/gojail/image"
+	"github.com/gojail/gojail/gojail/source"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/gojail/unpack"
 	"github.com/gojail/gojail/internal/oneline"
@@ -23,7 +23,7 @@ import (
 // Request is what is to be built.
 type Request struct {
 	Source  string // as in gojail jail build --from
-	Image   image.Options
+	Image   source.Options
 	Policy  unpack.Policy
 	Limits  unpack.Limits
 	Format  string // of package store
@@ -56,7 +56,7 @@ type builder struct {
 
 // Build builds a version of a jail and returns its record. The version is not in use.
 func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, error) {
-	source, err := image.ParseSource(r.Source)
+	parsed, err := source.ParseSource(r.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, err
 			return nil, fmt.Errorf("cannot create the tree: %w", oneline.Cause(err))
 		}
 		b.report("opening " + r.Source)
-		opened, err := source.Open(ctx, r.Image)
+		opened, err := parsed.Open(ctx, r.Image)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (b *builder) report(stage string) {
 }
 
 // unpackImage unpacks all layers into the tree.
-func (b *builder) unpackImage(ctx context.Context, i *image.Image) (err error) {
+func (b *builder) unpackImage(ctx context.Context, i *source.Image) (err error) {
 	b.record.Digest, b.record.Platform = i.Digest, i.Platform
 	b.progress.Layers = len(i.Layers)
 	for _, l := range i.Layers {

@@ -27,7 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/gojail/gojail/gojail/image/imagetest"
+	"github.com/gojail/gojail/gojail/source/sourcetest"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/gojail/unpack"
 	"github.com/gojail/gojail/internal/nstest"
@@ -86,10 +86,10 @@ func mustBeClean(t *testing.T, dir string) {
 
 func TestBuildFromALayout(t *testing.T) {
 	jail, dir := newJail(t)
-	image := imagetest.Image(t, []string{"etc/", "etc/a=1", "etc/b=1"}, []string{"etc/.wh.a=", "etc/c=22"})
+	image := sourcetest.Image(t, []string{"etc/", "etc/a=1", "etc/b=1"}, []string{"etc/.wh.a=", "etc/c=22"})
 	digest, err := image.Digest()
 	require.NoError(t, err)
-	r := request("oci:" + imagetest.Layout(t, map[string]v1.Image{"13": image}) + ":13")
+	r := request("oci:" + sourcetest.Layout(t, map[string]v1.Image{"13": image}) + ":13")
 	r.Targets = func(root string) ([]string, error) {
 		assert.FileExists(t, filepath.Join(root, "etc/c"))
 		return []string{"directory /tmp"}, os.Mkdir(filepath.Join(root, "tmp"), 0o755)
@@ -139,7 +139,7 @@ func TestBuildOfImageFiles(t *testing.T) {
 			if err := checkFormat(format); err != nil {
 				t.Skip("needs a program: ", err)
 			}
-			r := request("oci:" + imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"a=1", "new\nline=2"})}))
+			r := request("oci:" + sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"a=1", "new\nline=2"})}))
 			r.Format = format
 			record, err := Build(context.Background(), jail, r)
 			require.NoError(t, err)
@@ -172,7 +172,7 @@ func TestEdit(t *testing.T) {
 			r := request("edit")
 			_, err := Edit(ctx, jail, r, nil)
 			require.ErrorContains(t, err, "jail debian has no current version")
-			first := request("oci:" + imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"a=1", "b>a", "c&a"})}))
+			first := request("oci:" + sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"a=1", "b>a", "c&a"})}))
 			first.Format = format
 			base, err := Build(ctx, jail, first)
 			require.NoError(t, err)
@@ -209,9 +209,9 @@ func TestEdit(t *testing.T) {
 }
 
 func TestBuildFails(t *testing.T) {
-	layout := imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"a=1"}, []string{"../b/", "b=1"}, []string{".>/etc"})})
-	small := imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"a=1"}, []string{"b=1", "c=1"})})
-	blank := imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t)})
+	layout := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"a=1"}, []string{"../b/", "b=1"}, []string{".>/etc"})})
+	small := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"a=1"}, []string{"b=1", "c=1"})})
+	blank := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t)})
 	for name, test := range map[string]struct {
 		source string
 		change func(r *Request)
@@ -274,7 +274,7 @@ func TestBuildFromARegistryFetchesInParallel(t *testing.T) {
 	for i := range 8 {
 		layers = append(layers, []string{fmt.Sprintf("f%d=%s", i, strings.Repeat("x", 300_000))})
 	}
-	image := imagetest.Image(t, layers...)
+	image := sourcetest.Image(t, layers...)
 	var now, most atomic.Int32
 	source := slowRegistry(t, image, func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
 		if n := now.Add(1); n > most.Load() {
@@ -296,7 +296,7 @@ func TestBuildFromARegistryFetchesInParallel(t *testing.T) {
 }
 
 func TestBuildFromARegistryThatBreaks(t *testing.T) {
-	image := imagetest.Image(t, []string{"a=1"}, []string{"b=" + strings.Repeat("x", 300_000)})
+	image := sourcetest.Image(t, []string{"a=1"}, []string{"b=" + strings.Repeat("x", 300_000)})
 	manifest, err := image.Manifest()
 	require.NoError(t, err)
 	second := manifest.Layers[1].Digest.String()
@@ -333,7 +333,7 @@ func TestBuildIsInterrupted(t *testing.T) {
 	jail, dir := newJail(t)
 	hang := make(chan struct{})
 	ctx, cancel := context.WithCancelCause(context.Background())
-	image := imagetest.Image(t, []string{"a=1"}, []string{"b=" + strings.Repeat("x", 300_000)})
+	image := sourcetest.Image(t, []string{"a=1"}, []string{"b=" + strings.Repeat("x", 300_000)})
 	manifest, err := image.Manifest()
 	require.NoError(t, err)
 	source := slowRegistry(t, image, func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
@@ -360,7 +360,7 @@ func TestBuildIsKilledAtAnyMoment(t *testing.T) {
 	for i := range 300 {
 		entries = append(entries, fmt.Sprintf("d%d/f=%s", i, strings.Repeat("x", 2000)))
 	}
-	source := "oci:" + imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, entries, entries[:100])})
+	source := "oci:" + sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, entries, entries[:100])})
 	killed, built := 0, 0
 	for round := 0; round < 60; round++ {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^$")

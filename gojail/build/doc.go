@@ -2,7 +2,7 @@
 
 // Package build makes a version of a jail from a source, and compares a version with what was built.
 //
-// Build works in a work item of the store (gojail/store): source -> layers (gojail/image) -> tree, in a child whose
+// Build works in a work item of the store (gojail/store): source -> layers (gojail/source) -> tree, in a child whose
 // root is the tree (gojail/unpack) -> mount targets -> version file -> list of files -> image file, if asked for ->
 // one rename into versions/. Whatever fails or is killed on the way, no version appears.
 //

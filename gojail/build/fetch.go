@@ -10,7 +10,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/gojail/gojail/gojail/image"
+	"github.com/gojail/gojail/gojail/source"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/internal/oneline"
 )
@@ -22,12 +22,12 @@ const fetchesMax = 3
 type fetcher struct {
 	ctx    context.Context
 	cancel func()
-	layers []*image.Layer
+	layers []*source.Layer
 	spools []*spool // nil: the layer is read from its source
 	wait   sync.WaitGroup
 }
 
-func newFetcher(ctx context.Context, cancel func(), work *store.Work, layers []*image.Layer) *fetcher {
+func newFetcher(ctx context.Context, cancel func(), work *store.Work, layers []*source.Layer) *fetcher {
 	f := &fetcher{ctx: ctx, cancel: cancel, layers: layers, spools: make([]*spool, len(layers))}
 	slots := make(chan struct{}, fetchesMax)
 	for n, l := range layers {
@@ -84,7 +84,7 @@ type spool struct {
 func newSpool(path string) *spool { return &spool{path: path, changed: sync.NewCond(&sync.Mutex{})} }
 
 // fill copies a layer to the file.
-func (s *spool) fill(ctx context.Context, l *image.Layer) {
+func (s *spool) fill(ctx context.Context, l *source.Layer) {
 	file, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	s.advance(0, oneline.Cause(err))
 	if err == nil {
@@ -97,7 +97,7 @@ func (s *spool) fill(ctx context.Context, l *image.Layer) {
 	s.advance(0, err)
 }
 
-func (s *spool) copy(ctx context.Context, file *os.File, l *image.Layer) error {
+func (s *spool) copy(ctx context.Context, file *os.File, l *source.Layer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image mounts an image file, squashfs or EROFS, that is the root of a jail.
+// Package imagefile mounts an image file, squashfs or EROFS, that is the root of a jail.
 //
 // The kernel's parsers are not made for hostile input, so an image is mounted only if nobody but root can
 // have written it (package trusted), and its superblock is compared with the file's length before. A mount

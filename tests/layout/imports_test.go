@@ -28,9 +28,9 @@ var mayImport = map[string][]string{
 	"gojail/sandbox":   {"gojail/site", "gojail/mount", "gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "internal"},
 	"gojail/check":     {"gojail/sandbox", "gojail/site", "gojail/mount", "gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "gojail/cdi", "gojail/seccomp", "internal"},
 	"gojail/unpack":    {"internal"},
-	"gojail/image":     {"internal"},
+	"gojail/source":    {"internal"},
 	"gojail/store":     {"internal"},
-	"gojail/build":     {"gojail/image", "gojail/store", "gojail/unpack", "gojail/config", "internal"},
+	"gojail/build":     {"gojail/source", "gojail/store", "gojail/unpack", "gojail/config", "internal"},
 	"gojail/cmd":       {"gojail", "netsetup", "internal"},
 
 	"netsetup/config":    {"internal"},
@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 }
 
 // forTests are parts that only tests may import, whatever their part of the tree.
-var forTests = []string{"internal/nstest", "gojail/mount/mounttest", "gojail/state/statetest", "gojail/config/configtest", "gojail/image/imagetest", "gojail/imagefile/imagefiletest", "netsetup/fake", "healthcheck/nvml", "tests/harness"}
+var forTests = []string{"internal/nstest", "gojail/mount/mounttest", "gojail/state/statetest", "gojail/config/configtest", "gojail/source/sourcetest", "gojail/imagefile/imagefiletest", "netsetup/fake", "healthcheck/nvml", "tests/harness"}
 
 // partOf returns the longest part of the table that holds a package.
 func partOf(path string) (part string) {

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail/image/imagetest"
+	"github.com/gojail/gojail/gojail/source/sourcetest"
 	"github.com/gojail/gojail/tests/harness"
 )
 
@@ -51,7 +51,7 @@ func debianImage(t *testing.T, c *harness.Cluster, text string) string {
 	// It fails where another cluster makes links to the files meanwhile, and has read them all the same.
 	exec.Command("tar", "--numeric-owner", "-cf", base, "-C", c.Path("/srv/jails/debian"), ".").Run()
 	change := filepath.Join(t.TempDir(), "change.tar")
-	require.NoError(t, os.WriteFile(change, imagetest.Tar(t, strings.TrimPrefix(marker, "/")+"="+text), 0o644))
+	require.NoError(t, os.WriteFile(change, sourcetest.Tar(t, strings.TrimPrefix(marker, "/")+"="+text), 0o644))
 	image := v1.Image(empty.Image)
 	for _, path := range []string{base, change} {
 		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return os.Open(path) }, tarball.WithCompressionLevel(gzip.BestSpeed))
@@ -59,7 +59,7 @@ func debianImage(t *testing.T, c *harness.Cluster, text string) string {
 		image, err = mutate.AppendLayers(image, layer)
 		require.NoError(t, err)
 	}
-	layout := imagetest.Layout(t, map[string]v1.Image{"new": imagetest.For(t, image, runtime.GOARCH)})
+	layout := sourcetest.Layout(t, map[string]v1.Image{"new": sourcetest.For(t, image, runtime.GOARCH)})
 	at := "/srv/layout-" + strings.TrimSpace(text)
 	require.NoError(t, os.CopyFS(c.Path(at), os.DirFS(layout)))
 	t.Cleanup(func() { os.RemoveAll(c.Path(at)) })
@@ -80,7 +80,7 @@ func TestVersionsOfAJail(t *testing.T) {
 	assert.Equal(t, "jail debian: version "+first+" is current\n", jailCommand(t, c, "switch", "debian"))
 	require.Equal(t, "first\n", seen(), "the build made the mount targets")
 
-	job := submit(t, c, "echo begun; until [ -e switched ]; do sleep 0.1; done; cat "+marker+"; srun cat "+marker+"; echo done\n", "--jail=stored", "-wn1")
+	job := submitScript(t, c, "echo begun; until [ -e switched ]; do sleep 0.1; done; cat "+marker+"; srun cat "+marker+"; echo done\n", "--jail=stored", "-wn1")
 	output := filepath.Join("/srv/store/debian/versions", first, "home/alice/slurm-"+job+".out")
 	wrote := func(want string) {
 		t.Helper()

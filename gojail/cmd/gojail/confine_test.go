@@ -188,7 +188,7 @@ func TestALauncherThatHangs(t *testing.T) {
 	s := newSite(t)
 	text, err := os.ReadFile(s.dir + "/gojail.toml")
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(s.dir+"/gojail.toml", append([]byte("deadline = \"1s\"\n"), text...), 0o644))
+	require.NoError(t, os.WriteFile(s.dir+"/gojail.toml", append([]byte("deadline = \"4s\"\n"), text...), 0o644))
 	s.ready(t)
 	built, err := filepath.Abs("../../../build/lib/gojail")
 	require.NoError(t, err)

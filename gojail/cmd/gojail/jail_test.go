@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail/image/imagetest"
+	"github.com/gojail/gojail/gojail/source/sourcetest"
 )
 
 // newStoreSite is a site with a store and a jail "stored" whose root is in it. tiny's root is what jails are built from.
@@ -77,7 +77,7 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	assert.Equal(t, "nothing to create: jail stored has all its mount targets\n", s.must(t, "init", "--force", "stored"))
 	assert.Equal(t, "version "+list[0]+" of jail debian is as it was built\n", s.must(t, "jail", "verify", "debian"))
 
-	layout := imagetest.Layout(t, map[string]v1.Image{"": imagetest.Image(t, []string{"etc/", "etc/new=1"})})
+	layout := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"etc/", "etc/new=1"})})
 	s.must(t, "jail", "build", "debian", "--from", "oci:"+layout)
 	list, current = s.versions(t)
 	require.Len(t, list, 2)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package image
+package source
 
 import (
 	"encoding/base64"
@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail/image/imagetest"
+	"github.com/gojail/gojail/gojail/source/sourcetest"
 )
 
 // newRegistry starts a registry on loopback with an image hpc/debian:13, and returns its address and, with TLS, the file with its
@@ -61,7 +61,7 @@ func newRegistry(t *testing.T, tls bool, password string, image v1.Image) (addre
 }
 
 func TestRegistry(t *testing.T) {
-	image := imagetest.Image(t, []string{"a=1"}, []string{"b=2"})
+	image := sourcetest.Image(t, []string{"a=1"}, []string{"b=2"})
 	digest, err := image.Digest()
 	require.NoError(t, err)
 	for _, tls := range []bool{false, true} {
@@ -116,7 +116,7 @@ func TestRegistryWithoutTLS(t *testing.T) {
 
 // TestRegistryThatLies: a registry may return another manifest or layer than was asked for.
 func TestRegistryThatLies(t *testing.T) {
-	good, bad := imagetest.Image(t, []string{"a=1"}), imagetest.Image(t, []string{"a=2"})
+	good, bad := sourcetest.Image(t, []string{"a=1"}), sourcetest.Image(t, []string{"a=2"})
 	address, _ := newRegistry(t, false, "", bad)
 	goodDigest, err := good.Digest()
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package image
+package source
 
 import (
 	"archive/tar"
@@ -30,7 +30,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/gojail/image/imagetest"
+	"github.com/gojail/gojail/gojail/source/sourcetest"
 	"github.com/gojail/gojail/internal/nstest"
 )
 
@@ -90,9 +90,9 @@ func TestParseSource(t *testing.T) {
 }
 
 func TestLayoutByTagAndPlatform(t *testing.T) {
-	one := imagetest.Image(t, []string{"a=1", "b/"}, []string{"c=2"})
-	two := imagetest.Image(t, []string{"d=1"})
-	dir := imagetest.Layout(t, map[string]v1.Image{"one": one, "two": two})
+	one := sourcetest.Image(t, []string{"a=1", "b/"}, []string{"c=2"})
+	two := sourcetest.Image(t, []string{"d=1"})
+	dir := sourcetest.Layout(t, map[string]v1.Image{"one": one, "two": two})
 	image, layers, err := read(t, "oci:"+dir+":one", Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a b/", "c"}, layers)
@@ -107,8 +107,8 @@ func TestLayoutByTagAndPlatform(t *testing.T) {
 	_, _, err = read(t, "oci:"+dir, Options{})
 	require.ErrorContains(t, err, "there are 2 images; choose one by its tag: ")
 
-	other := imagetest.For(t, two, "s390x")
-	dir = imagetest.Layout(t, map[string]v1.Image{"": other})
+	other := sourcetest.For(t, two, "s390x")
+	dir = sourcetest.Layout(t, map[string]v1.Image{"": other})
 	_, _, err = read(t, "oci:"+dir, Options{})
 	require.ErrorContains(t, err, "the image is for linux/s390x and not for linux/"+runtime.GOARCH+"; give --platform linux/s390x if that is right")
 	_, layers, err = read(t, "oci:"+dir, Options{Platform: "linux/s390x"})
@@ -121,7 +121,7 @@ func TestLayoutByTagAndPlatform(t *testing.T) {
 	index := mutate.AppendManifests(empty.Index,
 		mutate.IndexAddendum{Add: other, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "s390x"}}},
 		mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: runtime.GOARCH}}},
-		mutate.IndexAddendum{Add: imagetest.Image(t), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"}}})
+		mutate.IndexAddendum{Add: sourcetest.Image(t), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"}}})
 	dir = filepath.Join(t.TempDir(), "multi")
 	at, err := layout.Write(dir, empty.Index)
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestLayoutByTagAndPlatform(t *testing.T) {
 
 // TestLayoutBelievesNothing changes one thing after the other in a layout.
 func TestLayoutBelievesNothing(t *testing.T) {
-	image := imagetest.Image(t, []string{"a=1"})
+	image := sourcetest.Image(t, []string{"a=1"})
 	manifest, err := image.Manifest()
 	require.NoError(t, err)
 	digest, err := image.Digest()
@@ -173,7 +173,7 @@ func TestLayoutBelievesNothing(t *testing.T) {
 		}, "index.json is larger than 4194304 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := imagetest.Layout(t, map[string]v1.Image{"": image})
+			dir := sourcetest.Layout(t, map[string]v1.Image{"": image})
 			test.change(t, dir)
 			source, err := ParseSource("oci:" + dir)
 			require.NoError(t, err)
@@ -268,7 +268,7 @@ func TestImagesThatCannotBeUnpacked(t *testing.T) {
 }
 
 func TestArchives(t *testing.T) {
-	one, two := imagetest.Image(t, []string{"a=1"}, []string{"b=2"}), imagetest.Image(t, []string{"c=1"})
+	one, two := sourcetest.Image(t, []string{"a=1"}, []string{"b=2"}), sourcetest.Image(t, []string{"c=1"})
 	dir := t.TempDir()
 	tag := func(text string) name.Tag {
 		tag, err := name.NewTag(text)
@@ -293,7 +293,7 @@ func TestArchives(t *testing.T) {
 	require.ErrorContains(t, err, `there are 2 images, and "" names none; write FILE:NAME:TAG with one of: `)
 
 	archive := filepath.Join(dir, "oci.tar")
-	out, err := exec.Command("tar", "-cf", archive, "-C", imagetest.Layout(t, map[string]v1.Image{"x": one}), ".").CombinedOutput()
+	out, err := exec.Command("tar", "-cf", archive, "-C", sourcetest.Layout(t, map[string]v1.Image{"x": one}), ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	_, layers, err = read(t, "oci-archive:"+archive+":x", Options{})
 	require.NoError(t, err)
@@ -313,12 +313,12 @@ func TestArchives(t *testing.T) {
 
 // TestOldDockerArchive: docker before 25 wrote a layer that it had already as a link to it.
 func TestOldDockerArchive(t *testing.T) {
-	layer := imagetest.Tar(t, "a=1")
+	layer := sourcetest.Tar(t, "a=1")
 	digest, _, err := v1.SHA256(bytes.NewReader(layer))
 	require.NoError(t, err)
 	config, err := json.Marshal(v1.ConfigFile{RootFS: v1.RootFS{DiffIDs: []v1.Hash{digest, digest}}})
 	require.NoError(t, err)
-	archive := imagetest.Tar(t, `manifest.json=[{"Config":"c.json","Layers":["x/layer.tar","y/layer.tar"]}]`, "c.json="+string(config),
+	archive := sourcetest.Tar(t, `manifest.json=[{"Config":"c.json","Layers":["x/layer.tar","y/layer.tar"]}]`, "c.json="+string(config),
 		"x/", "x/layer.tar="+string(layer), "y/", "y/layer.tar>../x/layer.tar")
 	path := filepath.Join(t.TempDir(), "old.tar")
 	require.NoError(t, os.WriteFile(path, archive, 0o644))
@@ -328,7 +328,7 @@ func TestOldDockerArchive(t *testing.T) {
 }
 
 func TestPlainSources(t *testing.T) {
-	text := imagetest.Tar(t, "a=1", "b/")
+	text := sourcetest.Tar(t, "a=1", "b/")
 	dir := t.TempDir()
 	for program, ending := range map[string]string{"": "", "gzip": ".gz", "xz": ".xz", "bzip2": ".bz2"} {
 		path := filepath.Join(dir, "x.tar")
@@ -406,7 +406,7 @@ func TestDebootstrapReportsItsError(t *testing.T) {
 }
 
 func TestLayersAreVerified(t *testing.T) {
-	text := imagetest.Tar(t, "a="+strings.Repeat("x", 100_000))
+	text := sourcetest.Tar(t, "a="+strings.Repeat("x", 100_000))
 	sum := func(b []byte) string {
 		digest, _, err := v1.SHA256(bytes.NewReader(b))
 		require.NoError(t, err)
@@ -474,7 +474,7 @@ func FuzzLayout(f *testing.F) {
 }
 
 func FuzzTarBlobs(f *testing.F) {
-	f.Add(imagetest.Tar(f, "a=1", "b>a", "c&b", "d/"), "c")
+	f.Add(sourcetest.Tar(f, "a=1", "b>a", "c&b", "d/"), "c")
 	f.Fuzz(func(t *testing.T, archive []byte, name string) {
 		path := filepath.Join(t.TempDir(), "x.tar")
 		require.NoError(t, os.WriteFile(path, archive, 0o600))

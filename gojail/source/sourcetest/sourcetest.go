@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagetest makes images for tests.
-package imagetest
+// Package sourcetest makes images for tests.
+package sourcetest
 
 import (
 	"archive/tar"

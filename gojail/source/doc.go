@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image opens what a jail is built from: OCI layouts, archives of podman and docker, registries, directories,
+// Package source opens what a jail is built from: OCI layouts, archives of podman and docker, registries, directories,
 // tar files and the tree that mmdebstrap makes. Each becomes a list of layers, which are tar streams.
 //
 // Nothing that a source says is believed: the manifest must have the digest that was asked for, the configuration and
@@ -10,4 +10,4 @@
 //
 // go-containerregistry is used to talk to registries, and for the types of the OCI image specification. Its Extract
 // is not: it gets hard links across layers wrong.
-package image
+package source
