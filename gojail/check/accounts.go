@@ -21,9 +21,9 @@ import (
 
 // checkHomes reports home directories that a jail lacks, in which users' jobs start. It inspects the jail
 // only: on the node they may lie on storage that hangs.
-func (k *checker) checkHomes(j *config.Jail, root int, isMounted func(path string) bool) {
+func (c *checker) checkHomes(j *config.Jail, root int, isMounted func(path string) bool) {
 	missing := map[string][]string{} // by the directory above
-	for _, home := range k.findUserHomes() {
+	for _, home := range c.findUserHomes() {
 		if isMounted(home) {
 			continue
 		}
@@ -36,15 +36,15 @@ func (k *checker) checkHomes(j *config.Jail, root int, isMounted func(path strin
 		if dir == "/" {
 			dir = homes[0]
 		}
-		k.warn("jail "+j.Name, fmt.Sprintf(`mount it: [[jail.%s.mounts]] destination = %q, source = %[2]q, options = ["rbind", "nosuid", "nodev"]; then: gojail init %[1]s`, j.Name, dir),
+		c.warn("jail "+j.Name, fmt.Sprintf(`mount it: [[jail.%s.mounts]] destination = %q, source = %[2]q, options = ["rbind", "nosuid", "nodev"]; then: gojail init %[1]s`, j.Name, dir),
 			"%s has no %s, a user's home directory in the node's passwd, and no mount provides it (%d such below %s): a job submitted from there fails", j.Root, homes[0], len(homes), dir)
 	}
 }
 
 // findUserHomes returns the home directories of the users in the node's passwd(5). It does not use a name
 // service, which may hang and have any number of users.
-func (k *checker) findUserHomes() []string {
-	text, _ := os.ReadFile(k.node.passwd())
+func (c *checker) findUserHomes() []string {
+	text, _ := os.ReadFile(c.node.passwd())
 	var homes []string
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSpace(line), ":")
@@ -65,31 +65,31 @@ func (k *checker) findUserHomes() []string {
 
 // checkSlurmUser reports a SlurmUser that the jail's passwd(5) lacks: Slurm's commands look it up when
 // they read slurm.conf, and exit where it is unknown.
-func (k *checker) checkSlurmUser(j *config.Jail, root int) {
-	name := node.ReadSlurmConf(k.config).Values["slurmuser"]
+func (c *checker) checkSlurmUser(j *config.Jail, root int) {
+	name := node.ReadSlurmConf(c.config).Values["slurmuser"]
 	if name == "" {
 		name = "root" // slurm.conf(5)
 	}
 	known, err := hasAccount(root, name)
 	if err != nil {
-		k.warn("jail "+j.Name, "make the file readable", "%s/etc/passwd cannot be read: %v", j.Root, err)
+		c.warn("jail "+j.Name, "make the file readable", "%s/etc/passwd cannot be read: %v", j.Root, err)
 		return
 	}
 	if known {
 		return
 	}
 	line := name + ":x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node"
-	if u := k.findAccount(name); u != nil {
+	if u := c.findAccount(name); u != nil {
 		line = fmt.Sprintf("%s:x:%s:%s::/nonexistent:/usr/sbin/nologin", u.Username, u.Uid, u.Gid)
 	}
-	k.warn("jail "+j.Name, "append this line to the file: "+line,
+	c.warn("jail "+j.Name, "append this line to the file: "+line,
 		`SlurmUser %s of slurm.conf is not in %s/etc/passwd: srun inside the jail fails with "Invalid user for SlurmUser"`, name, j.Root)
 }
 
 // findAccount returns a user of the node by name or number, or nil where the user is unknown or the name
 // service must not be used.
-func (k *checker) findAccount(name string) *user.User {
-	if k.node.Accounts == nil {
+func (c *checker) findAccount(name string) *user.User {
+	if c.node.Accounts == nil {
 		return nil
 	}
 	u, err := user.Lookup(name)

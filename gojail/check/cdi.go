@@ -16,13 +16,13 @@ import (
 
 // checkCDI reports what the CDI devices of a jail provide, devices whose kind is absent, and files of
 // another driver than the loaded one. node.ReadHost fails where devices cannot be provided.
-func (k *checker) checkCDI(j *config.Jail) {
+func (c *checker) checkCDI(j *config.Jail) {
 	if j.CDIDevices == nil {
 		return
 	}
 	subject := "jail " + j.Name
 	for _, name := range j.CDIDevices.Absent {
-		k.warn(subject, "if the node has such devices, create their CDI file, for example: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+		c.warn(subject, "if the node has such devices, create their CDI file, for example: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
 			"no CDI file of this node describes %s: jobs here run without it", name)
 	}
 	edits := j.CDIDevices.Edits
@@ -31,28 +31,28 @@ func (k *checker) checkCDI(j *config.Jail) {
 		if n := len(edits.Unhandled); n > 0 {
 			text += fmt.Sprintf("; %d of its settings are omitted, such as the %s", n, edits.Unhandled[0])
 		}
-		k.ok(subject, "%s", text)
+		c.ok(subject, "%s", text)
 	}
 	loaded, err := os.ReadFile(filepath.Join(node.NvidiaDriver, "version"))
 	version := strings.TrimSpace(string(loaded))
 	for _, m := range edits.Mounts {
 		of, is := strings.CutPrefix(filepath.Base(m.Destination), "libcuda.so.")
 		if is && err == nil && strings.Contains(of, ".") && of != version {
-			k.fail(subject, "run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, then: gojail reload "+j.Name,
+			c.fail(subject, "run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, then: gojail reload "+j.Name,
 				"the CDI file provides libraries of NVIDIA's driver %s, but %s is loaded: CUDA does not start", of, version)
 		}
 	}
 }
 
 // checkStaleTemplate reports a jail whose key differs from the key in the site file.
-func (k *checker) checkStaleTemplate(j *config.Jail) {
-	text, err := os.ReadFile(filepath.Join(k.node.State, contract.SiteFile))
-	if err != nil || !strings.Contains(string(text), "\nconfig "+k.config.Identity.String()+"\n") {
+func (c *checker) checkStaleTemplate(j *config.Jail) {
+	text, err := os.ReadFile(filepath.Join(c.node.State, contract.SiteFile))
+	if err != nil || !strings.Contains(string(text), "\nconfig "+c.config.Identity.String()+"\n") {
 		return // the next step compiles the site file
 	}
 	_, key, found := strings.Cut(string(text), "\njail "+j.Name+"\nkey ")
-	if found && !strings.HasPrefix(key, site.Key(k.config, j)+"\n") {
-		k.warn("jail "+j.Name, "to apply this to the next jobs: gojail reload "+j.Name,
+	if found && !strings.HasPrefix(key, site.Key(c.config, j)+"\n") {
+		c.warn("jail "+j.Name, "to apply this to the next jobs: gojail reload "+j.Name,
 			"devices, CDI files or Slurm's programs of this node have changed since the last job")
 	}
 }

@@ -95,24 +95,24 @@ type checker struct {
 	config *config.Config // nil: it has errors
 	report func(Finding)
 	ids    *userNamespace
-	watch  bool // for Watch: without what only an administrator wants to know
+	watch  bool // for Watch: without findings that only an administrator wants
 }
 
-func (k *checker) ok(subject, format string, args ...any) {
-	k.report(Finding{Level: OK, Subject: subject, Found: fmt.Sprintf(format, args...)})
+func (c *checker) ok(subject, format string, args ...any) {
+	c.report(Finding{Level: OK, Subject: subject, Found: fmt.Sprintf(format, args...)})
 }
 
-func (k *checker) warn(subject, remedy, format string, args ...any) {
-	k.report(Finding{Level: Warn, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy})
+func (c *checker) warn(subject, remedy, format string, args ...any) {
+	c.report(Finding{Level: Warn, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-func (k *checker) fail(subject, remedy, format string, args ...any) {
-	k.failIn(false, subject, remedy, format, args...)
+func (c *checker) fail(subject, remedy, format string, args ...any) {
+	c.failIn(false, subject, remedy, format, args...)
 }
 
 // failIn is fail for findings that users may have caused (Finding.Content).
-func (k *checker) failIn(content bool, subject, remedy, format string, args ...any) {
-	k.report(Finding{Level: Fail, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy, Content: content})
+func (c *checker) failIn(content bool, subject, remedy, format string, args ...any) {
+	c.report(Finding{Level: Fail, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy, Content: content})
 }
 
 // checkTimeout is the limit for the check of all jails, where their storage answers slowly.
@@ -121,9 +121,9 @@ const checkTimeout = 30 * time.Second
 // Check reports everything that would make a launch on this node fail, what makes it slow, and what the
 // storage of each jail can do, while it checks. It changes nothing.
 func Check(n Node, report func(Finding)) {
-	k := newChecker(n, report)
-	if k.checkNode() {
-		k.checkJails(checkTimeout, needAll)
+	c := newChecker(n, report)
+	if c.checkNode() {
+		c.checkJails(checkTimeout, needAll)
 	}
 }
 
@@ -134,34 +134,34 @@ func newChecker(n Node, report func(Finding)) *checker {
 }
 
 // checkNode checks everything but the jails, and reports whether they can be checked.
-func (k *checker) checkNode() bool {
-	c, err := node.Load(k.node.Config, k.node.Name)
+func (c *checker) checkNode() bool {
+	cfg, err := node.Load(c.node.Config, c.node.Name)
 	if err == nil {
-		k.config = c
+		c.config = cfg
 	}
-	able := k.checkKernel()
-	k.checkParts()
-	k.checkState()
+	able := c.checkKernel()
+	c.checkParts()
+	c.checkState()
 	if err != nil {
 		for _, line := range tomlfile.List(err) {
-			k.fail("configuration", "job steps fail until this is corrected", "%s", line)
+			c.fail("configuration", "job steps fail until this is corrected", "%s", line)
 		}
 		return false
 	}
-	k.checkConfiguration()
-	k.checkScratch()
-	k.checkSlurm()
+	c.checkConfiguration()
+	c.checkScratch()
+	c.checkSlurm()
 	return able // otherwise each jail would report the kernel's fault again
 }
 
-func (k *checker) checkConfiguration() {
-	c := k.config
-	k.ok("configuration", "%s: jails: %s; default: %s", c.Path, strings.Join(c.JailNames(), ", "), c.Default)
-	if k.node.Accounts == nil {
+func (c *checker) checkConfiguration() {
+	cfg := c.config
+	c.ok("configuration", "%s: jails: %s; default: %s", cfg.Path, strings.Join(cfg.JailNames(), ", "), cfg.Default)
+	if c.node.Accounts == nil {
 		return
 	}
-	for _, unknown := range site.Unknown(c, *k.node.Accounts) {
-		k.warn("configuration", "it matches no user; correct the name, or check the name service (getent)",
+	for _, unknown := range site.Unknown(cfg, *c.node.Accounts) {
+		c.warn("configuration", "it matches no user; correct the name, or check the name service (getent)",
 			"this node has no %s", unknown)
 	}
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// checkedNode is a node on which everything is right.
+// checkedNode is a node on which no check finds anything.
 type checkedNode struct {
 	Node
 	dir, root, conf string
 }
 
-func goodNode(t *testing.T) *checkedNode {
+func newGoodNode(t *testing.T) *checkedNode {
 	t.Helper()
 	nstest.NeedRoot(t)
 	// Not below /tmp, which is private to each job: the check would say so.
@@ -48,24 +48,24 @@ func goodNode(t *testing.T) *checkedNode {
 	for _, name := range []string{"gojail-launcher", "libgojail.so"} {
 		require.NoError(t, exec.Command("cp", "/bin/true", filepath.Join(n.LibDir, name)).Run())
 	}
-	n.write(t, "lib/prolog-1", "", 0o755)
-	n.plugin(t, "lib/spank_gojail.so", "0x160508")
-	n.plugin(t, "plugins/auth_munge.so", "0x160509") // another micro release fits
-	n.write(t, "jail/bin/sh", "", 0o755)
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+dir+"/plugins\nJobSubmitPlugins=lua,gojail\nProlog="+n.LibDir+"/prolog-1\n", 0o644)
-	n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+dir+"/state\n", 0o644)
+	n.writeFile(t, "lib/prolog-1", "", 0o755)
+	n.writePlugin(t, "lib/spank_gojail.so", "0x160508")
+	n.writePlugin(t, "plugins/auth_munge.so", "0x160509") // another micro release fits
+	n.writeFile(t, "jail/bin/sh", "", 0o755)
+	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+dir+"/plugins\nJobSubmitPlugins=lua,gojail\nProlog="+n.LibDir+"/prolog-1\n", 0o644)
+	n.writeFile(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+dir+"/state\n", 0o644)
 	n.configure(t, "")
 	return n
 }
 
 func (n *checkedNode) configure(t *testing.T, more string) {
 	t.Helper()
-	n.write(t, "gojail.toml", "default = \"a\"\nscratch = \""+n.dir+"/scratch\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool\"\n"+
+	n.writeFile(t, "gojail.toml", "default = \"a\"\nscratch = \""+n.dir+"/scratch\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool\"\n"+
 		"[jail.a]\nroot = \""+n.root+"\"\nslurm = false\nhost = []\n"+more, 0o644)
 }
 
-// plugin makes a file that looks like a plugin of that release of Slurm.
-func (n *checkedNode) plugin(t *testing.T, name, release string) {
+// writePlugin creates a file that looks like a plugin of that release of Slurm.
+func (n *checkedNode) writePlugin(t *testing.T, name, release string) {
 	t.Helper()
 	cmd := exec.Command("gcc", "-shared", "-fPIC", "-o", filepath.Join(n.dir, name), "-x", "c", "-")
 	cmd.Stdin = strings.NewReader("const unsigned int plugin_version = " + release + ";\n")
@@ -73,26 +73,26 @@ func (n *checkedNode) plugin(t *testing.T, name, release string) {
 	require.NoError(t, err, "%s", out)
 }
 
-func (n *checkedNode) write(t *testing.T, name, text string, mode os.FileMode) {
+func (n *checkedNode) writeFile(t *testing.T, name, text string, mode os.FileMode) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(n.dir, name), []byte(text), mode))
 }
 
-func (n *checkedNode) read(t *testing.T, name string) string {
+func (n *checkedNode) readFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.dir, name))
 	require.NoError(t, err)
 	return string(text)
 }
 
-// plugstack writes plugstack.conf with one more argument.
-func (n *checkedNode) plugstack(t *testing.T, argument string) {
+// addPluginArgument adds an argument to the line of plugstack.conf.
+func (n *checkedNode) addPluginArgument(t *testing.T, argument string) {
 	t.Helper()
-	n.write(t, "slurm/plugstack.conf", strings.TrimSpace(n.read(t, "slurm/plugstack.conf"))+" "+argument+"\n", 0o644)
+	n.writeFile(t, "slurm/plugstack.conf", strings.TrimSpace(n.readFile(t, "slurm/plugstack.conf"))+" "+argument+"\n", 0o644)
 }
 
-// findings are the lines that are not OK.
-func (n *checkedNode) findings() string {
+// listFindings returns the lines of the check that are not OK.
+func (n *checkedNode) listFindings() string {
 	var list []string
 	Check(n.Node, func(f Finding) {
 		if f.Level != OK && f.Subject != "latency" { // that depends on the machine
@@ -103,8 +103,8 @@ func (n *checkedNode) findings() string {
 }
 
 func TestCheckFindsNothingOnAGoodNode(t *testing.T) {
-	n := goodNode(t)
-	assert.Empty(t, n.findings())
+	n := newGoodNode(t)
+	assert.Empty(t, n.listFindings())
 	_, err := os.Stat(filepath.Join(n.dir, "scratch"))
 	assert.True(t, os.IsNotExist(err), "a check makes nothing")
 	entries, err := os.ReadDir(n.State)
@@ -132,72 +132,72 @@ var spoiled = map[string]struct {
 	"open state":     {func(t *testing.T, n *checkedNode) { os.Chmod(n.State, 0o777) }, "FAIL  state: "},
 	"state a file": {func(t *testing.T, n *checkedNode) {
 		os.Remove(n.State)
-		n.write(t, "state", "", 0o600)
+		n.writeFile(t, "state", "", 0o600)
 	}, "not a directory"},
 	"open scratch": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.Mkdir(n.dir+"/scratch", 0o755))
 		require.NoError(t, os.Chmod(n.dir+"/scratch", 0o777))
 	}, "FAIL  scratch: "},
 	"no slurm.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/slurm.conf") }, "slurm.conf does not exist"},
-	"no plugin": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/plugstack.conf", "", 0o644) },
+	"no plugin": {func(t *testing.T, n *checkedNode) { n.writeFile(t, "slurm/plugstack.conf", "", 0o644) },
 		"FAIL  plugstack: no plugstack.conf of"},
-	"unknown argument": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "conf=/etc/x") },
+	"unknown argument": {func(t *testing.T, n *checkedNode) { n.addPluginArgument(t, "conf=/etc/x") },
 		`line 1: unknown argument "conf=/etc/x" of spank_gojail.so: every job step fails; supported arguments: config=FILE and state=DIR`},
-	"argument without a value": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "config") }, `unknown argument "config"`},
-	"relative argument":        {func(t *testing.T, n *checkedNode) { n.plugstack(t, "state=gojail") }, `FAIL  plugstack: CONF/plugstack.conf line 1: argument "state=gojail" is not an absolute path`},
-	"the plugin's configuration missing": {func(t *testing.T, n *checkedNode) { n.plugstack(t, "config=/etc/x/gojail.toml") },
+	"argument without a value": {func(t *testing.T, n *checkedNode) { n.addPluginArgument(t, "config") }, `unknown argument "config"`},
+	"relative argument":        {func(t *testing.T, n *checkedNode) { n.addPluginArgument(t, "state=gojail") }, `FAIL  plugstack: CONF/plugstack.conf line 1: argument "state=gojail" is not an absolute path`},
+	"the plugin's configuration missing": {func(t *testing.T, n *checkedNode) { n.addPluginArgument(t, "config=/etc/x/gojail.toml") },
 		"FAIL  plugstack: the plugin uses config=/etc/x/gojail.toml, with which every job step fails: /etc/x/gojail.toml: cannot read the configuration: no such file"},
 	"the plugin's configuration damaged": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "other.toml", "rot = 1\n", 0o644)
-		n.plugstack(t, "config="+n.dir+"/other.toml")
+		n.writeFile(t, "other.toml", "rot = 1\n", 0o644)
+		n.addPluginArgument(t, "config="+n.dir+"/other.toml")
 	}, "other.toml: line 1: rot: unknown key"},
 	"plugin named twice": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.Mkdir(n.conf+"/plugstack.conf.d", 0o755))
-		n.write(t, "slurm/plugstack.conf.d/a.conf", "required "+n.LibDir+"/spank_gojail.so\n", 0o644)
-		n.write(t, "slurm/plugstack.conf", "# Debian's\ninclude plugstack.conf.d/*.conf\n"+n.read(t, "slurm/plugstack.conf"), 0o644)
+		n.writeFile(t, "slurm/plugstack.conf.d/a.conf", "required "+n.LibDir+"/spank_gojail.so\n", 0o644)
+		n.writeFile(t, "slurm/plugstack.conf", "# Debian's\ninclude plugstack.conf.d/*.conf\n"+n.readFile(t, "slurm/plugstack.conf"), 0o644)
 	}, "FAIL  plugstack: spank_gojail.so is named 2 times (CONF/plugstack.conf.d/a.conf line 1, CONF/plugstack.conf line 3): every job step fails"},
 	"plugin by a relative name": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/plugstack.conf", "required spank_gojail.so", 0o644)
+		n.writeFile(t, "slurm/plugstack.conf", "required spank_gojail.so", 0o644)
 	}, "line 1: no directory of PluginDir has spank_gojail.so"},
 	"line that Slurm ignores": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/plugstack.conf", "requierd /x.so\n"+n.read(t, "slurm/plugstack.conf"), 0o644)
+		n.writeFile(t, "slurm/plugstack.conf", "requierd /x.so\n"+n.readFile(t, "slurm/plugstack.conf"), 0o644)
 	}, `WARN  plugstack: CONF/plugstack.conf line 1: "requierd /x.so": Slurm ignores this line`},
 	"another required plugin missing": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/plugstack.conf", n.read(t, "slurm/plugstack.conf")+"required /opt/none/x.so\n", 0o644)
+		n.writeFile(t, "slurm/plugstack.conf", n.readFile(t, "slurm/plugstack.conf")+"required /opt/none/x.so\n", 0o644)
 	}, "line 2: required plugin /opt/none/x.so does not exist: srun, sbatch and slurmd cannot start"},
 	"plugstack.conf that is not sent": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
+		n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
 			"SlurmctldParameters=idle_on_node_suspend,enable_configless\nPlugStackConfig=/nonexistent/plugstack.conf\n", 0o644)
 	}, "FAIL  plugstack: PlugStackConfig=/nonexistent/plugstack.conf does not exist on this node: jobs run outside their jail; remove PlugStackConfig from slurm.conf"},
 	"plugstack.conf that other nodes lack": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
+		n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n"+
 			"SlurmctldParameters=enable_configless\nPlugStackConfig="+n.conf+"/plugstack.conf\n", 0o644)
 	}, "plugstack.conf with enable_configless: jobs run outside their jail on a node without that file; remove PlugStackConfig from"},
 	"optional plugin": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/plugstack.conf", "optional "+n.LibDir+"/spank_gojail.so", 0o644)
+		n.writeFile(t, "slurm/plugstack.conf", "optional "+n.LibDir+"/spank_gojail.so", 0o644)
 	}, "is optional: where it cannot be loaded, jobs run outside their jail"},
-	"another release": {func(t *testing.T, n *checkedNode) { n.plugin(t, "lib/spank_gojail.so", "0x180b05") },
+	"another release": {func(t *testing.T, n *checkedNode) { n.writePlugin(t, "lib/spank_gojail.so", "0x180b05") },
 		"FAIL  plugstack: PLUGIN was built for Slurm 24.11.5, and this node has 22.05.9"},
 	"not a Slurm plugin": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, exec.Command("cp", "/bin/true", n.LibDir+"/spank_gojail.so").Run())
 	}, "FAIL  plugstack: PLUGIN is not a Slurm plugin"},
 	"a plugin before": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/plugstack.conf", "required /lib/other.so\nrequired "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+n.dir+"/state\n", 0o644)
+		n.writeFile(t, "slurm/plugstack.conf", "required /lib/other.so\nrequired "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+n.dir+"/state\n", 0o644)
 	}, "WARN  plugstack: /lib/other.so is required and comes before gojail"},
 	"other state": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so state=/run/%n config="+n.Config, 0o644)
+		n.writeFile(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so state=/run/%n config="+n.Config, 0o644)
 	}, "the plugin uses state=/run/n1"},
 	"login scripts on the node": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=lua\n", 0o644)
+		n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=lua\n", 0o644)
 	}, "WARN  features: sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, " +
 		"outside the jail and the job's cgroup; set JobSubmitPlugins=gojail in slurm.conf, append :"},
-	"other spool": {func(t *testing.T, n *checkedNode) { n.write(t, "slurm/slurm.conf", "", 0o644) },
+	"other spool": {func(t *testing.T, n *checkedNode) { n.writeFile(t, "slurm/slurm.conf", "", 0o644) },
 		"/spool here, but SlurmdSpoolDir is /var/spool/slurmd"},
 	"no munge": {func(t *testing.T, n *checkedNode) {
 		n.configure(t, "[jail.b]\nroot = \""+n.root+"\"")
 		text, err := os.ReadFile(n.Config)
 		require.NoError(t, err)
-		n.write(t, "gojail.toml", strings.Replace(string(text), "[slurm]", "[slurm]\nmunge = \"/nonexistent\"", 1), 0o644)
+		n.writeFile(t, "gojail.toml", strings.Replace(string(text), "[slurm]", "[slurm]\nmunge = \"/nonexistent\"", 1), 0o644)
 	}, "WARN  munge: /nonexistent is not munge's socket"},
 	"root gone":  {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root) }, "FAIL  jail a: jail root"},
 	"root empty": {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root); os.Mkdir(n.root, 0o755) }, "is empty: is its storage mounted?"},
@@ -227,14 +227,14 @@ var spoiled = map[string]struct {
 	}, "has a /bin/sh whose dynamic linker, /lib"},
 	"homes that no mount brings": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.MkdirAll(n.root+"/home/there", 0o755))
-		n.write(t, "passwd", "root:x:0:0::/root:/bin/sh\nd:x:2:2::/home/d:/bin/sh\nnobody:x:65534:1::/nonexistent:/bin/sh\na:x:1001:1::/home/a:/bin/sh\n"+
+		n.writeFile(t, "passwd", "root:x:0:0::/root:/bin/sh\nd:x:2:2::/home/d:/bin/sh\nnobody:x:65534:1::/nonexistent:/bin/sh\na:x:1001:1::/home/a:/bin/sh\n"+
 			"b:x:1002:1::/home/b:/bin/sh\nc:x:1003:1::/home/c:/usr/sbin/nologin\ne:x:1004:1::/home/there:/bin/sh\nf:x:1005:1::/var/lib/f:/bin/sh\n", 0o644)
 	}, "has no /home/a, a user's home directory in the node's passwd, and no mount provides it (2 such below /home): a job submitted from there fails; " +
 		`mount it: [[jail.a.mounts]] destination = "/home", source = "/home", options = ["rbind", "nosuid", "nodev"]; then: gojail init a`},
 	"a TaskProlog that the jail lacks": {func(t *testing.T, n *checkedNode) {
-		n.write(t, "slurm/slurm.conf", n.read(t, "slurm/slurm.conf")+"TaskProlog=/etc/slurm/prolog\nTaskEpilog=/etc/slurm/epilog\n", 0o644)
+		n.writeFile(t, "slurm/slurm.conf", n.readFile(t, "slurm/slurm.conf")+"TaskProlog=/etc/slurm/prolog\nTaskEpilog=/etc/slurm/epilog\n", 0o644)
 		require.NoError(t, os.MkdirAll(n.root+"/etc/slurm", 0o755))
-		n.write(t, "jail/etc/slurm/epilog", "", 0o755)
+		n.writeFile(t, "jail/etc/slurm/epilog", "", 0o755)
 	}, "FAIL  jail a: TaskProlog of slurm.conf, /etc/slurm/prolog, is missing in "},
 	"root of another": {func(t *testing.T, n *checkedNode) { os.Chown(n.root, 65534, 0) }, "WARN  jail a: "},
 }
@@ -242,27 +242,27 @@ var spoiled = map[string]struct {
 func TestCheckFinds(t *testing.T) {
 	for name, test := range spoiled {
 		t.Run(name, func(t *testing.T) {
-			n := goodNode(t)
+			n := newGoodNode(t)
 			test.spoil(t, n)
-			assert.Contains(t, strings.NewReplacer(n.LibDir+"/spank_gojail.so", "PLUGIN", n.conf+"/", "CONF/").Replace(n.findings()), test.want)
+			assert.Contains(t, strings.NewReplacer(n.LibDir+"/spank_gojail.so", "PLUGIN", n.conf+"/", "CONF/").Replace(n.listFindings()), test.want)
 		})
 	}
 }
 
 func TestCheckOfLoginScripts(t *testing.T) {
-	n := goodNode(t)
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
-	assert.Contains(t, n.findings(), "~/.bash_profile")
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nProlog="+n.LibDir+"/prolog-1\nJobSubmitPlugins=job_submit/gojail\n", 0o644)
-	assert.Empty(t, n.findings())
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nProlog="+n.LibDir+"/prolog-1\nGetEnvTimeout=0\n", 0o644)
-	assert.Empty(t, n.findings())
-	n.plugin(t, "lib/spank_gojail.so", "0x190500")
-	n.plugin(t, "plugins/auth_munge.so", "0x190500")
-	assert.Contains(t, n.findings(), "~/.bash_profile", "Slurm 25.05 ignores GetEnvTimeout")
-	n.write(t, "gojail.toml", "allow_none = true\n"+n.read(t, "gojail.toml"), 0o644)
-	assert.Empty(t, n.findings(), "users may run outside of jails anyhow")
+	n := newGoodNode(t)
+	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
+	assert.Contains(t, n.listFindings(), "~/.bash_profile")
+	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nProlog="+n.LibDir+"/prolog-1\nJobSubmitPlugins=job_submit/gojail\n", 0o644)
+	assert.Empty(t, n.listFindings())
+	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\n", 0o644)
+	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nProlog="+n.LibDir+"/prolog-1\nGetEnvTimeout=0\n", 0o644)
+	assert.Empty(t, n.listFindings())
+	n.writePlugin(t, "lib/spank_gojail.so", "0x190500")
+	n.writePlugin(t, "plugins/auth_munge.so", "0x190500")
+	assert.Contains(t, n.listFindings(), "~/.bash_profile", "Slurm 25.05 ignores GetEnvTimeout")
+	n.writeFile(t, "gojail.toml", "allow_none = true\n"+n.readFile(t, "gojail.toml"), 0o644)
+	assert.Empty(t, n.listFindings(), "users may run outside of jails anyhow")
 }
 
 func TestForAdministrator(t *testing.T) {
@@ -284,21 +284,21 @@ func TestForAdministrator(t *testing.T) {
 
 // A directory service that hangs is none of the health check's, which would drain the node.
 func TestCheckAsksNoNameServiceUnbidden(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	n.configure(t, "users = [\"no-such-user\"]")
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nSlurmUser=daemon\n", 0o644)
-	n.write(t, "gojail.toml", strings.Replace(n.read(t, "gojail.toml"), "slurm = false\n", "", 1), 0o644)
-	assert.Contains(t, n.findings(), "no-such-user")
-	assert.NotContains(t, n.findings(), "UID:GID")
+	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nSlurmUser=daemon\n", 0o644)
+	n.writeFile(t, "gojail.toml", strings.Replace(n.readFile(t, "gojail.toml"), "slurm = false\n", "", 1), 0o644)
+	assert.Contains(t, n.listFindings(), "no-such-user")
+	assert.NotContains(t, n.listFindings(), "UID:GID")
 	n.Accounts = nil
-	assert.NotContains(t, n.findings(), "no-such-user")
-	assert.Contains(t, n.findings(), "daemon:x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node")
+	assert.NotContains(t, n.listFindings(), "no-such-user")
+	assert.Contains(t, n.listFindings(), "daemon:x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node")
 }
 
 func TestCheckOfMunge(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	munge := func(lines string) (found []string) {
-		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n"+lines, 0o644)
+		n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n"+lines, 0o644)
 		c, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nmunge = \"/nonexistent\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
 		require.NoError(t, err)
 		(&checker{node: n.Node, config: c, report: func(f Finding) { found = append(found, f.String()) }}).checkMunge(node.ReadSlurmConf(c))
@@ -330,8 +330,8 @@ func TestCheckWritesWithoutAName(t *testing.T) {
 }
 
 func TestCheckTellsWhatCostsTime(t *testing.T) {
-	n := goodNode(t)
-	n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPrologFlags=Alloc,Contain\n", 0o644)
+	n := newGoodNode(t)
+	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPrologFlags=Alloc,Contain\n", 0o644)
 	var found []string
 	Check(n.Node, func(f Finding) {
 		if f.Subject == "latency" {
@@ -341,26 +341,26 @@ func TestCheckTellsWhatCostsTime(t *testing.T) {
 	assert.Contains(t, strings.Join(found, "\n"), "WARN  latency: PrologFlags=Alloc,Contain costs each job about 100 ms")
 }
 
-// inside is what a check says about the tree that is a jail's root.
-func (n *checkedNode) inside(t *testing.T, mounts ...specs.Mount) string {
+// listMissing returns what a check reports that the jail's root lacks.
+func (n *checkedNode) listMissing(t *testing.T, mounts ...specs.Mount) string {
 	t.Helper()
 	var found []string
-	c, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool/%n\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
+	cfg, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool/%n\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
 	require.NoError(t, err)
-	k := &checker{node: n.Node, config: c, report: func(f Finding) { found = append(found, f.String()) }}
-	k.checkInside(c.Jails["a"], &plan.View{Spec: &specs.Spec{Mounts: mounts}})
+	c := &checker{node: n.Node, config: cfg, report: func(f Finding) { found = append(found, f.String()) }}
+	c.checkInside(cfg.Jails["a"], &plan.View{Spec: &specs.Spec{Mounts: mounts}})
 	return strings.Join(found, "\n")
 }
 
 func TestCheckOfHomesThatAMountBrings(t *testing.T) {
-	n := goodNode(t)
-	n.write(t, "passwd", "a:x:1001:1::/home/a:/bin/sh\n", 0o644)
-	assert.Contains(t, n.inside(t), "has no /home/a")
-	assert.NotContains(t, n.inside(t, specs.Mount{Destination: "/home"}), "has no /home/a")
+	n := newGoodNode(t)
+	n.writeFile(t, "passwd", "a:x:1001:1::/home/a:/bin/sh\n", 0o644)
+	assert.Contains(t, n.listMissing(t), "has no /home/a")
+	assert.NotContains(t, n.listMissing(t, specs.Mount{Destination: "/home"}), "has no /home/a")
 }
 
-// glibc gives the jail the dynamic linker of the node's Slurm.
-func (n *checkedNode) glibc(t *testing.T) {
+// addLinker creates the dynamic linker of the node's Slurm in the jail.
+func (n *checkedNode) addLinker(t *testing.T) {
 	t.Helper()
 	commands, _ := node.FindCommands(&config.Config{})
 	if len(commands) == 0 {
@@ -371,12 +371,12 @@ func (n *checkedNode) glibc(t *testing.T) {
 	defer f.Close()
 	linker := readInterpreter(f)
 	require.NoError(t, os.MkdirAll(filepath.Join(n.root, filepath.Dir(linker)), 0o755))
-	n.write(t, "jail"+linker, "", 0o755)
+	n.writeFile(t, "jail"+linker, "", 0o755)
 }
 
 // A jail without glibc, where Slurm's commands are to work.
 func TestCheckOfGlibc(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	commands, _ := node.FindCommands(&config.Config{})
 	if len(commands) == 0 {
 		t.Skip("Slurm is not installed")
@@ -387,56 +387,56 @@ func TestCheckOfGlibc(t *testing.T) {
 	linker := readInterpreter(f)
 	require.NotEmpty(t, linker)
 	want := n.root + " has no " + linker + ", the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail; install glibc there, or write slurm = false"
-	assert.Contains(t, n.inside(t), want)
-	assert.NotContains(t, n.inside(t, specs.Mount{Destination: "/usr"}), want)
-	n.glibc(t)
-	assert.NotContains(t, n.inside(t), want)
+	assert.Contains(t, n.listMissing(t), want)
+	assert.NotContains(t, n.listMissing(t, specs.Mount{Destination: "/usr"}), want)
+	n.addLinker(t)
+	assert.NotContains(t, n.listMissing(t), want)
 }
 
 func TestCheckOfSlurmUser(t *testing.T) {
-	n := goodNode(t)
-	n.glibc(t)
+	n := newGoodNode(t)
+	n.addLinker(t)
 	warning := func(user, remedy string) string {
 		return "WARN  jail a: SlurmUser " + user + " of slurm.conf is not in " + n.root + "/etc/passwd: " +
 			`srun inside the jail fails with "Invalid user for SlurmUser"; append this line to the file: ` + remedy
 	}
-	n.write(t, "jail/etc/passwd", "root:x:0:0::/root:/bin/sh\nd:x:1\n\n", 0o644)
-	assert.Empty(t, n.inside(t), "SlurmUser is root if slurm.conf names none")
-	n.write(t, "slurm/slurm.conf", "SlurmUser=daemon\n", 0o644)
+	n.writeFile(t, "jail/etc/passwd", "root:x:0:0::/root:/bin/sh\nd:x:1\n\n", 0o644)
+	assert.Empty(t, n.listMissing(t), "SlurmUser is root if slurm.conf names none")
+	n.writeFile(t, "slurm/slurm.conf", "SlurmUser=daemon\n", 0o644)
 	u, err := user.Lookup("daemon")
 	require.NoError(t, err)
-	assert.Equal(t, warning("daemon", "daemon:x:"+u.Uid+":"+u.Gid+"::/nonexistent:/usr/sbin/nologin"), n.inside(t))
-	n.write(t, "slurm/slurm.conf", "SlurmUser=1\n", 0o644)
-	assert.Empty(t, n.inside(t), "a number is one that passwd has")
-	n.write(t, "slurm/slurm.conf", "SlurmUser=nobody-here\n", 0o644)
-	assert.Equal(t, warning("nobody-here", "nobody-here:x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node"), n.inside(t))
-	assert.Empty(t, n.inside(t, specs.Mount{Destination: "/etc/passwd"}), "a mount brings another file")
+	assert.Equal(t, warning("daemon", "daemon:x:"+u.Uid+":"+u.Gid+"::/nonexistent:/usr/sbin/nologin"), n.listMissing(t))
+	n.writeFile(t, "slurm/slurm.conf", "SlurmUser=1\n", 0o644)
+	assert.Empty(t, n.listMissing(t), "a number is one that passwd has")
+	n.writeFile(t, "slurm/slurm.conf", "SlurmUser=nobody-here\n", 0o644)
+	assert.Equal(t, warning("nobody-here", "nobody-here:x:UID:GID::/nonexistent:/usr/sbin/nologin with the numbers of the node"), n.listMissing(t))
+	assert.Empty(t, n.listMissing(t, specs.Mount{Destination: "/etc/passwd"}), "a mount brings another file")
 }
 
 // The file belongs to the jail: nothing of the node is read in its place, and nothing hangs.
 func TestCheckReadsPasswdInsideTheJail(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	passwd := filepath.Join(n.root, "etc/passwd")
-	n.write(t, "slurm/slurm.conf", "SlurmUser=daemon\n", 0o644)
-	assert.Contains(t, n.inside(t), "is not in "+passwd, "no file at all")
+	n.writeFile(t, "slurm/slurm.conf", "SlurmUser=daemon\n", 0o644)
+	assert.Contains(t, n.listMissing(t), "is not in "+passwd, "no file at all")
 	require.NoError(t, os.Symlink("/proc/self/root/etc/passwd", passwd))
-	assert.Contains(t, n.inside(t), "is not in "+passwd)
+	assert.Contains(t, n.listMissing(t), "is not in "+passwd)
 	require.NoError(t, os.Remove(passwd))
 	require.NoError(t, os.Symlink(strings.Repeat("../", 20)+"etc/passwd", passwd))
-	assert.Contains(t, n.inside(t), passwd+" cannot be read: too many levels of symbolic links", "it leads to itself, not out of the jail")
+	assert.Contains(t, n.listMissing(t), passwd+" cannot be read: too many levels of symbolic links", "it leads to itself, not out of the jail")
 	require.NoError(t, os.Remove(passwd))
 	require.NoError(t, unix.Mkfifo(passwd, 0o644))
-	assert.Contains(t, n.inside(t), passwd+" cannot be read: not a regular file")
+	assert.Contains(t, n.listMissing(t), passwd+" cannot be read: not a regular file")
 }
 
 func TestCheckOfWhatTheSpoolCovers(t *testing.T) {
-	n := goodNode(t)
-	n.glibc(t)
-	n.write(t, "jail/etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0o644)
-	n.write(t, "slurm/slurm.conf", "", 0o644)
+	n := newGoodNode(t)
+	n.addLinker(t)
+	n.writeFile(t, "jail/etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0o644)
+	n.writeFile(t, "slurm/slurm.conf", "", 0o644)
 	require.NoError(t, os.Mkdir(n.root+"/spool/n1", 0o755))
-	assert.Empty(t, n.inside(t), "mount targets of an earlier time")
+	assert.Empty(t, n.listMissing(t), "mount targets of an earlier time")
 	require.NoError(t, os.Mkdir(n.root+"/spool/cron", 0o755))
-	n.write(t, "jail/spool/cron/tab", "", 0o644)
-	assert.Contains(t, n.inside(t), "WARN  jail a: /spool of the jail, which has cron, is covered")
+	n.writeFile(t, "jail/spool/cron/tab", "", 0o644)
+	assert.Contains(t, n.listMissing(t), "WARN  jail a: /spool of the jail, which has cron, is covered")
 }

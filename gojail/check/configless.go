@@ -16,20 +16,20 @@ import (
 // readSlurmdsConf returns the slurm.conf that slurmd, and so slurmstepd, reads. With --conf-server that
 // is the one that slurmctld sends, even if the node has another, which the commands read
 // (_establish_configuration in slurmd.c). It warns where the two differ.
-func (k *checker) readSlurmdsConf() node.SlurmConf {
-	here, sent := k.config.Slurm.Conf, k.config.Slurm.Cache
+func (c *checker) readSlurmdsConf() node.SlurmConf {
+	here, sent := c.config.Slurm.Conf, c.config.Slurm.Cache
 	if sent == "" || here == sent || !slices.ContainsFunc(findProcesses("slurmd"), isFetchingConf) {
-		return node.ReadSlurmConf(k.config)
+		return node.ReadSlurmConf(c.config)
 	}
 	for _, file := range []string{"slurm.conf", "plugstack.conf"} {
 		if a, b := filepath.Join(here, file), filepath.Join(sent, file); !hasSameText(a, b) {
-			k.warn("slurm", "remove "+here+"/*.conf, or start slurmd without --conf-server",
+			c.warn("slurm", "remove "+here+"/*.conf, or start slurmd without --conf-server",
 				"srun reads %s, but slurmd reads %s from slurmctld, which differs: a job may run outside the jail that it names", a, b)
 		}
 	}
-	c := *k.config
-	c.Slurm.Conf = sent
-	return node.ReadSlurmConf(&c)
+	fetched := *c.config
+	fetched.Slurm.Conf = sent
+	return node.ReadSlurmConf(&fetched)
 }
 
 // isFetchingConf reports whether a slurmd runs with --conf-server.
@@ -50,16 +50,16 @@ func hasSameText(a, b string) bool {
 // checkConfigless reports a plugstack.conf that slurmctld cannot send, because it is not beside
 // slurm.conf. Slurm loads no plugin where the file is missing, and reports nothing. It returns false if
 // the file is missing here.
-func (k *checker) checkConfigless(conf node.SlurmConf) bool {
+func (c *checker) checkConfigless(conf node.SlurmConf) bool {
 	path := conf.Values["plugstackconfig"]
 	if path == "" || !strings.Contains(strings.ToLower(conf.Values["slurmctldparameters"]), "enable_configless") {
 		return true
 	}
 	const remedy = "remove PlugStackConfig from slurm.conf: slurmctld sends the plugstack.conf beside its slurm.conf"
 	if !rootpath.Exists(path) {
-		k.fail("plugstack", remedy, "PlugStackConfig=%s does not exist on this node: jobs run outside their jail", path)
+		c.fail("plugstack", remedy, "PlugStackConfig=%s does not exist on this node: jobs run outside their jail", path)
 		return false
 	}
-	k.warn("plugstack", remedy, "PlugStackConfig=%s with enable_configless: jobs run outside their jail on a node without that file", path)
+	c.warn("plugstack", remedy, "PlugStackConfig=%s with enable_configless: jobs run outside their jail on a node without that file", path)
 	return true
 }

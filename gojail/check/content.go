@@ -42,10 +42,10 @@ func isClosedByUsers(j *config.Jail, err error) bool {
 }
 
 // isUsersRoot reports whether users own a jail's root or a directory above it, or can write to it.
-func isUsersRoot(j *config.Jail) bool { return usersRoot(j) != nil }
+func isUsersRoot(j *config.Jail) bool { return checkRootOwner(j) != nil }
 
-// usersRoot is isUsersRoot, with the reason as an error.
-func usersRoot(j *config.Jail) error {
+// checkRootOwner fails where isUsersRoot is true, with the reason.
+func checkRootOwner(j *config.Jail) error {
 	if node.HasImage(j) {
 		return trusted.Parents(j.Root)
 	}
@@ -61,11 +61,11 @@ func isStorageError(err error) bool {
 // isRootContent reports whether users can cause a jail's root to be missing or unreadable: a directory
 // above it belongs to them, or lies in a jail whose users may be root in it. Their rights in the root
 // itself do not matter here.
-func (k *checker) isRootContent(j *config.Jail) bool {
+func (c *checker) isRootContent(j *config.Jail) bool {
 	if trusted.Parents(j.Root) != nil {
 		return true
 	}
-	for _, other := range k.config.Jails {
+	for _, other := range c.config.Jails {
 		var root, dir unix.Stat_t
 		if !slices.Contains(other.Isolation.JailRoot, "range") || unix.Stat(other.Root, &root) != nil {
 			continue
@@ -82,8 +82,8 @@ func (k *checker) isRootContent(j *config.Jail) bool {
 // isEmptiedByUsers reports whether users can have emptied a jail's root. One in which they may be root
 // counts only where it is the directory that a template on this node has: otherwise it is more likely a
 // mount point without its storage.
-func (k *checker) isEmptiedByUsers(j *config.Jail) bool {
-	if slices.Contains(j.Isolation.JailRoot, "range") && k.isTemplateRoot(j) {
+func (c *checker) isEmptiedByUsers(j *config.Jail) bool {
+	if slices.Contains(j.Isolation.JailRoot, "range") && c.isTemplateRoot(j) {
 		return true
 	}
 	own := *j
@@ -133,10 +133,10 @@ func isOutOfRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.
 
 // canJobsWriteTo reports whether jobs may fill the file system of a directory: their scratch directory is
 // on it, or a directory that all users of a node can write to.
-func (k *checker) canJobsWriteTo(dir string) bool {
+func (c *checker) canJobsWriteTo(dir string) bool {
 	open := []string{"/tmp", "/var/tmp", "/dev/shm"}
-	if k.config != nil {
-		open = append(open, k.config.Scratch)
+	if c.config != nil {
+		open = append(open, c.config.Scratch)
 	}
 	var own, other unix.Stat_t
 	return unix.Stat(dir, &own) == nil && slices.ContainsFunc(open, func(path string) bool {

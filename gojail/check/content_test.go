@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// failures are a node's, by whether users can bring them about.
-func (n *checkedNode) failures() (node, content string) {
+// listFailures returns the failures of the node, and those that users can cause.
+func (n *checkedNode) listFailures() (node, content string) {
 	lines := map[bool][]string{}
 	Check(n.Node, func(f Finding) {
 		if f.Level == Fail {
@@ -82,7 +82,7 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 		"a file in the target's place": {func(t *testing.T, n *checkedNode) {
 			os.Chown(n.root, user, user)
 			os.Remove(n.root + "/tmp")
-			n.write(t, "jail/tmp", "", 0o644)
+			n.writeFile(t, "jail/tmp", "", 0o644)
 		}, "", "must be a directory"},
 		"root's tree empty": {func(t *testing.T, n *checkedNode) {
 			os.RemoveAll(n.root)
@@ -100,7 +100,7 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 		"a file in the place of a tree whose users may be root in it": {func(t *testing.T, n *checkedNode) {
 			n.configure(t, "jail_root = [\"self\", \"range\"]")
 			os.RemoveAll(n.root)
-			n.write(t, "jail", "", 0o644)
+			n.writeFile(t, "jail", "", 0o644)
 		}, "is not a directory", ""},
 		"a tree emptied by users who may be root in it, which a template shows": {func(t *testing.T, n *checkedNode) {
 			n.configure(t, "jail_root = [\"range\"]")
@@ -139,28 +139,28 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 		}, "", "/home/x (for /etc)"},
 		"a file in a user's source's place": {func(t *testing.T, n *checkedNode) {
 			mkdir(t, n.dir+"/home", user)
-			n.write(t, "home/x", "", 0o644)
+			n.writeFile(t, "home/x", "", 0o644)
 			n.configure(t, mount(n.dir+"/home/x", "/etc"))
 		}, "", "must be a file"},
-		"scratch full": {func(t *testing.T, n *checkedNode) { n.fill(t, "scratch", "size=64k") }, "", "scratch: no space left"},
+		"scratch full": {func(t *testing.T, n *checkedNode) { n.mountFullTmpfs(t, "scratch", "size=64k") }, "", "scratch: no space left"},
 		"scratch without files": {func(t *testing.T, n *checkedNode) {
-			n.tmpfs(t, "scratch", "nr_inodes=50")
+			n.mountTmpfs(t, "scratch", "nr_inodes=50")
 		}, "", "more files can be created"},
-		"state full, where only root writes": {func(t *testing.T, n *checkedNode) { n.fill(t, "state", "size=64k,mode=700") },
+		"state full, where only root writes": {func(t *testing.T, n *checkedNode) { n.mountFullTmpfs(t, "state", "size=64k,mode=700") },
 			"state: no space left", ""},
 		"state full, beside scratch": {func(t *testing.T, n *checkedNode) {
-			n.fill(t, "disk", "size=64k,mode=700")
+			n.mountFullTmpfs(t, "disk", "size=64k,mode=700")
 			mkdir(t, n.dir+"/disk/state", 0)
 			require.NoError(t, os.Chmod(n.dir+"/disk/state", 0o700))
 			mkdir(t, n.dir+"/disk/scratch", 0)
 			n.State = n.dir + "/disk/state"
-			n.write(t, "gojail.toml", strings.Replace(n.read(t, "gojail.toml"), n.dir+"/scratch", n.dir+"/disk/scratch", 1), 0o644)
+			n.writeFile(t, "gojail.toml", strings.Replace(n.readFile(t, "gojail.toml"), n.dir+"/scratch", n.dir+"/disk/scratch", 1), 0o644)
 		}, "", "state: no space left"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := goodNode(t)
+			n := newGoodNode(t)
 			test.spoil(t, n)
-			node, content := n.failures()
+			node, content := n.listFailures()
 			for want, got := range map[*string]string{&test.node: node, &test.content: content} {
 				if *want == "" {
 					assert.Empty(t, got)
@@ -171,22 +171,22 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 	}
 }
 
-func (n *checkedNode) tmpfs(t *testing.T, name, options string) {
+func (n *checkedNode) mountTmpfs(t *testing.T, name, options string) {
 	dir := filepath.Join(n.dir, name)
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	require.NoError(t, unix.Mount("none", dir, "tmpfs", 0, "mode=755,"+options))
 	t.Cleanup(func() { unix.Unmount(dir, 0) })
 }
 
-func (n *checkedNode) fill(t *testing.T, name, options string) {
-	n.tmpfs(t, name, options)
+func (n *checkedNode) mountFullTmpfs(t *testing.T, name, options string) {
+	n.mountTmpfs(t, name, options)
 	err := os.WriteFile(filepath.Join(n.dir, name, "full"), make([]byte, 1<<20), 0o600)
 	require.ErrorIs(t, err, unix.ENOSPC)
 }
 
 // A user who is root in the jail may change all of it.
 func TestContentOfAJailWithARootOfItsOwn(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	j := &config.Jail{Name: "a", Root: n.root}
 	assert.False(t, isContent(j, "/etc/x"))
 	j.Isolation.JailRoot = []string{"self"}
@@ -198,14 +198,14 @@ func TestContentOfAJailWithARootOfItsOwn(t *testing.T) {
 // What a user may make in the tree keeps neither the check nor a launch busy until it looks as
 // though the storage hung; where the data directories are named, jobs start all the same.
 func TestTreeWithoutEnd(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	for i := range node.TopMax {
 		require.NoError(t, os.Mkdir(fmt.Sprint(n.root, "/", i), 0o755))
 	}
 	const found = " has more than 4096 entries, too many to search for data directories; " +
 		`remove entries, or name the data directories in gojail.toml: data = ["/home"]`
-	assert.Contains(t, n.findings(), "FAIL  jail a: jail root "+n.root+found)
-	onNode, content := n.failures()
+	assert.Contains(t, n.listFindings(), "FAIL  jail a: jail root "+n.root+found)
+	onNode, content := n.listFailures()
 	assert.Empty(t, onNode)
 	assert.NotEmpty(t, content)
 	c, err := node.Load(n.Config, n.Name)
@@ -215,14 +215,14 @@ func TestTreeWithoutEnd(t *testing.T) {
 
 	require.NoError(t, os.Mkdir(filepath.Join(n.root, "home"), 0o755))
 	n.configure(t, `data = ["/home", "/none"]`)
-	assert.NotContains(t, n.findings(), found)
+	assert.NotContains(t, n.listFindings(), found)
 	c, err = node.Load(n.Config, n.Name)
 	require.NoError(t, err)
 	facts, err := node.ReadHost(c, c.Jails["a"], n.State)
 	require.NoError(t, err)
 	assert.Equal(t, []node.Top{{Name: "home"}}, facts.JailTop)
 
-	n.write(t, "jail/etc/passwd", strings.Repeat("a\n", passwdMax/2)+"daemon:x:1:1::/:/bin/sh\n", 0o644)
+	n.writeFile(t, "jail/etc/passwd", strings.Repeat("a\n", passwdMax/2)+"daemon:x:1:1::/:/bin/sh\n", 0o644)
 	root, err := node.OpenJail(&config.Jail{Root: n.root})
 	require.NoError(t, err)
 	defer unix.Close(root)
@@ -233,7 +233,7 @@ func TestTreeWithoutEnd(t *testing.T) {
 
 // A process of a user is never read, whatever it calls itself.
 func TestCheckReadsNoProcessOfAUser(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	const name = "gojail-notaname" // 15 bytes
 	var pids []string
 	for _, uid := range []uint32{0, 65534} {

@@ -23,9 +23,9 @@ const (
 // checkEpilog reports a time limit of slurm.conf that is below the plugin's: slurmd drains a node
 // ("Epilog error") where the end of a job takes longer. Up to 24.11 the limit is PrologEpilogTimeout;
 // later releases also have EpilogTimeout (slurm.conf(5)).
-func (k *checker) checkEpilog(conf node.SlurmConf) {
+func (c *checker) checkEpilog(conf node.SlurmConf) {
 	most, why := contract.EndMost+reapTime, ""
-	if network := filepath.Join(filepath.Dir(k.config.Path), contract.NetworkConfig); rootpath.Exists(network) {
+	if network := filepath.Join(filepath.Dir(c.config.Path), contract.NetworkConfig); rootpath.Exists(network) {
 		most, why = endTimeoutNet+reapTime, " with networks"
 	}
 	for _, name := range []string{"EpilogTimeout", "PrologEpilogTimeout"} {
@@ -35,7 +35,7 @@ func (k *checker) checkEpilog(conf node.SlurmConf) {
 			continue // not set, or "INFINITE"
 		}
 		if limit := time.Duration(seconds) * time.Second; limit < most {
-			k.warn("slurm", "set it to "+strconv.Itoa(int(most/time.Second))+" or more, or remove it",
+			c.warn("slurm", "set it to "+strconv.Itoa(int(most/time.Second))+" or more, or remove it",
 				"%s=%d in slurm.conf: the end of a job may take %v%s, and slurmd drains a node that takes longer", name, seconds, most, why)
 		}
 		return // EpilogTimeout takes precedence

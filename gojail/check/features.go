@@ -12,16 +12,16 @@ import (
 
 // checkFeatures reports features of slurm.conf that use namespaces as gojail does.
 // tests/slurm/features_test.go proves the conflicts.
-func (k *checker) checkFeatures(conf node.SlurmConf) {
-	if conf.Values["jobcontainertype"] == "job_container/tmpfs" && !k.checkEntireStep() {
-		k.fail("features", "remove JobContainerType: each job has its own /tmp already; or, with Slurm 24.11, write "+
+func (c *checker) checkFeatures(conf node.SlurmConf) {
+	if conf.Values["jobcontainertype"] == "job_container/tmpfs" && !c.checkEntireStep() {
+		c.fail("features", "remove JobContainerType: each job has its own /tmp already; or, with Slurm 24.11, write "+
 			"EntireStepInNS=true into job_container.conf",
 			"JobContainerType=job_container/tmpfs opens its directory inside the jail: task epilogs fail")
 	}
-	k.checkLoginScripts(conf)
+	c.checkLoginScripts(conf)
 	for _, service := range []string{"/etc/pam.d/sshd", "/etc/pam.d/ssh"} {
 		if strings.Contains(strings.Join(node.ConfLines(service), "\n"), "pam_slurm_adopt") {
-			k.warn("features", "tell users that srun --overlap --jobid=JOB --jail=NAME --pty bash starts a shell in the jail of their job",
+			c.warn("features", "tell users that srun --overlap --jobid=JOB --jail=NAME --pty bash starts a shell in the jail of their job",
 				"pam_slurm_adopt: an ssh session runs in its job's cgroup, but outside the jail")
 		}
 	}
@@ -30,30 +30,30 @@ func (k *checker) checkFeatures(conf node.SlurmConf) {
 // checkLoginScripts warns where users must be in jails but slurmd may run their login scripts outside:
 // "su - USER", before slurmstepd and the plugin exist (_get_user_env in slurmd/req.c). Up to 24.11
 // GetEnvTimeout=0 prevents that; 25.05 ignores the key.
-func (k *checker) checkLoginScripts(conf node.SlurmConf) {
-	if k.config.AllowNone {
+func (c *checker) checkLoginScripts(conf node.SlurmConf) {
+	if c.config.AllowNone {
 		return
 	}
 	for name := range strings.SplitSeq(conf.Values["jobsubmitplugins"], ",") {
 		if name = strings.TrimSpace(name); strings.TrimPrefix(name, "job_submit/") == "gojail" {
-			k.ok("features", "JobSubmitPlugins has gojail: slurmd runs no login scripts of users on the node")
+			c.ok("features", "JobSubmitPlugins has gojail: slurmd runs no login scripts of users on the node")
 			return
 		}
 	}
 	if conf.Values["getenvtimeout"] == "0" {
-		path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
+		path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
 		if path != "" && release < 0x190500 {
-			k.ok("features", "GetEnvTimeout=0: slurmd %s runs no login scripts of users on the node", release)
+			c.ok("features", "GetEnvTimeout=0: slurmd %s runs no login scripts of users on the node", release)
 			return
 		}
 	}
-	k.warn("features", "set JobSubmitPlugins=gojail in slurm.conf, append :"+k.node.LibDir+" to its PluginDir (scontrol show config), and restart slurmctld",
+	c.warn("features", "set JobSubmitPlugins=gojail in slurm.conf, append :"+c.node.LibDir+" to its PluginDir (scontrol show config), and restart slurmctld",
 		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, outside the jail and the job's cgroup")
 }
 
 // checkEntireStep reports whether slurmstepd itself runs in the container (job_container.conf(5), 24.05).
-func (k *checker) checkEntireStep() bool {
-	for _, line := range node.ConfLines(filepath.Join(k.config.Slurm.Conf, "job_container.conf")) {
+func (c *checker) checkEntireStep() bool {
+	for _, line := range node.ConfLines(filepath.Join(c.config.Slurm.Conf, "job_container.conf")) {
 		for _, word := range strings.Fields(line) {
 			key, value, _ := strings.Cut(word, "=")
 			if strings.EqualFold(key, "EntireStepInNS") {

@@ -22,7 +22,7 @@ import (
 )
 
 // checkInside reports files that jobs need and neither the jail's root nor a mount provides.
-func (k *checker) checkInside(j *config.Jail, view *plan.View) {
+func (c *checker) checkInside(j *config.Jail, view *plan.View) {
 	root, err := node.OpenJail(j)
 	if err != nil {
 		return // the storage disappeared meanwhile; the next check reports it
@@ -30,18 +30,18 @@ func (k *checker) checkInside(j *config.Jail, view *plan.View) {
 	defer unix.Close(root)
 	isMounted := func(path string) bool { return plan.Inside(view.Spec.Mounts, path) }
 	if lacks := findMissingShell(root, isMounted); lacks != "" {
-		k.warn("jail "+j.Name, "install a shell, or correct root = if this is the wrong tree",
+		c.warn("jail "+j.Name, "install a shell, or correct root = if this is the wrong tree",
 			"%s %s: most batch scripts and many programs need it", j.Root, lacks)
 	}
-	k.checkLinker(j, root, isMounted)
-	k.checkTaskPrograms(j, root, func(path string) bool {
-		return isMounted(path) || plan.Inside(plan.JobMounts(k.config, j, "", false), path)
+	c.checkLinker(j, root, isMounted)
+	c.checkTaskPrograms(j, root, func(path string) bool {
+		return isMounted(path) || plan.Inside(plan.JobMounts(c.config, j, "", false), path)
 	})
-	k.checkHomes(j, root, isMounted)
-	if j.Slurm && !plan.Inside(plan.JobMounts(k.config, j, "", false), "/etc/passwd") && !isMounted("/etc/passwd") {
-		k.checkSlurmUser(j, root)
+	c.checkHomes(j, root, isMounted)
+	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, j, "", false), "/etc/passwd") && !isMounted("/etc/passwd") {
+		c.checkSlurmUser(j, root)
 	}
-	k.checkSpoolBase(j, root)
+	c.checkSpoolBase(j, root)
 }
 
 // FindMissingShell returns what is wrong with /bin/sh of a jail, as in "has no /bin/sh", or "" if nothing
@@ -125,8 +125,8 @@ func readInterpreter(program io.ReaderAt) string {
 
 // checkLinker warns where a jail lacks the dynamic linker of the node's Slurm: Slurm's commands and
 // libraries come from the node, but the C library is always the jail's.
-func (k *checker) checkLinker(j *config.Jail, root int, isMounted func(path string) bool) {
-	commands, _ := node.FindCommands(k.config)
+func (c *checker) checkLinker(j *config.Jail, root int, isMounted func(path string) bool) {
+	commands, _ := node.FindCommands(c.config)
 	if !j.Slurm || len(commands) == 0 {
 		return
 	}
@@ -136,15 +136,15 @@ func (k *checker) checkLinker(j *config.Jail, root int, isMounted func(path stri
 	}
 	defer f.Close()
 	if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, isMounted) {
-		k.warn("jail "+j.Name, "install glibc there, or write slurm = false",
+		c.warn("jail "+j.Name, "install glibc there, or write slurm = false",
 			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail", j.Root, interpreter)
 	}
 }
 
 // checkTaskPrograms reports a TaskProlog or TaskEpilog of slurm.conf that a jail lacks: slurmstepd runs both
 // in the jail, and fails the step where the first one cannot be executed (exec_task in task.c).
-func (k *checker) checkTaskPrograms(j *config.Jail, root int, isMounted func(path string) bool) {
-	values := node.ReadSlurmConf(k.config).Values
+func (c *checker) checkTaskPrograms(j *config.Jail, root int, isMounted func(path string) bool) {
+	values := node.ReadSlurmConf(c.config).Values
 	for _, key := range []string{"TaskProlog", "TaskEpilog"} {
 		path := values[strings.ToLower(key)]
 		if !filepath.IsAbs(path) || strings.ContainsAny(path, " *,") || !isMissingIn(root, path, isMounted) {
@@ -152,10 +152,10 @@ func (k *checker) checkTaskPrograms(j *config.Jail, root int, isMounted func(pat
 		}
 		const remedy = "install it there, or add it to host = of the jail and run gojail init"
 		if key == "TaskProlog" {
-			k.failIn(isContent(j, path), "jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s: every step fails", key, path, j.Root)
+			c.failIn(isContent(j, path), "jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s: every step fails", key, path, j.Root)
 			continue
 		}
-		k.warn("jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s and does not run", key, path, j.Root)
+		c.warn("jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s and does not run", key, path, j.Root)
 	}
 }
 
@@ -193,9 +193,9 @@ func openFileIn(root int, path string) (*os.File, error) {
 
 // checkSpoolBase reports a tmpfs for the nodes' spool directories that would hide files of the jail.
 // Empty directories are former mount targets.
-func (k *checker) checkSpoolBase(j *config.Jail, root int) {
-	base := k.config.Slurm.SpoolBase
-	if base == k.config.Slurm.Spool {
+func (c *checker) checkSpoolBase(j *config.Jail, root int) {
+	base := c.config.Slurm.SpoolBase
+	if base == c.config.Slurm.Spool {
 		return
 	}
 	place, err := rootpath.OpenBeneath(root, base, rootpath.InRoot)
@@ -212,7 +212,7 @@ func (k *checker) checkSpoolBase(j *config.Jail, root int) {
 	slices.Sort(names)
 	for _, name := range names {
 		if !isEmptyDirectory(place, name) {
-			k.warn("jail "+j.Name, "give SlurmdSpoolDir a directory of its own, such as /var/spool/slurmd/%n",
+			c.warn("jail "+j.Name, "give SlurmdSpoolDir a directory of its own, such as /var/spool/slurmd/%n",
 				"%s of the jail, which has %s, is covered: %%n makes it the place of the nodes' spool directories", base, name)
 			return
 		}

@@ -18,12 +18,12 @@ import (
 )
 
 // checkIsolation reports whether the node supports the isolation that the jail configures.
-func (k *checker) checkIsolation(j *config.Jail) bool {
+func (c *checker) checkIsolation(j *config.Jail) bool {
 	subject := "jail " + j.Name
 	good := true
 	fail := func(fix string, err error) {
 		good = false
-		k.fail(subject, fix, "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		c.fail(subject, fix, "%v", strings.TrimPrefix(err.Error(), subject+": "))
 	}
 	if _, err := node.CompileFilter(j); err != nil {
 		fail("correct the profile, or seccomp =", err)
@@ -37,7 +37,7 @@ func (k *checker) checkIsolation(j *config.Jail) bool {
 		}
 	}
 	if j.Tmp == config.TmpDisk && j.TmpSize > 0 {
-		if err := quota.Enforced(k.config.Scratch); err != nil {
+		if err := quota.Enforced(c.config.Scratch); err != nil {
 			fail(`mount it with prjquota, or write tmp = "tmpfs"`, err)
 		}
 	}
@@ -48,7 +48,7 @@ func (k *checker) checkIsolation(j *config.Jail) bool {
 		}
 	}
 	if slices.Contains(j.Isolation.JailRoot, "range") {
-		if remedy, err := k.checkRange(j); err != nil {
+		if remedy, err := c.checkRange(j); err != nil {
 			fail(remedy, err)
 		}
 	}

@@ -19,11 +19,11 @@ import (
 )
 
 // checkJail checks one jail. It accesses the jail's storage, and can hang with it.
-func (k *checker) checkJail(j *config.Jail) {
+func (c *checker) checkJail(j *config.Jail) {
 	subject := "jail " + j.Name
 	var fs unix.Statfs_t
 	if err := unix.Statfs(j.Root, &fs); err != nil {
-		k.failIn(k.isRootContent(j) || isClosedByUsers(j, err), subject, explainRootError(err), "jail root %s: %v", j.Root, err)
+		c.failIn(c.isRootContent(j) || isClosedByUsers(j, err), subject, explainRootError(err), "jail root %s: %v", j.Root, err)
 		return
 	}
 	root, err := node.OpenJail(j)
@@ -32,33 +32,33 @@ func (k *checker) checkJail(j *config.Jail) {
 		err = node.CheckRoot(root, j.Root)
 	}
 	if err != nil {
-		content := k.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && k.isEmptiedByUsers(j) || isClosedByUsers(j, err)
-		k.failIn(content, subject, explainRootError(err), "%v", err)
+		content := c.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && c.isEmptiedByUsers(j) || isClosedByUsers(j, err)
+		c.failIn(content, subject, explainRootError(err), "%v", err)
 		return
 	}
-	facts, err := node.ReadHostWith(k.config, j, k.node.State, root)
+	facts, err := node.ReadHostWith(c.config, j, c.node.State, root)
 	if err != nil {
 		crowded := (*node.CrowdedError)(nil)
-		k.failIn(errors.As(err, &crowded), subject, "", "%v", err)
+		c.failIn(errors.As(err, &crowded), subject, "", "%v", err)
 		return
 	}
-	view, err := plan.Jail(k.config, j, facts)
+	view, err := plan.Jail(c.config, j, facts)
 	if err == nil {
-		_, err = plan.Stage(k.config, j, facts)
+		_, err = plan.Stage(c.config, j, facts)
 	}
 	if err != nil {
-		k.failIn(isContent(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		c.failIn(isContent(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return
 	}
-	targets, sources, isolation := k.checkTargets(j, view, root), k.checkSources(j), k.checkIsolation(j)
-	k.reportNotes(j, facts)
-	k.checkCDI(j)
-	k.checkStaleTemplate(j)
-	k.checkInside(j, view)
+	targets, sources, isolation := c.checkTargets(j, view, root), c.checkSources(j), c.checkIsolation(j)
+	c.reportNotes(j, facts)
+	c.checkCDI(j)
+	c.checkStaleTemplate(j)
+	c.checkInside(j, view)
 	if !targets || !sources || !isolation {
 		return
 	}
-	k.ok(subject, "%s: %d mounts, all mount targets exist", j.Root, len(view.Spec.Mounts))
+	c.ok(subject, "%s: %d mounts, all mount targets exist", j.Root, len(view.Spec.Mounts))
 }
 
 // explainRootError returns the remedy for a root that cannot be opened.
@@ -73,19 +73,19 @@ func explainRootError(err error) string {
 }
 
 // checkTargets reports the mount targets that the jail's root lacks.
-func (k *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
+func (c *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
 	subject := "jail " + j.Name
-	missing, err := mount.MissingTargets(k.config, j, view, root)
+	missing, err := mount.MissingTargets(c.config, j, view, root)
 	if j.Writable != "" {
 		missing = nil // the template has them in an overlay
 	}
 	if err != nil {
 		var all []string
-		for _, t := range plan.Targets(k.config, j, view) {
+		for _, t := range plan.Targets(c.config, j, view) {
 			all = append(all, t.Path)
 		}
 		content := !isStorageError(err) && (isContent(j, all...) || slices.ContainsFunc(j.Mounts, isUsersSource))
-		k.failIn(content, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		c.failIn(content, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return false
 	}
 	paths := map[bool][]string{} // by whether users can change them
@@ -99,7 +99,7 @@ func (k *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
 			list = fmt.Sprintf("%s and %d more", strings.Join(paths[content][:3], " "), n-3)
 		}
 		if list != "" {
-			k.failIn(content, subject, targetsRemedy(j, root), "mount targets are missing in %s: %s", j.Root, list)
+			c.failIn(content, subject, targetsRemedy(j, root), "mount targets are missing in %s: %s", j.Root, list)
 		}
 	}
 	return len(missing) == 0
@@ -109,19 +109,19 @@ func (k *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
 func isUsersSource(m config.Mount) bool { return m.Type == "bind" && trusted.Parents(m.Source) != nil }
 
 // checkSources reports sources of mounts that this node lacks.
-func (k *checker) checkSources(j *config.Jail) bool {
+func (c *checker) checkSources(j *config.Jail) bool {
 	good := true
 	for _, m := range j.Mounts {
 		if m.Type == "bind" && !rootpath.Exists(m.Source) {
 			good = false
-			k.failIn(isUsersSource(m), "jail "+j.Name, "mount or create it, or remove it from the configuration",
+			c.failIn(isUsersSource(m), "jail "+j.Name, "mount or create it, or remove it from the configuration",
 				"%s (for %s) does not exist on this node", m.Source, m.Destination)
 		}
 	}
-	for _, path := range k.config.Slurm.Host {
+	for _, path := range c.config.Slurm.Host {
 		if j.Slurm && !rootpath.Exists(path) {
 			good = false
-			k.fail("jail "+j.Name, "correct host = of [slurm]", "%s does not exist on this node", path)
+			c.fail("jail "+j.Name, "correct host = of [slurm]", "%s does not exist on this node", path)
 		}
 	}
 	return good
@@ -136,24 +136,24 @@ func targetsRemedy(j *config.Jail, root int) string {
 }
 
 // reportNotes warns about settings that are probably mistakes.
-func (k *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
+func (c *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	subject := "jail " + j.Name
-	if err := usersRoot(j); err != nil {
-		k.warn(subject, "the root and all directories above it should belong to root", "%v", err)
+	if err := checkRootOwner(j); err != nil {
+		c.warn(subject, "the root and all directories above it should belong to root", "%v", err)
 	}
 	for _, path := range j.Host {
 		if !facts.Exists[path] {
-			k.warn(subject, "remove it from host =", "%s does not exist on this node and is omitted", path)
+			c.warn(subject, "remove it from host =", "%s does not exist on this node and is omitted", path)
 		}
 	}
 	for _, glob := range j.Devices {
 		if len(node.FindDevices([]string{glob})) == 0 {
-			k.warn(subject, "load the driver, then: gojail reload "+j.Name, "no device matches %s on this node", glob)
+			c.warn(subject, "load the driver, then: gojail reload "+j.Name, "no device matches %s on this node", glob)
 		}
 	}
 	for _, rule := range j.UserMounts {
 		if !rootpath.Exists(rule.Source) {
-			k.warn(subject, "correct source = of user_mounts", "users may mount %s, but it does not exist on this node", rule.Source)
+			c.warn(subject, "correct source = of user_mounts", "users may mount %s, but it does not exist on this node", rule.Source)
 		}
 	}
 }

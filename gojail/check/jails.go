@@ -48,20 +48,20 @@ func (c *jailCheck) root() *probe { return c.waits[0].probe }
 
 // checkJails checks all jails, within limit. isNeeded decides, once the storage has answered, whether more
 // of a jail is to be checked.
-func (k *checker) checkJails(limit time.Duration, isNeeded func(j *config.Jail, root *probe) bool) *round {
+func (c *checker) checkJails(limit time.Duration, isNeeded func(j *config.Jail, root *probe) bool) *round {
 	start := time.Now()
-	r := &round{checker: k, silentAt: start.Add(min(storageTimeout, limit*3/4)), end: start.Add(limit), limit: limit,
+	r := &round{checker: c, silentAt: start.Add(min(storageTimeout, limit*3/4)), end: start.Add(limit), limit: limit,
 		probes: map[string]*probe{}, leaders: map[int]*probe{}, free: make(chan struct{}, checksAtOnce)}
 	table, err := storage.ReadTable()
 	if err != nil {
-		k.fail("storage", "", "cannot read the mount table: %v", err)
+		c.fail("storage", "", "cannot read the mount table: %v", err)
 		return r
 	}
-	for _, name := range k.config.JailNames() {
-		r.jails = append(r.jails, r.startJail(table, k.config.Jails[name], isNeeded))
+	for _, name := range c.config.JailNames() {
+		r.jails = append(r.jails, r.startJail(table, c.config.Jails[name], isNeeded))
 	}
-	for _, c := range r.jails {
-		r.reportJail(c)
+	for _, jail := range r.jails {
+		r.reportJail(jail)
 	}
 	return r
 }

@@ -20,13 +20,13 @@ import (
 
 // checkKernel reports whether the kernel has the system calls that gojail needs (Linux 5.12), by calling
 // them. A tree that is never attached vanishes when its descriptor is closed.
-func (k *checker) checkKernel() bool {
+func (c *checker) checkKernel() bool {
 	var name unix.Utsname
 	unix.Uname(&name)
 	release := unix.ByteSliceToString(name.Release[:])
 	remedy := "gojail requires Linux 5.12 or later and, in a container, CAP_SYS_ADMIN and a seccomp profile that permits mount calls"
 	lacks := func(call string, err error) bool {
-		k.fail("kernel", remedy, "%s: %s: %v; no jail can be assembled, and none is checked", release, call, oneline.Errno(err))
+		c.fail("kernel", remedy, "%s: %s: %v; no jail can be assembled, and none is checked", release, call, oneline.Errno(err))
 		return false
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
@@ -43,23 +43,23 @@ func (k *checker) checkKernel() bool {
 		return lacks("openat2", err)
 	}
 	unix.Close(how)
-	k.ok("kernel", "%s has open_tree, mount_setattr and openat2", release)
+	c.ok("kernel", "%s has open_tree, mount_setattr and openat2", release)
 	return true
 }
 
 // checkParts checks the installed files in the library directory.
-func (k *checker) checkParts() {
+func (c *checker) checkParts() {
 	remedy := "install gojail again on this node (make install)"
 	good := true
 	for _, name := range []string{"spank_gojail.so", contract.Launcher, contract.Library} {
-		path := filepath.Join(k.node.LibDir, name)
+		path := filepath.Join(c.node.LibDir, name)
 		if err := checkPart(path); err != nil {
 			good = false
-			k.fail("installation", remedy, "%v", err)
+			c.fail("installation", remedy, "%v", err)
 		}
 	}
 	if good {
-		k.ok("installation", "%s holds the plugin, the launcher and the library", k.node.LibDir)
+		c.ok("installation", "%s holds the plugin, the launcher and the library", c.node.LibDir)
 	}
 }
 
@@ -87,53 +87,53 @@ func checkPart(path string) error {
 }
 
 // checkState checks the state directory. The first job creates a missing one.
-func (k *checker) checkState() {
-	dir := k.node.State
+func (c *checker) checkState() {
+	dir := c.node.State
 	if err := trusted.Parents(dir); err != nil {
-		k.fail("state", "or move it to /run, with state= in plugstack.conf", "%v", err)
+		c.fail("state", "or move it to /run, with state= in plugstack.conf", "%v", err)
 		return
 	}
 	var st unix.Stat_t
 	switch err := unix.Lstat(dir, &st); {
 	case err == unix.ENOENT && rootpath.Exists(filepath.Dir(dir)):
-		k.ok("state", "%s does not exist yet; the first job creates it", dir)
+		c.ok("state", "%s does not exist yet; the first job creates it", dir)
 		return
 	case err != nil:
-		k.fail("state", "create its parent directory", "%s: %v", dir, err)
+		c.fail("state", "create its parent directory", "%s: %v", dir, err)
 		return
 	}
 	if err := trusted.Check(dir, &st, unix.S_IFDIR); err != nil {
-		k.fail("state", "it must belong to root, mode 0700", "%v", err)
+		c.fail("state", "it must belong to root, mode 0700", "%v", err)
 		return
 	}
 	if err := checkWritable(dir); err != nil {
-		k.failIn(isOutOfRoom(err) && k.canJobsWriteTo(dir), "state", "free space there, or mount it writable", "%v", err)
+		c.failIn(isOutOfRoom(err) && c.canJobsWriteTo(dir), "state", "free space there, or mount it writable", "%v", err)
 		return
 	}
-	k.checkSpace("state", dir, 4<<20)
+	c.checkSpace("state", dir, 4<<20)
 }
 
 // checkScratch checks the directory that holds every job's /tmp.
-func (k *checker) checkScratch() {
-	dir := k.config.Scratch
+func (c *checker) checkScratch() {
+	dir := c.config.Scratch
 	if err := trusted.Parents(filepath.Join(dir, contract.JobsDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		k.fail("scratch", "every job's /tmp lies there: it must belong to root", "%v", err)
+		c.fail("scratch", "every job's /tmp lies there: it must belong to root", "%v", err)
 		return
 	}
 	if !rootpath.Exists(dir) {
 		parent := findNearest(dir)
 		if err := checkWritable(parent); err != nil {
-			k.failIn(isOutOfRoom(err), "scratch", "create it, or configure another one", "%s does not exist, and %s is not writable", dir, parent)
+			c.failIn(isOutOfRoom(err), "scratch", "create it, or configure another one", "%s does not exist, and %s is not writable", dir, parent)
 			return
 		}
-		k.ok("scratch", "%s does not exist yet; the first job creates it", dir)
+		c.ok("scratch", "%s does not exist yet; the first job creates it", dir)
 		return
 	}
 	if err := checkWritable(dir); err != nil {
-		k.failIn(isOutOfRoom(err), "scratch", "every job's /tmp lies there: free space there, or mount it writable", "%v", err)
+		c.failIn(isOutOfRoom(err), "scratch", "every job's /tmp lies there: free space there, or mount it writable", "%v", err)
 		return
 	}
-	k.checkSpace("scratch", dir, 1<<30)
+	c.checkSpace("scratch", dir, 1<<30)
 }
 
 // findNearest returns the first directory above path that exists.
@@ -164,19 +164,19 @@ func checkWritable(dir string) error {
 
 // checkSpace fails if a file system is out of inodes, and warns if it has less free space than want
 // bytes.
-func (k *checker) checkSpace(subject, dir string, want uint64) {
+func (c *checker) checkSpace(subject, dir string, want uint64) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		k.fail(subject, "", "%s: statfs: %v", dir, err)
+		c.fail(subject, "", "%s: statfs: %v", dir, err)
 		return
 	}
 	free := st.Bavail * uint64(st.Bsize)
 	switch {
 	case st.Files > 0 && st.Ffree < 100:
-		k.failIn(k.canJobsWriteTo(dir), subject, "remove files there", "%s: only %d more files can be created", dir, st.Ffree)
+		c.failIn(c.canJobsWriteTo(dir), subject, "remove files there", "%s: only %d more files can be created", dir, st.Ffree)
 	case free < want:
-		k.warn(subject, "free space there", "%s: only %d MiB are free", dir, free>>20)
+		c.warn(subject, "free space there", "%s: only %d MiB are free", dir, free>>20)
 	default:
-		k.ok(subject, "%s belongs to root and is writable, %d MiB are free", dir, free>>20)
+		c.ok(subject, "%s belongs to root and is writable, %d MiB are free", dir, free>>20)
 	}
 }

@@ -34,7 +34,7 @@ func init() {
 		if err := json.Unmarshal([]byte(input), &in); err != nil {
 			return nil, err
 		}
-		if err := lack(in.Lacks); err != nil {
+		if err := refuseCalls(in.Lacks); err != nil {
 			return nil, err
 		}
 		var out oldKernelResult
@@ -49,10 +49,10 @@ func init() {
 			return nil, err
 		}
 		defer unix.Close(root)
-		out.Local = text(mount.MakeLocal(c, j, root))
+		out.Local = errorText(mount.MakeLocal(c, j, root))
 		_, err = mount.MissingTargets(c, j, mounttest.SmallView(in.Root), root)
-		out.Find = text(err)
-		out.Apply = text(attachAndApply(j, in.Root))
+		out.Find = errorText(err)
+		out.Apply = errorText(attachAndApply(j, in.Root))
 		return out, nil
 	}
 }
@@ -67,15 +67,15 @@ func attachAndApply(j *config.Jail, path string) error {
 	return mount.Apply(mounttest.SmallView(path), j.Name, root)
 }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
 }
 
-// lack makes system calls fail with ENOSYS in all threads (seccomp(2), classic BPF).
-func lack(calls []uint32) error {
+// refuseCalls makes system calls fail with ENOSYS in all threads (seccomp(2), classic BPF).
+func refuseCalls(calls []uint32) error {
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // seccomp_data.nr
 	for _, nr := range calls {
 		program = append(program,
@@ -92,7 +92,7 @@ func lack(calls []uint32) error {
 }
 
 func TestOldKernelIsNamed(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	for name, test := range map[string]struct {
 		lacks []uint32
 		want  oldKernelResult

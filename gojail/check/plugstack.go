@@ -13,12 +13,12 @@ import (
 )
 
 // checkPlugstack checks the lines of plugstack.conf, read as Slurm does, that name gojail's plugin.
-func (k *checker) checkPlugstack(conf node.SlurmConf) {
-	line := "add this line to plugstack.conf: required " + filepath.Join(k.node.LibDir, node.PluginName)
-	k.checkOtherLines(conf)
+func (c *checker) checkPlugstack(conf node.SlurmConf) {
+	line := "add this line to plugstack.conf: required " + filepath.Join(c.node.LibDir, node.PluginName)
+	c.checkOtherLines(conf)
 	own := conf.GojailPlugins()
 	if len(own) == 0 {
-		k.fail("plugstack", line, "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, node.PluginName)
+		c.fail("plugstack", line, "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, node.PluginName)
 		return
 	}
 	if len(own) > 1 {
@@ -26,61 +26,61 @@ func (k *checker) checkPlugstack(conf node.SlurmConf) {
 		for _, p := range own {
 			places = append(places, p.At)
 		}
-		k.fail("plugstack", "keep one of these lines; one file may include another, as Debian's plugstack.conf includes plugstack.conf.d",
+		c.fail("plugstack", "keep one of these lines; one file may include another, as Debian's plugstack.conf includes plugstack.conf.d",
 			"%s is named %d times (%s): every job step fails", node.PluginName, len(own), strings.Join(places, ", "))
 	}
 	p := own[0]
 	switch {
 	case !p.Required:
-		k.fail("plugstack", line, "%s: %s is optional: where it cannot be loaded, jobs run outside their jail", p.At, p.Path)
+		c.fail("plugstack", line, "%s: %s is optional: where it cannot be loaded, jobs run outside their jail", p.At, p.Path)
 	case !filepath.IsAbs(p.Path):
-		k.fail("plugstack", line, "%s: no directory of PluginDir has %s: srun, sbatch and slurmd cannot start", p.At, p.Path)
+		c.fail("plugstack", line, "%s: no directory of PluginDir has %s: srun, sbatch and slurmd cannot start", p.At, p.Path)
 	case !rootpath.Exists(p.Path):
-		k.fail("plugstack", line, "%s: %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
+		c.fail("plugstack", line, "%s: %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 	default:
-		k.ok("plugstack", "%s is required", p.Path)
-		k.checkRelease(p.Path, conf)
+		c.ok("plugstack", "%s is required", p.Path)
+		c.checkRelease(p.Path, conf)
 	}
-	k.checkArguments(&p)
+	c.checkArguments(&p)
 }
 
 // checkOtherLines checks the lines of plugstack.conf that do not name gojail's plugin.
-func (k *checker) checkOtherLines(conf node.SlurmConf) {
+func (c *checker) checkOtherLines(conf node.SlurmConf) {
 	for _, line := range conf.Ignored {
-		k.warn("plugstack", "write required, optional or include, and a path", "%s: Slurm ignores this line", line)
+		c.warn("plugstack", "write required, optional or include, and a path", "%s: Slurm ignores this line", line)
 	}
 	for _, p := range conf.Plugstack {
 		if p.Required && filepath.Base(p.Path) != node.PluginName && filepath.IsAbs(p.Path) && !rootpath.Exists(p.Path) {
-			k.fail("plugstack", "install it, or remove its line", "%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
+			c.fail("plugstack", "install it, or remove its line", "%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 		}
 	}
 }
 
 // checkArguments checks the plugin's arguments as the plugin does (node_find in spank/common/node.c), and
 // compares them with the files of this check.
-func (k *checker) checkArguments(p *node.SpankPlugin) {
+func (c *checker) checkArguments(p *node.SpankPlugin) {
 	for _, word := range p.Arguments {
 		name, value, _ := strings.Cut(word, "=")
 		switch {
 		case name != "config" && name != "state" || !strings.Contains(word, "="):
-			k.fail("plugstack", "supported arguments: config=FILE and state=DIR", "%s: unknown argument %q of %s: every job step fails", p.At, word, node.PluginName)
+			c.fail("plugstack", "supported arguments: config=FILE and state=DIR", "%s: unknown argument %q of %s: every job step fails", p.At, word, node.PluginName)
 		case !filepath.IsAbs(value):
-			k.fail("plugstack", "write an absolute path", "%s: argument %q is not an absolute path: every job step fails", p.At, word)
+			c.fail("plugstack", "write an absolute path", "%s: argument %q is not an absolute path: every job step fails", p.At, word)
 		}
 	}
-	config := p.Argument("config", contract.DefaultConfig, k.node.Name)
-	if config != k.node.Config && filepath.IsAbs(config) {
-		if _, err := node.Load(config, k.node.Name); err != nil {
-			k.fail("plugstack", fmt.Sprintf("correct that file, or config= in %s", p.At),
+	config := p.Argument("config", contract.DefaultConfig, c.node.Name)
+	if config != c.node.Config && filepath.IsAbs(config) {
+		if _, err := node.Load(config, c.node.Name); err != nil {
+			c.fail("plugstack", fmt.Sprintf("correct that file, or config= in %s", p.At),
 				"the plugin uses config=%s, with which every job step fails: %v", config, err)
 		}
 	}
 	for _, used := range []struct{ name, value, here string }{
-		{"config", config, k.node.Config},
-		{"state", p.Argument("state", contract.DefaultState, k.node.Name), k.node.State},
+		{"config", config, c.node.Config},
+		{"state", p.Argument("state", contract.DefaultState, c.node.Name), c.node.State},
 	} {
 		if used.value != used.here {
-			k.warn("plugstack", "ignore this if you check a file before you install it; otherwise run gojail with --"+used.name+"="+used.value+", or correct plugstack.conf",
+			c.warn("plugstack", "ignore this if you check a file before you install it; otherwise run gojail with --"+used.name+"="+used.value+", or correct plugstack.conf",
 				"the plugin uses %s=%s, but this check uses %s", used.name, used.value, used.here)
 		}
 	}

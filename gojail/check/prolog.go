@@ -15,8 +15,8 @@ import (
 // checkProlog checks that slurm.conf names gojail's Prolog. A node without the plugin runs jobs outside
 // their jail, and reports nothing; slurmd fails a job and drains the node where a Prolog fails or is
 // missing (slurmd_script in prep_script_slurmd.c).
-func (k *checker) checkProlog(conf node.SlurmConf) {
-	own := filepath.Join(k.node.LibDir, contract.Prolog)
+func (c *checker) checkProlog(conf node.SlurmConf) {
+	own := filepath.Join(c.node.LibDir, contract.Prolog)
 	remedy := "add Prolog=" + own + " to slurm.conf, once all nodes have it; up to 22.05, where there is a Prolog already, run it at the start of that"
 	patterns := ""
 	for _, value := range conf.Prologs {
@@ -26,10 +26,10 @@ func (k *checker) checkProlog(conf node.SlurmConf) {
 		}
 		if filepath.Base(path) == contract.Prolog {
 			if !rootpath.Exists(path) {
-				k.fail("prolog", "install gojail there on this node, or correct slurm.conf", "Prolog=%s does not exist: every job fails and drains this node", value)
+				c.fail("prolog", "install gojail there on this node, or correct slurm.conf", "Prolog=%s does not exist: every job fails and drains this node", value)
 				return
 			}
-			k.ok("prolog", "%s lets no job start where the plugin is not loaded", path)
+			c.ok("prolog", "%s lets no job start where the plugin is not loaded", path)
 			return
 		}
 		files, _ := filepath.Glob(path)
@@ -39,16 +39,16 @@ func (k *checker) checkProlog(conf node.SlurmConf) {
 					patterns = value
 					continue
 				}
-				k.ok("prolog", "%s runs %s", path, contract.Prolog)
+				c.ok("prolog", "%s runs %s", path, contract.Prolog)
 				return
 			}
 		}
 	}
 	if patterns != "" {
-		k.warn("prolog", remedy, "Prolog=%s has gojail's on this node; where a file is missing, the pattern does not match it, and jobs run outside their jail", patterns)
+		c.warn("prolog", remedy, "Prolog=%s has gojail's on this node; where a file is missing, the pattern does not match it, and jobs run outside their jail", patterns)
 		return
 	}
-	k.warn("prolog", remedy, "no Prolog of gojail's in slurm.conf: on a node that does not load the plugin, jobs run outside their jail")
+	c.warn("prolog", remedy, "no Prolog of gojail's in slurm.conf: on a node that does not load the plugin, jobs run outside their jail")
 }
 
 // runsProlog reports whether a Prolog is gojail's, or a script that names it.

@@ -10,9 +10,9 @@ import (
 )
 
 func TestCheckProlog(t *testing.T) {
-	n := goodNode(t)
-	n.write(t, "site", "#!/bin/sh\n"+n.LibDir+"/prolog-1 || exit 1\n", 0o755)
-	n.write(t, "other", "#!/bin/sh\n", 0o755)
+	n := newGoodNode(t)
+	n.writeFile(t, "site", "#!/bin/sh\n"+n.LibDir+"/prolog-1 || exit 1\n", 0o755)
+	n.writeFile(t, "other", "#!/bin/sh\n", 0o755)
 	const remedy = "; add Prolog=LIB/prolog-1 to slurm.conf, once all nodes have it; up to 22.05, where there is a Prolog already, run it at the start of that"
 	const missing = "WARN  prolog: no Prolog of gojail's in slurm.conf: on a node that does not load the plugin, jobs run outside their jail" + remedy
 	for lines, want := range map[string]string{
@@ -28,7 +28,7 @@ func TestCheckProlog(t *testing.T) {
 			"install gojail there on this node, or correct slurm.conf",
 	} {
 		place := strings.NewReplacer("LIB", n.LibDir, "DIR", n.dir)
-		n.write(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=gojail\n"+place.Replace(lines)+"\n", 0o644)
-		assert.Equal(t, place.Replace(want), n.findings(), lines)
+		n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=gojail\n"+place.Replace(lines)+"\n", 0o644)
+		assert.Equal(t, place.Replace(want), n.listFindings(), lines)
 	}
 }

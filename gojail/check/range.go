@@ -23,16 +23,16 @@ import (
 
 // checkRange returns nil if a launch with --jail-root=range would succeed in a jail, or else the error and
 // its remedy. It makes the same mounts as a launch, detached.
-func (k *checker) checkRange(j *config.Jail) (remedy string, err error) {
+func (c *checker) checkRange(j *config.Jail) (remedy string, err error) {
 	root, err := node.OpenJail(j)
 	if err != nil {
 		return "", err
 	}
 	defer unix.Close(root)
 	if node.HasImage(j) { // in which nobody creates a set-user-ID file
-		return `remove "range" from jail_root, or use Linux 6.2 or later (erofs: 6.9)`, k.checkMaps(j, root)
+		return `remove "range" from jail_root, or use Linux 6.2 or later (erofs: 6.9)`, c.checkMaps(j, root)
 	}
-	if err := k.checkMaps(j, root); err != nil {
+	if err := c.checkMaps(j, root); err != nil {
 		return `remove "range" from jail_root, or use ext4, xfs or btrfs there`, err
 	}
 	view, err := mount.ReadMountView("self")
@@ -42,7 +42,7 @@ func (k *checker) checkRange(j *config.Jail) (remedy string, err error) {
 	defer view.Close()
 	own, err := view.RegionOf(root)
 	if err == nil {
-		err = mount.RefuseSuid(k.config, own)
+		err = mount.RefuseSuid(c.config, own)
 	}
 	if suid := (*mount.SuidError)(nil); errors.As(err, &suid) {
 		return suid.Remedy(), err
@@ -51,8 +51,8 @@ func (k *checker) checkRange(j *config.Jail) (remedy string, err error) {
 }
 
 // checkMaps makes id-mapped mounts of a jail's root, and of the mounts in its data directories.
-func (k *checker) checkMaps(j *config.Jail, root int) error {
-	namespace, err := k.ids.open()
+func (c *checker) checkMaps(j *config.Jail, root int) error {
+	namespace, err := c.ids.open()
 	if err != nil {
 		return err
 	}

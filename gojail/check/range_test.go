@@ -60,11 +60,11 @@ func TestCheckTriesIDMaps(t *testing.T) {
 
 // TestCheckSaysOnceHowToCloseARange: the finding has one remedy.
 func TestCheckSaysOnceHowToCloseARange(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	n.configure(t, `jail_root = ["range"]`)
-	found := n.findings()
+	found := n.listFindings()
 	assert.Contains(t, found, "FAIL  jail a: --jail-root=range: a set-user-ID file created in the jail could be executed on the node in "+n.root+"; ")
 	assert.Equal(t, 1, strings.Count(found, "chmod 700 "+n.dir), found)
 	require.NoError(t, os.Chmod(n.dir, 0o700))
-	assert.NotContains(t, n.findings(), "range")
+	assert.NotContains(t, n.listFindings(), "range")
 }

@@ -15,28 +15,28 @@ import (
 // checkRelease compares the release that the plugin was built for with the node's. Slurm refuses a SPANK
 // plugin of another release, and every srun, sbatch and slurmd fails (src/common/plugin.c compares major
 // and minor).
-func (k *checker) checkRelease(plugin string, conf node.SlurmConf) {
+func (c *checker) checkRelease(plugin string, conf node.SlurmConf) {
 	built, err := readPluginVersion(plugin)
 	if err != nil {
-		k.fail("plugstack", "install gojail again on this node (make install)", "%v", err)
+		c.fail("plugstack", "install gojail again on this node (make install)", "%v", err)
 		return
 	}
-	path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(k.config).Dirs))
+	path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
 	switch {
 	case path == "":
-		k.warn("plugstack", "set PluginDir in slurm.conf", "cannot find Slurm's plugins, so its release is unknown; gojail was built for %s", built)
+		c.warn("plugstack", "set PluginDir in slurm.conf", "cannot find Slurm's plugins, so its release is unknown; gojail was built for %s", built)
 	case built>>8 != release>>8:
-		k.fail("plugstack", "build gojail with the headers of this node's Slurm (libslurm-dev, slurm-devel), and install it",
+		c.fail("plugstack", "build gojail with the headers of this node's Slurm (libslurm-dev, slurm-devel), and install it",
 			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, built, release, path)
 	default:
-		k.checkEarlierPlugin(plugin, conf, release)
-		k.ok("plugstack", "built for Slurm %s, this node has %s", built, release)
+		c.checkEarlierPlugin(plugin, conf, release)
+		c.ok("plugstack", "built for Slurm %s, this node has %s", built, release)
 	}
 }
 
 // checkEarlierPlugin warns about required plugins before gojail's. Up to 25.05 a plugin that returns a
 // positive number ends the hook for all later plugins, and Slurm continues (_do_call_stack in spank.c).
-func (k *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release slurmVersion) {
+func (c *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release slurmVersion) {
 	if release >= 0x190500 {
 		return
 	}
@@ -45,7 +45,7 @@ func (k *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release
 			return
 		}
 		if p.Required {
-			k.warn("plugstack", "move it below gojail in plugstack.conf, unless it must see the jail's files, as pyxis",
+			c.warn("plugstack", "move it below gojail in plugstack.conf, unless it must see the jail's files, as pyxis",
 				"%s is required and comes before gojail: if it fails, Slurm %s does not call gojail, and the step fails", p.Path, release)
 		}
 	}

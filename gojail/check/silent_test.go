@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// nodeIn is the node of goodNode in a child, with the jails that more adds.
-func nodeIn(dir, more string) (*checkedNode, error) {
+// configureChild returns the node of newGoodNode in a child, with the jails that more adds.
+func configureChild(dir, more string) (*checkedNode, error) {
 	n := &checkedNode{dir: dir, root: dir + "/jail", conf: dir + "/slurm"}
 	n.Node = Node{Config: dir + "/gojail.toml", State: dir + "/state", Name: "n1", LibDir: dir + "/lib", passwdIn: dir + "/passwd"}
 	text, err := os.ReadFile(n.Config)
@@ -28,13 +28,13 @@ func nodeIn(dir, more string) (*checkedNode, error) {
 	return n, os.WriteFile(n.Config, append(text, more...), 0o644)
 }
 
-// silence is what both checks say of a node with silent storage, and how long they took.
+// silence is what both checks report of a node with silent storage, and how long they took.
 type silence struct {
 	Check, Watch []string
 	Took         time.Duration
 }
 
-func (n *checkedNode) listen() (s silence) {
+func (n *checkedNode) runBothChecks() (s silence) {
 	start, watched := time.Now(), make(chan bool)
 	list := func(f Finding) string {
 		return fmt.Sprintf("%s silent=%v unfinished=%v", f, f.Silent, f.Unfinished)
@@ -68,7 +68,7 @@ func init() {
 			jails += fmt.Sprintf("[jail.dead%d]\nroot = %q\nslurm = false\nhost = []\njail_root = [\"range\"]\n", i, fmt.Sprint(dir, "/dead/jails/", i))
 		}
 		jails += "[jail.source]\nroot = \"" + dir + "/jail\"\nslurm = false\nhost = []\n[[jail.source.mounts]]\nsource = \"" + dir + "/dead/home\"\ndestination = \"/bin\"\n"
-		n, err := nodeIn(dir, jails)
+		n, err := configureChild(dir, jails)
 		if err != nil {
 			return nil, err
 		}
@@ -77,13 +77,13 @@ func init() {
 			return nil, err
 		}
 		defer stop()
-		return n.listen(), nil
+		return n.runBothChecks(), nil
 	}
 	nstest.Actions["slowStorage"] = func(dir string) (any, error) {
 		if err := nstest.MakePrivate(); err != nil {
 			return nil, err
 		}
-		n, err := nodeIn(dir, "")
+		n, err := configureChild(dir, "")
 		if err != nil {
 			return nil, err
 		}
@@ -94,14 +94,14 @@ func init() {
 		}
 		defer stop()
 		var found []string
-		k := newChecker(n.Node, func(f Finding) {
+		c := newChecker(n.Node, func(f Finding) {
 			if f.Level != OK && strings.HasPrefix(f.Subject, "jail") {
 				found = append(found, fmt.Sprintf("%s silent=%v unfinished=%v", f, f.Silent, f.Unfinished))
 			}
 		})
-		k.watch = true
-		k.checkNode()
-		k.checkJails(2*time.Second, needAll)
+		c.watch = true
+		c.checkNode()
+		c.checkJails(2*time.Second, needAll)
 		return found, nil
 	}
 }
@@ -110,7 +110,7 @@ func init() {
 // users may do in it, and the jails on other storage are checked all the same.
 func TestJailsOnSilentStorage(t *testing.T) {
 	nstest.NeedFUSE(t)
-	n := goodNode(t)
+	n := newGoodNode(t)
 	require.NoError(t, os.Mkdir(n.dir+"/dead", 0o755))
 	require.NoError(t, os.Remove(n.root+"/tmp")) // a finding about the jail that answers
 	var s silence
@@ -129,7 +129,7 @@ func TestJailsOnSilentStorage(t *testing.T) {
 // Storage that answers, if too slowly for the whole check, is not dead.
 func TestJailOnSlowStorage(t *testing.T) {
 	nstest.NeedFUSE(t)
-	n := goodNode(t)
+	n := newGoodNode(t)
 	require.NoError(t, os.Remove(n.root+"/bin/sh"))
 	require.NoError(t, os.Symlink("/etc/sh", n.root+"/bin/sh"))
 	var found []string
@@ -142,7 +142,7 @@ func TestJailOnSlowStorage(t *testing.T) {
 // TestWatchChecksJailsWhenItMust: the jails themselves are looked into at first, after a change or a
 // failure, and after ten minutes; a root that is gone is seen at once.
 func TestWatchChecksJailsWhenItMust(t *testing.T) {
-	n := goodNode(t)
+	n := newGoodNode(t)
 	now := time.Unix(1e9, 0)
 	var memory Memory
 	watch := func() string {
@@ -188,8 +188,8 @@ func TestWatchChecksJailsWhenItMust(t *testing.T) {
 	assert.Contains(t, watch(), missing, "the clock was set back")
 }
 
-// requestsOf returns the names of the requests that a FUSE server has got, from the log of bindfs -d.
-func requestsOf(log string) (names []string) {
+// readRequests returns the names of the requests that a FUSE server received, from the log of bindfs -d.
+func readRequests(log string) (names []string) {
 	for line := range strings.Lines(log) {
 		if _, rest, found := strings.Cut(line, "opcode: "); found {
 			name, _, _ := strings.Cut(rest, " ")
@@ -206,7 +206,7 @@ func init() {
 		if err := nstest.MakePrivate(); err != nil {
 			return nil, err
 		}
-		n, err := nodeIn(dir, "[jail.b]\nroot = \""+dir+"/jail/b\"\nslurm = false\nhost = []\n")
+		n, err := configureChild(dir, "[jail.b]\nroot = \""+dir+"/jail/b\"\nslurm = false\nhost = []\n")
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +236,7 @@ func init() {
 			if err != nil || failed != "" {
 				return nil, fmt.Errorf("%s %w", failed, err)
 			}
-			all := requestsOf(string(text))
+			all := readRequests(string(text))
 			each, seen = append(each, all[seen:]), len(all)
 		}
 		return each, nil
@@ -246,7 +246,7 @@ func init() {
 // A healthy run of the health check has one request to each storage, however many jails lie on it.
 func TestWatchAsksEachStorageOnce(t *testing.T) {
 	nstest.NeedFUSE(t)
-	n := goodNode(t)
+	n := newGoodNode(t)
 	for _, sub := range []string{"proc", "sys", "dev", "run", "tmp", "etc", "spool", "bin"} {
 		require.NoError(t, os.MkdirAll(n.root+"/b/"+sub, 0o755))
 	}

@@ -19,48 +19,48 @@ import (
 )
 
 // checkSlurm checks the settings that gojail and Slurm must agree on.
-func (k *checker) checkSlurm() {
-	c := k.config
-	if path := filepath.Join(c.Slurm.Conf, "slurm.conf"); !rootpath.Exists(path) {
-		k.fail("slurm", "correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd first", "%s does not exist", path)
+func (c *checker) checkSlurm() {
+	cfg := c.config
+	if path := filepath.Join(cfg.Slurm.Conf, "slurm.conf"); !rootpath.Exists(path) {
+		c.fail("slurm", "correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd first", "%s does not exist", path)
 		return
 	}
-	conf := k.readSlurmdsConf()
-	if k.checkConfigless(conf) {
-		k.checkPlugstack(conf)
+	conf := c.readSlurmdsConf()
+	if c.checkConfigless(conf) {
+		c.checkPlugstack(conf)
 	}
-	k.checkSpool(conf)
-	if k.hasSlurmJail() {
-		k.checkMunge(conf)
-		if commands, dir := node.FindCommands(c); len(commands) == 0 {
-			k.warn("slurm", `install them, or add their directory to host = in [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
+	c.checkSpool(conf)
+	if c.hasSlurmJail() {
+		c.checkMunge(conf)
+		if commands, dir := node.FindCommands(cfg); len(commands) == 0 {
+			c.warn("slurm", `install them, or add their directory to host = in [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
 				"no srun on this node: jails will have no Slurm commands")
 		} else {
-			k.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
+			c.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
 		}
 	}
-	k.checkProlog(conf)
-	k.checkEpilog(conf)
-	k.checkFeatures(conf)
+	c.checkProlog(conf)
+	c.checkEpilog(conf)
+	c.checkFeatures(conf)
 	slurmds := findProcesses("slurmd")
-	k.checkChroot(slurmds)
-	k.checkLatency(conf, slurmds)
+	c.checkChroot(slurmds)
+	c.checkLatency(conf, slurmds)
 }
 
 // checkChroot reports a slurmd in a chroot: setns(2) changes to the root of the mount namespace, which
 // differs from slurmd's root then.
-func (k *checker) checkChroot(slurmds []string) {
+func (c *checker) checkChroot(slurmds []string) {
 	for _, pid := range slurmds {
 		if root, err := os.Readlink("/proc/" + pid + "/root"); err == nil && root != "/" {
-			k.fail("slurmd", "start it without chroot(8), in a mount namespace with that root",
+			c.fail("slurmd", "start it without chroot(8), in a mount namespace with that root",
 				"process %s runs in the chroot %s, where no step gets a jail", pid, root)
 		}
 	}
 }
 
 // hasSlurmJail reports whether any jail has Slurm's commands.
-func (k *checker) hasSlurmJail() bool {
-	for _, j := range k.config.Jails {
+func (c *checker) hasSlurmJail() bool {
+	for _, j := range c.config.Jails {
 		if j.Slurm {
 			return true
 		}
@@ -69,33 +69,33 @@ func (k *checker) hasSlurmJail() bool {
 }
 
 // checkSpool compares the spool directory with slurm.conf: gojail looks for batch scripts there.
-func (k *checker) checkSpool(conf node.SlurmConf) {
+func (c *checker) checkSpool(conf node.SlurmConf) {
 	given := conf.Values["slurmdspooldir"]
 	if given == "" {
 		given = config.StandardSpool
 	}
 	host, _, _ := strings.Cut(node.HostName(), ".")
-	want := filepath.Clean(strings.NewReplacer("%n", k.config.Node, "%h", host).Replace(given))
-	if want != k.config.Slurm.Spool {
-		k.fail("spool", "remove spool = from [slurm], or make it equal; otherwise batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
-			k.config.Slurm.Spool, want)
+	want := filepath.Clean(strings.NewReplacer("%n", c.config.Node, "%h", host).Replace(given))
+	if want != c.config.Slurm.Spool {
+		c.fail("spool", "remove spool = from [slurm], or make it equal; otherwise batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
+			c.config.Slurm.Spool, want)
 		return
 	}
 	// SlurmUser tells slurmd what to run as which user, so owning the directory gives it no more rights.
-	if err := trusted.ParentsOf(want, k.findSlurmUID(conf)); err != nil {
-		k.warn("spool", "", "a user who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v", err)
+	if err := trusted.ParentsOf(want, c.findSlurmUID(conf)); err != nil {
+		c.warn("spool", "", "a user who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v", err)
 		return
 	}
-	k.ok("spool", "%s, as in slurm.conf", want)
+	c.ok("spool", "%s, as in slurm.conf", want)
 }
 
 // findSlurmUID returns SlurmUser's number, or root's where it cannot be found without a name service.
-func (k *checker) findSlurmUID(conf node.SlurmConf) uint32 {
+func (c *checker) findSlurmUID(conf node.SlurmConf) uint32 {
 	name := conf.Values["slurmuser"]
 	if uid, err := config.ParseID(name); err == nil {
 		return uid
 	}
-	uid, _ := findPasswdUID(k.node.passwd(), name)
+	uid, _ := findPasswdUID(c.node.passwd(), name)
 	return uid
 }
 
@@ -113,25 +113,25 @@ func findPasswdUID(path, name string) (uint32, bool) {
 
 // checkMunge warns if munge's socket is missing, which does not fail a launch
 // (spank/common/job_mounts.c).
-func (k *checker) checkMunge(conf node.SlurmConf) {
+func (c *checker) checkMunge(conf node.SlurmConf) {
 	if auth := conf.Values["authtype"]; auth != "" && auth != "auth/munge" {
 		return
 	}
 	var st unix.Stat_t
-	path := k.config.Slurm.Munge
+	path := c.config.Slurm.Munge
 	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		k.warn("munge", "start munged, correct munge = in [slurm], or write slurm = false in the jails",
+		c.warn("munge", "start munged, correct munge = in [slurm], or write slurm = false in the jails",
 			"%s is not munge's socket: srun inside a jail fails", path)
 		return
 	}
-	k.ok("munge", "%s exists", path)
+	c.ok("munge", "%s exists", path)
 }
 
 // checkLatency warns about settings outside gojail that delay each launch.
-func (k *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
+func (c *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
 	for flag := range strings.SplitSeq(strings.ToLower(conf.Values["prologflags"]), ",") {
 		if flag := strings.TrimSpace(flag); flag == "contain" || flag == "x11" {
-			k.warn("latency", "remove it from slurm.conf if you need neither pam_slurm_adopt nor X11",
+			c.warn("latency", "remove it from slurm.conf if you need neither pam_slurm_adopt nor X11",
 				"PrologFlags=%s costs each job about 100 ms", conf.Values["prologflags"])
 		}
 	}
@@ -143,7 +143,7 @@ func (k *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
 	if len(slurmds) == 0 || slices.ContainsFunc(slurmds, hasHwlocPath) {
 		return
 	}
-	k.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: libhwloc-plugins)",
+	c.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: libhwloc-plugins)",
 		"slurmstepd loads the hwloc plugins of %s in each launch, which takes about 3.5 ms", filepath.Dir(plugins[0]))
 }
 

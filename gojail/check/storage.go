@@ -26,9 +26,9 @@ const (
 
 // checkStorage says what a jail's storage is and can do, on one line, and warns about options that make
 // jobs fail or slow.
-func (k *checker) checkStorage(j *config.Jail) {
+func (c *checker) checkStorage(j *config.Jail) {
 	if node.HasImage(j) {
-		k.checkStorageOfImage(j)
+		c.checkStorageOfImage(j)
 		return
 	}
 	root, err := node.OpenJail(j)
@@ -38,29 +38,29 @@ func (k *checker) checkStorage(j *config.Jail) {
 	defer unix.Close(root)
 	m, err := storage.MountOf(root)
 	if err != nil || m == nil {
-		k.warn("jail "+j.Name, "", "cannot determine the mount of %s: %v", j.Root, err)
+		c.warn("jail "+j.Name, "", "cannot determine the mount of %s: %v", j.Root, err)
 		return
 	}
 	latency := storage.MeasureLatency(root, latencyCount, latencyTime)
 	facts := []string{
 		strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "),
 		describeAnswer(storage.SquashesRoot(root), "root is squashed", "root is not squashed", "root squashed or not: unknown, no file there is root's alone"),
-		k.describeIDMaps(root),
+		c.describeIDMaps(root),
 		describeAnswer(storage.HasXattrs(root, "security.capability"), "file capabilities", "no file capabilities (ping)", "file capabilities unknown"),
 		describeAnswer(storage.HasXattrs(root, "user.gojail"), "user xattrs", "no user xattrs", "user xattrs unknown"),
 		describeAnswer(latency.TellsTypes, "d_type", "no d_type", "d_type unknown"),
 		describeLatency(latency),
 	}
-	k.ok("jail "+j.Name, "%s", strings.Join(facts, "; "))
-	k.checkOptions(j, m)
+	c.ok("jail "+j.Name, "%s", strings.Join(facts, "; "))
+	c.checkOptions(j, m)
 	if latency.Median >= latencySlow {
-		k.warn("jail "+j.Name, "check the load of the server, and the network to it",
+		c.warn("jail "+j.Name, "check the load of the server, and the network to it",
 			"storage %s is slow: %v for an lstat (median of %d); a first job on a node waits for some hundred of them", m, latency.Median.Round(time.Microsecond), latency.Count)
 	}
 }
 
 // checkStorageOfImage says where the image that is a jail's root lies.
-func (k *checker) checkStorageOfImage(j *config.Jail) {
+func (c *checker) checkStorageOfImage(j *config.Jail) {
 	file, err := unix.Open(j.Root, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return // checkJail reports it
@@ -68,11 +68,11 @@ func (k *checker) checkStorageOfImage(j *config.Jail) {
 	defer unix.Close(file)
 	m, err := storage.MountOf(file)
 	if err != nil || m == nil {
-		k.warn("jail "+j.Name, "", "cannot determine the mount of %s: %v", j.Root, err)
+		c.warn("jail "+j.Name, "", "cannot determine the mount of %s: %v", j.Root, err)
 		return
 	}
-	k.ok("jail "+j.Name, "image on %s", strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "))
-	k.checkOptions(j, m)
+	c.ok("jail "+j.Name, "image on %s", strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "))
+	c.checkOptions(j, m)
 }
 
 func describeAnswer(a storage.Answer, yes, no, unknown string) string {
@@ -87,8 +87,8 @@ func describeLatency(l storage.Latency) string {
 }
 
 // describeIDMaps says whether mounts of an open root can be id-mapped, as --jail-root=range needs them.
-func (k *checker) describeIDMaps(root int) string {
-	namespace, err := k.ids.open()
+func (c *checker) describeIDMaps(root int) string {
+	namespace, err := c.ids.open()
 	if err != nil {
 		return "id maps unknown: " + err.Error()
 	}
@@ -101,22 +101,22 @@ func (k *checker) describeIDMaps(root int) string {
 }
 
 // checkOptions warns about options of a jail's storage that make jobs fail or slow.
-func (k *checker) checkOptions(j *config.Jail, m *storage.Mount) {
+func (c *checker) checkOptions(j *config.Jail, m *storage.Mount) {
 	for _, option := range []string{"soft", "softerr"} {
 		if m.Has(option) {
-			k.warn("jail "+j.Name, "mount it with hard, nfs(5)", "storage %s is mounted %s: while the server is away, programs and writes of jobs fail with an I/O error", m, option)
+			c.warn("jail "+j.Name, "mount it with hard, nfs(5)", "storage %s is mounted %s: while the server is away, programs and writes of jobs fail with an I/O error", m, option)
 		}
 	}
 	cache, _ := m.Value("lookupcache")
 	seconds, hasMax := m.Value("acdirmax")
 	switch {
 	case m.Has("noac"), hasMax && seconds == "0":
-		k.warn("jail "+j.Name, "mount it without noac and actimeo=0, nfs(5)", "storage %s caches no attributes (noac): each open of a file asks the server", m)
+		c.warn("jail "+j.Name, "mount it without noac and actimeo=0, nfs(5)", "storage %s caches no attributes (noac): each open of a file asks the server", m)
 	case cache == "none":
-		k.warn("jail "+j.Name, "mount it without lookupcache=none, nfs(5)", "storage %s caches no names (lookupcache=none): each open of a file asks the server", m)
+		c.warn("jail "+j.Name, "mount it without lookupcache=none, nfs(5)", "storage %s caches no names (lookupcache=none): each open of a file asks the server", m)
 	}
 	if m.Has("noexec") && !slices.Contains(j.Options, "exec") {
-		k.warn("jail "+j.Name, "mount it with exec", "storage %s is mounted noexec: no program of the root can be executed", m)
+		c.warn("jail "+j.Name, "mount it with exec", "storage %s is mounted noexec: no program of the root can be executed", m)
 	}
 }
 

@@ -25,7 +25,7 @@ func init() {
 		if err := nstest.MakePrivate(); err != nil {
 			return nil, err
 		}
-		n, err := nodeIn(dir, "")
+		n, err := configureChild(dir, "")
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func init() {
 // One line says what each jail's storage is and can do; only what is wrong has a line more.
 func TestCheckDescribesStorage(t *testing.T) {
 	nstest.NeedFUSE(t)
-	n := goodNode(t)
+	n := newGoodNode(t)
 	require.NoError(t, os.Mkdir(n.root+"/root", 0o700))
 	var found map[string][]string
 	require.NoError(t, nstest.RunText(t, "storageLines", n.dir, &found))
@@ -114,8 +114,8 @@ func TestCheckOfMountOptions(t *testing.T) {
 		"noexec":                                      "is mounted noexec",
 	} {
 		var found []string
-		k := &checker{report: func(f Finding) { found = append(found, f.String()) }}
-		k.checkOptions(&config.Jail{Name: "a"}, &storage.Mount{Source: "s:/e", Type: "nfs4", Options: strings.Split(options, ",")})
+		c := &checker{report: func(f Finding) { found = append(found, f.String()) }}
+		c.checkOptions(&config.Jail{Name: "a"}, &storage.Mount{Source: "s:/e", Type: "nfs4", Options: strings.Split(options, ",")})
 		if want == "" {
 			assert.Empty(t, found, options)
 			continue
@@ -133,7 +133,7 @@ func init() {
 		if err := nstest.MakePrivate(); err != nil {
 			return nil, err
 		}
-		n, err := nodeIn(dir, "jail_root = [\"range\"]\n")
+		n, err := configureChild(dir, "jail_root = [\"range\"]\n")
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func init() {
 // is a user's, who may have closed it.
 func TestRootClosedToRoot(t *testing.T) {
 	nstest.NeedFUSE(t)
-	n := goodNode(t)
+	n := newGoodNode(t)
 	var found map[string]string
 	require.NoError(t, nstest.RunText(t, "closedRoot", n.dir, &found))
 	line := "FAIL  jail a: jail root " + n.root + ": permission denied; root of this node is not let in: if the storage squashes root, " +

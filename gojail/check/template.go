@@ -15,18 +15,18 @@ import (
 
 // checkTemplate reports a template whose root is not what the jail's path leads to: the storage was
 // switched to another tree, replaced or mounted anew since it was made. Root probes that path.
-func (k *checker) checkTemplate(j *config.Jail, root *probe) {
+func (c *checker) checkTemplate(j *config.Jail, root *probe) {
 	if root.err != nil {
 		return // without a root nothing can be compared
 	}
-	id, err := k.identifyTemplate(j, root.id)
+	id, err := c.identifyTemplate(j, root.id)
 	const remedy = "the next job gets a new template; to make it now: gojail reload "
 	switch {
 	case err != nil:
-		k.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: remedy + j.Name,
+		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: remedy + j.Name,
 			Found: "the root of its template on this node is gone from the storage: " + err.Error() + "; " + j.Root + " leads to " + root.id})
 	case id != "" && id != root.id:
-		k.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: remedy + j.Name,
+		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: remedy + j.Name,
 			Found: "its template on this node has another root, " + id + ", than " + j.Root + ", which leads to " + root.id})
 	}
 }
@@ -34,14 +34,14 @@ func (k *checker) checkTemplate(j *config.Jail, root *probe) {
 // identifyTemplate returns what a jail's template has as its root, or "" where it has no template, or one
 // with an image file or an overlay as its root. It fails if the root is no longer on its storage, which is asked only
 // where the kernel remembers another root than the expected one.
-func (k *checker) identifyTemplate(j *config.Jail, expected string) (string, error) {
-	if _, err := os.Lstat(k.node.State); err != nil {
+func (c *checker) identifyTemplate(j *config.Jail, expected string) (string, error) {
+	if _, err := os.Lstat(c.node.State); err != nil {
 		return "", nil // the first job creates it
 	}
 	if st, err := os.Stat(j.Root); err != nil || !st.IsDir() || j.Writable != "" {
 		return "", nil
 	}
-	s, err := state.OpenState(k.node.State)
+	s, err := state.OpenState(c.node.State)
 	if err != nil {
 		return "", nil // checkState reports it
 	}
@@ -69,11 +69,11 @@ func (k *checker) identifyTemplate(j *config.Jail, expected string) (string, err
 }
 
 // isTemplateRoot reports whether a jail's root is the directory that its template on this node has.
-func (k *checker) isTemplateRoot(j *config.Jail) bool {
+func (c *checker) isTemplateRoot(j *config.Jail) bool {
 	own, err := identify(j.Root, false)
 	if err != nil {
 		return false
 	}
-	id, err := k.identifyTemplate(j, own)
+	id, err := c.identifyTemplate(j, own)
 	return err == nil && id == own
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// addTemplate gives jail a of the node a template: a process with that root.
+// addTemplate starts a process with that root, and records it as the template of jail a.
 func (n *checkedNode) addTemplate(t *testing.T) {
 	t.Helper()
 	stop, err := addTemplate(n.State, n.root)
@@ -62,9 +62,9 @@ func TestTemplateOfAnotherTree(t *testing.T) {
 	if _, err := exec.LookPath("busybox"); err != nil {
 		t.Skip("needs busybox-static: make deps")
 	}
-	n := goodNode(t)
+	n := newGoodNode(t)
 	n.addTemplate(t)
-	assert.Empty(t, n.findings())
+	assert.Empty(t, n.listFindings())
 	old, err := identify(n.root, false)
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(n.root, n.dir+"/v1"))
@@ -73,10 +73,10 @@ func TestTemplateOfAnotherTree(t *testing.T) {
 	now, err := identify(n.root, false)
 	require.NoError(t, err)
 	assert.Equal(t, "WARN  jail a: its template on this node has another root, "+old+", than "+n.root+", which leads to "+now+
-		"; the next job gets a new template; to make it now: gojail reload a", n.findings())
+		"; the next job gets a new template; to make it now: gojail reload a", n.listFindings())
 	require.NoError(t, os.Remove(n.root))
 	require.NoError(t, os.Symlink("v1", n.root))
-	assert.Empty(t, n.findings())
+	assert.Empty(t, n.listFindings())
 }
 
 func init() {
@@ -104,13 +104,13 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		found := []string{n.findings()}
+		found := []string{n.listFindings()}
 		end()
 		if end, err = nstest.MountFUSE(dir+"/tree", n.root); err != nil {
 			return nil, err
 		}
 		defer end()
-		return append(found, n.findings()), nil
+		return append(found, n.listFindings()), nil
 	}
 }
 
@@ -118,7 +118,7 @@ func init() {
 // order, and every job on this node would fail.
 func TestTemplateOfStorageThatIsGone(t *testing.T) {
 	nstest.NeedFUSE(t)
-	n := goodNode(t)
+	n := newGoodNode(t)
 	var found []string
 	require.NoError(t, nstest.RunText(t, "staleTemplate", n.dir, &found))
 	assert.Empty(t, found[0])

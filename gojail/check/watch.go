@@ -28,25 +28,25 @@ func Watch(n Node, before Memory, now time.Time, limit time.Duration, report fun
 	end := time.Now().Add(limit)
 	after := Memory{Due: now.Add(watchAll).Unix()}
 	unfinished := false
-	k := newChecker(n, func(f Finding) {
+	c := newChecker(n, func(f Finding) {
 		after.Bad = after.Bad || f.Level == Fail
 		unfinished = unfinished || f.Unfinished
 		report(f)
 	})
-	k.watch = true
-	if !k.checkNode() {
+	c.watch = true
+	if !c.checkNode() {
 		after.Bad = true
 		return after
 	}
-	after.Config, after.Roots = k.config.Identity.String(), map[string]string{}
+	after.Config, after.Roots = c.config.Identity.String(), map[string]string{}
 	due := time.Unix(before.Due, 0)
 	all := before.Bad || before.Config != after.Config || !now.Before(due) || due.After(now.Add(watchAll)) // the clock was set back
-	r := k.checkJails(time.Until(end), func(j *config.Jail, root *probe) bool {
+	r := c.checkJails(time.Until(end), func(j *config.Jail, root *probe) bool {
 		return all || root.err != nil || root.id != before.Roots[j.Name]
 	})
-	for _, c := range r.jails {
-		if root := c.root(); root.hasAnswered(now) {
-			after.Roots[c.Name] = root.id
+	for _, jail := range r.jails {
+		if root := jail.root(); root.hasAnswered(now) {
+			after.Roots[jail.Name] = root.id
 		}
 	}
 	switch {
