@@ -37,6 +37,7 @@
 /* Files of the installation, beside the plugin. */
 #define GOJAIL_LAUNCHER "gojail-launcher"
 #define GOJAIL_LIBRARY "libgojail.so"
+#define GOJAIL_SESSION "gojail-session"
 
 /* In the state directory, one per node. */
 #define GOJAIL_SITE "site"         /* what C needs of gojail.toml, written by Go */
@@ -84,6 +85,8 @@
 #define GOJAIL_SLURM_CACHE_LINK "conf-cache"
 
 #define GOJAIL_DEFAULT_CONFIG "/etc/gojail/gojail.toml"
+/* What gojail-session goes by: lines config=FILE, state=DIR, node=NAME, as plugstack.conf has them. */
+#define GOJAIL_SESSION_CONFIG "/etc/gojail/session.conf"
 #define GOJAIL_DEFAULT_STATE "/run/gojail"
 #define GOJAIL_DEFAULT_DEADLINE_MS 10000 /* without a site file */
 #define GOJAIL_END_MS 3000               /* deadline of the end of a job without a network */

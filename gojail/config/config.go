@@ -30,6 +30,7 @@ type Config struct {
 	Store     string // directory with the versions of jails; "": there is none
 	Deadline  time.Duration
 	Slurm     Slurm
+	Session   Session
 	Networks  Networks
 	GPUs      [][]string // device nodes of each GPU, by the index that Slurm allocates; nil: Slurm allocates no GPUs
 	Jails     map[string]*Jail
@@ -52,6 +53,13 @@ type Slurm struct {
 	Munge     string   // munge's socket
 	Host      []string // further paths of the node that Slurm needs
 	Cache     string   // directory of the slurm.conf that slurmd fetched; "": slurmd fetched none
+}
+
+// Session is the [session] table: what gojail-session does.
+type Session struct {
+	WithoutJob string   // sessionRefuse or sessionNode
+	Exempt     []string // groups whose members stay on the node
+	Shell      string   // of users whose shell in the node's accounts is gojail-session
 }
 
 // Jail is one [jail.NAME] table.

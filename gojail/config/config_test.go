@@ -24,6 +24,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 	assert.Equal(t, "/shared/jails", c.Store)
 	assert.Equal(t, 5*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}, ""}, c.Slurm)
+	assert.Equal(t, Session{"node", []string{"hpc"}, "/bin/sh"}, c.Session)
 	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
 	assert.Equal(t, &Jail{
 		Name: "debian", Root: "/srv/jails/debian", Readonly: true, Options: []string{"nosuid"},
@@ -48,6 +49,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	assert.Equal(t, "/var/lib/gojail", c.Scratch)
 	assert.Equal(t, 10*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil, ""}, c.Slurm)
+	assert.Equal(t, Session{"refuse", nil, "/bin/bash"}, c.Session)
 	assert.Equal(t, &Jail{
 		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
@@ -129,6 +131,10 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"deadline":           {headText + "deadline = \"soon\"", `line 3: deadline: "soon": write a time`},
 	"deadline too long":  {headText + "deadline = \"2h\"", `write a time from "100ms" to "10m"`},
 	"scratch blank":      {headText + "scratch = \"/a b\"", "line 3: scratch: \"/a b\": must not contain blanks"},
+	"without_job":        {headText + "[session]\nwithout_job = \"shell\"", `line 4: session.without_job: "shell": write "refuse" or "node"`},
+	"session shell":      {headText + "[session]\nshell = \"bash\"", `line 4: session.shell: "bash": must be an absolute path`},
+	"exempt":             {headText + "[session]\nexempt = [" + strings.Repeat("\"a\",", 65) + "]", "line 4: session.exempt: names 65 groups; at most 64"},
+	"session blank":      {headText + "[session]\nshell = \"/bin/bash -l\"", "line 4: session.shell: \"/bin/bash -l\": must not contain blanks"},
 	"percent":            {headText + "scratch = \"/a/%h\"", "only %n, the node's name, is supported"},
 	"node unknown":       {headText + "scratch = \"/a/%n\"", "give --node"},
 	"tmp":                {jailText + "tmp = \"ram\"", `line 5: jail.a.tmp: "ram": write "disk" or "tmpfs"`},

@@ -18,6 +18,7 @@ type file struct {
 	Store     *string             `toml:"store"`
 	Deadline  *string             `toml:"deadline"`
 	Slurm     fileSlurm           `toml:"slurm"`
+	Session   fileSession         `toml:"session"`
 	Jail      map[string]fileJail `toml:"jail"`
 }
 
@@ -26,6 +27,12 @@ type fileSlurm struct {
 	Spool *string  `toml:"spool"`
 	Munge *string  `toml:"munge"`
 	Host  []string `toml:"host"`
+}
+
+type fileSession struct {
+	WithoutJob *string  `toml:"without_job"`
+	Exempt     []string `toml:"exempt"`
+	Shell      *string  `toml:"shell"`
 }
 
 type fileJail struct {

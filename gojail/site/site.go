@@ -66,7 +66,7 @@ func resolveAccounts(names []string, lookup func(string) (uint32, error)) (ids [
 	return slices.Compact(ids), unknown
 }
 
-// Unknown returns the users and groups of all jails that do not exist.
+// Unknown returns the users and groups that the configuration names and that do not exist.
 func Unknown(c *config.Config, accounts Accounts) []string {
 	var list []string
 	for _, name := range c.JailNames() {
@@ -79,6 +79,10 @@ func Unknown(c *config.Config, accounts Accounts) []string {
 		for _, g := range groups {
 			list = append(list, fmt.Sprintf("group %s of jail %s", g, name))
 		}
+	}
+	_, groups := resolveAccounts(c.Session.Exempt, accounts.GID)
+	for _, g := range groups {
+		list = append(list, fmt.Sprintf("group %s of session.exempt", g))
 	}
 	return list
 }
@@ -101,6 +105,7 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	fmt.Fprintf(&b, "config %s\nnetwork %s\n", c.Identity, network)
 	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
 	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
+	fmt.Fprintln(&b, sessionLine(&c.Session, accounts))
 	for _, name := range c.JailNames() {
 		writeJail(c, &b, c.Jails[name], accounts, keys[name], filters[name])
 	}
@@ -109,6 +114,16 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 		return "", fmt.Errorf("%s: compiles to more than %d bytes; use groups instead of long lists of users", c.Path, contract.SiteMax)
 	}
 	return b.String(), nil
+}
+
+// sessionLine returns the line with what gojail-session needs.
+func sessionLine(s *config.Session, accounts Accounts) string {
+	gids, _ := resolveAccounts(s.Exempt, accounts.GID)
+	words := []string{"session", s.WithoutJob, s.Shell, "-"}
+	if len(gids) > 0 {
+		words[3] = strings.Trim(strings.ReplaceAll(fmt.Sprint(gids), " ", ","), "[]")
+	}
+	return strings.Join(words, " ")
 }
 
 func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) {

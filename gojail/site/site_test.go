@@ -64,6 +64,7 @@ default debian
 none allow
 deadline 5000
 scratch /local/n1/gojail
+session node /bin/sh 700
 jail bare
 key fedcba9876543210
 source /srv/jails/bare
@@ -124,7 +125,7 @@ func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, text, "\nuntil 1060\n")
 	assert.Contains(t, text, "\naccess listed\nuid 5001\nend\n", "an unknown name opens nothing")
-	assert.Equal(t, []string{"user alice of jail debian", "group hpc of jail debian"}, Unknown(c, noAccounts()))
+	assert.Equal(t, []string{"user alice of jail debian", "group hpc of jail debian", "group hpc of session.exempt"}, Unknown(c, noAccounts()))
 }
 
 func TestSiteWithOnlyUnknownUsersIsClosed(t *testing.T) {

@@ -97,6 +97,22 @@ int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, c
 	return 0;
 }
 
+int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, struct record *holder, struct fault *fault)
+{
+	sandbox->holder = job < 0 ? -1 : record_open(job, name, holder);
+	scoped_fd process = sandbox->holder < 0 ? -1 : record_open_proc(holder);
+	if (process < 0)
+		return fault_set(fault, "sandbox %s: its holder has ended", name);
+	sandbox->pid = open_namespace(process, "pid");
+	sandbox->ipc = open_namespace(process, "ipc");
+	sandbox->uts = open_namespace(process, "uts");
+	sandbox->net = open_namespace(process, "net");
+	sandbox->mnt = open_namespace(process, "mnt");
+	if (sandbox->pid < 0 || sandbox->ipc < 0 || sandbox->uts < 0 || sandbox->net < 0 || sandbox->mnt < 0)
+		return fault_set(fault, "cannot open the namespaces of sandbox %s: %s", name, strerror(errno));
+	return 0;
+}
+
 int job_write_text(int dir, const char *name, const char *text)
 {
 	scoped_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -116,13 +132,21 @@ static bool has_text(int dir, const char *name, const char *text)
 
 #define OTHERS_TEXT "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"
 
-int job_check_owner(int job, uid_t uid, struct fault *fault)
+bool job_has_owner(int job, uid_t uid)
 {
 	char owner[24];
 
 	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
-	if (has_text(job, GOJAIL_OWNER, owner))
+	return has_text(job, GOJAIL_OWNER, owner);
+}
+
+int job_check_owner(int job, uid_t uid, struct fault *fault)
+{
+	char owner[24];
+
+	if (job_has_owner(job, uid))
 		return 0;
+	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
 	if (!has_text(job, GOJAIL_OWNER, ""))
 		return fault_set(fault, OTHERS_TEXT);
 	if (job_write_text(job, GOJAIL_OWNER, owner) == 0)

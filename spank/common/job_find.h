@@ -33,8 +33,17 @@ int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct 
  */
 int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec, const struct record *holder);
 
+/*
+ * Opens all namespaces of the holder whose record is NAME in the job's directory, but a user namespace: the node's where the job
+ * has none of its own. stage and root stay closed. Returns 0, or -1 with a fault.
+ */
+int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, struct record *holder, struct fault *fault);
+
 /* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault where the job has other rails. */
 int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault);
+
+/* Reports whether the directory of the job is noted as this user's. */
+bool job_has_owner(int job, uid_t uid);
 
 /*
  * Checks that the directory of the job is this user's, and notes the user in a new one: a directory of that number may be what

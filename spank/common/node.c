@@ -35,6 +35,8 @@ static void find_name(struct node *node)
 	char line[4096];
 	ssize_t got;
 
+	if (node->name[0])
+		return;
 	if (name) {
 		snprintf(node->name, sizeof(node->name), "%s", name);
 		return;
@@ -71,11 +73,13 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault)
 						"config=FILE and state=DIR",
 					 argv[i]);
 	}
-	if (!dladdr((void *)(uintptr_t)&node_find, &self) || self.dli_fname[0] != '/')
-		return fault_set(fault, "plugstack.conf must name spank_gojail.so by its full path");
-	snprintf(node->libdir, sizeof(node->libdir), "%s", self.dli_fname);
-	slash = strrchr(node->libdir, '/');
-	*slash = '\0';
+	if (!node->libdir[0]) {
+		if (!dladdr((void *)(uintptr_t)&node_find, &self) || self.dli_fname[0] != '/')
+			return fault_set(fault, "plugstack.conf must name spank_gojail.so by its full path");
+		snprintf(node->libdir, sizeof(node->libdir), "%s", self.dli_fname);
+		slash = strrchr(node->libdir, '/');
+		*slash = '\0';
+	}
 	if (expand_name(node, node->config, sizeof(node->config), config) < 0 ||
 	    expand_name(node, node->state, sizeof(node->state), state) < 0)
 		return fault_set(fault, "plugstack.conf: config= and state= must be full paths");

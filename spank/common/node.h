@@ -17,7 +17,7 @@ struct node {
 
 /*
  * Reads the arguments of plugstack.conf: required /PATH/spank_gojail.so [config=FILE] [state=DIR], where %n stands for the
- * node's name. Returns 0, or -1 with a fault.
+ * node's name. A name or libdir that the caller has set stays: neither is looked up then. Returns 0, or -1 with a fault.
  */
 int node_find(struct node *node, int argc, char **argv, struct fault *fault);
 

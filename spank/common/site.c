@@ -34,6 +34,17 @@ static const char *read_head_line(const char **at, const char *word, char *value
 	return value;
 }
 
+/* Parses the value of the line "session". Returns 0, or -1 where another version wrote it. */
+static int parse_session(const char *value, struct session_rules *rules)
+{
+	char without_job[8];
+
+	if (sscanf(value, "%7s %1023s %1023s", without_job, rules->shell, rules->exempt) != 3 || rules->shell[0] != '/')
+		return -1;
+	rules->node_without_job = strcmp(without_job, "node") == 0;
+	return 0;
+}
+
 static int parse_head(struct site *site, const char *identity, const char *network)
 {
 	char value[GOJAIL_PATH_MAX], *end;
@@ -55,7 +66,7 @@ static int parse_head(struct site *site, const char *identity, const char *netwo
 		return -1;
 	site->deadline_ms = atoi(value);
 	if (site->deadline_ms <= 0 || !read_head_line(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
-	    site->scratch[0] != '/')
+	    site->scratch[0] != '/' || !read_head_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0)
 		return -1;
 	site->jails = at;
 	/* A file that was cut short lacks its last line. */

@@ -10,6 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What gojail-session does: the table [session]. */
+struct session_rules {
+	bool node_without_job; /* a user without a job here gets the node, else nothing */
+	char shell[GOJAIL_PATH_MAX];
+	char exempt[GOJAIL_PATH_MAX]; /* gids, separated by commas; "-": none */
+};
+
 /* The site file, checked to belong to the gojail.toml that is there now. */
 struct site {
 	char *text;
@@ -17,6 +24,7 @@ struct site {
 	bool none_allowed;
 	int deadline_ms;
 	char scratch[GOJAIL_PATH_MAX];
+	struct session_rules session;
 	const char *jails; /* the rest of the text */
 };
 

@@ -7,6 +7,7 @@
 #include "common/fd.h"
 #include "common/jail_environment.h"
 #include "common/job.h"
+#include "common/job_find.h"
 #include "common/record.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
@@ -34,7 +35,7 @@ static bool is_name(const char *word)
 	return word[0] && word[0] != '.' && !strchr(word, '/');
 }
 
-/* Opens the namespaces of the sandbox's holder: the node's where the job has none of its own. Returns 0, or -1 with a fault. */
+/* Opens the sandbox that the caller's words name. Returns 0, or -1 with a fault. */
 static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct fault *fault)
 {
 	const char *job = library_word("job"), *name = library_word("sandbox");
@@ -45,18 +46,7 @@ static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct
 		return fault_set(fault, "enter needs job=, sandbox=, uid= and gid=");
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
 	scoped_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	sandbox->holder = dir < 0 ? -1 : record_open(dir, name, &holder);
-	scoped_fd process = sandbox->holder < 0 ? -1 : record_open_proc(&holder);
-	if (process < 0)
-		return fault_set(fault, "sandbox %s: its holder has ended", name);
-	sandbox->pid = open_namespace(process, "pid");
-	sandbox->ipc = open_namespace(process, "ipc");
-	sandbox->uts = open_namespace(process, "uts");
-	sandbox->net = open_namespace(process, "net");
-	sandbox->mnt = open_namespace(process, "mnt");
-	if (sandbox->pid < 0 || sandbox->ipc < 0 || sandbox->uts < 0 || sandbox->net < 0 || sandbox->mnt < 0)
-		return fault_set(fault, "cannot open the namespaces of sandbox %s: %s", name, strerror(errno));
-	return 0;
+	return sandbox_open_recorded(sandbox, dir, name, &holder, fault);
 }
 
 /* Moves this process into the sandbox; its PID namespace is for the children, setns(2). Returns 0, or -1 with a fault. */
