@@ -43,6 +43,7 @@ SUBMIT   := $(BUILD)/lib/gojail/job_submit_gojail.so
 LAUNCHER := $(BUILD)/lib/gojail/gojail-launcher
 PROLOG   := $(BUILD)/lib/gojail/prolog-1
 LIBRARY  := $(BUILD)/lib/gojail/libgojail.so
+SESSION  := $(BUILD)/lib/gojail/gojail-session
 CLI      := $(BUILD)/sbin/gojail
 JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
@@ -52,11 +53,12 @@ PAGES    := $(wildcard docs/*.md)
 SHIM_SRCS      = $(wildcard spank/common/*.c spank/plugin/*.c)
 LAUNCHER_SRCS  = $(wildcard spank/common/*.c spank/launcher/*.c)
 PROLOG_SRCS    = $(wildcard spank/prolog/*.c)
+SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
 .PHONY: all help deps rootfs unit test test-slurm test-vm test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health cluster cluster-down install uninstall fuzz asan clean
 
-all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, Prolog, library and commands below build/
+all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, Prolog, gojail-session, library and commands below build/
 	@:
 
 help: ## list the targets
@@ -82,6 +84,12 @@ $(PROLOG): $(PROLOG_SRCS) $(C_HDRS) Makefile
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -o $@ $(PROLOG_SRCS)
+
+# Unprivileged here: only make install makes it set-user-ID.
+$(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile
+	@mkdir -p $(@D)
+	@echo "building $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -Wl,--gc-sections -ffunction-sections -o $@ $(SESSION_SRCS)
 
 $(LIBRARY): $(GO_SRCS)
 	@mkdir -p $(@D)
@@ -197,6 +205,7 @@ cluster-down: ## end it
 install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for a package
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
 	install -m 755 $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
+	install -m 4755 $(SESSION) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
 	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example health.toml.example \
 		slurm.conf.example packaging/grafana/gojail-health.json $(DESTDIR)$(docdir)
@@ -213,7 +222,7 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	$(HEALTH) completion bash >$(DESTDIR)$(compdir)/gojail-healthcheck
 
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
-	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(LIBRARY) $(JAILCLI))) \
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(JAILCLI))) \
 		$(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example \
 		health.toml.example slurm.conf.example plugstack.conf.example gojail-health.json $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(compdir)/,gojail gojail-healthcheck) \
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer) \

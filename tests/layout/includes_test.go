@@ -22,6 +22,7 @@ var mayInclude = map[string][]string{
 	"spank/plugin":   {"spank/common"},
 	"spank/launcher": {"spank/common"},
 	"spank/prolog":   {},
+	"spank/session":  {"spank/common"},
 	"spank/submit":   {},
 }
 

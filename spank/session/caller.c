@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/caller.h"
+
+#include "common/syscalls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* What sshd sets, and what it accepts from clients as a rule (AcceptEnv, sshd_config(5)). */
+static bool is_kept(const char *variable)
+{
+	static const char *const names[] = {"TERM=", "COLORTERM=", "LANG=", "LANGUAGE=", "TZ=", "SSH_ORIGINAL_COMMAND=", "SSH_CONNECTION=", "SSH_CLIENT=",
+					    "SSH_TTY=", "SSH_AUTH_SOCK=", "DISPLAY=", "XAUTHORITY=", "SLURM_JOB_ID="};
+
+	if (strncmp(variable, "LC_", 3) == 0)
+		return strchr(variable, '=') != NULL;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(variable, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+static void take_variables(struct caller *caller)
+{
+	extern char **environ;
+	static char *none[] = {NULL};
+	size_t kept = 0;
+
+	for (char **at = environ; at && *at && kept < CALLER_VARIABLES_MAX; at++)
+		if (is_kept(*at))
+			caller->variables[kept++] = *at;
+	environ = none;
+}
+
+static void drop_signals(void)
+{
+	struct itimerval never = {0};
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	for (int signal_number = 1; signal_number < NSIG; signal_number++)
+		signal(signal_number, SIG_DFL);
+	for (int timer = (int)ITIMER_REAL; timer <= (int)ITIMER_PROF; timer++)
+		setitimer((__itimer_which_t)timer, &never, NULL); /* execve(2) keeps them */
+}
+
+int caller_read(struct caller *caller, struct fault *fault)
+{
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	drop_signals();
+	take_variables(caller);
+	caller->uid = getuid();
+	caller->gid = getgid();
+	caller->mask = umask(077);
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			return fault_set(fault, "cannot open /dev/null: %s", strerror(errno));
+	if (syscall(SYS_close_range, 3, ~0u, 0) < 0 || chdir("/") < 0)
+		return fault_set(fault, "cannot leave what is the caller's: %s", strerror(errno));
+	for (int i = 0; i < RLIM_NLIMITS; i++)
+		if (getrlimit((__rlimit_resource_t)i, &caller->limits[i]) < 0)
+			return fault_set(fault, "cannot read the limits: %s", strerror(errno));
+	return 0;
+}
+
+/*
+ * Keeps what is used: to enter namespaces and to install a filter (SYS_ADMIN, SYS_CHROOT), to open those of a holder
+ * (SYS_PTRACE), to become the user (SETUID, SETGID), to drop the rest for the user's program (SETPCAP), to restore its limits
+ * (SYS_RESOURCE), and to end it before the deadline is over (KILL).
+ */
+#define NEEDED                                                                                                     \
+	(1u << CAP_SYS_ADMIN | 1u << CAP_SYS_CHROOT | 1u << CAP_SYS_PTRACE | 1u << CAP_SETUID | 1u << CAP_SETGID | \
+	 1u << CAP_SETPCAP | 1u << CAP_SYS_RESOURCE | 1u << CAP_KILL)
+
+/* Drops all capabilities but some of the first 32. A container may lack some of those, too. Returns 0, or -1 with errno. */
+static int keep_capabilities(uint32_t kept)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct have[_LINUX_CAPABILITY_U32S_3], left[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	if (syscall(SYS_capget, &header, have) < 0)
+		return -1;
+	left[0].permitted = left[0].effective = have[0].permitted & kept;
+	return (int)syscall(SYS_capset, &header, left);
+}
+
+/* Sets a soft limit, and raises the hard one where that is lower. Never lowers it: without SYS_RESOURCE there is no way back. */
+static void set_own_limit(__rlimit_resource_t kind, rlim_t soft, const struct rlimit *have)
+{
+	struct rlimit wanted = {soft, have->rlim_max > soft ? have->rlim_max : soft};
+
+	if (setrlimit(kind, &wanted) == 0)
+		return;
+	wanted.rlim_max = have->rlim_max;
+	wanted.rlim_cur = soft < wanted.rlim_max ? soft : wanted.rlim_max;
+	setrlimit(kind, &wanted); /* what a container forbids stays as it is */
+}
+
+/* Sets limits of root's own: a caller may have chosen none at all. */
+static void set_own_limits(const struct caller *caller)
+{
+	static const __rlimit_resource_t unlimited[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NPROC};
+
+	for (size_t i = 0; i < sizeof(unlimited) / sizeof(unlimited[0]); i++)
+		set_own_limit(unlimited[i], RLIM_INFINITY, &caller->limits[unlimited[i]]);
+	set_own_limit(RLIMIT_NOFILE, 1024, &caller->limits[RLIMIT_NOFILE]);
+	set_own_limit(RLIMIT_STACK, 8 << 20, &caller->limits[RLIMIT_STACK]);
+	set_own_limit(RLIMIT_CORE, 0, &caller->limits[RLIMIT_CORE]);
+}
+
+/* Restores the caller's limits where they are others now. Returns 0 or -1. */
+static int restore_limits(const struct caller *caller)
+{
+	for (int i = 0; i < RLIM_NLIMITS; i++) {
+		__rlimit_resource_t kind = (__rlimit_resource_t)i;
+		struct rlimit now;
+
+		if (getrlimit(kind, &now) < 0 || (memcmp(&now, &caller->limits[i], sizeof(now)) && setrlimit(kind, &caller->limits[i]) < 0))
+			return -1;
+	}
+	return 0;
+}
+
+int caller_leave(const struct caller *caller, struct fault *fault)
+{
+	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(0, 0, 0) < 0)
+		return fault_set(fault, "cannot become root: %s", strerror(errno));
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* a change of ids has set it to fs.suid_dumpable */
+	set_own_limits(caller);
+	return keep_capabilities(NEEDED) == 0 ? 0 : fault_set(fault, "cannot drop capabilities: %s", strerror(errno));
+}
+
+static void end_late(int number)
+{
+	static const char text[] = "gojail: the session was not ready before the deadline; a name service or a file system of the node may hang: "
+				   "ask your administrator\n";
+
+	(void)number;
+	_exit(write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ? 2 : 1);
+}
+
+/* Blocks or unblocks the signal of the deadline. */
+static void set_alarm_mask(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	sigprocmask(how, &set, NULL);
+}
+
+void caller_set_deadline(unsigned int seconds)
+{
+	signal(SIGALRM, end_late);
+	set_alarm_mask(SIG_UNBLOCK);
+	alarm(seconds);
+}
+
+void caller_clear_deadline(void)
+{
+	alarm(0);
+	set_alarm_mask(SIG_BLOCK);
+	signal(SIGALRM, SIG_DFL);
+}
+
+const char *caller_variable(const struct caller *caller, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (char *const *at = caller->variables; *at; at++)
+		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=')
+			return *at + length + 1;
+	return NULL;
+}
+
+/* Reports whether the process has no way back: all ids are the user's, and no capability is left. */
+static bool is_user_for_good(const struct caller *caller)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	uid_t uid[3];
+	gid_t gid[3];
+
+	if (getresuid(&uid[0], &uid[1], &uid[2]) < 0 || getresgid(&gid[0], &gid[1], &gid[2]) < 0 || syscall(SYS_capget, &header, data) < 0)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (uid[i] != caller->uid || gid[i] != caller->gid)
+			return false;
+	if (caller->uid == 0)
+		return true;
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		if (data[i].permitted || data[i].effective || data[i].inheritable)
+			return false;
+	return setresuid(-1, 0, -1) < 0;
+}
+
+int caller_become(const struct caller *caller, struct fault *fault)
+{
+	if (restore_limits(caller) < 0)
+		return fault_set(fault, "cannot restore the limits: %s", strerror(errno));
+	umask(caller->mask);
+	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(caller->uid, caller->uid, caller->uid) < 0 || !is_user_for_good(caller))
+		return fault_set(fault, "cannot become user %u: %s", (unsigned)caller->uid, strerror(errno));
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	return 0;
+}
+
+void caller_restore_signals(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}

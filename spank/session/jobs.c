@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/jobs.h"
+
+#include "common/fd.h"
+#include "common/job_find.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Reports whether a word is the number of a job: a `gojail run` has a name of another kind. */
+static bool is_job(const char *word)
+{
+	size_t digits = strspn(word, "0123456789");
+
+	return digits > 0 && digits <= 10 && !word[digits];
+}
+
+/* Opens the directory of a job that is this user's and has not ended. Returns -1 where it is not. */
+static int open_job(const struct node *node, const char *job, uid_t uid)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	int dir;
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, job);
+	if (access(path, F_OK) == 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir >= 0 && !job_has_owner(dir, uid))
+		close_fd(&dir);
+	return dir;
+}
+
+/* Chooses a sandbox of the job if it is newer than the choice. */
+static void choose_of_job(struct choice *choice, const struct node *node, const char *job, uid_t uid)
+{
+	int fd = open_job(node, job, uid);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct record holder;
+	struct stat st;
+
+	if (!dir) {
+		close_fd(&fd);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		int64_t made;
+
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(choice->name) ||
+		    record_find(fd, entry->d_name, &holder) < 0 || holder.uid != uid || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		/* Not the start of its holder, which may have been a spare for long. */
+		made = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+		if (made <= choice->made)
+			continue;
+		choice->made = made;
+		snprintf(choice->job, sizeof(choice->job), "%s", job);
+		snprintf(choice->name, sizeof(choice->name), "%s", entry->d_name);
+		snprintf(choice->jail, sizeof(choice->jail), "%.*s", (int)strcspn(entry->d_name, "+"), entry->d_name);
+	}
+	closedir(dir);
+}
+
+/* Finds the job in whose cgroup this process is, as Slurm names it in each hierarchy. Reports whether there is one. */
+static bool find_adopting_job(char *job, size_t size)
+{
+	char text[16384], *at;
+	scoped_fd fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	text[got < 0 ? 0 : got] = '\0';
+	at = strstr(text, "/job_");
+	if (!at)
+		return false;
+	snprintf(job, size, "%.*s", (int)strcspn(at + 5, "/\n"), at + 5);
+	return is_job(job);
+}
+
+int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const char *wanted, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 16], adopting[16];
+	struct dirent *entry;
+	DIR *dir;
+
+	*choice = (struct choice){0};
+	if (wanted) {
+		if (!is_job(wanted))
+			return fault_set(fault, "SLURM_JOB_ID: \"%s\" is not the number of a job", wanted);
+		choose_of_job(choice, node, wanted, uid);
+		if (choice->made)
+			return 1;
+		return fault_set(fault, "SLURM_JOB_ID: job %s has no sandbox of yours on this node; choose another job, or leave it out for the newest", wanted);
+	}
+	if (find_adopting_job(adopting, sizeof(adopting))) {
+		choose_of_job(choice, node, adopting, uid);
+		if (choice->made)
+			return 1;
+	}
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, node->state);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? 0 : fault_set(fault, "cannot read %s: %s; ask your administrator", path, strerror(errno));
+	while ((entry = readdir(dir)))
+		if (is_job(entry->d_name))
+			choose_of_job(choice, node, entry->d_name, uid);
+	closedir(dir);
+	return choice->made ? 1 : 0;
+}
+
+/* Reports whether the job is root in a sandbox of that name, see sandbox_name. */
+static bool has_root(const char *name)
+{
+	return strchr(name, '+') && (strtoul(name + strlen(name) - 1, NULL, 16) & 6);
+}
+
+int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, uid_t uid, struct fault *fault)
+{
+	scoped_fd dir = open_job(node, choice->job, uid);
+	struct record holder;
+
+	if (dir < 0 || sandbox_open_recorded(sandbox, dir, choice->name, &holder, fault) < 0 || holder.uid != uid)
+		return fault_set(fault, "job %s ended at this moment", choice->job);
+	if (!has_root(choice->name))
+		return 0;
+	sandbox->user = record_get_fd(&holder, sandbox->holder, GOJAIL_USER_FD);
+	return sandbox->user >= 0 ? 0 : fault_set(fault, "cannot open the user namespace of job %s: %s", choice->job, strerror(errno));
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gojail-session: takes a user's session on the node, of ssh say, into the sandbox of the user's job there.
+ *
+ * It is the user's login shell or sshd's ForceCommand, set-user-ID root, and anybody may run it with any arguments, environment,
+ * descriptors and limits. What it does, in order, and with which rights:
+ *
+ *   root by the bit      caller_read       drop what is the caller's
+ *                        place_check       refuse to be root anywhere but on the node
+ *   root, whom the       caller_leave      eight capabilities are left; the user cannot signal or trace this process
+ *   user cannot reach    place_find        where gojail is: nothing that the caller could choose
+ *                        site_open         the site file; the one case in which gojail-launcher is started
+ *                        jobs_choose       by the real uid, and SLURM_JOB_ID among that user's own jobs
+ *                        jobs_open         the namespaces of the holder
+ *                        fork              into the job's PID namespace
+ *     the child, root    enter_sandbox     all other namespaces
+ *                        confine           what a task gives up; the capabilities go with the uid
+ *                        caller_become     the user for good
+ *     the child, user    shell_execute     the first file of the jail that is opened
+ *     the parent, user   wait_for_end      on the node, with nothing but its child to wait for
+ *
+ * set-user-ID, not file capabilities: CAP_SYS_ADMIN, without which no namespace can be entered, is as much as root; while the real
+ * and the effective uid are root's, no signal of the user's arrives; the state directory and the launcher are root's; and
+ * archives and copies lose file capabilities. No name service, start-up file or locale of the jail is read before the uid is the
+ * user's. The supplementary groups are the caller's and never set anew.
+ *
+ * No lock is taken, so that a session that hangs, or is made to, delays nobody.
+ */
+#include "common/clock.h"
+#include "common/confine.h"
+#include "common/enter.h"
+#include "common/fd.h"
+#include "session/account.h"
+#include "session/caller.h"
+#include "session/jobs.h"
+#include "session/place.h"
+#include "session/shell.h"
+#include "session/wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Exit code where the session cannot be had. */
+#define REFUSED 1
+
+/* Of all that is done before the user's program is executed, in seconds. Parts of it have shorter ones. */
+#define DEADLINE 60
+
+struct session {
+	struct caller caller;
+	struct node node;
+	struct site site;
+	struct account account;
+	struct choice choice;
+	struct jail jail;
+	struct confine confine;
+	struct sandbox sandbox;
+	char net_variables[65536];
+};
+
+/* Reads what the job's network adds to the environment of its tasks. Returns 0, or -1 with a fault. */
+static int read_net_variables(struct session *session, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET_ENV, session->node.state, session->choice.job);
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	got = fd < 0 ? -1 : read(fd, session->net_variables, sizeof(session->net_variables) - 1);
+	return got >= 0 ? 0 : fault_set(fault, "cannot read %s: %s", path, strerror(errno));
+}
+
+/* Does in the child, which is root in the job's PID namespace, what is left to do. Returns only with a fault. */
+static void run_in_sandbox(struct session *session, char **argv, int terminal, int *domain, struct fault *fault)
+{
+	struct sandbox *sandbox = &session->sandbox;
+	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
+	struct program program = {.argv = argv, .jail = &session->jail, .job = session->choice.job, .variables = session->net_variables};
+
+	if (wait_begin_session(terminal, fault) < 0 || enter_sandbox(sandbox, fault) < 0)
+		return;
+	if (poll(&gone, 1, 0) != 0) {
+		fault_set(fault, "job %s ended at this moment", session->choice.job);
+		return;
+	}
+	if ((session->jail.scope && domain_enter(domain, fault) < 0) ||
+	    (sandbox->user < 0 ? confine_apply : confine_begin)(&session->confine, fault) < 0 || caller_become(&session->caller, fault) < 0 ||
+	    (sandbox->user >= 0 && (enter_as_root(sandbox, fault) < 0 || confine_finish(&session->confine, fault) < 0)))
+		return;
+	sandbox_close(sandbox);
+	caller_restore_signals();
+	shell_execute(&program, &session->account, &session->caller, fault);
+}
+
+/* Starts the user's program in the sandbox, and ends with it. Returns only with a fault. */
+static void enter_job(struct session *session, char **argv, struct fault *fault)
+{
+	int64_t until = clock_ms() + session->site.deadline_ms;
+	scoped_fd domain = -1;
+	static const struct user root;
+	int report[2], terminal;
+	pid_t child;
+
+	/* Root's access: the user may use the jail, or the job would not be there. */
+	if (site_find_jail(&session->site, session->choice.jail, &root, &session->jail, fault) < 0 ||
+	    confine_read(&session->confine, &session->node, &session->jail, fault) < 0 || (session->jail.scope && (domain = domain_open(fault)) < 0) ||
+	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0 || read_net_variables(session, fault) < 0)
+		return;
+	if (pipe2(report, O_CLOEXEC) < 0) {
+		fault_set(fault, "cannot start the session: %s", strerror(errno));
+		return;
+	}
+	if (setns(session->sandbox.pid, CLONE_NEWPID) < 0 || (terminal = wait_release_terminal(), child = fork()) < 0) {
+		/* Where process 1 of a PID namespace has ended, ENOMEM (pid_namespaces(7)). */
+		fault_set(fault, "cannot start the session in job %s: %s", session->choice.job, errno == ENOMEM ? "it ended at this moment" : strerror(errno));
+		return;
+	}
+	if (child == 0) {
+		run_in_sandbox(session, argv, terminal, &domain, fault);
+		_exit(write(report[1], fault->text, strlen(fault->text)) < 0 ? 126 : 127);
+	}
+	close(report[1]);
+	if (wait_for_execution(child, report[0], until, fault) < 0)
+		return;
+	caller_clear_deadline();
+	wait_for_end(child, &session->caller, fault);
+}
+
+/* Executes the user's shell on the node. Returns only with a fault. */
+static void stay_on_node(struct session *session, char **argv, struct fault *fault)
+{
+	struct program program = {.argv = argv};
+
+	caller_clear_deadline();
+	if (caller_become(&session->caller, fault) < 0)
+		return;
+	caller_restore_signals();
+	shell_execute(&program, &session->account, &session->caller, fault);
+}
+
+/* Finds the user's place, and goes there. Returns only with a fault. */
+static void begin_session(struct session *session, char **argv, struct fault *fault)
+{
+	struct site *site = &session->site;
+	int found;
+
+	caller_set_deadline(DEADLINE);
+	if (place_find(&session->node, fault) < 0 || site_open(site, &session->node, fault) < 0 ||
+	    account_read(&session->account, session->caller.uid, &site->session, fault) < 0)
+		return;
+	if (account_is_exempt(session->caller.uid, session->caller.gid, &site->session)) {
+		stay_on_node(session, argv, fault);
+		return;
+	}
+	found = jobs_choose(&session->choice, &session->node, session->caller.uid, caller_variable(&session->caller, "SLURM_JOB_ID"), fault);
+	if (found > 0)
+		enter_job(session, argv, fault);
+	else if (found == 0 && site->session.node_without_job)
+		stay_on_node(session, argv, fault);
+	else if (found == 0)
+		fault_set(fault, "you have no job in a jail on this node; start one, or a step of it here, then come again");
+}
+
+int main(int argc, char **argv)
+{
+	static struct session session = {.sandbox = SANDBOX_NONE};
+	struct fault fault = {0};
+
+	(void)argc; /* 0 in kernels before 5.18: argv alone is gone by */
+	if (caller_read(&session.caller, &fault) == 0 && place_check(&fault) == 0 && caller_leave(&session.caller, &fault) == 0)
+		begin_session(&session, argv, &fault);
+	dprintf(STDERR_FILENO, "gojail: %s\n", fault.text[0] ? fault.text : "the session could not be started");
+	return REFUSED;
+}

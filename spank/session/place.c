@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/place.h"
+
+#include "common/fd.h"
+#include "common/path.h"
+#include "common/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Reads the beginning of a small file. Returns its length, or -1. */
+static ssize_t read_small(int dir, const char *path, char *text, size_t size)
+{
+	scoped_fd fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	text[got < 0 ? 0 : got] = '\0';
+	return got;
+}
+
+/* Reports whether uid 0 here is uid 0 of the node: only root there can map all ids (user_namespaces(7)). */
+static bool is_real_root(int proc)
+{
+	unsigned long inside, outside, count;
+	char map[256];
+
+	return read_small(proc, "self/uid_map", map, sizeof(map)) > 0 && sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
+	       inside == 0 && outside == 0 && count == 4294967295ul;
+}
+
+/* Reports whether the mounts are those of process 1, and that is no holder, as it is in a jail. */
+static bool has_node_mounts(int proc)
+{
+	struct stat own, first;
+	char name[32];
+
+	return fstatat(proc, "self/ns/mnt", &own, 0) == 0 && fstatat(proc, "1/ns/mnt", &first, 0) == 0 && is_same_file(&own, &first) &&
+	       read_small(proc, "1/comm", name, sizeof(name)) > 0 && strcmp(name, GOJAIL_HOLDER_NAME "\n");
+}
+
+int place_check(struct fault *fault)
+{
+	if (geteuid() != 0)
+		return fault_set(fault, GOJAIL_SESSION " runs without the rights of root; ask your administrator: it must be set-user-ID root, "
+						       "on a file system without nosuid");
+	scoped_fd proc = open_node_proc(fault);
+	if (proc < 0)
+		return -1;
+	if (!is_real_root(proc))
+		return fault_set(fault, GOJAIL_SESSION " runs in a user namespace; run it on the node itself");
+	if (!has_node_mounts(proc))
+		return fault_set(fault, GOJAIL_SESSION " runs in another mount namespace than the node's process 1; run it on the node itself, and ask your "
+						       "administrator about pam_namespace, and about join_container=false of pam_slurm_adopt");
+	return 0;
+}
+
+/* Reports whether nobody but root can replace what the path leads to. */
+static bool is_roots_alone(const char *path)
+{
+	char part[GOJAIL_PATH_MAX];
+	struct stat st;
+
+	for (const char *end = path; end; end = end[1] ? strchrnul(end + 1, '/') : NULL) {
+		snprintf(part, sizeof(part), "%.*s", end == path ? 1 : (int)(end - path), path);
+		if (lstat(part, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022) || S_ISLNK(st.st_mode))
+			return false;
+		if (!*end)
+			return S_ISREG(st.st_mode) && st.st_nlink == 1; /* more: somebody made a hard link, which names another directory */
+	}
+	return false;
+}
+
+/* Finds the directory of this program, whose path the kernel tells: the caller chose argv[0]. Returns 0, or -1 with a fault. */
+static int find_libdir(struct node *node, struct fault *fault)
+{
+	ssize_t length = readlink("/proc/self/exe", node->libdir, sizeof(node->libdir) - 1);
+
+	if (length <= 0 || length == (ssize_t)sizeof(node->libdir) - 1)
+		return fault_set(fault, "cannot find out where " GOJAIL_SESSION " is: %s", strerror(errno));
+	node->libdir[length] = '\0';
+	if (!is_roots_alone(node->libdir))
+		return fault_set(fault, "%s, or a directory above it, is not root's alone; ask your administrator", node->libdir);
+	*strrchr(node->libdir, '/') = '\0';
+	return 0;
+}
+
+/* Adds a line of the file to the words, or sets the node's name. Returns 0, or -1 with a fault. */
+static int take_line(struct node *node, char *line, char **words, int *count, struct fault *fault)
+{
+	if (line[0] == '#' || !line[0])
+		return 0;
+	if (strncmp(line, "node=", 5) == 0 && line[5] && line[5] != '.' && !strchr(line + 5, '/'))
+		snprintf(node->name, sizeof(node->name), "%s", line + 5);
+	else if ((strncmp(line, "config=", 7) == 0 || strncmp(line, "state=", 6) == 0) && *count < 2)
+		words[(*count)++] = line;
+	else
+		return fault_set(fault, GOJAIL_SESSION_CONFIG ": unknown line \"%s\"; known are config=FILE, state=DIR and node=NAME", line);
+	return 0;
+}
+
+int place_find(struct node *node, struct fault *fault)
+{
+	char text[4096] = "", *rest = NULL, *words[2];
+	struct stat st;
+	int count = 0;
+
+	if (find_libdir(node, fault) < 0)
+		return -1;
+	if (lstat(GOJAIL_SESSION_CONFIG, &st) == 0) {
+		if (!is_roots_alone(GOJAIL_SESSION_CONFIG) || read_small(AT_FDCWD, GOJAIL_SESSION_CONFIG, text, sizeof(text)) < 0)
+			return fault_set(fault, GOJAIL_SESSION_CONFIG " is not a file of root's alone, or cannot be read; ask your administrator");
+	} else if (errno != ENOENT) {
+		return fault_set(fault, GOJAIL_SESSION_CONFIG ": %s; ask your administrator", strerror(errno));
+	}
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (take_line(node, line, words, &count, fault) < 0)
+			return -1;
+	if (!node->name[0] && gethostname(node->name, sizeof(node->name) - 1) == 0)
+		node->name[strcspn(node->name, ".")] = '\0';
+	if (!node->name[0])
+		return fault_set(fault, "the node has no name; ask your administrator to write node=NAME to " GOJAIL_SESSION_CONFIG);
+	return node_find(node, count, words, fault) < 0 ? -1 : node_check_state(node, fault);
+}

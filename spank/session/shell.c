@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/shell.h"
+
+#include "common/jail_environment.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int get_variable(void *owner, const char *name, char *value, size_t size)
+{
+	const char *own = getenv(name);
+
+	(void)owner;
+	if (!own)
+		return 0;
+	return snprintf(value, size, "%s", own) < (int)size ? 1 : -1;
+}
+
+static int set_variable(void *owner, const char *name, const char *value)
+{
+	(void)owner;
+	return setenv(name, value, 1);
+}
+
+/* Adds lines NAME=VALUE to the environment. Returns 0 or -1. */
+static int add_lines(char *lines)
+{
+	char *rest = NULL;
+
+	for (char *line = lines ? strtok_r(lines, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+		char *value = strchr(line, '=');
+
+		if (!value)
+			continue;
+		*value = '\0';
+		if (setenv(line, value + 1, 1) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Makes the environment of a login, and adds what was kept of the caller's. Returns 0, or -1 with a fault. */
+static int set_environment(const struct program *program, const struct account *account, const struct caller *caller, const char *shell,
+			   struct fault *fault)
+{
+	static const struct environment own = {.get = get_variable, .set = set_variable};
+
+	for (char *const *at = caller->variables; *at; at++)
+		if (strncmp(*at, "SSH_ORIGINAL_COMMAND=", 21) && putenv(*at))
+			return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
+	if (setenv("PATH", caller->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin", 1) < 0 ||
+	    setenv("HOME", account->home, 1) < 0 || setenv("USER", account->name, 1) < 0 || setenv("LOGNAME", account->name, 1) < 0 ||
+	    setenv("SHELL", shell, 1) < 0 || (program->job && setenv("SLURM_JOB_ID", program->job, 1) < 0) || add_lines(program->variables) < 0)
+		return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
+	return program->jail ? jail_environment_add(&own, program->jail, fault) : 0;
+}
+
+/* Returns the first of the programs that can be executed here, or NULL. */
+static const char *find_program(const char *const *paths)
+{
+	while (*paths && access(*paths, X_OK) < 0)
+		paths++;
+	return *paths;
+}
+
+/* Returns the user's shell, or one that is there, or NULL. */
+static const char *find_shell(const struct account *account)
+{
+	const char *const better[] = {account->shell, "/bin/bash", "/bin/sh", NULL};
+	const char *shell = find_program(better);
+
+	if (shell && strcmp(shell, account->shell))
+		dprintf(STDERR_FILENO, "gojail: there is no %s here; starting %s\n", account->shell, shell);
+	return shell;
+}
+
+/*
+ * Replaces the name of an sftp server, sshd's own or the node's, by the one that is here: sshd's configuration has one, and
+ * releases and distributions differ. Returns the command, or NULL with a fault where there is none.
+ */
+static char *find_sftp(char *command, struct fault *fault)
+{
+	static const char *const servers[] = {"/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server",
+					      "/usr/libexec/sftp-server", NULL};
+	size_t length = strcspn(command, " ");
+	char *word = strndup(command, length), *slash = word ? strrchr(word, '/') : NULL, *found = NULL;
+	const char *server;
+
+	if (!word || (strcmp(word, "internal-sftp") && (!slash || strcmp(slash, "/sftp-server"))) || access(word, X_OK) == 0) {
+		free(word);
+		return command;
+	}
+	free(word);
+	server = find_program(servers);
+	if (!server)
+		fault_set(fault, "sftp: there is no sftp-server here; ask your administrator to install openssh-sftp-server in the jail, or use scp -O or rsync");
+	else if (asprintf(&found, "%s%s", server, command + length) < 0)
+		found = NULL;
+	return found;
+}
+
+/* Reports whether the arguments are those with which sshd starts this program as ForceCommand by a login shell that is this program, too. */
+static bool is_own_name(char *const *argv)
+{
+	const char *slash;
+
+	if (!argv[1] || strcmp(argv[1], "-c") || !argv[2] || argv[3])
+		return false;
+	slash = strrchr(argv[2], '/');
+	return strcmp(slash ? slash + 1 : argv[2], GOJAIL_SESSION) == 0;
+}
+
+void shell_execute(const struct program *program, const struct account *account, const struct caller *caller, struct fault *fault)
+{
+	const char *shell = find_shell(account), *original = caller_variable(caller, "SSH_ORIGINAL_COMMAND");
+	bool has_arguments = program->argv[0] && program->argv[1] && !is_own_name(program->argv);
+	char name[GOJAIL_PATH_MAX + 1] = "-", *command[] = {name + 1, (char *)(uintptr_t) "-c", (char *)(uintptr_t)original, NULL}, **argv = command;
+
+	if (!shell) {
+		fault_set(fault, "there is no shell here: neither %s nor /bin/sh", account->shell);
+		return;
+	}
+	if (set_environment(program, account, caller, shell, fault) < 0)
+		return;
+	if (chdir(account->home) < 0) {
+		dprintf(STDERR_FILENO, "gojail: the home directory %s cannot be entered: %s; starting in /\n", account->home, strerror(errno));
+		if (chdir("/") < 0 || setenv("HOME", "/", 1) < 0)
+			fault_set(fault, "cannot change directory to /: %s", strerror(errno));
+	}
+	snprintf(name + 1, sizeof(name) - 1, "%s", strrchr(shell, '/') + 1);
+	if (has_arguments) {
+		argv = program->argv;
+		argv[0] = name + 1;
+	} else if (!original) {
+		command[0] = name; /* a login shell */
+		command[1] = NULL;
+	}
+	if (argv[1] && strcmp(argv[1], "-c") == 0 && argv[2])
+		argv[2] = find_sftp(argv[2], fault);
+	if (fault->text[0])
+		return;
+	execv(shell, argv);
+	fault_set(fault, "cannot execute %s: %s", shell, strerror(errno));
+}

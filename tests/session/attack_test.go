@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// where prints the name of the jail, or says that it is on the node.
+const where = "if [ -e /etc/gojail-jail ]; then cat /etc/gojail-jail; else echo ON THE NODE; fi"
+
+// call runs a shell script of alice's on the node, in which $P is gojail-session.
+func (s *site) call(script string) harness.Result {
+	return s.Run(harness.Alice, "bash", "-c", "P="+program+"; W='"+where+"'; "+script)
+}
+
+// TestNothingOfTheCallerGetsIn: environment, descriptors, names and arguments.
+func TestNothingOfTheCallerGetsIn(t *testing.T) {
+	s := shared(t)
+	job := s.start(t, harness.Alice, "--jail=debian")
+	r := s.call("env LD_PRELOAD=/x.so LD_LIBRARY_PATH=/x GCONV_PATH=/x LOCPATH=/x BASH_ENV=/x ENV=/x HOME=/x PATH=/x IFS=x SLURMD_NODENAME=../../x " +
+		"TERM=vt100 LANG=C.UTF-8 LC_TIME=C SSH_TTY=/dev/pts/9 FOO=bar SLURM_JOB_ID=" + job + " $P -c 'exec 2>&1; /usr/bin/env | /usr/bin/sort'")
+	prints(t, strings.Join([]string{"HOME=/home/alice", "LANG=C.UTF-8", "LC_TIME=C", "LOGNAME=alice", "PATH=/usr/local/bin:/usr/bin:/bin", "PWD=/home/alice",
+		"SHELL=/bin/bash", "SHLVL=1", "SLURM_JOB_ID=" + job, "SSH_TTY=/dev/pts/9", "TERM=vt100", "USER=alice", "_=/usr/bin/env"}, "\n"), r)
+	prints(t, "0 1 2 3", s.call("exec 3</ 4</etc/passwd 9<>/tmp/node; $P -c 'echo $(ls /proc/self/fd)'"))
+	prints(t, "", s.call("exec <&- >&- 2>&-; $P -c '("+where+"; ls -l /proc/self/fd) >/tmp/closed 2>&1'"))
+	r = s.call("$P -c 'cat /tmp/closed'")
+	assert.Regexp(t, `^debian\n`, r.Stdout, r)
+	assert.Regexp(t, ` 0 -> /dev/(null|full)\n.* 1 -> /tmp/closed\n.* 2 -> /tmp/closed\n.* 3 -> /proc/\d+/fd\n$`, r.Stdout, r)
+	for _, script := range []string{"exec -a '' $P -c \"$W\"", "exec -a /home/alice/lib/gojail/gojail-session $P -c \"$W\"", "ln -sf $P link; ./link -c \"$W\"",
+		"exec -a -N../../home/alice $P -c \"$W\"", "cd /tmp; umask 777; nice -n 19 $P -c \"$W\"", "trap '' HUP INT TERM CHLD PIPE; $P -c \"$W\"",
+		"SSH_ORIGINAL_COMMAND=\"$W\" $P", "SSH_ORIGINAL_COMMAND=\"$W\" $P -c $P", "perl -e 'alarm 1; exec @ARGV' $P -c \"sleep 2; $W\""} {
+		r := s.call(script)
+		assert.Equal(t, "debian\n", r.Stdout, "%s: %v", script, r)
+	}
+	r = s.call("trap '' HUP INT TERM CHLD PIPE; $P -c 'grep -E ^Sig[IB] /proc/self/status'")
+	prints(t, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000", r)
+	r = s.call("perl -e 'exec {$ARGV[0]} ()' $P")
+	assert.NotContains(t, r.Stdout, "NODE", r)
+}
+
+// TestLimitsOfTheCaller: root's part does not depend on them, and the session has them.
+func TestLimitsOfTheCaller(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=debian")
+	prints(t, "100 50 200 022", s.call("ulimit -f 100; ulimit -n 50; ulimit -u 200; umask 022; $P -c 'echo $(ulimit -f) $(ulimit -n) $(ulimit -u) $(umask | cut -c2-)'"))
+	for _, limit := range []string{"-n 0", "-n 3", "-f 0", "-u 0", "-u 1", "-t 0", "-t 1", "-d 0", "-v 5000", "-s 0", "-s 100", "-l 0", "-i 0", "-q 0", "-x 0", "-c 0"} {
+		r := s.call("ulimit " + limit + "; exec $P -c \"$W\"")
+		assert.Contains(t, []string{"debian\n", ""}, r.Stdout, "%s: %v", limit, r)
+		if r.Stdout == "" {
+			assert.NotZero(t, r.Code, "%s: %v", limit, r)
+		}
+	}
+}
+
+// TestRootIsTheNodesOnly: without the bit, with another path, in other namespaces, traced: a line, and nothing else.
+func TestRootIsTheNodesOnly(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=debian")
+	s.harass(t)
+	require.Zero(t, s.Root("sh", "-ec", "mkdir /srv/mine; chown alice: /srv/mine; ln "+program+" /srv/mine/gojail-session; cp -p "+program+" /srv/copy").Code)
+	t.Cleanup(func() { s.Root("rm", "-r", "/srv/mine", "/srv/copy") })
+	refused(t, "/srv/mine/gojail-session, or a directory above it, is not root's alone", s.call("/srv/mine/gojail-session -c \"$W\""))
+	require.Zero(t, s.Root("rm", "/srv/mine/gojail-session").Code)
+	require.Zero(t, s.Root("chmod", "755", "/srv/copy").Code)
+	refused(t, "gojail-session runs without the rights of root", s.call("/srv/copy -c \"$W\""))
+	refused(t, "gojail-session runs without the rights of root", s.call("/harass traced $P -c \"$W\""))
+	refused(t, "gojail-session runs without the rights of root", s.call("setpriv --no-new-privs $P -c \"$W\""))
+	refused(t, "gojail-session runs in a user namespace", s.call("unshare -Ur $P -c \"$W\""))
+	refused(t, "gojail-session runs in another mount namespace", s.Root("unshare", "-m", "setpriv", "--reuid=5001", "--regid=5001", "--clear-groups", program, "-c", where))
+}
+
+// TestSessionFromAJail: in a jail that leaves a set-user-ID program its bit.
+func TestSessionFromAJail(t *testing.T) {
+	s := shared(t)
+	inside := s.Path("/srv/jails/other/opt/gojail-session")
+	require.Zero(t, s.Root("sh", "-ec", "cp -p "+program+" /srv/jails/other/opt/gojail-session; cp -r /etc/gojail /srv/jails/other/etc").Code)
+	t.Cleanup(func() {
+		os.Remove(inside)
+		os.RemoveAll(s.Path("/srv/jails/other/etc/gojail"))
+	})
+	for jail, why := range map[string]string{"lax": "in another mount namespace", "laxpid": "in another mount namespace", "other": "without the rights of root"} {
+		r := s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail="+jail, "/opt/gojail-session", "-c", where)
+		assert.Empty(t, r.Stdout, "%s: %v", jail, r)
+		assert.Contains(t, r.Stderr, "gojail: gojail-session runs "+why, "%s: %v", jail, r)
+	}
+}
+
+// TestConfigurationOfOthers: what somebody else than root could write is not believed.
+func TestConfigurationOfOthers(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=debian")
+	const conf = "/etc/gojail/session.conf"
+	for why, script := range map[string]string{
+		conf + " is not a file of root's alone": "chmod 666 " + conf,
+		conf + " is not a file":                 "mv " + conf + " /tmp/conf; ln -s /tmp/conf " + conf,
+		conf + `: unknown line "stat=/x"`:       "echo stat=/x >>" + conf,
+		conf + `: unknown line "node=../x"`:     "echo node=../x >>" + conf,
+		"plugstack.conf: config= and state=":    "echo config=x >>" + conf,
+		"the state directory /run/gojail/n1":    "chmod 777 /run/gojail/n1",
+		program + ", or a directory above":      "chmod 777 " + filepath.Dir(program),
+	} {
+		require.Zero(t, s.Root("sh", "-ec", "cp "+conf+" /root/conf; "+script).Code)
+		r := s.call("$P -c \"$W\"")
+		require.Zero(t, s.Root("sh", "-ec", "rm "+conf+"; mv /root/conf "+conf+"; chmod 644 "+conf+"; chmod 700 /run/gojail/n1; chmod 755 "+filepath.Dir(program)).Code)
+		refused(t, why, r)
+	}
+	prints(t, "debian", s.call("$P -c \"$W\""))
+}
+
+// TestRecordsOfOthers: what an earlier job or another process left is no sandbox of the user's.
+func TestRecordsOfOthers(t *testing.T) {
+	s := shared(t)
+	job := s.start(t, harness.Alice, "--jail=debian")
+	text, err := os.ReadFile(s.Path("/run/gojail/n1/jobs/" + job + "/debian"))
+	require.NoError(t, err)
+	record := strings.Fields(string(text))
+	sshd := fmt.Sprint(s.Find("sshd: /usr/sbin/sshd")[0].Pid)
+	for name, made := range map[string]struct{ owner, record string }{
+		"reused pid":         {"5001", strings.Join([]string{record[0], sshd, record[2], record[3], record[4]}, " ")},
+		"another version":    {"5001", strings.Join([]string{"1", record[1], record[2], record[3], record[4]}, " ")},
+		"another owner":      {"5002", strings.Join(record, " ")},
+		"another user's":     {"5001", strings.Join([]string{record[0], record[1], record[2], record[3], "5002"}, " ")},
+		"nobody's":           {"", strings.Join(record, " ")},
+		"damaged":            {"5001", "garbage"},
+		"a jail that is not": {"5001", ""},
+	} {
+		dir := "/run/gojail/n1/jobs/777"
+		require.Zero(t, s.Root("sh", "-ec", "mkdir "+dir+"; printf '%s' '"+made.owner+"' >"+dir+"/.uid; [ -z '"+made.owner+"' ] || echo >>"+dir+"/.uid; echo '"+made.record+"' >"+dir+"/debian").Code)
+		r := s.ssh(harness.Alice, "777", shells, where)
+		require.Zero(t, s.Root("rm", "-r", dir).Code)
+		require.NotContains(t, r.Stdout, "debian", name)
+		refused(t, "SLURM_JOB_ID: job 777 has no sandbox of yours", r)
+	}
+}
+
+// harass puts the program testdata/harass.c onto the node and into the jails.
+func (s *site) harass(t *testing.T) {
+	t.Helper()
+	for _, root := range []string{"/", "/srv/jails/debian/"} {
+		out, err := exec.Command("gcc", "-static", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", s.Path(root+"harass"), "testdata/harass.c").CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+}
+
+// TestHarassedSessions: stopped, traced and killed at every moment, from outside and from inside of the jail.
+func TestHarassedSessions(t *testing.T) {
+	s := shared(t)
+	job := s.start(t, harness.Alice, "--jail=debian")
+	s.harass(t)
+	var wait sync.WaitGroup
+	for _, script := range []string{"/harass stop $P 150 -c \"$W\"", "srun -Q --overlap --jobid=" + job + " --jail=debian /harass look 10", "for i in $(seq 60); do $P -c \"$W\"; done"} {
+		wait.Go(func() {
+			r := s.call(script)
+			assert.Zero(t, r.Code, "%s: %v", script, r)
+			assert.NotContains(t, r.Stdout, "GRABBED", script)
+			assert.NotContains(t, r.Stdout, "NODE", script)
+			assert.Regexp(t, "debian|looked at some", r.Stdout, script)
+		})
+	}
+	wait.Wait()
+	prints(t, "debian", s.call("$P -c \"$W\""))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-session")) == 0 }), "%v", s.Find("gojail-session"))
+}
+
+// TestSessionsWhileTheJobEnds: each is in the job's sandbox or refused, and none stays.
+func TestSessionsWhileTheJobEnds(t *testing.T) {
+	s := shared(t)
+	for range 4 {
+		job := s.start(t, harness.Alice, "--jail=debian")
+		stop, done := make(chan bool), make(chan bool)
+		for range 4 {
+			go func() {
+				for {
+					select {
+					case <-stop:
+						done <- true
+						return
+					default:
+					}
+					r := s.call("SLURM_JOB_ID=" + job + " $P -c \"$W; sleep 7003 </dev/null >/dev/null 2>&1 & exit 0\"")
+					assert.Contains(t, []string{"debian\n", ""}, r.Stdout, r)
+					if r.Stdout == "" {
+						assert.Regexp(t, "^gojail: (SLURM_JOB_ID: )?(job|sandbox|cannot)|^$", r.Stderr, r)
+					}
+				}
+			}()
+		}
+		s.end(t, job)
+		close(stop)
+		for range 4 {
+			<-done
+		}
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("sleep 7003")) == 0 }), "%v", s.Find("sleep 7003"))
+	}
+}
+
+// TestFloodOfSessions: a step of somebody else starts meanwhile.
+func TestFloodOfSessions(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=debian")
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			r := s.call("for i in $(seq 25); do $P -c \"$W\" & done; wait")
+			assert.Equal(t, strings.Repeat("debian\n", 25), r.Stdout, r)
+		})
+	}
+	prints(t, "debian", s.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "cat", "/etc/gojail-jail"))
+	wait.Wait()
+}
+
+// TestRootOfTheJob: in a job with --jail-root a session is root there, as its tasks are.
+func TestRootOfTheJob(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=root", "--jail-root=self")
+	r := s.ssh(harness.Alice, "none", shells, "id -u; cat /proc/self/uid_map; "+rights)
+	require.Zero(t, r.Code, r)
+	assert.Regexp(t, `^0\n +0 +5001 +1\n`, r.Stdout, r)
+	assert.Contains(t, r.Stdout, "NoNewPrivs:\t1\n", r)
+	assert.Contains(t, r.Stdout, "Seccomp:\t2\n", r)
+}
+
+// trapSource leaves a line in /data/trace of whatever root it is loaded in.
+const trapSource = `
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+__attribute__((constructor)) static void loaded(void)
+{
+	int fd = open("/data/trace", O_WRONLY | O_CREAT | O_APPEND, 0666);
+	if (fd >= 0) {
+		fchmod(fd, 0666);
+		dprintf(fd, "uid %d euid %d\n", getuid(), geteuid());
+	}
+}
+`
+
+// TestPlantedFiles: a jail whose every configuration names the attacker's library, which root never loads.
+func TestPlantedFiles(t *testing.T) {
+	s := shared(t)
+	dir := t.TempDir()
+	source, object := filepath.Join(dir, "trap.c"), filepath.Join(dir, "trap.so")
+	require.NoError(t, os.WriteFile(source, []byte(trapSource), 0o644))
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", object, source).CombinedOutput()
+	require.NoError(t, err, string(out))
+	library, err := os.ReadFile(object)
+	require.NoError(t, err)
+	const lib = "/usr/lib/x86_64-linux-gnu"
+	for path, text := range map[string]string{
+		lib + "/libtrap.so": string(library), lib + "/libnss_trap.so.2": string(library), lib + "/security/pam_trap.so": string(library),
+		lib + "/gconv/TRAP.so": string(library), lib + "/gconv/gconv-modules": "module INTERNAL TRAP// TRAP 1\n",
+		"/etc/ld.so.preload": lib + "/libtrap.so\n", "/etc/nsswitch.conf": "passwd: trap files\ngroup: trap files\ninitgroups: trap files\n",
+		"/etc/pam.d/sshd": "session required pam_trap.so\n", "/etc/profile.d/trap.sh": "id -u >>/data/trace.profile\n",
+		"/home/alice/.bashrc": "id -u >>/data/trace.bashrc\n", "/home/alice/.bash_profile": "id -u >>/data/trace.bashrc\n",
+		"/home/alice/.ssh/rc": "id -u >>/data/trace.rc\n", "/home/alice/.ssh/environment": "LD_PRELOAD=" + lib + "/libtrap.so\n",
+		"/etc/gojail/session.conf": "node=n2\n", "/etc/gojail/gojail.toml": "default = \"none\"\n",
+	} {
+		s.plant(t, path, text)
+	}
+	t.Cleanup(func() { s.Root("sh", "-c", "rm -f /srv/jails/other/data/trace*") })
+	require.Zero(t, s.Gojail("n1", "reload", "other").Code)
+	s.start(t, harness.Alice, "--jail=other")
+	for _, port := range []string{forced, shells} {
+		prints(t, "alice", s.ssh(harness.Alice, "none", port, "id -un"))
+		r := s.Do(harness.Command{User: harness.Alice, Stdin: "exit\n", Args: append(sshArgs("ssh", port), "-tt", "127.0.0.1")})
+		assert.Zero(t, r.Code, r)
+	}
+	trace, err := os.ReadFile(s.Path("/srv/jails/other/data/trace"))
+	require.NoError(t, err)
+	assert.Contains(t, string(trace), "uid 5001 euid 5001\n", "control: the user's own programs load it")
+	assert.NotContains(t, string(trace), "uid 0", "root loaded a library of the jail's")
+	found, _ := filepath.Glob(s.Path("/data/trace*"))
+	assert.Empty(t, found, "something of the jail's ran on the node")
+}
+
+// plant puts a file into the jail "other" for the rest of the test. The jail's files are hard links to the cache: an old one is
+// moved aside.
+func (s *site) plant(t *testing.T, path, text string) {
+	t.Helper()
+	path = s.Path("/srv/jails/other" + path)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	if _, err := os.Lstat(path); err == nil {
+		require.NoError(t, os.Rename(path, path+".was"))
+	}
+	t.Cleanup(func() {
+		os.Remove(path)
+		if _, err := os.Lstat(path + ".was"); err == nil {
+			require.NoError(t, os.Rename(path+".was", path))
+		}
+	})
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+const program = harness.Prefix + "/lib/gojail/gojail-session"
+
+// The ports of two sshd: one has a ForceCommand, the other leaves it to the login shells.
+const (
+	forced = "2201"
+	shells = "2202"
+)
+
+// site is a cluster whose node n1 has both sshd. alice's login shell there is gojail-session, bob's is bash.
+type site struct{ *harness.Cluster }
+
+var common struct {
+	site  *site
+	err   error
+	tried bool
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if common.site != nil {
+		if err := common.site.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// shared returns the common site, with its first configuration.
+func shared(t *testing.T) *site {
+	t.Helper()
+	why := harness.Missing()
+	for _, path := range []string{"/usr/sbin/sshd", "/usr/bin/rsync"} {
+		if _, err := os.Stat(path); err != nil && harness.Release() == "" {
+			why = "needs " + path + ": make deps installs it"
+		}
+	}
+	if why != "" {
+		t.Skip(why)
+	}
+	if !common.tried {
+		common.tried = true
+		common.site, common.err = newSite()
+	}
+	require.NoError(t, common.err)
+	common.site.ShowLogs(t)
+	t.Cleanup(func() { require.True(t, common.site.WaitIdle(), "a test leaves its nodes idle") })
+	return common.site
+}
+
+// lax leaves a jail little of its isolation.
+const lax = `no_new_privs = false
+capabilities = ["ALL"]
+seccomp = "none"
+options = []
+`
+
+// configuration is gojail.toml.
+var configuration = strings.Replace(harness.DefaultConfig, "[jail.other]", `[jail.root]
+root = "/srv/jails/debian"
+jail_root = ["self"]
+
+[jail.lax]
+root = "/srv/jails/other"
+namespaces = []
+`+lax+`
+[jail.laxpid]
+root = "/srv/jails/other"
+`+lax+`
+[jail.other]`, 1)
+
+const sshdConfig = `Port %s
+ListenAddress 127.0.0.1
+HostKey /etc/ssh/host
+PidFile none
+AuthorizedKeysFile /etc/ssh/keys/%%u
+UsePAM yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+AcceptEnv LANG LC_* SLURM_JOB_ID
+X11Forwarding yes
+PermitUserRC no
+AllowStreamLocalForwarding no
+PermitRootLogin yes
+MaxStartups 100
+%s`
+
+// newSite starts the cluster and both sshd; the error may come with one to be stopped.
+func newSite() (*site, error) {
+	c, err := harness.Up(harness.Options{
+		Plugin: true, Jails: []string{"debian", "other"}, Config: configuration,
+		Files: map[string]string{
+			"/etc/gojail/session.conf": "state=/run/gojail/%n\nnode=n1\n",
+			"/etc/ssh/forced":          fmt.Sprintf(sshdConfig, forced, "Subsystem sftp internal-sftp\nForceCommand "+program+"\n"),
+			"/etc/ssh/shells":          fmt.Sprintf(sshdConfig, shells, "Subsystem sftp /usr/lib/openssh/sftp-server\n"),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &site{c}
+	if r := s.Root("sh", "-euc", prepare); r.Code != 0 {
+		return s, fmt.Errorf("session: %s", r)
+	}
+	for _, config := range []string{"forced", "shells"} {
+		if r := s.Root("/usr/sbin/sshd", "-f", "/etc/ssh/"+config, "-E", "/var/log/sshd-"+config+".log"); r.Code != 0 {
+			return s, fmt.Errorf("session: sshd: %s", r)
+		}
+	}
+	for _, port := range []string{forced, shells} {
+		if !harness.Poll(harness.Timeout, func() bool { return s.ssh(harness.Bob, "none", port, "true").Code != 255 }) {
+			return s, fmt.Errorf("session: sshd on port %s does not answer", port)
+		}
+	}
+	return s, nil
+}
+
+// prepare installs gojail-session as make install does, makes keys and accounts, and puts into the jails what scp, sftp and
+// rsync start there.
+var prepare = `
+chmod 4755 ` + program + `
+usermod -s ` + program + ` alice
+mkdir -p /run/sshd /etc/ssh/keys
+ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/host
+for user in root alice bob; do
+	home=$(getent passwd $user | cut -d: -f6)
+	mkdir -p -m 700 $home/.ssh
+	ssh-keygen -q -t ed25519 -N '' -f $home/.ssh/id_ed25519
+	cp $home/.ssh/id_ed25519.pub /etc/ssh/keys/$user
+	chown -R $user: $home/.ssh
+done
+cat /root/.ssh/id_ed25519.pub >>/etc/ssh/keys/alice
+for jail in debian other; do
+	for file in /usr/lib/openssh/sftp-server /usr/bin/scp /usr/bin/rsync /usr/bin/ssh /usr/bin/ssh-add; do
+		mkdir -p /srv/jails/$jail${file%/*}
+		cp $file /srv/jails/$jail$file
+		for library in $(ldd $file | grep -o '/[^ ]*'); do
+			mkdir -p /srv/jails/$jail${library%/*}
+			[ -e /srv/jails/$jail$library ] || cp $library /srv/jails/$jail$library
+		done
+	done
+done
+`
+
+const sshOptions = "-oBatchMode=yes -oStrictHostKeyChecking=no -oUserKnownHostsFile=/dev/null -oLogLevel=ERROR"
+
+// sshArgs is the beginning of a command line of ssh, scp or sftp; port is that of one of both sshd.
+func sshArgs(name, port string) []string {
+	flag := map[bool]string{true: "-p", false: "-P"}[name == "ssh"]
+	return append(append([]string{name}, strings.Fields(sshOptions)...), flag, port)
+}
+
+// ssh runs a command by ssh to the node, with SLURM_JOB_ID in its environment unless job is "none".
+func (s *site) ssh(user, job, port string, command ...string) harness.Result {
+	return s.Do(harness.Command{User: user, Args: sshCommand(user, job, port, command...)})
+}
+
+func sshCommand(user, job, port string, command ...string) []string {
+	args := sshArgs("ssh", port)
+	if job != "none" {
+		args = append(args, "-oSetEnv=SLURM_JOB_ID="+job)
+	}
+	return append(append(args, user+"@127.0.0.1"), command...)
+}
+
+// start starts a job of that user on n1 that ends with the test, and waits until its sandbox is there. It returns the job's number.
+func (s *site) start(t *testing.T, user string, args ...string) string {
+	t.Helper()
+	script := "#!/bin/bash\necho hello >/tmp/of-$SLURM_JOB_ID\ntouch /tmp/ready\nsleep 1000\n"
+	r := s.Do(harness.Command{User: user, Stdin: script, Args: append([]string{"sbatch", "--parsable", "-wn1", "--output=/dev/null"}, args...)})
+	require.Zero(t, r.Code, r)
+	job := strings.TrimSpace(r.Stdout)
+	t.Cleanup(func() { s.end(t, job) })
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		_, err := os.Stat(s.Path("/var/lib/gojail/n1/jobs/" + job + "/tmp/ready"))
+		return err == nil
+	}), "job %s does not start: %v", job, s.JobFields(job))
+	return job
+}
+
+// end cancels a job and waits until nothing of it is left.
+func (s *site) end(t *testing.T, job string) {
+	t.Helper()
+	s.Root("scancel", job)
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		_, err := os.Stat(s.Path("/run/gojail/n1/jobs/" + job))
+		return os.IsNotExist(err)
+	}), "job %s does not end", job)
+}
+
+// background starts a command in the machine and ends it with the test.
+func (s *site) background(t *testing.T, user string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := s.Exec(ctx, harness.Command{User: user, Args: args})
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		cancel()
+		cmd.Wait()
+	})
+	return cmd
+}

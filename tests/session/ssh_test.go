@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// prints expects a command that succeeds and prints exactly want.
+func prints(t *testing.T, want string, r harness.Result) {
+	t.Helper()
+	assert.Zero(t, r.Code, r)
+	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
+}
+
+// refused expects that no command ran, and one line that says why.
+func refused(t *testing.T, why string, r harness.Result) {
+	t.Helper()
+	assert.Equal(t, 1, r.Code, r)
+	assert.Empty(t, r.Stdout, r)
+	assert.Equal(t, 1, strings.Count(strings.TrimRight(r.Stderr, "\r\n"), "\n")+1, r)
+	assert.Contains(t, r.Stderr, "gojail: "+why, r)
+}
+
+// TestSessionIsInTheSandboxOfTheJob: by the login shell and by the ForceCommand alike.
+func TestSessionIsInTheSandboxOfTheJob(t *testing.T) {
+	s := shared(t)
+	for _, test := range []struct{ user, port string }{{harness.Alice, shells}, {harness.Alice, forced}, {harness.Bob, forced}} {
+		job := s.start(t, test.user, "--jail=debian")
+		ssh := func(command string) harness.Result { return s.ssh(test.user, "none", test.port, command) }
+		prints(t, "debian", ssh("cat /etc/gojail-jail"))
+		prints(t, "hello", ssh("cat /tmp/of-$SLURM_JOB_ID"))
+		prints(t, test.user+" "+job+" /home/"+test.user, ssh("echo $(id -un) $SLURM_JOB_ID $(pwd)"))
+		task := s.Run(test.user, "srun", "--jobid="+job, "--overlap", "-Q", "--jail=debian", "bash", "-c", rights)
+		require.Zero(t, task.Code, task)
+		prints(t, strings.TrimSpace(task.Stdout), ssh(rights))
+		s.end(t, job)
+		refused(t, "you have no job in a jail on this node", ssh("true"))
+	}
+}
+
+// rights prints where a process is, and what it has given up.
+const rights = "for n in mnt pid ipc uts net user; do readlink /proc/self/ns/$n; done; grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|SigBlk|SigIgn)' /proc/self/status; umask; ls -l /proc/self/fd | wc -l"
+
+// TestSessionChoosesAJob: the newest, or the one that SLURM_JOB_ID names, never another user's.
+func TestSessionChoosesAJob(t *testing.T) {
+	s := shared(t)
+	first := s.start(t, harness.Alice, "--jail=debian")
+	second := s.start(t, harness.Alice, "--jail=other")
+	bobs := s.start(t, harness.Bob, "--jail=debian")
+	prints(t, second+" other", s.ssh(harness.Alice, "none", shells, "echo $SLURM_JOB_ID $(cat /etc/gojail-jail)"))
+	for job, jail := range map[string]string{first: "debian", second: "other"} {
+		prints(t, job+" "+jail, s.ssh(harness.Alice, job, shells, "echo $SLURM_JOB_ID $(cat /etc/gojail-jail)"))
+	}
+	for _, job := range []string{bobs, "999999", "0" + first} {
+		refused(t, "SLURM_JOB_ID: job "+job+" has no sandbox of yours on this node", s.ssh(harness.Alice, job, shells, "true"))
+	}
+	for _, job := range []string{"../" + bobs, bobs + "/", "run-1", "99999999999", "", " "} {
+		refused(t, "SLURM_JOB_ID: ", s.ssh(harness.Alice, job, shells, "true"))
+	}
+	s.end(t, second)
+	prints(t, first, s.ssh(harness.Alice, "none", shells, "echo $SLURM_JOB_ID"))
+}
+
+// TestSessionWithoutAJob: the site decides, and exempt groups always have the node.
+func TestSessionWithoutAJob(t *testing.T) {
+	s := shared(t)
+	t.Cleanup(func() { require.NoError(t, s.WriteConfig(configuration)) })
+	onNode := "[ -e /etc/gojail-jail ] || echo $(id -u) $0 on the node"
+	for _, test := range []struct{ user, port string }{{harness.Alice, shells}, {harness.Bob, forced}} {
+		require.NoError(t, s.WriteConfig("[session]\nwithout_job = \"node\"\n"+configuration))
+		require.NoError(t, s.WriteConfig(strings.Replace(configuration, "[slurm]", "[session]\nwithout_job = \"node\"\n[slurm]", 1)))
+		prints(t, map[string]string{"alice": "5001", "bob": "5002"}[test.user]+" bash on the node", s.ssh(test.user, "none", test.port, onNode))
+		refused(t, "SLURM_JOB_ID: job 999999 has no sandbox of yours", s.ssh(test.user, "999999", test.port, onNode))
+		require.NoError(t, s.WriteConfig(configuration))
+		refused(t, "you have no job in a jail on this node", s.ssh(test.user, "none", test.port, onNode))
+	}
+	s.start(t, harness.Alice, "--jail=debian")
+	require.NoError(t, s.WriteConfig(strings.Replace(configuration, "[slurm]", "[session]\nexempt = [\"alice\"]\n[slurm]", 1)))
+	prints(t, "5001 bash on the node", s.ssh(harness.Alice, "none", shells, onNode))
+	refused(t, "you have no job in a jail on this node", s.ssh(harness.Bob, "none", forced, onNode))
+	require.NoError(t, s.WriteConfig(configuration))
+	prints(t, "", s.ssh(harness.Alice, "none", shells, onNode))
+	prints(t, "0 bash on the node", s.ssh("root", "none", forced, onNode))
+}
+
+// TestSessionEndsLikeItsCommand: exit codes and signals, as ssh shows them.
+func TestSessionEndsLikeItsCommand(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=debian")
+	for _, port := range []string{forced, shells} {
+		for command, want := range map[string]int{"true": 0, "exit 7": 7, "exit 255": 255, "kill -TERM $$": 255, "kill -KILL $$": 255, "no-such-command": 127} {
+			r := s.ssh(harness.Alice, "none", port, command)
+			assert.Equal(t, want, r.Code, "%s: %v", command, r)
+		}
+		r := s.Do(harness.Command{User: harness.Alice, Stdin: "from the client", Args: sshCommand(harness.Alice, "none", port, "cat; echo error >&2")})
+		assert.Equal(t, "from the client|error\n|0", r.Stdout+"|"+r.Stderr+"|"+string(rune('0'+r.Code)), r)
+	}
+}
+
+// TestSessionHasATerminal: a login shell on a terminal of its own, with job control.
+func TestSessionHasATerminal(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=debian")
+	for _, port := range []string{forced, shells} {
+		args := append(sshArgs("ssh", port), "-tt", "alice@127.0.0.1")
+		r := s.Do(harness.Command{User: harness.Alice, Env: []string{"TERM=vt100"}, Args: args,
+			Stdin: "PS1=; stty -echo\necho \"[$0 $TERM $SSH_TTY $-]\"; echo \"to the terminal\" >/dev/tty; cat /etc/gojail-jail; sleep 50 & kill %1; fg; trap 'echo interrupted' INT; kill -INT $$; exit 5\n"})
+		assert.Equal(t, 5, r.Code, r)
+		assert.Regexp(t, `\[-bash vt100 /dev/pts/\d+ \w*i\w*m\w*\]\r\nto the terminal\r\n`, r.Stdout, r)
+		assert.Contains(t, r.Stdout, "debian\r\n", r)
+		assert.Contains(t, r.Stdout, "interrupted", r)
+		assert.NotContains(t, r.Stdout, "no job control", r)
+	}
+}
+
+// TestFilesAreTheJobs: scp, sftp and rsync read and write what the job sees.
+func TestFilesAreTheJobs(t *testing.T) {
+	s := shared(t)
+	job := s.start(t, harness.Alice, "--jail=debian")
+	require.Zero(t, s.Run(harness.Alice, "sh", "-c", "echo text >/home/alice/file").Code)
+	for _, port := range []string{forced, shells} {
+		ssh := strings.Join(sshArgs("ssh", port), " ")
+		for name, args := range map[string][]string{
+			"scp":   append(sshArgs("scp", port), "file", "127.0.0.1:/tmp/scp"),
+			"scp-O": append(sshArgs("scp", port), "-O", "file", "127.0.0.1:/tmp/scp-O"),
+			"rsync": {"rsync", "-e", ssh, "file", "127.0.0.1:/tmp/rsync"},
+			"sftp":  {"sh", "-c", "echo put file /tmp/sftp | " + strings.Join(sshArgs("sftp", port), " ") + " -b - 127.0.0.1"},
+		} {
+			r := s.Run(harness.Alice, args...)
+			assert.Zero(t, r.Code, "%s: %v", name, r)
+			prints(t, "text alice", s.ssh(harness.Alice, job, port, "echo $(cat /tmp/"+name+") $(stat -c %U /tmp/"+name+"); rm /tmp/"+name))
+			r = s.Run(harness.Alice, "test", "-e", "/tmp/"+name)
+			assert.NotZero(t, r.Code, "%s wrote on the node", name)
+		}
+	}
+}
+
+// TestPortsAreForwarded: in both directions, while the job is in the node's network.
+func TestPortsAreForwarded(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=debian")
+	s.background(t, harness.Alice, append(sshArgs("ssh", shells), "-L4001:127.0.0.1:"+shells, "-R4002:127.0.0.1:"+shells, "alice@127.0.0.1", "sleep 1000")...)
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		return strings.HasPrefix(s.Run(harness.Alice, "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/4001; head -c4 <&3").Stdout, "SSH-")
+	}))
+	prints(t, "SSH-", s.ssh(harness.Alice, "none", shells, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/4002; head -c4 <&3'"))
+}
+
+// TestBackgroundOutlivesTheConnection: a server that a session leaves behind stays while the job is there, and not longer.
+func TestBackgroundOutlivesTheConnection(t *testing.T) {
+	s := shared(t)
+	job := s.start(t, harness.Alice, "--jail=debian")
+	prints(t, "", s.ssh(harness.Alice, "none", shells, "setsid sleep 7001 </dev/null >/dev/null 2>&1 &"))
+	prints(t, "2", s.ssh(harness.Alice, "none", shells, "cat /proc/[0-9]*/comm | grep -c sleep"))
+	require.Len(t, s.Find("sleep 7001"), 1)
+	require.NoError(t, s.RestartSlurmd("n1"))
+	require.Zero(t, s.Gojail("n1", "reload").Code)
+	require.Len(t, s.Find("sleep 7001"), 1, "a restart and a reload end nothing")
+	s.end(t, job)
+	assert.Empty(t, s.Find("sleep 7001"))
+}
+
+// TestJobEndsItsSessions: with the job, ssh ends, and nothing stays on the node.
+func TestJobEndsItsSessions(t *testing.T) {
+	s := shared(t)
+	job := s.start(t, harness.Alice, "--jail=debian")
+	cmd := s.background(t, harness.Alice, sshCommand(harness.Alice, "none", shells, "sleep 7002")...)
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		for _, p := range s.Find("sleep 7002") {
+			if strings.HasPrefix(p.Command, "sleep") {
+				return true
+			}
+		}
+		return false
+	}))
+	s.end(t, job)
+	err := cmd.Wait()
+	require.Error(t, err)
+	assert.Equal(t, 255, cmd.ProcessState.ExitCode())
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-session")) == 0 }), "%v", s.Find("gojail-session"))
+}
