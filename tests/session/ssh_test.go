@@ -3,6 +3,8 @@
 package session_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -170,7 +172,7 @@ func TestBackgroundOutlivesTheConnection(t *testing.T) {
 // TestJobEndsItsSessions: with the job, ssh ends, and nothing stays on the node.
 func TestJobEndsItsSessions(t *testing.T) {
 	s := shared(t)
-	job := s.start(t, harness.Alice, "--jail=debian")
+	job, waiting := s.start(t, harness.Alice, "--jail=debian"), 0
 	cmd := s.background(t, harness.Alice, sshCommand(harness.Alice, "none", shells, "sleep 7002")...)
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		for _, p := range s.Find("sleep 7002") {
@@ -180,6 +182,16 @@ func TestJobEndsItsSessions(t *testing.T) {
 		}
 		return false
 	}))
+	for _, p := range s.Find("gojail-session") {
+		if strings.HasPrefix(p.Command, "gojail-session") {
+			assert.Equal(t, "5001\t5001\t5001\t5001 0000000000000000 1", p.Status["Uid"]+" "+p.Status["CapPrm"]+" "+p.Status["NoNewPrivs"], "it has nothing of root's")
+			fds, err := os.ReadDir(s.Path(fmt.Sprintf("/proc/%d/fd", p.Pid)))
+			require.NoError(t, err)
+			assert.Len(t, fds, 3, "it has no descriptor of the jail's")
+			waiting++
+		}
+	}
+	assert.Equal(t, 1, waiting)
 	s.end(t, job)
 	err := cmd.Wait()
 	require.Error(t, err)
