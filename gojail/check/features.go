@@ -19,12 +19,6 @@ func (c *checker) checkFeatures(conf node.SlurmConf) {
 			"JobContainerType=job_container/tmpfs opens its directory inside the jail: task epilogs fail")
 	}
 	c.checkLoginScripts(conf)
-	for _, service := range []string{"/etc/pam.d/sshd", "/etc/pam.d/ssh"} {
-		if strings.Contains(strings.Join(node.ConfLines(service), "\n"), "pam_slurm_adopt") {
-			c.warn("features", "tell users that srun --overlap --jobid=JOB --jail=NAME --pty bash starts a shell in the jail of their job",
-				"pam_slurm_adopt: an ssh session runs in its job's cgroup, but outside the jail")
-		}
-	}
 }
 
 // checkLoginScripts warns where users must be in jails but slurmd may run their login scripts outside:

@@ -42,6 +42,7 @@ func (c *checker) checkSlurm() {
 	c.checkProlog(conf)
 	c.checkEpilog(conf)
 	c.checkFeatures(conf)
+	c.checkSessions()
 	slurmds := findProcesses("slurmd")
 	c.checkChroot(slurmds)
 	c.checkLatency(conf, slurmds)

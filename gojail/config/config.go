@@ -57,6 +57,7 @@ type Slurm struct {
 
 // Session is the [session] table: what gojail-session does.
 type Session struct {
+	Configured bool     // the table is there
 	WithoutJob string   // sessionRefuse or sessionNode
 	Exempt     []string // groups whose members stay on the node
 	Shell      string   // of users whose shell in the node's accounts is gojail-session

@@ -24,7 +24,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 	assert.Equal(t, "/shared/jails", c.Store)
 	assert.Equal(t, 5*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}, ""}, c.Slurm)
-	assert.Equal(t, Session{"node", []string{"hpc"}, "/bin/sh"}, c.Session)
+	assert.Equal(t, Session{true, "node", []string{"hpc"}, "/bin/sh"}, c.Session)
 	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
 	assert.Equal(t, &Jail{
 		Name: "debian", Root: "/srv/jails/debian", Readonly: true, Options: []string{"nosuid"},
@@ -49,7 +49,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	assert.Equal(t, "/var/lib/gojail", c.Scratch)
 	assert.Equal(t, 10*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil, ""}, c.Slurm)
-	assert.Equal(t, Session{"refuse", nil, "/bin/bash"}, c.Session)
+	assert.Equal(t, Session{false, "refuse", nil, "/bin/bash"}, c.Session)
 	assert.Equal(t, &Jail{
 		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},

@@ -18,7 +18,7 @@ type file struct {
 	Store     *string             `toml:"store"`
 	Deadline  *string             `toml:"deadline"`
 	Slurm     fileSlurm           `toml:"slurm"`
-	Session   fileSession         `toml:"session"`
+	Session   *fileSession        `toml:"session"`
 	Jail      map[string]fileJail `toml:"jail"`
 }
 

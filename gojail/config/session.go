@@ -20,7 +20,11 @@ const exemptMax = 64
 
 // parseSession returns the table [session], with defaults filled in.
 func (s *source) parseSession(f *fileSession) (Session, error) {
-	session := Session{WithoutJob: sessionRefuse, Exempt: f.Exempt, Shell: "/bin/bash"}
+	session := Session{Configured: f != nil, WithoutJob: sessionRefuse, Shell: "/bin/bash"}
+	if f == nil {
+		return session, nil
+	}
+	session.Exempt = f.Exempt
 	if f.WithoutJob != nil {
 		session.WithoutJob = *f.WithoutJob
 	}

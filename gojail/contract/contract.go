@@ -69,7 +69,11 @@ const NetworkConfig = "network.toml"
 const (
 	Launcher = "gojail-launcher"
 	Library  = "libgojail.so"
+	Session  = "gojail-session"
 )
+
+// SessionConfig is a file that gojail-session goes by.
+const SessionConfig = "/etc/gojail/session.conf"
 
 // Names of processes.
 const (

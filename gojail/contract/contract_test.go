@@ -65,6 +65,8 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_NETWORK_CONFIG":      fmt.Sprintf("%q", NetworkConfig),
 		"GOJAIL_LAUNCHER":            fmt.Sprintf("%q", Launcher),
 		"GOJAIL_LIBRARY":             fmt.Sprintf("%q", Library),
+		"GOJAIL_SESSION":             fmt.Sprintf("%q", Session),
+		"GOJAIL_SESSION_CONFIG":      fmt.Sprintf("%q", SessionConfig),
 		"GOJAIL_ZYGOTE_NAME":         fmt.Sprintf("%q", ZygoteName),
 		"GOJAIL_HOLDER_NAME":         fmt.Sprintf("%q", HolderName),
 		"GOJAIL_SLURM_CACHE":         fmt.Sprintf("%q", CacheInJail),

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// findings returns the lines of `gojail check` about sessions.
+func (s *site) findings() (lines string) {
+	for line := range strings.Lines(s.Gojail("n1", "check").Stdout) {
+		if strings.Contains(line, " sessions: ") {
+			lines += line
+		}
+	}
+	return lines
+}
+
+// TestCheckLooksAtSSHD: what gojail check says of a node whose sshd, accounts, PAM or program are not as they should be.
+func TestCheckLooksAtSSHD(t *testing.T) {
+	s := shared(t)
+	const conf = "/etc/ssh/sshd_config"
+	t.Cleanup(func() { s.Root("rm", "-f", conf) })
+	good := "HostKey /etc/ssh/host\nPermitUserRC no\nAllowStreamLocalForwarding no\nForceCommand " + program + "\nSubsystem sftp internal-sftp\n"
+	for name, test := range map[string]struct{ config, script, want string }{
+		"good":         {good, "", "sshd starts " + program},
+		"shells":       {good, "", "bob on the node, where it reads their start-up files"},
+		"no adoption":  {good, "", "no pam_slurm_adopt"},
+		"not used":     {"HostKey /etc/ssh/host\n", "", ""},
+		"adopted only": {"HostKey /etc/ssh/host\n", "echo account required pam_slurm_adopt.so >>/etc/pam.d/sshd", "runs in its job's cgroup, but outside the jail"},
+		"rc":           {strings.Replace(good, "PermitUserRC no\n", "", 1), "", "FAIL  sessions: sshd executes ~/.ssh/rc on the node"},
+		"environment":  {good + "PermitUserEnvironment yes\n", "", "FAIL  sessions: sshd gives programs on the node the variables of ~/.ssh/environment"},
+		"sockets":      {strings.Replace(good, "AllowStreamLocalForwarding no\n", "", 1), "", "WARN  sessions: users reach Unix sockets of the node"},
+		"internal": {strings.Replace(good, "ForceCommand "+program+"\n", "", 1), "sed -i 's/^.slurm.$/[session]\\n[slurm]/' /etc/gojail/gojail.toml",
+			"FAIL  sessions: sshd's internal-sftp reads and writes files of the node"},
+		"no bit":   {good, "chmod 755 " + program, "FAIL  sessions: " + program + " is not set-user-ID root"},
+		"of group": {good, "chmod 4775 " + program, "FAIL  sessions: " + program + " is not set-user-ID root"},
+		"sshd":     {good + "Nonsense yes\n", "sed -i 's/^.slurm.$/[session]\\n[slurm]/' /etc/gojail/gojail.toml", "WARN  sessions: cannot read the settings of sshd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Zero(t, s.Root("sh", "-ec", "cp /etc/pam.d/sshd /root/pam; cat >"+conf+" <<E\n"+test.config+"E\n"+test.script).Code)
+			found := s.findings()
+			require.Zero(t, s.Root("sh", "-ec", "mv /root/pam /etc/pam.d/sshd; chmod 4755 "+program).Code)
+			require.NoError(t, s.WriteConfig(configuration))
+			if test.want == "" {
+				assert.Empty(t, found)
+			}
+			assert.Contains(t, found, test.want)
+		})
+	}
+}
