@@ -43,21 +43,25 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// missing says why no site can run here, or "".
+func missing() string {
+	for _, path := range []string{"/usr/sbin/sshd", "/usr/bin/rsync"} {
+		if _, err := os.Stat(path); err != nil && harness.Release() == "" {
+			return "needs " + path + ": make deps installs it"
+		}
+	}
+	return harness.Missing()
+}
+
 // shared returns the common site, with its first configuration.
 func shared(t *testing.T) *site {
 	t.Helper()
-	why := harness.Missing()
-	for _, path := range []string{"/usr/sbin/sshd", "/usr/bin/rsync"} {
-		if _, err := os.Stat(path); err != nil && harness.Release() == "" {
-			why = "needs " + path + ": make deps installs it"
-		}
-	}
-	if why != "" {
+	if why := missing(); why != "" {
 		t.Skip(why)
 	}
 	if !common.tried {
 		common.tried = true
-		common.site, common.err = newSite()
+		common.site, common.err = newSite(harness.Options{})
 	}
 	require.NoError(t, common.err)
 	common.site.ShowLogs(t)
@@ -103,15 +107,14 @@ MaxStartups 100
 %s`
 
 // newSite starts the cluster and both sshd; the error may come with one to be stopped.
-func newSite() (*site, error) {
-	c, err := harness.Up(harness.Options{
-		Plugin: true, Jails: []string{"debian", "other"}, Config: configuration,
-		Files: map[string]string{
-			"/etc/gojail/session.conf": "state=/run/gojail/%n\nnode=n1\n",
-			"/etc/ssh/forced":          fmt.Sprintf(sshdConfig, forced, "Subsystem sftp internal-sftp\nForceCommand "+program+"\n"),
-			"/etc/ssh/shells":          fmt.Sprintf(sshdConfig, shells, "Subsystem sftp /usr/lib/openssh/sftp-server\n"),
-		},
-	})
+func newSite(options harness.Options) (*site, error) {
+	options.Plugin, options.Jails, options.Config = true, []string{"debian", "other"}, configuration
+	options.Files = map[string]string{
+		"/etc/gojail/session.conf": "state=/run/gojail/%n\nnode=n1\n",
+		"/etc/ssh/forced":          fmt.Sprintf(sshdConfig, forced, "Subsystem sftp internal-sftp\nForceCommand "+program+"\n"),
+		"/etc/ssh/shells":          fmt.Sprintf(sshdConfig, shells, "Subsystem sftp /usr/lib/openssh/sftp-server\n"),
+	}
+	c, err := harness.Up(options)
 	if err != nil {
 		return nil, err
 	}

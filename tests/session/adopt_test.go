@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// TestAdoptedSession: with pam_slurm_adopt a session is in the cgroup of its job and in its sandbox, and ends with it even in a
+// jail without a PID namespace.
+func TestAdoptedSession(t *testing.T) {
+	if why := missing(); why != "" {
+		t.Skip(why)
+	}
+	s, err := newSite(harness.Options{Constrain: true, SlurmConf: map[string]string{"PrologFlags": "Contain"}})
+	if s != nil {
+		t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	}
+	require.NoError(t, err)
+	s.ShowLogs(t)
+	if modules, _ := filepath.Glob(s.Path("/usr/lib") + "/*/security/pam_slurm_adopt.so"); len(modules) == 0 {
+		t.Skip("needs pam_slurm_adopt: make deps installs it")
+	}
+	require.Zero(t, s.Root("sh", "-c", "echo account required pam_slurm_adopt.so nodename=n1 log_level=debug >>/etc/pam.d/sshd").Code)
+	for _, jail := range []string{"debian", "lax"} {
+		job := s.start(t, harness.Alice, "--jail="+jail)
+		r := s.ssh(harness.Alice, "none", shells, "echo $SLURM_JOB_ID; cat /proc/self/cgroup; setsid sleep 7004 </dev/null >/dev/null 2>&1 &")
+		require.Zero(t, r.Code, r)
+		assert.Equal(t, job, strings.SplitN(r.Stdout, "\n", 2)[0], r)
+		assert.Contains(t, r.Stdout, "/job_"+job+"/step_extern", r)
+		newer := s.start(t, harness.Alice, "--jail="+jail)
+		r = s.ssh(harness.Alice, job, shells, "echo $SLURM_JOB_ID")
+		assert.Equal(t, job+"\n", r.Stdout, r)
+		s.end(t, newer)
+		require.Len(t, s.Find("sleep 7004"), 1)
+		s.end(t, job)
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("sleep 7004")) == 0 }), "%s: %v", jail, s.Find("sleep 7004"))
+	}
+	r := s.ssh(harness.Alice, "none", shells, "true")
+	assert.NotZero(t, r.Code, "pam_slurm_adopt refuses who has no job: %v", r)
+	_, err = os.Stat(s.Path("/run/gojail/n1"))
+	assert.NoError(t, err)
+}
