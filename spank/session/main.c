@@ -16,7 +16,8 @@
  *     the child, root    enter_sandbox     all other namespaces
  *                        confine           what a task gives up; the capabilities go with the uid
  *                        caller_become     the user for good
- *     the child, user    shell_execute     the first file of the jail that is opened
+ *     the child, user    agent_offer       a socket in the job's /tmp for a forwarded ssh-agent
+ *                        shell_execute     the first file of the jail that is executed
  *     the parent, user   wait_for_end      on the node, with nothing but its child to wait for
  *
  * set-user-ID, not file capabilities: CAP_SYS_ADMIN, without which no namespace can be entered, is as much as root; while the real
@@ -31,6 +32,7 @@
 #include "common/enter.h"
 #include "common/fd.h"
 #include "session/account.h"
+#include "session/agent.h"
 #include "session/caller.h"
 #include "session/jobs.h"
 #include "session/place.h"
@@ -41,9 +43,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Exit code where the session cannot be had. */
@@ -79,7 +83,7 @@ static int read_net_variables(struct session *session, struct fault *fault)
 }
 
 /* Does in the child, which is root in the job's PID namespace, what is left to do. Returns only with a fault. */
-static void run_in_sandbox(struct session *session, char **argv, int terminal, int *domain, struct fault *fault)
+static void run_in_sandbox(struct session *session, char **argv, int terminal, int *domain, int link, struct fault *fault)
 {
 	struct sandbox *sandbox = &session->sandbox;
 	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
@@ -92,12 +96,33 @@ static void run_in_sandbox(struct session *session, char **argv, int terminal, i
 		return;
 	}
 	if ((session->jail.scope && domain_enter(domain, fault) < 0) ||
-	    (sandbox->user < 0 ? confine_apply : confine_begin)(&session->confine, fault) < 0 || caller_become(&session->caller, fault) < 0 ||
-	    (sandbox->user >= 0 && (enter_as_root(sandbox, fault) < 0 || confine_finish(&session->confine, fault) < 0)))
+	    (sandbox->user < 0 ? confine_apply : confine_begin)(&session->confine, fault) < 0 || caller_become(&session->caller, fault) < 0)
+		return;
+	agent_offer(&session->caller, link);
+	if (sandbox->user >= 0 && (enter_as_root(sandbox, fault) < 0 || confine_finish(&session->confine, fault) < 0))
 		return;
 	sandbox_close(sandbox);
 	caller_restore_signals();
 	shell_execute(&program, &session->account, &session->caller, fault);
+}
+
+/*
+ * Forks a child into a PID namespace. What this process forks later is on the node again: it is not for processes of the job to
+ * see, as its mounts are the node's. Returns as fork(2) does.
+ */
+static pid_t fork_into(int namespace)
+{
+	scoped_fd own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+	pid_t child;
+
+	if (own < 0 || setns(namespace, CLONE_NEWPID) < 0)
+		return -1;
+	child = fork();
+	if (child > 0 && setns(own, CLONE_NEWPID) < 0) {
+		kill(child, SIGKILL);
+		return -1;
+	}
+	return child;
 }
 
 /* Starts the user's program in the sandbox, and ends with it. Returns only with a fault. */
@@ -106,7 +131,7 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	int64_t until = clock_ms() + session->site.deadline_ms;
 	scoped_fd domain = -1;
 	static const struct user root;
-	int report[2], terminal;
+	int report[2], link[2], terminal;
 	pid_t child;
 
 	/* Root's access: the user may use the jail, or the job would not be there. */
@@ -114,24 +139,27 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	    confine_read(&session->confine, &session->node, &session->jail, fault) < 0 || (session->jail.scope && (domain = domain_open(fault)) < 0) ||
 	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0 || read_net_variables(session, fault) < 0)
 		return;
-	if (pipe2(report, O_CLOEXEC) < 0) {
+	if (pipe2(report, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
 		fault_set(fault, "cannot start the session: %s", strerror(errno));
 		return;
 	}
-	if (setns(session->sandbox.pid, CLONE_NEWPID) < 0 || (terminal = wait_release_terminal(), child = fork()) < 0) {
+	terminal = wait_release_terminal();
+	child = fork_into(session->sandbox.pid);
+	if (child < 0) {
 		/* Where process 1 of a PID namespace has ended, ENOMEM (pid_namespaces(7)). */
 		fault_set(fault, "cannot start the session in job %s: %s", session->choice.job, errno == ENOMEM ? "it ended at this moment" : strerror(errno));
 		return;
 	}
 	if (child == 0) {
-		run_in_sandbox(session, argv, terminal, &domain, fault);
+		run_in_sandbox(session, argv, terminal, &domain, link[1], fault);
 		_exit(write(report[1], fault->text, strlen(fault->text)) < 0 ? 126 : 127);
 	}
 	close(report[1]);
+	close(link[1]);
 	if (wait_for_execution(child, report[0], until, fault) < 0)
 		return;
 	caller_clear_deadline();
-	wait_for_end(child, &session->caller, fault);
+	wait_for_end(child, &session->caller, link[0], fault);
 }
 
 /* Executes the user's shell on the node. Returns only with a fault. */

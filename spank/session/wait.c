@@ -3,8 +3,10 @@
 
 #include "common/clock.h"
 #include "common/syscalls.h"
+#include "session/agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
@@ -85,34 +88,65 @@ static void end_like(int status)
 	_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-void wait_for_end(pid_t child, const struct caller *caller, struct fault *fault)
+/* Passes a signal of the user's or of sshd's on to the group of the session's leader. Others concern this process alone. */
+static void pass_signal_on(int number, pid_t child)
 {
-	int number, status;
+	static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		if (passed[i] == number)
+			kill(-child, number);
+}
+
+/* Reaps all children. Ends this process if the session's was among them. */
+static void reap(pid_t child, const struct agent *agent)
+{
+	pid_t ended;
+	int status;
+
+	while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
+		if (ended == child) {
+			agent_remove(agent);
+			end_like(status);
+		}
+}
+
+/* What this process has besides the caller's descriptors. */
+enum { LINK = 3,
+       SIGNALS = 4 };
+
+/* Leaves this process nothing of root's. The user's limits, in force then, may allow no further descriptor. Returns 0, or -1 with a fault. */
+static int become_user(const struct caller *caller, int link, struct fault *fault)
+{
+	int signals;
 	sigset_t all;
 
-	/* Nothing of root's is left to a process that the user may signal and stop. */
-	if (syscall(SYS_close_range, 3, ~0u, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
-		fault_set(fault, "cannot give up the rights of root: %s", strerror(errno));
-		return;
-	}
-	if (caller_become(caller, fault) < 0)
-		return;
 	sigfillset(&all);
+	link = fcntl(link, F_DUPFD_CLOEXEC, SIGNALS + 1);
+	signals = signalfd(-1, &all, SFD_CLOEXEC);
+	if (link < 0 || signals < 0 || (signals != SIGNALS && dup3(signals, SIGNALS, O_CLOEXEC) < 0) || dup3(link, LINK, O_CLOEXEC) < 0 ||
+	    syscall(SYS_close_range, SIGNALS + 1, ~0u, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return fault_set(fault, "cannot give up the rights of root: %s", strerror(errno));
+	return caller_become(caller, fault);
+}
+
+void wait_for_end(pid_t child, const struct caller *caller, int link, struct fault *fault)
+{
+	struct signalfd_siginfo signal;
+	struct agent agent;
+
+	if (become_user(caller, link, fault) < 0)
+		return;
+	agent_take(&agent, caller, LINK);
+	close(LINK);
 	for (;;) {
-		if (waitpid(child, &status, WNOHANG) == child)
-			end_like(status);
-		number = sigwaitinfo(&all, NULL);
-		switch (number) {
-		case SIGHUP:
-		case SIGINT:
-		case SIGQUIT:
-		case SIGTERM:
-		case SIGUSR1:
-		case SIGUSR2:
-			kill(-child, number); /* the group of its session's leader */
-			break;
-		default: /* SIGCHLD, or what concerns a terminal that this process has no more */
-			break;
-		}
+		struct pollfd wait[] = {{.fd = SIGNALS, .events = POLLIN}, {.fd = agent.listener, .events = POLLIN}};
+
+		reap(child, &agent);
+		if (poll(wait, 2, -1) > 0 && wait[1].revents)
+			agent_serve(&agent);
+		/* Where the user's limit is less than two descriptors, poll(2) fails, and this waits. */
+		if (!wait[1].revents && read(SIGNALS, &signal, sizeof(signal)) == sizeof(signal))
+			pass_signal_on((int)signal.ssi_signo, child);
 	}
 }

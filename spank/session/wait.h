@@ -22,9 +22,9 @@ int wait_begin_session(int terminal, struct fault *fault);
 int wait_for_execution(pid_t child, int report, int64_t until, struct fault *fault);
 
 /*
- * Becomes the user for good, passes signals on to the child, and ends as it ends: with its exit code, or by its signal. Returns
- * only with a fault.
+ * Becomes the user for good, passes signals on to the child, and ends as it ends: with its exit code, or by its signal. link is
+ * where the child sends what agent_take receives. Returns only with a fault.
  */
-void wait_for_end(pid_t child, const struct caller *caller, struct fault *fault);
+void wait_for_end(pid_t child, const struct caller *caller, int link, struct fault *fault);
 
 #endif

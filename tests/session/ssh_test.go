@@ -155,6 +155,32 @@ func TestPortsAreForwarded(t *testing.T) {
 	prints(t, "SSH-", s.ssh(harness.Alice, "none", shells, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/4002; head -c4 <&3'"))
 }
 
+// TestAgentIsForwarded: ssh-add and ssh of the jail use the agent of the client, and nothing of it stays.
+func TestAgentIsForwarded(t *testing.T) {
+	s := shared(t)
+	job := s.start(t, harness.Alice, "--jail=debian")
+	const agent = "eval $(ssh-agent) >/dev/null; ssh-add -q ~/.ssh/id_ed25519; "
+	for _, port := range []string{forced, shells} {
+		ssh := strings.Join(sshArgs("ssh", port), " ")
+		for range 2 {
+			r := s.Run(harness.Alice, "bash", "-c", agent+ssh+" -A 127.0.0.1 'ssh-add -l & ssh-add -l; wait; echo $SSH_AUTH_SOCK; stat -c %U:%a ${SSH_AUTH_SOCK%/*}'; kill $SSH_AGENT_PID")
+			assert.Regexp(t, `^(256 SHA256:.*\n){2}/tmp/ssh-\w{10}/agent\nalice:700\n$`, r.Stdout, r)
+		}
+		r := s.Run(harness.Alice, "bash", "-c", agent+ssh+" -A 127.0.0.1 '"+ssh+" 127.0.0.1 cat /etc/gojail-jail'; kill $SSH_AGENT_PID")
+		prints(t, "debian", r)
+		prints(t, "", s.ssh(harness.Alice, job, port, "ls -d /tmp/ssh-* 2>/dev/null; true"))
+		prints(t, "", s.ssh(harness.Alice, job, port, "echo $SSH_AUTH_SOCK"))
+	}
+	// A socket of somebody else's, or a file, is not passed on.
+	s.background(t, "root", "perl", "-MIO::Socket::UNIX", "-e", `umask 0; $s = IO::Socket::UNIX->new(Local => "/tmp/roots", Listen => 1); sleep 1000`)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(s.Path("/tmp/roots")); return err == nil }))
+	for _, path := range []string{"/tmp/roots", "/etc/passwd", "/nothing", ""} {
+		r := s.call("SSH_AUTH_SOCK=" + path + " $P -c 'ssh-add -l 2>&1'")
+		assert.Regexp(t, "^Error connecting to agent: Connection refused|^Could not open a connection", r.Stdout, "%s: %v", path, r)
+	}
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-session")) == 0 }), "%v", s.Find("gojail-session"))
+}
+
 // TestBackgroundOutlivesTheConnection: a server that a session leaves behind stays while the job is there, and not longer.
 func TestBackgroundOutlivesTheConnection(t *testing.T) {
 	s := shared(t)
@@ -187,7 +213,7 @@ func TestJobEndsItsSessions(t *testing.T) {
 			assert.Equal(t, "5001\t5001\t5001\t5001 0000000000000000 1", p.Status["Uid"]+" "+p.Status["CapPrm"]+" "+p.Status["NoNewPrivs"], "it has nothing of root's")
 			fds, err := os.ReadDir(s.Path(fmt.Sprintf("/proc/%d/fd", p.Pid)))
 			require.NoError(t, err)
-			assert.Len(t, fds, 3, "it has no descriptor of the jail's")
+			assert.Len(t, fds, 4, "those of the session, and one for signals")
 			waiting++
 		}
 	}

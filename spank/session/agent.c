@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/agent.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/scm.h"
+#include "gojail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define NAME "agent"
+#define VARIABLE "SSH_AUTH_SOCK"
+
+/* Removes the variable, or gives it another value. */
+static void replace_variable(struct caller *caller, char *with)
+{
+	char **to = caller->variables;
+
+	for (char **at = to; *at; at++)
+		if (strncmp(*at, VARIABLE "=", sizeof(VARIABLE)))
+			*to++ = *at;
+	if (with)
+		*to++ = with;
+	*to = NULL;
+}
+
+/* Makes a socket that listens in a new directory, whose path is written to path. Returns 0, or -1 with errno. */
+static int listen_in(char *path, size_t size, int *listener, int *directory)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	snprintf(path, size, "/tmp/ssh-XXXXXXXXXX");
+	if (!mkdtemp(path) || (*directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return -1;
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/" NAME, path);
+	*listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (*listener < 0 || bind(*listener, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -1;
+	return listen(*listener, 16);
+}
+
+void agent_offer(struct caller *caller, int link)
+{
+	static char variable[64];
+	char path[40];
+	scoped_fd listener = -1;
+	scoped_fd directory = -1;
+
+	if (!caller_variable(caller, VARIABLE))
+		return;
+	replace_variable(caller, NULL);
+	if (listen_in(path, sizeof(path), &listener, &directory) < 0 || scm_send(link, 'l', listener) < 0 || scm_send(link, 'd', directory) < 0) {
+		dprintf(STDERR_FILENO, "gojail: the ssh-agent is not forwarded: cannot make a socket in /tmp of the job: %s\n", strerror(errno));
+		return;
+	}
+	snprintf(variable, sizeof(variable), VARIABLE "=%s/" NAME, path);
+	replace_variable(caller, variable);
+}
+
+/* Opens a socket that is the user's own. Returns an O_PATH descriptor, or -1. */
+static int open_own_socket(const char *path, uid_t uid)
+{
+	int fd = path ? open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) || st.st_uid != uid))
+		close_fd(&fd);
+	return fd;
+}
+
+void agent_take(struct agent *agent, const struct caller *caller, int link)
+{
+	char what;
+
+	*agent = (struct agent){.listener = -1, .directory = -1, .socket = -1};
+	if (scm_receive(link, &what, &agent->listener) != 1 || scm_receive(link, &what, &agent->directory) != 1)
+		return;
+	agent->socket = open_own_socket(caller_variable(caller, VARIABLE), caller->uid);
+	if (agent->socket < 0)
+		close_fd(&agent->listener); /* clients are refused */
+}
+
+/* Connects to the socket that is open, whatever has its name by now. Returns a descriptor, or -1. */
+static int connect_to(int fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int own = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", fd);
+	if (own >= 0 && connect(own, (struct sockaddr *)&address, sizeof(address)) < 0)
+		close_fd(&own);
+	return own;
+}
+
+/* Passes on what has come. Returns false at the end. */
+static bool pass_on(int from, int to)
+{
+	char text[4096];
+	ssize_t got = read(from, text, sizeof(text));
+
+	for (ssize_t done = 0, part; done < got; done += part) {
+		part = send(to, text + done, (size_t)(got - done), MSG_NOSIGNAL);
+		if (part <= 0)
+			return false;
+	}
+	return got > 0;
+}
+
+/* Passes on between both in a process of its own. */
+__attribute__((noreturn)) static void relay(const struct agent *agent, int client)
+{
+	int server = connect_to(agent->socket);
+	struct pollfd both[] = {{.fd = client, .events = POLLIN}, {.fd = server, .events = POLLIN}};
+
+	/* The session's descriptors are not its: sshd waits for the end of those. */
+	for (int fd = 0; fd <= 2; fd++)
+		close(fd);
+	while (server >= 0 && poll(both, 2, -1) > 0)
+		if ((both[0].revents && !pass_on(client, server)) || (both[1].revents && !pass_on(server, client)))
+			break;
+	_exit(0);
+}
+
+void agent_serve(const struct agent *agent)
+{
+	scoped_fd client = accept4(agent->listener, NULL, NULL, SOCK_CLOEXEC);
+	pid_t parent = getpid(), child = client < 0 ? -1 : fork();
+
+	if (client < 0)
+		clock_pause_ms(10); /* the user's limit of descriptors, say: its sessions are to end */
+	if (child != 0)
+		return; /* where a process cannot be had, the client sees the end */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	relay(agent, client);
+}
+
+void agent_remove(const struct agent *agent)
+{
+	char link[40], path[GOJAIL_PATH_MAX], name[80];
+	const char *slash;
+	ssize_t length;
+
+	if (agent->directory < 0)
+		return;
+	unlinkat(agent->directory, NAME, 0);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", agent->directory);
+	length = readlink(link, path, sizeof(path) - 1);
+	path[length < 0 ? 0 : length] = '\0';
+	slash = strrchr(path, '/');
+	if (slash && snprintf(name, sizeof(name), "..%s", slash) < (int)sizeof(name))
+		unlinkat(agent->directory, name, AT_REMOVEDIR);
+}
