@@ -12,6 +12,7 @@
  *                        site_open         the site file; the one case in which gojail-launcher is started
  *                        jobs_choose       by the real uid, and SLURM_JOB_ID among that user's own jobs
  *                        jobs_open         the namespaces of the holder
+ *                        storage_await     whether the storage of the jail answers
  *                        fork              into the job's PID namespace
  *     the child, root    enter_sandbox     all other namespaces
  *                        confine           what a task gives up; the capabilities go with the uid
@@ -31,6 +32,7 @@
 #include "common/confine.h"
 #include "common/enter.h"
 #include "common/fd.h"
+#include "common/storage.h"
 #include "session/account.h"
 #include "session/agent.h"
 #include "session/caller.h"
@@ -138,6 +140,10 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	if (site_find_jail(&session->site, session->choice.jail, &root, &session->jail, fault) < 0 ||
 	    confine_read(&session->confine, &session->node, &session->jail, fault) < 0 || (session->jail.scope && (domain = domain_open(fault)) < 0) ||
 	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0 || read_net_variables(session, fault) < 0)
+		return;
+	/* Without a key no zygote is started where there is none: that takes a lock, and is a step's to do. */
+	session->jail.key[0] = '\0';
+	if (storage_await(&session->node, &session->jail, until, fault) < 0)
 		return;
 	if (pipe2(report, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
 		fault_set(fault, "cannot start the session: %s", strerror(errno));
