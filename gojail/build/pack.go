@@ -19,8 +19,8 @@ var packers = map[string]struct {
 	args    []string
 	install string
 }{
-	store.FormatSquashfs: {[]string{"mksquashfs", "TREE", "FILE", "-noappend", "-no-progress", "-quiet", "-no-recovery", "-exit-on-error", "-comp", "zstd"}, "squashfs-tools"},
-	store.FormatEROFS:    {[]string{"mkfs.erofs", "--quiet", "-zlz4", "FILE", "TREE"}, "erofs-utils"},
+	store.FormatSquashfs: {[]string{"mksquashfs", "TREE", "FILE", "-noappend", "-no-progress", "-quiet", "-no-recovery", "-exit-on-error", "-comp", "zstd", "-Xcompression-level", "3"}, "squashfs-tools"},
+	store.FormatEROFS:    {[]string{"mkfs.erofs", "--quiet", "-zlz4hc", "FILE", "TREE"}, "erofs-utils"},
 }
 
 // checkFormat fails if a version cannot be stored in a format on this machine.
