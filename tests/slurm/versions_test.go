@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/gojail/imagefile/imagefiletest"
 	"github.com/gojail/gojail/gojail/source/sourcetest"
 	"github.com/gojail/gojail/tests/harness"
 )
@@ -66,19 +67,34 @@ func debianImage(t *testing.T, c *harness.Cluster, text string) string {
 	return "oci:" + at + ":new"
 }
 
-// TestVersionsOfAJail: build, switch while a job runs, both see their own, roll back, remove.
-func TestVersionsOfAJail(t *testing.T) {
-	c := shared(t)
-	configure(t, c, versionedConfig)
+// newStore makes the store for the rest of the test.
+func newStore(t *testing.T, c *harness.Cluster) {
+	t.Helper()
 	require.NoError(t, os.Mkdir(c.Path("/srv/store"), 0o755))
 	t.Cleanup(func() {
 		c.Gojail("n1", "reload", "stored")
 		require.NoError(t, os.RemoveAll(c.Path("/srv/store")))
 	})
-	seen := func() string { return c.Run(harness.Alice, "srun", "-wn1", "--jail=stored", "cat", marker).Stdout }
+}
+
+// sees waits until a new job has the version with that marker: a node notices a switch within a second.
+func sees(t *testing.T, c *harness.Cluster, want string) {
+	t.Helper()
+	var r harness.Result
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		r = c.Run(harness.Alice, "srun", "-wn1", "--jail=stored", "cat", marker)
+		return r.Stdout == want
+	}), "%q: %s", want, r)
+}
+
+// TestVersionsOfAJail: build, switch while a job runs, both see their own, roll back, remove.
+func TestVersionsOfAJail(t *testing.T) {
+	c := shared(t)
+	configure(t, c, versionedConfig)
+	newStore(t, c)
 	first := buildVersion(t, c, debianImage(t, c, "first\n"))
 	assert.Equal(t, "jail debian: version "+first+" is current\n", jailCommand(t, c, "switch", "debian"))
-	require.Equal(t, "first\n", seen(), "the build made the mount targets")
+	sees(t, c, "first\n") // the build made the mount targets
 
 	job := submitScript(t, c, "echo begun; until [ -e switched ]; do sleep 0.1; done; cat "+marker+"; srun cat "+marker+"; echo done\n", "--jail=stored", "-wn1")
 	output := filepath.Join("/srv/store/debian/versions", first, "home/alice/slurm-"+job+".out")
@@ -88,17 +104,32 @@ func TestVersionsOfAJail(t *testing.T) {
 	}
 	wrote("begun\n")
 	second := buildVersion(t, c, debianImage(t, c, "second\n"))
-	assert.Equal(t, "first\n", seen(), "a version that was built is not in use")
+	sees(t, c, "first\n") // a version that was built is not in use
 	assert.Equal(t, "jail debian: version "+second+" is current, it was "+first+"\n", jailCommand(t, c, "switch", "debian", second))
-	require.Zero(t, c.Gojail("n1", "reload", "stored").Code)
-	assert.Equal(t, "second\n", seen())
+	sees(t, c, "second\n")
 	require.NoError(t, os.WriteFile(c.Path(filepath.Join(filepath.Dir(output), "switched")), nil, 0o644))
 	wrote("begun\nfirst\nfirst\ndone\n")
 
 	assert.Equal(t, "version "+second+" of jail debian is as it was built\n", jailCommand(t, c, "verify", "debian"))
 	jailCommand(t, c, "rollback", "debian")
-	require.Zero(t, c.Gojail("n1", "reload", "stored").Code)
-	assert.Equal(t, "first\n", seen())
+	sees(t, c, "first\n")
 	assert.Equal(t, "removed version "+second+" of jail debian\n", jailCommand(t, c, "rm", "debian", second, "--force"))
-	assert.Equal(t, "first\n", seen())
+	sees(t, c, "first\n")
+}
+
+// TestVersionAsAnImageFile: the next version of a directory is an image file.
+func TestVersionAsAnImageFile(t *testing.T) {
+	c := shared(t)
+	imagefiletest.Need(t)
+	configure(t, c, versionedConfig)
+	newStore(t, c)
+	buildVersion(t, c, debianImage(t, c, "first\n"))
+	jailCommand(t, c, "switch", "debian")
+	sees(t, c, "first\n")
+	second := buildVersion(t, c, debianImage(t, c, "second\n"), "--as", "squashfs")
+	jailCommand(t, c, "switch", "debian", second)
+	sees(t, c, "second\n")
+	assert.Equal(t, "version "+second+" of jail debian is as it was built\n", jailCommand(t, c, "verify", "debian"))
+	jailCommand(t, c, "rollback", "debian")
+	sees(t, c, "first\n")
 }
