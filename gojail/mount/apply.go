@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mount assembles a view: it makes the planned mounts, and those that a user asks for.
+// Package mount assembles a view: the planned mounts, and the mounts that a user asks for.
 package mount
 
 import (
@@ -16,7 +16,8 @@ import (
 
 // Apply assembles v in the mount namespace of the calling process and makes it the root of every process
 // in the namespace. The namespace must be private to the caller, and all threads must be in it. root is
-// the jail's root, which AttachRoot has mounted there; name is the jail's name, for messages. After an error the namespace is incomplete and must be discarded.
+// the jail's root, which AttachRoot has mounted there; name is the jail's name, for messages. After an
+// error the namespace is incomplete and must be discarded.
 //
 // Apply requires Linux 5.12 (mount_setattr(2)) and CAP_SYS_ADMIN.
 func Apply(v *plan.View, name string, root int) error {
@@ -53,18 +54,18 @@ func Apply(v *plan.View, name string, root int) error {
 	if err := detachRoot(root); err != nil {
 		return config.JailError(name, err)
 	}
-	if err := r.fill(v, slices.Concat(trees, data), foreign); err != nil {
+	if err := r.attachAll(v, slices.Concat(trees, data), foreign); err != nil {
 		return config.JailError(name, err)
 	}
-	if err := r.pivot(); err != nil {
+	if err := r.pivotRoot(); err != nil {
 		return config.JailError(name, err)
 	}
 	return nil
 }
 
-// fill attaches the root, and then all mounts, devices, directories, links and files of the view.
-func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
-	if err := r.attach(); err != nil {
+// attachAll attaches the root, and then all mounts, devices, directories, links and files of the view.
+func (r *jailRoot) attachAll(v *plan.View, trees, foreign treeList) error {
+	if err := r.attachOnRoot(); err != nil {
 		return err
 	}
 	for _, t := range trees {
@@ -77,7 +78,7 @@ func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
 	}
 	if v.Spec.Linux != nil {
 		for _, d := range v.Spec.Linux.Devices {
-			if err := r.mknod(d); err != nil {
+			if err := r.makeDevice(d); err != nil {
 				return err
 			}
 		}
@@ -106,12 +107,12 @@ func (r *jailRoot) fill(v *plan.View, trees, foreign treeList) error {
 			}
 		}
 		for _, path := range v.Spec.Linux.MaskedPaths {
-			if err := r.mask(path); err != nil {
+			if err := r.maskPath(path); err != nil {
 				return err
 			}
 		}
 	}
-	return r.seal(trees)
+	return r.makeTmpfsReadonly(trees)
 }
 
 // makePrivate stops the propagation of mounts between this namespace and others.
@@ -156,29 +157,29 @@ func openRoot(v *plan.View, name string, jail openJail) (*jailRoot, error) {
 	return r, nil
 }
 
-// attach mounts the root on "/". A lookup from "/" starts below the mounts on it, so the new root hides
+// attachOnRoot mounts the root on "/". A lookup from "/" starts below the mounts on it, so the new root hides
 // no path of the host.
-func (r *jailRoot) attach() error {
+func (r *jailRoot) attachOnRoot() error {
 	return attachOnRoot(r.fd, r.path)
 }
 
-// seal makes the tmpfs mounts of the view read-only where it asks for that, now that they are complete.
-func (r *jailRoot) seal(trees treeList) error {
+// makeTmpfsReadonly makes the tmpfs mounts read-only that the view marks as sealed. They are complete by now.
+func (r *jailRoot) makeTmpfsReadonly(trees treeList) error {
 	for _, t := range append(treeList{{fd: r.fd, sealed: r.sealed}}, trees...) {
 		if !t.sealed {
 			continue
 		}
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-			return &mountError{Op: "mount_setattr", Target: t.target(), Flags: []string{"ro"}, Err: err}
+			return &mountError{Op: "mount_setattr", Target: t.destination(), Flags: []string{"ro"}, Err: err}
 		}
 	}
 	return nil
 }
 
-// pivot makes the view the root of all processes in this namespace and detaches the old root, as
+// pivotRoot makes the view the root of all processes in this namespace and detaches the old root, as
 // pivot_root(2) describes under "pivot_root(".", ".")".
-func (r *jailRoot) pivot() error {
+func (r *jailRoot) pivotRoot() error {
 	if err := unix.Fchdir(r.fd); err != nil {
 		return &mountError{Op: "fchdir", Target: r.path, Err: err}
 	}

@@ -107,7 +107,7 @@ func readSeen(path string) seen {
 			os.Remove(f.Name())
 		}
 	case info.Mode().IsRegular() || info.Mode()&fs.ModeCharDevice != 0:
-		s.Text = start(path)
+		s.Text = readStart(path)
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			s.Writes = oneline.Errno(err).Error()
@@ -118,8 +118,8 @@ func readSeen(path string) seen {
 	return s
 }
 
-// start is the beginning of a file.
-func start(path string) string {
+// readStart returns the first 100 bytes of a file, or why it cannot be read.
+func readStart(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return err.Error()
@@ -132,7 +132,7 @@ func start(path string) string {
 	return string(data)
 }
 
-func applyIn(t *testing.T, v *plan.View, paths ...string) (applied, error) {
+func applyInChild(t *testing.T, v *plan.View, paths ...string) (applied, error) {
 	t.Helper()
 	var out applied
 	err := nstest.Run(t, "apply", applyInput{View: v, Look: paths}, &out)
@@ -142,7 +142,7 @@ func applyIn(t *testing.T, v *plan.View, paths ...string) (applied, error) {
 func TestApplyAssemblesTheJail(t *testing.T) {
 	nstest.NoLeaks(t)
 	root := mounttest.SmallTree(t)
-	out, err := applyIn(t, mounttest.SmallView(root), "/", "/etc/hostname", "/etc/resolv.conf", "/run", "/run/a/b/file",
+	out, err := applyInChild(t, mounttest.SmallView(root), "/", "/etc/hostname", "/etc/resolv.conf", "/run", "/run/a/b/file",
 		"/dev/null", "/dev/sub/zero", "/dev/fd", "/dev/dri", "/proc/version", "/proc/tty", "/proc/sys/kernel/hostname", "/proc/uptime", "/sys")
 	require.NoError(t, err)
 	assert.Equal(t, "by-path ", out.Files["/dev/dri"].Text)
@@ -179,7 +179,7 @@ func TestApplyAssemblesTheJail(t *testing.T) {
 		}
 	}
 
-	passwd := start("/etc/passwd")
+	passwd := readStart("/etc/passwd")
 	assert.Equal(t, passwd, out.Files["/run/a/b/file"].Text)
 	assert.Equal(t, passwd, out.Files["/etc/resolv.conf"].Text)
 	assert.Equal(t, "read-only file system", out.Files["/etc/resolv.conf"].Writes)
@@ -203,7 +203,7 @@ func TestApplyReadonlyRoot(t *testing.T) {
 	nstest.NoLeaks(t)
 	v := mounttest.SmallView(mounttest.SmallTree(t))
 	v.Spec.Root.Readonly = true
-	out, err := applyIn(t, v, "/", "/etc", "/dev")
+	out, err := applyInChild(t, v, "/", "/etc", "/dev")
 	require.NoError(t, err)
 	assert.Equal(t, "read-only file system", out.Files["/"].Writes)
 	assert.Equal(t, "read-only file system", out.Files["/etc"].Writes)
@@ -223,7 +223,7 @@ func TestApplyTmpfsRoot(t *testing.T) {
 		}},
 		Links: []plan.Link{{Path: "/bin", Target: "usr/bin"}},
 	}
-	out, err := applyIn(t, v, "/", "/bin", "/data", "/usr/bin/env")
+	out, err := applyInChild(t, v, "/", "/bin", "/data", "/usr/bin/env")
 	require.NoError(t, err)
 	assert.Equal(t, "bin data proc sys usr ", out.Files["/"].Text)
 	assert.Equal(t, "read-only file system", out.Files["/"].Writes)
@@ -244,7 +244,7 @@ func TestApplySourcesAreTheHosts(t *testing.T) {
 		specs.Mount{Destination: "/scratch", Type: "bind", Source: root + "/data"},
 		specs.Mount{Destination: "/data", Type: "tmpfs", Options: []string{"size=4k"}},
 		specs.Mount{Destination: "/tmp", Type: "bind", Source: root + "/data"})
-	out, err := applyIn(t, v, "/scratch/marker", "/tmp/marker", "/scratch", "/data")
+	out, err := applyInChild(t, v, "/scratch/marker", "/tmp/marker", "/scratch", "/data")
 	require.NoError(t, err)
 	assert.Equal(t, "from the root", out.Files["/scratch/marker"].Text)
 	assert.Equal(t, "from the root", out.Files["/tmp/marker"].Text)
@@ -260,7 +260,7 @@ func TestApplySourcesInTheRootStayThere(t *testing.T) {
 	nstest.Symlink(t, outside, filepath.Join(root, "trap"))
 	v := mounttest.SmallView(root)
 	v.Spec.Mounts = append(v.Spec.Mounts, specs.Mount{Destination: "/data", Type: "bind", Source: root + "/trap/secret"})
-	_, err := applyIn(t, v)
+	_, err := applyInChild(t, v)
 	assert.EqualError(t, err, "jail small: mount source "+root+"/trap/secret (for /data) does not exist on this node")
 }
 
@@ -274,7 +274,7 @@ func TestApplyRefusesRoots(t *testing.T) {
 		dir + "/file":   "jail root " + dir + "/file is not a directory, nor an image (squashfs 4.0 or EROFS)",
 		dir + "/empty":  "jail root " + dir + "/empty is empty: is its storage mounted?",
 	} {
-		_, err := applyIn(t, mounttest.SmallView(path))
+		_, err := applyInChild(t, mounttest.SmallView(path))
 		assert.EqualError(t, err, want)
 	}
 }
@@ -285,7 +285,7 @@ func TestApplyMissingTarget(t *testing.T) {
 		root := mounttest.SmallTree(t)
 		v := mounttest.SmallView(root)
 		v.Spec.Mounts = append(v.Spec.Mounts, specs.Mount{Destination: path, Type: "bind", Source: "/usr"})
-		_, err := applyIn(t, v)
+		_, err := applyInChild(t, v)
 		assert.EqualError(t, err, "jail small: mount target "+path+" is missing in "+root+"; create it once with: gojail init small")
 		assert.NoFileExists(t, root+path)
 	}
@@ -313,7 +313,7 @@ func TestApplyErrorsNameEverything(t *testing.T) {
 	} {
 		v := mounttest.SmallView(root)
 		v.Spec.Mounts = append(v.Spec.Mounts, c.mount)
-		_, err := applyIn(t, v)
+		_, err := applyInChild(t, v)
 		assert.EqualError(t, err, c.want)
 	}
 }
@@ -334,7 +334,7 @@ func TestApplyOverlay(t *testing.T) {
 	long := filepath.Join(dir, strings.Repeat("x", 200), "lower")
 	require.NoError(t, os.MkdirAll(long, 0o755))
 	nstest.WriteFile(t, filepath.Join(long, "lower-file"), "")
-	out, err := applyIn(t, overlayOn(long+":/usr"), "/data")
+	out, err := applyInChild(t, overlayOn(long+":/usr"), "/data")
 	if err != nil && strings.Contains(err.Error(), "lowerdir+") {
 		t.Skip("lowerdir+ needs Linux 6.8: " + err.Error())
 	}

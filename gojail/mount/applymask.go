@@ -9,9 +9,9 @@ import (
 	"github.com/gojail/gojail/gojail/plan"
 )
 
-// mask covers path with an empty directory or /dev/null. A missing path needs no mask (OCI runtime-spec,
+// maskPath covers path with an empty directory or /dev/null. A missing path needs no mask (OCI runtime-spec,
 // config-linux.md, "Masked Paths").
-func (r *jailRoot) mask(path string) error {
+func (r *jailRoot) maskPath(path string) error {
 	target, err := r.openExisting(path)
 	if err != nil || target < 0 {
 		return err
@@ -39,7 +39,7 @@ func (r *jailRoot) mask(path string) error {
 			return &mountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
 		}
 	}
-	return coverPath(t.fd, target, path)
+	return attachOnTarget(t.fd, target, path)
 }
 
 // coverFile covers a file with one that has other content. A missing file stays missing.
@@ -76,7 +76,7 @@ func (r *jailRoot) coverFile(f plan.File) error {
 	if err := setAttributes(bound, o); err != nil {
 		return &mountError{Op: "mount_setattr", Target: f.Path, Err: err}
 	}
-	return coverPath(bound, target, f.Path)
+	return attachOnTarget(bound, target, f.Path)
 }
 
 // makeReadonly bind-mounts path on itself, read-only, with all mounts below it.
@@ -98,20 +98,20 @@ func (r *jailRoot) makeReadonly(path string) error {
 	if err := setAttributes(fd, o); err != nil {
 		return &mountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
 	}
-	return coverPath(fd, target, path)
+	return attachOnTarget(fd, target, path)
 }
 
 // openExisting opens path in the view, or returns -1 if it does not exist.
 func (r *jailRoot) openExisting(path string) (int, error) {
-	fd, err := r.open(path)
+	fd, err := r.openInView(path)
 	if err == unix.ENOENT || err == unix.ENOTDIR {
 		return -1, nil
 	}
 	return fd, r.resolveError(path, err)
 }
 
-// coverPath attaches a detached tree on an open target.
-func coverPath(fd, target int, path string) error {
+// attachOnTarget attaches a detached tree on an open target.
+func attachOnTarget(fd, target int, path string) error {
 	if err := unix.MoveMount(fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return &mountError{Op: "move_mount", Target: path, Err: err}
 	}

@@ -61,7 +61,7 @@ type tree struct {
 	sealed bool // to be made read-only when the view is complete
 }
 
-func (t tree) target() string { return t.mount.Destination }
+func (t tree) destination() string { return t.mount.Destination }
 
 type treeList []tree
 

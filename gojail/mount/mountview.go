@@ -27,8 +27,8 @@ type region struct {
 // regionOf returns the region that a mount shows.
 func regionOf(m *mountinfo.Info) region { return region{m.Major, m.Minor, m.Root} }
 
-// holds reports whether other lies in r.
-func (r region) holds(other region) bool {
+// contains reports whether other lies in r.
+func (r region) contains(other region) bool {
 	return r.major == other.major && r.minor == other.minor && config.Under(other.path, r.path)
 }
 

@@ -44,10 +44,10 @@ func (r *jailRoot) addOwned(fd int) error {
 	return nil
 }
 
-// open resolves path with this root as "/": no symlink, ".." or link of /proc leads out of it
+// openInView resolves path with this root as "/": no symlink, ".." or link of /proc leads out of it
 // (openat2(2), Linux 5.6). A path in a mount of the view is resolved from that mount: the owner of the
 // root may rename the mount's directory at any time, and replace it.
-func (r *jailRoot) open(path string) (int, error) {
+func (r *jailRoot) openInView(path string) (int, error) {
 	for i := len(r.placed) - 1; i >= 0; i-- {
 		if rest, below := strings.CutPrefix(path, r.placed[i].path+"/"); below {
 			return rootpath.OpenBeneath(r.placed[i].fd, rest, r.placed[i].resolve)
@@ -59,7 +59,7 @@ func (r *jailRoot) open(path string) (int, error) {
 // openTarget opens a mount target. It creates a missing one only on a file system of the view itself: on
 // shared storage all nodes would race to create it.
 func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
-	fd, err := r.open(path)
+	fd, err := r.openInView(path)
 	if err != unix.ENOENT {
 		return fd, r.resolveError(path, err)
 	}
@@ -77,7 +77,7 @@ func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
 	if err != nil {
 		return -1, &mountError{Op: "create mount target", Target: path, Err: err}
 	}
-	fd, err = r.open(path)
+	fd, err = r.openInView(path)
 	return fd, r.resolveError(path, err)
 }
 
@@ -95,23 +95,23 @@ func (r *jailRoot) openParent(path string) (int, error) {
 		unix.Close(fd)
 		err = r.missingError(path)
 	}
-	if _, is := err.(*missingTarget); is {
+	if _, is := err.(*missingTargetError); is {
 		err = r.missingError(path) // name the target itself, not its parent
 	}
 	return -1, err
 }
 
-// missingTarget is the error for a target that launches never create.
-type missingTarget struct {
+// missingTargetError is the error for a target that launches never create.
+type missingTargetError struct {
 	path, root, name string
 	image            bool
 }
 
 func (r *jailRoot) missingError(path string) error {
-	return &missingTarget{path, r.path, r.name, r.image}
+	return &missingTargetError{path, r.path, r.name, r.image}
 }
 
-func (e *missingTarget) Error() string {
+func (e *missingTargetError) Error() string {
 	return fmt.Sprintf("mount target %s is missing in %s; %s", e.path, e.root, Remedy(e.name, e.image))
 }
 
@@ -139,7 +139,7 @@ func (r *jailRoot) resolveError(path string, err error) error {
 
 // placeTree attaches a tree at its destination.
 func (r *jailRoot) placeTree(t tree) error {
-	fd, err := r.openTarget(t.target(), t.dir)
+	fd, err := r.openTarget(t.destination(), t.dir)
 	if err != nil {
 		return err
 	}
@@ -148,13 +148,13 @@ func (r *jailRoot) placeTree(t tree) error {
 		return err
 	}
 	if err := unix.MoveMount(t.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
-		return &mountError{Op: "move_mount", Source: t.mount.Source, Target: t.target(), Flags: t.mount.Options, Err: err}
+		return &mountError{Op: "move_mount", Source: t.mount.Source, Target: t.destination(), Flags: t.mount.Options, Err: err}
 	}
 	switch {
 	case t.data:
-		r.placed = append(r.placed, placed{t.target(), t.fd, unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+		r.placed = append(r.placed, placed{t.destination(), t.fd, unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
 	case t.owned || t.mount.Type == "proc" || t.mount.Type == "sysfs":
-		r.placed = append(r.placed, placed{t.target(), t.fd, rootpath.InRoot})
+		r.placed = append(r.placed, placed{t.destination(), t.fd, rootpath.InRoot})
 	}
 	if t.owned {
 		return r.addOwned(t.fd)
@@ -167,25 +167,25 @@ func (r *jailRoot) placeTree(t tree) error {
 func (r *jailRoot) checkFits(t tree, target int) error {
 	var st, root unix.Stat_t
 	if err := unix.Fstat(target, &st); err != nil {
-		return &mountError{Op: "fstat", Target: t.target(), Err: err}
+		return &mountError{Op: "fstat", Target: t.destination(), Err: err}
 	}
 	if err := unix.Fstat(r.fd, &root); err != nil {
 		return &mountError{Op: "fstat", Target: "/", Err: err}
 	}
 	if st.Dev == root.Dev && st.Ino == root.Ino {
-		return fmt.Errorf("mount target %s in %s is the root itself", t.target(), r.path)
+		return fmt.Errorf("mount target %s in %s is the root itself", t.destination(), r.path)
 	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if isDir != t.dir {
 		kind := map[bool]string{true: "a directory", false: "a file"}
 		return fmt.Errorf("mount target %s in %s is %s, but its source %s is %s",
-			t.target(), r.path, kind[isDir], t.mount.Source, kind[t.dir])
+			t.destination(), r.path, kind[isDir], t.mount.Source, kind[t.dir])
 	}
 	return nil
 }
 
-// mknod creates a device node on a file system of the view.
-func (r *jailRoot) mknod(d specs.LinuxDevice) error {
+// makeDevice creates a device node on a file system of the view.
+func (r *jailRoot) makeDevice(d specs.LinuxDevice) error {
 	kinds := map[string]uint32{"c": unix.S_IFCHR, "u": unix.S_IFCHR, "b": unix.S_IFBLK}
 	kind, known := kinds[d.Type]
 	if !known {

@@ -39,7 +39,7 @@ func TestTargetsStayInTheRoot(t *testing.T) {
 		nstest.Symlink(t, c.link, filepath.Join(root, "trap"))
 		v := mounttest.SmallView(root)
 		v.Spec.Mounts = append(v.Spec.Mounts, specs.Mount{Destination: "/trap", Type: "tmpfs", Source: "trapped"})
-		out, err := applyIn(t, v)
+		out, err := applyInChild(t, v)
 		switch c.where {
 		case "":
 			assert.EqualError(t, err, "jail small: mount target /trap is missing in "+root+"; create it once with: gojail init small", name)
@@ -67,17 +67,17 @@ func TestNodesOnlyOnOwnFilesystems(t *testing.T) {
 	root := mounttest.SmallTree(t)
 	v := mounttest.SmallView(root)
 	v.Spec.Linux.Devices = append(v.Spec.Linux.Devices, specs.LinuxDevice{Path: "/data/null", Type: "c", Major: 1, Minor: 3})
-	_, err := applyIn(t, v)
+	_, err := applyInChild(t, v)
 	assert.EqualError(t, err, "jail small: device /data/null: mount target /data/null is missing in "+root+"; create it once with: gojail init small")
 
 	v = mounttest.SmallView(root)
 	v.Links = append(v.Links, plan.Link{Path: "/data/link", Target: "/etc"})
-	_, err = applyIn(t, v)
+	_, err = applyInChild(t, v)
 	assert.ErrorContains(t, err, "link /data/link: mount target /data/link is missing")
 
 	v = mounttest.SmallView(root)
 	v.Links = append(v.Links, plan.Link{Path: "/dev/null", Target: "/etc"})
-	_, err = applyIn(t, v)
+	_, err = applyInChild(t, v)
 	assert.ErrorContains(t, err, "symlink /etc on /dev/null: file exists")
 	left, err := os.ReadDir(filepath.Join(root, "data"))
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			if _, err := initAt(at); err != nil {
+			if _, err := makeTargetsAt(at); err != nil {
 				found[storage.name] = err.Error()
 			}
 			stop()
@@ -58,8 +58,8 @@ func init() {
 	}
 }
 
-// initAt makes the targets of a jail with that root.
-func initAt(root string) ([]plan.Target, error) {
+// makeTargetsAt creates the mount targets of a jail with that root.
+func makeTargetsAt(root string) ([]plan.Target, error) {
 	c, err := config.ParseConfig("default = \"a\"\n[jail.a]\nroot = \""+root+"\"\nslurm = false\nhost = []\n", "")
 	if err != nil {
 		return nil, err

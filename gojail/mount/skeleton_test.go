@@ -18,8 +18,8 @@ import (
 	"github.com/gojail/gojail/internal/filelock"
 )
 
-// emptyJail is a root with nothing but what every Linux tree has.
-func emptyJail(t *testing.T) (*config.Config, *config.Jail, *plan.View) {
+// newEmptyJail returns a jail whose root has only the directories of every Linux tree.
+func newEmptyJail(t *testing.T) (*config.Config, *config.Jail, *plan.View) {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{"proc", "sys", "dev", "etc"} {
@@ -36,7 +36,7 @@ func emptyJail(t *testing.T) (*config.Config, *config.Jail, *plan.View) {
 }
 
 func TestTargetsAreThoseOnTheJailsStorage(t *testing.T) {
-	c, j, v := emptyJail(t)
+	c, j, v := newEmptyJail(t)
 	assert.Equal(t, []plan.Target{
 		{Path: "/proc", Dir: true}, {Path: "/sys", Dir: true}, {Path: "/dev", Dir: true}, {Path: "/run", Dir: true}, {Path: "/var/tmp", Dir: true},
 		{Path: "/var/spool/slurmd", Dir: true}, {Path: j.Host[0], Dir: false}, {Path: "/tmp", Dir: true},
@@ -44,7 +44,7 @@ func TestTargetsAreThoseOnTheJailsStorage(t *testing.T) {
 }
 
 func TestMakeTargets(t *testing.T) {
-	c, j, v := emptyJail(t)
+	c, j, v := newEmptyJail(t)
 	made, err := MakeTargets(c, j, v, time.Now().Add(time.Second))
 	require.NoError(t, err)
 	assert.Contains(t, made, plan.Target{Path: "/run", Dir: true})
@@ -66,7 +66,7 @@ func TestMakeTargets(t *testing.T) {
 }
 
 func TestMakeTargetsStaysInsideTheJail(t *testing.T) {
-	c, j, v := emptyJail(t)
+	c, j, v := newEmptyJail(t)
 	outside := t.TempDir()
 	require.NoError(t, os.Symlink(outside, filepath.Join(j.Root, "var")))
 	_, err := MakeTargets(c, j, v, time.Now().Add(time.Second))
@@ -85,7 +85,7 @@ func TestMakeTargetsStaysInsideTheJail(t *testing.T) {
 }
 
 func TestMissingTargetsRefusesTheWrongKind(t *testing.T) {
-	c, j, v := emptyJail(t)
+	c, j, v := newEmptyJail(t)
 	require.NoError(t, os.WriteFile(filepath.Join(j.Root, "tmp"), nil, 0o644))
 	root, err := node.OpenJail(j)
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestMissingTargetsRefusesTheWrongKind(t *testing.T) {
 }
 
 func TestMakeTargetsWaitsForAnotherNode(t *testing.T) {
-	c, j, v := emptyJail(t)
+	c, j, v := newEmptyJail(t)
 	unlock, err := filelock.Lock(filepath.Join(j.Root, ".gojail.lock"), time.Now())
 	require.NoError(t, err)
 	defer unlock()
@@ -112,7 +112,7 @@ func makeLocal(t *testing.T, c *config.Config, j *config.Jail) error {
 }
 
 func TestMakeLocal(t *testing.T) {
-	c, j, _ := emptyJail(t)
+	c, j, _ := newEmptyJail(t)
 	err := makeLocal(t, c, j)
 	assert.ErrorContains(t, err, "mount target /var/tmp is missing in "+j.Root+"; create it once with: gojail init a")
 	require.NoError(t, os.MkdirAll(filepath.Join(j.Root, "var/tmp"), 0o755))

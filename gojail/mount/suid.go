@@ -125,9 +125,9 @@ func (v *mountView) findRegions(r region) ([]region, error) {
 	var more []region
 	for _, m := range v.mounts {
 		shown, path := regionOf(m), m.Mountpoint
-		if shown.holds(r) {
+		if shown.contains(r) {
 			path = filepath.Join(path, relativeTo(r.path, shown.path))
-		} else if !r.holds(shown) {
+		} else if !r.contains(shown) {
 			continue
 		}
 		open, err := v.isReachable(m, path)
@@ -139,7 +139,7 @@ func (v *mountView) findRegions(r region) ([]region, error) {
 		case !open:
 		case !slices.Contains(options, "nosuid"):
 			return nil, &SuidError{path: path, mount: m.Mountpoint}
-		case shown != r && shown.holds(r) && !slices.Contains(options, "ro"):
+		case shown != r && shown.contains(r) && !slices.Contains(options, "ro"):
 			more = append(more, shown)
 		}
 	}
@@ -197,7 +197,7 @@ func refuseJails(c *config.Config, v *mountView, r region) error {
 				return fmt.Errorf("cannot determine what jail %s shows of %s: %w", name, m.Source, err)
 			}
 			for _, other := range shown {
-				if r.holds(other) || other.holds(r) {
+				if r.contains(other) || other.contains(r) {
 					return &SuidError{path: m.Source, jail: name}
 				}
 			}

@@ -32,7 +32,7 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			remedy, err := judgeSuid(dir)
+			remedy, err := findSuidRemedy(dir)
 			stop()
 			if err != nil {
 				return nil, err
@@ -43,8 +43,8 @@ func init() {
 	}
 }
 
-// judgeSuid returns the remedy for a jail at mnt/jail, with a mount on which set-user-ID files work.
-func judgeSuid(dir string) (string, error) {
+// findSuidRemedy returns the remedy for a jail at mnt/jail, with a mount on which set-user-ID files work.
+func findSuidRemedy(dir string) (string, error) {
 	if err := unix.Mount("", dir+"/mnt", "", unix.MS_REMOUNT|unix.MS_BIND, ""); err != nil {
 		return "", err
 	}

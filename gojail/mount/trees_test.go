@@ -26,8 +26,8 @@ import (
 // someone is a user that exists nowhere.
 var someone = Credentials{UID: 54321, GID: 54321, Groups: []uint32{54322}}
 
-// userPlaces is a directory with what a user may and may not mount.
-func userPlaces(t *testing.T) string {
+// newUserPlaces creates a directory with what a user may and may not mount.
+func newUserPlaces(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
@@ -50,7 +50,7 @@ func userPlaces(t *testing.T) string {
 	return dir
 }
 
-func userJail(dir string, readonly bool) (*config.Config, *config.Jail) {
+func newUserJail(dir string, readonly bool) (*config.Config, *config.Jail) {
 	j := &config.Jail{Name: "small", UserMounts: []config.UserRule{{Source: dir + "/data", Readonly: readonly}}}
 	return &config.Config{
 		Scratch: "/var/lib/gojail", Jails: map[string]*config.Jail{"small": j},
@@ -59,7 +59,7 @@ func userJail(dir string, readonly bool) (*config.Config, *config.Jail) {
 }
 
 func TestUserMounts(t *testing.T) {
-	dir := userPlaces(t)
+	dir := newUserPlaces(t)
 	root := mounttest.SmallTree(t)
 	for _, name := range []string{"mnt/place", "home/closed"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, name), 0o755))
@@ -72,7 +72,7 @@ func TestUserMounts(t *testing.T) {
 	nstest.Symlink(t, "/proc/self/root/mnt", root+"/data/magic")
 	zygote := fmt.Sprintf("/proc/%d/root", startZygote(t, root))
 	nstest.NoLeaks(t)
-	c, j := userJail(dir, false)
+	c, j := newUserJail(dir, false)
 	data := dir + "/data"
 
 	for _, w := range []struct{ source, destination, want string }{
@@ -111,7 +111,7 @@ func TestUserMounts(t *testing.T) {
 		assert.EqualError(t, err, "--jail-mount="+w.source+":"+w.destination+": "+w.want)
 	}
 
-	c, j = userJail(dir, true)
+	c, j = newUserJail(dir, true)
 	_, err := OpenUserMounts(c, j, []config.UserMount{{Source: data + "/open", Destination: "/mnt/place"}}, someone, zygote, contract.DefaultState)
 	assert.ErrorContains(t, err, "only read-only")
 	trees, err := OpenUserMounts(c, j, []config.UserMount{{Source: data + "/open", Destination: "/mnt/place", Readonly: true}}, someone, zygote, contract.DefaultState)
@@ -122,15 +122,15 @@ func TestUserMounts(t *testing.T) {
 // No thread of the process keeps the user's rights, or loses root's.
 func TestUserMountsLeaveRootAlone(t *testing.T) {
 	nstest.NeedRoot(t)
-	dir := userPlaces(t)
+	dir := newUserPlaces(t)
 	for range 50 { // the main thread, which never ends, is offered now and then
 		require.NoError(t, doAsUser(someone, "/", func(int) error { return nil }))
 	}
 	require.NoError(t, doAsUser(someone, "/", func(int) error {
-		assert.Equal(t, []string{"54321", "54321", "54321", "54321"}, statusField(t, unix.Gettid(), "Uid"))
-		assert.Equal(t, []string{"54321", "54321", "54321", "54321"}, statusField(t, unix.Gettid(), "Gid"))
-		assert.Equal(t, []string{"54322"}, statusField(t, unix.Gettid(), "Groups"))
-		assert.Equal(t, []string{"0000000000000000"}, statusField(t, unix.Gettid(), "CapEff"))
+		assert.Equal(t, []string{"54321", "54321", "54321", "54321"}, readStatusField(t, unix.Gettid(), "Uid"))
+		assert.Equal(t, []string{"54321", "54321", "54321", "54321"}, readStatusField(t, unix.Gettid(), "Gid"))
+		assert.Equal(t, []string{"54322"}, readStatusField(t, unix.Gettid(), "Groups"))
+		assert.Equal(t, []string{"0000000000000000"}, readStatusField(t, unix.Gettid(), "CapEff"))
 		_, err := os.ReadFile(dir + "/data/secret")
 		assert.ErrorIs(t, err, os.ErrPermission)
 		return nil
@@ -140,7 +140,7 @@ func TestUserMountsLeaveRootAlone(t *testing.T) {
 		require.NoError(t, err)
 		for _, task := range tasks {
 			tid, _ := strconv.Atoi(task.Name())
-			if uid := statusField(t, tid, "Uid"); uid != nil && uid[0] != "0" {
+			if uid := readStatusField(t, tid, "Uid"); uid != nil && uid[0] != "0" {
 				return false
 			}
 		}
@@ -150,7 +150,7 @@ func TestUserMountsLeaveRootAlone(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-func statusField(t *testing.T, tid int, name string) []string {
+func readStatusField(t *testing.T, tid int, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/status", tid))
 	if err != nil {
@@ -166,7 +166,7 @@ func statusField(t *testing.T, tid int, name string) []string {
 
 func init() { nstest.Actions["attach"] = attachChild }
 
-// attachChild attaches a user's tree, cloned from a shared mount, and tells what it became.
+// attachChild attaches a user's tree, cloned from a shared mount, and returns what it became.
 func attachChild(dir string) (any, error) {
 	if err := nstest.MakePrivate(); err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func attachChild(dir string) (any, error) {
 func TestUserMountsAreHarmless(t *testing.T) {
 	nstest.NoLeaks(t)
 	var seen []string
-	require.NoError(t, nstest.RunText(t, "attach", userPlaces(t), &seen))
+	require.NoError(t, nstest.RunText(t, "attach", newUserPlaces(t), &seen))
 	assert.Equal(t, []string{
 		"/other rw,nosuid,nodev ", "/other/below rw,nosuid,nodev ",
 		"/other ro,nosuid,nodev ", "/other/below ro,nosuid,nodev ",
