@@ -69,12 +69,12 @@ func TestNodeWithoutPlugin(t *testing.T) {
 			r := c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "sh", "-c", task)
 			assert.NotZero(t, r.Code, r)
 			assert.NotContains(t, r.Stdout, "ran in", r)
-			waitDrained(t, c)
+			waitForDrain(t, c)
 			assert.Contains(t, c.Log("n2")[seen:], a.log)
 
 			c.Resume("n2")
-			job := submitted(t, c)
-			waitDrained(t, c)
+			job := submitToN2(t, c)
+			waitForDrain(t, c)
 			fields := c.JobFields(job)
 			assert.Equal(t, "PENDING", fields["JobState"], fields)
 			text, _ := c.ReadAnywhere(fields["StdOut"])
@@ -84,21 +84,21 @@ func TestNodeWithoutPlugin(t *testing.T) {
 			require.NoError(t, c.RestartSlurmd("n2"))
 			c.Resume("n2")
 			require.True(t, c.WaitIdle(), c.Drained())
-			prints(t, "debian\ndebian", c.Run(harness.Alice, "srun", "-N2", "--jail=debian", "cat", marker))
+			requireOutput(t, "debian\ndebian", c.Run(harness.Alice, "srun", "-N2", "--jail=debian", "cat", marker))
 		})
 	}
 }
 
-// submitted submits a batch job to n2 and returns its number.
-func submitted(t *testing.T, c *harness.Cluster) string {
+// submitToN2 submits a batch job to n2 and returns its number.
+func submitToN2(t *testing.T, c *harness.Cluster) string {
 	t.Helper()
 	r := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\n" + task + "\n", Args: []string{"sbatch", "--parsable", "-wn2", "--jail=debian"}})
 	require.Zero(t, r.Code, r)
 	return strings.TrimSpace(r.Stdout)
 }
 
-// waitDrained waits until n2 takes no jobs and has none.
-func waitDrained(t *testing.T, c *harness.Cluster) {
+// waitForDrain waits until n2 takes no jobs and has none.
+func waitForDrain(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return c.NodeState("n2") == "drained" }), c.Root("sinfo", "-N").Stdout)
 	assert.Contains(t, c.Drained(), "Prolog error")
@@ -120,7 +120,7 @@ func TestNodeWithoutPrologRunsOutside(t *testing.T) {
 func TestPluginReplacedUnderSlurmd(t *testing.T) {
 	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}, SlurmConf: prolog})
 	startApart(t, c, ownLib+"true")
-	prints(t, "ran in debian", c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "sh", "-c", task))
+	requireOutput(t, "ran in debian", c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "sh", "-c", task))
 	r := c.Root("sh", "-c", "rm /run/lib/spank_gojail.so; "+otherPlugin+"/run/lib/spank_gojail.so")
 	require.Zero(t, r.Code, r)
 	r = c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "sh", "-c", task)
@@ -131,18 +131,18 @@ func TestPluginReplacedUnderSlurmd(t *testing.T) {
 // does not.
 func TestConfiglessNodeWithoutPlugin(t *testing.T) {
 	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}, NoConf: true, SlurmConf: prolog})
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "cat", marker))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "cat", marker))
 	const sent = "/srv/slurmctld/plugstack.conf"
 	require.Zero(t, c.Root("mkdir", "-p", "/etc/slurm/plugstack.conf.d").Code)
-	write(t, c.Path("/etc/slurm/slurm.conf"), read(c, "/srv/slurmctld/slurm.conf"))
-	write(t, c.Path("/etc/slurm/plugstack.conf.d/gojail.conf"), read(c, sent))
+	replaceFile(t, c.Path("/etc/slurm/slurm.conf"), readFile(c, "/srv/slurmctld/slurm.conf"))
+	replaceFile(t, c.Path("/etc/slurm/plugstack.conf.d/gojail.conf"), readFile(c, sent))
 	for _, file := range []string{sent, "/etc/slurm/plugstack.conf"} {
-		write(t, c.Path(file), "include plugstack.conf.d/*.conf\n")
+		replaceFile(t, c.Path(file), "include plugstack.conf.d/*.conf\n")
 	}
-	reconfigured(t, c, "plugstack.conf", "include plugstack.conf.d/*.conf\n")
+	reconfigure(t, c, "plugstack.conf", "include plugstack.conf.d/*.conf\n")
 	r := c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "sh", "-c", task)
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran in", r)
-	waitDrained(t, c)
+	waitForDrain(t, c)
 	assert.Contains(t, c.Log("n2"), "/plugstack.conf does not name "+lib+"spank_gojail.so, nor does a file that it includes")
 }

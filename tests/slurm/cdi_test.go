@@ -83,23 +83,23 @@ func TestCDI(t *testing.T) {
 	in := func(script string, args ...string) harness.Result {
 		return c.Run(harness.Alice, append(append([]string{"srun", "-Q", "-wn1", "--jail=debian"}, args...), "sh", "-c", script)...)
 	}
-	prints(t, "driver 42", in("driver-smi"))
-	prints(t, "driver 42", enterSandbox(t, c))
+	requireOutput(t, "driver 42", in("driver-smi"))
+	requireOutput(t, "driver 42", enterSandbox(t, c))
 	const nodes = "cd /dev; echo $(ls -d tty6* cpu/*/* net/tun 2>/dev/null)"
-	prints(t, "net/tun tty60", in(nodes))
-	prints(t, "cpu/1/cpuid net/tun tty60 tty62", in(nodes, "--gres=gpu:1"))
-	prints(t, "cpu/0/cpuid cpu/1/cpuid net/tun tty60 tty61 tty62", in(nodes, "--gres=gpu:2"))
+	requireOutput(t, "net/tun tty60", in(nodes))
+	requireOutput(t, "cpu/1/cpuid net/tun tty60 tty62", in(nodes, "--gres=gpu:1"))
+	requireOutput(t, "cpu/0/cpuid cpu/1/cpuid net/tun tty60 tty61 tty62", in(nodes, "--gres=gpu:2"))
 	const mode = "stat -c '%n %t:%T %a %u %g' /dev/tty60 /dev/net/tun"
 	assert.Equal(t, c.Root("sh", "-c", mode).Stdout, in(mode).Stdout)
-	prints(t, "/run/gojail/bin/gojail", in("ls /run/gojail/bin/*; /run/gojail/bin/gojail version >/dev/null"))
-	prints(t, "void /run/gojail/cdi/lib", in("echo $DRIVER_DEVICES $LD_LIBRARY_PATH"))
+	requireOutput(t, "/run/gojail/bin/gojail", in("ls /run/gojail/bin/*; /run/gojail/bin/gojail version >/dev/null"))
+	requireOutput(t, "void /run/gojail/cdi/lib", in("echo $DRIVER_DEVICES $LD_LIBRARY_PATH"))
 
 	// What the user has stays, and a step of a step adds nothing.
 	job := c.Batch(harness.Alice, "#!/bin/sh\nexport LD_LIBRARY_PATH=/mine:$LD_LIBRARY_PATH\nsrun sh -c 'echo $LD_LIBRARY_PATH'\n"+
 		"LD_LIBRARY_PATH=/mine srun sh -c 'echo $LD_LIBRARY_PATH; driver-smi'\ncase $PATH in /run/gojail/cdi/bin:*bin*) echo path; esac\n", "--jail=debian")
 	assert.Equal(t, "COMPLETED /mine:/run/gojail/cdi/lib\n/run/gojail/cdi/lib:/mine\ndriver 42\npath\n", job.State+" "+job.Output, job)
-	prints(t, "none", c.Run(harness.Alice, "srun", "-Q", "--jail=other", "sh", "-c", "echo ${LD_LIBRARY_PATH:-none}"))
-	prints(t, "driver 42", c.Gojail("n1", "run", "debian", "--", "driver-smi"))
+	requireOutput(t, "none", c.Run(harness.Alice, "srun", "-Q", "--jail=other", "sh", "-c", "echo ${LD_LIBRARY_PATH:-none}"))
+	requireOutput(t, "driver 42", c.Gojail("n1", "run", "debian", "--", "driver-smi"))
 	assert.True(t, before == list(), "a file of the jail has been made or changed") // the list is long
 	// The driver's own file is out of reach.
 	refusedWrite := in("echo x >/run/gojail/cdi/bin/driver-smi; echo x >/run/gojail/cdi/lib/new")
@@ -115,8 +115,8 @@ func TestCDI(t *testing.T) {
 // enterSandbox runs the program in a job's sandbox, as root on the node does.
 func enterSandbox(t *testing.T, c *harness.Cluster) harness.Result {
 	t.Helper()
-	step, id := allocation(t, c)
-	prints(t, "", step("true"))
+	step, id := allocate(t, c)
+	requireOutput(t, "", step("true"))
 	r := c.Gojail("n1", "enter", id, "--", "driver-smi")
 	c.Run(harness.Alice, "scancel", id)
 	return r
@@ -131,8 +131,8 @@ func checkLdCache(t *testing.T, c *harness.Cluster, in func(string, ...string) h
 	assert.Equal(t, 127, r.Code, r)
 	conf := c.Path("/srv/jails/debian/etc/ld.so.conf.d/gojail.conf")
 	require.NoError(t, os.WriteFile(conf, []byte("/run/gojail/cdi/lib\n"), 0o644))
-	prints(t, "", c.Run("root", "srun", "-Q", "-wn1", "--jail=debian", "/sbin/ldconfig"))
-	prints(t, "driver 42", in(without))
+	requireOutput(t, "", c.Run("root", "srun", "-Q", "-wn1", "--jail=debian", "/sbin/ldconfig"))
+	requireOutput(t, "driver 42", in(without))
 }
 
 // changeCDIFile writes another CDI file: jobs get its devices after gojail reload. A file that names what is
@@ -142,11 +142,11 @@ func changeCDIFile(t *testing.T, c *harness.Cluster, in func(string, ...string) 
 	path := c.Path("/etc/cdi/driver.json")
 	gojail := func(args ...string) harness.Result { return c.Gojail("n1", args...) }
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(cdiFile, "void", "new", 1)), 0o644))
-	prints(t, "void", in("echo $DRIVER_DEVICES"))
+	requireOutput(t, "void", in("echo $DRIVER_DEVICES"))
 	stale := gojail("check").Stdout
 	assert.Contains(t, stale, "WARN  jail debian: devices, CDI files or Slurm's programs of this node have changed since the last job; to apply this to the next jobs: gojail reload debian\n", stale)
 	require.Zero(t, gojail("reload", "debian").Code)
-	prints(t, "new", in("echo $DRIVER_DEVICES"))
+	requireOutput(t, "new", in("echo $DRIVER_DEVICES"))
 	fine := gojail("check").Stdout
 	assert.NotContains(t, fine, "have changed since")
 	assert.Contains(t, fine, "OK    jail debian: CDI provides example.com/gpu=all: 6 device nodes, 2 files in /run/gojail/cdi\n", fine)
@@ -154,7 +154,7 @@ func changeCDIFile(t *testing.T, c *harness.Cluster, in func(string, ...string) 
 	require.NoError(t, os.Rename(c.Path("/opt/driver/libdriver.so.1.2"), c.Path("/opt/driver/libdriver.so.1.3")))
 	require.Zero(t, gojail("reload", "debian").Code)
 	const why = "CDI: example.com/gpu=all: /opt/driver/libdriver.so.1.2 does not exist; was the driver changed?; install the CDI file of the device's vendor"
-	refused(t, why, in("driver-smi"))
+	requireRefused(t, why, in("driver-smi"))
 	assert.Contains(t, gojail("check").Stdout, "FAIL  jail debian: "+why)
-	prints(t, "fine", c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=other", "echo", "fine"))
+	requireOutput(t, "fine", c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=other", "echo", "fine"))
 }

@@ -25,11 +25,11 @@ func TestSlurmdInAChroot(t *testing.T) {
 	for _, step := range []string{"the first, which would make the sandbox", "the next"} {
 		r = c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--output=/home/alice/out.%t", "touch", "/home/alice/ran")
 		assert.NotZero(t, r.Code, "%s: %s", step, r)
-		assert.Contains(t, r.String()+read(c, "/home/alice/out.0"), "slurmd is in a chroot", step)
+		assert.Contains(t, r.String()+readFile(c, "/home/alice/out.0"), "slurmd is in a chroot", step)
 		assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 	}
-	missing(t, c, "/home/alice/ran")
-	missing(t, c, jailHome+"ran")
+	requireMissing(t, c, "/home/alice/ran")
+	requireMissing(t, c, jailHome+"ran")
 	r = c.Run(harness.Alice, "srun", "-wn1", "--jail=none", "touch", "/home/alice/ran")
 	require.Zero(t, r.Code, "%s", r)
 	require.FileExists(t, c.Path("/home/alice/ran"))

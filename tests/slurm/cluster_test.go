@@ -46,8 +46,8 @@ var jailed = harness.Options{
 	},
 }
 
-// shared returns the common cluster, idle and with its first configuration.
-func shared(t *testing.T) *harness.Cluster {
+// sharedCluster returns the common cluster, idle and with its first configuration.
+func sharedCluster(t *testing.T) *harness.Cluster {
 	t.Helper()
 	if why := harness.Missing(); why != "" {
 		t.Skip(why)
@@ -85,14 +85,14 @@ func configure(t *testing.T, c *harness.Cluster, config string) {
 	t.Cleanup(func() { require.NoError(t, c.WriteConfig(harness.DefaultConfig)) })
 }
 
-// inJail writes a file of alice's into a jail for the rest of the test.
-func inJail(t *testing.T, c *harness.Cluster, path, text string) {
+// writeInJail writes a file of alice's into a jail for the rest of the test.
+func writeInJail(t *testing.T, c *harness.Cluster, path, text string) {
 	t.Helper()
-	onNode(t, c, filepath.Join("/srv/jails/debian", path), text)
+	writeOnNode(t, c, filepath.Join("/srv/jails/debian", path), text)
 }
 
-// onNode writes a file of alice's outside of every jail for the rest of the test.
-func onNode(t *testing.T, c *harness.Cluster, path, text string) {
+// writeOnNode writes a file of alice's outside of every jail for the rest of the test.
+func writeOnNode(t *testing.T, c *harness.Cluster, path, text string) {
 	t.Helper()
 	host := c.Path(path)
 	require.NoError(t, os.WriteFile(host, []byte(text), 0o755))
@@ -100,35 +100,35 @@ func onNode(t *testing.T, c *harness.Cluster, path, text string) {
 	t.Cleanup(func() { os.RemoveAll(host) })
 }
 
-// read returns the text of a file of the machine, "" for a missing one.
-func read(c *harness.Cluster, path string) string {
+// readFile returns the text of a file of the machine, "" for a missing one.
+func readFile(c *harness.Cluster, path string) string {
 	text, _ := os.ReadFile(c.Path(path))
 	return string(text)
 }
 
-// missing requires that the machine has no file of that path.
-func missing(t *testing.T, c *harness.Cluster, path string) {
+// requireMissing requires that the machine has no file of that path.
+func requireMissing(t *testing.T, c *harness.Cluster, path string) {
 	t.Helper()
 	_, err := os.Lstat(c.Path(path))
 	assert.ErrorIs(t, err, os.ErrNotExist, path)
 }
 
-// prints requires that a command succeeds and prints exactly the lines of want, in any order.
-func prints(t *testing.T, want string, r harness.Result) {
+// requireOutput requires that a command succeeds and prints exactly the lines of want, in any order.
+func requireOutput(t *testing.T, want string, r harness.Result) {
 	t.Helper()
 	require.Zero(t, r.Code, r)
 	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
 }
 
-// refused requires that a command fails with one line of gojail's, which contains why.
-func refused(t *testing.T, why string, r harness.Result) {
+// requireRefused requires that a command fails with one line of gojail's, which contains why.
+func requireRefused(t *testing.T, why string, r harness.Result) {
 	t.Helper()
 	assert.NotZero(t, r.Code, r)
-	assert.Contains(t, oneLine(r.Stderr), why, r)
+	assert.Contains(t, findGojailLine(r.Stderr), why, r)
 }
 
-// oneLine returns the line of gojail among those of Slurm.
-func oneLine(stderr string) string {
+// findGojailLine returns the line of gojail among those of Slurm.
+func findGojailLine(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		if strings.Contains(line, "gojail: ") {
 			return strings.TrimSpace(line)
@@ -140,11 +140,11 @@ func oneLine(stderr string) string {
 // TestPlainCluster proves the harness without gojail.
 func TestPlainCluster(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
-	prints(t, "alice\nalice", c.Run(harness.Alice, "srun", "-N2", "whoami"))
+	requireOutput(t, "alice\nalice", c.Run(harness.Alice, "srun", "-N2", "whoami"))
 	job := c.Batch(harness.Bob, "whoami; exit 3")
 	assert.Equal(t, "FAILED 3:0 bob\n", job.State+" "+job.ExitCode+" "+job.Output, job)
 	require.NoError(t, c.RestartSlurmd("n2"))
-	prints(t, "n2", c.Run(harness.Alice, "srun", "-wn2", "sh", "-c", "echo $SLURMD_NODENAME"))
+	requireOutput(t, "n2", c.Run(harness.Alice, "srun", "-wn2", "sh", "-c", "echo $SLURMD_NODENAME"))
 	assert.True(t, c.WaitIdle())
 	assert.Len(t, c.Find("slurmd -N"), 2)
 }
@@ -170,6 +170,6 @@ func TestStopLeavesNothing(t *testing.T) {
 func TestTwoClustersAtOnce(t *testing.T) {
 	a, b := harness.Start(t, harness.Options{}), harness.Start(t, harness.Options{})
 	for _, c := range []*harness.Cluster{a, b} {
-		prints(t, "1", c.Run(harness.Alice, "srun", "sh", "-c", "echo $SLURM_JOB_ID"))
+		requireOutput(t, "1", c.Run(harness.Alice, "srun", "sh", "-c", "echo $SLURM_JOB_ID"))
 	}
 }

@@ -49,32 +49,32 @@ var likeWithout = []struct {
 	run  func(t *testing.T, c *harness.Cluster, jail string) string
 	want string // what it prints, with a jail and without, as an expression
 }{
-	{"exit code", srun("-n2", "sh", "-c", "exit $((SLURM_PROCID + 6))"), `^7: .*task 0: Exited with exit code 6`},
-	{"signal", srun("sh", "-c", "kill -USR1 $$"), `^138: .*task 0: User defined signal 1`},
-	{"core of a child", srun("sh", "-c", "ulimit -c 1000000; cd /tmp; sh -c 'kill -SEGV $$'; echo status $?; "+cores), `^0: .*status 139`},
-	{"core of a task", srun("sh", "-c", "ulimit -c 1000000; cd /tmp; kill -SEGV $$"), `^139: .*Segmentation fault \(core dumped\)`},
-	{"kill on bad exit", srun("-n2", "--kill-on-bad-exit=1", "sh", "-c", "[ $SLURM_PROCID = 1 ] || exec sleep 600; exit 3"),
+	{"exit code", runStep("-n2", "sh", "-c", "exit $((SLURM_PROCID + 6))"), `^7: .*task 0: Exited with exit code 6`},
+	{"signal", runStep("sh", "-c", "kill -USR1 $$"), `^138: .*task 0: User defined signal 1`},
+	{"core of a child", runStep("sh", "-c", "ulimit -c 1000000; cd /tmp; sh -c 'kill -SEGV $$'; echo status $?; "+cores), `^0: .*status 139`},
+	{"core of a task", runStep("sh", "-c", "ulimit -c 1000000; cd /tmp; kill -SEGV $$"), `^139: .*Segmentation fault \(core dumped\)`},
+	{"kill on bad exit", runStep("-n2", "--kill-on-bad-exit=1", "sh", "-c", "[ $SLURM_PROCID = 1 ] || exec sleep 600; exit 3"),
 		`^\d+: .*task 1: Exited with exit code 3`},
-	{"limits", srun("sh", "-c", "ulimit -Sa; ulimit -Ha; umask; cat /proc/self/oom_score_adj; nice; pwd"), `nofiles`},
+	{"limits", runStep("sh", "-c", "ulimit -Sa; ulimit -Ha; umask; cat /proc/self/oom_score_adj; nice; pwd"), `nofiles`},
 	{"limits of the submit host", func(t *testing.T, c *harness.Cluster, jail string) string {
 		return formatOutcome(c.Run(harness.Alice, "sh", "-c", "ulimit -S -n 200; ulimit -c 7; umask 027; srun "+jail+" -wn1 sh -c 'ulimit -n; ulimit -c; umask'"))
 	}, `^0: 0027 . 200 . 7`},
 	{"multi-prog", func(t *testing.T, c *harness.Cluster, jail string) string {
-		onNode(t, c, "/home/alice/programs", "0 sh -c 'exit 4'\n1 sh -c 'echo %t-%o; exit 5'\n")
+		writeOnNode(t, c, "/home/alice/programs", "0 sh -c 'exit 4'\n1 sh -c 'echo %t-%o; exit 5'\n")
 		return formatOutcome(c.Run(harness.Alice, "srun", jail, "-wn1", "-n2", "--multi-prog", "/home/alice/programs"))
 	}, `^5: .*task 0: Exited with exit code 4`},
-	{"CPUs", srun("-n2", "--cpu-bind=verbose,map_cpu:1,0", "sh", "-c", "echo $SLURM_PROCID $(grep Cpus_allowed_list /proc/self/status) $(nproc)"),
+	{"CPUs", runStep("-n2", "--cpu-bind=verbose,map_cpu:1,0", "sh", "-c", "echo $SLURM_PROCID $(grep Cpus_allowed_list /proc/self/status) $(nproc)"),
 		`0 Cpus_allowed_list:\s+1 1 .*cpu-bind=MA`},
-	{"out of memory", srun("--mem=50", "perl", "-e", hungry), `^1: .*Out Of Memory`},
-	{"out of memory in a child", srun("--mem=50", "sh", "-c", "perl -e '"+hungry+"'; echo status $?"), `oom.kill`},
+	{"out of memory", runStep("--mem=50", "perl", "-e", hungry), `^1: .*Out Of Memory`},
+	{"out of memory in a child", runStep("--mem=50", "sh", "-c", "perl -e '"+hungry+"'; echo status $?"), `oom.kill`},
 	{"environment", func(t *testing.T, c *harness.Cluster, jail string) string {
 		r := c.Run(harness.Alice, "srun", jail, "-wn1", "env")
 		r.Stdout = ofTheStep.ReplaceAllString(r.Stdout, "")
 		return formatOutcome(r)
 	}, `SLURM_PROCID=0`},
-	{"a command that is not there", srun("/nosuch/command"), `^2: .*No such file`},
+	{"a command that is not there", runStep("/nosuch/command"), `^2: .*No such file`},
 	{"a job that is watched", watchJob, `^squeue: JOB.0 perl n1.*listpids: .*busy.pl 0 0 0, .*busy.pl 0 1 1\n.*sstat: enough\nsattach: 5 .*tick`},
-	{"a task that is waited for", srun("-n2", "--wait=1", "sh", "-c", "[ $SLURM_PROCID = 1 ] || exec sleep 600"), `^\d+: .*`},
+	{"a task that is waited for", runStep("-n2", "--wait=1", "sh", "-c", "[ $SLURM_PROCID = 1 ] || exec sleep 600"), `^\d+: .*`},
 }
 
 // hungry takes 200 MB.
@@ -85,8 +85,8 @@ const cores = `ls /tmp | sed -n 's/^core.*/a core/p'; rm -f core*`
 // ofTheStep matches the variables that differ from step to step, or name the jail.
 var ofTheStep = regexp.MustCompile(`(?m)^(\w*JAIL\w*|\w*JOB_?ID|SLURM_TASK_PID|SLURM_LAUNCH_NODE_IPADDR|SLURM_\w*PORT|SRUN_\w*PORT|SLURM_JOB_(START|END)_TIME|SLURM_\w*SLUID)=.*\n`)
 
-// srun runs a step on n1.
-func srun(args ...string) func(t *testing.T, c *harness.Cluster, jail string) string {
+// runStep runs a step on n1.
+func runStep(args ...string) func(t *testing.T, c *harness.Cluster, jail string) string {
 	return func(t *testing.T, c *harness.Cluster, jail string) string {
 		return formatOutcome(c.Run(harness.Alice, append([]string{"srun", jail, "-wn1"}, args...)...))
 	}

@@ -17,7 +17,7 @@ import (
 
 // TestEveryCommandOfSlurm: a jail with Slurm has each of the node's client commands, in the PATH of its users.
 func TestEveryCommandOfSlurm(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	names := listSlurmPrograms(t, c)
 	require.Contains(t, names, "sacctmgr")
 	require.Contains(t, names, "sprio")

@@ -29,21 +29,21 @@ var stacks = map[string]struct{ lines, hooks, others string }{
 func TestContainerPlugin(t *testing.T) {
 	c := harness.Start(t, jailed)
 	buildBox(t, c)
-	ours := strings.TrimSpace(read(c, "/etc/slurm/plugstack.conf"))
+	ours := strings.TrimSpace(readFile(c, "/etc/slurm/plugstack.conf"))
 	if !assert.Contains(t, ours, "required ") {
 		return
 	}
 	ours = ours[strings.Index(ours, "required "):]
 	for name, stack := range stacks {
 		t.Run(name, func(t *testing.T) {
-			write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack.lines, "GOJAIL", ours, 1))
+			replaceFile(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack.lines, "GOJAIL", ours, 1))
 			for _, node := range harness.Nodes { // as after every new plugin: srun in the jail is to find it
 				require.Zero(t, c.Gojail(node, "init", "debian").Code)
 			}
 			checkBoxBesideJails(t, c)
 			checkBoxInJail(t, c)
-			assert.Equal(t, "user_init task_exit", strings.Join(strings.Fields(read(c, stack.hooks)), " "))
-			missing(t, c, stack.others)
+			assert.Equal(t, "user_init task_exit", strings.Join(strings.Fields(readFile(c, stack.hooks)), " "))
+			requireMissing(t, c, stack.others)
 			for _, node := range harness.Nodes {
 				assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 			}
@@ -60,12 +60,12 @@ func buildBox(t *testing.T, c *harness.Cluster) {
 	}
 	source, err := os.ReadFile("testdata/box.c")
 	require.NoError(t, err)
-	write(t, c.Path("/opt/box/box.c"), string(source))
+	replaceFile(t, c.Path("/opt/box/box.c"), string(source))
 	r := c.Root("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", "/opt/box/spank_box.so", "/opt/box/box.c")
 	require.Zero(t, r.Code, r)
 	for dir, text := range map[string]string{"/home/alice/box": "of the node\n", jailHome + "box": "of the jail\n"} {
 		require.NoError(t, os.Mkdir(c.Path(dir), 0o755))
-		write(t, c.Path(dir+"/file"), text)
+		replaceFile(t, c.Path(dir+"/file"), text)
 	}
 }
 
@@ -74,8 +74,8 @@ const inBox = "cat file /srv/file; pwd; id -un"
 // checkBoxBesideJails runs steps with gojail's defaults: a step has the box or a jail, and one that asks for
 // both is refused with the reason.
 func checkBoxBesideJails(t *testing.T, c *harness.Cluster) {
-	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
-	prints(t, "of the node\nof the node\n/srv\nalice", c.Run(harness.Alice, "srun", "--box=/home/alice/box", "sh", "-c", inBox))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
+	requireOutput(t, "of the node\nof the node\n/srv\nalice", c.Run(harness.Alice, "srun", "--box=/home/alice/box", "sh", "-c", inBox))
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "--box=/home/alice/box", "echo", "ran")
 	assert.Equal(t, 1, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
@@ -90,7 +90,7 @@ func checkBoxInJail(t *testing.T, c *harness.Cluster) {
 	assert.Equal(t, "COMPLETED debian | of the jail", job.State+" "+uniqueLines(job.Output), job)
 	assert.Equal(t, 3, strings.Count(job.Output, "of the jail\n"), job)
 	removeHookNotes(c)
-	prints(t, "of the jail\nof the jail\n/srv\nalice\ndebian\nsh", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--box=/home/alice/box",
+	requireOutput(t, "of the jail\nof the jail\n/srv\nalice\ndebian\nsh", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--box=/home/alice/box",
 		"sh", "-c", inBox+"; cat "+marker+"; cat /proc/[0-9]*/comm | sort -u | grep -xv -e cat -e sort -e grep"))
 	require.True(t, c.WaitIdle())
 }

@@ -72,12 +72,12 @@ func TestOnlyTheJobsGPUsAreThere(t *testing.T) {
 	in := func(args ...string) harness.Result {
 		return c.Run(harness.Alice, append(append([]string{"srun", "-Q", "-wn1", "--jail=debian"}, args...), "sh", "-c", list)...)
 	}
-	prints(t, "tty60", in())
-	prints(t, "tty60 tty62", in("--gres=gpu:1"))
-	prints(t, "tty60 tty61 tty62", in("--gres=gpu:2"))
+	requireOutput(t, "tty60", in())
+	requireOutput(t, "tty60 tty62", in("--gres=gpu:1"))
+	requireOutput(t, "tty60 tty61 tty62", in("--gres=gpu:2"))
 	forged := c.Do(harness.Command{User: harness.Alice, Env: []string{"SLURM_STEP_GPUS=0,1", "SLURM_JOB_GPUS=0,1", "CUDA_VISIBLE_DEVICES=0,1"},
 		Args: []string{"srun", "-Q", "-wn1", "--jail=debian", "sh", "-c", list}})
-	prints(t, "tty60", forged)
+	requireOutput(t, "tty60", forged)
 	job := c.Batch(harness.Alice, "#!/bin/sh\n"+list+"\nstat -c '%t:%T %a' /dev/tty62; stat -c %F /dev/null /dev/pts /dev/shm /dev/ptmx\n"+
 		"srun --gres=none sh -c '"+list+"'\n", "--jail=debian", "--gres=gpu:1", "-wn1")
 	host := c.Root("stat", "-c", "%t:%T %a", "/dev/tty62").Stdout
@@ -85,7 +85,7 @@ func TestOnlyTheJobsGPUsAreThere(t *testing.T) {
 	// A later step has what is there already, and one that is not.
 	steps := c.Do(harness.Command{User: harness.Alice, Env: []string{"LIST=" + list}, Args: []string{"salloc", "-Q", "-wn1", "--gres=gpu:2", "sh", "-c",
 		`for gpus in 1 2 2; do srun -Q --jail=debian --gres=gpu:$gpus sh -c "$LIST"; done`}})
-	prints(t, "tty60 tty62\ntty60 tty61 tty62\ntty60 tty61 tty62", steps)
+	requireOutput(t, "tty60 tty62\ntty60 tty61 tty62\ntty60 tty61 tty62", steps)
 	for _, node := range harness.Nodes {
 		assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 	}

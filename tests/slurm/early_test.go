@@ -22,11 +22,11 @@ func TestEarlierPluginFails(t *testing.T) {
 	options.Config = rooted
 	c := harness.Start(t, options)
 	buildPlugin(t, c, "early")
-	stack := read(c, "/etc/slurm/plugstack.conf")
+	stack := readFile(c, "/etc/slurm/plugstack.conf")
 	for _, hook := range []string{"none", "init", "init_post_opt", "user_init", "task_init_privileged", "task_init"} {
 		t.Run(hook, func(t *testing.T) {
-			write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
-			require.Contains(t, read(c, "/etc/slurm/plugstack.conf"), "spank_early")
+			replaceFile(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
+			require.Contains(t, readFile(c, "/etc/slurm/plugstack.conf"), "spank_early")
 			for _, node := range harness.Nodes { // as after every new plugin: srun in the jail is to find it
 				require.Zero(t, c.Gojail(node, "init", "debian").Code)
 			}
@@ -49,7 +49,7 @@ func buildPlugin(t *testing.T, c *harness.Cluster, name string) {
 	source, err := os.ReadFile("testdata/" + name + ".c")
 	require.NoError(t, err)
 	dir := "/opt/" + name + "/"
-	write(t, c.Path(dir+name+".c"), string(source))
+	replaceFile(t, c.Path(dir+name+".c"), string(source))
 	r := c.Root("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", dir+"spank_"+name+".so", dir+name+".c")
 	require.Zero(t, r.Code, r)
 }
@@ -112,9 +112,9 @@ func TestEarlierPluginKeepsNoScopeAway(t *testing.T) {
 	options.Config = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nnamespaces = [\"ipc\", \"uts\"]\nabstract_sockets = \"step\"\n", 1)
 	c := harness.Start(t, options)
 	buildPlugin(t, c, "early")
-	stack := read(c, "/etc/slurm/plugstack.conf")
+	stack := readFile(c, "/etc/slurm/plugstack.conf")
 	for _, hook := range []string{"none", "user_init"} {
-		write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
+		replaceFile(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
 		require.Zero(t, c.Gojail("n1", "init", "debian").Code)
 		r := c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n2", "--jail=debian", "sh", "-c", "echo ran")
 		assert.Equal(t, hook == "none", strings.Contains(r.Stdout, "ran"), r)

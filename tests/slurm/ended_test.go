@@ -19,20 +19,20 @@ import (
 
 // TestEndThatFailedIsTriedAgain: by the ends of later jobs, without an administrator, and by the sweep.
 func TestEndThatFailedIsTriedAgain(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
 	exists := func(path string) bool {
 		_, err := os.Lstat(c.Path(path))
 		return err == nil
 	}
 	another := func() {
 		t.Helper()
-		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 		require.True(t, c.WaitIdle(), c.Drained())
 	}
 	for _, by := range []string{"another job", "sweep"} {
-		step, id := allocation(t, c)
-		prints(t, "debian", step("touch /tmp/file; cat "+marker))
+		step, id := allocate(t, c)
+		requireOutput(t, "debian", step("touch /tmp/file; cat "+marker))
 		scratch, note, state := "/var/lib/gojail/n1/jobs/"+id, "/run/gojail/n1/ended/"+id, "/run/gojail/n1/jobs/"+id
 		require.Zero(t, c.Root("mount", "-t", "tmpfs", "none", scratch).Code)
 		mounted := true
@@ -55,9 +55,9 @@ func TestEndThatFailedIsTriedAgain(t *testing.T) {
 		} else {
 			assert.True(t, harness.Poll(harness.Timeout, func() bool { another(); return !exists(scratch) }), "%s is left", scratch)
 		}
-		missing(t, c, scratch)
-		missing(t, c, state)
-		missing(t, c, "/run/gojail/n1/ended")
+		requireMissing(t, c, scratch)
+		requireMissing(t, c, state)
+		requireMissing(t, c, "/run/gojail/n1/ended")
 	}
 	requireNothingLeft(t, c, before)
 }
@@ -65,15 +65,15 @@ func TestEndThatFailedIsTriedAgain(t *testing.T) {
 // TestTracerOutsideKeepsNothing: a tracer outside of a job keeps the traced process from being
 // reaped, and the job's holder, process 1 there, from ending. All else of the job is gone.
 func TestTracerOutsideKeepsNothing(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
-	step, id := allocation(t, c)
-	prints(t, "debian", step("touch /tmp/file; (setsid sleep 54321 >/dev/null 2>&1 &); cat "+marker))
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
+	step, id := allocate(t, c)
+	requireOutput(t, "debian", step("touch /tmp/file; (setsid sleep 54321 >/dev/null 2>&1 &); cat "+marker))
 	release := traceProcess(t, "sleep\x0054321\x00")
 	c.Run(harness.Alice, "scancel", id)
 	require.True(t, c.WaitIdle(), c.Drained())
 	for _, path := range []string{"/var/lib/gojail/n1/jobs/", "/run/gojail/n1/jobs/", "/run/gojail/n1/ended/"} {
-		missing(t, c, path+id)
+		requireMissing(t, c, path+id)
 	}
 	assert.NotEmpty(t, c.Find("[sleep]"), "it is a zombie while it is traced")
 	release()
@@ -119,13 +119,13 @@ func traceProcess(t *testing.T, command string) (release func()) {
 
 // TestLauncherEndsWithItsStep: a sandbox whose step has ended is not built.
 func TestLauncherEndsWithItsStep(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	configure(t, c, regexp.MustCompile(`(?m)^deadline .*`).ReplaceAllString(harness.DefaultConfig, `deadline = "50s"`))
-	onNode(t, c, "/data/alice/file", "of the node\n")
-	before := warmUp(t, c)
-	step, id := allocation(t, c)
-	prints(t, "debian", step("cat "+marker))
-	zygote := strconv.Itoa(recorded(t, c, "jails/debian/zygote"))
+	writeOnNode(t, c, "/data/alice/file", "of the node\n")
+	before := assembleTemplates(t, c)
+	step, id := allocate(t, c)
+	requireOutput(t, "debian", step("cat "+marker))
+	zygote := strconv.Itoa(readRecordPid(t, c, "jails/debian/zygote"))
 	require.Zero(t, c.Root("kill", "-STOP", zygote).Code)
 	defer c.Root("kill", "-CONT", zygote)
 	done := make(chan harness.Result)

@@ -45,16 +45,16 @@ func TestTaskEpilogIsConfined(t *testing.T) {
 
 // checkEpilogsAreConfined runs steps with a task epilog, which reports the same confinement as its task.
 func checkEpilogsAreConfined(t *testing.T, c *harness.Cluster) {
-	inJail(t, c, "/home/alice/epilog", confinedEpilog("own"))
-	ranged(t, c)
-	_, job := allocation(t, c)
+	writeInJail(t, c, "/home/alice/epilog", confinedEpilog("own"))
+	allowRange(t, c)
+	_, job := allocate(t, c)
 	for _, root := range []string{"none", "self", "range"} {
 		r := c.Run(harness.Alice, "srun", "--jobid="+job, "-n2", "-O", "--jail=debian", "--jail-root="+root, "--task-epilog=/home/alice/epilog",
 			"sh", "-c", "[ $SLURM_LOCALID = 1 ] || { "+confinedIn+"; }")
 		require.Zero(t, r.Code, r)
 		for _, name := range []string{"own.0", "own.1", "site.0", "site.1"} {
 			path := "/var/lib/gojail/n1/jobs/" + job + "/tmp/" + name
-			text := read(c, path)
+			text := readFile(c, path)
 			assert.True(t, strings.HasPrefix(text, "debian\n"+strings.TrimPrefix(confined, "ran in debian ")), "--jail-root=%s %s: %s", root, name, text)
 			assert.Equal(t, r.Stdout, text, "--jail-root=%s %s: as its task", root, name)
 			os.Remove(c.Path(path))
@@ -64,25 +64,25 @@ func checkEpilogsAreConfined(t *testing.T, c *harness.Cluster) {
 
 // TestNoTaskEpilogOfAFault: where a jail is missing, no program of its user runs on the node instead.
 func TestNoTaskEpilogOfAFault(t *testing.T) {
-	c := shared(t)
-	onNode(t, c, "/home/alice/epilog", "#!/bin/sh\nid -u >/home/alice/ran\n")
+	c := sharedCluster(t)
+	writeOnNode(t, c, "/home/alice/epilog", "#!/bin/sh\nid -u >/home/alice/ran\n")
 	t.Cleanup(func() { os.Remove(c.Path("/home/alice/ran")) })
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=none", "--task-epilog=/home/alice/epilog", "true")
 	require.Zero(t, r.Code, r)
-	require.Equal(t, "5001\n", read(c, "/home/alice/ran"), "control: on the node it is run")
+	require.Equal(t, "5001\n", readFile(c, "/home/alice/ran"), "control: on the node it is run")
 	require.NoError(t, os.Remove(c.Path("/home/alice/ran")))
 	r = c.Run(harness.Alice, "srun", "-wn1", "--jail=nosuch", "--task-epilog=/home/alice/epilog", "true")
 	assert.Contains(t, r.Stderr, `there is no jail "nosuch"`, r)
 	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
-	missing(t, c, "/home/alice/ran")
+	requireMissing(t, c, "/home/alice/ran")
 }
 
 // TestNoTaskEpilogWithoutItsSandbox: what holds the job's PID namespace ends, and the task with it. Its epilog, which can be
 // in the jail no more, is not run.
 func TestNoTaskEpilogWithoutItsSandbox(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	for _, place := range []string{"", "/srv/jails/debian"} {
-		onNode(t, c, place+"/home/alice/epilog", "#!/bin/sh\nid -u >/home/alice/ran\n")
+		writeOnNode(t, c, place+"/home/alice/epilog", "#!/bin/sh\nid -u >/home/alice/ran\n")
 	}
 	ended := make(chan harness.Result)
 	go func() {
@@ -100,8 +100,8 @@ func TestNoTaskEpilogWithoutItsSandbox(t *testing.T) {
 	assert.NotZero(t, r.Code, r)
 	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 	assert.Regexp(t, "no task epilog is run: the holder of the job's sandbox was killed|user task_epilog: fork: Cannot allocate memory", c.Log("n1"))
-	missing(t, c, "/home/alice/ran")
-	missing(t, c, jailHome+"ran")
+	requireMissing(t, c, "/home/alice/ran")
+	requireMissing(t, c, jailHome+"ran")
 }
 
 // TestTaskEpilogAfterAnEarlierPluginFails: a plugin before gojail sees to it that gojail is not asked, and Slurm goes
@@ -110,19 +110,19 @@ func TestTaskEpilogAfterAnEarlierPluginFails(t *testing.T) {
 	c := harness.Start(t, jailed)
 	buildPlugin(t, c, "early")
 	for _, place := range []string{"", "/srv/jails/debian"} {
-		onNode(t, c, place+"/home/alice/epilog", "#!/bin/sh\nid -u >/home/alice/ran\n")
+		writeOnNode(t, c, place+"/home/alice/epilog", "#!/bin/sh\nid -u >/home/alice/ran\n")
 	}
-	stack := read(c, "/etc/slurm/plugstack.conf")
+	stack := readFile(c, "/etc/slurm/plugstack.conf")
 	for _, hook := range []string{"none", "init_post_opt", "user_init", "task_post_fork"} {
-		write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
+		replaceFile(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/early/spank_early.so "+hook+"\nrequired ", 1))
 		require.Zero(t, c.Gojail("n1", "init", "debian").Code, "as after every new plugin")
 		before := len(c.Log("n1"))
 		r := c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n2", "-O", "--jail=debian", "--task-epilog=/home/alice/epilog", "true")
 		resumeNodes(t, c)
 		assert.Equal(t, hook != "none", strings.Contains(c.Log("n1")[before:], "early: "+hook), "the plugin was asked: %s", r)
-		missing(t, c, "/home/alice/ran")
+		requireMissing(t, c, "/home/alice/ran")
 		if hook == "none" {
-			assert.Equal(t, "5001\n", read(c, jailHome+"ran"), "control: %s", r)
+			assert.Equal(t, "5001\n", readFile(c, jailHome+"ran"), "control: %s", r)
 		}
 		os.Remove(c.Path(jailHome + "ran"))
 	}

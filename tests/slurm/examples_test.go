@@ -30,9 +30,9 @@ func TestExamplesAsTheyAre(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(repo, example+".example"))
 		require.NoError(t, err)
 		// As make install does; /usr is not the machine's own.
-		write(t, c.Path(target), strings.ReplaceAll(string(text), "/usr/local/lib/gojail", harness.Prefix+"/lib/gojail"))
+		replaceFile(t, c.Path(target), strings.ReplaceAll(string(text), "/usr/local/lib/gojail", harness.Prefix+"/lib/gojail"))
 	}
-	write(t, c.Path("/etc/hosts"), "127.0.0.1 localhost\n"+harness.Address+" head n1\n192.0.2.99 n2\n") // there is no n2
+	replaceFile(t, c.Path("/etc/hosts"), "127.0.0.1 localhost\n"+harness.Address+" head n1\n192.0.2.99 n2\n") // there is no n2
 	require.Zero(t, c.Root("sh", "-c", "rm -rf /var/lib/slurm/*; sed -i /gojail-user/d /srv/jails/debian/etc/passwd").Code)
 	gojail := func(args ...string) harness.Result {
 		return c.Root(append([]string{"gojail", "--node=n1"}, args...)...)
@@ -45,11 +45,11 @@ func TestExamplesAsTheyAre(t *testing.T) {
 	for _, spool := range []string{"", "/var/lib/slurm/slurmd", "/var/spool/slurmd/%n-%h"} {
 		t.Run("SlurmdSpoolDir="+spool, func(t *testing.T) {
 			if spool != "" {
-				conf := read(c, "/etc/slurm/slurm.conf")
+				conf := readFile(c, "/etc/slurm/slurm.conf")
 				at := strings.Index(conf, "\nSlurmdSpoolDir=")
 				require.Positive(t, at)
 				rest := conf[at+1:]
-				write(t, c.Path("/etc/slurm/slurm.conf"), conf[:at+1]+"SlurmdSpoolDir="+spool+rest[strings.Index(rest, "\n"):])
+				replaceFile(t, c.Path("/etc/slurm/slurm.conf"), conf[:at+1]+"SlurmdSpoolDir="+spool+rest[strings.Index(rest, "\n"):])
 				r := gojail("init", "debian")
 				require.Zero(t, r.Code, r)
 			}
@@ -59,7 +59,7 @@ func TestExamplesAsTheyAre(t *testing.T) {
 			check := gojail("check")
 			assert.NotContains(t, check.Stdout, "FAIL", check)
 			assert.Contains(t, check.Stdout, "OK    spool: ", check)
-			prints(t, "debian", c.Run(harness.Alice, "srun", "cat", marker))
+			requireOutput(t, "debian", c.Run(harness.Alice, "srun", "cat", marker))
 			job := c.Batch(harness.Alice, "cat "+marker+"; id -un; pwd; srun -Q cat "+marker)
 			assert.Equal(t, "COMPLETED debian\nalice\n/home/alice\ndebian\n", job.State+" "+job.Output, job)
 		})
@@ -69,7 +69,7 @@ func TestExamplesAsTheyAre(t *testing.T) {
 // stopSlurmctld ends slurmctld.
 func stopSlurmctld(t *testing.T, c *harness.Cluster) {
 	t.Helper()
-	pid := strings.TrimSpace(read(c, "/run/slurm/slurmctld.pid"))
+	pid := strings.TrimSpace(readFile(c, "/run/slurm/slurmctld.pid"))
 	require.NotEmpty(t, pid)
 	require.Zero(t, c.Root("kill", pid).Code)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(c.Path("/proc/" + pid)); return err != nil }))
@@ -79,10 +79,10 @@ func stopSlurmctld(t *testing.T, c *harness.Cluster) {
 func TestCheckOfPlugstack(t *testing.T) {
 	c := harness.Start(t, harness.Options{Jails: []string{"debian", "other"}, Plugin: true})
 	const plugstack = "/etc/slurm/plugstack.conf"
-	line := strings.TrimSpace(read(c, plugstack)[strings.LastIndex(read(c, plugstack), "required "):])
+	line := strings.TrimSpace(readFile(c, plugstack)[strings.LastIndex(readFile(c, plugstack), "required "):])
 	try := func() harness.Result { return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker) }
 	health := func() string { return c.Root("gojail-healthcheck", "--dry-run", "--node=n1").Stdout }
-	prints(t, "debian", try())
+	requireOutput(t, "debian", try())
 	for name, test := range map[string]struct{ text, want string }{
 		"an unknown argument":       {line + " conf=/etc/x", "conf=/etc/x"},
 		"a missing configuration":   {line + " config=/etc/gojail/none.toml", "the plugin uses config=/etc/gojail/none.toml, with which every job step fails"},
@@ -90,9 +90,9 @@ func TestCheckOfPlugstack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.MkdirAll(c.Path("/etc/slurm/plugstack.conf.d"), 0o755))
-			write(t, c.Path("/etc/slurm/plugstack.conf.d/gojail.conf"), line+"\n")
-			write(t, c.Path(plugstack), test.text+"\n")
-			t.Cleanup(func() { write(t, c.Path(plugstack), line+"\n") })
+			replaceFile(t, c.Path("/etc/slurm/plugstack.conf.d/gojail.conf"), line+"\n")
+			replaceFile(t, c.Path(plugstack), test.text+"\n")
+			t.Cleanup(func() { replaceFile(t, c.Path(plugstack), line+"\n") })
 			r := try()
 			assert.NotZero(t, r.Code, r)
 			assert.NotContains(t, r.Stdout, "debian")
@@ -104,5 +104,5 @@ func TestCheckOfPlugstack(t *testing.T) {
 			assert.Contains(t, health(), test.want)
 		})
 	}
-	prints(t, "debian", try())
+	requireOutput(t, "debian", try())
 }

@@ -137,14 +137,14 @@ func TestFailClosed(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			c.ShowLogs(t)
-			t.Run("srun", func(t *testing.T) { f.check(t, c, f.launchStep) })
-			t.Run("sbatch", func(t *testing.T) { f.check(t, c, f.launchBatch) })
+			t.Run("srun", func(t *testing.T) { f.launchWithFault(t, c, f.launchStep) })
+			t.Run("sbatch", func(t *testing.T) { f.launchWithFault(t, c, f.launchBatch) })
 		})
 	}
 }
 
-// check causes the fault, launches, removes the fault, and launches again.
-func (f fault) check(t *testing.T, c *harness.Cluster, launch func(t *testing.T, c *harness.Cluster)) {
+// launchWithFault causes the fault, launches, removes the fault, and launches again.
+func (f fault) launchWithFault(t *testing.T, c *harness.Cluster, launch func(t *testing.T, c *harness.Cluster)) {
 	dropTemplates(t, c)
 	config := strings.Replace(harness.DefaultConfig, `"5s"`, `"2s"`, 1)
 	if f.config != nil {
@@ -152,7 +152,7 @@ func (f fault) check(t *testing.T, c *harness.Cluster, launch func(t *testing.T,
 	}
 	require.NoError(t, c.WriteConfig(config))
 	func() {
-		defer f.remove(t, c, f.cause(t, c))
+		defer f.removeFault(t, c, f.causeFault(t, c))
 		launch(t, c)
 	}()
 	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
@@ -161,11 +161,11 @@ func (f fault) check(t *testing.T, c *harness.Cluster, launch func(t *testing.T,
 			c.Resume(node)
 		}
 	}
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 }
 
-// cause causes the fault; remove removes it with what cause returned.
-func (f fault) cause(t *testing.T, c *harness.Cluster) (stop func()) {
+// causeFault causes the fault, and returns the function that ends what it started.
+func (f fault) causeFault(t *testing.T, c *harness.Cluster) (stop func()) {
 	t.Helper()
 	if f.breaks != "" {
 		r := c.Root("sh", "-c", f.breaks)
@@ -179,7 +179,8 @@ func (f fault) cause(t *testing.T, c *harness.Cluster) (stop func()) {
 	return stop
 }
 
-func (f fault) remove(t *testing.T, c *harness.Cluster, stop func()) {
+// removeFault removes the fault, with the function that causeFault returned.
+func (f fault) removeFault(t *testing.T, c *harness.Cluster, stop func()) {
 	t.Helper()
 	stop()
 	if f.mends != "" {
@@ -213,7 +214,7 @@ func (f fault) launchStep(t *testing.T, c *harness.Cluster) {
 	}
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran in", r)
-	assert.Contains(t, oneLine(r.Stderr), f.reason, r)
+	assert.Contains(t, findGojailLine(r.Stderr), f.reason, r)
 	assert.Less(t, r.Duration, f.timeout())
 }
 
@@ -229,11 +230,11 @@ func (f fault) launchBatch(t *testing.T, c *harness.Cluster) {
 	}
 	assert.NotContains(t, job.Output, "ran in", job)
 	if job.Submit.Code != 0 { // refused on the submit host
-		assert.Contains(t, oneLine(job.Submit.Stderr), f.reason, job)
+		assert.Contains(t, findGojailLine(job.Submit.Stderr), f.reason, job)
 		return
 	}
 	assert.Equal(t, "FAILED", job.State, job)
-	assert.Contains(t, oneLine(job.Output), f.reason, job)
+	assert.Contains(t, findGojailLine(job.Output), f.reason, job)
 	assert.Less(t, time.Since(start), f.timeout()+3*time.Second, "Slurm takes up to 3 s to start a batch job")
 }
 

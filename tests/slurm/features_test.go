@@ -84,17 +84,17 @@ func TestFeatures(t *testing.T) {
 // checkFeature runs steps and jobs in the jail on a cluster with one of Slurm's features.
 func checkFeature(t *testing.T, c *harness.Cluster) {
 	t.Helper()
-	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
 	r := c.Do(harness.Command{User: harness.Alice, Env: []string{"SITE_EPILOG=/home/alice/epilog.out"},
 		Args: []string{"srun", "--jail=debian", "-n2", "sh", "-c", "echo $$ >/tmp/of-the-job"}})
 	require.Zero(t, r.Code, r)
-	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/home/alice/epilog.out"))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/home/alice/epilog.out"))
 
 	require.Zero(t, c.Run(harness.Alice, "srun", "--jail=debian", "mkdir", "/home/alice/only").Code)
 	job := c.Batch(harness.Alice, "#!/bin/sh\ncat "+marker+"\nsrun cat "+marker+"\n", "--jail=debian",
 		"--chdir=/home/alice/only", "--output=/home/alice/only/out")
 	assert.Equal(t, "COMPLETED", job.State, "%v", job)
-	prints(t, "debian\ndebian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/home/alice/only/out"))
+	requireOutput(t, "debian\ndebian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/home/alice/only/out"))
 
 	r = c.Run(harness.Alice, "srun", "--jail=nosuch", "echo", "ran")
 	assert.NotZero(t, r.Code)

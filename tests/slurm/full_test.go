@@ -46,7 +46,7 @@ while True:
 func TestJobsStartOnAFullScratch(t *testing.T) {
 	for what, program := range fillWith {
 		t.Run(what, func(t *testing.T) {
-			c := shared(t)
+			c := sharedCluster(t)
 			mountSmallScratch(t, c)
 			removeFromJail(t, c, "full")
 			ctx, cancel := context.WithCancel(context.Background())
@@ -57,10 +57,10 @@ func TestJobsStartOnAFullScratch(t *testing.T) {
 				c.Run(harness.Alice, "scancel", "--name=fill")
 				fill.Wait()
 			}()
-			require.True(t, harness.Poll(harness.Timeout, func() bool { return read(c, jailHome+"full") != "" }))
+			require.True(t, harness.Poll(harness.Timeout, func() bool { return readFile(c, jailHome+"full") != "" }))
 
 			for range 6 {
-				prints(t, "debian 1777 full", c.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "sh", "-c",
+				requireOutput(t, "debian 1777 full", c.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "sh", "-c",
 					"echo $(cat "+marker+") $(stat -c %a /tmp) $(echo x 2>/dev/null >/tmp/x || echo full)"))
 			}
 			assert.NotRegexp(t, "drain|down", c.NodeState("n1"), c.Drained())
@@ -75,7 +75,7 @@ func mountSmallScratch(t *testing.T, c *harness.Cluster) {
 	const dir, image = "/srv/small", "/srv/small.image"
 	mount := "mount -t tmpfs -o size=16M,nr_inodes=512 small " + dir
 	if mkfs, err := exec.LookPath("mkfs.ext4"); err == nil {
-		write(t, c.Path(image), "")
+		replaceFile(t, c.Path(image), "")
 		require.NoError(t, os.Truncate(c.Path(image), 16<<20))
 		out, err := exec.Command(mkfs, "-q", "-m", "0", "-N", "512", c.Path(image)).CombinedOutput()
 		require.NoError(t, err, string(out))

@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// imageConfig is the configuration of a jail whose root is the image of that kind.
-func imageConfig(kind string) string {
+// formatImageConfig returns the configuration of a jail whose root is the image of that kind.
+func formatImageConfig(kind string) string {
 	return harness.DefaultConfig + `
 [jail.image]
 root = "/srv/jails/image.` + kind + `"
@@ -60,54 +60,54 @@ func makeImage(t *testing.T, c *harness.Cluster, kind string, targets bool) {
 	t.Cleanup(func() { os.Remove(to) })
 }
 
-// imageMounts returns the loop devices of the jail's image.
-func imageMounts(t *testing.T, c *harness.Cluster, kind string) []string {
+// listLoopDevices returns the loop devices of the jail's image.
+func listLoopDevices(t *testing.T, c *harness.Cluster, kind string) []string {
 	return imagefiletest.LoopDevices(t, c.Path("/srv/jails/image."+kind))
 }
 
 func TestImageAsRoot(t *testing.T) {
 	for _, kind := range []string{"squashfs", "erofs"} {
 		t.Run(kind, func(t *testing.T) {
-			c := shared(t)
-			configure(t, c, imageConfig(kind))
+			c := sharedCluster(t)
+			configure(t, c, formatImageConfig(kind))
 			makeImage(t, c, kind, true)
-			loops := len(imageMounts(t, c, kind))
+			loops := len(listLoopDevices(t, c, kind))
 
 			r := c.Gojail("n1", "check")
 			assert.Contains(t, r.Stdout, "jail image: /srv/jails/image."+kind)
 			assert.NotContains(t, r.Stdout, "FAIL  jail image", r)
-			assert.Len(t, imageMounts(t, c, kind), loops, "check leaves nothing")
+			assert.Len(t, listLoopDevices(t, c, kind), loops, "check leaves nothing")
 
-			prints(t, "image", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "cat", "/etc/gojail-jail"))
+			requireOutput(t, "image", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "cat", "/etc/gojail-jail"))
 			r = c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "sh", "-c", "echo >/var/new")
 			assert.Contains(t, r.Stderr, "Read-only file system", r)
 			if kind == "squashfs" {
-				assert.Len(t, imageMounts(t, c, kind), loops+1, "one for template, stage and all jobs of a node")
+				assert.Len(t, listLoopDevices(t, c, kind), loops+1, "one for template, stage and all jobs of a node")
 			}
-			prints(t, "image\nimage", c.Run(harness.Alice, "srun", "-N2", "--jail=image", "cat", "/etc/gojail-jail"))
-			prints(t, "0", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=self", "id", "-u"))
+			requireOutput(t, "image\nimage", c.Run(harness.Alice, "srun", "-N2", "--jail=image", "cat", "/etc/gojail-jail"))
+			requireOutput(t, "0", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=self", "id", "-u"))
 
 			job := c.Batch(harness.Alice, "cat /etc/gojail-jail; echo one >/tmp/shared; srun cat /tmp/shared; pwd\n",
 				"--jail=image", "--chdir=/home/alice", "--output=/home/alice/image.out")
 			t.Cleanup(func() { os.Remove(c.Path("/home/alice/image.out")) })
 			assert.Equal(t, "COMPLETED", job.State, job)
 			assert.Equal(t, "image\none\n/home/alice\n", job.Output, job)
-			assert.Equal(t, job.Output, read(c, "/home/alice/image.out"))
+			assert.Equal(t, job.Output, readFile(c, "/home/alice/image.out"))
 
 			r = c.Gojail("n1", "run", "image", "--", "cat", "/etc/gojail-jail")
 			assert.Equal(t, "image\n", r.Stdout, r)
 			if kind == "squashfs" {
-				assert.Len(t, imageMounts(t, c, kind), loops+2, "one for each node")
+				assert.Len(t, listLoopDevices(t, c, kind), loops+2, "one for each node")
 			}
 			assert.Contains(t, c.Gojail("n1", "spec", "image").Stdout, `"readonly": true`)
 
-			endImage(t, c, kind, loops)
+			endTemplates(t, c, kind, loops)
 		})
 	}
 }
 
-// endImage ends the templates of the image, and fails if a loop device stays.
-func endImage(t *testing.T, c *harness.Cluster, kind string, loops int) {
+// endTemplates ends the templates of the image, and fails if a loop device is left.
+func endTemplates(t *testing.T, c *harness.Cluster, kind string, loops int) {
 	t.Helper()
 	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
 	for _, node := range harness.Nodes {
@@ -117,36 +117,36 @@ func endImage(t *testing.T, c *harness.Cluster, kind string, loops int) {
 	if kind == "directory" {
 		return
 	}
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(imageMounts(t, c, kind)) == loops }), "%v", imageMounts(t, c, kind))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(listLoopDevices(t, c, kind)) == loops }), "%v", listLoopDevices(t, c, kind))
 }
 
 func TestImageInARange(t *testing.T) {
 	for _, kind := range []string{"squashfs", "erofs"} {
 		t.Run(kind, func(t *testing.T) {
-			c := shared(t)
-			configure(t, c, imageConfig(kind))
+			c := sharedCluster(t)
+			configure(t, c, formatImageConfig(kind))
 			makeImage(t, c, kind, true)
-			ranged(t, c)
-			prints(t, "0\n0 0", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=range", "sh", "-c", "id -u; stat -c '%u %g' /etc/passwd"))
+			allowRange(t, c)
+			requireOutput(t, "0\n0 0", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=range", "sh", "-c", "id -u; stat -c '%u %g' /etc/passwd"))
 			r := c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=range", "sh", "-c", "echo >/var/new")
 			assert.Contains(t, r.Stderr, "Read-only file system", r)
-			endImage(t, c, kind, 0)
+			endTemplates(t, c, kind, 0)
 		})
 	}
 }
 
 func TestImageThatIsRefused(t *testing.T) {
-	c := shared(t)
-	configure(t, c, imageConfig("squashfs"))
+	c := sharedCluster(t)
+	configure(t, c, formatImageConfig("squashfs"))
 	makeImage(t, c, "squashfs", true)
 	image := c.Path("/srv/jails/image.squashfs")
 	says := func(why string) {
 		t.Helper()
 		r := c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "true")
-		refused(t, why, r)
+		requireRefused(t, why, r)
 		assert.Contains(t, c.Gojail("n1", "check").Stdout, why)
 		assert.Contains(t, c.Gojail("n1", "init", "image").Stderr, why)
-		assert.Empty(t, imageMounts(t, c, "squashfs"))
+		assert.Empty(t, listLoopDevices(t, c, "squashfs"))
 	}
 	makeImage(t, c, "squashfs", false)
 	says("create it in the tree that the image is made of, and make the image anew: gojail init --tree DIR image")
@@ -164,8 +164,8 @@ func TestImageThatIsRefused(t *testing.T) {
 
 // TestImageIsReplacedUnderAJob: a job keeps the image that it began with, also when no file has its name any more.
 func TestImageIsReplacedUnderAJob(t *testing.T) {
-	c := shared(t)
-	configure(t, c, imageConfig("squashfs"))
+	c := sharedCluster(t)
+	configure(t, c, formatImageConfig("squashfs"))
 	makeImage(t, c, "squashfs", true)
 	job := c.Run(harness.Alice, "sbatch", "--parsable", "-wn1", "--jail=image", "--chdir=/home/alice", "--output=/home/alice/image.out", "--wrap",
 		"srun cat /etc/gojail-jail; touch /home/alice/began; while [ -e /home/alice/began ]; do sleep 0.1; done; srun cat /etc/gojail-jail; srun ls /usr/share | wc -l")
@@ -182,7 +182,7 @@ func TestImageIsReplacedUnderAJob(t *testing.T) {
 	require.NoError(t, os.Rename(image+".new", image))
 	require.NoError(t, os.Remove(began))
 	require.True(t, c.WaitIdle(), c.Drained())
-	text := read(c, "/home/alice/image.out")
+	text := readFile(c, "/home/alice/image.out")
 	require.True(t, strings.HasPrefix(text, "image\nimage\n"), text)
 	assert.Len(t, strings.Fields(text), 3)
 
@@ -195,8 +195,8 @@ func TestImageIsReplacedUnderAJob(t *testing.T) {
 
 // TestKilledTemplateOfAnImage: whatever is killed while a template is made, no loop device and no mount is left.
 func TestKilledTemplateOfAnImage(t *testing.T) {
-	c := shared(t)
-	configure(t, c, imageConfig("squashfs"))
+	c := sharedCluster(t)
+	configure(t, c, formatImageConfig("squashfs"))
 	makeImage(t, c, "squashfs", true)
 	met := 0
 	for ms := 0; ms < 120*int(harness.Slow); ms += 8 * int(harness.Slow) {
@@ -216,12 +216,12 @@ func TestKilledTemplateOfAnImage(t *testing.T) {
 		} else {
 			assert.Equal(t, "image\n", r.Stdout, r)
 		}
-		if record := strings.Fields(read(c, "/run/gojail/n1/jails/image/zygote")); len(record) > 1 {
+		if record := strings.Fields(readFile(c, "/run/gojail/n1/jails/image/zygote")); len(record) > 1 {
 			c.Root("kill", "-KILL", record[1])
 		}
-		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(imageMounts(t, c, "squashfs")) == 0 }), "after %d ms", ms)
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(listLoopDevices(t, c, "squashfs")) == 0 }), "after %d ms", ms)
 	}
 	assert.Positive(t, met, "no launch met the kill")
-	prints(t, "image", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "cat", "/etc/gojail-jail"))
-	endImage(t, c, "squashfs", 0)
+	requireOutput(t, "image", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "cat", "/etc/gojail-jail"))
+	endTemplates(t, c, "squashfs", 0)
 }

@@ -52,8 +52,8 @@ func TestWaysIntoARunningJob(t *testing.T) {
 	const look = "cat " + marker + " /tmp/file"
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("sleep 4321")) > 0 }))
 
-	prints(t, "debian\nof the job", c.Run(harness.Alice, "srun", "--overlap", "--jobid="+job, "--jail=debian", "sh", "-c", look))
-	prints(t, "debian\nof the job", c.Gojail("n1", "enter", job, "--", "sh", "-c", look))
+	requireOutput(t, "debian\nof the job", c.Run(harness.Alice, "srun", "--overlap", "--jobid="+job, "--jail=debian", "sh", "-c", look))
+	requireOutput(t, "debian\nof the job", c.Gojail("n1", "enter", job, "--", "sh", "-c", look))
 	r := c.Gojail("n1", "enter", job, "-u", "alice", "--", "sh", "-c", "id -un; exit 7")
 	assert.Equal(t, 7, r.Code, r)
 	assert.Equal(t, "alice\n", r.Stdout, r)
@@ -75,7 +75,7 @@ func TestWaysIntoARunningJob(t *testing.T) {
 		return // this machine's own root, which is not made for the tests; those of the releases have it
 	}
 	module := strings.TrimPrefix(modules[0], c.Path("/"))
-	write(t, c.Path("/etc/pam.d/adopted"), "account required /"+strings.TrimPrefix(module, "/")+" service=adopted nodename=n1\n")
+	replaceFile(t, c.Path("/etc/pam.d/adopted"), "account required /"+strings.TrimPrefix(module, "/")+" service=adopted nodename=n1\n")
 	r = c.Root("sh", "-c", fmt.Sprintf("pamtester adopted alice acct_mgmt && cat /proc/$$/cgroup; cat %s /tmp/file", marker))
 	assert.Contains(t, r.Stdout, "account management done", r)
 	assert.Contains(t, r.Stderr, marker+": No such file", "it is on the node: %s", r)

@@ -20,8 +20,8 @@ const processes = `for p in /proc/[0-9]*; do read -r c <$p/comm 2>/dev/null && e
 
 // TestProcessesAreTheJobs: one PID namespace for all steps of a job, whatever their jail, and no other process in it.
 func TestProcessesAreTheJobs(t *testing.T) {
-	c := shared(t)
-	_, id := allocation(t, c)
+	c := sharedCluster(t)
+	_, id := allocate(t, c)
 	step := func(args ...string) harness.Result {
 		return c.Run(harness.Alice, append([]string{"srun", "--overlap", "--jobid=" + id}, args...)...)
 	}
@@ -41,16 +41,16 @@ func TestProcessesAreTheJobs(t *testing.T) {
 	}
 	other := step("--jail=other", "sh", "-c", processes).Stdout
 	assert.Contains(t, other, "sleep", "the job's other jail shows the same processes")
-	prints(t, "", step("--jail=other", "sh", "-c", `for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = sleep ] && kill ${p#/proc/}; done 2>/dev/null; true`))
+	requireOutput(t, "", step("--jail=other", "sh", "-c", `for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = sleep ] && kill ${p#/proc/}; done 2>/dev/null; true`))
 	assert.Equal(t, 143, (<-sleeper).Code, "a signal from one step reaches the other")
 }
 
 // TestNothingOutlivesTheJob: what left its session, its stdio and its parent is gone with the job.
 func TestNothingOutlivesTheJob(t *testing.T) {
-	c := shared(t)
-	step, id := allocation(t, c)
+	c := sharedCluster(t)
+	step, id := allocate(t, c)
 	removeFromJail(t, c, "daemon")
-	prints(t, "", step(`(setsid sh -c 'echo up >~/daemon; exec sleep 31415' </dev/null >/dev/null 2>&1 &) ; until [ -s ~/daemon ]; do sleep 0.05; done`))
+	requireOutput(t, "", step(`(setsid sh -c 'echo up >~/daemon; exec sleep 31415' </dev/null >/dev/null 2>&1 &) ; until [ -s ~/daemon ]; do sleep 0.05; done`))
 	c.Run(harness.Alice, "scancel", id)
 	require.True(t, c.WaitIdle())
 	gone := harness.Poll(harness.Timeout, func() bool { return len(c.Find("sleep 31415")) == 0 })
@@ -59,26 +59,26 @@ func TestNothingOutlivesTheJob(t *testing.T) {
 
 // TestOrphansAreReaped: process 1 of the job's namespace leaves no zombies.
 func TestOrphansAreReaped(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "sh", "-c",
 		`for i in $(seq 50); do (sleep 0.01 &) ; done; sleep 0.5; grep -l '^State:.*zombie' /proc/[0-9]*/status; true`)
-	prints(t, "", r)
+	requireOutput(t, "", r)
 }
 
 // TestIPCIsTheJobs: System V and POSIX objects of one job are another's no more than its processes are.
 func TestIPCIsTheJobs(t *testing.T) {
-	c := shared(t)
-	step, id := allocation(t, c)
+	c := sharedCluster(t)
+	step, id := allocate(t, c)
 	list := `tail -n +2 /proc/sysvipc/shm | wc -l; ls /dev/mqueue`
-	prints(t, "", step("ipcmk -M 4096 >/dev/null && touch /dev/mqueue/q"))
-	prints(t, "1\nq", step(list))
-	prints(t, "0", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "sh", "-c", list))
-	prints(t, "1\nq", c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=other", "sh", "-c", list))
+	requireOutput(t, "", step("ipcmk -M 4096 >/dev/null && touch /dev/mqueue/q"))
+	requireOutput(t, "1\nq", step(list))
+	requireOutput(t, "0", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "sh", "-c", list))
+	requireOutput(t, "1\nq", c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=other", "sh", "-c", list))
 }
 
 // TestHostnameIsTheNodes, and a change of it stays in the job.
 func TestHostnameIsTheNodes(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	ask := func(jail string, command ...string) string {
 		r := c.Run(harness.Alice, append([]string{"srun", "--jail=" + jail, "-wn1"}, command...)...)
 		require.Zero(t, r.Code, r)
@@ -92,9 +92,9 @@ const status = `grep -E '^(CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -
 
 // TestTasksGiveUpPrivileges, users' and root's, unless the jail says otherwise.
 func TestTasksGiveUpPrivileges(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	for _, user := range []string{harness.Alice, "root"} {
-		prints(t, "CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2", c.Run(user, "srun", "--jail=debian", "-wn1", "sh", "-c", status))
+		requireOutput(t, "CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2", c.Run(user, "srun", "--jail=debian", "-wn1", "sh", "-c", status))
 		mounts := c.Run(user, "srun", "--jail=debian", "-wn1", "unshare", "-m", "true")
 		assert.Contains(t, mounts.Stderr, "Operation not permitted", mounts)
 	}
@@ -104,15 +104,15 @@ func TestTasksGiveUpPrivileges(t *testing.T) {
 	assert.Contains(t, free, " NoNewPrivs: 0 Seccomp: 0")
 	assert.NotContains(t, free, "CapBnd: 00000000a00425fb")
 	assert.Contains(t, free, "slurmstepd", "the node's processes")
-	prints(t, "yes", c.Run("root", "srun", "--jail=debian", "-wn1", "unshare", "-m", "echo", "yes"))
+	requireOutput(t, "yes", c.Run("root", "srun", "--jail=debian", "-wn1", "unshare", "-m", "echo", "yes"))
 	own := "[jail.debian]\ncapabilities = [\"CAP_KILL\"]\n"
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", own, 1))
-	prints(t, "CapBnd: 0000000000000020 NoNewPrivs: 1 Seccomp: 2", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "sh", "-c", status))
+	requireOutput(t, "CapBnd: 0000000000000020 NoNewPrivs: 1 Seccomp: 2", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "sh", "-c", status))
 }
 
 // TestProfileOfTheSite: a JSON profile as other runtimes have it; one that is damaged lets nothing run.
 func TestProfileOfTheSite(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	path := c.Path("/etc/gojail/seccomp.json")
 	t.Cleanup(func() { os.Remove(path) })
 	profile := `{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 95}]}`
@@ -122,10 +122,10 @@ func TestProfileOfTheSite(t *testing.T) {
 	assert.Contains(t, mkdir.Stderr, "Operation not supported", mkdir)
 	require.NoError(t, os.WriteFile(path, []byte(`{"defaultAction": "SCMP_ACT_MAYBE"`), 0o644))
 	c.Root("gojail", "--state=/run/gojail/n1", "reload")
-	refused(t, "/etc/gojail/seccomp.json", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "true"))
+	requireRefused(t, "/etc/gojail/seccomp.json", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "true"))
 	require.NoError(t, os.WriteFile(path, []byte(profile), 0o644))
 	require.NoError(t, os.Chown(path, 5001, 5001))
-	refused(t, "/etc/gojail/seccomp.json", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "true"))
+	requireRefused(t, "/etc/gojail/seccomp.json", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "true"))
 }
 
 // rooted is a configuration that lets users be root in the jail debian.
@@ -133,13 +133,13 @@ var rooted = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.de
 
 // TestRootInTheJail: the user's own files belong to root there, all others to nobody, and on the node nothing changes.
 func TestRootInTheJail(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	configure(t, c, rooted)
 	removeFromJail(t, c, "mine")
 	run := func(args ...string) harness.Result {
 		return c.Run(harness.Alice, append([]string{"srun", "-wn1", "--jail=debian", "--jail-root"}, args...)...)
 	}
-	prints(t, "0:0 1 4294967295\nroot", run("sh", "-c", `echo $(id -u):$(id -g) $(tr -s ' ' '\n' </proc/self/uid_map | tail -1) 4294967295; touch ~/mine; stat -c %U ~/mine`))
+	requireOutput(t, "0:0 1 4294967295\nroot", run("sh", "-c", `echo $(id -u):$(id -g) $(tr -s ' ' '\n' </proc/self/uid_map | tail -1) 4294967295; touch ~/mine; stat -c %U ~/mine`))
 	st, err := os.Stat(c.Path(jailHome + "mine"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 5001, st.Sys().(*syscall.Stat_t).Uid, "the file is the user's on disk")
@@ -148,19 +148,19 @@ func TestRootInTheJail(t *testing.T) {
 		"the host's name": "hostname x", "a device": "mknod /tmp/null c 1 3", "a group less": `perl -e '$) = "0 0"; exit($! ? 1 : 0)'`,
 		"a kernel setting": "echo x >/proc/sys/kernel/hostname",
 	} {
-		onNode(t, c, "/srv/jails/debian/home/bob/secret", "x")
+		writeOnNode(t, c, "/srv/jails/debian/home/bob/secret", "x")
 		require.NoError(t, os.Chmod(c.Path("/srv/jails/debian/home/bob/secret"), 0o600))
 		require.NoError(t, os.Chown(c.Path("/srv/jails/debian/home/bob/secret"), 5002, 5002))
 		r := run("sh", "-c", script)
 		assert.NotZero(t, r.Code, "%s: %v", what, r)
 	}
-	prints(t, "CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2", run("sh", "-c", status))
-	prints(t, "same", run("sh", "-c", `[ $(readlink /proc/self/ns/user) != $(readlink /proc/1/ns/user 2>/dev/null || echo none) ] && echo same`))
+	requireOutput(t, "CapBnd: 00000000a00425fb NoNewPrivs: 1 Seccomp: 2", run("sh", "-c", status))
+	requireOutput(t, "same", run("sh", "-c", `[ $(readlink /proc/self/ns/user) != $(readlink /proc/1/ns/user 2>/dev/null || echo none) ] && echo same`))
 }
 
 // TestTasksOfARootShareTheirNamespace: one rank may look at another's memory, as MPI does.
 func TestTasksOfARootShareTheirNamespace(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	configure(t, c, rooted)
 	r := c.Run(harness.Alice, "srun", "-wn1", "-n2", "-O", "--jail=debian", "--jail-root=self", "readlink", "/proc/self/ns/user")
 	require.Zero(t, r.Code, r)
@@ -170,17 +170,17 @@ func TestTasksOfARootShareTheirNamespace(t *testing.T) {
 }
 
 func TestJailRootIsRefused(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	run := func(option string, jail string) harness.Result {
 		return c.Run(harness.Alice, "srun", "-wn1", "--jail="+jail, option, "id", "-u")
 	}
-	refused(t, `--jail-root: jail "debian" does not allow it`, run("--jail-root", "debian"))
-	refused(t, "--jail-root needs a jail", run("--jail-root=self", "none"))
+	requireRefused(t, `--jail-root: jail "debian" does not allow it`, run("--jail-root", "debian"))
+	requireRefused(t, "--jail-root needs a jail", run("--jail-root=self", "none"))
 	bad := run("--jail-root=wheel", "debian")
 	assert.Contains(t, bad.Stderr, "--jail-root=wheel is not a mode; write --jail-root alone, or --jail-root=self, =range or =none", bad)
 	configure(t, c, rooted)
-	refused(t, `--jail-root=range: jail "debian" allows only self`, run("--jail-root=range", "debian"))
-	prints(t, "5001", run("--jail-root=none", "debian"))
+	requireRefused(t, `--jail-root=range: jail "debian" allows only self`, run("--jail-root=range", "debian"))
+	requireOutput(t, "5001", run("--jail-root=none", "debian"))
 	job := c.Batch(harness.Alice, "id -u; srun --jail-root id -u", "--jail=debian")
 	assert.Equal(t, "COMPLETED 5001\n0\n", job.State+" "+job.Output, job)
 }
@@ -188,32 +188,32 @@ func TestJailRootIsRefused(t *testing.T) {
 // TestRootOfARange: who is root there can install into the jail, whose files are root's on disk, and of
 // the data only what is the user's own.
 func TestRootOfARange(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\"]\n", 1))
 	run := func(args ...string) harness.Result {
 		return c.Run(harness.Alice, append([]string{"srun", "-wn1", "--jail=debian", "--jail-root"}, args...)...)
 	}
 	for _, path := range []string{"/etc/subuid", "/etc/subgid"} {
-		keep := read(c, path)
+		keep := readFile(c, path)
 		require.NoError(t, os.WriteFile(c.Path(path), nil, 0o644))
 		t.Cleanup(func() { os.WriteFile(c.Path(path), []byte(keep), 0o644) })
 	}
-	refused(t, "ask your administrator for a line such as alice:100000:65536", run("true"))
+	requireRefused(t, "ask your administrator for a line such as alice:100000:65536", run("true"))
 	for _, path := range []string{"/etc/subuid", "/etc/subgid"} {
 		require.NoError(t, os.WriteFile(c.Path(path), []byte("alice:300000:65536\n"), 0o644))
 	}
-	refused(t, "chmod 700 /srv", run("true"))
+	requireRefused(t, "chmod 700 /srv", run("true"))
 	r := c.Root("chmod", "700", "/srv/jails")
 	require.Zero(t, r.Code, r)
 	t.Cleanup(func() { c.Root("chmod", "755", "/srv/jails") })
 	removeFromJail(t, c, "mine")
-	onNode(t, c, "/srv/jails/debian/home/bob/secret", "x")
+	writeOnNode(t, c, "/srv/jails/debian/home/bob/secret", "x")
 	require.NoError(t, os.Chown(c.Path("/srv/jails/debian/home/bob/secret"), 5002, 5002))
 	require.NoError(t, os.Chmod(c.Path("/srv/jails/debian/home/bob/secret"), 0o600))
 	script := `set -e; id -u; touch /usr/local/bin/tool; chown 7:8 /usr/local/bin/tool; chmod 4755 /usr/local/bin/tool
 stat -c '%u:%g %a' /usr/local/bin/tool; touch ~/mine; stat -c %u:%g ~/mine; stat -c %u /etc/passwd /home/bob; stat -c %u /tmp`
 	t.Cleanup(func() { os.Remove(c.Path("/srv/jails/debian/usr/local/bin/tool")) })
-	prints(t, "0\n7:8 4755\n0:0\n0\n65534\n65534", run("sh", "-c", script))
+	requireOutput(t, "0\n7:8 4755\n0:0\n0\n65534\n65534", run("sh", "-c", script))
 	owner := func(path string) uint32 {
 		st, err := os.Stat(c.Path(path))
 		require.NoError(t, err)
@@ -228,6 +228,6 @@ stat -c '%u:%g %a' /usr/local/bin/tool; touch ~/mine; stat -c %u:%g ~/mine; stat
 		r := run("sh", "-c", script)
 		assert.NotZero(t, r.Code, "%s: %v", what, r)
 	}
-	prints(t, "0 alice", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-root", "--jail-mount=/data/alice:/mnt", "sh", "-c",
+	requireOutput(t, "0 alice", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-root", "--jail-mount=/data/alice:/mnt", "sh", "-c",
 		`echo $(stat -c %u /mnt) alice; touch /mnt/x; rm /mnt/x`))
 }

@@ -17,107 +17,107 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// versions is a cluster whose jail "debian" has its root at /srv/versions/current, and trees beside that for it: v1
+// newTreesCluster starts a cluster whose jail "debian" has its root at /srv/versions/current, and trees beside that for it: v1
 // and v2, each with its name as the marker.
-func versions(t *testing.T, deadline time.Duration) *harness.Cluster {
+func newTreesCluster(t *testing.T, deadline time.Duration) *harness.Cluster {
 	t.Helper()
 	c := harness.Start(t, jailed)
 	c.ShowLogs(t)
 	for _, tree := range []string{"v1", "v2"} {
-		root(t, c, fmt.Sprintf("mkdir -p /srv/versions && cp -al /srv/jails/debian /srv/versions/%s && rm /srv/versions/%[1]s%s && echo %[1]s >/srv/versions/%[1]s%s",
+		runAsRoot(t, c, fmt.Sprintf("mkdir -p /srv/versions && cp -al /srv/jails/debian /srv/versions/%s && rm /srv/versions/%[1]s%s && echo %[1]s >/srv/versions/%[1]s%s",
 			tree, marker, marker))
 	}
-	root(t, c, "ln -s v1 /srv/versions/current")
+	runAsRoot(t, c, "ln -s v1 /srv/versions/current")
 	config := strings.Replace(harness.DefaultConfig, `root = "/srv/jails/debian"`, `root = "/srv/versions/current"`, 1)
 	require.NoError(t, c.WriteConfig(strings.Replace(config, (5*time.Second*harness.Slow).String(), deadline.String(), 1)))
 	return c
 }
 
-// root runs a script as root on the machine.
-func root(t *testing.T, c *harness.Cluster, script string) string {
+// runAsRoot runs a script as root on the machine.
+func runAsRoot(t *testing.T, c *harness.Cluster, script string) string {
 	t.Helper()
 	r := c.Root("sh", "-c", script)
 	require.Zero(t, r.Code, r)
 	return strings.TrimSpace(r.Stdout)
 }
 
-// tree returns which tree a new job on n1 has, or why it has none.
-func tree(c *harness.Cluster) string {
+// readTree returns which tree a new job on n1 has, or why it has none.
+func readTree(c *harness.Cluster) string {
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker)
 	if r.Code != 0 {
-		return oneLine(r.Stderr)
+		return findGojailLine(r.Stderr)
 	}
 	return strings.TrimSpace(r.Stdout)
 }
 
-// hasTree waits until new jobs have a tree. An answer of the storage is good for a second.
-func hasTree(t *testing.T, c *harness.Cluster, want string) {
+// waitForTree waits until new jobs have a tree. An answer of the storage is good for a second.
+func waitForTree(t *testing.T, c *harness.Cluster, want string) {
 	t.Helper()
 	var has string
-	require.True(t, harness.Poll(harness.Timeout, func() bool { has = tree(c); return has == want || strings.Contains(has, "gojail: ") }), has)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { has = readTree(c); return has == want || strings.Contains(has, "gojail: ") }), has)
 	require.Equal(t, want, has)
 }
 
-// runningJob is a job that is in its jail, for further steps.
-func runningJob(t *testing.T, c *harness.Cluster) func(script string) harness.Result {
+// startJob starts a job in its jail, and returns a function that runs a further step of it.
+func startJob(t *testing.T, c *harness.Cluster) func(script string) harness.Result {
 	t.Helper()
-	step, _ := allocation(t, c)
+	step, _ := allocate(t, c)
 	require.Zero(t, step("true").Code)
 	return step
 }
 
 // TestSwitchedRoot: the next job has what the path of the root leads to now, without a word to the node; a job that runs keeps its tree.
 func TestSwitchedRoot(t *testing.T) {
-	c := versions(t, 5*time.Second*harness.Slow)
-	hasTree(t, c, "v1")
-	step := runningJob(t, c)
+	c := newTreesCluster(t, 5*time.Second*harness.Slow)
+	waitForTree(t, c, "v1")
+	step := startJob(t, c)
 
 	t.Run("link", func(t *testing.T) {
 		assert.Regexp(t, `debian .* current +ok`, c.Gojail("n1", "ls").Stdout)
-		root(t, c, "cd /srv/versions; ln -s v2 new; mv -T new current")
-		expire()
+		runAsRoot(t, c, "cd /srv/versions; ln -s v2 new; mv -T new current")
+		waitForExpiry()
 		assert.Regexp(t, `debian .* current +switched`, c.Gojail("n1", "ls").Stdout)
-		hasTree(t, c, "v2")
-		prints(t, "v1", step("cat "+marker))
+		waitForTree(t, c, "v2")
+		requireOutput(t, "v1", step("cat "+marker))
 	})
 	t.Run("tree replaced", func(t *testing.T) {
-		root(t, c, "cd /srv/versions; cp -al v2 v3; rm v3"+marker+"; echo v3 >v3"+marker+"; mv v2 aside; mv v3 v2")
-		hasTree(t, c, "v3")
-		prints(t, "v1", step("cat "+marker))
+		runAsRoot(t, c, "cd /srv/versions; cp -al v2 v3; rm v3"+marker+"; echo v3 >v3"+marker+"; mv v2 aside; mv v3 v2")
+		waitForTree(t, c, "v3")
+		requireOutput(t, "v1", step("cat "+marker))
 	})
 	t.Run("version file", func(t *testing.T) {
-		zygote := recorded(t, c, "jails/debian/zygote")
-		root(t, c, "cd /srv/versions/v2; echo 4 >.new; mv .new .gojail.version")
-		require.True(t, harness.Poll(harness.Timeout, func() bool { return tree(c) == "v3" && recorded(t, c, "jails/debian/zygote") != zygote }))
-		assert.Contains(t, read(c, "/run/gojail/n1/jails/debian/identity"), " version ")
+		zygote := readRecordPid(t, c, "jails/debian/zygote")
+		runAsRoot(t, c, "cd /srv/versions/v2; echo 4 >.new; mv .new .gojail.version")
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return readTree(c) == "v3" && readRecordPid(t, c, "jails/debian/zygote") != zygote }))
+		assert.Contains(t, readFile(c, "/run/gojail/n1/jails/debian/identity"), " version ")
 	})
 	t.Run("a user's version file", func(t *testing.T) {
-		root(t, c, "rm /srv/versions/v2/.gojail.version")
+		runAsRoot(t, c, "rm /srv/versions/v2/.gojail.version")
 		require.True(t, harness.Poll(harness.Timeout, func() bool {
-			return tree(c) == "v3" && !strings.Contains(read(c, "/run/gojail/n1/jails/debian/identity"), " version ")
+			return readTree(c) == "v3" && !strings.Contains(readFile(c, "/run/gojail/n1/jails/debian/identity"), " version ")
 		}))
-		zygote := recorded(t, c, "jails/debian/zygote")
-		root(t, c, "cd /srv/versions/v2; echo 5 >.gojail.version; chown alice .gojail.version")
-		asked := probes(t, c)
-		require.True(t, harness.Poll(harness.Timeout, func() bool { return tree(c) == "v3" && probes(t, c) > asked }))
-		assert.Equal(t, zygote, recorded(t, c, "jails/debian/zygote"))
+		zygote := readRecordPid(t, c, "jails/debian/zygote")
+		runAsRoot(t, c, "cd /srv/versions/v2; echo 5 >.gojail.version; chown alice .gojail.version")
+		asked := countProbes(t, c)
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return readTree(c) == "v3" && countProbes(t, c) > asked }))
+		assert.Equal(t, zygote, readRecordPid(t, c, "jails/debian/zygote"))
 	})
 	t.Run("gone", func(t *testing.T) {
-		root(t, c, "mv /srv/versions/current /srv/versions/away")
+		runAsRoot(t, c, "mv /srv/versions/current /srv/versions/away")
 		assert.True(t, harness.Poll(harness.Timeout, func() bool {
-			return strings.Contains(tree(c), "its root /srv/versions/current cannot be opened: No such file or directory")
+			return strings.Contains(readTree(c), "its root /srv/versions/current cannot be opened: No such file or directory")
 		}))
-		prints(t, "v1", step("cat "+marker))
-		root(t, c, "mv /srv/versions/away /srv/versions/current")
-		assert.True(t, harness.Poll(harness.Timeout, func() bool { return tree(c) == "v3" }))
+		requireOutput(t, "v1", step("cat "+marker))
+		runAsRoot(t, c, "mv /srv/versions/away /srv/versions/current")
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return readTree(c) == "v3" }))
 	})
-	assert.Equal(t, 1, zygotes(c, "n1"), "the zygotes of the other trees are gone")
+	assert.Equal(t, 1, countZygotes(c, "n1"), "the zygotes of the other trees are gone")
 }
 
-// probes returns how often the storage of debian on n1 was asked since its template was made.
-func probes(t *testing.T, c *harness.Cluster) int {
+// countProbes returns how often the storage of debian on n1 was asked since its template was made.
+func countProbes(t *testing.T, c *harness.Cluster) int {
 	t.Helper()
-	words := strings.Fields(read(c, "/run/gojail/n1/jails/debian/storage"))
+	words := strings.Fields(readFile(c, "/run/gojail/n1/jails/debian/storage"))
 	if len(words) == 0 {
 		return 0 // as the launcher makes it
 	}
@@ -128,35 +128,35 @@ func probes(t *testing.T, c *harness.Cluster) int {
 
 // TestManyStepsAskOnce: at most one prober a second asks the storage.
 func TestManyStepsAskOnce(t *testing.T) {
-	c := versions(t, 5*time.Second*harness.Slow)
-	hasTree(t, c, "v1")
-	before, start := probes(t, c), time.Now()
+	c := newTreesCluster(t, 5*time.Second*harness.Slow)
+	waitForTree(t, c, "v1")
+	before, start := countProbes(t, c), time.Now()
 	var wait sync.WaitGroup
 	for range 24 {
-		wait.Go(func() { assert.Equal(t, "v1", tree(c)) })
+		wait.Go(func() { assert.Equal(t, "v1", readTree(c)) })
 	}
 	wait.Wait()
 	for range 8 {
-		assert.Equal(t, "v1", tree(c))
+		assert.Equal(t, "v1", readTree(c))
 	}
-	asked := probes(t, c) - before
+	asked := countProbes(t, c) - before
 	assert.LessOrEqual(t, asked, int(time.Since(start)/time.Second)+1)
 }
 
-// onFUSE is versions with a root that a FUSE daemon serves.
-func onFUSE(t *testing.T, deadline time.Duration) *harness.Cluster {
+// newFUSECluster is newTreesCluster with a root that a FUSE daemon serves.
+func newFUSECluster(t *testing.T, deadline time.Duration) *harness.Cluster {
 	t.Helper()
 	if _, err := exec.LookPath("bindfs"); err != nil {
 		t.Skip("needs bindfs: make deps")
 	}
-	c := versions(t, deadline)
-	root(t, c, "cd /srv/versions; rm current; mkdir current")
-	root(t, c, "bindfs /srv/versions/v1 /srv/versions/current")
+	c := newTreesCluster(t, deadline)
+	runAsRoot(t, c, "cd /srv/versions; rm current; mkdir current")
+	runAsRoot(t, c, "bindfs /srv/versions/v1 /srv/versions/current")
 	return c
 }
 
-// daemon returns the process of bindfs.
-func daemon(t *testing.T, c *harness.Cluster) string {
+// findDaemon returns the process of bindfs.
+func findDaemon(t *testing.T, c *harness.Cluster) string {
 	t.Helper()
 	found := c.Find("bindfs /srv/versions")
 	require.Len(t, found, 1)
@@ -165,25 +165,25 @@ func daemon(t *testing.T, c *harness.Cluster) string {
 
 // TestStaleTemplate: storage that is lost and mounted anew is in use again with the next job, without a word to the node.
 func TestStaleTemplate(t *testing.T) {
-	c := onFUSE(t, 5*time.Second*harness.Slow)
-	hasTree(t, c, "v1")
-	before := recorded(t, c, "jails/debian/zygote")
+	c := newFUSECluster(t, 5*time.Second*harness.Slow)
+	waitForTree(t, c, "v1")
+	before := readRecordPid(t, c, "jails/debian/zygote")
 	for _, how := range []string{"-KILL", "-TERM"} {
-		root(t, c, "kill "+how+" "+daemon(t, c))
+		runAsRoot(t, c, "kill "+how+" "+findDaemon(t, c))
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("bindfs /srv/versions")) == 0 }))
 		c.Root("umount", "-l", "/srv/versions/current")
-		root(t, c, "bindfs /srv/versions/v2 /srv/versions/current")
-		expire()
-		assert.Equal(t, "v2", tree(c), "within the same launch")
-		after := recorded(t, c, "jails/debian/zygote")
+		runAsRoot(t, c, "bindfs /srv/versions/v2 /srv/versions/current")
+		waitForExpiry()
+		assert.Equal(t, "v2", readTree(c), "within the same launch")
+		after := readRecordPid(t, c, "jails/debian/zygote")
 		assert.NotEqual(t, before, after)
 		before = after
 	}
-	assert.Equal(t, 1, zygotes(c, "n1"))
+	assert.Equal(t, 1, countZygotes(c, "n1"))
 }
 
-// expire waits until the last answer of the storage is no longer good.
-func expire() { time.Sleep(1100 * time.Millisecond) }
+// waitForExpiry waits until the last answer of the storage is no longer good.
+func waitForExpiry() { time.Sleep(1100 * time.Millisecond) }
 
 // silence is what a step says of storage that does not answer.
 const silence = `jail "debian" (root /srv/versions/current): the storage /srv/versions/v1 (fuse) at `
@@ -193,15 +193,15 @@ func TestSilentStorage(t *testing.T) {
 	const deadline = 3 * time.Second
 	for _, node := range []string{"warm", "cold"} {
 		t.Run(node, func(t *testing.T) {
-			c := onFUSE(t, deadline)
+			c := newFUSECluster(t, deadline)
 			var step func(string) harness.Result
 			if node == "warm" {
-				hasTree(t, c, "v1")
-				step = runningJob(t, c)
+				waitForTree(t, c, "v1")
+				step = startJob(t, c)
 			}
-			expire()
-			pid := daemon(t, c)
-			root(t, c, "kill -STOP "+pid)
+			waitForExpiry()
+			pid := findDaemon(t, c)
+			runAsRoot(t, c, "kill -STOP "+pid)
 			defer c.Root("kill", "-CONT", pid)
 
 			for _, launch := range []string{"srun", "later step", "sbatch"} {
@@ -213,13 +213,13 @@ func TestSilentStorage(t *testing.T) {
 					var said string
 					switch launch {
 					case "srun":
-						said = tree(c)
+						said = readTree(c)
 					case "later step":
-						said = oneLine(step("cat " + marker).Stderr)
+						said = findGojailLine(step("cat " + marker).Stderr)
 					case "sbatch":
 						job := c.Batch(harness.Alice, "cat "+marker, "-wn1", "--jail=debian", "--output=/tmp/%j.out")
 						assert.Equal(t, "FAILED", job.State, job)
-						said = oneLine(job.Output)
+						said = findGojailLine(job.Output)
 					}
 					assert.Contains(t, said, silence)
 					assert.Contains(t, said, " does not answer; ")
@@ -234,21 +234,21 @@ func TestSilentStorage(t *testing.T) {
 				assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("gojail-launcher")) == 0 }))
 			}
 
-			root(t, c, "kill -CONT "+pid)
-			hasTree(t, c, "v1")
+			runAsRoot(t, c, "kill -CONT "+pid)
+			waitForTree(t, c, "v1")
 			if step != nil {
-				prints(t, "v1", step("cat "+marker))
+				requireOutput(t, "v1", step("cat "+marker))
 			}
-			assert.Equal(t, 1, zygotes(c, "n1"))
+			assert.Equal(t, 1, countZygotes(c, "n1"))
 		})
 	}
 }
 
 // TestKeeperKilled: whichever of the processes is killed, the next step works.
 func TestKeeperKilled(t *testing.T) {
-	c := onFUSE(t, 10*time.Second*harness.Slow)
-	hasTree(t, c, "v1")
-	step := runningJob(t, c)
+	c := newFUSECluster(t, 10*time.Second*harness.Slow)
+	waitForTree(t, c, "v1")
+	step := startJob(t, c)
 	named := func(name string) (found []harness.Process) {
 		for _, p := range c.Processes() {
 			if p.Status["Name"] == name {
@@ -268,21 +268,21 @@ func TestKeeperKilled(t *testing.T) {
 	}
 	for _, name := range []string{"gojail-keeper", "gojail-zygote"} {
 		kill(name)
-		expire()
-		assert.Equal(t, "v1", tree(c), name)
+		waitForExpiry()
+		assert.Equal(t, "v1", readTree(c), name)
 		kill(name)
-		expire()
-		prints(t, "v1", step("cat "+marker))
+		waitForExpiry()
+		requireOutput(t, "v1", step("cat "+marker))
 	}
 	for _, name := range []string{"gojail-prober", "gojail-keeper", "gojail-zygote"} { // while a step waits
-		pid := daemon(t, c)
-		expire()
-		root(t, c, "kill -STOP "+pid)
+		pid := findDaemon(t, c)
+		waitForExpiry()
+		runAsRoot(t, c, "kill -STOP "+pid)
 		got := make(chan string)
-		go func() { got <- tree(c) }()
+		go func() { got <- readTree(c) }()
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(named("gojail-prober")) == 1 }))
 		kill(name)
-		root(t, c, "kill -CONT "+pid)
+		runAsRoot(t, c, "kill -CONT "+pid)
 		assert.Equal(t, "v1", <-got, name)
 	}
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(named("gojail-prober")) == 0 && len(named("gojail-keeper")) == 1 }),

@@ -33,9 +33,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	require.NoError(t, err, string(out))
 	text, err := os.ReadFile(program)
 	require.NoError(t, err)
-	write(t, c.Path(killer), string(text))
-	onNode(t, c, "/data/alice/file", "")
-	before := warmUp(t, c)
+	replaceFile(t, c.Path(killer), string(text))
+	writeOnNode(t, c, "/data/alice/file", "")
+	before := assembleTemplates(t, c)
 	for name, kills := range map[string]func(*testing.T, *harness.Cluster){
 		"launcher of a template": killTemplates, "launcher of a sandbox": killSandboxes,
 		"slurmstepd": killSteps, "slurmd and slurmstepd": killNode, "epilog": killEpilogs,
@@ -47,7 +47,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				waitForState(c, node)
 				c.Resume(node)
 			}
-			prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+			requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 			requireNothingLeft(t, c, before)
 		})
 	}
@@ -74,7 +74,7 @@ func killTemplates(t *testing.T, c *harness.Cluster) {
 	installKiller(t, c)
 	for _, whom := range []string{"oldest", "youngest"} { // the zygote to be, and the process with Go in it
 		killAtEachMoment(t, func(ms int) bool {
-			if record := strings.Fields(read(c, "/run/gojail/n1/jails/debian/zygote")); len(record) > 1 {
+			if record := strings.Fields(readFile(c, "/run/gojail/n1/jails/debian/zygote")); len(record) > 1 {
 				c.Root("kill", "-KILL", record[1])
 			}
 			orderKill(t, c, "template", ms, whom)
@@ -129,7 +129,7 @@ func requireJailedOrRefused(t *testing.T, ms int, r harness.Result) (ran bool) {
 		return false
 	}
 	assert.NotContains(t, r.Stdout, "ran in", "killed after %d ms", ms)
-	assert.NotEmpty(t, oneLine(r.Stderr), "killed after %d ms: %s", ms, r)
+	assert.NotEmpty(t, findGojailLine(r.Stderr), "killed after %d ms: %s", ms, r)
 	return false
 }
 
@@ -153,8 +153,8 @@ func killSteps(t *testing.T, c *harness.Cluster) {
 func killNode(t *testing.T, c *harness.Cluster) {
 	runDuringStep(t, c, func(printed func() string) {
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return printed() != "" }))
-		kill(c, "slurmd -N n1")
-		kill(c, "slurmstepd: [")
+		killProcesses(c, "slurmd -N n1")
+		killProcesses(c, "slurmstepd: [")
 	})
 	require.NoError(t, c.StartSlurmd("n1"))
 }
@@ -176,7 +176,7 @@ func runDuringStep(t *testing.T, c *harness.Cluster, during func(printed func() 
 	end()
 	srun.Wait()
 	for _, orphan := range []string{"slurmstepd: [", "sleep 4321"} { // proctrack/linuxproc ends none of a lost slurmstepd
-		kill(c, orphan)
+		killProcesses(c, orphan)
 	}
 }
 
@@ -187,7 +187,7 @@ func killEpilogs(t *testing.T, c *harness.Cluster) {
 		require.True(t, c.WaitIdle(), c.Drained())
 		wait := killNext(t, c, "epilog", ms)
 		use := []string{"true", "touch /tmp/file"}[ms%2] // its end is C's, or Go's
-		prints(t, "", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", use))
+		requireOutput(t, "", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", use))
 		wait()
 		waitForState(c, "n1")
 		undone = undone || strings.Contains(c.Drained(), "Epilog error")

@@ -20,11 +20,11 @@ func TestStepBeforeTheBatchScript(t *testing.T) {
 	options := jailed
 	options.Config = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"self\", \"range\"]\n", 1)
 	c := harness.Start(t, options)
-	ranged(t, c)
+	allowRange(t, c)
 	buildPlugin(t, c, "late")
-	stack := read(c, "/etc/slurm/plugstack.conf")
-	write(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/late/spank_late.so /data/go\nrequired ", 1))
-	require.Contains(t, read(c, "/etc/slurm/plugstack.conf"), "spank_late")
+	stack := readFile(c, "/etc/slurm/plugstack.conf")
+	replaceFile(t, c.Path("/etc/slurm/plugstack.conf"), strings.Replace(stack, "\nrequired ", "\nrequired /opt/late/spank_late.so /data/go\nrequired ", 1))
+	require.Contains(t, readFile(c, "/etc/slurm/plugstack.conf"), "spank_late")
 	for _, node := range harness.Nodes {
 		require.Zero(t, c.Gojail(node, "init", "debian").Code)
 	}
@@ -51,19 +51,19 @@ func checkAfterStep(t *testing.T, c *harness.Cluster, kind []string) {
 	})
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return c.JobFields(id)["JobState"] == "RUNNING" }))
 	step := slices.Concat([]string{"srun", "--overlap", "--jobid=" + id, "-n1"}, options)
-	prints(t, "debian", c.Run(harness.Alice, append(step, "cat", marker)...))
-	write(t, c.Path("/data/go"), "")
+	requireOutput(t, "debian", c.Run(harness.Alice, append(step, "cat", marker)...))
+	replaceFile(t, c.Path("/data/go"), "")
 	if !assert.True(t, harness.Poll(harness.Timeout, func() bool {
-		return strings.HasSuffix(read(c, jailHome+"late.out"), ": the end\n") || c.JobFields(id)["JobState"] != "RUNNING"
+		return strings.HasSuffix(readFile(c, jailHome+"late.out"), ": the end\n") || c.JobFields(id)["JobState"] != "RUNNING"
 	})) {
-		t.Log(read(c, jailHome+"late.out"))
+		t.Log(readFile(c, jailHome+"late.out"))
 	}
 	r := c.Run(harness.Bob, "srun", "--jail=debian", "-wn1", "--overcommit", "sh", "-c", "find "+spool+" -name slurm_script")
-	prints(t, "", r)
-	write(t, c.Path(jailHome+"seen"), "")
+	requireOutput(t, "", r)
+	replaceFile(t, c.Path(jailHome+"seen"), "")
 	job := c.WaitJob(harness.Job{ID: id})
 	assert.Equal(t, "COMPLETED", job.State, job)
 	assert.Equal(t, "debian\n: the end\n", job.Output, job)
 	require.True(t, c.WaitIdle())
-	prints(t, "", c.Run(harness.Bob, "srun", "--jail=debian", "-wn1", "ls", "-A", spool))
+	requireOutput(t, "", c.Run(harness.Bob, "srun", "--jail=debian", "-wn1", "ls", "-A", spool))
 }

@@ -44,11 +44,11 @@ func waitForInventory(t *testing.T, c *harness.Cluster) (inventory []string) {
 	return inventory
 }
 
-// warmUp assembles the templates of the jail debian, and returns the machine's inventory then.
-func warmUp(t *testing.T, c *harness.Cluster) []string {
+// assembleTemplates assembles the templates of the jail debian, and returns the machine's inventory then.
+func assembleTemplates(t *testing.T, c *harness.Cluster) []string {
 	t.Helper()
 	for _, node := range harness.Nodes {
-		prints(t, "debian", c.Run(harness.Alice, "srun", "-w"+node, "--jail=debian", "cat", marker))
+		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-w"+node, "--jail=debian", "cat", marker))
 	}
 	return waitForInventory(t, c)
 }
@@ -62,7 +62,7 @@ func requireNothingLeft(t *testing.T, c *harness.Cluster, before []string) {
 		return slices.Equal(before, after)
 	})
 	assert.True(t, same, "gone: %q\nleft: %q", subtract(before, after), subtract(after, before))
-	onlySpares(t, c)
+	requireOnlySpares(t, c)
 }
 
 // subtract returns the elements of one list that the other lacks, or has less often.
@@ -78,9 +78,9 @@ func subtract(one, other []string) (only []string) {
 	return only
 }
 
-// onlySpares requires that the scratch directories of idle nodes have nothing but spares: at most 32 new
+// requireOnlySpares requires that the scratch directories of idle nodes have nothing but spares: at most 32 new
 // directories, owned by root, each with an empty tmp.
-func onlySpares(t *testing.T, c *harness.Cluster) {
+func requireOnlySpares(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	for _, node := range harness.Nodes {
 		jobs := c.Path("/var/lib/gojail/" + node + "/jobs")
@@ -116,8 +116,8 @@ func describeFile(t *testing.T, path string) string {
 
 // TestNothingIsLeftBehind: the template stays, all that belongs to jobs goes.
 func TestNothingIsLeftBehind(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
 	for i := range 4 {
 		c.Run(harness.Alice, "srun", "-N2", "--jail=debian", "touch", "/tmp/file", "/dev/shm/file")
 		c.Run(harness.Alice, "srun", "--jail=debian", "sh", "-c", "exit 1")
@@ -128,8 +128,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 
 // TestSparesAreFew: as many jobs end at once as there may be spares, and more.
 func TestSparesAreFew(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\nexec sleep 4321\n",
 		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1", "--array=1-12", "--output=/dev/null"}})
 	require.Zero(t, submit.Code, submit)
@@ -152,17 +152,17 @@ func runAndKill(t *testing.T, c *harness.Cluster, brutally bool) {
 	id := strings.TrimSpace(submit.Stdout)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("sleep 4321")) > 0 }))
 	if brutally {
-		kill(c, "slurmstepd: ["+id)
+		killProcesses(c, "slurmstepd: ["+id)
 	}
 	c.Run(harness.Alice, "scancel", id)
 	if brutally { // with proctrack/linuxproc nobody else ends the tasks of a lost slurmstepd
-		kill(c, "/slurm_script") // not "slurm_script_launcher", which starts epilogs from 26.05 on
-		kill(c, "sleep 4321")
+		killProcesses(c, "/slurm_script") // not "slurm_script_launcher", which starts epilogs from 26.05 on
+		killProcesses(c, "sleep 4321")
 	}
 }
 
-// kill ends every process of the cluster whose command line contains the text.
-func kill(c *harness.Cluster, text string) {
+// killProcesses ends every process of the cluster whose command line contains the text.
+func killProcesses(c *harness.Cluster, text string) {
 	for _, p := range c.Find(text) {
 		c.Root("kill", "-KILL", formatNumber(uint64(p.Pid)))
 	}

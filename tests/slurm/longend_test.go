@@ -25,7 +25,7 @@ func TestEndDoesNotWaitForLeftovers(t *testing.T) {
 	options.SlurmConf = map[string]string{"PrologEpilogTimeout": "5"}
 	c := harness.Start(t, options)
 	const flood, socket = "/home/alice/flood", "/home/alice/flood.socket"
-	inJail(t, c, flood, compileProgram(t, "testdata/flood.c", "-static"))
+	writeInJail(t, c, flood, compileProgram(t, "testdata/flood.c", "-static"))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	take := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "-Jtake", "--jail=debian", flood, socket, "take"}})

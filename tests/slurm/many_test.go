@@ -34,10 +34,10 @@ var slow = regexp.MustCompile(`(?m)^.*error: Timed out waiting for \d+ connectio
 
 // TestManyJobsAtOnce: 30 jobs, 15 on each node, all from one zygote per node.
 func TestManyJobsAtOnce(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
 	zygotes := func() string {
-		return read(c, "/run/gojail/n1/jails/debian/zygote") + read(c, "/run/gojail/n2/jails/debian/zygote")
+		return readFile(c, "/run/gojail/n1/jails/debian/zygote") + readFile(c, "/run/gojail/n2/jails/debian/zygote")
 	}
 	theirs := zygotes()
 	dir := c.Path(jailHome + "many")
@@ -68,9 +68,9 @@ func TestManyJobsAtOnce(t *testing.T) {
 
 // TestManySandboxes: a job has no more than 32 of them on a node, each a process and its mounts.
 func TestManySandboxes(t *testing.T) {
-	c := shared(t)
-	warmUp(t, c)
-	_, id := allocation(t, c)
+	c := sharedCluster(t)
+	assembleTemplates(t, c)
+	_, id := allocate(t, c)
 	step := func(i int) harness.Result {
 		dir := fmt.Sprintf("/data/alice/%d", i)
 		if err := os.Mkdir(c.Path(dir), 0o755); err == nil {
@@ -79,17 +79,17 @@ func TestManySandboxes(t *testing.T) {
 		return c.Run(harness.Alice, "srun", "--jobid="+id, "-n1", "--jail=debian", "--jail-mount="+dir+":/mnt", "cat", marker)
 	}
 	for i := range 32 {
-		prints(t, "debian", step(i))
+		requireOutput(t, "debian", step(i))
 	}
 	r := step(32)
-	refused(t, "this job has 32 sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "+
+	requireRefused(t, "this job has 32 sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "+
 		"the most that a job may have: use the same options in more of its steps", r)
 	assert.Empty(t, r.Stdout)
 	r = c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=other", "echo", "ran")
-	refused(t, "this job has 32 sandboxes on this node", r)
-	prints(t, "debian", step(7))
-	prints(t, "debian", c.Run(harness.Bob, "srun", "-wn1", "--jail=debian", "cat", marker))
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return holders(c) == 32 }), "%d", holders(c))
+	requireRefused(t, "this job has 32 sandboxes on this node", r)
+	requireOutput(t, "debian", step(7))
+	requireOutput(t, "debian", c.Run(harness.Bob, "srun", "-wn1", "--jail=debian", "cat", marker))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return countHolders(c) == 32 }), "%d", countHolders(c))
 	c.Run(harness.Alice, "scancel", id)
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return holders(c) == 0 }), "%d of them are left", holders(c))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return countHolders(c) == 0 }), "%d of them are left", countHolders(c))
 }

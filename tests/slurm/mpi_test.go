@@ -32,7 +32,7 @@ func TestPMIx(t *testing.T) {
 	require.NoError(t, err, string(out))
 	text, err := os.ReadFile(program)
 	require.NoError(t, err)
-	write(t, c.Path("/srv/jails/debian/home/alice/pmix"), string(text))
+	replaceFile(t, c.Path("/srv/jails/debian/home/alice/pmix"), string(text))
 	require.NoError(t, os.Chmod(c.Path("/srv/jails/debian/home/alice/pmix"), 0o755))
 	for range 2 {
 		r := c.Run(harness.Alice, "srun", "-N2", "-n4", "--mpi=pmix", "--jail=debian", "env", pmixPath, "/home/alice/pmix")
@@ -53,7 +53,7 @@ func TestPMIx(t *testing.T) {
 	assert.NotContains(t, string(text), "pmix.", "the directories of steps that are over")
 	requireNoPMIxDirectory(t, c)
 	r := c.Run(harness.Alice, "srun", "-N2", "--mpi=pmi2", "--jail=debian", "cat", marker)
-	prints(t, "debian\ndebian", r)
+	requireOutput(t, "debian\ndebian", r)
 }
 
 // requireNoPMIxDirectory requires that Slurm's directory for PMIx clients is gone after the step from the

@@ -23,15 +23,15 @@ func sortLines(text string) string {
 }
 
 func TestMultiProg(t *testing.T) {
-	c := shared(t)
-	onNode(t, c, "/home/alice/programs", "0 cat /etc/gojail-jail\n1-2 sh -c 'echo $SLURM_PROCID-of-$(cat /etc/gojail-jail)'\n")
+	c := sharedCluster(t)
+	writeOnNode(t, c, "/home/alice/programs", "0 cat /etc/gojail-jail\n1-2 sh -c 'echo $SLURM_PROCID-of-$(cat /etc/gojail-jail)'\n")
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "-n3", "--multi-prog", "/home/alice/programs")
 	require.Zero(t, r.Code, r)
 	assert.Equal(t, "1-of-debian 2-of-debian debian", sortLines(r.Stdout), r)
 }
 
 func TestArray(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	names := []string{"array.1", "array.2", "array.3"}
 	removeFromJail(t, c, names...)
 	job := c.Batch(harness.Alice, where, "--jail=debian", "--array=1-3", "--output=/home/alice/array.%a")
@@ -46,7 +46,7 @@ func TestArray(t *testing.T) {
 }
 
 func TestNestedAndOverlappingSteps(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	job := c.Batch(harness.Alice, `srun -n2 cat /etc/gojail-jail
 srun --overlap sh -c 'sleep 1; cat /etc/gojail-jail' &
 srun --overlap cat /etc/gojail-jail
@@ -58,7 +58,7 @@ srun --jail=other cat /etc/gojail-jail`, "--jail=debian", "-N2", "-n2")
 
 // TestPty: the terminal of --pty is among the job's own, and the only one there.
 func TestPty(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	for range 2 {
 		r := c.Run(harness.Alice, "script", "-qec", "srun --jail=debian --pty sh -c 'tty; ls /dev/pts; cat /etc/gojail-jail; stty size; echo on it >/dev/tty'", "/dev/null")
 		require.Zero(t, r.Code, r)
@@ -70,7 +70,7 @@ func TestPty(t *testing.T) {
 }
 
 func TestRequeue(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	removeFromJail(t, c, "requeue.out", "started")
 	script := `cat /etc/gojail-jail; ls /tmp
 if [ -z "$SLURM_RESTART_COUNT" ]; then touch /tmp/first ~/started; sleep 600; fi`
@@ -89,7 +89,7 @@ if [ -z "$SLURM_RESTART_COUNT" ]; then touch /tmp/first ~/started; sleep 600; fi
 		if time.Since(requeued) > 2*time.Second && c.JobFields(id)["JobState"] == "PENDING" {
 			c.Root("scontrol", "update", "jobid="+id, "starttime=now")
 		}
-		return strings.Count(read(c, jailHome+"requeue.out"), "debian") == 2
+		return strings.Count(readFile(c, jailHome+"requeue.out"), "debian") == 2
 	})
 	job := c.WaitJob(harness.Job{ID: id})
 	assert.Equal(t, "COMPLETED", job.State, job)
@@ -116,11 +116,11 @@ ask("cmd=finalize;")
 `
 
 func TestPMI2(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	if !strings.Contains(c.Root("srun", "--mpi=list").Stdout+c.Root("srun", "--mpi=list").Stderr, "pmi2") {
 		t.Skip("needs Slurm's plugin mpi/pmi2, which this Slurm was built without")
 	}
-	inJail(t, c, "/home/alice/pmi2.py", pmi2)
+	writeInJail(t, c, "/home/alice/pmi2.py", pmi2)
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "--mpi=pmi2", "-N2", "-n4", "python3", "/home/alice/pmi2.py")
 	require.Zero(t, r.Code, r)
 	assert.Equal(t, "rank-0-of-4-in-debian rank-1-of-4-in-debian rank-2-of-4-in-debian rank-3-of-4-in-debian", sortLines(r.Stdout), r)

@@ -41,7 +41,7 @@ func startMunge(t *testing.T, c *harness.Cluster) {
 // TestRestartOfMunge: a job that starts afterwards sees the new socket, though
 // its jail was assembled before.
 func TestRestartOfMunge(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	job := c.Batch(harness.Alice, nestedStep, "--jail=debian")
 	require.Equal(t, "COMPLETED debian\n", job.State+" "+job.Output, job)
 	before := c.Gojail("n1", "ls")
@@ -55,13 +55,13 @@ func TestRestartOfMunge(t *testing.T) {
 // TestJailIsAssembledWithoutMunge: slurmd cannot start a job then, but a jail
 // that is assembled at that moment serves those that come later.
 func TestJailIsAssembledWithoutMunge(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	stopMunge(t, c)
 	reload := c.Gojail("n1", "reload", "debian")
 	inside := c.Gojail("n1", "run", "debian", "--", "cat", marker)
 	startMunge(t, c) // whatever happened: other tests need it
 	require.Zero(t, reload.Code, reload)
-	prints(t, "debian", inside)
+	requireOutput(t, "debian", inside)
 	job := c.Batch(harness.Alice, nestedStep, "--jail=debian", "--nodelist=n1")
 	assert.Equal(t, "COMPLETED debian\n", job.State+" "+job.Output, job)
 }

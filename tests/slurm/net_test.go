@@ -15,7 +15,7 @@ import (
 // TestNetworkIsRefused: where there is nothing to attach, no task runs. What can be
 // attached is tested in the VM, which has cards with VFs.
 func TestNetworkIsRefused(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	for _, r := range []struct {
 		args []string
 		want string
@@ -27,13 +27,13 @@ func TestNetworkIsRefused(t *testing.T) {
 		got := c.Run(harness.Alice, append(append([]string{"srun", "-wn1"}, r.args...), "echo", "ran")...)
 		assert.NotZero(t, got.Code, got)
 		assert.NotContains(t, got.Stdout, "ran")
-		assert.Contains(t, oneLine(got.Stderr), r.want)
+		assert.Contains(t, findGojailLine(got.Stderr), r.want)
 	}
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "cat", marker))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "cat", marker))
 	r := c.Do(harness.Command{User: harness.Alice, Env: []string{"SLURM_JAIL_NET=ai"}, Args: []string{"srun", "-wn1", "--jail=debian", "echo", "ran"}})
 	assert.NotContains(t, r.Stdout, "ran")
 	r = c.Do(harness.Command{User: harness.Alice, Env: []string{"SLURM_JAIL_NET=ai"}, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=none", "cat", marker}})
-	prints(t, "debian", r)
+	requireOutput(t, "debian", r)
 	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 	r = c.Gojail("n1", "sweep")
 	assert.Zero(t, r.Code, r)
@@ -43,23 +43,23 @@ func TestNetworkIsRefused(t *testing.T) {
 // TestDefaultNetworkIsAsked: network.toml may say that jobs have a network; a wrong
 // one, or one that comes later, is seen by the next step.
 func TestDefaultNetworkIsAsked(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	path := c.Path("/etc/gojail/network.toml")
 	t.Cleanup(func() { require.NoError(t, os.Remove(path)) })
 	step := func() harness.Result {
 		return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
 	}
 	require.NoError(t, os.WriteFile(path, []byte("default = [\n"), 0o644))
-	refused(t, "network.toml: line 1", step())
+	requireRefused(t, "network.toml: line 1", step())
 	require.NoError(t, os.WriteFile(path, []byte("[[policy]]\nname = \"p\"\nnic = { pf = [\"nosuch0\"] }\nvfs = 1\n[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\nnodes = \"n[1-2]\"\nper_node = 1\n"+
 		"[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"a\"]\n"), 0o644))
-	prints(t, "ran in debian", step())
+	requireOutput(t, "ran in debian", step())
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, append([]byte("default = \"r\"\n"), text...), 0o644))
 	r := step()
 	assert.NotContains(t, r.Stdout, "ran in", "there is no card: %s", r)
 	assert.Contains(t, r.Stderr, "rail r: the node has no VFs for it; run: gojail vf apply", r)
-	prints(t, "ran in debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", task))
+	requireOutput(t, "ran in debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", task))
 	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 }

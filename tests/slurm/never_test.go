@@ -88,7 +88,7 @@ func readTraitsAround(t *testing.T, c *harness.Cluster) map[string]traits {
 // TestSlurmsProcessesAreUnchanged compares a cluster without the plugin to one with it.
 func TestSlurmsProcessesAreUnchanged(t *testing.T) {
 	plain := runAndReadTraits(t, harness.Start(t, harness.Options{}))
-	c := shared(t)
+	c := sharedCluster(t)
 	assert.Equal(t, plain, runAndReadTraits(t, c, "--jail=none"))
 	assert.Equal(t, plain, runAndReadTraits(t, c, "--jail=debian"))
 }
@@ -97,7 +97,7 @@ func TestSlurmsProcessesAreUnchanged(t *testing.T) {
 func TestClientsAreUnchanged(t *testing.T) {
 	const show = "grep -h -e Sig -e 'open files' /proc/self/status /proc/self/limits | grep -v -e SigQ -e SigPnd -e ShdPnd"
 	plain := harness.Start(t, harness.Options{})
-	c := shared(t)
+	c := sharedCluster(t)
 	for name, run := range map[string]func(c *harness.Cluster, option ...string) string{
 		"srun": func(c *harness.Cluster, option ...string) string {
 			return c.Run(harness.Alice, append(append([]string{"srun"}, option...), "sh", "-c", show)...).Stdout
@@ -117,14 +117,14 @@ func TestClientsAreUnchanged(t *testing.T) {
 
 func TestNoDescriptorOfThePluginInATask(t *testing.T) {
 	plain := harness.Start(t, harness.Options{})
-	c := shared(t)
+	c := sharedCluster(t)
 	list := func(c *harness.Cluster, option ...string) string {
 		r := c.Run(harness.Alice, append(append([]string{"srun"}, option...), "sh", "-c", "ls /proc/self/fd; ls -l /proc/self/fd | grep -c -e ns: -e gojail -e /srv")...)
 		return r.Stdout
 	}
 	want := list(plain)
 	assert.Equal(t, want, list(c, "--jail=debian"), "the first step of a job")
-	onNode(t, c, "/data/alice/file", "")
+	writeOnNode(t, c, "/data/alice/file", "")
 	assert.Equal(t, want, list(c, "--jail=debian", "--jail-mount=/data/alice:/mnt"))
 	job := c.Batch(harness.Alice, "ls /proc/self/fd | wc -l; srun ls /proc/self/fd | wc -l", "--jail=debian")
 	bare := plain.Batch(harness.Alice, "ls /proc/self/fd | wc -l; srun ls /proc/self/fd | wc -l")

@@ -13,9 +13,9 @@ const whereAndWhat = "cat /etc/gojail-jail; cat /mnt/data/file /data/file"
 // The options reach every step of a job on each way that Slurm has for them, the
 // repeated --jail-mount in whole, also where the user's environment stays behind.
 func TestOptionsTravel(t *testing.T) {
-	c := shared(t)
-	onNode(t, c, "/data/alice/file", "1\n")
-	onNode(t, c, "/data/shared/file", "2\n")
+	c := sharedCluster(t)
+	writeOnNode(t, c, "/data/alice/file", "1\n")
+	writeOnNode(t, c, "/data/shared/file", "2\n")
 	options := []string{"--jail=debian", "--jail-mount=/data/alice:/mnt/data", "--jail-mount=/data/shared:/data"}
 	const want = "debian\n1\n2\n"
 
@@ -39,7 +39,7 @@ func TestOptionsTravel(t *testing.T) {
 
 // What a step says replaces what its job was submitted with.
 func TestStepOptionsReplaceThoseOfTheJob(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	job := c.Batch("alice", "cat /etc/gojail-jail; srun --jail=other cat /etc/gojail-jail; SLURM_JAIL=other srun cat /etc/gojail-jail; "+
 		"srun cat /etc/gojail-jail", "--jail=debian")
 	assert.Equal(t, "COMPLETED debian\nother\nother\ndebian\n", job.State+" "+job.Output, job)

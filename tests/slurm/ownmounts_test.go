@@ -33,9 +33,9 @@ func listOwnMounts(t *testing.T, c *harness.Cluster) []string {
 
 // TestSiteFileSaysWhatIsMounted: C mounts what the site file lists, as it lists it, and nothing of its own.
 func TestSiteFileSaysWhatIsMounted(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	const pts = "devpts /dev/pts rw,nosuid,noexec,relatime rw,gid=5,mode=620,ptmxmode=666"
-	warmUp(t, c)
+	assembleTemplates(t, c)
 	planned := []string{
 		"tmpfs /run rw,nosuid,nodev,relatime rw,size=65536k,nr_inodes=16384,mode=755",
 		"proc /proc rw,nosuid,nodev,noexec,relatime rw,hidepid=invisible",

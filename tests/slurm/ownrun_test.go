@@ -19,25 +19,25 @@ import (
 // TestRunIsEachSandboxsOwn: what root leaves in /run, in a job or with `gojail run`, is in no later sandbox,
 // and a job can fill no more than a small tmpfs there.
 func TestRunIsEachSandboxsOwn(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	leave := []string{"sh", "-c", "echo x >/run/left && ls -d /run/left"}
-	prints(t, "/run/left", c.Run("root", append([]string{"srun", "-wn1", "--jail=debian"}, leave...)...))
-	prints(t, "/run/left", c.Gojail("n1", append([]string{"run", "debian", "--"}, leave...)...))
+	requireOutput(t, "/run/left", c.Run("root", append([]string{"srun", "-wn1", "--jail=debian"}, leave...)...))
+	requireOutput(t, "/run/left", c.Gojail("n1", append([]string{"run", "debian", "--"}, leave...)...))
 	const look = `ls /run; stat -c '%a %u:%g' /run /run/lock; touch /run/lock/mine; touch /run/mine 2>/dev/null && echo written
 df --output=size -k /run | tail -n1 | tr -d ' '; /run/gojail/bin/gojail --help >/dev/null && echo command; ls /run/munge`
 	for range 2 { // in a sandbox that is made when it is asked for, and in one that was begun before
-		prints(t, "gojail\nlock\nmunge\n755 0:0\n1777 0:0\n65536\ncommand\nmunge.socket.2", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", look))
+		requireOutput(t, "gojail\nlock\nmunge\n755 0:0\n1777 0:0\n65536\ncommand\nmunge.socket.2", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", look))
 	}
 }
 
 // TestRunOfARange: /run belongs to root in the jail, which may create there what packages need.
 func TestRunOfARange(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\"]\n", 1))
-	ranged(t, c)
+	allowRange(t, c)
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-root=range", "sh", "-c",
 		"mkdir /run/sshd /run/munge/x && touch /run/adduser /run/lock/x && chown 7:8 /run/adduser && stat -c '%a %u:%g' /run /run/lock /run/munge /run/sshd /run/adduser")
-	prints(t, "755 0:0\n1777 0:0\n755 0:0\n755 0:0\n644 7:8", r)
+	requireOutput(t, "755 0:0\n1777 0:0\n755 0:0\n755 0:0\n644 7:8", r)
 }
 
 // A package that brings a user, as openssh-server does: its postinst fails if one command does.
@@ -53,7 +53,7 @@ stat -c %U:%G /var/lib/brings`
 // TestPackagesThatBringUsers are installed by range into a jail that has the node's passwd and group;
 // later jobs know their users and the node's.
 func TestPackagesThatBringUsers(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	r := c.Root("sh", "-c", `cd /srv/jails && cp -al debian fresh && rm -rf fresh/etc fresh/var && cp -a debian/etc debian/var fresh && grep -v alice debian/etc/passwd >fresh/etc/passwd`)
 	require.Zero(t, r.Code, r)
 	t.Cleanup(func() { c.Root("rm", "-rf", "/srv/jails/fresh") })
@@ -64,25 +64,25 @@ func TestPackagesThatBringUsers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, own.Close())
 	configure(t, c, harness.DefaultConfig+"[jail.fresh]\nroot = \"/srv/jails/fresh\"\njail_root = [\"range\"]\nhost = [\"/etc/passwd\", \"/etc/group\"]\n")
-	ranged(t, c)
+	allowRange(t, c)
 	r = c.Gojail("n1", "init", "fresh")
 	require.Zero(t, r.Code, r)
 	alice := func(args ...string) harness.Result {
 		return c.Run(harness.Alice, append([]string{"srun", "-wn1", "--jail=fresh"}, args...)...)
 	}
-	prints(t, "alice\nfine\nbob:5002", alice("sh", "-c", "id -un; getent passwd fine | cut -d: -f1; echo bob:$(id -u bob)\ngetent passwd zero person half +evil evil; :"))
-	prints(t, "brought:brought", alice("--jail-root=range", "sh", "-c", packageScript))
+	requireOutput(t, "alice\nfine\nbob:5002", alice("sh", "-c", "id -un; getent passwd fine | cut -d: -f1; echo bob:$(id -u bob)\ngetent passwd zero person half +evil evil; :"))
+	requireOutput(t, "brought:brought", alice("--jail-root=range", "sh", "-c", packageScript))
 	for range 2 { // the first may be one that was begun before the package came
 		// By name: the node may have other users with the ids, which a lookup by id finds first.
-		prints(t, "alice\nsame", alice("sh", "-c", "id -un; getent group brought >/dev/null && test $(id -u brought) = $(stat -c %u /var/lib/brings) && echo same"))
+		requireOutput(t, "alice\nsame", alice("sh", "-c", "id -un; getent group brought >/dev/null && test $(id -u brought) = $(stat -c %u /var/lib/brings) && echo same"))
 	}
-	assert.Contains(t, read(c, "/srv/jails/fresh/etc/passwd"), "\nbrought:")
-	assert.NotContains(t, read(c, "/etc/passwd"), "brought")
+	assert.Contains(t, readFile(c, "/srv/jails/fresh/etc/passwd"), "\nbrought:")
+	assert.NotContains(t, readFile(c, "/etc/passwd"), "brought")
 }
 
 // TestManyMountsBelowARecursiveOne: hundreds of homes that an automounter has mounted come along with /home.
 func TestManyMountsBelowARecursiveOne(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	const homes = 400
 	long := strings.Repeat("long/", 110) + "home"
 	r := c.Root("sh", "-c", fmt.Sprintf(`mkdir -p /data/homes && mount -t tmpfs homes /data/homes && cd /data/homes &&
@@ -92,16 +92,16 @@ mkdir -p %s && mount -t tmpfs -o size=4k home %[2]s && echo here >h%[1]d/file`, 
 	require.Zero(t, r.Code, r)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.other]\n", "[[jail.debian.mounts]]\ndestination = \"/mnt\"\nsource = \"/data/homes\"\noptions = [\"rbind\"]\n[jail.other]\n", 1))
 	for range 2 {
-		prints(t, "here", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", filepath.Join("/mnt", fmt.Sprintf("h%d", homes), "file")))
+		requireOutput(t, "here", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", filepath.Join("/mnt", fmt.Sprintf("h%d", homes), "file")))
 	}
 }
 
 // TestRangeReplacesLibraries: a library that is the node's in other steps, as the jail lacks it, can be installed
 // by root of a range; later steps have the jail's own, also those of root of a range.
 func TestRangeReplacesLibraries(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\"]\n", 1))
-	ranged(t, c)
+	allowRange(t, c)
 	step := func(args ...string) harness.Result {
 		return c.Run(harness.Alice, append([]string{"srun", "-wn1", "--jail=debian"}, args...)...)
 	}
@@ -122,7 +122,7 @@ func TestRangeReplacesLibraries(t *testing.T) {
 		c.Gojail("n1", "reload", "debian")
 	})
 	for range 2 {
-		prints(t, "own", step("--jail-root=range", "sh", "-c", fmt.Sprintf("echo own >%[1]s.new && mv %[1]s.new %[1]s && cat %[1]s", library)))
+		requireOutput(t, "own", step("--jail-root=range", "sh", "-c", fmt.Sprintf("echo own >%[1]s.new && mv %[1]s.new %[1]s && cat %[1]s", library)))
 	}
-	prints(t, "own", step("cat", library))
+	requireOutput(t, "own", step("cat", library))
 }

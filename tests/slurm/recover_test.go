@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// allocation allocates a job without tasks, and returns a function that runs its steps one by one.
-func allocation(t *testing.T, c *harness.Cluster) (step func(script string) harness.Result, id string) {
+// allocate allocates a job without tasks, and returns a function that runs its steps one by one.
+func allocate(t *testing.T, c *harness.Cluster) (step func(script string) harness.Result, id string) {
 	t.Helper()
 	r := c.Run(harness.Alice, "salloc", "--no-shell", "-wn1", "-n1")
 	require.Zero(t, r.Code, r)
@@ -33,109 +33,109 @@ func allocation(t *testing.T, c *harness.Cluster) (step func(script string) harn
 }
 
 func TestSlurmdRestartBetweenTwoSteps(t *testing.T) {
-	c := shared(t)
-	step, _ := allocation(t, c)
-	prints(t, "debian", step("touch /tmp/first; cat "+marker))
+	c := sharedCluster(t)
+	step, _ := allocate(t, c)
+	requireOutput(t, "debian", step("touch /tmp/first; cat "+marker))
 	require.NoError(t, c.RestartSlurmd("n1"))
-	prints(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
+	requireOutput(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
 }
 
 // TestHolderKilledBetweenTwoSteps: a new one takes its place, and /tmp, a directory of the node, is still there.
 func TestHolderKilledBetweenTwoSteps(t *testing.T) {
-	c := shared(t)
-	step, id := allocation(t, c)
-	prints(t, "debian", step("touch /tmp/first; cat "+marker))
+	c := sharedCluster(t)
+	step, id := allocate(t, c)
+	requireOutput(t, "debian", step("touch /tmp/first; cat "+marker))
 	record, err := os.ReadFile(c.Path("/run/gojail/n1/jobs/" + id + "/debian"))
 	require.NoError(t, err)
 	c.Root("kill", "-KILL", strings.Fields(string(record))[1])
-	prints(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
+	requireOutput(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
 }
 
 // TestNumberOfAHolderIsReused: the record of a sandbox whose holder is gone tells of the number that the holder of another
 // sandbox of the job has by now.
 func TestNumberOfAHolderIsReused(t *testing.T) {
-	c := shared(t)
-	debian, id := allocation(t, c)
+	c := sharedCluster(t)
+	debian, id := allocate(t, c)
 	other := func() harness.Result {
 		return c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=other", "cat", marker)
 	}
-	prints(t, "debian", debian("cat "+marker))
-	prints(t, "other", other())
+	requireOutput(t, "debian", debian("cat "+marker))
+	requireOutput(t, "other", other())
 	record := "/run/gojail/n1/jobs/" + id + "/other"
-	pid, killed := recorded(t, c, "jobs/"+id+"/debian"), recorded(t, c, "jobs/"+id+"/other")
+	pid, killed := readRecordPid(t, c, "jobs/"+id+"/debian"), readRecordPid(t, c, "jobs/"+id+"/other")
 	c.Root("kill", "-KILL", strconv.Itoa(killed))
-	text := strings.Replace(read(c, record), fmt.Sprintf(" %d ", killed), fmt.Sprintf(" %d ", pid), 1)
+	text := strings.Replace(readFile(c, record), fmt.Sprintf(" %d ", killed), fmt.Sprintf(" %d ", pid), 1)
 	require.NoError(t, os.WriteFile(c.Path(record), []byte(text), 0o600))
-	prints(t, "other", other())
-	assert.NotEqual(t, pid, recorded(t, c, "jobs/"+id+"/other"))
-	prints(t, "debian", debian("cat "+marker))
+	requireOutput(t, "other", other())
+	assert.NotEqual(t, pid, readRecordPid(t, c, "jobs/"+id+"/other"))
+	requireOutput(t, "debian", debian("cat "+marker))
 }
 
 func TestZygoteKilled(t *testing.T) {
-	c := shared(t)
-	step, _ := allocation(t, c)
-	prints(t, "debian", step("touch /tmp/first; cat "+marker))
-	c.Root("kill", "-KILL", strconv.Itoa(recorded(t, c, "jails/debian/zygote")))
-	prints(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	c := sharedCluster(t)
+	step, _ := allocate(t, c)
+	requireOutput(t, "debian", step("touch /tmp/first; cat "+marker))
+	c.Root("kill", "-KILL", strconv.Itoa(readRecordPid(t, c, "jails/debian/zygote")))
+	requireOutput(t, "debian\n/tmp/first", step("cat "+marker+"; ls /tmp/first"))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 }
 
 // TestZygoteStopped: the deadline ends the launch, and steps of running jobs need no zygote.
 func TestZygoteStopped(t *testing.T) {
-	c := shared(t)
-	step, _ := allocation(t, c)
-	prints(t, "debian", step("cat "+marker))
-	pid := strconv.Itoa(recorded(t, c, "jails/debian/zygote"))
+	c := sharedCluster(t)
+	step, _ := allocate(t, c)
+	requireOutput(t, "debian", step("cat "+marker))
+	pid := strconv.Itoa(readRecordPid(t, c, "jails/debian/zygote"))
 	require.Zero(t, c.Root("kill", "-STOP", pid).Code)
 	defer c.Root("kill", "-CONT", pid)
-	prints(t, "debian", step("cat "+marker))
+	requireOutput(t, "debian", step("cat "+marker))
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
 	assert.NotContains(t, r.Stdout, "ran in node")
 	assert.Less(t, r.Duration, 30*time.Second*harness.Slow, r)
 	if r.Code != 0 {
-		refused(t, "debian", r)
+		requireRefused(t, "debian", r)
 	}
 }
 
 // TestDamagedState: records that are cut short, lie or are rubbish count as absent.
 func TestDamagedState(t *testing.T) {
-	c := shared(t)
-	warmUp(t, c)
+	c := sharedCluster(t)
+	assembleTemplates(t, c)
 	other := fmt.Sprintf("%d %d 1 0123456789abcdef 0\n", contract.Version, c.Find("slurmctld")[0].Pid) // its pid was given to another process
 	for _, damage := range []string{"", "1", "1 1 1 0123456789abcdef 0\n", other, "\x00\xff\n", strings.Repeat("9", 10_000)} {
-		step, id := allocation(t, c)
-		prints(t, "debian", step("cat "+marker))
+		step, id := allocate(t, c)
+		requireOutput(t, "debian", step("cat "+marker))
 		record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
 		require.NoError(t, os.WriteFile(record, []byte(damage), 0o600))
-		prints(t, "debian", step("cat "+marker))
+		requireOutput(t, "debian", step("cat "+marker))
 		require.NoError(t, os.WriteFile(c.Path("/run/gojail/n1/jails/debian/zygote"), []byte(damage), 0o600))
-		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 		require.NoError(t, os.WriteFile(c.Path("/run/gojail/n1/site"), []byte(damage), 0o600))
-		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 		c.Run(harness.Alice, "scancel", id)
 	}
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "cat", marker))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "cat", marker))
 	require.True(t, c.WaitIdle())
 	r := c.Gojail("n1", "sweep")
 	require.Zero(t, r.Code, r)
 	assert.Contains(t, r.Stdout, "whose record is lost")
-	assert.Zero(t, holders(c), "a holder is left")
+	assert.Zero(t, countHolders(c), "a holder is left")
 	for _, node := range harness.Nodes { // a spare is called so at first
-		assert.True(t, harness.Poll(harness.Timeout, func() bool { return zygotes(c, node) == 1 }), "%d zygotes on %s", zygotes(c, node), node)
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return countZygotes(c, node) == 1 }), "%d zygotes on %s", countZygotes(c, node), node)
 	}
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 }
 
 // TestSweepLeavesWhoIsAlive: a record is lost while its job runs.
 func TestSweepLeavesWhoIsAlive(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
-	step, id := allocation(t, c)
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
+	step, id := allocate(t, c)
 	done := make(chan harness.Result)
 	go func() { done <- step("sleep 4321 || cat " + marker) }()
 	record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
 	sleeps := func(p harness.Process) bool { return p.Status["Name"] == "sleep" }
-	require.True(t, harness.Poll(harness.Timeout, func() bool { return slices.ContainsFunc(c.Find("sleep 4321"), sleeps) && holders(c) == 1 }))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return slices.ContainsFunc(c.Find("sleep 4321"), sleeps) && countHolders(c) == 1 }))
 	text, err := os.ReadFile(record)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(record))
@@ -153,47 +153,47 @@ func TestSweepLeavesWhoIsAlive(t *testing.T) {
 			c.Root("kill", formatNumber(uint64(p.Pid)))
 		}
 	}
-	prints(t, "debian", <-done)
+	requireOutput(t, "debian", <-done)
 	c.Run(harness.Alice, "scancel", id)
 	requireNothingLeft(t, c, before)
 }
 
 // TestConfigurationChangesReachTheNextJob: an old template is not used for it.
 func TestConfigurationChangesReachTheNextJob(t *testing.T) {
-	c := shared(t)
-	prints(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
+	c := sharedCluster(t)
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "--jail=debian", "cat", marker))
 	configure(t, c, addMount("/mnt")(harness.DefaultConfig))
-	onNode(t, c, filepath.Join("/data/shared", "new"), "new\n")
-	prints(t, "new", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/mnt/new"))
+	writeOnNode(t, c, filepath.Join("/data/shared", "new"), "new\n")
+	requireOutput(t, "new", c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/mnt/new"))
 }
 
 // TestFirstJobOfANodeMounts: a job with mounts of its user may be the one that makes the template.
 func TestFirstJobOfANodeMounts(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	dropTemplates(t, c)
-	onNode(t, c, "/data/alice/file", "of the node\n")
+	writeOnNode(t, c, "/data/alice/file", "of the node\n")
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-mount=/data/alice:/mnt", "cat", "/mnt/file")
-	prints(t, "of the node", r)
+	requireOutput(t, "of the node", r)
 }
 
 // TestRecordsOfAnotherVersion: after an upgrade nobody asks the processes of before, and each of them is ended in its time.
 func TestRecordsOfAnotherVersion(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	dropTemplates(t, c) // the reload below ends the zygote of any other jail, too
-	before := warmUp(t, c)
+	before := assembleTemplates(t, c)
 	older := func(record string) (pid int) {
-		pid = recorded(t, c, record)
-		text := read(c, "/run/gojail/n1/"+record)
+		pid = readRecordPid(t, c, record)
+		text := readFile(c, "/run/gojail/n1/"+record)
 		_, rest, _ := strings.Cut(text, " ")
-		write(t, c.Path("/run/gojail/n1/"+record), "1 "+rest)
+		replaceFile(t, c.Path("/run/gojail/n1/"+record), "1 "+rest)
 		return pid
 	}
 	gone := func(pid int) bool {
 		return harness.Poll(harness.Timeout, func() bool { _, err := c.Process(pid); return err != nil })
 	}
-	_, id := allocation(t, c)
+	_, id := allocate(t, c)
 	step := func() {
-		prints(t, "debian", c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=debian", "cat", marker))
+		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=debian", "cat", marker))
 	}
 	step()
 	holder := older("jobs/" + id + "/debian")
@@ -201,20 +201,20 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 	assert.True(t, gone(holder), "the holder of a job that has ended lives on")
 
 	zygote := older("jails/debian/zygote")
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	assert.True(t, gone(zygote), "the zygote in whose place there is another lives on")
 	for _, command := range []string{"reload", "sweep"} {
 		zygote = older("jails/debian/zygote")
 		r := c.Gojail("n1", command)
 		require.Zero(t, r.Code, r)
 		assert.True(t, gone(zygote), command)
-		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	}
 	requireNothingLeft(t, c, before)
 }
 
-// holders returns the number of sandboxes that are held or being built.
-func holders(c *harness.Cluster) (count int) {
+// countHolders returns the number of sandboxes that are held or being built.
+func countHolders(c *harness.Cluster) (count int) {
 	for _, p := range c.Processes() {
 		if name := p.Status["Name"]; name == "gojail-holder" || name == "gojail-builder" {
 			count++
@@ -223,8 +223,8 @@ func holders(c *harness.Cluster) (count int) {
 	return count
 }
 
-// zygotes returns the number of templates of the jail debian on a node.
-func zygotes(c *harness.Cluster, node string) (count int) {
+// countZygotes returns the number of templates of the jail debian on a node.
+func countZygotes(c *harness.Cluster, node string) (count int) {
 	for _, p := range c.Find("state=/run/gojail/" + node + " ") {
 		if p.Status["Name"] == "gojail-zygote" && strings.Contains(p.Command, " jail=debian ") {
 			count++
@@ -235,15 +235,15 @@ func zygotes(c *harness.Cluster, node string) (count int) {
 
 // TestHolderWithoutRecordEnds: no later step, and no sweep, could find it.
 func TestHolderWithoutRecordEnds(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
-	step, id := allocation(t, c)
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
+	step, id := allocate(t, c)
 	blocked := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
 	require.NoError(t, os.MkdirAll(filepath.Join(blocked, "full"), 0o700))
-	refused(t, "record", step(task))
+	requireRefused(t, "record", step(task))
 	require.NoError(t, os.RemoveAll(blocked))
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return holders(c) == 0 }), "a holder is left")
-	prints(t, "debian", step("cat "+marker))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return countHolders(c) == 0 }), "a holder is left")
+	requireOutput(t, "debian", step("cat "+marker))
 	c.Run(harness.Alice, "scancel", id)
 	requireNothingLeft(t, c, before)
 }

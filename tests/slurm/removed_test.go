@@ -17,8 +17,8 @@ import (
 // TestZygoteOfARemovedJail: the zygote of a jail that was taken out of gojail.toml ends with the next step on the node, so
 // that the storage of the jail can be unmounted. Steps that run in it go on, and so do other jails' zygotes.
 func TestZygoteOfARemovedJail(t *testing.T) {
-	c := shared(t)
-	warmUp(t, c)
+	c := sharedCluster(t)
+	assembleTemplates(t, c)
 	srun := []string{"srun", "-Q", "-wn1", "-n1"}
 	step := func(jail string, args ...string) harness.Result {
 		return c.Run(harness.Alice, slices.Concat(srun, []string{"--jail=" + jail}, args)...)
@@ -30,20 +30,20 @@ func TestZygoteOfARemovedJail(t *testing.T) {
 	defer long.Wait()
 	defer c.Run(harness.Alice, "scancel", "--name=long")
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(findTasks(c)) == 1 }))
-	debian, other := recorded(t, c, "jails/debian/zygote"), recorded(t, c, "jails/other/zygote")
+	debian, other := readRecordPid(t, c, "jails/debian/zygote"), readRecordPid(t, c, "jails/other/zygote")
 
 	config, _, _ := strings.Cut(harness.DefaultConfig, "[jail.other]")
 	configure(t, c, config)
-	prints(t, "debian", step("debian", "cat", marker))
+	requireOutput(t, "debian", step("debian", "cat", marker))
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(other); return err != nil }), "the zygote of jail other lives on")
-	missing(t, c, "/run/gojail/n1/jails/other/zygote")
-	assert.Equal(t, debian, recorded(t, c, "jails/debian/zygote"))
+	requireMissing(t, c, "/run/gojail/n1/jails/other/zygote")
+	assert.Equal(t, debian, readRecordPid(t, c, "jails/debian/zygote"))
 	assert.Len(t, findTasks(c), 1, "the step in jail other has ended")
-	refused(t, "other", step("other", "true"))
+	requireRefused(t, "other", step("other", "true"))
 
 	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
-	prints(t, "other", step("other", "cat", marker))
-	assert.NotEqual(t, other, recorded(t, c, "jails/other/zygote"))
+	requireOutput(t, "other", step("other", "cat", marker))
+	assert.NotEqual(t, other, readRecordPid(t, c, "jails/other/zygote"))
 }
 
 // findTasks returns the tasks of the long step.

@@ -25,7 +25,7 @@ func nextJobID(t *testing.T, c *harness.Cluster) string {
 // TestNumberOfAnotherUsersJob: what bob's job of the same number left on the node, whose end was lost, is
 // not brought into alice's. NUMBER stands for it.
 func TestNumberOfAnotherUsersJob(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	const sandbox, scratch = "/run/gojail/n1/jobs/NUMBER", "/var/lib/gojail/n1/jobs/NUMBER"
 	for _, left := range []struct{ name, make, why string }{
 		{"sandbox", "mkdir -p -m 700 " + sandbox + " && echo 5002 >" + sandbox + "/.uid",
@@ -35,7 +35,7 @@ func TestNumberOfAnotherUsersJob(t *testing.T) {
 	} {
 		for _, how := range []string{"srun", "sbatch"} {
 			t.Run(left.name+", "+how, func(t *testing.T) {
-				prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker)) // which makes the directories
+				requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker)) // which makes the directories
 				require.True(t, c.WaitIdle())
 				number := nextJobID(t, c)
 				of := func(text string) string { return strings.ReplaceAll(text, "NUMBER", number) }
@@ -54,13 +54,13 @@ func TestNumberOfAnotherUsersJob(t *testing.T) {
 				}
 				assert.NotContains(t, said, "ran")
 				assert.NotContains(t, said, "secret")
-				assert.Contains(t, oneLine(said), of(left.why), said)
-				prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", "cat "+marker+" && ! ls /tmp/file 2>/dev/null"))
+				assert.Contains(t, findGojailLine(said), of(left.why), said)
+				requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", "cat "+marker+" && ! ls /tmp/file 2>/dev/null"))
 				require.True(t, c.WaitIdle())
 				r = c.Gojail("n1", "sweep")
 				assert.Zero(t, r.Code, r)
-				missing(t, c, of(sandbox))
-				missing(t, c, of(scratch))
+				requireMissing(t, c, of(sandbox))
+				requireMissing(t, c, of(scratch))
 			})
 		}
 	}
@@ -68,9 +68,9 @@ func TestNumberOfAnotherUsersJob(t *testing.T) {
 
 // TestSandboxOfAnotherUsersJob: it is still held.
 func TestSandboxOfAnotherUsersJob(t *testing.T) {
-	c := shared(t)
-	step, id := allocation(t, c)
-	prints(t, "debian", step("cat "+marker))
+	c := sharedCluster(t)
+	step, id := allocate(t, c)
+	requireOutput(t, "debian", step("cat "+marker))
 	record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
 	alices, err := os.ReadFile(record)
 	require.NoError(t, err)
@@ -78,8 +78,8 @@ func TestSandboxOfAnotherUsersJob(t *testing.T) {
 	require.NotEqual(t, string(alices), bobs)
 	require.NoError(t, os.WriteFile(record, []byte(bobs), 0o600))
 	r := step("echo ran")
-	refused(t, "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep", r)
+	requireRefused(t, "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep", r)
 	assert.NotContains(t, r.Stdout, "ran")
 	require.NoError(t, os.WriteFile(record, alices, 0o600))
-	prints(t, "debian", step("cat "+marker))
+	requireOutput(t, "debian", step("cat "+marker))
 }

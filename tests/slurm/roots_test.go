@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// rootTree makes the root of a jail for the rest of the test: busybox, and links to it in these directories.
-func rootTree(t *testing.T, c *harness.Cluster, name string, dirs ...string) string {
+// newRootTree creates the root of a jail for the rest of the test: busybox, and links to it in these directories.
+func newRootTree(t *testing.T, c *harness.Cluster, name string, dirs ...string) string {
 	t.Helper()
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
@@ -49,11 +49,11 @@ const taskPrograms = "host = [\"/etc/slurm/task_prolog\", \"/etc/slurm/task_epil
 // TestRootsThatAreNotDebian: busybox alone is enough of a root, with /usr merged and not, without
 // nsswitch.conf and passwd.
 func TestRootsThatAreNotDebian(t *testing.T) {
-	c := shared(t)
-	ranged(t, c)
-	rootTree(t, c, "busybox", "bin")
-	rootTree(t, c, "unmerged", "bin", "usr/bin", "sbin", "usr/sbin")
-	merged := rootTree(t, c, "merged", "usr/bin")
+	c := sharedCluster(t)
+	allowRange(t, c)
+	newRootTree(t, c, "busybox", "bin")
+	newRootTree(t, c, "unmerged", "bin", "usr/bin", "sbin", "usr/sbin")
+	merged := newRootTree(t, c, "merged", "usr/bin")
 	for _, link := range []string{"bin", "sbin"} {
 		require.NoError(t, os.Symlink("usr/bin", filepath.Join(merged, link)))
 	}
@@ -77,11 +77,11 @@ func TestRootsThatAreNotDebian(t *testing.T) {
 			step := func(args ...string) harness.Result {
 				return c.Run(harness.Alice, slices.Concat([]string{"srun", "-Q", "-wn1", "-n1", "--jail=" + name}, args)...)
 			}
-			prints(t, "5001", step("--chdir=/tmp", "id", "-u"))
-			prints(t, "0", step("--chdir=/tmp", "--jail-root=self", "id", "-u"))
-			prints(t, "0", step("--chdir=/tmp", "--jail-root=range", "id", "-u"))
-			prints(t, "/", c.Gojail("n1", "run", name, "--", "sh", "-c", "pwd"))
-			prints(t, "5001", c.Gojail("n1", "run", name, "-u", "alice", "--", "id", "-u"))
+			requireOutput(t, "5001", step("--chdir=/tmp", "id", "-u"))
+			requireOutput(t, "0", step("--chdir=/tmp", "--jail-root=self", "id", "-u"))
+			requireOutput(t, "0", step("--chdir=/tmp", "--jail-root=range", "id", "-u"))
+			requireOutput(t, "/", c.Gojail("n1", "run", name, "--", "sh", "-c", "pwd"))
+			requireOutput(t, "5001", c.Gojail("n1", "run", name, "-u", "alice", "--", "id", "-u"))
 			job := c.Batch(harness.Alice, "#!/bin/sh\ncat /proc/self/comm\n", "-wn1", "--jail="+name, "--chdir=/tmp", "--output=/tmp/root.out")
 			assert.Equal(t, "COMPLETED", job.State, job)
 		})
@@ -90,8 +90,8 @@ func TestRootsThatAreNotDebian(t *testing.T) {
 
 // TestRootWithoutTheTaskProlog: Slurm runs it in the jail, and fails each step where it is missing.
 func TestRootWithoutTheTaskProlog(t *testing.T) {
-	c := shared(t)
-	rootTree(t, c, "busybox", "bin")
+	c := sharedCluster(t)
+	newRootTree(t, c, "busybox", "bin")
 	configure(t, c, harness.DefaultConfig+"[jail.busybox]\nroot = \"/srv/jails/busybox\"\nslurm = false\nhost = []\n")
 	t.Cleanup(func() { assert.Zero(t, c.Gojail("n1", "reload", "busybox").Code) })
 	r := c.Gojail("n1", "init", "busybox")
@@ -106,8 +106,8 @@ func TestRootWithoutTheTaskProlog(t *testing.T) {
 // TestRootWithoutWhatSlurmNeeds: with slurm = true, check says which part of the node's Slurm cannot run there,
 // and steps run all the same.
 func TestRootWithoutWhatSlurmNeeds(t *testing.T) {
-	c := shared(t)
-	rootTree(t, c, "busybox", "bin")
+	c := sharedCluster(t)
+	newRootTree(t, c, "busybox", "bin")
 	configure(t, c, harness.DefaultConfig+"[jail.busybox]\nroot = \"/srv/jails/busybox\"\n")
 	t.Cleanup(func() { assert.Zero(t, c.Gojail("n1", "reload", "busybox").Code) })
 	r := c.Gojail("n1", "init", "busybox")
@@ -115,7 +115,7 @@ func TestRootWithoutWhatSlurmNeeds(t *testing.T) {
 	found := c.Gojail("n1", "check").Stdout
 	assert.NotContains(t, found, "FAIL  jail busybox")
 	assert.Regexp(t, `WARN  jail busybox: /srv/jails/busybox has no /lib\S+, the dynamic linker of the node's Slurm: .*; install glibc there, or write slurm = false`, found)
-	prints(t, "5001", c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n1", "--chdir=/tmp", "--jail=busybox", "id", "-u"))
+	requireOutput(t, "5001", c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n1", "--chdir=/tmp", "--jail=busybox", "id", "-u"))
 	r = c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n1", "--chdir=/tmp", "--jail=busybox", "bash")
 	assert.NotZero(t, r.Code)
 	assert.Contains(t, strings.ToLower(r.Stderr), "bash: no such file or directory")

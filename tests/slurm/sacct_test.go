@@ -60,7 +60,7 @@ func TestAccounting(t *testing.T) {
 	}
 	t.Run("sacct in a jail", func(t *testing.T) {
 		t.Parallel()
-		prints(t, "found", c.Run(harness.Alice, "srun", "--jail=debian", "sh", "-c",
+		requireOutput(t, "found", c.Run(harness.Alice, "srun", "--jail=debian", "sh", "-c",
 			"until [ \"$(sacct -n -X -P -j $SLURM_JOB_ID -o JobID)\" = $SLURM_JOB_ID ]; do sleep 0.2; done; echo found"))
 	})
 }

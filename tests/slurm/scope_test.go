@@ -46,10 +46,10 @@ func hasScopes(t *testing.T) bool {
 
 // TestAbstractSocketsOfAStep: tasks of a step reach each other, and with "step" nothing outside of it.
 func TestAbstractSocketsOfAStep(t *testing.T) {
-	c := shared(t)
-	inJail(t, c, "/home/alice/abstract.py", abstract)
+	c := sharedCluster(t)
+	writeInJail(t, c, "/home/alice/abstract.py", abstract)
 	ask := func() (same, other string) {
-		step, id := allocation(t, c)
+		step, id := allocate(t, c)
 		pair := make(chan harness.Result)
 		go func() {
 			pair <- c.Run(harness.Alice, "srun", "-Q", "-n2", "-O", "--overlap", "--jobid="+id, "--jail=debian", "python3", "/home/alice/abstract.py")
@@ -63,7 +63,7 @@ func TestAbstractSocketsOfAStep(t *testing.T) {
 
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nabstract_sockets = \"step\"\n", 1))
 	if !hasScopes(t) {
-		refused(t, "needs Landlock of Linux 6.12", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task))
+		requireRefused(t, "needs Landlock of Linux 6.12", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task))
 		assert.Contains(t, c.Gojail("n1", "check").Stdout, "this node's kernel cannot restrict abstract sockets")
 		return
 	}

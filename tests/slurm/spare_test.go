@@ -31,10 +31,10 @@ func findSpare(t *testing.T, c *harness.Cluster, zygote int) (pid int) {
 	return pid
 }
 
-// recorded returns the pid of a record in n1's state directory.
-func recorded(t *testing.T, c *harness.Cluster, name string) int {
+// readRecordPid returns the pid of a record in n1's state directory.
+func readRecordPid(t *testing.T, c *harness.Cluster, name string) int {
 	t.Helper()
-	words := strings.Fields(read(c, "/run/gojail/n1/"+name))
+	words := strings.Fields(readFile(c, "/run/gojail/n1/"+name))
 	require.Greater(t, len(words), 1, name)
 	pid, err := strconv.Atoi(words[1])
 	require.NoError(t, err)
@@ -43,32 +43,32 @@ func recorded(t *testing.T, c *harness.Cluster, name string) int {
 
 // TestSpareBecomesTheHolder of the next job, and of no second sandbox of that.
 func TestSpareBecomesTheHolder(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
-	zygote := recorded(t, c, "jails/debian/zygote")
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
+	zygote := readRecordPid(t, c, "jails/debian/zygote")
 	spare := findSpare(t, c, zygote)
-	step, id := allocation(t, c)
-	prints(t, "debian", step("cat "+marker))
-	assert.Equal(t, spare, recorded(t, c, "jobs/"+id+"/debian"))
+	step, id := allocate(t, c)
+	requireOutput(t, "debian", step("cat "+marker))
+	assert.Equal(t, spare, readRecordPid(t, c, "jobs/"+id+"/debian"))
 
 	next := findSpare(t, c, zygote)
 	r := c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=debian", "--jail-mount=/data:/mnt", "sh", "-c", "cat "+marker+"; readlink /proc/self/ns/ipc")
 	require.Zero(t, r.Code, r)
-	prints(t, strings.TrimSpace(r.Stdout), step("cat "+marker+"; readlink /proc/self/ns/ipc"))
+	requireOutput(t, strings.TrimSpace(r.Stdout), step("cat "+marker+"; readlink /proc/self/ns/ipc"))
 	assert.Equal(t, next, findSpare(t, c, zygote), "for a job's second sandbox, which shares its namespaces")
 
-	other, id := allocation(t, c)
-	prints(t, "debian", other("cat "+marker))
-	assert.Equal(t, next, recorded(t, c, "jobs/"+id+"/debian"))
+	other, id := allocate(t, c)
+	requireOutput(t, "debian", other("cat "+marker))
+	assert.Equal(t, next, readRecordPid(t, c, "jobs/"+id+"/debian"))
 	c.Run(harness.Alice, "scancel", "--user=alice")
 	requireNothingLeft(t, c, before)
 }
 
 // TestSpareOfAnotherKind: a jail that is configured otherwise since has what it is configured to have.
 func TestSpareOfAnotherKind(t *testing.T) {
-	c := shared(t)
-	warmUp(t, c)
-	zygote := recorded(t, c, "jails/debian/zygote")
+	c := sharedCluster(t)
+	assembleTemplates(t, c)
+	zygote := readRecordPid(t, c, "jails/debian/zygote")
 	spare := findSpare(t, c, zygote)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]", "[jail.debian]\nnamespaces = [\"ipc\"]", 1))
 	own := func() harness.Result {
@@ -76,24 +76,24 @@ func TestSpareOfAnotherKind(t *testing.T) {
 	}
 	nodes, err := os.Readlink(c.Path("/proc/1/ns/pid"))
 	require.NoError(t, err)
-	prints(t, "debian\n"+nodes, own())
-	require.Equal(t, zygote, recorded(t, c, "jails/debian/zygote"), "this needs no other template")
+	requireOutput(t, "debian\n"+nodes, own())
+	require.Equal(t, zygote, readRecordPid(t, c, "jails/debian/zygote"), "this needs no other template")
 	assert.NotEqual(t, spare, findSpare(t, c, zygote), "the next one is of the new kind")
-	prints(t, "debian\n"+nodes, own())
+	requireOutput(t, "debian\n"+nodes, own())
 }
 
 // TestSpareEndsWithItsZygote, whose socket it would serve; and the zygote goes on without its spare.
 func TestSpareEndsWithItsZygote(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
 	try := func() {
-		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	}
-	zygote := recorded(t, c, "jails/debian/zygote")
+	zygote := readRecordPid(t, c, "jails/debian/zygote")
 	spare := findSpare(t, c, zygote)
 	c.Root("kill", "-KILL", strconv.Itoa(spare))
 	try()
-	assert.Equal(t, zygote, recorded(t, c, "jails/debian/zygote"))
+	assert.Equal(t, zygote, readRecordPid(t, c, "jails/debian/zygote"))
 	spare = findSpare(t, c, zygote)
 	c.Root("kill", "-KILL", strconv.Itoa(zygote))
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(spare); return err != nil }), "the spare lives on")
@@ -103,9 +103,9 @@ func TestSpareEndsWithItsZygote(t *testing.T) {
 
 // TestSpareWaitsForASlowCaller: another job's does not.
 func TestSpareWaitsForASlowCaller(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
-	zygote := recorded(t, c, "jails/debian/zygote")
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
+	zygote := readRecordPid(t, c, "jails/debian/zygote")
 	spare := findSpare(t, c, zygote)
 	dir, err := os.Open(filepath.Dir(c.Path("/run/gojail/n1/jails/debian/socket")))
 	require.NoError(t, err)
@@ -114,13 +114,13 @@ func TestSpareWaitsForASlowCaller(t *testing.T) {
 	require.NoError(t, err)
 	defer silent.Close()
 	for range 3 {
-		prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	}
 	assert.Equal(t, spare, findSpare(t, c, zygote), "it waits for the one that says nothing")
 	require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(spare); return err != nil }), "it serves the template of before")
 	silent.Close()
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 
 	// What is no request of this version is refused as ever.
 	wrong, err := net.Dial("unixpacket", "/proc/self/fd/"+strconv.Itoa(int(dir.Fd()))+"/socket")
@@ -139,16 +139,16 @@ func TestSpareWaitsForASlowCaller(t *testing.T) {
 
 // TestSpareInARenamedProc: the owner of the jail's root can move mounts there after the spare was made.
 func TestSpareInARenamedProc(t *testing.T) {
-	c := shared(t)
-	before := warmUp(t, c)
-	findSpare(t, c, recorded(t, c, "jails/debian/zygote"))
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
+	findSpare(t, c, readRecordPid(t, c, "jails/debian/zygote"))
 	proc := c.Path("/srv/jails/debian/proc")
 	require.NoError(t, os.Rename(proc, proc+".old"))
 	require.NoError(t, os.Mkdir(proc, 0o755))
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
 	require.NoError(t, os.Remove(proc))
 	require.NoError(t, os.Rename(proc+".old", proc))
-	refused(t, "/proc of the jail is not what was mounted there", r)
-	prints(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	requireRefused(t, "/proc of the jail is not what was mounted there", r)
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 	requireNothingLeft(t, c, before)
 }

@@ -22,7 +22,7 @@ import (
 // TestSpecOfAJobIsWhatTheKernelHas holds what `gojail spec --job` prints of a
 // batch job with user mounts against the mounts of its sandbox.
 func TestSpecOfAJobIsWhatTheKernelHas(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	require.NoError(t, os.Symlink("/mnt/data", c.Path(jailHome+"link")))
 	t.Cleanup(func() { os.Remove(c.Path(jailHome + "link")) })
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\nsleep 1000\n", Args: []string{"sbatch", "--parsable", "--nodelist=n1", "--output=/dev/null",

@@ -29,8 +29,8 @@ func removeFromJail(t *testing.T, c *harness.Cluster, names ...string) {
 }
 
 func TestBatchFilesLandInTheJail(t *testing.T) {
-	c := shared(t)
-	inJail(t, c, "/home/alice/in", "typed\n")
+	c := sharedCluster(t)
+	writeInJail(t, c, "/home/alice/in", "typed\n")
 	removeFromJail(t, c, "out", "err")
 	job := c.Batch(harness.Alice, "cat; echo wrong >&2", "--jail=debian",
 		"--output=/home/alice/out", "--error=/home/alice/err", "--input=/home/alice/in")
@@ -38,12 +38,12 @@ func TestBatchFilesLandInTheJail(t *testing.T) {
 	assert.Equal(t, jailHome+"out", job.Seen)
 	wrong, _ := os.ReadFile(c.Path(jailHome + "err"))
 	assert.Equal(t, "wrong\n", string(wrong))
-	missing(t, c, "/home/alice/out")
-	missing(t, c, "/home/alice/err")
+	requireMissing(t, c, "/home/alice/out")
+	requireMissing(t, c, "/home/alice/err")
 }
 
 func TestRelativeOutputLandsInTheJail(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	job := c.Batch(harness.Alice, "echo here", "--jail=debian", "--output=relative.%j")
 	removeFromJail(t, c, "relative."+job.ID)
 	assert.Equal(t, "COMPLETED here\n", job.State+" "+job.Output, job)
@@ -51,7 +51,7 @@ func TestRelativeOutputLandsInTheJail(t *testing.T) {
 }
 
 func TestOutputOfEachTaskLandsInTheJail(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	removeFromJail(t, c, "task.0", "task.1")
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "-n2", "--output=/home/alice/task.%t", "sh", "-c", "echo $SLURM_PROCID")
 	require.Zero(t, r.Code, r)
@@ -59,23 +59,23 @@ func TestOutputOfEachTaskLandsInTheJail(t *testing.T) {
 		text, err := os.ReadFile(c.Path(jailHome + "task." + task))
 		require.NoError(t, err)
 		assert.Equal(t, task+"\n", string(text))
-		missing(t, c, "/home/alice/task."+task)
+		requireMissing(t, c, "/home/alice/task."+task)
 	}
 }
 
 func TestOutputBelowTmpIsPrivate(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	removeFromJail(t, c, "copy")
 	job := c.Batch(harness.Alice, "echo secret; cp /tmp/out ~/copy", "--jail=debian", "--output=/tmp/out")
 	assert.Equal(t, "COMPLETED", job.State, job)
 	text, _ := os.ReadFile(c.Path(jailHome + "copy"))
 	assert.Equal(t, "secret\n", string(text))
-	missing(t, c, "/tmp/out")
-	missing(t, c, "/srv/jails/debian/tmp/out")
+	requireMissing(t, c, "/tmp/out")
+	requireMissing(t, c, "/srv/jails/debian/tmp/out")
 }
 
 func TestStdinReachesTheJail(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	text := strings.Repeat("0123456789\n", 20_000)
 	r := c.Do(harness.Command{User: harness.Alice, Stdin: text, Args: []string{"srun", "--jail=debian", "cat"}})
 	require.Zero(t, r.Code)
@@ -84,15 +84,15 @@ func TestStdinReachesTheJail(t *testing.T) {
 
 // TestStdioOfAllKinds: what tasks are given of files and of the devices that every jail has; terminals are in interactive_test.go.
 func TestStdioOfAllKinds(t *testing.T) {
-	c := shared(t)
-	inJail(t, c, "/home/alice/in", "typed\n")
+	c := sharedCluster(t)
+	writeInJail(t, c, "/home/alice/in", "typed\n")
 	srun := func(args ...string) harness.Result {
 		return c.Run(harness.Alice, append([]string{"srun", "-Q", "-wn1", "--jail=debian"}, args...)...)
 	}
-	prints(t, "", srun("--input=none", "cat"))
-	prints(t, "", srun("--input=/dev/null", "cat"))
-	prints(t, "", srun("--output=/dev/null", "echo", "lost"))
-	prints(t, "", srun("--error=none", "sh", "-c", "echo lost >&2"))
+	requireOutput(t, "", srun("--input=none", "cat"))
+	requireOutput(t, "", srun("--input=/dev/null", "cat"))
+	requireOutput(t, "", srun("--output=/dev/null", "echo", "lost"))
+	requireOutput(t, "", srun("--error=none", "sh", "-c", "echo lost >&2"))
 	for option, want := range map[string]string{
 		"":                         "batch",
 		"--input=/home/alice/in":   "typed batch",
@@ -119,7 +119,7 @@ func TestStdioOfAllKinds(t *testing.T) {
 
 // TestOutputToPipe: a FIFO of the user's in the jail, which another of their programs reads.
 func TestOutputToPipe(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	removeFromJail(t, c, "pipe0")
 	r := c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=debian", "mkfifo", "/home/alice/pipe0")
 	require.Zero(t, r.Code, r)
@@ -127,15 +127,15 @@ func TestOutputToPipe(t *testing.T) {
 	go func() { end <- c.Run(harness.Alice, "cat", jailHome+"pipe0") }()
 	r = c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=debian", "--output=/home/alice/pipe%t", "echo", "through")
 	assert.Zero(t, r.Code, r)
-	prints(t, "through", <-end)
+	requireOutput(t, "through", <-end)
 }
 
 // TestOutputThatCannotBeWritten is the user's mistake, as without a jail.
 func TestOutputThatCannotBeWritten(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	job := c.Batch(harness.Alice, "touch ~/ran", "--jail=debian", "--output=/home/bob/out")
 	assert.Equal(t, "FAILED", job.State, job)
-	missing(t, c, jailHome+"ran")
+	requireMissing(t, c, jailHome+"ran")
 }
 
 // TestNoRootProcessLoadsFromTheJail plants a PAM module and an NSS library that
@@ -149,5 +149,5 @@ func TestNoRootProcessLoadsFromTheJail(t *testing.T) {
 	trace, _ := os.ReadFile(root + "/data/trace")
 	assert.NotContains(t, string(trace), "uid 0", "root loaded code out of the jail")
 	assert.Contains(t, string(trace), "uid 5001", "the trap itself works: the user's own getent loads it")
-	missing(t, c, "/data/trace")
+	requireMissing(t, c, "/data/trace")
 }

@@ -46,7 +46,7 @@ func TestStepOptions(t *testing.T) {
 		}
 		t.Run(o.name, func(t *testing.T) {
 			args := append(append([]string{"srun", "-Q", "-n1", "--jail=debian"}, o.args...), "cat", "/etc/gojail-jail")
-			prints(t, "debian", c.Run(harness.Alice, args...))
+			requireOutput(t, "debian", c.Run(harness.Alice, args...))
 		})
 	}
 }
@@ -62,6 +62,6 @@ func TestAsyncStep(t *testing.T) {
 		"for i in $(seq 600); do [ -s "+output+" ] && exec cat "+output+"; sleep .1; done", "--stepmgr", "--jail=debian")
 	require.Equal(t, "COMPLETED", job.State, job)
 	assert.Equal(t, "debian\n", job.Output)
-	missing(t, c, output)
-	prints(t, "debian", harness.Result{Stdout: read(c, "/srv/jails/debian"+output)})
+	requireMissing(t, c, output)
+	requireOutput(t, "debian", harness.Result{Stdout: readFile(c, "/srv/jails/debian"+output)})
 }

@@ -16,7 +16,7 @@ import (
 
 // TestStepOfManyTasks: 32 tasks on each node, each with a pid of its own in the job's namespace.
 func TestStepOfManyTasks(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	r := c.Run(harness.Alice, "srun", "-N2", "-n64", "-O", "--jail=debian", "sh", "-c", "echo $SLURMD_NODENAME $$ $SLURM_TASK_PID $(cat "+marker+")")
 	require.Zero(t, r.Code, r)
 	seen := map[string]int{}
@@ -32,9 +32,9 @@ func TestStepOfManyTasks(t *testing.T) {
 
 // TestManyStepsAtOnce: 20 steps of one job start at the same time, in one PID namespace and one /tmp.
 func TestManyStepsAtOnce(t *testing.T) {
-	c := shared(t)
-	step, id := allocation(t, c)
-	prints(t, "", step("mkdir -m 777 /tmp/here"))
+	c := sharedCluster(t)
+	step, id := allocate(t, c)
+	requireOutput(t, "", step("mkdir -m 777 /tmp/here"))
 	all := `readlink /proc/self/ns/pid; touch /tmp/here/$SLURM_STEP_ID; until [ $(ls /tmp/here | wc -l) = 20 ]; do sleep 0.1; done`
 	var group sync.WaitGroup
 	results := make([]harness.Result, 20)
@@ -55,21 +55,21 @@ func TestHetJob(t *testing.T) {
 	options := jailed
 	options.SlurmConf = map[string]string{"SchedulerParameters": "bf_interval=1"} // only backfill starts such jobs
 	c := harness.Start(t, options)
-	prints(t, "debian\ndebian", c.Run(harness.Alice, "salloc", "-Q", "--jail=debian", "-wn1", "-n1", ":", "-wn2", "-n1",
+	requireOutput(t, "debian\ndebian", c.Run(harness.Alice, "salloc", "-Q", "--jail=debian", "-wn1", "-n1", ":", "-wn2", "-n1",
 		"srun", "--het-group=0,1", "cat", marker))
 	// Slurm has one set of a plugin's options for all parts of a step: the last --jail is that of all.
-	prints(t, "other\nother", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "-n1", "cat", marker, ":", "--jail=other", "-wn2", "-n1", "cat", marker))
+	requireOutput(t, "other\nother", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "-n1", "cat", marker, ":", "--jail=other", "-wn2", "-n1", "cat", marker))
 }
 
 // TestFilesThatSlurmSends: sbcast and srun --bcast write on the node. They reach a jail through
 // a directory of the node that is mounted there; standard input reaches every node's /tmp.
 func TestFilesThatSlurmSends(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	t.Cleanup(func() {
 		c.Root("rm", "-f", "/data/alice/sent", "/data/alice/program", "/home/alice/sent", "/tmp/gojail-sent")
 	})
 	removeFromJail(t, c, "payload")
-	inJail(t, c, "/home/alice/payload", "of the job\n")
+	writeInJail(t, c, "/home/alice/payload", "of the job\n")
 	send := func(path string, mount ...string) harness.Job {
 		return c.Batch(harness.Alice, "sbcast payload "+path+"\nsrun --ntasks-per-node=1 cat "+path+" /srv/sent\n", append(mount, "--jail=debian", "-N2", "-n2")...)
 	}
@@ -77,7 +77,7 @@ func TestFilesThatSlurmSends(t *testing.T) {
 		job := send(path)
 		assert.NotContains(t, job.Output, "of the job", job)
 		assert.Contains(t, job.Output, path+": No such file or directory", job)
-		assert.Equal(t, "of the job\n", read(c, path), "it is the node's")
+		assert.Equal(t, "of the job\n", readFile(c, path), "it is the node's")
 	}
 	job := send("/data/alice/sent", "--jail-mount=/data/alice:/srv")
 	assert.Equal(t, 2, strings.Count(job.Output, "of the job\n"), job)
@@ -89,7 +89,7 @@ srun -n4 -O cat /tmp/sent`, "--jail=debian", "-N2", "-n2")
 	assert.NotZero(t, program.Code, program)
 	assert.Contains(t, program.Stderr, "/data/alice/program: No such file or directory", program)
 	program = c.Run(harness.Alice, "srun", "--jail=debian", "-N2", "--jail-mount=/data/alice:/srv", "/srv/program", "ran")
-	prints(t, "ran\nran", program)
+	requireOutput(t, "ran\nran", program)
 }
 
 // oci is the files of an OCI runtime that only says where it is.
@@ -109,16 +109,16 @@ func TestOCIContainer(t *testing.T) {
 	const bundle = `{"ociVersion": "1.0.0", "process": {"args": ["true"], "cwd": "/"}, "root": {"path": "rootfs"}, "mounts": [], "linux": {}}`
 	for _, home := range []string{"/home/alice/", jailHome} {
 		require.NoError(t, os.MkdirAll(c.Path(home+"bundle/rootfs/tmp"), 0o755))
-		write(t, c.Path(home+"bundle/config.json"), bundle)
+		replaceFile(t, c.Path(home+"bundle/config.json"), bundle)
 		require.Zero(t, c.Root("chown", "-R", "alice:", home+"bundle").Code)
 	}
 	run := c.Path("/srv/jails/debian/opt/oci")
 	require.NoError(t, os.MkdirAll(run, 0o755))
-	write(t, run+"/run", oci["/opt/oci/run"])
+	replaceFile(t, run+"/run", oci["/opt/oci/run"])
 
-	prints(t, "node", c.Run(harness.Alice, "srun", "-wn1", "--container=/home/alice/bundle", "true"))
+	requireOutput(t, "node", c.Run(harness.Alice, "srun", "-wn1", "--container=/home/alice/bundle", "true"))
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--container=/home/alice/bundle", "true")
-	refused(t, "--container and --jail cannot be combined", r)
+	requireRefused(t, "--container and --jail cannot be combined", r)
 	assert.Empty(t, r.Stdout)
 	job := c.Batch(harness.Alice, "echo ran", "--jail=debian", "--container=/home/alice/bundle", "--output=/home/alice/oci.out")
 	assert.Equal(t, "FAILED", job.State, job)

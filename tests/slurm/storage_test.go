@@ -38,8 +38,8 @@ func mountRoot(t *testing.T, c *harness.Cluster, commands ...[]string) {
 
 // TestKindsOfStorage: init, check, steps and run on an overlay, on a root that is read-only, and through FUSE.
 func TestKindsOfStorage(t *testing.T) {
-	c := shared(t)
-	ranged(t, c)
+	c := sharedCluster(t)
+	allowRange(t, c)
 	for name, test := range map[string]struct {
 		mounts   [][]string
 		config   string
@@ -76,24 +76,24 @@ func TestKindsOfStorage(t *testing.T) {
 			step := func(args ...string) harness.Result {
 				return c.Run(harness.Alice, slices.Concat([]string{"srun", "-Q", "-wn1", "-n1", "--jail=stored"}, args)...)
 			}
-			prints(t, "debian", step("cat", marker))
-			prints(t, "debian", c.Gojail("n1", "run", "stored", "--", "cat", marker))
+			requireOutput(t, "debian", step("cat", marker))
+			requireOutput(t, "debian", c.Gojail("n1", "run", "stored", "--", "cat", marker))
 			if test.config == "" {
 				job := c.Batch(harness.Alice, "echo written here\n", "-wn1", "--jail=stored", "--output=/home/alice/stored.out")
 				t.Cleanup(func() { os.Remove(c.Path("/srv/jails/debian/home/alice/stored.out")) })
 				assert.Equal(t, "COMPLETED", job.State, job)
-				assert.Equal(t, "written here\n", read(c, "/srv/jails/stored/home/alice/stored.out"), job)
+				assert.Equal(t, "written here\n", readFile(c, "/srv/jails/stored/home/alice/stored.out"), job)
 			}
 			require.NoError(t, c.WriteConfig(harness.DefaultConfig+jail+"jail_root = [\"self\", \"range\"]\n"+test.config))
-			prints(t, "0", step("--jail-root=self", "id", "-u"))
+			requireOutput(t, "0", step("--jail-root=self", "id", "-u"))
 			found = c.Gojail("n1", "check").Stdout
 			if test.cannot {
-				refused(t, cannotMap, step("--jail-root=range", "id", "-u"))
+				requireRefused(t, cannotMap, step("--jail-root=range", "id", "-u"))
 				assert.Contains(t, found, "FAIL  jail stored: --jail-root=range: the file system of /srv/jails/stored cannot map ids (invalid argument); remove \"range\" from jail_root, or use ext4, xfs or btrfs there\n")
 				return
 			}
 			assert.NotContains(t, found, "FAIL  jail stored")
-			prints(t, "0", step("--jail-root=range", "id", "-u"))
+			requireOutput(t, "0", step("--jail-root=range", "id", "-u"))
 		})
 	}
 }

@@ -15,18 +15,18 @@ import (
 )
 
 func TestStepsOfAJobShareTmpAndShm(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	job := c.Batch(harness.Alice, `srun sh -c 'echo one >/tmp/file; echo two >/dev/shm/file'
 srun cat /tmp/file /dev/shm/file
 cat /tmp/file /dev/shm/file`, "--jail=debian")
 	assert.Equal(t, "COMPLETED one\ntwo\none\ntwo\n", job.State+" "+job.Output, job)
 	for _, path := range []string{"/tmp/file", "/dev/shm/file", "/srv/jails/debian/tmp/file", "/srv/jails/debian/dev/shm/file"} {
-		missing(t, c, path)
+		requireMissing(t, c, path)
 	}
 }
 
 func TestJobsHaveDifferentTmp(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	removeFromJail(t, c, "up")
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\ntouch /tmp/mine /dev/shm/mine ~/up\nsleep 600\n",
 		Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1"}})
@@ -37,16 +37,16 @@ func TestJobsHaveDifferentTmp(t *testing.T) {
 		_, err := os.Stat(c.Path(jailHome + "up"))
 		return err == nil
 	}))
-	prints(t, "", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "find", "/tmp", "/dev/shm", "-mindepth", "1"))
-	prints(t, "mine", c.Run(harness.Alice, "srun", "--overlap", "--jobid="+id, "--jail=debian", "ls", "/tmp"))
+	requireOutput(t, "", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "find", "/tmp", "/dev/shm", "-mindepth", "1"))
+	requireOutput(t, "mine", c.Run(harness.Alice, "srun", "--overlap", "--jobid="+id, "--jail=debian", "ls", "/tmp"))
 }
 
 // TestTmpIsUsableAndGoneWithTheJob: a /tmp that was never used goes another way than one with files in it.
 func TestTmpIsUsableAndGoneWithTheJob(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	for _, use := range []string{"true", "mkdir -p /tmp/a/b; echo x >/tmp/a/b/c; chmod 0 /tmp/a"} {
-		step, id := allocation(t, c)
-		prints(t, "1777 1777", step("echo $(stat -c %a /tmp /dev/shm); "+use))
+		step, id := allocate(t, c)
+		requireOutput(t, "1777 1777", step("echo $(stat -c %a /tmp /dev/shm); "+use))
 		tmp, err := os.Open(c.Path("/var/lib/gojail/n1/jobs/" + id + "/tmp"))
 		require.NoError(t, err)
 		defer tmp.Close()
@@ -58,22 +58,22 @@ func TestTmpIsUsableAndGoneWithTheJob(t *testing.T) {
 			return strings.HasSuffix(now, " (deleted)")
 		})
 		assert.True(t, gone, "the job's own /tmp is removed and no other job's: %s: %s", use, now)
-		onlySpares(t, c)
+		requireOnlySpares(t, c)
 	}
 }
 
 // TestTmpLimitNeedsQuotas: where the scratch file system cannot limit a directory, no job runs without the limit.
 func TestTmpLimitNeedsQuotas(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	require.Zero(t, c.Root("mkdir", "-p", "/run/scratch").Code)
 	config := strings.Replace(harness.DefaultConfig, "/var/lib/gojail/%n", "/run/scratch/%n", 1) // a tmpfs
 	configure(t, c, strings.Replace(config, "[jail.debian]\n", "[jail.debian]\ntmp_size = \"8M\"\n", 1))
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", task)
 	assert.NotContains(t, r.Stdout, "ran in")
-	refused(t, "tmp_size: the file system of the scratch directory does not limit directories (", r)
+	requireRefused(t, "tmp_size: the file system of the scratch directory does not limit directories (", r)
 	assert.Contains(t, r.Stderr, `; ask your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = "tmpfs"`, r)
 	assert.Contains(t, c.Gojail("n1", "check").Stdout, "has no project quotas; ")
-	prints(t, "other", c.Run(harness.Alice, "srun", "-wn1", "--jail=other", "cat", marker))
+	requireOutput(t, "other", c.Run(harness.Alice, "srun", "-wn1", "--jail=other", "cat", marker))
 
 	job := c.Batch(harness.Alice, "srun -Q --jail=other cat "+marker+"; srun -Q --jail=debian sh -c '"+task+"'", "--jail=none", "-wn1")
 	assert.Contains(t, job.Output, "other\n", "it has made the job's /tmp: %s", job)

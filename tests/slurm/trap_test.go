@@ -40,14 +40,14 @@ func buildTrap(t *testing.T, jail string) {
 	require.NoError(t, err)
 	const lib = "usr/lib/x86_64-linux-gnu/"
 	for _, path := range []string{lib + "libnss_trap.so.2", lib + "security/pam_trap.so", lib + "security/pam_permit.so"} {
-		write(t, filepath.Join(jail, path), string(text))
+		replaceFile(t, filepath.Join(jail, path), string(text))
 	}
-	write(t, filepath.Join(jail, "etc/nsswitch.conf"), "passwd: trap files\ngroup: trap files\nshadow: trap files\n")
-	write(t, filepath.Join(jail, "etc/pam.d/slurm"), "session required pam_trap.so\nauth required pam_trap.so\naccount required pam_trap.so\n")
+	replaceFile(t, filepath.Join(jail, "etc/nsswitch.conf"), "passwd: trap files\ngroup: trap files\nshadow: trap files\n")
+	replaceFile(t, filepath.Join(jail, "etc/pam.d/slurm"), "session required pam_trap.so\nauth required pam_trap.so\naccount required pam_trap.so\n")
 }
 
-// write creates a new file: the jail's old files are hard links into the cache.
-func write(t *testing.T, path, text string) {
+// replaceFile creates a new file: the jail's old files are hard links into the cache.
+func replaceFile(t *testing.T, path, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	os.Remove(path)

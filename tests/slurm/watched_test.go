@@ -58,8 +58,8 @@ while (1) { print "tick\n"; select undef, undef, undef, 0.05 }
 
 // watchJob runs a job, inspects it, attaches to it, suspends and signals it, and returns what was seen.
 func watchJob(t *testing.T, c *harness.Cluster, jail string) string {
-	onNode(t, c, "/home/alice/busy.pl", busy)
-	inJail(t, c, "/home/alice/busy.pl", busy)
+	writeOnNode(t, c, "/home/alice/busy.pl", busy)
+	writeInJail(t, c, "/home/alice/busy.pl", busy)
 	id := submitScript(t, c, "trap 'echo batch told' USR2\nsrun --mem=200 -n2 perl busy.pl & wait; wait; exit 6\n", jail, "-wn1", "-n2")
 	waitForLine(t, c, id, "tick")
 	var seen []string

@@ -14,9 +14,9 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// writableConfig is the configuration of a jail image, with a root of that kind, where each job may write.
-func writableConfig(kind, where string) string {
-	config := strings.Replace(imageConfig(kind), `jail_root = ["self", "range"]`, `jail_root = ["self"]`+"\nwritable = \""+where+`"`, 1)
+// formatWritableConfig returns the configuration of a jail image, with a root of that kind, where each job may write.
+func formatWritableConfig(kind, where string) string {
+	config := strings.Replace(formatImageConfig(kind), `jail_root = ["self", "range"]`, `jail_root = ["self"]`+"\nwritable = \""+where+`"`, 1)
 	if kind == "directory" {
 		config = strings.Replace(config, "/srv/jails/image.directory", "/srv/jails/other", 1)
 	}
@@ -28,8 +28,8 @@ func TestWritableRoot(t *testing.T) {
 		{"squashfs", "tmpfs"}, {"squashfs", "disk"}, {"erofs", "disk"}, {"directory", "tmpfs"}, {"directory", "disk"},
 	} {
 		t.Run(test.kind+" on "+test.where, func(t *testing.T) {
-			c := shared(t)
-			configure(t, c, writableConfig(test.kind, test.where))
+			c := sharedCluster(t)
+			configure(t, c, formatWritableConfig(test.kind, test.where))
 			if test.kind != "directory" {
 				makeImage(t, c, test.kind, test.where == "tmpfs" || test.kind == "erofs")
 			}
@@ -49,13 +49,13 @@ findmnt -no OPTIONS / | grep -o nosuid
 			assert.Equal(t, "changed\nchanged\n/opt/new\nalso\noverlayfs\nnosuid\n", job.Output, job)
 			assert.Equal(t, "COMPLETED", job.State, job)
 
-			prints(t, "no", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "sh", "-c", "test -e /opt/new && echo yes || echo no"))
+			requireOutput(t, "no", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "sh", "-c", "test -e /opt/new && echo yes || echo no"))
 			r = c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "sh", "-c", "echo >/etc/theirs; cat /run/gojail/n1/site /var/lib/gojail/n1/jobs/*/root.image/upper/*")
 			assert.Contains(t, r.Stderr, "/etc/theirs: Permission denied", r)
-			prints(t, "0 mine", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=self", "sh", "-c", "id -u | tr '\\n' ' '; echo mine >/tmp/x && cat /tmp/x"))
+			requireOutput(t, "0 mine", c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "--jail-root=self", "sh", "-c", "id -u | tr '\\n' ' '; echo mine >/tmp/x && cat /tmp/x"))
 			require.True(t, c.WaitIdle())
-			onlySpares(t, c)
-			endImage(t, c, test.kind, 0)
+			requireOnlySpares(t, c)
+			endTemplates(t, c, test.kind, 0)
 		})
 	}
 }
@@ -64,25 +64,25 @@ findmnt -no OPTIONS / | grep -o nosuid
 func TestWritableRootOutlivesItsHolder(t *testing.T) {
 	for where, want := range map[string]string{"disk": "changed", "tmpfs": "no file"} {
 		t.Run(where, func(t *testing.T) {
-			c := shared(t)
-			configure(t, c, writableConfig("directory", where))
-			_, id := allocation(t, c)
+			c := sharedCluster(t)
+			configure(t, c, formatWritableConfig("directory", where))
+			_, id := allocate(t, c)
 			step := func(script string) harness.Result {
 				return c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=image", "sh", "-c", script)
 			}
-			prints(t, "", step("echo changed >/var/tmp/file"))
-			c.Root("kill", "-KILL", strconv.Itoa(recorded(t, c, "jobs/"+id+"/image")))
-			require.True(t, harness.Poll(harness.Timeout, func() bool { return holders(c) == 0 }))
-			prints(t, want, step("cat /var/tmp/file 2>/dev/null || echo no file"))
-			missing(t, c, "/srv/jails/other/var/tmp/file")
+			requireOutput(t, "", step("echo changed >/var/tmp/file"))
+			c.Root("kill", "-KILL", strconv.Itoa(readRecordPid(t, c, "jobs/"+id+"/image")))
+			require.True(t, harness.Poll(harness.Timeout, func() bool { return countHolders(c) == 0 }))
+			requireOutput(t, want, step("cat /var/tmp/file 2>/dev/null || echo no file"))
+			requireMissing(t, c, "/srv/jails/other/var/tmp/file")
 		})
 	}
 }
 
 // TestWritableRootIsLimited: writable_size in memory.
 func TestWritableRootIsLimited(t *testing.T) {
-	c := shared(t)
-	configure(t, c, strings.Replace(writableConfig("directory", "tmpfs"), "writable = ", "writable_size = \"8M\"\nwritable = ", 1))
+	c := sharedCluster(t)
+	configure(t, c, strings.Replace(formatWritableConfig("directory", "tmpfs"), "writable = ", "writable_size = \"8M\"\nwritable = ", 1))
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "sh", "-c", "head -c 16M /dev/zero >/var/tmp/file")
 	assert.Contains(t, r.Stderr, "No space left on device", r)
 	require.True(t, c.WaitIdle())

@@ -49,9 +49,9 @@ func TestX11(t *testing.T) {
 		assert.Equal(t, "alice_600 alice_600 cookie cookie hello hello", sortLines(strings.ReplaceAll(r.Stdout, cookie, "cookie")), "%s: %v", jail, r)
 	}
 	// Of its own, a file of that kind is not brought: the variable is the user's.
-	onNode(t, c, "/tmp/.Xauthority-others", "x")
+	writeOnNode(t, c, "/tmp/.Xauthority-others", "x")
 	require.Zero(t, c.Root("chown", "bob:", "/tmp/.Xauthority-others").Code)
 	r := c.Do(harness.Command{User: harness.Alice, Env: []string{"XAUTHORITY=/tmp/.Xauthority-others"},
 		Args: []string{"srun", "-Q", "-wn1", "--jail=debian", "ls", "-A", "/tmp"}})
-	prints(t, "", r)
+	requireOutput(t, "", r)
 }
