@@ -22,21 +22,21 @@ import (
 // seconds on an idle machine.
 var startTime = 90 * time.Second
 
-// errNotStarted is an emulator's: it has lost its first timer interrupt, or ended
-// over its own table of memory (iotlb_to_section). Both were seen on a busy machine.
+// errNotStarted reports a fault of the emulator: it lost its first timer interrupt, or failed
+// an assertion about its own table of memory (iotlb_to_section). Both were seen on a busy machine.
 var errNotStarted = errors.New("its kernel does not get to its first process")
 
-func started(dir string) bool {
+func hasStarted(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "share", StartedFile))
 	return err == nil
 }
 
-// boot runs QEMU to its end and copies the command's output meanwhile.
-func boot(ctx context.Context, p places, dir string, o Options) error {
+// runQEMU runs QEMU to its end and copies the command's output meanwhile.
+func runQEMU(ctx context.Context, p places, dir string, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer time.AfterFunc(startTime, func() {
-		if !started(dir) {
+		if !hasStarted(dir) {
 			cancel(errNotStarted)
 		}
 	}).Stop()
@@ -45,7 +45,7 @@ func boot(ctx context.Context, p places, dir string, o Options) error {
 		// The kernel kills QEMU when the thread that started it ends (PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
 		cmd := exec.CommandContext(ctx, filepath.Join(p.repository, "tests/vm/tool"),
-			append([]string{p.fetched, "usr/bin/qemu-system-x86_64"}, arguments(p, dir, o)...)...)
+			append([]string{p.fetched, "usr/bin/qemu-system-x86_64"}, qemuArguments(p, dir, o)...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Env = []string{"PATH=" + Path, "TMPDIR=" + dir}
 		var errs strings.Builder
@@ -83,8 +83,8 @@ func boot(ctx context.Context, p places, dir string, o Options) error {
 	}
 }
 
-// keepTerminal returns what puts the terminal back as it is now: QEMU makes it
-// raw, and does not get to undo that when it is killed.
+// keepTerminal returns a function that restores the terminal's modes: QEMU sets it to
+// raw mode, and does not undo that when it is killed.
 func keepTerminal() func() {
 	state, err := unix.IoctlGetTermios(0, unix.TCGETS)
 	if err != nil {
@@ -93,8 +93,8 @@ func keepTerminal() func() {
 	return func() { unix.IoctlSetTermios(0, unix.TCSETS, state) }
 }
 
-// tail is the last lines of a text.
-func tail(text string, lines int) string {
+// lastLines returns the last lines of a text.
+func lastLines(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

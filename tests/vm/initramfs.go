@@ -30,7 +30,7 @@ type module struct {
 	text []byte
 }
 
-// makeInitramfs writes what the guest boots from: its pid 1 and the modules.
+// makeInitramfs writes the archive that the guest boots from: its pid 1 and the modules.
 func makeInitramfs(ctx context.Context, p places, path string) error {
 	init := path + ".init"
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", init, "./tests/vm/guest")
@@ -42,17 +42,17 @@ func makeInitramfs(ctx context.Context, p places, path string) error {
 	if err != nil {
 		return err
 	}
-	files, err := moduleFiles(ctx, p, modules)
+	files, err := readModules(ctx, p, modules)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, initramfs(program, files), 0o644)
+	return os.WriteFile(path, formatArchive(program, files), 0o644)
 }
 
-// moduleFiles returns the wanted modules and all that they depend on, in an
-// order that loads. What is built into the kernel, or not there, is left out.
-func moduleFiles(ctx context.Context, p places, wanted []string) ([]module, error) {
-	paths, err := modulePaths(p)
+// readModules returns the wanted modules and all that they depend on, in an
+// order in which they can be loaded. It omits modules that are missing or built into the kernel.
+func readModules(ctx context.Context, p places, wanted []string) ([]module, error) {
+	paths, err := findModules(p)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func moduleFiles(ctx context.Context, p places, wanted []string) ([]module, erro
 	done := map[string]bool{}
 	var add func(name string) error
 	add = func(name string) error {
-		name = plain(name)
+		name = moduleName(name)
 		path := paths[name]
 		if done[name] || path == "" {
 			return nil
@@ -70,7 +70,7 @@ func moduleFiles(ctx context.Context, p places, wanted []string) ([]module, erro
 		if err != nil {
 			return err
 		}
-		needs, err := depends(text)
+		needs, err := readDependencies(text)
 		if err != nil {
 			return fmt.Errorf("vm: %s: %w", path, err)
 		}
@@ -90,9 +90,9 @@ func moduleFiles(ctx context.Context, p places, wanted []string) ([]module, erro
 	return ordered, nil
 }
 
-// modulePaths has every module by its name: the kernel's, and those that
-// tests/vm/modules made, in their place.
-func modulePaths(p places) (map[string]string, error) {
+// findModules returns the path of every module by its name. A module that tests/vm/modules built
+// replaces the kernel's.
+func findModules(p places) (map[string]string, error) {
 	paths := map[string]string{}
 	for _, dir := range []string{"kernel/usr/lib/modules", "own"} {
 		dir, err := filepath.EvalSymlinks(filepath.Join(p.fetched, dir))
@@ -102,7 +102,7 @@ func modulePaths(p places) (map[string]string, error) {
 		if err == nil {
 			err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 				if name, _, found := strings.Cut(filepath.Base(path), ".ko"); found {
-					paths[plain(name)] = path
+					paths[moduleName(name)] = path
 				}
 				return err
 			})
@@ -116,16 +116,16 @@ func modulePaths(p places) (map[string]string, error) {
 
 func (p places) readModule(ctx context.Context, path string) ([]byte, error) {
 	if strings.HasSuffix(path, ".xz") {
-		return p.tool(ctx, "usr/bin/xz", "-dc", path)
+		return p.runTool(ctx, "usr/bin/xz", "-dc", path)
 	}
 	return os.ReadFile(path)
 }
 
-// plain is the name of a module as the kernel prints it.
-func plain(name string) string { return strings.ReplaceAll(name, "-", "_") }
+// moduleName returns the name of a module as the kernel prints it.
+func moduleName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// depends reads the line depends= of a module's section .modinfo (include/linux/module.h).
-func depends(text []byte) ([]string, error) {
+// readDependencies reads the line depends= of a module's section .modinfo (include/linux/module.h).
+func readDependencies(text []byte) ([]string, error) {
 	object, err := elf.NewFile(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
@@ -146,18 +146,18 @@ func depends(text []byte) ([]string, error) {
 	return nil, nil
 }
 
-// initramfs is an archive of init and the modules in the format newc
+// formatArchive returns an archive of init and the modules in the format newc
 // (Documentation/driver-api/early-userspace/buffer-format.rst).
-func initramfs(init []byte, modules []module) []byte {
+func formatArchive(init []byte, modules []module) []byte {
 	var archive bytes.Buffer
 	inode := 0
 	entry := func(name string, mode int, text []byte) {
 		inode++
 		fmt.Fprintf(&archive, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%s\x00",
 			inode, mode, 0, 0, 1, 0, len(text), 0, 0, 0, 0, len(name)+1, 0, name)
-		pad(&archive)
+		padToWord(&archive)
 		archive.Write(text)
-		pad(&archive)
+		padToWord(&archive)
 	}
 	entry("dev", 0o040755, nil)
 	entry("init", 0o100755, init)
@@ -169,8 +169,8 @@ func initramfs(init []byte, modules []module) []byte {
 	return archive.Bytes()
 }
 
-// pad fills up to a multiple of four bytes.
-func pad(b *bytes.Buffer) {
+// padToWord appends zeros up to a multiple of four bytes.
+func padToWord(b *bytes.Buffer) {
 	for b.Len()%4 != 0 {
 		b.WriteByte(0)
 	}

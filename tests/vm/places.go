@@ -25,12 +25,13 @@ type places struct {
 	storage    string // the root of a file server, by tests/storage/fetch; "" without
 }
 
-// find says where everything is. The error names the command that makes what is missing.
-func find(ctx context.Context, release string) (p places, err error) {
+// findPlaces returns the paths of everything that a guest needs. Its error names the command that makes
+// what is missing.
+func findPlaces(ctx context.Context, release string) (p places, err error) {
 	if os.Geteuid() != 0 {
 		return p, errors.New("vm: needs root: the root of a release has files that only root reads")
 	}
-	if p.repository, err = repository(); err != nil {
+	if p.repository, err = findRepository(); err != nil {
 		return p, err
 	}
 	cache := filepath.Join(p.repository, "build/cache")
@@ -51,20 +52,20 @@ func find(ctx context.Context, release string) (p places, err error) {
 	if p.root, err = filepath.EvalSymlinks(filepath.Join(cache, "slurm-"+release)); err != nil {
 		return p, fmt.Errorf("vm: needs the root of Slurm %s in build/cache: run tests/releases/make %s", release, release)
 	}
-	p.disk, err = scratchDisk(ctx, p, release)
+	p.disk, err = makeScratchDisk(ctx, p, release)
 	return p, err
 }
 
-// missing says why no guest of a release can run here, or "".
-func missing(release string) string {
-	if _, err := find(context.Background(), release); err != nil {
+// findMissing returns why no guest of a release can run here, or "".
+func findMissing(release string) string {
+	if _, err := findPlaces(context.Background(), release); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-// repository is the root of the work tree: the directory of go.mod.
-func repository() (string, error) {
+// findRepository returns the root of the work tree: the directory of go.mod.
+func findRepository() (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil && dir != "/"; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -74,8 +75,8 @@ func repository() (string, error) {
 	return "", errors.Join(err, errors.New("vm: not inside the repository: no go.mod above the working directory"))
 }
 
-// tool runs one of the programs that were fetched and returns what it prints.
-func (p places) tool(ctx context.Context, program string, args ...string) ([]byte, error) {
+// runTool runs one of the fetched programs and returns what it prints.
+func (p places) runTool(ctx context.Context, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(p.repository, "tests/vm/tool"), append([]string{p.fetched, program}, args...)...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
@@ -88,9 +89,9 @@ func (p places) tool(ctx context.Context, program string, args ...string) ([]byt
 	return out, nil
 }
 
-// scratchDisk returns the image of a disk with the jail of the release, as
+// makeScratchDisk returns the image of a disk with the jail of the release, as
 // build/ of the guest has it. It is made once; guests write to copies.
-func scratchDisk(ctx context.Context, p places, release string) (string, error) {
+func makeScratchDisk(ctx context.Context, p places, release string) (string, error) {
 	cache := filepath.Join(p.repository, "build/cache")
 	jail, err := os.Readlink(filepath.Join(cache, "jail-"+release))
 	if err != nil {
@@ -137,7 +138,7 @@ func makeDisk(ctx context.Context, p places, jail, release, disk string) error {
 		return err
 	}
 	quota := []string{"-O", "quota,project", "-E", "quotatype=prjquota"} // for tmp_size
-	if _, err := p.tool(ctx, "usr/sbin/mke2fs", slices.Concat([]string{"-q", "-t", "ext4"}, quota, []string{"-d", tree, disk + ".new", diskSize})...); err != nil {
+	if _, err := p.runTool(ctx, "usr/sbin/mke2fs", slices.Concat([]string{"-q", "-t", "ext4"}, quota, []string{"-d", tree, disk + ".new", diskSize})...); err != nil {
 		return err
 	}
 	return os.Rename(disk+".new", disk)

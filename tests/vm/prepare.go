@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runDirectory makes the directory of one run, which is locked as long as the
-// run lasts, and removes those of runs that were killed.
-func runDirectory(repository string) (dir string, release func(), err error) {
+// makeRunDirectory creates the directory of one run, locked until the run ends, and removes the
+// directories of runs that were killed.
+func makeRunDirectory(repository string) (dir string, release func(), err error) {
 	all := filepath.Join(repository, "build/vm")
 	if err := os.MkdirAll(all, 0o755); err != nil {
 		return "", nil, err
@@ -27,7 +27,7 @@ func runDirectory(repository string) (dir string, release func(), err error) {
 		if err != nil || time.Since(info.ModTime()) < time.Minute {
 			continue // perhaps not locked yet
 		}
-		if lock, err := lock(dir); err == nil {
+		if lock, err := lockDirectory(dir); err == nil {
 			os.RemoveAll(dir)
 			lock.Close()
 		}
@@ -35,14 +35,14 @@ func runDirectory(repository string) (dir string, release func(), err error) {
 	if dir, err = os.MkdirTemp(all, "run-"); err != nil {
 		return "", nil, err
 	}
-	held, err := lock(dir)
+	held, err := lockDirectory(dir)
 	if err != nil {
 		return "", nil, err
 	}
 	return dir, func() { os.RemoveAll(dir); held.Close() }, nil
 }
 
-func lock(dir string) (*os.File, error) {
+func lockDirectory(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// prepare writes what the guest boots from and its order.
-func prepare(ctx context.Context, p places, dir string, o Options) error {
+// prepareRun writes the guest's order and the archive that it boots from.
+func prepareRun(ctx context.Context, p places, dir string, o Options) error {
 	shared := filepath.Join(dir, "share")
 	if err := os.Mkdir(shared, 0o755); err != nil {
 		return err

@@ -37,7 +37,7 @@ type Result struct {
 // says why there is no exit status, with the end of the console: the guest cannot
 // be made here, its kernel panicked, it took too long or ctx was done.
 func Run(ctx context.Context, o Options) (Result, error) {
-	p, err := find(ctx, o.Release)
+	p, err := findPlaces(ctx, o.Release)
 	if err != nil {
 		return Result{}, err
 	}
@@ -50,18 +50,18 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, why)
 		defer cancel()
 	}
-	dir, release, err := runDirectory(p.repository)
+	dir, release, err := makeRunDirectory(p.repository)
 	if err != nil {
 		return Result{}, err
 	}
 	defer release()
-	if err := prepare(ctx, p, dir, o); err != nil {
+	if err := prepareRun(ctx, p, dir, o); err != nil {
 		return Result{}, err
 	}
-	failure := boot(ctx, p, dir, o)
-	if failure != nil && ctx.Err() == nil && !started(dir) {
+	failure := runQEMU(ctx, p, dir, o)
+	if failure != nil && ctx.Err() == nil && !hasStarted(dir) {
 		fmt.Fprintf(os.Stderr, "vm: a guest: %v; once more\n", failure)
-		failure = boot(ctx, p, dir, o)
+		failure = runQEMU(ctx, p, dir, o)
 	}
 	console, _ := os.ReadFile(filepath.Join(dir, "console"))
 	r := Result{console: strings.ReplaceAll(string(console), "\r", "")}
@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	if failure != nil {
-		return r, fmt.Errorf("vm: the guest failed: %w; the end of its console:\n%s", failure, tail(r.console, 60))
+		return r, fmt.Errorf("vm: the guest failed: %w; the end of its console:\n%s", failure, lastLines(r.console, 60))
 	}
 	return r, nil
 }

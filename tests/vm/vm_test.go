@@ -21,17 +21,18 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// guest is what a test needs to boot one: it is skipped where that is not to be had.
-func guest(t *testing.T, command string) Options {
+// newGuestOptions returns the options of a guest that runs a shell command. It skips the test if no guest
+// can run here.
+func newGuestOptions(t *testing.T, command string) Options {
 	t.Helper()
-	if why := missing(""); why != "" {
+	if why := findMissing(""); why != "" {
 		t.Skip(why)
 	}
 	return Options{Command: []string{"/bin/sh", "-c", command}}
 }
 
-// children are the processes that this one has started and not waited for.
-func children(t *testing.T, pid int) string {
+// listChildren returns the children of a process that it has not waited for.
+func listChildren(t *testing.T, pid int) string {
 	t.Helper()
 	var all strings.Builder
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -43,20 +44,20 @@ func children(t *testing.T, pid int) string {
 	return strings.TrimSpace(all.String())
 }
 
-// nothingLeft checks what a run must not leave, however it ended.
-func nothingLeft(t *testing.T, before []string) {
+// requireNothingLeft requires that a run left no process and no directory.
+func requireNothingLeft(t *testing.T, before []string) {
 	t.Helper()
-	assert.Empty(t, children(t, os.Getpid()))
-	assert.Subset(t, before, runs(t), "directories of runs")
+	assert.Empty(t, listChildren(t, os.Getpid()))
+	assert.Subset(t, before, listEndedRuns(t), "directories of runs")
 }
 
-// runs are the directories of runs that are over; those of others may come and go meanwhile.
-func runs(t *testing.T) (over []string) {
+// listEndedRuns returns the directories of runs that have ended. Runs of others may begin and end meanwhile.
+func listEndedRuns(t *testing.T) (over []string) {
 	t.Helper()
 	dirs, err := filepath.Glob("../../build/vm/run-*")
 	require.NoError(t, err)
 	for _, dir := range dirs {
-		if held, err := lock(dir); err == nil {
+		if held, err := lockDirectory(dir); err == nil {
 			held.Close()
 			over = append(over, dir)
 		}
@@ -65,7 +66,7 @@ func runs(t *testing.T) (over []string) {
 }
 
 func TestOutputAndExitStatusComeBack(t *testing.T) {
-	o, before := guest(t, "echo out; echo errors >&2; cat "+Share+"/note; pwd; exit 7"), runs(t)
+	o, before := newGuestOptions(t, "echo out; echo errors >&2; cat "+Share+"/note; pwd; exit 7"), listEndedRuns(t)
 	note := filepath.Join(t.TempDir(), "note")
 	require.NoError(t, os.WriteFile(note, []byte("a note\n"), 0o644))
 	var out bytes.Buffer
@@ -74,41 +75,41 @@ func TestOutputAndExitStatusComeBack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 7, r.Code)
 	assert.Equal(t, "out\nerrors\na note\n/etc\n", out.String())
-	nothingLeft(t, before)
+	requireNothingLeft(t, before)
 }
 
 func TestCommandEndedByASignal(t *testing.T) {
-	r, err := Run(t.Context(), guest(t, "kill -KILL $$"))
+	r, err := Run(t.Context(), newGuestOptions(t, "kill -KILL $$"))
 	require.NoError(t, err)
 	assert.Equal(t, 128+9, r.Code)
 }
 
 func TestCommandThatIsMissing(t *testing.T) {
-	o := guest(t, "")
+	o := newGuestOptions(t, "")
 	o.Command = []string{"no-such-command"}
 	_, err := Run(t.Context(), o)
 	assert.ErrorContains(t, err, `"no-such-command": executable file not found`)
 }
 
 func TestPanicShowsTheConsole(t *testing.T) {
-	o, before := guest(t, "echo so far; echo c >/proc/sysrq-trigger"), runs(t)
+	o, before := newGuestOptions(t, "echo so far; echo c >/proc/sysrq-trigger"), listEndedRuns(t)
 	var out bytes.Buffer
 	o.Output = &out
 	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "vm: the guest failed: Kernel panic - not syncing: sysrq triggered crash; the end of its console:\n")
 	assert.ErrorContains(t, err, "sysrq_handle_crash")
 	assert.Equal(t, "so far\n", out.String())
-	nothingLeft(t, before)
+	requireNothingLeft(t, before)
 }
 
-// sees calls its function when the text has come.
-type sees struct {
+// textTrigger calls its function once the text has been written to it.
+type textTrigger struct {
 	text string
 	call func()
 	all  bytes.Buffer
 }
 
-func (s *sees) Write(p []byte) (int, error) {
+func (s *textTrigger) Write(p []byte) (int, error) {
 	s.all.Write(p)
 	if strings.Contains(s.all.String(), s.text) {
 		s.call()
@@ -118,37 +119,37 @@ func (s *sees) Write(p []byte) (int, error) {
 
 // TestHangShowsTheConsole ends a guest that does nothing any more.
 func TestHangShowsTheConsole(t *testing.T) {
-	o, before := guest(t, "echo last words >/dev/console; echo hangs; exec sleep infinity"), runs(t)
+	o, before := newGuestOptions(t, "echo last words >/dev/console; echo hangs; exec sleep infinity"), listEndedRuns(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	o.Output = &sees{text: "hangs", call: func() { cancel(errors.New("patience is at its end")) }}
+	o.Output = &textTrigger{text: "hangs", call: func() { cancel(errors.New("patience is at its end")) }}
 	_, err := Run(ctx, o)
 	require.ErrorContains(t, err, "vm: the guest failed: patience is at its end")
 	assert.ErrorContains(t, err, "last words")
-	nothingLeft(t, before)
+	requireNothingLeft(t, before)
 }
 
 func TestTimeLimit(t *testing.T) {
-	o, before := guest(t, "exec sleep infinity"), runs(t)
+	o, before := newGuestOptions(t, "exec sleep infinity"), listEndedRuns(t)
 	o.Timeout = 3 * time.Second
 	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "vm: the guest failed: not done after 3s")
-	nothingLeft(t, before)
+	requireNothingLeft(t, before)
 }
 
 func TestGuestThatDoesNotStart(t *testing.T) {
-	o, before := guest(t, "true"), runs(t)
+	o, before := newGuestOptions(t, "true"), listEndedRuns(t)
 	usual := startTime
 	startTime = time.Second
 	t.Cleanup(func() { startTime = usual })
 	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "vm: the guest failed: "+errNotStarted.Error())
-	nothingLeft(t, before)
+	requireNothingLeft(t, before)
 }
 
 // TestQEMUEndsWithItsStarter kills the process that started a guest.
 func TestQEMUEndsWithItsStarter(t *testing.T) {
-	guest(t, "")
+	newGuestOptions(t, "")
 	ctl := filepath.Join(t.TempDir(), "ctl")
 	out, err := exec.Command("go", "build", "-o", ctl, "./ctl").CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -159,7 +160,7 @@ func TestQEMUEndsWithItsStarter(t *testing.T) {
 	defer cmd.Process.Kill()
 	_, err = output.Read(make([]byte, 4))
 	require.NoError(t, err)
-	qemu := children(t, cmd.Process.Pid)
+	qemu := listChildren(t, cmd.Process.Pid)
 	text, err := os.ReadFile("/proc/" + qemu + "/cmdline")
 	require.NoError(t, err, "one child: %q", qemu)
 	require.Contains(t, string(text), "qemu-system-x86_64")
@@ -203,6 +204,6 @@ func TestAccelerator(t *testing.T) {
 	for _, c := range []struct{ cpuinfo, device, want string }{
 		{intel, device, "kvm"}, {intel, none, "tcg"}, {bare, device, "tcg"}, {none, device, "tcg"},
 	} {
-		assert.Contains(t, accelerator(c.cpuinfo, c.device)[1], c.want, c)
+		assert.Contains(t, acceleratorArguments(c.cpuinfo, c.device)[1], c.want, c)
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command guest is pid 1 of the guest (package vm), the only program of its
-// initramfs: it loads the modules, puts the root together, runs the command of
-// the order, leaves the exit status in the share and switches the machine off.
+// initramfs: it loads the modules, assembles the root, runs the command of
+// the order, writes the exit status to the share and switches the machine off.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "guest: this is the first process of a virtual machine; go run ./tests/vm/ctl starts one")
 		os.Exit(2)
 	}
-	status, err := work()
+	status, err := runOrder()
 	if err != nil {
 		fmt.Println("guest:", err) // on the console
 	} else if err := leaveStatus(status); err != nil {
@@ -32,9 +32,9 @@ func main() {
 	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 }
 
-// work makes the machine and runs the command in it.
-func work() (status int, err error) {
-	if err := earlyMounts(); err != nil {
+// runOrder sets the machine up and runs the command of the order.
+func runOrder() (status int, err error) {
+	if err := mountEarly(); err != nil {
 		return 0, err
 	}
 	if err := loadModules("/modules"); err != nil {
@@ -44,13 +44,13 @@ func work() (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := network(); err != nil {
+	if err := setUpNetwork(); err != nil {
 		return 0, err
 	}
-	return run(order)
+	return runCommand(order)
 }
 
-// leaveStatus writes the exit status under its name at once.
+// leaveStatus writes the exit status to a file that appears with its content.
 func leaveStatus(status int) error {
 	file := filepath.Join(vm.Share, vm.StatusFile)
 	if err := os.WriteFile(file+".new", []byte(strconv.Itoa(status)), 0o644); err != nil {
@@ -59,8 +59,8 @@ func leaveStatus(status int) error {
 	return os.Rename(file+".new", file)
 }
 
-// within waits for a file that the kernel makes on its own time.
-func within(limit time.Duration, path string) error {
+// waitForFile waits for a file that the kernel creates asynchronously.
+func waitForFile(limit time.Duration, path string) error {
 	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		_, err := os.Stat(path)
 		if err == nil || time.Now().After(end) {

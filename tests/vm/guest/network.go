@@ -11,9 +11,9 @@ import (
 	"github.com/gojail/gojail/tests/vm"
 )
 
-// network sets lo and dummy0 up, which the module makes (netdevice(7)); the
-// cards are left to what runs in the guest.
-func network() error {
+// setUpNetwork sets lo and dummy0 up (netdevice(7)), which the module dummy creates. The
+// command of the order sets up the cards.
+func setUpNetwork() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)

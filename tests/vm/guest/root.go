@@ -26,8 +26,8 @@ type mountCall struct {
 	data                   string
 }
 
-// all makes the mount points and mounts, in order, below prefix.
-func all(prefix string, calls []mountCall) error {
+// mountAll creates the mount points and mounts, in order, below prefix.
+func mountAll(prefix string, calls []mountCall) error {
 	for _, m := range calls {
 		target := filepath.Join(prefix, m.target)
 		if err := os.MkdirAll(target, 0o755); err != nil {
@@ -40,17 +40,17 @@ func all(prefix string, calls []mountCall) error {
 	return nil
 }
 
-func earlyMounts() error {
-	return all("/", []mountCall{
+func mountEarly() error {
+	return mountAll("/", []mountCall{
 		{"proc", "proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"sysfs", "sys", "sysfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"devtmpfs", "dev", "devtmpfs", unix.MS_NOSUID, "mode=755"},
 	})
 }
 
-// layers mounts the guest's root: the shared directory under a layer in memory.
-func layers() error {
-	if err := all("/", []mountCall{
+// mountRoot mounts the guest's root: an overlay of the shared directory and a layer in memory.
+func mountRoot() error {
+	if err := mountAll("/", []mountCall{
 		{vm.TagRoot, "/lower", "9p", unix.MS_RDONLY, shared + "cache=loose"},
 		{"tmpfs", "/layer", "tmpfs", 0, "size=50%,mode=755"},
 	}); err != nil {
@@ -61,12 +61,12 @@ func layers() error {
 			return err
 		}
 	}
-	return all("/", []mountCall{{"overlay", newRoot, "overlay", 0, "lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work"}})
+	return mountAll("/", []mountCall{{"overlay", newRoot, "overlay", 0, "lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work"}})
 }
 
-// systemMounts is what every Linux machine has, and the share. That is never
-// cached: each write is there for the host at once.
-func systemMounts() []mountCall {
+// listSystemMounts returns the mounts of every Linux machine, and the share, which is never
+// cached: the host sees each write at once.
+func listSystemMounts() []mountCall {
 	const safe = unix.MS_NOSUID | unix.MS_NODEV
 	return []mountCall{
 		{"/proc", "proc", "", unix.MS_MOVE, ""},
@@ -86,13 +86,13 @@ func systemMounts() []mountCall {
 // makeRoot assembles the root, enters it and reads the order.
 func makeRoot() (vm.Order, error) {
 	var order vm.Order
-	if err := layers(); err != nil {
+	if err := mountRoot(); err != nil {
 		return order, err
 	}
-	if err := all(newRoot, systemMounts()); err != nil {
+	if err := mountAll(newRoot, listSystemMounts()); err != nil {
 		return order, err
 	}
-	if err := enter(newRoot); err != nil {
+	if err := enterRoot(newRoot); err != nil {
 		return order, err
 	}
 	order, err := vm.ReadOrder(filepath.Join(vm.Share, vm.OrderFile))
@@ -102,14 +102,14 @@ func makeRoot() (vm.Order, error) {
 	if err := os.WriteFile(filepath.Join(vm.Share, vm.StartedFile), nil, 0o644); err != nil {
 		return order, err
 	}
-	if err := repository(order); err != nil {
+	if err := mountRepository(order); err != nil {
 		return order, err
 	}
 	return order, configure()
 }
 
-// enter makes dir the root, as switch_root(8) does: an initramfs cannot be pivoted away.
-func enter(dir string) error {
+// enterRoot makes dir the root, as switch_root(8) does: pivot_root(2) fails on an initramfs.
+func enterRoot(dir string) error {
 	if err := os.Chdir(dir); err != nil {
 		return err
 	}
@@ -122,27 +122,27 @@ func enter(dir string) error {
 	return os.Chdir("/")
 }
 
-// repository mounts the work tree and, for a release, the scratch disk as its
-// build/, where package cluster finds the release: its root is the guest's.
-func repository(order vm.Order) error {
+// mountRepository mounts the work tree and, for a release, the scratch disk as its
+// build/, where package harness finds the release: its root is the guest's.
+func mountRepository(order vm.Order) error {
 	build := filepath.Join(order.Repository, "build")
-	if err := all("/", []mountCall{{vm.TagRepository, order.Repository, "9p", unix.MS_RDONLY, shared + "cache=loose"}}); err != nil {
+	if err := mountAll("/", []mountCall{{vm.TagRepository, order.Repository, "9p", unix.MS_RDONLY, shared + "cache=loose"}}); err != nil {
 		return err
 	}
 	if order.Storage {
-		if err := all("/", []mountCall{{vm.TagStorage, vm.Storage, "9p", unix.MS_RDONLY, shared + "cache=loose"}}); err != nil {
+		if err := mountAll("/", []mountCall{{vm.TagStorage, vm.Storage, "9p", unix.MS_RDONLY, shared + "cache=loose"}}); err != nil {
 			return err
 		}
 	}
 	if order.Release == "" {
 		return nil
 	}
-	if err := within(10*time.Second, disk); err != nil {
+	if err := waitForFile(10*time.Second, disk); err != nil {
 		return fmt.Errorf("the scratch disk: %w", err)
 	}
 	release := filepath.Join(build, "releases", order.Release)
 	const built = "/run/built" // outlives what the disk covers
-	if err := all("/", []mountCall{{release, built, "", unix.MS_BIND, ""}, {disk, build, "ext4", 0, "prjquota"}, {built, release, "", unix.MS_BIND, ""}}); err != nil {
+	if err := mountAll("/", []mountCall{{release, built, "", unix.MS_BIND, ""}, {disk, build, "ext4", 0, "prjquota"}, {built, release, "", unix.MS_BIND, ""}}); err != nil {
 		return err
 	}
 	if err := unix.Unmount(built, 0); err != nil {
@@ -151,7 +151,7 @@ func repository(order vm.Order) error {
 	return os.Symlink("/", filepath.Join(build, "cache/slurm-"+order.Release))
 }
 
-// configure writes what the root of a package manager leaves to the machine.
+// configure creates the files and settings that no package contains: links in /dev, host name, cgroup controllers.
 func configure() error {
 	for link, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
 		if err := os.Symlink(target, filepath.Join("/dev", link)); err != nil {

@@ -17,11 +17,11 @@ import (
 // terminal is the guest's end of the second serial line.
 const terminal = "/dev/ttyS1"
 
-// run starts the command and reaps every process until it has ended. The exit
+// runCommand starts the command and reaps every process until it has ended. The exit
 // status is 128 and the signal for a command that a signal ended.
-func run(order vm.Order) (status int, err error) {
+func runCommand(order vm.Order) (status int, err error) {
 	attr := &os.ProcAttr{Dir: order.Dir, Env: order.Env, Sys: &syscall.SysProcAttr{Setsid: true}}
-	if attr.Files, err = descriptors(order); err != nil {
+	if attr.Files, err = openDescriptors(order); err != nil {
 		return 0, err
 	}
 	if order.Terminal {
@@ -52,8 +52,8 @@ func run(order vm.Order) (status int, err error) {
 	}
 }
 
-// descriptors are the command's standard input, output and error.
-func descriptors(order vm.Order) ([]*os.File, error) {
+// openDescriptors opens the command's standard input, output and error.
+func openDescriptors(order vm.Order) ([]*os.File, error) {
 	if order.Terminal {
 		line, err := os.OpenFile(terminal, os.O_RDWR|unix.O_NOCTTY, 0)
 		if err != nil {
