@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
-	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
 // squeuePlaces are the possible paths of Slurm's squeue. PATH is not used.
@@ -124,7 +124,7 @@ func (w *sweep) askController(job string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), squeueDeadline)
 	defer cancel()
-	text, err := slurmcmd.Run(ctx, slurmcmd.Command{
+	text, err := command.Run(ctx, command.Command{
 		Path: w.squeue[i], Args: []string{"-h", "-t", "all", "-o", "%A %T", "-j", job},
 		Conf: filepath.Join(w.config.Slurm.Conf, "slurm.conf"),
 	})
@@ -136,7 +136,7 @@ func (w *sweep) askController(job string) string {
 // readVerdict parses squeue's output. It returns the reason to keep the job, or "", and whether slurmctld
 // answered at all.
 func readVerdict(job, stdout string, err error) (why string, answered bool) {
-	var failed *slurmcmd.ExitError
+	var failed *command.ExitError
 	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "Invalid job id specified") {
 		return "", true
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/internal/nstest"
-	"github.com/gojail/gojail/internal/slurmcmd"
 )
 
 // An earlier start was killed after it had reserved a node; then a person took over the node.
@@ -66,5 +66,5 @@ func TestTheOutputOfACommandIsBounded(t *testing.T) {
 	s := fake(t, map[string]string{"sinfo": "head -c 10000000 /dev/zero; head -c 10000000 /dev/zero >&2"})
 	out, err := s.runCommand(context.Background(), nil, "", "sinfo")
 	require.NoError(t, err)
-	assert.Len(t, out, slurmcmd.OutputMost)
+	assert.Len(t, out, command.OutputMost)
 }

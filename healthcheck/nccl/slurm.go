@@ -12,7 +12,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
-	"github.com/gojail/gojail/internal/slurmcmd"
+	"github.com/gojail/gojail/internal/command"
 )
 
 // Slurm runs the commands of Slurm, which are in the directory of scontrol.
@@ -27,15 +27,15 @@ type Slurm struct {
 func (s *Slurm) runCommand(ctx context.Context, as *Account, input string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	c := slurmcmd.Command{Path: argv[0], Args: argv[1:], Conf: s.Conf, Input: input}
+	c := command.Command{Path: argv[0], Args: argv[1:], Conf: s.Conf, Input: input}
 	if !filepath.IsAbs(c.Path) {
 		c.Path = filepath.Join(filepath.Dir(s.Scontrol), c.Path)
 	}
 	if as != nil {
 		c.Credential, c.Env = as.newCredential(), as.buildEnvironment()
 	}
-	text, err := slurmcmd.Run(ctx, c)
-	var failed *slurmcmd.ExitError
+	text, err := command.Run(ctx, c)
+	var failed *command.ExitError
 	if errors.As(err, &failed) {
 		return "", &refusedError{failed}
 	}
@@ -43,7 +43,7 @@ func (s *Slurm) runCommand(ctx context.Context, as *Account, input string, argv 
 }
 
 // refusedError reports a command that failed with an exit code.
-type refusedError struct{ *slurmcmd.ExitError }
+type refusedError struct{ *command.ExitError }
 
 func (e *refusedError) Error() string {
 	return fmt.Sprintf("%s: %v: %s", e.Path, e.Err, sanitizeFirstLine(e.Stderr))

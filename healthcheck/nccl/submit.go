@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
-	"github.com/gojail/gojail/internal/slurmcmd"
+	"github.com/gojail/gojail/internal/command"
 )
 
 // Submission is the sbatch command and script of a test.
@@ -106,7 +106,7 @@ func (s *Slurm) outputPath(t *Test) string {
 
 // readOutput reads the current output of the job, with the rights of its account.
 func (s *Slurm) readOutput(ctx context.Context, t *Test) (string, error) {
-	return s.runCommand(ctx, s.User, "", "/usr/bin/head", "-c", strconv.Itoa(slurmcmd.OutputMost), "--", s.outputPath(t))
+	return s.runCommand(ctx, s.User, "", "/usr/bin/head", "-c", strconv.Itoa(command.OutputMost), "--", s.outputPath(t))
 }
 
 // removeOutputs removes the output of tests that passed; other output is kept for inspection.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slurmcmd runs a Slurm command with a deadline. If slurmctld is slow, unreachable or hangs, a
+// Package command runs a Slurm command with a deadline. If slurmctld is slow, unreachable or hangs, a
 // command waits for minutes.
-package slurmcmd
+package command
 
 import (
 	"context"
