@@ -18,6 +18,7 @@ import (
 	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // squeuePlaces are the possible paths of Slurm's squeue. PATH is not used.
@@ -126,7 +127,7 @@ func (w *sweep) askController(job string) string {
 	defer cancel()
 	text, err := command.Run(ctx, command.Command{
 		Path: w.squeue[i], Args: []string{"-h", "-t", "all", "-o", "%A %T", "-j", job},
-		Conf: filepath.Join(w.config.Slurm.Conf, "slurm.conf"),
+		Env: slurmconf.Environment(filepath.Join(w.config.Slurm.Conf, "slurm.conf")),
 	})
 	why, answered := readVerdict(job, text, err)
 	w.ask = answered

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // Slurm is the controller as queried by one node.
@@ -45,7 +46,7 @@ func (s *Slurm) undrainNode(ctx context.Context) error {
 func (s *Slurm) runScontrol(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	text, err := command.Run(ctx, command.Command{Path: s.Scontrol, Args: args, Conf: s.Conf, Lock: s.Lock})
+	text, err := command.Run(ctx, command.Command{Path: s.Scontrol, Args: args, Env: slurmconf.Environment(s.Conf), Lock: s.Lock})
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return "", fmt.Errorf("cannot %s node %s: %w; see: %s ping", args[0], s.Node, err, s.Scontrol)

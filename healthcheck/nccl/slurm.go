@@ -13,6 +13,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // Slurm runs the commands of Slurm, which are in the directory of scontrol.
@@ -27,12 +28,12 @@ type Slurm struct {
 func (s *Slurm) runCommand(ctx context.Context, as *Account, input string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	c := command.Command{Path: argv[0], Args: argv[1:], Conf: s.Conf, Input: input}
+	c := command.Command{Path: argv[0], Args: argv[1:], Env: slurmconf.Environment(s.Conf), Input: input}
 	if !filepath.IsAbs(c.Path) {
 		c.Path = filepath.Join(filepath.Dir(s.Scontrol), c.Path)
 	}
 	if as != nil {
-		c.Credential, c.Env = as.newCredential(), as.buildEnvironment()
+		c.Credential, c.Env = as.newCredential(), append(c.Env, as.buildEnvironment()...)
 	}
 	text, err := command.Run(ctx, c)
 	var failed *command.ExitError

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command runs a Slurm command with a deadline. If slurmctld is slow, unreachable or hangs, a
-// command waits for minutes.
+// Package command runs a command with a deadline: a Slurm command waits for minutes if slurmctld is slow or
+// unreachable, and a command that asks hardware can hang in the kernel.
 package command
 
 import (
@@ -26,8 +26,7 @@ import (
 type Command struct {
 	Path       string // absolute
 	Args       []string
-	Conf       string              // SLURM_CONF; empty: Slurm's default
-	Env        []string            // further variables; this process's environment is not inherited
+	Env        []string            // variables besides PATH and LC_ALL; this process's environment is not inherited
 	Credential *syscall.Credential // user to run as; nil: this process's user
 	Input      string
 	Lock       string // file that is locked as long as the command exists; empty: none
@@ -50,9 +49,7 @@ func Run(ctx context.Context, c Command) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
 	cmd.Env = append([]string{"PATH=" + filepath.Dir(c.Path) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C"}, c.Env...)
-	if c.Conf != "" {
-		cmd.Env = append(cmd.Env, "SLURM_CONF="+c.Conf)
-	}
+
 	if c.Lock != "" {
 		lock, err := takeLock(ctx, c)
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/gojail/gojail/internal/filelock"
 )
 
-// script is a command of Slurm.
-func script(t *testing.T, text string) Command {
+// newScript returns a command that runs a script.
+func newScript(t *testing.T, text string) Command {
 	path := filepath.Join(t.TempDir(), "squeue")
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 	return Command{Path: path}
@@ -25,15 +25,15 @@ func script(t *testing.T, text string) Command {
 
 func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "x")
-	c := script(t, `read line; echo "$line:$1:$SLURM_CONF:$MORE:$SECRET:$LC_ALL:$PWD"`)
-	c.Args, c.Conf, c.Env, c.Input = []string{"one"}, "/etc/slurm.conf", []string{"MORE=y"}, "in\n"
+	c := newScript(t, `read line; echo "$line:$1:$MORE:$SECRET:$LC_ALL:$PWD"`)
+	c.Args, c.Env, c.Input = []string{"one"}, []string{"MORE=y"}, "in\n"
 	out, err := Run(t.Context(), c)
 	require.NoError(t, err)
-	assert.Equal(t, "in:one:/etc/slurm.conf:y::C:/\n", out)
+	assert.Equal(t, "in:one:y::C:/\n", out)
 }
 
 func TestFailure(t *testing.T) {
-	c := script(t, "echo out; echo Invalid job id specified >&2; echo more >&2; exit 3")
+	c := newScript(t, "echo out; echo Invalid job id specified >&2; echo more >&2; exit 3")
 	out, err := Run(t.Context(), c)
 	assert.Equal(t, "out\n", out)
 	require.EqualError(t, err, c.Path+": exit status 3: Invalid job id specified")
@@ -48,7 +48,7 @@ func TestFailure(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
-	c := script(t, "exec sleep 600")
+	c := newScript(t, "exec sleep 600")
 	_, err := runBriefly(t, c)
 	require.EqualError(t, err, c.Path+" does not answer in time")
 	var late *lateError
@@ -63,7 +63,7 @@ func runBriefly(t *testing.T, c Command) (string, error) {
 
 // TestLock: what the command started is killed with it, and releases the lock.
 func TestLock(t *testing.T) {
-	c := script(t, "sleep 600 & wait")
+	c := newScript(t, "sleep 600 & wait")
 	c.Lock = filepath.Join(t.TempDir(), "lock")
 	_, err := runBriefly(t, c)
 	require.EqualError(t, err, c.Path+" does not answer in time")
@@ -74,7 +74,7 @@ func TestLock(t *testing.T) {
 	require.EqualError(t, err, "cannot run "+c.Path+": an earlier one is stuck; to find it: fuser -v "+c.Lock)
 
 	require.NoError(t, held.Close())
-	c = script(t, "flock --nonblock $0.lock true || echo held")
+	c = newScript(t, "flock --nonblock $0.lock true || echo held")
 	c.Lock = c.Path + ".lock"
 	out, err := Run(t.Context(), c)
 	require.NoError(t, err)

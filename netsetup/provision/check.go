@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/policy"
@@ -36,15 +37,16 @@ var HostPlace = Place{Roots: inventory.Host, Modprobe: "/etc/modprobe.d", Query:
 	return runQuery(10*time.Second, name, args...)
 }}
 
-// runQuery kills a command after the timeout patience. A second later it also stops to wait
-// for the output, which children of the command may keep open.
-func runQuery(patience time.Duration, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// runQuery runs a command of PATH with a timeout, also if a card that does not answer keeps the command in
+// the kernel.
+func runQuery(timeout time.Duration, name string, args ...string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	return string(out), err
+	return command.Run(ctx, command.Command{Path: path, Args: args})
 }
 
 // preparation is the input of the checks.
