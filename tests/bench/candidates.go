@@ -37,8 +37,8 @@ type candidate struct {
 	of      string   // "" or isolation: the comparison that it is for; plain ones are for both
 }
 
-// candidates, the first of which is what the others are compared with.
-func candidates() []candidate {
+// listCandidates returns the candidates. The others are compared with the first.
+func listCandidates() []candidate {
 	return []candidate{
 		{name: "plain", about: "Slurm without a plugin"},
 		{name: "plain2", about: "the same once more (A/A)"},
@@ -50,7 +50,7 @@ func candidates() []candidate {
 			source: "prepared", plugin: partsDir + "/prepared.so " + treeDir},
 		{name: "setns", about: "plugin: the task joins a namespace held by a process (the floor)", jailed: true,
 			source: "setns", plugin: partsDir + "/setns.so HELD"},
-		{name: "bwrap", about: "no plugin: srun bwrap ... COMMAND", jailed: true, wrapper: bwrapArgs()},
+		{name: "bwrap", about: "no plugin: srun bwrap ... COMMAND", jailed: true, wrapper: formatBwrapArguments()},
 		{name: "gojail", about: "gojail, --jail: own /tmp and /dev/shm per job", jailed: true, gojail: true, own: true,
 			plugin: shimPath + " state=" + stateDir, options: []string{"--jail=" + jailsName}},
 		{name: "gojailnone", about: "gojail loaded, a step without a jail", gojail: true,
@@ -69,8 +69,8 @@ var isolated = []struct{ name, about, config string }{
 
 const off = "namespaces = []\nhidepid = false\ncgroups = \"node\"\nno_new_privs = false\ncapabilities = [\"ALL\"]\nseccomp = \"none\"\n"
 
-// isolations are candidates that show what each of these costs; gojail itself has all by default.
-func isolations() (list []candidate) {
+// listIsolations returns candidates that show the cost of each kind of isolation; gojail has all of them by default.
+func listIsolations() (list []candidate) {
 	for _, j := range isolated {
 		c := candidate{name: "gojail" + j.name, about: "gojail: " + j.about, jailed: true, gojail: true, own: true, of: "isolation",
 			plugin: shimPath + " state=" + stateDir, options: []string{"--jail=" + j.name}}
@@ -82,8 +82,8 @@ func isolations() (list []candidate) {
 	return list
 }
 
-// jailsConfig is the gojail.toml of the cluster.
-func jailsConfig() string {
+// formatConfig returns the gojail.toml of the cluster.
+func formatConfig() string {
 	config := harness.DefaultConfig
 	for _, j := range isolated {
 		config += fmt.Sprintf("[jail.%s]\nroot = %q\n%s", j.name, jailRoot, j.config)
@@ -91,16 +91,16 @@ func jailsConfig() string {
 	return config
 }
 
-// choose keeps the candidates that are listed, and plain in any case. Without a
-// list: those of the comparison.
-func choose(only, of string) ([]candidate, error) {
-	all := append(candidates(), isolations()...)
+// chooseCandidates returns plain and the listed candidates. Without a list it returns those of the
+// comparison.
+func chooseCandidates(only, of string) ([]candidate, error) {
+	all := append(listCandidates(), listIsolations()...)
 	if of == "isolation" && only == "" {
 		both := []string{"plain", "plain2", "gojail"}
 		return slices.DeleteFunc(all, func(c candidate) bool { return c.of != of && !slices.Contains(both, c.name) }), nil
 	}
 	if of == "" && only == "" {
-		return candidates(), nil
+		return listCandidates(), nil
 	}
 	if of != "" && of != "isolation" {
 		return nil, fmt.Errorf("-of %s: there is no such comparison; write isolation, or leave it out", of)
@@ -116,11 +116,11 @@ func choose(only, of string) ([]candidate, error) {
 	}), nil
 }
 
-// conf is the node's slurm.conf.
-func (c candidate) conf() string { return "/etc/slurm/" + c.name + "/slurm.conf" }
+// confPath returns the path of the node's slurm.conf.
+func (c candidate) confPath() string { return "/etc/slurm/" + c.name + "/slurm.conf" }
 
-// pluginFile is the path of its plugin, or "".
-func (c candidate) pluginFile() string {
+// pluginPath returns the path of its plugin, or "".
+func (c candidate) pluginPath() string {
 	file, _, _ := strings.Cut(c.plugin, " ")
 	return file
 }

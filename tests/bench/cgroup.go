@@ -24,8 +24,8 @@ type group struct {
 // jobHierarchies are those of version 1 that proctrack/cgroup and task/cgroup use with cgroupConf.
 var jobHierarchies = []string{"freezer", "memory", "devices"}
 
-// hierarchy is where CPU time is counted: cpuacct of version 1, or version 2.
-func hierarchy() (root string, v2 bool, err error) {
+// findHierarchy returns the cgroup hierarchy that counts CPU time: cpuacct of version 1, or version 2.
+func findHierarchy() (root string, v2 bool, err error) {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		return "/sys/fs/cgroup", true, nil
 	}
@@ -39,7 +39,7 @@ const cgroupConf = "CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\nConstrainDevi
 
 // makeGroups makes a cgroup for each candidate below one of this process, and with jobs one for Slurm's.
 func makeGroups(chosen []candidate, jobs bool) (map[string]group, func(), error) {
-	root, v2, err := hierarchy()
+	root, v2, err := findHierarchy()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,7 +77,7 @@ func makeGroups(chosen []candidate, jobs bool) (map[string]group, func(), error)
 	return groups, remove, nil
 }
 
-// removeStale removes what a bench that was killed has left.
+// removeStale removes the cgroups that a killed bench left.
 func removeStale(root string) {
 	old, _ := filepath.Glob(filepath.Join(root, "gojail-bench-*"))
 	for _, base := range old {
@@ -109,8 +109,8 @@ func removeGroups(base string) {
 	fmt.Fprintf(os.Stderr, "bench: the cgroup %s could not be removed\n", base)
 }
 
-// cpu is the time used so far by all that was ever in the group.
-func (g group) cpu() (time.Duration, error) {
+// readCPU returns the CPU time used so far by all processes that were ever in the group.
+func (g group) readCPU() (time.Duration, error) {
 	if !g.v2 {
 		text, err := os.ReadFile(filepath.Join(g.path, "cpuacct.usage"))
 		if err != nil {
@@ -132,8 +132,8 @@ func (g group) cpu() (time.Duration, error) {
 	return 0, fmt.Errorf("bench: %s/cpu.stat has no usage_usec", g.path)
 }
 
-// pids lists the processes of GROUP/slurmd, or of the rest of the group.
-func (g group) pids(slurmd bool) []int {
+// listPids returns the processes of GROUP/slurmd, or of the rest of the group.
+func (g group) listPids(slurmd bool) []int {
 	files := []string{"slurmd/cgroup.procs"}
 	if !slurmd {
 		files = []string{"cgroup.procs", "gojail/cgroup.procs"}
@@ -149,17 +149,17 @@ func (g group) pids(slurmd bool) []int {
 	return pids
 }
 
-// settle waits until no more processes of Slurm are in the group than at rest and slurmd has
+// waitUntilIdle waits until no more processes of Slurm are in the group than at rest and slurmd has
 // nothing to do, and returns the CPU time used by then.
-func (g group) settle(atRest int) (time.Duration, error) {
+func (g group) waitUntilIdle(atRest int) (time.Duration, error) {
 	last, quiet := time.Duration(-1), 0
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(4 * time.Millisecond) {
-		used, err := g.cpu()
+		used, err := g.readCPU()
 		if err != nil {
 			return 0, err
 		}
 		// slurmd's threads may wait for a message of the controller: two looks more.
-		if len(g.pids(true)) == atRest && used-last < 50*time.Microsecond {
+		if len(g.listPids(true)) == atRest && used-last < 50*time.Microsecond {
 			quiet++
 		} else {
 			quiet = 0
@@ -168,5 +168,5 @@ func (g group) settle(atRest int) (time.Duration, error) {
 			return used, nil
 		}
 	}
-	return 0, fmt.Errorf("bench: %s does not come to rest: processes %v", g.path, g.pids(true))
+	return 0, fmt.Errorf("bench: %s does not come to rest: processes %v", g.path, g.listPids(true))
 }

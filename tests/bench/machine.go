@@ -40,7 +40,7 @@ func startMachine(chosen []candidate, cgroups bool) (*machine, error) {
 	}
 	gojail := slices.ContainsFunc(chosen, func(c candidate) bool { return c.gojail })
 	m.Cluster, err = harness.UpHead(harness.Options{
-		Plugin: gojail, Jails: []string{jailsName}, SlurmConf: m.slurmConf(cgroups), Config: jailsConfig(),
+		Plugin: gojail, Jails: []string{jailsName}, SlurmConf: m.slurmConf(cgroups), Config: formatConfig(),
 	})
 	if err != nil {
 		m.clean()
@@ -56,7 +56,7 @@ func startMachine(chosen []candidate, cgroups bool) (*machine, error) {
 	return m, nil
 }
 
-// stop ends the cluster and removes all that it had.
+// stop ends the cluster and removes its files and cgroups.
 func (m *machine) stop() {
 	if m.watch != nil {
 		m.watch.close()
@@ -67,7 +67,7 @@ func (m *machine) stop() {
 	m.clean()
 }
 
-// slurmConf is what the controller's slurm.conf has in other words than the tests' one.
+// slurmConf returns the keys in which the controller's slurm.conf differs from that of the tests.
 func (m *machine) slurmConf(cgroups bool) map[string]string {
 	var nodes, names []string
 	for i, c := range m.chosen {
@@ -100,7 +100,7 @@ func (m *machine) buildPeers() error {
 			continue
 		}
 		flags := append([]string{"-fPIC", "-shared"}, c.cflags...)
-		if err := m.compile(filepath.Base(c.pluginFile()), append(flags, "peers/"+c.source+".c")...); err != nil {
+		if err := m.compile(filepath.Base(c.pluginPath()), append(flags, "peers/"+c.source+".c")...); err != nil {
 			return err
 		}
 	}
@@ -134,10 +134,10 @@ func (m *machine) makeView() error {
 	if !slices.ContainsFunc(m.chosen, func(c candidate) bool { return c.name == "setns" }) {
 		return nil
 	}
-	script := "set -e\n" + treeScript(treeDir) + "echo $$ >" + heldFile + "\ncd " + treeDir +
+	script := "set -e\n" + formatTreeScript(treeDir) + "echo $$ >" + heldFile + "\ncd " + treeDir +
 		"\npivot_root . .\numount -l .\nexec sleep infinity </dev/null >/dev/null 2>&1\n"
 	r := m.Root("sh", "-c", "setsid unshare --mount --propagation private sh -c \"$0\" </dev/null 2>/tmp/held.err >/tmp/held.err &", script)
-	ready := harness.Poll(10*time.Second, func() bool { return len(m.heldMounts()) > 0 })
+	ready := harness.Poll(10*time.Second, func() bool { return len(m.readHeldMounts()) > 0 })
 	if !ready {
 		text, _ := os.ReadFile(m.Path("/tmp/held.err"))
 		return fmt.Errorf("bench: the namespace of setns was not made: %s\n%s", r, text)
@@ -145,9 +145,9 @@ func (m *machine) makeView() error {
 	return nil
 }
 
-// heldMounts is the mountinfo of setns' namespace once it is complete, else "".
-func (m *machine) heldMounts() string {
-	pid, err := m.heldPid()
+// readHeldMounts returns the mountinfo of setns' namespace, or "" until it is complete.
+func (m *machine) readHeldMounts() string {
+	pid, err := m.findHeldPid()
 	if err != nil {
 		return ""
 	}
@@ -158,7 +158,7 @@ func (m *machine) heldMounts() string {
 	return string(text)
 }
 
-func (m *machine) heldPid() (int, error) {
+func (m *machine) findHeldPid() (int, error) {
 	text, err := os.ReadFile(m.Path(heldFile))
 	if err != nil {
 		return 0, err
@@ -191,11 +191,11 @@ func (m *machine) startNode(c candidate, conf string) error {
 	plugstack := "/etc/slurm/" + c.name + "/plugstack.conf"
 	line := ""
 	if c.plugin != "" {
-		held, _ := m.heldPid()
+		held, _ := m.findHeldPid()
 		line = "required " + strings.Replace(c.plugin, "HELD", strconv.Itoa(held), 1) + "\n"
 	}
 	conf = strings.Replace(conf, "PlugStackConfig=/etc/slurm/plugstack.conf", "PlugStackConfig="+plugstack, 1)
-	files := map[string]string{plugstack: line, c.conf(): conf}
+	files := map[string]string{plugstack: line, c.confPath(): conf}
 	if len(m.groups[c.name].jobs) > 0 {
 		files["/etc/slurm/"+c.name+"/cgroup.conf"] = cgroupConf
 	}
@@ -216,9 +216,9 @@ func (m *machine) startNode(c candidate, conf string) error {
 		inside += fmt.Sprintf("mount --bind %s /sys/fs/cgroup/%s\n", path, jobHierarchies[i])
 	}
 	if c.tree {
-		inside += treeScript(treeDir)
+		inside += formatTreeScript(treeDir)
 	}
-	inside += fmt.Sprintf("exec /usr/sbin/slurmd -N %s -f %s\n", c.name, c.conf())
+	inside += fmt.Sprintf("exec /usr/sbin/slurmd -N %s -f %s\n", c.name, c.confPath())
 	r := m.Do(harness.Command{
 		Dir: "/", Env: []string{"HWLOC_PLUGINS_PATH=/nonexistent", "LANG=C.UTF-8"},
 		Args: []string{"sh", "-c", enter + "exec unshare --cgroup --mount --propagation private sh -c \"$0\"", inside},

@@ -45,7 +45,7 @@ func main() {
 	flag.Parse()
 	s.modes = strings.Split(names, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := bench(ctx, s)
+	err := runBench(ctx, s)
 	stop()
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("bench: interrupted; the cluster is gone, nothing is reported")
@@ -56,10 +56,10 @@ func main() {
 	}
 }
 
-// bench runs everything; it leaves nothing but the report.
-func bench(ctx context.Context, s settings) error {
+// runBench runs the whole bench, and leaves only the report.
+func runBench(ctx context.Context, s settings) error {
 	for _, name := range s.modes {
-		known := slices.ContainsFunc(modes(), func(m mode) bool { return m.name == name })
+		known := slices.ContainsFunc(listModes(), func(m mode) bool { return m.name == name })
 		if !known && name != "memory" && name != "parts" {
 			return fmt.Errorf("bench: there is no mode %q", name)
 		}
@@ -67,7 +67,7 @@ func bench(ctx context.Context, s settings) error {
 	if s.clusters < 1 {
 		return fmt.Errorf("bench: -clusters %d: at least 1", s.clusters)
 	}
-	chosen, err := choose(s.only, s.of)
+	chosen, err := chooseCandidates(s.only, s.of)
 	if err != nil {
 		return err
 	}
@@ -80,12 +80,12 @@ func bench(ctx context.Context, s settings) error {
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	for i := range s.clusters {
 		say(fmt.Sprintf("starting cluster %d of %d, of %d nodes", i+1, s.clusters, len(chosen)))
-		if err := oneCluster(ctx, s, chosen, i, r, random, say); err != nil {
+		if err := measureCluster(ctx, s, chosen, i, r, random, say); err != nil {
 			return err
 		}
 	}
-	r.Load = append(r.Load, load())
-	r.judge(random)
+	r.Load = append(r.Load, readLoad())
+	r.judgeAims(random)
 	r.print(os.Stdout, chosen, random)
 	if s.file != "" {
 		return r.save(s.file)
@@ -93,9 +93,9 @@ func bench(ctx context.Context, s settings) error {
 	return nil
 }
 
-// oneCluster measures what is asked for, with the number-th part of the rounds. Who is started first is
-// faster than the next, by 0.2 ms of 35: every cluster has an order of its own.
-func oneCluster(ctx context.Context, s settings, chosen []candidate, number int, r *report, random *rand.Rand, say func(string)) error {
+// measureCluster runs the chosen measurements, with the number-th part of the rounds. The candidate that is
+// started first is faster than the next, by 0.2 ms of 35: every cluster has an order of its own.
+func measureCluster(ctx context.Context, s settings, chosen []candidate, number int, r *report, random *rand.Rand, say func(string)) error {
 	order := slices.Clone(chosen)
 	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	m, err := startMachine(order, s.cgroups)
@@ -107,7 +107,7 @@ func oneCluster(ctx context.Context, s settings, chosen []candidate, number int,
 	if r.Seen, err = m.verify(ctx); err != nil {
 		return err
 	}
-	for _, of := range modes() {
+	for _, of := range listModes() {
 		if !slices.Contains(s.modes, of.name) {
 			continue
 		}
@@ -129,7 +129,7 @@ func oneCluster(ctx context.Context, s settings, chosen []candidate, number int,
 	return nil
 }
 
-// measureOnce measures what has no rounds.
+// measureOnce makes the measurements without rounds.
 func (m *machine) measureOnce(ctx context.Context, s settings, r *report, say func(string)) (err error) {
 	if slices.Contains(s.modes, "memory") {
 		say("memory")

@@ -27,7 +27,7 @@ type memory struct {
 
 const looks = 5
 
-// measureMemory looks at every candidate in turn, several times.
+// measureMemory measures the memory of every candidate in turn, several times.
 func (m *machine) measureMemory(ctx context.Context) (map[string]memory, error) {
 	stepd, srun := map[string][]process{}, map[string][]process{}
 	beside := map[string]map[string][]process{}
@@ -45,21 +45,21 @@ func (m *machine) measureMemory(ctx context.Context) (map[string]memory, error) 
 			if beside[c.name] == nil {
 				beside[c.name] = map[string][]process{}
 			}
-			for _, pid := range m.groups[c.name].pids(false) {
-				name := command(pid)
+			for _, pid := range m.groups[c.name].listPids(false) {
+				name := readProcessName(pid)
 				beside[c.name][name] = append(beside[c.name][name], readProcess(fmt.Sprintf("/proc/%d", pid)))
 			}
 			step.end()
-			if err := m.awaitNoJob(c); err != nil {
+			if err := m.waitForNoJob(c); err != nil {
 				return nil, err
 			}
 		}
 	}
 	all := map[string]memory{}
 	for _, c := range m.chosen {
-		one := memory{Stepd: medianOf(stepd[c.name]), Srun: medianOf(srun[c.name]), Beside: map[string]process{}}
+		one := memory{Stepd: findMedian(stepd[c.name]), Srun: findMedian(srun[c.name]), Beside: map[string]process{}}
 		for name, list := range beside[c.name] {
-			one.Beside[name] = medianOf(list)
+			one.Beside[name] = findMedian(list)
 		}
 		all[c.name] = one
 	}
@@ -67,15 +67,15 @@ func (m *machine) measureMemory(ctx context.Context) (map[string]memory, error) 
 }
 
 func readProcess(dir string) process {
-	status, rollup := fields(dir+"/status"), fields(dir+"/smaps_rollup")
+	status, rollup := readFields(dir+"/status"), readFields(dir+"/smaps_rollup")
 	return process{
 		RSS: status["VmRSS"], Anon: status["RssAnon"], Threads: status["Threads"],
 		PSS: rollup["Pss"], Private: rollup["Private_Clean"] + rollup["Private_Dirty"],
 	}
 }
 
-// fields reads "Name: NUMBER unit" lines.
-func fields(file string) map[string]float64 {
+// readFields reads "Name: NUMBER unit" lines.
+func readFields(file string) map[string]float64 {
 	values := map[string]float64{}
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
@@ -88,7 +88,7 @@ func fields(file string) map[string]float64 {
 	return values
 }
 
-func medianOf(list []process) process {
+func findMedian(list []process) process {
 	of := func(field func(process) float64) float64 {
 		var values []float64
 		for _, p := range list {

@@ -38,8 +38,8 @@ var parts = []part{
 	{Name: "unshare", About: "floor: unshare(CLONE_NEWNS) of as many mounts"},
 }
 
-// microSources are gojail's own code that micro.c measures, for compile.
-func microSources(repo string) []string {
+// listMicroSources returns the files of gojail that micro.c measures, for compile.
+func listMicroSources(repo string) []string {
 	list := []string{"-I", filepath.Join(repo, "include"), "-I", filepath.Join(repo, "spank"), "peers/micro.c"}
 	common, _ := filepath.Glob(filepath.Join(repo, "spank", "common", "*.c"))
 	list = append(list, common...)
@@ -52,7 +52,7 @@ func microSources(repo string) []string {
 // measureParts runs micro.c in the machine, in a mount namespace of its own as
 // slurmd's is, with a state directory of its own; scratch is that of gojail's node.
 func (m *machine) measureParts(ctx context.Context, repetitions int) ([]part, error) {
-	if err := m.compile("micro", microSources(m.repo)...); err != nil {
+	if err := m.compile("micro", listMicroSources(m.repo)...); err != nil {
 		return nil, err
 	}
 	const state, node = "/run/gojail/micro", "gojail"

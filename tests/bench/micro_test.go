@@ -14,5 +14,5 @@ import (
 func TestPartsCanBeMeasured(t *testing.T) {
 	repo, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	assert.NoError(t, compile(repo, filepath.Join(t.TempDir(), "micro"), microSources(repo)...))
+	assert.NoError(t, compile(repo, filepath.Join(t.TempDir(), "micro"), listMicroSources(repo)...))
 }

@@ -24,7 +24,7 @@ type mode struct {
 	srun   []string // options
 }
 
-func modes() []mode {
+func listModes() []mode {
 	return []mode{
 		{"first", "the first step of a job: srun --jobid in a fresh allocation; job_epilog is outside", 40, []string{"-n1"}},
 		{"job", "a job of its own: srun alone; CPU with the end of the job, job_epilog too", 40, []string{"-n1"}},
@@ -55,20 +55,20 @@ type measured struct {
 	atRest   int                 // processes of each node's slurmd and steps between launches
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// measure runs one mode: rounds of one launch per candidate, shuffled.
+// measure runs one mode: rounds of one launch per candidate, in random order.
 func (m *machine) measure(ctx context.Context, of mode, rounds int, random *rand.Rand) (*measured, error) {
-	result := &measured{Mode: of.name, Rounds: rounds, Load: load(), Samples: map[string]*samples{}, atRest: 1}
+	result := &measured{Mode: of.name, Rounds: rounds, Load: readLoad(), Samples: map[string]*samples{}, atRest: 1}
 	begin := time.Now()
 	for _, c := range m.chosen {
 		result.Samples[c.name] = &samples{}
 	}
 	if slices.Contains([]string{"later", "batch", "n64"}, of.name) {
-		if err := m.allocateAll(of, result); err != nil {
+		if err := m.startJobs(of, result); err != nil {
 			return nil, err
 		}
-		defer m.releaseAll(result)
+		defer m.endJobs(result)
 	}
 	for range rounds {
 		for _, i := range random.Perm(len(m.chosen)) {
@@ -85,14 +85,14 @@ func (m *machine) measure(ctx context.Context, of mode, rounds int, random *rand
 	return result, nil
 }
 
-// launch makes one launch and counts it. An error ends the bench; a launch that
+// launch makes one launch and records it. An error ends the bench; a launch that
 // fails is a NaN and a line in the report.
 func (m *machine) launch(of mode, c candidate, result *measured) error {
 	options := of.srun
 	job := result.allocate[c.name]
 	if of.name == "first" {
 		var err error
-		if job, err = m.allocate(c, result); err != nil {
+		if job, err = m.startJob(c, result); err != nil {
 			return err
 		}
 	}
@@ -100,58 +100,58 @@ func (m *machine) launch(of mode, c candidate, result *measured) error {
 		options = append([]string{"--jobid=" + job}, options...)
 	}
 	g := m.groups[c.name]
-	before, err := g.settle(result.atRest)
+	before, err := g.waitUntilIdle(result.atRest)
 	if err != nil {
 		return err
 	}
-	r, err := m.watch.run(c.srun(options, "true")...)
+	r, err := m.watch.runCommand(c.formatSrun(options, "true")...)
 	if err != nil {
 		return err
 	}
 	if of.name == "job" {
-		if err := m.awaitNoJob(c); err != nil {
+		if err := m.waitForNoJob(c); err != nil {
 			return err
 		}
 	}
-	after, err := g.settle(result.atRest)
+	after, err := g.waitUntilIdle(result.atRest)
 	if err != nil {
 		return err
 	}
 	s := result.Samples[c.name]
-	wall, cpu, srun := ms(r.wall), ms(after-before), ms(r.cpu)
-	result.count(c, r)
-	if r.failed() {
+	wall, cpu, srun := milliseconds(r.wall), milliseconds(after-before), milliseconds(r.cpu)
+	result.countFailure(c, r)
+	if r.hasFailed() {
 		wall, cpu, srun = math.NaN(), math.NaN(), math.NaN()
 	}
 	s.Wall, s.CPU, s.Srun = append(s.Wall, wall), append(s.CPU, cpu), append(s.Srun, srun)
 	if of.name == "first" {
-		return m.release(c, job)
+		return m.endJob(c, job)
 	}
 	return nil
 }
 
-// failed says whether a launch failed: srun's status is 0 for some that did.
-func (t timed) failed() bool { return t.code != 0 || strings.Contains(t.stderr, "error") }
+// hasFailed reports whether a launch failed: srun's status is 0 after some failures.
+func (t timed) hasFailed() bool { return t.code != 0 || strings.Contains(t.stderr, "error") }
 
-// count notes a launch that failed, or that had to wait for its node.
-func (r *measured) count(c candidate, t timed) {
-	if t.failed() {
-		r.Failed = append(r.Failed, c.name+": "+strings.Join(strings.Fields(t.String()), " "))
+// countFailure records a launch that failed, or that had to wait for its node.
+func (m *measured) countFailure(c candidate, t timed) {
+	if t.hasFailed() {
+		m.Failed = append(m.Failed, c.name+": "+strings.Join(strings.Fields(t.String()), " "))
 	}
 	if strings.Contains(t.stderr, "queued") || strings.Contains(t.stderr, "busy") {
-		r.Queued++
+		m.Queued++
 	}
 }
 
 var granted = regexp.MustCompile(`Granted job allocation (\d+)`)
 
-// allocate makes a job without a step on the candidate's node.
-func (m *machine) allocate(c candidate, result *measured) (string, error) {
-	r, err := m.watch.run("SLURM_CONF="+c.conf(), "salloc", "--no-shell", "-w", c.name, "-n", "8")
+// startJob starts a job without a step on the candidate's node.
+func (m *machine) startJob(c candidate, result *measured) (string, error) {
+	r, err := m.watch.runCommand("SLURM_CONF="+c.confPath(), "salloc", "--no-shell", "-w", c.name, "-n", "8")
 	if err != nil {
 		return "", err
 	}
-	result.count(c, r)
+	result.countFailure(c, r)
 	found := granted.FindStringSubmatch(r.stderr)
 	if r.code != 0 || found == nil {
 		return "", fmt.Errorf("salloc: %s", r)
@@ -166,67 +166,67 @@ const (
 	withScript = 3
 )
 
-// submit makes a job with a batch script on the candidate's node.
-func (m *machine) submit(c candidate) (string, error) {
-	words := []string{"SLURM_CONF=" + c.conf(), "sbatch", "--parsable", "-w", c.name, "-n", "8", "-o", "/dev/null", "--wrap=" + script}
-	r, err := m.watch.run(append(words, c.options...)...)
+// submitJob submits a job with a batch script on the candidate's node.
+func (m *machine) submitJob(c candidate) (string, error) {
+	words := []string{"SLURM_CONF=" + c.confPath(), "sbatch", "--parsable", "-w", c.name, "-n", "8", "-o", "/dev/null", "--wrap=" + script}
+	r, err := m.watch.runCommand(append(words, c.options...)...)
 	if err != nil || r.code != 0 {
 		return "", fmt.Errorf("sbatch: %s %w", r, err)
 	}
-	if !harness.Poll(harness.Timeout, func() bool { return len(m.groups[c.name].pids(true)) == withScript }) {
+	if !harness.Poll(harness.Timeout, func() bool { return len(m.groups[c.name].listPids(true)) == withScript }) {
 		return "", errors.New("its batch script does not run")
 	}
 	return strings.TrimSpace(r.stdout), nil
 }
 
-// release ends a job and waits until its node is free.
-func (m *machine) release(c candidate, job string) error {
-	if r, err := m.watch.run("scancel", job); err != nil || r.code != 0 {
+// endJob ends a job and waits until its node is free.
+func (m *machine) endJob(c candidate, job string) error {
+	if r, err := m.watch.runCommand("scancel", job); err != nil || r.code != 0 {
 		return fmt.Errorf("scancel %s: %s %w", job, r, err)
 	}
-	return m.awaitNoJob(c)
+	return m.waitForNoJob(c)
 }
 
-// allocateAll gives each candidate an allocation that has had its first step.
-func (m *machine) allocateAll(of mode, result *measured) error {
+// startJobs starts a job for each candidate, and runs its first step.
+func (m *machine) startJobs(of mode, result *measured) error {
 	result.allocate = map[string]string{}
 	for _, c := range m.chosen {
 		var job string
 		var err error
 		if of.name == "batch" {
 			result.atRest = withScript
-			job, err = m.submit(c)
+			job, err = m.submitJob(c)
 		} else {
-			job, err = m.allocate(c, result)
+			job, err = m.startJob(c, result)
 		}
 		if err != nil {
 			return fmt.Errorf("bench: %s: %w", c.name, err)
 		}
 		result.allocate[c.name] = job
-		r, err := m.watch.run(c.srun([]string{"--jobid=" + job, "-n1"}, "true")...)
-		if err != nil || r.failed() {
+		r, err := m.watch.runCommand(c.formatSrun([]string{"--jobid=" + job, "-n1"}, "true")...)
+		if err != nil || r.hasFailed() {
 			return fmt.Errorf("bench: %s: the first step: %s %w", c.name, r, err)
 		}
 	}
 	return nil
 }
 
-func (m *machine) releaseAll(result *measured) {
+func (m *machine) endJobs(result *measured) {
 	for _, c := range m.chosen {
 		if job := result.allocate[c.name]; job != "" {
-			if err := m.release(c, job); err != nil {
+			if err := m.endJob(c, job); err != nil {
 				result.Failed = append(result.Failed, err.Error())
 			}
 		}
 	}
 }
 
-// awaitNoJob waits until Slurm has done all there is to do at the end of a job.
-func (m *machine) awaitNoJob(c candidate) error {
+// waitForNoJob waits until Slurm has finished the end of the job.
+func (m *machine) waitForNoJob(c candidate) error {
 	var r timed
 	var err error
 	if !harness.Poll(15*time.Second, func() bool {
-		r, err = m.watch.run("squeue", "-h", "-w", c.name)
+		r, err = m.watch.runCommand("squeue", "-h", "-w", c.name)
 		return err != nil || r.code == 0 && strings.TrimSpace(r.stdout) == ""
 	}) {
 		return fmt.Errorf("its job does not end: %s", r)

@@ -37,15 +37,15 @@ type report struct {
 
 func (s samples) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string][]*float64{
-		"wall_ms": nullable(s.Wall), "node_cpu_ms": nullable(s.CPU), "srun_cpu_ms": nullable(s.Srun)})
+		"wall_ms": replaceNaN(s.Wall), "node_cpu_ms": replaceNaN(s.CPU), "srun_cpu_ms": replaceNaN(s.Srun)})
 }
 
 func (e estimate) MarshalJSON() ([]byte, error) {
-	n := nullable([]float64{e.Median, e.Low, e.High})
+	n := replaceNaN([]float64{e.Median, e.Low, e.High})
 	return json.Marshal(map[string]any{"median": n[0], "low": n[1], "high": n[2], "n": e.N})
 }
 
-func nullable(values []float64) []*float64 {
+func replaceNaN(values []float64) []*float64 {
 	list := make([]*float64, len(values))
 	for i, v := range values {
 		if !math.IsNaN(v) {
@@ -55,7 +55,7 @@ func nullable(values []float64) []*float64 {
 	return list
 }
 
-// newReport fills in what is known before the first launch.
+// newReport returns a report with everything that is known before the first launch.
 func newReport(s settings) *report {
 	var uts unix.Utsname
 	unix.Uname(&uts)
@@ -68,7 +68,7 @@ func newReport(s settings) *report {
 		}
 	}
 	version, _ := exec.Command("slurmd", "-V").Output()
-	_, v2, _ := hierarchy()
+	_, v2, _ := findHierarchy()
 	return &report{
 		Machine: fmt.Sprintf("%d CPUs, %s", runtime.NumCPU(), model),
 		Kernel:  unix.ByteSliceToString(uts.Release[:]),
@@ -76,24 +76,24 @@ func newReport(s settings) *report {
 		Date:    time.Now().UTC().Format("2006-01-02 15:04 UTC"),
 		Seed:    s.seed, Cgroup: map[bool]string{true: "v2 cpu.stat", false: "v1 cpuacct"}[v2],
 		Jobs: map[bool]string{true: "proctrack/cgroup, task/cgroup", false: "proctrack/linuxproc"}[s.cgroups],
-		Load: []string{load()},
+		Load: []string{readLoad()},
 	}
 }
 
-// load is the machine's load average.
-func load() string {
+// readLoad returns the machine's load average.
+func readLoad() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	return strings.Join(strings.Fields(string(text))[:3], " ")
 }
 
-// busy says whether others kept a quarter of the machine, or more, before the bench began.
-func (r *report) busy() bool {
+// wasBusy reports whether other processes used at least a quarter of the machine before the bench began.
+func (r *report) wasBusy() bool {
 	var one float64
 	fmt.Sscan(r.Load[0], &one)
 	return one > float64(runtime.NumCPU())/4
 }
 
-// add counts what one cluster's launches took.
+// add adds the launches of one cluster.
 func (r *report) add(more *measured) {
 	i := slices.IndexFunc(r.Modes, func(m *measured) bool { return m.Mode == more.Mode })
 	if i < 0 {
@@ -108,13 +108,13 @@ func (r *report) add(more *measured) {
 	}
 }
 
-// print writes every table. chosen gives the order of the rows.
+// print writes every table, with rows in the order of chosen.
 func (r *report) print(w io.Writer, chosen []candidate, random *rand.Rand) {
 	fmt.Fprintf(w, "\n# gojail bench: %s | kernel %s | %s | %s\n", r.Machine, r.Kernel, r.Slurm, r.Date)
 	fmt.Fprintf(w, "# seed %d | node CPU: cgroup %s of the candidate, gojail's launcher, zygote and holders in it | load %s\n",
 		r.Seed, r.Cgroup, strings.Join(r.Load, " -> "))
 	fmt.Fprintf(w, "# user alice, %s, UsePAM=1, no PrologFlags; slurmd with HWLOC_PLUGINS_PATH=/nonexistent\n", r.Jobs)
-	if r.busy() {
+	if r.wasBusy() {
 		fmt.Fprintf(w, "# THE MACHINE WAS BUSY when this began: wall times say little\n")
 	}
 	fmt.Fprintf(w, "\n%-12s %-7s %6s %8s  %s\n", "candidate", "root", "mounts", "own /tmp", "what it is")
@@ -135,7 +135,7 @@ func (r *report) print(w io.Writer, chosen []candidate, random *rand.Rand) {
 }
 
 func (m *measured) print(w io.Writer, chosen []candidate, random *rand.Rand) {
-	about := modes()[slices.IndexFunc(modes(), func(o mode) bool { return o.name == m.Mode })].about
+	about := listModes()[slices.IndexFunc(listModes(), func(o mode) bool { return o.name == m.Mode })].about
 	fmt.Fprintf(w, "\n## %s: %s\n# %d rounds, shuffled | %.0f s | load at the start %s | failed %d, queued %d\n",
 		m.Mode, about, m.Rounds, m.Seconds, m.Load, len(m.Failed), m.Queued)
 	for _, line := range m.Failed {
@@ -147,8 +147,8 @@ func (m *measured) print(w io.Writer, chosen []candidate, random *rand.Rand) {
 	for _, c := range chosen {
 		s := m.Samples[c.name]
 		fmt.Fprintf(w, "%-12s %8.1f %7.1f %7.1f %27s %6.3f %9.2f %27s %8.1f\n", c.name,
-			quantile(s.Wall, 0.5), quantile(s.Wall, 0.1), quantile(s.Wall, 0.9), paired(s.Wall, base.Wall, random),
-			ratio(s.Wall, base.Wall), quantile(s.CPU, 0.5), paired(s.CPU, base.CPU, random), quantile(s.Srun, 0.5))
+			quantile(s.Wall, 0.5), quantile(s.Wall, 0.1), quantile(s.Wall, 0.9), comparePairs(s.Wall, base.Wall, random),
+			medianRatio(s.Wall, base.Wall), quantile(s.CPU, 0.5), comparePairs(s.CPU, base.CPU, random), quantile(s.Srun, 0.5))
 	}
 }
 

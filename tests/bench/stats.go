@@ -20,9 +20,8 @@ type estimate struct {
 // resamples of a bootstrap.
 const resamples = 4000
 
-// paired compares two candidates by the rounds that both of them have; a launch
-// that failed is a NaN.
-func paired(of, base []float64, random *rand.Rand) estimate {
+// comparePairs compares two candidates by the rounds that both have. A failed launch is a NaN.
+func comparePairs(of, base []float64, random *rand.Rand) estimate {
 	var differences []float64
 	for i := range min(len(of), len(base)) {
 		if d := of[i] - base[i]; !math.IsNaN(d) {
@@ -32,7 +31,7 @@ func paired(of, base []float64, random *rand.Rand) estimate {
 	return bootstrap(differences, random)
 }
 
-// bootstrap is the percentile interval of the median (Efron 1979).
+// bootstrap returns the percentile interval of the median (Efron 1979).
 func bootstrap(values []float64, random *rand.Rand) estimate {
 	if len(values) == 0 {
 		return estimate{Median: math.NaN(), Low: math.NaN(), High: math.NaN()}
@@ -61,8 +60,8 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
 }
 
-// ratio is the median of paired ratios.
-func ratio(of, base []float64) float64 {
+// medianRatio returns the median of the ratios of pairs.
+func medianRatio(of, base []float64) float64 {
 	var ratios []float64
 	for i := range min(len(of), len(base)) {
 		ratios = append(ratios, of[i]/base[i])

@@ -28,19 +28,19 @@ func TestPaired(t *testing.T) {
 		same = append(same, round+0.3*random.NormFloat64())
 	}
 	more[3] = math.NaN()
-	d := paired(more, base, random)
+	d := comparePairs(more, base, random)
 	assert.Equal(t, 39, d.N, "the round that failed is left out")
 	assert.InDelta(t, 1, d.Median, 0.4)
 	assert.Greater(t, d.Low, 0.5)
 	assert.Less(t, d.High, 1.5)
-	d = paired(same, base, random)
+	d = comparePairs(same, base, random)
 	assert.Less(t, d.Low, 0.0)
 	assert.Greater(t, d.High, 0.0)
 }
 
 func TestJudge(t *testing.T) {
-	assert.Equal(t, met, judge(estimate{Median: 0.3, Low: 0.1, High: 0.9}, 0.4))
-	assert.Equal(t, unclear, judge(estimate{Median: 0.5, Low: 0.1, High: 0.9}, 0.4))
-	assert.Equal(t, missed, judge(estimate{Median: 0.5, Low: 0.45, High: 0.9}, 0.4))
-	assert.Equal(t, missing, judge(estimate{Median: math.NaN()}, 0.4))
+	assert.Equal(t, met, formatVerdict(estimate{Median: 0.3, Low: 0.1, High: 0.9}, 0.4))
+	assert.Equal(t, unclear, formatVerdict(estimate{Median: 0.5, Low: 0.1, High: 0.9}, 0.4))
+	assert.Equal(t, missed, formatVerdict(estimate{Median: 0.5, Low: 0.45, High: 0.9}, 0.4))
+	assert.Equal(t, missing, formatVerdict(estimate{Median: math.NaN()}, 0.4))
 }

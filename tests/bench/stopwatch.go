@@ -62,18 +62,18 @@ func (m *machine) startStopwatch() error {
 	return nil
 }
 
-func (w *stopwatch) close() {
-	w.in.Close()
-	w.cancel()
-	w.command.Wait()
+func (s *stopwatch) close() {
+	s.in.Close()
+	s.cancel()
+	s.command.Wait()
 }
 
-// run runs words, the first of which may be NAME=VALUE, as the user of the bench.
-func (w *stopwatch) run(words ...string) (timed, error) {
-	if _, err := fmt.Fprintln(w.in, strings.Join(words, "\t")); err != nil {
+// runCommand runs a command, which may begin with NAME=VALUE, as the user of the bench.
+func (s *stopwatch) runCommand(words ...string) (timed, error) {
+	if _, err := fmt.Fprintln(s.in, strings.Join(words, "\t")); err != nil {
 		return timed{}, fmt.Errorf("bench: the stopwatch has ended: %w", err)
 	}
-	line, err := w.out.ReadString('\n')
+	line, err := s.out.ReadString('\n')
 	if err != nil {
 		return timed{}, fmt.Errorf("bench: the stopwatch has ended: %w", err)
 	}
@@ -83,8 +83,8 @@ func (w *stopwatch) run(words ...string) (timed, error) {
 		return timed{}, fmt.Errorf("bench: the stopwatch says %q: %w", line, err)
 	}
 	t.wall, t.cpu = time.Duration(wall)*time.Microsecond, time.Duration(cpu)*time.Microsecond
-	stdout, _ := os.ReadFile(w.machine.Path(outFile))
-	stderr, _ := os.ReadFile(w.machine.Path(errFile))
+	stdout, _ := os.ReadFile(s.machine.Path(outFile))
+	stderr, _ := os.ReadFile(s.machine.Path(errFile))
 	t.stdout, t.stderr = string(stdout), string(stderr)
 	return t, nil
 }

@@ -12,9 +12,9 @@ import (
 // mount is one mount of the peers' view of the jail.
 type mount struct{ kind, source, target string }
 
-// treeMounts is the view of the jail that prepared, setns and bwrap have: the
-// same root as gojail's, with what slurmstepd and srun need in it.
-func treeMounts() []mount {
+// listTreeMounts returns the mounts of the jail for the peers prepared, setns and bwrap: the
+// same root as gojail's, with the files that slurmstepd and srun need.
+func listTreeMounts() []mount {
 	list := []mount{
 		{"bind", jailRoot, "/"},
 		{"proc", "proc", "/proc"},
@@ -46,9 +46,9 @@ func treeMounts() []mount {
 	return list
 }
 
-// makeTargets makes what is mounted on, in the jail of the machine.
+// makeTargets creates the mount points in the jail of the machine.
 func (m *machine) makeTargets() error {
-	for _, t := range treeMounts() {
+	for _, t := range listTreeMounts() {
 		target := m.Path(jailRoot + t.target)
 		if strings.HasPrefix(t.target, "/proc/") || strings.HasPrefix(t.target, "/run/") {
 			continue // on a mount of the tree
@@ -69,11 +69,11 @@ func (m *machine) makeTargets() error {
 	return nil
 }
 
-// treeScript mounts the tree on a directory, for sh in a private mount namespace.
-func treeScript(dir string) string {
+// formatTreeScript returns a script for sh in a private mount namespace, which mounts the tree on a directory.
+func formatTreeScript(dir string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "mkdir -p %s\n", dir)
-	for _, m := range treeMounts() {
+	for _, m := range listTreeMounts() {
 		target := strings.TrimSuffix(dir+m.target, "/")
 		switch m.kind {
 		case "bind", "rbind":
@@ -88,10 +88,10 @@ func treeScript(dir string) string {
 	return b.String()
 }
 
-// bwrapArgs is the same tree for a user's bwrap.
-func bwrapArgs() []string {
+// formatBwrapArguments returns the arguments of bwrap for the same tree.
+func formatBwrapArguments() []string {
 	args := []string{"bwrap"}
-	for _, m := range treeMounts() {
+	for _, m := range listTreeMounts() {
 		switch m.kind {
 		case "bind":
 			args = append(args, "--bind", m.source, m.target)

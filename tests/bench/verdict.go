@@ -26,46 +26,46 @@ type aim struct {
 	explanation string
 }
 
-func wall(s *samples) []float64 { return s.Wall }
-func cpu(s *samples) []float64  { return s.CPU }
+func wallTimes(s *samples) []float64 { return s.Wall }
+func cpuTimes(s *samples) []float64  { return s.CPU }
 
 // aims on launches, in milliseconds.
 var aims = []aim{
-	{"first step: wall, against prepared", "first", "gojail", "prepared", wall, 0, "no more than the prepared tree"},
-	{"first step: node CPU, against plain", "first", "gojail", "plain", cpu, 1.5, ""},
-	{"later step: wall, against setns", "later", "gojail", "setns", wall, 0, "the floor"},
-	{"later step: wall, against plain", "later", "gojail", "plain", wall, 0.4, "what the floor costs"},
-	{"later step: node CPU, against setns", "later", "gojail", "setns", cpu, 0, "the floor"},
-	{"later step: node CPU, against plain", "later", "gojail", "plain", cpu, 0.4, "what the floor costs"},
-	{"no jail: wall, against noop", "later", "gojailnone", "noop", wall, 0, "the empty plugin"},
-	{"no jail: node CPU, against noop", "later", "gojailnone", "noop", cpu, 0, "the empty plugin"},
-	{"64 tasks: wall, against plain", "n64", "gojail", "plain", wall, 5, ""},
-	{"all isolation: first step, wall, against plain", "first", "gojail", "plain", wall, 3, ""},
-	{"all isolation: later step, wall, against plain", "later", "gojail", "plain", wall, 0.5, ""},
-	{"all isolation: a batch job's step, wall, against plain", "batch", "gojail", "plain", wall, 0.5, ""},
+	{"first step: wall, against prepared", "first", "gojail", "prepared", wallTimes, 0, "no more than the prepared tree"},
+	{"first step: node CPU, against plain", "first", "gojail", "plain", cpuTimes, 1.5, ""},
+	{"later step: wall, against setns", "later", "gojail", "setns", wallTimes, 0, "the floor"},
+	{"later step: wall, against plain", "later", "gojail", "plain", wallTimes, 0.4, "what the floor costs"},
+	{"later step: node CPU, against setns", "later", "gojail", "setns", cpuTimes, 0, "the floor"},
+	{"later step: node CPU, against plain", "later", "gojail", "plain", cpuTimes, 0.4, "what the floor costs"},
+	{"no jail: wall, against noop", "later", "gojailnone", "noop", wallTimes, 0, "the empty plugin"},
+	{"no jail: node CPU, against noop", "later", "gojailnone", "noop", cpuTimes, 0, "the empty plugin"},
+	{"64 tasks: wall, against plain", "n64", "gojail", "plain", wallTimes, 5, ""},
+	{"all isolation: first step, wall, against plain", "first", "gojail", "plain", wallTimes, 3, ""},
+	{"all isolation: later step, wall, against plain", "later", "gojail", "plain", wallTimes, 0.5, ""},
+	{"all isolation: a batch job's step, wall, against plain", "batch", "gojail", "plain", wallTimes, 0.5, ""},
 }
 
 // more comparisons that have no aim.
 var comparisons = []aim{
-	{"A/A: wall", "first", "plain2", "plain", wall, math.Inf(1), ""},
-	{"A/A: node CPU", "first", "plain2", "plain", cpu, math.Inf(1), ""},
-	{"A/A: wall, 64 tasks", "n64", "plain2", "plain", wall, math.Inf(1), ""},
-	{"first step: wall, against noop", "first", "gojail", "noop", wall, math.Inf(1), ""},
-	{"first step: node CPU, against noop", "first", "gojail", "noop", cpu, math.Inf(1), ""},
-	{"whole job: wall, against plain", "job", "gojail", "plain", wall, math.Inf(1), ""},
-	{"whole job: node CPU, against plain", "job", "gojail", "plain", cpu, math.Inf(1), ""},
-	{"whole job: node CPU, against noopepilog", "job", "gojail", "noopepilog", cpu, math.Inf(1), ""},
-	{"job_epilog alone: node CPU", "job", "noopepilog", "noop", cpu, math.Inf(1), ""},
-	{"64 tasks: node CPU, against plain", "n64", "gojail", "plain", cpu, math.Inf(1), ""},
-	{"64 tasks: wall, against setns", "n64", "gojail", "setns", wall, math.Inf(1), ""},
+	{"A/A: wall", "first", "plain2", "plain", wallTimes, math.Inf(1), ""},
+	{"A/A: node CPU", "first", "plain2", "plain", cpuTimes, math.Inf(1), ""},
+	{"A/A: wall, 64 tasks", "n64", "plain2", "plain", wallTimes, math.Inf(1), ""},
+	{"first step: wall, against noop", "first", "gojail", "noop", wallTimes, math.Inf(1), ""},
+	{"first step: node CPU, against noop", "first", "gojail", "noop", cpuTimes, math.Inf(1), ""},
+	{"whole job: wall, against plain", "job", "gojail", "plain", wallTimes, math.Inf(1), ""},
+	{"whole job: node CPU, against plain", "job", "gojail", "plain", cpuTimes, math.Inf(1), ""},
+	{"whole job: node CPU, against noopepilog", "job", "gojail", "noopepilog", cpuTimes, math.Inf(1), ""},
+	{"job_epilog alone: node CPU", "job", "noopepilog", "noop", cpuTimes, math.Inf(1), ""},
+	{"64 tasks: node CPU, against plain", "n64", "gojail", "plain", cpuTimes, math.Inf(1), ""},
+	{"64 tasks: wall, against setns", "n64", "gojail", "setns", wallTimes, math.Inf(1), ""},
 }
 
-// features are compared with a jail that isolates nothing but the files.
-func features() (list []aim) {
+// listFeatureAims returns the aims that compare features with a jail that isolates only the files.
+func listFeatureAims() (list []aim) {
 	add := func(about, of, base string) {
 		for _, step := range []string{"first", "later"} {
-			list = append(list, aim{about + ": " + step + " step, wall", step, of, base, wall, math.Inf(1), ""},
-				aim{about + ": " + step + " step, node CPU", step, of, base, cpu, math.Inf(1), ""})
+			list = append(list, aim{about + ": " + step + " step, wall", step, of, base, wallTimes, math.Inf(1), ""},
+				aim{about + ": " + step + " step, node CPU", step, of, base, cpuTimes, math.Inf(1), ""})
 		}
 	}
 	add("a jail alone, against plain", "gojailopen", "plain")
@@ -76,8 +76,8 @@ func features() (list []aim) {
 	return list
 }
 
-// judge compares an estimate with the most that it should be.
-func judge(e estimate, most float64) string {
+// formatVerdict compares an estimate with its limit.
+func formatVerdict(e estimate, most float64) string {
 	switch {
 	case math.IsNaN(e.Median):
 		return missing
@@ -97,29 +97,29 @@ type judged struct {
 	Verdict string   `json:"verdict"`
 }
 
-// find compares two candidates in a mode, if both were measured.
-func (r *report) find(a aim, random *rand.Rand) estimate {
+// compareModes compares two candidates in a mode, if both were measured.
+func (r *report) compareModes(a aim, random *rand.Rand) estimate {
 	for _, m := range r.Modes {
 		if of, base := m.Samples[a.of], m.Samples[a.base]; m.Mode == a.mode && of != nil && base != nil {
-			return paired(a.figure(of), a.figure(base), random)
+			return comparePairs(a.figure(of), a.figure(base), random)
 		}
 	}
 	nan := math.NaN()
 	return estimate{nan, nan, nan, 0}
 }
 
-// judge judges all aims, those on memory too.
-func (r *report) judge(random *rand.Rand) {
+// judgeAims judges all aims, including those on memory.
+func (r *report) judgeAims(random *rand.Rand) {
 	for _, a := range aims {
-		e := r.find(a, random)
+		e := r.compareModes(a, random)
 		text := fmt.Sprintf("<= %+.1f ms", a.most)
 		if a.explanation != "" {
 			text += " (" + a.explanation + ")"
 		}
-		r.Verdicts = append(r.Verdicts, judged{a.about, e, text, judge(e, a.most)})
+		r.Verdicts = append(r.Verdicts, judged{a.about, e, text, formatVerdict(e, a.most)})
 	}
-	for _, a := range append(comparisons, features()...) {
-		if e := r.find(a, random); e.N > 0 {
+	for _, a := range append(comparisons, listFeatureAims()...) {
+		if e := r.compareModes(a, random); e.N > 0 {
 			r.Verdicts = append(r.Verdicts, judged{a.about, e, "-", "-"})
 		}
 	}
@@ -157,7 +157,7 @@ func (r *report) judgeMemory(a memoryAim) {
 	if found && also {
 		d := a.figure(a.process(of)) - a.figure(a.process(base))
 		verdict.Figure = estimate{d, d, d, looks}
-		verdict.Verdict = judge(verdict.Figure, a.most)
+		verdict.Verdict = formatVerdict(verdict.Figure, a.most)
 	}
 	if math.IsInf(a.most, 1) {
 		verdict.Verdict = "-"

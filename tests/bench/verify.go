@@ -25,15 +25,14 @@ type seen struct {
 	OwnTmp bool   `json:"own_tmp"`
 }
 
-// srun is the command line of a launch of that candidate.
-func (c candidate) srun(options []string, command ...string) []string {
-	words := []string{"SLURM_CONF=" + c.conf(), "srun", "-w", c.name}
+// formatSrun returns the command line of a launch of that candidate.
+func (c candidate) formatSrun(options []string, command ...string) []string {
+	words := []string{"SLURM_CONF=" + c.confPath(), "srun", "-w", c.name}
 	words = append(append(words, c.options...), options...)
 	return append(append(words, c.wrapper...), command...)
 }
 
-// verify looks whether each candidate does what it says; figures of one that
-// does not would be worth nothing.
+// verify fails if a candidate does not do what its name says: its figures would be worthless.
 func (m *machine) verify(ctx context.Context) (map[string]seen, error) {
 	for _, dir := range []string{"/tmp", jailRoot + "/tmp"} {
 		if err := os.WriteFile(m.Path(dir+"/bench-marker"), nil, 0o644); err != nil {
@@ -56,13 +55,13 @@ func (m *machine) verify(ctx context.Context) (map[string]seen, error) {
 
 func (m *machine) verifyOne(c candidate) (seen, error) {
 	var s seen
-	r, err := m.watch.run(c.srun([]string{"-n1"}, "sh", "-c", strings.ReplaceAll(look, "\n", ";"))...)
+	r, err := m.watch.runCommand(c.formatSrun([]string{"-n1"}, "sh", "-c", strings.ReplaceAll(look, "\n", ";"))...)
 	if err != nil {
 		return s, err
 	}
 	lines := strings.Fields(r.stdout)
 	if r.code != 0 || len(lines) != 3 {
-		return s, fmt.Errorf("srun: %s\n%s", r, tail(m.Log(c.name), 10))
+		return s, fmt.Errorf("srun: %s\n%s", r, lastLines(m.Log(c.name), 10))
 	}
 	s.Root = lines[0]
 	fmt.Sscan(lines[1], &s.Mounts)
@@ -80,11 +79,11 @@ func (m *machine) verifyOne(c candidate) (seen, error) {
 	return s, m.verifyPlugin(c)
 }
 
-// verifyCounted looks whether what leaves Slurm's cgroups is counted all the same.
+// verifyCounted fails if processes that leave Slurm's cgroups are not counted.
 func (m *machine) verifyCounted(c candidate) error {
 	var names []string
-	for _, pid := range m.groups[c.name].pids(false) {
-		names = append(names, command(pid))
+	for _, pid := range m.groups[c.name].listPids(false) {
+		names = append(names, readProcessName(pid))
 	}
 	for _, name := range []string{"gojail-zygote", "gojail-holder"} {
 		if c.own && !slices.Contains(names, name) {
@@ -94,7 +93,7 @@ func (m *machine) verifyCounted(c candidate) error {
 	return nil
 }
 
-// verifyPlugin looks whether slurmstepd has the candidate's plugin, and no other.
+// verifyPlugin fails unless slurmstepd has loaded the candidate's plugin, and no other.
 func (m *machine) verifyPlugin(c candidate) error {
 	step, err := m.startStep(c, "0.5")
 	if err != nil {
@@ -114,8 +113,8 @@ func (m *machine) verifyPlugin(c candidate) error {
 			loaded = append(loaded, path)
 		}
 	}
-	if strings.Join(loaded, " ") != c.pluginFile() {
-		return fmt.Errorf("slurmstepd has the plugins %q and should have %q", loaded, c.pluginFile())
+	if strings.Join(loaded, " ") != c.pluginPath() {
+		return fmt.Errorf("slurmstepd has the plugins %q and should have %q", loaded, c.pluginPath())
 	}
 	return m.verifyCounted(c)
 }
@@ -127,9 +126,9 @@ type step struct {
 	end   func()
 }
 
-// startStep starts a step that sleeps, and returns when its task is there.
+// startStep starts a step that sleeps, and returns once its task runs.
 func (m *machine) startStep(c candidate, seconds string) (step, error) {
-	words := c.srun([]string{"-n1"}, "sleep", seconds)
+	words := c.formatSrun([]string{"-n1"}, "sleep", seconds)
 	ctx, cancel := context.WithCancel(context.Background())
 	srun := m.Exec(ctx, harness.Command{User: harness.Alice, Env: words[:1], Args: words[1:]})
 	if err := srun.Start(); err != nil {
@@ -139,8 +138,8 @@ func (m *machine) startStep(c candidate, seconds string) (step, error) {
 	s := step{end: func() { srun.Wait(); cancel() }}
 	task := false
 	harness.Poll(5*time.Second, func() bool {
-		for _, pid := range m.groups[c.name].pids(true) {
-			switch command(pid) {
+		for _, pid := range m.groups[c.name].listPids(true) {
+			switch readProcessName(pid) {
 			case "slurmstepd":
 				s.stepd = pid
 			case "sleep":
@@ -173,14 +172,14 @@ func (m *machine) findSrun(c candidate) int {
 	return srun
 }
 
-// command is the name of a process, "" for none.
-func command(pid int) string {
+// readProcessName returns the name of a process, or "" if there is none.
+func readProcessName(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	return strings.TrimSpace(string(text))
 }
 
-// tail is the last lines of a text.
-func tail(text string, lines int) string {
+// lastLines returns the last lines of a text.
+func lastLines(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -98,7 +98,7 @@ func main() {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	played := make(chan int, 1)
-	go func() { played <- play(c) }()
+	go func() { played <- playScenes(c) }()
 	surprises := 1
 	select {
 	case surprises = <-played:
@@ -115,18 +115,18 @@ func main() {
 	}
 }
 
-// play runs the scenes and returns how many went otherwise than expected.
-func play(c *harness.Cluster) (surprises int) {
+// playScenes runs the scenes and returns the number of unexpected results.
+func playScenes(c *harness.Cluster) (surprises int) {
 	for _, s := range scenes {
 		prompt := map[string]string{"root": "root@n1# ", "alice": "alice$ "}[s.user]
-		line := prompt + quoted(s.args)
+		line := prompt + quoteForShell(s.args)
 		if s.stdin != "" {
 			line += " <<'END'\n" + s.stdin + "END"
 		}
 		fmt.Println("\n" + s.says)
-		show("  ", line)
-		r := run(c, s)
-		show("    ", shortened(r.Stdout+r.Stderr))
+		printScene("  ", line)
+		r := runScene(c, s)
+		printScene("    ", shortenList(r.Stdout+r.Stderr))
 		if r.Stdout+r.Stderr == "" {
 			fmt.Println("    (prints nothing)")
 		}
@@ -141,16 +141,16 @@ func play(c *harness.Cluster) (surprises int) {
 	return surprises
 }
 
-// run runs the command of a scene, gojail's on node n1.
-func run(c *harness.Cluster, s scene) harness.Result {
+// runScene runs the command of a scene, gojail's on node n1.
+func runScene(c *harness.Cluster, s scene) harness.Result {
 	if s.args[0] == "gojail" {
 		return c.Gojail("n1", s.args[1:]...)
 	}
 	return c.Do(harness.Command{User: s.user, Args: s.args, Stdin: s.stdin})
 }
 
-// shortened is the text without the middle of a long list.
-func shortened(text string) string {
+// shortenList returns the text without the middle of a long list.
+func shortenList(text string) string {
 	const most = 14
 	lines := strings.SplitAfter(text, "\n")
 	if len(lines) <= most {
@@ -159,14 +159,14 @@ func shortened(text string) string {
 	return strings.Join(lines[:4], "") + fmt.Sprintf("... (%d more lines)\n", len(lines)-5)
 }
 
-func show(indent, text string) {
+func printScene(indent, text string) {
 	for line := range strings.Lines(text) {
 		fmt.Print(indent, strings.TrimSuffix(line, "\n"), "\n")
 	}
 }
 
-// quoted prints a command line so that a shell would read it as it is.
-func quoted(args []string) string {
+// quoteForShell returns a command line with quotes, so that a shell reads the same arguments.
+func quoteForShell(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {
 		words[i] = arg
