@@ -5,5 +5,9 @@
 //
 // The server has the tree open, which it exports as it is (no_root_squash), and
 // the tree squash, where root of the nodes is nobody (root_squash) and root of the
-// host admin is root. Each has a jail of the same name and a directory of homes.
+// host admin is root. Each has a jail of the same name and a directory of homes. What
+// one test needs beyond that is in the tree more.
+//
+// Server and nodes share one kernel, and so one clock: what a node with another time
+// makes of the server's cannot be seen here.
 package storage_test

@@ -41,12 +41,14 @@ func ParseCounts(mountstats, path string) (Counts, error) {
 	return counts, nil
 }
 
-// Since is what was added to earlier counts; SEQUENCE, which a client sends to keep
-// its lease whether or not anybody does anything, is left out.
+// leases are what a client sends to keep what it has, whether or not anybody does anything.
+var leases = []string{"SEQUENCE", "TEST_STATEID", "FREE_STATEID"}
+
+// Since is what was added to earlier counts, without leases.
 func (c Counts) Since(earlier Counts) Counts {
 	added := Counts{}
 	for name, n := range c {
-		if n -= earlier[name]; n != 0 && name != "SEQUENCE" {
+		if n -= earlier[name]; n != 0 && !slices.Contains(leases, name) {
 			added[name] = n
 		}
 	}

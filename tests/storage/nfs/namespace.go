@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long one command may take on an emulated processor.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // namespace is a network, a mount and a UTS namespace, held by a process that sleeps.
 type namespace struct{ holder *exec.Cmd }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -44,7 +45,7 @@ func parseTrace(text string) map[string]Counts {
 	name, of := map[string]string{}, map[string]Counts{}
 	for _, m := range request.FindAllStringSubmatch(text, -1) {
 		program, pid, operation := m[1], m[2], m[3]
-		if operation == "SEQUENCE" {
+		if slices.Contains(leases, operation) {
 			continue
 		}
 		if of[pid] == nil {
