@@ -56,7 +56,7 @@ PROLOG_SRCS    = $(wildcard spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help deps rootfs unit test test-slurm test-vm test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health cluster cluster-down install uninstall fuzz asan clean
+.PHONY: all help deps rootfs unit test test-slurm test-vm test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health bench-storage cluster cluster-down install uninstall fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, Prolog, gojail-session, library and commands below build/
 	@:
@@ -169,6 +169,12 @@ vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/slurm: of
 vm-storage: deps ## jails on NFS, in the VM, on RELEASE; TEST=Name: only this
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/storage/test tests/storage/test -run '$(or $(TEST),.)' ./tests/storage
+
+bench-storage: deps ## in the VM: a directory on NFS beside image files there, on RELEASE
+	@tests/releases/make $(firstword $(RELEASE))
+	@tests/vm/fetch
+	@tests/storage/fetch
+	@$(GO) run ./tests/vm/ctl bench $(firstword $(RELEASE)) Storage ./tests/storage
 
 vm-shell: deps ## a shell in the VM, on RELEASE
 	@tests/releases/make $(firstword $(RELEASE))

@@ -77,7 +77,7 @@ func (h *host) gojailOf(node string, args ...string) harness.Result {
 }
 
 // counts are the requests of the mount on a path so far.
-func (h *host) counts(t *testing.T, path string) nfs.Counts {
+func (h *host) counts(t testing.TB, path string) nfs.Counts {
 	t.Helper()
 	text, err := os.ReadFile(h.proc("mountstats"))
 	require.NoError(t, err)

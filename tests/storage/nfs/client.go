@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // mountPort is rpc.mountd's, which clients of NFSv3 ask for a first file handle.
@@ -70,7 +71,12 @@ func (c *Client) Mount(mounts, version, path, target string, options ...string) 
 // Cut drops each packet between client and server, until Restore: nothing answers, nothing refuses.
 func (c *Client) Cut() error { return c.impair("loss", "100%") }
 
-// Restore undoes Cut.
+// Delay makes each packet later, by half of what it shall add to a round trip.
+func (c *Client) Delay(roundTrip time.Duration) error {
+	return c.impair("delay", fmt.Sprintf("%dus", (roundTrip/2).Microseconds()))
+}
+
+// Restore undoes Cut and Delay.
 func (c *Client) Restore() error { return c.impair("delay", "0ms") }
 
 // impair gives both ends of the link a queue (tc-netem(8)).

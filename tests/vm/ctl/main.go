@@ -18,6 +18,7 @@ const usage = `usage: ctl run RELEASE COMMAND...           a command in the gues
        ctl shell RELEASE                    a shell in the guest
        ctl test RELEASE PATTERN[!PATTERN] PACKAGE...
                                             the packages' tests that match the first and not the second, as go test -json prints them
+       ctl bench RELEASE PATTERN PACKAGE    its benchmarks that match
 RELEASE is 22.05, 24.11, 26.05, or host: the guest's root is this machine's`
 
 func main() {
@@ -47,6 +48,8 @@ func runVerb(ctx context.Context, args []string) (int, error) {
 		options.Command, options.Terminal = []string{"/bin/bash", "-i"}, true
 	case verb == "test" && len(rest) > 1:
 		return testPackages(ctx, release, rest[0], rest[1:])
+	case verb == "bench" && len(rest) == 2:
+		return bench(ctx, release, rest[0], rest[1])
 	default:
 		return 2, errors.New(usage)
 	}

@@ -72,10 +72,8 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 	}
 	defer os.RemoveAll(temporary)
 	binary := filepath.Join(temporary, path.Base(name)+".test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", binary, name)
-	build.Env, build.Stderr, build.Stdout = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return false, fmt.Errorf("ctl: build the tests of %s: %w", name, err)
+	if err := buildTests(ctx, name, binary); err != nil {
+		return false, err
 	}
 	events, output, err := startConverter(name)
 	if err != nil {
