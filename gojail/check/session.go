@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/rootpath"
-	"github.com/gojail/gojail/internal/slurmcmd"
+	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
@@ -97,7 +97,7 @@ func readSSHD(user string) (map[string]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sshdTimeout)
 	defer cancel()
-	text, err := slurmcmd.Run(ctx, slurmcmd.Command{Path: sshd, Args: []string{"-T", "-C", "user=" + user + ",host=localhost,addr=127.0.0.1"}})
+	text, err := command.Run(ctx, command.Command{Path: sshd, Args: []string{"-T", "-C", "user=" + user + ",host=localhost,addr=127.0.0.1"}})
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if key == "subsystem" {

@@ -89,7 +89,7 @@ func sees(t *testing.T, c *harness.Cluster, want string) {
 
 // TestVersionsOfAJail: build, switch while a job runs, both see their own, roll back, remove.
 func TestVersionsOfAJail(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	configure(t, c, versionedConfig)
 	newStore(t, c)
 	first := buildVersion(t, c, debianImage(t, c, "first\n"))
@@ -119,7 +119,7 @@ func TestVersionsOfAJail(t *testing.T) {
 
 // TestVersionAsAnImageFile: the next version of a directory is an image file.
 func TestVersionAsAnImageFile(t *testing.T) {
-	c := shared(t)
+	c := sharedCluster(t)
 	imagefiletest.Need(t)
 	configure(t, c, versionedConfig)
 	newStore(t, c)
