@@ -21,6 +21,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD := build
+VERSION := $(shell cat internal/version/VERSION)
 
 CFLAGS   ?= -O2 -g
 override CFLAGS   += -std=gnu11 -fPIC -fdata-sections -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
@@ -35,7 +36,7 @@ LAUNCHER_LDFLAGS := -Wl,-z,now -pie
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
 HEALTH_PKG := ./healthcheck/cmd/gojail-healthcheck
-GO_SRCS     = go.mod go.sum include/gojail.h \
+GO_SRCS     = go.mod go.sum include/gojail.h internal/version/VERSION \
 	$(shell find gojail healthcheck internal netsetup spank -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 SHIM     := $(BUILD)/lib/gojail/spank_gojail.so
@@ -64,12 +65,12 @@ all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAIL
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-$(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile
+$(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile internal/version/VERSION
 	@mkdir -p $(@D)
 	@echo '#include <slurm/spank.h>' | $(CC) $(CPPFLAGS) -fsyntax-only -xc - 2>/dev/null || \
 		{ echo "$(CC) finds no slurm/spank.h: install libslurm-dev (RPM: slurm-devel), or name its place: make CPPFLAGS=-I/opt/slurm/include"; exit 1; }
 	@echo "building $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
+	$(Q)$(CC) $(CPPFLAGS) -DGOJAIL_RELEASE='"$(VERSION)"' $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
 
 $(SUBMIT): spank/submit/job_submit_gojail.c Makefile | $(SHIM)
 	@echo "building $@"

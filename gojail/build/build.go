@@ -13,11 +13,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/source"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/gojail/unpack"
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/version"
 )
 
 // Request is what is to be built.
@@ -97,7 +97,7 @@ func inWork(ctx context.Context, jail *store.Jail, r *Request, do func(context.C
 	b := &builder{Request: r, jail: jail, work: work, tree: unpack.Tree{Dir: work.Path("tree"), Self: r.Self}}
 	ctx, b.cancel = context.WithCancel(ctx)
 	defer b.cancel()
-	b.record = store.Record{Format: r.Format, Source: r.Source, By: r.By, Gojail: config.Version}
+	b.record = store.Record{Format: r.Format, Source: r.Source, By: r.By, Gojail: version.Text()}
 	return do(ctx, b)
 }
 

@@ -3,7 +3,9 @@
 package check
 
 import (
+	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -30,7 +32,7 @@ func (c *checker) checkRelease(plugin string, conf node.SlurmConf) {
 			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, built, release, path)
 	default:
 		c.checkEarlierPlugin(plugin, conf, release)
-		c.ok("plugstack", "built for Slurm %s, this node has %s", built, release)
+		c.ok("plugstack", "gojail %s, built for Slurm %s, this node has %s", readGojailVersion(plugin), built, release)
 	}
 }
 
@@ -74,21 +76,43 @@ func (v slurmVersion) String() string { return fmt.Sprintf("%d.%02d.%d", v>>16, 
 
 // readPluginVersion returns the variable plugin_version, which every Slurm plugin has.
 func readPluginVersion(path string) (slurmVersion, error) {
+	number, order, err := readVariable(path, "plugin_version", 4)
+	if err == nil && len(number) != 4 {
+		err = fmt.Errorf("%s is not a Slurm plugin", path)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return slurmVersion(order.Uint32(number)), nil
+}
+
+// readGojailVersion returns the version of gojail that a plugin belongs to, or "unknown".
+func readGojailVersion(path string) string {
+	text, _, err := readVariable(path, "gojail_version", 64)
+	version, _, ended := bytes.Cut(text, []byte{0})
+	if err != nil || !ended {
+		return "unknown"
+	}
+	return string(version)
+}
+
+// readVariable returns the first bytes of a variable of a plugin, at most size.
+func readVariable(path, name string, size int) ([]byte, binary.ByteOrder, error) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return 0, fmt.Errorf("cannot read the plugin %s: %v", path, oneline.Cause(err))
+		return nil, nil, fmt.Errorf("cannot read the plugin %s: %v", path, oneline.Cause(err))
 	}
 	defer f.Close()
 	symbols, _ := f.DynamicSymbols()
 	for _, s := range symbols {
-		if s.Name != "plugin_version" || int(s.Section) >= len(f.Sections) {
+		if s.Name != name || int(s.Section) >= len(f.Sections) {
 			continue
 		}
 		section := f.Sections[s.Section]
-		number := make([]byte, 4)
-		if _, err := section.ReadAt(number, int64(s.Value-section.Addr)); err == nil {
-			return slurmVersion(f.ByteOrder.Uint32(number)), nil
+		value := make([]byte, min(uint64(size), s.Size))
+		if _, err := section.ReadAt(value, int64(s.Value-section.Addr)); err == nil {
+			return value, f.ByteOrder, nil
 		}
 	}
-	return 0, fmt.Errorf("%s is not a Slurm plugin", path)
+	return nil, nil, fmt.Errorf("%s is not a Slurm plugin", path)
 }

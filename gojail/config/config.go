@@ -13,9 +13,6 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// Version is gojail's version.
-const Version = "0.1.0"
-
 // None stands for "no jail" in the configuration and in --jail.
 const None = "none"
 

@@ -15,6 +15,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/run"
 	"github.com/gojail/gojail/internal/trusted"
+	"github.com/gojail/gojail/internal/version"
 	"github.com/gojail/gojail/internal/wholefile"
 )
 
@@ -124,8 +125,9 @@ func (r *Report) listRunMetrics() []check.Metric {
 	one := func(name, help string, value float64) check.Metric {
 		return check.Metric{Name: name, Help: help, Value: value}
 	}
-	all := make([]check.Metric, 0, 4+3*len(r.Results))
+	all := make([]check.Metric, 0, 5+3*len(r.Results))
 	all = append(all,
+		check.Metric{Name: "info", Help: "The version of gojail, as a label.", Value: 1, Labels: map[string]string{"version": version.Text()}},
 		one("last_run_timestamp_seconds", "Start time of the last run.", float64(r.Began.UnixMilli())/1000),
 		one("run_duration_seconds", "Duration of the last run.", r.Took.Seconds()),
 		one("drained", "1 if the node is drained by its health checks.", boolValue(r.Outcome.Record != nil)),

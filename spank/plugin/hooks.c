@@ -42,6 +42,8 @@
 #define HOOK(name) __attribute__((visibility("default"))) int slurm_spank_##name(spank_t sp, int argc, char **argv)
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(gojail, 1)
+extern const char gojail_version[];
+const char gojail_version[] = GOJAIL_RELEASE; /* what gojail check and strings(1) print */
 #pragma GCC visibility pop
 
 /* Returns the result of a hook of a task: with a fault in the latch, its failure, after one line for all tasks of the step. */

@@ -57,7 +57,7 @@ func buildHost(t *testing.T) host {
 		out, err := exec.Command("gcc", append(append([]string{}, sanitize...), args...)...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	compile(append([]string{"-shared", "-fvisibility=hidden", "-o", h.plugin}, listSources(t)...)...)
+	compile(append([]string{"-shared", "-fvisibility=hidden", `-DGOJAIL_RELEASE="0"`, "-o", h.plugin}, listSources(t)...)...)
 	compile("-rdynamic", "-o", h.program, "host/host.c", "-ldl")
 	return h
 }

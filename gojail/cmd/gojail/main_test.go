@@ -19,6 +19,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/internal/nstest"
+	"github.com/gojail/gojail/internal/version"
 )
 
 // testSite is a node with one jail whose programs are this machine's.
@@ -251,5 +252,5 @@ func TestVersion(t *testing.T) {
 	s := newSite(t)
 	out, err := s.gojail("--version")
 	require.NoError(t, err)
-	assert.Contains(t, out, "gojail "+config.Version+", contract ")
+	assert.Contains(t, out, "gojail "+version.Text()+", contract ")
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/version"
 )
 
 func newVersionCommand() *cobra.Command {
@@ -28,5 +28,5 @@ the library, which must be equal in all parts on a node.`,
 }
 
 func formatVersion() string {
-	return fmt.Sprintf("gojail %s, contract %d, %s", config.Version, contract.Version, runtime.Version())
+	return fmt.Sprintf("gojail %s, contract %d, %s", version.Text(), contract.Version, runtime.Version())
 }

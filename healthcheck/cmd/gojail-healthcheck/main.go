@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	jailconfig "github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/checks"
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/version"
 )
 
 // exitCode is an error that sets the exit code and has no message.
@@ -75,7 +75,7 @@ prints little, and exits with 0 if nothing has changed.`,
 		Example: `  gojail-healthcheck --dry-run
   gojail-healthcheck explain memory`,
 		Args:              cobra.NoArgs,
-		Version:           jailconfig.Version,
+		Version:           version.Text(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
