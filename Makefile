@@ -57,7 +57,7 @@ PROLOG_SRCS    = $(wildcard spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help deps rootfs unit test test-slurm test-vm test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health bench-storage cluster cluster-down install uninstall fuzz asan clean
+.PHONY: all help deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health bench-storage cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, Prolog, gojail-session, library and commands below build/
 	@:
@@ -134,7 +134,7 @@ GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 30m
 test: lint ## lint, and everything but the long suites, on a private Slurm
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -again "$(GO_TEST)" $(GO_TEST) $$($(GO) list ./... | grep -vE '/tests/(storage$$|vm)')
+	@$(BUILD)/summary -again "$(GO_TEST)" $(GO_TEST) $$($(GO) list ./... | grep -vE '/tests/(storage$$|vm|packages)')
 
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05
@@ -155,8 +155,14 @@ test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-
 
 test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)
 	@GOJAIL_JOBS=1000 $(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-packages
 	@$(MAKE) --no-print-directory test-slurm
 	@WHOLE=1 $(MAKE) --no-print-directory test-vm
+
+test-packages: deps ## the packages: the same bytes twice, installed, upgraded and purged
+	@$(MAKE) --no-print-directory all
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@set -o pipefail; $(GO) test -json -count=1 -timeout 60m ./tests/packages | $(BUILD)/summary
 
 test-escape: deps ## all attacks on a jail; make test has the quick ones
 	@$(MAKE) --no-print-directory all rootfs
@@ -227,6 +233,15 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -m 644 packaging/systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
 	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail
 	$(HEALTH) completion bash >$(DESTDIR)$(compdir)/gojail-healthcheck
+
+plugins: $(SHIM) $(SUBMIT) # what is built for one release of Slurm
+	@:
+
+deb: all ## packages of Debian below build/package: gojail, and a plugin for each RELEASE
+	@packaging/build deb $(RELEASE)
+
+rpm: all ## likewise, RPM
+	@packaging/build rpm $(RELEASE)
 
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(JAILCLI))) \

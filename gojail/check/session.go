@@ -16,8 +16,8 @@ import (
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
-	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/trusted"
 )
 

@@ -100,7 +100,7 @@ func TestVersionsOfAJail(t *testing.T) {
 	output := filepath.Join("/srv/store/debian/versions", first, "home/alice/slurm-"+job+".out")
 	wrote := func(want string) {
 		t.Helper()
-		require.True(t, harness.Poll(harness.Timeout, func() bool { return read(c, output) == want }), "%q: %q", want, read(c, output))
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return readFile(c, output) == want }), "%q: %q", want, readFile(c, output))
 	}
 	wrote("begun\n")
 	second := buildVersion(t, c, debianImage(t, c, "second\n"))
