@@ -91,8 +91,8 @@ func (s *Server) Mount(path string, args ...string) error {
 	return s.inside.run(append(append([]string{"mount"}, args...), root+path)...)
 }
 
-// Unmount takes it away again.
-func (s *Server) Unmount(path string) error { return s.inside.run("umount", root+path) }
+// Unmount takes it away again, from nfsd's cache of open files a moment later.
+func (s *Server) Unmount(path string) error { return s.inside.run("umount", "-l", root+path) }
 
 // Resume starts the daemons and lets the kernel serve; leases and the time in which
 // clients may claim what they had are 10 s, the least there is.
@@ -159,5 +159,11 @@ func (s *Server) Close() error {
 func (s *Server) Export(path, client, options string, fsid int) error {
 	all := fmt.Sprintf("%s,no_subtree_check,fsid=%d", options, fsid)
 	_, err := s.Run("/usr/sbin/exportfs", "-o", all, client+":"+path)
+	return err
+}
+
+// Unexport takes it back.
+func (s *Server) Unexport(path, client string) error {
+	_, err := s.Run("/usr/sbin/exportfs", "-u", client+":"+path)
 	return err
 }
