@@ -20,9 +20,9 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// ioctls is a program of a jail that prints which terminal commands are refused, also where the upper half of the command, which
-// the kernel does not look at, is another.
-func ioctls() {
+// printRefusedCommands is a program of a jail that prints which terminal commands are refused, also if the
+// upper half of the command differs, which the kernel ignores.
+func printRefusedCommands() {
 	for _, command := range []uintptr{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSTI | 1<<32, unix.TIOCGWINSZ} {
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, ^uintptr(0), command, 0)
 		fmt.Println(unix.ErrnoName(errno))
@@ -53,7 +53,7 @@ func TestNobodyTypesForOthers(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.configure(t, row.lines, row.more)
-		s.ready(t)
+		s.prepareSandboxes(t)
 		require.NoError(t, exec.Command("cp", self, s.root+"/data/ioctls").Run())
 		out, err := s.command("run", "tiny", "--", "/data/ioctls").CombinedOutput()
 		require.NoError(t, err, string(out))
@@ -61,8 +61,8 @@ func TestNobodyTypesForOthers(t *testing.T) {
 	}
 }
 
-// status reads a line of /proc/PID/status.
-func status(text, name string) string {
+// readStatusLine returns a value of /proc/PID/status, or "".
+func readStatusLine(text, name string) string {
 	for line := range strings.Lines(text) {
 		if value, is := strings.CutPrefix(line, name+":"); is {
 			return strings.TrimSpace(value)
@@ -74,10 +74,10 @@ func status(text, name string) string {
 func TestACommandGivesUpWhatTasksDo(t *testing.T) {
 	s := newSite(t)
 	jail := s.configure(t, "no_new_privs = true", "").Isolation
-	s.ready(t)
+	s.prepareSandboxes(t)
 	text, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)
-	own, err := strconv.ParseUint(status(string(text), "CapBnd"), 16, 64)
+	own, err := strconv.ParseUint(readStatusLine(string(text), "CapBnd"), 16, 64)
 	require.NoError(t, err)
 	require.NotZero(t, own&^jail.Bounding(), "the test needs a capability that the jail's tasks do not have")
 	job := s.command("run", "tiny", "--", "sh", "-c", "echo up; exec sleep 607")
@@ -98,20 +98,20 @@ func TestACommandGivesUpWhatTasksDo(t *testing.T) {
 		{[]string{"run", "tiny"}, less, less, "1", "2"},
 		{[]string{"run", "tiny", "-u", "65534"}, less, "0000000000000000", "1", "2"},
 		{[]string{"run", "tiny", "--privileged"}, all, all, "0", "0"},
-		{[]string{"enter", jobOf(list)}, less, less, "1", "2"},
-		{[]string{"enter", jobOf(list), "-u", "65534"}, less, "0000000000000000", "1", "2"},
-		{[]string{"enter", jobOf(list), "--privileged"}, all, all, "0", "0"},
+		{[]string{"enter", findJob(list)}, less, less, "1", "2"},
+		{[]string{"enter", findJob(list), "-u", "65534"}, less, "0000000000000000", "1", "2"},
+		{[]string{"enter", findJob(list), "--privileged"}, all, all, "0", "0"},
 	} {
 		out, err := s.command(append(row.args, "--", "cat", "/proc/self/status")...).CombinedOutput()
 		require.NoError(t, err, string(out))
 		got := string(out)
 		assert.Equal(t, []string{row.bounding, row.effective, row.nnp, row.seccomp},
-			[]string{status(got, "CapBnd"), status(got, "CapEff"), status(got, "NoNewPrivs"), status(got, "Seccomp")}, row.args)
+			[]string{readStatusLine(got, "CapBnd"), readStatusLine(got, "CapEff"), readStatusLine(got, "NoNewPrivs"), readStatusLine(got, "Seccomp")}, row.args)
 	}
 }
 
-// dial is a program of a jail that prints whether it reaches an abstract Unix socket.
-func dial(name string) {
+// dialSocket is a program of a jail that prints whether it can connect to an abstract Unix socket.
+func dialSocket(name string) {
 	conn, err := net.Dial("unix", name)
 	if err == nil {
 		conn.Close()
@@ -132,7 +132,7 @@ func TestAbstractSocketsOfTheNode(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.configure(t, lines, "")
-		s.ready(t)
+		s.prepareSandboxes(t)
 		require.NoError(t, exec.Command("cp", self, s.root+"/data/dial").Run())
 		out, _ := s.command("run", "tiny", "--", "/data/dial", name).CombinedOutput()
 		if strings.Contains(string(out), "needs Landlock") {
@@ -144,7 +144,7 @@ func TestAbstractSocketsOfTheNode(t *testing.T) {
 
 // TestNoCommandIsRunUnconfined: whatever fails, the command does not begin.
 func TestNoCommandIsRunUnconfined(t *testing.T) {
-	s := newSite(t).ready(t)
+	s := newSite(t).prepareSandboxes(t)
 	built, err := filepath.Abs("../../../build/lib/gojail")
 	require.NoError(t, err)
 	other := s.dir + "/lib"
@@ -189,7 +189,7 @@ func TestALauncherThatHangs(t *testing.T) {
 	text, err := os.ReadFile(s.dir + "/gojail.toml")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(s.dir+"/gojail.toml", append([]byte("deadline = \"4s\"\n"), text...), 0o644))
-	s.ready(t)
+	s.prepareSandboxes(t)
 	built, err := filepath.Abs("../../../build/lib/gojail")
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(s.dir+"/lib", 0o755))
@@ -200,12 +200,12 @@ func TestALauncherThatHangs(t *testing.T) {
 	assert.Error(t, err)
 	assert.Contains(t, string(out), "did not give one by the deadline")
 	assert.Less(t, time.Since(begin), 20*time.Second)
-	assert.False(t, running("sleep\x00608"), "it is killed")
+	assert.False(t, isRunning("sleep\x00608"), "it is killed")
 }
 
 // TestACommandHasOfItsCaller: the umask and the cgroup, but no descriptor and nothing else of the environment.
 func TestACommandHasOfItsCaller(t *testing.T) {
-	s := newSite(t).ready(t)
+	s := newSite(t).prepareSandboxes(t)
 	dir, err := os.Open("/")
 	require.NoError(t, err)
 	defer dir.Close()

@@ -22,16 +22,16 @@ func newEnterCommand(n *localNode) *cobra.Command {
 		Short: "Run a command in the sandbox of a running job",
 		Long: `Runs a command, or a shell, where the job's tasks are: in the same jail, with
 the same /tmp, /dev/shm, --jail-mount and --jail-net. It runs as root unless -u
-names somebody, and in the caller's cgroup: Slurm neither limits nor ends it.
-What it was ended with is the exit code.
+names a user, and in the caller's cgroup: Slurm neither limits nor ends it.
+gojail exits with the command's exit code.
 
-The programs are the jail's, which may be a user's: they get no more
-capabilities and system calls than the job's tasks, but for --privileged, and a
-terminal of their own. They have the keyboard where their output goes to the
-terminal.
+The programs are the jail's, which may belong to a user: they get no more
+capabilities and system calls than the job's tasks, unless --privileged is
+given, and a terminal of their own. They get the keyboard's input if their
+output goes to the terminal.
 
-It is for root, and for root's tools. A user has Slurm's way into the sandbox of
-a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
+It is for root. A user enters the sandbox of a job with Slurm:
+srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 		Example: `  gojail ls
   gojail enter 4711
   gojail enter 4711 -u alice -- ls -l /tmp`,
@@ -45,11 +45,11 @@ a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			who, err := lookup(name)
+			who, err := findPerson(name)
 			if err != nil {
 				return err
 			}
-			return n.enter(args[0], sandbox, who, privileged, args[1:])
+			return n.enterSandbox(args[0], sandbox, who, privileged, args[1:])
 		},
 	}
 	cmd.Flags().StringVarP(&name, "user", "u", "root", "run the command as this user, by name or number")
@@ -58,7 +58,7 @@ a job: srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 	return cmd
 }
 
-func (n *localNode) enter(job, sandbox string, who *person, privileged bool, command []string) error {
+func (n *localNode) enterSandbox(job, sandbox string, who *person, privileged bool, command []string) error {
 	state, err := state.OpenState(n.State)
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func (n *localNode) enter(job, sandbox string, who *person, privileged bool, com
 	if c, _, err := n.loadJail(holder.Jail()); err == nil {
 		deadline = c.Deadline
 	} else if !privileged {
-		return fmt.Errorf("%w; what the jail takes from its tasks is not known: gojail enter --privileged goes in without", err)
+		return fmt.Errorf("%w; without the jail's isolation settings run: gojail enter --privileged", err)
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, passedOn...)
-	code, err := n.inside(job, holder, who, privileged, deadline, command, signals)
+	signal.Notify(signals, passedOnSignals...)
+	code, err := n.runInSandbox(job, holder, who, privileged, deadline, command, signals)
 	if err == nil && code != 0 {
 		return silentExit(code)
 	}

@@ -37,8 +37,8 @@ root. Run it once, on a node that can write to the jail's storage, after you
 set up a jail, change its configuration or upgrade Slurm. Existing files are
 left alone.
 
-Nothing can be created in an image file. Where root = names one, --tree creates
-the mount points in the directory that the image is made of, before it is made.
+Nothing can be created in an image file. If root = names one, run this with
+--tree on the directory that the image is made from, before you make the image.
 
 A root without /bin/sh is probably the wrong tree: nothing is created there
 unless you confirm at the terminal or give --force.`,
@@ -53,7 +53,7 @@ unless you confirm at the terminal or give --force.`,
 				return err
 			}
 			if tree != "" {
-				if j, err = inTree(j, tree); err != nil {
+				if j, err = withRoot(j, tree); err != nil {
 					return err
 				}
 			}
@@ -80,12 +80,12 @@ unless you confirm at the terminal or give --force.`,
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "create them even in a root without /bin/sh")
-	cmd.Flags().StringVar(&tree, "tree", "", "create them in this directory, of which an image is to be made, instead of in root =")
+	cmd.Flags().StringVar(&tree, "tree", "", "create them in this directory, from which an image is made later, not in root =")
 	return cmd
 }
 
-// inTree returns the jail with a directory as its root.
-func inTree(j *config.Jail, tree string) (*config.Jail, error) {
+// withRoot returns a copy of the jail that has a directory as its root.
+func withRoot(j *config.Jail, tree string) (*config.Jail, error) {
 	path, err := filepath.Abs(tree)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func inTree(j *config.Jail, tree string) (*config.Jail, error) {
 }
 
 // isConfirmed asks the user at the terminal whether to continue, and reports whether the answer was yes.
-// Without a terminal it is no.
+// It reports false if standard input is no terminal.
 func isConfirmed(cmd *cobra.Command, what string) bool {
 	in, is := cmd.InOrStdin().(*os.File)
 	if !is {

@@ -117,11 +117,11 @@ func (j *jailCommand) runIn(root string, command []string) (err error) {
 	if _, err := makeTargetsIn(edited, jail, own.State); err != nil {
 		return err
 	}
-	who, err := lookup("root")
+	who, err := findPerson("root")
 	if err != nil {
 		return err
 	}
-	err = own.run(editedJail, who, "", false, command)
+	err = own.runInNewSandbox(editedJail, who, "", false, command)
 	return oneline.Both(err, own.endTemplate())
 }
 

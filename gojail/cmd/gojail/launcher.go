@@ -19,9 +19,9 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// launch runs gojail-launcher with the verb and words, and waits for its answer. It returns the process that the launcher
+// runLauncher runs gojail-launcher with the verb and words, and waits for its answer. It returns the process that the launcher
 // leaves for this process to wait for, or nil. adjust changes the launcher's command before it is started.
-func (n *localNode) launch(verb string, deadline time.Duration, words []string, adjust func(*exec.Cmd)) (process *os.Process, err error) {
+func (n *localNode) runLauncher(verb string, deadline time.Duration, words []string, adjust func(*exec.Cmd)) (process *os.Process, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -64,20 +64,20 @@ func waitBriefly(wait func() error) {
 	}
 }
 
-// build starts gojail-launcher to build a sandbox, as slurmstepd does for a job.
-func (n *localNode) build(c *config.Config, j *config.Jail, job string, who *person, mounts string) error {
-	words := append(who.words(), "jail="+j.Name, "job="+job, "mounts="+mounts)
-	_, err := n.launch("sandbox", c.Deadline, words, func(*exec.Cmd) {})
+// buildSandbox starts gojail-launcher to build a sandbox, as slurmstepd does for a job.
+func (n *localNode) buildSandbox(c *config.Config, j *config.Jail, job string, who *person, mounts string) error {
+	words := append(who.formatArguments(), "jail="+j.Name, "job="+job, "mounts="+mounts)
+	_, err := n.runLauncher("sandbox", c.Deadline, words, func(*exec.Cmd) {})
 	return err
 }
 
-// startInside starts gojail-launcher to run the command in a sandbox. The command keeps no privilege that tasks give up.
-func (n *localNode) startInside(t *terminal, deadline time.Duration, words, command []string) (*os.Process, error) {
+// startInSandbox starts gojail-launcher to run the command in a sandbox. The command keeps no privilege that tasks give up.
+func (n *localNode) startInSandbox(t *terminal, deadline time.Duration, words, command []string) (*os.Process, error) {
 	for _, name := range []string{"TERM", "LANG", "TZ"} {
 		words = append(words, name+"="+os.Getenv(name))
 	}
 	words = append(append(words, "--"), command...)
-	process, err := n.launch("enter", deadline, words, func(cmd *exec.Cmd) {
+	process, err := n.runLauncher("enter", deadline, words, func(cmd *exec.Cmd) {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that Ctrl-C does not end the launcher half-way
 	})

@@ -55,7 +55,7 @@ func newNetSite(t *testing.T, text string) *netSite {
 	s := &netSite{testSite: newSite(t), tree: fakesys.New(t)}
 	s.tree.AddCard(left)
 	s.tree.AddCard(fakesys.Card{PCI: "0000:3b:00.0", Under: "pci0000:3a", Name: "ens2f0", TotalVFs: 4})
-	s.write(t, text)
+	s.writeFile(t, text)
 	knobs := map[string]link.VFKnobs{}
 	s.kernel = &provision.Kernel{
 		Roots:    inventory.Roots{Sys: s.tree.Sys, Proc: s.tree.Proc, Dev: s.tree.Dev},
@@ -82,7 +82,7 @@ func newNetSite(t *testing.T, text string) *netSite {
 	return s
 }
 
-func (s *netSite) write(t *testing.T, text string) {
+func (s *netSite) writeFile(t *testing.T, text string) {
 	text = strings.ReplaceAll(text, "DIR", s.dir)
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "network.toml"), []byte(text), 0o644))
 }
@@ -98,8 +98,8 @@ func (s *netSite) gojail(args ...string) (out, problems string, err error) {
 	return stdout.String(), stderr.String(), err
 }
 
-// record leaves what attach calls a damaged journal: nobody may touch that VF.
-func (s *netSite) record(t *testing.T, pci string) {
+// damageJournal writes a journal that attach cannot read: it quarantines the VF.
+func (s *netSite) damageJournal(t *testing.T, pci string) {
 	dir := filepath.Join(s.dir, "state-n1", "net", "vf")
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, pci+".json"), []byte("{"), 0o600))
@@ -147,7 +147,7 @@ func TestVFApplyWithoutAMatch(t *testing.T) {
 		assert.ErrorContains(t, err, `matches no network card of n1: it selects pf ens9f9, but the node has ens2f0 (root 0000:3b:00.0, vendor 15b3, device 1017), ens1f0 (root`)
 		assert.ErrorContains(t, err, "; correct its nic, or set nodes to the nodes that it applies to")
 	}
-	s.write(t, strings.Replace(wrong, "vfs = 2", "vfs = 2\nnodes = \"n2\"", 1))
+	s.writeFile(t, strings.Replace(wrong, "vfs = 2", "vfs = 2\nnodes = \"n2\"", 1))
 	out, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
 	assert.Equal(t, "nothing to do: no policy of network.toml applies to this node\n", out)
@@ -157,8 +157,8 @@ func TestVFApplyLeavesVFsOfJobsAlone(t *testing.T) {
 	s := newNetSite(t, networkText)
 	_, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
-	s.record(t, left.VFAddress(1))
-	s.write(t, strings.Replace(networkText, "vfs = 2", "vfs = 3", 1))
+	s.damageJournal(t, left.VFAddress(1))
+	s.writeFile(t, strings.Replace(networkText, "vfs = 2", "vfs = 3", 1))
 	_, _, err = s.gojail("vf", "apply")
 	require.ErrorContains(t, err, "ens1f0 has 2 VFs and should have 3, but VF 1 (0000:86:01.1) is in quarantine (")
 	assert.ErrorContains(t, err, "); run: gojail sweep; or restore it by hand and run: gojail vf lift 0000:86:01.1")
@@ -205,7 +205,7 @@ func TestVFApplyFails(t *testing.T) {
 	require.ErrorContains(t, err, "pci=realloc")
 	assert.NotContains(t, err.Error(), "run `gojail vf apply` first")
 	assert.NoDirExists(t, s.tree.Dev+"/gojail")
-	s.write(t, networkText+"mistake = 1\n")
+	s.writeFile(t, networkText+"mistake = 1\n")
 	_, _, err = s.gojail("vf", "apply")
 	assert.ErrorContains(t, err, s.dir+"/network.toml:")
 	require.NoError(t, os.Remove(s.dir+"/network.toml"))
@@ -217,7 +217,7 @@ func TestVFList(t *testing.T) {
 	s := newNetSite(t, networkText)
 	_, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
-	s.record(t, left.VFAddress(1))
+	s.damageJournal(t, left.VFAddress(1))
 	out, _, err := s.gojail("vf", "ls")
 	require.NoError(t, err)
 	assert.Regexp(t, `^PF      VF  PCI           NETDEV    RDMA      NUMA  GPU  DISTANCE  RAIL   JOB  STATE
@@ -234,7 +234,7 @@ $`, out)
 	assert.Equal(t, "elsewhere", list.VFs[1].State)
 	assert.Equal(t, "quarantined", list.VFs[2].State)
 
-	s.write(t, networkText+"mistake = 1\n")
+	s.writeFile(t, networkText+"mistake = 1\n")
 	out, problems, err := s.gojail("vf", "ls")
 	require.NoError(t, err, "it is what one needs to write network.toml")
 	assert.Contains(t, problems, "warning: rails are omitted: "+s.dir+"/network.toml:")
@@ -249,7 +249,7 @@ func TestVFLift(t *testing.T) {
 	s := newNetSite(t, networkText)
 	_, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
-	s.record(t, left.VFAddress(1))
+	s.damageJournal(t, left.VFAddress(1))
 	out, _, err := s.gojail("vf", "lift", left.VFAddress(1))
 	require.NoError(t, err)
 	assert.Equal(t, "VF 0000:86:01.1 is no longer quarantined\n", out)
@@ -274,14 +274,14 @@ NodeName=n1 Name=nic Type=rail0 File=/dev/gojail/nic_[0-1]
 GresTypes=nic
 NodeName=n1 Gres=nic:rail0:2
 `, out)
-	s.write(t, strings.Replace(networkText, `gres = "nic:rail0"`, "", 1))
+	s.writeFile(t, strings.Replace(networkText, `gres = "nic:rail0"`, "", 1))
 	out, _, err = s.gojail("gres")
 	require.NoError(t, err)
 	assert.Equal(t, "# n1 has no VF or GPU for Slurm: no rail of network.toml has gres, or none is on this node\n", out)
 }
 
-// network are the lines of `gojail check` about networks.
-func (s *netSite) network(t *testing.T) string {
+// listNetworkFindings returns the lines of `gojail check` about networks.
+func (s *netSite) listNetworkFindings(t *testing.T) string {
 	out, _, err := s.gojail("check")
 	if err != nil {
 		require.Equal(t, silentExit(1), err)
@@ -297,7 +297,7 @@ func (s *netSite) network(t *testing.T) string {
 
 func TestCheckNetwork(t *testing.T) {
 	s := newNetSite(t, networkText)
-	found := s.network(t)
+	found := s.listNetworkFindings(t)
 	assert.Contains(t, found, `OK    network: DIR/network.toml: policies: 1, rails: 1, pools: 1; default: none
 WARN  network: DIR/network.toml: line 11: without [control], a job with a network cannot reach slurmctld: srun fails inside it
 `)
@@ -306,36 +306,36 @@ WARN  network: DIR/network.toml: line 11: without [control], a job with a networ
 	assert.NoDirExists(t, s.dir+"/leases")
 
 	require.NoError(t, os.Mkdir(s.dir+"/leases", 0o755))
-	assert.Contains(t, s.network(t), "DIR/leases is accessible to others than its owner (mode 0755); run: chmod 700 DIR/leases")
+	assert.Contains(t, s.listNetworkFindings(t), "DIR/leases is accessible to others than its owner (mode 0755); run: chmod 700 DIR/leases")
 	require.NoError(t, os.Chmod(s.dir+"/leases", 0o700))
 	_, _, err := s.gojail("vf", "apply")
 	require.NoError(t, err)
-	found = s.network(t)
+	found = s.listNetworkFindings(t)
 	assert.Contains(t, found, "OK    network: VFs: as required by DIR/network.toml\n")
 	assert.Contains(t, found, `OK    network: pool "left": DIR/leases exists and only root can write to it`+"\n")
 	assert.Contains(t, found, "OK    network: ens1f0: link: up\n")
 	assert.NotContains(t, found, "FAIL")
 
-	s.record(t, left.VFAddress(1))
-	assert.Regexp(t, "WARN  network: VF 0000:86:01.1 is quarantined: .*; run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift 0000:86:01.1\n", s.network(t))
+	s.damageJournal(t, left.VFAddress(1))
+	assert.Regexp(t, "WARN  network: VF 0000:86:01.1 is quarantined: .*; run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift 0000:86:01.1\n", s.listNetworkFindings(t))
 }
 
 func TestCheckOfAWrongNetwork(t *testing.T) {
 	s := newNetSite(t, strings.Replace(networkText, "10.1.0.0/24", "10.1.0.1/24", 1))
-	assert.Regexp(t, `^FAIL  network: DIR/network.toml: line 9: .* has host bits.*; jobs with a network fail until this is corrected\n$`, s.network(t))
-	s.write(t, strings.Replace(networkText, "ens1f0", "ens9f9", 1))
-	assert.Contains(t, s.network(t), "matches no network card of n1")
-	s.write(t, strings.NewReplacer("ens1f0", "ens9f9", "vfs = 2", "vfs = 2\nnodes = \"n1\"").Replace(networkText))
-	found := s.network(t)
+	assert.Regexp(t, `^FAIL  network: DIR/network.toml: line 9: .* has host bits.*; jobs with a network fail until this is corrected\n$`, s.listNetworkFindings(t))
+	s.writeFile(t, strings.Replace(networkText, "ens1f0", "ens9f9", 1))
+	assert.Contains(t, s.listNetworkFindings(t), "matches no network card of n1")
+	s.writeFile(t, strings.NewReplacer("ens1f0", "ens9f9", "vfs = 2", "vfs = 2\nnodes = \"n1\"").Replace(networkText))
+	found := s.listNetworkFindings(t)
 	assert.Regexp(t, "FAIL  network: policies: .* matches no network card of n1: .*; wanted: policies that fit this node; correct DIR/network.toml\n", found)
 	assert.NotContains(t, found, "network: VFs:", "once is enough")
-	s.write(t, strings.Replace(networkText, `directory = "DIR/leases"`, `nodes = "n[2-9]"
+	s.writeFile(t, strings.Replace(networkText, `directory = "DIR/leases"`, `nodes = "n[2-9]"
 per_node = 4`, 1))
-	assert.Contains(t, s.network(t), `FAIL  network: pool "left" has no addresses for this node, n1; add it at the end of nodes in DIR/network.toml, line 7`)
+	assert.Contains(t, s.listNetworkFindings(t), `FAIL  network: pool "left" has no addresses for this node, n1; add it at the end of nodes in DIR/network.toml, line 7`)
 	require.NoError(t, os.Remove(s.dir+"/network.toml"))
-	assert.Empty(t, s.network(t), "jobs need have no networks")
+	assert.Empty(t, s.listNetworkFindings(t), "jobs need have no networks")
 	s.flags = append(s.flags, "--network="+s.dir+"/other.toml")
-	assert.Contains(t, s.network(t), "FAIL  network: DIR/other.toml: cannot read the network configuration: no such file or directory")
+	assert.Contains(t, s.listNetworkFindings(t), "FAIL  network: DIR/other.toml: cannot read the network configuration: no such file or directory")
 }
 
 func TestSweepOfNetworks(t *testing.T) {
@@ -345,14 +345,14 @@ func TestSweepOfNetworks(t *testing.T) {
 	assert.Equal(t, "nothing to remove\n", out)
 	assert.NoDirExists(t, s.dir+"/state-n1/net")
 	require.NoError(t, os.Mkdir(s.dir+"/leases", 0o700))
-	s.record(t, left.VFAddress(1))
+	s.damageJournal(t, left.VFAddress(1))
 	out, _, err = s.gojail("sweep")
 	require.NoError(t, err)
 	kept := "^kept 0000:86:01.1: the journal .* is damaged: .*\n$"
 	assert.Regexp(t, kept, out)
 
 	// What can be done without network.toml is done.
-	s.write(t, "broken")
+	s.writeFile(t, "broken")
 	out, _, err = s.gojail("sweep")
 	assert.ErrorContains(t, err, "network.toml: line 1")
 	assert.Regexp(t, kept, out)

@@ -16,8 +16,8 @@ type person struct {
 	groups     []uint32
 }
 
-// lookup finds a user by name or number in the node's account files and directory services.
-func lookup(name string) (*person, error) {
+// findPerson finds a user by name or number in the node's account files and directory services.
+func findPerson(name string) (*person, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		if u, err = user.LookupId(name); err != nil {
@@ -50,8 +50,8 @@ func parseID(text string) (uint32, error) {
 	return uint32(n), err
 }
 
-// words returns the user as arguments of gojail-launcher.
-func (p *person) words() []string {
+// formatArguments returns the arguments of gojail-launcher that name the user.
+func (p *person) formatArguments() []string {
 	var groups []string
 	for _, gid := range p.groups {
 		groups = append(groups, strconv.FormatUint(uint64(gid), 10))

@@ -26,16 +26,16 @@ func newRunCommand(n *localNode) *cobra.Command {
 		Use:   "run JAIL [-u USER] [-- COMMAND [ARGUMENTS]]",
 		Short: "Run a command in a jail without Slurm, to have a look around",
 		Long: `Builds the same sandbox that a job gets, with its own /tmp and /dev/shm, runs a
-command in it, and removes it. Without a command: a shell. The command runs as
-root unless -u names somebody, in that user's home directory if the jail has it,
-with a clean environment. What it was ended with is the exit code.
+command in it, and removes it. Without a command it runs a shell. The command
+runs as root unless -u names a user, in the user's home directory if the jail
+has it, with a clean environment. gojail exits with the command's exit code.
 
 The programs are the jail's: they get no more capabilities and system calls than
-tasks, unless --privileged is given, and a terminal of their own. They have the
-keyboard where their output goes to the terminal.
+tasks, unless --privileged is given, and a terminal of their own. They get the
+keyboard's input if their output goes to the terminal.
 
-The user is the one of this node's name service; the rules about who may use the
-jail and what may be mounted are applied as for a job.`,
+The name service of this node resolves the user. The rules about who may use
+the jail, and what may be mounted, apply as for a job.`,
 		Example: `  gojail run debian
   gojail run debian -- cat /etc/os-release
   gojail run debian -u alice --jail-mount=/data:/mnt:ro -- ls -l /mnt`,
@@ -50,11 +50,11 @@ jail and what may be mounted are applied as for a job.`,
 		},
 		ValidArgsFunction: n.completeJailNames,
 		RunE: func(_ *cobra.Command, args []string) error {
-			who, err := lookup(name)
+			who, err := findPerson(name)
 			if err != nil {
 				return err
 			}
-			return n.run(args[0], who, strings.Join(mounts, ","), privileged, args[1:])
+			return n.runInNewSandbox(args[0], who, strings.Join(mounts, ","), privileged, args[1:])
 		},
 	}
 	cmd.Flags().StringVarP(&name, "user", "u", "root", "run the command as this user, by name or number")
@@ -65,11 +65,11 @@ jail and what may be mounted are applied as for a job.`,
 
 const privilegedHelp = "with all capabilities and system calls: the jail's programs could take over the node"
 
-// runPatience is how long somebody may wait for the prompt while files are removed.
+// runPatience is the limit for the removal of the sandbox's files before the prompt returns.
 const runPatience = 5 * time.Second
 
-// run builds a sandbox, runs the command in it and tears it down.
-func (n *localNode) run(name string, who *person, mounts string, privileged bool, command []string) error {
+// runInNewSandbox builds a sandbox, runs the command in it and tears it down.
+func (n *localNode) runInNewSandbox(name string, who *person, mounts string, privileged bool, command []string) error {
 	c, j, err := n.loadJail(name)
 	if err != nil {
 		return err
@@ -82,16 +82,16 @@ func (n *localNode) run(name string, who *person, mounts string, privileged bool
 		return err
 	}
 	job := fmt.Sprintf("run-%d", os.Getpid())
-	signals := make(chan os.Signal, 8) // from here on, the sandbox is removed in any case
-	signal.Notify(signals, passedOn...)
-	err = n.build(c, j, job, who, mounts)
+	signals := make(chan os.Signal, 8) // from here on, no signal keeps the sandbox from being removed
+	signal.Notify(signals, passedOnSignals...)
+	err = n.buildSandbox(c, j, job, who, mounts)
 	code := 0
 	var holder state.Record
 	if err == nil {
 		holder, err = s.Holder(job, "")
 	}
 	if err == nil {
-		code, err = n.inside(job, holder, who, privileged, c.Deadline, command, signals)
+		code, err = n.runInSandbox(job, holder, who, privileged, c.Deadline, command, signals)
 		holder.EndInhabitants()
 	}
 	if e := sandbox.Teardown(s, c.Scratch, job, time.Now().Add(runPatience)); err == nil {
@@ -103,11 +103,11 @@ func (n *localNode) run(name string, who *person, mounts string, privileged bool
 	return err
 }
 
-// passedOn are the signals that the command gets in our place.
-var passedOn = []os.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
+// passedOnSignals are the signals that the command gets in place of this process.
+var passedOnSignals = []os.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
 
-// inside runs the command in a sandbox and returns its exit code.
-func (n *localNode) inside(job string, holder state.Record, who *person, privileged bool, deadline time.Duration, command []string,
+// runInSandbox runs the command in a sandbox and returns its exit code.
+func (n *localNode) runInSandbox(job string, holder state.Record, who *person, privileged bool, deadline time.Duration, command []string,
 	signals chan os.Signal) (int, error) {
 	t, err := newTerminal()
 	if err != nil {
@@ -117,16 +117,16 @@ func (n *localNode) inside(job string, holder state.Record, who *person, privile
 	if err := t.open(holder, who.uid); err != nil {
 		return 0, err
 	}
-	words := append(who.words(), "user="+who.name, "home="+who.home, "job="+job, "sandbox="+holder.Name, "jail="+holder.Jail(), t.word())
+	words := append(who.formatArguments(), "user="+who.name, "home="+who.home, "job="+job, "sandbox="+holder.Name, "jail="+holder.Jail(), t.formatArgument())
 	if privileged {
 		words = append(words, "privileged=1")
 	}
-	process, err := n.startInside(t, deadline, words, command)
+	process, err := n.startInSandbox(t, deadline, words, command)
 	if err != nil {
 		return 0, err
 	}
 	done := make(chan struct{})
-	go passOn(signals, process.Pid, done)
+	go passOnSignals(signals, process.Pid, done)
 	if err := t.startCopying(); err != nil {
 		process.Kill()
 		process.Wait()
@@ -138,11 +138,11 @@ func (n *localNode) inside(job string, holder state.Record, who *person, privile
 	if err != nil {
 		return 0, err
 	}
-	return exitCode(status), nil
+	return exitCodeOf(status), nil
 }
 
-// passOn gives the command the signals that this process gets, until it is done.
-func passOn(signals chan os.Signal, pid int, done chan struct{}) {
+// passOnSignals sends the command the signals that this process gets, until done is closed.
+func passOnSignals(signals chan os.Signal, pid int, done chan struct{}) {
 	for s := range signals {
 		select {
 		case <-done: // its number may be another's by now
@@ -151,14 +151,14 @@ func passOn(signals chan os.Signal, pid int, done chan struct{}) {
 		}
 		target := pid
 		if s == unix.SIGINT || s == unix.SIGQUIT {
-			target = -target // as a terminal does: to what it has started, too; it leads a session
+			target = -target // to its process group, as a terminal does; it leads a session
 		}
 		unix.Kill(target, s.(unix.Signal))
 	}
 }
 
-// exitCode is as in a shell: 128 and the signal's number where one ended it.
-func exitCode(state *os.ProcessState) int {
+// exitCodeOf returns the exit code of a command as a shell does: 128 and the signal's number if a signal ended it.
+func exitCodeOf(state *os.ProcessState) int {
 	if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
 		return 128 + int(status.Signal())
 	}

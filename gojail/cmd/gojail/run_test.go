@@ -21,13 +21,13 @@ import (
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "push":
-		push()
+		pushInput()
 		return
 	case "ioctls":
-		ioctls()
+		printRefusedCommands()
 		return
 	case "dial":
-		dial(os.Args[1])
+		dialSocket(os.Args[1])
 		return
 	}
 	if os.Getenv("GOJAIL_TEST_COMMAND") != "" {
@@ -43,8 +43,8 @@ func (s *testSite) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ready makes the site one on which sandboxes can be built; what they leave is ended with the test.
-func (s *testSite) ready(t *testing.T) *testSite {
+// prepareSandboxes makes the site ready to build sandboxes; the end of the test removes what they leave.
+func (s *testSite) prepareSandboxes(t *testing.T) *testSite {
 	t.Helper()
 	if _, err := os.Stat("../../../build/lib/gojail/gojail-launcher"); err != nil {
 		t.Skip("needs build/lib/gojail: run make first")
@@ -61,7 +61,7 @@ func (s *testSite) ready(t *testing.T) *testSite {
 }
 
 func TestRun(t *testing.T) {
-	s := newSite(t).ready(t)
+	s := newSite(t).prepareSandboxes(t)
 	for _, test := range []struct {
 		args []string
 		code int
@@ -94,7 +94,7 @@ func TestRun(t *testing.T) {
 // TestMountsOfAJobStayInIt: on a node with systemd every mount is shared, and what
 // root mounts in the jail must not appear on the node.
 func TestMountsOfAJobStayInIt(t *testing.T) {
-	s := newSite(t).ready(t)
+	s := newSite(t).prepareSandboxes(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := s.command("run", "tiny", "--jail-mount=/usr/lib:/data", "--", "cat", "/proc/self/mountinfo")
@@ -114,7 +114,7 @@ func TestRunWithAClosedHome(t *testing.T) {
 	if err != nil || u.HomeDir != "/var/mail" {
 		t.Skip("needs the user mail with the home /var/mail, as Debian has it")
 	}
-	s := newSite(t).ready(t)
+	s := newSite(t).prepareSandboxes(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(s.root, u.HomeDir), 0o755))
 	require.NoError(t, os.Chmod(filepath.Join(s.root, u.HomeDir), 0o700))
 	out, err := s.command("run", "tiny", "-u", "mail", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
@@ -135,7 +135,7 @@ func TestRunWithALocalDirectory(t *testing.T) {
 	require.NoError(t, err)
 	text = []byte(strings.Replace(string(text), "slurm = false", "slurm = false\nlocal = [\"/var/tmp\"]", 1))
 	require.NoError(t, os.WriteFile(config, text, 0o644))
-	s = s.ready(t)
+	s = s.prepareSandboxes(t)
 	out, err := s.command("run", "tiny", "-u", "65534", "--", "touch", "/var/tmp/x").CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.FileExists(t, filepath.Join(s.dir, "scratch/local/tiny/var/tmp/x"))
@@ -143,7 +143,7 @@ func TestRunWithALocalDirectory(t *testing.T) {
 }
 
 func TestRunPassesSignalsOnAndLeavesNothing(t *testing.T) {
-	s := newSite(t).ready(t)
+	s := newSite(t).prepareSandboxes(t)
 	cmd := s.command("run", "tiny", "--", "sh", "-c", "trap 'echo caught; exit 5' USR1; echo up; setsid sleep 601 & while :; do sleep 0.05; done")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -160,10 +160,10 @@ func TestRunPassesSignalsOnAndLeavesNothing(t *testing.T) {
 	text, err := os.ReadFile(config)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(config, []byte(strings.Replace(string(text), "slurm = false", "slurm = false\ntmp = \"tmpfs\"\nshm_size = \"8M\"", 1)), 0o644))
-	spec, err := s.gojail("spec", "--job", jobOf(list))
+	spec, err := s.gojail("spec", "--job", findJob(list))
 	require.NoError(t, os.WriteFile(config, text, 0o644))
 	require.NoError(t, err)
-	assert.Contains(t, spec, s.dir+"/scratch/jobs/"+jobOf(list)+"/tmp")
+	assert.Contains(t, spec, s.dir+"/scratch/jobs/"+findJob(list)+"/tmp")
 	assert.NotContains(t, spec, "size=8")
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGUSR1))
@@ -172,13 +172,13 @@ func TestRunPassesSignalsOnAndLeavesNothing(t *testing.T) {
 	cmd.Wait()
 	assert.Equal(t, "caught\n", string(rest[:n]))
 	assert.Equal(t, 5, cmd.ProcessState.ExitCode())
-	assert.Eventually(t, func() bool { return !running("sleep\x00601") }, time.Minute, 10*time.Millisecond, "its children are ended")
+	assert.Eventually(t, func() bool { return !isRunning("sleep\x00601") }, time.Minute, 10*time.Millisecond, "its children are ended")
 	list, err = s.gojail("ls")
 	require.NoError(t, err)
 	assert.Contains(t, list, "No job has a sandbox")
 }
 
-func jobOf(list string) string {
+func findJob(list string) string {
 	for line := range strings.Lines(list) {
 		if strings.HasPrefix(line, "run-") {
 			return strings.Fields(line)[0]
@@ -187,7 +187,7 @@ func jobOf(list string) string {
 	return ""
 }
 
-func running(commandLine string) bool {
+func isRunning(commandLine string) bool {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
 		if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), commandLine) {

@@ -141,8 +141,8 @@ func (t *terminal) copySize() {
 	}
 }
 
-// word returns the argument for gojail-launcher that names the descriptor of the command's controlling terminal, 1 or 2.
-func (t *terminal) word() string {
+// formatArgument returns the argument for gojail-launcher that names the descriptor of the command's controlling terminal, 1 or 2.
+func (t *terminal) formatArgument() string {
 	switch {
 	case t.tty == nil:
 		return "tty="

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// push is what a program of the jail does to a terminal that it finds: it types a
-// command for whoever reads from there next.
-func push() {
+// pushInput is a program of the jail that inserts a command into the input of each terminal that
+// it finds, for the next process that reads there.
+func pushInput() {
 	for fd := range 4 {
 		if fd == 3 {
 			fd, _ = unix.Open("/dev/tty", unix.O_RDWR, 0)
@@ -36,13 +36,13 @@ func push() {
 	}
 }
 
-// outer is the administrator's terminal, as a shell leaves it.
-type outer struct {
+// outerTerminal is the administrator's terminal, as a shell leaves it.
+type outerTerminal struct {
 	pty, tty *os.File
 	modes    unix.Termios
 }
 
-func newOuter(t *testing.T) *outer {
+func newOuterTerminal(t *testing.T) *outerTerminal {
 	t.Helper()
 	o := &terminal{}
 	root, err := os.Open("/")
@@ -56,11 +56,11 @@ func newOuter(t *testing.T) *outer {
 	modes.Oflag |= unix.OPOST | unix.ONLCR
 	modes.Lflag |= unix.ICANON | unix.ECHO | unix.ISIG
 	require.NoError(t, unix.IoctlSetTermios(int(o.tty.Fd()), unix.TCSETS, modes))
-	return &outer{o.pty, o.tty, *modes}
+	return &outerTerminal{o.pty, o.tty, *modes}
 }
 
-// on has a command led by that terminal, on the descriptors of which it is.
-func (o *outer) on(cmd *exec.Cmd, stdin, stdout, stderr bool) *exec.Cmd {
+// attachTo makes the terminal the controlling terminal of a command, and the descriptors that are named.
+func (o *outerTerminal) attachTo(cmd *exec.Cmd, stdin, stdout, stderr bool) *exec.Cmd {
 	ctty := -1
 	for fd, is := range []bool{stdin, stdout, stderr} {
 		if is {
@@ -72,8 +72,8 @@ func (o *outer) on(cmd *exec.Cmd, stdin, stdout, stderr bool) *exec.Cmd {
 	return cmd
 }
 
-// shows reads what the terminal shows until it has that.
-func (o *outer) shows(t *testing.T, want string) string {
+// waitForOutput reads the terminal's output until it contains the text.
+func (o *outerTerminal) waitForOutput(t *testing.T, want string) string {
 	t.Helper()
 	var seen bytes.Buffer
 	buffer := make([]byte, 4096)
@@ -86,13 +86,13 @@ func (o *outer) shows(t *testing.T, want string) string {
 	return seen.String()
 }
 
-func (o *outer) typed(t *testing.T, text string) {
+func (o *outerTerminal) typeText(t *testing.T, text string) {
 	t.Helper()
 	_, err := io.WriteString(o.pty, text)
 	require.NoError(t, err)
 }
 
-func (o *outer) untouched(t *testing.T, what any) {
+func (o *outerTerminal) requireUntouched(t *testing.T, what any) {
 	t.Helper()
 	waiting, err := unix.IoctlGetInt(int(o.tty.Fd()), unix.TIOCINQ)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func (o *outer) untouched(t *testing.T, what any) {
 }
 
 func TestNothingIsTypedIntoRootsTerminal(t *testing.T) {
-	s := newSite(t).ready(t)
+	s := newSite(t).prepareSandboxes(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.NoError(t, exec.Command("cp", self, s.root+"/data/push").Run())
@@ -118,66 +118,66 @@ func TestNothingIsTypedIntoRootsTerminal(t *testing.T) {
 	require.NoError(t, err)
 	for _, on := range [][3]bool{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, true}} {
 		for _, privileged := range []bool{false, true} {
-			o := newOuter(t)
-			args := []string{"enter", jobOf(list), fmt.Sprintf("--privileged=%t", privileged), "--", "/data/push"}
-			cmd := o.on(s.command(args...), on[0], on[1], on[2])
+			o := newOuterTerminal(t)
+			args := []string{"enter", findJob(list), fmt.Sprintf("--privileged=%t", privileged), "--", "/data/push"}
+			cmd := o.attachTo(s.command(args...), on[0], on[1], on[2])
 			require.NoError(t, cmd.Start())
 			cmd.Wait()
 			assert.Zero(t, cmd.ProcessState.ExitCode(), "%v", on)
-			o.untouched(t, on)
+			o.requireUntouched(t, on)
 		}
 	}
 }
 
 func TestATerminalOfItsOwn(t *testing.T) {
-	s := newSite(t).ready(t)
-	o := newOuter(t)
+	s := newSite(t).prepareSandboxes(t)
+	o := newOuterTerminal(t)
 	require.NoError(t, unix.IoctlSetWinsize(int(o.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 11, Col: 77}))
-	cmd := o.on(s.command("run", "tiny", "-u", "65534", "--", "sh"), true, true, true)
+	cmd := o.attachTo(s.command("run", "tiny", "-u", "65534", "--", "sh"), true, true, true)
 	require.NoError(t, cmd.Start())
-	o.typed(t, "stty size; echo to-$((1+1)) >/dev/stderr\r")
-	assert.Contains(t, o.shows(t, "to-2\r\n"), "11 77\r\n")
-	o.typed(t, "tty\r")
-	o.shows(t, "/dev/pts/0\r\n") // among the jail's own; the prompt may come before or after what is typed
+	o.typeText(t, "stty size; echo to-$((1+1)) >/dev/stderr\r")
+	assert.Contains(t, o.waitForOutput(t, "to-2\r\n"), "11 77\r\n")
+	o.typeText(t, "tty\r")
+	o.waitForOutput(t, "/dev/pts/0\r\n") // among the jail's own; the prompt may come before or after what is typed
 	require.NoError(t, unix.IoctlSetWinsize(int(o.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 78}))
-	o.typed(t, "trap 'stty size' WINCH; sleep 600\r")
-	o.shows(t, "sleep 600")
-	assert.Eventually(t, func() bool { return running("sleep\x00600") }, 5*time.Second, 10*time.Millisecond)
-	o.typed(t, "\x03") // Ctrl-C ends what runs there, not this command
-	o.typed(t, "stty size\r")
-	o.shows(t, "12 78\r\n")
-	o.typed(t, "exit 7\r")
+	o.typeText(t, "trap 'stty size' WINCH; sleep 600\r")
+	o.waitForOutput(t, "sleep 600")
+	assert.Eventually(t, func() bool { return isRunning("sleep\x00600") }, 5*time.Second, 10*time.Millisecond)
+	o.typeText(t, "\x03") // Ctrl-C ends what runs there, not this command
+	o.typeText(t, "stty size\r")
+	o.waitForOutput(t, "12 78\r\n")
+	o.typeText(t, "exit 7\r")
 	cmd.Wait()
 	assert.Equal(t, 7, cmd.ProcessState.ExitCode())
-	o.untouched(t, "exit")
+	o.requireUntouched(t, "exit")
 
 	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT} {
-		cmd = o.on(s.command("run", "tiny", "--", "sh", "-c", "echo up; exec sleep 602"), true, true, true)
+		cmd = o.attachTo(s.command("run", "tiny", "--", "sh", "-c", "echo up; exec sleep 602"), true, true, true)
 		require.NoError(t, cmd.Start())
-		o.shows(t, "up\r\n")
+		o.waitForOutput(t, "up\r\n")
 		require.NoError(t, cmd.Process.Signal(sig))
 		cmd.Wait()
 		assert.Equal(t, 128+int(sig), cmd.ProcessState.ExitCode())
-		o.untouched(t, sig)
+		o.requireUntouched(t, sig)
 	}
 }
 
 // All of the output comes, to where it goes, and what stays in the background does not keep the terminal.
 func TestOutputOfATerminal(t *testing.T) {
-	s := newSite(t).ready(t)
-	o := newOuter(t)
+	s := newSite(t).prepareSandboxes(t)
+	o := newOuterTerminal(t)
 	var text strings.Builder
-	cmd := o.on(s.command("run", "tiny", "--", "sh", "-c", "setsid sleep 603 & seq 20000; echo to stderr >&2; cat; echo end"), true, false, true)
+	cmd := o.attachTo(s.command("run", "tiny", "--", "sh", "-c", "setsid sleep 603 & seq 20000; echo to stderr >&2; cat; echo end"), true, false, true)
 	cmd.Stdout = &text
 	require.NoError(t, cmd.Run())
 	assert.True(t, strings.HasSuffix(text.String(), "\n19999\n20000\nend\n"), "without keyboard the input is empty")
-	assert.Equal(t, "to stderr\r\n", o.shows(t, "stderr\r\n"))
-	cmd = o.on(s.command("run", "tiny", "--", "sh", "-c", "setsid sleep 604 & seq 20000; echo e''nd"), true, true, true)
+	assert.Equal(t, "to stderr\r\n", o.waitForOutput(t, "stderr\r\n"))
+	cmd = o.attachTo(s.command("run", "tiny", "--", "sh", "-c", "setsid sleep 604 & seq 20000; echo e''nd"), true, true, true)
 	require.NoError(t, cmd.Start())
-	assert.Contains(t, o.shows(t, "\nend\r\n"), "\n19999\r\n20000\r\n")
+	assert.Contains(t, o.waitForOutput(t, "\nend\r\n"), "\n19999\r\n20000\r\n")
 	require.NoError(t, cmd.Wait())
-	o.untouched(t, "the end")
-	cmd = o.on(s.command("run", "tiny", "--", "sh", "-c", "yes & exit 3"), true, true, true)
+	o.requireUntouched(t, "the end")
+	cmd = o.attachTo(s.command("run", "tiny", "--", "sh", "-c", "yes & exit 3"), true, true, true)
 	require.NoError(t, cmd.Start())
 	done := make(chan error)
 	go func() { done <- cmd.Wait() }()
