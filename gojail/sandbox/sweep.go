@@ -57,49 +57,49 @@ func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
 	return w.run()
 }
 
-func (w *sweep) run() (SweepReport, error) {
-	w.report.scratch = []string{filepath.Join(w.config.Scratch, contract.JobsDir)}
-	jobs, err := w.listJobs()
+func (s *sweep) run() (SweepReport, error) {
+	s.report.scratch = []string{filepath.Join(s.config.Scratch, contract.JobsDir)}
+	jobs, err := s.listJobs()
 	for _, job := range jobs {
-		why, e := w.findReasonToKeep(job)
+		why, e := s.findReasonToKeep(job)
 		if why == "" && e == nil {
-			e = w.tearDown(job)
+			e = s.tearDown(job)
 		}
 		var is *backAgain
 		switch {
 		case errors.As(e, &is):
-			w.report.Kept = append(w.report.Kept, "job "+job+": "+is.why)
+			s.report.Kept = append(s.report.Kept, "job "+job+": "+is.why)
 		case e != nil:
 			err = oneline.Both(err, e)
 		case why != "":
-			w.report.Kept = append(w.report.Kept, "job "+job+": "+why)
+			s.report.Kept = append(s.report.Kept, "job "+job+": "+why)
 		default:
-			w.report.Removed = append(w.report.Removed, job)
+			s.report.Removed = append(s.report.Removed, job)
 		}
 	}
-	unused, err2 := EndUnusedZygotes(w.state, w.config)
-	w.report.Unused = unused
-	return w.report, oneline.Both(oneline.Both(err, err2), oneline.Both(w.sweepZygotes(), w.endLostHolders()))
+	unused, err2 := EndUnusedZygotes(s.state, s.config)
+	s.report.Unused = unused
+	return s.report, oneline.Both(oneline.Both(err, err2), oneline.Both(s.sweepZygotes(), s.endLostHolders()))
 }
 
-func (w *sweep) tearDown(job string) error {
-	parent, err := teardown(w.state, w.config.Scratch, job, time.Now().Add(sweepLimit), func() error { return w.checkStillGone(job) })
+func (s *sweep) tearDown(job string) error {
+	parent, err := teardown(s.state, s.config.Scratch, job, time.Now().Add(sweepLimit), func() error { return s.checkStillGone(job) })
 	if err == nil {
-		w.state.ForgetEnded(job)
+		s.state.ForgetEnded(job)
 	}
-	if parent != "" && !slices.Contains(w.report.scratch, parent) {
-		w.report.scratch = append(w.report.scratch, parent)
+	if parent != "" && !slices.Contains(s.report.scratch, parent) {
+		s.report.scratch = append(s.report.scratch, parent)
 	}
 	return err
 }
 
 // listJobs returns all jobs known from the state directory and from the scratch directory, which survives
 // a reboot, and the jobs whose end failed.
-func (w *sweep) listJobs() ([]string, error) {
+func (s *sweep) listJobs() ([]string, error) {
 	found := map[string]bool{}
-	known, err := state.Directories(filepath.Join(w.state.Path(), contract.JobsDir))
-	scratch, err2 := state.Directories(filepath.Join(w.config.Scratch, contract.JobsDir))
-	for _, job := range slices.Concat(known, scratch, w.state.Ended()) {
+	known, err := state.Directories(filepath.Join(s.state.Path(), contract.JobsDir))
+	scratch, err2 := state.Directories(filepath.Join(s.config.Scratch, contract.JobsDir))
+	for _, job := range slices.Concat(known, scratch, s.state.Ended()) {
 		if state.JobRule.MatchString(job) {
 			found[job] = true
 		}
@@ -118,12 +118,12 @@ func Alive(s *state.State, c *config.Config) func(job string) bool {
 }
 
 // findReasonToKeep returns why a job must be left alone, or "".
-func (w *sweep) findReasonToKeep(job string) (string, error) {
-	why, err := w.findProcess(job)
+func (s *sweep) findReasonToKeep(job string) (string, error) {
+	why, err := s.findProcess(job)
 	if why != "" || err != nil || strings.HasPrefix(job, "run-") {
 		return why, err
 	}
-	return w.askController(job), nil
+	return s.askController(job), nil
 }
 
 // backAgain is the error for a job that has started, maybe requeued, after it was found to have ended.
@@ -131,8 +131,8 @@ type backAgain struct{ why string }
 
 func (e *backAgain) Error() string { return e.why }
 
-func (w *sweep) checkStillGone(job string) error {
-	why, err := w.findProcess(job)
+func (s *sweep) checkStillGone(job string) error {
+	why, err := s.findProcess(job)
 	if err == nil && why != "" {
 		err = &backAgain{why}
 	}
@@ -140,14 +140,14 @@ func (w *sweep) checkStillGone(job string) error {
 }
 
 // findProcess looks for a process of the job on this node.
-func (w *sweep) findProcess(job string) (string, error) {
+func (s *sweep) findProcess(job string) (string, error) {
 	pid, run := strings.CutPrefix(job, "run-")
 	if !run {
-		return findStepd(w.config.Slurm.Spool, w.config.Node, job)
+		return findStepd(s.config.Slurm.Spool, s.config.Node, job)
 	}
 	// A run without a record is from before the last boot, and its pid belongs to another process now; or
 	// it is being built under the job's lock, and gets a record.
-	records, err := w.state.Sandboxes(job)
+	records, err := s.state.Sandboxes(job)
 	if err != nil || len(records) == 0 {
 		return "", err
 	}
@@ -163,24 +163,24 @@ func (w *sweep) findProcess(job string) (string, error) {
 }
 
 // sweepZygotes removes the records of zygotes that ended, except where one is being created.
-func (w *sweep) sweepZygotes() error {
-	records, err := w.state.Zygotes()
+func (s *sweep) sweepZygotes() error {
+	records, err := s.state.Zygotes()
 	for _, r := range records {
 		if r.Alive {
 			continue
 		}
-		unlock, e := filelock.Lock(filepath.Join(w.state.JailDir(r.Name), contract.LockFile), time.Now())
+		unlock, e := filelock.Lock(filepath.Join(s.state.JailDir(r.Name), contract.LockFile), time.Now())
 		if e != nil {
 			continue
 		}
-		if again := state.ReadRecord(w.state.ZygoteRecord(r.Name)); !again.Alive {
+		if again := state.ReadRecord(s.state.ZygoteRecord(r.Name)); !again.Alive {
 			if e = again.Kill(teardownHolder); e == nil { // a zygote of another version may run
-				e = os.Remove(w.state.ZygoteRecord(r.Name))
+				e = os.Remove(s.state.ZygoteRecord(r.Name))
 			}
 			if e == nil {
-				w.report.Zygotes = append(w.report.Zygotes, r.Name)
+				s.report.Zygotes = append(s.report.Zygotes, r.Name)
 			} else if !os.IsNotExist(e) {
-				err = oneline.Both(err, fmt.Errorf("cannot remove %s: %w", w.state.ZygoteRecord(r.Name), oneline.Cause(e)))
+				err = oneline.Both(err, fmt.Errorf("cannot remove %s: %w", s.state.ZygoteRecord(r.Name), oneline.Cause(e)))
 			}
 		}
 		unlock()

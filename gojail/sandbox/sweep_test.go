@@ -44,10 +44,10 @@ func newSweep(t *testing.T, answers map[string]string) (*sweep, string) {
 	return &sweep{state: s, config: c, squeue: []string{"/no/such", dir + "/fake-squeue"}, ask: true}, dir
 }
 
-func (w *sweep) addJob(t *testing.T, job string) {
+func (s *sweep) addJob(t *testing.T, job string) {
 	t.Helper()
-	statetest.AddRecord(t, w.state, "jobs/"+job+"/small", "rubbish")
-	require.NoError(t, os.MkdirAll(w.config.Scratch+"/jobs/"+job+"/tmp", 0o700))
+	statetest.AddRecord(t, s.state, "jobs/"+job+"/small", "rubbish")
+	require.NoError(t, os.MkdirAll(s.config.Scratch+"/jobs/"+job+"/tmp", 0o700))
 }
 
 func TestSweepAsksTheController(t *testing.T) {

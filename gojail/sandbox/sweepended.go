@@ -65,10 +65,10 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 
 // endAgain ends a job, unless it has started again. It takes the job's lock even if the job has only a
 // network.
-func (w *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
+func (s *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
 	var failed error
-	parent, err := teardownLocked(w.state, w.config.Scratch, job, until, func() error {
-		if err := w.checkStillGone(job); err != nil {
+	parent, err := teardownLocked(s.state, s.config.Scratch, job, until, func() error {
+		if err := s.checkStillGone(job); err != nil {
 			return err
 		}
 		failed = release(job) // under the job's lock, so that no step of it is being built

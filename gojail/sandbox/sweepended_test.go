@@ -21,12 +21,12 @@ import (
 )
 
 // retry tries the ends that failed once more, as if the last time were long ago; released are those that had networks.
-func (w *sweep) retry(t *testing.T, release error) (released []string) {
+func (s *sweep) retry(t *testing.T, release error) (released []string) {
 	t.Helper()
-	if tried := w.state.EndedDir() + "/.tried"; rootpath.Exists(tried) {
+	if tried := s.state.EndedDir() + "/.tried"; rootpath.Exists(tried) {
 		require.NoError(t, os.Chtimes(tried, time.Time{}, time.Now().Add(-contract.RetryPause)))
 	}
-	RetryEnded(w.state, func() (*config.Config, error) { return w.config, nil }, soon(), func(job string) error {
+	RetryEnded(s.state, func() (*config.Config, error) { return s.config, nil }, soon(), func(job string) error {
 		released = append(released, job)
 		return release
 	})

@@ -27,9 +27,9 @@ type keeper struct {
 
 // endLostHolders ends gojail processes without a record, which was removed or damaged: nothing else finds
 // them, and their storage stays in use. A holder stays if other processes are in its sandbox.
-func (w *sweep) endLostHolders() error {
-	keepers := findKeepers(w.state) // first, since each holder has its record by then
-	known, err := readRecorded(w.state)
+func (s *sweep) endLostHolders() error {
+	keepers := findKeepers(s.state) // first, since each holder has its record by then
+	known, err := readRecorded(s.state)
 	if err != nil {
 		return err
 	}
@@ -38,13 +38,13 @@ func (w *sweep) endLostHolders() error {
 			continue
 		}
 		if k.holder && k.isInhabited() {
-			w.report.Kept = append(w.report.Kept, fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", k.PID))
+			s.report.Kept = append(s.report.Kept, fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", k.PID))
 			continue
 		}
 		if e := k.Kill(teardownHolder); e != nil {
 			err = oneline.Both(err, e)
 		} else {
-			w.report.Lost = append(w.report.Lost, k.PID)
+			s.report.Lost = append(s.report.Lost, k.PID)
 		}
 	}
 	return err

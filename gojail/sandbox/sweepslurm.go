@@ -115,22 +115,22 @@ func findStepdProcess(job string) (string, error) {
 }
 
 // askController returns the reason to keep a job, or "" if Slurm reports that it ended.
-func (w *sweep) askController(job string) string {
-	if !w.ask {
+func (s *sweep) askController(job string) string {
+	if !s.ask {
 		return "slurmctld did not answer for an earlier job"
 	}
-	i := slices.IndexFunc(w.squeue, isPresent)
+	i := slices.IndexFunc(s.squeue, isPresent)
 	if i < 0 {
 		return "cannot ask whether it ended: no squeue on this node"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), squeueDeadline)
 	defer cancel()
 	text, err := command.Run(ctx, command.Command{
-		Path: w.squeue[i], Args: []string{"-h", "-t", "all", "-o", "%A %T", "-j", job},
-		Env: slurmconf.Environment(filepath.Join(w.config.Slurm.Conf, "slurm.conf")),
+		Path: s.squeue[i], Args: []string{"-h", "-t", "all", "-o", "%A %T", "-j", job},
+		Env: slurmconf.Environment(filepath.Join(s.config.Slurm.Conf, "slurm.conf")),
 	})
 	why, answered := readVerdict(job, text, err)
-	w.ask = answered
+	s.ask = answered
 	return why
 }
 

@@ -60,30 +60,30 @@ func (h *History) AddResults(results []run.Result) []Change {
 }
 
 // addResult returns the history with one more result.
-func (p CheckHistory) addResult(r run.Result) CheckHistory {
-	p.Verdict = r.Verdict.String()
+func (c CheckHistory) addResult(r run.Result) CheckHistory {
+	c.Verdict = r.Verdict.String()
 	if r.State != nil {
-		p.State = r.State
+		c.State = r.State
 	}
 	switch r.Verdict {
 	case check.Fail:
-		p.Good = 0
-		p.Bad = min(p.Bad+1, max(1, r.Check.BadRuns))
-		p.Text = r.Text
-		p.Counts = p.Counts || p.Bad >= r.Check.BadRuns
+		c.Good = 0
+		c.Bad = min(c.Bad+1, max(1, r.Check.BadRuns))
+		c.Text = r.Text
+		c.Counts = c.Counts || c.Bad >= r.Check.BadRuns
 	case check.OK, check.Warn:
-		p.Bad = 0
-		p.Good = min(p.Good+1, max(1, r.Check.GoodRuns))
-		if p.Good >= r.Check.GoodRuns {
-			p.Counts, p.Text = false, ""
+		c.Bad = 0
+		c.Good = min(c.Good+1, max(1, r.Check.GoodRuns))
+		if c.Good >= r.Check.GoodRuns {
+			c.Counts, c.Text = false, ""
 		}
 	case check.NotApplicable:
 		// A check that counts as bad does not become good because its item disappeared.
-		if !p.Counts {
-			p.Bad = 0
+		if !c.Counts {
+			c.Bad = 0
 		}
 	}
-	return p
+	return c
 }
 
 // ForgetCheck resets a check that keeps its findings until the node boots, after a repair. It

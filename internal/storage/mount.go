@@ -86,9 +86,9 @@ func describe(m *mountinfo.Info) *Mount {
 }
 
 // Above returns the mount that shows a path without symbolic links, or nil.
-func (all Table) Above(path string) *Mount {
+func (t Table) Above(path string) *Mount {
 	var found *mountinfo.Info
-	for _, m := range all { // the last mount on a path is the visible one
+	for _, m := range t { // the last mount on a path is the visible one
 		if isBelow(path, m.Mountpoint) && (found == nil || len(m.Mountpoint) >= len(found.Mountpoint)) {
 			found = m
 		}

@@ -68,8 +68,8 @@ func Identify(path string) (*Identity, error) {
 }
 
 // String returns the seven numbers in the format of docs/state.md.
-func (id Identity) String() string {
-	return fmt.Sprintf("%d %d %d %d %d %d %d", id.Dev, id.Ino, id.Size, id.MtimeSec, id.MtimeNsec, id.CtimeSec, id.CtimeNsec)
+func (i Identity) String() string {
+	return fmt.Sprintf("%d %d %d %d %d %d %d", i.Dev, i.Ino, i.Size, i.MtimeSec, i.MtimeNsec, i.CtimeSec, i.CtimeNsec)
 }
 
 func identity(st *unix.Stat_t) Identity {
