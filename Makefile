@@ -126,7 +126,7 @@ lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and t
 
 unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(slurm|escape|shim|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(session|slurm|escape|shim|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
 GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 30m
 

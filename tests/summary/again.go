@@ -17,7 +17,7 @@ import (
 const secondTries = 2
 
 // mayRunAgain matches the packages whose tests start a Slurm or a VM. Only they have a second try.
-var mayRunAgain = regexp.MustCompile(`/tests/(slurm|escape|storage|vm)(/|$)|/cmd/gojail-healthcheck$`)
+var mayRunAgain = regexp.MustCompile(`/tests/(session|slurm|escape|storage|vm)(/|$)|/cmd/gojail-healthcheck$`)
 
 // command is what prints test2json's lines. This package alone decides that a test is run once more; the command's
 // again only says how: again -run PATTERN PACKAGE. Without again, nothing is.
