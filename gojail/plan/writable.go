@@ -18,7 +18,7 @@ import (
 var overlayOptions = []string{"index=off", "metacopy=off", "redirect_dir=nofollow"}
 
 // planWritable plans the changes to the root that each job has of its own. The kernel checks them with the
-// rights of who mounted: users never reach the layers themselves.
+// rights of the process that mounted it: users never reach the layers themselves.
 func planWritable(j *config.Jail) []OwnMount {
 	if j.Writable == "" {
 		return nil

@@ -22,7 +22,7 @@ import (
 // lockPatience is how long a change waits for another one, which takes milliseconds unless storage is slow.
 const lockPatience = 30 * time.Second
 
-// holder says who works in the store.
+// holder names the process that works in the store.
 type holder struct {
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`

@@ -87,7 +87,7 @@ func (j *Jail) newWork(kind string) (*Work, error) {
 	return &Work{dir, j, lock}, nil
 }
 
-// findBusy returns who has a work item of a kind. The caller holds the jail's lock, and orphans are trash.
+// findBusy fails, with the holder, if a process has a work item of a kind. The caller holds the jail's lock, and orphans are trash.
 func (j *Jail) findBusy(kind string) error {
 	items, err := j.workItems(kind)
 	if err != nil {

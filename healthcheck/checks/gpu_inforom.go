@@ -53,19 +53,19 @@ func gpuInforom(ctx context.Context, h *check.Host, s *check.Settings) check.Fin
 	if hasNoGPUs(h, s) {
 		return noGPU
 	}
-	var kept map[string]inforom
-	if json.Unmarshal(h.State, &kept) != nil {
-		kept = nil
+	var stored map[string]inforom
+	if json.Unmarshal(h.State, &stored) != nil {
+		stored = nil
 	}
-	now := kept
-	if len(kept) == 0 || isAnyDue(kept, h.Now()) {
+	now := stored
+	if len(stored) == 0 || isAnyDue(stored, h.Now()) {
 		if end, limited := ctx.Deadline(); limited {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, end.Add(-inforomSpare))
 			defer cancel()
 		}
 		answers := make(chan inforomAnswer, 1+3*maxGPUs)
-		go readInforoms(s.GPU.Library, kept, h.Now(), answers)
+		go readInforoms(s.GPU.Library, stored, h.Now(), answers)
 		now = collectInforoms(ctx, answers)
 	}
 	if library, failed := now[""]; failed {
@@ -110,7 +110,7 @@ func collectInforoms(ctx context.Context, answers <-chan inforomAnswer) map[stri
 
 // readInforoms reports the names of all GPUs before the first infoROM is read, so that a GPU
 // that hangs does not hide the others from the next run.
-func readInforoms(path string, kept map[string]inforom, now time.Time, answers chan<- inforomAnswer) {
+func readInforoms(path string, stored map[string]inforom, now time.Time, answers chan<- inforomAnswer) {
 	defer close(answers)
 	n, code := openNVML(path)
 	if code != nvmlOK {
@@ -124,7 +124,7 @@ func readInforoms(path string, kept map[string]inforom, now time.Time, answers c
 	for i := range min(count, maxGPUs) {
 		g := newGPU(i)
 		a, code := n.openGPU(g)
-		one := kept[g.String()]
+		one := stored[g.String()]
 		switch {
 		case code != nvmlOK:
 			one = inforom{Code: code}

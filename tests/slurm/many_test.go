@@ -39,7 +39,7 @@ func TestManyJobsAtOnce(t *testing.T) {
 	zygotes := func() string {
 		return readFile(c, "/run/gojail/n1/jails/debian/zygote") + readFile(c, "/run/gojail/n2/jails/debian/zygote")
 	}
-	theirs := zygotes()
+	zygotesBefore := zygotes()
 	dir := c.Path(jailHome + "many")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.Chown(dir, 5001, 5001))
@@ -62,7 +62,7 @@ func TestManyJobsAtOnce(t *testing.T) {
 		want := fmt.Sprintf("30 jobs, node %s, jail debian, id %s: /dev/shm: job.%[2]s /tmp: job.%[2]s /dev/shm: /tmp: job.%[2]s\n", node, id)
 		assert.Equal(t, want, slow.ReplaceAllString(job.Output, ""), job)
 	}
-	assert.Equal(t, theirs, zygotes(), "a zygote was replaced")
+	assert.Equal(t, zygotesBefore, zygotes(), "a zygote was replaced")
 	requireNothingLeft(t, c, before)
 }
 

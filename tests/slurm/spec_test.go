@@ -62,24 +62,24 @@ func TestSpecOfAJobIsWhatTheKernelHas(t *testing.T) {
 		assert.Equal(t, own[kind], holders != nodes, "own %s namespace", kind)
 	}
 
-	told := map[string][]string{} // destination: the flags of the mount on top there
+	listed := map[string][]string{} // destination: the flags of the mount on top there
 	count := map[string]int{}
 	for _, m := range spec.Mounts {
-		told[m.Destination] = filterFlags(m.Options)
+		listed[m.Destination] = filterFlags(m.Options)
 		count[m.Destination]++
 	}
 	for _, m := range mounts {
 		if count[m.Mountpoint] == 0 {
-			assert.True(t, m.Mountpoint == "/" || isMasked(spec, m.Mountpoint) || isBelowRbind(spec, m.Mountpoint), "not told: %s", m.Mountpoint)
+			assert.True(t, m.Mountpoint == "/" || isMasked(spec, m.Mountpoint) || isBelowRbind(spec, m.Mountpoint), "not listed: %s", m.Mountpoint)
 			continue
 		}
 		count[m.Mountpoint]--
 		if !isCovered(mounts, m) {
-			assert.Equal(t, filterFlags(strings.Split(m.Options, ",")), told[m.Mountpoint], m.Mountpoint)
+			assert.Equal(t, filterFlags(strings.Split(m.Options, ",")), listed[m.Mountpoint], m.Mountpoint)
 		}
 	}
 	for destination, left := range count {
-		assert.Zero(t, left, "told, but not there: %s", destination)
+		assert.Zero(t, left, "listed, but not mounted: %s", destination)
 	}
 	for destination, flags := range map[string][]string{
 		"/data": {"ro", "nosuid", "nodev"}, "/mnt/data": {"nosuid", "nodev"}, "/tmp": {"nosuid", "nodev"},
@@ -87,7 +87,7 @@ func TestSpecOfAJobIsWhatTheKernelHas(t *testing.T) {
 		"/var/spool/slurmd/n1/job" + strings.Repeat("0", 5-len(job)) + job: {"ro", "nosuid", "nodev"},
 		"/var/spool/slurmd/n1":                                             {"nosuid", "nodev"},
 	} {
-		assert.Equal(t, flags, told[destination], destination)
+		assert.Equal(t, flags, listed[destination], destination)
 	}
 }
 

@@ -139,9 +139,9 @@ func TestTimeLimit(t *testing.T) {
 
 func TestGuestThatDoesNotStart(t *testing.T) {
 	o, before := newGuestOptions(t, "true"), listEndedRuns(t)
-	usual := startTime
+	limit := startTime
 	startTime = time.Second
-	t.Cleanup(func() { startTime = usual })
+	t.Cleanup(func() { startTime = limit })
 	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "vm: the guest failed: "+errNotStarted.Error())
 	requireNothingLeft(t, before)

@@ -111,7 +111,7 @@ func (j *jailCommand) completeStored(cmd *cobra.Command, args []string, _ string
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// findAuthor returns who runs this command, for the records.
+// findAuthor returns the user who runs this command, for the records.
 func findAuthor() string {
 	name := os.Getenv("SUDO_USER")
 	if u, err := user.Current(); name == "" && err == nil {
