@@ -59,18 +59,33 @@ int zygote_replace(const struct node *node, const struct jail *jail, const struc
 	return start_zygote(node, jail, zygote, until, fault);
 }
 
-int zygote_connect(const struct node *node, const char *jail, const char *name, int64_t until, struct fault *fault)
+/* Writes the address of a socket in a jail's directory. Returns 0 or -1; by is the directory that it leads through, if any. */
+static int write_address(struct sockaddr_un *address, const char *state, const char *jail, const char *name, int *by)
 {
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
+	int length = snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/%s", state, jail, name);
+
+	if (length < (int)sizeof(address->sun_path)) {
+		memcpy(address->sun_path, path, (size_t)length + 1);
+		return 0;
+	}
+	/* sun_path has 108 bytes (unix(7)); the way through /proc is always short. */
+	*strrchr(path, '/') = '\0';
+	*by = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(address->sun_path, sizeof(address->sun_path), "/proc/self/fd/%d/%s", *by, name);
+	return *by < 0 ? -1 : 0;
+}
+
+int zygote_connect(const struct node *node, const char *jail, const char *name, int64_t until, struct fault *fault)
+{
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	scoped_fd by = -1;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s", node->state, jail);
-	scoped_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* sun_path has 108 bytes (unix(7)); the way through /proc is always short. */
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, name);
+	if (write_address(&address, node->state, jail, name, &by) < 0)
+		return fault_set(fault, "cannot reach the zygote of jail \"%s\": %s", jail, strerror(errno));
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	while (fd >= 0 && dir >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+	while (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		/* EAGAIN: its queue is full (connect(2)). */
 		if (errno == ECONNREFUSED || errno == ENOENT) {
 			close(fd);
@@ -86,8 +101,6 @@ int zygote_connect(const struct node *node, const char *jail, const char *name, 
 			clock_pause_ms(1);
 		}
 	}
-	if (fd >= 0 && dir < 0)
-		close_fd(&fd);
 	if (fd < 0)
 		fault_set(fault, "cannot reach the zygote of jail \"%s\": %s", jail, strerror(errno));
 	return fd;
