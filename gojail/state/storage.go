@@ -5,6 +5,7 @@ package state
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,6 +73,9 @@ func readStorageReply(fd int) (verdict, reason string, err error) {
 	var reply storageReply
 	buffer := make([]byte, binary.Size(reply)+1)
 	n, err := unix.Read(fd, buffer)
+	if err == unix.EAGAIN {
+		return "", "", errors.New("the process that asks the storage (gojail-keeper) does not answer; the next step that needs it replaces it")
+	}
 	if err != nil {
 		return "", "", err
 	}

@@ -72,7 +72,7 @@ static int open_pidfd_of(const struct record *record, int fd)
 }
 
 /* Opens and reads dir/name. Returns its descriptor, or -1. */
-static int read_record(int dir, const char *name, struct record *record)
+static int open_record(int dir, const char *name, struct record *record)
 {
 	char text[128], key[GOJAIL_KEY_LEN + 2], end;
 	int version, pid, fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -93,9 +93,16 @@ none:
 	return -1;
 }
 
+int record_read(int dir, const char *name, struct record *record)
+{
+	scoped_fd fd = open_record(dir, name, record);
+
+	return fd < 0 ? -1 : 0;
+}
+
 int record_open(int dir, const char *name, struct record *record)
 {
-	scoped_fd fd = read_record(dir, name, record);
+	scoped_fd fd = open_record(dir, name, record);
 
 	return fd < 0 ? -1 : open_pidfd_of(record, fd);
 }

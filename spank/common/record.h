@@ -24,7 +24,10 @@ uint64_t read_start_time(pid_t pid);
  */
 int record_find(int dir, const char *name, struct record *record);
 
-/* The same, but returns a pidfd of the process, or -1. */
+/* The same, but the process may have ended. */
+int record_read(int dir, const char *name, struct record *record);
+
+/* As record_find, but returns a pidfd of the process, or -1. */
 int record_open(int dir, const char *name, struct record *record);
 
 /* Returns a copy of one of the descriptors GOJAIL_..._FD of the process with that record and pidfd, or -1. */

@@ -7,14 +7,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define ATTEMPTS 5
+#define KEEPER_STUCK (-3) /* it did not even read the request: it was stopped, or hangs in the kernel */
+#define READING_MS 1000   /* it does nothing else: after this long it is stuck */
+#define DOES_NOT_ANSWER "jail \"%s\": the process that asks its storage does not answer; ask your administrator"
 #define ENDS_ON_EACH_REQUEST "the keeper of jail \"%s\" ends on each request; ask your administrator"
 
 /* Reports whether the storage has answered within a second: the keeper sets the time of a file (include/gojail.h). */
@@ -39,18 +44,44 @@ static uint32_t find_patience(int64_t until)
 	return (uint32_t)(left > 2000 ? left - 500 : left * 3 / 4);
 }
 
-/* Receives the answer. Returns its verdict, ZYGOTE_GONE where the keeper ended, or -1 with a fault. */
-static int receive_answer(int talk, const char *jail, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
+/* Waits until a connection can be read. Returns whether it can. */
+static bool await_message(int talk, int64_t until)
 {
 	struct pollfd wait = {.fd = talk, .events = POLLIN};
-	ssize_t got;
 	int ready;
 
 	do
 		ready = poll(&wait, 1, clock_left(until));
 	while (ready < 0 && errno == EINTR);
-	if (ready <= 0)
-		return fault_set_silent(fault, "jail \"%s\": the process that asks its storage does not answer; ask your administrator", jail);
+	return ready > 0;
+}
+
+/* Returns when the keeper must have read a request, so that there is time left to replace it. */
+static int64_t find_reading_end(int64_t until)
+{
+	int quarter = clock_left(until) / 4;
+
+	return clock_ms() + (quarter < READING_MS ? quarter : READING_MS);
+}
+
+static bool is_unread(int talk)
+{
+	int bytes = 0;
+
+	return ioctl(talk, SIOCOUTQ, &bytes) == 0 && bytes > 0; /* unix(7) */
+}
+
+/* Receives the answer. Returns its verdict, ZYGOTE_GONE where the keeper ended, KEEPER_STUCK, or -1 with a fault. */
+static int receive_answer(int talk, const char *jail, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
+{
+	ssize_t got;
+
+	if (!await_message(talk, find_reading_end(until))) {
+		if (is_unread(talk))
+			return KEEPER_STUCK;
+		if (!await_message(talk, until))
+			return fault_set_silent(fault, DOES_NOT_ANSWER, jail);
+	}
 	got = recv(talk, reply, sizeof(*reply), 0);
 	if (got != sizeof(*reply) || reply->version != GOJAIL_VERSION)
 		return ZYGOTE_GONE;
@@ -58,7 +89,7 @@ static int receive_answer(int talk, const char *jail, struct gojail_storage_repl
 	return reply->verdict;
 }
 
-/* Asks the keeper. Returns its verdict, ZYGOTE_GONE, or -1 with a fault; also where the storage does not answer. */
+/* Asks the keeper. Returns its verdict, ZYGOTE_GONE, KEEPER_STUCK, or -1 with a fault; also where the storage does not answer. */
 static int ask_keeper(const struct node *node, const char *jail, bool anew, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
 {
 	struct gojail_storage_request request = {
@@ -78,17 +109,21 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 {
 	struct gojail_storage_reply reply;
 	struct record zygote;
+	bool found;
 
 	if (!anew && is_fresh(node, jail->name))
 		return 0;
+	/* Whether it lives shows when its keeper is asked. */
+	found = zygote_read(node, jail->name, &zygote) == 0 && strcmp(zygote.key, jail->key) == 0;
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-		if (zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
+		if ((!found || attempt) && zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
 			return -1;
 		switch (ask_keeper(node, jail->name, anew, &reply, until, fault)) {
 		case GOJAIL_STORAGE_OK:
 			return 0;
 		case GOJAIL_STORAGE_STALE:
 		case GOJAIL_STORAGE_SWITCHED:
+		case KEEPER_STUCK: /* its zygote, which may be, too, is ended by the one that replaces it, and it with that */
 			return zygote_replace(node, jail, &zygote, until, fault) < 0 ? -1 : TEMPLATE_REPLACED;
 		case GOJAIL_STORAGE_FAILED:
 			return fault_set(fault, "%s", reply.text);
@@ -104,25 +139,37 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 	return fault_set_silent(fault, ENDS_ON_EACH_REQUEST, jail->name);
 }
 
+/* Makes sure that there is a keeper that can be asked, after one that could not. Returns 0, or -1 with a fault. */
+static int find_other_keeper(const struct node *node, const struct jail *jail, int asked, int attempt, int64_t until, struct fault *fault)
+{
+	struct record zygote;
+
+	if (asked == KEEPER_STUCK) /* which of those who met it replaces it, is settled there */
+		return storage_prepare_template(node, jail, false, until, fault) < 0 ? -1 : 0;
+	clock_pause_ms(10);
+	if (zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
+		return -1;
+	return attempt > 1 ? zygote_replace(node, jail, &zygote, until, fault) : 0;
+}
+
 int storage_await(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
 {
 	struct gojail_storage_reply reply;
 	struct fault other = {0};
-	struct record zygote;
 
 	if (is_fresh(node, jail->name))
 		return 0;
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
 		int verdict = ask_keeper(node, jail->name, false, &reply, until, fault);
 
-		if (verdict != ZYGOTE_GONE)
+		if (verdict != ZYGOTE_GONE && verdict != KEEPER_STUCK)
 			return verdict < 0 ? -1 : 0;
-		if (!jail->key[0])
+		if (!jail->key[0] && verdict == ZYGOTE_GONE)
 			return 0; /* a jail that is no longer configured has no template, and gets none */
-		clock_pause_ms(10);
+		if (!jail->key[0])
+			return fault_set_silent(fault, DOES_NOT_ANSWER, jail->name);
 		/* One that cannot be started is no reason against a sandbox that is there, unless it is for its storage. */
-		if (zygote_find_or_start(node, jail, until, &zygote, &other) < 0 ||
-		    (attempt > 1 && zygote_replace(node, jail, &zygote, until, &other) < 0)) {
+		if (find_other_keeper(node, jail, verdict, attempt, until, &other) < 0) {
 			if (other.silent)
 				*fault = other;
 			return other.silent ? -1 : 0;

@@ -17,12 +17,25 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+static void write_zygote_path(char *path, size_t size, const struct node *node, const char *jail)
+{
+	snprintf(path, size, "%s/" GOJAIL_JAILS "/%s/" GOJAIL_ZYGOTE, node->state, jail);
+}
+
 int zygote_find(const struct node *node, const char *jail, struct record *zygote)
 {
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_ZYGOTE, node->state, jail);
+	write_zygote_path(path, sizeof(path), node, jail);
 	return record_find(AT_FDCWD, path, zygote);
+}
+
+int zygote_read(const struct node *node, const char *jail, struct record *zygote)
+{
+	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
+
+	write_zygote_path(path, sizeof(path), node, jail);
+	return record_read(AT_FDCWD, path, zygote);
 }
 
 /* Starts the launcher that assembles the template; replaced is the zygote that has the key already, or NULL. Returns 0, or -1 with a fault. */

@@ -15,6 +15,9 @@
 /* Finds any live zygote of the jail, whatever its configuration was. Returns 0 or -1. */
 int zygote_find(const struct node *node, const char *jail, struct record *zygote);
 
+/* The same, but the zygote may have ended: for a caller who connects to it, which shows that. */
+int zygote_read(const struct node *node, const char *jail, struct record *zygote);
+
 /* Finds the zygote of this jail as it is configured now, or starts it. Returns 0, or -1 with a fault. */
 int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until, struct record *zygote, struct fault *fault);
 

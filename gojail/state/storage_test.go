@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/contract"
+)
+
+// TestAskStorageOfAStuckKeeper: a keeper that reads nothing is named, and what becomes of it.
+func TestAskStorageOfAStuckKeeper(t *testing.T) {
+	s, err := OpenState(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(s.JailDir("debian"), 0o700))
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { unix.Close(fd) })
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: filepath.Join(s.JailDir("debian"), contract.StorageSocket)}))
+	require.NoError(t, unix.Listen(fd, 1))
+
+	_, _, err = s.AskStorage("debian", 0)
+	assert.ErrorContains(t, err, "(gojail-keeper) does not answer; the next step")
+}

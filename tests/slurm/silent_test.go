@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/imagefile/imagefiletest"
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// stopProcess stops a process, and returns what lets it go on, which happens at the end of the test at the latest.
+func stopProcess(t *testing.T, c *harness.Cluster, pid string) (goOn func()) {
+	t.Helper()
+	runAsRoot(t, c, "kill -STOP "+pid)
+	goOn = func() { c.Root("kill", "-CONT", pid) }
+	t.Cleanup(goOn)
+	return goOn
+}
+
+// endsWithin calls a function, which must return before a deadline and what a busy machine adds to it.
+func endsWithin(t *testing.T, deadline time.Duration, call func() harness.Result) harness.Result {
+	t.Helper()
+	start := time.Now()
+	r := call()
+	assert.Less(t, time.Since(start), deadline+6*time.Second*harness.Slow, r)
+	return r
+}
+
+// TestCommandsOnSilentStorage: gojail run and gojail enter end with the line, with and without a template of the jail.
+func TestCommandsOnSilentStorage(t *testing.T) {
+	const deadline = 3 * time.Second
+	c := newFUSECluster(t, deadline)
+	waitForTree(t, c, "v1")
+	step, job := allocate(t, c)
+	require.Zero(t, step("true").Code)
+	commands := map[string][]string{"run": {"run", "debian", "--", "cat", marker}, "enter": {"enter", job, "--", "cat", marker}}
+	for _, args := range commands {
+		requireOutput(t, "v1", c.Gojail("n1", args...))
+	}
+	goOn := stopProcess(t, c, findDaemon(t, c))
+	for _, node := range []string{"warm", "cold"} {
+		if node == "cold" {
+			runAsRoot(t, c, "kill -KILL "+strconv.Itoa(readRecordPid(t, c, "jails/debian/zygote")))
+		}
+		waitForExpiry()
+		for name, args := range commands {
+			r := endsWithin(t, deadline, func() harness.Result { return c.Gojail("n1", args...) })
+			assert.NotZero(t, r.Code, r)
+			assert.Empty(t, r.Stdout, "%s %s", node, name)
+			assert.Contains(t, r.Stderr, silence, "%s %s", node, name)
+		}
+	}
+	goOn()
+	waitForTree(t, c, "v1")
+	for _, args := range commands {
+		requireOutput(t, "v1", c.Gojail("n1", args...))
+	}
+}
+
+// TestStoppedKeeper: a keeper that does not read what it is asked is replaced by the next step, first or later, which works.
+func TestStoppedKeeper(t *testing.T) {
+	deadline := 10 * time.Second * harness.Slow
+	c := newFUSECluster(t, deadline)
+	waitForTree(t, c, "v1")
+	step := startJob(t, c)
+	stopKeeper := func() int {
+		for _, p := range c.Processes() {
+			if p.Status["Name"] == "gojail-keeper" {
+				stopProcess(t, c, strconv.Itoa(p.Pid))
+				return p.Pid
+			}
+		}
+		t.Fatal("there is no keeper")
+		return 0
+	}
+	for name, launch := range map[string]func() harness.Result{
+		"first step": func() harness.Result { return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker) },
+		"later step": func() harness.Result { return step("cat " + marker) },
+		"run":        func() harness.Result { return c.Gojail("n1", "run", "debian", "--", "cat", marker) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			waitForExpiry()
+			waitForTree(t, c, "v1") // which forks a keeper where there is none
+			pid := stopKeeper()
+			waitForExpiry()
+			requireOutput(t, "v1", endsWithin(t, deadline, launch))
+			assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(pid); return err != nil }), "the stopped one is gone")
+			assert.Equal(t, 1, countZygotes(c, "n1"))
+		})
+	}
+	t.Run("on silent storage", func(t *testing.T) {
+		stopKeeper()
+		goOn := stopProcess(t, c, findDaemon(t, c))
+		waitForExpiry()
+		requireRefused(t, silence, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "true"))
+		requireRefused(t, silence, step("true"))
+		goOn()
+		waitForTree(t, c, "v1")
+	})
+}
+
+// newImageOnFUSECluster is newFUSECluster whose jail "image" has its root, an image, on what the daemon serves.
+func newImageOnFUSECluster(t *testing.T, deadline time.Duration) *harness.Cluster {
+	t.Helper()
+	c := newFUSECluster(t, deadline)
+	require.NoError(t, c.WriteConfig(readFile(c, harness.ConfigPath)+"[jail.image]\nroot = \"/srv/versions/current/image.squashfs\"\n"))
+	makeImage(t, c, "squashfs", true)
+	runAsRoot(t, c, "cp /srv/jails/image.squashfs /srv/versions/v1/image.squashfs")
+	return c
+}
+
+// TestImageOnSilentStorage: the template of an image whose file lies on storage that does not answer, with and without one already.
+func TestImageOnSilentStorage(t *testing.T) {
+	const deadline = 3 * time.Second
+	c := newImageOnFUSECluster(t, deadline)
+	launch := func() harness.Result {
+		return c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "cat", marker)
+	}
+	requireOutput(t, "image", launch())
+	for _, node := range []string{"warm", "cold"} {
+		if node == "cold" {
+			runAsRoot(t, c, "kill -KILL "+strconv.Itoa(readRecordPid(t, c, "jails/image/zygote")))
+		}
+		goOn := stopProcess(t, c, findDaemon(t, c))
+		waitForExpiry()
+		r := endsWithin(t, deadline, launch)
+		requireRefused(t, `jail "image" (root /srv/versions/current/image.squashfs): the storage /srv/versions/v1 (fuse) at /srv/versions/current does not answer`, r)
+		goOn()
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return launch().Code == 0 }), node)
+		requireOutput(t, "image", launch())
+		assert.Len(t, imagefiletest.LoopDevices(t, c.Path("/srv/versions/current/image.squashfs")), 1, "the template's: %s", node)
+	}
+}
