@@ -169,9 +169,10 @@ static int publish(const struct preparation *p, const struct record *zygote, str
 	if (file < 0 || (write(file, identity, (size_t)length) != length && fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")) ||
 	    give_name(p->dir, GOJAIL_IDENTITY, fault) < 0)
 		return -1;
+	/* The note comes after the sockets: else, after a kill between them, it said of the zygote before that it is of the present tree. */
 	keeper_note_good(ZYGOTE_NOTE_FD); /* whatever is mounted was read just now */
-	if (give_name(p->dir, GOJAIL_STORAGE, fault) < 0 || give_name(p->dir, GOJAIL_STORAGE_SOCKET, fault) < 0 ||
-	    give_name(p->dir, GOJAIL_SOCKET, fault) < 0)
+	if (give_name(p->dir, GOJAIL_STORAGE_SOCKET, fault) < 0 || give_name(p->dir, GOJAIL_SOCKET, fault) < 0 ||
+	    give_name(p->dir, GOJAIL_STORAGE, fault) < 0)
 		return -1;
 	return record_write(p->dir, GOJAIL_ZYGOTE, zygote, fault);
 }
