@@ -193,6 +193,46 @@ func TestImageIsReplacedUnderAJob(t *testing.T) {
 	}))
 }
 
+// TestSwitchedImage: after the link that is the root was switched, the next job has the new image; a running job keeps the old
+// one, whose loop device is gone when the job is.
+func TestSwitchedImage(t *testing.T) {
+	c := sharedCluster(t)
+	configure(t, c, formatImageConfig("link"))
+	devices := func(name string) int {
+		return len(imagefiletest.LoopDevices(t, c.Path("/srv/jails/"+name+".squashfs")))
+	}
+	for _, name := range []string{"old", "new"} {
+		makeImage(t, c, "squashfs", true)
+		runAsRoot(t, c, fmt.Sprintf("cd /srv/jails && mv image.squashfs %s.squashfs && mkdir added && echo %[1]s >added/which && "+
+			"mksquashfs added %[1]s.squashfs -quiet -no-progress >/dev/null; rm -r added", name))
+	}
+	runAsRoot(t, c, "cd /srv/jails && ln -s old.squashfs image.link")
+	t.Cleanup(func() { c.Root("sh", "-c", "cd /srv/jails && rm -f old.squashfs new.squashfs image.link") })
+	which := func() string {
+		r := c.Run(harness.Alice, "srun", "-wn1", "--jail=image", "cat", "/which")
+		return strings.TrimSpace(r.Stdout + findGojailLine(r.Stderr))
+	}
+	require.Equal(t, "old", which())
+	_, job := allocate(t, c)
+	step := func() harness.Result {
+		return c.Run(harness.Alice, "srun", "--jobid="+job, "--jail=image", "cat", "/which")
+	}
+	requireOutput(t, "old", step())
+
+	runAsRoot(t, c, "cd /srv/jails && ln -s new.squashfs next && mv -T next image.link")
+	waitForExpiry()
+	assert.Equal(t, "new", which())
+	requireOutput(t, "old", step())
+	assert.Equal(t, 1, devices("old"), "the job's")
+	assert.Equal(t, 1, devices("new"), "the template's")
+	require.Zero(t, c.Run(harness.Alice, "scancel", job).Code)
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return devices("old") == 0 }))
+	assert.Equal(t, "new", which())
+	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
+	require.Zero(t, c.Gojail("n1", "reload").Code)
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return devices("new") == 0 }))
+}
+
 // TestKilledTemplateOfAnImage: whatever is killed while a template is made, no loop device and no mount is left.
 func TestKilledTemplateOfAnImage(t *testing.T) {
 	c := sharedCluster(t)
