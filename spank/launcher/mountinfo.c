@@ -48,6 +48,9 @@ int mountinfo_parse(char *line, struct mount_line *one)
 	one->path = strtok_r(NULL, " ", &next);
 	one->type = strtok_r(rest + 3, " ", &next);
 	one->source = strtok_r(NULL, " \n", &next);
+	one->options = one->source ? strtok_r(NULL, " \n", &next) : NULL;
+	if (!one->options)
+		one->options = "";
 	if (!one->path || !one->source || sscanf(device, "%u:%u", &one->major, &one->minor) != 2)
 		return -1;
 	mountinfo_unescape(one->root);
@@ -68,6 +71,13 @@ bool mountinfo_is_local(const char *type)
 		if (strcmp(type, local[i]) == 0)
 			return true;
 	return false;
+}
+
+bool mountinfo_is_of_user(const struct mount_line *one)
+{
+	const char *id = strncmp(one->type, "fuse", 4) == 0 ? strstr(one->options, "user_id=") : NULL;
+
+	return id && strtoul(id + strlen("user_id="), NULL, 10) != 0;
 }
 
 /* Reports whether a path is a directory or below it, by their texts. */

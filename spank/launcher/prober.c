@@ -6,27 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* Reports whether an error of a mount means that it never comes back: the directory was removed on the server, or the server was. */
-static bool is_stale(int error)
-{
-	return error == ESTALE || error == ENOTCONN || error == EIO || error == ESHUTDOWN;
-}
 
 /* Asks the storage of one mount: one request (GETATTR). */
 static struct probe ask_remote(int number)
 {
 	struct probe probe = {.verdict = GOJAIL_STORAGE_OK, .at = number};
-	struct statx about;
+	int error = remote_fd(number) < 0 ? 0 : remote_ask(remote_fd(number));
 
-	if (remote_fd(number) < 0 ||
-	    statx(remote_fd(number), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &about) == 0)
+	if (error == 0 || (remote_is_stale(error) && remote_was_stale(number)))
 		return probe;
-	probe.error = errno;
-	probe.verdict = is_stale(errno) ? GOJAIL_STORAGE_STALE : GOJAIL_STORAGE_FAILED;
+	probe.error = error;
+	probe.verdict = remote_is_stale(error) ? GOJAIL_STORAGE_STALE : GOJAIL_STORAGE_FAILED;
 	return probe;
 }
 

@@ -27,6 +27,7 @@ static struct remote {
 	char *root, *path; /* as in mountinfo */
 	char *place;
 	int fd;
+	int64_t stale; /* clock_ms when it was opened and was lost already; 0: it was not */
 } remotes[REMOTE_MAX];
 
 static int count;
@@ -46,6 +47,27 @@ const char *remote_place(int number)
 	return remotes[number].place;
 }
 
+int remote_ask(int fd)
+{
+	struct statx about;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &about) == 0 || errno == EACCES || errno == EPERM)
+		return 0;
+	return errno;
+}
+
+bool remote_is_stale(int error)
+{
+	return error == ESTALE || error == ENOTCONN || error == EIO || error == ESHUTDOWN;
+}
+
+#define STALE_AGAIN_MS 60000
+
+bool remote_was_stale(int number)
+{
+	return remotes[number].stale && clock_ms() - remotes[number].stale < STALE_AGAIN_MS;
+}
+
 /* A directory can be gone while others of its file system are not: both count. */
 static bool is_known(const struct mount_line *one)
 {
@@ -59,7 +81,7 @@ static int add(const struct mount_line *one, const char *source)
 {
 	struct remote *remote = &remotes[count];
 
-	if (count == REMOTE_MAX || mountinfo_is_local(one->type) || is_known(one))
+	if (count == REMOTE_MAX || mountinfo_is_local(one->type) || is_known(one) || (mountinfo_is_of_user(one) && strcmp(one->path, "/")))
 		return 0;
 	*remote = (struct remote){.major = one->major, .minor = one->minor, .root = strdup(one->root), .path = strdup(one->path), .fd = -1};
 	if (!remote->root || !remote->path ||
@@ -86,7 +108,10 @@ static int read_mounts(int proc, const char *source)
 	return result;
 }
 
-/* Sends each, or nothing for one that another mount hides: no path leads to it. */
+#define ANSWERED 'a'
+#define LOST 'l'
+
+/* Asks and sends each, or nothing for one that another mount hides: no path leads to it. */
 static void send_descriptors(int socket, int first)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -97,7 +122,7 @@ static void send_descriptors(int socket, int first)
 		bool is_its = fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &about) == 0 &&
 			      about.stx_dev_major == remotes[i].major && about.stx_dev_minor == remotes[i].minor;
 
-		if (scm_send(socket, 'm', is_its ? fd : -1) < 0)
+		if (scm_send(socket, is_its && remote_is_stale(remote_ask(fd)) ? LOST : ANSWERED, is_its ? fd : -1) < 0)
 			return;
 	}
 }
@@ -115,6 +140,7 @@ static int receive_descriptors(const struct origin *origin, int socket, int firs
 			return fault_set(fault, "cannot open %s: the process that was to do that ended", remotes[i].place);
 		if (fd < 0)
 			continue;
+		remotes[i].stale = what == LOST ? clock_ms() : 0;
 		remotes[i].fd = fcntl(fd, F_DUPFD_CLOEXEC, REMOTE_FIRST_FD);
 		close(fd);
 		if (remotes[i].fd < 0)
