@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/writable.h"
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/syscalls.h"
 #include "launcher/remount.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -29,16 +31,58 @@ static const struct gojail_tree *find_tree(const struct gojail_request *request,
 	return NULL;
 }
 
-/* Creates the directories upper, which looks like the root, and work in an open directory; those that exist stay. Returns 0, or -1. */
+/*
+ * Creates the directories upper, which looks like the root, and work in an open directory; those that exist stay. A process that is
+ * killed leaves no upper that is half made: nobody could enter a root that is closed. Returns 0, or -1.
+ */
 static int make_layers(int dir, int root)
 {
 	struct stat st;
 
 	if (fstat(root, &st) < 0 || (mkdirat(dir, "work", 0700) < 0 && errno != EEXIST))
 		return -1;
-	if (mkdirat(dir, "upper", 0700) < 0)
-		return errno == EEXIST ? 0 : -1;
-	return fchownat(dir, "upper", st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(dir, "upper", st.st_mode & 07777, 0) < 0 ? -1 : 0;
+	if (faccessat(dir, "upper", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	if ((mkdirat(dir, "new", 0700) < 0 && errno != EEXIST) || fchownat(dir, "new", st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchmodat(dir, "new", st.st_mode & 07777, 0) < 0)
+		return -1;
+	return renameat(dir, "new", dir, "upper");
+}
+
+/*
+ * Asks the kernel, which knows, whether another overlay has the upper layer: the result of two is undefined (overlayfs.rst). With index=on,
+ * which leaves marks in the upper layer, it refuses one in use also as a lower layer (ovl_report_in_use in fs/overlayfs/super.c): the upper
+ * layer of this overlay, which is never attached, is in memory. Returns 0, or -1 with errno, EBUSY.
+ */
+static int check_layers_unused(void)
+{
+	scoped_fd at = open("work", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	scoped_fd memory = k_new_mount("tmpfs", "mode=700,size=64k", 0), probe = -1;
+	bool in_use;
+
+	if (at < 0 || memory < 0 || mkdirat(memory, "upper", 0700) < 0 || mkdirat(memory, "work", 0700) < 0 || k_move_mount(memory, at) < 0)
+		return -1;
+	probe = k_new_mount("overlay", "index=on,lowerdir=upper,upperdir=work/upper,workdir=work/work", MOUNT_ATTR_RDONLY);
+	in_use = probe < 0 && errno == EBUSY; /* any other fault is the next mount's to tell */
+	if (umount2("work", MNT_DETACH) < 0)
+		return -1;
+	errno = EBUSY;
+	return in_use ? -1 : 0;
+}
+
+#define UNUSED_MS 1000 /* the mounts of a process that was killed last a little longer than it (delayed_mntput in fs/namespace.c) */
+
+/* Waits for the end of an overlay with the upper layer. Returns 0, or -1 with errno, EBUSY. */
+static int await_layers(void)
+{
+	int64_t until = clock_ms() + UNUSED_MS;
+
+	while (check_layers_unused() < 0) {
+		if (errno != EBUSY || clock_left(until) == 0)
+			return -1;
+		clock_pause_ms(10);
+	}
+	return 0;
 }
 
 /*
@@ -49,11 +93,13 @@ static int mount_overlay(const struct gojail_mount *overlay, int layers, int roo
 {
 	char options[sizeof(overlay->options) + 48];
 	int made = -1, saved;
+	bool had_upper;
 
 	if (k_move_mount(layers, root) < 0 || fchdir(layers) < 0)
 		return -1;
 	snprintf(options, sizeof(options), "%s,lowerdir=/,upperdir=upper,workdir=work", overlay->options);
-	if (make_layers(layers, root) == 0)
+	had_upper = faccessat(layers, "upper", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	if (make_layers(layers, root) == 0 && (!had_upper || await_layers() == 0))
 		made = k_new_mount(overlay->type, options, overlay->attributes);
 	saved = errno;
 	if ((umount2(".", MNT_DETACH) < 0 || fchdir(root) < 0) && made >= 0) {
@@ -79,6 +125,9 @@ int mount_root(const struct gojail_request *request, const struct gojail_tree *t
 		memory = upper ? k_new_mount(upper->type, upper->options, upper->attributes) : -1;
 	if (old >= 0 && (disk || memory >= 0))
 		made = mount_overlay(overlay, disk ? disk->fd : memory, old);
+	if (made < 0 && errno == EBUSY)
+		return fault_set(fault, "writable: processes of an earlier sandbox of this job live on and have its changes to the jail's root, which two "
+					"sandboxes cannot have: end the job's other steps (scancel JOB.STEP), or start another job");
 	if (made < 0)
 		return fault_set(fault, "writable: cannot mount an overlay of the jail's root: %s; overlayfs may not accept its file system or that of "
 					"scratch, which the kernel's log tells: ask your administrator",

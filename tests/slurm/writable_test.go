@@ -79,6 +79,41 @@ func TestWritableRootOutlivesItsHolder(t *testing.T) {
 	}
 }
 
+// TestWritableRootOfTasksWithoutHolder: no second overlay has the changes while tasks have the first one.
+func TestWritableRootOfTasksWithoutHolder(t *testing.T) {
+	c := sharedCluster(t)
+	configure(t, c, strings.Replace(formatWritableConfig("directory", "disk"), "jail_root = ", "namespaces = []\njail_root = ", 1)) // else they end with it
+	_, id := allocate(t, c)
+	step := func(script string) harness.Result {
+		return c.Run(harness.Alice, "srun", "--overlap", "--jobid="+id, "--jail=image", "sh", "-c", script)
+	}
+	requireOutput(t, "", step("echo changed >/var/tmp/file"))
+	// It ends when the next step after it can write.
+	done := make(chan harness.Result, 1)
+	go func() { done <- step("echo $$ >/var/tmp/running; while test ! -e /tmp/end; do sleep 0.1; done") }()
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return step("test -e /var/tmp/running").Code == 0 }))
+	c.Root("kill", "-KILL", strconv.Itoa(readRecordPid(t, c, "jobs/"+id+"/image")))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return countHolders(c) == 0 }))
+
+	r := step("cat /var/tmp/file")
+	assert.NotZero(t, r.Code)
+	assert.Contains(t, r.Stderr, "writable: processes of an earlier sandbox of this job live on and have its changes to the jail's root", r)
+	runAsRoot(t, c, "touch /var/lib/gojail/n1/jobs/"+id+"/tmp/end")
+	r = <-done
+	assert.Zero(t, r.Code, r)
+	requireOutput(t, "changed", step("cat /var/tmp/file"))
+}
+
+// TestWritableRootHalfMade: what a launcher that was killed left of the layers is completed.
+func TestWritableRootHalfMade(t *testing.T) {
+	c := sharedCluster(t)
+	configure(t, c, formatWritableConfig("directory", "disk"))
+	_, id := allocate(t, c)
+	job := "/var/lib/gojail/n1/jobs/" + id
+	runAsRoot(t, c, "mkdir -p "+job+"/tmp "+job+"/root.image/work "+job+"/root.image/new; chmod 1777 "+job+"/tmp; chmod -R 700 "+job+"/root.image; chown alice "+job)
+	requireOutput(t, "755", c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=image", "stat", "-c", "%a", "/"))
+}
+
 // TestWritableRootIsLimited: writable_size in memory.
 func TestWritableRootIsLimited(t *testing.T) {
 	c := sharedCluster(t)
