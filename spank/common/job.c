@@ -332,8 +332,12 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	static char groups[65536];
 	size_t used = 0;
 
-	if (sandbox_find(sandbox, node, jail, spec, fault) == 0 && job_has_script(sandbox, spec))
-		return await_storage(sandbox, node, jail, until, fault);
+	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
+		if (await_storage(sandbox, node, jail, until, fault) < 0)
+			return -1;
+		if (job_has_script(sandbox, spec)) /* a lookup in the jail's root */
+			return 0;
+	}
 	sandbox_close(sandbox);
 	if (fault->text[0])
 		return -1;
