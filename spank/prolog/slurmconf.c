@@ -3,74 +3,122 @@
 
 #include "gojail.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BLANKS " \t\r\n"
-#define KEY "PlugStackConfig"
 #define INCLUDES_MAX 8
 
-/* Stores the name beside a file: a relative name is in the directory of file. */
+/* What is read of slurm.conf. */
+struct conf {
+	char *path; /* of plugstack.conf */
+	size_t size;
+	char cluster[GOJAIL_PATH_MAX]; /* ClusterName in small letters; "" before its line */
+};
+
+/* Stores the name beside a file: a relative name is in the directory of file. Returns 0, or -1 with errno. */
 static int place_beside(const char *file, const char *name, char *path, size_t size)
 {
 	const char *slash = strrchr(file, '/');
 	int dir = name[0] == '/' || !slash ? 0 : (int)(slash - file + 1);
 
-	return snprintf(path, size, "%.*s%s", dir, file, name) < (int)size ? 0 : -1;
+	if (snprintf(path, size, "%.*s%s", dir, file, name) < (int)size)
+		return 0;
+	errno = ENAMETOOLONG;
+	return -1;
 }
 
-/* Returns the value of KEY=VALUE in a line, which it changes, or NULL. Slurm takes several keys in one line, in any case of letters. */
-static char *find_value(char *line)
+/* Copies the value of KEY=VALUE in a line. Slurm takes several keys in one line, in any case of letters. Reports whether there is one that fits. */
+static bool find_value(const char *line, const char *key, char *value, size_t size)
 {
-	for (char *at = line; (at = strcasestr(at, KEY)); at++) {
-		char *value = at + strlen(KEY);
+	for (const char *at = line; (at = strcasestr(at, key)); at++) {
+		const char *from = at + strlen(key);
+		size_t length;
 
-		value += strspn(value, BLANKS);
-		if ((at > line && !strchr(BLANKS, at[-1])) || *value != '=')
+		from += strspn(from, BLANKS);
+		if ((at > line && !strchr(BLANKS, at[-1])) || *from != '=')
 			continue;
-		value++;
-		value += strspn(value, BLANKS);
-		if (*value == '"')
-			value[1 + strcspn(value + 1, "\"")] = '\0';
-		else
-			value[strcspn(value, BLANKS)] = '\0';
-		return *value == '"' ? value + 1 : value;
+		from++;
+		from += strspn(from, BLANKS);
+		length = *from == '"' ? strcspn(from + 1, "\"") : strcspn(from, BLANKS);
+		from += *from == '"';
+		return snprintf(value, size, "%.*s", (int)length, from) < (int)size;
 	}
-	return NULL;
+	return false;
 }
 
-/* Stores the last value of a slurm.conf and what it includes. */
-static int read_conf(const char *conf, char *path, size_t size, int depth)
+/* Stores the path of an included file: Slurm replaces %c by the cluster's name (_parse_for_format in parse_config.c). Returns 0, or -1 with errno. */
+static int find_included(const struct conf *conf, const char *file, const char *name, char *path, size_t size)
 {
-	FILE *file = depth > INCLUDES_MAX ? NULL : fopen(conf, "re");
-	char *line = NULL, *value;
-	size_t room = 0;
-	int rc = 0;
+	const char *format = strstr(name, "%c");
+	char whole[3 * GOJAIL_PATH_MAX];
 
-	if (!file)
+	if (!format)
+		return place_beside(file, name, path, size);
+	if (snprintf(whole, sizeof(whole), "%.*s%s%s", (int)(format - name), name, conf->cluster, format + 2) < (int)sizeof(whole))
+		return place_beside(file, whole, path, size);
+	errno = ENAMETOOLONG;
+	return -1;
+}
+
+static int read_conf(struct conf *conf, const char *path, int depth);
+
+/* Reads an included file; a missing one is for slurmd to complain about. Returns 0, or -1 with errno. */
+static int read_included(struct conf *conf, const char *file, char *name, int depth)
+{
+	char path[GOJAIL_PATH_MAX];
+
+	name[strcspn(name, BLANKS)] = '\0';
+	if (find_included(conf, file, name, path, sizeof(path)) < 0)
 		return -1;
-	while (rc == 0 && getline(&line, &room, file) >= 0) {
-		char included[GOJAIL_PATH_MAX];
+	return read_conf(conf, path, depth + 1) < 0 && errno != ENOENT ? -1 : 0;
+}
 
-		line[strcspn(line, "#")] = '\0';
-		value = line + strspn(line, BLANKS);
-		if (strncasecmp(value, "include", 7) == 0 && value[7] && strchr(BLANKS, value[7])) {
-			value += 7 + strspn(value + 7, BLANKS);
-			value[strcspn(value, BLANKS)] = '\0';
-			if (place_beside(conf, value, included, sizeof(included)) < 0 || (read_conf(included, path, size, depth + 1) < 0 && errno != ENOENT))
-				rc = -1;
-		} else if ((value = find_value(line))) {
-			rc = place_beside(conf, value, path, size);
-		}
+/* Returns 0, or -1 with errno. */
+static int read_line(struct conf *conf, const char *file, char *line, int depth)
+{
+	char value[PATH_MAX], *first; /* what does not fit into a path is refused as one */
+
+	line[strcspn(line, "#")] = '\0';
+	first = line + strspn(line, BLANKS);
+	if (strncasecmp(first, "include", 7) == 0 && first[7] && strchr(BLANKS, first[7]))
+		return read_included(conf, file, first + 7 + strspn(first + 7, BLANKS), depth);
+	if (find_value(line, "ClusterName", conf->cluster, sizeof(conf->cluster)))
+		for (char *letter = conf->cluster; *letter; letter++)
+			*letter = (char)tolower((unsigned char)*letter);
+	return find_value(line, "PlugStackConfig", value, sizeof(value)) ? place_beside(file, value, conf->path, conf->size) : 0;
+}
+
+/* Stores the last value of a slurm.conf and what it includes. Returns 0, or -1 with errno. */
+static int read_conf(struct conf *conf, const char *path, int depth)
+{
+	FILE *file = depth > INCLUDES_MAX ? NULL : fopen(path, "re");
+	int rc = 0, why;
+	char *line = NULL;
+	size_t room = 0;
+
+	if (!file) {
+		if (depth > INCLUDES_MAX)
+			errno = ELOOP;
+		return -1;
 	}
+	while (rc == 0 && getline(&line, &room, file) >= 0)
+		rc = read_line(conf, path, line, depth);
+	why = errno;
 	free(line);
 	fclose(file);
+	errno = why;
 	return rc;
 }
 
 int find_plugstack(const char *slurm_conf, char *path, size_t size)
 {
-	return place_beside(slurm_conf, "plugstack.conf", path, size) < 0 ? -1 : read_conf(slurm_conf, path, size, 0);
+	struct conf conf = {.path = path, .size = size};
+
+	return place_beside(slurm_conf, "plugstack.conf", path, size) < 0 ? -1 : read_conf(&conf, slurm_conf, 0);
 }

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Stores the path of the plugstack.conf of a slurm.conf. Returns 0, or -1 where slurm.conf cannot be read or the path does not fit. */
+/* Stores the path of the plugstack.conf of a slurm.conf. Returns 0, or -1 with errno where slurm.conf cannot be read or the path does not fit. */
 int find_plugstack(const char *slurm_conf, char *path, size_t size);
 
 #endif
