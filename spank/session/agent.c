@@ -80,6 +80,21 @@ static int open_own_socket(const char *path, uid_t uid)
 	return fd;
 }
 
+/* Returns the process that started this terminal or ssh session, which is sshd; 0 where that is unknown. */
+static pid_t find_sshd(void)
+{
+	char path[32], text[512], *field;
+	int parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)getsid(0));
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	text[got < 0 ? 0 : got] = '\0';
+	field = strrchr(text, ')'); /* the name before it may hold blanks and brackets */
+	return field && sscanf(field, ") %*c %d", &parent) == 1 && parent > 1 ? parent : 0;
+}
+
 void agent_take(struct agent *agent, const struct caller *caller, int link)
 {
 	char what;
@@ -87,19 +102,29 @@ void agent_take(struct agent *agent, const struct caller *caller, int link)
 	*agent = (struct agent){.listener = -1, .directory = -1, .socket = -1};
 	if (scm_receive(link, &what, &agent->listener) != 1 || scm_receive(link, &what, &agent->directory) != 1)
 		return;
+	agent->sshd = find_sshd();
 	agent->socket = open_own_socket(caller_variable(caller, VARIABLE), caller->uid);
 	if (agent->socket < 0)
 		close_fd(&agent->listener); /* clients are refused */
 }
 
-/* Connects to the socket that is open, whatever has its name by now. Returns a descriptor, or -1. */
-static int connect_to(int fd)
+/* Reports whether the process that made the listener of a connection is this one. */
+static bool is_served_by(int fd, pid_t process)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	return process > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == process;
+}
+
+/* Connects to the socket that is open, whatever has its name by now, if it is the process's. Returns a descriptor, or -1. */
+static int connect_to(int fd, pid_t process)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int own = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", fd);
-	if (own >= 0 && connect(own, (struct sockaddr *)&address, sizeof(address)) < 0)
+	if (own >= 0 && (connect(own, (struct sockaddr *)&address, sizeof(address)) < 0 || !is_served_by(own, process)))
 		close_fd(&own);
 	return own;
 }
@@ -121,7 +146,7 @@ static bool pass_on(int from, int to)
 /* Passes on between both in a process of its own. */
 __attribute__((noreturn)) static void relay(const struct agent *agent, int client)
 {
-	int server = connect_to(agent->socket);
+	int server = connect_to(agent->socket, agent->sshd);
 	struct pollfd both[] = {{.fd = client, .events = POLLIN}, {.fd = server, .events = POLLIN}};
 
 	/* The session's descriptors are not its: sshd waits for the end of those. */

@@ -3,7 +3,8 @@
  * agent.h: the socket of a forwarded ssh-agent, which sshd makes in the node's /tmp.
  *
  * The child, in the job's /tmp, listens on a socket of its own and hands it to the process that stays on the node, which connects
- * each client to sshd's. Both do it as the user: nothing is mounted, and nothing of it is root's.
+ * each client to sshd's. Both do it as the user: nothing is mounted, and nothing of it is root's. No other socket of the user's
+ * on the node is reached, whatever path is in SSH_AUTH_SOCK: a systemd there would start what it is told.
  */
 #ifndef GOJAIL_AGENT_H
 #define GOJAIL_AGENT_H
@@ -14,6 +15,7 @@ struct agent {
 	int listener;  /* -1: nothing is forwarded */
 	int directory; /* of the listener's name */
 	int socket;    /* sshd's, O_PATH */
+	pid_t sshd;    /* who listens there; 0: unknown */
 };
 
 /*
