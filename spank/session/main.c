@@ -33,6 +33,7 @@
 #include "common/enter.h"
 #include "common/fd.h"
 #include "common/storage.h"
+#include "common/syscalls.h"
 #include "session/account.h"
 #include "session/agent.h"
 #include "session/caller.h"
@@ -43,6 +44,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -190,6 +192,11 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	if (place_find(&session->node, fault) < 0 || site_open(site, &session->node, fault) < 0 ||
 	    account_read(&session->account, session->caller.uid, &site->session, fault) < 0)
 		return;
+	/* What name services of the node have left open is not for the user's program. */
+	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
+		fault_set(fault, "cannot close descriptors of name services: %s", strerror(errno));
+		return;
+	}
 	if (account_is_exempt(session->caller.uid, session->caller.gid, &site->session)) {
 		stay_on_node(session, argv, fault);
 		return;

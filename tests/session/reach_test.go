@@ -4,6 +4,8 @@ package session_test
 
 import (
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,4 +37,33 @@ func TestAgentIsSSHDs(t *testing.T) {
 		assert.Zero(t, r.Code, r)
 		assert.NotContains(t, told(), "told", r)
 	}
+}
+
+// witness has the node's name service say what gojail-session was when it was asked.
+func (s *site) witness(t *testing.T) (saw func() string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(s.Path("/srv/witness"), 0o755))
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", s.Path("/srv/witness/libnss_witness.so.2"), "testdata/witness.c").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Zero(t, s.Root("sh", "-ec", "cp /etc/nsswitch.conf /srv/witness; cp /etc/ld.so.cache /srv/witness; sed -i 's/^passwd:/passwd: witness/' /etc/nsswitch.conf; "+
+		"ldconfig -C /etc/ld.so.cache /srv/witness").Code)
+	t.Cleanup(func() {
+		require.Zero(t, s.Root("sh", "-ec", "cp /srv/witness/nsswitch.conf /etc; cp /srv/witness/ld.so.cache /etc; rm -r /srv/witness").Code)
+	})
+	require.NoError(t, os.WriteFile(s.Path("/srv/witness/saw"), nil, 0o644))
+	return func() string {
+		text, err := os.ReadFile(s.Path("/srv/witness/saw"))
+		require.NoError(t, err)
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		return lines[len(lines)-1] // before it are those of programs around the test
+	}
+}
+
+// TestDescriptorsOfNameServices: what a name service of the node leaves open is not for the jail.
+func TestDescriptorsOfNameServices(t *testing.T) {
+	s := shared(t)
+	s.start(t, harness.Alice, "--jail=debian")
+	saw := s.witness(t)
+	prints(t, "0 1 2 3", s.call("$P -c 'echo $(ls /proc/self/fd)'"))
+	assert.NotEmpty(t, saw(), "the witness was asked")
 }
