@@ -26,12 +26,13 @@
 
 /*
  * Moves the launcher out of the step's cgroup. Slurm kills, or waits for, what it finds there, and limits its memory and devices;
- * 26.05 drains the node for a process that outlives its step. Both versions of cgroups; a failure is harmless.
+ * 26.05 drains the node for a process that outlives its step. A user may freeze the cgroup of a session. Both versions of cgroups,
+ * and both at once (systemd's hybrid hierarchy); a failure is harmless.
  */
 static void leave_cgroup(void)
 {
 	static const char *const controllers[] = {"freezer", "memory", "devices", "cpuset", "cpu",
-						  "cpuacct", "pids", "blkio", "systemd"};
+						  "cpuacct", "pids", "blkio", "systemd", "unified"};
 	char path[128];
 	struct stat st;
 	/* Without it the kernel may choose a job's holder before the job. */

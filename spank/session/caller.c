@@ -54,6 +54,21 @@ static void drop_signals(void)
 		setitimer((__itimer_which_t)timer, &never, NULL); /* execve(2) keeps them */
 }
 
+/* ioprio_set(2) */
+enum { OF_PROCESS = 1,
+       CLASS_SHIFT = 13,
+       REALTIME = 1 };
+
+static int read_priority(struct caller *caller, struct fault *fault)
+{
+	caller->nice = getpriority(PRIO_PROCESS, 0);
+	caller->policy = sched_getscheduler(0);
+	caller->io = (int)syscall(SYS_ioprio_get, OF_PROCESS, 0);
+	if (caller->policy < 0 || sched_getaffinity(0, sizeof(caller->cpus), caller->cpus) < 0)
+		return fault_set(fault, "cannot read the priority: %s", strerror(errno));
+	return 0;
+}
+
 int caller_read(struct caller *caller, struct fault *fault)
 {
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -61,7 +76,7 @@ int caller_read(struct caller *caller, struct fault *fault)
 	take_variables(caller);
 	caller->uid = getuid();
 	caller->gid = getgid();
-	caller->mask = umask(077);
+	caller->mask = umask(022);
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
 			return fault_set(fault, "cannot open /dev/null: %s", strerror(errno));
@@ -70,7 +85,7 @@ int caller_read(struct caller *caller, struct fault *fault)
 	for (int i = 0; i < RLIM_NLIMITS; i++)
 		if (getrlimit((__rlimit_resource_t)i, &caller->limits[i]) < 0)
 			return fault_set(fault, "cannot read the limits: %s", strerror(errno));
-	return 0;
+	return read_priority(caller, fault);
 }
 
 /*
@@ -118,6 +133,48 @@ static void set_own_limits(const struct caller *caller)
 	set_own_limit(RLIMIT_CORE, 0, &caller->limits[RLIMIT_CORE]);
 }
 
+/* Reports whether the policy is one that yields to others. */
+static bool is_yielding(int policy)
+{
+	policy &= ~SCHED_RESET_ON_FORK;
+	return policy == SCHED_IDLE || policy == SCHED_BATCH;
+}
+
+/*
+ * Takes the priority of a usual process: the caller may have chosen one with which nothing is done while others are busy, and the
+ * launcher, say, takes locks. What a container forbids stays as it is.
+ */
+static void set_own_priority(const struct caller *caller)
+{
+	static const struct sched_param normal;
+	cpu_set_t all[8];
+
+	memset(all, 0xff, sizeof(all));
+	if (is_yielding(caller->policy))
+		sched_setscheduler(0, SCHED_OTHER, &normal);
+	if (caller->nice > 0)
+		setpriority(PRIO_PROCESS, 0, 0);
+	if (caller->io > 0 && caller->io >> CLASS_SHIFT != REALTIME)
+		syscall(SYS_ioprio_set, OF_PROCESS, 0, 0);
+	sched_setaffinity(0, sizeof(all), all);
+}
+
+/* Restores the caller's priority where it is another now: the filter of the jail may refuse these calls. Returns 0 or -1. */
+static int restore_priority(const struct caller *caller)
+{
+	static const struct sched_param normal;
+	struct caller now = {0};
+	struct fault ignored = {0};
+
+	if (read_priority(&now, &ignored) < 0 ||
+	    (memcmp(now.cpus, caller->cpus, sizeof(now.cpus)) && sched_setaffinity(0, sizeof(caller->cpus), caller->cpus) < 0) ||
+	    (now.nice < caller->nice && setpriority(PRIO_PROCESS, 0, caller->nice) < 0) ||
+	    (now.io != caller->io && caller->io >> CLASS_SHIFT != REALTIME && syscall(SYS_ioprio_set, OF_PROCESS, 0, caller->io) < 0) ||
+	    (now.policy != caller->policy && is_yielding(caller->policy) && sched_setscheduler(0, caller->policy, &normal) < 0))
+		return -1;
+	return 0;
+}
+
 /* Restores the caller's limits where they are others now. Returns 0 or -1. */
 static int restore_limits(const struct caller *caller)
 {
@@ -137,6 +194,7 @@ int caller_leave(const struct caller *caller, struct fault *fault)
 		return fault_set(fault, "cannot become root: %s", strerror(errno));
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* a change of ids has set it to fs.suid_dumpable */
 	set_own_limits(caller);
+	set_own_priority(caller);
 	return keep_capabilities(NEEDED) == 0 ? 0 : fault_set(fault, "cannot drop capabilities: %s", strerror(errno));
 }
 
@@ -208,6 +266,8 @@ int caller_become(const struct caller *caller, struct fault *fault)
 {
 	if (restore_limits(caller) < 0)
 		return fault_set(fault, "cannot restore the limits: %s", strerror(errno));
+	if (restore_priority(caller) < 0)
+		return fault_set(fault, "cannot restore the priority: %s", strerror(errno));
 	umask(caller->mask);
 	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(caller->uid, caller->uid, caller->uid) < 0 || !is_user_for_good(caller))
 		return fault_set(fault, "cannot become user %u: %s", (unsigned)caller->uid, strerror(errno));

@@ -5,6 +5,7 @@
 
 #include "common/fault.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -15,6 +16,8 @@ struct caller {
 	gid_t gid;
 	mode_t mask;
 	struct rlimit limits[RLIM_NLIMITS];
+	int nice, policy, io; /* setpriority(2), sched_setscheduler(2), ioprio_set(2) */
+	cpu_set_t cpus[8];
 	char *variables[CALLER_VARIABLES_MAX + 1]; /* NAME=VALUE, of a fixed list of names */
 };
 
@@ -25,8 +28,8 @@ struct caller {
 int caller_read(struct caller *caller, struct fault *fault);
 
 /*
- * Becomes root with the few capabilities that are needed, whom the user cannot signal, with limits of root's. Returns 0, or -1
- * with a fault.
+ * Becomes root with the few capabilities that are needed, whom the user cannot signal, with limits and a priority of root's. Returns
+ * 0, or -1 with a fault.
  */
 int caller_leave(const struct caller *caller, struct fault *fault);
 
@@ -43,8 +46,8 @@ void caller_clear_deadline(void);
 const char *caller_variable(const struct caller *caller, const char *name);
 
 /*
- * Becomes the user for good, with the limits and the umask of the caller, and makes sure of it. The groups were the caller's all
- * the time. Returns 0, or -1 with a fault.
+ * Becomes the user for good, with the limits, the priority and the umask of the caller, and makes sure of it. The groups were the
+ * caller's all the time. Returns 0, or -1 with a fault.
  */
 int caller_become(const struct caller *caller, struct fault *fault);
 
