@@ -49,6 +49,10 @@ func (c *checker) checkSessions() {
 		return
 	}
 	c.checkSSHD(settings, forced)
+	if strings.Contains(pam, "user_readenv=1") {
+		c.fail("sessions", "remove user_readenv=1 from /etc/pam.d/sshd",
+			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh -X for instance")
+	}
 	if len(others) > 0 {
 		c.warn("sessions", "make "+filepath.Join(c.node.LibDir, contract.Session)+" their login shell on this node",
 			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in the jail", summarize(others))

@@ -34,6 +34,7 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 		"adopted only": {"HostKey /etc/ssh/host\n", "echo account required pam_slurm_adopt.so >>/etc/pam.d/sshd", "runs in its job's cgroup, but outside the jail"},
 		"rc":           {strings.Replace(good, "PermitUserRC no\n", "", 1), "", "FAIL  sessions: sshd executes ~/.ssh/rc on the node"},
 		"environment":  {good + "PermitUserEnvironment yes\n", "", "FAIL  sessions: sshd gives programs on the node the variables of ~/.ssh/environment"},
+		"pam":          {good, "echo session required pam_env.so user_readenv=1 >>/etc/pam.d/sshd", "FAIL  sessions: PAM gives sshd's programs on the node the variables of ~/.pam_environment"},
 		"sockets":      {strings.Replace(good, "AllowStreamLocalForwarding no\n", "", 1), "", "WARN  sessions: users reach Unix sockets of the node"},
 		"internal": {strings.Replace(good, "ForceCommand "+program+"\n", "", 1), "sed -i 's/^.slurm.$/[session]\\n[slurm]/' /etc/gojail/gojail.toml",
 			"FAIL  sessions: sshd's internal-sftp reads and writes files of the node"},
