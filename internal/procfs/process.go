@@ -35,6 +35,19 @@ func ReadBootID(proc string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
+// SetName sets the name of each thread of this process, which is "exe" after an execve(2) of /proc/self/exe. A later
+// thread has the name of the one that starts it. The kernel keeps the first 15 bytes.
+func SetName(name string) error {
+	files, err := filepath.Glob("/proc/self/task/*/comm")
+	for _, file := range files {
+		e := os.WriteFile(file, []byte(name), 0)
+		if !errors.Is(e, os.ErrNotExist) && !errors.Is(e, unix.ESRCH) { // the thread has ended
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
 // StartTime returns when a process started, in clock ticks since boot, or 0 where there is no such process.
 func StartTime(pid int) (uint64, error) {
 	s, _, err := readStat("/proc", pid)

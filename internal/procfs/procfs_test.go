@@ -5,6 +5,7 @@ package procfs
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,4 +42,19 @@ func TestReadStat(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(proc, "7/stat"), []byte("nonsense"), 0o600))
 	_, _, err = readStat(proc, 7)
 	require.EqualError(t, err, "cannot parse "+proc+"/7/stat")
+}
+
+func TestSetName(t *testing.T) {
+	before, err := os.ReadFile("/proc/self/comm")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, SetName(strings.TrimSpace(string(before)))) })
+	require.NoError(t, SetName("gojail-named"))
+	threads, err := filepath.Glob("/proc/self/task/*/comm")
+	require.NoError(t, err)
+	require.NotEmpty(t, threads)
+	for _, thread := range threads {
+		if name, err := os.ReadFile(thread); err == nil { // otherwise it has ended
+			assert.Equal(t, "gojail-named\n", string(name))
+		}
+	}
 }

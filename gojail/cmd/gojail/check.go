@@ -16,6 +16,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/gojail/site"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 func newCheckCommand(n *localNode) *cobra.Command {
@@ -66,6 +67,7 @@ is 1 if any line is FAIL.`,
 
 // checkAll is the process that checks node and jails: it passes on each finding, and at the end an empty one.
 func (n *localNode) checkAll(pass func(any) error) error {
+	_ = procfs.SetName("gojail-check") // for those who look at processes
 	var failed error
 	report := func(f check.Finding) { failed = errors.Join(failed, pass(f)) }
 	accounts := site.SystemAccounts()

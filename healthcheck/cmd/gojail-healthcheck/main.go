@@ -20,6 +20,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/internal/version"
 )
 
@@ -157,6 +158,7 @@ func newChildCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			_ = procfs.SetName("gojail-health") // for those who look at processes
 			return run.Serve(newService(), cmd.InOrStdin(), cmd.OutOrStdout(), run.LockFD)
 		},
 	}
