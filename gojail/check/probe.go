@@ -59,21 +59,24 @@ func (p *probe) storageName() string {
 
 // identify returns the device and inode that a path leads to, with force as the server has them now.
 func identify(path string, force bool) (string, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	// A path, not a descriptor: after ESTALE the kernel looks it up anew (retry_estale).
+	id, err := identifyAt(unix.AT_FDCWD, path, unix.AT_NO_AUTOMOUNT, force)
 	if err != nil {
 		return "", oneline.Errno(err)
 	}
-	defer unix.Close(fd)
-	return identifyDescriptor(fd, force)
+	return id, nil
 }
 
 func identifyDescriptor(fd int, force bool) (string, error) {
-	flags := unix.AT_EMPTY_PATH
+	return identifyAt(fd, "", unix.AT_EMPTY_PATH, force)
+}
+
+func identifyAt(fd int, path string, flags int, force bool) (string, error) {
 	if force {
 		flags |= unix.AT_STATX_FORCE_SYNC
 	}
 	var st unix.Statx_t
-	if err := unix.Statx(fd, "", flags, unix.STATX_BASIC_STATS, &st); err != nil {
+	if err := unix.Statx(fd, path, flags, unix.STATX_BASIC_STATS, &st); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("device %d:%d inode %d", st.Dev_major, st.Dev_minor, st.Ino), nil

@@ -67,6 +67,15 @@ func mountImage(j *config.Jail) (int, error) {
 	return i.Mount()
 }
 
+// RevalidateRoot makes the kernel ask a jail's storage what the path of the root leads to. Within the cache time of a
+// network file system the path still leads to a directory that was replaced on the server, and what is then opened below
+// its descriptor fails with ESTALE. The kernel looks up only the path of a failed call anew (retry_estale). Opening the
+// root reports errors.
+func RevalidateRoot(j *config.Jail) {
+	var st unix.Statx_t
+	_ = unix.Statx(unix.AT_FDCWD, j.Root, unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &st)
+}
+
 // HasImage reports whether a jail's root is a file now. Decisions about a root depend on what was opened.
 func HasImage(j *config.Jail) bool {
 	var st unix.Stat_t

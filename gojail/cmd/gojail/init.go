@@ -57,6 +57,7 @@ unless you confirm at the terminal or give --force.`,
 					return err
 				}
 			}
+			node.RevalidateRoot(j)
 			facts, err := node.ReadHost(c, j, n.State)
 			if err != nil {
 				return err
