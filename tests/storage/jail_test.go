@@ -109,6 +109,41 @@ func TestAdministration(t *testing.T) {
 	})
 }
 
+// TestStorageThatCheckDescribes: the line of gojail check says what each export does with root, and what jobs cannot have on NFS.
+func TestStorageThatCheckDescribes(t *testing.T) {
+	for tree, squashed := range map[string]string{"open": "root is not squashed", "squash": "root is squashed"} {
+		t.Run(tree, func(t *testing.T) {
+			r := bed(t).hosts["n1"].gojail("check")
+			assert.Zero(t, r.Code, r)
+			assert.Regexp(t, `(?m)^OK    jail `+tree+`: storage 198\.18\.0\.1:/export/`+tree+` \(nfs4\) on /nfs/`+tree+
+				`, nosuid, nodev, hard, vers=4\.2, proto=tcp[^;]*; `+squashed+`; cannot map ids \(no --jail-root=range\); `+
+				`no file capabilities \(ping\); user xattrs; d_type; \d+ lstat in [^;]*$`, r.Stdout)
+		})
+	}
+}
+
+// TestCommandsOfRootOnASquashedExport: run and enter work, and start in / with a word about it; init creates nothing and
+// says where to run it.
+func TestCommandsOfRootOnASquashedExport(t *testing.T) {
+	b := bed(t)
+	n1 := b.hosts["n1"]
+	r := n1.gojail("run", "squash", "--", "sh", "-c", "id -un; pwd; cat /etc/gojail-jail")
+	prints(t, "root\n/\nsquash", r)
+	assert.Len(t, strings.Split(strings.TrimSpace(r.Stderr), "\n"), 1, r)
+	assert.Contains(t, r.Stderr, "/root", r)
+	prints(t, "alice\n/home/alice", n1.gojail("run", "squash", "-u", harness.Alice, "--", "sh", "-c", "id -un; pwd"))
+	prints(t, "nothing to create: jail squash has all its mount targets", n1.gojail("init", "squash"))
+	target := b.file("squash/jail/lacking")
+	b.configure(t, config+"[[jail.squash.mounts]]\ntype = \"tmpfs\"\ndestination = \"/lacking\"\n")
+	r = n1.gojail("init", "squash")
+	refused(t, "Run it on a node that the export trusts (no_root_squash, exports(5)), or on the server", r)
+	assert.NoFileExists(t, target)
+	t.Cleanup(func() { os.Remove(target) })
+	require.Zero(t, b.hosts["admin"].gojailOf("n1", "init", "squash").Code)
+	assert.DirExists(t, target)
+	prints(t, "nothing to create: jail squash has all its mount targets", n1.gojail("init", "squash"))
+}
+
 // TestVersion3 is a jail over NFSv3 on the second node.
 func TestVersion3(t *testing.T) {
 	b := bed(t)

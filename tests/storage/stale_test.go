@@ -5,6 +5,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -128,6 +129,28 @@ func prepareMore(t *testing.T, b *testBed, version, next string) {
 	makeSmallJail(t, b.file("more/jail"), version)
 	eventually(t, version, func() harness.Result { return b.hosts["admin"].root("cat", "/nfs/more/jail/etc/gojail-jail") })
 	b.initialize(t, "more")
+}
+
+// TestCommandsAtOnceAfterTheTreeWasReplaced: each finds the new tree, though this client's caches still lead to the old one.
+func TestCommandsAtOnceAfterTheTreeWasReplaced(t *testing.T) {
+	b := bed(t)
+	t.Cleanup(func() { os.RemoveAll(b.file("more")) })
+	b.withJail(t, "more", "/nfs/more/jail", "")
+	makeSmallJail(t, b.file("more/jail"), "0")
+	b.exportMore(t, "/export/more", "rw,no_root_squash", 9, nfs.Everybody)
+	b.mountMore(t, "/export/more", "actimeo=600")
+	n1 := b.hosts["n1"]
+	for i, command := range [][]string{{"init", "more"}, {"check"}, {"run", "more", "--", "cat", "/etc/gojail-jail"}} {
+		version := fmt.Sprint(i + 1)
+		r := n1.gojail("init", "more")
+		require.Zero(t, r.Code, r)
+		prints(t, fmt.Sprint(i), n1.root("cat", "/nfs/more/jail/etc/gojail-jail"))
+		makeSmallJail(t, b.file("more/next"), version)
+		require.NoError(t, errors.Join(os.RemoveAll(b.file("more/jail")), os.Rename(b.file("more/next"), b.file("more/jail"))))
+		r = n1.gojail(command...)
+		assert.NotContains(t, r.Stdout+r.Stderr, "stale", "gojail %v: %v", command, r)
+		t.Logf("gojail %v: %v", command, r)
+	}
 }
 
 // TestServerRestarts: clients claim what they had, and nobody notices but by a pause.
