@@ -11,7 +11,10 @@ docdir   = $(PREFIX)/share/doc/gojail
 unitdir  = $(PREFIX)/lib/systemd/system
 udevdir  = $(PREFIX)/lib/udev/rules.d
 netdir   = $(PREFIX)/lib/systemd/network
-compdir  = $(PREFIX)/share/bash-completion/completions
+mandir   = $(PREFIX)/share/man
+bashdir  = $(PREFIX)/share/bash-completion/completions
+fishdir  = $(PREFIX)/share/fish/vendor_completions.d
+zshdir   = $(PREFIX)/share/zsh/site-functions# Debian's packages: vendor-completions
 
 SHELL := /bin/bash
 Q      = $(if $(V),,@)# make V=1 shows the commands
@@ -48,6 +51,7 @@ SESSION  := $(BUILD)/lib/gojail/gojail-session
 CLI      := $(BUILD)/sbin/gojail
 JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
+MAN      := $(BUILD)/man/gojail.8# and the others
 PAGES    := $(wildcard docs/*.md)
 
 # Each binary is its folder and what both are linked with.
@@ -57,9 +61,9 @@ PROLOG_SRCS    = $(wildcard spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health bench-storage cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
+.PHONY: all help man deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health bench-storage cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
 
-all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) ## build plugin, launcher, Prolog, gojail-session, library and commands below build/
+all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(MAN) ## build plugin, launcher, Prolog, gojail-session, library, commands and manual pages below build/
 	@:
 
 help: ## list the targets
@@ -114,6 +118,14 @@ $(HEALTH): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='-extldflags=-Wl,-z,lazy' -o $@ $(HEALTH_PKG)
+
+man: $(MAN) ## the manual pages, below build/man, from --help and the example files
+	@:
+
+$(MAN): $(CLI) $(HEALTH) $(wildcard packaging/man/*) $(wildcard *.toml.example) CHANGELOG.md
+	@echo "building $(@D)"
+	$(Q)rm -rf $(@D)
+	$(Q)$(GO) run ./packaging/man $(@D) $(BUILD)/sbin
 
 deps: ## install the Debian packages that are missing
 	@tests/deps.sh
@@ -216,7 +228,7 @@ cluster-down: ## end it
 	@$(GO) run ./tests/harness/ctl down
 
 install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for a package
-	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) $(DESTDIR)$(compdir)
+	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir)
 	install -m 755 $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 4755 $(SESSION) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
@@ -231,8 +243,13 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -m 644 packaging/systemd/gojail-nccl.timer $(DESTDIR)$(unitdir)
 	install -m 644 packaging/udev/80-gojail-vf.rules $(DESTDIR)$(udevdir)
 	install -m 644 packaging/systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
-	$(CLI) completion bash >$(DESTDIR)$(compdir)/gojail
-	$(HEALTH) completion bash >$(DESTDIR)$(compdir)/gojail-healthcheck
+	install -d $(addprefix $(DESTDIR)$(mandir)/,man5 man8) $(DESTDIR)$(bashdir) $(DESTDIR)$(fishdir) $(DESTDIR)$(zshdir)
+	install -m 644 $(dir $(MAN))*.5 $(DESTDIR)$(mandir)/man5
+	install -m 644 $(dir $(MAN))*.8 $(DESTDIR)$(mandir)/man8
+	for program in $(CLI) $(HEALTH); do name=$${program##*/}; \
+		$$program completion bash >$(DESTDIR)$(bashdir)/$$name && \
+		$$program completion fish >$(DESTDIR)$(fishdir)/$$name.fish && \
+		$$program completion zsh >$(DESTDIR)$(zshdir)/_$$name || exit; done
 
 plugins: $(SHIM) $(SUBMIT) # what is built for one release of Slurm
 	@:
@@ -246,7 +263,10 @@ rpm: all ## likewise, RPM
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(JAILCLI))) \
 		$(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example \
-		health.toml.example slurm.conf.example plugstack.conf.example gojail-health.json $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(compdir)/,gojail gojail-healthcheck) \
+		health.toml.example slurm.conf.example plugstack.conf.example gojail-health.json $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) \
+		$(DESTDIR)$(mandir)/man8/gojail.8 $(DESTDIR)$(mandir)/man8/gojail-*.8 $(addprefix $(DESTDIR)$(mandir)/man5/,gojail.toml.5 network.toml.5 health.toml.5) \
+		$(addprefix $(DESTDIR)$(bashdir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(fishdir)/,gojail.fish gojail-healthcheck.fish) \
+		$(addprefix $(DESTDIR)$(zshdir)/,_gojail _gojail-healthcheck) \
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer) \
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
@@ -258,4 +278,4 @@ asan: all ## the shim under ASan and UBSan in a small host program
 	$(GO) test -count=1 -v ./tests/shim
 
 clean: ## remove what was built; the jail in build/cache stays
-	rm -rf $(BUILD)/lib $(BUILD)/sbin $(BUILD)/summary
+	rm -rf $(BUILD)/lib $(BUILD)/sbin $(BUILD)/man $(BUILD)/summary
