@@ -127,6 +127,9 @@ func (s *Store) MakeJail(name string) (*Jail, error) {
 			return nil, fmt.Errorf("cannot create jail %s in the store: %w; is this node allowed to write to the storage?", name, err)
 		}
 	}
+	if err := makeDirectory(filepath.Join(s.dir, nodesDir)); err != nil {
+		return nil, fmt.Errorf("cannot create the directory of the leases: %w", err)
+	}
 	return j, checkDirectory(j.dir)
 }
 

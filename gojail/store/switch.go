@@ -163,3 +163,6 @@ func (j *Jail) move(history []switching, s switching) (Moved, error) {
 
 // linkName is the name of the link to the current version before it is renamed.
 const linkName = "link"
+
+// CurrentFile returns the name in versions/ of the current version, as this node sees it, or "" where there is none.
+func (j *Jail) CurrentFile() (string, error) { return j.currentFile() }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gojail/gojail/internal/statefile"
@@ -148,4 +149,47 @@ func (j *Jail) Version(id string) (*Version, error) {
 func NewID(now time.Time, digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")
 	return now.UTC().Format("20060102-150405") + "-" + hex[:min(8, len(hex))]
+}
+
+// ID returns the version of a name in versions/.
+func ID(file string) string {
+	for _, format := range []string{FormatSquashfs, FormatEROFS} {
+		if id, is := strings.CutSuffix(file, "."+format); is {
+			return id
+		}
+	}
+	return file
+}
+
+// FileID is the device and the inode of a file.
+type FileID struct{ Dev, Ino uint64 }
+
+// Roots returns the versions of all jails that are directories, by what the kernel knows of them.
+func (s *Store) Roots() (map[FileID]string, error) {
+	jails, err := s.Jails()
+	if err != nil {
+		return nil, err
+	}
+	roots := map[FileID]string{}
+	for _, j := range jails {
+		entries, err := os.ReadDir(j.path(versionsDir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("cannot read the versions of jail %s: %w", j.Name, err)
+		}
+		for _, e := range entries {
+			info, err := e.Info()
+			if st, is := sysStat(info, err); is && info.IsDir() {
+				roots[FileID{st.Dev, st.Ino}] = e.Name()
+			}
+		}
+	}
+	return roots, nil
+}
+
+func sysStat(info fs.FileInfo, err error) (*syscall.Stat_t, bool) {
+	if err != nil {
+		return nil, false // removed meanwhile
+	}
+	st, is := info.Sys().(*syscall.Stat_t)
+	return st, is
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/lease"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
@@ -127,7 +129,11 @@ func (r *request) root() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := mount.AttachRoot(j)
+	state, err := state.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	root, err := lease.Around(state, c, j, func() (int, error) { return mount.AttachRoot(j) })
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +222,7 @@ func (r *request) clean() ([]mount.Tree, error) {
 		return nil, err
 	}
 	sandbox.RetryEnded(state, r.load, until, r.releaseNet)
+	r.refreshLease(state, until)
 	var trashes []string
 	if noted := r.words["scratch"]; noted != "" {
 		trashes = append(trashes, noted)
@@ -229,6 +236,27 @@ func (r *request) clean() ([]mount.Tree, error) {
 		state.NoteEnded(r.words["job"])
 	}
 	return nil, errors.Join(err, failed)
+}
+
+// refreshLease tells the store what this node uses. Where it cannot, versions are kept: it fails nothing.
+func (r *request) refreshLease(state *state.State, until time.Time) {
+	c, err := r.load()
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), earlier(until, time.Now().Add(leasePatience)))
+	defer cancel()
+	lease.Refresh(ctx, state, c, false)
+}
+
+// leasePatience is how long the store is waited for at the end of a job.
+const leasePatience = 5 * time.Second
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // leave is the time reserved before the launcher kills this process: the launcher's deadline starts
@@ -255,6 +283,7 @@ func (r *request) boot() ([]mount.Tree, error) {
 	report, err2 := sandbox.Sweep(state, c)
 	err = errors.Join(err, err2)
 	err = errors.Join(err, r.sweepNet(c, sandbox.Alive(state, c)))
+	r.refreshLease(state, until)
 	_, err2 = report.EmptyTrash(until) // last, since it may use all the remaining time
 	return nil, errors.Join(err, err2)
 }

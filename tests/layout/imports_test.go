@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"gojail/unpack":    {"internal"},
 	"gojail/source":    {"internal"},
 	"gojail/store":     {"internal"},
+	"gojail/lease":     {"gojail/store", "gojail/state", "gojail/node", "gojail/config", "gojail/contract", "internal"},
 	"gojail/build":     {"gojail/source", "gojail/store", "gojail/unpack", "gojail/config", "internal"},
 	"gojail/cmd":       {"gojail", "netsetup", "internal"},
 

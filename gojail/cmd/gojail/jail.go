@@ -42,7 +42,7 @@ from it (root = "store:debian"). docs/jails.md has the procedures.`,
 	}
 	cmd.PersistentFlags().StringVar(&j.store, "store", "", "the directory of the store (default: store of gojail.toml)")
 	cmd.AddCommand(newJailBuildCommand(j), newJailLsCommand(j), newJailSwitchCommand(j), newJailRollbackCommand(j), newJailEditCommand(j), newJailVerifyCommand(j),
-		newJailRmCommand(j), newUnpackCommand())
+		newJailRmCommand(j), newJailGCCommand(j), newUnpackCommand())
 	return cmd
 }
 

@@ -23,8 +23,11 @@ type storedJail struct {
 
 type storedVersion struct {
 	store.Record
-	Current bool   `json:"current"`
-	Error   string `json:"error,omitempty"`
+	Current bool     `json:"current"`
+	Users   []string `json:"users"` // nodes with what they use it for, as they wrote last
+	Error   string   `json:"error,omitempty"`
+
+	nodes, jobs int
 }
 
 func newJailLsCommand(j *jailCommand) *cobra.Command {
@@ -35,7 +38,10 @@ func newJailLsCommand(j *jailCommand) *cobra.Command {
 		Long: `Lists each version in the store with what it was built from, when and by whom.
 "*" marks the current version: the one that new jobs get. On NFS, a node sees a
 version or a switch of another node when its attribute cache expires, within 60 s
-by default (acdirmax).`,
+by default (acdirmax).
+
+NODES and JOBS count who uses a version, as the nodes wrote last; --json has their
+names. Nodes whose lease is older than a day do not count.`,
 		Example: `  gojail jail ls
   gojail jail ls debian --json | jq '.jails[].versions[].digest'`,
 		Args:              cobra.MaximumNArgs(1),
@@ -60,14 +66,12 @@ func (j *jailCommand) listStored(names []string) ([]storedJail, error) {
 	if err != nil {
 		return nil, err
 	}
-	var jails []*store.Jail
-	if len(names) > 0 {
-		one, err := s.Jail(names[0])
-		if err != nil {
-			return nil, err
-		}
-		jails = []*store.Jail{one}
-	} else if jails, err = s.Jails(); err != nil {
+	jails, err := selectJails(s, names)
+	if err != nil {
+		return nil, err
+	}
+	u, err := s.Survey(nil, store.DefaultExpiry)
+	if err != nil {
 		return nil, err
 	}
 	list := []storedJail{}
@@ -78,7 +82,8 @@ func (j *jailCommand) listStored(names []string) ([]storedJail, error) {
 		}
 		row := storedJail{Name: jail.Name, Versions: []storedVersion{}}
 		for _, v := range versions {
-			stored := storedVersion{Record: v.Record, Current: v.Current}
+			stored := storedVersion{Record: v.Record, Current: v.Current, Users: append([]string{}, u.Users(jail, v)...)}
+			stored.nodes, stored.jobs = u.Count(v)
 			if v.Err != nil {
 				stored.Error = v.Err.Error()
 			}
@@ -97,7 +102,7 @@ func printStored(w io.Writer, list []storedJail) error {
 	if len(list) == 0 {
 		fmt.Fprintln(t, "The store has no jail.")
 	} else {
-		fmt.Fprintln(t, "JAIL\tVERSION\tFORMAT\tSIZE\tBUILT\tBY\tDIGEST\tSOURCE")
+		fmt.Fprintln(t, "JAIL\tVERSION\tFORMAT\tSIZE\tNODES\tJOBS\tBUILT\tBY\tDIGEST\tSOURCE")
 	}
 	for _, jail := range list {
 		for _, v := range jail.Versions {
@@ -106,10 +111,10 @@ func printStored(w io.Writer, list []storedJail) error {
 				mark = "*"
 			}
 			if v.Error != "" {
-				fmt.Fprintf(t, "%s\t%s%s\t%s\t-\t-\t-\t-\t%s\n", jail.Name, mark, v.Version, v.Format, tomlfile.Printable(v.Error))
+				fmt.Fprintf(t, "%s\t%s%s\t%s\t-\t%d\t%d\t-\t-\t-\t%s\n", jail.Name, mark, v.Version, v.Format, v.nodes, v.jobs, tomlfile.Printable(v.Error))
 				continue
 			}
-			fmt.Fprintf(t, "%s\t%s%s\t%s\t%s\t%s\t%s\t%.19s\t%s\n", jail.Name, mark, v.Version, v.Format, formatSize(v.Stored),
+			fmt.Fprintf(t, "%s\t%s%s\t%s\t%s\t%d\t%d\t%s\t%s\t%.19s\t%s\n", jail.Name, mark, v.Version, v.Format, formatSize(v.Stored), v.nodes, v.jobs,
 				v.Built.Local().Format(time.DateTime), tomlfile.Printable(v.By), tomlfile.Printable(v.Digest), tomlfile.Printable(v.Source))
 		}
 		if len(jail.Versions) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 func newJailSwitchCommand(j *jailCommand) *cobra.Command {
@@ -18,7 +19,9 @@ func newJailSwitchCommand(j *jailCommand) *cobra.Command {
 		Short: "Make a version the one that new jobs get",
 		Long: `Makes a version of the jail current, by one rename; without VERSION the newest.
 The beginning of its name is enough. Running jobs keep the version they have.
-On NFS a node sees the switch within 60 s by default (acdirmax).`,
+On NFS a node sees the switch within 60 s by default (acdirmax).
+
+It prints which nodes have the version before, by what they wrote last.`,
 		Example: `  gojail jail switch debian
   gojail jail switch debian 20261124-1523`,
 		Args:              cobra.RangeArgs(1, 2),
@@ -63,6 +66,7 @@ func (j *jailCommand) move(cmd *cobra.Command, name string, do func(context.Cont
 	moved, err := do(ctx, jail)
 	if err == nil {
 		printMoved(cmd.OutOrStdout(), name, moved)
+		j.printUsers(cmd.OutOrStdout(), jail, moved)
 	}
 	return err
 }
@@ -78,38 +82,25 @@ func printMoved(w io.Writer, name string, moved store.Moved) {
 	}
 }
 
-func newJailRmCommand(j *jailCommand) *cobra.Command {
-	var force bool
-	cmd := &cobra.Command{
-		Use:   "rm NAME VERSION",
-		Short: "Remove a version of a jail",
-		Long: `Removes a version that is not current. The store does not know yet which nodes
-and jobs use a version, so that --force is needed: a node that still has it, for
-new steps or for running jobs, would lose its files.`,
-		Example:           `  gojail jail rm debian 20261124-152301-3f2a9c1d --force`,
-		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: j.completeStored,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			jail, err := j.openJail(args[0])
-			if err != nil {
-				return err
-			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			var removed string
-			err = jail.Remove(ctx, args[1], func(v *store.Version) error {
-				if removed = v.Version; force {
-					return nil
-				}
-				return fmt.Errorf("version %s may be in use on a node; when all nodes and jobs have another one, give --force", v.Version)
-			})
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "removed version %s of jail %s\n", removed, args[0])
-			return nil
-		},
+// printUsers prints who has the version that was current before, as far as the nodes have said.
+func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Moved) {
+	if moved.From == "" || moved.From == moved.To {
+		return
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "no node and no job uses the version")
-	return cmd
+	v, err := jail.Version(store.ID(moved.From))
+	if err != nil {
+		return // removed before the switch
+	}
+	s, err := j.openStore()
+	if err != nil {
+		return
+	}
+	u, err := s.Survey(nil, store.DefaultExpiry)
+	if err != nil {
+		fmt.Fprintln(w, tomlfile.Printable(err.Error()))
+		return
+	}
+	for _, user := range u.Users(jail, v) {
+		fmt.Fprintf(w, "still has %s: %s\n", v.Version, tomlfile.Printable(user))
+	}
 }

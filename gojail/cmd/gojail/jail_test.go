@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/source/sourcetest"
+	"github.com/gojail/gojail/gojail/store"
 )
 
 // newStoreSite is a site with a store and a jail "stored" whose root is in it. tiny's root is what jails are built from.
@@ -85,8 +87,8 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	assert.Equal(t, "jail debian: version "+list[1]+" is current, it was "+list[0]+"\n", s.must(t, "jail", "switch", "debian", list[1]))
 	assert.FileExists(t, filepath.Join(store, "debian/current/etc/new"))
 	out = s.must(t, "jail", "ls", "debian")
-	assert.Regexp(t, `(?m)^JAIL +VERSION +FORMAT +SIZE +BUILT +BY +DIGEST +SOURCE$`, out)
-	assert.Regexp(t, `(?m)^debian +\*`+list[1]+` +dir +1 B +\d{4}-\S+ \S+ +\S+@\S+ +sha256:[0-9a-f]{12} +oci:`+layout+`$`, out)
+	assert.Regexp(t, `(?m)^JAIL +VERSION +FORMAT +SIZE +NODES +JOBS +BUILT +BY +DIGEST +SOURCE$`, out)
+	assert.Regexp(t, `(?m)^debian +\*`+list[1]+` +dir +1 B +0 +0 +\d{4}-\S+ \S+ +\S+@\S+ +sha256:[0-9a-f]{12} +oci:`+layout+`$`, out)
 
 	assert.Equal(t, "jail debian: version "+list[0]+" is current, it was "+list[1]+"\n", s.must(t, "jail", "rollback", "debian"))
 	_, err = s.gojail("jail", "rollback", "debian")
@@ -94,8 +96,8 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 
 	_, err = s.gojail("jail", "rm", "debian", list[0], "--force")
 	require.EqualError(t, err, "version "+list[0]+" is the current one of jail debian; switch to another one first")
-	_, err = s.gojail("jail", "rm", "debian", list[1])
-	require.EqualError(t, err, "version "+list[1]+" may be in use on a node; when all nodes and jobs have another one, give --force")
+	_, err = s.gojail("jail", "rm", "debian", list[1], "--no-slurm")
+	require.EqualError(t, err, "version "+list[1]+" is not removed: cannot tell whether it is in use: no node has ever said what it uses; run gojail sweep on the nodes; --force removes it nevertheless")
 	assert.Equal(t, "removed version "+list[1]+" of jail debian\n", s.must(t, "jail", "rm", "debian", list[1], "--force"))
 
 	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/passwd"), []byte("x"), 0o644))
@@ -105,6 +107,49 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	out, err = s.gojail("jail", "verify", "debian", "--json")
 	require.Equal(t, silentExit(1), err)
 	assert.JSONEq(t, `{"version": "`+list[0]+`", "differences": [{"path": "./etc/passwd", "what": "changed", "keys": ["size: 0, now 1", "content"]}]}`, out)
+}
+
+// TestJailGC has one node that says what it uses, and Slurm's answer about two.
+func TestJailGC(t *testing.T) {
+	s, dir := newStoreSite(t)
+	for range 3 {
+		s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root)
+		s.must(t, "jail", "switch", "debian")
+		time.Sleep(time.Second) // the names have seconds
+	}
+	list, _ := s.versions(t)
+	require.Len(t, list, 3)
+	_, err := s.gojail("jail", "gc", "--keep", "-1")
+	require.EqualError(t, err, "--keep -1: must not be negative")
+	_, err = s.gojail("jail", "gc", "--expire", "5m")
+	require.EqualError(t, err, "--expire 5m0s: must be at least 1h, within which each node writes its lease again")
+	doubt := "cannot tell whether it is in use: no node has ever said what it uses; run gojail sweep on the nodes\n"
+	assert.Equal(t, "kept version "+list[0]+" of jail debian: "+doubt+"kept version "+list[1]+" of jail debian: kept for a rollback (--keep)\n",
+		s.must(t, "jail", "gc", "debian", "--no-slurm", "--keep", "1"))
+
+	s.must(t, "sweep") // the last switch is more than a second ago
+	nodes, err := filepath.Glob(filepath.Join(dir, ".nodes", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, nodes, 1)
+	text, err := os.ReadFile(nodes[0])
+	require.NoError(t, err)
+	used := strings.Replace(string(text), `"uses": []`, `"uses": [{"version": "`+list[0]+`", "by": "job 17"}]`, 1)
+	require.NotEqual(t, string(text), used)
+	require.NoError(t, os.WriteFile(nodes[0], []byte(used), 0o644))
+	_, err = s.gojail("jail", "rm", "debian", list[0], "--no-slurm")
+	require.ErrorContains(t, err, " is not removed: in use on ")
+	assert.Regexp(t, `(?m)^debian +`+list[0]+` +dir +\S+ B +1 +1 `, s.must(t, "jail", "ls"))
+	assert.Regexp(t, "^kept version "+list[0]+` of jail debian: in use on \S+ \(job 17\)\nkept version `, s.must(t, "jail", "gc", "--no-slurm", "--keep", "1"))
+
+	require.NoError(t, os.WriteFile(nodes[0], text, 0o644))
+	assert.JSONEq(t, `{"jails": [{"name": "debian", "removed": ["`+list[0]+`"], "kept": [{"version": "`+list[1]+`", "why": "kept for a rollback (--keep)"}]}]}`,
+		s.must(t, "jail", "gc", "--no-slurm", "--keep", "1", "--json"))
+	assert.Equal(t, "removed version "+list[1]+" of jail debian\n", s.must(t, "jail", "gc", "--no-slurm", "--keep", "0"))
+}
+
+func TestParseNodes(t *testing.T) {
+	assert.Equal(t, []store.Node{{Name: "n1"}, {Name: "n2", Off: true}, {Name: "n3", Down: true}, {Name: "n4", Down: true}, {Name: "n5"}, {Name: "n6", Off: true}},
+		parseNodes("n1 idle\nn1 idle\nn2 idle~\nn3 down*\nn4 idle*\nn5 drained\nn6 powered_down\n\nodd\n"))
 }
 
 func TestJailEdit(t *testing.T) {

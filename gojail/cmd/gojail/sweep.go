@@ -3,14 +3,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gojail/gojail/gojail/lease"
 	"github.com/gojail/gojail/gojail/sandbox"
 	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 func newSweepCommand(n *localNode) *cobra.Command {
@@ -25,7 +28,9 @@ the epilog had no time to remove are removed, too. gojail's own processes
 whose record was removed or damaged are ended, unless a process is in their
 sandbox.
 
-VFs and addresses of such jobs are released, and quarantined VFs are retried.`,
+VFs and addresses of such jobs are released, and quarantined VFs are retried.
+
+Then it tells the store of jails which versions this node uses, see "gojail jail gc".`,
 		Example: `  gojail sweep`,
 		Args:    takeNoArgument("it handles all jobs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,6 +64,11 @@ VFs and addresses of such jobs are released, and quarantined VFs are retried.`,
 			for _, why := range left {
 				fmt.Fprintln(out, why)
 			}
+			ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
+			defer cancel()
+			if err := lease.Refresh(ctx, state, c, true); err != nil {
+				fmt.Fprintln(out, tomlfile.Printable(err.Error())) // the node is clean nevertheless
+			}
 			err = errors.Join(err, err2, err3)
 			if err == nil && vfs+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+len(report.Unused)+len(report.Lost) == 0 {
 				fmt.Fprintln(out, "nothing to remove")
@@ -67,6 +77,9 @@ VFs and addresses of such jobs are released, and quarantined VFs are retried.`,
 		},
 	}
 }
+
+// leasePatience is how long the store has to answer.
+const leasePatience = 10 * time.Second
 
 // sweepTimeout suffices to remove the millions of files that jobs may leave.
 const sweepTimeout = 30 * time.Minute

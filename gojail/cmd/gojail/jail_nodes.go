@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/hostlist"
+	"github.com/gojail/gojail/internal/slurmconf"
+)
+
+// nodesFlags are the flags of commands that remove versions only if no node uses them.
+type nodesFlags struct {
+	except  string
+	noSlurm bool
+	expiry  time.Duration
+}
+
+func (f *nodesFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.except, "except", "", "nodes of Slurm that have no jails of this store, such as login[1-2]")
+	cmd.Flags().BoolVar(&f.noSlurm, "no-slurm", false, "do not ask Slurm which nodes there are: only those that have a lease count")
+	cmd.Flags().DurationVar(&f.expiry, "expire", store.DefaultExpiry, "how old the lease of a node may be that Slurm does not say is up")
+}
+
+// sinfoPlaces are the possible paths of Slurm's sinfo. PATH is not used.
+var sinfoPlaces = []string{"/usr/bin/sinfo", "/usr/local/bin/sinfo", "/opt/slurm/bin/sinfo", "/usr/local/slurm/bin/sinfo"}
+
+// sinfoPatience is how long slurmctld may take.
+const sinfoPatience = 20 * time.Second
+
+// listNodes returns the nodes that must have a lease.
+func (j *jailCommand) listNodes(ctx context.Context, f *nodesFlags) ([]store.Node, error) {
+	if f.expiry < time.Hour {
+		return nil, fmt.Errorf("--expire %v: must be at least 1h, within which each node writes its lease again", f.expiry)
+	}
+	if f.noSlurm {
+		return nil, nil
+	}
+	c, err := j.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	except, err := hostlist.Parse(f.except)
+	if f.except != "" && err != nil {
+		return nil, fmt.Errorf("--except: %w", err)
+	}
+	i := slices.IndexFunc(sinfoPlaces, func(path string) bool { _, err := os.Stat(path); return err == nil })
+	if i < 0 {
+		return nil, fmt.Errorf("cannot ask Slurm which nodes there are: no sinfo on this machine; run it on a node that has it, or give --no-slurm where each node that uses the store has written its lease")
+	}
+	ctx, cancel := context.WithTimeout(ctx, sinfoPatience)
+	defer cancel()
+	text, err := command.Run(ctx, command.Command{Path: sinfoPlaces[i], Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"},
+		Env: slurmconf.Environment(filepath.Join(c.Slurm.Conf, "slurm.conf"))})
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask Slurm which nodes there are: %w; give --no-slurm where each node that uses the store has written its lease", err)
+	}
+	var nodes []store.Node
+	for _, n := range parseNodes(text) {
+		if f.except == "" || !except.Contains(n.Name) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// parseNodes parses lines of sinfo: a node, and its state with a mark behind it, sinfo(1).
+func parseNodes(text string) (nodes []store.Node) {
+	seen := map[string]bool{}
+	for line := range strings.Lines(text) {
+		name, state, is := strings.Cut(strings.TrimSpace(line), " ")
+		if !is || seen[name] { // once for each partition
+			continue
+		}
+		seen[name] = true
+		state = strings.ToLower(strings.TrimSpace(state))
+		nodes = append(nodes, store.Node{
+			Name: name,
+			Off:  strings.HasSuffix(state, "~") || strings.HasPrefix(state, "powered_down") || strings.HasPrefix(state, "future"),
+			Down: strings.HasPrefix(state, "down") || strings.HasSuffix(state, "*"),
+		})
+	}
+	return nodes
+}

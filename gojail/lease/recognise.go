@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// addProcess adds the version that a process has as its root. What a jail that may come from the store has, and is not
+// recognised, may be any version, unless it is known otherwise.
+func (l *looker) addProcess(r state.Record, jail, by string, known bool) {
+	root, err := r.Root()
+	if err != nil {
+		if l.isStored(jail) && !known {
+			l.doubt("%s: %v", by, oneline.Cause(err))
+		}
+		return
+	}
+	defer root.Close()
+	version, err := l.recognise(int(root.Fd()))
+	switch {
+	case version != "":
+		l.add(version, by)
+	case l.isStored(jail) && !known:
+		l.doubt("%s: cannot tell which version it has: %v", by, err)
+	}
+}
+
+// versionFile is in each version, with its name.
+const versionFile = ".gojail.version"
+
+var versionRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// recognise returns the version that an open root is: a directory by its device and inode, which nobody in the jail can
+// change; an image, or an overlay of a version, by the file with its name, which is root's.
+func (l *looker) recognise(root int) (string, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(root, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st); err != nil {
+		return "", fmt.Errorf("cannot stat its root: %w", err)
+	}
+	if file := l.roots[store.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}]; file != "" {
+		return file, nil
+	}
+	fd, err := unix.Openat2(root, versionFile, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
+	if err != nil {
+		return "", fmt.Errorf("cannot open %s in its root: %w", versionFile, err)
+	}
+	file := os.NewFile(uintptr(fd), versionFile)
+	defer file.Close()
+	var about unix.Stat_t
+	if err := unix.Fstat(fd, &about); err != nil {
+		return "", err
+	}
+	if about.Mode&unix.S_IFMT != unix.S_IFREG || about.Uid != 0 && !node.IsImage(root) {
+		return "", fmt.Errorf("%s in its root is not a file of root's", versionFile)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, 256))
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s in its root: %w", versionFile, oneline.Errno(err))
+	}
+	version := strings.TrimSpace(string(text))
+	if !versionRule.MatchString(version) {
+		return "", errors.New(versionFile + " in its root names no version")
+	}
+	return version, nil
+}

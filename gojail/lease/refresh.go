@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/statefile"
+)
+
+// Names in the state directory.
+const (
+	lockFile  = "lease.lock" // flock(2): one process writes the lease of this node at a time
+	leaseFile = "lease.json" // the lease as it is in the store
+)
+
+// interval is how long a lease that has not changed is not written again.
+const interval = time.Hour
+
+// Refresh writes the lease of this node if something has changed since the last one, after an hour, or if it must.
+// It returns when ctx ends, also while the storage does not answer.
+func Refresh(ctx context.Context, s *state.State, c *config.Config, must bool) error {
+	if c.Store == "" {
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() { done <- refresh(ctx, s, c, must) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("cannot write the lease of this node: the store %s does not answer in time", c.Store)
+	}
+}
+
+func refresh(ctx context.Context, s *state.State, c *config.Config, must bool) error {
+	path := filepath.Join(s.Path(), lockFile)
+	lock, err := filelock.Wait(ctx, path)
+	if err != nil {
+		return filelock.Explain(path, err)
+	}
+	defer lock.Close()
+	opened, err := store.Open(c.Store)
+	if err != nil {
+		return err
+	}
+	now, err := look(ctx, s, c, opened)
+	if err != nil {
+		return err
+	}
+	var before store.Lease
+	err = statefile.Read(filepath.Join(s.Path(), leaseFile), &before, nil)
+	var damaged *statefile.DamagedError
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &damaged) {
+		return err
+	}
+	age := now.Asked.Sub(before.Asked)
+	before.Asked = now.Asked
+	if err == nil && !must && 0 <= age && age < interval && reflect.DeepEqual(before, *now) {
+		return nil
+	}
+	if err := opened.WriteLease(now); err != nil {
+		return err
+	}
+	return statefile.Write(filepath.Join(s.Path(), leaseFile), now)
+}
+
+// newLease returns the lease of a node that uses nothing.
+func newLease(c *config.Config) *store.Lease {
+	return &store.Lease{Node: c.Node, Cluster: node.SlurmValue(c, "ClusterName"), Asked: time.Now(), Uses: []store.Use{}}
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/oneline"
+)
+
+// versionsFile has the versions that a jail's template may have as its root, one on a line.
+const versionsFile = "versions"
+
+// NoteVersions notes which versions of the store a jail's template may get. The caller holds the template's lock, or
+// is called by the launcher that does.
+func (s *State) NoteVersions(jail string, files []string) error {
+	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
+		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail), oneline.Cause(err))
+	}
+	return ReplaceFile(filepath.Join(s.JailDir(jail), versionsFile), strings.Join(files, "\n")+"\n")
+}
+
+// NotedVersions returns what NoteVersions noted last.
+func (s *State) NotedVersions(jail string) ([]string, error) {
+	file, err := os.OpenFile(filepath.Join(s.JailDir(jail), versionsFile), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 64<<10))
+	return strings.Fields(string(text)), err
+}
