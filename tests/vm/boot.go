@@ -18,10 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startTime is how long a guest may take to begin with its order; it takes six
-// seconds on an idle machine.
-var startTime = 90 * time.Second
-
 // errNotStarted reports a fault of the emulator: it lost its first timer interrupt, or failed
 // an assertion about its own table of memory (iotlb_to_section). Both were seen on a busy machine.
 var errNotStarted = errors.New("its kernel does not get to its first process")
@@ -35,7 +31,7 @@ func hasStarted(dir string) bool {
 func runQEMU(ctx context.Context, p places, dir string, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer time.AfterFunc(startTime, func() {
+	defer time.AfterFunc(o.startTimeout, func() {
 		if !hasStarted(dir) {
 			cancel(errNotStarted)
 		}

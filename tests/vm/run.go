@@ -25,6 +25,8 @@ type Options struct {
 	Output   io.Writer         // gets the command's output and errors as they come; nil: dropped
 	Timeout  time.Duration     // of the guest from its start; default 10 minutes
 	Terminal bool              // the command's terminal is that of this process; no Output, no Timeout
+
+	startTimeout time.Duration // of the guest until it begins with its order; default 90 seconds; an idle machine takes six
 }
 
 // Result of a guest that came to its end.
@@ -43,6 +45,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Minute
+	}
+	if o.startTimeout == 0 {
+		o.startTimeout = 90 * time.Second
 	}
 	if !o.Terminal {
 		why := fmt.Errorf("not done after %v", o.Timeout)

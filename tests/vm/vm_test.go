@@ -139,9 +139,7 @@ func TestTimeLimit(t *testing.T) {
 
 func TestGuestThatDoesNotStart(t *testing.T) {
 	o, before := newGuestOptions(t, "true"), listEndedRuns(t)
-	limit := startTime
-	startTime = time.Second
-	t.Cleanup(func() { startTime = limit })
+	o.startTimeout = time.Second
 	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "vm: the guest failed: "+errNotStarted.Error())
 	requireNothingLeft(t, before)
