@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -248,6 +249,11 @@ func TestBuildFails(t *testing.T) {
 // slowRegistry is a registry with an image whose layers arrive in pieces.
 func slowRegistry(t *testing.T, image v1.Image, serve func(w http.ResponseWriter, r *http.Request, inner http.Handler)) string {
 	t.Helper()
+	before := nstest.OpenFiles()
+	t.Cleanup(func() { // goroutines of net/http close the connections, after everything else
+		require.Eventually(t, func() bool { return slices.Equal(before, nstest.OpenFiles()) }, time.Minute, 10*time.Millisecond,
+			"descriptors left open; before: %v", before)
+	})
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	ready := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
