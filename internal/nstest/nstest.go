@@ -26,30 +26,20 @@ const Variable = "GOJAIL_TEST_CHILD"
 // Actions are the actions of a package's children by name.
 var Actions = map[string]func(input string) (any, error){}
 
-func init() {
-	// init does this instead of TestMain, since most tests of a package need no child.
+// Child runs a child's action and exits, if this process is a child. A test calls it, rather than TestMain: most tests of a
+// package need no child.
+func Child() {
 	name := os.Getenv(Variable)
 	if name == "" {
 		return
 	}
-	childMain = func() {
-		result, err := Actions[name](os.Getenv("GOJAIL_TEST_INPUT"))
-		reply := childReply{Result: result}
-		if err != nil {
-			reply.Error = err.Error()
-		}
-		json.NewEncoder(os.Stdout).Encode(reply)
-		os.Exit(0)
+	result, err := Actions[name](os.Getenv("GOJAIL_TEST_INPUT"))
+	reply := childReply{Result: result}
+	if err != nil {
+		reply.Error = err.Error()
 	}
-}
-
-var childMain func()
-
-// Child runs a child's action if this process is one, and exits: after all init functions of the package.
-func Child() {
-	if childMain != nil {
-		childMain()
-	}
+	json.NewEncoder(os.Stdout).Encode(reply)
+	os.Exit(0)
 }
 
 // Command returns a command that runs this test binary again, as a child with an action.
