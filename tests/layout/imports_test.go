@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"healthcheck/drain":         {"healthcheck/run", "healthcheck/checks", "healthcheck/check", "healthcheck/config", "internal"},
 	"healthcheck/report":        {"healthcheck/drain", "healthcheck/run", "healthcheck/check", "healthcheck/config", "internal"},
 	"healthcheck/nccl":          {"healthcheck/nccl/settings", "healthcheck/drain", "healthcheck/run", "healthcheck/check", "healthcheck/config", "internal"},
-	"packaging":                 {"healthcheck"},
+	"packaging":                 {"healthcheck", "internal"},
 	"healthcheck/cmd":           {"healthcheck", "gojail/config", "gojail/contract", "gojail/node", "netsetup/config", "internal"},
 	"healthcheck":               {"internal"},
 
