@@ -19,6 +19,11 @@ import (
 func (h *host) cut(t *testing.T) {
 	t.Helper()
 	require.NoError(t, h.client.Cut())
+	expire()
+}
+
+// expire returns when what clients remember for a second is too old for them.
+func expire() {
 	since := time.Now()
 	harness.Poll(harness.Timeout, func() bool { return time.Since(since) > 3*time.Second })
 }

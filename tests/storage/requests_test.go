@@ -33,10 +33,8 @@ func (l launch) sum(wanted func(program string) bool) (n int) {
 	return n
 }
 
-// ours says whether a program is a process of gojail's (prctl(2), PR_SET_NAME), or of its commands, which start /proc/self/exe for what may hang.
-func ours(program string) bool {
-	return (strings.HasPrefix(program, "gojail") || program == "exe") && !probes(program)
-}
+// ours says whether a program is a process of gojail's (prctl(2), PR_SET_NAME) or of its commands.
+func ours(program string) bool { return strings.HasPrefix(program, "gojail") && !probes(program) }
 
 // probes says whether a program asks the storage whether it answers.
 func probes(program string) bool { return program == "gojail-prober" }
@@ -78,9 +76,12 @@ const coldBound = 140
 // probeBound is what one probe of the storage may cost: its mounts and the way to the root.
 const probeBound = 8
 
-// healthBound is what a run of the health check may ask of each jail: one probe, and
-// the attributes of the mount targets once their cache has expired.
-const healthBound = 60
+// What a run of the health check may ask of each storage once the caches have expired: the way to the root and one probe,
+// and in the first run also what is needed to look into the jail, whatever its size.
+const (
+	healthBound      = 3
+	healthWholeBound = 150
+)
 
 // TestRequests counts what each launch asks the server, and whose request each is: the
 // task's own part is what the same program makes through chroot(1).
@@ -118,9 +119,49 @@ func TestRequests(t *testing.T) {
 	forget(t)
 	traced(t, "first step, caches cold", step)
 	traced(t, "gojail check", func() { n1.gojail("check") })
-	health := traced(t, "health check", func() { n1.root("gojail-healthcheck", "--node=n1", "--dry-run") })
-	assert.LessOrEqual(t, health.sum(ours), len(trees)*healthBound, "a health check: %v", health)
 	assert.Zero(t, traced(t, "gojail ls", func() { n1.gojail("ls") }).sum(ours))
+}
+
+// TestRequestsOfTheHealthCheck: the first run looks into the jails, and each later one of a node on which nothing changed
+// makes one probe of each storage. Not with --dry-run, which remembers nothing.
+func TestRequestsOfTheHealthCheck(t *testing.T) {
+	b := bed(t)
+	n1 := b.hosts["n1"]
+	for _, tree := range trees { // with the shortest caches
+		require.NoError(t, n1.mount("4.2", "/export/"+tree, "/nfs/"+tree, "nosuid", "nodev", "actimeo=1"))
+		t.Cleanup(func() { assert.Zero(t, n1.root("umount", "-l", "/nfs/"+tree).Code) })
+	}
+	require.Zero(t, n1.gojail("reload").Code)
+	for _, tree := range trees {
+		prints(t, tree, b.srun(tree, "n1", "cat", "/etc/gojail-jail"))
+	}
+	changes := 0
+	change := func() { // so that the next run looks into the jails
+		changes++
+		b.configure(t, fmt.Sprintf("%s# change %d\n", config, changes))
+	}
+	check := func(name string) int {
+		row := traced(t, "health check, "+name, func() {
+			r := n1.root("gojail-healthcheck", "--node=n1")
+			require.Regexp(t, `(?m)^jail\s+(?i:ok)\s+all jails can be assembled`, r.Stdout, r)
+		})
+		return row.sum(ours)
+	}
+	change()
+	forget(t)
+	first := check("first, caches cold")
+	assert.LessOrEqual(t, first, len(trees)*healthWholeBound)
+	assert.Greater(t, first, len(trees)*healthBound, "it looks into the jails")
+	for _, name := range []string{"later", "later again"} {
+		expire()
+		later := check(name + ", caches expired")
+		assert.LessOrEqual(t, later, len(trees)*healthBound)
+		assert.GreaterOrEqual(t, later, len(trees), "each storage is asked")
+	}
+	b.enlarge(t)
+	change()
+	forget(t)
+	assert.LessOrEqual(t, check("first with 1000 directories more"), len(trees)*healthWholeBound)
 }
 
 // coldTemplate traces a first step on a node that has neither a template nor anything in its caches.
@@ -135,6 +176,14 @@ func (b *testBed) coldTemplate(t *testing.T, name string) launch {
 func TestTemplateOfALargeJail(t *testing.T) {
 	b := bed(t)
 	small := b.coldTemplate(t, "a jail")
+	b.enlarge(t)
+	large := b.coldTemplate(t, "and with 1000 directories more")
+	assert.InDelta(t, small.sum(ours), large.sum(ours), 5)
+}
+
+// enlarge adds 1000 directories to the jail open, for the rest of the test.
+func (b *testBed) enlarge(t *testing.T) {
+	t.Helper()
 	var added []string
 	for _, dir := range []string{"", "etc", "usr", "var", "home"} {
 		for i := range 200 {
@@ -149,6 +198,4 @@ func TestTemplateOfALargeJail(t *testing.T) {
 	for _, dir := range added {
 		require.NoError(t, os.Mkdir(dir, 0o755))
 	}
-	large := b.coldTemplate(t, "and with 1000 directories more")
-	assert.InDelta(t, small.sum(ours), large.sum(ours), 5)
 }
