@@ -34,7 +34,8 @@ func Around(s *state.State, c *config.Config, j *config.Jail, open func() (int, 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), publishPatience)
 	defer cancel()
-	Refresh(ctx, s, c, false) // the lease is written again later
+	// A step that waits for this template is not waited for. What fails is done again later.
+	refreshUntil(ctx, s, c, false, 0)
 	root, err := open()
 	if after, _ := jail.CurrentFile(); err == nil && after != before {
 		// Switched meanwhile: the root is one or the other.

@@ -31,11 +31,15 @@ const interval = time.Hour
 // Refresh writes the lease of this node if something has changed since the last one, after an hour, or if it must.
 // It returns when ctx ends, also while the storage does not answer.
 func Refresh(ctx context.Context, s *state.State, c *config.Config, must bool) error {
+	return refreshUntil(ctx, s, c, must, builderPatience)
+}
+
+func refreshUntil(ctx context.Context, s *state.State, c *config.Config, must bool, patience time.Duration) error {
 	if c.Store == "" {
 		return nil
 	}
 	done := make(chan error, 1)
-	go func() { done <- refresh(ctx, s, c, must) }()
+	go func() { done <- refresh(ctx, s, c, must, patience) }()
 	select {
 	case err := <-done:
 		return err
@@ -44,7 +48,7 @@ func Refresh(ctx context.Context, s *state.State, c *config.Config, must bool) e
 	}
 }
 
-func refresh(ctx context.Context, s *state.State, c *config.Config, must bool) error {
+func refresh(ctx context.Context, s *state.State, c *config.Config, must bool, patience time.Duration) error {
 	path := filepath.Join(s.Path(), lockFile)
 	lock, err := filelock.Wait(ctx, path)
 	if err != nil {
@@ -55,7 +59,7 @@ func refresh(ctx context.Context, s *state.State, c *config.Config, must bool) e
 	if err != nil {
 		return err
 	}
-	now, err := look(ctx, s, c, opened)
+	now, err := look(ctx, s, c, opened, patience)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ const doubtsMost = 3
 
 // Refuse returns an error if a version is in use, or if that cannot be told. The caller holds the jail's lock.
 func (u *Survey) Refuse(j *Jail, v *Version) error {
-	used, doubts := u.Judge(j, v)
+	used, doubts := u.judge(j, v)
 	if len(used) > 0 {
 		return fmt.Errorf("in use on %s", shorten(used))
 	}

@@ -9,9 +9,10 @@
 //	STORE/NAME/history.json           the switches, for rollback
 //	STORE/NAME/lock                   flock(2): held for the milliseconds of a change, with its holder's name in it
 //	STORE/NAME/work/ITEM/             what is half-made or half-removed, each with its own lock (owner.json)
+//	STORE/.nodes/NODE@CLUSTER.json    which versions a node uses, and when it looked (Lease)
 //
-// All of it is root's, and directories have mode 0755, so that root of a node, which an NFS server may take for
-// nobody, can use a version. A version is never changed in place.
+// All of it is root's, but for .nodes where the storage squashes root. Directories have mode 0755, so that root of a
+// node, which an NFS server may take for nobody, can use a version. A version is never changed in place.
 //
 // What holds, whatever is killed at whatever moment:
 //
@@ -19,6 +20,9 @@
 //     written before and removed after. A record without a version is removed by the next change.
 //   - A switch is one rename(2) of the link. history.json is written before; an entry that was not carried
 //     out is recognised by the link.
+//   - A version is removed under the jail's lock, so that it cannot become current meanwhile, and only if each node
+//     looked after the last switch and does not have it: then no node can begin to use it. So a removal that began is not
+//     taken back.
 //   - A work item whose lock nobody holds is half-made, and the next change removes it. The kernel, or the NFS server,
 //     releases the lock of a process or node that is gone.
 //

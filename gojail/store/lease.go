@@ -202,7 +202,7 @@ func (s *Store) Tidy(u *Survey, expiry time.Duration) (err error) {
 			err = oneline.Both(err, e)
 		}
 	}
-	for _, l := range u.Gone {
+	for _, l := range u.gone {
 		remove(l.file())
 	}
 	entries, read := os.ReadDir(dir)

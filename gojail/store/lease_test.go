@@ -78,7 +78,7 @@ func TestLeasesAreHostileInput(t *testing.T) {
 	}
 	u, err := s.Survey(nil, DefaultExpiry)
 	require.NoError(t, err)
-	assert.Len(t, u.Doubts, 9, "what is damaged may use any version")
+	assert.Len(t, u.doubts, 9, "what is damaged may use any version")
 
 	require.NoError(t, os.Chmod(dir, 0o777))
 	_, err = s.Survey(nil, DefaultExpiry)

@@ -31,9 +31,9 @@ type Node struct {
 
 // Survey is who uses the versions of a store.
 type Survey struct {
-	Leases  []*Lease // without those of nodes that are gone
-	Gone    []*Lease // expired, and Slurm does not say that the node is there
-	Doubts  []string // what may use any version
+	leases  []*Lease // without those of nodes that are gone
+	gone    []*Lease // expired, and Slurm does not say that the node is there
+	doubts  []string // what may use any version
 	clocks  time.Duration
 	checked time.Time
 }
@@ -44,7 +44,7 @@ func (s *Store) Survey(nodes []Node, expiry time.Duration) (*Survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &Survey{checked: time.Now(), Doubts: damaged}
+	u := &Survey{checked: time.Now(), doubts: damaged}
 	if u.clocks, err = s.clockMargin(); err != nil {
 		return nil, err
 	}
@@ -58,23 +58,23 @@ func (s *Store) Survey(nodes []Node, expiry time.Duration) (*Survey, error) {
 		n, known := states[l.Node]
 		switch age := u.checked.Sub(l.Asked); {
 		case age < -u.clocks-time.Minute:
-			u.Doubts = append(u.Doubts, fmt.Sprintf("node %s: its clock is %v ahead of this machine's", l.Node, -age.Round(time.Second)))
+			u.doubts = append(u.doubts, fmt.Sprintf("node %s: its clock is %v ahead of this machine's", l.Node, -age.Round(time.Second)))
 		case age <= expiry:
-			u.Leases = append(u.Leases, l)
+			u.leases = append(u.leases, l)
 		case known && !n.Off && !n.Down:
-			u.Leases = append(u.Leases, l)
-			u.Doubts = append(u.Doubts, fmt.Sprintf("node %s is up and has not said what it uses for %v; run gojail sweep there", l.Node, age.Round(time.Minute)))
+			u.leases = append(u.leases, l)
+			u.doubts = append(u.doubts, fmt.Sprintf("node %s is up and has not said what it uses for %v; run gojail sweep there", l.Node, age.Round(time.Minute)))
 		default:
-			u.Gone = append(u.Gone, l)
+			u.gone = append(u.gone, l)
 		}
 	}
 	for _, n := range nodes {
 		if !has[n.Name] && !n.Off {
-			u.Doubts = append(u.Doubts, fmt.Sprintf("node %s has never said what it uses; run gojail sweep there", n.Name))
+			u.doubts = append(u.doubts, fmt.Sprintf("node %s has never said what it uses; run gojail sweep there", n.Name))
 		}
 	}
 	if len(leases)+len(damaged)+len(nodes) == 0 {
-		u.Doubts = append(u.Doubts, "no node has ever said what it uses; run gojail sweep on the nodes")
+		u.doubts = append(u.doubts, "no node has ever said what it uses; run gojail sweep on the nodes")
 	}
 	return u, nil
 }
@@ -95,7 +95,7 @@ func (s *Store) clockMargin() (time.Duration, error) {
 
 // Users returns the uses of a version, for people: node by node.
 func (u *Survey) Users(j *Jail, v *Version) (list []string) {
-	for _, l := range u.Leases {
+	for _, l := range u.leases {
 		if words := l.words(j, v); len(words) > 0 {
 			list = append(list, l.Node+" ("+strings.Join(words, ", ")+")")
 		}
@@ -106,7 +106,7 @@ func (u *Survey) Users(j *Jail, v *Version) (list []string) {
 
 // Count returns the numbers of nodes and jobs that use a version.
 func (u *Survey) Count(v *Version) (nodes, jobs int) {
-	for _, l := range u.Leases {
+	for _, l := range u.leases {
 		used := false
 		for _, use := range l.Uses {
 			if use.Version == v.Version {
@@ -142,22 +142,22 @@ func (l *Lease) words(j *Jail, v *Version) (words []string) {
 	return words
 }
 
-// Judge returns who uses a version that is not current, and else why that cannot be told. The caller holds the
+// judge returns who uses a version that is not current, and else why that cannot be told. The caller holds the
 // jail's lock, so that the version does not become current.
 //
 // A node that said after the last switch what it uses, and sees the version no longer as current, cannot begin to use
 // it. Of an older lease the reverse is not known: the node may have begun since.
-func (u *Survey) Judge(j *Jail, v *Version) (used, doubts []string) {
+func (u *Survey) judge(j *Jail, v *Version) (used, doubts []string) {
 	if used = u.Users(j, v); len(used) > 0 {
 		return used, nil
 	}
-	doubts = append(doubts, u.Doubts...)
+	doubts = append(doubts, u.doubts...)
 	switched, err := j.lastSwitch()
 	if err != nil {
 		doubts = append(doubts, err.Error())
 	}
 	since := switched.Add(u.clocks)
-	for _, l := range u.Leases {
+	for _, l := range u.leases {
 		for _, why := range l.Unknown {
 			doubts = append(doubts, fmt.Sprintf("node %s: %s", l.Node, why))
 		}

@@ -222,7 +222,6 @@ func (r *request) clean() ([]mount.Tree, error) {
 		return nil, err
 	}
 	sandbox.RetryEnded(state, r.load, until, r.releaseNet)
-	r.refreshLease(state, until)
 	var trashes []string
 	if noted := r.words["scratch"]; noted != "" {
 		trashes = append(trashes, noted)
@@ -249,7 +248,7 @@ func (r *request) refreshLease(state *state.State, until time.Time) {
 	lease.Refresh(ctx, state, c, false)
 }
 
-// leasePatience is how long the store is waited for at the end of a job.
+// leasePatience is how long the store is waited for.
 const leasePatience = 5 * time.Second
 
 func earlier(a, b time.Time) time.Time {

@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/lease"
 	"github.com/gojail/gojail/gojail/sandbox"
 	"github.com/gojail/gojail/gojail/state"
@@ -64,17 +66,22 @@ Then it tells the store of jails which versions this node uses, see "gojail jail
 			for _, why := range left {
 				fmt.Fprintln(out, why)
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
-			defer cancel()
-			if err := lease.Refresh(ctx, state, c, true); err != nil {
-				fmt.Fprintln(out, tomlfile.Printable(err.Error())) // the node is clean nevertheless
-			}
+			tellStore(out, state, c)
 			err = errors.Join(err, err2, err3)
 			if err == nil && vfs+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+len(report.Unused)+len(report.Lost) == 0 {
 				fmt.Fprintln(out, "nothing to remove")
 			}
 			return err
 		},
+	}
+}
+
+// tellStore tells the store of jails what this node uses. Where it cannot, the node is clean nevertheless.
+func tellStore(out io.Writer, s *state.State, c *config.Config) {
+	ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
+	defer cancel()
+	if err := lease.Refresh(ctx, s, c, true); err != nil {
+		fmt.Fprintln(out, tomlfile.Printable(err.Error()))
 	}
 }
 
