@@ -38,6 +38,9 @@ type Finding struct {
 	// Silent reports that the jail's storage does not answer, Unfinished that it answers too slowly for
 	// the check, and Stale that a template has another root than the next job will.
 	Silent, Unfinished, Stale bool
+
+	Version string // of the store, that the jail's template has; "": not known
+	Behind  bool   // it is not the current one
 }
 
 func (f Finding) String() string {

@@ -16,6 +16,9 @@ import (
 // checkTemplate reports a template whose root is not what the jail's path leads to: the storage was
 // switched to another tree, replaced or mounted anew since it was made. Root probes that path.
 func (c *checker) checkTemplate(j *config.Jail, root *probe) {
+	if c.checkVersion(j) {
+		return
+	}
 	if root.err != nil {
 		return // without a root nothing can be compared
 	}

@@ -16,6 +16,7 @@ import (
 
 	jailcheck "github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/lease"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/healthcheck/check"
@@ -42,12 +43,31 @@ func jails(ctx context.Context, h *check.Host, s *check.Settings) check.Finding 
 		limit = min(limit, time.Until(end)*4/5) // the rest is for the answer
 	}
 	now := jailState{Memory: jailcheck.Watch(n, before.Memory, h.Now(), limit, func(f jailcheck.Finding) { judgeJail(&p, f) })}
+	tellStore(ctx, h, n)
 	f := p.buildFinding("all jails can be assembled")
 	if f.Verdict == check.Fail {
 		now.Text = f.Text
 	}
 	f.State, _ = json.Marshal(now)
 	return f
+}
+
+// leasePatience is how long the store of jails is waited for.
+const leasePatience = time.Second
+
+// tellStore tells the store which versions of jails this node uses. What it cannot tell keeps versions in the store.
+func tellStore(ctx context.Context, h *check.Host, n jailcheck.Node) {
+	c, err := node.Load(n.Config, h.Node)
+	if err != nil || c.Store == "" {
+		return
+	}
+	s, err := state.OpenState(n.State)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leasePatience)
+	defer cancel()
+	lease.Refresh(ctx, s, c, false)
 }
 
 // jailLimit is the time for the jails, less than the check's timeout: a finding that was not given names
@@ -75,6 +95,11 @@ func recallJails(h *check.Host) string { return readJailState(h).Text }
 // judgeJail adds a finding of gojail's check. Conditions that users can cause do not drain the
 // node, since users could cause them on all nodes.
 func judgeJail(p *problems, f jailcheck.Finding) {
+	if f.Version != "" {
+		p.metrics = append(p.metrics, check.Metric{Name: "jail_template_current", Value: boolValue(!f.Behind),
+			Help:   "1 if the jail's template on this node has the current version of the store, 0 if it has an older one.",
+			Labels: map[string]string{"jail": strings.TrimPrefix(f.Subject, "jail "), "version": f.Version}})
+	}
 	switch f.Level {
 	case jailcheck.Fail:
 		tell := p.addFailure

@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"gojail/site":      {"gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "gojail/cdi", "internal"},
 	"gojail/mount":     {"gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "internal"},
 	"gojail/sandbox":   {"gojail/site", "gojail/mount", "gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "internal"},
-	"gojail/check":     {"gojail/sandbox", "gojail/site", "gojail/mount", "gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "gojail/cdi", "gojail/seccomp", "internal"},
+	"gojail/check":     {"gojail/store", "gojail/sandbox", "gojail/site", "gojail/mount", "gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "gojail/cdi", "gojail/seccomp", "internal"},
 	"gojail/unpack":    {"internal"},
 	"gojail/source":    {"internal"},
 	"gojail/store":     {"internal"},
