@@ -94,9 +94,9 @@ func (s *Store) clockMargin() (time.Duration, error) {
 }
 
 // Users returns the uses of a version, for people: node by node.
-func (u *Survey) Users(j *Jail, v *Version) (list []string) {
+func (u *Survey) Users(v *Version) (list []string) {
 	for _, l := range u.leases {
-		if words := l.words(j, v); len(words) > 0 {
+		if words := l.words(v); len(words) > 0 {
 			list = append(list, l.Node+" ("+strings.Join(words, ", ")+")")
 		}
 	}
@@ -127,14 +127,11 @@ func (u *Survey) Count(v *Version) (nodes, jobs int) {
 const wordsMost = 5
 
 // words returns what a node uses a version for.
-func (l *Lease) words(j *Jail, v *Version) (words []string) {
+func (l *Lease) words(v *Version) (words []string) {
 	for _, use := range l.Uses {
 		if use.Version == v.Version && !slices.Contains(words, use.By) {
 			words = append(words, use.By)
 		}
-	}
-	if l.Current[j.Name] == v.file && !v.Current {
-		words = append(words, "sees no switch yet")
 	}
 	if more := len(words) - wordsMost; more > 0 {
 		words = append(words[:wordsMost], fmt.Sprintf("%d more", more))
@@ -148,7 +145,13 @@ func (l *Lease) words(j *Jail, v *Version) (words []string) {
 // A node that said after the last switch what it uses, and sees the version no longer as current, cannot begin to use
 // it. Of an older lease the reverse is not known: the node may have begun since.
 func (u *Survey) judge(j *Jail, v *Version) (used, doubts []string) {
-	if used = u.Users(j, v); len(used) > 0 {
+	used = u.Users(v)
+	for _, l := range u.leases {
+		if l.Current[j.Name] == v.file {
+			used = append(used, l.Node+" (sees no switch yet)")
+		}
+	}
+	if len(used) > 0 {
 		return used, nil
 	}
 	doubts = append(doubts, u.doubts...)

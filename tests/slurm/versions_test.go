@@ -105,7 +105,7 @@ func TestVersionsOfAJail(t *testing.T) {
 	wrote("begun\n")
 	second := buildVersion(t, c, debianImage(t, c, "second\n"))
 	sees(t, c, "first\n") // a version that was built is not in use
-	assert.Equal(t, "jail debian: version "+second+" is current, it was "+first+"\n", jailCommand(t, c, "switch", "debian", second))
+	assert.Equal(t, "jail debian: version "+second+" is current, it was "+first+"\nstill has "+first+": n1 (template of jail stored)\n", jailCommand(t, c, "switch", "debian", second))
 	sees(t, c, "second\n")
 	require.NoError(t, os.WriteFile(c.Path(filepath.Join(filepath.Dir(output), "switched")), nil, 0o644))
 	wrote("begun\nfirst\nfirst\ndone\n")

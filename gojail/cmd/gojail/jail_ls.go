@@ -82,7 +82,7 @@ func (j *jailCommand) listStored(names []string) ([]storedJail, error) {
 		}
 		row := storedJail{Name: jail.Name, Versions: []storedVersion{}}
 		for _, v := range versions {
-			stored := storedVersion{Record: v.Record, Current: v.Current, Users: append([]string{}, u.Users(jail, v)...)}
+			stored := storedVersion{Record: v.Record, Current: v.Current, Users: append([]string{}, u.Users(v)...)}
 			stored.nodes, stored.jobs = u.Count(v)
 			if v.Err != nil {
 				stored.Error = v.Err.Error()

@@ -100,7 +100,7 @@ func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Move
 		fmt.Fprintln(w, tomlfile.Printable(err.Error()))
 		return
 	}
-	for _, user := range u.Users(jail, v) {
+	for _, user := range u.Users(v) {
 		fmt.Fprintf(w, "still has %s: %s\n", v.Version, tomlfile.Printable(user))
 	}
 }
