@@ -11,8 +11,8 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// argumentTable has, for each 64-bit system call, a digit for each argument: the number of bytes that the
-// kernel uses, "-" for none. They follow the types in include/linux/syscalls.h and SYSCALL_DEFINE, and
+// argumentTable holds, for each 64-bit system call, a digit for each argument: the number of bytes that the
+// kernel uses, "-" for none. The digits follow the types in include/linux/syscalls.h and SYSCALL_DEFINE, and
 // are 4 as well where the call takes a long and truncates it at once: the flags of clone (lower_32_bits),
 // the descriptors of mmap and readv and their relatives (fdget), the mode of mbind, the process of
 // ptrace.
@@ -38,8 +38,8 @@ func readArguments(text string) map[string]string {
 // shortIDs are the system calls whose 32-bit form takes 16-bit user and group ids (kernel/uid16.c).
 var shortIDs = []string{"chown", "fchown", "lchown", "setfsgid", "setfsuid", "setgid", "setregid", "setresgid", "setresuid", "setreuid", "setuid"}
 
-// width returns the number of bytes of an argument that the kernel uses.
-func (a abi) width(name string, index uint) (int, error) {
+// argumentWidth returns the number of bytes of an argument that the kernel uses.
+func (a abi) argumentWidth(name string, index uint) (int, error) {
 	digits, known := argumentWidths[name]
 	switch {
 	case !known && a.wide:
@@ -69,9 +69,9 @@ type comparison struct {
 	seen       uint64
 }
 
-// comparison returns the meaning of a condition for a system call.
-func (a abi) comparison(name string, arg specs.LinuxSeccompArg) (comparison, error) {
-	bytes, err := a.width(name, arg.Index)
+// readComparison returns the meaning of a condition for a system call.
+func (a abi) readComparison(name string, arg specs.LinuxSeccompArg) (comparison, error) {
+	bytes, err := a.argumentWidth(name, arg.Index)
 	if err != nil {
 		return comparison{}, err
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // TestDefaultComparesKnownArguments lists what the default profile compares, for tasks without
-// and with capabilities: a new release of it may compare an argument of which nobody has looked
-// how many bits the kernel takes.
+// and with capabilities: a new release of the profile may compare an argument whose width in the
+// kernel has not been reviewed.
 func TestDefaultComparesKnownArguments(t *testing.T) {
 	type argument struct {
 		name  string
@@ -28,13 +28,13 @@ func TestDefaultComparesKnownArguments(t *testing.T) {
 		{"clone", 0}:       4, // lower_32_bits(clone_flags), kernel/fork.c
 	}
 	compared := map[argument]int{}
-	for _, caps := range [][]string{nil, slices.Collect(maps.Keys(everyCapability(t)))} {
+	for _, caps := range [][]string{nil, slices.Collect(maps.Keys(listCapabilities(t)))} {
 		p, err := Default(caps)
 		require.NoError(t, err)
 		for _, rule := range p.Syscalls {
 			for _, name := range rule.Names {
 				for _, arg := range rule.Args {
-					bytes, err := abi{wide: true}.width(name, arg.Index)
+					bytes, err := abi{wide: true}.argumentWidth(name, arg.Index)
 					require.NoError(t, err)
 					require.Less(t, int(arg.Index), len(argumentWidths[name]), "%s has no such argument", name)
 					compared[argument{name, arg.Index}] = bytes
@@ -45,8 +45,8 @@ func TestDefaultComparesKnownArguments(t *testing.T) {
 	assert.Equal(t, reviewed, compared)
 }
 
-// everyCapability returns the capabilities that the profile's conditions name.
-func everyCapability(t *testing.T) map[string]bool {
+// listCapabilities returns the capabilities that the profile's conditions name.
+func listCapabilities(t *testing.T) map[string]bool {
 	t.Helper()
 	caps := map[string]bool{}
 	for _, rule := range moby.DefaultProfile().Syscalls {
@@ -75,7 +75,7 @@ func TestArgumentTable(t *testing.T) {
 	}
 }
 
-// TestUnseenBits: of a narrow argument only the bits count that the kernel looks at, and a
+// TestUnseenBits: only those bits of a narrow argument are compared that the kernel uses, and a
 // value may be written as the negative number that it is.
 func TestUnseenBits(t *testing.T) {
 	for _, test := range []struct {
@@ -103,9 +103,9 @@ func tryUnseenBits(t *testing.T, machine string, i int, name string, index uint,
 	a, seen := machines[machine][i], ^uint64(0)>>(64-8*bytes)
 	for op, holds := range truth {
 		for _, v := range []uint64{0, 1, 7, 8, 40, seen, ^uint64(0), ^uint64(1)} {
-			p := one(specs.LinuxSeccompArg{Index: index, Value: v, ValueTwo: v & 41, Op: op})
+			p := newProfile(specs.LinuxSeccompArg{Index: index, Value: v, ValueTwo: v & 41, Op: op})
 			p.Syscalls[0].Names, p.Architectures = []string{name}, []specs.Arch{machines[machine][0].oci, a.oci}
-			program := build(t, machine, p)
+			program := compileFor(t, machine, p)
 			for _, low := range []uint64{0, 1, 8, 39, 40, 41, seen - 1, seen} {
 				for _, high := range []uint64{0, seen + 1, 0xdeadbeef << 32, ^seen} {
 					args := make([]uint64, 6)
@@ -114,7 +114,7 @@ func tryUnseenBits(t *testing.T, machine string, i int, name string, index uint,
 					if holds(low, v&seen, v&41&seen) {
 						want = allow
 					}
-					got := ask(t, program, a.audit, number(t, machine, i, name), args...)
+					got := runProgram(t, program, a.audit, findNumber(t, machine, i, name), args...)
 					require.Equal(t, want, got, "%s %s %s %#x with %#x", a.oci, name, op, v, low|high)
 				}
 			}
@@ -122,11 +122,11 @@ func tryUnseenBits(t *testing.T, machine string, i int, name string, index uint,
 	}
 }
 
-// TestUnknownArguments: what is not in the table is not guessed at.
+// TestUnknownArguments: the width of an argument that the table lacks is an error, not a guess.
 func TestUnknownArguments(t *testing.T) {
-	_, err := abi{wide: true}.width("new_call", 0)
+	_, err := abi{wide: true}.argumentWidth("new_call", 0)
 	assert.EqualError(t, err, `a rule compares arguments of "new_call", whose width in the kernel is unknown; remove the comparison`)
-	width, err := abi{}.width("new_call", 0)
+	width, err := abi{}.argumentWidth("new_call", 0)
 	require.NoError(t, err)
 	assert.Equal(t, 4, width, "of a 32-bit call")
 }

@@ -22,18 +22,18 @@ func BenchmarkCompile(b *testing.B) {
 	b.ReportMetric(float64(len(program)/8), "instructions")
 }
 
-// BenchmarkGetppid is what a system call costs: with no filter, with the default one,
-// and with one whose answer the kernel must work out each time (an argument matters).
+// BenchmarkGetppid measures a system call without a filter, with the default one, and with one that
+// the kernel must run each time, since an argument matters.
 func BenchmarkGetppid(b *testing.B) {
 	p, err := Default(nil)
 	require.NoError(b, err)
-	dear := *p
-	dear.Syscalls = append([]specs.LinuxSyscall{{Names: []string{"getppid"}, Action: specs.ActErrno,
+	costly := *p
+	costly.Syscalls = append([]specs.LinuxSyscall{{Names: []string{"getppid"}, Action: specs.ActErrno,
 		Args: []specs.LinuxSeccompArg{{Index: 0, Value: 1 << 40, Op: specs.OpEqualTo}}}}, p.Syscalls...)
 	for _, bench := range []struct {
 		name    string
 		profile *specs.LinuxSeccomp
-	}{{"none", nil}, {"default", p}, {"argument", &dear}} {
+	}{{"none", nil}, {"default", p}, {"argument", &costly}} {
 		b.Run(bench.name, func(b *testing.B) {
 			done := make(chan error)
 			go func() { // on a thread that ends with its filter
@@ -41,7 +41,7 @@ func BenchmarkGetppid(b *testing.B) {
 				if bench.profile != nil {
 					program, err := Compile(bench.profile)
 					if err == nil {
-						err = install(program)
+						err = installFilter(program)
 					}
 					if err != nil {
 						done <- err

@@ -25,73 +25,73 @@ type step struct {
 	yes, no target
 }
 
-// steps returns the code of one comparison. The program loads an argument as two words; the high word is
+// compileSteps returns the code of one comparison. The program loads an argument as two words; the high word is
 // skipped where the kernel ignores it.
-func (c comparison) steps() ([]step, error) {
+func (c comparison) compileSteps() ([]step, error) {
 	switch c.op {
 	case specs.OpEqualTo:
-		return c.equal(c.seen, c.value, isTrue, isFalse), nil
+		return c.compileEqual(c.seen, c.value, isTrue, isFalse), nil
 	case specs.OpNotEqual:
-		return c.equal(c.seen, c.value, isFalse, isTrue), nil
+		return c.compileEqual(c.seen, c.value, isFalse, isTrue), nil
 	case specs.OpMaskedEqual:
-		return c.equal(c.value, c.two, isTrue, isFalse), nil
+		return c.compileEqual(c.value, c.two, isTrue, isFalse), nil
 	case specs.OpGreaterThan:
-		return c.order(unix.BPF_JGT, isTrue, isFalse), nil
+		return c.compileOrder(unix.BPF_JGT, isTrue, isFalse), nil
 	case specs.OpGreaterEqual:
-		return c.order(unix.BPF_JGE, isTrue, isFalse), nil
+		return c.compileOrder(unix.BPF_JGE, isTrue, isFalse), nil
 	case specs.OpLessThan:
-		return c.order(unix.BPF_JGE, isFalse, isTrue), nil
+		return c.compileOrder(unix.BPF_JGE, isFalse, isTrue), nil
 	case specs.OpLessEqual:
-		return c.order(unix.BPF_JGT, isFalse, isTrue), nil
+		return c.compileOrder(unix.BPF_JGT, isFalse, isTrue), nil
 	}
 	return nil, fmt.Errorf("unknown comparison %q in the profile", c.op)
 }
 
-// wide reports whether the kernel uses the high word.
-func (c comparison) wide() bool { return c.seen>>32 != 0 }
+// isWide reports whether the kernel uses the high word.
+func (c comparison) isWide() bool { return c.seen>>32 != 0 }
 
-// equal returns the code that tests whether argument & mask == value.
-func (c comparison) equal(mask, value uint64, yes, no target) (steps []step) {
-	if c.wide() && (mask>>32 != 0 || value>>32 != 0) {
-		steps = append(steps, loadArg(c.index, high)...)
+// compileEqual returns the code that tests whether argument & mask == value.
+func (c comparison) compileEqual(mask, value uint64, yes, no target) (steps []step) {
+	if c.isWide() && (mask>>32 != 0 || value>>32 != 0) {
+		steps = append(steps, loadArgument(c.index, high)...)
 		steps = append(steps, keepBits(uint32(mask>>32))...)
-		steps = append(steps, step{jump(unix.BPF_JEQ, uint32(value>>32), 0, 0), next, no})
+		steps = append(steps, step{jumpIf(unix.BPF_JEQ, uint32(value>>32), 0, 0), next, no})
 	}
-	steps = append(steps, loadArg(c.index, low)...)
+	steps = append(steps, loadArgument(c.index, low)...)
 	steps = append(steps, keepBits(uint32(mask))...)
-	return append(steps, step{jump(unix.BPF_JEQ, uint32(value), 0, 0), yes, no})
+	return append(steps, step{jumpIf(unix.BPF_JEQ, uint32(value), 0, 0), yes, no})
 }
 
-// isAmong returns the code that tests whether the argument is one of the rules' values, which have the
+// compileRow returns the code that tests whether the argument is one of the rules' values, which have the
 // same high word.
-func isAmong(rules []rule) (steps []step) {
+func compileRow(rules []rule) (steps []step) {
 	c := rules[0].comparisons[0]
-	if c.wide() {
-		steps = append(loadArg(c.index, high), step{jump(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, isFalse})
+	if c.isWide() {
+		steps = append(loadArgument(c.index, high), step{jumpIf(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, isFalse})
 	}
-	steps = append(steps, loadArg(c.index, low)...)
+	steps = append(steps, loadArgument(c.index, low)...)
 	steps = append(steps, keepBits(uint32(c.seen))...)
 	for _, r := range rules {
-		steps = append(steps, step{jump(unix.BPF_JEQ, uint32(r.comparisons[0].value), 0, 0), isTrue, next})
+		steps = append(steps, step{jumpIf(unix.BPF_JEQ, uint32(r.comparisons[0].value), 0, 0), isTrue, next})
 	}
 	steps[len(steps)-1].no = isFalse
 	return steps
 }
 
-// order returns the code that tests whether argument > value, or >=, by op, as unsigned numbers. The high
+// compileOrder returns the code that tests whether argument > value, or >=, by op, as unsigned numbers. The high
 // word decides unless it is equal; then the low word decides.
-func (c comparison) order(op uint16, yes, no target) (steps []step) {
-	if c.wide() {
-		steps = append(loadArg(c.index, high),
-			step{jump(unix.BPF_JGT, uint32(c.value>>32), 0, 0), yes, next},
-			step{jump(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, no})
+func (c comparison) compileOrder(op uint16, yes, no target) (steps []step) {
+	if c.isWide() {
+		steps = append(loadArgument(c.index, high),
+			step{jumpIf(unix.BPF_JGT, uint32(c.value>>32), 0, 0), yes, next},
+			step{jumpIf(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, no})
 	}
-	steps = append(steps, loadArg(c.index, low)...)
+	steps = append(steps, loadArgument(c.index, low)...)
 	steps = append(steps, keepBits(uint32(c.seen))...)
-	return append(steps, step{jump(op, uint32(c.value), 0, 0), yes, no})
+	return append(steps, step{jumpIf(op, uint32(c.value), 0, 0), yes, no})
 }
 
-// keepBits clears the bits of the loaded word that mask lacks.
+// keepBits returns the code that clears the bits of the loaded word that mask lacks.
 func keepBits(mask uint32) []step {
 	if mask == ^uint32(0) {
 		return nil
@@ -104,18 +104,18 @@ const (
 	high
 )
 
-// loadArg loads half of an argument, in the byte order of the machine.
-func loadArg(index uint, half int) []step {
+// loadArgument returns the code that loads half of an argument, in the byte order of the machine.
+func loadArgument(index uint, half int) []step {
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 { // big-endian
 		half = high - half
 	}
-	return []step{{ins: load(offsetArgs + 8*uint32(index) + 4*uint32(half))}}
+	return []step{{ins: loadWord(offsetArgs + 8*uint32(index) + 4*uint32(half))}}
 }
 
-// settleRest converts targets to distances; rest instructions of the rule follow. The longest rule, six
+// resolveJumps converts targets to distances; rest instructions of the rule follow. The longest rule, six
 // arguments with at most 6 instructions each, and the longest row of values stay below 255, the maximum
 // distance of a jump.
-func settleRest(steps []step, rest int) code {
+func resolveJumps(steps []step, rest int) code {
 	var all code
 	for i, s := range steps {
 		behind := len(steps) - i - 1

@@ -45,33 +45,33 @@ func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 	if len(p.Architectures) > 0 && !slices.Contains(p.Architectures, machine[0].oci) {
 		return nil, fmt.Errorf("the profile is not for this machine; add %s to its architectures", machine[0].oci)
 	}
-	program := code{load(offsetArch)}
+	program := code{loadWord(offsetArch)}
 	for i, a := range machine {
 		if i > 0 && !slices.Contains(p.Architectures, a.oci) {
 			continue
 		}
-		part, err := a.filter(p)
+		part, err := a.compileFilter(p)
 		if err != nil {
 			return nil, err
 		}
 		// A conditional jump has 8 bits, which is too short here.
-		program = append(program, jump(unix.BPF_JEQ, a.audit, 1, 0), far(len(part)))
+		program = append(program, jumpIf(unix.BPF_JEQ, a.audit, 1, 0), jumpAlways(len(part)))
 		program = append(program, part...)
 	}
-	program = append(program, ret(unix.SECCOMP_RET_KILL_PROCESS))
+	program = append(program, returnValue(unix.SECCOMP_RET_KILL_PROCESS))
 	if len(program) > unix.BPF_MAXINSNS {
 		return nil, fmt.Errorf("the profile compiles to %d instructions, but the kernel accepts %d; use fewer conditions", len(program), unix.BPF_MAXINSNS)
 	}
 	return program, nil
 }
 
-// filter returns the code for all system calls of one ABI.
-func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
-	rules, newest, err := a.rules(p)
+// compileFilter returns the code for all system calls of one ABI.
+func (a abi) compileFilter(p *specs.LinuxSeccomp) (code, error) {
+	rules, newest, err := a.readRules(p)
 	if err != nil {
 		return nil, err
 	}
-	other, err := action(p.DefaultAction, p.DefaultErrnoRet)
+	other, err := readAction(p.DefaultAction, p.DefaultErrnoRet)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 		}
 	}
 	for n := uint32(0); n <= newest; n++ {
-		answer, err := answerOf(rules[n], other)
+		answer, err := compileRules(rules[n], other)
 		if err != nil {
 			return nil, err
 		}
@@ -91,17 +91,17 @@ func (a abi) filter(p *specs.LinuxSeccomp) (code, error) {
 	if p.DefaultAction == specs.ActErrno {
 		other = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	}
-	add(newest+1, code{ret(other)})
+	add(newest+1, code{returnValue(other)})
 	if a.x32 {
-		add(x32Bit, code{ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))})
+		add(x32Bit, code{returnValue(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))})
 	}
-	return append(code{load(offsetNumber)}, search(spans, newest)...), nil
+	return append(code{loadWord(offsetNumber)}, compileTree(spans, newest)...), nil
 }
 
-// rules returns the profile's rules by system call number, in the profile's order, and the highest number
+// readRules returns the profile's rules by system call number, in the profile's order, and the highest number
 // that it names.
-func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint32, err error) {
-	numbers, known := a.numbers()
+func (a abi) readRules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint32, err error) {
+	numbers, known := a.listNumbers()
 	rules = map[uint32][]rule{}
 	for _, from := range p.Syscalls {
 		for _, name := range from.Names {
@@ -112,7 +112,7 @@ func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint3
 				}
 				continue
 			}
-			r, err := a.rule(name, from)
+			r, err := a.readRule(name, from)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -123,20 +123,20 @@ func (a abi) rules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint3
 	return rules, newest, nil
 }
 
-func load(offset uint32) unix.SockFilter {
+func loadWord(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// jump returns a conditional jump that skips yes or no instructions.
-func jump(op uint16, k uint32, yes, no uint8) unix.SockFilter {
+// jumpIf returns a conditional jump that skips yes or no instructions.
+func jumpIf(op uint16, k uint32, yes, no uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, K: k, Jt: yes, Jf: no}
 }
 
-// far returns an unconditional jump.
-func far(skip int) unix.SockFilter {
+// jumpAlways returns an unconditional jump.
+func jumpAlways(skip int) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(skip)}
 }
 
-func ret(value uint32) unix.SockFilter {
+func returnValue(value uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value}
 }

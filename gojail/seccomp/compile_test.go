@@ -26,9 +26,9 @@ func TestComparisons(t *testing.T) {
 	for op, holds := range truth {
 		for _, v := range values {
 			for _, two := range []uint64{0, 8, 1 << 32, v} {
-				p := one(specs.LinuxSeccompArg{Index: 3, Value: v, ValueTwo: two, Op: op})
+				p := newProfile(specs.LinuxSeccompArg{Index: 3, Value: v, ValueTwo: two, Op: op})
 				p.Architectures = []specs.Arch{specs.ArchX86_64, specs.ArchX86}
-				program := build(t, "amd64", p)
+				program := compileFor(t, "amd64", p)
 				for _, arg := range values {
 					for i, abi := range machines["amd64"] {
 						a, b, c := arg, v, two
@@ -39,7 +39,7 @@ func TestComparisons(t *testing.T) {
 						if holds(a, b, c) {
 							want = allow
 						}
-						got := ask(t, program, abi.audit, number(t, "amd64", i, "mremap"), 0, 0, 0, arg)
+						got := runProgram(t, program, abi.audit, findNumber(t, "amd64", i, "mremap"), 0, 0, 0, arg)
 						require.Equal(t, want, got, "%s %#x %#x with %#x, ABI %d", op, v, two, arg, i)
 					}
 				}
@@ -59,8 +59,8 @@ var truth = map[specs.LinuxSeccompOperator]func(arg, v, two uint64) bool{
 	specs.OpMaskedEqual:  func(arg, v, two uint64) bool { return arg&v == two },
 }
 
-// one is a profile that allows mremap if args hold.
-func one(args ...specs.LinuxSeccompArg) *specs.LinuxSeccomp {
+// newProfile returns a profile that allows mremap if args hold.
+func newProfile(args ...specs.LinuxSeccompArg) *specs.LinuxSeccomp {
 	return &specs.LinuxSeccomp{
 		DefaultAction: specs.ActErrno,
 		Syscalls:      []specs.LinuxSyscall{{Names: []string{"mremap"}, Action: specs.ActAllow, Args: args}},
@@ -68,23 +68,23 @@ func one(args ...specs.LinuxSeccompArg) *specs.LinuxSeccomp {
 }
 
 func TestSeveralArguments(t *testing.T) {
-	mremap := number(t, "amd64", 0, "mremap")
+	mremap := findNumber(t, "amd64", 0, "mremap")
 	is := func(index uint, value uint64) specs.LinuxSeccompArg {
 		return specs.LinuxSeccompArg{Index: index, Value: value, Op: specs.OpEqualTo}
 	}
-	all := build(t, "amd64", one(is(0, 1), is(1, 2), is(5, 3)))
-	assert.Equal(t, allow, int(ask(t, all, unix.AUDIT_ARCH_X86_64, mremap, 1, 2, 0, 0, 0, 3)))
+	all := compileFor(t, "amd64", newProfile(is(0, 1), is(1, 2), is(5, 3)))
+	assert.Equal(t, allow, int(runProgram(t, all, unix.AUDIT_ARCH_X86_64, mremap, 1, 2, 0, 0, 0, 3)))
 	for _, args := range [][]uint64{{0, 2, 0, 0, 0, 3}, {1, 0, 0, 0, 0, 3}, {1, 2, 3}} {
-		assert.Equal(t, eperm, ask(t, all, unix.AUDIT_ARCH_X86_64, mremap, args...), "%v", args)
+		assert.Equal(t, eperm, runProgram(t, all, unix.AUDIT_ARCH_X86_64, mremap, args...), "%v", args)
 	}
 	// The same argument twice: each for itself.
-	any := build(t, "amd64", one(is(0, 1), is(0, 2)))
+	any := compileFor(t, "amd64", newProfile(is(0, 1), is(0, 2)))
 	for arg, want := range map[uint64]uint32{0: eperm, 1: allow, 2: allow, 3: eperm} {
-		assert.Equal(t, want, ask(t, any, unix.AUDIT_ARCH_X86_64, mremap, arg))
+		assert.Equal(t, want, runProgram(t, any, unix.AUDIT_ARCH_X86_64, mremap, arg))
 	}
 }
 
-// TestManyValues: rules that differ in a value only are one row of comparisons, and as many
+// TestManyValues: rules that differ only in a value are one row of comparisons, and as many
 // rows as jumps and high words make of them.
 func TestManyValues(t *testing.T) {
 	p := &specs.LinuxSeccomp{DefaultAction: specs.ActErrno, Architectures: []specs.Arch{specs.ArchX86_64, specs.ArchX86}}
@@ -104,10 +104,10 @@ func TestManyValues(t *testing.T) {
 	add(4, 0, specs.ActErrno, &errno)
 	add(5, 0, specs.ActErrno, &errno)
 	add(7, 0, specs.ActErrno, nil)
-	program := build(t, "amd64", p)
+	program := compileFor(t, "amd64", p)
 	assert.Less(t, len(program), 1000)
 	for i, abi := range machines["amd64"] {
-		mremap := number(t, "amd64", i, "mremap")
+		mremap := findNumber(t, "amd64", i, "mremap")
 		for v := range uint64(1360) {
 			want := uint32(eperm)
 			switch {
@@ -118,19 +118,19 @@ func TestManyValues(t *testing.T) {
 			case v == 4, v == 5:
 				want = unix.SECCOMP_RET_ERRNO | uint32(unix.EDOM)
 			}
-			require.Equal(t, want, ask(t, program, abi.audit, mremap, v), "%d, ABI %d", v, i)
+			require.Equal(t, want, runProgram(t, program, abi.audit, mremap, v), "%d, ABI %d", v, i)
 		}
-		assert.EqualValues(t, allow, ask(t, program, abi.audit, mremap, 7<<32))
-		assert.EqualValues(t, allow, ask(t, program, abi.audit, mremap, 1, 2))
+		assert.EqualValues(t, allow, runProgram(t, program, abi.audit, mremap, 7<<32))
+		assert.EqualValues(t, allow, runProgram(t, program, abi.audit, mremap, 1, 2))
 	}
-	assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, number(t, "amd64", 0, "mremap"), 7<<32|3))
-	assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, number(t, "amd64", 0, "mremap"), 3<<32))
+	assert.Equal(t, eperm, runProgram(t, program, unix.AUDIT_ARCH_X86_64, findNumber(t, "amd64", 0, "mremap"), 7<<32|3))
+	assert.Equal(t, eperm, runProgram(t, program, unix.AUDIT_ARCH_X86_64, findNumber(t, "amd64", 0, "mremap"), 3<<32))
 }
 
-// TestExceptions: a number that is answered otherwise than those around it.
+// TestExceptions: a system call number may have another answer than its neighbours.
 func TestExceptions(t *testing.T) {
 	refused := func(n uint32) bool { return n%2 == 1 && n != 41 || n == 100 || n == 300 }
-	numbers, _ := machines["amd64"][0].numbers()
+	numbers, _ := machines["amd64"][0].listNumbers()
 	for _, first := range []specs.LinuxSeccompAction{specs.ActAllow, specs.ActLog} {
 		p := &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
 		for name, n := range numbers {
@@ -140,67 +140,67 @@ func TestExceptions(t *testing.T) {
 				p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{name}, Action: first})
 			}
 		}
-		program := build(t, "amd64", p)
+		program := compileFor(t, "amd64", p)
 		for _, n := range numbers {
-			want, err := action(specs.ActAllow, nil)
+			want, err := readAction(specs.ActAllow, nil)
 			if refused(n) {
-				want, err = action(specs.ActErrno, nil)
+				want, err = readAction(specs.ActErrno, nil)
 			} else if n < 10 {
-				want, err = action(first, nil)
+				want, err = readAction(first, nil)
 			}
 			require.NoError(t, err)
-			require.Equal(t, want, ask(t, program, unix.AUDIT_ARCH_X86_64, n), n)
+			require.Equal(t, want, runProgram(t, program, unix.AUDIT_ARCH_X86_64, n), n)
 		}
 	}
 }
 
 func TestFirstRuleWins(t *testing.T) {
 	errno := uint(22)
-	p := one(specs.LinuxSeccompArg{Index: 0, Value: 5, Op: specs.OpEqualTo})
+	p := newProfile(specs.LinuxSeccompArg{Index: 0, Value: 5, Op: specs.OpEqualTo})
 	p.Syscalls = append(p.Syscalls,
 		specs.LinuxSyscall{Names: []string{"mremap"}, Action: specs.ActErrno, ErrnoRet: &errno},
 		specs.LinuxSyscall{Names: []string{"mremap"}, Action: specs.ActAllow})
-	program := build(t, "arm64", p)
-	mremap := number(t, "arm64", 0, "mremap")
-	assert.Equal(t, allow, int(ask(t, program, unix.AUDIT_ARCH_AARCH64, mremap, 5)))
-	assert.Equal(t, unix.SECCOMP_RET_ERRNO|uint32(22), ask(t, program, unix.AUDIT_ARCH_AARCH64, mremap, 6))
+	program := compileFor(t, "arm64", p)
+	mremap := findNumber(t, "arm64", 0, "mremap")
+	assert.Equal(t, allow, int(runProgram(t, program, unix.AUDIT_ARCH_AARCH64, mremap, 5)))
+	assert.Equal(t, unix.SECCOMP_RET_ERRNO|uint32(22), runProgram(t, program, unix.AUDIT_ARCH_AARCH64, mremap, 6))
 }
 
 // TestLongProgram: answers are found over distances that a conditional jump cannot skip.
 func TestLongProgram(t *testing.T) {
-	numbers, _ := machines["amd64"][0].numbers()
+	numbers, _ := machines["amd64"][0].listNumbers()
 	p := &specs.LinuxSeccomp{DefaultAction: specs.ActErrno}
 	for name, n := range numbers {
 		p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{name}, Action: specs.ActAllow,
 			Args: []specs.LinuxSeccompArg{{Value: uint64(n) + 1, Op: specs.OpEqualTo}}})
 	}
-	program := build(t, "amd64", p)
+	program := compileFor(t, "amd64", p)
 	require.Greater(t, len(program), 2000)
 	for name, n := range numbers {
-		assert.Equal(t, allow, int(ask(t, program, unix.AUDIT_ARCH_X86_64, n, uint64(n)+1)), name)
-		assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, n, uint64(n)), name)
+		assert.Equal(t, allow, int(runProgram(t, program, unix.AUDIT_ARCH_X86_64, n, uint64(n)+1)), name)
+		assert.Equal(t, eperm, runProgram(t, program, unix.AUDIT_ARCH_X86_64, n, uint64(n)), name)
 	}
 }
 
-// TestOtherConventions: what the profile says of one ABI is no way round by another.
+// TestOtherConventions: a call that the profile refuses cannot be made by another ABI.
 func TestOtherConventions(t *testing.T) {
-	p := one()
-	mremap := number(t, "amd64", 0, "mremap")
-	program := build(t, "amd64", p)
-	assert.Equal(t, allow, int(ask(t, program, unix.AUDIT_ARCH_X86_64, mremap)))
-	assert.Equal(t, nosys, ask(t, program, unix.AUDIT_ARCH_X86_64, mremap|x32Bit))
-	assert.Equal(t, nosys, ask(t, program, unix.AUDIT_ARCH_X86_64, x32Bit))
-	assert.Equal(t, kill, int(ask(t, program, unix.AUDIT_ARCH_I386, mremap)), "not listed")
-	assert.Equal(t, kill, int(ask(t, program, unix.AUDIT_ARCH_ARM, 5)))
-	assert.Equal(t, nosys, ask(t, program, unix.AUDIT_ARCH_X86_64, mremap+1), "newer than the profile")
-	assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, mremap-1))
+	p := newProfile()
+	mremap := findNumber(t, "amd64", 0, "mremap")
+	program := compileFor(t, "amd64", p)
+	assert.Equal(t, allow, int(runProgram(t, program, unix.AUDIT_ARCH_X86_64, mremap)))
+	assert.Equal(t, nosys, runProgram(t, program, unix.AUDIT_ARCH_X86_64, mremap|x32Bit))
+	assert.Equal(t, nosys, runProgram(t, program, unix.AUDIT_ARCH_X86_64, x32Bit))
+	assert.Equal(t, kill, int(runProgram(t, program, unix.AUDIT_ARCH_I386, mremap)), "not listed")
+	assert.Equal(t, kill, int(runProgram(t, program, unix.AUDIT_ARCH_ARM, 5)))
+	assert.Equal(t, nosys, runProgram(t, program, unix.AUDIT_ARCH_X86_64, mremap+1), "newer than the profile")
+	assert.Equal(t, eperm, runProgram(t, program, unix.AUDIT_ARCH_X86_64, mremap-1))
 
 	p.DefaultAction, p.Syscalls[0].Action = specs.ActAllow, specs.ActErrno
-	program = build(t, "amd64", p)
-	assert.Equal(t, eperm, ask(t, program, unix.AUDIT_ARCH_X86_64, mremap))
-	assert.Equal(t, allow, int(ask(t, program, unix.AUDIT_ARCH_X86_64, mremap+1)))
+	program = compileFor(t, "amd64", p)
+	assert.Equal(t, eperm, runProgram(t, program, unix.AUDIT_ARCH_X86_64, mremap))
+	assert.Equal(t, allow, int(runProgram(t, program, unix.AUDIT_ARCH_X86_64, mremap+1)))
 	for _, n := range []uint32{0, mremap} {
-		assert.Equal(t, nosys, ask(t, program, unix.AUDIT_ARCH_X86_64, n|x32Bit), "no way round a list of refusals")
+		assert.Equal(t, nosys, runProgram(t, program, unix.AUDIT_ARCH_X86_64, n|x32Bit), "no way round a list of refusals")
 	}
 }
 
@@ -243,18 +243,18 @@ func TestRefusedProfiles(t *testing.T) {
 			}
 		},
 	} {
-		p := one()
+		p := newProfile()
 		change(p)
 		_, err := Compile(p)
 		assert.ErrorContains(t, err, want)
 	}
 }
 
-// TestMachines: a rule that allows a call of other machines only is no error.
+// TestMachines: a rule that allows a call of other machines only is not an error.
 func TestMachines(t *testing.T) {
-	p := one()
+	p := newProfile()
 	p.Syscalls[0].Names = append(p.Syscalls[0].Names, "s390_runtime_instr", "set_tls")
-	build(t, "arm64", p)
+	compileFor(t, "arm64", p)
 	_, err := compile(p, nil)
 	assert.ErrorContains(t, err, "write seccomp = \"none\" for this jail")
 }

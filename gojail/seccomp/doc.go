@@ -15,19 +15,19 @@
 //   - mount, setns, unshare, bpf, perf_event_open, userfaultfd, io_uring, keyctl and
 //     new user namespaces (so: rootless containers inside the jail) fail with EPERM;
 //   - clone3 and calls newer than the profile fail with ENOSYS, so that C libraries
-//     fall back to what they did before, as runc has it;
+//     fall back to older calls, as in runc;
 //   - process_vm_readv (single-copy MPI) and ptrace of one's own processes work;
-//   - the memory policy calls work, other than at Docker, see additions.
+//   - the memory policy calls work, unlike in Docker, see additions.
 //
 // The package supports amd64, with 32-bit programs if the profile lists them, and arm64. x32 calls fail
-// with ENOSYS; a call by any other convention kills the process.
+// with ENOSYS; a call by any other ABI kills the process.
 //
-// The package does not use libseccomp, which each node would need in a release that knows the profile's
+// The package does not use libseccomp, which each node would need in a release that has all of the profile's
 // names (2.5.4 lacks 14 of them), and which would prevent static linking of the command. The tests
-// compare both call by call.
+// compare the two filters call by call.
 //
-// One difference is intended: of an argument that the kernel takes as int, only those 32 bits are
-// compared (of a mode 16, see arguments.txt), whatever the profile does with it. libseccomp compares 64
+// One difference is intended: only 32 bits are compared of an argument that the kernel takes as int, and
+// 16 of a mode (see arguments.txt), whatever the profile does with it. libseccomp compares 64
 // bits, as seccomp(2) shows them, and takes socket(0x100000028, ...) for another family than AF_VSOCK.
 // All comparisons are unsigned; -1 may be written as 0xffffffff or with all 64 bits. A value that such an
 // argument cannot have is an error.

@@ -22,33 +22,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain: with GOJAIL_TEST_FILTER this binary installs the program and becomes
-// the command that its arguments name.
+// TestMain runs the tests. With GOJAIL_TEST_FILTER it installs that program and executes the command
+// that its arguments name.
 func TestMain(m *testing.M) {
 	text, ok := os.LookupEnv("GOJAIL_TEST_FILTER")
 	if !ok {
 		os.Exit(m.Run())
 	}
-	fmt.Fprintln(os.Stderr, become(text, os.Args[1:]))
+	fmt.Fprintln(os.Stderr, executeFiltered(text, os.Args[1:]))
 	os.Exit(1)
 }
 
-func become(filter string, argv []string) error {
+func executeFiltered(filter string, argv []string) error {
 	runtime.LockOSThread()
 	program, err := hex.DecodeString(filter)
 	if err != nil {
 		return err
 	}
 	if len(program) > 0 {
-		if err := install(program); err != nil {
+		if err := installFilter(program); err != nil {
 			return err
 		}
 	}
 	return unix.Exec(argv[0], argv, nil)
 }
 
-// install filters this thread for good.
-func install(program []byte) error {
+// installFilter installs the program for this thread, which cannot remove it.
+func installFilter(program []byte) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func install(program []byte) error {
 	return nil
 }
 
-// caller is a program that makes one system call.
-func caller(t *testing.T) string {
+// buildCaller returns the path of a program that makes one system call.
+func buildCaller(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "call")
 	if out, err := exec.Command("gcc", "-static", "-o", path, "testdata/call.c").CombinedOutput(); err != nil {
@@ -70,8 +70,8 @@ func caller(t *testing.T) string {
 	return path
 }
 
-// try makes a call under a filter, none if it is nil: 0 or more, or -errno.
-func try(t *testing.T, program []byte, argv ...string) int64 {
+// makeCall returns the result of a call under a filter, or without one if program is nil: 0 or more, or -errno.
+func makeCall(t *testing.T, program []byte, argv ...string) int64 {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", argv...)
 	cmd.Env = []string{"GOJAIL_TEST_FILTER=" + hex.EncodeToString(program)}
@@ -84,7 +84,7 @@ func try(t *testing.T, program []byte, argv ...string) int64 {
 	return n
 }
 
-func compiled(t *testing.T, p *specs.LinuxSeccomp, err error) []byte {
+func compileProfile(t *testing.T, p *specs.LinuxSeccomp, err error) []byte {
 	t.Helper()
 	require.NoError(t, err)
 	program, err := Compile(p)
@@ -92,12 +92,12 @@ func compiled(t *testing.T, p *specs.LinuxSeccomp, err error) []byte {
 	return program
 }
 
-// TestKernel makes calls under the default filter, and without one, where each that
-// the filter refuses must fare otherwise.
+// TestKernel makes calls under the default filter and without one, where each call that the filter
+// refuses must have another result.
 func TestKernel(t *testing.T) {
-	call := caller(t)
+	call := buildCaller(t)
 	p, err := Default(nil)
-	program := compiled(t, p, err)
+	program := compileProfile(t, p, err)
 	differ := 0
 	const fine, refused, missing = int64(0), -int64(unix.EPERM), -int64(unix.ENOSYS)
 	for _, test := range []struct {
@@ -129,8 +129,8 @@ func TestKernel(t *testing.T) {
 		{"clone3", "", missing},
 		{"file_getattr", "-1", missing}, // newer than the profile
 	} {
-		argv := append([]string{call, "64", fmt.Sprint(number(t, runtime.GOARCH, 0, test.name))}, strings.Fields(test.args)...)
-		got, free := try(t, program, argv...), try(t, nil, argv...)
+		argv := append([]string{call, "64", fmt.Sprint(findNumber(t, runtime.GOARCH, 0, test.name))}, strings.Fields(test.args)...)
+		got, free := makeCall(t, program, argv...), makeCall(t, nil, argv...)
 		if test.want == fine {
 			assert.GreaterOrEqual(t, got, fine, "%s %s", test.name, test.args)
 			assert.GreaterOrEqual(t, free, fine, "%s %s", test.name, test.args)
@@ -142,38 +142,38 @@ func TestKernel(t *testing.T) {
 		}
 	}
 	assert.Greater(t, differ, 10)
-	unshared := fmt.Sprint(number(t, runtime.GOARCH, 0, "unshare"))
-	assert.Equal(t, fine, try(t, nil, call, "64", unshared, "0x10000000"), "without a filter it works")
-	vsock := []string{call, "64", fmt.Sprint(number(t, runtime.GOARCH, 0, "socket")), "0x100000028", "1"}
-	if plain := try(t, nil, call, "64", vsock[2], "40", "1"); plain >= 0 { // this kernel has vsock
-		assert.GreaterOrEqual(t, try(t, nil, vsock...), fine, "without a filter the high bits change nothing")
+	unshared := fmt.Sprint(findNumber(t, runtime.GOARCH, 0, "unshare"))
+	assert.Equal(t, fine, makeCall(t, nil, call, "64", unshared, "0x10000000"), "without a filter it works")
+	vsock := []string{call, "64", fmt.Sprint(findNumber(t, runtime.GOARCH, 0, "socket")), "0x100000028", "1"}
+	if plain := makeCall(t, nil, call, "64", vsock[2], "40", "1"); plain >= 0 { // this kernel has vsock
+		assert.GreaterOrEqual(t, makeCall(t, nil, vsock...), fine, "without a filter the high bits change nothing")
 	}
 }
 
-// TestX32: the numbers of the third convention have no way round.
+// TestX32: a call by a number of the x32 ABI is refused.
 func TestX32(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("needs amd64: other machines have no x32")
 	}
-	call := caller(t)
+	call := buildCaller(t)
 	p, err := Default(nil)
-	program := compiled(t, p, err)
+	program := compileProfile(t, p, err)
 	for _, name := range []string{"getpid", "socket", "unshare", "mount"} {
-		n := fmt.Sprint(number(t, "amd64", 0, name) | x32Bit)
-		assert.Equal(t, -int64(unix.ENOSYS), try(t, program, call, "64", n, "40", "1"), name)
+		n := fmt.Sprint(findNumber(t, "amd64", 0, name) | x32Bit)
+		assert.Equal(t, -int64(unix.ENOSYS), makeCall(t, program, call, "64", n, "40", "1"), name)
 	}
 }
 
-// TestThirtyTwoBits: the other door of the kernel has the same lock.
+// TestThirtyTwoBits: the filter refuses a 32-bit program the same calls.
 func TestThirtyTwoBits(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("needs amd64: 32-bit programs have a filter there only")
 	}
-	call := caller(t)
+	call := buildCaller(t)
 	p, err := Default(nil)
-	program := compiled(t, p, err)
+	program := compileProfile(t, p, err)
 	do := func(program []byte, name string, args ...string) int64 {
-		return try(t, program, append([]string{call, "32", fmt.Sprint(number(t, "amd64", 1, name))}, args...)...)
+		return makeCall(t, program, append([]string{call, "32", fmt.Sprint(findNumber(t, "amd64", 1, name))}, args...)...)
 	}
 	probe := exec.Command(call, "32", "20")
 	if out, err := probe.Output(); err != nil || strings.HasPrefix(string(out), "-") {
@@ -189,7 +189,7 @@ func TestThirtyTwoBits(t *testing.T) {
 	assert.Equal(t, -int64(unix.EFAULT), do(nil, "socketcall", "1", "0"))
 
 	p.Architectures = []specs.Arch{specs.ArchX86_64}
-	only := compiled(t, p, nil)
+	only := compileProfile(t, p, nil)
 	cmd := exec.Command("/proc/self/exe", call, "32", "20")
 	cmd.Env = []string{"GOJAIL_TEST_FILTER=" + hex.EncodeToString(only)}
 	var end *exec.ExitError
@@ -197,19 +197,19 @@ func TestThirtyTwoBits(t *testing.T) {
 	assert.Equal(t, syscall.SIGSYS, end.Sys().(syscall.WaitStatus).Signal())
 }
 
-// TestAdditions: what MPI needs is refused by Docker's profile as it is.
+// TestAdditions: Docker's own profile refuses the calls that additions allows.
 func TestAdditions(t *testing.T) {
-	call := caller(t)
-	p, err := moby.GetDefaultProfile(bounded(nil))
-	program := compiled(t, p, err)
+	call := buildCaller(t)
+	p, err := moby.GetDefaultProfile(newBoundedSpec(nil))
+	program := compileProfile(t, p, err)
 	ours, err := Default(nil)
-	mine := compiled(t, ours, err)
+	mine := compileProfile(t, ours, err)
 	for _, name := range additions {
 		if name == "set_mempolicy_home_node" {
 			continue // Linux 5.17
 		}
-		n := fmt.Sprint(number(t, runtime.GOARCH, 0, name))
-		assert.Equal(t, -int64(unix.EPERM), try(t, program, call, "64", n, "-1"), name)
-		assert.NotEqual(t, -int64(unix.EPERM), try(t, mine, call, "64", n, "-1"), name)
+		n := fmt.Sprint(findNumber(t, runtime.GOARCH, 0, name))
+		assert.Equal(t, -int64(unix.EPERM), makeCall(t, program, call, "64", n, "-1"), name)
+		assert.NotEqual(t, -int64(unix.EPERM), makeCall(t, mine, call, "64", n, "-1"), name)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ask runs a program as the kernel does and returns its answer. It knows the few
-// instructions that filters have, of ours and of libseccomp's.
-func ask(t *testing.T, program code, audit, number uint32, args ...uint64) uint32 {
+// runProgram runs a program as the kernel does and returns its answer. It implements the few
+// instructions that filters of this package and of libseccomp have.
+func runProgram(t *testing.T, program code, audit, number uint32, args ...uint64) uint32 {
 	t.Helper()
 	data := make([]uint32, 16)
 	data[0], data[1] = number, audit
@@ -55,17 +55,17 @@ func ask(t *testing.T, program code, audit, number uint32, args ...uint64) uint3
 	return 0
 }
 
-func build(t *testing.T, machine string, p *specs.LinuxSeccomp) code {
+func compileFor(t *testing.T, machine string, p *specs.LinuxSeccomp) code {
 	t.Helper()
 	program, err := compile(p, machines[machine])
 	require.NoError(t, err)
 	return program
 }
 
-// number is that of the call at the i-th ABI of a machine.
-func number(t *testing.T, machine string, i int, name string) uint32 {
+// findNumber returns the number of the call at the i-th ABI of a machine.
+func findNumber(t *testing.T, machine string, i int, name string) uint32 {
 	t.Helper()
-	numbers, _ := machines[machine][i].numbers()
+	numbers, _ := machines[machine][i].listNumbers()
 	n, ok := numbers[name]
 	require.True(t, ok, "%s has no %s", machine, name)
 	return n

@@ -16,7 +16,7 @@ import (
 )
 
 // additions are calls that Docker ties to a capability but jobs need without it. The kernel's own checks
-// suffice: the first ones act on the caller's memory (others' memory needs the rights of ptrace(2)), and
+// suffice: the first calls act on the caller's memory (that of another process requires the rights of ptrace(2)), and
 // pidfd_getfd can do nothing that ptrace could not.
 var additions = []string{
 	"get_mempolicy", "mbind", "set_mempolicy", "set_mempolicy_home_node", // MPI, NCCL, numactl
@@ -27,13 +27,13 @@ var additions = []string{
 // Default returns Docker's profile, with additions, for tasks with the bounding set caps
 // ("CAP_SYS_PTRACE", ...).
 func Default(caps []string) (*specs.LinuxSeccomp, error) {
-	p, err := moby.GetDefaultProfile(bounded(caps))
+	p, err := moby.GetDefaultProfile(newBoundedSpec(caps))
 	if err != nil {
 		return nil, fmt.Errorf("the default seccomp profile: %w", err)
 	}
 	for i, rule := range p.Syscalls {
-		// socketcall would give a 32-bit program the sockets that the profile refuses by family. All
-		// libraries have used the direct calls since Linux 4.3.
+		// A 32-bit program could open by socketcall the sockets that the profile refuses by family. C
+		// libraries use the direct calls, which Linux 4.3 added.
 		p.Syscalls[i].Names = slices.DeleteFunc(rule.Names, func(name string) bool { return name == "socketcall" })
 	}
 	nosys := uint(unix.ENOSYS)
@@ -50,9 +50,9 @@ func Load(path string, caps []string) (*specs.LinuxSeccomp, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := moby.LoadProfile(string(text), bounded(caps))
+	p, err := moby.LoadProfile(string(text), newBoundedSpec(caps))
 	if err != nil {
-		return nil, fmt.Errorf("%s: not a seccomp profile: %s", path, oneLine(err))
+		return nil, fmt.Errorf("%s: not a seccomp profile: %s", path, formatCause(err))
 	}
 	if p == nil || len(p.Syscalls) == 0 {
 		return nil, fmt.Errorf("%s: names no system calls; a profile has \"defaultAction\" and \"syscalls\"", path)
@@ -63,13 +63,13 @@ func Load(path string, caps []string) (*specs.LinuxSeccomp, error) {
 	return p, nil
 }
 
-// bounded returns a spec with everything that the profile's conditions test, besides architecture and
+// newBoundedSpec returns a spec with everything that the profile's conditions test, besides architecture and
 // kernel.
-func bounded(caps []string) *specs.Spec {
+func newBoundedSpec(caps []string) *specs.Spec {
 	return &specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{Bounding: caps}}}
 }
 
-func oneLine(err error) string {
+func formatCause(err error) string {
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner
 	}

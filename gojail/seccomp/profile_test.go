@@ -45,7 +45,7 @@ func TestDefaultByCapabilities(t *testing.T) {
 		require.NoError(t, err)
 		program, err := compile(p, thisMachine())
 		require.NoError(t, err)
-		got := ask(t, program, thisMachine()[0].audit, number(t, runtime.GOARCH, 0, test.name), test.args...)
+		got := runProgram(t, program, thisMachine()[0].audit, findNumber(t, runtime.GOARCH, 0, test.name), test.args...)
 		assert.Equal(t, test.want, got, "%s %v %v", test.name, test.args, test.caps)
 	}
 }
@@ -65,7 +65,7 @@ func TestLoad(t *testing.T) {
 	program, err := compile(p, thisMachine())
 	require.NoError(t, err)
 	for name, want := range map[string]uint32{"chroot": allow, "mount": eperm} {
-		assert.Equal(t, want, ask(t, program, thisMachine()[0].audit, number(t, runtime.GOARCH, 0, name)), name)
+		assert.Equal(t, want, runProgram(t, program, thisMachine()[0].audit, findNumber(t, runtime.GOARCH, 0, name)), name)
 	}
 
 	// As the runtime-spec has it.
@@ -75,7 +75,7 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, err)
 	program, err = compile(p, thisMachine())
 	require.NoError(t, err)
-	assert.Equal(t, nosys, ask(t, program, thisMachine()[0].audit, number(t, runtime.GOARCH, 0, "ptrace")))
+	assert.Equal(t, nosys, runProgram(t, program, thisMachine()[0].audit, findNumber(t, runtime.GOARCH, 0, "ptrace")))
 
 	for text, want := range map[string]string{
 		`{`:  path + ": not a seccomp profile: unexpected end of JSON input",

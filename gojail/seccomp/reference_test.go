@@ -27,26 +27,26 @@ func TestReference(t *testing.T) {
 		t.Skipf("needs gcc and libseccomp.so.2: %s", out)
 	}
 	for _, caps := range [][]string{nil, {"CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_NICE", "CAP_SYS_CHROOT"}} {
-		p, err := moby.GetDefaultProfile(bounded(caps)) // without what we change
+		p, err := moby.GetDefaultProfile(newBoundedSpec(caps)) // without what we change
 		require.NoError(t, err)
 		p.Architectures = []specs.Arch{specs.ArchX86_64, specs.ArchX86, specs.ArchAARCH64}
 		for machine, abis := range machines {
-			program := build(t, machine, p)
+			program := compileFor(t, machine, p)
 			for _, a := range abis {
-				theirs, lacks := libseccomp(t, reference, p, a)
-				numbers, _ := a.numbers()
+				theirs, lacks := compileByLibseccomp(t, reference, p, a)
+				numbers, _ := a.listNumbers()
 				seen := 0
 				for name, n := range numbers {
 					if n > 456 || slices.Contains(lacks, name) { // not known to libseccomp 2.5.4
 						continue
 					}
-					for _, args := range samples(p, name) {
+					for _, args := range listSamples(p, name) {
 						seen++
-						want := ask(t, theirs, a.audit, n, args...)
-						require.Equal(t, want, ask(t, program, a.audit, n, args...), "%s %s %#x", a.oci, name, args)
+						want := runProgram(t, theirs, a.audit, n, args...)
+						require.Equal(t, want, runProgram(t, program, a.audit, n, args...), "%s %s %#x", a.oci, name, args)
 						// libseccomp compares what the kernel drops, too.
 						unseen := withUnseenBits(t, a, name, args)
-						require.Equal(t, want, ask(t, program, a.audit, n, unseen...), "%s %s %#x", a.oci, name, unseen)
+						require.Equal(t, want, runProgram(t, program, a.audit, n, unseen...), "%s %s %#x", a.oci, name, unseen)
 					}
 				}
 				assert.Greater(t, seen, 300)
@@ -56,12 +56,12 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// withUnseenBits returns args with all bits set that the kernel does not look at.
+// withUnseenBits returns args with all bits set that the kernel ignores.
 func withUnseenBits(t *testing.T, a abi, name string, args []uint64) []uint64 {
 	t.Helper()
 	args = slices.Clone(args)
 	for i := range args {
-		bytes, err := a.width(name, uint(i))
+		bytes, err := a.argumentWidth(name, uint(i))
 		require.NoError(t, err)
 		if bytes < 8 {
 			args[i] |= ^uint64(0) << (8 * bytes)
@@ -70,8 +70,8 @@ func withUnseenBits(t *testing.T, a abi, name string, args []uint64) []uint64 {
 	return args
 }
 
-// samples are argument lists around the values that the rules of a call compare with.
-func samples(p *specs.LinuxSeccomp, name string) [][]uint64 {
+// listSamples returns argument lists around the values that the rules of a call compare with.
+func listSamples(p *specs.LinuxSeccomp, name string) [][]uint64 {
 	lists := [][]uint64{{}}
 	for _, rule := range p.Syscalls {
 		if !slices.Contains(rule.Names, name) {
@@ -88,15 +88,15 @@ func samples(p *specs.LinuxSeccomp, name string) [][]uint64 {
 	return lists
 }
 
-// libseccomp makes the filter of one ABI, and tells which names it lacks.
-func libseccomp(t *testing.T, reference string, p *specs.LinuxSeccomp, a abi) (program code, lacks []string) {
+// compileByLibseccomp returns libseccomp's filter for one ABI, and the names that libseccomp lacks.
+func compileByLibseccomp(t *testing.T, reference string, p *specs.LinuxSeccomp, a abi) (program code, lacks []string) {
 	t.Helper()
 	operators := []specs.LinuxSeccompOperator{"", specs.OpNotEqual, specs.OpLessThan, specs.OpLessEqual,
 		specs.OpEqualTo, specs.OpGreaterEqual, specs.OpGreaterThan, specs.OpMaskedEqual} // enum scmp_compare
 	var in bytes.Buffer
 	fmt.Fprintf(&in, "default %d %d\n", int32(a.audit), eperm)
 	for _, rule := range p.Syscalls {
-		value, err := action(rule.Action, rule.ErrnoRet)
+		value, err := readAction(rule.Action, rule.ErrnoRet)
 		require.NoError(t, err)
 		for _, name := range rule.Names {
 			fmt.Fprintf(&in, "rule %d %s %d", value, name, len(rule.Args))
@@ -116,7 +116,7 @@ func libseccomp(t *testing.T, reference string, p *specs.LinuxSeccomp, a abi) (p
 	return program, strings.Fields(errs.String())
 }
 
-// TestBytes: what Compile returns is the program, as the kernel wants it.
+// TestBytes: Compile returns the program as an array of struct sock_filter.
 func TestBytes(t *testing.T) {
 	p, err := Default(nil)
 	require.NoError(t, err)

@@ -16,13 +16,13 @@ type rule struct {
 	comparisons []comparison
 }
 
-// rule returns the meaning of a profile's rule for a system call.
-func (a abi) rule(name string, from specs.LinuxSyscall) (r rule, err error) {
-	if r.answer, err = action(from.Action, from.ErrnoRet); err != nil {
+// readRule returns the meaning of a profile's rule for a system call.
+func (a abi) readRule(name string, from specs.LinuxSyscall) (r rule, err error) {
+	if r.answer, err = readAction(from.Action, from.ErrnoRet); err != nil {
 		return r, err
 	}
 	for _, arg := range from.Args {
-		c, err := a.comparison(name, arg)
+		c, err := a.readComparison(name, arg)
 		if err != nil {
 			return r, err
 		}
@@ -31,30 +31,30 @@ func (a abi) rule(name string, from specs.LinuxSyscall) (r rule, err error) {
 	return r, nil
 }
 
-// answerOf returns the code that tests the rules of one system call in turn; other is the answer if none
+// compileRules returns the code that tests the rules of one system call in turn; other is the answer if none
 // matches.
-func answerOf(rules []rule, other uint32) (code, error) {
+func compileRules(rules []rule, other uint32) (code, error) {
 	var all code
 	for i := 0; i < len(rules); i++ {
 		rule := rules[i]
 		if len(rule.comparisons) == 0 {
-			return append(all, ret(rule.answer)), nil
+			return append(all, returnValue(rule.answer)), nil
 		}
 		if n := rowLength(rules[i:]); n > 1 {
-			part := isAmong(rules[i : i+n])
-			all = append(append(all, settleRest(part, 1)...), ret(rule.answer))
+			part := compileRow(rules[i : i+n])
+			all = append(append(all, resolveJumps(part, 1)...), returnValue(rule.answer))
 			i += n - 1
 			continue
 		}
 		for _, comparisons := range expandAlternatives(rule.comparisons) {
-			part, err := matchRule(comparisons, rule.answer)
+			part, err := compileRule(comparisons, rule.answer)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, part...)
 		}
 	}
-	return append(all, ret(other)), nil
+	return append(all, returnValue(other)), nil
 }
 
 // longestRow is the limit of a row, so that its jumps fit in 8 bits.
@@ -90,22 +90,22 @@ func expandAlternatives(all []comparison) [][]comparison {
 	return [][]comparison{all}
 }
 
-// matchRule returns the code that answers value if all comparisons hold, and otherwise continues behind
+// compileRule returns the code that answers value if all comparisons hold, and otherwise continues behind
 // itself.
-func matchRule(comparisons []comparison, value uint32) (code, error) {
-	all := code{ret(value)}
+func compileRule(comparisons []comparison, value uint32) (code, error) {
+	all := code{returnValue(value)}
 	for _, c := range slices.Backward(comparisons) {
-		part, err := c.steps()
+		part, err := c.compileSteps()
 		if err != nil {
 			return nil, err
 		}
-		all = append(settleRest(part, len(all)), all...)
+		all = append(resolveJumps(part, len(all)), all...)
 	}
 	return all, nil
 }
 
-// action returns the value of an action for a filter to return, seccomp(2).
-func action(a specs.LinuxSeccompAction, errno *uint) (uint32, error) {
+// readAction returns the value of an action for a filter to return, seccomp(2).
+func readAction(a specs.LinuxSeccompAction, errno *uint) (uint32, error) {
 	value := uint32(unix.EPERM)
 	if errno != nil {
 		if *errno > 4095 { // MAX_ERRNO, linux/err.h

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// table has the numbers of the system calls, "-" for none, from golang.org/x/sys; TestTable -update
+// table holds the numbers of the system calls, "-" for none, from golang.org/x/sys; TestTable -update
 // rewrites it for a newer release of that module.
 //
 //go:embed syscalls.txt
@@ -42,8 +42,8 @@ var machines = map[string][]abi{
 
 func thisMachine() []abi { return machines[runtime.GOARCH] }
 
-// numbers returns the system calls of one ABI by name, and the names of all system calls.
-func (a abi) numbers() (numbers map[string]uint32, known map[string]bool) {
+// listNumbers returns the system calls of one ABI by name, and the names of all system calls.
+func (a abi) listNumbers() (numbers map[string]uint32, known map[string]bool) {
 	numbers, known = map[string]uint32{}, map[string]bool{}
 	for line := range strings.Lines(table) {
 		words := strings.Fields(line)

@@ -21,12 +21,12 @@ type exception struct {
 	answer code
 }
 
-// mostExceptions is the limit of exceptions in a span: each costs all numbers of the span a test.
+// mostExceptions is the limit of exceptions in a span: each one adds a test to all numbers of the span.
 const mostExceptions = 8
 
-// fold turns each span of one number inside another span into an exception, which costs one test instead
+// foldSpans turns each span of one number inside another span into an exception, which costs one test instead
 // of two.
-func fold(spans []span) (folded []span) {
+func foldSpans(spans []span) (folded []span) {
 	for i := 0; i < len(spans); i++ {
 		if n := len(folded); n > 0 && i+1 < len(spans) && len(folded[n-1].but) < mostExceptions &&
 			spans[i].first+1 == spans[i+1].first && slices.Equal(folded[n-1].answer, spans[i+1].answer) {
@@ -49,29 +49,29 @@ type tree struct {
 // reach is the maximum distance of a conditional jump, 8 bits, less a reserve for inserted instructions.
 const reach = 250
 
-// search returns a binary search tree over spans for the loaded number. Each half has about as many of
+// compileTree returns a binary search tree over spans for the loaded number. Each half has about as many of
 // the numbers up to newest as the other.
-func search(spans []span, newest uint32) code {
+func compileTree(spans []span, newest uint32) code {
 	var t tree
-	t.search(fold(spans), newest+1)
+	t.addSearch(foldSpans(spans), newest+1)
 	slices.Reverse(t.backward)
 	return t.backward
 }
 
-// search adds the search among spans up to end, and returns its index in backward.
-func (t *tree) search(spans []span, end uint32) (at int) {
+// addSearch adds the search among spans up to end, and returns its index in backward.
+func (t *tree) addSearch(spans []span, end uint32) (at int) {
 	if len(spans) == 1 {
-		return t.leaf(spans[0])
+		return t.addLeaf(spans[0])
 	}
-	middle := halveRange(spans, end)
-	high := t.search(spans[middle:], end)
-	low := t.near(t.search(spans[:middle], spans[middle].first))
-	high = t.near(high)
-	return t.add(jump(unix.BPF_JGE, spans[middle].first, t.skip(high), t.skip(low)))
+	middle := findMiddle(spans, end)
+	high := t.addSearch(spans[middle:], end)
+	low := t.addNearJump(t.addSearch(spans[:middle], spans[middle].first))
+	high = t.addNearJump(high)
+	return t.addInstruction(jumpIf(unix.BPF_JGE, spans[middle].first, t.countSkipped(high), t.countSkipped(low)))
 }
 
-// halveRange returns the first span of the upper half.
-func halveRange(spans []span, end uint32) int {
+// findMiddle returns the first span of the upper half.
+func findMiddle(spans []span, end uint32) int {
 	best := 1
 	distance := func(i int) uint32 {
 		below := spans[i].first - spans[0].first
@@ -86,19 +86,19 @@ func halveRange(spans []span, end uint32) int {
 	return best
 }
 
-// leaf adds the tests of one span and returns their index.
-func (t *tree) leaf(s span) (at int) {
-	at = t.answer(s.answer)
+// addLeaf adds the tests of one span and returns their index.
+func (t *tree) addLeaf(s span) (at int) {
+	at = t.addAnswer(s.answer)
 	for _, e := range slices.Backward(s.but) {
-		is := t.near(t.answer(e.answer))
-		at = t.near(at)
-		at = t.add(jump(unix.BPF_JEQ, e.number, t.skip(is), t.skip(at)))
+		is := t.addNearJump(t.addAnswer(e.answer))
+		at = t.addNearJump(at)
+		at = t.addInstruction(jumpIf(unix.BPF_JEQ, e.number, t.countSkipped(is), t.countSkipped(at)))
 	}
 	return at
 }
 
-// answer returns the index of the code of an answer, and adds it if it is not in reach.
-func (t *tree) answer(c code) (at int) {
+// addAnswer returns the index of the code of an answer, and adds it if it is not in reach.
+func (t *tree) addAnswer(c code) (at int) {
 	backward := slices.Clone(c)
 	slices.Reverse(backward)
 	for i := max(0, len(t.backward)-reach); i+len(c) <= len(t.backward); i++ {
@@ -110,18 +110,18 @@ func (t *tree) answer(c code) (at int) {
 	return len(t.backward) - 1
 }
 
-func (t *tree) add(ins unix.SockFilter) (at int) {
+func (t *tree) addInstruction(ins unix.SockFilter) (at int) {
 	t.backward = append(t.backward, ins)
 	return len(t.backward) - 1
 }
 
-// near returns at, or the index of a jump to it if it is too far for a conditional jump.
-func (t *tree) near(at int) int {
+// addNearJump returns at, or the index of a jump to it if it is too far for a conditional jump.
+func (t *tree) addNearJump(at int) int {
 	if len(t.backward)-at-1 <= reach {
 		return at
 	}
-	return t.add(far(len(t.backward) - at - 1))
+	return t.addInstruction(jumpAlways(len(t.backward) - at - 1))
 }
 
-// skip returns the distance for a conditional jump that is added next.
-func (t *tree) skip(at int) uint8 { return uint8(len(t.backward) - at - 1) }
+// countSkipped returns the distance for a conditional jump that is added next.
+func (t *tree) countSkipped(at int) uint8 { return uint8(len(t.backward) - at - 1) }
