@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkEdits is reading the files and collecting what one GPU brings.
+// BenchmarkEdits measures reading the files and finding the edits of one GPU.
 func BenchmarkEdits(b *testing.B) {
 	n := newNode(b)
 	for b.Loop() {

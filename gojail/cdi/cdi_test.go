@@ -14,7 +14,7 @@ import (
 
 func TestEdits(t *testing.T) {
 	n := newNode(t)
-	e, err := n.read(t).Edits("nvidia.com/gpu=1")
+	e, err := n.readRegistry(t).Edits("nvidia.com/gpu=1")
 	require.NoError(t, err)
 
 	mode := os.FileMode(0o666)
@@ -52,10 +52,10 @@ func TestEdits(t *testing.T) {
 	assert.Equal(t, []string{"createContainer hook: nvidia-cdi-hook enable-cuda-compat --host-driver-version=570.86.15"}, e.Unhandled)
 }
 
-// TestTwoDevices: what belongs to all is there once.
+// TestTwoDevices: edits that two devices share are listed once.
 func TestTwoDevices(t *testing.T) {
 	n := newNode(t)
-	r := n.read(t)
+	r := n.readRegistry(t)
 	e, err := r.Edits("nvidia.com/gpu=0", "nvidia.com/gpu=1")
 	require.NoError(t, err)
 	all, err := r.Edits("nvidia.com/gpu=all")
@@ -71,7 +71,7 @@ func TestTwoDevices(t *testing.T) {
 }
 
 func TestForNode(t *testing.T) {
-	r := newNode(t).read(t)
+	r := newNode(t).readRegistry(t)
 	for node, want := range map[string]string{"/dev/nvidia0": "nvidia.com/gpu=0", "/dev/nvidia1": "nvidia.com/gpu=1", "/dev/nvidia7": ""} {
 		name, ok := r.ForNode(node)
 		assert.Equal(t, want, name, node)
@@ -81,13 +81,13 @@ func TestForNode(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	n := newNode(t)
-	r := n.read(t)
+	r := n.readRegistry(t)
 	assert.Equal(t, []string{"/dev/nvidia1", "/dev/dri/card2", "/dev/dri/renderD129"}, r.Nodes("nvidia.com/gpu=1"))
 	assert.Empty(t, r.Nodes("nvidia.com/gpu=8"))
 	assert.True(t, r.HasKind("nvidia.com/gpu=8"))
 	assert.False(t, r.HasKind("nvidia.com/mig=0"))
-	n.write(t, "etc/cdi/mig.yaml", "cdiVersion: [\n")
-	assert.True(t, n.read(t).HasKind("nvidia.com/mig=0"), "nobody knows")
+	n.writeFile(t, "etc/cdi/mig.yaml", "cdiVersion: [\n")
+	assert.True(t, n.readRegistry(t).HasKind("nvidia.com/mig=0"), "nobody knows")
 }
 
 func TestCheckName(t *testing.T) {
@@ -99,13 +99,13 @@ func TestCheckName(t *testing.T) {
 
 func TestMissing(t *testing.T) {
 	n := newNode(t)
-	_, err := n.read(t).Edits("nvidia.com/gpu=0", "nvidia.com/gpu=8")
+	_, err := n.readRegistry(t).Edits("nvidia.com/gpu=0", "nvidia.com/gpu=8")
 	assert.EqualError(t, err, "no CDI device nvidia.com/gpu=8 in "+n.source.Dirs[0]+", "+n.source.Dirs[1]+
 		" (known: nvidia.com/gpu=0, nvidia.com/gpu=1, nvidia.com/gpu=GPU-58ef5ed3-3a65-9a5c-9fc9-1d0e76f4c2a1, nvidia.com/gpu=all)"+
 		"; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
 
 	require.NoError(t, os.RemoveAll(n.root+"/etc/cdi"))
-	_, err = n.read(t).Edits("amd.com/gpu=0")
+	_, err = n.readRegistry(t).Edits("amd.com/gpu=0")
 	assert.EqualError(t, err, "no CDI device amd.com/gpu=0 in "+n.source.Dirs[0]+", "+n.source.Dirs[1]+
 		"; install the CDI file of the device's vendor")
 }
@@ -118,18 +118,18 @@ func TestStale(t *testing.T) {
 	} {
 		n := newNode(t)
 		require.NoError(t, os.Remove(n.root+path))
-		_, err := n.read(t).Edits("nvidia.com/gpu=0")
+		_, err := n.readRegistry(t).Edits("nvidia.com/gpu=0")
 		require.Error(t, err, path)
 		assert.Contains(t, err.Error(), n.root+path)
 		assert.True(t, strings.HasSuffix(err.Error(), want), "%s", err)
 	}
 }
 
-// TestOtherFile: a file that is wrong harms those who need it, and nobody else.
+// TestOtherFile: an invalid file is an error only for requests of its devices.
 func TestOtherFile(t *testing.T) {
 	n := newNode(t)
-	n.write(t, "etc/cdi/other.yaml", "cdiVersion: 0.5.0\nkind: other.com/nic\ndevcies: []\n")
-	r := n.read(t)
+	n.writeFile(t, "etc/cdi/other.yaml", "cdiVersion: 0.5.0\nkind: other.com/nic\ndevcies: []\n")
+	r := n.readRegistry(t)
 	_, err := r.Edits("nvidia.com/gpu=0")
 	assert.NoError(t, err)
 	require.Len(t, r.Problems(), 1)
@@ -139,8 +139,8 @@ func TestOtherFile(t *testing.T) {
 	assert.ErrorContains(t, err, "other.yaml")
 
 	// The directory of generated files goes first.
-	n.write(t, "var/run/cdi/gpu.json", `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[{"name":"0","containerEdits":{"env":["A=b"]}}]}`)
-	e, err := n.read(t).Edits("nvidia.com/gpu=0")
+	n.writeFile(t, "var/run/cdi/gpu.json", `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[{"name":"0","containerEdits":{"env":["A=b"]}}]}`)
+	e, err := n.readRegistry(t).Edits("nvidia.com/gpu=0")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"A=b"}, e.Env)
 }
@@ -162,7 +162,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestRefused: what a CDI file may say and a jail cannot have.
+// TestRefused: edits that CDI allows and jails do not support are errors.
 func TestRefused(t *testing.T) {
 	n := newNode(t)
 	for edits, want := range map[string]string{
@@ -172,20 +172,20 @@ func TestRefused(t *testing.T) {
 		`{"hooks":[{"hookName":"createContainer","path":"/bin/nvidia-ctk","args":["nvidia-ctk","hook","create-symlinks","--link","a:b"]}]}`:        `CDI: createContainer hook: nvidia-ctk hook create-symlinks --link a:b: "a:b" is not TARGET::LINK`,
 		`{"hooks":[{"hookName":"createContainer","path":"/bin/nvidia-ctk","args":["nvidia-ctk","hook","chmod","--mode=7777","--path","/dev/a"]}]}`: `CDI: createContainer hook: nvidia-ctk hook chmod --mode=7777 --path /dev/a: --mode "7777" is not an octal mode up to 777`,
 	} {
-		n.write(t, "etc/cdi/x.json", `{"cdiVersion":"0.7.0","kind":"x.com/y","devices":[{"name":"0","containerEdits":`+edits+`}]}`)
-		_, err := n.read(t).Edits("x.com/y=0")
+		n.writeFile(t, "etc/cdi/x.json", `{"cdiVersion":"0.7.0","kind":"x.com/y","devices":[{"name":"0","containerEdits":`+edits+`}]}`)
+		_, err := n.readRegistry(t).Edits("x.com/y=0")
 		assert.EqualError(t, err, want)
 	}
 }
 
-// TestOtherHooks: of what is not known, the caller hears.
+// TestOtherHooks: unknown hooks are listed in Unhandled.
 func TestOtherHooks(t *testing.T) {
 	n := newNode(t)
-	n.write(t, "etc/cdi/x.json", `{"cdiVersion":"0.7.0","kind":"x.com/y","devices":[{"name":"0","containerEdits":{"additionalGids":[44],"hooks":[
+	n.writeFile(t, "etc/cdi/x.json", `{"cdiVersion":"0.7.0","kind":"x.com/y","devices":[{"name":"0","containerEdits":{"additionalGids":[44],"hooks":[
 		{"hookName":"createContainer","path":"/usr/bin/nvidia-ctk","args":["nvidia-ctk","hook","update-ldcache","--folder=/opt/lib"]},
 		{"hookName":"createContainer","path":"/usr/bin/nvidia-cdi-hook","args":["nvidia-cdi-hook"]},
 		{"hookName":"startContainer","path":"/usr/bin/evil","args":["evil","create-symlinks","--link","a::/b"]}]}}]}`)
-	e, err := n.read(t).Edits("x.com/y=0")
+	e, err := n.readRegistry(t).Edits("x.com/y=0")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"/opt/lib"}, e.LibraryDirs)
 	assert.Empty(t, e.Links)
@@ -193,15 +193,15 @@ func TestOtherHooks(t *testing.T) {
 	assert.Equal(t, []string{"createContainer hook: nvidia-cdi-hook", "startContainer hook: evil create-symlinks --link a::/b"}, e.Unhandled)
 }
 
-// TestParams: nothing to hide where the driver makes no device nodes.
+// TestParams: no file is added where the driver does not create device nodes.
 func TestParams(t *testing.T) {
 	n := newNode(t)
-	n.write(t, "params", "ModifyDeviceFiles: 0\n")
-	e, err := n.read(t).Edits("nvidia.com/gpu=0")
+	n.writeFile(t, "params", "ModifyDeviceFiles: 0\n")
+	e, err := n.readRegistry(t).Edits("nvidia.com/gpu=0")
 	require.NoError(t, err)
 	assert.Empty(t, e.Files)
 	require.NoError(t, os.Remove(n.source.params))
-	e, err = n.read(t).Edits("nvidia.com/gpu=0")
+	e, err = n.readRegistry(t).Edits("nvidia.com/gpu=0")
 	require.NoError(t, err)
 	assert.Empty(t, e.Files)
 }

@@ -48,10 +48,10 @@ func (r *Registry) Edits(names ...string) (*Edits, error) {
 	spec := &specs.Spec{Process: &specs.Process{}, Linux: &specs.Linux{}}
 	lacking, err := r.cache.InjectDevices(spec, names...)
 	if len(lacking) > 0 {
-		return nil, r.missing(lacking)
+		return nil, r.missingError(lacking)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("CDI: %w; is the driver loaded?%s", err, remedyFor(names[0]))
+		return nil, fmt.Errorf("CDI: %w; is the driver loaded?%s", err, formatRemedy(names[0]))
 	}
 	if spec.Linux.IntelRdt != nil || len(spec.Linux.NetDevices) > 0 {
 		return nil, fmt.Errorf("the CDI file of %s uses intelRdt or netDevices, which jails do not support", names[0])
@@ -69,10 +69,10 @@ func (r *Registry) Edits(names ...string) (*Edits, error) {
 			return nil, err
 		}
 	}
-	if err := e.hooks(spec.Hooks, r.source); err != nil {
+	if err := e.addHooks(spec.Hooks, r.source); err != nil {
 		return nil, err
 	}
-	return e, e.sonames()
+	return e, e.addSonames()
 }
 
 // addMount adds a mount without the options private and rprivate, since all mounts of a jail are private.
@@ -91,7 +91,7 @@ func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, er
 		m.Options = append(m.Options, "rbind")
 	}
 	if _, err := os.Stat(m.Source); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("CDI: %s: %s does not exist; was the driver changed?%s", name, m.Source, remedyFor(name))
+		return nil, fmt.Errorf("CDI: %s: %s does not exist; was the driver changed?%s", name, m.Source, formatRemedy(name))
 	} else if err != nil {
 		return nil, fmt.Errorf("CDI: %s: cannot stat %s: %w", name, m.Source, err)
 	}

@@ -39,9 +39,9 @@ func (e *Edits) Gather(dir string) *Edits {
 	for _, l := range e.Links {
 		switch {
 		case isStaying(l.Path):
-			g.link(l)
-		case slices.Contains(e.LibraryDirs, filepath.Dir(l.Path)) && slices.Contains(e.LibraryDirs, filepath.Dir(l.to())):
-			g.link(Link{filepath.Join(lib, filepath.Base(l.Path)), filepath.Base(l.Target)})
+			g.addLink(l)
+		case slices.Contains(e.LibraryDirs, filepath.Dir(l.Path)) && slices.Contains(e.LibraryDirs, filepath.Dir(l.targetPath())):
+			g.addLink(Link{filepath.Join(lib, filepath.Base(l.Path)), filepath.Base(l.Target)})
 		default:
 			g.Unhandled = append(g.Unhandled, "link: "+l.Path+" to "+l.Target)
 		}
@@ -63,8 +63,8 @@ func isStaying(path string) bool {
 	return false
 }
 
-// to returns the path that the link leads to.
-func (l Link) to() string {
+// targetPath returns the path that the link leads to.
+func (l Link) targetPath() string {
 	if filepath.IsAbs(l.Target) {
 		return filepath.Clean(l.Target)
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestGather(t *testing.T) {
 	n := newNode(t)
-	e, err := n.read(t).Edits("nvidia.com/gpu=1")
+	e, err := n.readRegistry(t).Edits("nvidia.com/gpu=1")
 	require.NoError(t, err)
 	e.Mounts = append(e.Mounts,
 		specs.Mount{Destination: "/usr/share/vulkan/icd.d/nvidia_icd.json", Source: "/x", Type: "bind"},

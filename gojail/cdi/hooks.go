@@ -15,11 +15,11 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// paramsPath tells NVIDIA's libraries, among others, whether they may create device nodes.
+// paramsPath is the parameter file of the NVIDIA driver, in which its libraries read whether they may create device nodes.
 const paramsPath = "/proc/driver/nvidia/params"
 
-// hooks records the effects of the hooks as data.
-func (e *Edits) hooks(h *specs.Hooks, source Source) error {
+// addHooks records the effects of the hooks as data.
+func (e *Edits) addHooks(h *specs.Hooks, source Source) error {
 	if h == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (e *Edits) hooks(h *specs.Hooks, source Source) error {
 		{"startContainer", h.StartContainer}, {"poststart", h.Poststart}, {"poststop", h.Poststop},
 	} {
 		for _, hook := range stage.list {
-			done, err := e.hook(hook, source)
+			done, err := e.addHook(hook, source)
 			if err != nil {
 				return fmt.Errorf("CDI: %s hook: %s: %w", stage.name, strings.Join(hook.Args, " "), err)
 			}
@@ -45,9 +45,9 @@ func (e *Edits) hooks(h *specs.Hooks, source Source) error {
 	return nil
 }
 
-// hook records the effect of one hook of NVIDIA's container toolkit (cmd/nvidia-cdi-hook), and reports
+// addHook records the effect of one hook of NVIDIA's container toolkit (cmd/nvidia-cdi-hook), and reports
 // whether the hook is known.
-func (e *Edits) hook(hook specs.Hook, source Source) (done bool, err error) {
+func (e *Edits) addHook(hook specs.Hook, source Source) (done bool, err error) {
 	words := hook.Args
 	switch filepath.Base(hook.Path) {
 	case "nvidia-cdi-hook":
@@ -63,19 +63,19 @@ func (e *Edits) hook(hook specs.Hook, source Source) (done bool, err error) {
 	options := words[1:]
 	switch words[0] {
 	case "create-symlinks":
-		return true, e.links(values(options, "link"))
+		return true, e.addLinks(findValues(options, "link"))
 	case "update-ldcache", "create-soname-symlinks":
-		return true, e.folders(values(options, "folder"))
+		return true, e.addLibraryDirs(findValues(options, "folder"))
 	case "chmod":
-		return true, e.modes(values(options, "mode"), values(options, "path"))
+		return true, e.addModes(findValues(options, "mode"), findValues(options, "path"))
 	case "disable-device-node-modification":
-		return true, e.params(source.params)
+		return true, e.addParams(source.params)
 	}
 	return false, nil
 }
 
-// values returns the values of an option that may be given several times.
-func values(words []string, option string) []string {
+// findValues returns the values of an option that may be given several times.
+func findValues(words []string, option string) []string {
 	var list []string
 	for i, word := range words {
 		name, value, ok := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -90,7 +90,7 @@ func values(words []string, option string) []string {
 	return list
 }
 
-func (e *Edits) links(list []string) error {
+func (e *Edits) addLinks(list []string) error {
 	for _, text := range list {
 		target, path, ok := strings.Cut(text, "::")
 		if !ok || target == "" {
@@ -99,18 +99,18 @@ func (e *Edits) links(list []string) error {
 		if err := checkInside("link", path); err != nil {
 			return err
 		}
-		e.link(Link{path, target})
+		e.addLink(Link{path, target})
 	}
 	return nil
 }
 
-// link adds a link. It replaces an earlier link at the same path.
-func (e *Edits) link(l Link) {
+// addLink adds a link. It replaces an earlier link at the same path.
+func (e *Edits) addLink(l Link) {
 	e.Links = slices.DeleteFunc(e.Links, func(old Link) bool { return old.Path == l.Path })
 	e.Links = append(e.Links, l)
 }
 
-func (e *Edits) folders(list []string) error {
+func (e *Edits) addLibraryDirs(list []string) error {
 	for _, dir := range list {
 		if err := checkInside("folder", dir); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (e *Edits) folders(list []string) error {
 	return nil
 }
 
-func (e *Edits) modes(modes, paths []string) error {
+func (e *Edits) addModes(modes, paths []string) error {
 	if len(modes) != 1 {
 		return fmt.Errorf("no --mode, or several")
 	}
@@ -141,9 +141,9 @@ func (e *Edits) modes(modes, paths []string) error {
 	return nil
 }
 
-// params records that NVIDIA's libraries in the jail must not create device nodes: otherwise they try to
+// addParams records that NVIDIA's libraries in the jail must not create device nodes: otherwise they try to
 // create those of GPUs that the job lacks.
-func (e *Edits) params(path string) error {
+func (e *Edits) addParams(path string) error {
 	const allowed, refused = "ModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 0\n"
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

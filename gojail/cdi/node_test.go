@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// node is a machine with two H100 below a directory, and their CDI file as
+// node is a directory with the files of a machine that has two H100, and with their CDI file as
 // nvidia-ctk cdi generate writes it.
 type node struct {
 	root   string
@@ -42,28 +42,28 @@ func newNode(t testing.TB) node {
 		}
 		require.NoError(t, os.Chmod(path, 0o666))
 	}
-	n.write(t, "usr/bin/nvidia-smi", "")
-	n.write(t, "run/nvidia-persistenced/socket", "")
-	n.library(t, "libcuda.so.570.86.15", "libcuda.so.1")
-	n.library(t, "libnvidia-ml.so.570.86.15", "libnvidia-ml.so.1")
-	n.write(t, "params", "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nDeviceFileMode: 438\n")
+	n.writeFile(t, "usr/bin/nvidia-smi", "")
+	n.writeFile(t, "run/nvidia-persistenced/socket", "")
+	n.buildLibrary(t, "libcuda.so.570.86.15", "libcuda.so.1")
+	n.buildLibrary(t, "libnvidia-ml.so.570.86.15", "libnvidia-ml.so.1")
+	n.writeFile(t, "params", "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nDeviceFileMode: 438\n")
 	text, err := os.ReadFile("testdata/nvidia.yaml")
 	require.NoError(t, err)
-	n.write(t, "etc/cdi/nvidia.yaml", strings.ReplaceAll(string(text), "{{.}}", root))
+	n.writeFile(t, "etc/cdi/nvidia.yaml", strings.ReplaceAll(string(text), "{{.}}", root))
 	return n
 }
 
-func (n node) write(t testing.TB, name, text string) {
+func (n node) writeFile(t testing.TB, name, text string) {
 	t.Helper()
 	path := filepath.Join(n.root, name)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// library makes a shared library that calls itself soname.
-func (n node) library(t testing.TB, name, soname string) {
+// buildLibrary builds a shared library with that SONAME.
+func (n node) buildLibrary(t testing.TB, name, soname string) {
 	t.Helper()
-	n.write(t, "usr/lib/x86_64-linux-gnu/"+name, "")
+	n.writeFile(t, "usr/lib/x86_64-linux-gnu/"+name, "")
 	cmd := exec.Command("gcc", "-shared", "-nostdlib", "-Wl,-soname,"+soname, "-o", name, "-x", "c", "/dev/null")
 	cmd.Dir = n.root + "/usr/lib/x86_64-linux-gnu"
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -71,7 +71,7 @@ func (n node) library(t testing.TB, name, soname string) {
 	}
 }
 
-func (n node) read(t testing.TB) *Registry {
+func (n node) readRegistry(t testing.TB) *Registry {
 	t.Helper()
 	r, err := Read(n.source)
 	require.NoError(t, err)

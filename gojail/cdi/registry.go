@@ -139,8 +139,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// missing returns the error for devices that a node lacks.
-func (r *Registry) missing(names []string) error {
+// missingError returns the error for devices that a node lacks.
+func (r *Registry) missingError(names []string) error {
 	text := fmt.Sprintf("no CDI device %s in %s", strings.Join(names, ", "), strings.Join(r.source.Dirs, ", "))
 	if known := r.Names(); len(known) > 0 {
 		if len(known) > 10 {
@@ -151,11 +151,11 @@ func (r *Registry) missing(names []string) error {
 	if problems := r.Problems(); len(problems) > 0 {
 		text += "; " + problems[0]
 	}
-	return errors.New(text + remedyFor(names[0]))
+	return errors.New(text + formatRemedy(names[0]))
 }
 
-// remedyFor returns the command that creates a CDI file.
-func remedyFor(name string) string {
+// formatRemedy returns the command that creates a CDI file.
+func formatRemedy(name string) string {
 	if strings.HasPrefix(name, "nvidia.com/") {
 		return "; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
 	}

@@ -11,30 +11,30 @@ import (
 	"strings"
 )
 
-// sonames adds the links that ldconfig(8) would create: programs load libcuda.so.1, but the mounted file
+// addSonames adds the links that ldconfig(8) would create: programs load libcuda.so.1, but the mounted file
 // is libcuda.so.570.86.15.
-func (e *Edits) sonames() error {
+func (e *Edits) addSonames() error {
 	for _, m := range e.Mounts {
 		dir, base := filepath.Split(m.Destination)
 		dir = filepath.Clean(dir)
 		if m.Type != "bind" || !slices.Contains(e.LibraryDirs, dir) || !strings.Contains(base, ".so.") {
 			continue
 		}
-		name, err := soname(m.Source)
+		name, err := readSoname(m.Source)
 		if err != nil {
 			return err
 		}
 		// A link or a mount of the CDI file itself at this path takes precedence.
 		path := filepath.Join(dir, name)
-		if name == "" || name == base || strings.Contains(name, "/") || e.has(path) {
+		if name == "" || name == base || strings.Contains(name, "/") || e.hasPath(path) {
 			continue
 		}
-		e.link(Link{path, base})
+		e.addLink(Link{path, base})
 	}
 	return nil
 }
 
-func (e *Edits) has(path string) bool {
+func (e *Edits) hasPath(path string) bool {
 	for _, l := range e.Links {
 		if l.Path == path {
 			return true
@@ -48,8 +48,8 @@ func (e *Edits) has(path string) bool {
 	return false
 }
 
-// soname returns the SONAME of a shared library, or "" if it has none or is no library.
-func soname(path string) (string, error) {
+// readSoname returns the SONAME of a shared library, or "" if it has none or is no library.
+func readSoname(path string) (string, error) {
 	file, err := elf.Open(path)
 	if _, ok := err.(*elf.FormatError); ok || err == io.EOF { // io.EOF: shorter than its header
 		return "", nil
