@@ -21,7 +21,7 @@ const (
 // idMax is the highest number of a user or group: lchown(2) takes the one above it for "unchanged".
 const idMax = 1<<32 - 2
 
-// setAttributes sets owner, mode, extended attributes and times of a path that is not a link to elsewhere. hasMode is
+// setAttributes sets owner, mode, extended attributes and times of a path, whose parent directory is a real path. hasMode is
 // false for a symbolic link.
 func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error {
 	if h.Uid < 0 || h.Gid < 0 || int64(h.Uid) > idMax || int64(h.Gid) > idMax {
@@ -31,7 +31,7 @@ func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error
 		return fmt.Errorf("cannot change the owner to %d:%d: %w", h.Uid, h.Gid, err)
 	}
 	if hasMode { // after the owner: chown(2) clears set-ID bits
-		if err := unix.Chmod(full, u.mode(h)); err != nil {
+		if err := unix.Chmod(full, u.modeOf(h)); err != nil {
 			return fmt.Errorf("cannot change the mode: %w", err)
 		}
 	}
@@ -44,8 +44,8 @@ func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error
 	return setTimes(full, h.AccessTime, h.ModTime)
 }
 
-// mode returns the permissions of an entry. The set-group-ID bit of a directory gives nobody rights.
-func (u *unpacker) mode(h *tar.Header) uint32 {
+// modeOf returns the permissions of an entry. The set-group-ID bit of a directory gives no user rights, so it is kept.
+func (u *unpacker) modeOf(h *tar.Header) uint32 {
 	bits := uint32(h.Mode) & (permissions | setIDBits)
 	if h.Typeflag == tar.TypeDir {
 		return bits &^ unix.S_ISUID
@@ -68,16 +68,16 @@ func (u *unpacker) setXattrs(full string, h *tar.Header) error {
 			return fmt.Errorf("the extended attributes have more than %d bytes", xattrMax)
 		}
 		if len(name) > nameMax || strings.ContainsRune(name, 0) {
-			return fmt.Errorf("invalid name %s of an extended attribute", printable(name))
+			return fmt.Errorf("invalid name %s of an extended attribute", quoteName(name))
 		}
 		if !keepsXattr(&u.result, u.policy, name) || h.Typeflag == tar.TypeSymlink {
 			continue
 		}
 		switch err := unix.Lsetxattr(full, name, []byte(value), 0); {
 		case errors.Is(err, unix.EOPNOTSUPP) && name != capabilityKey:
-			u.result.leaveOut(leftAttributes, 1) // storage such as NFS before Linux 5.9 has none
+			u.result.leaveOut(leftAttributes, 1) // storage without them, such as NFS before Linux 5.9
 		case err != nil:
-			return fmt.Errorf("cannot set the extended attribute %s: %w", printable(name), err)
+			return fmt.Errorf("cannot set the extended attribute %s: %w", quoteName(name), err)
 		}
 	}
 	return nil

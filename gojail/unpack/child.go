@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// request is what a child is asked for, as its only argument.
+// request is the only argument of a child, as JSON.
 type request struct {
 	Action  string `json:"action"`
 	Target  string `json:"target"`
@@ -40,7 +40,7 @@ type answer struct {
 // answerFD is the descriptor for the answer: the standard output is the list of a tree.
 const answerFD = 3
 
-// childAttributes are the namespaces of a child. It dies with its parent.
+// childAttributes returns the namespaces of a child. The kernel kills the child when its parent ends.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID,
@@ -48,10 +48,10 @@ func childAttributes() *syscall.SysProcAttr {
 	}
 }
 
-// Child is the whole life of a child process, whose argument is text.
+// Child runs the request in text, writes the answer and exits: it is all that a child process does.
 func Child(text string) {
 	var a answer
-	err := runChild(text, &a.Result)
+	err := runRequest(text, &a.Result)
 	if err != nil {
 		a.Error = err.Error()
 	}
@@ -62,7 +62,7 @@ func Child(text string) {
 	os.Exit(0)
 }
 
-func runChild(text string, result *Result) error {
+func runRequest(text string, result *Result) error {
 	var r request
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return fmt.Errorf("invalid request: %w", err)
@@ -83,7 +83,7 @@ func runChild(text string, result *Result) error {
 		return writeVersion(r.Version)
 	case actionStrip:
 		s := &stripper{policy: r.Policy, links: map[uint64]bool{}}
-		err := s.strip("/")
+		err := s.stripPath("/")
 		*result = s.result
 		return err
 	case actionList:

@@ -13,7 +13,7 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// Difference is a file that is not as it was.
+// Difference is a file that differs between two lists of a tree.
 type Difference struct {
 	Path string   `json:"path"`
 	What string   `json:"what"`           // DifferenceAdded, DifferenceMissing or DifferenceChanged
@@ -35,14 +35,14 @@ func (d Difference) String() string {
 	return line
 }
 
-// Compare calls report for each difference between the list of a tree as it was and as it is. Times alone are none.
+// Compare calls report for each difference between the list of a tree as it was and as it is. Other times alone are not a difference.
 func Compare(was, is io.Reader, report func(Difference)) error {
 	a, b := newListReader(was), newListReader(is)
-	left, err := a.next()
+	left, err := a.readLine()
 	if err != nil {
 		return fmt.Errorf("the stored list is damaged: %w", err)
 	}
-	right, err := b.next()
+	right, err := b.readLine()
 	for err == nil && (left != nil || right != nil) {
 		order := compareLines(left, right)
 		switch {
@@ -51,17 +51,17 @@ func Compare(was, is io.Reader, report func(Difference)) error {
 		case order > 0:
 			report(Difference{Path: right.name, What: DifferenceAdded})
 		default:
-			if keys := left.changes(right); len(keys) > 0 {
+			if keys := left.findChanges(right); len(keys) > 0 {
 				report(Difference{Path: right.name, What: DifferenceChanged, Keys: keys})
 			}
 		}
 		if order <= 0 {
-			if left, err = a.next(); err != nil {
+			if left, err = a.readLine(); err != nil {
 				return fmt.Errorf("the stored list is damaged: %w", err)
 			}
 		}
 		if order >= 0 {
-			right, err = b.next()
+			right, err = b.readLine()
 		}
 	}
 	return err
@@ -85,9 +85,9 @@ func compareLines(a, b *listLine) int {
 	return slices.Compare(strings.Split(a.name, "/"), strings.Split(b.name, "/"))
 }
 
-// changes returns what differs between two lines of one name.
-func (l *listLine) changes(now *listLine) (keys []string) {
-	was, is := l.values(), now.values()
+// findChanges returns what differs between two lines of one name.
+func (l *listLine) findChanges(now *listLine) (keys []string) {
+	was, is := l.parseValues(), now.parseValues()
 	for _, word := range l.words {
 		key, value, _ := strings.Cut(word, "=")
 		if other, has := is[key]; key != "time" && has && other != value {
@@ -111,7 +111,7 @@ func describeChange(key, was, is string) string {
 	return fmt.Sprintf("%s: %s, now %s", key, was, is)
 }
 
-func (l *listLine) values() map[string]string {
+func (l *listLine) parseValues() map[string]string {
 	values := map[string]string{}
 	for _, word := range l.words {
 		key, value, _ := strings.Cut(word, "=")
@@ -128,8 +128,8 @@ func newListReader(r io.Reader) *listReader {
 	return &listReader{lines}
 }
 
-// next returns the next file, or nil at the end.
-func (r *listReader) next() (*listLine, error) {
+// readLine returns the next file, or nil at the end.
+func (r *listReader) readLine() (*listLine, error) {
 	for r.lines.Scan() {
 		text := r.lines.Text()
 		if text == "" || strings.HasPrefix(text, "#") {

@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (tree Tree) list(t *testing.T) *bytes.Buffer {
+func (tree Tree) listFiles(t *testing.T) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, tree.List(context.Background(), &b))
 	return &b
 }
 
-func differences(t *testing.T, was, is string) (list []string) {
+func listDifferences(t *testing.T, was, is string) (list []string) {
 	t.Helper()
 	require.NoError(t, Compare(strings.NewReader(was), strings.NewReader(is), func(d Difference) { list = append(list, d.String()) }))
 	return list
@@ -31,8 +31,8 @@ func differences(t *testing.T, was, is string) (list []string) {
 
 func TestListIsInTheFormatOfMtree(t *testing.T) {
 	tree := newTree(t)
-	tree.unpack(t, []entry{
-		directory("."), directory("a-b"), directory("a"), file("a/x", "text").with(func(h *tar.Header) { h.Uid, h.Gid = 5, 6 }), symlink("a/l", "to here"),
+	tree.unpackLayers(t, []entry{
+		directory("."), directory("a-b"), directory("a"), file("a/x", "text").withHeader(func(h *tar.Header) { h.Uid, h.Gid = 5, 6 }), symlink("a/l", "to here"),
 		file("new\nline #=\\ü", ""),
 	})
 	assert.Equal(t, `#mtree
@@ -42,14 +42,14 @@ func TestListIsInTheFormatOfMtree(t *testing.T) {
 ./a/x type=file uid=5 gid=6 mode=0644 size=4 time=1000000000.000000000 sha256digest=982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1
 ./a-b type=dir uid=0 gid=0 mode=0755
 ./new\012line\040\043\075\134\303\274 type=file uid=0 gid=0 mode=0644 size=0 time=1000000000.000000000 sha256digest=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
-`, tree.list(t).String())
+`, tree.listFiles(t).String())
 }
 
 func TestCompareFindsEachChange(t *testing.T) {
 	tree := newTree(t)
-	tree.unpack(t, []entry{directory("."), directory("a"), file("a/x", "text"), file("a/y", "text"), directory("a-b"), file("z", "text"), symlink("l", "z")})
-	was := tree.list(t).String()
-	assert.Empty(t, differences(t, was, was))
+	tree.unpackLayers(t, []entry{directory("."), directory("a"), file("a/x", "text"), file("a/y", "text"), directory("a-b"), file("z", "text"), symlink("l", "z")})
+	was := tree.listFiles(t).String()
+	assert.Empty(t, listDifferences(t, was, was))
 
 	at := func(name string) string { return filepath.Join(tree.Dir, name) }
 	require.NoError(t, os.Remove(at("a/x")))
@@ -66,11 +66,11 @@ func TestCompareFindsEachChange(t *testing.T) {
 		"changed ./a-b (uid: 0, now 7)",
 		"changed ./l (type: link, now fifo; link is gone; mode is new)",
 		"changed ./z (mode: 0644, now 4755)",
-	}, differences(t, was, tree.list(t).String()))
+	}, listDifferences(t, was, tree.listFiles(t).String()))
 
 	require.NoError(t, unix.Utimes(at("z"), make([]unix.Timeval, 2)))
 	require.NoError(t, os.Chmod(at("z"), 0o644))
-	assert.NotContains(t, strings.Join(differences(t, was, tree.list(t).String()), "\n"), "./z", "a time alone is no difference")
+	assert.NotContains(t, strings.Join(listDifferences(t, was, tree.listFiles(t).String()), "\n"), "./z", "a time alone is no difference")
 }
 
 func TestCompareWithADamagedList(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// create makes one entry at its real path.
-func (u *unpacker) create(full string, h *tar.Header, body io.Reader) error {
+// createEntry creates one entry at its real path.
+func (u *unpacker) createEntry(full string, h *tar.Header, body io.Reader) error {
 	if h.Typeflag == tar.TypeDir {
 		return u.createDirectory(full, h)
 	}
@@ -98,7 +98,7 @@ func (u *unpacker) createLink(full, to string) error {
 	}
 	dir, err := u.findParent(path.Dir(name), false)
 	if err != nil {
-		return fmt.Errorf("hard link to %s: %w", printable(to), err)
+		return fmt.Errorf("hard link to %s: %w", quoteName(to), err)
 	}
 	target := path.Join(dir, path.Base(name))
 	if u.absent[target] {
@@ -109,15 +109,15 @@ func (u *unpacker) createLink(full, to string) error {
 	case target == full:
 		return errors.New("is a hard link to itself")
 	case err != nil:
-		return fmt.Errorf("hard link to %s: %w", printable(to), err)
+		return fmt.Errorf("hard link to %s: %w", quoteName(to), err)
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return fmt.Errorf("hard link to the directory %s", printable(to))
+		return fmt.Errorf("hard link to the directory %s", quoteName(to))
 	}
 	if err := u.removeExisting(full); err != nil {
 		return err
 	}
 	if err := unix.Link(target, full); err != nil {
-		return fmt.Errorf("cannot create the hard link to %s: %w", printable(to), err)
+		return fmt.Errorf("cannot create the hard link to %s: %w", quoteName(to), err)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (u *unpacker) createFile(full string, h *tar.Header, body io.Reader) error 
 	return u.setAttributes(full, h, true)
 }
 
-// zeros is what a block of a hole reads as.
+// zeros is the content of a block in a hole.
 var zeros [4096]byte
 
 // writeContent copies size bytes, and leaves holes where whole buffers of the source are zero.

@@ -31,19 +31,19 @@ type lister struct {
 func listTree(w io.Writer) error {
 	l := &lister{bufio.NewWriterSize(w, 64<<10), make([]byte, 128<<10)}
 	fmt.Fprintln(l.out, listHeader)
-	if err := l.list("/"); err != nil {
+	if err := l.listPath("/"); err != nil {
 		return err
 	}
 	return l.out.Flush()
 }
 
-// list writes the line of a path and of everything below it.
-func (l *lister) list(full string) error {
+// listPath writes the line of a path and of everything below it.
+func (l *lister) listPath(full string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(full, &st); err != nil {
-		return fmt.Errorf("cannot stat %s: %w", printable(full), err)
+		return fmt.Errorf("cannot stat %s: %w", quoteName(full), err)
 	}
-	words, err := l.describe(full, &st)
+	words, err := l.describeFile(full, &st)
 	if err != nil {
 		return err
 	}
@@ -53,24 +53,24 @@ func (l *lister) list(full string) error {
 	}
 	d, err := os.Open(full)
 	if err != nil {
-		return fmt.Errorf("cannot read the directory %s: %w", printable(full), errors.Unwrap(err))
+		return fmt.Errorf("cannot read the directory %s: %w", quoteName(full), errors.Unwrap(err))
 	}
 	names, err := d.Readdirnames(-1)
 	d.Close()
 	if err != nil {
-		return fmt.Errorf("cannot read the directory %s: %w", printable(full), err)
+		return fmt.Errorf("cannot read the directory %s: %w", quoteName(full), err)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if err := l.list(path.Join(full, name)); err != nil {
+		if err := l.listPath(path.Join(full, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// describe returns the keywords of mtree(5) for one file.
-func (l *lister) describe(full string, st *unix.Stat_t) ([]string, error) {
+// describeFile returns the keywords of mtree(5) for one file.
+func (l *lister) describeFile(full string, st *unix.Stat_t) ([]string, error) {
 	words := []string{fmt.Sprintf("uid=%d", st.Uid), fmt.Sprintf("gid=%d", st.Gid), fmt.Sprintf("mode=%04o", st.Mode&0o7777)}
 	kind := "file"
 	switch st.Mode & unix.S_IFMT {
@@ -90,7 +90,7 @@ func (l *lister) describe(full string, st *unix.Stat_t) ([]string, error) {
 		kind = map[uint32]string{unix.S_IFCHR: "char", unix.S_IFBLK: "block"}[st.Mode&unix.S_IFMT]
 		words = append(words, fmt.Sprintf("device=%d,%d", unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))))
 	case unix.S_IFREG:
-		sum, err := l.digest(full, st)
+		sum, err := l.computeDigest(full, st)
 		if err != nil {
 			return nil, err
 		}
@@ -99,20 +99,20 @@ func (l *lister) describe(full string, st *unix.Stat_t) ([]string, error) {
 	return append([]string{"type=" + kind}, words...), nil
 }
 
-// digest returns the SHA-256 of a regular file. A file that was exchanged since it was looked at is an error.
-func (l *lister) digest(full string, st *unix.Stat_t) (string, error) {
+// computeDigest returns the SHA-256 of a regular file. It fails if the file is another one than that of st.
+func (l *lister) computeDigest(full string, st *unix.Stat_t) (string, error) {
 	f, err := os.OpenFile(full, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOATIME, 0)
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", printable(full), errors.Unwrap(err))
+		return "", fmt.Errorf("cannot read %s: %w", quoteName(full), errors.Unwrap(err))
 	}
 	defer f.Close()
 	var opened unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &opened); err != nil || opened.Ino != st.Ino || opened.Mode&unix.S_IFMT != unix.S_IFREG {
-		return "", fmt.Errorf("%s changed while it was read", printable(full))
+		return "", fmt.Errorf("%s changed while it was read", quoteName(full))
 	}
 	sum := sha256.New()
 	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, l.buffer); err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", printable(full), errors.Unwrap(err))
+		return "", fmt.Errorf("cannot read %s: %w", quoteName(full), errors.Unwrap(err))
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -34,7 +34,7 @@ func (u *unpacker) findParent(name string, create bool) (string, error) {
 			continue
 		}
 		next := path.Join(current, part)
-		target, err := u.enter(current, next, create)
+		target, err := u.enterDirectory(current, next, create)
 		if err != nil {
 			return "", err
 		}
@@ -43,7 +43,7 @@ func (u *unpacker) findParent(name string, create bool) (string, error) {
 			continue
 		}
 		if links++; links > linksMax {
-			return "", fmt.Errorf("too many symbolic links in %s", printable(name))
+			return "", fmt.Errorf("too many symbolic links in %s", quoteName(name))
 		}
 		if strings.HasPrefix(target, "/") {
 			current = "/"
@@ -54,8 +54,8 @@ func (u *unpacker) findParent(name string, create bool) (string, error) {
 	return current, nil
 }
 
-// enter returns the target of next if it is a symbolic link, and "" if it is a directory.
-func (u *unpacker) enter(dir, next string, create bool) (target string, err error) {
+// enterDirectory returns the target of next if it is a symbolic link, and "" if it is a directory.
+func (u *unpacker) enterDirectory(dir, next string, create bool) (target string, err error) {
 	if len(next) > pathMax {
 		return "", fmt.Errorf("the path is longer than %d bytes", pathMax)
 	}
@@ -65,7 +65,7 @@ func (u *unpacker) enter(dir, next string, create bool) (target string, err erro
 		return "", u.makeParent(dir, next)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", printable(next), err)
+		return "", fmt.Errorf("%s: %w", quoteName(next), err)
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -73,7 +73,7 @@ func (u *unpacker) enter(dir, next string, create bool) (target string, err erro
 	case unix.S_IFLNK:
 		return readLink(next)
 	}
-	return "", fmt.Errorf("%s is not a directory", printable(next))
+	return "", fmt.Errorf("%s is not a directory", quoteName(next))
 }
 
 // makeParent creates a directory that an archive implies.
@@ -82,13 +82,13 @@ func (u *unpacker) makeParent(dir, next string) error {
 		return err
 	}
 	if err := makeDirectory(next, 0, 0, 0o755); err != nil {
-		return fmt.Errorf("cannot create the directory %s: %w", printable(next), err)
+		return fmt.Errorf("cannot create the directory %s: %w", quoteName(next), err)
 	}
 	u.addUpper(next)
 	return nil
 }
 
-// makeDirectory creates a directory with its owner and mode, whatever the one above hands down.
+// makeDirectory creates a directory with its owner and mode, even where its parent has a set-group-ID bit.
 func makeDirectory(full string, uid, gid int, mode uint32) error {
 	if err := unix.Mkdir(full, 0o700); err != nil {
 		return err
@@ -103,7 +103,7 @@ func readLink(full string) (string, error) {
 	buffer := make([]byte, pathMax+1)
 	n, err := unix.Readlink(full, buffer)
 	if err != nil {
-		return "", fmt.Errorf("cannot read the symbolic link %s: %w", printable(full), err)
+		return "", fmt.Errorf("cannot read the symbolic link %s: %w", quoteName(full), err)
 	}
 	return string(buffer[:n]), nil
 }

@@ -11,14 +11,14 @@ const (
 	DevicesMake   = "make"
 )
 
-// Policy says what is done with entries that could give somebody more rights.
+// Policy decides about entries that could give a user more rights.
 type Policy struct {
 	Devices   string `json:"devices"`   // DevicesDrop, DevicesRefuse or DevicesMake
 	Setuid    bool   `json:"setuid"`    // set-ID bits of files and security.capability are kept
 	Whiteouts bool   `json:"whiteouts"` // ".wh." names remove what lower layers brought
 }
 
-// Limits are the most that one tree may have.
+// Limits are the limits of one tree.
 type Limits struct {
 	Entries int64 `json:"entries"`
 	Bytes   int64 `json:"bytes"` // of all files together, holes counted

@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/internal/output"
 )
 
-// Tree is a directory that children fill and list.
+// Tree is a directory that child processes fill and list.
 type Tree struct {
 	Dir string
 	// Self is the command line that calls Child with its last argument, which is appended. The program is the
@@ -29,31 +29,31 @@ func (t Tree) UnpackLayer(ctx context.Context, stream io.Reader, policy Policy, 
 		return Result{}, err
 	}
 	source := &sourceReader{r: stream}
-	result, err := t.run(ctx, request{Action: actionLayer, Policy: policy, Limits: limits, Before: before}, source, nil)
+	result, err := t.runChild(ctx, request{Action: actionLayer, Policy: policy, Limits: limits, Before: before}, source, nil)
 	if source.err != nil { // the child only saw the stream end early
 		return result, source.err
 	}
 	return result, err
 }
 
-// Strip applies a policy to the tree, which somebody changed, and counts what is in it.
+// Strip applies a policy to a tree that another program filled, and counts its files.
 func (t Tree) Strip(ctx context.Context, policy Policy) (Result, error) {
 	if err := policy.Check(); err != nil {
 		return Result{}, err
 	}
-	return t.run(ctx, request{Action: actionStrip, Policy: policy}, nil, nil)
+	return t.runChild(ctx, request{Action: actionStrip, Policy: policy}, nil, nil)
 }
 
 // Mark writes the version file at the root of the tree, makes the root root's with mode 0755, and
 // returns when the tree is on the disk.
 func (t Tree) Mark(ctx context.Context, version string) error {
-	_, err := t.run(ctx, request{Action: actionMark, Version: version}, nil, nil)
+	_, err := t.runChild(ctx, request{Action: actionMark, Version: version}, nil, nil)
 	return err
 }
 
 // List writes the list of the tree's files to w, for Compare.
 func (t Tree) List(ctx context.Context, w io.Writer) error {
-	_, err := t.run(ctx, request{Action: actionList}, nil, w)
+	_, err := t.runChild(ctx, request{Action: actionList}, nil, w)
 	return err
 }
 
@@ -71,8 +71,8 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// run runs one child and returns its answer.
-func (t Tree) run(ctx context.Context, r request, in io.Reader, out io.Writer) (Result, error) {
+// runChild runs one child and returns its answer.
+func (t Tree) runChild(ctx context.Context, r request, in io.Reader, out io.Writer) (Result, error) {
 	r.Target = t.Dir
 	text, err := json.Marshal(r)
 	if err != nil {

@@ -12,34 +12,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stripper applies a policy to a tree that somebody else filled, and counts it.
+// stripper applies a policy to a tree that another program filled, and counts its files.
 type stripper struct {
 	policy Policy
 	result Result
 	links  map[uint64]bool // inodes of files with several names
 }
 
-// strip applies the policy to a path and to everything below it.
-func (s *stripper) strip(full string) error {
+// stripPath applies the policy to a path and to everything below it.
+func (s *stripper) stripPath(full string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(full, &st); err != nil {
-		return fmt.Errorf("cannot stat %s: %w", printable(full), err)
+		return fmt.Errorf("cannot stat %s: %w", quoteName(full), err)
 	}
 	s.result.Entries++
 	if err := s.stripFile(full, &st); err != nil {
-		return fmt.Errorf("%s: %w", printable(full), err)
+		return fmt.Errorf("%s: %w", quoteName(full), err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return nil
 	}
 	d, err := os.Open(full)
 	if err != nil {
-		return fmt.Errorf("cannot read the directory %s: %w", printable(full), errors.Unwrap(err))
+		return fmt.Errorf("cannot read the directory %s: %w", quoteName(full), errors.Unwrap(err))
 	}
 	names, err := d.Readdirnames(-1)
 	d.Close()
 	for ; err == nil && len(names) > 0; names = names[1:] {
-		err = s.strip(path.Join(full, names[0]))
+		err = s.stripPath(path.Join(full, names[0]))
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (s *stripper) stripXattrs(full string) error {
 			continue
 		}
 		if err := unix.Lremovexattr(full, name); err != nil {
-			return fmt.Errorf("cannot remove the extended attribute %s: %w", printable(name), err)
+			return fmt.Errorf("cannot remove the extended attribute %s: %w", quoteName(name), err)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func (u *unpacker) unpackStream(r io.Reader) error {
 			return fmt.Errorf("the archive is damaged after %d entries: %w", u.result.Entries, err)
 		}
 		if err := u.unpackEntry(header, archive); err != nil {
-			return fmt.Errorf("entry %d of the archive, %s: %w", u.result.Entries, printable(header.Name), err)
+			return fmt.Errorf("entry %d of the archive, %s: %w", u.result.Entries, quoteName(header.Name), err)
 		}
 	}
 	if _, err := io.Copy(io.Discard, r); err != nil { // padding, which the digest covers
@@ -69,8 +69,8 @@ func (u *unpacker) unpackStream(r io.Reader) error {
 	return u.setTimes()
 }
 
-// printable returns a quoted name of an archive, cut where it is long.
-func printable(name string) string {
+// quoteName returns a quoted name of an archive, cut where it is long.
+func quoteName(name string) string {
 	if len(name) > 200 {
 		name = name[:200] + "..."
 	}
@@ -78,7 +78,7 @@ func printable(name string) string {
 }
 
 func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
-	if err := u.count(h); err != nil {
+	if err := u.countEntry(h); err != nil {
 		return err
 	}
 	if h.Typeflag == tar.TypeXGlobalHeader {
@@ -113,11 +113,11 @@ func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
 		return err
 	}
 	u.addUpper(full)
-	return u.create(full, h, body)
+	return u.createEntry(full, h, body)
 }
 
-// count adds an entry to the result, and fails if it is too much.
-func (u *unpacker) count(h *tar.Header) error {
+// countEntry adds an entry to the result, and fails if the result exceeds a limit.
+func (u *unpacker) countEntry(h *tar.Header) error {
 	if u.result.Entries++; u.before.Entries+u.result.Entries > u.limits.Entries {
 		return fmt.Errorf("there are more than %d entries; if the source is trusted, raise --max-entries", u.limits.Entries)
 	}
@@ -160,7 +160,7 @@ func (u *unpacker) removeExisting(full string) error {
 	if err == nil {
 		return nil
 	}
-	// The tree is no user's: nothing keeps filling it.
+	// No user can write the tree, so nothing creates files in it meanwhile.
 	return rmtree.Remove(path.Dir(full), path.Base(full), time.Now().Add(time.Hour))
 }
 
@@ -171,7 +171,7 @@ func (u *unpacker) keepTimes(dir string) error {
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
-		return fmt.Errorf("cannot stat the directory %s: %w", printable(dir), err)
+		return fmt.Errorf("cannot stat the directory %s: %w", quoteName(dir), err)
 	}
 	u.times[dir] = times{time.Unix(st.Atim.Unix()), time.Unix(st.Mtim.Unix())}
 	return nil
@@ -181,7 +181,7 @@ func (u *unpacker) keepTimes(dir string) error {
 func (u *unpacker) setTimes() error {
 	for dir, t := range u.times {
 		if err := setTimes(dir, t.access, t.modify); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("cannot set the times of the directory %s: %w", printable(dir), err)
+			return fmt.Errorf("cannot set the times of the directory %s: %w", quoteName(dir), err)
 		}
 	}
 	return nil

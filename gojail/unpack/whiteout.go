@@ -49,7 +49,7 @@ func (u *unpacker) applyWhiteout(dir, base string) error {
 func (u *unpacker) removeLowerIn(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("cannot read the directory %s: %w", printable(dir), err)
+		return fmt.Errorf("cannot read the directory %s: %w", quoteName(dir), err)
 	}
 	names, err := d.Readdirnames(-1)
 	d.Close()
@@ -75,7 +75,7 @@ func (u *unpacker) removeLower(full string) error {
 	return u.removeLowerIn(full)
 }
 
-func (u *unpacker) hash(full string) uint64 { return maphash.String(u.seed, full) }
+func (u *unpacker) hashPath(full string) uint64 { return maphash.String(u.seed, full) }
 
 // addUpper records a path of this layer and the directories above it.
 func (u *unpacker) addUpper(full string) {
@@ -83,11 +83,11 @@ func (u *unpacker) addUpper(full string) {
 		return
 	}
 	for ; full != "/" && !u.isUpper(full); full = path.Dir(full) {
-		u.upper[u.hash(full)] = struct{}{}
+		u.upper[u.hashPath(full)] = struct{}{}
 	}
 }
 
 func (u *unpacker) isUpper(full string) bool {
-	_, is := u.upper[u.hash(full)]
+	_, is := u.upper[u.hashPath(full)]
 	return is
 }
