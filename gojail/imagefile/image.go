@@ -3,9 +3,9 @@
 // Package imagefile mounts an image file, squashfs or EROFS, that is the root of a jail.
 //
 // The kernel's parsers are not made for hostile input, so an image is mounted only if nobody but root can
-// have written it (package trusted), and its superblock is compared with the file's length before. A mount
-// is read-only, and is gone when the last descriptor, mount namespace or process that uses it is: nothing
-// has to be undone. It requires Linux 5.8 (LOOP_CONFIGURE); on 6.12 and later EROFS needs no loop device.
+// have written it (package trusted), and if the file is as long as its superblock says. A mount is
+// read-only, and the kernel unmounts it when the last descriptor, mount namespace and process that uses it
+// is gone: nothing has to be undone. It requires Linux 5.8 (LOOP_CONFIGURE); on 6.12 and later EROFS needs no loop device.
 package imagefile
 
 import (
@@ -29,7 +29,7 @@ type Image struct {
 }
 
 // Open opens and checks the image at a path. It fails if it lies below one of the directories in writable,
-// in which users can write although they are root's.
+// in which users can write although root owns them.
 func Open(path string, writable []string) (*Image, error) {
 	known := map[string]unix.Stat_t{}
 	for _, dir := range writable {
@@ -63,11 +63,11 @@ func refuseBelow(dir *unix.Stat_t, writable map[string]unix.Stat_t) error {
 	return nil
 }
 
-// statTime is how long the storage of another jail is waited for.
+// statTime is the timeout for the storage of another jail.
 const statTime = time.Second
 
-// statInTime returns the status of a file, if its storage answers. One that does not is not a directory on
-// the way to an image, which has just been opened: the jail of the image must not wait for it.
+// statInTime returns the status of a file, if its storage answers. A directory whose storage does not answer
+// is not on the way to an image that was just opened: the jail of the image must not wait for it.
 func statInTime(path string) (st unix.Stat_t, known bool) {
 	done := make(chan *unix.Stat_t, 1)
 	go func() {
@@ -96,7 +96,7 @@ func (i *Image) Close() error { return i.file.Close() }
 // unmounted when the descriptor is closed.
 func (i *Image) Mount() (int, error) {
 	if i.kind == kindEROFS {
-		// Kernels and file systems that cannot do it say so with several errors.
+		// The errors of kernels and file systems that cannot mount a file differ.
 		if fd, err := i.mountFrom(fmt.Sprintf("/proc/self/fd/%d", i.file.Fd())); err == nil {
 			return fd, nil
 		}
@@ -121,7 +121,7 @@ func (i *Image) mountOverLoop() (int, error) {
 	return fd, nil
 }
 
-// mountFrom mounts what a path leads to.
+// mountFrom mounts the image at a path, by fsmount(2).
 func (i *Image) mountFrom(source string) (int, error) {
 	context, err := unix.Fsopen(string(i.kind), unix.FSOPEN_CLOEXEC)
 	if err == unix.ENODEV {

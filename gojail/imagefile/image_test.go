@@ -43,7 +43,7 @@ func TestMount(t *testing.T) {
 	}
 }
 
-// TestEROFSOverLoop is what kernels before 6.12 do.
+// TestEROFSOverLoop mounts EROFS as kernels before 6.12 require.
 func TestEROFSOverLoop(t *testing.T) {
 	imagefiletest.Need(t)
 	nstest.NoLeaks(t)
@@ -178,7 +178,7 @@ func TestOpenFollowsLinksOfRoot(t *testing.T) {
 	assert.NoError(t, i.Close())
 }
 
-// TestMountDamaged: what the superblock does not show is the kernel's to find, and its error is one line.
+// TestMountDamaged: the kernel finds damage that the superblock does not show, and its error is one line.
 func TestMountDamaged(t *testing.T) {
 	imagefiletest.Need(t)
 	nstest.NoLeaks(t)

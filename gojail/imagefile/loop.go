@@ -24,8 +24,8 @@ type loopDevice struct {
 	rdev uint64
 }
 
-// attachLoop attaches a file, read-only, to a free loop device. The kernel detaches it when nobody has the
-// device open any more and nothing on it is mounted (LO_FLAGS_AUTOCLEAR), also after kill -9.
+// attachLoop attaches a file, read-only, to a free loop device. The kernel detaches the file when the device
+// is neither open nor mounted any more (LO_FLAGS_AUTOCLEAR), also after kill -9.
 func attachLoop(file *os.File, path string) (*loopDevice, error) {
 	control, err := os.OpenFile(loopControl, os.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -41,16 +41,16 @@ func attachLoop(file *os.File, path string) (*loopDevice, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = loop.configure(file, path, number); err == nil {
+		if err = loop.attachFile(file, path, number); err == nil {
 			return loop, nil
 		}
 		loop.Close()
-		// Another process was given the same device, and was faster.
+		// EBUSY: another process got the same number, and has attached its file first.
 		if !errors.Is(err, unix.EBUSY) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("other processes took each loop device, %d times", loopTries)
+	return nil, fmt.Errorf("no free loop device: other processes attached a file first, %d times", loopTries)
 }
 
 // openLoop opens the loop device of that number.
@@ -72,8 +72,8 @@ func openLoop(number int) (*loopDevice, error) {
 	return &loopDevice{file, st.Rdev}, nil
 }
 
-// configure attaches a file, with direct I/O where the file system can: the image is cached once then.
-func (l *loopDevice) configure(file *os.File, path string, number int) error {
+// attachFile attaches a file, with direct I/O where the file system can: the image is cached once then.
+func (l *loopDevice) attachFile(file *os.File, path string, number int) error {
 	config := unix.LoopConfig{Fd: uint32(file.Fd())}
 	copy(config.Info.File_name[:len(config.Info.File_name)-1], path)
 	config.Info.Flags = unix.LO_FLAGS_READ_ONLY | unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO

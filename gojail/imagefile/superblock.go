@@ -21,7 +21,7 @@ const (
 // little-endian.
 const (
 	squashfsMagic = 0x73717368
-	squashfsSize  = 96 // of the superblock, at the file's begin
+	squashfsSize  = 96 // of the superblock, at the beginning of the file
 	erofsMagic    = 0xe0f5e1e2
 	erofsOffset   = 1024
 	erofsSize     = 128
@@ -31,7 +31,7 @@ const (
 // sectorSize is the unit of a loop device, which does not show what lies behind the last whole one.
 const sectorSize = 512
 
-// errForeign reports a file that is no image.
+// errForeign reports a file that is not an image.
 var errForeign = errors.New("is not a directory, nor an image (squashfs 4.0 or EROFS)")
 
 // readKind returns the kind of the image in a file of that size, by its superblock. It fails where the file

@@ -30,7 +30,7 @@ func erofsHead(blocks uint32) []byte {
 	return head
 }
 
-func with(head []byte, at int, value ...byte) []byte {
+func withBytes(head []byte, at int, value ...byte) []byte {
 	copy(head[at:], value)
 	return head
 }
@@ -47,17 +47,17 @@ func TestReadKind(t *testing.T) {
 		"squashfs, shorter":   {squashfsHead(8000), 4096, kindSquashfs, "is truncated: it has 4096 bytes of 8000; copy it again, under another name, and rename it"},
 		"squashfs, huge":      {squashfsHead(1<<64 - 1), 4096, kindSquashfs, "is truncated: it has 4096 bytes of 18446744073709551615; copy it again, under another name, and rename it"},
 		"squashfs, not even":  {squashfsHead(4090), 4095, kindSquashfs, "does not end at a multiple of 512 bytes; make it anew without -nopad"},
-		"squashfs 3":          {with(squashfsHead(4000), 28, 3), 4096, kindSquashfs, "is an image of squashfs 3, which Linux cannot mount; make it anew with mksquashfs 4.0 or later"},
+		"squashfs 3":          {withBytes(squashfsHead(4000), 28, 3), 4096, kindSquashfs, "is an image of squashfs 3, which Linux cannot mount; make it anew with mksquashfs 4.0 or later"},
 		"squashfs of nothing": {squashfsHead(95), 4096, kindSquashfs, foreign},
 		"squashfs, only head": {squashfsHead(4000)[:95], 95, "", foreign},
 		"erofs":               {erofsHead(1), 4096, kindEROFS, ""},
 		"erofs, shorter":      {erofsHead(3), 8192, kindEROFS, "is truncated: it has 8192 bytes of 12288; copy it again, under another name, and rename it"},
-		"erofs, 48 bits":      {with(with(erofsHead(1), erofsOffset+80, erofs48Bit), erofsOffset+14, 1), 8192, kindEROFS, "is truncated: it has 8192 bytes of 17592186048512; copy it again, under another name, and rename it"},
-		"erofs, block size":   {with(erofsHead(1), erofsOffset+12, 60), 4096, kindEROFS, foreign},
+		"erofs, 48 bits":      {withBytes(withBytes(erofsHead(1), erofsOffset+80, erofs48Bit), erofsOffset+14, 1), 8192, kindEROFS, "is truncated: it has 8192 bytes of 17592186048512; copy it again, under another name, and rename it"},
+		"erofs, block size":   {withBytes(erofsHead(1), erofsOffset+12, 60), 4096, kindEROFS, foreign},
 		"erofs of nothing":    {erofsHead(0), 4096, kindEROFS, foreign},
-		"erofs of two files":  {with(erofsHead(1), erofsOffset+86, 1), 4096, kindEROFS, "needs further files with its data; make an image of one file (mkfs.erofs without --blobdev)"},
+		"erofs of two files":  {withBytes(erofsHead(1), erofsOffset+86, 1), 4096, kindEROFS, "needs further files with its data; make an image of one file (mkfs.erofs without --blobdev)"},
 		"erofs, only head":    {erofsHead(1)[:erofsOffset+100], erofsOffset + 100, "", foreign},
-		"ext4":                {with(make([]byte, 4096), 1024+56, 0x53, 0xef), 4096, "", foreign},
+		"ext4":                {withBytes(make([]byte, 4096), 1024+56, 0x53, 0xef), 4096, "", foreign},
 		"empty":               {nil, 0, "", foreign},
 	} {
 		kind, err := readKind(bytes.NewReader(test.head), test.size)
@@ -76,7 +76,7 @@ type failing struct{}
 
 func (failing) ReadAt([]byte, int64) (int, error) { return 0, errors.New("stale") }
 
-// FuzzReadKind: whatever a file has, what is accepted is as long as its superblock says.
+// FuzzReadKind: an arbitrary file that is accepted is as long as its superblock says.
 func FuzzReadKind(f *testing.F) {
 	f.Add(squashfsHead(4000), int64(4096))
 	f.Add(erofsHead(1), int64(4096))
