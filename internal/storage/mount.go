@@ -46,14 +46,14 @@ func (m *Mount) Value(name string) (value string, found bool) {
 	return "", false
 }
 
-// telling are the options, of any file system, that decide what jobs can do and how the storage fails.
-var telling = []string{"ro", "nosuid", "nodev", "noexec", "hard", "soft", "softerr", "softreval", "vers", "proto", "nconnect", "sec",
+// tellingOptions are the options, of any file system, that decide what jobs can do and how the storage fails.
+var tellingOptions = []string{"ro", "nosuid", "nodev", "noexec", "hard", "soft", "softerr", "softreval", "vers", "proto", "nconnect", "sec",
 	"noac", "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "nocto", "lookupcache", "nolock", "local_lock", "sync",
 	"flock", "localflock", "noflock", "user_xattr", "default_permissions"}
 
 // TellingOptions returns the options that decide what jobs can do and how the storage fails.
 func (m *Mount) TellingOptions() (found []string) {
-	for _, name := range telling {
+	for _, name := range tellingOptions {
 		value, has := m.Value(name)
 		switch {
 		case !has, name == "local_lock" && value == "none", name == "sec" && value == "sys":
@@ -79,7 +79,7 @@ func ReadTable() (Table, error) {
 	return mountinfo.GetMountsFromReader(f, nil)
 }
 
-func describe(m *mountinfo.Info) *Mount {
+func newMount(m *mountinfo.Info) *Mount {
 	options := append(strings.Split(m.Options, ","), strings.Split(m.VFSOptions, ",")...)
 	slices.Sort(options)
 	return &Mount{ID: m.ID, Source: m.Source, Type: m.FSType, Point: m.Mountpoint, Options: slices.Compact(options)}
@@ -96,7 +96,7 @@ func (t Table) Above(path string) *Mount {
 	if found == nil {
 		return nil
 	}
-	return describe(found)
+	return newMount(found)
 }
 
 func isBelow(path, dir string) bool {
@@ -112,7 +112,7 @@ func MountOf(fd int) (*Mount, error) {
 	all, err := ReadTable()
 	for _, m := range all {
 		if m.ID == id {
-			return describe(m), nil
+			return newMount(m), nil
 		}
 	}
 	return nil, err
@@ -142,7 +142,7 @@ func NewWalk(table Table) *Walk { return &Walk{table: table} }
 
 // Follow looks up each component of a path, as the kernel does.
 func (w *Walk) Follow(path string) {
-	walk(path, func(next string) {
+	followPath(path, func(next string) {
 		w.mutex.Lock()
 		defer w.mutex.Unlock()
 		w.at = next
@@ -156,9 +156,9 @@ func (w *Walk) Mount() *Mount {
 	return w.table.Above(w.at)
 }
 
-// walk looks up each component of a path as the kernel does, and calls visit with its path, which has no
+// followPath looks up each component of a path as the kernel does, and calls visit with its path, which has no
 // symbolic links above its last component, before each lookup.
-func walk(path string, visit func(next string)) {
+func followPath(path string, visit func(next string)) {
 	cur, rest := "/", strings.Split(path, "/")
 	for links := 0; len(rest) > 0 && links <= 40; { // the kernel's limit, path_resolution(7)
 		name := rest[0]

@@ -15,10 +15,10 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// Answer is what a probe found out.
+// Answer is the result of a probe.
 type Answer int
 
-// The answers. Unknown is not an error: nothing there could tell.
+// The answers. Unknown is not an error: the storage has no file that would show it.
 const (
 	Unknown Answer = iota
 	Yes

@@ -39,7 +39,7 @@ func TestTellingOptions(t *testing.T) {
 	}, found)
 }
 
-// seen is what the probes found out about one storage.
+// seen is the result of the probes of one storage.
 type seen struct {
 	Type                 string
 	Squash, User, Labels Answer
@@ -47,7 +47,7 @@ type seen struct {
 	Count                int
 }
 
-func see(path string) (s seen, err error) {
+func probeStorage(path string) (s seen, err error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return s, err
@@ -63,7 +63,7 @@ func see(path string) (s seen, err error) {
 
 func init() {
 	// The input is a directory with tree/ and an empty mnt/.
-	nstest.Actions["see"] = func(dir string) (any, error) {
+	nstest.Actions["probe"] = func(dir string) (any, error) {
 		if err := nstest.MakePrivate(); err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func init() {
 		} {
 			stop, err := show()
 			if err == nil {
-				all[name], err = see(at)
+				all[name], err = probeStorage(at)
 				stop()
 			}
 			if err != nil {
@@ -122,7 +122,7 @@ func init() {
 	}
 }
 
-// makeTree makes a tree for nobody's server to read, with a directory that is root's alone.
+// makeTree makes a tree to be exported, with a directory that only root may open.
 func makeTree(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "gojail-storage-")
@@ -140,7 +140,7 @@ func TestProbesOfStorage(t *testing.T) {
 	nstest.NeedFUSE(t)
 	dir := makeTree(t)
 	var all map[string]seen
-	require.NoError(t, nstest.RunText(t, "see", dir, &all))
+	require.NoError(t, nstest.RunText(t, "probe", dir, &all))
 	assert.Equal(t, map[string]seen{
 		"fuse":     {"fuse", No, Yes, Yes, Yes, 1000},
 		"squashed": {"fuse", Yes, Yes, Yes, Yes, 1000},
