@@ -28,7 +28,7 @@ type answer struct {
 	trees, entries []string
 }
 
-func build(t *testing.T) bridge {
+func buildBridge(t *testing.T) bridge {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc")
@@ -45,7 +45,7 @@ func build(t *testing.T) bridge {
 	return b
 }
 
-func (b bridge) call(t *testing.T, version int, unshare, look string, words ...string) answer {
+func (b bridge) callBridge(t *testing.T, version int, unshare, look string, words ...string) answer {
 	t.Helper()
 	args := append([]string{b.library, strconv.Itoa(version), unshare, look}, words...)
 	out, err := exec.Command(b.host, args...).CombinedOutput()
@@ -75,7 +75,7 @@ func (b bridge) call(t *testing.T, version int, unshare, look string, words ...s
 // testNode is a configuration, a state directory and a jail's root.
 type testNode struct{ config, state, root string }
 
-func (n testNode) words(verb string, more ...string) []string {
+func (n testNode) formatWords(verb string, more ...string) []string {
 	return append([]string{verb, "config=" + n.config, "state=" + n.state, "node=n1"}, more...)
 }
 
@@ -91,7 +91,7 @@ host = []
 source = "DIR/open"
 `
 
-func newNode(t *testing.T) testNode {
+func newTestNode(t *testing.T) testNode {
 	t.Helper()
 	if !nstest.IsRoot() {
 		t.Skip("needs root")
@@ -109,54 +109,54 @@ func newNode(t *testing.T) testNode {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(state)) })
 	n := testNode{filepath.Join(dir, "gojail.toml"), state, filepath.Join(dir, "root")}
-	n.write(t, strings.ReplaceAll(configText, "DIR", dir))
+	n.writeConfig(t, strings.ReplaceAll(configText, "DIR", dir))
 	return n
 }
 
-func (n testNode) write(t *testing.T, text string) {
+func (n testNode) writeConfig(t *testing.T, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(n.config, []byte(text), 0o600))
 }
 
 func TestRefusals(t *testing.T) {
-	b, n := build(t), newNode(t)
+	b, n := buildBridge(t), newTestNode(t)
 	for _, c := range []struct {
 		version int
 		words   []string
 		want    string
 	}{
-		{99, n.words("site"), "libgojail.so has version " + strconv.Itoa(contract.Version) + " of the contract, but the launcher has 99; reinstall gojail on this node"},
+		{99, n.formatWords("site"), "libgojail.so has version " + strconv.Itoa(contract.Version) + " of the contract, but the launcher has 99; reinstall gojail on this node"},
 		{contract.Version, nil, "libgojail.so was called without a verb; reinstall gojail on this node"},
-		{contract.Version, n.words("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: boot, clean, epilog, ids, jail, mounts, net, range, root, site, stage`},
-		{contract.Version, n.words("site", "colour=red"), `site: unknown word "colour=red"`},
-		{contract.Version, n.words("root", "jail=big"), `jail "big" is unknown; this node has: small`},
-		{contract.Version, n.words("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: must be SOURCE:DESTINATION"},
-		{contract.Version, n.words("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a user or group id`},
-		{contract.Version, n.words("epilog", "job=../../etc"), `"../../etc" is not a job id`},
+		{contract.Version, n.formatWords("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: boot, clean, epilog, ids, jail, mounts, net, range, root, site, stage`},
+		{contract.Version, n.formatWords("site", "colour=red"), `site: unknown word "colour=red"`},
+		{contract.Version, n.formatWords("root", "jail=big"), `jail "big" is unknown; this node has: small`},
+		{contract.Version, n.formatWords("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: must be SOURCE:DESTINATION"},
+		{contract.Version, n.formatWords("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a user or group id`},
+		{contract.Version, n.formatWords("epilog", "job=../../etc"), `"../../etc" is not a job id`},
 	} {
-		a := b.call(t, c.version, "0", "/nowhere", c.words...)
+		a := b.callBridge(t, c.version, "0", "/nowhere", c.words...)
 		assert.Equal(t, "-1", a.result, c.want)
 		assert.Contains(t, a.text, c.want)
 	}
-	n.write(t, "default = [broken")
-	a := b.call(t, contract.Version, "0", "/nowhere", n.words("site")...)
+	n.writeConfig(t, "default = [broken")
+	a := b.callBridge(t, contract.Version, "0", "/nowhere", n.formatWords("site")...)
 	assert.Equal(t, "-1", a.result)
 	assert.Contains(t, a.text, n.config+": line 1: ")
-	n.write(t, "default = \"none\"\nallow_none = true\n# "+strings.Repeat("x", 2000)+"\nkey\t = 1\n")
-	a = b.call(t, contract.Version, "0", "/nowhere", n.words("site")...)
+	n.writeConfig(t, "default = \"none\"\nallow_none = true\n# "+strings.Repeat("x", 2000)+"\nkey\t = 1\n")
+	a = b.callBridge(t, contract.Version, "0", "/nowhere", n.formatWords("site")...)
 	assert.Contains(t, a.text, "line 4: key: unknown key")
 }
 
 func TestLongTextIsCut(t *testing.T) {
-	b, n := build(t), newNode(t)
-	a := b.call(t, contract.Version, "0", "/nowhere", n.words("site", strings.Repeat("x\n", 2000))...)
+	b, n := buildBridge(t), newTestNode(t)
+	a := b.callBridge(t, contract.Version, "0", "/nowhere", n.formatWords("site", strings.Repeat("x\n", 2000))...)
 	assert.Equal(t, "-1", a.result)
 	assert.Len(t, a.text, 1023)
 }
 
 func TestSite(t *testing.T) {
-	b, n := build(t), newNode(t)
-	a := b.call(t, contract.Version, "0", "/nowhere", n.words("site")...)
+	b, n := buildBridge(t), newTestNode(t)
+	a := b.callBridge(t, contract.Version, "0", "/nowhere", n.formatWords("site")...)
 	require.Equal(t, "0", a.result, a.text)
 	text, err := os.ReadFile(filepath.Join(n.state, "site"))
 	require.NoError(t, err)
@@ -167,8 +167,8 @@ func TestSite(t *testing.T) {
 }
 
 func TestAssemble(t *testing.T) {
-	b, n := build(t), newNode(t)
-	a := b.call(t, contract.Version, "1", "/", n.words("jail", "jail=small")...)
+	b, n := buildBridge(t), newTestNode(t)
+	a := b.callBridge(t, contract.Version, "1", "/", n.formatWords("jail", "jail=small")...)
 	require.Equal(t, "0", a.result, a.text)
 	assert.Equal(t, []string{"dev", "etc", "home", "mnt", "proc", "run", "sys", "tmp", "var"}, a.entries)
 	t.Logf("jail took %d us, %d us of CPU", a.wallUs, a.cpuUs)
@@ -176,21 +176,21 @@ func TestAssemble(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"ociVersion"`)
 
-	a = b.call(t, contract.Version, "1", "/home", n.words("stage", "jail=small")...)
+	a = b.callBridge(t, contract.Version, "1", "/home", n.formatWords("stage", "jail=small")...)
 	require.Equal(t, "0", a.result, a.text)
 	t.Logf("stage took %d us, %d us of CPU", a.wallUs, a.cpuUs)
 
 	require.NoError(t, os.RemoveAll(n.root))
-	a = b.call(t, contract.Version, "1", "/", n.words("jail", "jail=small")...)
+	a = b.callBridge(t, contract.Version, "1", "/", n.formatWords("jail", "jail=small")...)
 	assert.Equal(t, "jail root "+n.root+" does not exist", a.text)
 }
 
 // The test process stands in for the zygote: its root is the host's.
 func TestMounts(t *testing.T) {
-	b, n := build(t), newNode(t)
+	b, n := buildBridge(t), newTestNode(t)
 	dir := filepath.Dir(n.config)
-	words := n.words("mounts", "jail=small", "uid=65534", "gid=65534", "groups=1,2", "mounts="+dir+"/open/there:/mnt:ro")
-	a := b.call(t, contract.Version, "0", "/nowhere", words...)
+	words := n.formatWords("mounts", "jail=small", "uid=65534", "gid=65534", "groups=1,2", "mounts="+dir+"/open/there:/mnt:ro")
+	a := b.callBridge(t, contract.Version, "0", "/nowhere", words...)
 	assert.Equal(t, "jail small has no template on this node at the moment; try again", a.text)
 
 	stat, err := os.ReadFile("/proc/self/stat")
@@ -200,38 +200,38 @@ func TestMounts(t *testing.T) {
 	record := strconv.Itoa(contract.Version) + " " + strconv.Itoa(os.Getpid()) + " " + fields[19] + " 0123456789abcdef 0\n"
 	require.NoError(t, os.WriteFile(filepath.Join(n.state, "jails/small/zygote"), []byte(record), 0o600))
 
-	a = b.call(t, contract.Version, "0", "/nowhere", words...)
+	a = b.callBridge(t, contract.Version, "0", "/nowhere", words...)
 	require.Equal(t, "0", a.result, a.text)
 	assert.Equal(t, []string{"/mnt 40755"}, a.trees)
 	words[len(words)-1] = "mounts=" + dir + "/open/there:/mnt," + dir + "/closed:/srv"
-	a = b.call(t, contract.Version, "0", "/nowhere", words...)
+	a = b.callBridge(t, contract.Version, "0", "/nowhere", words...)
 	assert.Equal(t, "-1", a.result)
 	assert.Equal(t, "--jail-mount="+dir+"/closed:/srv: "+dir+"/closed may not be mounted in jail small; permitted: "+dir+"/open", a.text)
 	assert.Empty(t, a.trees)
 }
 
 func TestEpilogAndBoot(t *testing.T) {
-	b, n := build(t), newNode(t)
+	b, n := buildBridge(t), newTestNode(t)
 	left := filepath.Join(filepath.Dir(n.config), "scratch/jobs/17/tmp")
 	require.NoError(t, os.MkdirAll(left, 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(n.state, "jobs/17"), 0o700))
-	a := b.call(t, contract.Version, "0", n.state+"/jobs", n.words("epilog", "job=17")...)
+	a := b.callBridge(t, contract.Version, "0", n.state+"/jobs", n.formatWords("epilog", "job=17")...)
 	require.Equal(t, "0", a.result, a.text)
 	assert.NoDirExists(t, filepath.Dir(left))
 	assert.Empty(t, a.entries)
-	a = b.call(t, contract.Version, "0", "/nowhere", n.words("epilog", "job=17")...)
+	a = b.callBridge(t, contract.Version, "0", "/nowhere", n.formatWords("epilog", "job=17")...)
 	assert.Equal(t, "0", a.result, a.text)
-	a = b.call(t, contract.Version, "0", "/nowhere", n.words("boot")...)
+	a = b.callBridge(t, contract.Version, "0", "/nowhere", n.formatWords("boot")...)
 	assert.Equal(t, "0", a.result, a.text)
 
 	// The job ends in no time; its files are removed afterwards.
 	require.NoError(t, os.MkdirAll(left+"/full", 0o700))
 	jobs := filepath.Dir(filepath.Dir(left))
-	a = b.call(t, contract.Version, "0", "/nowhere", n.words("epilog", "job=17", "deadline=500")...)
+	a = b.callBridge(t, contract.Version, "0", "/nowhere", n.formatWords("epilog", "job=17", "deadline=500")...)
 	assert.Equal(t, "0", a.result, a.text)
 	assert.NoDirExists(t, filepath.Dir(left))
 	assert.DirExists(t, jobs+"/.trash")
-	a = b.call(t, contract.Version, "0", "/nowhere", n.words("clean", "job=17")...)
+	a = b.callBridge(t, contract.Version, "0", "/nowhere", n.formatWords("clean", "job=17")...)
 	assert.Equal(t, "0", a.result, a.text)
 	assert.NoDirExists(t, jobs+"/.trash")
 }

@@ -35,30 +35,30 @@ func main() {}
 func gojail_call(call *C.struct_gojail_call) (result C.int) {
 	defer func() {
 		if p := recover(); p != nil {
-			result = fail(call, fmt.Errorf("internal error in libgojail.so: %v", p))
+			result = storeError(call, fmt.Errorf("internal error in libgojail.so: %v", p))
 		}
 	}()
 	call.ntrees = 0
 	if call.version != C.GOJAIL_VERSION {
-		return fail(call, fmt.Errorf("libgojail.so has version %d of the contract, but the launcher has %d; reinstall gojail on this node",
+		return storeError(call, fmt.Errorf("libgojail.so has version %d of the contract, but the launcher has %d; reinstall gojail on this node",
 			C.GOJAIL_VERSION, call.version))
 	}
-	request, err := parse(words(call))
+	request, err := parseRequest(readWords(call))
 	if err != nil {
-		return fail(call, err)
+		return storeError(call, err)
 	}
-	trees, err := request.run()
+	trees, err := request.runVerb()
 	if err == nil {
-		put(call.text[:], request.answer)
-		err = hand(call, trees)
+		copyText(call.text[:], request.answer)
+		err = passTrees(call, trees)
 	}
 	if err != nil {
-		return fail(call, err)
+		return storeError(call, err)
 	}
 	return 0
 }
 
-func words(call *C.struct_gojail_call) []string {
+func readWords(call *C.struct_gojail_call) []string {
 	if call.argc <= 0 || call.argv == nil {
 		return nil
 	}
@@ -69,8 +69,8 @@ func words(call *C.struct_gojail_call) []string {
 	return list
 }
 
-// hand passes the trees to the caller, which then owns their descriptors.
-func hand(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
+// passTrees passes the trees to the caller, which then owns their descriptors.
+func passTrees(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 	defer func() {
 		if err != nil {
 			for _, t := range trees {
@@ -90,15 +90,15 @@ func hand(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 		if t.Root {
 			to.flags = C.GOJAIL_TREE_ROOT
 		}
-		put(to.destination[:], t.Destination)
+		copyText(to.destination[:], t.Destination)
 	}
 	call.ntrees = C.uint32_t(len(trees))
 	return nil
 }
 
-// fail stores the message in the call, as one line, and returns -1.
-func fail(call *C.struct_gojail_call, err error) C.int {
-	put(call.text[:], strings.Map(func(r rune) rune {
+// storeError stores the message in the call, as one line, and returns -1.
+func storeError(call *C.struct_gojail_call, err error) C.int {
+	copyText(call.text[:], strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
@@ -107,8 +107,8 @@ func fail(call *C.struct_gojail_call, err error) C.int {
 	return -1
 }
 
-// put copies text into a C string, truncated to its size.
-func put(to []C.char, text string) {
+// copyText copies text into a C string, truncated to its size.
+func copyText(to []C.char, text string) {
 	n := min(len(text), len(to)-1)
 	for i := range n {
 		to[i] = C.char(text[i])

@@ -14,8 +14,8 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-func (r *request) mounts() ([]mount.Tree, error) {
-	c, err := r.load()
+func (r *request) openMounts() ([]mount.Tree, error) {
+	c, err := r.loadConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (r *request) mounts() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	who, err := r.credentials()
+	who, err := r.readCredentials()
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +67,9 @@ func (r *request) mapData(tree int, m config.UserMount) error {
 	return nil
 }
 
-// ids answers with the user's range, for the launcher, which creates the user namespaces.
-func (r *request) ids() ([]mount.Tree, error) {
-	who, err := r.credentials()
+// findIDs puts the user's range into the answer, for the launcher, which creates the user namespaces.
+func (r *request) findIDs() ([]mount.Tree, error) {
+	who, err := r.readCredentials()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (r *request) ids() ([]mount.Tree, error) {
 	return nil, err
 }
 
-func (r *request) ranged() ([]mount.Tree, error) {
+func (r *request) openRange() ([]mount.Tree, error) {
 	c, j, err := r.loadJail()
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (r *request) ranged() ([]mount.Tree, error) {
 	return mount.OpenRange(c, j, state.Path(), template, ids, data)
 }
 
-func (r *request) credentials() (who mount.Credentials, err error) {
+func (r *request) readCredentials() (who mount.Credentials, err error) {
 	number := func(name, text string) uint32 {
 		n, e := strconv.ParseUint(text, 10, 32)
 		if e != nil || n == 1<<32-1 {

@@ -23,9 +23,9 @@ func (r *request) networkPath() string {
 	return filepath.Join(filepath.Dir(r.words["config"]), filepath.Base(netconfig.DefaultPath))
 }
 
-// networks returns the part of network.toml for the site file. An invalid network.toml fails every step,
+// readNetworks returns the part of network.toml for the site file. An invalid network.toml fails every step,
 // since it may require networks by default.
-func (r *request) networks() (n config.Networks, err error) {
+func (r *request) readNetworks() (n config.Networks, err error) {
 	if n.Identity, err = trusted.Identify(r.networkPath()); n.Identity == nil || err != nil {
 		return n, err
 	}
@@ -37,17 +37,17 @@ func (r *request) networks() (n config.Networks, err error) {
 	return n, nil
 }
 
-// network returns this node in the form that package job needs.
-func (r *request) network(c *config.Config) job.Node {
+// newNode returns this node in the form that package job needs.
+func (r *request) newNode(c *config.Config) job.Node {
 	return job.Node{
 		Config: r.networkPath(), Name: r.words["node"], Cluster: node.SlurmValue(c, "ClusterName"),
 		State: r.words["state"], Scratch: c.Scratch,
 	}
 }
 
-// net attaches the job's rails to the network namespace of the holder.
-func (r *request) net() ([]mount.Tree, error) {
-	c, err := r.load()
+// attachNet attaches the job's rails to the network namespace of the holder.
+func (r *request) attachNet() ([]mount.Tree, error) {
+	c, err := r.loadConfig()
 	if err != nil {
 		return nil, fmt.Errorf("--jail-net=%s: %w", r.words["net"], err)
 	}
@@ -55,9 +55,9 @@ func (r *request) net() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("net: holder=%q is not a process", r.words["holder"])
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), r.until())
+	ctx, cancel := context.WithDeadline(context.Background(), r.findDeadline())
 	defer cancel()
-	return nil, r.network(c).Attach(ctx, job.Request{
+	return nil, r.newNode(c).Attach(ctx, job.Request{
 		Job: r.words["job"], Label: r.words["net"], Holder: holder,
 		NICs: r.words["nics"], GPUs: r.words["gpus"], GresTypes: node.SlurmValue(c, "GresTypes"),
 		Env: filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetEnvFile),
@@ -69,19 +69,19 @@ func (r *request) releaseNet(id string) error {
 	if !job.HasNetwork(r.words["state"], id) {
 		return nil
 	}
-	c, err := r.load()
+	c, err := r.loadConfig()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return r.network(c).Release(ctx, id)
+	return r.newNode(c).Release(ctx, id)
 }
 
 // sweepNet releases the VFs of jobs that ended.
 func (r *request) sweepNet(c *config.Config, alive func(job string) bool) error {
-	ctx, cancel := context.WithDeadline(context.Background(), r.until())
+	ctx, cancel := context.WithDeadline(context.Background(), r.findDeadline())
 	defer cancel()
-	_, err := r.network(c).Sweep(ctx, alive)
+	_, err := r.newNode(c).Sweep(ctx, alive)
 	return err
 }

@@ -30,17 +30,17 @@ import (
 
 // verbs are the requests of gojail-launcher.
 var verbs = map[string]func(*request) ([]mount.Tree, error){
-	"site":   (*request).site,
-	"root":   (*request).root,
-	"stage":  (*request).stage,
-	"jail":   (*request).jail,
-	"mounts": (*request).mounts,
-	"ids":    (*request).ids,
-	"range":  (*request).ranged,
-	"net":    (*request).net,
-	"epilog": (*request).epilog,
-	"clean":  (*request).clean,
-	"boot":   (*request).boot,
+	"site":   (*request).writeSite,
+	"root":   (*request).attachRoot,
+	"stage":  (*request).assembleStage,
+	"jail":   (*request).assembleJail,
+	"mounts": (*request).openMounts,
+	"ids":    (*request).findIDs,
+	"range":  (*request).openRange,
+	"net":    (*request).attachNet,
+	"epilog": (*request).endJob,
+	"clean":  (*request).finishJob,
+	"boot":   (*request).sweepNode,
 }
 
 // request is a command line of gojail-launcher: VERB [name=value]...
@@ -58,7 +58,7 @@ var known = []string{
 	"source", "replace",
 }
 
-func parse(words []string) (*request, error) {
+func parseRequest(words []string) (*request, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("libgojail.so was called without a verb; reinstall gojail on this node")
 	}
@@ -80,14 +80,14 @@ func parse(words []string) (*request, error) {
 	return r, nil
 }
 
-func (r *request) run() ([]mount.Tree, error) { return verbs[r.verb](r) }
+func (r *request) runVerb() ([]mount.Tree, error) { return verbs[r.verb](r) }
 
-func (r *request) load() (*config.Config, error) {
+func (r *request) loadConfig() (*config.Config, error) {
 	return node.Load(r.words["config"], r.words["node"])
 }
 
-// until returns the time at which the launcher's caller stops waiting.
-func (r *request) until() time.Time {
+// findDeadline returns the time at which the launcher's caller stops waiting.
+func (r *request) findDeadline() time.Time {
 	ms, err := strconv.Atoi(r.words["deadline"])
 	if err != nil || ms <= 0 {
 		ms = 10000
@@ -95,19 +95,19 @@ func (r *request) until() time.Time {
 	return time.Now().Add(time.Duration(ms) * time.Millisecond)
 }
 
-func (r *request) site() ([]mount.Tree, error) {
+func (r *request) writeSite() ([]mount.Tree, error) {
 	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.load()
+	c, err := r.loadConfig()
 	if err != nil {
 		return nil, err
 	}
-	if c.Networks, err = r.networks(); err != nil {
+	if c.Networks, err = r.readNetworks(); err != nil {
 		return nil, err
 	}
-	if err := site.Write(c, state.Path(), r.until()); err != nil {
+	if err := site.Write(c, state.Path(), r.findDeadline()); err != nil {
 		return nil, err
 	}
 	sandbox.EndUnusedZygotes(state, c) // the sweep retries after an error
@@ -115,7 +115,7 @@ func (r *request) site() ([]mount.Tree, error) {
 }
 
 func (r *request) loadJail() (*config.Config, *config.Jail, error) {
-	c, err := r.load()
+	c, err := r.loadConfig()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,8 +123,8 @@ func (r *request) loadJail() (*config.Config, *config.Jail, error) {
 	return c, j, err
 }
 
-// root mounts the jail's root for stage and jail, which come next, in copies of this mount namespace.
-func (r *request) root() ([]mount.Tree, error) {
+// attachRoot mounts the jail's root for stage and jail, which come next, in copies of this mount namespace.
+func (r *request) attachRoot() ([]mount.Tree, error) {
 	c, j, err := r.loadJail()
 	if err != nil {
 		return nil, err
@@ -141,8 +141,8 @@ func (r *request) root() ([]mount.Tree, error) {
 	return nil, mount.MakeLocal(c, j, root)
 }
 
-// apply assembles the view that plan makes of the facts.
-func (r *request) apply(plan func(*config.Config, *config.Jail, *node.HostFacts) (*plan.View, error)) error {
+// assembleView assembles the view that plan makes of the facts.
+func (r *request) assembleView(plan func(*config.Config, *config.Jail, *node.HostFacts) (*plan.View, error)) error {
 	c, j, err := r.loadJail()
 	if err != nil {
 		return err
@@ -166,11 +166,11 @@ func (r *request) apply(plan func(*config.Config, *config.Jail, *node.HostFacts)
 	return mount.Apply(view, j.Name, root)
 }
 
-func (r *request) stage() ([]mount.Tree, error) { return nil, r.apply(plan.Stage) }
+func (r *request) assembleStage() ([]mount.Tree, error) { return nil, r.assembleView(plan.Stage) }
 
-// jail assembles a jail. It writes config.json first: the state directory is not visible afterwards.
-func (r *request) jail() ([]mount.Tree, error) {
-	return nil, r.apply(func(c *config.Config, j *config.Jail, facts *node.HostFacts) (*plan.View, error) {
+// assembleJail assembles a jail. It writes config.json first: the state directory is not visible afterwards.
+func (r *request) assembleJail() ([]mount.Tree, error) {
+	return nil, r.assembleView(func(c *config.Config, j *config.Jail, facts *node.HostFacts) (*plan.View, error) {
 		view, err := plan.Jail(c, j, facts)
 		if err != nil {
 			return nil, err
@@ -187,46 +187,46 @@ func (r *request) jail() ([]mount.Tree, error) {
 	})
 }
 
-// epilog ends a job. It works without a valid configuration.
-func (r *request) epilog() ([]mount.Tree, error) {
+// endJob ends a job. It works without a valid configuration.
+func (r *request) endJob() ([]mount.Tree, error) {
 	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := r.scratch(state)
+	scratch, err := r.findScratch(state)
 	if err != nil {
 		return nil, err
 	}
 	// The VFs first: while the job's namespace lives, they can be moved out of it.
-	return nil, errors.Join(r.releaseNet(r.words["job"]), sandbox.EndJob(state, scratch, r.words["job"], r.until().Add(-leave)))
+	return nil, errors.Join(r.releaseNet(r.words["job"]), sandbox.EndJob(state, scratch, r.words["job"], r.findDeadline().Add(-leave)))
 }
 
-// scratch returns the scratch directory from the site file, with which jobs were built, or else from the
+// findScratch returns the scratch directory from the site file, with which jobs were built, or else from the
 // configuration.
-func (r *request) scratch(state *state.State) (string, error) {
+func (r *request) findScratch(state *state.State) (string, error) {
 	if scratch := state.Scratch(); scratch != "" {
 		return scratch, nil
 	}
-	c, err := r.load()
+	c, err := r.loadConfig()
 	if err != nil {
 		return "", err
 	}
 	return c.Scratch, nil
 }
 
-// clean does the slow work after the end of a job, for which Slurm does not wait.
-func (r *request) clean() ([]mount.Tree, error) {
-	until := r.until().Add(-leave)
+// finishJob does the slow work after the end of a job, for which Slurm does not wait.
+func (r *request) finishJob() ([]mount.Tree, error) {
+	until := r.findDeadline().Add(-leave)
 	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
-	sandbox.RetryEnded(state, r.load, until, r.releaseNet)
+	sandbox.RetryEnded(state, r.loadConfig, until, r.releaseNet)
 	var trashes []string
 	if noted := r.words["scratch"]; noted != "" {
 		trashes = append(trashes, noted)
 	}
-	scratch, err := r.scratch(state)
+	scratch, err := r.findScratch(state)
 	if err == nil && !slices.Contains(trashes, scratch) {
 		trashes = append(trashes, scratch)
 	}
@@ -239,7 +239,7 @@ func (r *request) clean() ([]mount.Tree, error) {
 
 // refreshLease tells the store what this node uses. Where it cannot, versions are kept: it fails nothing.
 func (r *request) refreshLease(state *state.State, until time.Time) {
-	c, err := r.load()
+	c, err := r.loadConfig()
 	if err != nil {
 		return
 	}
@@ -262,9 +262,9 @@ func earlier(a, b time.Time) time.Time {
 // earlier.
 const leave = time.Second
 
-func (r *request) boot() ([]mount.Tree, error) {
-	until := r.until().Add(-leave)
-	c, err := r.load()
+func (r *request) sweepNode() ([]mount.Tree, error) {
+	until := r.findDeadline().Add(-leave)
+	c, err := r.loadConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func (r *request) boot() ([]mount.Tree, error) {
 	// The site file also has settings of slurm.conf and gres.conf, which slurmd reads again when it
 	// starts.
 	if _, missing := os.Stat(filepath.Join(state.Path(), contract.SiteFile)); missing == nil {
-		if c.Networks, err = r.networks(); err == nil {
+		if c.Networks, err = r.readNetworks(); err == nil {
 			err = site.Write(c, state.Path(), until)
 		}
 	}
