@@ -21,13 +21,13 @@ const documentMax = 4 << 20
 
 // blobs are the files of a layout or an archive.
 type blobs interface {
-	open(name string) (io.ReadCloser, error)
+	openBlob(name string) (io.ReadCloser, error)
 	io.Closer
 }
 
 // readDocument reads a small file.
 func readDocument(b blobs, name string) ([]byte, error) {
-	file, err := b.open(name)
+	file, err := b.openBlob(name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", tomlfile.Printable(name), err)
 	}
@@ -55,7 +55,7 @@ func openDirBlobs(dir string) (blobs, error) {
 
 func (d dirBlobs) Close() error { return d.root.Close() }
 
-func (d dirBlobs) open(name string) (io.ReadCloser, error) {
+func (d dirBlobs) openBlob(name string) (io.ReadCloser, error) {
 	file, err := d.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, oneline.Cause(err)
@@ -76,7 +76,7 @@ type tarBlobs struct {
 	members map[string]member
 }
 
-// member is where a member of a tar file is; link is set for a link to another one.
+// member is the position of a member in a tar file; link is set for a link to another member.
 type member struct {
 	start, size int64
 	link        string
@@ -111,7 +111,7 @@ func (t *tarBlobs) readMembers() error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("it is no tar file, or damaged: %w", err)
+			return fmt.Errorf("it is not a tar file, or it is damaged: %w", err)
 		}
 		if len(t.members) >= membersMax {
 			return fmt.Errorf("it has more than %d members", membersMax)
@@ -134,12 +134,12 @@ func (t *tarBlobs) readMembers() error {
 
 func (t *tarBlobs) Close() error { return t.file.Close() }
 
-func (t *tarBlobs) open(name string) (io.ReadCloser, error) {
+func (t *tarBlobs) openBlob(name string) (io.ReadCloser, error) {
 	name = path.Clean("/" + name)
 	for range 3 { // docker of old made links to links
 		m, has := t.members[name]
 		if !has {
-			return nil, errors.New("the archive does not have it")
+			return nil, errors.New("the archive does not contain it")
 		}
 		if m.link == "" {
 			return io.NopCloser(io.NewSectionReader(t.file, m.start, m.size)), nil

@@ -14,14 +14,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// windowMax is the most memory that zstd may ask for: its own limit at level --ultra.
+// windowMax is the limit of the window of zstd: its own maximum at level --ultra.
 const windowMax = 128 << 20
 
 var compressions = []struct{ name, magic string }{
 	{"gzip", "\x1f\x8b"}, {"zstd", "\x28\xb5\x2f\xfd"}, {"xz", "\xfd7zXZ\x00"}, {"bzip2", "BZh"},
 }
 
-// findCompression returns how a stream is compressed, by its first bytes; "" is not at all.
+// findCompression returns the compression of a stream by its first bytes, or "".
 func findCompression(head []byte) string {
 	for _, c := range compressions {
 		if bytes.HasPrefix(head, []byte(c.magic)) {
@@ -43,11 +43,11 @@ func decompress(ctx context.Context, r io.Reader) (io.ReadCloser, error) {
 		return io.NopCloser(buffered), nil
 	case "gzip":
 		decoder, err := gzip.NewReader(buffered)
-		return decoder, explain(kind, err)
+		return decoder, explainError(kind, err)
 	case "zstd":
 		decoder, err := zstd.NewReader(buffered, zstd.WithDecoderMaxWindow(windowMax), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return nil, explain(kind, err)
+			return nil, explainError(kind, err)
 		}
 		return decoder.IOReadCloser(), nil
 	case "xz", "bzip2":
@@ -58,7 +58,7 @@ func decompress(ctx context.Context, r io.Reader) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("unknown compression")
 }
 
-func explain(kind string, err error) error {
+func explainError(kind string, err error) error {
 	if err == nil {
 		return nil
 	}

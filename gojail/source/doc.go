@@ -3,7 +3,7 @@
 // Package source opens what a jail is built from: OCI layouts, archives of podman and docker, registries, directories,
 // tar files and the tree that mmdebstrap makes. Each becomes a list of layers, which are tar streams.
 //
-// Nothing that a source says is believed: the manifest must have the digest that was asked for, the configuration and
+// No document of a source is trusted: the manifest must have the digest that was asked for, the configuration and
 // the layers those of the manifest, and the content of a layer the DiffID of the configuration. A stream that fails one of
 // these ends with an error after its last byte, so a reader keeps nothing of it until then. Layers with
 // foreign URLs and encrypted ones are refused.

@@ -44,7 +44,7 @@ func readDockerArchive(b blobs, tag, platform string) (*Image, error) {
 	}
 	text, err := readDocument(b, "manifest.json")
 	if err != nil {
-		return nil, fmt.Errorf("it is no archive of docker save: %w", err)
+		return nil, fmt.Errorf("it is not an archive of docker save: %w", err)
 	}
 	var all []dockerImage
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -73,7 +73,7 @@ func readDockerArchive(b blobs, tag, platform string) (*Image, error) {
 	}
 	for i, name := range chosen.Layers {
 		image.Layers = append(image.Layers, &Layer{diffID: diffIDs[i].String(),
-			Open: func(context.Context) (io.ReadCloser, error) { return b.open(name) }})
+			Open: func(context.Context) (io.ReadCloser, error) { return b.openBlob(name) }})
 	}
 	return image, nil
 }

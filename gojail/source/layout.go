@@ -30,7 +30,7 @@ func (s Source) openLayout(_ context.Context, options Options) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.fromLayout(b, options)
+	return s.openImage(b, options)
 }
 
 func (s Source) openLayoutArchive(_ context.Context, options Options) (*Image, error) {
@@ -38,10 +38,10 @@ func (s Source) openLayoutArchive(_ context.Context, options Options) (*Image, e
 	if err != nil {
 		return nil, err
 	}
-	return s.fromLayout(b, options)
+	return s.openImage(b, options)
 }
 
-func (s Source) fromLayout(b blobs, options Options) (*Image, error) {
+func (s Source) openImage(b blobs, options Options) (*Image, error) {
 	image, err := readLayout(b, s.tag, options.Platform)
 	if err != nil {
 		b.Close()
@@ -55,7 +55,7 @@ func (s Source) fromLayout(b blobs, options Options) (*Image, error) {
 func readLayout(b blobs, tag, platform string) (*Image, error) {
 	text, err := readDocument(b, "index.json")
 	if err != nil {
-		return nil, fmt.Errorf("it is no OCI layout: %w", err)
+		return nil, fmt.Errorf("it is not an OCI layout: %w", err)
 	}
 	index, err := v1.ParseIndexManifest(bytes.NewReader(text))
 	if err != nil {
@@ -66,13 +66,13 @@ func readLayout(b blobs, tag, platform string) (*Image, error) {
 		candidates = slices.DeleteFunc(slices.Clone(candidates), func(d v1.Descriptor) bool { return d.Annotations[tagAnnotation] != tag })
 	}
 	if len(candidates) == 0 {
-		return nil, fmt.Errorf("no image has the tag %q; tags: %s", tag, strings.Join(tagsOf(index.Manifests), ", "))
+		return nil, fmt.Errorf("no image has the tag %q; tags: %s", tag, strings.Join(listTags(index.Manifests), ", "))
 	}
 	wanted, err := parsePlatform(platform)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choose(candidates, wanted)
+	chosen, err := chooseManifest(candidates, wanted)
 	for depth := 1; err == nil && chosen.MediaType.IsIndex(); depth++ {
 		if depth > indexDepth {
 			return nil, errors.New("too many nested indexes")
@@ -85,7 +85,7 @@ func readLayout(b blobs, tag, platform string) (*Image, error) {
 	return readImage(b, chosen, wanted)
 }
 
-func tagsOf(manifests []v1.Descriptor) []string {
+func listTags(manifests []v1.Descriptor) []string {
 	tags := []string{}
 	for _, d := range manifests {
 		if tag := d.Annotations[tagAnnotation]; tag != "" {
@@ -106,8 +106,8 @@ func parsePlatform(text string) (v1.Platform, error) {
 	return *p, nil
 }
 
-// choose returns the only image of a list, or the only one for the platform.
-func choose(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, error) {
+// chooseManifest returns the only image of a list, or the only one for the platform.
+func chooseManifest(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, error) {
 	if len(list) == 1 {
 		return list[0], nil
 	}
@@ -126,7 +126,7 @@ func choose(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, error) {
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	tags := strings.Join(tagsOf(list), ", ")
+	tags := strings.Join(listTags(list), ", ")
 	switch {
 	case len(found) > 1 && tags != "":
 		return v1.Descriptor{}, fmt.Errorf("there are %d images for %s; choose one by its tag: %s", len(found), wanted, tags)
@@ -147,7 +147,7 @@ func chooseFromIndex(b blobs, from v1.Descriptor, wanted v1.Platform) (v1.Descri
 	if err != nil {
 		return v1.Descriptor{}, fmt.Errorf("index %s is damaged: %w", from.Digest, err)
 	}
-	return choose(index.Manifests, wanted)
+	return chooseManifest(index.Manifests, wanted)
 }
 
 // blobName returns the name of a blob in a layout.
@@ -205,7 +205,7 @@ func readImage(b blobs, from v1.Descriptor, wanted v1.Platform) (*Image, error) 
 			return nil, fmt.Errorf("layer %d: %w", i+1, err)
 		}
 		image.Layers = append(image.Layers, &Layer{Digest: d.Digest.String(), diffID: diffIDs[i].String(), Size: d.Size,
-			Open: func(context.Context) (io.ReadCloser, error) { return b.open(name) }})
+			Open: func(context.Context) (io.ReadCloser, error) { return b.openBlob(name) }})
 	}
 	return image, nil
 }
@@ -227,13 +227,13 @@ func (i *Image) readConfig(text []byte, wanted v1.Platform) ([]v1.Hash, error) {
 	return config.RootFS.DiffIDs, nil
 }
 
-// checkLayer refuses layers that cannot be unpacked. Whatever else a type says, the first bytes tell the compression.
+// checkLayer refuses layers that cannot be unpacked. It ignores the compression in a type: the first bytes of the layer decide.
 func checkLayer(kind types.MediaType) error {
 	switch {
 	case !kind.IsDistributable():
 		return fmt.Errorf("type %s: its content is not part of the image", kind)
 	case !kind.IsLayer():
-		return fmt.Errorf("type %q is no layer of files; is it the image of a container?", tomlfile.Printable(string(kind)))
+		return fmt.Errorf("type %q is not a layer of files; give the image of a container", tomlfile.Printable(string(kind)))
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (s Source) openTar(context.Context, Options) (*Image, error) {
 	return &Image{Layers: []*Layer{layer}, close: func() error { file.Close(); return nil }}, nil
 }
 
-// openDir reads a directory by GNU tar, which knows sparse files, hard links and attributes, and follows nothing.
+// openDir reads a directory by GNU tar, which keeps sparse files, hard links and attributes, and follows no symbolic link.
 // Mounts in the directory are left out.
 func (s Source) openDir(context.Context, Options) (*Image, error) {
 	var st unix.Stat_t
@@ -39,22 +39,22 @@ func (s Source) openDir(context.Context, Options) (*Image, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return nil, fmt.Errorf("%s is not a directory", s.rest)
 	}
-	return fromProgram("read the directory "+s.rest, "tar", "--create", "--file=-", "--format=posix", "--numeric-owner", "--sparse", "--sort=name",
+	return newProgramImage("read the directory "+s.rest, "tar", "--create", "--file=-", "--format=posix", "--numeric-owner", "--sparse", "--sort=name",
 		"--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime", // the same tree gives the same digest
 		"--xattrs", "--xattrs-include=*", "--one-file-system", "--anchored", "--exclude=./.gojail.lock", "--directory="+s.rest, "."), nil
 }
 
-// openDebootstrap lets mmdebstrap make a tree.
+// openDebootstrap opens a tree that mmdebstrap makes.
 func (s Source) openDebootstrap(_ context.Context, options Options) (*Image, error) {
 	if _, err := exec.LookPath("mmdebstrap"); err != nil {
 		return nil, fmt.Errorf("cannot make a tree of Debian: %w; install mmdebstrap", err)
 	}
 	args := append([]string{"--quiet", "--format=tar"}, options.Debootstrap...)
-	return fromProgram("make a tree of Debian "+s.rest, "mmdebstrap", append(args, s.rest, "-")...), nil
+	return newProgramImage("make a tree of Debian "+s.rest, "mmdebstrap", append(args, s.rest, "-")...), nil
 }
 
-// fromProgram returns an image whose only layer is the output of a program.
-func fromProgram(what, program string, args ...string) *Image {
+// newProgramImage returns an image whose only layer is the output of a program.
+func newProgramImage(what, program string, args ...string) *Image {
 	return &Image{Layers: []*Layer{{Open: func(ctx context.Context) (io.ReadCloser, error) {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")

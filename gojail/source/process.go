@@ -23,7 +23,7 @@ type processReader struct {
 	err    error // of the last read
 }
 
-// startReader starts a program; what says what for, as in "cannot read the directory: tar: ...".
+// startReader starts a program and returns its output; what is its purpose in errors: "cannot read the directory: tar: ...".
 func startReader(cmd *exec.Cmd, what string) (io.ReadCloser, error) {
 	p := &processReader{cmd: cmd, what: what, stderr: &output.Head{Most: 2 << 10}}
 	cmd.Stderr = p.stderr
@@ -55,7 +55,7 @@ func (p *processReader) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-// endPatience is how long a program that is told to end may clean up after itself.
+// endPatience is the time in which a program may clean up after SIGTERM.
 const endPatience = 10 * time.Second
 
 // Close ends the program if it is still running.

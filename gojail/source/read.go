@@ -33,13 +33,13 @@ func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, use 
 			return err
 		}
 		if l.Size != 0 && outer.count != l.Size {
-			return fmt.Errorf("it has %d bytes and not %d", outer.count, l.Size)
+			return fmt.Errorf("it has %d bytes instead of %d", outer.count, l.Size)
 		}
 		if l.Digest != "" && outer.digest() != l.Digest {
-			return fmt.Errorf("it has the digest %s and not %s: it is damaged, or not what the manifest names", outer.digest(), l.Digest)
+			return fmt.Errorf("it has the digest %s instead of %s: it is damaged, or not what the manifest names", outer.digest(), l.Digest)
 		}
 		if l.diffID != "" && inner.digest() != l.diffID {
-			return fmt.Errorf("its content has the digest %s and not %s: it is damaged, or not what the configuration names", inner.digest(), l.diffID)
+			return fmt.Errorf("its content has the digest %s instead of %s: it is damaged, or not what the configuration names", inner.digest(), l.diffID)
 		}
 		return nil
 	}

@@ -90,7 +90,7 @@ func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.
 	return image, nil
 }
 
-// newTransport returns how to reach a registry: over TLS, unless the options or a loopback address say otherwise.
+// newTransport returns the transport to a registry: TLS, unless the options or a loopback address allow HTTP.
 func newTransport(options Options) (http.RoundTripper, error) {
 	transport := remote.DefaultTransport.(*http.Transport).Clone()
 	if options.Authority != "" {

@@ -72,22 +72,22 @@ func TestRegistry(t *testing.T) {
 				address, authority := newRegistry(t, tls, password, image)
 				options := Options{Authority: authority}
 				if password != "" {
-					_, _, err := read(t, "docker://"+address+"/hpc/debian:13", options)
+					_, _, err := readNames(t, "docker://"+address+"/hpc/debian:13", options)
 					require.ErrorContains(t, err, "UNAUTHORIZED")
-					login(t, address, "user:"+password)
+					writeCredentials(t, address, "user:"+password)
 				}
-				got, layers, err := read(t, "docker://"+address+"/hpc/debian:13", options)
+				got, layers, err := readNames(t, "docker://"+address+"/hpc/debian:13", options)
 				require.NoError(t, err)
 				assert.Equal(t, []string{"a", "b"}, layers)
 				assert.Equal(t, digest.String(), got.Digest)
 				assert.True(t, got.Layers[0].Remote)
-				_, layers, err = read(t, "docker://"+address+"/hpc/debian@"+digest.String(), options)
+				_, layers, err = readNames(t, "docker://"+address+"/hpc/debian@"+digest.String(), options)
 				require.NoError(t, err)
 				assert.Equal(t, []string{"a", "b"}, layers)
-				_, _, err = read(t, "docker://"+address+"/hpc/debian:12", options)
+				_, _, err = readNames(t, "docker://"+address+"/hpc/debian:12", options)
 				require.ErrorContains(t, err, "cannot get "+address+"/hpc/debian:12: ")
 				if tls {
-					_, _, err = read(t, "docker://"+address+"/hpc/debian:13", Options{})
+					_, _, err = readNames(t, "docker://"+address+"/hpc/debian:13", Options{})
 					require.ErrorContains(t, err, "certificate")
 				}
 			})
@@ -95,8 +95,8 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// login writes credentials as docker login does.
-func login(t *testing.T, address, credentials string) {
+// writeCredentials writes credentials as docker login does.
+func writeCredentials(t *testing.T, address, credentials string) {
 	t.Helper()
 	text := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, address, base64.StdEncoding.EncodeToString([]byte(credentials)))
 	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600))
@@ -110,7 +110,7 @@ func TestRegistryWithoutTLS(t *testing.T) {
 	require.ErrorIs(t, err, errInsecure)
 	_, err = newTransport(Options{Authority: "/etc/hostname"})
 	require.ErrorContains(t, err, "/etc/hostname has no certificate in PEM format")
-	_, _, err = read(t, "docker://Not A Name", Options{})
+	_, _, err = readNames(t, "docker://Not A Name", Options{})
 	require.ErrorContains(t, err, "docker://Not A Name: ")
 }
 
@@ -128,6 +128,6 @@ func TestRegistryThatLies(t *testing.T) {
 	}))
 	t.Cleanup(liar.Close)
 	_, host, _ := strings.Cut(liar.URL, "://")
-	_, _, err = read(t, "docker://"+host+"/hpc/debian@"+goodDigest.String(), Options{})
+	_, _, err = readNames(t, "docker://"+host+"/hpc/debian@"+goodDigest.String(), Options{})
 	require.ErrorContains(t, err, "cannot get "+host+"/hpc/debian@"+goodDigest.String())
 }

@@ -58,7 +58,7 @@ func ParseSource(text string) (Source, error) {
 	return Source{}, fmt.Errorf("%q is no source of a jail; write one of: %s", text, strings.Join(forms, ", "))
 }
 
-// Options say which image is taken, and from whom.
+// Options select the image, and the ways to reach a registry.
 type Options struct {
 	Platform    string   // as "linux/arm64"; "": this machine's
 	Insecure    bool     // registries without TLS

@@ -36,8 +36,8 @@ import (
 
 const enough = 1 << 30
 
-// read opens a source and returns the names in each of its layers.
-func read(t *testing.T, text string, options Options) (*Image, []string, error) {
+// readNames opens a source and returns the names in each of its layers.
+func readNames(t *testing.T, text string, options Options) (*Image, []string, error) {
 	t.Helper()
 	source, err := ParseSource(text)
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestLayoutByTagAndPlatform(t *testing.T) {
 	one := sourcetest.Image(t, []string{"a=1", "b/"}, []string{"c=2"})
 	two := sourcetest.Image(t, []string{"d=1"})
 	dir := sourcetest.Layout(t, map[string]v1.Image{"one": one, "two": two})
-	image, layers, err := read(t, "oci:"+dir+":one", Options{})
+	image, layers, err := readNames(t, "oci:"+dir+":one", Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a b/", "c"}, layers)
 	digest, err := one.Digest()
@@ -102,19 +102,19 @@ func TestLayoutByTagAndPlatform(t *testing.T) {
 	assert.Equal(t, "linux/"+runtime.GOARCH, image.Platform)
 	assert.True(t, image.Layered)
 
-	_, _, err = read(t, "oci:"+dir+":three", Options{})
+	_, _, err = readNames(t, "oci:"+dir+":three", Options{})
 	require.ErrorContains(t, err, `no image has the tag "three"; tags: `)
-	_, _, err = read(t, "oci:"+dir, Options{})
+	_, _, err = readNames(t, "oci:"+dir, Options{})
 	require.ErrorContains(t, err, "there are 2 images; choose one by its tag: ")
 
 	other := sourcetest.For(t, two, "s390x")
 	dir = sourcetest.Layout(t, map[string]v1.Image{"": other})
-	_, _, err = read(t, "oci:"+dir, Options{})
+	_, _, err = readNames(t, "oci:"+dir, Options{})
 	require.ErrorContains(t, err, "the image is for linux/s390x and not for linux/"+runtime.GOARCH+"; give --platform linux/s390x if that is right")
-	_, layers, err = read(t, "oci:"+dir, Options{Platform: "linux/s390x"})
+	_, layers, err = readNames(t, "oci:"+dir, Options{Platform: "linux/s390x"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"d"}, layers)
-	_, _, err = read(t, "oci:"+dir, Options{Platform: "s390x"})
+	_, _, err = readNames(t, "oci:"+dir, Options{Platform: "s390x"})
 	require.ErrorContains(t, err, `platform "s390x": write OS/ARCHITECTURE`)
 
 	// An index in the index, as multi-platform images have, with an attestation.
@@ -126,14 +126,14 @@ func TestLayoutByTagAndPlatform(t *testing.T) {
 	at, err := layout.Write(dir, empty.Index)
 	require.NoError(t, err)
 	require.NoError(t, at.AppendIndex(index))
-	_, layers, err = read(t, "oci:"+dir, Options{})
+	_, layers, err = readNames(t, "oci:"+dir, Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a b/", "c"}, layers)
-	_, _, err = read(t, "oci:"+dir, Options{Platform: "linux/riscv64"})
+	_, _, err = readNames(t, "oci:"+dir, Options{Platform: "linux/riscv64"})
 	require.ErrorContains(t, err, "there is no image for linux/riscv64; there are: linux/s390x, linux/"+runtime.GOARCH+", unknown/unknown; give --platform")
 }
 
-// TestLayoutBelievesNothing changes one thing after the other in a layout.
+// TestLayoutBelievesNothing damages one document or blob of a layout after the other.
 func TestLayoutBelievesNothing(t *testing.T) {
 	image := sourcetest.Image(t, []string{"a=1"})
 	manifest, err := image.Manifest()
@@ -156,16 +156,16 @@ func TestLayoutBelievesNothing(t *testing.T) {
 		"manifest":        {edit(blob(digest), "schemaVersion", "SchemaVersion"), "blobs/sha256/" + digest.Hex + " has the digest sha256:"},
 		"configuration":   {edit(blob(manifest.Config.Digest), "linux", "LINUX"), "blobs/sha256/" + manifest.Config.Digest.Hex + " has the digest sha256:"},
 		"layer":           {edit(blob(manifest.Layers[0].Digest), "\x1f\x8b", "\x1f\x8c"), "has the digest sha256:"},
-		"no layer":        {remove(blob(manifest.Layers[0].Digest)), "no such file or directory"},
-		"no index":        {remove("index.json"), "it is no OCI layout: cannot read index.json: no such file or directory"},
+		"no layer":        {removeFile(blob(manifest.Layers[0].Digest)), "no such file or directory"},
+		"no index":        {removeFile("index.json"), "it is not an OCI layout: cannot read index.json: no such file or directory"},
 		"index":           {edit("index.json", "{", "["), "index.json is damaged"},
 		"digest of paths": {edit("index.json", digest.Hex, "../../../../../../../../../etc/passwd"), "index.json is damaged"},
 		"link out of it": {func(t *testing.T, dir string) {
-			remove(blob(digest))(t, dir)
+			removeFile(blob(digest))(t, dir)
 			require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, blob(digest))))
 		}, "path escapes from parent"},
 		"pipe": {func(t *testing.T, dir string) {
-			remove(blob(digest))(t, dir)
+			removeFile(blob(digest))(t, dir)
 			require.NoError(t, exec.Command("mkfifo", filepath.Join(dir, blob(digest))).Run())
 		}, "is not a regular file"},
 		"large": {func(t *testing.T, dir string) {
@@ -180,29 +180,29 @@ func TestLayoutBelievesNothing(t *testing.T) {
 			opened, err := source.Open(context.Background(), Options{})
 			if err == nil {
 				defer opened.Close()
-				err = readAll(opened.Layers[0])
+				err = readLayer(opened.Layers[0])
 			}
 			require.ErrorContains(t, err, test.want)
 		})
 	}
 }
 
-func remove(name string) func(*testing.T, string) {
+func removeFile(name string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, name))) }
 }
 
-// readAll reads a layer to its end.
-func readAll(l *Layer) error {
+// readLayer reads a layer to its end.
+func readLayer(l *Layer) error {
 	stored, err := l.Open(context.Background())
 	if err != nil {
 		return err
 	}
 	defer stored.Close()
-	_, err = l.Read(context.Background(), stored, enough, discard)
+	_, err = l.Read(context.Background(), stored, enough, discardContent)
 	return err
 }
 
-func discard(r io.Reader) error {
+func discardContent(r io.Reader) error {
 	_, err := io.Copy(io.Discard, r)
 	return err
 }
@@ -210,7 +210,7 @@ func discard(r io.Reader) error {
 // fakeBlobs are files in memory.
 type fakeBlobs map[string][]byte
 
-func (f fakeBlobs) open(name string) (io.ReadCloser, error) {
+func (f fakeBlobs) openBlob(name string) (io.ReadCloser, error) {
 	text, has := f[name]
 	if !has {
 		return nil, fs.ErrNotExist
@@ -220,8 +220,8 @@ func (f fakeBlobs) open(name string) (io.ReadCloser, error) {
 
 func (f fakeBlobs) Close() error { return nil }
 
-// add adds a blob and returns its descriptor.
-func (f fakeBlobs) add(text string, kind types.MediaType) v1.Descriptor {
+// addBlob adds a blob and returns its descriptor.
+func (f fakeBlobs) addBlob(text string, kind types.MediaType) v1.Descriptor {
 	digest, size, _ := v1.SHA256(strings.NewReader(text))
 	f["blobs/sha256/"+digest.Hex] = []byte(text)
 	return v1.Descriptor{MediaType: kind, Digest: digest, Size: size}
@@ -229,7 +229,7 @@ func (f fakeBlobs) add(text string, kind types.MediaType) v1.Descriptor {
 
 func (f fakeBlobs) addJSON(value any, kind types.MediaType) v1.Descriptor {
 	text, _ := json.Marshal(value)
-	return f.add(string(text), kind)
+	return f.addBlob(string(text), kind)
 }
 
 func TestImagesThatCannotBeUnpacked(t *testing.T) {
@@ -239,8 +239,8 @@ func TestImagesThatCannotBeUnpacked(t *testing.T) {
 	}
 	for kind, want := range map[types.MediaType]string{
 		types.OCIRestrictedLayer:                            "its content is not part of the image",
-		"application/vnd.oci.image.layer.v1.tar+encrypted":  "is no layer of files; is it the image of a container?",
-		"application/vnd.cncf.helm.chart.content.v1.tar+gz": "is no layer of files; is it the image of a container?",
+		"application/vnd.oci.image.layer.v1.tar+encrypted":  "is not a layer of files; give the image of a container",
+		"application/vnd.cncf.helm.chart.content.v1.tar+gz": "is not a layer of files; give the image of a container",
 	} {
 		b := fakeBlobs{}
 		manifest, diffIDs := layer(kind)
@@ -277,7 +277,7 @@ func TestArchives(t *testing.T) {
 	}
 	docker := filepath.Join(dir, "docker.tar")
 	require.NoError(t, tarball.WriteToFile(docker, tag("registry.example.org/hpc/one:v1"), one))
-	image, layers, err := read(t, "docker-archive:"+docker, Options{})
+	image, layers, err := readNames(t, "docker-archive:"+docker, Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "b"}, layers)
 	config, err := one.ConfigName()
@@ -286,28 +286,28 @@ func TestArchives(t *testing.T) {
 
 	both := filepath.Join(dir, "both.tar")
 	require.NoError(t, tarball.MultiWriteToFile(both, map[name.Tag]v1.Image{tag("hpc/one:v1"): one, tag("hpc/two:v1"): two}))
-	_, layers, err = read(t, "docker-archive:"+both+":hpc/two:v1", Options{})
+	_, layers, err = readNames(t, "docker-archive:"+both+":hpc/two:v1", Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"c"}, layers)
-	_, _, err = read(t, "docker-archive:"+both, Options{})
+	_, _, err = readNames(t, "docker-archive:"+both, Options{})
 	require.ErrorContains(t, err, `there are 2 images, and "" names none; write FILE:NAME:TAG with one of: `)
 
 	archive := filepath.Join(dir, "oci.tar")
 	out, err := exec.Command("tar", "-cf", archive, "-C", sourcetest.Layout(t, map[string]v1.Image{"x": one}), ".").CombinedOutput()
 	require.NoError(t, err, string(out))
-	_, layers, err = read(t, "oci-archive:"+archive+":x", Options{})
+	_, layers, err = readNames(t, "oci-archive:"+archive+":x", Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "b"}, layers)
 
-	_, _, err = read(t, "docker-archive:"+archive, Options{})
-	require.ErrorContains(t, err, "it is no archive of docker save: cannot read manifest.json: the archive does not have it")
-	_, _, err = read(t, "oci-archive:"+docker, Options{})
-	require.ErrorContains(t, err, "it is no OCI layout: cannot read index.json: the archive does not have it")
-	_, _, err = read(t, "oci-archive:"+dir, Options{})
+	_, _, err = readNames(t, "docker-archive:"+archive, Options{})
+	require.ErrorContains(t, err, "it is not an archive of docker save: cannot read manifest.json: the archive does not contain it")
+	_, _, err = readNames(t, "oci-archive:"+docker, Options{})
+	require.ErrorContains(t, err, "it is not an OCI layout: cannot read index.json: the archive does not contain it")
+	_, _, err = readNames(t, "oci-archive:"+dir, Options{})
 	require.ErrorContains(t, err, "it must be a regular file")
 	out, err = exec.Command("gzip", archive).CombinedOutput()
 	require.NoError(t, err, string(out))
-	_, _, err = read(t, "oci-archive:"+archive+".gz", Options{})
+	_, _, err = readNames(t, "oci-archive:"+archive+".gz", Options{})
 	require.ErrorContains(t, err, "it is compressed with gzip; decompress it first")
 }
 
@@ -322,7 +322,7 @@ func TestOldDockerArchive(t *testing.T) {
 		"x/", "x/layer.tar="+string(layer), "y/", "y/layer.tar>../x/layer.tar")
 	path := filepath.Join(t.TempDir(), "old.tar")
 	require.NoError(t, os.WriteFile(path, archive, 0o644))
-	_, layers, err := read(t, "docker-archive:"+path, Options{})
+	_, layers, err := readNames(t, "docker-archive:"+path, Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "a"}, layers)
 }
@@ -340,15 +340,15 @@ func TestPlainSources(t *testing.T) {
 			}
 			require.NoError(t, exec.Command(program, path).Run())
 		}
-		image, layers, err := read(t, "tar:"+path+ending, Options{})
+		image, layers, err := readNames(t, "tar:"+path+ending, Options{})
 		require.NoError(t, err, program)
 		assert.Equal(t, []string{"a b/"}, layers, program)
 		assert.False(t, image.Layered)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bad.xz"), []byte("\xfd7zXZ\x00nonsense"), 0o644))
-	_, _, err := read(t, "tar:"+filepath.Join(dir, "bad.xz"), Options{})
+	_, _, err := readNames(t, "tar:"+filepath.Join(dir, "bad.xz"), Options{})
 	require.ErrorContains(t, err, "cannot decompress it with xz: exit status 1: xz: ")
-	_, _, err = read(t, "tar:"+filepath.Join(dir, "missing"), Options{})
+	_, _, err = readNames(t, "tar:"+filepath.Join(dir, "missing"), Options{})
 	require.ErrorContains(t, err, "missing: no such file or directory")
 }
 
@@ -358,7 +358,7 @@ func TestDirectoryAsASource(t *testing.T) {
 	require.NoError(t, os.Link(filepath.Join(dir, "a"), filepath.Join(dir, "b")))
 	nstest.WriteFile(t, filepath.Join(dir, ".gojail.lock"), "")
 	nstest.Symlink(t, "/etc/passwd", filepath.Join(dir, "c"))
-	_, layers, err := read(t, "dir:"+dir, Options{})
+	_, layers, err := readNames(t, "dir:"+dir, Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"./ ./a ./b ./c"}, layers)
 	digest := func() (sum string) {
@@ -369,18 +369,18 @@ func TestDirectoryAsASource(t *testing.T) {
 		stored, err := image.Layers[0].Open(context.Background())
 		require.NoError(t, err)
 		defer stored.Close()
-		sum, err = image.Layers[0].Read(context.Background(), stored, enough, discard)
+		sum, err = image.Layers[0].Read(context.Background(), stored, enough, discardContent)
 		require.NoError(t, err)
 		return sum
 	}
 	assert.Equal(t, digest(), digest(), "the same tree has the same digest")
-	_, _, err = read(t, "dir:"+dir+"/a", Options{})
+	_, _, err = readNames(t, "dir:"+dir+"/a", Options{})
 	require.ErrorContains(t, err, "a is not a directory")
-	_, _, err = read(t, "dir:"+dir+"/missing", Options{})
+	_, _, err = readNames(t, "dir:"+dir+"/missing", Options{})
 	require.ErrorContains(t, err, "missing: no such file or directory")
 }
 
-// TestProgramsEndWithTheirReader: tar is still writing when its reader has enough.
+// TestProgramsEndWithTheirReader: tar ends when its reader is closed early.
 func TestProgramsEndWithTheirReader(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), bytes.Repeat([]byte("x"), 1<<20), 0o644))
@@ -400,7 +400,7 @@ func TestDebootstrapReportsItsError(t *testing.T) {
 	if _, err := exec.LookPath("mmdebstrap"); err != nil {
 		t.Skip("needs mmdebstrap")
 	}
-	_, _, err := read(t, "debootstrap:trixie", Options{Debootstrap: []string{"--variant=nonsense"}})
+	_, _, err := readNames(t, "debootstrap:trixie", Options{Debootstrap: []string{"--variant=nonsense"}})
 	require.ErrorContains(t, err, "cannot make a tree of Debian trixie: exit status ")
 	require.ErrorContains(t, err, "E: invalid variant")
 }
@@ -427,7 +427,7 @@ func TestLayersAreVerified(t *testing.T) {
 			if change != nil {
 				change(&l)
 			}
-			digest, err := l.Read(context.Background(), bytes.NewReader(stored), bytesMax, discard)
+			digest, err := l.Read(context.Background(), bytes.NewReader(stored), bytesMax, discardContent)
 			if err == nil {
 				assert.Equal(t, sum(stored), digest)
 			}
@@ -435,9 +435,9 @@ func TestLayersAreVerified(t *testing.T) {
 		}
 		require.NoError(t, attempt(nil, stored, enough), kind)
 		require.NoError(t, attempt(func(l *Layer) { *l = Layer{} }, stored, enough), kind)
-		require.ErrorContains(t, attempt(func(l *Layer) { l.Digest = wrong }, stored, enough), "and not "+wrong+": it is damaged, or not what the manifest names", kind)
-		require.ErrorContains(t, attempt(func(l *Layer) { l.diffID = wrong }, stored, enough), "and not "+wrong+": it is damaged, or not what the configuration names", kind)
-		require.ErrorContains(t, attempt(func(l *Layer) { l.Size = 7 }, stored, enough), "bytes and not 7", kind)
+		require.ErrorContains(t, attempt(func(l *Layer) { l.Digest = wrong }, stored, enough), "instead of "+wrong+": it is damaged, or not what the manifest names", kind)
+		require.ErrorContains(t, attempt(func(l *Layer) { l.diffID = wrong }, stored, enough), "instead of "+wrong+": it is damaged, or not what the configuration names", kind)
+		require.ErrorContains(t, attempt(func(l *Layer) { l.Size = 7 }, stored, enough), "bytes instead of 7", kind)
 		require.ErrorIs(t, attempt(nil, stored, 1000), errTooLarge, kind)
 		require.Error(t, attempt(nil, stored[:len(stored)-30], enough), kind)
 	}
@@ -448,7 +448,7 @@ func TestReadPassesErrorsOn(t *testing.T) {
 	l := Layer{}
 	_, err := l.Read(context.Background(), strings.NewReader("x"), enough, func(io.Reader) error { return mine })
 	require.ErrorIs(t, err, mine)
-	_, err = l.Read(context.Background(), io.MultiReader(strings.NewReader("x"), failing{mine}), enough, discard)
+	_, err = l.Read(context.Background(), io.MultiReader(strings.NewReader("x"), failing{mine}), enough, discardContent)
 	require.ErrorIs(t, err, mine)
 }
 
@@ -461,11 +461,11 @@ func FuzzLayout(f *testing.F) {
 	f.Add(`{"manifests":[{"platform":{"os":"linux"}},{"platform":null}]}`, `{}`, "")
 	f.Fuzz(func(_ *testing.T, index, manifest, tag string) {
 		b := fakeBlobs{}
-		d := b.add(manifest, types.OCIManifestSchema1)
+		d := b.addBlob(manifest, types.OCIManifestSchema1)
 		b["index.json"] = []byte(strings.ReplaceAll(index, "%s", d.Digest.Hex))
 		if image, err := readLayout(b, tag, ""); err == nil {
 			for _, l := range image.Layers {
-				readAll(l)
+				readLayer(l)
 			}
 		}
 		b["manifest.json"] = []byte(manifest)
