@@ -15,36 +15,36 @@ import (
 	"github.com/gojail/gojail/healthcheck/checks"
 )
 
-// candidate is one program that is measured.
+// candidate is a program that is measured.
 type candidate struct {
 	name, about string
 	argv, env   []string
-	why         string // it is not measured, why
+	why         string // reason why it is not measured
 	wall, cpu   []float64
 }
 
-// bare is the environment that slurmd gives.
+// bare is the environment that slurmd sets.
 var bare = []string{"SLURMD_NODENAME=bench", "PATH=/usr/bin:/bin:/usr/sbin:/sbin"}
 
-func (n *node) candidates(ctx context.Context, s settings) (list []*candidate, err error) {
-	noop, err := n.build("./tests/bench/health/noop")
+func (n *node) listCandidates(ctx context.Context, s settings) (list []*candidate, err error) {
+	noop, err := n.buildCommand("./tests/bench/health/noop")
 	if err != nil {
 		return nil, err
 	}
-	binary, err := n.build("./healthcheck/cmd/gojail-healthcheck")
+	binary, err := n.buildCommand("./healthcheck/cmd/gojail-healthcheck")
 	if err != nil {
 		return nil, err
 	}
-	gojail, err := n.gojail(ctx, "gojail", binary, n.smi)
+	gojail, err := n.newGojail(ctx, "gojail", binary, n.smi)
 	if err != nil {
 		return nil, err
 	}
-	slow, err := n.gojail(ctx, "one slow", binary, n.slowSMI)
+	slow, err := n.newGojail(ctx, "one slow", binary, n.slowSMI)
 	if err != nil {
 		return nil, err
 	}
 	if s.before != "" {
-		before, err := n.gojail(ctx, "before", s.before, n.smi)
+		before, err := n.newGojail(ctx, "before", s.before, n.smi)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func (n *node) candidates(ctx context.Context, s settings) (list []*candidate, e
 	}
 	slow.about = fmt.Sprintf("gojail, with an nvidia-smi that takes %v", slowest)
 	list = append(list, &candidate{name: "noop", about: "a Go program that does nothing", argv: []string{noop}, env: bare}, gojail, slow)
-	return append(list, n.nhc(ctx, s)...), nil
+	return append(list, n.newNHC(ctx, s)...), nil
 }
 
 // twentyChecks are checks that any GPU node would have on.
@@ -63,15 +63,15 @@ var twentyChecks = []string{
 	"gpu-temperature", "nvidia-smi",
 }
 
-// gojail writes a health.toml, and looks whether each check is on and good. What a
-// candidate remembers is its own.
-func (n *node) gojail(ctx context.Context, name, binary, smi string) (*candidate, error) {
+// newGojail writes a health.toml and verifies that each check is on and succeeds. Each
+// candidate has its own state directory.
+func (n *node) newGojail(ctx context.Context, name, binary, smi string) (*candidate, error) {
 	config := filepath.Join(n.dir, name+".toml")
 	text := fmt.Sprintf("run = %q\nstate = %q\nsyslog = false\nmetrics = %q\nslurm.scontrol = %q\n"+
 		"[[filesystem]]\npath = \"/\"\nany = true\nfull = 100.0\nread_only = true\n[[filesystem]]\npath = %q\n"+
 		"[memory]\ntotal = 1\n[clock]\nwarn = \"15s\"\n[daemons]\nprocesses = [%q]\n"+
 		"[gpu]\ncount = %d\nlibrary = %q\nsmi = %q\n",
-		filepath.Join(n.run(), name), filepath.Join(n.dir, "state", name), filepath.Join(n.run(), name+".prom"), n.dir+"/scontrol", n.scratch, self(), gpus, n.library, smi)
+		filepath.Join(n.runDirectory(), name), filepath.Join(n.dir, "state", name), filepath.Join(n.runDirectory(), name+".prom"), n.dir+"/scontrol", n.scratch, readOwnName(), gpus, n.library, smi)
 	for _, check := range checks.All() {
 		if !slices.Contains(twentyChecks, check.Name) {
 			text += fmt.Sprintf("[check.%s]\noff = true\n", check.Name)
@@ -107,8 +107,8 @@ func (n *node) gojail(ctx context.Context, name, binary, smi string) (*candidate
 	return c, nil
 }
 
-// self is the name of this process, a daemon that both look for.
-func self() string {
+// readOwnName returns the name of this process, which both programs find as a daemon.
+func readOwnName() string {
 	name, _ := os.ReadFile("/proc/self/comm")
 	return strings.TrimSpace(string(name))
 }

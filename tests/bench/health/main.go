@@ -35,7 +35,7 @@ func main() {
 	flag.Parse()
 	runtime.LockOSThread() // the namespace is this thread's, and what it starts is in it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := bench(ctx, s)
+	err := runBench(ctx, s)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -49,12 +49,12 @@ type settings struct {
 	before string
 }
 
-func bench(ctx context.Context, s settings) error {
+func runBench(ctx context.Context, s settings) error {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root: health checks do")
 	}
 	if s.rounds < 2 {
-		return errors.New("two rounds at least, please")
+		return errors.New("--rounds: give 2 or more")
 	}
 	if s.before != "" {
 		path, err := filepath.Abs(s.before)
@@ -75,18 +75,18 @@ func bench(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	defer n.end()
-	before := load()
-	list, err := n.candidates(ctx, s)
+	defer n.unmountAll()
+	before := readLoad()
+	list, err := n.listCandidates(ctx, s)
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
-		c.warm(ctx)
+		c.warmUp(ctx)
 	}
-	if err := measure(ctx, list, s.rounds); err != nil {
+	if err := measureRounds(ctx, list, s.rounds); err != nil {
 		return err
 	}
-	report(os.Stdout, list, s.rounds, before)
+	writeReport(os.Stdout, list, s.rounds, before)
 	return nil
 }

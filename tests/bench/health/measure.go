@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeReaper makes orphans children of this process, so that what processes cost
-// that nobody waits for is counted, too (PR_SET_CHILD_SUBREAPER, prctl(2)).
+// becomeReaper makes orphans children of this process, so that the CPU time of processes
+// without a waiting parent is counted, too (PR_SET_CHILD_SUBREAPER, prctl(2)).
 func becomeReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot become the reaper of orphans: %w", err)
@@ -26,29 +26,29 @@ func becomeReaper() error {
 	return nil
 }
 
-// warm runs a candidate a few times, so that its files are in memory. Only the last
-// time has to be without news: what this machine does meanwhile is one for gojail.
-func (c *candidate) warm(ctx context.Context) {
+// warmUp runs a candidate a few times, so that its files are in memory. Only the last run
+// must succeed: gojail reports events of this machine since its first one.
+func (c *candidate) warmUp(ctx context.Context) {
 	if c.why != "" {
 		return
 	}
 	for range 3 {
 		c.why = ""
-		if _, _, err := c.once(ctx); err != nil {
+		if _, _, err := c.runOnce(ctx); err != nil {
 			c.why = err.Error()
 		}
 	}
 }
 
-// measure runs each candidate once in each round, in another order each time.
-func measure(ctx context.Context, list []*candidate, rounds int) error {
+// measureRounds runs each candidate once in each round, in another order each time.
+func measureRounds(ctx context.Context, list []*candidate, rounds int) error {
 	for range rounds {
 		for _, i := range rand.Perm(len(list)) {
 			c := list[i]
 			if c.why != "" {
 				continue
 			}
-			wall, cpu, err := c.once(ctx)
+			wall, cpu, err := c.runOnce(ctx)
 			if ctx.Err() != nil {
 				return errors.New("interrupted")
 			}
@@ -62,24 +62,24 @@ func measure(ctx context.Context, list []*candidate, rounds int) error {
 	return nil
 }
 
-// once is the wall time of one run until its end, and the CPU time, user and system,
-// of all processes that it started; in ms.
-func (c *candidate) once(ctx context.Context) (wall, cpu float64, err error) {
-	before := children()
+// runOnce returns the wall time of one run, and the CPU time, user and system, of all
+// processes that it started, in ms.
+func (c *candidate) runOnce(ctx context.Context) (wall, cpu float64, err error) {
+	before := readChildrenTime()
 	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
 	cmd.Env, cmd.Dir = c.env, "/"
 	begin := time.Now()
 	err = cmd.Run()
-	wall = ms(time.Since(begin))
-	reap()
+	wall = milliseconds(time.Since(begin))
+	reapOrphans()
 	if err != nil {
 		return 0, 0, fmt.Errorf("a run failed: %w", err)
 	}
-	return wall, ms(children() - before), nil
+	return wall, milliseconds(readChildrenTime() - before), nil
 }
 
-// reap waits for the orphans, and ends those that stay: NHC leaves its watchdog's sleep.
-func reap() {
+// reapOrphans waits for the orphans, and ends those that stay: NHC leaves its watchdog's sleep.
+func reapOrphans() {
 	for patience := 10; ; patience-- {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
 		if err != nil { // ECHILD: there are none
@@ -108,11 +108,11 @@ func endOrphans() {
 	}
 }
 
-// children is the CPU time of all children that were waited for, and of theirs.
-func children() time.Duration {
+// readChildrenTime returns the CPU time of all children that were waited for, and of their descendants.
+func readChildrenTime() time.Duration {
 	var use unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &use)
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -15,22 +15,22 @@ import (
 
 const nhcURL = "https://github.com/mej/nhc"
 
-// nhc is LBNL NHC with as many checks of the same kinds, as far as it has them: of
-// GPUs it knows nvidia-smi only. It neither asks nor tells Slurm (MARK_OFFLINE=0),
+// newNHC returns LBNL NHC with as many checks of the same kinds, as far as it has them:
+// for GPUs it only has nvidia-smi. It neither asks nor tells Slurm (MARK_OFFLINE=0),
 // as gojail-healthcheck on a healthy node; that spares NHC a sinfo for each run.
 //
 // It reads the kernel's log line by line in bash, once for each check, which takes
 // longer than all else if the log is long: "nhc" is without, "nhc+log" with that.
-func (n *node) nhc(ctx context.Context, s settings) []*candidate {
-	source, err := n.nhcSource(ctx, s.nhc)
+func (n *node) newNHC(ctx context.Context, s settings) []*candidate {
+	source, err := n.findNHCSource(ctx, s.nhc)
 	if err != nil {
 		return []*candidate{{name: "nhc", why: err.Error()}}
 	}
 	log := []string{"check_cmd_dmesg -t 5 -m '!/NVRM: Xid .*: 79,/'", "check_cmd_dmesg -t 5 -m '!/Remounting filesystem read-only/'"}
-	return []*candidate{n.nhcWith(ctx, "nhc", source, n.nhcChecks()), n.nhcWith(ctx, "nhc+log", source, append(n.nhcChecks(), log...))}
+	return []*candidate{n.newNHCWith(ctx, "nhc", source, n.listNHCChecks()), n.newNHCWith(ctx, "nhc+log", source, append(n.listNHCChecks(), log...))}
 }
 
-func (n *node) nhcWith(ctx context.Context, name, source string, lines []string) *candidate {
+func (n *node) newNHCWith(ctx context.Context, name, source string, lines []string) *candidate {
 	c := &candidate{name: name}
 	conf := filepath.Join(n.dir, name)
 	text := "* || export MARK_OFFLINE=0 NVIDIA_SMI_HEALTHMON=" + n.smi + "\n* || " + strings.Join(lines, "\n* || ") + "\n"
@@ -47,7 +47,7 @@ func (n *node) nhcWith(ctx context.Context, name, source string, lines []string)
 	}
 	c.argv = []string{filepath.Join(source, "nhc"), "-D", conf, "-c", filepath.Join(conf, "nhc.conf"), "-l", filepath.Join(conf, "log"), "HELPERDIR=" + filepath.Join(source, "helpers"), "MARK_OFFLINE=0"}
 	c.env = bare
-	c.about = fmt.Sprintf("LBNL NHC %s, %d checks, nvidia-smi", version(source), len(lines))
+	c.about = fmt.Sprintf("LBNL NHC %s, %d checks, nvidia-smi", readVersion(source), len(lines))
 	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
 	cmd.Env = c.env
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -57,7 +57,7 @@ func (n *node) nhcWith(ctx context.Context, name, source string, lines []string)
 	return c
 }
 
-func (n *node) nhcChecks() []string {
+func (n *node) listNHCChecks() []string {
 	return []string{
 		"check_fs_mount_rw -f /",
 		"check_fs_mount_rw -t tmpfs -f " + n.scratch,
@@ -71,7 +71,7 @@ func (n *node) nhcChecks() []string {
 		"check_hw_swap 0 900TB",
 		"check_hw_mem_free 1k",
 		"check_hw_eth lo",
-		"check_ps_daemon " + self() + " root",
+		"check_ps_daemon " + readOwnName() + " root",
 		"check_ps_blacklist telnetd",
 		"check_ps_loadavg 10000",
 		"check_file_contents /proc/driver/nvidia/version '/570.86.15/'",
@@ -82,8 +82,8 @@ func (n *node) nhcChecks() []string {
 	}
 }
 
-// nhcSource is a directory with NHC's source.
-func (n *node) nhcSource(ctx context.Context, dir string) (string, error) {
+// findNHCSource returns a directory with NHC's source, a clone if dir is "".
+func (n *node) findNHCSource(ctx context.Context, dir string) (string, error) {
 	if dir == "" {
 		dir = filepath.Join(n.dir, "nhc-source")
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -101,8 +101,8 @@ func (n *node) nhcSource(ctx context.Context, dir string) (string, error) {
 	return dir, err
 }
 
-// version is what NHC's configure.ac calls it.
-func version(source string) string {
+// readVersion returns the version in NHC's configure.ac.
+func readVersion(source string) string {
 	text, _ := os.ReadFile(filepath.Join(source, "configure.ac"))
 	m := regexp.MustCompile(`\[nhc_version\], \[([^]]*)\]`).FindSubmatch(text)
 	if m == nil {

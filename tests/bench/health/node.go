@@ -17,7 +17,7 @@ import (
 
 const gpus = 8
 
-// slowest is what the slow one of twenty checks takes.
+// slowest is the time of the slow one of twenty checks.
 const slowest = 300 * time.Millisecond
 
 // node is this machine with GPUs and a scratch file system.
@@ -45,30 +45,30 @@ func makeNode(dir string) (*node, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("cannot keep mounts in their namespace: %w", err)
 	}
-	for _, path := range []string{n.scratch, n.run()} {
+	for _, path := range []string{n.scratch, n.runDirectory()} {
 		if err := os.Mkdir(path, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	for _, path := range []string{n.scratch, n.run(), "/sys/bus/pci", "/proc/driver"} {
+	for _, path := range []string{n.scratch, n.runDirectory(), "/sys/bus/pci", "/proc/driver"} {
 		if err := unix.Mount("tmpfs", path, "tmpfs", 0, "mode=755"); err != nil {
-			n.end()
+			n.unmountAll()
 			return nil, fmt.Errorf("cannot mount a tmpfs on %s: %w", path, err)
 		}
 		n.mounts = append(n.mounts, path)
 	}
 	if err := n.makeGPUs(); err != nil {
-		n.end()
+		n.unmountAll()
 		return nil, err
 	}
 	return n, nil
 }
 
-// run is what /run is to a node: a tmpfs.
-func (n *node) run() string { return filepath.Join(n.dir, "run") }
+// runDirectory returns the path of a tmpfs in the place of /run.
+func (n *node) runDirectory() string { return filepath.Join(n.dir, "run") }
 
-// end drops the mounts, so that the directories below can be removed.
-func (n *node) end() {
+// unmountAll unmounts the file systems, so that their mount points can be removed.
+func (n *node) unmountAll() {
 	for _, path := range n.mounts {
 		_ = unix.Unmount(path, unix.MNT_DETACH)
 	}
@@ -95,17 +95,17 @@ func (n *node) makeGPUs() error {
 		}
 	}
 	for path, pause := range map[string]time.Duration{n.smi: 0, n.slowSMI: slowest} {
-		err := n.compile(path, "tests/bench/health/smi/nvidia-smi.c", "-static", "-nostartfiles",
+		err := n.compileFile(path, "tests/bench/health/smi/nvidia-smi.c", "-static", "-nostartfiles",
 			fmt.Sprintf(`-DROWS="%s"`, rows), fmt.Sprintf("-DPAUSE_NS=%d", pause))
 		if err != nil {
 			return err
 		}
 	}
-	return n.compile(n.library, "healthcheck/nvml/fakenvml/c/fakenvml.c", "-shared", "-fPIC", "-fvisibility=hidden")
+	return n.compileFile(n.library, "healthcheck/nvml/fakenvml/c/fakenvml.c", "-shared", "-fPIC", "-fvisibility=hidden")
 }
 
-// compile compiles a file of this repository.
-func (n *node) compile(path, source string, flags ...string) error {
+// compileFile compiles a file of this repository.
+func (n *node) compileFile(path, source string, flags ...string) error {
 	cmd := exec.Command("cc", append(flags, "-O1", "-o", path, filepath.Join(n.repo, source))...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cc %s: %w: %s", source, err, out)
@@ -113,8 +113,8 @@ func (n *node) compile(path, source string, flags ...string) error {
 	return nil
 }
 
-// build builds a command of this repository.
-func (n *node) build(pkg string) (string, error) {
+// buildCommand builds a command of this repository.
+func (n *node) buildCommand(pkg string) (string, error) {
 	path := filepath.Join(n.dir, filepath.Base(pkg))
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, pkg)
 	cmd.Dir = n.repo
