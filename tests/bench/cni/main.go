@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conf is what all plugins of a chain get.
+// conf is the configuration of all plugins of a chain.
 type conf struct {
 	Netns   string // path
 	Device  string // name of the VF on the node
@@ -41,8 +41,8 @@ func main() {
 		fail(err)
 	}
 	plugins := map[string]func(conf) error{
-		"sriov ADD": sriovAdd, "sriov DEL": sriovDel, "host-local ADD": localAdd, "host-local DEL": localDel,
-		"sbr ADD": sbrAdd, "sbr DEL": sbrDel, "tuning ADD": tuning, "tuning DEL": none, "rdma ADD": rdma, "rdma DEL": none,
+		"sriov ADD": addSRIOV, "sriov DEL": deleteSRIOV, "host-local ADD": addLocal, "host-local DEL": deleteLocal,
+		"sbr ADD": addSBR, "sbr DEL": deleteSBR, "tuning ADD": setTuning, "tuning DEL": doNothing, "rdma ADD": readRDMAMode, "rdma DEL": doNothing,
 	}
 	f := plugins[strings.Join(os.Args[1:], " ")]
 	if f == nil {
@@ -58,10 +58,10 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func none(conf) error { return nil }
+func doNothing(conf) error { return nil }
 
-// ipam starts another plugin, as every one that needs addresses does.
-func ipam(c conf, verb string) error {
+// runIPAM starts host-local, as each plugin that needs addresses does.
+func runIPAM(c conf, verb string) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func ipam(c conf, verb string) error {
 	return cmd.Run()
 }
 
-func enter(path string) (int, error) {
+func enterNamespace(path string) (int, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
@@ -79,8 +79,8 @@ func enter(path string) (int, error) {
 	return fd, unix.Setns(fd, unix.CLONE_NEWNET)
 }
 
-// move takes a link into the namespace fd, where it gets its name.
-func move(from, to string, fd int, back func() error) error {
+// moveLink moves a link to the namespace fd and names it there; back enters that namespace.
+func moveLink(from, to string, fd int, back func() error) error {
 	l, err := netlink.LinkByName(from)
 	if err != nil {
 		return err
@@ -97,15 +97,15 @@ func move(from, to string, fd int, back func() error) error {
 	return netlink.LinkSetName(l, to)
 }
 
-func sriovAdd(c conf) error {
+func addSRIOV(c conf) error {
 	fd, err := unix.Open(c.Netns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	if err := move(c.Device, c.Name, fd, func() error { return unix.Setns(fd, unix.CLONE_NEWNET) }); err != nil {
+	if err := moveLink(c.Device, c.Name, fd, func() error { return unix.Setns(fd, unix.CLONE_NEWNET) }); err != nil {
 		return err
 	}
-	if err := ipam(c, "ADD"); err != nil {
+	if err := runIPAM(c, "ADD"); err != nil {
 		return err
 	}
 	l, err := netlink.LinkByName(c.Name)
@@ -122,23 +122,25 @@ func sriovAdd(c conf) error {
 	return netlink.AddrAdd(l, address)
 }
 
-func sriovDel(c conf) error {
+func deleteSRIOV(c conf) error {
 	host, err := unix.Open("/proc/self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	if _, err := enter(c.Netns); err != nil {
+	if _, err := enterNamespace(c.Netns); err != nil {
 		return err
 	}
-	if err := move(c.Name, c.Device, host, func() error { return unix.Setns(host, unix.CLONE_NEWNET) }); err != nil {
+	if err := moveLink(c.Name, c.Device, host, func() error { return unix.Setns(host, unix.CLONE_NEWNET) }); err != nil {
 		return err
 	}
-	return ipam(c, "DEL")
+	return runIPAM(c, "DEL")
 }
 
-func (c conf) lease() string { return filepath.Join(c.State, strings.ReplaceAll(c.Address, "/", "_")) }
+func (c conf) leasePath() string {
+	return filepath.Join(c.State, strings.ReplaceAll(c.Address, "/", "_"))
+}
 
-func localAdd(c conf) error {
+func addLocal(c conf) error {
 	lock, err := os.OpenFile(filepath.Join(c.State, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -146,13 +148,13 @@ func localAdd(c conf) error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return err
 	}
-	return os.WriteFile(c.lease(), []byte(c.Name), 0o600)
+	return os.WriteFile(c.leasePath(), []byte(c.Name), 0o600)
 }
 
-func localDel(c conf) error { return os.Remove(c.lease()) }
+func deleteLocal(c conf) error { return os.Remove(c.leasePath()) }
 
-func sbrAdd(c conf) error {
-	if _, err := enter(c.Netns); err != nil {
+func addSBR(c conf) error {
+	if _, err := enterNamespace(c.Netns); err != nil {
 		return err
 	}
 	l, err := netlink.LinkByName(c.Name)
@@ -179,8 +181,8 @@ func sbrAdd(c conf) error {
 	return nil
 }
 
-func sbrDel(c conf) error {
-	if _, err := enter(c.Netns); err != nil {
+func deleteSBR(c conf) error {
+	if _, err := enterNamespace(c.Netns); err != nil {
 		return err
 	}
 	rules, err := netlink.RuleListFiltered(netlink.FAMILY_V4, &netlink.Rule{Table: c.Table}, netlink.RT_FILTER_TABLE)
@@ -192,8 +194,8 @@ func sbrDel(c conf) error {
 	return err
 }
 
-func tuning(c conf) error {
-	if _, err := enter(c.Netns); err != nil {
+func setTuning(c conf) error {
+	if _, err := enterNamespace(c.Netns); err != nil {
 		return err
 	}
 	for name, value := range map[string]string{"rp_filter": "1", "arp_ignore": "1", "arp_announce": "2", "arp_notify": "1"} {
@@ -204,8 +206,8 @@ func tuning(c conf) error {
 	return nil
 }
 
-// rdma only asks for the mode: stand-ins for VFs have no RDMA devices.
-func rdma(conf) error {
+// readRDMAMode only reads the mode: stand-ins for VFs have no RDMA devices.
+func readRDMAMode(conf) error {
 	netlink.RdmaSystemGetNetnsMode()
 	return nil
 }
