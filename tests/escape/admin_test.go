@@ -16,13 +16,13 @@ import (
 // TestAdministratorInTheJail: root looks into a jail with gojail's own commands, and
 // every program there may be the attacker's. What it is worth to them is judged here.
 func TestAdministratorInTheJail(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	job := s.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-Q", "-wn1", "--jail=closed", attackPath, "victim", "job-of-alice"}})
 	require.NoError(t, job.Start())
 	defer func() {
-		s.terminate("attack victim job-of-alice")
+		s.endProcesses("attack victim job-of-alice")
 		job.Wait()
 	}()
 	var id string
@@ -38,7 +38,7 @@ func TestAdministratorInTheJail(t *testing.T) {
 		{name: "gojail run", user: "root", command: append(gojail, "run", "closed", "--")},
 	} {
 		t.Run(p.name, func(t *testing.T) {
-			for attack, v := range s.attack(t, p, attacks...) {
+			for attack, v := range s.runAttacks(t, p, attacks...) {
 				assert.Equal(t, held, v.word, "%s: %s", attack, v)
 			}
 		})

@@ -15,7 +15,7 @@ type results map[string]map[string]verdict
 
 // TestAttacks runs every attack everywhere and prints the table.
 func TestAttacks(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	all := results{}
 	s.runControls(t, all)
 	for _, places := range [][]place{{openUser, openRoot}, {closedUser, closedRoot, closedSelf, closedRange}} {
@@ -23,12 +23,12 @@ func TestAttacks(t *testing.T) {
 			s.startVictims(t, places[0].jail)
 			s.closeJails(t)
 			for _, p := range places {
-				all[p.name] = s.attack(t, p, listNames(rows)...)
+				all[p.name] = s.runAttacks(t, p, listNames(rows)...)
 			}
 		})
 	}
 	for _, r := range rows {
-		t.Run(r.name, func(t *testing.T) { judge(t, r, all) })
+		t.Run(r.name, func(t *testing.T) { requireVerdicts(t, r, all) })
 	}
 	t.Log(formatTable(rows, all))
 }
@@ -52,7 +52,7 @@ func (s *site) runControls(t *testing.T, all results) {
 					list = append(list, r.name)
 				}
 			}
-			all[p.name] = s.attack(t, p, list...)
+			all[p.name] = s.runAttacks(t, p, list...)
 		}
 	})
 }
@@ -70,8 +70,8 @@ func (s *site) judgeHostname(t *testing.T, of map[string]verdict) {
 	}
 }
 
-// judge compares the verdicts of one attack with the expected ones.
-func judge(t *testing.T, r row, all results) {
+// requireVerdicts compares the verdicts of one attack with the expected ones.
+func requireVerdicts(t *testing.T, r row, all results) {
 	control := all[r.control.name][r.name]
 	if control.word == held && strings.Contains(control.text, "Function not implemented") {
 		return // this kernel has no such system call

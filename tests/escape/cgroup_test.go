@@ -22,12 +22,12 @@ func TestCgroups(t *testing.T) {
 	}
 	require.NoError(t, err)
 	s.ShowLogs(t)
-	control := s.attack(t, rootOnNode, "cgroup-write")["cgroup-write"]
+	control := s.runAttacks(t, rootOnNode, "cgroup-write")["cgroup-write"]
 	assert.Equal(t, escaped, control.word, "control: root on the node: %s", control)
 	for _, p := range []place{openUser, openRoot, closedUser, closedSelf, closedRoot} {
 		t.Run(p.name, func(t *testing.T) {
 			s.startVictims(t, p.jail)
-			verdicts := s.attack(t, p, "cgroup-write", "cgroup-see")
+			verdicts := s.runAttacks(t, p, "cgroup-write", "cgroup-see")
 			t.Log(verdicts)
 			assert.Equal(t, held, verdicts["cgroup-write"].word, verdicts)
 			want := held

@@ -65,8 +65,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared returns the common site, with its configuration in place.
-func shared(t *testing.T) *site {
+// sharedSite returns the common site, with its configuration in place.
+func sharedSite(t *testing.T) *site {
 	t.Helper()
 	if why := harness.Missing(); why != "" {
 		t.Skip(why)

@@ -27,7 +27,7 @@ const (
 // TestListWithTheHashOfAnother: a step does not come into a sandbox that was made for other mounts,
 // and Slurm's own files are never looked up in what the jail has at the places of those mounts.
 func TestListWithTheHashOfAnother(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	r := s.Run(harness.Alice, "salloc", "--no-shell", "-wn1", "-n1")
 	require.Zero(t, r.Code, r)
 	_, id, _ := strings.Cut(strings.TrimSpace(r.Stderr), "job allocation ")
@@ -35,26 +35,26 @@ func TestListWithTheHashOfAnother(t *testing.T) {
 	t.Cleanup(func() { s.Run(harness.Alice, "scancel", id) })
 
 	step := slices.Clip([]string{"--jobid=" + id, "--jail-root=self"})
-	r = s.srun("closed", append(step, "true")...)
+	r = s.runStepWithFiles("closed", append(step, "true")...)
 	require.Zero(t, r.Code, r)
 	for _, list := range []string{unseenMnt, unseenEtc} {
 		hash := fnv.New64a()
 		hash.Write([]byte(list))
 		assert.FileExists(t, s.Path(filepath.Join("/run/gojail/n1/jobs", id, fmt.Sprintf("closed+%016x", hash.Sum64()&^7|4))), "control: it is its name")
 	}
-	r = s.srun("closed", append(step, "--jail-mount="+unseenMnt, "echo", "ran")...)
+	r = s.runStepWithFiles("closed", append(step, "--jail-mount="+unseenMnt, "echo", "ran")...)
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
 	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the same hash; change --jail-mount", r)
 
 	etc := slices.Clip(append(step, "--jail-mount="+unseenEtc))
-	r = s.srun("closed", append(etc, "echo", "ran")...)
+	r = s.runStepWithFiles("closed", append(etc, "echo", "ran")...)
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
 	assert.Contains(t, r.Stderr, "gojail: another sandbox of this job has the same hash", r)
-	r = s.srun("closed", append(etc, "--input="+s.leadTo(t, "/etc/gojail-jail"), "cat")...)
+	r = s.runStepWithFiles("closed", append(etc, "--input="+s.linkForSlurmstepd(t, "/etc/gojail-jail"), "cat")...)
 	assert.NotContains(t, r.Stdout, "closed", "slurmstepd found the jail's own /etc: %s", r)
 
-	r = s.srun("closed", append(step, "cat", "/etc/gojail-jail")...)
+	r = s.runStepWithFiles("closed", append(step, "cat", "/etc/gojail-jail")...)
 	assert.Equal(t, "closed\n", r.Stdout, r)
 }

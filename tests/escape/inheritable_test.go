@@ -13,7 +13,7 @@ import (
 // TestInheritableCapabilities: what is inheritable a program of root's has, whatever the bounding set is
 // (capabilities(7)). slurmd may have some: of the container that it is in, for one.
 func TestInheritableCapabilities(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	own := []string{"/usr/bin/setpriv", "--inh-caps=+sys_admin"}
 	look := []string{"grep", "Cap", "/proc/self/status"}
 	require.NoError(t, s.StopSlurmd("n1"))

@@ -54,7 +54,7 @@ int main(void)
 // the process itself, which is gojail-launcher at that moment. Root in a jail gets no hold of the node's program by that:
 // of a copy that no zygote runs, which could not be written anyway.
 func TestGojailIsNotWritten(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	compile := func(source string, args ...string) []byte {
 		from, to := filepath.Join(t.TempDir(), "a.c"), filepath.Join(t.TempDir(), "a")
 		require.NoError(t, os.WriteFile(from, []byte(source), 0o644))
@@ -65,13 +65,13 @@ func TestGojailIsNotWritten(t *testing.T) {
 		return text
 	}
 	const library = "/opt/itself.so"
-	s.plant(t, library, compile(itselfSource, "-shared", "-fPIC"))
-	s.plant(t, "/opt/waits", compile(waitsSource, "-static"))
-	s.plant(t, "/etc/ld.so.preload", []byte(library+"\n"))
+	s.plantFile(t, library, compile(itselfSource, "-shared", "-fPIC"))
+	s.plantFile(t, "/opt/waits", compile(waitsSource, "-static"))
+	s.plantFile(t, "/etc/ld.so.preload", []byte(library+"\n"))
 	itself := s.Path(owned + "/opt/itself")
 	require.NoError(t, os.Symlink("/proc/self/exe", itself))
 	t.Cleanup(func() { os.Remove(itself) })
-	s.startVictim(t, "job-of-alice", inJail("", harness.Alice, "owned"))
+	s.startVictim(t, "job-of-alice", jailPlace("", harness.Alice, "owned"))
 	id := strings.TrimSpace(s.Root("squeue", "-h", "-t", "R", "-o", "%i").Stdout)
 	require.NotEmpty(t, id)
 

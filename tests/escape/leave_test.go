@@ -19,7 +19,7 @@ import (
 
 // runStep runs the program in one step of a job of alice's.
 func (s *site) runStep(jail string, args ...string) harness.Result {
-	p := inJail("", harness.Alice, jail)
+	p := jailPlace("", harness.Alice, jail)
 	return s.Run(p.user, append(append(append([]string{}, p.command...), attackPath), args...)...)
 }
 
@@ -44,7 +44,7 @@ func (s *site) endLeftovers(t *testing.T, verb string) {
 
 // TestOutliveTheJob: what forgets its parents, its session and its signals ends with its job all the same.
 func TestOutliveTheJob(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	for _, attack := range []struct {
 		args []string
 		many int
@@ -69,9 +69,9 @@ func TestOutliveTheJob(t *testing.T) {
 	}
 }
 
-// TestOutliveTheStepOfARunningJob is no escape: the job still runs, and its end ends the processes.
+// TestEndOfTheJobIsTheEndOfItsSteps: a process may outlive its step while the job runs, and ends with the job.
 func TestEndOfTheJobIsTheEndOfItsSteps(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	t.Cleanup(func() { s.endLeftovers(t, "daemon") })
 	job := s.Batch(harness.Alice, "srun "+attackPath+" daemon; "+attackPath+" daemon; srun --overlap "+attackPath+" daemon", "--jail=closed", "-wn1")
 	require.Equal(t, "COMPLETED", job.State, job)
@@ -80,7 +80,7 @@ func TestEndOfTheJobIsTheEndOfItsSteps(t *testing.T) {
 
 // TestFill: what is limited in gojail.toml ends there.
 func TestFill(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	const limit, more = 8, 24 // MB
 	fill := func(t *testing.T, jail, directory string) (int, harness.Result) {
 		r := s.runStep(jail, "fill", directory, strconv.Itoa(more))
@@ -130,7 +130,7 @@ func (s *site) plantSetuid(t *testing.T, path string, capabilities bool) {
 
 // TestSetuid: programs that make their user root on the node do not in a jail.
 func TestSetuid(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	for _, kind := range []struct {
 		name         string
 		capabilities bool

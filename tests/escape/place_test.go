@@ -27,7 +27,7 @@ type place struct {
 	jail    string   // of victims that are to be attacked from here
 }
 
-func inJail(name, user, jail string, more ...string) place {
+func jailPlace(name, user, jail string, more ...string) place {
 	return place{name: name, user: user, jail: jail, command: append([]string{"srun", "-Q", "-wn1", "--jail=" + jail}, more...)}
 }
 
@@ -42,12 +42,12 @@ var (
 		command: []string{"unshare", "-m", "sh", "-c", `cd /srv/jails/open && mount --bind . . && cd . && cd /srv/jails/open &&
 mount -t proc proc proc && mount --move . / && exec chroot . "$@"`, "sh"}}
 
-	openUser    = inJail("open, user", harness.Alice, "open")
-	openRoot    = inJail("open, root", "root", "open")
-	closedUser  = inJail("closed, user", harness.Alice, "closed")
-	closedRoot  = inJail("closed, root", "root", "closed")
-	closedSelf  = inJail("closed, --jail-root", harness.Alice, "closed", "--jail-root=self")
-	closedRange = inJail("closed, --jail-root=range", harness.Alice, "closed", "--jail-root=range")
+	openUser    = jailPlace("open, user", harness.Alice, "open")
+	openRoot    = jailPlace("open, root", "root", "open")
+	closedUser  = jailPlace("closed, user", harness.Alice, "closed")
+	closedRoot  = jailPlace("closed, root", "root", "closed")
+	closedSelf  = jailPlace("closed, --jail-root", harness.Alice, "closed", "--jail-root=self")
+	closedRange = jailPlace("closed, --jail-root=range", harness.Alice, "closed", "--jail-root=range")
 )
 
 // verdict of one attack in one place.
@@ -63,9 +63,9 @@ const (
 
 func (v verdict) String() string { return v.word + ": " + v.text }
 
-// attack runs attacks in a place and returns their verdicts. A step runs only some of them: on a slow machine
+// runAttacks runs attacks in a place and returns their verdicts. A step runs only some of them: on a slow machine
 // all of them would exceed the timeout of one command.
-func (s *site) attack(t *testing.T, p place, names ...string) map[string]verdict {
+func (s *site) runAttacks(t *testing.T, p place, names ...string) map[string]verdict {
 	t.Helper()
 	env := []string{"ATTACK_HANDLE=" + s.readHandle(t), "ATTACK_CGROUPS=" + s.listVictimCgroups()}
 	verdicts := map[string]verdict{}
@@ -117,8 +117,8 @@ func (s *site) listVictimCgroups() string {
 func (s *site) startVictims(t *testing.T, jail string) {
 	t.Helper()
 	s.startVictim(t, "node", onNode)
-	s.startVictim(t, "job-of-alice", inJail("", harness.Alice, jail))
-	s.startVictim(t, "job-of-bob", inJail("", harness.Bob, jail))
+	s.startVictim(t, "job-of-alice", jailPlace("", harness.Alice, jail))
+	s.startVictim(t, "job-of-bob", jailPlace("", harness.Bob, jail))
 }
 
 // startVictim starts a victim with a tag in a place.
@@ -132,7 +132,7 @@ func (s *site) startVictim(t *testing.T, tag string, p place) {
 	cmd.Stderr = &stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		s.terminate("attack victim " + tag)
+		s.endProcesses("attack victim " + tag)
 		cmd.Wait()
 		cancel()
 	})
@@ -141,8 +141,8 @@ func (s *site) startVictim(t *testing.T, tag string, p place) {
 	require.NoError(t, err, "the victim %s: %s", tag, &stderr)
 }
 
-// terminate ends every process of the cluster whose command line contains the text.
-func (s *site) terminate(text string) {
+// endProcesses ends every process of the cluster whose command line contains the text.
+func (s *site) endProcesses(text string) {
 	for _, p := range s.Find(text) {
 		if !strings.HasPrefix(p.Command, "srun") {
 			s.Root("kill", fmt.Sprint(p.Pid))

@@ -37,12 +37,12 @@ func (s *site) giveRootToAlice(t *testing.T) {
 		for _, entry := range after {
 			assert.Contains(t, names, entry.Name(), "what a test plants it takes away")
 		}
-		s.reload(t)
+		s.reloadJail(t)
 	})
 }
 
-// reload assembles the jail "owned" again.
-func (s *site) reload(t *testing.T) {
+// reloadJail assembles the jail "owned" again.
+func (s *site) reloadJail(t *testing.T) {
 	t.Helper()
 	r := s.Gojail("n1", "reload", "owned")
 	require.Zero(t, r.Code, r)
@@ -86,11 +86,11 @@ func (s *site) plantFalseProc(t *testing.T, path string, pid int) {
 // assembled, in which the holder of a sandbox is some process of the node's. No task
 // runs on the node for it, and nobody ends that process.
 func TestPlantedProc(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.giveRootToAlice(t)
 	s.startVictim(t, "node", onNode)
 	pid := s.findVictim(t, "node")
-	s.reload(t)
+	s.reloadJail(t)
 	r := s.runStep("owned", "run", "view") // assembled from here on
 	require.Contains(t, r.Stdout, held, r)
 	s.plantFalseProc(t, "/false", pid)
@@ -125,9 +125,9 @@ __attribute__((constructor)) static void loaded(void)
 }
 `
 
-// plant puts a file into the jail "owned" for the rest of the test. The jail's files are hard links to the
+// plantFile puts a file into the jail "owned" for the rest of the test. The jail's files are hard links to the
 // cache: an existing file is moved aside.
-func (s *site) plant(t *testing.T, path string, text []byte) {
+func (s *site) plantFile(t *testing.T, path string, text []byte) {
 	t.Helper()
 	path = s.Path(owned + path)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -146,7 +146,7 @@ func (s *site) plant(t *testing.T, path string, text []byte) {
 // TestPlantedLibraries: a jail whose every configuration names the attacker's
 // library, which root never loads; PAM and NSS alone are in tests/slurm.
 func TestPlantedLibraries(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	dir := t.TempDir()
 	source, object := filepath.Join(dir, "trap.c"), filepath.Join(dir, "trap.so")
 	require.NoError(t, os.WriteFile(source, []byte(librarySource), 0o644))
@@ -157,7 +157,7 @@ func TestPlantedLibraries(t *testing.T) {
 	const lib = "/usr/lib/x86_64-linux-gnu"
 	for _, path := range []string{lib + "/libtrap.so", lib + "/libnss_trap.so.2", lib + "/gconv/TRAP.so", lib + "/security/pam_trap.so",
 		lib + "/slurm-wlm/spank_trap.so", lib + "/slurm/spank_trap.so", lib + "/hwloc/hwloc_trap.so", "/opt/gojail/lib/gojail/libgojail.so"} {
-		s.plant(t, path, library)
+		s.plantFile(t, path, library)
 	}
 	for path, text := range map[string]string{
 		"/etc/ld.so.preload":            lib + "/libtrap.so\n",
@@ -173,11 +173,11 @@ func TestPlantedLibraries(t *testing.T) {
 		"/etc/environment":              "LD_PRELOAD=" + lib + "/libtrap.so\n",
 		"/etc/slurm/plugstack.conf.d/x": "required " + lib + "/slurm/spank_trap.so\n",
 	} {
-		s.plant(t, path, []byte(text))
+		s.plantFile(t, path, []byte(text))
 	}
 	t.Cleanup(func() { os.Remove(s.Path(owned + "/data/trace")) })
-	s.reload(t)
-	t.Cleanup(func() { s.reload(t) })
+	s.reloadJail(t)
+	t.Cleanup(func() { s.reloadJail(t) })
 	for _, args := range [][]string{{}, {"--pty"}, {"--task-epilog=/home/alice/task_epilog", "--task-prolog=/home/alice/task_epilog"}} {
 		r := s.Run(harness.Alice, append(append([]string{"srun", "-wn1", "--jail=owned"}, args...), "getent", "passwd", "alice")...)
 		require.Zero(t, r.Code, r)

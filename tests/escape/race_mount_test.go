@@ -18,7 +18,7 @@ const mostRefused = 60
 // TestRaceSource: a directory of alice's that --jail-mount names is, every other
 // moment, a link to one that is root's.
 func TestRaceSource(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.requireNodeUnchanged(t)
 	for path, link := range map[string]string{"/data/alice/source": "", "/data/alice/link": trap} {
 		path := s.Path(path)
@@ -40,7 +40,7 @@ func TestRaceSource(t *testing.T) {
 	assert.Contains(t, r.Stdout, "trap", "control: %s", r)
 	seen := outcomes{}
 	for i := 0; i < countRounds(30, 1000) || seen["ran"] == 0 && i < mostRefused; i++ {
-		r := s.launch(t, harness.Alice, seen, "--jail-mount=/data/alice/source:/mnt", "cat", "/mnt/name")
+		r := s.launchStep(t, harness.Alice, seen, "--jail-mount=/data/alice/source:/mnt", "cat", "/mnt/name")
 		if !assert.NotContains(t, r.Stdout, "trap", r) || t.Failed() {
 			break
 		}
@@ -51,7 +51,7 @@ func TestRaceSource(t *testing.T) {
 
 // TestRaceDestination: the place in the jail for --jail-mount is, every other moment, a link out of it.
 func TestRaceDestination(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.giveRootToAlice(t)
 	require.NoError(t, os.Chmod(s.Path(trap), 0o755))
 	t.Cleanup(func() { require.NoError(t, os.Chmod(s.Path(trap), 0o700)) })
@@ -68,7 +68,7 @@ func TestRaceDestination(t *testing.T) {
 	assert.Contains(t, r.Stdout, "trap", "control: %s", r)
 	seen := outcomes{}
 	for i := 0; i < countRounds(30, 1000) || seen["ran"] == 0 && i < mostRefused; i++ {
-		s.launch(t, harness.Alice, seen, "--jail-mount=/data/alice:/home/alice/place", attackPath, "run", "view", "proc-root", "descriptors")
+		s.launchStep(t, harness.Alice, seen, "--jail-mount=/data/alice:/home/alice/place", attackPath, "run", "view", "proc-root", "descriptors")
 		if t.Failed() {
 			break
 		}

@@ -95,8 +95,8 @@ func (o outcomes) String() (text string) {
 	return text
 }
 
-// launch runs one step and counts its outcome. A step that fails has one line of gojail's with the reason.
-func (s *site) launch(t *testing.T, user string, seen outcomes, args ...string) harness.Result {
+// launchStep runs one step and counts its outcome. A step that fails has one line of gojail's with the reason.
+func (s *site) launchStep(t *testing.T, user string, seen outcomes, args ...string) harness.Result {
 	t.Helper()
 	r := s.Run(user, append([]string{"srun", "-Q", "-wn1", "--jail=owned"}, args...)...)
 	assert.NotContains(t, r.Stdout, escaped, r)
@@ -104,13 +104,13 @@ func (s *site) launch(t *testing.T, user string, seen outcomes, args ...string) 
 		seen["ran"]++
 		return r
 	}
-	seen[oneLine(r.Stderr)]++
+	seen[findGojailLine(r.Stderr)]++
 	assert.Contains(t, r.Stderr, "gojail: ", r)
 	return r
 }
 
-// oneLine returns the line of gojail among those of Slurm.
-func oneLine(stderr string) string {
+// findGojailLine returns the line of gojail among those of Slurm.
+func findGojailLine(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		if _, ours, found := strings.Cut(line, "gojail: "); found {
 			return strings.TrimSpace(ours)
@@ -122,7 +122,7 @@ func oneLine(stderr string) string {
 // TestRaceTemplate: a place that gojail itself mounts on is, every other moment,
 // something else, while the jail is assembled and while jobs start in it.
 func TestRaceTemplate(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	ran := 0
 	for _, race := range []struct {
 		name string
@@ -133,14 +133,14 @@ func TestRaceTemplate(t *testing.T) {
 			s.startVictim(t, "node", onNode)
 			s.plantFalseProc(t, other, s.findVictim(t, "node"))
 		}},
-		{"empty proc", "/proc", s.makeDirectory("sys", "bus", "irq")},
-		{"link for proc", "/proc", s.linkTo("/etc")},
-		{"link for tmp", "/tmp", s.linkTo("../../../../../etc")},
-		{"link for dev", "/dev", s.linkTo("/usr")},
-		{"empty sys", "/sys", s.makeDirectory("fs/cgroup", "firmware")},
-		{"link for home", "/home", s.linkTo("/etc")},
-		{"link for a local directory", "/mnt", s.linkTo("/etc")},
-		{"link for spool", "/var/spool/slurmd", s.linkTo("/etc")},
+		{"empty proc", "/proc", s.directoryMaker("sys", "bus", "irq")},
+		{"link for proc", "/proc", s.linkMaker("/etc")},
+		{"link for tmp", "/tmp", s.linkMaker("../../../../../etc")},
+		{"link for dev", "/dev", s.linkMaker("/usr")},
+		{"empty sys", "/sys", s.directoryMaker("fs/cgroup", "firmware")},
+		{"link for home", "/home", s.linkMaker("/etc")},
+		{"link for a local directory", "/mnt", s.linkMaker("/etc")},
+		{"link for spool", "/var/spool/slurmd", s.linkMaker("/etc")},
 	} {
 		t.Run(race.name, func(t *testing.T) {
 			s.giveRootToAlice(t)
@@ -161,7 +161,7 @@ func TestRaceTemplate(t *testing.T) {
 				if i%4 == 3 {
 					user = "root" // who may write to what is not read-only
 				}
-				s.launch(t, user, seen, attackPath, "run", "view", "proc-root", "descriptors", "masked", "sysctl", "cgroup-write", "see")
+				s.launchStep(t, user, seen, attackPath, "run", "view", "proc-root", "descriptors", "masked", "sysctl", "cgroup-write", "see")
 				if t.Failed() {
 					break
 				}
@@ -173,15 +173,15 @@ func TestRaceTemplate(t *testing.T) {
 	assert.NotZero(t, ran, "every launch was refused")
 }
 
-// linkTo returns a function that makes the other name a symbolic link to the target.
-func (s *site) linkTo(target string) func(t *testing.T, other string) {
+// linkMaker returns a function that makes the other name a symbolic link to the target.
+func (s *site) linkMaker(target string) func(t *testing.T, other string) {
 	return func(t *testing.T, other string) {
 		require.NoError(t, os.Symlink(target, s.Path(owned+other)))
 	}
 }
 
-// makeDirectory returns a function that makes directories below the other name.
-func (s *site) makeDirectory(inside ...string) func(t *testing.T, other string) {
+// directoryMaker returns a function that makes directories below the other name.
+func (s *site) directoryMaker(inside ...string) func(t *testing.T, other string) {
 	return func(t *testing.T, other string) {
 		for _, dir := range inside {
 			require.NoError(t, os.MkdirAll(s.Path(owned+other+"/"+dir), 0o755))

@@ -16,7 +16,7 @@ import (
 // TestRaceRemoval: the job's /tmp is removed by root, while a process that outlived
 // the job, as it can in "open", swaps a full directory in it for a link out of it.
 func TestRaceRemoval(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	const canary, files = "/srv/canary", 200
 	dir := s.Path(canary)
 	require.NoError(t, os.MkdirAll(dir, 0o755))

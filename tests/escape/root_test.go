@@ -18,7 +18,7 @@ import (
 // TestPlantedSetuid: root in a jail leaves a setuid program, with capabilities, wherever it can
 // write; whoever then runs it on the node, or in another job, does not become root.
 func TestPlantedSetuid(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	places := []struct{ inJail, onNode string }{
 		{"/opt/evil", "/srv/jails/closed/opt/evil"},
 		{"/home/alice/evil", "/srv/jails/closed/home/alice/evil"},
@@ -76,7 +76,7 @@ func TestPlantedSetuid(t *testing.T) {
 // TestRangeWhereSetuidWorks: root in a jail is refused the whole of its ids where a setuid program
 // that it leaves there could be run: on the node, or in a jail without nosuid.
 func TestRangeWhereSetuidWorks(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	r := s.Run(harness.Alice, append(slices.Clone(closedRange.command), attackPath, "plant", "/opt/evil")...)
 	t.Cleanup(func() { os.Remove(s.Path("/srv/jails/closed/opt/evil")) })
 	assert.NotZero(t, r.Code, r)
@@ -93,7 +93,7 @@ func TestRangeWhereSetuidWorks(t *testing.T) {
 // TestRangeAndLaterMounts: what is mounted on the node below a jail's root after the jail's template was
 // made is not in the hands of root in the jail, wherever it is mounted and whatever is asked for beside it.
 func TestRangeAndLaterMounts(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.closeJails(t)
 	require.Zero(t, s.Run(harness.Alice, append(slices.Clone(closedRange.command), "true")...).Code, "the template is there")
 	for _, where := range []string{"/opt", "/home", "/data", "/usr/lib"} {
@@ -127,7 +127,7 @@ func (s *site) mountLate(t *testing.T, dir, path string) {
 // TestRangeWhereUsersGetToTheRoot: the jail's root is closed by what gojail.toml calls it, and users
 // of the node come there another way.
 func TestRangeWhereUsersGetToTheRoot(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	const root, source = `root = "/srv/jails/closed"`, "/srv/jails/closed"
 	link := func(t *testing.T) {
 		require.NoError(t, os.Symlink("../srv/jails", s.Path("/closed/jails")))
@@ -171,7 +171,7 @@ func TestRangeWhereUsersGetToTheRoot(t *testing.T) {
 
 // TestJailRootIsNobodyOutside: what root in a jail may do to files that are not the user's.
 func TestJailRootIsNobodyOutside(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	for path, mode := range map[string]os.FileMode{"/data/shared/of-root": 0o600, "/data/shared/of-bob": 0o600} {
 		require.NoError(t, os.WriteFile(s.Path(path), []byte("secret\n"), mode))
 		t.Cleanup(func() { os.Remove(s.Path(path)) })

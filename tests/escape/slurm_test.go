@@ -66,7 +66,7 @@ func listOpenings(node, other, bobs string) []opening {
 
 // TestThroughSlurm: slurmstepd opens files where the user says, before there is a task in the jail.
 func TestThroughSlurm(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.startVictims(t, "closed")
 	process := func(tag string) string { return fmt.Sprintf("/proc/%d", s.findVictim(t, tag)) }
 	list := listOpenings(process("node"), process("job-of-alice"), process("job-of-bob"))

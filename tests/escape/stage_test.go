@@ -58,12 +58,12 @@ func (s *site) writeOnNode(t *testing.T, path string, text []byte) {
 // TestPlantedInALibraryDirectory: the node's ld.so.conf names a directory that is data in the jail, and a PAM
 // module needs a library of it. Root loads the node's one or none, whoever owns that path in the jail.
 func TestPlantedInALibraryDirectory(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	t.Cleanup(func() {
 		for _, path := range []string{"/data/trace", "/data/lib", "/data/alice/lib", owned + "/data/trace", owned + "/data/lib", owned + "/data/other"} {
 			os.RemoveAll(s.Path(path))
 		}
-		s.reload(t)
+		s.reloadJail(t)
 	})
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "libsite.so"), compileSiteLibrary(t, "node"), 0o755))
@@ -75,8 +75,8 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 	service, err := os.ReadFile(s.Path(pamService))
 	require.NoError(t, err)
 	s.writeOnNode(t, pamService, append(service, "session optional "+pamModule+"\n"...))
-	s.plant(t, "/data/lib/libsite.so.1", compileSiteLibrary(t, "jail"))
-	s.plant(t, "/data/other/libsite.so.1", compileSiteLibrary(t, "jail"))
+	s.plantFile(t, "/data/lib/libsite.so.1", compileSiteLibrary(t, "jail"))
+	s.plantFile(t, "/data/other/libsite.so.1", compileSiteLibrary(t, "jail"))
 	s.writeOnNode(t, "/data/alice/lib/libsite.so.1", compileSiteLibrary(t, "mount"))
 	// loads returns the traces of what root loaded in a step.
 	loads := func(args ...string) string {
@@ -91,7 +91,7 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 		return text
 	}
 	s.giveRootToAlice(t)
-	s.reload(t)
+	s.reloadJail(t)
 	require.Contains(t, loads("--jail=none"), "node's: uid 0", "control: the PAM module is asked")
 	trace := loads("--jail=owned")
 	assert.Contains(t, trace, "node's: uid 0", "the node's own is there too")
@@ -104,20 +104,20 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 // TestPlantedMountTarget: a directory of the node's is mounted in the jail's data. Who owns the data makes
 // the target a symlink to where root looks, and finds nothing of the users' there.
 func TestPlantedMountTarget(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.giveRootToAlice(t)
 	target := s.Path(owned + "/mnt/data")
 	require.NoError(t, os.Rename(target, target+".was"))
 	t.Cleanup(func() {
 		os.Remove(target)
 		require.NoError(t, os.Rename(target+".was", target))
-		s.reload(t)
+		s.reloadJail(t)
 	})
 	require.NoError(t, os.Symlink("/etc/pam.d", target))
 	s.writeOnNode(t, "/var/lib/gojail/n1/local/owned/mnt/data/slurm", []byte("auth required pam_permit.so\naccount required pam_permit.so\n"+
 		"session required pam_exec.so /usr/bin/touch /data/ran\n"))
 	t.Cleanup(func() { os.Remove(s.Path(owned + "/data/ran")) })
-	s.reload(t)
+	s.reloadJail(t)
 	r := s.Run(harness.Alice, "srun", "-wn1", "--jail=owned", "true")
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, r.Stderr, "mount target /mnt/data in /srv/jails/owned is a symlink that leads out", r)

@@ -56,9 +56,9 @@ var handed = []struct{ option, path, kind string }{
 // look leaves a trace wherever it runs, and says what is open there.
 const look = "echo ran; echo ran >&2; " + attackPath + " run descriptors"
 
-// leadTo creates a link of alice's in every home that leads slurmstepd to a path. With "%t" in the name of
+// linkForSlurmstepd creates a link of alice's in every home that leads slurmstepd to a path. With "%t" in the name of
 // the link, srun, too, leaves opening it to slurmstepd.
-func (s *site) leadTo(t *testing.T, path string) (name string) {
+func (s *site) linkForSlurmstepd(t *testing.T, path string) (name string) {
 	t.Helper()
 	for _, root := range []string{"", "/srv/jails/open", "/srv/jails/closed"} {
 		link := s.Path(root + "/home/alice/handed0")
@@ -72,26 +72,26 @@ func (s *site) leadTo(t *testing.T, path string) (name string) {
 // by a segmentation fault where it is told of one for a task that reads a file (io.c, _client_read).
 const silent = `f=$(mktemp -u) && mkfifo $f && exec 0<>$f && rm $f && exec "$@"`
 
-// srun runs a step whose files slurmstepd opens.
-func (s *site) srun(jail string, args ...string) harness.Result {
+// runStepWithFiles runs a step whose files slurmstepd opens.
+func (s *site) runStepWithFiles(jail string, args ...string) harness.Result {
 	return s.Run(harness.Alice, append([]string{"sh", "-c", silent, "sh", "srun", "-Q", "-wn1", "--jail=" + jail}, args...)...)
 }
 
 // TestStdioOfTheNode: slurmstepd opens a task's stdio before the task is in the jail. What it opens
 // there is no way out, and no device that the job was not given.
 func TestStdioOfTheNode(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.makeGPU(t)
 	for _, h := range handed {
 		t.Run(h.option+" "+h.path, func(t *testing.T) {
-			option := h.option + "=" + s.leadTo(t, h.path)
-			r := s.srun("none", option, "sh", "-c", look)
+			option := h.option + "=" + s.linkForSlurmstepd(t, h.path)
+			r := s.runStepWithFiles("none", option, "sh", "-c", look)
 			assert.Zero(t, r.Code, "control: without a jail: %s", r)
 			if h.kind == aDirectory {
 				assert.Contains(t, r.Stdout, escaped, "control: without a jail: %s", r)
 			}
 			for _, jail := range []string{"open", "closed"} {
-				r := s.srun(jail, option, "sh", "-c", look)
+				r := s.runStepWithFiles(jail, option, "sh", "-c", look)
 				assert.NotZero(t, r.Code, r)
 				assert.NotContains(t, r.Stdout+r.Stderr, "ran", r)
 				assert.NotContains(t, r.Stdout, escaped, r)
@@ -105,7 +105,7 @@ func TestStdioOfTheNode(t *testing.T) {
 
 // TestStdioOfTheNodeInBatch: the same by sbatch, which names such files without further ado.
 func TestStdioOfTheNodeInBatch(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.makeGPU(t)
 	for option, kind := range map[string]string{"--input=/proc": aDirectory, "--input=" + fakeGPU: aDevice, "--output=" + fakeGPU: aDevice, "--input=/proc/version": theKernels} {
 		file := "/home/alice/handed"

@@ -14,7 +14,7 @@ import (
 // TestEachSwitchAlone: every part of the isolation holds what it is there for
 // without the others. The jail is "open" but for that one key.
 func TestEachSwitchAlone(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	for _, alone := range []struct {
 		key     string
 		line    string // instead of the one that switches it off
@@ -35,7 +35,7 @@ func TestEachSwitchAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.configure(t, formatOff(alone.key), alone.line)
 			s.startVictims(t, "open")
-			verdicts := s.attack(t, alone.p, alone.attacks...)
+			verdicts := s.runAttacks(t, alone.p, alone.attacks...)
 			for attack, v := range verdicts {
 				assert.Equal(t, held, v.word, "%s (%s): %s", attack, alone.p.name, v)
 			}
@@ -55,21 +55,21 @@ func formatOff(key string) string {
 
 // TestHidepidAlone: without a PID namespace, too, processes of other users are not to be seen.
 func TestHidepidAlone(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	bob := openUser
 	bob.user = harness.Bob
 	s.startVictim(t, "node", onNode)
-	s.startVictim(t, "job-of-alice", inJail("", harness.Alice, "open"))
-	control := s.attack(t, bob, "see")["see"]
+	s.startVictim(t, "job-of-alice", jailPlace("", harness.Alice, "open"))
+	control := s.runAttacks(t, bob, "see")["see"]
 	assert.Equal(t, escaped, control.word, "control: %s", control)
 	s.configure(t, formatOff("hidepid"), "")
-	v := s.attack(t, bob, "see")["see"]
+	v := s.runAttacks(t, bob, "see")["see"]
 	assert.Equal(t, held, v.word, "bob's: %s", v)
 }
 
 // TestSetuidSwitches: nosuid alone, and no_new_privs alone, hold a setuid program.
 func TestSetuidSwitches(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.plantSetuid(t, "/srv/jails/open/opt/planted", false)
 	for _, key := range []string{"no_new_privs", "options"} {
 		t.Run(key, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // the moment they are its user's: slurmstepd has made them, and whatever it has open
 // they have until they execute.
 func TestWatchLaterSteps(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	steps := countRounds(12, 200)
 	seconds := max(2, steps/8*int(harness.Slow))
 	script := fmt.Sprintf("srun --overlap -n1 env ATTACK_SECONDS=%d %s run watch & for i in $(seq %d); do srun --overlap -n2 true; done; wait", seconds, attackPath, steps)

@@ -29,7 +29,7 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 	}
 	require.NoError(t, err)
 	s.giveRootToAlice(t)
-	s.reload(t)
+	s.reloadJail(t)
 
 	ended := make(chan harness.Result)
 	go func() {
@@ -80,9 +80,9 @@ func listCommands(s *site) (list []string) {
 // TestExchangedTmpWhileTasksStart: who owns the jail's content takes its /tmp away and puts it back, over and over,
 // while Slurm starts tasks. Steps may fail of it; no node is drained.
 func TestExchangedTmpWhileTasksStart(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	s.giveRootToAlice(t)
-	s.reload(t)
+	s.reloadJail(t)
 	rounds := 6
 	if whole {
 		rounds = 200
