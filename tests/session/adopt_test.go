@@ -17,7 +17,7 @@ import (
 // TestAdoptedSession: with pam_slurm_adopt a session is in the cgroup of its job and in its sandbox, and ends with it even in a
 // jail without a PID namespace.
 func TestAdoptedSession(t *testing.T) {
-	if why := missing(); why != "" {
+	if why := findMissing(); why != "" {
 		t.Skip(why)
 	}
 	s, err := newSite(harness.Options{Constrain: true, SlurmConf: map[string]string{"PrologFlags": "Contain"}})
@@ -31,20 +31,20 @@ func TestAdoptedSession(t *testing.T) {
 	}
 	require.Zero(t, s.Root("sh", "-c", "echo account required pam_slurm_adopt.so nodename=n1 log_level=debug >>/etc/pam.d/sshd").Code)
 	for _, jail := range []string{"debian", "lax"} {
-		job := s.start(t, harness.Alice, "--jail="+jail)
-		r := s.ssh(harness.Alice, "none", shells, "echo $SLURM_JOB_ID; cat /proc/self/cgroup; setsid sleep 7004 </dev/null >/dev/null 2>&1 &")
+		job := s.startJob(t, harness.Alice, "--jail="+jail)
+		r := s.runSSH(harness.Alice, "none", shells, "echo $SLURM_JOB_ID; cat /proc/self/cgroup; setsid sleep 7004 </dev/null >/dev/null 2>&1 &")
 		require.Zero(t, r.Code, r)
 		assert.Equal(t, job, strings.SplitN(r.Stdout, "\n", 2)[0], r)
 		assert.Contains(t, r.Stdout, "/job_"+job+"/step_extern", r)
-		newer := s.start(t, harness.Alice, "--jail="+jail)
-		r = s.ssh(harness.Alice, job, shells, "echo $SLURM_JOB_ID")
+		newer := s.startJob(t, harness.Alice, "--jail="+jail)
+		r = s.runSSH(harness.Alice, job, shells, "echo $SLURM_JOB_ID")
 		assert.Equal(t, job+"\n", r.Stdout, r)
-		s.end(t, newer)
+		s.endJob(t, newer)
 		require.Len(t, s.Find("sleep 7004"), 1)
-		s.end(t, job)
+		s.endJob(t, job)
 		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("sleep 7004")) == 0 }), "%s: %v", jail, s.Find("sleep 7004"))
 	}
-	r := s.ssh(harness.Alice, "none", shells, "true")
+	r := s.runSSH(harness.Alice, "none", shells, "true")
 	assert.NotZero(t, r.Code, "pam_slurm_adopt refuses who has no job: %v", r)
 	_, err = os.Stat(s.Path("/run/gojail/n1"))
 	assert.NoError(t, err)

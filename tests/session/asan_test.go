@@ -17,8 +17,8 @@ import (
 
 // TestUnderSanitizers: gojail-session under AddressSanitizer and UndefinedBehaviorSanitizer, as users call it and as they should not.
 func TestUnderSanitizers(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
 	const dir = "/srv/asan"
 	require.NoError(t, os.MkdirAll(s.Path(dir), 0o755))
 	t.Cleanup(func() { os.RemoveAll(s.Path(dir)) })

@@ -20,46 +20,46 @@ import (
 // where prints the name of the jail, or says that it is on the node.
 const where = "if [ -e /etc/gojail-jail ]; then cat /etc/gojail-jail; else echo ON THE NODE; fi"
 
-// call runs a shell script of alice's on the node, in which $P is gojail-session.
-func (s *site) call(script string) harness.Result {
+// runAsAlice runs a shell script of alice's on the node, in which $P is gojail-session.
+func (s *site) runAsAlice(script string) harness.Result {
 	return s.Run(harness.Alice, "bash", "-c", "P="+program+"; W='"+where+"'; "+script)
 }
 
 // TestNothingOfTheCallerGetsIn: environment, descriptors, names and arguments.
 func TestNothingOfTheCallerGetsIn(t *testing.T) {
-	s := shared(t)
-	job := s.start(t, harness.Alice, "--jail=debian")
-	r := s.call("env LD_PRELOAD=/x.so LD_LIBRARY_PATH=/x GCONV_PATH=/x LOCPATH=/x BASH_ENV=/x ENV=/x HOME=/x PATH=/x IFS=x SLURMD_NODENAME=../../x " +
+	s := sharedSite(t)
+	job := s.startJob(t, harness.Alice, "--jail=debian")
+	r := s.runAsAlice("env LD_PRELOAD=/x.so LD_LIBRARY_PATH=/x GCONV_PATH=/x LOCPATH=/x BASH_ENV=/x ENV=/x HOME=/x PATH=/x IFS=x SLURMD_NODENAME=../../x " +
 		"TERM=vt100 LANG=C.UTF-8 LC_TIME=C SSH_TTY=/dev/pts/9 FOO=bar SLURM_JOB_ID=" + job + " $P -c 'exec 2>&1; /usr/bin/env | /usr/bin/sort'")
-	prints(t, strings.Join([]string{"HOME=/home/alice", "LANG=C.UTF-8", "LC_TIME=C", "LOGNAME=alice", "PATH=/usr/local/bin:/usr/bin:/bin", "PWD=/home/alice",
+	requireOutput(t, strings.Join([]string{"HOME=/home/alice", "LANG=C.UTF-8", "LC_TIME=C", "LOGNAME=alice", "PATH=/usr/local/bin:/usr/bin:/bin", "PWD=/home/alice",
 		"SHELL=/bin/bash", "SHLVL=1", "SLURM_JOB_ID=" + job, "SSH_TTY=/dev/pts/9", "TERM=vt100", "USER=alice", "_=/usr/bin/env"}, "\n"), r)
-	prints(t, "0 1 2 3", s.call("exec 3</ 4</etc/passwd 9<>/tmp/node; $P -c 'echo $(ls /proc/self/fd)'"))
-	prints(t, "", s.call("exec <&- >&- 2>&-; $P -c '("+where+"; ls -l /proc/self/fd) >/tmp/closed 2>&1'"))
-	r = s.call("$P -c 'cat /tmp/closed'")
+	requireOutput(t, "0 1 2 3", s.runAsAlice("exec 3</ 4</etc/passwd 9<>/tmp/node; $P -c 'echo $(ls /proc/self/fd)'"))
+	requireOutput(t, "", s.runAsAlice("exec <&- >&- 2>&-; $P -c '("+where+"; ls -l /proc/self/fd) >/tmp/closed 2>&1'"))
+	r = s.runAsAlice("$P -c 'cat /tmp/closed'")
 	assert.Regexp(t, `^debian\n`, r.Stdout, r)
 	assert.Regexp(t, ` 0 -> /dev/(null|full)\n.* 1 -> /tmp/closed\n.* 2 -> /tmp/closed\n.* 3 -> /proc/\d+/fd\n$`, r.Stdout, r)
 	for _, script := range []string{"exec -a '' $P -c \"$W\"", "exec -a /home/alice/lib/gojail/gojail-session $P -c \"$W\"", "ln -sf $P link; ./link -c \"$W\"",
 		"exec -a -N../../home/alice $P -c \"$W\"", "cd /tmp; umask 777; nice -n 19 $P -c \"$W\"", "trap '' HUP INT TERM CHLD PIPE; $P -c \"$W\"",
 		"SSH_ORIGINAL_COMMAND=\"$W\" $P", "SSH_ORIGINAL_COMMAND=\"$W\" $P -c $P", "perl -e 'alarm 1; exec @ARGV' $P -c \"sleep 2; $W\""} {
-		r := s.call(script)
+		r := s.runAsAlice(script)
 		assert.Equal(t, "debian\n", r.Stdout, "%s: %v", script, r)
 	}
-	r = s.call("trap '' HUP INT TERM CHLD PIPE; $P -c 'grep -E ^Sig[IB] /proc/self/status'")
-	prints(t, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000", r)
-	r = s.call("perl -e 'exec {$ARGV[0]} ()' $P")
+	r = s.runAsAlice("trap '' HUP INT TERM CHLD PIPE; $P -c 'grep -E ^Sig[IB] /proc/self/status'")
+	requireOutput(t, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000", r)
+	r = s.runAsAlice("perl -e 'exec {$ARGV[0]} ()' $P")
 	assert.NotContains(t, r.Stdout, "NODE", r)
 }
 
 // TestLimitsOfTheCaller: root's part does not depend on them, and the session has them.
 func TestLimitsOfTheCaller(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
 	const lowered = "ulimit -f 100; ulimit -n 50; ulimit -u 200; umask 022; $P -c 'echo $(ulimit -f) $(ulimit -n) $(ulimit -u) $(umask | cut -c2-)'"
-	prints(t, "100 50 200 022", s.call(lowered))
-	prints(t, "100 50 200 022", s.Root("setpriv", "--bounding-set=-sys_resource,-sys_nice", "--reuid=5001", "--regid=5001", "--clear-groups", "--inh-caps=-all",
+	requireOutput(t, "100 50 200 022", s.runAsAlice(lowered))
+	requireOutput(t, "100 50 200 022", s.Root("setpriv", "--bounding-set=-sys_resource,-sys_nice", "--reuid=5001", "--regid=5001", "--clear-groups", "--inh-caps=-all",
 		"bash", "-c", "P="+program+"; "+lowered)) // as in some containers
 	for _, limit := range []string{"-n 0", "-n 3", "-f 0", "-u 0", "-u 1", "-t 0", "-t 1", "-d 0", "-v 5000", "-s 0", "-s 100", "-l 0", "-i 0", "-q 0", "-x 0", "-c 0"} {
-		r := s.call("ulimit " + limit + "; exec $P -c \"$W\"")
+		r := s.runAsAlice("ulimit " + limit + "; exec $P -c \"$W\"")
 		assert.Contains(t, []string{"debian\n", ""}, r.Stdout, "%s: %v", limit, r)
 		if r.Stdout == "" {
 			assert.NotZero(t, r.Code, "%s: %v", limit, r)
@@ -69,24 +69,24 @@ func TestLimitsOfTheCaller(t *testing.T) {
 
 // TestRootIsTheNodesOnly: without the bit, with another path, in other namespaces, traced: a line, and nothing else.
 func TestRootIsTheNodesOnly(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
-	s.harass(t)
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
+	s.installHarasser(t)
 	require.Zero(t, s.Root("sh", "-ec", "mkdir /srv/mine; chown alice: /srv/mine; ln "+program+" /srv/mine/gojail-session; cp -p "+program+" /srv/copy").Code)
 	t.Cleanup(func() { s.Root("rm", "-r", "/srv/mine", "/srv/copy") })
-	refused(t, "/srv/mine/gojail-session, or a directory above it, is not root's alone", s.call("/srv/mine/gojail-session -c \"$W\""))
+	requireRefused(t, "/srv/mine/gojail-session, or a directory above it, is not root's alone", s.runAsAlice("/srv/mine/gojail-session -c \"$W\""))
 	require.Zero(t, s.Root("rm", "/srv/mine/gojail-session").Code)
 	require.Zero(t, s.Root("chmod", "755", "/srv/copy").Code)
-	refused(t, "gojail-session runs without the rights of root", s.call("/srv/copy -c \"$W\""))
-	refused(t, "gojail-session runs without the rights of root", s.call("/harass traced $P -c \"$W\""))
-	refused(t, "gojail-session runs without the rights of root", s.call("setpriv --no-new-privs $P -c \"$W\""))
-	refused(t, "gojail-session runs in a user namespace", s.call("unshare -Ur $P -c \"$W\""))
-	refused(t, "gojail-session runs in another mount namespace", s.Root("unshare", "-m", "setpriv", "--reuid=5001", "--regid=5001", "--clear-groups", program, "-c", where))
+	requireRefused(t, "gojail-session runs without the rights of root", s.runAsAlice("/srv/copy -c \"$W\""))
+	requireRefused(t, "gojail-session runs without the rights of root", s.runAsAlice("/harass traced $P -c \"$W\""))
+	requireRefused(t, "gojail-session runs without the rights of root", s.runAsAlice("setpriv --no-new-privs $P -c \"$W\""))
+	requireRefused(t, "gojail-session runs in a user namespace", s.runAsAlice("unshare -Ur $P -c \"$W\""))
+	requireRefused(t, "gojail-session runs in another mount namespace", s.Root("unshare", "-m", "setpriv", "--reuid=5001", "--regid=5001", "--clear-groups", program, "-c", where))
 }
 
 // TestSessionFromAJail: in a jail that leaves a set-user-ID program its bit.
 func TestSessionFromAJail(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	inside := s.Path("/srv/jails/other/opt/gojail-session")
 	require.Zero(t, s.Root("sh", "-ec", "cp -p "+program+" /srv/jails/other/opt/gojail-session; cp -r /etc/gojail /srv/jails/other/etc").Code)
 	t.Cleanup(func() {
@@ -102,8 +102,8 @@ func TestSessionFromAJail(t *testing.T) {
 
 // TestConfigurationOfOthers: what somebody else than root could write is not believed.
 func TestConfigurationOfOthers(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
 	const conf = "/etc/gojail/session.conf"
 	for why, script := range map[string]string{
 		conf + " is not a file of root's alone": "chmod 666 " + conf,
@@ -115,17 +115,17 @@ func TestConfigurationOfOthers(t *testing.T) {
 		program + ", or a directory above":      "chmod 777 " + filepath.Dir(program),
 	} {
 		require.Zero(t, s.Root("sh", "-ec", "cp "+conf+" /root/conf; "+script).Code)
-		r := s.call("$P -c \"$W\"")
+		r := s.runAsAlice("$P -c \"$W\"")
 		require.Zero(t, s.Root("sh", "-ec", "rm "+conf+"; mv /root/conf "+conf+"; chmod 644 "+conf+"; chmod 700 /run/gojail/n1; chmod 755 "+filepath.Dir(program)).Code)
-		refused(t, why, r)
+		requireRefused(t, why, r)
 	}
-	prints(t, "debian", s.call("$P -c \"$W\""))
+	requireOutput(t, "debian", s.runAsAlice("$P -c \"$W\""))
 }
 
 // TestRecordsOfOthers: what an earlier job or another process left is no sandbox of the user's.
 func TestRecordsOfOthers(t *testing.T) {
-	s := shared(t)
-	job := s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	job := s.startJob(t, harness.Alice, "--jail=debian")
 	text, err := os.ReadFile(s.Path("/run/gojail/n1/jobs/" + job + "/debian"))
 	require.NoError(t, err)
 	record := strings.Fields(string(text))
@@ -141,15 +141,15 @@ func TestRecordsOfOthers(t *testing.T) {
 	} {
 		dir := "/run/gojail/n1/jobs/777"
 		require.Zero(t, s.Root("sh", "-ec", "mkdir "+dir+"; printf '%s' '"+made.owner+"' >"+dir+"/.uid; [ -z '"+made.owner+"' ] || echo >>"+dir+"/.uid; echo '"+made.record+"' >"+dir+"/debian").Code)
-		r := s.ssh(harness.Alice, "777", shells, where)
+		r := s.runSSH(harness.Alice, "777", shells, where)
 		require.Zero(t, s.Root("rm", "-r", dir).Code)
 		require.NotContains(t, r.Stdout, "debian", name)
-		refused(t, "SLURM_JOB_ID: job 777 has no sandbox of yours", r)
+		requireRefused(t, "SLURM_JOB_ID: job 777 has no sandbox of yours", r)
 	}
 }
 
-// harass puts the program testdata/harass.c onto the node and into the jails.
-func (s *site) harass(t *testing.T) {
+// installHarasser puts the program testdata/harass.c onto the node and into the jails.
+func (s *site) installHarasser(t *testing.T) {
 	t.Helper()
 	for _, root := range []string{"/", "/srv/jails/debian/"} {
 		out, err := exec.Command("gcc", "-static", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", s.Path(root+"harass"), "testdata/harass.c").CombinedOutput()
@@ -159,13 +159,13 @@ func (s *site) harass(t *testing.T) {
 
 // TestHarassedSessions: stopped, traced and killed at every moment, from outside and from inside of the jail.
 func TestHarassedSessions(t *testing.T) {
-	s := shared(t)
-	job := s.start(t, harness.Alice, "--jail=debian")
-	s.harass(t)
+	s := sharedSite(t)
+	job := s.startJob(t, harness.Alice, "--jail=debian")
+	s.installHarasser(t)
 	var wait sync.WaitGroup
 	for _, script := range []string{"/harass stop $P 150 -c \"$W\"", "srun -Q --overlap --jobid=" + job + " --jail=debian /harass look 10", "for i in $(seq 60); do $P -c \"$W\"; done"} {
 		wait.Go(func() {
-			r := s.call(script)
+			r := s.runAsAlice(script)
 			assert.Zero(t, r.Code, "%s: %v", script, r)
 			assert.NotContains(t, r.Stdout, "GRABBED", script)
 			assert.NotContains(t, r.Stdout, "NODE", script)
@@ -173,15 +173,15 @@ func TestHarassedSessions(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	prints(t, "debian", s.call("$P -c \"$W\""))
+	requireOutput(t, "debian", s.runAsAlice("$P -c \"$W\""))
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-session")) == 0 }), "%v", s.Find("gojail-session"))
 }
 
 // TestSessionsWhileTheJobEnds: each is in the job's sandbox or refused, and none stays.
 func TestSessionsWhileTheJobEnds(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	for range 4 {
-		job := s.start(t, harness.Alice, "--jail=debian")
+		job := s.startJob(t, harness.Alice, "--jail=debian")
 		stop, done := make(chan bool), make(chan bool)
 		for range 4 {
 			go func() {
@@ -192,7 +192,7 @@ func TestSessionsWhileTheJobEnds(t *testing.T) {
 						return
 					default:
 					}
-					r := s.call("SLURM_JOB_ID=" + job + " $P -c \"$W; sleep 7003 </dev/null >/dev/null 2>&1 & exit 0\"")
+					r := s.runAsAlice("SLURM_JOB_ID=" + job + " $P -c \"$W; sleep 7003 </dev/null >/dev/null 2>&1 & exit 0\"")
 					assert.Contains(t, []string{"debian\n", ""}, r.Stdout, r)
 					if r.Stdout == "" {
 						assert.Regexp(t, "^gojail: (SLURM_JOB_ID: )?(job|sandbox|cannot)|^$", r.Stderr, r)
@@ -200,7 +200,7 @@ func TestSessionsWhileTheJobEnds(t *testing.T) {
 				}
 			}()
 		}
-		s.end(t, job)
+		s.endJob(t, job)
 		close(stop)
 		for range 4 {
 			<-done
@@ -211,24 +211,24 @@ func TestSessionsWhileTheJobEnds(t *testing.T) {
 
 // TestFloodOfSessions: a step of somebody else starts meanwhile.
 func TestFloodOfSessions(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
-			r := s.call("for i in $(seq 25); do $P -c \"$W\" & done; wait")
+			r := s.runAsAlice("for i in $(seq 25); do $P -c \"$W\" & done; wait")
 			assert.Equal(t, strings.Repeat("debian\n", 25), r.Stdout, r)
 		})
 	}
-	prints(t, "debian", s.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "cat", "/etc/gojail-jail"))
+	requireOutput(t, "debian", s.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "cat", "/etc/gojail-jail"))
 	wait.Wait()
 }
 
 // TestRootOfTheJob: in a job with --jail-root a session is root there, as its tasks are.
 func TestRootOfTheJob(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=root", "--jail-root=self")
-	r := s.ssh(harness.Alice, "none", shells, "id -u; cat /proc/self/uid_map; "+rights)
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=root", "--jail-root=self")
+	r := s.runSSH(harness.Alice, "none", shells, "id -u; cat /proc/self/uid_map; "+rights)
 	require.Zero(t, r.Code, r)
 	assert.Regexp(t, `^0\n +0 +5001 +1\n`, r.Stdout, r)
 	assert.Contains(t, r.Stdout, "NoNewPrivs:\t1\n", r)
@@ -253,7 +253,7 @@ __attribute__((constructor)) static void loaded(void)
 
 // TestPlantedFiles: a jail whose every configuration names the attacker's library, which root never loads.
 func TestPlantedFiles(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	dir := t.TempDir()
 	source, object := filepath.Join(dir, "trap.c"), filepath.Join(dir, "trap.so")
 	require.NoError(t, os.WriteFile(source, []byte(trapSource), 0o644))
@@ -271,14 +271,14 @@ func TestPlantedFiles(t *testing.T) {
 		"/home/alice/.ssh/rc": "id -u >>/data/trace.rc\n", "/home/alice/.ssh/environment": "LD_PRELOAD=" + lib + "/libtrap.so\n",
 		"/etc/gojail/session.conf": "node=n2\n", "/etc/gojail/gojail.toml": "default = \"none\"\n",
 	} {
-		s.plant(t, path, text)
+		s.plantFile(t, path, text)
 	}
 	t.Cleanup(func() { s.Root("sh", "-c", "rm -f /srv/jails/other/data/trace*") })
 	require.Zero(t, s.Gojail("n1", "reload", "other").Code)
-	s.start(t, harness.Alice, "--jail=other")
+	s.startJob(t, harness.Alice, "--jail=other")
 	for _, port := range []string{forced, shells} {
-		prints(t, "alice", s.ssh(harness.Alice, "none", port, "id -un"))
-		r := s.Do(harness.Command{User: harness.Alice, Stdin: "exit\n", Args: append(sshArgs("ssh", port), "-tt", "127.0.0.1")})
+		requireOutput(t, "alice", s.runSSH(harness.Alice, "none", port, "id -un"))
+		r := s.Do(harness.Command{User: harness.Alice, Stdin: "exit\n", Args: append(listSSHArguments("ssh", port), "-tt", "127.0.0.1")})
 		assert.Zero(t, r.Code, r)
 	}
 	trace, err := os.ReadFile(s.Path("/srv/jails/other/data/trace"))
@@ -289,9 +289,9 @@ func TestPlantedFiles(t *testing.T) {
 	assert.Empty(t, found, "something of the jail's ran on the node")
 }
 
-// plant puts a file into the jail "other" for the rest of the test. The jail's files are hard links to the cache: an old one is
+// plantFile puts a file into the jail "other" for the rest of the test. The jail's files are hard links to the cache: an old one is
 // moved aside.
-func (s *site) plant(t *testing.T, path, text string) {
+func (s *site) plantFile(t *testing.T, path, text string) {
 	t.Helper()
 	path = s.Path("/srv/jails/other" + path)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// findings returns the lines of `gojail check` about sessions.
-func (s *site) findings() (lines string) {
+// listFindings returns the lines of `gojail check` about sessions.
+func (s *site) listFindings() (lines string) {
 	for line := range strings.Lines(s.Gojail("n1", "check").Stdout) {
 		if strings.Contains(line, " sessions: ") {
 			lines += line
@@ -22,7 +22,7 @@ func (s *site) findings() (lines string) {
 
 // TestCheckLooksAtSSHD: what gojail check says of a node whose sshd, accounts, PAM or program are not as they should be.
 func TestCheckLooksAtSSHD(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	const conf = "/etc/ssh/sshd_config"
 	t.Cleanup(func() { s.Root("rm", "-f", conf) })
 	good := "HostKey /etc/ssh/host\nPermitUserRC no\nAllowStreamLocalForwarding no\nForceCommand " + program + "\nSubsystem sftp internal-sftp\n"
@@ -44,7 +44,7 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Zero(t, s.Root("sh", "-ec", "cp /etc/pam.d/sshd /root/pam; cat >"+conf+" <<E\n"+test.config+"E\n"+test.script).Code)
-			found := s.findings()
+			found := s.listFindings()
 			require.Zero(t, s.Root("sh", "-ec", "mv /root/pam /etc/pam.d/sshd; chmod 4755 "+program).Code)
 			require.NoError(t, s.WriteConfig(configuration))
 			if test.want == "" {

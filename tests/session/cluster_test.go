@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// missing says why no site can run here, or "".
-func missing() string {
+// findMissing returns the reason why no site can run here, or "".
+func findMissing() string {
 	for _, path := range []string{"/usr/sbin/sshd", "/usr/bin/rsync"} {
 		if _, err := os.Stat(path); err != nil && harness.Release() == "" {
 			return "needs " + path + ": make deps installs it"
@@ -53,10 +53,10 @@ func missing() string {
 	return harness.Missing()
 }
 
-// shared returns the common site, with its first configuration.
-func shared(t *testing.T) *site {
+// sharedSite returns the common site, with its first configuration.
+func sharedSite(t *testing.T) *site {
 	t.Helper()
-	if why := missing(); why != "" {
+	if why := findMissing(); why != "" {
 		t.Skip(why)
 	}
 	if !common.tried {
@@ -128,7 +128,7 @@ func newSite(options harness.Options) (*site, error) {
 		}
 	}
 	for _, port := range []string{forced, shells} {
-		if !harness.Poll(harness.Timeout, func() bool { return s.ssh(harness.Bob, "none", port, "true").Code != 255 }) {
+		if !harness.Poll(harness.Timeout, func() bool { return s.runSSH(harness.Bob, "none", port, "true").Code != 255 }) {
 			return s, fmt.Errorf("session: sshd on port %s does not answer", port)
 		}
 	}
@@ -164,33 +164,33 @@ done
 
 const sshOptions = "-oBatchMode=yes -oStrictHostKeyChecking=no -oUserKnownHostsFile=/dev/null -oLogLevel=ERROR"
 
-// sshArgs is the beginning of a command line of ssh, scp or sftp; port is that of one of both sshd.
-func sshArgs(name, port string) []string {
+// listSSHArguments returns the beginning of a command line of ssh, scp or sftp; port is that of one of both sshd.
+func listSSHArguments(name, port string) []string {
 	flag := map[bool]string{true: "-p", false: "-P"}[name == "ssh"]
 	return append(append([]string{name}, strings.Fields(sshOptions)...), flag, port)
 }
 
-// ssh runs a command by ssh to the node, with SLURM_JOB_ID in its environment unless job is "none".
-func (s *site) ssh(user, job, port string, command ...string) harness.Result {
-	return s.Do(harness.Command{User: user, Args: sshCommand(user, job, port, command...)})
+// runSSH runs a command by ssh to the node, with SLURM_JOB_ID in its environment unless job is "none".
+func (s *site) runSSH(user, job, port string, command ...string) harness.Result {
+	return s.Do(harness.Command{User: user, Args: formatSSHCommand(user, job, port, command...)})
 }
 
-func sshCommand(user, job, port string, command ...string) []string {
-	args := sshArgs("ssh", port)
+func formatSSHCommand(user, job, port string, command ...string) []string {
+	args := listSSHArguments("ssh", port)
 	if job != "none" {
 		args = append(args, "-oSetEnv=SLURM_JOB_ID="+job)
 	}
 	return append(append(args, user+"@127.0.0.1"), command...)
 }
 
-// start starts a job of that user on n1 that ends with the test, and waits until its sandbox is there. It returns the job's number.
-func (s *site) start(t *testing.T, user string, args ...string) string {
+// startJob starts a job of that user on n1 that ends with the test, and waits until its sandbox is there. It returns the job's number.
+func (s *site) startJob(t *testing.T, user string, args ...string) string {
 	t.Helper()
 	script := "#!/bin/bash\necho hello >/tmp/of-$SLURM_JOB_ID\ntouch /tmp/ready\nsleep 1000\n"
 	r := s.Do(harness.Command{User: user, Stdin: script, Args: append([]string{"sbatch", "--parsable", "-wn1", "--output=/dev/null"}, args...)})
 	require.Zero(t, r.Code, r)
 	job := strings.TrimSpace(r.Stdout)
-	t.Cleanup(func() { s.end(t, job) })
+	t.Cleanup(func() { s.endJob(t, job) })
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		_, err := os.Stat(s.Path("/var/lib/gojail/n1/jobs/" + job + "/tmp/ready"))
 		return err == nil
@@ -198,8 +198,8 @@ func (s *site) start(t *testing.T, user string, args ...string) string {
 	return job
 }
 
-// end cancels a job and waits until nothing of it is left.
-func (s *site) end(t *testing.T, job string) {
+// endJob cancels a job and waits until nothing of it is left.
+func (s *site) endJob(t *testing.T, job string) {
 	t.Helper()
 	s.Root("scancel", job)
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
@@ -208,8 +208,8 @@ func (s *site) end(t *testing.T, job string) {
 	}), "job %s does not end", job)
 }
 
-// background starts a command in the machine and ends it with the test.
-func (s *site) background(t *testing.T, user string, args ...string) *exec.Cmd {
+// startInBackground starts a command in the machine and ends it with the test.
+func (s *site) startInBackground(t *testing.T, user string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := s.Exec(ctx, harness.Command{User: user, Args: args})

@@ -20,9 +20,9 @@ import (
 // TestAgentIsSSHDs: a session reaches the agent that sshd forwards, and no other socket of the user's on the node: a systemd
 // there, say, starts whatever it is told. PAM may let users choose SSH_AUTH_SOCK (pam_env's user_readenv).
 func TestAgentIsSSHDs(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
-	s.background(t, harness.Alice, "perl", "-MIO::Socket::UNIX", "-e", `$s = IO::Socket::UNIX->new(Local => "/tmp/alices", Listen => 9); open F, ">", "/tmp/told"; F->autoflush;
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
+	s.startInBackground(t, harness.Alice, "perl", "-MIO::Socket::UNIX", "-e", `$s = IO::Socket::UNIX->new(Local => "/tmp/alices", Listen => 9); open F, ">", "/tmp/told"; F->autoflush;
 		while ($c = $s->accept) { print F "accepted\n"; print F "told $got\n" if sysread $c, $got, 1 }`)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(s.Path("/tmp/told")); return err == nil }))
 	t.Cleanup(func() { s.Root("rm", "-f", "/tmp/alices", "/tmp/told", "/home/alice/.pam_environment") })
@@ -32,11 +32,11 @@ func TestAgentIsSSHDs(t *testing.T) {
 		return string(text)
 	}
 	const ask = "echo $SSH_AUTH_SOCK; ssh-add -l 2>&1 | tail -1"
-	assert.Regexp(t, "^/tmp/ssh-", s.call("SSH_AUTH_SOCK=/tmp/alices $P -c '"+ask+"'").Stdout)
+	assert.Regexp(t, "^/tmp/ssh-", s.runAsAlice("SSH_AUTH_SOCK=/tmp/alices $P -c '"+ask+"'").Stdout)
 	assert.NotContains(t, told(), "told", "by hand")
 	require.Zero(t, s.Run(harness.Alice, "sh", "-c", "echo SSH_AUTH_SOCK=/tmp/alices >~/.pam_environment").Code)
 	for _, port := range []string{forced, shells} {
-		r := s.ssh(harness.Alice, "none", port, ask)
+		r := s.runSSH(harness.Alice, "none", port, ask)
 		assert.Zero(t, r.Code, r)
 		assert.NotContains(t, told(), "told", r)
 	}
@@ -65,24 +65,24 @@ func (s *site) witness(t *testing.T) (saw func() string) {
 // TestPriorityOfTheCaller: what root does, the launcher for instance, that others may wait for, is not as slow as the caller likes. The
 // session is.
 func TestPriorityOfTheCaller(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
 	saw := s.witness(t)
 	const own = "echo $(nice) $(ionice) $(taskset -p $$ | sed s/.*:.//) $(chrt -p $$ | head -1 | sed s/.*:.//)"
-	want := s.call("taskset 1 chrt -i 0 nice -n 19 ionice -c 3 bash -c '" + own + "'").Stdout
+	want := s.runAsAlice("taskset 1 chrt -i 0 nice -n 19 ionice -c 3 bash -c '" + own + "'").Stdout
 	require.Equal(t, "19 idle 1 SCHED_IDLE\n", want)
-	assert.Equal(t, want, s.call("taskset 1 chrt -i 0 nice -n 19 ionice -c 3 $P -c '"+own+"'").Stdout)
+	assert.Equal(t, want, s.runAsAlice("taskset 1 chrt -i 0 nice -n 19 ionice -c 3 $P -c '"+own+"'").Stdout)
 	assert.Equal(t, fmt.Sprintf("nice 0 policy 0 cpus %d io 0 umask 022", runtime.NumCPU()), saw())
-	r := s.call("nice -n 5 $P -c nice; chrt -b 0 $P -c 'chrt -p $$ | head -1'")
+	r := s.runAsAlice("nice -n 5 $P -c nice; chrt -b 0 $P -c 'chrt -p $$ | head -1'")
 	assert.Regexp(t, "^5\n.*SCHED_BATCH\n$", r.Stdout, r)
 }
 
 // TestDescriptorsOfNameServices: what a name service of the node leaves open is not for the jail.
 func TestDescriptorsOfNameServices(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
 	saw := s.witness(t)
-	prints(t, "0 1 2 3", s.call("$P -c 'echo $(ls /proc/self/fd)'"))
+	requireOutput(t, "0 1 2 3", s.runAsAlice("$P -c 'echo $(ls /proc/self/fd)'"))
 	assert.NotEmpty(t, saw(), "the witness was asked")
 }
 
@@ -91,7 +91,7 @@ func TestSilentStorage(t *testing.T) {
 	if _, err := exec.LookPath("bindfs"); err != nil {
 		t.Skip("needs bindfs: make deps")
 	}
-	s := shared(t)
+	s := sharedSite(t)
 	require.Zero(t, s.Root("sh", "-ec", "mkdir -p /srv/fuse; bindfs /srv/jails/debian /srv/fuse").Code)
 	found := s.Find("bindfs /srv/jails")
 	require.Len(t, found, 1)
@@ -102,21 +102,21 @@ func TestSilentStorage(t *testing.T) {
 		require.Zero(t, s.Gojail("n1", "reload").Code)
 	})
 	require.NoError(t, s.WriteConfig(configuration+"\n[jail.fuse]\nroot = \"/srv/fuse\"\n"))
-	s.start(t, harness.Alice, "--jail=fuse")
-	s.start(t, harness.Bob, "--jail=debian")
-	prints(t, "debian", s.ssh(harness.Alice, "none", shells, where))
+	s.startJob(t, harness.Alice, "--jail=fuse")
+	s.startJob(t, harness.Bob, "--jail=debian")
+	requireOutput(t, "debian", s.runSSH(harness.Alice, "none", shells, where))
 	require.Zero(t, s.Root("kill", "-STOP", daemon).Code)
 	time.Sleep(1100 * time.Millisecond) // the last answer is good until then
-	refused(t, `jail "fuse" (root /srv/fuse): the storage /srv/jails/debian (fuse) at `, s.ssh(harness.Alice, "none", shells, where))
-	prints(t, "debian", s.ssh(harness.Bob, "none", forced, where))
+	requireRefused(t, `jail "fuse" (root /srv/fuse): the storage /srv/jails/debian (fuse) at `, s.runSSH(harness.Alice, "none", shells, where))
+	requireOutput(t, "debian", s.runSSH(harness.Bob, "none", forced, where))
 	require.Zero(t, s.Root("kill", "-CONT", daemon).Code)
-	prints(t, "debian", s.ssh(harness.Alice, "none", shells, where))
+	requireOutput(t, "debian", s.runSSH(harness.Alice, "none", shells, where))
 }
 
 // TestFrozenCaller: a user who stops a session at any moment, by a cgroup that is the user's say, keeps no step of others waiting,
 // though a session may be the first that finds the configuration changed.
 func TestFrozenCaller(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	setup := strings.ReplaceAll("if [ -e /sys/fs/cgroup/cgroup.procs ]; then g=/sys/fs/cgroup/callers f=$g/cgroup.freeze on=1 off=0; "+
 		"elif [ -e /sys/fs/cgroup/unified/cgroup.procs ]; then g=/sys/fs/cgroup/unified/callers f=$g/cgroup.freeze on=1 off=0; "+
 		"else g=/sys/fs/cgroup/freezer/callers f=$g/freezer.state on=FROZEN off=THAWED; fi; ", "callers", fmt.Sprint("gojail-callers-", s.Pid))
@@ -127,12 +127,12 @@ func TestFrozenCaller(t *testing.T) {
 		require.NoError(t, s.WriteConfig(configuration))
 		require.Zero(t, s.Root("sh", "-ec", setup+"rmdir $g").Code)
 	})
-	s.start(t, harness.Alice, "--jail=debian")
+	s.startJob(t, harness.Alice, "--jail=debian")
 	for moment := range 25 {
 		require.NoError(t, s.WriteConfig(fmt.Sprintf("%s\n# %d\n", configuration, moment)))
 		require.Zero(t, s.Root("sh", "-ec", setup+fmt.Sprintf("(echo 0 >$g/cgroup.procs; exec setpriv --reuid=5001 --regid=5001 --clear-groups %s -c true) </dev/null >/dev/null 2>&1 & "+
 			"sleep 0.%03d; echo $on >$f", program, 4*moment)).Code)
-		prints(t, "debian", s.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "cat", "/etc/gojail-jail"))
+		requireOutput(t, "debian", s.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "cat", "/etc/gojail-jail"))
 		require.Zero(t, s.Root("sh", "-ec", setup+"echo $off >$f").Code)
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return s.Root("sh", "-ec", setup+"[ -z \"$(cat $g/cgroup.procs)\" ]").Code == 0 }))
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// prints expects a command that succeeds and prints exactly want.
-func prints(t *testing.T, want string, r harness.Result) {
+// requireOutput requires that a command succeeds and prints exactly want.
+func requireOutput(t *testing.T, want string, r harness.Result) {
 	t.Helper()
 	assert.Zero(t, r.Code, r)
 	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
 }
 
-// refused expects that no command ran, and one line that says why.
-func refused(t *testing.T, why string, r harness.Result) {
+// requireRefused requires that no command ran, and one line with the reason.
+func requireRefused(t *testing.T, why string, r harness.Result) {
 	t.Helper()
 	assert.Equal(t, 1, r.Code, r)
 	assert.Empty(t, r.Stdout, r)
@@ -32,18 +32,18 @@ func refused(t *testing.T, why string, r harness.Result) {
 
 // TestSessionIsInTheSandboxOfTheJob: by the login shell and by the ForceCommand alike.
 func TestSessionIsInTheSandboxOfTheJob(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	for _, test := range []struct{ user, port string }{{harness.Alice, shells}, {harness.Alice, forced}, {harness.Bob, forced}} {
-		job := s.start(t, test.user, "--jail=debian")
-		ssh := func(command string) harness.Result { return s.ssh(test.user, "none", test.port, command) }
-		prints(t, "debian", ssh("cat /etc/gojail-jail"))
-		prints(t, "hello", ssh("cat /tmp/of-$SLURM_JOB_ID"))
-		prints(t, test.user+" "+job+" /home/"+test.user, ssh("echo $(id -un) $SLURM_JOB_ID $(pwd)"))
+		job := s.startJob(t, test.user, "--jail=debian")
+		ssh := func(command string) harness.Result { return s.runSSH(test.user, "none", test.port, command) }
+		requireOutput(t, "debian", ssh("cat /etc/gojail-jail"))
+		requireOutput(t, "hello", ssh("cat /tmp/of-$SLURM_JOB_ID"))
+		requireOutput(t, test.user+" "+job+" /home/"+test.user, ssh("echo $(id -un) $SLURM_JOB_ID $(pwd)"))
 		task := s.Run(test.user, "srun", "--jobid="+job, "--overlap", "-Q", "--jail=debian", "bash", "-c", rights)
 		require.Zero(t, task.Code, task)
-		prints(t, strings.TrimSpace(task.Stdout), ssh(rights))
-		s.end(t, job)
-		refused(t, "you have no job in a jail on this node", ssh("true"))
+		requireOutput(t, strings.TrimSpace(task.Stdout), ssh(rights))
+		s.endJob(t, job)
+		requireRefused(t, "you have no job in a jail on this node", ssh("true"))
 	}
 }
 
@@ -52,66 +52,66 @@ const rights = "for n in mnt pid ipc uts net user; do readlink /proc/self/ns/$n;
 
 // TestSessionChoosesAJob: the newest, or the one that SLURM_JOB_ID names, never another user's.
 func TestSessionChoosesAJob(t *testing.T) {
-	s := shared(t)
-	first := s.start(t, harness.Alice, "--jail=debian")
-	second := s.start(t, harness.Alice, "--jail=other")
-	bobs := s.start(t, harness.Bob, "--jail=debian")
-	prints(t, second+" other", s.ssh(harness.Alice, "none", shells, "echo $SLURM_JOB_ID $(cat /etc/gojail-jail)"))
+	s := sharedSite(t)
+	first := s.startJob(t, harness.Alice, "--jail=debian")
+	second := s.startJob(t, harness.Alice, "--jail=other")
+	bobs := s.startJob(t, harness.Bob, "--jail=debian")
+	requireOutput(t, second+" other", s.runSSH(harness.Alice, "none", shells, "echo $SLURM_JOB_ID $(cat /etc/gojail-jail)"))
 	for job, jail := range map[string]string{first: "debian", second: "other"} {
-		prints(t, job+" "+jail, s.ssh(harness.Alice, job, shells, "echo $SLURM_JOB_ID $(cat /etc/gojail-jail)"))
+		requireOutput(t, job+" "+jail, s.runSSH(harness.Alice, job, shells, "echo $SLURM_JOB_ID $(cat /etc/gojail-jail)"))
 	}
 	for _, job := range []string{bobs, "999999", "0" + first} {
-		refused(t, "SLURM_JOB_ID: job "+job+" has no sandbox of yours on this node", s.ssh(harness.Alice, job, shells, "true"))
+		requireRefused(t, "SLURM_JOB_ID: job "+job+" has no sandbox of yours on this node", s.runSSH(harness.Alice, job, shells, "true"))
 	}
 	for _, job := range []string{"../" + bobs, bobs + "/", "run-1", "99999999999", "", " "} {
-		refused(t, "SLURM_JOB_ID: ", s.ssh(harness.Alice, job, shells, "true"))
+		requireRefused(t, "SLURM_JOB_ID: ", s.runSSH(harness.Alice, job, shells, "true"))
 	}
-	s.end(t, second)
-	prints(t, first, s.ssh(harness.Alice, "none", shells, "echo $SLURM_JOB_ID"))
+	s.endJob(t, second)
+	requireOutput(t, first, s.runSSH(harness.Alice, "none", shells, "echo $SLURM_JOB_ID"))
 }
 
 // TestSessionWithoutAJob: the site decides, and exempt groups always have the node.
 func TestSessionWithoutAJob(t *testing.T) {
-	s := shared(t)
+	s := sharedSite(t)
 	t.Cleanup(func() { require.NoError(t, s.WriteConfig(configuration)) })
 	onNode := "[ -e /etc/gojail-jail ] || echo $(id -u) $0 on the node"
 	for _, test := range []struct{ user, port string }{{harness.Alice, shells}, {harness.Bob, forced}} {
 		require.NoError(t, s.WriteConfig("[session]\nwithout_job = \"node\"\n"+configuration))
 		require.NoError(t, s.WriteConfig(strings.Replace(configuration, "[slurm]", "[session]\nwithout_job = \"node\"\n[slurm]", 1)))
-		prints(t, map[string]string{"alice": "5001", "bob": "5002"}[test.user]+" bash on the node", s.ssh(test.user, "none", test.port, onNode))
-		refused(t, "SLURM_JOB_ID: job 999999 has no sandbox of yours", s.ssh(test.user, "999999", test.port, onNode))
+		requireOutput(t, map[string]string{"alice": "5001", "bob": "5002"}[test.user]+" bash on the node", s.runSSH(test.user, "none", test.port, onNode))
+		requireRefused(t, "SLURM_JOB_ID: job 999999 has no sandbox of yours", s.runSSH(test.user, "999999", test.port, onNode))
 		require.NoError(t, s.WriteConfig(configuration))
-		refused(t, "you have no job in a jail on this node", s.ssh(test.user, "none", test.port, onNode))
+		requireRefused(t, "you have no job in a jail on this node", s.runSSH(test.user, "none", test.port, onNode))
 	}
-	s.start(t, harness.Alice, "--jail=debian")
+	s.startJob(t, harness.Alice, "--jail=debian")
 	require.NoError(t, s.WriteConfig(strings.Replace(configuration, "[slurm]", "[session]\nexempt = [\"alice\"]\n[slurm]", 1)))
-	prints(t, "5001 bash on the node", s.ssh(harness.Alice, "none", shells, onNode))
-	refused(t, "you have no job in a jail on this node", s.ssh(harness.Bob, "none", forced, onNode))
+	requireOutput(t, "5001 bash on the node", s.runSSH(harness.Alice, "none", shells, onNode))
+	requireRefused(t, "you have no job in a jail on this node", s.runSSH(harness.Bob, "none", forced, onNode))
 	require.NoError(t, s.WriteConfig(configuration))
-	prints(t, "", s.ssh(harness.Alice, "none", shells, onNode))
-	prints(t, "0 bash on the node", s.ssh("root", "none", forced, onNode))
+	requireOutput(t, "", s.runSSH(harness.Alice, "none", shells, onNode))
+	requireOutput(t, "0 bash on the node", s.runSSH("root", "none", forced, onNode))
 }
 
 // TestSessionEndsLikeItsCommand: exit codes and signals, as ssh shows them.
 func TestSessionEndsLikeItsCommand(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
 	for _, port := range []string{forced, shells} {
 		for command, want := range map[string]int{"true": 0, "exit 7": 7, "exit 255": 255, "kill -TERM $$": 255, "kill -KILL $$": 255, "no-such-command": 127} {
-			r := s.ssh(harness.Alice, "none", port, command)
+			r := s.runSSH(harness.Alice, "none", port, command)
 			assert.Equal(t, want, r.Code, "%s: %v", command, r)
 		}
-		r := s.Do(harness.Command{User: harness.Alice, Stdin: "from the client", Args: sshCommand(harness.Alice, "none", port, "cat; echo error >&2")})
+		r := s.Do(harness.Command{User: harness.Alice, Stdin: "from the client", Args: formatSSHCommand(harness.Alice, "none", port, "cat; echo error >&2")})
 		assert.Equal(t, "from the client|error\n|0", r.Stdout+"|"+r.Stderr+"|"+string(rune('0'+r.Code)), r)
 	}
 }
 
 // TestSessionHasATerminal: a login shell on a terminal of its own, with job control.
 func TestSessionHasATerminal(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
 	for _, port := range []string{forced, shells} {
-		args := append(sshArgs("ssh", port), "-tt", "alice@127.0.0.1")
+		args := append(listSSHArguments("ssh", port), "-tt", "alice@127.0.0.1")
 		r := s.Do(harness.Command{User: harness.Alice, Env: []string{"TERM=vt100"}, Args: args,
 			Stdin: "PS1=; stty -echo\necho \"[$0 $TERM $SSH_TTY $-]\"; echo \"to the terminal\" >/dev/tty; cat /etc/gojail-jail; sleep 50 & kill %1; fg; trap 'echo interrupted' INT; kill -INT $$; exit 5\n"})
 		assert.Equal(t, 5, r.Code, r)
@@ -124,20 +124,20 @@ func TestSessionHasATerminal(t *testing.T) {
 
 // TestFilesAreTheJobs: scp, sftp and rsync read and write what the job sees.
 func TestFilesAreTheJobs(t *testing.T) {
-	s := shared(t)
-	job := s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	job := s.startJob(t, harness.Alice, "--jail=debian")
 	require.Zero(t, s.Run(harness.Alice, "sh", "-c", "echo text >/home/alice/file").Code)
 	for _, port := range []string{forced, shells} {
-		ssh := strings.Join(sshArgs("ssh", port), " ")
+		ssh := strings.Join(listSSHArguments("ssh", port), " ")
 		for name, args := range map[string][]string{
-			"scp":   append(sshArgs("scp", port), "file", "127.0.0.1:/tmp/scp"),
-			"scp-O": append(sshArgs("scp", port), "-O", "file", "127.0.0.1:/tmp/scp-O"),
+			"scp":   append(listSSHArguments("scp", port), "file", "127.0.0.1:/tmp/scp"),
+			"scp-O": append(listSSHArguments("scp", port), "-O", "file", "127.0.0.1:/tmp/scp-O"),
 			"rsync": {"rsync", "-e", ssh, "file", "127.0.0.1:/tmp/rsync"},
-			"sftp":  {"sh", "-c", "echo put file /tmp/sftp | " + strings.Join(sshArgs("sftp", port), " ") + " -b - 127.0.0.1"},
+			"sftp":  {"sh", "-c", "echo put file /tmp/sftp | " + strings.Join(listSSHArguments("sftp", port), " ") + " -b - 127.0.0.1"},
 		} {
 			r := s.Run(harness.Alice, args...)
 			assert.Zero(t, r.Code, "%s: %v", name, r)
-			prints(t, "text alice", s.ssh(harness.Alice, job, port, "echo $(cat /tmp/"+name+") $(stat -c %U /tmp/"+name+"); rm /tmp/"+name))
+			requireOutput(t, "text alice", s.runSSH(harness.Alice, job, port, "echo $(cat /tmp/"+name+") $(stat -c %U /tmp/"+name+"); rm /tmp/"+name))
 			r = s.Run(harness.Alice, "test", "-e", "/tmp/"+name)
 			assert.NotZero(t, r.Code, "%s wrote on the node", name)
 		}
@@ -146,36 +146,36 @@ func TestFilesAreTheJobs(t *testing.T) {
 
 // TestPortsAreForwarded: in both directions, while the job is in the node's network.
 func TestPortsAreForwarded(t *testing.T) {
-	s := shared(t)
-	s.start(t, harness.Alice, "--jail=debian")
-	s.background(t, harness.Alice, append(sshArgs("ssh", shells), "-L4001:127.0.0.1:"+shells, "-R4002:127.0.0.1:"+shells, "alice@127.0.0.1", "sleep 1000")...)
+	s := sharedSite(t)
+	s.startJob(t, harness.Alice, "--jail=debian")
+	s.startInBackground(t, harness.Alice, append(listSSHArguments("ssh", shells), "-L4001:127.0.0.1:"+shells, "-R4002:127.0.0.1:"+shells, "alice@127.0.0.1", "sleep 1000")...)
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		return strings.HasPrefix(s.Run(harness.Alice, "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/4001; head -c4 <&3").Stdout, "SSH-")
 	}))
-	prints(t, "SSH-", s.ssh(harness.Alice, "none", shells, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/4002; head -c4 <&3'"))
+	requireOutput(t, "SSH-", s.runSSH(harness.Alice, "none", shells, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/4002; head -c4 <&3'"))
 }
 
 // TestAgentIsForwarded: ssh-add and ssh of the jail use the agent of the client, and nothing of it stays.
 func TestAgentIsForwarded(t *testing.T) {
-	s := shared(t)
-	job := s.start(t, harness.Alice, "--jail=debian")
+	s := sharedSite(t)
+	job := s.startJob(t, harness.Alice, "--jail=debian")
 	const agent = "eval $(ssh-agent) >/dev/null; ssh-add -q ~/.ssh/id_ed25519; "
 	for _, port := range []string{forced, shells} {
-		ssh := strings.Join(sshArgs("ssh", port), " ")
+		ssh := strings.Join(listSSHArguments("ssh", port), " ")
 		for range 2 {
 			r := s.Run(harness.Alice, "bash", "-c", agent+ssh+" -A 127.0.0.1 'ssh-add -l & ssh-add -l; wait; echo $SSH_AUTH_SOCK; stat -c %U:%a ${SSH_AUTH_SOCK%/*}'; kill $SSH_AGENT_PID")
 			assert.Regexp(t, `^(256 SHA256:.*\n){2}/tmp/ssh-\w{10}/agent\nalice:700\n$`, r.Stdout, r)
 		}
 		r := s.Run(harness.Alice, "bash", "-c", agent+ssh+" -A 127.0.0.1 '"+ssh+" 127.0.0.1 cat /etc/gojail-jail'; kill $SSH_AGENT_PID")
-		prints(t, "debian", r)
-		prints(t, "", s.ssh(harness.Alice, job, port, "ls -d /tmp/ssh-* 2>/dev/null; true"))
-		prints(t, "", s.ssh(harness.Alice, job, port, "echo $SSH_AUTH_SOCK"))
+		requireOutput(t, "debian", r)
+		requireOutput(t, "", s.runSSH(harness.Alice, job, port, "ls -d /tmp/ssh-* 2>/dev/null; true"))
+		requireOutput(t, "", s.runSSH(harness.Alice, job, port, "echo $SSH_AUTH_SOCK"))
 	}
 	// A socket of somebody else's, or a file, is not passed on.
-	s.background(t, "root", "perl", "-MIO::Socket::UNIX", "-e", `umask 0; $s = IO::Socket::UNIX->new(Local => "/tmp/roots", Listen => 1); sleep 1000`)
+	s.startInBackground(t, "root", "perl", "-MIO::Socket::UNIX", "-e", `umask 0; $s = IO::Socket::UNIX->new(Local => "/tmp/roots", Listen => 1); sleep 1000`)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(s.Path("/tmp/roots")); return err == nil }))
 	for _, path := range []string{"/tmp/roots", "/etc/passwd", "/nothing", ""} {
-		r := s.call("SSH_AUTH_SOCK=" + path + " $P -c 'ssh-add -l 2>&1'")
+		r := s.runAsAlice("SSH_AUTH_SOCK=" + path + " $P -c 'ssh-add -l 2>&1'")
 		assert.Regexp(t, "^Error connecting to agent: Connection refused|^Could not open a connection", r.Stdout, "%s: %v", path, r)
 	}
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-session")) == 0 }), "%v", s.Find("gojail-session"))
@@ -183,23 +183,23 @@ func TestAgentIsForwarded(t *testing.T) {
 
 // TestBackgroundOutlivesTheConnection: a server that a session leaves behind stays while the job is there, and not longer.
 func TestBackgroundOutlivesTheConnection(t *testing.T) {
-	s := shared(t)
-	job := s.start(t, harness.Alice, "--jail=debian")
-	prints(t, "", s.ssh(harness.Alice, "none", shells, "setsid sleep 7001 </dev/null >/dev/null 2>&1 &"))
-	prints(t, "2", s.ssh(harness.Alice, "none", shells, "cat /proc/[0-9]*/comm | grep -c sleep"))
+	s := sharedSite(t)
+	job := s.startJob(t, harness.Alice, "--jail=debian")
+	requireOutput(t, "", s.runSSH(harness.Alice, "none", shells, "setsid sleep 7001 </dev/null >/dev/null 2>&1 &"))
+	requireOutput(t, "2", s.runSSH(harness.Alice, "none", shells, "cat /proc/[0-9]*/comm | grep -c sleep"))
 	require.Len(t, s.Find("sleep 7001"), 1)
 	require.NoError(t, s.RestartSlurmd("n1"))
 	require.Zero(t, s.Gojail("n1", "reload").Code)
 	require.Len(t, s.Find("sleep 7001"), 1, "a restart and a reload end nothing")
-	s.end(t, job)
+	s.endJob(t, job)
 	assert.Empty(t, s.Find("sleep 7001"))
 }
 
 // TestJobEndsItsSessions: with the job, ssh ends, and nothing stays on the node.
 func TestJobEndsItsSessions(t *testing.T) {
-	s := shared(t)
-	job, waiting := s.start(t, harness.Alice, "--jail=debian"), 0
-	cmd := s.background(t, harness.Alice, sshCommand(harness.Alice, "none", shells, "sleep 7002")...)
+	s := sharedSite(t)
+	job, waiting := s.startJob(t, harness.Alice, "--jail=debian"), 0
+	cmd := s.startInBackground(t, harness.Alice, formatSSHCommand(harness.Alice, "none", shells, "sleep 7002")...)
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		for _, p := range s.Find("sleep 7002") {
 			if strings.HasPrefix(p.Command, "sleep") {
@@ -218,7 +218,7 @@ func TestJobEndsItsSessions(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, waiting)
-	s.end(t, job)
+	s.endJob(t, job)
 	err := cmd.Wait()
 	require.Error(t, err)
 	assert.Equal(t, 255, cmd.ProcessState.ExitCode())
