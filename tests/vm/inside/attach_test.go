@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// railSite returns a site with a rail on each card, in a VLAN.
-func railSite(t *testing.T, cards []card, vlan int, state string) attach.Site {
+// newRailSite returns a site with a rail on each card, in a VLAN.
+func newRailSite(t *testing.T, cards []card, vlan int, state string) attach.Site {
 	t.Helper()
 	var names []string
 	for _, c := range cards {
@@ -75,20 +75,20 @@ func attachRails(t *testing.T, s attach.Site, job, namespace string) (*attach.Ne
 	return attach.Attach(t.Context(), s, attach.Job{ID: job, Netns: int(file.Fd())})
 }
 
-// snapshot returns all of the cards and VFs that a job could change.
-func snapshot(t *testing.T, all []card, vfs []vf, state string) string {
+// readSnapshot returns all of the cards and VFs that a job could change.
+func readSnapshot(t *testing.T, all []card, vfs []vf, state string) string {
 	t.Helper()
 	var lines []string
 	for _, c := range all {
-		for _, line := range strings.Split(run(t, "ip link show "+c.name), "\n") {
+		for _, line := range strings.Split(requireRun(t, "ip link show "+c.name), "\n") {
 			if strings.Contains(line, "vf ") {
 				lines = append(lines, line)
 			}
 		}
 	}
 	for _, v := range vfs {
-		rdma, _ := try("ls /sys/bus/pci/devices/" + v.pci + "/infiniband 2>/dev/null")
-		lines = append(lines, fmt.Sprint(v.pci, " ", v.name(), " ", rdma, " ", run(t, fmt.Sprintf("cd /sys/bus/pci/devices/%s/net/*/ && cat address mtu tx_queue_len flags", v.pci))))
+		rdma, _ := tryRun("ls /sys/bus/pci/devices/" + v.pci + "/infiniband 2>/dev/null")
+		lines = append(lines, fmt.Sprint(v.pci, " ", v.interfaceName(), " ", rdma, " ", requireRun(t, fmt.Sprintf("cd /sys/bus/pci/devices/%s/net/*/ && cat address mtu tx_queue_len flags", v.pci))))
 	}
 	for _, dir := range []string{"vf", "jobs"} {
 		files, err := os.ReadDir(filepath.Join(state, dir))
@@ -108,8 +108,8 @@ func TestAttachOverVFs(t *testing.T) {
 		vfs = append(vfs, c.makeVFs(t, 3)...)
 	}
 	state := filepath.Join(t.TempDir(), "net")
-	s := railSite(t, all, 100, state)
-	before := snapshot(t, all, vfs, state)
+	s := newRailSite(t, all, 100, state)
+	before := readSnapshot(t, all, vfs, state)
 	for _, name := range []string{"a", "b", "c"} {
 		makeNamespace(t, name)
 	}
@@ -117,7 +117,7 @@ func TestAttachOverVFs(t *testing.T) {
 	require.NoError(t, err)
 	b, err := attachRails(t, s, "2", "b")
 	require.NoError(t, err)
-	c, err := attachRails(t, railSite(t, all, 200, state), "3", "c")
+	c, err := attachRails(t, newRailSite(t, all, 200, state), "3", "c")
 	require.NoError(t, err)
 	require.Len(t, a.Rails, 2)
 	assert.Equal(t, "net1", a.Rails[0].Name)
@@ -130,31 +130,31 @@ func TestAttachOverVFs(t *testing.T) {
 	}
 	_, err = attachRails(t, s, "4", "c")
 	assert.ErrorContains(t, err, "no VF is free")
-	run(t, "ip -n a link set net1 down && ip -n a link set net1 address 02:00:00:aa:bb:cc mtu 1300 name own && ip -n a link set own up")
-	assert.Contains(t, run(t, "ip -n a link show own"), "02:00:00:aa:bb:cc")
+	requireRun(t, "ip -n a link set net1 down && ip -n a link set net1 address 02:00:00:aa:bb:cc mtu 1300 name own && ip -n a link set own up")
+	assert.Contains(t, requireRun(t, "ip -n a link show own"), "02:00:00:aa:bb:cc")
 	for _, job := range []string{"1", "2", "3"} {
 		for range 2 {
 			require.NoError(t, attach.Release(t.Context(), s, job))
 		}
 	}
-	assert.Equal(t, before, snapshot(t, all, vfs, state))
-	assert.NotContains(t, run(t, "ip -n a rule"), "lookup 101")
+	assert.Equal(t, before, readSnapshot(t, all, vfs, state))
+	assert.NotContains(t, requireRun(t, "ip -n a rule"), "lookup 101")
 }
 
 func TestAttachFindsAConflict(t *testing.T) {
 	all := findCards(t)[:1]
 	vfs := all[0].makeVFs(t, 3)
 	state := filepath.Join(t.TempDir(), "net")
-	s := railSite(t, all, 0, state)
+	s := newRailSite(t, all, 0, state)
 	s.Config.Probe.Tries = 50 // an answer ends it, however late it is on emulated CPUs
-	before := snapshot(t, all, vfs[:1], state)
+	before := readSnapshot(t, all, vfs[:1], state)
 	makeNamespace(t, "other")
 	makeNamespace(t, "job")
 	vfs[2].moveInto(t, "other", "10.1.0.1")
 	_, err := attachRails(t, s, "1", "job")
 	assert.ErrorContains(t, err, "another machine uses the address")
 	assert.ErrorContains(t, err, vfs[2].mac)
-	assert.Equal(t, before, snapshot(t, all, vfs[:1], state))
+	assert.Equal(t, before, readSnapshot(t, all, vfs[:1], state))
 }
 
 // TestAttachOfAHolderThatIsKilled: the kernel brings VFs of two jobs back, under
@@ -166,21 +166,21 @@ func TestAttachOfAHolderThatIsKilled(t *testing.T) {
 		vfs = append(vfs, c.makeVFs(t, 2)...)
 	}
 	state := filepath.Join(t.TempDir(), "net")
-	s := railSite(t, all, 100, state)
-	before := snapshot(t, all, vfs, state)
+	s := newRailSite(t, all, 100, state)
+	before := readSnapshot(t, all, vfs, state)
 	for _, job := range []string{"1", "2"} {
 		holder := exec.Command("unshare", "--net", "sleep", "1h")
 		require.NoError(t, holder.Start())
 		path := fmt.Sprintf("/proc/%d/ns/net", holder.Process.Pid)
 		mine, _ := os.Readlink("/proc/self/ns/net")
-		poll(t, "the holder's namespace", func() bool { its, err := os.Readlink(path); return err == nil && its != mine })
+		waitFor(t, "the holder's namespace", func() bool { its, err := os.Readlink(path); return err == nil && its != mine })
 		file, err := os.Open(path)
 		require.NoError(t, err)
 		_, err = attach.Attach(t.Context(), s, attach.Job{ID: job, Netns: int(file.Fd())})
 		file.Close()
 		require.NoError(t, err)
 		enter := fmt.Sprintf("nsenter --net --target %d ", holder.Process.Pid)
-		run(t, enter+"ip link set net1 down && "+enter+"ip link set net1 address 02:00:00:aa:bb:0"+job+" mtu 1300")
+		requireRun(t, enter+"ip link set net1 down && "+enter+"ip link set net1 address 02:00:00:aa:bb:0"+job+" mtu 1300")
 		require.NoError(t, holder.Process.Kill())
 		holder.Wait()
 	}
@@ -188,7 +188,7 @@ func TestAttachOfAHolderThatIsKilled(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"1", "2"}, swept.Released)
 	assert.Empty(t, swept.Problems)
-	assert.Equal(t, before, snapshot(t, all, vfs, state))
+	assert.Equal(t, before, readSnapshot(t, all, vfs, state))
 }
 
 // TestAttachAndANameThatIsTaken: the PF trusts the VF no longer when its MAC, which
@@ -197,23 +197,23 @@ func TestAttachAndANameThatIsTaken(t *testing.T) {
 	all := findCards(t)[:1]
 	vfs := all[0].makeVFs(t, 1)
 	state := filepath.Join(t.TempDir(), "net")
-	s := railSite(t, all, 100, state)
-	before, name := snapshot(t, all, vfs, state), vfs[0].name()
+	s := newRailSite(t, all, 100, state)
+	before, name := readSnapshot(t, all, vfs, state), vfs[0].interfaceName()
 	makeNamespace(t, "job")
 	_, err := attachRails(t, s, "1", "job")
 	require.NoError(t, err)
-	run(t, "ip -n job link set net1 down && ip -n job link set net1 address 02:00:00:aa:bb:cc")
-	run(t, "ip link add "+name+" type bridge")
-	t.Cleanup(func() { try("ip link del " + name + " type bridge") })
+	requireRun(t, "ip -n job link set net1 down && ip -n job link set net1 address 02:00:00:aa:bb:cc")
+	requireRun(t, "ip link add "+name+" type bridge")
+	t.Cleanup(func() { tryRun("ip link del " + name + " type bridge") })
 	err = attach.Release(t.Context(), s, "1")
 	assert.ErrorContains(t, err, "is in quarantine")
 	assert.ErrorContains(t, err, "the name is taken")
-	assert.Contains(t, run(t, "ip link show "+all[0].name), "trust off")
-	run(t, "ip link del "+name+" type bridge")
+	assert.Contains(t, requireRun(t, "ip link show "+all[0].name), "trust off")
+	requireRun(t, "ip link del "+name+" type bridge")
 	swept, err := attach.Sweep(t.Context(), s, func(string) bool { return false })
 	require.NoError(t, err)
 	assert.Empty(t, swept.Problems)
-	assert.Equal(t, before, snapshot(t, all, vfs, state))
+	assert.Equal(t, before, readSnapshot(t, all, vfs, state))
 }
 
 type attachTask struct {
@@ -258,11 +258,11 @@ func TestAttachKilledAnywhere(t *testing.T) {
 func killAttaches(t *testing.T, all []card, vfs []vf, rdma config.RDMAMode, every int) (away int) {
 	t.Helper()
 	state := filepath.Join(t.TempDir(), "net")
-	s := railSite(t, all, 100, state)
-	before := snapshot(t, all, vfs, state)
-	t.Cleanup(func() { try("ip netns del job") })
+	s := newRailSite(t, all, 100, state)
+	before := readSnapshot(t, all, vfs, state)
+	t.Cleanup(func() { tryRun("ip netns del job") })
 	for change, ended := 0, false; !ended; change += every {
-		run(t, "ip netns add job")
+		requireRun(t, "ip netns add job")
 		text, err := json.Marshal(attachTask{Cards: []string{all[0].name}, State: state, RDMA: rdma})
 		require.NoError(t, err)
 		cmd := exec.Command("/proc/self/exe")
@@ -279,17 +279,17 @@ func killAttaches(t *testing.T, all []card, vfs []vf, rdma config.RDMAMode, ever
 		}
 		require.NoError(t, err)
 		ended = call == ""
-		if !strings.Contains(run(t, "rdma dev"), "rxe") {
+		if !strings.Contains(requireRun(t, "rdma dev"), "rxe") {
 			away++
 		}
 		if change/every%2 == 0 {
-			run(t, "ip netns del job")
+			requireRun(t, "ip netns del job")
 		}
 		swept, err := attach.Sweep(t.Context(), s, func(string) bool { return false })
 		require.NoError(t, err)
 		assert.Empty(t, swept.Problems, "before change %d, %s", change, call)
-		require.Equal(t, before, snapshot(t, all, vfs, state), "before change %d, %s", change, call)
-		try("ip netns del job")
+		require.Equal(t, before, readSnapshot(t, all, vfs, state), "before change %d, %s", change, call)
+		tryRun("ip netns del job")
 		if ended {
 			t.Log(change, "changes")
 		}

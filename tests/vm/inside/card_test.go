@@ -48,20 +48,20 @@ func findCards(t *testing.T) []card {
 	return all
 }
 
-// run runs a command that must succeed.
-func run(t *testing.T, line string) string {
+// requireRun runs a command that must succeed.
+func requireRun(t *testing.T, line string) string {
 	t.Helper()
-	out, err := try(line)
+	out, err := tryRun(line)
 	require.NoError(t, err, "%s: %s", line, out)
 	return out
 }
 
-func try(line string) (string, error) {
+func tryRun(line string) (string, error) {
 	out, err := exec.Command("sh", "-c", line).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-func write(t *testing.T, file, text string) {
+func requireWrite(t *testing.T, file, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 }
@@ -71,29 +71,29 @@ func write(t *testing.T, file, text string) {
 // since an igb that is up resets its VFs for each MAC, one after the other.
 func (c card) makeVFs(t *testing.T, n int) []vf {
 	t.Helper()
-	run(t, "ip link set "+c.name+" down")
-	write(t, c.device+"/sriov_drivers_autoprobe", "0")
-	write(t, c.device+"/sriov_numvfs", strconv.Itoa(n))
-	t.Cleanup(func() { write(t, c.device+"/sriov_numvfs", "0") })
-	pf := run(t, "cat /sys/class/net/"+c.name+"/address")
+	requireRun(t, "ip link set "+c.name+" down")
+	requireWrite(t, c.device+"/sriov_drivers_autoprobe", "0")
+	requireWrite(t, c.device+"/sriov_numvfs", strconv.Itoa(n))
+	t.Cleanup(func() { requireWrite(t, c.device+"/sriov_numvfs", "0") })
+	pf := requireRun(t, "cat /sys/class/net/"+c.name+"/address")
 	var vfs []vf
 	for i := range n {
 		link, err := os.Readlink(fmt.Sprintf("%s/virtfn%d", c.device, i))
 		require.NoError(t, err)
 		mac := fmt.Sprintf("%s:f%x", pf[:len(pf)-3], i)
 		vfs = append(vfs, vf{filepath.Base(link), mac})
-		run(t, fmt.Sprintf("ip link set %s vf %d mac %s", c.name, i, mac))
+		requireRun(t, fmt.Sprintf("ip link set %s vf %d mac %s", c.name, i, mac))
 	}
-	run(t, "ip link set "+c.name+" up")
-	write(t, c.device+"/sriov_drivers_autoprobe", "1")
+	requireRun(t, "ip link set "+c.name+" up")
+	requireWrite(t, c.device+"/sriov_drivers_autoprobe", "1")
 	for _, v := range vfs {
-		write(t, "/sys/bus/pci/drivers_probe", v.pci)
+		requireWrite(t, "/sys/bus/pci/drivers_probe", v.pci)
 	}
 	return vfs
 }
 
-// name returns the VF's interface in the guest's own network namespace, "" when it is elsewhere.
-func (v vf) name() string {
+// interfaceName returns the VF's interface in the guest's own network namespace, "" when it is elsewhere.
+func (v vf) interfaceName() string {
 	entries, _ := os.ReadDir(filepath.Join("/sys/bus/pci/devices", v.pci, "net"))
 	if len(entries) == 0 {
 		return ""
@@ -104,16 +104,16 @@ func (v vf) name() string {
 // makeNamespace creates a network namespace until the end of the test.
 func makeNamespace(t *testing.T, name string) {
 	t.Helper()
-	run(t, "ip netns add "+name+" && ip -n "+name+" link set lo up")
-	t.Cleanup(func() { try("ip netns del " + name) })
+	requireRun(t, "ip netns add "+name+" && ip -n "+name+" link set lo up")
+	t.Cleanup(func() { tryRun("ip netns del " + name) })
 }
 
 // moveInto moves a VF into a namespace as vf0, with an address, and sets it up.
 func (v vf) moveInto(t *testing.T, namespace, address string) {
 	t.Helper()
-	run(t, fmt.Sprintf("ip link set %s netns %s name vf0 && ip -n %[2]s addr add %s/24 dev vf0 && ip -n %[2]s link set vf0 up", v.name(), namespace, address))
-	poll(t, "the link of "+v.pci, func() bool {
-		out, _ := try("ip -n " + namespace + " link show vf0")
+	requireRun(t, fmt.Sprintf("ip link set %s netns %s name vf0 && ip -n %[2]s addr add %s/24 dev vf0 && ip -n %[2]s link set vf0 up", v.interfaceName(), namespace, address))
+	waitFor(t, "the link of "+v.pci, func() bool {
+		out, _ := tryRun("ip -n " + namespace + " link show vf0")
 		return strings.Contains(out, "LOWER_UP")
 	})
 }
@@ -121,16 +121,16 @@ func (v vf) moveInto(t *testing.T, namespace, address string) {
 // waitForReturn waits for the VF in the guest's own namespace, to which the kernel returns it later.
 func (v vf) waitForReturn(t *testing.T) {
 	t.Helper()
-	poll(t, v.pci+" at home", func() bool { return v.name() != "" })
+	waitFor(t, v.pci+" at home", func() bool { return v.interfaceName() != "" })
 }
 
-func poll(t *testing.T, what string, done func() bool) {
+func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	require.Eventually(t, done, 3*time.Minute, 20*time.Millisecond, what)
 }
 
 // canPing reports whether one of a few pings from a namespace is answered.
 func canPing(namespace, address string) bool {
-	_, err := try("ip netns exec " + namespace + " ping -c 5 -i 0.2 -W 1 " + address)
+	_, err := tryRun("ip netns exec " + namespace + " ping -c 5 -i 0.2 -W 1 " + address)
 	return err == nil
 }

@@ -22,7 +22,7 @@ func writeGRES(t *testing.T) (gresConf, nodes string) {
 	t.Helper()
 	p := newProvisioning(t)
 	cfg := newConfig(t, findCards(t), func(*config.Policy) {})
-	require.NoError(t, p.apply(cfg))
+	require.NoError(t, p.applyConfig(cfg))
 	cfg.Rails[1].GRES = "vf"
 	devices, err := gres.ListDevices(cfg, p.readInventory())
 	require.NoError(t, err)

@@ -28,11 +28,11 @@ func TestVFMovesIntoAJob(t *testing.T) {
 	job.Stdout, job.Stderr = &out, &out
 	require.NoError(t, job.Start())
 	var inside string
-	poll(t, "the job's task", func() bool {
-		inside, _ = try("pgrep -fx 'sh -c mount -t sysfs sysfs /sys; .*'")
+	waitFor(t, "the job's task", func() bool {
+		inside, _ = tryRun("pgrep -fx 'sh -c mount -t sysfs sysfs /sys; .*'")
 		return inside != "" && !strings.Contains(inside, "\n")
 	})
-	run(t, fmt.Sprintf("ip link set %s netns %s name vf0", v.name(), inside))
+	requireRun(t, fmt.Sprintf("ip link set %s netns %s name vf0", v.interfaceName(), inside))
 	require.NoError(t, job.Wait(), out.String())
 	assert.Equal(t, v.mac, strings.TrimSpace(out.String()))
 	v.waitForReturn(t)

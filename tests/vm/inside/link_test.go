@@ -44,9 +44,9 @@ func TestLinkMovesAVF(t *testing.T) {
 	host, job := openNamespace(t, "/proc/self/ns/net"), openNamespace(t, "/run/netns/job")
 	l, err := host.FindByPCI(v.pci)
 	require.NoError(t, err)
-	assert.Equal(t, v.name(), l.Name)
+	assert.Equal(t, v.interfaceName(), l.Name)
 	assert.Equal(t, v.mac, l.MAC.String())
-	run(t, "ip link property add dev "+l.Name+" altname net1")
+	requireRun(t, "ip link property add dev "+l.Name+" altname net1")
 
 	moved, err := nic.Move(host, l.Index, job, "net1")
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestLinkMovesAVF(t *testing.T) {
 	back, err := nic.Move(job, moved.Index, host, l.Name)
 	require.NoError(t, err)
 	require.NoError(t, host.AddAltNames(back.Index, moved.Dropped))
-	assert.Equal(t, v.name(), l.Name)
+	assert.Equal(t, v.interfaceName(), l.Name)
 	assert.Equal(t, v.mac, back.MAC.String())
 }
 
@@ -87,7 +87,7 @@ func TestLinkSetsTheKnobsOfAVF(t *testing.T) {
 	for range 2 {
 		require.NoError(t, nic.SetVF(host, pf, 1, want))
 	}
-	shown := run(t, "ip link show "+c.name)
+	shown := requireRun(t, "ip link show "+c.name)
 	assert.Contains(t, shown, "vf 1     link/ether 02:00:00:00:aa:01 brd ff:ff:ff:ff:ff:ff, vlan 100, qos 3, tx rate 100 (Mbps), max_tx_rate 100Mbps, spoof checking off, link-state auto, trust on")
 	now, err := nic.ReadVF(host, pf, 2)
 	require.NoError(t, err)
@@ -136,15 +136,15 @@ func TestLinkOfADeadNamespace(t *testing.T) {
 	vfs := findCards(t)[0].makeVFs(t, 2)
 	host := openNamespace(t, "/proc/self/ns/net")
 	for i, v := range vfs {
-		old := v.name()
-		run(t, "ip netns add job")
+		old := v.interfaceName()
+		requireRun(t, "ip netns add job")
 		job := openNamespace(t, "/run/netns/job")
 		l, err := host.FindByPCI(v.pci)
 		require.NoError(t, err)
 		_, err = nic.Move(host, l.Index, job, "net1")
 		require.NoError(t, err)
 		job.Close()
-		run(t, "ip netns del job")
+		requireRun(t, "ip netns del job")
 		v.waitForReturn(t)
 		l, err = host.FindByPCI(v.pci)
 		require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestLinkOfADeadNamespace(t *testing.T) {
 func TestLinkRDMAMode(t *testing.T) {
 	v := findCards(t)[0].makeVFs(t, 1)[0]
 	host := openNamespace(t, "/proc/self/ns/net")
-	addRDMADevice(t, "rxe", "rxe0", v.name(), "")
+	addRDMADevice(t, "rxe", "rxe0", v.interfaceName(), "")
 	mode, err := host.ReadRDMAMode()
 	require.NoError(t, err)
 	assert.Equal(t, nic.RDMAShared, mode)
@@ -170,7 +170,7 @@ func TestLinkRDMAMode(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, devices, 1)
 	assert.Equal(t, "rxe0", devices[0].Name)
-	assert.Equal(t, run(t, "cat /sys/class/infiniband/rxe0/node_guid"), devices[0].NodeGUID)
+	assert.Equal(t, requireRun(t, "cat /sys/class/infiniband/rxe0/node_guid"), devices[0].NodeGUID)
 	files, err := nic.ListRDMAFiles("/sys", "rxe0")
 	require.NoError(t, err)
 	for _, f := range files {
@@ -195,11 +195,11 @@ func TestLinkMovesAnRDMADevice(t *testing.T) {
 	host := openNamespace(t, "/proc/self/ns/net")
 	require.NoError(t, host.SetRDMAMode(nic.RDMAExclusive))
 	t.Cleanup(func() {
-		poll(t, "the end of the namespaces", func() bool { return host.SetRDMAMode(nic.RDMAShared) == nil })
+		waitFor(t, "the end of the namespaces", func() bool { return host.SetRDMAMode(nic.RDMAShared) == nil })
 	})
 	makeNamespace(t, "job")
 	job := openNamespace(t, "/run/netns/job")
-	addRDMADevice(t, "rxe", "rxe0", v.name(), "")
+	addRDMADevice(t, "rxe", "rxe0", v.interfaceName(), "")
 	assert.ErrorIs(t, nic.MoveRDMA(host, "rxe7", job), nic.ErrNotFound)
 	require.NoError(t, nic.MoveRDMA(host, "rxe0", job))
 	inside, err := job.ListRDMADevices()
@@ -230,7 +230,7 @@ func TestLinkProbesOverVFs(t *testing.T) {
 	for i, name := range []string{"a", "b"} {
 		makeNamespace(t, name)
 		vfs[i].moveInto(t, name, fmt.Sprintf("192.0.2.%d", i+1))
-		run(t, fmt.Sprintf("ip -n %s addr add 2001:db8::%d/64 dev vf0 nodad", name, i+1))
+		requireRun(t, fmt.Sprintf("ip -n %s addr add 2001:db8::%d/64 dev vf0 nodad", name, i+1))
 		l, err := openNamespace(t, "/run/netns/"+name).FindByName("vf0")
 		require.NoError(t, err)
 		index[i] = l.Index
@@ -249,7 +249,7 @@ func TestLinkProbesOverVFs(t *testing.T) {
 		require.NoError(t, p.Announce(from))
 		assert.NoError(t, p.ProbeConflict(t.Context(), from, probe.Options{}), "what comes back of our own is none")
 	}
-	run(t, "ip link set "+c.name+" vf 1 vlan 100")
+	requireRun(t, "ip link set "+c.name+" vf 1 vlan 100")
 	_, err := p.ProbeGateway(t.Context(), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), probe.Options{})
 	assert.ErrorIs(t, err, probe.ErrSilent)
 }

@@ -44,14 +44,14 @@ func TestNetCheckOfAJob(t *testing.T) {
 	job.Stdout, job.Stderr = &out, &problems
 	require.NoError(t, job.Start())
 	var shown harness.Result
-	poll(t, "the job's network", func() bool {
+	waitFor(t, "the job's network", func() bool {
 		shown = c.Gojail("n2", "net", "show")
 		return strings.Contains(shown.Stdout, "rail1-n2")
 	})
 	assert.Contains(t, shown.Stdout, "attached")
 	all := findCards(t)
 	for _, number := range []string{"2", "3"} { // n2's VFs of the second card; the one that no job has is set back below
-		run(t, "ip link set "+all[1].name+" vf "+number+" vlan 999")
+		requireRun(t, "ip link set "+all[1].name+" vf "+number+" vlan 999")
 	}
 	require.NoError(t, os.WriteFile(c.Path("/srv/jails/debian/home/alice/go"), nil, 0o644))
 	assert.Error(t, job.Wait())
@@ -59,7 +59,7 @@ func TestNetCheckOfAJob(t *testing.T) {
 	assert.Regexp(t, `(?m)^n2 +ok +0/1$`, out.String(), problems.String())
 	assert.Contains(t, problems.String(), "n1: rail1-n1: no answer to 10.1.0.")
 	for _, number := range []string{"2", "3"} {
-		run(t, "ip link set "+all[1].name+" vf "+number+" vlan 0")
+		requireRun(t, "ip link set "+all[1].name+" vf "+number+" vlan 0")
 	}
 	waitForVFs(t, before)
 	assert.True(t, c.WaitIdle(), c.Drained())

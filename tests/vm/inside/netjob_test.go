@@ -48,10 +48,12 @@ func startNetCluster(t *testing.T) *harness.Cluster {
 func startNetClusterWith(t *testing.T, key string) *harness.Cluster {
 	t.Helper()
 	all := findCards(t)
-	run(t, "ip link add "+controlCard+" type bridge && ip addr add 203.0.113.250/24 dev "+controlCard+" && ip link set "+controlCard+" up && sysctl -qw net.ipv4.ip_forward=1")
-	t.Cleanup(func() { run(t, "ip link del "+controlCard+"; ip addr flush dev lo; ip addr add 127.0.0.1/8 dev lo") })
+	requireRun(t, "ip link add "+controlCard+" type bridge && ip addr add 203.0.113.250/24 dev "+controlCard+" && ip link set "+controlCard+" up && sysctl -qw net.ipv4.ip_forward=1")
+	t.Cleanup(func() {
+		requireRun(t, "ip link del "+controlCard+"; ip addr flush dev lo; ip addr add 127.0.0.1/8 dev lo")
+	})
 	for _, c := range all {
-		t.Cleanup(func() { write(t, c.device+"/sriov_numvfs", "0") })
+		t.Cleanup(func() { requireWrite(t, c.device+"/sriov_numvfs", "0") })
 	}
 	c := harness.Start(t, harness.Options{Plugin: true, HostNet: true, Jails: []string{"debian", "other"},
 		Files: map[string]string{"/etc/gojail/network.toml": formatNetworkConf(all, key)}})
@@ -66,7 +68,7 @@ func startNetClusterWith(t *testing.T, key string) *harness.Cluster {
 // settings of it, rules and routes. Link-local routes are left out, as the kernel changes them when the PFs'
 // carrier returns, seconds after VFs were created.
 func describeVFs(t *testing.T) string {
-	return run(t, "for d in /sys/bus/pci/devices/*/physfn; do d=${d%/physfn}; echo $(basename $d) $(ls $d/net) $(ls $d/infiniband 2>/dev/null) $(cat $d/net/*/address $d/net/*/mtu $d/net/*/flags); done; ip -o link | grep -o 'vf [0-9].*'; ip rule; ip -o route show table all | grep -v -e fe80: -e ff00: | sed 's/ linkdown//'")
+	return requireRun(t, "for d in /sys/bus/pci/devices/*/physfn; do d=${d%/physfn}; echo $(basename $d) $(ls $d/net) $(ls $d/infiniband 2>/dev/null) $(cat $d/net/*/address $d/net/*/mtu $d/net/*/flags); done; ip -o link | grep -o 'vf [0-9].*'; ip rule; ip -o route show table all | grep -v -e fe80: -e ff00: | sed 's/ linkdown//'")
 }
 
 const inJob = `for i in /sys/class/net/*; do echo "$(basename $i) $(cat $i/address)"; done; env | grep -E '^(GOJAIL_NET|NCCL|UCX)' | sort`
@@ -132,7 +134,7 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 	defer end()
 	srun := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "--jail=debian", "--jail-net=ai", "sleep", "4321"}})
 	require.NoError(t, srun.Start())
-	poll(t, "the task", func() bool {
+	waitFor(t, "the task", func() bool {
 		return slices.ContainsFunc(c.Find("sleep 4321"), func(p harness.Process) bool { return p.Status["Name"] == "sleep" })
 	})
 	require.NotEqual(t, before, describeVFs(t))
@@ -143,9 +145,9 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 	}
 	holders, _ := os.ReadDir(c.Path("/run/gojail/n1/jobs"))
 	for _, job := range holders { // its title is the kernel's name of the process, not its command line
-		for _, name := range strings.Fields(run(t, "ls "+c.Path("/run/gojail/n1/jobs/"+job.Name()))) {
+		for _, name := range strings.Fields(requireRun(t, "ls "+c.Path("/run/gojail/n1/jobs/"+job.Name()))) {
 			if strings.HasPrefix(name, "debian+") && !strings.Contains(name, ".") {
-				c.Root("kill", "-KILL", strings.Fields(run(t, "cat "+c.Path("/run/gojail/n1/jobs/"+job.Name()+"/"+name)))[1])
+				c.Root("kill", "-KILL", strings.Fields(requireRun(t, "cat "+c.Path("/run/gojail/n1/jobs/"+job.Name()+"/"+name)))[1])
 			}
 		}
 	}
@@ -186,7 +188,7 @@ func killDuringAttaches(t *testing.T, c *harness.Cluster, label string, every in
 		files, _ := filepath.Glob(c.Path("/run/gojail/n1/net/vf/*.json"))
 		for _, file := range files {
 			var journal struct{ Phase string }
-			require.NoError(t, json.Unmarshal([]byte(run(t, "cat "+file)), &journal))
+			require.NoError(t, json.Unmarshal([]byte(requireRun(t, "cat "+file)), &journal))
 			phases = append(phases, journal.Phase)
 		}
 		c.Run(harness.Alice, "scancel", "-u", "alice")
@@ -206,7 +208,7 @@ func killDuringAttaches(t *testing.T, c *harness.Cluster, label string, every in
 func waitForJournal(t *testing.T, c *harness.Cluster, n int) bool {
 	t.Helper()
 	last, seen, running := map[string]string{}, 0, false
-	poll(t, "the journal or the task", func() bool {
+	waitFor(t, "the journal or the task", func() bool {
 		for range 50 { // a state lasts for milliseconds
 			files, _ := filepath.Glob(c.Path("/run/gojail/n1/net/*/*.json"))
 			for _, file := range files {

@@ -25,8 +25,8 @@ func newConfig(t *testing.T, cards []card, change func(*config.Policy)) *config.
 		cfg.Policies = append(cfg.Policies, p)
 		cfg.Rails = append(cfg.Rails, &config.Rail{Index: i, Name: fmt.Sprintf("rail%d", i), Policy: p, GRES: fmt.Sprintf("nic:rail%d", i)})
 		t.Cleanup(func() {
-			write(t, c.device+"/sriov_numvfs", "0")
-			run(t, "ip link set "+c.name+" down mtu 1500")
+			requireWrite(t, c.device+"/sriov_numvfs", "0")
+			requireRun(t, "ip link set "+c.name+" down mtu 1500")
 		})
 	}
 	return cfg
@@ -70,7 +70,7 @@ func (p provisioning) formatPlan(cfg *config.Config, used map[string]string) str
 	return strings.Join(lines, "\n")
 }
 
-func (p provisioning) apply(cfg *config.Config) error {
+func (p provisioning) applyConfig(cfg *config.Config) error {
 	p.t.Helper()
 	plan, err := provision.MakePlan(cfg, p.readInventory(), provision.Held{})
 	require.NoError(p.t, err)
@@ -80,7 +80,7 @@ func (p provisioning) apply(cfg *config.Config) error {
 // hasPermanentMAC reports whether a VF has a MAC from its card (addr_assign_type, NET_ADDR_PERM), and not a
 // random one of its driver.
 func hasPermanentMAC(t *testing.T, pci string) bool {
-	return run(t, "cat /sys/bus/pci/devices/"+pci+"/net/*/addr_assign_type") == "0"
+	return requireRun(t, "cat /sys/bus/pci/devices/"+pci+"/net/*/addr_assign_type") == "0"
 }
 
 func TestVFsFromAPolicy(t *testing.T) {
@@ -89,12 +89,12 @@ func TestVFsFromAPolicy(t *testing.T) {
 	cfg := newConfig(t, all, func(p *config.Policy) {
 		p.VLAN, p.QoS, p.Proto, p.Trust, p.SpoofCheck, p.MaxRate, p.MTU = 100, 3, "802.1Q", new(true), new(false), 500, 2000
 	})
-	require.NoError(t, p.apply(cfg))
+	require.NoError(t, p.applyConfig(cfg))
 	for _, c := range all {
 		pf := p.readInventory().FindPF(c.name)
 		require.Len(t, pf.VFs, 2)
 		assert.Equal(t, 2000, pf.MTU)
-		shown := run(t, "ip link show "+c.name)
+		shown := requireRun(t, "ip link show "+c.name)
 		for i, vf := range pf.VFs {
 			mac := provision.DeriveMAC("n1", pf.PCI, i).String()
 			assert.Equal(t, "igbvf", vf.Driver)
@@ -107,13 +107,13 @@ func TestVFsFromAPolicy(t *testing.T) {
 	assert.Empty(t, p.formatPlan(cfg, nil), "the second run")
 
 	first := p.readInventory().FindPF(all[0].name)
-	run(t, "ip link set "+all[0].name+" vf 1 trust off")
+	requireRun(t, "ip link set "+all[0].name+" vf 1 trust off")
 	assert.Equal(t, fmt.Sprintf("%s (%s): VF 1 trust: off -> on", first.Name(), first.PCI), p.formatPlan(cfg, nil))
-	require.NoError(t, p.apply(cfg))
+	require.NoError(t, p.applyConfig(cfg))
 	assert.Empty(t, p.formatPlan(cfg, nil))
 
-	run(t, "ip link set "+all[0].name+" vf 0 mac 02:00:00:00:00:99")
-	require.NoError(t, p.apply(cfg))
+	requireRun(t, "ip link set "+all[0].name+" vf 0 mac 02:00:00:00:00:99")
+	require.NoError(t, p.applyConfig(cfg))
 	assert.Equal(t, first.VFs[0].MAC, p.readInventory().FindVF(first.VFs[0].PCI).MAC)
 	assert.Empty(t, p.formatPlan(cfg, nil))
 }
@@ -122,10 +122,10 @@ func TestVFsFromAPolicy(t *testing.T) {
 func TestVFsThatAJobHas(t *testing.T) {
 	all := findCards(t)[:1]
 	p := newProvisioning(t)
-	run(t, "ip link property add dev "+all[0].name+" altname rail0")
-	t.Cleanup(func() { run(t, "ip link property del dev "+all[0].name+" altname rail0") })
+	requireRun(t, "ip link property add dev "+all[0].name+" altname rail0")
+	t.Cleanup(func() { requireRun(t, "ip link property del dev "+all[0].name+" altname rail0") })
 	cfg := newConfig(t, all, func(p *config.Policy) { p.NIC.PF[0].Name = "rail0" })
-	require.NoError(t, p.apply(cfg))
+	require.NoError(t, p.applyConfig(cfg))
 	held := p.readInventory().FindPF(all[0].name).VFs[1]
 	cfg.Policies[0].VFs = 3
 	_, err := provision.MakePlan(cfg, p.readInventory(), provision.Held{Jobs: map[string]string{held.PCI: "42"}})
@@ -140,8 +140,8 @@ func TestVFsThatAJobHas(t *testing.T) {
 	cfg.Policies[0].VFs = 2
 	cfg.Policies[0].Trust = new(true)
 	assert.Regexp(t, `^\S+ \(\S+\): VF 0 trust: off -> on$`, p.formatPlan(cfg, nil), "around the VF that is away")
-	require.NoError(t, p.apply(cfg))
-	assert.Regexp(t, "vf 1 .*trust off", run(t, "ip link show "+all[0].name))
+	require.NoError(t, p.applyConfig(cfg))
+	assert.Regexp(t, "vf 1 .*trust off", requireRun(t, "ip link show "+all[0].name))
 }
 
 // TestKnobThatTheCardLacks: an igb refuses a minimal rate. It is then without VFs, as before.
@@ -150,7 +150,7 @@ func TestKnobThatTheCardLacks(t *testing.T) {
 	p := newProvisioning(t)
 	cfg := newConfig(t, all, func(*config.Policy) {})
 	cfg.Policies[0].MinRate = 10
-	err := p.apply(cfg)
+	err := p.applyConfig(cfg)
 	require.ErrorContains(t, err, "VF 0 rates: ")
 	inv := p.readInventory()
 	assert.Zero(t, inv.FindPF(all[0].name).NumVFs)
@@ -166,18 +166,18 @@ func TestRDMAModeOfAPolicy(t *testing.T) {
 	p.kernel.Modprobe = t.TempDir()
 	cfg := newConfig(t, all[:1], func(p *config.Policy) { p.RDMA = config.RDMAExclusive })
 	t.Cleanup(func() {
-		poll(t, "the end of the namespaces", func() bool { _, err := try("rdma system set netns shared"); return err == nil })
+		waitFor(t, "the end of the namespaces", func() bool { _, err := tryRun("rdma system set netns shared"); return err == nil })
 	})
-	require.NoError(t, p.apply(cfg))
-	assert.Contains(t, run(t, "rdma system"), "netns exclusive")
+	require.NoError(t, p.applyConfig(cfg))
+	assert.Contains(t, requireRun(t, "rdma system"), "netns exclusive")
 	assert.Empty(t, p.formatPlan(cfg, nil))
 
 	makeNamespace(t, "other")
 	cfg.Policies[0].RDMA, cfg.Policies[0].VFs = config.RDMAShared, 1
-	err := p.apply(cfg)
+	err := p.applyConfig(cfg)
 	require.ErrorContains(t, err, "RDMA namespaces: exclusive -> shared: other network namespaces exist;")
 	assert.ErrorContains(t, err, "update the initramfs if ib_core is in it, and reboot")
-	assert.Contains(t, run(t, "cat "+p.kernel.Modprobe+"/*.conf"), "options ib_core netns_mode=1")
-	assert.Contains(t, run(t, "rdma system"), "netns exclusive")
+	assert.Contains(t, requireRun(t, "cat "+p.kernel.Modprobe+"/*.conf"), "options ib_core netns_mode=1")
+	assert.Contains(t, requireRun(t, "rdma system"), "netns exclusive")
 	assert.Equal(t, 1, p.readInventory().FindPF(all[0].name).NumVFs)
 }

@@ -24,7 +24,7 @@ import (
 func addRDMAToVFs(t *testing.T, vfs []vf) {
 	t.Helper()
 	for i, v := range vfs {
-		run(t, fmt.Sprintf("ip link add over%d link %s type macvlan mode bridge", i, v.name()))
+		requireRun(t, fmt.Sprintf("ip link add over%d link %s type macvlan mode bridge", i, v.interfaceName()))
 		addRDMADevice(t, "rxe", fmt.Sprintf("rxe%d", i), fmt.Sprintf("over%d", i), "")
 		require.DirExists(t, fmt.Sprintf("/sys/bus/pci/devices/%s/infiniband/rxe%d", v.pci, i))
 	}
@@ -35,7 +35,7 @@ func addRDMAToVFs(t *testing.T, vfs []vf) {
 func waitForSharedMode(t *testing.T) {
 	t.Helper()
 	shared := func() {
-		poll(t, "the end of the network namespaces", func() bool { _, err := try("rdma system set netns shared"); return err == nil })
+		waitFor(t, "the end of the network namespaces", func() bool { _, err := tryRun("rdma system set netns shared"); return err == nil })
 	}
 	shared()
 	t.Cleanup(shared)
@@ -48,7 +48,7 @@ func startRDMACluster(t *testing.T, mode string) *harness.Cluster {
 	needOwnModules(t)
 	waitForSharedMode(t)
 	c := startNetClusterWith(t, fmt.Sprintf("rdma = %q", mode))
-	require.Contains(t, run(t, "rdma system"), "netns "+mode)
+	require.Contains(t, requireRun(t, "rdma system"), "netns "+mode)
 	var vfs []vf
 	found, err := filepath.Glob("/sys/bus/pci/devices/*/physfn")
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func startRDMA(t *testing.T, c *harness.Cluster, user string, seconds int) *rdma
 		srun.Wait()
 		require.Fail(t, "the job ended", problems.String())
 	}
-	poll(t, "the task", func() bool {
+	waitFor(t, "the task", func() bool {
 		for _, p := range c.Find(fmt.Sprintf("sleep %d", seconds)) {
 			if p.Status["Name"] == "sleep" {
 				j.pid = p.Pid
@@ -131,7 +131,7 @@ func listDeviceNodes(t *testing.T, pci string) (nodes []string) {
 	files, err := filepath.Glob("/sys/bus/pci/devices/" + pci + "/infiniband_*/*/dev")
 	require.NoError(t, err)
 	for _, file := range append(files, "/sys/class/misc/rdma_cm/dev") {
-		nodes = append(nodes, filepath.Base(filepath.Dir(file))+" "+run(t, "cat "+file))
+		nodes = append(nodes, filepath.Base(filepath.Dir(file))+" "+requireRun(t, "cat "+file))
 	}
 	require.Len(t, nodes, 3, "uverbs, umad and rdma_cm")
 	return nodes
@@ -147,10 +147,10 @@ func TestJobsOpenTheirRDMADevices(t *testing.T) {
 // runRDMAJobs runs jobs that open their RDMA devices, and no others.
 func runRDMAJobs(t *testing.T, mode string) {
 	c := startRDMACluster(t, mode)
-	before, all := describeVFs(t), run(t, "ls /sys/class/infiniband")
+	before, all := describeVFs(t), requireRun(t, "ls /sys/class/infiniband")
 	device := map[string]string{} // of a VF
 	for name := range strings.FieldsSeq(all) {
-		device[filepath.Base(run(t, "readlink -f /sys/class/infiniband/"+name+"/device"))] = name
+		device[filepath.Base(requireRun(t, "readlink -f /sys/class/infiniband/"+name+"/device"))] = name
 	}
 	jobs := []*rdmaJob{startRDMA(t, c, harness.Alice, 4331), startRDMA(t, c, harness.Bob, 4332)}
 	require.NotEqual(t, jobs[0].pci, jobs[1].pci)
@@ -164,9 +164,9 @@ func runRDMAJobs(t *testing.T, mode string) {
 		if mode == "exclusive" {
 			assert.Equal(t, []string{name}, j.devices)
 			assert.Regexp(t, `^\d+: `+name+`: [^\n]*\n$`, its.Stdout, "alone in its namespace")
-			assert.NotContains(t, run(t, "rdma dev"), name+":")
+			assert.NotContains(t, requireRun(t, "rdma dev"), name+":")
 			// The number alone is of no use elsewhere, not even to root.
-			out, err := try("bash -c 'exec 3<>/dev/infiniband/" + strings.Fields(listDeviceNodes(t, j.pci)[0])[0] + "'")
+			out, err := tryRun("bash -c 'exec 3<>/dev/infiniband/" + strings.Fields(listDeviceNodes(t, j.pci)[0])[0] + "'")
 			assert.Error(t, err)
 			assert.Contains(t, out, "Operation not permitted")
 		} else {
@@ -185,9 +185,9 @@ func runRDMAJobs(t *testing.T, mode string) {
 		j.end()
 	}
 	waitForVFs(t, before)
-	assert.Equal(t, all, run(t, "ls /sys/class/infiniband"))
-	assert.Equal(t, 8, strings.Count(run(t, "rdma dev"), "rxe"))
-	poll(t, "two nodes of each device, and rdma_cm", func() bool { nodes, _ := os.ReadDir("/dev/infiniband"); return len(nodes) == 17 })
+	assert.Equal(t, all, requireRun(t, "ls /sys/class/infiniband"))
+	assert.Equal(t, 8, strings.Count(requireRun(t, "rdma dev"), "rxe"))
+	waitFor(t, "two nodes of each device, and rdma_cm", func() bool { nodes, _ := os.ReadDir("/dev/infiniband"); return len(nodes) == 17 })
 	assert.True(t, c.WaitIdle(), c.Drained())
 }
 
@@ -196,7 +196,7 @@ func TestRDMADeviceComesBackAfterKills(t *testing.T) {
 	all := findCards(t)[:1]
 	needOwnModules(t)
 	waitForSharedMode(t)
-	run(t, "rdma system set netns exclusive")
+	requireRun(t, "rdma system set netns exclusive")
 	vfs := all[0].makeVFs(t, 1)
 	addRDMAToVFs(t, vfs)
 	away := killAttaches(t, all, vfs, config.RDMAExclusive, 4)
@@ -209,5 +209,5 @@ func TestSlurmKilledWhileADeviceMoves(t *testing.T) {
 	phases := killDuringAttaches(t, c, "r0", 4)
 	assert.Contains(t, phases, "rdma, after", "the move of the device, and the steps up to the next phase")
 	assert.Contains(t, phases, "routes", "the device is in the job's namespace")
-	assert.Equal(t, 8, strings.Count(run(t, "rdma dev"), "rxe"))
+	assert.Equal(t, 8, strings.Count(requireRun(t, "rdma dev"), "rxe"))
 }

@@ -22,8 +22,8 @@ func TestVFsOnTwoRails(t *testing.T) {
 			pf, err := filepath.EvalSymlinks(device + "/physfn")
 			require.NoError(t, err)
 			assert.Equal(t, filepath.Base(c.device), filepath.Base(pf))
-			assert.Equal(t, v.mac, run(t, "cat "+device+"/net/*/address"))
-			assert.Contains(t, run(t, "ip link show "+c.name), fmt.Sprintf("vf %d     link/ether %s", i, v.mac))
+			assert.Equal(t, v.mac, requireRun(t, "cat "+device+"/net/*/address"))
+			assert.Contains(t, requireRun(t, "ip link show "+c.name), fmt.Sprintf("vf %d     link/ether %s", i, v.mac))
 		}
 	}
 }
@@ -45,11 +45,11 @@ func TestTrafficOfVFs(t *testing.T) {
 	assert.True(t, canPing("n0", "192.0.2.2"), "a VF of the same rail")
 	assert.False(t, canPing("n0", "192.0.2.3"), "a VF of the other rail")
 
-	run(t, "ip link set "+rails[0].name+" vf 0 vlan 100")
+	requireRun(t, "ip link set "+rails[0].name+" vf 0 vlan 100")
 	assert.False(t, canPing("n0", "192.0.2.2"), "a VF outside of the VLAN")
-	run(t, "ip link set "+rails[0].name+" vf 1 vlan 100")
+	requireRun(t, "ip link set "+rails[0].name+" vf 1 vlan 100")
 	assert.True(t, canPing("n0", "192.0.2.2"), "a VF of the same VLAN")
-	run(t, "ip link set "+rails[0].name+" vf 1 vlan 200")
+	requireRun(t, "ip link set "+rails[0].name+" vf 1 vlan 200")
 	assert.False(t, canPing("n0", "192.0.2.2"), "a VF of another VLAN")
 }
 
@@ -59,11 +59,11 @@ func TestVFComesHome(t *testing.T) {
 	v := findCards(t)[0].makeVFs(t, 1)[0]
 	makeNamespace(t, "job")
 	v.moveInto(t, "job", "192.0.2.1")
-	assert.Empty(t, v.name(), "sysfs shows only what is in its own namespace")
-	run(t, "ip netns del job")
+	assert.Empty(t, v.interfaceName(), "sysfs shows only what is in its own namespace")
+	requireRun(t, "ip netns del job")
 	v.waitForReturn(t)
-	assert.Equal(t, "vf0", v.name())
-	state := run(t, "ip addr show vf0")
+	assert.Equal(t, "vf0", v.interfaceName())
+	state := requireRun(t, "ip addr show vf0")
 	assert.Contains(t, state, v.mac)
 	assert.Contains(t, state, "state DOWN")
 	assert.NotContains(t, state, "192.0.2.1")

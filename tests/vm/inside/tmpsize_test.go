@@ -142,7 +142,7 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	assert.Regexp(t, `^1[56]\d\d\d Disk quota exceeded\n$`, r.Stdout, r) // less the few directories
 	require.Zero(t, c.Run(harness.Alice, "scancel", id).Code)
 	require.True(t, c.WaitIdle(), c.Drained())
-	poll(t, "the limit is forgotten", func() bool { limit, used = readTmpQuota(t, c, id); return limit == 0 && used == 0 })
+	waitFor(t, "the limit is forgotten", func() bool { limit, used = readTmpQuota(t, c, id); return limit == 0 && used == 0 })
 
 	// A jail without a limit is no place either to put files into the project of a job that has one.
 	other := func(args ...string) harness.Result {
@@ -169,7 +169,7 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 		project = other("python3", "-c", projectOfTmp).Stdout
 	}
 	assert.Equal(t, "999\n", project, "what the administrator has all of it in stays, where no jail limits /tmp")
-	poll(t, "it is removed", func() bool {
+	waitFor(t, "it is removed", func() bool {
 		left, err := filepath.Glob(c.Path("/var/lib/gojail/n1/jobs") + "/[0-9.]*") // not the spares
 		return err == nil && len(left) == 0
 	})
@@ -206,7 +206,7 @@ func TestTmpLimitOfAKilledJob(t *testing.T) {
 	require.Zero(t, submit.Code, submit)
 	id := strings.TrimSpace(submit.Stdout)
 	scratch := c.Path("/var/lib/gojail/n1/jobs/" + id + "/tmp")
-	poll(t, "the job", func() bool { _, err := os.Stat(scratch + "/up"); return err == nil })
+	waitFor(t, "the job", func() bool { _, err := os.Stat(scratch + "/up"); return err == nil })
 	limit, used := readTmpQuota(t, c, id)
 	assert.EqualValues(t, tmpLimit, limit)
 	assert.GreaterOrEqual(t, used, uint64(1<<20))
@@ -229,7 +229,7 @@ func TestTmpLimitOfAKilledJob(t *testing.T) {
 	assert.EqualValues(t, tmpLimit, limit, "nobody has had the time")
 
 	require.NoError(t, c.StartSlurmd("n1")) // which sweeps
-	poll(t, "the limit is forgotten", func() bool { limit, used = readTmpQuota(t, c, id); return limit == 0 && used == 0 })
+	waitFor(t, "the limit is forgotten", func() bool { limit, used = readTmpQuota(t, c, id); return limit == 0 && used == 0 })
 	assert.NoDirExists(t, scratch)
 	c.Resume("n1")
 	assert.True(t, c.WaitIdle(), c.Drained())

@@ -34,8 +34,8 @@ func newVFCommand(t *testing.T, cards []card) *vfCommand {
 	c.writeConf(cards, "trust = true")
 	t.Cleanup(func() {
 		for _, card := range cards {
-			write(t, card.device+"/sriov_numvfs", "0")
-			run(t, "ip link set "+card.name+" down mtu 1500")
+			requireWrite(t, card.device+"/sriov_numvfs", "0")
+			requireRun(t, "ip link set "+card.name+" down mtu 1500")
 		}
 		os.RemoveAll("/dev/" + gres.Directory)
 	})
@@ -67,15 +67,15 @@ gres = "nic:rail%[1]d"
 	require.NoError(c.t, os.WriteFile(c.dir+"/network.toml", []byte(text), 0o644))
 }
 
-func (c *vfCommand) gojail(words string) (string, error) {
+func (c *vfCommand) runGojail(words string) (string, error) {
 	binary, err := filepath.Abs(filepath.Join(repository, "build/releases", harness.Release(), "sbin/gojail"))
 	require.NoError(c.t, err)
-	return try(fmt.Sprintf("%s %s --config=%[3]s/gojail.toml --state=%[3]s/state/n1 --node=n1 %s", c.before, binary, c.dir, words))
+	return tryRun(fmt.Sprintf("%s %s --config=%[3]s/gojail.toml --state=%[3]s/state/n1 --node=n1 %s", c.before, binary, c.dir, words))
 }
 
 // listRows returns the rows of gojail vf ls.
 func (c *vfCommand) listRows() []inventory.Row {
-	out, err := c.gojail("vf ls --json")
+	out, err := c.runGojail("vf ls --json")
 	require.NoError(c.t, err, out)
 	var list struct{ VFs []inventory.Row }
 	require.NoError(c.t, json.Unmarshal([]byte(out), &list), out)
@@ -94,11 +94,11 @@ func TestVFCommand(t *testing.T) {
 	capabilities, _, _ := strings.Cut(rest, "\n")
 	c.before = "setpriv --no-new-privs --bounding-set -all," + strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(capabilities, "CAP_", "+")), " ", ",")
 
-	out, err := c.gojail("vf apply --dry-run")
+	out, err := c.runGojail("vf apply --dry-run")
 	require.NoError(t, err, out)
 	assert.Contains(t, out, "VFs")
 	assert.Equal(t, -1, c.listRows()[0].VF, "nothing was done")
-	out, err = c.gojail("vf apply")
+	out, err = c.runGojail("vf apply")
 	require.NoError(t, err, out)
 	t.Log(out)
 	rows := c.listRows()
@@ -110,31 +110,31 @@ func TestVFCommand(t *testing.T) {
 		_, err := os.Stat(fmt.Sprintf("/dev/gojail/nic_%d", i))
 		assert.NoError(t, err)
 	}
-	out, err = c.gojail("vf apply")
+	out, err = c.runGojail("vf apply")
 	require.NoError(t, err, out)
 	assert.Equal(t, "nothing to do: the node matches network.toml", out)
-	out, err = c.gojail("gres")
+	out, err = c.runGojail("gres")
 	require.NoError(t, err, out)
 	assert.Contains(t, out, "NodeName=n1 Gres=nic:rail0:2,nic:rail1:2")
-	out, _ = c.gojail("check --quiet")
+	out, _ = c.runGojail("check --quiet")
 	assert.NotContains(t, out, "FAIL  network", "%s", out)
 
 	makeNamespace(t, "job")
 	vf{pci: rows[1].PCI}.moveInto(t, "job", "192.0.2.1")
 	assert.Equal(t, "elsewhere", c.listRows()[1].State)
 	c.writeConf(all, "vfs_ = 3")
-	out, err = c.gojail("vf apply")
+	out, err = c.runGojail("vf apply")
 	require.Error(t, err)
 	assert.Contains(t, out, "network.toml")
 	c.writeConf(all, "trust = false")
-	out, err = c.gojail("vf apply")
+	out, err = c.runGojail("vf apply")
 	require.NoError(t, err, out)
 	assert.NotContains(t, out, all[0].name+" ("+filepath.Base(all[0].device)+"): VF 1", "that one is left alone")
 	assert.Contains(t, out, "VF 0 trust: on -> off")
 	text, err := os.ReadFile(c.dir + "/network.toml")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(c.dir+"/network.toml", []byte(strings.ReplaceAll(string(text), "vfs = 2", "vfs = 3")), 0o644))
-	out, err = c.gojail("vf apply")
+	out, err = c.runGojail("vf apply")
 	require.Error(t, err)
 	assert.Contains(t, out, "VF 1 ("+rows[1].PCI+") is in another network namespace")
 	assert.Len(t, c.listRows(), 4)

@@ -27,7 +27,7 @@ func startSystemd(t *testing.T, cards []card) func(line string) (string, error) 
 		t.Skip("this release's root has no systemd")
 	}
 	// Else it updates caches of a new system first: ldconfig alone can take a minute here.
-	run(t, "touch /etc/.updated /var/.updated")
+	requireRun(t, "touch /etc/.updated /var/.updated")
 	const group = "/sys/fs/cgroup/services"
 	require.NoError(t, os.MkdirAll(group, 0o755))
 	inside := "mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec env container=test " + systemd + " --system --unit=basic.target"
@@ -40,33 +40,33 @@ func startSystemd(t *testing.T, cards []card) func(line string) (string, error) 
 			names, err := os.ReadDir(c.device + "/net")
 			require.NoError(t, err)
 			if now := names[0].Name(); now != c.name {
-				run(t, fmt.Sprintf("ip link set %s down && ip link set %[1]s name %s", now, cards[i].name))
+				requireRun(t, fmt.Sprintf("ip link set %s down && ip link set %[1]s name %s", now, cards[i].name))
 			}
 		}
-		poll(t, "the end of systemd", func() bool {
-			_, err := try("find " + group + " -depth -type d -exec rmdir {} +")
+		waitFor(t, "the end of systemd", func() bool {
+			_, err := tryRun("find " + group + " -depth -type d -exec rmdir {} +")
 			return err == nil
 		})
 	})
 	var one string
-	poll(t, "systemd", func() bool {
+	waitFor(t, "systemd", func() bool {
 		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid))
 		one = strings.TrimSpace(string(children))
 		_, err := strconv.Atoi(one)
 		return err == nil
 	})
 	within := func(line string) (string, error) {
-		return try("nsenter --target=" + one + " --pid --mount --cgroup sh -c '" + line + "'")
+		return tryRun("nsenter --target=" + one + " --pid --mount --cgroup sh -c '" + line + "'")
 	}
-	poll(t, "systemd to be up", func() bool {
+	waitFor(t, "systemd to be up", func() bool {
 		state, _ := within("systemctl is-system-running --wait") // asked over and over it would be slower still
 		return state == "running" || state == "degraded"
 	})
 	return within
 }
 
-// install copies a file to where `make install` puts it, until the end of the test.
-func install(t *testing.T, from, to string, change func(string) string) {
+// installFile copies a file to where `make install` puts it, until the end of the test.
+func installFile(t *testing.T, from, to string, change func(string) string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, from))
 	require.NoError(t, err)
@@ -80,10 +80,10 @@ func install(t *testing.T, from, to string, change func(string) string) {
 func TestVFService(t *testing.T) {
 	all := findCards(t)
 	as := func(text string) string { return text }
-	install(t, filepath.Join("build/releases", harness.Release(), "sbin/gojail"), "/usr/local/sbin/gojail", as)
-	install(t, "packaging/systemd/gojail-vf.service", "/etc/systemd/system/gojail-vf.service", as)
-	install(t, "packaging/udev/80-gojail-vf.rules", "/etc/udev/rules.d/80-gojail-vf.rules", as)
-	install(t, "network.toml.example", "/etc/gojail/network.toml", func(string) string {
+	installFile(t, filepath.Join("build/releases", harness.Release(), "sbin/gojail"), "/usr/local/sbin/gojail", as)
+	installFile(t, "packaging/systemd/gojail-vf.service", "/etc/systemd/system/gojail-vf.service", as)
+	installFile(t, "packaging/udev/80-gojail-vf.rules", "/etc/udev/rules.d/80-gojail-vf.rules", as)
+	installFile(t, "network.toml.example", "/etc/gojail/network.toml", func(string) string {
 		return fmt.Sprintf("[[policy]]\nname = \"all\"\nnic = { root = [%q] }\nvfs = 2\ntrust = true\nrdma = \"exclusive\"\n"+
 			"[[pool]]\nname = \"rail0\"\nsubnet = \"10.0.0.0/24\"\nnodes = \"vm\"\nper_node = 2\n"+
 			"[[rail]]\nname = \"rail0\"\npolicy = \"all\"\npools = [\"rail0\"]\ngres = \"nic:rail0\"\n", filepath.Base(all[0].device))
@@ -92,8 +92,8 @@ func TestVFService(t *testing.T) {
 		os.RemoveAll("/dev/" + gres.Directory)
 		os.RemoveAll("/run/gojail")
 		os.Remove("/etc/modprobe.d/gojail-rdma.conf")
-		write(t, all[0].device+"/sriov_numvfs", "0")
-		poll(t, "the RDMA mode", func() bool { _, err := try("rdma system set netns shared"); return err == nil })
+		requireWrite(t, all[0].device+"/sriov_numvfs", "0")
+		waitFor(t, "the RDMA mode", func() bool { _, err := tryRun("rdma system set netns shared"); return err == nil })
 	})
 	within := startSystemd(t, all)
 	out, err := within("systemctl start gojail-vf.service; systemctl --no-pager --full --lines=50 status gojail-vf.service")
@@ -102,14 +102,14 @@ func TestVFService(t *testing.T) {
 	for i := range 2 {
 		assert.FileExists(t, fmt.Sprintf("/dev/gojail/nic_%d", i))
 		device := fmt.Sprintf("%s/virtfn%d", all[0].device, i)
-		assert.Equal(t, "igbvf", run(t, "basename $(readlink "+device+"/driver)"))
-		poll(t, "udev's mark", func() bool {
+		assert.Equal(t, "igbvf", requireRun(t, "basename $(readlink "+device+"/driver)"))
+		waitFor(t, "udev's mark", func() bool {
 			properties, _ := within("udevadm info --query=property " + device + "/net/*")
 			return strings.Contains(properties, "NM_UNMANAGED=1") && strings.Contains(properties, "GOJAIL_VF=1")
 		})
 	}
-	assert.Contains(t, run(t, "rdma system"), "netns exclusive")
-	assert.Contains(t, run(t, "cat /etc/modprobe.d/gojail-rdma.conf"), "netns_mode=0")
+	assert.Contains(t, requireRun(t, "rdma system"), "netns exclusive")
+	assert.Contains(t, requireRun(t, "cat /etc/modprobe.d/gojail-rdma.conf"), "netns_mode=0")
 	out, err = within("systemctl restart gojail-vf.service; systemctl --no-pager --lines=2 status gojail-vf.service")
 	require.NoError(t, err, out)
 	assert.Contains(t, out, "nothing to do")
