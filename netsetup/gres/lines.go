@@ -5,7 +5,6 @@ package gres
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gojail/gojail/netsetup/config"
@@ -22,38 +21,32 @@ type group struct {
 // FormatLines returns the node's lines for gres.conf and for slurm.conf. The Gres= of the
 // latter belongs in the node's existing NodeName line.
 func FormatLines(cfg *config.Config, inv *inventory.Inventory, node string) (gresConf, slurmConf string, err error) {
-	devices, err := ListDevices(cfg, inv)
-	if err != nil {
-		return "", "", err
+	groups, notes, err := listGroups(cfg, inv)
+	if err != nil || len(groups) == 0 {
+		return notes, "", err
 	}
-	groups, notes := groupGPUs(inv)
-	for _, d := range devices {
-		groups = addDevice(groups, group{d.Name, d.Type, inv.ListCores(d.VF.CPUs), d.pathPrefix(deviceDirectory), []int{d.Index}})
-	}
-	var names, counts []string
-	total := map[string]int{}
+	var names []string
 	for _, g := range groups {
 		gresConf += g.format(node)
-		typed := g.name
-		if g.kind != "" {
-			typed += ":" + g.kind
-		}
-		if total[typed] == 0 {
-			counts = append(counts, typed)
-		}
-		total[typed] += len(g.numbers)
 		if !slices.Contains(names, g.name) {
 			names = append(names, g.name)
 		}
 	}
-	if len(groups) == 0 {
-		return notes, "", nil
-	}
-	for i, typed := range counts {
-		counts[i] = typed + ":" + strconv.Itoa(total[typed])
-	}
-	slurmConf = fmt.Sprintf("GresTypes=%s\nNodeName=%s Gres=%s\n", strings.Join(names, ","), node, strings.Join(counts, ","))
+	slurmConf = fmt.Sprintf("GresTypes=%s\nNodeName=%s Gres=%s\n", strings.Join(names, ","), node, formatCounts(countGroups(groups)))
 	return gresConf + notes, slurmConf, nil
+}
+
+// listGroups returns the lines of the node's GPUs and VFs, and comments on those that Slurm cannot use.
+func listGroups(cfg *config.Config, inv *inventory.Inventory) (groups []group, notes string, err error) {
+	devices, err := ListDevices(cfg, inv)
+	if err != nil {
+		return nil, "", err
+	}
+	groups, notes = groupGPUs(inv)
+	for _, d := range devices {
+		groups = addDevice(groups, group{d.Name, d.Type, inv.ListCores(d.VF.CPUs), d.pathPrefix(deviceDirectory), []int{d.Index}})
+	}
+	return groups, notes, nil
 }
 
 // deviceDirectory is the directory in Slurm's files, whatever roots the inventory was read

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/gres"
+)
+
+// scontrolTime is how long slurmctld may take to answer.
+const scontrolTime = 30 * time.Second
+
+func newNodeConfCommand(n *localNode) *cobra.Command {
+	var compare bool
+	cmd := &cobra.Command{
+		Use:   "node-conf",
+		Short: "Print what a dynamic node tells slurmctld about its GPUs, VFs and jails",
+		Long: `Prints one line for slurmd -Z --conf: Gres, with GPUs under the type that
+AutoDetect=nvml gives them and VFs as network.toml names them, and Features:
+gojail, and jail-NAME for each jail of gojail.toml. slurmd finds CPUs and memory
+itself. gres.conf needs the lines that gojail gres prints. The VFs must exist
+(gojail vf apply).
+
+With --check: asks slurmctld for the node (scontrol show node), and prints each
+difference in GRES, and each feature that slurmctld lacks. slurmctld makes a
+node INVAL that registers with fewer GRES than slurmctld has for it. GRES of
+names that are not gojail's are left out; of GPUs only NVIDIA's are counted. The
+exit code is 1 if there is a difference.`,
+		Example: `  slurmd -Z --conf "$(gojail node-conf)"
+  gojail node-conf --check`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			own, err := n.describeNode(cmd)
+			if err != nil {
+				return err
+			}
+			if !compare {
+				fmt.Fprintln(cmd.OutOrStdout(), own)
+				return nil
+			}
+			known, err := n.askForNode(cmd.Context())
+			if err != nil {
+				return err
+			}
+			differences := own.Compare(known)
+			for _, line := range differences {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", n.Name, line)
+			}
+			if differences != nil {
+				return silentExit(1)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&compare, "check", false, "compare with what slurmctld has for this node")
+	return cmd
+}
+
+// describeNode returns what the node has. A node without a network.toml has no VFs.
+func (n *localNode) describeNode(cmd *cobra.Command) (gres.NodeConf, error) {
+	jails, err := n.loadConfig()
+	if err != nil {
+		return gres.NodeConf{}, err
+	}
+	cfg, err := n.loadNetwork()
+	if errors.Is(err, fs.ErrNotExist) && !cmd.Flags().Changed("network") {
+		cfg, err = &config.Config{Path: n.network, Node: n.Name}, nil
+	}
+	if err != nil {
+		return gres.NodeConf{}, err
+	}
+	h, err := n.openHardware()
+	if err != nil {
+		return gres.NodeConf{}, err
+	}
+	defer h.names.Close()
+	inv, err := h.readInventory()
+	if err != nil {
+		return gres.NodeConf{}, err
+	}
+	features := []string{"gojail"}
+	for _, name := range jails.JailNames() {
+		features = append(features, "jail-"+name)
+	}
+	return gres.DescribeNode(cfg, inv, features)
+}
+
+// askForNode returns what slurmctld knows of the node.
+func (n *localNode) askForNode(ctx context.Context) (gres.NodeConf, error) {
+	path, err := exec.LookPath("scontrol")
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return gres.NodeConf{}, fmt.Errorf("cannot find scontrol in PATH: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, scontrolTime)
+	defer cancel()
+	c := command.Command{Path: path, Args: []string{"--oneliner", "show", "node", n.Name}}
+	if conf, given := os.LookupEnv("SLURM_CONF"); given {
+		c.Env = []string{"SLURM_CONF=" + conf}
+	}
+	text, err := command.Run(ctx, c)
+	if err != nil {
+		return gres.NodeConf{}, fmt.Errorf("cannot ask slurmctld for the node %s: %w", n.Name, err)
+	}
+	return gres.ParseNode(text, n.Name)
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestNodeConf(t *testing.T) {
+	s := newNetSite(t, networkText)
+	_, _, err := s.gojail("node-conf")
+	assert.ErrorContains(t, err, "run `gojail vf apply` first")
+	_, _, err = s.gojail("vf", "apply")
+	require.NoError(t, err)
+	out, _, err := s.gojail("node-conf")
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(out, "Gres=nic:rail0:2 Features=gojail,jail-") && strings.Count(out, "\n") == 1, out)
+
+	// Without a network.toml there are no VFs, and a mistake in it is none of that.
+	s.writeFile(t, "defualt = \"x\"\n")
+	_, _, err = s.gojail("node-conf")
+	assert.ErrorContains(t, err, "defualt")
+	require.NoError(t, os.Remove(filepath.Join(s.dir, "network.toml")))
+	out, _, err = s.gojail("node-conf")
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(out, "Features=gojail,jail-"), out)
+}
+
+func TestNodeConfCheckWithoutScontrol(t *testing.T) {
+	s := newNetSite(t, "")
+	t.Setenv("PATH", t.TempDir())
+	_, _, err := s.gojail("node-conf", "--check")
+	assert.ErrorContains(t, err, "cannot find scontrol in PATH")
+}

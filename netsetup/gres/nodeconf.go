@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gres
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/inventory"
+)
+
+// NodeConf is what slurmd --conf, or slurmctld, says of a node.
+type NodeConf struct {
+	counts   []typedCount
+	features []string
+}
+
+// typedCount is "gpu:h100:4"; typed is "gpu:h100", or "gpu".
+type typedCount struct {
+	typed string
+	count int
+}
+
+// DescribeNode returns what the node has.
+func DescribeNode(cfg *config.Config, inv *inventory.Inventory, features []string) (NodeConf, error) {
+	groups, _, err := listGroups(cfg, inv)
+	return NodeConf{countGroups(groups), features}, err
+}
+
+// String returns the line for slurmd --conf.
+func (c NodeConf) String() string {
+	var words []string
+	if len(c.counts) > 0 {
+		words = append(words, "Gres="+formatCounts(c.counts))
+	}
+	if len(c.features) > 0 {
+		words = append(words, "Features="+strings.Join(c.features, ","))
+	}
+	return strings.Join(words, " ")
+}
+
+// countGroups returns the number of devices of each name and type, in the order of gres.conf.
+func countGroups(groups []group) (list []typedCount) {
+	for _, g := range groups {
+		typed := g.name
+		if g.kind != "" {
+			typed += ":" + g.kind
+		}
+		i := slices.IndexFunc(list, func(c typedCount) bool { return c.typed == typed })
+		if i < 0 {
+			i, list = len(list), append(list, typedCount{typed: typed})
+		}
+		list[i].count += len(g.numbers)
+	}
+	return list
+}
+
+func formatCounts(counts []typedCount) string {
+	var words []string
+	for _, c := range counts {
+		words = append(words, c.typed+":"+strconv.Itoa(c.count))
+	}
+	return strings.Join(words, ",")
+}
+
+var (
+	shownName     = regexp.MustCompile(`^NodeName=(\S+) `)
+	shownGRES     = regexp.MustCompile(` Gres=(\S+) `)
+	shownFeatures = regexp.MustCompile(` AvailableFeatures=(\S+) `)
+	// The sockets of a GRES, as in "gpu:h100:4(S:0-1)".
+	sockets = regexp.MustCompile(`\([^)]*\)`)
+)
+
+// ParseNode reads the output of "scontrol --oneliner show node NAME".
+func ParseNode(text, node string) (c NodeConf, err error) {
+	if m := shownName.FindStringSubmatch(text); m == nil || m[1] != node || strings.Count(text, "NodeName=") != 1 {
+		return c, fmt.Errorf("scontrol show node did not show exactly the node %s", node)
+	}
+	if m := shownFeatures.FindStringSubmatch(text); m != nil && m[1] != "(null)" {
+		c.features = strings.Split(m[1], ",")
+	}
+	m := shownGRES.FindStringSubmatch(text)
+	if m == nil || m[1] == "(null)" {
+		return c, nil
+	}
+	for word := range strings.SplitSeq(sockets.ReplaceAllString(m[1], ""), ",") {
+		colon := strings.LastIndex(word, ":")
+		count, err := strconv.Atoi(word[colon+1:])
+		if colon < 0 || err != nil {
+			// Without a number it is one (slurm.conf(5)).
+			c.counts = append(c.counts, typedCount{word, 1})
+			continue
+		}
+		c.counts = append(c.counts, typedCount{word[:colon], count})
+	}
+	return c, nil
+}
+
+// Compare returns a line for each difference between what the node has and what slurmctld knows. GRES of names that
+// the node does not have from gojail, but for GPUs and "nic", are the site's own, and so are further features.
+// Where slurmctld has no types, it compares the sum.
+func (c NodeConf) Compare(known NodeConf) (lines []string) {
+	theirs := map[string]int{}
+	names := map[string]bool{"gpu": true, "nic": true}
+	for _, k := range known.counts {
+		theirs[k.typed] += k.count
+	}
+	own := map[string]int{}
+	for _, o := range c.counts {
+		name, _, _ := strings.Cut(o.typed, ":")
+		names[name] = true
+		if _, untyped := theirs[name]; untyped {
+			o.typed = name
+		}
+		own[o.typed] += o.count
+	}
+	all := maps.Clone(own)
+	maps.Copy(all, theirs)
+	for _, typed := range slices.Sorted(maps.Keys(all)) {
+		name, _, _ := strings.Cut(typed, ":")
+		switch has, knows := own[typed], theirs[typed]; {
+		case !names[name] || has == knows:
+		case has < knows:
+			lines = append(lines, fmt.Sprintf("has %d of %s, slurmctld expects %d and makes the node INVAL", has, typed, knows))
+		default:
+			lines = append(lines, fmt.Sprintf("has %d of %s, slurmctld knows of %d; the others are not used", has, typed, knows))
+		}
+	}
+	for _, feature := range c.features {
+		if !slices.Contains(known.features, feature) {
+			lines = append(lines, "slurmctld does not know the feature "+feature)
+		}
+	}
+	return lines
+}
