@@ -32,7 +32,8 @@ sandbox.
 
 VFs and addresses of such jobs are released, and quarantined VFs are retried.
 
-Then it tells the store of jails which versions this node uses, see "gojail jail gc".`,
+Then it tells the store of jails which versions this node uses, see
+"gojail jail gc".`,
 		Example: `  gojail sweep`,
 		Args:    takeNoArgument("it handles all jobs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
