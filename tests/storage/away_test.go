@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// cut cuts a host's link and returns when each answer of the server's is old enough to be asked for anew.
-func (h *host) cut(t *testing.T) {
+// cutLink cuts a host's link and returns when each answer of the server's is old enough to be asked for anew.
+func (h *host) cutLink(t *testing.T) {
 	t.Helper()
 	require.NoError(t, h.client.Cut())
 	expire()
@@ -28,37 +28,37 @@ func expire() {
 	harness.Poll(harness.Timeout, func() bool { return time.Since(since) > 3*time.Second })
 }
 
-// silent expects a launch that failed by its deadline, with one line that names the storage.
-func silent(t *testing.T, r harness.Result) {
+// requireSilentStorage expects a launch that failed by its deadline, with one line that names the storage.
+func requireSilentStorage(t *testing.T, r harness.Result) {
 	t.Helper()
 	require.Positive(t, r.Code, "it failed by itself: %v", r)
-	refused(t, "storage", r)
-	refused(t, "open", r)
-	refused(t, "answer", r)
+	requireRefused(t, "storage", r)
+	requireRefused(t, "open", r)
+	requireRefused(t, "answer", r)
 }
 
-// undisturbed expects that Slurm goes on as if nothing were: no job is left on a node, and none is drained.
-func undisturbed(t *testing.T, b *testBed) {
+// requireUndisturbed expects that Slurm goes on as if nothing were: no job is left on a node, and none is drained.
+func requireUndisturbed(t *testing.T, b *testBed) {
 	t.Helper()
-	assert.True(t, b.waitEmpty(), b.cluster.Drained())
+	assert.True(t, b.waitForNoJob(), b.cluster.Drained())
 	assert.Empty(t, b.cluster.Drained())
 	assert.Empty(t, b.cluster.Find("slurmstepd:"))
 }
 
-// back restores the link of n1 and expects that steps run again and nothing is left of those that did not.
-func back(t *testing.T, b *testBed, before []string) {
+// restoreLink restores the link of n1 and expects that steps run again and nothing is left of those that did not.
+func restoreLink(t *testing.T, b *testBed, before []string) {
 	t.Helper()
 	require.NoError(t, b.hosts["n1"].client.Restore())
 	var r harness.Result
 	assert.True(t, harness.Poll(harness.Timeout, func() bool {
-		r = b.srun("open", "n1", "cat", "/etc/gojail-jail")
+		r = b.runStep("open", "n1", "cat", "/etc/gojail-jail")
 		return r.Code == 0
 	}), "steps run again: %v", r)
 	assert.Equal(t, "open", strings.TrimSpace(r.Stdout))
-	undisturbed(t, b)
+	requireUndisturbed(t, b)
 	var now []string
 	assert.True(t, harness.Poll(harness.Timeout, func() bool {
-		now = b.inventory()
+		now = b.listLeftovers()
 		return len(now) <= len(before)
 	}), "something is left")
 	assert.Subset(t, before, now)
@@ -70,8 +70,8 @@ var (
 	remaining = regexp.MustCompile(` deadline=\d+`)
 )
 
-// inventory is what launches on n1 must not add to.
-func (b *testBed) inventory() []string {
+// listLeftovers is what launches on n1 must not add to.
+func (b *testBed) listLeftovers() []string {
 	var items []string
 	for _, item := range b.cluster.Inventory("/run/gojail/n1/jobs") {
 		if !passing.MatchString(item) {
@@ -81,43 +81,43 @@ func (b *testBed) inventory() []string {
 	return items
 }
 
-// warm makes a template and returns what is there then.
-func (b *testBed) warm(t *testing.T) []string {
+// warmUp makes a template and returns what is there then.
+func (b *testBed) warmUp(t *testing.T) []string {
 	t.Helper()
-	prints(t, "open", b.srun("open", "n1", "cat", "/etc/gojail-jail"))
-	require.True(t, b.waitEmpty())
-	return b.inventory()
+	requireOutput(t, "open", b.runStep("open", "n1", "cat", "/etc/gojail-jail"))
+	require.True(t, b.waitForNoJob())
+	return b.listLeftovers()
 }
 
 func TestServerAwayFromAColdNode(t *testing.T) {
-	b := bed(t)
-	before := b.warm(t)
-	require.Zero(t, b.hosts["n1"].gojail("reload").Code)
-	b.hosts["n1"].cut(t)
-	silent(t, b.srun("open", "n1", "true"))
-	undisturbed(t, b)
-	prints(t, "open", b.srun("open", "n2", "cat", "/etc/gojail-jail"))
-	back(t, b, before)
+	b := sharedBed(t)
+	before := b.warmUp(t)
+	require.Zero(t, b.hosts["n1"].runGojail("reload").Code)
+	b.hosts["n1"].cutLink(t)
+	requireSilentStorage(t, b.runStep("open", "n1", "true"))
+	requireUndisturbed(t, b)
+	requireOutput(t, "open", b.runStep("open", "n2", "cat", "/etc/gojail-jail"))
+	restoreLink(t, b, before)
 }
 
 func TestServerAwayFromAWarmNode(t *testing.T) {
-	b := bed(t)
-	before := b.warm(t)
-	b.hosts["n1"].cut(t)
-	silent(t, b.srun("open", "n1", "true"))
-	undisturbed(t, b)
-	job := b.batch("open", "n1", "true", "--output=/home/alice/never")
+	b := sharedBed(t)
+	before := b.warmUp(t)
+	b.hosts["n1"].cutLink(t)
+	requireSilentStorage(t, b.runStep("open", "n1", "true"))
+	requireUndisturbed(t, b)
+	job := b.runBatch("open", "n1", "true", "--output=/home/alice/never")
 	assert.NotContains(t, []string{"COMPLETED", "RUNNING", "COMPLETING", ""}, job.State, job)
-	undisturbed(t, b)
-	prints(t, "n1", b.cluster.Run(harness.Alice, "srun", "-wn1", "sh", "-c", "echo $SLURMD_NODENAME"))
-	back(t, b, before)
+	requireUndisturbed(t, b)
+	requireOutput(t, "n1", b.cluster.Run(harness.Alice, "srun", "-wn1", "sh", "-c", "echo $SLURMD_NODENAME"))
+	restoreLink(t, b, before)
 }
 
 // TestServerAwayFromARunningJob: what runs waits for the server as with any hard mount, a
 // further step is refused, and scancel ends both.
 func TestServerAwayFromARunningJob(t *testing.T) {
-	b := bed(t)
-	before := b.warm(t)
+	b := sharedBed(t)
+	before := b.warmUp(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	job := b.cluster.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"salloc", "-wn1", "--no-shell", "--job-name=away"}})
@@ -134,46 +134,46 @@ func TestServerAwayFromARunningJob(t *testing.T) {
 	var out lines
 	long.Stdout, long.Stderr = &out, &out
 	require.NoError(t, long.Start())
-	require.True(t, harness.Poll(harness.Timeout, func() bool { return out.has("runs") }), out.String())
-	b.hosts["n1"].cut(t)
-	silent(t, step("true"))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return out.hasLine("runs") }), out.String())
+	b.hosts["n1"].cutLink(t)
+	requireSilentStorage(t, step("true"))
 	_, err = in.Write([]byte("on\n"))
 	require.NoError(t, err)
 	require.NoError(t, b.hosts["n1"].client.Restore())
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return out.has("open") }), out.String())
-	prints(t, "open", step("cat", "/etc/gojail-jail"))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return out.hasLine("open") }), out.String())
+	requireOutput(t, "open", step("cat", "/etc/gojail-jail"))
 	require.NoError(t, in.Close())
 	assert.NoError(t, long.Wait(), out.String())
 	require.Zero(t, b.cluster.Root("scancel", id).Code)
-	back(t, b, before)
+	restoreLink(t, b, before)
 }
 
 // TestCommandsWhileTheServerIsAway: no command of an administrator's hangs, and check names the storage.
 func TestCommandsWhileTheServerIsAway(t *testing.T) {
-	b := bed(t)
-	b.warm(t)
+	b := sharedBed(t)
+	b.warmUp(t)
 	h := b.hosts["n1"]
-	h.cut(t)
-	r := h.gojail("check")
+	h.cutLink(t)
+	r := h.runGojail("check")
 	assert.Equal(t, 1, r.Code, r)
 	assert.Contains(t, r.Stdout, "FAIL  jail open: ", r)
 	assert.Contains(t, r.Stdout, "storage", r)
 	for _, command := range []string{"ls", "sweep", "reload"} {
-		r := h.gojail(command)
+		r := h.runGojail(command)
 		assert.GreaterOrEqual(t, r.Code, 0, "gojail %s ends: %v", command, r)
 	}
 }
 
 // TestHealthCheckWhileTheServerIsAway: the node is drained with the storage as the reason, and comes back by itself.
 func TestHealthCheckWhileTheServerIsAway(t *testing.T) {
-	b := bed(t)
-	b.warm(t)
+	b := sharedBed(t)
+	b.warmUp(t)
 	h := b.hosts["n1"]
-	run := func() harness.Result { return h.root("gojail-healthcheck", "--node=n1") }
+	run := func() harness.Result { return h.runAsRoot("gojail-healthcheck", "--node=n1") }
 	state := func() string { return b.cluster.NodeState("n1") }
 	require.GreaterOrEqual(t, run().Code, 0)
 	require.Equal(t, "idle", state(), b.cluster.Drained())
-	h.cut(t)
+	h.cutLink(t)
 	var r harness.Result
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		r = run()

@@ -15,23 +15,23 @@ import (
 	"github.com/gojail/gojail/tests/storage/nfs"
 )
 
-// serverMount mounts a file system in the server's tree, for the rest of the test, and exports it to all.
-func (b *testBed) serverMount(t *testing.T, fsid int, args ...string) {
+// mountOnServer mounts a file system in the server's tree, for the rest of the test, and exports it to all.
+func (b *testBed) mountOnServer(t *testing.T, fsid int, args ...string) {
 	t.Helper()
-	require.NoError(t, os.MkdirAll(b.file("more"), 0o755))
+	require.NoError(t, os.MkdirAll(b.serverPath("more"), 0o755))
 	require.NoError(t, b.server.Mount("/export/more", args...))
 	t.Cleanup(func() {
 		assert.NoError(t, b.server.Unmount("/export/more"))
-		os.RemoveAll(b.file("more"))
+		os.RemoveAll(b.serverPath("more"))
 	})
-	b.exportMore(t, "/export/more", "rw,no_root_squash", fsid, nfs.Everybody)
+	b.exportMore(t, "/export/more", "rw,no_root_squash", fsid, nfs.AllClients)
 }
 
 // copyByAdmin copies a small jail to /nfs/more/jail, on the host that the exports trust.
 func (b *testBed) copyByAdmin(t *testing.T, version string) {
 	t.Helper()
 	staging := b.makeStaging(t, version)
-	r := b.hosts["admin"].root("cp", "-a", "/nfs/open/"+staging, "/nfs/more/jail")
+	r := b.hosts["admin"].runAsRoot("cp", "-a", "/nfs/open/"+staging, "/nfs/more/jail")
 	require.Zero(t, r.Code, r)
 }
 
@@ -40,81 +40,81 @@ const fill = `n=0; while : >/nfs/more/fill-$n; do n=$((n+1)); done 2>/dev/null; 
 
 // TestServerFull: a jail on a full file system runs, and what cannot be written is said by the kernel.
 func TestServerFull(t *testing.T) {
-	b := bed(t)
-	b.serverMount(t, 5, "-t", "tmpfs", "-o", "size=24m,nr_inodes=200", "tmpfs")
+	b := sharedBed(t)
+	b.mountOnServer(t, 5, "-t", "tmpfs", "-o", "size=24m,nr_inodes=200", "tmpfs")
 	b.mountMore(t, "/export/more", "actimeo=1")
-	b.withJail(t, "more", "/nfs/more/jail", "")
+	b.addJail(t, "more", "/nfs/more/jail", "")
 	b.copyByAdmin(t, "full")
 	admin := b.hosts["admin"]
-	admin.root("sh", "-c", fill)
-	r := admin.gojailOf("n1", "init", "more")
+	admin.runAsRoot("sh", "-c", fill)
+	r := admin.runGojailOf("n1", "init", "more")
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, r.Stderr, "full", r)
 	assert.Len(t, strings.Split(strings.TrimSpace(r.Stderr), "\n"), 1, r)
-	admin.root("sh", "-c", "rm /nfs/more/fill-*")
-	b.initialize(t, "more")
-	admin.root("sh", "-c", fill)
-	eventually(t, "full", b.cat("more", "n1"))
+	admin.runAsRoot("sh", "-c", "rm /nfs/more/fill-*")
+	b.initializeJail(t, "more")
+	admin.runAsRoot("sh", "-c", fill)
+	waitForOutput(t, "full", b.catVersion("more", "n1"))
 	r = b.cluster.Run(harness.Alice, "srun", "-wn1", "--jail=more", "sh", "-c", "echo text >new")
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, strings.ToLower(r.Stderr), "no space left on device", r)
-	undisturbed(t, b)
+	requireUndisturbed(t, b)
 }
 
 // TestReadOnlyExport: the server lets no node write. Steps run; --output into the jail is refused as Slurm does.
 func TestReadOnlyExport(t *testing.T) {
-	b := bed(t)
-	t.Cleanup(func() { os.RemoveAll(b.file("more")) })
-	makeSmallJail(t, b.file("more/jail"), "readonly")
-	b.exportMore(t, "/export/more", "ro,no_root_squash", 6, nfs.Everybody)
+	b := sharedBed(t)
+	t.Cleanup(func() { os.RemoveAll(b.serverPath("more")) })
+	makeSmallJail(t, b.serverPath("more/jail"), "readonly")
+	b.exportMore(t, "/export/more", "ro,no_root_squash", 6, nfs.AllClients)
 	b.exportMore(t, "/export/more", "rw,no_root_squash", 6, b.hosts["admin"].client.Address)
 	b.mountMore(t, "/export/more", "actimeo=1")
-	b.withJail(t, "more", "/nfs/more/jail", "")
-	r := b.hosts["n1"].gojail("init", "more")
+	b.addJail(t, "more", "/nfs/more/jail", "")
+	r := b.hosts["n1"].runGojail("init", "more")
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, r.Stderr, "read-only", r)
-	b.initialize(t, "more")
-	eventually(t, "readonly", b.cat("more", "n1"))
+	b.initializeJail(t, "more")
+	waitForOutput(t, "readonly", b.catVersion("more", "n1"))
 	r = b.cluster.Run(harness.Alice, "srun", "-wn1", "--jail=more", "sh", "-c", "echo x >x")
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, strings.ToLower(r.Stderr), "read-only file system", r)
 	job := b.cluster.Batch(harness.Alice, "true", "-wn1", "--jail=more", "--output=/home/alice/out")
 	assert.Equal(t, "FAILED", job.State, job)
-	undisturbed(t, b)
-	r = b.hosts["n1"].gojail("check")
+	requireUndisturbed(t, b)
+	r = b.hosts["n1"].runGojail("check")
 	assert.Contains(t, r.Stdout, "jail more", r)
 }
 
 // TestNoTypesInDirectories: a file system that leaves the types of files out of
 // directories (d_type of readdir(3) is DT_UNKNOWN) will do.
 func TestNoTypesInDirectories(t *testing.T) {
-	b := bed(t)
+	b := sharedBed(t)
 	image := filepath.Join(b.server.Dir, "plain.ext4")
 	t.Cleanup(func() { os.Remove(image) })
 	_, err := b.server.Run("/usr/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^filetype", "/export/plain.ext4", "48M")
 	require.NoError(t, err)
-	b.serverMount(t, 7, "-o", "loop", image)
+	b.mountOnServer(t, 7, "-o", "loop", image)
 	b.mountMore(t, "/export/more")
-	b.withJail(t, "more", "/nfs/more/jail", "")
+	b.addJail(t, "more", "/nfs/more/jail", "")
 	b.copyByAdmin(t, "plain")
-	b.initialize(t, "more")
-	prints(t, "plain", b.cat("more", "n1")())
-	prints(t, "plain\nplain", b.cluster.Run(harness.Alice, "srun", "-N2", "--jail=more", "cat", "/etc/gojail-jail"))
-	r := b.hosts["n1"].gojail("check")
+	b.initializeJail(t, "more")
+	requireOutput(t, "plain", b.catVersion("more", "n1")())
+	requireOutput(t, "plain\nplain", b.cluster.Run(harness.Alice, "srun", "-N2", "--jail=more", "cat", "/etc/gojail-jail"))
+	r := b.hosts["n1"].runGojail("check")
 	assert.NotContains(t, r.Stdout, "FAIL", r)
 }
 
 // TestTwoInitsAtOnce: both find in the end what the one or the other made.
 func TestTwoInitsAtOnce(t *testing.T) {
-	b := bed(t)
-	t.Cleanup(func() { os.RemoveAll(b.file("more")) })
-	makeSmallJail(t, b.file("more/jail"), "two")
-	b.exportMore(t, "/export/more", "rw,no_root_squash", 8, nfs.Everybody)
+	b := sharedBed(t)
+	t.Cleanup(func() { os.RemoveAll(b.serverPath("more")) })
+	makeSmallJail(t, b.serverPath("more/jail"), "two")
+	b.exportMore(t, "/export/more", "rw,no_root_squash", 8, nfs.AllClients)
 	b.mountMore(t, "/export/more")
-	b.withJail(t, "more", "/nfs/more/jail", "")
+	b.addJail(t, "more", "/nfs/more/jail", "")
 	results := make(chan harness.Result)
 	for _, node := range harness.Nodes {
-		go func() { results <- b.hosts[node].gojail("init", "more") }()
+		go func() { results <- b.hosts[node].runGojail("init", "more") }()
 	}
 	for range harness.Nodes {
 		r := <-results
@@ -122,26 +122,26 @@ func TestTwoInitsAtOnce(t *testing.T) {
 		assert.Empty(t, r.Stderr, r)
 	}
 	for _, node := range harness.Nodes {
-		r := b.hosts[node].gojail("check")
+		r := b.hosts[node].runGojail("check")
 		assert.NotContains(t, r.Stdout, "FAIL", r)
 	}
-	prints(t, "two\ntwo", b.cluster.Run(harness.Alice, "srun", "-N2", "--jail=more", "--chdir=/", "cat", "/etc/gojail-jail"))
+	requireOutput(t, "two\ntwo", b.cluster.Run(harness.Alice, "srun", "-N2", "--jail=more", "--chdir=/", "cat", "/etc/gojail-jail"))
 }
 
 // TestMountThatAppearsLater: what an administrator mounts below the root after the
 // template was made is not in jobs until gojail reload, and disturbs none.
 func TestMountThatAppearsLater(t *testing.T) {
-	b := bed(t)
-	b.warm(t)
+	b := sharedBed(t)
+	b.warmUp(t)
 	n1 := b.hosts["n1"]
-	list := func() harness.Result { return b.srun("open", "n1", "ls", "/mnt/data") }
-	prints(t, "", list())
-	require.NoError(t, n1.mount("4.2", "/export/open", "/nfs/open/jail/mnt/data", "nosuid", "nodev"))
-	t.Cleanup(func() { assert.Zero(t, n1.root("umount", "-l", "/nfs/open/jail/mnt/data").Code) })
-	prints(t, "", list())
-	require.Zero(t, n1.gojail("reload").Code)
+	list := func() harness.Result { return b.runStep("open", "n1", "ls", "/mnt/data") }
+	requireOutput(t, "", list())
+	require.NoError(t, n1.mountPath("4.2", "/export/open", "/nfs/open/jail/mnt/data", "nosuid", "nodev"))
+	t.Cleanup(func() { assert.Zero(t, n1.runAsRoot("umount", "-l", "/nfs/open/jail/mnt/data").Code) })
+	requireOutput(t, "", list())
+	require.Zero(t, n1.runGojail("reload").Code)
 	r := list()
 	assert.Zero(t, r.Code, r)
 	t.Logf("after a reload /mnt/data has: %q", r.Stdout)
-	undisturbed(t, b)
+	requireUndisturbed(t, b)
 }

@@ -62,7 +62,7 @@ var common struct {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if common.bed != nil {
-		if err := common.bed.stop(); err != nil {
+		if err := common.bed.stopAll(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -70,10 +70,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// bed returns the shared test bed, as it was at the beginning: nodes idle, without templates.
-func bed(t *testing.T) *testBed {
+// sharedBed returns the shared test bed, as it was at the beginning: nodes idle, without templates.
+func sharedBed(t *testing.T) *testBed {
 	t.Helper()
-	if why := nfs.Missing(); why != "" {
+	if why := nfs.FindMissing(); why != "" {
 		t.Skip(why)
 	}
 	if why := harness.Missing(); why != "" {
@@ -86,7 +86,7 @@ func bed(t *testing.T) *testBed {
 	require.NoError(t, common.err)
 	b := common.bed
 	b.cluster.ShowLogs(t)
-	t.Cleanup(func() { b.restore(t) })
+	t.Cleanup(func() { b.restoreBed(t) })
 	return b
 }
 
@@ -95,7 +95,7 @@ func startBed() (b *testBed, err error) {
 	b = &testBed{hosts: map[string]*host{}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.stop())
+			err = errors.Join(err, b.stopAll())
 			b = nil
 		}
 	}()
@@ -115,12 +115,12 @@ func startBed() (b *testBed, err error) {
 			return b, err
 		}
 	}
-	if err := b.export(); err != nil {
+	if err := b.exportTrees(); err != nil {
 		return b, err
 	}
 	for _, name := range []string{"admin", "n1", "n2"} {
 		for _, tree := range trees {
-			if err := b.hosts[name].mount("4.2", "/export/"+tree, "/nfs/"+tree, "nosuid", "nodev"); err != nil {
+			if err := b.hosts[name].mountPath("4.2", "/export/"+tree, "/nfs/"+tree, "nosuid", "nodev"); err != nil {
 				return b, err
 			}
 		}
@@ -132,11 +132,11 @@ func startBed() (b *testBed, err error) {
 func (b *testBed) startNodes() error {
 	for _, node := range harness.Nodes {
 		for _, tree := range trees {
-			if r := b.hosts["admin"].gojailOf(node, "init", tree); r.Code != 0 {
+			if r := b.hosts["admin"].runGojailOf(node, "init", tree); r.Code != 0 {
 				return fmt.Errorf("gojail init %s: %s", tree, r)
 			}
 		}
-		if err := b.cluster.StartSlurmd(node, b.hosts[node].enter()...); err != nil {
+		if err := b.cluster.StartSlurmd(node, b.hosts[node].enterCommand()...); err != nil {
 			return err
 		}
 	}
@@ -146,11 +146,11 @@ func (b *testBed) startNodes() error {
 	return nil
 }
 
-// export exports both trees; admin's root is root in each.
-func (b *testBed) export() error {
+// exportTrees exports both trees; admin's root is root in each.
+func (b *testBed) exportTrees() error {
 	return errors.Join(
-		b.server.Export("/export/open", nfs.Everybody, "rw,no_root_squash", 1),
-		b.server.Export("/export/squash", nfs.Everybody, "rw,root_squash", 2),
+		b.server.Export("/export/open", nfs.AllClients, "rw,no_root_squash", 1),
+		b.server.Export("/export/squash", nfs.AllClients, "rw,root_squash", 2),
 		b.server.Export("/export/squash", b.hosts["admin"].client.Address, "rw,no_root_squash", 2),
 	)
 }
@@ -199,32 +199,32 @@ func copyJail(from, to, version string) error {
 	return errors.Join(os.Remove(file), os.WriteFile(file, []byte(version+"\n"), 0o644))
 }
 
-// restore puts right what a test did to the network, and forgets templates.
-func (b *testBed) restore(t *testing.T) {
+// restoreBed puts right what a test did to the network, and forgets templates.
+func (b *testBed) restoreBed(t *testing.T) {
 	for _, h := range b.hosts {
 		require.NoError(t, h.client.Restore())
 	}
-	if !b.waitEmpty() || b.cluster.Drained() != "" {
+	if !b.waitForNoJob() || b.cluster.Drained() != "" {
 		t.Errorf("a test leaves its nodes empty and up: %s%s", b.cluster.Root("squeue", "-h").Stdout, b.cluster.Drained())
 	}
 	for _, node := range harness.Nodes {
 		if b.cluster.Drained() != "" {
 			b.cluster.Resume(node)
 		}
-		if r := b.hosts[node].gojail("reload"); r.Code != 0 {
+		if r := b.hosts[node].runGojail("reload"); r.Code != 0 {
 			t.Errorf("gojail reload: %s", r)
 		}
 	}
 }
 
-// waitEmpty waits until Slurm has no job any more. (What sinfo says of a node may be that of
+// waitForNoJob waits until Slurm has no job any more. (What sinfo says of a node may be that of
 // the last job's last second, until something else changes: select_p_select_nodeinfo_set_all.)
-func (b *testBed) waitEmpty() bool {
+func (b *testBed) waitForNoJob() bool {
 	return harness.Poll(harness.Timeout, func() bool { return b.cluster.Root("squeue", "-h").Stdout == "" })
 }
 
-// stop ends all of it. A mount whose server is gone would keep the cluster's end waiting: the cluster goes first.
-func (b *testBed) stop() error {
+// stopAll ends all of it. A mount whose server is gone would keep the cluster's end waiting: the cluster goes first.
+func (b *testBed) stopAll() error {
 	var all []error
 	if b.cluster != nil {
 		all = append(all, b.cluster.Stop())
@@ -247,13 +247,13 @@ func (b *testBed) configure(t *testing.T, text string) {
 	t.Cleanup(func() { require.NoError(t, b.cluster.WriteConfig(config)) })
 }
 
-// file is where this machine has a file of a tree, beside the server: it never hangs.
-func (b *testBed) file(path ...string) string {
+// serverPath is where this machine has a file of a tree, beside the server: it never hangs.
+func (b *testBed) serverPath(path ...string) string {
 	return filepath.Join(append([]string{b.server.Dir}, path...)...)
 }
 
-// read is the text of a file of a tree, "" where there is none.
-func (b *testBed) read(path ...string) string {
-	text, _ := os.ReadFile(b.file(path...))
+// readFile is the text of a file of a tree, "" where there is none.
+func (b *testBed) readFile(path ...string) string {
+	text, _ := os.ReadFile(b.serverPath(path...))
 	return strings.TrimSpace(string(text))
 }

@@ -32,15 +32,15 @@ var kinds = []struct{ name, root string }{
 // BenchmarkStorage compares a directory on NFS with image files there. It prints a
 // line for each measurement: make bench-storage.
 func BenchmarkStorage(bench *testing.B) {
-	if why := nfs.Missing(); why != "" {
+	if why := nfs.FindMissing(); why != "" {
 		bench.Skip(why)
 	}
 	b, err := startBed()
 	require.NoError(bench, err)
-	defer func() { assert.NoError(bench, b.stop()) }()
-	require.NoError(bench, makeModules(b.file("open/jail")))
+	defer func() { assert.NoError(bench, b.stopAll()) }()
+	require.NoError(bench, makeModules(b.serverPath("open/jail")))
 	require.NoError(bench, b.makeImages())
-	require.NoError(bench, b.cluster.WriteConfig(benchConfig()))
+	require.NoError(bench, b.cluster.WriteConfig(formatBenchConfig()))
 	for _, h := range b.hosts {
 		require.NoError(bench, h.client.Delay(roundTrip))
 	}
@@ -52,8 +52,8 @@ func BenchmarkStorage(bench *testing.B) {
 	b.measureMany(bench)
 }
 
-// benchConfig has a jail of each kind.
-func benchConfig() string {
+// formatBenchConfig has a jail of each kind.
+func formatBenchConfig() string {
 	text := config
 	for _, kind := range kinds {
 		text += fmt.Sprintf("\n[jail.%s]\nroot = %q\n", kind.name, kind.root)
@@ -89,12 +89,12 @@ func (b *testBed) makeImages() error {
 // measure prints the time of an action and what n1 asks the server for it.
 func (b *testBed) measure(t testing.TB, kind, what string, action func() error) {
 	n1 := b.hosts["n1"]
-	before := n1.counts(t, "/nfs/open")
+	before := n1.readCounts(t, "/nfs/open")
 	start := time.Now()
 	err := action()
 	took := time.Since(start)
 	require.NoError(t, err, "%s: %s", kind, what)
-	fmt.Printf("%-10s %-34s %9.2f %9d\n", kind, what, took.Seconds(), n1.counts(t, "/nfs/open").Since(before).Sum())
+	fmt.Printf("%-10s %-34s %9.2f %9d\n", kind, what, took.Seconds(), n1.readCounts(t, "/nfs/open").Since(before).Sum())
 }
 
 // dropCaches forgets every file that nobody has open.
@@ -113,7 +113,7 @@ func (b *testBed) measureKind(t testing.TB, jail string) {
 			return nil
 		}
 	}
-	require.Zero(t, b.hosts["n1"].gojail("reload").Code)
+	require.Zero(t, b.hosts["n1"].runGojail("reload").Code)
 	dropCaches(t)
 	b.measure(t, jail, "first job, cold node", srun("true"))
 	b.measure(t, jail, "second job", srun("true"))
@@ -127,13 +127,13 @@ func (b *testBed) measureKind(t testing.TB, jail string) {
 
 // measureUnpacking measures what a job pays where each unpacks its image to the node's disk.
 func (b *testBed) measureUnpacking(t testing.TB) {
-	n1, to := b.hosts["n1"], b.hosts["n1"].proc("root/var/tmp/unpacked")
+	n1, to := b.hosts["n1"], b.hosts["n1"].procPath("root/var/tmp/unpacked")
 	tool := func(name string) string { return filepath.Join(vm.Storage, "usr", name) }
 	dropCaches(t)
 	for _, what := range []string{"unsquashfs, first job", "unsquashfs, a later job"} {
 		b.measure(t, "unpacked", what, func() error {
 			out, err := exec.Command(tool("lib64/ld-linux-x86-64.so.2"), "--library-path", tool("lib/x86_64-linux-gnu"), tool("bin/unsquashfs"),
-				"-quiet", "-no-progress", "-dest", to, n1.proc("root/nfs/open/jail.squashfs")).CombinedOutput()
+				"-quiet", "-no-progress", "-dest", to, n1.procPath("root/nfs/open/jail.squashfs")).CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, out)
 			}
@@ -164,14 +164,14 @@ func (b *testBed) measureMany(t testing.TB) {
 func (b *testBed) measureAtOnce(t testing.TB, kind, root string, hosts []*host) {
 	asked := 0
 	for _, h := range hosts {
-		require.NoError(t, h.mount("4.2", "/export/open", "/nfs/open", "ro"))
-		asked -= h.counts(t, "/nfs/open").Since(nil).Sum()
+		require.NoError(t, h.mountPath("4.2", "/export/open", "/nfs/open", "ro"))
+		asked -= h.readCounts(t, "/nfs/open").Since(nil).Sum()
 	}
 	start := time.Now()
 	var all sync.WaitGroup
 	for _, h := range hosts {
 		all.Go(func() {
-			if r := h.start(root); r.Code != 0 {
+			if r := h.startProgram(root); r.Code != 0 {
 				t.Error(r)
 			}
 		})
@@ -179,16 +179,16 @@ func (b *testBed) measureAtOnce(t testing.TB, kind, root string, hosts []*host) 
 	all.Wait()
 	took := time.Since(start)
 	for _, h := range hosts {
-		asked += h.counts(t, "/nfs/open").Since(nil).Sum()
-		require.Zero(t, h.root("umount", "-l", "/nfs/open").Code)
+		asked += h.readCounts(t, "/nfs/open").Since(nil).Sum()
+		require.Zero(t, h.runAsRoot("umount", "-l", "/nfs/open").Code)
 	}
 	fmt.Printf("%-10s %-34s %9.2f %9d\n", kind, fmt.Sprintf("first program, %d clients at once", len(hosts)), took.Seconds(), asked)
 }
 
-// start runs a program in the root: the tree, or an image that is mounted for it.
-func (h *host) start(root string) harness.Result {
+// startProgram runs a program in the root: the tree, or an image that is mounted for it.
+func (h *host) startProgram(root string) harness.Result {
 	if filepath.Ext(root) == "" {
-		return h.root("chroot", root, "/usr/bin/true")
+		return h.runAsRoot("chroot", root, "/usr/bin/true")
 	}
-	return h.root("sh", "-c", "mount -o loop,ro "+root+" /mnt && chroot /mnt /usr/bin/true; code=$?; umount /mnt; exit $code")
+	return h.runAsRoot("sh", "-c", "mount -o loop,ro "+root+" /mnt && chroot /mnt /usr/bin/true; code=$?; umount /mnt; exit $code")
 }

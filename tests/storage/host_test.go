@@ -49,37 +49,37 @@ func (b *testBed) newHost(name string) (*host, error) {
 	return h, nil
 }
 
-// enter is the command, for use in the machine, that runs another on the host.
-func (h *host) enter() []string {
+// enterCommand is the command, for use in the machine, that runs another on the host.
+func (h *host) enterCommand() []string {
 	return []string{"/usr/bin/nsenter", "--mount=/proc/" + strconv.Itoa(h.pid) + "/ns/mnt", "--wd=/", "--"}
 }
 
-func (h *host) proc(file string) string {
+func (h *host) procPath(file string) string {
 	return h.cluster.Path(fmt.Sprintf("/proc/%d/%s", h.pid, file))
 }
 
-// mount mounts a path of the server's.
-func (h *host) mount(version, path, target string, options ...string) error {
-	return h.client.Mount(h.proc("ns/mnt"), version, path, target, options...)
+// mountPath mounts a path of the server's.
+func (h *host) mountPath(version, path, target string, options ...string) error {
+	return h.client.Mount(h.procPath("ns/mnt"), version, path, target, options...)
 }
 
-// root runs a command as root.
-func (h *host) root(args ...string) harness.Result {
-	return h.cluster.Root(append(h.enter(), args...)...)
+// runAsRoot runs a command as root.
+func (h *host) runAsRoot(args ...string) harness.Result {
+	return h.cluster.Root(append(h.enterCommand(), args...)...)
 }
 
-// gojail runs the gojail command of the host's own node.
-func (h *host) gojail(args ...string) harness.Result { return h.gojailOf(h.name, args...) }
+// runGojail runs the gojail command of the host's own node.
+func (h *host) runGojail(args ...string) harness.Result { return h.runGojailOf(h.name, args...) }
 
-// gojailOf runs the gojail command of a node on this host.
-func (h *host) gojailOf(node string, args ...string) harness.Result {
-	return h.root(append([]string{"gojail", "--node=" + node, "--state=/run/gojail/%n"}, args...)...)
+// runGojailOf runs the gojail command of a node on this host.
+func (h *host) runGojailOf(node string, args ...string) harness.Result {
+	return h.runAsRoot(append([]string{"gojail", "--node=" + node, "--state=/run/gojail/%n"}, args...)...)
 }
 
-// counts are the requests of the mount on a path so far.
-func (h *host) counts(t testing.TB, path string) nfs.Counts {
+// readCounts are the requests of the mount on a path so far.
+func (h *host) readCounts(t testing.TB, path string) nfs.Counts {
 	t.Helper()
-	text, err := os.ReadFile(h.proc("mountstats"))
+	text, err := os.ReadFile(h.procPath("mountstats"))
 	require.NoError(t, err)
 	counts, err := nfs.ParseCounts(string(text), path)
 	require.NoError(t, err)

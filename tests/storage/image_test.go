@@ -27,8 +27,8 @@ var formats = map[string]func(b *testBed, tree, image string) error{
 	},
 }
 
-// nameImage returns a name in the tree open that no client remembers.
-func nameImage(format string) string {
+// newImageName returns a name in the tree open that no client remembers.
+func newImageName(format string) string {
 	return fmt.Sprintf("image-%d.%s", time.Now().UnixNano(), format)
 }
 
@@ -36,49 +36,49 @@ func nameImage(format string) string {
 func (b *testBed) makeImage(t *testing.T, format, image, version string) {
 	t.Helper()
 	staging := b.makeStaging(t, version)
-	b.withJail(t, "staging", "/nfs/open/"+staging, "")
-	b.initialize(t, "staging")
+	b.addJail(t, "staging", "/nfs/open/"+staging, "")
+	b.initializeJail(t, "staging")
 	require.NoError(t, formats[format](b, "/export/open/"+staging, "/export/open/new.image"))
-	require.NoError(t, os.Rename(b.file("open/new.image"), b.file("open", image)))
-	t.Cleanup(func() { os.Remove(b.file("open", image)) })
-	b.withJail(t, "small", "/nfs/open/"+image, `jail_root = ["self", "range"]`)
+	require.NoError(t, os.Rename(b.serverPath("open/new.image"), b.serverPath("open", image)))
+	t.Cleanup(func() { os.Remove(b.serverPath("open", image)) })
+	b.addJail(t, "small", "/nfs/open/"+image, `jail_root = ["self", "range"]`)
 }
 
 // TestImageOnNFS: the root is an image file. It is replaced under a job that runs.
 func TestImageOnNFS(t *testing.T) {
 	for format := range formats {
 		t.Run(format, func(t *testing.T) {
-			b := bed(t)
-			image := nameImage(format)
+			b := sharedBed(t)
+			image := newImageName(format)
 			b.makeImage(t, format, image, "one")
 			for _, node := range harness.Nodes {
-				prints(t, "one", b.cat("small", node)())
+				requireOutput(t, "one", b.catVersion("small", node)())
 			}
-			prints(t, "0", b.cluster.Run(harness.Alice, "srun", "-wn1", "--jail=small", "--jail-root=range", "--chdir=/", "id", "-u"))
-			before := b.hosts["n1"].counts(t, "/nfs/open")
-			prints(t, "one", b.cat("small", "n1")())
-			assert.LessOrEqual(t, b.hosts["n1"].counts(t, "/nfs/open").Since(before).Sum(), 2*probeBound, "a later job asks the server nothing but whether it is there")
+			requireOutput(t, "0", b.cluster.Run(harness.Alice, "srun", "-wn1", "--jail=small", "--jail-root=range", "--chdir=/", "id", "-u"))
+			before := b.hosts["n1"].readCounts(t, "/nfs/open")
+			requireOutput(t, "one", b.catVersion("small", "n1")())
+			assert.LessOrEqual(t, b.hosts["n1"].readCounts(t, "/nfs/open").Since(before).Sum(), 2*probeBound, "a later job asks the server nothing but whether it is there")
 			old := b.startStep(t, "small")
 			b.makeImage(t, format, image, "two")
 			for _, node := range harness.Nodes {
-				eventually(t, "two", b.cat("small", node))
+				waitForOutput(t, "two", b.catVersion("small", node))
 			}
 			old.tell("cat /etc/gojail-jail")
-			old.says(t, "one")
+			old.waitForLine(t, "one")
 		})
 	}
 }
 
 // TestImageThatIsNone: a file that ends too early, or is no image, is refused in one line.
 func TestImageThatIsNone(t *testing.T) {
-	b := bed(t)
-	image := nameImage("squashfs")
+	b := sharedBed(t)
+	image := newImageName("squashfs")
 	b.makeImage(t, "squashfs", image, "one")
-	info, err := os.Stat(b.file("open", image))
+	info, err := os.Stat(b.serverPath("open", image))
 	require.NoError(t, err)
-	require.NoError(t, os.Truncate(b.file("open", image), info.Size()/2))
-	refused(t, image, b.cat("small", "n1")())
-	require.NoError(t, os.WriteFile(b.file("open", image), []byte(strings.Repeat("no image\n", 10000)), 0o644))
-	refused(t, image, b.cat("small", "n2")())
-	undisturbed(t, b)
+	require.NoError(t, os.Truncate(b.serverPath("open", image), info.Size()/2))
+	requireRefused(t, image, b.catVersion("small", "n1")())
+	require.NoError(t, os.WriteFile(b.serverPath("open", image), []byte(strings.Repeat("no image\n", 10000)), 0o644))
+	requireRefused(t, image, b.catVersion("small", "n2")())
+	requireUndisturbed(t, b)
 }

@@ -25,5 +25,5 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// has says whether a line of that text has been printed.
-func (l *lines) has(line string) bool { return strings.Contains("\n"+l.String(), "\n"+line+"\n") }
+// hasLine says whether a line of that text has been printed.
+func (l *lines) hasLine(line string) bool { return strings.Contains("\n"+l.String(), "\n"+line+"\n") }

@@ -56,24 +56,24 @@ func makeSmallJail(t *testing.T, to, version string) {
 // its name: a new one each time, since clients remember for a minute what a name was.
 func (b *testBed) makeStaging(t *testing.T, version string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(b.file("open"), "staging-")
+	dir, err := os.MkdirTemp(b.serverPath("open"), "staging-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	makeSmallJail(t, dir, version)
 	return filepath.Base(dir)
 }
 
-// withJail adds a jail to the configuration for the rest of the test.
-func (b *testBed) withJail(t *testing.T, name, root, more string) {
+// addJail adds a jail to the configuration for the rest of the test.
+func (b *testBed) addJail(t *testing.T, name, root, more string) {
 	t.Helper()
 	b.configure(t, fmt.Sprintf("%s\n[jail.%s]\nroot = %q\n%s\n", config, name, root, more))
 }
 
-// initialize makes a jail's mount targets, on the host that the exports trust.
-func (b *testBed) initialize(t *testing.T, jail string) {
+// initializeJail makes a jail's mount targets, on the host that the exports trust.
+func (b *testBed) initializeJail(t *testing.T, jail string) {
 	t.Helper()
 	for _, node := range harness.Nodes {
-		r := b.hosts["admin"].gojailOf(node, "init", jail)
+		r := b.hosts["admin"].runGojailOf(node, "init", jail)
 		require.Zero(t, r.Code, r)
 	}
 }
@@ -82,9 +82,9 @@ func (b *testBed) initialize(t *testing.T, jail string) {
 func (b *testBed) mountMore(t *testing.T, path string, options ...string) {
 	t.Helper()
 	for _, h := range b.hosts {
-		require.NoError(t, h.mount("4.2", path, "/nfs/more", append([]string{"nosuid", "nodev"}, options...)...))
+		require.NoError(t, h.mountPath("4.2", path, "/nfs/more", append([]string{"nosuid", "nodev"}, options...)...))
 		t.Cleanup(func() {
-			if r := h.root("umount", "-l", "/nfs/more"); r.Code != 0 {
+			if r := h.runAsRoot("umount", "-l", "/nfs/more"); r.Code != 0 {
 				t.Error(r)
 			}
 		})

@@ -41,18 +41,18 @@ func (b *testBed) startStep(t *testing.T, jail string) *running {
 		step.Wait()
 		cancel()
 	})
-	require.True(t, harness.Poll(harness.Timeout, func() bool { return step.out.has("runs") }), step.out.String())
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return step.out.hasLine("runs") }), step.out.String())
 	return step
 }
 
-// says waits until the step has printed a line.
-func (s *running) says(t *testing.T, line string) {
+// waitForLine waits until the step has printed a line.
+func (s *running) waitForLine(t *testing.T, line string) {
 	t.Helper()
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.out.has(line) }), "%q is not in: %s", line, s.out.String())
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.out.hasLine(line) }), "%q is not in: %s", line, s.out.String())
 }
 
-// eventually expects that a command prints a text, once the clients have seen what changed.
-func eventually(t *testing.T, want string, command func() harness.Result) {
+// waitForOutput expects that a command prints a text, once the clients have seen what changed.
+func waitForOutput(t *testing.T, want string, command func() harness.Result) {
 	t.Helper()
 	var r harness.Result
 	tries := 0
@@ -68,8 +68,8 @@ func eventually(t *testing.T, want string, command func() harness.Result) {
 	t.Logf("%q after %d tries", want, tries)
 }
 
-// cat is a step that prints the version of a jail.
-func (b *testBed) cat(jail, node string) func() harness.Result {
+// catVersion is a step that prints the version of a jail.
+func (b *testBed) catVersion(jail, node string) func() harness.Result {
 	return func() harness.Result {
 		return b.cluster.Run(harness.Alice, "srun", "--jail="+jail, "-w"+node, "--chdir=/", "cat", "/etc/gojail-jail")
 	}
@@ -77,67 +77,67 @@ func (b *testBed) cat(jail, node string) func() harness.Result {
 
 // TestTreeReplaced: each handle of a template is stale, and the next job gets the new tree, without a reload.
 func TestTreeReplaced(t *testing.T) {
-	b := bed(t)
+	b := sharedBed(t)
 	prepareMore(t, b, "one", "two")
 	for _, node := range harness.Nodes {
-		prints(t, "one", b.cat("more", node)())
+		requireOutput(t, "one", b.catVersion("more", node)())
 	}
 	old := b.startStep(t, "more")
-	require.NoError(t, errors.Join(os.RemoveAll(b.file("more/jail")), os.Rename(b.file("more/next"), b.file("more/jail"))))
+	require.NoError(t, errors.Join(os.RemoveAll(b.serverPath("more/jail")), os.Rename(b.serverPath("more/next"), b.serverPath("more/jail"))))
 	for _, node := range harness.Nodes {
-		eventually(t, "two", b.cat("more", node))
+		waitForOutput(t, "two", b.catVersion("more", node))
 	}
 	old.tell("read -r version </etc/gojail-jail && echo has $version || echo has nothing")
-	old.says(t, "has nothing")
-	r := b.hosts["n1"].gojail("check")
+	old.waitForLine(t, "has nothing")
+	r := b.hosts["n1"].runGojail("check")
 	assert.Zero(t, r.Code, r)
 }
 
 // TestRootSwitched: the root is a symbolic link, which is switched. The next job has the
 // new version on each node, a job that runs keeps the old one, for its further steps as well.
 func TestRootSwitched(t *testing.T) {
-	b := bed(t)
+	b := sharedBed(t)
 	prepareMore(t, b, "one", "two")
-	require.NoError(t, errors.Join(os.Rename(b.file("more/jail"), b.file("more/v1")), os.Rename(b.file("more/next"), b.file("more/v2")),
-		os.Symlink("v1", b.file("more/jail"))))
+	require.NoError(t, errors.Join(os.Rename(b.serverPath("more/jail"), b.serverPath("more/v1")), os.Rename(b.serverPath("more/next"), b.serverPath("more/v2")),
+		os.Symlink("v1", b.serverPath("more/jail"))))
 	for _, node := range harness.Nodes {
-		prints(t, "one", b.cat("more", node)())
+		requireOutput(t, "one", b.catVersion("more", node)())
 	}
 	old := b.startStep(t, "more")
 	id := strings.TrimSpace(b.cluster.Root("squeue", "-h", "-o", "%i").Stdout)
 	require.NotEmpty(t, id)
-	require.NoError(t, errors.Join(os.Symlink("v2", b.file("more/new")), os.Rename(b.file("more/new"), b.file("more/jail"))))
+	require.NoError(t, errors.Join(os.Symlink("v2", b.serverPath("more/new")), os.Rename(b.serverPath("more/new"), b.serverPath("more/jail"))))
 	for _, node := range harness.Nodes {
-		eventually(t, "two", b.cat("more", node))
+		waitForOutput(t, "two", b.catVersion("more", node))
 	}
 	old.tell("cat /etc/gojail-jail")
-	old.says(t, "one")
-	prints(t, "one", b.cluster.Run(harness.Alice, "srun", "--jobid="+id, "--overlap", "--jail=more", "--chdir=/", "cat", "/etc/gojail-jail"))
+	old.waitForLine(t, "one")
+	requireOutput(t, "one", b.cluster.Run(harness.Alice, "srun", "--jobid="+id, "--overlap", "--jail=more", "--chdir=/", "cat", "/etc/gojail-jail"))
 }
 
 // prepareMore makes the tree more with a jail of one version, and another of the next in
 // more/next, exports it to all and mounts it with caches that last a second.
 func prepareMore(t *testing.T, b *testBed, version, next string) {
 	t.Helper()
-	t.Cleanup(func() { os.RemoveAll(b.file("more")) })
-	b.withJail(t, "more", "/nfs/more/jail", "")
-	makeSmallJail(t, b.file("more/jail"), next)
-	b.exportMore(t, "/export/more", "rw,no_root_squash", 3, nfs.Everybody)
+	t.Cleanup(func() { os.RemoveAll(b.serverPath("more")) })
+	b.addJail(t, "more", "/nfs/more/jail", "")
+	makeSmallJail(t, b.serverPath("more/jail"), next)
+	b.exportMore(t, "/export/more", "rw,no_root_squash", 3, nfs.AllClients)
 	b.mountMore(t, "/export/more", "actimeo=1")
-	b.initialize(t, "more")
-	require.NoError(t, os.Rename(b.file("more/jail"), b.file("more/next")))
-	makeSmallJail(t, b.file("more/jail"), version)
-	eventually(t, version, func() harness.Result { return b.hosts["admin"].root("cat", "/nfs/more/jail/etc/gojail-jail") })
-	b.initialize(t, "more")
+	b.initializeJail(t, "more")
+	require.NoError(t, os.Rename(b.serverPath("more/jail"), b.serverPath("more/next")))
+	makeSmallJail(t, b.serverPath("more/jail"), version)
+	waitForOutput(t, version, func() harness.Result { return b.hosts["admin"].runAsRoot("cat", "/nfs/more/jail/etc/gojail-jail") })
+	b.initializeJail(t, "more")
 }
 
 // TestCommandsAtOnceAfterTheTreeWasReplaced: each finds the new tree, though this client's caches still lead to the old one.
 func TestCommandsAtOnceAfterTheTreeWasReplaced(t *testing.T) {
-	b := bed(t)
-	t.Cleanup(func() { os.RemoveAll(b.file("more")) })
-	b.withJail(t, "more", "/nfs/more/jail", "")
-	makeSmallJail(t, b.file("more/jail"), "0")
-	b.exportMore(t, "/export/more", "rw,no_root_squash", 9, nfs.Everybody)
+	b := sharedBed(t)
+	t.Cleanup(func() { os.RemoveAll(b.serverPath("more")) })
+	b.addJail(t, "more", "/nfs/more/jail", "")
+	makeSmallJail(t, b.serverPath("more/jail"), "0")
+	b.exportMore(t, "/export/more", "rw,no_root_squash", 9, nfs.AllClients)
 	b.mountMore(t, "/export/more", "actimeo=600")
 	n1 := b.hosts["n1"]
 	for i, c := range []struct {
@@ -149,12 +149,12 @@ func TestCommandsAtOnceAfterTheTreeWasReplaced(t *testing.T) {
 		{[]string{"run", "more", "--", "cat", "/etc/gojail-jail"}, "gojail init"},
 	} {
 		version := fmt.Sprint(i + 1)
-		r := n1.gojail("init", "more")
+		r := n1.runGojail("init", "more")
 		require.Zero(t, r.Code, r)
-		prints(t, fmt.Sprint(i), n1.root("cat", "/nfs/more/jail/etc/gojail-jail"))
-		makeSmallJail(t, b.file("more/next"), version)
-		require.NoError(t, errors.Join(os.RemoveAll(b.file("more/jail")), os.Rename(b.file("more/next"), b.file("more/jail"))))
-		r = n1.gojail(c.command...)
+		requireOutput(t, fmt.Sprint(i), n1.runAsRoot("cat", "/nfs/more/jail/etc/gojail-jail"))
+		makeSmallJail(t, b.serverPath("more/next"), version)
+		require.NoError(t, errors.Join(os.RemoveAll(b.serverPath("more/jail")), os.Rename(b.serverPath("more/next"), b.serverPath("more/jail"))))
+		r = n1.runGojail(c.command...)
 		assert.Contains(t, r.Stdout+r.Stderr, c.says, r)
 		assert.NotContains(t, r.Stdout+r.Stderr, "stale", r)
 	}
@@ -162,33 +162,33 @@ func TestCommandsAtOnceAfterTheTreeWasReplaced(t *testing.T) {
 
 // TestServerRestarts: clients claim what they had, and nobody notices but by a pause.
 func TestServerRestarts(t *testing.T) {
-	b := bed(t)
-	b.warm(t)
+	b := sharedBed(t)
+	b.warmUp(t)
 	old := b.startStep(t, "open")
-	require.NoError(t, b.server.Stop())
-	require.NoError(t, b.server.Resume())
-	eventually(t, "open", b.cat("open", "n1"))
-	eventually(t, "open", b.cat("open", "n2"))
+	require.NoError(t, b.server.StopDaemons())
+	require.NoError(t, b.server.StartDaemons())
+	waitForOutput(t, "open", b.catVersion("open", "n1"))
+	waitForOutput(t, "open", b.catVersion("open", "n2"))
 	old.tell("cat /etc/gojail-jail")
-	old.says(t, "open")
+	old.waitForLine(t, "open")
 	assert.Empty(t, b.cluster.Drained())
 }
 
 // TestExportMadeAnew: the server knows none of the handles any more. Mounting anew is the
 // administrator's; gojail needs no word about it.
 func TestExportMadeAnew(t *testing.T) {
-	b := bed(t)
+	b := sharedBed(t)
 	prepareMore(t, b, "one", "two")
-	prints(t, "one", b.cat("more", "n1")())
-	require.NoError(t, b.server.Unexport("/export/more", nfs.Everybody))
-	require.NoError(t, b.server.Export("/export/more", nfs.Everybody, "rw,no_root_squash", 4))
-	r := b.cat("more", "n1")()
+	requireOutput(t, "one", b.catVersion("more", "n1")())
+	require.NoError(t, b.server.Unexport("/export/more", nfs.AllClients))
+	require.NoError(t, b.server.Export("/export/more", nfs.AllClients, "rw,no_root_squash", 4))
+	r := b.catVersion("more", "n1")()
 	assert.NotZero(t, r.Code, r)
 	assert.Contains(t, r.Stderr, "gojail: ", r)
 	for _, h := range b.hosts {
-		require.Zero(t, h.root("umount", "-l", "/nfs/more").Code)
-		require.NoError(t, h.mount("4.2", "/export/more", "/nfs/more", "nosuid", "nodev"))
+		require.Zero(t, h.runAsRoot("umount", "-l", "/nfs/more").Code)
+		require.NoError(t, h.mountPath("4.2", "/export/more", "/nfs/more", "nosuid", "nodev"))
 	}
-	eventually(t, "one", b.cat("more", "n1"))
-	eventually(t, "one", b.cat("more", "n2"))
+	waitForOutput(t, "one", b.catVersion("more", "n1"))
+	waitForOutput(t, "one", b.catVersion("more", "n2"))
 }

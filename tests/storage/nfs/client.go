@@ -30,18 +30,18 @@ func (s *Server) NewClient(name string) (*Client, error) {
 		return nil, err
 	}
 	steps := [][]string{
-		{"ip", "link", "add", c.link, "netns", s.inside.pid(), "type", "veth", "peer", "name", "eth0", "netns", c.host.pid()},
+		{"ip", "link", "add", c.link, "netns", s.inside.holderPid(), "type", "veth", "peer", "name", "eth0", "netns", c.host.holderPid()},
 		{"ip", "-n", "s", "link", "set", c.link, "master", "clients", "up"},
 		{"ip", "-n", "c", "address", "add", c.Address + "/24", "dev", "eth0"},
 		{"ip", "-n", "c", "link", "set", "eth0", "up"},
 	}
 	for _, step := range steps {
 		if step[1] != "-n" {
-			_, err = output(exec.Command(step[0], step[1:]...))
+			_, err = runCommand(exec.Command(step[0], step[1:]...))
 		} else if rest := append([]string{"ip"}, step[3:]...); step[2] == "s" {
-			err = s.inside.run(rest...)
+			err = s.inside.runInside(rest...)
 		} else {
-			err = c.host.run(rest...)
+			err = c.host.runInside(rest...)
 		}
 		if err != nil {
 			c.Close()
@@ -63,26 +63,26 @@ func (c *Client) Mount(mounts, version, path, target string, options ...string) 
 		fstype, all = "nfs", []string{"hard", "nosharecache", "nolock", "vers=3", "addr=" + Address, "proto=tcp", "port=2049",
 			"mountaddr=" + Address, "mountproto=tcp", "mountport=" + mountPort}
 	}
-	_, err := output(exec.Command("nsenter", "--mount="+mounts, "--net=/proc/"+c.host.pid()+"/ns/net", "--uts=/proc/"+c.host.pid()+"/ns/uts", "--",
+	_, err := runCommand(exec.Command("nsenter", "--mount="+mounts, "--net=/proc/"+c.host.holderPid()+"/ns/net", "--uts=/proc/"+c.host.holderPid()+"/ns/uts", "--",
 		"mount", "-i", "-t", fstype, "-o", strings.Join(append(all, options...), ","), Address+":"+path, target))
 	return err
 }
 
 // Cut drops each packet between client and server, until Restore: nothing answers, nothing refuses.
-func (c *Client) Cut() error { return c.impair("loss", "100%") }
+func (c *Client) Cut() error { return c.impairLink("loss", "100%") }
 
 // Delay makes each packet later, by half of what it shall add to a round trip.
 func (c *Client) Delay(roundTrip time.Duration) error {
-	return c.impair("delay", fmt.Sprintf("%dus", (roundTrip/2).Microseconds()))
+	return c.impairLink("delay", fmt.Sprintf("%dus", (roundTrip/2).Microseconds()))
 }
 
 // Restore undoes Cut and Delay.
-func (c *Client) Restore() error { return c.impair("delay", "0ms") }
+func (c *Client) Restore() error { return c.impairLink("delay", "0ms") }
 
-// impair gives both ends of the link a queue (tc-netem(8)).
-func (c *Client) impair(how ...string) error {
-	if err := c.host.run(append([]string{"tc", "qdisc", "replace", "dev", "eth0", "root", "netem"}, how...)...); err != nil {
+// impairLink gives both ends of the link a queue (tc-netem(8)).
+func (c *Client) impairLink(how ...string) error {
+	if err := c.host.runInside(append([]string{"tc", "qdisc", "replace", "dev", "eth0", "root", "netem"}, how...)...); err != nil {
 		return err
 	}
-	return c.server.inside.run(append([]string{"tc", "qdisc", "replace", "dev", c.link, "root", "netem"}, how...)...)
+	return c.server.inside.runInside(append([]string{"tc", "qdisc", "replace", "dev", c.link, "root", "netem"}, how...)...)
 }

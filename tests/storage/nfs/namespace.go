@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long one command may take on an emulated processor.
-const patience = 5 * time.Minute
+// commandTimeout is how long one command may take on an emulated processor.
+const commandTimeout = 5 * time.Minute
 
 // namespace is a network, a mount and a UTS namespace, held by a process that sleeps.
 type namespace struct{ holder *exec.Cmd }
@@ -41,11 +41,11 @@ func newNamespace(script string, args ...string) (namespace, error) {
 	return namespace{holder}, nil
 }
 
-func (n namespace) pid() string { return strconv.Itoa(n.holder.Process.Pid) }
+func (n namespace) holderPid() string { return strconv.Itoa(n.holder.Process.Pid) }
 
-// run runs a command in the namespaces.
-func (n namespace) run(args ...string) error {
-	_, err := output(exec.Command("nsenter", append([]string{"--target", n.pid(), "--net", "--mount", "--uts", "--"}, args...)...))
+// runInside runs a command in the namespaces.
+func (n namespace) runInside(args ...string) error {
+	_, err := runCommand(exec.Command("nsenter", append([]string{"--target", n.holderPid(), "--net", "--mount", "--uts", "--"}, args...)...))
 	return err
 }
 
@@ -54,17 +54,17 @@ func (n namespace) close() {
 	n.holder.Wait()
 }
 
-// output runs a command for at most patience; the error has what it printed.
-func output(cmd *exec.Cmd) (string, error) {
+// runCommand runs a command for at most patience; the error has what it printed.
+func runCommand(cmd *exec.Cmd) (string, error) {
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
-	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	late := time.AfterFunc(commandTimeout, func() { cmd.Process.Kill() })
 	err := cmd.Wait()
 	if !late.Stop() {
-		err = fmt.Errorf("no end after %v", patience)
+		err = fmt.Errorf("no end after %v", commandTimeout)
 	}
 	if err != nil {
 		return "", fmt.Errorf("nfs: %s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(out.String()+errs.String()))

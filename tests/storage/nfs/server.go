@@ -17,8 +17,8 @@ import (
 // Address of the server, on the bridge that leads to each client (RFC 2544, benchmarks).
 const Address = "198.18.0.1"
 
-// Everybody are all clients, as exports(5) names a network.
-const Everybody = "198.18.0.0/24"
+// AllClients are all clients, as exports(5) names a network.
+const AllClients = "198.18.0.0/24"
 
 // Server is one kernel nfsd with its helpers.
 type Server struct {
@@ -28,8 +28,8 @@ type Server struct {
 	clients int
 }
 
-// Missing says why no server can run here, or "".
-func Missing() string {
+// FindMissing says why no server can run here, or "".
+func FindMissing() string {
 	if os.Getenv(vm.GuestVariable) == "" {
 		return "needs the kernel's nfsd as the VM has it: make vm-storage"
 	}
@@ -43,8 +43,8 @@ func Missing() string {
 // directories on the way to what it exports must itself be exportable.
 const root = "/run/fileserver"
 
-// machine makes the server's root: the programs from $1, and $2 as /export.
-const machine = `hostname server
+// rootScript makes the server's root: the programs from $1, and $2 as /export.
+const rootScript = `hostname server
 root=` + root + `
 mkdir -p "$root"
 mount -t tmpfs -o mode=755 tmpfs "$root"
@@ -64,51 +64,51 @@ ip link set clients up`
 
 // Start starts a server that has dir as /export. Nothing is exported yet.
 func Start(dir string) (*Server, error) {
-	inside, err := newNamespace(machine, vm.Storage, dir)
+	inside, err := newNamespace(rootScript, vm.Storage, dir)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Dir: dir, inside: inside}
-	if err := s.Resume(); err != nil {
+	if err := s.StartDaemons(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// command is a program of the server's tree, in its namespaces.
-func (s *Server) command(program string, args ...string) *exec.Cmd {
-	args = append([]string{"--target", s.inside.pid(), "--net", "--mount", "--uts", "--", "chroot", root, program}, args...)
+// newCommand is a program of the server's tree, in its namespaces.
+func (s *Server) newCommand(program string, args ...string) *exec.Cmd {
+	args = append([]string{"--target", s.inside.holderPid(), "--net", "--mount", "--uts", "--", "chroot", root, program}, args...)
 	return exec.Command("nsenter", args...)
 }
 
 // Run runs a program of the server's tree to its end: paths are below /export there.
 func (s *Server) Run(program string, args ...string) (string, error) {
-	return output(s.command(program, args...))
+	return runCommand(s.newCommand(program, args...))
 }
 
 // Mount mounts a file system on a path below /export, as mount(8) of this machine does.
 func (s *Server) Mount(path string, args ...string) error {
-	return s.inside.run(append(append([]string{"mount"}, args...), root+path)...)
+	return s.inside.runInside(append(append([]string{"mount"}, args...), root+path)...)
 }
 
 // Unmount takes it away again, from nfsd's cache of open files a moment later.
-func (s *Server) Unmount(path string) error { return s.inside.run("umount", "-l", root+path) }
+func (s *Server) Unmount(path string) error { return s.inside.runInside("umount", "-l", root+path) }
 
-// Resume starts the daemons and lets the kernel serve; leases and the time in which
+// StartDaemons starts the daemons and lets the kernel serve; leases and the time in which
 // clients may claim what they had are 10 s, the least there is.
-func (s *Server) Resume() error {
+func (s *Server) StartDaemons() error {
 	for _, daemon := range [][]string{
 		{"/usr/sbin/rpcbind", "-f", "-w"},
 		{"/usr/sbin/nfsdcld", "-F", "-p", "/run/rpc_pipefs/nfsd", "-s", "/var/lib/nfs/nfsdcld"},
 		{"/usr/sbin/rpc.mountd", "-F", "--port", mountPort},
 	} {
-		cmd := s.command(daemon[0], daemon[1:]...)
+		cmd := s.newCommand(daemon[0], daemon[1:]...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("nfs: start %s: %w", daemon[0], err)
 		}
 		s.daemons = append(s.daemons, cmd)
-		if err := s.waitReady(daemon[0]); err != nil {
+		if err := s.waitForDaemon(daemon[0]); err != nil {
 			return err
 		}
 	}
@@ -116,8 +116,8 @@ func (s *Server) Resume() error {
 	return err
 }
 
-// waitReady waits until a daemon can do its part for those that are started after it.
-func (s *Server) waitReady(daemon string) error {
+// waitForDaemon waits until a daemon can do its part for those that are started after it.
+func (s *Server) waitForDaemon(daemon string) error {
 	ask := map[string][]string{
 		"/usr/sbin/rpcbind":    {"/usr/sbin/rpcinfo", "-T", "tcp", "127.0.0.1", "100000", "3"},
 		"/usr/sbin/rpc.mountd": {"/usr/sbin/rpcinfo", "-T", "tcp", "127.0.0.1", "100005", "3"},
@@ -126,7 +126,7 @@ func (s *Server) waitReady(daemon string) error {
 		return nil
 	}
 	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(commandTimeout); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if _, err = s.Run(ask[0], ask[1:]...); err == nil {
 			return nil
 		}
@@ -134,9 +134,9 @@ func (s *Server) waitReady(daemon string) error {
 	return err
 }
 
-// Stop ends nfsd and its helpers, as at the server's shutdown: the machine is
+// StopDaemons ends nfsd and its helpers, as at the server's shutdown: the machine is
 // there and refuses connections. Exports are kept.
-func (s *Server) Stop() error {
+func (s *Server) StopDaemons() error {
 	_, err := s.Run("/usr/sbin/rpc.nfsd", "0")
 	for _, daemon := range s.daemons {
 		daemon.Process.Kill()
@@ -148,7 +148,7 @@ func (s *Server) Stop() error {
 
 // Close ends the server for good.
 func (s *Server) Close() error {
-	err := s.Stop()
+	err := s.StopDaemons()
 	s.inside.close()
 	return err
 }

@@ -17,16 +17,16 @@ import (
 // instance of the kernel's trace buffer of its own.
 type Trace struct{ dir string }
 
-const tracing = "/sys/kernel/tracing"
+const tracefsPath = "/sys/kernel/tracing"
 
 // StartTrace begins.
 func StartTrace() (*Trace, error) {
-	if _, err := os.Stat(tracing + "/instances"); err != nil {
-		if err := unix.Mount("tracefs", tracing, "tracefs", 0, ""); err != nil {
+	if _, err := os.Stat(tracefsPath + "/instances"); err != nil {
+		if err := unix.Mount("tracefs", tracefsPath, "tracefs", 0, ""); err != nil {
 			return nil, err
 		}
 	}
-	t := &Trace{tracing + "/instances/requests"}
+	t := &Trace{tracefsPath + "/instances/requests"}
 	return t, errors.Join(os.Mkdir(t.dir, 0o700), os.WriteFile(filepath.Join(t.dir, "events/sunrpc/rpc_request/enable"), []byte("1"), 0))
 }
 
