@@ -23,9 +23,9 @@ func TestNodeConf(t *testing.T) {
 	assert.True(t, strings.HasPrefix(out, "Gres=nic:rail0:2 Features=gojail,jail-") && strings.Count(out, "\n") == 1, out)
 
 	// Without a network.toml there are no VFs, and a mistake in it is none of that.
-	s.writeFile(t, "defualt = \"x\"\n")
+	s.writeFile(t, "tebian = \"x\"\n")
 	_, _, err = s.gojail("node-conf")
-	assert.ErrorContains(t, err, "defualt")
+	assert.ErrorContains(t, err, "tebian")
 	require.NoError(t, os.Remove(filepath.Join(s.dir, "network.toml")))
 	out, _, err = s.gojail("node-conf")
 	require.NoError(t, err)
