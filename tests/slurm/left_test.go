@@ -79,11 +79,12 @@ func subtract(one, other []string) (only []string) {
 }
 
 // requireOnlySpares requires that the scratch directories of idle nodes have nothing but spares: at most 32 new
-// directories, owned by root, each with an empty tmp.
+// directories, owned by root, each with an empty tmp. A process that Slurm does not wait for empties the trash.
 func requireOnlySpares(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	for _, node := range harness.Nodes {
 		jobs := c.Path("/var/lib/gojail/" + node + "/jobs")
+		harness.Poll(harness.Timeout, func() bool { _, err := os.Lstat(filepath.Join(jobs, ".trash")); return os.IsNotExist(err) })
 		spares, err := os.ReadDir(jobs)
 		if !os.IsNotExist(err) { // no job has been there yet
 			require.NoError(t, err)
