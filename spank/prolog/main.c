@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prolog-1, a Prolog of slurm.conf(5): fails where slurmstepd would not load gojail's plugin, so that no job starts.
+ * prolog-1, a Prolog of slurm.conf(5): fails on a node whose slurmstepd would not load gojail's plugin, so that no job starts there.
  *
  * Slurm ignores an option of a plugin that a node does not load (_spank_stack_get_remote_options), and a plugin that is not
  * loaded cannot refuse anything: a job would run on the node itself. slurmd fails a job, and drains the node, when a Prolog
- * fails or does not exist; so a node without gojail's package refuses, too. slurmd runs it for each job, before it starts the
- * job's first slurmstepd: it is C, and reads two files.
+ * fails or does not exist; so a node without gojail's package refuses jobs as well. slurmd runs the program for each job, before it starts the
+ * job's first slurmstepd: it is written in C and reads two files, to delay the job little.
  *
- * It trusts no variable but SLURM_CONF, which slurmd sets after those of the job (_build_env in prep_script_slurmd.c).
+ * The program trusts only the variable SLURM_CONF, which slurmd sets after the job's own variables (_build_env in prep_script_slurmd.c).
  *
- * The number in its name rises when a node with an older gojail would not do what a job asks for: slurm.conf names the
- * newest that all nodes should have.
+ * The number in the program's name increases when a node with an older gojail would not do what a job asks for: slurm.conf
+ * names the newest number that all nodes should have.
  */
 #include "prolog/plugstack.h"
 #include "prolog/slurmconf.h"

@@ -9,12 +9,12 @@
 
 #define PLUGIN_NAME "spank_gojail.so"
 #define BLANKS " \t\n"
-#define LINE_MAX_OF_SLURM 4096 /* Slurm takes what is longer as two lines */
-#define INCLUDES_MAX 8         /* nested; Slurm has no limit, and does not start with a circle */
+#define LINE_MAX_OF_SLURM 4096 /* Slurm reads a longer line as two lines */
+#define INCLUDES_MAX 8         /* nesting depth; Slurm has no limit, and does not start if a file includes itself */
 
 static void read_file(struct plugstack *stack, const char *path, int depth);
 
-/* Keeps the first reason. */
+/* Stores a reason, unless there is one already. */
 __attribute__((format(printf, 2, 3))) static void set_reason(struct plugstack *stack, const char *format, ...)
 {
 	va_list args;
@@ -26,7 +26,7 @@ __attribute__((format(printf, 2, 3))) static void set_reason(struct plugstack *s
 	va_end(args);
 }
 
-/* Reads the files of a pattern that file names. It is relative to the directory of file. */
+/* Reads the files that match a pattern in file. A relative pattern is relative to the directory of file. */
 static void read_include(struct plugstack *stack, const char *file, const char *pattern, int depth)
 {
 	const char *slash = strrchr(file, '/');
@@ -45,7 +45,7 @@ static void read_include(struct plugstack *stack, const char *file, const char *
 	globfree(&found);
 }
 
-/* Judges a line "required PATH ..." or "optional PATH ...". */
+/* Reads a line "required PATH ..." or "optional PATH ...", and stores whether it loads the plugin, or why not. */
 static void read_plugin(struct plugstack *stack, const char *file, const char *path, bool required)
 {
 	const char *slash = strrchr(path, '/');

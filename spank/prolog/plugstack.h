@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugstack.h: reads plugstack.conf as slurmstepd does, to find gojail's plugin (_spank_stack_load in spank.c). */
+/* plugstack.h: reads plugstack.conf in the same way as slurmstepd (_spank_stack_load in spank.c), to find gojail's plugin. */
 #ifndef GOJAIL_PROLOG_PLUGSTACK_H
 #define GOJAIL_PROLOG_PLUGSTACK_H
 
@@ -11,10 +11,10 @@
 struct plugstack {
 	struct stat plugin;           /* the plugin to find */
 	bool required;                /* a line requires it */
-	char reason[GOJAIL_TEXT_MAX]; /* why a line that was found does not count, or a file could not be read */
+	char reason[GOJAIL_TEXT_MAX]; /* why a line about the plugin does not count, or a file cannot be read; "": neither */
 };
 
-/* Reads a plugstack.conf and what it includes. A missing file is an empty one, as to Slurm. */
+/* Reads a plugstack.conf and the files that it includes. A missing file counts as empty, as in Slurm. */
 void plugstack_read(struct plugstack *stack, const char *path);
 
 #endif

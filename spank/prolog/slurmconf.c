@@ -14,15 +14,15 @@
 #define BLANKS " \t\r\n"
 #define INCLUDES_MAX 8
 
-/* What is read of slurm.conf. */
+/* The values that are read from slurm.conf. */
 struct conf {
 	char *path; /* of plugstack.conf */
 	size_t size;
-	char cluster[GOJAIL_PATH_MAX]; /* ClusterName in small letters; "" before its line */
+	char cluster[GOJAIL_PATH_MAX]; /* ClusterName in lower case; "" until its line is read */
 };
 
-/* Stores the name beside a file: a relative name is in the directory of file. Returns 0, or -1 with errno. */
-static int place_beside(const char *file, const char *name, char *path, size_t size)
+/* Stores the path of a name that is relative to the directory of file, or absolute. Returns 0, or -1 with errno. */
+static int resolve_beside(const char *file, const char *name, char *path, size_t size)
 {
 	const char *slash = strrchr(file, '/');
 	int dir = name[0] == '/' || !slash ? 0 : (int)(slash - file + 1);
@@ -33,7 +33,7 @@ static int place_beside(const char *file, const char *name, char *path, size_t s
 	return -1;
 }
 
-/* Copies the value of KEY=VALUE in a line. Slurm takes several keys in one line, in any case of letters. Reports whether there is one that fits. */
+/* Copies the value of KEY=VALUE in a line. Slurm accepts several keys in one line, in upper or lower case. Reports whether the key is there and its value fits. */
 static bool find_value(const char *line, const char *key, char *value, size_t size)
 {
 	for (const char *at = line; (at = strcasestr(at, key)); at++) {
@@ -52,37 +52,37 @@ static bool find_value(const char *line, const char *key, char *value, size_t si
 	return false;
 }
 
-/* Stores the path of an included file: Slurm replaces %c by the cluster's name (_parse_for_format in parse_config.c). Returns 0, or -1 with errno. */
-static int find_included(const struct conf *conf, const char *file, const char *name, char *path, size_t size)
+/* Stores the path of an included file, in whose name Slurm replaces %c by the cluster's name (_parse_for_format in parse_config.c). Returns 0, or -1 with errno. */
+static int resolve_included(const struct conf *conf, const char *file, const char *name, char *path, size_t size)
 {
 	const char *format = strstr(name, "%c");
 	char whole[3 * GOJAIL_PATH_MAX];
 
 	if (!format)
-		return place_beside(file, name, path, size);
+		return resolve_beside(file, name, path, size);
 	if (snprintf(whole, sizeof(whole), "%.*s%s%s", (int)(format - name), name, conf->cluster, format + 2) < (int)sizeof(whole))
-		return place_beside(file, whole, path, size);
+		return resolve_beside(file, whole, path, size);
 	errno = ENAMETOOLONG;
 	return -1;
 }
 
 static int read_conf(struct conf *conf, const char *path, int depth);
 
-/* Reads an included file; a missing one is for slurmd to complain about. Returns 0, or -1 with errno. */
+/* Reads an included file. Ignores a missing one, which slurmd reports. Returns 0, or -1 with errno. */
 static int read_included(struct conf *conf, const char *file, char *name, int depth)
 {
 	char path[GOJAIL_PATH_MAX];
 
 	name[strcspn(name, BLANKS)] = '\0';
-	if (find_included(conf, file, name, path, sizeof(path)) < 0)
+	if (resolve_included(conf, file, name, path, sizeof(path)) < 0)
 		return -1;
 	return read_conf(conf, path, depth + 1) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-/* Returns 0, or -1 with errno. */
+/* Reads one line. Returns 0, or -1 with errno. */
 static int read_line(struct conf *conf, const char *file, char *line, int depth)
 {
-	char value[PATH_MAX], *first; /* what does not fit into a path is refused as one */
+	char value[PATH_MAX], *first; /* larger than GOJAIL_PATH_MAX: a long value is refused as a path */
 
 	line[strcspn(line, "#")] = '\0';
 	first = line + strspn(line, BLANKS);
@@ -91,10 +91,10 @@ static int read_line(struct conf *conf, const char *file, char *line, int depth)
 	if (find_value(line, "ClusterName", conf->cluster, sizeof(conf->cluster)))
 		for (char *letter = conf->cluster; *letter; letter++)
 			*letter = (char)tolower((unsigned char)*letter);
-	return find_value(line, "PlugStackConfig", value, sizeof(value)) ? place_beside(file, value, conf->path, conf->size) : 0;
+	return find_value(line, "PlugStackConfig", value, sizeof(value)) ? resolve_beside(file, value, conf->path, conf->size) : 0;
 }
 
-/* Stores the last value of a slurm.conf and what it includes. Returns 0, or -1 with errno. */
+/* Reads a slurm.conf and the files that it includes; the last value counts. Returns 0, or -1 with errno. */
 static int read_conf(struct conf *conf, const char *path, int depth)
 {
 	FILE *file = depth > INCLUDES_MAX ? NULL : fopen(path, "re");
@@ -120,5 +120,5 @@ int find_plugstack(const char *slurm_conf, char *path, size_t size)
 {
 	struct conf conf = {.path = path, .size = size};
 
-	return place_beside(slurm_conf, "plugstack.conf", path, size) < 0 ? -1 : read_conf(&conf, slurm_conf, 0);
+	return resolve_beside(slurm_conf, "plugstack.conf", path, size) < 0 ? -1 : read_conf(&conf, slurm_conf, 0);
 }
