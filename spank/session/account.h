@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.h: the user as the node knows them. */
+/* account.h: the user's account on the node. */
 #ifndef GOJAIL_ACCOUNT_H
 #define GOJAIL_ACCOUNT_H
 
@@ -12,13 +12,13 @@
 struct account {
 	char name[256];
 	char home[GOJAIL_PATH_MAX];
-	char shell[GOJAIL_PATH_MAX]; /* where the node's accounts have gojail-session: that of [session] */
+	char shell[GOJAIL_PATH_MAX]; /* the shell of [session] if the account's own is gojail-session */
 };
 
-/* Reads the account of the uid by the node's name service. Returns 0, or -1 with a fault. */
+/* Reads the account of a uid from the node's name service. Returns 0, or -1 with a fault. */
 int account_read(struct account *account, uid_t uid, const struct session_rules *rules, struct fault *fault);
 
-/* Reports whether the caller is in a group that stays on the node; root always stays there. */
+/* Reports whether the caller is root or in a group whose sessions stay on the node. */
 bool account_is_exempt(uid_t uid, gid_t gid, const struct session_rules *rules);
 
 #endif

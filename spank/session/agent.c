@@ -23,7 +23,7 @@
 #define NAME "agent"
 #define VARIABLE "SSH_AUTH_SOCK"
 
-/* Removes the variable, or gives it another value. */
+/* Removes the variable, or replaces it by the given NAME=VALUE. */
 static void replace_variable(struct caller *caller, char *with)
 {
 	char **to = caller->variables;
@@ -36,7 +36,7 @@ static void replace_variable(struct caller *caller, char *with)
 	*to = NULL;
 }
 
-/* Makes a socket that listens in a new directory, whose path is written to path. Returns 0, or -1 with errno. */
+/* Creates a listening socket in a new directory, whose path is written to path. Returns 0, or -1 with errno. */
 static int listen_in(char *path, size_t size, int *listener, int *directory)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -69,7 +69,7 @@ void agent_offer(struct caller *caller, int link)
 	replace_variable(caller, variable);
 }
 
-/* Opens a socket that is the user's own. Returns an O_PATH descriptor, or -1. */
+/* Opens a socket that the user owns. Returns an O_PATH descriptor, or -1. */
 static int open_own_socket(const char *path, uid_t uid)
 {
 	int fd = path ? open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -80,7 +80,7 @@ static int open_own_socket(const char *path, uid_t uid)
 	return fd;
 }
 
-/* Returns the process that started this terminal or ssh session, which is sshd; 0 where that is unknown. */
+/* Returns sshd's process, which is the parent of the session's leader; 0 if it is unknown. */
 static pid_t find_sshd(void)
 {
 	char path[32], text[512], *field;
@@ -91,7 +91,7 @@ static pid_t find_sshd(void)
 	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	text[got < 0 ? 0 : got] = '\0';
-	field = strrchr(text, ')'); /* the name before it may hold blanks and brackets */
+	field = strrchr(text, ')'); /* the process name before it may contain blanks and brackets, see proc_pid_stat(5) */
 	return field && sscanf(field, ") %*c %d", &parent) == 1 && parent > 1 ? parent : 0;
 }
 
@@ -105,10 +105,10 @@ void agent_take(struct agent *agent, const struct caller *caller, int link)
 	agent->sshd = find_sshd();
 	agent->socket = open_own_socket(caller_variable(caller, VARIABLE), caller->uid);
 	if (agent->socket < 0)
-		close_fd(&agent->listener); /* clients are refused */
+		close_fd(&agent->listener); /* clients' connections fail */
 }
 
-/* Reports whether the process that made the listener of a connection is this one. */
+/* Reports whether a process created the listening socket of a connection. */
 static bool is_served_by(int fd, pid_t process)
 {
 	struct ucred peer = {0};
@@ -117,7 +117,7 @@ static bool is_served_by(int fd, pid_t process)
 	return process > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == process;
 }
 
-/* Connects to the socket that is open, whatever has its name by now, if it is the process's. Returns a descriptor, or -1. */
+/* Connects to an open socket, also if its name leads to another one by now, and verifies that the process listens there. Returns a descriptor, or -1. */
 static int connect_to(int fd, pid_t process)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -129,7 +129,7 @@ static int connect_to(int fd, pid_t process)
 	return own;
 }
 
-/* Passes on what has come. Returns false at the end. */
+/* Copies the data that has arrived. Returns false at the end of the stream. */
 static bool pass_on(int from, int to)
 {
 	char text[4096];
@@ -143,13 +143,13 @@ static bool pass_on(int from, int to)
 	return got > 0;
 }
 
-/* Passes on between both in a process of its own. */
+/* Copies data between the client and the agent until one of them ends, then ends this process. */
 __attribute__((noreturn)) static void relay(const struct agent *agent, int client)
 {
 	int server = connect_to(agent->socket, agent->sshd);
 	struct pollfd both[] = {{.fd = client, .events = POLLIN}, {.fd = server, .events = POLLIN}};
 
-	/* The session's descriptors are not its: sshd waits for the end of those. */
+	/* sshd waits until all processes have closed the session's descriptors. */
 	for (int fd = 0; fd <= 2; fd++)
 		close(fd);
 	while (server >= 0 && poll(both, 2, -1) > 0)
@@ -164,9 +164,9 @@ void agent_serve(const struct agent *agent)
 	pid_t parent = getpid(), child = client < 0 ? -1 : fork();
 
 	if (client < 0)
-		clock_pause_ms(10); /* the user's limit of descriptors, say: its sessions are to end */
+		clock_pause_ms(10); /* such as the user's limit of descriptors, until other sessions end */
 	if (child != 0)
-		return; /* where a process cannot be had, the client sees the end */
+		return; /* if fork(2) failed, the client's connection is closed */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(0);

@@ -15,8 +15,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* What sshd sets, and what it accepts from clients as a rule (AcceptEnv, sshd_config(5)). */
-static bool is_kept(const char *variable)
+/* Reports whether a variable is saved: one that sshd sets, or commonly accepts from clients (AcceptEnv, sshd_config(5)). */
+static bool is_saved(const char *variable)
 {
 	static const char *const names[] = {"TERM=", "COLORTERM=", "LANG=", "LANGUAGE=", "TZ=", "SSH_ORIGINAL_COMMAND=", "SSH_CONNECTION=", "SSH_CLIENT=",
 					    "SSH_TTY=", "SSH_AUTH_SOCK=", "DISPLAY=", "XAUTHORITY=", "SLURM_JOB_ID="};
@@ -29,18 +29,20 @@ static bool is_kept(const char *variable)
 	return false;
 }
 
+/* Saves the variables of the list, and empties the environment. */
 static void take_variables(struct caller *caller)
 {
 	extern char **environ;
 	static char *none[] = {NULL};
-	size_t kept = 0;
+	size_t saved = 0;
 
-	for (char **at = environ; at && *at && kept < CALLER_VARIABLES_MAX; at++)
-		if (is_kept(*at))
-			caller->variables[kept++] = *at;
+	for (char **at = environ; at && *at && saved < CALLER_VARIABLES_MAX; at++)
+		if (is_saved(*at))
+			caller->variables[saved++] = *at;
 	environ = none;
 }
 
+/* Blocks all signals, and removes the caller's handlers and timers. */
 static void drop_signals(void)
 {
 	struct itimerval never = {0};
@@ -89,27 +91,27 @@ int caller_read(struct caller *caller, struct fault *fault)
 }
 
 /*
- * Keeps what is used: to enter namespaces and to install a filter (SYS_ADMIN, SYS_CHROOT), to open those of a holder
+ * The capabilities that are used: to enter namespaces and to install a filter (SYS_ADMIN, SYS_CHROOT), to open those of a holder
  * (SYS_PTRACE), to become the user (SETUID, SETGID), to drop the rest for the user's program (SETPCAP), to restore its limits
- * (SYS_RESOURCE), and to end it before the deadline is over (KILL).
+ * (SYS_RESOURCE), and to kill it at the deadline (KILL).
  */
 #define NEEDED                                                                                                     \
 	(1u << CAP_SYS_ADMIN | 1u << CAP_SYS_CHROOT | 1u << CAP_SYS_PTRACE | 1u << CAP_SETUID | 1u << CAP_SETGID | \
 	 1u << CAP_SETPCAP | 1u << CAP_SYS_RESOURCE | 1u << CAP_KILL)
 
-/* Drops all capabilities but some of the first 32. A container may lack some of those, too. Returns 0, or -1 with errno. */
-static int keep_capabilities(uint32_t kept)
+/* Drops all capabilities except the given ones of the first 32. A container may lack some of the given ones. Returns 0, or -1 with errno. */
+static int keep_capabilities(uint32_t needed)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct have[_LINUX_CAPABILITY_U32S_3], left[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
 	if (syscall(SYS_capget, &header, have) < 0)
 		return -1;
-	left[0].permitted = left[0].effective = have[0].permitted & kept;
+	left[0].permitted = left[0].effective = have[0].permitted & needed;
 	return (int)syscall(SYS_capset, &header, left);
 }
 
-/* Sets a soft limit, and raises the hard one where that is lower. Never lowers it: without SYS_RESOURCE there is no way back. */
+/* Sets a soft limit, and raises the hard limit if it is lower. Never lowers the hard limit, which only SYS_RESOURCE could raise again. */
 static void set_own_limit(__rlimit_resource_t kind, rlim_t soft, const struct rlimit *have)
 {
 	struct rlimit wanted = {soft, have->rlim_max > soft ? have->rlim_max : soft};
@@ -118,10 +120,10 @@ static void set_own_limit(__rlimit_resource_t kind, rlim_t soft, const struct rl
 		return;
 	wanted.rlim_max = have->rlim_max;
 	wanted.rlim_cur = soft < wanted.rlim_max ? soft : wanted.rlim_max;
-	setrlimit(kind, &wanted); /* what a container forbids stays as it is */
+	setrlimit(kind, &wanted); /* a limit that a container does not allow is left as it is */
 }
 
-/* Sets limits of root's own: a caller may have chosen none at all. */
+/* Sets limits for this process: the caller may have set all to 0. */
 static void set_own_limits(const struct caller *caller)
 {
 	static const __rlimit_resource_t unlimited[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NPROC};
@@ -133,7 +135,7 @@ static void set_own_limits(const struct caller *caller)
 	set_own_limit(RLIMIT_CORE, 0, &caller->limits[RLIMIT_CORE]);
 }
 
-/* Reports whether the policy is one that yields to others. */
+/* Reports whether a scheduling policy yields to processes with the default policy. */
 static bool is_yielding(int policy)
 {
 	policy &= ~SCHED_RESET_ON_FORK;
@@ -141,8 +143,8 @@ static bool is_yielding(int policy)
 }
 
 /*
- * Takes the priority of a usual process: the caller may have chosen one with which nothing is done while others are busy, and the
- * launcher, say, takes locks. What a container forbids stays as it is.
+ * Sets the default priority: with the caller's, this process may never run while others are busy, and gojail-launcher, for
+ * instance, holds locks. A priority that a container does not allow to change is left as it is.
  */
 static void set_own_priority(const struct caller *caller)
 {
@@ -159,7 +161,7 @@ static void set_own_priority(const struct caller *caller)
 	sched_setaffinity(0, sizeof(all), all);
 }
 
-/* Restores the caller's priority where it is another now: the filter of the jail may refuse these calls. Returns 0 or -1. */
+/* Restores the caller's priority. Sets only what has changed: the filter of the jail may refuse these calls. Returns 0 or -1. */
 static int restore_priority(const struct caller *caller)
 {
 	static const struct sched_param normal;
@@ -175,7 +177,7 @@ static int restore_priority(const struct caller *caller)
 	return 0;
 }
 
-/* Restores the caller's limits where they are others now. Returns 0 or -1. */
+/* Restores the caller's limits. Sets only those that have changed. Returns 0 or -1. */
 static int restore_limits(const struct caller *caller)
 {
 	for (int i = 0; i < RLIM_NLIMITS; i++) {
@@ -198,6 +200,7 @@ int caller_leave(const struct caller *caller, struct fault *fault)
 	return keep_capabilities(NEEDED) == 0 ? 0 : fault_set(fault, "cannot drop capabilities: %s", strerror(errno));
 }
 
+/* Handles SIGALRM at the deadline: writes an error and ends this process. */
 static void end_late(int number)
 {
 	static const char text[] = "gojail: the session was not ready before the deadline; a name service or a file system of the node may hang: "
@@ -241,7 +244,7 @@ const char *caller_variable(const struct caller *caller, const char *name)
 	return NULL;
 }
 
-/* Reports whether the process has no way back: all ids are the user's, and no capability is left. */
+/* Reports whether the process cannot become root again: all ids are the user's, and no capability is left. */
 static bool is_user_for_good(const struct caller *caller)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

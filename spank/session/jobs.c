@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reports whether a word is the number of a job: a `gojail run` has a name of another kind. */
+/* Reports whether a word is the number of a job, unlike the name of a `gojail run`. */
 static bool is_job(const char *word)
 {
 	size_t digits = strspn(word, "0123456789");
@@ -23,7 +23,7 @@ static bool is_job(const char *word)
 	return digits > 0 && digits <= 10 && !word[digits];
 }
 
-/* Opens the directory of a job that is this user's and has not ended. Returns -1 where it is not. */
+/* Opens the directory of a job that belongs to the user and has not ended. Returns -1 if there is none. */
 static int open_job(const struct node *node, const char *job, uid_t uid)
 {
 	char path[GOJAIL_PATH_MAX + 64];
@@ -39,7 +39,7 @@ static int open_job(const struct node *node, const char *job, uid_t uid)
 	return dir;
 }
 
-/* Chooses a sandbox of the job if it is newer than the choice. */
+/* Replaces the choice by the newest sandbox of a job, if that is newer. */
 static void choose_of_job(struct choice *choice, const struct node *node, const char *job, uid_t uid)
 {
 	int fd = open_job(node, job, uid);
@@ -57,7 +57,7 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(choice->name) ||
 		    record_find(fd, entry->d_name, &holder) < 0 || holder.uid != uid || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		/* Not the start of its holder, which may have been a spare for long. */
+		/* The start of the holder does not count: the holder may have been a spare for long. */
 		made = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 		if (made <= choice->made)
 			continue;
@@ -69,7 +69,7 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 	closedir(dir);
 }
 
-/* Finds the job in whose cgroup this process is, as Slurm names it in each hierarchy. Reports whether there is one. */
+/* Finds the job in whose cgroup this process is, by the name job_N that Slurm uses in all hierarchies. Reports whether there is one. */
 static bool find_adopting_job(char *job, size_t size)
 {
 	char text[16384], *at;
@@ -115,7 +115,7 @@ int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const
 	return choice->made ? 1 : 0;
 }
 
-/* Reports whether the job is root in a sandbox of that name, see sandbox_name. */
+/* Reports whether the user is root in a sandbox of that name, see sandbox_name. */
 static bool has_root(const char *name)
 {
 	return strchr(name, '+') && (strtoul(name + strlen(name) - 1, NULL, 16) & 6);

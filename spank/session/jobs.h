@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobs.h: which of the user's sandboxes on this node a session is for. */
+/* jobs.h: chooses the sandbox of the user's on this node that a session enters. */
 #ifndef GOJAIL_JOBS_H
 #define GOJAIL_JOBS_H
 
@@ -12,18 +12,18 @@
 
 struct choice {
 	char job[16];
-	char name[SANDBOX_NAME_MAX + 1]; /* of the sandbox */
+	char name[SANDBOX_NAME_MAX + 1]; /* the sandbox's name */
 	char jail[GOJAIL_NAME_MAX + 1];
-	int64_t made; /* when, nanoseconds */
+	int64_t made; /* time of its creation in nanoseconds; 0: no sandbox is chosen */
 };
 
 /*
- * Chooses the user's newest sandbox: of the job that wanted names, if it is not NULL; else of the job whose cgroup this process is
- * in (pam_slurm_adopt), if that has one; else of all jobs. Returns 1, 0 where there is none, or -1 with a fault.
+ * Chooses the user's newest sandbox: of the job that wanted names, if it is not NULL; else of the job in whose cgroup this process
+ * is (pam_slurm_adopt), if that job has a sandbox; else of all jobs. Returns 1, 0 if there is none, or -1 with a fault.
  */
 int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const char *wanted, struct fault *fault);
 
-/* Opens the sandbox, if it is still the user's. Returns 0, or -1 with a fault. */
+/* Opens the sandbox, if it still exists and belongs to the user. Returns 0, or -1 with a fault. */
 int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, uid_t uid, struct fault *fault);
 
 #endif

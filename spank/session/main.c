@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gojail-session: takes a user's session on the node, of ssh say, into the sandbox of the user's job there.
+ * gojail-session: runs a user's session on the node, such as one of ssh, in the sandbox of the user's job there.
  *
  * It is the user's login shell or sshd's ForceCommand, set-user-ID root, and anybody may run it with any arguments, environment,
- * descriptors and limits. What it does, in order, and with which rights:
+ * descriptors and limits. Its steps in order, and the rights that it has in each:
  *
- *   root by the bit      caller_read       drop what is the caller's
- *                        place_check       refuse to be root anywhere but on the node
+ *   root by the bit      caller_read       drop the caller's attributes
+ *                        place_check       fail unless this is root on the node itself
  *   root, whom the       caller_leave      eight capabilities are left; the user cannot signal or trace this process
- *   user cannot reach    place_find        where gojail is: nothing that the caller could choose
+ *   user cannot reach    place_find        find gojail, by nothing that the caller could choose
  *                        site_open         the site file; the one case in which gojail-launcher is started
  *                        jobs_choose       by the real uid, and SLURM_JOB_ID among that user's own jobs
  *                        jobs_open         the namespaces of the holder
  *                        storage_await     whether the storage of the jail answers
  *                        fork              into the job's PID namespace
- *     the child, root    enter_sandbox     all other namespaces
- *                        confine           what a task gives up; the capabilities go with the uid
+ *     the child, root    enter_sandbox     enter all other namespaces
+ *                        confine           drop what a task drops; the capabilities go with the uid
  *                        caller_become     the user for good
  *     the child, user    agent_offer       a socket in the job's /tmp for a forwarded ssh-agent
  *                        shell_execute     the first file of the jail that is executed
- *     the parent, user   wait_for_end      on the node, with nothing but its child to wait for
+ *     the parent, user   wait_for_end      wait for the child, on the node
  *
- * set-user-ID, not file capabilities: CAP_SYS_ADMIN, without which no namespace can be entered, is as much as root; while the real
- * and the effective uid are root's, no signal of the user's arrives; the state directory and the launcher are root's; and
- * archives and copies lose file capabilities. No name service, start-up file or locale of the jail is read before the uid is the
- * user's. The supplementary groups are the caller's and never set anew.
+ * The program is set-user-ID and does not have file capabilities: CAP_SYS_ADMIN, which setns(2) requires, is as much as root; the
+ * user cannot signal a process whose real and effective uid are root's (kill(2)); the state directory and the launcher are
+ * root's; and archives and copies lose file capabilities. No name service, start-up file or locale of the jail is read before the uid is the
+ * user's. The supplementary groups are the caller's and are never changed.
  *
- * No lock is taken, so that a session that hangs, or is made to, delays nobody.
+ * No lock is taken, so that a session that hangs, or that its user stops, delays nobody.
  */
 #include "common/clock.h"
 #include "common/confine.h"
@@ -54,10 +54,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Exit code where the session cannot be had. */
+/* Exit code if the session cannot be started. */
 #define REFUSED 1
 
-/* Of all that is done before the user's program is executed, in seconds. Parts of it have shorter ones. */
+/* Deadline of all steps before the user's program is executed, in seconds. Some steps have shorter ones. */
 #define DEADLINE 60
 
 struct session {
@@ -72,7 +72,7 @@ struct session {
 	char net_variables[65536];
 };
 
-/* Reads what the job's network adds to the environment of its tasks. Returns 0, or -1 with a fault. */
+/* Reads the variables that the job's network adds to the environment of its tasks. Returns 0, or -1 with a fault. */
 static int read_net_variables(struct session *session, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64];
@@ -86,7 +86,7 @@ static int read_net_variables(struct session *session, struct fault *fault)
 	return got >= 0 ? 0 : fault_set(fault, "cannot read %s: %s", path, strerror(errno));
 }
 
-/* Does in the child, which is root in the job's PID namespace, what is left to do. Returns only with a fault. */
+/* Enters the sandbox and executes the user's program; called by the child, as root in the job's PID namespace. Returns only with a fault. */
 static void run_in_sandbox(struct session *session, char **argv, int terminal, int *domain, int link, struct fault *fault)
 {
 	struct sandbox *sandbox = &session->sandbox;
@@ -111,8 +111,8 @@ static void run_in_sandbox(struct session *session, char **argv, int terminal, i
 }
 
 /*
- * Forks a child into a PID namespace. What this process forks later is on the node again: it is not for processes of the job to
- * see, as its mounts are the node's. Returns as fork(2) does.
+ * Forks a child into a PID namespace. Later children of this process are in the node's PID namespace again: they have the node's
+ * mounts, and processes of the job must not see them. Returns as fork(2) does.
  */
 static pid_t fork_into(int namespace)
 {
@@ -138,12 +138,12 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	int report[2], link[2], terminal;
 	pid_t child;
 
-	/* Root's access: the user may use the jail, or the job would not be there. */
+	/* As root: the user may use the jail, or the job could not have a sandbox of it. */
 	if (site_find_jail(&session->site, session->choice.jail, &root, &session->jail, fault) < 0 ||
 	    confine_read(&session->confine, &session->node, &session->jail, fault) < 0 || (session->jail.scope && (domain = domain_open(fault)) < 0) ||
 	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0 || read_net_variables(session, fault) < 0)
 		return;
-	/* Without a key no zygote is started where there is none: that takes a lock, and is a step's to do. */
+	/* Without a key, storage_await does not start a missing zygote: that takes a lock, and only steps do it. */
 	session->jail.key[0] = '\0';
 	if (storage_await(&session->node, &session->jail, until, fault) < 0)
 		return;
@@ -154,7 +154,7 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	terminal = wait_release_terminal();
 	child = fork_into(session->sandbox.pid);
 	if (child < 0) {
-		/* Where process 1 of a PID namespace has ended, ENOMEM (pid_namespaces(7)). */
+		/* ENOMEM: process 1 of the PID namespace has ended (pid_namespaces(7)). */
 		fault_set(fault, "cannot start the session in job %s: %s", session->choice.job, errno == ENOMEM ? "it ended at this moment" : strerror(errno));
 		return;
 	}
@@ -182,7 +182,7 @@ static void stay_on_node(struct session *session, char **argv, struct fault *fau
 	shell_execute(&program, &session->account, &session->caller, fault);
 }
 
-/* Finds the user's place, and goes there. Returns only with a fault. */
+/* Runs the session in a job's sandbox, or on the node. Returns only with a fault. */
 static void begin_session(struct session *session, char **argv, struct fault *fault)
 {
 	struct site *site = &session->site;
@@ -192,7 +192,7 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	if (place_find(&session->node, fault) < 0 || site_open(site, &session->node, fault) < 0 ||
 	    account_read(&session->account, session->caller.uid, &site->session, fault) < 0)
 		return;
-	/* What name services of the node have left open is not for the user's program. */
+	/* The user's program must not inherit descriptors that the node's name services left open. */
 	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
 		fault_set(fault, "cannot close descriptors of name services: %s", strerror(errno));
 		return;
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
 	static struct session session = {.sandbox = SANDBOX_NONE};
 	struct fault fault = {0};
 
-	(void)argc; /* 0 in kernels before 5.18: argv alone is gone by */
+	(void)argc; /* may be 0 in kernels before 5.18; argv ends with NULL all the same */
 	if (caller_read(&session.caller, &fault) == 0 && place_check(&fault) == 0 && caller_leave(&session.caller, &fault) == 0)
 		begin_session(&session, argv, &fault);
 	dprintf(STDERR_FILENO, "gojail: %s\n", fault.text[0] ? fault.text : "the session could not be started");

@@ -23,7 +23,7 @@ static ssize_t read_small(int dir, const char *path, char *text, size_t size)
 	return got;
 }
 
-/* Reports whether uid 0 here is uid 0 of the node: only root there can map all ids (user_namespaces(7)). */
+/* Reports whether uid 0 of this process is uid 0 of the node: only the node's root can map all ids (user_namespaces(7)). */
 static bool is_real_root(int proc)
 {
 	unsigned long inside, outside, count;
@@ -33,7 +33,7 @@ static bool is_real_root(int proc)
 	       inside == 0 && outside == 0 && count == 4294967295ul;
 }
 
-/* Reports whether the mounts are those of process 1, and that is no holder, as it is in a jail. */
+/* Reports whether this process has the mount namespace of process 1, and process 1 is not the holder of a sandbox. */
 static bool has_node_mounts(int proc)
 {
 	struct stat own, first;
@@ -59,8 +59,8 @@ int place_check(struct fault *fault)
 	return 0;
 }
 
-/* Reports whether nobody but root can replace what the path leads to. */
-static bool is_roots_alone(const char *path)
+/* Reports whether only root can replace the file at a path: root owns it and all directories above, and nobody else may write to them. */
+static bool only_root_can_replace(const char *path)
 {
 	char part[GOJAIL_PATH_MAX];
 	struct stat st;
@@ -70,12 +70,12 @@ static bool is_roots_alone(const char *path)
 		if (lstat(part, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022) || S_ISLNK(st.st_mode))
 			return false;
 		if (!*end)
-			return S_ISREG(st.st_mode) && st.st_nlink == 1; /* more: somebody made a hard link, which names another directory */
+			return S_ISREG(st.st_mode) && st.st_nlink == 1; /* through a hard link, the file could be found in another directory */
 	}
 	return false;
 }
 
-/* Finds the directory of this program, whose path the kernel tells: the caller chose argv[0]. Returns 0, or -1 with a fault. */
+/* Finds the directory of this program by /proc/self/exe: the caller chose argv[0]. Returns 0, or -1 with a fault. */
 static int find_libdir(struct node *node, struct fault *fault)
 {
 	ssize_t length = readlink("/proc/self/exe", node->libdir, sizeof(node->libdir) - 1);
@@ -83,14 +83,14 @@ static int find_libdir(struct node *node, struct fault *fault)
 	if (length <= 0 || length == (ssize_t)sizeof(node->libdir) - 1)
 		return fault_set(fault, "cannot find out where " GOJAIL_SESSION " is: %s", strerror(errno));
 	node->libdir[length] = '\0';
-	if (!is_roots_alone(node->libdir))
+	if (!only_root_can_replace(node->libdir))
 		return fault_set(fault, "%s, or a directory above it, is not root's alone; ask your administrator", node->libdir);
 	*strrchr(node->libdir, '/') = '\0';
 	return 0;
 }
 
-/* Adds a line of the file to the words, or sets the node's name. Returns 0, or -1 with a fault. */
-static int take_line(struct node *node, char *line, char **words, int *count, struct fault *fault)
+/* Parses a line of the file: adds it to the words for node_find, or sets the node's name. Returns 0, or -1 with a fault. */
+static int parse_line(struct node *node, char *line, char **words, int *count, struct fault *fault)
 {
 	if (line[0] == '#' || !line[0])
 		return 0;
@@ -112,13 +112,13 @@ int place_find(struct node *node, struct fault *fault)
 	if (find_libdir(node, fault) < 0)
 		return -1;
 	if (lstat(GOJAIL_SESSION_CONFIG, &st) == 0) {
-		if (!is_roots_alone(GOJAIL_SESSION_CONFIG) || read_small(AT_FDCWD, GOJAIL_SESSION_CONFIG, text, sizeof(text)) < 0)
+		if (!only_root_can_replace(GOJAIL_SESSION_CONFIG) || read_small(AT_FDCWD, GOJAIL_SESSION_CONFIG, text, sizeof(text)) < 0)
 			return fault_set(fault, GOJAIL_SESSION_CONFIG " is not a file of root's alone, or cannot be read; ask your administrator");
 	} else if (errno != ENOENT) {
 		return fault_set(fault, GOJAIL_SESSION_CONFIG ": %s; ask your administrator", strerror(errno));
 	}
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		if (take_line(node, line, words, &count, fault) < 0)
+		if (parse_line(node, line, words, &count, fault) < 0)
 			return -1;
 	if (!node->name[0] && gethostname(node->name, sizeof(node->name) - 1) == 0)
 		node->name[strcspn(node->name, ".")] = '\0';

@@ -43,7 +43,7 @@ static int add_lines(char *lines)
 	return 0;
 }
 
-/* Makes the environment of a login, and adds what was kept of the caller's. Returns 0, or -1 with a fault. */
+/* Sets the environment of a login, with the variables that were saved of the caller's. Returns 0, or -1 with a fault. */
 static int set_environment(const struct program *program, const struct account *account, const struct caller *caller, const char *shell,
 			   struct fault *fault)
 {
@@ -59,7 +59,7 @@ static int set_environment(const struct program *program, const struct account *
 	return program->jail ? jail_environment_add(&own, program->jail, fault) : 0;
 }
 
-/* Returns the first of the programs that can be executed here, or NULL. */
+/* Returns the first path of a program that can be executed here, or NULL. */
 static const char *find_program(const char *const *paths)
 {
 	while (*paths && access(*paths, X_OK) < 0)
@@ -67,11 +67,11 @@ static const char *find_program(const char *const *paths)
 	return *paths;
 }
 
-/* Returns the user's shell, or one that is there, or NULL. */
+/* Returns the path of the user's shell; else that of another shell, after a line about it; else NULL. */
 static const char *find_shell(const struct account *account)
 {
-	const char *const better[] = {account->shell, "/bin/bash", "/bin/sh", NULL};
-	const char *shell = find_program(better);
+	const char *const shells[] = {account->shell, "/bin/bash", "/bin/sh", NULL};
+	const char *shell = find_program(shells);
 
 	if (shell && strcmp(shell, account->shell))
 		dprintf(STDERR_FILENO, "gojail: there is no %s here; starting %s\n", account->shell, shell);
@@ -79,8 +79,8 @@ static const char *find_shell(const struct account *account)
 }
 
 /*
- * Replaces the name of an sftp server, sshd's own or the node's, by the one that is here: sshd's configuration has one, and
- * releases and distributions differ. Returns the command, or NULL with a fault where there is none.
+ * Replaces the path of an sftp server that does not exist here, or internal-sftp, by the path of the server that does: sshd's
+ * configuration names one path, and distributions differ. Returns the command, or NULL with a fault if there is no server.
  */
 static char *find_sftp(char *command, struct fault *fault)
 {
@@ -103,7 +103,7 @@ static char *find_sftp(char *command, struct fault *fault)
 	return found;
 }
 
-/* Reports whether the arguments are those with which sshd starts this program as ForceCommand by a login shell that is this program, too. */
+/* Reports whether the arguments are -c and this program, as sshd passes them if this program is both login shell and ForceCommand. */
 static bool is_own_name(char *const *argv)
 {
 	const char *slash;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shell.h: the user's program, executed as the user where the user's place is. */
+/* shell.h: executes the user's program, as the user, in the jail or on the node. */
 #ifndef GOJAIL_SHELL_H
 #define GOJAIL_SHELL_H
 
@@ -9,10 +9,10 @@
 #include "session/caller.h"
 
 struct program {
-	char **argv;             /* as this program was called */
+	char **argv;             /* the arguments of gojail-session */
 	const struct jail *jail; /* NULL: on the node */
-	const char *job;         /* its number, or NULL */
-	char *variables;         /* lines NAME=VALUE: what the job's network adds; may be NULL */
+	const char *job;         /* the job's number, or NULL */
+	char *variables;         /* lines NAME=VALUE that the job's network adds, or NULL */
 };
 
 /*

@@ -28,7 +28,7 @@ int wait_release_terminal(void)
 	for (int fd = 0; fd <= 2; fd++) {
 		if (tcgetsid(fd) != getpid() || ioctl(fd, TIOCNOTTY) < 0)
 			continue;
-		/* The leader of a session that gives its terminal up is told so by these two (tty_ioctl(4)). */
+		/* TIOCNOTTY by the leader of a session sends these two to the foreground process group, often the one of this process (tty_ioctl(4)). */
 		sigemptyset(&hangup);
 		sigaddset(&hangup, SIGHUP);
 		sigaddset(&hangup, SIGCONT);
@@ -43,7 +43,7 @@ int wait_begin_session(int terminal, struct fault *fault)
 {
 	if (setsid() < 0)
 		return fault_set(fault, "cannot begin a session: %s", strerror(errno));
-	/* Never by force: a terminal that another session controls is not the user's to take. EIO: the connection has ended. */
+	/* 0: a terminal that another session controls is not taken. EIO: the connection has ended. */
 	if (terminal >= 0 && ioctl(terminal, TIOCSCTTY, 0) < 0 && errno != EIO)
 		return fault_set(fault, "cannot take the terminal: %s", strerror(errno));
 	return 0;
@@ -81,6 +81,7 @@ static void end_by(int number)
 	sigprocmask(SIG_UNBLOCK, &one, NULL);
 }
 
+/* Ends this process in the same way as a child with that status. */
 static void end_like(int status)
 {
 	if (WIFSIGNALED(status))
@@ -88,7 +89,7 @@ static void end_like(int status)
 	_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Passes a signal of the user's or of sshd's on to the group of the session's leader. Others concern this process alone. */
+/* Passes a signal that the user or sshd sends on to the process group of the child. Other signals are not passed on. */
 static void pass_signal_on(int number, pid_t child)
 {
 	static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -98,7 +99,7 @@ static void pass_signal_on(int number, pid_t child)
 			kill(-child, number);
 }
 
-/* Reaps all children. Ends this process if the session's was among them. */
+/* Reaps all children. Ends this process if the session's child was among them. */
 static void reap(pid_t child, const struct agent *agent)
 {
 	pid_t ended;
@@ -111,11 +112,11 @@ static void reap(pid_t child, const struct agent *agent)
 		}
 }
 
-/* What this process has besides the caller's descriptors. */
+/* The descriptors of this process above the caller's three. */
 enum { LINK = 3,
        SIGNALS = 4 };
 
-/* Leaves this process nothing of root's. The user's limits, in force then, may allow no further descriptor. Returns 0, or -1 with a fault. */
+/* Becomes the user, and closes root's descriptors. Opens what is needed before: the user's limits may allow no further descriptor. Returns 0, or -1 with a fault. */
 static int become_user(const struct caller *caller, int link, struct fault *fault)
 {
 	int signals;
@@ -145,7 +146,7 @@ void wait_for_end(pid_t child, const struct caller *caller, int link, struct fau
 		reap(child, &agent);
 		if (poll(wait, 2, -1) > 0 && wait[1].revents)
 			agent_serve(&agent);
-		/* Where the user's limit is less than two descriptors, poll(2) fails, and this waits. */
+		/* If the user's limit is less than two descriptors, poll(2) fails, and read(2) waits. */
 		if (!wait[1].revents && read(SIGNALS, &signal, sizeof(signal)) == sizeof(signal))
 			pass_signal_on((int)signal.ssi_signo, child);
 	}
