@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.h: a child that may hang in storage, which its parent must not: it is killed, and not waited for. */
+/* child.h: a child that accesses storage and may hang there, unlike its parent, which kills the child and does not wait for its end. */
 #ifndef GOJAIL_CHILD_H
 #define GOJAIL_CHILD_H
 
@@ -7,21 +7,21 @@
 #include <sys/types.h>
 
 struct child {
-	int pidfd; /* -1: it has ended */
+	int pidfd; /* -1: the child has ended */
 };
 
 /*
- * Forks a child that ends with its parent. socket is one end of a pair (SOCK_SEQPACKET) in each of them. Returns as fork(2) does.
+ * Forks a child that is killed when its parent ends. socket is one end of a pair (SOCK_SEQPACKET) in each of the two processes. Returns as fork(2) does.
  */
 int child_fork(struct child *child, int *socket);
 
-/* Waits until the socket can be read. Returns 0, or -1 at the end of time. */
+/* Waits until the socket is readable. Returns 0, or -1 at the deadline. */
 int child_await(int socket, int64_t until);
 
-/* Kills the child, whose end shows on the socket. */
+/* Kills the child. Its socket then reports the end of the stream. */
 void child_kill(const struct child *child);
 
-/* Kills the child, and closes the socket. A parent that ignores SIGCHLD has no zombie of it. */
+/* Kills the child, and closes the socket. Leaves no zombie if the parent ignores SIGCHLD. */
 void child_end(struct child *child, int *socket);
 
 #endif

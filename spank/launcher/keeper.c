@@ -20,29 +20,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASKERS_MAX 128 /* more wait in the socket's queue */
+#define CLIENTS_MAX 128 /* further connections wait in the socket's queue */
 
-/* A connection. */
-struct asker {
-	int talk;
-	bool asked, anew;     /* the request was read; it wants an answer that is younger than that */
-	int64_t since, until; /* clock_ms */
+/* A connection of a client. */
+struct client {
+	int connection;
+	bool has_request, needs_new; /* the request was read; it needs an answer of a prober that began after the connection */
+	int64_t since, until;        /* clock_ms of the connection, and of its deadline */
 };
 
 struct keeper {
 	const struct origin *origin;
 	int listener, file;
-	struct asker askers[ASKERS_MAX];
+	struct client clients[CLIENTS_MAX];
 	int count;
 
 	struct child prober;
-	int report;             /* the prober's socket; -1: there is none */
-	volatile int32_t *at;   /* what the prober is asking; shared with it */
-	int64_t begun;          /* when the last prober was */
-	uint64_t probes;        /* how many there were */
+	int report;             /* the prober's socket; -1: no prober runs */
+	volatile int32_t *at;   /* the mount that the prober is probing; in memory shared with it */
+	int64_t begun;          /* when the last prober began */
+	uint64_t probes;        /* number of probers so far */
 	struct probe last;      /* the last answer */
-	int64_t answered_begun; /* when the prober of that was begun */
-	int64_t answered;       /* when it came; 0: there was none */
+	int64_t answered_begun; /* when the prober of the last answer began */
+	int64_t answered;       /* when the last answer arrived; 0: there was none */
 };
 
 void keeper_note_good(int file)
@@ -54,8 +54,8 @@ void keeper_note_good(int file)
 	futimens(file, now);
 }
 
-/* Notes the answer, and for people how many there were. Between the two calls the file is of the future, which nobody believes. */
-static void note(const struct keeper *k)
+/* Writes the last answer to the file, with the number of probers for people. Between the two calls the file's time is that of the real clock, in the future of clock_ms, and counts as old. */
+static void record_answer(const struct keeper *k)
 {
 	static const char *const words[] = {"ok", "stale", "switched", "failed"};
 	static const struct timespec long_ago[2];
@@ -63,7 +63,7 @@ static void note(const struct keeper *k)
 	int length = snprintf(text, sizeof(text), "%-12" PRIu64 " %-9s\n", k->probes, words[k->last.verdict]);
 
 	if (pwrite(k->file, text, (size_t)length, 0) < 0) {
-		/* The state directory is full: the time counts. */
+		/* The state directory is full. Readers need only the file's time. */
 	}
 	if (k->last.verdict == GOJAIL_STORAGE_OK)
 		keeper_note_good(k->file);
@@ -71,8 +71,8 @@ static void note(const struct keeper *k)
 		futimens(k->file, long_ago);
 }
 
-/* Writes the line for people. */
-static void describe(const struct keeper *k, const struct probe *probe, struct gojail_storage_reply *reply)
+/* Writes the error of an answer into the reply. */
+static void write_error(const struct keeper *k, const struct probe *probe, struct gojail_storage_reply *reply)
 {
 	const struct origin *o = k->origin;
 	struct fault fault = {0};
@@ -88,89 +88,92 @@ static void describe(const struct keeper *k, const struct probe *probe, struct g
 	memcpy(reply->text, fault.text, sizeof(reply->text));
 }
 
-static void drop(struct keeper *k, int number)
+/* Closes a connection. */
+static void close_client(struct keeper *k, int number)
 {
-	close(k->askers[number].talk);
-	k->askers[number] = k->askers[--k->count];
+	close(k->clients[number].connection);
+	k->clients[number] = k->clients[--k->count];
 }
 
-static void answer(struct keeper *k, int number, const struct probe *probe)
+/* Sends a reply to a client, and closes the connection. */
+static void send_reply(struct keeper *k, int number, const struct probe *probe)
 {
 	struct gojail_storage_reply reply = {.version = GOJAIL_VERSION, .verdict = probe->verdict, .error = probe->error};
 
 	if (probe->verdict != GOJAIL_STORAGE_OK)
-		describe(k, probe, &reply);
-	send(k->askers[number].talk, &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT);
-	drop(k, number);
+		write_error(k, probe, &reply);
+	send(k->clients[number].connection, &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT);
+	close_client(k, number);
 }
 
-/* Reports whether the last answer is one for this asker. */
-static bool is_answer_for(const struct keeper *k, const struct asker *asker, int64_t now)
+/* Reports whether the last answer is recent enough for a client. */
+static bool is_recent_for(const struct keeper *k, const struct client *client, int64_t now)
 {
 	if (!k->answered || now - k->answered >= GOJAIL_STORAGE_MS)
 		return false;
-	return !asker->anew || k->answered_begun >= asker->since;
+	return !client->needs_new || k->answered_begun >= client->since;
 }
 
-/* Answers those for whom the last answer is good, and those who have waited for as long as they can. */
-static void answer_all(struct keeper *k)
+/* Replies to the clients for which the last answer is recent enough, and to those whose deadline has passed. */
+static void reply_to_clients(struct keeper *k)
 {
 	const struct probe silent = {.verdict = GOJAIL_STORAGE_SILENT, .error = ETIMEDOUT, .at = k->report < 0 ? PROBER_AT_SOURCE : *k->at};
 	int64_t now = clock_ms();
 
 	for (int i = k->count - 1; i >= 0; i--) {
-		if (k->askers[i].asked && is_answer_for(k, &k->askers[i], now))
-			answer(k, i, &k->last);
-		else if (now >= k->askers[i].until)
-			answer(k, i, &silent);
+		if (k->clients[i].has_request && is_recent_for(k, &k->clients[i], now))
+			send_reply(k, i, &k->last);
+		else if (now >= k->clients[i].until)
+			send_reply(k, i, &silent);
 	}
 }
 
-static void accept_asker(struct keeper *k)
+static void accept_client(struct keeper *k)
 {
-	int talk = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
+	int connection = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
 
-	if (talk >= 0)
-		k->askers[k->count++] = (struct asker){.talk = talk, .since = clock_ms(), .until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS};
+	if (connection >= 0)
+		k->clients[k->count++] = (struct client){.connection = connection, .since = clock_ms(), .until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS};
 	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 		clock_pause_ms(100); /* out of descriptors or memory */
 }
 
-/* Reads what an asker wrote: its request, or its end. */
-static void hear(struct keeper *k, int number)
+/* Reads the request of a client. Closes a connection that has ended, or whose request is invalid. */
+static void read_request(struct keeper *k, int number)
 {
 	struct gojail_storage_request request;
-	struct asker *asker = &k->askers[number];
-	ssize_t got = recv(asker->talk, &request, sizeof(request), MSG_DONTWAIT);
+	struct client *client = &k->clients[number];
+	ssize_t got = recv(client->connection, &request, sizeof(request), MSG_DONTWAIT);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (got != sizeof(request) || request.version != GOJAIL_VERSION || asker->asked) {
-		drop(k, number);
+	if (got != sizeof(request) || request.version != GOJAIL_VERSION || client->has_request) {
+		close_client(k, number);
 		return;
 	}
-	asker->asked = true;
-	asker->anew = request.flags & GOJAIL_STORAGE_ANEW;
-	asker->until = asker->since + request.patience_ms;
+	client->has_request = true;
+	client->needs_new = request.flags & GOJAIL_STORAGE_ANEW;
+	client->until = client->since + request.patience_ms;
 }
 
-static void begin_probe(struct keeper *k)
+/* Starts a prober. */
+static void start_prober(struct keeper *k)
 {
 	k->begun = clock_ms();
 	k->probes++;
 	*k->at = remote_count() ? 0 : PROBER_AT_SOURCE;
 	if (child_fork(&k->prober, &k->report) != 0)
-		return; /* where it failed, the next second is the next try */
+		return; /* in the parent; after a failure, the next attempt is a second later */
 	close(k->listener);
 	for (int i = 0; i < k->count; i++)
-		close(k->askers[i].talk);
+		close(k->clients[i].connection);
 	prctl(PR_SET_NAME, GOJAIL_PROBER_NAME);
 	struct probe probe = prober_ask(k->origin, k->at);
 	_exit(send(k->report, &probe, sizeof(probe), MSG_NOSIGNAL) < 0);
 }
 
-/* Takes the prober's answer. One that was killed has none: the next is begun, if anybody waits. */
-static void end_probe(struct keeper *k)
+/* Receives the prober's answer. A killed prober has none: the next one starts if a client waits. */
+static void receive_answer(struct keeper *k)
 {
 	struct probe probe;
 
@@ -178,58 +181,60 @@ static void end_probe(struct keeper *k)
 		k->last = probe;
 		k->answered = clock_ms();
 		k->answered_begun = k->begun;
-		note(k);
+		record_answer(k);
 	}
 	child_end(&k->prober, &k->report);
 }
 
-/* Returns for how long nothing is to do, unless somebody asks, or the prober answers; -1: for ever. */
-static int find_timeout(const struct keeper *k, bool wanted)
+/* Returns the timeout of poll(2) until the next deadline or the next prober, or -1. */
+static int compute_timeout(const struct keeper *k, bool waiting)
 {
-	int64_t until = wanted && k->report < 0 ? k->begun + GOJAIL_STORAGE_MS : INT64_MAX;
+	int64_t until = waiting && k->report < 0 ? k->begun + GOJAIL_STORAGE_MS : INT64_MAX;
 
 	for (int i = 0; i < k->count; i++)
-		until = k->askers[i].until < until ? k->askers[i].until : until;
+		until = k->clients[i].until < until ? k->clients[i].until : until;
 	return until == INT64_MAX ? -1 : clock_left(until);
 }
 
-static bool is_wanted(const struct keeper *k)
+/* Reports whether a client waits for an answer. */
+static bool has_waiting_client(const struct keeper *k)
 {
 	for (int i = 0; i < k->count; i++)
-		if (k->askers[i].asked)
+		if (k->clients[i].has_request)
 			return true;
 	return false;
 }
 
-/* Begins a prober where one is wanted, at most one a second, or ends the one that nobody waits for: it hangs, and what it hangs in may be gone by then. */
-static void mind_prober(struct keeper *k)
+/* Starts a prober if a client waits, at most one per second. Kills a prober for which no client waits: it hangs, perhaps in storage that has been unmounted by then. */
+static void supervise_prober(struct keeper *k)
 {
-	bool wanted = is_wanted(k);
+	bool waiting = has_waiting_client(k);
 
-	if (wanted && k->report < 0 && clock_ms() >= k->begun + GOJAIL_STORAGE_MS)
-		begin_probe(k);
-	else if (!wanted && k->report >= 0)
+	if (waiting && k->report < 0 && clock_ms() >= k->begun + GOJAIL_STORAGE_MS)
+		start_prober(k);
+	else if (!waiting && k->report >= 0)
 		child_kill(&k->prober);
 }
 
-static void serve(struct keeper *k)
+/* Waits for events, and handles them. */
+static void handle_events(struct keeper *k)
 {
-	struct pollfd wait[2 + ASKERS_MAX];
+	struct pollfd wait[2 + CLIENTS_MAX];
 	int count = k->count;
 
 	wait[0] = (struct pollfd){.fd = k->report, .events = POLLIN};
-	wait[1] = (struct pollfd){.fd = count < ASKERS_MAX ? k->listener : -1, .events = POLLIN};
+	wait[1] = (struct pollfd){.fd = count < CLIENTS_MAX ? k->listener : -1, .events = POLLIN};
 	for (int i = 0; i < count; i++)
-		wait[2 + i] = (struct pollfd){.fd = k->askers[i].talk, .events = POLLIN};
-	if (poll(wait, 2 + (nfds_t)count, find_timeout(k, is_wanted(k))) < 0)
+		wait[2 + i] = (struct pollfd){.fd = k->clients[i].connection, .events = POLLIN};
+	if (poll(wait, 2 + (nfds_t)count, compute_timeout(k, has_waiting_client(k))) < 0)
 		return;
 	if (wait[0].revents)
-		end_probe(k);
-	for (int i = count - 1; i >= 0; i--) /* dropping one moves the last into its place */
+		receive_answer(k);
+	for (int i = count - 1; i >= 0; i--) /* from the end: closing a connection moves the last one into its place */
 		if (wait[2 + i].revents)
-			hear(k, i);
+			read_request(k, i);
 	if (wait[1].revents)
-		accept_asker(k);
+		accept_client(k);
 }
 
 void serve_as_keeper(const struct origin *origin, pid_t zygote, int listener, int file)
@@ -243,8 +248,8 @@ void serve_as_keeper(const struct origin *origin, pid_t zygote, int listener, in
 	if (k.at == MAP_FAILED || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != zygote)
 		_exit(1);
 	for (;;) {
-		answer_all(&k);
-		mind_prober(&k);
-		serve(&k);
+		reply_to_clients(&k);
+		supervise_prober(&k);
+		handle_events(&k);
 	}
 }

@@ -41,8 +41,8 @@ int mountinfo_parse(char *line, struct mount_line *one)
 	if (!rest)
 		return -1;
 	*rest = '\0';
-	strtok_r(line, " ", &next); /* its id */
-	strtok_r(NULL, " ", &next); /* its parent's */
+	strtok_r(line, " ", &next); /* mount ID */
+	strtok_r(NULL, " ", &next); /* parent ID */
 	device = strtok_r(NULL, " ", &next);
 	one->root = strtok_r(NULL, " ", &next);
 	one->path = strtok_r(NULL, " ", &next);
@@ -80,7 +80,7 @@ bool mountinfo_is_of_user(const struct mount_line *one)
 	return id && strtoul(id + strlen("user_id="), NULL, 10) != 0;
 }
 
-/* Reports whether a path is a directory or below it, by their texts. */
+/* Reports whether a path is a directory or below it, by comparing their text. */
 static bool is_below(const char *path, const char *directory)
 {
 	size_t length = strlen(directory);

@@ -36,7 +36,7 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 		return fault_set(fault, "cannot fork: %s", strerror(errno));
 	case 0:
 		if (identity_read(source, origin->identity, sizeof(origin->identity)) < 0)
-			origin->identity[0] = '\0'; /* the assembly finds out, and says it */
+			origin->identity[0] = '\0'; /* assembling the template fails, and reports why */
 		_exit(send(socket, origin->identity, strlen(origin->identity) + 1, MSG_NOSIGNAL) < 0);
 	}
 	if (child_await(socket, until) < 0) {

@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <string.h>
 
-/* Asks the storage of one mount: one request (GETATTR). */
-static struct probe ask_remote(int number)
+/* Probes the storage of one mount by one request (GETATTR). */
+static struct probe probe_remote(int number)
 {
 	struct probe probe = {.verdict = GOJAIL_STORAGE_OK, .at = number};
 	int error = remote_fd(number) < 0 ? 0 : remote_ask(remote_fd(number));
@@ -21,8 +21,8 @@ static struct probe ask_remote(int number)
 	return probe;
 }
 
-/* Asks what the path of the root leads to on the node, in whose mount namespace this process stays. */
-static struct probe ask_source(const struct origin *origin)
+/* Compares what the path of the root leads to on the node with the template's origin. This process stays in the node's mount namespace. */
+static struct probe probe_source(const struct origin *origin)
 {
 	struct probe probe = {.verdict = GOJAIL_STORAGE_FAILED, .at = PROBER_AT_SOURCE};
 	char now[IDENTITY_MAX];
@@ -38,11 +38,11 @@ struct probe prober_ask(const struct origin *origin, volatile int32_t *at)
 {
 	for (int i = 0; i < remote_count(); i++) {
 		*at = i;
-		struct probe probe = ask_remote(i);
+		struct probe probe = probe_remote(i);
 
 		if (probe.verdict != GOJAIL_STORAGE_OK)
 			return probe;
 	}
 	*at = PROBER_AT_SOURCE;
-	return ask_source(origin);
+	return probe_source(origin);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prober.h: the child of a keeper that asks the storage, and may hang in that. */
+/* prober.h: the child of a keeper that accesses the storage, and may hang there. */
 #ifndef GOJAIL_PROBER_H
 #define GOJAIL_PROBER_H
 
@@ -7,16 +7,16 @@
 
 #include <stdint.h>
 
-#define PROBER_AT_SOURCE (-1) /* it asks what the path of the root leads to */
+#define PROBER_AT_SOURCE (-1) /* stands for the path of the root in place of a mount's number */
 
-/* What the prober found out. */
+/* The answer of a prober. */
 struct probe {
 	int32_t verdict; /* GOJAIL_STORAGE_OK, _STALE, _SWITCHED or _FAILED */
-	int32_t error;
-	int32_t at; /* the number of a remote mount, or PROBER_AT_SOURCE */
+	int32_t error;   /* the errno of a failure, or 0 */
+	int32_t at;      /* the number of a remote mount, or PROBER_AT_SOURCE */
 };
 
-/* Asks each remote mount of the template, and where its root comes from; *at is what it is asking, for others to see. */
+/* Probes each remote mount of the template, then the path of its root. Stores in *at, which others read, what it is probing. */
 struct probe prober_ask(const struct origin *origin, volatile int32_t *at);
 
 #endif

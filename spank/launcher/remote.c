@@ -19,15 +19,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More than that are not asked: a template has few file systems of others, but a node may mount each user's home. */
+/* Further remote mounts are not probed: a template has few, but a node may mount each user's home. */
 #define REMOTE_MAX 64
 
 static struct remote {
 	unsigned major, minor;
-	char *root, *path; /* as in mountinfo */
-	char *place;
+	char *root, *path; /* of struct mount_line */
+	char *place;       /* "SOURCE (TYPE) at PATH" */
 	int fd;
-	int64_t stale; /* clock_ms when it was opened and was lost already; 0: it was not */
+	int64_t stale; /* clock_ms when it was opened, if it was stale at that time; else 0 */
 } remotes[REMOTE_MAX];
 
 static int count;
@@ -68,8 +68,8 @@ bool remote_was_stale(int number)
 	return remotes[number].stale && clock_ms() - remotes[number].stale < STALE_AGAIN_MS;
 }
 
-/* A directory can be gone while others of its file system are not: both count. */
-static bool is_known(const struct mount_line *one)
+/* Reports whether a mount is in the list, by file system and directory: one directory can be stale while others of its file system are not. */
+static bool is_in_list(const struct mount_line *one)
 {
 	for (int i = 0; i < count; i++)
 		if (remotes[i].major == one->major && remotes[i].minor == one->minor && strcmp(remotes[i].root, one->root) == 0)
@@ -77,11 +77,12 @@ static bool is_known(const struct mount_line *one)
 	return false;
 }
 
-static int add(const struct mount_line *one, const char *source)
+/* Adds a mount if it is remote and not in the list. Returns 0, or -1 with errno. */
+static int add_mount(const struct mount_line *one, const char *source)
 {
 	struct remote *remote = &remotes[count];
 
-	if (count == REMOTE_MAX || mountinfo_is_local(one->type) || is_known(one) || (mountinfo_is_of_user(one) && strcmp(one->path, "/")))
+	if (count == REMOTE_MAX || mountinfo_is_local(one->type) || is_in_list(one) || (mountinfo_is_of_user(one) && strcmp(one->path, "/")))
 		return 0;
 	*remote = (struct remote){.major = one->major, .minor = one->minor, .root = strdup(one->root), .path = strdup(one->path), .fd = -1};
 	if (!remote->root || !remote->path ||
@@ -91,6 +92,7 @@ static int add(const struct mount_line *one, const char *source)
 	return 0;
 }
 
+/* Adds the remote mounts of mountinfo. Returns 0, or -1 with errno. */
 static int read_mounts(int proc, const char *source)
 {
 	FILE *file = mountinfo_open(proc);
@@ -101,7 +103,7 @@ static int read_mounts(int proc, const char *source)
 
 	while (result == 0 && getline(&line, &size, file) > 0)
 		if (mountinfo_parse(line, &one) == 0)
-			result = add(&one, source);
+			result = add_mount(&one, source);
 	free(line);
 	if (file)
 		fclose(file);
@@ -109,9 +111,9 @@ static int read_mounts(int proc, const char *source)
 }
 
 #define ANSWERED 'a'
-#define LOST 'l'
+#define STALE 'l'
 
-/* Asks and sends each, or nothing for one that another mount hides: no path leads to it. */
+/* Probes the new mounts and sends their descriptors; none for a mount that another one hides, to which no path leads. */
 static void send_descriptors(int socket, int first)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -119,15 +121,15 @@ static void send_descriptors(int socket, int first)
 	for (int i = first; i < count; i++) {
 		scoped_fd fd = open_in_root(root, remotes[i].path, RESOLVE_NO_SYMLINKS);
 		struct statx about;
-		bool is_its = fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &about) == 0 &&
-			      about.stx_dev_major == remotes[i].major && about.stx_dev_minor == remotes[i].minor;
+		bool is_that_mount = fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &about) == 0 &&
+				     about.stx_dev_major == remotes[i].major && about.stx_dev_minor == remotes[i].minor;
 
-		if (scm_send(socket, is_its && remote_is_stale(remote_ask(fd)) ? LOST : ANSWERED, is_its ? fd : -1) < 0)
+		if (scm_send(socket, is_that_mount && remote_is_stale(remote_ask(fd)) ? STALE : ANSWERED, is_that_mount ? fd : -1) < 0)
 			return;
 	}
 }
 
-/* Takes the descriptors from the child. Returns 0, or -1 with a fault. */
+/* Receives the descriptors of the new mounts from the child. Returns 0, or -1 with a fault. */
 static int receive_descriptors(const struct origin *origin, int socket, int first, int64_t until, struct fault *fault)
 {
 	for (int i = first; i < count; i++) {
@@ -140,7 +142,7 @@ static int receive_descriptors(const struct origin *origin, int socket, int firs
 			return fault_set(fault, "cannot open %s: the process that was to do that ended", remotes[i].place);
 		if (fd < 0)
 			continue;
-		remotes[i].stale = what == LOST ? clock_ms() : 0;
+		remotes[i].stale = what == STALE ? clock_ms() : 0;
 		remotes[i].fd = fcntl(fd, F_DUPFD_CLOEXEC, REMOTE_FIRST_FD);
 		close(fd);
 		if (remotes[i].fd < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote.h: the mounts of a template whose storage others than this node serve, each as an open descriptor: one request asks it. */
+/* remote.h: the remote mounts of a template, whose storage is not on this node. Each has an open descriptor, by which one request probes it. */
 #ifndef GOJAIL_REMOTE_H
 #define GOJAIL_REMOTE_H
 
@@ -8,31 +8,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Their descriptors begin here, above all others of a zygote. */
+/* The first descriptor of a remote mount, above all other descriptors of a zygote. */
 #define REMOTE_FIRST_FD 64
 
 /*
- * Adds those of the calling process's mount namespace that are not there yet, opened by a child: the storage may hang. proc is the node's /proc.
- * Not there are those of root's users (FUSE): they stop nobody's jobs but their own. Returns 0, or -1 with a fault.
+ * Adds the remote mounts of the calling process's mount namespace that are not in the list yet. A child opens them: the storage may
+ * hang. proc is the node's /proc. Mounts that a user serves (FUSE), below the root, are left out: that user must not stop the jobs of others. Returns 0, or -1 with a fault.
  */
 int remote_collect(int proc, const struct origin *origin, int64_t until, struct fault *fault);
 
-/* Returns how many there are. */
+/* Returns the number of remote mounts. */
 int remote_count(void);
 
-/* Returns the descriptor of one, and "SOURCE (TYPE) at PATH". */
+/* Returns the descriptor of a remote mount, or -1 if another mount hides it. */
 int remote_fd(int number);
+
+/* Returns "SOURCE (TYPE) at PATH" of a remote mount. */
 const char *remote_place(int number);
 
-/* Asks the storage of an open directory: one request (GETATTR). Returns 0, or an errno, unless storage that answered denies root the attributes. */
+/* Probes the storage of an open directory by one request (GETATTR). Returns 0 if the storage answered, also if it denied root the attributes, else an errno. */
 int remote_ask(int fd);
 
-/* Reports whether an error of a mount means that it never comes back: the directory was removed on the server, or the server was. */
+/* Reports whether an error means that a mount never works again: its directory no longer exists on the server, or the server is gone. */
 bool remote_is_stale(int error);
 
 /*
- * Reports whether it was lost when the template was made, less than a minute ago: another template would have it as well. Later it is
- * worth another try: an administrator may have mounted it again.
+ * Reports whether a mount was stale when the template was made, less than a minute ago: it would be stale in a new template as well.
+ * Later a new template is worth an attempt: an administrator may have mounted it again.
  */
 bool remote_was_stale(int number);
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Returns the first mount of the request with a flag, or NULL. */
 static const struct gojail_mount *find_mount(const struct gojail_request *request, uint32_t how)
 {
 	for (uint32_t i = 0; i < request->nmounts; i++)
@@ -23,6 +24,7 @@ static const struct gojail_mount *find_mount(const struct gojail_request *reques
 	return NULL;
 }
 
+/* Returns the first tree of the request with a flag, or NULL. */
 static const struct gojail_tree *find_tree(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t flag)
 {
 	for (uint32_t i = 0; i < request->ntrees; i++)
@@ -32,8 +34,8 @@ static const struct gojail_tree *find_tree(const struct gojail_request *request,
 }
 
 /*
- * Creates the directories upper, which looks like the root, and work in an open directory; those that exist stay. A process that is
- * killed leaves no upper that is half made: nobody could enter a root that is closed. Returns 0, or -1.
+ * Creates the directories upper, with owner and mode of the root, and work in an open directory, unless they exist. upper appears by
+ * a rename, so that a killed process never leaves it with mode 0700, in which nobody could enter the root. Returns 0, or -1 with errno.
  */
 static int make_layers(int dir, int root)
 {
@@ -50,9 +52,10 @@ static int make_layers(int dir, int root)
 }
 
 /*
- * Asks the kernel, which knows, whether another overlay has the upper layer: the result of two is undefined (overlayfs.rst). With index=on,
- * which leaves marks in the upper layer, it refuses one in use also as a lower layer (ovl_report_in_use in fs/overlayfs/super.c): the upper
- * layer of this overlay, which is never attached, is in memory. Returns 0, or -1 with errno, EBUSY.
+ * Fails with EBUSY if another overlay has the upper layer: the result of two is undefined (overlayfs.rst). Mounts an overlay that has
+ * the upper layer as its lower layer, and its own upper layer in memory. With index=on, which leaves marks in the upper layer of an
+ * overlay, the kernel refuses also a lower layer in use (ovl_report_in_use in fs/overlayfs/super.c). The overlay is never attached.
+ * Returns 0, or -1 with errno.
  */
 static int check_layers_unused(void)
 {
@@ -63,16 +66,16 @@ static int check_layers_unused(void)
 	if (at < 0 || memory < 0 || mkdirat(memory, "upper", 0700) < 0 || mkdirat(memory, "work", 0700) < 0 || k_move_mount(memory, at) < 0)
 		return -1;
 	probe = k_new_mount("overlay", "index=on,lowerdir=upper,upperdir=work/upper,workdir=work/work", MOUNT_ATTR_RDONLY);
-	in_use = probe < 0 && errno == EBUSY; /* any other fault is the next mount's to tell */
+	in_use = probe < 0 && errno == EBUSY; /* the next mount reports any other error */
 	if (umount2("work", MNT_DETACH) < 0)
 		return -1;
 	errno = EBUSY;
 	return in_use ? -1 : 0;
 }
 
-#define UNUSED_MS 1000 /* the mounts of a process that was killed last a little longer than it (delayed_mntput in fs/namespace.c) */
+#define UNUSED_MS 1000 /* mounts of a killed process outlive it for a moment (delayed_mntput in fs/namespace.c) */
 
-/* Waits for the end of an overlay with the upper layer. Returns 0, or -1 with errno, EBUSY. */
+/* Waits until no overlay has the upper layer. Returns 0, or -1 with errno, EBUSY at the deadline. */
 static int await_layers(void)
 {
 	int64_t until = clock_ms() + UNUSED_MS;
@@ -86,8 +89,8 @@ static int await_layers(void)
 }
 
 /*
- * Mounts the overlay with its layers in an open mount, which is attached on "/" for that moment only: overlayfs takes layers by
- * their paths, which are relative here, so that no link in the jail's root leads elsewhere. Returns the overlay, or -1 with errno.
+ * Mounts the overlay with its layers in an open mount, which is attached on "/" only until this returns: overlayfs accepts layers
+ * only as paths. They are relative, so that no link in the jail's root leads elsewhere. Returns the overlay, or -1 with errno.
  */
 static int mount_overlay(const struct gojail_mount *overlay, int layers, int root)
 {

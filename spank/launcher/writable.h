@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writable.h: the root of a sandbox, with the job's own changes to it. */
+/* writable.h: the root of a sandbox, which may have the job's own changes. */
 #ifndef GOJAIL_WRITABLE_H
 #define GOJAIL_WRITABLE_H
 
@@ -8,7 +8,7 @@
 #include "common/fault.h"
 
 /*
- * Makes the sandbox's root, where it is another than the template's: a tree of the request, or an overlay of the template's with the
+ * Makes the sandbox's root if it is not the template's: a tree of the request, or an overlay of the template's root with the
  * changes of the job. Returns 0, or -1 with a fault.
  */
 int mount_root(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
