@@ -17,12 +17,12 @@
 #include <unistd.h>
 
 #define ATTEMPTS 5
-#define KEEPER_STUCK (-3) /* it did not even read the request: it was stopped, or hangs in the kernel */
-#define READING_MS 1000   /* it does nothing else: after this long it is stuck */
+#define KEEPER_STUCK (-3) /* the keeper has not read the request: it is stopped, or hangs in the kernel */
+#define READING_MS 1000   /* time in which a keeper reads a request: it has no other work */
 #define DOES_NOT_ANSWER "jail \"%s\": the process that asks its storage does not answer; ask your administrator"
 #define ENDS_ON_EACH_REQUEST "the keeper of jail \"%s\" ends on each request; ask your administrator"
 
-/* Reports whether the storage has answered within a second: the keeper sets the time of a file (include/gojail.h). */
+/* Reports whether the storage has answered within the last second, by the time of a file that the keeper sets (include/gojail.h). */
 static bool is_fresh(const struct node *node, const char *jail)
 {
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
@@ -36,18 +36,18 @@ static bool is_fresh(const struct node *node, const char *jail)
 	return age >= 0 && age < GOJAIL_STORAGE_MS;
 }
 
-/* Returns for how long the keeper may keep the caller waiting: it has the reason in words, if there is time for them. */
-static uint32_t find_patience(int64_t until)
+/* Returns the keeper's deadline for a reply in milliseconds: shortly before the caller's, so that its reply with the reason arrives. */
+static uint32_t compute_patience(int64_t until)
 {
 	int left = clock_left(until);
 
 	return (uint32_t)(left > 2000 ? left - 500 : left * 3 / 4);
 }
 
-/* Waits until a connection can be read. Returns whether it can. */
-static bool await_message(int talk, int64_t until)
+/* Waits until a connection is readable. Reports whether it is. */
+static bool wait_for_message(int connection, int64_t until)
 {
-	struct pollfd wait = {.fd = talk, .events = POLLIN};
+	struct pollfd wait = {.fd = connection, .events = POLLIN};
 	int ready;
 
 	do
@@ -56,52 +56,53 @@ static bool await_message(int talk, int64_t until)
 	return ready > 0;
 }
 
-/* Returns when the keeper must have read a request, so that there is time left to replace it. */
-static int64_t find_reading_end(int64_t until)
+/* Returns the time by which the keeper must have read a request, so that there is time left to replace it. */
+static int64_t compute_reading_deadline(int64_t until)
 {
 	int quarter = clock_left(until) / 4;
 
 	return clock_ms() + (quarter < READING_MS ? quarter : READING_MS);
 }
 
-static bool is_unread(int talk)
+/* Reports whether the peer has not read all that was sent. */
+static bool is_unread(int connection)
 {
 	int bytes = 0;
 
-	return ioctl(talk, SIOCOUTQ, &bytes) == 0 && bytes > 0; /* unix(7) */
+	return ioctl(connection, SIOCOUTQ, &bytes) == 0 && bytes > 0; /* unix(7) */
 }
 
-/* Receives the answer. Returns its verdict, ZYGOTE_GONE where the keeper ended, KEEPER_STUCK, or -1 with a fault. */
-static int receive_answer(int talk, const char *jail, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
+/* Receives the reply. Returns its verdict, ZYGOTE_GONE if the keeper has ended, KEEPER_STUCK, or -1 with a fault. */
+static int receive_reply(int connection, const char *jail, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
 {
 	ssize_t got;
 
-	if (!await_message(talk, find_reading_end(until))) {
-		if (is_unread(talk))
+	if (!wait_for_message(connection, compute_reading_deadline(until))) {
+		if (is_unread(connection))
 			return KEEPER_STUCK;
-		if (!await_message(talk, until))
+		if (!wait_for_message(connection, until))
 			return fault_set_silent(fault, DOES_NOT_ANSWER, jail);
 	}
-	got = recv(talk, reply, sizeof(*reply), 0);
+	got = recv(connection, reply, sizeof(*reply), 0);
 	if (got != sizeof(*reply) || reply->version != GOJAIL_VERSION)
 		return ZYGOTE_GONE;
 	reply->text[sizeof(reply->text) - 1] = '\0';
 	return reply->verdict;
 }
 
-/* Asks the keeper. Returns its verdict, ZYGOTE_GONE, KEEPER_STUCK, or -1 with a fault; also where the storage does not answer. */
-static int ask_keeper(const struct node *node, const char *jail, bool anew, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
+/* Sends a request to the keeper. Returns its verdict, ZYGOTE_GONE, KEEPER_STUCK, or -1 with a fault; -1 also if the storage does not answer. */
+static int query_keeper(const struct node *node, const char *jail, bool anew, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
 {
 	struct gojail_storage_request request = {
-		.version = GOJAIL_VERSION, .flags = anew ? GOJAIL_STORAGE_ANEW : 0, .patience_ms = find_patience(until)};
-	scoped_fd talk = zygote_connect(node, jail, GOJAIL_STORAGE_SOCKET, until, fault);
+		.version = GOJAIL_VERSION, .flags = anew ? GOJAIL_STORAGE_ANEW : 0, .patience_ms = compute_patience(until)};
+	scoped_fd connection = zygote_connect(node, jail, GOJAIL_STORAGE_SOCKET, until, fault);
 	int verdict;
 
-	if (talk < 0)
-		return talk;
-	if (send(talk, &request, sizeof(request), MSG_NOSIGNAL) < 0)
+	if (connection < 0)
+		return connection;
+	if (send(connection, &request, sizeof(request), MSG_NOSIGNAL) < 0)
 		return ZYGOTE_GONE;
-	verdict = receive_answer(talk, jail, reply, until, fault);
+	verdict = receive_reply(connection, jail, reply, until, fault);
 	return verdict == GOJAIL_STORAGE_SILENT ? fault_set_silent(fault, "%s", reply->text) : verdict;
 }
 
@@ -113,21 +114,21 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 
 	if (!anew && is_fresh(node, jail->name))
 		return 0;
-	/* Whether it lives shows when its keeper is asked. */
+	/* Whether the zygote is alive is found out by the request to its keeper. */
 	found = zygote_read(node, jail->name, &zygote) == 0 && strcmp(zygote.key, jail->key) == 0;
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
 		if ((!found || attempt) && zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
 			return -1;
-		switch (ask_keeper(node, jail->name, anew, &reply, until, fault)) {
+		switch (query_keeper(node, jail->name, anew, &reply, until, fault)) {
 		case GOJAIL_STORAGE_OK:
 			return 0;
 		case GOJAIL_STORAGE_STALE:
 		case GOJAIL_STORAGE_SWITCHED:
-		case KEEPER_STUCK: /* its zygote, which may be, too, is ended by the one that replaces it, and it with that */
+		case KEEPER_STUCK: /* a new zygote replaces its zygote, which may be stuck as well, and with which it ends */
 			return zygote_replace(node, jail, &zygote, until, fault) < 0 ? -1 : TEMPLATE_REPLACED;
 		case GOJAIL_STORAGE_FAILED:
 			return fault_set(fault, "%s", reply.text);
-		case ZYGOTE_GONE: /* it ended, or was replaced, at this moment */
+		case ZYGOTE_GONE: /* the keeper has just ended, or was replaced */
 			clock_pause_ms(10);
 			if (attempt > 1 && zygote_replace(node, jail, &zygote, until, fault) < 0)
 				return -1;
@@ -139,12 +140,12 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 	return fault_set_silent(fault, ENDS_ON_EACH_REQUEST, jail->name);
 }
 
-/* Makes sure that there is a keeper that can be asked, after one that could not. Returns 0, or -1 with a fault. */
+/* Finds or starts another keeper after one that did not reply. Returns 0, or -1 with a fault. */
 static int find_other_keeper(const struct node *node, const struct jail *jail, int asked, int attempt, int64_t until, struct fault *fault)
 {
 	struct record zygote;
 
-	if (asked == KEEPER_STUCK) /* which of those who met it replaces it, is settled there */
+	if (asked == KEEPER_STUCK) /* of several callers, one replaces it */
 		return storage_prepare_template(node, jail, false, until, fault) < 0 ? -1 : 0;
 	clock_pause_ms(10);
 	if (zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
@@ -160,15 +161,15 @@ int storage_await(const struct node *node, const struct jail *jail, int64_t unti
 	if (is_fresh(node, jail->name))
 		return 0;
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-		int verdict = ask_keeper(node, jail->name, false, &reply, until, fault);
+		int verdict = query_keeper(node, jail->name, false, &reply, until, fault);
 
 		if (verdict != ZYGOTE_GONE && verdict != KEEPER_STUCK)
 			return verdict < 0 ? -1 : 0;
 		if (!jail->key[0] && verdict == ZYGOTE_GONE)
-			return 0; /* a jail that is no longer configured has no template, and gets none */
+			return 0; /* the jail is no longer configured: it does not get another template */
 		if (!jail->key[0])
 			return fault_set_silent(fault, DOES_NOT_ANSWER, jail->name);
-		/* One that cannot be started is no reason against a sandbox that is there, unless it is for its storage. */
+		/* An existing sandbox can be used without a keeper, unless the keeper cannot be started because of the storage. */
 		if (find_other_keeper(node, jail, verdict, attempt, until, &other) < 0) {
 			if (other.silent)
 				*fault = other;
