@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Collected is what became of a version in a collection.
+// Collected is the result of a collection for one version.
 type Collected struct {
 	Version string
 	Removed bool
-	Why     string // it was not
+	Why     string // why the version was not removed
 }
 
-// Collect removes the versions that nobody uses, but for keep versions beside the current one: first those that a
-// rollback goes to, then the newest. survey is called for each, while nobody else changes the jail.
+// Collect removes the versions that no node uses, except the current one and keep others: first those that a rollback
+// makes current, then the newest. survey is called for each version to remove, while nobody else changes the jail.
 func (j *Jail) Collect(ctx context.Context, keep int, survey func() (*Survey, error)) (list []Collected, err error) {
-	versions, spared, err := j.spare(keep)
+	versions, spared, err := j.listSpared(keep)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func (j *Jail) Collect(ctx context.Context, keep int, survey func() (*Survey, er
 	return list, nil
 }
 
-// spare returns the versions of the jail, and why some are kept, used or not.
-func (j *Jail) spare(keep int) (versions []*Version, spared map[string]string, err error) {
+// listSpared returns the versions of the jail, and by name the reason for each that is kept whether it is used or not.
+func (j *Jail) listSpared(keep int) (versions []*Version, spared map[string]string, err error) {
 	if versions, err = j.Versions(); err != nil {
 		return nil, nil, err
 	}
@@ -49,7 +49,7 @@ func (j *Jail) spare(keep int) (versions []*Version, spared map[string]string, e
 		return nil, nil, err
 	}
 	spared = map[string]string{}
-	order := previous(history, current)
+	order := listPrevious(history, current)
 	slices.Reverse(order)
 	for _, v := range slices.Backward(versions) {
 		order = append(order, v.file)
@@ -75,7 +75,7 @@ func (j *Jail) spare(keep int) (versions []*Version, spared map[string]string, e
 	return versions, spared, nil
 }
 
-// removeUnused removes a version if nobody uses it, or returns why not.
+// removeUnused removes a version if no node uses it, or returns the reason for which it is kept.
 func (j *Jail) removeUnused(ctx context.Context, id string, survey func() (*Survey, error)) (why string, err error) {
 	err = j.Remove(ctx, id, func(v *Version) error {
 		u, err := survey()
@@ -94,24 +94,25 @@ func (j *Jail) removeUnused(ctx context.Context, id string, survey func() (*Surv
 	return "", err
 }
 
-// doubtsMost is the number of reasons that an error names.
-const doubtsMost = 3
+// reasonsMost is the maximum number of reasons that an error names.
+const reasonsMost = 3
 
-// Refuse returns an error if a version is in use, or if that cannot be told. The caller holds the jail's lock.
+// Refuse returns an error if a version is in use, or if it cannot be found out whether it is. The caller holds the jail's lock.
 func (u *Survey) Refuse(j *Jail, v *Version) error {
-	used, doubts := u.judge(j, v)
+	used, doubts := u.findUses(j, v)
 	if len(used) > 0 {
-		return fmt.Errorf("in use on %s", shorten(used))
+		return fmt.Errorf("in use on %s", joinReasons(used))
 	}
 	if len(doubts) > 0 {
-		return fmt.Errorf("cannot tell whether it is in use: %s", shorten(doubts))
+		return fmt.Errorf("cannot tell whether it is in use: %s", joinReasons(doubts))
 	}
 	return nil
 }
 
-func shorten(list []string) string {
-	if more := len(list) - doubtsMost; more > 0 {
-		list = append(slices.Clone(list[:doubtsMost]), fmt.Sprintf("and %d more", more))
+// joinReasons joins the first reasonsMost elements of a list, and counts the others.
+func joinReasons(list []string) string {
+	if more := len(list) - reasonsMost; more > 0 {
+		list = append(slices.Clone(list[:reasonsMost]), fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(list, "; ")
 }

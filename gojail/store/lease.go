@@ -20,11 +20,11 @@ import (
 	"github.com/gojail/gojail/internal/statefile"
 )
 
-// nodesDir has a lease of each node. No jail has such a name.
+// nodesDir is the directory of the nodes' leases. It is not a valid name of a jail.
 const nodesDir = ".nodes"
 
-// Names and limits of the files there, which are parsed as hostile input: where the storage squashes root, the
-// directory belongs to what root is squashed to.
+// Names and limits of the leases. They are parsed as hostile input: if the storage squashes root, the directory belongs
+// to the user to which root is squashed.
 const (
 	leaseSuffix  = ".json"
 	leasePattern = ".new-*" // while a lease is being written
@@ -34,14 +34,14 @@ const (
 	wordMax      = 512    // bytes of a word in a lease
 )
 
-// Lease is what a node says of the versions that it uses.
+// Lease lists the versions that a node uses.
 type Lease struct {
 	Node    string            `json:"node"`
 	Cluster string            `json:"cluster,omitempty"`
-	Asked   time.Time         `json:"asked"`             // when the node began to look: what began later is not in it
+	Asked   time.Time         `json:"asked"`             // when the node began to make the lease: later uses are missing
 	Uses    []Use             `json:"uses"`              // sorted
 	Current map[string]string `json:"current,omitempty"` // by jail: the name in versions/ that the node sees as the current one
-	Unknown []string          `json:"unknown,omitempty"` // what may use any version, and why
+	Unknown []string          `json:"unknown,omitempty"` // uses whose version is unknown, and why
 }
 
 // Use is a use of a version on a node.
@@ -57,7 +57,7 @@ func (l *Lease) file() string {
 	return l.Node + "@" + l.Cluster + leaseSuffix
 }
 
-// WriteLease replaces the lease of a node. Writers of one lease must have a lock.
+// WriteLease replaces the lease of a node. Writers of the same lease must hold a lock.
 func (s *Store) WriteLease(l *Lease) (err error) {
 	if err := l.check(); err != nil {
 		return fmt.Errorf("cannot write a lease: %w", err)
@@ -70,7 +70,7 @@ func (s *Store) WriteLease(l *Lease) (err error) {
 	if err := makeDirectory(dir); err != nil {
 		return fmt.Errorf("cannot create %s: %w", dir, err)
 	}
-	// A new name: others than root may have put something at a known one.
+	// An unpredictable name: somebody other than root may have created a file with a known one.
 	file, err := os.CreateTemp(dir, leasePattern)
 	if err != nil {
 		return fmt.Errorf("cannot write the lease of this node in %s: %w", dir, oneline.Cause(err))
@@ -87,7 +87,7 @@ func (s *Store) WriteLease(l *Lease) (err error) {
 	return nil
 }
 
-// Leases returns the leases of all nodes, and what is wrong with those that cannot be read.
+// Leases returns the leases of all nodes, and a line about each that cannot be read.
 func (s *Store) Leases() (leases []*Lease, damaged []string, err error) {
 	dir := filepath.Join(s.dir, nodesDir)
 	var st unix.Stat_t
@@ -166,7 +166,7 @@ func parseLease(name string, text []byte) (*Lease, error) {
 	return l, nil
 }
 
-// check fails if a lease has what no node writes.
+// check fails if a lease has contents that no node writes.
 func (l *Lease) check() error {
 	if checkName(l.Node) != nil || l.Cluster != "" && checkName(l.Cluster) != nil {
 		return fmt.Errorf("invalid name of a node: %q, cluster %q", l.Node, l.Cluster)
@@ -194,7 +194,7 @@ func (l *Lease) check() error {
 	return nil
 }
 
-// Tidy removes the leases of nodes that are gone, and what nodes left that were killed while they wrote one.
+// Tidy removes the leases of nodes that are gone, and unfinished leases that are older than expiry.
 func (s *Store) Tidy(u *Survey, expiry time.Duration) (err error) {
 	dir := filepath.Join(s.dir, nodesDir)
 	remove := func(name string) {

@@ -184,7 +184,7 @@ func TestRefusal(t *testing.T) {
 			require.NoError(t, err)
 			u, err := j.store().Survey(test.nodes, DefaultExpiry)
 			require.NoError(t, err)
-			u.clocks = clockResolution // also where the tests' directory is on a network
+			u.margin = clockResolution // also where the tests' directory is on a network
 			if err = u.Refuse(j, v); test.want == "" {
 				require.NoError(t, err)
 			} else {
@@ -210,7 +210,7 @@ func TestCollect(t *testing.T) {
 	survey := func() (*Survey, error) {
 		u, err := j.store().Survey(nil, DefaultExpiry)
 		if err == nil {
-			u.clocks = clockResolution
+			u.margin = clockResolution
 		}
 		return u, err
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// lockPatience is how long a change waits for another one, which takes milliseconds unless storage is slow.
-const lockPatience = 30 * time.Second
+// lockTimeout is the timeout for the lock of a jail. A change takes milliseconds unless the storage is slow.
+const lockTimeout = 30 * time.Second
 
-// holder names the process that works in the store.
+// holder describes the process that holds a lock in the store.
 type holder struct {
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
@@ -46,9 +46,9 @@ func newHolder() holder {
 	return holder{host, os.Getpid(), strings.Join(os.Args, " "), time.Now().Round(time.Second)}
 }
 
-// change calls do while no other node or process changes the jail. Then it removes what killed commands left.
-func (j *Jail) change(ctx context.Context, do func() error) error {
-	orphans, err := j.changeLocked(ctx, do)
+// withLock calls do under the jail's lock. Then it removes the work items of killed commands.
+func (j *Jail) withLock(ctx context.Context, do func() error) error {
+	orphans, err := j.holdLock(ctx, do)
 	for _, orphan := range orphans {
 		if removed := orphan.Remove(); err == nil && removed != nil {
 			err = fmt.Errorf("it is done, but what a killed command left cannot be removed: %w", removed)
@@ -57,8 +57,9 @@ func (j *Jail) change(ctx context.Context, do func() error) error {
 	return err
 }
 
-func (j *Jail) changeLocked(ctx context.Context, do func() error) (orphans []*Work, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+// holdLock calls do under the jail's lock, and returns the work items of killed commands.
+func (j *Jail) holdLock(ctx context.Context, do func() error) (orphans []*Work, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	lock, err := filelock.Wait(ctx, j.path(lockFile))
 	if err != nil {
@@ -74,7 +75,7 @@ func (j *Jail) changeLocked(ctx context.Context, do func() error) (orphans []*Wo
 	return orphans, do()
 }
 
-// explainLock returns the error of a lock with its holder or its remedy.
+// explainLock adds to an error of filelock who holds the lock, or what to do.
 func explainLock(path string, err error) error {
 	switch {
 	case errors.Is(err, filelock.ErrBusy):
@@ -87,7 +88,7 @@ func explainLock(path string, err error) error {
 	return err
 }
 
-// writeHolder writes the name of this process into a file that it has locked.
+// writeHolder writes the description of this process into a file that it has locked.
 func writeHolder(file *os.File) error {
 	text, err := json.Marshal(newHolder())
 	if err != nil {
@@ -100,7 +101,7 @@ func writeHolder(file *os.File) error {
 	return err
 }
 
-// readHolder returns the holder that a lock file names.
+// readHolder reads the holder from a lock file; it returns the zero holder if that fails.
 func readHolder(path string) (h holder) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

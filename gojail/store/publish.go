@@ -11,11 +11,11 @@ import (
 	"github.com/gojail/gojail/internal/wholefile"
 )
 
-// Publish makes a finished tree or image file a version of the jail. tree and list are paths in the work item; both
-// are on the disk already. The version appears at once, and is not in use.
+// Publish adds a finished tree or image file to the versions of the jail. tree and list are paths in the work item, and
+// have been synced to the disk. The version appears atomically, and is not the current one.
 func (w *Work) Publish(ctx context.Context, tree, list string, r *Record) error {
 	j := w.jail
-	return j.change(ctx, func() error {
+	return j.withLock(ctx, func() error {
 		if j.hasVersion(r.Version) {
 			return fmt.Errorf("jail %s already has a version %s", j.Name, r.Version)
 		}
@@ -29,7 +29,7 @@ func (w *Work) Publish(ctx context.Context, tree, list string, r *Record) error 
 		if err := wholefile.Save(j.recordPath(r.Version), text, 0o644); err != nil {
 			return fmt.Errorf("cannot write the record: %w", err)
 		}
-		// RENAME_NOREPLACE is not supported over NFS; the lock keeps others away.
+		// NFS does not support RENAME_NOREPLACE; the lock excludes other writers.
 		if err := os.Rename(tree, j.path(versionsDir, fileName(r.Version, r.Format))); err != nil {
 			return fmt.Errorf("cannot move the version to its place: %w", err)
 		}
@@ -37,11 +37,11 @@ func (w *Work) Publish(ctx context.Context, tree, list string, r *Record) error 
 	})
 }
 
-// Remove removes a version that is not current. check, which is called while nobody else changes the jail, returns an
-// error if it must stay.
+// Remove removes a version that is not current. check is called under the jail's lock, and returns an error if the
+// version must be kept.
 func (j *Jail) Remove(ctx context.Context, id string, check func(*Version) error) error {
 	var trash *Work
-	err := j.change(ctx, func() (err error) {
+	err := j.withLock(ctx, func() (err error) {
 		v, err := j.Version(id)
 		if err != nil {
 			return err

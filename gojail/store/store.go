@@ -37,7 +37,7 @@ type Jail struct {
 	dir  string
 }
 
-// Open opens the store in a directory, which only root may write to.
+// Open opens the store in a directory. It fails if anybody other than root may write to it.
 func Open(dir string) (*Store, error) {
 	if err := checkDirectory(dir); err != nil {
 		return nil, fmt.Errorf("cannot use the store of jails: %w", err)
@@ -45,7 +45,7 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir}, nil
 }
 
-// checkDirectory fails if a path is not a directory that only root can write to and replace.
+// checkDirectory fails unless a path is a directory that only root can write to and replace.
 func checkDirectory(dir string) error {
 	if err := trusted.Parents(dir); err != nil {
 		return err
@@ -62,7 +62,7 @@ func checkDirectory(dir string) error {
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// checkName fails if a jail of a store cannot have that name.
+// checkName fails if a name is not valid for a jail of a store.
 func checkName(name string) error {
 	if !nameRule.MatchString(name) {
 		return fmt.Errorf("invalid name %q of a jail: must be a letter or digit, then letters, digits, '.', '_' or '-', at most 64", name)
@@ -85,7 +85,7 @@ func (s *Store) Jails() ([]*Jail, error) {
 	return list, nil
 }
 
-// Jail returns a jail that the store has. The error lists those it has.
+// Jail returns a jail of the store. If there is none of that name, the error lists the jails of the store.
 func (s *Store) Jail(name string) (*Jail, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -101,6 +101,7 @@ func (s *Store) Jail(name string) (*Jail, error) {
 	return j, nil
 }
 
+// describeMissing returns the error for a jail that the store does not have.
 func (s *Store) describeMissing(name string) error {
 	all, err := s.Jails()
 	if err != nil {
@@ -133,7 +134,7 @@ func (s *Store) MakeJail(name string) (*Jail, error) {
 	return j, checkDirectory(j.dir)
 }
 
-// makeDirectory creates a directory with mode 0755 whatever the umask is.
+// makeDirectory creates a directory with mode 0755, whatever the umask is, unless it exists.
 func makeDirectory(dir string) error {
 	err := os.Mkdir(dir, 0o755)
 	if err == nil {
@@ -144,6 +145,7 @@ func makeDirectory(dir string) error {
 	return oneline.Cause(err)
 }
 
+// path returns a path in the directory of the jail.
 func (j *Jail) path(parts ...string) string {
 	return filepath.Join(slices.Insert(parts, 0, j.dir)...)
 }

@@ -152,7 +152,7 @@ func TestPrevious(t *testing.T) {
 		"there and back":                 {[]switching{entry("", "1"), entry("1", "2"), entry("2", "1")}, "1", "1 2"},
 		"the link was changed otherwise": {[]switching{entry("", "1"), entry("1", "2"), entry("5", "6")}, "6", "1 5"},
 	} {
-		assert.Equal(t, test.want, strings.Join(previous(test.history, test.current), " "), name)
+		assert.Equal(t, test.want, strings.Join(listPrevious(test.history, test.current), " "), name)
 	}
 }
 
@@ -282,10 +282,10 @@ func TestTwoBuilders(t *testing.T) {
 
 func TestLockNamesItsHolder(t *testing.T) {
 	j := newJail(t)
-	require.NoError(t, j.change(context.Background(), func() error {
+	require.NoError(t, j.withLock(context.Background(), func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
-		err := j.change(ctx, func() error { return nil })
+		err := j.withLock(ctx, func() error { return nil })
 		require.ErrorContains(t, err, fmt.Sprintf("%s is locked by %q, process %d on ", j.path(lockFile), strings.Join(os.Args, " "), os.Getpid()))
 		return nil
 	}))
@@ -386,7 +386,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, v.Version, string(text))
 		}
-		require.NoError(t, j.change(ctx, func() error { return nil }))
+		require.NoError(t, j.withLock(ctx, func() error { return nil }))
 		j.mustBeClean(t)
 	}
 	require.NotEmpty(t, j.state(t), "the children did something")

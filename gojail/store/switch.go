@@ -25,13 +25,13 @@ type switching struct {
 	By       string    `json:"by"`
 }
 
-// historyMax is the number of entries that are kept.
+// historyMax is the maximum number of entries in the history.
 const historyMax = 1000
 
 // Moved is the result of a switch.
 type Moved struct{ From, To string }
 
-// currentFile returns the name in versions/ that the link names, or "" if there is no link.
+// currentFile returns the name in versions/ to which the link leads, or "" if there is no link.
 func (j *Jail) currentFile() (string, error) {
 	target, err := os.Readlink(j.path(currentLink))
 	switch {
@@ -45,9 +45,9 @@ func (j *Jail) currentFile() (string, error) {
 	return filepath.Base(target), nil
 }
 
-// SwitchTo makes a version the current one; "" is the newest.
+// SwitchTo makes a version the current one. An empty id stands for the newest version.
 func (j *Jail) SwitchTo(ctx context.Context, id, by string) (moved Moved, err error) {
-	err = j.change(ctx, func() error {
+	err = j.withLock(ctx, func() error {
 		v, err := j.findTarget(id)
 		if err != nil {
 			return err
@@ -56,12 +56,13 @@ func (j *Jail) SwitchTo(ctx context.Context, id, by string) (moved Moved, err er
 		if err != nil {
 			return err
 		}
-		moved, err = j.move(history, switching{To: v.file, From: from, By: by})
+		moved, err = j.switchLink(history, switching{To: v.file, From: from, By: by})
 		return err
 	})
 	return moved, err
 }
 
+// findTarget returns the version that SwitchTo makes current.
 func (j *Jail) findTarget(id string) (*Version, error) {
 	if id != "" {
 		return j.Version(id)
@@ -76,15 +77,16 @@ func (j *Jail) findTarget(id string) (*Version, error) {
 	return all[len(all)-1], nil
 }
 
-// Rollback makes the version current that was current before the last switch. Another rollback goes one further.
+// Rollback makes the version current that was current before the last switch. Another rollback goes back one switch
+// further.
 func (j *Jail) Rollback(ctx context.Context, by string) (moved Moved, err error) {
-	err = j.change(ctx, func() error {
+	err = j.withLock(ctx, func() error {
 		history, from, err := j.readHistory()
 		if err != nil {
 			return err
 		}
 		to := ""
-		for _, file := range slices.Backward(previous(history, from)) {
+		for _, file := range slices.Backward(listPrevious(history, from)) {
 			if _, err := os.Lstat(j.path(versionsDir, file)); err == nil {
 				to = file
 				break
@@ -93,15 +95,15 @@ func (j *Jail) Rollback(ctx context.Context, by string) (moved Moved, err error)
 		if to == "" {
 			return fmt.Errorf("jail %s has no version before the current one; choose one with: gojail jail switch %s VERSION", j.Name, j.Name)
 		}
-		moved, err = j.move(history, switching{To: to, From: from, Rollback: true, By: by})
+		moved, err = j.switchLink(history, switching{To: to, From: from, Rollback: true, By: by})
 		return err
 	})
 	return moved, err
 }
 
-// previous returns the versions that were current before current, the latest last. A rollback takes them back up to
-// its own. An entry was not carried out if the one after it starts from the same version.
-func previous(history []switching, current string) (stack []string) {
+// listPrevious returns the versions that were current before current, the latest last. A rollback removes those up to the
+// version that it made current. An entry is ignored if its switch did not happen: the next entry has the same From.
+func listPrevious(history []switching, current string) (stack []string) {
 	for i, s := range history {
 		next := current
 		if i+1 < len(history) {
@@ -124,7 +126,7 @@ func previous(history []switching, current string) (stack []string) {
 	return stack
 }
 
-// readHistory returns the switches, the oldest first, and the current version.
+// readHistory returns the history, the oldest switch first, and the current version.
 func (j *Jail) readHistory() (history []switching, current string, err error) {
 	current, err = j.currentFile()
 	if err != nil {
@@ -137,8 +139,8 @@ func (j *Jail) readHistory() (history []switching, current string, err error) {
 	return history, current, nil
 }
 
-// move writes the history, then the link. The caller holds the jail's lock.
-func (j *Jail) move(history []switching, s switching) (Moved, error) {
+// switchLink adds a switch to the history, then replaces the link. The caller holds the jail's lock.
+func (j *Jail) switchLink(history []switching, s switching) (Moved, error) {
 	if s.From == s.To {
 		return Moved{s.From, s.To}, nil
 	}
@@ -164,5 +166,5 @@ func (j *Jail) move(history []switching, s switching) (Moved, error) {
 // linkName is the name of the link to the current version before it is renamed.
 const linkName = "link"
 
-// CurrentFile returns the name in versions/ of the current version, as this node sees it, or "" where there is none.
+// CurrentFile returns the name in versions/ of the current version, as this node sees it, or "" if there is none.
 func (j *Jail) CurrentFile() (string, error) { return j.currentFile() }

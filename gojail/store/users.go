@@ -13,39 +13,39 @@ import (
 	"github.com/gojail/gojail/internal/storage"
 )
 
-// DefaultExpiry is how old a lease may be before its node counts as gone.
+// DefaultExpiry is the age at which a lease expires.
 const DefaultExpiry = 24 * time.Hour
 
-// clockResolution is that of times on the storage.
+// clockResolution is the resolution of the times of files on the storage.
 const clockResolution = time.Second
 
-// clockMargin is how much the clocks of nodes may differ: munge accepts five minutes.
+// clockMargin is the maximum difference between the clocks of nodes: munge accepts five minutes.
 const clockMargin = 5 * time.Minute
 
 // Node is a node that Slurm knows.
 type Node struct {
 	Name string
-	Off  bool // it is switched off, and runs nothing
-	Down bool // Slurm does not reach it
+	Off  bool // the node is powered off, and runs nothing
+	Down bool // the node does not answer slurmctld
 }
 
-// Survey is who uses the versions of a store.
+// Survey is what the nodes' leases say about the uses of versions.
 type Survey struct {
 	leases  []*Lease // without those of nodes that are gone
-	gone    []*Lease // expired, and Slurm does not say that the node is there
-	doubts  []string // what may use any version
-	clocks  time.Duration
+	gone    []*Lease // expired, and the node is off, down or unknown to Slurm
+	doubts  []string // reasons for which any version may be in use
+	margin  time.Duration
 	checked time.Time
 }
 
-// Survey reads the leases of all nodes. nodes are those that must have one.
+// Survey reads the leases of all nodes. nodes are the nodes that must have a lease.
 func (s *Store) Survey(nodes []Node, expiry time.Duration) (*Survey, error) {
 	leases, damaged, err := s.Leases()
 	if err != nil {
 		return nil, err
 	}
 	u := &Survey{checked: time.Now(), doubts: damaged}
-	if u.clocks, err = s.clockMargin(); err != nil {
+	if u.margin, err = s.clockMargin(); err != nil {
 		return nil, err
 	}
 	states := map[string]Node{}
@@ -57,7 +57,7 @@ func (s *Store) Survey(nodes []Node, expiry time.Duration) (*Survey, error) {
 		has[l.Node] = true
 		n, known := states[l.Node]
 		switch age := u.checked.Sub(l.Asked); {
-		case age < -u.clocks-time.Minute:
+		case age < -u.margin-time.Minute:
 			u.doubts = append(u.doubts, fmt.Sprintf("node %s: its clock is %v ahead of this machine's", l.Node, -age.Round(time.Second)))
 		case age <= expiry:
 			u.leases = append(u.leases, l)
@@ -88,15 +88,15 @@ func (s *Store) clockMargin() (time.Duration, error) {
 	defer unix.Close(dir)
 	m, err := storage.MountOf(dir)
 	if err == nil && m != nil && slices.Contains([]string{"ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs"}, m.Type) {
-		return clockResolution, nil // this node's alone
+		return clockResolution, nil // on this node alone: one clock
 	}
 	return clockMargin, nil
 }
 
-// Users returns the uses of a version, for people: node by node.
+// Users returns one text for each node that uses a version, for people.
 func (u *Survey) Users(v *Version) (list []string) {
 	for _, l := range u.leases {
-		if words := l.words(v); len(words) > 0 {
+		if words := l.listUses(v); len(words) > 0 {
 			list = append(list, l.Node+" ("+strings.Join(words, ", ")+")")
 		}
 	}
@@ -123,28 +123,28 @@ func (u *Survey) Count(v *Version) (nodes, jobs int) {
 	return nodes, jobs
 }
 
-// wordsMost is the number of uses on one node that are named.
-const wordsMost = 5
+// usesMost is the maximum number of uses on one node that are named.
+const usesMost = 5
 
-// words returns what a node uses a version for.
-func (l *Lease) words(v *Version) (words []string) {
+// listUses returns the uses of a version on a node, such as "job 17".
+func (l *Lease) listUses(v *Version) (words []string) {
 	for _, use := range l.Uses {
 		if use.Version == v.Version && !slices.Contains(words, use.By) {
 			words = append(words, use.By)
 		}
 	}
-	if more := len(words) - wordsMost; more > 0 {
-		words = append(words[:wordsMost], fmt.Sprintf("%d more", more))
+	if more := len(words) - usesMost; more > 0 {
+		words = append(words[:usesMost], fmt.Sprintf("%d more", more))
 	}
 	return words
 }
 
-// judge returns who uses a version that is not current, and else why that cannot be told. The caller holds the
-// jail's lock, so that the version does not become current.
+// findUses returns the nodes that use a version that is not current; if there are none, the reasons for which it may be in
+// use nevertheless. The caller holds the jail's lock, so that the version does not become current.
 //
-// A node that said after the last switch what it uses, and sees the version no longer as current, cannot begin to use
-// it. Of an older lease the reverse is not known: the node may have begun since.
-func (u *Survey) judge(j *Jail, v *Version) (used, doubts []string) {
+// A node cannot begin to use the version if its lease is newer than the last switch and does not have the version as
+// the current one. A node with an older lease may have begun to use it after the lease was made.
+func (u *Survey) findUses(j *Jail, v *Version) (used, doubts []string) {
 	used = u.Users(v)
 	for _, l := range u.leases {
 		if l.Current[j.Name] == v.file {
@@ -159,7 +159,7 @@ func (u *Survey) judge(j *Jail, v *Version) (used, doubts []string) {
 	if err != nil {
 		doubts = append(doubts, err.Error())
 	}
-	since := switched.Add(u.clocks)
+	since := switched.Add(u.margin)
 	for _, l := range u.leases {
 		for _, why := range l.Unknown {
 			doubts = append(doubts, fmt.Sprintf("node %s: %s", l.Node, why))
@@ -171,7 +171,7 @@ func (u *Survey) judge(j *Jail, v *Version) (used, doubts []string) {
 	return nil, doubts
 }
 
-// lastSwitch returns when the link to the current version changed last, or a little later.
+// lastSwitch returns the time of the last change of the link to the current version, or a slightly later one.
 func (j *Jail) lastSwitch() (last time.Time, err error) {
 	for _, path := range []string{j.dir, j.path(currentLink)} { // a rename changes the directory's time
 		var st unix.Stat_t
@@ -190,9 +190,10 @@ func (j *Jail) lastSwitch() (last time.Time, err error) {
 	return last, nil
 }
 
+// describeMargin returns the margin for clocks as a part of an error, or "" if there is one clock.
 func (u *Survey) describeMargin() string {
-	if u.clocks <= clockResolution {
+	if u.margin <= clockResolution {
 		return ""
 	}
-	return fmt.Sprintf(" and the %v for clocks that differ", u.clocks)
+	return fmt.Sprintf(" and the %v for clocks that differ", u.margin)
 }

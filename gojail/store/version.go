@@ -22,29 +22,29 @@ const (
 	FormatEROFS    = "erofs"
 )
 
-// Current stands for the current version where a version is named.
+// Current stands for the current version in place of a version's name.
 const Current = currentLink
 
-// Record is what is known of a version since it was built.
+// Record describes how a version was built.
 type Record struct {
 	Version  string           `json:"version"`
 	Format   string           `json:"format"`
-	Source   string           `json:"source"`             // as it was asked for
+	Source   string           `json:"source"`             // as given to the build
 	Digest   string           `json:"digest,omitempty"`   // of the image's manifest, or of the archive
 	Platform string           `json:"platform,omitempty"` // of an image
-	Base     string           `json:"base,omitempty"`     // the version that it is an edited copy of
+	Base     string           `json:"base,omitempty"`     // the version of which it is an edited copy
 	Built    time.Time        `json:"built"`
 	By       string           `json:"by"`
-	Gojail   string           `json:"gojail"` // gojail's version
+	Gojail   string           `json:"gojail"` // version of gojail that built it
 	Entries  int64            `json:"entries"`
-	Bytes    int64            `json:"bytes"`            // of all files together
+	Bytes    int64            `json:"bytes"`            // size of all files
 	Stored   int64            `json:"stored"`           // size of an image file, or Bytes
 	ImageSum string           `json:"sha256,omitempty"` // of an image file
 	LeftOut  map[string]int64 `json:"left_out,omitempty"`
 	Targets  []string         `json:"mount_targets,omitempty"` // that the build created
 }
 
-// Version is a version that exists.
+// Version is a version of a jail.
 type Version struct {
 	Record
 	Current bool
@@ -100,6 +100,7 @@ func fileName(id, format string) string {
 	return id + "." + format
 }
 
+// checkRecord fails if a record does not belong to a version.
 func checkRecord(r *Record, id, format string) error {
 	if r.Version != id || r.Format != format {
 		return fmt.Errorf("it is of version %q as %q", r.Version, r.Format)
@@ -115,7 +116,7 @@ func (j *Jail) ListPath(id string) string { return j.path(recordsDir, id+".mtree
 // Path returns the path of a version.
 func (j *Jail) Path(v *Version) string { return j.path(versionsDir, v.file) }
 
-// Version returns one version; id may be the beginning of its name if no other begins like it, or Current.
+// Version returns a version by its name, by a unique beginning of its name, or by Current.
 func (j *Jail) Version(id string) (*Version, error) {
 	all, err := j.Versions()
 	if err != nil {
@@ -145,13 +146,13 @@ func (j *Jail) Version(id string) (*Version, error) {
 	return nil, fmt.Errorf("jail %s has no version %q; it has: %s", j.Name, id, strings.Join(names, ", "))
 }
 
-// NewID returns the name of a version that is built now from what digest names. It sorts by time.
+// NewID returns the name of a version that is built at a time from the source with a digest. Names sort by time.
 func NewID(now time.Time, digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")
 	return now.UTC().Format("20060102-150405") + "-" + hex[:min(8, len(hex))]
 }
 
-// ID returns the version of a name in versions/.
+// ID returns the version's name for a name in versions/.
 func ID(file string) string {
 	for _, format := range []string{FormatSquashfs, FormatEROFS} {
 		if id, is := strings.CutSuffix(file, "."+format); is {
@@ -164,7 +165,7 @@ func ID(file string) string {
 // FileID is the device and the inode of a file.
 type FileID struct{ Dev, Ino uint64 }
 
-// Roots returns the versions of all jails that are directories, by what the kernel knows of them.
+// Roots returns the names of all versions that are directories, by device and inode.
 func (s *Store) Roots() (map[FileID]string, error) {
 	jails, err := s.Jails()
 	if err != nil {

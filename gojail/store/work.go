@@ -21,20 +21,20 @@ import (
 // ownerFile is the lock of a work item.
 const ownerFile = "owner.json"
 
-// Kinds of work items: how their names begin.
+// Kinds of work items, with which their names begin.
 const (
 	kindBuild = "build-"
 	kindTrash = "trash-"
 )
 
-// Work is a directory of this process in the jail's work area. It lies on the file system of the versions.
+// Work is a work item: a directory of this process in the jail's work area, on the file system of the versions.
 type Work struct {
 	Dir  string
 	jail *Jail
 	lock *os.File
 }
 
-// busyError says that somebody else builds a version of the jail.
+// busyError reports that another process builds a version of the jail.
 type busyError struct {
 	Jail   string
 	Holder holder
@@ -44,10 +44,10 @@ func (e *busyError) Error() string {
 	return fmt.Sprintf("jail %s is being built by %s; wait for it with --wait", e.Jail, e.Holder)
 }
 
-// StartBuild makes the work item of a build. If there is one already, it waits for its end, or returns a busyError.
+// StartBuild creates the work item of a build. If another build runs, it waits for its end, or returns a busyError.
 func (j *Jail) StartBuild(ctx context.Context, wait bool) (work *Work, err error) {
 	for {
-		err = j.change(ctx, func() error {
+		err = j.withLock(ctx, func() error {
 			if busy := j.findBusy(kindBuild); busy != nil {
 				return busy
 			}
@@ -66,7 +66,7 @@ func (j *Jail) StartBuild(ctx context.Context, wait bool) (work *Work, err error
 	}
 }
 
-// newWork makes a work item. The caller holds the jail's lock, so that nobody takes it for an orphan.
+// newWork creates a work item. The caller holds the jail's lock, so that nobody claims the item before it is locked.
 func (j *Jail) newWork(kind string) (*Work, error) {
 	dir, err := os.MkdirTemp(j.path(workDir), kind)
 	if err == nil {
@@ -87,7 +87,8 @@ func (j *Jail) newWork(kind string) (*Work, error) {
 	return &Work{dir, j, lock}, nil
 }
 
-// findBusy fails, with the holder, if a process has a work item of a kind. The caller holds the jail's lock, and orphans are trash.
+// findBusy returns a busyError with the holder if a process has a work item of a kind. The caller holds the jail's lock
+// and has claimed the orphans, which are trash.
 func (j *Jail) findBusy(kind string) error {
 	items, err := j.workItems(kind)
 	if err != nil {
@@ -113,7 +114,8 @@ func (j *Jail) workItems(kind string) (list []string, err error) {
 	return list, nil
 }
 
-// claimOrphans locks the work items whose process is gone, and makes them trash. It removes records without a version.
+// claimOrphans locks the work items whose process has ended, and renames them to trash. It removes records without a
+// version.
 // The caller holds the jail's lock.
 func (j *Jail) claimOrphans() (orphans []*Work, err error) {
 	items, err := j.workItems("")
@@ -164,7 +166,7 @@ func (j *Jail) removeOrphanRecords() error {
 func (j *Jail) hasVersion(id string) bool {
 	for _, format := range []string{FormatDir, FormatSquashfs, FormatEROFS} {
 		if _, err := os.Lstat(j.path(versionsDir, fileName(id, format))); !errors.Is(err, fs.ErrNotExist) {
-			return true // also where the storage does not say
+			return true // also if the storage returns another error
 		}
 	}
 	return false
@@ -173,7 +175,7 @@ func (j *Jail) hasVersion(id string) bool {
 // Path returns a path in the work item.
 func (w *Work) Path(name string) string { return filepath.Join(w.Dir, name) }
 
-// Remove removes the work item with all that is in it. The lock goes last, so that a killed removal is continued.
+// Remove removes the work item and its contents. It removes the lock last, so that a killed removal is continued.
 func (w *Work) Remove() error {
 	defer w.lock.Close()
 	entries, err := os.ReadDir(w.Dir)
