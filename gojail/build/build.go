@@ -20,7 +20,7 @@ import (
 	"github.com/gojail/gojail/internal/version"
 )
 
-// Request is what is to be built.
+// Request describes a version to build.
 type Request struct {
 	Source  string // as in gojail jail build --from
 	Image   source.Options
@@ -28,18 +28,18 @@ type Request struct {
 	Limits  unpack.Limits
 	Format  string // of package store
 	By      string
-	Wait    bool     // for another build of the jail
+	Wait    bool     // wait for the end of another build of the jail
 	Self    []string // the command of unpack.Tree
 	Targets func(root string) ([]string, error)
 	Report  func(Progress)
 }
 
-// Progress is how far a build is.
+// Progress is the progress of a build.
 type Progress struct {
-	Stage  string // what is done now
+	Stage  string // the current step
 	Layer  int    // from 1
 	Layers int
-	Bytes  int64 // read of all layers
+	Bytes  int64 // bytes read of all layers
 	Total  int64 // 0: unknown
 }
 
@@ -54,13 +54,13 @@ type builder struct {
 	cancel   func() // ends all transfers
 }
 
-// Build builds a version of a jail and returns its record. The version is not in use.
+// Build builds a version of a jail and returns its record. The version does not become the current one.
 func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, error) {
 	parsed, err := source.ParseSource(r.Source)
 	if err != nil {
 		return nil, err
 	}
-	return inWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
+	return withWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
 		if err := os.Mkdir(b.tree.Dir, 0o755); err != nil {
 			return nil, fmt.Errorf("cannot create the tree: %w", oneline.Cause(err))
 		}
@@ -73,12 +73,12 @@ func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, err
 		if err := b.unpackImage(ctx, opened); err != nil {
 			return nil, err
 		}
-		return b.finish(ctx)
+		return b.publishTree(ctx)
 	})
 }
 
-// inWork calls do with a work item of the jail, which is removed afterwards.
-func inWork(ctx context.Context, jail *store.Jail, r *Request, do func(context.Context, *builder) (*store.Record, error)) (record *store.Record, err error) {
+// withWork creates a work item of the jail, calls do with it, and removes it.
+func withWork(ctx context.Context, jail *store.Jail, r *Request, do func(context.Context, *builder) (*store.Record, error)) (record *store.Record, err error) {
 	if err := checkFormat(r.Format); err != nil {
 		return nil, err
 	}
@@ -101,6 +101,7 @@ func inWork(ctx context.Context, jail *store.Jail, r *Request, do func(context.C
 	return do(ctx, b)
 }
 
+// report reports a step of the build.
 func (b *builder) report(stage string) {
 	b.progress.Stage = stage
 	if b.Report != nil {
@@ -123,7 +124,7 @@ func (b *builder) unpackImage(ctx context.Context, i *source.Image) (err error) 
 		b.report("unpacking")
 		digest, result, err := b.unpackLayer(ctx, fetch, n, i.Layered, total)
 		if err != nil {
-			return fmt.Errorf("layer %d of %d%s: %w", n+1, len(i.Layers), nameDigest(l.Digest), err)
+			return fmt.Errorf("layer %d of %d%s: %w", n+1, len(i.Layers), formatDigest(l.Digest), err)
 		}
 		total.Add(result)
 		if b.record.Digest == "" {
@@ -134,13 +135,15 @@ func (b *builder) unpackImage(ctx context.Context, i *source.Image) (err error) 
 	return nil
 }
 
-func nameDigest(digest string) string {
+// formatDigest returns the digest of a layer as a part of an error.
+func formatDigest(digest string) string {
 	if digest == "" {
 		return ""
 	}
 	return ", " + digest
 }
 
+// unpackLayer unpacks one layer and returns its digest.
 func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layered bool, total unpack.Result) (digest string, result unpack.Result, err error) {
 	stored, err := fetch.open(n)
 	if err != nil {
@@ -156,8 +159,8 @@ func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layere
 	return digest, result, err
 }
 
-// streamMax is the most bytes of a tar stream within limits: the files, and for each entry headers and padding, which
-// long names and attributes make larger than the usual 512 bytes.
+// streamMax returns the maximum size of a tar stream within limits: the files, and headers and padding of each entry,
+// which long names and attributes make larger than 512 bytes.
 func streamMax(l unpack.Limits) int64 { return l.Bytes + l.Entries*8<<10 }
 
 // countingReader reports each read as progress.
@@ -173,8 +176,8 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish makes a version of the tree.
-func (b *builder) finish(ctx context.Context) (*store.Record, error) {
+// publishTree publishes the tree as a version.
+func (b *builder) publishTree(ctx context.Context) (*store.Record, error) {
 	r := &b.record
 	r.Built = time.Now().UTC().Round(time.Second)
 	r.Version = store.NewID(r.Built, cmp.Or(r.Digest, randomDigest()))
@@ -208,14 +211,14 @@ func (b *builder) finish(ctx context.Context) (*store.Record, error) {
 	return r, nil
 }
 
-// randomDigest stands for the digest of a tree that was edited, in the name of its version.
+// randomDigest returns a random digest for the name of a version that was edited and has no digest.
 func randomDigest() string {
 	sum := sha256.Sum256([]byte(rand.Text()))
 	return "random:" + hex.EncodeToString(sum[:])
 }
 
-// sumFile returns the SHA-256 and the size of a file.
-func sumFile(path string) (digest string, size int64, err error) {
+// hashFile returns the SHA-256 and the size of a file.
+func hashFile(path string) (digest string, size int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot read %s: %w", path, oneline.Cause(err))

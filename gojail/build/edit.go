@@ -14,15 +14,15 @@ import (
 	"github.com/gojail/gojail/internal/output"
 )
 
-// Edit makes a new version of a copy of the current one, which change changes, and returns its record. If change
-// fails, the copy is thrown away. The format is that of the current version; Source is what is recorded.
+// Edit copies the current version of a jail, calls change with the copy, publishes it as a new version, and returns its
+// record. If change fails, the copy is removed. The format is that of the current version. Source is only recorded.
 func Edit(ctx context.Context, jail *store.Jail, r Request, change func(ctx context.Context, root string) error) (*store.Record, error) {
 	base, err := jail.Version(store.Current)
 	if err != nil {
 		return nil, err
 	}
 	r.Format = base.Format
-	return inWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
+	return withWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
 		b.record.Base, b.record.Platform = base.Version, base.Platform
 		b.report("copying version " + base.Version)
 		if err := copyVersion(ctx, jail.Path(base), base.Format, b.tree.Dir); err != nil {
@@ -38,11 +38,11 @@ func Edit(ctx context.Context, jail *store.Jail, r Request, change func(ctx cont
 			return nil, err
 		}
 		b.record.Entries, b.record.Bytes, b.record.LeftOut = result.Entries, result.Bytes, result.LeftOut
-		return b.finish(ctx)
+		return b.publishTree(ctx)
 	})
 }
 
-// copyVersion makes a directory of a version. On file systems that can, a copy shares its blocks.
+// copyVersion copies or unpacks a version to a directory. If the file system supports reflinks, a copy shares its blocks.
 func copyVersion(ctx context.Context, from, format, to string) error {
 	args := map[string][]string{
 		store.FormatDir:      {"cp", "--archive", "--reflink=auto", "--one-file-system", "--no-target-directory", from, to},

@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// fetchesMax is the number of layers that are fetched at once, as docker and podman do.
+// fetchesMax is the number of layers that are fetched in parallel, as in docker and podman.
 const fetchesMax = 3
 
 // fetcher fetches remote layers to files, in the order in which they are needed.
@@ -50,13 +50,13 @@ func (f *fetcher) fetchAll(slots chan struct{}) {
 		slots <- struct{}{}
 		go func() {
 			defer f.wait.Done()
-			s.fill(f.ctx, f.layers[n])
+			s.fetchLayer(f.ctx, f.layers[n])
 			<-slots
 		}()
 	}
 }
 
-// stop waits for the end of all transfers, which an error ends early.
+// stop waits for the end of all transfers, and cancels them first if there is an error.
 func (f *fetcher) stop(err error) {
 	if err != nil {
 		f.cancel()
@@ -64,7 +64,7 @@ func (f *fetcher) stop(err error) {
 	f.wait.Wait()
 }
 
-// open returns a layer as it is stored at its source. It may still be arriving.
+// open returns a reader of a layer as it is stored at its source, which may wait for its transfer.
 func (f *fetcher) open(n int) (io.ReadCloser, error) {
 	if s := f.spools[n]; s != nil {
 		return s.open()
@@ -72,23 +72,23 @@ func (f *fetcher) open(n int) (io.ReadCloser, error) {
 	return f.layers[n].Open(f.ctx)
 }
 
-// spool is a file that one goroutine writes and another one reads meanwhile.
+// spool is a file that one goroutine writes while another one reads it.
 type spool struct {
 	path    string
 	changed *sync.Cond
-	written int64 // guarded by changed.L, like what follows
-	err     error // io.EOF: all is written
+	written int64 // guarded by changed.L, as are the fields below
+	err     error // io.EOF: the file is complete
 	started bool
 }
 
 func newSpool(path string) *spool { return &spool{path: path, changed: sync.NewCond(&sync.Mutex{})} }
 
-// fill copies a layer to the file.
-func (s *spool) fill(ctx context.Context, l *source.Layer) {
+// fetchLayer copies a layer to the file.
+func (s *spool) fetchLayer(ctx context.Context, l *source.Layer) {
 	file, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	s.advance(0, oneline.Cause(err))
 	if err == nil {
-		err = s.copy(ctx, file, l)
+		err = s.copyLayer(ctx, file, l)
 		file.Close()
 	}
 	if err == nil {
@@ -97,7 +97,8 @@ func (s *spool) fill(ctx context.Context, l *source.Layer) {
 	s.advance(0, err)
 }
 
-func (s *spool) copy(ctx context.Context, file *os.File, l *source.Layer) error {
+// copyLayer copies a layer to an open file.
+func (s *spool) copyLayer(ctx context.Context, file *os.File, l *source.Layer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -124,6 +125,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
+// advance adds written bytes and stores the first error, and wakes the reader.
 func (s *spool) advance(n int64, err error) {
 	s.changed.L.Lock()
 	defer s.changed.L.Unlock()
@@ -135,7 +137,7 @@ func (s *spool) advance(n int64, err error) {
 	s.changed.Broadcast()
 }
 
-// open returns a reader that waits for what is not written yet. Closing it removes the file.
+// open returns a reader that waits for data that has not been written yet. Closing it removes the file.
 func (s *spool) open() (io.ReadCloser, error) {
 	s.changed.L.Lock()
 	for !s.started {

@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// writeList writes the list of a tree's files to a compressed file, and returns when it is on the disk.
+// writeList writes the list of a tree's files to a compressed file, and syncs it to the disk.
 func writeList(ctx context.Context, tree unpack.Tree, path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -38,15 +38,15 @@ func writeList(ctx context.Context, tree unpack.Tree, path string) error {
 	return nil
 }
 
-// Verify calls report for each difference between a version and what was built. An image file is compared as a
-// whole.
+// Verify calls report for each difference between a version and its list from when it was built. An image file is
+// compared as a whole.
 func Verify(ctx context.Context, jail *store.Jail, v *store.Version, self []string, report func(unpack.Difference)) error {
 	if v.Err != nil {
 		return fmt.Errorf("version %s cannot be verified: %w", v.Version, v.Err)
 	}
 	path := jail.Path(v)
 	if v.Format != store.FormatDir {
-		digest, _, err := sumFile(path)
+		digest, _, err := hashFile(path)
 		if err == nil && digest != v.ImageSum {
 			report(unpack.Difference{Path: path, What: unpack.DifferenceChanged, Keys: []string{"content"}})
 		}
@@ -63,12 +63,12 @@ func Verify(ctx context.Context, jail *store.Jail, v *store.Version, self []stri
 	}
 	reader, writer := io.Pipe()
 	defer reader.Close()
-	go func() { writer.CloseWithError(endOf(unpack.Tree{Dir: path, Self: self}.List(ctx, writer))) }()
+	go func() { writer.CloseWithError(endOfStream(unpack.Tree{Dir: path, Self: self}.List(ctx, writer))) }()
 	return unpack.Compare(was, reader, report)
 }
 
-// endOf returns what a reader of a finished stream sees.
-func endOf(err error) error {
+// endOfStream returns the error that a reader gets at the end of a stream.
+func endOfStream(err error) error {
 	if err == nil {
 		return io.EOF
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/internal/output"
 )
 
-// packers are the programs that make image files; TREE and FILE stand for the paths.
+// packers are the programs that create image files; TREE and FILE stand for the paths.
 var packers = map[string]struct {
 	args    []string
 	install string
@@ -38,7 +38,7 @@ func checkFormat(format string) error {
 	return nil
 }
 
-// pack returns the path of what becomes the version: the tree, or an image file of it.
+// pack returns the path of the tree, or creates an image file of it and returns its path.
 func (b *builder) pack(ctx context.Context) (string, error) {
 	r := &b.record
 	r.Stored = r.Bytes
@@ -54,10 +54,11 @@ func (b *builder) pack(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("cannot write the image file to the disk: %w", err)
 	}
 	var err error
-	r.ImageSum, r.Stored, err = sumFile(file)
+	r.ImageSum, r.Stored, err = hashFile(file)
 	return file, err
 }
 
+// runPacker runs a packer for a tree.
 func runPacker(ctx context.Context, args []string, tree, file string) error {
 	args = append([]string{}, args...)
 	for i, arg := range args {
@@ -81,6 +82,7 @@ func runPacker(ctx context.Context, args []string, tree, file string) error {
 	return nil
 }
 
+// syncFile sets mode 0644, and syncs a file to the disk.
 func syncFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
