@@ -13,32 +13,32 @@ import (
 	"github.com/gojail/gojail/gojail/store"
 )
 
-// publishPatience is how long a launch waits for its lease to be written. gc does not rely on that.
-const publishPatience = time.Second
+// publishTimeout is the timeout of a launch for the writing of its lease, which gojail jail gc does not rely on.
+const publishTimeout = time.Second
 
-// Around calls open, which opens the root of a jail for its template, and notes which version that may be. The caller
-// holds the template's lock.
+// Around calls open, which opens the root of a jail for its template, and notes the versions that the root may be. The
+// caller holds the template's lock.
 func Around(s *state.State, c *config.Config, j *config.Jail, open func() (int, error)) (int, error) {
 	jail := storedJail(c, j)
 	if jail == nil {
-		if c.Store != "" { // what was noted before is no longer so
+		if c.Store != "" { // earlier notes are out of date
 			if err := s.NoteVersions(j.Name, nil); err != nil {
 				return -1, err
 			}
 		}
 		return open()
 	}
-	before, _ := jail.CurrentFile() // open says what is wrong
+	before, _ := jail.CurrentFile() // open reports the error
 	if err := s.NoteVersions(j.Name, []string{before}); err != nil {
 		return -1, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), publishPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
 	defer cancel()
-	// A step that waits for this template is not waited for. What fails is done again later.
+	// Timeout 0 for steps, which may wait for this template. After a failure, the next refresh writes the lease.
 	refreshUntil(ctx, s, c, false, 0)
 	root, err := open()
 	if after, _ := jail.CurrentFile(); err == nil && after != before {
-		// Switched meanwhile: the root is one or the other.
+		// Switched in the meantime: the root is one of the two.
 		if err = s.NoteVersions(j.Name, []string{before, after}); err != nil {
 			unix.Close(root)
 		}
@@ -48,7 +48,7 @@ func Around(s *state.State, c *config.Config, j *config.Jail, open func() (int, 
 
 // storedJail returns the jail of the store that a jail's root comes from, or nil.
 func storedJail(c *config.Config, j *config.Jail) *store.Jail {
-	name := nameOf(c, j)
+	name := storedName(c, j)
 	if c.Store == "" || name == "" {
 		return nil
 	}

@@ -18,39 +18,39 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// addProcess adds the version that a process has as its root. What a jail that may come from the store has, and is not
-// recognised, may be any version, unless it is known otherwise.
-func (l *looker) addProcess(r state.Record, jail, by string, known bool) {
+// addProcess adds the version that is the root of a process. If the version cannot be recognised, the jail may come from
+// the store, and the version is not known from a note, it adds an unknown use.
+func (f *finder) addProcess(r state.Record, jail, by string, known bool) {
 	root, err := r.Root()
 	if err != nil {
-		if l.isStored(jail) && !known {
-			l.doubt("%s: %v", by, oneline.Cause(err))
+		if f.isStored(jail) && !known {
+			f.addUnknown("%s: %v", by, oneline.Cause(err))
 		}
 		return
 	}
 	defer root.Close()
-	version, err := l.recognise(int(root.Fd()))
+	version, err := f.recognise(int(root.Fd()))
 	switch {
 	case version != "":
-		l.add(version, by)
-	case l.isStored(jail) && !known:
-		l.doubt("%s: cannot tell which version it has: %v", by, err)
+		f.addUse(version, by)
+	case f.isStored(jail) && !known:
+		f.addUnknown("%s: cannot tell which version it has: %v", by, err)
 	}
 }
 
-// versionFile is in each version, with its name.
+// versionFile is the name of the file in each version that contains the version's name.
 const versionFile = ".gojail.version"
 
 var versionRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// recognise returns the version that an open root is: a directory by its device and inode, which nobody in the jail can
-// change; an image, or an overlay of a version, by the file with its name, which is root's.
-func (l *looker) recognise(root int) (string, error) {
+// recognise returns the version of an open root: of a directory by its device and inode, which nobody in the jail can
+// change; of an image, or of an overlay, by the version file, which root must own.
+func (f *finder) recognise(root int) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(root, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st); err != nil {
 		return "", fmt.Errorf("cannot stat its root: %w", err)
 	}
-	if file := l.roots[store.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}]; file != "" {
+	if file := f.roots[store.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}]; file != "" {
 		return file, nil
 	}
 	fd, err := unix.Openat2(root, versionFile, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC,

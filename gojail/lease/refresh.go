@@ -22,16 +22,16 @@ import (
 // Names in the state directory.
 const (
 	lockFile  = "lease.lock" // flock(2): one process writes the lease of this node at a time
-	leaseFile = "lease.json" // the lease as it is in the store
+	leaseFile = "lease.json" // copy of the lease in the store
 )
 
-// interval is how long a lease that has not changed is not written again.
+// interval is the time after which an unchanged lease is written again.
 const interval = time.Hour
 
-// Refresh writes the lease of this node if something has changed since the last one, after an hour, or if it must.
-// It returns when ctx ends, also while the storage does not answer.
+// Refresh writes the lease of this node if it has changed, if the last one is older than interval, or if must is set.
+// It returns when ctx ends, also if the storage does not answer.
 func Refresh(ctx context.Context, s *state.State, c *config.Config, must bool) error {
-	return refreshUntil(ctx, s, c, must, builderPatience)
+	return refreshUntil(ctx, s, c, must, builderTimeout)
 }
 
 func refreshUntil(ctx context.Context, s *state.State, c *config.Config, must bool, patience time.Duration) error {
@@ -59,7 +59,7 @@ func refresh(ctx context.Context, s *state.State, c *config.Config, must bool, p
 	if err != nil {
 		return err
 	}
-	now, err := look(ctx, s, c, opened, patience)
+	now, err := makeLease(ctx, s, c, opened, patience)
 	if err != nil {
 		return err
 	}
