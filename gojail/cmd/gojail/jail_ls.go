@@ -24,7 +24,7 @@ type storedJail struct {
 type storedVersion struct {
 	store.Record
 	Current bool     `json:"current"`
-	Users   []string `json:"users"` // nodes with what they use it for, as they wrote last
+	Users   []string `json:"users"` // nodes and their uses of the version, by their latest leases
 	Error   string   `json:"error,omitempty"`
 
 	nodes, jobs int

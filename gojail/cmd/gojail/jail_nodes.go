@@ -35,8 +35,8 @@ func (f *nodesFlags) add(cmd *cobra.Command) {
 // sinfoPlaces are the possible paths of Slurm's sinfo. PATH is not used.
 var sinfoPlaces = []string{"/usr/bin/sinfo", "/usr/local/bin/sinfo", "/opt/slurm/bin/sinfo", "/usr/local/slurm/bin/sinfo"}
 
-// sinfoPatience is how long slurmctld may take.
-const sinfoPatience = 20 * time.Second
+// sinfoTimeout is the timeout for slurmctld's answer.
+const sinfoTimeout = 20 * time.Second
 
 // listNodes returns the nodes that must have a lease.
 func (j *jailCommand) listNodes(ctx context.Context, f *nodesFlags) ([]store.Node, error) {
@@ -58,7 +58,7 @@ func (j *jailCommand) listNodes(ctx context.Context, f *nodesFlags) ([]store.Nod
 	if i < 0 {
 		return nil, fmt.Errorf("cannot ask Slurm which nodes there are: no sinfo on this machine; run it on a node that has it, or give --no-slurm where each node that uses the store has written its lease")
 	}
-	ctx, cancel := context.WithTimeout(ctx, sinfoPatience)
+	ctx, cancel := context.WithTimeout(ctx, sinfoTimeout)
 	defer cancel()
 	text, err := command.Run(ctx, command.Command{Path: sinfoPlaces[i], Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"},
 		Env: slurmconf.Environment(filepath.Join(c.Slurm.Conf, "slurm.conf"))})
@@ -74,12 +74,12 @@ func (j *jailCommand) listNodes(ctx context.Context, f *nodesFlags) ([]store.Nod
 	return nodes, nil
 }
 
-// parseNodes parses lines of sinfo: a node, and its state with a mark behind it, sinfo(1).
+// parseNodes parses lines of sinfo(1): a node, and its state with a suffix.
 func parseNodes(text string) (nodes []store.Node) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(text) {
 		name, state, is := strings.Cut(strings.TrimSpace(line), " ")
-		if !is || seen[name] { // once for each partition
+		if !is || seen[name] { // sinfo prints a node once for each partition
 			continue
 		}
 		seen[name] = true

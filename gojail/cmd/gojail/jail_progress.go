@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// progressLine shows how far a build is, on a terminal only.
+// progressLine prints the progress of a build, if its output is a terminal.
 type progressLine struct {
 	out   io.Writer
 	width int
@@ -29,7 +29,7 @@ func newProgressLine(out io.Writer) *progressLine {
 	return &progressLine{out: out}
 }
 
-// progressPause is the least time between two lines of one stage.
+// progressPause is the minimum time between two lines of the same stage.
 const progressPause = 200 * time.Millisecond
 
 func (l *progressLine) report(p build.Progress) {

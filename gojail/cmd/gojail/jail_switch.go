@@ -82,7 +82,7 @@ func printMoved(w io.Writer, name string, moved store.Moved) {
 	}
 }
 
-// printUsers prints who has the version that was current before, as far as the nodes have said.
+// printUsers prints the uses of the version that was current before, by the leases of the nodes.
 func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Moved) {
 	if moved.From == "" || moved.From == moved.To {
 		return

@@ -61,6 +61,7 @@ func findUsers(c *config.Config, name string) (list []config.Jail, err error) {
 	return []config.Jail{*standard}, nil
 }
 
+// makeTargetsIn creates the mount targets of a jail in its root, and removes the lock file that this leaves.
 func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Target, error) {
 	facts, err := node.ReadHost(c, jail, state)
 	if err != nil {
@@ -71,7 +72,7 @@ func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Ta
 		return nil, err
 	}
 	lock := filepath.Join(jail.Root, lockName)
-	if err := removeFile(lock); err != nil { // of the source
+	if err := removeFile(lock); err != nil { // one that came with the source
 		return nil, err
 	}
 	made, err := mount.MakeTargets(c, jail, view, time.Now().Add(initTimeout))
@@ -81,9 +82,10 @@ func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Ta
 	return made, err
 }
 
-// lockName is the lock of gojail init in a root. Nobody else sees a root that is being built.
+// lockName is the name of the lock that gojail init creates in a root. It has no use in a root that is being built.
 const lockName = ".gojail.lock"
 
+// removeFile removes a file if it exists.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove %s: %w", path, oneline.Cause(err))

@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/netsetup/gres"
 )
 
-// scontrolTime is how long slurmctld may take to answer.
-const scontrolTime = 30 * time.Second
+// scontrolTimeout is the timeout for slurmctld's answer.
+const scontrolTimeout = 30 * time.Second
 
 func newNodeConfCommand(n *localNode) *cobra.Command {
 	var compare bool
@@ -50,7 +50,7 @@ exit code is 1 if there is a difference.`,
 				fmt.Fprintln(cmd.OutOrStdout(), own)
 				return nil
 			}
-			known, err := n.askForNode(cmd.Context())
+			known, err := n.queryNode(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ exit code is 1 if there is a difference.`,
 	return cmd
 }
 
-// describeNode returns what the node has. A node without a network.toml has no VFs.
+// describeNode returns the node's GRES and features. A node without a network.toml has no VFs.
 func (n *localNode) describeNode(cmd *cobra.Command) (gres.NodeConf, error) {
 	jails, err := n.loadConfig()
 	if err != nil {
@@ -97,8 +97,8 @@ func (n *localNode) describeNode(cmd *cobra.Command) (gres.NodeConf, error) {
 	return gres.DescribeNode(cfg, inv, features)
 }
 
-// askForNode returns what slurmctld knows of the node.
-func (n *localNode) askForNode(ctx context.Context) (gres.NodeConf, error) {
+// queryNode returns the node's GRES and features in slurmctld.
+func (n *localNode) queryNode(ctx context.Context) (gres.NodeConf, error) {
 	path, err := exec.LookPath("scontrol")
 	if err == nil {
 		path, err = filepath.Abs(path)
@@ -106,7 +106,7 @@ func (n *localNode) askForNode(ctx context.Context) (gres.NodeConf, error) {
 	if err != nil {
 		return gres.NodeConf{}, fmt.Errorf("cannot find scontrol in PATH: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, scontrolTime)
+	ctx, cancel := context.WithTimeout(ctx, scontrolTimeout)
 	defer cancel()
 	c := command.Command{Path: path, Args: []string{"--oneliner", "show", "node", n.Name}}
 	if conf, given := os.LookupEnv("SLURM_CONF"); given {
