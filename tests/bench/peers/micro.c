@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * micro.c: how long the parts of a launch take, with gojail's own code (spank/)
- * and without Slurm, beside the system calls that they come down to.
+ * micro.c: measures the parts of a launch, with gojail's own code (spank/) and
+ * without Slurm, and the system calls that dominate them.
  *
  *   micro LIBDIR CONFIG STATE NODE JAIL COUNT
  *
@@ -41,7 +41,7 @@ static struct site site;
 static struct confine confine;
 static const char *wanted; /* the jail's name */
 static int count;
-static double *in_child; /* shared: a figure that a child took itself */
+static double *in_child; /* shared with a child, which measures its own time */
 static const struct user root_user = {0};
 
 static double now_us(void)
@@ -65,7 +65,7 @@ static int64_t soon(void)
 	return clock_ms() + 10000;
 }
 
-/* A repetition: prepares, takes the time of what it is about, cleans up. */
+/* A repetition: prepares, measures one operation, and cleans up. Returns its time. */
 typedef double (*part)(int i);
 
 static void repeat(const char *name, part part, int times)
@@ -127,7 +127,7 @@ static double build(int i)
 	return begin;
 }
 
-/* The same when the zygote has had the time to begin a sandbox beforehand (SPARE_AFTER_MS). */
+/* Like build, after the zygote has had time to prepare a spare sandbox (SPARE_AFTER_MS). */
 static double build_spare(int i)
 {
 	clock_pause_ms(150);
@@ -175,7 +175,7 @@ static double end_clean(int i)
 	char name[32];
 	double begin;
 
-	build(i); /* the row before has ended it */
+	build(i); /* the previous row has ended the job */
 	snprintf(name, sizeof(name), "%d", 1000000 + i);
 	begin = now_us();
 	check(epilog_end_job(&node, name, soon(), &left), "end", NULL);
@@ -194,7 +194,7 @@ static double epilog(int i)
 	return now_us() - begin;
 }
 
-/* What the first step does to scratch, and no more. */
+/* Creates the directories that a job's first step creates in scratch. */
 static double make_directories(int i)
 {
 	char outer[GOJAIL_PATH_MAX + 64], inner[GOJAIL_PATH_MAX + 80];
@@ -211,7 +211,7 @@ static double make_directories(int i)
 	return begin;
 }
 
-/* What a child does in the job's namespace, timed there; or the fork itself. */
+/* The call that in_fork measures: fork itself, or one that a child makes in the job's namespaces. */
 enum kernel_call { FORK,
 		   SETNS,
 		   UNSHARE,
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
 	repeat("template", make_template, count);
 	repeat("build", build, count);
 	repeat("spare", build_spare, count);
-	repeat("join", build, count); /* the same call: now it is there */
+	repeat("join", build, count); /* the sandbox exists already */
 	repeat("stage_open", open_stage, count);
 	repeat("stage_close", close_stage, count);
 	repeat("setns", only_setns, count);

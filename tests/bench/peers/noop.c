@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * noop.c: a SPANK plugin that does nothing in the hooks that gojail has. With
- * -DWITH_EPILOG it has job_epilog too, for which slurmd starts a process.
+ * -DWITH_EPILOG it also has job_epilog, for which slurmd starts a process.
  */
 #include <slurm/spank.h>
 

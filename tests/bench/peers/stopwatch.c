@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stopwatch.c: runs commands and tells how long each took.
+ * stopwatch.c: runs commands and prints the time that each took.
  *
  *   stopwatch OUT ERR
  *
- * A line of standard input is a command: words parted by tabs, the first of them
+ * A line of standard input is a command: words separated by tabs, the first of them
  * possibly NAME=VALUE for its environment. Its output replaces the files OUT and
  * ERR. The answer is one line: exit status (128+N for signal N), microseconds
  * of wall time, microseconds of CPU time.
