@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestAdministratorInTheJail: root looks into a jail with gojail's own commands, and
-// every program there may be the attacker's. What it is worth to them is judged here.
+// TestAdministratorInTheJail covers root in a jail by gojail's own commands, where every
+// program may be the attacker's: it checks what such a program can reach.
 func TestAdministratorInTheJail(t *testing.T) {
 	s := sharedSite(t)
 	ctx, cancel := context.WithCancel(context.Background())

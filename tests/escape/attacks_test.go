@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// results are verdicts by the name of a place, then of an attack.
+// results holds verdicts by the name of the place, then of the attack.
 type results map[string]map[string]verdict
 
 // TestAttacks runs every attack everywhere and prints the table.
@@ -82,7 +82,7 @@ func requireVerdicts(t *testing.T, r row, all results) {
 		want := held
 		if r.limit != "" {
 			want = escaped
-			ran = ran && p.name == closedUser.name // the others may be held by what is theirs alone
+			ran = ran && p.name == closedUser.name // other places may have an obstacle of their own
 		}
 		if ran && (p.name != closedRoot.name || r.root == "") {
 			assert.Equal(t, want, got.word, "%s (%s): %s", r.name, p.name, got)

@@ -11,7 +11,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestCgroups: where Slurm keeps jobs in cgroups, a job does not leave its own and sees no other's.
+// TestCgroups requires that a job cannot leave its cgroup and sees no other job's.
 func TestCgroups(t *testing.T) {
 	if why := harness.Missing(); why != "" {
 		t.Skip(why)

@@ -17,19 +17,19 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// whole says that the long races run.
+// whole reports whether the long races run.
 var whole = os.Getenv("GOJAIL_ESCAPE") == "all"
 
 // attackPath is the program of the attacks, on the node and in both jails.
 const attackPath = "/opt/attack"
 
-// outside is a file that the node has and no jail.
+// outside is the path of a file that exists on the node and in no jail.
 const outside = "/etc/gojail-outside"
 
-// The jails: "owned" is as "closed", and its content is the attacker's.
+// jails are the names of the jails. "owned" is configured like "closed", and the attacker owns its contents.
 var jails = []string{"open", "closed", "owned"}
 
-// allOff turns every part of a jail's isolation off that can be.
+// allOff switches off every part of a jail's isolation that can be switched off.
 const allOff = `namespaces = []
 cgroups = "node"
 abstract_sockets = "node"
@@ -88,7 +88,7 @@ func sharedSite(t *testing.T) *site {
 	return s
 }
 
-// newSite starts a cluster with the jails and the program; the error may come with one to be stopped.
+// newSite starts a cluster with the jails and the program; after an error, the site may be there and must be stopped.
 func newSite(options harness.Options) (*site, error) {
 	program, err := buildAttack()
 	if err != nil {
@@ -148,7 +148,7 @@ root = "/srv/jails/owned"
 source = "/data"
 `
 
-// configure replaces the first such line of gojail.toml for the rest of the test.
+// configure replaces the first matching line of gojail.toml for the rest of the test.
 func (s *site) configure(t *testing.T, line, with string) {
 	t.Helper()
 	require.Contains(t, configuration, line+"\n")

@@ -17,15 +17,15 @@ import (
 )
 
 // Lists of --jail-mount after which FNV-1a is what it is before them, so that the sandbox has the
-// name of one without mounts (spank/common/job_find.c, sandbox_name). Whoever wants others reduces the
-// lattice of the powers of FNV's prime modulo 2^64, a matter of seconds.
+// name of one without mounts (spank/common/job_find.c, sandbox_name). Others can be found within
+// seconds by reduction of the lattice of the powers of FNV's prime modulo 2^64.
 const (
 	unseenMnt = "/data/x341*9^m\xe99)\xda=//([')()\xe9\xdex]/h)\xf5+:/mnt"
 	unseenEtc = "/data/x22k[W\xd8'.-omnZ\xfe+i9z;\xeb7*7Yjo\xe9':/./etc"
 )
 
-// TestListWithTheHashOfAnother: a step does not come into a sandbox that was made for other mounts,
-// and Slurm's own files are never looked up in what the jail has at the places of those mounts.
+// TestListWithTheHashOfAnother requires that a step does not enter a sandbox that was made for other mounts,
+// and that Slurm's own files are never looked up at the destinations of those mounts in the jail.
 func TestListWithTheHashOfAnother(t *testing.T) {
 	s := sharedSite(t)
 	r := s.Run(harness.Alice, "salloc", "--no-shell", "-wn1", "-n1")

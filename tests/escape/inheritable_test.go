@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInheritableCapabilities: what is inheritable a program of root's has, whatever the bounding set is
-// (capabilities(7)). slurmd may have some: of the container that it is in, for one.
+// TestInheritableCapabilities requires that tasks of a closed jail have no inheritable capabilities, which a program of root's gets
+// whatever the bounding set is (capabilities(7)). slurmd may have some, for instance from its container.
 func TestInheritableCapabilities(t *testing.T) {
 	s := sharedSite(t)
 	own := []string{"/usr/bin/setpriv", "--inh-caps=+sys_admin"}

@@ -23,7 +23,7 @@ func (s *site) runStep(jail string, args ...string) harness.Result {
 	return s.Run(p.user, append(append(append([]string{}, p.command...), attackPath), args...)...)
 }
 
-// countLeft returns the number of processes that run the program with this verb.
+// countLeft returns the number of processes that run the program with a verb.
 func (s *site) countLeft(verb string) int {
 	count := 0
 	for _, p := range s.Find(attackPath + " " + verb) {
@@ -34,7 +34,7 @@ func (s *site) countLeft(verb string) int {
 	return count
 }
 
-// endLeftovers ends the processes that an attack has left on the node; they ignore all signals that they can.
+// endLeftovers kills the processes that an attack has left on the node, which ignore all other signals.
 func (s *site) endLeftovers(t *testing.T, verb string) {
 	for _, p := range s.Find(attackPath + " " + verb) {
 		s.Root("kill", "-KILL", strconv.Itoa(p.Pid))
@@ -42,7 +42,7 @@ func (s *site) endLeftovers(t *testing.T, verb string) {
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.countLeft(verb) == 0 }))
 }
 
-// TestOutliveTheJob: what forgets its parents, its session and its signals ends with its job all the same.
+// TestOutliveTheJob requires that a process ends with its job even if it leaves its parent and session and ignores signals.
 func TestOutliveTheJob(t *testing.T) {
 	s := sharedSite(t)
 	for _, attack := range []struct {
@@ -69,7 +69,7 @@ func TestOutliveTheJob(t *testing.T) {
 	}
 }
 
-// TestEndOfTheJobIsTheEndOfItsSteps: a process may outlive its step while the job runs, and ends with the job.
+// TestEndOfTheJobIsTheEndOfItsSteps requires that a process that outlives its step ends with the job.
 func TestEndOfTheJobIsTheEndOfItsSteps(t *testing.T) {
 	s := sharedSite(t)
 	t.Cleanup(func() { s.endLeftovers(t, "daemon") })
@@ -78,7 +78,7 @@ func TestEndOfTheJobIsTheEndOfItsSteps(t *testing.T) {
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.countLeft("daemon") == 0 }), "%d daemons live on", s.countLeft("daemon"))
 }
 
-// TestFill: what is limited in gojail.toml ends there.
+// TestFill requires that a job cannot exceed the limits of gojail.toml.
 func TestFill(t *testing.T) {
 	s := sharedSite(t)
 	const limit, more = 8, 24 // MB
@@ -128,7 +128,7 @@ func (s *site) plantSetuid(t *testing.T, path string, capabilities bool) {
 	require.NoError(t, unix.Setxattr(path, "security.capability", data, 0))
 }
 
-// TestSetuid: programs that make their user root on the node do not in a jail.
+// TestSetuid requires that programs that make their user root on the node do not in a jail.
 func TestSetuid(t *testing.T) {
 	s := sharedSite(t)
 	for _, kind := range []struct {

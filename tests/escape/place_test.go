@@ -32,7 +32,7 @@ func jailPlace(name, user, jail string, more ...string) place {
 }
 
 var (
-	// Controls that are no jails of ours.
+	// Controls that are not jails of gojail.
 	onNode     = place{name: "node, user", user: harness.Alice, jail: "open"}
 	rootOnNode = place{name: "node, root", user: "root", jail: "open"}
 	bareChroot = place{name: "bare chroot, root", user: "root", jail: "open",
@@ -50,9 +50,9 @@ mount -t proc proc proc && mount --move . / && exec chroot . "$@"`, "sh"}}
 	closedRange = jailPlace("closed, --jail-root=range", harness.Alice, "closed", "--jail-root=range")
 )
 
-// verdict of one attack in one place.
+// verdict is the result of one attack in one place.
 type verdict struct {
-	word string // ESCAPED, HELD, or BROKEN: it did not come to an end
+	word string // ESCAPED, HELD, or BROKEN: the attack did not finish
 	text string
 }
 

@@ -82,9 +82,9 @@ func (s *site) plantFalseProc(t *testing.T, path string, pid int) {
 	}
 }
 
-// TestPlantedProc: who owns the jail's content gives it another /proc, after it was
-// assembled, in which the holder of a sandbox is some process of the node's. No task
-// runs on the node for it, and nobody ends that process.
+// TestPlantedProc replaces the jail's /proc, as the owner of its contents, after the
+// template was made, by one in which the holder of a sandbox is a process of the node.
+// No task may run on the node for that, and nobody may kill that process.
 func TestPlantedProc(t *testing.T) {
 	s := sharedSite(t)
 	s.giveRootToAlice(t)
@@ -105,7 +105,7 @@ func TestPlantedProc(t *testing.T) {
 	assert.Equal(t, pid, s.findVictim(t, "node"), "the end of the job ended a process of the node's")
 }
 
-// librarySource leaves a line in /data/trace, of whatever root it is loaded in.
+// librarySource is a library that adds a line to /data/trace of the root in which it is loaded.
 const librarySource = `
 #include <fcntl.h>
 #include <stdio.h>
@@ -143,8 +143,8 @@ func (s *site) plantFile(t *testing.T, path string, text []byte) {
 	require.NoError(t, os.WriteFile(path, text, 0o755))
 }
 
-// TestPlantedLibraries: a jail whose every configuration names the attacker's
-// library, which root never loads; PAM and NSS alone are in tests/slurm.
+// TestPlantedLibraries has a jail in which every configuration file names the attacker's
+// library, which root must never load; tests/slurm covers PAM and NSS.
 func TestPlantedLibraries(t *testing.T) {
 	s := sharedSite(t)
 	dir := t.TempDir()

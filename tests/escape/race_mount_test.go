@@ -12,11 +12,11 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// mostRefused is how many launches are made until one has run: the few rounds of a slow machine may all be refused.
+// mostRefused is the maximum number of launches until one has run: on a slow machine, all of the few rounds may be refused.
 const mostRefused = 60
 
-// TestRaceSource: a directory of alice's that --jail-mount names is, every other
-// moment, a link to one that is root's.
+// TestRaceSource swaps a directory of alice's that --jail-mount names with a link to
+// a directory of root's, again and again.
 func TestRaceSource(t *testing.T) {
 	s := sharedSite(t)
 	s.requireNodeUnchanged(t)
@@ -31,7 +31,7 @@ func TestRaceSource(t *testing.T) {
 		t.Cleanup(func() { os.RemoveAll(path) })
 	}
 	s.swapUntilEnd(t, "/data/alice/source", "/data/alice/link")
-	// The control looks before it mounts, as a careless launcher would.
+	// The control checks the path before it mounts, as a careless launcher would.
 	const careless = `for i in $(seq 2000); do
 	[ "$(readlink -f /data/alice/source)" = /data/alice/source ] && mount --bind /data/alice/source /mnt && grep trap /mnt/name && exit
 	umount -q /mnt; done 2>/dev/null`
@@ -49,7 +49,7 @@ func TestRaceSource(t *testing.T) {
 	assert.NotZero(t, seen["ran"], "every launch was refused")
 }
 
-// TestRaceDestination: the place in the jail for --jail-mount is, every other moment, a link out of it.
+// TestRaceDestination swaps the destination of --jail-mount in the jail with a link out of the jail, again and again.
 func TestRaceDestination(t *testing.T) {
 	s := sharedSite(t)
 	s.giveRootToAlice(t)

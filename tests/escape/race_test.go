@@ -74,7 +74,7 @@ func (s *site) requireNodeUnchanged(t *testing.T) {
 	})
 }
 
-// trap is a directory of the node's with one file, name.
+// trap is a directory of the node with one file, "name".
 const trap = "/srv/trap"
 
 // makeTrap creates the trap on the node.
@@ -85,7 +85,7 @@ func (s *site) makeTrap() error {
 	return os.WriteFile(s.Path(trap+"/name"), []byte("trap\n"), 0o644)
 }
 
-// outcomes of launches: "ran", or why not.
+// outcomes counts launches by outcome: "ran", or the reason for which they failed.
 type outcomes map[string]int
 
 func (o outcomes) String() (text string) {
@@ -95,7 +95,7 @@ func (o outcomes) String() (text string) {
 	return text
 }
 
-// launchStep runs one step and counts its outcome. A step that fails has one line of gojail's with the reason.
+// launchStep runs one step and counts its outcome. A step that fails must print one line of gojail's with the reason.
 func (s *site) launchStep(t *testing.T, user string, seen outcomes, args ...string) harness.Result {
 	t.Helper()
 	r := s.Run(user, append([]string{"srun", "-Q", "-wn1", "--jail=owned"}, args...)...)
@@ -119,8 +119,8 @@ func findGojailLine(stderr string) string {
 	return stderr
 }
 
-// TestRaceTemplate: a place that gojail itself mounts on is, every other moment,
-// something else, while the jail is assembled and while jobs start in it.
+// TestRaceTemplate swaps a mount point of gojail's own with something else, again and again,
+// while the template is made and while jobs start in it.
 func TestRaceTemplate(t *testing.T) {
 	s := sharedSite(t)
 	ran := 0
@@ -159,7 +159,7 @@ func TestRaceTemplate(t *testing.T) {
 				}
 				user := harness.Alice
 				if i%4 == 3 {
-					user = "root" // who may write to what is not read-only
+					user = "root" // who may write to everything that is not read-only
 				}
 				s.launchStep(t, user, seen, attackPath, "run", "view", "proc-root", "descriptors", "masked", "sysctl", "cgroup-write", "see")
 				if t.Failed() {

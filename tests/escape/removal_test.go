@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestRaceRemoval: the job's /tmp is removed by root, while a process that outlived
-// the job, as it can in "open", swaps a full directory in it for a link out of it.
+// TestRaceRemoval has root remove the job's /tmp while a process that outlived the job,
+// which is possible in "open", swaps a full directory in it with a link out of it.
 func TestRaceRemoval(t *testing.T) {
 	s := sharedSite(t)
 	const canary, files = "/srv/canary", 200
@@ -35,7 +35,7 @@ func TestRaceRemoval(t *testing.T) {
 	const prepare = `mkdir -p a && cd a && touch $(seq 0 199) && cd .. && ln -s ` + canary + ` b && (setsid ` + attackPath + ` swap a b >/dev/null 2>&1 &)`
 	fill()
 	r := s.Do(harness.Command{User: "root", Args: []string{"sh", "-c", `mkdir /srv/control && cd /srv/control && ` + prepare +
-		`; for i in $(seq 20); do rm -f $(seq -f a/%g 0 199); done; rm -rf /srv/control`}}) // it may stumble over what it races with
+		`; for i in $(seq 20); do rm -f $(seq -f a/%g 0 199); done; rm -rf /srv/control`}}) // may fail because of the race
 	assert.Less(t, left(), files, "control: a careless removal follows the link: %v", r)
 	s.endLeftovers(t, "swap")
 	fill()

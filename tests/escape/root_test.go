@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestPlantedSetuid: root in a jail leaves a setuid program, with capabilities, wherever it can
-// write; whoever then runs it on the node, or in another job, does not become root.
+// TestPlantedSetuid has root in a jail leave a setuid program, with capabilities, wherever it can
+// write. A user who then runs it on the node, or in another job, must not become root.
 func TestPlantedSetuid(t *testing.T) {
 	s := sharedSite(t)
 	places := []struct{ inJail, onNode string }{
@@ -53,7 +53,7 @@ func TestPlantedSetuid(t *testing.T) {
 				t.Logf("%s on the node: %s, uid %d", where.onNode, info.Mode(), info.Sys().(*syscall.Stat_t).Uid)
 				for _, user := range []string{harness.Alice, harness.Bob} {
 					if where.onNode == "/data/alice/evil" && user == harness.Bob {
-						continue // who cannot come there
+						continue // the user cannot reach it
 					}
 					r := s.Run(user, "env", where.onNode, "root") // setpriv(1) itself goes where root may
 					if strings.Contains(r.Stdout, "root "+escaped) {
@@ -73,8 +73,8 @@ func TestPlantedSetuid(t *testing.T) {
 	}
 }
 
-// TestRangeWhereSetuidWorks: root in a jail is refused the whole of its ids where a setuid program
-// that it leaves there could be run: on the node, or in a jail without nosuid.
+// TestRangeWhereSetuidWorks requires that --jail-root=range is refused if a setuid program that root in
+// the jail leaves could be run: on the node, or in a jail without nosuid.
 func TestRangeWhereSetuidWorks(t *testing.T) {
 	s := sharedSite(t)
 	r := s.Run(harness.Alice, append(slices.Clone(closedRange.command), attackPath, "plant", "/opt/evil")...)
@@ -90,8 +90,8 @@ func TestRangeWhereSetuidWorks(t *testing.T) {
 	assert.NotContains(t, r.Stdout, "root "+escaped, r)
 }
 
-// TestRangeAndLaterMounts: what is mounted on the node below a jail's root after the jail's template was
-// made is not in the hands of root in the jail, wherever it is mounted and whatever is asked for beside it.
+// TestRangeAndLaterMounts requires that root in the jail cannot leave a setuid program in what is mounted on the node below the
+// jail's root after its template was made, wherever it is mounted and whatever other options the job has.
 func TestRangeAndLaterMounts(t *testing.T) {
 	s := sharedSite(t)
 	s.closeJails(t)
@@ -124,8 +124,8 @@ func (s *site) mountLate(t *testing.T, dir, path string) {
 	t.Cleanup(func() { s.Root("umount", "-l", path) })
 }
 
-// TestRangeWhereUsersGetToTheRoot: the jail's root is closed by what gojail.toml calls it, and users
-// of the node come there another way.
+// TestRangeWhereUsersGetToTheRoot covers a jail's root that users of the node cannot reach by the path
+// in gojail.toml, but by another one.
 func TestRangeWhereUsersGetToTheRoot(t *testing.T) {
 	s := sharedSite(t)
 	const root, source = `root = "/srv/jails/closed"`, "/srv/jails/closed"
@@ -169,7 +169,7 @@ func TestRangeWhereUsersGetToTheRoot(t *testing.T) {
 	}
 }
 
-// TestJailRootIsNobodyOutside: what root in a jail may do to files that are not the user's.
+// TestJailRootIsNobodyOutside checks what root in a jail may do to files that the user does not own.
 func TestJailRootIsNobodyOutside(t *testing.T) {
 	s := sharedSite(t)
 	for path, mode := range map[string]os.FileMode{"/data/shared/of-root": 0o600, "/data/shared/of-bob": 0o600} {

@@ -27,10 +27,10 @@ func (s *site) findVictim(t *testing.T, tag string) int {
 	return 0
 }
 
-// mark is the text that a job writes, searched where it must not be.
+// mark is the text that a job writes, and that must not appear elsewhere.
 const mark = "written by an attack"
 
-// opening is a batch job whose files slurmstepd is to open at a place that is not the jail's.
+// opening is a batch job that makes slurmstepd open files outside of the jail.
 type opening struct {
 	name   string
 	jail   string
@@ -38,10 +38,10 @@ type opening struct {
 	file   string // a pattern of files on the node: one of them shows the mark if the attack wrote there
 	text   string // the job's output shows it if the attack read there
 	output string // of the job, in the jail, for text
-	limit  string // why it is not held, or that it is a control
+	limit  string // why the attack is not stopped, or that it is a control
 }
 
-// listOpenings returns the attacks of TestThroughSlurm; the paths are of processes.
+// listOpenings returns the attacks of TestThroughSlurm; the arguments are paths of processes.
 func listOpenings(node, other, bobs string) []opening {
 	const control = "it is a control"
 	return []opening{
@@ -64,7 +64,7 @@ func listOpenings(node, other, bobs string) []opening {
 	}
 }
 
-// TestThroughSlurm: slurmstepd opens files where the user says, before there is a task in the jail.
+// TestThroughSlurm covers files that slurmstepd opens at paths of the user's, before there is a task in the jail.
 func TestThroughSlurm(t *testing.T) {
 	s := sharedSite(t)
 	s.startVictims(t, "closed")

@@ -55,8 +55,8 @@ func (s *site) writeOnNode(t *testing.T, path string, text []byte) {
 	})
 }
 
-// TestPlantedInALibraryDirectory: the node's ld.so.conf names a directory that is data in the jail, and a PAM
-// module needs a library of it. Root loads the node's one or none, whoever owns that path in the jail.
+// TestPlantedInALibraryDirectory has a directory in the node's ld.so.conf that is data in the jail, and a PAM module
+// that needs a library of it. Root must load the node's library or none, whoever owns that path in the jail.
 func TestPlantedInALibraryDirectory(t *testing.T) {
 	s := sharedSite(t)
 	t.Cleanup(func() {
@@ -101,8 +101,8 @@ func TestPlantedInALibraryDirectory(t *testing.T) {
 	assert.NotContains(t, loads("--jail=owned"), "jail's: uid 0", "the directory got another name")
 }
 
-// TestPlantedMountTarget: a directory of the node's is mounted in the jail's data. Who owns the data makes
-// the target a symlink to where root looks, and finds nothing of the users' there.
+// TestPlantedMountTarget mounts a directory of the node in the jail's data. The owner of the data replaces the
+// target by a symlink to a path that root reads, at which nothing of the users' may appear.
 func TestPlantedMountTarget(t *testing.T) {
 	s := sharedSite(t)
 	s.giveRootToAlice(t)

@@ -32,7 +32,7 @@ const (
 	theKernels = "a file of the kernel's"
 )
 
-// handed are files of the node that slurmstepd is to open as a task's own.
+// handed are files of the node that the attack makes slurmstepd open as a task's stdio.
 var handed = []struct{ option, path, kind string }{
 	{"--input", "/", aDirectory},
 	{"--input", "/proc", aDirectory},
@@ -57,7 +57,7 @@ var handed = []struct{ option, path, kind string }{
 const look = "echo ran; echo ran >&2; " + attackPath + " run descriptors"
 
 // linkForSlurmstepd creates a link of alice's in every home that leads slurmstepd to a path. With "%t" in the name of
-// the link, srun, too, leaves opening it to slurmstepd.
+// the link, srun leaves opening it to slurmstepd as well.
 func (s *site) linkForSlurmstepd(t *testing.T, path string) (name string) {
 	t.Helper()
 	for _, root := range []string{"", "/srv/jails/open", "/srv/jails/closed"} {
@@ -69,7 +69,7 @@ func (s *site) linkForSlurmstepd(t *testing.T, path string) (name string) {
 }
 
 // silent is a way to start srun so that it never reads an end of its own input: slurmstepd of 22.05 ends
-// by a segmentation fault where it is told of one for a task that reads a file (io.c, _client_read).
+// by a segmentation fault if srun reports one for a task that reads a file (io.c, _client_read).
 const silent = `f=$(mktemp -u) && mkfifo $f && exec 0<>$f && rm $f && exec "$@"`
 
 // runStepWithFiles runs a step whose files slurmstepd opens.
@@ -77,8 +77,8 @@ func (s *site) runStepWithFiles(jail string, args ...string) harness.Result {
 	return s.Run(harness.Alice, append([]string{"sh", "-c", silent, "sh", "srun", "-Q", "-wn1", "--jail=" + jail}, args...)...)
 }
 
-// TestStdioOfTheNode: slurmstepd opens a task's stdio before the task is in the jail. What it opens
-// there is no way out, and no device that the job was not given.
+// TestStdioOfTheNode covers stdio, which slurmstepd opens before a task is in the jail: the opened file must not be a
+// way out of the jail, or a device that the job does not have.
 func TestStdioOfTheNode(t *testing.T) {
 	s := sharedSite(t)
 	s.makeGPU(t)
@@ -103,7 +103,7 @@ func TestStdioOfTheNode(t *testing.T) {
 	}
 }
 
-// TestStdioOfTheNodeInBatch: the same by sbatch, which names such files without further ado.
+// TestStdioOfTheNodeInBatch covers the same with sbatch, which accepts such paths without a trick.
 func TestStdioOfTheNodeInBatch(t *testing.T) {
 	s := sharedSite(t)
 	s.makeGPU(t)

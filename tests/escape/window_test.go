@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestFalseProcWhileTasksRun: who owns the jail's content gives it another /proc while tasks run, in which
-// whatever slurmstepd reads about its processes never answers. It waits for that, and the step for it.
+// TestFalseProcWhileTasksRun replaces the jail's /proc, as the owner of its contents, while tasks run, by one whose
+// files never answer slurmstepd, which waits for them, and its step with it.
 func TestFalseProcWhileTasksRun(t *testing.T) {
 	if why := harness.Missing(); why != "" {
 		t.Skip(why)
@@ -58,7 +58,7 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 		assert.Zero(t, r.Code, r)
 	case <-time.After(20 * time.Second * harness.Slow):
 		assert.Fail(t, "the step does not end", "%s", strings.Join(listCommands(s), "\n"))
-		for _, pipe := range pipes { // whoever waits there is let go
+		for _, pipe := range pipes { // releases the processes that wait there
 			if fd, err := unix.Open(pipe, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
 				time.Sleep(100 * time.Millisecond)
 				unix.Close(fd)
@@ -77,8 +77,8 @@ func listCommands(s *site) (list []string) {
 	return list
 }
 
-// TestExchangedTmpWhileTasksStart: who owns the jail's content takes its /tmp away and puts it back, over and over,
-// while Slurm starts tasks. Steps may fail of it; no node is drained.
+// TestExchangedTmpWhileTasksStart moves the jail's /tmp away and back, as the owner of its contents, again and again,
+// while Slurm starts tasks. Steps may fail because of that; no node may be drained.
 func TestExchangedTmpWhileTasksStart(t *testing.T) {
 	s := sharedSite(t)
 	s.giveRootToAlice(t)
