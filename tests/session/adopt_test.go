@@ -14,8 +14,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestAdoptedSession: with pam_slurm_adopt a session is in the cgroup of its job and in its sandbox, and ends with it even in a
-// jail without a PID namespace.
+// TestAdoptedSession requires that with pam_slurm_adopt a session is in the cgroup and the sandbox of its job, and ends with the
+// job even in a jail without a PID namespace.
 func TestAdoptedSession(t *testing.T) {
 	if why := findMissing(); why != "" {
 		t.Skip(why)

@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestUnderSanitizers: gojail-session under AddressSanitizer and UndefinedBehaviorSanitizer, as users call it and as they should not.
+// TestUnderSanitizers runs gojail-session with AddressSanitizer and UndefinedBehaviorSanitizer, with valid and invalid calls.
 func TestUnderSanitizers(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -24,7 +24,7 @@ func TestUnderSanitizers(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(s.Path(dir)) })
 	path := dir + "/gojail-session"
 	sources := []string{filepath.Join(t.TempDir(), "options.c")}
-	// Leaks are looked for by ptrace(2), which this program refuses.
+	// LeakSanitizer uses ptrace(2), which this program does not allow.
 	require.NoError(t, os.WriteFile(sources[0], []byte("const char *__asan_default_options(void);\nconst char *__asan_default_options(void) { return \"detect_leaks=0\"; }\n"), 0o644))
 	for _, folder := range []string{"common", "session"} {
 		found, err := filepath.Glob("../../spank/" + folder + "/*.c")

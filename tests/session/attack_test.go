@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// where prints the name of the jail, or says that it is on the node.
+// where is a script that prints the name of the jail, or ON THE NODE.
 const where = "if [ -e /etc/gojail-jail ]; then cat /etc/gojail-jail; else echo ON THE NODE; fi"
 
 // runAsAlice runs a shell script of alice's on the node, in which $P is gojail-session.
@@ -25,7 +25,7 @@ func (s *site) runAsAlice(script string) harness.Result {
 	return s.Run(harness.Alice, "bash", "-c", "P="+program+"; W='"+where+"'; "+script)
 }
 
-// TestNothingOfTheCallerGetsIn: environment, descriptors, names and arguments.
+// TestNothingOfTheCallerGetsIn covers the caller's environment, descriptors, names and arguments.
 func TestNothingOfTheCallerGetsIn(t *testing.T) {
 	s := sharedSite(t)
 	job := s.startJob(t, harness.Alice, "--jail=debian")
@@ -50,7 +50,7 @@ func TestNothingOfTheCallerGetsIn(t *testing.T) {
 	assert.NotContains(t, r.Stdout, "NODE", r)
 }
 
-// TestLimitsOfTheCaller: root's part does not depend on them, and the session has them.
+// TestLimitsOfTheCaller requires that the part with root's rights does not depend on the caller's limits, and that the session has them.
 func TestLimitsOfTheCaller(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -67,7 +67,7 @@ func TestLimitsOfTheCaller(t *testing.T) {
 	}
 }
 
-// TestRootIsTheNodesOnly: without the bit, with another path, in other namespaces, traced: a line, and nothing else.
+// TestRootIsTheNodesOnly requires one line and no session without the set-user-ID bit, by another path, in other namespaces, and traced.
 func TestRootIsTheNodesOnly(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -84,7 +84,7 @@ func TestRootIsTheNodesOnly(t *testing.T) {
 	requireRefused(t, "gojail-session runs in another mount namespace", s.Root("unshare", "-m", "setpriv", "--reuid=5001", "--regid=5001", "--clear-groups", program, "-c", where))
 }
 
-// TestSessionFromAJail: in a jail that leaves a set-user-ID program its bit.
+// TestSessionFromAJail calls the program in a jail in which set-user-ID programs work.
 func TestSessionFromAJail(t *testing.T) {
 	s := sharedSite(t)
 	inside := s.Path("/srv/jails/other/opt/gojail-session")
@@ -100,7 +100,7 @@ func TestSessionFromAJail(t *testing.T) {
 	}
 }
 
-// TestConfigurationOfOthers: what somebody else than root could write is not believed.
+// TestConfigurationOfOthers requires that a configuration is refused that somebody other than root could write.
 func TestConfigurationOfOthers(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -122,7 +122,7 @@ func TestConfigurationOfOthers(t *testing.T) {
 	requireOutput(t, "debian", s.runAsAlice("$P -c \"$W\""))
 }
 
-// TestRecordsOfOthers: what an earlier job or another process left is no sandbox of the user's.
+// TestRecordsOfOthers requires that records of an earlier job or of another process do not count as sandboxes of the user's.
 func TestRecordsOfOthers(t *testing.T) {
 	s := sharedSite(t)
 	job := s.startJob(t, harness.Alice, "--jail=debian")
@@ -148,7 +148,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	}
 }
 
-// installHarasser puts the program testdata/harass.c onto the node and into the jails.
+// installHarasser installs the program testdata/harass.c on the node and in the jails.
 func (s *site) installHarasser(t *testing.T) {
 	t.Helper()
 	for _, root := range []string{"/", "/srv/jails/debian/"} {
@@ -157,7 +157,7 @@ func (s *site) installHarasser(t *testing.T) {
 	}
 }
 
-// TestHarassedSessions: stopped, traced and killed at every moment, from outside and from inside of the jail.
+// TestHarassedSessions stops, traces and kills sessions at every moment, from outside and from inside the jail.
 func TestHarassedSessions(t *testing.T) {
 	s := sharedSite(t)
 	job := s.startJob(t, harness.Alice, "--jail=debian")
@@ -177,7 +177,7 @@ func TestHarassedSessions(t *testing.T) {
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-session")) == 0 }), "%v", s.Find("gojail-session"))
 }
 
-// TestSessionsWhileTheJobEnds: each is in the job's sandbox or refused, and none stays.
+// TestSessionsWhileTheJobEnds requires that each session is in the job's sandbox or is refused, and that none remains.
 func TestSessionsWhileTheJobEnds(t *testing.T) {
 	s := sharedSite(t)
 	for range 4 {
@@ -209,7 +209,7 @@ func TestSessionsWhileTheJobEnds(t *testing.T) {
 	}
 }
 
-// TestFloodOfSessions: a step of somebody else starts meanwhile.
+// TestFloodOfSessions requires that another user's step starts during a flood of sessions.
 func TestFloodOfSessions(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -224,7 +224,7 @@ func TestFloodOfSessions(t *testing.T) {
 	wait.Wait()
 }
 
-// TestRootOfTheJob: in a job with --jail-root a session is root there, as its tasks are.
+// TestRootOfTheJob requires that in a job with --jail-root a session is root in the jail, like the job's tasks.
 func TestRootOfTheJob(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=root", "--jail-root=self")
@@ -235,7 +235,7 @@ func TestRootOfTheJob(t *testing.T) {
 	assert.Contains(t, r.Stdout, "Seccomp:\t2\n", r)
 }
 
-// trapSource leaves a line in /data/trace of whatever root it is loaded in.
+// trapSource is a library that adds a line to /data/trace of the root in which it is loaded.
 const trapSource = `
 #include <fcntl.h>
 #include <stdio.h>
@@ -251,7 +251,7 @@ __attribute__((constructor)) static void loaded(void)
 }
 `
 
-// TestPlantedFiles: a jail whose every configuration names the attacker's library, which root never loads.
+// TestPlantedFiles has a jail in which every configuration file names the attacker's library, which root must never load.
 func TestPlantedFiles(t *testing.T) {
 	s := sharedSite(t)
 	dir := t.TempDir()
@@ -289,8 +289,8 @@ func TestPlantedFiles(t *testing.T) {
 	assert.Empty(t, found, "something of the jail's ran on the node")
 }
 
-// plantFile puts a file into the jail "other" for the rest of the test. The jail's files are hard links to the cache: an old one is
-// moved aside.
+// plantFile puts a file into the jail "other" for the rest of the test. The jail's files are hard links to the cache: an existing
+// file is moved aside.
 func (s *site) plantFile(t *testing.T, path, text string) {
 	t.Helper()
 	path = s.Path("/srv/jails/other" + path)

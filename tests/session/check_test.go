@@ -20,7 +20,7 @@ func (s *site) listFindings() (lines string) {
 	return lines
 }
 
-// TestCheckLooksAtSSHD: what gojail check says of a node whose sshd, accounts, PAM or program are not as they should be.
+// TestCheckLooksAtSSHD covers the findings of gojail check about faulty configurations of sshd, accounts, PAM and the program.
 func TestCheckLooksAtSSHD(t *testing.T) {
 	s := sharedSite(t)
 	const conf = "/etc/ssh/sshd_config"

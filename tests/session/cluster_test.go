@@ -17,7 +17,7 @@ import (
 
 const program = harness.Prefix + "/lib/gojail/gojail-session"
 
-// The ports of two sshd: one has a ForceCommand, the other leaves it to the login shells.
+// The ports of the two sshd: one has a ForceCommand, the other one starts the login shells.
 const (
 	forced = "2201"
 	shells = "2202"
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// findMissing returns the reason why no site can run here, or "".
+// findMissing returns what this machine lacks for a site, or "".
 func findMissing() string {
 	for _, path := range []string{"/usr/sbin/sshd", "/usr/bin/rsync"} {
 		if _, err := os.Stat(path); err != nil && harness.Release() == "" {
@@ -69,7 +69,7 @@ func sharedSite(t *testing.T) *site {
 	return common.site
 }
 
-// lax leaves a jail little of its isolation.
+// lax switches off most of a jail's isolation.
 const lax = `no_new_privs = false
 capabilities = ["ALL"]
 seccomp = "none"
@@ -106,7 +106,7 @@ PermitRootLogin yes
 MaxStartups 100
 %s`
 
-// newSite starts the cluster and both sshd; the error may come with one to be stopped.
+// newSite starts the cluster and both sshd; after an error, the site may be there and must be stopped.
 func newSite(options harness.Options) (*site, error) {
 	options.Plugin, options.Jails, options.Config = true, []string{"debian", "other"}, configuration
 	options.Files = map[string]string{
@@ -135,8 +135,8 @@ func newSite(options harness.Options) (*site, error) {
 	return s, nil
 }
 
-// prepare installs gojail-session as make install does, makes keys and accounts, and puts into the jails what scp, sftp and
-// rsync start there.
+// prepare is a script that installs gojail-session like make install, creates keys and accounts, and installs the programs in the
+// jails that scp, sftp and rsync start.
 var prepare = `
 chmod 4755 ` + program + `
 usermod -s ` + program + ` alice
@@ -183,7 +183,7 @@ func formatSSHCommand(user, job, port string, command ...string) []string {
 	return append(append(args, user+"@127.0.0.1"), command...)
 }
 
-// startJob starts a job of that user on n1 that ends with the test, and waits until its sandbox is there. It returns the job's number.
+// startJob starts a job of a user on n1 that ends with the test, and waits until its sandbox exists. It returns the job's number.
 func (s *site) startJob(t *testing.T, user string, args ...string) string {
 	t.Helper()
 	script := "#!/bin/bash\necho hello >/tmp/of-$SLURM_JOB_ID\ntouch /tmp/ready\nsleep 1000\n"

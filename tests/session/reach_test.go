@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// TestAgentIsSSHDs: a session reaches the agent that sshd forwards, and no other socket of the user's on the node: a systemd
-// there, say, starts whatever it is told. PAM may let users choose SSH_AUTH_SOCK (pam_env's user_readenv).
+// TestAgentIsSSHDs requires that a session reaches the agent that sshd forwards, and no other socket of the user's on the node,
+// such as that of a systemd, which starts any program for its clients. PAM may let users choose SSH_AUTH_SOCK (pam_env's user_readenv).
 func TestAgentIsSSHDs(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -42,7 +42,7 @@ func TestAgentIsSSHDs(t *testing.T) {
 	}
 }
 
-// witness has the node's name service say what gojail-session was when it was asked.
+// witness makes the node's name service record the state of gojail-session at its calls.
 func (s *site) witness(t *testing.T) (saw func() string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(s.Path("/srv/witness"), 0o755))
@@ -58,12 +58,12 @@ func (s *site) witness(t *testing.T) (saw func() string) {
 		text, err := os.ReadFile(s.Path("/srv/witness/saw"))
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		return lines[len(lines)-1] // before it are those of programs around the test
+		return lines[len(lines)-1] // the lines before are of other programs
 	}
 }
 
-// TestPriorityOfTheCaller: what root does, the launcher for instance, that others may wait for, is not as slow as the caller likes. The
-// session is.
+// TestPriorityOfTheCaller requires that the part with root's rights, for which others may wait, does not have the caller's priority,
+// and that the session has it.
 func TestPriorityOfTheCaller(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -77,7 +77,7 @@ func TestPriorityOfTheCaller(t *testing.T) {
 	assert.Regexp(t, "^5\n.*SCHED_BATCH\n$", r.Stdout, r)
 }
 
-// TestDescriptorsOfNameServices: what a name service of the node leaves open is not for the jail.
+// TestDescriptorsOfNameServices requires that the session does not inherit descriptors of the node's name services.
 func TestDescriptorsOfNameServices(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -86,7 +86,7 @@ func TestDescriptorsOfNameServices(t *testing.T) {
 	assert.NotEmpty(t, saw(), "the witness was asked")
 }
 
-// TestSilentStorage: a session is not let onto storage that does not answer, and others are not kept by it.
+// TestSilentStorage requires that a session is refused if its storage does not answer, and that it does not delay others.
 func TestSilentStorage(t *testing.T) {
 	if _, err := exec.LookPath("bindfs"); err != nil {
 		t.Skip("needs bindfs: make deps")
@@ -106,15 +106,15 @@ func TestSilentStorage(t *testing.T) {
 	s.startJob(t, harness.Bob, "--jail=debian")
 	requireOutput(t, "debian", s.runSSH(harness.Alice, "none", shells, where))
 	require.Zero(t, s.Root("kill", "-STOP", daemon).Code)
-	time.Sleep(1100 * time.Millisecond) // the last answer is good until then
+	time.Sleep(1100 * time.Millisecond) // the last answer counts until then
 	requireRefused(t, `jail "fuse" (root /srv/fuse): the storage /srv/jails/debian (fuse) at `, s.runSSH(harness.Alice, "none", shells, where))
 	requireOutput(t, "debian", s.runSSH(harness.Bob, "none", forced, where))
 	require.Zero(t, s.Root("kill", "-CONT", daemon).Code)
 	requireOutput(t, "debian", s.runSSH(harness.Alice, "none", shells, where))
 }
 
-// TestFrozenCaller: a user who stops a session at any moment, by a cgroup that is the user's say, keeps no step of others waiting,
-// though a session may be the first that finds the configuration changed.
+// TestFrozenCaller requires that a user who stops a session at any moment, for instance by a cgroup of the user's, does not delay
+// steps of others, also if the session is the first process to find the configuration changed.
 func TestFrozenCaller(t *testing.T) {
 	s := sharedSite(t)
 	setup := strings.ReplaceAll("if [ -e /sys/fs/cgroup/cgroup.procs ]; then g=/sys/fs/cgroup/callers f=$g/cgroup.freeze on=1 off=0; "+

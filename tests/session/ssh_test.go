@@ -21,7 +21,7 @@ func requireOutput(t *testing.T, want string, r harness.Result) {
 	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
 }
 
-// requireRefused requires that no command ran, and one line with the reason.
+// requireRefused requires that no command ran, and that one line has the reason.
 func requireRefused(t *testing.T, why string, r harness.Result) {
 	t.Helper()
 	assert.Equal(t, 1, r.Code, r)
@@ -30,7 +30,7 @@ func requireRefused(t *testing.T, why string, r harness.Result) {
 	assert.Contains(t, r.Stderr, "gojail: "+why, r)
 }
 
-// TestSessionIsInTheSandboxOfTheJob: by the login shell and by the ForceCommand alike.
+// TestSessionIsInTheSandboxOfTheJob covers gojail-session as the login shell and as the ForceCommand.
 func TestSessionIsInTheSandboxOfTheJob(t *testing.T) {
 	s := sharedSite(t)
 	for _, test := range []struct{ user, port string }{{harness.Alice, shells}, {harness.Alice, forced}, {harness.Bob, forced}} {
@@ -47,10 +47,10 @@ func TestSessionIsInTheSandboxOfTheJob(t *testing.T) {
 	}
 }
 
-// rights prints where a process is, and what it has given up.
+// rights is a script that prints the namespaces, capabilities and other rights of a process.
 const rights = "for n in mnt pid ipc uts net user; do readlink /proc/self/ns/$n; done; grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|SigBlk|SigIgn)' /proc/self/status; umask; ls -l /proc/self/fd | wc -l"
 
-// TestSessionChoosesAJob: the newest, or the one that SLURM_JOB_ID names, never another user's.
+// TestSessionChoosesAJob requires the newest job, or the one that SLURM_JOB_ID names, and never another user's.
 func TestSessionChoosesAJob(t *testing.T) {
 	s := sharedSite(t)
 	first := s.startJob(t, harness.Alice, "--jail=debian")
@@ -70,7 +70,7 @@ func TestSessionChoosesAJob(t *testing.T) {
 	requireOutput(t, first, s.runSSH(harness.Alice, "none", shells, "echo $SLURM_JOB_ID"))
 }
 
-// TestSessionWithoutAJob: the site decides, and exempt groups always have the node.
+// TestSessionWithoutAJob requires what the site configures, and the node for exempt groups.
 func TestSessionWithoutAJob(t *testing.T) {
 	s := sharedSite(t)
 	t.Cleanup(func() { require.NoError(t, s.WriteConfig(configuration)) })
@@ -92,7 +92,7 @@ func TestSessionWithoutAJob(t *testing.T) {
 	requireOutput(t, "0 bash on the node", s.runSSH("root", "none", forced, onNode))
 }
 
-// TestSessionEndsLikeItsCommand: exit codes and signals, as ssh shows them.
+// TestSessionEndsLikeItsCommand covers exit codes and signals, as ssh reports them.
 func TestSessionEndsLikeItsCommand(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -106,7 +106,7 @@ func TestSessionEndsLikeItsCommand(t *testing.T) {
 	}
 }
 
-// TestSessionHasATerminal: a login shell on a terminal of its own, with job control.
+// TestSessionHasATerminal requires a login shell on its own terminal, with job control.
 func TestSessionHasATerminal(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -122,7 +122,7 @@ func TestSessionHasATerminal(t *testing.T) {
 	}
 }
 
-// TestFilesAreTheJobs: scp, sftp and rsync read and write what the job sees.
+// TestFilesAreTheJobs requires that scp, sftp and rsync read and write the files of the job's sandbox.
 func TestFilesAreTheJobs(t *testing.T) {
 	s := sharedSite(t)
 	job := s.startJob(t, harness.Alice, "--jail=debian")
@@ -144,7 +144,7 @@ func TestFilesAreTheJobs(t *testing.T) {
 	}
 }
 
-// TestPortsAreForwarded: in both directions, while the job is in the node's network.
+// TestPortsAreForwarded covers both directions, for a job in the node's network namespace.
 func TestPortsAreForwarded(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
@@ -155,7 +155,7 @@ func TestPortsAreForwarded(t *testing.T) {
 	requireOutput(t, "SSH-", s.runSSH(harness.Alice, "none", shells, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/4002; head -c4 <&3'"))
 }
 
-// TestAgentIsForwarded: ssh-add and ssh of the jail use the agent of the client, and nothing of it stays.
+// TestAgentIsForwarded requires that ssh-add and ssh in the jail use the client's agent, and that no socket of it remains.
 func TestAgentIsForwarded(t *testing.T) {
 	s := sharedSite(t)
 	job := s.startJob(t, harness.Alice, "--jail=debian")
@@ -171,7 +171,7 @@ func TestAgentIsForwarded(t *testing.T) {
 		requireOutput(t, "", s.runSSH(harness.Alice, job, port, "ls -d /tmp/ssh-* 2>/dev/null; true"))
 		requireOutput(t, "", s.runSSH(harness.Alice, job, port, "echo $SSH_AUTH_SOCK"))
 	}
-	// A socket of somebody else's, or a file, is not passed on.
+	// Another user's socket, or a file, is not forwarded.
 	s.startInBackground(t, "root", "perl", "-MIO::Socket::UNIX", "-e", `umask 0; $s = IO::Socket::UNIX->new(Local => "/tmp/roots", Listen => 1); sleep 1000`)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(s.Path("/tmp/roots")); return err == nil }))
 	for _, path := range []string{"/tmp/roots", "/etc/passwd", "/nothing", ""} {
@@ -181,7 +181,7 @@ func TestAgentIsForwarded(t *testing.T) {
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-session")) == 0 }), "%v", s.Find("gojail-session"))
 }
 
-// TestBackgroundOutlivesTheConnection: a server that a session leaves behind stays while the job is there, and not longer.
+// TestBackgroundOutlivesTheConnection requires that a server that a session leaves behind ends with the job, and not earlier.
 func TestBackgroundOutlivesTheConnection(t *testing.T) {
 	s := sharedSite(t)
 	job := s.startJob(t, harness.Alice, "--jail=debian")
@@ -195,7 +195,7 @@ func TestBackgroundOutlivesTheConnection(t *testing.T) {
 	assert.Empty(t, s.Find("sleep 7001"))
 }
 
-// TestJobEndsItsSessions: with the job, ssh ends, and nothing stays on the node.
+// TestJobEndsItsSessions requires that ssh ends with the job, and that no process remains on the node.
 func TestJobEndsItsSessions(t *testing.T) {
 	s := sharedSite(t)
 	job, waiting := s.startJob(t, harness.Alice, "--jail=debian"), 0
