@@ -42,6 +42,16 @@ static void take_variables(struct caller *caller)
 	environ = none;
 }
 
+/* Sets a signal to its default, also those that the C library keeps for itself and ignores in what posix_spawn(3) starts. */
+static void reset_signal(int number)
+{
+	static const struct {
+		uint64_t handler, flags, restorer, mask;
+	} none; /* struct sigaction of the kernel on 64 bits; where the architecture has no restorer, the rest is zero all the same */
+
+	syscall(SYS_rt_sigaction, number, &none, NULL, sizeof(none.mask));
+}
+
 /* Blocks all signals, and removes the caller's handlers and timers. */
 static void drop_signals(void)
 {
@@ -51,7 +61,7 @@ static void drop_signals(void)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	for (int signal_number = 1; signal_number < NSIG; signal_number++)
-		signal(signal_number, SIG_DFL);
+		reset_signal(signal_number);
 	for (int timer = (int)ITIMER_REAL; timer <= (int)ITIMER_PROF; timer++)
 		setitimer((__itimer_which_t)timer, &never, NULL); /* execve(2) keeps them */
 }
