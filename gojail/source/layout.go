@@ -193,21 +193,29 @@ func readImage(b blobs, from v1.Descriptor, wanted v1.Platform) (*Image, error) 
 	if err != nil {
 		return nil, err
 	}
-	if len(diffIDs) != len(manifest.Layers) {
-		return nil, fmt.Errorf("the manifest has %d layers and the configuration %d", len(manifest.Layers), len(diffIDs))
-	}
-	for i, d := range manifest.Layers {
-		if err := checkLayer(d.MediaType); err != nil {
-			return nil, fmt.Errorf("layer %d: %w", i+1, err)
-		}
+	return image, image.addLayers(manifest, diffIDs, func(d v1.Descriptor) (*Layer, error) {
 		name, err := blobName(d.Digest)
-		if err != nil {
-			return nil, fmt.Errorf("layer %d: %w", i+1, err)
-		}
-		image.Layers = append(image.Layers, &Layer{Digest: d.Digest.String(), diffID: diffIDs[i].String(), Size: d.Size,
-			Open: func(context.Context) (io.ReadCloser, error) { return b.openBlob(name) }})
+		return &Layer{Open: func(context.Context) (io.ReadCloser, error) { return b.openBlob(name) }}, err
+	})
+}
+
+// addLayers adds the layers of a manifest, as locate returns them.
+func (i *Image) addLayers(manifest *v1.Manifest, diffIDs []v1.Hash, locate func(v1.Descriptor) (*Layer, error)) error {
+	if len(diffIDs) != len(manifest.Layers) {
+		return fmt.Errorf("the manifest has %d layers and the configuration %d", len(manifest.Layers), len(diffIDs))
 	}
-	return image, nil
+	for n, d := range manifest.Layers {
+		if err := checkLayer(d.MediaType); err != nil {
+			return fmt.Errorf("layer %d: %w", n+1, err)
+		}
+		layer, err := locate(d)
+		if err != nil {
+			return fmt.Errorf("layer %d: %w", n+1, err)
+		}
+		layer.Digest, layer.diffID, layer.Size = d.Digest.String(), diffIDs[n].String(), d.Size
+		i.Layers = append(i.Layers, layer)
+	}
+	return nil
 }
 
 // readConfig sets the platform of an image, and returns the DiffIDs of its layers.

@@ -71,23 +71,15 @@ func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.
 	if err != nil {
 		return nil, err
 	}
-	if len(diffIDs) != len(manifest.Layers) {
-		return nil, fmt.Errorf("the manifest has %d layers and the configuration %d", len(manifest.Layers), len(diffIDs))
-	}
-	for i, d := range manifest.Layers {
-		if err := checkLayer(d.MediaType); err != nil {
-			return nil, fmt.Errorf("layer %d: %w", i+1, err)
-		}
-		image.Layers = append(image.Layers, &Layer{Digest: d.Digest.String(), diffID: diffIDs[i].String(), Size: d.Size, Remote: true,
-			Open: func(context.Context) (io.ReadCloser, error) {
-				layer, err := found.LayerByDigest(d.Digest)
-				if err != nil {
-					return nil, oneline.Error(err)
-				}
-				return layer.Compressed()
-			}})
-	}
-	return image, nil
+	return image, image.addLayers(manifest, diffIDs, func(d v1.Descriptor) (*Layer, error) {
+		return &Layer{Remote: true, Open: func(context.Context) (io.ReadCloser, error) {
+			layer, err := found.LayerByDigest(d.Digest)
+			if err != nil {
+				return nil, oneline.Error(err)
+			}
+			return layer.Compressed()
+		}}, nil
+	})
 }
 
 // newTransport returns the transport to a registry: TLS, unless the options or a loopback address allow HTTP.

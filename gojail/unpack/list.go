@@ -51,14 +51,9 @@ func (l *lister) listPath(full string) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return nil
 	}
-	d, err := os.Open(full)
+	names, err := readNames(full)
 	if err != nil {
-		return fmt.Errorf("cannot read the directory %s: %w", quoteName(full), errors.Unwrap(err))
-	}
-	names, err := d.Readdirnames(-1)
-	d.Close()
-	if err != nil {
-		return fmt.Errorf("cannot read the directory %s: %w", quoteName(full), err)
+		return err
 	}
 	slices.Sort(names)
 	for _, name := range names {

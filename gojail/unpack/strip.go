@@ -32,16 +32,25 @@ func (s *stripper) stripPath(full string) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return nil
 	}
-	d, err := os.Open(full)
-	if err != nil {
-		return fmt.Errorf("cannot read the directory %s: %w", quoteName(full), errors.Unwrap(err))
-	}
-	names, err := d.Readdirnames(-1)
-	d.Close()
+	names, err := readNames(full)
 	for ; err == nil && len(names) > 0; names = names[1:] {
 		err = s.stripPath(path.Join(full, names[0]))
 	}
 	return err
+}
+
+// readNames returns the names in a directory.
+func readNames(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the directory %s: %w", quoteName(dir), errors.Unwrap(err))
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the directory %s: %w", quoteName(dir), err)
+	}
+	return names, nil
 }
 
 func (s *stripper) stripFile(full string, st *unix.Stat_t) error {
