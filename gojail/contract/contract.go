@@ -65,6 +65,12 @@ const Prolog = "prolog-1"
 // NetworkConfig is a file beside gojail.toml.
 const NetworkConfig = "network.toml"
 
+// Names of files in the root of a jail.
+const (
+	VersionFile = ".gojail.version"
+	RootLock    = ".gojail.lock" // one node creates mount targets at a time (flock(2))
+)
+
 // Files of the installation.
 const (
 	Launcher = "gojail-launcher"

@@ -55,6 +55,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_TEMPLATE_SPEC":       fmt.Sprintf("%q", TemplateSpec),
 		"GOJAIL_STORAGE_SOCKET":      fmt.Sprintf("%q", StorageSocket),
 		"GOJAIL_IDENTITY":            fmt.Sprintf("%q", IdentityFile),
+		"GOJAIL_VERSION_FILE":        fmt.Sprintf("%q", VersionFile),
 		"GOJAIL_SCRATCH":             fmt.Sprintf("%q", ScratchLink),
 		"GOJAIL_NAMESPACES":          fmt.Sprintf("%q", NamespaceRecord),
 		"GOJAIL_NET_ENV":             fmt.Sprintf("%q", NetEnvFile),

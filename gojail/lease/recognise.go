@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/store"
@@ -38,9 +39,6 @@ func (f *finder) addProcess(r state.Record, jail, by string, known bool) {
 	}
 }
 
-// versionFile is the name of the file in each version that contains the version's name.
-const versionFile = ".gojail.version"
-
 var versionRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // recognise returns the version of an open root: of a directory by its device and inode, which nobody in the jail can
@@ -53,27 +51,27 @@ func (f *finder) recognise(root int) (string, error) {
 	if file := f.roots[store.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}]; file != "" {
 		return file, nil
 	}
-	fd, err := unix.Openat2(root, versionFile, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC,
+	fd, err := unix.Openat2(root, contract.VersionFile, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
 	if err != nil {
-		return "", fmt.Errorf("cannot open %s in its root: %w", versionFile, err)
+		return "", fmt.Errorf("cannot open %s in its root: %w", contract.VersionFile, err)
 	}
-	file := os.NewFile(uintptr(fd), versionFile)
+	file := os.NewFile(uintptr(fd), contract.VersionFile)
 	defer file.Close()
 	var about unix.Stat_t
 	if err := unix.Fstat(fd, &about); err != nil {
 		return "", err
 	}
 	if about.Mode&unix.S_IFMT != unix.S_IFREG || about.Uid != 0 && !node.IsImage(root) {
-		return "", fmt.Errorf("%s in its root is not a file of root's", versionFile)
+		return "", fmt.Errorf("%s in its root is not a file of root's", contract.VersionFile)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 256))
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s in its root: %w", versionFile, oneline.Errno(err))
+		return "", fmt.Errorf("cannot read %s in its root: %w", contract.VersionFile, oneline.Errno(err))
 	}
 	version := strings.TrimSpace(string(text))
 	if !versionRule.MatchString(version) {
-		return "", errors.New(versionFile + " in its root names no version")
+		return "", errors.New(contract.VersionFile + " in its root names no version")
 	}
 	return version, nil
 }

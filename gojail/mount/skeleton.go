@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/filelock"
@@ -74,11 +75,10 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 
 // lockRoot takes the lock that nodes take before they create targets in a jail's root.
 func lockRoot(j *config.Jail, deadline time.Time) (*os.File, error) {
-	const name = ".gojail.lock"
-	path := filepath.Join(j.Root, name)
+	path := filepath.Join(j.Root, contract.RootLock)
 	file, err := filelock.Open(path)
 	if err != nil {
-		return nil, explainWriteError(j, "create the file /"+name, oneline.Cause(err))
+		return nil, explainWriteError(j, "create the file /"+contract.RootLock, oneline.Cause(err))
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()

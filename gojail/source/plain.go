@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
 )
 
@@ -41,7 +42,7 @@ func (s Source) openDir(context.Context, Options) (*Image, error) {
 	}
 	return newProgramImage("read the directory "+s.rest, "tar", "--create", "--file=-", "--format=posix", "--numeric-owner", "--sparse", "--sort=name",
 		"--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime", // the same tree gives the same digest
-		"--xattrs", "--xattrs-include=*", "--one-file-system", "--anchored", "--exclude=./.gojail.lock", "--directory="+s.rest, "."), nil
+		"--xattrs", "--xattrs-include=*", "--one-file-system", "--anchored", "--exclude=./"+contract.RootLock, "--directory="+s.rest, "."), nil
 }
 
 // openDebootstrap opens a tree that mmdebstrap makes.

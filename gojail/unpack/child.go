@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/contract"
 )
 
 // request is the only argument of a child, as JSON.
@@ -116,12 +118,9 @@ func enterTarget(target string) error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// versionFile names a tree's version, at its root.
-const versionFile = ".gojail.version"
-
 // writeVersion writes the version file, whatever the archive had in its place, and the tree to the disk.
 func writeVersion(version string) error {
-	full := "/" + versionFile
+	full := "/" + contract.VersionFile
 	u := newUnpacker(Policy{}, Limits{}, Result{})
 	if err := u.keepTimes("/"); err != nil {
 		return err

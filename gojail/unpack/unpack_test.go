@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/nstest"
 )
 
@@ -439,13 +440,13 @@ func TestMark(t *testing.T) {
 	tree := newTree(t)
 	tree.unpackLayers(t, []entry{
 		directory(".").withHeader(func(h *tar.Header) { h.Mode, h.Uid = 0o1777, 1000 }),
-		symlink(versionFile, "../outside"),
+		symlink(contract.VersionFile, "../outside"),
 	})
 	require.NoError(t, tree.Mark(context.Background(), "v1"))
-	assert.Equal(t, []string{versionFile + "=v1\n"}, tree.listNames(t))
+	assert.Equal(t, []string{contract.VersionFile + "=v1\n"}, tree.listNames(t))
 	st := tree.statFile(t, "")
 	assert.Equal(t, [2]uint32{syscall.S_IFDIR | 0o755, 0}, [2]uint32{st.Mode, st.Uid})
-	assert.EqualValues(t, 0o100644, tree.statFile(t, versionFile).Mode)
+	assert.EqualValues(t, 0o100644, tree.statFile(t, contract.VersionFile).Mode)
 }
 
 // FuzzUnpack unpacks arbitrary archives; newTree checks that nothing beside the tree changes.

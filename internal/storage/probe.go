@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -28,7 +29,7 @@ const (
 const nobody = 65534 // the user that a server makes of root, exports(5)
 
 // private are the files of a distribution that only root may open.
-var private = []string{".", ".gojail.lock", "root", "etc/shadow", "etc/gshadow", "lost+found", "etc/ssl/private", "var/lib/private", "var/cache/private"}
+var private = []string{".", contract.RootLock, "root", "etc/shadow", "etc/gshadow", "lost+found", "etc/ssl/private", "var/lib/private", "var/cache/private"}
 
 // SquashesRoot reports whether root of this node is another user on the storage: it opens files below
 // root that belong to root and are closed to others. It reads and writes none.

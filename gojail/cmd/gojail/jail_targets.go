@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
@@ -61,7 +62,8 @@ func findUsers(c *config.Config, name string) (list []config.Jail, err error) {
 	return []config.Jail{*standard}, nil
 }
 
-// makeTargetsIn creates the mount targets of a jail in its root, and removes the lock file that this leaves.
+// makeTargetsIn creates the mount targets of a jail in its root, and removes the lock file that this leaves: it has no use in
+// a root that is being built.
 func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Target, error) {
 	facts, err := node.ReadHost(c, jail, state)
 	if err != nil {
@@ -71,7 +73,7 @@ func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Ta
 	if err != nil {
 		return nil, err
 	}
-	lock := filepath.Join(jail.Root, lockName)
+	lock := filepath.Join(jail.Root, contract.RootLock)
 	if err := removeFile(lock); err != nil { // one that came with the source
 		return nil, err
 	}
@@ -81,9 +83,6 @@ func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Ta
 	}
 	return made, err
 }
-
-// lockName is the name of the lock that gojail init creates in a root. It has no use in a root that is being built.
-const lockName = ".gojail.lock"
 
 // removeFile removes a file if it exists.
 func removeFile(path string) error {
