@@ -3,7 +3,26 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static int get_variable(void *owner, const char *name, char *value, size_t size)
+{
+	const char *own = getenv(name);
+
+	(void)owner;
+	if (!own)
+		return 0;
+	return snprintf(value, size, "%s", own) < (int)size ? 1 : -1;
+}
+
+static int set_variable(void *owner, const char *name, const char *value)
+{
+	(void)owner;
+	return setenv(name, value, 1);
+}
+
+const struct environment own_environment = {.get = get_variable, .set = set_variable};
 
 /* The longest string that execve(2) accepts (MAX_ARG_STRLEN). */
 #define VALUE_MAX (128 << 10)

@@ -17,6 +17,9 @@ struct environment {
 	int (*set)(void *owner, const char *name, const char *value);
 };
 
+/* The environment of this process. */
+extern const struct environment own_environment;
+
 /* Adds the lines env and prepend of the site file, which must still be open. Returns 0, or -1 with a fault. */
 int jail_environment_add(const struct environment *environment, const struct jail *jail, struct fault *fault);
 

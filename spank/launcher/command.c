@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/command.h"
 
-#include "common/clock.h"
 #include "common/confine.h"
 #include "common/enter.h"
+#include "common/execution.h"
 #include "common/fd.h"
 #include "common/jail_environment.h"
 #include "common/job.h"
@@ -62,22 +62,6 @@ static int enter_namespaces(const struct sandbox *sandbox, struct fault *fault)
 	return poll(&gone, 1, 0) == 0 ? 0 : fault_set(fault, "sandbox %s: its holder has ended", library_word("sandbox"));
 }
 
-static int get_variable(void *owner, const char *name, char *value, size_t size)
-{
-	const char *own = getenv(name);
-
-	(void)owner;
-	if (!own)
-		return 0;
-	return snprintf(value, size, "%s", own) < (int)size ? 1 : -1;
-}
-
-static int set_variable(void *owner, const char *name, const char *value)
-{
-	(void)owner;
-	return setenv(name, value, 1);
-}
-
 /* Returns the user's home directory, if the jail has it. */
 static const char *find_home(void)
 {
@@ -102,7 +86,6 @@ static const char *find_shell(void)
 static int set_environment(const struct user *user, const struct jail *jail, struct fault *fault)
 {
 	static const char *const callers[] = {"TERM", "LANG", "TZ"};
-	static const struct environment own = {.get = get_variable, .set = set_variable};
 
 	if (clearenv() || setenv("PATH", user->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin", 1) < 0 ||
 	    setenv("HOME", find_home(), 1) < 0 || setenv("USER", library_word("user"), 1) < 0 ||
@@ -111,7 +94,7 @@ static int set_environment(const struct user *user, const struct jail *jail, str
 	for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++)
 		if (library_word(callers[i])[0] && setenv(callers[i], library_word(callers[i]), 1) < 0)
 			return fault_set(fault, "cannot set %s: %s", callers[i], strerror(errno));
-	return jail_environment_add(&own, jail, fault);
+	return jail_environment_add(&own_environment, jail, fault);
 }
 
 /* Executes the program of that name, found as a shell does. Returns on failure, with errno, or 0 where there is no such program. */
@@ -181,27 +164,6 @@ static pid_t fork_sibling(void)
 	return (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
 }
 
-/* Waits until the child has executed the command, or has written why it could not. Returns 0, or -1 with a fault. */
-static int await_execution(int report, pid_t child, int64_t until, struct fault *fault)
-{
-	struct pollfd wait = {.fd = report, .events = POLLIN};
-	char text[GOJAIL_TEXT_MAX];
-	ssize_t length;
-	int ready;
-
-	do
-		ready = poll(&wait, 1, clock_left(until));
-	while (ready < 0 && errno == EINTR);
-	if (ready <= 0) {
-		kill(child, SIGKILL);
-		return fault_set(fault, "the command was not executed before the deadline; does the storage of the jail answer? See: gojail check");
-	}
-	length = read(report, text, sizeof(text) - 1);
-	if (length == 0)
-		return 0;
-	return fault_set(fault, "%.*s", (int)(length > 0 ? length : 0), text);
-}
-
 static int start_command(char **command, const struct user *user, int64_t until, struct fault *fault)
 {
 	int report[2];
@@ -215,7 +177,8 @@ static int start_command(char **command, const struct user *user, int64_t until,
 	}
 	dprintf(GOJAIL_REPLY_FD, "pid %d\n", (int)child);
 	close(report[1]);
-	return await_execution(report[0], child, until, fault);
+	return execution_await(report[0], child, until,
+			       "the command was not executed before the deadline; does the storage of the jail answer? See: gojail check", fault);
 }
 
 int command_run(char **command, const struct node *node, const struct user *user, int64_t until, struct fault *fault)

@@ -31,6 +31,7 @@
 #include "common/clock.h"
 #include "common/confine.h"
 #include "common/enter.h"
+#include "common/execution.h"
 #include "common/fd.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
@@ -164,7 +165,8 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	}
 	close(report[1]);
 	close(link[1]);
-	if (wait_for_execution(child, report[0], until, fault) < 0)
+	if (execution_await(report[0], child, until, "the shell was not executed before the deadline; the storage of the jail may hang: ask your administrator",
+			    fault) < 0)
 		return;
 	caller_clear_deadline();
 	wait_for_end(child, &session->caller, link[0], fault);

@@ -10,22 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int get_variable(void *owner, const char *name, char *value, size_t size)
-{
-	const char *own = getenv(name);
-
-	(void)owner;
-	if (!own)
-		return 0;
-	return snprintf(value, size, "%s", own) < (int)size ? 1 : -1;
-}
-
-static int set_variable(void *owner, const char *name, const char *value)
-{
-	(void)owner;
-	return setenv(name, value, 1);
-}
-
 /* Adds lines NAME=VALUE to the environment. Returns 0 or -1. */
 static int add_lines(char *lines)
 {
@@ -47,8 +31,6 @@ static int add_lines(char *lines)
 static int set_environment(const struct program *program, const struct account *account, const struct caller *caller, const char *shell,
 			   struct fault *fault)
 {
-	static const struct environment own = {.get = get_variable, .set = set_variable};
-
 	for (char *const *at = caller->variables; *at; at++)
 		if (strncmp(*at, "SSH_ORIGINAL_COMMAND=", 21) && putenv(*at))
 			return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
@@ -56,7 +38,7 @@ static int set_environment(const struct program *program, const struct account *
 	    setenv("HOME", account->home, 1) < 0 || setenv("USER", account->name, 1) < 0 || setenv("LOGNAME", account->name, 1) < 0 ||
 	    setenv("SHELL", shell, 1) < 0 || (program->job && setenv("SLURM_JOB_ID", program->job, 1) < 0) || add_lines(program->variables) < 0)
 		return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
-	return program->jail ? jail_environment_add(&own, program->jail, fault) : 0;
+	return program->jail ? jail_environment_add(&own_environment, program->jail, fault) : 0;
 }
 
 /* Returns the first path of a program that can be executed here, or NULL. */

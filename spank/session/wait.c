@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/wait.h"
 
-#include "common/clock.h"
 #include "common/syscalls.h"
 #include "session/agent.h"
 
@@ -47,24 +46,6 @@ int wait_begin_session(int terminal, struct fault *fault)
 	if (terminal >= 0 && ioctl(terminal, TIOCSCTTY, 0) < 0 && errno != EIO)
 		return fault_set(fault, "cannot take the terminal: %s", strerror(errno));
 	return 0;
-}
-
-int wait_for_execution(pid_t child, int report, int64_t until, struct fault *fault)
-{
-	struct pollfd wait = {.fd = report, .events = POLLIN};
-	char text[GOJAIL_TEXT_MAX];
-	ssize_t length;
-	int ready;
-
-	do
-		ready = poll(&wait, 1, clock_left(until));
-	while (ready < 0 && errno == EINTR);
-	if (ready <= 0) {
-		kill(child, SIGKILL);
-		return fault_set(fault, "the shell was not executed before the deadline; the storage of the jail may hang: ask your administrator");
-	}
-	length = read(report, text, sizeof(text) - 1);
-	return length == 0 ? 0 : fault_set(fault, "%.*s", (int)(length > 0 ? length : 0), text);
 }
 
 /* Ends this process by a signal, without a core file. */

@@ -6,7 +6,6 @@
 #include "common/fault.h"
 #include "session/caller.h"
 
-#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -17,9 +16,6 @@ int wait_release_terminal(void);
 
 /* Begins a session, with the terminal unless it is -1; called by the child. Returns 0, or -1 with a fault. */
 int wait_begin_session(int terminal, struct fault *fault);
-
-/* Waits until the child has executed the user's program, or has written to report why it could not. Returns 0, or -1 with a fault. */
-int wait_for_execution(pid_t child, int report, int64_t until, struct fault *fault);
 
 /*
  * Becomes the user for good, passes signals on to the child, and ends in the same way as the child: with its exit code, or by the
