@@ -48,35 +48,14 @@ jail_root = ["self", "range"]
 // site is a cluster with the jails and the attacks.
 type site struct{ *harness.Cluster }
 
-var common struct {
-	site  *site
-	err   error
-	tried bool
-}
+var common harness.Shared[*site]
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if common.site != nil {
-		if err := common.site.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(common.Main(m)) }
 
 // sharedSite returns the common site, with its configuration in place.
 func sharedSite(t *testing.T) *site {
 	t.Helper()
-	if why := harness.Missing(); why != "" {
-		t.Skip(why)
-	}
-	if !common.tried {
-		common.tried = true
-		common.site, common.err = newSite(harness.Options{})
-	}
-	require.NoError(t, common.err)
-	s := common.site
+	s := common.Get(t, func() (*site, error) { return newSite(harness.Options{}) })
 	s.ShowLogs(t)
 	t.Cleanup(func() {
 		if !assert.True(t, s.WaitIdle(), "a test leaves its nodes idle: %s", s.Drained()) {

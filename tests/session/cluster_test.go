@@ -26,22 +26,9 @@ const (
 // site is a cluster whose node n1 has both sshd. alice's login shell there is gojail-session, bob's is bash.
 type site struct{ *harness.Cluster }
 
-var common struct {
-	site  *site
-	err   error
-	tried bool
-}
+var common harness.Shared[*site]
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if common.site != nil {
-		if err := common.site.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(common.Main(m)) }
 
 // findMissing returns what this machine lacks for a site, or "".
 func findMissing() string {
@@ -59,14 +46,10 @@ func sharedSite(t *testing.T) *site {
 	if why := findMissing(); why != "" {
 		t.Skip(why)
 	}
-	if !common.tried {
-		common.tried = true
-		common.site, common.err = newSite(harness.Options{})
-	}
-	require.NoError(t, common.err)
-	common.site.ShowLogs(t)
-	t.Cleanup(func() { require.True(t, common.site.WaitIdle(), "a test leaves its nodes idle") })
-	return common.site
+	s := common.Get(t, func() (*site, error) { return newSite(harness.Options{}) })
+	s.ShowLogs(t)
+	t.Cleanup(func() { require.True(t, s.WaitIdle(), "a test leaves its nodes idle") })
+	return s
 }
 
 // lax switches off most of a jail's isolation.

@@ -16,22 +16,9 @@ import (
 )
 
 // The cluster that tests share: with gojail, two jails and the default configuration.
-var common struct {
-	cluster *harness.Cluster
-	err     error
-	tried   bool
-}
+var common harness.Shared[*harness.Cluster]
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if common.cluster != nil {
-		if err := common.cluster.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(common.Main(m)) }
 
 var jailed = harness.Options{
 	Plugin: true,
@@ -49,15 +36,7 @@ var jailed = harness.Options{
 // sharedCluster returns the common cluster, idle and with its first configuration.
 func sharedCluster(t *testing.T) *harness.Cluster {
 	t.Helper()
-	if why := harness.Missing(); why != "" {
-		t.Skip(why)
-	}
-	if !common.tried {
-		common.tried = true
-		common.cluster, common.err = harness.Up(jailed)
-	}
-	require.NoError(t, common.err)
-	c := common.cluster
+	c := common.Get(t, func() (*harness.Cluster, error) { return harness.Up(jailed) })
 	c.ShowLogs(t)
 	t.Cleanup(func() {
 		for _, node := range harness.Nodes {

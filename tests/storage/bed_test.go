@@ -53,22 +53,9 @@ type testBed struct {
 }
 
 // common is the bed that tests share.
-var common struct {
-	bed   *testBed
-	err   error
-	tried bool
-}
+var common harness.Shared[*testBed]
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if common.bed != nil {
-		if err := common.bed.stopAll(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(common.Main(m)) }
 
 // sharedBed returns the shared test bed, as it was at the beginning: nodes idle, without templates.
 func sharedBed(t *testing.T) *testBed {
@@ -76,15 +63,7 @@ func sharedBed(t *testing.T) *testBed {
 	if why := nfs.FindMissing(); why != "" {
 		t.Skip(why)
 	}
-	if why := harness.Missing(); why != "" {
-		t.Skip(why)
-	}
-	if !common.tried {
-		common.tried = true
-		common.bed, common.err = startBed()
-	}
-	require.NoError(t, common.err)
-	b := common.bed
+	b := common.Get(t, startBed)
 	b.cluster.ShowLogs(t)
 	t.Cleanup(func() { b.restoreBed(t) })
 	return b
@@ -95,7 +74,7 @@ func startBed() (b *testBed, err error) {
 	b = &testBed{hosts: map[string]*host{}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.stopAll())
+			err = errors.Join(err, b.Stop())
 			b = nil
 		}
 	}()
@@ -223,8 +202,8 @@ func (b *testBed) waitForNoJob() bool {
 	return harness.Poll(harness.Timeout, func() bool { return b.cluster.Root("squeue", "-h").Stdout == "" })
 }
 
-// stopAll ends all of it. A mount whose server is gone would keep the cluster's end waiting: the cluster goes first.
-func (b *testBed) stopAll() error {
+// Stop ends all of it. A mount whose server is gone would keep the cluster's end waiting: the cluster goes first.
+func (b *testBed) Stop() error {
 	var all []error
 	if b.cluster != nil {
 		all = append(all, b.cluster.Stop())

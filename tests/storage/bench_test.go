@@ -37,7 +37,7 @@ func BenchmarkStorage(bench *testing.B) {
 	}
 	b, err := startBed()
 	require.NoError(bench, err)
-	defer func() { assert.NoError(bench, b.stopAll()) }()
+	defer func() { assert.NoError(bench, b.Stop()) }()
 	require.NoError(bench, makeModules(b.serverPath("open/jail")))
 	require.NoError(bench, b.makeImages())
 	require.NoError(bench, b.cluster.WriteConfig(formatBenchConfig()))
