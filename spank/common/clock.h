@@ -3,6 +3,9 @@
 #ifndef GOJAIL_CLOCK_H
 #define GOJAIL_CLOCK_H
 
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -21,6 +24,18 @@ static inline int clock_left(int64_t until)
 	int64_t left = until - clock_ms();
 
 	return left > 0 ? (int)left : 0;
+}
+
+/* Waits until a descriptor is readable, or has ended. Reports whether it is; a negative one never is. */
+static inline bool clock_await(int fd, int64_t until)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	int ready;
+
+	do
+		ready = poll(&wait, 1, clock_left(until));
+	while (ready < 0 && errno == EINTR);
+	return ready > 0;
 }
 
 /* Sleeps for less than a second. */

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -118,13 +117,9 @@ static int await_reply(int reply, int64_t until, struct record *detached, struct
 	size_t have = 0;
 
 	for (;;) {
-		struct pollfd wait = {.fd = reply, .events = POLLIN};
-		int ready = poll(&wait, 1, clock_left(until));
 		ssize_t got;
 
-		if (ready < 0 && errno == EINTR)
-			continue;
-		if (ready <= 0)
+		if (!clock_await(reply, until))
 			return fault_set_silent(fault, "gojail-launcher did not answer before the deadline; "
 						       "the storage of the jail may hang, or a link of its network be slow: ask your administrator");
 		got = read(reply, text + have, sizeof(text) - 1 - have);

@@ -5,10 +5,8 @@
 #include "common/fd.h"
 #include "common/zygote_client.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -44,18 +42,6 @@ static uint32_t compute_patience(int64_t until)
 	return (uint32_t)(left > 2000 ? left - 500 : left * 3 / 4);
 }
 
-/* Waits until a connection is readable. Reports whether it is. */
-static bool wait_for_message(int connection, int64_t until)
-{
-	struct pollfd wait = {.fd = connection, .events = POLLIN};
-	int ready;
-
-	do
-		ready = poll(&wait, 1, clock_left(until));
-	while (ready < 0 && errno == EINTR);
-	return ready > 0;
-}
-
 /* Returns the time by which the keeper must have read a request, so that there is time left to replace it. */
 static int64_t compute_reading_deadline(int64_t until)
 {
@@ -77,10 +63,10 @@ static int receive_reply(int connection, const char *jail, struct gojail_storage
 {
 	ssize_t got;
 
-	if (!wait_for_message(connection, compute_reading_deadline(until))) {
+	if (!clock_await(connection, compute_reading_deadline(until))) {
 		if (is_unread(connection))
 			return KEEPER_STUCK;
-		if (!wait_for_message(connection, until))
+		if (!clock_await(connection, until))
 			return fault_set_silent(fault, DOES_NOT_ANSWER, jail);
 	}
 	got = recv(connection, reply, sizeof(*reply), 0);

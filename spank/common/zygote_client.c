@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -153,14 +152,9 @@ static int send_request(int talk, const struct gojail_request *request, const st
 
 static int receive_reply(int talk, struct gojail_reply *reply, int64_t until)
 {
-	struct pollfd wait = {.fd = talk, .events = POLLIN};
 	ssize_t got;
-	int ready;
 
-	do
-		ready = poll(&wait, 1, clock_left(until));
-	while (ready < 0 && errno == EINTR);
-	if (ready <= 0) {
+	if (!clock_await(talk, until)) {
 		errno = ETIMEDOUT;
 		return -1;
 	}

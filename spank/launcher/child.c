@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/child.h"
 
-#include "common/clock.h"
 #include "common/fd.h"
 #include "common/syscalls.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -32,17 +30,6 @@ int child_fork(struct child *child, int *socket)
 	if (pid < 0)
 		close_fd(socket);
 	return pid;
-}
-
-int child_await(int socket, int64_t until)
-{
-	struct pollfd wait = {.fd = socket, .events = POLLIN};
-	int ready;
-
-	do
-		ready = poll(&wait, 1, clock_left(until));
-	while (ready < 0 && errno == EINTR);
-	return ready > 0 ? 0 : -1;
 }
 
 void child_kill(const struct child *child)

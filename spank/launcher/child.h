@@ -3,7 +3,6 @@
 #ifndef GOJAIL_CHILD_H
 #define GOJAIL_CHILD_H
 
-#include <stdint.h>
 #include <sys/types.h>
 
 struct child {
@@ -14,9 +13,6 @@ struct child {
  * Forks a child that is killed when its parent ends. socket is one end of a pair (SOCK_SEQPACKET) in each of the two processes. Returns as fork(2) does.
  */
 int child_fork(struct child *child, int *socket);
-
-/* Waits until the socket is readable. Returns 0, or -1 at the deadline. */
-int child_await(int socket, int64_t until);
 
 /* Kills the child. Its socket then reports the end of the stream. */
 void child_kill(const struct child *child);

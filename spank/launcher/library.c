@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,8 +97,7 @@ const struct gojail_call *library_call(const char *verb, struct fault *fault)
 
 int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 {
-	struct pollfd wait;
-	int status, ready;
+	int status;
 	pid_t child;
 
 	call->text[0] = '\0';
@@ -113,11 +111,7 @@ int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 		_exit(load_and_call(verb) == 0 ? 0 : 1);
 	}
 	scoped_fd pidfd = k_pidfd_open(child);
-	wait = (struct pollfd){.fd = pidfd, .events = POLLIN};
-	do
-		ready = poll(&wait, 1, clock_left(until));
-	while (ready < 0 && errno == EINTR);
-	if (ready <= 0) {
+	if (!clock_await(pidfd, until)) {
 		kill(child, SIGKILL);
 		return library_word("jail")[0] ? fault_set_silent(fault, "preparing jail \"%s\" took longer than the deadline; does its storage "
 									 "answer? Its root is %s. See: gojail check",

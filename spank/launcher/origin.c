@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/origin.h"
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "launcher/child.h"
 #include "launcher/mountinfo.h"
@@ -39,7 +40,7 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 			origin->identity[0] = '\0'; /* assembling the template fails, and reports why */
 		_exit(send(socket, origin->identity, strlen(origin->identity) + 1, MSG_NOSIGNAL) < 0);
 	}
-	if (child_await(socket, until) < 0) {
+	if (!clock_await(socket, until)) {
 		child_end(&child, &socket);
 		return origin_set_silent(origin, origin->storage, fault);
 	}

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -136,7 +135,7 @@ static int receive_descriptors(const struct origin *origin, int socket, int firs
 		int fd = -1;
 		char what;
 
-		if (child_await(socket, until) < 0)
+		if (!clock_await(socket, until))
 			return origin_set_silent(origin, remotes[i].place, fault);
 		if (scm_receive(socket, &what, &fd) != 1)
 			return fault_set(fault, "cannot open %s: the process that was to do that ended", remotes[i].place);
