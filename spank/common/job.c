@@ -278,9 +278,7 @@ static bool replace_template(const struct node *node, const struct jail *jail, i
 	struct fault why = {0};
 	int prepared = storage_prepare_template(node, jail, true, until, &why);
 
-	if (prepared == TEMPLATE_REPLACED)
-		*fault = why;
-	if (why.silent)
+	if (prepared == TEMPLATE_REPLACED || why.silent)
 		*fault = why;
 	return prepared == TEMPLATE_REPLACED;
 }
