@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/calls.h"
+
+#include "common/node.h"
+#include "plugin/epilog.h"
+#include "plugin/options.h"
+#include "plugin/release.h"
+#include "plugin/step.h"
+#include "plugin/tasks.h"
+
+bool is_client(void)
+{
+	return spank_context() == S_CTX_LOCAL || spank_context() == S_CTX_ALLOCATOR;
+}
+
+bool is_slurmd(void)
+{
+	return spank_context() == S_CTX_SLURMD;
+}
+
+bool is_slurmstepd(void)
+{
+	return spank_context() == S_CTX_REMOTE;
+}
+
+int sweep_node(int argc, char **argv)
+{
+	struct step *step = step_current();
+
+	if (node_find(&step->node, argc, argv, &step->fault) == 0 && node_check_state(&step->node, &step->fault) == 0)
+		epilog_sweep(&step->node);
+	else
+		slurm_error("gojail: %s", step->fault.text);
+	return 0;
+}
+
+int begin_step(spank_t sp, int argc, char **argv)
+{
+	struct step *step = step_current();
+
+	if (options_register(sp) < 0)
+		fault_set(&step->fault, "cannot register the plugin's options with Slurm");
+	node_find(&step->node, argc, argv, &step->fault);
+	return 0;
+}
+
+int prepare_step(spank_t sp)
+{
+	struct step *step = step_current();
+
+	step_prepare(step, sp);
+	if (step->fault.text[0])
+		slurm_error("gojail: %s", step->fault.text); /* slurmd's log; enter_task tells the user */
+	step->asked = true;
+	return 0;
+}
+
+int prepare_tasks(spank_t sp)
+{
+	tasks_prepare(step_current(), sp);
+	return 0;
+}
+
+/* Returns the result of a hook of a task: with a fault in the latch, its failure, after one line for all tasks of the step. */
+static int report_fault(const struct step *step, spank_t sp)
+{
+	int task = 0;
+
+	if (!step->fault.text[0])
+		return 0;
+	spank_get_item(sp, S_TASK_ID, &task);
+	if (task == 0)
+		slurm_error("gojail: %s", step->fault.text);
+	return HOOK_FAILED;
+}
+
+int enter_task(spank_t sp)
+{
+	task_enter(step_current());
+	return report_fault(step_current(), sp);
+}
+
+int finish_task(spank_t sp)
+{
+	task_finish(step_current());
+	return report_fault(step_current(), sp);
+}
+
+int count_forked_task(spank_t sp)
+{
+	struct step *step = step_current();
+
+	if (tasks_forked(step, sp) == 0)
+		return 0;
+	slurm_error("gojail: %s", step->fault.text);
+	return HOOK_FAILED;
+}
+
+int count_ended_task(void)
+{
+	tasks_ended(step_current());
+	return 0;
+}
+
+int end_step(void)
+{
+	tasks_end(step_current());
+	return 0;
+}
+
+int end_job(spank_t sp, int argc, char **argv)
+{
+	struct step *step = step_current();
+	uint32_t job;
+
+	/* An error here would drain the node; the sweep tries again. */
+	if (spank_get_item(sp, S_JOB_ID, &job) == ESPANK_SUCCESS && node_find(&step->node, argc, argv, &step->fault) == 0)
+		epilog_run(&step->node, job, &step->fault);
+	if (step->fault.text[0])
+		slurm_error("gojail: %s", step->fault.text);
+	return 0;
+}
