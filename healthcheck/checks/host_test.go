@@ -98,6 +98,7 @@ func TestRows(t *testing.T) {
 		assert.True(t, c.Child == "" || c.HangVerdict == check.Fail || c.HangVerdict == check.Unknown, c.Name)
 		assert.Less(t, storagePatience, All()[1].Timeout)
 	}
+	assert.Len(t, texts, len(table), "texts and checks")
 }
 
 // A node whose state cannot be read is neither faulty nor healthy.
