@@ -4,11 +4,57 @@ package plan
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
 )
+
+// planSlurmMounts plans the mounts of the node's Slurm with which `srun` works inside the jail.
+func planSlurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
+	paths := []string{c.Slurm.Conf}
+	paths = append(paths, c.Slurm.Host...)
+	paths = append(paths, facts.SlurmDirs...)
+	paths = append(paths, facts.SlurmFiles...)
+	paths = append(paths, facts.Libraries...)
+	mounts := planCacheMounts(&c.Slurm)
+	for _, path := range paths {
+		if path != c.Slurm.Cache && !Inside(mounts, path) {
+			mounts = append(mounts, Bind(path, hostReadonly...))
+		}
+	}
+	if bringsMunge(c) {
+		// Each job's socket is mounted over this: munged creates a new one whenever it starts.
+		m := Bind(c.Slurm.Munge, mungeOptions...)
+		m.Source = "/dev/null"
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+var mungeOptions = []string{"bind", "ro", "nosuid", "nodev", "noexec"}
+
+// bringsMunge reports whether munge's socket needs a mount of its own: no directory of the host that is
+// mounted contains it.
+func bringsMunge(c *config.Config) bool {
+	return !slices.ContainsFunc(append([]string{c.Slurm.Conf}, c.Slurm.Host...), func(dir string) bool {
+		return config.Under(c.Slurm.Munge, dir)
+	})
+}
+
+// planSpoolMounts plans the mount point of batch scripts. A node's own directory is created in a tmpfs:
+// the jail's storage would need a directory for each node.
+func planSpoolMounts(c *config.Config) []specs.Mount {
+	mounts := []specs.Mount{Tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")}
+	if c.Slurm.SpoolBase != c.Slurm.Spool {
+		mounts = append([]specs.Mount{Tmpfs(c.Slurm.SpoolBase, "ro", "mode=755", "size=4k", "nosuid", "nodev", "noexec")}, mounts...)
+	}
+	return mounts
+}
 
 // planOptionalLinks returns links that name the libraries that a step with --jail-root=range does not
 // get, so that a package can install them: a mounted file cannot be replaced.
