@@ -5,9 +5,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -20,20 +23,26 @@ type scene struct {
 	user    string
 	args    []string
 	stdin   string
-	refused bool // the command is to fail
+	refused bool   // the command is to fail
+	goesOn  bool   // its job is still running in the next scene
+	expects string // the command is repeated until it prints this
 }
 
 // config is what an administrator would write, but for the %n: two nodes share this machine.
 const config = `default    = "none"               # the jail of a step that names none
 allow_none = true                 # users may run on the node itself
 scratch    = "/var/lib/gojail/%n" # holds each job's /tmp
+store      = "/srv/jails"         # versions of jails, on storage that all nodes share
 
 [slurm]
 spool = "/var/spool/slurmd/%n"
 
 [jail.debian]
-root = "/srv/jails/debian"        # a whole Linux tree, shared by all nodes
+root = "store:debian"             # the current version: a whole Linux tree
 jail_root = ["self"]              # users may be root in it, and nobody outside
+[[jail.debian.mounts]]
+destination = "/home"             # homes are no part of a version
+source = "/srv/home"
 [[jail.debian.user_mounts]]
 source = "/data"                  # what --jail-mount may bring in
 `
@@ -49,11 +58,22 @@ cat /tmp/shared
 
 const output = "/home/alice/job.out"
 
+// long is a job that runs while the administrator switches.
+const long = `#!/bin/bash
+cat /etc/motd
+until [ -e ~/switched ]; do sleep 0.1; done
+cat /etc/motd
+`
+
+const longOutput = "/home/alice/long.out"
+
 var scenes = []scene{
 	{says: "The administrator has written this configuration for all nodes.",
 		user: "root", args: []string{"cat", "/etc/gojail/gojail.toml"}},
-	{says: "Once per jail: make the mount targets that it lacks.",
-		user: "root", args: []string{"gojail", "init", "debian"}},
+	{says: "Once for all nodes: build a version of the jail, from an archive here, or from a container image,",
+		user: "root", args: []string{"gojail", "jail", "build", "debian", "--from", "tar:" + archive}},
+	{says: "and put it into use.",
+		user: "root", args: []string{"gojail", "jail", "switch", "debian"}},
 	{says: "On each node: could a launch fail?",
 		user: "root", args: []string{"gojail", "check"}},
 	{says: "A user's step without a jail runs on the node,",
@@ -62,8 +82,8 @@ var scenes = []scene{
 		user: "alice", args: []string{"srun", "--jail=debian", "-N2", "sh", "-c", count}},
 	{says: "So does a batch job. Its steps share a /tmp that nobody else sees.",
 		user: "alice", args: []string{"sbatch", "--jail=debian", "--output=" + output}, stdin: script},
-	{says: "The output file is inside the jail,",
-		user: "root", args: []string{"cat", "/srv/jails/debian" + output}},
+	{says: "The output file is in the jail's /home,",
+		user: "root", args: []string{"cat", "/srv" + output}},
 	{says: "and not on the node.",
 		user: "root", args: []string{"ls", output}, refused: true},
 	{says: "The job's /tmp ended with the job: the next job's is empty,",
@@ -75,11 +95,29 @@ var scenes = []scene{
 	{says: "can be root there, where the site allows it, and is nobody outside:",
 		user: "alice", args: []string{"srun", "--jail=debian", "--jail-root", "sh", "-c", "id -un; touch ~/mine; stat -c '%U owns %n' ~/mine; cat /etc/shadow"}, refused: true},
 	{says: "the file that root made there is alice's.",
-		user: "root", args: []string{"stat", "-c", "%U owns %n", "/srv/jails/debian/home/alice/mine"}},
+		user: "root", args: []string{"stat", "-c", "%U owns %n", "/srv/home/alice/mine"}},
 	{says: "The configuration permits users to bring /data into the jail.",
 		user: "alice", args: []string{"srun", "--jail=debian", "--jail-mount=/data/shared:/mnt:ro", "cat", "/mnt/measured.csv"}},
 	{says: "Anything else is refused, and nothing runs. The line with \"gojail:\" says why; the others are Slurm's.",
 		user: "alice", args: []string{"srun", "--jail=debian", "--jail-mount=/etc:/mnt", "echo", "this never runs"}, refused: true},
+	{says: "A job begins,",
+		user: "alice", args: []string{"sbatch", "--jail=debian", "--output=" + longOutput}, stdin: long, goesOn: true},
+	{says: "in the version that is current.",
+		user: "root", args: []string{"cat", "/srv" + longOutput}, goesOn: true, expects: "as built\n"},
+	{says: "Meanwhile, the administrator makes a new version of a changed copy,",
+		user: "root", args: []string{"gojail", "jail", "edit", "debian", "--", "sh", "-c", "echo changed >/etc/motd"}, goesOn: true},
+	{says: "and switches to it. It prints who has the version before.",
+		user: "root", args: []string{"gojail", "jail", "switch", "debian"}, goesOn: true},
+	{says: "The next job has the new version,",
+		user: "alice", args: []string{"srun", "--jail=debian", "cat", "/etc/motd"}, goesOn: true, expects: "changed\n"},
+	{says: "which it can tell to the job that began before:",
+		user: "alice", args: []string{"srun", "--jail=debian", "touch", "switched"}},
+	{says: "that one had its own version to the end.",
+		user: "root", args: []string{"cat", "/srv" + longOutput}, expects: "as built\nas built\n"},
+	{says: "The way back is one command.",
+		user: "root", args: []string{"gojail", "jail", "rollback", "debian"}},
+	{says: "Both versions are there until nobody has them, and \"gojail jail gc\" removes one.",
+		user: "root", args: []string{"gojail", "jail", "ls"}},
 }
 
 func main() {
@@ -89,10 +127,14 @@ func main() {
 	}
 	fmt.Print("Starting a private Slurm: munged, slurmctld and the slurmd of two nodes, n1 and n2, with gojail in plugstack.conf.\n" +
 		"(The nodes share this machine, so each gojail command below is given --node and --state, which a real node does not need.)\n")
-	c, err := harness.Up(harness.Options{Plugin: true, Jails: []string{"debian"}, Config: config, Bare: true,
+	c, err := harness.Up(harness.Options{Plugin: true, Config: config,
 		Files: map[string]string{"/data/shared/measured.csv": "1,2,3\n", "/tmp/of-the-node": ""}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := prepare(c); err != nil {
+		fmt.Fprintln(os.Stderr, errors.Join(err, c.Stop()))
 		os.Exit(1)
 	}
 	interrupted := make(chan os.Signal, 1)
@@ -115,6 +157,28 @@ func main() {
 	}
 }
 
+// archive is the tree of the jail, as mmdebstrap or "docker export" writes one.
+const archive = "/srv/debian.tar"
+
+// prepare writes what a site has before it installs gojail: the archive, and homes on shared storage.
+func prepare(c *harness.Cluster) error {
+	repository, err := harness.Repository()
+	if err != nil {
+		return err
+	}
+	tree, err := os.MkdirTemp(c.Path("/srv"), "tree-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tree)
+	script := `cp -a "$1/." "$2" && echo as built >"$2/etc/motd" && tar -cf "$3" -C "$2" . && cp -a "$2/home" "$4"`
+	out, err := exec.Command("sh", "-c", script, "sh", filepath.Join(repository, "build/cache/jail"), tree, c.Path(archive), c.Path("/srv/home")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("prepare the site: %w: %s", err, out)
+	}
+	return nil
+}
+
 // playScenes runs the scenes and returns the number of unexpected results.
 func playScenes(c *harness.Cluster) (surprises int) {
 	for _, s := range scenes {
@@ -125,14 +189,21 @@ func playScenes(c *harness.Cluster) (surprises int) {
 		}
 		fmt.Println("\n" + s.says)
 		printScene("  ", line)
-		r := runScene(c, s)
+		var r harness.Result
+		played := harness.Poll(harness.Timeout, func() bool {
+			r = runScene(c, s)
+			return s.expects == "" || r.Stdout == s.expects
+		})
 		printScene("    ", shortenList(r.Stdout+r.Stderr))
 		if r.Stdout+r.Stderr == "" {
 			fmt.Println("    (prints nothing)")
 		}
-		if s.refused != (r.Code != 0) {
+		if !played || s.refused != (r.Code != 0) {
 			fmt.Printf("    ^ this was not expected (exit status %d)\n", r.Code)
 			surprises++
+		}
+		if s.goesOn {
+			continue
 		}
 		harness.Poll(harness.Timeout, func() bool { // a batch job goes on by itself
 			return c.Root("squeue", "-h").Stdout == "" && c.WaitIdle()
@@ -151,7 +222,7 @@ func runScene(c *harness.Cluster, s scene) harness.Result {
 
 // shortenList returns the text without the middle of a long list.
 func shortenList(text string) string {
-	const most = 14
+	const most = 18
 	lines := strings.SplitAfter(text, "\n")
 	if len(lines) <= most {
 		return text
