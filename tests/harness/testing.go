@@ -5,7 +5,11 @@ package harness
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Missing returns the reason why no cluster can run here, or "".
@@ -55,4 +59,11 @@ func (c *Cluster) ShowLogs(t testing.TB) {
 			t.Logf("---- log of %s ----\n%s", of, log[max(min(offset, len(log)), len(log)-8000):])
 		}
 	})
+}
+
+// RequireOutput requires that a command succeeds and prints exactly want, but for white space around it.
+func RequireOutput(t testing.TB, want string, r Result) {
+	t.Helper()
+	require.Zero(t, r.Code, r)
+	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
 }

@@ -15,12 +15,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// requireOutput requires that a command succeeds and prints exactly want.
-func requireOutput(t *testing.T, want string, r harness.Result) {
-	t.Helper()
-	assert.Zero(t, r.Code, r)
-	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
-}
+var requireOutput = harness.RequireOutput
 
 // requireRefused requires that no command ran, and that one line has the reason.
 func requireRefused(t *testing.T, why string, r harness.Result) {

@@ -92,12 +92,7 @@ func requireMissing(t *testing.T, c *harness.Cluster, path string) {
 	assert.ErrorIs(t, err, os.ErrNotExist, path)
 }
 
-// requireOutput requires that a command succeeds and prints exactly the lines of want, in any order.
-func requireOutput(t *testing.T, want string, r harness.Result) {
-	t.Helper()
-	require.Zero(t, r.Code, r)
-	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
-}
+var requireOutput = harness.RequireOutput
 
 // requireRefused requires that a command fails with one line of gojail's, which contains why.
 func requireRefused(t *testing.T, why string, r harness.Result) {

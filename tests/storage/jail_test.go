@@ -13,12 +13,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// requireOutput expects a command that succeeds and prints exactly want.
-func requireOutput(t *testing.T, want string, r harness.Result) {
-	t.Helper()
-	require.Zero(t, r.Code, r)
-	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
-}
+var requireOutput = harness.RequireOutput
 
 // requireRefused expects a command that fails and says why in one line of ours.
 func requireRefused(t *testing.T, why string, r harness.Result) {

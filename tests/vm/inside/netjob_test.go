@@ -96,8 +96,8 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	waitForVFs(t, before)
 
 	// One rail, none, and one that is not there.
-	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "1")
-	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", "ls -d /sys/class/net/"+controlCard), "/sys/class/net/"+controlCard)
+	harness.RequireOutput(t, "1", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", "ls /sys/class/net | grep -c ^net"))
+	harness.RequireOutput(t, "/sys/class/net/"+controlCard, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", "ls -d /sys/class/net/"+controlCard))
 	r = c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=nosuch", "echo", "ran")
 	assert.NotZero(t, r.Code, r)
 	assert.NotContains(t, r.Stdout, "ran")
@@ -110,8 +110,8 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	const seen = "grep -c @gojail-abstract /proc/net/unix; true"
-	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", seen), "1")
-	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", seen), "0")
+	harness.RequireOutput(t, "1", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=none", "sh", "-c", seen))
+	harness.RequireOutput(t, "0", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=r1", "sh", "-c", seen))
 }
 
 // TestPeersOfAJobMeetOnTheirRails: two nodes of a job, each with its VF on a rail.
@@ -156,7 +156,7 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 	srun.Wait()
 	require.NoError(t, c.StartSlurmd("n1")) // which sweeps
 	waitForVFs(t, before)
-	requireOutput(t, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"), "2")
+	harness.RequireOutput(t, "2", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"))
 	waitForVFs(t, before)
 }
 
@@ -236,11 +236,4 @@ func waitForVFs(t *testing.T, before string) {
 		come := slices.DeleteFunc(slices.Clone(is), func(line string) bool { return slices.Contains(was, line) })
 		assert.Fail(t, "the VFs are not as before", "gone:\n%s\ncome:\n%s", strings.Join(gone, "\n"), strings.Join(come, "\n"))
 	}
-}
-
-// requireOutput requires that a command succeeds and prints want.
-func requireOutput(t *testing.T, r harness.Result, want string) {
-	t.Helper()
-	assert.Zero(t, r.Code, r)
-	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
 }
