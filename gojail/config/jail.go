@@ -61,8 +61,8 @@ func (c *Config) collectRangeRoots() {
 func (s *source) checkJailName(name string) error {
 	key := []string{"jail", name}
 	switch {
-	case !nameRule.MatchString(name):
-		return s.refuse(key, "invalid name: must be a letter or digit, then letters, digits, '.', '_' or '-', at most %d", contract.NameMax)
+	case !contract.IsName(name):
+		return s.refuse(key, "invalid name: must be %s", contract.NameRule)
 	case name == None:
 		return s.refuse(key, `"none" stands for no jail and cannot be a jail's name`)
 	case name == contract.LockFile || strings.HasSuffix(name, contract.SpecSuffix) || strings.HasSuffix(name, contract.MountsSuffix):
@@ -94,7 +94,7 @@ func (s *source) parseJail(name string, f *fileJail, store string) (*Jail, error
 		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
 	}
 	if f.Network != nil {
-		if j.Network = *f.Network; !nameRule.MatchString(j.Network) {
+		if j.Network = *f.Network; !contract.IsName(j.Network) {
 			errs = append(errs, s.refuse(key("network"), "%q is not a label of rails; write one from network.toml, or \"none\"", j.Network))
 		}
 	}

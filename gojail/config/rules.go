@@ -17,15 +17,13 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // slurmStep is the step of buildConfig that later ones rest on: the permitted destinations of mounts depend on it.
 const slurmStep = 3
 
 // buildConfig returns the Config of a file, or an error with all keys that are wrong.
 func (s *source) buildConfig(f *file, node string) (*Config, error) {
-	if node != "" && !nameRule.MatchString(node) {
-		return nil, fmt.Errorf("invalid node name %q: must consist of letters, digits, '.', '_' and '-', at most %d", node, contract.NameMax)
+	if node != "" && !contract.IsName(node) {
+		return nil, fmt.Errorf("invalid node name %q: must be %s", node, contract.NameRule)
 	}
 	c := &Config{Node: node, AllowNone: f.AllowNone, Jails: map[string]*Jail{}}
 	steps := []func() error{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
@@ -36,7 +37,7 @@ func (s *source) setRoot(j *Jail, store string) error {
 	case !is:
 	case store == "":
 		return s.refuse(key, "%q: gojail.toml must say where the store is, as in store = \"/shared/jails\"", j.Root)
-	case !nameRule.MatchString(name):
+	case !contract.IsName(name):
 		return s.refuse(key, "%q: write store: and the name of a jail that gojail jail ls shows", j.Root)
 	default:
 		j.Versions, j.Root = name, filepath.Join(store, name, currentLink)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -39,8 +38,6 @@ func (f *finder) addProcess(r state.Record, jail, by string, known bool) {
 	}
 }
 
-var versionRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // recognise returns the version of an open root: of a directory by its device and inode, which nobody in the jail can
 // change; of an image, or of an overlay, by the version file, which root must own.
 func (f *finder) recognise(root int) (string, error) {
@@ -70,7 +67,7 @@ func (f *finder) recognise(root int) (string, error) {
 		return "", fmt.Errorf("cannot read %s in its root: %w", contract.VersionFile, oneline.Errno(err))
 	}
 	version := strings.TrimSpace(string(text))
-	if !versionRule.MatchString(version) {
+	if !contract.IsName(version) {
 		return "", errors.New(contract.VersionFile + " in its root names no version")
 	}
 	return version, nil

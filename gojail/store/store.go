@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/trusted"
 )
@@ -60,12 +60,10 @@ func checkDirectory(dir string) error {
 	return trusted.Check(dir, &st, unix.S_IFDIR)
 }
 
-var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // checkName fails if a name is not valid for a jail of a store.
 func checkName(name string) error {
-	if !nameRule.MatchString(name) {
-		return fmt.Errorf("invalid name %q of a jail: must be a letter or digit, then letters, digits, '.', '_' or '-', at most 64", name)
+	if !contract.IsName(name) {
+		return fmt.Errorf("invalid name %q of a jail: must be %s", name, contract.NameRule)
 	}
 	return nil
 }

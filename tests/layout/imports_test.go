@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"gojail/check":     {"gojail/store", "gojail/sandbox", "gojail/site", "gojail/mount", "gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "gojail/cdi", "gojail/seccomp", "internal"},
 	"gojail/unpack":    {"gojail/contract", "internal"},
 	"gojail/source":    {"gojail/contract", "internal"},
-	"gojail/store":     {"internal"},
+	"gojail/store":     {"gojail/contract", "internal"},
 	"gojail/lease":     {"gojail/store", "gojail/state", "gojail/node", "gojail/config", "gojail/contract", "internal"},
 	"gojail/build":     {"gojail/source", "gojail/store", "gojail/unpack", "gojail/config", "internal"},
 	"gojail/cmd":       {"gojail", "netsetup", "internal"},
