@@ -22,7 +22,11 @@ func Lock(path string, deadline time.Time) (unlock func(), err error) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	if err := WaitFile(ctx, f); err != nil {
+	switch err := WaitFile(ctx, f); {
+	case errors.Is(err, ErrBusy):
+		defer f.Close()
+		return nil, explainBusy(path, describeHolder(f))
+	case err != nil:
 		f.Close()
 		return nil, Explain(path, err)
 	}
@@ -34,7 +38,7 @@ func Explain(path string, err error) error {
 	var errno unix.Errno
 	switch {
 	case errors.Is(err, ErrBusy), errors.Is(err, unix.EWOULDBLOCK), errors.Is(err, unix.EINTR):
-		return fmt.Errorf("cannot lock %s: another process held the lock until the deadline", path)
+		return explainBusy(path, "another process")
 	case !errors.As(err, &errno):
 		return fmt.Errorf("cannot lock %s: %w", path, oneline.Cause(err))
 	}
@@ -43,4 +47,8 @@ func Explain(path string, err error) error {
 		return fmt.Errorf("cannot lock %s: %w; use a directory on the node itself, for example in /run, or mount Lustre with -o flock", path, errno)
 	}
 	return fmt.Errorf("cannot lock %s: %w", path, errno)
+}
+
+func explainBusy(path, holder string) error {
+	return fmt.Errorf("cannot lock %s: %s held the lock until the deadline", path, holder)
 }

@@ -107,7 +107,7 @@ func (r *request) writeSite() ([]mount.Tree, error) {
 	if c.Networks, err = r.readNetworks(); err != nil {
 		return nil, err
 	}
-	if err := site.Write(c, state.Path(), r.findDeadline()); err != nil {
+	if err := site.Write(c, state.Path(), r.findDeadline().Add(-leave)); err != nil {
 		return nil, err
 	}
 	sandbox.EndUnusedZygotes(state, c) // the sweep retries after an error
@@ -258,8 +258,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// leave is the time reserved before the launcher kills this process: the launcher's deadline starts
-// earlier.
+// leave is the time reserved before the launcher kills this process, whose deadline starts earlier: enough for an error
+// with the reason to reach the caller.
 const leave = time.Second
 
 func (r *request) sweepNode() ([]mount.Tree, error) {

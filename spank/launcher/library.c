@@ -95,6 +95,18 @@ const struct gojail_call *library_call(const char *verb, struct fault *fault)
 	return NULL;
 }
 
+/* Sets a fault: the library has not answered in time, and was killed. Which process holds a lock, Go says itself before that. */
+static int fault_late(const char *verb, struct fault *fault)
+{
+	if (library_word("jail")[0])
+		return fault_set_silent(fault, "preparing jail \"%s\" took longer than the deadline; does its storage answer? Its root is %s. See: gojail check",
+					library_word("jail"), library_word("source"));
+	if (strcmp(verb, "site") == 0)
+		return fault_set(fault, "compiling %s took longer than the deadline; do its storage and the name service answer? See: gojail check",
+				 library_word("config"));
+	return fault_set(fault, "removing what jobs left on this node took longer than the deadline; run: gojail sweep");
+}
+
 int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 {
 	int status;
@@ -113,10 +125,7 @@ int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 	scoped_fd pidfd = k_pidfd_open(child);
 	if (!clock_await(pidfd, until)) {
 		kill(child, SIGKILL);
-		return library_word("jail")[0] ? fault_set_silent(fault, "preparing jail \"%s\" took longer than the deadline; does its storage "
-									 "answer? Its root is %s. See: gojail check",
-								  library_word("jail"), library_word("source")) :
-						 fault_set(fault, "what jobs left on this node was not removed before the deadline; run: gojail sweep");
+		return fault_late(verb, fault);
 	}
 	if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;

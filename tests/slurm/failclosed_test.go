@@ -71,6 +71,8 @@ var faults = []fault{
 	{name: "launcher missing", breaks: saveExe, mends: mendExe, reason: "gojail-launcher"},
 	{name: "launcher killed at once", breaks: replaceLauncher("kill -KILL $$"), mends: mendExe, reason: "launcher"},
 	{name: "launcher stopped", breaks: replaceLauncher("kill -STOP $$"), mends: mendExe, reason: "deadline", within: 10 * time.Second}, // nothing has told this node the site's deadline yet
+	{name: "site file locked by another process", breaks: "mkdir -p -m 700 /run/gojail/n1; flock --no-fork /run/gojail/n1/site.lock sleep 1000 >/root/log 2>&1 & echo $! >/root/holder",
+		mends: "kill $(cat /root/holder); rm /root/holder /root/log", reason: "(sleep) held the lock until the deadline", within: 10 * time.Second},
 	{name: "unknown jail", options: []string{"--jail=nowhere"}, reason: `jail "nowhere"`},
 	{name: "jail of another user", config: onlyFor("bob"), reason: "may not use jail"},
 	{name: "jail of no group of the user", config: onlyFor("root"), user: harness.Bob, reason: "may not use jail"},
