@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-const program = harness.Prefix + "/lib/gojail/gojail-session"
+const program = harness.SessionProgram
 
 // The ports of the two sshd: one has a ForceCommand, the other one starts the login shells.
 const (
@@ -73,66 +73,37 @@ root = "/srv/jails/other"
 `+lax+`
 [jail.other]`, 1)
 
-const sshdConfig = `Port %s
-ListenAddress 127.0.0.1
-HostKey /etc/ssh/host
-PidFile none
-AuthorizedKeysFile /etc/ssh/keys/%%u
-UsePAM yes
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-AcceptEnv LANG LC_* SLURM_JOB_ID
+const sshdLines = `AcceptEnv LANG LC_* SLURM_JOB_ID
 X11Forwarding yes
 PermitUserRC no
 AllowStreamLocalForwarding no
-PermitRootLogin yes
-MaxStartups 100
-%s`
+`
 
 // newSite starts the cluster and both sshd; after an error, the site may be there and must be stopped.
 func newSite(options harness.Options) (*site, error) {
 	options.Plugin, options.Jails, options.Config = true, []string{"debian", "other"}, configuration
-	options.Files = map[string]string{
-		"/etc/gojail/session.conf": "state=/run/gojail/%n\nnode=n1\n",
-		"/etc/ssh/forced":          fmt.Sprintf(sshdConfig, forced, "Subsystem sftp internal-sftp\nForceCommand "+program+"\n"),
-		"/etc/ssh/shells":          fmt.Sprintf(sshdConfig, shells, "Subsystem sftp /usr/lib/openssh/sftp-server\n"),
-	}
+	options.Files = map[string]string{"/etc/gojail/session.conf": "state=/run/gojail/%n\nnode=n1\n"}
 	c, err := harness.Up(options)
 	if err != nil {
 		return nil, err
 	}
 	s := &site{c}
+	if err := s.PrepareSSH(); err != nil {
+		return s, err
+	}
 	if r := s.Root("sh", "-euc", prepare); r.Code != 0 {
 		return s, fmt.Errorf("session: %s", r)
 	}
-	for _, config := range []string{"forced", "shells"} {
-		if r := s.Root("/usr/sbin/sshd", "-f", "/etc/ssh/"+config, "-E", "/var/log/sshd-"+config+".log"); r.Code != 0 {
-			return s, fmt.Errorf("session: sshd: %s", r)
-		}
+	if err := s.StartSSHD(forced, sshdLines+"Subsystem sftp internal-sftp\nForceCommand "+program+"\n"); err != nil {
+		return s, err
 	}
-	for _, port := range []string{forced, shells} {
-		if !harness.Poll(harness.Timeout, func() bool { return s.runSSH(harness.Bob, "none", port, "true").Code != 255 }) {
-			return s, fmt.Errorf("session: sshd on port %s does not answer", port)
-		}
-	}
-	return s, nil
+	return s, s.StartSSHD(shells, sshdLines+"Subsystem sftp /usr/lib/openssh/sftp-server\n")
 }
 
-// prepare is a script that installs gojail-session like make install, creates keys and accounts, and installs the programs in the
-// jails that scp, sftp and rsync start.
+// prepare is a script that makes gojail-session alice's login shell, and installs the programs in the jails that scp, sftp and rsync
+// start.
 var prepare = `
-chmod 4755 ` + program + `
 usermod -s ` + program + ` alice
-mkdir -p /run/sshd /etc/ssh/keys
-ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/host
-for user in root alice bob; do
-	home=$(getent passwd $user | cut -d: -f6)
-	mkdir -p -m 700 $home/.ssh
-	ssh-keygen -q -t ed25519 -N '' -f $home/.ssh/id_ed25519
-	cp $home/.ssh/id_ed25519.pub /etc/ssh/keys/$user
-	chown -R $user: $home/.ssh
-done
-cat /root/.ssh/id_ed25519.pub >>/etc/ssh/keys/alice
 for jail in debian other; do
 	for file in /usr/lib/openssh/sftp-server /usr/bin/scp /usr/bin/rsync /usr/bin/ssh /usr/bin/ssh-add; do
 		mkdir -p /srv/jails/$jail${file%/*}
