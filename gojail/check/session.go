@@ -93,7 +93,8 @@ func (c *checker) findLoginShells() (user string, others []string) {
 	return user, others
 }
 
-// readSSHD returns the settings of sshd for a user, in its own words (sshd -T); none where there is no sshd.
+// readSSHD returns the settings of sshd for a user, in its own words (sshd -T), with keys in lower case as OpenSSH before 10.6 prints
+// them; none where there is no sshd.
 func readSSHD(user string) (map[string]string, error) {
 	settings := map[string]string{}
 	if !rootpath.Exists(sshd) {
@@ -104,10 +105,10 @@ func readSSHD(user string) (map[string]string, error) {
 	text, err := command.Run(ctx, command.Command{Path: sshd, Args: []string{"-T", "-C", "user=" + user + ",host=localhost,addr=127.0.0.1"}})
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if key == "subsystem" {
+		if strings.EqualFold(key, "subsystem") {
 			key, value, _ = strings.Cut(value, " ")
 		}
-		settings[key] = value
+		settings[strings.ToLower(key)] = value
 	}
 	return settings, err
 }
