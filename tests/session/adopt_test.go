@@ -3,8 +3,10 @@
 package session_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,14 +39,14 @@ func TestAdoptedSession(t *testing.T) {
 		r := s.runSSH(harness.Alice, "none", shells, "echo $SLURM_JOB_ID; cat /proc/self/cgroup; setsid sleep 7004 </dev/null >/dev/null 2>&1 &")
 		require.Zero(t, r.Code, r)
 		assert.Equal(t, job, strings.SplitN(r.Stdout, "\n", 2)[0], r)
-		assert.Contains(t, r.Stdout, "/job_"+job+"/step_extern", r)
+		assert.Contains(t, r.Stdout, s.findJobCgroup(t, job)+"/step_extern", r)
 		newer := s.startJob(t, harness.Alice, "--jail="+jail)
 		// pam_slurm_adopt sets SLURM_JOB_ID to the job that it chose, whatever the user asked for: cgroup and sandbox are of one job.
 		r = s.runSSH(harness.Alice, job, shells, "echo $SLURM_JOB_ID; ls /tmp/of-$SLURM_JOB_ID; cat /proc/self/cgroup")
 		chosen := strings.SplitN(r.Stdout, "\n", 2)[0]
 		assert.Contains(t, []string{job, newer}, chosen, r)
 		assert.Contains(t, r.Stdout, "/tmp/of-"+chosen+"\n", r)
-		assert.Contains(t, r.Stdout, "/job_"+chosen+"/step_extern", r)
+		assert.Contains(t, r.Stdout, s.findJobCgroup(t, chosen)+"/step_extern", r)
 		s.endJob(t, newer)
 		require.Len(t, s.Find("sleep 7004"), 1)
 		s.endJob(t, job)
@@ -54,4 +56,18 @@ func TestAdoptedSession(t *testing.T) {
 	assert.NotZero(t, r.Code, "pam_slurm_adopt refuses who has no job: %v", r)
 	_, err = os.Stat(s.Path("/run/gojail/n1"))
 	assert.NoError(t, err)
+}
+
+// findJobCgroup returns the name of a job's cgroup, such as /job_5, of which the batch script has one. Slurm 26.05 names it by the SLUID.
+func (s *site) findJobCgroup(t *testing.T, job string) string {
+	t.Helper()
+	for _, p := range s.Find("/job" + fmt.Sprintf("%05s", job) + "/slurm_script") {
+		text, err := os.ReadFile(s.Path(fmt.Sprintf("/proc/%d/cgroup", p.Pid)))
+		require.NoError(t, err)
+		if name := regexp.MustCompile(`(/[^/\n]+)/step_batch`).FindStringSubmatch(string(text)); name != nil {
+			return name[1]
+		}
+	}
+	require.FailNow(t, "the script of job "+job+" is in no cgroup of Slurm's")
+	return ""
 }

@@ -54,9 +54,9 @@ func TestNothingOfTheCallerGetsIn(t *testing.T) {
 func TestLimitsOfTheCaller(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
-	const lowered = "ulimit -f 100; ulimit -n 50; ulimit -u 200; umask 022; $P -c 'echo $(ulimit -f) $(ulimit -n) $(ulimit -u) $(umask | cut -c2-)'"
-	requireOutput(t, "100 50 200 022", s.runAsAlice(lowered))
-	requireOutput(t, "100 50 200 022", s.Root("setpriv", "--bounding-set=-sys_resource,-sys_nice", "--reuid=5001", "--regid=5001", "--clear-groups", "--inh-caps=-all",
+	const lowered = "ulimit -f 100; ulimit -n 50; ulimit -u 200; umask 067; $P -c 'echo $(ulimit -f) $(ulimit -n) $(ulimit -u) $(umask | cut -c2-)'"
+	requireOutput(t, "100 50 200 067", s.runAsAlice(lowered))
+	requireOutput(t, "100 50 200 067", s.Root("setpriv", "--bounding-set=-sys_resource,-sys_nice", "--reuid=5001", "--regid=5001", "--clear-groups", "--inh-caps=-all",
 		"bash", "-c", "P="+program+"; "+lowered)) // as in some containers
 	for _, limit := range []string{"-n 0", "-n 3", "-f 0", "-u 0", "-u 1", "-t 0", "-t 1", "-d 0", "-v 5000", "-s 0", "-s 100", "-l 0", "-i 0", "-q 0", "-x 0", "-c 0"} {
 		r := s.runAsAlice("ulimit " + limit + "; exec $P -c \"$W\"")

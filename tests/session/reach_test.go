@@ -107,7 +107,7 @@ func TestSilentStorage(t *testing.T) {
 	requireOutput(t, "debian", s.runSSH(harness.Alice, "none", shells, where))
 	require.Zero(t, s.Root("kill", "-STOP", daemon).Code)
 	time.Sleep(1100 * time.Millisecond) // the last answer counts until then
-	requireRefused(t, `jail "fuse" (root /srv/fuse): the storage /srv/jails/debian (fuse) at `, s.runSSH(harness.Alice, "none", shells, where))
+	requireRefused(t, `jail "fuse" (root /srv/fuse): the storage /srv/jails/debian (fuse`, s.runSSH(harness.Alice, "none", shells, where))
 	requireOutput(t, "debian", s.runSSH(harness.Bob, "none", forced, where))
 	require.Zero(t, s.Root("kill", "-CONT", daemon).Code)
 	requireOutput(t, "debian", s.runSSH(harness.Alice, "none", shells, where))
