@@ -67,6 +67,15 @@ cat /etc/motd
 
 const longOutput = "/home/alice/long.out"
 
+// sshPort is the port of the machine's sshd, and sshLines what an administrator adds to its configuration.
+const (
+	sshPort  = "22"
+	sshLines = `AcceptEnv SLURM_JOB_ID
+PermitUserRC no
+AllowStreamLocalForwarding no
+ForceCommand ` + harness.SessionProgram + "\n"
+)
+
 var scenes = []scene{
 	{says: "The administrator has written this configuration for all nodes.",
 		user: "root", args: []string{"cat", "/etc/gojail/gojail.toml"}},
@@ -100,6 +109,12 @@ var scenes = []scene{
 		user: "alice", args: []string{"srun", "--jail=debian", "--jail-mount=/data/shared:/mnt:ro", "cat", "/mnt/measured.csv"}},
 	{says: "Anything else is refused, and nothing runs. The line with \"gojail:\" says why; the others are Slurm's.",
 		user: "alice", args: []string{"srun", "--jail=debian", "--jail-mount=/etc:/mnt", "echo", "this never runs"}, refused: true},
+	{says: "Where the administrator has added these lines to sshd_config, and made gojail-session the login shell,",
+		user: "root", args: []string{"tail", "-n4", "/etc/ssh/sshd-" + sshPort}},
+	{says: "ssh to the node of a job lands in the job's sandbox,",
+		user: "alice", args: []string{"salloc", "-Q", "-wn1", "sh", "-c", `srun --jail=debian sh -c "echo written by a step >/tmp/note"; ssh n1 "cat /tmp/note; ls /usr/bin | wc -l"`}},
+	{says: "and without a job there is no way in.",
+		user: "alice", args: []string{"ssh", "n1"}, refused: true},
 	{says: "A job begins,",
 		user: "alice", args: []string{"sbatch", "--jail=debian", "--output=" + longOutput}, stdin: long, goesOn: true},
 	{says: "in the version that is current.",
@@ -128,12 +143,13 @@ func main() {
 	fmt.Print("Starting a private Slurm: munged, slurmctld and the slurmd of two nodes, n1 and n2, with gojail in plugstack.conf.\n" +
 		"(The nodes share this machine, so each gojail command below is given --node and --state, which a real node does not need.)\n")
 	c, err := harness.Up(harness.Options{Plugin: true, Config: config,
-		Files: map[string]string{"/data/shared/measured.csv": "1,2,3\n", "/tmp/of-the-node": ""}})
+		Files: map[string]string{"/data/shared/measured.csv": "1,2,3\n", "/tmp/of-the-node": "",
+			"/etc/gojail/session.conf": "state=/run/gojail/%n\nnode=n1\n", "/home/alice/.ssh/config": "StrictHostKeyChecking no\nLogLevel ERROR\n"}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if err := prepare(c); err != nil {
+	if err := errors.Join(prepare(c), startSSHD(c)); err != nil {
 		fmt.Fprintln(os.Stderr, errors.Join(err, c.Stop()))
 		os.Exit(1)
 	}
@@ -177,6 +193,17 @@ func prepare(c *harness.Cluster) error {
 		return fmt.Errorf("prepare the site: %w: %s", err, out)
 	}
 	return nil
+}
+
+// startSSHD starts the sshd of node n1, where gojail-session is alice's login shell.
+func startSSHD(c *harness.Cluster) error {
+	if err := c.PrepareSSH(); err != nil {
+		return err
+	}
+	if r := c.Root("usermod", "-s", harness.SessionProgram, "alice"); r.Code != 0 {
+		return fmt.Errorf("demo: %s", r)
+	}
+	return c.StartSSHD(sshPort, sshLines)
 }
 
 // playScenes runs the scenes and returns the number of unexpected results.
