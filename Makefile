@@ -238,9 +238,9 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
-	for unit in vf nccl; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
+	for unit in vf nccl metrics; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
 		packaging/systemd/gojail-$$unit.service >$(DESTDIR)$(unitdir)/gojail-$$unit.service; done
-	install -m 644 packaging/systemd/gojail-nccl.timer $(DESTDIR)$(unitdir)
+	install -m 644 packaging/systemd/gojail-nccl.timer packaging/systemd/gojail-metrics.timer $(DESTDIR)$(unitdir)
 	install -m 644 packaging/udev/80-gojail-vf.rules $(DESTDIR)$(udevdir)
 	install -m 644 packaging/systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
 	install -d $(addprefix $(DESTDIR)$(mandir)/,man5 man8) $(DESTDIR)$(bashdir) $(DESTDIR)$(fishdir) $(DESTDIR)$(zshdir)
@@ -267,7 +267,7 @@ uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 		$(DESTDIR)$(mandir)/man8/gojail.8 $(DESTDIR)$(mandir)/man8/gojail-*.8 $(addprefix $(DESTDIR)$(mandir)/man5/,gojail.toml.5 network.toml.5 health.toml.5) \
 		$(addprefix $(DESTDIR)$(bashdir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(fishdir)/,gojail.fish gojail-healthcheck.fish) \
 		$(addprefix $(DESTDIR)$(zshdir)/,_gojail _gojail-healthcheck) \
-		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer) \
+		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer gojail-metrics.service gojail-metrics.timer) \
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
 

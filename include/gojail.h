@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 12 /* raised with each change of what this file or docs/state.md describes */
+#define GOJAIL_VERSION 13 /* raised with each change of what this file or docs/state.md describes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -54,6 +54,7 @@
 #define GOJAIL_STORAGE_SOCKET "storage.sock" /* SOCK_SEQPACKET, the keeper listens */
 #define GOJAIL_STORAGE "storage"             /* what the storage answered last; its time of change is when, see below */
 #define GOJAIL_IDENTITY "identity"           /* what the path of the jail's root led to when the template was assembled */
+#define GOJAIL_VERSIONS "versions"           /* which versions of the store the template may have; .SANDBOX.versions: what a sandbox was made from */
 #define GOJAIL_OWNER ".uid"                  /* whose job it is */
 #define GOJAIL_SCRATCH ".scratch"            /* symbolic link to the job's directory in the scratch directory */
 #define GOJAIL_NAMESPACES ".ns"              /* record of the holder whose namespaces all sandboxes of the job share */

@@ -6,7 +6,7 @@ import "time"
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	Version  = 12
+	Version  = 13
 	NameMax  = 64
 	PathMax  = 1024
 	TextMax  = 1024
@@ -48,6 +48,8 @@ const (
 	TemplateSpec    = "config.json"
 	StorageSocket   = "storage.sock"
 	IdentityFile    = "identity"
+	VersionsFile    = "versions"
+	OwnerFile       = ".uid"
 	ScratchLink     = ".scratch"
 	NamespaceRecord = ".ns"
 	NetEnvFile      = ".net.env"

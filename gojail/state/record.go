@@ -24,6 +24,7 @@ type Record struct {
 	PID     int
 	Start   uint64    // start of the process in clock ticks since boot, proc(5)
 	Key     string    // key of the jail's configuration, see site.Key
+	UID     uint32    // owner of the job; 0 for a zygote
 	Written time.Time // when the process took its role: a holder was a zygote's spare before
 	Alive   bool      // the process existed when the record was read
 	Damaged bool      // the file is no record of this version; one of another version has PID and Start, to end the process
@@ -56,7 +57,11 @@ func ReadRecord(path string) Record {
 	if info, err := f.Stat(); err == nil {
 		r.Written = info.ModTime()
 	}
-	r.Key, r.Damaged = m[4], false
+	uid, err := strconv.ParseUint(m[5][1:], 10, 32)
+	if err != nil {
+		return r
+	}
+	r.Key, r.UID, r.Damaged = m[4], uint32(uid), false
 	if pidfd, err := r.openPidfd(); err == nil && pidfd >= 0 {
 		unix.Close(pidfd)
 		r.Alive = true

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
@@ -86,9 +87,22 @@ func (s *State) Sandboxes(id string) ([]Record, error) {
 		if name == contract.LockFile || name[0] == '.' || strings.HasSuffix(name, contract.SpecSuffix) || strings.HasSuffix(name, contract.MountsSuffix) {
 			continue
 		}
-		records = append(records, ReadRecord(filepath.Join(s.JobDir(id), name)))
+		r := ReadRecord(filepath.Join(s.JobDir(id), name))
+		if r.Damaged && !rootpath.Exists(filepath.Join(s.JobDir(id), name)) {
+			continue // the job ended at this moment
+		}
+		records = append(records, r)
 	}
 	return records, nil
+}
+
+// Begun returns when the job's first sandbox on this node was made, or the zero time.
+func (s *State) Begun(id string) time.Time {
+	info, err := os.Lstat(filepath.Join(s.JobDir(id), contract.OwnerFile))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 // Zygotes returns the records of the jails' zygotes, each with the jail's name.

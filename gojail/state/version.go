@@ -11,11 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
 )
-
-// versionsFile has the versions that a jail's template may have as its root, one on a line.
-const versionsFile = "versions"
 
 // NoteVersions notes which versions of the store a jail's template may get. The caller holds the template's lock, or
 // is called by the launcher that does.
@@ -23,12 +21,22 @@ func (s *State) NoteVersions(jail string, files []string) error {
 	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
 		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail), oneline.Cause(err))
 	}
-	return ReplaceFile(filepath.Join(s.JailDir(jail), versionsFile), strings.Join(files, "\n")+"\n")
+	return ReplaceFile(filepath.Join(s.JailDir(jail), contract.VersionsFile), strings.Join(files, "\n")+"\n")
 }
 
 // NotedVersions returns what NoteVersions noted last.
 func (s *State) NotedVersions(jail string) ([]string, error) {
-	file, err := os.OpenFile(filepath.Join(s.JailDir(jail), versionsFile), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	return readVersions(filepath.Join(s.JailDir(jail), contract.VersionsFile))
+}
+
+// SandboxVersions returns what was noted of the template that a sandbox was made from. No jail of the store has
+// notes.
+func (s *State) SandboxVersions(job, sandbox string) ([]string, error) {
+	return readVersions(filepath.Join(s.JobDir(job), "."+sandbox+"."+contract.VersionsFile))
+}
+
+func readVersions(path string) ([]string, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if os.IsNotExist(err) {
 		return nil, nil
 	}

@@ -63,23 +63,34 @@ static int lock_job(const struct node *node, const struct sandbox_spec *spec, in
 	}
 }
 
+/* Links a file of the template to a name in the job's directory, for people only: no step fails for it. */
+static void link_to_template(const struct node *node, const struct jail *jail, int job, const char *file, const char *to)
+{
+	char from[GOJAIL_PATH_MAX + 128];
+
+	snprintf(from, sizeof(from), "%s/" GOJAIL_JAILS "/%s/%s", node->state, jail->name, file);
+	unlinkat(job, to, 0);
+	linkat(AT_FDCWD, from, job, to, 0);
+}
+
 /*
- * Writes what must exist before the record: the user's mounts, by which later steps recognize the sandbox; and a link to the
- * template's spec, which `gojail spec --job` prints. Returns 0, or -1 with a fault.
+ * Writes what must exist before the record: the user's mounts, by which later steps recognize the sandbox; and links to the
+ * template's spec, which `gojail spec --job` prints, and to the versions of the store that it may have. Returns 0, or -1 with a
+ * fault.
  */
 static int write_beside(const struct node *node, const struct jail *jail, const struct sandbox_spec *spec, int job,
 			const char *name, struct fault *fault)
 {
-	char from[GOJAIL_PATH_MAX + 128], to[SANDBOX_NAME_MAX + 16];
+	char to[SANDBOX_NAME_MAX + 16];
 
 	snprintf(to, sizeof(to), "%s" GOJAIL_MOUNTS_SUFFIX, name);
 	unlinkat(job, to, 0);
 	if (spec->mounts && job_write_text(job, to, spec->mounts) < 0)
 		return fault_set(fault, "cannot write %s in the state directory: %s; is it full or read-only?", to, strerror(errno));
-	snprintf(from, sizeof(from), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_TEMPLATE_SPEC, node->state, jail->name);
 	snprintf(to, sizeof(to), "%s" GOJAIL_SPEC_SUFFIX, name);
-	unlinkat(job, to, 0);
-	linkat(AT_FDCWD, from, job, to, 0); /* for people only: no step fails for it */
+	link_to_template(node, jail, job, GOJAIL_TEMPLATE_SPEC, to);
+	snprintf(to, sizeof(to), ".%s." GOJAIL_VERSIONS, name);
+	link_to_template(node, jail, job, GOJAIL_VERSIONS, to);
 	return 0;
 }
 

@@ -107,6 +107,8 @@ func TestVersionsOfAJail(t *testing.T) {
 	sees(t, c, "first\n") // a version that was built is not in use
 	assert.Equal(t, "jail debian: version "+second+" is current, it was "+first+"\nstill has "+first+": n1 (template of jail stored)\n", jailCommand(t, c, "switch", "debian", second))
 	sees(t, c, "second\n")
+	assert.Contains(t, writeMetrics(t, c, "n1"), `gojail_job_info{jail="stored",job_id="`+job+`",node="n1",user="alice",version="`+first+`"} 1`)
+	assert.Contains(t, writeMetrics(t, c, "n1"), `version="`+second+`"} 1`, "of the template")
 	require.NoError(t, os.WriteFile(c.Path(filepath.Join(filepath.Dir(output), "switched")), nil, 0o644))
 	wrote("begun\nfirst\nfirst\ndone\n")
 

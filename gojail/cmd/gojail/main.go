@@ -81,7 +81,7 @@ First steps:
 	flags.StringVar(&n.Name, "node", "", "the name of this node in slurm.conf (default: the host name up to the first dot)")
 	flags.StringVar(&n.LibDir, "libdir", "", "the directory of the plugin (default: ../lib/gojail relative to this command)")
 	root.AddCommand(newCheckCommand(n), newInitCommand(n), newRunCommand(n), newEnterCommand(n), newLsCommand(n), newSpecCommand(n),
-		newSweepCommand(n), newReloadCommand(n), newJailCommand(n), newVFCommand(n), newGresCommand(n), newNodeConfCommand(n), newNetCommand(n), newVersionCommand())
+		newSweepCommand(n), newReloadCommand(n), newMetricsCommand(n), newJailCommand(n), newVFCommand(n), newGresCommand(n), newNodeConfCommand(n), newNetCommand(n), newVersionCommand())
 	return root
 }
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import "time"
+
+// Facts is what is known of a node at one moment.
+type Facts struct {
+	node    string
+	version string // of gojail
+	time    time.Time
+
+	jobs       []job
+	templates  []template
+	sandboxes  map[sandboxKind]int
+	endsFailed int // jobs whose end failed
+
+	Problems []error // what could not be read
+}
+
+// job is a job with sandboxes.
+type job struct {
+	id    string
+	user  string    // name, or uid
+	start time.Time // when its first sandbox was made; zero: unknown
+	jails []jail
+}
+
+// jail is a jail that a job uses.
+type jail struct {
+	name    string
+	version string // of a jail of the store, else ""
+}
+
+// template is a jail that is assembled on the node.
+type template struct {
+	jail    string
+	key     string
+	version string // of a jail of the store, else ""
+	start   time.Time
+	current bool // the next job gets it
+	judged  bool // current is known
+}
+
+// sandboxKind is what sandboxes are counted by.
+type sandboxKind struct{ jail, state string }
+
+// AddProblem adds what could not be read; nil is none.
+func (f *Facts) AddProblem(err error) {
+	if err != nil {
+		f.Problems = append(f.Problems, err)
+	}
+}

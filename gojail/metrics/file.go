@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/trusted"
+	"github.com/gojail/gojail/internal/wholefile"
+)
+
+// staleAfter is the age at which a file that cannot be replaced is removed: it tells of jobs that may have
+// ended, and no metric can be noticed better than a wrong one.
+const staleAfter = time.Minute
+
+// WriteFile replaces the file of the textfile collector. Only root may be able to write its directory, as root
+// opens a name beside the file. The text is not synced: after a crash of the node it is wrong anyway.
+func WriteFile(path string, text []byte) error {
+	if !strings.HasSuffix(path, ".prom") {
+		return fmt.Errorf("cannot write the metrics: %s does not end in .prom, so node_exporter would not read it", path)
+	}
+	err := trusted.Parents(path)
+	if err == nil {
+		err = wholefile.Write(path, text, 0o644)
+	}
+	if err == nil {
+		return nil
+	}
+	about := ""
+	if info, e := os.Lstat(path); e == nil && isStale(info.ModTime(), time.Now()) && os.Remove(path) == nil {
+		about = "; the file, which was out of date, is removed"
+	}
+	return fmt.Errorf("cannot write the metrics %s: %w%s", path, oneline.Cause(err), about)
+}
+
+// isStale reports whether a file is older than staleAfter. One of the future was written before the clock was set
+// back.
+func isStale(written, now time.Time) bool {
+	age := now.Sub(written)
+	return age >= staleAfter || age < 0
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// family is a metric with its labels. Each has the label node, as two slurmd of one machine write a file
+// each, and the series of all files of the textfile collector must differ.
+type family struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func newGauge(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc(name, help, append([]string{"node"}, labels...), nil), prometheus.GaugeValue}
+}
+
+// The label of a job is job_id: Prometheus sets the label job itself.
+var (
+	buildInfo     = newGauge("gojail_build_info", "The version of gojail, as a label.", "version")
+	metricsTime   = newGauge("gojail_metrics_time_seconds", "When this file was written, in Unix time.")
+	metricsErrors = newGauge("gojail_metrics_errors", "Number of errors that made this file incomplete.")
+
+	jobInfo  = newGauge("gojail_job_info", "A job with a sandbox, with its jail and the version of that.", "job_id", "user", "jail", "version")
+	jobStart = newGauge("gojail_job_start_time_seconds", "When the job's first sandbox was made, in Unix time.", "job_id")
+
+	templateInfo    = newGauge("gojail_template_info", "A jail that is assembled on this node.", "jail", "key", "version")
+	templateStart   = newGauge("gojail_template_start_time_seconds", "When the jail was assembled, in Unix time.", "jail")
+	templateCurrent = newGauge("gojail_template_current", "1 if the next job gets this template, 0 if the configuration has changed since.", "jail")
+
+	sandboxCount = newGauge("gojail_sandboxes", "Number of sandboxes of jobs.", "jail", "state")
+	endsFailed   = newGauge("gojail_job_ends_failed", "Number of jobs whose end failed and is to be tried again.")
+)

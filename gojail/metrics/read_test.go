@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/site"
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/gojail/state/statetest"
+	"github.com/gojail/gojail/internal/nstest"
+)
+
+func newState(t *testing.T) *state.State {
+	t.Helper()
+	nstest.NeedRoot(t)
+	s, err := state.OpenState(filepath.Join(t.TempDir(), "state"))
+	require.NoError(t, err)
+	return s
+}
+
+// recordOf returns the record of a live process with an owner and a key.
+func recordOf(t *testing.T, pid int, uid, key string) string {
+	text := strings.TrimSuffix(statetest.RecordOf(t, pid), " 0\n") + " " + uid + "\n"
+	return strings.Replace(text, statetest.Key, key, 1)
+}
+
+func TestReadEmpty(t *testing.T) {
+	f := Read("n1", newState(t), nil)
+	assert.Empty(t, f.Problems)
+	text, err := Render(f)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "gojail_metrics_errors{node=\"n1\"} 0\n")
+	assert.NotContains(t, string(text), "gojail_job_info")
+}
+
+func TestRead(t *testing.T) {
+	s := newState(t)
+	pid := statetest.Sleeper(t).Process.Pid
+	alive := recordOf(t, pid, "4294967290", statetest.Key)
+	statetest.AddRecord(t, s, "jobs/17/debian", alive)
+	statetest.AddRecord(t, s, "jobs/17/debian+0123456789abcdef", alive)
+	statetest.AddRecord(t, s, "jobs/17/.debian.versions", "20260101-000000-abcdef01.squashfs\n")
+	statetest.AddRecord(t, s, "jobs/17/.debian+0123456789abcdef.versions", "\n")
+	statetest.AddRecord(t, s, "jobs/17/debian.json", "{}")
+	statetest.AddRecord(t, s, "jobs/17/.uid", "4294967290\n")
+	begun := time.Unix(1700000000, 0)
+	require.NoError(t, os.Chtimes(s.JobDir("17")+"/.uid", begun, begun))
+	statetest.AddRecord(t, s, "jobs/18/debian", fmt.Sprintf("%d 999999999 5 %s 0\n", contract.Version, statetest.Key))
+	statetest.AddRecord(t, s, "jobs/19/debian", "rubbish")
+	statetest.AddRecord(t, s, "ended/20", "")
+	c := &config.Config{Jails: map[string]*config.Jail{"debian": {Name: "debian"}}}
+	statetest.AddRecord(t, s, "jails/debian/zygote", recordOf(t, pid, "0", site.Key(c, c.Jails["debian"])))
+	statetest.AddRecord(t, s, "jails/debian/versions", "20260101-000000-abcdef01\n20260102-000000-abcdef02.erofs\n")
+	statetest.AddRecord(t, s, "jails/gone/zygote", fmt.Sprintf("%d 999999999 5 %s 0\n", contract.Version, statetest.Key))
+	statetest.AddRecord(t, s, "jails/old/zygote", recordOf(t, pid, "0", statetest.Key))
+
+	f := Read("n1", s, c)
+	assert.Empty(t, f.Problems)
+	require.Len(t, f.jobs, 2, "19 has nothing that can be read")
+	assert.Equal(t, job{id: "17", user: "4294967290", start: begun, jails: []jail{{"debian", ""}, {"debian", "20260101-000000-abcdef01"}}}, f.jobs[0])
+	assert.Equal(t, "18", f.jobs[1].id, "its holder has ended, the job may have not")
+	assert.True(t, f.jobs[1].start.IsZero())
+	assert.Equal(t, map[sandboxKind]int{{"debian", "active"}: 2, {"debian", "gone"}: 1, {"debian", "damaged"}: 1, {"old", "active"}: 0}, f.sandboxes)
+	assert.Equal(t, 1, f.endsFailed)
+	require.Len(t, f.templates, 2)
+	assert.Equal(t, "20260101-000000-abcdef01,20260102-000000-abcdef02", f.templates[0].version)
+	assert.True(t, f.templates[0].current)
+	assert.False(t, f.templates[1].current, "no jail of the configuration")
+	assert.True(t, f.templates[1].judged)
+	assert.False(t, Read("n1", s, nil).templates[0].judged)
+
+	require.NoError(t, os.RemoveAll(s.JobDir("17")))
+	assert.Len(t, Read("n1", s, c).jobs, 1, "gone with the job")
+}
+
+func TestNamesOfUsers(t *testing.T) {
+	asked := 0
+	names := newUsers()
+	names.lookup = func(uid string) (string, error) {
+		asked++
+		if uid == "7" {
+			return "", errors.New("unknown user")
+		}
+		return "user" + uid, nil
+	}
+	assert.Equal(t, "user5", names.name(5))
+	assert.Equal(t, "user5", names.name(5))
+	assert.Equal(t, 1, asked)
+	assert.Equal(t, "7", names.name(7))
+
+	silent := newUsers()
+	over := make(chan time.Time, 1)
+	over <- time.Now()
+	silent.until = over
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	silent.lookup = func(string) (string, error) { <-hang; return "late", nil }
+	assert.Equal(t, "5", silent.name(5))
+	assert.Equal(t, "6", silent.name(6), "the time is for all together")
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+)
+
+// Render returns the metrics as text.
+func Render(f *Facts) ([]byte, error) {
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(collector{f}); err != nil {
+		return nil, fmt.Errorf("cannot make the metrics: %w", err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the metrics: %w", err)
+	}
+	var text bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			return nil, fmt.Errorf("cannot make the metrics: %w", err)
+		}
+	}
+	return text.Bytes(), nil
+}
+
+// collector makes the metrics of the facts.
+type collector struct{ facts *Facts }
+
+// Describe describes nothing: what there is depends on the facts.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends all metrics.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	s := sink{c.facts.node, out}
+	f := c.facts
+	s.add(buildInfo, 1, f.version)
+	s.add(metricsTime, seconds(f.time))
+	s.add(metricsErrors, float64(len(f.Problems)))
+	s.add(endsFailed, float64(f.endsFailed))
+	for i := range f.jobs {
+		s.addJob(&f.jobs[i])
+	}
+	for i := range f.templates {
+		s.addTemplate(&f.templates[i])
+	}
+	for _, kind := range slices.SortedFunc(maps.Keys(f.sandboxes), func(a, b sandboxKind) int {
+		return cmp.Or(strings.Compare(a.jail, b.jail), strings.Compare(a.state, b.state))
+	}) {
+		s.add(sandboxCount, float64(f.sandboxes[kind]), kind.jail, kind.state)
+	}
+}
+
+// sink takes the metrics of one node.
+type sink struct {
+	node string
+	out  chan<- prometheus.Metric
+}
+
+// add sends one series. Label values are made valid: one that is not would cost the whole file.
+func (s sink) add(f family, value float64, labels ...string) {
+	values := []string{s.node}
+	for _, l := range labels {
+		values = append(values, strings.ToValidUTF8(l, "?"))
+	}
+	metric, err := prometheus.NewConstMetric(f.desc, f.kind, value, values...)
+	if err != nil {
+		metric = prometheus.NewInvalidMetric(f.desc, err)
+	}
+	s.out <- metric
+}
+
+func (s sink) addJob(j *job) {
+	for _, jail := range j.jails {
+		s.add(jobInfo, 1, j.id, j.user, jail.name, jail.version)
+	}
+	if !j.start.IsZero() {
+		s.add(jobStart, seconds(j.start), j.id)
+	}
+}
+
+func (s sink) addTemplate(t *template) {
+	s.add(templateInfo, 1, t.jail, t.key, t.version)
+	s.add(templateStart, seconds(t.start), t.jail)
+	if t.judged {
+		s.add(templateCurrent, boolValue(t.current), t.jail)
+	}
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+func boolValue(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

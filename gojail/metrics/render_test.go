@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// everything is a node with at least one series of each metric.
+func everything() *Facts {
+	begun := time.Unix(1700000000, 0)
+	return &Facts{
+		node: "n1", version: "0.1.0", time: begun.Add(time.Hour), endsFailed: 2,
+		jobs: []job{
+			{id: "17", user: "alice", start: begun, jails: []jail{{"debian", "20260101-000000-abcdef01"}, {"other", ""}}},
+			{id: "run-4", user: "0", jails: []jail{{"debian", ""}}},
+		},
+		templates: []template{{jail: "debian", key: "0123456789abcdef", version: "20260101-000000-abcdef01", start: begun, current: true, judged: true}, {jail: "other", key: "0123456789abcdef", start: begun}},
+		sandboxes: map[sandboxKind]int{{"debian", sandboxActive}: 2, {"debian", sandboxGone}: 1, {"other", sandboxActive}: 1},
+		Problems:  []error{errors.New("something")},
+	}
+}
+
+// render returns the text of the facts, and what Prometheus reads of it.
+func render(t *testing.T, f *Facts) (string, map[string]*dto.MetricFamily) {
+	t.Helper()
+	text, err := Render(f)
+	require.NoError(t, err)
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
+	require.NoError(t, err, "%s", text)
+	return string(text), families
+}
+
+func TestRender(t *testing.T) {
+	text, families := render(t, everything())
+	for _, line := range []string{
+		`gojail_build_info{node="n1",version="0.1.0"} 1`,
+		`gojail_metrics_time_seconds{node="n1"} 1.7000036e+09`,
+		`gojail_metrics_errors{node="n1"} 1`,
+		`gojail_job_info{jail="debian",job_id="17",node="n1",user="alice",version="20260101-000000-abcdef01"} 1`,
+		`gojail_job_info{jail="other",job_id="17",node="n1",user="alice",version=""} 1`,
+		`gojail_job_start_time_seconds{job_id="17",node="n1"} 1.7e+09`,
+		`gojail_template_current{jail="debian",node="n1"} 1`,
+		`gojail_sandboxes{jail="debian",node="n1",state="gone"} 1`,
+		`gojail_job_ends_failed{node="n1"} 2`,
+	} {
+		assert.Contains(t, text, line+"\n")
+	}
+	assert.NotContains(t, text, `gojail_job_start_time_seconds{job_id="run-4"`, "it is unknown")
+	assert.NotContains(t, text, `gojail_template_current{jail="other"`, "it is unknown")
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	for name, f := range families {
+		for _, m := range f.Metric {
+			assert.True(t, slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == "node" && l.GetValue() == "n1" }), name)
+		}
+	}
+}
+
+// TestPageHasEachMetric compares docs/metrics.md with the metrics, their types and labels.
+func TestPageHasEachMetric(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	require.NoError(t, err)
+	var written, made []string
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 || !strings.HasPrefix(line, "| `gojail_") {
+			continue
+		}
+		var labels []string
+		for _, m := range quoted.FindAllStringSubmatch(cells[3], -1) {
+			labels = append(labels, m[1])
+		}
+		slices.Sort(labels)
+		kind, _, _ := strings.Cut(strings.TrimSpace(cells[2]), ",")
+		for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			written = append(written, fmt.Sprint(m[1], " ", kind, " ", labels))
+		}
+	}
+	_, families := render(t, everything())
+	for name, f := range families {
+		var labels []string
+		for _, l := range f.Metric[0].Label {
+			if l.GetName() != "node" {
+				labels = append(labels, l.GetName())
+			}
+		}
+		slices.Sort(labels)
+		made = append(made, fmt.Sprint(name, " ", strings.ToLower(f.GetType().String()), " ", labels))
+	}
+	slices.Sort(written)
+	slices.Sort(made)
+	assert.Equal(t, written, made)
+}
+
+// TestHostileNames: what a user could have chosen, or a name service returns, breaks no line.
+func TestHostileNames(t *testing.T) {
+	for _, user := range []string{`a"b`, "a\nb", `a\`, "a\xff\xfeb", "", strings.Repeat("x", 4096), "gojail_job_info{} 1\n"} {
+		f := everything()
+		f.jobs[0].user = user
+		text, families := render(t, f)
+		assert.True(t, slices.ContainsFunc(families["gojail_job_info"].Metric, func(m *dto.Metric) bool {
+			return slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool {
+				return l.GetName() == "user" && l.GetValue() == strings.ToValidUTF8(user, "?")
+			})
+		}), "%q", user)
+		assert.Equal(t, strings.Count(everyLine(t), "\n"), strings.Count(text, "\n"), "%q", user)
+	}
+}
+
+func everyLine(t *testing.T) string {
+	text, _ := render(t, everything())
+	return text
+}
+
+// TestManyJobs: the number of series grows with the jobs of the node only.
+func TestManyJobs(t *testing.T) {
+	f := everything()
+	before := strings.Count(everyLine(t), "\n")
+	for i := range 500 {
+		f.jobs = append(f.jobs, job{id: fmt.Sprint(1000 + i), user: "bob", start: time.Unix(1, 0), jails: []jail{{"debian", ""}}})
+	}
+	text, _ := render(t, f)
+	assert.Equal(t, before+2*500, strings.Count(text, "\n"))
+}
+
+// TestTwoOfTheSame: one bad series fails all, so that the old file is noticed, and none is written in part.
+func TestTwoOfTheSame(t *testing.T) {
+	f := everything()
+	f.jobs = append(f.jobs, f.jobs[0])
+	_, err := Render(f)
+	assert.ErrorContains(t, err, "cannot make the metrics")
+}

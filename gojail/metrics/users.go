@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"os/user"
+	"strconv"
+	"time"
+)
+
+// usersPatience is the time for all names of users together: a name service may hang.
+const usersPatience = 2 * time.Second
+
+// users finds names of users. One that it cannot find in time has its number for a name.
+type users struct {
+	lookup func(uid string) (string, error)
+	known  map[uint32]string
+	until  <-chan time.Time
+}
+
+// newUsers returns users that ask the node's name service (nsswitch.conf(5)).
+func newUsers() *users {
+	return &users{known: map[uint32]string{}, until: time.After(usersPatience), lookup: func(uid string) (string, error) {
+		u, err := user.LookupId(uid)
+		if err != nil {
+			return "", err
+		}
+		return u.Username, nil
+	}}
+}
+
+func (u *users) name(uid uint32) string {
+	if name, is := u.known[uid]; is {
+		return name
+	}
+	number := strconv.FormatUint(uint64(uid), 10)
+	answer := make(chan string, 1) // a call that hangs ends with this process
+	go func() {
+		name, err := u.lookup(number)
+		if err != nil || name == "" {
+			name = number
+		}
+		answer <- name
+	}()
+	select {
+	case u.known[uid] = <-answer:
+	case <-u.until:
+		u.known[uid] = number
+		late := make(chan time.Time)
+		close(late) // the others have no time left
+		u.until = late
+	}
+	return u.known[uid]
+}
