@@ -38,9 +38,9 @@ func TestWritableRoot(t *testing.T) {
 			// A user changes what is the user's, and root all; a later step sees it, also as root and with --jail-mount.
 			job := c.Batch("root", `set -e
 echo changed >/etc/gojail-jail; mkdir /opt/new; rm /etc/debian_version; mv /usr/share/doc /usr/share/docs 2>/dev/null || cp -a /usr/share/doc /usr/share/docs
-srun cat /etc/gojail-jail
-srun --jail-mount=/data:/mnt sh -c 'cat /etc/gojail-jail; ls -d /opt/new; echo also >/opt/new/file'
-srun cat /opt/new/file
+srun -Q cat /etc/gojail-jail
+srun -Q --jail-mount=/data:/mnt sh -c 'cat /etc/gojail-jail; ls -d /opt/new; echo also >/opt/new/file'
+srun -Q cat /opt/new/file
 test ! -e /etc/debian_version
 stat -fc %T /
 findmnt -no OPTIONS / | grep -o nosuid
