@@ -218,7 +218,7 @@ func TestBuildFails(t *testing.T) {
 		change func(r *Request)
 		want   string
 	}{
-		"source":  {"debian", nil, `"debian" is no source of a jail`},
+		"source":  {"debian", nil, `"debian" is not a source of a jail`},
 		"format":  {"oci:" + small, func(r *Request) { r.Format = "zip" }, `format "zip": write dir, squashfs or erofs`},
 		"policy":  {"oci:" + small, func(r *Request) { r.Policy.Devices = "" }, `device nodes: "": write drop, refuse or make`},
 		"missing": {"oci:" + small + "/missing", nil, "missing: no such file or directory"},

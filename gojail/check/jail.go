@@ -65,9 +65,9 @@ func (c *checker) checkJail(j *config.Jail) {
 func explainRootError(err error) string {
 	switch {
 	case errors.Is(err, unix.EACCES):
-		return "root of this node is not let in: if the storage squashes root, open the root and the directories above it to others (chmod 755); FUSE needs allow_other"
+		return "root of this node has no access: if the storage squashes root, open the root and the directories above it to others (chmod 755); FUSE needs allow_other"
 	case errors.Is(err, unix.ESTALE), errors.Is(err, unix.ENOTCONN):
-		return "mount its storage anew"
+		return "remount its storage"
 	}
 	return "mount its storage, or correct root ="
 }

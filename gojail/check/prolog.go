@@ -29,7 +29,7 @@ func (c *checker) checkProlog(conf node.SlurmConf) {
 				c.fail("prolog", "install gojail there on this node, or correct slurm.conf", "Prolog=%s does not exist: every job fails and drains this node", value)
 				return
 			}
-			c.ok("prolog", "%s lets no job start where the plugin is not loaded", path)
+			c.ok("prolog", "%s fails each job on a node that does not load the plugin", path)
 			return
 		}
 		files, _ := filepath.Glob(path)
@@ -45,10 +45,10 @@ func (c *checker) checkProlog(conf node.SlurmConf) {
 		}
 	}
 	if patterns != "" {
-		c.warn("prolog", remedy, "Prolog=%s has gojail's on this node; where a file is missing, the pattern does not match it, and jobs run outside their jail", patterns)
+		c.warn("prolog", remedy, "Prolog=%s matches gojail's Prolog on this node; on a node without that file it does not, and jobs run outside their jail", patterns)
 		return
 	}
-	c.warn("prolog", remedy, "no Prolog of gojail's in slurm.conf: on a node that does not load the plugin, jobs run outside their jail")
+	c.warn("prolog", remedy, "slurm.conf does not name gojail's Prolog: on a node that does not load the plugin, jobs run outside their jail")
 }
 
 // runsProlog reports whether a Prolog is gojail's, or a script that names it.

@@ -120,7 +120,7 @@ func (c *checker) checkSSHD(settings map[string]string, forced bool) {
 	case !forced && strings.HasPrefix(settings["sftp"], "internal-sftp"):
 		c.fail("sessions", "write to sshd_config: ForceCommand "+program, "sshd's internal-sftp reads and writes files of the node, outside the jail")
 	case !forced:
-		c.warn("sessions", "write to sshd_config: ForceCommand "+program, "sshd has no ForceCommand: only users whose login shell is gojail-session get into the jail")
+		c.warn("sessions", "write to sshd_config: ForceCommand "+program, "sshd has no ForceCommand: only users whose login shell is gojail-session enter the jail")
 	default:
 		c.ok("sessions", "sshd starts %s", settings["forcecommand"])
 	}
@@ -150,11 +150,11 @@ func (c *checker) checkSessionProgram() {
 	case st.Uid != 0 || st.Mode&0o022 != 0 || st.Mode&unix.S_ISUID == 0:
 		c.fail("sessions", fmt.Sprintf("run: chown root %s; chmod 4755 %s", path, path), "%s is not set-user-ID root: every session is refused", path)
 	case err != nil:
-		c.fail("sessions", "let nobody but root write there", "%v: every session is refused", err)
+		c.fail("sessions", "let only root write there", "%v: every session is refused", err)
 	case unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0:
 		c.fail("sessions", "install it elsewhere, or mount that without nosuid", "%s is on a file system with nosuid: every session is refused", path)
 	}
 	if info, err := os.Lstat(contract.SessionConfig); err == nil && (!info.Mode().IsRegular() || trusted.Parents(contract.SessionConfig) != nil) {
-		c.fail("sessions", "replace it by a file of root's", "%s is not a file of root's alone: every session is refused", contract.SessionConfig)
+		c.fail("sessions", "replace it by a regular file of root, mode 0644", "%s is not a file that only root can change: every session is refused", contract.SessionConfig)
 	}
 }

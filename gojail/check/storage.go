@@ -44,7 +44,7 @@ func (c *checker) checkStorage(j *config.Jail) {
 	latency := storage.MeasureLatency(root, latencyCount, latencyTime)
 	facts := []string{
 		strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "),
-		describeAnswer(storage.SquashesRoot(root), "root is squashed", "root is not squashed", "root squashed or not: unknown, no file there is root's alone"),
+		describeAnswer(storage.SquashesRoot(root), "root is squashed", "root is not squashed", "root squashing unknown: no file there is readable by root only"),
 		c.describeIDMaps(root),
 		describeAnswer(storage.HasXattrs(root, "security.capability"), "file capabilities", "no file capabilities (ping)", "file capabilities unknown"),
 		describeAnswer(storage.HasXattrs(root, "user.gojail"), "user xattrs", "no user xattrs", "user xattrs unknown"),

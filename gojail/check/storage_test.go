@@ -177,7 +177,7 @@ func TestRootClosedToRoot(t *testing.T) {
 	n := newGoodNode(t)
 	var found map[string]string
 	require.NoError(t, nstest.RunText(t, "closedRoot", n.dir, &found))
-	line := "FAIL  jail a: jail root " + n.root + ": permission denied; root of this node is not let in: if the storage squashes root, " +
+	line := "FAIL  jail a: jail root " + n.root + ": permission denied; root of this node has no access: if the storage squashes root, " +
 		"open the root and the directories above it to others (chmod 755); FUSE needs allow_other content="
 	assert.Equal(t, map[string]string{"root's": line + "false", "a user's": line + "true"}, found)
 }

@@ -54,7 +54,7 @@ func readKind(file io.ReaderAt, size int64) (kind, error) {
 
 func checkSquashfs(head []byte, size int64) error {
 	if major := binary.LittleEndian.Uint16(head[28:]); major != 4 {
-		return fmt.Errorf("is an image of squashfs %d, which Linux cannot mount; make it anew with mksquashfs 4.0 or later", major)
+		return fmt.Errorf("is an image of squashfs %d, which Linux cannot mount; create it with mksquashfs 4.0 or later", major)
 	}
 	used := binary.LittleEndian.Uint64(head[40:])
 	if used < squashfsSize {
@@ -64,7 +64,7 @@ func checkSquashfs(head []byte, size int64) error {
 		return err
 	}
 	if used > uint64(size)&^(sectorSize-1) {
-		return fmt.Errorf("does not end at a multiple of %d bytes; make it anew without -nopad", sectorSize)
+		return fmt.Errorf("does not end at a multiple of %d bytes; create it without -nopad", sectorSize)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func TestTwoNodes(t *testing.T) {
 
 	require.NoError(t, job.Process.Kill())
 	job.Wait()
-	assert.Equal(t, "job 17: the holder of its sandbox small has ended, and what the job still has is not known", s.said(t, a))
+	assert.Equal(t, "job 17: the holder of its sandbox small has ended, and which versions the job uses is unknown", s.said(t, a))
 	require.NoError(t, os.RemoveAll(a.state.JobDir("17")))
 	assert.Empty(t, s.said(t, a))
 }
@@ -163,12 +163,12 @@ func TestVersionByItsFile(t *testing.T) {
 		make func()
 		want string
 	}{
-		{func() {}, "job 17: cannot tell which version it has: cannot open .gojail.version in its root: no such file or directory"},
+		{func() {}, "job 17: cannot determine which version it has: cannot open .gojail.version in its root: no such file or directory"},
 		{func() { nstest.WriteFile(t, path, "7-image\n") }, "7-image job 17"},
-		{func() { require.NoError(t, os.Chown(path, 1000, 1000)) }, "job 17: cannot tell which version it has: .gojail.version in its root is not a file of root's"},
-		{func() { require.NoError(t, os.Remove(path)); require.NoError(t, os.Symlink("/etc/hostname", path)) }, "job 17: cannot tell which version it has: cannot open .gojail.version in its root: too many levels of symbolic links"},
-		{func() { require.NoError(t, os.Remove(path)); require.NoError(t, unix.Mkfifo(path, 0o644)) }, "job 17: cannot tell which version it has: .gojail.version in its root is not a file of root's"},
-		{func() { require.NoError(t, os.Remove(path)); nstest.WriteFile(t, path, strings.Repeat("x", 300)) }, "job 17: cannot tell which version it has: .gojail.version in its root names no version"},
+		{func() { require.NoError(t, os.Chown(path, 1000, 1000)) }, "job 17: cannot determine which version it has: .gojail.version in its root is not a file of root's"},
+		{func() { require.NoError(t, os.Remove(path)); require.NoError(t, os.Symlink("/etc/hostname", path)) }, "job 17: cannot determine which version it has: cannot open .gojail.version in its root: too many levels of symbolic links"},
+		{func() { require.NoError(t, os.Remove(path)); require.NoError(t, unix.Mkfifo(path, 0o644)) }, "job 17: cannot determine which version it has: .gojail.version in its root is not a file of root's"},
+		{func() { require.NoError(t, os.Remove(path)); nstest.WriteFile(t, path, strings.Repeat("x", 300)) }, "job 17: cannot determine which version it has: .gojail.version in its root names no version"},
 	} {
 		test.make()
 		assert.Equal(t, test.want, s.said(t, n))

@@ -183,7 +183,7 @@ func (f *finder) addJobs() error {
 		}
 		for _, r := range records {
 			if jail := r.Jail(); !r.Alive && f.isStored(jail) {
-				f.addUnknown("job %s: the holder of its sandbox %s has ended, and what the job still has is not known", id, r.Name)
+				f.addUnknown("job %s: the holder of its sandbox %s has ended, and which versions the job uses is unknown", id, r.Name)
 			} else if r.Alive {
 				f.addProcess(r, jail, "job "+id, false)
 			}

@@ -34,7 +34,7 @@ func (f *finder) addProcess(r state.Record, jail, by string, known bool) {
 	case version != "":
 		f.addUse(version, by)
 	case f.isStored(jail) && !known:
-		f.addUnknown("%s: cannot tell which version it has: %v", by, err)
+		f.addUnknown("%s: cannot determine which version it has: %v", by, err)
 	}
 }
 

@@ -118,7 +118,7 @@ func (e *missingTargetError) Error() string {
 // Remedy returns what to do about a jail's missing mount targets.
 func Remedy(jail string, image bool) string {
 	if image {
-		return "create it in the tree that the image is made of, and make the image anew: gojail init --tree DIR " + jail
+		return "create it in the tree that the image is made of, and create the image again: gojail init --tree DIR " + jail
 	}
 	return "create it once with: gojail init " + jail
 }

@@ -55,7 +55,7 @@ func ParseSource(text string) (Source, error) {
 		s.rest = full
 		return s, err
 	}
-	return Source{}, fmt.Errorf("%q is no source of a jail; write one of: %s", text, strings.Join(forms, ", "))
+	return Source{}, fmt.Errorf("%q is not a source of a jail; write one of: %s", text, strings.Join(forms, ", "))
 }
 
 // Options select the image, and the ways to reach a registry.

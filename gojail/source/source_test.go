@@ -78,7 +78,7 @@ func readNames(t *testing.T, text string, options Options) (*Image, []string, er
 func TestParseSource(t *testing.T) {
 	for _, bad := range []string{"", "debian", "oci:", "oci::tag", "docker:debian", "/dir", "tar:-", "debootstrap:--help", "docker://-x"} {
 		_, err := ParseSource(bad)
-		require.ErrorContains(t, err, "is no source of a jail; write one of: oci:DIR[:TAG], ", bad)
+		require.ErrorContains(t, err, "is not a source of a jail; write one of: oci:DIR[:TAG], ", bad)
 	}
 	s, err := ParseSource("oci:/images/x:v1:2")
 	require.NoError(t, err)
@@ -488,5 +488,5 @@ func FuzzTarBlobs(f *testing.F) {
 func ExampleParseSource() {
 	_, err := ParseSource("debian:13")
 	fmt.Println(err)
-	// Output: "debian:13" is no source of a jail; write one of: oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:TAG], docker://REGISTRY/NAME[:TAG|@DIGEST], dir:DIR, tar:FILE, debootstrap:SUITE
+	// Output: "debian:13" is not a source of a jail; write one of: oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:TAG], docker://REGISTRY/NAME[:TAG|@DIGEST], dir:DIR, tar:FILE, debootstrap:SUITE
 }

@@ -38,7 +38,7 @@ func OpenState(path string) (*State, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("the state directory %s is not a directory; remove it", path)
 	case st.Uid != 0 || info.Mode().Perm()&0o022 != 0:
-		return nil, fmt.Errorf("the state directory %s can be written by others than root; make it root's, mode 0700", path)
+		return nil, fmt.Errorf("the state directory %s can be written by others than root; run: chown root %[1]s; chmod 700 %[1]s", path)
 	}
 	return &State{path}, nil
 }

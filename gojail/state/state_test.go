@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,11 +41,11 @@ func TestOpenState(t *testing.T) {
 	for name, want := range map[string]string{
 		"link":   "is not a directory; remove it",
 		"file":   "is not a directory; remove it",
-		"open":   "can be written by others than root; make it root's, mode 0700",
-		"theirs": "can be written by others than root; make it root's, mode 0700",
+		"open":   "can be written by others than root; run: chown root PATH; chmod 700 PATH",
+		"theirs": "can be written by others than root; run: chown root PATH; chmod 700 PATH",
 	} {
 		_, err := OpenState(filepath.Join(dir, name))
-		assert.EqualError(t, err, "the state directory "+filepath.Join(dir, name)+" "+want)
+		assert.EqualError(t, err, "the state directory "+filepath.Join(dir, name)+" "+strings.ReplaceAll(want, "PATH", filepath.Join(dir, name)))
 	}
 	_, err = OpenState(dir + "/no/such")
 	assert.EqualError(t, err, "cannot create the state directory "+dir+"/no/such: no such file or directory")

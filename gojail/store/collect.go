@@ -62,7 +62,7 @@ func (j *Jail) listSpared(keep int) (versions []*Version, spared map[string]stri
 			break
 		}
 		if !was(v.file) {
-			spared[v.file] = "it is newer than the current one, and has not been in use yet"
+			spared[v.file] = "it is newer than the current one, and was not in use yet"
 		}
 	}
 	for _, file := range order {
@@ -104,7 +104,7 @@ func (u *Survey) Refuse(j *Jail, v *Version) error {
 		return fmt.Errorf("in use on %s", joinReasons(used))
 	}
 	if len(doubts) > 0 {
-		return fmt.Errorf("cannot tell whether it is in use: %s", joinReasons(doubts))
+		return fmt.Errorf("cannot determine whether it is in use: %s", joinReasons(doubts))
 	}
 	return nil
 }

@@ -144,32 +144,32 @@ func TestRefusal(t *testing.T) {
 		write func(*testing.T, *Jail)
 		want  string // "": not in use
 	}{
-		"nothing is known": {nil, func(*testing.T, *Jail) {}, "no node has ever said what it uses"},
+		"nothing is known": {nil, func(*testing.T, *Jail) {}, "no node has ever written a lease"},
 		"nobody uses it": {up("n1", "n2"), func(t *testing.T, j *Jail) {
 			j.lease(t, "n1", 2*time.Second)
 			j.lease(t, "n2", 2*time.Second, Use{"2", "job 1"})
 		}, ""},
-		"one node has no lease": {up("n1", "n2"), func(t *testing.T, j *Jail) { j.lease(t, "n1", 2*time.Second) }, "node n2 has never said what it uses; run gojail sweep there"},
+		"one node has no lease": {up("n1", "n2"), func(t *testing.T, j *Jail) { j.lease(t, "n1", 2*time.Second) }, "node n2 has never written a lease; run gojail sweep there"},
 		"it is off":             {[]Node{{Name: "n1"}, {Name: "n2", Off: true}}, func(t *testing.T, j *Jail) { j.lease(t, "n1", 2*time.Second) }, ""},
 		"in use": {up("n1"), func(t *testing.T, j *Jail) {
 			j.lease(t, "n1", 2*time.Second, Use{"1", "job 1"}, Use{"1", "template of jail a"})
 		}, "in use on n1 (job 1, template of jail a)"},
 		"in use on a node that Slurm does not know": {up("n1"), func(t *testing.T, j *Jail) { j.lease(t, "n1", 2*time.Second); j.lease(t, "n3", 0, Use{"1", "job 1"}) }, "in use on n3 (job 1)"},
-		"asked before the switch":                   {up("n1"), func(t *testing.T, j *Jail) { j.lease(t, "n1", 0) }, "node n1 has not said what it uses since the last switch; wait, or run gojail sweep there"},
+		"asked before the switch":                   {up("n1"), func(t *testing.T, j *Jail) { j.lease(t, "n1", 0) }, "node n1 has not written a lease since the last switch; wait, or run gojail sweep there"},
 		"the node sees no switch": {up("n1"), func(t *testing.T, j *Jail) {
 			l := j.lease(t, "n1", 2*time.Second)
 			l.Current = map[string]string{"debian": "1"}
 			require.NoError(t, j.store().WriteLease(l))
-		}, "in use on n1 (sees no switch yet)"},
+		}, "in use on n1 (has not seen the switch yet)"},
 		"unknown": {up("n1"), func(t *testing.T, j *Jail) {
 			l := j.lease(t, "n1", 2*time.Second)
 			l.Unknown = []string{"job 5: why"}
 			require.NoError(t, j.store().WriteLease(l))
-		}, "cannot tell whether it is in use: node n1: job 5: why"},
+		}, "cannot determine whether it is in use: node n1: job 5: why"},
 		"expired, gone":         {nil, func(t *testing.T, j *Jail) { j.lease(t, "n1", old, Use{"1", "job 1"}); j.lease(t, "n2", 2*time.Second) }, ""},
 		"expired, down":         {[]Node{{Name: "n1", Down: true}}, func(t *testing.T, j *Jail) { j.lease(t, "n1", old, Use{"1", "job 1"}) }, ""},
 		"expired, in use, up":   {up("n1"), func(t *testing.T, j *Jail) { j.lease(t, "n1", old, Use{"1", "job 1"}) }, "in use on n1 (job 1)"},
-		"expired, up":           {up("n1"), func(t *testing.T, j *Jail) { j.lease(t, "n1", old) }, "node n1 is up and has not said what it uses for 25h0m0s"},
+		"expired, up":           {up("n1"), func(t *testing.T, j *Jail) { j.lease(t, "n1", old) }, "node n1 is up and has not written a lease for 25h0m0s"},
 		"a clock that is ahead": {up("n1"), func(t *testing.T, j *Jail) { j.lease(t, "n1", time.Hour) }, "node n1: its clock is "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestCollect(t *testing.T) {
 		}
 		return strings.Join(words, "\n")
 	}
-	const rollback, fresh = ": kept for a rollback (--keep)", ": it is newer than the current one, and has not been in use yet"
+	const rollback, fresh = ": kept for a rollback (--keep)", ": it is newer than the current one, and was not in use yet"
 	assert.Equal(t, "0\n1\n2"+rollback+"\n3"+rollback+"\n4: in use on n1 (job 7)\n6"+fresh+"\n7"+fresh, collect(2), "2 and 3 were current last")
 	assert.Equal(t, "2 3 4 [5] 6 7", j.state(t))
 	j.mustBeClean(t)
@@ -236,7 +236,7 @@ func TestCollect(t *testing.T) {
 	j.lease(t, "n1", 0)
 	_, err := j.SwitchTo(ctx, "7", "me")
 	require.NoError(t, err)
-	assert.Contains(t, collect(0), "5: cannot tell whether it is in use: node n1 has not said what it uses since the last switch", "it may have begun with any version")
+	assert.Contains(t, collect(0), "5: cannot determine whether it is in use: node n1 has not written a lease since the last switch", "it may have begun with any version")
 	j.lease(t, "n1", 2*time.Second)
 	assert.Equal(t, "4\n5\n6", collect(0), "6 was passed over")
 	assert.Equal(t, "[7]", j.state(t))

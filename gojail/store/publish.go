@@ -59,7 +59,7 @@ func (j *Jail) Remove(ctx context.Context, id string, check func(*Version) error
 			return fmt.Errorf("cannot move version %s away: %w", v.Version, err)
 		}
 		if err := wholefile.Sync(j.path(versionsDir)); err != nil {
-			return fmt.Errorf("cannot write to the disk that version %s is gone: %w", v.Version, err)
+			return fmt.Errorf("cannot write the removal of version %s to the disk: %w", v.Version, err)
 		}
 		return j.removeOrphanRecords()
 	})

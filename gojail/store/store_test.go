@@ -97,7 +97,7 @@ func TestPublishSwitchAndRollback(t *testing.T) {
 	j := newJail(t)
 	ctx := context.Background()
 	_, err := j.Rollback(ctx, "me")
-	require.EqualError(t, err, "jail debian has no version before the current one; choose one with: gojail jail switch debian VERSION")
+	require.EqualError(t, err, "jail debian has no previous version; choose one with: gojail jail switch debian VERSION")
 	_, err = j.SwitchTo(ctx, "", "me")
 	require.EqualError(t, err, "jail debian has no version; build one with: gojail jail build debian --from SOURCE")
 	j.mustPublish(t, "1", "2", "3")

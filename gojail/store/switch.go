@@ -93,7 +93,7 @@ func (j *Jail) Rollback(ctx context.Context, by string) (moved Moved, err error)
 			}
 		}
 		if to == "" {
-			return fmt.Errorf("jail %s has no version before the current one; choose one with: gojail jail switch %s VERSION", j.Name, j.Name)
+			return fmt.Errorf("jail %s has no previous version; choose one with: gojail jail switch %s VERSION", j.Name, j.Name)
 		}
 		moved, err = j.switchLink(history, switching{To: to, From: from, Rollback: true, By: by})
 		return err

@@ -63,18 +63,18 @@ func (s *Store) Survey(nodes []Node, expiry time.Duration) (*Survey, error) {
 			u.leases = append(u.leases, l)
 		case known && !n.Off && !n.Down:
 			u.leases = append(u.leases, l)
-			u.doubts = append(u.doubts, fmt.Sprintf("node %s is up and has not said what it uses for %v; run gojail sweep there", l.Node, age.Round(time.Minute)))
+			u.doubts = append(u.doubts, fmt.Sprintf("node %s is up and has not written a lease for %v; run gojail sweep there", l.Node, age.Round(time.Minute)))
 		default:
 			u.gone = append(u.gone, l)
 		}
 	}
 	for _, n := range nodes {
 		if !has[n.Name] && !n.Off {
-			u.doubts = append(u.doubts, fmt.Sprintf("node %s has never said what it uses; run gojail sweep there", n.Name))
+			u.doubts = append(u.doubts, fmt.Sprintf("node %s has never written a lease; run gojail sweep there", n.Name))
 		}
 	}
 	if len(leases)+len(damaged)+len(nodes) == 0 {
-		u.doubts = append(u.doubts, "no node has ever said what it uses; run gojail sweep on the nodes")
+		u.doubts = append(u.doubts, "no node has ever written a lease; run gojail sweep on the nodes")
 	}
 	return u, nil
 }
@@ -148,7 +148,7 @@ func (u *Survey) findUses(j *Jail, v *Version) (used, doubts []string) {
 	used = u.Users(v)
 	for _, l := range u.leases {
 		if l.Current[j.Name] == v.file {
-			used = append(used, l.Node+" (sees no switch yet)")
+			used = append(used, l.Node+" (has not seen the switch yet)")
 		}
 	}
 	if len(used) > 0 {
@@ -165,7 +165,7 @@ func (u *Survey) findUses(j *Jail, v *Version) (used, doubts []string) {
 			doubts = append(doubts, fmt.Sprintf("node %s: %s", l.Node, why))
 		}
 		if !l.Asked.After(since) {
-			doubts = append(doubts, fmt.Sprintf("node %s has not said what it uses since the last switch%s; wait, or run gojail sweep there", l.Node, u.describeMargin()))
+			doubts = append(doubts, fmt.Sprintf("node %s has not written a lease since the last switch%s; wait, or run gojail sweep there", l.Node, u.describeMargin()))
 		}
 	}
 	return nil, doubts

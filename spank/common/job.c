@@ -134,7 +134,7 @@ static int connect_to_zygote(const struct node *node, const struct jail *jail, i
 		if (attempt > 1 && zygote_replace(node, jail, &zygote, until, fault) < 0)
 			return -1;
 	}
-	return fault_set(fault, "the zygote of jail \"%s\" ends on each request; ask your administrator",
+	return fault_set(fault, "the zygote of jail \"%s\" ended each time a sandbox was requested; ask your administrator to run: gojail check",
 			 jail->name);
 }
 
@@ -146,7 +146,7 @@ static int add_namespace(const struct record *of, const char *kind, uint32_t fla
 	int fd = open_namespace(process, kind);
 
 	if (fd < 0)
-		return fault_set(fault, "the job's %s namespace ended at this moment; try again", kind);
+		return fault_set(fault, "the job's %s namespace has just ended; try again", kind);
 	return add_tree(trees, &request->ntrees, fd, kind, flag, fault);
 }
 
@@ -242,7 +242,7 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, fault);
 	}
 	if (asked == ZYGOTE_GONE)
-		return fault_set(fault, "the zygote of jail \"%s\" ends on each request; ask your administrator",
+		return fault_set(fault, "the zygote of jail \"%s\" ended each time a sandbox was requested; ask your administrator to run: gojail check",
 				 jail->name);
 	if (asked < 0)
 		return NOT_MADE;

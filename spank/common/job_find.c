@@ -65,7 +65,7 @@ int job_find_net(const char *state, const struct sandbox_spec *spec, struct reco
 	if (strcmp(key, net->key) == 0)
 		return 0;
 	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
-				"name the same ones, or start another job",
+				"use the same rails, or start another job",
 			 spec->net);
 }
 
@@ -130,7 +130,7 @@ static bool has_text(int dir, const char *name, const char *text)
 	return got == (ssize_t)strlen(text) && memcmp(have, text, (size_t)got) == 0;
 }
 
-#define OTHERS_TEXT "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"
+#define OTHERS_TEXT "a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail sweep"
 
 bool job_has_owner(int job, uid_t uid)
 {

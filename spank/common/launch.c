@@ -166,7 +166,7 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 
 	if (launch->untrusted) {
 		launch_free(launch);
-		return fault_set(fault, "%s/%s is not root's alone; ask your administrator to run: chown root %s/%s; chmod go-w %s/%s",
+		return fault_set(fault, "%s/%s can be changed by others than root; ask your administrator to run: chown root %s/%s; chmod go-w %s/%s",
 				 node->libdir, launch->untrusted, node->libdir, launch->untrusted, node->libdir, launch->untrusted);
 	}
 	if (launch->overflow || pipe2(pipefd, O_CLOEXEC) < 0) {

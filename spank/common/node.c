@@ -104,6 +104,6 @@ int node_check_state(const struct node *node, struct fault *fault)
 			return fault_set(fault, "cannot create the state directory %s: %m; ask your administrator", node->state);
 	}
 	if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022))
-		return fault_set(fault, "the state directory %s is not root's alone; ask your administrator", node->state);
+		return fault_set(fault, "the state directory %s can be changed by others than root; ask your administrator to run: gojail check", node->state);
 	return 0;
 }

@@ -106,7 +106,7 @@ static int open_jobs(const char *scratch, struct fault *fault)
 		return fault_set(fault, "cannot open the scratch directory %s: %s; ask your administrator", path,
 				 strerror(errno));
 	if (st.st_uid != 0 || (st.st_mode & 022))
-		return fault_set(fault, "the scratch directory %s is not root's alone; ask your administrator", path);
+		return fault_set(fault, "the scratch directory %s can be changed by others than root; ask your administrator to run: gojail check", path);
 	int open = jobs;
 	jobs = -1;
 	return open;
@@ -161,7 +161,7 @@ int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job,
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", scratch, name);
 	snprintf(below, sizeof(below), "%s/%s", name, part->name);
 	if (is_others(jobs, name, uid))
-		return fault_set(fault, "another user's job of this number has left %s on this node; "
+		return fault_set(fault, "a job of another user with the same id left %s on this node; "
 					"ask your administrator to run: gojail sweep",
 				 path);
 	/* Noted first, so that the end of the job finds it whatever happens here. */

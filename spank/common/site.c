@@ -113,7 +113,7 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 	write_identity(&st, text, size);
 	/* Go judged the file; a user who may write its directory can put another one there at any time. */
 	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
-		return fault_set(fault, "the directory %s of the configuration is not root's alone; "
+		return fault_set(fault, "the directory %s of the configuration can be changed by others than root; "
 					"ask your administrator to run: chown root %s; chmod go-w %s",
 				 directory, directory, directory);
 	return 0;
@@ -135,7 +135,7 @@ static enum site_state site_read(struct site *site, const struct node *node, str
 		return STALE;
 	/* The state directory is root's; a site file that is not was not written by us. */
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022) || st.st_size > GOJAIL_SITE_MAX) {
-		fault_set(fault, "%s is not a file of root's alone; ask your administrator to remove it", path);
+		fault_set(fault, "%s is not a file that only root can change; ask your administrator to remove it", path);
 		return FAILED;
 	}
 	site->text = malloc((size_t)st.st_size + 1);

@@ -18,7 +18,7 @@
 #define KEEPER_STUCK (-3) /* the keeper has not read the request: it is stopped, or hangs in the kernel */
 #define READING_MS 1000   /* time in which a keeper reads a request: it has no other work */
 #define DOES_NOT_ANSWER "jail \"%s\": the process that asks its storage does not answer; ask your administrator"
-#define ENDS_ON_EACH_REQUEST "the keeper of jail \"%s\" ends on each request; ask your administrator"
+#define KEEPER_ENDS "the keeper of jail \"%s\" ended each time it was asked about the storage; ask your administrator to run: gojail check"
 
 /* Reports whether the storage has answered within the last second, by the time of a file that the keeper sets (include/gojail.h). */
 static bool is_fresh(const struct node *node, const char *jail)
@@ -123,7 +123,7 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 			return -1;
 		}
 	}
-	return fault_set_silent(fault, ENDS_ON_EACH_REQUEST, jail->name);
+	return fault_set_silent(fault, KEEPER_ENDS, jail->name);
 }
 
 /* Finds or starts another keeper after one that did not reply. Returns 0, or -1 with a fault. */
@@ -162,5 +162,5 @@ int storage_await(const struct node *node, const struct jail *jail, int64_t unti
 			return other.silent ? -1 : 0;
 		}
 	}
-	return fault_set_silent(fault, ENDS_ON_EACH_REQUEST, jail->name);
+	return fault_set_silent(fault, KEEPER_ENDS, jail->name);
 }

@@ -55,7 +55,7 @@ static int prepare(char **argv, struct node *node, struct fault *fault)
 	bool enter = verb_is_enter(argv[1]);
 
 	if (locate(node) < 0)
-		return fault_set(fault, "cannot find out where gojail-launcher is: %s", strerror(errno));
+		return fault_set(fault, "cannot determine the path of gojail-launcher: %s", strerror(errno));
 	if (enter && prepare_enter(argv, node, fault) < 0)
 		return -1;
 	if (library_open(node->libdir, argv + 1) < 0)

@@ -138,7 +138,7 @@ static int receive_descriptors(const struct origin *origin, int socket, int firs
 		if (!clock_await(socket, until))
 			return origin_set_silent(origin, remotes[i].place, fault);
 		if (scm_receive(socket, &what, &fd) != 1)
-			return fault_set(fault, "cannot open %s: the process that was to do that ended", remotes[i].place);
+			return fault_set(fault, "cannot open %s: the process that opens it ended", remotes[i].place);
 		if (fd < 0)
 			continue;
 		remotes[i].stale = what == STALE ? clock_ms() : 0;

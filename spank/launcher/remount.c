@@ -311,7 +311,7 @@ int open_template_mount(const char *path, struct fault *fault)
 	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic_of(path) && is_mount_point(fd))
 		return fd;
 	if (fd < 0)
-		return fault_set(fault, "cannot open %s of the jail: %s; is its storage well? See: gojail check", path, strerror(errno));
+		return fault_set(fault, "cannot open %s of the jail: %s; does its storage work? See: gojail check", path, strerror(errno));
 	close_fd(&fd);
 	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
 				"Run: gojail reload",

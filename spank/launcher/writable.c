@@ -129,11 +129,11 @@ int mount_root(const struct gojail_request *request, const struct gojail_tree *t
 	if (old >= 0 && (disk || memory >= 0))
 		made = mount_overlay(overlay, disk ? disk->fd : memory, old);
 	if (made < 0 && errno == EBUSY)
-		return fault_set(fault, "writable: processes of an earlier sandbox of this job live on and have its changes to the jail's root, which two "
-					"sandboxes cannot have: end the job's other steps (scancel JOB.STEP), or start another job");
+		return fault_set(fault, "writable: processes of an earlier sandbox of this job still run and use its changes to the jail's root, which one "
+					"sandbox at a time can use: end the job's other steps (scancel JOB.STEP), or start another job");
 	if (made < 0)
 		return fault_set(fault, "writable: cannot mount an overlay of the jail's root: %s; overlayfs may not accept its file system or that of "
-					"scratch, which the kernel's log tells: ask your administrator",
+					"scratch, see the kernel's log: ask your administrator",
 				 strerror(errno));
 	return remount_root(made, false, fault);
 }

@@ -177,6 +177,6 @@ void epilog_sweep(const struct node *node)
 
 	launch_prepare(&launch, node, "boot", clock_ms() + BOOT_MS);
 	if (launch.untrusted)
-		slurm_error("gojail: %s/%s is not root's alone: nothing of earlier jobs is removed", node->libdir, launch.untrusted);
+		slurm_error("gojail: %s/%s can be changed by others than root: nothing of earlier jobs is removed", node->libdir, launch.untrusted);
 	launch_detached(&launch);
 }

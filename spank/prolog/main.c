@@ -32,7 +32,7 @@ __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	fputs("gojail: no job starts on this node: ", stderr);
+	fputs("gojail: this node cannot start jobs: ", stderr);
 	vfprintf(stderr, format, args);
 	fputc('\n', stderr);
 	va_end(args);
@@ -66,7 +66,7 @@ int main(void)
 	if (stat(plugin, &stack.plugin) < 0)
 		return refuse("%s: %s; install gojail's plugin for this release of Slurm", plugin, strerror(errno));
 	if (!slurm_conf || slurm_conf[0] != '/')
-		return refuse("SLURM_CONF is no absolute path; this is a Prolog for slurm.conf, which slurmd runs");
+		return refuse("SLURM_CONF is not an absolute path; slurmd runs this program as Prolog of slurm.conf, and sets it");
 	if (find_plugstack(slurm_conf, conf, sizeof(conf)) < 0)
 		return refuse("cannot read %s, or a file that it includes: %s", slurm_conf, strerror(errno));
 	plugstack_read(&stack, conf);

@@ -17,7 +17,7 @@ int account_read(struct account *account, uid_t uid, const struct session_rules 
 	const char *slash;
 
 	if (!found)
-		return fault_set(fault, "the node knows no user %u: %s", (unsigned)uid, error ? strerror(error) : "there is no such account");
+		return fault_set(fault, "cannot find the account of user %u on this node: %s", (unsigned)uid, error ? strerror(error) : "there is no such account");
 	slash = strrchr(found->pw_shell, '/');
 	if (found->pw_shell[0] != '/' || strcmp(slash + 1, GOJAIL_SESSION) == 0)
 		found->pw_shell = (char *)(uintptr_t)rules->shell;

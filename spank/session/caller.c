@@ -93,7 +93,7 @@ int caller_read(struct caller *caller, struct fault *fault)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
 			return fault_set(fault, "cannot open /dev/null: %s", strerror(errno));
 	if (syscall(SYS_close_range, 3, ~0u, 0) < 0 || chdir("/") < 0)
-		return fault_set(fault, "cannot leave what is the caller's: %s", strerror(errno));
+		return fault_set(fault, "cannot close the caller's descriptors, or leave its directory: %s", strerror(errno));
 	for (int i = 0; i < RLIM_NLIMITS; i++)
 		if (getrlimit((__rlimit_resource_t)i, &caller->limits[i]) < 0)
 			return fault_set(fault, "cannot read the limits: %s", strerror(errno));

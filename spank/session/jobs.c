@@ -127,7 +127,7 @@ int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct
 	struct record holder;
 
 	if (dir < 0 || sandbox_open_recorded(sandbox, dir, choice->name, &holder, fault) < 0 || holder.uid != uid)
-		return fault_set(fault, "job %s ended at this moment", choice->job);
+		return fault_set(fault, "job %s has just ended", choice->job);
 	if (!has_root(choice->name))
 		return 0;
 	sandbox->user = record_get_fd(&holder, sandbox->holder, GOJAIL_USER_FD);

@@ -97,7 +97,7 @@ static void run_in_sandbox(struct session *session, char **argv, int terminal, i
 	if (wait_begin_session(terminal, fault) < 0 || enter_sandbox(sandbox, fault) < 0)
 		return;
 	if (poll(&gone, 1, 0) != 0) {
-		fault_set(fault, "job %s ended at this moment", session->choice.job);
+		fault_set(fault, "job %s has just ended", session->choice.job);
 		return;
 	}
 	if ((session->jail.scope && domain_enter(domain, fault) < 0) ||
@@ -156,7 +156,7 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	child = fork_into(session->sandbox.pid);
 	if (child < 0) {
 		/* ENOMEM: process 1 of the PID namespace has ended (pid_namespaces(7)). */
-		fault_set(fault, "cannot start the session in job %s: %s", session->choice.job, errno == ENOMEM ? "it ended at this moment" : strerror(errno));
+		fault_set(fault, "cannot start the session in job %s: %s", session->choice.job, errno == ENOMEM ? "it has just ended" : strerror(errno));
 		return;
 	}
 	if (child == 0) {
@@ -209,7 +209,7 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	else if (found == 0 && site->session.node_without_job)
 		stay_on_node(session, argv, fault);
 	else if (found == 0)
-		fault_set(fault, "you have no job in a jail on this node; start one, or a step of it here, then come again");
+		fault_set(fault, "you have no job in a jail on this node; start a job, or a step of your job, on this node and connect again");
 }
 
 int main(int argc, char **argv)

@@ -46,7 +46,7 @@ static bool has_node_mounts(int proc)
 int place_check(struct fault *fault)
 {
 	if (geteuid() != 0)
-		return fault_set(fault, GOJAIL_SESSION " runs without the rights of root; ask your administrator: it must be set-user-ID root, "
+		return fault_set(fault, GOJAIL_SESSION " does not run as root; ask your administrator: it must be set-user-ID root, "
 						       "on a file system without nosuid");
 	scoped_fd proc = open_node_proc(fault);
 	if (proc < 0)
@@ -81,10 +81,10 @@ static int find_libdir(struct node *node, struct fault *fault)
 	ssize_t length = readlink("/proc/self/exe", node->libdir, sizeof(node->libdir) - 1);
 
 	if (length <= 0 || length == (ssize_t)sizeof(node->libdir) - 1)
-		return fault_set(fault, "cannot find out where " GOJAIL_SESSION " is: %s", strerror(errno));
+		return fault_set(fault, "cannot determine the path of " GOJAIL_SESSION ": %s", strerror(errno));
 	node->libdir[length] = '\0';
 	if (!only_root_can_replace(node->libdir))
-		return fault_set(fault, "%s, or a directory above it, is not root's alone; ask your administrator", node->libdir);
+		return fault_set(fault, "%s, or a directory above it, can be changed by others than root; ask your administrator to run: gojail check", node->libdir);
 	*strrchr(node->libdir, '/') = '\0';
 	return 0;
 }
@@ -113,7 +113,7 @@ int place_find(struct node *node, struct fault *fault)
 		return -1;
 	if (lstat(GOJAIL_SESSION_CONFIG, &st) == 0) {
 		if (!only_root_can_replace(GOJAIL_SESSION_CONFIG) || read_small(AT_FDCWD, GOJAIL_SESSION_CONFIG, text, sizeof(text)) < 0)
-			return fault_set(fault, GOJAIL_SESSION_CONFIG " is not a file of root's alone, or cannot be read; ask your administrator");
+			return fault_set(fault, GOJAIL_SESSION_CONFIG " is not a file that only root can change, or cannot be read; ask your administrator to run: gojail check");
 	} else if (errno != ENOENT) {
 		return fault_set(fault, GOJAIL_SESSION_CONFIG ": %s; ask your administrator", strerror(errno));
 	}

@@ -56,7 +56,7 @@ static const char *find_shell(const struct account *account)
 	const char *shell = find_program(shells);
 
 	if (shell && strcmp(shell, account->shell))
-		dprintf(STDERR_FILENO, "gojail: there is no %s here; starting %s\n", account->shell, shell);
+		dprintf(STDERR_FILENO, "gojail: the jail has no %s; starting %s\n", account->shell, shell);
 	return shell;
 }
 
@@ -79,7 +79,7 @@ static char *find_sftp(char *command, struct fault *fault)
 	free(word);
 	server = find_program(servers);
 	if (!server)
-		fault_set(fault, "sftp: there is no sftp-server here; ask your administrator to install openssh-sftp-server in the jail, or use scp -O or rsync");
+		fault_set(fault, "sftp: the jail has no sftp-server; ask your administrator to install openssh-sftp-server in the jail, or use scp -O or rsync");
 	else if (asprintf(&found, "%s%s", server, command + length) < 0)
 		found = NULL;
 	return found;
@@ -103,7 +103,7 @@ void shell_execute(const struct program *program, const struct account *account,
 	char name[GOJAIL_PATH_MAX + 1] = "-", *command[] = {name + 1, (char *)(uintptr_t) "-c", (char *)(uintptr_t)original, NULL}, **argv = command;
 
 	if (!shell) {
-		fault_set(fault, "there is no shell here: neither %s nor /bin/sh", account->shell);
+		fault_set(fault, "the jail has no shell: neither %s nor /bin/sh", account->shell);
 		return;
 	}
 	if (set_environment(program, account, caller, shell, fault) < 0)

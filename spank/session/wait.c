@@ -41,10 +41,10 @@ int wait_release_terminal(void)
 int wait_begin_session(int terminal, struct fault *fault)
 {
 	if (setsid() < 0)
-		return fault_set(fault, "cannot begin a session: %s", strerror(errno));
+		return fault_set(fault, "cannot create a session (setsid): %s", strerror(errno));
 	/* 0: a terminal that another session controls is not taken. EIO: the connection has ended. */
 	if (terminal >= 0 && ioctl(terminal, TIOCSCTTY, 0) < 0 && errno != EIO)
-		return fault_set(fault, "cannot take the terminal: %s", strerror(errno));
+		return fault_set(fault, "cannot make the terminal the controlling one: %s", strerror(errno));
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static int become_user(const struct caller *caller, int link, struct fault *faul
 	signals = signalfd(-1, &all, SFD_CLOEXEC);
 	if (link < 0 || signals < 0 || (signals != SIGNALS && dup3(signals, SIGNALS, O_CLOEXEC) < 0) || dup3(link, LINK, O_CLOEXEC) < 0 ||
 	    syscall(SYS_close_range, SIGNALS + 1, ~0u, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return fault_set(fault, "cannot give up the rights of root: %s", strerror(errno));
+		return fault_set(fault, "cannot drop the privileges of root: %s", strerror(errno));
 	return caller_become(caller, fault);
 }
 

@@ -74,12 +74,12 @@ func TestRootIsTheNodesOnly(t *testing.T) {
 	s.installHarasser(t)
 	require.Zero(t, s.Root("sh", "-ec", "mkdir /srv/mine; chown alice: /srv/mine; ln "+program+" /srv/mine/gojail-session; cp -p "+program+" /srv/copy").Code)
 	t.Cleanup(func() { s.Root("rm", "-r", "/srv/mine", "/srv/copy") })
-	requireRefused(t, "/srv/mine/gojail-session, or a directory above it, is not root's alone", s.runAsAlice("/srv/mine/gojail-session -c \"$W\""))
+	requireRefused(t, "/srv/mine/gojail-session, or a directory above it, can be changed by others than root", s.runAsAlice("/srv/mine/gojail-session -c \"$W\""))
 	require.Zero(t, s.Root("rm", "/srv/mine/gojail-session").Code)
 	require.Zero(t, s.Root("chmod", "755", "/srv/copy").Code)
-	requireRefused(t, "gojail-session runs without the rights of root", s.runAsAlice("/srv/copy -c \"$W\""))
-	requireRefused(t, "gojail-session runs without the rights of root", s.runAsAlice("/harass traced $P -c \"$W\""))
-	requireRefused(t, "gojail-session runs without the rights of root", s.runAsAlice("setpriv --no-new-privs $P -c \"$W\""))
+	requireRefused(t, "gojail-session does not run as root", s.runAsAlice("/srv/copy -c \"$W\""))
+	requireRefused(t, "gojail-session does not run as root", s.runAsAlice("/harass traced $P -c \"$W\""))
+	requireRefused(t, "gojail-session does not run as root", s.runAsAlice("setpriv --no-new-privs $P -c \"$W\""))
 	requireRefused(t, "gojail-session runs in a user namespace", s.runAsAlice("unshare -Ur $P -c \"$W\""))
 	requireRefused(t, "gojail-session runs in another mount namespace", s.Root("unshare", "-m", "setpriv", "--reuid=5001", "--regid=5001", "--clear-groups", program, "-c", where))
 }
@@ -93,7 +93,7 @@ func TestSessionFromAJail(t *testing.T) {
 		os.Remove(inside)
 		os.RemoveAll(s.Path("/srv/jails/other/etc/gojail"))
 	})
-	for jail, why := range map[string]string{"lax": "in another mount namespace", "laxpid": "in another mount namespace", "other": "without the rights of root"} {
+	for jail, why := range map[string]string{"lax": "in another mount namespace", "laxpid": "in another mount namespace", "other": "does not run as root"} {
 		r := s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail="+jail, "/opt/gojail-session", "-c", where)
 		assert.Empty(t, r.Stdout, "%s: %v", jail, r)
 		assert.Contains(t, r.Stderr, "gojail: gojail-session runs "+why, "%s: %v", jail, r)
@@ -106,13 +106,13 @@ func TestConfigurationOfOthers(t *testing.T) {
 	s.startJob(t, harness.Alice, "--jail=debian")
 	const conf = "/etc/gojail/session.conf"
 	for why, script := range map[string]string{
-		conf + " is not a file of root's alone": "chmod 666 " + conf,
-		conf + " is not a file":                 "mv " + conf + " /tmp/conf; ln -s /tmp/conf " + conf,
-		conf + `: unknown line "stat=/x"`:       "echo stat=/x >>" + conf,
-		conf + `: unknown line "node=../x"`:     "echo node=../x >>" + conf,
-		"plugstack.conf: config= and state=":    "echo config=x >>" + conf,
-		"the state directory /run/gojail/n1":    "chmod 777 /run/gojail/n1",
-		program + ", or a directory above":      "chmod 777 " + filepath.Dir(program),
+		conf + " is not a file that only root can change": "chmod 666 " + conf,
+		conf + " is not a file":                           "mv " + conf + " /tmp/conf; ln -s /tmp/conf " + conf,
+		conf + `: unknown line "stat=/x"`:                 "echo stat=/x >>" + conf,
+		conf + `: unknown line "node=../x"`:               "echo node=../x >>" + conf,
+		"plugstack.conf: config= and state=":              "echo config=x >>" + conf,
+		"the state directory /run/gojail/n1":              "chmod 777 /run/gojail/n1",
+		program + ", or a directory above":                "chmod 777 " + filepath.Dir(program),
 	} {
 		require.Zero(t, s.Root("sh", "-ec", "cp "+conf+" /root/conf; "+script).Code)
 		r := s.runAsAlice("$P -c \"$W\"")

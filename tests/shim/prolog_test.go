@@ -65,7 +65,7 @@ func TestProlog(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(libDir, "spank_gojail.so"), nil, 0o644))
 	text, err = run("slurm.conf")
 	assert.Error(t, err)
-	assert.Contains(t, text, "SLURM_CONF is no absolute path")
+	assert.Contains(t, text, "SLURM_CONF is not an absolute path")
 	for name, test := range prologCases {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

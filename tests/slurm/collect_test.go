@@ -34,7 +34,7 @@ func TestCollectionWhileAJobRuns(t *testing.T) {
 	sees(t, c, "second\n")
 	time.Sleep(1100 * time.Millisecond) // a lease counts if it is a second newer than the switch
 
-	const doubt = "cannot tell whether it is in use"
+	const doubt = "cannot determine whether it is in use"
 	assert.Contains(t, jailCommand(t, c, "gc", "--keep", "0"), "kept version "+first+" of jail debian: ")
 	for _, node := range harness.Nodes {
 		require.Zero(t, c.Gojail(node, "sweep").Code)

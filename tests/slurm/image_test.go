@@ -149,7 +149,7 @@ func TestImageThatIsRefused(t *testing.T) {
 		assert.Empty(t, listLoopDevices(t, c, "squashfs"))
 	}
 	makeImage(t, c, "squashfs", false)
-	says("create it in the tree that the image is made of, and make the image anew: gojail init --tree DIR image")
+	says("create it in the tree that the image is made of, and create the image again: gojail init --tree DIR image")
 	makeImage(t, c, "squashfs", true)
 	require.NoError(t, os.Chown(image, 5001, 5001))
 	says("jail root /srv/jails/image.squashfs cannot be trusted: /srv/jails/image.squashfs: belongs to uid 5001 and not to root")

@@ -29,9 +29,9 @@ func TestNumberOfAnotherUsersJob(t *testing.T) {
 	const sandbox, scratch = "/run/gojail/n1/jobs/NUMBER", "/var/lib/gojail/n1/jobs/NUMBER"
 	for _, left := range []struct{ name, make, why string }{
 		{"sandbox", "mkdir -p -m 700 " + sandbox + " && echo 5002 >" + sandbox + "/.uid",
-			"another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep"},
+			"a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail sweep"},
 		{"scratch", "mkdir -p " + scratch + " && cd " + scratch + " && echo secret >file && chmod 644 file && chown -R bob .",
-			"another user's job of this number has left " + scratch + " on this node; ask your administrator to run: gojail sweep"},
+			"a job of another user with the same id left " + scratch + " on this node; ask your administrator to run: gojail sweep"},
 	} {
 		for _, how := range []string{"srun", "sbatch"} {
 			t.Run(left.name+", "+how, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestSandboxOfAnotherUsersJob(t *testing.T) {
 	require.NotEqual(t, string(alices), bobs)
 	require.NoError(t, os.WriteFile(record, []byte(bobs), 0o600))
 	r := step("echo ran")
-	requireRefused(t, "another user's job of this number has left its sandbox on this node; ask your administrator to run: gojail sweep", r)
+	requireRefused(t, "a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail sweep", r)
 	assert.NotContains(t, r.Stdout, "ran")
 	require.NoError(t, os.WriteFile(record, alices, 0o600))
 	requireOutput(t, "debian", step("cat "+marker))

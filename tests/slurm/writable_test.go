@@ -97,7 +97,7 @@ func TestWritableRootOfTasksWithoutHolder(t *testing.T) {
 
 	r := step("cat /var/tmp/file")
 	assert.NotZero(t, r.Code)
-	assert.Contains(t, r.Stderr, "writable: processes of an earlier sandbox of this job live on and have its changes to the jail's root", r)
+	assert.Contains(t, r.Stderr, "writable: processes of an earlier sandbox of this job still run and use its changes to the jail's root", r)
 	runAsRoot(t, c, "touch /var/lib/gojail/n1/jobs/"+id+"/tmp/end")
 	r = <-done
 	assert.Zero(t, r.Code, r)

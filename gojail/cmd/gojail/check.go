@@ -107,7 +107,7 @@ func (n *localNode) checkInChild(report func(check.Finding)) error {
 		read.SetReadDeadline(time.Now().Add(checkSilence))
 		switch err := findings.Decode(&f); {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("the checks found nothing more for %v: does the storage of slurm.conf, of the state directory or of scratch hang?", checkSilence)
+			return fmt.Errorf("the checks made no progress for %v: does the storage of slurm.conf, of the state directory or of scratch hang?", checkSilence)
 		case err != nil:
 			return fmt.Errorf("the process of the checks ended before its last finding: %w", err)
 		case f == check.Finding{}:

@@ -28,7 +28,7 @@ func newJailEditCommand(j *jailCommand) *cobra.Command {
 		Short: "Make a new version of a changed copy of the current one",
 		Long: `Copies the current version, runs a shell or a command in a sandbox of the copy, as
 root and on the node's network, and makes the copy a new version if it ends with
-0. Otherwise the copy is thrown away. The current version and its jobs are not
+0. Otherwise the copy is removed. The current version and its jobs are not
 touched; no job gets the new version before "gojail jail switch".
 
 The sandbox is that of "gojail run", with a writable root. The version keeps the

@@ -38,9 +38,9 @@ those that a rollback goes to, then the newest.
 
 Each node writes to the store what its templates and jobs use: its lease. A
 version is removed if each node wrote a lease after the last switch, and none
-names it. Where a node that Slurm knows has not, nothing is removed, and the node
-is named; "gojail sweep" there writes one. A lease that is older than --expire
-counts as none, unless Slurm says that the node is up.`,
+names it. If a node that Slurm knows has not, nothing is removed, and the node is
+printed; "gojail sweep" on that node writes one. A lease that is older than --expire
+counts as none, unless Slurm reports that the node is up.`,
 		Example: `  gojail jail gc
   gojail jail gc debian --keep 0
   gojail jail gc --except login[1-2] --json | jq '.jails[].removed'`,

@@ -40,8 +40,8 @@ func newJailLsCommand(j *jailCommand) *cobra.Command {
 version or a switch of another node when its attribute cache expires, within 60 s
 by default (acdirmax).
 
-NODES and JOBS count who uses a version, as the nodes wrote last; --json has their
-names. Nodes whose lease is older than a day do not count.`,
+NODES and JOBS count what uses a version according to the leases of the nodes;
+--json has their names. Leases older than a day do not count.`,
 		Example: `  gojail jail ls
   gojail jail ls debian --json | jq '.jails[].versions[].digest'`,
 		Args:              cobra.MaximumNArgs(1),

@@ -28,8 +28,8 @@ type nodesFlags struct {
 
 func (f *nodesFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.except, "except", "", "nodes of Slurm that have no jails of this store, such as login[1-2]")
-	cmd.Flags().BoolVar(&f.noSlurm, "no-slurm", false, "do not ask Slurm which nodes there are: only those that have a lease count")
-	cmd.Flags().DurationVar(&f.expiry, "expire", store.DefaultExpiry, "how old the lease of a node may be that Slurm does not say is up")
+	cmd.Flags().BoolVar(&f.noSlurm, "no-slurm", false, "do not ask Slurm for its nodes: only nodes with a lease count")
+	cmd.Flags().DurationVar(&f.expiry, "expire", store.DefaultExpiry, "maximum age of a lease, unless Slurm reports that its node is up")
 }
 
 // sinfoPlaces are the possible paths of Slurm's sinfo. PATH is not used.
@@ -56,14 +56,14 @@ func (j *jailCommand) listNodes(ctx context.Context, f *nodesFlags) ([]store.Nod
 	}
 	i := slices.IndexFunc(sinfoPlaces, func(path string) bool { _, err := os.Stat(path); return err == nil })
 	if i < 0 {
-		return nil, fmt.Errorf("cannot ask Slurm which nodes there are: no sinfo on this machine; run it on a node that has it, or give --no-slurm where each node that uses the store has written its lease")
+		return nil, fmt.Errorf("cannot ask Slurm for its nodes: this machine has no sinfo; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease")
 	}
 	ctx, cancel := context.WithTimeout(ctx, sinfoTimeout)
 	defer cancel()
 	text, err := command.Run(ctx, command.Command{Path: sinfoPlaces[i], Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"},
 		Env: slurmconf.Environment(filepath.Join(c.Slurm.Conf, "slurm.conf"))})
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask Slurm which nodes there are: %w; give --no-slurm where each node that uses the store has written its lease", err)
+		return nil, fmt.Errorf("cannot ask Slurm for its nodes: %w; give --no-slurm if each node that uses the store has written its lease", err)
 	}
 	var nodes []store.Node
 	for _, n := range parseNodes(text) {

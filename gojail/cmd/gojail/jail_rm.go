@@ -16,10 +16,9 @@ func newJailRmCommand(j *jailCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm NAME VERSION",
 		Short: "Remove a version of a jail",
-		Long: `Removes a version that is not current and that no node and no job uses. What is in
-use, and what cannot be told, is as with "gojail jail gc". With --force nothing is
-asked: a node that still has the version, for new steps or for running jobs, loses
-its files.`,
+		Long: `Removes a version that is not current and that no node and no job uses, which is
+determined as by "gojail jail gc". With --force it is not determined: a node that
+still has the version, for new steps or for running jobs, loses its files.`,
 		Example:           `  gojail jail rm debian 20261124-152301-3f2a9c1d`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: j.completeStored,

@@ -21,7 +21,7 @@ func newJailSwitchCommand(j *jailCommand) *cobra.Command {
 The beginning of its name is enough. Running jobs keep the version they have.
 On NFS a node sees the switch within 60 s by default (acdirmax).
 
-It prints which nodes have the version before, by what they wrote last.`,
+It prints which nodes still have the previous version, according to their leases.`,
 		Example: `  gojail jail switch debian
   gojail jail switch debian 20261124-1523`,
 		Args:              cobra.RangeArgs(1, 2),
@@ -41,10 +41,9 @@ It prints which nodes have the version before, by what they wrote last.`,
 func newJailRollbackCommand(j *jailCommand) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rollback NAME",
-		Short: "Switch back to the version before",
+		Short: "Switch back to the previous version",
 		Long: `Makes the version current that was current before the last switch. A second
-rollback goes one version further back. Versions that were removed are passed
-over.`,
+rollback goes one version further back. Removed versions are skipped.`,
 		Example:           `  gojail jail rollback debian`,
 		Args:              takeOneArgument("the name of a jail"),
 		ValidArgsFunction: j.completeStored,

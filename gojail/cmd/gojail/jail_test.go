@@ -92,12 +92,12 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 
 	assert.Equal(t, "jail debian: version "+list[0]+" is current, it was "+list[1]+"\n", s.must(t, "jail", "rollback", "debian"))
 	_, err = s.gojail("jail", "rollback", "debian")
-	require.EqualError(t, err, "jail debian has no version before the current one; choose one with: gojail jail switch debian VERSION")
+	require.EqualError(t, err, "jail debian has no previous version; choose one with: gojail jail switch debian VERSION")
 
 	_, err = s.gojail("jail", "rm", "debian", list[0], "--force")
 	require.EqualError(t, err, "version "+list[0]+" is the current one of jail debian; switch to another one first")
 	_, err = s.gojail("jail", "rm", "debian", list[1], "--no-slurm")
-	require.EqualError(t, err, "version "+list[1]+" is not removed: cannot tell whether it is in use: no node has ever said what it uses; run gojail sweep on the nodes; --force removes it nevertheless")
+	require.EqualError(t, err, "version "+list[1]+" is not removed: cannot determine whether it is in use: no node has ever written a lease; run gojail sweep on the nodes; --force removes it nevertheless")
 	assert.Equal(t, "removed version "+list[1]+" of jail debian\n", s.must(t, "jail", "rm", "debian", list[1], "--force"))
 
 	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/passwd"), []byte("x"), 0o644))
@@ -123,7 +123,7 @@ func TestJailGC(t *testing.T) {
 	require.EqualError(t, err, "--keep -1: must not be negative")
 	_, err = s.gojail("jail", "gc", "--expire", "5m")
 	require.EqualError(t, err, "--expire 5m0s: must be at least 1h, within which each node writes its lease again")
-	doubt := "cannot tell whether it is in use: no node has ever said what it uses; run gojail sweep on the nodes\n"
+	doubt := "cannot determine whether it is in use: no node has ever written a lease; run gojail sweep on the nodes\n"
 	assert.Equal(t, "kept version "+list[0]+" of jail debian: "+doubt+"kept version "+list[1]+" of jail debian: kept for a rollback (--keep)\n",
 		s.must(t, "jail", "gc", "debian", "--no-slurm", "--keep", "1"))
 

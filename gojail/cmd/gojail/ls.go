@@ -69,12 +69,12 @@ Then it lists the jails that are assembled on this node (their zygotes):
   unknown   the configuration cannot be read; see gojail check
   gone      the zygote has ended; the next job reassembles the jail
 
-and what has become of its root since, which the jail's keeper answers:
+and the state of its root, as the jail's keeper reports it:
   ok        the path of the root leads to this tree, and the storage answers
   switched  the path leads to another tree; the next job reassembles the jail
   stale     a mount is gone for good; the next job reassembles the jail
-  failed    no job starts, --json says why
-  silent    likewise: the storage does not answer`,
+  failed    jobs fail to start; --json has the reason
+  silent    jobs fail to start: the storage does not answer`,
 		Example: `  gojail ls
   gojail ls --json | jq '.sandboxes[].job'`,
 		Args: takeNoArgument("it lists all jobs and jails"),

@@ -100,7 +100,7 @@ func openMaster(root *os.File) (int, error) {
 		return -1, err
 	}
 	if fs.Type != unix.DEVPTS_SUPER_MAGIC {
-		return -1, errors.New("it is no terminal of the node's (devpts)")
+		return -1, errors.New("it is not a terminal of the node (devpts)")
 	}
 	return unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 }
