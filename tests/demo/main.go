@@ -127,7 +127,7 @@ var scenes = []scene{
 		user: "alice", args: []string{"srun", "--jail=debian", "cat", "/etc/motd"}, goesOn: true, expects: "changed\n"},
 	{says: "which it can tell to the job that began before:",
 		user: "alice", args: []string{"srun", "--jail=debian", "touch", "switched"}},
-	{says: "that one had its own version to the end.",
+	{says: "the running job kept its version until it ended.",
 		user: "root", args: []string{"cat", "/srv" + longOutput}, expects: "as built\nas built\n"},
 	{says: "The way back is one command.",
 		user: "root", args: []string{"gojail", "jail", "rollback", "debian"}},
