@@ -91,8 +91,8 @@ func (s *site) node(t *testing.T, name string) *testNode {
 	return &testNode{opened, c, j}
 }
 
-// stay starts a process whose root is a directory.
-func stay(t *testing.T, root string) *exec.Cmd {
+// startInRoot starts a process whose root is a directory.
+func startInRoot(t *testing.T, root string) *exec.Cmd {
 	t.Helper()
 	cmd := nstest.Command("stay", root)
 	require.NoError(t, cmd.Start())
@@ -104,16 +104,16 @@ func stay(t *testing.T, root string) *exec.Cmd {
 	return cmd
 }
 
-// holds adds a record of a process with that root to the state directory.
-func (n *testNode) holds(t *testing.T, path, root string) *exec.Cmd {
+// addHolder adds a record of a process with that root to the state directory.
+func (n *testNode) addHolder(t *testing.T, path, root string) *exec.Cmd {
 	t.Helper()
-	cmd := stay(t, root)
+	cmd := startInRoot(t, root)
 	statetest.AddRecord(t, n.state, path, statetest.RecordOf(t, cmd.Process.Pid))
 	return cmd
 }
 
-// said returns what a node's lease says, after the node has written it.
-func (s *site) said(t *testing.T, n *testNode) string {
+// readLease returns the uses and unknowns of a node's lease, after the node has written it.
+func (s *site) readLease(t *testing.T, n *testNode) string {
 	t.Helper()
 	require.NoError(t, Refresh(context.Background(), n.state, n.config, true))
 	leases, damaged, err := s.store.Leases()
@@ -138,19 +138,19 @@ func (s *site) version(id string) string { return filepath.Join(s.dir, "debian/v
 func TestTwoNodes(t *testing.T) {
 	s := newSite(t)
 	a, b := s.node(t, "a"), s.node(t, "b")
-	assert.Empty(t, s.said(t, a))
-	assert.Empty(t, s.said(t, b))
-	job := a.holds(t, "jobs/17/small", s.version("1"))
-	a.holds(t, "jobs/18/plain", t.TempDir())
-	b.holds(t, "jails/small/zygote", s.version("2"))
-	assert.Equal(t, "1 job 17", s.said(t, a), "recognised by device and inode; a root elsewhere is no use")
-	assert.Equal(t, "2 template of jail small", s.said(t, b))
+	assert.Empty(t, s.readLease(t, a))
+	assert.Empty(t, s.readLease(t, b))
+	job := a.addHolder(t, "jobs/17/small", s.version("1"))
+	a.addHolder(t, "jobs/18/plain", t.TempDir())
+	b.addHolder(t, "jails/small/zygote", s.version("2"))
+	assert.Equal(t, "1 job 17", s.readLease(t, a), "recognised by device and inode; a root elsewhere is no use")
+	assert.Equal(t, "2 template of jail small", s.readLease(t, b))
 
 	require.NoError(t, job.Process.Kill())
 	job.Wait()
-	assert.Equal(t, "job 17: the holder of its sandbox small has ended, and which versions the job uses is unknown", s.said(t, a))
+	assert.Equal(t, "job 17: the holder of its sandbox small has ended, and which versions the job uses is unknown", s.readLease(t, a))
 	require.NoError(t, os.RemoveAll(a.state.JobDir("17")))
-	assert.Empty(t, s.said(t, a))
+	assert.Empty(t, s.readLease(t, a))
 }
 
 func TestVersionByItsFile(t *testing.T) {
@@ -158,7 +158,7 @@ func TestVersionByItsFile(t *testing.T) {
 	n := s.node(t, "a")
 	root := t.TempDir()
 	path := filepath.Join(root, ".gojail.version")
-	n.holds(t, "jobs/17/small", root)
+	n.addHolder(t, "jobs/17/small", root)
 	for _, test := range []struct {
 		make func()
 		want string
@@ -171,7 +171,7 @@ func TestVersionByItsFile(t *testing.T) {
 		{func() { require.NoError(t, os.Remove(path)); nstest.WriteFile(t, path, strings.Repeat("x", 300)) }, "job 17: cannot determine which version it has: .gojail.version in its root names no version"},
 	} {
 		test.make()
-		assert.Equal(t, test.want, s.said(t, n))
+		assert.Equal(t, test.want, s.readLease(t, n))
 	}
 }
 
@@ -192,14 +192,14 @@ func TestTemplateThatIsBeingMade(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 7, root)
-	assert.Equal(t, "1 template of jail small\n2 template of jail small", s.said(t, n), "switched meanwhile: it may be either")
+	assert.Equal(t, "1 template of jail small\n2 template of jail small", s.readLease(t, n), "switched meanwhile: it may be either")
 	lock.Close()
-	assert.Empty(t, s.said(t, n), "its launcher was killed")
+	assert.Empty(t, s.readLease(t, n), "its launcher was killed")
 
 	_, err = Around(n.state, n.config, n.jail, func() (int, error) { return -1, errors.New("no root") })
 	require.EqualError(t, err, "no root")
-	n.holds(t, "jails/small/zygote", s.version("2"))
-	assert.Equal(t, "2 template of jail small", s.said(t, n))
+	n.addHolder(t, "jails/small/zygote", s.version("2"))
+	assert.Equal(t, "2 template of jail small", s.readLease(t, n))
 }
 
 func TestLeaseFailsNoJob(t *testing.T) {
@@ -236,7 +236,7 @@ func TestLeaseIsWrittenWhenSomethingChanged(t *testing.T) {
 	s.switchTo(t, "2")
 	third := asked(false)
 	assert.NotEqual(t, second, third, "the node sees another current version")
-	n.holds(t, "jobs/17/small", s.version("1"))
+	n.addHolder(t, "jobs/17/small", s.version("1"))
 	assert.NotEqual(t, third, asked(false))
 	require.NoError(t, os.WriteFile(filepath.Join(n.state.Path(), leaseFile), []byte("{"), 0o600))
 	asked(false) // what is damaged is replaced
@@ -247,7 +247,7 @@ func TestConfiguredVersionIsInUse(t *testing.T) {
 	n := s.node(t, "a")
 	n.config.Jails["fixed"] = &config.Jail{Name: "fixed", Root: s.version("3.squashfs")}
 	n.config.Jails["path"] = &config.Jail{Name: "path", Root: filepath.Join(s.dir, "debian/current")}
-	assert.Equal(t, "3 root of jail fixed", s.said(t, n))
+	assert.Equal(t, "3 root of jail fixed", s.readLease(t, n))
 }
 
 // TestStepThatIsBeingBuilt covers a step that has a holder which has no record yet: it may use any version.
@@ -257,7 +257,7 @@ func TestStepThatIsBeingBuilt(t *testing.T) {
 	require.NoError(t, os.MkdirAll(n.state.JobDir("17"), 0o700))
 	lock, err := filelock.Try(filepath.Join(n.state.JobDir("17"), contract.LockFile))
 	require.NoError(t, err)
-	assert.Equal(t, "job 17: a step is being built", s.said(t, n))
+	assert.Equal(t, "job 17: a step is being built", s.readLease(t, n))
 	lock.Close()
-	assert.Empty(t, s.said(t, n))
+	assert.Empty(t, s.readLease(t, n))
 }

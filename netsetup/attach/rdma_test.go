@@ -31,8 +31,8 @@ type fakeRDMA struct {
 	ib       bool
 	moves    []string
 	asked    atomic.Int32 // for GIDs
-	refuses  error        // what a move back ends with
-	exchange bool         // the interface is made anew by a move, under another name
+	refuses  error        // the error of a move back
+	exchange bool         // a move creates the interface again, under another name
 }
 
 func (n *node) withRDMA(ib bool) *fakeRDMA {

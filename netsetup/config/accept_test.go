@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// Files that look like the rejected ones, but are valid.
+// TestParseAccepts parses valid files that look like the rejected ones.
 func TestParseAccepts(t *testing.T) {
 	for name, text := range map[string]string{
 		"127 partitions":        manyRails(127),

@@ -49,7 +49,7 @@ func TestExample(t *testing.T) {
 	assert.Equal(t, exampleWant, b.String())
 }
 
-// Keys that are commented out must be valid as well, and those called defaults must be the defaults.
+// TestExampleWithAllKeys requires that keys that are commented out are valid, and that those called defaults are the defaults.
 func TestExampleWithAllKeys(t *testing.T) {
 	text, err := os.ReadFile(examplePath)
 	require.NoError(t, err)

@@ -27,23 +27,23 @@ func TestNodeConf(t *testing.T) {
 	assert.ErrorContains(t, err, "run `gojail vf apply` first")
 }
 
-// shown is what scontrol --oneliner show node prints of a node, in part.
-func shown(features, gres string) string {
+// formatNode returns a part of what scontrol --oneliner show node prints of a node.
+func formatNode(features, gres string) string {
 	return "NodeName=n1 Arch=x86_64 CPUTot=2 AvailableFeatures=" + features + " ActiveFeatures=x Gres=" + gres + " NodeAddr=n1 State=IDLE \n"
 }
 
 func TestParseNode(t *testing.T) {
-	c, err := ParseNode(shown("a,b", "gpu:h100:4(S:0-1),nic:rail0:2,lic,tmp:12G"), "n1")
+	c, err := ParseNode(formatNode("a,b", "gpu:h100:4(S:0-1),nic:rail0:2,lic,tmp:12G"), "n1")
 	require.NoError(t, err)
 	assert.Equal(t, NodeConf{[]typedCount{{"gpu:h100", 4}, {"nic:rail0", 2}, {"lic", 1}, {"tmp:12G", 1}}, []string{"a", "b"}}, c)
-	c, err = ParseNode(shown("(null)", "(null)"), "n1")
+	c, err = ParseNode(formatNode("(null)", "(null)"), "n1")
 	require.NoError(t, err)
 	assert.Empty(t, c.String())
-	for _, bad := range []string{"", "Node n1 not found", shown("a", "b") + shown("a", "b")} {
+	for _, bad := range []string{"", "Node n1 not found", formatNode("a", "b") + formatNode("a", "b")} {
 		_, err = ParseNode(bad, "n1")
 		assert.ErrorContains(t, err, "did not show exactly the node n1", bad)
 	}
-	_, err = ParseNode(shown("a", "b"), "n2")
+	_, err = ParseNode(formatNode("a", "b"), "n2")
 	assert.Error(t, err)
 }
 
@@ -64,7 +64,7 @@ func TestCompare(t *testing.T) {
 			"has 0 of gpu:a100, slurmctld expects 4 and makes the node INVAL", "slurmctld does not know the feature jail-x",
 		}},
 	} {
-		known, err := ParseNode(shown(c.features, c.gres), "n1")
+		known, err := ParseNode(formatNode(c.features, c.gres), "n1")
 		require.NoError(t, err)
 		assert.Equal(t, c.want, own.Compare(known), c.gres)
 	}
