@@ -93,20 +93,26 @@ const (
 // jail.
 const CacheLink = "conf-cache"
 
+// OwnDir is the directory of gojail's own files in a jail, a file system of the node.
+const OwnDir = "/run/gojail"
+
+// CommandInJail is the gojail command for users, in a jail.
+const CommandInJail = OwnDir + "/bin/gojail"
+
 // CacheInJail is the directory of the slurm.conf that slurmd fetched, in a jail.
-const CacheInJail = "/run/gojail/slurm"
+const CacheInJail = OwnDir + "/slurm"
 
 // OptionalDir names, in a template, the files that root of a range may install; GOJAIL_OPTIONAL in
 // include/gojail.h.
-const OptionalDir = "/run/gojail/optional"
+const OptionalDir = OwnDir + "/optional"
 
 // AccountsDir contains, in a template, the node's account files; GOJAIL_ACCOUNTS in include/gojail.h.
-const AccountsDir = "/run/gojail/node"
+const AccountsDir = OwnDir + "/node"
 
 // CDIDir contains the libraries and programs of a jail's CDI devices. It lies in the jail's /run, a file
 // system of the node, and its path is the same on every node and with every driver, so that a jail's
 // ld.so.cache may name it.
-const CDIDir = "/run/gojail/cdi"
+const CDIDir = OwnDir + "/cdi"
 
 // Projects of the quota on a job's /tmp (include/gojail.h).
 const (

@@ -16,6 +16,7 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // addProcess adds the version that is the root of a process. If the version cannot be recognised, the jail may come from
@@ -48,8 +49,8 @@ func (f *finder) recognise(root int) (string, error) {
 	if file := f.roots[store.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}]; file != "" {
 		return file, nil
 	}
-	fd, err := unix.Openat2(root, contract.VersionFile, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
+	fd, err := rootpath.Open(root, contract.VersionFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK,
+		unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_BENEATH)
 	if err != nil {
 		return "", fmt.Errorf("cannot open %s in its root: %w", contract.VersionFile, err)
 	}

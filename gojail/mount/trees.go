@@ -87,13 +87,11 @@ func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Cre
 // openSource opens a source as the user, who must be able to read it.
 func openSource(path string, who Credentials) (int, error) {
 	// O_DIRECTORY first: it triggers automounts.
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	need := uint32(unix.R_OK | unix.X_OK)
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	fd, err := rootpath.Open(unix.AT_FDCWD, path, unix.O_PATH|unix.O_DIRECTORY, unix.RESOLVE_NO_MAGICLINKS)
 	if err == unix.ENOTDIR {
-		how.Flags &^= unix.O_DIRECTORY
 		need = unix.R_OK
-		fd, err = unix.Openat2(unix.AT_FDCWD, path, &how)
+		fd, err = rootpath.Open(unix.AT_FDCWD, path, unix.O_PATH, unix.RESOLVE_NO_MAGICLINKS)
 	}
 	if err != nil {
 		return -1, explainUserError(path, who, err)

@@ -58,7 +58,7 @@ func planKernelMounts(j *config.Jail) []specs.Mount {
 func planRunMounts() []specs.Mount {
 	return []specs.Mount{
 		Tmpfs("/run", "ro", "mode=755", "nosuid", "nodev"),
-		Tmpfs("/run/gojail", "ro", "mode=755", "nosuid", "nodev"),
+		Tmpfs(contract.OwnDir, "ro", "mode=755", "nosuid", "nodev"),
 	}
 }
 
@@ -160,7 +160,7 @@ func planCommandMounts(facts *node.HostFacts) []specs.Mount {
 	if facts.Command == "" {
 		return nil
 	}
-	m := Bind("/run/gojail/bin/gojail", hostReadonly...)
+	m := Bind(contract.CommandInJail, hostReadonly...)
 	m.Source = facts.Command
 	return []specs.Mount{m}
 }

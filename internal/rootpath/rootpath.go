@@ -42,15 +42,16 @@ const InRoot = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 
 // OpenBeneath opens path below dir as a path descriptor (O_PATH).
 func OpenBeneath(dir int, path string, resolve uint64) (int, error) {
-	return openat2(dir, path, unix.O_PATH, resolve)
+	return Open(dir, path, unix.O_PATH, resolve)
 }
 
 // OpenInRoot opens a path as a process with that root would.
 func OpenInRoot(root int, path string, flags uint64) (int, error) {
-	return openat2(root, path, flags, InRoot)
+	return Open(root, path, flags, InRoot)
 }
 
-func openat2(dir int, path string, flags, resolve uint64) (int, error) {
+// Open opens path below dir, unix.AT_FDCWD for the current one, with openat2(2).
+func Open(dir int, path string, flags, resolve uint64) (int, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
 	fd, err := -1, error(unix.EAGAIN)
 	// The kernel returns EAGAIN when a rename or a mount happened meanwhile, anywhere.
@@ -78,7 +79,7 @@ func Exists(path string) bool {
 
 // OpenDirectory opens the directory name in dir for reading.
 func OpenDirectory(dir int, name string, resolve uint64) (*os.File, error) {
-	fd, err := openat2(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, resolve)
+	fd, err := Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, resolve)
 	if err != nil {
 		return nil, err
 	}
