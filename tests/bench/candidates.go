@@ -17,6 +17,7 @@ const (
 	heldFile  = "/run/bench.held" // pid of the process in setns' namespace
 	jailRoot  = "/srv/jails/debian"
 	shimPath  = harness.Prefix + "/lib/gojail/spank_gojail.so"
+	otherDir  = "/opt/other" // the other version of gojail
 	stateDir  = "/run/gojail/%n"
 	jailsName = "debian"
 )
@@ -58,6 +59,10 @@ func listCandidates() []candidate {
 	}
 }
 
+// otherVersion is another version of gojail, with the same configuration.
+var otherVersion = candidate{name: "other", about: "the version of gojail that -other names, as gojail", jailed: true, gojail: true, own: true,
+	plugin: otherDir + "/spank_gojail.so state=" + stateDir, options: []string{"--jail=" + jailsName}}
+
 // isolated are jails that differ in what they keep from the tasks, as gojail.toml has it.
 var isolated = []struct{ name, about, config string }{
 	{"open", "nothing of it", off},
@@ -92,8 +97,16 @@ func formatConfig() string {
 }
 
 // chooseCandidates returns plain and the listed candidates. Without a list it returns those of the
-// comparison.
-func chooseCandidates(only, of string) ([]candidate, error) {
+// comparison. It adds the other version, if there is one.
+func chooseCandidates(only, of, other string) ([]candidate, error) {
+	list, err := chooseByName(only, of)
+	if err == nil && other != "" {
+		list = append(list, otherVersion)
+	}
+	return list, err
+}
+
+func chooseByName(only, of string) ([]candidate, error) {
 	all := append(listCandidates(), listIsolations()...)
 	if of == "isolation" && only == "" {
 		both := []string{"plain", "plain2", "gojail"}

@@ -29,7 +29,7 @@ type machine struct {
 }
 
 // startMachine builds the peers and starts the cluster with every node idle.
-func startMachine(chosen []candidate, cgroups bool) (*machine, error) {
+func startMachine(chosen []candidate, cgroups bool, other string) (*machine, error) {
 	repo, err := harness.Repository()
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func startMachine(chosen []candidate, cgroups bool) (*machine, error) {
 		m.clean()
 		return nil, err
 	}
-	steps := []func() error{m.buildPeers, m.makeView, m.startNodes, m.startStopwatch}
+	steps := []func() error{m.buildPeers, func() error { return m.installOther(other) }, m.makeView, m.startNodes, m.startStopwatch}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			m.stop()
@@ -85,6 +85,18 @@ func (m *machine) slurmConf(cgroups bool) map[string]string {
 		conf["ProctrackType"], conf["TaskPlugin"] = "proctrack/cgroup", "task/cgroup"
 	}
 	return conf
+}
+
+// installOther copies the other version's plugin, launcher and library into the machine.
+func (m *machine) installOther(repo string) error {
+	if repo == "" {
+		return nil
+	}
+	out, err := exec.Command("cp", "-a", filepath.Join(repo, "build/lib/gojail"), m.Path(otherDir)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("bench: -other %s: build it with make all: %w: %s", repo, err, out)
+	}
+	return nil
 }
 
 // buildPeers compiles peers/*.c into the machine.

@@ -24,6 +24,7 @@ type settings struct {
 	clusters   int
 	modes      []string
 	only, of   string
+	other      string // the repository of another version, built
 	file       string
 	seed       uint64
 	repetition int
@@ -37,6 +38,7 @@ func main() {
 	flag.IntVar(&s.clusters, "clusters", 4, "clusters, one after the other, that share the rounds")
 	flag.StringVar(&names, "mode", "first,job,later,batch,n64,memory,parts", "what to measure")
 	flag.StringVar(&s.only, "only", "", "candidates to measure beside plain, parted by commas (default all)")
+	flag.StringVar(&s.other, "other", "", "a repository with another version of gojail, built, that is measured as the candidate other")
 	flag.StringVar(&s.of, "of", "", "isolation: what each part of a job's isolation costs")
 	flag.BoolVar(&s.cgroups, "cgroups", false, "Slurm keeps jobs in cgroups (proctrack/cgroup, task/cgroup), as on most sites")
 	flag.StringVar(&s.file, "json", "", "write every sample to this file")
@@ -67,7 +69,7 @@ func runBench(ctx context.Context, s settings) error {
 	if s.clusters < 1 {
 		return fmt.Errorf("bench: -clusters %d: at least 1", s.clusters)
 	}
-	chosen, err := chooseCandidates(s.only, s.of)
+	chosen, err := chooseCandidates(s.only, s.of, s.other)
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func runBench(ctx context.Context, s settings) error {
 func measureCluster(ctx context.Context, s settings, chosen []candidate, number int, r *report, random *rand.Rand, say func(string)) error {
 	order := slices.Clone(chosen)
 	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	m, err := startMachine(order, s.cgroups)
+	m, err := startMachine(order, s.cgroups, s.other)
 	if err != nil {
 		return err
 	}

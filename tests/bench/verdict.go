@@ -49,6 +49,12 @@ var aims = []aim{
 var comparisons = []aim{
 	{"A/A: wall", "first", "plain2", "plain", wallTimes, math.Inf(1), ""},
 	{"A/A: node CPU", "first", "plain2", "plain", cpuTimes, math.Inf(1), ""},
+	{"first step: wall, against the other version", "first", "gojail", "other", wallTimes, math.Inf(1), ""},
+	{"first step: node CPU, against the other version", "first", "gojail", "other", cpuTimes, math.Inf(1), ""},
+	{"later step: wall, against the other version", "later", "gojail", "other", wallTimes, math.Inf(1), ""},
+	{"later step: node CPU, against the other version", "later", "gojail", "other", cpuTimes, math.Inf(1), ""},
+	{"A/A: later step, wall", "later", "plain2", "plain", wallTimes, math.Inf(1), ""},
+	{"A/A: later step, node CPU", "later", "plain2", "plain", cpuTimes, math.Inf(1), ""},
 	{"A/A: wall, 64 tasks", "n64", "plain2", "plain", wallTimes, math.Inf(1), ""},
 	{"first step: wall, against noop", "first", "gojail", "noop", wallTimes, math.Inf(1), ""},
 	{"first step: node CPU, against noop", "first", "gojail", "noop", cpuTimes, math.Inf(1), ""},

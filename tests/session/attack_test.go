@@ -93,10 +93,10 @@ func TestSessionFromAJail(t *testing.T) {
 		os.Remove(inside)
 		os.RemoveAll(s.Path("/srv/jails/other/etc/gojail"))
 	})
-	for jail, why := range map[string]string{"lax": "in another mount namespace", "laxpid": "in another mount namespace", "other": "does not run as root"} {
+	for jail, why := range map[string]string{"lax": "runs in another mount namespace", "laxpid": "runs in another mount namespace", "other": "does not run as root"} {
 		r := s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail="+jail, "/opt/gojail-session", "-c", where)
 		assert.Empty(t, r.Stdout, "%s: %v", jail, r)
-		assert.Contains(t, r.Stderr, "gojail: gojail-session runs "+why, "%s: %v", jail, r)
+		assert.Contains(t, r.Stderr, "gojail: gojail-session "+why, "%s: %v", jail, r)
 	}
 }
 
