@@ -128,6 +128,7 @@ type Host struct {
 	Settings  *Settings
 	SlurmConf string // path of slurm.conf; "": Slurm's default paths
 	Now       func() time.Time
+	DryRun    bool // a check that writes something for others does not
 	// Command runs a program with a minimal environment until ctx ends, and returns its
 	// standard output. Only checks in a Child may call it. An *exec.ExitError holds the exit
 	// code and the standard error.

@@ -230,6 +230,7 @@ type childHost struct {
 	Node      string          `json:"node"`
 	Settings  *check.Settings `json:"settings"`
 	SlurmConf string          `json:"slurm_conf"`
+	DryRun    bool            `json:"dry_run"`
 }
 
 // question is a request to run a check or to write a file.

@@ -33,7 +33,7 @@ func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 		return fmt.Errorf("this command is started by gojail-healthcheck itself, which requests checks on its standard input: %w", err)
 	}
 	answers := json.NewEncoder(out)
-	host := check.Host{Roots: to.Roots, Node: to.Node, Settings: to.Settings, SlurmConf: to.SlurmConf, Now: time.Now, Shared: &check.Shared{}}
+	host := check.Host{Roots: to.Roots, Node: to.Node, Settings: to.Settings, SlurmConf: to.SlurmConf, DryRun: to.DryRun, Now: time.Now, Shared: &check.Shared{}}
 	s := server{Service: service, host: host, lock: os.NewFile(uintptr(lock), "lock")}
 	for {
 		var q question

@@ -79,6 +79,10 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	assert.Equal(t, "nothing to create: jail stored has all its mount targets\n", s.must(t, "init", "--force", "stored"))
 	assert.Equal(t, "version "+list[0]+" of jail debian is as it was built\n", s.must(t, "jail", "verify", "debian"))
 
+	s.gojail("check")
+	leases, err := os.ReadDir(filepath.Join(store, ".nodes"))
+	require.NoError(t, err)
+	assert.Empty(t, leases, "check tells the store nothing")
 	layout := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"etc/", "etc/new=1"})})
 	s.must(t, "jail", "build", "debian", "--from", "oci:"+layout)
 	list, current = s.versions(t)

@@ -109,6 +109,26 @@ func TestDryRunLeavesNothing(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "n1.prom"))
 }
 
+// TestOnlyADryRunWritesNoLease: a run of the check of jails tells the store what the node uses.
+func TestOnlyADryRunWritesNoLease(t *testing.T) {
+	config, dir := site(t, "[jail]\nconfig = \"DIR/gojail.toml\"\nstate = \"DIR/jails\"\nlibdir = \"DIR\"\n"+only("jail"))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "store"), 0o755))
+	text := "default = \"a\"\nstore = \"" + dir + "/store\"\n[jail.a]\nroot = \"store:a\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "gojail.toml"), []byte(text), 0o644))
+	leases := func() []string {
+		found, err := filepath.Glob(filepath.Join(dir, "store/.nodes/n1*.json"))
+		require.NoError(t, err)
+		return found
+	}
+	_, _, err := call("--config", config, "--node", "n1", "--dry-run")
+	require.NoError(t, err)
+	assert.Empty(t, leases())
+	assert.NoDirExists(t, filepath.Join(dir, "store/.nodes"))
+	_, _, err = call("--config", config, "--node", "n1")
+	require.NoError(t, err)
+	assert.Len(t, leases(), 1)
+}
+
 func TestJSON(t *testing.T) {
 	config, _ := site(t, only("fs-mounted"))
 	out, _, err := call("--config", config, "--node", "n1", "--json")

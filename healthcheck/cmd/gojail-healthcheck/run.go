@@ -46,7 +46,7 @@ func (n *node) runHealthCheck(cmd *cobra.Command) error {
 	}
 	defer lock.Close()
 	runner := run.Runner{
-		Host:   check.Host{Roots: n.roots, Node: n.name, Settings: &c.Settings, SlurmConf: c.Slurm.Conf, Now: time.Now, Shared: &check.Shared{}},
+		Host:   check.Host{Roots: n.roots, Node: n.name, Settings: &c.Settings, SlurmConf: c.Slurm.Conf, DryRun: n.dry, Now: time.Now, Shared: &check.Shared{}},
 		Checks: c.SelectChecks(checks.All()),
 		Locks:  n.runDir,
 		Self:   []string{"/proc/self/exe", "child"},
