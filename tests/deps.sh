@@ -9,7 +9,7 @@ packages=(gcc make libc6-dev libslurm-dev libpmix-dev slurmctld slurmd slurm-cli
 	slurmdbd mariadb-server-core mariadb-client-core e2fsprogs xfsprogs btrfs-progs squashfs-tools erofs-utils xz-utils
 	openssh-server openssh-client rsync libpam-slurm-adopt pamtester
 	bindfs busybox-static strace
-	shellcheck clang-format codespell lintian rpm man-db mandoc fish zsh)
+	shellcheck clang-format codespell lintian rpm rpmlint man-db mandoc fish zsh)
 missing=()
 for package in "${packages[@]}"; do
 	if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then

@@ -17,6 +17,9 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
+// releases are the releases of Slurm that have a package, each with another one, whose package it refuses.
+var releases = map[string]string{"22.05": "24.11", "24.11": "26.05", "26.05": "22.05"}
+
 // run runs a program of the repository, and fails the test where it fails.
 func run(t *testing.T, env []string, args ...string) string {
 	t.Helper()
@@ -28,7 +31,8 @@ func run(t *testing.T, env []string, args ...string) string {
 }
 
 // build makes the packages of a kind in a new directory, below build/ as the compilers' paths are the same there.
-func build(t *testing.T, kind string) string {
+// It returns their paths, relative to the repository.
+func build(t *testing.T, kind string) []string {
 	t.Helper()
 	if why := harness.Missing(); why != "" {
 		t.Skip(why)
@@ -39,50 +43,49 @@ func build(t *testing.T, kind string) string {
 	dir, err := os.MkdirTemp("../../build", "packages-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	run(t, []string{"OUT=build/" + filepath.Base(dir)}, "packaging/build", kind, "24.11", "26.05")
-	return dir
-}
-
-// sums are the packages of a directory, by name.
-func sums(t *testing.T, dir, kind string) map[string]string {
-	t.Helper()
+	run(t, []string{"OUT=build/" + filepath.Base(dir)}, "packaging/build", kind)
 	files, err := filepath.Glob(dir + "/*." + kind)
 	require.NoError(t, err)
-	require.Len(t, files, 3)
-	all := map[string]string{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	require.Len(t, files, 1+len(releases))
+	for i, file := range files {
+		files[i], err = filepath.Rel("../..", file)
 		require.NoError(t, err)
-		all[filepath.Base(file)] = fmt.Sprintf("%x", sha256.Sum256(text))
 	}
-	return all
+	return files
+}
+
+// sumFiles returns the sums of files, by name.
+func sumFiles(t *testing.T, files []string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile("../../" + file)
+		require.NoError(t, err)
+		sums[filepath.Base(file)] = fmt.Sprintf("%x", sha256.Sum256(text))
+	}
+	return sums
 }
 
 // TestDeb: the same bytes from the same sources; installed, upgraded, removed and purged; nothing for lintian to say.
 func TestDeb(t *testing.T) {
-	first, second := build(t, "deb"), build(t, "deb")
-	assert.Equal(t, sums(t, first, "deb"), sums(t, second, "deb"))
-	assert.Contains(t, run(t, nil, "tests/packages/inside", "build/"+filepath.Base(first)), "\npassed\n")
-	debs, err := filepath.Glob(first + "/*.deb")
-	require.NoError(t, err)
-	for i := range debs {
-		debs[i] = "build/" + filepath.Base(first) + "/" + filepath.Base(debs[i])
+	debs := build(t, "deb")
+	assert.Equal(t, sumFiles(t, debs), sumFiles(t, build(t, "deb")))
+	for release, other := range releases {
+		t.Run(release, func(t *testing.T) {
+			run(t, nil, "tests/releases/make", release)
+			assert.Contains(t, run(t, nil, "tests/packages/inside", filepath.Dir(debs[0]), release, other), "\npassed\n")
+		})
 	}
 	assert.Empty(t, run(t, nil, append([]string{"lintian", "--allow-root", "--tag-display-limit=0", "--fail-on=error,warning", "--display-level=warning"}, debs...)...))
 }
 
+// TestRPM: likewise, in a root whose RPM database has the packages that these need; nothing for rpmlint to say.
 func TestRPM(t *testing.T) {
-	first, second := build(t, "rpm"), build(t, "rpm")
-	all := sums(t, first, "rpm")
-	assert.Equal(t, all, sums(t, second, "rpm"))
-	for name := range all {
-		path := "build/" + filepath.Base(first) + "/" + name
+	rpms := build(t, "rpm")
+	assert.Equal(t, sumFiles(t, rpms), sumFiles(t, build(t, "rpm")))
+	for _, path := range rpms {
 		run(t, nil, "rpm", "--nosignature", "-K", path)
-		if name == "gojail-slurm-24.11-0.1.0-1.x86_64.rpm" {
-			needs := run(t, nil, "rpm", "-qp", "--requires", path)
-			assert.Contains(t, needs, "slurm >= 24.11\n")
-			assert.Contains(t, needs, "slurm < 24.12\n")
-			assert.Equal(t, "gojail-slurm\n", run(t, nil, "rpm", "-qp", "--conflicts", path))
-		}
 	}
+	assert.Contains(t, run(t, nil, "tests/packages/rpms", filepath.Dir(rpms[0])), "\npassed\n")
+	assert.Contains(t, run(t, nil, append([]string{"rpmlint", "-c", "packaging/rpmlint.toml"}, rpms...)...), " 0 errors, 0 warnings,")
 }
