@@ -4,8 +4,9 @@
 // way:
 //
 //	read.go    the state directory → Facts. It asks neither Slurm, nor the storage of a jail, nor a driver
-//	facts.go   Facts: what is known of the node; netsetup's part is added by the command
-//	names.go   the metrics and their labels; docs/metrics.md has the same list
+//	gpus.go    which GPUs a job has, by their device nodes
+//	facts.go   Facts: what is known of the node. The command adds what netsetup knows
+//	names.go   the metrics and their labels, and vfs.go; docs/metrics.md has the same list
 //	render.go  Facts → text. Pure
 //	file.go    text → one file, replaced as a whole
 //

@@ -15,6 +15,9 @@ type Facts struct {
 	sandboxes  map[sandboxKind]int
 	endsFailed int // jobs whose end failed
 
+	VFs     []VF     // of jobs
+	HeldVFs []HeldVF // of jobs, and in quarantine
+
 	Problems []error // what could not be read
 }
 
@@ -24,6 +27,7 @@ type job struct {
 	user  string    // name, or uid
 	start time.Time // when its first sandbox was made; zero: unknown
 	jails []jail
+	gpus  []gpu
 }
 
 // jail is a jail that a job uses.

@@ -15,6 +15,12 @@ func newGauge(name, help string, labels ...string) family {
 	return family{prometheus.NewDesc(name, help, append([]string{"node"}, labels...), nil), prometheus.GaugeValue}
 }
 
+func newCounter(name, help string, labels ...string) family {
+	f := newGauge(name, help, labels...)
+	f.kind = prometheus.CounterValue
+	return f
+}
+
 // The label of a job is job_id: Prometheus sets the label job itself.
 var (
 	buildInfo     = newGauge("gojail_build_info", "The version of gojail, as a label.", "version")
@@ -23,6 +29,8 @@ var (
 
 	jobInfo  = newGauge("gojail_job_info", "A job with a sandbox, with its jail and the version of that.", "job_id", "user", "jail", "version")
 	jobStart = newGauge("gojail_job_start_time_seconds", "When the job's first sandbox was made, in Unix time.", "job_id")
+	jobGPU   = newGauge("gojail_job_gpu", "A GPU or a MIG instance that steps of the job got.", "job_id", "user", "jail", "gpu", "UUID", "GPU_I_ID", "device", "pci_bus_id")
+	jobVF    = newGauge("gojail_job_vf", "A VF of the job.", "job_id", "user", "rail", "pci", "netdev", "rdma", "pf", "vf")
 
 	templateInfo    = newGauge("gojail_template_info", "A jail that is assembled on this node.", "jail", "key", "version")
 	templateStart   = newGauge("gojail_template_start_time_seconds", "When the jail was assembled, in Unix time.", "jail")
@@ -30,4 +38,7 @@ var (
 
 	sandboxCount = newGauge("gojail_sandboxes", "Number of sandboxes of jobs.", "jail", "state")
 	endsFailed   = newGauge("gojail_job_ends_failed", "Number of jobs whose end failed and is to be tried again.")
+
+	vfCount        = newGauge("gojail_vfs", "Number of VFs that are not free.", "rail", "state")
+	vfInQuarantine = newGauge("gojail_vf_quarantined", "A VF in quarantine, which no job gets.", "rail", "pci")
 )

@@ -15,39 +15,47 @@ import (
 	"github.com/gojail/gojail/internal/version"
 )
 
+// reader reads facts.
+type reader struct {
+	*Facts
+	state  *state.State
+	users  *users
+	finder *gpuFinder
+}
+
 // Read reads the facts of a node from its state directory. c is its configuration, or nil where it cannot
-// be read.
-func Read(node string, s *state.State, c *config.Config) *Facts {
+// be read; proc is /proc.
+func Read(node string, s *state.State, c *config.Config, proc string) *Facts {
 	f := &Facts{node: node, version: version.Text(), time: time.Now(), sandboxes: map[sandboxKind]int{}}
+	r := reader{f, s, newUsers(), newGPUFinder(s, proc)}
 	f.endsFailed = len(s.Ended())
-	f.readTemplates(s, c)
-	names := newUsers()
+	r.readTemplates(c)
 	jobs, err := s.Jobs()
 	f.AddProblem(err)
 	for _, j := range jobs {
-		f.readJob(s, j, names)
+		r.readJob(j)
 	}
 	return f
 }
 
 // readTemplates reads the templates whose zygotes live. Of a jail that is assembled, the number of its
 // sandboxes is known, too.
-func (f *Facts) readTemplates(s *state.State, c *config.Config) {
-	zygotes, err := s.Zygotes()
-	f.AddProblem(err)
-	for _, r := range zygotes {
-		if !r.Alive {
+func (r *reader) readTemplates(c *config.Config) {
+	zygotes, err := r.state.Zygotes()
+	r.AddProblem(err)
+	for _, z := range zygotes {
+		if !z.Alive {
 			continue
 		}
-		versions, err := s.NotedVersions(r.Name)
-		f.AddProblem(err)
-		t := template{jail: r.Name, key: r.Key, version: joinVersions(versions), start: r.Written}
+		versions, err := r.state.NotedVersions(z.Name)
+		r.AddProblem(err)
+		t := template{jail: z.Name, key: z.Key, version: joinVersions(versions), start: z.Written}
 		if c != nil {
-			j := c.Jails[r.Name]
-			t.current, t.judged = j != nil && site.Key(c, j) == r.Key, true
+			j := c.Jails[z.Name]
+			t.current, t.judged = j != nil && site.Key(c, j) == z.Key, true
 		}
-		f.templates = append(f.templates, t)
-		f.sandboxes[sandboxKind{r.Name, sandboxActive}] += 0
+		r.templates = append(r.templates, t)
+		r.sandboxes[sandboxKind{z.Name, sandboxActive}] += 0
 	}
 }
 
@@ -58,24 +66,24 @@ const (
 	sandboxDamaged = "damaged"
 )
 
-func (f *Facts) readJob(s *state.State, of state.Job, names *users) {
-	found := job{id: of.ID, start: s.Begun(of.ID)}
-	for _, r := range of.Sandboxes {
-		kind := sandboxKind{r.Jail(), sandboxActive}
+func (r *reader) readJob(of state.Job) {
+	found := job{id: of.ID, start: r.state.Begun(of.ID)}
+	for _, holder := range of.Sandboxes {
+		kind := sandboxKind{holder.Jail(), sandboxActive}
 		switch {
-		case r.Damaged:
+		case holder.Damaged:
 			kind.state = sandboxDamaged
-		case !r.Alive:
+		case !holder.Alive:
 			kind.state = sandboxGone
 		}
-		f.sandboxes[kind]++
-		if r.Damaged {
+		r.sandboxes[kind]++
+		if holder.Damaged {
 			continue
 		}
-		found.user = names.name(r.UID)
-		versions, err := s.SandboxVersions(of.ID, r.Name)
-		f.AddProblem(err)
-		found.jails = append(found.jails, jail{r.Jail(), joinVersions(versions)})
+		found.user = r.users.name(holder.UID)
+		versions, err := r.state.SandboxVersions(of.ID, holder.Name)
+		r.AddProblem(err)
+		found.jails = append(found.jails, jail{holder.Jail(), joinVersions(versions)})
 	}
 	if len(found.jails) == 0 {
 		return
@@ -84,7 +92,10 @@ func (f *Facts) readJob(s *state.State, of state.Job, names *users) {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.version, b.version))
 	})
 	found.jails = slices.Compact(found.jails)
-	f.jobs = append(f.jobs, found)
+	gpus, err := r.state.GPUs(of.ID)
+	r.AddProblem(err)
+	found.gpus = r.finder.findAll(gpus)
+	r.jobs = append(r.jobs, found)
 }
 
 // joinVersions returns a version of the store by its name in versions/. There are two where the jail was switched

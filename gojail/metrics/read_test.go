@@ -37,7 +37,7 @@ func recordOf(t *testing.T, pid int, uid, key string) string {
 }
 
 func TestReadEmpty(t *testing.T) {
-	f := Read("n1", newState(t), nil)
+	f := Read("n1", newState(t), nil, t.TempDir())
 	assert.Empty(t, f.Problems)
 	text, err := Render(f)
 	require.NoError(t, err)
@@ -66,7 +66,8 @@ func TestRead(t *testing.T) {
 	statetest.AddRecord(t, s, "jails/gone/zygote", fmt.Sprintf("%d 999999999 5 %s 0\n", contract.Version, statetest.Key))
 	statetest.AddRecord(t, s, "jails/old/zygote", recordOf(t, pid, "0", statetest.Key))
 
-	f := Read("n1", s, c)
+	proc := t.TempDir()
+	f := Read("n1", s, c, proc)
 	assert.Empty(t, f.Problems)
 	require.Len(t, f.jobs, 2, "19 has nothing that can be read")
 	assert.Equal(t, job{id: "17", user: "4294967290", start: begun, jails: []jail{{"debian", ""}, {"debian", "20260101-000000-abcdef01"}}}, f.jobs[0])
@@ -79,10 +80,10 @@ func TestRead(t *testing.T) {
 	assert.True(t, f.templates[0].current)
 	assert.False(t, f.templates[1].current, "no jail of the configuration")
 	assert.True(t, f.templates[1].judged)
-	assert.False(t, Read("n1", s, nil).templates[0].judged)
+	assert.False(t, Read("n1", s, nil, proc).templates[0].judged)
 
 	require.NoError(t, os.RemoveAll(s.JobDir("17")))
-	assert.Len(t, Read("n1", s, c).jobs, 1, "gone with the job")
+	assert.Len(t, Read("n1", s, c, proc).jobs, 1, "gone with the job")
 }
 
 func TestNamesOfUsers(t *testing.T) {

@@ -54,6 +54,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for i := range f.templates {
 		s.addTemplate(&f.templates[i])
 	}
+	for i := range f.VFs {
+		s.addVF(f, &f.VFs[i])
+	}
+	s.addHeldVFs(f.HeldVFs)
 	for _, kind := range slices.SortedFunc(maps.Keys(f.sandboxes), func(a, b sandboxKind) int {
 		return cmp.Or(strings.Compare(a.jail, b.jail), strings.Compare(a.state, b.state))
 	}) {
@@ -83,6 +87,9 @@ func (s sink) add(f family, value float64, labels ...string) {
 func (s sink) addJob(j *job) {
 	for _, jail := range j.jails {
 		s.add(jobInfo, 1, j.id, j.user, jail.name, jail.version)
+	}
+	for _, g := range j.gpus {
+		s.add(jobGPU, 1, j.id, j.user, g.jail, g.index, g.uuid, g.instance, g.device, g.pci)
 	}
 	if !j.start.IsZero() {
 		s.add(jobStart, seconds(j.start), j.id)

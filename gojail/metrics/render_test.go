@@ -26,12 +26,18 @@ func everything() *Facts {
 	return &Facts{
 		node: "n1", version: "0.1.0", time: begun.Add(time.Hour), endsFailed: 2,
 		jobs: []job{
-			{id: "17", user: "alice", start: begun, jails: []jail{{"debian", "20260101-000000-abcdef01"}, {"other", ""}}},
+			{id: "17", user: "alice", start: begun, jails: []jail{{"debian", "20260101-000000-abcdef01"}, {"other", ""}},
+				gpus: []gpu{{jail: "debian", index: "3", uuid: "GPU-1", device: "nvidia3", pci: "00000000:1B:00.0"}, {jail: "debian", index: "0", uuid: "GPU-2", instance: "9", device: "nvidia0", pci: "00000000:9B:00.0"}}},
 			{id: "run-4", user: "0", jails: []jail{{"debian", ""}}},
 		},
 		templates: []template{{jail: "debian", key: "0123456789abcdef", version: "20260101-000000-abcdef01", start: begun, current: true, judged: true}, {jail: "other", key: "0123456789abcdef", start: begun}},
 		sandboxes: map[sandboxKind]int{{"debian", sandboxActive}: 2, {"debian", sandboxGone}: 1, {"other", sandboxActive}: 1},
-		Problems:  []error{errors.New("something")},
+		VFs: []VF{{Job: "17", Rail: "rail0", PCI: "0000:86:00.2", Netdev: "net1", RDMA: "mlx5_3", PF: "ens1", Number: "1",
+			Interface: map[string]uint64{"rx_bytes": 1, "tx_bytes": 2, "rx_packets": 3, "tx_packets": 4, "rx_dropped": 5, "tx_dropped": 6, "rx_errors": 7, "tx_errors": 8},
+			Ports:     map[string]map[string]uint64{"1": {"port_rcv_data": 10, "port_xmit_data": 20, "port_rcv_packets": 30, "port_xmit_packets": 40, "port_xmit_wait": 50}}},
+			{Job: "99", Rail: "rail0", PCI: "0000:86:00.4", Netdev: "net1"}},
+		HeldVFs:  []HeldVF{{"0000:86:00.2", "rail0", false}, {"0000:86:00.3", "rail0", true}, {"0000:86:00.4", "rail0", false}},
+		Problems: []error{errors.New("something")},
 	}
 }
 
@@ -55,6 +61,15 @@ func TestRender(t *testing.T) {
 		`gojail_job_info{jail="debian",job_id="17",node="n1",user="alice",version="20260101-000000-abcdef01"} 1`,
 		`gojail_job_info{jail="other",job_id="17",node="n1",user="alice",version=""} 1`,
 		`gojail_job_start_time_seconds{job_id="17",node="n1"} 1.7e+09`,
+		`gojail_job_gpu{GPU_I_ID="",UUID="GPU-1",device="nvidia3",gpu="3",jail="debian",job_id="17",node="n1",pci_bus_id="00000000:1B:00.0",user="alice"} 1`,
+		`gojail_job_gpu{GPU_I_ID="9",UUID="GPU-2",device="nvidia0",gpu="0",jail="debian",job_id="17",node="n1",pci_bus_id="00000000:9B:00.0",user="alice"} 1`,
+		`gojail_job_vf{job_id="17",netdev="net1",node="n1",pci="0000:86:00.2",pf="ens1",rail="rail0",rdma="mlx5_3",user="alice",vf="1"} 1`,
+		`gojail_job_network_receive_bytes_total{job_id="17",node="n1",rail="rail0"} 1`,
+		`gojail_job_rdma_port_data_received_bytes_total{device="mlx5_3",job_id="17",node="n1",port="1",rail="rail0"} 40`,
+		`gojail_job_rdma_port_transmit_wait_total{device="mlx5_3",job_id="17",node="n1",port="1",rail="rail0"} 50`,
+		`gojail_vfs{node="n1",rail="rail0",state="in_use"} 2`,
+		`gojail_vfs{node="n1",rail="rail0",state="quarantined"} 1`,
+		`gojail_vf_quarantined{node="n1",pci="0000:86:00.3",rail="rail0"} 1`,
 		`gojail_template_current{jail="debian",node="n1"} 1`,
 		`gojail_sandboxes{jail="debian",node="n1",state="gone"} 1`,
 		`gojail_job_ends_failed{node="n1"} 2`,
@@ -63,6 +78,7 @@ func TestRender(t *testing.T) {
 	}
 	assert.NotContains(t, text, `gojail_job_start_time_seconds{job_id="run-4"`, "it is unknown")
 	assert.NotContains(t, text, `gojail_template_current{jail="other"`, "it is unknown")
+	assert.NotContains(t, text, `_bytes_total{job_id="99"`, "a counter that is unknown is not 0")
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	require.NoError(t, err)
 	assert.Empty(t, problems)

@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
 )
@@ -97,6 +99,15 @@ func (r Record) EndInhabitants() {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// OpenNetwork opens the network namespace of a job that has one of its own.
+func (s *State) OpenNetwork(job string) (*os.File, error) {
+	r := ReadRecord(filepath.Join(s.JobDir(job), contract.NetRecord))
+	if !r.Alive {
+		return nil, fmt.Errorf("job %s: the holder of its network has ended", job)
+	}
+	return r.Namespace("net")
 }
 
 // Holder returns the record of a job's sandbox by its name, as `gojail ls` prints it (the jail's name

@@ -124,21 +124,6 @@ func (s *State) Zygotes() ([]Record, error) {
 	return records, nil
 }
 
-// Scratch returns the scratch directory from the site file, which the launches on this node use, or "" if
-// no site file can be read.
-func (s *State) Scratch() string {
-	text, err := os.ReadFile(filepath.Join(s.path, contract.SiteFile))
-	if err != nil || !strings.HasSuffix(string(text), "\nend\n") {
-		return ""
-	}
-	for line := range strings.Lines(string(text)) {
-		if path, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "scratch "); is && rootpath.CheckClean(path) == nil {
-			return path
-		}
-	}
-	return ""
-}
-
 // WriteSpec writes the config.json that a jail's template is assembled from.
 func (s *State) WriteSpec(jail string, text []byte) error {
 	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {

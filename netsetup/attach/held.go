@@ -29,6 +29,48 @@ func ListHeld(state string) (jobs, quarantined map[string]string, err error) {
 	return jobs, bad, nil
 }
 
+// HeldVF is a VF that is not free.
+type HeldVF struct {
+	PCI         string
+	Rail        string // "" if its journal is damaged
+	Quarantined bool
+}
+
+// ListHeldVFs returns the VFs that ListHeld returns, with their rails.
+func ListHeldVFs(state string) ([]HeldVF, error) {
+	entries, bad, err := store(state).readEntries()
+	if err != nil {
+		return nil, err
+	}
+	var vfs []HeldVF
+	for _, e := range entries {
+		vfs = append(vfs, HeldVF{PCI: e.PCI, Rail: e.Rail, Quarantined: e.Quarantined != ""})
+	}
+	for pci := range bad {
+		vfs = append(vfs, HeldVF{PCI: pci, Quarantined: true})
+	}
+	return vfs, nil
+}
+
+// ListNetworks returns the complete networks of jobs, and what is wrong with the records of others. state is
+// Site.State.
+func ListNetworks(state string) (networks []*Network, problems []error) {
+	jobs, err := store(state).listJournals("jobs")
+	if err != nil {
+		return nil, []error{err}
+	}
+	for _, job := range jobs {
+		r, err := store(state).readRecord(job)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case r != nil && r.Network != nil:
+			networks = append(networks, r.Network)
+		}
+	}
+	return networks, problems
+}
+
 // Lift ends the quarantine of a VF that an administrator has restored. It removes the VF's
 // journal, and with it the recorded original state.
 func Lift(state, pci string) error {

@@ -45,6 +45,9 @@ func TestAVFThatCannotBeResetIsInQuarantine(t *testing.T) {
 	assert.Empty(t, held)
 	assert.Len(t, quarantined, 1)
 	assert.Contains(t, quarantined[newCard(0).VFAddress(0)], "after job 4711: undo \"knobs\": the card hangs")
+	vfs, err := ListHeldVFs(n.site.State)
+	require.NoError(t, err)
+	assert.Equal(t, []HeldVF{{newCard(0).VFAddress(0), "rail0", true}}, vfs)
 
 	got, err := Attach(t.Context(), n.site, Job{ID: "4712", Netns: job.FD()})
 	require.NoError(t, err, "others go on")

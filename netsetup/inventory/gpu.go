@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/gojail/gojail/internal/nvidiaproc"
 )
 
 // PCI vendors of GPUs.
@@ -46,17 +48,10 @@ func isGPU(vendor, class string) bool {
 func readGPU(d directory, roots Roots) *GPU {
 	g := &GPU{Device: readDevice(d), Minor: -1}
 	driver := directory{filepath.Join(roots.Proc, "driver/nvidia/gpus", g.PCI), d.problems}
-	for line := range strings.Lines(driver.readText("information")) {
-		key, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch strings.TrimSpace(key) {
-		case "Model":
-			g.Model = value
-		case "GPU UUID":
-			g.UUID = value
-		case "Device Minor":
-			g.Minor = driver.parseNumber(value)
-		}
+	about := nvidiaproc.ParseInformation(driver.readText("information"))
+	g.Model, g.UUID = about.Model, about.UUID
+	if about.Minor != "" {
+		g.Minor = driver.parseNumber(about.Minor)
 	}
 	if g.Minor >= 0 {
 		g.Node = filepath.Join(roots.Dev, "nvidia"+strconv.Itoa(g.Minor))

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/gpus.h"
 
+#include "common/fd.h"
 #include "plugin/share.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Reports whether a list such as "0,2,4-7", as gres_common.c of Slurm writes it, has the index. */
 static bool has_index(const char *list, unsigned long index)
@@ -33,4 +37,25 @@ int show_gpus(const struct jail *jail, const char *list, int mnt, int root, stru
 		if (has_index(list, jail->gpus[i].index))
 			paths[count++] = jail->gpus[i].path;
 	return count ? share_devices(mnt, root, paths, count, fault) : 0;
+}
+
+#define NOTES_MAX 16384 /* bytes: no node has so many kinds of step */
+
+void note_gpus(const struct node *node, const char *job, const struct jail *jail, const char *list)
+{
+	char path[GOJAIL_PATH_MAX + 64], line[GOJAIL_NAME_MAX + 4096 + 4], have[NOTES_MAX + 2];
+	int length = snprintf(line, sizeof(line), "\n%s %s\n", jail->name, list);
+	ssize_t got;
+
+	if (!jail->ngpus || !list[0] || length >= (int)sizeof(line))
+		return;
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_GPUS, node->state, job);
+	scoped_fd fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	have[0] = '\n';
+	if (fd < 0 || (got = read(fd, have + 1, NOTES_MAX)) < 0 || got + length > NOTES_MAX)
+		return;
+	have[1 + got] = '\0';
+	/* Two steps at once may both write the line, which does no harm. */
+	if (!strstr(have, line))
+		(void)!write(fd, line + 1, (size_t)length - 1);
 }

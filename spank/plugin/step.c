@@ -166,6 +166,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 		return -1;
 	if (show_gpus(jail, spec->gpus, sandbox->mnt, sandbox->root, fault) < 0)
 		return -1;
+	note_gpus(&step->node, spec->job, jail, spec->gpus);
 	environment_add_jail(sp, jail, fault);
 	if (spec->net)
 		environment_add_net(sp, &step->node, spec->job, fault);

@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"maps"
+	"os"
 	"strings"
 	"testing"
 
@@ -86,6 +87,16 @@ func TestOnlyTheJobsGPUsAreThere(t *testing.T) {
 	steps := c.Do(harness.Command{User: harness.Alice, Env: []string{"LIST=" + list}, Args: []string{"salloc", "-Q", "-wn1", "--gres=gpu:2", "sh", "-c",
 		`for gpus in 1 2 2; do srun -Q --jail=debian --gres=gpu:$gpus sh -c "$LIST"; done`}})
 	requireOutput(t, "tty60 tty62\ntty60 tty61 tty62\ntty60 tty61 tty62", steps)
+	// What the job has is in the node's metrics, once, and not what a user writes into the environment.
+	running := c.Do(harness.Command{User: harness.Alice, Env: []string{"SLURM_JOB_GPUS=0,1"}, Args: []string{"sbatch", "--parsable", "--jail=debian", "-wn1", "--gres=gpu:1",
+		"--wrap=touch begun; srun true; srun true; until [ -e end ]; do sleep 0.1; done; rm begun end"}})
+	require.Zero(t, running.Code, running)
+	home := c.Path("/srv/jails/debian/home/alice")
+	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(home + "/begun"); return err == nil }))
+	text := writeMetrics(t, c, "n1")
+	require.NoError(t, os.WriteFile(home+"/end", nil, 0o644))
+	assert.Contains(t, text, `gojail_job_gpu{GPU_I_ID="",UUID="",device="tty62",gpu="",jail="debian",job_id="`+strings.TrimSpace(running.Stdout)+`",node="n1",pci_bus_id="",user="alice"} 1`)
+	assert.Equal(t, 1, strings.Count(text, "\ngojail_job_gpu{"), text)
 	for _, node := range harness.Nodes {
 		assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 	}

@@ -83,8 +83,9 @@ func (n *localNode) writeMetrics(cmd *cobra.Command, s *state.State, output stri
 // renderMetrics returns the metrics, and prints what is missing in them.
 func (n *localNode) renderMetrics(cmd *cobra.Command, s *state.State) ([]byte, error) {
 	c, err := n.loadConfig()
-	facts := metrics.Read(n.Name, s, c)
+	facts := metrics.Read(n.Name, s, c, "/proc")
 	facts.AddProblem(err)
+	n.addNetworks(facts, s)
 	for _, problem := range facts.Problems {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", oneline.Text(problem.Error()))
 	}

@@ -138,6 +138,14 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 		return slices.ContainsFunc(c.Find("sleep 4321"), func(p harness.Process) bool { return p.Status["Name"] == "sleep" })
 	})
 	require.NotEqual(t, before, describeVFs(t))
+	metrics := c.Gojail("n1", "metrics")
+	assert.Empty(t, metrics.Stderr)
+	for _, want := range []string{`gojail_job_vf{job_id="[0-9]+",netdev="net1",node="n1",pci="[0-9a-f:.]+",pf="\w+",rail="rail0-n1",rdma="",user="alice",vf="[0-3]"} 1`,
+		`gojail_job_network_receive_bytes_total{job_id="[0-9]+",node="n1",rail="rail0-n1"} [0-9]`,
+		`gojail_job_network_transmit_drop_total{job_id="[0-9]+",node="n1",rail="rail1-n1"} [0-9]`,
+		`gojail_vfs{node="n1",rail="rail1-n1",state="in_use"} 1`} {
+		assert.Regexp(t, want, metrics.Stdout)
+	}
 	for _, whom := range []string{"slurmd -N n1", "slurmstepd: [", "gojail-holder", "sleep 4321"} {
 		for _, p := range c.Find(whom) {
 			c.Root("kill", "-KILL", fmt.Sprint(p.Pid))
@@ -156,6 +164,10 @@ func TestVFsAreFoundBackAfterACrash(t *testing.T) {
 	srun.Wait()
 	require.NoError(t, c.StartSlurmd("n1")) // which sweeps
 	waitForVFs(t, before)
+	waitFor(t, "the end of the job in the metrics", func() bool {
+		text := c.Gojail("n1", "metrics").Stdout
+		return strings.Contains(text, "gojail_build_info") && !strings.Contains(text, "job_id=") && !strings.Contains(text, "in_use")
+	})
 	harness.RequireOutput(t, "2", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-net=ai", "sh", "-c", "ls /sys/class/net | grep -c ^net"))
 	waitForVFs(t, before)
 }

@@ -159,6 +159,8 @@ func runRDMAJobs(t *testing.T, mode string) {
 		require.NotEmpty(t, name, j.pci)
 		assert.ElementsMatch(t, listDeviceNodes(t, j.pci), j.opened, "the job's own in /dev/infiniband, each opened")
 		assert.Equal(t, name, j.hca)
+		assert.Contains(t, c.Gojail("n1", "metrics").Stdout, `pci="`+j.pci+`"`)
+		assert.Contains(t, c.Gojail("n1", "metrics").Stdout, `rdma="`+name+`",user=`)
 		its := c.Root("nsenter", "--net", fmt.Sprintf("--target=%d", j.pid), "rdma", "dev")
 		require.Zero(t, its.Code, its)
 		if mode == "exclusive" {
