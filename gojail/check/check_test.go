@@ -348,7 +348,10 @@ func (n *checkedNode) listMissing(t *testing.T, mounts ...specs.Mount) string {
 	cfg, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool/%n\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
 	require.NoError(t, err)
 	c := &checker{node: n.Node, config: cfg, report: func(f Finding) { found = append(found, f.String()) }}
-	c.checkInside(cfg.Jails["a"], &plan.View{Spec: &specs.Spec{Mounts: mounts}})
+	root, err := node.OpenJail(cfg.Jails["a"])
+	require.NoError(t, err)
+	defer unix.Close(root)
+	c.checkInside(cfg.Jails["a"], &plan.View{Spec: &specs.Spec{Mounts: mounts}}, root)
 	return strings.Join(found, "\n")
 }
 

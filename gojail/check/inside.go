@@ -22,12 +22,7 @@ import (
 )
 
 // checkInside reports files that jobs need and neither the jail's root nor a mount provides.
-func (c *checker) checkInside(j *config.Jail, view *plan.View) {
-	root, err := node.OpenJail(j)
-	if err != nil {
-		return // the storage disappeared meanwhile; the next check reports it
-	}
-	defer unix.Close(root)
+func (c *checker) checkInside(j *config.Jail, view *plan.View, root int) {
 	isMounted := func(path string) bool { return plan.Inside(view.Spec.Mounts, path) }
 	if lacks := findMissingShell(root, isMounted); lacks != "" {
 		c.warn("jail "+j.Name, "install a shell, or correct root = if this is the wrong tree",

@@ -17,8 +17,9 @@ import (
 	"github.com/gojail/gojail/internal/quota"
 )
 
-// checkIsolation reports whether the node supports the isolation that the jail configures.
-func (c *checker) checkIsolation(j *config.Jail) bool {
+// checkIsolation reports whether the node supports the isolation that the jail configures. For
+// --jail-root=range it maps the ids of the open root, if that is an image's.
+func (c *checker) checkIsolation(j *config.Jail, root int) bool {
 	subject := "jail " + j.Name
 	good := true
 	fail := func(fix string, err error) {
@@ -48,7 +49,7 @@ func (c *checker) checkIsolation(j *config.Jail) bool {
 		}
 	}
 	if slices.Contains(j.Isolation.JailRoot, "range") {
-		if remedy, err := c.checkRange(j); err != nil {
+		if remedy, err := c.checkRange(j, root); err != nil {
 			fail(remedy, err)
 		}
 	}

@@ -50,11 +50,12 @@ func (c *checker) checkJail(j *config.Jail) {
 		c.failIn(isContent(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
 		return
 	}
-	targets, sources, isolation := c.checkTargets(j, view, root), c.checkSources(j), c.checkIsolation(j)
+	targets, sources := c.checkTargets(j, view, root), c.checkSources(j)
 	c.reportNotes(j, facts)
 	c.checkCDI(j)
 	c.checkStaleTemplate(j)
-	c.checkInside(j, view)
+	c.checkInside(j, view, root)
+	isolation := c.checkIsolation(j, root) // last: it maps the ids of an image's mount
 	if !targets || !sources || !isolation {
 		return
 	}

@@ -22,13 +22,8 @@ import (
 )
 
 // checkRange returns nil if a launch with --jail-root=range would succeed in a jail, or else the error and
-// its remedy. It makes the same mounts as a launch, detached.
-func (c *checker) checkRange(j *config.Jail) (remedy string, err error) {
-	root, err := node.OpenJail(j)
-	if err != nil {
-		return "", err
-	}
-	defer unix.Close(root)
+// its remedy. It makes the same mounts as a launch, detached; for an image, of the open root itself.
+func (c *checker) checkRange(j *config.Jail, root int) (remedy string, err error) {
 	if node.HasImage(j) { // in which nobody creates a set-user-ID file
 		return `remove "range" from jail_root, or use Linux 6.2 or later (erofs: 6.9)`, c.checkMaps(j, root)
 	}

@@ -11,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/nstest"
 )
 
@@ -35,9 +37,14 @@ func init() {
 		} {
 			j.Isolation.NoNewPrivs = true
 			c := &config.Config{Jails: map[string]*config.Jail{name: j}}
-			if remedy, err := (&checker{config: c, ids: &userNamespace{}}).checkRange(j); err != nil {
+			root, err := node.OpenJail(j)
+			if err != nil {
+				return nil, err
+			}
+			if remedy, err := (&checker{config: c, ids: &userNamespace{}}).checkRange(j, root); err != nil {
 				found[name] = err.Error() + "; " + remedy
 			}
+			unix.Close(root)
 		}
 		return found, nil
 	}

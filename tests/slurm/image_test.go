@@ -106,6 +106,21 @@ func TestImageAsRoot(t *testing.T) {
 	}
 }
 
+// TestCheckMountsAnImageOnce: whatever gojail check looks at in an image, it mounts it once.
+func TestCheckMountsAnImageOnce(t *testing.T) {
+	c := sharedCluster(t)
+	if c.Root("which", "strace").Code != 0 {
+		t.Skip("needs strace in the machine: make deps")
+	}
+	for _, kind := range []string{"squashfs", "erofs"} {
+		configure(t, c, formatImageConfig(kind))
+		makeImage(t, c, kind, true)
+		r := c.Root("strace", "-f", "-qq", "-e", "trace=fsmount", "gojail", "--node=n1", "--state=/run/gojail/%n", "check")
+		assert.Contains(t, r.Stdout, "OK    jail image: /srv/jails/image."+kind, r)
+		assert.Equal(t, 1, strings.Count(r.Stderr, "fsmount("), r)
+	}
+}
+
 // endTemplates ends the templates of the image, and fails if a loop device is left.
 func endTemplates(t *testing.T, c *harness.Cluster, kind string, loops int) {
 	t.Helper()
