@@ -63,6 +63,7 @@
 #define GOJAIL_NET_ENV ".net.env"            /* what its tasks get in their environment of that */
 #define GOJAIL_SPEC_SUFFIX ".json"           /* of a sandbox's name: the spec that it was made from */
 #define GOJAIL_MOUNTS_SUFFIX ".mounts"       /* likewise: its --jail-mount list */
+#define GOJAIL_STORAGE_SUFFIX ".storage"     /* likewise: GOJAIL_STORAGE of the template that it was made from (hard link) */
 
 /* In the directory GOJAIL_ENDED: a file whose time is that of the last retry of ends that failed. */
 #define GOJAIL_TRIED ".tried"
@@ -112,6 +113,7 @@
  *   site      compile gojail.toml into the site file
  *   template  assemble the jail and its stage, then stay as its zygote
  *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
+ *   storage   ask the storage of a sandbox whose template's keeper is gone
  *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
  *   epilog    tear a job's sandboxes down; its files are in the trash then
  *   clean     remove what is in the trash, and try again what failed at the ends of jobs

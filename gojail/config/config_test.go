@@ -117,6 +117,7 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"wrong type":         {jailText + "readonly = \"yes\"", "line 5: jail.a.readonly: is a text; write true or false"},
 	"invalid name":       {headText + "[jail.\"a b\"]\nroot = \"/j\"", "line 3: jail.a b: invalid name"},
 	"name of a file":     {headText + "[jail.lock]\nroot = \"/j\"", "the name is reserved"},
+	"name of a note":     {headText + "[jail.\"a.storage\"]\nroot = \"/j\"", "the name is reserved"},
 	"none as name":       {headText + "[jail.none]\nroot = \"/j\"", `jail.none: "none" stands for no jail`},
 	"no root":            {headText + "[jail.a]\nreadonly = true", "line 3: jail.a: root is missing"},
 	"root is /":          {headText + "[jail.a]\nroot = \"/\"", `line 4: jail.a.root: "/" is not allowed`},

@@ -65,7 +65,7 @@ func (s *source) checkJailName(name string) error {
 		return s.refuse(key, "invalid name: must be %s", contract.NameRule)
 	case name == None:
 		return s.refuse(key, `"none" stands for no jail and cannot be a jail's name`)
-	case name == contract.LockFile || strings.HasSuffix(name, contract.SpecSuffix) || strings.HasSuffix(name, contract.MountsSuffix):
+	case contract.IsOtherFile(name):
 		return s.refuse(key, "the name is reserved for a file of the state directory; choose another one")
 	}
 	return nil

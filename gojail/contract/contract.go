@@ -2,7 +2,10 @@
 
 package contract
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
@@ -57,8 +60,14 @@ const (
 	NetEnvFile      = ".net.env"
 	SpecSuffix      = ".json"
 	MountsSuffix    = ".mounts"
+	StorageSuffix   = ".storage"
 	TriedFile       = ".tried"
 )
+
+// IsOtherFile reports whether a name in the directory of a job or of a jail is not that of a sandbox's record.
+func IsOtherFile(name string) bool {
+	return name == LockFile || strings.HasSuffix(name, SpecSuffix) || strings.HasSuffix(name, MountsSuffix) || strings.HasSuffix(name, StorageSuffix)
+}
 
 // TrashDir is a directory in the directory JobsDir of the scratch directory.
 const TrashDir = ".trash"

@@ -65,6 +65,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_NET_ENV":             fmt.Sprintf("%q", NetEnvFile),
 		"GOJAIL_SPEC_SUFFIX":         fmt.Sprintf("%q", SpecSuffix),
 		"GOJAIL_MOUNTS_SUFFIX":       fmt.Sprintf("%q", MountsSuffix),
+		"GOJAIL_STORAGE_SUFFIX":      fmt.Sprintf("%q", StorageSuffix),
 		"GOJAIL_TRIED":               fmt.Sprintf("%q", TriedFile),
 		"GOJAIL_TRASH":               fmt.Sprintf("%q", TrashDir),
 		"GOJAIL_NETWORK_CONFIG":      fmt.Sprintf("%q", NetworkConfig),

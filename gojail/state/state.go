@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"time"
 
@@ -84,7 +83,7 @@ func (s *State) Sandboxes(id string) ([]Record, error) {
 	var records []Record
 	for _, e := range entries {
 		name := e.Name()
-		if name == contract.LockFile || name[0] == '.' || strings.HasSuffix(name, contract.SpecSuffix) || strings.HasSuffix(name, contract.MountsSuffix) {
+		if name[0] == '.' || contract.IsOtherFile(name) {
 			continue
 		}
 		r := ReadRecord(filepath.Join(s.JobDir(id), name))

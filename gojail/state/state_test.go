@@ -75,7 +75,7 @@ func TestRecords(t *testing.T) {
 		"negative":  fmt.Sprintf(strconv.Itoa(contract.Version)+" -5 %d %s 0\n", start, statetest.Key),
 		"overflow":  fmt.Sprintf(strconv.Itoa(contract.Version)+" 4294967297 %d %s 0\n", start, statetest.Key),
 		"lock":      "",
-		"live.json": "{}",
+		"live.json": "{}", "live.mounts": "/a", "live.storage": "1 ok\n",
 		".live.new": "half",
 	} {
 		statetest.AddRecord(t, s, "jobs/17/"+name, text)

@@ -116,16 +116,17 @@ static int count_sandboxes(int job, struct fault *fault)
 }
 
 /*
- * Connects to the zygote, which may be replaced meanwhile (gojail reload, a new configuration). Returns a socket, or -1 with a
- * fault.
+ * Connects to the zygote, which may be replaced meanwhile (gojail reload, a new configuration), and notes its template for the sandbox of that
+ * name. Returns a socket, or -1 with a fault.
  */
-static int connect_to_zygote(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
+static int connect_to_zygote(const struct node *node, const struct jail *jail, int job, const char *name, int64_t until, struct fault *fault)
 {
 	struct record zygote;
 
 	for (int attempt = 0; attempt < 5; attempt++) {
 		if (zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
 			return -1;
+		storage_note_template(node, jail->name, job, name);
 		int talk = zygote_connect(node, jail->name, GOJAIL_SOCKET, until, fault);
 		if (talk != ZYGOTE_GONE)
 			return talk;
@@ -230,9 +231,10 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	int asked = ZYGOTE_GONE;
 	scoped_fd talk = -1;
 
+	sandbox_name(name, jail, spec);
 	for (int attempt = 0; attempt < 3 && asked == ZYGOTE_GONE; attempt++) {
 		close_fd(&talk);
-		talk = connect_to_zygote(node, jail, until, fault);
+		talk = connect_to_zygote(node, jail, job, name, until, fault);
 		/* While the zygote forks, what the holder is to attach is collected. */
 		if (talk < 0 || (attempt == 0 && (collect_job_mounts(site, jail, spec, job, request, trees, fault) < 0 ||
 						  (go && go->trees(spec, trees, &request->ntrees, fault) < 0) ||
@@ -252,7 +254,6 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	sandbox->holder = record_open_pidfd(&holder);
 	if (sandbox_take_from_holder(sandbox, jail, spec, &holder) < 0)
 		return fault_set(fault, "the holder of the sandbox ended as soon as it was built; try again");
-	sandbox_name(name, jail, spec);
 	memcpy(holder.key, jail->key, sizeof(holder.key));
 	if (write_namespace_record(jail, job, &holder, fault) < 0 || write_beside(node, jail, spec, job, name, fault) < 0 ||
 	    record_write(job, name, &holder, fault) < 0)
@@ -294,6 +295,15 @@ static bool replace_template(const struct node *node, const struct jail *jail, i
 	return prepared == TEMPLATE_REPLACED;
 }
 
+/* Verifies that the storage of the sandbox of that spec answers. Returns 0, or -1 with a fault. */
+static int await_storage(const struct node *node, const struct jail *jail, const struct sandbox_spec *spec, int64_t until, struct fault *fault)
+{
+	char name[SANDBOX_NAME_MAX + 1];
+
+	sandbox_name(name, jail, spec);
+	return storage_await_job(node, jail, spec->job, name, until, fault);
+}
+
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault)
@@ -305,7 +315,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	if (lock < 0 || job_check_owner(job, spec->user.uid, fault) < 0)
 		return -1;
 	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
-		result = storage_await(node, jail, until, fault);
+		result = await_storage(node, jail, spec, until, fault);
 		if (result == 0 && !job_has_script(sandbox, spec))
 			result = job_show_script(sandbox, jail, spec, go, fault);
 		if (result < 0)
@@ -324,15 +334,6 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	return result < 0 ? -1 : 0;
 }
 
-/* Checks that what lies on the storage of a sandbox that is there may be touched, or closes it. Returns 0, or -1 with a fault. */
-static int await_storage(struct sandbox *sandbox, const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
-{
-	if (storage_await(node, jail, until, fault) == 0)
-		return 0;
-	sandbox_close(sandbox);
-	return -1;
-}
-
 int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		 const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault)
 {
@@ -342,9 +343,8 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	size_t used = 0;
 
 	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
-		if (await_storage(sandbox, node, jail, until, fault) < 0)
-			return -1;
-		if (job_has_script(sandbox, spec)) /* a lookup in the jail's root */
+		/* job_has_script is a lookup in the jail's root. */
+		if (await_storage(node, jail, spec, until, fault) == 0 && job_has_script(sandbox, spec))
 			return 0;
 	}
 	sandbox_close(sandbox);
@@ -373,7 +373,11 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	launch_add_word(&launch, "script=%s", spec->script);
 	if (launch_run(&launch, node, until, fault) < 0)
 		return -1;
-	if (sandbox_find(sandbox, node, jail, spec, fault) == 0)
-		return await_storage(sandbox, node, jail, until, fault); /* the networks may have taken a while */
+	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
+		if (await_storage(node, jail, spec, until, fault) == 0) /* the networks may have taken a while */
+			return 0;
+		sandbox_close(sandbox);
+		return -1;
+	}
 	return fault_set(fault, "the sandbox ended as soon as it was built; ask your administrator");
 }

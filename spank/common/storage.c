@@ -3,8 +3,11 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/launch.h"
+#include "common/path.h"
 #include "common/zygote_client.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <stdio.h>
@@ -15,23 +18,34 @@
 #include <unistd.h>
 
 #define ATTEMPTS 5
+#define NOTE_PATH_MAX (GOJAIL_PATH_MAX + 4 * GOJAIL_NAME_MAX)
 #define KEEPER_STUCK (-3) /* the keeper has not read the request: it is stopped, or hangs in the kernel */
 #define READING_MS 1000   /* time in which a keeper reads a request: it has no other work */
 #define DOES_NOT_ANSWER "jail \"%s\": the process that asks its storage does not answer; ask your administrator"
 #define KEEPER_ENDS "the keeper of jail \"%s\" ended each time it was asked about the storage; ask your administrator to run: gojail check"
 
-/* Reports whether the storage has answered within the last second, by the time of a file that the keeper sets (include/gojail.h). */
+/* Writes the path of the file whose time tells when the storage of the jail's template answered last (include/gojail.h). */
+static void write_template_note(char *path, size_t size, const struct node *node, const char *jail)
+{
+	snprintf(path, size, "%s/" GOJAIL_JAILS "/%s/" GOJAIL_STORAGE, node->state, jail);
+}
+
+/* Reports whether the storage has answered within the last second, by the time of such a file. */
+static bool is_recent(const struct stat *note)
+{
+	int64_t age = clock_ms() - ((int64_t)note->st_mtim.tv_sec * 1000 + note->st_mtim.tv_nsec / 1000000);
+
+	return age >= 0 && age < GOJAIL_STORAGE_MS;
+}
+
+/* Reports the same of the jail's template. */
 static bool is_fresh(const struct node *node, const char *jail)
 {
-	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
-	struct stat st;
-	int64_t age;
+	char path[NOTE_PATH_MAX];
+	struct stat note;
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_STORAGE, node->state, jail);
-	if (stat(path, &st) < 0)
-		return false;
-	age = clock_ms() - ((int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000);
-	return age >= 0 && age < GOJAIL_STORAGE_MS;
+	write_template_note(path, sizeof(path), node, jail);
+	return stat(path, &note) == 0 && is_recent(&note);
 }
 
 /* Returns the keeper's deadline for a reply in milliseconds: shortly before the caller's, so that its reply with the reason arrives. */
@@ -67,7 +81,7 @@ static int receive_reply(int connection, const char *jail, struct gojail_storage
 		if (is_unread(connection))
 			return KEEPER_STUCK;
 		if (!clock_await(connection, until))
-			return fault_set_silent(fault, DOES_NOT_ANSWER, jail);
+			return fault_set_silent(fault, "jail \"%s\": the process that asks its storage does not answer; ask your administrator", jail);
 	}
 	got = recv(connection, reply, sizeof(*reply), 0);
 	if (got != sizeof(*reply) || reply->version != GOJAIL_VERSION)
@@ -151,11 +165,7 @@ int storage_await(const struct node *node, const struct jail *jail, int64_t unti
 
 		if (verdict != ZYGOTE_GONE && verdict != KEEPER_STUCK)
 			return verdict < 0 ? -1 : 0;
-		if (!jail->key[0] && verdict == ZYGOTE_GONE)
-			return 0; /* the jail is no longer configured: it does not get another template */
-		if (!jail->key[0])
-			return fault_set_silent(fault, DOES_NOT_ANSWER, jail->name);
-		/* An existing sandbox can be used without a keeper, unless the keeper cannot be started because of the storage. */
+		/* A keeper that cannot be started for another reason than its storage forbids nothing. */
 		if (find_other_keeper(node, jail, verdict, attempt, until, &other) < 0) {
 			if (other.silent)
 				*fault = other;
@@ -163,4 +173,54 @@ int storage_await(const struct node *node, const struct jail *jail, int64_t unti
 		}
 	}
 	return fault_set_silent(fault, KEEPER_ENDS, jail->name);
+}
+
+void storage_note_template(const struct node *node, const char *jail, int job, const char *name)
+{
+	char from[NOTE_PATH_MAX], to[2 * GOJAIL_NAME_MAX];
+
+	write_template_note(from, sizeof(from), node, jail);
+	snprintf(to, sizeof(to), "%s" GOJAIL_STORAGE_SUFFIX, name);
+	if (linkat(AT_FDCWD, from, job, to, 0) == 0 || errno != EEXIST)
+		return; /* without a note, the sandbox counts as one of an earlier template */
+	unlinkat(job, to, 0);
+	linkat(AT_FDCWD, from, job, to, 0);
+}
+
+/* Asks the mounts of a sandbox itself, by a launcher: this process must not hang in them. Returns 0, or -1 with a fault. */
+static int ask_sandbox(const struct node *node, const struct jail *jail, const char *job, const char *name, int64_t until, struct fault *fault)
+{
+	struct launch launch;
+
+	launch_prepare(&launch, node, "storage", until);
+	launch_add_word(&launch, "jail=%s", jail->name);
+	launch_add_word(&launch, "job=%s", job);
+	launch_add_word(&launch, "sandbox=%s", name);
+	return launch_run(&launch, node, until, fault);
+}
+
+int storage_await_job(const struct node *node, const struct jail *jail, const char *job, const char *name, int64_t until, struct fault *fault)
+{
+	char path[NOTE_PATH_MAX];
+	struct stat own = {0}, current;
+	struct gojail_storage_reply reply;
+	struct fault other = {0};
+	bool has_note;
+	int verdict = ZYGOTE_GONE;
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/%s" GOJAIL_STORAGE_SUFFIX, node->state, job, name);
+	has_note = stat(path, &own) == 0;
+	if (has_note && is_recent(&own))
+		return 0;
+	write_template_note(path, sizeof(path), node, jail->name);
+	if (has_note && stat(path, &current) == 0 && is_same_file(&own, &current))
+		verdict = query_keeper(node, jail->name, false, &reply, until, fault);
+	if (verdict != ZYGOTE_GONE && verdict != KEEPER_STUCK)
+		return verdict < 0 ? -1 : 0;
+	/* Of several callers, one replaces a keeper that is stuck; not for a jail that is no longer configured. */
+	if (verdict == KEEPER_STUCK && jail->key[0] && storage_prepare_template(node, jail, false, until, &other) < 0 && other.silent) {
+		*fault = other;
+		return -1;
+	}
+	return ask_sandbox(node, jail, job, name, until, fault);
 }

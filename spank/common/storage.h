@@ -21,10 +21,19 @@
  */
 int storage_prepare_template(const struct node *node, const struct jail *jail, bool anew, int64_t until, struct fault *fault);
 
-/*
- * Verifies that the storage of the jail has answered within the last second, for an existing sandbox, which keeps its tree also if the
- * root's path leads to another one by now. Returns 0, or -1 with a fault.
- */
+/* Verifies that the storage of the jail's template has answered within the last second. Returns 0, or -1 with a fault. */
 int storage_await(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault);
+
+/*
+ * Notes, as NAME.storage in a job's directory, the template of the sandbox NAME that is about to be built. To be called before the zygote is
+ * asked: if the template is replaced meanwhile, the sandbox counts as one of an earlier template, whose storage is asked by itself.
+ */
+void storage_note_template(const struct node *node, const char *jail, int job, const char *name);
+
+/*
+ * Verifies that the storage of the job's sandbox NAME has answered within the last second. The keeper answers for a sandbox of its own template. A
+ * sandbox of an earlier template keeps its tree, perhaps on another server: its own mounts are asked, by a launcher. Returns 0, or -1 with a fault.
+ */
+int storage_await_job(const struct node *node, const struct jail *jail, const char *job, const char *name, int64_t until, struct fault *fault);
 
 #endif

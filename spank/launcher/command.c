@@ -201,7 +201,7 @@ int command_run(char **command, const struct node *node, const struct user *user
 	if (!privileged && (confine_read(&confine, node, &jail, fault) < 0 || (jail.scope && (domain = domain_open(fault)) < 0)))
 		return -1;
 	snprintf(jail.name, sizeof(jail.name), "%s", library_word("jail"));
-	if (open_sandbox(&sandbox, node, fault) < 0 || storage_await(node, &jail, until, fault) < 0 || enter_namespaces(&sandbox, fault) < 0 || set_environment(user, &jail, fault) < 0)
+	if (open_sandbox(&sandbox, node, fault) < 0 || storage_await_job(node, &jail, library_word("job"), library_word("sandbox"), until, fault) < 0 || enter_namespaces(&sandbox, fault) < 0 || set_environment(user, &jail, fault) < 0)
 		return -1;
 	if (!privileged && ((jail.scope && domain_enter(&domain, fault) < 0) || confine_apply(&confine, fault) < 0))
 		return -1;

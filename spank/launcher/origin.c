@@ -15,6 +15,10 @@
 
 int origin_set_silent(const struct origin *origin, const char *place, struct fault *fault)
 {
+	if (!origin->source[0])
+		return fault_set_silent(fault, "jail \"%s\", as this job has it: the storage %s does not answer; no step is started on it until it does: "
+					       "ask your administrator",
+					origin->jail, place);
 	return fault_set_silent(fault, "jail \"%s\" (root %s): the storage %s%sdoes not answer; no job is started on it until it does: "
 				       "ask your administrator",
 				origin->jail, origin->source, place, *place ? " " : "");

@@ -85,7 +85,7 @@ static int add_mount(const struct mount_line *one, const char *source)
 		return 0;
 	*remote = (struct remote){.major = one->major, .minor = one->minor, .root = strdup(one->root), .path = strdup(one->path), .fd = -1};
 	if (!remote->root || !remote->path ||
-	    asprintf(&remote->place, "%s (%s) at %s", one->source, one->type, strcmp(one->path, "/") ? one->path : source) < 0)
+	    asprintf(&remote->place, "%s (%s) at %s", one->source, one->type, strcmp(one->path, "/") || !*source ? one->path : source) < 0)
 		return -1;
 	count++;
 	return 0;
@@ -156,7 +156,7 @@ int remote_collect(int proc, const struct origin *origin, int64_t until, struct 
 	struct child child;
 
 	if (read_mounts(proc, origin->source) < 0)
-		return fault_set(fault, "cannot read the mounts of the template: %s", strerror(errno));
+		return fault_set(fault, "cannot read the mounts of the jail: %s", strerror(errno));
 	if (first == count)
 		return 0;
 	switch (child_fork(&child, &socket)) {

@@ -12,7 +12,7 @@
 #define REMOTE_FIRST_FD 64
 
 /*
- * Adds the remote mounts of the calling process's mount namespace that are not in the list yet. A child opens them: the storage may
+ * Adds and asks the remote mounts of the calling process's mount namespace that are not in the list yet. A child opens them: the storage may
  * hang. proc is the node's /proc. Mounts that a user serves (FUSE), below the root, are left out: that user must not stop the jobs of others. Returns 0, or -1 with a fault.
  */
 int remote_collect(int proc, const struct origin *origin, int64_t until, struct fault *fault);

@@ -9,6 +9,7 @@
 #include "launcher/command.h"
 #include "launcher/library.h"
 #include "launcher/range.h"
+#include "launcher/sandbox_storage.h"
 #include "launcher/template.h"
 
 #include <errno.h>
@@ -189,6 +190,8 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 		detach();
 	if (strcmp(verb, "clean") == 0)
 		lower_priority();
+	if (strcmp(verb, "storage") == 0)
+		return sandbox_storage_ask(node, until, fault);
 	if (strcmp(verb, "sandbox") == 0)
 		return build_sandbox(node, until, fault);
 	return library_call_in_child(verb, until, fault);

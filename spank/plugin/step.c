@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/job_find.h"
 #include "common/path.h"
 #include "common/site.h"
 #include "common/storage.h"
@@ -129,14 +130,18 @@ static int read_choice(spank_t sp, const struct site *site, struct choice *choic
  * Enters the stage without the jail, so that the message about a fault reaches the user's own file. Not where the storage may be silent: Slurm
  * would hang in opening that file, and cannot be killed then.
  */
-static void enter_stage_for_fault(struct step *step, const struct jail *jail)
+static void enter_stage_for_fault(struct step *step, const struct jail *jail, const struct sandbox_spec *spec)
 {
+	int64_t until = clock_ms() + FAULT_PATIENCE_MS;
+	char name[SANDBOX_NAME_MAX + 1];
 	struct fault ignored = {0};
 	struct record zygote;
 
-	if (step->window.visit.away)
-		return; /* it is there */
-	if (step->fault.silent || storage_await(&step->node, jail, clock_ms() + FAULT_PATIENCE_MS, &ignored) < 0)
+	if (step->fault.silent || step->window.visit.away)
+		return; /* away: it is there */
+	sandbox_name(name, jail, spec);
+	if ((step->sandbox.stage < 0 ? storage_await(&step->node, jail, until, &ignored) :
+				       storage_await_job(&step->node, jail, spec->job, name, until, &ignored)) < 0)
 		return;
 	if (step->sandbox.stage < 0 && zygote_find(&step->node, jail->name, &zygote) == 0) {
 		scoped_fd process = record_open_pidfd(&zygote);
@@ -215,7 +220,7 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	memcpy(step->script, spec.script, sizeof(step->script));
 	result = open_sandbox(step, sp, id, &site, &jail, &spec);
 	if (result < 0)
-		enter_stage_for_fault(step, &jail);
+		enter_stage_for_fault(step, &jail, &spec);
 out:
 	site_close(&site);
 	return result;

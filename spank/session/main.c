@@ -12,7 +12,7 @@
  *                        site_open         the site file; the one case in which gojail-launcher is started
  *                        jobs_choose       by the real uid, and SLURM_JOB_ID among that user's own jobs
  *                        jobs_open         the namespaces of the holder
- *                        storage_await     whether the storage of the jail answers
+ *                        storage_await_job   whether the storage of the sandbox answers
  *                        fork              into the job's PID namespace
  *     the child, root    enter_sandbox     enter all other namespaces
  *                        confine           drop what a task drops; the capabilities go with the uid
@@ -144,9 +144,9 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	    confine_read(&session->confine, &session->node, &session->jail, fault) < 0 || (session->jail.scope && (domain = domain_open(fault)) < 0) ||
 	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0 || read_net_variables(session, fault) < 0)
 		return;
-	/* Without a key, storage_await does not start a missing zygote: that takes a lock, and only steps do it. */
+	/* Without a key, storage_await_job does not replace a zygote that is stuck: that takes a lock, and only steps do it. */
 	session->jail.key[0] = '\0';
-	if (storage_await(&session->node, &session->jail, until, fault) < 0)
+	if (storage_await_job(&session->node, &session->jail, session->choice.job, session->choice.name, until, fault) < 0)
 		return;
 	if (pipe2(report, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
 		fault_set(fault, "cannot start the session: %s", strerror(errno));

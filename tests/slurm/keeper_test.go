@@ -244,19 +244,22 @@ func TestSilentStorage(t *testing.T) {
 	}
 }
 
+// findNamed returns the processes of that name.
+func findNamed(c *harness.Cluster, name string) (found []harness.Process) {
+	for _, p := range c.Processes() {
+		if p.Status["Name"] == name {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
 // TestKeeperKilled: whichever of the processes is killed, the next step works.
 func TestKeeperKilled(t *testing.T) {
 	c := newFUSECluster(t, 10*time.Second*harness.Slow)
 	waitForTree(t, c, "v1")
 	step := startJob(t, c)
-	named := func(name string) (found []harness.Process) {
-		for _, p := range c.Processes() {
-			if p.Status["Name"] == name {
-				found = append(found, p)
-			}
-		}
-		return found
-	}
+	named := func(name string) []harness.Process { return findNamed(c, name) }
 	kill := func(name string) {
 		require.True(t, harness.Poll(harness.Timeout, func() bool {
 			for _, p := range named(name) {
@@ -273,6 +276,7 @@ func TestKeeperKilled(t *testing.T) {
 		kill(name)
 		waitForExpiry()
 		requireOutput(t, "v1", step("cat "+marker))
+		assert.Equal(t, "v1", readTree(c), name)
 	}
 	for _, name := range []string{"gojail-prober", "gojail-keeper", "gojail-zygote"} { // while a step waits
 		pid := findDaemon(t, c)

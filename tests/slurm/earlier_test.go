@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// earlierSilence is what a step says of the storage of its own job, if new jobs have another one.
+const earlierSilence = `jail "debian", as this job has it: the storage /srv/versions/v1 (fuse) at / does not answer`
+
+// switchFromFUSE starts a cluster whose root is served by a FUSE daemon, and a job there; then it switches the root to a local tree.
+func switchFromFUSE(t *testing.T, deadline time.Duration) (c *harness.Cluster, step func(string) harness.Result, job string) {
+	t.Helper()
+	if _, err := exec.LookPath("bindfs"); err != nil {
+		t.Skip("needs bindfs: make deps")
+	}
+	c = newTreesCluster(t, deadline)
+	runAsRoot(t, c, "cd /srv/versions; mkdir served; bindfs /srv/versions/v1 /srv/versions/served; ln -s served new; mv -T new current")
+	waitForTree(t, c, "v1")
+	step, job = allocate(t, c)
+	requireOutput(t, "v1", step("cat "+marker))
+	runAsRoot(t, c, "cd /srv/versions; ln -s v2 new; mv -T new current")
+	waitForTree(t, c, "v2")
+	return c, step, job
+}
+
+// TestEarlierStorageSilent: a job keeps its tree after the root was switched to other storage. If the storage of its tree is silent, further
+// steps, gojail enter and jobs' ends do not hang, whether the jail has a template or not; jobs with the new tree are not affected.
+func TestEarlierStorageSilent(t *testing.T) {
+	const deadline = 3 * time.Second
+	c, step, job := switchFromFUSE(t, deadline)
+	enter := func() harness.Result { return c.Gojail("n1", "enter", "--privileged", job, "--", "cat", marker) }
+	requireOutput(t, "v1", step("cat "+marker))
+	requireOutput(t, "v1", enter())
+	pid := findDaemon(t, c)
+	for _, template := range []string{"a template", "no template", "no longer configured"} {
+		t.Run(template, func(t *testing.T) {
+			switch template {
+			case "no template":
+				runAsRoot(t, c, "kill -KILL "+strconv.Itoa(readRecordPid(t, c, "jails/debian/zygote")))
+			case "no longer configured":
+				configure(t, c, strings.ReplaceAll(harness.DefaultConfig, "debian", "other"))
+			}
+			goOn := stopProcess(t, c, pid)
+			waitForExpiry()
+			deadline := deadline
+			if template == "no longer configured" {
+				deadline = 10 * time.Second // contract.DefaultDeadline
+			}
+			if template != "no longer configured" {
+				requireRefused(t, earlierSilence, endsWithin(t, deadline, func() harness.Result { return step("cat " + marker) }))
+				requireOutput(t, "v2", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+			}
+			r := endsWithin(t, deadline, enter)
+			assert.NotZero(t, r.Code, r)
+			assert.Contains(t, r.Stderr, earlierSilence)
+			assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-prober")) == 0 }), "no prober is left")
+			assert.NotContains(t, c.NodeState("n1"), "drain", c.Drained())
+			goOn()
+			if template != "no longer configured" {
+				requireOutput(t, "v1", step("cat "+marker))
+			}
+			requireOutput(t, "v1", enter())
+		})
+	}
+}
