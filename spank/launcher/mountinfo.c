@@ -100,10 +100,10 @@ void mountinfo_describe(int proc, const char *path, char *text, size_t size)
 	while (file && getline(&line, &room, file) > 0) {
 		struct mount_line one;
 
-		if (mountinfo_parse(line, &one) < 0 || !is_below(path, one.path) || strlen(one.path) < longest || strcmp(one.type, "autofs") == 0)
+		if (mountinfo_parse(line, &one) < 0 || !is_below(path, one.path) || strlen(one.path) < longest)
 			continue;
 		longest = strlen(one.path);
-		if (mountinfo_is_local(one.type))
+		if (mountinfo_is_local(one.type) && strcmp(one.type, "autofs")) /* which waits for automount(8), and that for a server */
 			*text = '\0';
 		else
 			snprintf(text, size, "%s (%s) at %s", one.source, one.type, one.path);
