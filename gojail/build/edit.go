@@ -25,7 +25,13 @@ func Edit(ctx context.Context, jail *store.Jail, r Request, change func(ctx cont
 	return withWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
 		b.record.Base, b.record.Platform = base.Version, base.Platform
 		b.report("copying version " + base.Version)
-		if err := copyVersion(ctx, jail.Path(base), base.Format, b.tree.Dir); err != nil {
+		base, end, err := jail.BeginCopy(ctx, base.Version)
+		if err != nil {
+			return nil, err
+		}
+		err = copyVersion(ctx, jail.Path(base), base.Format, b.tree.Dir)
+		end()
+		if err != nil {
 			return nil, err
 		}
 		b.report("editing")

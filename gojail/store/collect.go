@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,6 +89,10 @@ func (j *Jail) removeUnused(ctx context.Context, id string, survey func() (*Surv
 		}
 		return nil
 	})
+	var copied *copiedError
+	if errors.As(err, &copied) {
+		why = err.Error()
+	}
 	if why != "" {
 		return why, nil
 	}

@@ -37,8 +37,8 @@ func (w *Work) Publish(ctx context.Context, tree, list string, r *Record) error 
 	})
 }
 
-// Remove removes a version that is not current. check is called under the jail's lock, and returns an error if the
-// version must be kept.
+// Remove removes a version that is not current. It fails also while the version is copied. check
+// is called under the jail's lock, and returns an error if the version must be kept.
 func (j *Jail) Remove(ctx context.Context, id string, check func(*Version) error) error {
 	var trash *Work
 	err := j.withLock(ctx, func() (err error) {
@@ -48,6 +48,9 @@ func (j *Jail) Remove(ctx context.Context, id string, check func(*Version) error
 		}
 		if v.Current {
 			return fmt.Errorf("version %s is the current one of jail %s; switch to another one first", v.Version, j.Name)
+		}
+		if err := j.refuseCopied(v); err != nil {
+			return err
 		}
 		if err := check(v); err != nil {
 			return err

@@ -203,6 +203,35 @@ func TestRemove(t *testing.T) {
 	j.mustBeClean(t)
 }
 
+// TestNobodyRemovesWhatIsCopied: not by force, not by gc, and not while another process copies it, too.
+func TestNobodyRemovesWhatIsCopied(t *testing.T) {
+	j := newJail(t)
+	ctx := context.Background()
+	j.mustPublish(t, "1", "2")
+	_, err := j.SwitchTo(ctx, "2", "me")
+	require.NoError(t, err)
+	always := func(*Version) error { return nil }
+	v, end, err := j.BeginCopy(ctx, "1")
+	require.NoError(t, err)
+	assert.Equal(t, "1", v.Version)
+	_, endOther, err := j.BeginCopy(ctx, "1")
+	require.NoError(t, err)
+	const want = "version 1 is being copied by gojail jail edit; wait for its end"
+	require.EqualError(t, j.Remove(ctx, "1", always), want)
+	end()
+	require.EqualError(t, j.Remove(ctx, "1", always), want)
+	list, err := j.Collect(ctx, 0, func() (*Survey, error) { return &Survey{}, nil })
+	require.NoError(t, err)
+	assert.Equal(t, []Collected{{Version: "1", Why: want}}, list)
+	endOther()
+	list, err = j.Collect(ctx, 0, func() (*Survey, error) { return &Survey{}, nil })
+	require.NoError(t, err)
+	assert.Equal(t, []Collected{{Version: "1", Removed: true}}, list)
+	_, _, err = j.BeginCopy(ctx, "1")
+	require.EqualError(t, err, `jail debian has no version "1"; it has: 2`)
+	j.mustBeClean(t)
+}
+
 func TestDamagedRecordHidesNoVersion(t *testing.T) {
 	j := newJail(t)
 	j.mustPublish(t, "1", "2")

@@ -39,6 +39,12 @@ func Wait(ctx context.Context, path string) (*os.File, error) {
 	return take(path, func(file *os.File) error { return WaitFile(ctx, file) })
 }
 
+// ShareFile takes a shared lock of an open file, which several processes can have. It returns ErrBusy if another process
+// holds the lock alone.
+func ShareFile(file *os.File) error {
+	return check(file, unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB))
+}
+
 func take(path string, lock func(*os.File) error) (*os.File, error) {
 	file, err := Open(path)
 	if err != nil {
