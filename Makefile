@@ -61,7 +61,7 @@ PROLOG_SRCS    = $(wildcard spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-net bench-health bench-storage bench-images cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
+.PHONY: all help man deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(MAN) ## build plugin, launcher, Prolog, gojail-session, library, commands and manual pages below build/
 	@:
@@ -207,11 +207,15 @@ demo: deps ## a private Slurm with a jail: what a user and an administrator see
 bench: deps ## what a launch costs, against plain Slurm and others
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) run ./tests/bench $(BENCH_ARGS)
-	@$(MAKE) --no-print-directory bench-isolation bench-net bench-health
+	@$(MAKE) --no-print-directory bench-isolation bench-sessions bench-net bench-health
 
 bench-isolation: deps ## what each part of a job's isolation costs
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) run ./tests/bench -of isolation -mode first,later $(BENCH_ARGS)
+
+bench-sessions: deps ## what an ssh session costs, against plain sshd and its ChrootDirectory
+	@$(MAKE) --no-print-directory all rootfs
+	@$(GO) run ./tests/bench -of sessions $(BENCH_ARGS)
 
 bench-health: deps ## what a run of the health check costs, against NHC (NHC=DIR, its tree)
 	@$(MAKE) --no-print-directory all

@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&names, "mode", "first,job,later,batch,n64,memory,parts", "what to measure")
 	flag.StringVar(&s.only, "only", "", "candidates to measure beside plain, parted by commas (default all)")
 	flag.StringVar(&s.other, "other", "", "a repository with another version of gojail, built, that is measured as the candidate other")
-	flag.StringVar(&s.of, "of", "", "isolation: what each part of a job's isolation costs")
+	flag.StringVar(&s.of, "of", "", "isolation: what each part of a job's isolation costs; sessions: what an ssh session costs")
 	flag.BoolVar(&s.cgroups, "cgroups", false, "Slurm keeps jobs in cgroups (proctrack/cgroup, task/cgroup), as on most sites")
 	flag.StringVar(&s.file, "json", "", "write every sample to this file")
 	flag.Uint64Var(&s.seed, "seed", 7, "of the order within the rounds and of the bootstrap")
@@ -47,7 +47,11 @@ func main() {
 	flag.Parse()
 	s.modes = strings.Split(names, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := runBench(ctx, s)
+	run := runBench
+	if s.of == "sessions" {
+		run = benchSessions
+	}
+	err := run(ctx, s)
 	stop()
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("bench: interrupted; the cluster is gone, nothing is reported")
