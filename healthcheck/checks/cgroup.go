@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,9 +15,13 @@ import (
 )
 
 // jobGroups are the cgroups in which Slurm's plugins put jobs, v2 and v1, as patterns below the
-// root of cgroups. The base name holds the job's number, except in Slurm 26.05 and later, which
-// names cgroups by SLUID: those are not checked.
-var jobGroups = []string{"system.slice/*slurmstepd.scope/job_*", "freezer/slurm*/uid_*/job_*"}
+// root of cgroups. With --enable-multiple-slurmd, which Debian builds with, the scope begins with the
+// node's name.
+var jobGroups = []string{"system.slice/*slurmstepd.scope/*", "freezer/slurm*/uid_*/job_*"}
+
+// jobGroup matches the base name of a job's cgroup: its number, or from Slurm 26.05 on its SLUID,
+// unless cgroup.conf has CgroupJobIdPaths=yes.
+var jobGroup = regexp.MustCompile(`^(job_[0-9]+|s[0-9A-Z]{13})$`)
 
 // controllers are the controllers that Slurm uses to constrain jobs, as far as cgroup v2
 // provides them.
@@ -35,10 +40,11 @@ func cgroups(_ context.Context, h *check.Host, _ *check.Settings) check.Finding 
 	for _, pattern := range jobGroups {
 		groups = append(groups, findMatches(root, pattern)...)
 	}
+	groups = slices.DeleteFunc(groups, func(group string) bool { return !jobGroup.MatchString(filepath.Base(group)) })
 	if len(scopes) == 0 && len(groups) == 0 {
 		return check.NewFinding(check.NotApplicable, "Slurm uses no cgroups on this node")
 	}
-	running, err := findStepJobs(h)
+	running, err := findSteps(h)
 	if err != nil {
 		return check.NewFinding(check.Unknown, "cannot list processes: %v", err)
 	}
@@ -48,7 +54,7 @@ func cgroups(_ context.Context, h *check.Host, _ *check.Settings) check.Finding 
 	}
 	for _, group := range groups {
 		job := strings.TrimPrefix(filepath.Base(group), "job_")
-		if _, ok := parseDigits(job); !ok || running[job] || !hasProcesses(group) {
+		if running.jobs[job] || running.groups[filepath.Base(group)] || !hasProcesses(group) {
 			continue
 		}
 		now = append(now, group)

@@ -86,8 +86,8 @@ func gpuPersistence(_ *check.Host, s *check.Settings, f *gpuFacts, p *problems) 
 	})
 }
 
-// gpuLeftovers reports users' processes on GPUs that belong to no step of a job: Slurm's cgroup
-// of a step has "job_" in its path. Without proctrack/cgroup no process has such a cgroup, so
+// gpuLeftovers reports users' processes on GPUs that belong to no step of a job, by their
+// cgroup. Without proctrack/cgroup no process has such a cgroup, so
 // this check does not drain unless the site configures that.
 func gpuLeftovers(h *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
 	judgeEachGPU(f, p, "processes", func(g *gpuState) {
@@ -108,7 +108,7 @@ func isOutsideJobs(dir string) bool {
 		return false
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup"))
-	return err == nil && !strings.Contains(string(text), "/job_")
+	return err == nil && !isInStep(string(text))
 }
 
 // nvidiaSMI runs nvidia-smi, which people and other programs use.

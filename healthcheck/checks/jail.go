@@ -3,7 +3,6 @@
 package checks
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -171,31 +170,6 @@ func newJailNode(h *check.Host, s *check.Settings) jailcheck.Node {
 		n.LibDir = filepath.Join(filepath.Dir(own), "../lib/gojail") // the layout of make install
 	}
 	return n
-}
-
-// findStepJobs returns the jobs of root's slurmstepd processes, by the title that they set:
-// "slurmstepd: [17.batch]".
-func findStepJobs(h *check.Host) (map[string]bool, error) {
-	all, err := listProcesses(h)
-	if err != nil {
-		return nil, err
-	}
-	jobs := map[string]bool{}
-	for _, one := range all {
-		if one.Name != "slurmstepd" || !one.isRoot() {
-			continue // reading the title of other processes can hang
-		}
-		title, err := readFile(one.dir + "/cmdline")
-		if err != nil {
-			continue
-		}
-		_, step, found := bytes.Cut(title, []byte("["))
-		job, _, found2 := bytes.Cut(step, []byte("."))
-		if found && found2 {
-			jobs[string(job)] = true
-		}
-	}
-	return jobs, nil
 }
 
 // mayExist reports whether a path exists or its absence is uncertain.

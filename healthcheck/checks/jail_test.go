@@ -135,29 +135,3 @@ func TestJailLeftovers(t *testing.T) {
 	expect(t, f, check.Warn, "gojail still holds resources of ended jobs")
 	assert.Equal(t, "job 18", f.Detail)
 }
-
-func TestCgroups(t *testing.T) {
-	h, s := testHost(t), config.DefaultSettings()
-	expect(t, once(h, cgroups, s), check.NotApplicable, "")
-	root := h.Roots.Sys + "/fs/cgroup"
-	scope := root + "/system.slice/slurmstepd.scope"
-	put(t, root+"/cgroup.controllers", "cpuset cpu io memory pids\n")
-	put(t, scope+"/cgroup.controllers", "cpuset cpu memory\n")
-	put(t, scope+"/job_17/step_0/user/cgroup.procs", "4711\n")
-	put(t, scope+"/job_18/cgroup.procs", "\n")
-	put(t, scope+"/job_sABC/cgroup.procs", "4712\n") // by SLUID
-	stat(t, h, "50", "slurmstepd", "S", 0)
-	put(t, h.Roots.Proc+"/50/cmdline", "slurmstepd: [17.0]\x00")
-	f := again(h, cgroups, s, check.Finding{})
-	expect(t, f, check.OK, "")
-	expect(t, again(h, cgroups, s, f), check.OK, "")
-	require.NoError(t, os.RemoveAll(h.Roots.Proc+"/50"))
-	f = again(h, cgroups, s, f)
-	expect(t, f, check.OK, "") // it may have ended just now
-	f = again(h, cgroups, s, f)
-	expect(t, f, check.Warn, "processes of ended jobs remain")
-	assert.Equal(t, "job 17", f.Detail)
-	h.State = nil
-	put(t, scope+"/cgroup.controllers", "memory\n")
-	expect(t, once(h, cgroups, s), check.Warn, "the cgroup controller cpu is not delegated to Slurm; the cgroup controller cpuset is not delegated to Slurm")
-}

@@ -92,13 +92,13 @@ func idleMemory(_ context.Context, h *check.Host, s *check.Settings) check.Findi
 		return check.NewFinding(check.NotApplicable, "no limit for the memory of an idle node is configured")
 	}
 	has, ok := readMeminfo(h)
-	jobs, err := findStepJobs(h)
+	running, err := findSteps(h)
 	switch {
 	case !ok:
 		return check.NewFinding(check.Unknown, "cannot parse %s/meminfo", h.Roots.Proc)
 	case err != nil:
 		return check.NewFinding(check.Unknown, "cannot list processes: %v", err)
-	case len(jobs) > 0:
+	case len(running.jobs) > 0:
 		return check.NewFinding(check.OK, "jobs are running and may use the memory")
 	case has["MemAvailable"] < want && has["MemAvailable"]+has["Shmem"]+has["AnonPages"] >= want:
 		return check.NewFinding(check.Warn, "no job runs, but files in memory or processes leave less than %d MiB available", want)
