@@ -44,6 +44,7 @@
 #define GOJAIL_JAILS "jails"       /* a directory for each jail */
 #define GOJAIL_JOBS "jobs"         /* a directory for each job; also in the scratch directory */
 #define GOJAIL_ENDED "ended"       /* an empty file for each job whose end failed */
+#define GOJAIL_LAUNCHES "launches" /* a directory with a struct gojail_launches for each jail, and GOJAIL_NO_JAIL */
 #define GOJAIL_NET_JOBS "net/jobs" /* JOB.json: the job may have something of a network */
 
 /* In the directory of a jail, or of a job, or both. */
@@ -141,6 +142,30 @@
  * Without an answer the child is to be killed.
  */
 #define GOJAIL_REPLY_FD 3
+
+/*
+ * How many steps entered a jail on this node since it booted, and how long the plugin took for them: the content of a file
+ * that slurmstepd maps. Each number is added to atomically, by task 0 of a step.
+ */
+struct gojail_launches {
+	uint64_t version; /* GOJAIL_VERSION; a file of another version is replaced */
+	uint64_t entered;
+	uint64_t failed[6]; /* by GOJAIL_REASON_... */
+	uint64_t took[10];  /* steps that entered, by GOJAIL_TOOK_US; the last has no bound */
+	uint64_t took_us;   /* of all of them */
+};
+
+#define GOJAIL_NO_JAIL ".none" /* name of the file of steps that failed before their jail was known */
+
+/* Upper bounds in microseconds. */
+#define GOJAIL_TOOK_US 200, 500, 1000, 2500, 10000, 50000, 250000, 1000000, 5000000
+
+#define GOJAIL_REASON_CONFIGURATION 0
+#define GOJAIL_REASON_REQUEST 1
+#define GOJAIL_REASON_STORAGE 2
+#define GOJAIL_REASON_SANDBOX 3
+#define GOJAIL_REASON_STEP 4
+#define GOJAIL_REASON_TASK 5
 
 /* A mount to be attached in a sandbox: a detached tree and where it goes. */
 struct gojail_tree {

@@ -52,6 +52,8 @@ const (
 	StorageSocket   = "storage.sock"
 	IdentityFile    = "identity"
 	VersionsFile    = "versions"
+	LaunchesDir     = "launches"
+	NoJailFile      = ".none" // in LaunchesDir
 	GPUsFile        = ".gpus"
 	OwnerFile       = ".uid"
 	NetRecord       = ".net"
@@ -130,3 +132,15 @@ const (
 	ProjectOfJobs = 0x80000000
 	ProjectOfRuns = 0x40000000
 )
+
+// Counters of launches (struct gojail_launches).
+const (
+	LaunchReasons = 6 // numbers of GOJAIL_REASON_
+	LaunchBounds  = 9 // numbers of TookBounds
+)
+
+// TookBounds are the upper bounds of the durations of launches, in microseconds.
+var TookBounds = [LaunchBounds]uint64{200, 500, 1000, 2500, 10000, 50000, 250000, 1000000, 5000000}
+
+// FailReasons are the words for GOJAIL_REASON_..., by number.
+var FailReasons = [LaunchReasons]string{"configuration", "request", "storage", "sandbox", "step", "task"}

@@ -60,6 +60,9 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_GPUS":                fmt.Sprintf("%q", GPUsFile),
 		"GOJAIL_OWNER":               fmt.Sprintf("%q", OwnerFile),
 		"GOJAIL_NET":                 fmt.Sprintf("%q", NetRecord),
+		"GOJAIL_LAUNCHES":            fmt.Sprintf("%q", LaunchesDir),
+		"GOJAIL_NO_JAIL":             fmt.Sprintf("%q", NoJailFile),
+		"GOJAIL_TOOK_US":             strings.Trim(strings.ReplaceAll(fmt.Sprint(TookBounds), " ", ", "), "[]"),
 		"GOJAIL_SCRATCH":             fmt.Sprintf("%q", ScratchLink),
 		"GOJAIL_NAMESPACES":          fmt.Sprintf("%q", NamespaceRecord),
 		"GOJAIL_NET_ENV":             fmt.Sprintf("%q", NetEnvFile),
@@ -81,4 +84,7 @@ func TestContractConstants(t *testing.T) {
 		assert.Equal(t, defines[name], value, name)
 	}
 	assert.Equal(t, 4<<20, SiteMax)
+	for number, reason := range FailReasons {
+		assert.Equal(t, fmt.Sprint(number), defines["GOJAIL_REASON_"+strings.ToUpper(reason)], reason)
+	}
 }

@@ -2,7 +2,11 @@
 
 package metrics
 
-import "time"
+import (
+	"time"
+
+	"github.com/gojail/gojail/gojail/state"
+)
 
 // Facts is what is known of a node at one moment.
 type Facts struct {
@@ -13,7 +17,8 @@ type Facts struct {
 	jobs       []job
 	templates  []template
 	sandboxes  map[sandboxKind]int
-	endsFailed int // jobs whose end failed
+	launches   map[string]state.Launches // by jail; "": not known
+	endsFailed int                       // jobs whose end failed
 
 	VFs     []VF     // of jobs
 	HeldVFs []HeldVF // of jobs, and in quarantine

@@ -32,6 +32,10 @@ var (
 	jobGPU   = newGauge("gojail_job_gpu", "A GPU or a MIG instance that steps of the job got.", "job_id", "user", "jail", "gpu", "UUID", "GPU_I_ID", "device", "pci_bus_id")
 	jobVF    = newGauge("gojail_job_vf", "A VF of the job.", "job_id", "user", "rail", "pci", "netdev", "rdma", "pf", "vf")
 
+	stepsEntered = newCounter("gojail_steps_entered_total", "Steps that entered their jail since the node booted.", "jail")
+	stepsFailed  = newCounter("gojail_steps_failed_total", "Steps that did not enter, by what failed.", "jail", "reason")
+	stepEntry    = newGauge("gojail_step_entry_duration_seconds", "How long the plugin prepared a step that entered.", "jail")
+
 	templateInfo    = newGauge("gojail_template_info", "A jail that is assembled on this node.", "jail", "key", "version")
 	templateStart   = newGauge("gojail_template_start_time_seconds", "When the jail was assembled, in Unix time.", "jail")
 	templateCurrent = newGauge("gojail_template_current", "1 if the next job gets this template, 0 if the configuration has changed since.", "jail")

@@ -29,6 +29,9 @@ func Read(node string, s *state.State, c *config.Config, proc string) *Facts {
 	f := &Facts{node: node, version: version.Text(), time: time.Now(), sandboxes: map[sandboxKind]int{}}
 	r := reader{f, s, newUsers(), newGPUFinder(s, proc)}
 	f.endsFailed = len(s.Ended())
+	var err error
+	f.launches, err = s.Launches()
+	f.AddProblem(err)
 	r.readTemplates(c)
 	jobs, err := s.Jobs()
 	f.AddProblem(err)

@@ -13,6 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/state"
 )
 
 // Render returns the metrics as text.
@@ -54,6 +57,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for i := range f.templates {
 		s.addTemplate(&f.templates[i])
 	}
+	for jail, l := range f.launches {
+		s.addLaunches(jail, l)
+	}
 	for i := range f.VFs {
 		s.addVF(f, &f.VFs[i])
 	}
@@ -94,6 +100,25 @@ func (s sink) addJob(j *job) {
 	if !j.start.IsZero() {
 		s.add(jobStart, seconds(j.start), j.id)
 	}
+}
+
+// addLaunches sends the counters of a jail. A reason that has not occurred is 0, so that its first occurrence is an
+// increase.
+func (s sink) addLaunches(jail string, l state.Launches) {
+	for i, reason := range contract.FailReasons {
+		s.add(stepsFailed, float64(l.Failed[i]), jail, reason)
+	}
+	if jail == "" {
+		return // a step without a jail enters none
+	}
+	s.add(stepsEntered, float64(l.Entered), jail)
+	buckets, count := map[float64]uint64{}, uint64(0)
+	for i, bound := range contract.TookBounds {
+		count += l.Took[i]
+		buckets[float64(bound)/1e6] = count
+	}
+	count += l.Took[len(contract.TookBounds)]
+	s.out <- prometheus.MustNewConstHistogram(stepEntry.desc, count, float64(l.TookUs)/1e6, buckets, s.node, strings.ToValidUTF8(jail, "?"))
 }
 
 func (s sink) addTemplate(t *template) {

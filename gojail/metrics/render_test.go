@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/state"
 )
 
 // everything is a node with at least one series of each metric.
@@ -36,7 +38,11 @@ func everything() *Facts {
 			Interface: map[string]uint64{"rx_bytes": 1, "tx_bytes": 2, "rx_packets": 3, "tx_packets": 4, "rx_dropped": 5, "tx_dropped": 6, "rx_errors": 7, "tx_errors": 8},
 			Ports:     map[string]map[string]uint64{"1": {"port_rcv_data": 10, "port_xmit_data": 20, "port_rcv_packets": 30, "port_xmit_packets": 40, "port_xmit_wait": 50}}},
 			{Job: "99", Rail: "rail0", PCI: "0000:86:00.4", Netdev: "net1"}},
-		HeldVFs:  []HeldVF{{"0000:86:00.2", "rail0", false}, {"0000:86:00.3", "rail0", true}, {"0000:86:00.4", "rail0", false}},
+		HeldVFs: []HeldVF{{"0000:86:00.2", "rail0", false}, {"0000:86:00.3", "rail0", true}, {"0000:86:00.4", "rail0", false}},
+		launches: map[string]state.Launches{
+			"debian": {Entered: 7, Failed: [6]uint64{1, 2, 3, 4, 5, 6}, Took: [10]uint64{1, 2, 0, 0, 0, 0, 0, 0, 0, 4}, TookUs: 40_000_500},
+			"":       {Failed: [6]uint64{0, 9}},
+		},
 		Problems: []error{errors.New("something")},
 	}
 }
@@ -68,6 +74,14 @@ func TestRender(t *testing.T) {
 		`gojail_job_rdma_port_data_received_bytes_total{device="mlx5_3",job_id="17",node="n1",port="1",rail="rail0"} 40`,
 		`gojail_job_rdma_port_transmit_wait_total{device="mlx5_3",job_id="17",node="n1",port="1",rail="rail0"} 50`,
 		`gojail_vfs{node="n1",rail="rail0",state="in_use"} 2`,
+		`gojail_steps_entered_total{jail="debian",node="n1"} 7`,
+		`gojail_steps_failed_total{jail="debian",node="n1",reason="storage"} 3`,
+		`gojail_steps_failed_total{jail="",node="n1",reason="request"} 9`,
+		`gojail_steps_failed_total{jail="",node="n1",reason="task"} 0`,
+		`gojail_step_entry_duration_seconds_bucket{jail="debian",node="n1",le="0.0002"} 1`,
+		`gojail_step_entry_duration_seconds_bucket{jail="debian",node="n1",le="5"} 3`,
+		`gojail_step_entry_duration_seconds_bucket{jail="debian",node="n1",le="+Inf"} 7`,
+		`gojail_step_entry_duration_seconds_sum{jail="debian",node="n1"} 40.0005`,
 		`gojail_vfs{node="n1",rail="rail0",state="quarantined"} 1`,
 		`gojail_vf_quarantined{node="n1",pci="0000:86:00.3",rail="rail0"} 1`,
 		`gojail_template_current{jail="debian",node="n1"} 1`,

@@ -18,6 +18,15 @@ static inline int64_t clock_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Returns microseconds of the monotonic clock. */
+static inline int64_t clock_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 /* Returns the milliseconds left until a time, as a timeout for poll(2); never negative. */
 static inline int clock_left(int64_t until)
 {

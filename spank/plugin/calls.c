@@ -61,29 +61,35 @@ int prepare_tasks(spank_t sp)
 	return 0;
 }
 
-/* Returns the result of a hook of a task: with a fault in the latch, its failure, after one line for all tasks of the step. */
-static int report_fault(const struct step *step, spank_t sp)
+/*
+ * Returns the result of a hook of a task: with a fault in the latch, its failure, after one line for all tasks of the step. Task 0
+ * counts the step once its outcome is certain: with a fault, or in the last hook.
+ */
+static int report_fault(const struct step *step, spank_t sp, bool last)
 {
+	bool failed = step->fault.text[0];
 	int task = 0;
 
-	if (!step->fault.text[0])
+	if (!failed && !last)
 		return 0;
 	spank_get_item(sp, S_TASK_ID, &task);
 	if (task == 0)
+		step_count(step);
+	if (task == 0 && failed)
 		slurm_error("gojail: %s", step->fault.text);
-	return HOOK_FAILED;
+	return failed ? HOOK_FAILED : 0;
 }
 
 int enter_task(spank_t sp)
 {
 	task_enter(step_current());
-	return report_fault(step_current(), sp);
+	return report_fault(step_current(), sp, false);
 }
 
 int finish_task(spank_t sp)
 {
 	task_finish(step_current());
-	return report_fault(step_current(), sp);
+	return report_fault(step_current(), sp, true);
 }
 
 int count_forked_task(spank_t sp)

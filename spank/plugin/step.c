@@ -165,8 +165,12 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	if (oci_is_step(jail->spool, spec->job, id))
 		return fault_set(fault, "--container and --jail cannot be combined: the bundle of the container is the node's; "
 					"give --jail=none with --container");
-	if (confine_read(&step->confine, &step->node, jail, fault) < 0 || sandbox_open(sandbox, &step->node, site, jail, spec, fault) < 0)
+	if (confine_read(&step->confine, &step->node, jail, fault) < 0)
 		return -1;
+	step->reason = GOJAIL_REASON_SANDBOX;
+	if (sandbox_open(sandbox, &step->node, site, jail, spec, fault) < 0)
+		return -1;
+	step->reason = GOJAIL_REASON_STEP;
 	if (forks_prepare(sandbox, jail->scope, fault) < 0)
 		return -1;
 	if (show_gpus(jail, spec->gpus, sandbox->mnt, sandbox->root, fault) < 0)
@@ -204,12 +208,16 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	static struct choice choice;
 	struct sandbox_spec spec = {0};
 	struct site site = {0};
+	bool known = false;
 	struct jail jail;
 	int result = -1;
 
 	if (step->fault.text[0] || node_check_state(&step->node, &step->fault) < 0)
 		return -1;
-	if (site_open(&site, &step->node, &step->fault) < 0 || read_choice(sp, &site, &choice, &step->fault) < 0)
+	if (site_open(&site, &step->node, &step->fault) < 0)
+		goto out;
+	step->reason = GOJAIL_REASON_REQUEST;
+	if (read_choice(sp, &site, &choice, &step->fault) < 0)
 		goto out;
 	if (strcmp(choice.jail, "none") == 0) {
 		result = 0;
@@ -217,17 +225,31 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	}
 	if (complete_spec(step, sp, id, &site, &choice, &jail, &spec) < 0)
 		goto out;
+	known = true;
+	step->reason = GOJAIL_REASON_CONFIGURATION;
+	step->launches = launches_map(&step->node, jail.name); /* the state directory is not in the stage */
 	memcpy(step->script, spec.script, sizeof(step->script));
 	result = open_sandbox(step, sp, id, &site, &jail, &spec);
 	if (result < 0)
 		enter_stage_for_fault(step, &jail, &spec);
 out:
 	site_close(&site);
+	if (!known && step->fault.text[0])
+		step->launches = launches_map(&step->node, "");
 	return result;
+}
+
+void step_count(const struct step *step)
+{
+	if (step->fault.text[0])
+		launches_count_failed(step->launches, step->fault.silent ? GOJAIL_REASON_STORAGE : step->reason);
+	else if (step->sandbox.mnt >= 0)
+		launches_count_entered(step->launches, step->took_us);
 }
 
 void step_prepare(struct step *step, spank_t sp)
 {
+	int64_t begin = clock_us();
 	uint32_t id = 0;
 
 	if (spank_get_item(sp, S_JOB_STEPID, &id) != ESPANK_SUCCESS)
@@ -235,4 +257,7 @@ void step_prepare(struct step *step, spank_t sp)
 	else if (!(step->external = id == SLURM_EXTERN_CONT) && prepare_jail(step, sp, id) < 0 && !step->fault.text[0])
 		fault_set(&step->fault, "the jail could not be prepared");
 	step->window.process = getpid();
+	step->took_us = clock_us() - begin;
+	if (!step->fault.text[0])
+		step->reason = GOJAIL_REASON_TASK;
 }

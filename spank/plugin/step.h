@@ -8,6 +8,7 @@
 #include "common/job.h"
 #include "common/node.h"
 #include "plugin/cgroups.h"
+#include "plugin/launches.h"
 #include "plugin/pmix.h"
 #include "plugin/share.h"
 #include "plugin/stage_window.h"
@@ -19,13 +20,16 @@
 
 /* What is written in each task comes first, apart from the buffers: the first write to a page is a fault. */
 struct step {
-	bool begun;             /* the descriptors have their values */
-	bool asked;             /* slurm_spank_init_post_opt was called */
-	bool entered;           /* slurm_spank_task_init_privileged was, in this task */
-	bool external;          /* a step without tasks, which no jail is for */
-	bool own_cgroups;       /* the jail shows the job's cgroups */
-	uint32_t forked, ended; /* tasks */
-	int stage_mounts;       /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and stderr (stdio.h), or -1 */
+	bool begun;                       /* the descriptors have their values */
+	bool asked;                       /* slurm_spank_init_post_opt was called */
+	bool entered;                     /* slurm_spank_task_init_privileged was, in this task */
+	bool external;                    /* a step without tasks, which no jail is for */
+	bool own_cgroups;                 /* the jail shows the job's cgroups */
+	uint32_t forked, ended;           /* tasks */
+	int stage_mounts;                 /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and stderr (stdio.h), or -1 */
+	int reason;                       /* GOJAIL_REASON_... of a fault that is met now */
+	int64_t took_us;                  /* of step_prepare */
+	struct gojail_launches *launches; /* counters of the jail, or NULL */
 	struct sandbox sandbox;
 	struct stage_window window;
 	struct fault fault; /* the latch: the first fault of this step */
@@ -42,6 +46,9 @@ struct step *step_current(void);
 
 /* Reports whether the step's tasks are to be in a jail, and no fault keeps them out. */
 bool step_is_jailed(const struct step *step);
+
+/* Counts the step, in its task 0: as one that entered its jail, or failed with the fault in the latch. */
+void step_count(const struct step *step);
 
 /* Finds or builds the sandbox that the step asks for and enters the stage; what fails is a fault of the step's. */
 void step_prepare(struct step *step, spank_t sp);

@@ -143,4 +143,6 @@ void tasks_end(struct step *step)
 	if (step->script[0] && sandbox->root >= 0)
 		share_remove_script(sandbox->root, step->script);
 	sandbox_close(sandbox);
+	launches_unmap(step->launches);
+	step->launches = NULL;
 }

@@ -5,6 +5,7 @@ package slurm_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -65,4 +66,69 @@ func TestMetricsAfterAReboot(t *testing.T) {
 	text := writeMetrics(t, c, "n1")
 	assert.NotContains(t, text, "gojail_template_info")
 	assert.NotContains(t, text, "gojail_job_info")
+}
+
+// readSeries returns the value of a series, or 0 where there is none.
+func readSeries(t *testing.T, text, series string) float64 {
+	t.Helper()
+	_, rest, found := strings.Cut("\n"+text, "\n"+series+" ")
+	if !found {
+		return 0
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	value, err := strconv.ParseFloat(line, 64)
+	require.NoError(t, err, "%s %s", series, line)
+	return value
+}
+
+// TestMetricsOfSteps: steps are counted once on each node, by what became of them.
+func TestMetricsOfSteps(t *testing.T) {
+	c := sharedCluster(t)
+	failed := func(jail, reason string) string {
+		return `gojail_steps_failed_total{jail="` + jail + `",node="n1",reason="` + reason + `"}`
+	}
+	const entered = `gojail_steps_entered_total{jail="debian",node="n1"}`
+	watched := []string{entered, failed("", "request"), failed("debian", "sandbox"), failed("debian", "request"), failed("debian", "task"), failed("", "configuration"),
+		`gojail_step_entry_duration_seconds_count{jail="debian",node="n1"}`}
+	before := writeMetrics(t, c, "n1")
+	increases := func(what string, want ...float64) {
+		t.Helper()
+		after := writeMetrics(t, c, "n1")
+		var got []float64
+		for _, series := range watched {
+			got = append(got, readSeries(t, after, series)-readSeries(t, before, series))
+		}
+		assert.Equal(t, want, got, what)
+		before = after
+	}
+	srun := func(args ...string) harness.Result {
+		return c.Run(harness.Alice, append([]string{"srun", "-Q", "-wn1"}, args...)...)
+	}
+	requireOutput(t, "one\none", srun("-n2", "--jail=debian", "echo", "one"))
+	increases("two tasks of a step", 1, 0, 0, 0, 0, 0, 1)
+	assert.Positive(t, readSeries(t, before, `gojail_step_entry_duration_seconds_sum{jail="debian",node="n1"}`))
+	requireOutput(t, "in", srun("--jail=none", "echo", "in"))
+	increases("no jail", 0, 0, 0, 0, 0, 0, 0)
+	assert.NotZero(t, srun("--jail=nosuch", "true").Code)
+	increases("an unknown jail", 0, 1, 0, 0, 0, 0, 0)
+	assert.NotZero(t, srun("-n2", "--jail=debian", "--jail-mount=/etc:/mnt", "true").Code)
+	increases("a mount that is not allowed", 0, 0, 1, 0, 0, 0, 0)
+	job := c.Batch(harness.Alice, "#!/bin/sh\nsrun true\nsrun true\n", "-wn1", "--jail=debian", "--chdir=/tmp")
+	assert.Equal(t, "COMPLETED", job.State, job)
+	increases("a batch script and its steps", 3, 0, 0, 0, 0, 0, 3)
+	require.NoError(t, c.WriteConfig("default = [broken"))
+	assert.NotZero(t, srun("--jail=debian", "true").Code)
+	require.NoError(t, c.WriteConfig(harness.DefaultConfig))
+	increases("a mistake in gojail.toml", 0, 0, 0, 0, 0, 1, 0)
+
+	// What is in the place of the counters costs no step.
+	counters := "/run/gojail/n1/launches/debian"
+	for _, damage := range []string{"echo rubbish >" + counters, "rm " + counters, "rm " + counters + "; mkdir " + counters, "rmdir " + counters + "; ln -s /etc/passwd " + counters} {
+		require.Zero(t, c.Root("sh", "-c", damage).Code)
+		requireOutput(t, "in", srun("--jail=debian", "echo", "in"))
+		assert.LessOrEqual(t, readSeries(t, writeMetrics(t, c, "n1"), entered), 1.0, damage)
+	}
+	require.Zero(t, c.Root("rm", counters).Code)
+	requireOutput(t, "in", srun("--jail=debian", "echo", "in"))
+	assert.Equal(t, 1.0, readSeries(t, writeMetrics(t, c, "n1"), entered))
 }
