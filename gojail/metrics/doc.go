@@ -8,6 +8,7 @@
 //	facts.go   Facts: what is known of the node. The command adds what netsetup knows
 //	names.go   the metrics and their labels, and vfs.go; docs/metrics.md has the same list
 //	render.go  Facts → text. Pure
+//	mapping.go Facts → the files of dcgm-exporter
 //	file.go    text → one file, replaced as a whole
 //
 // The library of the launch path (spank/bridge) must not import it: the packages of Prometheus take

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ import (
 )
 
 func newMetricsCommand(n *localNode) *cobra.Command {
-	var output string
+	var output, mapping string
 	cmd := &cobra.Command{
 		Use:   "metrics",
 		Short: "Print the metrics of this node's jobs, GPUs, VFs and jails",
@@ -33,26 +34,34 @@ is the node's name: where several slurmd run on one machine, each has its own
 file. If the file cannot be replaced for a minute, it is removed, since jobs
 that it names may have ended.
 
+With --dcgm-job-mapping it also replaces the files from which dcgm-exporter
+takes the label hpc_job, one for each GPU or MIG instance that jobs have. With
+several slurmd on one machine only one of them may have GPUs.
+
 What cannot be read is told on the standard error and counted by the metric
 gojail_metrics_errors; the exit code is 1 only if the metrics cannot be written.`,
 		Example: `  gojail metrics
   gojail metrics --output /var/lib/prometheus/node-exporter/gojail-%n.prom`,
 		Args: takeNoArgument("it prints the metrics of all jobs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(makeAbsolute(&output), makeAbsolute(&mapping)); err != nil {
+				return err
+			}
 			s, err := state.OpenState(n.State)
 			if err != nil {
 				return err
 			}
 			if output == "" {
-				text, err := n.renderMetrics(cmd, s)
+				text, err := metrics.Render(n.readFacts(cmd, s, mapping))
 				if err == nil {
 					_, err = cmd.OutOrStdout().Write(text)
 				}
 				return err
 			}
-			return n.writeMetrics(cmd, s, output)
+			return n.writeMetrics(cmd, s, output, mapping)
 		},
 	}
+	cmd.Flags().StringVar(&mapping, "dcgm-job-mapping", "", "the directory that dcgm-exporter reads jobs of GPUs from (its --hpc-job-mapping-dir)")
 	cmd.Flags().StringVar(&output, "output", "", "the file to replace; its name ends in .prom")
 	return cmd
 }
@@ -61,10 +70,7 @@ gojail_metrics_errors; the exit code is 1 only if the metrics cannot be written.
 const metricsPatience = 5 * time.Second
 
 // writeMetrics replaces the file, one process at a time.
-func (n *localNode) writeMetrics(cmd *cobra.Command, s *state.State, output string) error {
-	if err := makeAbsolute(&output); err != nil {
-		return err
-	}
+func (n *localNode) writeMetrics(cmd *cobra.Command, s *state.State, output, mapping string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), metricsPatience)
 	defer cancel()
 	path := filepath.Join(s.Path(), "metrics.lock")
@@ -73,21 +79,24 @@ func (n *localNode) writeMetrics(cmd *cobra.Command, s *state.State, output stri
 		return filelock.Explain(path, err)
 	}
 	defer lock.Close()
-	text, err := n.renderMetrics(cmd, s)
+	text, err := metrics.Render(n.readFacts(cmd, s, mapping))
 	if err != nil {
 		return err
 	}
 	return metrics.WriteFile(strings.ReplaceAll(output, "%n", n.Name), text)
 }
 
-// renderMetrics returns the metrics, and prints what is missing in them.
-func (n *localNode) renderMetrics(cmd *cobra.Command, s *state.State) ([]byte, error) {
+// readFacts returns what is known of the node, writes the job mapping if one is wanted, and prints what is missing.
+func (n *localNode) readFacts(cmd *cobra.Command, s *state.State, mapping string) *metrics.Facts {
 	c, err := n.loadConfig()
 	facts := metrics.Read(n.Name, s, c, "/proc")
 	facts.AddProblem(err)
 	n.addNetworks(facts, s)
+	if mapping != "" {
+		facts.AddProblem(facts.WriteJobMapping(strings.ReplaceAll(mapping, "%n", n.Name)))
+	}
 	for _, problem := range facts.Problems {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", oneline.Text(problem.Error()))
 	}
-	return metrics.Render(facts)
+	return facts
 }
