@@ -350,6 +350,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	sandbox_close(sandbox);
 	if (fault->text[0])
 		return -1;
+	sandbox->made = true;
 	if (!spec->mounts && !spec->net && !spec_is_range(spec))
 		return sandbox_build(sandbox, node, site, jail, spec, NULL, until, fault);
 

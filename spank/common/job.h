@@ -35,6 +35,7 @@ struct sandbox {
 	int root;                     /* of the jail, O_PATH */
 	int net, pid, ipc, uts, user; /* the job's namespaces; -1: the node's */
 	int holder;                   /* pidfd of the process that holds them */
+	bool made;                    /* it was not there before */
 };
 
 #define SANDBOX_NONE                                                                                                     \

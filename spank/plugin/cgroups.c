@@ -2,9 +2,11 @@
 #include "plugin/cgroups.h"
 
 #include "common/fd.h"
+#include "common/job_find.h"
 #include "common/path.h"
 #include "common/syscalls.h"
 
+#include <fcntl.h>
 #include <linux/mount.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -64,4 +66,33 @@ int find_job_cgroups(struct shared *list, int max)
 			count++;
 	}
 	return count;
+}
+
+/* Reads a number from a file of a cgroup; "" where there is none. */
+static void read_number(const char *path, char *text, size_t size)
+{
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? 0 : read(fd, text, size - 1);
+
+	text[got < 0 ? 0 : got] = '\0';
+	text[strspn(text, "0123456789")] = '\0';
+}
+
+void note_job_memory(const struct node *node, const char *job)
+{
+	static const char *const files[] = {"memory.peak", "memory.max_usage_in_bytes"}; /* v2 since Linux 5.19, v1 */
+	static struct shared groups[CGROUPS_MAX];
+	char path[sizeof(groups[0].path) + 32], peak[32] = "";
+	int count = find_job_cgroups(groups, CGROUPS_MAX);
+
+	for (int i = 0; i < count * 2 && !peak[0]; i++) {
+		snprintf(path, sizeof(path), "%s/%s", groups[i / 2].path, files[i % 2]);
+		read_number(path, peak, sizeof(peak));
+	}
+	if (!peak[0])
+		return;
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
+	scoped_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir >= 0)
+		job_write_text(dir, GOJAIL_MEMORY, peak);
 }

@@ -9,6 +9,7 @@
 #ifndef GOJAIL_CGROUPS_H
 #define GOJAIL_CGROUPS_H
 
+#include "common/node.h"
 #include "plugin/share.h"
 
 #define CGROUPS_MAX 16 /* hierarchies: one with v2, one for each controller with v1 */
@@ -19,5 +20,8 @@
  * freezer's). Returns how many there are: 0 where Slurm uses no cgroups.
  */
 int find_job_cgroups(struct shared *list, int max);
+
+/* Notes in the job's records how much memory the job had at most so far, as its cgroup says at the end of each step. */
+void note_job_memory(const struct node *node, const char *job);
 
 #endif

@@ -7,6 +7,7 @@
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/scratch.h"
+#include "plugin/events.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -148,6 +149,8 @@ static void start_clean(const struct node *node, const char *job, const struct l
 void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 {
 	struct leftover left = {.name = ""};
+	struct fault failed = {0};
+	struct summary summary;
 	char path[GOJAIL_PATH_MAX + 32], name[32];
 	int64_t begin = clock_ms(), until;
 	struct launch launch;
@@ -155,6 +158,7 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%u", node->state, job);
 	snprintf(name, sizeof(name), "%u", job);
+	summary_read(&summary, node, name);
 	net = may_have_net(node, name);
 	until = begin + (net ? GOJAIL_DEFAULT_DEADLINE_MS : GOJAIL_END_MS);
 	/* Nothing there: it had no jail here. */
@@ -162,9 +166,12 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 	if (!gone) {
 		launch_prepare(&launch, node, "epilog", until);
 		launch_add_word(&launch, "job=%u", job);
-		if (launch_run(&launch, node, until, fault) < 0)
+		if (launch_run(&launch, node, until, &failed) < 0)
 			note_failed(node, name);
 	}
+	event_ended(&summary, name, &failed);
+	if (failed.text[0])
+		fault_set(fault, "%s", failed.text);
 	if (!gone || left.name[0] || is_retry_due(node)) {
 		start_clean(node, name, &left);
 		scratch_wait(&left, begin + LEFTOVER_MS);

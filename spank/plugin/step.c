@@ -9,6 +9,7 @@
 #include "common/storage.h"
 #include "common/zygote_client.h"
 #include "plugin/environment.h"
+#include "plugin/events.h"
 #include "plugin/forks.h"
 #include "plugin/gpus.h"
 #include "plugin/oci.h"
@@ -170,6 +171,8 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	step->reason = GOJAIL_REASON_SANDBOX;
 	if (sandbox_open(sandbox, &step->node, site, jail, spec, fault) < 0)
 		return -1;
+	if (sandbox->made)
+		event_entered(step, sp, id, jail->name);
 	step->reason = GOJAIL_REASON_STEP;
 	if (forks_prepare(sandbox, jail->scope, fault) < 0)
 		return -1;
@@ -212,8 +215,10 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	struct jail jail;
 	int result = -1;
 
-	if (step->fault.text[0] || node_check_state(&step->node, &step->fault) < 0)
+	if (step->fault.text[0] || node_check_state(&step->node, &step->fault) < 0) {
+		event_failed(step, sp, id, "");
 		return -1;
+	}
 	if (site_open(&site, &step->node, &step->fault) < 0)
 		goto out;
 	step->reason = GOJAIL_REASON_REQUEST;
@@ -229,13 +234,18 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	step->reason = GOJAIL_REASON_CONFIGURATION;
 	step->launches = launches_map(&step->node, jail.name); /* the state directory is not in the stage */
 	memcpy(step->script, spec.script, sizeof(step->script));
+	memcpy(step->job, spec.job, sizeof(step->job));
 	result = open_sandbox(step, sp, id, &site, &jail, &spec);
-	if (result < 0)
+	if (result < 0) {
+		event_failed(step, sp, id, jail.name);
 		enter_stage_for_fault(step, &jail, &spec);
+	}
 out:
 	site_close(&site);
-	if (!known && step->fault.text[0])
+	if (!known && step->fault.text[0]) {
 		step->launches = launches_map(&step->node, "");
+		event_failed(step, sp, id, "");
+	}
 	return result;
 }
 

@@ -34,6 +34,7 @@ struct step {
 	struct stage_window window;
 	struct fault fault; /* the latch: the first fault of this step */
 	struct node node;
+	char job[32];                 /* its number, once it is known */
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 	struct x11 x11;
 	struct confine confine;

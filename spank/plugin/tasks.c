@@ -142,6 +142,8 @@ void tasks_end(struct step *step)
 		slurm_error("gojail: %s", late.text);
 	if (step->script[0] && sandbox->root >= 0)
 		share_remove_script(sandbox->root, step->script);
+	if (sandbox->mnt >= 0)
+		note_job_memory(&step->node, step->job);
 	sandbox_close(sandbox);
 	launches_unmap(step->launches);
 	step->launches = NULL;

@@ -38,7 +38,14 @@ func TestOnlyTheJobsDevices(t *testing.T) {
 		}
 	}
 	script := "#!/bin/sh\n" + strings.Replace(open, "; exit 0", "", 1) + "\nsrun sh -c '" + open + "'\n"
+	j := listenToJournal(t, c)
 	job := c.Batch(harness.Alice, script, "--jail=debian", "--gres=gpu:1", "--chdir=/tmp", "--output=/home/alice/devices.out")
+	want := "memory_peak=(-|[1-9][0-9]*)$"
+	if c.Root("test", "-e", "/sys/fs/cgroup/cgroup.controllers").Code == 0 {
+		want = "memory_peak=[1-9][0-9]*$" // with v2 each controller is there
+	}
+	ended := j.lines(job.ID, "event=ended")
+	assert.Regexp(t, want, ended[len(ended)-1])
 	assert.Equal(t, "COMPLETED", job.State, "%v", job)
 	out := c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/home/alice/devices.out").Stdout
 	assert.Equal(t, 2, strings.Count(out, "zero\n"), out)
