@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// runCheck lets the health check of n1 run all checks that the machine leaves on, and returns the verdict and
+// the detail of one.
+func runCheck(t *testing.T, c *harness.Cluster, name string) (verdict, detail string) {
+	t.Helper()
+	var report struct {
+		Checks []struct{ Check, Verdict, Text, Detail string }
+	}
+	r := c.Root("gojail-healthcheck", "--node=n1", "--json")
+	require.NoError(t, json.Unmarshal([]byte(r.Stdout), &report), r)
+	for _, one := range report.Checks {
+		if one.Check == name {
+			return one.Verdict + ": " + one.Text, one.Detail
+		}
+	}
+	require.Fail(t, "no such check", r)
+	return
+}
+
+// scopeOf returns the cgroup below which the slurmd of n1 puts jobs, or "" with cgroup v1.
+func scopeOf(c *harness.Cluster) string {
+	found := strings.Fields(c.Root("sh", "-c", "ls -d /sys/fs/cgroup/system.slice/*n1*slurmstepd.scope /sys/fs/cgroup/system.slice/slurmstepd.scope").Stdout)
+	if len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}
+
+// TestHealthCheckFindsTheCgroupsOfJobs: with the names that this release of Slurm gives them.
+func TestHealthCheckFindsTheCgroupsOfJobs(t *testing.T) {
+	options := withGPUs("Name=gpu File=/dev/zero\nName=gpu File=/dev/full\n")
+	options.Constrain = true
+	c := harness.Start(t, options)
+	config := "run = \"/run/health\"\nstate = \"/var/lib/health\"\nsyslog = false\n"
+	for line := range strings.Lines(c.Root("gojail-healthcheck", "list").Stdout) {
+		if name := strings.Fields(line)[0]; name != "cgroup" && name != "CHECK" {
+			config += "[check." + name + "]\noff = true\n"
+		}
+	}
+	replaceFile(t, c.Path("/etc/gojail/health.toml"), config)
+
+	job := submitScript(t, c, "touch begun; until [ -e end ]; do sleep 0.1; done; rm begun end\n", "--jail=debian", "-wn1")
+	home := "/srv/jails/debian/home/alice/"
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("test", "-e", home+"begun").Code == 0 }))
+	scope := scopeOf(c)
+	if scope != "" {
+		name := "job_" + job
+		if harness.Release() == "26.05" {
+			name = "s[0-9A-Z]{13}"
+		}
+		assert.Regexp(t, regexp.MustCompile("(?m)^"+name+"$"), c.Root("ls", scope).Stdout)
+	}
+	for range 3 {
+		verdict, detail := runCheck(t, c, "cgroup")
+		assert.Equal(t, "ok: Slurm's cgroups are correct", verdict, detail)
+	}
+	require.Zero(t, c.Root("touch", home+"end").Code)
+	require.True(t, c.WaitIdle(), c.Drained())
+	if scope == "" {
+		return // Slurm removes what a test would leave in cgroup v1
+	}
+
+	// A process in the cgroup of a job that has no slurmstepd.
+	for _, name := range []string{"s0123456789ABC", "job_4711"} {
+		left := filepath.Join(scope, name, "step_0")
+		r := c.Root("sh", "-c", "mkdir -p "+left+" && { setsid sleep 4711 >/dev/null 2>&1 & } && echo $! >"+left+"/cgroup.procs && echo $!")
+		require.Zero(t, r.Code, r)
+		runCheck(t, c, "cgroup")
+		verdict, detail := runCheck(t, c, "cgroup")
+		assert.Equal(t, "warn: processes of ended jobs remain", verdict)
+		assert.Equal(t, "job "+strings.TrimPrefix(name, "job_"), detail)
+		require.Zero(t, c.Root("kill", strings.TrimSpace(r.Stdout)).Code)
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("rmdir", left, filepath.Dir(left)).Code == 0 }))
+	}
+}
