@@ -59,7 +59,7 @@ func (p *probe) storageName() string {
 
 // identify returns the device and inode that a path leads to, with force as the server has them now.
 func identify(path string, force bool) (string, error) {
-	// A path, not a descriptor: after ESTALE the kernel looks it up anew (retry_estale).
+	// A path, not a descriptor: after ESTALE the kernel looks it up again (retry_estale).
 	id, err := identifyAt(unix.AT_FDCWD, path, unix.AT_NO_AUTOMOUNT, force)
 	if err != nil {
 		return "", oneline.Errno(err)

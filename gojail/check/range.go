@@ -24,7 +24,7 @@ import (
 // checkRange returns nil if a launch with --jail-root=range would succeed in a jail, or else the error and
 // its remedy. It makes the same mounts as a launch, detached; for an image, of the open root itself.
 func (c *checker) checkRange(j *config.Jail, root int) (remedy string, err error) {
-	if node.HasImage(j) { // in which nobody creates a set-user-ID file
+	if node.HasImage(j) { // no set-user-ID file can be created in it
 		return `remove "range" from jail_root, or use Linux 6.2 or later (erofs: 6.9)`, c.checkMaps(j, root)
 	}
 	if err := c.checkMaps(j, root); err != nil {

@@ -27,7 +27,7 @@ const (
 	firstUID    = 1000 // of people (login.defs(5))
 )
 
-// checkSessions checks what brings ssh sessions into the jail: the program, sshd, accounts and PAM
+// checkSessions checks what ssh sessions in jails depend on: the program, sshd, accounts and PAM
 // (docs/sessions.md). A node where nothing names gojail-session is not checked, nor one without sshd.
 func (c *checker) checkSessions() {
 	user, others := c.findLoginShells()

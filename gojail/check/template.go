@@ -14,7 +14,7 @@ import (
 )
 
 // checkTemplate reports a template whose root is not what the jail's path leads to: the storage was
-// switched to another tree, replaced or mounted anew since it was made. Root probes that path.
+// switched to another tree, replaced or remounted since it was assembled. Root probes that path.
 func (c *checker) checkTemplate(j *config.Jail, root *probe) {
 	if c.checkVersion(j) {
 		return

@@ -69,7 +69,7 @@ func mountImage(j *config.Jail) (int, error) {
 
 // RevalidateRoot makes the kernel ask a jail's storage what the path of the root leads to. Within the cache time of a
 // network file system the path still leads to a directory that was replaced on the server, and what is then opened below
-// its descriptor fails with ESTALE. The kernel looks up only the path of a failed call anew (retry_estale). Opening the
+// its descriptor fails with ESTALE. The kernel looks up only the path of a failed call again (retry_estale). Opening the
 // root reports errors.
 func RevalidateRoot(j *config.Jail) {
 	var st unix.Statx_t

@@ -110,7 +110,7 @@ func encodePersistence(on bool) json.RawMessage {
 }
 
 // explainSlowDriver returns why the driver may be slow, or "" if a timeout is a hang. Without
-// persistence mode the driver initializes every GPU anew for its first client, which takes
+// persistence mode the driver initializes every GPU again for its first client, which takes
 // seconds for each GPU. With persistence mode, or if a killed process stays in the driver, a
 // timeout is a hang.
 func explainSlowDriver(h *check.Host) string {

@@ -51,7 +51,7 @@ bool job_has_owner(int job, uid_t uid);
  */
 int job_check_owner(int job, uid_t uid, struct fault *fault);
 
-/* Writes dir/name anew; a text that is cut short is not this one. Returns 0, or -1 with errno. */
+/* Replaces dir/name; a text that is cut short differs from this one. Returns 0, or -1 with errno. */
 int job_write_text(int dir, const char *name, const char *text);
 
 /* Returns a hash of a text, which may be NULL. */

@@ -95,7 +95,7 @@ const struct gojail_call *library_call(const char *verb, struct fault *fault)
 	return NULL;
 }
 
-/* Sets a fault: the library has not answered in time, and was killed. Which process holds a lock, Go says itself before that. */
+/* Sets a fault for a library that was killed at the deadline. A lock that another process holds is reported by Go before that. */
 static int fault_late(const char *verb, struct fault *fault)
 {
 	if (library_word("jail")[0])
