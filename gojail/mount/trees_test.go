@@ -29,6 +29,7 @@ var someone = Credentials{UID: 54321, GID: 54321, Groups: []uint32{54322}}
 // newUserPlaces creates a directory with what a user may and may not mount.
 func newUserPlaces(t *testing.T) string {
 	t.Helper()
+	nstest.NeedRoot(t)
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	for name, mode := range map[string]os.FileMode{

@@ -12,10 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // TestAskStorageOfAStuckKeeper: a keeper that reads nothing is named, and what becomes of it.
 func TestAskStorageOfAStuckKeeper(t *testing.T) {
+	nstest.NeedRoot(t)
 	s, err := OpenState(t.TempDir())
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(s.JailDir("debian"), 0o700))

@@ -117,6 +117,7 @@ func TestLibDirOfThisProgram(t *testing.T) {
 }
 
 func TestJailLeftovers(t *testing.T) {
+	nstest.NeedRoot(t)
 	h, s := testHost(t), config.DefaultSettings()
 	s.Jail = check.JailSettings{Config: h.Roots.Etc + "/gojail.toml", State: h.Roots.Run + "/gojail", LibDir: h.Roots.Etc}
 	expect(t, once(h, leftovers, s), check.NotApplicable, "")

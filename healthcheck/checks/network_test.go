@@ -11,6 +11,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
 )
 
@@ -116,6 +117,7 @@ pf = ["ens1f0"]
 `
 
 func TestVFs(t *testing.T) {
+	nstest.NeedRoot(t)
 	n := fakesys.New(t)
 	n.AddCard(fakesys.Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", TotalVFs: 8, NumVFs: 2, RDMA: "mlx5_0"})
 	h, s := testHost(t), config.DefaultSettings()

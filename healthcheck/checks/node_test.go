@@ -15,6 +15,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/internal/procfs"
 )
 
@@ -64,6 +65,7 @@ func TestClock(t *testing.T) {
 }
 
 func stat(t *testing.T, h *check.Host, pid, name, state string, uid int) {
+	nstest.NeedRoot(t)
 	dir := filepath.Join(h.Roots.Proc, pid)
 	put(t, dir+"/stat", pid+" ("+name+") "+state+" 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0\n")
 	require.NoError(t, os.Chown(dir, uid, uid))

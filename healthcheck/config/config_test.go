@@ -12,6 +12,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/checks"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func TestParse(t *testing.T) {
@@ -74,6 +75,7 @@ func TestRulesOfAConfiguration(t *testing.T) {
 }
 
 func TestLoadWantsAFileOfRoots(t *testing.T) {
+	nstest.NeedRoot(t)
 	_, err := Load(t.TempDir()+"/nothing", "n1", checks.Names())
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func TestADamagedRecordStillDrainsAndNeverUndrains(t *testing.T) {
@@ -120,6 +121,7 @@ func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {
 }
 
 func TestPrepareRefusesADirectoryOfOthers(t *testing.T) {
+	nstest.NeedRoot(t)
 	root, err := os.MkdirTemp("/root", "gojail-test-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(root) })

@@ -130,6 +130,7 @@ func TestSocketsOfTheMachine(t *testing.T) {
 
 // TestLongCommandLine: a user's process may have a command line of any length.
 func TestLongCommandLine(t *testing.T) {
+	nstest.NeedRoot(t)
 	const long = 256 << 20
 	s, dir := node(t)
 	require.NoError(t, os.Truncate(dir+"/proc/10/cmdline", long))

@@ -17,11 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // A process in a frozen cgroup of version 1 does not die of SIGKILL, like one that
 // is stuck in the kernel.
 func TestAChildThatCannotBeKilled(t *testing.T) {
+	nstest.NeedRoot(t)
 	const freezer = "/sys/fs/cgroup/freezer"
 	if _, err := os.Stat(filepath.Join(freezer, "cgroup.procs")); err != nil {
 		t.Skip("no freezer of cgroup v1 on this machine")

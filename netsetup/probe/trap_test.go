@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/netns"
 )
@@ -46,6 +47,7 @@ func TestNoCarrierIsNotSilence(t *testing.T) {
 }
 
 func TestCarrierIsLostMeanwhile(t *testing.T) {
+	nstest.NeedRoot(t)
 	job, far := newSpace(t), newSpace(t)
 	runShell(t, job, "ip link add net1 type veth peer name p")
 	l, err := job.FindByName("p")

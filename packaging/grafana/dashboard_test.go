@@ -27,6 +27,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 type panel struct {
@@ -86,6 +87,7 @@ var metric = regexp.MustCompile(`gojail_health_[a-z0-9_]+`)
 // Each metric that the dashboard names is one that the health check writes, and
 // nearly all that it writes are on the dashboard.
 func TestItsMetricsExist(t *testing.T) {
+	nstest.NeedRoot(t)
 	_, text := load(t)
 	written := exposition(t)
 	for _, name := range metric.FindAllString(text, -1) {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // build returns the real program, since only that has a supervisor. TestMain removes it.
@@ -234,6 +235,7 @@ func TestWhatAProgramOfACheckStartsEndsWithTheRun(t *testing.T) {
 // A process in a frozen cgroup of version 1 does not die of SIGKILL, like one that
 // is stuck in the kernel.
 func TestARunThatCannotBeKilled(t *testing.T) {
+	nstest.NeedRoot(t)
 	const freezer = "/sys/fs/cgroup/freezer"
 	if _, err := os.Stat(filepath.Join(freezer, "cgroup.procs")); err != nil {
 		t.Skip("no freezer of cgroup v1 on this machine")
