@@ -132,6 +132,10 @@ func (c *checker) checkSSHD(settings map[string]string, forced bool) {
 			c.fail("sessions", "write to sshd_config: "+setting.name+" no", "%s", setting.what)
 		}
 	}
+	if settings["x11forwarding"] == "yes" && settings["xauthlocation"] != program {
+		c.warn("sessions", "write to sshd_config: XAuthLocation "+program+", or X11Forwarding no",
+			"sshd stores the cookie of ssh -X by xauth on the node, where programs in the jail may not find it")
+	}
 	if value := settings["allowstreamlocalforwarding"]; value != "" && value != "no" {
 		c.warn("sessions", "write to sshd_config: AllowStreamLocalForwarding no", "users reach Unix sockets of the node, outside the jail")
 	}

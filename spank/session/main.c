@@ -33,6 +33,7 @@
 #include "common/enter.h"
 #include "common/execution.h"
 #include "common/fd.h"
+#include "common/path.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
 #include "session/account.h"
@@ -53,6 +54,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Exit code if the session cannot be started. */
@@ -87,12 +89,20 @@ static int read_net_variables(struct session *session, struct fault *fault)
 	return got >= 0 ? 0 : fault_set(fault, "cannot read %s: %s", path, strerror(errno));
 }
 
+/* Reports whether the job has a network namespace of its own. Called before it is entered. */
+static bool has_own_network(const struct sandbox *sandbox)
+{
+	struct stat node, job;
+
+	return stat("/proc/self/ns/net", &node) == 0 && fstat(sandbox->net, &job) == 0 && !is_same_file(&node, &job);
+}
+
 /* Enters the sandbox and executes the user's program; called by the child, as root in the job's PID namespace. Returns only with a fault. */
 static void run_in_sandbox(struct session *session, char **argv, int terminal, int *domain, int link, struct fault *fault)
 {
 	struct sandbox *sandbox = &session->sandbox;
 	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
-	struct program program = {.argv = argv, .jail = &session->jail, .job = session->choice.job, .variables = session->net_variables};
+	struct program program = {.argv = argv, .jail = &session->jail, .job = session->choice.job, .variables = session->net_variables, .own_network = has_own_network(sandbox)};
 
 	if (wait_begin_session(terminal, fault) < 0 || enter_sandbox(sandbox, fault) < 0)
 		return;
@@ -220,6 +230,7 @@ int main(int argc, char **argv)
 	(void)argc; /* may be 0 in kernels before 5.18; argv ends with NULL all the same */
 	if (caller_read(&session.caller, &fault) == 0 && place_check(&fault) == 0 && caller_leave(&session.caller, &fault) == 0)
 		begin_session(&session, argv, &fault);
-	dprintf(STDERR_FILENO, "gojail: %s\n", fault.text[0] ? fault.text : "the session could not be started");
+	if (!shell_is_xauth(argv)) /* the session that follows reports the same */
+		dprintf(STDERR_FILENO, "gojail: %s\n", fault.text[0] ? fault.text : "the session could not be started");
 	return REFUSED;
 }

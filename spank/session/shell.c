@@ -27,6 +27,45 @@ static int add_lines(char *lines)
 	return 0;
 }
 
+/* Returns the first path of a program that can be executed here, or NULL. */
+static const char *find_program(const char *const *paths)
+{
+	while (*paths && access(*paths, X_OK) < 0)
+		paths++;
+	return *paths;
+}
+
+bool shell_is_xauth(char *const *argv)
+{
+	return argv[0] && argv[1] && strcmp(argv[1], "-q") == 0 && argv[2] && strcmp(argv[2], "-") == 0 && !argv[3];
+}
+
+/* Executes xauth, which reads a cookie from stdin and writes it to the user's home directory. If that fails, prints a line. */
+__attribute__((noreturn)) static void execute_xauth(const struct program *program)
+{
+	static const char *const programs[] = {"/usr/bin/xauth", "/usr/bin/X11/xauth", NULL};
+	const char *xauth = find_program(programs);
+
+	if (program->own_network)
+		_exit(0); /* the session reports that the cookie is of no use */
+	if (xauth)
+		execv(xauth, program->argv);
+	dprintf(STDERR_FILENO, "gojail: X11 programs will be refused by your X server: cannot execute xauth in the jail: %s; ask your administrator to install it\n",
+		strerror(errno));
+	_exit(1);
+}
+
+/* Removes DISPLAY if it cannot be reached, after a line about it: sshd listens on the node's localhost. */
+static void drop_display(void)
+{
+	const char *display = getenv("DISPLAY");
+
+	if (!display || strncmp(display, "localhost:", 10))
+		return;
+	dprintf(STDERR_FILENO, "gojail: X11 is not forwarded: the job has a network of its own (--jail-net), and sshd listens in the node's\n");
+	unsetenv("DISPLAY");
+}
+
 /* Sets the environment of a login, with the variables that were saved of the caller's. Returns 0, or -1 with a fault. */
 static int set_environment(const struct program *program, const struct account *account, const struct caller *caller, const char *shell,
 			   struct fault *fault)
@@ -39,14 +78,6 @@ static int set_environment(const struct program *program, const struct account *
 	    setenv("SHELL", shell, 1) < 0 || (program->job && setenv("SLURM_JOB_ID", program->job, 1) < 0) || add_lines(program->variables) < 0)
 		return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
 	return program->jail ? jail_environment_add(&own_environment, program->jail, fault) : 0;
-}
-
-/* Returns the first path of a program that can be executed here, or NULL. */
-static const char *find_program(const char *const *paths)
-{
-	while (*paths && access(*paths, X_OK) < 0)
-		paths++;
-	return *paths;
 }
 
 /* Returns the path of the user's shell; else that of another shell, after a line about it; else NULL. */
@@ -108,6 +139,10 @@ void shell_execute(const struct program *program, const struct account *account,
 	}
 	if (set_environment(program, account, caller, shell, fault) < 0)
 		return;
+	if (shell_is_xauth(program->argv))
+		execute_xauth(program);
+	if (program->own_network)
+		drop_display();
 	if (chdir(account->home) < 0) {
 		dprintf(STDERR_FILENO, "gojail: the home directory %s cannot be entered: %s; starting in /\n", account->home, strerror(errno));
 		if (chdir("/") < 0 || setenv("HOME", "/", 1) < 0)

@@ -36,6 +36,7 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 		"environment":  {good + "PermitUserEnvironment yes\n", "", "FAIL  sessions: sshd gives programs on the node the variables of ~/.ssh/environment"},
 		"pam":          {good, "echo session required pam_env.so user_readenv=1 >>/etc/pam.d/sshd", "FAIL  sessions: PAM gives sshd's programs on the node the variables of ~/.pam_environment"},
 		"sockets":      {strings.Replace(good, "AllowStreamLocalForwarding no\n", "", 1), "", "WARN  sessions: users reach Unix sockets of the node"},
+		"x11":          {good + "X11Forwarding yes\n", "", "WARN  sessions: sshd stores the cookie of ssh -X by xauth on the node"},
 		"internal": {strings.Replace(good, "ForceCommand "+program+"\n", "", 1), "sed -i 's/^.slurm.$/[session]\\n[slurm]/' /etc/gojail/gojail.toml",
 			"FAIL  sessions: sshd's internal-sftp reads and writes files of the node"},
 		"no bit":   {good, "chmod 755 " + program, "FAIL  sessions: " + program + " is not set-user-ID root"},

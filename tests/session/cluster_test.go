@@ -75,6 +75,7 @@ root = "/srv/jails/other"
 
 const sshdLines = `AcceptEnv LANG LC_* SLURM_JOB_ID
 X11Forwarding yes
+XAuthLocation ` + program + `
 PermitUserRC no
 AllowStreamLocalForwarding no
 `
@@ -100,12 +101,12 @@ func newSite(options harness.Options) (*site, error) {
 	return s, s.StartSSHD(shells, sshdLines+"Subsystem sftp /usr/lib/openssh/sftp-server\n")
 }
 
-// prepare is a script that makes gojail-session alice's login shell, and installs the programs in the jails that scp, sftp and rsync
-// start.
+// prepare is a script that makes gojail-session alice's login shell, and installs the programs in the jails that scp, sftp, rsync
+// and ssh -X start.
 var prepare = `
 usermod -s ` + program + ` alice
 for jail in debian other; do
-	for file in /usr/lib/openssh/sftp-server /usr/bin/scp /usr/bin/rsync /usr/bin/ssh /usr/bin/ssh-add; do
+	for file in /usr/lib/openssh/sftp-server /usr/bin/scp /usr/bin/rsync /usr/bin/ssh /usr/bin/ssh-add /usr/bin/xauth; do
 		mkdir -p /srv/jails/$jail${file%/*}
 		cp $file /srv/jails/$jail$file
 		for library in $(ldd $file | grep -o '/[^ ]*'); do
