@@ -170,11 +170,13 @@ func TestFilesAreTheJobs(t *testing.T) {
 func TestPortsAreForwarded(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=debian")
-	s.startInBackground(t, harness.Alice, append(listSSHArguments("ssh", shells), "-L4001:127.0.0.1:"+shells, "-R4002:127.0.0.1:"+shells, "alice@127.0.0.1", "sleep 1000")...)
-	require.True(t, harness.Poll(harness.Timeout, func() bool {
-		return strings.HasPrefix(s.Run(harness.Alice, "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/4001; head -c4 <&3").Stdout, "SSH-")
-	}))
-	requireOutput(t, "SSH-", s.runSSH(harness.Alice, "none", shells, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/4002; head -c4 <&3'"))
+	for port, to := range map[string]string{shells: "400", forced: "401"} {
+		s.startInBackground(t, harness.Alice, append(listSSHArguments("ssh", port), "-L"+to+"1:127.0.0.1:"+shells, "-R"+to+"2:127.0.0.1:"+shells, "alice@127.0.0.1", "sleep 1000")...)
+		require.True(t, harness.Poll(harness.Timeout, func() bool {
+			return strings.HasPrefix(s.Run(harness.Alice, "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/"+to+"1; head -c4 <&3").Stdout, "SSH-")
+		}))
+		requireOutput(t, "SSH-", s.runSSH(harness.Alice, "none", shells, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/"+to+"2; head -c4 <&3'"))
+	}
 }
 
 // TestAgentIsForwarded requires that ssh-add and ssh in the jail use the client's agent, and that no socket of it remains.
