@@ -249,6 +249,10 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	for unit in vf nccl metrics; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
 		packaging/systemd/gojail-$$unit.service >$(DESTDIR)$(unitdir)/gojail-$$unit.service; done
 	install -m 644 packaging/systemd/gojail-nccl.timer packaging/systemd/gojail-metrics.timer $(DESTDIR)$(unitdir)
+	sed 's|/usr/local/sbin|$(sbindir)|' packaging/systemd/slurmd-dynamic >$(DESTDIR)$(libdir)/slurmd-dynamic
+	chmod 755 $(DESTDIR)$(libdir)/slurmd-dynamic
+	install -d $(DESTDIR)$(docdir)/systemd
+	for name in slurmd slurmd-dynamic slurmctld; do sed 's|/usr/local/lib/gojail|$(libdir)|' packaging/systemd/$$name.conf >$(DESTDIR)$(docdir)/systemd/$$name.conf || exit; done
 	install -m 644 packaging/udev/80-gojail-vf.rules $(DESTDIR)$(udevdir)
 	install -m 644 packaging/systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
 	install -d $(addprefix $(DESTDIR)$(mandir)/,man5 man8) $(DESTDIR)$(bashdir) $(DESTDIR)$(fishdir) $(DESTDIR)$(zshdir)
@@ -269,15 +273,16 @@ rpm: all ## likewise, RPM
 	@packaging/build rpm $(RELEASE)
 
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
-	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(JAILCLI))) \
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(JAILCLI)) slurmd-dynamic) \
 		$(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example \
 		health.toml.example slurm.conf.example plugstack.conf.example gojail-health.json $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) \
 		$(DESTDIR)$(mandir)/man8/gojail.8 $(DESTDIR)$(mandir)/man8/gojail-*.8 $(addprefix $(DESTDIR)$(mandir)/man5/,gojail.toml.5 network.toml.5 health.toml.5) \
 		$(addprefix $(DESTDIR)$(bashdir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(fishdir)/,gojail.fish gojail-healthcheck.fish) \
 		$(addprefix $(DESTDIR)$(zshdir)/,_gojail _gojail-healthcheck) \
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer gojail-metrics.service gojail-metrics.timer) \
+		$(addprefix $(DESTDIR)$(docdir)/systemd/,slurmd.conf slurmd-dynamic.conf slurmctld.conf) \
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
-	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
+	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/systemd $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
 
 fuzz: ## each fuzz test for FUZZTIME
 	@tests/fuzz.sh $(or $(FUZZTIME),10s)
