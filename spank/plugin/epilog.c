@@ -7,7 +7,7 @@
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/scratch.h"
-#include "plugin/events.h"
+#include "plugin/end_event.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* end_event.h: the line of the plugin in the journal for the end of a job; docs/metrics.md has its fields. */
+#ifndef GOJAIL_END_EVENT_H
+#define GOJAIL_END_EVENT_H
+
+#include "common/fault.h"
+#include "common/node.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Reads a file of a node's or a job's records as words separated by commas; "" where there is none. */
+void read_words(int dir, const char *name, char *text, size_t size);
+
+/* What is known of a job that ends, read before its records are removed. */
+struct summary {
+	bool known;
+	char uid[16];
+	char jails[256], versions[256]; /* separated by commas */
+	char memory[32];                /* bytes, at most; "" where no cgroup says so */
+};
+
+void summary_read(struct summary *summary, const struct node *node, const char *job);
+
+/* A job has ended; fault is why not all of it is gone, or empty. */
+void event_ended(const struct summary *summary, const char *job, const struct fault *fault);
+
+#endif
