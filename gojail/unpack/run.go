@@ -89,6 +89,9 @@ func (t Tree) runChild(ctx context.Context, r request, in io.Reader, out io.Writ
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, out, stderr, []*os.File{writer}
 	err = cmd.Start()
 	writer.Close()
+	if ctx.Err() != nil && err != nil { // it was not started
+		return Result{}, context.Cause(ctx)
+	}
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot start a process in its own namespaces: %w", err)
 	}

@@ -390,18 +390,29 @@ func TestUnpackLeavesHoles(t *testing.T) {
 
 func TestUnpackEndsWithItsContext(t *testing.T) {
 	tree := newTree(t)
-	ctx, cancel := context.WithCancelCause(context.Background())
 	why := fmt.Errorf("interrupted")
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	go func() {
-		w.Write(packArchive(t, file("f", "x")).Bytes()[:1024])
-		cancel(why)
-		w.Close()
-	}()
-	_, err = tree.UnpackLayer(ctx, r, layerPolicy, DefaultLimits, Result{})
-	require.ErrorIs(t, err, why)
-	r.Close()
+	for name, begun := range map[string]bool{"before it begins": false, "amid the layer": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			r, w, err := os.Pipe()
+			require.NoError(t, err)
+			defer r.Close()
+			if !begun {
+				cancel(why)
+			}
+			go func() {
+				defer w.Close()
+				if begun {
+					big := bytes.Repeat([]byte("x"), 1<<20) // more than a pipe holds: the child reads
+					w.Write(packArchive(t, file("f", string(big))).Bytes()[:1<<19])
+					cancel(why)
+				}
+			}()
+			_, err = tree.UnpackLayer(ctx, r, layerPolicy, DefaultLimits, Result{})
+			assert.ErrorIs(t, err, why)
+		})
+	}
 }
 
 func TestChildIsForGojailOnly(t *testing.T) {
