@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/quota"
 )
 
 // Facts is what is known of a node at one moment.
@@ -33,6 +34,9 @@ type job struct {
 	start time.Time // when its first sandbox was made; zero: unknown
 	jails []jail
 	gpus  []gpu
+
+	scratch      quota.Usage
+	scratchKnown bool
 }
 
 // jail is a jail that a job uses.

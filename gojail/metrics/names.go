@@ -32,6 +32,9 @@ var (
 	jobGPU   = newGauge("gojail_job_gpu", "A GPU or a MIG instance that steps of the job got.", "job_id", "user", "jail", "gpu", "UUID", "GPU_I_ID", "device", "pci_bus_id")
 	jobVF    = newGauge("gojail_job_vf", "A VF of the job.", "job_id", "user", "rail", "pci", "netdev", "rdma", "pf", "vf")
 
+	jobScratch      = newGauge("gojail_job_scratch_bytes", "Bytes of the node's disk that files of the job take below the scratch directory.", "job_id")
+	jobScratchLimit = newGauge("gojail_job_scratch_limit_bytes", "Bytes that they may take.", "job_id")
+
 	stepsEntered = newCounter("gojail_steps_entered_total", "Steps that entered their jail since the node booted.", "jail")
 	stepsFailed  = newCounter("gojail_steps_failed_total", "Steps that did not enter, by what failed.", "jail", "reason")
 	stepEntry    = newGauge("gojail_step_entry_duration_seconds", "How long the plugin prepared a step that entered.", "jail")

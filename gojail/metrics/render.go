@@ -100,6 +100,12 @@ func (s sink) addJob(j *job) {
 	if !j.start.IsZero() {
 		s.add(jobStart, seconds(j.start), j.id)
 	}
+	if j.scratchKnown {
+		s.add(jobScratch, float64(j.scratch.Used), j.id)
+	}
+	if j.scratchKnown && j.scratch.Limit > 0 {
+		s.add(jobScratchLimit, float64(j.scratch.Limit), j.id)
+	}
 }
 
 // addLaunches sends the counters of a jail. A reason that has not occurred is 0, so that its first occurrence is an

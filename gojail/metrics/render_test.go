@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/quota"
 )
 
 // everything is a node with at least one series of each metric.
@@ -28,9 +29,10 @@ func everything() *Facts {
 	return &Facts{
 		node: "n1", version: "0.1.0", time: begun.Add(time.Hour), endsFailed: 2,
 		jobs: []job{
-			{id: "17", user: "alice", start: begun, jails: []jail{{"debian", "20260101-000000-abcdef01"}, {"other", ""}},
+			{id: "17", user: "alice", start: begun, jails: []jail{{"debian", "20260101-000000-abcdef01"}, {"other", ""}}, scratch: quota.Usage{Used: 4096, Limit: 8192}, scratchKnown: true,
 				gpus: []gpu{{jail: "debian", index: "3", uuid: "GPU-1", device: "nvidia3", pci: "00000000:1B:00.0"}, {jail: "debian", index: "0", uuid: "GPU-2", instance: "9", device: "nvidia0", pci: "00000000:9B:00.0"}}},
 			{id: "run-4", user: "0", jails: []jail{{"debian", ""}}},
+			{id: "18", user: "bob", jails: []jail{{"debian", ""}}, scratchKnown: true},
 		},
 		templates: []template{{jail: "debian", key: "0123456789abcdef", version: "20260101-000000-abcdef01", start: begun, current: true, judged: true}, {jail: "other", key: "0123456789abcdef", start: begun}},
 		sandboxes: map[sandboxKind]int{{"debian", sandboxActive}: 2, {"debian", sandboxGone}: 1, {"other", sandboxActive}: 1},
@@ -67,6 +69,9 @@ func TestRender(t *testing.T) {
 		`gojail_job_info{jail="debian",job_id="17",node="n1",user="alice",version="20260101-000000-abcdef01"} 1`,
 		`gojail_job_info{jail="other",job_id="17",node="n1",user="alice",version=""} 1`,
 		`gojail_job_start_time_seconds{job_id="17",node="n1"} 1.7e+09`,
+		`gojail_job_scratch_bytes{job_id="17",node="n1"} 4096`,
+		`gojail_job_scratch_limit_bytes{job_id="17",node="n1"} 8192`,
+		`gojail_job_scratch_bytes{job_id="18",node="n1"} 0`,
 		`gojail_job_gpu{GPU_I_ID="",UUID="GPU-1",device="nvidia3",gpu="3",jail="debian",job_id="17",node="n1",pci_bus_id="00000000:1B:00.0",user="alice"} 1`,
 		`gojail_job_gpu{GPU_I_ID="9",UUID="GPU-2",device="nvidia0",gpu="0",jail="debian",job_id="17",node="n1",pci_bus_id="00000000:9B:00.0",user="alice"} 1`,
 		`gojail_job_vf{job_id="17",netdev="net1",node="n1",pci="0000:86:00.2",pf="ens1",rail="rail0",rdma="mlx5_3",user="alice",vf="1"} 1`,
@@ -91,6 +96,8 @@ func TestRender(t *testing.T) {
 		assert.Contains(t, text, line+"\n")
 	}
 	assert.NotContains(t, text, `gojail_job_start_time_seconds{job_id="run-4"`, "it is unknown")
+	assert.NotContains(t, text, `gojail_job_scratch_bytes{job_id="run-4"`, "it is unknown")
+	assert.NotContains(t, text, `gojail_job_scratch_limit_bytes{job_id="18"`, "no limit is not a limit of 0")
 	assert.NotContains(t, text, `gojail_template_current{jail="other"`, "it is unknown")
 	assert.NotContains(t, text, `_bytes_total{job_id="99"`, "a counter that is unknown is not 0")
 	problems, err := promlint.New(strings.NewReader(text)).Lint()

@@ -134,6 +134,9 @@ func TestTmpOnDiskIsLimited(t *testing.T) {
 	assert.EqualValues(t, tmpLimit, limit)
 	assert.LessOrEqual(t, used, limit)
 	assert.Greater(t, used, uint64(12<<20))
+	metrics := c.Gojail("n1", "metrics").Stdout
+	assert.Regexp(t, `gojail_job_scratch_bytes{job_id="`+id+`",node="n1"} 1\.[2-6]\d+e\+07\n`, metrics)
+	assert.Contains(t, metrics, `gojail_job_scratch_limit_bytes{job_id="`+id+`",node="n1"} 1.6777216e+07`+"\n")
 
 	r = step("debian", "sh", "-c", "rm -r /tmp/one /tmp/below; exec python3 -c \"$0\"", leaveProject)
 	const no = "Operation not permitted"
