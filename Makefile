@@ -52,6 +52,7 @@ CLI      := $(BUILD)/sbin/gojail
 JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
 MAN      := $(BUILD)/man/gojail.8# and the others
+GRAFANA  := $(BUILD)/grafana/gojail-job.json# and the others
 PAGES    := $(wildcard docs/*.md)
 
 # Each binary is its folder and what both are linked with.
@@ -63,7 +64,7 @@ C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
 .PHONY: all help man deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
 
-all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(MAN) ## build plugin, launcher, Prolog, gojail-session, library, commands and manual pages below build/
+all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
 
 help: ## list the targets
@@ -127,6 +128,12 @@ $(MAN): $(CLI) $(HEALTH) $(wildcard packaging/man/*) $(wildcard *.toml.example) 
 	$(Q)rm -rf $(@D)
 	$(Q)$(GO) run ./packaging/man $(@D) $(BUILD)/sbin
 
+# No JSON of Grafana is among the sources: it repeats for each panel what packaging/grafana/render.go says once.
+$(GRAFANA): $(wildcard packaging/grafana/*.go)
+	@echo "building $(@D)"
+	$(Q)rm -rf $(@D)
+	$(Q)$(GO) run ./packaging/grafana $(@D)
+
 deps: ## install the Debian packages that are missing
 	@tests/deps.sh
 
@@ -138,7 +145,7 @@ lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and t
 
 unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(session|slurm|escape|shim|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(prometheus|session|slurm|escape|shim|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
 GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 30m
 
@@ -241,8 +248,11 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -m 4755 $(SESSION) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
 	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example health.toml.example \
-		slurm.conf.example packaging/grafana/gojail-health.json $(DESTDIR)$(docdir)
-	install -d $(DESTDIR)$(docdir)/docs
+		slurm.conf.example $(DESTDIR)$(docdir)
+	install -d $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)/grafana
+	install -m 644 $(BUILD)/grafana/*.json $(DESTDIR)$(docdir)/grafana
+	install -d $(DESTDIR)$(docdir)/prometheus
+	install -m 644 packaging/prometheus/*.rules.yml $(DESTDIR)$(docdir)/prometheus
 	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
@@ -275,14 +285,14 @@ rpm: all ## likewise, RPM
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(JAILCLI)) slurmd-dynamic) \
 		$(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example \
-		health.toml.example slurm.conf.example plugstack.conf.example gojail-health.json $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) \
+		health.toml.example slurm.conf.example plugstack.conf.example $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) \
 		$(DESTDIR)$(mandir)/man8/gojail.8 $(DESTDIR)$(mandir)/man8/gojail-*.8 $(addprefix $(DESTDIR)$(mandir)/man5/,gojail.toml.5 network.toml.5 health.toml.5) \
 		$(addprefix $(DESTDIR)$(bashdir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(fishdir)/,gojail.fish gojail-healthcheck.fish) \
 		$(addprefix $(DESTDIR)$(zshdir)/,_gojail _gojail-healthcheck) \
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer gojail-metrics.service gojail-metrics.timer) \
-		$(addprefix $(DESTDIR)$(docdir)/systemd/,slurmd.conf slurmd-dynamic.conf slurmctld.conf) \
+		$(addprefix $(DESTDIR)$(docdir)/systemd/,slurmd.conf slurmd-dynamic.conf slurmctld.conf) $(DESTDIR)$(docdir)/grafana/gojail-*.json $(DESTDIR)$(docdir)/prometheus/gojail-*.rules.yml \
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
-	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/systemd $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
+	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/systemd $(DESTDIR)$(docdir)/grafana $(DESTDIR)$(docdir)/prometheus $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
 
 fuzz: ## each fuzz test for FUZZTIME
 	@tests/fuzz.sh $(or $(FUZZTIME),10s)

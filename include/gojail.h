@@ -58,6 +58,7 @@
 #define GOJAIL_VERSIONS "versions"           /* which versions of the store the template may have; .SANDBOX.versions: what a sandbox was made from */
 #define GOJAIL_GPUS ".gpus"                  /* which of Slurm's GPUs steps of the job got in which jail */
 #define GOJAIL_MEMORY ".memory"              /* the most memory that the job had so far, in bytes, where a cgroup says so */
+#define GOJAIL_CGROUPS ".cgroups"            /* the job's cgroups, a path on each line */
 #define GOJAIL_OWNER ".uid"                  /* whose job it is */
 #define GOJAIL_SCRATCH ".scratch"            /* symbolic link to the job's directory in the scratch directory */
 #define GOJAIL_NAMESPACES ".ns"              /* record of the holder whose namespaces all sandboxes of the job share */

@@ -8,7 +8,7 @@ set -euo pipefail
 packages=(gcc make libc6-dev libslurm-dev libpmix-dev slurmctld slurmd slurm-client munge mmdebstrap bubblewrap util-linux bsdutils xauth debian-archive-keyring
 	slurmdbd mariadb-server-core mariadb-client-core e2fsprogs xfsprogs btrfs-progs squashfs-tools erofs-utils xz-utils
 	openssh-server openssh-client rsync libpam-slurm-adopt pamtester
-	autofs bindfs busybox-static strace
+	autofs bindfs busybox-static strace prometheus prometheus-node-exporter iproute2
 	shellcheck clang-format codespell lintian rpm rpmlint man-db mandoc fish zsh)
 missing=()
 for package in "${packages[@]}"; do

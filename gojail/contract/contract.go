@@ -55,6 +55,7 @@ const (
 	LaunchesDir     = "launches"
 	NoJailFile      = ".none" // in LaunchesDir
 	GPUsFile        = ".gpus"
+	CgroupsFile     = ".cgroups"
 	OwnerFile       = ".uid"
 	NetRecord       = ".net"
 	ScratchLink     = ".scratch"

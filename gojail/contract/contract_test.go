@@ -58,6 +58,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_VERSION_FILE":        fmt.Sprintf("%q", VersionFile),
 		"GOJAIL_VERSIONS":            fmt.Sprintf("%q", VersionsFile),
 		"GOJAIL_GPUS":                fmt.Sprintf("%q", GPUsFile),
+		"GOJAIL_CGROUPS":             fmt.Sprintf("%q", CgroupsFile),
 		"GOJAIL_OWNER":               fmt.Sprintf("%q", OwnerFile),
 		"GOJAIL_NET":                 fmt.Sprintf("%q", NetRecord),
 		"GOJAIL_LAUNCHES":            fmt.Sprintf("%q", LaunchesDir),

@@ -5,6 +5,7 @@
 //
 //	read.go    the state directory → Facts. It asks neither Slurm, nor the storage of a jail, nor a driver
 //	gpus.go    which GPUs a job has, by their device nodes
+//	cgroups.go what a job uses, as its cgroups say
 //	facts.go   Facts: what is known of the node. The command adds what netsetup knows
 //	names.go   the metrics and their labels, and vfs.go; docs/metrics.md has the same list
 //	render.go  Facts → text. Pure

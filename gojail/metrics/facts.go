@@ -35,6 +35,7 @@ type job struct {
 	jails []jail
 	gpus  []gpu
 
+	usage        usage
 	scratch      quota.Usage
 	scratchKnown bool
 }

@@ -32,6 +32,10 @@ var (
 	jobGPU   = newGauge("gojail_job_gpu", "A GPU or a MIG instance that steps of the job got.", "job_id", "user", "jail", "gpu", "UUID", "GPU_I_ID", "device", "pci_bus_id")
 	jobVF    = newGauge("gojail_job_vf", "A VF of the job.", "job_id", "user", "rail", "pci", "netdev", "rdma", "pf", "vf")
 
+	jobMemory     = newGauge("gojail_job_memory_bytes", "Memory of the job's processes and of its files in memory.", "job_id")
+	jobMemoryPeak = newGauge("gojail_job_memory_peak_bytes", "The most memory that the job had so far.", "job_id")
+	jobCPU        = newCounter("gojail_job_cpu_seconds_total", "Time that the job's processes ran.", "job_id")
+
 	jobScratch      = newGauge("gojail_job_scratch_bytes", "Bytes of the node's disk that files of the job take below the scratch directory.", "job_id")
 	jobScratchLimit = newGauge("gojail_job_scratch_limit_bytes", "Bytes that they may take.", "job_id")
 

@@ -98,6 +98,7 @@ func (r *reader) readJob(of state.Job) {
 	gpus, err := r.state.GPUs(of.ID)
 	r.AddProblem(err)
 	found.gpus = r.finder.findAll(gpus)
+	found.usage = readUsage(r.state.Cgroups(of.ID))
 	found.scratch, found.scratchKnown = r.state.ScratchUsage(of.ID)
 	r.jobs = append(r.jobs, found)
 }

@@ -100,6 +100,11 @@ func (s sink) addJob(j *job) {
 	if !j.start.IsZero() {
 		s.add(jobStart, seconds(j.start), j.id)
 	}
+	for f, value := range map[*family]*float64{&jobMemory: j.usage.memory, &jobMemoryPeak: j.usage.memoryPeak, &jobCPU: j.usage.cpuSeconds} {
+		if value != nil {
+			s.add(*f, *value, j.id)
+		}
+	}
 	if j.scratchKnown {
 		s.add(jobScratch, float64(j.scratch.Used), j.id)
 	}

@@ -29,7 +29,8 @@ func everything() *Facts {
 	return &Facts{
 		node: "n1", version: "0.1.0", time: begun.Add(time.Hour), endsFailed: 2,
 		jobs: []job{
-			{id: "17", user: "alice", start: begun, jails: []jail{{"debian", "20260101-000000-abcdef01"}, {"other", ""}}, scratch: quota.Usage{Used: 4096, Limit: 8192}, scratchKnown: true,
+			{id: "17", user: "alice", start: begun, jails: []jail{{"debian", "20260101-000000-abcdef01"}, {"other", ""}},
+				usage: usage{memory: new(1024.0), memoryPeak: new(2048.0), cpuSeconds: new(1.5)}, scratch: quota.Usage{Used: 4096, Limit: 8192}, scratchKnown: true,
 				gpus: []gpu{{jail: "debian", index: "3", uuid: "GPU-1", device: "nvidia3", pci: "00000000:1B:00.0"}, {jail: "debian", index: "0", uuid: "GPU-2", instance: "9", device: "nvidia0", pci: "00000000:9B:00.0"}}},
 			{id: "run-4", user: "0", jails: []jail{{"debian", ""}}},
 			{id: "18", user: "bob", jails: []jail{{"debian", ""}}, scratchKnown: true},
@@ -69,6 +70,9 @@ func TestRender(t *testing.T) {
 		`gojail_job_info{jail="debian",job_id="17",node="n1",user="alice",version="20260101-000000-abcdef01"} 1`,
 		`gojail_job_info{jail="other",job_id="17",node="n1",user="alice",version=""} 1`,
 		`gojail_job_start_time_seconds{job_id="17",node="n1"} 1.7e+09`,
+		`gojail_job_memory_bytes{job_id="17",node="n1"} 1024`,
+		`gojail_job_memory_peak_bytes{job_id="17",node="n1"} 2048`,
+		`gojail_job_cpu_seconds_total{job_id="17",node="n1"} 1.5`,
 		`gojail_job_scratch_bytes{job_id="17",node="n1"} 4096`,
 		`gojail_job_scratch_limit_bytes{job_id="17",node="n1"} 8192`,
 		`gojail_job_scratch_bytes{job_id="18",node="n1"} 0`,
@@ -96,6 +100,7 @@ func TestRender(t *testing.T) {
 		assert.Contains(t, text, line+"\n")
 	}
 	assert.NotContains(t, text, `gojail_job_start_time_seconds{job_id="run-4"`, "it is unknown")
+	assert.NotContains(t, text, `gojail_job_memory_bytes{job_id="18"`, "it is unknown")
 	assert.NotContains(t, text, `gojail_job_scratch_bytes{job_id="run-4"`, "it is unknown")
 	assert.NotContains(t, text, `gojail_job_scratch_limit_bytes{job_id="18"`, "no limit is not a limit of 0")
 	assert.NotContains(t, text, `gojail_template_current{jail="other"`, "it is unknown")

@@ -21,6 +21,12 @@
  */
 int find_job_cgroups(struct shared *list, int max);
 
+/*
+ * Notes in the job's records where the job's cgroups are, once: the metrics read them while the job runs. From Slurm 26.05 on no
+ * one can tell from a job's number how they are called.
+ */
+void note_job_cgroups(const struct node *node, const char *job);
+
 /* Notes in the job's records how much memory the job had at most so far, as its cgroup says at the end of each step. */
 void note_job_memory(const struct node *node, const char *job);
 

@@ -39,6 +39,8 @@ static void leave_stage(struct step *step)
 	if (step_is_jailed(step))
 		share_with_jail(step);
 	stage_window_leave(&step->window, &step->fault);
+	if (step_is_jailed(step))
+		note_job_cgroups(&step->node, step->job);
 	if (k_seteuid(user) < 0)
 		fault_set(&step->fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
 }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grafana holds the dashboard for what gojail-healthcheck writes for
-// node_exporter's textfile collector. Import gojail-health.json in Grafana.
-package grafana
+package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -30,65 +27,15 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-type panel struct {
-	ID      int
-	Type    string
-	Title   string
-	GridPos struct{ H, W, X, Y int }
-	Targets []struct {
-		Expr  string
-		RefID string
-	}
-}
-
-type dashboard struct {
-	UID, Title    string
-	SchemaVersion int
-	Panels        []panel
-	Templating    struct {
-		List []struct{ Name, Definition string }
-	}
-}
-
-func load(t *testing.T) (dashboard, string) {
-	text, err := os.ReadFile("gojail-health.json")
-	require.NoError(t, err)
-	var d dashboard
-	require.NoError(t, json.Unmarshal(text, &d))
-	return d, string(text)
-}
-
-func TestTheDashboardIsWhole(t *testing.T) {
-	d, _ := load(t)
-	assert.Equal(t, "gojail-health", d.UID)
-	ids := map[int]bool{}
-	for i, p := range d.Panels {
-		assert.NotEmpty(t, p.Title)
-		assert.False(t, ids[p.ID], "%s: the id is there twice", p.Title)
-		ids[p.ID] = true
-		assert.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
-		assert.Equal(t, p.Type == "row", len(p.Targets) == 0, p.Title)
-		for _, other := range d.Panels[:i] {
-			a, b := p.GridPos, other.GridPos
-			over := a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H
-			assert.False(t, over, "%s lies over %s", p.Title, other.Title)
-		}
-		for _, target := range p.Targets {
-			assert.Contains(t, target.Expr, `instance=~"$node"`, p.Title)
-			for _, pair := range []string{"()", "{}", "[]"} {
-				assert.Equal(t, strings.Count(target.Expr, pair[:1]), strings.Count(target.Expr, pair[1:]), target.Expr)
-			}
-		}
-	}
-}
-
 var metric = regexp.MustCompile(`gojail_health_[a-z0-9_]+`)
 
 // Each metric that the dashboard names is one that the health check writes, and
 // nearly all that it writes are on the dashboard.
-func TestItsMetricsExist(t *testing.T) {
+func TestMetricsOfHealthExist(t *testing.T) {
 	nstest.NeedRoot(t)
-	_, text := load(t)
+	rendered, err := health.render()
+	require.NoError(t, err)
+	text := string(rendered)
 	written := exposition(t)
 	for _, name := range metric.FindAllString(text, -1) {
 		assert.Contains(t, written, name)
@@ -105,7 +52,7 @@ func TestItsMetricsExist(t *testing.T) {
 
 // exposition are the names in the file of a run of all checks on a made-up node.
 func exposition(t *testing.T) map[string]bool {
-	h := node(t)
+	h := makeHost(t)
 	r := report.Report{Node: "n1", Began: time.Now(), History: &drain.History{}}
 	for _, check := range checks.All() {
 		if check.Name == "munge" || check.Name == "jail" || check.Name == "nvidia-smi" { // they have no numbers
@@ -128,8 +75,8 @@ func exposition(t *testing.T) map[string]bool {
 	return names
 }
 
-// node has GPUs, an RDMA port and a memory controller.
-func node(t *testing.T) *check.Host {
+// makeHost returns a node that has GPUs, an RDMA port and a memory controller.
+func makeHost(t *testing.T) *check.Host {
 	dir := t.TempDir()
 	h := &check.Host{Node: "n1", Settings: config.DefaultSettings(), Now: time.Now,
 		Command: func(context.Context, string, ...string) ([]byte, error) { return nil, os.ErrNotExist },

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheus_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// dcgm are the metrics of dcgm-exporter (etc/default-counters.csv there), with a value for the stand-in.
+var dcgm = map[string]float64{
+	"DCGM_FI_DEV_GPU_UTIL":            87,
+	"DCGM_FI_DEV_FB_USED":             40000,
+	"DCGM_FI_DEV_POWER_USAGE":         512.5,
+	"DCGM_FI_DEV_GPU_TEMP":            61,
+	"DCGM_FI_DEV_XID_ERRORS":          0,
+	"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.42,
+}
+
+// vfMetric matches what gojail exports of a job with VFs. The cards are in the VM of the tests alone (tests/vm/inside).
+var vfMetric = regexp.MustCompile(`^gojail_(job_vf|job_network_|job_rdma_|vfs|vf_quarantined)`)
+
+// absent are the other metrics of gojail that this machine cannot have, with the labels that they have, and why.
+var absent = map[string]struct{ labels, why string }{
+	"gojail_job_scratch_bytes":              {`job_id="JOB",node="n1"`, "project quotas"},
+	"gojail_job_scratch_limit_bytes":        {`job_id="JOB",node="n1"`, "project quotas"},
+	"gojail_health_rdma_link_downed_total":  {`instance="` + exporter + `",port="mlx5_0/1"`, "an RDMA card"},
+	"gojail_health_rdma_port_errors_total":  {`instance="` + exporter + `",port="mlx5_0/1",counter="symbol_error"`, "an RDMA card"},
+	"gojail_health_memory_errors_total":     {`instance="` + exporter + `",controller="mc0",kind="ce"`, "a memory controller that EDAC knows"},
+	"gojail_health_gpu_nvlink_errors_total": {`instance="` + exporter + `",gpu="0"`, "NVLinks"},
+}
+
+// isForeign returns where a metric comes from that is not exported on the machine, or "".
+func isForeign(metric string) string {
+	if _, is := dcgm[metric]; is {
+		return "dcgm-exporter"
+	}
+	if vfMetric.MatchString(metric) {
+		return "cards with SR-IOV"
+	}
+	return absent[metric].why
+}
+
+// readPage returns the labels of each metric of docs/metrics.md, which a test compares with what gojail writes.
+func readPage(t *testing.T) map[string][]string {
+	t.Helper()
+	repository, err := harness.Repository()
+	require.NoError(t, err)
+	quoted := regexp.MustCompile("`([^`]+)`")
+	metrics := map[string][]string{}
+	for line := range strings.Lines(readFile(t, filepath.Join(repository, "docs/metrics.md"))) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 || !strings.HasPrefix(line, "| `gojail_") {
+			continue
+		}
+		var labels []string
+		for _, m := range quoted.FindAllStringSubmatch(cells[3], -1) {
+			labels = append(labels, m[1])
+		}
+		for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			metrics[m[1]] = labels
+		}
+	}
+	return metrics
+}
+
+// writeStandIn replaces what the stand-in exports. Counters are of that moment, in seconds.
+func (s *site) writeStandIn(t *testing.T, page map[string][]string, job string, moment int) {
+	t.Helper()
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(dcgm)) {
+		for i, uuid := range uuids {
+			fmt.Fprintf(&text, "%s{gpu=\"%d\",UUID=%q,pci_bus_id=\"00000000:%d0:00.0\",device=\"nvidia%d\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"n1\"} %g\n",
+				name, i, uuid, i+1, i, dcgm[name])
+		}
+	}
+	values := strings.NewReplacer("JOB", job)
+	for _, name := range slices.Sorted(maps.Keys(absent)) {
+		fmt.Fprintf(&text, "%s{%s} %d\n", name, values.Replace(absent[name].labels), 1000*moment)
+	}
+	known := map[string]string{"job_id": job, "user": "alice", "rail": "rail0", "pci": "0000:86:00.2", "netdev": "net1", "rdma": "mlx5_3", "pf": "ens1",
+		"vf": "1", "device": "mlx5_3", "port": "1", "state": "quarantined"}
+	for _, name := range slices.Sorted(maps.Keys(page)) {
+		if !vfMetric.MatchString(name) {
+			continue
+		}
+		labels := `node="n1"`
+		for _, label := range page[name] {
+			require.Contains(t, known, label, name)
+			labels += fmt.Sprintf(",%s=%q", label, known[label])
+		}
+		value := 1
+		if strings.HasSuffix(name, "_total") {
+			value = 1000 * moment
+		}
+		fmt.Fprintf(&text, "%s{%s} %d\n", name, labels, value)
+		if name == "gojail_vfs" {
+			fmt.Fprintf(&text, "%s{%s} 3\n", name, strings.Replace(labels, "quarantined", "in_use", 1))
+		}
+	}
+	path := s.Path(standInFiles + "/stand-in.prom")
+	require.NoError(t, os.WriteFile(path+".new", []byte(text.String()), 0o644))
+	require.NoError(t, os.Rename(path+".new", path))
+}
