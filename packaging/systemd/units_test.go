@@ -4,6 +4,7 @@
 package systemd
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,21 +55,77 @@ func TestUnitsAreValid(t *testing.T) {
 			if _, err := os.Stat(slurm + "/slurmctld.service"); err != nil {
 				t.Skip("needs slurmctld and slurmd: make deps")
 			}
-			dir := t.TempDir()
-			units := []string{dir + "/slurmd.service", dir + "/slurmctld.service"}
-			for _, path := range own {
-				units = append(units, filepath.Join(dir, path))
-				copyUnit(t, path, units[len(units)-1])
-			}
-			copyUnit(t, "gojail-nccl.timer", dir+"/gojail-nccl.timer")
-			for name, unit := range dropIns {
-				copyUnit(t, filepath.Join(slurm, unit), filepath.Join(dir, unit))
-				copyUnit(t, name, filepath.Join(dir, unit+".d", name))
-			}
-			out, err := exec.Command("systemd-analyze", append([]string{"verify", "--man=no", "--recursive-errors=no"}, units...)...).CombinedOutput()
+			units := copyUnits(t, slurm, own)
+			out, err := verify(append(units, "--recursive-errors=no")...)
 			assert.NoError(t, err)
-			assert.Empty(t, string(out))
+			assert.Empty(t, out)
+			testOrder(t, units)
 		})
+	}
+}
+
+// copyUnits copies gojail's units, and Slurm's with the drop-ins, to a directory, and returns their paths.
+func copyUnits(t *testing.T, slurm string, own []string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	units := []string{dir + "/slurmd.service", dir + "/slurmctld.service"}
+	for _, path := range own {
+		units = append(units, filepath.Join(dir, path))
+		copyUnit(t, path, units[len(units)-1])
+	}
+	copyUnit(t, "gojail-nccl.timer", dir+"/gojail-nccl.timer")
+	for name, unit := range dropIns {
+		copyUnit(t, filepath.Join(slurm, unit), filepath.Join(dir, unit))
+		copyUnit(t, name, filepath.Join(dir, unit+".d", name))
+	}
+	return units
+}
+
+func verify(arguments ...string) (string, error) {
+	out, err := exec.Command("systemd-analyze", append([]string{"verify", "--man=no"}, arguments...)...).CombinedOutput()
+	return string(out), err
+}
+
+// testOrder has systemd find out what slurmd and slurmctld start after: what is made to start after them closes a cycle.
+func testOrder(t *testing.T, units []string) {
+	t.Helper()
+	dir := filepath.Dir(units[0])
+	const mount = "[Unit]\nDefaultDependencies=no\nAfter=%s\n[Mount]\nWhat=tmpfs\nType=tmpfs\nWhere=%s\n"
+	for first, test := range map[string]struct{ after, text string }{
+		"srv-jails.mount":               {"slurmd.service", fmt.Sprintf(mount, "slurmd.service", "/srv/jails")},
+		"gojail-vf.service":             {"slurmd.service", ""},
+		"var-lib-slurm-slurmctld.mount": {"slurmctld.service", fmt.Sprintf(mount, "slurmctld.service", "/var/lib/slurm/slurmctld")},
+	} {
+		file := filepath.Join(dir, first)
+		if test.text == "" {
+			file = filepath.Join(dir, first+".d/late.conf")
+			test.text = "[Unit]\nAfter=" + test.after + "\n"
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		}
+		require.NoError(t, os.WriteFile(file, []byte(test.text), 0o644))
+		out, _ := verify(filepath.Join(dir, test.after), filepath.Join(dir, first))
+		assert.Contains(t, out, "ordering cycle", "%s does not wait for %s", test.after, first)
+		require.NoError(t, os.Remove(file))
+	}
+}
+
+// TestMountThatWaits: what docs/operations.md says of NFS. systemd ends a mount that takes longer than 90 s, but not one
+// with bg.
+func TestMountThatWaits(t *testing.T) {
+	const generator = "/usr/lib/systemd/system-generators/systemd-fstab-generator"
+	if _, err := os.Stat(generator); err != nil {
+		t.Skip("needs systemd-fstab-generator, of Debian's package systemd")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/fstab", []byte("server:/jails /srv/jails nfs4 bg 0 0\nserver:/x /srv/x nfs4 retry=100000 0 0\n"), 0o644))
+	cmd := exec.Command(generator, dir, dir, dir)
+	cmd.Env = append(os.Environ(), "SYSTEMD_FSTAB="+dir+"/fstab")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for unit, waits := range map[string]bool{"srv-jails.mount": true, "srv-x.mount": false} {
+		text, err := os.ReadFile(filepath.Join(dir, unit))
+		require.NoError(t, err)
+		assert.Equal(t, waits, strings.Contains(string(text), "TimeoutSec=infinity\n"), "%s", text)
 	}
 }
 
