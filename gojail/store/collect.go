@@ -19,7 +19,11 @@ type Collected struct {
 
 // Collect removes the versions that no node uses, except the current one and keep others: first those that a rollback
 // makes current, then the newest. survey is called for each version to remove, while nobody else changes the jail.
+// What killed commands left is removed in any case.
 func (j *Jail) Collect(ctx context.Context, keep int, survey func() (*Survey, error)) (list []Collected, err error) {
+	if err := j.withLock(ctx, func() error { return nil }); err != nil {
+		return nil, err
+	}
 	versions, spared, err := j.listSpared(keep)
 	if err != nil {
 		return nil, err

@@ -47,11 +47,7 @@ func (j *Jail) BeginCopy(ctx context.Context, id string) (v *Version, end func()
 
 // refuseCopied fails if a version is being copied. The caller holds the jail's lock, so that no copy begins.
 func (j *Jail) refuseCopied(v *Version) error {
-	record, err := lockRecord(j.recordPath(v.Version), os.O_RDWR, func(file *os.File) error { // NFS: its exclusive lock needs O_RDWR
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		return filelock.WaitFile(now, file)
-	})
+	record, err := lockRecord(j.recordPath(v.Version), os.O_RDWR, filelock.TryFile) // NFS: an exclusive lock needs O_RDWR
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // nobody copies a version without a record

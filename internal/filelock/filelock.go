@@ -32,7 +32,7 @@ func Open(path string) (*os.File, error) {
 }
 
 // Try takes the lock of the file at path. It returns ErrBusy if another process holds it.
-func Try(path string) (*os.File, error) { return take(path, tryFile) }
+func Try(path string) (*os.File, error) { return take(path, TryFile) }
 
 // Wait is Try, but waits for the lock until ctx ends. It tries at least once.
 func Wait(ctx context.Context, path string) (*os.File, error) {
@@ -57,14 +57,14 @@ func take(path string, lock func(*os.File) error) (*os.File, error) {
 	return file, nil
 }
 
-// tryFile takes the lock of an open file, or of a directory.
-func tryFile(file *os.File) error {
+// TryFile takes the lock of an open file, or of a directory.
+func TryFile(file *os.File) error {
 	return check(file, unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 }
 
-// WaitFile is tryFile, but waits for the lock until ctx ends. It tries at least once.
+// WaitFile is TryFile, but waits for the lock until ctx ends. It tries at least once.
 func WaitFile(ctx context.Context, file *os.File) error {
-	return wait(ctx, func() error { return tryFile(file) })
+	return wait(ctx, func() error { return TryFile(file) })
 }
 
 // WaitByte waits for the lock of one byte of a file, which may lie behind its end, so that one file

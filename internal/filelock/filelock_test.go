@@ -84,8 +84,8 @@ func TestADirectory(t *testing.T) {
 		require.NoError(t, err)
 		defer dirs[i].Close()
 	}
-	require.NoError(t, tryFile(dirs[0]))
-	require.ErrorIs(t, tryFile(dirs[1]), ErrBusy)
+	require.NoError(t, TryFile(dirs[0]))
+	require.ErrorIs(t, TryFile(dirs[1]), ErrBusy)
 }
 
 func TestAFileThatCannotBeLocked(t *testing.T) {
@@ -93,5 +93,5 @@ func TestAFileThatCannotBeLocked(t *testing.T) {
 	require.NoError(t, err)
 	file := os.NewFile(uintptr(fd), "dir")
 	defer file.Close()
-	assert.EqualError(t, tryFile(file), "cannot lock dir: bad file descriptor")
+	assert.EqualError(t, TryFile(file), "cannot lock dir: bad file descriptor")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/gojail/unpack"
+	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // jailCommand holds the flags of all commands about versions of jails.
@@ -78,6 +79,24 @@ func (j *jailCommand) openStore() (*store.Store, error) {
 		return nil, err
 	}
 	return store.Open(dir)
+}
+
+// openStoreForChange removes what killed edits left on this node, and opens the store. What cannot be removed hinders no
+// change.
+func (j *jailCommand) openStoreForChange(cmd *cobra.Command) (*store.Store, error) {
+	if _, err := sweepEdits(); err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "gojail:", tomlfile.Printable(err.Error()))
+	}
+	return j.openStore()
+}
+
+// openJailForChange is openStoreForChange for a jail that the store has.
+func (j *jailCommand) openJailForChange(cmd *cobra.Command, name string) (*store.Jail, error) {
+	s, err := j.openStoreForChange(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return s.Jail(name)
 }
 
 // openJail opens a jail that the store has.

@@ -87,7 +87,7 @@ func (j *jailCommand) build(cmd *cobra.Command, f *buildFlags, args []string) er
 	if r.Limits.Bytes, err = config.ParseSize(f.maxSize); err != nil {
 		return fmt.Errorf("--max-size: %w", err)
 	}
-	s, err := j.openStore()
+	s, err := j.openStoreForChange(cmd)
 	if err != nil {
 		return err
 	}

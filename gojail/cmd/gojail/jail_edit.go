@@ -10,13 +10,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/gojail/build"
-	"github.com/gojail/gojail/gojail/sandbox"
-	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/unpack"
 	"github.com/gojail/gojail/internal/oneline"
 )
@@ -50,7 +47,7 @@ format of the one it is copied from.`,
 }
 
 func (j *jailCommand) edit(cmd *cobra.Command, r *build.Request, args []string) error {
-	jail, err := j.openJail(args[0])
+	jail, err := j.openJailForChange(cmd, args[0])
 	if err != nil {
 		return err
 	}
@@ -61,7 +58,9 @@ func (j *jailCommand) edit(cmd *cobra.Command, r *build.Request, args []string) 
 	if len(args) > 1 {
 		r.Source += ": " + strings.Join(args[1:], " ")
 	}
-	record, err := build.Edit(context.Background(), jail, *r, func(_ context.Context, root string) error { return j.runIn(root, args[1:]) })
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	record, err := build.Edit(ctx, jail, *r, func(_ context.Context, root string) error { return j.runIn(root, args[1:]) })
 	var code silentExit
 	if errors.As(err, &code) {
 		return fmt.Errorf("the command ended with %d: there is no new version of jail %s", int(code), args[0])
@@ -88,6 +87,7 @@ munge = %s
 root  = %s
 slurm = false
 tmp   = "tmpfs"
+namespaces = ["pid", "ipc", "uts"]
 `
 
 // runIn runs a command in a sandbox whose root is a tree, with a configuration and a state directory of its own.
@@ -96,15 +96,15 @@ func (j *jailCommand) runIn(root string, command []string) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("/run", "gojail-edit-")
+	dir, err := makeEditDirectory()
 	if err != nil {
-		return fmt.Errorf("cannot create a directory for the sandbox: %w", err)
+		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = oneline.Both(err, dir.remove()) }()
 	own := *j.localNode
-	own.Config, own.State = filepath.Join(dir, "gojail.toml"), filepath.Join(dir, "state")
+	own.Config, own.State = filepath.Join(dir.path, "gojail.toml"), dir.statePath()
 	var quoted []any
-	for _, path := range []string{filepath.Join(dir, "scratch"), c.Slurm.Conf, c.Slurm.Spool, c.Slurm.Munge, root} {
+	for _, path := range []string{filepath.Join(dir.path, "scratch"), c.Slurm.Conf, c.Slurm.Spool, c.Slurm.Munge, root} {
 		quoted = append(quoted, strconv.Quote(path))
 	}
 	if err := os.WriteFile(own.Config, fmt.Appendf(nil, editConfig, quoted...), 0o644); err != nil {
@@ -121,16 +121,5 @@ func (j *jailCommand) runIn(root string, command []string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = own.runInNewSandbox(editedJail, who, "", false, command)
-	return oneline.Both(err, own.endTemplate())
-}
-
-// endTemplate ends the template of an edit.
-func (n *localNode) endTemplate() error {
-	s, err := state.OpenState(n.State)
-	if err != nil {
-		return err
-	}
-	_, err = sandbox.Reload(s, editedJail, time.Now().Add(runPatience))
-	return err
+	return own.runInNewSandbox(editedJail, who, "", false, command)
 }

@@ -72,7 +72,7 @@ counts as none, unless Slurm reports that the node is up.`,
 }
 
 func (j *jailCommand) collect(cmd *cobra.Command, f *nodesFlags, names []string, keep int) ([]collectedJail, error) {
-	s, err := j.openStore()
+	s, err := j.openStoreForChange(cmd)
 	if err != nil {
 		return nil, err
 	}

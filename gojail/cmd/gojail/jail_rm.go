@@ -36,7 +36,7 @@ still has the version, for new steps or for running jobs, loses its files.`,
 }
 
 func (j *jailCommand) remove(cmd *cobra.Command, f *nodesFlags, args []string, force bool) (removed string, err error) {
-	s, err := j.openStore()
+	s, err := j.openStoreForChange(cmd)
 	if err != nil {
 		return "", err
 	}

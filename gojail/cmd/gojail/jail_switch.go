@@ -56,7 +56,7 @@ rollback goes one version further back. Removed versions are skipped.`,
 }
 
 func (j *jailCommand) move(cmd *cobra.Command, name string, do func(context.Context, *store.Jail) (store.Moved, error)) error {
-	jail, err := j.openJail(name)
+	jail, err := j.openJailForChange(cmd, name)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ whose record was removed or damaged are ended, unless a process is in their
 sandbox.
 
 VFs and addresses of such jobs are released, and quarantined VFs are retried.
+What a killed "gojail jail edit" left on this node is removed.
 
 Then it tells the store of jails which versions this node uses, see
 "gojail jail gc".`,
@@ -47,33 +48,42 @@ Then it tells the store of jails which versions this node uses, see
 			}
 			report, err := sandbox.Sweep(state, c)
 			out := cmd.OutOrStdout()
-			for _, job := range report.Removed {
-				fmt.Fprintf(out, "removed job %s\n", job)
-			}
-			for _, jail := range report.Zygotes {
-				fmt.Fprintf(out, "removed the record of jail %s, whose zygote has ended\n", jail)
-			}
-			for _, jail := range report.Unused {
-				fmt.Fprintf(out, "ended the zygote of jail %s, which is no longer configured\n", jail)
-			}
-			for _, pid := range report.Lost {
-				fmt.Fprintf(out, "ended process %d of gojail, whose record is lost\n", pid)
-			}
-			for _, why := range report.Kept {
-				fmt.Fprintf(out, "kept %s\n", why)
-			}
+			printSweep(out, report)
 			vfs, err2 := n.sweepNetworks(cmd, c, state)
+			edits, err4 := sweepEdits()
+			for _, dir := range edits {
+				fmt.Fprintf(out, "removed the sandbox of a killed gojail jail edit, %s\n", dir)
+			}
 			left, err3 := report.EmptyTrash(time.Now().Add(sweepTimeout))
 			for _, why := range left {
 				fmt.Fprintln(out, why)
 			}
 			tellStore(out, state, c)
-			err = errors.Join(err, err2, err3)
-			if err == nil && vfs+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+len(report.Unused)+len(report.Lost) == 0 {
+			err = errors.Join(err, err2, err3, err4)
+			if err == nil && vfs+len(edits)+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+len(report.Unused)+len(report.Lost) == 0 {
 				fmt.Fprintln(out, "nothing to remove")
 			}
 			return err
 		},
+	}
+}
+
+// printSweep prints what a sweep of the sandboxes did.
+func printSweep(out io.Writer, report sandbox.SweepReport) {
+	for _, job := range report.Removed {
+		fmt.Fprintf(out, "removed job %s\n", job)
+	}
+	for _, jail := range report.Zygotes {
+		fmt.Fprintf(out, "removed the record of jail %s, whose zygote has ended\n", jail)
+	}
+	for _, jail := range report.Unused {
+		fmt.Fprintf(out, "ended the zygote of jail %s, which is no longer configured\n", jail)
+	}
+	for _, pid := range report.Lost {
+		fmt.Fprintf(out, "ended process %d of gojail, whose record is lost\n", pid)
+	}
+	for _, why := range report.Kept {
+		fmt.Fprintf(out, "kept %s\n", why)
 	}
 }
 

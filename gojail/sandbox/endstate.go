@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/procfs"
+)
+
+// processPrefix is the beginning of the names of all processes of gojail (PR_SET_NAME).
+const processPrefix = "gojail-"
+
+// EndProcesses ends all processes of gojail that work with a state directory, launchers included, and waits for their end.
+// It is for a state directory whose only user has ended. Process 1 of a sandbox's PID namespace is one of
+// them, and the kernel ends all others in it with that one.
+func EndProcesses(s *state.State, until time.Time) error {
+	for {
+		// A launcher may start others while they are listed, so the end is a list without any.
+		found := findProcesses(s)
+		if len(found) == 0 {
+			return nil
+		}
+		if err := killAll(found, until); err != nil {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("processes of gojail with the state directory %s do not end", s.Path())
+		}
+	}
+}
+
+// findProcesses returns the processes of gojail that work with a state directory.
+func findProcesses(s *state.State) (list []state.Record) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		proc := filepath.Join("/proc", e.Name())
+		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
+		if !strings.HasPrefix(string(name), processPrefix) || !procfs.IsRoots(e.Name()) || !isOfThisState(s, proc) {
+			continue
+		}
+		if start, err := procfs.StartTime(pid); err == nil && start > 0 {
+			list = append(list, state.Record{Name: strings.TrimSpace(string(name)), PID: pid, Start: start})
+		}
+	}
+	return list
+}
