@@ -51,7 +51,7 @@ func Compare(was, is io.Reader, report func(Difference)) error {
 		case order > 0:
 			report(Difference{Path: right.name, What: DifferenceAdded})
 		default:
-			if keys := left.findChanges(right); len(keys) > 0 {
+			if keys := left.findChanges(right, a.hasXattrs); len(keys) > 0 {
 				report(Difference{Path: right.name, What: DifferenceChanged, Keys: keys})
 			}
 		}
@@ -85,28 +85,41 @@ func compareLines(a, b *listLine) int {
 	return slices.Compare(strings.Split(a.name, "/"), strings.Split(b.name, "/"))
 }
 
-// findChanges returns what differs between two lines of one name.
-func (l *listLine) findChanges(now *listLine) (keys []string) {
+// findChanges returns what differs between two lines of one name; without xattrs, extended attributes do not count.
+func (l *listLine) findChanges(now *listLine, xattrs bool) (keys []string) {
 	was, is := l.parseValues(), now.parseValues()
 	for _, word := range l.words {
 		key, value, _ := strings.Cut(word, "=")
 		if other, has := is[key]; key != "time" && has && other != value {
 			keys = append(keys, describeChange(key, value, other))
 		} else if !has {
-			keys = append(keys, key+" is gone")
+			keys = append(keys, describeKey(key)+" is gone")
 		}
 	}
 	for _, word := range now.words {
-		if key, _, _ := strings.Cut(word, "="); was[key] == "" {
-			keys = append(keys, key+" is new")
+		key, _, _ := strings.Cut(word, "=")
+		if _, had := was[key]; !had && (xattrs || !isXattr(key)) {
+			keys = append(keys, describeKey(key)+" is new")
 		}
 	}
 	return keys
 }
 
+// describeKey returns a key for people: xattr.NAME as "xattr NAME".
+func describeKey(key string) string {
+	name, is := strings.CutPrefix(key, xattrKey+".")
+	if plain, err := unescapeName(name); is && err == nil {
+		return xattrKey + " " + tomlfile.Printable(plain)
+	}
+	return key
+}
+
 func describeChange(key, was, is string) string {
-	if key == "sha256digest" {
+	switch {
+	case key == "sha256digest":
 		return "content"
+	case isXattr(key):
+		return describeKey(key)
 	}
 	return fmt.Sprintf("%s: %s, now %s", key, was, is)
 }
@@ -120,18 +133,22 @@ func (l *listLine) parseValues() map[string]string {
 	return values
 }
 
-type listReader struct{ lines *bufio.Scanner }
+type listReader struct {
+	lines     *bufio.Scanner
+	hasXattrs bool
+}
 
 func newListReader(r io.Reader) *listReader {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 64<<10) // a name of 4095 bytes and a target of as many, escaped
-	return &listReader{lines}
+	return &listReader{lines: lines}
 }
 
 // readLine returns the next file, or nil at the end.
 func (r *listReader) readLine() (*listLine, error) {
 	for r.lines.Scan() {
 		text := r.lines.Text()
+		r.hasXattrs = r.hasXattrs || text == xattrsMark
 		if text == "" || strings.HasPrefix(text, "#") {
 			continue
 		}

@@ -6,8 +6,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,15 +35,16 @@ func TestListIsInTheFormatOfMtree(t *testing.T) {
 	tree := newTree(t)
 	tree.unpackLayers(t, []entry{
 		directory("."), directory("a-b"), directory("a"), file("a/x", "text").withHeader(func(h *tar.Header) { h.Uid, h.Gid = 5, 6 }), symlink("a/l", "to here"),
-		file("new\nline #=\\ü", ""),
+		file("new\nline #=\\ü", "").withHeader(func(h *tar.Header) { h.PAXRecords = map[string]string{"SCHILY.xattr.user.a b": "v\n"} }),
 	})
 	assert.Equal(t, `#mtree
+# xattrs
 . type=dir uid=0 gid=0 mode=0755
 ./a type=dir uid=0 gid=0 mode=0755
 ./a/l type=link uid=0 gid=0 link=to\040here
 ./a/x type=file uid=5 gid=6 mode=0644 size=4 time=1000000000.000000000 sha256digest=982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1
 ./a-b type=dir uid=0 gid=0 mode=0755
-./new\012line\040\043\075\134\303\274 type=file uid=0 gid=0 mode=0644 size=0 time=1000000000.000000000 sha256digest=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+./new\012line\040\043\075\134\303\274 type=file uid=0 gid=0 mode=0644 size=0 time=1000000000.000000000 sha256digest=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 xattr.user.a\040b=dgo=
 `, tree.listFiles(t).String())
 }
 
@@ -71,6 +74,48 @@ func TestCompareFindsEachChange(t *testing.T) {
 	require.NoError(t, unix.Utimes(at("z"), make([]unix.Timeval, 2)))
 	require.NoError(t, os.Chmod(at("z"), 0o644))
 	assert.NotContains(t, strings.Join(listDifferences(t, was, tree.listFiles(t).String()), "\n"), "./z", "a time alone is no difference")
+}
+
+// TestCompareFindsExtendedAttributes covers those that a build keeps, lists of access, and more of them than a line has space for.
+func TestCompareFindsExtendedAttributes(t *testing.T) {
+	tree := newTree(t)
+	tree.unpackLayers(t, []entry{directory("."), directory("d"), file("a", "x"), file("b", "x"), file("c", "x"), file("e", "x"), symlink("l", "a")})
+	set := func(name, key, value string) {
+		require.NoError(t, unix.Setxattr(filepath.Join(tree.Dir, name), key, []byte(value), 0))
+	}
+	set("a", "user.kept", "1")
+	set("b", "user.gone", "")
+	set("c", capabilityKey, capability)
+	for i := range 3 {
+		set("e", fmt.Sprintf("user.large%d", i), strings.Repeat("v", 900))
+	}
+	was := tree.listFiles(t).String()
+	assert.Empty(t, listDifferences(t, was, was))
+
+	set("a", "user.kept", "2")
+	set("a", "user.new\n", "")
+	require.NoError(t, unix.Removexattr(filepath.Join(tree.Dir, "b"), "user.gone"))
+	require.NoError(t, unix.Removexattr(filepath.Join(tree.Dir, "c"), capabilityKey))
+	set("d", "user.dir", "1")
+	set("e", "user.large2", strings.Repeat("v", 899)+"V")
+	set("e", "trusted.storage", "its own")
+	assert.Equal(t, []string{
+		"changed ./a (xattr user.kept; xattr user.new? is new)",
+		"changed ./b (xattr user.gone is gone)",
+		"changed ./c (xattr security.capability is gone)",
+		"changed ./d (xattr user.dir is new)",
+		"changed ./e (xattr user.large2)",
+	}, listDifferences(t, was, tree.listFiles(t).String()))
+
+	for _, value := range []string{"v", "V"} {
+		set("e", "user.large3", strings.Repeat(value, 800))
+		was, before := tree.listFiles(t).String(), was
+		assert.Contains(t, strings.Join(listDifferences(t, before, was), "\n"), "changed ./e (xattr")
+		assert.Less(t, len(was), 16<<10)
+	}
+	require.NoError(t, unix.Removexattr(filepath.Join(tree.Dir, "a"), "user.kept"))
+	earlier := strings.ReplaceAll(regexp.MustCompile(` xattr\S+`).ReplaceAllString(was, ""), "# xattrs\n", "")
+	assert.Empty(t, listDifferences(t, earlier, tree.listFiles(t).String()), "a list without extended attributes has no word about them")
 }
 
 func TestCompareWithADamagedList(t *testing.T) {

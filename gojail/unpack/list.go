@@ -22,6 +22,9 @@ import (
 // that reads each directory sorted by bytes, so that two lists can be compared without memory.
 const listHeader = "#mtree"
 
+// xattrsMark is the second line of a list that has the extended attributes. Earlier lists do not have them.
+const xattrsMark = "# xattrs"
+
 // lister writes the list of the root directory of this process.
 type lister struct {
 	out    *bufio.Writer
@@ -30,7 +33,7 @@ type lister struct {
 
 func listTree(w io.Writer) error {
 	l := &lister{bufio.NewWriterSize(w, 64<<10), make([]byte, 128<<10)}
-	fmt.Fprintln(l.out, listHeader)
+	fmt.Fprintf(l.out, "%s\n%s\n", listHeader, xattrsMark)
 	if err := l.listPath("/"); err != nil {
 		return err
 	}
@@ -91,7 +94,11 @@ func (l *lister) describeFile(full string, st *unix.Stat_t) ([]string, error) {
 		}
 		words = append(words, fmt.Sprintf("size=%d", st.Size), fmt.Sprintf("time=%d.%09d", st.Mtim.Sec, st.Mtim.Nsec), "sha256digest="+sum)
 	}
-	return append([]string{"type=" + kind}, words...), nil
+	xattrs, err := describeXattrs(full)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat([]string{"type=" + kind}, words, xattrs), nil
 }
 
 // computeDigest returns the SHA-256 of a regular file. It fails if the file is another one than that of st.

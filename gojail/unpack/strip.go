@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -84,13 +83,12 @@ func (s *stripper) stripFile(full string, st *unix.Stat_t) error {
 
 // stripXattrs removes the attributes that give rights or that overlayfs follows. Labels are the node's own.
 func (s *stripper) stripXattrs(full string) error {
-	buffer := make([]byte, xattrMax)
-	n, err := unix.Llistxattr(full, buffer)
-	if err != nil && err != unix.EOPNOTSUPP {
-		return fmt.Errorf("cannot list the extended attributes: %w", err)
+	names, err := readXattrNames(full)
+	if err != nil {
+		return err
 	}
-	for name := range strings.SplitSeq(string(buffer[:max(n, 0)]), "\x00") {
-		if name == "" || name == "security.selinux" || name == "system.nfs4_acl" || keepsXattr(&s.result, s.policy, name) {
+	for _, name := range names {
+		if name == "security.selinux" || name == "system.nfs4_acl" || keepsXattr(&s.result, s.policy, name) {
 			continue
 		}
 		if err := unix.Lremovexattr(full, name); err != nil {

@@ -18,8 +18,8 @@ func newJailVerifyCommand(j *jailCommand) *cobra.Command {
 		Use:   "verify NAME [VERSION]",
 		Short: "Compare a version with what was built",
 		Long: `Reads all files of a version, without VERSION of the current one, and prints each
-that was added, is missing, or differs in type, owner, mode, size, content or
-link target. An image file is compared as a whole. It reads everything from the
+that was added, is missing, or differs in type, owner, mode, size, content, link
+target or extended attributes. An image file is compared as a whole. It reads everything from the
 storage; it changes nothing.
 
 The exit code is 1 if there is a difference.`,
