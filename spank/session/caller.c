@@ -8,6 +8,7 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -15,30 +16,35 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* Reports whether a variable is saved: one that sshd sets, or commonly accepts from clients (AcceptEnv, sshd_config(5)). */
-static bool is_saved(const char *variable)
+/* Reports whether a variable is one of those that are always saved: sshd sets them, or commonly accepts them from clients (AcceptEnv, sshd_config(5)). */
+static bool is_known(const char *variable)
 {
 	static const char *const names[] = {"TERM=", "COLORTERM=", "LANG=", "LANGUAGE=", "TZ=", "SSH_ORIGINAL_COMMAND=", "SSH_CONNECTION=", "SSH_CLIENT=",
 					    "SSH_TTY=", "SSH_AUTH_SOCK=", "DISPLAY=", "XAUTHORITY=", "SLURM_JOB_ID="};
 
-	if (strncmp(variable, "LC_", 3) == 0)
-		return strchr(variable, '=') != NULL;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(variable, names[i], strlen(names[i])) == 0)
 			return true;
 	return false;
 }
 
-/* Saves the variables of the list, and empties the environment. */
+static bool is_locale(const char *variable)
+{
+	return strncmp(variable, "LC_", 3) == 0 && strchr(variable, '=');
+}
+
+/* Saves the variables that are known, then those of the locale as far as there is room, and empties the environment. */
 static void take_variables(struct caller *caller)
 {
+	static bool (*const kinds[])(const char *) = {is_known, is_locale};
 	extern char **environ;
 	static char *none[] = {NULL};
 	size_t saved = 0;
 
-	for (char **at = environ; at && *at && saved < CALLER_VARIABLES_MAX; at++)
-		if (is_saved(*at))
-			caller->variables[saved++] = *at;
+	for (int i = 0; i < 2; i++)
+		for (char **at = environ; at && *at && saved < CALLER_VARIABLES_MAX; at++)
+			if (kinds[i](*at))
+				caller->variables[saved++] = *at;
 	environ = none;
 }
 
@@ -210,16 +216,6 @@ int caller_leave(const struct caller *caller, struct fault *fault)
 	return keep_capabilities(NEEDED) == 0 ? 0 : fault_set(fault, "cannot drop capabilities: %s", strerror(errno));
 }
 
-/* Handles SIGALRM at the deadline: writes an error and ends this process. */
-static void end_late(int number)
-{
-	static const char text[] = "gojail: the session was not ready before the deadline; a name service or a file system of the node may hang: "
-				   "ask your administrator\n";
-
-	(void)number;
-	_exit(write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ? 2 : 1);
-}
-
 /* Blocks or unblocks the signal of the deadline. */
 static void set_alarm_mask(int how)
 {
@@ -228,6 +224,25 @@ static void set_alarm_mask(int how)
 	sigemptyset(&set);
 	sigaddset(&set, SIGALRM);
 	sigprocmask(how, &set, NULL);
+}
+
+/* Limits the time in which the caller's descriptor may take a text: it may be a pipe that nobody reads. */
+static void end_within_a_second(void)
+{
+	signal(SIGALRM, SIG_DFL);
+	set_alarm_mask(SIG_UNBLOCK);
+	alarm(1);
+}
+
+/* Handles SIGALRM at the deadline: writes an error and ends this process, also if the caller's descriptor takes no text. */
+static void end_late(int number)
+{
+	static const char text[] = "gojail: the session was not ready before the deadline; a name service or a file system of the node may hang: "
+				   "ask your administrator\n";
+
+	(void)number;
+	end_within_a_second();
+	_exit(write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ? 2 : 1);
 }
 
 void caller_set_deadline(unsigned int seconds)
@@ -286,6 +301,16 @@ int caller_become(const struct caller *caller, struct fault *fault)
 		return fault_set(fault, "cannot become user %u: %s", (unsigned)caller->uid, strerror(errno));
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	return 0;
+}
+
+void caller_report(const struct caller *caller, const char *text)
+{
+	struct fault ignored = {0};
+
+	syscall(SYS_close_range, 3, ~0u, 0); /* a job's sandbox, and the locks, end without it */
+	caller_become(caller, &ignored);     /* from here on, its user can end it */
+	end_within_a_second();
+	dprintf(STDERR_FILENO, "gojail: %s\n", text);
 }
 
 void caller_restore_signals(void)

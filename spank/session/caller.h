@@ -54,4 +54,10 @@ int caller_become(const struct caller *caller, struct fault *fault);
 /* Unblocks all signals, as they are at a login, for the program that is executed next. */
 void caller_restore_signals(void);
 
+/*
+ * Becomes the user, as far as this is root still, and writes a text to the caller. The caller's descriptor may never take the text,
+ * so the process is killed a second later.
+ */
+void caller_report(const struct caller *caller, const char *text);
+
 #endif

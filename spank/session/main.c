@@ -231,6 +231,6 @@ int main(int argc, char **argv)
 	if (caller_read(&session.caller, &fault) == 0 && place_check(&fault) == 0 && caller_leave(&session.caller, &fault) == 0)
 		begin_session(&session, argv, &fault);
 	if (!shell_is_xauth(argv)) /* the session that follows reports the same */
-		dprintf(STDERR_FILENO, "gojail: %s\n", fault.text[0] ? fault.text : "the session could not be started");
+		caller_report(&session.caller, fault.text[0] ? fault.text : "the session could not be started");
 	return REFUSED;
 }

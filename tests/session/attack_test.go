@@ -67,6 +67,23 @@ func TestLimitsOfTheCaller(t *testing.T) {
 	}
 }
 
+// TestNoDescriptorKeepsRoot: an error that nobody reads holds no process of root's, and so nothing of a job.
+func TestNoDescriptorKeepsRoot(t *testing.T) {
+	s := sharedSite(t)
+	full := `perl -e 'use Fcntl; $^F = 9; pipe R, W; fork or exec qw(sleep 20); fcntl W, F_SETFL, O_NONBLOCK; 1 while syswrite W, "x"; ` +
+		`fcntl W, F_SETFL, 0; open STDERR, ">&W"; exec @ARGV' $P`
+	requireOutput(t, "ended", s.runAsAlice(full+" & sleep 5; if [ -e /proc/$! ]; then echo still there; else echo ended; fi")) // there is no job
+}
+
+// TestManyVariables: a client's variables do not replace those that sshd and PAM set.
+func TestManyVariables(t *testing.T) {
+	s := sharedSite(t)
+	first, second := s.startJob(t, harness.Alice, "--jail=debian"), s.startJob(t, harness.Alice, "--jail=debian")
+	for _, job := range []string{first, second} {
+		requireOutput(t, job, s.runAsAlice("env -i $(seq -f LC_%g=x 40) SLURM_JOB_ID="+job+" $P -c 'echo $SLURM_JOB_ID'"))
+	}
+}
+
 // TestRootIsTheNodesOnly requires one line and no session without the set-user-ID bit, by another path, in other namespaces, and traced.
 func TestRootIsTheNodesOnly(t *testing.T) {
 	s := sharedSite(t)
