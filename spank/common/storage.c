@@ -38,6 +38,13 @@ static bool is_recent(const struct stat *note)
 	return age >= 0 && age < GOJAIL_STORAGE_MS;
 }
 
+bool storage_is_recent(int note)
+{
+	struct stat about;
+
+	return fstat(note, &about) == 0 && is_recent(&about);
+}
+
 /* Reports the same of the jail's template. */
 static bool is_fresh(const struct node *node, const char *jail)
 {

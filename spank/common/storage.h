@@ -24,6 +24,9 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 /* Verifies that the storage of the jail's template has answered within the last second. Returns 0, or -1 with a fault. */
 int storage_await(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault);
 
+/* Reports whether the storage of a note, such as NAME.storage, has answered within the last second. */
+bool storage_is_recent(int note);
+
 /*
  * Notes, as NAME.storage in a job's directory, the template of the sandbox NAME that is about to be built. To be called before the zygote is
  * asked: if the template is replaced meanwhile, the sandbox counts as one of an earlier template, whose storage is asked by itself.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/tests/harness"
 )
@@ -71,5 +72,25 @@ func TestEarlierStorageSilent(t *testing.T) {
 			}
 			requireOutput(t, "v1", enter())
 		})
+	}
+}
+
+// TestEarlierStorageIsAskedByOneProcess: what hangs there may be beyond kill(2), so of several that wait one asks.
+func TestEarlierStorageIsAskedByOneProcess(t *testing.T) {
+	c, _, job := switchFromFUSE(t, 20*time.Second)
+	goOn := stopProcess(t, c, findDaemon(t, c))
+	waitForExpiry()
+	const several = 4
+	done := make(chan harness.Result, several)
+	for range several {
+		go func() { done <- c.Gojail("n1", "enter", "--privileged", job, "--", "cat", marker) }()
+	}
+	// Each has a launcher of this name; what it forks into the storage has it as well.
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-prober")) >= several+1 }))
+	time.Sleep(time.Second) // all of them, had they no turn to wait for
+	assert.Len(t, findNamed(c, "gojail-prober"), several+1)
+	goOn()
+	for range several {
+		requireOutput(t, "v1", <-done)
 	}
 }
