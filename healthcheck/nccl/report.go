@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/gojail/gojail/healthcheck/check"
 )
 
 // Report is the result of a round.
@@ -23,6 +25,7 @@ type Report struct {
 	Skipped map[string]string `json:"skipped,omitempty"`
 	Tests   []*Test           `json:"tests"`
 	Errors  []string          `json:"errors,omitempty"`
+	Metrics []check.Metric    `json:"-"` // of this and of earlier rounds
 }
 
 // NodeReport is the result of one node.

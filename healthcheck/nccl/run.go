@@ -69,7 +69,13 @@ func (r *Runner) Run(ctx context.Context, want Selection) (*Report, error) {
 	if err := r.Slurm.removeOutputs(ctx, round.Tests); err != nil { // only now: a verdict may not have been saved before
 		round.Messages = append(round.Messages, fmt.Sprintf("cannot remove the jobs' output: %v", err))
 	}
-	return newReport(round, skipped, outcomes), r.Store.removeRound()
+	report := newReport(round, skipped, outcomes)
+	results, err := r.updateResults(round)
+	if err != nil {
+		return nil, err
+	}
+	report.Metrics = listMetrics(results, report, r.Now())
+	return report, r.Store.removeRound()
 }
 
 func (r *Runner) settings() *settings.Settings { return &r.Config.NCCL }

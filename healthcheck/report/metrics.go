@@ -54,6 +54,23 @@ func replaceMetricsFile(path string, text []byte, write run.Writer) error {
 // formatMetrics returns all metrics, grouped by name. An invalid metric of a check is left out
 // and reported as an error.
 func (r *Report) formatMetrics() ([]byte, error) {
+	groups := [][]check.Metric{r.listRunMetrics()}
+	for _, result := range r.Results {
+		groups = append(groups, result.Metrics)
+	}
+	return formatAll(groups)
+}
+
+// WriteMetrics replaces a file of the textfile collector with these metrics.
+func WriteMetrics(path string, all []check.Metric) error {
+	text, err := formatAll([][]check.Metric{all})
+	if e := ReplaceFile(path, text); e != nil {
+		err = errors.Join(err, fmt.Errorf("cannot write the metrics %s: %w", path, e))
+	}
+	return err
+}
+
+func formatAll(groups [][]check.Metric) ([]byte, error) {
 	families := map[string]*family{}
 	var errs []error
 	add := func(all []check.Metric) {
@@ -68,9 +85,8 @@ func (r *Report) formatMetrics() ([]byte, error) {
 			}
 		}
 	}
-	add(r.listRunMetrics())
-	for _, result := range r.Results {
-		add(result.Metrics)
+	for _, group := range groups {
+		add(group)
 	}
 	text := make([]byte, 0, 16<<10)
 	for _, name := range slices.Sorted(maps.Keys(families)) {

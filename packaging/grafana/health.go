@@ -36,6 +36,17 @@ var health = dashboard{
 		graph("NVLink errors in an hour", "CRC errors, replays and recoveries.", "short", query{`clamp_min(delta(gojail_health_gpu_nvlink_errors_total{instance=~"$node"}[1h]), 0) > 0`, gpuOfInstance}),
 		graph("PCIe replays in an hour", "", "short", query{`clamp_min(delta(gojail_health_gpu_pcie_replays_total{instance=~"$node"}[1h]), 0) > 0`, gpuOfInstance}),
 
+		row("Active checks with NCCL"),
+		stat("Last round", "0: all nodes pass, 1: a warning, 2: a bad node, 3: an unknown result.", "none", `max(gojail_health_nccl_round_status)`, limit{1, "orange"}, limit{2, "red"}),
+		stat("Since the last round", "", "s", `time() - max(gojail_health_nccl_round_timestamp_seconds)`),
+		graph("Busbw of nodes alone", "Of what a healthy node reaches, as health.toml has it.", "percentunit",
+			query{`gojail_health_nccl_busbw_bytes_per_second{partner=""} / gojail_health_nccl_busbw_expected_bytes_per_second`, "{{node}}"}).wide(12),
+		graph("Busbw of pairs", "Likewise. A node that is slow with several partners has a bad link.", "percentunit",
+			query{`gojail_health_nccl_busbw_bytes_per_second{partner!=""} / gojail_health_nccl_busbw_expected_bytes_per_second`, "{{node}} {{partner}}"}).wide(12),
+		table("Last results", "", `gojail_health_nccl_busbw_bytes_per_second`,
+			column{"node", "Node"}, column{"partner", "Partner"}, column{"Value", "Bytes per second"}),
+		table("Tests that failed", "", `gojail_health_nccl_test_passed == 0`, column{"node", "Node"}, column{"partner", "Partner"}),
+
 		row("Network and node"),
 		graph("RDMA links that went down, in an hour", "", "short", query{`clamp_min(delta(gojail_health_rdma_link_downed_total{instance=~"$node"}[1h]), 0) > 0`, "{{instance}} {{port}}"}),
 		graph("RDMA port errors in an hour", "", "short", query{`clamp_min(delta(gojail_health_rdma_port_errors_total{instance=~"$node"}[1h]), 0) > 0`, "{{instance}} {{port}} {{counter}}"}),

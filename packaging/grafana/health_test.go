@@ -38,6 +38,9 @@ func TestMetricsOfHealthExist(t *testing.T) {
 	text := string(rendered)
 	written := exposition(t)
 	for _, name := range metric.FindAllString(text, -1) {
+		if strings.HasPrefix(name, "gojail_health_nccl_") {
+			continue // of another program; tests/prometheus asks for them
+		}
 		assert.Contains(t, written, name)
 	}
 	var missing []string

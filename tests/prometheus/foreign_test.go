@@ -32,8 +32,15 @@ var vfMetric = regexp.MustCompile(`^gojail_(job_vf|job_network_|job_rdma_|vfs|vf
 
 // absent are the other metrics of gojail that this machine cannot have, with the labels that they have, and why.
 var absent = map[string]struct{ labels, why string }{
-	"gojail_job_scratch_bytes":              {`job_id="JOB",node="n1"`, "project quotas"},
-	"gojail_job_scratch_limit_bytes":        {`job_id="JOB",node="n1"`, "project quotas"},
+	"gojail_job_scratch_bytes":                   {`job_id="JOB",node="n1"`, "project quotas"},
+	"gojail_job_scratch_limit_bytes":             {`job_id="JOB",node="n1"`, "project quotas"},
+	"gojail_health_nccl_round_status":            {``, "a round of all_reduce_perf on GPUs"},
+	"gojail_health_nccl_round_timestamp_seconds": {``, "a round of all_reduce_perf on GPUs"},
+	"gojail_health_nccl_busbw_bytes_per_second": {`node="n1",partner=""} 4e11
+gojail_health_nccl_busbw_bytes_per_second{node="n1",partner="n2"`, "a round of all_reduce_perf on GPUs"},
+	"gojail_health_nccl_busbw_expected_bytes_per_second": {`node="n1",partner=""} 4.6e11
+gojail_health_nccl_busbw_expected_bytes_per_second{node="n1",partner="n2"`, "a round of all_reduce_perf on GPUs"},
+	"gojail_health_nccl_test_passed":        {`node="n1",partner=""`, "a round of all_reduce_perf on GPUs"},
 	"gojail_health_rdma_link_downed_total":  {`instance="` + exporter + `",port="mlx5_0/1"`, "an RDMA card"},
 	"gojail_health_rdma_port_errors_total":  {`instance="` + exporter + `",port="mlx5_0/1",counter="symbol_error"`, "an RDMA card"},
 	"gojail_health_memory_errors_total":     {`instance="` + exporter + `",controller="mc0",kind="ce"`, "a memory controller that EDAC knows"},

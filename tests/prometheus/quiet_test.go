@@ -9,6 +9,7 @@ var quiet = map[string]string{
 	"gojail-health: Uncorrectable errors":        "its GPUs are well",
 	"gojail-health: Corrected errors in an hour": "its GPUs are well",
 	"gojail-health: Remapped rows":               "its GPUs are well",
+	"gojail-health: Tests that failed":           "its tests with NCCL passed",
 	"gojail-health: PCIe replays in an hour":     "its GPUs are well",
 	"gojail-jails: Jails with several versions":  "its jails are not of a store",
 	"gojail-jails: Templates out of date":        "gojail.toml is as it was",

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/healthcheck/nccl"
+	writer "github.com/gojail/gojail/healthcheck/report"
 )
 
 func newNCCLCommand(n *node) *cobra.Command {
@@ -100,7 +101,10 @@ func (n *node) runNCCL(cmd *cobra.Command, want nccl.Selection, dry, json bool) 
 	if err != nil {
 		return err
 	}
-	if err := writeNCCLReport(cmd, report, json); err != nil {
+	if c.NCCL.Metrics != "" {
+		err = writer.WriteMetrics(c.NCCL.Metrics, report.Metrics)
+	}
+	if err := errors.Join(err, writeNCCLReport(cmd, report, json)); err != nil {
 		return err
 	}
 	if report.Exit != 0 {

@@ -37,6 +37,7 @@ time = "1s"
 wait = "20s"
 poll = "200ms"
 drains = 2
+metrics = "/run/nccl.prom"
 [[nccl.expect]]
 gpu = "H100"
 gpus = 2
@@ -214,6 +215,11 @@ func TestNCCLABadNode(t *testing.T) {
 	assert.Equal(t, "good, undrained", results(r)["n3"])
 	s.idle("n3")
 	assert.NoFileExists(t, s.c.Path("/var/lib/health/nccl/nodes/n3/drain.json"))
+	text, err := os.ReadFile(s.c.Path("/run/nccl.prom"))
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^gojail_health_nccl_busbw_bytes_per_second\{node="n1",partner=""\} \d`, string(text))
+	assert.Regexp(t, `(?m)^gojail_health_nccl_busbw_bytes_per_second\{node="n\d",partner="n\d"\} \d`, string(text))
+	assert.Contains(t, string(text), "\ngojail_health_nccl_round_status ")
 }
 
 func TestNCCLABadLinkDrainsNobody(t *testing.T) {

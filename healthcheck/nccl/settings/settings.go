@@ -9,6 +9,8 @@ package settings
 
 import (
 	"errors"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -42,6 +44,7 @@ type Settings struct {
 	Parallel int           `toml:"parallel"` // jobs at once
 	Pairs    bool          `toml:"pairs"`    // also test in pairs; without pairs, no node is drained
 	Drains   int           `toml:"drains"`   // maximum number of nodes that one round drains
+	Metrics  string        `toml:"metrics"`  // file of node_exporter's textfile collector on this machine; "": none
 	Expect   []Expect      `toml:"expect"`
 }
 
@@ -91,6 +94,9 @@ func (s *Settings) Check(refuse Refusal) error {
 		if l.value < l.low || l.value > l.high {
 			return refuse(at(l.key), "%d: write a number from %d to %d", l.value, l.low, l.high)
 		}
+	}
+	if s.Metrics != "" && (!filepath.IsAbs(s.Metrics) || !strings.HasSuffix(s.Metrics, ".prom")) {
+		return refuse(at("metrics"), "%q: write an absolute path that ends in .prom, for the textfile collector of node_exporter", s.Metrics)
 	}
 	if s.GPUs%s.Tasks != 0 {
 		return refuse(at("tasks"), "%d processes cannot share %d GPUs evenly", s.Tasks, s.GPUs)
