@@ -12,7 +12,7 @@ import (
 )
 
 // dashboards are all dashboards.
-var dashboards = []dashboard{node, job, jails, rails, health}
+var dashboards = []dashboard{cluster, node, job, jails, rails, health, scheduler}
 
 func main() {
 	if len(os.Args) != 2 {

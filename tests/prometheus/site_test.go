@@ -27,6 +27,7 @@ const (
 	prometheus = "127.0.0.1:9090"
 	exporter   = "127.0.0.1:9100"
 	standIn    = "127.0.0.1:9400"
+	ofSlurm    = "127.0.0.1:9948"
 
 	textfiles    = "/run/node-exporter"
 	standInFiles = "/run/stand-in"
@@ -36,6 +37,7 @@ const prometheusConfig = `global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [/etc/prometheus/*.rules.yml]
 scrape_configs:
   - {job_name: node, static_configs: [{targets: ["` + exporter + `"]}]}
+  - {job_name: slurm, static_configs: [{targets: ["` + ofSlurm + `"]}]}
   - {job_name: stand-in, honor_labels: true, static_configs: [{targets: ["` + standIn + `"]}]}
 `
 
@@ -113,6 +115,20 @@ bad = 1
 [gpu]
 library = "/etc/gojail/libnvidia-ml.so.1"
 `
+
+// startExporter starts gojail-exporter, once there is something to tell; it asks Slurm at once, and then every ten seconds.
+// It returns false in a tree that does not have gojail-exporter.
+func (s *site) startExporter(t *testing.T) bool {
+	t.Helper()
+	repository, err := harness.Repository()
+	require.NoError(t, err)
+	if _, err := os.Stat(filepath.Join(repository, "exporter")); os.IsNotExist(err) {
+		return false
+	}
+	require.Zero(t, s.Root("test", "-x", harness.Prefix+"/sbin/gojail-exporter").Code, "make builds gojail-exporter")
+	s.start(t, "gojail-exporter", "--listen-address="+ofSlurm, "--interval=10s", "--timeout=5s")
+	return true
+}
 
 // uuids are those of the GPUs of both nodes, which are one machine.
 var uuids = []string{"GPU-11111111-1111-1111-1111-111111111111", "GPU-22222222-2222-2222-2222-222222222222"}
