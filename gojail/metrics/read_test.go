@@ -86,6 +86,30 @@ func TestRead(t *testing.T) {
 	assert.Len(t, Read("n1", s, c, proc).jobs, 1, "gone with the job")
 }
 
+// TestReadManyJobs: each job of a node has its own series and no more than docs/metrics.md says, and reading leaves nothing open.
+func TestReadManyJobs(t *testing.T) {
+	const jobs = 500
+	s := newState(t)
+	nstest.NoLeaks(t)
+	alive := recordOf(t, statetest.Sleeper(t).Process.Pid, "4294967290", statetest.Key)
+	cgroup := filepath.Join(t.TempDir(), "job")
+	require.NoError(t, os.Mkdir(cgroup, 0o755))
+	nstest.WriteFile(t, filepath.Join(cgroup, "memory.current"), "1\n")
+	for i := range jobs {
+		dir := fmt.Sprintf("jobs/%d/", 1000+i)
+		statetest.AddRecord(t, s, dir+"debian", alive)
+		statetest.AddRecord(t, s, dir+".uid", "4294967290\n")
+		statetest.AddRecord(t, s, dir+".cgroups", cgroup+"\n")
+	}
+	f := Read("n1", s, nil, t.TempDir())
+	assert.Empty(t, f.Problems)
+	text, families := render(t, f)
+	for _, name := range []string{"gojail_job_info", "gojail_job_start_time_seconds", "gojail_job_memory_bytes"} {
+		assert.Len(t, families[name].Metric, jobs, name)
+	}
+	assert.Less(t, strings.Count(text, "\n"), 4*jobs)
+}
+
 func TestNamesOfUsers(t *testing.T) {
 	asked := 0
 	names := newUsers()

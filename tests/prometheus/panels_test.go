@@ -63,7 +63,7 @@ func (s *site) runJobs(t *testing.T) (job string) {
 	t.Helper()
 	script := "#!/bin/sh\nsrun -N2 sh -c 'touch begun.$SLURM_NODEID; while :; do sleep 0.05; done'\n"
 	r := s.Do(harness.Command{User: harness.Alice, Stdin: script, Args: []string{"sbatch", "--parsable", "--jail=debian", "-N2", "--gres=gpu:1",
-		"--job-name=a\"b\nc{d=\"e\"}"}})
+		"--job-name=a\"b\nc{d=\"e\"}" + strings.Repeat("é", 500)}})
 	require.Zero(t, r.Code, r)
 	job = strings.TrimSpace(r.Stdout)
 	t.Cleanup(func() {

@@ -70,6 +70,12 @@ func TestHealthCheckFindsTheCgroupsOfJobs(t *testing.T) {
 		verdict, detail := runCheck(t, c, "cgroup")
 		assert.Equal(t, "ok: Slurm's cgroups are correct", verdict, detail)
 	}
+	if scope != "" { // with v1 Slurm makes here no cgroup that counts
+		metrics := writeMetrics(t, c, "n1")
+		for _, name := range []string{"memory_bytes", "memory_peak_bytes", "cpu_seconds_total"} {
+			assert.Positive(t, readSeries(t, metrics, "gojail_job_"+name+`{job_id="`+job+`",node="n1"}`), name)
+		}
+	}
 	require.Zero(t, c.Root("touch", home+"end").Code)
 	require.True(t, c.WaitIdle(), c.Drained())
 	if scope == "" {
