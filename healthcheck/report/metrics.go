@@ -54,11 +54,23 @@ func replaceMetricsFile(path string, text []byte, write run.Writer) error {
 // formatMetrics returns all metrics, grouped by name. An invalid metric of a check is left out
 // and reported as an error.
 func (r *Report) formatMetrics() ([]byte, error) {
-	groups := [][]check.Metric{r.listRunMetrics()}
+	groups := [][]check.Metric{r.addNode(r.listRunMetrics())}
 	for _, result := range r.Results {
-		groups = append(groups, result.Metrics)
+		groups = append(groups, r.addNode(result.Metrics))
 	}
 	return formatAll(groups)
+}
+
+// addNode returns the metrics with the label node: two slurmd of one machine write a file each, and the series of all
+// files of the textfile collector must differ.
+func (r *Report) addNode(all []check.Metric) []check.Metric {
+	all = slices.Clone(all)
+	for i := range all {
+		labels := map[string]string{"node": r.Node}
+		maps.Copy(labels, all[i].Labels)
+		all[i].Labels = labels
+	}
+	return all
 }
 
 // WriteMetrics replaces a file of the textfile collector with these metrics.

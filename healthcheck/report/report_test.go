@@ -165,9 +165,9 @@ func TestMetrics(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, line := range []string{
-		`gojail_health_check_status{check="broken",severity="drain"} 3`, `gojail_health_check_status{check="fine",severity="drain"} 1`,
-		`gojail_health_gpu_errors{gpu="1"} 2`, "# HELP gojail_health_gpu_errors Errors.", "gojail_health_last_run_timestamp_seconds 1000",
-		"gojail_health_drained 0",
+		`gojail_health_check_status{check="broken",node="n1",severity="drain"} 3`, `gojail_health_check_status{check="fine",node="n1",severity="drain"} 1`,
+		`gojail_health_gpu_errors{gpu="1",node="n1"} 2`, "# HELP gojail_health_gpu_errors Errors.", `gojail_health_last_run_timestamp_seconds{node="n1"} 1000`,
+		`gojail_health_drained{node="n1"} 0`,
 	} {
 		assert.Contains(t, string(text), line+"\n")
 	}

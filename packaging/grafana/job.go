@@ -6,7 +6,7 @@ package main
 const jobGPUs = ` * on (UUID, GPU_I_ID) group_left (node) gojail_job_gpu{job_id="$job_id"}`
 
 // onItsNodes leaves series of the nodes of the job, while it is there.
-const onItsNodes = ` and on (instance) gojail_job_info{job_id="$job_id"}`
+const onItsNodes = ` and on (node) gojail_job_info{job_id="$job_id"}`
 
 // job shows one job: what it has, what it uses, and what went wrong on its nodes.
 var job = dashboard{
@@ -22,8 +22,8 @@ var job = dashboard{
 		table("Nodes and jails", "The version is empty for a jail that is not of a store.", `gojail_job_info{job_id="$job_id"}`,
 			column{"node", "Node"}, column{"user", "User"}, column{"jail", "Jail"}, column{"version", "Version"}),
 		table("Checks that failed while it ran", "On its nodes, in the time shown, while the job was there. gojail-healthcheck explain CHECK says what to do.",
-			`max by (instance, check, severity) (max_over_time((gojail_health_check_counts == 1`+onItsNodes+`)[$__range:30s]))`,
-			column{"instance", "Node"}, column{"check", "Check"}, column{"severity", "Severity"}),
+			`max by (node, check, severity) (max_over_time((gojail_health_check_counts == 1`+onItsNodes+`)[$__range:30s]))`,
+			column{"node", "Node"}, column{"check", "Check"}, column{"severity", "Severity"}),
 
 		row("GPUs (of dcgm-exporter)"),
 		graph("GPU use", "Some kernel ran for so much of the time.", "percent", query{`DCGM_FI_DEV_GPU_UTIL` + jobGPUs, gpuOfNode}),

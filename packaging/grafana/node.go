@@ -2,7 +2,7 @@
 
 package main
 
-// node shows one node. Series of node_exporter and of the health checks are found by the instance that has the node's metrics.
+// node shows one node. Series of node_exporter are found by the instance that has the node's metrics.
 var node = dashboard{
 	name: "gojail-node", title: "gojail: node",
 	variables: []variable{
@@ -14,13 +14,13 @@ var node = dashboard{
 		stat("GPUs of jobs", "", "none", `count(count by (device, GPU_I_ID) (gojail_job_gpu{node="$node"}))`),
 		stat("VFs of jobs", "", "none", `sum(gojail_vfs{state="in_use",node="$node"})`),
 		stat("VFs in quarantine", "", "none", `sum(gojail_vfs{state="quarantined",node="$node"})`, red),
-		stat("Bad checks", "Health checks that count as bad.", "none", `sum(gojail_health_check_counts{instance=~"$instance"})`, red),
+		stat("Bad checks", "Health checks that count as bad.", "none", `sum(gojail_health_check_counts{node="$node"})`, red),
 		stat("Age of the metrics", "More than a minute: gojail-metrics.timer has stopped, or cannot write.", "s", `time() - max(gojail_metrics_time_seconds{node="$node"})`, limit{60, "red"}),
 		table("Jobs", "", `gojail_job_info{node="$node"}`, column{"job_id", "Job"}, column{"user", "User"}, column{"jail", "Jail"}, column{"version", "Version"}),
 		table("Jails", "1: the next job gets this template. 0: the configuration has changed since.",
 			`gojail_template_info{node="$node"} * on (node, jail) group_left () gojail_template_current{node="$node"}`,
 			column{"jail", "Jail"}, column{"version", "Version"}, column{"key", "Key"}, column{"Value", "Current"}),
-		table("Health checks that warn or fail", "2 is a warning, 3 a failure.", `gojail_health_check_status{instance=~"$instance"} > 1 < 4`,
+		table("Health checks that warn or fail", "2 is a warning, 3 a failure.", `gojail_health_check_status{node="$node"} > 1 < 4`,
 			column{"check", "Check"}, column{"severity", "Severity"}, column{"Value", "Verdict"}),
 		table("GPUs with their jobs", "", `gojail_job_gpu{node="$node"}`, column{"gpu", "GPU"}, column{"GPU_I_ID", "MIG instance"}, column{"job_id", "Job"}, column{"user", "User"}, column{"UUID", "UUID"}),
 

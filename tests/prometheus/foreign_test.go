@@ -41,10 +41,10 @@ gojail_health_nccl_busbw_bytes_per_second{node="n1",partner="n2"`, "a round of a
 	"gojail_health_nccl_busbw_expected_bytes_per_second": {`node="n1",partner=""} 4.6e11
 gojail_health_nccl_busbw_expected_bytes_per_second{node="n1",partner="n2"`, "a round of all_reduce_perf on GPUs"},
 	"gojail_health_nccl_test_passed":        {`node="n1",partner=""`, "a round of all_reduce_perf on GPUs"},
-	"gojail_health_rdma_link_downed_total":  {`instance="` + exporter + `",port="mlx5_0/1"`, "an RDMA card"},
-	"gojail_health_rdma_port_errors_total":  {`instance="` + exporter + `",port="mlx5_0/1",counter="symbol_error"`, "an RDMA card"},
-	"gojail_health_memory_errors_total":     {`instance="` + exporter + `",controller="mc0",kind="ce"`, "a memory controller that EDAC knows"},
-	"gojail_health_gpu_nvlink_errors_total": {`instance="` + exporter + `",gpu="0"`, "NVLinks"},
+	"gojail_health_rdma_link_downed_total":  {`node="n1",port="mlx5_0/1"`, "an RDMA card"},
+	"gojail_health_rdma_port_errors_total":  {`node="n1",port="mlx5_0/1",counter="symbol_error"`, "an RDMA card"},
+	"gojail_health_memory_errors_total":     {`node="n1",controller="mc0",kind="ce"`, "a memory controller that EDAC knows"},
+	"gojail_health_gpu_nvlink_errors_total": {`node="n1",gpu="0"`, "NVLinks"},
 }
 
 // elsewhere are metrics of gojail-exporter that this site's Slurm does not have; its own tests have them.

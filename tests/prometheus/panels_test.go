@@ -137,8 +137,10 @@ func TestEveryPanel(t *testing.T) {
 	write(3)
 	s.failSteps(t, 3)
 	harness.RequireOutput(t, "in", s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=debian", "echo", "in"))
-	r := s.Root("gojail-healthcheck", "--node=n1")
-	require.NotEqual(t, -1, r.Code, r)
+	for _, node := range harness.Nodes {
+		r := s.Root("gojail-healthcheck", "--node="+node)
+		require.NotEqual(t, -1, r.Code, r)
+	}
 	write(4)
 
 	used := map[string]bool{}
@@ -169,6 +171,9 @@ func TestEveryPanel(t *testing.T) {
 			}
 		}
 	}
+	refused, err := s.query(t, "node_textfile_scrape_error == 1", false)
+	require.NoError(t, err)
+	assert.Empty(t, refused, "node_exporter takes the files of two slurmd on a machine")
 	exported := s.labelValues(t, "__name__", `{job=~"node|slurm"}`)
 	for _, metric := range s.labelValues(t, "__name__", `{job="stand-in"}`) {
 		if isForeign(metric) != "" {

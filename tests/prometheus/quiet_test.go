@@ -36,7 +36,7 @@ func expected(job string) map[string]string {
 		"gojail-job: GPUs":                             "2",
 		"gojail-job: VFs":                              "1",
 		"gojail-job: Nodes and jails":                  "n1 alice debian; n2 alice debian",
-		"gojail-job: Checks that failed while it ran":  exporter + " daemons drain",
+		"gojail-job: Checks that failed while it ran":  "n1 daemons drain; n2 daemons drain",
 		"gojail-job: VFs of the job":                   "n1 rail0 net1 mlx5_3 0000:86:00.2 ens1 1",
 		"gojail-node: Jobs in jails":                   "1",
 		"gojail-node: GPUs of jobs":                    "1",
@@ -62,9 +62,9 @@ func expected(job string) map[string]string {
 		"gojail-rails: Jobs with VFs":                  "1",
 		"gojail-rails: Each VF in quarantine":          "n1 rail0 0000:86:00.2",
 		"gojail-rails: Each VF of a job":               "n1 rail0 " + job + " alice 0000:86:00.2 mlx5_3",
-		"gojail-health: Nodes that report":             "1",
+		"gojail-health: Nodes that report":             "2",
 		"gojail-health: Drained":                       "0",
-		"gojail-health: Nodes with a bad check":        "1",
-		"gojail-health: Checks that count as bad":      exporter + " daemons drain",
+		"gojail-health: Nodes with a bad check":        "2",
+		"gojail-health: Checks that count as bad":      "n1 daemons drain; n2 daemons drain",
 	}
 }

@@ -105,7 +105,7 @@ func newSite(t *testing.T) *site {
 const healthConfig = `run = "/run/health"
 state = "/var/lib/health"
 syslog = false
-metrics = "` + textfiles + `/health.prom"
+metrics = "` + textfiles + `/health-%n.prom"
 [slurm]
 drain = false
 [daemons]

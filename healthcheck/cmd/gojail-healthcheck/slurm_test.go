@@ -125,7 +125,7 @@ func TestALineOfNHCDrains(t *testing.T) {
 	assert.Contains(t, show(c, "n2"), "State=IDLE ")
 	text, err := os.ReadFile(c.Path("/run/health-n1.prom"))
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "gojail_health_check_status{check=\"nhc-config\",severity=\"warn\"} 2\n")
+	assert.Contains(t, string(text), "gojail_health_check_status{check=\"nhc-config\",node=\"n1\",severity=\"warn\"} 2\n")
 	require.Zero(t, c.Root("mkdir", "/srv/ready").Code)
 	returns(t, c)
 }
@@ -156,7 +156,7 @@ func runs(t *testing.T, c *harness.Cluster, n int) {
 	t.Helper()
 	last := func() string {
 		text, _ := os.ReadFile(c.Path("/run/health-n1.prom"))
-		_, value, _ := strings.Cut(string(text), "\ngojail_health_last_run_timestamp_seconds ")
+		_, value, _ := strings.Cut(string(text), "\ngojail_health_last_run_timestamp_seconds{node=\"n1\"} ")
 		value, _, _ = strings.Cut(value, "\n")
 		return value
 	}
