@@ -4,7 +4,9 @@ package check
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gojail/gojail/gojail/contract"
@@ -39,9 +41,24 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 		c.fail("plugstack", line, "%s: %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 	default:
 		c.ok("plugstack", "%s is required", p.Path)
+		c.checkSamePlugin(&p, conf, line)
 		c.checkRelease(p.Path, conf)
 	}
 	c.checkArguments(&p)
+}
+
+// checkSamePlugin checks that the plugin is the one that is installed with this program: gojail's Prolog accepts no other
+// (read_plugin in spank/prolog/plugstack.c).
+func (c *checker) checkSamePlugin(p *node.SpankPlugin, conf node.SlurmConf, remedy string) {
+	used, err := os.Stat(p.Path)
+	installed, missing := os.Stat(filepath.Join(c.node.LibDir, node.PluginName))
+	switch {
+	case err != nil || missing != nil || os.SameFile(used, installed):
+	case slices.ContainsFunc(conf.Prologs, func(path string) bool { return filepath.Base(path) == contract.Prolog }):
+		c.fail("plugstack", remedy, "%s: %s is not the plugin in %s: gojail's Prolog fails every job, and drains this node", p.At, p.Path, c.node.LibDir)
+	default:
+		c.warn("plugstack", remedy, "%s: %s is not the plugin in %s: an upgrade does not replace it", p.At, p.Path, c.node.LibDir)
+	}
 }
 
 // checkOtherLines checks the lines of plugstack.conf that do not name gojail's plugin.

@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -18,29 +19,36 @@ var prolog = map[string]string{"Prolog": lib + "prolog-1"}
 // ownConf gives the node a copy of Slurm's configuration.
 const ownConf = "cp -a /etc/slurm /run/own; mount --bind /run/own /etc/slurm; "
 
+// What the health check says of plugstack.conf.
+const (
+	noPlugstack    = "plugstack: no plugstack.conf of /etc/slurm names spank_gojail.so: jobs run outside their jail"
+	optionalPlugin = "plugstack: /etc/slurm/plugstack.conf line 14: " + lib + "spank_gojail.so is optional: where it can"
+)
+
 // absences are the ways in which slurmd runs without gojail's plugin, or with another than the cluster needs. Each is
 // shell that makes it so in the mount namespace of n2's slurmd.
 var absences = []struct {
 	name, breaks string
 	log          string // in slurmd's log
+	health       string // the beginning of the reason with which the health check drains the node
 	open         bool   // without the Prolog the job runs on the node itself
 }{
 	{name: "plugstack.conf missing", breaks: ownConf + "rm /etc/slurm/plugstack.conf",
-		log: "/etc/slurm/plugstack.conf does not name " + lib + "spank_gojail.so", open: true},
+		health: noPlugstack, log: "/etc/slurm/plugstack.conf does not name " + lib + "spank_gojail.so", open: true},
 	{name: "without our line", breaks: ownConf + "echo 'optional /nonexistent/other.so' >/etc/slurm/plugstack.conf",
-		log: "/etc/slurm/plugstack.conf does not name " + lib + "spank_gojail.so", open: true},
+		health: noPlugstack, log: "/etc/slurm/plugstack.conf does not name " + lib + "spank_gojail.so", open: true},
 	{name: "an include that is not there", breaks: ownConf + "echo 'include plugstack.conf.d/*' >/etc/slurm/plugstack.conf",
-		log: "/etc/slurm/plugstack.conf does not name " + lib + "spank_gojail.so", open: true},
+		health: noPlugstack, log: "/etc/slurm/plugstack.conf does not name " + lib + "spank_gojail.so", open: true},
 	{name: "optional", breaks: ownConf + "sed -i s/^required/optional/ /etc/slurm/plugstack.conf",
-		log: "spank_gojail.so is optional there"},
+		health: optionalPlugin, log: "spank_gojail.so is optional there"},
 	{name: "optional and of another release", breaks: ownConf + "sed -i s/^required/optional/ /etc/slurm/plugstack.conf; " + ownLib +
-		otherPlugin + lib + "spank_gojail.so", log: "spank_gojail.so is optional there", open: true},
+		otherPlugin + lib + "spank_gojail.so", health: optionalPlugin, log: "spank_gojail.so is optional there", open: true},
 	{name: "another copy of the plugin", breaks: ownConf + "mkdir /etc/slurm/old; cp " + lib + "* /etc/slurm/old; sed -i s,/opt/gojail/lib/gojail,/etc/slurm/old, /etc/slurm/plugstack.conf",
-		log: "names another plugin, /etc/slurm/old/spank_gojail.so"},
-	{name: "gojail's package missing", breaks: ownConf + "rm /etc/slurm/plugstack.conf; mount -t tmpfs none " + lib, log: "Unable to create list of paths", open: true},
+		health: "plugstack: /etc/slurm/plugstack.conf line 14: /etc/slurm/old/spank_gojail.so is not the plugin in ", log: "names another plugin, /etc/slurm/old/spank_gojail.so"},
+	{name: "gojail's package missing", breaks: ownConf + "rm /etc/slurm/plugstack.conf; mount -t tmpfs none " + lib, health: "installation: " + lib + "gojail-launcher: no such file or directory", log: "Unable to create list of paths", open: true},
 	{name: "the plugin's package missing", breaks: ownConf + "rm /etc/slurm/plugstack.conf; " + ownLib + "rm " + lib + "spank_gojail.so",
-		log: "install gojail's plugin for this release of Slurm", open: true},
-	{name: "an older gojail", breaks: ownConf + ownLib + "rm " + lib + "prolog-1", log: "Unable to create list of paths"},
+		health: "installation: " + lib + "spank_gojail.so: no such file or directory", log: "install gojail's plugin for this release of Slurm", open: true},
+	{name: "an older gojail", breaks: ownConf + ownLib + "rm " + lib + "prolog-1", health: "prolog: Prolog=" + lib + "prolog-1 does not exist: every job fails and drains this node", log: "Unable to create list of paths"},
 }
 
 // ownLib gives the node a copy of gojail.
@@ -145,4 +153,43 @@ func TestConfiglessNodeWithoutPlugin(t *testing.T) {
 	assert.NotContains(t, r.Stdout, "ran in", r)
 	waitForDrain(t, c)
 	assert.Contains(t, c.Log("n2"), "/plugstack.conf does not name "+lib+"spank_gojail.so, nor does a file that it includes")
+}
+
+// TestHealthCheckDrainsNodeWithoutPlugin: before a job comes, where slurmd runs the health check. The reason names what is wrong.
+func TestHealthCheckDrainsNodeWithoutPlugin(t *testing.T) {
+	conf := maps.Clone(prolog)
+	maps.Copy(conf, map[string]string{"HealthCheckProgram": harness.Prefix + "/sbin/gojail-healthcheck", "HealthCheckInterval": "2", "HealthCheckNodeState": "ANY"})
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian", "other"}, SlurmConf: conf})
+	config := "run = \"/run/health/%n\"\nstate = \"/var/lib/health/%n\"\nsyslog = false\n"
+	for line := range strings.Lines(c.Root("gojail-healthcheck", "list").Stdout) {
+		if name := strings.Fields(line)[0]; name != "jail" && name != "CHECK" {
+			config += "[check." + name + "]\noff = true\n"
+		}
+	}
+	replaceFile(t, c.Path("/etc/gojail/health.toml"), config)
+	waitFor := func(state string) {
+		t.Helper()
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return c.NodeState("n2") == state }), "not %s: %s", state, c.Drained())
+	}
+	for _, a := range absences {
+		t.Run(a.name, func(t *testing.T) {
+			startApart(t, c, a.breaks)
+			waitFor("drained")
+			assert.Contains(t, c.Drained(), "n2 drain jail: "+a.health)
+			assert.Equal(t, "idle", c.NodeState("n1"))
+			require.NoError(t, c.RestartSlurmd("n2"))
+			waitFor("idle") // the health check resumes what it has drained
+		})
+	}
+}
+
+// TestSlurmdRefusesPluginOfAnotherRelease: a required one. No job runs on such a node, with the Prolog or without.
+func TestSlurmdRefusesPluginOfAnotherRelease(t *testing.T) {
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}})
+	require.NoError(t, c.StopSlurmd("n2"))
+	c.StartSlurmd("n2", "/usr/bin/unshare", "--mount", "--propagation=private", "/bin/sh", "-ec",
+		"rm -rf /run/lib; "+ownLib+otherPlugin+lib+"spank_gojail.so; exec \"$@\"", "sh")
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		return strings.Contains(c.Log("n2"), "spank_gojail.so: Incompatible plugin version") && len(c.Find("/usr/sbin/slurmd -N n2")) == 0
+	}), c.Log("n2"))
 }
