@@ -3,7 +3,6 @@
 package storage_test
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,12 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/tests/harness"
+	"github.com/gojail/gojail/tests/storage/nfs"
 )
 
 // cutLink cuts a host's link and returns when each answer of the server's is old enough to be asked for anew.
 func (h *host) cutLink(t *testing.T) {
 	t.Helper()
 	require.NoError(t, h.client.Cut())
+	t.Cleanup(func() { assert.NoError(t, h.client.Restore()) }) // before the end of steps is waited for
 	expire()
 }
 
@@ -28,12 +29,11 @@ func expire() {
 	harness.Poll(harness.Timeout, func() bool { return time.Since(since) > 3*time.Second })
 }
 
-// requireSilentStorage expects a launch that failed by its deadline, with one line that names the storage.
-func requireSilentStorage(t *testing.T, r harness.Result) {
+// requireSilentStorage expects a launch that failed by its deadline, with one line that names the storage of a tree.
+func requireSilentStorage(t *testing.T, tree string, r harness.Result) {
 	t.Helper()
 	require.Positive(t, r.Code, "it failed by itself: %v", r)
-	requireRefused(t, "storage", r)
-	requireRefused(t, "open", r)
+	requireRefused(t, "storage "+nfs.Address+":/export/"+tree, r)
 	requireRefused(t, "answer", r)
 }
 
@@ -46,15 +46,15 @@ func requireUndisturbed(t *testing.T, b *testBed) {
 }
 
 // restoreLink restores the link of n1 and expects that steps run again and nothing is left of those that did not.
-func restoreLink(t *testing.T, b *testBed, before []string) {
+func restoreLink(t *testing.T, b *testBed, tree string, before []string) {
 	t.Helper()
 	require.NoError(t, b.hosts["n1"].client.Restore())
 	var r harness.Result
 	assert.True(t, harness.Poll(harness.Timeout, func() bool {
-		r = b.runStep("open", "n1", "cat", "/etc/gojail-jail")
+		r = b.runStep(tree, "n1", "cat", "/etc/gojail-jail")
 		return r.Code == 0
 	}), "steps run again: %v", r)
-	assert.Equal(t, "open", strings.TrimSpace(r.Stdout))
+	assert.Equal(t, tree, strings.TrimSpace(r.Stdout))
 	requireUndisturbed(t, b)
 	var now []string
 	assert.True(t, harness.Poll(harness.Timeout, func() bool {
@@ -82,76 +82,76 @@ func (b *testBed) listLeftovers() []string {
 }
 
 // warmUp makes a template and returns what is there then.
-func (b *testBed) warmUp(t *testing.T) []string {
+func (b *testBed) warmUp(t *testing.T, tree string) []string {
 	t.Helper()
-	requireOutput(t, "open", b.runStep("open", "n1", "cat", "/etc/gojail-jail"))
+	requireOutput(t, tree, b.runStep(tree, "n1", "cat", "/etc/gojail-jail"))
 	require.True(t, b.waitForNoJob())
 	return b.listLeftovers()
 }
 
 func TestServerAwayFromAColdNode(t *testing.T) {
-	b := sharedBed(t)
-	before := b.warmUp(t)
-	require.Zero(t, b.hosts["n1"].runGojail("reload").Code)
-	b.hosts["n1"].cutLink(t)
-	requireSilentStorage(t, b.runStep("open", "n1", "true"))
-	requireUndisturbed(t, b)
-	requireOutput(t, "open", b.runStep("open", "n2", "cat", "/etc/gojail-jail"))
-	restoreLink(t, b, before)
+	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
+		before := b.warmUp(t, tree)
+		require.Zero(t, b.hosts["n1"].runGojail("reload").Code)
+		b.hosts["n1"].cutLink(t)
+		requireSilentStorage(t, tree, b.runStep(tree, "n1", "true"))
+		requireUndisturbed(t, b)
+		requireOutput(t, tree, b.runStep(tree, "n2", "cat", "/etc/gojail-jail"))
+		restoreLink(t, b, tree, before)
+	})
 }
 
 func TestServerAwayFromAWarmNode(t *testing.T) {
-	b := sharedBed(t)
-	before := b.warmUp(t)
-	b.hosts["n1"].cutLink(t)
-	requireSilentStorage(t, b.runStep("open", "n1", "true"))
-	requireUndisturbed(t, b)
-	job := b.runBatch("open", "n1", "true", "--output=/home/alice/never")
-	assert.NotContains(t, []string{"COMPLETED", "RUNNING", "COMPLETING", ""}, job.State, job)
-	requireUndisturbed(t, b)
-	requireOutput(t, "n1", b.cluster.Run(harness.Alice, "srun", "-wn1", "sh", "-c", "echo $SLURMD_NODENAME"))
-	restoreLink(t, b, before)
+	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
+		before := b.warmUp(t, tree)
+		b.hosts["n1"].cutLink(t)
+		requireSilentStorage(t, tree, b.runStep(tree, "n1", "true"))
+		requireUndisturbed(t, b)
+		job := b.runBatch(tree, "n1", "true", "--output=/home/alice/never")
+		assert.NotContains(t, []string{"COMPLETED", "RUNNING", "COMPLETING", ""}, job.State, job)
+		requireUndisturbed(t, b)
+		requireOutput(t, "n1", b.cluster.Run(harness.Alice, "srun", "-wn1", "sh", "-c", "echo $SLURMD_NODENAME"))
+		restoreLink(t, b, tree, before)
+	})
+}
+
+var granted = regexp.MustCompile(`Granted job allocation (\d+)`)
+
+// allocateJob makes an allocation of alice's on n1 and returns its number and the command line of a further step in it.
+func (b *testBed) allocateJob(t *testing.T, tree string) (id string, step func(args ...string) []string) {
+	t.Helper()
+	r := b.cluster.Run(harness.Alice, "salloc", "-wn1", "--no-shell")
+	found := granted.FindStringSubmatch(r.Stderr)
+	require.Len(t, found, 2, r)
+	t.Cleanup(func() { b.cluster.Root("scancel", found[1]) })
+	return found[1], func(args ...string) []string {
+		return append([]string{"srun", "--jobid=" + found[1], "--jail=" + tree, "--overlap"}, args...)
+	}
 }
 
 // TestServerAwayFromARunningJob: what runs waits for the server as with any hard mount, a
-// further step is refused, and scancel ends both.
+// further step is refused, and both go on when the server is back.
 func TestServerAwayFromARunningJob(t *testing.T) {
-	b := sharedBed(t)
-	before := b.warmUp(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	job := b.cluster.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"salloc", "-wn1", "--no-shell", "--job-name=away"}})
-	require.NoError(t, job.Run())
-	id := strings.TrimSpace(b.cluster.Root("squeue", "-h", "-n", "away", "-o", "%i").Stdout)
-	step := func(args ...string) harness.Result {
-		return b.cluster.Run(harness.Alice, append([]string{"srun", "--jobid=" + id, "--jail=open", "--overlap"}, args...)...)
-	}
-	t.Cleanup(func() { b.cluster.Root("scancel", id) })
-	long := b.cluster.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "--jobid=" + id, "--jail=open", "--overlap",
-		"sh", "-c", "echo runs; while read -r line; do cat /etc/gojail-jail; done"}})
-	in, err := long.StdinPipe()
-	require.NoError(t, err)
-	var out lines
-	long.Stdout, long.Stderr = &out, &out
-	require.NoError(t, long.Start())
-	require.True(t, harness.Poll(harness.Timeout, func() bool { return out.hasLine("runs") }), out.String())
-	b.hosts["n1"].cutLink(t)
-	requireSilentStorage(t, step("true"))
-	_, err = in.Write([]byte("on\n"))
-	require.NoError(t, err)
-	require.NoError(t, b.hosts["n1"].client.Restore())
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return out.hasLine("open") }), out.String())
-	requireOutput(t, "open", step("cat", "/etc/gojail-jail"))
-	require.NoError(t, in.Close())
-	assert.NoError(t, long.Wait(), out.String())
-	require.Zero(t, b.cluster.Root("scancel", id).Code)
-	restoreLink(t, b, before)
+	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
+		before := b.warmUp(t, tree)
+		id, step := b.allocateJob(t, tree)
+		long := b.startCommand(t, step("sh", "-c", "echo runs; while read -r line; do cat /etc/gojail-jail; done"))
+		b.hosts["n1"].cutLink(t)
+		requireSilentStorage(t, tree, b.cluster.Run(harness.Alice, step("true")...))
+		long.tell("on")
+		require.NoError(t, b.hosts["n1"].client.Restore())
+		long.waitForLine(t, tree)
+		requireOutput(t, tree, b.cluster.Run(harness.Alice, step("cat", "/etc/gojail-jail")...))
+		assert.NoError(t, long.end(), long.out.String())
+		require.Zero(t, b.cluster.Root("scancel", id).Code)
+		restoreLink(t, b, tree, before)
+	})
 }
 
 // TestCommandsWhileTheServerIsAway: no command of an administrator's hangs, and check names the storage.
 func TestCommandsWhileTheServerIsAway(t *testing.T) {
 	b := sharedBed(t)
-	b.warmUp(t)
+	b.warmUp(t, "open")
 	h := b.hosts["n1"]
 	h.cutLink(t)
 	r := h.runGojail("check")
@@ -167,7 +167,7 @@ func TestCommandsWhileTheServerIsAway(t *testing.T) {
 // TestHealthCheckWhileTheServerIsAway: the node is drained with the storage as the reason, and comes back by itself.
 func TestHealthCheckWhileTheServerIsAway(t *testing.T) {
 	b := sharedBed(t)
-	b.warmUp(t)
+	b.warmUp(t, "open")
 	h := b.hosts["n1"]
 	run := func() harness.Result { return h.runAsRoot("gojail-healthcheck", "--node=n1") }
 	state := func() string { return b.cluster.NodeState("n1") }

@@ -132,7 +132,7 @@ func TestTwoInitsAtOnce(t *testing.T) {
 // template was made is not in jobs until gojail reload, and disturbs none.
 func TestMountThatAppearsLater(t *testing.T) {
 	b := sharedBed(t)
-	b.warmUp(t)
+	b.warmUp(t, "open")
 	n1 := b.hosts["n1"]
 	list := func() harness.Result { return b.runStep("open", "n1", "ls", "/mnt/data") }
 	requireOutput(t, "", list())

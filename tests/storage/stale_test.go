@@ -23,22 +23,32 @@ type running struct {
 	*exec.Cmd
 	out  lines
 	tell func(line string)
+	end  func() error // of its input, and the step's
 }
 
 // startStep starts such a step of alice's in a jail on n1, and returns when it runs.
 func (b *testBed) startStep(t *testing.T, jail string) *running {
 	t.Helper()
+	return b.startCommand(t, []string{"srun", "-wn1", "--jail=" + jail, "--chdir=/",
+		"sh", "-c", `echo runs; while read -r line; do eval "$line"; done`})
+}
+
+// startCommand starts a command of alice's that prints "runs" and then reads lines, and returns when it runs.
+func (b *testBed) startCommand(t *testing.T, args []string) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	step := &running{Cmd: b.cluster.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"srun", "-wn1", "--jail=" + jail, "--chdir=/",
-		"sh", "-c", `echo runs; while read -r line; do eval "$line"; done`}})}
+	step := &running{Cmd: b.cluster.Exec(ctx, harness.Command{User: harness.Alice, Args: args})}
 	in, err := step.StdinPipe()
 	require.NoError(t, err)
 	step.Stdout, step.Stderr = &step.out, &step.out
 	require.NoError(t, step.Start())
 	step.tell = func(line string) { in.Write([]byte(line + "\n")) }
-	t.Cleanup(func() {
+	step.end = func() error {
 		in.Close()
-		step.Wait()
+		return step.Wait()
+	}
+	t.Cleanup(func() {
+		step.end() // once more for some: both do nothing then
 		cancel()
 	})
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return step.out.hasLine("runs") }), step.out.String())
@@ -163,7 +173,7 @@ func TestCommandsAtOnceAfterTheTreeWasReplaced(t *testing.T) {
 // TestServerRestarts: clients claim what they had, and nobody notices but by a pause.
 func TestServerRestarts(t *testing.T) {
 	b := sharedBed(t)
-	b.warmUp(t)
+	b.warmUp(t, "open")
 	old := b.startStep(t, "open")
 	require.NoError(t, b.server.StopDaemons())
 	require.NoError(t, b.server.StartDaemons())
