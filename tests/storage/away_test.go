@@ -150,39 +150,46 @@ func TestServerAwayFromARunningJob(t *testing.T) {
 
 // TestCommandsWhileTheServerIsAway: no command of an administrator's hangs, and check names the storage.
 func TestCommandsWhileTheServerIsAway(t *testing.T) {
-	b := sharedBed(t)
-	b.warmUp(t, "open")
-	h := b.hosts["n1"]
-	h.cutLink(t)
-	r := h.runGojail("check")
-	assert.Equal(t, 1, r.Code, r)
-	assert.Contains(t, r.Stdout, "FAIL  jail open: ", r)
-	assert.Contains(t, r.Stdout, "storage", r)
-	for _, command := range []string{"ls", "sweep", "reload"} {
-		r := h.runGojail(command)
-		assert.GreaterOrEqual(t, r.Code, 0, "gojail %s ends: %v", command, r)
-	}
+	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
+		b.warmUp(t, tree)
+		h := b.hosts["n1"]
+		h.cutLink(t)
+		r := h.runGojail("check")
+		assert.Equal(t, 1, r.Code, r)
+		assert.Contains(t, r.Stdout, "FAIL  jail "+tree+": ", r)
+		assert.Contains(t, r.Stdout, nfs.Address+":/export/"+tree, r)
+		for _, command := range []string{"ls", "sweep", "reload"} {
+			r := h.runGojail(command)
+			assert.GreaterOrEqual(t, r.Code, 0, "gojail %s ends: %v", command, r)
+		}
+	})
 }
 
-// TestHealthCheckWhileTheServerIsAway: the node is drained with the storage as the reason, and comes back by itself.
+// TestHealthCheckWhileTheServerIsAway: the node is drained with the storage as the reason, and comes back by itself. Each
+// jail of two has a line in what the run prints; squash is also tried as the only one of the node.
 func TestHealthCheckWhileTheServerIsAway(t *testing.T) {
-	b := sharedBed(t)
-	b.warmUp(t, "open")
-	h := b.hosts["n1"]
-	run := func() harness.Result { return h.runAsRoot("gojail-healthcheck", "--node=n1") }
-	state := func() string { return b.cluster.NodeState("n1") }
-	require.GreaterOrEqual(t, run().Code, 0)
-	require.Equal(t, "idle", state(), b.cluster.Drained())
-	h.cutLink(t)
-	var r harness.Result
-	require.True(t, harness.Poll(harness.Timeout, func() bool {
-		r = run()
-		return r.Code < 0 || state() == "drained"
-	}), r)
-	assert.Regexp(t, `n1 drain jail: jail open: /nfs/open/jail: its storage 198\.18\.0\.1:/export/open \(nfs4\) does not answer`, b.cluster.Drained(), r)
-	require.NoError(t, h.client.Restore())
-	assert.True(t, harness.Poll(2*harness.Timeout, func() bool {
-		r = run()
-		return state() == "idle"
-	}), "%s: %v", b.cluster.Drained(), r)
+	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
+		if tree == "squash" {
+			alone := strings.Index(config, "[jail.open]")
+			b.configure(t, config[:alone]+config[strings.Index(config, "[jail.squash]"):])
+		}
+		b.warmUp(t, tree)
+		h := b.hosts["n1"]
+		run := func() harness.Result { return h.runAsRoot("gojail-healthcheck", "--node=n1") }
+		state := func() string { return b.cluster.NodeState("n1") }
+		require.GreaterOrEqual(t, run().Code, 0)
+		require.Equal(t, "idle", state(), b.cluster.Drained())
+		h.cutLink(t)
+		var r harness.Result
+		require.True(t, harness.Poll(harness.Timeout, func() bool {
+			r = run()
+			return r.Code < 0 || state() == "drained"
+		}), r)
+		assert.Regexp(t, `n1 drain jail: jail `+tree+`: /nfs/`+tree+`/jail: its storage 198\.18\.0\.1:/export/`+tree+` \(nfs4\) does not answer`, b.cluster.Drained(), r)
+		require.NoError(t, h.client.Restore())
+		assert.True(t, harness.Poll(2*harness.Timeout, func() bool {
+			r = run()
+			return state() == "idle"
+		}), "%s: %v", b.cluster.Drained(), r)
+	})
 }
