@@ -139,6 +139,19 @@ func TestCommandsOfRootOnASquashedExport(t *testing.T) {
 	requireOutput(t, "nothing to create: jail squash has all its mount targets", n1.runGojail("init", "squash"))
 }
 
+// TestEnterOnEachExport: gojail enter shows root and the user what the job's tasks see; root starts in / where /root is closed.
+func TestEnterOnEachExport(t *testing.T) {
+	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
+		step := b.startStep(t, tree)
+		id := strings.TrimSpace(b.cluster.Root("squeue", "-h", "-o", "%i").Stdout)
+		step.tell("echo seen >/tmp/file; echo written")
+		step.waitForLine(t, "written")
+		n1, home := b.hosts["n1"], map[string]string{"open": "/root", "squash": "/"}[tree]
+		requireOutput(t, "root\n"+home+"\n"+tree+"\nseen", n1.runGojail("enter", id, "--", "sh", "-c", "id -un; pwd; cat /etc/gojail-jail /tmp/file"))
+		requireOutput(t, "alice\n/home/alice\nseen", n1.runGojail("enter", id, "-u", harness.Alice, "--", "sh", "-c", "id -un; pwd; cat /tmp/file"))
+	})
+}
+
 // TestVersion3 is a jail over NFSv3 on the second node.
 func TestVersion3(t *testing.T) {
 	b := sharedBed(t)
