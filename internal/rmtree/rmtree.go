@@ -212,10 +212,24 @@ func (r *remover) rename(dir *os.File, child string) (err error) {
 	r.moved++
 	to := fmt.Sprintf(".gojail-%d-%d", os.Getpid(), r.moved)
 	for _, top := range r.tops {
-		err = unix.Renameat2(int(dir.Fd()), child, int(top.Fd()), to, unix.RENAME_NOREPLACE)
+		err = renameInto(dir, child, top, to)
 		if err != unix.EXDEV && err != unix.ENOSPC && err != unix.EDQUOT {
 			return err
 		}
+	}
+	return err
+}
+
+// renameInto moves a directory to a new name in top. File systems such as NFS and FUSE do not support RENAME_NOREPLACE, and
+// report EINVAL (rename(2)). There, the move may replace an empty directory of that name, which was to be removed as well.
+func renameInto(dir *os.File, child string, top *os.File, to string) error {
+	err := unix.Renameat2(int(dir.Fd()), child, int(top.Fd()), to, unix.RENAME_NOREPLACE)
+	if err != unix.EINVAL {
+		return err
+	}
+	err = unix.Renameat(int(dir.Fd()), child, int(top.Fd()), to)
+	if err == unix.ENOTEMPTY || err == unix.ENOTDIR {
+		return unix.EEXIST
 	}
 	return err
 }

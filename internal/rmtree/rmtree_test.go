@@ -5,6 +5,7 @@ package rmtree
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,6 +42,33 @@ func TestRemoveTreeDeep(t *testing.T) {
 	deepTree(t, dir+"/top", 5000)
 	require.NoError(t, Remove(dir, "top", soon()))
 	assert.NoDirExists(t, dir+"/top")
+}
+
+// TestRemoveTreeWithoutNoReplace: FUSE, like NFS, does not support RENAME_NOREPLACE. Names that a killed removal left are in use.
+func TestRemoveTreeWithoutNoReplace(t *testing.T) {
+	nstest.NeedRoot(t)
+	if _, err := exec.LookPath("bindfs"); err != nil {
+		t.Skip("needs bindfs, which make deps installs")
+	}
+	behind, dir := t.TempDir(), t.TempDir()
+	daemon := exec.Command("bindfs", "-f", behind, dir)
+	require.NoError(t, daemon.Start())
+	t.Cleanup(func() {
+		assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH))
+		daemon.Wait()
+	})
+	require.Eventually(t, func() bool {
+		var st unix.Statfs_t
+		return unix.Statfs(dir, &st) == nil && st.Type == unix.FUSE_SUPER_MAGIC
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, os.MkdirAll(dir+"/top/a/b/c/d/e", 0o755))
+	require.NoError(t, os.MkdirAll(dir+"/top/f/g/h", 0o755))
+	nstest.WriteFile(t, dir+"/top/a/b/file", "")
+	assert.Equal(t, unix.EINVAL, unix.Renameat2(unix.AT_FDCWD, dir+"/top/a", unix.AT_FDCWD, dir+"/top/z", unix.RENAME_NOREPLACE))
+	nstest.WriteFile(t, fmt.Sprintf("%s/top/.gojail-%d-1", dir, os.Getpid()), "")
+	require.NoError(t, os.MkdirAll(fmt.Sprintf("%s/top/.gojail-%d-2/full", dir, os.Getpid()), 0o755))
+	require.NoError(t, Remove(dir, "top", soon()))
+	assert.NoDirExists(t, behind+"/top")
 }
 
 func TestRemoveTreeWide(t *testing.T) {
