@@ -41,7 +41,11 @@ func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error
 	if h.Typeflag == tar.TypeDir {
 		return nil // at the end
 	}
-	return setTimes(full, h.AccessTime, h.ModTime)
+	t, err := readTimes(h.AccessTime, h.ModTime)
+	if err != nil {
+		return err
+	}
+	return setTimes(full, t)
 }
 
 // modeOf returns the permissions of an entry. The set-group-ID bit of a directory gives no user rights, so it is kept.

@@ -145,7 +145,7 @@ func writeVersion(version string) error {
 	if err := unix.Lchown("/", 0, 0); err != nil {
 		return fmt.Errorf("cannot change the owner of the root: %w", err)
 	}
-	if err := u.setTimes(); err != nil {
+	if err := u.restoreTimes("/"); err != nil {
 		return err
 	}
 	return syncTree(f)

@@ -64,7 +64,7 @@ func (u *unpacker) leaveOutDevice(full string) error {
 func (u *unpacker) leaveOut(full string) error {
 	u.result.leaveOut(leftDevices, 1)
 	err := u.removeExisting(full)
-	u.absent[full] = true
+	u.absent[u.hashPath(full)] = struct{}{}
 	return err
 }
 
@@ -87,8 +87,9 @@ func (u *unpacker) setDirectory(full string, h *tar.Header) error {
 	if err := u.setAttributes(full, h, true); err != nil {
 		return err
 	}
-	u.times[full] = times{h.AccessTime, h.ModTime}
-	return nil
+	t, err := readTimes(h.AccessTime, h.ModTime)
+	u.times[u.hashPath(full)] = t
+	return err
 }
 
 func (u *unpacker) createLink(full, to string) error {
@@ -101,7 +102,7 @@ func (u *unpacker) createLink(full, to string) error {
 		return fmt.Errorf("hard link to %s: %w", quoteName(to), err)
 	}
 	target := path.Join(dir, path.Base(name))
-	if u.absent[target] {
+	if _, is := u.absent[u.hashPath(target)]; is {
 		return u.leaveOut(full)
 	}
 	var st unix.Stat_t

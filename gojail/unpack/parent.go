@@ -56,8 +56,8 @@ func (u *unpacker) findParent(name string, create bool) (string, error) {
 
 // enterDirectory returns the target of next if it is a symbolic link, and "" if it is a directory.
 func (u *unpacker) enterDirectory(dir, next string, create bool) (target string, err error) {
-	if len(next) > pathMax {
-		return "", fmt.Errorf("the path is longer than %d bytes", pathMax)
+	if err := checkPath(next); err != nil {
+		return "", err
 	}
 	var st unix.Stat_t
 	err = unix.Lstat(next, &st)
@@ -78,6 +78,9 @@ func (u *unpacker) enterDirectory(dir, next string, create bool) (target string,
 
 // makeParent creates a directory that an archive implies.
 func (u *unpacker) makeParent(dir, next string) error {
+	if err := u.countName(); err != nil {
+		return err
+	}
 	if err := u.keepTimes(dir); err != nil {
 		return err
 	}

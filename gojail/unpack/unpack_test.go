@@ -166,7 +166,7 @@ func TestUnpackKeepsWhatAnArchiveSays(t *testing.T) {
 		file(strings.Repeat("d/", 100)+strings.Repeat("n", 255), "long"),
 		{tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "git"}}, ""},
 	})
-	assert.Equal(t, Result{Entries: 10, Bytes: 10}, result)
+	assert.Equal(t, Result{Entries: 10 + 102, Bytes: 10}, result, "implied directories count")
 	st := tree.statFile(t, "dir/file")
 	assert.Equal(t, [3]uint32{0o100640, 4_294_967_294, 7}, [3]uint32{st.Mode, st.Uid, st.Gid})
 	assert.Equal(t, st.Ino, tree.statFile(t, "dir/same").Ino)
@@ -214,6 +214,8 @@ func TestUnpackStaysInside(t *testing.T) {
 	assert.FileExists(t, filepath.Join(tree.Dir, "proc/1/root/tmp/escaped"))
 }
 
+var longName = strings.Repeat("x", 250) + "/"
+
 func TestUnpackRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		entries []entry
@@ -228,7 +230,9 @@ func TestUnpackRefuses(t *testing.T) {
 		"file as a directory":     {[]entry{file("f", "x"), file("f/g", "x")}, `"/f" is not a directory`},
 		"long component":          {[]entry{file(strings.Repeat("x", 256), "")}, "a component of the name is longer than 255 bytes"},
 		"long name":               {[]entry{file(strings.Repeat("x/", 2500)+"f", "")}, "the name is longer than 4095 bytes"},
-		"long through a symlink":  {[]entry{file(strings.Repeat("x/", 1500)+"f", ""), symlink("s", strings.Repeat("x/", 1500)), file("s/"+strings.Repeat("x/", 1000)+"f", "")}, "the path is longer than 4095 bytes"},
+		"long through a symlink":  {[]entry{file(strings.Repeat(longName, 12)+"f", ""), symlink("s", strings.Repeat(longName, 12)), file("s/"+strings.Repeat(longName, 5)+"f", "")}, "the path is longer than 4095 bytes"},
+		"deep":                    {[]entry{file(strings.Repeat("x/", 256)+"f", "")}, "the path has more than 256 components"},
+		"deep through a symlink":  {[]entry{file(strings.Repeat("x/", 200)+"f", ""), symlink("s", strings.Repeat("x/", 200)), directory("s/" + strings.Repeat("y/", 57))}, "the path has more than 256 components"},
 		"owner of lchown's no-op": {[]entry{file("f", "").withHeader(func(h *tar.Header) { h.Uid = 1<<32 - 1 })}, "the owner 4294967295:0 is out of range"},
 		"large attribute": {[]entry{file("f", "").withHeader(func(h *tar.Header) {
 			h.PAXRecords = map[string]string{"SCHILY.xattr.user.a": strings.Repeat("x", 66<<10)}
@@ -269,6 +273,25 @@ func TestUnpackObeysLimits(t *testing.T) {
 		require.ErrorContains(t, err, "; if the source is trusted, raise --max-")
 	}
 
+	// Directories that a name implies count, also those of lower layers and those that a symbolic link implies.
+	for name, entries := range map[string][]entry{
+		"implied":         {file("a/b/c/f", "")},
+		"by a whiteout":   {file("a/b/c/.wh.f", "")},
+		"by a symlink":    {symlink("s", "a/b"), file("s/c", "")},
+		"in lower layers": {file("a/b/c", "")},
+	} {
+		tree := newTree(t)
+		before := Result{}
+		if name == "in lower layers" {
+			before, err = tree.UnpackLayer(context.Background(), packArchive(t, file("x/y", "")), layerPolicy, Limits{Entries: 2}, before)
+			require.NoError(t, err)
+			entries = entries[:1]
+			entries[0].Name = "a/f"
+		}
+		_, err = tree.UnpackLayer(context.Background(), packArchive(t, entries...), layerPolicy, Limits{Entries: 3, Bytes: 10}, before)
+		require.ErrorContains(t, err, "there are more than 3 entries, implied directories counted; if the source is trusted, raise --max-entries", name)
+	}
+
 	// Ten million empty files: the stream ends where the limit is.
 	r, stream := io.Pipe()
 	go func() {
@@ -281,7 +304,34 @@ func TestUnpackObeysLimits(t *testing.T) {
 	}()
 	_, err = tree.UnpackLayer(context.Background(), r, layerPolicy, Limits{Entries: 2000, Bytes: 1}, Result{})
 	r.Close()
-	require.ErrorContains(t, err, "there are more than 2000 entries; if the source is trusted, raise --max-entries")
+	require.ErrorContains(t, err, "there are more than 2000 entries, implied directories counted; if the source is trusted, raise --max-entries")
+}
+
+// TestUnpackIsFrugal: the names of an archive, 80 MB here, are not kept in memory.
+func TestUnpackIsFrugal(t *testing.T) {
+	tree := newTree(t)
+	r, stream := io.Pipe()
+	defer r.Close()
+	go func() {
+		w := tar.NewWriter(stream)
+		long := strings.Repeat(longName, 15)
+		for i := range 20_000 {
+			h := tar.Header{Name: fmt.Sprintf("%s%d", long, i), Typeflag: tar.TypeChar}
+			if i%3 == 0 {
+				h.Typeflag = tar.TypeDir
+			}
+			if w.WriteHeader(&h) != nil {
+				return
+			}
+		}
+		stream.CloseWithError(w.Close())
+	}()
+	result, err := tree.UnpackLayer(context.Background(), r, layerPolicy, DefaultLimits, Result{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 20_015, result.Entries)
+	var used unix.Rusage
+	require.NoError(t, unix.Getrusage(unix.RUSAGE_CHILDREN, &used)) // the largest child so far
+	assert.Less(t, used.Maxrss, int64(60<<10), "KiB")
 }
 
 func TestUnpackPolicy(t *testing.T) {

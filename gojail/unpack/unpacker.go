@@ -25,6 +25,10 @@ const (
 	xattrMax = 64 << 10
 )
 
+// depthMax is the limit of the components of a path. The kernel has none; each path is looked up from the root, so that
+// the time for an entry grows with the square of its depth.
+const depthMax = 256
+
 // unpacker unpacks one layer into the root directory of this process.
 type unpacker struct {
 	policy Policy
@@ -32,19 +36,19 @@ type unpacker struct {
 	before Result // of lower layers
 	result Result
 
-	seed   maphash.Seed
-	upper  map[uint64]struct{} // hashes of the paths that this layer brought, with the directories above them
-	absent map[string]bool     // device nodes that were left out: hard links to them are left out as well
-	times  map[string]times    // of directories, set at the end
+	position int64 // of the entry in the archive, from 1; Result.Entries counts implied directories as well
+	seed     maphash.Seed
+	// The keys are hashes of paths.
+	upper  map[uint64]struct{} // what this layer brought, with the directories above
+	absent map[uint64]struct{} // device nodes that were left out: hard links to them are left out as well
+	times  map[uint64]times    // of directories and those above, set at the end
 	parent struct{ name, path string }
 	buffer []byte
 }
 
-type times struct{ access, modify time.Time }
-
 func newUnpacker(policy Policy, limits Limits, before Result) *unpacker {
 	return &unpacker{policy: policy, limits: limits, before: before, seed: maphash.MakeSeed(), upper: map[uint64]struct{}{},
-		absent: map[string]bool{}, times: map[string]times{}, buffer: make([]byte, 128<<10)}
+		absent: map[uint64]struct{}{}, times: map[uint64]times{}, buffer: make([]byte, 128<<10)}
 }
 
 // unpackStream unpacks a tar stream, and reads it to its end.
@@ -57,16 +61,17 @@ func (u *unpacker) unpackStream(r io.Reader) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("the archive is damaged after %d entries: %w", u.result.Entries, err)
+			return fmt.Errorf("the archive is damaged after %d entries: %w", u.position, err)
 		}
+		u.position++
 		if err := u.unpackEntry(header, archive); err != nil {
-			return fmt.Errorf("entry %d of the archive, %s: %w", u.result.Entries, quoteName(header.Name), err)
+			return fmt.Errorf("entry %d of the archive, %s: %w", u.position, quoteName(header.Name), err)
 		}
 	}
 	if _, err := io.Copy(io.Discard, r); err != nil { // padding, which the digest covers
 		return fmt.Errorf("cannot read the end of the archive: %w", err)
 	}
-	return u.setTimes()
+	return u.restoreTimes("/")
 }
 
 // quoteName returns a quoted name of an archive, cut where it is long.
@@ -106,8 +111,8 @@ func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
 		return u.applyWhiteout(dir, base)
 	}
 	full := path.Join(dir, base)
-	if len(full) > pathMax {
-		return fmt.Errorf("the path is longer than %d bytes", pathMax)
+	if err := checkPath(full); err != nil {
+		return err
 	}
 	if err := u.keepTimes(dir); err != nil {
 		return err
@@ -118,8 +123,8 @@ func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
 
 // countEntry adds an entry to the result, and fails if the result exceeds a limit.
 func (u *unpacker) countEntry(h *tar.Header) error {
-	if u.result.Entries++; u.before.Entries+u.result.Entries > u.limits.Entries {
-		return fmt.Errorf("there are more than %d entries; if the source is trusted, raise --max-entries", u.limits.Entries)
+	if err := u.countName(); err != nil {
+		return err
 	}
 	if !isFile(h) {
 		return nil
@@ -128,6 +133,14 @@ func (u *unpacker) countEntry(h *tar.Header) error {
 		return fmt.Errorf("the files have more than %d bytes together; if the source is trusted, raise --max-size", u.limits.Bytes)
 	}
 	u.result.Bytes += h.Size
+	return nil
+}
+
+// countName counts an entry, or a directory that one implies.
+func (u *unpacker) countName() error {
+	if u.result.Entries++; u.before.Entries+u.result.Entries > u.limits.Entries {
+		return fmt.Errorf("there are more than %d entries, implied directories counted; if the source is trusted, raise --max-entries", u.limits.Entries)
+	}
 	return nil
 }
 
@@ -148,10 +161,21 @@ func cleanName(name string) (string, error) {
 	return clean, nil
 }
 
+// checkPath fails if a real path exceeds a limit.
+func checkPath(full string) error {
+	switch {
+	case len(full) > pathMax:
+		return fmt.Errorf("the path is longer than %d bytes", pathMax)
+	case strings.Count(full, "/") > depthMax:
+		return fmt.Errorf("the path has more than %d components", depthMax)
+	}
+	return nil
+}
+
 // removeExisting removes what is at a path.
 func (u *unpacker) removeExisting(full string) error {
-	delete(u.times, full)
-	delete(u.absent, full)
+	delete(u.times, u.hashPath(full))
+	delete(u.absent, u.hashPath(full))
 	err := unix.Unlink(full)
 	if err == unix.ENOENT {
 		return nil
@@ -162,43 +186,4 @@ func (u *unpacker) removeExisting(full string) error {
 	}
 	// No user can write the tree, so nothing creates files in it meanwhile.
 	return rmtree.Remove(path.Dir(full), path.Base(full), time.Now().Add(time.Hour))
-}
-
-// keepTimes records the times of a directory that is about to change.
-func (u *unpacker) keepTimes(dir string) error {
-	if _, known := u.times[dir]; known {
-		return nil
-	}
-	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return fmt.Errorf("cannot stat the directory %s: %w", quoteName(dir), err)
-	}
-	u.times[dir] = times{time.Unix(st.Atim.Unix()), time.Unix(st.Mtim.Unix())}
-	return nil
-}
-
-// setTimes sets the times of all directories that the layer brought or changed.
-func (u *unpacker) setTimes() error {
-	for dir, t := range u.times {
-		if err := setTimes(dir, t.access, t.modify); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("cannot set the times of the directory %s: %w", quoteName(dir), err)
-		}
-	}
-	return nil
-}
-
-// setTimes sets the times of a path without following a symbolic link. A time that was not given is the other one.
-func setTimes(full string, access, modify time.Time) error {
-	if access.IsZero() {
-		access = modify
-	}
-	var ts [2]unix.Timespec
-	for i, at := range []time.Time{access, modify} {
-		t, err := unix.TimeToTimespec(at)
-		if err != nil {
-			return fmt.Errorf("the time %s is out of range", at)
-		}
-		ts[i] = t
-	}
-	return unix.UtimesNanoAt(unix.AT_FDCWD, full, ts[:], unix.AT_SYMLINK_NOFOLLOW)
 }
