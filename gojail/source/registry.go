@@ -58,16 +58,19 @@ func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.
 	if err != nil {
 		return nil, err
 	}
+	manifest, err := found.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if size := manifest.Config.Size; size < 0 || size > documentMax { // the library reads as much into memory
+		return nil, fmt.Errorf("the manifest says that the configuration has %d bytes; the limit is %d", size, documentMax)
+	}
 	configText, err := found.RawConfigFile()
 	if err != nil {
 		return nil, err
 	}
 	image := &Image{Digest: digest.String(), Layered: true}
 	diffIDs, err := image.readConfig(configText, wanted)
-	if err != nil {
-		return nil, err
-	}
-	manifest, err := found.Manifest()
 	if err != nil {
 		return nil, err
 	}

@@ -13,12 +13,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -130,4 +132,26 @@ func TestRegistryThatLies(t *testing.T) {
 	_, host, _ := strings.Cut(liar.URL, "://")
 	_, _, err = readNames(t, "docker://"+host+"/hpc/debian@"+goodDigest.String(), Options{})
 	require.ErrorContains(t, err, "cannot get "+host+"/hpc/debian@"+goodDigest.String())
+}
+
+// TestRegistryWithALargeConfiguration: the manifest's sizes are those that the registry chooses.
+func TestRegistryWithALargeConfiguration(t *testing.T) {
+	for _, size := range []int64{-1, documentMax + 1, 100e9} {
+		var blobs atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.Contains(r.URL.Path, "/manifests/"):
+				w.Header().Set("Content-Type", string(types.OCIManifestSchema1))
+				fmt.Fprintf(w, `{"schemaVersion": 2, "config": {"digest": "sha256:%064d", "size": %d}}`, 1, size)
+			case strings.Contains(r.URL.Path, "/blobs/"):
+				blobs.Add(1)
+				w.Write(make([]byte, documentMax+1))
+			}
+		}))
+		_, host, _ := strings.Cut(server.URL, "://")
+		_, _, err := readNames(t, "docker://"+host+"/hpc/debian:13", Options{})
+		server.Close()
+		require.EqualError(t, err, fmt.Sprintf("cannot get %s/hpc/debian:13: the manifest says that the configuration has %d bytes; the limit is 4194304", host, size))
+		assert.Zero(t, blobs.Load(), "nothing is fetched")
+	}
 }
