@@ -116,7 +116,10 @@ func (b *builder) unpackImage(ctx context.Context, i *source.Image) (err error) 
 	for _, l := range i.Layers {
 		b.progress.Total += l.Size
 	}
-	fetch := newFetcher(ctx, b.cancel, b.work, i.Layers)
+	fetch, err := newFetcher(ctx, b.cancel, b.work, i.Layers, streamMax(b.Limits))
+	if err != nil {
+		return err
+	}
 	defer func() { fetch.stop(err) }()
 	var total unpack.Result
 	for n, l := range i.Layers {

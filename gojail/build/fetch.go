@@ -27,7 +27,17 @@ type fetcher struct {
 	wait   sync.WaitGroup
 }
 
-func newFetcher(ctx context.Context, cancel func(), work *store.Work, layers []*source.Layer) *fetcher {
+// newFetcher begins to fetch the remote layers, which may have bytesMax bytes together as they are stored.
+func newFetcher(ctx context.Context, cancel func(), work *store.Work, layers []*source.Layer, bytesMax int64) (*fetcher, error) {
+	left := bytesMax
+	for _, l := range layers {
+		if !l.Remote {
+			continue
+		}
+		if left -= l.Size; l.Size < 0 || left < 0 {
+			return nil, fmt.Errorf("the layers have more than %d bytes together; if the source is trusted, raise --max-size", bytesMax)
+		}
+	}
 	f := &fetcher{ctx: ctx, cancel: cancel, layers: layers, spools: make([]*spool, len(layers))}
 	slots := make(chan struct{}, fetchesMax)
 	for n, l := range layers {
@@ -39,7 +49,7 @@ func newFetcher(ctx context.Context, cancel func(), work *store.Work, layers []*
 		f.wait.Add(1)
 	}
 	go f.fetchAll(slots)
-	return f
+	return f, nil
 }
 
 func (f *fetcher) fetchAll(slots chan struct{}) {
@@ -107,16 +117,19 @@ func (s *spool) copyLayer(ctx context.Context, file *os.File, l *source.Layer) e
 		return err
 	}
 	defer source.Close()
-	_, err = io.Copy(writerFunc(func(p []byte) (int, error) {
+	copied, err := io.Copy(writerFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
 		n, err := file.Write(p)
 		s.advance(int64(n), nil)
 		return n, oneline.Cause(err)
-	}), source)
+	}), io.LimitReader(source, l.Size+1))
 	if err != nil {
 		return fmt.Errorf("cannot fetch it: %w", err)
+	}
+	if copied > l.Size {
+		return fmt.Errorf("it has more than the %d bytes that the manifest says", l.Size)
 	}
 	return nil
 }

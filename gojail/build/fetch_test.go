@@ -5,18 +5,24 @@ package build
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/gojail/source"
 	"github.com/gojail/gojail/gojail/source/sourcetest"
+	"github.com/gojail/gojail/gojail/unpack"
 )
 
 // randomText returns text that gzip cannot make much smaller.
@@ -56,3 +62,45 @@ func TestLayersAreUnpackedWhileTheyArrive(t *testing.T) {
 	assert.EqualValues(t, 2, record.Entries)
 	mustBeClean(t, dir)
 }
+
+// TestFetchedLayersAreLimited: what a registry sends is stored beside the versions of the jail.
+func TestFetchedLayersAreLimited(t *testing.T) {
+	limits := unpack.Limits{Entries: 1, Bytes: 100_000}
+	t.Run("sizes of the manifest", func(t *testing.T) {
+		jail, dir := newJail(t)
+		var blobs atomic.Int32
+		layers := []string{"a=" + randomText(80_000), "b=" + randomText(80_000)}
+		r := request(slowRegistry(t, sourcetest.Image(t, layers[:1], layers[1:]), func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
+			blobs.Add(1)
+			inner.ServeHTTP(w, r)
+		}))
+		r.Limits = limits
+		_, err := Build(context.Background(), jail, r)
+		require.EqualError(t, err, "the layers have more than 108192 bytes together; if the source is trusted, raise --max-size")
+		assert.EqualValues(t, 1, blobs.Load(), "the configuration only")
+		mustBeClean(t, dir)
+	})
+	for _, size := range []int64{-1, 1<<63 - 1} {
+		_, err := newFetcher(context.Background(), nil, nil, []*source.Layer{{Remote: true, Size: 1}, {Remote: true, Size: size}}, 100)
+		require.ErrorContains(t, err, "the layers have more than 100 bytes together", size)
+	}
+	t.Run("more than the manifest says", func(t *testing.T) {
+		for _, size := range []int64{0, 1000} {
+			s := newSpool(filepath.Join(t.TempDir(), "layer"))
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			s.fetchLayer(ctx, &source.Layer{Size: size, Open: func(context.Context) (io.ReadCloser, error) {
+				return io.NopCloser(io.LimitReader(zeros{}, 1<<20)), nil
+			}})
+			require.EqualError(t, s.err, fmt.Sprintf("it has more than the %d bytes that the manifest says", size))
+			info, err := os.Stat(s.path)
+			require.NoError(t, err)
+			assert.Equal(t, size+1, info.Size())
+		}
+	})
+}
+
+// zeros is an endless stream.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }

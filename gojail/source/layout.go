@@ -208,6 +208,9 @@ func (i *Image) addLayers(manifest *v1.Manifest, diffIDs []v1.Hash, locate func(
 		if err := checkLayer(d.MediaType); err != nil {
 			return fmt.Errorf("layer %d: %w", n+1, err)
 		}
+		if d.Size < 0 { // -1 would be "unknown" to the library, which then reads what a registry sends without limit
+			return fmt.Errorf("layer %d: the manifest says that it has %d bytes", n+1, d.Size)
+		}
 		layer, err := locate(d)
 		if err != nil {
 			return fmt.Errorf("layer %d: %w", n+1, err)

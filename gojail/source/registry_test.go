@@ -155,3 +155,9 @@ func TestRegistryWithALargeConfiguration(t *testing.T) {
 		assert.Zero(t, blobs.Load(), "nothing is fetched")
 	}
 }
+
+func TestLayerWithoutASize(t *testing.T) {
+	manifest := &v1.Manifest{Layers: []v1.Descriptor{{MediaType: types.OCILayer, Size: -1}}}
+	err := new(Image).addLayers(manifest, make([]v1.Hash, 1), func(v1.Descriptor) (*Layer, error) { return new(Layer), nil })
+	require.EqualError(t, err, "layer 1: the manifest says that it has -1 bytes")
+}
