@@ -87,6 +87,7 @@ func (u *unpacker) makeParent(dir, next string) error {
 	if err := makeDirectory(next, 0, 0, 0o755); err != nil {
 		return fmt.Errorf("cannot create the directory %s: %w", quoteName(next), err)
 	}
+	delete(u.times, u.hashPath(next)) // of a directory that was there before, in one that was replaced since
 	u.addUpper(next)
 	return nil
 }
