@@ -5,10 +5,14 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"compress/bzip2"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -50,12 +54,47 @@ func decompress(ctx context.Context, r io.Reader) (io.ReadCloser, error) {
 			return nil, explainError(kind, err)
 		}
 		return decoder.IOReadCloser(), nil
-	case "xz", "bzip2":
-		cmd := exec.CommandContext(ctx, kind, "-dc")
-		cmd.Stdin = buffered
-		return startReader(cmd, "decompress it with "+kind)
+	case "bzip2":
+		return io.NopCloser(bzip2Reader{bzip2.NewReader(buffered)}), nil
+	case "xz":
+		return decompressXZ(ctx, buffered)
 	}
 	return nil, fmt.Errorf("unknown compression")
+}
+
+type bzip2Reader struct{ io.Reader }
+
+func (b bzip2Reader) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	var damaged bzip2.StructuralError
+	if errors.As(err, &damaged) {
+		err = explainError("bzip2", err)
+	}
+	return n, err
+}
+
+// xzMemory is the limit of xz in MiB. A stream says how large its dictionary is, up to 4 GiB; xz -9 makes one of 64 MiB.
+const xzMemory = 256
+
+// xzReader is the output of xz.
+type xzReader struct{ io.ReadCloser }
+
+func decompressXZ(ctx context.Context, r io.Reader) (io.ReadCloser, error) {
+	cmd := exec.CommandContext(ctx, "xz", "--decompress", "--stdout", fmt.Sprintf("--memlimit-decompress=%dMiB", xzMemory))
+	cmd.Stdin, cmd.Env = r, append(os.Environ(), "LC_ALL=C")
+	output, err := startReader(cmd, "decompress it with xz")
+	if err != nil {
+		return nil, err
+	}
+	return xzReader{output}, nil
+}
+
+func (x xzReader) Read(p []byte) (int, error) {
+	n, err := x.ReadCloser.Read(p)
+	if err != nil && strings.Contains(err.Error(), "Memory usage limit reached") {
+		err = fmt.Errorf("cannot decompress it with xz in %d MiB of memory; if the source is trusted, decompress it first", xzMemory)
+	}
+	return n, err
 }
 
 func explainError(kind string, err error) error {
