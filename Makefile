@@ -39,8 +39,9 @@ LAUNCHER_LDFLAGS := -Wl,-z,now -pie
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
 HEALTH_PKG := ./healthcheck/cmd/gojail-healthcheck
+EXPORTER_PKG := ./exporter/cmd/gojail-exporter
 GO_SRCS     = go.mod go.sum include/gojail.h internal/version/VERSION \
-	$(shell find gojail healthcheck internal netsetup spank -name '*.go' -not -name '*_test.go' 2>/dev/null)
+	$(shell find exporter gojail healthcheck internal netsetup spank -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 SHIM     := $(BUILD)/lib/gojail/spank_gojail.so
 SUBMIT   := $(BUILD)/lib/gojail/job_submit_gojail.so
@@ -51,6 +52,7 @@ SESSION  := $(BUILD)/lib/gojail/gojail-session
 CLI      := $(BUILD)/sbin/gojail
 JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
+EXPORTER := $(BUILD)/sbin/gojail-exporter
 MAN      := $(BUILD)/man/gojail.8# and the others
 GRAFANA  := $(BUILD)/grafana/gojail-job.json# and the others
 PAGES    := $(wildcard docs/*.md)
@@ -64,7 +66,7 @@ C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
 .PHONY: all help man deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
 
-all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
+all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
 
 help: ## list the targets
@@ -120,10 +122,15 @@ $(HEALTH): $(GO_SRCS)
 	@echo "building $@"
 	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='-extldflags=-Wl,-z,lazy' -o $@ $(HEALTH_PKG)
 
+$(EXPORTER): $(GO_SRCS)
+	@mkdir -p $(@D)
+	@echo "building $@"
+	$(Q)$(GO) build -trimpath -buildvcs=false -o $@ $(EXPORTER_PKG)
+
 man: $(MAN) ## the manual pages, below build/man, from --help and the example files
 	@:
 
-$(MAN): $(CLI) $(HEALTH) $(wildcard packaging/man/*) $(wildcard *.toml.example) CHANGELOG.md
+$(MAN): $(CLI) $(HEALTH) $(EXPORTER) $(wildcard packaging/man/*) $(wildcard *.toml.example) CHANGELOG.md
 	@echo "building $(@D)"
 	$(Q)rm -rf $(@D)
 	$(Q)$(GO) run ./packaging/man $(@D) $(BUILD)/sbin
@@ -246,7 +253,7 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir)
 	install -m 755 $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 4755 $(SESSION) $(DESTDIR)$(libdir)
-	install -m 755 $(CLI) $(HEALTH) $(DESTDIR)$(sbindir)
+	install -m 755 $(CLI) $(HEALTH) $(EXPORTER) $(DESTDIR)$(sbindir)
 	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example health.toml.example \
 		slurm.conf.example $(DESTDIR)$(docdir)
 	install -d $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)/grafana
@@ -256,7 +263,7 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
-	for unit in vf nccl metrics; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
+	for unit in vf nccl metrics exporter; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
 		packaging/systemd/gojail-$$unit.service >$(DESTDIR)$(unitdir)/gojail-$$unit.service; done
 	install -m 644 packaging/systemd/gojail-nccl.timer packaging/systemd/gojail-metrics.timer $(DESTDIR)$(unitdir)
 	sed 's|/usr/local/sbin|$(sbindir)|' packaging/systemd/slurmd-dynamic >$(DESTDIR)$(libdir)/slurmd-dynamic
@@ -268,7 +275,7 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 	install -d $(addprefix $(DESTDIR)$(mandir)/,man5 man8) $(DESTDIR)$(bashdir) $(DESTDIR)$(fishdir) $(DESTDIR)$(zshdir)
 	install -m 644 $(dir $(MAN))*.5 $(DESTDIR)$(mandir)/man5
 	install -m 644 $(dir $(MAN))*.8 $(DESTDIR)$(mandir)/man8
-	for program in $(CLI) $(HEALTH); do name=$${program##*/}; \
+	for program in $(CLI) $(HEALTH) $(EXPORTER); do name=$${program##*/}; \
 		$$program completion bash >$(DESTDIR)$(bashdir)/$$name && \
 		$$program completion fish >$(DESTDIR)$(fishdir)/$$name.fish && \
 		$$program completion zsh >$(DESTDIR)$(zshdir)/_$$name || exit; done
@@ -285,11 +292,11 @@ rpm: all ## likewise, RPM
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(JAILCLI)) slurmd-dynamic) \
 		$(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example \
-		health.toml.example slurm.conf.example plugstack.conf.example $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck) \
+		health.toml.example slurm.conf.example plugstack.conf.example $(PAGES)) $(addprefix $(DESTDIR)$(sbindir)/,gojail gojail-healthcheck gojail-exporter) \
 		$(DESTDIR)$(mandir)/man8/gojail.8 $(DESTDIR)$(mandir)/man8/gojail-*.8 $(addprefix $(DESTDIR)$(mandir)/man5/,gojail.toml.5 network.toml.5 health.toml.5) \
-		$(addprefix $(DESTDIR)$(bashdir)/,gojail gojail-healthcheck) $(addprefix $(DESTDIR)$(fishdir)/,gojail.fish gojail-healthcheck.fish) \
-		$(addprefix $(DESTDIR)$(zshdir)/,_gojail _gojail-healthcheck) \
-		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer gojail-metrics.service gojail-metrics.timer) \
+		$(addprefix $(DESTDIR)$(bashdir)/,gojail gojail-healthcheck gojail-exporter) $(addprefix $(DESTDIR)$(fishdir)/,gojail.fish gojail-healthcheck.fish gojail-exporter.fish) \
+		$(addprefix $(DESTDIR)$(zshdir)/,_gojail _gojail-healthcheck _gojail-exporter) \
+		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer gojail-metrics.service gojail-metrics.timer gojail-exporter.service) \
 		$(addprefix $(DESTDIR)$(docdir)/systemd/,slurmd.conf slurmd-dynamic.conf slurmctld.conf) $(DESTDIR)$(docdir)/grafana/gojail-*.json $(DESTDIR)$(docdir)/prometheus/gojail-*.rules.yml \
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/systemd $(DESTDIR)$(docdir)/grafana $(DESTDIR)$(docdir)/prometheus $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)

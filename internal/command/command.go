@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +30,8 @@ type Command struct {
 	Env        []string            // variables besides PATH and LC_ALL; this process's environment is not inherited
 	Credential *syscall.Credential // user to run as; nil: this process's user
 	Input      string
-	Lock       string // file that is locked as long as the command exists; empty: none
+	Stdout     io.Writer // receives the output, in place of the result of Run; an error of its ends the command
+	Lock       string    // file that is locked as long as the command exists; empty: none
 }
 
 // OutputMost is the limit of a command's output, in bytes.
@@ -62,6 +64,9 @@ func Run(ctx context.Context, c Command) (string, error) {
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	stdout, stderr := &output.Head{Most: OutputMost}, &output.Head{Most: errorsMost}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(c.Input), stdout, stderr
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
 	ended := make(chan error, 1)
 	go func() {
 		// The kernel sends Pdeathsig when the thread that started the command ends (prctl(2)).

@@ -4,9 +4,12 @@ package command
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,4 +82,21 @@ func TestLock(t *testing.T) {
 	out, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	assert.Equal(t, "held\n", out)
+}
+
+// TestStdout: output goes to a writer without a limit, and a writer that refuses more ends the command.
+func TestStdout(t *testing.T) {
+	var text strings.Builder
+	c := newScript(t, "echo out; echo broken >&2; exit 3")
+	c.Stdout = &text
+	out, err := Run(t.Context(), c)
+	assert.ErrorContains(t, err, "exit status 3: broken")
+	assert.Equal(t, ":out\n", out+":"+text.String())
+
+	pr, pw := io.Pipe()
+	c = newScript(t, "yes")
+	c.Stdout = pw
+	pr.CloseWithError(errors.New("enough"))
+	_, err = Run(t.Context(), c)
+	assert.Error(t, err)
 }

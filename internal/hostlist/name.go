@@ -2,15 +2,17 @@
 
 package hostlist
 
-import "fmt"
+import (
+	"fmt"
+	"sort"
+)
 
 // Name returns the name at an index, from 0: the inverse of Index. It panics if the index is out of
 // range.
 func (l List) Name(place int) string {
-	for i := range l.names {
-		if p := &l.names[i]; place < p.first+p.len {
-			return p.name(place - p.first)
-		}
+	if place >= 0 && place < l.len {
+		i := sort.Search(len(l.names), func(i int) bool { return l.names[i].first > place }) - 1
+		return l.names[i].name(place - l.names[i].first)
 	}
 	panic(fmt.Sprintf("place %d in a list of %d nodes", place, l.len))
 }
@@ -36,11 +38,6 @@ func (p *hostPattern) name(place int) string {
 
 // name returns the text before the bracket and the number at an index.
 func (b *hostBracket) name(place int) string {
-	r := b.ranges[0]
-	for _, next := range b.ranges {
-		if next.first <= place {
-			r = next
-		}
-	}
+	r := b.ranges[sort.Search(len(b.ranges), func(i int) bool { return b.ranges[i].first > place })-1]
 	return fmt.Sprintf("%s%0*d", b.before, r.width, r.low+uint64(place-r.first))
 }

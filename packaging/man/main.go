@@ -68,7 +68,7 @@ func writePages(out, programs string) error {
 
 func makePages(programs string, f footer) ([]*page, error) {
 	var pages []*page
-	for _, name := range []string{"gojail", "gojail-healthcheck"} {
+	for _, name := range []string{"gojail", "gojail-healthcheck", "gojail-exporter"} {
 		c, err := readHelp(filepath.Join(programs, name), "", name)
 		if err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ import (
 var programs = map[string]string{
 	"gojail":             "./gojail/cmd/gojail",
 	"gojail-healthcheck": "./healthcheck/cmd/gojail-healthcheck",
+	"gojail-exporter":    "./exporter/cmd/gojail-exporter",
 }
 
 // command is the help of a command.
@@ -33,7 +34,7 @@ type command struct {
 var (
 	subcommand = regexp.MustCompile(`(?m)^  ([a-z][a-z-]*) {2,}\S`)
 	flag       = regexp.MustCompile(`(?m)^ +(?:(-\w), )?(--[a-z-]+)`)
-	call       = regexp.MustCompile(`(?:^|[\s/])(gojail|gojail-healthcheck)((?:\s.*)?)$`)
+	call       = regexp.MustCompile(`(?:^|[\s/])(gojail|gojail-healthcheck|gojail-exporter)((?:\s.*)?)$`)
 	word       = regexp.MustCompile(`^[a-z][a-z-]*$`)
 	separator  = regexp.MustCompile(`[;|#)]|&&| -- |\s--$`)
 	target     = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(?:[^=]|$)`)

@@ -63,9 +63,15 @@ var mayImport = map[string][]string{
 	"healthcheck/cmd":           {"healthcheck", "gojail/config", "gojail/contract", "gojail/node", "netsetup/config", "internal"},
 	"healthcheck":               {"internal"},
 
+	"exporter/slurm":  {"internal"},
+	"exporter/poll":   {"exporter/slurm", "internal"},
+	"exporter/series": {"exporter/poll", "exporter/slurm", "internal"},
+	"exporter/cmd":    {"exporter", "internal"},
+	"exporter":        {},
+
 	"spank/bridge": {"gojail", "netsetup/job", "netsetup/config", "internal"},
 	"gojail":       {},
-	"tests":        {"gojail", "netsetup", "healthcheck", "spank", "internal"},
+	"tests":        {"exporter", "gojail", "netsetup", "healthcheck", "spank", "internal"},
 }
 
 // forTests are parts that only tests may import, whatever their part of the tree.

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// typesMost is the limit of the GPU types of a node.
+const typesMost = 32
+
+// readGPUs returns the GPUs of a node from its GRES and from those of them that are allocated:
+// "gpu:h100:4(S:0-1),nic:2" and "gpu:h100:1(IDX:0),nic:0".
+func readGPUs(gres, used string) ([]GPUs, error) {
+	var list []GPUs
+	find := func(kind string) *GPUs {
+		for i := range list {
+			if list[i].Type == kind {
+				return &list[i]
+			}
+		}
+		if len(list) == typesMost {
+			return nil
+		}
+		list = append(list, GPUs{Type: kind})
+		return &list[len(list)-1]
+	}
+	for i, text := range []string{gres, used} {
+		for _, part := range splitGRES(text) {
+			kind, count, err := readGPU(part)
+			if err != nil {
+				return nil, err
+			}
+			g := find(kind)
+			switch {
+			case count < 0 || g == nil:
+			case i == 0:
+				g.Total += count
+			default:
+				g.Allocated += count
+			}
+		}
+	}
+	return list, nil
+}
+
+// splitGRES splits a list at the commas outside of parentheses, and returns the GPUs in it: "gpu:h100:1".
+func splitGRES(text string) (list []string) {
+	deep, begin := 0, 0
+	add := func(end int) {
+		part, _, _ := strings.Cut(text[begin:end], "(")
+		if part == "gpu" || strings.HasPrefix(part, "gpu:") {
+			list = append(list, part)
+		}
+		begin = end + 1
+	}
+	for i := range len(text) {
+		switch text[i] {
+		case '(':
+			deep++
+		case ')':
+			deep--
+		case ',':
+			if deep <= 0 {
+				add(i)
+			}
+		}
+	}
+	add(len(text))
+	return list
+}
+
+// readGPU returns the type and the count of "gpu", "gpu:4", "gpu:h100" or "gpu:h100:4".
+func readGPU(part string) (kind string, count int, err error) {
+	kind = strings.TrimPrefix(strings.TrimPrefix(part, "gpu"), ":")
+	number := kind
+	if i := strings.LastIndexByte(kind, ':'); i >= 0 {
+		kind, number = kind[:i], kind[i+1:]
+	} else if kind == "" || kind[0] < '0' || kind[0] > '9' {
+		return toLabel(kind), 1, nil
+	} else {
+		kind = ""
+	}
+	count, err = strconv.Atoi(number)
+	if err != nil || count < 0 || count > 1<<20 {
+		return "", 0, fmt.Errorf("%.100q has no count of GPUs", part)
+	}
+	return toLabel(strings.TrimSuffix(kind, ":no_consume")), count, nil
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gojail/gojail/internal/hostlist"
+)
+
+// Jobs are the numbers of jobs. The tasks of a job array count one by one, also those that are one record still.
+type Jobs struct {
+	States     map[string]int      // by state
+	Partitions map[InPartition]int // by partition and state; a job that waits in several partitions counts in each
+	Pending    map[InPartition]int // by partition and reason
+	Nodes      map[string]int      // running jobs by node
+}
+
+// InPartition is a state or a reason of jobs in a partition.
+type InPartition struct{ Partition, Word string }
+
+// jobFormat is squeue's, and the order of the columns of readJobs. The reason is last: it may contain text.
+const jobFormat = "%T|%P|%N|%K|%r"
+
+// JobStates are the states of jobs (squeue(1), JOB STATE CODES).
+var JobStates = []string{
+	"boot_fail", "cancelled", "completed", "completing", "configuring", "deadline", "failed", "node_fail", "out_of_memory",
+	"pending", "preempted", "requeue_fed", "requeue_hold", "requeued", "resizing", "resv_del_hold", "revoked", "running",
+	"signaling", "special_exit", "stage_out", "stopped", "suspended", "timeout",
+}
+
+// Other is the name of what is beyond the limits of a list.
+const Other = "other"
+
+const (
+	partitionsMost = 256 // partitions that are told apart
+	reasonsMost    = 50  // reasons that are told apart, the most frequent ones
+	countsMost     = 1 << 16
+)
+
+// readJobs reads the output of squeue with jobFormat.
+func readJobs(r io.Reader) (*Jobs, error) {
+	j := &Jobs{States: map[string]int{}, Partitions: map[InPartition]int{}, Pending: map[InPartition]int{}, Nodes: map[string]int{}}
+	partitions := map[string]bool{}
+	lines := newScanner(r)
+	for lines.Scan() {
+		columns := strings.SplitN(lines.Text(), "|", 5)
+		if len(columns) != 5 || columns[0] == "" {
+			return nil, fmt.Errorf("%.100q is not the line of a job", lines.Text())
+		}
+		tasks, err := countTasks(columns[3])
+		if err != nil {
+			return nil, err
+		}
+		state := strings.ToLower(columns[0])
+		if !slices.Contains(JobStates, state) {
+			state = Other
+		}
+		j.States[state] += tasks
+		for name := range strings.SplitSeq(columns[1], ",") {
+			if name = toLabel(name); !partitions[name] {
+				if len(partitions) >= partitionsMost {
+					name = Other
+				}
+				partitions[name] = true
+			}
+			j.Partitions[InPartition{name, state}] += tasks
+			if state == "pending" {
+				addReason(j.Pending, InPartition{name, toReason(columns[4])}, tasks)
+			}
+		}
+		if state == "running" {
+			if err := j.addNodes(columns[2]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	j.limitReasons()
+	return j, lines.Err()
+}
+
+// toReason returns the word of a reason: "ReqNodeNotAvail" of "ReqNodeNotAvail, UnavailableNodes:n[1-3]".
+func toReason(text string) string {
+	text, _, _ = strings.Cut(text, ",")
+	text, _, _ = strings.Cut(text, ":")
+	if text = strings.Trim(toWord(strings.Trim(text, "()")), "_"); text == "" {
+		return "None"
+	}
+	return text
+}
+
+func addReason(counts map[InPartition]int, key InPartition, tasks int) {
+	if _, known := counts[key]; !known && len(counts) >= countsMost {
+		key.Word = Other
+	}
+	counts[key] += tasks
+}
+
+// limitReasons keeps the most frequent reasons and makes one of the others.
+func (j *Jobs) limitReasons() {
+	total := map[string]int{}
+	for key, count := range j.Pending {
+		total[key.Word] += count
+	}
+	if len(total) <= reasonsMost {
+		return
+	}
+	words := slices.SortedFunc(maps.Keys(total), func(a, b string) int {
+		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(a, b))
+	})
+	few := map[InPartition]int{}
+	for key, count := range j.Pending {
+		if slices.Contains(words[reasonsMost:], key.Word) {
+			key.Word = Other
+		}
+		few[key] += count
+	}
+	j.Pending = few
+}
+
+// countTasks returns the number of tasks of a record: of "1-4,7%2" it is 5, of a job that is no array 1.
+func countTasks(text string) (int, error) {
+	text, _, _ = strings.Cut(text, "%")
+	if text == "" || text == "N/A" {
+		return 1, nil
+	}
+	count := 0
+	for part := range strings.SplitSeq(text, ",") {
+		part, stepText, stepped := strings.Cut(part, ":")
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		first, err1 := strconv.ParseUint(low, 10, 31)
+		last, err2 := strconv.ParseUint(high, 10, 31)
+		step, err3 := uint64(1), error(nil)
+		if stepped {
+			step, err3 = strconv.ParseUint(stepText, 10, 31)
+		}
+		if cmp.Or(err1, err2, err3) != nil || last < first || step == 0 {
+			return 0, fmt.Errorf("%.100q is not a list of tasks", text)
+		}
+		count += int((last-first)/step) + 1
+	}
+	return count, nil
+}
+
+// addNodes counts a job on each of its nodes.
+func (j *Jobs) addNodes(text string) error {
+	if text == "" {
+		return nil
+	}
+	if !strings.ContainsAny(text, "[,") {
+		j.addNode(toLabel(text))
+		return nil
+	}
+	list, err := hostlist.Parse(text)
+	if err != nil {
+		return err
+	}
+	for i := range list.Len() {
+		j.addNode(list.Name(i))
+	}
+	return nil
+}
+
+func (j *Jobs) addNode(name string) {
+	if _, known := j.Nodes[name]; known || len(j.Nodes) < nodesMost {
+		j.Nodes[name]++
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Node is a node as slurmctld sees it.
+type Node struct {
+	Name          string
+	State         string   // base state: idle, mixed, allocated, down, error, future or unknown
+	Flags         []string // drain, maintenance, not_responding, …
+	Reason        string   // why it is drained or down, of whoever did that
+	ReasonUser    string
+	ReasonTime    time.Time // zero: unknown
+	Partitions    []string
+	GPUs          []GPUs
+	CPUs          int
+	CPUsAllocated int
+	Version       string // of its slurmd
+}
+
+// GPUs are the GPUs of one type of a node.
+type GPUs struct {
+	Type             string // empty where gres.conf names none
+	Total, Allocated int
+}
+
+// nodesMost is the limit of the nodes that are read.
+const nodesMost = 1 << 17
+
+// baseStates are the states of which a node has exactly one (NODE_STATE_BASE of slurm.h, and MIXED).
+var baseStates = []string{"unknown", "down", "idle", "allocated", "error", "mixed", "future"}
+
+// setStates sets the base state and the flags from Slurm's words.
+func (n *Node) setStates(words []string) {
+	n.State = "unknown"
+	for _, word := range words {
+		// sinfo's marks: of a node that does not respond, is powered down, …
+		word = strings.ToLower(strings.TrimRight(word, "*~#!%$@^-"))
+		switch {
+		case word == "":
+		case slices.Contains(baseStates, word):
+			n.State = word
+		default:
+			n.Flags = append(n.Flags, toWord(word))
+		}
+	}
+	slices.Sort(n.Flags)
+	n.Flags = slices.Compact(n.Flags)
+}
+
+// wordMost is the limit of a state, a flag or the reason of a job, in bytes.
+const wordMost = 40
+
+// toWord returns a text with letters, digits and underscores only, which is all that Slurm's own words have.
+func toWord(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_':
+			return r
+		}
+		return '_'
+	}, strings.TrimSpace(text))
+	return text[:min(len(text), wordMost)]
+}
+
+// textMost is the limit of a name or a reason, in bytes.
+const textMost = 200
+
+// toLabel returns a text that can be the value of a label: one line of valid UTF-8, of limited length.
+func toLabel(text string) string {
+	if len(text) > textMost {
+		text = text[:textMost]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// releases are those whose output is in testdata, as their commands printed it on a private cluster.
+var releases = []string{"22.05", "24.11", "26.05"}
+
+func open(t testing.TB, name string) io.Reader {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return strings.NewReader(string(text))
+}
+
+// wantNodes are the nodes in testdata but for what differs: the version and the time of the reason.
+var wantNodes = []Node{
+	{Name: "n1", State: "mixed", Flags: []string{"maintenance", "reserved"}, Partitions: []string{"main", "hid", "off"},
+		GPUs: []GPUs{{"h100", 2, 1}, {"a100", 1, 0}}, CPUs: 16, CPUsAllocated: 4},
+	{Name: "n2", State: "mixed", Flags: []string{"drain"}, Partitions: []string{"main", "gpu"},
+		Reason: `disk is full; State=IDLE "x" |y Partitions=z [root@2026]`, ReasonUser: "root",
+		GPUs: []GPUs{{"h100", 2, 0}, {"a100", 1, 0}}, CPUs: 16, CPUsAllocated: 1},
+}
+
+// TestNodes: text and JSON of each release say the same of the same nodes.
+func TestNodes(t *testing.T) {
+	for _, release := range releases {
+		nodes, err := readNodesText(open(t, release+"/nodes.txt"))
+		require.NoError(t, err)
+		if release != "22.05" {
+			same, err := readNodesJSON(open(t, release+"/nodes.json"))
+			require.NoError(t, err)
+			assert.Equal(t, nodes, same, release)
+		}
+		require.Len(t, nodes, 2)
+		assert.Equal(t, 2026, nodes[1].ReasonTime.Year())
+		for i := range nodes {
+			assert.True(t, strings.HasPrefix(nodes[i].Version, release+"."), nodes[i].Version)
+			nodes[i].Version, nodes[i].ReasonTime = "", time.Time{}
+		}
+		assert.Equal(t, wantNodes, nodes, release)
+	}
+}
+
+func TestNodeStates(t *testing.T) {
+	for text, want := range map[string]string{
+		"IDLE":                       "idle",
+		"IDLE*":                      "idle",
+		"IDLE+DRAIN":                 "idle drain",
+		"DOWN*+DRAIN+NOT_RESPONDING": "down drain not_responding",
+		"IDLE+CLOUD+POWERED_DOWN~":   "idle cloud powered_down",
+		"ALLOCATED+DYNAMIC_NORM":     "allocated dynamic_norm",
+		"UNKNOWN+INVALID_REG":        "unknown invalid_reg",
+		"DRAIN+DRAIN":                "unknown drain",
+		"MIXED+Ünew 7":               "mixed _new_7",
+	} {
+		var n Node
+		n.setStates(strings.Split(text, "+"))
+		assert.Equal(t, want, strings.TrimSpace(n.State+" "+strings.Join(n.Flags, " ")), text)
+	}
+}
+
+func TestNodeLines(t *testing.T) {
+	node := "NodeName=n1 CPUAlloc=0 CPUTot=4 State=IDLE Partitions=a "
+	n, err := readNodeLine(node + "Comment=x State=DOWN Partitions=b")
+	require.NoError(t, err)
+	assert.Equal(t, "idle [a] ", n.State+" "+fmt.Sprint(n.Partitions)+" "+n.Reason)
+	n, err = readNodeLine(node + "Reason=gojail: disk [slurm@2026-11-25T13:26:57] Comment=more [root@x]")
+	require.NoError(t, err)
+	assert.Equal(t, "gojail: disk slurm 2026-11-25 13:26:57 +0000 UTC", n.Reason+" "+n.ReasonUser+" "+n.ReasonTime.String())
+	n, err = readNodeLine(node + "Reason=" + strings.Repeat("é", 300) + "\xff\x01")
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(n.Reason), textMost)
+
+	list, err := readNodesText(strings.NewReader(node + "Reason=two\n   lines [root@2026-11-25T13:26:57]\n" + node))
+	require.NoError(t, err)
+	assert.Len(t, list, 2)
+	list, err = readNodesText(strings.NewReader("No nodes in the system\n"))
+	assert.NoError(t, err)
+	assert.Empty(t, list)
+	for _, text := range []string{"slurm_load_node error", "NodeName= State=IDLE CPUTot=1 CPUAlloc=0", "NodeName=n State=IDLE CPUTot=x CPUAlloc=0",
+		"NodeName=n CPUTot=1 CPUAlloc=0", "NodeName=n State=IDLE CPUTot=1 CPUAlloc=0 Gres=gpu:many:x"} {
+		_, err := readNodesText(strings.NewReader(text))
+		assert.Error(t, err, text)
+	}
+}
+
+func TestGPUs(t *testing.T) {
+	for texts, want := range map[[2]string][]GPUs{
+		{"", ""}:                           nil,
+		{"nic:2,shard:8", ""}:              nil,
+		{"gpu", "gpu:1(IDX:0)"}:            {{"", 1, 1}},
+		{"gpu:8(S:0-1)", "gpu:0(IDX:N/A)"}: {{"", 8, 0}},
+		{"gpu:h100:4(S:0,1),nic:2", "gpu:h100:3(IDX:0,2-3),nic:0"}: {{"h100", 4, 3}},
+		{"gpu:a:2,gpu:a:1", "gpu:b:1"}:                             {{"a", 3, 0}, {"b", 0, 1}},
+		{"gpu:h100", ""}:                                           {{"h100", 1, 0}},
+		{"gpu:1g.10gb:7", "gpu:1g.10gb:2(IDX:0-1)"}:                {{"1g.10gb", 7, 2}},
+	} {
+		got, err := readGPUs(texts[0], texts[1])
+		assert.NoError(t, err)
+		assert.Equal(t, want, got, texts)
+	}
+	_, err := readGPUs("gpu:h100:-1", "")
+	assert.Error(t, err)
+}
+
+func TestJobs(t *testing.T) {
+	for _, release := range releases {
+		j, err := readJobs(open(t, release+"/squeue.txt"))
+		require.NoError(t, err, release)
+		assert.Equal(t, map[string]int{"pending": 406, "running": 2, "completed": 1, "failed": 1}, withoutLast(j.States), release)
+		assert.Equal(t, map[string]int{"n1": 2, "n2": 1}, j.Nodes, release)
+		assert.Equal(t, 1, j.Partitions[InPartition{"gpu", "pending"}], "it waits in two partitions")
+		assert.Equal(t, 1, j.Pending[InPartition{"off", "PartitionDown"}])
+		assert.Equal(t, 1, j.Pending[InPartition{"main", "Dependency"}])
+		assert.GreaterOrEqual(t, j.Pending[InPartition{"main", "ReqNodeNotAvail"}], 401)
+	}
+}
+
+// withoutLast makes up for the job that the recording of one release has and those of others have not.
+func withoutLast(states map[string]int) map[string]int {
+	if states["pending"] == 405 {
+		states["pending"]++
+	}
+	return states
+}
+
+func TestTasks(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 1, "N/A": 1, "7": 1, "1-4": 4, "1-4,7%2": 5, "0-9:2": 5, "0-9:3%1": 4, "0-2147483647": 1 << 31,
+	} {
+		got, err := countTasks(text)
+		assert.NoError(t, err)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"4-1", "a", "1-", "1-3:0", "1,...", "-1", "1-99999999999"} {
+		_, err := countTasks(text)
+		assert.Error(t, err, text)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "None", "Resources": "Resources", "ReqNodeNotAvail, UnavailableNodes:n[1-3]": "ReqNodeNotAvail", "(Priority)": "Priority",
+		"launch failed requeued held": "launch_failed_requeued_held", "Nodes required for job are DOWN, DRAINED": "Nodes_required_for_job_are_DOWN",
+		"Ünï\n\"x|y": "n___x_y",
+	} {
+		assert.Equal(t, want, toReason(text), text)
+	}
+	var text strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&text, "PENDING|main||1-%d|Reason%d\nPENDING|p%d||N/A|None\n", i+1, i, i)
+	}
+	j, err := readJobs(strings.NewReader(text.String()))
+	require.NoError(t, err)
+	words, partitions := map[string]bool{}, map[string]bool{}
+	for key := range j.Pending {
+		words[key.Word], partitions[key.Partition] = true, true
+	}
+	assert.Len(t, words, reasonsMost+1)
+	assert.LessOrEqual(t, len(partitions), partitionsMost+1)
+	assert.Equal(t, 500, j.Pending[InPartition{"main", "Reason499"}], "the most frequent ones stay")
+	assert.Zero(t, j.Pending[InPartition{"main", "Reason1"}])
+	assert.Equal(t, 500*501/2+500, j.States["pending"])
+	for _, bad := range []string{"PENDING", "|main||N/A|None", "RUNNING|main|n[1-|N/A|None", "PENDING|main||x|None", "slurm_load_jobs error: away"} {
+		_, err := readJobs(strings.NewReader(bad))
+		assert.Error(t, err, bad)
+	}
+}
+
+// TestDiag: text has what JSON has, but for sums and what only JSON has.
+func TestDiag(t *testing.T) {
+	for _, release := range releases {
+		d, err := readDiagText(open(t, release+"/sdiag.txt"))
+		require.NoError(t, err)
+		assert.Equal(t, 2.0, d.Values["bf_cycle_counter"], release)
+		assert.Equal(t, 2.0, d.Values["jobs_completed"])
+		assert.Greater(t, d.Values["req_time_start"], 1.7e9)
+		assert.Greater(t, d.Values["bf_when_last_cycle"], 1.7e9)
+		assert.Len(t, d.Types, 12, release)
+		assert.Len(t, d.Users, 3)
+		if release == "22.05" {
+			assert.Equal(t, RPC{"REQUEST_SUBMIT_BATCH_JOB", 7, 12700}, d.Types[0])
+			continue
+		}
+		j, err := readDiagJSON(open(t, release+"/sdiag.json"))
+		require.NoError(t, err)
+		for key, value := range d.Values {
+			if key != "bf_table_size_mean" { // rounded up in JSON alone
+				assert.Equal(t, value, j.Values[key], "%s %s", release, key)
+			}
+		}
+		assert.Equal(t, 6.0, d.Values["schedule_exit/end_job_queue"]+d.Values["bf_exit/bf_max_time"]-map[string]float64{"26.05": 1}[release])
+		assert.Subset(t, j.Types, d.Types[:2])
+	}
+	for _, bad := range []string{"", "slurm_get_statistics: away", "Server thread count: x"} {
+		_, err := readDiagText(strings.NewReader(bad))
+		assert.Error(t, err, bad)
+	}
+	for _, bad := range []string{"", "{", "[]", `{"statistics":[]}`, `{"statistics":{}}`, `{"statistics":{"server_thread_count":1,"bf_exit":[]}}`} {
+		_, err := readDiagJSON(strings.NewReader(bad))
+		assert.Error(t, err, bad)
+	}
+	d, err := readDiagText(strings.NewReader("Server thread count: 1\nBackfilling stats\n\tLast cycle when: N/A\n"))
+	require.NoError(t, err)
+	assert.NotContains(t, d.Values, "bf_when_last_cycle")
+}
+
+func TestLimit(t *testing.T) {
+	list := []RPC{{"a", 1, 10}, {"b", 5, 50}, {Other, 4, 40}, {"c", 2, 20}}
+	assert.Equal(t, list, Limit(list, 4))
+	assert.Equal(t, []RPC{{"b", 5, 50}, {Other, 7, 70}}, Limit(list, 2), "a user may have that name")
+}
+
+func TestPing(t *testing.T) {
+	for _, release := range releases {
+		list, err := readPing(open(t, release+"/ping.txt"))
+		require.NoError(t, err)
+		assert.Equal(t, []Controller{{"head", true}}, list)
+		list, err = readPing(open(t, release+"/down-ping.txt"))
+		require.NoError(t, err)
+		assert.Equal(t, []Controller{{"head", false}}, list)
+	}
+	_, err := readPing(strings.NewReader("slurm_ping: error\n"))
+	assert.Error(t, err)
+}
+
+func TestActive(t *testing.T) {
+	up := func(states ...bool) (list []Controller) {
+		for i, is := range states {
+			list = append(list, Controller{string(rune('a'+i)) + ".example.org", is})
+		}
+		return list
+	}
+	for _, test := range []struct {
+		list []Controller
+		want string // the hosts that are active, of a, b and x, which has no controller
+	}{
+		{nil, "abx"},
+		{up(true), "abx"},
+		{up(true, true), "ax"},
+		{up(false, true), "bx"},
+		{up(false, false), "abx"},
+	} {
+		got := ""
+		for _, host := range []string{"a", "b", "x"} {
+			if IsActive(test.list, host) {
+				got += host
+			}
+		}
+		assert.Equal(t, test.want, got, test.list)
+	}
+	assert.False(t, IsActive(up(true, true), "b.other.example.org"))
+}
