@@ -64,7 +64,7 @@ PROLOG_SRCS    = $(wildcard spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
+.PHONY: all help man deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -238,6 +238,9 @@ bench-health: deps ## what a run of the health check costs, against NHC (NHC=DIR
 bench-images: deps ## what building a jail from an image costs, against umoci, podman and tar, where installed
 	@$(MAKE) --no-print-directory all
 	@$(GO) run ./tests/bench/images $(BENCH_ARGS)
+
+bench-exporter: ## what gojail-exporter costs on 5,000 nodes and 100,000 jobs
+	@$(GO) run ./tests/bench/exporter $(BENCH_ARGS)
 
 bench-net: deps ## what a job's network costs, against CNI plugins' steps and bare messages
 	@$(GO) test -run '^$$' -bench 'Attach|Release' -benchtime 20x -count 5 ./netsetup/attach
