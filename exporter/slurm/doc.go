@@ -4,5 +4,5 @@
 // RPCs. What the commands print is read as it comes, and never stored as a whole: of 100,000 jobs the counts are kept.
 //
 // Nodes and statistics are read as JSON (data_parser/v0.0.42, of Slurm 24.11 to 26.05) or as text; jobs as text always,
-// of which the format is ours, and which is a hundredth of the JSON.
+// of which the format is ours, and which is an eightieth of the JSON.
 package slurm
