@@ -183,12 +183,14 @@ func (c *countingReader) Read(p []byte) (int, error) {
 func (b *builder) publishTree(ctx context.Context) (*store.Record, error) {
 	r := &b.record
 	r.Built = time.Now().UTC().Round(time.Second)
-	r.Version = store.NewID(r.Built, cmp.Or(r.Digest, randomDigest()))
 	if r.Entries == 0 {
 		return nil, fmt.Errorf("%s has no files", b.Source)
 	}
-	b.report("creating mount targets")
 	var err error
+	if r.Version, err = b.jail.NewID(r.Built, cmp.Or(r.Digest, randomDigest())); err != nil {
+		return nil, err
+	}
+	b.report("creating mount targets")
 	if b.Targets != nil {
 		if r.Targets, err = b.Targets(b.tree.Dir); err != nil {
 			return nil, err

@@ -188,6 +188,33 @@ func TestVersionByItsBeginning(t *testing.T) {
 	assert.Equal(t, "2028.squashfs", moved.To)
 }
 
+// TestNamesSortInTheOrderOfBuilds also within a second, and with clocks that differ.
+func TestNamesSortInTheOrderOfBuilds(t *testing.T) {
+	j := newJail(t)
+	at := func(text string) time.Time {
+		parsed, err := time.Parse(time.TimeOnly, text)
+		require.NoError(t, err)
+		return parsed.AddDate(2026, 0, 0)
+	}
+	for _, build := range []struct{ now, digest, want string }{
+		{"10:00:00", "sha256:ffffffffff", "20260101-100000-ffffffff"},
+		{"10:00:00", "sha256:ffffffffff", "20260101-100001-ffffffff"},
+		{"10:00:01", "sha256:0000000000", "20260101-100002-00000000"},
+		{"09:56:00", "sha256:00", "20260101-100003-00"},
+		{"09:00:00", "sha256:00", "20260101-090000-00"}, // a clock that is an hour behind is not followed
+		{"09:00:00", "sha256:00", "20260101-090001-00"},
+		{"11:00:00", "random:00", "20260101-110000-00"},
+	} {
+		id, err := j.NewID(at(build.now), build.digest)
+		require.NoError(t, err)
+		assert.Equal(t, build.want, id, build)
+		j.mustPublish(t, id)
+	}
+	j.mustPublish(t, "odd", "2026")
+	_, err := j.NewID(time.Now(), "sha256:00")
+	require.NoError(t, err)
+}
+
 func TestRemove(t *testing.T) {
 	j := newJail(t)
 	ctx := context.Background()

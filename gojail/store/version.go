@@ -146,10 +146,26 @@ func (j *Jail) Version(id string) (*Version, error) {
 	return nil, fmt.Errorf("jail %s has no version %q; it has: %s", j.Name, id, strings.Join(names, ", "))
 }
 
-// NewID returns the name of a version that is built at a time from the source with a digest. Names sort by time.
-func NewID(now time.Time, digest string) string {
+// idTime is the layout of the time with which the name of a version begins, in UTC.
+const idTime = "20060102-150405"
+
+// NewID returns the name of a new version that is built from the source with a digest. Names sort in the order of the
+// builds: one in the same second as the newest version, or before it by a clock that is behind, gets the next second. The
+// caller has the work item of a build, so that nobody else publishes a version.
+func (j *Jail) NewID(now time.Time, digest string) (string, error) {
+	versions, err := j.Versions()
+	if err != nil {
+		return "", err
+	}
+	now = now.UTC().Truncate(time.Second)
+	for _, v := range versions {
+		built, err := time.Parse(idTime, v.Version[:min(len(idTime), len(v.Version))])
+		if err == nil && !now.After(built) && built.Sub(now) <= clockMargin {
+			now = built.Add(time.Second)
+		}
+	}
 	_, hex, _ := strings.Cut(digest, ":")
-	return now.UTC().Format("20060102-150405") + "-" + hex[:min(8, len(hex))]
+	return now.Format(idTime) + "-" + hex[:min(8, len(hex))], nil
 }
 
 // ID returns the version's name for a name in versions/.
