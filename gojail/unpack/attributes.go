@@ -101,3 +101,20 @@ func keepsXattr(result *Result, policy Policy, name string) bool {
 	result.leaveOut(leftAttributes, 1)
 	return false
 }
+
+// removeUserXattrs removes the extended attributes that a lower layer gave a directory.
+func removeUserXattrs(full string) error {
+	names, err := readXattrNames(full)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, "user.") {
+			continue
+		}
+		if err := unix.Lremovexattr(full, name); err != nil {
+			return fmt.Errorf("cannot remove the extended attribute %s: %w", quoteName(name), err)
+		}
+	}
+	return nil
+}

@@ -83,7 +83,11 @@ func (u *unpacker) createDirectory(full string, h *tar.Header) error {
 	return u.setDirectory(full, h)
 }
 
+// setDirectory gives a directory what its entry says, in place of what a lower layer said.
 func (u *unpacker) setDirectory(full string, h *tar.Header) error {
+	if err := removeUserXattrs(full); err != nil {
+		return err
+	}
 	if err := u.setAttributes(full, h, true); err != nil {
 		return err
 	}
