@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 		if err == nil {
 			var jail *store.Jail
 			if jail, err = s.MakeJail("debian"); err == nil {
-				_, err = Build(context.Background(), jail, request(source))
+				err = buildOrEdit(jail, source)
 			}
 		}
 		if err != nil {
@@ -358,59 +357,6 @@ func TestBuildIsInterrupted(t *testing.T) {
 	require.Error(t, err)
 	require.Error(t, ctx.Err())
 	mustBeClean(t, dir)
-}
-
-// TestBuildIsKilledAtAnyMoment: after each kill there is no version, or a whole one, and the next build removes what was left.
-func TestBuildIsKilledAtAnyMoment(t *testing.T) {
-	jail, dir := newJail(t)
-	var entries []string
-	for i := range 300 {
-		entries = append(entries, fmt.Sprintf("d%d/f=%s", i, strings.Repeat("x", 2000)))
-	}
-	source := "oci:" + sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, entries, entries[:100])})
-	killed, built := 0, 0
-	for round := 0; round < 60; round++ {
-		cmd := exec.Command("/proc/self/exe", "-test.run=^$")
-		cmd.Env = append(os.Environ(), buildVariable+"="+filepath.Dir(dir)+" "+source)
-		var out bytes.Buffer
-		cmd.Stdout = &out
-		require.NoError(t, cmd.Start())
-		time.Sleep(time.Duration(round*5) * time.Millisecond)
-		cmd.Process.Kill()
-		if cmd.Wait() != nil {
-			killed++
-		}
-		require.NotContains(t, out.String(), "\n", "what the build could not do")
-		versions, err := jail.Versions()
-		require.NoError(t, err)
-		built = len(versions)
-		for _, v := range versions {
-			require.NoError(t, v.Err)
-			require.Empty(t, verify(t, jail, v))
-			require.NoError(t, jail.Remove(context.Background(), v.Version, func(*store.Version) error { return nil }))
-		}
-	}
-	t.Logf("%d of 60 were killed, %d at the end", killed, built)
-	require.NotZero(t, killed)
-	_, err := Build(context.Background(), jail, request(source))
-	require.NoError(t, err)
-	mustBeClean(t, dir)
-	waitForNoChildren(t, dir)
-}
-
-// waitForNoChildren waits until no process has its root in the store: children of a killed build die with it.
-func waitForNoChildren(t *testing.T, dir string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		links, err := filepath.Glob("/proc/[0-9]*/root")
-		require.NoError(t, err)
-		for _, link := range links {
-			if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, dir) {
-				return false
-			}
-		}
-		return true
-	}, 10*time.Second, 20*time.Millisecond)
 }
 
 func TestVersionsWithoutARecordCannotBeVerified(t *testing.T) {
