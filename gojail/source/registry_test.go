@@ -3,11 +3,7 @@
 package source
 
 import (
-	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,51 +12,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/source/sourcetest"
 )
-
-// newRegistry starts a registry on loopback with an image hpc/debian:13, and returns its address and, with TLS, the file with its
-// certificate. Where password is not empty, it is asked for.
-func newRegistry(t *testing.T, tls bool, password string, image v1.Image) (address, authority string) {
-	t.Helper()
-	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	open := true
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, given, _ := r.BasicAuth(); password != "" && given != password && !open {
-			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
-			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`, http.StatusUnauthorized)
-			return
-		}
-		inner.ServeHTTP(w, r)
-	})
-	server := httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	if tls {
-		server.StartTLS()
-	} else {
-		server.Start()
-	}
-	t.Cleanup(server.Close)
-	_, address, _ = strings.Cut(server.URL, "://")
-	reference, err := name.ParseReference(address + "/hpc/debian:13")
-	require.NoError(t, err)
-	require.NoError(t, remote.Write(reference, image, remote.WithTransport(server.Client().Transport)))
-	open = false
-	if tls {
-		authority = filepath.Join(t.TempDir(), "ca.pem")
-		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		require.NoError(t, os.WriteFile(authority, text, 0o644))
-	}
-	return address, authority
-}
 
 func TestRegistry(t *testing.T) {
 	image := sourcetest.Image(t, []string{"a=1"}, []string{"b=2"})
@@ -71,12 +29,12 @@ func TestRegistry(t *testing.T) {
 			t.Run(fmt.Sprintf("TLS %v, password %q", tls, password), func(t *testing.T) {
 				t.Setenv("DOCKER_CONFIG", t.TempDir()) // nobody's credentials
 				t.Setenv("REGISTRY_AUTH_FILE", "")
-				address, authority := newRegistry(t, tls, password, image)
+				address, authority := sourcetest.Registry{TLS: tls, Password: password}.Start(t, image)
 				options := Options{Authority: authority}
 				if password != "" {
 					_, _, err := readNames(t, "docker://"+address+"/hpc/debian:13", options)
 					require.ErrorContains(t, err, "UNAUTHORIZED")
-					writeCredentials(t, address, "user:"+password)
+					writeCredentials(t, address, password)
 				}
 				got, layers, err := readNames(t, "docker://"+address+"/hpc/debian:13", options)
 				require.NoError(t, err)
@@ -98,10 +56,10 @@ func TestRegistry(t *testing.T) {
 }
 
 // writeCredentials writes credentials as docker login does.
-func writeCredentials(t *testing.T, address, credentials string) {
+func writeCredentials(t *testing.T, address, password string) {
 	t.Helper()
-	text := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, address, base64.StdEncoding.EncodeToString([]byte(credentials)))
-	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600))
+	path := filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json")
+	require.NoError(t, os.WriteFile(path, []byte(sourcetest.Credentials(address, "user", password)), 0o600))
 }
 
 func TestRegistryWithoutTLS(t *testing.T) {
@@ -119,7 +77,7 @@ func TestRegistryWithoutTLS(t *testing.T) {
 // TestRegistryThatLies: a registry may return another manifest or layer than was asked for.
 func TestRegistryThatLies(t *testing.T) {
 	good, bad := sourcetest.Image(t, []string{"a=1"}), sourcetest.Image(t, []string{"a=2"})
-	address, _ := newRegistry(t, false, "", bad)
+	address, _ := sourcetest.Registry{}.Start(t, bad)
 	goodDigest, err := good.Digest()
 	require.NoError(t, err)
 	badDigest, err := bad.Digest()
