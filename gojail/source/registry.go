@@ -99,19 +99,20 @@ func newTransport(options Options) (http.RoundTripper, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	return &secureTransport{transport, options.Insecure}, nil
+	return &secureTransport{transport, options.Insecure, options.Authority != ""}, nil
 }
 
 // secureTransport refuses requests without TLS. The library itself falls back to them for private addresses.
 type secureTransport struct {
 	http.RoundTripper
 	insecure bool
+	named    bool // an authority was given: TLS is meant, also on loopback
 }
 
 var errInsecure = errors.New("the registry does not offer TLS; if the network is trusted, give --insecure")
 
 func (t *secureTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Scheme != "https" && !t.insecure && !isLoopback(request.URL.Hostname()) {
+	if request.URL.Scheme != "https" && !t.insecure && (t.named || !isLoopback(request.URL.Hostname())) {
 		return nil, errInsecure
 	}
 	return t.RoundTripper.RoundTrip(request)
