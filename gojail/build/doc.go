@@ -7,5 +7,6 @@
 // one rename into versions/. Whatever fails or is killed on the way, no version appears.
 //
 // Layers of a registry are fetched to files of the work item, some at once, and unpacked in order while they
-// arrive. Memory does not depend on the size of the image.
+// arrive. Memory does not depend on the sizes of files or the number of layers; it grows with the entries of the
+// largest layer, as gojail/unpack says.
 package build
