@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/jobs.h"
 
+#include "session/adoption.h"
+
 #include "common/fd.h"
 #include "common/job_find.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,21 +70,6 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 	closedir(dir);
 }
 
-/* Finds the job in whose cgroup this process is, by the name job_N that Slurm uses in all hierarchies. Reports whether there is one. */
-static bool find_adopting_job(char *job, size_t size)
-{
-	char text[16384], *at;
-	scoped_fd fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-	text[got < 0 ? 0 : got] = '\0';
-	at = strstr(text, "/job_");
-	if (!at)
-		return false;
-	snprintf(job, size, "%.*s", (int)strcspn(at + 5, "/\n"), at + 5);
-	return is_job(job);
-}
-
 int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const char *wanted, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 16], adopting[16];
@@ -99,7 +85,7 @@ int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const
 			return 1;
 		return fault_set(fault, "SLURM_JOB_ID: job %s has no sandbox of yours on this node; choose another job, or leave it out for the newest", wanted);
 	}
-	if (find_adopting_job(adopting, sizeof(adopting))) {
+	if (adoption_find_job(adopting, sizeof(adopting)) && is_job(adopting)) {
 		choose_of_job(choice, node, adopting, uid);
 		if (choice->made)
 			return 1;

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,4 +71,33 @@ func (s *site) findJobCgroup(t *testing.T, job string) string {
 	}
 	require.FailNow(t, "the script of job "+job+" is in no cgroup of Slurm's")
 	return ""
+}
+
+// TestSessionInACgroupNamedBySLUID requires that a session is in the sandbox of the job in whose cgroup it is, where the cgroup's name is the
+// job's SLUID (Slurm 26.05): by a process of root's with slurmstepd's title there, and none of the user's.
+func TestSessionInACgroupNamedBySLUID(t *testing.T) {
+	s := sharedSite(t)
+	older := s.startJob(t, harness.Alice, "--jail=debian")
+	newer := s.startJob(t, harness.Alice, "--jail=debian")
+	setup := "if [ -e /sys/fs/cgroup/cgroup.procs ]; then r=/sys/fs/cgroup; else r=/sys/fs/cgroup/freezer; fi; g=$r/gojail-sluid-" + strconv.Itoa(s.Pid) + "; "
+	if r := s.Root("sh", "-ec", setup+"mkdir -p $g/s43XM7YPKHYZ00/step_extern/slurm $g/s43XM7YPKHYZ00/step_extern/user $g/s43XM7YPKHYZ01/step_0"); r.Code != 0 {
+		t.Skip("needs a cgroup tree that root can change: ", r)
+	}
+	t.Cleanup(func() {
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return s.Root("sh", "-ec", setup+"find $g -depth -type d -exec rmdir {} +").Code == 0 }))
+	})
+	session := func(group string) harness.Result {
+		return s.Root("sh", "-ec", setup+"echo 0 >$g/"+group+"/cgroup.procs; exec setpriv --reuid=5001 --regid=5001 --clear-groups "+program+" -c 'echo $SLURM_JOB_ID'")
+	}
+	start := func(user, group, job string) {
+		s.startInBackground(t, "root", "sh", "-ec", setup+"echo 0 >$g/"+group+"/cgroup.procs; exec setpriv --reuid="+user+" --clear-groups bash -c 'exec -a \"slurmstepd: ["+job+".extern]\" sleep 7007'")
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("slurmstepd: ["+job+".extern] 7007")) > 0 }))
+	}
+	requireOutput(t, newer, session("s43XM7YPKHYZ00/step_extern/user"))
+	start("5001", "s43XM7YPKHYZ00/step_extern/user", older)
+	requireOutput(t, newer, session("s43XM7YPKHYZ00/step_extern/user"))
+	start("0", "s43XM7YPKHYZ00/step_extern/slurm", older)
+	requireOutput(t, older, session("s43XM7YPKHYZ00/step_extern/user"))
+	requireOutput(t, newer, session("s43XM7YPKHYZ01/step_0"))
+	requireOutput(t, newer, s.runAsAlice("$P -c 'echo $SLURM_JOB_ID'"))
 }

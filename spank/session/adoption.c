@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/adoption.h"
+
+#include "common/fd.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SLUID_LENGTH 14 /* 's' and 13 digits of Crockford's base 32 */
+
+/* Reads the beginning of a file of a process. Returns its length, or -1. */
+static ssize_t read_beginning(int process, const char *name, char *text, size_t size)
+{
+	scoped_fd fd = openat(process, name, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	text[got < 0 ? 0 : got] = '\0';
+	return got;
+}
+
+/* Finds "/SLUID/step_" in /proc/PID/cgroup. Returns the SLUID, or NULL. */
+static const char *find_sluid(const char *cgroups)
+{
+	for (const char *step = strstr(cgroups, "/step_"); step; step = strstr(step + 1, "/step_")) {
+		const char *at = step - SLUID_LENGTH;
+		int digits = 1;
+
+		if (at <= cgroups || at[-1] != '/' || at[0] != 's')
+			continue;
+		while (digits < SLUID_LENGTH && (isupper((unsigned char)at[digits]) || isdigit((unsigned char)at[digits])))
+			digits++;
+		if (digits == SLUID_LENGTH)
+			return at;
+	}
+	return NULL;
+}
+
+/* Reports whether a process is a slurmstepd of root's in the cgroups of that SLUID, and writes the number of its job. */
+static bool is_stepd_of(int process, const char *sluid, char *job, size_t size)
+{
+	static const char title[] = "slurmstepd: ["; /* and JOB.STEP] */
+	char text[16384];
+	const char *other;
+	struct stat st;
+
+	if (fstat(process, &st) < 0 || st.st_uid != 0 || read_beginning(process, "cmdline", text, sizeof(text)) <= 0 ||
+	    strncmp(text, title, sizeof(title) - 1))
+		return false;
+	snprintf(job, size, "%.*s", (int)strspn(text + sizeof(title) - 1, "0123456789"), text + sizeof(title) - 1);
+	return read_beginning(process, "cgroup", text, sizeof(text)) > 0 && (other = find_sluid(text)) && strncmp(other, sluid, SLUID_LENGTH) == 0;
+}
+
+/* Writes the number of the job whose slurmstepd is in the cgroups of that SLUID. Reports whether there is one. */
+static bool find_job_of_sluid(const char *sluid, char *job, size_t size)
+{
+	DIR *dir = opendir("/proc");
+	bool found = false;
+
+	for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+		scoped_fd process = isdigit((unsigned char)entry->d_name[0]) ? openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+		found = process >= 0 && is_stepd_of(process, sluid, job, size);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+bool adoption_find_job(char *job, size_t size)
+{
+	char text[16384];
+	const char *at;
+
+	if (read_beginning(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) <= 0)
+		return false;
+	at = strstr(text, "/job_");
+	if (at) {
+		snprintf(job, size, "%.*s", (int)strcspn(at + 5, "/\n"), at + 5);
+		return true;
+	}
+	at = find_sluid(text);
+	return at && find_job_of_sluid(at, job, size);
+}
